@@ -1,0 +1,3 @@
+//! The `declive` command.
+
+fn main() {}
