@@ -3,6 +3,7 @@
 pub mod error;
 pub mod matrix;
 pub mod matrix_market;
+pub mod verify;
 
 pub use error::{Error, ErrorKind, Result};
 pub use matrix::Csr;
