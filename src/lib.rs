@@ -1,17 +1,54 @@
 //! Solves large sparse linear systems `A x = b` on every OpenCL device of a machine at once.
+//!
+//! ```text
+//! A.mtx ─ matrix_market ─ Csr ─ partition ─┬ rank 0: device 0 ┐
+//!                                          ├ rank 1: device 1 ├ the same solver text, sums and halos through one
+//!                                          └ rank 2: the host ┘ Communicator ─ x ─ verify ─ Outcome
+//! ```
+//!
+//! ```
+//! use declive::matrix::gallery;
+//! use declive::{Setup, Solver, Stop};
+//!
+//! # fn main() -> declive::Result<()> {
+//! let a = gallery::poisson3d([10, 10, 10])?;
+//! let b = vec![1.0; a.n_rows()];
+//! # let setup = Setup { devices: "host".parse()?, ..Setup::default() };
+//! # #[cfg(any())]
+//! let setup = Setup::default();
+//! let mut solver = Solver::new(a, &setup)?;
+//! let outcome = solver.solve(&b, None, &Stop::default(), Default::default())?;
+//! assert!(outcome.reason.converged() && outcome.residual.relative_2 <= 1e-8);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | module | what is there |
+//! |---|---|
+//! | [`matrix_market`] | the strict reader and the writer |
+//! | [`matrix`] | [`Csr`], [statistics](matrix::stats), [generated systems](matrix::gallery) |
+//! | [`partition`] | row blocks, halo plans |
+//! | [`device`] | which OpenCL devices there are, and which to use |
+//! | [`comm`] | how ranks meet |
+//! | [`ops`], [`operator`], [`precond`] | what a rank can do: vectors, products, preconditioners |
+//! | [`solver`] | the Krylov methods, and the [`Solver`] that runs them |
+//! | [`verify`] | b − A x in compensated arithmetic |
 
+pub mod bandwidth;
+pub mod comm;
+pub mod device;
 pub mod error;
+mod kernels;
 pub mod matrix;
 pub mod matrix_market;
+pub mod operator;
+pub mod ops;
+pub mod partition;
+pub mod precond;
+pub mod real;
+pub mod solver;
 pub mod verify;
 
 pub use error::{Error, ErrorKind, Result};
 pub use matrix::Csr;
-
-/// Placeholder so that `error.rs` links resolve until the solver lands.
-pub mod solver {
-    /// Why a solve ended.
-    pub struct Reason;
-    /// What a solve gives.
-    pub struct Outcome;
-}
+pub use solver::{Control, Outcome, Reason, Setup, Solver, Stop};

@@ -55,7 +55,10 @@ impl Csr {
         if let Some(i) = (0..n_rows).into_par_iter().find_first(|i| !rising(i)) {
             return invalid(format!("the columns of row {} do not rise strictly, or one is not below {n_cols}", i + 1));
         }
-        if let Some(k) = values.par_iter().position_first(|v| !v.is_finite()) {
+        // by chunks, since a search that may end at each element is not vectorised
+        let finite = |chunk: &[f64]| chunk.iter().fold(true, |all, v| all & v.is_finite());
+        if let Some(chunk) = values.par_chunks(1 << 14).position_first(|c| !finite(c)) {
+            let k = (chunk << 14..values.len()).find(|&k| !values[k].is_finite()).unwrap_or_default();
             return Err(Error::NotFinite { what: "matrix".into(), index: k + 1, value: values[k] });
         }
         Ok(Self { n_rows, n_cols, row_ptr, col_idx, values })

@@ -1,0 +1,154 @@
+/* Products with a block of rows in compressed sparse row form.
+ *
+ * Rows come in row blocks, runs of consecutive rows that the host has cut (src/operator/row_blocks.rs). A launch works on
+ * the row blocks first..last of the list, so that those that need nothing from other devices can run first.
+ *
+ * GPU shape, after CSR-Stream and CSR-Vector of Greathouse and Daga (SC14, doi 10.1109/SC.2014.68): a block has at most
+ * GROUP_SIZE rows and BLOCK_NNZ entries. The group reads its entries in storage order, so that the loads coalesce however
+ * short the rows are, and leaves the products in local memory; then each row is summed, by one lane in the order of the
+ * columns, or by several lanes if the block has few rows. A row longer than BLOCK_NNZ is a block of its own, which the
+ * whole group sums.
+ *
+ * CPU shape: a group takes a contiguous run of row blocks, row by row.
+ */
+
+#define ROWS_PRODUCT 0  /* y = A x */
+#define ROWS_DOT 1      /* y = A x, and the group's part of x.y */
+#define ROWS_RESIDUAL 2 /* y = b - A x */
+
+static inline acc finish_row(int mode, uint row, real sum, __global const real *x, __global const real *b, __global real *y)
+{
+    if (mode == ROWS_RESIDUAL) {
+        y[row] = b[row] - sum;
+        return 0;
+    }
+    y[row] = sum;
+    return mode == ROWS_DOT ? (acc)sum * (acc)x[row] : (acc)0;
+}
+
+#if SHAPE_CPU
+
+static inline acc csr_rows(int mode, uint first, uint last, __global const uint2 *restrict blocks,
+                    __global const offset_t *restrict row_ptr, __global const uint *restrict col_idx,
+                    __global const real *restrict values, __global const real *restrict x,
+                    __global const real *restrict b, __global real *restrict y, __local real *products)
+{
+    acc s = 0;
+    uint count = last - first;
+    uint begin = first + (uint)((ulong)count * get_group_id(0) / get_num_groups(0));
+    uint end = first + (uint)((ulong)count * (get_group_id(0) + 1) / get_num_groups(0));
+    for (uint k = begin; k < end; k++) {
+        offset_t at = row_ptr[blocks[k].s0];
+        for (uint row = blocks[k].s0; row < blocks[k].s1; row++) {
+            offset_t row_end = row_ptr[row + 1];
+            real sum = 0;
+            for (; at < row_end; at++)
+                sum += values[at] * x[col_idx[at]];
+            s += finish_row(mode, row, sum, x, b, y);
+        }
+    }
+    return s;
+}
+
+#else
+
+static inline acc csr_rows(int mode, uint first, uint last, __global const uint2 *restrict blocks,
+                    __global const offset_t *restrict row_ptr, __global const uint *restrict col_idx,
+                    __global const real *restrict values, __global const real *restrict x,
+                    __global const real *restrict b, __global real *restrict y, __local real *products)
+{
+    acc s = 0;
+    uint lane = get_local_id(0);
+    for (uint k = first + get_group_id(0); k < last; k += get_num_groups(0)) {
+        uint row_begin = blocks[k].s0, rows = blocks[k].s1 - row_begin;
+        offset_t begin = row_ptr[row_begin], end = row_ptr[row_begin + rows];
+        uint count = (uint)min((offset_t)(end - begin), (offset_t)BLOCK_NNZ);
+
+        if (rows == 1 && end - begin > BLOCK_NNZ) {
+            /* one long row: every lane a share, then the shares in local memory */
+            real sum = 0;
+            for (offset_t at = begin + lane; at < end; at += GROUP_SIZE)
+                sum += values[at] * x[col_idx[at]];
+            products[lane] = sum;
+            count = GROUP_SIZE;
+        } else {
+            for (uint at = lane; at < count; at += GROUP_SIZE)
+                products[at] = values[begin + at] * x[col_idx[begin + at]];
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+
+        if (rows * 2 > GROUP_SIZE) {
+            if (lane < rows) {
+                uint at = (uint)(row_ptr[row_begin + lane] - begin), to = (uint)(row_ptr[row_begin + lane + 1] - begin);
+                real sum = 0;
+                for (; at < to; at++)
+                    sum += products[at];
+                s += finish_row(mode, row_begin + lane, sum, x, b, y);
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+        } else {
+            /* few rows: a power of two of lanes for each, whose sums meet in a tree */
+            uint lanes = GROUP_SIZE;
+            while (lanes * rows > GROUP_SIZE)
+                lanes /= 2;
+            uint row = lane / lanes, part = lane % lanes;
+            real sum = 0;
+            if (row < rows) {
+                uint at = rows == 1 ? 0 : (uint)(row_ptr[row_begin + row] - begin);
+                uint to = rows == 1 ? count : (uint)(row_ptr[row_begin + row + 1] - begin);
+                for (at += part; at < to; at += lanes)
+                    sum += products[at];
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+            products[lane] = sum;
+            barrier(CLK_LOCAL_MEM_FENCE);
+            for (uint half = lanes / 2; half > 0; half /= 2) {
+                if (part < half)
+                    products[lane] += products[lane + half];
+                barrier(CLK_LOCAL_MEM_FENCE);
+            }
+            if (row < rows && part == 0)
+                s += finish_row(mode, row_begin + row, products[lane], x, b, y);
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+    }
+    return s;
+}
+
+#endif
+
+/* y = A x (Bueno 2013, section 4.2.3). */
+KERNEL void spmv_csr(uint first, uint last, __global const uint2 *restrict blocks,
+                     __global const offset_t *restrict row_ptr, __global const uint *restrict col_idx,
+                     __global const real *restrict values, __global const real *restrict x, __global real *restrict y)
+{
+    __local real products[BLOCK_NNZ];
+    csr_rows(ROWS_PRODUCT, first, last, blocks, row_ptr, col_idx, values, x, x, y, products);
+}
+
+/* y = A x and partials[first_partial + g] = the part of x.y in the rows of group g; nothing if *done is set. */
+KERNEL void spmv_dot_csr(uint first, uint last, __global const uint2 *restrict blocks,
+                         __global const offset_t *restrict row_ptr, __global const uint *restrict col_idx,
+                         __global const real *restrict values, __global const real *restrict x,
+                         __global real *restrict y, __global acc *restrict partials, uint first_partial,
+                         __global const int *restrict done)
+{
+    __local real products[BLOCK_NNZ];
+    __local acc scratch[GROUP_SIZE];
+    if (*done)
+        return;
+    acc s = csr_rows(ROWS_DOT, first, last, blocks, row_ptr, col_idx, values, x, x, y, products);
+    s = group_sum(s, scratch);
+    if (get_local_id(0) == 0)
+        partials[first_partial + get_group_id(0)] = s;
+}
+
+/* r = b - A x. */
+KERNEL void residual_csr(uint first, uint last, __global const uint2 *restrict blocks,
+                         __global const offset_t *restrict row_ptr, __global const uint *restrict col_idx,
+                         __global const real *restrict values, __global const real *restrict x,
+                         __global const real *restrict b, __global real *restrict r)
+{
+    __local real products[BLOCK_NNZ];
+    csr_rows(ROWS_RESIDUAL, first, last, blocks, row_ptr, col_idx, values, x, b, r, products);
+}

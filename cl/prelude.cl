@@ -1,0 +1,80 @@
+/* Prepended to every program: types, the two shapes of a kernel, sums over a work-group.
+ *
+ * Defined by the host (src/kernels/mod.rs):
+ *   REAL         element of matrix and vectors: float or double
+ *   ACC          element of sums: double where the device has it, else float
+ *   OFFSET       index into the entries of the matrix: uint or ulong
+ *   GROUP_SIZE   work-items of a work-group, a power of two; 1 in the CPU shape
+ *   BLOCK_NNZ    entries of a row block that fit into local memory (csr.cl)
+ *   SHAPE_CPU    1 or 0
+ *
+ * GPU shape: neighbouring work-items take neighbouring elements, so that accesses coalesce; a group sums by a tree in
+ * local memory. CPU shape: a group is one work-item, which takes a contiguous chunk, so that a core streams through
+ * memory with vector instructions; barriers and local memory, dear on a CPU, are not used.
+ *
+ * Numbers of elements stay below 2^31 on a rank, so that index arithmetic in 32 bits does not overflow.
+ */
+#if !defined(REAL) || !defined(ACC) || !defined(OFFSET) || !defined(GROUP_SIZE) || !defined(BLOCK_NNZ) || !defined(SHAPE_CPU)
+#error "REAL, ACC, OFFSET, GROUP_SIZE, BLOCK_NNZ and SHAPE_CPU must be defined"
+#endif
+
+#ifdef USE_FP64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+
+#define JOIN2(a, b) a##b
+#define JOIN(a, b) JOIN2(a, b)
+
+typedef REAL real;
+typedef ACC acc;
+typedef OFFSET offset_t;
+typedef JOIN(REAL, 8) real8;
+typedef JOIN(ACC, 8) acc8;
+#define convert_acc8 JOIN(convert_, JOIN(ACC, 8))
+
+#define KERNEL __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1)))
+
+/* The part of 0..n that a group of the CPU shape works on, cut at multiples of 8. */
+static inline uint chunk_begin(uint n) { return min(n, (uint)((ulong)(n / 8 + 1) * get_group_id(0) / get_num_groups(0)) * 8); }
+static inline uint chunk_end(uint n) { return min(n, (uint)((ulong)(n / 8 + 1) * (get_group_id(0) + 1) / get_num_groups(0)) * 8); }
+
+#if SHAPE_CPU
+#define FOR_EACH(i, n) for (uint i = chunk_begin(n), i##_end = chunk_end(n); i < i##_end; i++)
+#else
+#define FOR_EACH(i, n) for (uint i = get_global_id(0); i < n; i += get_global_size(0))
+#endif
+
+/* Sum of s over the work-group, the same on every work-item; scratch has GROUP_SIZE elements and may be reused after. */
+static inline acc group_sum(acc s, __local acc *scratch)
+{
+#if SHAPE_CPU
+    return s;
+#else
+    uint lane = get_local_id(0);
+    scratch[lane] = s;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint k = GROUP_SIZE / 2; k > 0; k /= 2) {
+        if (lane < k)
+            scratch[lane] += scratch[lane + k];
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    acc total = scratch[0];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    return total;
+#endif
+}
+
+/* Sum of count partial sums, the same bits on every work-item of every work-group. */
+static inline acc total(__global const acc *restrict partials, uint count, __local acc *scratch)
+{
+    acc s = 0;
+    for (uint i = get_local_id(0); i < count; i += GROUP_SIZE)
+        s += partials[i];
+    return group_sum(s, scratch);
+}
+
+/* Sum of the eight elements, pairwise. */
+static inline acc sum8(acc8 v)
+{
+    return ((v.s0 + v.s1) + (v.s2 + v.s3)) + ((v.s4 + v.s5) + (v.s6 + v.s7));
+}

@@ -1,0 +1,65 @@
+//! A counter that threads wait on.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
+
+use super::Failure;
+use crate::error::Result;
+
+/// How often a waiting thread looks before it lets others run: some 10 µs, about the latency of a device's answer.
+const SPINS: u32 = 2_000;
+/// How often it then yields before it sleeps.
+const YIELDS: u32 = 200;
+/// How long it sleeps before it looks whether another rank has failed.
+const NAP: Duration = Duration::from_millis(20);
+
+/// A number that only rises. Waiting spins first, as a park and a wake-up cost more than most waits here.
+#[derive(Debug, Default)]
+pub(super) struct Gate {
+    count: AtomicU64,
+    sleepers: AtomicUsize,
+    lock: Mutex<()>,
+    wake: Condvar,
+}
+
+impl Gate {
+    /// Raises the number by one; what was written before is visible to whoever sees it.
+    pub(super) fn advance(&self) {
+        self.count.fetch_add(1, Ordering::SeqCst);
+        if self.sleepers.load(Ordering::SeqCst) > 0 {
+            drop(self.lock.lock());
+            self.wake.notify_all();
+        }
+    }
+
+    /// Waits until the number is at least `count`.
+    ///
+    /// # Errors
+    /// If a rank fails meanwhile.
+    pub(super) fn wait(&self, count: u64, failure: &Failure) -> Result<()> {
+        let open = || self.count.load(Ordering::SeqCst) >= count;
+        for spin in 0..SPINS + YIELDS {
+            if open() {
+                return Ok(());
+            }
+            if spin < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
+        }
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        let mut guard = self.lock.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let result = loop {
+            if open() {
+                break Ok(());
+            }
+            if let Err(e) = failure.check() {
+                break Err(e);
+            }
+            guard = match self.wake.wait_timeout(guard, NAP) {
+                Ok((guard, _)) => guard,
+                Err(poisoned) => poisoned.into_inner().0,
+            };
+        };
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        result
+    }
+}

@@ -1,0 +1,62 @@
+//! How ranks meet: global sums and halos. The only places where one rank waits for another.
+//!
+//! The ranks of a solve run the same program text. They call the collective operations in the same order, as with MPI.
+
+mod alone;
+mod failure;
+mod gate;
+mod threads;
+
+use std::ops::DerefMut;
+use std::sync::{Arc, RwLock};
+
+use crate::error::Result;
+
+pub use alone::Alone;
+pub use failure::Failure;
+pub use threads::Threads;
+
+/// Memory for the messages of a rank, which its owner fills and other ranks read: pinned for a device's rank, plain for
+/// the host's.
+pub type Outbox<T> = Arc<RwLock<dyn Message<T>>>;
+
+/// The elements of a message.
+pub trait Message<T>: DerefMut<Target = [T]> + Send + Sync {}
+impl<T, M: DerefMut<Target = [T]> + Send + Sync> Message<T> for M {}
+
+/// The collective operations of one rank. `T` is the element of halo messages.
+pub trait Communicator<T>: Send {
+    /// This rank's number.
+    fn rank(&self) -> usize;
+
+    /// Number of ranks.
+    fn size(&self) -> usize;
+
+    /// Replaces each value by its sum over all ranks, added in the order of the ranks, so that every rank gets the same
+    /// bits. At most [`MAX_SUMS`] values.
+    ///
+    /// # Errors
+    /// [`Error::PeerFailed`](crate::Error::PeerFailed) if another rank has failed.
+    fn sum(&self, values: &mut [f64]) -> Result<()>;
+
+    /// Starts a round of messages: `fill` writes this rank's message, once all have read its former one.
+    ///
+    /// # Errors
+    /// What `fill` returns, or a failed rank.
+    fn post(&self, fill: &mut dyn FnMut(&mut [T]) -> Result<()>) -> Result<()>;
+
+    /// Waits for the message of rank `from` in this round, and hands it to `take`. Each receiver fetches each message once.
+    ///
+    /// # Errors
+    /// What `take` returns, or a failed rank.
+    fn fetch(&self, from: usize, take: &mut dyn FnMut(&[T]) -> Result<()>) -> Result<()>;
+
+    /// Asks all ranks to stop for `request` (not 0). They learn of it, together, in their next sum.
+    fn request_stop(&self, request: u32);
+
+    /// The request that all ranks learnt of in the last sum (the largest, if there were several), or 0.
+    fn stop_request(&self) -> u32;
+}
+
+/// The most values that one [`Communicator::sum`] takes.
+pub const MAX_SUMS: usize = 4;

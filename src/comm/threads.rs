@@ -1,0 +1,218 @@
+//! Ranks that are threads of one process.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::gate::Gate;
+use super::{Communicator, Failure, MAX_SUMS, Outbox};
+use crate::error::Result;
+
+/// The communicator of one of several threads.
+pub struct Threads<T> {
+    rank: usize,
+    shared: Arc<Shared<T>>,
+    sums: Cell<u64>,
+    posts: Cell<u64>,
+    request: Cell<u32>,
+    agreed: Cell<u32>,
+}
+
+struct Shared<T> {
+    failure: Arc<Failure>,
+    /// For odd and even sums, a line for each rank: a rank that is one sum ahead leaves the former values alone, and it
+    /// can't be two ahead of one that hasn't read them.
+    lines: [Vec<Line>; 2],
+    arrivals: Gate,
+    mailboxes: Vec<Mailbox<T>>,
+}
+
+/// A rank's contribution to a sum, on a cache line of its own: values, then the stop request.
+#[derive(Default)]
+#[repr(align(128))]
+struct Line([AtomicU64; MAX_SUMS + 1]);
+
+struct Mailbox<T> {
+    outbox: Outbox<T>,
+    receivers: u64,
+    posted: Gate,
+    read: Gate,
+}
+
+impl<T: Send + Sync + 'static> Threads<T> {
+    /// The communicators of `outboxes.len()` ranks. With each outbox comes the number of ranks that read it.
+    #[must_use]
+    pub fn new(outboxes: Vec<(Outbox<T>, usize)>, failure: &Arc<Failure>) -> Vec<Self> {
+        let size = outboxes.len();
+        let lines = || (0..size).map(|_| Line::default()).collect();
+        let mailbox = |(outbox, receivers)| Mailbox {
+            outbox,
+            receivers: receivers as u64,
+            posted: Gate::default(),
+            read: Gate::default(),
+        };
+        let shared = Arc::new(Shared {
+            failure: Arc::clone(failure),
+            lines: [lines(), lines()],
+            arrivals: Gate::default(),
+            mailboxes: outboxes.into_iter().map(mailbox).collect(),
+        });
+        let rank = |rank| Self {
+            rank,
+            shared: Arc::clone(&shared),
+            sums: Cell::new(0),
+            posts: Cell::new(0),
+            request: Cell::new(0),
+            agreed: Cell::new(0),
+        };
+        (0..size).map(rank).collect()
+    }
+}
+
+impl<T: Send + Sync + 'static> Communicator<T> for Threads<T> {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.shared.mailboxes.len()
+    }
+
+    fn sum(&self, values: &mut [f64]) -> Result<()> {
+        assert!(values.len() <= MAX_SUMS, "{} values in one sum", values.len());
+        let lines = &self.shared.lines[self.sums.get() as usize % 2];
+        let own = &lines[self.rank].0;
+        for (slot, value) in own.iter().zip(values.iter()) {
+            slot.store(value.to_bits(), Ordering::Relaxed);
+        }
+        own[MAX_SUMS].store(self.request.get().into(), Ordering::Relaxed);
+        self.sums.set(self.sums.get() + 1);
+        self.shared.arrivals.advance();
+        self.shared.arrivals.wait(self.sums.get() * self.size() as u64, &self.shared.failure)?;
+        for (k, value) in values.iter_mut().enumerate() {
+            *value = lines.iter().map(|line| f64::from_bits(line.0[k].load(Ordering::Relaxed))).sum();
+        }
+        let request = lines.iter().map(|line| line.0[MAX_SUMS].load(Ordering::Relaxed)).max();
+        self.agreed.set(request.unwrap_or(0) as u32);
+        Ok(())
+    }
+
+    fn post(&self, fill: &mut dyn FnMut(&mut [T]) -> Result<()>) -> Result<()> {
+        let mailbox = &self.shared.mailboxes[self.rank];
+        let posts = self.posts.get();
+        self.posts.set(posts + 1);
+        if mailbox.receivers > 0 {
+            mailbox.read.wait(posts * mailbox.receivers, &self.shared.failure)?;
+            fill(&mut mailbox.outbox.write().unwrap_or_else(|poisoned| poisoned.into_inner()))?;
+            mailbox.posted.advance();
+        }
+        Ok(())
+    }
+
+    fn fetch(&self, from: usize, take: &mut dyn FnMut(&[T]) -> Result<()>) -> Result<()> {
+        let mailbox = &self.shared.mailboxes[from];
+        mailbox.posted.wait(self.posts.get(), &self.shared.failure)?;
+        take(&mailbox.outbox.read().unwrap_or_else(|poisoned| poisoned.into_inner()))?;
+        mailbox.read.advance();
+        Ok(())
+    }
+
+    fn request_stop(&self, request: u32) {
+        self.request.set(request);
+    }
+
+    fn stop_request(&self) -> u32 {
+        self.agreed.get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::RwLock;
+
+    use super::*;
+    use crate::error::Error;
+
+    fn ranks(size: usize, receivers: usize) -> (Arc<Failure>, Vec<Threads<f64>>) {
+        let failure = Arc::new(Failure::default());
+        let outbox = || (Arc::new(RwLock::new(vec![0.0; 1])) as Outbox<f64>, receivers);
+        let comms = Threads::new((0..size).map(|_| outbox()).collect(), &failure);
+        (failure, comms)
+    }
+
+    fn run<R: Send>(comms: Vec<Threads<f64>>, body: impl Fn(Threads<f64>) -> R + Sync) -> Vec<R> {
+        std::thread::scope(|s| {
+            let handles: Vec<_> = comms.into_iter().map(|c| s.spawn(|| body(c))).collect();
+            handles.into_iter().map(|h| h.join().unwrap()).collect()
+        })
+    }
+
+    #[test]
+    fn sums_are_the_same_bits_everywhere() {
+        for size in [1, 2, 3, 5] {
+            let results = run(ranks(size, 0).1, |c| {
+                let mut last = 0.0;
+                for round in 0..200 {
+                    let mut v = [0.1 * (c.rank() + round) as f64, 1.0];
+                    c.sum(&mut v).unwrap();
+                    assert_eq!(v[1], size as f64);
+                    last = v[0];
+                }
+                last
+            });
+            let expected: f64 = (0..size).map(|r| 0.1 * (r + 199) as f64).sum();
+            assert!(results.iter().all(|v| v.to_bits() == expected.to_bits()));
+        }
+    }
+
+    #[test]
+    fn messages_arrive_in_their_round() {
+        let size = 3; // each rank reads both others
+        run(ranks(size, size - 1).1, |c| {
+            for round in 0..200 {
+                c.post(&mut |out| {
+                    out[0] = (10 * round + c.rank()) as f64;
+                    Ok(())
+                })
+                .unwrap();
+                for from in (0..size).filter(|&r| r != c.rank()) {
+                    c.fetch(from, &mut |m| {
+                        assert_eq!(m[0], (10 * round + from) as f64);
+                        Ok(())
+                    })
+                    .unwrap();
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn a_stop_request_reaches_all_in_the_same_sum() {
+        let stops = run(ranks(3, 0).1, |c| {
+            (0..20)
+                .find(|&round| {
+                    if c.rank() == 1 && round == 7 {
+                        c.request_stop(2);
+                    }
+                    c.sum(&mut [0.0]).unwrap();
+                    c.stop_request() == 2
+                })
+                .unwrap()
+        });
+        assert_eq!(stops, [7, 7, 7]);
+    }
+
+    #[test]
+    fn a_failing_rank_frees_the_waiting_ones() {
+        let (failure, comms) = ranks(3, 0);
+        let failed = run(comms, |c| {
+            if c.rank() == 2 {
+                failure.report(Error::Usage("lost".into()));
+                return true;
+            }
+            matches!(c.sum(&mut [1.0]), Err(Error::PeerFailed))
+        });
+        assert_eq!(failed, [true; 3]);
+        assert!(matches!(failure.take(), Some(Error::Usage(_))));
+    }
+}

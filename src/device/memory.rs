@@ -1,0 +1,306 @@
+//! Arrays on a device, and pinned arrays on the host that it reaches fast. Both know their length.
+
+use std::ops::{Deref, DerefMut};
+use std::ptr;
+
+use opencl3::event::Event;
+use opencl3::memory::{Buffer, CL_MAP_READ, CL_MAP_WRITE, CL_MEM_ALLOC_HOST_PTR, CL_MEM_READ_WRITE, ClMem};
+use opencl3::types::{CL_BLOCKING, CL_NON_BLOCKING, cl_mem};
+
+use super::{Context, Queue};
+use crate::error::{Error, Result};
+
+/// Plain numbers, whose bytes a device may read and write.
+///
+/// # Safety
+/// Every bit pattern must be a value, and there must be no padding.
+pub(crate) unsafe trait Plain: Copy + Default + Send + Sync + 'static {}
+// SAFETY: numbers and arrays of numbers.
+unsafe impl Plain for f32 {}
+// SAFETY: as above.
+unsafe impl Plain for f64 {}
+// SAFETY: as above.
+unsafe impl Plain for i32 {}
+// SAFETY: as above.
+unsafe impl Plain for u32 {}
+// SAFETY: as above.
+unsafe impl Plain for u64 {}
+// SAFETY: as above.
+unsafe impl Plain for [u32; 2] {}
+
+/// An array in a device's memory.
+pub(crate) struct DeviceVec<T> {
+    buffer: Buffer<T>,
+    len: usize,
+}
+
+impl<T: Plain> DeviceVec<T> {
+    /// An array of `len` zeros; `what` names it in errors.
+    ///
+    /// # Errors
+    /// [`Error::OutOfDeviceMemory`] above the device's largest buffer, or when the device has no room.
+    pub(crate) fn zeros(ctx: &Context, len: usize, what: &'static str) -> Result<Self> {
+        let vec = Self::uninit(ctx, len, what)?;
+        vec.reset(ctx).and_then(|()| ctx.finish()).map_err(|e| {
+            log::debug!("{}: first use of {what} failed: {e}", ctx.info().name);
+            vec.out_of_memory(ctx, what)
+        })?;
+        Ok(vec)
+    }
+
+    /// Fills the array with zeros, in the order of the compute queue. (Takes `&self`: the array is shared with kernels that
+    /// the queue runs before and after.)
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`].
+    pub(crate) fn reset(&self, ctx: &Context) -> Result<()> {
+        let bytes = self.len.max(1) * size_of::<T>();
+        // A `Buffer` is a handle; this one, of bytes, must not release the memory too.
+        let mut view = std::mem::ManuallyDrop::new(Buffer::<u8>::new(self.buffer.get()));
+        // SAFETY: the range is the whole buffer, and zero bytes are a value of every `Plain` type.
+        unsafe { ctx.queue(Queue::Compute).enqueue_fill_buffer(&mut view, &[0u8], 0, bytes, &[]) }
+            .map_err(ctx.error("clEnqueueFillBuffer"))?;
+        Ok(())
+    }
+
+    /// A copy of `data` on the device; `what` names it in errors.
+    ///
+    /// # Errors
+    /// As [`DeviceVec::zeros`].
+    pub(crate) fn from_slice(ctx: &Context, data: &[T], what: &'static str) -> Result<Self> {
+        let mut vec = Self::uninit(ctx, data.len(), what)?;
+        vec.write(ctx, 0, data).map_err(|e| match e {
+            Error::OpenCl { .. } => vec.out_of_memory(ctx, what),
+            other => other,
+        })?;
+        Ok(vec)
+    }
+
+    fn uninit(ctx: &Context, len: usize, what: &'static str) -> Result<Self> {
+        let bytes = (len * size_of::<T>()) as u64;
+        let limit = ctx.info().max_buffer_bytes;
+        if bytes > limit {
+            return Err(Error::OutOfDeviceMemory {
+                device: ctx.info().name.clone(),
+                what: what.into(),
+                need_bytes: bytes,
+                limit: "its largest buffer",
+                have_bytes: limit,
+                hint: "more devices share the system into smaller blocks, and --devices host has no such limit".into(),
+            });
+        }
+        // SAFETY: no host pointer is given. Empty buffers are not allowed, so there is always room for one element.
+        let buffer = unsafe { Buffer::create(&ctx.context, CL_MEM_READ_WRITE, len.max(1), ptr::null_mut()) };
+        match buffer {
+            Ok(buffer) => Ok(Self { buffer, len }),
+            Err(e) => {
+                log::debug!("{}: allocating {what} failed: {e}", ctx.info().name);
+                Err(no_room(ctx, what, bytes))
+            }
+        }
+    }
+
+    // Drivers allocate late: the first use of a buffer fails where its creation did not.
+    fn out_of_memory(&self, ctx: &Context, what: &'static str) -> Error {
+        no_room(ctx, what, (self.len * size_of::<T>()) as u64)
+    }
+
+    /// Number of elements.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The handle for a kernel's argument.
+    pub(crate) fn mem(&self) -> cl_mem {
+        self.buffer.get()
+    }
+
+    /// Writes `data` from element `offset` on, and waits.
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`].
+    ///
+    /// # Panics
+    /// If the range is not inside the array.
+    pub(crate) fn write(&mut self, ctx: &Context, offset: usize, data: &[T]) -> Result<()> {
+        self.write_on(ctx, Queue::Compute, offset, data)
+    }
+
+    /// [`DeviceVec::write`] on a queue of choice.
+    pub(crate) fn write_on(&mut self, ctx: &Context, queue: Queue, offset: usize, data: &[T]) -> Result<()> {
+        assert!(offset + data.len() <= self.len, "writing {} at {offset} of {}", data.len(), self.len);
+        if data.is_empty() {
+            return Ok(());
+        }
+        let offset = offset * size_of::<T>();
+        // SAFETY: the range was checked; the call blocks, so `data` outlives the transfer.
+        unsafe { ctx.queue(queue).enqueue_write_buffer(&mut self.buffer, CL_BLOCKING, offset, data, &[]) }
+            .map_err(ctx.error("clEnqueueWriteBuffer"))?;
+        Ok(())
+    }
+
+    /// Reads from element `offset` on, and waits.
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`].
+    ///
+    /// # Panics
+    /// If the range is not inside the array.
+    pub(crate) fn read(&self, ctx: &Context, offset: usize, data: &mut [T]) -> Result<()> {
+        self.read_after(ctx, Queue::Compute, offset, data, None)
+    }
+
+    /// [`DeviceVec::read`] on a queue of choice, once the command `after` is done.
+    pub(crate) fn read_after(
+        &self,
+        ctx: &Context,
+        queue: Queue,
+        offset: usize,
+        data: &mut [T],
+        after: Option<&Event>,
+    ) -> Result<()> {
+        assert!(offset + data.len() <= self.len, "reading {} at {offset} of {}", data.len(), self.len);
+        if data.is_empty() {
+            return Ok(());
+        }
+        let offset = offset * size_of::<T>();
+        let after: Vec<_> = after.iter().map(|e| e.get()).collect();
+        // SAFETY: the range was checked; the call blocks, so `data` outlives the transfer.
+        unsafe { ctx.queue(queue).enqueue_read_buffer(&self.buffer, CL_BLOCKING, offset, data, &after) }
+            .map_err(ctx.error("clEnqueueReadBuffer"))?;
+        Ok(())
+    }
+
+    /// Starts to read the first elements into `to` and comes back at once.
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`].
+    ///
+    /// # Panics
+    /// If `to` is longer than the array.
+    pub(crate) fn start_read(&self, ctx: &Context, mut to: Pinned<T>) -> Result<PendingRead<T>> {
+        assert!(to.len() <= self.len, "reading {} of {}", to.len(), self.len);
+        // SAFETY: `to` moves into the `PendingRead`, which gives it back, or drops it, only after the transfer.
+        let event =
+            unsafe { ctx.queue(Queue::Compute).enqueue_read_buffer(&self.buffer, CL_NON_BLOCKING, 0, &mut to, &[]) }
+                .map_err(ctx.error("clEnqueueReadBuffer"))?;
+        Ok(PendingRead { event, to: Some(to) })
+    }
+
+    /// Copies the first `len` elements to another array of this device, in the order of the compute queue.
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`].
+    ///
+    /// # Panics
+    /// If either array is shorter.
+    pub(crate) fn copy_to(&self, ctx: &Context, to: &mut Self, len: usize) -> Result<()> {
+        assert!(len <= self.len && len <= to.len, "copying {len} of {} to {}", self.len, to.len);
+        if len == 0 {
+            return Ok(());
+        }
+        let bytes = len * size_of::<T>();
+        // SAFETY: the ranges were checked, and the two are different buffers.
+        unsafe { ctx.queue(Queue::Compute).enqueue_copy_buffer(&self.buffer, &mut to.buffer, 0, 0, bytes, &[]) }
+            .map_err(ctx.error("clEnqueueCopyBuffer"))?;
+        Ok(())
+    }
+}
+
+fn no_room(ctx: &Context, what: &str, bytes: u64) -> Error {
+    Error::OutOfDeviceMemory {
+        device: ctx.info().name.clone(),
+        what: what.into(),
+        need_bytes: bytes,
+        limit: "its memory, partly in use,",
+        have_bytes: ctx.info().memory_bytes,
+        hint: "more devices share the system into smaller blocks; --precision f32 halves it".into(),
+    }
+}
+
+/// A transfer to pinned memory that is under way.
+pub(crate) struct PendingRead<T: Plain> {
+    event: Event,
+    to: Option<Pinned<T>>,
+}
+
+impl<T: Plain> PendingRead<T> {
+    /// Waits for the transfer and gives the memory back.
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`] if the transfer, or a kernel before it, failed.
+    pub(crate) fn wait(mut self, ctx: &Context) -> Result<Pinned<T>> {
+        ctx.wait(&self.event)?;
+        self.to.take().ok_or(Error::PeerFailed)
+    }
+}
+
+impl<T: Plain> Drop for PendingRead<T> {
+    fn drop(&mut self) {
+        if self.to.is_some() && self.event.wait().is_err() {
+            // The device is lost: whether it still writes is unknown, so the memory is left alone.
+            std::mem::forget(self.to.take());
+        }
+    }
+}
+
+/// Host memory that the device's driver keeps in place, so that transfers run at full speed.
+pub(crate) struct Pinned<T: Plain> {
+    // The mapping lasts as long as the buffer, whose release unmaps it.
+    _buffer: Buffer<T>,
+    data: *mut T,
+    len: usize,
+}
+
+// SAFETY: `data` is plain memory that only this value refers to.
+unsafe impl<T: Plain> Send for Pinned<T> {}
+// SAFETY: shared access only reads.
+unsafe impl<T: Plain> Sync for Pinned<T> {}
+
+impl<T: Plain> Pinned<T> {
+    /// `len` zeros.
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`] if the driver has no such memory.
+    pub(crate) fn zeros(ctx: &Context, len: usize) -> Result<Self> {
+        let flags = CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR;
+        // SAFETY: no host pointer is given.
+        let buffer = unsafe { Buffer::<T>::create(&ctx.context, flags, len.max(1), ptr::null_mut()) }
+            .map_err(ctx.error("clCreateBuffer (pinned)"))?;
+        let bytes = len.max(1) * size_of::<T>();
+        let mut data: cl_mem = ptr::null_mut();
+        // SAFETY: the range is the whole buffer; the call blocks until the pointer is valid.
+        unsafe {
+            ctx.queue(Queue::Compute).enqueue_map_buffer(
+                &buffer,
+                CL_BLOCKING,
+                CL_MAP_READ | CL_MAP_WRITE,
+                0,
+                bytes,
+                &mut data,
+                &[],
+            )
+        }
+        .map_err(ctx.error("clEnqueueMapBuffer"))?;
+        let data = data.cast::<T>();
+        // SAFETY: the mapping has `bytes` bytes, aligned for every basic type, and zero bytes are a `Plain` value.
+        unsafe { ptr::write_bytes(data, 0, len.max(1)) };
+        Ok(Self { _buffer: buffer, data, len })
+    }
+}
+
+impl<T: Plain> Deref for Pinned<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        // SAFETY: the mapping holds `len` initialised elements and lives as long as `self`.
+        unsafe { std::slice::from_raw_parts(self.data, self.len) }
+    }
+}
+
+impl<T: Plain> DerefMut for Pinned<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as above, and `self` is borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.data, self.len) }
+    }
+}

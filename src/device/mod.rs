@@ -1,0 +1,16 @@
+//! OpenCL devices: the only module that speaks to OpenCL itself.
+
+mod choice;
+mod context;
+mod info;
+mod memory;
+mod select;
+
+pub use choice::{Choice, Pick};
+pub(crate) use context::{Context, Grid, Queue};
+pub use info::{Info, Kind};
+pub(crate) use memory::{DeviceVec, PendingRead, Pinned, Plain};
+pub(crate) use opencl3::event::Event;
+pub(crate) use opencl3::kernel::Kernel;
+pub(crate) use opencl3::program::Program;
+pub use select::{Listing, Rejected, Selection, list, select};

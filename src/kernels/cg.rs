@@ -1,0 +1,136 @@
+//! Launchers of `cl/cg.cl`.
+
+use super::{family, launch};
+use crate::device::{Context, DeviceVec, Event, Grid};
+use crate::error::Result;
+use crate::real::Real;
+
+family! {
+    /// The fused kernels of conjugate gradients.
+    Cg<T, A> { cg_step, cg_step_diagonal, cg_direction, cg_direction_diagonal }
+}
+
+/// A sum as a kernel takes it.
+pub(crate) struct SumArg<'a, A> {
+    /// Partial sums on the device…
+    pub(crate) partials: &'a DeviceVec<A>,
+    /// …so many; 0 if the host knows the sum:
+    pub(crate) count: u32,
+    /// its value.
+    pub(crate) value: f64,
+}
+
+/// What the kernels leave for the host to read later, when one device works alone.
+pub(crate) struct Log<A> {
+    /// `state[0]` is set when the iteration is over.
+    pub(crate) state: DeviceVec<i32>,
+    /// p·q and r·r of each iteration.
+    pub(crate) entries: DeviceVec<A>,
+}
+
+impl<T: Real, A: Real> Cg<T, A> {
+    /// alpha = rho / pq; x += alpha p; r -= alpha q; partial sums of r·z (with a diagonal `d`) and of r·r, one a group each.
+    /// Reads 4 n elements (5 n with `d`), writes 2 n.
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn cg_step(
+        &self,
+        ctx: &Context,
+        grid: Grid,
+        n: u32,
+        d: Option<&DeviceVec<T>>,
+        x: &mut DeviceVec<T>,
+        r: &mut DeviceVec<T>,
+        p: &DeviceVec<T>,
+        q: &DeviceVec<T>,
+        rho: &SumArg<'_, A>,
+        pq: &SumArg<'_, A>,
+        sums: &mut DeviceVec<A>,
+        log: &Log<A>,
+        slot: u32,
+    ) -> Result<Event> {
+        let len = x.len().min(r.len()).min(p.len()).min(q.len()).min(d.map_or(usize::MAX, DeviceVec::len));
+        let components = if d.is_some() { 2 } else { 1 };
+        assert!(
+            n as usize <= len && components * grid.groups <= sums.len() && 2 * (slot as usize + 1) <= log.entries.len()
+        );
+        assert!(rho.count as usize <= rho.partials.len() && pq.count as usize <= pq.partials.len());
+        let kernel = if d.is_some() { &self.cg_step_diagonal } else { &self.cg_step };
+        let (rho_value, pq_value) = (A::from_f64(rho.value), A::from_f64(pq.value));
+        // SAFETY: types as declared in the file; elements 0..n, `count` partials and the log's slot, checked above. Without a
+        // diagonal the kernel does not read that argument.
+        unsafe {
+            launch(
+                ctx,
+                kernel,
+                grid,
+                &[
+                    &n,
+                    d.unwrap_or(q),
+                    x,
+                    r,
+                    p,
+                    q,
+                    rho.partials,
+                    &rho.count,
+                    &rho_value,
+                    pq.partials,
+                    &pq.count,
+                    &pq_value,
+                    sums,
+                    &log.state,
+                    &log.entries,
+                    &slot,
+                ],
+            )
+        }
+    }
+
+    /// beta = rho' / rho; p = z + beta p with z = d r or r; sets the state if the iteration is over. Reads 2 n elements
+    /// (3 n with `d`), writes n.
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn cg_direction(
+        &self,
+        ctx: &Context,
+        grid: Grid,
+        n: u32,
+        d: Option<&DeviceVec<T>>,
+        r: &DeviceVec<T>,
+        p: &mut DeviceVec<T>,
+        rho_next: &SumArg<'_, A>,
+        rho: &SumArg<'_, A>,
+        limit: f64,
+        log: &Log<A>,
+        slot: u32,
+    ) -> Result<Event> {
+        let len = r.len().min(p.len()).min(d.map_or(usize::MAX, DeviceVec::len));
+        let components = if d.is_some() { 2 } else { 1 };
+        assert!(n as usize <= len && 2 * (slot as usize + 1) <= log.entries.len());
+        assert!(components * rho_next.count as usize <= rho_next.partials.len());
+        assert!(rho_next.count as usize <= rho.partials.len());
+        let kernel = if d.is_some() { &self.cg_direction_diagonal } else { &self.cg_direction };
+        let (next, old, limit) = (A::from_f64(rho_next.value), A::from_f64(rho.value), A::from_f64(limit));
+        // SAFETY: as in `cg_step`.
+        unsafe {
+            launch(
+                ctx,
+                kernel,
+                grid,
+                &[
+                    &n,
+                    d.unwrap_or(r),
+                    r,
+                    p,
+                    rho_next.partials,
+                    &rho_next.count,
+                    &next,
+                    rho.partials,
+                    &old,
+                    &limit,
+                    &log.state,
+                    &log.entries,
+                    &slot,
+                ],
+            )
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Launcher of `cl/dot.cl`.
+
+use super::{family, launch};
+use crate::device::{Context, DeviceVec, Event, Grid};
+use crate::error::Result;
+use crate::real::Real;
+
+family! {
+    /// The dot product.
+    Dot<T, A> { dot_partial }
+}
+
+impl<T: Real, A: Real> Dot<T, A> {
+    /// One partial sum of Σ x\[i\] y\[i\], i < n, a group, from `partials[first]` on. Reads 2 n elements.
+    pub(crate) fn dot_partial(
+        &self,
+        ctx: &Context,
+        grid: Grid,
+        n: u32,
+        x: &DeviceVec<T>,
+        y: &DeviceVec<T>,
+        partials: &mut DeviceVec<A>,
+        first: u32,
+    ) -> Result<Event> {
+        assert!(n as usize <= x.len().min(y.len()) && first as usize + grid.groups <= partials.len());
+        // SAFETY: types as declared in the file; elements 0..n of x and y and one partial a group, checked above.
+        unsafe { launch(ctx, &self.dot_partial, grid, &[&n, x, y, partials, &first]) }
+    }
+}

@@ -1,0 +1,28 @@
+//! Launcher of `cl/halo.cl`.
+
+use super::{family, launch};
+use crate::device::{Context, DeviceVec, Event, Grid};
+use crate::error::Result;
+use crate::real::Real;
+
+family! {
+    /// Packing of halo messages.
+    Halo<T> { halo_pack }
+}
+
+impl<T: Real> Halo<T> {
+    /// out\[k\] = x\[indices\[k\]\] for all of `indices`, which must be below `x.len()`: the halo plan vouches for that.
+    pub(crate) fn halo_pack(
+        &self,
+        ctx: &Context,
+        grid: Grid,
+        indices: &DeviceVec<u32>,
+        x: &DeviceVec<T>,
+        out: &mut DeviceVec<T>,
+    ) -> Result<Event> {
+        assert!(indices.len() <= out.len());
+        let count = super::check_count(ctx, indices.len(), "the halo")?;
+        // SAFETY: types as declared in the file; `count` elements of indices and out; indices by the plan's promise.
+        unsafe { launch(ctx, &self.halo_pack, grid, &[&count, indices, x, out]) }
+    }
+}

@@ -1,0 +1,27 @@
+//! Launcher of `cl/stream.cl`.
+
+use super::{family, launch};
+use crate::device::{Context, DeviceVec, Event, Grid};
+use crate::error::Result;
+use crate::real::Real;
+
+family! {
+    /// The plain copy that measures bandwidth.
+    Stream<T> { stream_copy }
+}
+
+impl<T: Real> Stream<T> {
+    /// y = x on n elements. Reads n, writes n.
+    pub(crate) fn stream_copy(
+        &self,
+        ctx: &Context,
+        grid: Grid,
+        n: u32,
+        x: &DeviceVec<T>,
+        y: &mut DeviceVec<T>,
+    ) -> Result<Event> {
+        assert!(n as usize <= x.len().min(y.len()));
+        // SAFETY: types as declared in the file; elements 0..n, checked above.
+        unsafe { launch(ctx, &self.stream_copy, grid, &[&n, x, y]) }
+    }
+}

@@ -1,0 +1,36 @@
+//! A matrix on a rank: the block of rows that the rank owns, times a vector whose halo other ranks fill.
+
+pub mod host;
+pub(crate) mod opencl;
+mod row_blocks;
+
+use crate::error::Result;
+use crate::ops::Ops;
+
+/// Products with a distributed square matrix A. The vector that is multiplied has room for [`halo`](Self::halo) elements
+/// behind the owned ones, which the product fills.
+pub trait LinearOperator<O: Ops> {
+    /// y = A x. Building block 5 of 5 (Bueno 2013, section 4.2.3).
+    ///
+    /// # Errors
+    /// A failing device or rank.
+    fn apply(&self, ops: &O, x: &mut O::Vector, y: &mut O::Vector) -> Result<()>;
+
+    /// y = A x, and this rank's part of x·y in `sum`.
+    ///
+    /// # Errors
+    /// A failing device or rank.
+    fn apply_dot(&self, ops: &O, x: &mut O::Vector, y: &mut O::Vector, sum: &mut O::Sum) -> Result<()>;
+
+    /// r = b − A x.
+    ///
+    /// # Errors
+    /// A failing device or rank.
+    fn residual(&self, ops: &O, b: &O::Vector, x: &mut O::Vector, r: &mut O::Vector) -> Result<()>;
+
+    /// Elements that the rank receives from others for each product.
+    fn halo(&self) -> usize;
+
+    /// Bytes that a product reads and writes on this rank, each array counted once.
+    fn bytes(&self) -> u64;
+}

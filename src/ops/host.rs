@@ -1,0 +1,244 @@
+//! The host as a rank: rayon's threads, no OpenCL. The reference for every kernel, and a partner for devices.
+//!
+//! Work is cut into chunks of fixed length, and partial sums are added in order: the same bits for any number of threads.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use rayon::prelude::*;
+
+use super::{CgDirection, CgStep, Ops, Record};
+use crate::comm::Communicator;
+use crate::error::Result;
+use crate::precond::Preconditioner;
+use crate::real::Real;
+use crate::solver::Split;
+
+/// Elements of a chunk: large enough to be worth a thread's while, small enough for an even spread.
+const CHUNK: usize = 4096;
+
+/// The host's vector operations on elements `T`.
+pub struct HostOps<T> {
+    n: usize,
+    comm: Box<dyn Communicator<T>>,
+    begun: Cell<Instant>,
+    sums: Cell<Duration>,
+    pub(crate) halos: Cell<Duration>,
+}
+
+/// One or two sums, this rank's or, once completed, all ranks'.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HostSum {
+    values: [f64; 2],
+    components: usize,
+}
+
+impl HostSum {
+    /// Sets component `k` to this rank's part.
+    pub(crate) fn set(&mut self, k: usize, part: f64) {
+        self.values[k] = part;
+    }
+}
+
+impl<T: Real> HostOps<T> {
+    /// The operations on `n` owned rows.
+    #[must_use]
+    pub fn new(n: usize, comm: Box<dyn Communicator<T>>) -> Self {
+        Self { n, comm, begun: Cell::new(Instant::now()), sums: Cell::default(), halos: Cell::default() }
+    }
+
+    /// Replaces the communicator, between solves.
+    pub fn set_comm(&mut self, comm: Box<dyn Communicator<T>>) {
+        self.comm = comm;
+    }
+}
+
+/// Σ of `part(chunk)` over the chunks of `n` elements, in order.
+fn sum_chunks<const N: usize>(n: usize, part: impl Fn(std::ops::Range<usize>) -> [f64; N] + Sync) -> [f64; N] {
+    let range = |k: usize| k * CHUNK..n.min((k + 1) * CHUNK);
+    let add = |mut s: [f64; N], p: [f64; N]| {
+        s.iter_mut().zip(p).for_each(|(s, p)| *s += p);
+        s
+    };
+    let chunks = n.div_ceil(CHUNK);
+    if chunks <= 1 {
+        return add([0.0; N], part(0..n));
+    }
+    let parts: Vec<[f64; N]> = (0..chunks).into_par_iter().map(|k| part(range(k))).collect();
+    parts.into_iter().fold([0.0; N], add)
+}
+
+/// x·y, in eight interleaved sums: the processor's vector units need them independent.
+fn dot_chunk<T: Real>(x: &[T], y: &[T]) -> f64 {
+    let (x8, x_rest) = x.as_chunks::<8>();
+    let (y8, y_rest) = y.as_chunks::<8>();
+    let mut lanes = [0.0; 8];
+    for (x, y) in x8.iter().zip(y8) {
+        for k in 0..8 {
+            lanes[k] += x[k].to_f64() * y[k].to_f64();
+        }
+    }
+    let rest: f64 = x_rest.iter().zip(y_rest).map(|(x, y)| x.to_f64() * y.to_f64()).sum();
+    ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7])) + rest
+}
+
+/// Runs `body` on corresponding chunks of `y` and `x`.
+fn for_chunks<T: Real>(y: &mut [T], x: &[T], body: impl Fn(&mut [T], &[T]) + Sync) {
+    if y.len() <= CHUNK {
+        body(y, x);
+    } else {
+        y.par_chunks_mut(CHUNK).zip(x.par_chunks(CHUNK)).for_each(|(y, x)| body(y, x));
+    }
+}
+
+impl<T: Real> Ops for HostOps<T> {
+    type Real = T;
+    type Vector = Vec<T>;
+    type Sum = HostSum;
+
+    fn comm(&self) -> &dyn Communicator<T> {
+        &*self.comm
+    }
+
+    fn n_owned(&self) -> usize {
+        self.n
+    }
+
+    fn vector(&self, halo: usize, _: &'static str) -> Result<Vec<T>> {
+        Ok(vec![T::default(); self.n + halo])
+    }
+
+    fn sum(&self, components: usize) -> Result<HostSum> {
+        Ok(HostSum { values: [0.0; 2], components })
+    }
+
+    fn write(&self, from: &[T], to: &mut Vec<T>) -> Result<()> {
+        to[..self.n].copy_from_slice(from);
+        Ok(())
+    }
+
+    fn read(&self, from: &Vec<T>, to: &mut [T]) -> Result<()> {
+        to.copy_from_slice(&from[..self.n]);
+        Ok(())
+    }
+
+    fn copy(&self, from: &Vec<T>, to: &mut Vec<T>) -> Result<()> {
+        for_chunks(&mut to[..self.n], &from[..self.n], |to, from| to.copy_from_slice(from));
+        Ok(())
+    }
+
+    fn dot_product(&self, x: &Vec<T>, y: &Vec<T>, sum: &mut HostSum, component: usize) -> Result<()> {
+        let [s] = sum_chunks(self.n, |range| [dot_chunk(&x[range.clone()], &y[range])]);
+        sum.set(component, s);
+        Ok(())
+    }
+
+    fn next_iterate(&self, alpha: f64, p: &Vec<T>, x: &mut Vec<T>) -> Result<()> {
+        let alpha = T::from_f64(alpha);
+        for_chunks(&mut x[..self.n], &p[..self.n], |x, p| x.iter_mut().zip(p).for_each(|(x, &p)| *x += alpha * p));
+        Ok(())
+    }
+
+    fn next_residual(&self, alpha: f64, q: &Vec<T>, r: &mut Vec<T>) -> Result<()> {
+        let alpha = T::from_f64(alpha);
+        for_chunks(&mut r[..self.n], &q[..self.n], |r, q| r.iter_mut().zip(q).for_each(|(r, &q)| *r -= alpha * q));
+        Ok(())
+    }
+
+    fn next_direction(&self, beta: f64, z: &Vec<T>, p: &mut Vec<T>) -> Result<()> {
+        let beta = T::from_f64(beta);
+        for_chunks(&mut p[..self.n], &z[..self.n], |p, z| p.iter_mut().zip(z).for_each(|(p, &z)| *p = z + beta * *p));
+        Ok(())
+    }
+
+    fn precondition(&self, m: &Preconditioner<Vec<T>>, r: &Vec<T>, z: &mut Vec<T>) -> Result<()> {
+        self.copy(r, z)?;
+        if let Some(d) = m.diagonal() {
+            for_chunks(&mut z[..self.n], d, |z, d| z.iter_mut().zip(d).for_each(|(z, &d)| *z = d * *z));
+        }
+        Ok(())
+    }
+
+    fn cg_step(&self, step: CgStep<'_, Self>) -> Result<()> {
+        let pq = step.pq.values[0];
+        if !(pq > 0.0 && pq.is_finite()) {
+            step.rho_next.values = [0.0; 2];
+            return Ok(());
+        }
+        let n = self.n;
+        let alpha = T::from_f64(step.rho.values[0] / pq);
+        let d = step.m.diagonal().map(Vec::as_slice);
+        let update = |x: &mut [T], r: &mut [T], p: &[T], q: &[T], d: Option<&[T]>| -> [f64; 2] {
+            for ((x, r), (&p, &q)) in x.iter_mut().zip(r.iter_mut()).zip(p.iter().zip(q)) {
+                *x += alpha * p;
+                *r -= alpha * q;
+            }
+            // the chunk is still in the cache
+            let rr = dot_chunk(r, r);
+            let rz = d.map_or(rr, |d| r.iter().zip(d).map(|(&r, &d)| r.to_f64() * (d * r).to_f64()).sum());
+            [rz, rr]
+        };
+        let (x, r, p, q) = (&mut step.x[..n], &mut step.r[..n], &step.p[..n], &step.q[..n]);
+        let [rz, rr] = if n <= CHUNK {
+            update(x, r, p, q, d)
+        } else {
+            let parts: Vec<[f64; 2]> = x
+                .par_chunks_mut(CHUNK)
+                .zip(r.par_chunks_mut(CHUNK))
+                .zip(p.par_chunks(CHUNK).zip(q.par_chunks(CHUNK)))
+                .enumerate()
+                .map(|(k, ((x, r), (p, q)))| {
+                    let begin = k * CHUNK;
+                    update(x, r, p, q, d.map(|d| &d[begin..begin + p.len()]))
+                })
+                .collect();
+            parts.into_iter().fold([0.0; 2], |s, p| [s[0] + p[0], s[1] + p[1]])
+        };
+        step.rho_next.values = [rz, rr];
+        Ok(())
+    }
+
+    fn cg_direction(&self, direction: CgDirection<'_, Self>) -> Result<()> {
+        let beta = T::from_f64(direction.rho_next.values[0] / direction.rho.values[0]);
+        let (r, p) = (&direction.r[..self.n], &mut direction.p[..self.n]);
+        match direction.m.diagonal() {
+            None => for_chunks(p, r, |p, r| p.iter_mut().zip(r).for_each(|(p, &r)| *p = r + beta * *p)),
+            Some(d) if self.n <= CHUNK => {
+                p.iter_mut().zip(r.iter().zip(d)).for_each(|(p, (&r, &d))| *p = d * r + beta * *p);
+            }
+            Some(d) => {
+                p.par_chunks_mut(CHUNK).zip(r.par_chunks(CHUNK).zip(d.par_chunks(CHUNK))).for_each(|(p, (r, d))| {
+                    p.iter_mut().zip(r.iter().zip(d)).for_each(|(p, (&r, &d))| *p = d * r + beta * *p)
+                })
+            }
+        }
+        Ok(())
+    }
+
+    fn all_sum(&self, sum: &mut HostSum) -> Result<()> {
+        let start = Instant::now();
+        self.comm.sum(&mut sum.values[..sum.components])?;
+        self.sums.set(self.sums.get() + start.elapsed());
+        Ok(())
+    }
+
+    fn values(&self, sum: &HostSum) -> Result<[f64; 2]> {
+        Ok(sum.values)
+    }
+
+    fn begin(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn observe(&self, iteration: u64, pq: &HostSum, rho: &HostSum, _: bool, records: &mut Vec<Record>) -> Result<()> {
+        records.push(Record { iteration, pq: pq.values[0], rr: rho.values[rho.components - 1] });
+        Ok(())
+    }
+
+    fn finish(&self, _: u64) -> Result<Split> {
+        let now = Instant::now();
+        let (sums, halos) = (self.sums.take(), self.halos.take());
+        let kernels = (now - self.begun.replace(now)).saturating_sub(sums + halos);
+        Ok(Split { kernels, sums, halos, host_wait: Duration::ZERO })
+    }
+}

@@ -1,0 +1,386 @@
+//! An OpenCL device as a rank.
+
+use std::cell::RefCell;
+use std::time::{Duration, Instant};
+
+use super::{CgDirection, CgStep, Ops, Record};
+use crate::comm::Communicator;
+use crate::device::{Context, DeviceVec, Event, Grid, PendingRead, Pinned};
+use crate::error::Result;
+use crate::kernels::cg::{Log, SumArg};
+use crate::kernels::{Kernels, check_count};
+use crate::precond::Preconditioner;
+use crate::real::Real;
+use crate::solver::Split;
+
+/// Iterations that the log holds; the host is never as far behind.
+const LOG_LEN: u64 = 256;
+/// Iterations between two looks at the log, at most.
+const MAX_BATCH: u64 = 64;
+/// How long the iterations between two looks should take: long against the cost of a look, short against a human's patience.
+const BATCH_TIME: Duration = Duration::from_micros(300);
+/// Every so many iterations, the device's own timing of the kernels is kept.
+const SAMPLE_EVERY: u64 = 64;
+
+/// The vector operations of a device on elements `T`, with sums in `A`.
+pub(crate) struct OpenClOps<T: Real, A: Real> {
+    pub(crate) ctx: Context,
+    pub(crate) kernels: Kernels<T, A>,
+    comm: Box<dyn Communicator<T>>,
+    n: u32,
+    grid: Grid,
+    log: Log<A>,
+    watch: RefCell<Watch<A>>,
+    /// Where partial sums arrive on the host.
+    landing: RefCell<Pinned<A>>,
+    clock: RefCell<Clock>,
+}
+
+/// The host's late view of the log.
+struct Watch<A: Real> {
+    /// Memory for a look; none while a look is under way.
+    idle: Vec<Pinned<A>>,
+    /// A look under way, and the iterations that it will show.
+    pending: Option<(PendingRead<A>, u64, u64)>,
+    batch: u64,
+    seen: u64,
+    last_look: Instant,
+}
+
+/// Where the time goes.
+#[derive(Default)]
+struct Clock {
+    sampling: bool,
+    samples: u64,
+    events: Vec<Event>,
+    kernels: Duration,
+    sums: Duration,
+    halos: Duration,
+    host_wait: Duration,
+}
+
+/// One or two sums: partial sums on the device, or values on the host.
+pub(crate) struct DeviceSum<A> {
+    partials: DeviceVec<A>,
+    components: usize,
+    /// Partial sums of each component, one component after the other; 0 once the host has the values.
+    count: usize,
+    values: [f64; 2],
+}
+
+impl<A: Real> DeviceSum<A> {
+    fn arg(&self) -> SumArg<'_, A> {
+        SumArg { partials: &self.partials, count: self.count as u32, value: self.values[0] }
+    }
+
+    /// The room for partial sums, whose number a kernel is about to set.
+    pub(crate) fn refill(&mut self, count: usize) -> &mut DeviceVec<A> {
+        self.count = count;
+        &mut self.partials
+    }
+}
+
+impl<T: Real, A: Real> OpenClOps<T, A> {
+    /// The operations on `n` owned rows.
+    ///
+    /// # Errors
+    /// More rows than a device can address, or not enough memory.
+    pub(crate) fn new(ctx: Context, kernels: Kernels<T, A>, n: usize, comm: Box<dyn Communicator<T>>) -> Result<Self> {
+        let n32 = check_count(&ctx, n, "the block of rows")?;
+        let log = Log {
+            state: DeviceVec::zeros(&ctx, 1, "the state")?,
+            entries: DeviceVec::zeros(&ctx, 2 * LOG_LEN as usize, "the log")?,
+        };
+        let idle = vec![Pinned::zeros(&ctx, 2 * LOG_LEN as usize)?, Pinned::zeros(&ctx, 2 * LOG_LEN as usize)?];
+        let watch = Watch { idle, pending: None, batch: 1, seen: 0, last_look: Instant::now() };
+        let landing = Pinned::zeros(&ctx, 2 * sum_room(&kernels))?;
+        let grid = kernels.tuning.grid(n);
+        Ok(Self {
+            ctx,
+            kernels,
+            comm,
+            n: n32,
+            grid,
+            log,
+            watch: RefCell::new(watch),
+            landing: RefCell::new(landing),
+            clock: RefCell::default(),
+        })
+    }
+
+    /// Replaces the communicator, between solves.
+    pub(crate) fn set_comm(&mut self, comm: Box<dyn Communicator<T>>) {
+        self.comm = comm;
+    }
+
+    /// Set once the iteration is over; products then do nothing.
+    pub(crate) fn done(&self) -> &DeviceVec<i32> {
+        &self.log.state
+    }
+
+    /// Notes a kernel's launch.
+    pub(crate) fn launched(&self, event: Event) {
+        let mut clock = self.clock.borrow_mut();
+        if clock.sampling {
+            clock.events.push(event);
+        }
+    }
+
+    /// Adds to the time spent in halo exchanges.
+    pub(crate) fn count_halo(&self, time: Duration) {
+        self.clock.borrow_mut().halos += time;
+    }
+
+    fn slot(iteration: u64) -> u32 {
+        (iteration % LOG_LEN) as u32
+    }
+
+    fn look(&self, watch: &mut Watch<A>, iteration: u64) -> Result<()> {
+        if let Some(memory) = watch.idle.pop() {
+            let read = self.log.entries.start_read(&self.ctx, memory)?;
+            self.ctx.flush(crate::device::Queue::Compute)?;
+            watch.pending = Some((read, watch.seen + 1, iteration));
+            watch.seen = iteration;
+        }
+        Ok(())
+    }
+
+    fn take_in(
+        &self,
+        watch: &mut Watch<A>,
+        look: Option<(PendingRead<A>, u64, u64)>,
+        records: &mut Vec<Record>,
+    ) -> Result<()> {
+        let Some((read, first, last)) = look else { return Ok(()) };
+        let start = Instant::now();
+        let memory = read.wait(&self.ctx)?;
+        self.clock.borrow_mut().host_wait += start.elapsed();
+        for iteration in first..=last {
+            let at = 2 * Self::slot(iteration) as usize;
+            records.push(Record { iteration, pq: memory[at].to_f64(), rr: memory[at + 1].to_f64() });
+        }
+        watch.idle.push(memory);
+        Ok(())
+    }
+
+    /// Whether the iterations to come should be timed by the device.
+    fn sample(&self, iteration: u64) -> Result<()> {
+        let mut clock = self.clock.borrow_mut();
+        if clock.sampling {
+            // the events of the former iteration are complete, or will be before they are asked
+            clock.samples += 1;
+        }
+        clock.sampling = iteration % SAMPLE_EVERY == 2;
+        if clock.events.len() > 256 {
+            let events = std::mem::take(&mut clock.events);
+            drop(clock);
+            self.add_up(events)?;
+        }
+        Ok(())
+    }
+
+    fn add_up(&self, events: Vec<Event>) -> Result<()> {
+        if let Some(last) = events.last() {
+            self.ctx.wait(last)?;
+        }
+        let time: Duration = events.iter().filter_map(|e| self.ctx.duration(e)).sum();
+        self.clock.borrow_mut().kernels += time;
+        Ok(())
+    }
+}
+
+/// Partial sums that one component of a sum may have: those of a vector operation, or those of a product's two launches.
+fn sum_room<T, A>(kernels: &Kernels<T, A>) -> usize {
+    2 * kernels.tuning.max_groups
+}
+
+impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
+    type Real = T;
+    type Vector = DeviceVec<T>;
+    type Sum = DeviceSum<A>;
+
+    fn comm(&self) -> &dyn Communicator<T> {
+        &*self.comm
+    }
+
+    fn n_owned(&self) -> usize {
+        self.n as usize
+    }
+
+    fn vector(&self, halo: usize, what: &'static str) -> Result<DeviceVec<T>> {
+        DeviceVec::zeros(&self.ctx, self.n_owned() + halo, what)
+    }
+
+    fn sum(&self, components: usize) -> Result<DeviceSum<A>> {
+        let partials = DeviceVec::zeros(&self.ctx, components * sum_room(&self.kernels), "partial sums")?;
+        Ok(DeviceSum { partials, components, count: 0, values: [0.0; 2] })
+    }
+
+    fn write(&self, from: &[T], to: &mut DeviceVec<T>) -> Result<()> {
+        assert_eq!(from.len(), self.n_owned());
+        to.write(&self.ctx, 0, from)
+    }
+
+    fn read(&self, from: &DeviceVec<T>, to: &mut [T]) -> Result<()> {
+        assert_eq!(to.len(), self.n_owned());
+        from.read(&self.ctx, 0, to)
+    }
+
+    fn copy(&self, from: &DeviceVec<T>, to: &mut DeviceVec<T>) -> Result<()> {
+        from.copy_to(&self.ctx, to, self.n_owned())
+    }
+
+    fn dot_product(&self, x: &DeviceVec<T>, y: &DeviceVec<T>, sum: &mut DeviceSum<A>, component: usize) -> Result<()> {
+        let first = (component * self.grid.groups) as u32;
+        let partials = sum.refill(self.grid.groups);
+        let event = self.kernels.dot.dot_partial(&self.ctx, self.grid, self.n, x, y, partials, first)?;
+        self.launched(event);
+        Ok(())
+    }
+
+    fn next_iterate(&self, alpha: f64, p: &DeviceVec<T>, x: &mut DeviceVec<T>) -> Result<()> {
+        let alpha = T::from_f64(alpha);
+        let event = self.kernels.update.next_iterate(&self.ctx, self.grid, self.n, alpha, p, x)?;
+        self.launched(event);
+        Ok(())
+    }
+
+    fn next_residual(&self, alpha: f64, q: &DeviceVec<T>, r: &mut DeviceVec<T>) -> Result<()> {
+        let alpha = T::from_f64(alpha);
+        let event = self.kernels.update.next_residual(&self.ctx, self.grid, self.n, alpha, q, r)?;
+        self.launched(event);
+        Ok(())
+    }
+
+    fn next_direction(&self, beta: f64, z: &DeviceVec<T>, p: &mut DeviceVec<T>) -> Result<()> {
+        let beta = T::from_f64(beta);
+        let event = self.kernels.update.next_direction(&self.ctx, self.grid, self.n, beta, z, p)?;
+        self.launched(event);
+        Ok(())
+    }
+
+    fn precondition(&self, m: &Preconditioner<DeviceVec<T>>, r: &DeviceVec<T>, z: &mut DeviceVec<T>) -> Result<()> {
+        let Some(d) = m.diagonal() else { return self.copy(r, z) };
+        let event = self.kernels.update.scale_diagonal(&self.ctx, self.grid, self.n, d, r, z)?;
+        self.launched(event);
+        Ok(())
+    }
+
+    fn cg_step(&self, step: CgStep<'_, Self>) -> Result<()> {
+        let (rho, pq) = (step.rho.arg(), step.pq.arg());
+        let (grid, slot) = (self.grid, Self::slot(step.iteration));
+        let d = step.m.diagonal();
+        let sums = step.rho_next.refill(grid.groups);
+        let event = self
+            .kernels
+            .cg
+            .cg_step(&self.ctx, grid, self.n, d, step.x, step.r, step.p, step.q, &rho, &pq, sums, &self.log, slot)?;
+        self.launched(event);
+        Ok(())
+    }
+
+    fn cg_direction(&self, direction: CgDirection<'_, Self>) -> Result<()> {
+        let (next, rho) = (direction.rho_next.arg(), direction.rho.arg());
+        let (limit, slot) = (direction.limit, Self::slot(direction.iteration));
+        let d = direction.m.diagonal();
+        let event = self.kernels.cg.cg_direction(
+            &self.ctx,
+            self.grid,
+            self.n,
+            d,
+            direction.r,
+            direction.p,
+            &next,
+            &rho,
+            limit,
+            &self.log,
+            slot,
+        )?;
+        self.launched(event);
+        Ok(())
+    }
+
+    fn all_sum(&self, sum: &mut DeviceSum<A>) -> Result<()> {
+        if self.comm.size() == 1 {
+            return Ok(()); // the next kernel adds the partial sums
+        }
+        let mut values = self.values(sum)?;
+        let start = Instant::now();
+        self.comm.sum(&mut values[..sum.components])?;
+        self.clock.borrow_mut().sums += start.elapsed();
+        (sum.values, sum.count) = (values, 0);
+        Ok(())
+    }
+
+    fn values(&self, sum: &DeviceSum<A>) -> Result<[f64; 2]> {
+        if sum.count == 0 {
+            return Ok(sum.values);
+        }
+        let start = Instant::now();
+        let mut landing = self.landing.borrow_mut();
+        let partials = &mut landing[..sum.components * sum.count];
+        sum.partials.read(&self.ctx, 0, partials)?;
+        let mut values = [0.0; 2];
+        for (value, partials) in values.iter_mut().zip(partials.chunks_exact(sum.count)) {
+            *value = partials.iter().map(|v| v.to_f64()).sum();
+        }
+        self.clock.borrow_mut().host_wait += start.elapsed();
+        Ok(values)
+    }
+
+    fn begin(&self) -> Result<()> {
+        let mut log = self.watch.borrow_mut();
+        (log.seen, log.batch, log.last_look) = (0, 1, Instant::now());
+        drop(log);
+        self.log.state.reset(&self.ctx)
+    }
+
+    fn observe(
+        &self,
+        iteration: u64,
+        pq: &DeviceSum<A>,
+        rho: &DeviceSum<A>,
+        drain: bool,
+        records: &mut Vec<Record>,
+    ) -> Result<()> {
+        self.sample(iteration + 1)?;
+        if pq.count == 0 {
+            records.push(Record { iteration, pq: pq.values[0], rr: rho.values[rho.components - 1] });
+            return Ok(());
+        }
+        let watch = &mut *self.watch.borrow_mut();
+        if iteration - watch.seen >= watch.batch || drain {
+            // While the device works on this batch's end, the host takes in the batch before.
+            let former = watch.pending.take();
+            self.look(watch, iteration)?;
+            self.take_in(watch, former, records)?;
+            if drain {
+                let last = watch.pending.take();
+                self.take_in(watch, last, records)?;
+            }
+            let time = watch.last_look.elapsed();
+            watch.last_look = Instant::now();
+            if time < BATCH_TIME {
+                watch.batch = (2 * watch.batch).min(MAX_BATCH);
+            } else if time > 3 * BATCH_TIME {
+                watch.batch = (watch.batch / 2).max(1);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&self, iterations: u64) -> Result<Split> {
+        self.ctx.finish()?;
+        let watch = &mut *self.watch.borrow_mut();
+        if let Some((read, _, _)) = watch.pending.take() {
+            watch.idle.push(read.wait(&self.ctx)?);
+        }
+        let events = std::mem::take(&mut self.clock.borrow_mut().events);
+        self.add_up(events)?;
+        let clock = std::mem::take(&mut *self.clock.borrow_mut());
+        let samples = clock.samples + u64::from(clock.sampling);
+        let kernels =
+            if samples > 0 { clock.kernels.mul_f64(iterations as f64 / samples as f64) } else { clock.kernels };
+        Ok(Split { kernels, sums: clock.sums, halos: clock.halos, host_wait: clock.host_wait })
+    }
+}

@@ -1,0 +1,21 @@
+//! The distribution of a matrix over ranks: contiguous blocks of rows, and who sends which columns to whom.
+//!
+//! ```text
+//!            columns of rank:  0      1      2
+//!                          ┌──────┬──────┬──────┐
+//!  rows of rank 0          │ own  │ halo │      │    rank 0 receives some elements of p from rank 1
+//!                          ├──────┼──────┼──────┤
+//!  rows of rank 1          │ halo │ own  │ halo │    rank 1 from ranks 0 and 2
+//!                          ├──────┼──────┼──────┤
+//!  rows of rank 2          │      │ halo │ own  │
+//!                          └──────┴──────┴──────┘
+//! ```
+//!
+//! On a rank, columns are renumbered: its own become `0..n_owned`, those of the halo, in the order of their global
+//! numbers, `n_owned..n_owned + n_halo`.
+
+mod halo;
+mod rows;
+
+pub use halo::{HaloPlan, Part, Receive, split};
+pub use rows::row_ranges;

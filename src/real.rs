@@ -1,0 +1,74 @@
+//! The two precisions of the iteration.
+
+use std::borrow::Cow;
+use std::fmt::Debug;
+use std::ops::{Add, AddAssign, Mul, Sub, SubAssign};
+
+/// An element of a vector on a rank: `f32` or `f64`.
+pub trait Real:
+    Sealed
+    + Copy
+    + Default
+    + Debug
+    + PartialEq
+    + PartialOrd
+    + Send
+    + Sync
+    + 'static
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + AddAssign
+    + SubAssign
+{
+    /// Its name in OpenCL C.
+    const CL_NAME: &'static str;
+
+    /// Rounds to nearest.
+    fn from_f64(v: f64) -> Self;
+
+    /// Exact.
+    fn to_f64(self) -> f64;
+
+    /// Rounds all of `v` to nearest; double precision is passed through without a copy.
+    fn from_f64s(v: &[f64]) -> Cow<'_, [Self]>;
+}
+
+#[allow(private_bounds)]
+/// What the device side needs of an element; only `f32` and `f64` have it.
+pub trait Sealed: crate::device::Plain + crate::kernels::Argument {}
+impl Sealed for f32 {}
+impl Sealed for f64 {}
+
+impl Real for f32 {
+    const CL_NAME: &'static str = "float";
+
+    fn from_f64(v: f64) -> Self {
+        v as f32
+    }
+
+    fn to_f64(self) -> f64 {
+        self.into()
+    }
+
+    fn from_f64s(v: &[f64]) -> Cow<'_, [Self]> {
+        use rayon::prelude::*;
+        Cow::Owned(v.par_iter().with_min_len(1 << 14).map(|&v| v as f32).collect())
+    }
+}
+
+impl Real for f64 {
+    const CL_NAME: &'static str = "double";
+
+    fn from_f64(v: f64) -> Self {
+        v
+    }
+
+    fn to_f64(self) -> f64 {
+        self
+    }
+
+    fn from_f64s(v: &[f64]) -> Cow<'_, [Self]> {
+        Cow::Borrowed(v)
+    }
+}

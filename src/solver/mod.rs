@@ -1,0 +1,15 @@
+//! Krylov methods, and the solver that runs them on ranks.
+
+mod cg;
+mod cg_classic;
+mod monitor;
+mod options;
+mod outcome;
+mod rank;
+mod session;
+mod workspace;
+
+pub use options::{Control, Method, Precision, Precond, Progress, Setup, Stop};
+pub use outcome::{Criterion, Indefinite, Outcome, Reason, Split};
+pub use session::{RankInfo, SetupTimes, Solver};
+pub use workspace::Workspace;

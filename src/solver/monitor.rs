@@ -1,0 +1,195 @@
+//! When an iteration ends, and why.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::{Control, Criterion, Indefinite, Progress, Reason, Stop};
+use crate::comm::Communicator;
+use crate::ops::Record;
+
+/// Requests that all ranks agree on in their sums: see [`Communicator::request_stop`].
+const INTERRUPT: u32 = 2;
+const TIME_OUT: u32 = 1;
+
+/// ‖r‖₂ beyond this multiple of what it was, or of ‖b‖₂, is divergence. In exact arithmetic ‖r‖₂ of conjugate gradients can grow
+/// by the square root of the condition number.
+const DIVERGED: f64 = 1e10;
+
+/// A run that met the test by recurrence, but left more than this part of the true residual that it began with, shows that the
+/// precision is exhausted.
+const REPLACED: f64 = 0.5;
+
+/// How a run of a method ended. A run begins with the true residual b − A x, and goes on by recurrence.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Verdict {
+    /// The true residual met the test at the start of the run.
+    Converged,
+    /// The recurrence met the test; the true residual has yet to be looked at.
+    Presumed,
+    /// The former run has hardly reduced the true residual, or even increased it.
+    Stalled { worse: bool },
+    /// Something else.
+    Ended(Reason),
+}
+
+/// Watches one rank's iteration. All ranks see the same numbers and so come to the same verdict.
+pub(super) struct Monitor<'a> {
+    /// ‖r‖₂² that ends the iteration.
+    limit: f64,
+    rhs_norm: f64,
+    stop: &'a Stop,
+    max_iters: u64,
+    control: Control<'a>,
+    started: Instant,
+    /// Iterations of former runs.
+    before: u64,
+    /// ‖r‖₂² at the start of this run.
+    first_rr: f64,
+    /// ‖r‖₂² after the last iteration seen.
+    last_rr: f64,
+    /// Iterations in all.
+    iterations: u64,
+    /// ‖r‖₂ / ‖b‖₂, by the recurrence.
+    history: Vec<f64>,
+    last_progress: Option<Duration>,
+}
+
+/// What a monitor has seen.
+pub(super) struct Seen {
+    pub(super) iterations: u64,
+    pub(super) history: Vec<f64>,
+    pub(super) rel_residual_2: f64,
+}
+
+impl<'a> Monitor<'a> {
+    /// A monitor that ends the iteration at ‖r‖₂ ≤ `target`, for a right-hand side of norm `rhs_norm` > 0 and order `n`. The
+    /// square of `target` must be representable on every rank, where devices compare with it.
+    pub(super) fn new(n: usize, target: f64, rhs_norm: f64, stop: &'a Stop, control: Control<'a>) -> Self {
+        Self {
+            limit: target * target,
+            rhs_norm,
+            stop,
+            max_iters: stop.max_iters.unwrap_or_else(|| Stop::default_max_iters(n)),
+            control,
+            started: Instant::now(),
+            before: 0,
+            first_rr: f64::NAN,
+            last_rr: f64::NAN,
+            iterations: 0,
+            history: Vec::new(),
+            last_progress: None,
+        }
+    }
+
+    /// r·r at or below this ends the iteration.
+    pub(super) fn limit(&self) -> f64 {
+        self.limit
+    }
+
+    /// Takes note of the true residual at the start of a run.
+    pub(super) fn begin(&mut self, rr: f64) -> Option<Verdict> {
+        self.before = self.iterations;
+        let former_rr = std::mem::replace(&mut self.first_rr, rr);
+        self.last_rr = rr;
+        if self.history.is_empty() {
+            self.history.push(self.relative(rr));
+        }
+        if !rr.is_finite() {
+            return Some(Verdict::Ended(Reason::NonFinite("the residual b − A x")));
+        }
+        if rr <= self.limit {
+            return Some(Verdict::Converged);
+        }
+        if rr > REPLACED * REPLACED * former_rr {
+            return Some(Verdict::Stalled { worse: rr > former_rr });
+        }
+        (self.iterations >= self.max_iters).then_some(Verdict::Ended(Reason::MaxIters))
+    }
+
+    /// Whether iteration `iteration` of this run is the last one allowed.
+    pub(super) fn is_last(&self, iteration: u64) -> bool {
+        self.before + iteration >= self.max_iters
+    }
+
+    /// Judges what has become known, in order; then the clock and the caller.
+    pub(super) fn judge<T>(&mut self, records: &[Record], comm: &dyn Communicator<T>) -> Option<Verdict> {
+        for record in records {
+            if let Some(verdict) = self.judge_record(record) {
+                return Some(verdict);
+            }
+        }
+        match comm.stop_request() {
+            INTERRUPT => return Some(Verdict::Ended(Reason::Interrupted)),
+            TIME_OUT => return Some(Verdict::Ended(Reason::TimeLimit)),
+            _ => {}
+        }
+        if comm.rank() == 0 {
+            self.attend(comm);
+        }
+        None
+    }
+
+    fn judge_record(&mut self, record: &Record) -> Option<Verdict> {
+        let iteration = self.before + record.iteration;
+        let ended = |reason| Some(Verdict::Ended(reason));
+        if !record.pq.is_finite() {
+            return ended(Reason::NonFinite("p·Ap"));
+        }
+        if record.pq <= 0.0 {
+            let curvature = record.pq;
+            return ended(Reason::IndefiniteOperator(Indefinite::Direction { iteration, curvature }));
+        }
+        if !record.rr.is_finite() {
+            return ended(Reason::NonFinite("the residual"));
+        }
+        self.iterations = iteration;
+        self.last_rr = record.rr;
+        self.history.push(self.relative(record.rr));
+        if record.rr <= self.limit {
+            return Some(Verdict::Presumed);
+        }
+        if record.rr > DIVERGED * DIVERGED * self.first_rr.max(self.rhs_norm * self.rhs_norm) {
+            return ended(Reason::Divergence);
+        }
+        if iteration >= self.max_iters {
+            return ended(Reason::MaxIters);
+        }
+        None
+    }
+
+    /// Rank 0 minds the clock and the caller, and tells the others in the next sum.
+    fn attend<T>(&mut self, comm: &dyn Communicator<T>) {
+        let elapsed = self.started.elapsed();
+        if self.control.cancel.is_some_and(|c| c.load(Ordering::Relaxed)) {
+            comm.request_stop(INTERRUPT);
+        } else if self.stop.time_limit.is_some_and(|limit| elapsed >= limit) {
+            comm.request_stop(TIME_OUT);
+        }
+        if let Some(progress) = self.control.progress
+            && self.last_progress.is_none_or(|last| elapsed - last >= Duration::from_millis(50))
+        {
+            self.last_progress = Some(elapsed);
+            progress(&Progress {
+                iterations: self.iterations,
+                rel_residual_2: self.relative(self.last_rr),
+                target: self.limit.sqrt() / self.rhs_norm,
+                elapsed,
+            });
+        }
+    }
+
+    fn relative(&self, rr: f64) -> f64 {
+        rr.sqrt() / self.rhs_norm
+    }
+
+    /// Which part of the stop test the target came from.
+    pub(super) fn criterion(stop: &Stop, rhs_norm: f64) -> Criterion {
+        if stop.rtol * rhs_norm >= stop.atol { Criterion::Rtol } else { Criterion::Atol }
+    }
+
+    /// What was seen.
+    pub(super) fn into_seen(self) -> Seen {
+        let rel_residual_2 = self.relative(self.last_rr);
+        Seen { iterations: self.iterations, history: self.history, rel_residual_2 }
+    }
+}

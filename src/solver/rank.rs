@@ -1,0 +1,234 @@
+//! One rank of a solver: a device or the host, with its block of the matrix.
+
+use std::sync::{Arc, RwLock};
+use std::time::{Duration, Instant};
+
+use super::cg::cg;
+use super::cg_classic::cg_classic;
+use super::monitor::{Monitor, Seen, Verdict};
+use super::{Method, Precond, Reason, Setup, Split, Workspace};
+use crate::comm::{Alone, Communicator, Outbox};
+use crate::device::{Context, Info};
+use crate::error::{Error, Result};
+use crate::kernels::{Kernels, Shape, Tuning};
+use crate::matrix::Csr;
+use crate::operator::LinearOperator;
+use crate::operator::host::CsrHost;
+use crate::operator::opencl::CsrDevice;
+use crate::ops::Ops;
+use crate::ops::host::HostOps;
+use crate::ops::opencl::OpenClOps;
+use crate::partition::Part;
+use crate::precond::Preconditioner;
+use crate::real::Real;
+
+/// A rank, whatever it runs on.
+pub(super) enum Rank<T: Real> {
+    /// The host's threads.
+    Host(Box<Engine<HostOps<T>, CsrHost<T>>>),
+    /// A device that sums in double precision.
+    Device(Box<Engine<OpenClOps<T, f64>, CsrDevice<T>>>),
+    /// A device without double precision.
+    SingleDevice(Box<Engine<OpenClOps<T, f32>, CsrDevice<T>>>),
+}
+
+/// The operations, the matrix, the preconditioner and the vectors of a rank.
+pub(super) struct Engine<O: Ops, A> {
+    ops: O,
+    a: A,
+    m: Preconditioner<O::Vector>,
+    w: Workspace<O>,
+}
+
+/// A rank made ready.
+pub(super) struct Opened<T: Real> {
+    pub(super) rank: Rank<T>,
+    pub(super) outbox: Outbox<T>,
+    /// Memory that it takes.
+    pub(super) bytes: u64,
+    /// Time to open the device and build its kernels.
+    pub(super) prepare: Duration,
+    /// Time to move the matrix.
+    pub(super) upload: Duration,
+}
+
+/// How one rank's iteration ended.
+pub(super) struct Ended {
+    pub(super) reason: Option<Reason>,
+    pub(super) restarts: u32,
+    pub(super) seen: Seen,
+    pub(super) split: Split,
+    pub(super) solve: Duration,
+    pub(super) gather: Duration,
+}
+
+impl<T: Real> Rank<T> {
+    /// Opens `device`, or the host, and gives it `part` of `a`; `diagonal` is the part's own, for the preconditioner.
+    pub(super) fn open(
+        device: Option<&Info>,
+        a: &Arc<Csr>,
+        part: &Part<'_>,
+        diagonal: &[f64],
+        setup: &Setup,
+    ) -> Result<Opened<T>> {
+        let start = Instant::now();
+        let stores_z = setup.method == Method::CgClassic && setup.precond == Precond::Jacobi;
+        let diagonal = (setup.precond == Precond::Jacobi).then_some(diagonal);
+        let vectors = Workspace::<HostOps<T>>::bytes(part.n_owned(), part.halo.len, size_of::<T>(), stores_z)
+            + diagonal.map_or(0, |d| size_of_val(d) as u64 / 8 * size_of::<T>() as u64);
+        let Some(device) = device else {
+            let matrix = CsrHost::new(a, part);
+            let bytes = vectors + matrix.extra_bytes();
+            let ops = HostOps::new(part.n_owned(), Box::new(Alone::default()));
+            let engine = Engine::new(ops, matrix, diagonal, stores_z)?;
+            let outbox = Arc::new(RwLock::new(vec![T::default(); part.halo.send.len()]));
+            let upload = start.elapsed();
+            return Ok(Opened { rank: Self::Host(Box::new(engine)), outbox, bytes, prepare: Duration::ZERO, upload });
+        };
+
+        let bytes = vectors + CsrDevice::<T>::bytes_needed(part);
+        if bytes > device.memory_bytes {
+            let fit = bytes.div_ceil(device.memory_bytes);
+            return Err(Error::OutOfDeviceMemory {
+                device: device.name.clone(),
+                what: format!("its share of the system ({} rows, {} entries)", part.n_owned(), part.nnz()),
+                need_bytes: bytes,
+                limit: "its memory",
+                have_bytes: device.memory_bytes,
+                hint: format!("about {fit} times as many such devices would hold it; --precision f32 halves it"),
+            });
+        }
+        let ctx = Context::open(device)?;
+        let tuning = Tuning::default_for(device, Shape::of(device));
+        if device.has_f64 {
+            let engine = Engine::on_device(ctx, tuning, part, diagonal, stores_z, start)?;
+            Ok(engine.into_opened(bytes, Self::Device))
+        } else {
+            let engine = Engine::on_device(ctx, tuning, part, diagonal, stores_z, start)?;
+            Ok(engine.into_opened(bytes, Self::SingleDevice))
+        }
+    }
+
+    /// Bytes that the matrix's part of an iteration moves.
+    pub(super) fn product_bytes(&self) -> u64 {
+        match self {
+            Self::Host(e) => e.a.bytes(),
+            Self::Device(e) => LinearOperator::<OpenClOps<T, f64>>::bytes(&e.a),
+            Self::SingleDevice(e) => LinearOperator::<OpenClOps<T, f32>>::bytes(&e.a),
+        }
+    }
+
+    /// Solves for this rank's part `b`, from and to its part `x`.
+    pub(super) fn run(
+        &mut self,
+        comm: Box<dyn Communicator<T>>,
+        method: Method,
+        b: &[T],
+        x: &mut [T],
+        monitor: Monitor<'_>,
+    ) -> Result<Ended> {
+        match self {
+            Self::Host(e) => {
+                e.ops.set_comm(comm);
+                e.run(method, b, x, monitor)
+            }
+            Self::Device(e) => {
+                e.ops.set_comm(comm);
+                e.run(method, b, x, monitor)
+            }
+            Self::SingleDevice(e) => {
+                e.ops.set_comm(comm);
+                e.run(method, b, x, monitor)
+            }
+        }
+    }
+}
+
+/// An engine on a device, and how long it took.
+struct OnDevice<T: Real, A: Real> {
+    engine: Engine<OpenClOps<T, A>, CsrDevice<T>>,
+    outbox: Outbox<T>,
+    prepare: Duration,
+    upload: Duration,
+}
+
+impl<T: Real, A: Real> OnDevice<T, A> {
+    fn into_opened(
+        self,
+        bytes: u64,
+        rank: impl FnOnce(Box<Engine<OpenClOps<T, A>, CsrDevice<T>>>) -> Rank<T>,
+    ) -> Opened<T> {
+        let Self { engine, outbox, prepare, upload } = self;
+        Opened { rank: rank(Box::new(engine)), outbox, bytes, prepare, upload }
+    }
+}
+
+impl<T: Real, A: Real> Engine<OpenClOps<T, A>, CsrDevice<T>> {
+    fn on_device(
+        ctx: Context,
+        tuning: Tuning,
+        part: &Part<'_>,
+        diagonal: Option<&[f64]>,
+        stores_z: bool,
+        start: Instant,
+    ) -> Result<OnDevice<T, A>> {
+        let kernels = Kernels::build(&ctx, tuning)?;
+        let prepare = start.elapsed();
+        let (matrix, outbox) = CsrDevice::upload(&ctx, &tuning, part)?;
+        let ops = OpenClOps::new(ctx, kernels, part.n_owned(), Box::new(Alone::default()))?;
+        let engine = Engine::new(ops, matrix, diagonal, stores_z)?;
+        Ok(OnDevice { engine, outbox, prepare, upload: start.elapsed() - prepare })
+    }
+}
+
+impl<O: Ops, A: LinearOperator<O>> Engine<O, A> {
+    fn new(ops: O, a: A, diagonal: Option<&[f64]>, stores_z: bool) -> Result<Self> {
+        let m = match diagonal {
+            Some(diagonal) => Preconditioner::jacobi(&ops, diagonal)?,
+            None => Preconditioner::Identity,
+        };
+        let w = Workspace::new(&ops, &a, &m, stores_z)?;
+        Ok(Self { ops, a, m, w })
+    }
+
+    fn run(&mut self, method: Method, b: &[O::Real], x: &mut [O::Real], mut monitor: Monitor<'_>) -> Result<Ended> {
+        let Self { ops, a, m, w } = self;
+        ops.write(b, &mut w.b)?;
+        ops.write(x, &mut w.x)?;
+        ops.finish(0)?;
+
+        let start = Instant::now();
+        let mut presumed = 0;
+        let reason = loop {
+            let verdict = match method {
+                Method::Cg => cg(ops, a, m, w, &mut monitor)?,
+                Method::CgClassic => cg_classic(ops, a, m, w, &mut monitor)?,
+            };
+            match verdict {
+                Verdict::Converged => break None,
+                Verdict::Presumed => presumed += 1,
+                Verdict::Stalled { worse } => {
+                    if worse {
+                        ops.copy(&w.x_first, &mut w.x)?;
+                    }
+                    break Some(Reason::Stagnation);
+                }
+                Verdict::Ended(reason) => {
+                    if matches!(reason, Reason::Divergence | Reason::NonFinite(_) | Reason::Breakdown(_)) {
+                        ops.copy(&w.x_first, &mut w.x)?;
+                    }
+                    break Some(reason);
+                }
+            }
+        };
+        let seen = monitor.into_seen();
+        let split = ops.finish(seen.iterations)?;
+        let solve = start.elapsed();
+
+        let start = Instant::now();
+        ops.read(&w.x, x)?;
+        // A run that ends the iteration does not count as a restart.
+        let restarts = u32::saturating_sub(presumed, 1);
+        Ok(Ended { reason, restarts, seen, split, solve, gather: start.elapsed() })
+    }
+}

@@ -1,0 +1,483 @@
+//! The solver as its callers see it: it checks the input, sets up the ranks, runs them, and verifies what they bring back.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::monitor::Monitor;
+use super::rank::{Ended, Opened, Rank};
+use super::{Control, Criterion, Indefinite, Method, Outcome, Precision, Precond, Reason, Setup, Stop};
+use crate::comm::{Alone, Communicator, Failure, Outbox, Threads};
+use crate::device::{self, Info, Kind, Rejected};
+use crate::error::{Error, Result};
+use crate::matrix::Csr;
+use crate::matrix::stats::Stats;
+use crate::partition::{Part, row_ranges, split};
+use crate::real::Real;
+use crate::verify;
+
+/// How often an answer that the host's check does not confirm is handed back to the ranks with a tighter target.
+const MAX_ROUNDS: u32 = 5;
+
+/// One rank: a device and its share of the system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RankInfo {
+    /// The device's name.
+    pub device: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Its number in `declive devices`; none for the host.
+    pub index: Option<usize>,
+    /// Rows that it owns.
+    pub rows: usize,
+    /// Entries in those rows.
+    pub nnz: usize,
+    /// Elements of a vector that it receives from other ranks for each product.
+    pub halo: usize,
+    /// Memory that the rank takes on its device.
+    pub bytes: u64,
+}
+
+/// Where the time before the first iteration went.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct SetupTimes {
+    /// Checks, partition, halo plans, building kernels.
+    pub prepare: Duration,
+    /// Moving the matrix to the devices.
+    pub upload: Duration,
+    /// Finding launch parameters.
+    pub tune: Duration,
+}
+
+/// A system's matrix on its ranks, ready to solve for many right-hand sides.
+///
+/// Solvers are independent of each other: several may work in several threads.
+pub struct Solver {
+    a: Arc<Csr>,
+    stats: Stats,
+    setup: Setup,
+    infos: Vec<RankInfo>,
+    rejected: Vec<Rejected>,
+    note: Option<String>,
+    times: SetupTimes,
+    team: Team,
+}
+
+enum Team {
+    F64(Ranks<f64>),
+    F32(Ranks<f32>),
+}
+
+/// The ranks of one precision. Empty after a failure, which leaves devices in no known state.
+struct Ranks<T: Real> {
+    ranks: Vec<Rank<T>>,
+    outboxes: Vec<(Outbox<T>, usize)>,
+    rows: Vec<std::ops::Range<usize>>,
+}
+
+impl std::fmt::Debug for Solver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Solver").field("setup", &self.setup).field("ranks", &self.infos).finish_non_exhaustive()
+    }
+}
+
+impl Solver {
+    /// Distributes `a` over the devices that `setup` asks for. The matrix stays in memory for the check of each answer.
+    ///
+    /// # Errors
+    /// [`Error::NotSquare`]; [`Error::NotSymmetric`] unless `setup` says to assume it; [`Error::NotFinite`] if a value is out of
+    /// range in single precision; [`Error::NoDevice`], [`Error::KernelBuild`], [`Error::OutOfDeviceMemory`],
+    /// [`Error::OpenCl`] for devices.
+    pub fn new(a: impl Into<Arc<Csr>>, setup: &Setup) -> Result<Self> {
+        let start = Instant::now();
+        let a = a.into();
+        let stats = check(&a, setup)?;
+        let selection = device::select(&setup.devices, setup.precision == Precision::F64)?;
+        let ranges = row_ranges(&a, selection.ranks.len());
+        let parts = split(&a, &ranges);
+        let diagonal = if setup.precond == Precond::Jacobi { a.diagonal() } else { Vec::new() };
+        let prepare = start.elapsed();
+        log::debug!("checks and partition took {prepare:?}");
+
+        let mut times = SetupTimes { prepare, ..SetupTimes::default() };
+        let (team, bytes) = match setup.precision {
+            Precision::F64 => {
+                let (ranks, bytes) = Ranks::open(&a, &selection.ranks, &parts, &diagonal, setup, &mut times)?;
+                (Team::F64(ranks), bytes)
+            }
+            Precision::F32 => {
+                let (ranks, bytes) = Ranks::open(&a, &selection.ranks, &parts, &diagonal, setup, &mut times)?;
+                (Team::F32(ranks), bytes)
+            }
+        };
+        let info = |((device, part), bytes): ((&Option<Info>, &Part<'_>), u64)| RankInfo {
+            device: device.as_ref().map_or_else(host_name, |d| d.name.clone()),
+            kind: device.as_ref().map_or(Kind::Host, |d| d.kind),
+            index: device.as_ref().map(|d| d.index),
+            rows: part.n_owned(),
+            nnz: part.nnz(),
+            halo: part.halo.len,
+            bytes,
+        };
+        let infos = selection.ranks.iter().zip(&parts).zip(bytes).map(info).collect();
+        drop(parts);
+        let (rejected, note) = (selection.rejected, selection.note);
+        Ok(Self { a, stats, setup: setup.clone(), infos, rejected, note, times, team })
+    }
+
+    /// Solves `A x = b` from `x0`, or from zero.
+    ///
+    /// # Errors
+    /// [`Error::SizeMismatch`] and [`Error::NotFinite`] for `b` and `x0`; errors of devices, after which the solver can't be used
+    /// any more. Not converging is not an error: see [`Outcome::reason`].
+    pub fn solve(&mut self, b: &[f64], x0: Option<&[f64]>, stop: &Stop, control: Control<'_>) -> Result<Outcome> {
+        for (what, v) in [("b", Some(b)), ("x0", x0)] {
+            let Some(v) = v else { continue };
+            if v.len() != self.a.n_rows() {
+                return Err(Error::SizeMismatch { what: what.into(), expected: self.a.n_rows(), found: v.len() });
+            }
+            if let Some(k) = v.iter().position(|e| !e.is_finite()) {
+                return Err(Error::NotFinite { what: what.into(), index: k + 1, value: v[k] });
+            }
+        }
+        let x0 = x0.map_or_else(|| vec![0.0; b.len()], <[f64]>::to_vec);
+        if let Some(reason) = self.settled(b, stop, control) {
+            let x = if reason.converged() { vec![0.0; b.len()] } else { x0 };
+            return Ok(self.outcome(b, x, reason));
+        }
+        match &mut self.team {
+            Team::F64(ranks) => ranks.solve(&self.a, &self.setup, b, x0, stop, control),
+            Team::F32(ranks) => ranks.solve(&self.a, &self.setup, b, x0, stop, control),
+        }
+    }
+
+    /// What is known without an iteration: b = 0, a diagonal that no positive definite matrix has, or no time.
+    fn settled(&self, b: &[f64], stop: &Stop, control: Control<'_>) -> Option<Reason> {
+        if b.iter().all(|&v| v == 0.0) {
+            return Some(Reason::Converged(Criterion::ZeroRhs));
+        }
+        if control.cancel.is_some_and(|c| c.load(Ordering::Relaxed)) {
+            return Some(Reason::Interrupted);
+        }
+        if stop.time_limit.is_some_and(|limit| limit.is_zero()) {
+            return Some(Reason::TimeLimit);
+        }
+        let diagonal = &self.stats.diagonal;
+        let first = [diagonal.missing_or_zero, diagonal.negative].into_iter().flatten().min()?;
+        let value = self.a.get(first, first).unwrap_or(0.0);
+        Some(Reason::IndefiniteOperator(Indefinite::Diagonal { row: first + 1, value }))
+    }
+
+    fn outcome(&self, b: &[f64], x: Vec<f64>, reason: Reason) -> Outcome {
+        let start = Instant::now();
+        let residual = verify::residual(&self.a, b, &x);
+        Outcome {
+            x,
+            reason,
+            iterations: 0,
+            restarts: 0,
+            history: vec![residual.relative_2],
+            recurrence_rel_residual_2: residual.relative_2,
+            residual,
+            solve: Duration::ZERO,
+            gather: Duration::ZERO,
+            verify: start.elapsed(),
+            split: vec![Default::default(); self.infos.len()],
+            bytes_per_iteration: self.bytes_per_iteration(),
+        }
+    }
+
+    fn bytes_per_iteration(&self) -> u64 {
+        match &self.team {
+            Team::F64(ranks) => ranks.bytes_per_iteration(&self.setup),
+            Team::F32(ranks) => ranks.bytes_per_iteration(&self.setup),
+        }
+    }
+
+    /// The ranks, in order of their rows.
+    #[must_use]
+    pub fn ranks(&self) -> &[RankInfo] {
+        &self.infos
+    }
+
+    /// Devices that were looked at and not used, with the reason.
+    #[must_use]
+    pub fn rejected(&self) -> &[Rejected] {
+        &self.rejected
+    }
+
+    /// A line for the user when the devices are not what one expects.
+    #[must_use]
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
+    }
+
+    /// Facts about the matrix.
+    #[must_use]
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// Where the time of [`Solver::new`] went.
+    #[must_use]
+    pub fn times(&self) -> SetupTimes {
+        self.times
+    }
+}
+
+/// The host in reports.
+fn host_name() -> String {
+    format!("host, {} threads", rayon::current_num_threads())
+}
+
+fn check(a: &Csr, setup: &Setup) -> Result<Stats> {
+    if a.n_rows() != a.n_cols() {
+        return Err(Error::NotSquare { rows: a.n_rows(), cols: a.n_cols() });
+    }
+    let stats = Stats::of(a);
+    if let Some(found) = &stats.asymmetry
+        && !setup.assume_symmetric
+    {
+        return Err(Error::NotSymmetric {
+            row: found.row + 1,
+            col: found.col + 1,
+            upper: found.upper,
+            lower: found.lower,
+        });
+    }
+    if setup.precision == Precision::F32
+        && let Some(k) = a.values().iter().position(|&v| !(v as f32).is_finite())
+    {
+        return Err(Error::NotFinite { what: "matrix".into(), index: k + 1, value: a.values()[k] });
+    }
+    Ok(stats)
+}
+
+impl<T: Real> Ranks<T> {
+    fn open(
+        a: &Arc<Csr>,
+        devices: &[Option<Info>],
+        parts: &[Part<'_>],
+        diagonal: &[f64],
+        setup: &Setup,
+        times: &mut SetupTimes,
+    ) -> Result<(Self, Vec<u64>)> {
+        let failure = Failure::default();
+        let jobs = devices.iter().zip(parts).collect();
+        let opened: Vec<Opened<T>> = in_threads(&failure, jobs, |(device, part)| {
+            let diagonal = diagonal.get(part.rows.clone()).unwrap_or_default();
+            Rank::open(device.as_ref(), a, part, diagonal, setup)
+        })?;
+        let longest = |time: fn(&Opened<T>) -> Duration| opened.iter().map(time).max().unwrap_or_default();
+        times.prepare += longest(|o| o.prepare);
+        times.upload = longest(|o| o.upload);
+        let bytes = opened.iter().map(|o| o.bytes).collect();
+        let (ranks, outboxes) =
+            opened.into_iter().zip(parts).map(|(o, part)| (o.rank, (o.outbox, part.halo.receivers))).unzip();
+        Ok((Self { ranks, outboxes, rows: parts.iter().map(|p| p.rows.clone()).collect() }, bytes))
+    }
+
+    /// The byte rule: each array that an operation reads counts once, and each that it writes.
+    fn bytes_per_iteration(&self, setup: &Setup) -> u64 {
+        let n = self.rows.last().map_or(0, |r| r.end) as u64;
+        let jacobi = setup.precond == Precond::Jacobi;
+        let vectors = match setup.method {
+            Method::Cg => 9 + if jacobi { 2 } else { 0 },
+            Method::CgClassic => 13 + if jacobi { 5 } else { 0 },
+        };
+        let products: u64 = self.ranks.iter().map(Rank::product_bytes).sum();
+        products + vectors * n * size_of::<T>() as u64
+    }
+
+    fn solve(
+        &mut self,
+        a: &Csr,
+        setup: &Setup,
+        b: &[f64],
+        mut x: Vec<f64>,
+        stop: &Stop,
+        control: Control<'_>,
+    ) -> Result<Outcome> {
+        // A power of two, so that nothing is rounded: sums of squares then stay in range whatever the units of b are.
+        let scale = power_of_two_near(b.iter().fold(0.0, |m: f64, v| m.max(v.abs())));
+        let rhs_norm = verify::norm_2(b);
+        let tolerance = (stop.rtol * rhs_norm).max(stop.atol);
+        let criterion = Monitor::criterion(stop, rhs_norm);
+        let scaled = |v: &[f64]| v.iter().map(|v| T::from_f64(v / scale)).collect::<Vec<T>>();
+        let scaled_b = scaled(b);
+
+        let mut outcome: Option<Outcome> = None;
+        let mut target = tolerance;
+        let started = Instant::now();
+        for round in 1.. {
+            let mut rest = stop.clone();
+            if let Some(o) = &outcome {
+                let max_iters = stop.max_iters.unwrap_or_else(|| Stop::default_max_iters(a.n_rows()));
+                rest.max_iters = Some(max_iters.saturating_sub(o.iterations));
+                rest.time_limit = stop.time_limit.map(|limit| limit.saturating_sub(started.elapsed()));
+            }
+            let mut scaled_x = scaled(&x);
+            let monitor = || Monitor::new(a.n_rows(), target / scale, rhs_norm / scale, &rest, control);
+            let ended = self.run(setup.method, &scaled_b, &mut scaled_x, &monitor)?;
+
+            let start = Instant::now();
+            for (x, v) in x.iter_mut().zip(&scaled_x) {
+                *x = v.to_f64() * scale;
+            }
+            let gather = start.elapsed();
+            let start = Instant::now();
+            let residual = verify::residual(a, b, &x);
+            let verify = start.elapsed();
+
+            let confirmed = residual.norm_2 <= tolerance;
+            let reason = match ended[0].reason {
+                None => Reason::Converged(criterion),
+                // The last iterate of a solve that ended for another reason may meet the test all the same.
+                Some(Reason::MaxIters | Reason::TimeLimit | Reason::Stagnation) if confirmed => {
+                    Reason::Converged(criterion)
+                }
+                Some(reason) => reason,
+            };
+            let now = collect(ended, x.clone(), reason, residual, gather, verify, self.bytes_per_iteration(setup));
+            let now = match outcome.take() {
+                Some(before) => add(before, now),
+                None => now,
+            };
+            if !reason.converged() || confirmed {
+                return Ok(now);
+            }
+            // The ranks' own check, in working precision, was too kind.
+            if round == MAX_ROUNDS {
+                return Ok(Outcome { reason: Reason::Stagnation, ..now });
+            }
+            log::info!("the ranks' residual {target:e} is {:e} by the host's check; iterating on", residual.norm_2);
+            target *= 0.5 * tolerance / residual.norm_2;
+            outcome = Some(Outcome { restarts: now.restarts + 1, ..now });
+        }
+        unreachable!("the rounds end")
+    }
+
+    /// Runs all ranks to their end.
+    fn run<'m>(
+        &mut self,
+        method: Method,
+        b: &[T],
+        x: &mut [T],
+        monitor: &(dyn Fn() -> Monitor<'m> + Sync),
+    ) -> Result<Vec<Ended>> {
+        if self.ranks.is_empty() {
+            return Err(Error::Usage("this solver's devices failed before; build another one".into()));
+        }
+        let failure = Arc::new(Failure::default());
+        let comms: Vec<Box<dyn Communicator<T>>> = if self.ranks.len() == 1 {
+            vec![Box::new(Alone::default())]
+        } else {
+            let boxed = |c| Box::new(c) as Box<dyn Communicator<T>>;
+            Threads::new(self.outboxes.clone(), &failure).into_iter().map(boxed).collect()
+        };
+        let mut rest = x;
+        let mut jobs = Vec::new();
+        for ((rank, comm), rows) in self.ranks.iter_mut().zip(comms).zip(&self.rows) {
+            let (own, others) = rest.split_at_mut(rows.len());
+            rest = others;
+            jobs.push((rank, comm, &b[rows.clone()], own));
+        }
+        let ended = in_threads(&failure, jobs, |(rank, comm, b, x)| rank.run(comm, method, b, x, monitor()));
+        if ended.is_err() {
+            self.ranks.clear();
+        }
+        ended
+    }
+}
+
+/// Runs `body` on each job in a thread of its own, and waits for all. A panic becomes an error; the first error ends all.
+fn in_threads<J: Send, R: Send>(
+    failure: &Failure,
+    jobs: Vec<J>,
+    body: impl Fn(J) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    let results: Vec<Option<R>> = std::thread::scope(|scope| {
+        let body = &body;
+        let run = |(rank, job): (usize, J)| {
+            scope.spawn(move || {
+                let result = catch_unwind(AssertUnwindSafe(|| body(job))).unwrap_or_else(|panic| {
+                    let message = panic
+                        .downcast_ref::<&str>()
+                        .map(ToString::to_string)
+                        .or_else(|| panic.downcast_ref::<String>().cloned())
+                        .unwrap_or_else(|| "a panic without words".into());
+                    Err(Error::RankPanicked { rank, message })
+                });
+                result.map_err(|e| failure.report(e)).ok()
+            })
+        };
+        let threads: Vec<_> = jobs.into_iter().enumerate().map(run).collect();
+        threads.into_iter().map(|t| t.join().unwrap_or(None)).collect()
+    });
+    match failure.take() {
+        Some(error) => Err(error),
+        None => results.into_iter().collect::<Option<_>>().ok_or(Error::PeerFailed),
+    }
+}
+
+fn power_of_two_near(v: f64) -> f64 {
+    // exponents at the ends of the range would make 1 / scale overflow
+    2f64.powi((v.log2().floor() as i32).clamp(-1000, 1000))
+}
+
+fn collect(
+    ended: Vec<Ended>,
+    x: Vec<f64>,
+    reason: Reason,
+    residual: verify::Residual,
+    gather: Duration,
+    verify: Duration,
+    bytes_per_iteration: u64,
+) -> Outcome {
+    let longest = |time: fn(&Ended) -> Duration| ended.iter().map(time).max().unwrap_or_default();
+    let (solve, read) = (longest(|e| e.solve), longest(|e| e.gather));
+    let split = ended.iter().map(|e| e.split).collect();
+    let (mut iterations, mut restarts, mut history, mut recurrence) = (0, 0, Vec::new(), f64::NAN);
+    if let Some(first) = ended.into_iter().next() {
+        (iterations, restarts) = (first.seen.iterations, first.restarts);
+        (history, recurrence) = (first.seen.history, first.seen.rel_residual_2);
+    }
+    Outcome {
+        x,
+        reason,
+        iterations,
+        restarts,
+        history,
+        recurrence_rel_residual_2: recurrence,
+        residual,
+        solve,
+        gather: read + gather,
+        verify,
+        split,
+        bytes_per_iteration,
+    }
+}
+
+/// A solve that went on from where a former one ended.
+fn add(before: Outcome, after: Outcome) -> Outcome {
+    let mut history = before.history;
+    history.extend(after.history.into_iter().skip(1));
+    let add = |(a, b): (&super::Split, &super::Split)| super::Split {
+        kernels: a.kernels + b.kernels,
+        sums: a.sums + b.sums,
+        halos: a.halos + b.halos,
+        host_wait: a.host_wait + b.host_wait,
+    };
+    Outcome {
+        iterations: before.iterations + after.iterations,
+        restarts: before.restarts + after.restarts,
+        history,
+        solve: before.solve + after.solve,
+        gather: before.gather + after.gather,
+        verify: before.verify + after.verify,
+        split: before.split.iter().zip(&after.split).map(add).collect(),
+        ..after
+    }
+}

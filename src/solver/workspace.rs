@@ -1,0 +1,58 @@
+//! The vectors and sums of a method on a rank, allocated once.
+
+use crate::error::Result;
+use crate::operator::LinearOperator;
+use crate::ops::Ops;
+use crate::precond::Preconditioner;
+
+/// Vectors of conjugate gradients: 6 of them, 7 for a method that stores z.
+pub struct Workspace<O: Ops> {
+    /// The right-hand side.
+    pub b: O::Vector,
+    /// The iterate.
+    pub x: O::Vector,
+    /// The residual b − A x.
+    pub r: O::Vector,
+    /// M⁻¹ r, for methods that store it.
+    pub z: Option<O::Vector>,
+    /// The direction, with room for its halo.
+    pub p: O::Vector,
+    /// A p.
+    pub q: O::Vector,
+    /// The iterate at the start of a run.
+    pub x_first: O::Vector,
+    /// p·q.
+    pub pq: O::Sum,
+    /// r·z and, with a preconditioner, r·r.
+    pub rho: O::Sum,
+    /// The same after the next step.
+    pub rho_next: O::Sum,
+}
+
+impl<O: Ops> Workspace<O> {
+    /// Allocates it.
+    ///
+    /// # Errors
+    /// Not enough memory on the device.
+    pub fn new(ops: &O, a: &impl LinearOperator<O>, m: &Preconditioner<O::Vector>, stores_z: bool) -> Result<Self> {
+        let components = if m.diagonal().is_some() { 2 } else { 1 };
+        Ok(Self {
+            b: ops.vector(0, "b")?,
+            x: ops.vector(0, "x")?,
+            r: ops.vector(0, "r")?,
+            z: stores_z.then(|| ops.vector(0, "z")).transpose()?,
+            p: ops.vector(a.halo(), "p")?,
+            q: ops.vector(0, "q")?,
+            x_first: ops.vector(0, "the first iterate")?,
+            pq: ops.sum(1)?,
+            rho: ops.sum(components)?,
+            rho_next: ops.sum(components)?,
+        })
+    }
+
+    /// Bytes that it takes on a rank with `n` rows and a halo of `halo` elements of `real` bytes, sums apart.
+    #[must_use]
+    pub fn bytes(n: usize, halo: usize, real: usize, stores_z: bool) -> u64 {
+        ((6 + usize::from(stores_z)) * n + halo) as u64 * real as u64
+    }
+}
