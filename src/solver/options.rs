@@ -1,0 +1,157 @@
+//! What a caller chooses: method, preconditioner, precision, devices, when to stop.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use crate::device::Choice;
+use crate::error::Error;
+
+/// Declares an enum whose values have names and one-line descriptions: one table serves parsing, printing and help.
+macro_rules! named {
+    ($(#[$doc:meta])* $type:ident, $what:literal: $($(#[$vdoc:meta])* $variant:ident = $name:literal, $text:literal;)+) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum $type { $($(#[$vdoc])* #[doc = $text] $variant,)+ }
+
+        impl $type {
+            /// All of them, in the order of the help.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// The name on the command line.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+
+            /// One line of description.
+            #[must_use]
+            pub fn describe(self) -> &'static str {
+                match self { $(Self::$variant => $text),+ }
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = Error;
+
+            fn from_str(s: &str) -> Result<Self, Error> {
+                Self::ALL.iter().copied().find(|v| v.name() == s).ok_or_else(|| {
+                    let names: Vec<_> = Self::ALL.iter().map(|v| v.name()).collect();
+                    Error::Usage(format!("unknown {} '{s}'; there are: {}", $what, names.join(", ")))
+                })
+            }
+        }
+    };
+}
+
+named! {
+    /// The Krylov method.
+    Method, "method":
+    Cg = "cg", "Preconditioned conjugate gradients with fused kernels; the scalars stay on the device when it works alone.";
+    CgClassic = "cg-classic", "Conjugate gradients from five separate kernels, partial sums added on the host (Bueno 2013).";
+}
+
+named! {
+    /// The preconditioner.
+    Precond, "preconditioner":
+    None = "none", "No preconditioner.";
+    Jacobi = "jacobi", "The inverse of the diagonal.";
+}
+
+named! {
+    /// The precision of the matrix and the vectors on the ranks. The answer is checked in double precision in any case.
+    Precision, "precision":
+    F64 = "f64", "Double precision.";
+    F32 = "f32", "Single precision; sums in double precision where the device has it.";
+}
+
+/// What is fixed when a [`Solver`](super::Solver) is built.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Setup {
+    /// The Krylov method.
+    pub method: Method,
+    /// The preconditioner.
+    pub precond: Precond,
+    /// The precision of the iteration.
+    pub precision: Precision,
+    /// The devices, each of which becomes a rank.
+    pub devices: Choice,
+    /// Skip the check that the matrix is symmetric.
+    pub assume_symmetric: bool,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            method: Method::Cg,
+            precond: Precond::None,
+            precision: Precision::F64,
+            devices: Choice::default(),
+            assume_symmetric: false,
+        }
+    }
+}
+
+/// When to stop: ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol), or one of the limits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stop {
+    /// Relative to ‖b‖₂.
+    pub rtol: f64,
+    /// Absolute, in the units of b.
+    pub atol: f64,
+    /// At most so many iterations; `None` stands for [`Stop::default_max_iters`].
+    pub max_iters: Option<u64>,
+    /// At most so much time in the iteration.
+    pub time_limit: Option<Duration>,
+}
+
+impl Default for Stop {
+    fn default() -> Self {
+        Self { rtol: 1e-8, atol: 0.0, max_iters: None, time_limit: None }
+    }
+}
+
+impl Stop {
+    /// The limit on iterations for a system of order `n`, unless one is given: 10 n, between 1 000 and 200 000. In exact
+    /// arithmetic n would do; rounding delays convergence on ill-conditioned systems by several times that.
+    #[must_use]
+    pub fn default_max_iters(n: usize) -> u64 {
+        (10 * n as u64).clamp(1_000, 200_000)
+    }
+}
+
+/// How a caller watches and ends a running solve.
+#[derive(Clone, Copy, Default)]
+pub struct Control<'a> {
+    /// Set to true from anywhere, it ends the solve at its next check with [`Reason::Interrupted`](super::Reason::Interrupted).
+    pub cancel: Option<&'a AtomicBool>,
+    /// Called now and then, from the thread of rank 0; it should return quickly.
+    pub progress: Option<&'a (dyn Fn(&Progress) + Sync)>,
+}
+
+impl fmt::Debug for Control<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Control").field("cancel", &self.cancel).finish_non_exhaustive()
+    }
+}
+
+/// Where a running solve is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    /// Iterations done.
+    pub iterations: u64,
+    /// ‖r‖₂ / ‖b‖₂ by the recurrence.
+    pub rel_residual_2: f64,
+    /// Where ‖r‖₂ / ‖b‖₂ has to arrive.
+    pub target: f64,
+    /// Since the start of the iteration.
+    pub elapsed: Duration,
+}
