@@ -44,6 +44,7 @@ pub struct SetupTimes {
 pub struct Solver {
     ranks: Vec<RankInfo>,
     rejected: Vec<Rejected>,
+    note: Option<String>,
 }
 
 impl Solver {
@@ -53,7 +54,7 @@ impl Solver {
     /// Unusable matrix or devices.
     pub fn new(a: impl Into<Arc<Csr>>, setup: &Setup) -> Result<Self> {
         let _ = (a.into(), setup);
-        Ok(Self { ranks: Vec::new(), rejected: Vec::new() })
+        Ok(Self { ranks: Vec::new(), rejected: Vec::new(), note: None })
     }
 
     /// Solves `A x = b` from `x0` (zero if none).
@@ -75,6 +76,12 @@ impl Solver {
     #[must_use]
     pub fn rejected(&self) -> &[Rejected] {
         &self.rejected
+    }
+
+    /// A line for the user when the devices could not be what one expects.
+    #[must_use]
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
     }
 
     /// Where the time of [`Solver::new`] went.
