@@ -1,6 +1,40 @@
-//! Matrix Market files.
+//! Matrix Market files: a strict reader and a writer that loses no bit.
+//!
+//! The [format](https://math.nist.gov/MatrixMarket/formats.html) in short: a banner, comments, a line with the
+//! size, and a line an entry.
+//!
+//! ```text
+//! %%MatrixMarket matrix coordinate real symmetric
+//! % the lower triangle of a 2 × 2 matrix with 3 entries
+//! 2 2 2
+//! 1 1 4.0
+//! 2 1 -1.0
+//! ```
+//!
+//! | word of the banner | read |
+//! |---|---|
+//! | layout | `coordinate` (a line `row column value` an entry), `array` (a line an entry, column by column) |
+//! | field | `real` or `double`, `integer` (rounded to the nearest double), `pattern` (every value is 1) |
+//! | symmetry | `general`, `symmetric`, `skew-symmetric` (both expanded to the full matrix) |
+//!
+//! Tolerated, since it occurs and can't be misread: banner words in any case, blank lines and comment lines after
+//! the banner, extra blanks and tabs, CRLF, a missing last newline, a leading `+`, Fortran's exponents (`1.0D+05`),
+//! and entries of either triangle in a symmetric file. Entries that share a place are added, and counted in
+//! [`Matrix::duplicates`]. Zeros that a coordinate file stores stay entries; those of an array file do not become any.
+//!
+//! Everything else is an [`Error`] with the file, the line and what was expected. The header's counts are only
+//! compared with what the file holds: no memory is set aside on their word.
 
-/// What is wrong with a Matrix Market file.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("placeholder")]
-pub struct Error;
+mod assemble;
+mod entries;
+mod error;
+mod header;
+mod lines;
+mod read;
+mod token;
+mod write;
+
+pub use error::{Error, ErrorKind};
+pub use header::{Field, Header, Layout, Symmetry};
+pub use read::{Matrix, read_matrix, read_matrix_from, read_matrix_with, read_vectors, read_vectors_from};
+pub use write::{write_matrix, write_vectors};

@@ -1,0 +1,333 @@
+//! The banner, the comments after it and the size line.
+
+use std::fmt;
+use std::io::BufRead;
+
+use super::error::{Error, ErrorKind, quote};
+use super::lines::Lines;
+use super::token::{NotWhole, Tokens, whole};
+use crate::Csr;
+
+/// How the entries are laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Layout {
+    /// The nonzeros, each with its row and column.
+    Coordinate,
+    /// All entries, column by column.
+    Array,
+}
+
+/// What the values are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Field {
+    /// Real numbers, also called `double`.
+    Real,
+    /// Whole numbers.
+    Integer,
+    /// No values: every entry is 1.
+    Pattern,
+}
+
+/// Which entries the others follow from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Symmetry {
+    /// None: all entries are stored.
+    General,
+    /// `a(i,j) = a(j,i)`.
+    Symmetric,
+    /// `a(i,j) = -a(j,i)`.
+    SkewSymmetric,
+}
+
+impl Layout {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Coordinate => "coordinate",
+            Self::Array => "array",
+        }
+    }
+}
+
+impl Field {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Real => "real",
+            Self::Integer => "integer",
+            Self::Pattern => "pattern",
+        }
+    }
+}
+
+impl Symmetry {
+    fn word(self) -> &'static str {
+        match self {
+            Self::General => "general",
+            Self::Symmetric => "symmetric",
+            Self::SkewSymmetric => "skew-symmetric",
+        }
+    }
+
+    /// Whether an entry stands for its mirror image, too.
+    pub(super) fn mirrors(self) -> bool {
+        self != Self::General
+    }
+
+    /// The mirror image of an entry off the diagonal.
+    #[inline]
+    pub(super) fn mirrored(self, value: f64) -> f64 {
+        if self == Self::SkewSymmetric { -value } else { value }
+    }
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+impl fmt::Display for Symmetry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// What a file says about itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    /// How the entries are laid out.
+    pub layout: Layout,
+    /// What the values are.
+    pub field: Field,
+    /// Which entries the others follow from.
+    pub symmetry: Symmetry,
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of columns.
+    pub cols: usize,
+    /// Number of entries that the file should hold: as claimed by a coordinate file, as follows from the dimensions
+    /// and the symmetry for an array file.
+    pub entries: u64,
+    /// The comments between the banner and the size line without their `%`, at most 64 KiB of them.
+    pub comments: Vec<String>,
+}
+
+/// How many bytes of comments are kept, each line counted with 64 bytes more than its text.
+const COMMENTS: usize = 64 << 10;
+
+/// Rows or columns of a matrix without entries; far more than any file of that kind has.
+const PLAUSIBLE_DIMENSION: u64 = 65_536;
+
+/// Rows or columns for every entry.
+const PLAUSIBLE_PER_ENTRY: u64 = 256;
+
+impl Header {
+    /// Reads up to and including the size line.
+    pub(super) fn read<R: BufRead>(lines: &mut Lines<R>) -> crate::Result<Self> {
+        let (layout, field, symmetry) = match lines.next() {
+            Ok(Some(line)) => banner(line).map_err(|kind| lines.error(kind))?,
+            Ok(None) => return Err(lines.error(ErrorKind::Empty)),
+            // a first line without an end is the mark of a binary file
+            Err(crate::Error::MatrixMarket(Error { kind: ErrorKind::LineTooLong { found, .. }, .. })) => {
+                return Err(lines.error(ErrorKind::NotMatrixMarket { found }));
+            }
+            Err(error) => return Err(error),
+        };
+        let mut comments = Vec::new();
+        let mut room = COMMENTS;
+        loop {
+            let Some(line) = lines.next()? else {
+                return Err(lines.error(ErrorKind::MissingSize { expected: size_line(layout) }));
+            };
+            match line.trim_ascii_start() {
+                [b'%', comment @ ..] => {
+                    if let Some(left) = room.checked_sub(comment.len() + 64) {
+                        room = left;
+                        let comment = comment.strip_prefix(b" ").unwrap_or(comment);
+                        comments.push(String::from_utf8_lossy(comment.trim_ascii_end()).into_owned());
+                    }
+                }
+                [] => {}
+                line => {
+                    let size = size(line, layout, symmetry);
+                    let (rows, cols, entries) = size.map_err(|kind| lines.error(kind))?;
+                    return Ok(Self { layout, field, symmetry, rows, cols, entries, comments });
+                }
+            }
+        }
+    }
+
+    /// What a line of the body should hold.
+    pub(super) fn entry_line(&self) -> &'static str {
+        match (self.layout, self.field) {
+            (Layout::Array, _) => "value",
+            (Layout::Coordinate, Field::Pattern) => "row column",
+            (Layout::Coordinate, _) => "row column value",
+        }
+    }
+
+    /// The error for a matrix whose dense form would take memory out of all proportion to its file.
+    pub(super) fn check_dense(&self) -> Result<(), ErrorKind> {
+        // no overflow: both are below 2³²
+        check_plausible(self.rows as u64 * self.cols as u64, self.rows, self.cols, self.entries)
+    }
+}
+
+/// The words of the banner.
+fn banner(line: &[u8]) -> Result<(Layout, Field, Symmetry), ErrorKind> {
+    // one more word than there should be shows that there are too many
+    let words: Vec<&[u8]> = Tokens::new(line).take(6).collect();
+    if !line.starts_with(b"%%") || !words[0].eq_ignore_ascii_case(b"%%MatrixMarket") {
+        return Err(ErrorKind::NotMatrixMarket { found: quote(line) });
+    }
+    let [_, object, layout, field, symmetry] = &words[..] else {
+        return Err(ErrorKind::Banner { found: quote(line) });
+    };
+    let unknown = |what, word, expected| Err(ErrorKind::UnknownWord { what, found: quote(word), expected });
+    if !object.eq_ignore_ascii_case(b"matrix") {
+        return unknown("object", object, "matrix");
+    }
+    let layout = match layout.to_ascii_lowercase().as_slice() {
+        b"coordinate" => Layout::Coordinate,
+        b"array" => Layout::Array,
+        _ => return unknown("layout", layout, "coordinate or array"),
+    };
+    let field = match field.to_ascii_lowercase().as_slice() {
+        b"real" | b"double" => Field::Real,
+        b"integer" => Field::Integer,
+        b"pattern" => Field::Pattern,
+        b"complex" => return Err(ErrorKind::ComplexUnsupported { word: "complex" }),
+        _ => return unknown("field", field, "real, double, integer or pattern"),
+    };
+    let symmetry = match symmetry.to_ascii_lowercase().as_slice() {
+        b"general" => Symmetry::General,
+        b"symmetric" => Symmetry::Symmetric,
+        b"skew-symmetric" => Symmetry::SkewSymmetric,
+        b"hermitian" => return Err(ErrorKind::ComplexUnsupported { word: "hermitian" }),
+        _ => return unknown("symmetry", symmetry, "general, symmetric or skew-symmetric"),
+    };
+    if field == Field::Pattern && layout == Layout::Array {
+        return Err(ErrorKind::Contradiction { first: layout.word(), second: field.word() });
+    }
+    if field == Field::Pattern && symmetry == Symmetry::SkewSymmetric {
+        return Err(ErrorKind::Contradiction { first: field.word(), second: symmetry.word() });
+    }
+    Ok((layout, field, symmetry))
+}
+
+fn size_line(layout: Layout) -> &'static str {
+    match layout {
+        Layout::Coordinate => "rows columns entries",
+        Layout::Array => "rows columns",
+    }
+}
+
+/// Rows, columns and entries.
+fn size(line: &[u8], layout: Layout, symmetry: Symmetry) -> Result<(usize, usize, u64), ErrorKind> {
+    let bad = || ErrorKind::BadSize { expected: size_line(layout), found: quote(line) };
+    let count = |word: &[u8], what, max| match whole(word) {
+        Ok(n) if n <= max => Ok(n),
+        Ok(_) | Err(NotWhole::TooLarge) => Err(ErrorKind::TooLarge { what, found: quote(word), max }),
+        Err(NotWhole::Negative | NotWhole::Text) => Err(bad()),
+    };
+    let words: Vec<&[u8]> = Tokens::new(line).take(4).collect();
+    let (rows, cols, claimed) = match (layout, &words[..]) {
+        (Layout::Coordinate, [rows, cols, entries]) => (rows, cols, Some(entries)),
+        (Layout::Array, [rows, cols]) => (rows, cols, None),
+        _ => return Err(bad()),
+    };
+    let max = Csr::MAX_DIM as u64;
+    let (rows, cols) = (count(rows, "rows", max)?, count(cols, "columns", max)?);
+    let claimed = claimed.map(|word| count(word, "entries", u64::MAX)).transpose()?;
+    let (n_rows, n_cols) = (rows as usize, cols as usize);
+    if symmetry.mirrors() && rows != cols {
+        return Err(ErrorKind::NotSquare { symmetry, rows: n_rows, cols: n_cols });
+    }
+    // no overflow: both are below 2³²
+    let entries = claimed.unwrap_or(match symmetry {
+        Symmetry::General => rows * cols,
+        Symmetry::Symmetric => rows * (rows + 1) / 2,
+        Symmetry::SkewSymmetric => rows * rows.saturating_sub(1) / 2,
+    });
+    // a file with fewer entries than it claims is refused later, so the claim serves as well as the count
+    check_plausible(rows.max(cols), n_rows, n_cols, entries)?;
+    Ok((n_rows, n_cols, entries))
+}
+
+fn check_plausible(size: u64, rows: usize, cols: usize, entries: u64) -> Result<(), ErrorKind> {
+    if size > PLAUSIBLE_DIMENSION.saturating_add(PLAUSIBLE_PER_ENTRY.saturating_mul(entries)) {
+        return Err(ErrorKind::Implausible { rows, cols, entries });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> crate::Result<Header> {
+        Header::read(&mut Lines::new(text.as_bytes(), "test"))
+    }
+
+    #[test]
+    fn every_word_in_any_case() {
+        for (words, layout, field, symmetry) in [
+            ("coordinate real general", Layout::Coordinate, Field::Real, Symmetry::General),
+            ("COORDINATE Double Symmetric", Layout::Coordinate, Field::Real, Symmetry::Symmetric),
+            ("coordinate\tinteger  SKEW-symmetric ", Layout::Coordinate, Field::Integer, Symmetry::SkewSymmetric),
+            ("coordinate pattern symmetric", Layout::Coordinate, Field::Pattern, Symmetry::Symmetric),
+        ] {
+            let header = read(&format!("%%matrixMARKET Matrix {words}\r\n5 5 9\n")).unwrap();
+            assert_eq!((header.layout, header.field, header.symmetry), (layout, field, symmetry), "{words}");
+            assert_eq!((header.rows, header.cols, header.entries), (5, 5, 9));
+        }
+    }
+
+    #[test]
+    fn entries_of_an_array() {
+        for (symmetry, size, entries) in [
+            ("general", "3 2", 6),
+            ("general", "0 7", 0),
+            ("symmetric", "3 3", 6),
+            ("skew-symmetric", "3 3", 3),
+            ("skew-symmetric", "0 0", 0),
+            ("general", "4294967295 4294967295", 18446744065119617025),
+        ] {
+            let header = read(&format!("%%MatrixMarket matrix array real {symmetry}\n{size}")).unwrap();
+            assert_eq!(header.entries, entries, "{symmetry} {size}");
+        }
+    }
+
+    #[test]
+    fn comments_and_blank_lines() {
+        let header = "%%MatrixMarket matrix coordinate real general\n% one \r\n\n%\n  %%  two\n \t\n%é\n +2\t03 0\n";
+        let header = read(header).unwrap();
+        assert_eq!(header.comments, ["one", "", "%  two", "é"]);
+        assert_eq!((header.rows, header.cols, header.entries), (2, 3, 0));
+    }
+
+    #[test]
+    fn comments_are_bounded() {
+        let comment = format!("%{}\n", "x".repeat(1000));
+        let text =
+            format!("%%MatrixMarket matrix array real general\n{}%\n{}1 1\n", comment.repeat(100), "%\n".repeat(5000));
+        let comments = read(&text).unwrap().comments;
+        assert!(comments.iter().map(|c| c.len() + 64).sum::<usize>() <= COMMENTS);
+        assert!(comments.len() > 60);
+    }
+
+    #[test]
+    fn dense_size() {
+        let header = |size| read(&format!("%%MatrixMarket matrix coordinate real general\n{size}\n")).unwrap();
+        assert!(header("65536 1 0").check_dense().is_ok());
+        assert!(header("65792 1 1").check_dense().is_ok());
+        assert!(header("32769 2 0").check_dense().is_err());
+    }
+}
