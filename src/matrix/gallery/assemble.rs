@@ -1,0 +1,150 @@
+//! Square matrices built row by row, in parallel.
+
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::matrix::Csr;
+
+/// Rows that one task counts.
+const ROWS: usize = 1 << 14;
+/// Entries below which a block of rows is not split further.
+const ENTRIES: usize = 1 << 15;
+
+/// One row being written, its columns in rising order.
+pub(super) struct Row<'a> {
+    cols: &'a mut [u32],
+    values: &'a mut [f64],
+    next: usize,
+}
+
+impl Row<'_> {
+    /// Appends the entry in column `j`, which must be below 2³².
+    pub(super) fn push(&mut self, j: usize, value: f64) {
+        self.cols[self.next] = j as u32;
+        self.values[self.next] = value;
+        self.next += 1;
+    }
+}
+
+/// Builds an `n` × `n` matrix: `count(i)` is the number of entries of row `i`, and `fill(i, row)` pushes as many.
+///
+/// Both are called from many threads, `count` twice a row. Costs O(n + nnz) and no memory beyond the result.
+pub(super) fn assemble(
+    n: usize,
+    count: impl Fn(usize) -> usize + Sync,
+    fill: impl Fn(usize, &mut Row<'_>) + Sync,
+) -> Result<Csr> {
+    if n > Csr::MAX_DIM {
+        return Err(too_large(format_args!("{n} rows")));
+    }
+    let row_ptr = offsets(n, &count)?;
+    let nnz = row_ptr[n];
+    let mut cols: Vec<u32> = zeroed(nnz, "the column indices")?;
+    let mut values: Vec<f64> = zeroed(nnz, "the values")?;
+    fill_rows(0, &row_ptr, &mut cols, &mut values, &fill);
+    Csr::new(n, n, row_ptr, cols, values)
+}
+
+/// The prefix sum of `count`, in blocks: their totals, where each block begins, then every row.
+fn offsets(n: usize, count: &(impl Fn(usize) -> usize + Sync)) -> Result<Vec<usize>> {
+    let mut row_ptr: Vec<usize> = zeroed(n + 1, "the row pointers")?;
+    let block = |b: usize| b * ROWS..n.min((b + 1) * ROWS);
+    let mut begins: Vec<usize> =
+        (0..n.div_ceil(ROWS)).into_par_iter().map(|b| block(b).map(count).fold(0, usize::saturating_add)).collect();
+    let mut total = 0usize;
+    for begin in &mut begins {
+        let entries = std::mem::replace(begin, total);
+        total = total.checked_add(entries).ok_or_else(|| too_large(format_args!("{n} rows")))?;
+    }
+    row_ptr[1..].par_chunks_mut(ROWS).zip(begins).enumerate().for_each(|(b, (ends, begin))| {
+        let mut at = begin;
+        for (end, i) in ends.iter_mut().zip(block(b)) {
+            at += count(i);
+            *end = at;
+        }
+    });
+    Ok(row_ptr)
+}
+
+/// Fills the rows from `first` on, one for each window of `row_ptr`, by halves until a task is small.
+fn fill_rows(
+    first: usize,
+    row_ptr: &[usize],
+    cols: &mut [u32],
+    values: &mut [f64],
+    fill: &(impl Fn(usize, &mut Row<'_>) + Sync),
+) {
+    let rows = row_ptr.len() - 1;
+    if rows > 1 && cols.len() > ENTRIES {
+        let half = rows / 2;
+        let at = row_ptr[half] - row_ptr[0];
+        let (cols, more_cols) = cols.split_at_mut(at);
+        let (values, more_values) = values.split_at_mut(at);
+        rayon::join(
+            || fill_rows(first, &row_ptr[..=half], cols, values, fill),
+            || fill_rows(first + half, &row_ptr[half..], more_cols, more_values, fill),
+        );
+        return;
+    }
+    for (k, bounds) in row_ptr.windows(2).enumerate() {
+        let range = bounds[0] - row_ptr[0]..bounds[1] - row_ptr[0];
+        let mut row = Row { cols: &mut cols[range.clone()], values: &mut values[range], next: 0 };
+        fill(first + k, &mut row);
+        debug_assert_eq!(row.next, row.cols.len(), "row {} has fewer entries than were counted", first + k);
+    }
+}
+
+/// `len` zeros, or [`Error::OutOfMemory`] where the allocator refuses.
+///
+/// A reservation that is given back asks the allocator first, because `vec!` aborts on refusal; `vec!` itself takes
+/// untouched zero pages, so that the threads that fill them also place them.
+pub(super) fn zeroed<T: Clone + Default>(len: usize, what: &str) -> Result<Vec<T>> {
+    if Vec::<T>::new().try_reserve_exact(len).is_err() {
+        let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
+        return Err(Error::OutOfMemory { what: what.into(), bytes });
+    }
+    Ok(vec![T::default(); len])
+}
+
+/// The error for a system that 32-bit column indices can't address.
+pub(super) fn too_large(what: impl std::fmt::Display) -> Error {
+    Error::Usage(format!("a system of {what} is too large: at most {} rows can be addressed", Csr::MAX_DIM))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_every_length_across_the_splits() {
+        // a lower triangle: row i has i % 700 + 1 entries, many blocks, some rows alone above the limit of a task
+        let length = |i: usize| if i % 9000 == 8999 { i + 1 } else { i % 7 + 1 };
+        let n = 3 * ROWS + 5;
+        let a = assemble(
+            n,
+            |i| length(i).min(i + 1),
+            |i, row| {
+                for j in i + 1 - length(i).min(i + 1)..=i {
+                    row.push(j, (i + j) as f64);
+                }
+            },
+        )
+        .unwrap();
+        assert!(a.row_ptr().windows(2).enumerate().all(|(i, w)| w[1] - w[0] == length(i).min(i + 1)));
+        assert!((0..n).all(|i| a.row(i).0.iter().zip(a.row(i).1).all(|(&j, &v)| v == (i + j as usize) as f64)));
+        assert!((0..n).all(|i| a.row(i).0.last() == Some(&(i as u32))));
+    }
+
+    #[test]
+    fn nothing_at_all() {
+        assert_eq!(assemble(0, |_| 1, |_, _| ()).unwrap().nnz(), 0);
+    }
+
+    #[test]
+    fn too_many_rows_and_too_much_memory() {
+        let err = assemble(Csr::MAX_DIM + 1, |_| 1, |_, _| ()).unwrap_err();
+        assert!(matches!(err, Error::Usage(_)), "{err}");
+        let err = zeroed::<f64>(usize::MAX / 64, "much").unwrap_err();
+        assert!(matches!(err, Error::OutOfMemory { .. }), "{err}");
+    }
+}

@@ -1,0 +1,410 @@
+//! Problems by name: `jumps:64,seed=7`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::{
+    anisotropic, band, elasticity3d, graph_laplacian, jumps, poisson2d, poisson3d, poisson3d27, random_spd,
+    tridiagonal, variable,
+};
+use crate::error::{Error, Result};
+use crate::matrix::Csr;
+
+/// A kind of test system.
+pub struct Problem {
+    name: &'static str,
+    about: &'static str,
+    /// Along how many axes it has a size: 1, 2 or 3.
+    axes: usize,
+    seeded: bool,
+    parameters: &'static [Parameter],
+    build: fn(&Spec) -> Result<Csr>,
+}
+
+/// A number that shapes a problem, `name=value` in a [`Spec`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parameter {
+    name: &'static str,
+    about: &'static str,
+    default: f64,
+    /// The smallest and the largest value.
+    range: (f64, f64),
+    whole: bool,
+}
+
+/// The largest `width` or `degree`; sizes are checked again with the number of rows.
+const MANY: f64 = u32::MAX as f64;
+
+impl Problem {
+    /// Every problem there is.
+    pub const ALL: &'static [Self] = &[
+        Self {
+            name: "poisson2d",
+            about: "5-point Laplacian on a square",
+            axes: 2,
+            seeded: false,
+            parameters: &[],
+            build: |s| poisson2d([s.sides[0], s.sides[1]]),
+        },
+        Self {
+            name: "poisson3d",
+            about: "7-point Laplacian in a cube",
+            axes: 3,
+            seeded: false,
+            parameters: &[],
+            build: |s| poisson3d(s.sides),
+        },
+        Self {
+            name: "poisson3d27",
+            about: "27-point operator of HPCG in a cube",
+            axes: 3,
+            seeded: false,
+            parameters: &[],
+            build: |s| poisson3d27(s.sides),
+        },
+        Self {
+            name: "anisotropic",
+            about: "7-point diffusion, weak along z",
+            axes: 3,
+            seeded: false,
+            parameters: &[Parameter::real("epsilon", "diffusion along z", 1e-3, (1e-12, 1e12))],
+            build: |s| anisotropic(s.sides, s.values[0]),
+        },
+        Self {
+            name: "jumps",
+            about: "diffusion through random blocks of two materials",
+            axes: 3,
+            seeded: true,
+            parameters: &[Parameter::real("contrast", "diffusion in the second material", 1e4, (1e-12, 1e12))],
+            build: |s| jumps(s.sides, s.values[0], s.seed),
+        },
+        Self {
+            name: "variable",
+            about: "diffusion with another lognormal coefficient in every cell",
+            axes: 3,
+            seeded: true,
+            parameters: &[Parameter::real("sigma", "standard deviation of ln k", 1.0, (0.0, 10.0))],
+            build: |s| variable(s.sides, s.values[0], s.seed),
+        },
+        Self {
+            name: "elasticity3d",
+            about: "linear elasticity of a clamped block, 3 unknowns a node; the size is in elements",
+            axes: 3,
+            seeded: false,
+            parameters: &[],
+            build: |s| elasticity3d(s.sides),
+        },
+        Self {
+            name: "graph-laplacian",
+            about: "shifted Laplacian of a random graph, some rows very long",
+            axes: 1,
+            seeded: true,
+            parameters: &[
+                Parameter::whole("degree", "ties that a node adds", 4.0),
+                Parameter::real("shift", "added to the diagonal", 1e-2, (1e-10, 1e10)),
+            ],
+            build: |s| graph_laplacian(s.sides[0], s.values[0] as usize, s.values[1], s.seed),
+        },
+        Self {
+            name: "random-spd",
+            about: "random places and values, diagonally dominant",
+            axes: 1,
+            seeded: true,
+            parameters: &[Parameter::whole("degree", "places that a row draws", 8.0)],
+            build: |s| random_spd(s.sides[0], s.values[0] as usize, s.seed),
+        },
+        Self {
+            name: "tridiagonal",
+            about: "second difference on a line: -1 2 -1",
+            axes: 1,
+            seeded: false,
+            parameters: &[],
+            build: |s| tridiagonal(s.sides[0]),
+        },
+        Self {
+            name: "band",
+            about: "dense band",
+            axes: 1,
+            seeded: false,
+            parameters: &[Parameter::whole("width", "entries to either side of the diagonal", 8.0)],
+            build: |s| band(s.sides[0], s.values[0] as usize),
+        },
+    ];
+
+    /// What it is called.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What it is, in one line.
+    #[must_use]
+    pub fn about(&self) -> &'static str {
+        self.about
+    }
+
+    /// The numbers that shape it, besides its size and seed.
+    #[must_use]
+    pub fn parameters(&self) -> &'static [Parameter] {
+        self.parameters
+    }
+
+    /// Whether it takes a `seed`.
+    #[must_use]
+    pub fn seeded(&self) -> bool {
+        self.seeded
+    }
+
+    /// How to ask for it, with the defaults of what may be left out: `jumps:M[xMxM][,contrast=10000][,seed=1]`.
+    #[must_use]
+    pub fn syntax(&self) -> String {
+        let mut text = format!("{}:M", self.name);
+        if self.axes > 1 {
+            text += &format!("[{}]", "xM".repeat(self.axes - 1));
+        }
+        for p in self.parameters {
+            text += &format!("[,{}={}]", p.name, Number(p.default));
+        }
+        if self.seeded {
+            text += &format!("[,seed={}]", Spec::SEED);
+        }
+        text
+    }
+
+    /// A request to show in messages.
+    fn example(&self) -> String {
+        let size = ["1000", "300 or 300x200", "100 or 100x80x60"][self.axes - 1];
+        format!("{}:{size}", self.name)
+    }
+
+    fn named(name: &str) -> Result<&'static Self> {
+        Self::ALL.iter().find(|p| p.name == name).ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|p| p.name).collect();
+            Error::Usage(format!("there is no test system {name:?}; choose one of {}", names.join(", ")))
+        })
+    }
+}
+
+impl fmt::Debug for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Problem").field(&self.name).finish()
+    }
+}
+
+/// Names are unique.
+impl PartialEq for Problem {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Parameter {
+    const fn real(name: &'static str, about: &'static str, default: f64, range: (f64, f64)) -> Self {
+        Self { name, about, default, range, whole: false }
+    }
+
+    const fn whole(name: &'static str, about: &'static str, default: f64) -> Self {
+        Self { name, about, default, range: (1.0, MANY), whole: true }
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What it is, in a few words.
+    #[must_use]
+    pub fn about(&self) -> &'static str {
+        self.about
+    }
+
+    /// Its value where none is given.
+    #[must_use]
+    pub fn default(&self) -> f64 {
+        self.default
+    }
+
+    fn parse(&self, text: &str) -> Result<f64> {
+        let (low, high) = self.range;
+        let value = text.parse().ok().filter(|v| (low..=high).contains(v) && !(self.whole && f64::fract(*v) != 0.0));
+        value.map(|v| v + 0.0).ok_or_else(|| {
+            let kind = if self.whole { "a whole number" } else { "a number" };
+            let (low, high) = (Number(low), Number(high));
+            Error::Usage(format!("{}={text}: {} must be {kind} from {low} to {high}", self.name, self.about))
+        })
+    }
+}
+
+/// A test system that can be built: a [`Problem`] with its size, seed and parameters.
+///
+/// The text form is `name:size` and then `,key=value` for whatever differs from the defaults: `poisson3d:100`,
+/// `poisson2d:300x200`, `jumps:64,seed=7`, `anisotropic:50,epsilon=1e-4`, `band:1000,width=8`. One size stands for
+/// all axes. Parsing and printing are inverse to each other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spec {
+    problem: &'static Problem,
+    /// Sizes along the axes of the problem, 1 along the others.
+    sides: [usize; 3],
+    seed: u64,
+    /// One for each parameter of the problem.
+    values: Vec<f64>,
+}
+
+impl Spec {
+    /// The seed where none is given.
+    pub const SEED: u64 = 1;
+
+    /// What it is a case of.
+    #[must_use]
+    pub fn problem(&self) -> &'static Problem {
+        self.problem
+    }
+
+    /// The sizes along the axes of the problem, one to three.
+    #[must_use]
+    pub fn sides(&self) -> &[usize] {
+        &self.sides[..self.problem.axes]
+    }
+
+    /// The seed; of no consequence to problems that are not [`seeded`](Problem::seeded).
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Builds the matrix, in parallel; costs O(nnz), or O(nnz log nnz) for graphs.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if 32-bit indices can't address it; [`Error::OutOfMemory`] if it doesn't fit.
+    pub fn build(&self) -> Result<Csr> {
+        (self.problem.build)(self)
+    }
+
+    fn parse_sides(problem: &Problem, text: &str) -> Result<[usize; 3]> {
+        let wrong = || {
+            let all = ["one number", "one number or two", "one number or three"][problem.axes - 1];
+            let name = problem.name;
+            Error::Usage(format!("{name}:{text}: the size must be {all}, each at least 1, as in {}", problem.example()))
+        };
+        let mut given = Vec::new();
+        for side in text.split('x') {
+            // digits only: `parse` would take a sign
+            let digits = side.bytes().all(|b| b.is_ascii_digit());
+            given.push(side.parse().ok().filter(|s| digits && *s > 0usize).ok_or_else(wrong)?);
+        }
+        let mut sides = [1; 3];
+        match given[..] {
+            [side] => sides[..problem.axes].fill(side),
+            _ if given.len() == problem.axes => sides[..problem.axes].copy_from_slice(&given),
+            _ => return Err(wrong()),
+        }
+        Ok(sides)
+    }
+
+    /// Takes one `key=value`.
+    fn set(&mut self, text: &str) -> Result<()> {
+        let problem = self.problem;
+        let (key, value) = text.split_once('=').unwrap_or((text, ""));
+        if key == "seed" && problem.seeded {
+            self.seed = value
+                .parse()
+                .map_err(|_| Error::Usage(format!("{text}: the seed must be a whole number below 2^64")))?;
+            return Ok(());
+        }
+        match problem.parameters.iter().position(|p| p.name == key) {
+            Some(k) => self.values[k] = problem.parameters[k].parse(value)?,
+            None => {
+                let mut keys: Vec<_> = problem.parameters.iter().map(|p| p.name).collect();
+                keys.extend(problem.seeded.then_some("seed"));
+                let choices =
+                    if keys.is_empty() { "it takes none".into() } else { format!("it takes {}", keys.join(", ")) };
+                return Err(Error::Usage(format!("{} has no parameter {key:?}; {choices}", problem.name)));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Spec {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let (head, settings) = text.split_once(',').map_or((text, None), |(head, rest)| (head, Some(rest)));
+        let (name, size) = head.split_once(':').map_or((head, None), |(name, size)| (name, Some(size)));
+        let problem = Problem::named(name)?;
+        let size = size.ok_or_else(|| Error::Usage(format!("{name} needs a size, as in {}", problem.example())))?;
+        let sides = Self::parse_sides(problem, size)?;
+        let values = problem.parameters.iter().map(|p| p.default).collect();
+        let mut spec = Self { problem, sides, seed: Self::SEED, values };
+        let mut seen = Vec::new();
+        for setting in settings.into_iter().flat_map(|s| s.split(',')) {
+            spec.set(setting)?;
+            let key = setting.split('=').next();
+            if seen.contains(&key) {
+                return Err(Error::Usage(format!("{text}: {setting} is set twice")));
+            }
+            seen.push(key);
+        }
+        Ok(spec)
+    }
+}
+
+impl fmt::Display for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sides = self.sides();
+        write!(f, "{}:{}", self.problem.name, sides[0])?;
+        if sides.iter().any(|s| *s != sides[0]) {
+            sides[1..].iter().try_for_each(|s| write!(f, "x{s}"))?;
+        }
+        for (p, value) in self.problem.parameters.iter().zip(&self.values) {
+            if *value != p.default {
+                write!(f, ",{}={}", p.name, Number(*value))?;
+            }
+        }
+        if self.seed != Self::SEED {
+            write!(f, ",seed={}", self.seed)?;
+        }
+        Ok(())
+    }
+}
+
+/// A number as one would type it, and exact.
+struct Number(f64);
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(v) = *self;
+        if v == 0.0 || (1e-2..1e10).contains(&v.abs()) { write!(f, "{v}") } else { write!(f, "{v:e}") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_consistent() {
+        for (k, p) in Problem::ALL.iter().enumerate() {
+            assert!(Problem::ALL[..k].iter().all(|q| q.name != p.name), "{} twice", p.name);
+            assert!((1..=3).contains(&p.axes) && !p.about.is_empty());
+            assert!(p.name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'));
+            for q in p.parameters {
+                assert_eq!(q.parse(&Number(q.default).to_string()).unwrap(), q.default);
+                assert_ne!(q.name, "seed");
+            }
+            let spec: Spec = format!("{}:3", p.name).parse().unwrap();
+            assert_eq!(spec.to_string(), format!("{}:3", p.name));
+            assert!(spec.build().unwrap().nnz() > 0);
+        }
+    }
+
+    #[test]
+    fn syntax_shows_the_defaults() {
+        let of = |name| Problem::named(name).unwrap().syntax();
+        assert_eq!(of("jumps"), "jumps:M[xMxM][,contrast=10000][,seed=1]");
+        assert_eq!(of("anisotropic"), "anisotropic:M[xMxM][,epsilon=1e-3]");
+        assert_eq!(of("tridiagonal"), "tridiagonal:M");
+        assert_eq!(of("poisson2d"), "poisson2d:M[xM]");
+    }
+}

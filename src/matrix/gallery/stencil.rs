@@ -1,0 +1,225 @@
+//! Diffusion on boxes: finite differences and finite volumes with 5, 7 and 27 points.
+
+use rayon::prelude::*;
+
+use super::assemble::{assemble, zeroed};
+use super::grid::Grid;
+use super::random::Stream;
+use crate::error::Result;
+use crate::matrix::Csr;
+
+/// Blocks along each axis of [`jumps`].
+const BLOCKS: usize = 8;
+
+/// The 5-point Laplacian on an mx × my grid: −Δu = f in the unit square, u = 0 on its boundary.
+///
+/// Row: `4 u(x,y) − u(x−1,y) − u(x+1,y) − u(x,y−1) − u(x,y+1)`, times h² of the differential equation; points
+/// outside the grid are boundary values and drop out. n = mx·my, nnz = 5n − 2(mx + my). Symmetric positive definite;
+/// on an m × m grid the condition number is cot²(π / 2(m+1)) ≈ 4 (m+1)² / π².
+///
+/// R. J. LeVeque, *Finite Difference Methods for Ordinary and Partial Differential Equations*, SIAM 2007, chapter 3.
+///
+/// # Errors
+/// [`Error::Usage`](crate::Error::Usage) for an empty or too large grid.
+pub fn poisson2d([mx, my]: [usize; 2]) -> Result<Csr> {
+    constant(Grid::new([mx, my, 1], 1)?, [1.0, 1.0, 0.0])
+}
+
+/// The 7-point Laplacian on a grid of points: −Δu = f in the unit cube, u = 0 on its boundary.
+///
+/// Row: `6 u − Σ u(neighbour)` over the neighbours along the three axes, times h² of the differential equation;
+/// points outside the grid are boundary values and drop out. For sides mx, my, mz: n = mx·my·mz,
+/// nnz = 7n − 2(mx·my + my·mz + mz·mx). Symmetric positive definite; for m × m × m points the condition number is
+/// cot²(π / 2(m+1)) ≈ 4 (m+1)² / π².
+///
+/// R. J. LeVeque, *Finite Difference Methods for Ordinary and Partial Differential Equations*, SIAM 2007, chapter 3.
+///
+/// # Errors
+/// [`Error::Usage`](crate::Error::Usage) for an empty or too large grid.
+pub fn poisson3d(sides: [usize; 3]) -> Result<Csr> {
+    constant(Grid::new(sides, 1)?, [1.0; 3])
+}
+
+/// The 27-point operator of the HPCG benchmark on a grid of points, with zero boundary values.
+///
+/// Row: `26 u − Σ u(neighbour)` over the up to 26 points at most one away along every axis; points outside the grid
+/// drop out. It approximates −9 h² Δu. For sides mx, my, mz: n = mx·my·mz,
+/// nnz = (3mx − 2)(3my − 2)(3mz − 2). Symmetric positive definite; the condition number grows as m².
+///
+/// M. A. Heroux, J. Dongarra, P. Luszczek, *HPCG Technical Specification*, Sandia report SAND2013-8752.
+///
+/// # Errors
+/// [`Error::Usage`](crate::Error::Usage) for an empty or too large grid.
+pub fn poisson3d27(sides: [usize; 3]) -> Result<Csr> {
+    let grid = Grid::new(sides, 1)?;
+    assemble(
+        grid.points,
+        |i| grid.count_around(grid.place(i)),
+        |i, row| {
+            let [xs, ys, zs] = grid.around(grid.place(i));
+            for z in zs {
+                for y in ys.clone() {
+                    for x in xs.clone() {
+                        let j = grid.number([x, y, z]);
+                        row.push(j, if j == i { 26.0 } else { -1.0 });
+                    }
+                }
+            }
+        },
+    )
+}
+
+/// Anisotropic diffusion on a grid of points: −u_xx − u_yy − ε u_zz = f in the unit cube, u = 0 on its boundary.
+///
+/// Row: `(4 + 2ε) u − Σ u(x, y neighbours) − ε Σ u(z neighbours)`, times h² of the differential equation. n and nnz
+/// as for [`poisson3d`]. Symmetric positive definite. The condition number is that of [`poisson3d`], whatever ε, but
+/// the coupling is not: point smoothers and preconditioners that ignore its direction gain little.
+///
+/// U. Trottenberg, C. W. Oosterlee, A. Schüller, *Multigrid*, Academic Press 2001, section 5.1.
+///
+/// # Errors
+/// [`Error::Usage`](crate::Error::Usage) for an empty or too large grid.
+pub fn anisotropic(sides: [usize; 3], epsilon: f64) -> Result<Csr> {
+    constant(Grid::new(sides, 1)?, [1.0, 1.0, epsilon])
+}
+
+/// Diffusion through blocks of two materials: −∇·(k ∇u) = f in a box of unit cells, u = 0 on its boundary.
+///
+/// The box is cut into 8 × 8 × 8 blocks (or single cells where a side has fewer than 8); the seed makes k either 1 or
+/// `contrast` in each, with even odds. Cell-centred finite volumes: `Σ t_f (u − u(neighbour))` over the six faces,
+/// where t_f is the harmonic mean 2 k₁ k₂ / (k₁ + k₂) of the cells on either side, and 2k on the boundary, which is
+/// only half a cell away. n and nnz as for [`poisson3d`]. Symmetric positive definite; the condition number grows as
+/// m² · max(contrast, 1/contrast).
+///
+/// S. V. Patankar, *Numerical Heat Transfer and Fluid Flow*, Hemisphere 1980, section 4.2.
+///
+/// # Errors
+/// [`Error::Usage`](crate::Error::Usage) for an empty or too large grid;
+/// [`Error::OutOfMemory`](crate::Error::OutOfMemory) if the coefficients don't fit.
+pub fn jumps(sides: [usize; 3], contrast: f64, seed: u64) -> Result<Csr> {
+    let stream = Stream::new(seed);
+    let grid = Grid::new(sides, 1)?;
+    finite_volumes(grid, |i| {
+        let place = grid.place(i);
+        let block = (0..3).fold(0, |block, axis| {
+            let along = place[axis] * BLOCKS.min(sides[axis]) / sides[axis];
+            block * BLOCKS + along
+        });
+        if stream.bits(block as u64) & 1 == 0 { 1.0 } else { contrast }
+    })
+}
+
+/// Diffusion with another coefficient in every cell: −∇·(k ∇u) = f in a box of unit cells, u = 0 on its boundary.
+///
+/// k = exp(σ g) with g standard normal and independent from cell to cell, so that no value of the matrix repeats but
+/// across the diagonal. Finite volumes as in [`jumps`]; n and nnz as for [`poisson3d`]. Symmetric positive definite;
+/// the condition number grows as m², times at most max k / min k.
+///
+/// The bits depend on the platform's `exp`, `ln` and `cos`. Random permeability of this kind is the usual model of
+/// flow in porous ground: R. A. Freeze (1975), doi 10.1029/WR011i005p00725.
+///
+/// # Errors
+/// [`Error::Usage`](crate::Error::Usage) for an empty or too large grid;
+/// [`Error::OutOfMemory`](crate::Error::OutOfMemory) if the coefficients don't fit;
+/// [`Error::NotFinite`](crate::Error::NotFinite) if σ takes them out of range.
+pub fn variable(sides: [usize; 3], sigma: f64, seed: u64) -> Result<Csr> {
+    let stream = Stream::new(seed);
+    finite_volumes(Grid::new(sides, 1)?, |i| (sigma * stream.normal(i as u64)).exp())
+}
+
+/// Cell-centred finite volumes on unit cells with the coefficient `k(cell)` and zero boundary values.
+fn finite_volumes(grid: Grid, k: impl Fn(usize) -> f64 + Sync) -> Result<Csr> {
+    let mut cells: Vec<f64> = zeroed(grid.points, "the coefficients of the cells")?;
+    cells.par_iter_mut().with_min_len(1 << 12).enumerate().for_each(|(i, cell)| *cell = k(i));
+    seven_point(grid, |_, i, j| harmonic_mean(cells[i], cells[j]), |_, i| 2.0 * cells[i])
+}
+
+/// 2ab / (a + b), the same bits for (b, a), exact for a = b, and without overflow of the product.
+fn harmonic_mean(a: f64, b: f64) -> f64 {
+    let (low, high) = (a.min(b), a.max(b));
+    low * (2.0 * high / (low + high))
+}
+
+/// The same coefficient for every face across an axis, boundary included.
+fn constant(grid: Grid, along: [f64; 3]) -> Result<Csr> {
+    seven_point(grid, |axis, _, _| along[axis], |axis, _| along[axis])
+}
+
+/// `Σ t_f (u − u(neighbour))` over the six faces f of every cell, with zero beyond the boundary.
+///
+/// `inner(axis, i, j)` is t between cells i and j and must not depend on their order; `boundary(axis, i)` is t
+/// between cell i and the boundary.
+fn seven_point(
+    grid: Grid,
+    inner: impl Fn(usize, usize, usize) -> f64 + Sync,
+    boundary: impl Fn(usize, usize) -> f64 + Sync,
+) -> Result<Csr> {
+    let (strides, sides) = (grid.strides(), grid.sides);
+    assemble(
+        grid.points,
+        |i| {
+            let place = grid.place(i);
+            (0..3).fold(1, |n, axis| n + usize::from(place[axis] > 0) + usize::from(place[axis] + 1 < sides[axis]))
+        },
+        |i, row| {
+            let place = grid.place(i);
+            let mut diagonal = 0.0;
+            let mut face = |axis: usize, inside: bool, j: usize| {
+                let t = if inside { inner(axis, i, j) } else { boundary(axis, i) };
+                diagonal += t;
+                (inside, j, -t)
+            };
+            let before = [2, 1, 0].map(|axis| face(axis, place[axis] > 0, i.wrapping_sub(strides[axis])));
+            let after = [0, 1, 2].map(|axis| face(axis, place[axis] + 1 < sides[axis], i + strides[axis]));
+            for (_, j, value) in before.into_iter().filter(|(inside, ..)| *inside) {
+                row.push(j, value);
+            }
+            row.push(i, diagonal);
+            for (_, j, value) in after.into_iter().filter(|(inside, ..)| *inside) {
+                row.push(j, value);
+            }
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn harmonic_means() {
+        assert_eq!(harmonic_mean(1e4, 1e4), 1e4);
+        assert_eq!(harmonic_mean(1.0, 3.0), 1.5);
+        assert_eq!(harmonic_mean(1e300, 1e300), 1e300);
+        assert_eq!(harmonic_mean(0.1, 0.7).to_bits(), harmonic_mean(0.7, 0.1).to_bits());
+    }
+
+    #[test]
+    fn both_materials_of_the_jumps_occur_in_blocks() {
+        // 16 cells a side make blocks of 2 × 2 × 2: cells 0 and 1 of a row always agree, so 1 or contrast between them
+        let a = jumps([16; 3], 1e4, 3).unwrap();
+        let between: Vec<f64> = (0..a.n_rows()).step_by(2).filter_map(|i| a.get(i, i + 1)).collect();
+        assert_eq!(between.len(), 2048);
+        let soft = between.iter().filter(|t| **t == -1.0).count();
+        let hard = between.iter().filter(|t| **t == -1e4).count();
+        assert_eq!(soft + hard, between.len());
+        assert!(soft.min(hard) > 600, "{soft} {hard}");
+        let mixed = 2e4 / 10001.0;
+        assert!(a.values().iter().any(|v| (v + mixed).abs() < 1e-12));
+    }
+
+    #[test]
+    fn no_value_of_the_variable_coefficient_repeats() {
+        let a = variable([9, 8, 7], 1.0, 1).unwrap();
+        let mut upper: Vec<f64> = (0..a.n_rows())
+            .flat_map(|i| {
+                let (cols, values) = a.row(i);
+                cols.iter().zip(values).filter(move |(j, _)| **j as usize >= i).map(|(_, v)| *v).collect::<Vec<_>>()
+            })
+            .collect();
+        let entries = upper.len();
+        upper.sort_by(f64::total_cmp);
+        upper.dedup();
+        assert_eq!(upper.len(), entries);
+    }
+}
