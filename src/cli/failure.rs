@@ -17,7 +17,7 @@ pub(crate) enum Failure {
         /// The file, or what stands for it.
         name: String,
         /// What is wrong with it.
-        error: Error,
+        error: Box<Error>,
     },
     /// The result is there, but it can't be written (a full disk, say).
     Write {
@@ -34,10 +34,16 @@ impl Failure {
         Self::Plain(Error::Usage(message.into()))
     }
 
+    /// An error with the name of the file that it is about.
+    pub(crate) fn about(name: impl ToString, error: Error) -> Self {
+        Self::About { name: name.to_string(), error: Box::new(error) }
+    }
+
     /// The exit code.
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            Self::Plain(error) | Self::About { error, .. } => error.kind().into(),
+            Self::Plain(error) => error.kind().into(),
+            Self::About { error, .. } => error.kind().into(),
             Self::Write { .. } => Exit::Runtime,
         }
     }

@@ -14,8 +14,10 @@ mod solve;
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use clap::{ArgAction, Parser, Subcommand};
+use log::{Level, LevelFilter};
 
 use exit::Exit;
 use failure::Failure;
@@ -77,14 +79,27 @@ fn complain(failure: &Failure) -> Exit {
     failure.exit()
 }
 
+/// Warnings look like the command's own words; what `-v` adds has the time since the start.
 fn start_logging(verbose: u8, quiet: bool) {
     let level = match (verbose, quiet) {
-        (0, true) => log::LevelFilter::Error,
-        (0, false) => log::LevelFilter::Warn,
-        (1, _) => log::LevelFilter::Info,
-        _ => log::LevelFilter::Debug,
+        (0, true) => LevelFilter::Error,
+        (0, false) => LevelFilter::Warn,
+        (1, _) => LevelFilter::Info,
+        _ => LevelFilter::Debug,
     };
-    env_logger::Builder::new().filter_level(level).parse_default_env().init();
+    let start = Instant::now();
+    env_logger::Builder::new()
+        .filter_level(level)
+        .parse_default_env()
+        .format(move |out, record| match record.level() {
+            Level::Error => writeln!(out, "error: {}", record.args()),
+            Level::Warn => writeln!(out, "warning: {}", record.args()),
+            level => {
+                let seconds = start.elapsed().as_secs_f64();
+                writeln!(out, "[{seconds:9.3} s {level} {}] {}", record.target(), record.args())
+            }
+        })
+        .init();
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ impl Screen {
 
     /// A bar over the entries of a file.
     pub(crate) fn entries(self, file: &str) -> EntriesBar {
-        let style = "{msg} [{bar:30}] {human_pos} of {human_len} entries";
+        let style = "{msg}: {human_pos} of {human_len} entries [{wide_bar}]";
         EntriesBar(self.bar(0, style, format!("reading {file}")))
     }
 
@@ -40,7 +40,7 @@ impl Screen {
 
     /// A bar over the way of the residual to its target.
     pub(crate) fn solve(self, what: &str) -> SolveBar {
-        SolveBar { bar: self.bar(STEPS, "{prefix} [{bar:24}] {msg}", String::new()), first: OnceLock::new() }
+        SolveBar { bar: self.bar(STEPS, "{prefix}: {msg} [{wide_bar}]", String::new()), first: OnceLock::new() }
             .named(what)
     }
 

@@ -93,6 +93,10 @@ pub(crate) struct Args {
     pub(super) history: Option<PathBuf>,
 
     /// Print the report as one JSON document
+    ///
+    /// Fields keep their meaning as long as "version" stays the same. For several right-hand sides "solves" has the
+    /// figures of each; those at the top are the sum of iterations, restarts and seconds, the largest residuals, and
+    /// the first reason other than convergence.
     #[arg(long, help_heading = OUTPUT)]
     pub(super) json: bool,
 

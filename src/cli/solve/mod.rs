@@ -71,7 +71,7 @@ fn distribute(plan: &Plan, system: &System, screen: Screen) -> Result<Solver, Fa
     let _shown = screen.working("preparing the devices");
     Solver::new(Arc::clone(&system.a), &plan.setup).map_err(|error| match error {
         Error::NotSquare { .. } | Error::NotSymmetric { .. } | Error::NotFinite { .. } | Error::InvalidCsr(_) => {
-            Failure::About { name: plan.source.to_string(), error }
+            Failure::about(&plan.source, error)
         }
         other => other.into(),
     })

@@ -38,7 +38,7 @@ impl System {
         log::info!("{}: {} rows, {} entries", plan.source, a.n_rows(), a.nnz());
         if a.n_rows() != a.n_cols() {
             let error = Error::NotSquare { rows: a.n_rows(), cols: a.n_cols() };
-            return Err(Failure::About { name: plan.source.to_string(), error });
+            return Err(Failure::about(&plan.source, error));
         }
         let b = match &plan.rhs {
             Rhs::Input(input) => columns(input, a.n_rows(), screen)?,
@@ -71,6 +71,7 @@ impl System {
 
 fn matrix(input: &Input, screen: Screen) -> Result<(Csr, u64), Failure> {
     let name = input.to_string();
+    log::info!("reading {name}");
     let bar = screen.entries(&name);
     let mut progress = |read, claimed| bar.update(read, claimed);
     let reader: Box<dyn BufRead> = match input {
