@@ -1,3 +1,8 @@
 //! The `declive` command.
 
-fn main() {}
+mod cli;
+mod report;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

@@ -6,14 +6,14 @@ use declive::{Control, Csr, Outcome, Setup, Solver, Stop};
 
 /// The device choices that every solve is tested on: the host alone and as several ranks; a device alone, as 2, 3 and 5 logical
 /// devices, and beside the host.
-pub fn choices() -> Vec<Choice> {
+pub(crate) fn choices() -> Vec<Choice> {
     require_opencl();
     let names = ["host", "host,host,host", "0", "0,0", "0,0,0", "0,0,0,0,0", "0,host,0"];
     names.iter().map(|s| s.parse().unwrap()).collect()
 }
 
 /// Tests of devices need one: PoCL on any machine. Without it they fail, rather than pass without a look.
-pub fn require_opencl() {
+pub(crate) fn require_opencl() {
     let listing = list();
     assert!(
         !listing.devices.is_empty(),
@@ -23,18 +23,18 @@ pub fn require_opencl() {
 }
 
 /// A set-up by name.
-pub fn setup(method: Method, precond: Precond, precision: Precision, devices: &Choice) -> Setup {
+pub(crate) fn setup(method: Method, precond: Precond, precision: Precision, devices: &Choice) -> Setup {
     Setup { method, precond, precision, devices: devices.clone(), ..Setup::default() }
 }
 
 /// Solves with default options but the relative tolerance.
-pub fn solve(a: &Csr, b: &[f64], setup: &Setup, rtol: f64) -> Outcome {
+pub(crate) fn solve(a: &Csr, b: &[f64], setup: &Setup, rtol: f64) -> Outcome {
     let stop = Stop { rtol, ..Stop::default() };
     Solver::new(a.clone(), setup).unwrap().solve(b, None, &stop, Control::default()).unwrap()
 }
 
 /// ‖b − A x‖₂ / ‖b‖₂ by the plainest of means.
-pub fn relative_residual(a: &Csr, b: &[f64], x: &[f64]) -> f64 {
+pub(crate) fn relative_residual(a: &Csr, b: &[f64], x: &[f64]) -> f64 {
     let r: f64 = a.mul_vec(x).iter().zip(b).map(|(ax, b)| (b - ax).powi(2)).sum();
     let b: f64 = b.iter().map(|b| b * b).sum();
     (r / b).sqrt()

@@ -1,0 +1,66 @@
+//! Errors as the command reports them.
+
+use std::fmt;
+use std::io;
+
+use declive::Error;
+
+use super::exit::Exit;
+
+/// An error of the library with the file it is about, or output that can't be written.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The library's error says it all.
+    Plain(Error),
+    /// The library's error doesn't know the file.
+    About {
+        /// The file, or what stands for it.
+        name: String,
+        /// What is wrong with it.
+        error: Box<Error>,
+    },
+    /// The result is there, but it can't be written (a full disk, say).
+    Write {
+        /// Where to.
+        name: String,
+        /// What the operating system said.
+        source: io::Error,
+    },
+}
+
+impl Failure {
+    /// A request that makes no sense.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::Plain(Error::Usage(message.into()))
+    }
+
+    /// An error with the name of the file that it is about.
+    pub(crate) fn about(name: impl ToString, error: Error) -> Self {
+        Self::About { name: name.to_string(), error: Box::new(error) }
+    }
+
+    /// The exit code.
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Self::Plain(error) => error.kind().into(),
+            Self::About { error, .. } => error.kind().into(),
+            Self::Write { .. } => Exit::Runtime,
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Plain(error)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Plain(error) => error.fmt(f),
+            Self::About { name, error } => write!(f, "{name}: {error}"),
+            Self::Write { name, source } => write!(f, "{name}: {source}"),
+        }
+    }
+}

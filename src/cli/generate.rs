@@ -1,0 +1,107 @@
+//! `declive generate`: test systems as Matrix Market files.
+
+use std::path::PathBuf;
+
+use declive::matrix::gallery::{Problem, Spec};
+use declive::matrix::stats::Stats;
+use declive::matrix_market::{Symmetry, write_matrix};
+
+use super::exit::Exit;
+use super::failure::Failure;
+use super::interrupt;
+use super::output::Target;
+
+/// Write the matrix of a test problem to a Matrix Market file
+///
+/// Symmetric matrices are written as such, which means their lower triangle.
+#[derive(Debug, clap::Args)]
+#[command(after_help = help())]
+pub(crate) struct Args {
+    /// The problem: a name, or a name with parameters such as poisson3d:100 or jumps:64,seed=7
+    #[arg(value_name = "PROBLEM")]
+    problem: String,
+
+    /// Size of the problem, as after the colon: 100, or 300x200
+    #[arg(long, value_name = "N")]
+    size: Option<String>,
+
+    /// Seed of a random problem
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
+
+    /// File to write; - is standard output
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    output: PathBuf,
+}
+
+fn help() -> String {
+    let problems = Problem::ALL.iter().map(|p| format!("  {}\n      {}\n", p.syntax(), p.about()));
+    format!(
+        "Problems, with what may be left out in brackets:\n{}\n\
+         Examples:\n  \
+           declive generate poisson3d --size 100 -o A.mtx\n  \
+           declive generate poisson2d:300x200 -o A.mtx\n  \
+           declive generate jumps:64,seed=7 | declive solve -",
+        problems.collect::<String>()
+    )
+}
+
+impl Args {
+    /// Both ways of writing a problem lead to the second one.
+    fn spec(&self) -> Result<Spec, Failure> {
+        let (name, settings) = match self.problem.split_once(',') {
+            Some((name, settings)) => (name, format!(",{settings}")),
+            None => (self.problem.as_str(), String::new()),
+        };
+        let twice = |what| Failure::usage(format!("'{}' has a {what} already; --{what} gives another", self.problem));
+        let size = match &self.size {
+            Some(_) if name.contains(':') => return Err(twice("size")),
+            Some(size) => format!(":{size}"),
+            None => String::new(),
+        };
+        let seed = match self.seed {
+            Some(_) if settings.contains(",seed=") => return Err(twice("seed")),
+            Some(seed) => format!(",seed={seed}"),
+            None => String::new(),
+        };
+        Ok(format!("{name}{size}{settings}{seed}").parse()?)
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
+    let spec = args.spec()?;
+    let target = Target::probe(&args.output)?;
+    interrupt::kill_cleanly();
+    let a = spec.build()?;
+    let stats = Stats::of(&a);
+    let symmetry = if stats.numerically_symmetric { Symmetry::Symmetric } else { Symmetry::General };
+    log::info!("{spec}: {} rows, {} entries", stats.n_rows, stats.nnz);
+    let comment = format!("{spec}, by declive {}", crate::report::DECLIVE);
+    target.write(|out| write_matrix(out, &a, symmetry, &[&comment]))?;
+    Ok(Exit::Success)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(problem: &str, size: Option<&str>, seed: Option<u64>) -> Result<String, String> {
+        let args = Args { problem: problem.into(), size: size.map(Into::into), seed, output: "-".into() };
+        args.spec().map(|s| s.to_string()).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn both_ways_of_writing_a_problem() {
+        assert_eq!(spec("poisson3d:10", None, None).unwrap(), "poisson3d:10");
+        assert_eq!(spec("poisson2d", Some("30x20"), None).unwrap(), "poisson2d:30x20");
+        assert_eq!(spec("jumps,contrast=10", Some("8"), Some(7)).unwrap(), "jumps:8,contrast=10,seed=7");
+    }
+
+    #[test]
+    fn nothing_is_given_twice() {
+        assert!(spec("poisson3d:10", Some("10"), None).unwrap_err().contains("--size"));
+        assert!(spec("jumps:8,seed=1", None, Some(2)).unwrap_err().contains("--seed"));
+        assert!(spec("poisson3d", None, None).unwrap_err().contains("size"));
+    }
+}

@@ -1,0 +1,114 @@
+//! The command line. Each command has its arguments, checks them all before any work, and then runs.
+
+mod devices;
+mod duration;
+mod exit;
+mod failure;
+mod generate;
+mod interrupt;
+mod output;
+mod progress;
+mod rhs;
+mod solve;
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::{ArgAction, Parser, Subcommand};
+use log::{Level, LevelFilter};
+
+use exit::Exit;
+use failure::Failure;
+
+/// Solves large sparse linear systems A x = b on every OpenCL device of a machine at once
+///
+/// declive reads a symmetric positive definite matrix from a Matrix Market file, spreads its rows over the devices,
+/// solves by conjugate gradients, and checks the answer in higher precision before it says "Converged".
+#[derive(Debug, Parser)]
+#[command(version, arg_required_else_help = true, after_help = TOUR, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+
+    /// Log to standard error; twice: with details. RUST_LOG overrides it.
+    #[arg(short, long, global = true, action = ArgAction::Count, display_order = 900)]
+    verbose: u8,
+}
+
+const TOUR: &str = "\
+A short tour:
+  declive devices                               what there is to compute on
+  declive solve --generate poisson3d:100        a first solve, without any file
+  declive solve A.mtx -b b.mtx -o x.mtx         a system of your own
+  declive solve A.mtx --precond jacobi --json   for scripts
+  declive generate poisson2d:300x200 -o A.mtx   a matrix to try other programs on
+
+Exit codes: 0 success, and a solve converged; 1 a solve did not converge;
+2 wrong usage or input; 3 a device or the machine failed.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Solve(Box<solve::Args>),
+    Devices(devices::Args),
+    Generate(generate::Args),
+}
+
+/// The program.
+pub(crate) fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print(); // a closed pipe
+            return if error.use_stderr() { Exit::Input } else { Exit::Success }.into();
+        }
+    };
+    let quiet = matches!(&cli.command, Command::Solve(args) if args.quiet);
+    start_logging(cli.verbose, quiet);
+    let ended = match cli.command {
+        Command::Solve(args) => solve::run(*args),
+        Command::Devices(args) => devices::run(&args),
+        Command::Generate(args) => generate::run(&args),
+    };
+    ended.unwrap_or_else(|failure| complain(&failure)).into()
+}
+
+fn complain(failure: &Failure) -> Exit {
+    let _ = writeln!(std::io::stderr(), "error: {failure}");
+    failure.exit()
+}
+
+/// Warnings look like the command's own words; what `-v` adds has the time since the start.
+fn start_logging(verbose: u8, quiet: bool) {
+    let level = match (verbose, quiet) {
+        (0, true) => LevelFilter::Error,
+        (0, false) => LevelFilter::Warn,
+        (1, _) => LevelFilter::Info,
+        _ => LevelFilter::Debug,
+    };
+    let start = Instant::now();
+    env_logger::Builder::new()
+        .filter_level(level)
+        .parse_default_env()
+        .format(move |out, record| match record.level() {
+            Level::Error => writeln!(out, "error: {}", record.args()),
+            Level::Warn => writeln!(out, "warning: {}", record.args()),
+            level => {
+                let seconds = start.elapsed().as_secs_f64();
+                writeln!(out, "[{seconds:9.3} s {level} {}] {}", record.target(), record.args())
+            }
+        })
+        .init();
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn arguments_are_declared_consistently() {
+        Cli::command().debug_assert();
+    }
+}

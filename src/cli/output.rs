@@ -1,0 +1,247 @@
+//! Where results go: standard output, or a file that appears whole or not at all.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use declive::Error;
+
+use super::failure::Failure;
+
+/// The temporary file being written, to be removed if the process is killed meanwhile.
+static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// A place for a result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// Standard output.
+    Stdout,
+    /// A file.
+    File(FileTarget),
+}
+
+/// A file that was found writable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FileTarget {
+    /// As it was given, for messages.
+    shown: PathBuf,
+    /// With links resolved, so that replacing the file doesn't replace a link to it.
+    real: PathBuf,
+    /// Whether to write a new file and rename it. Devices, pipes, and files in a directory where none can be created
+    /// are written in place.
+    replace: bool,
+}
+
+impl Target {
+    /// Makes sure, before long work, that `path` can be written; `-` is standard output. An existing file stays as it
+    /// is until [`Target::write`].
+    pub(crate) fn probe(path: &Path) -> Result<Self, Error> {
+        if path == Path::new("-") {
+            return Ok(Self::Stdout);
+        }
+        FileTarget::probe(path).map(Self::File).map_err(|e| Error::io(path, e))
+    }
+
+    /// Writes the result. A reader of standard output that has gone away is not an error: it has what it wanted.
+    pub(crate) fn write(&self, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+        match self {
+            Self::Stdout => write_stdout(fill),
+            Self::File(file) => {
+                file.write(fill).map_err(|source| Failure::Write { name: file.shown.display().to_string(), source })
+            }
+        }
+    }
+
+    /// Whether writing here would change the file `path`.
+    pub(crate) fn is_file(&self, path: &Path) -> bool {
+        matches!(self, Self::File(file) if resolved(path).is_ok_and(|p| p == file.real))
+    }
+
+    /// The path as it was given, `-` for standard output.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Stdout => "-".into(),
+            Self::File(file) => file.shown.display().to_string(),
+        }
+    }
+}
+
+impl FileTarget {
+    fn probe(path: &Path) -> io::Result<Self> {
+        let shown = path.to_path_buf();
+        let existing = match fs::metadata(path) {
+            Ok(meta) => Some(meta),
+            Err(e) if e.kind() == ErrorKind::NotFound => None,
+            Err(e) => return Err(e),
+        };
+        match existing {
+            Some(meta) if meta.is_dir() => Err(ErrorKind::IsADirectory.into()),
+            // opening a pipe would wait for its reader
+            Some(meta) if !meta.is_file() => Ok(Self { real: shown.clone(), shown, replace: false }),
+            existing => {
+                if existing.is_some() {
+                    OpenOptions::new().write(true).open(path)?; // renaming would get around its protection
+                }
+                let real = resolved(path)?;
+                let temporary = Temporary::create(&real);
+                if existing.is_none() {
+                    temporary?;
+                    return Ok(Self { shown, real, replace: true });
+                }
+                Ok(Self { shown, real, replace: temporary.is_ok() })
+            }
+        }
+    }
+
+    fn write(&self, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+        if !self.replace {
+            return filled(File::create(&self.real)?, fill);
+        }
+        let (temporary, file) = Temporary::create(&self.real)?;
+        filled(file, fill)?;
+        if let Ok(old) = fs::metadata(&self.real) {
+            fs::set_permissions(&temporary.0, old.permissions())?;
+        }
+        fs::rename(&temporary.0, &self.real) // after which there is nothing for the guard to remove
+    }
+}
+
+/// A file beside the final one that goes away when dropped.
+struct Temporary(PathBuf);
+
+impl Temporary {
+    fn create(beside: &Path) -> io::Result<(Self, File)> {
+        let mut name = OsString::from(".");
+        name.push(beside.file_name().ok_or(ErrorKind::InvalidFilename)?);
+        name.push(format!(".{}.tmp", std::process::id()));
+        let path = beside.with_file_name(name);
+        let _ = fs::remove_file(&path); // of a killed process that had this number
+        let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+        *unfinished() = Some(path.clone());
+        Ok((Self(path), file))
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+        *unfinished() = None;
+    }
+}
+
+/// Removes what is half-written, as the process is about to be killed.
+pub(crate) fn remove_unfinished() {
+    if let Some(path) = unfinished().take() {
+        let _ = fs::remove_file(path);
+    }
+}
+
+fn unfinished() -> std::sync::MutexGuard<'static, Option<PathBuf>> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The path without links, also of a file that doesn't exist yet.
+fn resolved(path: &Path) -> io::Result<PathBuf> {
+    match fs::canonicalize(path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => {
+            let parent = match path.parent() {
+                Some(parent) if parent != Path::new("") => parent,
+                _ => Path::new("."),
+            };
+            Ok(fs::canonicalize(parent)?.join(path.file_name().ok_or(ErrorKind::InvalidFilename)?))
+        }
+        other => other,
+    }
+}
+
+fn filled(file: impl Write, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut out = BufWriter::with_capacity(1 << 20, file);
+    fill(&mut out)?;
+    out.flush()
+}
+
+/// Writes to standard output; a reader that has gone away is not an error.
+pub(crate) fn write_stdout(fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+    match filled(io::stdout().lock(), fill) {
+        Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
+        other => other.map_err(|source| Failure::Write { name: "standard output".into(), source }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entries(dir: &Path) -> Vec<String> {
+        let mut names: Vec<_> =
+            fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_new_file_appears_with_its_content() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.mtx");
+        let target = Target::probe(&path).unwrap();
+        assert!(entries(dir.path()).is_empty(), "the probe leaves nothing");
+        target.write(|out| out.write_all(b"new")).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(entries(dir.path()), ["x.mtx"]);
+    }
+
+    #[test]
+    fn a_failing_write_leaves_the_old_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.mtx");
+        fs::write(&path, "old").unwrap();
+        let target = Target::probe(&path).unwrap();
+        let failed = target.write(|out| {
+            out.write_all(b"ha")?;
+            Err(io::Error::other("disk full"))
+        });
+        assert!(matches!(failed, Err(Failure::Write { .. })));
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(entries(dir.path()), ["x.mtx"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_stays_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let (real, link) = (dir.path().join("real"), dir.path().join("link"));
+        fs::write(&real, "old").unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        Target::probe(&link).unwrap().write(|out| out.write_all(b"new")).unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read(&real).unwrap(), b"new");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_device_is_written_in_place() {
+        let target = Target::probe(Path::new("/dev/null")).unwrap();
+        target.write(|out| out.write_all(b"gone")).unwrap();
+        assert!(!fs::metadata("/dev/null").unwrap().is_file());
+    }
+
+    #[test]
+    fn directories_and_what_lies_in_none_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(Target::probe(dir.path()).is_err());
+        let missing = dir.path().join("no/x.mtx");
+        assert!(Target::probe(&missing).unwrap_err().to_string().contains("x.mtx"));
+    }
+
+    #[test]
+    fn the_same_file_is_recognised() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.mtx");
+        let target = Target::probe(&path).unwrap();
+        assert!(target.is_file(&dir.path().join(".").join("x.mtx")));
+        assert!(!target.is_file(&dir.path().join("y.mtx")));
+        assert!(!Target::Stdout.is_file(Path::new("-")));
+    }
+}

@@ -1,0 +1,154 @@
+//! Progress on standard error, for people only: nothing is shown unless it is a terminal.
+
+use std::io::IsTerminal;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use declive::solver::Progress;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Steps of the bar of a solve, whose own measure is continuous.
+const STEPS: u64 = 1000;
+
+/// Whether to show anything. Log lines and bars would write over each other, so that `-v` turns the bars off.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Screen {
+    shown: bool,
+}
+
+impl Screen {
+    /// Looks at standard error.
+    pub(crate) fn new(quiet: bool) -> Self {
+        let logging = log::max_level() > log::LevelFilter::Warn;
+        Self { shown: !quiet && !logging && std::io::stderr().is_terminal() }
+    }
+
+    /// A bar over the entries of a file.
+    pub(crate) fn entries(self, file: &str) -> EntriesBar {
+        let style = "{msg}: {human_pos} of {human_len} entries [{wide_bar}]";
+        EntriesBar(self.bar(0, style, format!("reading {file}")))
+    }
+
+    /// A spinner for work of unknown length.
+    pub(crate) fn working(self, what: &str) -> Working {
+        let bar = self.bar(0, "{msg} {spinner}", what.to_owned());
+        if self.shown {
+            bar.enable_steady_tick(Duration::from_millis(150));
+        }
+        Working(bar)
+    }
+
+    /// A bar over the way of the residual to its target.
+    pub(crate) fn solve(self, what: &str) -> SolveBar {
+        SolveBar { bar: self.bar(STEPS, "{prefix}: {msg} [{wide_bar}]", String::new()), first: OnceLock::new() }
+            .named(what)
+    }
+
+    fn bar(self, length: u64, style: &str, message: String) -> ProgressBar {
+        let target = if self.shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let style = ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar());
+        ProgressBar::with_draw_target(Some(length), target)
+            .with_style(style.progress_chars("=> "))
+            .with_message(message)
+    }
+}
+
+/// Shown while a matrix is read.
+#[derive(Debug)]
+pub(crate) struct EntriesBar(ProgressBar);
+
+impl EntriesBar {
+    /// So many entries were read.
+    pub(crate) fn update(&self, read: u64, claimed: u64) {
+        self.0.set_length(claimed);
+        self.0.set_position(read);
+    }
+}
+
+impl Drop for EntriesBar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// Shown while something goes on.
+#[derive(Debug)]
+pub(crate) struct Working(ProgressBar);
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// Shown while a system is solved.
+#[derive(Debug)]
+pub(crate) struct SolveBar {
+    bar: ProgressBar,
+    /// Residual of the first report, where the way begins.
+    first: OnceLock<f64>,
+}
+
+impl SolveBar {
+    fn named(self, what: &str) -> Self {
+        self.bar.set_prefix(what.to_owned());
+        self
+    }
+
+    /// Called by the solver.
+    pub(crate) fn update(&self, progress: &Progress) {
+        if self.bar.is_hidden() {
+            return;
+        }
+        let first = *self.first.get_or_init(|| progress.rel_residual_2);
+        let way = fraction(first, progress.rel_residual_2, progress.target);
+        // the residual of conjugate gradients goes up and down; the bar only forward
+        self.bar.set_position(self.bar.position().max((way * STEPS as f64) as u64));
+        let seconds = progress.elapsed.as_secs_f64();
+        let rate = if seconds > 0.0 { progress.iterations as f64 / seconds } else { 0.0 };
+        self.bar.set_message(format!(
+            "iteration {}, residual {:.1e} of {:.1e}, {rate:.0}/s",
+            progress.iterations, progress.rel_residual_2, progress.target
+        ));
+    }
+}
+
+impl Drop for SolveBar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// How far the residual has come on a logarithmic scale, from 0 to 1; a target of 0 is never nearer.
+fn fraction(first: f64, now: f64, target: f64) -> f64 {
+    let way = (first / now).ln() / (first / target).ln();
+    if way.is_finite() { way.clamp(0.0, 1.0) } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_is_logarithmic() {
+        assert!((fraction(1.0, 1e-4, 1e-8) - 0.5).abs() < 1e-12);
+        assert_eq!(fraction(1.0, 10.0, 1e-8), 0.0);
+        assert_eq!(fraction(1.0, 1e-9, 1e-8), 1.0);
+    }
+
+    #[test]
+    fn odd_numbers_stay_at_the_start() {
+        assert_eq!(fraction(1.0, 1e-4, 0.0), 0.0);
+        assert_eq!(fraction(1.0, f64::NAN, 1e-8), 0.0);
+        assert_eq!(fraction(0.0, 0.0, 1e-8), 0.0);
+    }
+
+    #[test]
+    fn hidden_bars_take_updates() {
+        let screen = Screen { shown: false };
+        let progress = Progress { iterations: 3, rel_residual_2: 0.1, target: 1e-8, elapsed: Duration::from_secs(1) };
+        screen.solve("solving").update(&progress);
+        screen.entries("A.mtx").update(1, 2);
+        drop(screen.working("preparing"));
+    }
+}

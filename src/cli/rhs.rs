@@ -1,0 +1,78 @@
+//! Right-hand sides that need no file.
+
+use std::fmt;
+use std::str::FromStr;
+
+use declive::Csr;
+use declive::matrix::gallery::random_vector;
+
+/// How to make a right-hand side.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Recipe {
+    /// Every element is 1.
+    #[default]
+    Ones,
+    /// A times a vector of ones, so that the solution is known.
+    RowSums,
+    /// Random, by this seed.
+    Random(u64),
+}
+
+impl Recipe {
+    /// The right-hand side for the system of `a`.
+    pub(crate) fn make(self, a: &Csr) -> Vec<f64> {
+        match self {
+            Self::Ones => vec![1.0; a.n_rows()],
+            Self::RowSums => a.mul_vec(&vec![1.0; a.n_cols()]),
+            Self::Random(seed) => random_vector(a.n_rows(), seed),
+        }
+    }
+}
+
+impl FromStr for Recipe {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Self, String> {
+        match s {
+            "ones" => Ok(Self::Ones),
+            "A*ones" => Ok(Self::RowSums),
+            _ => s
+                .strip_prefix("random:")
+                .and_then(|seed| seed.parse().ok())
+                .map(Self::Random)
+                .ok_or_else(|| "write ones, A*ones, or random:SEED with a whole number".into()),
+        }
+    }
+}
+
+impl fmt::Display for Recipe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ones => f.write_str("ones"),
+            Self::RowSums => f.write_str("A*ones"),
+            Self::Random(seed) => write!(f, "random:{seed}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recipes_parse_and_print() {
+        for s in ["ones", "A*ones", "random:7"] {
+            assert_eq!(s.parse::<Recipe>().unwrap().to_string(), s);
+        }
+        for s in ["", "one", "random", "random:", "random:x", "a*ones"] {
+            assert!(s.parse::<Recipe>().is_err(), "{s}");
+        }
+    }
+
+    #[test]
+    fn row_sums() {
+        let a = Csr::from_triplets(2, 2, &[0, 0, 1], &[0, 1, 1], &[2.0, -1.0, 3.0]).unwrap();
+        assert_eq!(Recipe::RowSums.make(&a), [1.0, 3.0]);
+        assert_eq!(Recipe::Ones.make(&a), [1.0, 1.0]);
+    }
+}

@@ -1,0 +1,175 @@
+//! Arguments of `declive solve`, as they are typed.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ArgGroup;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use declive::device::Choice;
+use declive::matrix::gallery::Spec;
+use declive::solver::{Method, Precision, Precond, Setup};
+
+use crate::cli::duration;
+use crate::cli::rhs::Recipe;
+
+/// Solve A x = b
+///
+/// A is a symmetric positive definite matrix from a Matrix Market file, or a generated one. Several columns in b are
+/// solved one after the other. The residual b − A x is recomputed on the host before the report says "Converged".
+#[derive(Debug, clap::Args)]
+#[command(
+    group(ArgGroup::new("system").required(true).args(["matrix", "generate"])),
+    after_help = EXAMPLES,
+    after_long_help = long_help()
+)]
+pub(crate) struct Args {
+    /// Matrix Market file of A; - is standard input
+    #[arg(value_name = "A.mtx")]
+    pub(super) matrix: Option<PathBuf>,
+
+    /// Make A instead of reading it, such as poisson3d:100; 'declive generate --help' lists the problems
+    #[arg(long, value_name = "PROBLEM", help_heading = SYSTEM)]
+    pub(super) generate: Option<Spec>,
+
+    /// Matrix Market file of b, one or more columns; - is standard input
+    #[arg(short, value_name = "b.mtx", help_heading = SYSTEM)]
+    pub(super) b: Option<PathBuf>,
+
+    /// Make b instead of reading it: ones, A*ones (the solution is 1 everywhere), random:SEED [default: ones]
+    #[arg(long, value_name = "RHS", conflicts_with = "b", help_heading = SYSTEM)]
+    pub(super) rhs: Option<Recipe>,
+
+    /// Matrix Market file of the initial guess, one column or as many as b; - is standard input [default: zero]
+    #[arg(short, long, value_name = "x0.mtx", help_heading = SYSTEM)]
+    pub(super) x0: Option<PathBuf>,
+
+    /// Do not check that A is symmetric; solve with it as it is
+    #[arg(long, help_heading = SYSTEM)]
+    pub(super) assume_symmetric: bool,
+
+    /// Krylov method
+    #[arg(long, default_value = Setup::default().method.name(), value_parser = methods(), help_heading = METHOD)]
+    pub(super) method: Method,
+
+    /// Preconditioner
+    #[arg(long, default_value = Setup::default().precond.name(), value_parser = preconds(), help_heading = METHOD)]
+    pub(super) precond: Precond,
+
+    /// Precision of the iteration; the answer is checked in double precision in any case
+    #[arg(long, default_value = Setup::default().precision.name(), value_parser = precisions(), help_heading = METHOD)]
+    pub(super) precision: Precision,
+
+    /// Devices: auto, or a list of gpu, cpu, host, all and the numbers of 'declive devices'
+    ///
+    /// auto takes all usable GPUs; without one, the CPUs that OpenCL offers; without OpenCL, the host, which is this
+    /// program's own threads. A number given twice makes two ranks of a device.
+    #[arg(long, value_name = "LIST", default_value_t, help_heading = METHOD)]
+    pub(super) devices: Choice,
+
+    /// Converged when ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol)
+    #[arg(long, value_name = "R", default_value = "1e-8", value_parser = tolerance, allow_negative_numbers = true,
+          help_heading = STOP)]
+    pub(super) rtol: f64,
+
+    /// Absolute tolerance, in the units of b
+    #[arg(long, value_name = "R", default_value = "0", value_parser = tolerance, allow_negative_numbers = true,
+          help_heading = STOP)]
+    pub(super) atol: f64,
+
+    /// At most N iterations for each right-hand side [default: 10 n, but from 1000 to 200000]
+    #[arg(long, value_name = "N", help_heading = STOP)]
+    pub(super) max_iters: Option<u64>,
+
+    /// At most so much time in the iteration for each right-hand side: 60, 60s, 1.5m, 500ms, 2h [default: none]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse, help_heading = STOP)]
+    pub(super) time_limit: Option<Duration>,
+
+    /// File for the solution; - is standard output, which moves the report to standard error
+    #[arg(short, long, value_name = "x.mtx", help_heading = OUTPUT)]
+    pub(super) output: Option<PathBuf>,
+
+    /// File for the residual of each iteration: CSV with the columns rhs, iteration, rel_residual_2
+    #[arg(long, value_name = "h.csv", help_heading = OUTPUT)]
+    pub(super) history: Option<PathBuf>,
+
+    /// Print the report as one JSON document
+    ///
+    /// Fields keep their meaning as long as "version" stays the same. For several right-hand sides "solves" has the
+    /// figures of each; those at the top are the sum of iterations, restarts and seconds, the largest residuals, and
+    /// the first reason other than convergence.
+    #[arg(long, help_heading = OUTPUT)]
+    pub(super) json: bool,
+
+    /// Print no report in words, no progress, and no notes; what --json and -o - ask for is still printed
+    #[arg(short, long, help_heading = OUTPUT)]
+    pub(crate) quiet: bool,
+}
+
+const SYSTEM: &str = "System";
+const METHOD: &str = "Method and devices";
+const STOP: &str = "When to stop";
+const OUTPUT: &str = "Results";
+
+const EXAMPLES: &str = "\
+Examples:
+  declive solve A.mtx                          b of ones, on all GPUs
+  declive solve A.mtx -b b.mtx -o x.mtx --precond jacobi
+  declive solve --generate poisson3d:100 --rhs 'A*ones' --devices host
+  declive solve A.mtx --devices 0,2 --rtol 1e-10 --time-limit 5m --json
+  declive generate jumps:64 | declive solve - -q -o - > x.mtx";
+
+fn long_help() -> String {
+    format!(
+        "{EXAMPLES}\n\n\
+         Exit codes:\n  \
+           0  converged, and the true residual was verified\n  \
+           1  not converged; -o has the best approximation reached\n  \
+           2  wrong usage or input\n  \
+           3  a device or the machine failed\n\n\
+         Ctrl-C ends the iteration and writes what was reached (exit code 1); a second one\n\
+         kills the program (130). Of several right-hand sides, the worst decides."
+    )
+}
+
+fn tolerance(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() && value >= 0.0 => Ok(value),
+        _ => Err("a tolerance is a number from 0 up, such as 1e-8".into()),
+    }
+}
+
+/// A parser that knows the names, for the help and for the answer to a wrong one.
+macro_rules! names_of {
+    ($function:ident, $type:ty) => {
+        fn $function() -> impl TypedValueParser<Value = $type> {
+            let values = <$type>::ALL.iter().map(|value| PossibleValue::new(value.name()).help(value.describe()));
+            PossibleValuesParser::new(values).try_map(|name| name.parse::<$type>())
+        }
+    };
+}
+
+names_of!(methods, Method);
+names_of!(preconds, Precond);
+names_of!(precisions, Precision);
+
+#[cfg(test)]
+mod tests {
+    use declive::solver::Stop;
+
+    use super::*;
+
+    #[test]
+    fn defaults_in_the_help_are_those_of_the_library() {
+        let stop = Stop::default();
+        assert_eq!(tolerance("1e-8"), Ok(stop.rtol));
+        assert_eq!(tolerance("0"), Ok(stop.atol));
+        assert_eq!([1, 1_000, 1_000_000].map(Stop::default_max_iters), [1_000, 10_000, 200_000]);
+    }
+
+    #[test]
+    fn tolerances() {
+        for s in ["-1", "nan", "inf", "x", ""] {
+            assert!(tolerance(s).is_err(), "{s}");
+        }
+    }
+}

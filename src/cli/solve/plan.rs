@@ -1,0 +1,176 @@
+//! What `declive solve` is going to do: the arguments after all checks that need no work.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use declive::matrix::gallery::Spec;
+use declive::{Setup, Stop};
+
+use super::args::Args;
+use crate::cli::failure::Failure;
+use crate::cli::output::Target;
+use crate::cli::rhs::Recipe;
+
+/// A checked request.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) source: Source,
+    pub(super) rhs: Rhs,
+    pub(super) x0: Option<Input>,
+    pub(super) setup: Setup,
+    pub(super) stop: Stop,
+    pub(super) output: Option<Target>,
+    pub(super) history: Option<Target>,
+    pub(super) report: Form,
+    pub(super) quiet: bool,
+}
+
+/// A file, or standard input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Input {
+    Stdin,
+    File(PathBuf),
+}
+
+/// Where the matrix comes from.
+#[derive(Debug)]
+pub(super) enum Source {
+    Input(Input),
+    Generated(Spec),
+}
+
+/// Where the right-hand sides come from.
+#[derive(Debug)]
+pub(super) enum Rhs {
+    Input(Input),
+    Made(Recipe),
+    /// As nothing was said.
+    Default,
+}
+
+/// What becomes of the report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Json,
+    Text,
+    /// Standard output belongs to the solution.
+    TextToStderr,
+    Nothing,
+}
+
+impl Plan {
+    /// Checks that the arguments agree, and that the results can be written.
+    pub(super) fn new(args: Args) -> Result<Self, Failure> {
+        let source = match (args.matrix, args.generate) {
+            (_, Some(spec)) => Source::Generated(spec),
+            (Some(path), None) => Source::Input(path.into()),
+            (None, None) => return Err(Failure::usage("there is no matrix: name a file, or use --generate")),
+        };
+        let rhs = match (args.b, args.rhs) {
+            (Some(path), _) => Rhs::Input(path.into()),
+            (None, Some(recipe)) => Rhs::Made(recipe),
+            (None, None) => Rhs::Default,
+        };
+        let x0 = args.x0.map(Input::from);
+        one_stdin(&source, &rhs, x0.as_ref())?;
+
+        let output = args.output.as_deref().map(Target::probe).transpose()?;
+        let history = args.history.as_deref().map(Target::probe).transpose()?;
+        let to_stdout = output == Some(Target::Stdout);
+        if to_stdout && args.json {
+            return Err(Failure::usage("--json and '-o -' both want standard output; give -o a file"));
+        }
+        if history == Some(Target::Stdout) {
+            return Err(Failure::usage("--history needs a file; standard output is for the report"));
+        }
+        if let (Some(output), Some(history)) = (&output, &args.history)
+            && output.is_file(history)
+        {
+            return Err(Failure::usage(format!("-o and --history both name {}", history.display())));
+        }
+        for (option, target) in [("-o", &output), ("--history", &history)] {
+            if let Some(target) = target {
+                keeps_inputs(option, target, &source, &rhs)?;
+            }
+        }
+
+        let report = match (args.json, args.quiet, to_stdout) {
+            (true, ..) => Form::Json,
+            (_, true, _) => Form::Nothing,
+            (.., true) => Form::TextToStderr,
+            _ => Form::Text,
+        };
+        let setup = Setup {
+            method: args.method,
+            precond: args.precond,
+            precision: args.precision,
+            devices: args.devices,
+            assume_symmetric: args.assume_symmetric,
+        };
+        let stop = Stop { rtol: args.rtol, atol: args.atol, max_iters: args.max_iters, time_limit: args.time_limit };
+        Ok(Self { source, rhs, x0, setup, stop, output, history, report, quiet: args.quiet })
+    }
+}
+
+/// Standard input can be read once.
+fn one_stdin(source: &Source, rhs: &Rhs, x0: Option<&Input>) -> Result<(), Failure> {
+    let from_stdin = [
+        matches!(source, Source::Input(Input::Stdin)),
+        matches!(rhs, Rhs::Input(Input::Stdin)),
+        x0 == Some(&Input::Stdin),
+    ];
+    if from_stdin.into_iter().filter(|&is| is).count() > 1 {
+        return Err(Failure::usage("only one of A, b and x0 can come from standard input"));
+    }
+    Ok(())
+}
+
+/// Overwriting the system is never what was meant; overwriting x0 may well be.
+fn keeps_inputs(option: &str, target: &Target, source: &Source, rhs: &Rhs) -> Result<(), Failure> {
+    let inputs = [
+        if let Source::Input(input) = source { Some(input) } else { None },
+        if let Rhs::Input(input) = rhs { Some(input) } else { None },
+    ];
+    for input in inputs.into_iter().flatten() {
+        if let Input::File(path) = input
+            && target.is_file(path)
+        {
+            return Err(Failure::usage(format!("{option} would overwrite {}, which is an input", path.display())));
+        }
+    }
+    Ok(())
+}
+
+impl From<PathBuf> for Input {
+    fn from(path: PathBuf) -> Self {
+        if path.as_os_str() == "-" { Self::Stdin } else { Self::File(path) }
+    }
+}
+
+impl fmt::Display for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stdin => f.write_str("<stdin>"),
+            Self::File(path) => path.display().fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Input(input) => input.fmt(f),
+            Self::Generated(spec) => spec.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Rhs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Input(input) => input.fmt(f),
+            Self::Made(recipe) => recipe.fmt(f),
+            Self::Default => Recipe::default().fmt(f),
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Writing what a solve gave.
+
+use std::io::{self, Write};
+
+use declive::Outcome;
+use declive::matrix_market::write_vectors;
+
+use super::plan::Plan;
+use crate::report::DECLIVE;
+
+/// Writes the solutions as the columns of one Matrix Market file.
+pub(super) fn solution(out: &mut dyn Write, plan: &Plan, outcomes: &[Outcome]) -> io::Result<()> {
+    let mut comments = vec![
+        format!("x of A x = b, by declive {DECLIVE}"),
+        format!("A: {}", one_line(&plan.source.to_string())),
+        format!("b: {}", one_line(&plan.rhs.to_string())),
+    ];
+    comments.extend(outcomes.iter().enumerate().map(|(k, outcome)| {
+        format!("column {}: {}; relative residual {:.2e}", k + 1, outcome.reason, outcome.residual.relative_2)
+    }));
+    let comments: Vec<_> = comments.iter().map(String::as_str).collect();
+    let columns: Vec<_> = outcomes.iter().map(|outcome| outcome.x.as_slice()).collect();
+    write_vectors(out, &columns, &comments)
+}
+
+/// Writes the residual of each iteration.
+pub(super) fn history(out: &mut dyn Write, outcomes: &[Outcome]) -> io::Result<()> {
+    writeln!(out, "rhs,iteration,rel_residual_2")?;
+    for (k, outcome) in outcomes.iter().enumerate() {
+        for (iteration, residual) in outcome.history.iter().enumerate() {
+            writeln!(out, "{},{iteration},{residual:e}", k + 1)?;
+        }
+    }
+    Ok(())
+}
+
+/// A comment has one line, but a file's name may have more.
+fn one_line(text: &str) -> String {
+    text.replace(char::is_control, "?")
+}

@@ -1,0 +1,109 @@
+//! Text for 80 columns: titled sections of labelled lines, and tables.
+
+/// Nothing but a name too long to break goes beyond.
+const WIDTH: usize = 80;
+/// Where values start.
+const INDENT: usize = 18;
+
+/// A text under construction.
+#[derive(Debug, Default)]
+pub(super) struct Text(String);
+
+impl Text {
+    /// A paragraph from the margin.
+    pub(super) fn paragraph(&mut self, words: &str) {
+        self.wrapped("", 0, words);
+    }
+
+    /// Begins a section.
+    pub(super) fn section(&mut self, title: &str) {
+        self.0.push('\n');
+        self.0.push_str(title);
+        self.0.push('\n');
+    }
+
+    /// A labelled line; a long value continues below its beginning.
+    pub(super) fn line(&mut self, label: &str, value: &str) {
+        self.wrapped(&format!("  {label}"), INDENT, value);
+    }
+
+    /// A table; the columns are as wide as they must be. Text to the left, numbers to the right.
+    pub(super) fn table<const N: usize>(&mut self, header: [&str; N], left: [bool; N], rows: &[[String; N]]) {
+        let widths: [usize; N] =
+            std::array::from_fn(|c| rows.iter().map(|row| chars(&row[c])).fold(chars(header[c]), usize::max));
+        let mut row = |cells: [&str; N]| {
+            let mut line = String::new();
+            for (c, cell) in cells.into_iter().enumerate() {
+                let pad = " ".repeat(widths[c] - chars(cell));
+                line.push_str("  ");
+                line.push_str(&if left[c] { format!("{cell}{pad}") } else { format!("{pad}{cell}") });
+            }
+            self.0.push_str(line.trim_end());
+            self.0.push('\n');
+        };
+        row(header);
+        for cells in rows {
+            row(std::array::from_fn(|c| cells[c].as_str()));
+        }
+    }
+
+    /// An empty line.
+    pub(super) fn gap(&mut self) {
+        self.0.push('\n');
+    }
+
+    /// The text.
+    pub(super) fn finish(self) -> String {
+        self.0
+    }
+
+    fn wrapped(&mut self, start: &str, indent: usize, words: &str) {
+        let mut line = format!("{start:<indent$}");
+        if chars(&line) > indent {
+            line.push(' ');
+        }
+        let mut empty = true;
+        for word in words.split(' ') {
+            if !empty && chars(&line) + 1 + chars(word) > WIDTH {
+                self.0.push_str(line.trim_end());
+                self.0.push('\n');
+                line = " ".repeat(indent);
+                empty = true;
+            }
+            if !empty {
+                line.push(' ');
+            }
+            line.push_str(word);
+            empty = false;
+        }
+        self.0.push_str(line.trim_end());
+        self.0.push('\n');
+    }
+}
+
+fn chars(text: &str) -> usize {
+    text.chars().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_values_continue_under_their_beginning() {
+        let mut text = Text::default();
+        text.line("note", &"word ".repeat(20));
+        let text = text.finish();
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines.len(), 2);
+        assert!(lines[0].starts_with("  note            word word") && lines[0].len() <= WIDTH);
+        assert!(lines[1].starts_with("                  word"));
+    }
+
+    #[test]
+    fn tables_align() {
+        let mut text = Text::default();
+        text.table(["n", "name"], [false, true], &[["1".into(), "a".into()], ["10".into(), "bcdefg".into()]]);
+        assert_eq!(text.finish(), "   n  name\n   1  a\n  10  bcdefg\n");
+    }
+}

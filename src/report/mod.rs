@@ -1,0 +1,25 @@
+//! What the command has to say: facts gathered once in a struct, from which both the text and the JSON come, so that
+//! the two can't disagree.
+
+pub(crate) mod devices;
+mod devices_text;
+mod layout;
+pub(crate) mod solve;
+mod solve_text;
+#[cfg(test)]
+mod tests;
+mod units;
+
+/// Version of the JSON documents; it changes when a field changes its meaning or goes.
+pub(crate) const VERSION: u32 = 1;
+
+/// Version of this program.
+pub(crate) const DECLIVE: &str = env!("CARGO_PKG_VERSION");
+
+/// A report as one JSON document. Numbers that are not finite become `null`.
+pub(crate) fn json(report: &impl serde::Serialize) -> String {
+    // fails only for maps with keys that are not strings, and there are none
+    let mut text = serde_json::to_string_pretty(report).unwrap_or_default();
+    text.push('\n');
+    text
+}

@@ -1,0 +1,374 @@
+//! The facts about a solve.
+
+use std::time::Duration;
+
+use declive::device::Rejected;
+use declive::matrix::stats::Stats;
+use declive::solver::{Outcome, RankInfo, Setup, SetupTimes, Split, Stop};
+use serde::Serialize;
+
+use super::{DECLIVE, VERSION};
+
+/// All that is known about a solve.
+///
+/// The [`Figures`] at the top are over all right-hand sides: counts, times and rates together; residuals the largest;
+/// the reason that of the first right-hand side that didn't converge, or of the last if all did. For a single
+/// right-hand side they are simply its own.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Report {
+    pub(super) version: u32,
+    pub(super) declive: &'static str,
+    /// Over all right-hand sides.
+    #[serde(flatten)]
+    pub(super) figures: Figures,
+    pub(super) seconds: Seconds,
+    pub(super) matrix: Matrix,
+    pub(super) rhs: Rhs,
+    pub(super) x0: Option<String>,
+    pub(super) options: Options,
+    pub(super) ranks: Vec<Rank>,
+    pub(super) rejected: Vec<NotUsed>,
+    /// What the user should know about the choice of devices.
+    pub(super) note: Option<String>,
+    /// Where the solution was written.
+    pub(super) output: Option<String>,
+    /// Where the history was written.
+    pub(super) history: Option<String>,
+    /// One for each right-hand side.
+    pub(super) solves: Vec<Solve>,
+}
+
+/// How one or several solves went.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Figures {
+    pub(super) converged: bool,
+    /// Name of the reason.
+    pub(super) reason: &'static str,
+    /// Name and explanation.
+    pub(super) reason_text: String,
+    pub(super) iterations: u64,
+    pub(super) restarts: u32,
+    /// ‖b − A x‖₂ / ‖b‖₂, recomputed.
+    pub(super) rel_residual_2: f64,
+    /// The same by the recurrence.
+    pub(super) recurrence_rel_residual_2: f64,
+    pub(super) backward_error: f64,
+    /// ‖b − A x‖₂.
+    pub(super) residual_2: f64,
+    /// max |b − A x|.
+    pub(super) residual_inf: f64,
+    /// ‖b‖₂.
+    pub(super) rhs_2: f64,
+    pub(super) bytes_per_iteration: u64,
+    pub(super) microseconds_per_iteration: Option<f64>,
+    /// Bytes of all iterations by the byte rule over the time of the iterations.
+    pub(super) gigabytes_per_second: Option<f64>,
+}
+
+/// Wall-clock time, in seconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub(crate) struct Seconds {
+    /// Reading or generating the system, and looking it over.
+    pub(super) read: f64,
+    pub(super) prepare: f64,
+    pub(super) upload: f64,
+    pub(super) tune: f64,
+    pub(super) solve: f64,
+    pub(super) gather: f64,
+    pub(super) verify: f64,
+    /// Writing the results.
+    pub(super) write: f64,
+    /// From the start of the program.
+    pub(super) total: f64,
+}
+
+/// The matrix.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Matrix {
+    pub(super) source: String,
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+    pub(super) nnz: usize,
+    pub(super) symmetric: bool,
+    pub(super) bandwidth: usize,
+    pub(super) row_min: usize,
+    pub(super) row_max: usize,
+    pub(super) row_mean: f64,
+    /// Entries of the file that fell on others and were added.
+    pub(super) duplicates: u64,
+}
+
+/// The right-hand sides.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Rhs {
+    /// The file, or how they were made.
+    pub(super) source: String,
+    /// Whether nothing was said about them.
+    pub(super) default: bool,
+    pub(super) columns: usize,
+}
+
+/// What is needed to run the solve again.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Options {
+    pub(super) method: &'static str,
+    pub(super) precond: &'static str,
+    pub(super) precision: &'static str,
+    pub(super) devices: String,
+    pub(super) assume_symmetric: bool,
+    pub(super) rtol: f64,
+    pub(super) atol: f64,
+    /// The limit in force, given or not.
+    pub(super) max_iters: u64,
+    /// In seconds.
+    pub(super) time_limit: Option<f64>,
+}
+
+/// A device at work.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Rank {
+    pub(super) device: String,
+    pub(super) kind: String,
+    /// Number in `declive devices`; none for the host.
+    pub(super) index: Option<usize>,
+    pub(super) rows: usize,
+    pub(super) row_share: f64,
+    pub(super) nnz: usize,
+    pub(super) nnz_share: f64,
+    /// Elements received for each product.
+    pub(super) halo: usize,
+    pub(super) bytes: u64,
+    /// Over all right-hand sides.
+    pub(super) split: SplitSeconds,
+}
+
+/// Where a rank's time in the iteration went, in seconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub(crate) struct SplitSeconds {
+    pub(super) kernels: f64,
+    pub(super) sums: f64,
+    pub(super) halos: f64,
+    pub(super) host_wait: f64,
+}
+
+/// A device that does not take part.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct NotUsed {
+    pub(super) device: String,
+    pub(super) kind: String,
+    pub(super) index: usize,
+    pub(super) reason: String,
+}
+
+/// One right-hand side.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Solve {
+    /// Its column, from 1.
+    pub(super) rhs: usize,
+    #[serde(flatten)]
+    pub(super) figures: Figures,
+    pub(super) seconds: SolveSeconds,
+    /// For each rank.
+    pub(super) split: Vec<SplitSeconds>,
+}
+
+/// The part of [`Seconds`] that belongs to one right-hand side.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(crate) struct SolveSeconds {
+    pub(super) solve: f64,
+    pub(super) gather: f64,
+    pub(super) verify: f64,
+}
+
+/// What a [`Report`] is made from.
+#[derive(Debug)]
+pub(crate) struct Facts<'a> {
+    /// File of the matrix, or its recipe.
+    pub(crate) source: String,
+    /// About the matrix.
+    pub(crate) stats: &'a Stats,
+    /// Entries of the file that fell on others.
+    pub(crate) duplicates: u64,
+    /// File or recipe of the right-hand sides.
+    pub(crate) rhs: String,
+    /// Whether nothing was said about the right-hand side.
+    pub(crate) rhs_default: bool,
+    /// File of the initial guess.
+    pub(crate) x0: Option<String>,
+    /// As the solver was built.
+    pub(crate) setup: &'a Setup,
+    /// As it was to stop.
+    pub(crate) stop: &'a Stop,
+    /// The ranks.
+    pub(crate) ranks: &'a [RankInfo],
+    /// The other devices.
+    pub(crate) rejected: &'a [Rejected],
+    /// About the choice of devices.
+    pub(crate) note: Option<&'a str>,
+    /// Where the solution went.
+    pub(crate) output: Option<String>,
+    /// Where the history went.
+    pub(crate) history: Option<String>,
+    /// At least one.
+    pub(crate) outcomes: &'a [Outcome],
+    /// Reading.
+    pub(crate) read: Duration,
+    /// Building the solver.
+    pub(crate) times: SetupTimes,
+    /// Writing.
+    pub(crate) write: Duration,
+    /// All.
+    pub(crate) total: Duration,
+}
+
+impl Report {
+    /// Puts the facts in order.
+    pub(crate) fn new(facts: &Facts<'_>) -> Self {
+        let (stats, outcomes) = (facts.stats, facts.outcomes);
+        let sum = |part: fn(&Outcome) -> Duration| outcomes.iter().map(part).sum::<Duration>().as_secs_f64();
+        let ranks = facts.ranks.iter().enumerate().map(|(k, rank)| {
+            let split =
+                outcomes.iter().filter_map(|o| o.split.get(k)).fold(SplitSeconds::default(), SplitSeconds::plus);
+            Rank::new(rank, stats, split)
+        });
+        Self {
+            version: VERSION,
+            declive: DECLIVE,
+            figures: Figures::over(outcomes),
+            seconds: Seconds {
+                read: facts.read.as_secs_f64(),
+                prepare: facts.times.prepare.as_secs_f64(),
+                upload: facts.times.upload.as_secs_f64(),
+                tune: facts.times.tune.as_secs_f64(),
+                solve: sum(|o| o.solve),
+                gather: sum(|o| o.gather),
+                verify: sum(|o| o.verify),
+                write: facts.write.as_secs_f64(),
+                total: facts.total.as_secs_f64(),
+            },
+            matrix: Matrix {
+                source: facts.source.clone(),
+                rows: stats.n_rows,
+                columns: stats.n_cols,
+                nnz: stats.nnz,
+                symmetric: stats.numerically_symmetric,
+                bandwidth: stats.bandwidth,
+                row_min: stats.row_min,
+                row_max: stats.row_max,
+                row_mean: stats.row_mean,
+                duplicates: facts.duplicates,
+            },
+            rhs: Rhs { source: facts.rhs.clone(), default: facts.rhs_default, columns: outcomes.len() },
+            x0: facts.x0.clone(),
+            options: Options {
+                method: facts.setup.method.name(),
+                precond: facts.setup.precond.name(),
+                precision: facts.setup.precision.name(),
+                devices: facts.setup.devices.to_string(),
+                assume_symmetric: facts.setup.assume_symmetric,
+                rtol: facts.stop.rtol,
+                atol: facts.stop.atol,
+                max_iters: facts.stop.max_iters.unwrap_or_else(|| Stop::default_max_iters(stats.n_rows)),
+                time_limit: facts.stop.time_limit.map(|limit| limit.as_secs_f64()),
+            },
+            ranks: ranks.collect(),
+            rejected: facts.rejected.iter().map(NotUsed::new).collect(),
+            note: facts.note.map(str::to_owned),
+            output: facts.output.clone(),
+            history: facts.history.clone(),
+            solves: outcomes.iter().enumerate().map(|(k, outcome)| Solve::new(k + 1, outcome)).collect(),
+        }
+    }
+
+    /// Whether every right-hand side converged.
+    pub(crate) fn converged(&self) -> bool {
+        self.figures.converged
+    }
+}
+
+impl Figures {
+    fn over(outcomes: &[Outcome]) -> Self {
+        let worst = |part: fn(&Outcome) -> f64| outcomes.iter().map(part).fold(0.0, larger_or_nan);
+        let reason = outcomes.iter().map(|o| o.reason).find(|r| !r.converged()).or(outcomes.last().map(|o| o.reason));
+        let iterations: u64 = outcomes.iter().map(|o| o.iterations).sum();
+        let seconds = outcomes.iter().map(|o| o.solve).sum::<Duration>().as_secs_f64();
+        let bytes: f64 = outcomes.iter().map(|o| o.bytes_per_iteration as f64 * o.iterations as f64).sum();
+        let rates = iterations > 0 && seconds > 0.0;
+        Self {
+            converged: reason.is_some_and(|r| r.converged()),
+            reason: reason.map_or("", |r| r.name()),
+            reason_text: reason.map_or_else(String::new, |r| r.to_string()),
+            iterations,
+            restarts: outcomes.iter().map(|o| o.restarts).sum(),
+            rel_residual_2: worst(|o| o.residual.relative_2),
+            recurrence_rel_residual_2: worst(|o| o.recurrence_rel_residual_2),
+            backward_error: worst(|o| o.residual.backward_error),
+            residual_2: worst(|o| o.residual.norm_2),
+            residual_inf: worst(|o| o.residual.norm_inf),
+            rhs_2: worst(|o| o.residual.rhs_norm_2),
+            bytes_per_iteration: outcomes.iter().map(|o| o.bytes_per_iteration).max().unwrap_or(0),
+            microseconds_per_iteration: rates.then(|| 1e6 * seconds / iterations as f64),
+            gigabytes_per_second: rates.then(|| 1e-9 * bytes / seconds),
+        }
+    }
+}
+
+/// A residual that is not a number is the worst of all; `f64::max` would hide it.
+fn larger_or_nan(a: f64, b: f64) -> f64 {
+    if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }
+}
+
+impl Rank {
+    fn new(rank: &RankInfo, stats: &Stats, split: SplitSeconds) -> Self {
+        let share = |part: usize, whole: usize| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
+        Self {
+            device: rank.device.clone(),
+            kind: rank.kind.to_string(),
+            index: rank.index,
+            rows: rank.rows,
+            row_share: share(rank.rows, stats.n_rows),
+            nnz: rank.nnz,
+            nnz_share: share(rank.nnz, stats.nnz),
+            halo: rank.halo,
+            bytes: rank.bytes,
+            split,
+        }
+    }
+}
+
+impl NotUsed {
+    fn new(rejected: &Rejected) -> Self {
+        Self {
+            device: rejected.device.name.clone(),
+            kind: rejected.device.kind.to_string(),
+            index: rejected.device.index,
+            reason: rejected.reason.clone(),
+        }
+    }
+}
+
+impl Solve {
+    fn new(rhs: usize, outcome: &Outcome) -> Self {
+        Self {
+            rhs,
+            figures: Figures::over(std::slice::from_ref(outcome)),
+            seconds: SolveSeconds {
+                solve: outcome.solve.as_secs_f64(),
+                gather: outcome.gather.as_secs_f64(),
+                verify: outcome.verify.as_secs_f64(),
+            },
+            split: outcome.split.iter().map(|s| SplitSeconds::default().plus(s)).collect(),
+        }
+    }
+}
+
+impl SplitSeconds {
+    fn plus(self, split: &Split) -> Self {
+        Self {
+            kernels: self.kernels + split.kernels.as_secs_f64(),
+            sums: self.sums + split.sums.as_secs_f64(),
+            halos: self.halos + split.halos.as_secs_f64(),
+            host_wait: self.host_wait + split.host_wait.as_secs_f64(),
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! The report of a solve for people.
+
+use std::fmt;
+
+use super::layout::Text;
+use super::solve::{Rank, Report, SplitSeconds};
+use super::units::{bytes, count, exact, figure, percent, plural, scientific};
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = Text::default();
+        text.paragraph(&self.verdict());
+        self.system(&mut text);
+        self.devices(&mut text);
+        self.method(&mut text);
+        self.result(&mut text);
+        self.time(&mut text);
+        f.write_str(&text.finish())
+    }
+}
+
+impl Report {
+    fn verdict(&self) -> String {
+        let iterations = plural(self.figures.iterations, "iteration");
+        let failed = self.solves.iter().filter(|s| !s.figures.converged).count();
+        match (self.solves.len(), failed) {
+            (1, 0) => {
+                let residual = scientific(self.figures.rel_residual_2);
+                format!("Converged in {iterations}, true relative residual {residual}.")
+            }
+            (1, _) => format!("Not converged after {iterations}. {}.", self.figures.reason_text),
+            (all, 0) => format!("All {all} right-hand sides converged, in {iterations} together."),
+            (all, _) => format!("{failed} of {all} right-hand sides did not converge. {}.", self.figures.reason_text),
+        }
+    }
+
+    fn system(&self, text: &mut Text) {
+        let matrix = &self.matrix;
+        text.section("System");
+        text.line("matrix", &matrix.source);
+        text.line(
+            "size",
+            &format!(
+                "{}, {}; {} to {} a row, mean {}",
+                plural(matrix.rows as u64, "row"),
+                if matrix.nnz == 1 { "1 entry".into() } else { format!("{} entries", count(matrix.nnz as u64)) },
+                count(matrix.row_min as u64),
+                count(matrix.row_max as u64),
+                figure(matrix.row_mean),
+            ),
+        );
+        let symmetry = match (matrix.symmetric, self.options.assume_symmetric) {
+            (true, _) => "symmetric",
+            (false, true) => "not symmetric, but assumed to be (--assume-symmetric)",
+            (false, false) => "not symmetric",
+        };
+        text.line("structure", &format!("{symmetry}; bandwidth {}", count(matrix.bandwidth as u64)));
+        if matrix.duplicates > 0 {
+            text.line("duplicates", &format!("{} of the file, added up", count(matrix.duplicates)));
+        }
+        let rhs = &self.rhs;
+        let default = if rhs.default { " (none given)" } else { "" };
+        let norm = scientific(self.figures.rhs_2);
+        let columns = match rhs.columns {
+            1 => format!("norm {norm}"),
+            n => format!("{n} columns, largest norm {norm}"),
+        };
+        text.line("right-hand side", &format!("{}{default}; {columns}", rhs.source));
+        text.line("initial guess", self.x0.as_deref().unwrap_or("zero"));
+    }
+
+    fn devices(&self, text: &mut Text) {
+        text.section("Devices");
+        for (k, rank) in self.ranks.iter().enumerate() {
+            let share = if self.ranks.len() == 1 { ", all rows" } else { "" };
+            text.line(&format!("rank {k}"), &format!("{}, {}{share}", rank.label(), bytes(rank.bytes)));
+        }
+        for device in &self.rejected {
+            text.line("not used", &format!("{} ({} {}): {}", device.device, device.kind, device.index, device.reason));
+        }
+        if let Some(note) = &self.note {
+            text.line("note", note);
+        }
+        if self.ranks.len() > 1 {
+            let rows: Vec<_> = self.ranks.iter().enumerate().map(|(k, rank)| rank.share(k)).collect();
+            text.gap();
+            text.table(["rank", "rows", "", "entries", "", "halo"], [false; 6], &rows);
+        }
+    }
+
+    fn method(&self, text: &mut Text) {
+        let options = &self.options;
+        text.section("Method");
+        text.line("method", &format!("{}, preconditioner {}", options.method, options.precond));
+        text.line("precision", options.precision);
+        text.line("devices", &options.devices);
+        let time = options.time_limit.map_or_else(|| "no time limit".into(), |limit| format!("{limit} s"));
+        text.line(
+            "stop at",
+            &format!(
+                "rtol {}, atol {}; at most {}, {time}",
+                exact(options.rtol),
+                exact(options.atol),
+                plural(options.max_iters, "iteration")
+            ),
+        );
+    }
+
+    fn result(&self, text: &mut Text) {
+        let figures = &self.figures;
+        text.section("Result");
+        text.line("stopped", &figures.reason_text);
+        let restarts = if figures.restarts == 0 { "no restarts".into() } else { plural(figures.restarts, "restart") };
+        text.line("iterations", &format!("{}, {restarts}", count(figures.iterations)));
+        let several = self.solves.len() > 1;
+        let largest = if several { ", the largest" } else { "" };
+        text.line("residual", &format!("{} true, relative{largest}", scientific(figures.rel_residual_2)));
+        text.line("", &format!("{} by the recurrence", scientific(figures.recurrence_rel_residual_2)));
+        text.line("backward error", &scientific(figures.backward_error));
+        if let Some(output) = &self.output {
+            let name = if output == "-" { "standard output" } else { output };
+            text.line("solution", name);
+        }
+        if let Some(history) = &self.history {
+            text.line("history", history);
+        }
+        if several {
+            self.columns(text);
+        }
+    }
+
+    /// One line for each right-hand side.
+    fn columns(&self, text: &mut Text) {
+        let rows: Vec<_> = self
+            .solves
+            .iter()
+            .map(|solve| {
+                [
+                    solve.rhs.to_string(),
+                    count(solve.figures.iterations),
+                    solve.figures.restarts.to_string(),
+                    scientific(solve.figures.rel_residual_2),
+                    scientific(solve.figures.backward_error),
+                    format!("{:.4}", solve.seconds.solve),
+                    solve.figures.reason.to_owned(),
+                ]
+            })
+            .collect();
+        text.gap();
+        text.table(
+            ["rhs", "iterations", "restarts", "residual", "backward", "seconds", "stopped"],
+            [false, false, false, false, false, false, true],
+            &rows,
+        );
+    }
+
+    fn time(&self, text: &mut Text) {
+        let seconds = &self.seconds;
+        let line = |text: &mut Text, label: &str, value: f64, more: &str| {
+            text.line(label, &format!("{value:>10.4} s{more}"));
+        };
+        text.section("Time");
+        line(text, "read", seconds.read, "");
+        line(text, "prepare", seconds.prepare, "");
+        line(text, "upload", seconds.upload, "");
+        line(text, "tune", seconds.tune, "");
+        let figures = &self.figures;
+        let rates = match (figures.microseconds_per_iteration, figures.gigabytes_per_second) {
+            (Some(us), Some(gb)) => format!("   {} µs an iteration, {} GB/s", figure(us), figure(gb)),
+            _ => String::new(),
+        };
+        line(text, "solve", seconds.solve, &rates);
+        let mean = SplitSeconds::mean(&self.ranks);
+        let of_what = if self.ranks.len() > 1 { " (mean over ranks)" } else { "" };
+        let parts =
+            [("kernels", mean.kernels), ("sums", mean.sums), ("halos", mean.halos), ("host wait", mean.host_wait)];
+        for (k, (name, part)) in parts.into_iter().enumerate() {
+            let of_what = if k == 0 { of_what } else { "" };
+            line(text, &format!("  {name}"), part, &format!("  {:>7}{of_what}", percent(part, seconds.solve)));
+        }
+        let other = (seconds.solve - mean.sum()).max(0.0); // samples scaled up may exceed the whole
+        line(text, "  other", other, &format!("  {:>7}", percent(other, seconds.solve)));
+        line(text, "gather", seconds.gather, "");
+        line(text, "verify", seconds.verify, "");
+        line(text, "write", seconds.write, "");
+        line(text, "total", seconds.total, "");
+        if self.ranks.len() > 1 {
+            let rows: Vec<_> = self.ranks.iter().enumerate().map(|(k, rank)| rank.split.row(k)).collect();
+            text.gap();
+            text.table(["rank", "kernels", "sums", "halos", "host wait"], [false; 5], &rows);
+        }
+    }
+}
+
+impl Rank {
+    fn label(&self) -> String {
+        match self.index {
+            Some(index) => format!("{} ({} {index})", self.device, self.kind),
+            None => format!("{} ({})", self.device, self.kind),
+        }
+    }
+
+    fn share(&self, k: usize) -> [String; 6] {
+        [
+            k.to_string(),
+            count(self.rows as u64),
+            percent(self.row_share, 1.0),
+            count(self.nnz as u64),
+            percent(self.nnz_share, 1.0),
+            count(self.halo as u64),
+        ]
+    }
+}
+
+impl SplitSeconds {
+    fn sum(self) -> f64 {
+        self.kernels + self.sums + self.halos + self.host_wait
+    }
+
+    fn mean(ranks: &[Rank]) -> Self {
+        let mean =
+            |part: fn(&Self) -> f64| ranks.iter().map(|r| part(&r.split)).sum::<f64>() / ranks.len().max(1) as f64;
+        Self {
+            kernels: mean(|s| s.kernels),
+            sums: mean(|s| s.sums),
+            halos: mean(|s| s.halos),
+            host_wait: mean(|s| s.host_wait),
+        }
+    }
+
+    fn row(self, k: usize) -> [String; 5] {
+        let s = |t: f64| format!("{t:.4} s");
+        [k.to_string(), s(self.kernels), s(self.sums), s(self.halos), s(self.host_wait)]
+    }
+}

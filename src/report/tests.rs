@@ -1,0 +1,131 @@
+//! Reports made by hand: layout, and numbers that are none.
+
+use super::json;
+use super::solve::{Figures, Matrix, NotUsed, Options, Rank, Report, Rhs, Seconds, Solve, SolveSeconds, SplitSeconds};
+
+fn figures(residual: f64) -> Figures {
+    Figures {
+        converged: residual < 1e-8,
+        reason: if residual < 1e-8 { "Converged" } else { "MaxIters" },
+        reason_text: "Name: what the library says about it in a sentence that may have some length".into(),
+        iterations: 123_456,
+        restarts: 1,
+        rel_residual_2: residual,
+        recurrence_rel_residual_2: residual,
+        backward_error: 1e-16,
+        residual_2: residual,
+        residual_inf: residual,
+        rhs_2: 1.0,
+        bytes_per_iteration: 1_000_000,
+        microseconds_per_iteration: Some(81.0),
+        gigabytes_per_second: Some(12.3),
+    }
+}
+
+fn report(ranks: usize, residuals: &[f64]) -> Report {
+    let split = SplitSeconds { kernels: 8.0, sums: 1.0, halos: 0.5, host_wait: 0.25 };
+    let rank = |index| Rank {
+        device: "NVIDIA H200".into(),
+        kind: "GPU".into(),
+        index: Some(index),
+        rows: 100_000_000,
+        row_share: 0.5,
+        nnz: 700_000_000,
+        nnz_share: 0.5,
+        halo: 1_000_000,
+        bytes: 9 << 30,
+        split,
+    };
+    let solve = |(k, residual): (usize, &f64)| Solve {
+        rhs: k + 1,
+        figures: figures(*residual),
+        seconds: SolveSeconds { solve: 10.0, gather: 0.1, verify: 0.2 },
+        split: vec![split; ranks],
+    };
+    let matrix = Matrix {
+        source: "A.mtx".into(),
+        rows: 200_000_000,
+        columns: 200_000_000,
+        nnz: 1_400_000_000,
+        symmetric: true,
+        bandwidth: 10_000,
+        row_min: 4,
+        row_max: 7,
+        row_mean: 6.95,
+        duplicates: 3,
+    };
+    let options = Options {
+        method: "cg",
+        precond: "jacobi",
+        precision: "f64",
+        devices: "gpu".into(),
+        assume_symmetric: false,
+        rtol: 1e-8,
+        atol: 0.0,
+        max_iters: 200_000,
+        time_limit: Some(60.0),
+    };
+    Report {
+        version: super::VERSION,
+        declive: super::DECLIVE,
+        figures: figures(residuals.iter().copied().fold(0.0, f64::max)),
+        seconds: Seconds { solve: 10.0, total: 12.5, ..Seconds::default() },
+        matrix,
+        rhs: Rhs { source: "b.mtx".into(), default: false, columns: residuals.len() },
+        x0: None,
+        options,
+        ranks: (0..ranks).map(rank).collect(),
+        rejected: vec![NotUsed {
+            device: "pthread-skylake-avx512-AMD EPYC".into(),
+            kind: "CPU".into(),
+            index: 9,
+            reason: "a CPU, and --devices gpu asks for GPUs; add cpu to the list to use it as well".into(),
+        }],
+        note: None,
+        output: Some("x.mtx".into()),
+        history: Some("h.csv".into()),
+        solves: residuals.iter().enumerate().map(solve).collect(),
+    }
+}
+
+#[test]
+fn texts_fit_80_columns() {
+    for report in [report(1, &[1e-9]), report(2, &[1e-9]), report(8, &[1e-9, 1e-3, 1e-10])] {
+        let text = report.to_string();
+        for line in text.lines() {
+            assert!(line.chars().count() <= 80 && line.trim_end() == line, "{line:?}");
+        }
+    }
+}
+
+#[test]
+fn the_verdict_comes_first() {
+    let verdict = |residuals: &[f64]| report(1, residuals).to_string().lines().next().unwrap().to_owned();
+    assert_eq!(verdict(&[1e-9]), "Converged in 123,456 iterations, true relative residual 1.00e-9.");
+    assert!(verdict(&[1e-3]).starts_with("Not converged after 123,456 iterations. Name: "));
+    assert!(verdict(&[1e-9, 1e-9]).starts_with("All 2 right-hand sides converged"));
+    assert!(verdict(&[1e-9, 1e-3]).starts_with("1 of 2 right-hand sides did not converge."));
+}
+
+#[test]
+fn parts_of_the_solve_are_means_over_ranks() {
+    let text = report(2, &[1e-9]).to_string();
+    let line = text.lines().find(|line| line.contains("kernels")).unwrap();
+    assert_eq!(
+        line.split_whitespace().collect::<Vec<_>>(),
+        ["kernels", "8.0000", "s", "80.0", "%", "(mean", "over", "ranks)"]
+    );
+    assert!(text.contains("other             0.2500 s"));
+}
+
+#[test]
+fn what_is_not_finite_is_null_in_json() {
+    let mut report = report(1, &[f64::NAN]);
+    report.figures.rel_residual_2 = f64::NAN;
+    report.figures.backward_error = f64::INFINITY;
+    let value: serde_json::Value = serde_json::from_str(&json(&report)).unwrap();
+    assert!(value["rel_residual_2"].is_null() && value["backward_error"].is_null());
+    assert!(value["solves"][0]["rel_residual_2"].is_null());
+    assert_eq!(value["version"], 1);
+    assert_eq!(value["seconds"]["total"], 12.5);
+}
