@@ -5,20 +5,17 @@
  *
  * where z = d r with the diagonal preconditioner d, or z = r; then r.z = r.r, and only one sum is formed.
  *
- * Scalars: a sum arrives either as partial sums that a former kernel left on the device (count > 0), which every group
- * adds by itself in the same order, or as the host's value (count = 0). One device alone so needs no word from the host.
+ * Scalars: a sum arrives as partial sums that a former kernel left on the device (count > 0), which every group adds by
+ * itself in the same order, or as the host's value (count = 0). rho is on the device as one number, from the former
+ * cg_direction, if rho_known is 0. One device alone so needs no word from the host.
  *
  * The end: cg_direction sets state[0] when r.r <= limit or is no number; from then on nothing changes any more, so that
  * x stays the iterate that met the test although the host has already enqueued further iterations. A curvature p.q that
  * is not positive freezes x and r in the same way: cg_step then reports sums of zero. Only cg_direction writes the state,
- * by one work-item, and no other kernel runs meanwhile.
+ * by one work-item that alone reads it there.
  *
  * log[2 slot] = p.q and log[2 slot + 1] = r.r tell the host, later, what happened in each iteration.
  */
-static inline acc scalar(__global const acc *restrict partials, uint count, acc value, __local acc *scratch)
-{
-    return count > 0 ? total(partials, count, scratch) : value;
-}
 
 /* z = d r or r, by the kernel's variant. */
 #define Z_PLAIN(i, v) (v)
@@ -64,23 +61,24 @@ static inline acc scalar(__global const acc *restrict partials, uint count, acc 
 #define CG_STEP(NAME, WITH_Z)                                                                                          \
     KERNEL void NAME(uint n, __global const real *restrict d, __global real *restrict x, __global real *restrict r,    \
                      __global const real *restrict p, __global const real *restrict q,                                 \
-                     __global const acc *restrict rho_partials, uint rho_count, acc rho_value,                         \
+                     __global const acc *restrict rho_device, uint rho_known, acc rho_value,                           \
                      __global const acc *restrict pq_partials, uint pq_count, acc pq_value,                            \
                      __global acc *restrict sums, __global const int *restrict state, __global acc *restrict log,      \
                      uint slot)                                                                                        \
     {                                                                                                                  \
         __local acc scratch[GROUP_SIZE];                                                                               \
         uint group = get_group_id(0), groups = get_num_groups(0);                                                      \
+        int done = state[0];                                                                                           \
+        acc rho = rho_known ? rho_value : rho_device[0];                                                               \
+        acc pq = total(pq_partials, pq_count, scratch);                                                                \
+        if (pq_count == 0)                                                                                             \
+            pq = pq_value;                                                                                             \
+        if (!done && get_global_id(0) == 0)                                                                            \
+            log[2 * slot] = pq;                                                                                        \
         acc rr = 0, rz = 0;                                                                                            \
-        if (!state[0]) {                                                                                               \
-            acc rho = scalar(rho_partials, rho_count, rho_value, scratch);                                             \
-            acc pq = scalar(pq_partials, pq_count, pq_value, scratch);                                                 \
-            if (group == 0 && get_local_id(0) == 0)                                                                    \
-                log[2 * slot] = pq;                                                                                    \
-            if (pq > 0 && isfinite(pq)) {                                                                              \
-                real alpha = (real)(rho / pq);                                                                         \
-                STEP_LOOP(WITH_Z)                                                                                      \
-            }                                                                                                          \
+        if (!done && pq > 0 && isfinite(pq)) {                                                                         \
+            real alpha = (real)(rho / pq);                                                                             \
+            STEP_LOOP(WITH_Z)                                                                                          \
         }                                                                                                              \
         rr = group_sum(rr, scratch);                                                                                   \
         if (WITH_Z)                                                                                                    \
@@ -95,30 +93,32 @@ static inline acc scalar(__global const acc *restrict partials, uint count, acc 
 CG_STEP(cg_step, 0)
 CG_STEP(cg_step_diagonal, 1)
 
-/* sums as cg_step left them, of count groups, or the host's rho_next_value. */
+/* sums as cg_step left them, of count groups, or the host's rho_next_value. The sum becomes rho_next_device[0]. */
 #define CG_DIRECTION(NAME, WITH_Z, Z)                                                                                  \
     KERNEL void NAME(uint n, __global const real *restrict d, __global const real *restrict r,                         \
                      __global real *restrict p, __global const acc *restrict sums, uint count, acc rho_next_value,     \
-                     __global const acc *restrict rho_partials, acc rho_value, acc limit,                              \
-                     __global int *restrict state, __global acc *restrict log, uint slot)                              \
+                     __global acc *restrict rho_next_device, __global const acc *restrict rho_device, uint rho_known,  \
+                     acc rho_value, acc limit, __global int *restrict state, __global acc *restrict log, uint slot)    \
     {                                                                                                                  \
         __local acc scratch[GROUP_SIZE];                                                                               \
-        acc rho_next = scalar(sums, count, rho_next_value, scratch);                                                   \
-        acc rho = scalar(rho_partials, count, rho_value, scratch);                                                     \
-        if (count > 0) {                                                                                               \
-            acc rr = WITH_Z ? total(sums + count, count, scratch) : rho_next;                                          \
-            int go_on = rr > limit && isfinite(rr);                                                                    \
-            if (get_global_id(0) == 0 && !state[0]) {                                                                  \
+        acc rho = rho_known ? rho_value : rho_device[0];                                                               \
+        acc rho_next = total(sums, count, scratch);                                                                    \
+        acc rr = WITH_Z ? total(sums + count, count, scratch) : rho_next;                                              \
+        int go_on = count == 0 || (rr > limit && isfinite(rr));                                                        \
+        if (count == 0)                                                                                                \
+            rho_next = rho_next_value;                                                                                 \
+        else if (get_global_id(0) == 0) {                                                                              \
+            rho_next_device[0] = rho_next;                                                                             \
+            if (!state[0]) {                                                                                           \
                 log[2 * slot + 1] = rr;                                                                                \
-                if (!go_on)                                                                                            \
-                    state[0] = 1;                                                                                      \
+                state[0] = !go_on;                                                                                     \
             }                                                                                                          \
-            if (!go_on)                                                                                                \
-                return;                                                                                                \
         }                                                                                                              \
-        real beta = (real)(rho_next / rho);                                                                            \
-        FOR_EACH(i, n)                                                                                                 \
-            p[i] = Z(i, r[i]) + beta * p[i];                                                                           \
+        if (go_on) {                                                                                                   \
+            real beta = (real)(rho_next / rho);                                                                        \
+            FOR_EACH(i, n)                                                                                             \
+                p[i] = Z(i, r[i]) + beta * p[i];                                                                       \
+        }                                                                                                              \
     }
 
 CG_DIRECTION(cg_direction, 0, Z_PLAIN)

@@ -6,7 +6,7 @@
  * GPU shape, after CSR-Stream and CSR-Vector of Greathouse and Daga (SC14, doi 10.1109/SC.2014.68): a block has at most
  * GROUP_SIZE rows and BLOCK_NNZ entries. The group reads its entries in storage order, so that the loads coalesce however
  * short the rows are, and leaves the products in local memory; then each row is summed, by one lane in the order of the
- * columns, or by several lanes if the block has few rows. A row longer than BLOCK_NNZ is a block of its own, which the
+ * columns, or by several lanes if the block has few rows. Barriers stand in no branch: some CPU runtimes can't compile that. A row longer than BLOCK_NNZ is a block of its own, which the
  * whole group sums.
  *
  * CPU shape: a group takes a contiguous run of row blocks, row by row.
@@ -62,55 +62,48 @@ static inline acc csr_rows(int mode, uint first, uint last, __global const uint2
     for (uint k = first + get_group_id(0); k < last; k += get_num_groups(0)) {
         uint row_begin = blocks[k].s0, rows = blocks[k].s1 - row_begin;
         offset_t begin = row_ptr[row_begin], end = row_ptr[row_begin + rows];
-        uint count = (uint)min((offset_t)(end - begin), (offset_t)BLOCK_NNZ);
-
+        /* a power of two of lanes for each row */
+        uint lanes = GROUP_SIZE;
+        while (lanes * rows > GROUP_SIZE)
+            lanes /= 2;
+        uint row = lane / lanes, part = lane % lanes;
+        uint at = 0, to = 0;
         if (rows == 1 && end - begin > BLOCK_NNZ) {
-            /* one long row: every lane a share, then the shares in local memory */
+            /* a long row: every lane a share of it */
             real sum = 0;
-            for (offset_t at = begin + lane; at < end; at += GROUP_SIZE)
-                sum += values[at] * x[col_idx[at]];
+            for (offset_t e = begin + lane; e < end; e += GROUP_SIZE)
+                sum += values[e] * x[col_idx[e]];
             products[lane] = sum;
-            count = GROUP_SIZE;
+            at = lane;
+            to = lane + 1;
         } else {
-            for (uint at = lane; at < count; at += GROUP_SIZE)
-                products[at] = values[begin + at] * x[col_idx[begin + at]];
+            for (uint e = lane; e < (uint)(end - begin); e += GROUP_SIZE)
+                products[e] = values[begin + e] * x[col_idx[begin + e]];
+            if (row < rows) {
+                at = (uint)(row_ptr[row_begin + row] - begin) + part;
+                to = (uint)(row_ptr[row_begin + row + 1] - begin);
+            }
         }
         barrier(CLK_LOCAL_MEM_FENCE);
 
-        if (rows * 2 > GROUP_SIZE) {
-            if (lane < rows) {
-                uint at = (uint)(row_ptr[row_begin + lane] - begin), to = (uint)(row_ptr[row_begin + lane + 1] - begin);
-                real sum = 0;
-                for (; at < to; at++)
-                    sum += products[at];
-                s += finish_row(mode, row_begin + lane, sum, x, b, y);
-            }
-            barrier(CLK_LOCAL_MEM_FENCE);
-        } else {
-            /* few rows: a power of two of lanes for each, whose sums meet in a tree */
-            uint lanes = GROUP_SIZE;
-            while (lanes * rows > GROUP_SIZE)
-                lanes /= 2;
-            uint row = lane / lanes, part = lane % lanes;
-            real sum = 0;
-            if (row < rows) {
-                uint at = rows == 1 ? 0 : (uint)(row_ptr[row_begin + row] - begin);
-                uint to = rows == 1 ? count : (uint)(row_ptr[row_begin + row + 1] - begin);
-                for (at += part; at < to; at += lanes)
-                    sum += products[at];
-            }
-            barrier(CLK_LOCAL_MEM_FENCE);
+        real sum = 0;
+        for (; at < to; at += lanes)
+            sum += products[at];
+        barrier(CLK_LOCAL_MEM_FENCE);
+
+        /* where a row has several lanes, their sums meet in a tree */
+        if (lanes > 1)
             products[lane] = sum;
+        for (uint apart = lanes / 2; apart > 0; apart /= 2) {
             barrier(CLK_LOCAL_MEM_FENCE);
-            for (uint half = lanes / 2; half > 0; half /= 2) {
-                if (part < half)
-                    products[lane] += products[lane + half];
-                barrier(CLK_LOCAL_MEM_FENCE);
+            if (part < apart) {
+                sum += products[lane + apart];
+                products[lane] = sum;
             }
-            if (row < rows && part == 0)
-                s += finish_row(mode, row_begin + row, products[lane], x, b, y);
-            barrier(CLK_LOCAL_MEM_FENCE);
         }
+        if (row < rows && part == 0)
+            s += finish_row(mode, row_begin + row, sum, x, b, y);
+        barrier(CLK_LOCAL_MEM_FENCE);
     }
     return s;
 }
@@ -126,7 +119,7 @@ KERNEL void spmv_csr(uint first, uint last, __global const uint2 *restrict block
     csr_rows(ROWS_PRODUCT, first, last, blocks, row_ptr, col_idx, values, x, x, y, products);
 }
 
-/* y = A x and partials[first_partial + g] = the part of x.y in the rows of group g; nothing if *done is set. */
+/* y = A x and partials[first_partial + g] = the part of x.y in the rows of group g; y stays if *done is set. */
 KERNEL void spmv_dot_csr(uint first, uint last, __global const uint2 *restrict blocks,
                          __global const offset_t *restrict row_ptr, __global const uint *restrict col_idx,
                          __global const real *restrict values, __global const real *restrict x,
@@ -135,8 +128,7 @@ KERNEL void spmv_dot_csr(uint first, uint last, __global const uint2 *restrict b
 {
     __local real products[BLOCK_NNZ];
     __local acc scratch[GROUP_SIZE];
-    if (*done)
-        return;
+    last = *done ? first : last;
     acc s = csr_rows(ROWS_DOT, first, last, blocks, row_ptr, col_idx, values, x, x, y, products);
     s = group_sum(s, scratch);
     if (get_local_id(0) == 0)

@@ -22,11 +22,12 @@ pub fn of_device(device: &Info) -> Result<f64> {
     let n = bytes as usize / size_of::<f32>();
     let x = DeviceVec::<f32>::zeros(&ctx, n, "the array to copy")?;
     let mut y = DeviceVec::<f32>::zeros(&ctx, n, "the copy")?;
+    ctx.set_timing(true);
     let count = check_count(&ctx, n, "the array to copy")?;
     best_of(2 * n * size_of::<f32>(), || {
-        let event = kernels.stream.stream_copy(&ctx, tuning.grid(n), count, &x, &mut y)?;
-        ctx.wait(&event)?;
-        Ok(ctx.duration(&event))
+        kernels.stream.stream_copy(&ctx, tuning.grid(n), count, &x, &mut y)?;
+        ctx.finish()?;
+        Ok(ctx.take_timed()?.first().map(|(_, time)| *time))
     })
 }
 

@@ -5,7 +5,7 @@ mod common;
 use common::{choices, relative_residual, setup, solve};
 use declive::matrix::gallery::{self, Spec};
 use declive::solver::{Criterion, Method, Precision, Precond};
-use declive::{Control, Reason, Solver, Stop};
+use declive::Reason;
 
 const SYSTEMS: &[&str] = &[
     "tridiagonal:1",

@@ -1,13 +1,15 @@
 //! A device made ready: its context, its queues, its programs.
 
+use std::cell::{Cell, RefCell};
 use std::ptr;
+use std::time::Duration;
 
 use opencl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue};
 use opencl3::context::Context as ClContext;
 use opencl3::device::Device;
-use opencl3::error_codes::ClError;
+use opencl3::error_codes::{CL_SUCCESS, ClError, DLOPEN_FUNCTION_NOT_AVAILABLE};
 use opencl3::event::Event;
-use opencl3::kernel::Kernel;
+use opencl3::kernel::Kernel as ClKernel;
 use opencl3::program::Program;
 
 use super::Info;
@@ -38,6 +40,14 @@ pub(crate) struct Context {
     pub(super) context: ClContext,
     compute: CommandQueue,
     transfer: CommandQueue,
+    timing: Cell<bool>,
+    timed: RefCell<Vec<(&'static str, Event)>>,
+}
+
+/// A kernel and its name.
+pub(crate) struct Kernel {
+    pub(crate) name: &'static str,
+    pub(crate) kernel: ClKernel,
 }
 
 impl Context {
@@ -52,10 +62,17 @@ impl Context {
         // Version 1.2's call works on every platform.
         #[allow(deprecated)]
         // SAFETY: `id` is the device that the context was made for.
-        let queue = || unsafe { CommandQueue::create(&context, id, CL_QUEUE_PROFILING_ENABLE) };
+        let queue = || unsafe {
+            CommandQueue::create(
+                &context,
+                id,
+                if std::env::var_os("DECLIVE_NOPROF").is_some() { 0 } else { CL_QUEUE_PROFILING_ENABLE },
+            )
+        };
         let compute = queue().map_err(fail("clCreateCommandQueue"))?;
         let transfer = queue().map_err(fail("clCreateCommandQueue"))?;
-        Ok(Self { info: device.clone(), context, compute, transfer })
+        let (timing, timed) = (Cell::new(false), RefCell::default());
+        Ok(Self { info: device.clone(), context, compute, transfer, timing, timed })
     }
 
     /// The device.
@@ -94,11 +111,13 @@ impl Context {
     ///
     /// # Errors
     /// [`Error::OpenCl`] if there is none of that name.
-    pub(crate) fn kernel(&self, program: &Program, name: &str) -> Result<Kernel> {
-        Kernel::create(program, name).map_err(self.error("clCreateKernel"))
+    pub(crate) fn kernel(&self, program: &Program, name: &'static str) -> Result<Kernel> {
+        let kernel = ClKernel::create(program, name).map_err(self.error("clCreateKernel"))?;
+        Ok(Kernel { name, kernel })
     }
 
-    /// Enqueues `kernel` on the compute queue.
+    /// Enqueues `kernel` on the compute queue. Between launches that are not timed there are no events: each costs the driver
+    /// some microseconds.
     ///
     /// # Errors
     /// [`Error::OpenCl`] if the driver refuses the launch.
@@ -106,20 +125,35 @@ impl Context {
     /// # Safety
     /// Every argument of the kernel must be set, to a value of its type, and buffers must be as long as the kernel
     /// will address.
-    pub(crate) unsafe fn launch(&self, kernel: &Kernel, grid: Grid) -> Result<Event> {
-        let global = grid.groups * grid.group_size;
-        // SAFETY: both sizes live until the call returns; the rest is the caller's promise.
-        unsafe {
-            self.compute.enqueue_nd_range_kernel(
-                kernel.get(),
+    pub(crate) unsafe fn launch(&self, kernel: &Kernel, grid: Grid) -> Result<()> {
+        let (global, local) = (grid.groups * grid.group_size, grid.group_size);
+        let mut event = ptr::null_mut();
+        let event_out = if self.timing.get() { &raw mut event } else { ptr::null_mut() };
+        let status = match cl3::load_library() {
+            // The sizes and the place for the event live until the call returns; the rest is the caller's promise.
+            Ok(opencl) => opencl.clEnqueueNDRangeKernel(
+                self.compute.get(),
+                kernel.kernel.get(),
                 1,
                 ptr::null(),
                 &raw const global,
-                &raw const grid.group_size,
-                &[],
-            )
+                &raw const local,
+                0,
+                ptr::null(),
+                event_out,
+            ),
+            Err(_) => None,
+        };
+        match status {
+            Some(CL_SUCCESS) => {
+                if !event.is_null() {
+                    self.timed.borrow_mut().push((kernel.name, Event::new(event)));
+                }
+                Ok(())
+            }
+            Some(code) => Err(self.error("clEnqueueNDRangeKernel")(ClError(code))),
+            None => Err(self.error("clEnqueueNDRangeKernel")(ClError(DLOPEN_FUNCTION_NOT_AVAILABLE))),
         }
-        .map_err(self.error("clEnqueueNDRangeKernel"))
     }
 
     /// Hands what is enqueued to the device.
@@ -146,10 +180,34 @@ impl Context {
         event.wait().map_err(self.error("clWaitForEvents"))
     }
 
-    /// How long a finished command ran on the device.
-    pub(crate) fn duration(&self, event: &Event) -> Option<std::time::Duration> {
-        let (start, end) = (event.profiling_command_start().ok()?, event.profiling_command_end().ok()?);
-        Some(std::time::Duration::from_nanos(end.saturating_sub(start)))
+    /// Switches the timing of kernels by the device on or off.
+    pub(crate) fn set_timing(&self, on: bool) {
+        self.timing.set(on);
+    }
+
+    /// Waits for the kernels timed so far, and forgets them: name and duration of each.
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`] if one failed.
+    pub(crate) fn take_timed(&self) -> Result<Vec<(&'static str, Duration)>> {
+        let timed = self.timed.take();
+        if let Some((_, last)) = timed.last() {
+            self.wait(last)?;
+        }
+        let duration = |event: &Event| -> Option<Duration> {
+            let (start, end) = (event.profiling_command_start().ok()?, event.profiling_command_end().ok()?);
+            Some(Duration::from_nanos(end.saturating_sub(start)))
+        };
+        Ok(timed.iter().filter_map(|(name, event)| Some((*name, duration(event)?))).collect())
+    }
+
+    /// An event that comes when all that is in the compute queue is done.
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`].
+    pub(crate) fn marker(&self) -> Result<Event> {
+        // SAFETY: there is no wait list.
+        unsafe { self.compute.enqueue_marker_with_wait_list(&[]) }.map_err(self.error("clEnqueueMarkerWithWaitList"))
     }
 }
 

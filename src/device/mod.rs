@@ -7,10 +7,11 @@ mod memory;
 mod select;
 
 pub use choice::{Choice, Pick};
-pub(crate) use context::{Context, Grid, Queue};
+pub(crate) use context::{Context, Grid, Kernel, Queue};
 pub use info::{Info, Kind};
 pub(crate) use memory::{DeviceVec, PendingRead, Pinned, Plain};
+pub use opencl3::Result as ClResult;
 pub(crate) use opencl3::event::Event;
-pub(crate) use opencl3::kernel::Kernel;
+pub use opencl3::kernel::Kernel as ClKernel;
 pub(crate) use opencl3::program::Program;
 pub use select::{Listing, Rejected, Selection, list, select};

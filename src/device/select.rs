@@ -42,6 +42,9 @@ pub struct Selection {
 /// Lists the OpenCL devices of all platforms.
 #[must_use]
 pub fn list() -> Listing {
+    // Some runtimes set themselves up in the first call, and are not prepared for two first calls at once.
+    static FIRST: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _one_at_a_time = FIRST.lock();
     let none = |note: &str| Listing { devices: Vec::new(), note: Some(note.into()) };
     let platforms = match get_platforms() {
         Ok(platforms) => platforms,

@@ -1,7 +1,7 @@
 //! Launchers of `cl/cg.cl`.
 
 use super::{family, launch};
-use crate::device::{Context, DeviceVec, Event, Grid};
+use crate::device::{Context, DeviceVec, Grid};
 use crate::error::Result;
 use crate::real::Real;
 
@@ -10,7 +10,7 @@ family! {
     Cg<T, A> { cg_step, cg_step_diagonal, cg_direction, cg_direction_diagonal }
 }
 
-/// A sum as a kernel takes it.
+/// A sum as a kernel takes it: partial sums that it is to add, or the host's value.
 pub(crate) struct SumArg<'a, A> {
     /// Partial sums on the device…
     pub(crate) partials: &'a DeviceVec<A>,
@@ -18,6 +18,20 @@ pub(crate) struct SumArg<'a, A> {
     pub(crate) count: u32,
     /// its value.
     pub(crate) value: f64,
+}
+
+/// ρ as a kernel takes it: one number, on the device or known to the host.
+pub(crate) struct RhoArg<'a, A> {
+    /// Where it is on the device, or will be.
+    pub(crate) device: &'a DeviceVec<A>,
+    /// The host's value, if it knows.
+    pub(crate) known: Option<f64>,
+}
+
+impl<A: Real> RhoArg<'_, A> {
+    fn flag_and_value(&self) -> (u32, A) {
+        (self.known.is_some().into(), A::from_f64(self.known.unwrap_or(0.0)))
+    }
 }
 
 /// What the kernels leave for the host to read later, when one device works alone.
@@ -42,20 +56,20 @@ impl<T: Real, A: Real> Cg<T, A> {
         r: &mut DeviceVec<T>,
         p: &DeviceVec<T>,
         q: &DeviceVec<T>,
-        rho: &SumArg<'_, A>,
+        rho: &RhoArg<'_, A>,
         pq: &SumArg<'_, A>,
         sums: &mut DeviceVec<A>,
         log: &Log<A>,
         slot: u32,
-    ) -> Result<Event> {
+    ) -> Result<()> {
         let len = x.len().min(r.len()).min(p.len()).min(q.len()).min(d.map_or(usize::MAX, DeviceVec::len));
         let components = if d.is_some() { 2 } else { 1 };
         assert!(
             n as usize <= len && components * grid.groups <= sums.len() && 2 * (slot as usize + 1) <= log.entries.len()
         );
-        assert!(rho.count as usize <= rho.partials.len() && pq.count as usize <= pq.partials.len());
+        assert!(rho.device.len() > 0 && pq.count as usize <= pq.partials.len());
         let kernel = if d.is_some() { &self.cg_step_diagonal } else { &self.cg_step };
-        let (rho_value, pq_value) = (A::from_f64(rho.value), A::from_f64(pq.value));
+        let ((rho_known, rho_value), pq_value) = (rho.flag_and_value(), A::from_f64(pq.value));
         // SAFETY: types as declared in the file; elements 0..n, `count` partials and the log's slot, checked above. Without a
         // diagonal the kernel does not read that argument.
         unsafe {
@@ -70,8 +84,8 @@ impl<T: Real, A: Real> Cg<T, A> {
                     r,
                     p,
                     q,
-                    rho.partials,
-                    &rho.count,
+                    rho.device,
+                    &rho_known,
                     &rho_value,
                     pq.partials,
                     &pq.count,
@@ -85,7 +99,8 @@ impl<T: Real, A: Real> Cg<T, A> {
         }
     }
 
-    /// beta = rho' / rho; p = z + beta p with z = d r or r; sets the state if the iteration is over. Reads 2 n elements
+    /// rho' = Σ `sums`, also left in `rho_next`; beta = rho' / rho; p = z + beta p with z = d r or r; sets the state if the iteration
+    /// is over. Reads 2 n elements
     /// (3 n with `d`), writes n.
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn cg_direction(
@@ -96,19 +111,19 @@ impl<T: Real, A: Real> Cg<T, A> {
         d: Option<&DeviceVec<T>>,
         r: &DeviceVec<T>,
         p: &mut DeviceVec<T>,
-        rho_next: &SumArg<'_, A>,
-        rho: &SumArg<'_, A>,
+        sums: &SumArg<'_, A>,
+        rho_next: &DeviceVec<A>,
+        rho: &RhoArg<'_, A>,
         limit: f64,
         log: &Log<A>,
         slot: u32,
-    ) -> Result<Event> {
+    ) -> Result<()> {
         let len = r.len().min(p.len()).min(d.map_or(usize::MAX, DeviceVec::len));
         let components = if d.is_some() { 2 } else { 1 };
         assert!(n as usize <= len && 2 * (slot as usize + 1) <= log.entries.len());
-        assert!(components * rho_next.count as usize <= rho_next.partials.len());
-        assert!(rho_next.count as usize <= rho.partials.len());
+        assert!(components * sums.count as usize <= sums.partials.len() && rho_next.len() > 0 && rho.device.len() > 0);
         let kernel = if d.is_some() { &self.cg_direction_diagonal } else { &self.cg_direction };
-        let (next, old, limit) = (A::from_f64(rho_next.value), A::from_f64(rho.value), A::from_f64(limit));
+        let (next, limit, (rho_known, rho_value)) = (A::from_f64(sums.value), A::from_f64(limit), rho.flag_and_value());
         // SAFETY: as in `cg_step`.
         unsafe {
             launch(
@@ -120,11 +135,13 @@ impl<T: Real, A: Real> Cg<T, A> {
                     d.unwrap_or(r),
                     r,
                     p,
-                    rho_next.partials,
-                    &rho_next.count,
+                    sums.partials,
+                    &sums.count,
                     &next,
-                    rho.partials,
-                    &old,
+                    rho_next,
+                    rho.device,
+                    &rho_known,
+                    &rho_value,
                     &limit,
                     &log.state,
                     &log.entries,

@@ -1,7 +1,7 @@
 //! Launchers of `cl/csr.cl`.
 
 use super::{family, launch};
-use crate::device::{Context, DeviceVec, Event, Grid};
+use crate::device::{Context, DeviceVec, Grid};
 use crate::error::Result;
 use crate::real::Real;
 
@@ -32,7 +32,7 @@ impl<T: Real, A: Real> Csr<T, A> {
         a: &CsrBlock<T>,
         x: &DeviceVec<T>,
         y: &mut DeviceVec<T>,
-    ) -> Result<Event> {
+    ) -> Result<()> {
         assert!(last as usize <= a.blocks.len() && x.len() >= a.n_cols && y.len() >= a.n_rows);
         // SAFETY: types as declared in the file; sizes checked above, and by the maker of the block.
         unsafe {
@@ -54,7 +54,7 @@ impl<T: Real, A: Real> Csr<T, A> {
         partials: &mut DeviceVec<A>,
         first_partial: u32,
         done: &DeviceVec<i32>,
-    ) -> Result<Event> {
+    ) -> Result<()> {
         assert!(last as usize <= a.blocks.len() && x.len() >= a.n_cols.max(a.n_rows) && y.len() >= a.n_rows);
         assert!(first_partial as usize + grid.groups <= partials.len() && done.len() > 0);
         // SAFETY: types as declared in the file; sizes checked above, and by the maker of the block.
@@ -79,7 +79,7 @@ impl<T: Real, A: Real> Csr<T, A> {
         x: &DeviceVec<T>,
         b: &DeviceVec<T>,
         r: &mut DeviceVec<T>,
-    ) -> Result<Event> {
+    ) -> Result<()> {
         assert!(last as usize <= a.blocks.len() && x.len() >= a.n_cols && b.len().min(r.len()) >= a.n_rows);
         // SAFETY: types as declared in the file; sizes checked above, and by the maker of the block.
         unsafe {

@@ -1,7 +1,7 @@
 //! Launcher of `cl/dot.cl`.
 
 use super::{family, launch};
-use crate::device::{Context, DeviceVec, Event, Grid};
+use crate::device::{Context, DeviceVec, Grid};
 use crate::error::Result;
 use crate::real::Real;
 
@@ -21,7 +21,7 @@ impl<T: Real, A: Real> Dot<T, A> {
         y: &DeviceVec<T>,
         partials: &mut DeviceVec<A>,
         first: u32,
-    ) -> Result<Event> {
+    ) -> Result<()> {
         assert!(n as usize <= x.len().min(y.len()) && first as usize + grid.groups <= partials.len());
         // SAFETY: types as declared in the file; elements 0..n of x and y and one partial a group, checked above.
         unsafe { launch(ctx, &self.dot_partial, grid, &[&n, x, y, partials, &first]) }

@@ -1,7 +1,7 @@
 //! Launcher of `cl/halo.cl`.
 
 use super::{family, launch};
-use crate::device::{Context, DeviceVec, Event, Grid};
+use crate::device::{Context, DeviceVec, Grid};
 use crate::error::Result;
 use crate::real::Real;
 
@@ -19,7 +19,7 @@ impl<T: Real> Halo<T> {
         indices: &DeviceVec<u32>,
         x: &DeviceVec<T>,
         out: &mut DeviceVec<T>,
-    ) -> Result<Event> {
+    ) -> Result<()> {
         assert!(indices.len() <= out.len());
         let count = super::check_count(ctx, indices.len(), "the halo")?;
         // SAFETY: types as declared in the file; `count` elements of indices and out; indices by the plan's promise.

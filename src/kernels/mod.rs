@@ -12,7 +12,7 @@ pub(crate) mod update;
 
 use std::marker::PhantomData;
 
-use crate::device::{Context, DeviceVec, Event, Grid, Info, Kernel, Kind, Plain};
+use crate::device::{ClKernel, ClResult, Context, DeviceVec, Grid, Info, Kernel, Kind, Plain};
 use crate::error::{Error, Result};
 use crate::real::Real;
 
@@ -81,7 +81,12 @@ impl Tuning {
             // 256 rows of a 7-point stencil have 1792 entries; 16 KiB of products leave room for 8 groups on a compute unit.
             Shape::Gpu => {
                 let group_size = 256.min(1 << device.max_work_group.max(1).ilog2());
-                Self { shape, group_size, block_nnz: 2048.max(group_size), max_groups: 8 * units }
+                Self {
+                    shape,
+                    group_size,
+                    block_nnz: 2048.max(group_size),
+                    max_groups: std::env::var("DECLIVE_GROUPS").map_or(8, |s| s.parse().unwrap_or(8)) * units,
+                }
             }
         }
     }
@@ -118,7 +123,10 @@ impl<T: Real, A: Real> Kernels<T, A> {
     /// # Errors
     /// [`Error::KernelBuild`].
     pub(crate) fn build(ctx: &Context, tuning: Tuning) -> Result<Self> {
-        let source: String = std::iter::once(PRELUDE).chain(FAMILIES.iter().map(|f| f.1)).collect();
+        // so that a compiler's complaint names the file
+        let named = |(file, text): (&str, &str)| format!("#line 1 \"{file}\"\n{text}");
+        let files = std::iter::once(("prelude.cl", PRELUDE)).chain(FAMILIES.iter().map(|f| (f.0, f.1)));
+        let source: String = files.map(named).collect();
         let program = ctx.build(&source, &options::<T, A>(ctx.info(), &tuning))?;
         Ok(Self {
             tuning,
@@ -157,8 +165,7 @@ pub trait Argument {
     ///
     /// # Safety
     /// The argument must be declared with this type.
-    #[allow(private_interfaces)]
-    unsafe fn bind(&self, kernel: &Kernel, index: u32) -> opencl3::Result<()>;
+    unsafe fn bind(&self, kernel: &ClKernel, index: u32) -> ClResult<()>;
 }
 
 macro_rules! scalar_argument {
@@ -168,7 +175,7 @@ macro_rules! scalar_argument {
                 $cl.into()
             }
 
-            unsafe fn bind(&self, kernel: &Kernel, index: u32) -> opencl3::Result<()> {
+            unsafe fn bind(&self, kernel: &ClKernel, index: u32) -> ClResult<()> {
                 // SAFETY: the caller's promise.
                 unsafe { kernel.set_arg(index, self) }
             }
@@ -199,7 +206,7 @@ impl<T: Element> Argument for DeviceVec<T> {
         format!("{}*", T::CL_NAME)
     }
 
-    unsafe fn bind(&self, kernel: &Kernel, index: u32) -> opencl3::Result<()> {
+    unsafe fn bind(&self, kernel: &ClKernel, index: u32) -> ClResult<()> {
         // SAFETY: the caller's promise.
         unsafe { kernel.set_arg(index, &self.mem()) }
     }
@@ -212,25 +219,25 @@ impl<T: Element> Argument for DeviceVec<T> {
 ///
 /// # Safety
 /// `args` must match the kernel's declaration, and buffers must be as long as the kernel will address.
-unsafe fn launch(ctx: &Context, kernel: &Kernel, grid: Grid, args: &[&dyn Argument]) -> Result<Event> {
+unsafe fn launch(ctx: &Context, kernel: &Kernel, grid: Grid, args: &[&dyn Argument]) -> Result<()> {
     if cfg!(debug_assertions) {
         check_types(ctx, kernel, args)?;
     }
     for (index, arg) in args.iter().enumerate() {
         // SAFETY: the caller's promise.
-        unsafe { arg.bind(kernel, index as u32) }.map_err(ctx.error("clSetKernelArg"))?;
+        unsafe { arg.bind(&kernel.kernel, index as u32) }.map_err(ctx.error("clSetKernelArg"))?;
     }
     // SAFETY: all arguments are bound; the rest is the caller's promise.
     unsafe { ctx.launch(kernel, grid) }
 }
 
 fn check_types(ctx: &Context, kernel: &Kernel, args: &[&dyn Argument]) -> Result<()> {
-    let count = kernel.num_args().map_err(ctx.error("clGetKernelInfo"))?;
-    let name = kernel.function_name().map_err(ctx.error("clGetKernelInfo"))?;
+    let count = kernel.kernel.num_args().map_err(ctx.error("clGetKernelInfo"))?;
+    let name = kernel.name;
     assert_eq!(count as usize, args.len(), "number of arguments of {name}");
     for (index, arg) in args.iter().enumerate() {
         // Some runtimes keep no argument information.
-        let Ok(declared) = kernel.get_arg_type_name(index as u32) else { return Ok(()) };
+        let Ok(declared) = kernel.kernel.get_arg_type_name(index as u32) else { return Ok(()) };
         let resolve = |t: &str| t.replace("offset_t", "uint");
         let declared = resolve(declared.trim_end_matches('\0'));
         let real = matches!(declared.as_str(), "real" | "acc" | "real*" | "acc*");
@@ -281,3 +288,6 @@ macro_rules! family {
     };
 }
 pub(crate) use family;
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! Launcher of `cl/stream.cl`.
 
 use super::{family, launch};
-use crate::device::{Context, DeviceVec, Event, Grid};
+use crate::device::{Context, DeviceVec, Grid};
 use crate::error::Result;
 use crate::real::Real;
 
@@ -19,7 +19,7 @@ impl<T: Real> Stream<T> {
         n: u32,
         x: &DeviceVec<T>,
         y: &mut DeviceVec<T>,
-    ) -> Result<Event> {
+    ) -> Result<()> {
         assert!(n as usize <= x.len().min(y.len()));
         // SAFETY: types as declared in the file; elements 0..n, checked above.
         unsafe { launch(ctx, &self.stream_copy, grid, &[&n, x, y]) }

@@ -1,7 +1,7 @@
 //! Launchers of `cl/update.cl`.
 
 use super::{family, launch};
-use crate::device::{Context, DeviceVec, Event, Grid};
+use crate::device::{Context, DeviceVec, Grid};
 use crate::error::Result;
 use crate::real::Real;
 
@@ -20,7 +20,7 @@ impl<T: Real> Update<T> {
         alpha: T,
         p: &DeviceVec<T>,
         x: &mut DeviceVec<T>,
-    ) -> Result<Event> {
+    ) -> Result<()> {
         assert!(n as usize <= x.len().min(p.len()));
         // SAFETY: types as declared in the file; elements 0..n, checked above.
         unsafe { launch(ctx, &self.next_iterate, grid, &[&n, &alpha, p, x]) }
@@ -35,7 +35,7 @@ impl<T: Real> Update<T> {
         alpha: T,
         q: &DeviceVec<T>,
         r: &mut DeviceVec<T>,
-    ) -> Result<Event> {
+    ) -> Result<()> {
         assert!(n as usize <= r.len().min(q.len()));
         // SAFETY: types as declared in the file; elements 0..n, checked above.
         unsafe { launch(ctx, &self.next_residual, grid, &[&n, &alpha, q, r]) }
@@ -50,7 +50,7 @@ impl<T: Real> Update<T> {
         beta: T,
         z: &DeviceVec<T>,
         p: &mut DeviceVec<T>,
-    ) -> Result<Event> {
+    ) -> Result<()> {
         assert!(n as usize <= p.len().min(z.len()));
         // SAFETY: types as declared in the file; elements 0..n, checked above.
         unsafe { launch(ctx, &self.next_direction, grid, &[&n, &beta, z, p]) }
@@ -65,7 +65,7 @@ impl<T: Real> Update<T> {
         d: &DeviceVec<T>,
         r: &DeviceVec<T>,
         z: &mut DeviceVec<T>,
-    ) -> Result<Event> {
+    ) -> Result<()> {
         assert!(n as usize <= d.len().min(r.len()).min(z.len()));
         // SAFETY: types as declared in the file; elements 0..n, checked above.
         unsafe { launch(ctx, &self.scale_diagonal, grid, &[&n, d, r, z]) }

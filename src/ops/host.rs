@@ -222,7 +222,7 @@ impl<T: Real> Ops for HostOps<T> {
         Ok(())
     }
 
-    fn values(&self, sum: &HostSum) -> Result<[f64; 2]> {
+    fn settle(&self, sum: &mut HostSum) -> Result<[f64; 2]> {
         Ok(sum.values)
     }
 

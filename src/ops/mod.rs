@@ -120,11 +120,11 @@ pub trait Ops {
     /// A failing device, or a failing rank.
     fn all_sum(&self, sum: &mut Self::Sum) -> Result<()>;
 
-    /// The components of a completed sum. Waits for the device if they are still there.
+    /// The components of a completed sum, brought to the host if they are still on the device.
     ///
     /// # Errors
     /// A failing device.
-    fn values(&self, sum: &Self::Sum) -> Result<[f64; 2]>;
+    fn settle(&self, sum: &mut Self::Sum) -> Result<[f64; 2]>;
 
     /// Prepares for a run of iterations from 1 on.
     ///

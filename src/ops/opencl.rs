@@ -1,13 +1,14 @@
 //! An OpenCL device as a rank.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::{CgDirection, CgStep, Ops, Record};
 use crate::comm::Communicator;
-use crate::device::{Context, DeviceVec, Event, Grid, PendingRead, Pinned};
+use crate::device::{Context, DeviceVec, Grid, PendingRead, Pinned};
 use crate::error::Result;
-use crate::kernels::cg::{Log, SumArg};
+use crate::kernels::cg::{Log, RhoArg, SumArg};
 use crate::kernels::{Kernels, check_count};
 use crate::precond::Preconditioner;
 use crate::real::Real;
@@ -50,10 +51,10 @@ struct Watch<A: Real> {
 /// Where the time goes.
 #[derive(Default)]
 struct Clock {
-    sampling: bool,
+    /// Iterations that the device timed.
     samples: u64,
-    events: Vec<Event>,
-    kernels: Duration,
+    /// How often each kernel was timed, and its time in all.
+    kernels: BTreeMap<&'static str, (u32, Duration)>,
     sums: Duration,
     halos: Duration,
     host_wait: Duration,
@@ -66,11 +67,17 @@ pub(crate) struct DeviceSum<A> {
     /// Partial sums of each component, one component after the other; 0 once the host has the values.
     count: usize,
     values: [f64; 2],
+    /// The first component as one number, once a kernel has needed it.
+    total: DeviceVec<A>,
 }
 
 impl<A: Real> DeviceSum<A> {
     fn arg(&self) -> SumArg<'_, A> {
         SumArg { partials: &self.partials, count: self.count as u32, value: self.values[0] }
+    }
+
+    fn rho(&self) -> RhoArg<'_, A> {
+        RhoArg { device: &self.total, known: (self.count == 0).then_some(self.values[0]) }
     }
 
     /// The room for partial sums, whose number a kernel is about to set.
@@ -118,14 +125,6 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         &self.log.state
     }
 
-    /// Notes a kernel's launch.
-    pub(crate) fn launched(&self, event: Event) {
-        let mut clock = self.clock.borrow_mut();
-        if clock.sampling {
-            clock.events.push(event);
-        }
-    }
-
     /// Adds to the time spent in halo exchanges.
     pub(crate) fn count_halo(&self, time: Duration) {
         self.clock.borrow_mut().halos += time;
@@ -163,29 +162,25 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         Ok(())
     }
 
-    /// Whether the iterations to come should be timed by the device.
+    /// Has the device time the kernels of every so many iterations, from the second on.
     fn sample(&self, iteration: u64) -> Result<()> {
         let mut clock = self.clock.borrow_mut();
-        if clock.sampling {
-            // the events of the former iteration are complete, or will be before they are asked
-            clock.samples += 1;
-        }
-        clock.sampling = iteration % SAMPLE_EVERY == 2;
-        if clock.events.len() > 256 {
-            let events = std::mem::take(&mut clock.events);
-            drop(clock);
-            self.add_up(events)?;
+        let on = iteration % SAMPLE_EVERY == 2;
+        self.ctx.set_timing(on);
+        clock.samples += u64::from(on);
+        if iteration.is_multiple_of(64 * SAMPLE_EVERY) {
+            clock.add(self.ctx.take_timed()?); // so that events do not pile up
         }
         Ok(())
     }
+}
 
-    fn add_up(&self, events: Vec<Event>) -> Result<()> {
-        if let Some(last) = events.last() {
-            self.ctx.wait(last)?;
+impl Clock {
+    fn add(&mut self, timed: Vec<(&'static str, Duration)>) {
+        for (name, time) in timed {
+            let entry = self.kernels.entry(name).or_default();
+            *entry = (entry.0 + 1, entry.1 + time);
         }
-        let time: Duration = events.iter().filter_map(|e| self.ctx.duration(e)).sum();
-        self.clock.borrow_mut().kernels += time;
-        Ok(())
     }
 }
 
@@ -213,7 +208,8 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
 
     fn sum(&self, components: usize) -> Result<DeviceSum<A>> {
         let partials = DeviceVec::zeros(&self.ctx, components * sum_room(&self.kernels), "partial sums")?;
-        Ok(DeviceSum { partials, components, count: 0, values: [0.0; 2] })
+        let total = DeviceVec::zeros(&self.ctx, 1, "a sum")?;
+        Ok(DeviceSum { partials, components, count: 0, values: [0.0; 2], total })
     }
 
     fn write(&self, from: &[T], to: &mut DeviceVec<T>) -> Result<()> {
@@ -233,99 +229,85 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
     fn dot_product(&self, x: &DeviceVec<T>, y: &DeviceVec<T>, sum: &mut DeviceSum<A>, component: usize) -> Result<()> {
         let first = (component * self.grid.groups) as u32;
         let partials = sum.refill(self.grid.groups);
-        let event = self.kernels.dot.dot_partial(&self.ctx, self.grid, self.n, x, y, partials, first)?;
-        self.launched(event);
-        Ok(())
+        self.kernels.dot.dot_partial(&self.ctx, self.grid, self.n, x, y, partials, first)
     }
 
     fn next_iterate(&self, alpha: f64, p: &DeviceVec<T>, x: &mut DeviceVec<T>) -> Result<()> {
         let alpha = T::from_f64(alpha);
-        let event = self.kernels.update.next_iterate(&self.ctx, self.grid, self.n, alpha, p, x)?;
-        self.launched(event);
-        Ok(())
+        self.kernels.update.next_iterate(&self.ctx, self.grid, self.n, alpha, p, x)
     }
 
     fn next_residual(&self, alpha: f64, q: &DeviceVec<T>, r: &mut DeviceVec<T>) -> Result<()> {
         let alpha = T::from_f64(alpha);
-        let event = self.kernels.update.next_residual(&self.ctx, self.grid, self.n, alpha, q, r)?;
-        self.launched(event);
-        Ok(())
+        self.kernels.update.next_residual(&self.ctx, self.grid, self.n, alpha, q, r)
     }
 
     fn next_direction(&self, beta: f64, z: &DeviceVec<T>, p: &mut DeviceVec<T>) -> Result<()> {
         let beta = T::from_f64(beta);
-        let event = self.kernels.update.next_direction(&self.ctx, self.grid, self.n, beta, z, p)?;
-        self.launched(event);
-        Ok(())
+        self.kernels.update.next_direction(&self.ctx, self.grid, self.n, beta, z, p)
     }
 
     fn precondition(&self, m: &Preconditioner<DeviceVec<T>>, r: &DeviceVec<T>, z: &mut DeviceVec<T>) -> Result<()> {
         let Some(d) = m.diagonal() else { return self.copy(r, z) };
-        let event = self.kernels.update.scale_diagonal(&self.ctx, self.grid, self.n, d, r, z)?;
-        self.launched(event);
-        Ok(())
+        self.kernels.update.scale_diagonal(&self.ctx, self.grid, self.n, d, r, z)
     }
 
     fn cg_step(&self, step: CgStep<'_, Self>) -> Result<()> {
-        let (rho, pq) = (step.rho.arg(), step.pq.arg());
+        let (rho, pq) = (step.rho.rho(), step.pq.arg());
         let (grid, slot) = (self.grid, Self::slot(step.iteration));
         let d = step.m.diagonal();
         let sums = step.rho_next.refill(grid.groups);
-        let event = self
-            .kernels
+        self.kernels
             .cg
-            .cg_step(&self.ctx, grid, self.n, d, step.x, step.r, step.p, step.q, &rho, &pq, sums, &self.log, slot)?;
-        self.launched(event);
-        Ok(())
+            .cg_step(&self.ctx, grid, self.n, d, step.x, step.r, step.p, step.q, &rho, &pq, sums, &self.log, slot)
     }
 
     fn cg_direction(&self, direction: CgDirection<'_, Self>) -> Result<()> {
-        let (next, rho) = (direction.rho_next.arg(), direction.rho.arg());
+        let (next, rho) = (direction.rho_next, direction.rho.rho());
         let (limit, slot) = (direction.limit, Self::slot(direction.iteration));
-        let d = direction.m.diagonal();
-        let event = self.kernels.cg.cg_direction(
+        let (d, cg) = (direction.m.diagonal(), &self.kernels.cg);
+        let (sums, total) = (next.arg(), &next.total);
+        cg.cg_direction(
             &self.ctx,
             self.grid,
             self.n,
             d,
             direction.r,
             direction.p,
-            &next,
+            &sums,
+            total,
             &rho,
             limit,
             &self.log,
             slot,
-        )?;
-        self.launched(event);
-        Ok(())
+        )
     }
 
     fn all_sum(&self, sum: &mut DeviceSum<A>) -> Result<()> {
         if self.comm.size() == 1 {
             return Ok(()); // the next kernel adds the partial sums
         }
-        let mut values = self.values(sum)?;
+        let mut values = self.settle(sum)?;
         let start = Instant::now();
         self.comm.sum(&mut values[..sum.components])?;
         self.clock.borrow_mut().sums += start.elapsed();
-        (sum.values, sum.count) = (values, 0);
+        sum.values = values;
         Ok(())
     }
 
-    fn values(&self, sum: &DeviceSum<A>) -> Result<[f64; 2]> {
-        if sum.count == 0 {
-            return Ok(sum.values);
+    fn settle(&self, sum: &mut DeviceSum<A>) -> Result<[f64; 2]> {
+        if sum.count > 0 {
+            let start = Instant::now();
+            let mut landing = self.landing.borrow_mut();
+            let partials = &mut landing[..sum.components * sum.count];
+            sum.partials.read(&self.ctx, 0, partials)?;
+            for (value, partials) in sum.values.iter_mut().zip(partials.chunks_exact(sum.count)) {
+                *value = partials.iter().map(|v| v.to_f64()).sum();
+            }
+            sum.count = 0;
+            self.clock.borrow_mut().host_wait += start.elapsed();
         }
-        let start = Instant::now();
-        let mut landing = self.landing.borrow_mut();
-        let partials = &mut landing[..sum.components * sum.count];
-        sum.partials.read(&self.ctx, 0, partials)?;
-        let mut values = [0.0; 2];
-        for (value, partials) in values.iter_mut().zip(partials.chunks_exact(sum.count)) {
-            *value = partials.iter().map(|v| v.to_f64()).sum();
-        }
-        self.clock.borrow_mut().host_wait += start.elapsed();
-        Ok(values)
+        Ok(sum.values)
     }
 
     fn begin(&self) -> Result<()> {
@@ -375,12 +357,17 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         if let Some((read, _, _)) = watch.pending.take() {
             watch.idle.push(read.wait(&self.ctx)?);
         }
-        let events = std::mem::take(&mut self.clock.borrow_mut().events);
-        self.add_up(events)?;
-        let clock = std::mem::take(&mut *self.clock.borrow_mut());
-        let samples = clock.samples + u64::from(clock.sampling);
-        let kernels =
-            if samples > 0 { clock.kernels.mul_f64(iterations as f64 / samples as f64) } else { clock.kernels };
+        self.ctx.set_timing(false);
+        let mut clock = self.clock.take();
+        clock.add(self.ctx.take_timed()?);
+        let mut kernels = Duration::ZERO;
+        for (name, (count, time)) in &clock.kernels {
+            log::debug!("{}: {name} takes {:?}, the mean of {count}", self.ctx.info().name, *time / *count);
+            kernels += *time;
+        }
+        if clock.samples > 0 {
+            kernels = kernels.mul_f64(iterations as f64 / clock.samples as f64);
+        }
         Ok(Split { kernels, sums: clock.sums, halos: clock.halos, host_wait: clock.host_wait })
     }
 }

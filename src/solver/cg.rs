@@ -82,7 +82,7 @@ pub(super) fn begin<O: Ops>(
         ops.dot_product(&w.r, &w.r, &mut w.rho, 1)?;
     }
     ops.all_sum(&mut w.rho)?;
-    let [rho, rr] = ops.values(&w.rho)?;
+    let [rho, rr] = ops.settle(&mut w.rho)?;
     let verdict = monitor.begin(if m.diagonal().is_some() { rr } else { rho });
     if verdict.is_none() {
         ops.copy(&w.x, &mut w.x_first)?;

@@ -24,7 +24,7 @@ pub(super) fn cg_classic<O: Ops>(
     if let Some(verdict) = begin(ops, a, m, w, monitor)? {
         return Ok(verdict);
     }
-    let [mut rho, _] = ops.values(&w.rho)?;
+    let [mut rho, _] = ops.settle(&mut w.rho)?;
     for iteration in 1.. {
         a.apply(ops, &mut w.p, &mut w.q)?; //                                  q = A p
         let pq = host_sum(ops, &w.p, &w.q, &mut w.pq)?;
@@ -59,5 +59,5 @@ pub(super) fn cg_classic<O: Ops>(
 fn host_sum<O: Ops>(ops: &O, x: &O::Vector, y: &O::Vector, sum: &mut O::Sum) -> Result<f64> {
     ops.dot_product(x, y, sum, 0)?;
     ops.all_sum(sum)?;
-    Ok(ops.values(sum)?[0])
+    Ok(ops.settle(sum)?[0])
 }

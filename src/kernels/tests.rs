@@ -1,0 +1,386 @@
+//! Every kernel, in both shapes and precisions, against plain loops on the host, at awkward sizes. The data are small integers, so
+//! that every sum is exact and equality is of bits; buffers end in canaries that no kernel may touch.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::cg::{Log, RhoArg, SumArg};
+use super::*;
+use crate::device::list;
+use crate::matrix::Csr as Matrix;
+use crate::operator::opencl::CsrDevice;
+use crate::partition::split;
+
+const SIZES: &[usize] = &[0, 1, 7, 8, 9, 63, 64, 65, 255, 256, 257, 1000, 2049, 5003];
+const CANARY: f64 = -77.0;
+
+struct Bench<T, A> {
+    ctx: Context,
+    kernels: Kernels<T, A>,
+}
+
+/// Every combination of device, shape and group size.
+fn benches<T: Real, A: Real>() -> Vec<Bench<T, A>> {
+    let devices = list().devices;
+    assert!(!devices.is_empty(), "kernel tests need an OpenCL device (apt-get install pocl-opencl-icd)");
+    let mut all = Vec::new();
+    // oclgrind, PoCL and every GPU: one device of each platform
+    let platforms: BTreeSet<&str> = devices.iter().map(|d| d.platform.as_str()).collect();
+    for platform in platforms {
+        let device = devices.iter().find(|d| d.platform == platform).unwrap();
+        for (shape, group_size, block_nnz, max_groups) in
+            [(Shape::Cpu, 1, 1, 3), (Shape::Gpu, 64, 128, 5), (Shape::Gpu, 256, 512, 2)]
+        {
+            let ctx = Context::open(device).unwrap();
+            let tuning = Tuning { shape, group_size, block_nnz, max_groups };
+            let kernels = Kernels::build(&ctx, tuning).unwrap();
+            all.push(Bench { ctx, kernels });
+        }
+    }
+    all
+}
+
+/// Small integers that differ from element to element.
+fn ints(n: usize, salt: usize) -> Vec<f64> {
+    (0..n).map(|i| ((i * 7 + salt * 13 + i / 5) % 11) as f64 - 5.0).collect()
+}
+
+impl<T: Real, A: Real> Bench<T, A> {
+    /// A device vector of `v` with canaries behind.
+    fn up(&self, v: &[f64]) -> DeviceVec<T> {
+        let guarded: Vec<T> = v.iter().chain(&[CANARY; 4]).map(|&v| T::from_f64(v)).collect();
+        DeviceVec::from_slice(&self.ctx, &guarded, "a test vector").unwrap()
+    }
+
+    /// The elements, after a look at the canaries.
+    fn down<E: Real>(&self, v: &DeviceVec<E>) -> Vec<f64> {
+        let mut data = vec![E::default(); v.len()];
+        v.read(&self.ctx, 0, &mut data).unwrap();
+        let mut data: Vec<f64> = data.into_iter().map(E::to_f64).collect();
+        let canaries = data.split_off(data.len() - 4);
+        assert_eq!(canaries, [CANARY; 4], "a kernel wrote behind the end");
+        data
+    }
+
+    fn partials(&self, count: usize) -> DeviceVec<A> {
+        let guarded: Vec<A> = std::iter::repeat_n(99.0, count).chain([CANARY; 4]).map(A::from_f64).collect();
+        DeviceVec::from_slice(&self.ctx, &guarded, "test sums").unwrap()
+    }
+
+    fn log(&self) -> Log<A> {
+        Log {
+            state: DeviceVec::zeros(&self.ctx, 1, "the state").unwrap(),
+            entries: DeviceVec::zeros(&self.ctx, 4, "the log").unwrap(),
+        }
+    }
+
+    fn logged(&self, log: &Log<A>) -> (i32, Vec<f64>) {
+        let (mut state, mut entries) = ([0], [A::default(); 4]);
+        log.state.read(&self.ctx, 0, &mut state).unwrap();
+        log.entries.read(&self.ctx, 0, &mut entries).unwrap();
+        (state[0], entries.into_iter().map(A::to_f64).collect())
+    }
+
+    fn grid(&self, n: usize) -> Grid {
+        self.kernels.tuning.grid(n)
+    }
+}
+
+/// Runs a test in every precision on every bench.
+macro_rules! on_all {
+    ($test:ident) => {
+        #[test]
+        fn $test() {
+            benches::<f64, f64>().iter().for_each(bodies::$test);
+            benches::<f32, f64>().iter().for_each(bodies::$test);
+            benches::<f32, f32>().iter().for_each(bodies::$test);
+        }
+    };
+}
+on_all!(dot_product);
+on_all!(updates);
+on_all!(products);
+on_all!(step_and_direction);
+on_all!(frozen_iterations);
+on_all!(pack_and_copy);
+
+/// Σ x\[i\] y\[i\].
+fn dot(x: &[f64], y: &[f64]) -> f64 {
+    x.iter().zip(y).map(|(x, y)| x * y).sum()
+}
+
+/// Matrices of all kinds of rows: short, empty, one longer than a row block, many of one entry.
+fn matrices() -> Vec<Matrix> {
+    let banded = |n: usize, width: usize| {
+        let mut t = (Vec::new(), Vec::new(), Vec::new());
+        for i in 0..n {
+            for j in i.saturating_sub(width)..(i + width + 1).min(n) {
+                t.0.push(i as u32);
+                t.1.push(j as u32);
+                t.2.push(((i + 3 * j) % 9) as f64 - 4.0);
+            }
+        }
+        Matrix::from_triplets(n, n, &t.0, &t.1, &t.2).unwrap()
+    };
+    let mut all = vec![banded(0, 0), banded(1, 0), banded(300, 0), banded(257, 3), banded(100, 20), banded(70, 60)];
+    // an arrow: row 0 and column 0 full, and every third row empty
+    let n = 1500;
+    let mut t = (Vec::new(), Vec::new(), Vec::new());
+    for j in 0..n {
+        for (i, j) in [(0, j), (j, 0), (j, j)] {
+            if i % 3 != 1 {
+                t.0.push(i as u32);
+                t.1.push(j as u32);
+                t.2.push(((i + j) % 5) as f64 - 2.0);
+            }
+        }
+    }
+    all.push(Matrix::from_triplets(n, n, &t.0, &t.1, &t.2).unwrap());
+    all
+}
+
+/// A sum that is still on the device.
+fn on_device<A>(partials: &DeviceVec<A>, count: usize) -> SumArg<'_, A> {
+    SumArg { partials, count: count as u32, value: 0.0 }
+}
+
+mod bodies {
+    use super::*;
+
+    pub(super) fn dot_product<T: Real, A: Real>(t: &Bench<T, A>) {
+        for &n in SIZES {
+            let (x, y) = (ints(n, 1), ints(n, 2));
+            let grid = t.grid(n);
+            let mut partials = t.partials(grid.groups + 2);
+            t.kernels.dot.dot_partial(&t.ctx, grid, n as u32, &t.up(&x), &t.up(&y), &mut partials, 1).unwrap();
+            let sums = t.down(&partials);
+            assert_eq!((sums[0], sums[grid.groups + 1]), (99.0, 99.0), "outside the range asked for");
+            assert_eq!(sums[1..=grid.groups].iter().sum::<f64>(), dot(&x, &y), "n = {n}, {:?}", t.kernels.tuning);
+        }
+    }
+
+    pub(super) fn updates<T: Real, A: Real>(t: &Bench<T, A>) {
+        for &n in SIZES {
+            let (x, y, d) = (ints(n, 1), ints(n, 2), ints(n, 3));
+            let expect = |f: fn(f64, f64) -> f64| x.iter().zip(&y).map(|(&x, &y)| f(x, y)).collect::<Vec<_>>();
+            let (grid, count, update) = (t.grid(n), n as u32, &t.kernels.update);
+            let (dx, three) = (t.up(&x), T::from_f64(3.0));
+
+            let mut v = t.up(&y);
+            update.next_iterate(&t.ctx, grid, count, three, &dx, &mut v).unwrap();
+            assert_eq!(t.down(&v), expect(|x, y| y + 3.0 * x));
+
+            let mut v = t.up(&y);
+            update.next_residual(&t.ctx, grid, count, three, &dx, &mut v).unwrap();
+            assert_eq!(t.down(&v), expect(|x, y| y - 3.0 * x));
+
+            let mut v = t.up(&y);
+            update.next_direction(&t.ctx, grid, count, three, &dx, &mut v).unwrap();
+            assert_eq!(t.down(&v), expect(|x, y| x + 3.0 * y));
+
+            let mut v = t.up(&y);
+            update.scale_diagonal(&t.ctx, grid, count, &t.up(&d), &dx, &mut v).unwrap();
+            assert_eq!(t.down(&v), d.iter().zip(&x).map(|(d, x)| d * x).collect::<Vec<_>>());
+        }
+    }
+
+    pub(super) fn products<T: Real, A: Real>(t: &Bench<T, A>) {
+        let csr = &t.kernels.csr;
+        let done = DeviceVec::zeros(&t.ctx, 1, "the state").unwrap();
+        for a in matrices() {
+            let n = a.n_rows();
+            let (x, b) = (ints(n, 4), ints(n, 5));
+            let expected = a.mul_vec(&x);
+            let a = Arc::new(a);
+            let part = split(&a, std::slice::from_ref(&(0..n))).remove(0);
+            let (block, _) = CsrDevice::<T>::upload(&t.ctx, &t.kernels.tuning, &part).unwrap();
+            let block = block.block();
+            let count = block.blocks.len() as u32;
+            let what = format!("n = {n}, {:?}", t.kernels.tuning);
+            // all row blocks at once, and in two launches
+            for cut in [0, count / 3] {
+                let ranges = [(0, cut), (cut, count)];
+                let (dx, db) = (t.up(&x), t.up(&b));
+                let (mut y, mut q, mut r) = (t.up(&ints(n, 6)), t.up(&ints(n, 6)), t.up(&ints(n, 6)));
+                let grids = ranges.map(|(first, last)| t.kernels.tuning.block_grid((last - first) as usize));
+                let groups: usize = grids.iter().map(|g| g.groups).sum();
+                let mut partials = t.partials(groups);
+                let mut before = 0;
+                for (range, grid) in ranges.into_iter().zip(grids) {
+                    csr.spmv_csr(&t.ctx, grid, range, block, &dx, &mut y).unwrap();
+                    csr.residual_csr(&t.ctx, grid, range, block, &dx, &db, &mut r).unwrap();
+                    csr.spmv_dot_csr(&t.ctx, grid, range, block, &dx, &mut q, &mut partials, before, &done).unwrap();
+                    before += grid.groups as u32;
+                }
+                assert_eq!(t.down(&y), expected, "spmv_csr, {what}");
+                assert_eq!(t.down(&q), expected, "spmv_dot_csr, {what}");
+                let residual: Vec<f64> = b.iter().zip(&expected).map(|(b, y)| b - y).collect();
+                assert_eq!(t.down(&r), residual, "residual_csr, {what}");
+                assert_eq!(t.down(&partials).iter().sum::<f64>(), dot(&x, &expected), "x·y, {what}");
+            }
+        }
+    }
+
+    /// One step with alpha = 6 / 3 and one direction with beta = sums / 6, scalars from partial sums and from the host.
+    pub(super) fn step_and_direction<T: Real, A: Real>(t: &Bench<T, A>) {
+        for &n in SIZES {
+            let (x, r, p, q, d) = (ints(n, 1), ints(n, 2), ints(n, 3), ints(n, 4), ints(n, 5));
+            let grid = t.grid(n);
+            let count = grid.groups;
+            // 3 as partial sums of as many groups: 0, …, 3, …, 0
+            let parts: Vec<A> = (0..count).map(|g| A::from_f64(if g == count / 2 { 3.0 } else { 0.0 })).collect();
+            let three = DeviceVec::from_slice(&t.ctx, &parts, "test sums").unwrap();
+            let six = DeviceVec::from_slice(&t.ctx, &[A::from_f64(6.0)], "rho").unwrap();
+            let total = DeviceVec::from_slice(&t.ctx, &[A::default()], "rho'").unwrap();
+            for (diagonal, on_device) in [(false, true), (true, true), (false, false), (true, false)] {
+                let known = if on_device { count as u32 } else { 0 };
+                let (mut dx, mut dr, mut dp, dq) = (t.up(&x), t.up(&r), t.up(&p), t.up(&q));
+                let dd = t.up(&d);
+                let m = diagonal.then_some(&dd);
+                let components = 1 + usize::from(diagonal);
+                let mut sums = t.partials(components * count);
+                let log = t.log();
+                let cg = &t.kernels.cg;
+                let (rho, pq) = (
+                    RhoArg { device: &six, known: (!on_device).then_some(6.0) },
+                    SumArg { partials: &three, count: known, value: 3.0 },
+                );
+                cg.cg_step(&t.ctx, grid, n as u32, m, &mut dx, &mut dr, &dp, &dq, &rho, &pq, &mut sums, &log, 1)
+                    .unwrap();
+
+                let r_next: Vec<f64> = r.iter().zip(&q).map(|(r, q)| r - 2.0 * q).collect();
+                let z: Vec<f64> =
+                    if diagonal { r_next.iter().zip(&d).map(|(r, d)| r * d).collect() } else { r_next.clone() };
+                let what = format!("n = {n}, diagonal {diagonal}, on device {on_device}, {:?}", t.kernels.tuning);
+                assert_eq!(t.down(&dx), x.iter().zip(&p).map(|(x, p)| x + 2.0 * p).collect::<Vec<_>>(), "x, {what}");
+                assert_eq!(t.down(&dr), r_next, "r, {what}");
+                let parts = t.down(&sums);
+                assert_eq!(parts[..count].iter().sum::<f64>(), dot(&r_next, &z), "r·z, {what}");
+                assert_eq!(parts[(components - 1) * count..].iter().sum::<f64>(), dot(&r_next, &r_next), "r·r, {what}");
+                assert_eq!(t.logged(&log).1[2], 3.0, "log, {what}");
+
+                // beta must be an integer for an exact answer: put 12 in place of r·z, and 5 in place of r·r
+                let mut set = vec![A::default(); components * count];
+                set[count - 1] = A::from_f64(12.0);
+                if diagonal {
+                    set[2 * count - 1] = A::from_f64(5.0);
+                }
+                let next = DeviceVec::from_slice(&t.ctx, &set, "test sums").unwrap();
+                let next = SumArg { partials: &next, count: known, value: 12.0 };
+                cg.cg_direction(&t.ctx, grid, n as u32, m, &dr, &mut dp, &next, &total, &rho, 4.0, &log, 1).unwrap();
+                assert_eq!(t.down(&dp), z.iter().zip(&p).map(|(z, p)| z + 2.0 * p).collect::<Vec<_>>(), "p, {what}");
+                let rr = if diagonal { 5.0 } else { 12.0 };
+                assert_eq!(t.logged(&log), (0, vec![0.0, 0.0, 3.0, if on_device { rr } else { 0.0 }]), "log, {what}");
+            }
+        }
+    }
+
+    /// At the limit, at a curvature that is not positive and after the end, x, r and p stay as they are.
+    pub(super) fn frozen_iterations<T: Real, A: Real>(t: &Bench<T, A>) {
+        let n = 1000;
+        let (x, r, p, q) = (ints(n, 1), ints(n, 2), ints(n, 3), ints(n, 4));
+        let grid = t.grid(n);
+        let first = |v: f64| {
+            let parts: Vec<A> = (0..grid.groups).map(|g| A::from_f64(if g == 0 { v } else { 0.0 })).collect();
+            DeviceVec::from_slice(&t.ctx, &parts, "test sums").unwrap()
+        };
+        let count = grid.groups;
+        let total = DeviceVec::from_slice(&t.ctx, &[A::default()], "rho'").unwrap();
+        let cg = &t.kernels.cg;
+        for (curvature, rr, limit) in
+            [(-3.0, 6.0, 1.0), (f64::NAN, 6.0, 1.0), (3.0, 4.0, 4.0), (3.0, f64::INFINITY, 1.0)]
+        {
+            let (mut dx, mut dr, mut dp, dq) = (t.up(&x), t.up(&r), t.up(&p), t.up(&q));
+            let (six, pq, mut sums, log) = (first(6.0), first(curvature), t.partials(grid.groups), t.log());
+            let (rho, pq) = (RhoArg { device: &six, known: None }, on_device(&pq, count));
+            cg.cg_step(&t.ctx, grid, n as u32, None, &mut dx, &mut dr, &dp, &dq, &rho, &pq, &mut sums, &log, 0)
+                .unwrap();
+            let moved = curvature > 0.0;
+            assert_eq!(t.down(&dx) != x, moved);
+            let next = if moved { first(rr) } else { sums };
+            cg.cg_direction(
+                &t.ctx,
+                grid,
+                n as u32,
+                None,
+                &dr,
+                &mut dp,
+                &on_device(&next, count),
+                &total,
+                &rho,
+                limit,
+                &log,
+                0,
+            )
+            .unwrap();
+            assert_eq!(t.down(&dp), p);
+            let (state, entries) = t.logged(&log);
+            assert_eq!((state, entries[1]), (1, if moved { rr } else { 0.0 }));
+
+            // a further iteration changes nothing, and leaves the log alone
+            let (x_end, r_end, mut sums) = (t.down(&dx), t.down(&dr), t.partials(grid.groups));
+            let good = first(3.0);
+            cg.cg_step(
+                &t.ctx,
+                grid,
+                n as u32,
+                None,
+                &mut dx,
+                &mut dr,
+                &dp,
+                &dq,
+                &rho,
+                &on_device(&good, count),
+                &mut sums,
+                &log,
+                1,
+            )
+            .unwrap();
+            cg.cg_direction(
+                &t.ctx,
+                grid,
+                n as u32,
+                None,
+                &dr,
+                &mut dp,
+                &on_device(&sums, count),
+                &total,
+                &rho,
+                limit,
+                &log,
+                1,
+            )
+            .unwrap();
+            assert_eq!((t.down(&dx), t.down(&dr), t.down(&dp)), (x_end, r_end, p.clone()));
+            assert_eq!(t.logged(&log).1[2..], [0.0, 0.0]);
+        }
+    }
+
+    pub(super) fn pack_and_copy<T: Real, A: Real>(t: &Bench<T, A>) {
+        for &n in SIZES {
+            let x = ints(n, 1);
+            let indices: Vec<u32> = (0..n as u32).rev().step_by(3).collect();
+            let send = DeviceVec::from_slice(&t.ctx, &indices, "indices").unwrap();
+            let mut out = t.up(&vec![0.0; indices.len()]);
+            t.kernels.halo.halo_pack(&t.ctx, t.grid(indices.len()), &send, &t.up(&x), &mut out).unwrap();
+            assert_eq!(t.down(&out), indices.iter().map(|&i| x[i as usize]).collect::<Vec<_>>());
+
+            let mut y = t.up(&vec![0.0; n]);
+            t.kernels.stream.stream_copy(&t.ctx, t.grid(n), n as u32, &t.up(&x), &mut y).unwrap();
+            assert_eq!(t.down(&y), x);
+        }
+    }
+}
+
+#[test]
+fn every_kernel_in_the_sources_is_in_the_table() {
+    for (file, source, kernels) in FAMILIES {
+        for kernel in *kernels {
+            let declared = source.contains(&format!("{kernel}(")) || source.contains(&format!("({kernel},"));
+            assert!(declared, "{file} has no kernel {kernel}");
+        }
+        let declared = source.matches("KERNEL void ").count() + source.matches("\nCG_").count();
+        let macros = source.matches("KERNEL void NAME").count();
+        assert_eq!(declared - macros, kernels.len(), "{file} has kernels that the table lacks");
+    }
+}
