@@ -3,9 +3,9 @@
 mod common;
 
 use common::{choices, relative_residual, setup, solve};
+use declive::Reason;
 use declive::matrix::gallery::{self, Spec};
 use declive::solver::{Criterion, Method, Precision, Precond};
-use declive::Reason;
 
 const SYSTEMS: &[&str] = &[
     "tridiagonal:1",

@@ -62,13 +62,7 @@ impl Context {
         // Version 1.2's call works on every platform.
         #[allow(deprecated)]
         // SAFETY: `id` is the device that the context was made for.
-        let queue = || unsafe {
-            CommandQueue::create(
-                &context,
-                id,
-                if std::env::var_os("DECLIVE_NOPROF").is_some() { 0 } else { CL_QUEUE_PROFILING_ENABLE },
-            )
-        };
+        let queue = || unsafe { CommandQueue::create(&context, id, CL_QUEUE_PROFILING_ENABLE) };
         let compute = queue().map_err(fail("clCreateCommandQueue"))?;
         let transfer = queue().map_err(fail("clCreateCommandQueue"))?;
         let (timing, timed) = (Cell::new(false), RefCell::default());

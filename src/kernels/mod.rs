@@ -81,12 +81,7 @@ impl Tuning {
             // 256 rows of a 7-point stencil have 1792 entries; 16 KiB of products leave room for 8 groups on a compute unit.
             Shape::Gpu => {
                 let group_size = 256.min(1 << device.max_work_group.max(1).ilog2());
-                Self {
-                    shape,
-                    group_size,
-                    block_nnz: 2048.max(group_size),
-                    max_groups: std::env::var("DECLIVE_GROUPS").map_or(8, |s| s.parse().unwrap_or(8)) * units,
-                }
+                Self { shape, group_size, block_nnz: 2048.max(group_size), max_groups: 8 * units }
             }
         }
     }
