@@ -1,11 +1,15 @@
-//! Whole solves, on every kind of rank.
+//! Whole solves, on every kind of rank. Each test recomputes b − A x by itself.
 
 mod common;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use common::{choices, relative_residual, setup, solve};
-use declive::Reason;
 use declive::matrix::gallery::{self, Spec};
-use declive::solver::{Criterion, Method, Precision, Precond};
+use declive::solver::{Criterion, Indefinite, Method, Precision, Precond, Progress};
+use declive::{Control, Csr, Error, Reason, Setup, Solver, Stop};
+use proptest::prelude::*;
 
 const SYSTEMS: &[&str] = &[
     "tridiagonal:1",
@@ -18,22 +22,353 @@ const SYSTEMS: &[&str] = &[
     "random-spd:1500,seed=7",
 ];
 
+fn system(spec: &str) -> Csr {
+    spec.parse::<Spec>().unwrap().build().unwrap()
+}
+
+fn dense(rows: &[&[f64]]) -> Csr {
+    let mut t = (Vec::new(), Vec::new(), Vec::new());
+    for (i, row) in rows.iter().enumerate() {
+        for (j, &v) in row.iter().enumerate().filter(|(_, v)| **v != 0.0) {
+            t.0.push(i as u32);
+            t.1.push(j as u32);
+            t.2.push(v);
+        }
+    }
+    Csr::from_triplets(rows.len(), rows[0].len(), &t.0, &t.1, &t.2).unwrap()
+}
+
+/// Every method and preconditioner on every choice of devices.
+fn setups(precision: Precision) -> Vec<Setup> {
+    let mut all = Vec::new();
+    for devices in choices() {
+        for &method in Method::ALL {
+            for &precond in Precond::ALL {
+                all.push(setup(method, precond, precision, &devices));
+            }
+        }
+    }
+    all
+}
+
 #[test]
 fn every_method_converges_on_every_system_and_device() {
     for name in SYSTEMS {
-        let a = name.parse::<Spec>().unwrap().build().unwrap();
+        let a = system(name);
         let b = gallery::random_vector(a.n_rows(), 11);
-        for devices in choices() {
-            for &method in Method::ALL {
-                for &precond in Precond::ALL {
-                    let o = solve(&a, &b, &setup(method, precond, Precision::F64, &devices), 1e-9);
-                    let what = format!("{name}, {devices}, {method}, {precond}: {} in {}", o.reason, o.iterations);
-                    assert_eq!(o.reason, Reason::Converged(Criterion::Rtol), "{what}");
-                    assert!(relative_residual(&a, &b, &o.x) <= 1.01e-9, "{what}");
-                    assert!(o.residual.relative_2 <= 1e-9, "{what}");
-                    assert_eq!(o.history.len() as u64, o.iterations + 1, "{what}");
-                }
+        for setup in setups(Precision::F64) {
+            let o = solve(&a, &b, &setup, 1e-9);
+            let what = format!("{name}, {setup:?}: {} in {}", o.reason, o.iterations);
+            assert_eq!(o.reason, Reason::Converged(Criterion::Rtol), "{what}");
+            assert!(relative_residual(&a, &b, &o.x) <= 1.01e-9, "{what}");
+            assert!(o.residual.relative_2 <= 1e-9, "{what}");
+            assert_eq!(o.history.len() as u64, o.iterations + 1, "{what}");
+            assert_eq!(o.split.len(), setup.devices.to_string().split(',').count(), "{what}");
+        }
+    }
+}
+
+#[test]
+fn single_precision_reaches_what_it_can() {
+    for name in ["poisson2d:13x9", "jumps:9,contrast=100,seed=3", "random-spd:1500,seed=7"] {
+        let a = system(name);
+        let b = gallery::random_vector(a.n_rows(), 11);
+        for setup in setups(Precision::F32) {
+            let o = solve(&a, &b, &setup, 1e-4);
+            assert!(o.reason.converged(), "{name}, {setup:?}: {}", o.reason);
+            assert!(relative_residual(&a, &b, &o.x) <= 1.01e-4, "{name}, {setup:?}");
+            // beyond its reach it says so
+            let o = solve(&a, &b, &setup, 1e-13);
+            assert_eq!(o.reason, Reason::Stagnation, "{name}, {setup:?}");
+            assert!(relative_residual(&a, &b, &o.x) < 1e-4, "{name}, {setup:?}: the best x comes back");
+        }
+    }
+}
+
+#[test]
+fn the_same_devices_give_the_same_bits() {
+    let a = system("jumps:9,contrast=100,seed=3");
+    let b = gallery::random_vector(a.n_rows(), 4);
+    let bits = |x: &[f64]| x.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+    for setup in setups(Precision::F64) {
+        let (one, two) = (solve(&a, &b, &setup, 1e-8), solve(&a, &b, &setup, 1e-8));
+        assert_eq!(bits(&one.x), bits(&two.x), "{setup:?}");
+        assert_eq!((bits(&one.history), one.iterations), (bits(&two.history), two.iterations), "{setup:?}");
+    }
+}
+
+#[test]
+fn the_unit_of_b_does_not_matter() {
+    let a = system("poisson2d:13x9");
+    let b = gallery::random_vector(a.n_rows(), 4);
+    for devices in choices() {
+        let setup = setup(Method::Cg, Precond::Jacobi, Precision::F64, &devices);
+        let plain = solve(&a, &b, &setup, 1e-8);
+        for exponent in [-900, -300, 300, 900] {
+            let unit = 2f64.powi(exponent);
+            let scaled = solve(&a, &b.iter().map(|v| v * unit).collect::<Vec<_>>(), &setup, 1e-8);
+            assert!(scaled.reason.converged(), "{devices}, 2^{exponent}: {}", scaled.reason);
+            assert_eq!(scaled.iterations, plain.iterations);
+            assert!(scaled.x.iter().zip(&plain.x).all(|(s, p)| *s == p * unit), "{devices}, 2^{exponent}");
+        }
+    }
+}
+
+#[test]
+fn both_methods_take_the_same_iterations_everywhere() {
+    for name in ["poisson3d:12", "elasticity3d:4", "random-spd:1500,seed=7"] {
+        let a = system(name);
+        let b = vec![1.0; a.n_rows()];
+        for &precond in Precond::ALL {
+            let host = "host".parse().unwrap();
+            let reference = solve(&a, &b, &setup(Method::CgClassic, precond, Precision::F64, &host), 1e-8);
+            for setup in setups(Precision::F64).into_iter().filter(|s| s.precond == precond) {
+                let o = solve(&a, &b, &setup, 1e-8);
+                let slack = reference.iterations / 50 + 1;
+                assert!(o.iterations.abs_diff(reference.iterations) <= slack, "{name}, {setup:?}: {}", o.iterations);
+                let norm: f64 = reference.x.iter().map(|v| v * v).sum::<f64>().sqrt();
+                let apart: f64 = o.x.iter().zip(&reference.x).map(|(x, y)| (x - y).powi(2)).sum::<f64>().sqrt();
+                assert!(apart <= 1e-5 * norm, "{name}, {setup:?}: x is {apart:e} apart");
             }
         }
+    }
+}
+
+#[test]
+fn a_good_first_guess_is_used() {
+    let a = system("poisson2d:13x9");
+    let x = gallery::random_vector(a.n_rows(), 4);
+    let b = a.mul_vec(&x);
+    for setup in setups(Precision::F64) {
+        let mut solver = Solver::new(a.clone(), &setup).unwrap();
+        let o = solver.solve(&b, Some(&x), &Stop::default(), Control::default()).unwrap();
+        assert_eq!((o.reason.converged(), o.iterations), (true, 0), "{setup:?}");
+        assert_eq!(o.x, x);
+        let cold = solver.solve(&b, None, &Stop::default(), Control::default()).unwrap();
+        let near: Vec<f64> = x.iter().map(|v| v * (1.0 + 1e-5)).collect();
+        let warm = solver.solve(&b, Some(&near), &Stop::default(), Control::default()).unwrap();
+        assert!(0 < warm.iterations && warm.iterations < cold.iterations, "{setup:?}");
+    }
+}
+
+#[test]
+fn zero_right_hand_sides_and_empty_systems() {
+    for setup in setups(Precision::F64) {
+        let o = solve(&system("poisson2d:13x9"), &[0.0; 117], &setup, 1e-8);
+        assert_eq!((o.reason, o.x), (Reason::Converged(Criterion::ZeroRhs), vec![0.0; 117]));
+        let empty = Csr::new(0, 0, vec![0], vec![], vec![]).unwrap();
+        let o = solve(&empty, &[], &setup, 1e-8);
+        assert!(o.reason.converged() && o.x.is_empty());
+    }
+}
+
+#[test]
+fn an_absolute_tolerance_is_enough() {
+    let a = system("poisson2d:13x9");
+    let b = vec![1.0; 117];
+    for setup in setups(Precision::F64) {
+        let stop = Stop { rtol: 0.0, atol: 1e-3, ..Stop::default() };
+        let o = Solver::new(a.clone(), &setup).unwrap().solve(&b, None, &stop, Control::default()).unwrap();
+        assert_eq!(o.reason, Reason::Converged(Criterion::Atol), "{setup:?}");
+        assert!(relative_residual(&a, &b, &o.x) * 117f64.sqrt() <= 1e-3);
+    }
+}
+
+#[test]
+fn indefinite_matrices_are_recognised() {
+    let zero = dense(&[&[2.0, 1.0, 0.0], &[1.0, 0.0, 0.0], &[0.0, 0.0, 3.0]]);
+    let negative = dense(&[&[2.0, 1.0, 0.0], &[1.0, 4.0, 0.0], &[0.0, 0.0, -3.0]]);
+    let hidden = dense(&[&[1.0, 2.0], &[2.0, 1.0]]); // eigenvalues 3 and −1
+    for setup in setups(Precision::F64) {
+        let diagonal = |row, value| Reason::IndefiniteOperator(Indefinite::Diagonal { row, value });
+        assert_eq!(solve(&zero, &[1.0; 3], &setup, 1e-8).reason, diagonal(2, 0.0), "{setup:?}");
+        assert_eq!(solve(&negative, &[1.0; 3], &setup, 1e-8).reason, diagonal(3, -3.0), "{setup:?}");
+        let o = solve(&hidden, &[1.0, 0.0], &setup, 1e-8);
+        let Reason::IndefiniteOperator(Indefinite::Direction { iteration, curvature }) = o.reason else {
+            panic!("{setup:?}: {}", o.reason);
+        };
+        assert!(iteration <= 2 && curvature <= 0.0, "{setup:?}");
+        assert!(o.x.iter().all(|v| v.is_finite()));
+        assert!(o.reason.to_string().contains(&format!("iteration {iteration}")));
+    }
+}
+
+#[test]
+fn a_singular_inconsistent_system_never_converges() {
+    // a ring of springs that nothing holds: constant vectors are in the null space, and b is not orthogonal to them
+    let n = 60u32;
+    let (mut rows, mut cols, mut values) = (Vec::new(), Vec::new(), Vec::new());
+    for i in 0..n {
+        for (j, v) in [(i, 2.0), ((i + 1) % n, -1.0), ((i + n - 1) % n, -1.0)] {
+            rows.push(i);
+            cols.push(j);
+            values.push(v);
+        }
+    }
+    let a = Csr::from_triplets(60, 60, &rows, &cols, &values).unwrap();
+    let mut b = gallery::random_vector(60, 9);
+    b[0] += 3.0;
+    for setup in setups(Precision::F64) {
+        let o = solve(&a, &b, &setup, 1e-8);
+        assert!(!o.reason.converged(), "{setup:?}: {}", o.reason);
+        assert!(o.x.iter().all(|v| v.is_finite()), "{setup:?}");
+        assert!(relative_residual(&a, &b, &o.x) > 1e-8);
+    }
+}
+
+#[test]
+fn numbers_out_of_range_are_not_solutions() {
+    let a = dense(&[&[1e308, -9e307], &[-9e307, 1e308]]);
+    for setup in setups(Precision::F64) {
+        let stop = Stop { max_iters: Some(50), ..Stop::default() };
+        let b = [1.0, -0.5];
+        let o = Solver::new(a.clone(), &setup).unwrap().solve(&b, None, &stop, Control::default()).unwrap();
+        assert!(!o.reason.converged() || o.residual.relative_2 <= 1e-8, "{setup:?}: {}", o.reason);
+        assert!(o.x.iter().all(|v| v.is_finite()), "{setup:?}");
+    }
+}
+
+#[test]
+fn limits_end_the_iteration_exactly() {
+    let a = system("poisson3d:12");
+    let b = vec![1.0; a.n_rows()];
+    for setup in setups(Precision::F64) {
+        let mut solver = Solver::new(a.clone(), &setup).unwrap();
+        for limit in [1, 2, 7] {
+            let stop = Stop { max_iters: Some(limit), ..Stop::default() };
+            let o = solver.solve(&b, None, &stop, Control::default()).unwrap();
+            assert_eq!((o.reason, o.iterations), (Reason::MaxIters, limit), "{setup:?}");
+            let claimed = *o.history.last().unwrap();
+            let true_one = relative_residual(&a, &b, &o.x);
+            assert!(
+                (claimed - true_one).abs() < 1e-10,
+                "{setup:?}: x is not the iterate of {claimed:e}, but of {true_one:e}"
+            );
+        }
+        let stop = Stop {
+            rtol: 0.0,
+            time_limit: Some(Duration::from_millis(30)),
+            max_iters: Some(u64::MAX),
+            ..Stop::default()
+        };
+        let o = solver.solve(&b, None, &stop, Control::default()).unwrap();
+        // with rtol = 0 the precision may be exhausted before the time is
+        assert!(matches!(o.reason, Reason::TimeLimit | Reason::Stagnation), "{setup:?}: {}", o.reason);
+        let none = Stop { time_limit: Some(Duration::ZERO), ..Stop::default() };
+        let o = solver.solve(&b, None, &none, Control::default()).unwrap();
+        assert_eq!((o.reason, o.iterations), (Reason::TimeLimit, 0));
+    }
+}
+
+#[test]
+fn a_caller_can_watch_and_interrupt() {
+    let a = system("poisson3d:20");
+    let b = vec![1.0; a.n_rows()];
+    for setup in setups(Precision::F64) {
+        let cancel = AtomicBool::new(false);
+        let watch = |p: &Progress| {
+            assert!(p.target > 0.0 && p.rel_residual_2.is_finite());
+            cancel.store(true, Ordering::Relaxed);
+        };
+        let control = Control { cancel: Some(&cancel), progress: Some(&watch) };
+        let mut solver = Solver::new(a.clone(), &setup).unwrap();
+        let o = solver.solve(&b, None, &Stop::default(), control).unwrap();
+        assert_eq!(o.reason, Reason::Interrupted, "{setup:?}");
+        assert!(o.x.iter().all(|v| v.is_finite()));
+        // asked before the start, it does nothing
+        let o = solver.solve(&b, None, &Stop::default(), control).unwrap();
+        assert_eq!((o.reason, o.iterations), (Reason::Interrupted, 0), "{setup:?}");
+        // and the solver is still good
+        let o = solver.solve(&b, None, &Stop::default(), Control::default()).unwrap();
+        assert!(o.reason.converged() && relative_residual(&a, &b, &o.x) <= 1.01e-8);
+    }
+}
+
+#[test]
+fn one_solver_many_right_hand_sides() {
+    let a = system("random-spd:1500,seed=7");
+    for setup in setups(Precision::F64) {
+        let mut solver = Solver::new(a.clone(), &setup).unwrap();
+        let first = gallery::random_vector(a.n_rows(), 1);
+        let x = solver.solve(&first, None, &Stop::default(), Control::default()).unwrap().x;
+        for seed in 2..4 {
+            let b = gallery::random_vector(a.n_rows(), seed);
+            let o = solver.solve(&b, None, &Stop::default(), Control::default()).unwrap();
+            assert!(relative_residual(&a, &b, &o.x) <= 1.01e-8, "{setup:?}");
+        }
+        let again = solver.solve(&first, None, &Stop::default(), Control::default()).unwrap();
+        assert_eq!(again.x, x, "{setup:?}: nothing of the solves between is left");
+    }
+}
+
+#[test]
+fn solvers_in_several_threads() {
+    let a = system("poisson3d:12");
+    let choices = choices();
+    std::thread::scope(|scope| {
+        for (k, devices) in choices.iter().enumerate() {
+            let a = &a;
+            scope.spawn(move || {
+                let b = gallery::random_vector(a.n_rows(), k as u64);
+                let o = solve(a, &b, &setup(Method::Cg, Precond::Jacobi, Precision::F64, devices), 1e-8);
+                assert!(relative_residual(a, &b, &o.x) <= 1.01e-8, "{devices}");
+            });
+        }
+    });
+}
+
+#[test]
+fn unusable_input_is_refused() {
+    let host = Setup { devices: "host".parse().unwrap(), ..Setup::default() };
+    let wide = dense(&[&[1.0, 2.0, 0.0], &[2.0, 5.0, 0.0]]);
+    assert!(matches!(Solver::new(wide, &host), Err(Error::NotSquare { rows: 2, cols: 3 })));
+
+    let lopsided = dense(&[&[4.0, 1.0], &[2.0, 3.0]]);
+    let error = Solver::new(lopsided.clone(), &host).unwrap_err();
+    assert!(matches!(error, Error::NotSymmetric { row: 1, col: 2, upper: 1.0, lower: 2.0 }), "{error}");
+    let assumed = Setup { assume_symmetric: true, ..host.clone() };
+    assert!(Solver::new(lopsided, &assumed).is_ok());
+
+    let huge = dense(&[&[1e300, 0.0], &[0.0, 1.0]]);
+    let single = Setup { precision: Precision::F32, ..host.clone() };
+    assert!(matches!(Solver::new(huge, &single), Err(Error::NotFinite { index: 1, .. })));
+
+    let mut solver = Solver::new(system("tridiagonal:7"), &host).unwrap();
+    let mut refused = |b: &[f64], x0: Option<&[f64]>| {
+        solver.solve(b, x0, &Stop::default(), Control::default()).unwrap_err().to_string()
+    };
+    assert!(refused(&[1.0; 6], None).contains("b has 6 rows, but the matrix has 7"));
+    assert!(refused(&[1.0; 7], Some(&[0.0; 8])).contains("x0 has 8 rows"));
+    assert!(refused(&[1.0, 1.0, f64::NAN, 1.0, 1.0, 1.0, 1.0], None).contains("entry 3 is NaN"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    /// Strictly diagonally dominant matrices of small integers with any pattern, on any number of ranks.
+    #[test]
+    fn random_systems(
+        n in 1usize..40,
+        entries in prop::collection::vec((0usize..40, 0usize..40, -3i32..4), 0..120),
+        b in prop::collection::vec(-9i32..10, 40),
+        choice in 0usize..7,
+    ) {
+        let mut full = vec![vec![0.0; n]; n];
+        for (i, j, v) in entries {
+            let (i, j) = (i % n, j % n);
+            if i != j {
+                (full[i][j], full[j][i]) = (v.into(), v.into());
+            }
+        }
+        for (i, row) in full.iter_mut().enumerate() {
+            row[i] = 1.0 + row.iter().map(|v: &f64| v.abs()).sum::<f64>();
+        }
+        let a = dense(&full.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let b: Vec<f64> = b[..n].iter().map(|&v| v.into()).collect();
+        let setup = setup(Method::Cg, Precond::Jacobi, Precision::F64, &choices()[choice]);
+        let o = solve(&a, &b, &setup, 1e-10);
+        prop_assert!(o.reason.converged(), "{}", o.reason);
+        let zero = b.iter().all(|&v| v == 0.0);
+        prop_assert!(zero || relative_residual(&a, &b, &o.x) <= 1.1e-10);
     }
 }

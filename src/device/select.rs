@@ -99,7 +99,10 @@ fn describe(index: usize, platform: &Platform, device: &Device) -> opencl3::Resu
 /// # Errors
 /// [`Error::NoDevice`] if something was asked for by number or kind and isn't there or can't be used.
 pub fn select(choice: &Choice, f64: bool) -> Result<Selection> {
-    let listing = list();
+    choose(&list(), choice, f64)
+}
+
+fn choose(listing: &Listing, choice: &Choice, f64: bool) -> Result<Selection> {
     let found = || match &listing.note {
         Some(note) => note.clone(),
         None => listing
@@ -171,4 +174,92 @@ pub fn select(choice: &Choice, f64: bool) -> Result<Selection> {
         return Err(no_device(why));
     }
     Ok(Selection { ranks: wanted.into_iter().map(Option::<&Info>::cloned).collect(), rejected, note })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(index: usize, kind: Kind, has_f64: bool) -> Info {
+        Info {
+            index,
+            platform: "platform".into(),
+            name: format!("device {index}"),
+            vendor: "vendor".into(),
+            driver: "1".into(),
+            opencl: "OpenCL 1.2".into(),
+            kind,
+            compute_units: 1,
+            clock_mhz: 1,
+            memory_bytes: 1,
+            max_buffer_bytes: 1,
+            local_memory_bytes: 1,
+            max_work_group: 1,
+            has_f64,
+            unusable: None,
+            id: 0,
+        }
+    }
+
+    /// A CPU, a GPU, a GPU without double precision, a GPU that is not available.
+    fn machine() -> Listing {
+        let mut devices = vec![
+            device(0, Kind::Cpu, true),
+            device(1, Kind::Gpu, true),
+            device(2, Kind::Gpu, false),
+            device(3, Kind::Gpu, true),
+        ];
+        devices[3].unusable = Some("it is not available");
+        Listing { devices, note: None }
+    }
+
+    fn ranks(listing: &Listing, choice: &str, f64: bool) -> Vec<Option<usize>> {
+        let selection = choose(listing, &choice.parse().unwrap(), f64).unwrap();
+        selection.ranks.iter().map(|d| d.as_ref().map(|d| d.index)).collect()
+    }
+
+    #[test]
+    fn choices_lead_to_devices() {
+        let m = machine();
+        assert_eq!(ranks(&m, "auto", true), [Some(1)]);
+        assert_eq!(ranks(&m, "auto", false), [Some(1), Some(2)]);
+        assert_eq!(ranks(&m, "gpu", true), [Some(1)]);
+        assert_eq!(ranks(&m, "all", false), [Some(0), Some(1), Some(2)]);
+        assert_eq!(ranks(&m, "0,host,0", true), [Some(0), None, Some(0)]);
+        assert_eq!(ranks(&m, "2,1", true), [Some(1)]);
+    }
+
+    #[test]
+    fn what_is_left_out_has_a_reason() {
+        let selection = choose(&machine(), &Choice::Auto, true).unwrap();
+        let reasons: Vec<_> = selection.rejected.iter().map(|r| (r.device.index, r.reason.as_str())).collect();
+        assert_eq!(reasons.iter().map(|r| r.0).collect::<Vec<_>>(), [0, 2, 3]);
+        assert!(reasons[0].1.contains("CPU"));
+        assert!(reasons[1].1.contains("--precision f32"));
+        assert!(reasons[2].1.contains("not available"));
+    }
+
+    #[test]
+    fn without_gpus_the_cpu_and_without_opencl_the_host() {
+        let mut m = machine();
+        m.devices.truncate(1);
+        assert_eq!(ranks(&m, "auto", true), [Some(0)]);
+        let none = Listing { devices: Vec::new(), note: Some("no OpenCL runtime is installed".into()) };
+        let selection = choose(&none, &Choice::Auto, true).unwrap();
+        assert_eq!(selection.ranks, [None]);
+        assert!(selection.note.unwrap().contains("no OpenCL runtime"));
+    }
+
+    #[test]
+    fn what_is_not_there_is_an_error_that_lists_what_is() {
+        let m = machine();
+        for (choice, f64, words) in
+            [("7", true, "device 0"), ("2", true, "no double precision"), ("3", false, "not available")]
+        {
+            let error = choose(&m, &choice.parse().unwrap(), f64).unwrap_err().to_string();
+            assert!(error.contains(words) && error.contains(&format!("--devices {choice}")), "{error}");
+        }
+        let cpu_only = Listing { devices: vec![device(0, Kind::Cpu, true)], note: None };
+        assert!(choose(&cpu_only, &"gpu".parse().unwrap(), true).unwrap_err().to_string().contains("device 0 (CPU)"));
+    }
 }

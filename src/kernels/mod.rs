@@ -135,11 +135,13 @@ impl<T: Real, A: Real> Kernels<T, A> {
     }
 }
 
+/// Options for the device's compiler. The environment variable `DECLIVE_BUILD_OPTIONS` adds to them, for experiments.
 fn options<T: Real, A: Real>(device: &Info, tuning: &Tuning) -> String {
     let fp64 = if device.has_f64 { " -D USE_FP64" } else { "" };
     let arg_info = if cfg!(debug_assertions) { " -cl-kernel-arg-info" } else { "" };
+    let extra = std::env::var("DECLIVE_BUILD_OPTIONS").unwrap_or_default();
     format!(
-        "-cl-std=CL1.2 -D REAL={} -D ACC={} -D OFFSET=uint -D GROUP_SIZE={} -D BLOCK_NNZ={} -D SHAPE_CPU={}{fp64}{arg_info}",
+        "-cl-std=CL1.2 -D REAL={} -D ACC={} -D OFFSET=uint -D GROUP_SIZE={} -D BLOCK_NNZ={} -D SHAPE_CPU={}{fp64}{arg_info} {extra}",
         T::CL_NAME,
         A::CL_NAME,
         tuning.group_size,

@@ -48,6 +48,16 @@ struct Watch<A: Real> {
     last_look: Instant,
 }
 
+impl<A: Real> Watch<A> {
+    /// Takes no interest in what a former run left behind.
+    fn abandon(&mut self, ctx: &Context) -> Result<()> {
+        if let Some((read, _, _)) = self.pending.take() {
+            self.idle.push(read.wait(ctx)?);
+        }
+        Ok(())
+    }
+}
+
 /// Where the time goes.
 #[derive(Default)]
 struct Clock {
@@ -311,9 +321,9 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
     }
 
     fn begin(&self) -> Result<()> {
-        let mut log = self.watch.borrow_mut();
-        (log.seen, log.batch, log.last_look) = (0, 1, Instant::now());
-        drop(log);
+        let watch = &mut *self.watch.borrow_mut();
+        watch.abandon(&self.ctx)?;
+        (watch.seen, watch.batch, watch.last_look) = (0, 1, Instant::now());
         self.log.state.reset(&self.ctx)
     }
 
@@ -353,10 +363,7 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
 
     fn finish(&self, iterations: u64) -> Result<Split> {
         self.ctx.finish()?;
-        let watch = &mut *self.watch.borrow_mut();
-        if let Some((read, _, _)) = watch.pending.take() {
-            watch.idle.push(read.wait(&self.ctx)?);
-        }
+        self.watch.borrow_mut().abandon(&self.ctx)?;
         self.ctx.set_timing(false);
         let mut clock = self.clock.take();
         clock.add(self.ctx.take_timed()?);

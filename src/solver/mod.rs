@@ -2,6 +2,7 @@
 
 mod cg;
 mod cg_classic;
+mod fit;
 mod monitor;
 mod options;
 mod outcome;

@@ -9,7 +9,7 @@ use super::monitor::{Monitor, Seen, Verdict};
 use super::{Method, Precond, Reason, Setup, Split, Workspace};
 use crate::comm::{Alone, Communicator, Outbox};
 use crate::device::{Context, Info};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kernels::{Kernels, Shape, Tuning};
 use crate::matrix::Csr;
 use crate::operator::LinearOperator;
@@ -87,17 +87,6 @@ impl<T: Real> Rank<T> {
         };
 
         let bytes = vectors + CsrDevice::<T>::bytes_needed(part);
-        if bytes > device.memory_bytes {
-            let fit = bytes.div_ceil(device.memory_bytes);
-            return Err(Error::OutOfDeviceMemory {
-                device: device.name.clone(),
-                what: format!("its share of the system ({} rows, {} entries)", part.n_owned(), part.nnz()),
-                need_bytes: bytes,
-                limit: "its memory",
-                have_bytes: device.memory_bytes,
-                hint: format!("about {fit} times as many such devices would hold it; --precision f32 halves it"),
-            });
-        }
         let ctx = Context::open(device)?;
         let tuning = Tuning::default_for(device, Shape::of(device));
         if device.has_f64 {

@@ -97,6 +97,7 @@ impl Solver {
         let selection = device::select(&setup.devices, setup.precision == Precision::F64)?;
         let ranges = row_ranges(&a, selection.ranks.len());
         let parts = split(&a, &ranges);
+        super::fit::check(&parts, &selection, setup)?;
         let diagonal = if setup.precond == Precond::Jacobi { a.diagonal() } else { Vec::new() };
         let prepare = start.elapsed();
         log::debug!("checks and partition took {prepare:?}");
@@ -479,5 +480,52 @@ fn add(before: Outcome, after: Outcome) -> Outcome {
         verify: before.verify + after.verify,
         split: before.split.iter().zip(&after.split).map(add).collect(),
         ..after
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::RwLock;
+
+    use super::*;
+
+    fn comms(size: usize, failure: &Arc<Failure>) -> Vec<Threads<f64>> {
+        let outbox = || (Arc::new(RwLock::new(Vec::new())) as Outbox<f64>, 0);
+        Threads::new((0..size).map(|_| outbox()).collect(), failure)
+    }
+
+    /// Three ranks sum without end; rank 1 does `what` in its fifth round.
+    fn run(what: impl Fn() -> Result<()> + Sync) -> Error {
+        let failure = Arc::new(Failure::default());
+        let jobs = comms(3, &failure);
+        in_threads(&failure, jobs, |comm| -> Result<()> {
+            for round in 0.. {
+                if comm.rank() == 1 && round == 5 {
+                    what()?;
+                }
+                comm.sum(&mut [1.0])?;
+            }
+            Ok(())
+        })
+        .unwrap_err()
+    }
+
+    #[test]
+    fn an_error_on_one_rank_ends_all_with_that_error() {
+        let error = run(|| Err(Error::OpenCl { device: "gpu 1".into(), call: "clFinish", code: "LOST".into() }));
+        assert_eq!(error.to_string(), "gpu 1: clFinish failed: LOST");
+    }
+
+    #[test]
+    fn a_panic_on_one_rank_ends_all_with_its_words() {
+        let error = run(|| panic!("a defect"));
+        assert_eq!(error.to_string(), "internal error on rank 1: a defect");
+    }
+
+    #[test]
+    fn scales_are_powers_of_two() {
+        assert_eq!([1.0, 3.0, 0.3, 1e300].map(power_of_two_near), [1.0, 2.0, 0.25, 2f64.powi(996)]);
+        assert!(power_of_two_near(f64::MIN_POSITIVE / 4.0) > 0.0);
+        assert!((1.0 / power_of_two_near(f64::MAX)).is_normal());
     }
 }

@@ -1,0 +1,106 @@
+//! Whether the blocks of a system fit into their devices, before anything is moved there.
+
+use super::{Method, Precision, Precond, Setup};
+use crate::device::{Info, Pick, Selection, select};
+use crate::error::{Error, Result};
+use crate::partition::Part;
+
+/// What a block of rows takes on a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Demand {
+    total: u64,
+    largest_buffer: u64,
+}
+
+/// Vectors that a rank keeps: see [`Workspace`](super::Workspace), and the diagonal.
+fn vectors(setup: &Setup) -> u64 {
+    let jacobi = u64::from(setup.precond == Precond::Jacobi);
+    let z = u64::from(setup.method == Method::CgClassic) * jacobi;
+    6 + z + jacobi
+}
+
+fn demand(rows: u64, nnz: u64, halo: u64, setup: &Setup) -> Demand {
+    let real = match setup.precision {
+        Precision::F64 => 8,
+        Precision::F32 => 4,
+    };
+    Demand {
+        total: nnz * (4 + real) + 4 * (rows + 1) + (vectors(setup) * rows + halo) * real,
+        largest_buffer: (nnz * real).max((rows + halo) * real).max(4 * (rows + 1)),
+    }
+}
+
+fn fits(demand: Demand, device: &Info) -> bool {
+    demand.total <= device.memory_bytes && demand.largest_buffer <= device.max_buffer_bytes
+}
+
+/// Checks every rank that is a device.
+///
+/// # Errors
+/// [`Error::OutOfDeviceMemory`] for the first that is too small, with a choice of devices that would do.
+pub(super) fn check(parts: &[Part<'_>], selection: &Selection, setup: &Setup) -> Result<()> {
+    for (part, device) in parts.iter().zip(&selection.ranks) {
+        let Some(device) = device else { continue };
+        let demand = demand(part.n_owned() as u64, part.nnz() as u64, part.halo.len as u64, setup);
+        if fits(demand, device) {
+            continue;
+        }
+        let in_all = demand.total > device.memory_bytes;
+        let (need_bytes, limit, have_bytes) = if in_all {
+            (demand.total, "its memory", device.memory_bytes)
+        } else {
+            (demand.largest_buffer, "its largest buffer", device.max_buffer_bytes)
+        };
+        return Err(Error::OutOfDeviceMemory {
+            device: device.name.clone(),
+            what: format!(
+                "{} a share of {} rows and {} entries",
+                if in_all { "in all," } else { "the largest array of" },
+                part.n_owned(),
+                part.nnz()
+            ),
+            need_bytes,
+            limit,
+            have_bytes,
+            hint: hint(parts, selection, setup),
+        });
+    }
+    Ok(())
+}
+
+/// A choice that would do.
+fn hint(parts: &[Part<'_>], selection: &Selection, setup: &Setup) -> String {
+    let rows: u64 = parts.iter().map(|p| p.n_owned() as u64).sum();
+    let nnz: u64 = parts.iter().map(|p| p.nnz() as u64).sum();
+    let shared_by = |devices: &[&Info], setup: &Setup| {
+        let k = devices.len().max(1) as u64;
+        devices.iter().all(|d| fits(demand(rows.div_ceil(k), nnz.div_ceil(k), rows.div_ceil(k), setup), d))
+    };
+    let used: Vec<&Info> = selection.ranks.iter().flatten().collect();
+    let all = select(&crate::device::Choice::List(vec![Pick::All]), setup.precision == Precision::F64);
+    let all: Vec<Info> = all.map(|s| s.ranks.into_iter().flatten().collect()).unwrap_or_default();
+    let all: Vec<&Info> = all.iter().collect();
+    let single = Setup { precision: Precision::F32, ..setup.clone() };
+    if all.len() > used.len() && shared_by(&all, setup) {
+        let numbers: Vec<_> = all.iter().map(|d| d.index.to_string()).collect();
+        format!("it would fit with --devices {}", numbers.join(","))
+    } else if setup.precision == Precision::F64 && shared_by(&used, &single) {
+        "it would fit with --precision f32, or with --devices host".into()
+    } else {
+        "no choice of the devices here is large enough; --devices host works in the host's memory".into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn demand_by_hand() {
+        // 10 rows, 50 entries, no halo: 50·12 + 4·11 + 6 vectors·10·8
+        let d = demand(10, 50, 0, &Setup::default());
+        assert_eq!(d, Demand { total: 600 + 44 + 480, largest_buffer: 400 });
+        let single = Setup { precision: Precision::F32, precond: Precond::Jacobi, ..Setup::default() };
+        assert_eq!(demand(10, 50, 5, &single).total, 400 + 44 + (7 * 10 + 5) * 4);
+    }
+}
