@@ -33,8 +33,7 @@ fn whole_solves_with_the_kernels_for_gpus() {
 
 #[test]
 fn a_kernel_that_does_not_compile_ends_with_the_log() {
-    let output =
-        declive("solve --generate tridiagonal:5 --devices 0", &[("DECLIVE_BUILD_OPTIONS", "-D if=nonsense")]);
+    let output = declive("solve --generate tridiagonal:5 --devices 0", &[("DECLIVE_BUILD_OPTIONS", "-D if=nonsense")]);
     assert_eq!(output.status.code(), Some(3));
     let text = stderr(&output);
     assert!(text.contains("building the kernels failed") && text.lines().count() > 1, "{text}");

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::{Control, Criterion, Indefinite, Progress, Reason, Stop};
+use super::{Control, Criterion, Indefinite, Precision, Progress, Reason, Stop};
 use crate::comm::Communicator;
 use crate::ops::Record;
 
@@ -34,8 +34,13 @@ pub(super) enum Verdict {
 
 /// Watches one rank's iteration. All ranks see the same numbers and so come to the same verdict.
 pub(super) struct Monitor<'a> {
-    /// ‖r‖₂² that ends the iteration.
+    /// ‖r‖₂² that meets the test.
     limit: f64,
+    /// ‖r‖₂² by the recurrence that ends the run.
+    run_limit: f64,
+    precision: Precision,
+    /// Its unit roundoff.
+    roundoff: f64,
     rhs_norm: f64,
     stop: &'a Stop,
     max_iters: u64,
@@ -61,12 +66,34 @@ pub(super) struct Seen {
     pub(super) rel_residual_2: f64,
 }
 
+/// `limit`, or a little less, as a number that every rank can compare with: sums may be in single precision on a device.
+fn comparable(limit: f64, precision: Precision) -> f64 {
+    match precision {
+        Precision::F64 => limit,
+        Precision::F32 => f64::from(limit as f32).min(limit),
+    }
+}
+
 impl<'a> Monitor<'a> {
-    /// A monitor that ends the iteration at ‖r‖₂ ≤ `target`, for a right-hand side of norm `rhs_norm` > 0 and order `n`. The
-    /// square of `target` must be representable on every rank, where devices compare with it.
-    pub(super) fn new(n: usize, target: f64, rhs_norm: f64, stop: &'a Stop, control: Control<'a>) -> Self {
+    /// A monitor that ends the iteration at ‖r‖₂ ≤ `target`, for a right-hand side of norm `rhs_norm` > 0 and order `n`.
+    pub(super) fn new(
+        n: usize,
+        target: f64,
+        rhs_norm: f64,
+        precision: Precision,
+        stop: &'a Stop,
+        control: Control<'a>,
+    ) -> Self {
+        let roundoff = match precision {
+            Precision::F64 => f64::EPSILON / 2.0,
+            Precision::F32 => f64::from(f32::EPSILON) / 2.0,
+        };
+        let limit = comparable(target * target, precision);
         Self {
-            limit: target * target,
+            limit,
+            run_limit: limit,
+            precision,
+            roundoff,
             rhs_norm,
             stop,
             max_iters: stop.max_iters.unwrap_or_else(|| Stop::default_max_iters(n)),
@@ -81,9 +108,9 @@ impl<'a> Monitor<'a> {
         }
     }
 
-    /// r·r at or below this ends the iteration.
+    /// r·r at or below this ends the run.
     pub(super) fn limit(&self) -> f64 {
-        self.limit
+        self.run_limit
     }
 
     /// Takes note of the true residual at the start of a run.
@@ -103,6 +130,8 @@ impl<'a> Monitor<'a> {
         if rr > REPLACED * REPLACED * former_rr {
             return Some(Verdict::Stalled { worse: rr > former_rr });
         }
+        // Where the recurrence has lost as many digits as there are, it says nothing of the true residual any more.
+        self.run_limit = self.limit.max(comparable(self.roundoff * self.roundoff * rr, self.precision));
         (self.iterations >= self.max_iters).then_some(Verdict::Ended(Reason::MaxIters))
     }
 
@@ -145,7 +174,7 @@ impl<'a> Monitor<'a> {
         self.iterations = iteration;
         self.last_rr = record.rr;
         self.history.push(self.relative(record.rr));
-        if record.rr <= self.limit {
+        if record.rr <= self.run_limit {
             return Some(Verdict::Presumed);
         }
         if record.rr > DIVERGED * DIVERGED * self.first_rr.max(self.rhs_norm * self.rhs_norm) {

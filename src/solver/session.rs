@@ -320,7 +320,8 @@ impl<T: Real> Ranks<T> {
                 rest.time_limit = stop.time_limit.map(|limit| limit.saturating_sub(started.elapsed()));
             }
             let mut scaled_x = scaled(&x);
-            let monitor = || Monitor::new(a.n_rows(), target / scale, rhs_norm / scale, &rest, control);
+            let monitor =
+                || Monitor::new(a.n_rows(), target / scale, rhs_norm / scale, setup.precision, &rest, control);
             let ended = self.run(setup.method, &scaled_b, &mut scaled_x, &monitor)?;
 
             let start = Instant::now();

@@ -1,5 +1,7 @@
 //! What the integration tests share.
 
+#![allow(dead_code)] // each test binary uses its part
+
 use declive::device::{Choice, list};
 use declive::solver::{Method, Precision, Precond};
 use declive::{Control, Csr, Outcome, Setup, Solver, Stop};
