@@ -1,5 +1,7 @@
 //! What only shows with other devices than the machine's own, run as processes whose environment says what PoCL offers.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::process::{Command, Output};

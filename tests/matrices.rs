@@ -1,6 +1,8 @@
 //! Published matrices, where there are any: the environment variable `DECLIVE_MATRICES` names a folder of `.mtx` files. Without it
 //! the test has nothing to do, and says so.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::path::PathBuf;

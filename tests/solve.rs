@@ -1,5 +1,7 @@
 //! Whole solves, on every kind of rank. Each test recomputes b − A x by itself.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -45,7 +45,6 @@ pub(crate) struct Log<A> {
 impl<T: Real, A: Real> Cg<T, A> {
     /// alpha = rho / pq; x += alpha p; r -= alpha q; partial sums of r·z (with a diagonal `d`) and of r·r, one a group each.
     /// Reads 4 n elements (5 n with `d`), writes 2 n.
-    #[allow(clippy::too_many_arguments)]
     pub(crate) fn cg_step(
         &self,
         ctx: &Context,
@@ -102,7 +101,6 @@ impl<T: Real, A: Real> Cg<T, A> {
     /// rho' = Σ `sums`, also left in `rho_next`; beta = rho' / rho; p = z + beta p with z = d r or r; sets the state if the iteration
     /// is over. Reads 2 n elements
     /// (3 n with `d`), writes n.
-    #[allow(clippy::too_many_arguments)]
     pub(crate) fn cg_direction(
         &self,
         ctx: &Context,

@@ -42,7 +42,6 @@ impl<T: Real, A: Real> Csr<T, A> {
 
     /// y = A x for the row blocks `first..last`, and the partial sums of x·y over their rows, one a group, from
     /// `partials[first_partial]` on. Does nothing if `done[0]` is set.
-    #[allow(clippy::too_many_arguments)]
     pub(crate) fn spmv_dot_csr(
         &self,
         ctx: &Context,
@@ -69,7 +68,6 @@ impl<T: Real, A: Real> Csr<T, A> {
     }
 
     /// r = b − A x for the row blocks `first..last`.
-    #[allow(clippy::too_many_arguments)]
     pub(crate) fn residual_csr(
         &self,
         ctx: &Context,

@@ -3,6 +3,8 @@
 //! OpenCL's kernel arguments are untyped. Here, and only here, they are bound; in builds with debug assertions the type of
 //! each is compared with what the compiled kernel declares.
 
+#![allow(clippy::too_many_arguments)] // a launcher takes what its kernel takes
+
 pub(crate) mod cg;
 pub(crate) mod csr;
 pub(crate) mod dot;

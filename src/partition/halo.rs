@@ -129,6 +129,8 @@ pub fn split<'a>(a: &'a Csr, ranges: &[Range<usize>]) -> Vec<Part<'a>> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::single_range_in_vec_init)] // a list of one part
+
     use super::*;
 
     /// Tridiagonal of order 6 with a corner entry at (0, 5).

@@ -50,7 +50,7 @@ pub(super) fn cg<O: Ops>(
             rho: &w.rho,
             r: &w.r,
             p: &mut w.p,
-            limit: monitor.limit(),
+            limit: monitor.run_limit(),
             iteration,
         })?; //                                                                β = ρ' / ρ, p = M⁻¹r + β p
         std::mem::swap(&mut w.rho, &mut w.rho_next);

@@ -109,7 +109,7 @@ impl<'a> Monitor<'a> {
     }
 
     /// r·r at or below this ends the run.
-    pub(super) fn limit(&self) -> f64 {
+    pub(super) fn run_limit(&self) -> f64 {
         self.run_limit
     }
 

@@ -1,6 +1,6 @@
 //! What the integration tests share.
 
-#![allow(dead_code)] // each test binary uses its part
+#![allow(dead_code, clippy::unwrap_used)] // each test binary uses its part
 
 use declive::device::{Choice, list};
 use declive::solver::{Method, Precision, Precond};
