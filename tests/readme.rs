@@ -74,7 +74,8 @@ fn every_option_of_a_solve_is_named() {
 
 #[test]
 fn options_are_found() {
-    let text = "`--rtol R`, -q|--quiet; <!-- note --> |---|---| a--b\n`cargo run --release -- solve --json` `cargo x --y` --z";
+    let text =
+        "`--rtol R`, -q|--quiet; <!-- note --> |---|---| a--b\n`cargo run --release -- solve --json` `cargo x --y` --z";
     assert_eq!(options(text), ["--rtol", "--quiet", "--json", "--z"]);
 }
 
