@@ -1,5 +1,7 @@
 //! What the README says about the command and the library is so.
 
+#![allow(clippy::unwrap_used)] // the helpers, which are not seen to be tests
+
 use std::path::Path;
 use std::process::{Command, Output};
 
