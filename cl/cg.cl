@@ -9,12 +9,12 @@
  * itself in the same order, or as the host's value (count = 0). rho is on the device as one number, from the former
  * cg_direction, if rho_known is 0. One device alone so needs no word from the host.
  *
- * The end: cg_direction sets state[0] when r.r <= limit or is no number; from then on nothing changes any more, so that
+ * The end: cg_direction sets state[0] when r.r <= limit or is no number, or rho' is not positive; from then on nothing changes, so that
  * x stays the iterate that met the test although the host has already enqueued further iterations. A curvature p.q that
  * is not positive freezes x and r in the same way: cg_step then reports sums of zero. Only cg_direction writes the state,
  * by one work-item that alone reads it there.
  *
- * log[2 slot] = p.q and log[2 slot + 1] = r.r tell the host, later, what happened in each iteration.
+ * log[3 slot] = p.q, log[3 slot + 1] = rho' and log[3 slot + 2] = r.r tell the host, later, what happened.
  */
 
 /* z = d r or r, by the kernel's variant. */
@@ -74,7 +74,7 @@
         if (pq_count == 0)                                                                                             \
             pq = pq_value;                                                                                             \
         if (!done && get_global_id(0) == 0)                                                                            \
-            log[2 * slot] = pq;                                                                                        \
+            log[3 * slot] = pq;                                                                                        \
         acc rr = 0, rz = 0;                                                                                            \
         if (!done && pq > 0 && isfinite(pq)) {                                                                         \
             real alpha = (real)(rho / pq);                                                                             \
@@ -104,13 +104,14 @@ CG_STEP(cg_step_diagonal, 1)
         acc rho = rho_known ? rho_value : rho_device[0];                                                               \
         acc rho_next = total(sums, count, scratch);                                                                    \
         acc rr = WITH_Z ? total(sums + count, count, scratch) : rho_next;                                              \
-        int go_on = count == 0 || (rr > limit && isfinite(rr));                                                        \
+        int go_on = count == 0 || (rr > limit && isfinite(rr) && rho_next > 0);                                        \
         if (count == 0)                                                                                                \
             rho_next = rho_next_value;                                                                                 \
         else if (get_global_id(0) == 0) {                                                                              \
             rho_next_device[0] = rho_next;                                                                             \
             if (!state[0]) {                                                                                           \
-                log[2 * slot + 1] = rr;                                                                                \
+                log[3 * slot + 1] = rho_next;                                                                          \
+                log[3 * slot + 2] = rr;                                                                                \
                 state[0] = !go_on;                                                                                     \
             }                                                                                                          \
         }                                                                                                              \

@@ -5,7 +5,7 @@ use std::ptr;
 
 use opencl3::event::Event;
 use opencl3::memory::{Buffer, CL_MAP_READ, CL_MAP_WRITE, CL_MEM_ALLOC_HOST_PTR, CL_MEM_READ_WRITE, ClMem};
-use opencl3::types::{CL_BLOCKING, CL_NON_BLOCKING, cl_mem};
+use opencl3::types::{CL_BLOCKING, CL_NON_BLOCKING, cl_command_queue, cl_mem};
 
 use super::{Context, Queue};
 use crate::error::{Error, Result};
@@ -246,8 +246,9 @@ impl<T: Plain> Drop for PendingRead<T> {
 
 /// Host memory that the device's driver keeps in place, so that transfers run at full speed.
 pub(crate) struct Pinned<T: Plain> {
-    // The mapping lasts as long as the buffer, whose release unmaps it.
-    _buffer: Buffer<T>,
+    buffer: Buffer<T>,
+    /// The queue that unmaps it, kept alive until then.
+    queue: cl_command_queue,
     data: *mut T,
     len: usize,
 }
@@ -285,7 +286,24 @@ impl<T: Plain> Pinned<T> {
         let data = data.cast::<T>();
         // SAFETY: the mapping has `bytes` bytes, aligned for every basic type, and zero bytes are a `Plain` value.
         unsafe { ptr::write_bytes(data, 0, len.max(1)) };
-        Ok(Self { _buffer: buffer, data, len })
+        let queue = ctx.queue(Queue::Compute).get();
+        // SAFETY: the queue is alive; `drop` gives the reference back.
+        unsafe { cl3::command_queue::retain_command_queue(queue) }
+            .map_err(|code| ctx.error("clRetainCommandQueue")(code.into()))?;
+        Ok(Self { buffer, queue, data, len })
+    }
+}
+
+impl<T: Plain> Drop for Pinned<T> {
+    fn drop(&mut self) {
+        let (mem, data) = (self.buffer.get_mut(), self.data.cast());
+        // SAFETY: `data` is this buffer's mapping, which nothing refers to any more; the queue was retained for this. Nothing can
+        // be done about a failure here.
+        unsafe {
+            let unmapped = cl3::command_queue::enqueue_unmap_mem_object(self.queue, mem, data, 0, ptr::null());
+            drop(unmapped.map(Event::new));
+            let _ = cl3::command_queue::release_command_queue(self.queue);
+        }
     }
 }
 

@@ -38,7 +38,7 @@ impl<A: Real> RhoArg<'_, A> {
 pub(crate) struct Log<A> {
     /// `state[0]` is set when the iteration is over.
     pub(crate) state: DeviceVec<i32>,
-    /// p·q and r·r of each iteration.
+    /// p·q, ρ' and r·r of each iteration.
     pub(crate) entries: DeviceVec<A>,
 }
 
@@ -64,7 +64,7 @@ impl<T: Real, A: Real> Cg<T, A> {
         let len = x.len().min(r.len()).min(p.len()).min(q.len()).min(d.map_or(usize::MAX, DeviceVec::len));
         let components = if d.is_some() { 2 } else { 1 };
         assert!(
-            n as usize <= len && components * grid.groups <= sums.len() && 2 * (slot as usize + 1) <= log.entries.len()
+            n as usize <= len && components * grid.groups <= sums.len() && 3 * (slot as usize + 1) <= log.entries.len()
         );
         assert!(rho.device.len() > 0 && pq.count as usize <= pq.partials.len());
         let kernel = if d.is_some() { &self.cg_step_diagonal } else { &self.cg_step };
@@ -118,7 +118,7 @@ impl<T: Real, A: Real> Cg<T, A> {
     ) -> Result<()> {
         let len = r.len().min(p.len()).min(d.map_or(usize::MAX, DeviceVec::len));
         let components = if d.is_some() { 2 } else { 1 };
-        assert!(n as usize <= len && 2 * (slot as usize + 1) <= log.entries.len());
+        assert!(n as usize <= len && 3 * (slot as usize + 1) <= log.entries.len());
         assert!(components * sums.count as usize <= sums.partials.len() && rho_next.len() > 0 && rho.device.len() > 0);
         let kernel = if d.is_some() { &self.cg_direction_diagonal } else { &self.cg_direction };
         let (next, limit, (rho_known, rho_value)) = (A::from_f64(sums.value), A::from_f64(limit), rho.flag_and_value());

@@ -51,11 +51,15 @@ impl Shape {
     /// The shape for a device. The environment variable `DECLIVE_SHAPE`, `cpu` or `gpu`, overrides it: a CPU's runtime can so
     /// check the kernels for GPUs.
     pub(crate) fn of(device: &Info) -> Self {
-        match (std::env::var("DECLIVE_SHAPE").as_deref(), device.kind) {
-            (Ok("gpu"), _) => Self::Gpu,
-            (Ok("cpu"), _) => Self::Cpu,
-            (_, Kind::Cpu | Kind::Host) => Self::Cpu,
-            (_, Kind::Gpu) => Self::Gpu,
+        let own = if device.kind == Kind::Gpu { Self::Gpu } else { Self::Cpu };
+        match std::env::var("DECLIVE_SHAPE").as_deref() {
+            Ok("gpu") => Self::Gpu,
+            Ok("cpu") => Self::Cpu,
+            Ok(other) => {
+                log::warn!("DECLIVE_SHAPE is '{other}', which is neither cpu nor gpu: ignored");
+                own
+            }
+            Err(_) => own,
         }
     }
 }

@@ -70,12 +70,12 @@ impl<T: Real, A: Real> Bench<T, A> {
     fn log(&self) -> Log<A> {
         Log {
             state: DeviceVec::zeros(&self.ctx, 1, "the state").unwrap(),
-            entries: DeviceVec::zeros(&self.ctx, 4, "the log").unwrap(),
+            entries: DeviceVec::zeros(&self.ctx, 6, "the log").unwrap(),
         }
     }
 
     fn logged(&self, log: &Log<A>) -> (i32, Vec<f64>) {
-        let (mut state, mut entries) = ([0], [A::default(); 4]);
+        let (mut state, mut entries) = ([0], [A::default(); 6]);
         log.state.read(&self.ctx, 0, &mut state).unwrap();
         log.entries.read(&self.ctx, 0, &mut entries).unwrap();
         (state[0], entries.into_iter().map(A::to_f64).collect())
@@ -257,7 +257,7 @@ mod bodies {
                 let parts = t.down(&sums);
                 assert_eq!(parts[..count].iter().sum::<f64>(), dot(&r_next, &z), "r·z, {what}");
                 assert_eq!(parts[(components - 1) * count..].iter().sum::<f64>(), dot(&r_next, &r_next), "r·r, {what}");
-                assert_eq!(t.logged(&log).1[2], 3.0, "log, {what}");
+                assert_eq!(t.logged(&log).1[3], 3.0, "log, {what}");
 
                 // beta must be an integer for an exact answer: put 12 in place of r·z, and 5 in place of r·r
                 let mut set = vec![A::default(); components * count];
@@ -270,7 +270,11 @@ mod bodies {
                 cg.cg_direction(&t.ctx, grid, n as u32, m, &dr, &mut dp, &next, &total, &rho, 4.0, &log, 1).unwrap();
                 assert_eq!(t.down(&dp), z.iter().zip(&p).map(|(z, p)| z + 2.0 * p).collect::<Vec<_>>(), "p, {what}");
                 let rr = if diagonal { 5.0 } else { 12.0 };
-                assert_eq!(t.logged(&log), (0, vec![0.0, 0.0, 3.0, if on_device { rr } else { 0.0 }]), "log, {what}");
+                let (rho, rr) = if on_device { (12.0, rr) } else { (0.0, 0.0) };
+                assert_eq!(t.logged(&log), (0, vec![0.0, 0.0, 0.0, 3.0, rho, rr]), "log, {what}");
+                let mut kept = [A::default()];
+                total.read(&t.ctx, 0, &mut kept).unwrap();
+                assert!(!on_device || kept[0].to_f64() == 12.0, "rho', {what}");
             }
         }
     }
@@ -315,7 +319,7 @@ mod bodies {
             .unwrap();
             assert_eq!(t.down(&dp), p);
             let (state, entries) = t.logged(&log);
-            assert_eq!((state, entries[1]), (1, if moved { rr } else { 0.0 }));
+            assert_eq!((state, entries[2]), (1, if moved { rr } else { 0.0 }));
 
             // a further iteration changes nothing, and leaves the log alone
             let (x_end, r_end, mut sums) = (t.down(&dx), t.down(&dr), t.partials(grid.groups));
@@ -352,7 +356,7 @@ mod bodies {
             )
             .unwrap();
             assert_eq!((t.down(&dx), t.down(&dr), t.down(&dp)), (x_end, r_end, p.clone()));
-            assert_eq!(t.logged(&log).1[2..], [0.0, 0.0]);
+            assert_eq!(t.logged(&log).1[3..], [0.0; 3]);
         }
     }
 

@@ -231,7 +231,7 @@ impl<T: Real> Ops for HostOps<T> {
     }
 
     fn observe(&self, iteration: u64, pq: &HostSum, rho: &HostSum, _: bool, records: &mut Vec<Record>) -> Result<()> {
-        records.push(Record { iteration, pq: pq.values[0], rr: rho.values[rho.components - 1] });
+        records.push(Record { iteration, pq: pq.values[0], rho: rho.values[0], rr: rho.values[rho.components - 1] });
         Ok(())
     }
 

@@ -20,6 +20,8 @@ pub struct Record {
     pub iteration: u64,
     /// p·q, the curvature along the direction.
     pub pq: f64,
+    /// r·M⁻¹r after the step.
+    pub rho: f64,
     /// r·r after the step.
     pub rr: f64,
 }
@@ -100,8 +102,8 @@ pub trait Ops {
     fn precondition(&self, m: &Preconditioner<Self::Vector>, r: &Self::Vector, z: &mut Self::Vector) -> Result<()>;
 
     /// The first half of an iteration of conjugate gradients: α = ρ / p·q; x += α p; r −= α q; and this rank's part of
-    /// ρ' = r·M⁻¹r and, as the last component, of r·r. If p·q is not positive, x and r stay as they are. 84 − 36 = 48 bytes a
-    /// row in double precision, 56 with a preconditioner.
+    /// ρ' = r·M⁻¹r and, as the last component, of r·r. If p·q is not positive, x and r stay as they are. 48 bytes a row in
+    /// double precision, 56 with a preconditioner.
     ///
     /// # Errors
     /// A failing device.

@@ -106,9 +106,9 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         let n32 = check_count(&ctx, n, "the block of rows")?;
         let log = Log {
             state: DeviceVec::zeros(&ctx, 1, "the state")?,
-            entries: DeviceVec::zeros(&ctx, 2 * LOG_LEN as usize, "the log")?,
+            entries: DeviceVec::zeros(&ctx, 3 * LOG_LEN as usize, "the log")?,
         };
-        let idle = vec![Pinned::zeros(&ctx, 2 * LOG_LEN as usize)?, Pinned::zeros(&ctx, 2 * LOG_LEN as usize)?];
+        let idle = vec![Pinned::zeros(&ctx, 3 * LOG_LEN as usize)?, Pinned::zeros(&ctx, 3 * LOG_LEN as usize)?];
         let watch = Watch { idle, pending: None, batch: 1, seen: 0, last_look: Instant::now() };
         let landing = Pinned::zeros(&ctx, 2 * sum_room(&kernels))?;
         let grid = kernels.tuning.grid(n);
@@ -165,8 +165,8 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         let memory = read.wait(&self.ctx)?;
         self.clock.borrow_mut().host_wait += start.elapsed();
         for iteration in first..=last {
-            let at = 2 * Self::slot(iteration) as usize;
-            records.push(Record { iteration, pq: memory[at].to_f64(), rr: memory[at + 1].to_f64() });
+            let [pq, rho, rr] = [0, 1, 2].map(|k| memory[3 * Self::slot(iteration) as usize + k].to_f64());
+            records.push(Record { iteration, pq, rho, rr });
         }
         watch.idle.push(memory);
         Ok(())
@@ -337,7 +337,12 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
     ) -> Result<()> {
         self.sample(iteration + 1)?;
         if pq.count == 0 {
-            records.push(Record { iteration, pq: pq.values[0], rr: rho.values[rho.components - 1] });
+            records.push(Record {
+                iteration,
+                pq: pq.values[0],
+                rho: rho.values[0],
+                rr: rho.values[rho.components - 1],
+            });
             return Ok(());
         }
         let watch = &mut *self.watch.borrow_mut();

@@ -83,7 +83,7 @@ pub(super) fn begin<O: Ops>(
     }
     ops.all_sum(&mut w.rho)?;
     let [rho, rr] = ops.settle(&mut w.rho)?;
-    let verdict = monitor.begin(if m.diagonal().is_some() { rr } else { rho });
+    let verdict = monitor.begin(rho, if m.diagonal().is_some() { rr } else { rho });
     if verdict.is_none() {
         ops.copy(&w.x, &mut w.x_first)?;
     }

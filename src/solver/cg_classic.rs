@@ -29,7 +29,7 @@ pub(super) fn cg_classic<O: Ops>(
         a.apply(ops, &mut w.p, &mut w.q)?; //                                  q = A p
         let pq = host_sum(ops, &w.p, &w.q, &mut w.pq)?;
         if !(pq > 0.0 && pq.is_finite()) {
-            let record = Record { iteration, pq, rr: f64::NAN };
+            let record = Record { iteration, pq, rho, rr: f64::NAN };
             if let Some(verdict) = monitor.judge(&[record], ops.comm()) {
                 return Ok(verdict);
             }
@@ -48,7 +48,7 @@ pub(super) fn cg_classic<O: Ops>(
         ops.next_direction(rho_next / rho, z, &mut w.p)?; //                   p = z + ρ'/ρ p
         rho = rho_next;
 
-        if let Some(verdict) = monitor.judge(&[Record { iteration, pq, rr }], ops.comm()) {
+        if let Some(verdict) = monitor.judge(&[Record { iteration, pq, rho, rr }], ops.comm()) {
             return Ok(verdict);
         }
     }

@@ -113,8 +113,8 @@ impl<'a> Monitor<'a> {
         self.run_limit
     }
 
-    /// Takes note of the true residual at the start of a run.
-    pub(super) fn begin(&mut self, rr: f64) -> Option<Verdict> {
+    /// Takes note of the true residual at the start of a run, and of ρ = r·M⁻¹r.
+    pub(super) fn begin(&mut self, rho: f64, rr: f64) -> Option<Verdict> {
         self.before = self.iterations;
         let former_rr = std::mem::replace(&mut self.first_rr, rr);
         self.last_rr = rr;
@@ -132,7 +132,21 @@ impl<'a> Monitor<'a> {
         }
         // Where the recurrence has lost as many digits as there are, it says nothing of the true residual any more.
         self.run_limit = self.limit.max(comparable(self.roundoff * self.roundoff * rr, self.precision));
+        if let Some(reason) = Self::judge_rho(rho, self.iterations + 1) {
+            return Some(Verdict::Ended(reason));
+        }
         (self.iterations >= self.max_iters).then_some(Verdict::Ended(Reason::MaxIters))
+    }
+
+    /// ρ = r·M⁻¹r with r ≠ 0 must be positive.
+    fn judge_rho(rho: f64, iteration: u64) -> Option<Reason> {
+        if rho > 0.0 {
+            None
+        } else if rho < 0.0 {
+            Some(Reason::IndefinitePreconditioner { iteration })
+        } else {
+            Some(Reason::Breakdown("r·M⁻¹r vanishes although r does not"))
+        }
     }
 
     /// Whether iteration `iteration` of this run is the last one allowed.
@@ -180,6 +194,9 @@ impl<'a> Monitor<'a> {
         if record.rr > DIVERGED * DIVERGED * self.first_rr.max(self.rhs_norm * self.rhs_norm) {
             return ended(Reason::Divergence);
         }
+        if let Some(reason) = Self::judge_rho(record.rho, iteration) {
+            return ended(reason);
+        }
         if iteration >= self.max_iters {
             return ended(Reason::MaxIters);
         }
@@ -220,5 +237,51 @@ impl<'a> Monitor<'a> {
     pub(super) fn into_seen(self) -> Seen {
         let rel_residual_2 = self.relative(self.last_rr);
         Seen { iterations: self.iterations, history: self.history, rel_residual_2 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comm::Alone;
+
+    fn judge(records: &[Record]) -> (Option<Verdict>, u64) {
+        let stop = Stop { max_iters: Some(5), ..Stop::default() };
+        let mut monitor = Monitor::new(10, 1e-3, 1.0, Precision::F64, &stop, Control::default());
+        assert_eq!(monitor.begin(1.0, 1.0), None);
+        let verdict = monitor.judge::<f64>(records, &Alone::default());
+        (verdict, monitor.into_seen().iterations)
+    }
+
+    fn record(iteration: u64, pq: f64, rho: f64, rr: f64) -> Record {
+        Record { iteration, pq, rho, rr }
+    }
+
+    #[test]
+    fn each_ending_is_recognised() {
+        let ended = |reason| Some(Verdict::Ended(reason));
+        let direction =
+            |iteration, curvature| ended(Reason::IndefiniteOperator(Indefinite::Direction { iteration, curvature }));
+        assert_eq!(judge(&[record(1, 1.0, 0.5, 0.5)]), (None, 1));
+        assert_eq!(judge(&[record(1, 1.0, 0.5, 0.5), record(2, 1.0, 1e-7, 1e-7)]), (Some(Verdict::Presumed), 2));
+        assert_eq!(judge(&[record(1, -2.0, 0.0, 0.0)]), (direction(1, -2.0), 0));
+        assert_eq!(judge(&[record(1, 0.0, 0.0, 0.0)]), (direction(1, 0.0), 0));
+        assert_eq!(judge(&[record(1, f64::NAN, 0.0, 0.0)]), (ended(Reason::NonFinite("p·Ap")), 0));
+        assert_eq!(judge(&[record(1, 1.0, 1.0, f64::INFINITY)]), (ended(Reason::NonFinite("the residual")), 0));
+        assert_eq!(judge(&[record(1, 1.0, 1e30, 1e30)]), (ended(Reason::Divergence), 1));
+        assert_eq!(judge(&[record(1, 1.0, -1.0, 0.5)]), (ended(Reason::IndefinitePreconditioner { iteration: 1 }), 1));
+        assert!(matches!(judge(&[record(1, 1.0, 0.0, 0.5)]).0, Some(Verdict::Ended(Reason::Breakdown(_)))));
+        assert_eq!(judge(&[record(5, 1.0, 0.5, 0.5)]), (ended(Reason::MaxIters), 5));
+    }
+
+    #[test]
+    fn a_run_that_gains_nothing_is_the_last() {
+        let stop = Stop::default();
+        let mut monitor = Monitor::new(10, 1e-3, 1.0, Precision::F64, &stop, Control::default());
+        assert_eq!(monitor.begin(1.0, 1.0), None);
+        assert_eq!(monitor.begin(0.2, 0.2), None);
+        assert_eq!(monitor.begin(0.1, 0.1), Some(Verdict::Stalled { worse: false }));
+        let mut monitor = Monitor::new(10, 1e-3, 1.0, Precision::F64, &stop, Control::default());
+        assert_eq!((monitor.begin(1.0, 1.0), monitor.begin(2.0, 2.0)), (None, Some(Verdict::Stalled { worse: true })));
     }
 }
