@@ -80,6 +80,19 @@ pub enum Error {
         value: f64,
     },
 
+    /// A matrix whose entries span more than single precision does. The row counts from 1.
+    #[error(
+        "a({row},{row}) = {value:e} vanishes in single precision beside entries of {largest:e}; use --precision f64"
+    )]
+    BeyondSingle {
+        /// Row of a diagonal entry, from 1.
+        row: usize,
+        /// Its value.
+        value: f64,
+        /// The largest entry of the matrix.
+        largest: f64,
+    },
+
     /// A request that contradicts itself or names something that doesn't exist.
     #[error("{0}")]
     Usage(String),
@@ -130,6 +143,21 @@ pub enum Error {
         hint: String,
     },
 
+    /// A block of the system beyond what a device's kernels can count.
+    #[error("{device}: {what} is beyond the {limit} that kernels count in 32 bits; share it with --devices among more")]
+    TooManyElements {
+        /// The device.
+        device: String,
+        /// What was to be placed there, with its number of elements.
+        what: String,
+        /// The most it can be.
+        limit: usize,
+    },
+
+    /// A solver whose devices failed in a former solve.
+    #[error("this solver's devices failed in a former solve; build another solver")]
+    SolverBroken,
+
     /// An OpenCL call that failed.
     #[error("{device}: {call} failed: {code}")]
     OpenCl {
@@ -177,6 +205,7 @@ impl Error {
             | Self::SizeMismatch { .. }
             | Self::NotSymmetric { .. }
             | Self::NotFinite { .. }
+            | Self::BeyondSingle { .. }
             | Self::Usage(_) => ErrorKind::Input,
             _ => ErrorKind::Runtime,
         }

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::fmt::Debug;
 use std::ops::{Add, AddAssign, Mul, Sub, SubAssign};
 
+use rayon::prelude::*;
+
 /// An element of a vector on a rank: `f32` or `f64`.
 pub trait Real:
     Sealed
@@ -30,8 +32,8 @@ pub trait Real:
     /// Exact.
     fn to_f64(self) -> f64;
 
-    /// Rounds all of `v` to nearest; double precision is passed through without a copy.
-    fn from_f64s(v: &[f64]) -> Cow<'_, [Self]>;
+    /// All of `v` times `factor`, rounded to nearest; what stays the same is passed through without a copy.
+    fn scaled(v: &[f64], factor: f64) -> Cow<'_, [Self]>;
 }
 
 #[allow(private_bounds)]
@@ -51,9 +53,8 @@ impl Real for f32 {
         self.into()
     }
 
-    fn from_f64s(v: &[f64]) -> Cow<'_, [Self]> {
-        use rayon::prelude::*;
-        Cow::Owned(v.par_iter().with_min_len(1 << 14).map(|&v| v as f32).collect())
+    fn scaled(v: &[f64], factor: f64) -> Cow<'_, [Self]> {
+        Cow::Owned(v.par_iter().with_min_len(1 << 14).map(|&v| (v * factor) as f32).collect())
     }
 }
 
@@ -68,7 +69,10 @@ impl Real for f64 {
         self
     }
 
-    fn from_f64s(v: &[f64]) -> Cow<'_, [Self]> {
-        Cow::Borrowed(v)
+    fn scaled(v: &[f64], factor: f64) -> Cow<'_, [Self]> {
+        if factor == 1.0 {
+            return Cow::Borrowed(v);
+        }
+        Cow::Owned(v.par_iter().with_min_len(1 << 14).map(|&v| v * factor).collect())
     }
 }

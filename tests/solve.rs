@@ -66,6 +66,7 @@ fn every_method_converges_on_every_system_and_device() {
             assert!(o.residual.relative_2 <= 1e-9, "{what}");
             assert_eq!(o.history.len() as u64, o.iterations + 1, "{what}");
             assert_eq!(o.split.len(), setup.devices.to_string().split(',').count(), "{what}");
+            assert!(o.iterations < 2 || o.split.iter().any(|s| !s.kernels.is_zero()), "{what}: kernels took time");
         }
     }
 }
@@ -113,6 +114,53 @@ fn the_unit_of_b_does_not_matter() {
             assert_eq!(scaled.iterations, plain.iterations);
             assert!(scaled.x.iter().zip(&plain.x).all(|(s, p)| *s == p * unit), "{devices}, 2^{exponent}");
         }
+    }
+}
+
+#[test]
+fn norms_out_of_range_are_no_excuse() {
+    let a = system("poisson2d:13x9");
+    for setup in setups(Precision::F64) {
+        // ‖b‖₂ overflows; ‖b‖₂ underflows
+        for value in [1e308, 1e-318] {
+            let b = vec![value; a.n_rows()];
+            let o = solve(&a, &b, &setup, 1e-4);
+            let largest = b.iter().zip(a.mul_vec(&o.x)).map(|(b, ax)| (b - ax).abs()).fold(0.0, f64::max);
+            let ran_over = o.x.iter().any(|v| !v.is_finite());
+            assert!(ran_over || !o.reason.converged() || largest <= 2e-3 * value, "{setup:?}, {value:e}: {}", o.reason);
+            assert!(o.iterations > 0, "{setup:?}, {value:e}");
+        }
+    }
+}
+
+#[test]
+fn the_unit_of_a_does_not_matter() {
+    let a = system("poisson2d:13x9");
+    let b = gallery::random_vector(a.n_rows(), 4);
+    for (precision, rtol, units) in [(Precision::F64, 1e-8, [1e-290, 1e290]), (Precision::F32, 1e-4, [1e-50, 1e200])] {
+        for setup in setups(precision) {
+            for unit in units {
+                let values = a.values().iter().map(|v| v * unit).collect();
+                let scaled = Csr::new(117, 117, a.row_ptr().to_vec(), a.col_idx().to_vec(), values).unwrap();
+                let o = solve(&scaled, &b, &setup, rtol);
+                assert!(o.reason.converged(), "{setup:?}, {unit:e}: {}", o.reason);
+                assert!(relative_residual(&scaled, &b, &o.x) <= 1.01 * rtol, "{setup:?}, {unit:e}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_of_a_former_solve_comes_back() {
+    let a = system("poisson2d:13x9");
+    let b = vec![1.0; a.n_rows()];
+    for setup in setups(Precision::F64) {
+        let mut solver = Solver::new(a.clone(), &setup).unwrap();
+        solver.solve(&b, Some(&[7.0; 117]), &Stop::default(), Control::default()).unwrap();
+        // A x0 overflows
+        let o = solver.solve(&b, Some(&[1e308; 117]), &Stop::default(), Control::default()).unwrap();
+        assert!(matches!(o.reason, Reason::NonFinite(_)), "{setup:?}: {}", o.reason);
+        assert!(o.x.iter().all(|v| *v == 1e308), "{setup:?}: the first guess comes back, {:?}", &o.x[..3]);
     }
 }
 
@@ -333,7 +381,7 @@ fn unusable_input_is_refused() {
 
     let huge = dense(&[&[1e300, 0.0], &[0.0, 1.0]]);
     let single = Setup { precision: Precision::F32, ..host.clone() };
-    assert!(matches!(Solver::new(huge, &single), Err(Error::NotFinite { index: 1, .. })));
+    assert!(matches!(Solver::new(huge, &single), Err(Error::BeyondSingle { row: 2, .. })));
 
     let mut solver = Solver::new(system("tridiagonal:7"), &host).unwrap();
     let mut refused = |b: &[f64], x0: Option<&[f64]>| {

@@ -15,11 +15,9 @@ pub struct Failure {
 impl Failure {
     /// Records a rank's error. The first counts; [`Error::PeerFailed`] is only its echo.
     pub fn report(&self, error: Error) {
-        if matches!(error, Error::PeerFailed) {
-            return;
+        if !matches!(error, Error::PeerFailed) {
+            self.first.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(error);
         }
-        let mut first = self.first.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        first.get_or_insert(error);
         self.failed.store(true, Ordering::Release);
     }
 

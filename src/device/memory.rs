@@ -28,7 +28,7 @@ unsafe impl Plain for u64 {}
 // SAFETY: as above.
 unsafe impl Plain for [u32; 2] {}
 
-/// An array in a device's memory.
+/// An array in a device's memory: a handle, through which kernels in the queue may write also where it is shared.
 pub(crate) struct DeviceVec<T> {
     buffer: Buffer<T>,
     len: usize,
@@ -41,24 +41,23 @@ impl<T: Plain> DeviceVec<T> {
     /// [`Error::OutOfDeviceMemory`] above the device's largest buffer, or when the device has no room.
     pub(crate) fn zeros(ctx: &Context, len: usize, what: &'static str) -> Result<Self> {
         let vec = Self::uninit(ctx, len, what)?;
-        vec.reset(ctx).and_then(|()| ctx.finish()).map_err(|e| {
+        vec.fill(ctx, 0).and_then(|()| ctx.finish()).map_err(|e| {
             log::debug!("{}: first use of {what} failed: {e}", ctx.info().name);
             vec.out_of_memory(ctx, what)
         })?;
         Ok(vec)
     }
 
-    /// Fills the array with zeros, in the order of the compute queue. (Takes `&self`: the array is shared with kernels that
-    /// the queue runs before and after.)
+    /// Fills every byte of the array, in the order of the compute queue.
     ///
     /// # Errors
     /// [`Error::OpenCl`].
-    pub(crate) fn reset(&self, ctx: &Context) -> Result<()> {
+    pub(crate) fn fill(&self, ctx: &Context, byte: u8) -> Result<()> {
         let bytes = self.len.max(1) * size_of::<T>();
         // A `Buffer` is a handle; this one, of bytes, must not release the memory too.
         let mut view = std::mem::ManuallyDrop::new(Buffer::<u8>::new(self.buffer.get()));
-        // SAFETY: the range is the whole buffer, and zero bytes are a value of every `Plain` type.
-        unsafe { ctx.queue(Queue::Compute).enqueue_fill_buffer(&mut view, &[0u8], 0, bytes, &[]) }
+        // SAFETY: the range is the whole buffer, and any bytes are a value of a `Plain` type.
+        unsafe { ctx.queue(Queue::Compute).enqueue_fill_buffer(&mut view, &[byte], 0, bytes, &[]) }
             .map_err(ctx.error("clEnqueueFillBuffer"))?;
         Ok(())
     }
@@ -231,7 +230,7 @@ impl<T: Plain> PendingRead<T> {
     /// [`Error::OpenCl`] if the transfer, or a kernel before it, failed.
     pub(crate) fn wait(mut self, ctx: &Context) -> Result<Pinned<T>> {
         ctx.wait(&self.event)?;
-        self.to.take().ok_or(Error::PeerFailed)
+        Ok(self.to.take().unwrap_or_else(|| unreachable!("taken only here and in drop")))
     }
 }
 

@@ -15,7 +15,7 @@ pub(crate) mod update;
 use std::marker::PhantomData;
 
 use crate::device::{ClKernel, ClResult, Context, DeviceVec, Grid, Info, Kernel, Kind, Plain};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::real::Real;
 
 /// The kernel families: file name, source, kernels. The only list of them.
@@ -129,6 +129,7 @@ impl<T: Real, A: Real> Kernels<T, A> {
         let files = std::iter::once(("prelude.cl", PRELUDE)).chain(FAMILIES.iter().map(|f| (f.0, f.1)));
         let source: String = files.map(named).collect();
         let program = ctx.build(&source, &options::<T, A>(ctx.info(), &tuning))?;
+        ctx.types.set([T::CL_NAME, A::CL_NAME]);
         Ok(Self {
             tuning,
             dot: dot::Dot::load(ctx, &program)?,
@@ -241,28 +242,24 @@ fn check_types(ctx: &Context, kernel: &Kernel, args: &[&dyn Argument]) -> Result
     for (index, arg) in args.iter().enumerate() {
         // Some runtimes keep no argument information.
         let Ok(declared) = kernel.kernel.get_arg_type_name(index as u32) else { return Ok(()) };
-        let resolve = |t: &str| t.replace("offset_t", "uint");
-        let declared = resolve(declared.trim_end_matches('\0'));
-        let real = matches!(declared.as_str(), "real" | "acc" | "real*" | "acc*");
-        assert!(real || declared == arg.cl_type(), "argument {index} of {name} is {declared}, not {}", arg.cl_type());
+        let [real, acc] = ctx.types.get();
+        let declared =
+            declared.trim_end_matches('\0').replace("offset_t", "uint").replace("real", real).replace("acc", acc);
+        assert_eq!(declared, arg.cl_type(), "argument {index} of {name}");
     }
     Ok(())
 }
 
-/// Checks a count of elements against the kernels' 32-bit index arithmetic.
+/// The most elements of a vector on a rank, by the kernels' index arithmetic in 32 bits.
+pub(crate) const MAX_COUNT: usize = (1 << 31) - 1;
+
+/// A count of elements as the kernels take it.
 ///
-/// # Errors
-/// [`Error::OutOfDeviceMemory`] from 2³¹ elements on.
-pub(crate) fn check_count(ctx: &Context, n: usize, what: &str) -> Result<u32> {
-    const LIMIT: u64 = 1 << 31;
-    u32::try_from(n).ok().filter(|&n| u64::from(n) < LIMIT).ok_or_else(|| Error::OutOfDeviceMemory {
-        device: ctx.info().name.clone(),
-        what: format!("{what} ({n} elements)"),
-        need_bytes: n as u64,
-        limit: "the 32-bit index range of a device",
-        have_bytes: LIMIT,
-        hint: "more devices share the system into smaller blocks".into(),
-    })
+/// # Panics
+/// Above [`MAX_COUNT`]: whoever makes vectors checks before.
+pub(crate) fn count(n: usize) -> u32 {
+    assert!(n <= MAX_COUNT, "{n} elements on one device");
+    n as u32
 }
 
 type Types<T> = PhantomData<fn() -> T>;

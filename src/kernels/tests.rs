@@ -193,7 +193,7 @@ mod bodies {
             let expected = a.mul_vec(&x);
             let a = Arc::new(a);
             let part = split(&a, std::slice::from_ref(&(0..n))).remove(0);
-            let (block, _) = CsrDevice::<T>::upload(&t.ctx, &t.kernels.tuning, &part).unwrap();
+            let (block, _) = CsrDevice::<T>::upload(&t.ctx, &t.kernels.tuning, &part, 1.0).unwrap();
             let block = block.block();
             let count = block.blocks.len() as u32;
             let what = format!("n = {n}, {:?}", t.kernels.tuning);

@@ -1,5 +1,6 @@
 //! The host's block of rows.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,7 +19,7 @@ use crate::real::Real;
 const CHUNK_NNZ: usize = 1 << 14;
 
 /// A block of rows of a matrix that is shared with the caller; only what differs is held here: renumbered columns where
-/// there is a halo, rounded values in single precision.
+/// there is a halo, values that are scaled or in single precision.
 pub struct CsrHost<T> {
     a: Arc<Csr>,
     rows: Range<usize>,
@@ -29,24 +30,23 @@ pub struct CsrHost<T> {
 }
 
 impl<T: Real> CsrHost<T> {
-    /// The rows of `part`, which was split off from `a`.
+    /// The rows of `part`, which was split off from `a`, times `factor`.
     #[must_use]
-    pub fn new(a: &Arc<Csr>, part: &Part<'_>) -> Self {
-        let values = match T::from_f64s(part.values) {
-            std::borrow::Cow::Borrowed(_) => None,
-            std::borrow::Cow::Owned(values) => Some(values),
-        };
-        let col_idx = match &part.col_idx {
-            std::borrow::Cow::Borrowed(_) => None,
-            std::borrow::Cow::Owned(col_idx) => Some(col_idx.clone()),
+    pub fn new(a: &Arc<Csr>, part: Part<'_>, factor: f64) -> Self {
+        let values = match T::scaled(part.values, factor) {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(values) => Some(values),
         };
         let mean_nnz = (part.nnz() / part.n_owned().max(1)).max(1);
         Self {
             a: Arc::clone(a),
-            rows: part.rows.clone(),
-            col_idx,
+            rows: part.rows,
+            col_idx: match part.col_idx {
+                Cow::Borrowed(_) => None,
+                Cow::Owned(col_idx) => Some(col_idx),
+            },
             values,
-            halo: part.halo.clone(),
+            halo: part.halo,
             chunk_rows: (CHUNK_NNZ / mean_nnz).max(1),
         }
     }
@@ -62,7 +62,7 @@ impl<T: Real> CsrHost<T> {
     /// Calls `row(i, (A x)_i)` in parallel over chunks of `y`, and adds the results of each chunk in order.
     fn for_rows(&self, x: &[T], y: &mut [T], row: impl Fn(usize, T, &mut T) -> f64 + Sync) -> f64 {
         let entries = self.a.row_ptr()[self.rows.start]..self.a.row_ptr()[self.rows.end];
-        let shared_values = T::from_f64s(if self.values.is_some() { &[] } else { &self.a.values()[entries.clone()] });
+        let shared_values = T::scaled(if self.values.is_some() { &[] } else { &self.a.values()[entries.clone()] }, 1.0);
         let values = self.values.as_deref().unwrap_or(&shared_values);
         let col_idx = self.col_idx.as_deref().unwrap_or(&self.a.col_idx()[entries.clone()]);
         let row_ptr = &self.a.row_ptr()[self.rows.start..=self.rows.end];

@@ -7,7 +7,7 @@ use super::LinearOperator;
 use super::row_blocks::RowBlocks;
 use crate::comm::Outbox;
 use crate::device::{Context, DeviceVec, Event, Pinned, Queue};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kernels::Tuning;
 use crate::kernels::csr::CsrBlock;
 use crate::ops::Ops;
@@ -25,27 +25,18 @@ pub(crate) struct CsrDevice<T: Real> {
 }
 
 impl<T: Real> CsrDevice<T> {
-    /// Memory that the block of `part` takes on a device.
-    pub(crate) fn bytes_needed(part: &Part<'_>) -> u64 {
-        (part.nnz() * (4 + size_of::<T>()) + 4 * (part.n_owned() + 1) + part.halo.send.len() * (4 + size_of::<T>()))
-            as u64
-    }
+    /// The most entries of a block: kernels count them in 32 bits, and look a work-group's size ahead.
+    pub(crate) const MAX_NNZ: usize = u32::MAX as usize - (1 << 16);
 
-    /// Moves the block of `part` to the device. With it comes the pinned memory of its messages.
+    /// Moves the block of `part`, times `factor`, to the device. With it comes the pinned memory of its messages.
     ///
     /// # Errors
-    /// [`Error::OutOfDeviceMemory`].
-    pub(crate) fn upload(ctx: &Context, tuning: &Tuning, part: &Part<'_>) -> Result<(Self, Outbox<T>)> {
-        if part.nnz() > u32::MAX as usize {
-            return Err(Error::OutOfDeviceMemory {
-                device: ctx.info().name.clone(),
-                what: format!("a block of {} entries", part.nnz()),
-                need_bytes: Self::bytes_needed(part),
-                limit: "the range of 32-bit row pointers",
-                have_bytes: u32::MAX.into(),
-                hint: "more devices share the system into smaller blocks".into(),
-            });
-        }
+    /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
+    ///
+    /// # Panics
+    /// If there are more entries than 32-bit row pointers can count.
+    pub(crate) fn upload(ctx: &Context, tuning: &Tuning, part: &Part<'_>, factor: f64) -> Result<(Self, Outbox<T>)> {
+        assert!(part.nnz() <= Self::MAX_NNZ, "{} entries in one block", part.nnz());
         let rows = RowBlocks::cut(part, tuning);
         let base = part.row_ptr[0];
         let row_ptr: Vec<u32> = part.row_ptr.iter().map(|&p| (p - base) as u32).collect();
@@ -55,7 +46,7 @@ impl<T: Real> CsrDevice<T> {
             blocks: DeviceVec::from_slice(ctx, &rows.blocks, "the row blocks")?,
             row_ptr: DeviceVec::from_slice(ctx, &row_ptr, "the row pointers")?,
             col_idx: DeviceVec::from_slice(ctx, &part.col_idx, "the column indices")?,
-            values: DeviceVec::from_slice(ctx, &T::from_f64s(part.values), "the values of the matrix")?,
+            values: DeviceVec::from_slice(ctx, &T::scaled(part.values, factor), "the values of the matrix")?,
         };
         let outbox = Arc::new(RwLock::new(Pinned::zeros(ctx, part.halo.send.len())?));
         let this = Self {

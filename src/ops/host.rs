@@ -230,6 +230,12 @@ impl<T: Real> Ops for HostOps<T> {
         Ok(())
     }
 
+    fn begin_iteration(&self, _: u64) {}
+
+    fn end_run(&self, _: u64) -> Result<()> {
+        Ok(())
+    }
+
     fn observe(&self, iteration: u64, pq: &HostSum, rho: &HostSum, _: bool, records: &mut Vec<Record>) -> Result<()> {
         records.push(Record { iteration, pq: pq.values[0], rho: rho.values[0], rr: rho.values[rho.components - 1] });
         Ok(())

@@ -134,6 +134,15 @@ pub trait Ops {
     /// A failing device.
     fn begin(&self) -> Result<()>;
 
+    /// Called at the start of each iteration.
+    fn begin_iteration(&self, iteration: u64);
+
+    /// Called at the end of a run, of which iteration `last` was the last that counted.
+    ///
+    /// # Errors
+    /// A failing device.
+    fn end_run(&self, last: u64) -> Result<()>;
+
     /// Adds to `records` what has become known: at once if this iteration's sums are on the host, else late and in batches,
     /// so that the device never waits for the host. With `drain`, waits for all.
     ///

@@ -9,7 +9,7 @@ use crate::comm::Communicator;
 use crate::device::{Context, DeviceVec, Grid, PendingRead, Pinned};
 use crate::error::Result;
 use crate::kernels::cg::{Log, RhoArg, SumArg};
-use crate::kernels::{Kernels, check_count};
+use crate::kernels::{Kernels, count};
 use crate::precond::Preconditioner;
 use crate::real::Real;
 use crate::solver::Split;
@@ -22,6 +22,8 @@ const MAX_BATCH: u64 = 64;
 const BATCH_TIME: Duration = Duration::from_micros(300);
 /// Every so many iterations, the device's own timing of the kernels is kept.
 const SAMPLE_EVERY: u64 = 64;
+/// So many timings are kept before they are added up.
+const MAX_TIMED: usize = 256;
 
 /// The vector operations of a device on elements `T`, with sums in `A`.
 pub(crate) struct OpenClOps<T: Real, A: Real> {
@@ -39,7 +41,7 @@ pub(crate) struct OpenClOps<T: Real, A: Real> {
 
 /// The host's late view of the log.
 struct Watch<A: Real> {
-    /// Memory for a look; none while a look is under way.
+    /// Memory for two looks, less those under way.
     idle: Vec<Pinned<A>>,
     /// A look under way, and the iterations that it will show.
     pending: Option<(PendingRead<A>, u64, u64)>,
@@ -103,7 +105,6 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
     /// # Errors
     /// More rows than a device can address, or not enough memory.
     pub(crate) fn new(ctx: Context, kernels: Kernels<T, A>, n: usize, comm: Box<dyn Communicator<T>>) -> Result<Self> {
-        let n32 = check_count(&ctx, n, "the block of rows")?;
         let log = Log {
             state: DeviceVec::zeros(&ctx, 1, "the state")?,
             entries: DeviceVec::zeros(&ctx, 3 * LOG_LEN as usize, "the log")?,
@@ -116,7 +117,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
             ctx,
             kernels,
             comm,
-            n: n32,
+            n: count(n),
             grid,
             log,
             watch: RefCell::new(watch),
@@ -172,25 +173,18 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         Ok(())
     }
 
-    /// Has the device time the kernels of every so many iterations, from the second on.
-    fn sample(&self, iteration: u64) -> Result<()> {
-        let mut clock = self.clock.borrow_mut();
-        let on = iteration % SAMPLE_EVERY == 2;
-        self.ctx.set_timing(on);
-        clock.samples += u64::from(on);
-        if iteration.is_multiple_of(64 * SAMPLE_EVERY) {
-            clock.add(self.ctx.take_timed()?); // so that events do not pile up
-        }
-        Ok(())
-    }
-}
-
-impl Clock {
-    fn add(&mut self, timed: Vec<(&'static str, Duration)>) {
-        for (name, time) in timed {
-            let entry = self.kernels.entry(name).or_default();
+    /// Takes the timings up to iteration `last`; those of later ones are of iterations that did nothing.
+    fn take_timed(&self, last: u64) -> Result<()> {
+        let timed = self.ctx.take_timed()?;
+        let clock = &mut *self.clock.borrow_mut();
+        let mut former = 0;
+        for (iteration, name, time) in timed.into_iter().filter(|t| t.0 <= last) {
+            clock.samples += u64::from(iteration != former);
+            former = iteration;
+            let entry = clock.kernels.entry(name).or_default();
             *entry = (entry.0 + 1, entry.1 + time);
         }
+        Ok(())
     }
 }
 
@@ -324,7 +318,19 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         let watch = &mut *self.watch.borrow_mut();
         watch.abandon(&self.ctx)?;
         (watch.seen, watch.batch, watch.last_look) = (0, 1, Instant::now());
-        self.log.state.reset(&self.ctx)
+        // a slot that no kernel has written must not look like a number
+        self.log.entries.fill(&self.ctx, 0xFF)?;
+        self.log.state.fill(&self.ctx, 0)
+    }
+
+    fn begin_iteration(&self, iteration: u64) {
+        // not the first one, which pays for warming up
+        self.ctx.set_timing((iteration % SAMPLE_EVERY == 2).then_some(iteration));
+    }
+
+    fn end_run(&self, last: u64) -> Result<()> {
+        self.ctx.set_timing(None);
+        self.take_timed(last)
     }
 
     fn observe(
@@ -335,7 +341,6 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         drain: bool,
         records: &mut Vec<Record>,
     ) -> Result<()> {
-        self.sample(iteration + 1)?;
         if pq.count == 0 {
             records.push(Record {
                 iteration,
@@ -346,6 +351,9 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
             return Ok(());
         }
         let watch = &mut *self.watch.borrow_mut();
+        if self.ctx.timed_count() > MAX_TIMED {
+            self.take_timed(watch.seen)?; // events cost the driver memory
+        }
         if iteration - watch.seen >= watch.batch || drain {
             // While the device works on this batch's end, the host takes in the batch before.
             let former = watch.pending.take();
@@ -369,9 +377,7 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
     fn finish(&self, iterations: u64) -> Result<Split> {
         self.ctx.finish()?;
         self.watch.borrow_mut().abandon(&self.ctx)?;
-        self.ctx.set_timing(false);
-        let mut clock = self.clock.take();
-        clock.add(self.ctx.take_timed()?);
+        let clock = self.clock.take();
         let mut kernels = Duration::ZERO;
         for (name, (count, time)) in &clock.kernels {
             log::debug!("{}: {name} takes {:?}, the mean of {count}", self.ctx.info().name, *time / *count);

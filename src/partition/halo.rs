@@ -68,6 +68,9 @@ pub fn split<'a>(a: &'a Csr, ranges: &[Range<usize>]) -> Vec<Part<'a>> {
     let halo_columns: Vec<Vec<u32>> = ranges
         .par_iter()
         .map(|rows| {
+            if ranges.len() == 1 {
+                return Vec::new();
+            }
             // sorted once a chunk, so that no more than the halo itself is ever held twice
             let mut columns: Vec<u32> = a.col_idx()[entries(rows)]
                 .par_chunks(1 << 20)
@@ -110,9 +113,13 @@ pub fn split<'a>(a: &'a Csr, ranges: &[Range<usize>]) -> Vec<Part<'a>> {
             let col_idx = if rows.start == 0 && halo.is_empty() {
                 Cow::Borrowed(columns)
             } else {
-                let renumber = |&j: &u32| match halo.binary_search(&j) {
-                    _ if rows.contains(&(j as usize)) => j - rows.start as u32,
-                    Ok(k) | Err(k) => (rows.len() + k) as u32,
+                let renumber = |&j: &u32| {
+                    if rows.contains(&(j as usize)) {
+                        j - rows.start as u32
+                    } else {
+                        let (Ok(k) | Err(k)) = halo.binary_search(&j);
+                        (rows.len() + k) as u32
+                    }
                 };
                 Cow::Owned(columns.par_iter().map(renumber).collect())
             };

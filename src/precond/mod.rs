@@ -1,5 +1,7 @@
 //! Preconditioners M ≈ A, symmetric and positive definite, whose inverse is cheap to apply.
 
+use rayon::prelude::*;
+
 use crate::error::Result;
 use crate::ops::Ops;
 use crate::real::Real;
@@ -15,12 +17,13 @@ pub enum Preconditioner<V> {
 }
 
 impl<V> Preconditioner<V> {
-    /// Jacobi: M is the diagonal of A, given as this rank's part. Takes one vector of memory.
+    /// Jacobi: M is the diagonal of the scaled matrix, given as this rank's part of A's and the factor. Takes one vector of
+    /// memory.
     ///
     /// # Errors
     /// Not enough memory on the device.
-    pub fn jacobi<O: Ops<Vector = V>>(ops: &O, diagonal: &[f64]) -> Result<Self> {
-        let inverse: Vec<O::Real> = diagonal.iter().map(|&d| O::Real::from_f64(1.0 / d)).collect();
+    pub fn jacobi<O: Ops<Vector = V>>(ops: &O, diagonal: &[f64], factor: f64) -> Result<Self> {
+        let inverse: Vec<O::Real> = diagonal.par_iter().map(|&d| O::Real::from_f64(1.0 / (d * factor))).collect();
         let mut v = ops.vector(0, "the inverse diagonal")?;
         ops.write(&inverse, &mut v)?;
         Ok(Self::Diagonal(v))

@@ -1,55 +1,94 @@
 //! Whether the blocks of a system fit into their devices, before anything is moved there.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use super::{Method, Precision, Precond, Setup};
-use crate::device::{Info, Pick, Selection, select};
+use crate::device::{Choice, Info, Pick, Selection, select};
 use crate::error::{Error, Result};
+use crate::kernels::MAX_COUNT;
+use crate::operator::opencl::CsrDevice;
 use crate::partition::Part;
 
 /// What a block of rows takes on a device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Demand {
     total: u64,
     largest_buffer: u64,
 }
 
-/// Vectors that a rank keeps: see [`Workspace`](super::Workspace), and the diagonal.
+/// Vectors that a rank keeps: see [`Workspace`](super::workspace::Workspace), and the diagonal.
 fn vectors(setup: &Setup) -> u64 {
     let jacobi = u64::from(setup.precond == Precond::Jacobi);
     let z = u64::from(setup.method == Method::CgClassic) * jacobi;
     6 + z + jacobi
 }
 
-fn demand(rows: u64, nnz: u64, halo: u64, setup: &Setup) -> Demand {
-    let real = match setup.precision {
+fn real_bytes(setup: &Setup) -> u64 {
+    match setup.precision {
         Precision::F64 => 8,
         Precision::F32 => 4,
-    };
+    }
+}
+
+/// For `rows` rows with `nnz` entries that exchange `halo` elements with others.
+fn demand(rows: u64, nnz: u64, halo: u64, setup: &Setup) -> Demand {
+    let real = real_bytes(setup);
     Demand {
-        total: nnz * (4 + real) + 4 * (rows + 1) + (vectors(setup) * rows + halo) * real,
+        total: nnz * (4 + real) + 4 * (rows + 1) + vectors(setup) * rows * real + halo * (4 + 2 * real),
         largest_buffer: (nnz * real).max((rows + halo) * real).max(4 * (rows + 1)),
     }
+}
+
+fn of_part(part: &Part<'_>, setup: &Setup) -> Demand {
+    demand(part.n_owned() as u64, part.nnz() as u64, part.halo.len.max(part.halo.send.len()) as u64, setup)
+}
+
+/// Memory that the rank of `part` takes: on its device; on the host, which shares the matrix with the caller, beside that.
+pub(super) fn bytes(part: &Part<'_>, on_host: bool, setup: &Setup) -> u64 {
+    let total = of_part(part, setup).total;
+    if !on_host {
+        return total;
+    }
+    let nnz = part.nnz() as u64;
+    let shared_columns = if matches!(part.col_idx, Cow::Borrowed(_)) { 4 * nnz } else { 0 };
+    let shared_values = if setup.precision == Precision::F64 { 8 * nnz } else { 0 };
+    total - shared_columns - shared_values - 4 * (part.n_owned() as u64 + 1)
 }
 
 fn fits(demand: Demand, device: &Info) -> bool {
     demand.total <= device.memory_bytes && demand.largest_buffer <= device.max_buffer_bytes
 }
 
-/// Checks every rank that is a device.
+/// Checks every rank that is a device; a device of several ranks must hold them all.
 ///
 /// # Errors
-/// [`Error::OutOfDeviceMemory`] for the first that is too small, with a choice of devices that would do.
+/// [`Error::TooManyElements`] for a block beyond 32-bit indices; [`Error::OutOfDeviceMemory`] for the first device that is too
+/// small, with a choice of devices that would do.
 pub(super) fn check(parts: &[Part<'_>], selection: &Selection, setup: &Setup) -> Result<()> {
+    let mut on_device: BTreeMap<usize, Demand> = BTreeMap::new();
     for (part, device) in parts.iter().zip(&selection.ranks) {
         let Some(device) = device else { continue };
-        let demand = demand(part.n_owned() as u64, part.nnz() as u64, part.halo.len as u64, setup);
-        if fits(demand, device) {
+        let elements = [
+            ("rows, with its halo,", part.n_owned() + part.halo.len, MAX_COUNT),
+            ("entries", part.nnz(), CsrDevice::<f64>::MAX_NNZ),
+        ];
+        if let Some((what, count, limit)) = elements.into_iter().find(|(_, count, limit)| count > limit) {
+            let (device, what) = (device.name.clone(), format!("a share of {count} {what}"));
+            return Err(Error::TooManyElements { device, what, limit });
+        }
+        let here = of_part(part, setup);
+        let all = on_device.entry(device.index).or_default();
+        all.total += here.total;
+        all.largest_buffer = all.largest_buffer.max(here.largest_buffer);
+        if fits(*all, device) {
             continue;
         }
-        let in_all = demand.total > device.memory_bytes;
+        let in_all = all.total > device.memory_bytes;
         let (need_bytes, limit, have_bytes) = if in_all {
-            (demand.total, "its memory", device.memory_bytes)
+            (all.total, "its memory", device.memory_bytes)
         } else {
-            (demand.largest_buffer, "its largest buffer", device.max_buffer_bytes)
+            (all.largest_buffer, "its largest buffer", device.max_buffer_bytes)
         };
         return Err(Error::OutOfDeviceMemory {
             device: device.name.clone(),
@@ -72,14 +111,13 @@ pub(super) fn check(parts: &[Part<'_>], selection: &Selection, setup: &Setup) ->
 fn hint(parts: &[Part<'_>], selection: &Selection, setup: &Setup) -> String {
     let rows: u64 = parts.iter().map(|p| p.n_owned() as u64).sum();
     let nnz: u64 = parts.iter().map(|p| p.nnz() as u64).sum();
-    let shared_by = |devices: &[&Info], setup: &Setup| {
+    let shared_by = |devices: &[Info], setup: &Setup| {
         let k = devices.len().max(1) as u64;
         devices.iter().all(|d| fits(demand(rows.div_ceil(k), nnz.div_ceil(k), rows.div_ceil(k), setup), d))
     };
-    let used: Vec<&Info> = selection.ranks.iter().flatten().collect();
-    let all = select(&crate::device::Choice::List(vec![Pick::All]), setup.precision == Precision::F64);
+    let used: Vec<Info> = selection.ranks.iter().flatten().cloned().collect();
+    let all = select(&Choice::List(vec![Pick::All]), setup.precision == Precision::F64);
     let all: Vec<Info> = all.map(|s| s.ranks.into_iter().flatten().collect()).unwrap_or_default();
-    let all: Vec<&Info> = all.iter().collect();
     let single = Setup { precision: Precision::F32, ..setup.clone() };
     if all.len() > used.len() && shared_by(&all, setup) {
         let numbers: Vec<_> = all.iter().map(|d| d.index.to_string()).collect();
@@ -101,6 +139,6 @@ mod tests {
         let d = demand(10, 50, 0, &Setup::default());
         assert_eq!(d, Demand { total: 600 + 44 + 480, largest_buffer: 400 });
         let single = Setup { precision: Precision::F32, precond: Precond::Jacobi, ..Setup::default() };
-        assert_eq!(demand(10, 50, 5, &single).total, 400 + 44 + (7 * 10 + 5) * 4);
+        assert_eq!(demand(10, 50, 5, &single).total, 400 + 44 + 7 * 10 * 4 + 5 * 12);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::{Control, Criterion, Indefinite, Precision, Progress, Reason, Stop};
+use super::{Control, Indefinite, Precision, Progress, Reason, Stop};
 use crate::comm::Communicator;
 use crate::ops::Record;
 
@@ -48,6 +48,8 @@ pub(super) struct Monitor<'a> {
     started: Instant,
     /// Iterations of former runs.
     before: u64,
+    /// Runs that had something to do.
+    runs: u32,
     /// ‖r‖₂² at the start of this run.
     first_rr: f64,
     /// ‖r‖₂² after the last iteration seen.
@@ -62,6 +64,7 @@ pub(super) struct Monitor<'a> {
 /// What a monitor has seen.
 pub(super) struct Seen {
     pub(super) iterations: u64,
+    pub(super) runs: u32,
     pub(super) history: Vec<f64>,
     pub(super) rel_residual_2: f64,
 }
@@ -70,12 +73,16 @@ pub(super) struct Seen {
 fn comparable(limit: f64, precision: Precision) -> f64 {
     match precision {
         Precision::F64 => limit,
-        Precision::F32 => f64::from(limit as f32).min(limit),
+        Precision::F32 => {
+            let single = limit as f32;
+            f64::from(if f64::from(single) > limit { single.next_down() } else { single })
+        }
     }
 }
 
 impl<'a> Monitor<'a> {
-    /// A monitor that ends the iteration at ‖r‖₂ ≤ `target`, for a right-hand side of norm `rhs_norm` > 0 and order `n`.
+    /// A monitor that ends the iteration at ‖r‖₂ ≤ `target`, for a right-hand side of norm `rhs_norm` > 0 and order `n`, when
+    /// `before` iterations were done since `started`.
     pub(super) fn new(
         n: usize,
         target: f64,
@@ -83,6 +90,7 @@ impl<'a> Monitor<'a> {
         precision: Precision,
         stop: &'a Stop,
         control: Control<'a>,
+        (before, started): (u64, Instant),
     ) -> Self {
         let roundoff = match precision {
             Precision::F64 => f64::EPSILON / 2.0,
@@ -98,11 +106,12 @@ impl<'a> Monitor<'a> {
             stop,
             max_iters: stop.max_iters.unwrap_or_else(|| Stop::default_max_iters(n)),
             control,
-            started: Instant::now(),
-            before: 0,
+            started,
+            before,
+            runs: 0,
             first_rr: f64::NAN,
             last_rr: f64::NAN,
-            iterations: 0,
+            iterations: before,
             history: Vec::new(),
             last_progress: None,
         }
@@ -135,7 +144,21 @@ impl<'a> Monitor<'a> {
         if let Some(reason) = Self::judge_rho(rho, self.iterations + 1) {
             return Some(Verdict::Ended(reason));
         }
-        (self.iterations >= self.max_iters).then_some(Verdict::Ended(Reason::MaxIters))
+        if self.iterations >= self.max_iters {
+            return Some(Verdict::Ended(Reason::MaxIters));
+        }
+        self.runs += 1;
+        None
+    }
+
+    /// Iterations in all.
+    pub(super) fn iterations(&self) -> u64 {
+        self.iterations
+    }
+
+    /// The last iteration that was seen, counted within this run.
+    pub(super) fn run_iterations(&self) -> u64 {
+        self.iterations - self.before
     }
 
     /// ρ = r·M⁻¹r with r ≠ 0 must be positive.
@@ -228,15 +251,10 @@ impl<'a> Monitor<'a> {
         rr.sqrt() / self.rhs_norm
     }
 
-    /// Which part of the stop test the target came from.
-    pub(super) fn criterion(stop: &Stop, rhs_norm: f64) -> Criterion {
-        if stop.rtol * rhs_norm >= stop.atol { Criterion::Rtol } else { Criterion::Atol }
-    }
-
     /// What was seen.
     pub(super) fn into_seen(self) -> Seen {
         let rel_residual_2 = self.relative(self.last_rr);
-        Seen { iterations: self.iterations, history: self.history, rel_residual_2 }
+        Seen { iterations: self.iterations, runs: self.runs, history: self.history, rel_residual_2 }
     }
 }
 
@@ -247,7 +265,7 @@ mod tests {
 
     fn judge(records: &[Record]) -> (Option<Verdict>, u64) {
         let stop = Stop { max_iters: Some(5), ..Stop::default() };
-        let mut monitor = Monitor::new(10, 1e-3, 1.0, Precision::F64, &stop, Control::default());
+        let mut monitor = Monitor::new(10, 1e-3, 1.0, Precision::F64, &stop, Control::default(), (0, Instant::now()));
         assert_eq!(monitor.begin(1.0, 1.0), None);
         let verdict = monitor.judge::<f64>(records, &Alone::default());
         (verdict, monitor.into_seen().iterations)
@@ -275,13 +293,22 @@ mod tests {
     }
 
     #[test]
+    fn limits_are_what_a_device_compares_with() {
+        for limit in [0.0, 1e-60, 1e-16, 0.1, 1.0 / 3.0, 0.7, 1e30] {
+            let single = comparable(limit, Precision::F32);
+            assert!(single <= limit && f64::from(single as f32) == single, "{limit:e}");
+            assert_eq!(comparable(limit, Precision::F64), limit);
+        }
+    }
+
+    #[test]
     fn a_run_that_gains_nothing_is_the_last() {
         let stop = Stop::default();
-        let mut monitor = Monitor::new(10, 1e-3, 1.0, Precision::F64, &stop, Control::default());
+        let mut monitor = Monitor::new(10, 1e-3, 1.0, Precision::F64, &stop, Control::default(), (0, Instant::now()));
         assert_eq!(monitor.begin(1.0, 1.0), None);
         assert_eq!(monitor.begin(0.2, 0.2), None);
         assert_eq!(monitor.begin(0.1, 0.1), Some(Verdict::Stalled { worse: false }));
-        let mut monitor = Monitor::new(10, 1e-3, 1.0, Precision::F64, &stop, Control::default());
+        let mut monitor = Monitor::new(10, 1e-3, 1.0, Precision::F64, &stop, Control::default(), (0, Instant::now()));
         assert_eq!((monitor.begin(1.0, 1.0), monitor.begin(2.0, 2.0)), (None, Some(Verdict::Stalled { worse: true })));
     }
 }

@@ -40,12 +40,17 @@ pub(super) struct Engine<O: Ops, A> {
     w: Workspace<O>,
 }
 
+/// What an engine is made for.
+struct Plan<'a> {
+    diagonal: Option<&'a [f64]>,
+    factor: f64,
+    stores_z: bool,
+}
+
 /// A rank made ready.
 pub(super) struct Opened<T: Real> {
     pub(super) rank: Rank<T>,
     pub(super) outbox: Outbox<T>,
-    /// Memory that it takes.
-    pub(super) bytes: u64,
     /// Time to open the device and build its kernels.
     pub(super) prepare: Duration,
     /// Time to move the matrix.
@@ -55,7 +60,6 @@ pub(super) struct Opened<T: Real> {
 /// How one rank's iteration ended.
 pub(super) struct Ended {
     pub(super) reason: Option<Reason>,
-    pub(super) restarts: u32,
     pub(super) seen: Seen,
     pub(super) split: Split,
     pub(super) solve: Duration,
@@ -63,38 +67,37 @@ pub(super) struct Ended {
 }
 
 impl<T: Real> Rank<T> {
-    /// Opens `device`, or the host, and gives it `part` of `a`; `diagonal` is the part's own, for the preconditioner.
+    /// Opens `device`, or the host, and gives it `part` of `a`, times `factor`; `diagonal` is the part's own, for the
+    /// preconditioner.
     pub(super) fn open(
         device: Option<&Info>,
         a: &Arc<Csr>,
-        part: &Part<'_>,
+        part: Part<'_>,
         diagonal: &[f64],
+        factor: f64,
         setup: &Setup,
     ) -> Result<Opened<T>> {
         let start = Instant::now();
-        let stores_z = setup.method == Method::CgClassic && setup.precond == Precond::Jacobi;
-        let diagonal = (setup.precond == Precond::Jacobi).then_some(diagonal);
-        let vectors = Workspace::<HostOps<T>>::bytes(part.n_owned(), part.halo.len, size_of::<T>(), stores_z)
-            + diagonal.map_or(0, |d| size_of_val(d) as u64 / 8 * size_of::<T>() as u64);
-        let Some(device) = device else {
-            let matrix = CsrHost::new(a, part);
-            let bytes = vectors + matrix.extra_bytes();
-            let ops = HostOps::new(part.n_owned(), Box::new(Alone::default()));
-            let engine = Engine::new(ops, matrix, diagonal, stores_z)?;
-            let outbox = Arc::new(RwLock::new(vec![T::default(); part.halo.send.len()]));
-            let upload = start.elapsed();
-            return Ok(Opened { rank: Self::Host(Box::new(engine)), outbox, bytes, prepare: Duration::ZERO, upload });
+        let plan = Plan {
+            diagonal: (setup.precond == Precond::Jacobi).then_some(diagonal),
+            factor,
+            stores_z: setup.method == Method::CgClassic && setup.precond == Precond::Jacobi,
         };
-
-        let bytes = vectors + CsrDevice::<T>::bytes_needed(part);
+        let Some(device) = device else {
+            let (n, sent) = (part.n_owned(), part.halo.send.len());
+            let matrix = CsrHost::new(a, part, factor);
+            let ops = HostOps::new(n, Box::new(Alone::default()));
+            let engine = Engine::new(ops, matrix, &plan)?;
+            let outbox = Arc::new(RwLock::new(vec![T::default(); sent]));
+            let upload = start.elapsed();
+            return Ok(Opened { rank: Self::Host(Box::new(engine)), outbox, prepare: Duration::ZERO, upload });
+        };
         let ctx = Context::open(device)?;
         let tuning = Tuning::default_for(device, Shape::of(device));
         if device.has_f64 {
-            let engine = Engine::on_device(ctx, tuning, part, diagonal, stores_z, start)?;
-            Ok(engine.into_opened(bytes, Self::Device))
+            Ok(Engine::on_device(ctx, tuning, part, &plan, start)?.into_opened(Self::Device))
         } else {
-            let engine = Engine::on_device(ctx, tuning, part, diagonal, stores_z, start)?;
-            Ok(engine.into_opened(bytes, Self::SingleDevice))
+            Ok(Engine::on_device(ctx, tuning, part, &plan, start)?.into_opened(Self::SingleDevice))
         }
     }
 
@@ -142,13 +145,9 @@ struct OnDevice<T: Real, A: Real> {
 }
 
 impl<T: Real, A: Real> OnDevice<T, A> {
-    fn into_opened(
-        self,
-        bytes: u64,
-        rank: impl FnOnce(Box<Engine<OpenClOps<T, A>, CsrDevice<T>>>) -> Rank<T>,
-    ) -> Opened<T> {
+    fn into_opened(self, rank: impl FnOnce(Box<Engine<OpenClOps<T, A>, CsrDevice<T>>>) -> Rank<T>) -> Opened<T> {
         let Self { engine, outbox, prepare, upload } = self;
-        Opened { rank: rank(Box::new(engine)), outbox, bytes, prepare, upload }
+        Opened { rank: rank(Box::new(engine)), outbox, prepare, upload }
     }
 }
 
@@ -156,46 +155,49 @@ impl<T: Real, A: Real> Engine<OpenClOps<T, A>, CsrDevice<T>> {
     fn on_device(
         ctx: Context,
         tuning: Tuning,
-        part: &Part<'_>,
-        diagonal: Option<&[f64]>,
-        stores_z: bool,
+        part: Part<'_>,
+        plan: &Plan<'_>,
         start: Instant,
     ) -> Result<OnDevice<T, A>> {
         let kernels = Kernels::build(&ctx, tuning)?;
         let prepare = start.elapsed();
-        let (matrix, outbox) = CsrDevice::upload(&ctx, &tuning, part)?;
-        let ops = OpenClOps::new(ctx, kernels, part.n_owned(), Box::new(Alone::default()))?;
-        let engine = Engine::new(ops, matrix, diagonal, stores_z)?;
+        let n = part.n_owned();
+        let (matrix, outbox) = CsrDevice::upload(&ctx, &tuning, &part, plan.factor)?;
+        drop(part); // renumbered columns may take as much memory as those of the matrix
+        let ops = OpenClOps::new(ctx, kernels, n, Box::new(Alone::default()))?;
+        let engine = Engine::new(ops, matrix, plan)?;
         Ok(OnDevice { engine, outbox, prepare, upload: start.elapsed() - prepare })
     }
 }
 
 impl<O: Ops, A: LinearOperator<O>> Engine<O, A> {
-    fn new(ops: O, a: A, diagonal: Option<&[f64]>, stores_z: bool) -> Result<Self> {
-        let m = match diagonal {
-            Some(diagonal) => Preconditioner::jacobi(&ops, diagonal)?,
+    fn new(ops: O, a: A, plan: &Plan<'_>) -> Result<Self> {
+        let m = match plan.diagonal {
+            Some(diagonal) => Preconditioner::jacobi(&ops, diagonal, plan.factor)?,
             None => Preconditioner::Identity,
         };
-        let w = Workspace::new(&ops, &a, &m, stores_z)?;
+        let w = Workspace::new(&ops, &a, &m, plan.stores_z)?;
         Ok(Self { ops, a, m, w })
     }
 
     fn run(&mut self, method: Method, b: &[O::Real], x: &mut [O::Real], mut monitor: Monitor<'_>) -> Result<Ended> {
         let Self { ops, a, m, w } = self;
+        let before = monitor.iterations();
         ops.write(b, &mut w.b)?;
         ops.write(x, &mut w.x)?;
+        ops.copy(&w.x, &mut w.x_first)?;
         ops.finish(0)?;
 
         let start = Instant::now();
-        let mut presumed = 0;
         let reason = loop {
             let verdict = match method {
                 Method::Cg => cg(ops, a, m, w, &mut monitor)?,
                 Method::CgClassic => cg_classic(ops, a, m, w, &mut monitor)?,
             };
+            ops.end_run(monitor.run_iterations())?;
             match verdict {
                 Verdict::Converged => break None,
-                Verdict::Presumed => presumed += 1,
+                Verdict::Presumed => {}
                 Verdict::Stalled { worse } => {
                     if worse {
                         ops.copy(&w.x_first, &mut w.x)?;
@@ -211,13 +213,11 @@ impl<O: Ops, A: LinearOperator<O>> Engine<O, A> {
             }
         };
         let seen = monitor.into_seen();
-        let split = ops.finish(seen.iterations)?;
+        let split = ops.finish(seen.iterations - before)?;
         let solve = start.elapsed();
 
         let start = Instant::now();
         ops.read(&w.x, x)?;
-        // A run that ends the iteration does not count as a restart.
-        let restarts = u32::saturating_sub(presumed, 1);
-        Ok(Ended { reason, restarts, seen, split, solve, gather: start.elapsed() })
+        Ok(Ended { reason, seen, split, solve, gather: start.elapsed() })
     }
 }

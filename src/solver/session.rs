@@ -1,21 +1,24 @@
 //! The solver as its callers see it: it checks the input, sets up the ranks, runs them, and verifies what they bring back.
 
+use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use rayon::prelude::*;
+
 use super::monitor::Monitor;
 use super::rank::{Ended, Opened, Rank};
 use super::{Control, Criterion, Indefinite, Method, Outcome, Precision, Precond, Reason, Setup, Stop};
 use crate::comm::{Alone, Communicator, Failure, Outbox, Threads};
-use crate::device::{self, Info, Kind, Rejected};
+use crate::device::{self, Info, Kind, Rejected, Selection};
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
 use crate::matrix::stats::Stats;
 use crate::partition::{Part, row_ranges, split};
 use crate::real::Real;
-use crate::verify;
+use crate::verify::{self, Residual};
 
 /// How often an answer that the host's check does not confirm is handed back to the ranks with a tighter target.
 const MAX_ROUNDS: u32 = 5;
@@ -75,6 +78,8 @@ struct Ranks<T: Real> {
     ranks: Vec<Rank<T>>,
     outboxes: Vec<(Outbox<T>, usize)>,
     rows: Vec<std::ops::Range<usize>>,
+    /// What their matrix is multiplied by.
+    factor: f64,
 }
 
 impl std::fmt::Debug for Solver {
@@ -87,44 +92,39 @@ impl Solver {
     /// Distributes `a` over the devices that `setup` asks for. The matrix stays in memory for the check of each answer.
     ///
     /// # Errors
-    /// [`Error::NotSquare`]; [`Error::NotSymmetric`] unless `setup` says to assume it; [`Error::NotFinite`] if a value is out of
-    /// range in single precision; [`Error::NoDevice`], [`Error::KernelBuild`], [`Error::OutOfDeviceMemory`],
+    /// [`Error::NotSquare`]; [`Error::NotSymmetric`] unless `setup` says to assume it; [`Error::BeyondSingle`] if single
+    /// precision can't hold the matrix; [`Error::NoDevice`], [`Error::KernelBuild`], [`Error::OutOfDeviceMemory`],
     /// [`Error::OpenCl`] for devices.
     pub fn new(a: impl Into<Arc<Csr>>, setup: &Setup) -> Result<Self> {
         let start = Instant::now();
         let a = a.into();
         let stats = check(&a, setup)?;
+        let factor = matrix_factor(&a, &stats, setup.precision)?;
         let selection = device::select(&setup.devices, setup.precision == Precision::F64)?;
         let ranges = row_ranges(&a, selection.ranks.len());
         let parts = split(&a, &ranges);
         super::fit::check(&parts, &selection, setup)?;
         let diagonal = if setup.precond == Precond::Jacobi { a.diagonal() } else { Vec::new() };
-        let prepare = start.elapsed();
-        log::debug!("checks and partition took {prepare:?}");
-
-        let mut times = SetupTimes { prepare, ..SetupTimes::default() };
-        let (team, bytes) = match setup.precision {
-            Precision::F64 => {
-                let (ranks, bytes) = Ranks::open(&a, &selection.ranks, &parts, &diagonal, setup, &mut times)?;
-                (Team::F64(ranks), bytes)
-            }
-            Precision::F32 => {
-                let (ranks, bytes) = Ranks::open(&a, &selection.ranks, &parts, &diagonal, setup, &mut times)?;
-                (Team::F32(ranks), bytes)
-            }
-        };
-        let info = |((device, part), bytes): ((&Option<Info>, &Part<'_>), u64)| RankInfo {
+        let info = |(device, part): (&Option<Info>, &Part<'_>)| RankInfo {
             device: device.as_ref().map_or_else(host_name, |d| d.name.clone()),
             kind: device.as_ref().map_or(Kind::Host, |d| d.kind),
             index: device.as_ref().map(|d| d.index),
             rows: part.n_owned(),
             nnz: part.nnz(),
             halo: part.halo.len,
-            bytes,
+            bytes: super::fit::bytes(part, device.is_none(), setup),
         };
-        let infos = selection.ranks.iter().zip(&parts).zip(bytes).map(info).collect();
-        drop(parts);
-        let (rejected, note) = (selection.rejected, selection.note);
+        let infos = selection.ranks.iter().zip(&parts).map(info).collect();
+        let prepare = start.elapsed();
+        log::debug!("checks and partition took {prepare:?}");
+
+        let mut times = SetupTimes { prepare, ..SetupTimes::default() };
+        let devices = &selection.ranks;
+        let team = match setup.precision {
+            Precision::F64 => Team::F64(Ranks::open(&a, devices, parts, &diagonal, factor, setup, &mut times)?),
+            Precision::F32 => Team::F32(Ranks::open(&a, devices, parts, &diagonal, factor, setup, &mut times)?),
+        };
+        let Selection { rejected, note, .. } = selection;
         Ok(Self { a, stats, setup: setup.clone(), infos, rejected, note, times, team })
     }
 
@@ -248,36 +248,53 @@ fn check(a: &Csr, setup: &Setup) -> Result<Stats> {
             lower: found.lower,
         });
     }
-    if setup.precision == Precision::F32
-        && let Some(k) = a.values().iter().position(|&v| !(v as f32).is_finite())
-    {
-        return Err(Error::NotFinite { what: "matrix".into(), index: k + 1, value: a.values()[k] });
-    }
     Ok(stats)
+}
+
+/// The power of two that the ranks' matrix is multiplied by, so that its entries and sums are well inside the range of the
+/// precision. Powers of two round nothing.
+fn matrix_factor(a: &Csr, stats: &Stats, precision: Precision) -> Result<f64> {
+    let largest =
+        a.values().par_chunks(1 << 14).map(|c| c.iter().fold(0.0, |m: f64, v| m.max(v.abs()))).reduce(|| 0.0, f64::max);
+    let factor = 1.0 / power_of_two_near(largest);
+    match precision {
+        Precision::F64 if (2f64.powi(-400)..2f64.powi(400)).contains(&largest) => Ok(1.0),
+        Precision::F64 => Ok(factor),
+        Precision::F32 => {
+            let smallest = stats.diagonal.missing_or_zero.is_none().then(|| a.diagonal());
+            let lost = |d: &f64| *d > 0.0 && ((d * factor) as f32) < f32::MIN_POSITIVE;
+            match smallest.and_then(|d| d.iter().position(lost).map(|i| (i, d[i]))) {
+                Some((i, value)) => Err(Error::BeyondSingle { row: i + 1, value, largest }),
+                None => Ok(factor),
+            }
+        }
+    }
 }
 
 impl<T: Real> Ranks<T> {
     fn open(
         a: &Arc<Csr>,
         devices: &[Option<Info>],
-        parts: &[Part<'_>],
+        parts: Vec<Part<'_>>,
         diagonal: &[f64],
+        factor: f64,
         setup: &Setup,
         times: &mut SetupTimes,
-    ) -> Result<(Self, Vec<u64>)> {
+    ) -> Result<Self> {
         let failure = Failure::default();
+        let rows = parts.iter().map(|p| p.rows.clone()).collect();
+        let receivers: Vec<usize> = parts.iter().map(|p| p.halo.receivers).collect();
         let jobs = devices.iter().zip(parts).collect();
         let opened: Vec<Opened<T>> = in_threads(&failure, jobs, |(device, part)| {
             let diagonal = diagonal.get(part.rows.clone()).unwrap_or_default();
-            Rank::open(device.as_ref(), a, part, diagonal, setup)
+            Rank::open(device.as_ref(), a, part, diagonal, factor, setup)
         })?;
         let longest = |time: fn(&Opened<T>) -> Duration| opened.iter().map(time).max().unwrap_or_default();
         times.prepare += longest(|o| o.prepare);
         times.upload = longest(|o| o.upload);
-        let bytes = opened.iter().map(|o| o.bytes).collect();
         let (ranks, outboxes) =
-            opened.into_iter().zip(parts).map(|(o, part)| (o.rank, (o.outbox, part.halo.receivers))).unzip();
-        Ok((Self { ranks, outboxes, rows: parts.iter().map(|p| p.rows.clone()).collect() }, bytes))
+            opened.into_iter().zip(receivers).map(|(o, receivers)| (o.rank, (o.outbox, receivers))).unzip();
+        Ok(Self { ranks, outboxes, rows, factor })
     }
 
     /// The byte rule: each array that an operation reads counts once, and each that it writes.
@@ -302,60 +319,59 @@ impl<T: Real> Ranks<T> {
         control: Control<'_>,
     ) -> Result<Outcome> {
         // A power of two, so that nothing is rounded: sums of squares then stay in range whatever the units of b are.
-        let scale = power_of_two_near(b.iter().fold(0.0, |m: f64, v| m.max(v.abs())));
-        let rhs_norm = verify::norm_2(b);
-        let tolerance = (stop.rtol * rhs_norm).max(stop.atol);
-        let criterion = Monitor::criterion(stop, rhs_norm);
-        let scaled = |v: &[f64]| v.iter().map(|v| T::from_f64(v / scale)).collect::<Vec<T>>();
-        let scaled_b = scaled(b);
+        let largest =
+            b.par_chunks(1 << 14).map(|c| c.iter().fold(0.0, |m: f64, v| m.max(v.abs()))).reduce(|| 0.0, f64::max);
+        let scale = power_of_two_near(largest);
+        let unscaled_b = b;
+        let b = T::scaled(b, 1.0 / scale);
+        let rhs_norm = verify::norm_2(&f64::scaled(unscaled_b, 1.0 / scale));
+        let confirmed = |r: &Residual| r.relative_2 <= stop.rtol || r.norm_2 <= stop.atol;
 
         let mut outcome: Option<Outcome> = None;
-        let mut target = tolerance;
+        let mut target = (stop.rtol * rhs_norm).max(stop.atol / scale);
         let started = Instant::now();
         for round in 1.. {
-            let mut rest = stop.clone();
-            if let Some(o) = &outcome {
-                let max_iters = stop.max_iters.unwrap_or_else(|| Stop::default_max_iters(a.n_rows()));
-                rest.max_iters = Some(max_iters.saturating_sub(o.iterations));
-                rest.time_limit = stop.time_limit.map(|limit| limit.saturating_sub(started.elapsed()));
-            }
-            let mut scaled_x = scaled(&x);
+            let before = outcome.as_ref().map_or(0, |o| o.iterations);
             let monitor =
-                || Monitor::new(a.n_rows(), target / scale, rhs_norm / scale, setup.precision, &rest, control);
-            let ended = self.run(setup.method, &scaled_b, &mut scaled_x, &monitor)?;
+                || Monitor::new(a.n_rows(), target, rhs_norm, setup.precision, stop, control, (before, started));
+            // (factor A) y = b / scale, so that x = factor scale y
+            let mut y = T::scaled(&rescaled(&x, 1.0 / self.factor, 1.0 / scale), 1.0).into_owned();
+            let ended = self.run(setup.method, &b, &mut y, &monitor)?;
 
             let start = Instant::now();
-            for (x, v) in x.iter_mut().zip(&scaled_x) {
-                *x = v.to_f64() * scale;
-            }
+            let y: Vec<f64> = y.into_par_iter().map(T::to_f64).collect();
+            x = rescaled(&y, self.factor, scale).into_owned();
             let gather = start.elapsed();
             let start = Instant::now();
-            let residual = verify::residual(a, b, &x);
+            let residual = verify::residual(a, unscaled_b, &x);
             let verify = start.elapsed();
 
-            let confirmed = residual.norm_2 <= tolerance;
+            let criterion = if residual.relative_2 <= stop.rtol { Criterion::Rtol } else { Criterion::Atol };
             let reason = match ended[0].reason {
                 None => Reason::Converged(criterion),
                 // The last iterate of a solve that ended for another reason may meet the test all the same.
-                Some(Reason::MaxIters | Reason::TimeLimit | Reason::Stagnation) if confirmed => {
+                Some(Reason::MaxIters | Reason::TimeLimit | Reason::Stagnation) if confirmed(&residual) => {
                     Reason::Converged(criterion)
                 }
                 Some(reason) => reason,
             };
-            let now = collect(ended, x.clone(), reason, residual, gather, verify, self.bytes_per_iteration(setup));
+            let times = CheckTimes { gather, verify };
+            let now = collect(ended, x, reason, residual, times, self.bytes_per_iteration(setup));
             let now = match outcome.take() {
                 Some(before) => add(before, now),
                 None => now,
             };
-            if !reason.converged() || confirmed {
+            if !reason.converged() || confirmed(&residual) {
                 return Ok(now);
             }
             // The ranks' own check, in working precision, was too kind.
-            if round == MAX_ROUNDS {
+            let excess = (residual.relative_2 / stop.rtol).min(residual.norm_2 / stop.atol);
+            if round == MAX_ROUNDS || !excess.is_finite() {
                 return Ok(Outcome { reason: Reason::Stagnation, ..now });
             }
-            log::info!("the ranks' residual {target:e} is {:e} by the host's check; iterating on", residual.norm_2);
-            target *= 0.5 * tolerance / residual.norm_2;
+            log::info!("the ranks' residual is {excess:.3} times too large by the host's check; iterating on");
+            target *= 0.5 / excess;
+            x = now.x.clone();
             outcome = Some(Outcome { restarts: now.restarts + 1, ..now });
         }
         unreachable!("the rounds end")
@@ -370,7 +386,7 @@ impl<T: Real> Ranks<T> {
         monitor: &(dyn Fn() -> Monitor<'m> + Sync),
     ) -> Result<Vec<Ended>> {
         if self.ranks.is_empty() {
-            return Err(Error::Usage("this solver's devices failed before; build another one".into()));
+            return Err(Error::SolverBroken);
         }
         let failure = Arc::new(Failure::default());
         let comms: Vec<Box<dyn Communicator<T>>> = if self.ranks.len() == 1 {
@@ -429,13 +445,27 @@ fn power_of_two_near(v: f64) -> f64 {
     2f64.powi((v.log2().floor() as i32).clamp(-1000, 1000))
 }
 
+/// `v` times two powers of two, whose product may be out of range.
+fn rescaled(v: &[f64], first: f64, second: f64) -> Cow<'_, [f64]> {
+    let both = first * second;
+    if both.is_normal() {
+        return f64::scaled(v, both);
+    }
+    Cow::Owned(f64::scaled(&f64::scaled(v, first), second).into_owned())
+}
+
+/// Time of what follows the iteration.
+struct CheckTimes {
+    gather: Duration,
+    verify: Duration,
+}
+
 fn collect(
     ended: Vec<Ended>,
     x: Vec<f64>,
     reason: Reason,
-    residual: verify::Residual,
-    gather: Duration,
-    verify: Duration,
+    residual: Residual,
+    times: CheckTimes,
     bytes_per_iteration: u64,
 ) -> Outcome {
     let longest = |time: fn(&Ended) -> Duration| ended.iter().map(time).max().unwrap_or_default();
@@ -443,7 +473,7 @@ fn collect(
     let split = ended.iter().map(|e| e.split).collect();
     let (mut iterations, mut restarts, mut history, mut recurrence) = (0, 0, Vec::new(), f64::NAN);
     if let Some(first) = ended.into_iter().next() {
-        (iterations, restarts) = (first.seen.iterations, first.restarts);
+        (iterations, restarts) = (first.seen.iterations, first.seen.runs.saturating_sub(1));
         (history, recurrence) = (first.seen.history, first.seen.rel_residual_2);
     }
     Outcome {
@@ -455,8 +485,8 @@ fn collect(
         recurrence_rel_residual_2: recurrence,
         residual,
         solve,
-        gather: read + gather,
-        verify,
+        gather: read + times.gather,
+        verify: times.verify,
         split,
         bytes_per_iteration,
     }
@@ -473,7 +503,6 @@ fn add(before: Outcome, after: Outcome) -> Outcome {
         host_wait: a.host_wait + b.host_wait,
     };
     Outcome {
-        iterations: before.iterations + after.iterations,
         restarts: before.restarts + after.restarts,
         history,
         solve: before.solve + after.solve,

@@ -49,10 +49,4 @@ impl<O: Ops> Workspace<O> {
             rho_next: ops.sum(components)?,
         })
     }
-
-    /// Bytes that it takes on a rank with `n` rows and a halo of `halo` elements of `real` bytes, sums apart.
-    #[must_use]
-    pub fn bytes(n: usize, halo: usize, real: usize, stores_z: bool) -> u64 {
-        ((6 + usize::from(stores_z)) * n + halo) as u64 * real as u64
-    }
 }
