@@ -27,25 +27,26 @@
 //! |---|---|
 //! | [`matrix_market`] | the strict reader and the writer |
 //! | [`matrix`] | [`Csr`], [statistics](matrix::stats), [generated systems](matrix::gallery) |
-//! | [`partition`] | row blocks, halo plans |
 //! | [`device`] | which OpenCL devices there are, and which to use |
-//! | [`comm`] | how ranks meet |
-//! | [`ops`], [`operator`], [`precond`] | what a rank can do: vectors, products, preconditioners |
-//! | [`solver`] | the Krylov methods, and the [`Solver`] that runs them |
+//! | [`solver`] | the [`Solver`], its options and outcomes |
+//! | [`bandwidth`] | what a device's memory gives |
 //! | [`verify`] | b − A x in compensated arithmetic |
+//!
+//! Inside: `partition` cuts the rows and plans halos, `comm` is how ranks meet, `ops`, `operator` and `precond` are what a
+//! rank can do, `kernels` launches what stands in `cl/`. `docs/architecture.md` tells how they work together.
 
 pub mod bandwidth;
-pub mod comm;
+mod comm;
 pub mod device;
 pub mod error;
 mod kernels;
 pub mod matrix;
 pub mod matrix_market;
-pub mod operator;
-pub mod ops;
-pub mod partition;
-pub mod precond;
-pub mod real;
+mod operator;
+mod ops;
+mod partition;
+mod precond;
+mod real;
 pub mod solver;
 pub mod verify;
 

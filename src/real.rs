@@ -36,7 +36,6 @@ pub trait Real:
     fn scaled(v: &[f64], factor: f64) -> Cow<'_, [Self]>;
 }
 
-#[allow(private_bounds)]
 /// What the device side needs of an element; only `f32` and `f64` have it.
 pub trait Sealed: crate::device::Plain + crate::kernels::Argument {}
 impl Sealed for f32 {}

@@ -168,6 +168,10 @@ fn choose(listing: &Listing, choice: &Choice, f64: bool) -> Result<Selection> {
             rejected.push(Rejected { device: device.clone(), reason });
         }
     }
+    let left_out = wanted.iter().flatten().find_map(|d| Some((d, unfit(d)?)));
+    if let Some((device, reason)) = left_out {
+        note = Some(format!("[{}] {} is left out: {reason}", device.index, device.name));
+    }
     wanted.retain(|d| d.is_none_or(|d| unfit(d).is_none()));
     if wanted.is_empty() {
         let why = rejected.iter().map(|r| format!("; [{}] {}", r.device.index, r.reason)).collect::<String>();
@@ -227,6 +231,8 @@ mod tests {
         assert_eq!(ranks(&m, "all", false), [Some(0), Some(1), Some(2)]);
         assert_eq!(ranks(&m, "0,host,0", true), [Some(0), None, Some(0)]);
         assert_eq!(ranks(&m, "2,1", true), [Some(1)]);
+        let note = choose(&m, &"2,1".parse().unwrap(), true).unwrap().note.unwrap();
+        assert!(note.contains("device 2") && note.contains("--precision f32"), "{note}");
     }
 
     #[test]

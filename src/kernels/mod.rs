@@ -122,7 +122,7 @@ impl<T: Real, A: Real> Kernels<T, A> {
     /// Compiles them.
     ///
     /// # Errors
-    /// [`Error::KernelBuild`].
+    /// [`Error::KernelBuild`](crate::Error::KernelBuild).
     pub(crate) fn build(ctx: &Context, tuning: Tuning) -> Result<Self> {
         // so that a compiler's complaint names the file
         let named = |(file, text): (&str, &str)| format!("#line 1 \"{file}\"\n{text}");
@@ -219,7 +219,7 @@ impl<T: Element> Argument for DeviceVec<T> {
 /// Binds `args` in order and enqueues `kernel`.
 ///
 /// # Errors
-/// [`Error::OpenCl`].
+/// [`Error::OpenCl`](crate::Error::OpenCl).
 ///
 /// # Safety
 /// `args` must match the kernel's declaration, and buffers must be as long as the kernel will address.

@@ -51,14 +51,6 @@ impl<T: Real> CsrHost<T> {
         }
     }
 
-    /// Memory beside the shared matrix.
-    #[must_use]
-    pub fn extra_bytes(&self) -> u64 {
-        let columns = self.col_idx.as_ref().map_or(0, |c| 4 * c.len());
-        let values = self.values.as_ref().map_or(0, |v| size_of::<T>() * v.len());
-        (columns + values) as u64
-    }
-
     /// Calls `row(i, (A x)_i)` in parallel over chunks of `y`, and adds the results of each chunk in order.
     fn for_rows(&self, x: &[T], y: &mut [T], row: impl Fn(usize, T, &mut T) -> f64 + Sync) -> f64 {
         let entries = self.a.row_ptr()[self.rows.start]..self.a.row_ptr()[self.rows.end];

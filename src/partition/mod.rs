@@ -17,5 +17,5 @@
 mod halo;
 mod rows;
 
-pub use halo::{HaloPlan, Part, Receive, split};
+pub use halo::{HaloPlan, Part, split};
 pub use rows::row_ranges;

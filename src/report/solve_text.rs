@@ -110,6 +110,9 @@ impl Report {
         let figures = &self.figures;
         text.section("Result");
         text.line("stopped", &figures.reason_text);
+        if figures.reason == "Stagnation" && self.options.precision == "f32" {
+            text.line("", "--precision f64 goes further; so does a larger --rtol");
+        }
         let restarts = if figures.restarts == 0 { "no restarts".into() } else { plural(figures.restarts, "restart") };
         text.line("iterations", &format!("{}, {restarts}", count(figures.iterations)));
         let several = self.solves.len() > 1;
@@ -163,7 +166,9 @@ impl Report {
         line(text, "read", seconds.read, "");
         line(text, "prepare", seconds.prepare, "");
         line(text, "upload", seconds.upload, "");
-        line(text, "tune", seconds.tune, "");
+        if seconds.tune > 0.0 {
+            line(text, "tune", seconds.tune, "");
+        }
         let figures = &self.figures;
         let rates = match (figures.microseconds_per_iteration, figures.gigabytes_per_second) {
             (Some(us), Some(gb)) => format!("   {} µs an iteration, {} GB/s", figure(us), figure(gb)),

@@ -13,4 +13,3 @@ mod workspace;
 pub use options::{Control, Method, Precision, Precond, Progress, Setup, Stop};
 pub use outcome::{Criterion, Indefinite, Outcome, Reason, Split};
 pub use session::{RankInfo, SetupTimes, Solver};
-pub use workspace::Workspace;

@@ -127,7 +127,12 @@ fn long_help() -> String {
            2  wrong usage or input\n  \
            3  a device or the machine failed\n\n\
          Ctrl-C ends the iteration and writes what was reached (exit code 1); a second one\n\
-         kills the program (130). Of several right-hand sides, the worst decides."
+         kills the program (130). Of several right-hand sides, the worst decides.\n\n\
+         Environment:\n  \
+           RAYON_NUM_THREADS      threads of the host\n  \
+           RUST_LOG               what is logged to standard error, such as declive=debug\n  \
+           DECLIVE_SHAPE          cpu or gpu: run the kernels made for the other kind of device\n  \
+           DECLIVE_BUILD_OPTIONS  further options for the compiler of the kernels"
     )
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let (written, write) = timed(|| write_results(&plan, &outcomes));
     let report = Report::new(&Facts {
         source: plan.source.to_string(),
-        stats: &system.stats,
+        stats: solver.stats(),
         duplicates: system.duplicates,
         rhs: plan.rhs.to_string(),
         rhs_default: matches!(plan.rhs, Rhs::Default),
@@ -70,9 +70,11 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
 fn distribute(plan: &Plan, system: &System, screen: Screen) -> Result<Solver, Failure> {
     let _shown = screen.working("preparing the devices");
     Solver::new(Arc::clone(&system.a), &plan.setup).map_err(|error| match error {
-        Error::NotSquare { .. } | Error::NotSymmetric { .. } | Error::NotFinite { .. } | Error::InvalidCsr(_) => {
-            Failure::about(&plan.source, error)
-        }
+        Error::NotSquare { .. }
+        | Error::NotSymmetric { .. }
+        | Error::NotFinite { .. }
+        | Error::BeyondSingle { .. }
+        | Error::InvalidCsr(_) => Failure::about(&plan.source, error),
         other => other.into(),
     })
 }

@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, stdin};
 use std::sync::Arc;
 
-use declive::matrix::stats::Stats;
 use declive::matrix_market::{read_matrix_with, read_vectors, read_vectors_from};
 use declive::{Csr, Error};
 
@@ -17,7 +16,6 @@ use crate::cli::rhs::Recipe;
 #[derive(Debug)]
 pub(super) struct System {
     pub(super) a: Arc<Csr>,
-    pub(super) stats: Stats,
     pub(super) duplicates: u64,
     /// Columns of b, at least one.
     pub(super) b: Vec<Vec<f64>>,
@@ -51,7 +49,7 @@ impl System {
                 if x0.len() != 1 && x0.len() != b.len() {
                     let (guesses, rhs) = (x0.len(), b.len());
                     return Err(Failure::usage(format!(
-                        "{input} has {guesses} columns, but {} has {rhs}; give one, or one for each",
+                        "{input} has {guesses} columns, but the right-hand side ({}) has {rhs}; give one, or one for each",
                         plan.rhs
                     )));
                 }
@@ -59,8 +57,7 @@ impl System {
             }
             None => Vec::new(),
         };
-        let stats = Stats::of(&a);
-        Ok(Self { a: Arc::new(a), stats, duplicates, b, x0 })
+        Ok(Self { a: Arc::new(a), duplicates, b, x0 })
     }
 
     /// The initial guess for column `k` of b.
