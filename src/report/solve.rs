@@ -238,7 +238,7 @@ impl Report {
             seconds: Seconds {
                 read: facts.read.as_secs_f64(),
                 prepare: facts.times.prepare.as_secs_f64(),
-                upload: facts.times.upload.as_secs_f64(),
+                upload: facts.times.upload.as_secs_f64() + sum(|o| o.upload),
                 tune: facts.times.tune.as_secs_f64(),
                 solve: sum(|o| o.solve),
                 gather: sum(|o| o.gather),

@@ -121,16 +121,17 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Where the time of one rank's iteration went; the rest of the solve is the host's own work.
+/// Where the time of one rank's iteration went. The kernels' time overlaps with the others: it is the device's, and they are
+/// the host's; the rest of the solve is the host's own work.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Split {
     /// Kernels running on the device (sampled iterations, scaled up) or the host rank's own arithmetic.
     pub kernels: Duration,
-    /// Global sums: partial sums to the host and the wait for the other ranks.
+    /// Global sums: the wait for the other ranks.
     pub sums: Duration,
-    /// Halo exchange: pack, transfers, and the wait for the neighbours.
+    /// Halo exchange: the wait for what was enqueued before, transfers, and the wait for the neighbours.
     pub halos: Duration,
-    /// The host waiting for its device elsewhere.
+    /// The host waiting for its device elsewhere: for partial sums, or the log of the iteration.
     pub host_wait: Duration,
 }
 
@@ -152,6 +153,8 @@ pub struct Outcome {
     pub recurrence_rel_residual_2: f64,
     /// b − A x recomputed on the host in compensated arithmetic: the true residual.
     pub residual: Residual,
+    /// Time to take b and the first guess to the ranks.
+    pub upload: Duration,
     /// Time in the iteration, with its restarts.
     pub solve: Duration,
     /// Time to bring x back.

@@ -63,6 +63,7 @@ pub(super) struct Ended {
     pub(super) reason: Option<Reason>,
     pub(super) seen: Seen,
     pub(super) split: Split,
+    pub(super) upload: Duration,
     pub(super) solve: Duration,
     pub(super) gather: Duration,
 }
@@ -183,11 +184,14 @@ impl<O: Ops, A: LinearOperator<O>> Engine<O, A> {
 
     fn run(&mut self, method: Method, b: &[O::Real], x: &mut [O::Real], mut monitor: Monitor<'_>) -> Result<Ended> {
         let Self { ops, a, m, w } = self;
+        let start = Instant::now();
         let before = monitor.iterations();
         ops.write(b, &mut w.b)?;
         ops.write(x, &mut w.x)?;
         ops.copy(&w.x, &mut w.x_first)?;
         ops.finish(0)?;
+        ops.comm().sum(&mut [])?; // all ranks are there
+        let upload = start.elapsed();
 
         let start = Instant::now();
         let reason = loop {
@@ -219,6 +223,6 @@ impl<O: Ops, A: LinearOperator<O>> Engine<O, A> {
 
         let start = Instant::now();
         ops.read(&w.x, x)?;
-        Ok(Ended { reason, seen, split, solve, gather: start.elapsed() })
+        Ok(Ended { reason, seen, split, upload, solve, gather: start.elapsed() })
     }
 }

@@ -182,6 +182,7 @@ impl Solver {
             history: vec![residual.relative_2],
             recurrence_rel_residual_2: residual.relative_2,
             residual,
+            upload: Duration::ZERO,
             solve: Duration::ZERO,
             gather: Duration::ZERO,
             verify: start.elapsed(),
@@ -469,7 +470,7 @@ fn collect(
     bytes_per_iteration: u64,
 ) -> Outcome {
     let longest = |time: fn(&Ended) -> Duration| ended.iter().map(time).max().unwrap_or_default();
-    let (solve, read) = (longest(|e| e.solve), longest(|e| e.gather));
+    let (upload, solve, read) = (longest(|e| e.upload), longest(|e| e.solve), longest(|e| e.gather));
     let split = ended.iter().map(|e| e.split).collect();
     let (mut iterations, mut restarts, mut history, mut recurrence) = (0, 0, Vec::new(), f64::NAN);
     if let Some(first) = ended.into_iter().next() {
@@ -484,6 +485,7 @@ fn collect(
         history,
         recurrence_rel_residual_2: recurrence,
         residual,
+        upload,
         solve,
         gather: read + times.gather,
         verify: times.verify,
@@ -505,6 +507,7 @@ fn add(before: Outcome, after: Outcome) -> Outcome {
     Outcome {
         restarts: before.restarts + after.restarts,
         history,
+        upload: before.upload + after.upload,
         solve: before.solve + after.solve,
         gather: before.gather + after.gather,
         verify: before.verify + after.verify,
