@@ -5,6 +5,7 @@
 mod alone;
 mod failure;
 mod gate;
+mod spawn;
 mod threads;
 
 use std::ops::DerefMut;
@@ -14,6 +15,7 @@ use crate::error::Result;
 
 pub use alone::Alone;
 pub use failure::Failure;
+pub use spawn::in_threads;
 pub use threads::Threads;
 
 /// Memory for the messages of a rank, which its owner fills and other ranks read: pinned for a device's rank, plain for

@@ -8,6 +8,7 @@ mod options;
 mod outcome;
 mod rank;
 mod session;
+mod team;
 mod workspace;
 
 pub use options::{Control, Method, Precision, Precond, Progress, Setup, Stop};

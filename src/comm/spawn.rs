@@ -1,0 +1,77 @@
+//! Ranks as threads.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::Failure;
+use crate::error::{Error, Result};
+
+/// Runs `body` on each job in a thread of its own, and waits for all. A panic becomes an error; the first error ends all.
+pub fn in_threads<J: Send, R: Send>(
+    failure: &Failure,
+    jobs: Vec<J>,
+    body: impl Fn(J) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    let results: Vec<Option<R>> = std::thread::scope(|scope| {
+        let body = &body;
+        let run = |(rank, job): (usize, J)| {
+            scope.spawn(move || {
+                let result = catch_unwind(AssertUnwindSafe(|| body(job))).unwrap_or_else(|panic| {
+                    let message = panic
+                        .downcast_ref::<&str>()
+                        .map(ToString::to_string)
+                        .or_else(|| panic.downcast_ref::<String>().cloned())
+                        .unwrap_or_else(|| "a panic without words".into());
+                    Err(Error::RankPanicked { rank, message })
+                });
+                result.map_err(|e| failure.report(e)).ok()
+            })
+        };
+        let threads: Vec<_> = jobs.into_iter().enumerate().map(run).collect();
+        threads.into_iter().map(|t| t.join().unwrap_or(None)).collect()
+    });
+    match failure.take() {
+        Some(error) => Err(error),
+        None => results.into_iter().collect::<Option<_>>().ok_or(Error::PeerFailed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, RwLock};
+
+    use super::*;
+    use crate::comm::{Communicator, Outbox, Threads};
+
+    fn comms(size: usize, failure: &Arc<Failure>) -> Vec<Threads<f64>> {
+        let outbox = || (Arc::new(RwLock::new(Vec::new())) as Outbox<f64>, 0);
+        Threads::new((0..size).map(|_| outbox()).collect(), failure)
+    }
+
+    /// Three ranks sum without end; rank 1 does `what` in its fifth round.
+    fn run(what: impl Fn() -> Result<()> + Sync) -> Error {
+        let failure = Arc::new(Failure::default());
+        let jobs = comms(3, &failure);
+        in_threads(&failure, jobs, |comm| -> Result<()> {
+            for round in 0.. {
+                if comm.rank() == 1 && round == 5 {
+                    what()?;
+                }
+                comm.sum(&mut [1.0])?;
+            }
+            Ok(())
+        })
+        .unwrap_err()
+    }
+
+    #[test]
+    fn an_error_on_one_rank_ends_all_with_that_error() {
+        let error = run(|| Err(Error::OpenCl { device: "gpu 1".into(), call: "clFinish", code: "LOST".into() }));
+        assert_eq!(error.to_string(), "gpu 1: clFinish failed: LOST");
+    }
+
+    #[test]
+    fn a_panic_on_one_rank_ends_all_with_its_words() {
+        let error = run(|| panic!("a defect"));
+        assert_eq!(error.to_string(), "internal error on rank 1: a defect");
+    }
+}
