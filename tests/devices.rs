@@ -34,6 +34,36 @@ fn whole_solves_with_the_kernels_for_gpus() {
 }
 
 #[test]
+fn devices_without_double_precision() {
+    let without = [("DECLIVE_F64", "off")];
+    for shape in ["cpu", "gpu"] {
+        for devices in ["0", "0,0,host"] {
+            for method in ["cg", "cg-classic"] {
+                let args = format!(
+                    "solve --generate jumps:9,contrast=10 --precision f32 --rtol 1e-4 --precond jacobi --method {method} \
+                     --devices {devices}"
+                );
+                let output = declive(&args, &[without[0], ("DECLIVE_SHAPE", shape)]);
+                assert_eq!(output.status.code(), Some(0), "{args}\n{}", String::from_utf8_lossy(&output.stdout));
+            }
+        }
+    }
+
+    // in double precision they are left out: the host works in their place, or beside them, or nothing does
+    let output = declive("solve --generate poisson2d:9", &without);
+    assert_eq!(output.status.code(), Some(0));
+    // lines are wrapped
+    let report = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(report.contains("no double precision (--precision f32 would use it)"), "{report}");
+    let output = declive("solve --generate poisson2d:9 --devices 0,host", &without);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(stderr(&output).contains("is left out: it has no double precision"), "{}", stderr(&output));
+    let output = declive("solve --generate poisson2d:9 --devices 0", &without);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(stderr(&output).contains("no double precision"), "{}", stderr(&output));
+}
+
+#[test]
 fn a_kernel_that_does_not_compile_ends_with_the_log() {
     let output = declive("solve --generate tridiagonal:5 --devices 0", &[("DECLIVE_BUILD_OPTIONS", "-D if=nonsense")]);
     assert_eq!(output.status.code(), Some(3));

@@ -71,7 +71,9 @@ pub fn list() -> Listing {
 }
 
 fn describe(index: usize, platform: &Platform, device: &Device) -> opencl3::Result<Info> {
-    let fp64 = device.double_fp_config().is_ok_and(|config| config != 0);
+    // `DECLIVE_F64=off` shows what happens on a device without double precision.
+    let allowed = std::env::var_os("DECLIVE_F64").is_none_or(|v| v != "off");
+    let fp64 = allowed && device.double_fp_config().is_ok_and(|config| config != 0);
     let kind = if device.dev_type()? & CL_DEVICE_TYPE_CPU != 0 { Kind::Cpu } else { Kind::Gpu };
     let usable = device.available()? && device.compiler_available()? && device.endian_little()?;
     Ok(Info {

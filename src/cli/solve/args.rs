@@ -132,6 +132,7 @@ fn long_help() -> String {
            RAYON_NUM_THREADS      threads of the host\n  \
            RUST_LOG               what is logged to standard error, such as declive=debug\n  \
            DECLIVE_SHAPE          cpu or gpu: run the kernels made for the other kind of device\n  \
+           DECLIVE_F64            off: take no device for one with double precision\n  \
            DECLIVE_BUILD_OPTIONS  further options for the compiler of the kernels"
     )
 }
