@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::Failure;
 use crate::error::Result;
 
-/// How often a waiting thread looks before it lets others run: some 10 µs, about the latency of a device's answer.
+/// How often a waiting thread looks before it lets others run: 20 to 100 µs by the processor, about a device's answer.
 const SPINS: u32 = 2_000;
 /// How often it then yields before it sleeps.
 const YIELDS: u32 = 200;
