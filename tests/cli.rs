@@ -572,7 +572,9 @@ fn started(mut command: Command, sign: &str) -> (Child, BufReader<std::process::
 
 #[cfg(unix)]
 fn interrupt(child: &Child) {
-    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    // the shell's own: small systems have no such program
+    let kill = format!("kill -INT {}", child.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
 }
 
 #[cfg(unix)]
