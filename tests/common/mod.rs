@@ -6,12 +6,14 @@ use declive::device::{Choice, list};
 use declive::solver::{Method, Precision, Precond};
 use declive::{Control, Csr, Outcome, Setup, Solver, Stop};
 
-/// The device choices that every solve is tested on: the host alone and as several ranks; a device alone, as 2, 3 and 5 logical
-/// devices, and beside the host.
+/// The device choices that every solve is tested on: the host alone and as several ranks; a device alone, as 2, 3 and 5
+/// logical devices, and beside the host. The device is the first, or the one whose number the environment variable
+/// `DECLIVE_TEST_DEVICE` gives.
 pub(crate) fn choices() -> Vec<Choice> {
     require_opencl();
-    let names = ["host", "host,host,host", "0", "0,0", "0,0,0", "0,0,0,0,0", "0,host,0"];
-    names.iter().map(|s| s.parse().unwrap()).collect()
+    let device = std::env::var("DECLIVE_TEST_DEVICE").unwrap_or_else(|_| "0".into());
+    let names = ["host", "host,host,host", "D", "D,D", "D,D,D", "D,D,D,D,D", "D,host,D"];
+    names.iter().map(|s| s.replace('D', &device).parse().unwrap()).collect()
 }
 
 /// Tests of devices need one: PoCL on any machine. Without it they fail, rather than pass without a look.
