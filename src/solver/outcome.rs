@@ -145,7 +145,8 @@ pub struct Outcome {
     pub reason: Reason,
     /// Iterations of the Krylov method in all.
     pub iterations: u64,
-    /// How often the recurrence said converged, the recomputed residual didn't, and the iteration went on from x.
+    /// How often the recurrence met the test, or lost all its digits, the recomputed residual was still above the test, and the
+    /// iteration went on from x.
     pub restarts: u32,
     /// ‖r‖₂ / ‖b‖₂ by the recurrence: before the first iteration, then after each.
     pub history: Vec<f64>,
