@@ -260,7 +260,7 @@ impl ArrayPlace {
     fn first_row(&self) -> u32 {
         match self.symmetry {
             Symmetry::General => 0,
-            Symmetry::Symmetric => self.col,
+            Symmetry::Symmetric | Symmetry::Hermitian => self.col,
             Symmetry::SkewSymmetric => self.col + 1,
         }
     }

@@ -7,6 +7,7 @@ use super::error::{Error, ErrorKind, quote};
 use super::lines::Lines;
 use super::token::{NotWhole, Tokens, whole};
 use crate::Csr;
+use crate::matrix::Scalar;
 
 /// How the entries are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -25,6 +26,10 @@ pub enum Field {
     Real,
     /// Whole numbers.
     Integer,
+    /// Whole numbers that are not negative.
+    UnsignedInteger,
+    /// Complex numbers, as real and imaginary part.
+    Complex,
     /// No values: every entry is 1.
     Pattern,
 }
@@ -39,6 +44,8 @@ pub enum Symmetry {
     Symmetric,
     /// `a(i,j) = -a(j,i)`.
     SkewSymmetric,
+    /// `a(i,j)` is the conjugate of `a(j,i)`.
+    Hermitian,
 }
 
 impl Layout {
@@ -55,6 +62,8 @@ impl Field {
         match self {
             Self::Real => "real",
             Self::Integer => "integer",
+            Self::UnsignedInteger => "unsigned-integer",
+            Self::Complex => "complex",
             Self::Pattern => "pattern",
         }
     }
@@ -66,6 +75,7 @@ impl Symmetry {
             Self::General => "general",
             Self::Symmetric => "symmetric",
             Self::SkewSymmetric => "skew-symmetric",
+            Self::Hermitian => "hermitian",
         }
     }
 
@@ -76,8 +86,12 @@ impl Symmetry {
 
     /// The mirror image of an entry off the diagonal.
     #[inline]
-    pub(super) fn mirrored(self, value: f64) -> f64 {
-        if self == Self::SkewSymmetric { -value } else { value }
+    pub(super) fn mirrored<T: Scalar>(self, value: T) -> T {
+        match self {
+            Self::General | Self::Symmetric => value,
+            Self::SkewSymmetric => -value,
+            Self::Hermitian => value.conj(),
+        }
     }
 }
 
@@ -253,7 +267,7 @@ fn size(line: &[u8], layout: Layout, symmetry: Symmetry) -> Result<(usize, usize
     // no overflow: both are below 2³²
     let entries = claimed.unwrap_or(match symmetry {
         Symmetry::General => rows * cols,
-        Symmetry::Symmetric => rows * (rows + 1) / 2,
+        Symmetry::Symmetric | Symmetry::Hermitian => rows * (rows + 1) / 2,
         Symmetry::SkewSymmetric => rows * rows.saturating_sub(1) / 2,
     });
     // a file with fewer entries than it claims is refused later, so the claim serves as well as the count
