@@ -42,6 +42,7 @@ pub mod error;
 mod kernels;
 pub mod matrix;
 pub mod matrix_market;
+mod memory;
 mod operator;
 mod ops;
 mod partition;

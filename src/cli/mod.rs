@@ -5,6 +5,7 @@ mod duration;
 mod exit;
 mod failure;
 mod generate;
+mod input;
 mod interrupt;
 mod output;
 mod progress;

@@ -67,6 +67,18 @@ impl<T: Scalar> Csr<T> {
         Ok(Self { n_rows, n_cols, row_ptr, col_idx, values })
     }
 
+    /// Takes arrays that their maker knows to be what [`new`](Self::new) would check; only debug builds look.
+    pub(crate) fn assembled(
+        n_rows: usize,
+        n_cols: usize,
+        row_ptr: Vec<usize>,
+        col_idx: Vec<u32>,
+        values: Vec<T>,
+    ) -> Self {
+        debug_assert!(Self::new(n_rows, n_cols, row_ptr.clone(), col_idx.clone(), values.clone()).is_ok());
+        Self { n_rows, n_cols, row_ptr, col_idx, values }
+    }
+
     /// Builds a matrix from (row, column, value) triplets in any order, counted from 0; entries that share a place are added.
     ///
     /// # Errors

@@ -10,7 +10,17 @@ pub use num_complex::Complex64;
 ///
 /// Systems to solve are real. Complex matrices can be read, described, converted and written.
 pub trait Scalar:
-    Copy + Debug + Default + PartialEq + Send + Sync + AddAssign + Mul<Output = Self> + Neg<Output = Self> + Sum + 'static
+    Copy
+    + Debug
+    + Default
+    + PartialEq
+    + Send
+    + Sync
+    + AddAssign
+    + Mul<Output = Self>
+    + Neg<Output = Self>
+    + Sum
+    + bytemuck::Pod
 {
     /// The number 1.
     const ONE: Self;

@@ -1,175 +1,369 @@
-//! From entries in the file's order to compressed rows.
+//! From entries in the file's order to compressed rows, without a sort of the whole.
+//!
+//! The rows are divided into *pieces*. Each piece belongs to one thread, which looks through the blocks that reach into
+//! it, in the file's order, and takes what is its own: first to count the entries of each row, then to move columns,
+//! and then values, to their rows. So the result is the same whatever the number of threads. Rows of files in any
+//! usual order come out sorted; the others are sorted one by one.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
-use super::entries::{Entries, Entry, NoMemory, reserve};
-use super::error::ErrorKind;
-use super::header::Header;
+use rayon::prelude::*;
+
+use super::body::{Block, Entries, Wave};
+use super::error::{Error, ErrorKind};
+use super::header::{Field, Header};
+use super::line::Value;
 use crate::Csr;
+use crate::memory::{NoMemory, zeros};
+
+/// What becomes of stored entries whose value is zero.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Zeros {
+    /// They stay entries of the matrix.
+    #[default]
+    Keep,
+    /// They are left out; so is what adds up to zero.
+    Drop,
+}
 
 /// What the entries make, and how many of them were added to another one.
-///
-/// `error_at` makes an error in a given line.
-pub(super) fn assemble(
+pub(super) fn assemble<T: Value>(
+    name: &str,
     header: &Header,
-    entries: &Entries,
-    error_at: impl Fn(u64, ErrorKind) -> crate::Error,
-) -> crate::Result<(Csr, usize)> {
-    let mut rows = Rows::scatter(header, entries).map_err(|bytes| bytes.into_error("the matrix"))?;
+    mut entries: Entries<T>,
+    zeros: Zeros,
+) -> crate::Result<(Csr<T>, u64)> {
+    let out_of_memory = |bytes: NoMemory| bytes.into_error("the matrix");
+    let layout = Layout::of(header, &entries).map_err(out_of_memory)?;
+    let mut rows = layout.fill(header, &mut entries).map_err(out_of_memory)?;
+    let tidied = rows.tidy(&layout, zeros);
     let mirrors = header.symmetry.mirrors();
-    let merged = rows.sort_and_merge();
     if mirrors
-        && merged.off_diagonal > 0
+        && tidied.off_diagonal > 0
         && entries.in_both_triangles()
-        && let Some((k, entry)) = first_in_both_triangles(entries)
+        && let Some((line, row, col)) = first_in_both_triangles(&entries)
     {
-        let (row, col, symmetry) = (entry.row as usize + 1, entry.col as usize + 1, header.symmetry);
-        return Err(error_at(entries.line_of(k), ErrorKind::BothTriangles { row, col, symmetry }));
+        let (row, col, symmetry) = (row as usize + 1, col as usize + 1, header.symmetry);
+        return Err(Error::whole(name, line, ErrorKind::BothTriangles { row, col, symmetry }));
     }
-    if let Some((row, col)) = merged.infinite {
-        let k = first_infinite_sum(entries, mirrors, row, col);
-        let (row, col) = (row as usize + 1, col as usize + 1);
-        return Err(error_at(entries.line_of(k), ErrorKind::SumNotFinite { row, col }));
+    if let Some(Infinite { row, col, nth }) = tidied.infinite {
+        let line = line_of_nth(&entries, mirrors, row, nth);
+        return Err(Error::whole(name, line, ErrorKind::SumNotFinite { row: row as usize + 1, col: col as usize + 1 }));
     }
+    drop(entries);
+    rows.close_gaps(&layout, &tidied);
     // off the diagonal each duplicate was met twice, once a triangle
-    let duplicates = merged.diagonal + if mirrors { merged.off_diagonal / 2 } else { merged.off_diagonal };
-    let a = Csr::new(header.rows, header.cols, rows.row_ptr, rows.col_idx, rows.values)?;
-    Ok((a, duplicates))
+    let duplicates = tidied.diagonal + if mirrors { tidied.off_diagonal / 2 } else { tidied.off_diagonal };
+    Ok((Csr::assembled(header.rows, header.cols, rows.row_ptr, rows.col_idx, rows.values), duplicates))
 }
 
-/// Compressed rows in the making.
-struct Rows {
+/// Where the rows begin, duplicates still counted apart, and how they are divided.
+struct Layout {
     row_ptr: Vec<usize>,
-    col_idx: Vec<u32>,
-    values: Vec<f64>,
+    pieces: Vec<Range<usize>>,
+    mirrors: bool,
 }
 
-/// What merging met.
-#[derive(Default)]
-struct Merged {
-    /// Entries added to others on the diagonal.
-    diagonal: usize,
-    /// The same off it.
-    off_diagonal: usize,
-    /// The first place, from 0, whose entries add up to something infinite.
-    infinite: Option<(u32, u32)>,
-}
-
-/// `len` zeros, unless there is no memory for them.
-fn zeros<T: Clone + Default>(len: usize) -> Result<Vec<T>, NoMemory> {
-    let mut zeros = Vec::new();
-    reserve(&mut zeros, len)?;
-    zeros.resize(len, T::default());
-    Ok(zeros)
-}
-
-impl Rows {
-    /// Moves the entries and their mirror images to their rows, each row in the file's order.
-    ///
-    /// If the file's entries are sorted, by rows or by columns, so is each row, mirror images included.
-    fn scatter(header: &Header, entries: &Entries) -> Result<Self, NoMemory> {
-        let symmetry = header.symmetry;
-        // row i is counted two places further on, so that the sums leave its start, the place to fill next,
-        // at i + 1, which filling then moves to its end: the start of row i + 1
-        let mut row_ptr: Vec<usize> = zeros(header.rows + 2)?;
-        for entry in entries.iter() {
-            row_ptr[entry.row as usize + 2] += 1;
-            if symmetry.mirrors() && entry.row != entry.col {
-                row_ptr[entry.col as usize + 2] += 1;
+impl Layout {
+    fn of<T: Sync>(header: &Header, entries: &Entries<T>) -> Result<Self, NoMemory> {
+        let mirrors = header.symmetry.mirrors();
+        let pieces = pieces(header.rows, entries, mirrors);
+        let mut row_ptr: Vec<usize> = zeros(header.rows + 1)?;
+        let size = pieces.first().map_or(1, Range::len);
+        row_ptr[1..].par_chunks_mut(size).zip(&pieces).for_each(|(counts, piece)| {
+            for (wave, block) in reaching_into(piece, entries, mirrors) {
+                let (rows, cols) = (&wave.rows[block.range()], &wave.cols[block.range()]);
+                count(rows, cols, piece.start as u32, counts, mirrors);
             }
-        }
+        });
         let mut sum = 0;
         for count in &mut row_ptr {
             sum += *count;
             *count = sum;
         }
-        let (mut col_idx, mut values) = (zeros::<u32>(sum)?, zeros::<f64>(sum)?);
-        let mut put = |row: u32, col, value| {
-            let to = &mut row_ptr[row as usize + 1];
-            col_idx[*to] = col;
-            values[*to] = value;
-            *to += 1;
-        };
-        for &Entry { row, col, value } in entries.iter() {
-            put(row, col, value);
-            if symmetry.mirrors() && row != col {
-                put(col, row, symmetry.mirrored(value));
-            }
-        }
-        row_ptr.truncate(header.rows + 1);
-        Ok(Self { row_ptr, col_idx, values })
+        Ok(Self { row_ptr, pieces, mirrors })
     }
 
-    /// Sorts each row by columns and adds what shares a place, in the file's order.
-    fn sort_and_merge(&mut self) -> Merged {
-        let Self { row_ptr, col_idx, values } = self;
-        let mut merged = Merged::default();
-        let mut scratch = Vec::new();
-        let (mut start, mut kept) = (0, 0);
-        for row in 0..row_ptr.len() - 1 {
-            let end = row_ptr[row + 1];
-            if !col_idx[start..end].is_sorted() {
-                sort(&mut col_idx[start..end], &mut values[start..end], &mut scratch);
+    fn nnz(&self) -> usize {
+        self.row_ptr.last().copied().unwrap_or(0)
+    }
+
+    /// Where the entries of a piece are.
+    fn span(&self, piece: &Range<usize>) -> Range<usize> {
+        self.row_ptr[piece.start]..self.row_ptr[piece.end]
+    }
+
+    /// An array of entries, divided into pieces.
+    fn divide<'a, E>(&self, mut all: &'a mut [E]) -> Vec<&'a mut [E]> {
+        let mut parts = Vec::with_capacity(self.pieces.len());
+        for piece in &self.pieces {
+            let (part, rest) = all.split_at_mut(self.span(piece).len());
+            parts.push(part);
+            all = rest;
+        }
+        parts
+    }
+
+    /// Moves the entries and their mirror images to their rows, each row in the file's order.
+    fn fill<T: Value>(&self, header: &Header, entries: &mut Entries<T>) -> Result<Rows<T>, NoMemory> {
+        let mut col_idx = zeros::<u32>(self.nnz())?;
+        self.place(entries, &mut col_idx, |wave, range| (&wave.cols[range.clone()], &wave.rows[range]), |row| row);
+        if !self.mirrors {
+            // so that the values' new places are paid by the columns' old ones
+            for wave in &mut entries.waves {
+                wave.cols = Vec::new();
             }
-            let first = kept;
-            for k in start..end {
-                let (col, value) = (col_idx[k], values[k]);
-                if kept > first && col_idx[kept - 1] == col {
-                    let sum = &mut values[kept - 1];
-                    *sum += value;
-                    if !sum.is_finite() && merged.infinite.is_none() {
-                        merged.infinite = Some((row as u32, col));
+        }
+        let mut values = zeros::<T>(self.nnz())?;
+        if header.field == Field::Pattern {
+            values.par_iter_mut().for_each(|value| *value = T::ONE);
+        } else {
+            let symmetry = header.symmetry;
+            self.place(
+                entries,
+                &mut values,
+                |wave, range| (&wave.values[range.clone()], &wave.values[range]),
+                |value| symmetry.mirrored(value),
+            );
+        }
+        Ok(Rows { row_ptr: self.row_ptr.clone(), col_idx, values })
+    }
+
+    /// Moves one number of each entry to its row, and another one to the row of its mirror image.
+    fn place<T: Sync, E: Copy + Send + Sync>(
+        &self,
+        entries: &Entries<T>,
+        to: &mut [E],
+        of: impl for<'w> Fn(&'w Wave<T>, Range<usize>) -> (&'w [E], &'w [E]) + Sync,
+        mirrored: impl Fn(E) -> E + Sync,
+    ) {
+        self.divide(to).into_par_iter().zip(&self.pieces).for_each(|(to, piece)| {
+            let start = self.row_ptr[piece.start];
+            let mut next: Vec<usize> = self.row_ptr[piece.clone()].iter().map(|place| place - start).collect();
+            let base = piece.start as u32;
+            for (wave, block) in reaching_into(piece, entries, self.mirrors) {
+                let rows = &wave.rows[block.range()];
+                let (direct, mirror) = of(wave, block.range());
+                let mut put = |row: u32, what: E| {
+                    if let Some(place) = next.get_mut(row.wrapping_sub(base) as usize) {
+                        to[*place] = what;
+                        *place += 1;
                     }
-                    let count = if row == col as usize { &mut merged.diagonal } else { &mut merged.off_diagonal };
-                    *count += 1;
+                };
+                if self.mirrors {
+                    let cols = &wave.cols[block.range()];
+                    for (((&i, &j), &direct), &mirror) in rows.iter().zip(cols).zip(direct).zip(mirror) {
+                        put(i, direct);
+                        if i != j {
+                            put(j, mirrored(mirror));
+                        }
+                    }
                 } else {
-                    col_idx[kept] = col;
-                    values[kept] = value;
-                    kept += 1;
+                    for (&i, &direct) in rows.iter().zip(direct) {
+                        put(i, direct);
+                    }
                 }
             }
-            row_ptr[row + 1] = kept;
-            start = end;
-        }
-        if kept < start {
-            col_idx.truncate(kept);
-            col_idx.shrink_to_fit();
-            values.truncate(kept);
-            values.shrink_to_fit();
-        }
-        merged
+        });
     }
 }
 
-/// Sorts a row by columns; what shares a place keeps its order.
-fn sort(cols: &mut [u32], values: &mut [f64], scratch: &mut Vec<(u32, f64)>) {
-    scratch.clear();
-    scratch.extend(cols.iter().copied().zip(values.iter().copied()));
-    scratch.sort_by_key(|&(col, _)| col);
-    for ((&(from_col, from_value), col), value) in scratch.iter().zip(cols).zip(values) {
-        (*col, *value) = (from_col, from_value);
+fn count(rows: &[u32], cols: &[u32], base: u32, counts: &mut [usize], mirrors: bool) {
+    let mut add = |row: u32| {
+        if let Some(count) = counts.get_mut(row.wrapping_sub(base) as usize) {
+            *count += 1;
+        }
+    };
+    if mirrors {
+        for (&i, &j) in rows.iter().zip(cols) {
+            add(i);
+            if i != j {
+                add(j);
+            }
+        }
+    } else {
+        for &i in rows {
+            add(i);
+        }
     }
 }
 
-/// The first entry whose mirror image was there before it.
-fn first_in_both_triangles(entries: &Entries) -> Option<(usize, &Entry)> {
-    let mut is_above = HashMap::new();
-    entries.iter().enumerate().find(|(_, entry)| {
-        let (low, high) = (entry.row.min(entry.col), entry.row.max(entry.col));
-        let above = entry.row < entry.col;
-        low != high && *is_above.entry((low, high)).or_insert(above) != above
+/// Divides the rows: finely where the file's order is such that few blocks reach into each piece, and otherwise into no
+/// more pieces than there are threads, as each looks through all blocks.
+fn pieces<T>(n_rows: usize, entries: &Entries<T>, mirrors: bool) -> Vec<Range<usize>> {
+    let threads = rayon::current_num_threads();
+    let size = |pieces: usize| n_rows.div_ceil(pieces).max(1);
+    let visits = |size: usize| -> usize {
+        let touched = |(low, high): (u32, u32)| (high as usize / size + 1).saturating_sub(low as usize / size);
+        let of_block = |block: &Block| {
+            let mirrored = if mirrors { touched(block.found.cols) } else { 0 };
+            (touched(block.found.rows) + mirrored) * block.found.entries
+        };
+        entries.blocks().map(|(_, block)| of_block(block)).sum()
+    };
+    let tolerable = 4 * entries.count;
+    let fine = [16, 8, 4, 2].into_iter().map(|times| size(times * threads)).find(|&size| visits(size) <= tolerable);
+    let size = fine.unwrap_or(size(threads));
+    (0..n_rows).step_by(size).map(|start| start..n_rows.min(start + size)).collect()
+}
+
+/// The blocks with entries, or mirror images of entries, in some rows.
+fn reaching_into<'a, T>(
+    piece: &Range<usize>,
+    entries: &'a Entries<T>,
+    mirrors: bool,
+) -> impl Iterator<Item = (&'a Wave<T>, &'a Block)> {
+    let piece = piece.clone();
+    let meets = move |(low, high): (u32, u32)| (low as usize) < piece.end && high as usize >= piece.start;
+    entries.blocks().filter(move |(_, block)| {
+        block.found.entries > 0 && (meets(block.found.rows) || mirrors && meets(block.found.cols))
     })
 }
 
-/// The entry that makes the sum at a place infinite.
-fn first_infinite_sum(entries: &Entries, mirrors: bool, row: u32, col: u32) -> usize {
-    let mut sum = 0.0;
-    let here = |e: &Entry| (e.row, e.col) == (row, col) || mirrors && (e.col, e.row) == (row, col);
-    let is_culprit = |e: &Entry| {
-        if here(e) {
-            sum += e.value;
+/// Compressed rows in the making.
+struct Rows<T> {
+    row_ptr: Vec<usize>,
+    col_idx: Vec<u32>,
+    values: Vec<T>,
+}
+
+/// What tidying met.
+#[derive(Default)]
+struct Tidied {
+    /// Entries added to others on the diagonal.
+    diagonal: u64,
+    /// The same off it.
+    off_diagonal: u64,
+    /// The first sum that is infinite.
+    infinite: Option<Infinite>,
+    /// For each piece the lengths of its rows, if any is shorter than its entries were.
+    lengths: Vec<Option<Vec<usize>>>,
+}
+
+/// A sum of entries beyond all numbers: its place, and that the entry which made it so is the `nth` of its row.
+#[derive(Clone, Copy)]
+struct Infinite {
+    row: u32,
+    col: u32,
+    nth: usize,
+}
+
+impl<T: Value> Rows<T> {
+    /// Sorts each row by columns, adds what shares a place, in the file's order, and drops zeros if asked to. What is
+    /// left of a piece moves to its front.
+    fn tidy(&mut self, layout: &Layout, zeros: Zeros) -> Tidied {
+        let parts = layout.divide(&mut self.col_idx).into_par_iter().zip(layout.divide(&mut self.values));
+        let tidied: Vec<Tidied> = parts
+            .zip(&layout.pieces)
+            .map(|((cols, values), piece)| {
+                let start = layout.row_ptr[piece.start];
+                let ends = layout.row_ptr[piece.start + 1..=piece.end].iter().map(|end| end - start);
+                tidy_piece(piece.start as u32, ends, cols, values, zeros)
+            })
+            .collect();
+        tidied.into_iter().fold(Tidied::default(), |all, piece| Tidied {
+            diagonal: all.diagonal + piece.diagonal,
+            off_diagonal: all.off_diagonal + piece.off_diagonal,
+            infinite: all.infinite.or(piece.infinite),
+            lengths: [all.lengths, piece.lengths].concat(),
+        })
+    }
+
+    /// Moves the pieces together after some have become shorter.
+    fn close_gaps(&mut self, layout: &Layout, tidied: &Tidied) {
+        if tidied.lengths.iter().all(Option::is_none) {
+            return;
         }
-        !f64::is_finite(sum)
+        let mut kept = 0;
+        for (piece, lengths) in layout.pieces.iter().zip(&tidied.lengths) {
+            let span = layout.span(piece);
+            let start = kept;
+            for (k, i) in piece.clone().enumerate() {
+                kept += lengths.as_ref().map_or(layout.row_ptr[i + 1] - layout.row_ptr[i], |lengths| lengths[k]);
+                self.row_ptr[i + 1] = kept;
+            }
+            let from = span.start..span.start + kept - start;
+            self.col_idx.copy_within(from.clone(), start);
+            self.values.copy_within(from, start);
+        }
+        self.col_idx.truncate(kept);
+        self.col_idx.shrink_to_fit();
+        self.values.truncate(kept);
+        self.values.shrink_to_fit();
+    }
+}
+
+/// See [`Rows::tidy`]; the first row is `first`, and each ends where `ends` says.
+fn tidy_piece<T: Value>(
+    first: u32,
+    ends: impl ExactSizeIterator<Item = usize>,
+    cols: &mut [u32],
+    values: &mut [T],
+    zeros: Zeros,
+) -> Tidied {
+    let mut tidied = Tidied::default();
+    let mut lengths = Vec::with_capacity(ends.len());
+    let mut scratch = Vec::new();
+    let (mut start, mut kept) = (0, 0);
+    for (row, end) in (first..).zip(ends) {
+        let span = start..end;
+        start = end;
+        let in_order = cols[span.clone()].windows(2).all(|pair| pair[0] < pair[1]);
+        let drops = zeros == Zeros::Drop && values[span.clone()].contains(&T::default());
+        if in_order && !drops {
+            if kept < span.start {
+                cols.copy_within(span.clone(), kept);
+                values.copy_within(span.clone(), kept);
+            }
+            lengths.push(span.len());
+            kept += span.len();
+            continue;
+        }
+        scratch.clear();
+        let numbered = (0..).zip(cols[span.clone()].iter().copied().zip(values[span].iter().copied()));
+        scratch.extend(numbered.map(|(nth, (col, value))| (col, nth, value)));
+        scratch.sort_by_key(|&(col, ..)| col); // stable: what shares a place keeps its order
+        let from = kept;
+        for same in scratch.chunk_by(|a, b| a.0 == b.0) {
+            let (col, _, mut sum) = same[0];
+            for &(_, nth, value) in &same[1..] {
+                sum += value;
+                if !sum.is_finite() && tidied.infinite.is_none() {
+                    tidied.infinite = Some(Infinite { row, col, nth });
+                }
+            }
+            *(if row == col { &mut tidied.diagonal } else { &mut tidied.off_diagonal }) += same.len() as u64 - 1;
+            if zeros == Zeros::Keep || sum != T::default() {
+                (cols[kept], values[kept]) = (col, sum);
+                kept += 1;
+            }
+        }
+        lengths.push(kept - from);
+    }
+    tidied.lengths.push((kept < start).then_some(lengths));
+    tidied
+}
+
+/// The line, row and column of the first entry whose mirror image was there before it.
+fn first_in_both_triangles<T>(entries: &Entries<T>) -> Option<(u64, u32, u32)> {
+    let mut is_above = HashMap::new();
+    entries.blocks().find_map(|(wave, block)| {
+        let places = wave.rows[block.range()].iter().zip(&wave.cols[block.range()]).enumerate();
+        let is_second = |&(_, (&i, &j)): &(usize, (&u32, &u32))| {
+            i != j && *is_above.entry((i.min(j), i.max(j))).or_insert(i < j) != (i < j)
+        };
+        let mut places = places;
+        places.find(is_second).map(|(k, (&i, &j))| (block.line_of(k), i, j))
+    })
+}
+
+/// The line of the `nth` entry, or mirror image of one, that a row has.
+fn line_of_nth<T>(entries: &Entries<T>, mirrors: bool, row: u32, nth: usize) -> u64 {
+    let of_block = |(wave, block): (&'_ Wave<T>, &'_ Block)| {
+        let rows = &wave.rows[block.range()];
+        let in_row = move |k: &usize| rows[*k] == row || mirrors && wave.cols[block.start + k] == row;
+        (0..rows.len()).filter(in_row).map(|k| block.line_of(k)).collect::<Vec<u64>>()
     };
-    entries.iter().position(is_culprit).unwrap_or(entries.len())
+    entries.blocks().flat_map(of_block).nth(nth).unwrap_or(1)
 }

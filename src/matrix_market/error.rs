@@ -1,17 +1,39 @@
 //! What can be wrong with a file, one variant a cause.
 
-use std::fmt;
+use std::{fmt, io};
+
+use super::source::Corrupt;
 
 /// What is wrong with a Matrix Market file, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}:{line}: {kind}", OneLine(file))]
+#[error("{}:{line}:{} {kind}", OneLine(file), Column(*column))]
 pub struct Error {
     /// The file's name, or `<stdin>`.
     pub file: String,
     /// The line, from 1; where something is missing, the last line of the file.
     pub line: u64,
+    /// The byte of the line, from 1, where the offending word begins; `None` where it is the line, or the file, as a
+    /// whole that is wrong.
+    pub column: Option<u32>,
     /// What is wrong there.
     pub kind: ErrorKind,
+}
+
+impl Error {
+    /// An error that no single word is to blame for.
+    pub(super) fn whole(file: &str, line: u64, kind: ErrorKind) -> crate::Error {
+        Self { file: file.into(), line, column: None, kind }.into()
+    }
+
+    /// An error of the input, after so many lines of it.
+    pub(super) fn reading(file: &str, line: u64, error: io::Error) -> crate::Error {
+        match Corrupt::behind(&error) {
+            Some(Corrupt { format, cause }) => {
+                Self::whole(file, line, ErrorKind::Corrupt { format, cause: quote(cause.as_bytes()) })
+            }
+            None => crate::Error::io(file, error),
+        }
+    }
 }
 
 /// What is wrong with a line. Quoted text is shortened and its unprintable bytes are escaped.
@@ -47,12 +69,9 @@ pub enum ErrorKind {
         expected: &'static str,
     },
 
-    /// A `complex` field or a `hermitian` matrix.
-    #[error("\"{word}\": complex systems are not supported yet")]
-    ComplexUnsupported {
-        /// The word of the banner that says so.
-        word: &'static str,
-    },
+    /// A file of complex numbers where real ones are needed.
+    #[error("the file holds complex numbers, but a system to solve has to be real; info and convert take it")]
+    Complex,
 
     /// Two words of the banner that exclude each other.
     #[error("a file cannot be both \"{first}\" and \"{second}\"")]
@@ -178,6 +197,13 @@ pub enum ErrorKind {
         found: String,
     },
 
+    /// A negative value in an `unsigned-integer` file.
+    #[error("expected an integer from 0 up, as the banner says, found \"{found}\"")]
+    Negative {
+        /// The word.
+        found: String,
+    },
+
     /// The file ends too early.
     #[error("expected {expected} entries, found {found}: the file is truncated or its size line wrong")]
     TooFewEntries {
@@ -193,6 +219,24 @@ pub enum ErrorKind {
         /// The number that the size line announces.
         expected: u64,
         /// The first surplus line.
+        found: String,
+    },
+
+    /// Compressed data that can't be decompressed, or an archive that can't be read.
+    #[error("the {format} data is damaged or cut off: {cause}")]
+    Corrupt {
+        /// The compression or the kind of archive.
+        format: &'static str,
+        /// What its decoder said.
+        cause: String,
+    },
+
+    /// An archive without the member that is needed.
+    #[error("the archive has no {expected}; its files: {found}")]
+    NoMember {
+        /// What the member is called.
+        expected: &'static str,
+        /// The files that the archive has.
         found: String,
     },
 
@@ -226,6 +270,15 @@ pub enum ErrorKind {
         found: String,
     },
 
+    /// An entry with an imaginary part on the diagonal of a hermitian matrix.
+    #[error("the diagonal of a hermitian matrix is real, but entry ({index},{index}) is {found}")]
+    HermitianDiagonal {
+        /// Row and column, from 1.
+        index: usize,
+        /// The value.
+        found: String,
+    },
+
     /// Entries that share a place and add up to something infinite.
     #[error("the entries at ({row},{col}) add up to more than a double can hold")]
     SumNotFinite {
@@ -234,6 +287,25 @@ pub enum ErrorKind {
         /// Column, from 1.
         col: usize,
     },
+}
+
+/// What is wrong, and in which column of a line that somebody else knows.
+#[derive(Debug, PartialEq)]
+pub(super) struct Fault {
+    pub(super) column: Option<u32>,
+    pub(super) kind: ErrorKind,
+}
+
+impl Fault {
+    pub(super) fn at(column: u32, kind: ErrorKind) -> Self {
+        Self { column: Some(column), kind }
+    }
+}
+
+impl From<ErrorKind> for Fault {
+    fn from(kind: ErrorKind) -> Self {
+        Self { column: None, kind }
+    }
 }
 
 /// How many characters an error quotes of a file's text.
@@ -250,6 +322,15 @@ pub(super) fn quote(text: &[u8]) -> String {
         quoted.extend(std::ascii::escape_default(byte).map(char::from));
     }
     quoted
+}
+
+/// `7:` for column 7, nothing for none.
+struct Column(Option<u32>);
+
+impl fmt::Display for Column {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |column| write!(f, "{column}:"))
+    }
 }
 
 /// A name with its control characters escaped.
@@ -276,8 +357,14 @@ mod tests {
     #[test]
     fn one_line_whatever_the_name_and_the_text() {
         let kind = ErrorKind::ValueNotANumber { found: quote(b"\x1b[31m\r\0\"\xff") };
-        let error = Error { file: "a\nb.mtx".into(), line: 7, kind };
-        assert_eq!(error.to_string(), r#"a\nb.mtx:7: expected a number, found "\x1b[31m\r\x00\"\xff""#);
+        let error = Error { file: "a\nb.mtx".into(), line: 7, column: Some(3), kind };
+        assert_eq!(error.to_string(), r#"a\nb.mtx:7:3: expected a number, found "\x1b[31m\r\x00\"\xff""#);
+    }
+
+    #[test]
+    fn no_column_where_there_is_none() {
+        let error = Error { file: "a".into(), line: 1, column: None, kind: ErrorKind::Empty };
+        assert_eq!(error.to_string(), "a:1: the file is empty");
     }
 
     #[test]

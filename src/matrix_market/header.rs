@@ -1,9 +1,9 @@
 //! The banner, the comments after it and the size line.
 
 use std::fmt;
-use std::io::BufRead;
+use std::io::Read;
 
-use super::error::{Error, ErrorKind, quote};
+use super::error::{Error, ErrorKind, Fault, quote};
 use super::lines::Lines;
 use super::token::{NotWhole, Tokens, whole};
 use crate::Csr;
@@ -144,13 +144,13 @@ const PLAUSIBLE_PER_ENTRY: u64 = 256;
 
 impl Header {
     /// Reads up to and including the size line.
-    pub(super) fn read<R: BufRead>(lines: &mut Lines<R>) -> crate::Result<Self> {
+    pub(super) fn read<R: Read>(lines: &mut Lines<R>) -> crate::Result<Self> {
         let (layout, field, symmetry) = match lines.next() {
-            Ok(Some(line)) => banner(line).map_err(|kind| lines.error(kind))?,
-            Ok(None) => return Err(lines.error(ErrorKind::Empty)),
+            Ok(Some(line)) => banner(line).map_err(|fault| lines.error(fault))?,
+            Ok(None) => return Err(lines.error(ErrorKind::Empty.into())),
             // a first line without an end is the mark of a binary file
             Err(crate::Error::MatrixMarket(Error { kind: ErrorKind::LineTooLong { found, .. }, .. })) => {
-                return Err(lines.error(ErrorKind::NotMatrixMarket { found }));
+                return Err(lines.error(ErrorKind::NotMatrixMarket { found }.into()));
             }
             Err(error) => return Err(error),
         };
@@ -158,7 +158,7 @@ impl Header {
         let mut room = COMMENTS;
         loop {
             let Some(line) = lines.next()? else {
-                return Err(lines.error(ErrorKind::MissingSize { expected: size_line(layout) }));
+                return Err(lines.error(ErrorKind::MissingSize { expected: size_line(layout) }.into()));
             };
             match line.trim_ascii_start() {
                 [b'%', comment @ ..] => {
@@ -169,9 +169,9 @@ impl Header {
                     }
                 }
                 [] => {}
-                line => {
+                _ => {
                     let size = size(line, layout, symmetry);
-                    let (rows, cols, entries) = size.map_err(|kind| lines.error(kind))?;
+                    let (rows, cols, entries) = size.map_err(|fault| lines.error(fault))?;
                     return Ok(Self { layout, field, symmetry, rows, cols, entries, comments });
                 }
             }
@@ -181,8 +181,10 @@ impl Header {
     /// What a line of the body should hold.
     pub(super) fn entry_line(&self) -> &'static str {
         match (self.layout, self.field) {
+            (Layout::Array, Field::Complex) => "real imaginary",
             (Layout::Array, _) => "value",
             (Layout::Coordinate, Field::Pattern) => "row column",
+            (Layout::Coordinate, Field::Complex) => "row column real imaginary",
             (Layout::Coordinate, _) => "row column value",
         }
     }
@@ -195,45 +197,57 @@ impl Header {
 }
 
 /// The words of the banner.
-fn banner(line: &[u8]) -> Result<(Layout, Field, Symmetry), ErrorKind> {
+fn banner(line: &[u8]) -> Result<(Layout, Field, Symmetry), Fault> {
     // one more word than there should be shows that there are too many
-    let words: Vec<&[u8]> = Tokens::new(line).take(6).collect();
-    if !line.starts_with(b"%%") || !words[0].eq_ignore_ascii_case(b"%%MatrixMarket") {
-        return Err(ErrorKind::NotMatrixMarket { found: quote(line) });
-    }
-    let [_, object, layout, field, symmetry] = &words[..] else {
-        return Err(ErrorKind::Banner { found: quote(line) });
+    let words: Vec<(u32, &[u8])> = {
+        let mut words = Tokens::new(line);
+        std::iter::from_fn(|| words.next().map(|word| (words.column(), word))).take(6).collect()
     };
-    let unknown = |what, word, expected| Err(ErrorKind::UnknownWord { what, found: quote(word), expected });
-    if !object.eq_ignore_ascii_case(b"matrix") {
+    if !line.starts_with(b"%%") || !words[0].1.eq_ignore_ascii_case(b"%%MatrixMarket") {
+        return Err(ErrorKind::NotMatrixMarket { found: quote(line) }.into());
+    }
+    let [_, object, layout, field, symmetry] = words[..] else {
+        return Err(ErrorKind::Banner { found: quote(line) }.into());
+    };
+    let unknown = |what, (column, word): (u32, &[u8]), expected| {
+        Err(Fault::at(column, ErrorKind::UnknownWord { what, found: quote(word), expected }))
+    };
+    if !object.1.eq_ignore_ascii_case(b"matrix") {
         return unknown("object", object, "matrix");
     }
-    let layout = match layout.to_ascii_lowercase().as_slice() {
+    let layout = match layout.1.to_ascii_lowercase().as_slice() {
         b"coordinate" => Layout::Coordinate,
         b"array" => Layout::Array,
         _ => return unknown("layout", layout, "coordinate or array"),
     };
-    let field = match field.to_ascii_lowercase().as_slice() {
+    let field_at = field.0;
+    let field = match field.1.to_ascii_lowercase().as_slice() {
         b"real" | b"double" => Field::Real,
         b"integer" => Field::Integer,
+        b"unsigned-integer" => Field::UnsignedInteger,
         b"pattern" => Field::Pattern,
-        b"complex" => return Err(ErrorKind::ComplexUnsupported { word: "complex" }),
-        _ => return unknown("field", field, "real, double, integer or pattern"),
+        b"complex" => Field::Complex,
+        _ => return unknown("field", field, "real, double, integer, unsigned-integer, pattern or complex"),
     };
-    let symmetry = match symmetry.to_ascii_lowercase().as_slice() {
+    let symmetry_at = symmetry.0;
+    let symmetry = match symmetry.1.to_ascii_lowercase().as_slice() {
         b"general" => Symmetry::General,
         b"symmetric" => Symmetry::Symmetric,
         b"skew-symmetric" => Symmetry::SkewSymmetric,
-        b"hermitian" => return Err(ErrorKind::ComplexUnsupported { word: "hermitian" }),
-        _ => return unknown("symmetry", symmetry, "general, symmetric or skew-symmetric"),
+        b"hermitian" => Symmetry::Hermitian,
+        _ => return unknown("symmetry", symmetry, "general, symmetric, skew-symmetric or hermitian"),
     };
-    if field == Field::Pattern && layout == Layout::Array {
-        return Err(ErrorKind::Contradiction { first: layout.word(), second: field.word() });
+    let contradiction = |column, first, second| Err(Fault::at(column, ErrorKind::Contradiction { first, second }));
+    match (layout, field, symmetry) {
+        (Layout::Array, Field::Pattern, _) => contradiction(field_at, layout.word(), field.word()),
+        (_, Field::Pattern | Field::UnsignedInteger, Symmetry::SkewSymmetric) => {
+            contradiction(symmetry_at, field.word(), symmetry.word())
+        }
+        (_, field, Symmetry::Hermitian) if field != Field::Complex => {
+            contradiction(symmetry_at, field.word(), symmetry.word())
+        }
+        _ => Ok((layout, field, symmetry)),
     }
-    if field == Field::Pattern && symmetry == Symmetry::SkewSymmetric {
-        return Err(ErrorKind::Contradiction { first: field.word(), second: symmetry.word() });
-    }
-    Ok((layout, field, symmetry))
 }
 
 fn size_line(layout: Layout) -> &'static str {
@@ -244,25 +258,30 @@ fn size_line(layout: Layout) -> &'static str {
 }
 
 /// Rows, columns and entries.
-fn size(line: &[u8], layout: Layout, symmetry: Symmetry) -> Result<(usize, usize, u64), ErrorKind> {
-    let bad = || ErrorKind::BadSize { expected: size_line(layout), found: quote(line) };
-    let count = |word: &[u8], what, max| match whole(word) {
-        Ok(n) if n <= max => Ok(n),
-        Ok(_) | Err(NotWhole::TooLarge) => Err(ErrorKind::TooLarge { what, found: quote(word), max }),
-        Err(NotWhole::Negative | NotWhole::Text) => Err(bad()),
+fn size(line: &[u8], layout: Layout, symmetry: Symmetry) -> Result<(usize, usize, u64), Fault> {
+    let words: Vec<(u32, &[u8])> = {
+        let mut words = Tokens::new(line);
+        std::iter::from_fn(|| words.next().map(|word| (words.column(), word))).take(4).collect()
     };
-    let words: Vec<&[u8]> = Tokens::new(line).take(4).collect();
+    let bad = || ErrorKind::BadSize { expected: size_line(layout), found: quote(line.trim_ascii_start()) };
+    let count = |(column, word): (u32, &[u8]), what, max| match whole(word) {
+        Ok(n) if n <= max => Ok(n),
+        Ok(_) | Err(NotWhole::TooLarge) => {
+            Err(Fault::at(column, ErrorKind::TooLarge { what, found: quote(word), max }))
+        }
+        Err(NotWhole::Negative | NotWhole::Text) => Err(Fault::at(column, bad())),
+    };
     let (rows, cols, claimed) = match (layout, &words[..]) {
-        (Layout::Coordinate, [rows, cols, entries]) => (rows, cols, Some(entries)),
-        (Layout::Array, [rows, cols]) => (rows, cols, None),
-        _ => return Err(bad()),
+        (Layout::Coordinate, &[rows, cols, entries]) => (rows, cols, Some(entries)),
+        (Layout::Array, &[rows, cols]) => (rows, cols, None),
+        _ => return Err(bad().into()),
     };
     let max = Csr::MAX_DIM as u64;
     let (rows, cols) = (count(rows, "rows", max)?, count(cols, "columns", max)?);
     let claimed = claimed.map(|word| count(word, "entries", u64::MAX)).transpose()?;
     let (n_rows, n_cols) = (rows as usize, cols as usize);
     if symmetry.mirrors() && rows != cols {
-        return Err(ErrorKind::NotSquare { symmetry, rows: n_rows, cols: n_cols });
+        return Err(ErrorKind::NotSquare { symmetry, rows: n_rows, cols: n_cols }.into());
     }
     // no overflow: both are below 2³²
     let entries = claimed.unwrap_or(match symmetry {
@@ -297,6 +316,8 @@ mod tests {
             ("COORDINATE Double Symmetric", Layout::Coordinate, Field::Real, Symmetry::Symmetric),
             ("coordinate\tinteger  SKEW-symmetric ", Layout::Coordinate, Field::Integer, Symmetry::SkewSymmetric),
             ("coordinate pattern symmetric", Layout::Coordinate, Field::Pattern, Symmetry::Symmetric),
+            ("coordinate Complex HERMITIAN", Layout::Coordinate, Field::Complex, Symmetry::Hermitian),
+            ("coordinate Unsigned-Integer general", Layout::Coordinate, Field::UnsignedInteger, Symmetry::General),
         ] {
             let header = read(&format!("%%matrixMARKET Matrix {words}\r\n5 5 9\n")).unwrap();
             assert_eq!((header.layout, header.field, header.symmetry), (layout, field, symmetry), "{words}");

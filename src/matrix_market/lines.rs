@@ -1,10 +1,9 @@
-//! Lines of a byte stream, counted, of bounded length.
+//! The first lines of a byte stream, counted, of bounded length.
 
-use std::io::{BufRead, ErrorKind as IoErrorKind};
+use std::io::{ErrorKind as IoErrorKind, Read};
 use std::ops::Range;
 
-use super::error::{Error, ErrorKind, quote};
-use super::token::Tokens;
+use super::error::{Error, ErrorKind, Fault, quote};
 
 /// The longest line that is read; the format itself allows 1024 characters.
 pub(super) const MAX_LINE: usize = 64 << 10;
@@ -26,7 +25,7 @@ pub(super) struct Lines<R> {
     line: u64,
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: Read> Lines<R> {
     pub(super) fn new(input: R, name: &str) -> Self {
         let buffer = vec![0; BUFFER].into_boxed_slice();
         Self { input, name: name.into(), buffer, start: 0, end: 0, at_end: false, current: 0..0, line: 0 }
@@ -37,19 +36,14 @@ impl<R: BufRead> Lines<R> {
         self.line.max(1)
     }
 
-    /// The name of the file, for messages.
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
     /// An error in the line given out last.
-    pub(super) fn error(&self, kind: ErrorKind) -> crate::Error {
-        self.error_at(self.line(), kind)
+    pub(super) fn error(&self, fault: Fault) -> crate::Error {
+        Error { file: self.name.clone(), line: self.line(), column: fault.column, kind: fault.kind }.into()
     }
 
-    /// An error in any line.
-    pub(super) fn error_at(&self, line: u64, kind: ErrorKind) -> crate::Error {
-        Error { file: self.name.clone(), line, kind }.into()
+    /// What was not given out: the bytes that were read already, and the rest of the input.
+    pub(super) fn into_rest(self) -> (Vec<u8>, R) {
+        (self.buffer[self.start..self.end].to_vec(), self.input)
     }
 
     /// The line given out last.
@@ -60,16 +54,6 @@ impl<R: BufRead> Lines<R> {
     /// The next line, `None` at the end of the file.
     pub(super) fn next(&mut self) -> crate::Result<Option<&[u8]>> {
         Ok(self.advance()?.then(|| self.current()))
-    }
-
-    /// The next line that is neither blank nor a comment, with its number.
-    pub(super) fn next_data(&mut self) -> crate::Result<Option<(u64, &[u8])>> {
-        while self.advance()? {
-            if Tokens::new(self.current()).next().is_some_and(|word| word[0] != b'%') {
-                return Ok(Some((self.line, self.current())));
-            }
-        }
-        Ok(None)
     }
 
     /// Makes the next line the current one; `false` at the end of the file.
@@ -93,7 +77,7 @@ impl<R: BufRead> Lines<R> {
         self.line += 1;
         if end - self.start > MAX_LINE {
             let found = quote(&self.buffer[self.start..end]);
-            return Err(self.error(ErrorKind::LineTooLong { max: MAX_LINE, found }));
+            return Err(self.error(ErrorKind::LineTooLong { max: MAX_LINE, found }.into()));
         }
         while end > self.start && self.buffer[end - 1] == b'\r' {
             end -= 1;
@@ -112,7 +96,7 @@ impl<R: BufRead> Lines<R> {
                 Ok(0) => self.at_end = true,
                 Ok(n) => self.end += n,
                 Err(e) if e.kind() == IoErrorKind::Interrupted => continue,
-                Err(e) => return Err(crate::Error::io(&self.name, e)),
+                Err(e) => return Err(Error::reading(&self.name, self.line(), e)),
             }
             return Ok(());
         }

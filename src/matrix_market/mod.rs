@@ -25,16 +25,23 @@
 //! Everything else is an [`Error`] with the file, the line and what was expected. The header's counts are only
 //! compared with what the file holds: no memory is set aside on their word.
 
+mod archive;
+mod array;
 mod assemble;
-mod entries;
+mod block;
+mod body;
 mod error;
 mod header;
+mod line;
 mod lines;
+mod quick;
 mod read;
+mod source;
 mod token;
 mod write;
 
+pub use assemble::Zeros;
 pub use error::{Error, ErrorKind};
 pub use header::{Field, Header, Layout, Symmetry};
-pub use read::{Matrix, read_matrix, read_matrix_from, read_matrix_with, read_vectors, read_vectors_from};
+pub use read::{Matrix, Reader, System, read_matrix, read_matrix_from, read_vectors, read_vectors_from};
 pub use write::{write_matrix, write_vectors};

@@ -4,7 +4,10 @@ use super::error::{ErrorKind, quote};
 
 /// The words of a line, divided by blanks and tabs; none is empty.
 pub(super) struct Tokens<'a> {
+    line: &'a [u8],
     rest: &'a [u8],
+    /// Where the word given out last begins.
+    word: usize,
 }
 
 fn is_blank(b: &u8) -> bool {
@@ -13,7 +16,13 @@ fn is_blank(b: &u8) -> bool {
 
 impl<'a> Tokens<'a> {
     pub(super) fn new(line: &'a [u8]) -> Self {
-        Self { rest: line }
+        Self { line, rest: line, word: 0 }
+    }
+
+    /// The column, from 1, of the word given out last; after the last one, of the end of the line.
+    pub(super) fn column(&self) -> u32 {
+        // lines are far shorter than 2³² bytes
+        self.word as u32 + 1
     }
 }
 
@@ -22,8 +31,12 @@ impl<'a> Iterator for Tokens<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<&'a [u8]> {
-        let start = self.rest.iter().position(|b| !is_blank(b))?;
+        let Some(start) = self.rest.iter().position(|b| !is_blank(b)) else {
+            self.word = self.line.len();
+            return None;
+        };
         let word = &self.rest[start..];
+        self.word = self.line.len() - word.len();
         let (word, rest) = word.split_at(word.iter().position(is_blank).unwrap_or(word.len()));
         self.rest = rest;
         Some(word)
@@ -127,9 +140,24 @@ pub(super) fn integer(word: &[u8]) -> Result<f64, ErrorKind> {
     real(word).and(Err(ErrorKind::NotAnInteger { found: quote(word) }))
 }
 
+/// The integer from 0 up that `word` spells, rounded to the nearest double.
+#[inline]
+pub(super) fn unsigned(word: &[u8]) -> Result<f64, ErrorKind> {
+    let value = integer(word)?;
+    if value < 0.0 { Err(ErrorKind::Negative { found: quote(word) }) } else { Ok(value) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn columns_of_words() {
+        let mut words = Tokens::new(b" a\tbc ");
+        assert_eq!((words.next(), words.column()), (Some(&b"a"[..]), 2));
+        assert_eq!((words.next(), words.column()), (Some(&b"bc"[..]), 4));
+        assert_eq!((words.next(), words.column()), (None, 7));
+    }
 
     #[test]
     fn words() {
@@ -187,6 +215,13 @@ mod tests {
             let found = word.to_string();
             assert_eq!(real(word.as_bytes()), Err(ErrorKind::NotFinite { found }), "{word}");
         }
+    }
+
+    #[test]
+    fn unsigned_integers() {
+        assert_eq!((unsigned(b"18446744073709551615"), unsigned(b"-0")), (Ok(18446744073709551616.0), Ok(0.0)));
+        assert_eq!(unsigned(b"-1"), Err(ErrorKind::Negative { found: "-1".into() }));
+        assert_eq!(unsigned(b"-1.5"), Err(ErrorKind::NotAnInteger { found: "-1.5".into() }));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use declive::solver::{Control, Progress};
 use declive::{Error, Outcome, Solver};
 
 pub(crate) use args::Args;
-use plan::{Form, Plan, Rhs};
+use plan::{Form, Plan};
 use system::System;
 
 use super::exit::Exit;
@@ -41,13 +41,13 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let outcomes = iterate(&plan, &system, &mut solver, cancel, screen)?;
 
     // a report is worth having even if the solution can't be written
-    let (written, write) = timed(|| write_results(&plan, &outcomes));
+    let (written, write) = timed(|| write_results(&plan, &system, &outcomes));
     let report = Report::new(&Facts {
         source: plan.source.to_string(),
         stats: solver.stats(),
         duplicates: system.duplicates,
-        rhs: plan.rhs.to_string(),
-        rhs_default: matches!(plan.rhs, Rhs::Default),
+        rhs: system.rhs.0.clone(),
+        rhs_default: system.rhs.1,
         x0: plan.x0.as_ref().map(ToString::to_string),
         setup: &plan.setup,
         stop: &plan.stop,
@@ -102,8 +102,9 @@ fn iterate(
     system.b.iter().enumerate().map(column).collect()
 }
 
-fn write_results(plan: &Plan, outcomes: &[Outcome]) -> Result<(), Failure> {
-    let solution = plan.output.as_ref().map_or(Ok(()), |t| t.write(|out| results::solution(out, plan, outcomes)));
+fn write_results(plan: &Plan, system: &System, outcomes: &[Outcome]) -> Result<(), Failure> {
+    let solution =
+        plan.output.as_ref().map_or(Ok(()), |t| t.write(|out| results::solution(out, plan, &system.rhs.0, outcomes)));
     let history = plan.history.as_ref().map_or(Ok(()), |t| t.write(|out| results::history(out, outcomes)));
     solution.and(history)
 }

@@ -1,13 +1,13 @@
 //! What `declive solve` is going to do: the arguments after all checks that need no work.
 
 use std::fmt;
-use std::path::PathBuf;
 
 use declive::matrix::gallery::Spec;
 use declive::{Setup, Stop};
 
 use super::args::Args;
 use crate::cli::failure::Failure;
+use crate::cli::input::Input;
 use crate::cli::output::Target;
 use crate::cli::rhs::Recipe;
 
@@ -23,13 +23,6 @@ pub(super) struct Plan {
     pub(super) history: Option<Target>,
     pub(super) report: Form,
     pub(super) quiet: bool,
-}
-
-/// A file, or standard input.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Input {
-    Stdin,
-    File(PathBuf),
 }
 
 /// Where the matrix comes from.
@@ -139,21 +132,6 @@ fn keeps_inputs(option: &str, target: &Target, source: &Source, rhs: &Rhs) -> Re
         }
     }
     Ok(())
-}
-
-impl From<PathBuf> for Input {
-    fn from(path: PathBuf) -> Self {
-        if path.as_os_str() == "-" { Self::Stdin } else { Self::File(path) }
-    }
-}
-
-impl fmt::Display for Input {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Stdin => f.write_str("<stdin>"),
-            Self::File(path) => path.display().fmt(f),
-        }
-    }
 }
 
 impl fmt::Display for Source {

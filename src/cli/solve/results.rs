@@ -9,11 +9,11 @@ use super::plan::Plan;
 use crate::report::DECLIVE;
 
 /// Writes the solutions as the columns of one Matrix Market file.
-pub(super) fn solution(out: &mut dyn Write, plan: &Plan, outcomes: &[Outcome]) -> io::Result<()> {
+pub(super) fn solution(out: &mut dyn Write, plan: &Plan, rhs: &str, outcomes: &[Outcome]) -> io::Result<()> {
     let mut comments = vec![
         format!("x of A x = b, by declive {DECLIVE}"),
         format!("A: {}", one_line(&plan.source.to_string())),
-        format!("b: {}", one_line(&plan.rhs.to_string())),
+        format!("b: {}", one_line(rhs)),
     ];
     comments.extend(outcomes.iter().enumerate().map(|(k, outcome)| {
         format!("column {}: {}; relative residual {:.2e}", k + 1, outcome.reason, outcome.residual.relative_2)

@@ -1,14 +1,13 @@
 //! Reading the system.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, stdin};
 use std::sync::Arc;
 
-use declive::matrix_market::{read_matrix_with, read_vectors, read_vectors_from};
+use declive::matrix_market::Zeros;
 use declive::{Csr, Error};
 
-use super::plan::{Input, Plan, Rhs, Source};
+use super::plan::{Plan, Rhs, Source};
 use crate::cli::failure::Failure;
+use crate::cli::input::{Loaded, of_length};
 use crate::cli::progress::Screen;
 use crate::cli::rhs::Recipe;
 
@@ -19,6 +18,8 @@ pub(super) struct System {
     pub(super) duplicates: u64,
     /// Columns of b, at least one.
     pub(super) b: Vec<Vec<f64>>,
+    /// Where b comes from, and whether that was nobody's choice.
+    pub(super) rhs: (String, bool),
     /// None, one for all columns, or one for each.
     x0: Vec<Vec<f64>>,
 }
@@ -26,71 +27,52 @@ pub(super) struct System {
 impl System {
     /// Reads or makes all parts.
     pub(super) fn read(plan: &Plan, screen: Screen) -> Result<Self, Failure> {
-        let (a, duplicates) = match &plan.source {
-            Source::Input(input) => matrix(input, screen)?,
+        let (a, duplicates, beside) = match &plan.source {
+            Source::Input(input) => {
+                let Loaded { a, duplicates, b, .. } = input.load(Zeros::Keep, screen)?;
+                (Loaded::real(a, &plan.source)?, duplicates, b)
+            }
             Source::Generated(spec) => {
                 let _shown = screen.working(&format!("generating {spec}"));
-                (spec.build()?, 0)
+                let a = spec.build()?;
+                log::info!("{spec}: {} rows, {} entries", a.n_rows(), a.nnz());
+                (a, 0, None)
             }
         };
-        log::info!("{}: {} rows, {} entries", plan.source, a.n_rows(), a.nnz());
         if a.n_rows() != a.n_cols() {
             let error = Error::NotSquare { rows: a.n_rows(), cols: a.n_cols() };
             return Err(Failure::about(&plan.source, error));
         }
-        let b = match &plan.rhs {
-            Rhs::Input(input) => columns(input, a.n_rows(), screen)?,
-            Rhs::Made(recipe) => vec![recipe.make(&a)],
-            Rhs::Default => vec![Recipe::default().make(&a)],
+        let named = (plan.rhs.to_string(), false);
+        let (b, rhs) = match (&plan.rhs, beside) {
+            (Rhs::Input(input), _) => (input.columns(a.n_rows(), screen)?, named),
+            (Rhs::Made(recipe), _) => (vec![recipe.make(&a)], named),
+            (Rhs::Default, Some(b)) => {
+                let name = format!("the right-hand side in {}", plan.source);
+                (of_length(b, a.n_rows(), name.clone())?, (name, false))
+            }
+            (Rhs::Default, None) => (vec![Recipe::default().make(&a)], (Recipe::default().to_string(), true)),
         };
         let x0 = match &plan.x0 {
             Some(input) => {
-                let x0 = columns(input, a.n_rows(), screen)?;
+                let x0 = input.columns(a.n_rows(), screen)?;
                 if x0.len() != 1 && x0.len() != b.len() {
-                    let (guesses, rhs) = (x0.len(), b.len());
                     return Err(Failure::usage(format!(
-                        "{input} has {guesses} columns, but the right-hand side ({}) has {rhs}; give one, or one for each",
-                        plan.rhs
+                        "{input} has {} columns, but the right-hand side ({}) has {}; give one, or one for each",
+                        x0.len(),
+                        rhs.0,
+                        b.len()
                     )));
                 }
                 x0
             }
             None => Vec::new(),
         };
-        Ok(Self { a: Arc::new(a), duplicates, b, x0 })
+        Ok(Self { a: Arc::new(a), duplicates, b, rhs, x0 })
     }
 
     /// The initial guess for column `k` of b.
     pub(super) fn x0(&self, k: usize) -> Option<&[f64]> {
         self.x0.get(k).or(self.x0.first()).map(Vec::as_slice)
-    }
-}
-
-fn matrix(input: &Input, screen: Screen) -> Result<(Csr, u64), Failure> {
-    let name = input.to_string();
-    log::info!("reading {name}");
-    let bar = screen.entries(&name);
-    let mut progress = |read, claimed| bar.update(read, claimed);
-    let reader: Box<dyn BufRead> = match input {
-        Input::Stdin => Box::new(stdin().lock()),
-        Input::File(path) => Box::new(BufReader::new(File::open(path).map_err(|e| Error::io(path, e))?)),
-    };
-    let matrix = read_matrix_with(reader, &name, &mut progress)?;
-    Ok((matrix.a, matrix.duplicates as u64))
-}
-
-fn columns(input: &Input, rows: usize, screen: Screen) -> Result<Vec<Vec<f64>>, Failure> {
-    let name = input.to_string();
-    let _shown = screen.working(&format!("reading {name}"));
-    let columns = match input {
-        Input::Stdin => read_vectors_from(stdin().lock(), &name)?,
-        Input::File(path) => read_vectors(path)?,
-    };
-    match columns.first() {
-        None => Err(Failure::usage(format!("{name} has no columns"))),
-        Some(first) if first.len() != rows => {
-            Err(Error::SizeMismatch { what: name, expected: rows, found: first.len() }.into())
-        }
-        Some(_) => Ok(columns),
     }
 }

@@ -1,0 +1,103 @@
+//! Files, or standard input, that hold matrices and vectors.
+
+use std::fmt;
+use std::io::stdin;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use declive::matrix::AnyCsr;
+use declive::matrix_market::{Header, Reader, System, Zeros, read_vectors, read_vectors_from};
+use declive::{Csr, Error};
+
+use super::failure::Failure;
+use super::progress::Screen;
+
+/// A file, or standard input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Input {
+    /// Standard input.
+    Stdin,
+    /// A file.
+    File(PathBuf),
+}
+
+/// A matrix, and what came with it.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) a: AnyCsr,
+    /// What a Matrix Market file says about itself.
+    pub(crate) header: Option<Header>,
+    /// Entries that were added to another one.
+    pub(crate) duplicates: u64,
+    /// Right-hand sides that lay beside the matrix.
+    pub(crate) b: Option<Vec<Vec<f64>>>,
+    /// From the file to the finished matrix.
+    pub(crate) time: Duration,
+}
+
+impl Input {
+    /// Reads a matrix, real or complex, and right-hand sides that come with it.
+    pub(crate) fn load(&self, zeros: Zeros, screen: Screen) -> Result<Loaded, Failure> {
+        let name = self.to_string();
+        log::info!("reading {name}");
+        let start = Instant::now();
+        let bar = screen.entries(&name);
+        let progress = |read, claimed| bar.update(read, claimed);
+        let reader = Reader::new().zeros(zeros).progress(&progress);
+        let System { matrix, b } = match self {
+            Self::Stdin => reader.system_from(stdin(), &name)?,
+            Self::File(path) => reader.system(path)?,
+        };
+        let time = start.elapsed();
+        log::info!("{name}: {} rows, {} entries, read in {time:.3?}", matrix.a.n_rows(), matrix.a.nnz());
+        Ok(Loaded { a: matrix.a, header: Some(matrix.header), duplicates: matrix.duplicates, b, time })
+    }
+
+    /// Reads vectors of `rows` elements, at least one.
+    pub(crate) fn columns(&self, rows: usize, screen: Screen) -> Result<Vec<Vec<f64>>, Failure> {
+        let name = self.to_string();
+        let _shown = screen.working(&format!("reading {name}"));
+        let columns = match self {
+            Self::Stdin => read_vectors_from(stdin(), &name)?,
+            Self::File(path) => read_vectors(path)?,
+        };
+        of_length(columns, rows, name)
+    }
+}
+
+impl Loaded {
+    /// The real matrix, or the word that complex ones can't be solved.
+    pub(crate) fn real(a: AnyCsr, name: impl fmt::Display) -> Result<Csr, Failure> {
+        a.into_real().ok_or_else(|| {
+            Failure::usage(format!(
+                "{name} is a complex matrix; solving complex systems is not supported yet (info and convert take it)"
+            ))
+        })
+    }
+}
+
+/// Checks vectors that were read.
+pub(crate) fn of_length(columns: Vec<Vec<f64>>, rows: usize, name: String) -> Result<Vec<Vec<f64>>, Failure> {
+    match columns.first() {
+        None => Err(Failure::usage(format!("{name} has no columns"))),
+        Some(first) if first.len() != rows => {
+            Err(Error::SizeMismatch { what: name, expected: rows, found: first.len() }.into())
+        }
+        Some(_) => Ok(columns),
+    }
+}
+
+impl From<PathBuf> for Input {
+    fn from(path: PathBuf) -> Self {
+        if path.as_os_str() == "-" { Self::Stdin } else { Self::File(path) }
+    }
+}
+
+impl fmt::Display for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stdin => f.write_str("<stdin>"),
+            Self::File(path) => path.display().fmt(f),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Where text comes from: a mapped file, a stream, or either one compressed, perhaps as a member of an archive.
+//!
+//! What a file is is told by its first bytes, not by its name.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufReader, Cursor, Read};
+use std::path::Path;
+
+use super::error::Error;
+use crate::memory::Map;
+
+/// The memory that an xz file may ask for; the format's highest preset takes 65 MiB.
+const XZ_MEMORY_KIB: u32 = 256 << 10;
+
+/// The window of a zstd file, as a power of two: what the program `zstd` takes unless it is told otherwise.
+const ZSTD_WINDOW_LOG: u32 = 27;
+
+/// Bytes of text, or the archive that holds them.
+pub(super) enum Source<'a> {
+    /// A file in memory.
+    Mapped(Map),
+    /// Anything else.
+    Stream(Input<'a>),
+    /// A tar archive.
+    Archive(Input<'a>),
+}
+
+/// A stream that another thread may read.
+pub(super) type Input<'a> = Box<dyn Read + Send + 'a>;
+
+impl Source<'static> {
+    /// Opens a file.
+    pub(super) fn open(path: &Path) -> crate::Result<Self> {
+        let open = || {
+            let file = File::open(path)?;
+            match Map::of(&file)? {
+                Some(map) if !is_packed(&map) => Ok(Self::Mapped(map)),
+                Some(map) => Source::of(Box::new(Cursor::new(map))),
+                None => Source::of(Box::new(BufReader::new(file))),
+            }
+        };
+        open().map_err(|e| Error::reading(&path.to_string_lossy(), 1, e))
+    }
+}
+
+impl<'a> Source<'a> {
+    /// Looks into a stream.
+    pub(super) fn of(input: Input<'a>) -> io::Result<Self> {
+        let (start, input) = peek(input, 6)?;
+        let mut input: Input<'a> = match Packing::of(&start) {
+            None => input,
+            Some(packing) => Box::new(Unpacked { packing, input: packing.unpack(input)? }),
+        };
+        let (start, rest) = peek(input, TAR_MARK.end)?;
+        input = rest;
+        Ok(if is_tar(&start) { Self::Archive(input) } else { Self::Stream(input) })
+    }
+}
+
+/// Whether the bytes are anything but text.
+fn is_packed(bytes: &[u8]) -> bool {
+    Packing::of(bytes).is_some() || is_tar(bytes)
+}
+
+/// Where a tar archive has its mark.
+const TAR_MARK: std::ops::Range<usize> = 257..262;
+
+fn is_tar(bytes: &[u8]) -> bool {
+    bytes.get(TAR_MARK) == Some(b"ustar")
+}
+
+/// The first bytes of a stream, and the stream with them.
+fn peek<'a>(mut input: Input<'a>, count: usize) -> io::Result<(Vec<u8>, Input<'a>)> {
+    let mut start = Vec::with_capacity(count);
+    input.by_ref().take(count as u64).read_to_end(&mut start)?;
+    Ok((start.clone(), Box::new(Cursor::new(start).chain(input))))
+}
+
+/// How a file is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Packing {
+    Gzip,
+    Bzip2,
+    Xz,
+    Zstd,
+}
+
+impl Packing {
+    fn of(start: &[u8]) -> Option<Self> {
+        match start {
+            [0x1f, 0x8b, ..] => Some(Self::Gzip),
+            [b'B', b'Z', b'h', b'1'..=b'9', ..] => Some(Self::Bzip2),
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some(Self::Xz),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Self::Zstd),
+            _ => None,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Bzip2 => "bzip2",
+            Self::Xz => "xz",
+            Self::Zstd => "zstd",
+        }
+    }
+
+    /// Several files after each other count as one, as their programs have it.
+    fn unpack<'a>(self, input: Input<'a>) -> io::Result<Input<'a>> {
+        Ok(match self {
+            Self::Gzip => Box::new(flate2::read::MultiGzDecoder::new(input)),
+            Self::Bzip2 => Box::new(bzip2::read::MultiBzDecoder::new(input)),
+            Self::Xz => Box::new(lzma_rust2::XzReader::new_mem_limit(BufReader::new(input), true, XZ_MEMORY_KIB)),
+            Self::Zstd => {
+                let mut decoder = zstd::stream::read::Decoder::new(input)?;
+                decoder.window_log_max(ZSTD_WINDOW_LOG)?;
+                Box::new(decoder)
+            }
+        })
+    }
+}
+
+/// A decompressed stream, whose errors name the compression.
+struct Unpacked<'a> {
+    packing: Packing,
+    input: Input<'a>,
+}
+
+impl Read for Unpacked<'_> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        self.input.read(to).map_err(|e| match e.kind() {
+            io::ErrorKind::Interrupted => e,
+            kind => io::Error::new(kind, Corrupt { format: self.packing.name(), cause: e.to_string() }),
+        })
+    }
+}
+
+/// Compressed data that can't be decompressed: damaged, cut off, or beyond the limits.
+#[derive(Debug, Clone)]
+pub(super) struct Corrupt {
+    pub(super) format: &'static str,
+    pub(super) cause: String,
+}
+
+impl Corrupt {
+    /// What is behind an error of reading, if it is this.
+    pub(super) fn behind(error: &io::Error) -> Option<&Self> {
+        error.get_ref()?.downcast_ref()
+    }
+}
+
+impl fmt::Display for Corrupt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.format, self.cause)
+    }
+}
+
+impl std::error::Error for Corrupt {}

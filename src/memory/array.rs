@@ -1,0 +1,60 @@
+//! Arrays that are written for the first time by many threads.
+
+use bytemuck::Zeroable;
+
+/// There is no memory for so many bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NoMemory(pub(crate) u64);
+
+impl NoMemory {
+    /// The error, naming what the memory was for.
+    pub(crate) fn into_error(self, what: &str) -> crate::Error {
+        crate::Error::OutOfMemory { what: what.into(), bytes: self.0 }
+    }
+}
+
+/// `len` zeros, or the word that there is no memory for them.
+///
+/// The pages come from the operating system when they are first written, so that a large array costs nothing until
+/// then, and the threads that fill it share that cost. It asks for huge pages: a page of 4 KiB costs about a
+/// microsecond to get, which for arrays that are written once is more than filling them.
+pub(crate) fn zeros<T: Zeroable>(len: usize) -> Result<Vec<T>, NoMemory> {
+    let array: Box<[T]> = bytemuck::allocation::try_zeroed_slice_box(len)
+        .map_err(|()| NoMemory((len as u64).saturating_mul(size_of::<T>() as u64)))?;
+    prefer_huge_pages(&array);
+    Ok(array.into_vec())
+}
+
+/// Asks for huge pages wherever the array covers whole ones. It is only a hint: failures are of no consequence.
+#[cfg(target_os = "linux")]
+fn prefer_huge_pages<T>(array: &[T]) {
+    const HUGE: usize = 2 << 20;
+    let start = (array.as_ptr() as usize).next_multiple_of(HUGE);
+    let end = (array.as_ptr() as usize + size_of_val(array)) / HUGE * HUGE;
+    if start < end {
+        // SAFETY: the range lies within a live allocation, and this advice changes no byte of it.
+        unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_HUGEPAGE) };
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn prefer_huge_pages<T>(_: &[T]) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_of_any_length() {
+        for len in [0, 1, 1000, 3 << 20] {
+            let array = zeros::<f64>(len).unwrap();
+            assert!(array.len() == len && array.iter().all(|v| v.to_bits() == 0));
+        }
+    }
+
+    #[test]
+    fn more_than_there_is() {
+        assert_eq!(zeros::<u64>(1 << 58), Err(NoMemory(1 << 61)));
+        assert_eq!(zeros::<u64>(usize::MAX), Err(NoMemory(u64::MAX)));
+    }
+}

@@ -1,0 +1,10 @@
+//! Large arrays and large files in memory.
+//!
+//! Beside `device` and `kernels` this is the only place with `unsafe`: a call of the operating system each, behind a
+//! safe function.
+
+mod array;
+mod map;
+
+pub(crate) use array::{NoMemory, zeros};
+pub(crate) use map::Map;
