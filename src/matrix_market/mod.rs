@@ -37,4 +37,4 @@ mod write;
 pub use error::{Error, ErrorKind};
 pub use header::{Field, Header, Layout, Symmetry};
 pub use read::{Matrix, read_matrix, read_matrix_from, read_matrix_with, read_vectors, read_vectors_from};
-pub use write::{write_matrix, write_vectors};
+pub use write::{Unwritable, WriteOptions, write_matrix, write_vectors};

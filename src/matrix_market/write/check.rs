@@ -1,0 +1,114 @@
+//! Whether a matrix is what its file would say.
+
+use rayon::prelude::*;
+
+use super::super::{Field, Layout, Symmetry};
+use super::{Unwritable, WriteOptions};
+use crate::Csr;
+use crate::matrix::Scalar;
+
+/// Beyond it, not every whole number is a double.
+const WHOLE: f64 = (1u64 << 53) as f64;
+
+/// What can be told without a look at the entries.
+pub(super) fn words(options: &WriteOptions, field: Field, rows: usize, cols: usize) -> Result<(), Unwritable> {
+    let WriteOptions { layout, symmetry, precision, .. } = *options;
+    let contradiction = |first, second| Err(Unwritable::Contradiction { first, second });
+    match (layout, field, symmetry) {
+        (Layout::Array, Field::Pattern, _) => return contradiction("array", "pattern"),
+        (_, Field::Pattern, Symmetry::SkewSymmetric) => return contradiction("pattern", "skew-symmetric"),
+        (_, field, Symmetry::Hermitian) if field != Field::Complex => return contradiction(field.word(), "hermitian"),
+        _ => {}
+    }
+    if let Some(found) = precision.filter(|digits| !(1..=super::text::MAX_DIGITS).contains(digits)) {
+        return Err(Unwritable::Precision { found });
+    }
+    if symmetry.mirrors() && rows != cols {
+        return Err(Unwritable::NotSquare { symmetry, rows, cols });
+    }
+    Ok(())
+}
+
+/// Whether the field has words for every entry. O(nnz).
+pub(super) fn values<T: Scalar>(a: &Csr<T>, field: Field) -> Result<(), Unwritable> {
+    let whole = |v: T| v.im() == 0.0 && v.re().fract() == 0.0 && v.re().abs() < WHOLE;
+    let (can_say, hint): (fn(T, bool) -> bool, _) = match field {
+        Field::Complex => return Ok(()),
+        Field::Real if !T::IS_COMPLEX => return Ok(()),
+        Field::Real => (|v, _| v.im() == 0.0, "complex"),
+        Field::Integer => (|_, whole| whole, if T::IS_COMPLEX { "complex" } else { "real" }),
+        Field::UnsignedInteger => (|v, whole| whole && v.re().is_sign_positive(), "integer, or real"),
+        Field::Pattern => (|v, _| v == T::ONE, if T::IS_COMPLEX { "complex" } else { "real" }),
+    };
+    match a.values().par_iter().position_first(|&v| !can_say(v, whole(v))) {
+        None => Ok(()),
+        Some(k) => {
+            let i = a.row_ptr().partition_point(|&start| start <= k) - 1;
+            let (row, col, value) = (i + 1, a.col_idx()[k] as usize + 1, spelled(a.values()[k]));
+            Err(Unwritable::Value { row, col, value, field, hint })
+        }
+    }
+}
+
+/// Whether the entries have the symmetry, zeros of either sign being equal. O(nnz log(longest row)).
+///
+/// `upper` entries are on or above the diagonal.
+pub(super) fn mirrored<T: Scalar>(a: &Csr<T>, symmetry: Symmetry) -> Result<(), Unwritable> {
+    if !symmetry.mirrors() {
+        return Ok(());
+    }
+    // a pair is compared where it stands above the diagonal; an entry below it that has no mirror image is then one
+    // too many, and only if there is one do rows look below the diagonal, too
+    let entries = a.nnz();
+    let pairs = (0..a.n_rows()).into_par_iter().map(|i| above(a, i)).reduce(|| (0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+    let below_too = 2 * pairs.0 + pairs.1 != entries;
+    let first = (0..a.n_rows()).into_par_iter().find_map_first(|i| {
+        let (cols, values) = a.row(i);
+        cols.iter().zip(values).find_map(|(&j, &value)| misfit(a, symmetry, (i, j as usize), value, below_too))
+    });
+    first.map_or(Ok(()), Err)
+}
+
+/// How many entries row `i` has above the diagonal, and on it.
+fn above<T: Scalar>(a: &Csr<T>, i: usize) -> (usize, usize) {
+    let (cols, _) = a.row(i);
+    let from = cols.partition_point(|&j| (j as usize) < i);
+    let diagonal = usize::from(cols.get(from).is_some_and(|&j| j as usize == i));
+    (cols.len() - from - diagonal, diagonal)
+}
+
+/// What is wrong with an entry beside its mirror image.
+#[inline]
+fn misfit<T: Scalar>(
+    a: &Csr<T>,
+    symmetry: Symmetry,
+    (i, j): (usize, usize),
+    value: T,
+    below_too: bool,
+) -> Option<Unwritable> {
+    if i == j {
+        let (fits, must) = match symmetry {
+            Symmetry::SkewSymmetric => (value == T::default(), "0"),
+            Symmetry::Hermitian => (value.im() == 0.0, "real"),
+            _ => (true, ""),
+        };
+        return (!fits).then(|| Unwritable::Diagonal { symmetry, index: i + 1, value: spelled(value), must });
+    }
+    if i > j && !below_too {
+        return None;
+    }
+    let mirror = a.get(j, i);
+    let fits = mirror.is_some_and(|mirror| mirror == symmetry.mirrored(value));
+    (!fits).then(|| Unwritable::NotMirrored {
+        symmetry,
+        row: i + 1,
+        col: j + 1,
+        value: spelled(value),
+        mirror: mirror.map_or_else(|| "not stored".to_string(), spelled),
+    })
+}
+
+/// A number in messages.
+pub(super) fn spelled<T: Scalar>(value: T) -> String {
+    if T::IS_COMPLEX { format!("{:e}{:+e}i", value.re(), value.im()) } else { format!("{:e}", value.re()) }
+}
