@@ -32,36 +32,32 @@ pub(super) fn words(options: &WriteOptions, field: Field, rows: usize, cols: usi
 /// Whether the field has words for every entry. O(nnz).
 pub(super) fn values<T: Scalar>(a: &Csr<T>, field: Field) -> Result<(), Unwritable> {
     let whole = |v: T| v.im() == 0.0 && v.re().fract() == 0.0 && v.re().abs() < WHOLE;
-    let (can_say, hint): (fn(T, bool) -> bool, _) = match field {
-        Field::Complex => return Ok(()),
-        Field::Real if !T::IS_COMPLEX => return Ok(()),
-        Field::Real => (|v, _| v.im() == 0.0, "complex"),
-        Field::Integer => (|_, whole| whole, if T::IS_COMPLEX { "complex" } else { "real" }),
-        Field::UnsignedInteger => (|v, whole| whole && v.re().is_sign_positive(), "integer, or real"),
-        Field::Pattern => (|v, _| v == T::ONE, if T::IS_COMPLEX { "complex" } else { "real" }),
+    let fits = |v: T| match field {
+        Field::Real => v.im() == 0.0,
+        Field::Integer => whole(v),
+        Field::UnsignedInteger => whole(v) && v.re().is_sign_positive(),
+        Field::Complex => true,
+        Field::Pattern => v == T::ONE,
     };
-    match a.values().par_iter().position_first(|&v| !can_say(v, whole(v))) {
+    match a.values().par_iter().position_first(|&v| !fits(v)) {
         None => Ok(()),
         Some(k) => {
             let i = a.row_ptr().partition_point(|&start| start <= k) - 1;
             let (row, col, value) = (i + 1, a.col_idx()[k] as usize + 1, spelled(a.values()[k]));
-            Err(Unwritable::Value { row, col, value, field, hint })
+            Err(Unwritable::Value { row, col, value, field, hint: if T::IS_COMPLEX { "complex" } else { "real" } })
         }
     }
 }
 
 /// Whether the entries have the symmetry, zeros of either sign being equal. O(nnz log(longest row)).
-///
-/// `upper` entries are on or above the diagonal.
 pub(super) fn mirrored<T: Scalar>(a: &Csr<T>, symmetry: Symmetry) -> Result<(), Unwritable> {
     if !symmetry.mirrors() {
         return Ok(());
     }
-    // a pair is compared where it stands above the diagonal; an entry below it that has no mirror image is then one
-    // too many, and only if there is one do rows look below the diagonal, too
-    let entries = a.nnz();
-    let pairs = (0..a.n_rows()).into_par_iter().map(|i| above(a, i)).reduce(|| (0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
-    let below_too = 2 * pairs.0 + pairs.1 != entries;
+    // a pair is compared once, from above the diagonal; that finds all there is to find, unless there are entries
+    // below that have no mirror image, which are then too many
+    let (above, diagonal) = upper(a);
+    let below_too = 2 * above + diagonal != a.nnz();
     let first = (0..a.n_rows()).into_par_iter().find_map_first(|i| {
         let (cols, values) = a.row(i);
         cols.iter().zip(values).find_map(|(&j, &value)| misfit(a, symmetry, (i, j as usize), value, below_too))
@@ -69,12 +65,15 @@ pub(super) fn mirrored<T: Scalar>(a: &Csr<T>, symmetry: Symmetry) -> Result<(), 
     first.map_or(Ok(()), Err)
 }
 
-/// How many entries row `i` has above the diagonal, and on it.
-fn above<T: Scalar>(a: &Csr<T>, i: usize) -> (usize, usize) {
-    let (cols, _) = a.row(i);
-    let from = cols.partition_point(|&j| (j as usize) < i);
-    let diagonal = usize::from(cols.get(from).is_some_and(|&j| j as usize == i));
-    (cols.len() - from - diagonal, diagonal)
+/// How many entries there are above the diagonal, and on it.
+pub(super) fn upper<T: Scalar>(a: &Csr<T>) -> (usize, usize) {
+    let of_row = |i: usize| {
+        let (cols, _) = a.row(i);
+        let from = cols.partition_point(|&j| (j as usize) < i);
+        let diagonal = usize::from(cols.get(from).is_some_and(|&j| j as usize == i));
+        (cols.len() - from - diagonal, diagonal)
+    };
+    (0..a.n_rows()).into_par_iter().map(of_row).reduce(|| (0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
 }
 
 /// What is wrong with an entry beside its mirror image.

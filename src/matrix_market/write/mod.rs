@@ -103,7 +103,7 @@ impl WriteOptions {
 
 /// Writes a matrix, by default each value with as few digits as give back the same bits.
 ///
-/// Lines are made on all threads, while the caller's thread writes to `out`, in pieces that need no buffer; some MiB a
+/// Lines are made on all threads, while the caller's thread writes to `out`, in pieces that need no buffer; at most 3 MiB a
 /// thread are in memory at a time. The text does not depend on the number of threads.
 ///
 /// ```
@@ -133,8 +133,12 @@ pub fn write_matrix<T: Scalar>(mut out: impl Write, a: &Csr<T>, options: &WriteO
     let (field, values) = (options.field_of::<T>(), options.values_of::<T>());
     let (rows, cols) = (a.n_rows(), a.n_cols());
     let size = match layout {
-        Layout::Coordinate => format!("{rows} {cols} {}", count(a, symmetry)),
         Layout::Array => format!("{rows} {cols}"),
+        Layout::Coordinate if symmetry.mirrors() => {
+            let (above, diagonal) = check::upper(a);
+            format!("{rows} {cols} {}", above + diagonal)
+        }
+        Layout::Coordinate => format!("{rows} {cols} {}", a.nnz()),
     };
     out.write_all(head::head(layout, field, symmetry, comments, &size).as_bytes())?;
     match (layout, symmetry) {
@@ -144,18 +148,6 @@ pub fn write_matrix<T: Scalar>(mut out: impl Write, a: &Csr<T>, options: &WriteO
         (_, Symmetry::General) => write_lines(&mut out, a.nnz(), |part, text| lines::rows(a, values, part, text)),
         _ => write_lines(&mut out, a.nnz(), |part, text| lines::lower_columns(a, symmetry, values, part, text)),
     }
-}
-
-/// How many entries a coordinate file has.
-fn count<T: Scalar>(a: &Csr<T>, symmetry: Symmetry) -> usize {
-    if !symmetry.mirrors() {
-        return a.nnz();
-    }
-    let from_diagonal = |i: usize| {
-        let (cols, _) = a.row(i);
-        cols.len() - cols.partition_point(|&j| (j as usize) < i)
-    };
-    (0..a.n_rows()).into_par_iter().map(from_diagonal).sum()
 }
 
 /// Writes vectors as the columns of an array file, each value with as few digits as give back the same bits.

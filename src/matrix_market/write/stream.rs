@@ -6,8 +6,8 @@ use rayon::prelude::*;
 
 use super::text::Text;
 
-/// Lines that a thread makes at a time: some 300 KiB of text, at most 800 KiB.
-const LINES: usize = 1 << 13;
+/// Lines that a thread makes at a time: some 150 KiB of text, at most 400 KiB.
+const LINES: usize = 1 << 12;
 
 /// Pieces a thread, on average, that are made while those before are written.
 const PIECES: usize = 4;
