@@ -296,6 +296,28 @@ fn values_that_the_field_has_no_words_for() {
 }
 
 #[test]
+fn the_first_obstacle_is_named_whatever_the_threads() {
+    let n = 40_000;
+    let mut values = vec![1.0; n];
+    (values[20_000], values[35_000]) = (2.0, 3.0);
+    let a = Csr::new(1, n, vec![0, n], (0..n as u32).collect(), values).unwrap();
+    let (n, _, row_ptr, col_idx, mut values) = uneven().into_raw_parts();
+    let above = |from: usize| {
+        (from..n).find_map(|i| (row_ptr[i]..row_ptr[i + 1]).find(|&k| col_idx[k] as usize > i).map(|k| (i, k)))
+    };
+    let (first, later) = (above(9_000).unwrap(), above(30_000).unwrap());
+    (values[first.1], values[later.1]) = (-1.0, -2.0);
+    let place = (first.0 + 1, col_idx[first.1] as usize + 1);
+    let b = Csr::new(n, n, row_ptr, col_idx, values).unwrap();
+    for threads in [1, 2, 5] {
+        let (a, b) =
+            in_pool(threads, || (refused(&a, &as_field(Field::Pattern)), refused(&b, &symmetric(Symmetry::Symmetric))));
+        assert!(matches!(a, Unwritable::Value { row: 1, col: 20_001, .. }), "{a}");
+        assert!(matches!(b, Unwritable::NotMirrored { row, col, .. } if (row, col) == place), "{b}");
+    }
+}
+
+#[test]
 fn vectors_that_make_no_array() {
     let refused = |columns: &[Vec<f64>]| {
         let mut out = Vec::new();

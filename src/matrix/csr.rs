@@ -86,7 +86,7 @@ impl<T: Scalar> Csr<T> {
         }
         check_shape(n_rows, n_cols)?;
         let outside = |k: &usize| rows[*k] as usize >= n_rows || cols[*k] as usize >= n_cols;
-        if let Some(k) = (0..rows.len()).into_par_iter().find_first(outside) {
+        if let Some(k) = (0..rows.len()).find(outside) {
             return Err(Error::InvalidCsr(format!(
                 "triplet {k} is at ({}, {}), outside {n_rows} × {n_cols}",
                 rows[k], cols[k]

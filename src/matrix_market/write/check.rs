@@ -10,6 +10,9 @@ use crate::matrix::Scalar;
 /// Beyond it, not every whole number is a double.
 const WHOLE: f64 = (1u64 << 53) as f64;
 
+/// Values that a thread looks at in one go.
+const CHUNK: usize = 1 << 14;
+
 /// What can be told without a look at the entries.
 pub(super) fn words(options: &WriteOptions, field: Field, rows: usize, cols: usize) -> Result<(), Unwritable> {
     let WriteOptions { layout, symmetry, precision, .. } = *options;
@@ -39,7 +42,13 @@ pub(super) fn values<T: Scalar>(a: &Csr<T>, field: Field) -> Result<(), Unwritab
         Field::Complex => true,
         Field::Pattern => v == T::ONE,
     };
-    match a.values().par_iter().position_first(|&v| !fits(v)) {
+    if field == Field::Complex || field == Field::Real && !T::IS_COMPLEX {
+        return Ok(());
+    }
+    // by chunks, since a search that may end at each element is slow
+    let chunks = a.values().par_chunks(CHUNK).enumerate();
+    let first = chunks.find_map_first(|(c, chunk)| chunk.iter().position(|&v| !fits(v)).map(|k| c * CHUNK + k));
+    match first {
         None => Ok(()),
         Some(k) => {
             let i = a.row_ptr().partition_point(|&start| start <= k) - 1;
@@ -58,11 +67,16 @@ pub(super) fn mirrored<T: Scalar>(a: &Csr<T>, symmetry: Symmetry) -> Result<(), 
     // below that have no mirror image, which are then too many
     let (above, diagonal) = upper(a);
     let below_too = 2 * above + diagonal != a.nnz();
-    let first = (0..a.n_rows()).into_par_iter().find_map_first(|i| {
+    let misfit = |i: usize| {
         let (cols, values) = a.row(i);
-        cols.iter().zip(values).find_map(|(&j, &value)| misfit(a, symmetry, (i, j as usize), value, below_too))
-    });
-    first.map_or(Ok(()), Err)
+        let from = if below_too { 0 } else { cols.partition_point(|&j| (j as usize) < i) };
+        let k = (from..cols.len()).find(|&k| !fits(a, symmetry, (i, cols[k] as usize), values[k]))?;
+        Some((i, cols[k] as usize, values[k]))
+    };
+    match (0..a.n_rows()).into_par_iter().find_map_first(misfit) {
+        None => Ok(()),
+        Some((i, j, value)) => Err(explain(a, symmetry, (i, j), value)),
+    }
 }
 
 /// How many entries there are above the diagonal, and on it.
@@ -76,35 +90,29 @@ pub(super) fn upper<T: Scalar>(a: &Csr<T>) -> (usize, usize) {
     (0..a.n_rows()).into_par_iter().map(of_row).reduce(|| (0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
 }
 
-/// What is wrong with an entry beside its mirror image.
+/// Whether an entry and its mirror image have the symmetry.
 #[inline]
-fn misfit<T: Scalar>(
-    a: &Csr<T>,
-    symmetry: Symmetry,
-    (i, j): (usize, usize),
-    value: T,
-    below_too: bool,
-) -> Option<Unwritable> {
+fn fits<T: Scalar>(a: &Csr<T>, symmetry: Symmetry, (i, j): (usize, usize), value: T) -> bool {
     if i == j {
-        let (fits, must) = match symmetry {
-            Symmetry::SkewSymmetric => (value == T::default(), "0"),
-            Symmetry::Hermitian => (value.im() == 0.0, "real"),
-            _ => (true, ""),
-        };
-        return (!fits).then(|| Unwritable::Diagonal { symmetry, index: i + 1, value: spelled(value), must });
+        match symmetry {
+            Symmetry::SkewSymmetric => value == T::default(),
+            Symmetry::Hermitian => value.im() == 0.0,
+            _ => true,
+        }
+    } else {
+        a.get(j, i).is_some_and(|mirror| mirror == symmetry.mirrored(value))
     }
-    if i > j && !below_too {
-        return None;
+}
+
+/// What is wrong with an entry that does not fit.
+fn explain<T: Scalar>(a: &Csr<T>, symmetry: Symmetry, (i, j): (usize, usize), value: T) -> Unwritable {
+    let (row, col, value) = (i + 1, j + 1, spelled(value));
+    if i == j {
+        let must = if symmetry == Symmetry::Hermitian { "real" } else { "0" };
+        return Unwritable::Diagonal { symmetry, index: row, value, must };
     }
-    let mirror = a.get(j, i);
-    let fits = mirror.is_some_and(|mirror| mirror == symmetry.mirrored(value));
-    (!fits).then(|| Unwritable::NotMirrored {
-        symmetry,
-        row: i + 1,
-        col: j + 1,
-        value: spelled(value),
-        mirror: mirror.map_or_else(|| "not stored".to_string(), spelled),
-    })
+    let mirror = a.get(j, i).map_or_else(|| "not stored".to_string(), spelled);
+    Unwritable::NotMirrored { symmetry, row, col, value, mirror }
 }
 
 /// A number in messages.

@@ -9,8 +9,6 @@ mod unwritable;
 
 use std::io::{Result, Write};
 
-use rayon::prelude::*;
-
 use self::lines::Values;
 use self::stream::write_lines;
 use self::text::Spelling;
@@ -168,7 +166,7 @@ pub fn write_vectors<T: Scalar>(mut out: impl Write, columns: &[impl AsRef<[T]>]
         if column.len() != len {
             return Err(Unwritable::Length { vector: j + 1, found: column.len(), expected: len }.into());
         }
-        if let Some(i) = column.par_iter().position_first(|v| !v.is_finite()) {
+        if let Some(i) = column.iter().position(|v| !v.is_finite()) {
             let value = check::spelled(column[i]);
             return Err(Unwritable::NotFinite { vector: j + 1, index: i + 1, value }.into());
         }
