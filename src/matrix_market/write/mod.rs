@@ -101,8 +101,8 @@ impl WriteOptions {
 
 /// Writes a matrix, by default each value with as few digits as give back the same bits.
 ///
-/// Lines are made on all threads, while the caller's thread writes to `out`, in pieces that need no buffer; at most 3 MiB a
-/// thread are in memory at a time. The text does not depend on the number of threads.
+/// Lines are made on all threads, while the caller's thread writes to `out`, in pieces that need no buffer; at most
+/// 3 MiB a thread are in memory at a time. The text does not depend on the number of threads.
 ///
 /// ```
 /// use declive::matrix_market::{Symmetry, WriteOptions, write_matrix};

@@ -260,9 +260,13 @@ mod tests {
         }
     }
 
+    fn finite() -> impl Strategy<Value = f64> {
+        proptest::num::f64::ANY.prop_filter("finite", |v| v.is_finite())
+    }
+
     proptest! {
         #[test]
-        fn shortest_numbers_give_back_the_same_bits(value in proptest::num::f64::ANY.prop_filter("finite", |v| v.is_finite())) {
+        fn shortest_numbers_give_back_the_same_bits(value in finite()) {
             let text = spelled(value, Spelling::Shortest);
             prop_assert_eq!(text.parse::<f64>().unwrap().to_bits(), value.to_bits());
             prop_assert!(text.len() <= format!("{value:e}").len() + 4, "{}", text);
@@ -274,10 +278,7 @@ mod tests {
         }
 
         #[test]
-        fn rounded_numbers_are_the_standard_librarys(
-            value in proptest::num::f64::ANY.prop_filter("finite", |v| v.is_finite()),
-            digits in 1..=MAX_DIGITS,
-        ) {
+        fn rounded_numbers_are_the_standard_librarys(value in finite(), digits in 1..=MAX_DIGITS) {
             let text = spelled(value, Spelling::Digits(digits));
             let exact = format!("{value:.*e}", digits - 1);
             prop_assert_eq!(text.parse::<f64>().unwrap().to_bits(), exact.parse::<f64>().unwrap().to_bits());

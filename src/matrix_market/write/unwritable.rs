@@ -53,7 +53,8 @@ pub enum Unwritable {
 
     /// An entry on the diagonal that the symmetry excludes.
     #[error(
-        "the matrix is not {symmetry}: a({index},{index}) is {value}, but must be {must}; write it as general, or mend it"
+        "the matrix is not {symmetry}: a({index},{index}) is {value}, but must be {must}; \
+         write it as general, or mend it"
     )]
     Diagonal {
         /// The symmetry.
