@@ -19,6 +19,10 @@ pub enum Error {
     #[error(transparent)]
     MatrixMarket(#[from] matrix_market::Error),
 
+    /// A matrix that can't be written as asked for.
+    #[error(transparent)]
+    Unwritable(#[from] matrix_market::Unwritable),
+
     /// A file that can't be opened, read or written.
     #[error("{path}: {source}", path = path.display())]
     Io {
@@ -199,6 +203,7 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::MatrixMarket(_)
+            | Self::Unwritable(_)
             | Self::Io { .. }
             | Self::InvalidCsr(_)
             | Self::NotSquare { .. }

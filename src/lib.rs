@@ -27,6 +27,7 @@
 //! |---|---|
 //! | [`matrix_market`] | the strict reader and the writer |
 //! | [`matrix`] | [`Csr`], [statistics](matrix::stats), [generated systems](matrix::gallery) |
+//! | [`matrix::interchange`] | matrices from and to other crates' types |
 //! | [`device`] | which OpenCL devices there are, and which to use |
 //! | [`solver`] | the [`Solver`], its options and outcomes |
 //! | [`bandwidth`] | what a device's memory gives |

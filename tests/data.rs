@@ -110,6 +110,6 @@ fn the_known_solution_is_found() {
 #[ignore = "writes data/jumps-b.mtx"]
 fn write_the_right_hand_sides() {
     let columns = right_hand_sides(&read("jumps"));
-    let comments = ["for jumps.mtx: a random vector of seed 7, and A times a vector of ones"];
+    let comments = ["for jumps.mtx: a random vector of seed 7, and A times a vector of ones".into()];
     write_vectors(std::fs::File::create(data(RHS)).unwrap(), &columns, &comments).unwrap();
 }

@@ -8,8 +8,8 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use declive::matrix_market::{
-    Error, ErrorKind, Reader, Symmetry, read_matrix, read_matrix_from, read_vectors, read_vectors_from, write_matrix,
-    write_vectors,
+    ErrorKind, Reader, Symmetry, WriteOptions, read_matrix, read_matrix_from, read_vectors, read_vectors_from,
+    write_matrix, write_vectors,
 };
 use declive::{Csr, Error as AnyError};
 use proptest::prelude::*;
@@ -260,7 +260,8 @@ fn bits(values: &[f64]) -> Vec<u64> {
 fn round_trip(a: &Csr, symmetry: Symmetry) -> Result<(), TestCaseError> {
     let comments = ["first", "", "  third, with é"];
     let mut text = Vec::new();
-    write_matrix(&mut text, a, symmetry, &comments).unwrap();
+    let options = WriteOptions { symmetry, comments: comments.map(String::from).to_vec(), ..WriteOptions::default() };
+    write_matrix(&mut text, a, &options).unwrap();
     let back = read_matrix_from(&text[..], "test").unwrap();
     prop_assert_eq!((back.header.symmetry, back.duplicates), (symmetry, 0));
     prop_assert_eq!(back.header.comments, comments);
@@ -290,7 +291,7 @@ proptest! {
         prop::collection::vec(prop::collection::vec(number(), n), k)
     })) {
         let mut text = Vec::new();
-        write_vectors(&mut text, &columns, &["a comment"]).unwrap();
+        write_vectors(&mut text, &columns, &["a comment".into()]).unwrap();
         let back = read_vectors_from(&text[..], "test").unwrap();
         prop_assert_eq!(back.len(), columns.len());
         for (back, column) in back.iter().zip(&columns) {
@@ -301,7 +302,7 @@ proptest! {
     #[test]
     fn a_matrix_read_as_vectors_is_its_columns(a in general()) {
         let mut text = Vec::new();
-        write_matrix(&mut text, &a, Symmetry::General, &[]).unwrap();
+        write_matrix(&mut text, &a, &WriteOptions::default()).unwrap();
         let columns = read_vectors_from(&text[..], "test").unwrap();
         prop_assert_eq!(columns.len(), a.n_cols());
         for (j, column) in columns.iter().enumerate() {
@@ -395,7 +396,8 @@ proptest! {
         mutations in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0u8..4), 1..6),
     ) {
         let mut text = Vec::new();
-        write_matrix(&mut text, &a, Symmetry::General, &["comment"]).unwrap();
+        let options = WriteOptions { comments: vec!["comment".into()], ..WriteOptions::default() };
+        write_matrix(&mut text, &a, &options).unwrap();
         let mut text = String::from_utf8(text).unwrap().replace("general", symmetry).into_bytes();
         for (at, byte, how) in mutations {
             let at = at.index(text.len().max(1)).min(text.len());

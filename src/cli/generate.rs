@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use declive::matrix::gallery::{Problem, Spec};
 use declive::matrix::stats::Stats;
-use declive::matrix_market::{Symmetry, write_matrix};
+use declive::matrix_market::{Symmetry, WriteOptions, write_matrix};
 
 use super::exit::Exit;
 use super::failure::Failure;
@@ -77,8 +77,9 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let stats = Stats::of(&a);
     let symmetry = if stats.numerically_symmetric { Symmetry::Symmetric } else { Symmetry::General };
     log::info!("{spec}: {} rows, {} entries", stats.n_rows, stats.nnz);
-    let comment = format!("{spec}, by declive {}", crate::report::DECLIVE);
-    target.write(|out| write_matrix(out, &a, symmetry, &[&comment]))?;
+    let comments = vec![format!("{spec}, by declive {}", crate::report::DECLIVE)];
+    let options = WriteOptions { symmetry, comments, trusted: true, ..WriteOptions::default() };
+    target.write(|out| write_matrix(out, &a, &options))?;
     Ok(Exit::Success)
 }
 

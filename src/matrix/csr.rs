@@ -1,5 +1,7 @@
 //! Compressed sparse rows.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::scalar::Scalar;
@@ -31,9 +33,7 @@ impl<T: Scalar> Csr<T> {
     /// `n_cols`; [`Error::NotFinite`] if a value is infinite or NaN.
     pub fn new(n_rows: usize, n_cols: usize, row_ptr: Vec<usize>, col_idx: Vec<u32>, values: Vec<T>) -> Result<Self> {
         let invalid = |what: String| Err(Error::InvalidCsr(what));
-        if n_rows > Csr::MAX_DIM || n_cols > Csr::MAX_DIM {
-            return invalid(format!("{n_rows} × {n_cols} is beyond 32-bit indices"));
-        }
+        check_shape(n_rows, n_cols)?;
         if row_ptr.len() != n_rows + 1 {
             return invalid(format!("row_ptr has {} elements, but {n_rows} rows need {}", row_ptr.len(), n_rows + 1));
         }
@@ -79,7 +79,11 @@ impl<T: Scalar> Csr<T> {
         Self { n_rows, n_cols, row_ptr, col_idx, values }
     }
 
-    /// Builds a matrix from (row, column, value) triplets in any order, counted from 0; entries that share a place are added.
+    /// Builds a matrix from (row, column, value) triplets in any order, counted from 0; entries that share a place are
+    /// added in the order given.
+    ///
+    /// Each thread looks at all triplets and sorts those of its own rows. The result does not depend on the number of
+    /// threads.
     ///
     /// # Errors
     /// [`Error::InvalidCsr`] if an index is out of range; [`Error::NotFinite`] for infinite or NaN values.
@@ -92,44 +96,32 @@ impl<T: Scalar> Csr<T> {
                 values.len()
             )));
         }
-        if let Some(k) = (0..rows.len()).find(|&k| rows[k] as usize >= n_rows || cols[k] as usize >= n_cols) {
+        check_shape(n_rows, n_cols)?;
+        let outside = |k: &usize| rows[*k] as usize >= n_rows || cols[*k] as usize >= n_cols;
+        if let Some(k) = (0..rows.len()).find(outside) {
             return Err(Error::InvalidCsr(format!(
                 "triplet {k} is at ({}, {}), outside {n_rows} × {n_cols}",
                 rows[k], cols[k]
             )));
         }
-        let mut row_ptr = vec![0usize; n_rows + 1];
-        for &i in rows {
-            row_ptr[i as usize + 1] += 1;
-        }
-        for i in 0..n_rows {
-            row_ptr[i + 1] += row_ptr[i];
-        }
-        let mut next = row_ptr.clone();
-        let mut entries = vec![(0u32, T::default()); values.len()];
-        for ((&i, &j), &v) in rows.iter().zip(cols).zip(values) {
-            let at = &mut next[i as usize];
-            entries[*at] = (j, v);
-            *at += 1;
-        }
-        let mut col_idx = Vec::with_capacity(values.len());
-        let mut summed: Vec<T> = Vec::with_capacity(values.len());
-        let mut start = 0;
-        for i in 0..n_rows {
-            let row = &mut entries[start..row_ptr[i + 1]];
-            start = row_ptr[i + 1];
-            row.sort_by_key(|e| e.0); // stable: duplicates are added in the order given
-            let first = col_idx.len();
-            for &(j, v) in row.iter() {
-                match summed.last_mut() {
-                    Some(last) if col_idx.len() > first && col_idx.last() == Some(&j) => *last += v,
-                    _ => {
-                        col_idx.push(j);
-                        summed.push(v);
-                    }
-                }
-            }
-            row_ptr[i + 1] = col_idx.len();
+        let height = n_rows.div_ceil(rayon::current_num_threads()).max(1);
+        let parts = (0..n_rows.div_ceil(height)).into_par_iter().map(|k| {
+            let range = k * height..n_rows.min((k + 1) * height);
+            Part::of(range, rows, cols, values)
+        });
+        let parts: Vec<Part<T>> = parts.collect();
+        let nnz = parts.iter().map(|part| part.values.len()).sum();
+        let mut row_ptr = Vec::with_capacity(n_rows + 1);
+        let (mut col_idx, mut summed) = (Vec::with_capacity(nnz), Vec::with_capacity(nnz));
+        let mut end = 0;
+        row_ptr.push(end);
+        for part in parts {
+            row_ptr.extend(part.lengths.iter().map(|length| {
+                end += length;
+                end
+            }));
+            col_idx.extend(part.col_idx);
+            summed.extend(part.values);
         }
         Self::new(n_rows, n_cols, row_ptr, col_idx, summed)
     }
@@ -209,6 +201,14 @@ impl<T: Scalar> Csr<T> {
             .collect()
     }
 
+    /// The rows, columns and values of the entries, row by row: what [`from_triplets`](Self::from_triplets) takes.
+    #[must_use]
+    pub fn to_triplets(&self) -> (Vec<u32>, Vec<u32>, Vec<T>) {
+        let lengths = self.row_ptr.windows(2).map(|w| w[1] - w[0]);
+        let rows = (0u32..).zip(lengths).flat_map(|(i, length)| std::iter::repeat_n(i, length)).collect();
+        (rows, self.col_idx.clone(), self.values.clone())
+    }
+
     /// Gives back `(n_rows, n_cols, row_ptr, col_idx, values)`.
     #[must_use]
     pub fn into_raw_parts(self) -> (usize, usize, Vec<usize>, Vec<u32>, Vec<T>) {
@@ -216,68 +216,68 @@ impl<T: Scalar> Csr<T> {
     }
 }
 
-/// Takes a matrix of the `sprs` crate, in compressed rows or columns and with any index type, duplicates impossible by its own rules.
-impl<T: Scalar, I: sprs::SpIndex, P: sprs::SpIndex> TryFrom<sprs::CsMatI<T, I, P>> for Csr<T> {
-    type Error = Error;
+fn check_shape(n_rows: usize, n_cols: usize) -> Result<()> {
+    if n_rows > Csr::MAX_DIM || n_cols > Csr::MAX_DIM {
+        return Err(Error::InvalidCsr(format!("{n_rows} × {n_cols} is beyond 32-bit indices")));
+    }
+    Ok(())
+}
 
-    fn try_from(a: sprs::CsMatI<T, I, P>) -> Result<Self> {
-        let a = if a.is_csr() { a } else { a.to_csr() };
-        let (n_rows, n_cols) = a.shape();
-        if n_cols > Csr::MAX_DIM {
-            return Err(Error::InvalidCsr(format!("{n_rows} × {n_cols} is beyond 32-bit indices")));
+/// Compressed rows of a part of a matrix.
+struct Part<T> {
+    /// How many entries each row has.
+    lengths: Vec<usize>,
+    col_idx: Vec<u32>,
+    values: Vec<T>,
+}
+
+impl<T: Scalar> Part<T> {
+    /// Sorts those of the triplets that lie in `range`, and adds up what shares a place.
+    fn of(range: Range<usize>, rows: &[u32], cols: &[u32], values: &[T]) -> Self {
+        // the row within the range; outside of it, not below its length
+        let within = |i: u32| (i as usize).wrapping_sub(range.start);
+        let mut next = vec![0usize; range.len() + 1];
+        for &i in rows {
+            if let Some(count) = next[1..].get_mut(within(i)) {
+                *count += 1;
+            }
         }
-        let row_ptr = a.proper_indptr().iter().map(|p| p.index()).collect();
-        // in range: `sprs` keeps indices below n_cols, checked above
-        let col_idx = a.indices().iter().map(|j| j.index() as u32).collect();
-        Self::new(n_rows, n_cols, row_ptr, col_idx, a.data().to_vec())
-    }
-}
-
-impl<T: Scalar> From<Csr<T>> for sprs::CsMatI<T, u32, usize> {
-    fn from(a: Csr<T>) -> Self {
-        Self::new((a.n_rows, a.n_cols), a.row_ptr, a.col_idx, a.values)
-    }
-}
-
-/// Takes what the `matrix-market-rs` crate read: sparse data with duplicates added and symmetry expanded; dense data in full.
-impl TryFrom<matrix_market_rs::MtxData<f64>> for Csr {
-    type Error = Error;
-
-    fn try_from(data: matrix_market_rs::MtxData<f64>) -> Result<Self> {
-        use matrix_market_rs::{MtxData, SymInfo};
-        let index = |i: usize| u32::try_from(i).map_err(|_| Error::InvalidCsr(format!("index {i} is beyond 32 bits")));
-        let (mut rows, mut cols, mut values) = (Vec::new(), Vec::new(), Vec::new());
-        let (shape, symmetry) = match data {
-            MtxData::Sparse(shape, places, entries, symmetry) => {
-                for ([i, j], v) in places.into_iter().zip(entries) {
-                    rows.push(index(i)?);
-                    cols.push(index(j)?);
-                    values.push(v);
-                }
-                (shape, symmetry)
+        for i in 0..range.len() {
+            next[i + 1] += next[i];
+        }
+        let mut entries = vec![(0u32, T::default()); next[range.len()]];
+        for ((&i, &j), &v) in rows.iter().zip(cols).zip(values) {
+            if let Some(at) = next[..range.len()].get_mut(within(i)) {
+                entries[*at] = (j, v);
+                *at += 1; // in the end, where the next row starts
             }
-            MtxData::Dense(shape, entries, symmetry) => {
-                // column-major; a symmetric array holds the lower triangle only
-                let lower = matches!(symmetry, SymInfo::Symmetric);
-                let places = (0..shape[1]).flat_map(|j| (if lower { j } else { 0 }..shape[0]).map(move |i| (i, j)));
-                for ((i, j), v) in places.zip(entries) {
-                    rows.push(index(i)?);
-                    cols.push(index(j)?);
-                    values.push(v);
-                }
-                (shape, symmetry)
-            }
+        }
+        let mut part = Self {
+            lengths: Vec::with_capacity(range.len()),
+            col_idx: Vec::with_capacity(entries.len()),
+            values: Vec::with_capacity(entries.len()),
         };
-        if matches!(symmetry, SymInfo::Symmetric) {
-            for k in 0..values.len() {
-                if rows[k] != cols[k] {
-                    rows.push(cols[k]);
-                    cols.push(rows[k]);
-                    values.push(values[k]);
+        let mut start = 0;
+        for &end in &next[..range.len()] {
+            part.add_row(&mut entries[start..end]);
+            start = end;
+        }
+        part
+    }
+
+    fn add_row(&mut self, row: &mut [(u32, T)]) {
+        row.sort_by_key(|e| e.0); // stable: duplicates are added in the order given
+        let first = self.col_idx.len();
+        for &(j, v) in row.iter() {
+            match self.values.last_mut() {
+                Some(last) if self.col_idx.len() > first && self.col_idx.last() == Some(&j) => *last += v,
+                _ => {
+                    self.col_idx.push(j);
+                    self.values.push(v);
                 }
             }
         }
-        Self::from_triplets(shape[0], shape[1], &rows, &cols, &values)
+        self.lengths.push(self.col_idx.len() - first);
     }
 }
 
@@ -312,23 +312,5 @@ mod tests {
         assert!(err(Csr::new(2, 2, vec![0, 2, 1], vec![0], vec![1.0])).contains("falls after row 2"));
         assert!(err(Csr::new(1, 1, vec![0, 1], vec![0], vec![f64::NAN])).contains("NaN"));
         assert!(err(Csr::from_triplets(2, 2, &[2], &[0], &[1.0])).contains("outside 2 × 2"));
-    }
-
-    #[test]
-    fn to_and_from_sprs() {
-        let a = small();
-        let s: sprs::CsMatI<f64, u32, usize> = a.clone().into();
-        assert_eq!(Csr::try_from(s.clone()).unwrap(), a);
-        assert_eq!(Csr::try_from(s.to_csc()).unwrap(), a);
-    }
-
-    #[test]
-    fn from_matrix_market_rs() {
-        use matrix_market_rs::{MtxData, SymInfo};
-        let places = vec![[0, 0], [2, 0], [1, 1], [2, 2]];
-        let sparse = MtxData::Sparse([3, 3], places, vec![4.0, -1.0, 3.0, 5.0], SymInfo::Symmetric);
-        assert_eq!(Csr::try_from(sparse).unwrap(), small());
-        let dense = MtxData::Dense([2, 2], vec![1.0, 2.0, 3.0, 4.0], SymInfo::General);
-        assert_eq!(Csr::try_from(dense).unwrap().mul_vec(&[1.0, 0.0]), [1.0, 2.0]);
     }
 }

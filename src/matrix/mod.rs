@@ -3,6 +3,7 @@
 mod any;
 mod csr;
 pub mod gallery;
+pub mod interchange;
 mod scalar;
 pub mod stats;
 

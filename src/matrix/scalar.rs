@@ -25,6 +25,9 @@ pub trait Scalar:
     /// The number 1.
     const ONE: Self;
 
+    /// Whether this is the complex kind.
+    const IS_COMPLEX: bool;
+
     /// Whether no part is infinite or NaN.
     fn is_finite(self) -> bool;
 
@@ -44,6 +47,7 @@ pub trait Scalar:
 
 impl Scalar for f64 {
     const ONE: Self = 1.0;
+    const IS_COMPLEX: bool = false;
 
     #[inline]
     fn is_finite(self) -> bool {
@@ -73,6 +77,7 @@ impl Scalar for f64 {
 
 impl Scalar for Complex64 {
     const ONE: Self = Self::new(1.0, 0.0);
+    const IS_COMPLEX: bool = true;
 
     #[inline]
     fn is_finite(self) -> bool {

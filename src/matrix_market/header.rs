@@ -49,7 +49,7 @@ pub enum Symmetry {
 }
 
 impl Layout {
-    fn word(self) -> &'static str {
+    pub(super) fn word(self) -> &'static str {
         match self {
             Self::Coordinate => "coordinate",
             Self::Array => "array",
@@ -58,7 +58,7 @@ impl Layout {
 }
 
 impl Field {
-    fn word(self) -> &'static str {
+    pub(super) fn word(self) -> &'static str {
         match self {
             Self::Real => "real",
             Self::Integer => "integer",
@@ -70,7 +70,7 @@ impl Field {
 }
 
 impl Symmetry {
-    fn word(self) -> &'static str {
+    pub(super) fn word(self) -> &'static str {
         match self {
             Self::General => "general",
             Self::Symmetric => "symmetric",

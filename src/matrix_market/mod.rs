@@ -44,4 +44,4 @@ pub use assemble::Zeros;
 pub use error::{Error, ErrorKind};
 pub use header::{Field, Header, Layout, Symmetry};
 pub use read::{Matrix, Reader, System, read_matrix, read_matrix_from, read_vectors, read_vectors_from};
-pub use write::{write_matrix, write_vectors};
+pub use write::{Unwritable, WriteOptions, write_matrix, write_vectors};

@@ -18,7 +18,6 @@ pub(super) fn solution(out: &mut dyn Write, plan: &Plan, rhs: &str, outcomes: &[
     comments.extend(outcomes.iter().enumerate().map(|(k, outcome)| {
         format!("column {}: {}; relative residual {:.2e}", k + 1, outcome.reason, outcome.residual.relative_2)
     }));
-    let comments: Vec<_> = comments.iter().map(String::as_str).collect();
     let columns: Vec<_> = outcomes.iter().map(|outcome| outcome.x.as_slice()).collect();
     write_vectors(out, &columns, &comments)
 }

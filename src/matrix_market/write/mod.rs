@@ -1,0 +1,179 @@
+//! The writer.
+
+mod check;
+mod head;
+mod lines;
+mod stream;
+mod text;
+mod unwritable;
+
+use std::io::{Result, Write};
+
+use self::lines::Values;
+use self::stream::write_lines;
+use self::text::Spelling;
+use super::header::{Field, Layout, Symmetry};
+use crate::Csr;
+use crate::matrix::Scalar;
+
+pub use self::unwritable::Unwritable;
+
+/// How to write a matrix: by default the entries in coordinates, all of them, so that reading gives the same bits.
+///
+/// ```
+/// use declive::matrix_market::{Symmetry, WriteOptions};
+///
+/// let options = WriteOptions { symmetry: Symmetry::Symmetric, precision: Some(6), ..WriteOptions::default() };
+/// # assert!(!options.trusted);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WriteOptions {
+    /// `coordinate`: the stored entries, explicit zeros among them. `array`: all elements, column by column.
+    pub layout: Layout,
+    /// What the values are; `None`: `real` or `complex`, as the matrix is.
+    ///
+    /// `integer` needs whole numbers below 2⁵³, `unsigned-integer` none that has a minus sign (-0 has one), `pattern`
+    /// that every stored value is 1. A complex matrix can be written as one of these or as `real` if its imaginary
+    /// parts are 0, a real one as `complex`.
+    pub field: Option<Field>,
+    /// Which entries need not be written: with a symmetry, those above the diagonal. Coordinates then go column by
+    /// column, otherwise row by row.
+    ///
+    /// A skew-symmetric matrix has zeros on its diagonal. The format has no place for them, but readers (this crate's,
+    /// SciPy's) take them: coordinates of those that are stored are written, as they are entries of the matrix.
+    pub symmetry: Symmetry,
+    /// Significant digits of real and complex values, 1 to 17, correctly rounded, halves to even; trailing zeros are
+    /// left out. `None`: the fewest that give back the same bits.
+    pub precision: Option<usize>,
+    /// Comments, each on lines of its own.
+    pub comments: Vec<String>,
+    /// Take it on the caller's word that field and symmetry fit. If they do not, what is written is another matrix:
+    /// the one that follows from the entries on and above the diagonal.
+    pub trusted: bool,
+}
+
+impl Default for WriteOptions {
+    fn default() -> Self {
+        Self {
+            layout: Layout::Coordinate,
+            field: None,
+            symmetry: Symmetry::General,
+            precision: None,
+            comments: Vec::new(),
+            trusted: false,
+        }
+    }
+}
+
+impl WriteOptions {
+    /// Whether a matrix can be written so: in parallel, O(nnz log(longest row)) for symmetries.
+    ///
+    /// [`write_matrix`] does the same, unless `trusted`. The two zeros, 0 and -0, count as equal.
+    ///
+    /// # Errors
+    /// The first obstacle, by rows: an entry that does not equal its mirror image or has none (a hermitian one's
+    /// diagonal must be real), or that the field has no words for; or options that contradict themselves.
+    pub fn check<T: Scalar>(&self, a: &Csr<T>) -> std::result::Result<(), Unwritable> {
+        self.check_words(a)?;
+        check::values(a, self.field_of::<T>())?;
+        check::mirrored(a, self.symmetry)
+    }
+
+    fn check_words<T: Scalar>(&self, a: &Csr<T>) -> std::result::Result<(), Unwritable> {
+        check::words(self, self.field_of::<T>(), a.n_rows(), a.n_cols())
+    }
+
+    fn field_of<T: Scalar>(&self) -> Field {
+        self.field.unwrap_or(if T::IS_COMPLEX { Field::Complex } else { Field::Real })
+    }
+
+    fn values_of<T: Scalar>(&self) -> Values {
+        let spelling = self.precision.map_or(Spelling::Shortest, Spelling::Digits);
+        match self.field_of::<T>() {
+            Field::Pattern => Values::None,
+            // whole numbers have no needless digits in their shortest form
+            Field::Integer | Field::UnsignedInteger => Values::Real(Spelling::Shortest),
+            Field::Real => Values::Real(spelling),
+            Field::Complex => Values::Complex(spelling),
+        }
+    }
+}
+
+/// Writes a matrix, by default each value with as few digits as give back the same bits.
+///
+/// Lines are made on all threads, while the caller's thread writes to `out`, in pieces that need no buffer; at most
+/// 3 MiB a thread are in memory at a time. The text does not depend on the number of threads.
+///
+/// ```
+/// use declive::matrix_market::{Symmetry, WriteOptions, write_matrix};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let a = declive::Csr::new(2, 2, vec![0, 2, 3], vec![0, 1, 0], vec![4.0, 0.1, 0.1])?;
+/// let comments = vec!["an example".to_string()];
+/// let options = WriteOptions { symmetry: Symmetry::Symmetric, comments, ..WriteOptions::default() };
+/// let mut text = Vec::new();
+/// write_matrix(&mut text, &a, &options)?;
+/// assert_eq!(text, b"%%MatrixMarket matrix coordinate real symmetric\n% an example\n2 2 2\n1 1 4\n2 1 0.1\n");
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// What `out` gives. Of the kind `InvalidInput`, with an [`Unwritable`] inside and before anything is written, what
+/// [`WriteOptions::check`] finds.
+pub fn write_matrix<T: Scalar>(mut out: impl Write, a: &Csr<T>, options: &WriteOptions) -> Result<()> {
+    if options.trusted {
+        options.check_words(a)?;
+    } else {
+        options.check(a)?;
+    }
+    let WriteOptions { layout, symmetry, ref comments, .. } = *options;
+    let (field, values) = (options.field_of::<T>(), options.values_of::<T>());
+    let (rows, cols) = (a.n_rows(), a.n_cols());
+    let size = match layout {
+        Layout::Array => format!("{rows} {cols}"),
+        Layout::Coordinate if symmetry.mirrors() => {
+            let (above, diagonal) = check::upper(a);
+            format!("{rows} {cols} {}", above + diagonal)
+        }
+        Layout::Coordinate => format!("{rows} {cols} {}", a.nnz()),
+    };
+    out.write_all(head::head(layout, field, symmetry, comments, &size).as_bytes())?;
+    match (layout, symmetry) {
+        (Layout::Array, _) => {
+            write_lines(&mut out, rows * cols, |part, text| lines::dense(a, symmetry, values, part, text))
+        }
+        (_, Symmetry::General) => write_lines(&mut out, a.nnz(), |part, text| lines::rows(a, values, part, text)),
+        _ => write_lines(&mut out, a.nnz(), |part, text| lines::lower_columns(a, symmetry, values, part, text)),
+    }
+}
+
+/// Writes vectors as the columns of an array file, each value with as few digits as give back the same bits.
+///
+/// ```
+/// let mut text = Vec::new();
+/// declive::matrix_market::write_vectors(&mut text, &[[0.1, -3e-9]], &[]).unwrap();
+/// assert_eq!(text, b"%%MatrixMarket matrix array real general\n2 1\n0.1\n-3e-9\n");
+/// ```
+///
+/// # Errors
+/// What `out` gives. Of the kind `InvalidInput`, with an [`Unwritable`] inside and before anything is written, if a
+/// value is infinite or NaN, which the format has no words for, or if the vectors differ in length.
+pub fn write_vectors<T: Scalar>(mut out: impl Write, columns: &[impl AsRef<[T]>], comments: &[String]) -> Result<()> {
+    let columns: Vec<&[T]> = columns.iter().map(AsRef::as_ref).collect();
+    let len = columns.first().map_or(0, |column| column.len());
+    for (j, column) in columns.iter().enumerate() {
+        if column.len() != len {
+            return Err(Unwritable::Length { vector: j + 1, found: column.len(), expected: len }.into());
+        }
+        if let Some(i) = column.iter().position(|v| !v.is_finite()) {
+            let value = check::spelled(column[i]);
+            return Err(Unwritable::NotFinite { vector: j + 1, index: i + 1, value }.into());
+        }
+    }
+    let options = WriteOptions { layout: Layout::Array, ..WriteOptions::default() };
+    let (field, values) = (options.field_of::<T>(), options.values_of::<T>());
+    let size = format!("{len} {}", columns.len());
+    out.write_all(head::head(Layout::Array, field, Symmetry::General, comments, &size).as_bytes())?;
+    write_lines(&mut out, len * columns.len(), |part, text| lines::vectors(&columns, len, values, part, text))
+}
