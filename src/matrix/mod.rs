@@ -1,8 +1,10 @@
 //! Sparse matrices on the host.
 
 mod any;
+pub mod band;
 mod csr;
 pub mod gallery;
+pub mod reorder;
 mod scalar;
 pub mod stats;
 
