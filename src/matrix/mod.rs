@@ -3,10 +3,15 @@
 mod any;
 pub mod band;
 mod csr;
+pub mod definiteness;
+pub mod dominance;
 pub mod gallery;
+pub mod histogram;
 pub mod reorder;
 mod scalar;
 pub mod stats;
+pub mod symmetry;
+pub mod values;
 
 pub use any::AnyCsr;
 pub use csr::Csr;
