@@ -9,6 +9,7 @@ pub mod gallery;
 pub mod histogram;
 pub mod reorder;
 mod scalar;
+pub mod spy;
 pub mod stats;
 pub mod symmetry;
 pub mod values;
