@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use base64::Engine;
 use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 use rayon::prelude::*;
@@ -145,10 +144,12 @@ impl Spy {
     /// Draws the cells, the first one `margin` from the upper left corner.
     fn draw(&self, image: &mut Image, margin: usize) {
         let darkest = self.counts.iter().copied().max().unwrap_or(0);
-        let side = |zoom: usize| if zoom >= GAP_FROM { zoom - zoom.div_ceil(10) } else { zoom };
+        let gap = |zoom: usize| if zoom >= GAP_FROM { zoom.div_ceil(10) } else { 0 };
+        let (gap_x, gap_y) = (gap(self.cols.zoom), gap(self.rows.zoom));
         for (k, &count) in self.counts.iter().enumerate().filter(|(_, c)| **c > 0) {
             let (y, x) = (k / self.cols.cells() * self.rows.zoom, k % self.cols.cells() * self.cols.zoom);
-            image.fill(margin + x, margin + y, side(self.cols.zoom), side(self.rows.zoom), shade(count, darkest));
+            let (width, height) = (self.cols.zoom - gap_x, self.rows.zoom - gap_y);
+            image.fill(margin + x + gap_x / 2, margin + y + gap_y / 2, width, height, shade(count, darkest));
         }
     }
 
@@ -286,6 +287,8 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine;
+
     use super::super::gallery;
     use super::*;
 
@@ -332,7 +335,7 @@ mod tests {
         let at = |x: usize, y: usize| pixels[y * width + x];
         let square = |row: usize, col: usize| at(8 + 40 * col + 10, 8 + 40 * row + 10);
         assert_eq!([square(0, 0), square(2, 3), square(0, 1), square(2, 2)], [DARKEST, DARKEST, PAPER, PAPER]);
-        assert_eq!(at(8 + 38, 18), PAPER); // the gap
+        assert_eq!([at(8 + 1, 18), at(8 + 38, 18)], [PAPER; 2]); // half the gap on either side
         assert_eq!([at(7, 7), at(width - 8, height - 8), at(0, 0)], [FRAME, FRAME, PAPER]);
         assert_eq!(pixels.iter().filter(|&&p| p == DARKEST).count(), 2 * 36 * 36);
     }

@@ -15,6 +15,7 @@ use declive::{Error, Outcome, Solver};
 
 pub(crate) use args::Args;
 use plan::{Form, Plan, Rhs};
+pub(crate) use plan::{Input, Source};
 use system::System;
 
 use super::exit::Exit;

@@ -27,15 +27,19 @@ pub(super) struct Plan {
 
 /// A file, or standard input.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Input {
+pub(crate) enum Input {
+    /// Standard input.
     Stdin,
+    /// A file.
     File(PathBuf),
 }
 
 /// Where the matrix comes from.
 #[derive(Debug)]
-pub(super) enum Source {
+pub(crate) enum Source {
+    /// It is read.
     Input(Input),
+    /// It is made.
     Generated(Spec),
 }
 
