@@ -1,4 +1,13 @@
 //! Sparse matrices on the host.
+//!
+//! | module | what it tells or makes |
+//! |---|---|
+//! | [`stats`] | what a solve has to know beforehand |
+//! | [`histogram`], [`band`], [`values`] | lengths of rows; bandwidth and profile; sizes of values, the diagonal |
+//! | [`symmetry`], [`dominance`], [`definiteness`] | what kind of matrix it is, and how far that is proven |
+//! | [`reorder`] | permutations, reverse Cuthill–McKee |
+//! | [`spy`] | a picture of the pattern |
+//! | [`gallery`] | generated systems |
 
 mod any;
 pub mod band;

@@ -209,12 +209,12 @@ impl Spy {
         )
     }
 
-    /// What a pixel means, unless it is a place.
+    /// What a dot means, unless it is a place.
     fn legend(&self) -> Option<String> {
         let (k, l) = (self.rows.per_cell, self.cols.per_cell);
         let most = self.counts.iter().copied().max().filter(|_| k * l > 1)?;
         let (k, l, most) = (grouped(k), grouped(l), grouped(most as usize));
-        Some(format!("a pixel is {k} × {l} places; the darkest has {most} entries, shades are logarithmic"))
+        Some(format!("a dot is {k} × {l} places, the darkest with {most} stored; shades are logarithmic"))
     }
 }
 
@@ -382,7 +382,7 @@ mod tests {
         for part in [
             "A &lt;&amp; B&gt;?",
             "2\u{2009}500 × 2\u{2009}500, 7\u{2009}498 stored",
-            "3 × 3 places; the darkest has 7",
+            "3 × 3 places, the darkest with 7 stored",
         ] {
             assert!(svg.contains(part), "{part}");
         }

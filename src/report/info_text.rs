@@ -266,6 +266,7 @@ fn range(min: f64, max: f64) -> String {
 fn short(v: f64) -> String {
     match Number::Real(v).to_string() {
         exact if exact.len() <= 8 => exact,
+        _ if (0.1..1e5).contains(&v.abs()) => figure(v),
         _ => scientific(v),
     }
 }
@@ -299,7 +300,7 @@ mod tests {
     fn numbers_are_short() {
         let real = [4.0, -0.25, 1e-9, 1e300, 0.1].map(|v| Number::Real(v).to_string());
         assert_eq!(real, ["4", "-0.25", "1e-9", "1e300", "0.1"]);
-        assert_eq!([0.25, 123_456.0, 1.0 / 3.0, f64::INFINITY].map(short), ["0.25", "123456", "3.33e-1", "inf"]);
+        assert_eq!([0.25, 123_456.0, 1.0 / 3.0, f64::INFINITY].map(short), ["0.25", "123456", "0.33", "inf"]);
         assert_eq!(Number::Complex([1.5, -2.0]).to_string(), "1.5 − 2i");
         assert_eq!(Number::Complex([0.0, 1.0]).to_string(), "0 + 1i");
     }

@@ -26,7 +26,7 @@ use crate::matrix::{Csr, Scalar};
 /// let a = gallery::poisson2d([100, 10])?;
 /// let p = rcm(&a)?;
 /// assert_eq!(Band::of(&a).bandwidth(), 100);
-/// assert_eq!(Band::of(&permuted(&a, &p)?).bandwidth(), 10);
+/// assert!(Band::of(&permuted(&a, &p)?).bandwidth() <= 11);
 /// # Ok(())
 /// # }
 /// ```
