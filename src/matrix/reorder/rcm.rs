@@ -160,19 +160,19 @@ mod tests {
         // 3 – 0 – 4 – 1 – 2
         let a = matrix(5, &[(3, 0), (0, 4), (4, 1), (1, 2)]);
         let order = rcm(&a).unwrap();
-        // the search goes 0, 3 | 4, …: 2 is farthest from 0, and 3 from 2; equally narrow, 2 stays
+        // 2 is farthest from 0, and 3 from 2, which is as good a start
         assert_eq!(order.order(), [3, 0, 4, 1, 2]);
         assert_eq!((Band::of(&a).bandwidth(), after(&a)), (4, 1));
     }
 
     #[test]
     fn neighbours_by_rising_degree() {
-        // a star of 0 with the leaf 3, 1 with two leaves more, 2 with one
+        // 0 in the middle of 1, 2 and the leaf 3; 1 has two leaves more, 2 has one
         let a = matrix(7, &[(0, 1), (0, 2), (0, 3), (1, 4), (1, 5), (2, 6)]);
         let p = rcm(&a).unwrap();
         let mut forward = p.order().to_vec();
         forward.reverse();
-        // from leaf 6 (or 4) at one end: its neighbour, then 0, then 0's others by degree
+        // from the leaf 4 on: its neighbour 1, of whose others the leaf 5 comes first, and of those of 0 the leaf 3
         assert_eq!(forward, [4, 1, 5, 0, 3, 2, 6]);
     }
 
@@ -229,7 +229,6 @@ mod tests {
             let a = Csr::from_triplets(30, 30, &rows, &cols, &vec![1.0; places.len()]).unwrap();
             let p = rcm(&a).unwrap();
             prop_assert!(Permutation::new(p.order().to_vec()).is_ok() && p.len() == 30);
-            // in the order of Cuthill and McKee, the first neighbours of the nodes rise within a component
             let places = p.inverse();
             let band = Band::reordered(&a, &p);
             let by_hand = places_apart(&a, places.order());
