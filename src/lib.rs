@@ -26,7 +26,7 @@
 //! | module | what is there |
 //! |---|---|
 //! | [`matrix_market`] | the strict reader and the writer |
-//! | [`matrix`] | [`Csr`], [facts about it](matrix), [reordering](matrix::reorder), [generated systems](matrix::gallery) |
+//! | [`matrix`] | [`Csr`], [facts](matrix), [reordering](matrix::reorder), [generated systems](matrix::gallery) |
 //! | [`device`] | which OpenCL devices there are, and which to use |
 //! | [`solver`] | the [`Solver`], its options and outcomes |
 //! | [`bandwidth`] | what a device's memory gives |

@@ -53,8 +53,8 @@ pub(crate) struct Args {
 
     /// Print one JSON document instead of text
     ///
-    /// Fields keep their meaning as long as "version" stays the same. Rows and columns are counted from 1; what makes no
-    /// sense for a matrix, such as the diagonal of a rectangular one, is null.
+    /// Fields keep their meaning as long as "version" stays the same. Rows and columns are counted from 1; what makes
+    /// no sense for a matrix, such as the diagonal of a rectangular one, is null.
     #[arg(long)]
     json: bool,
 }
@@ -259,7 +259,8 @@ mod tests {
             "found complex symmetric",
             "hermitian no; a(1,1) = 0 + 1i; ",
             "diagonal 1 not stored, first in row 2; 1 not real, first in row 1; |a(i,i)| is 1 throughout",
-            "dominance strict in 0 rows, equality in 1, violated in 1, first in row 2, largest Σ|a(i,j)| / |a(i,i)| inf",
+            "dominance strict in 0 rows, equality in 1, violated in 1, first in row 2, largest",
+            "largest Σ|a(i,j)| / |a(i,i)| inf in row 2",
             "pos. definite no: not hermitian: a(1,1) = 0 + 1i",
         ] {
             assert!(text.contains(part), "{part}: {text}");

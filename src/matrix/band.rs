@@ -10,8 +10,9 @@ use super::{Csr, Scalar};
 
 /// The band and the envelope that hold all stored entries.
 ///
-/// The envelope (or skyline) has what lies between the first stored entry of a row and the diagonal, and between the first
-/// stored entry of a column and the diagonal. Its size is what a direct factorisation without pivoting would fill at most.
+/// The envelope (or skyline) has what lies between the first stored entry of a row and the diagonal, and between the
+/// first stored entry of a column and the diagonal. Its size is what a direct factorisation without pivoting would fill
+/// at most.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Band {
     /// The largest i − j of an entry, 0 if none lies below the diagonal.

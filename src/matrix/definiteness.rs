@@ -18,8 +18,8 @@ pub enum Definiteness<T> {
     Impossible(Obstacle<T>),
 }
 
-/// Why a matrix is positive definite. In each case it is hermitian to the last bit and its diagonal is positive, so that
-/// by Gershgorin's theorem no eigenvalue is negative, and by the dominance none is 0.
+/// Why a matrix is positive definite. In each case it is hermitian to the last bit and its diagonal is positive, so
+/// that by Gershgorin's theorem no eigenvalue is negative, and by the dominance none is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof {
     /// Every row is [strictly dominant](Dominance::is_strict).
@@ -56,8 +56,8 @@ pub enum Obstacle<T> {
 }
 
 impl<T: Scalar> Definiteness<T> {
-    /// Judges by the facts already known about `a`, and looks at the 2 × 2 minors of its stored entries, rows in parallel:
-    /// O(nnz).
+    /// Judges by the facts already known about `a`, and looks at the 2 × 2 minors of its stored entries, rows in
+    /// parallel: O(nnz).
     #[must_use]
     pub fn of(a: &Csr<T>, symmetries: &Symmetries<T>, diagonal: &MainDiagonal, dominance: &Dominance) -> Self {
         if let Some(pair) = symmetries.hermitian.first {

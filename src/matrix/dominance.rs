@@ -21,8 +21,8 @@ pub struct Dominance {
     pub close: usize,
     /// Rows with |a_ii| < Σ |a_ij|.
     pub violated: Tally,
-    /// The row, from 0, with the largest Σ |a_ij| / |a_ii|, and that ratio: infinite if a_ii is 0 and another entry is not,
-    /// 1 if all are 0. None for a matrix without rows.
+    /// The row, from 0, with the largest Σ |a_ij| / |a_ii|, and that ratio: infinite if a_ii is 0 and another entry is
+    /// not, 1 if all are 0. None for a matrix without rows.
     pub worst: Option<(usize, f64)>,
 }
 
@@ -76,9 +76,10 @@ impl Dominance {
         self.equal == 0 && self.close == 0 && self.violated.count == 0
     }
 
-    /// Whether |a_ii| ≥ Σ |a_ij| in every row, for certain, and paths of entries other than 0 lead from every row to one that
-    /// is strictly dominant. Such a matrix is regular, too: each of its irreducible parts is irreducibly dominant (O. Taussky
-    /// 1949, A recurring theorem on determinants, doi [10.2307/2305561](https://doi.org/10.2307/2305561)).
+    /// Whether |a_ii| ≥ Σ |a_ij| in every row, for certain, and paths of entries other than 0 lead from every row to
+    /// one that is strictly dominant. Such a matrix is regular, too: each of its irreducible parts is irreducibly
+    /// dominant (O. Taussky 1949, A recurring theorem on determinants, doi
+    /// [10.2307/2305561](https://doi.org/10.2307/2305561)).
     ///
     /// For a matrix with a symmetric pattern; O(nnz), and up to 9 bytes a row of memory.
     #[must_use]

@@ -64,8 +64,8 @@ struct Axis {
 }
 
 impl Axis {
-    /// For `n` rows or columns of a matrix whose longer side is `longest`. Cells hold equally many, as unequal ones would
-    /// show as stripes.
+    /// For `n` rows or columns of a matrix whose longer side is `longest`. Cells hold equally many, as unequal ones
+    /// would show as stripes.
     fn new(n: usize, longest: usize) -> Self {
         let per_cell = longest.div_ceil(LONG_SIDE).min(n.div_ceil(SHORT_SIDE)).max(1);
         let zoom = (LONG_SIDE / longest.max(1)).clamp(1, SHORT_SIDE);
@@ -84,8 +84,8 @@ impl Axis {
 
 /// The pattern of a matrix as a picture of at most 1000 pixels on the longer side.
 ///
-/// A pixel stands for a cell of k × k places, and is the darker the more entries the cell stores, on a logarithmic scale, so
-/// that a single entry is seen beside dense blocks. Places of small matrices are squares of several pixels.
+/// A pixel stands for a cell of k × k places, and is the darker the more entries the cell stores, on a logarithmic
+/// scale, so that a single entry is seen beside dense blocks. Places of small matrices are squares of several pixels.
 ///
 /// ```
 /// use declive::matrix::gallery;
@@ -153,8 +153,8 @@ impl Spy {
         }
     }
 
-    /// A picture of the cells within a drawing of frame and labels: browsers and editors scale the one without blurring and
-    /// the other without pixels, and the file stays small whatever the pattern.
+    /// A picture of the cells within a drawing of frame and labels: browsers and editors scale the one without blurring
+    /// and the other without pixels, and the file stays small whatever the pattern.
     fn write_svg(&self, title: &str, out: &mut dyn Write) -> io::Result<()> {
         let (width, height) = (self.cols.pixels(), self.rows.pixels());
         let mut image = Image::new(width, height);
@@ -168,7 +168,8 @@ impl Spy {
         let size = format!("{} × {}, {} stored", grouped(self.rows.n), grouped(self.cols.n), grouped(self.nnz));
         write!(
             out,
-            r##"<svg xmlns="http://www.w3.org/2000/svg" width="{total_width}" height="{total_height}" viewBox="0 0 {total_width} {total_height}">
+            r##"<svg xmlns="http://www.w3.org/2000/svg" width="{total_width}" height="{total_height}"
+ viewBox="0 0 {total_width} {total_height}">
 <title>{title}: {size}</title>
 <rect width="100%" height="100%" fill="#fff"/>
 <g font-family="Helvetica, Arial, sans-serif" font-size="13" fill="#444">
@@ -198,7 +199,8 @@ impl Spy {
         writeln!(
             out,
             r##"</g>
-<image x="{left}" y="{top}" width="{width}" height="{height}" style="image-rendering:pixelated" href="data:image/png;base64,{data}"/>
+<image x="{left}" y="{top}" width="{width}" height="{height}" style="image-rendering:pixelated"
+ href="data:image/png;base64,{data}"/>
 <rect x="{frame_x}.5" y="{frame_y}.5" width="{frame_width}" height="{frame_height}" fill="none" stroke="#777"/>
 </svg>"##,
             data = Base64Display::new(&png, &STANDARD),

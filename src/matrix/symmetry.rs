@@ -8,7 +8,8 @@ use super::{Csr, Scalar};
 /// What the entries of a pair may differ by, relative to their [scale](Likeness).
 pub const TOLERANCE: f64 = 1e-12;
 
-/// Two entries across the diagonal, at least one of them stored; one that is not is 0. Rows and columns are counted from 0.
+/// Two entries across the diagonal, at least one of them stored; one that is not is 0. Rows and columns are counted
+/// from 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pair<T> {
     /// Row of the entry above the diagonal.
@@ -50,8 +51,8 @@ pub(super) fn pairs_of_row<T: Scalar>(a: &Csr<T>, i: usize, mut visit: impl FnMu
 ///
 /// The difference of a pair is taken relative to √|a_ii a_jj|, which means after scaling the diagonal to 1, and, where
 /// either diagonal entry is zero, relative to max(|a_ij|, |a_ji|). Assembled matrices that were stored in full differ
-/// across the diagonal by the rounding of sums in another order, which is small against the diagonal but not always against
-/// the entries themselves: those that nearly cancelled may share no digit. So up to 10⁻¹² counts as none.
+/// across the diagonal by the rounding of sums in another order, which is small against the diagonal but not always
+/// against the entries themselves: those that nearly cancelled may share no digit. So up to 10⁻¹² counts as none.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Likeness<T> {
     /// Whether all differences are within 10⁻¹².
@@ -76,8 +77,8 @@ pub struct Symmetries<T> {
 }
 
 impl<T: Scalar> Symmetries<T> {
-    /// Compares every entry with its mirror image, rows in parallel: O(nnz log(longest row)), and one number a row of memory.
-    /// None if the matrix is not square.
+    /// Compares every entry with its mirror image, rows in parallel: O(nnz log(longest row)), and one number a row of
+    /// memory. None if the matrix is not square.
     #[must_use]
     pub fn of(a: &Csr<T>) -> Option<Self> {
         if a.n_rows() != a.n_cols() {
@@ -221,7 +222,9 @@ mod tests {
             if mirrored {
                 entries.extend(entries.clone().into_iter().map(|(i, j, v)| (j, i, v)));
             }
-            let (rows, (cols, values)): (Vec<_>, (Vec<_>, Vec<_>)) = entries.into_iter().map(|(i, j, v)| (i, (j, v))).unzip();
+            let rows: Vec<_> = entries.iter().map(|e| e.0).collect();
+            let cols: Vec<_> = entries.iter().map(|e| e.1).collect();
+            let values: Vec<_> = entries.iter().map(|e| e.2).collect();
             let a = Csr::from_triplets(6, 6, &rows, &cols, &values).unwrap();
             let (s, quick) = (Symmetries::of(&a).unwrap(), Stats::of(&a));
             prop_assert_eq!(s.structural(), quick.structurally_symmetric);

@@ -409,8 +409,8 @@ impl PositiveDefinite {
                 ("yes", Some("strictly-dominant"), None, reason.to_owned())
             }
             Definiteness::Proven(Proof::ChainedDominant) => {
-                let reason = "every diagonal entry is positive and at least as large as the others of its row together, \
-                              and each row is joined to one where it is larger";
+                let reason = "every diagonal entry is positive and at least as large as the others of its row \
+                              together, and each row is joined to one where it is larger";
                 ("yes", Some("chained-dominant"), None, reason.to_owned())
             }
             Definiteness::Possible => {

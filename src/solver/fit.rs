@@ -44,8 +44,8 @@ fn of_part(part: &Part<'_>, setup: &Setup) -> Demand {
     demand(part.n_owned() as u64, part.nnz() as u64, part.halo.len.max(part.halo.send.len()) as u64, setup)
 }
 
-/// Memory that a system of `rows` rows and `nnz` entries takes on a device that holds all of it, in bytes: the matrix, the
-/// preconditioner and the vectors of the method.
+/// Memory that a system of `rows` rows and `nnz` entries takes on a device that holds all of it, in bytes: the
+/// matrix, the preconditioner and the vectors of the method.
 ///
 /// ```
 /// use declive::Setup;

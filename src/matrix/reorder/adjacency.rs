@@ -6,8 +6,8 @@ use rayon::prelude::*;
 
 use crate::matrix::{Csr, Scalar};
 
-/// The undirected graph of a square matrix: a node for each row, an edge between i ≠ j where (i, j) or (j, i) is stored,
-/// which is the pattern of A + Aᵀ.
+/// The undirected graph of a square matrix: a node for each row, an edge between i ≠ j where (i, j) or (j, i) is
+/// stored, which is the pattern of A + Aᵀ.
 ///
 /// A matrix whose pattern is symmetric lends it; another costs up to 8 bytes an entry, and as many while it is made.
 pub(super) struct Adjacency<'a> {
@@ -51,8 +51,8 @@ impl<'a> Adjacency<'a> {
     }
 }
 
-/// Whether for every stored (i, j) there is a stored (j, i). Rows are taken in order, so that the next entry of column i
-/// to look for in row j is the next one in row j: no search, O(nnz).
+/// Whether for every stored (i, j) there is a stored (j, i). Rows are taken in order, so that the next entry of column
+/// i to look for in row j is the next one in row j: no search, O(nnz).
 fn is_symmetric<T: Scalar>(a: &Csr<T>) -> bool {
     let (ptr, cols) = (a.row_ptr(), a.col_idx());
     let mut next = ptr[..a.n_rows()].to_vec();

@@ -9,14 +9,14 @@ use crate::matrix::{Csr, Scalar};
 ///
 /// Works on the pattern of A + Aᵀ; the values don't matter. Nodes are numbered by a breadth-first search, neighbours by
 /// rising degree (and then number), and the numbers reversed, which leaves the bandwidth and lessens the profile. Each
-/// connected component starts from a pseudo-peripheral node, one from which another is almost as far away as any two are;
-/// components follow each other by their first rows, reversed. Equal matrices give equal orders.
+/// connected component starts from a pseudo-peripheral node, one from which another is almost as far away as any two
+/// are; components follow each other by their first rows, reversed. Equal matrices give equal orders.
 ///
 /// O(nnz log(largest degree)) and 13 bytes a row; if the pattern isn't symmetric, another 16 bytes an entry.
 ///
-/// E. Cuthill, J. McKee (1969), Reducing the bandwidth of sparse symmetric matrices,
-/// doi [10.1145/800195.805928](https://doi.org/10.1145/800195.805928). J. A. George, J. W. H. Liu (1979), An
-/// implementation of a pseudoperipheral node finder, doi [10.1145/355841.355845](https://doi.org/10.1145/355841.355845).
+/// E. Cuthill, J. McKee (1969), Reducing the bandwidth of sparse symmetric matrices, doi
+/// [10.1145/800195.805928](https://doi.org/10.1145/800195.805928). J. A. George, J. W. H. Liu (1979), An implementation
+/// of a pseudoperipheral node finder, doi [10.1145/355841.355845](https://doi.org/10.1145/355841.355845).
 ///
 /// ```
 /// use declive::matrix::reorder::{permuted, rcm};
@@ -72,8 +72,8 @@ struct Shape {
 impl Search<'_> {
     /// A node of the component of `first` that is about as far from another as any can be. `nodes` is room to work in.
     ///
-    /// From a root to a node of least degree among the farthest, as long as that one is farther from its farthest. Of the
-    /// last two, whose eccentricities are equal, the one with the narrower level structure.
+    /// From a root to a node of least degree among the farthest, as long as that one is farther from its farthest. Of
+    /// the last two, whose eccentricities are equal, the one with the narrower level structure.
     fn pseudo_peripheral(&mut self, first: u32, nodes: &mut Vec<u32>) -> u32 {
         let mut root = first;
         let mut shape = self.levels(root, nodes);
