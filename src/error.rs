@@ -36,6 +36,10 @@ pub enum Error {
     #[error("not a CSR matrix: {0}")]
     InvalidCsr(String),
 
+    /// Numbers that are not those from 0 to n − 1 in some order.
+    #[error("not a permutation: {0}")]
+    InvalidPermutation(String),
+
     /// A system needs as many equations as unknowns.
     #[error("the matrix has {rows} rows and {cols} columns; a system to solve needs a square matrix")]
     NotSquare {
@@ -206,6 +210,7 @@ impl Error {
             | Self::Unwritable(_)
             | Self::Io { .. }
             | Self::InvalidCsr(_)
+            | Self::InvalidPermutation(_)
             | Self::NotSquare { .. }
             | Self::SizeMismatch { .. }
             | Self::NotSymmetric { .. }

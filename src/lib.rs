@@ -26,7 +26,7 @@
 //! | module | what is there |
 //! |---|---|
 //! | [`matrix_market`] | the strict reader and the writer |
-//! | [`matrix`] | [`Csr`], [statistics](matrix::stats), [generated systems](matrix::gallery) |
+//! | [`matrix`] | [`Csr`], [facts](matrix), [reordering](matrix::reorder), [generated systems](matrix::gallery) |
 //! | [`matrix::interchange`] | matrices from and to other crates' types |
 //! | [`device`] | which OpenCL devices there are, and which to use |
 //! | [`solver`] | the [`Solver`], its options and outcomes |

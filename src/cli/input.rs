@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use declive::matrix::AnyCsr;
-use declive::matrix_market::{Header, Reader, System, Zeros, read_vectors, read_vectors_from};
+use declive::matrix::gallery::Spec;
+use declive::matrix_market::{Header, Matrix, Reader, System, Zeros, read_vectors, read_vectors_from};
 use declive::{Csr, Error};
 
 use super::failure::Failure;
@@ -19,6 +20,15 @@ pub(crate) enum Input {
     Stdin,
     /// A file.
     File(PathBuf),
+}
+
+/// Where a matrix comes from.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// It is read.
+    Input(Input),
+    /// It is made.
+    Generated(Spec),
 }
 
 /// A matrix, and what came with it.
@@ -48,9 +58,8 @@ impl Input {
             Self::Stdin => reader.system_from(stdin(), &name)?,
             Self::File(path) => reader.system(path)?,
         };
-        let time = start.elapsed();
-        log::info!("{name}: {} rows, {} entries, read in {time:.3?}", matrix.a.n_rows(), matrix.a.nnz());
-        Ok(Loaded { a: matrix.a, header: Some(matrix.header), duplicates: matrix.duplicates, b, time })
+        let Matrix { a, header, duplicates } = matrix;
+        Ok(Loaded { a, header: Some(header), duplicates, b, time: start.elapsed() })
     }
 
     /// Reads vectors of `rows` elements, at least one.
@@ -65,13 +74,27 @@ impl Input {
     }
 }
 
-impl Loaded {
-    /// The real matrix, or the word that complex ones can't be solved.
-    pub(crate) fn real(a: AnyCsr, name: impl fmt::Display) -> Result<Csr, Failure> {
+impl Source {
+    /// Reads or makes the matrix.
+    pub(crate) fn load(&self, zeros: Zeros, screen: Screen) -> Result<Loaded, Failure> {
+        let start = Instant::now();
+        let mut loaded = match self {
+            Self::Input(input) => input.load(zeros, screen)?,
+            Self::Generated(spec) => {
+                let _shown = screen.working(&format!("generating {spec}"));
+                Loaded { a: spec.build()?.into(), header: None, duplicates: 0, b: None, time: Duration::ZERO }
+            }
+        };
+        loaded.time = start.elapsed();
+        log::info!("{self}: {} rows, {} entries, {:.3?}", loaded.a.n_rows(), loaded.a.nnz(), loaded.time);
+        Ok(loaded)
+    }
+
+    /// The matrix to solve with, or the word that complex ones can't be solved.
+    pub(crate) fn real(&self, a: AnyCsr) -> Result<Csr, Failure> {
         a.into_real().ok_or_else(|| {
-            Failure::usage(format!(
-                "{name} is a complex matrix; solving complex systems is not supported yet (info and convert take it)"
-            ))
+            let why = "solving complex systems is not supported yet (info and convert take them)";
+            Failure::usage(format!("{self}: the matrix is complex; {why}"))
         })
     }
 }
@@ -98,6 +121,15 @@ impl fmt::Display for Input {
         match self {
             Self::Stdin => f.write_str("<stdin>"),
             Self::File(path) => path.display().fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Input(input) => input.fmt(f),
+            Self::Generated(spec) => spec.fmt(f),
         }
     }
 }

@@ -5,6 +5,7 @@ mod duration;
 mod exit;
 mod failure;
 mod generate;
+mod info;
 mod input;
 mod interrupt;
 mod output;
@@ -40,6 +41,7 @@ struct Cli {
 const TOUR: &str = "\
 A short tour:
   declive devices                               what there is to compute on
+  declive info A.mtx                            what a matrix is like, and whether a solve fits it
   declive solve --generate poisson3d:100        a first solve, without any file
   declive solve A.mtx -b b.mtx -o x.mtx         a system of your own
   declive solve A.mtx --precond jacobi --json   for scripts
@@ -51,6 +53,7 @@ Exit codes: 0 success, and a solve converged; 1 a solve did not converge;
 #[derive(Debug, Subcommand)]
 enum Command {
     Solve(Box<solve::Args>),
+    Info(info::Args),
     Devices(devices::Args),
     Generate(generate::Args),
 }
@@ -68,6 +71,7 @@ pub(crate) fn main() -> ExitCode {
     start_logging(cli.verbose, quiet);
     let ended = match cli.command {
         Command::Solve(args) => solve::run(*args),
+        Command::Info(args) => info::run(args),
         Command::Devices(args) => devices::run(&args),
         Command::Generate(args) => generate::run(&args),
     };

@@ -1,11 +1,29 @@
 //! Sparse matrices on the host.
+//!
+//! | module | what it tells or makes |
+//! |---|---|
+//! | [`stats`] | what a solve has to know beforehand |
+//! | [`histogram`], [`band`], [`values`] | lengths of rows; bandwidth and profile; sizes of values, the diagonal |
+//! | [`symmetry`], [`dominance`], [`definiteness`] | what kind of matrix it is, and how far that is proven |
+//! | [`reorder`] | permutations, reverse Cuthill–McKee |
+//! | [`spy`] | a picture of the pattern |
+//! | [`interchange`] | matrices from and to other crates' types |
+//! | [`gallery`] | generated systems |
 
 mod any;
+pub mod band;
 mod csr;
+pub mod definiteness;
+pub mod dominance;
 pub mod gallery;
+pub mod histogram;
 pub mod interchange;
+pub mod reorder;
 mod scalar;
+pub mod spy;
 pub mod stats;
+pub mod symmetry;
+pub mod values;
 
 pub use any::AnyCsr;
 pub use csr::Csr;

@@ -4,9 +4,35 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::Csr;
+use super::symmetry::{Pair, TOLERANCE, pairs_of_row};
 
-/// What `a_ij` and `a_ji` may differ by, relative to the diagonal; see [`Stats::numerically_symmetric`].
-const TOLERANCE: f64 = 1e-12;
+/// Some of the rows (or entries of rows): how many, and the first row, from 0.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// How many.
+    pub count: usize,
+    /// The first row, from 0; none if there are none.
+    pub first: Option<usize>,
+}
+
+impl Tally {
+    /// Counts one in `row`, which is not before those counted so far.
+    #[inline]
+    pub(super) fn add(&mut self, row: usize) {
+        self.count += 1;
+        self.first = self.first.or(Some(row));
+    }
+
+    /// One in `row`, if so.
+    pub(super) fn of(row: usize, is: bool) -> Self {
+        Self { count: usize::from(is), first: is.then_some(row) }
+    }
+
+    /// With those of rows further down.
+    pub(super) fn and(self, after: Self) -> Self {
+        Self { count: self.count + after.count, first: self.first.or(after.first) }
+    }
+}
 
 /// What there is to know about a matrix before solving with it. Rows and columns are counted from 0.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -31,11 +57,8 @@ pub struct Stats {
     pub structurally_symmetric: bool,
     /// Whether the matrix is square and a_ij = a_ji up to rounding for all i and j.
     ///
-    /// An entry that is not stored is 0. Assembled matrices that were stored in full (`general`) differ across the
-    /// diagonal by the rounding of sums in another order, which is small against the diagonal but not always against
-    /// the entries themselves: those that nearly cancelled may share no digit. So entries count as equal if
-    /// |a_ij − a_ji| ≤ 10⁻¹² √|a_ii a_jj|, that is, 10⁻¹² after scaling the diagonal to 1, and, where either diagonal
-    /// entry is zero, if |a_ij − a_ji| ≤ 10⁻¹² max(|a_ij|, |a_ji|).
+    /// An entry that is not stored is 0. Differences up to 10⁻¹² count as rounding, in the scale that
+    /// [`Likeness`](super::symmetry::Likeness) explains.
     pub numerically_symmetric: bool,
     /// The first pair of entries that differ by more than rounding, by the row where the scan meets it.
     pub asymmetry: Option<Asymmetry>,
@@ -145,27 +168,19 @@ impl Symmetry {
         Self { structural: true, numerical: true, first: None }
     }
 
-    /// Compares row `i` of a square matrix with column `i`. A pair of stored entries is compared once, in the row of the
-    /// one above the diagonal; an entry without its mirror where it is stored.
+    /// Compares row `i` of a square matrix with column `i`.
     fn of(a: &Csr, diagonal: &[f64], i: usize) -> Self {
         let mut row = Self::whole();
-        let (cols, values) = a.row(i);
-        for (&j, &here) in cols.iter().zip(values) {
-            let j = j as usize;
-            let mirror = if i == j { Some(here) } else { a.get(j, i) };
-            row.structural &= mirror.is_some();
-            if i >= j && mirror.is_some() {
-                continue;
-            }
-            let there = mirror.unwrap_or(0.0);
-            let scale = diagonal[i].abs().sqrt() * diagonal[j].abs().sqrt();
-            let scale = if scale == 0.0 { here.abs().max(there.abs()) } else { scale };
-            if (here - there).abs() > TOLERANCE * scale {
-                let (upper, lower) = if i < j { (here, there) } else { (there, here) };
+        pairs_of_row(a, i, |pair, both| {
+            row.structural &= both;
+            // mostly there is nothing to scale
+            let difference = (pair.upper - pair.lower).abs();
+            if difference > 0.0 && difference > TOLERANCE * pair.scale(diagonal) {
                 row.numerical = false;
-                row.first = row.first.or(Some(Asymmetry { row: i.min(j), col: i.max(j), upper, lower }));
+                let Pair { row: i, col, upper, lower } = pair;
+                row.first = row.first.or(Some(Asymmetry { row: i, col, upper, lower }));
             }
-        }
+        });
         row
     }
 

@@ -3,6 +3,9 @@
 
 pub(crate) mod devices;
 mod devices_text;
+pub(crate) mod info;
+mod info_advice;
+mod info_text;
 mod layout;
 pub(crate) mod solve;
 mod solve_text;

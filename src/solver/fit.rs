@@ -44,6 +44,21 @@ fn of_part(part: &Part<'_>, setup: &Setup) -> Demand {
     demand(part.n_owned() as u64, part.nnz() as u64, part.halo.len.max(part.halo.send.len()) as u64, setup)
 }
 
+/// Memory that a system of `rows` rows and `nnz` entries takes on a device that holds all of it, in bytes: the
+/// matrix, the preconditioner and the vectors of the method.
+///
+/// ```
+/// use declive::Setup;
+/// use declive::solver::device_bytes;
+///
+/// // an entry's column and value, a row's pointer, and six vectors
+/// assert_eq!(device_bytes(10, 50, &Setup::default()), 50 * 12 + 11 * 4 + 6 * 10 * 8);
+/// ```
+#[must_use]
+pub fn device_bytes(rows: usize, nnz: usize, setup: &Setup) -> u64 {
+    demand(rows as u64, nnz as u64, 0, setup).total
+}
+
 /// Memory that the rank of `part` takes: on its device; on the host, which shares the matrix with the caller, beside that.
 pub(super) fn bytes(part: &Part<'_>, on_host: bool, setup: &Setup) -> u64 {
     let total = of_part(part, setup).total;

@@ -2,12 +2,11 @@
 
 use std::fmt;
 
-use declive::matrix::gallery::Spec;
 use declive::{Setup, Stop};
 
 use super::args::Args;
 use crate::cli::failure::Failure;
-use crate::cli::input::Input;
+use crate::cli::input::{Input, Source};
 use crate::cli::output::Target;
 use crate::cli::rhs::Recipe;
 
@@ -23,13 +22,6 @@ pub(super) struct Plan {
     pub(super) history: Option<Target>,
     pub(super) report: Form,
     pub(super) quiet: bool,
-}
-
-/// Where the matrix comes from.
-#[derive(Debug)]
-pub(super) enum Source {
-    Input(Input),
-    Generated(Spec),
 }
 
 /// Where the right-hand sides come from.
@@ -132,15 +124,6 @@ fn keeps_inputs(option: &str, target: &Target, source: &Source, rhs: &Rhs) -> Re
         }
     }
     Ok(())
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Input(input) => input.fmt(f),
-            Self::Generated(spec) => spec.fmt(f),
-        }
-    }
 }
 
 impl fmt::Display for Rhs {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use declive::matrix_market::Zeros;
 use declive::{Csr, Error};
 
-use super::plan::{Plan, Rhs, Source};
+use super::plan::{Plan, Rhs};
 use crate::cli::failure::Failure;
 use crate::cli::input::{Loaded, of_length};
 use crate::cli::progress::Screen;
@@ -27,18 +27,8 @@ pub(super) struct System {
 impl System {
     /// Reads or makes all parts.
     pub(super) fn read(plan: &Plan, screen: Screen) -> Result<Self, Failure> {
-        let (a, duplicates, beside) = match &plan.source {
-            Source::Input(input) => {
-                let Loaded { a, duplicates, b, .. } = input.load(Zeros::Keep, screen)?;
-                (Loaded::real(a, &plan.source)?, duplicates, b)
-            }
-            Source::Generated(spec) => {
-                let _shown = screen.working(&format!("generating {spec}"));
-                let a = spec.build()?;
-                log::info!("{spec}: {} rows, {} entries", a.n_rows(), a.nnz());
-                (a, 0, None)
-            }
-        };
+        let Loaded { a, duplicates, b: beside, .. } = plan.source.load(Zeros::Keep, screen)?;
+        let a = plan.source.real(a)?;
         if a.n_rows() != a.n_cols() {
             let error = Error::NotSquare { rows: a.n_rows(), cols: a.n_cols() };
             return Err(Failure::about(&plan.source, error));

@@ -1,0 +1,241 @@
+//! `declive info`: what a matrix is like.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use clap::ArgGroup;
+use declive::Csr;
+use declive::matrix::band::Band;
+use declive::matrix::definiteness::Definiteness;
+use declive::matrix::dominance::Dominance;
+use declive::matrix::gallery::Spec;
+use declive::matrix::histogram::{RowLengths, empty_columns, empty_rows};
+use declive::matrix::reorder::rcm;
+use declive::matrix::spy::{Format, Spy};
+use declive::matrix::symmetry::Symmetries;
+use declive::matrix::values::{MainDiagonal, Values};
+use declive::matrix::{AnyCsr, Scalar};
+use declive::matrix_market::Zeros;
+
+use super::exit::Exit;
+use super::failure::Failure;
+use super::input::{Input, Loaded, Source};
+use super::interrupt;
+use super::output::{Target, write_stdout};
+use super::progress::Screen;
+use crate::report::info::{Facts, Found, Number, Report, Seconds, Square};
+use crate::report::json;
+
+/// Tell what a matrix is like, and whether a solve fits it
+///
+/// Size, symmetry, diagonal, dominance, bandwidth before and after reordering, lengths of rows; whether the matrix is,
+/// may be or can't be positive definite; what 'declive solve' would do with it. Nothing is solved, and no device is
+/// used.
+#[derive(Debug, clap::Args)]
+#[command(
+    group(ArgGroup::new("system").required(true).args(["matrix", "generate"])),
+    after_help = EXAMPLES
+)]
+pub(crate) struct Args {
+    /// Matrix Market file; - is standard input
+    #[arg(value_name = "A.mtx")]
+    matrix: Option<PathBuf>,
+
+    /// Make the matrix instead of reading it, such as poisson3d:100; 'declive generate --help' lists the problems
+    #[arg(long, value_name = "PROBLEM")]
+    generate: Option<Spec>,
+
+    /// File for a picture of the pattern: SVG or PNG, by its ending
+    #[arg(long, value_name = "FILE.svg|.png")]
+    spy: Option<PathBuf>,
+
+    /// Print one JSON document instead of text
+    ///
+    /// Fields keep their meaning as long as "version" stays the same. Rows and columns are counted from 1; what makes
+    /// no sense for a matrix, such as the diagonal of a rectangular one, is null.
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  declive info A.mtx
+  declive info A.mtx --spy A.svg
+  declive info --generate jumps:64 --json";
+
+/// Runs the command.
+pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
+    let start = Instant::now();
+    let source = match (args.matrix, args.generate) {
+        (_, Some(spec)) => Source::Generated(spec),
+        (Some(path), None) => Source::Input(path.into()),
+        (None, None) => return Err(Failure::usage("there is no matrix: name a file, or use --generate")),
+    };
+    let picture = args.spy.map(|path| Picture::plan(&path, &source)).transpose()?;
+    interrupt::kill_cleanly();
+    let screen = Screen::new(false);
+    let read = source.load(Zeros::Keep, screen)?;
+
+    let request = Request { source: source.to_string(), picture: picture.as_ref(), start };
+    let (report, drawn) = match &read.a {
+        AnyCsr::Real(a) => look(a, &read, &request, screen),
+        AnyCsr::Complex(a) => look(a, &read, &request, screen),
+    };
+    let text = if args.json { json(&report) } else { report.to_string() };
+    write_stdout(|out| out.write_all(text.as_bytes()))?;
+    drawn?;
+    Ok(Exit::Success)
+}
+
+/// What the report says beside the facts about the matrix.
+struct Request<'a> {
+    source: String,
+    picture: Option<&'a Picture>,
+    start: Instant,
+}
+
+/// Finds out everything, and draws the picture. The report is worth having even if the picture can't be written.
+fn look<T: Scalar + Into<Number>>(
+    a: &Csr<T>,
+    read: &Loaded,
+    request: &Request<'_>,
+    screen: Screen,
+) -> (Report, Result<(), Failure>) {
+    let _shown = screen.working(&format!("looking at {}", request.source));
+    let start = Instant::now();
+    let found = find(a);
+    let analysis = start.elapsed().as_secs_f64();
+    let start = Instant::now();
+    let drawn = request.picture.map_or(Ok(()), |picture| picture.draw(a, &request.source));
+    let seconds = Seconds {
+        read: read.time.as_secs_f64(),
+        analysis,
+        spy: start.elapsed().as_secs_f64(),
+        total: request.start.elapsed().as_secs_f64(),
+    };
+    let report = Report::new(&Facts {
+        source: request.source.clone(),
+        header: read.header.as_ref(),
+        duplicates: read.duplicates,
+        found,
+        complex: read.a.is_complex(),
+        spy: request.picture.filter(|_| drawn.is_ok()).map(|picture| picture.target.name()),
+        seconds,
+    });
+    (report, drawn)
+}
+
+fn find<T: Scalar>(a: &Csr<T>) -> Found<T> {
+    Found {
+        size: (a.n_rows(), a.n_cols()),
+        nnz: a.nnz(),
+        lengths: RowLengths::of(a),
+        empty_rows: empty_rows(a),
+        empty_columns: empty_columns(a),
+        values: Values::of(a),
+        band: Band::of(a),
+        square: find_square(a),
+    }
+}
+
+/// What only a square matrix has.
+fn find_square<T: Scalar>(a: &Csr<T>) -> Option<Square<T>> {
+    let (symmetries, dominance) = (Symmetries::of(a)?, Dominance::of(a)?);
+    let diagonal = MainDiagonal::of(a);
+    Some(Square {
+        band_after_rcm: Band::reordered(a, &rcm(a).ok()?),
+        definiteness: Definiteness::of(a, &symmetries, &diagonal, &dominance),
+        symmetries,
+        diagonal,
+        dominance,
+    })
+}
+
+/// A picture to be drawn.
+struct Picture {
+    format: Format,
+    target: Target,
+}
+
+impl Picture {
+    /// Checks, before any work, that the name has a known ending and the file can be written.
+    fn plan(path: &Path, source: &Source) -> Result<Self, Failure> {
+        let format = Format::of_path(path)?;
+        let target = Target::probe(path)?;
+        if let Source::Input(Input::File(matrix)) = source
+            && target.is_file(matrix)
+        {
+            return Err(Failure::usage(format!("--spy would overwrite {}, which is the matrix", matrix.display())));
+        }
+        Ok(Self { format, target })
+    }
+
+    fn draw<T: Scalar>(&self, a: &Csr<T>, title: &str) -> Result<(), Failure> {
+        let spy = Spy::of(a);
+        self.target.write(|out| spy.write(self.format, title, out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use declive::matrix::Complex64;
+
+    use super::*;
+
+    fn report(n: usize, rows: &[u32], cols: &[u32], values: &[Complex64]) -> Report {
+        let a = Csr::from_triplets(n, n, rows, cols, values).unwrap();
+        let request = Request { source: "A.mtx".into(), picture: None, start: Instant::now() };
+        let read =
+            Loaded { a: a.clone().into(), header: None, duplicates: 0, b: None, time: Duration::from_millis(500) };
+        look(&a, &read, &request, Screen::new(true)).0
+    }
+
+    fn squeezed(report: &Report) -> String {
+        let text = report.to_string();
+        assert!(text.lines().all(|l| l.chars().count() <= 80 && l.trim_end() == l), "{text}");
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_hermitian_matrix() {
+        let c = Complex64::new;
+        let values = [c(2.0, 0.0), c(0.0, 1.0), c(0.0, -1.0), c(3.0, 0.0)];
+        let report = report(2, &[0, 0, 1, 1], &[0, 1, 0, 1], &values);
+        let text = squeezed(&report);
+        for part in [
+            "Nothing to solve with declive: the matrix is complex; solving complex systems is not supported yet.",
+            "found complex hermitian, 2 × 2, 4 entries",
+            "symmetric no; a(1,2) = 0 + 1i, a(2,1) = 0 − 1i; relative differences up to 8.16e-1",
+            "hermitian yes, to the last bit",
+            "pos. definite yes: ",
+            "read 0.5000 s",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let value: serde_json::Value = serde_json::from_str(&json(&report)).unwrap();
+        assert_eq!(value["symmetry"]["symmetric"]["first"]["lower"], serde_json::json!([0.0, -1.0]));
+        assert_eq!((&value["symmetry"]["kind"], &value["matrix"]["complex"]), (&"hermitian".into(), &true.into()));
+    }
+
+    #[test]
+    fn a_complex_symmetric_matrix() {
+        let i = Complex64::new(0.0, 1.0);
+        let report = report(2, &[0, 0, 1], &[0, 1, 0], &[i, i, i]);
+        let text = squeezed(&report);
+        for part in [
+            "found complex symmetric",
+            "hermitian no; a(1,1) = 0 + 1i; ",
+            "diagonal 1 not stored, first in row 2; 1 not real, first in row 1; |a(i,i)| is 1 throughout",
+            "dominance strict in 0 rows, equality in 1, violated in 1, first in row 2, largest",
+            "largest Σ|a(i,j)| / |a(i,i)| inf in row 2",
+            "pos. definite no: not hermitian: a(1,1) = 0 + 1i",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let value: serde_json::Value = serde_json::from_str(&json(&report)).unwrap();
+        assert!(value["dominance"]["worst_ratio"].is_null());
+        assert_eq!(value["positive_definite"]["column"], 1);
+    }
+}

@@ -1,0 +1,112 @@
+//! What `declive solve` would do with a matrix.
+
+use declive::Setup;
+use declive::matrix::definiteness::{Definiteness, Obstacle};
+use declive::matrix::values::Range;
+use declive::solver::{Method, Precision, Precond, device_bytes};
+use serde::Serialize;
+
+use super::info::Found;
+use super::units::{count, figure, scientific};
+
+/// From where on evening out the diagonal is worth two more vectors in each iteration.
+const UNEVEN: f64 = 2.0;
+
+/// A method and a preconditioner, or why there are none.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Advice {
+    /// The format of the matrix on the devices; there is no other.
+    pub(super) format: &'static str,
+    /// The method that fits; none if none does.
+    pub(super) method: Option<&'static str>,
+    /// Why none does.
+    pub(super) obstacle: Option<String>,
+    /// The preconditioner that fits.
+    pub(super) precond: Option<&'static str>,
+    /// Why this one.
+    pub(super) precond_reason: Option<String>,
+    /// Memory of a device that takes all of it, by precision.
+    pub(super) device_bytes: Option<DeviceBytes>,
+}
+
+/// Memory of matrix and vectors, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) struct DeviceBytes {
+    pub(super) f64: u64,
+    pub(super) f32: u64,
+}
+
+impl Advice {
+    /// For a matrix of which this was found.
+    pub(super) fn new<T>(found: &Found<T>, complex: bool) -> Self {
+        let none = |obstacle: String| Self {
+            format: "csr",
+            method: None,
+            obstacle: Some(obstacle),
+            precond: None,
+            precond_reason: None,
+            device_bytes: None,
+        };
+        let (rows, cols) = found.size;
+        let Some(square) = &found.square else {
+            return none(format!(
+                "the matrix is rectangular, {} × {}; a system to solve is square",
+                count(rows as u64),
+                count(cols as u64)
+            ));
+        };
+        if complex {
+            return none("the matrix is complex; solving complex systems is not supported yet".into());
+        }
+        match square.definiteness {
+            Definiteness::Impossible(Obstacle::NotHermitian(_)) => {
+                return none("the matrix is not symmetric; there is no method for unsymmetric systems".into());
+            }
+            Definiteness::Impossible(_) => {
+                return none("the matrix is not positive definite; there is no method for indefinite systems".into());
+            }
+            Definiteness::Proven(_) | Definiteness::Possible => {}
+        }
+        let (precond, reason) = precond(square.diagonal.range);
+        let bytes = |precision| device_bytes(rows, found.nnz, &Setup { precond, precision, ..Setup::default() });
+        Self {
+            format: "csr",
+            method: Some(Method::Cg.name()),
+            obstacle: None,
+            precond: Some(precond.name()),
+            precond_reason: Some(reason),
+            device_bytes: Some(DeviceBytes { f64: bytes(Precision::F64), f32: bytes(Precision::F32) }),
+        }
+    }
+}
+
+/// The preconditioner for a positive diagonal of this range, and why.
+fn precond(diagonal: Option<Range>) -> (Precond, String) {
+    match diagonal.map_or(1.0, |range| range.ratio()) {
+        1.0 => (Precond::None, "the diagonal is constant, so that jacobi would change nothing".into()),
+        ratio if ratio < UNEVEN => {
+            (Precond::None, format!("the diagonal varies by a factor of {} only", figure(ratio)))
+        }
+        ratio => {
+            let factor = if ratio < 1e4 { figure(ratio) } else { scientific(ratio) };
+            (Precond::Jacobi, format!("it evens out the diagonal, which varies by a factor of {factor}"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jacobi_is_for_uneven_diagonals() {
+        let of = |min, max| precond(Some(Range { min, max }));
+        assert_eq!(of(4.0, 4.0).0, Precond::None);
+        assert!(of(4.0, 4.0).1.contains("constant"));
+        assert_eq!(of(1.0, 1.5), (Precond::None, "the diagonal varies by a factor of 1.50 only".into()));
+        let (precond_of, reason) = of(1e-3, 1e3);
+        assert_eq!(precond_of, Precond::Jacobi);
+        assert!(reason.ends_with("a factor of 1.00e6"), "{reason}");
+        assert_eq!(precond(None).0, Precond::None);
+    }
+}

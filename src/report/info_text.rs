@@ -1,0 +1,315 @@
+//! The facts about a matrix for people.
+
+use std::fmt;
+
+use super::info::{Likeness, Number, Places, Report};
+use super::layout::Text;
+use super::units::{bytes, count, figure, percent, plural, scientific};
+
+/// Characters of the longest bar.
+const BAR: usize = 30;
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = Text::default();
+        text.paragraph(&self.headline());
+        self.matrix(&mut text);
+        self.symmetry(&mut text);
+        self.definiteness(&mut text);
+        self.pattern(&mut text);
+        self.histogram(&mut text);
+        self.solve(&mut text);
+        self.time(&mut text);
+        f.write_str(&text.finish())
+    }
+}
+
+impl Report {
+    fn headline(&self) -> String {
+        match (&self.solve.obstacle, &self.positive_definite) {
+            (Some(obstacle), _) => format!("Nothing to solve with declive: {obstacle}."),
+            (None, Some(definite)) if definite.verdict == "yes" => {
+                "Symmetric positive definite: a matrix for declive solve.".into()
+            }
+            (None, _) => "Symmetric and perhaps positive definite: if it is, a matrix for declive solve.".into(),
+        }
+    }
+
+    fn matrix(&self, text: &mut Text) {
+        let matrix = &self.matrix;
+        text.section("Matrix");
+        text.line("matrix", &matrix.source);
+        if let Some(header) = &self.header {
+            text.line(
+                "header",
+                &format!(
+                    "{} {} {}, {} × {}, {}, {}",
+                    header.layout,
+                    header.field,
+                    header.symmetry,
+                    count(header.rows as u64),
+                    count(header.columns as u64),
+                    entries(header.entries),
+                    plural(header.comments as u64, "comment")
+                ),
+            );
+        }
+        let kind = if matrix.complex { "complex" } else { "real" };
+        let symmetry = match &self.symmetry {
+            Some(symmetry) => symmetry.kind,
+            None => "rectangular",
+        };
+        let (rows, columns) = (count(matrix.rows as u64), count(matrix.columns as u64));
+        text.line("found", &format!("{kind} {symmetry}, {rows} × {columns}, {}", entries(matrix.nnz as u64)));
+        let duplicates = match matrix.duplicates {
+            0 => "none".into(),
+            n => format!("{} of the file, added up", count(n)),
+        };
+        text.line("duplicates", &duplicates);
+        let values = match (self.values.min, self.values.max) {
+            (Some(min), Some(max)) => format!("|a| {}", range(min, max)),
+            _ => "none but zeros".into(),
+        };
+        text.line("values", &values);
+        text.line("zeros stored", &listed(self.values.zeros, "in row"));
+        let (rows, columns) = (listed(self.rows.empty, "row"), listed(self.empty_columns, "column"));
+        text.line("empty rows", &rows);
+        text.line("empty columns", &columns);
+    }
+
+    fn symmetry(&self, text: &mut Text) {
+        let Some(symmetry) = &self.symmetry else { return };
+        text.section("Symmetry");
+        let pattern = match symmetry.unmatched {
+            Places { count: 0, .. } => "symmetric".into(),
+            Places { count: n, first } => format!(
+                "not symmetric: {} without a mirror image, the first in row {}",
+                entries(n as u64),
+                count(first.unwrap_or(0) as u64)
+            ),
+        };
+        text.line("pattern", &pattern);
+        let mut likeness = |label: &str, like: &Likeness| {
+            let difference = like.largest_difference;
+            let words = match (like.holds, like.first) {
+                (true, _) if difference == 0.0 => "yes, to the last bit".into(),
+                (true, _) => format!("yes; relative differences up to {}", scientific(difference)),
+                (false, None) => "no".into(),
+                (false, Some(pair)) => {
+                    let (i, j) = (pair.row, pair.column);
+                    let values = if i == j {
+                        format!("a({i},{i}) = {}", pair.upper)
+                    } else {
+                        format!("a({i},{j}) = {}, a({j},{i}) = {}", pair.upper, pair.lower)
+                    };
+                    format!("no; {values}; relative differences up to {}", scientific(difference))
+                }
+            };
+            text.line(label, &words);
+        };
+        likeness("symmetric", &symmetry.symmetric);
+        if self.matrix.complex {
+            likeness("hermitian", &symmetry.hermitian);
+        }
+        if symmetry.skew_symmetric.holds {
+            likeness("skew-symmetric", &symmetry.skew_symmetric);
+        }
+    }
+
+    fn definiteness(&self, text: &mut Text) {
+        let (Some(diagonal), Some(dominance), Some(definite)) =
+            (&self.diagonal, &self.dominance, &self.positive_definite)
+        else {
+            return;
+        };
+        text.section("Definiteness");
+        let faults: Vec<_> = diagonal
+            .faults()
+            .into_iter()
+            .filter(|(places, _)| places.count > 0)
+            .map(|(places, what)| {
+                format!(
+                    "{} {what}, first in row {}",
+                    count(places.count as u64),
+                    count(places.first.unwrap_or(0) as u64)
+                )
+            })
+            .collect();
+        let mut words = if faults.is_empty() { "positive".to_owned() } else { faults.join("; ") };
+        if let (Some(min), Some(max)) = (diagonal.min, diagonal.max) {
+            words += &format!("; |a(i,i)| {}", range(min, max));
+        }
+        text.line("diagonal", &words);
+        let mut rows = vec![format!("strict in {}", plural(dominance.strict as u64, "row"))];
+        for (n, what) in [
+            (dominance.equal, "equality in"),
+            (dominance.close, "equality up to rounding in"),
+            (dominance.violated.count, "violated in"),
+        ] {
+            if n > 0 {
+                rows.push(format!("{what} {}", count(n as u64)));
+            }
+        }
+        if let Some(first) = dominance.violated.first {
+            rows.push(format!("first in row {}", count(first as u64)));
+        }
+        if let (Some(row), Some(ratio)) = (dominance.worst_row, dominance.worst_ratio) {
+            let ratio = if ratio < 10.0 { format!("{ratio:.4}") } else { short(ratio) };
+            rows.push(format!("largest Σ|a(i,j)| / |a(i,i)| {ratio} in row {}", count(row as u64)));
+        }
+        text.line("dominance", &rows.join(", "));
+        text.line("pos. definite", &format!("{}: {}", definite.verdict, definite.reason));
+    }
+
+    fn pattern(&self, text: &mut Text) {
+        text.section("Pattern");
+        let band = |band: &declive::matrix::band::Band| {
+            let width = if band.lower == band.upper {
+                count(band.lower as u64)
+            } else {
+                format!("{} below, {} above the diagonal", count(band.lower as u64), count(band.upper as u64))
+            };
+            let profile = if band.lower_profile == band.upper_profile {
+                count(band.lower_profile)
+            } else {
+                format!("{} below, {} above", count(band.lower_profile), count(band.upper_profile))
+            };
+            format!("{width}; profile {profile}")
+        };
+        text.line("bandwidth", &band(&self.band));
+        let after = match &self.band_after_rcm {
+            Some(after) => format!("{}, by reverse Cuthill–McKee", band(after)),
+            None => "none: reverse Cuthill–McKee is for square matrices".into(),
+        };
+        text.line("reordered", &after);
+        if let Some(spy) = &self.spy {
+            text.line("picture", spy);
+        }
+        let rows = &self.rows;
+        let lengths = if rows.min == rows.max {
+            format!("{} in each", entries(rows.min as u64))
+        } else {
+            format!("{} to {}, mean {}", count(rows.min as u64), entries(rows.max as u64), figure(rows.mean))
+        };
+        text.line("row lengths", &lengths);
+    }
+
+    fn histogram(&self, text: &mut Text) {
+        let most = self.rows.histogram.iter().map(|b| b.rows).max().unwrap_or(0);
+        if most == 0 {
+            return;
+        }
+        let rows: Vec<_> = self
+            .rows
+            .histogram
+            .iter()
+            .map(|b| {
+                let lengths = if b.from == b.to {
+                    count(b.from as u64)
+                } else {
+                    format!("{}–{}", count(b.from as u64), count(b.to as u64))
+                };
+                let length = (BAR as f64 * b.rows as f64 / most as f64).round() as usize;
+                let bar = if length == 0 && b.rows > 0 { "▏".into() } else { "█".repeat(length) };
+                [lengths, count(b.rows as u64), percent(b.rows as f64, self.matrix.rows as f64), bar]
+            })
+            .collect();
+        text.gap();
+        text.table(["entries", "rows", "", ""], [false, false, false, true], &rows);
+    }
+
+    fn solve(&self, text: &mut Text) {
+        let advice = &self.solve;
+        text.section("Solve");
+        if let Some(obstacle) = &advice.obstacle {
+            text.line("method", &format!("none: {obstacle}"));
+        }
+        if let (Some(method), Some(precond), Some(reason)) = (advice.method, advice.precond, &advice.precond_reason) {
+            text.line("method", method);
+            text.line("precond", &format!("{precond}: {reason}"));
+            text.line("format", &format!("{}, the only one there is", advice.format));
+        }
+        if let Some(memory) = &advice.device_bytes {
+            let words = format!("{} on a device alone, {} with --precision f32", bytes(memory.f64), bytes(memory.f32));
+            text.line("memory", &words);
+        }
+    }
+
+    fn time(&self, text: &mut Text) {
+        let seconds = &self.seconds;
+        text.section("Time");
+        let mut line = |label: &str, value: f64| text.line(label, &format!("{value:>10.4} s"));
+        line("read", seconds.read);
+        line("analysis", seconds.analysis);
+        if self.spy.is_some() {
+            line("picture", seconds.spy);
+        }
+        line("total", seconds.total);
+    }
+}
+
+/// `3, the first in row 7`, or `none`.
+fn listed(places: Places, what: &str) -> String {
+    match places.first {
+        None => "none".into(),
+        Some(first) if places.count == 1 => format!("1, {what} {}", count(first as u64)),
+        Some(first) => format!("{}, the first {what} {}", count(places.count as u64), count(first as u64)),
+    }
+}
+
+/// `from 1 to 9e4`, to a few figures.
+fn range(min: f64, max: f64) -> String {
+    if min == max { format!("is {} throughout", short(min)) } else { format!("from {} to {}", short(min), short(max)) }
+}
+
+/// A number in full if that is short, else to three figures.
+fn short(v: f64) -> String {
+    match Number::Real(v).to_string() {
+        exact if exact.len() <= 8 => exact,
+        _ if (0.1..1e5).contains(&v.abs()) => figure(v),
+        _ => scientific(v),
+    }
+}
+
+fn entries(n: u64) -> String {
+    if n == 1 { "1 entry".into() } else { format!("{} entries", count(n)) }
+}
+
+/// Short where that loses nothing: `4`, `-0.25`, `1.2345e-9`.
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let real = |v: f64| {
+            let (plain, scientific) = (v.to_string(), format!("{v:e}"));
+            if plain.len() <= scientific.len() { plain } else { scientific }
+        };
+        match *self {
+            Self::Real(v) => f.write_str(&real(v)),
+            Self::Complex([re, im]) => {
+                let sign = if im.is_sign_negative() { '−' } else { '+' };
+                write!(f, "{} {sign} {}i", real(re), real(im.abs()))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        let real = [4.0, -0.25, 1e-9, 1e300, 0.1].map(|v| Number::Real(v).to_string());
+        assert_eq!(real, ["4", "-0.25", "1e-9", "1e300", "0.1"]);
+        assert_eq!([0.25, 123_456.0, 1.0 / 3.0, f64::INFINITY].map(short), ["0.25", "123456", "0.33", "inf"]);
+        assert_eq!(Number::Complex([1.5, -2.0]).to_string(), "1.5 − 2i");
+        assert_eq!(Number::Complex([0.0, 1.0]).to_string(), "0 + 1i");
+    }
+
+    #[test]
+    fn places() {
+        let of = |count, first| listed(Places { count, first }, "in row");
+        assert_eq!(of(0, None), "none");
+        assert_eq!(of(1, Some(7)), "1, in row 7");
+        assert_eq!(of(2000, Some(7)), "2,000, the first in row 7");
+    }
+}
