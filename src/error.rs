@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 
-use crate::matrix_market;
+use crate::{matrix_market, npz};
 
 /// The result of everything in this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -18,6 +18,10 @@ pub enum Error {
     /// A Matrix Market file that is not what it should be.
     #[error(transparent)]
     MatrixMarket(#[from] matrix_market::Error),
+
+    /// A `.npz` file that is not what it should be.
+    #[error(transparent)]
+    Npz(#[from] npz::Error),
 
     /// A file that can't be opened, read or written.
     #[error("{path}: {source}", path = path.display())]
@@ -199,6 +203,7 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::MatrixMarket(_)
+            | Self::Npz(_)
             | Self::Io { .. }
             | Self::InvalidCsr(_)
             | Self::NotSquare { .. }

@@ -26,6 +26,7 @@
 //! | module | what is there |
 //! |---|---|
 //! | [`matrix_market`] | the strict reader and the writer |
+//! | [`npz`] | SciPy's sparse matrices, read in parallel |
 //! | [`matrix`] | [`Csr`], [statistics](matrix::stats), [generated systems](matrix::gallery) |
 //! | [`device`] | which OpenCL devices there are, and which to use |
 //! | [`solver`] | the [`Solver`], its options and outcomes |
@@ -42,6 +43,7 @@ pub mod error;
 mod kernels;
 pub mod matrix;
 pub mod matrix_market;
+pub mod npz;
 mod operator;
 mod ops;
 mod partition;

@@ -67,6 +67,23 @@ impl<T: Scalar> Csr<T> {
         Ok(Self { n_rows, n_cols, row_ptr, col_idx, values })
     }
 
+    /// Takes the arrays of a matrix that were checked as they were made, which [`new`](Self::new) would do again.
+    ///
+    /// # Panics
+    /// In debug builds, as `new` fails.
+    pub(crate) fn from_checked(
+        n_rows: usize,
+        n_cols: usize,
+        row_ptr: Vec<usize>,
+        col_idx: Vec<u32>,
+        values: Vec<T>,
+    ) -> Self {
+        if cfg!(debug_assertions) {
+            return Self::new(n_rows, n_cols, row_ptr, col_idx, values).expect("the arrays were checked");
+        }
+        Self { n_rows, n_cols, row_ptr, col_idx, values }
+    }
+
     /// Builds a matrix from (row, column, value) triplets in any order, counted from 0; entries that share a place are added.
     ///
     /// # Errors
