@@ -17,6 +17,9 @@ use crate::{Error, Result};
 /// How many bytes of the result are read at a time: few enough to stay in a cache while they are checked.
 const CHUNK: usize = 1 << 18;
 
+/// How many bytes are decoded at a time.
+const SCRATCH: usize = 1 << 14;
+
 /// An array in a file.
 pub(super) struct Array<'a> {
     pub(super) archive: &'a Archive<'a>,
@@ -79,23 +82,28 @@ impl<T: Pod> Decode<'_, T> {
         }
     }
 
-    /// Fills `to`, whose first element is at position `at`, with elements whose bytes `read` provides, and checks them.
+    /// Fills `to`, whose first element is at position `at`, and checks it. `read` gives the bytes, one after another.
     fn fill<R>(
         &self,
         at: usize,
         to: &mut [T],
-        scratch: &mut Vec<u8>,
         check: Check<T, R>,
-        read: impl FnOnce(&mut [u8]) -> io::Result<()>,
+        mut read: impl FnMut(&mut [u8]) -> io::Result<()>,
     ) -> io::Result<Kind<R>> {
-        let decoded = match self {
-            Self::InPlace => read(bytemuck::cast_slice_mut(to)).map(Ok)?,
+        let mut decoded = Ok(());
+        match self {
+            Self::InPlace => read(bytemuck::cast_slice_mut(to))?,
             Self::By(size, decode) => {
-                scratch.resize(to.len() * size, 0);
-                read(scratch)?;
-                decode(at, scratch, to)
+                let mut scratch = [0; SCRATCH];
+                let step = SCRATCH / size;
+                for (i, part) in to.chunks_mut(step).enumerate() {
+                    let bytes = &mut scratch[..part.len() * size];
+                    read(bytes)?;
+                    // the bytes after a bad element are read nevertheless, for the checksum
+                    decoded = decoded.and_then(|()| decode(at + i * step, bytes, part));
+                }
             }
-        };
+        }
         Ok(decoded.and_then(|()| check(at, to)))
     }
 }
@@ -258,18 +266,20 @@ impl Array<'_> {
         // the system gives zeros when they are first touched: by the thread that reads
         let mut all: Vec<T> = bytemuck::try_zeroed_vec(len).map_err(|()| self.no_memory::<T>(len))?;
         let chunk = CHUNK / size_of::<T>();
-        let read_chunk = |scratch: &mut Vec<u8>, (i, to): (usize, &mut [T])| {
-            let at = i * chunk;
+        let read_chunk = |(i, to): (usize, &mut [T])| {
+            let (at, bytes) = (i * chunk, to.len() * decode.size());
+            let mut offset = start + (at * decode.size()) as u64;
             let mut crc = Hasher::new();
-            let part = decode.fill(at, to, scratch, check, |bytes| {
-                self.archive.source.read_exact_at(bytes, start + (at * decode.size()) as u64)?;
+            let part = decode.fill(at, to, check, |bytes| {
+                self.archive.source.read_exact_at(bytes, offset)?;
+                offset += bytes.len() as u64;
                 crc.update(bytes);
-                done(bytes.len());
                 Ok(())
             })?;
+            done(bytes);
             Ok((crc, part))
         };
-        let parts: io::Result<Vec<_>> = all.par_chunks_mut(chunk).enumerate().map_init(Vec::new, read_chunk).collect();
+        let parts: io::Result<Vec<_>> = all.par_chunks_mut(chunk).enumerate().map(read_chunk).collect();
         let mut crc = Hasher::new();
         crc.update(&self.head);
         let parts = parts.map_err(|e| self.archive.read_error(&self.name, e))?;
@@ -292,7 +302,7 @@ impl Array<'_> {
         let mut zip = self.archive.zip.clone();
         let mut stream = zip.by_index(self.index).map_err(|e| self.archive.zip_error(&self.name, e))?;
         stream.read_exact(&mut vec![0; self.head.len()]).map_err(read_error)?;
-        let (mut all, mut scratch, mut parts) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut all, mut parts) = (Vec::new(), Vec::new());
         while all.len() < len {
             let at = all.len();
             let more = (len - at).min(CHUNK / size_of::<T>());
@@ -302,7 +312,7 @@ impl Array<'_> {
                 all.try_reserve_exact(room).map_err(|_| self.no_memory::<T>(at + room))?;
             }
             all.resize(at + more, T::zeroed());
-            let part = decode.fill(at, &mut all[at..], &mut scratch, check, |bytes| stream.read_exact(bytes));
+            let part = decode.fill(at, &mut all[at..], check, |bytes| stream.read_exact(bytes));
             parts.push(part.map_err(read_error)?);
             done(more * decode.size());
         }

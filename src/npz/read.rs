@@ -18,6 +18,9 @@ const PLAUSIBLE: u64 = 1 << 16;
 /// How many rows or columns to each element are plausible, and to each byte of the file.
 const PLAUSIBLE_PER_ELEMENT: u64 = 256;
 
+/// How many row pointers are checked at a time.
+const CHUNK: usize = 1 << 14;
+
 /// Reads a sparse matrix that `scipy.sparse.save_npz` or [`write`](super::write()) wrote.
 ///
 /// Stored `csr` arrays with sorted indices and doubles are read at the speed of memory; others are converted.
@@ -119,36 +122,37 @@ impl Matrix<'_> {
     fn coordinates<T: Element>(&self) -> Result<Csr<T>> {
         let nnz = self.data.expect_vector()?;
         self.check_plausible(nnz)?;
-        if self.archive.holds("row") {
-            let (row, col) = (self.archive.array("row")?, self.archive.array("col")?);
-            row.expect_shape(&[nnz])?;
-            col.expect_shape(&[nnz])?;
-            let progress = Progress::new(self.hook, &[&row, &col, &self.data]);
-            let ((rows, cols), values) = rayon::join(
-                || {
-                    rayon::join(
-                        || row.indices(nnz, "rows", self.n_rows, &|_, _| (), &progress),
-                        || col.indices(nnz, "columns", self.n_cols, &|_, _| (), &progress),
-                    )
-                },
-                || self.data.values(nnz, &progress),
-            );
-            return self.assemble(Triplets { rows: rows?.0, cols: cols?.0, values: values? });
+        // one array to come for both; SciPy reads it already
+        if self.archive.holds("coords") {
+            let coords = self.archive.array("coords")?;
+            coords.expect_shape(&[2, nnz])?;
+            let progress = Progress::new(self.hook, &[&coords, &self.data]);
+            let places: Vec<i64> = coords.integers("an index", Some(&progress))?;
+            let index = |position: usize, what, count: usize| match usize::try_from(places[position]) {
+                Ok(i) if i < count => Ok(i),
+                _ => Err(coords.error(ErrorKind::Index { what, position, found: places[position], count })),
+            };
+            let mut entries = Triplets::default();
+            for (k, value) in self.data.values(nnz, &progress)?.into_iter().enumerate() {
+                let (row, col) = if coords.header.fortran { (2 * k, 2 * k + 1) } else { (k, nnz + k) };
+                entries.push(index(row, "rows", self.n_rows)?, index(col, "columns", self.n_cols)?, value);
+            }
+            return self.assemble(entries);
         }
-        let coords = self.archive.array("coords")?;
-        coords.expect_shape(&[2, nnz])?;
-        let progress = Progress::new(self.hook, &[&coords, &self.data]);
-        let places: Vec<i64> = coords.integers("an index", Some(&progress))?;
-        let index = |position: usize, what, count: usize| match usize::try_from(places[position]) {
-            Ok(i) if i < count => Ok(i),
-            _ => Err(coords.error(ErrorKind::Index { what, position, found: places[position], count })),
-        };
-        let mut entries = Triplets::default();
-        for (k, value) in self.data.values(nnz, &progress)?.into_iter().enumerate() {
-            let (row, col) = if coords.header.fortran { (2 * k, 2 * k + 1) } else { (k, nnz + k) };
-            entries.push(index(row, "rows", self.n_rows)?, index(col, "columns", self.n_cols)?, value);
-        }
-        self.assemble(entries)
+        let (row, col) = (self.archive.array("row")?, self.archive.array("col")?);
+        row.expect_shape(&[nnz])?;
+        col.expect_shape(&[nnz])?;
+        let progress = Progress::new(self.hook, &[&row, &col, &self.data]);
+        let ((rows, cols), values) = rayon::join(
+            || {
+                rayon::join(
+                    || row.indices(nnz, "rows", self.n_rows, &|_, _| (), &progress),
+                    || col.indices(nnz, "columns", self.n_cols, &|_, _| (), &progress),
+                )
+            },
+            || self.data.values(nnz, &progress),
+        );
+        self.assemble(Triplets { rows: rows?.0, cols: cols?.0, values: values? })
     }
 
     /// Rows of dense blocks.
@@ -243,10 +247,13 @@ fn read_starts(indptr: &Array, room: usize, progress: &Progress) -> Result<Vec<u
     if starts[0] != 0 {
         return Err(wrong(0, "0".into()));
     }
-    if let Some(k) = starts.par_windows(2).position_first(|w| w[0] > w[1]) {
+    let last = starts.len() - 1;
+    // chunks that share their ends
+    let chunk = |i: usize| i * CHUNK..last.min((i + 1) * CHUNK) + 1;
+    if let Some(i) = (0..last.div_ceil(CHUNK)).into_par_iter().find_first(|&i| !starts[chunk(i)].is_sorted()) {
+        let k = chunk(i).find(|&k| starts[k] > starts[k + 1]).unwrap_or(0);
         return Err(wrong(k + 1, format!("at least {}, as the one before", starts[k])));
     }
-    let last = starts.len() - 1;
     if starts[last] > room {
         return Err(wrong(last, format!("at most {room}, the length of the other arrays")));
     }
