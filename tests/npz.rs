@@ -1,4 +1,5 @@
-//! SciPy's `.npz` files: those that SciPy wrote, round trips, malformed and damaged files, and SciPy itself where it is.
+//! SciPy's `.npz` files: those that SciPy wrote, round trips, malformed and damaged files, and SciPy itself where it
+//! is.
 
 #![allow(clippy::unwrap_used)]
 
@@ -218,9 +219,8 @@ fn long_arrays_are_read_in_pieces() {
     // beyond several chunks, with rows across their borders, sorted and with a fault at a border
     let n = 1 << 18;
     let row_ptr: Vec<usize> = (0..=n / 3 + 1).map(|i| (3 * i).min(n)).collect();
-    let col_idx: Vec<u32> = (0..n as u32).map(|k| k % 3 + k % 5).collect();
-    let a = Csr::new(n / 3 + 1, 10, row_ptr, col_idx, (0..n).map(|k| k as f64).collect());
-    let a = a.unwrap();
+    let col_idx: Vec<u32> = (0..n as u32).map(|k| k % 3 * 3 + k / 3 % 3).collect();
+    let a = Csr::new(n / 3 + 1, 10, row_ptr, col_idx, (0..n).map(|k| k as f64).collect()).unwrap();
     let bytes = written(&a);
     assert_eq!(read_bytes(&bytes).unwrap(), AnyCsr::Real(a.clone()));
     let z = a.into_raw_parts();
@@ -373,7 +373,7 @@ fn members_that_can_not_be_read() {
     let name = || String::from("data.npy");
     assert_eq!(data(8, &[1]), (name(), ErrorKind::Encrypted));
     assert!(
-        matches!(data(10, &[12]), (member, ErrorKind::Compression { found }) if member == name() && found.contains("12"))
+        matches!(data(10, &[12]), (member, ErrorKind::Compression { found }) if member == name() && found == "bzip2")
     );
     assert!(matches!(data(20, &[255]), (_, ErrorKind::Archive { what }) if what.contains("claims to hold")));
     let (_, kind) = data(20, &[255, 255, 0, 0, 255, 255, 0, 0]);
@@ -436,7 +436,10 @@ fn arrays_that_make_no_matrix() {
     assert_eq!(but("indptr", i8(&[0, 3, 2])), pointer(2, 2, "at least 3, as the one before"));
     assert_eq!(but("indptr", i8(&[0, 2, 4])), pointer(2, 4, "at most 3, the length of the other arrays"));
     assert_eq!(but("indptr", i8(&[0, -2, 3])), pointer(1, -2, "0 or more"));
-    assert_eq!(but("indptr", ints("<u8", &[0, -1, 3])), pointer(1, i64::MAX, "0 or more"));
+    assert_eq!(
+        but("indptr", ints("<u8", &[0, 3, -1])),
+        pointer(2, i64::MAX, "at most 3, the length of the other arrays")
+    );
     assert!(matches!(but("indptr", i8(&[0, 3])), ErrorKind::Shape { .. }));
     assert!(matches!(but("indptr", floats(&[0.0, 2.0, 3.0])), ErrorKind::Dtype { .. }));
 
@@ -563,7 +566,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn several_damaged_bytes(which in 0usize..7, damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8)) {
+    fn several_damaged_bytes(
+        which in 0usize..7,
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+    ) {
         let bytes = &samples()[which];
         let mut damaged = bytes.clone();
         for (at, byte) in damage {
@@ -577,11 +583,14 @@ proptest! {
 
 // ---------------------------------------------------------------------------------------- hostile files
 
+/// The bytes of a file, and whether a fault is the one it has.
+type Hostile = (Vec<u8>, fn(&ErrorKind) -> bool);
+
 /// Files of some hundred bytes that claim to be very large, and what must be found out.
-fn hostile() -> Vec<(Vec<u8>, fn(&ErrorKind) -> bool)> {
+fn hostile() -> Vec<Hostile> {
     let i8 = |n: &[i64]| ints("<i8", n);
     let big = 4_000_000_000;
-    let mut files: Vec<(Vec<u8>, fn(&ErrorKind) -> bool)> = Vec::new();
+    let mut files: Vec<Hostile> = Vec::new();
 
     // arrays that are not there
     let claimed = npy("<i8", "(4000000001,)", &[0; 64]);

@@ -63,9 +63,12 @@ impl<'a> Progress<'a> {
 enum Decode<'a, T> {
     /// They are the same, bit by bit.
     InPlace,
-    /// By a function, from so many bytes each. It is told the position of the first.
-    By(usize, &'a (dyn Fn(usize, &[u8], &mut [T]) -> Kind<()> + Sync)),
+    /// By a function, from so many bytes each.
+    By(usize, Conversion<'a, T>),
 }
+
+/// A function from bytes to elements, given the position of the first.
+type Conversion<'a, T> = &'a (dyn Fn(usize, &[u8], &mut [T]) -> Kind<()> + Sync);
 
 /// What is checked of a chunk while it is in the cache, given the position of its first element.
 type Check<'a, T, R> = &'a (dyn Fn(usize, &[T]) -> Kind<R> + Sync);
@@ -213,7 +216,7 @@ impl Array<'_> {
         Ok((indices, parts))
     }
 
-    /// Reads values, of which the first `used` must be finite.
+    /// Reads all values, of which the first `used` must be finite.
     pub(super) fn values<T: Element>(&self, used: usize, progress: &Progress) -> Result<Vec<T>> {
         let dtype = &self.header.dtype;
         let floats = |_, bytes: &[u8], to: &mut [T]| {
@@ -231,9 +234,7 @@ impl Array<'_> {
             let k = chunk.iter().position(|v| !v.is_finite()).unwrap_or(0);
             Err(ErrorKind::NotFinite { position: at + k, value: format!("{:?}", chunk[k]) })
         };
-        let (mut values, _) = self.read(self.len, &decode, &check, Some(progress))?;
-        values.truncate(used);
-        Ok(values)
+        self.read(self.len, &decode, &check, Some(progress)).map(|(values, _)| values)
     }
 
     /// Reads all `len` elements, and what `check` makes of each chunk, in order.

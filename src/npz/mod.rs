@@ -1,7 +1,7 @@
 //! SciPy's `.npz` files of sparse matrices: the fastest way to store a matrix that is read again and again.
 //!
-//! `scipy.sparse.save_npz` writes them, `scipy.sparse.load_npz` reads them; so do [`read`] and [`write`]. Such a file
-//! is a zip archive of arrays in [NumPy's format](https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html):
+//! `scipy.sparse.save_npz` writes them, `scipy.sparse.load_npz` reads them; so do [`write()`] and [`read()`]. Such a
+//! file is a zip archive of arrays in [NumPy's format][npy]:
 //!
 //! | member | `csr`, `csc` | `bsr` | `coo` | `dia` |
 //! |---|---|---|---|---|
@@ -22,7 +22,10 @@
 //! order are read in parallel straight into the matrix.
 //!
 //! The checksum of every array is verified. Sizes that a file claims are compared with the bytes it has before memory
-//! is set aside, and what is compressed grows as it arrives, so that a file costs memory in proportion to what it holds.
+//! is set aside, and what is compressed grows as it arrives, so that a file costs memory in proportion to what it
+//! holds.
+//!
+//! [npy]: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 
 mod archive;
 mod array;

@@ -37,15 +37,16 @@ const CHUNK: usize = 1 << 14;
 /// ```
 ///
 /// # Errors
-/// [`Error::Io`] if the file can't be opened or read, [`Error::Npz`] if it is malformed or damaged, or holds a value that
-/// is not finite, [`Error::OutOfMemory`] if it is too large for the machine.
+/// [`Error::Io`] if the file can't be opened or read, [`Error::Npz`] if it is malformed or damaged, or holds a value
+/// that is not finite, [`Error::OutOfMemory`] if it is too large for the machine.
 pub fn read(path: &Path) -> Result<AnyCsr> {
     read_with(path, &|_, _| {})
 }
 
 /// Reads a matrix as [`read`] does, and calls `progress` with the numbers of bytes read and in all.
 ///
-/// Calls come from several threads, each after some 256 KiB; the last one to arrive need not have the highest number.
+/// Calls come from several threads, each after some hundred KiB; the last one to arrive need not have the highest
+/// number.
 ///
 /// # Errors
 /// As [`read`].
@@ -107,7 +108,8 @@ impl Matrix<'_> {
             || indices.indices(nnz, what, n_minor, &check, &progress),
             || self.data.values::<T>(nnz, &progress),
         );
-        let ((indices, chunks), values) = (indices?, values?);
+        let ((indices, chunks), mut values) = (indices?, values?);
+        values.truncate(nnz);
         let is_seamless =
             |at: usize| at == 0 || at >= nnz || indices[at - 1] < indices[at] || starts.binary_search(&at).is_ok();
         if by_rows && chunks.iter().all(|&(at, rises)| rises && is_seamless(at)) {
@@ -219,10 +221,17 @@ impl Matrix<'_> {
     }
 
     fn assemble<T: Element>(&self, entries: Triplets<T>) -> Result<Csr<T>> {
-        entries.into_csr(self.n_rows, self.n_cols).map_err(|fault| match fault {
+        let given = entries.values.len();
+        let a = entries.into_csr(self.n_rows, self.n_cols).map_err(|fault| match fault {
             Fault::Kind(kind) => self.archive.error(None, kind),
             Fault::Other(error) => error,
-        })
+        })?;
+        let merged = given - a.nnz();
+        if merged > 0 {
+            let name = self.archive.name();
+            log::warn!("{name}: {merged} entries share a place with an earlier one and were added to it");
+        }
+        Ok(a)
     }
 
     /// Rows that no array has elements for cost memory nevertheless.

@@ -1,5 +1,6 @@
 //! The writer.
 
+use std::borrow::Cow;
 use std::io::{Error, Result, Seek, Write};
 
 use zip::ZipWriter;
@@ -9,8 +10,8 @@ use super::element::Element;
 use super::header;
 use crate::matrix::{AnyCsr, Csr};
 
-/// How many elements are converted and written at a time, so that the checksum finds them in a cache.
-const CHUNK: usize = 1 << 16;
+/// How many elements are converted and written at a time.
+const CHUNK: usize = 1 << 15;
 
 /// Arrays begin at multiples of so many bytes of the file.
 const ALIGNMENT: u16 = 64;
@@ -40,15 +41,15 @@ pub fn write<T: Element>(out: impl Write + Seek, a: &Csr<T>) -> Result<()> {
     let (i4, i8) = (format!("{order}i4"), format!("{order}i8"));
     if n_cols <= small && nnz <= small {
         // what is below 2³¹ has the same bits, signed or not
-        file.array("indices", &i4, &format!("({nnz},)"), a.col_idx(), |&j| j)?;
-        file.array("indptr", &i4, &format!("({},)", n_rows + 1), a.row_ptr(), |&p| p as u32)?;
+        file.array("indices", &i4, &format!("({nnz},)"), a.col_idx(), Cow::Borrowed)?;
+        file.array("indptr", &i4, &format!("({},)", n_rows + 1), a.row_ptr(), |ps| each(ps, |p| p as u32))?;
     } else {
-        file.array("indices", &i8, &format!("({nnz},)"), a.col_idx(), |&j| u64::from(j))?;
-        file.array("indptr", &i8, &format!("({},)", n_rows + 1), a.row_ptr(), |&p| p as u64)?;
+        file.array("indices", &i8, &format!("({nnz},)"), a.col_idx(), |js| each(js, u64::from))?;
+        file.array("indptr", &i8, &format!("({},)", n_rows + 1), a.row_ptr(), |ps| each(ps, |p| p as u64))?;
     }
-    file.array("format", "|S3", "()", b"csr", |&b| b)?;
-    file.array("shape", &i8, "(2,)", &[n_rows, n_cols], |&n| n as u64)?;
-    file.array("data", &format!("{order}{}", T::NAME), &format!("({nnz},)"), a.values(), |&v| v)?;
+    file.array("format", "|S3", "()", b"csr", Cow::Borrowed)?;
+    file.array("shape", &i8, "(2,)", &[n_rows as u64, n_cols as u64], Cow::Borrowed)?;
+    file.array("data", &format!("{order}{}", T::NAME), &format!("({nnz},)"), a.values(), Cow::Borrowed)?;
     file.zip.finish().map(|_| ()).map_err(Error::from)
 }
 
@@ -69,14 +70,14 @@ struct Members<W: Write + Seek> {
 }
 
 impl<W: Write + Seek> Members<W> {
-    /// Adds an array of what `convert` makes of `elements`.
-    fn array<T, U: bytemuck::Pod>(
+    /// Adds an array of what `convert` makes of `elements`, some at a time.
+    fn array<'a, T, U: bytemuck::Pod>(
         &mut self,
         name: &str,
         descr: &str,
         shape: &str,
-        elements: &[T],
-        convert: impl Fn(&T) -> U,
+        elements: &'a [T],
+        convert: impl Fn(&'a [T]) -> Cow<'a, [U]>,
     ) -> Result<()> {
         let bytes = (elements.len() as u64).saturating_mul(size_of::<U>() as u64);
         let options = SimpleFileOptions::default()
@@ -86,12 +87,12 @@ impl<W: Write + Seek> Members<W> {
             .large_file(bytes > SMALL);
         self.zip.start_file(format!("{name}.npy"), options).map_err(Error::from)?;
         self.zip.write_all(&header::write(descr, shape))?;
-        let mut converted = Vec::new();
-        for chunk in elements.chunks(CHUNK) {
-            converted.clear();
-            converted.extend(chunk.iter().map(&convert));
-            self.zip.write_all(bytemuck::cast_slice(&converted))?;
-        }
-        Ok(())
+        // by chunks, so that the checksum leaves in the cache what is copied next
+        elements.chunks(CHUNK).try_for_each(|chunk| self.zip.write_all(bytemuck::cast_slice(&convert(chunk))))
     }
+}
+
+/// Converts one by one.
+fn each<T: Copy, U: Clone>(elements: &[T], convert: impl Fn(T) -> U) -> Cow<'_, [U]> {
+    elements.iter().map(|&element| convert(element)).collect()
 }
