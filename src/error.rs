@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 
-use crate::matrix_market;
+use crate::{matrix_market, npz};
 
 /// The result of everything in this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -22,6 +22,10 @@ pub enum Error {
     /// A matrix that can't be written as asked for.
     #[error(transparent)]
     Unwritable(#[from] matrix_market::Unwritable),
+
+    /// A `.npz` file that is not what it should be.
+    #[error(transparent)]
+    Npz(#[from] npz::Error),
 
     /// A file that can't be opened, read or written.
     #[error("{path}: {source}", path = path.display())]
@@ -208,6 +212,7 @@ impl Error {
         match self {
             Self::MatrixMarket(_)
             | Self::Unwritable(_)
+            | Self::Npz(_)
             | Self::Io { .. }
             | Self::InvalidCsr(_)
             | Self::InvalidPermutation(_)

@@ -26,6 +26,7 @@
 //! | module | what is there |
 //! |---|---|
 //! | [`matrix_market`] | the strict reader and the writer |
+//! | [`npz`] | SciPy's sparse matrices, read in parallel |
 //! | [`matrix`] | [`Csr`], [facts](matrix), [reordering](matrix::reorder), [generated systems](matrix::gallery) |
 //! | [`matrix::interchange`] | matrices from and to other crates' types |
 //! | [`device`] | which OpenCL devices there are, and which to use |
@@ -44,6 +45,7 @@ mod kernels;
 pub mod matrix;
 pub mod matrix_market;
 mod memory;
+pub mod npz;
 mod operator;
 mod ops;
 mod partition;

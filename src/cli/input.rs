@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use declive::matrix::AnyCsr;
 use declive::matrix::gallery::Spec;
 use declive::matrix_market::{Header, Matrix, Reader, System, Zeros, read_vectors, read_vectors_from};
-use declive::{Csr, Error};
+use declive::{Csr, Error, npz};
 
 use super::failure::Failure;
 use super::progress::Screen;
@@ -53,6 +53,12 @@ impl Input {
         let start = Instant::now();
         let bar = screen.entries(&name);
         let progress = |read, claimed| bar.update(read, claimed);
+        if let Self::File(path) = self
+            && npz::is_npz(path)
+        {
+            let a = npz::read_with(path, &progress)?;
+            return Ok(Loaded { a, header: None, duplicates: 0, b: None, time: start.elapsed() });
+        }
         let reader = Reader::new().zeros(zeros).progress(&progress);
         let System { matrix, b } = match self {
             Self::Stdin => reader.system_from(stdin(), &name)?,
@@ -68,6 +74,7 @@ impl Input {
         let _shown = screen.working(&format!("reading {name}"));
         let columns = match self {
             Self::Stdin => read_vectors_from(stdin(), &name)?,
+            Self::File(path) if npz::is_npz(path) => dense(&real(npz::read(path)?, &name)?, &name)?,
             Self::File(path) => read_vectors(path)?,
         };
         of_length(columns, rows, name)
@@ -92,11 +99,22 @@ impl Source {
 
     /// The matrix to solve with, or the word that complex ones can't be solved.
     pub(crate) fn real(&self, a: AnyCsr) -> Result<Csr, Failure> {
-        a.into_real().ok_or_else(|| {
-            let why = "solving complex systems is not supported yet (info and convert take them)";
-            Failure::usage(format!("{self}: the matrix is complex; {why}"))
-        })
+        real(a, &self.to_string())
     }
+}
+
+fn real(a: AnyCsr, name: &str) -> Result<Csr, Failure> {
+    let why = "solving complex systems is not supported yet (info and convert take them)";
+    a.into_real().ok_or_else(|| Failure::usage(format!("{name} is complex; {why}")))
+}
+
+/// The columns of a sparse matrix, if it is plausible that they are vectors.
+fn dense(a: &Csr, name: &str) -> Result<Vec<Vec<f64>>, Failure> {
+    let (rows, cols) = (a.n_rows(), a.n_cols());
+    if rows.saturating_mul(cols) > (1 << 16) + 256 * a.nnz() {
+        return Err(Failure::usage(format!("{name} has {rows} × {cols} elements and is too sparse for vectors")));
+    }
+    Ok(a.to_columns())
 }
 
 /// Checks vectors that were read.

@@ -5,6 +5,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::scalar::Scalar;
+use super::search::first;
 use crate::error::{Error, Result};
 
 /// A sparse matrix in compressed sparse row form, of real numbers unless said otherwise, validated once and immutable after.
@@ -48,20 +49,20 @@ impl<T: Scalar> Csr<T> {
                 values.len()
             ));
         }
-        if let Some(i) = row_ptr.par_windows(2).position_first(|w| w[0] > w[1]) {
+        if let Some(i) = first(n_rows, |i| row_ptr[i] > row_ptr[i + 1]) {
             return invalid(format!("row_ptr falls after row {}", i + 1));
         }
-        let rising = |i: &usize| {
-            let cols = &col_idx[row_ptr[*i]..row_ptr[*i + 1]];
+        let rising = |i: usize| {
+            let cols = &col_idx[row_ptr[i]..row_ptr[i + 1]];
             cols.windows(2).all(|w| w[0] < w[1]) && cols.last().is_none_or(|&j| (j as usize) < n_cols)
         };
-        if let Some(i) = (0..n_rows).into_par_iter().find_first(|i| !rising(i)) {
+        if let Some(i) = first(n_rows, |i| !rising(i)) {
             return invalid(format!("the columns of row {} do not rise strictly, or one is not below {n_cols}", i + 1));
         }
-        // by chunks, since a search that may end at each element is not vectorised
-        let finite = |chunk: &[T]| chunk.iter().fold(true, |all, v| all & v.is_finite());
-        if let Some(chunk) = values.par_chunks(1 << 14).position_first(|c| !finite(c)) {
-            let k = (chunk << 14..values.len()).find(|&k| !values[k].is_finite()).unwrap_or_default();
+        let all_finite = |chunk: &[T]| chunk.iter().fold(true, |all, v| all & v.is_finite());
+        let chunks: Vec<&[T]> = values.chunks(1 << 10).collect();
+        if let Some(k) = first(chunks.len(), |k| !all_finite(chunks[k])) {
+            let k = (k << 10..values.len()).find(|&k| !values[k].is_finite()).unwrap_or_default();
             return Err(Error::NotFinite { what: "matrix".into(), index: k + 1, value: values[k].modulus() });
         }
         Ok(Self { n_rows, n_cols, row_ptr, col_idx, values })
@@ -209,6 +210,18 @@ impl<T: Scalar> Csr<T> {
         (rows, self.col_idx.clone(), self.values.clone())
     }
 
+    /// The matrix in full, as `n_cols` columns of `n_rows` elements each.
+    #[must_use]
+    pub fn to_columns(&self) -> Vec<Vec<T>> {
+        let mut columns = vec![vec![T::default(); self.n_rows]; self.n_cols];
+        for (i, (cols, values)) in (0..self.n_rows).map(|i| self.row(i)).enumerate() {
+            for (&j, &value) in cols.iter().zip(values) {
+                columns[j as usize][i] = value;
+            }
+        }
+        columns
+    }
+
     /// Gives back `(n_rows, n_cols, row_ptr, col_idx, values)`.
     #[must_use]
     pub fn into_raw_parts(self) -> (usize, usize, Vec<usize>, Vec<u32>, Vec<T>) {
@@ -294,6 +307,7 @@ mod tests {
         let a = small();
         assert_eq!(a.mul_vec(&[1.0, 2.0, 3.0]), [1.0, 6.0, 14.0]);
         assert_eq!(a.diagonal(), [4.0, 3.0, 5.0]);
+        assert_eq!(a.to_columns(), [[4.0, 0.0, -1.0], [0.0, 3.0, 0.0], [-1.0, 0.0, 5.0]]);
         assert_eq!((a.get(0, 2), a.get(0, 1)), (Some(-1.0), None));
     }
 

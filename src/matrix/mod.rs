@@ -20,6 +20,7 @@ pub mod histogram;
 pub mod interchange;
 pub mod reorder;
 mod scalar;
+mod search;
 pub mod spy;
 pub mod stats;
 pub mod symmetry;

@@ -4,6 +4,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::Csr;
+use super::search::first;
 use super::symmetry::{Pair, TOLERANCE, pairs_of_row};
 
 /// Some of the rows (or entries of rows): how many, and the first row, from 0.
@@ -114,8 +115,8 @@ impl Stats {
             numerically_symmetric: symmetry.numerical,
             asymmetry: symmetry.first,
             diagonal: Diagonal {
-                missing_or_zero: diagonal.par_iter().position_first(|d| *d == 0.0),
-                negative: diagonal.par_iter().position_first(|d| *d < 0.0),
+                missing_or_zero: first(diagonal.len(), |i| diagonal[i] == 0.0),
+                negative: first(diagonal.len(), |i| diagonal[i] < 0.0),
             },
         }
     }

@@ -291,14 +291,7 @@ fn vectors(source: Source, name: &str) -> Result<Vec<Vec<f64>>> {
     }
     header.check_dense().map_err(|kind| Error::whole(name, text.line() - 1, kind))?;
     let a = Reader::new().read::<f64>(header, text, name)?.a;
-    let mut columns = vec![vec![0.0; a.n_rows()]; a.n_cols()];
-    for i in 0..a.n_rows() {
-        let (cols, values) = a.row(i);
-        for (&j, &value) in cols.iter().zip(values) {
-            columns[j as usize][i] = value;
-        }
-    }
-    Ok(columns)
+    Ok(a.to_columns())
 }
 
 fn real(matrix: Matrix<AnyCsr>, name: &str) -> Result<Matrix> {

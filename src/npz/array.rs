@@ -1,0 +1,331 @@
+//! The elements of an array, verified.
+
+use std::io::{self, Read};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytemuck::Pod;
+use crc32fast::Hasher;
+use rayon::prelude::*;
+
+use super::archive::Archive;
+use super::decode;
+use super::element::Element;
+use super::error::ErrorKind;
+use super::header::Header;
+use crate::memory::zeros;
+use crate::{Error, Result};
+
+/// How many bytes of the result are read at a time: few enough to stay in a cache while they are checked.
+const CHUNK: usize = 1 << 18;
+
+/// How many bytes are decoded at a time.
+const SCRATCH: usize = 1 << 14;
+
+/// An array in a file.
+pub(super) struct Array<'a> {
+    pub(super) archive: &'a Archive<'a>,
+    /// The member's name.
+    pub(super) name: String,
+    /// Its number in the archive.
+    pub(super) index: usize,
+    /// Where it begins in the file, if it is not compressed.
+    pub(super) stored_at: Option<u64>,
+    /// The checksum it should have.
+    pub(super) crc: u32,
+    /// What its header says; the size of the elements is that of the member.
+    pub(super) header: Header,
+    /// The bytes before the first element.
+    pub(super) head: Vec<u8>,
+    /// How many elements there are.
+    pub(super) len: usize,
+}
+
+/// Counts bytes for somebody who watches.
+pub(super) struct Progress<'a> {
+    hook: &'a (dyn Fn(u64, u64) + Sync),
+    done: AtomicU64,
+    total: u64,
+}
+
+impl<'a> Progress<'a> {
+    /// For reading these arrays.
+    pub(super) fn new(hook: &'a (dyn Fn(u64, u64) + Sync), arrays: &[&Array]) -> Self {
+        let total = arrays.iter().map(|a| a.len as u64 * a.header.dtype.bytes() as u64).sum();
+        Self { hook, done: AtomicU64::new(0), total }
+    }
+
+    fn add(&self, bytes: usize) {
+        let before = self.done.fetch_add(bytes as u64, Ordering::Relaxed);
+        (self.hook)(before + bytes as u64, self.total);
+    }
+}
+
+/// How elements become those wanted.
+enum Decode<'a, T> {
+    /// They are the same, bit by bit.
+    InPlace,
+    /// By a function, from so many bytes each.
+    By(usize, Conversion<'a, T>),
+}
+
+/// A function from bytes to elements, given the position of the first.
+type Conversion<'a, T> = &'a (dyn Fn(usize, &[u8], &mut [T]) -> Kind<()> + Sync);
+
+/// What is checked of a chunk while it is in the cache, given the position of its first element.
+type Check<'a, T, R> = &'a (dyn Fn(usize, &[T]) -> Kind<R> + Sync);
+
+/// A result without the name of the member.
+type Kind<T> = std::result::Result<T, ErrorKind>;
+
+impl<T: Pod> Decode<'_, T> {
+    /// Bytes of an element in the file.
+    fn size(&self) -> usize {
+        match self {
+            Self::InPlace => size_of::<T>(),
+            Self::By(size, _) => *size,
+        }
+    }
+
+    /// Fills `to`, whose first element is at position `at`, and checks it. `read` gives the bytes, one after another.
+    fn fill<R>(
+        &self,
+        at: usize,
+        to: &mut [T],
+        check: Check<T, R>,
+        mut read: impl FnMut(&mut [u8]) -> io::Result<()>,
+    ) -> io::Result<Kind<R>> {
+        let mut decoded = Ok(());
+        match self {
+            Self::InPlace => read(bytemuck::cast_slice_mut(to))?,
+            Self::By(size, decode) => {
+                let mut scratch = [0; SCRATCH];
+                let step = SCRATCH / size;
+                for (i, part) in to.chunks_mut(step).enumerate() {
+                    let bytes = &mut scratch[..part.len() * size];
+                    read(bytes)?;
+                    // the bytes after a bad element are read nevertheless, for the checksum
+                    decoded = decoded.and_then(|()| decode(at + i * step, bytes, part));
+                }
+            }
+        }
+        Ok(decoded.and_then(|()| check(at, to)))
+    }
+}
+
+impl Array<'_> {
+    /// An error in this member.
+    pub(super) fn error(&self, kind: ErrorKind) -> Error {
+        self.archive.error(Some(&self.name), kind)
+    }
+
+    /// An error unless the shape is the one given.
+    pub(super) fn expect_shape(&self, shape: &[usize]) -> Result<()> {
+        if self.header.shape == shape {
+            return Ok(());
+        }
+        let expected = Header { shape: shape.to_vec(), ..self.header.clone() }.shape_text();
+        Err(self.shape_error(expected))
+    }
+
+    /// The only dimension of a vector.
+    pub(super) fn expect_vector(&self) -> Result<usize> {
+        match self.header.shape[..] {
+            [len] => Ok(len),
+            _ => Err(self.shape_error("one dimension".into())),
+        }
+    }
+
+    /// An error about the shape.
+    pub(super) fn shape_error(&self, expected: String) -> Error {
+        self.error(ErrorKind::Shape { expected, found: self.header.shape_text() })
+    }
+
+    fn expect_dtype(&self, is_right: bool, expected: &'static str) -> Result<()> {
+        let found = || self.header.dtype.name.clone();
+        if is_right { Ok(()) } else { Err(self.error(ErrorKind::Dtype { expected, found: found() })) }
+    }
+
+    /// Whether the elements are complex numbers; an error if they are no numbers.
+    pub(super) fn is_complex(&self) -> Result<bool> {
+        const EXPECTED: &str = "truth values, integers, or floating-point numbers of 32 or 64 bits, real or complex";
+        self.expect_dtype(decode::is_number(&self.header.dtype), EXPECTED)?;
+        Ok(self.header.dtype.kind == b'c')
+    }
+
+    /// Reads text, as characters of 8 or 32 bits.
+    pub(super) fn text(&self) -> Result<Vec<u8>> {
+        const MAX: usize = 64;
+        let dtype = &self.header.dtype;
+        self.expect_dtype(matches!(dtype.kind, b'S' | b'U'), "text")?;
+        self.expect_shape(&[])?;
+        self.expect_dtype(dtype.bytes() <= MAX, "a few characters")?;
+        let (bytes, _) = self.read(dtype.bytes(), &Decode::<u8>::InPlace, &|_, _| Ok(()), None)?;
+        // the names of formats are ASCII: of a wide character, the other bytes are zero, as is what pads the text
+        Ok(bytes.into_iter().filter(|&b| b != 0).collect())
+    }
+
+    /// Reads integers that `T` can hold. `expected` tells what they should be.
+    pub(super) fn integers<T>(&self, expected: &str, progress: Option<&Progress>) -> Result<Vec<T>>
+    where
+        T: Pod + Send + Sync + TryFrom<i64>,
+    {
+        let dtype = &self.header.dtype;
+        self.expect_dtype(decode::is_integer(dtype), "integers")?;
+        let whole = |at: usize, bytes: &[u8], to: &mut [T]| {
+            decode::whole(dtype, bytes, to).map_err(|(k, found)| ErrorKind::Pointer {
+                position: at + k,
+                found,
+                expected: expected.to_string(),
+            })
+        };
+        let (all, _) = self.read(self.len, &Decode::By(dtype.size, &whole), &|_, _| Ok(()), progress)?;
+        Ok(all)
+    }
+
+    /// Reads the first `used` indices, all below `count`, and what `check` makes of each chunk. `what` is counted.
+    pub(super) fn indices<R: Send>(
+        &self,
+        used: usize,
+        what: &'static str,
+        count: usize,
+        check: &(dyn Fn(usize, &[u32]) -> R + Sync),
+        progress: &Progress,
+    ) -> Result<(Vec<u32>, Vec<R>)> {
+        let dtype = &self.header.dtype;
+        self.expect_dtype(decode::is_integer(dtype), "integers")?;
+        let wrong = |position, found| ErrorKind::Index { what, position, found, count };
+        let whole = |at: usize, bytes: &[u8], to: &mut [u32]| {
+            decode::whole(dtype, bytes, to).map_err(|(k, found)| wrong(at + k, found))
+        };
+        // signed or not, what is below 2³¹ has the same bits
+        let in_place = dtype.is_native() && dtype.size == 4;
+        let signed = dtype.kind == b'i';
+        let decode = if in_place { Decode::InPlace } else { Decode::By(dtype.size, &whole) };
+        let limit = if in_place && signed { count.min(1 << 31) } else { count };
+        let checked = |at: usize, chunk: &[u32]| {
+            let chunk = &chunk[..chunk.len().min(used.saturating_sub(at))];
+            let max = chunk.iter().fold(0, |max: u32, &j| max.max(j));
+            if !chunk.is_empty() && max as usize >= limit {
+                let k = chunk.iter().position(|&j| j as usize >= limit).unwrap_or(0);
+                let found = if in_place && signed { i64::from(chunk[k] as i32) } else { i64::from(chunk[k]) };
+                return Err(wrong(at + k, found));
+            }
+            Ok(check(at, chunk))
+        };
+        let (mut indices, parts) = self.read(self.len, &decode, &checked, Some(progress))?;
+        indices.truncate(used);
+        Ok((indices, parts))
+    }
+
+    /// Reads all values, of which the first `used` must be finite.
+    pub(super) fn values<T: Element>(&self, used: usize, progress: &Progress) -> Result<Vec<T>> {
+        let dtype = &self.header.dtype;
+        let floats = |_, bytes: &[u8], to: &mut [T]| {
+            decode::floats(dtype, bytes, bytemuck::cast_slice_mut(to));
+            Ok(())
+        };
+        let in_place = dtype.is_native() && matches!((dtype.kind, dtype.size), (b'f', 8) | (b'c', 16));
+        let decode = if in_place { Decode::InPlace } else { Decode::By(dtype.size, &floats) };
+        let check = |at: usize, chunk: &[T]| {
+            let chunk = &chunk[..chunk.len().min(used.saturating_sub(at))];
+            // a search that may end at each element is not vectorised
+            if chunk.iter().fold(true, |all, v| all & v.is_finite()) {
+                return Ok(());
+            }
+            let k = chunk.iter().position(|v| !v.is_finite()).unwrap_or(0);
+            Err(ErrorKind::NotFinite { position: at + k, value: format!("{:?}", chunk[k]) })
+        };
+        self.read(self.len, &decode, &check, Some(progress)).map(|(values, _)| values)
+    }
+
+    /// Reads all `len` elements, and what `check` makes of each chunk, in order.
+    fn read<T: Pod + Send + Sync, R: Send>(
+        &self,
+        len: usize,
+        decode: &Decode<T>,
+        check: Check<T, R>,
+        progress: Option<&Progress>,
+    ) -> Result<(Vec<T>, Vec<R>)> {
+        let done = |bytes| progress.iter().for_each(|progress| progress.add(bytes));
+        let (all, parts) = match self.stored_at {
+            Some(start) => self.read_stored(start + self.head.len() as u64, len, decode, check, &done)?,
+            None => self.inflate(len, decode, check, &done)?,
+        };
+        // the bytes are those of the checksum: what is wrong now was wrong when the file was written
+        let parts = parts.into_iter().collect::<Kind<Vec<R>>>().map_err(|kind| self.error(kind))?;
+        Ok((all, parts))
+    }
+
+    /// Reads chunks in parallel, each to its place.
+    fn read_stored<T: Pod + Send + Sync, R: Send>(
+        &self,
+        start: u64,
+        len: usize,
+        decode: &Decode<T>,
+        check: Check<T, R>,
+        done: &(dyn Fn(usize) + Sync),
+    ) -> Result<(Vec<T>, Vec<Kind<R>>)> {
+        // the system gives zeros when they are first touched: by the thread that reads
+        let mut all: Vec<T> = zeros(len).map_err(|bytes| bytes.into_error(&self.name))?;
+        let chunk = CHUNK / size_of::<T>();
+        let read_chunk = |(i, to): (usize, &mut [T])| {
+            let (at, bytes) = (i * chunk, to.len() * decode.size());
+            let mut offset = start + (at * decode.size()) as u64;
+            let mut crc = Hasher::new();
+            let part = decode.fill(at, to, check, |bytes| {
+                self.archive.source.read_exact_at(bytes, offset)?;
+                offset += bytes.len() as u64;
+                crc.update(bytes);
+                Ok(())
+            })?;
+            done(bytes);
+            Ok((crc, part))
+        };
+        let parts: io::Result<Vec<_>> = all.par_chunks_mut(chunk).enumerate().map(read_chunk).collect();
+        let mut crc = Hasher::new();
+        crc.update(&self.head);
+        let parts = parts.map_err(|e| self.archive.read_error(&self.name, e))?;
+        parts.iter().for_each(|(part, _)| crc.combine(part));
+        match (self.crc, crc.finalize()) {
+            (expected, found) if expected == found => Ok((all, parts.into_iter().map(|(_, part)| part).collect())),
+            (expected, found) => Err(self.error(ErrorKind::Checksum { expected, found })),
+        }
+    }
+
+    /// Reads a compressed array from its beginning to its end, where the `zip` crate compares the checksum.
+    fn inflate<T: Pod, R>(
+        &self,
+        len: usize,
+        decode: &Decode<T>,
+        check: Check<T, R>,
+        done: &dyn Fn(usize),
+    ) -> Result<(Vec<T>, Vec<Kind<R>>)> {
+        let read_error = |e| self.archive.read_error(&self.name, e);
+        let mut zip = self.archive.zip.clone();
+        let mut stream = zip.by_index(self.index).map_err(|e| self.archive.zip_error(&self.name, e))?;
+        stream.read_exact(&mut vec![0; self.head.len()]).map_err(read_error)?;
+        let (mut all, mut parts) = (Vec::new(), Vec::new());
+        while all.len() < len {
+            let at = all.len();
+            let more = (len - at).min(CHUNK / size_of::<T>());
+            if all.capacity() < at + more {
+                // twice as much as has arrived, whatever is announced
+                let room = at.max(more).min(len - at);
+                all.try_reserve_exact(room).map_err(|_| self.no_memory::<T>(at + room))?;
+            }
+            all.resize(at + more, T::zeroed());
+            let part = decode.fill(at, &mut all[at..], check, |bytes| stream.read_exact(bytes));
+            parts.push(part.map_err(read_error)?);
+            done(more * decode.size());
+        }
+        match stream.read(&mut [0]).map_err(read_error)? {
+            0 => Ok((all, parts)),
+            _ => Err(self.error(ErrorKind::Deflate { what: "more bytes than announced".into() })),
+        }
+    }
+
+    fn no_memory<T>(&self, len: usize) -> Error {
+        let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
+        Error::OutOfMemory { what: format!("{} of {}", self.name, self.archive.name()), bytes }
+    }
+}
