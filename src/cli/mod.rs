@@ -26,8 +26,8 @@ use failure::Failure;
 
 /// Solves large sparse linear systems A x = b on every OpenCL device of a machine at once
 ///
-/// declive reads a symmetric positive definite matrix from a Matrix Market file, spreads its rows over the devices,
-/// solves by conjugate gradients, and checks the answer in higher precision before it says "Converged".
+/// declive reads a symmetric positive definite matrix from a Matrix Market or .npz file, spreads its rows over the
+/// devices, solves by conjugate gradients, and checks the answer in higher precision before it says "Converged".
 #[derive(Debug, Parser)]
 #[command(version, arg_required_else_help = true, after_help = TOUR, max_term_width = 100)]
 struct Cli {

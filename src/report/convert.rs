@@ -142,7 +142,8 @@ impl fmt::Display for Report {
         let words = (!words.is_empty()).then(|| words.join(" "));
         let output = words.into_iter().chain(compression.map(Into::into)).chain(self.output.bytes.map(bytes)).collect();
         let name = if self.output.file == "-" { "standard output" } else { &self.output.file };
-        text.paragraph(&format!("Converted {} to {}.", described(&self.matrix.source, input), described(name, output)));
+        text.paragraph(&format!("Converted {}", described(&self.matrix.source, input)));
+        text.paragraph(&format!("to {}.", described(name, output)));
         text.paragraph(&self.found());
         let permutation = self.reorder.as_ref().and_then(|reorder| reorder.permutation.as_ref());
         if let Some(file) = permutation {
@@ -188,7 +189,8 @@ mod tests {
     #[test]
     fn in_short() {
         let text = Report::new(facts()).to_string();
-        let expected = "Converted A.npz (2.0 KiB) to standard output (coordinate real general).\n\
+        let expected = "Converted A.npz (2.0 KiB)\n\
+                        to standard output (coordinate real general).\n\
                         3,000 × 2,000, 1 entry.\n\
                         Read in 0.5000 s, written in 0.2500 s; 1.0000 s in all.\n";
         assert_eq!(text, expected);

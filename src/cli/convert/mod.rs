@@ -9,7 +9,7 @@ use std::io::{Write, stderr};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use clap::{ArgGroup, ValueEnum};
+use clap::ValueEnum;
 use declive::matrix::band::Band;
 use declive::matrix::gallery::Spec;
 use declive::matrix::reorder::{Permutation, permuted, rcm};
@@ -36,20 +36,12 @@ use crate::report::{DECLIVE, json};
 /// says otherwise. A Matrix Market file stays symmetric, pattern, integer or array, and keeps its comments, if it is
 /// written as one again.
 #[derive(Debug, clap::Args)]
-#[command(
-    group(ArgGroup::new("system").required(true).args(["input", "generate"])),
-    allow_missing_positional = true,
-    after_help = EXAMPLES
-)]
+#[command(override_usage = USAGE, after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// File of the matrix: Matrix Market, compressed or not, an archive of the SuiteSparse collection, or SciPy's .npz;
-    /// - is standard input
-    #[arg(value_name = "INPUT")]
-    input: Option<PathBuf>,
-
-    /// File to write; - is standard output, as Matrix Market
-    #[arg(value_name = "OUTPUT")]
-    output: PathBuf,
+    /// INPUT: Matrix Market file, compressed or not, archive of the SuiteSparse collection, or SciPy's .npz; - is
+    /// standard input. OUTPUT: file to write; - is standard output, as Matrix Market
+    #[arg(value_names = ["INPUT", "OUTPUT"], required = true)]
+    files: Vec<PathBuf>,
 
     /// Make the matrix instead of reading it, such as poisson3d:100; 'declive generate --help' lists the problems
     #[arg(long, value_name = "PROBLEM")]
@@ -108,6 +100,10 @@ pub(crate) enum Order {
     /// Reverse Cuthill–McKee
     Rcm,
 }
+
+const USAGE: &str = "\
+declive convert [OPTIONS] <INPUT> <OUTPUT>
+       declive convert [OPTIONS] --generate <PROBLEM> <OUTPUT>";
 
 const EXAMPLES: &str = "\
 Examples:

@@ -29,12 +29,16 @@ pub(super) struct Plan {
 impl Plan {
     /// Checks that the arguments agree, and that the results can be written.
     pub(super) fn new(args: Args) -> Result<Self, Failure> {
-        let source = match (args.input, args.generate) {
-            (_, Some(spec)) => Source::Generated(spec),
-            (Some(path), None) => Source::Input(path.into()),
-            (None, None) => return Err(Failure::usage("there is no matrix: name a file, or use --generate")),
+        let (source, output_path) = match (&args.files[..], args.generate) {
+            ([input, output], None) => (Source::Input(input.clone().into()), output),
+            ([output], Some(spec)) => (Source::Generated(spec), output),
+            ([_], None) => {
+                return Err(Failure::usage("one file is not enough: name INPUT and OUTPUT, or OUTPUT and --generate"));
+            }
+            (_, None) => return Err(Failure::usage("there are more files than INPUT and OUTPUT")),
+            (_, Some(_)) => return Err(Failure::usage("with --generate, OUTPUT is the only file to name")),
         };
-        let output = Place::probe(&args.output, args.format)?;
+        let output = Place::probe(output_path, args.format)?;
         let probe = |path: &Option<PathBuf>, option| path.as_deref().map(|path| Place::probe_mtx(path, option));
         let rhs = probe(&args.rhs, "--rhs").transpose()?;
         let permutation = probe(&args.permutation, "--permutation").transpose()?;
@@ -53,7 +57,7 @@ impl Plan {
             }
         }
         let files = [
-            ("the output", Some((&output, args.output.as_path()))),
+            ("the output", Some((&output, output_path.as_path()))),
             ("--rhs", rhs.as_ref().zip(args.rhs.as_deref())),
             ("--permutation", permutation.as_ref().zip(args.permutation.as_deref())),
         ];
