@@ -152,6 +152,9 @@ struct Job<'a> {
     read: f64,
 }
 
+/// A matrix, and how it came to its order if that is new.
+type Ordered<T> = (Csr<T>, Option<(Permutation, Reordering)>);
+
 impl Job<'_> {
     fn finish<T: Element>(self, a: Csr<T>) -> Result<Report, Failure> {
         let plan = self.plan;
@@ -208,7 +211,7 @@ impl Job<'_> {
     }
 
     /// The matrix in the order that is wanted.
-    fn reordered<T: Scalar>(&self, a: Csr<T>) -> Result<(Csr<T>, Option<(Permutation, Reordering)>), Failure> {
+    fn reordered<T: Scalar>(&self, a: Csr<T>) -> Result<Ordered<T>, Failure> {
         let Some(Order::Rcm) = self.plan.order else { return Ok((a, None)) };
         let _shown = self.screen.working("reordering");
         let (rows, cols) = (a.n_rows(), a.n_cols());
