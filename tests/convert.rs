@@ -506,6 +506,19 @@ fn what_the_matrix_is_not() {
     place.refuses("no.npz b.mtx", &["no.npz"]);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk() {
+    let place = Place::new();
+    for ending in ["mtx", "mtx.gz", "mtx.bz2", "mtx.xz", "mtx.zst"] {
+        // by a link, so that the name has an ending; nothing is written to its directory
+        std::os::unix::fs::symlink("/dev/full", place.path(&format!("full.{ending}"))).unwrap();
+        let run = place.declive(&format!("convert --generate poisson2d:50 full.{ending}"), b"");
+        assert_eq!((run.code, run.out.as_str()), (Some(3), ""), "{ending}: {}", run.err);
+        assert!(run.err.starts_with(&format!("error: full.{ending}: ")), "{}", run.err);
+    }
+}
+
 // ---------------------------------------------------------------------------------------- reports
 
 #[test]

@@ -72,6 +72,12 @@ impl Target {
         matches!(self, Self::File(file) if resolved(path).is_ok_and(|p| p == file.real))
     }
 
+    /// How large the file is now; standard output, pipes and devices have no size.
+    pub(crate) fn bytes(&self) -> Option<u64> {
+        let Self::File(file) = self else { return None };
+        fs::metadata(&file.real).ok().filter(fs::Metadata::is_file).map(|meta| meta.len())
+    }
+
     /// The path as it was given, `-` for standard output.
     pub(crate) fn name(&self) -> String {
         match self {
@@ -207,6 +213,7 @@ mod tests {
         assert!(entries(dir.path()).is_empty(), "the probe leaves nothing");
         target.write(|out| out.write_all(b"new")).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!((target.bytes(), Target::Stdout.bytes()), (Some(3), None));
         assert_eq!(entries(dir.path()), ["x.mtx"]);
     }
 

@@ -65,7 +65,10 @@ pub(crate) struct ReadBar(ProgressBar);
 impl ReadBar {
     /// So much was read of so much in all. Threads may come in another order than their numbers do.
     pub(crate) fn update(&self, read: u64, all: u64) {
-        self.0.set_length(all);
+        // each of the two calls may draw the bar anew
+        if self.0.length() != Some(all) {
+            self.0.set_length(all);
+        }
         self.0.set_position(self.0.position().max(read));
     }
 }

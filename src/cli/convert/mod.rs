@@ -1,4 +1,7 @@
 //! `declive convert`: a matrix in another format.
+//!
+//! What is written holds the bits that were read, with one exception: the zeros of an array file are no entries, so
+//! that its −0 comes back as 0.
 
 mod place;
 mod plan;
@@ -6,7 +9,7 @@ mod words;
 
 use std::fs::{self, Metadata};
 use std::io::{Write, stderr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::ValueEnum;
@@ -179,9 +182,14 @@ impl Job<'_> {
             place.write(&numbers(p)?, &self.permutation_options())?;
         }
         if let Some(place) = &plan.rhs {
-            let p = order.as_ref().map(|(p, _)| p);
-            let b: Vec<_> = self.b.iter().map(|b| p.map_or_else(|| b.clone(), |p| p.apply(b))).collect();
-            place.write_columns(&b, &[format!("b of A x = b; {}", self.provenance())])?;
+            let comments = [format!("b of A x = b, {}", self.provenance())];
+            match &order {
+                None => place.write_columns(&self.b, &comments)?,
+                Some((p, _)) => {
+                    let b: Vec<_> = self.b.iter().map(|b| p.apply(b)).collect();
+                    place.write_columns(&b, &comments)?;
+                }
+            }
         }
         plan.output.write(&a, &options)?;
         drop(shown);
@@ -200,7 +208,9 @@ impl Job<'_> {
             duplicates: self.duplicates,
             header: self.header.as_ref(),
             input_bytes: match &plan.source {
-                Source::Input(Input::File(path)) => file_bytes(path),
+                Source::Input(Input::File(path)) => {
+                    fs::metadata(path).ok().filter(Metadata::is_file).map(|meta| meta.len())
+                }
                 _ => None,
             },
             output: written(&plan.output, &options),
@@ -267,16 +277,8 @@ fn written(place: &Place, options: &WriteOptions) -> Written {
         layout: is_text.then(|| options.layout.to_string()),
         field: options.field.map(|field| field.to_string()),
         symmetry: is_text.then(|| options.symmetry.to_string()),
-        bytes: match &place.target {
-            Target::Stdout => None,
-            Target::File(_) => file_bytes(Path::new(&place.target.name())),
-        },
+        bytes: place.target.bytes(),
     }
-}
-
-/// The size of a file; a pipe or device has none.
-fn file_bytes(path: &Path) -> Option<u64> {
-    fs::metadata(path).ok().filter(Metadata::is_file).map(|meta| meta.len())
 }
 
 /// The report goes where the matrix does not.
