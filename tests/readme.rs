@@ -108,7 +108,7 @@ fn the_commands_are_those_of_the_help() {
 }
 
 fn first_word(line: &str) -> &str {
-    line.split_whitespace().next().unwrap()
+    line.split([' ', '`']).find(|word| !word.is_empty()).unwrap()
 }
 
 #[test]
