@@ -4,7 +4,7 @@ use memchr::{memchr, memchr_iter};
 
 use super::error::Fault;
 use super::header::{Header, Layout};
-use super::line::{self, Value};
+use super::line::{self, Entry, Value};
 use super::quick::Quick;
 use super::separators::Separators;
 
@@ -70,42 +70,58 @@ pub(super) fn read<T: Value>(text: &[u8], header: &Header, room: &mut Room<T>) -
     let mut separators = Separators::new(text);
     let mut found = Found::default();
     let (mut at, mut line, mut next_line) = (0, 0, 0);
-    while at < text.len() {
-        let (entry, next) = match quick.entry::<T>(text, at, &mut separators) {
-            Some((entry, next)) => (Some(entry), next),
-            None => {
-                let next = memchr(b'\n', &text[at..]).map_or(text.len(), |end| at + end + 1);
-                let entry = line::entry(line::without_end(&text[at..next]), header).map_err(|fault| BadLine {
-                    line,
-                    entries: found.entries,
-                    fault,
-                })?;
-                separators.skip_to(next);
-                (entry, next)
-            }
-        };
-        if let Some(entry) = entry {
-            let k = found.entries;
-            if header.layout == Layout::Coordinate {
-                room.rows[k] = entry.row;
-                room.cols[k] = entry.col;
-            }
-            if let Some(value) = room.values.get_mut(k) {
-                *value = entry.value;
-            }
-            if line != next_line {
-                found.steps.push((k, line));
-            }
-            next_line = line + 1;
-            found.entries += 1;
+    let mut note = |found: &mut Found, line: usize, entries: usize| {
+        if entries > 0 && line != next_line {
+            found.steps.push((found.entries, line));
         }
-        at = next;
-        line += 1;
+        found.entries += entries;
+        next_line = if entries > 0 { line + entries } else { next_line };
+    };
+    loop {
+        let (lines, next) = quick.lines(text, at, &mut separators, room.from(found.entries));
+        note(&mut found, line, lines);
+        (at, line) = (next, line + lines);
+        if at == text.len() {
+            break;
+        }
+        let next = memchr(b'\n', &text[at..]).map_or(text.len(), |end| at + end + 1);
+        let entry = line::entry(line::without_end(&text[at..next]), header);
+        match entry.map_err(|fault| BadLine { line, entries: found.entries, fault })? {
+            Some(entry) => {
+                room.put(found.entries, header.layout, entry);
+                note(&mut found, line, 1);
+            }
+            None => {}
+        }
+        separators.skip_to(next);
+        (at, line) = (next, line + 1);
     }
     if header.layout == Layout::Coordinate {
         found.look_at(&room.rows[..found.entries], &room.cols[..found.entries]);
     }
     Ok(found)
+}
+
+impl<T: Value> Room<'_, T> {
+    /// The room behind the first `k` entries.
+    fn from(&mut self, k: usize) -> Room<'_, T> {
+        Room {
+            rows: self.rows.get_mut(k..).unwrap_or_default(),
+            cols: self.cols.get_mut(k..).unwrap_or_default(),
+            values: self.values.get_mut(k..).unwrap_or_default(),
+        }
+    }
+
+    /// Puts entry `k` to its place.
+    fn put(&mut self, k: usize, layout: Layout, entry: Entry<T>) {
+        if layout == Layout::Coordinate {
+            (self.rows[k], self.cols[k]) = (entry.row, entry.col);
+        }
+        // a pattern has no values
+        if let Some(value) = self.values.get_mut(k) {
+            *value = entry.value;
+        }
+    }
 }
 
 impl Found {
@@ -143,6 +159,7 @@ pub(super) fn find_entry(text: &[u8], k: usize) -> (usize, &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::header::Field;
     use super::super::lines::Lines;
     use super::*;
 
@@ -229,10 +246,19 @@ mod tests {
                         {
                             let text = format!("12345678 {line}");
                             let mut separators = Separators::new(text.as_bytes());
-                            separators.skip(1);
+                            separators.skip_to(9);
                             let careful = line::entry::<f64>(line::without_end(line.as_bytes()), &header);
-                            let quick = Quick::new(&header).entry::<f64>(text.as_bytes(), 9, &mut separators);
-                            if let Some((entry, next)) = quick {
+                            let (mut row, mut col, mut value) = ([0], [0], [0.0]);
+                            let is_array = header.layout == Layout::Array;
+                            let room = Room {
+                                rows: if is_array { &mut [] } else { &mut row },
+                                cols: if is_array { &mut [] } else { &mut col },
+                                values: if header.field == Field::Pattern { &mut [] } else { &mut value },
+                            };
+                            let (lines, next) = Quick::new(&header).lines(text.as_bytes(), 9, &mut separators, room);
+                            if lines == 1 {
+                                let value = if header.field == Field::Pattern { 1.0 } else { value[0] };
+                                let entry = Entry { row: row[0], col: col[0], value };
                                 assert_eq!((careful, next), (Ok(Some(entry)), text.len()), "{banner}: {line:?}");
                                 quick_ones += 1;
                             }

@@ -4,9 +4,12 @@
 //! decisions and can work on several lines at once. What is unusual in any way is left to `line`, which also finds the
 //! words for what is wrong. Both agree on every line that is read here.
 
+use std::ops::Range;
+
+use super::block::Room;
 use super::decimal::nearest_double;
 use super::header::{Field, Header, Layout, Symmetry};
-use super::line::{Entry, Value};
+use super::line::Value;
 use super::separators::Separators;
 
 /// What a quick look at a line has to know about the file.
@@ -31,52 +34,74 @@ impl Quick {
         }
     }
 
-    /// The entry in the line that begins at `start`, and where the next line begins. The separators before `start` are
-    /// skipped already, and those of the line are, too, if it is read.
+    /// Reads as many lines from `at` on as are of the usual kind and there is room for; tells how many, and where the
+    /// next line begins. The separators before `at` are skipped already.
     #[inline(always)]
-    pub(super) fn entry<T: Value>(
+    pub(super) fn lines<T: Value>(
         self,
         text: &[u8],
-        start: usize,
+        at: usize,
         separators: &mut Separators,
-    ) -> Option<(Entry<T>, usize)> {
-        let (row, col, value, last) = match (self.layout, self.field) {
-            (_, Field::Complex) => return None,
-            (Layout::Coordinate, Field::Pattern) => {
-                let [first, last] = separators.peek()?;
-                let (row, col) = self.place(text, [start, first, last])?;
-                separators.skip(2);
-                (row, col, T::ONE, last)
+        room: Room<T>,
+    ) -> (usize, usize) {
+        match (self.layout, self.field) {
+            (_, Field::Complex) => (0, at),
+            (Layout::Coordinate, Field::Pattern) => self.places(text, at, separators, room.rows, room.cols),
+            (Layout::Coordinate, Field::Real) => self.entries(text, at, separators, room, |word| real(text, word)),
+            (Layout::Coordinate, Field::Integer) => {
+                self.entries(text, at, separators, room, |word| integer(text, word))
             }
-            (Layout::Coordinate, _) => {
-                let [first, second, last] = separators.peek()?;
-                let (row, col) = self.place(text, [start, first, second])?;
-                let value = self.value(text, second + 1, last)?;
-                if text[second] != b' ' {
-                    return None;
-                }
-                separators.skip(3);
-                (row, col, T::of(value), last)
+            (Layout::Coordinate, Field::UnsignedInteger) => {
+                self.entries(text, at, separators, room, |word| unsigned(text, word))
             }
-            (Layout::Array, _) => {
-                let [last] = separators.peek()?;
-                let value = self.value(text, start, last)?;
-                separators.skip(1);
-                (0, 0, T::of(value), last)
+            (Layout::Array, Field::Integer) => values(text, at, separators, room.values, |word| integer(text, word)),
+            (Layout::Array, Field::UnsignedInteger) => {
+                values(text, at, separators, room.values, |word| unsigned(text, word))
             }
-        };
-        if self.special_diagonal && row == col {
-            return None;
+            (Layout::Array, Field::Real | Field::Pattern) => {
+                values(text, at, separators, room.values, |word| real(text, word))
+            }
         }
-        let next = match text[last] {
-            b'\n' => last + 1,
-            b'\r' if text.get(last + 1) == Some(&b'\n') => {
-                separators.skip_to(last + 2);
-                last + 2
+    }
+
+    /// Lines `row column value`.
+    #[inline(always)]
+    fn entries<T: Value>(
+        self,
+        text: &[u8],
+        at: usize,
+        separators: &mut Separators,
+        room: Room<T>,
+        value: impl Fn(Range<usize>) -> Option<f64>,
+    ) -> (usize, usize) {
+        let count = room.rows.len();
+        let (rows, cols, values) = (room.rows, &mut room.cols[..count], &mut room.values[..count]);
+        each_line(count, at, |k, start| {
+            let [first, second, last] = separators.peek()?;
+            (rows[k], cols[k]) = self.place(text, [start, first, second])?;
+            values[k] = T::of(value(second + 1..last)?);
+            if text[second] != b' ' {
+                return None;
             }
-            _ => return None,
-        };
-        Some((Entry { row, col, value }, next))
+            end_of_line(text, last, separators, 3)
+        })
+    }
+
+    /// Lines `row column`.
+    #[inline(always)]
+    fn places(
+        self,
+        text: &[u8],
+        at: usize,
+        separators: &mut Separators,
+        rows: &mut [u32],
+        cols: &mut [u32],
+    ) -> (usize, usize) {
+        each_line(rows.len(), at, |k, start| {
+            let [first, last] = separators.peek()?;
+            (rows[k], cols[k]) = self.place(text, [start, first, last])?;
+            end_of_line(text, last, separators, 2)
+        })
     }
 
     /// The row and the column of the words that begin at the first place and end at the second and third.
@@ -88,15 +113,54 @@ impl Quick {
         }
         // counted from 0; dimensions are held to 32 bits by the header
         let (row, col) = (row.number().wrapping_sub(1), col.number().wrapping_sub(1));
-        (row < self.rows && col < self.cols).then_some((row as u32, col as u32))
+        let is_inside = row < self.rows && col < self.cols;
+        (is_inside && !(self.special_diagonal && row == col)).then_some((row as u32, col as u32))
     }
+}
 
-    #[inline(always)]
-    fn value(self, text: &[u8], start: usize, end: usize) -> Option<f64> {
-        match self.field {
-            Field::Real => real(text, start, end),
-            field => integer(text, start, end, field == Field::Integer),
+/// Lines of a value each.
+#[inline(always)]
+fn values<T: Value>(
+    text: &[u8],
+    at: usize,
+    separators: &mut Separators,
+    values: &mut [T],
+    value: impl Fn(Range<usize>) -> Option<f64>,
+) -> (usize, usize) {
+    each_line(values.len(), at, |k, start| {
+        let [last] = separators.peek()?;
+        values[k] = T::of(value(start..last)?);
+        end_of_line(text, last, separators, 1)
+    })
+}
+
+/// Calls `line` with a line's number and its beginning until it tells no beginning of a next line, at most `count` times.
+#[inline(always)]
+fn each_line(count: usize, start: usize, mut line: impl FnMut(usize, usize) -> Option<usize>) -> (usize, usize) {
+    let mut at = start;
+    for k in 0..count {
+        match line(k, at) {
+            Some(next) => at = next,
+            None => return (k, at),
         }
+    }
+    (count, at)
+}
+
+/// Where the next line begins, if the last word of one ends at `last`, and so many separators with it.
+#[inline(always)]
+fn end_of_line(text: &[u8], last: usize, separators: &mut Separators, count: usize) -> Option<usize> {
+    match text[last] {
+        b'\n' => {
+            separators.skip(count);
+            Some(last + 1)
+        }
+        b'\r' if text.get(last + 1) == Some(&b'\n') => {
+            separators.skip(count);
+            separators.skip_to(last + 2);
+            Some(last + 2)
+        }
+        _ => None,
     }
 }
 
@@ -162,15 +226,22 @@ const POWERS_OF_TEN: [u64; 20] = {
 
 /// An integer of at most 16 digits.
 #[inline(always)]
-fn integer(text: &[u8], start: usize, end: usize, signed: bool) -> Option<f64> {
-    let negative = signed && *text.get(start)? == b'-';
-    let count = end - (start + usize::from(negative));
+fn integer(text: &[u8], Range { start, end }: Range<usize>) -> Option<f64> {
+    match *text.get(start)? {
+        b'-' => unsigned(text, start + 1..end).map(|value| -value),
+        _ => unsigned(text, start..end),
+    }
+}
+
+/// An integer of at most 16 digits without a sign.
+#[inline(always)]
+fn unsigned(text: &[u8], Range { start, end }: Range<usize>) -> Option<f64> {
+    let count = end.wrapping_sub(start);
     if !(1..=16).contains(&count) {
         return None;
     }
     let [_, high, low] = last_24(text, end, count)?;
-    let value = (low.number() + high.number() * 100_000_000) as f64;
-    ((low.strangers() | high.strangers()) == 0).then_some(if negative { -value } else { value })
+    ((low.strangers() | high.strangers()) == 0).then_some((low.number() + high.number() * 100_000_000) as f64)
 }
 
 /// The last `count` bytes before `end`, 24 at most, as digits behind zeros; not yet known to be digits.
@@ -206,7 +277,7 @@ const KEPT: [[u64; 3]; 25] = {
 
 /// A number, perhaps with a point and an exponent of up to two digits.
 #[inline(always)]
-fn real(text: &[u8], start: usize, end: usize) -> Option<f64> {
+fn real(text: &[u8], Range { start, end }: Range<usize>) -> Option<f64> {
     let negative = *text.get(start)? == b'-';
     let start = start + usize::from(negative);
     let value = match *text.get(start..start + 2)? {
