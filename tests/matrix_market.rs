@@ -65,6 +65,7 @@ fn table() -> Vec<(&'static str, u64, Option<u32>, ErrorKind)> {
         ("complex-array-text", 4, Some(3), ValueNotANumber { found: s("i") }),
         ("hermitian-real", 1, Some(39), Contradiction { first: "real", second: "hermitian" }),
         ("hermitian-diagonal", 4, None, HermitianDiagonal { index: 2, found: s("4-1i") }),
+        ("hermitian-array-diagonal", 5, None, HermitianDiagonal { index: 2, found: s("4-1i") }),
         ("unsigned-negative", 4, Some(5), Negative { found: s("-4") }),
         ("unsigned-skew", 1, Some(51), Contradiction { first: "unsigned-integer", second: "skew-symmetric" }),
         ("cut.mtx.gz", 1, None, Corrupt { format: "gzip", cause: s("") }),

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use super::archive::{Failed, Role, for_each_member};
-use super::array::{columns, with_places};
+use super::array::{check_diagonal, columns, with_places};
 use super::assemble::{Zeros, assemble};
 use super::body::{Body, Entries, Progress};
 use super::error::{Error, ErrorKind, quote};
@@ -177,6 +177,7 @@ impl<'a> Reader<'a> {
     fn read<T: Value>(self, header: Header, text: Text, name: &str) -> Result<Matrix<Csr<T>>> {
         let mut entries: Entries<T> = text.entries(&header, name, self.progress)?;
         if header.layout == Layout::Array {
+            check_diagonal(name, &header, &entries)?;
             entries = with_places(&header, entries).map_err(|bytes| bytes.into_error("the file's entries"))?;
         }
         let (a, duplicates) = assemble(name, &header, entries, self.zeros)?;
