@@ -152,7 +152,9 @@ mod tests {
 
     #[test]
     fn every_place_from_every_start() {
-        for (symmetry, n) in [("general", 5), ("symmetric", 5), ("skew-symmetric", 5), ("symmetric", 1), ("skew-symmetric", 0)] {
+        for (symmetry, n) in
+            [("general", 5), ("symmetric", 5), ("skew-symmetric", 5), ("symmetric", 1), ("skew-symmetric", 0)]
+        {
             let text = format!("%%MatrixMarket matrix array real {symmetry}\n{n} {n}\n");
             let header = Header::read(&mut Lines::new(text.as_bytes(), "test")).unwrap();
             let mut place = Place::of(&header, 0); // an array of nothing has a beginning, too

@@ -355,7 +355,10 @@ impl Text<'_> {
     }
 }
 
-/// Calls `read` with every file of an archive and its name; gives the paths of all.
+/// As many files of an archive as an error could name.
+const LISTED: usize = 32;
+
+/// Calls `read` with every file of an archive and its name; gives the paths of the first ones.
 fn read_members(
     input: Input,
     name: &str,
@@ -364,7 +367,9 @@ fn read_members(
     let mut files = Vec::new();
     let ended = for_each_member(input, |member, content| {
         read(member.role(name), content, &format!("{name}:{}", member.path))?;
-        files.push(member.path);
+        if files.len() < LISTED {
+            files.push(member.path);
+        }
         Ok(())
     });
     match ended {
