@@ -388,7 +388,7 @@ impl Body {
             let mut known = false;
             for (i, j) in places {
                 let place = (i as u32, j as u32);
-                known = sums.get(&place).is_some();
+                known = sums.contains_key(&place);
                 sums.entry(place).and_modify(|sum| *sum += value).or_insert(value);
             }
             duplicates += u64::from(known);
@@ -463,8 +463,9 @@ fn surplus_lines_are_found_where_they_are() {
     later.lines[at + 1] = "nonsense".into();
     refused(&later.text(claimed), at, None, &kind);
     let mut before = body;
-    before.lines[at - 1] = "0 1 1".into();
-    refused(&before.text(claimed), at - 1, Some(1), &ErrorKind::IndexZero { what: "row" });
+    let at = before.line_of(claimed - 1);
+    before.lines[at] = "0 1 1".into();
+    refused(&before.text(claimed), at, Some(1), &ErrorKind::IndexZero { what: "row" });
 }
 
 #[test]
