@@ -1,7 +1,8 @@
 //! Solves large sparse linear systems `A x = b` on every OpenCL device of a machine at once.
 //!
 //! ```text
-//! A.mtx ─ matrix_market ─ Csr ─ partition ─┬ rank 0: device 0 ┐
+//! A.mtx ─ matrix_market ┐
+//! A.npz ─ npz ──────────┴ Csr ─ partition ─┬ rank 0: device 0 ┐
 //!                                          ├ rank 1: device 1 ├ the same solver text, sums and halos through one
 //!                                          └ rank 2: the host ┘ Communicator ─ x ─ verify ─ Outcome
 //! ```
@@ -26,7 +27,7 @@
 //! | module | what is there |
 //! |---|---|
 //! | [`matrix_market`] | the strict reader and the writer |
-//! | [`npz`] | SciPy's sparse matrices, read in parallel |
+//! | [`npz`] | SciPy's sparse matrices, read and written |
 //! | [`matrix`] | [`Csr`], [facts](matrix), [reordering](matrix::reorder), [generated systems](matrix::gallery) |
 //! | [`matrix::interchange`] | matrices from and to other crates' types |
 //! | [`device`] | which OpenCL devices there are, and which to use |
@@ -35,7 +36,8 @@
 //! | [`verify`] | b − A x in compensated arithmetic |
 //!
 //! Inside: `partition` cuts the rows and plans halos, `comm` is how ranks meet, `ops`, `operator` and `precond` are what a
-//! rank can do, `kernels` launches what stands in `cl/`. `docs/architecture.md` tells how they work together.
+//! rank can do, `kernels` launches what stands in `cl/`, `memory` has large arrays and mapped files.
+//! `docs/architecture.md` tells how they work together.
 
 pub mod bandwidth;
 mod comm;

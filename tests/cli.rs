@@ -179,6 +179,20 @@ fn help_mentions_every_option() {
     ) {
         assert!(help.contains(option), "{option} is not in the help");
     }
+    for command in ["solve", "info", "convert"] {
+        let help = place.run(&format!("{command} --help")).ends(0).out;
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        for word in ["Matrix Market", "compressed", "SuiteSparse", "SciPy's .npz", "standard input"] {
+            assert!(help.contains(word), "{word} is not in the help of {command}");
+        }
+    }
+    let help = place.run("convert --help").ends(0).out;
+    for option in words(
+        "<INPUT> <OUTPUT> | --generate | --format | --symmetric | --general | --precision | --drop-zeros | --reorder | \
+         --permutation | --rhs | --json | -q, | --quiet | .mtx.gz | x(p) = y | Examples",
+    ) {
+        assert!(help.contains(option), "{option} is not in the help");
+    }
     let help = place.run("devices --help").ends(0).out;
     assert!(help.contains("--measure") && help.contains("--json"));
     let help = place.run("generate --help").ends(0).out;
@@ -186,7 +200,7 @@ fn help_mentions_every_option() {
         assert!(help.contains(word), "{word} is not in the help");
     }
     let tour = place.run("--help").ends(0).out;
-    for word in ["solve", "devices", "generate", "tour", "Exit codes"] {
+    for word in ["solve", "info", "convert", "devices", "generate", "tour", "Exit codes"] {
         assert!(tour.contains(word), "{word} is not in the tour");
     }
 }

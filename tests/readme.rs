@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // the helpers, which are not seen to be tests
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -57,7 +58,8 @@ fn row(first: &str) -> Vec<&'static str> {
 
 #[test]
 fn every_option_exists() {
-    let help = ["--help", "solve --help", "devices --help", "generate --help"].map(stdout).concat();
+    let commands = ["", "solve", "info", "convert", "devices", "generate"];
+    let help = commands.map(|command| stdout(&format!("{command} --help"))).concat();
     let known = options(&help);
     let named = options(README);
     assert!(named.len() > 20, "{named:?}");
@@ -72,6 +74,41 @@ fn every_option_of_a_solve_is_named() {
     for option in options(&stdout("solve --help")).iter().filter(|o| *o != "--help") {
         assert!(named.contains(option), "the README says nothing of {option}");
     }
+}
+
+#[test]
+fn the_options_of_info_and_convert_are_those_of_their_help() {
+    let (_, table) = README.split_once("| option | of | meaning |").unwrap();
+    let (table, _) = table.split_once("\n\n").unwrap();
+    for command in ["info", "convert"] {
+        let of = [format!("`{command}`"), "both".into()];
+        let rows = table.lines().map(|line| line.split(" | ").collect::<Vec<_>>());
+        let named: BTreeSet<_> = rows
+            .filter(|cells| cells.len() == 3 && of.iter().any(|of| of == cells[1]))
+            .flat_map(|cells| options(cells[0]))
+            .collect();
+        let mut known: BTreeSet<_> = options(&stdout(&format!("{command} --help"))).into_iter().collect();
+        known.remove("--help");
+        assert!(known.len() >= 4, "{known:?}");
+        assert_eq!(named, known, "{command}");
+    }
+}
+
+#[test]
+fn the_commands_are_those_of_the_help() {
+    let (_, list) = README.split_once("| command | what it does |").unwrap();
+    let (list, _) = list.split_once("\n\n").unwrap();
+    let named: BTreeSet<_> = list.lines().filter_map(|line| line.strip_prefix("| `declive ")).map(first_word).collect();
+    let help = stdout("--help");
+    let (_, list) = help.split_once("Commands:\n").unwrap();
+    let (list, _) = list.split_once("\n\n").unwrap();
+    let known: BTreeSet<_> = list.lines().map(first_word).filter(|&word| word != "help").collect();
+    assert!(known.len() >= 5, "{known:?}");
+    assert_eq!(named, known);
+}
+
+fn first_word(line: &str) -> &str {
+    line.split([' ', '`']).find(|word| !word.is_empty()).unwrap()
 }
 
 #[test]

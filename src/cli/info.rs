@@ -37,7 +37,7 @@ use crate::report::json;
     after_help = EXAMPLES
 )]
 pub(crate) struct Args {
-    /// Matrix Market file; - is standard input
+    /// File: Matrix Market, compressed or not, SuiteSparse's archive, or SciPy's .npz; - is standard input
     #[arg(value_name = "A.mtx")]
     matrix: Option<PathBuf>,
 

@@ -5,9 +5,9 @@ use std::io::stdin;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use declive::matrix::AnyCsr;
 use declive::matrix::gallery::Spec;
-use declive::matrix_market::{Header, Matrix, Reader, System, Zeros, read_vectors, read_vectors_from};
+use declive::matrix::{AnyCsr, Scalar};
+use declive::matrix_market::{self, Header, Matrix, Reader, System, Zeros, read_vectors, read_vectors_from};
 use declive::{Csr, Error, npz};
 
 use super::failure::Failure;
@@ -46,25 +46,29 @@ pub(crate) struct Loaded {
 }
 
 impl Input {
-    /// Reads a matrix, real or complex, and right-hand sides that come with it.
-    pub(crate) fn load(&self, zeros: Zeros, screen: Screen) -> Result<Loaded, Failure> {
+    /// Reads a matrix, real or complex, and with `system` the right-hand sides that come with it.
+    fn load(&self, zeros: Zeros, system: bool, screen: Screen) -> Result<Loaded, Failure> {
         let name = self.to_string();
         log::info!("reading {name}");
         let start = Instant::now();
-        let bar = screen.entries(&name);
-        let progress = |read, claimed| bar.update(read, claimed);
         if let Self::File(path) = self
             && npz::is_npz(path)
         {
-            let a = npz::read_with(path, &progress)?;
+            let bar = screen.bytes(&name);
+            let a = cleaned(npz::read_with(path, &|read, all| bar.update(read, all))?, zeros)?;
             return Ok(Loaded { a, header: None, duplicates: 0, b: None, time: start.elapsed() });
         }
+        let bar = screen.entries(&name);
+        let progress = |read, claimed| bar.update(read, claimed);
         let reader = Reader::new().zeros(zeros).progress(&progress);
-        let System { matrix, b } = match self {
-            Self::Stdin => reader.system_from(stdin(), &name)?,
-            Self::File(path) => reader.system(path)?,
+        let alone = |matrix| System { matrix, b: None };
+        let read = match (self, system) {
+            (Self::Stdin, true) => reader.system_from(stdin(), &name),
+            (Self::Stdin, false) => reader.any_matrix_from(stdin(), &name).map(alone),
+            (Self::File(path), true) => reader.system(path),
+            (Self::File(path), false) => reader.any_matrix(path).map(alone),
         };
-        let Matrix { a, header, duplicates } = matrix;
+        let System { matrix: Matrix { a, header, duplicates }, b } = read.map_err(|e| unseekable(e, &name))?;
         Ok(Loaded { a, header: Some(header), duplicates, b, time: start.elapsed() })
     }
 
@@ -73,9 +77,9 @@ impl Input {
         let name = self.to_string();
         let _shown = screen.working(&format!("reading {name}"));
         let columns = match self {
-            Self::Stdin => read_vectors_from(stdin(), &name)?,
+            Self::Stdin => read_vectors_from(stdin(), &name).map_err(|e| unseekable(e, &name))?,
             Self::File(path) if npz::is_npz(path) => dense(&real(npz::read(path)?, &name)?, &name)?,
-            Self::File(path) => read_vectors(path)?,
+            Self::File(path) => read_vectors(path).map_err(|e| unseekable(e, &name))?,
         };
         of_length(columns, rows, name)
     }
@@ -84,12 +88,22 @@ impl Input {
 impl Source {
     /// Reads or makes the matrix.
     pub(crate) fn load(&self, zeros: Zeros, screen: Screen) -> Result<Loaded, Failure> {
+        self.load_with(zeros, false, screen)
+    }
+
+    /// Reads or makes the matrix, and reads the right-hand sides that come with it.
+    pub(crate) fn load_system(&self, zeros: Zeros, screen: Screen) -> Result<Loaded, Failure> {
+        self.load_with(zeros, true, screen)
+    }
+
+    fn load_with(&self, zeros: Zeros, system: bool, screen: Screen) -> Result<Loaded, Failure> {
         let start = Instant::now();
         let mut loaded = match self {
-            Self::Input(input) => input.load(zeros, screen)?,
+            Self::Input(input) => input.load(zeros, system, screen)?,
             Self::Generated(spec) => {
                 let _shown = screen.working(&format!("generating {spec}"));
-                Loaded { a: spec.build()?.into(), header: None, duplicates: 0, b: None, time: Duration::ZERO }
+                let a = cleaned(spec.build()?.into(), zeros)?;
+                Loaded { a, header: None, duplicates: 0, b: None, time: Duration::ZERO }
             }
         };
         loaded.time = start.elapsed();
@@ -101,6 +115,45 @@ impl Source {
     pub(crate) fn real(&self, a: AnyCsr) -> Result<Csr, Failure> {
         real(a, &self.to_string())
     }
+}
+
+/// What the reader of Matrix Market files does by itself.
+fn cleaned(a: AnyCsr, zeros: Zeros) -> Result<AnyCsr, Error> {
+    match (zeros, a) {
+        (Zeros::Keep, a) => Ok(a),
+        (Zeros::Drop, AnyCsr::Real(a)) => without_zeros(a).map(Into::into),
+        (Zeros::Drop, AnyCsr::Complex(a)) => without_zeros(a).map(Into::into),
+    }
+}
+
+fn without_zeros<T: Scalar>(a: Csr<T>) -> Result<Csr<T>, Error> {
+    let (rows, cols, mut row_ptr, mut col_idx, mut values) = a.into_raw_parts();
+    let (mut kept, mut start) = (0, 0);
+    for end in &mut row_ptr[1..] {
+        for k in start..*end {
+            if values[k] != T::default() {
+                (col_idx[kept], values[kept]) = (col_idx[k], values[k]);
+                kept += 1;
+            }
+        }
+        start = std::mem::replace(end, kept);
+    }
+    col_idx.truncate(kept);
+    values.truncate(kept);
+    Csr::new(rows, cols, row_ptr, col_idx, values)
+}
+
+/// Tells what to do with a `.npz` file that came where it can't be recognised, since its parts are read in any order.
+fn unseekable(error: Error, name: &str) -> Failure {
+    if let Error::MatrixMarket(matrix_market::Error {
+        kind: matrix_market::ErrorKind::NotMatrixMarket { found }, ..
+    }) = &error
+        && found.starts_with(r"PK\x03\x04")
+    {
+        let why = "is a .npz file, which is not read as a stream";
+        return Failure::usage(format!("{name} {why}: name it as a file of its own, not compressed again"));
+    }
+    error.into()
 }
 
 fn real(a: AnyCsr, name: &str) -> Result<Csr, Failure> {
@@ -149,5 +202,21 @@ impl fmt::Display for Source {
             Self::Input(input) => input.fmt(f),
             Self::Generated(spec) => spec.fmt(f),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_go_and_rows_stay() {
+        let values = vec![0.0, 1.0, -0.0, 2.0, 0.0];
+        let a = Csr::new(4, 3, vec![0, 2, 3, 3, 5], vec![0, 2, 1, 0, 1], values).unwrap();
+        assert_eq!(cleaned(a.clone().into(), Zeros::Keep).unwrap(), AnyCsr::Real(a.clone()));
+        let expected = Csr::new(4, 3, vec![0, 1, 1, 1, 2], vec![2, 0], vec![1.0, 2.0]).unwrap();
+        assert_eq!(without_zeros(a).unwrap(), expected);
+        let nothing = Csr::<f64>::new(0, 2, vec![0], vec![], vec![]).unwrap();
+        assert_eq!(without_zeros(nothing.clone()).unwrap(), nothing);
     }
 }

@@ -1,5 +1,6 @@
 //! The command line. Each command has its arguments, checks them all before any work, and then runs.
 
+mod convert;
 mod devices;
 mod duration;
 mod exit;
@@ -25,8 +26,8 @@ use failure::Failure;
 
 /// Solves large sparse linear systems A x = b on every OpenCL device of a machine at once
 ///
-/// declive reads a symmetric positive definite matrix from a Matrix Market file, spreads its rows over the devices,
-/// solves by conjugate gradients, and checks the answer in higher precision before it says "Converged".
+/// declive reads a symmetric positive definite matrix from a Matrix Market or .npz file, spreads its rows over the
+/// devices, solves by conjugate gradients, and checks the answer in higher precision before it says "Converged".
 #[derive(Debug, Parser)]
 #[command(version, arg_required_else_help = true, after_help = TOUR, max_term_width = 100)]
 struct Cli {
@@ -45,6 +46,7 @@ A short tour:
   declive solve --generate poisson3d:100        a first solve, without any file
   declive solve A.mtx -b b.mtx -o x.mtx         a system of your own
   declive solve A.mtx --precond jacobi --json   for scripts
+  declive convert A.mtx A.npz                   a form that is read much faster
   declive generate poisson2d:300x200 -o A.mtx   a matrix to try other programs on
 
 Exit codes: 0 success, and a solve converged; 1 a solve did not converge;
@@ -54,6 +56,7 @@ Exit codes: 0 success, and a solve converged; 1 a solve did not converge;
 enum Command {
     Solve(Box<solve::Args>),
     Info(info::Args),
+    Convert(convert::Args),
     Devices(devices::Args),
     Generate(generate::Args),
 }
@@ -67,11 +70,16 @@ pub(crate) fn main() -> ExitCode {
             return if error.use_stderr() { Exit::Input } else { Exit::Success }.into();
         }
     };
-    let quiet = matches!(&cli.command, Command::Solve(args) if args.quiet);
+    let quiet = match &cli.command {
+        Command::Solve(args) => args.quiet,
+        Command::Convert(args) => args.quiet,
+        _ => false,
+    };
     start_logging(cli.verbose, quiet);
     let ended = match cli.command {
         Command::Solve(args) => solve::run(*args),
         Command::Info(args) => info::run(args),
+        Command::Convert(args) => convert::run(args),
         Command::Devices(args) => devices::run(&args),
         Command::Generate(args) => generate::run(&args),
     };

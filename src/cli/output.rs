@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -48,15 +48,34 @@ impl Target {
     pub(crate) fn write(&self, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
         match self {
             Self::Stdout => write_stdout(fill),
-            Self::File(file) => {
-                file.write(fill).map_err(|source| Failure::Write { name: file.shown.display().to_string(), source })
-            }
+            Self::File(file) => self.described(file.write(|file| filled(file, fill))),
         }
+    }
+
+    /// Writes a result whose parts do not come in order, in pieces that need no buffer. Standard output can't take it.
+    pub(crate) fn write_seekable<F>(&self, fill: F) -> Result<(), Failure>
+    where
+        F: FnOnce(&mut dyn WriteSeek) -> io::Result<()>,
+    {
+        self.described(match self {
+            Self::Stdout => Err(ErrorKind::NotSeekable.into()),
+            Self::File(file) => file.write(|mut file| fill(&mut file)),
+        })
+    }
+
+    fn described(&self, written: io::Result<()>) -> Result<(), Failure> {
+        written.map_err(|source| Failure::Write { name: self.name(), source })
     }
 
     /// Whether writing here would change the file `path`.
     pub(crate) fn is_file(&self, path: &Path) -> bool {
         matches!(self, Self::File(file) if resolved(path).is_ok_and(|p| p == file.real))
+    }
+
+    /// How large the file is now; standard output, pipes and devices have no size.
+    pub(crate) fn bytes(&self) -> Option<u64> {
+        let Self::File(file) = self else { return None };
+        fs::metadata(&file.real).ok().filter(fs::Metadata::is_file).map(|meta| meta.len())
     }
 
     /// The path as it was given, `-` for standard output.
@@ -67,6 +86,11 @@ impl Target {
         }
     }
 }
+
+/// A file that is not written from its beginning to its end.
+pub(crate) trait WriteSeek: Write + Seek {}
+
+impl<F: Write + Seek> WriteSeek for F {}
 
 impl FileTarget {
     fn probe(path: &Path) -> io::Result<Self> {
@@ -95,12 +119,12 @@ impl FileTarget {
         }
     }
 
-    fn write(&self, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    fn write(&self, fill: impl FnOnce(File) -> io::Result<()>) -> io::Result<()> {
         if !self.replace {
-            return filled(File::create(&self.real)?, fill);
+            return fill(File::create(&self.real)?);
         }
         let (temporary, file) = Temporary::create(&self.real)?;
-        filled(file, fill)?;
+        fill(file)?;
         if let Ok(old) = fs::metadata(&self.real) {
             fs::set_permissions(&temporary.0, old.permissions())?;
         }
@@ -189,6 +213,7 @@ mod tests {
         assert!(entries(dir.path()).is_empty(), "the probe leaves nothing");
         target.write(|out| out.write_all(b"new")).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!((target.bytes(), Target::Stdout.bytes()), (Some(3), None));
         assert_eq!(entries(dir.path()), ["x.mtx"]);
     }
 
@@ -205,6 +230,24 @@ mod tests {
         assert!(matches!(failed, Err(Failure::Write { .. })));
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(entries(dir.path()), ["x.mtx"]);
+    }
+
+    #[test]
+    fn parts_in_any_order() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.npz");
+        let target = Target::probe(&path).unwrap();
+        let fill = |out: &mut dyn WriteSeek| {
+            out.write_all(b"12")?;
+            out.rewind()?;
+            out.write_all(b"0")
+        };
+        target.write_seekable(fill).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"02");
+        assert!(target.write_seekable(|_| Err(io::Error::other("disk full"))).is_err());
+        assert_eq!(fs::read(&path).unwrap(), b"02");
+        assert_eq!(entries(dir.path()), ["x.npz"]);
+        assert!(matches!(Target::Stdout.write_seekable(fill), Err(Failure::Write { .. })));
     }
 
     #[cfg(unix)]

@@ -24,9 +24,14 @@ impl Screen {
     }
 
     /// A bar over the entries of a file.
-    pub(crate) fn entries(self, file: &str) -> EntriesBar {
+    pub(crate) fn entries(self, file: &str) -> ReadBar {
         let style = "{msg}: {human_pos} of {human_len} entries [{wide_bar}]";
-        EntriesBar(self.bar(0, style, format!("reading {file}")))
+        ReadBar(self.bar(0, style, format!("reading {file}")))
+    }
+
+    /// A bar over the bytes of a file.
+    pub(crate) fn bytes(self, file: &str) -> ReadBar {
+        ReadBar(self.bar(0, "{msg}: {bytes} of {total_bytes} [{wide_bar}]", format!("reading {file}")))
     }
 
     /// A spinner for work of unknown length.
@@ -55,17 +60,20 @@ impl Screen {
 
 /// Shown while a matrix is read.
 #[derive(Debug)]
-pub(crate) struct EntriesBar(ProgressBar);
+pub(crate) struct ReadBar(ProgressBar);
 
-impl EntriesBar {
-    /// So many entries were read.
-    pub(crate) fn update(&self, read: u64, claimed: u64) {
-        self.0.set_length(claimed);
-        self.0.set_position(read);
+impl ReadBar {
+    /// So much was read of so much in all. Threads may come in another order than their numbers do.
+    pub(crate) fn update(&self, read: u64, all: u64) {
+        // each of the two calls may draw the bar anew
+        if self.0.length() != Some(all) {
+            self.0.set_length(all);
+        }
+        self.0.set_position(self.0.position().max(read));
     }
 }
 
-impl Drop for EntriesBar {
+impl Drop for ReadBar {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }
@@ -144,11 +152,20 @@ mod tests {
     }
 
     #[test]
+    fn late_news_of_reading_takes_nothing_back() {
+        let bar = Screen { shown: false }.entries("A.mtx");
+        bar.update(7, 9);
+        bar.update(3, 9);
+        assert_eq!((bar.0.position(), bar.0.length()), (7, Some(9)));
+    }
+
+    #[test]
     fn hidden_bars_take_updates() {
         let screen = Screen { shown: false };
         let progress = Progress { iterations: 3, rel_residual_2: 0.1, target: 1e-8, elapsed: Duration::from_secs(1) };
         screen.solve("solving").update(&progress);
         screen.entries("A.mtx").update(1, 2);
+        screen.bytes("A.npz").update(1, 2);
         drop(screen.working("preparing"));
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn assemble<T: Value>(
     zeros: Zeros,
 ) -> crate::Result<(Csr<T>, u64)> {
     let out_of_memory = |bytes: NoMemory| bytes.into_error("the matrix");
-    let layout = Layout::of(header, &entries).map_err(out_of_memory)?;
+    let mut layout = Layout::of(header, &entries).map_err(out_of_memory)?;
     let mut rows = layout.fill(header, &mut entries).map_err(out_of_memory)?;
     let tidied = rows.tidy(&layout, zeros);
     let mirrors = header.symmetry.mirrors();
@@ -52,10 +52,10 @@ pub(super) fn assemble<T: Value>(
         return Err(Error::whole(name, line, ErrorKind::SumNotFinite { row: row as usize + 1, col: col as usize + 1 }));
     }
     drop(entries);
-    rows.close_gaps(&layout, &tidied);
+    rows.close_gaps(&mut layout, &tidied);
     // off the diagonal each duplicate was met twice, once a triangle
     let duplicates = tidied.diagonal + if mirrors { tidied.off_diagonal / 2 } else { tidied.off_diagonal };
-    Ok((Csr::assembled(header.rows, header.cols, rows.row_ptr, rows.col_idx, rows.values), duplicates))
+    Ok((Csr::assembled(header.rows, header.cols, layout.row_ptr, rows.col_idx, rows.values), duplicates))
 }
 
 /// Where the rows begin, duplicates still counted apart, and how they are divided.
@@ -107,65 +107,83 @@ impl Layout {
 
     /// Moves the entries and their mirror images to their rows, each row in the file's order.
     fn fill<T: Value>(&self, header: &Header, entries: &mut Entries<T>) -> Result<Rows<T>, NoMemory> {
-        let mut col_idx = zeros::<u32>(self.nnz())?;
-        self.place(entries, &mut col_idx, |wave, range| (&wave.cols[range.clone()], &wave.rows[range]), |row| row);
+        let (mut col_idx, symmetry) = (zeros::<u32>(self.nnz())?, header.symmetry);
+        let mut values;
+        if self.mirrors && header.field != Field::Pattern {
+            values = zeros::<T>(self.nnz())?;
+            let parts = self.divide(&mut col_idx).into_iter().zip(self.divide(&mut values)).collect();
+            self.place(entries, parts, |(cols, values), at, view, k, is_mirror| {
+                cols[at] = if is_mirror { view.rows[k] } else { view.cols[k] };
+                values[at] = if is_mirror { symmetry.mirrored(view.values[k]) } else { view.values[k] };
+            });
+            return Ok(Rows { col_idx, values });
+        }
+        self.place(entries, self.divide(&mut col_idx), |cols, at, view, k, is_mirror| {
+            cols[at] = if is_mirror { view.rows[k] } else { view.cols[k] };
+        });
         if !self.mirrors {
             // so that the values' new places are paid by the columns' old ones
             for wave in &mut entries.waves {
                 wave.cols = Vec::new();
             }
         }
-        let mut values = zeros::<T>(self.nnz())?;
+        values = zeros::<T>(self.nnz())?;
         if header.field == Field::Pattern {
             values.par_iter_mut().for_each(|value| *value = T::ONE);
         } else {
-            let symmetry = header.symmetry;
-            self.place(
-                entries,
-                &mut values,
-                |wave, range| (&wave.values[range.clone()], &wave.values[range]),
-                |value| symmetry.mirrored(value),
-            );
+            self.place(entries, self.divide(&mut values), |values, at, view, k, _| values[at] = view.values[k]);
         }
-        Ok(Rows { row_ptr: self.row_ptr.clone(), col_idx, values })
+        Ok(Rows { col_idx, values })
     }
 
-    /// Moves one number of each entry to its row, and another one to the row of its mirror image.
-    fn place<T: Sync, E: Copy + Send + Sync>(
+    /// Calls `put` with the part of a piece, a place in it, and the entry that belongs there, given by the entries of its
+    /// block, its number among them, and whether it is its mirror image that belongs there.
+    fn place<T: Sync, P: Send>(
         &self,
         entries: &Entries<T>,
-        to: &mut [E],
-        of: impl for<'w> Fn(&'w Wave<T>, Range<usize>) -> (&'w [E], &'w [E]) + Sync,
-        mirrored: impl Fn(E) -> E + Sync,
+        parts: Vec<P>,
+        put: impl Fn(&mut P, usize, &View<T>, usize, bool) + Sync,
     ) {
-        self.divide(to).into_par_iter().zip(&self.pieces).for_each(|(to, piece)| {
+        parts.into_par_iter().zip(&self.pieces).for_each(|(mut part, piece)| {
             let start = self.row_ptr[piece.start];
             let mut next: Vec<usize> = self.row_ptr[piece.clone()].iter().map(|place| place - start).collect();
             let base = piece.start as u32;
             for (wave, block) in reaching_into(piece, entries, self.mirrors) {
-                let rows = &wave.rows[block.range()];
-                let (direct, mirror) = of(wave, block.range());
-                let mut put = |row: u32, what: E| {
+                let view = View::of(wave, block);
+                for k in 0..view.rows.len() {
+                    let row = view.rows[k];
                     if let Some(place) = next.get_mut(row.wrapping_sub(base) as usize) {
-                        to[*place] = what;
+                        put(&mut part, *place, &view, k, false);
                         *place += 1;
                     }
-                };
-                if self.mirrors {
-                    let cols = &wave.cols[block.range()];
-                    for (((&i, &j), &direct), &mirror) in rows.iter().zip(cols).zip(direct).zip(mirror) {
-                        put(i, direct);
-                        if i != j {
-                            put(j, mirrored(mirror));
-                        }
-                    }
-                } else {
-                    for (&i, &direct) in rows.iter().zip(direct) {
-                        put(i, direct);
+                    if self.mirrors
+                        && view.cols[k] != row
+                        && let Some(place) = next.get_mut(view.cols[k].wrapping_sub(base) as usize)
+                    {
+                        put(&mut part, *place, &view, k, true);
+                        *place += 1;
                     }
                 }
             }
         });
+    }
+}
+
+/// The entries of a block.
+struct View<'a, T> {
+    rows: &'a [u32],
+    cols: &'a [u32],
+    values: &'a [T],
+}
+
+impl<'a, T> View<'a, T> {
+    fn of(wave: &'a Wave<T>, block: &Block) -> Self {
+        // what a file doesn't have, or is not needed any more, is empty
+        Self {
+            rows: &wave.rows[block.range()],
+            cols: wave.cols.get(block.range()).unwrap_or_default(),
+            values: wave.values.get(block.range()).unwrap_or_default(),
+        }
     }
 }
 
@@ -223,7 +241,6 @@ fn reaching_into<'a, T>(
 
 /// Compressed rows in the making.
 struct Rows<T> {
-    row_ptr: Vec<usize>,
     col_idx: Vec<u32>,
     values: Vec<T>,
 }
@@ -271,21 +288,20 @@ impl<T: Value> Rows<T> {
     }
 
     /// Moves the pieces together after some have become shorter.
-    fn close_gaps(&mut self, layout: &Layout, tidied: &Tidied) {
+    fn close_gaps(&mut self, layout: &mut Layout, tidied: &Tidied) {
         if tidied.lengths.iter().all(Option::is_none) {
             return;
         }
-        let mut kept = 0;
+        let (mut kept, mut end) = (0, 0);
         for (piece, lengths) in layout.pieces.iter().zip(&tidied.lengths) {
-            let span = layout.span(piece);
-            let start = kept;
+            let (from, to) = (end, kept);
             for (k, i) in piece.clone().enumerate() {
-                kept += lengths.as_ref().map_or(layout.row_ptr[i + 1] - layout.row_ptr[i], |lengths| lengths[k]);
-                self.row_ptr[i + 1] = kept;
+                let start = std::mem::replace(&mut end, layout.row_ptr[i + 1]);
+                kept += lengths.as_ref().map_or(end - start, |lengths| lengths[k]);
+                layout.row_ptr[i + 1] = kept;
             }
-            let from = span.start..span.start + kept - start;
-            self.col_idx.copy_within(from.clone(), start);
-            self.values.copy_within(from, start);
+            self.col_idx.copy_within(from..from + kept - to, to);
+            self.values.copy_within(from..from + kept - to, to);
         }
         self.col_idx.truncate(kept);
         self.col_idx.shrink_to_fit();

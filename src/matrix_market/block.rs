@@ -6,6 +6,7 @@ use super::error::Fault;
 use super::header::{Header, Layout};
 use super::line::{self, Value};
 use super::quick::Quick;
+use super::separators::Separators;
 
 /// Where the entries of a block go: as much room as the block has lines.
 pub(super) struct Room<'a, T> {
@@ -66,16 +67,21 @@ pub(super) fn split(mut text: &[u8], size: usize) -> Vec<&[u8]> {
 /// Reads the entries of a block.
 pub(super) fn read<T: Value>(text: &[u8], header: &Header, room: &mut Room<T>) -> Result<Found, BadLine> {
     let quick = Quick::new(header);
+    let mut separators = Separators::new(text);
     let mut found = Found::default();
     let (mut at, mut line, mut next_line) = (0, 0, 0);
     while at < text.len() {
-        let (entry, length) = match quick.entry::<T>(&text[at..]) {
-            Some((entry, length)) => (Some(entry), length),
+        let (entry, next) = match quick.entry::<T>(text, at, &mut separators) {
+            Some((entry, next)) => (Some(entry), next),
             None => {
-                let length = memchr(b'\n', &text[at..]).map_or(text.len() - at, |end| end + 1);
-                let entry = line::entry(line::without_end(&text[at..at + length]), header)
-                    .map_err(|fault| BadLine { line, entries: found.entries, fault })?;
-                (entry, length)
+                let next = memchr(b'\n', &text[at..]).map_or(text.len(), |end| at + end + 1);
+                let entry = line::entry(line::without_end(&text[at..next]), header).map_err(|fault| BadLine {
+                    line,
+                    entries: found.entries,
+                    fault,
+                })?;
+                separators.skip_to(next);
+                (entry, next)
             }
         };
         if let Some(entry) = entry {
@@ -93,7 +99,7 @@ pub(super) fn read<T: Value>(text: &[u8], header: &Header, room: &mut Room<T>) -
             next_line = line + 1;
             found.entries += 1;
         }
-        at += length;
+        at = next;
         line += 1;
     }
     if header.layout == Layout::Coordinate {
@@ -187,7 +193,25 @@ mod tests {
             "9007199254740993",
             "18446744073709551616",
             "123456789012345678",
+            "1234567.25",
+            "12345678.5",
+            "0.30847120540870487",
+            "-6.7899909572274035e+00",
+            "6.02214076e23",
+            "1.5e-7",
+            "1e-05",
+            "3E2",
+            "1.25e+100",
+            "1.e5",
+            "1.5e",
+            "1.5e+",
+            "1.5e5e5",
+            "1.5.5",
+            "0.0",
+            "-0",
+            "0.00000000000000000012345",
         ];
+        let mut quick_ones = 0;
         for banner in [
             "coordinate real general",
             "coordinate integer general",
@@ -203,14 +227,20 @@ mod tests {
                     for end in ["", "\n", "\r\n", " \n", "\r"] {
                         for line in [format!("{row} 7 {value}{end}"), format!("{row} 7{end}"), format!("{value}{end}")]
                         {
+                            let text = format!("12345678 {line}");
+                            let mut separators = Separators::new(text.as_bytes());
+                            separators.skip(1);
                             let careful = line::entry::<f64>(line::without_end(line.as_bytes()), &header);
-                            if let Some((entry, length)) = Quick::new(&header).entry::<f64>(line.as_bytes()) {
-                                assert_eq!((careful, length), (Ok(Some(entry)), line.len()), "{banner}: {line:?}");
+                            let quick = Quick::new(&header).entry::<f64>(text.as_bytes(), 9, &mut separators);
+                            if let Some((entry, next)) = quick {
+                                assert_eq!((careful, next), (Ok(Some(entry)), text.len()), "{banner}: {line:?}");
+                                quick_ones += 1;
                             }
                         }
                     }
                 }
             }
         }
+        assert!(quick_ones > 100);
     }
 }

@@ -13,9 +13,12 @@ use super::line::Value;
 use super::lines::MAX_LINE;
 use crate::memory::{NoMemory, zeros};
 
-/// Text that is read at a time: of a mapped file, and of a stream, which also has the next one in memory.
+/// Text of a mapped file that is read at a time.
 const MAPPED: usize = 256 << 20;
-const STREAMED: usize = 8 << 20;
+
+/// Text of a stream that is read at a time, while the next arrives: little at first, as the file may be small, and then
+/// twice as much each time.
+const STREAMED: std::ops::RangeInclusive<usize> = 256 << 10..=4 << 20;
 
 /// The size of blocks: several for each thread, but not so small that their number matters.
 const BLOCK: std::ops::RangeInclusive<usize> = 64 << 10..=1 << 20;
@@ -112,7 +115,7 @@ impl<'a> Body<'a> {
         input: impl Read + Send,
     ) -> crate::Result<Entries<T>> {
         let mut entries = Entries::none();
-        let mut text = Text { rest: first, input, failed: None };
+        let mut text = Text::new(first, input);
         let mut wave = text.next().map_err(|e| self.reading(e))?;
         while !wave.is_empty() {
             let (done, next) = rayon::join(|| self.read_wave(&wave, &mut entries), || text.next());
@@ -171,7 +174,9 @@ impl<'a> Body<'a> {
             start += lines;
             self.line += lines as u64;
         }
-        to.waves.push(wave);
+        if wave.blocks.iter().any(|block| block.found.entries > 0) {
+            to.waves.push(wave);
+        }
         Ok(())
     }
 
@@ -217,6 +222,8 @@ struct Text<R> {
     input: R,
     /// What ended the input behind the lines that were given out last.
     failed: Option<std::io::Error>,
+    /// How much to give out next.
+    size: usize,
 }
 
 /// The length of the whole lines that a text begins with.
@@ -225,15 +232,22 @@ fn whole_lines(text: &[u8]) -> usize {
 }
 
 impl<R: Read> Text<R> {
+    fn new(rest: Vec<u8>, input: R) -> Self {
+        Self { rest, input, failed: None, size: *STREAMED.start() }
+    }
+
     /// The next lines, several megabytes of them; nothing at the end.
     fn next(&mut self) -> std::io::Result<Vec<u8>> {
         if let Some(e) = self.failed.take() {
             return Err(e);
         }
         let mut text = std::mem::take(&mut self.rest);
+        let size = self.size;
+        self.size = (2 * size).min(*STREAMED.end());
+        text.reserve_exact((size + MAX_LINE).saturating_sub(text.len()));
         loop {
-            // the buffer grows as bytes arrive; a line that doesn't end is too long anyway
-            let wanted = STREAMED.max(text.len() + MAX_LINE) - text.len();
+            // a line that doesn't end is too long anyway
+            let wanted = size.max(text.len() + MAX_LINE) - text.len();
             let arrived = match self.input.by_ref().take(wanted as u64).read_to_end(&mut text) {
                 Ok(arrived) => arrived,
                 Err(e) if e.kind() == IoErrorKind::Interrupted => continue,
@@ -283,7 +297,7 @@ mod tests {
     #[test]
     fn a_stream_is_cut_at_line_ends() {
         let lines: String = (0..300_000).map(|i| format!("{i} some words to fill the line {}\n", i * 7)).collect();
-        let mut text = Text { rest: b"begun ".to_vec(), input: Drip(lines.as_bytes(), 0), failed: None };
+        let mut text = Text::new(b"begun ".to_vec(), Drip(lines.as_bytes(), 0));
         let mut all = Vec::new();
         let mut waves = 0;
         loop {
@@ -301,7 +315,7 @@ mod tests {
 
     #[test]
     fn the_last_line_needs_no_end() {
-        let mut text = Text { rest: Vec::new(), input: &b"a\nb"[..], failed: None };
+        let mut text = Text::new(Vec::new(), &b"a\nb"[..]);
         assert_eq!(
             (text.next().unwrap(), text.next().unwrap(), text.next().unwrap()),
             (b"a\n".to_vec(), b"b".to_vec(), vec![])

@@ -2,6 +2,7 @@
 
 use std::io::Read;
 use std::path::Path;
+use std::time::Instant;
 
 use super::archive::{Failed, Role, for_each_member};
 use super::array::{check_diagonal, columns, with_places};
@@ -175,12 +176,15 @@ impl<'a> Reader<'a> {
     }
 
     fn read<T: Value>(self, header: Header, text: Text, name: &str) -> Result<Matrix<Csr<T>>> {
+        let start = Instant::now();
         let mut entries: Entries<T> = text.entries(&header, name, self.progress)?;
         if header.layout == Layout::Array {
             check_diagonal(name, &header, &entries)?;
             entries = with_places(&header, entries).map_err(|bytes| bytes.into_error("the file's entries"))?;
         }
+        let parsed = start.elapsed();
         let (a, duplicates) = assemble(name, &header, entries, self.zeros)?;
+        log::debug!("{name}: lines read in {parsed:.3?}, rows made in {:.3?}", start.elapsed() - parsed);
         if duplicates > 0 {
             log::warn!("{name}: {duplicates} entries share a place with an earlier one and were added to it");
         }

@@ -308,7 +308,7 @@ impl Report {
 }
 
 impl Header {
-    fn new(header: &matrix_market::Header) -> Self {
+    pub(super) fn new(header: &matrix_market::Header) -> Self {
         Self {
             layout: header.layout.to_string(),
             field: header.field.to_string(),

@@ -14,8 +14,11 @@ use crate::cli::rhs::Recipe;
 
 /// Solve A x = b
 ///
-/// A is a symmetric positive definite matrix from a Matrix Market file, or a generated one. Several columns in b are
-/// solved one after the other. The residual b − A x is recomputed on the host before the report says "Converged".
+/// A is a symmetric positive definite matrix from a file, or a generated one. Several columns in b are solved one after
+/// the other. The residual b − A x is recomputed on the host before the report says "Converged".
+///
+/// Files are Matrix Market, plain or compressed (gzip, bzip2, xz, zstd), or .npz files of SciPy's sparse matrices; the
+/// first bytes tell. Of an archive of the SuiteSparse collection (.tar.gz), A and, if there is no other, b are read.
 #[derive(Debug, clap::Args)]
 #[command(
     group(ArgGroup::new("system").required(true).args(["matrix", "generate"])),
@@ -23,7 +26,7 @@ use crate::cli::rhs::Recipe;
     after_long_help = long_help()
 )]
 pub(crate) struct Args {
-    /// Matrix Market file of A; - is standard input
+    /// File of A: Matrix Market, compressed or not, SuiteSparse's archive, or SciPy's .npz; - is standard input
     #[arg(value_name = "A.mtx")]
     pub(super) matrix: Option<PathBuf>,
 
@@ -31,7 +34,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PROBLEM", help_heading = SYSTEM)]
     pub(super) generate: Option<Spec>,
 
-    /// Matrix Market file of b, one or more columns; - is standard input
+    /// File of b, one or more columns; - is standard input
     #[arg(short, value_name = "b.mtx", help_heading = SYSTEM)]
     pub(super) b: Option<PathBuf>,
 
@@ -39,7 +42,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "RHS", conflicts_with = "b", help_heading = SYSTEM)]
     pub(super) rhs: Option<Recipe>,
 
-    /// Matrix Market file of the initial guess, one column or as many as b; - is standard input [default: zero]
+    /// File of the initial guess, one column or as many as b; - is standard input [default: zero]
     #[arg(short, long, value_name = "x0.mtx", help_heading = SYSTEM)]
     pub(super) x0: Option<PathBuf>,
 

@@ -1,0 +1,189 @@
+//! Where a file goes, and what it is by the ending of its name.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+use clap::ValueEnum;
+use declive::Csr;
+use declive::matrix_market::{WriteOptions, write_matrix, write_vectors};
+use declive::npz::{self, Element};
+
+use crate::cli::failure::Failure;
+use crate::cli::output::Target;
+
+/// What a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Matrix Market, text
+    Mtx,
+    /// SciPy's sparse matrices, binary
+    Npz,
+}
+
+/// How a text file is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Packing {
+    Gzip,
+    Bzip2,
+    Xz,
+    Zstd,
+}
+
+/// A file to write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) format: Format,
+    pub(super) packing: Option<Packing>,
+    pub(super) target: Target,
+}
+
+impl Place {
+    /// Finds out the format, which `wanted` overrides, and makes sure that the file can be written.
+    pub(super) fn probe(path: &Path, wanted: Option<Format>) -> Result<Self, Failure> {
+        let (ending, packing) = endings(path);
+        let is_stdout = path == Path::new("-");
+        let Some(format) = wanted.or(ending).or(is_stdout.then_some(Format::Mtx)) else {
+            return Err(Failure::usage(format!(
+                "{}: the name should end in .npz, .mtx, .mtx.gz, .mtx.bz2, .mtx.xz or .mtx.zst, \
+                 or --format should tell what to write",
+                path.display()
+            )));
+        };
+        if format == Format::Npz {
+            if is_stdout || fs::metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) {
+                return Err(Failure::usage(
+                    "a .npz file is not written from its beginning to its end: give it a file of its own, \
+                     not standard output or a pipe",
+                ));
+            }
+            if packing.is_some() {
+                let name = path.display();
+                return Err(Failure::usage(format!(
+                    "{name}: a .npz file is not compressed again; end the name in .npz"
+                )));
+            }
+        }
+        Ok(Self { format, packing, target: Target::probe(path)? })
+    }
+
+    /// As [`probe`](Self::probe), but only for Matrix Market files, named by `option`.
+    pub(super) fn probe_mtx(path: &Path, option: &str) -> Result<Self, Failure> {
+        match endings(path) {
+            (Some(Format::Mtx), _) => Self::probe(path, None),
+            _ => Err(Failure::usage(format!("{option} {}: the name should end in .mtx or .mtx.gz", path.display()))),
+        }
+    }
+
+    /// Writes a matrix; `options` are those of a Matrix Market file.
+    pub(super) fn write<T: Element>(&self, a: &Csr<T>, options: &WriteOptions) -> Result<(), Failure> {
+        match self.format {
+            Format::Mtx => self.write_text(|out| write_matrix(out, a, options)),
+            Format::Npz => self.target.write_seekable(|out| npz::write(out, a)),
+        }
+    }
+
+    /// Writes the columns of an array file.
+    pub(super) fn write_columns(&self, columns: &[Vec<f64>], comments: &[String]) -> Result<(), Failure> {
+        self.write_text(|out| write_vectors(out, columns, comments))
+    }
+
+    fn write_text(&self, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+        self.target.write(|out| match self.packing {
+            Some(packing) => packing.pack(out, fill),
+            None => fill(out),
+        })
+    }
+}
+
+impl Format {
+    /// Its name on the command line and in reports.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Mtx => "mtx",
+            Self::Npz => "npz",
+        }
+    }
+}
+
+impl Packing {
+    const ENDINGS: [(&str, Self); 4] =
+        [(".gz", Self::Gzip), (".bz2", Self::Bzip2), (".xz", Self::Xz), (".zst", Self::Zstd)];
+
+    /// The name of the compression, and of its program.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Bzip2 => "bzip2",
+            Self::Xz => "xz",
+            Self::Zstd => "zstd",
+        }
+    }
+
+    /// Compresses what `fill` writes, as hard as the program of that name does unless told otherwise.
+    fn pack(self, out: &mut dyn Write, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+        match self {
+            Self::Gzip => {
+                let mut packed = flate2::write::GzEncoder::new(out, flate2::Compression::default());
+                fill(&mut packed)?;
+                packed.finish()?;
+            }
+            Self::Bzip2 => {
+                let mut packed = bzip2::write::BzEncoder::new(out, bzip2::Compression::best());
+                fill(&mut packed)?;
+                packed.finish()?;
+            }
+            Self::Xz => {
+                let mut packed = lzma_rust2::XzWriter::new(out, lzma_rust2::XzOptions::with_preset(6))?;
+                fill(&mut packed)?;
+                packed.finish()?;
+            }
+            Self::Zstd => {
+                let mut packed = zstd::stream::write::Encoder::new(out, zstd::DEFAULT_COMPRESSION_LEVEL)?;
+                fill(&mut packed)?;
+                packed.finish()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the ending of a name says, in either case.
+fn endings(path: &Path) -> (Option<Format>, Option<Packing>) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let packed = Packing::ENDINGS.into_iter().find_map(|(ending, packing)| Some((name.strip_suffix(ending)?, packing)));
+    let (name, packing) = match packed {
+        Some((stem, packing)) => (stem, Some(packing)),
+        None => (name.as_str(), None),
+    };
+    let format = match name.rsplit_once('.') {
+        Some((_, "mtx")) => Some(Format::Mtx),
+        Some((_, "npz")) => Some(Format::Npz),
+        _ => None,
+    };
+    (format, packing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endings_tell_the_format() {
+        for (name, format, packing) in [
+            ("a.mtx", Some(Format::Mtx), None),
+            ("dir.npz/A.MTX.GZ", Some(Format::Mtx), Some(Packing::Gzip)),
+            ("a.b.mtx.bz2", Some(Format::Mtx), Some(Packing::Bzip2)),
+            ("a.mtx.xz", Some(Format::Mtx), Some(Packing::Xz)),
+            ("a.mtx.zst", Some(Format::Mtx), Some(Packing::Zstd)),
+            ("a.npz", Some(Format::Npz), None),
+            ("a.npz.gz", Some(Format::Npz), Some(Packing::Gzip)),
+            ("a.gz", None, Some(Packing::Gzip)),
+            ("a.tar.gz", None, Some(Packing::Gzip)),
+            ("mtx", None, None),
+            ("-", None, None),
+        ] {
+            assert_eq!(endings(Path::new(name)), (format, packing), "{name}");
+        }
+    }
+}
