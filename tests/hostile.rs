@@ -69,6 +69,8 @@ fn tell(bytes: &[u8]) -> Told {
     std::fs::write(&path, bytes).unwrap();
     let mut command = assert_cmd::Command::new(std::env::current_exe().unwrap());
     command.args(["child", "--exact", "--ignored", "--nocapture"]).env(FILE, &path).env("RAYON_NUM_THREADS", "2");
+    // what is freed goes back at once: what an allocator keeps for later differs from run to run
+    command.env("MALLOC_MMAP_THRESHOLD_", "131072").env("MALLOC_TRIM_THRESHOLD_", "131072");
     // for what would never end
     let output = command.timeout(Duration::from_secs(60)).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -92,7 +94,7 @@ fn check(cases: Vec<Case>) {
     let wrong: Vec<String> = cases
         .into_par_iter()
         .filter_map(|(name, bytes, ends, entries)| {
-            assert!(bytes.len() < 300 << 10, "{name} is large itself: {} bytes", bytes.len());
+            assert!(bytes.len() < 512 << 10, "{name} is large itself: {} bytes", bytes.len());
             let told = tell(&bytes);
             let more = told.bytes.saturating_sub(harmless.bytes);
             let fine = told.ended.contains(ends) && more <= ALLOWED + entries;
@@ -222,17 +224,18 @@ fn archives() {
     let small = HARMLESS.as_bytes();
     let (matrix, other) = ("a/a.mtx", "a/notes.txt");
     let cut = "the tar data is damaged or cut off: it ends within a member";
-    let bomb = |path, size, filler: &[u8]| bomb(Packing::Gzip, tar_header(path, size), filler, BOMB);
+    let endless = |path, size, filler: &[u8]| bomb(Packing::Gzip, tar_header(path, size), filler, BOMB);
     let (none, many) = (tar_header(&format!("b/{}", "n".repeat(90)), 0), tar_header(other, 0));
+    let names = bomb(Packing::Gzip, [], &none, 4 * BOMB);
     check(vec![
         case("another file of 8 EB", tar(other, u64::MAX >> 1, small), cut),
         case("another file of 2⁶⁴ − 1 bytes", tar(other, u64::MAX, small), cut),
         case("a matrix of 2⁶⁴ − 1 bytes", tar(matrix, u64::MAX, small), cut),
-        case("an endless file", bomb(other, u64::MAX, b"\n"), cut),
-        case("an endless matrix", bomb(matrix, u64::MAX, b"\n"), "not a Matrix Market file"),
-        case("an endless end", bomb(other, 0, b"\0"), "the archive has no NAME/NAME.mtx; its files: a/notes.txt"),
-        case("files without end", bomb(other, 0, &many), "its files: a/notes.txt, a/notes.txt"),
-        case("long names without end", bomb(other, 0, &none), "its files: a/notes.txt, b/nnnn"),
+        case("an endless file", endless(other, u64::MAX, b"\n"), cut),
+        case("an endless matrix", endless(matrix, u64::MAX, b"\n"), "not a Matrix Market file"),
+        case("an endless end", endless(other, 0, b"\0"), "the archive has no NAME/NAME.mtx; its files: a/notes.txt"),
+        case("files without end", endless(other, 0, &many), "its files: a/notes.txt, a/notes.txt"),
+        case("long names without end", names, "its files: b/nnnn"),
         case("gzip members without text", gz(b"").repeat(10_000), "the file is empty"),
         case("a gzip file within another", gz(&gz(&gz(small))), "not a Matrix Market file"),
         case("an archive within another", gz(&tar(matrix, 1024, &many)), "not a Matrix Market file"),
