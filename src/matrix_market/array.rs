@@ -3,14 +3,34 @@
 use rayon::prelude::*;
 
 use super::body::{Entries, Wave};
+use super::error::Error;
 use super::header::{Header, Symmetry};
-use super::line::Value;
+use super::line::{Value, diagonal};
 use crate::memory::{NoMemory, zeros};
 
 /// The columns of a general array.
 pub(super) fn columns(header: &Header, entries: &Entries<f64>) -> Vec<Vec<f64>> {
     let mut all = entries.blocks().flat_map(|(wave, block)| &wave.values[block.range()]).copied();
     (0..header.cols).map(|_| all.by_ref().take(header.rows).collect()).collect()
+}
+
+/// What the symmetry says of an array's diagonal, which a skew-symmetric one leaves out.
+pub(super) fn check_diagonal<T: Value>(name: &str, header: &Header, entries: &Entries<T>) -> crate::Result<()> {
+    if header.symmetry != Symmetry::Hermitian {
+        return Ok(());
+    }
+    let mut place = Place::of(header, 0);
+    for (wave, block) in entries.blocks() {
+        for (k, &value) in wave.values[block.range()].iter().enumerate() {
+            let (row, col) = place.next();
+            if row == col
+                && let Err(kind) = diagonal(header.symmetry, row, value)
+            {
+                return Err(Error::whole(name, block.line_of(k), kind));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The entries with their places. Zeros are none.
@@ -92,7 +112,7 @@ impl Place {
         let first = |col: u64| match header.symmetry {
             Symmetry::General => col * rows,
             Symmetry::Symmetric | Symmetry::Hermitian => col * rows - col * col.saturating_sub(1) / 2,
-            Symmetry::SkewSymmetric => col * (rows - 1) - col * col.saturating_sub(1) / 2,
+            Symmetry::SkewSymmetric => col * rows.saturating_sub(1) - col * col.saturating_sub(1) / 2,
         };
         // the last column that begins at k or before
         let (mut low, mut high) = (0, header.cols as u64);
@@ -132,10 +152,12 @@ mod tests {
 
     #[test]
     fn every_place_from_every_start() {
-        for (symmetry, n) in [("general", 5), ("symmetric", 5), ("skew-symmetric", 5), ("symmetric", 1)] {
+        for (symmetry, n) in
+            [("general", 5), ("symmetric", 5), ("skew-symmetric", 5), ("symmetric", 1), ("skew-symmetric", 0)]
+        {
             let text = format!("%%MatrixMarket matrix array real {symmetry}\n{n} {n}\n");
             let header = Header::read(&mut Lines::new(text.as_bytes(), "test")).unwrap();
-            let mut place = Place::of(&header, 0);
+            let mut place = Place::of(&header, 0); // an array of nothing has a beginning, too
             let all: Vec<(u32, u32)> = (0..header.entries).map(|_| place.next()).collect();
             assert!(all.windows(2).all(|w| (w[0].1, w[0].0) < (w[1].1, w[1].0)));
             assert!(all.iter().all(|&(i, j)| i < n && j < n && (symmetry == "general" || i >= j)));

@@ -5,7 +5,7 @@ use std::io::Read;
 
 use super::error::{Error, ErrorKind, Fault, quote};
 use super::lines::Lines;
-use super::token::{NotWhole, Tokens, whole};
+use super::token::{NotWhole, Tokens, trim_start, whole};
 use crate::Csr;
 use crate::matrix::Scalar;
 
@@ -160,7 +160,7 @@ impl Header {
             let Some(line) = lines.next()? else {
                 return Err(lines.error(ErrorKind::MissingSize { expected: size_line(layout) }.into()));
             };
-            match line.trim_ascii_start() {
+            match trim_start(line) {
                 [b'%', comment @ ..] => {
                     if let Some(left) = room.checked_sub(comment.len() + 64) {
                         room = left;
@@ -263,7 +263,7 @@ fn size(line: &[u8], layout: Layout, symmetry: Symmetry) -> Result<(usize, usize
         let mut words = Tokens::new(line);
         std::iter::from_fn(|| words.next().map(|word| (words.column(), word))).take(4).collect()
     };
-    let bad = || ErrorKind::BadSize { expected: size_line(layout), found: quote(line.trim_ascii_start()) };
+    let bad = || ErrorKind::BadSize { expected: size_line(layout), found: quote(trim_start(line)) };
     let count = |(column, word): (u32, &[u8]), what, max| match whole(word) {
         Ok(n) if n <= max => Ok(n),
         Ok(_) | Err(NotWhole::TooLarge) => {
@@ -346,6 +346,13 @@ mod tests {
         let header = read(header).unwrap();
         assert_eq!(header.comments, ["one", "", "%  two", "é"]);
         assert_eq!((header.rows, header.cols, header.entries), (2, 3, 0));
+    }
+
+    /// Control characters are no blanks, here as little as among the entries.
+    #[test]
+    fn form_feeds_are_no_blanks() {
+        let error = read("%%MatrixMarket matrix array real general\n\x0c1 1\n").unwrap_err();
+        assert_eq!(error.to_string(), r#"test:2:1: expected "rows columns", all whole numbers, found "\x0c1 1""#);
     }
 
     #[test]

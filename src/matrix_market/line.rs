@@ -91,7 +91,10 @@ pub(super) fn entry<T: Value>(line: &[u8], header: &Header) -> Result<Option<Ent
         let kind = ErrorKind::SurplusText { expected: header.entry_line(), found: quote(word) };
         return Err(Fault::at(words.column(), kind));
     }
-    check_diagonal(header, row, col, value)?;
+    // the places of an array are known later
+    if row == col && header.layout == Layout::Coordinate {
+        diagonal(header.symmetry, row, value)?;
+    }
     Ok(Some(Entry { row, col, value }))
 }
 
@@ -111,13 +114,10 @@ fn next<N>(
     }
 }
 
-/// What the symmetry says of the diagonal of a coordinate file.
-fn check_diagonal(header: &Header, row: u32, col: u32, value: impl Scalar) -> Result<(), ErrorKind> {
-    if row != col || header.layout == Layout::Array {
-        return Ok(());
-    }
+/// What a symmetry says of an entry on the diagonal.
+pub(super) fn diagonal(symmetry: Symmetry, row: u32, value: impl Scalar) -> Result<(), ErrorKind> {
     let index = row as usize + 1;
-    match header.symmetry {
+    match symmetry {
         Symmetry::SkewSymmetric if value.modulus() != 0.0 => {
             Err(ErrorKind::SkewDiagonal { index, found: shown(value) })
         }

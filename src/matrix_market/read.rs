@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::archive::{Failed, Role, for_each_member};
-use super::array::{columns, with_places};
+use super::array::{check_diagonal, columns, with_places};
 use super::assemble::{Zeros, assemble};
 use super::body::{Body, Entries, Progress};
 use super::error::{Error, ErrorKind, quote};
@@ -179,6 +179,7 @@ impl<'a> Reader<'a> {
         let start = Instant::now();
         let mut entries: Entries<T> = text.entries(&header, name, self.progress)?;
         if header.layout == Layout::Array {
+            check_diagonal(name, &header, &entries)?;
             entries = with_places(&header, entries).map_err(|bytes| bytes.into_error("the file's entries"))?;
         }
         let parsed = start.elapsed();
@@ -358,7 +359,10 @@ impl Text<'_> {
     }
 }
 
-/// Calls `read` with every file of an archive and its name; gives the paths of all.
+/// As many files of an archive as an error could name.
+const LISTED: usize = 32;
+
+/// Calls `read` with every file of an archive and its name; gives the paths of the first ones.
 fn read_members(
     input: Input,
     name: &str,
@@ -367,7 +371,9 @@ fn read_members(
     let mut files = Vec::new();
     let ended = for_each_member(input, |member, content| {
         read(member.role(name), content, &format!("{name}:{}", member.path))?;
-        files.push(member.path);
+        if files.len() < LISTED {
+            files.push(member.path);
+        }
         Ok(())
     });
     match ended {

@@ -10,8 +10,9 @@ use std::path::Path;
 use super::error::Error;
 use crate::memory::Map;
 
-/// The memory that an xz file may ask for; the format's highest preset takes 65 MiB.
-const XZ_MEMORY_KIB: u32 = 256 << 10;
+/// The memory that an xz file may ask for: what the program `xz` needs for files of its highest preset, 65 MiB, and
+/// little more.
+const XZ_MEMORY_KIB: u32 = 72 << 10;
 
 /// The window of a zstd file, as a power of two: what the program `zstd` takes unless it is told otherwise.
 const ZSTD_WINDOW_LOG: u32 = 27;

@@ -14,6 +14,11 @@ fn is_blank(b: &u8) -> bool {
     matches!(b, b' ' | b'\t')
 }
 
+/// A line from its first word on.
+pub(super) fn trim_start(line: &[u8]) -> &[u8] {
+    &line[line.iter().position(|b| !is_blank(b)).unwrap_or(line.len())..]
+}
+
 impl<'a> Tokens<'a> {
     pub(super) fn new(line: &'a [u8]) -> Self {
         Self { line, rest: line, word: 0 }
