@@ -69,8 +69,6 @@ fn tell(bytes: &[u8]) -> Told {
     std::fs::write(&path, bytes).unwrap();
     let mut command = assert_cmd::Command::new(std::env::current_exe().unwrap());
     command.args(["child", "--exact", "--ignored", "--nocapture"]).env(FILE, &path).env("RAYON_NUM_THREADS", "2");
-    // what is freed goes back at once: what an allocator keeps for later differs from run to run
-    command.env("MALLOC_MMAP_THRESHOLD_", "131072").env("MALLOC_TRIM_THRESHOLD_", "131072");
     // for what would never end
     let output = command.timeout(Duration::from_secs(60)).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -156,8 +154,10 @@ fn texts_that_unpack_to_much() {
     let entries = 16 * bytes / "1 1 0\n".len();
     cases.push(("entries".into(), bomb(Packing::Gzip, &claim, b"1 1 0\n", bytes), ends, entries));
     for (name, packing) in Packing::ALL {
+        // bzip2 takes some 4 MiB for each of the files behind each other, and the allocator keeps one or two
+        let decoder = if packing == Packing::Bzip2 { 8 * MIB } else { 0 };
         let mut add = |what: &str, head: &str, filler: &[u8], ends| {
-            cases.push(case(&format!("{what}, {name}"), bomb(packing, head, filler, BOMB), ends));
+            cases.push((format!("{what}, {name}"), bomb(packing, head, filler, BOMB), ends, decoder));
         };
         add("an endless line of blanks", &head, b" ", long);
         add("blank lines", &head, b"\n", few);

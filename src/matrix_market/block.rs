@@ -2,13 +2,13 @@
 
 use memchr::{memchr, memchr_iter};
 
-use super::error::Fault;
+use super::error::{ErrorKind, Fault, quote};
 use super::header::{Header, Layout};
 use super::line::{self, Entry, Value};
 use super::quick::Quick;
 use super::separators::Separators;
 
-/// Where the entries of a block go: as much room as the block has lines.
+/// Where the entries of a block go: as much room as the block may need.
 pub(super) struct Room<'a, T> {
     pub(super) rows: &'a mut [u32],
     pub(super) cols: &'a mut [u32],
@@ -86,12 +86,14 @@ pub(super) fn read<T: Value>(text: &[u8], header: &Header, room: &mut Room<T>) -
         }
         let next = memchr(b'\n', &text[at..]).map_or(text.len(), |end| at + end + 1);
         let entry = line::entry(line::without_end(&text[at..next]), header);
-        match entry.map_err(|fault| BadLine { line, entries: found.entries, fault })? {
-            Some(entry) => {
-                room.put(found.entries, header.layout, entry);
-                note(&mut found, line, 1);
+        let bad = |fault| BadLine { line, entries: found.entries, fault };
+        if let Some(entry) = entry.map_err(bad)? {
+            if found.entries == room.len() {
+                let found = quote(&text[at..next]);
+                return Err(bad(ErrorKind::TooManyEntries { expected: header.entries, found }.into()));
             }
-            None => {}
+            room.put(found.entries, header.layout, entry);
+            note(&mut found, line, 1);
         }
         separators.skip_to(next);
         (at, line) = (next, line + 1);
@@ -103,6 +105,11 @@ pub(super) fn read<T: Value>(text: &[u8], header: &Header, room: &mut Room<T>) -
 }
 
 impl<T: Value> Room<'_, T> {
+    /// The number of entries it has room for.
+    fn len(&self) -> usize {
+        self.rows.len().max(self.values.len())
+    }
+
     /// The room behind the first `k` entries.
     fn from(&mut self, k: usize) -> Room<'_, T> {
         Room {

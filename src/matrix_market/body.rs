@@ -18,7 +18,7 @@ const MAPPED: usize = 256 << 20;
 
 /// Text of a stream that is read at a time, while the next arrives: little at first, as the file may be small, and then
 /// twice as much each time.
-const STREAMED: std::ops::RangeInclusive<usize> = 256 << 10..=4 << 20;
+const STREAMED: std::ops::RangeInclusive<usize> = 256 << 10..=2 << 20;
 
 /// The size of blocks: several for each thread, but not so small that their number matters.
 const BLOCK: std::ops::RangeInclusive<usize> = 64 << 10..=1 << 20;
@@ -119,11 +119,12 @@ impl<'a> Body<'a> {
         let mut wave = text.next().map_err(|e| self.reading(e))?;
         while !wave.is_empty() {
             let (done, next) = rayon::join(|| self.read_wave(&wave, &mut entries), || text.next());
-            wave = match (done, next) {
+            let next = match (done, next) {
                 // damaged data may look like a malformed line before it is found out
                 (_, Err(e)) => return Err(self.reading(e)),
                 (done, Ok(next)) => done.map(|()| next)?,
             };
+            text.spare = std::mem::replace(&mut wave, next);
         }
         self.end(entries)
     }
@@ -152,13 +153,18 @@ impl<'a> Body<'a> {
         let texts = block::split(text, size);
         let lines: Vec<usize> = texts.par_iter().map(|text| block::count_lines(text)).collect();
         let out_of_memory = |bytes: NoMemory| bytes.into_error("the file's entries");
-        let mut wave = Wave::with_room(lines.iter().sum(), self.header).map_err(out_of_memory)?;
+        // as many entries as fit into the text, the last one perhaps without an end, and one more than there may be: a
+        // block that needs more room has a surplus
+        let wanted = (self.header.entries - to.count as u64).saturating_add(1).try_into().unwrap_or(usize::MAX);
+        let fitting = |text: &[u8]| ((text.len() + 1) / shortest_line(self.header)).min(wanted);
+        let room: Vec<usize> = texts.iter().zip(&lines).map(|(text, &lines)| lines.min(fitting(text))).collect();
+        let mut wave = Wave::with_room(room.iter().sum(), self.header).map_err(out_of_memory)?;
         let results: Vec<Result<Found, BadLine>> = {
-            let rooms = wave.rooms(&lines);
+            let rooms = wave.rooms(&room);
             rooms.into_par_iter().zip(&texts).map(|(mut room, text)| self.read_block(text, &mut room)).collect()
         };
         let mut start = 0;
-        for ((result, text), &lines) in results.into_iter().zip(texts).zip(&lines) {
+        for (((result, text), &lines), &room) in results.into_iter().zip(texts).zip(&lines).zip(&room) {
             // the first surplus line comes before anything that is wrong behind it
             let left = (self.header.entries - to.count as u64).try_into().unwrap_or(usize::MAX);
             let entries = result.as_ref().map_or_else(|bad| bad.entries + 1, |found| found.entries);
@@ -171,7 +177,7 @@ impl<'a> Body<'a> {
             let found = result.map_err(|bad| self.error(self.line + bad.line as u64, bad.fault))?;
             to.count += found.entries;
             wave.blocks.push(Block { start, line: self.line, found });
-            start += lines;
+            start += room;
             self.line += lines as u64;
         }
         if wave.blocks.iter().any(|block| block.found.entries > 0) {
@@ -189,22 +195,33 @@ impl<'a> Body<'a> {
 }
 
 impl<T: Value> Wave<T> {
-    fn with_room(lines: usize, header: &Header) -> Result<Self, NoMemory> {
-        let places = if header.layout == Layout::Coordinate { lines } else { 0 };
-        let values = if header.field == Field::Pattern { 0 } else { lines };
+    fn with_room(entries: usize, header: &Header) -> Result<Self, NoMemory> {
+        let places = if header.layout == Layout::Coordinate { entries } else { 0 };
+        let values = if header.field == Field::Pattern { 0 } else { entries };
         Ok(Self { rows: zeros(places)?, cols: zeros(places)?, values: zeros(values)?, blocks: Vec::new() })
     }
 
-    /// Room for so many lines in each block.
-    fn rooms(&mut self, lines: &[usize]) -> Vec<Room<'_, T>> {
+    /// Room for so many entries in each block.
+    fn rooms(&mut self, room: &[usize]) -> Vec<Room<'_, T>> {
         let (mut rows, mut cols, mut values) = (&mut self.rows[..], &mut self.cols[..], &mut self.values[..]);
-        let take = |&lines: &usize| Room {
-            rows: split_off(&mut rows, lines),
-            cols: split_off(&mut cols, lines),
-            values: split_off(&mut values, lines),
+        let take = |&room: &usize| Room {
+            rows: split_off(&mut rows, room),
+            cols: split_off(&mut cols, room),
+            values: split_off(&mut values, room),
         };
-        lines.iter().map(take).collect()
+        room.iter().map(take).collect()
     }
+}
+
+/// The bytes of an entry's shortest line, its end included: digits and what divides them.
+fn shortest_line(header: &Header) -> usize {
+    let places = if header.layout == Layout::Coordinate { 2 } else { 0 };
+    let numbers = match header.field {
+        Field::Pattern => 0,
+        Field::Complex => 2,
+        Field::Real | Field::Integer | Field::UnsignedInteger => 1,
+    };
+    2 * (places + numbers)
 }
 
 /// Takes the first `len` elements, or what there is.
@@ -224,6 +241,8 @@ struct Text<R> {
     failed: Option<std::io::Error>,
     /// How much to give out next.
     size: usize,
+    /// Memory for it.
+    spare: Vec<u8>,
 }
 
 /// The length of the whole lines that a text begins with.
@@ -233,7 +252,7 @@ fn whole_lines(text: &[u8]) -> usize {
 
 impl<R: Read> Text<R> {
     fn new(rest: Vec<u8>, input: R) -> Self {
-        Self { rest, input, failed: None, size: *STREAMED.start() }
+        Self { rest, input, failed: None, size: *STREAMED.start(), spare: Vec::new() }
     }
 
     /// The next lines, several megabytes of them; nothing at the end.
@@ -241,7 +260,9 @@ impl<R: Read> Text<R> {
         if let Some(e) = self.failed.take() {
             return Err(e);
         }
-        let mut text = std::mem::take(&mut self.rest);
+        let mut text = std::mem::take(&mut self.spare);
+        text.clear();
+        text.append(&mut self.rest);
         let size = self.size;
         self.size = (2 * size).min(*STREAMED.end());
         text.reserve_exact((size + MAX_LINE).saturating_sub(text.len()));
@@ -267,7 +288,8 @@ impl<R: Read> Text<R> {
             let end = whole_lines(&text);
             if end > 0 || text.len() > 2 * MAX_LINE {
                 let end = if end > 0 { end } else { text.len() };
-                self.rest = text.split_off(end);
+                self.rest.extend_from_slice(&text[end..]);
+                text.truncate(end);
                 return Ok(text);
             }
         }

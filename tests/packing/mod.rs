@@ -5,7 +5,7 @@
 use std::io::Write;
 
 /// How to compress.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Packing {
     Gzip,
     Bzip2,
