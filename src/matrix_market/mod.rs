@@ -14,16 +14,21 @@
 //! | word of the banner | read |
 //! |---|---|
 //! | layout | `coordinate` (a line `row column value` an entry), `array` (a line an entry, column by column) |
-//! | field | `real` or `double`, `integer` (rounded to the nearest double), `pattern` (every value is 1) |
-//! | symmetry | `general`, `symmetric`, `skew-symmetric` (both expanded to the full matrix) |
+//! | field | `real` or `double`, `integer` and `unsigned-integer` (rounded to the nearest double), `complex`, `pattern` (every value is 1) |
+//! | symmetry | `general`; `symmetric`, `skew-symmetric`, `hermitian` (expanded to the full matrix) |
 //!
 //! Tolerated, since it occurs and can't be misread: banner words in any case, blank lines and comment lines after
 //! the banner, extra blanks and tabs, CRLF, a missing last newline, a leading `+`, Fortran's exponents (`1.0D+05`),
 //! and entries of either triangle in a symmetric file. Entries that share a place are added, and counted in
-//! [`Matrix::duplicates`]. Zeros that a coordinate file stores stay entries; those of an array file do not become any.
+//! [`Matrix::duplicates`]. Zeros that a coordinate file stores stay entries or are dropped, as [`Zeros`] says; those of
+//! an array file do not become any.
 //!
-//! Everything else is an [`Error`] with the file, the line and what was expected. The header's counts are only
-//! compared with what the file holds: no memory is set aside on their word.
+//! Text may come compressed by gzip, bzip2, xz or zstd, and in a tar archive as the SuiteSparse collection has it: its
+//! first bytes tell, not its name. A file is mapped into memory; lines are read by all threads, with the same result
+//! whatever their number.
+//!
+//! Everything else is an [`Error`] with the file, the line, the column and what was expected. The header's counts are
+//! only compared with what the file holds: no memory is set aside on their word.
 
 mod archive;
 mod array;
