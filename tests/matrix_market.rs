@@ -30,6 +30,7 @@ fn table() -> Vec<(&'static str, u64, Option<u32>, ErrorKind)> {
         ("html", 1, None, NotMatrixMarket { found: s("<!DOCTYPE html>") }),
         ("binary", 1, None, NotMatrixMarket { found: s(r"\x7fELF\x02\x01\x01") + &r"\x00".repeat(10) + r"\x00…" }),
         ("binary-body", 4, Some(1), IndexNotANumber { what: "row", found: s(r"\x00\x01\xfe\xff\x1b[2J") }),
+        ("banner-indented", 1, None, NotMatrixMarket { found: s("  %%MatrixMarket matrix coordinate real general") }),
         ("banner-short", 1, None, Banner { found: s("%%MatrixMarket matrix coordinate real") }),
         ("banner-long", 1, None, Banner { found: s("%%MatrixMarket matrix coordinate real general 1") }),
         ("object-vector", 1, Some(16), UnknownWord { what: "object", found: s("vector"), expected: "matrix" }),

@@ -40,6 +40,9 @@ pub fn read(text: &[u8]) -> Option<Result<Model, Refusal>> {
 
 fn judge(lines: &[&[u8]]) -> Result<Model, Refusal> {
     let count = lines.len() as u64;
+    if lines.first().is_some_and(|line| !line.starts_with(b"%%")) {
+        return Err(Refusal::Line(1)); // the mark is the very first thing in a file
+    }
     let mut lines = (1..).zip(lines.iter().map(|line| words(line)));
     let (_, banner) = lines.next().ok_or(Refusal::Line(1))?;
     let (array, field, symmetry) = self::banner(&banner).ok_or(Refusal::Line(1))?;

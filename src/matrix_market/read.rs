@@ -242,7 +242,7 @@ pub fn read_matrix(path: &Path) -> Result<Matrix> {
 /// assert_eq!(matrix.a.get(0, 1), Some(-1.0));
 ///
 /// let error = read_matrix_from(&text.as_bytes()[..text.len() - 5], "<stdin>").unwrap_err();
-/// assert_eq!(error.to_string(), r#"<stdin>:4:2: expected "row column value", found only "2""#);
+/// assert_eq!(error.to_string(), r#"<stdin>:4:3: expected "row column value", found only "2""#);
 /// ```
 ///
 /// # Errors
