@@ -4,6 +4,7 @@
 //! inside the crate (a vector of the wrong length handed to a kernel) panics. *Not converging* is neither: it is
 //! a [`Reason`](crate::solver::Reason) in an [`Outcome`](crate::solver::Outcome).
 
+use std::fmt;
 use std::path::PathBuf;
 
 use crate::{matrix_market, npz};
@@ -229,5 +230,22 @@ impl Error {
     /// An [`Error::Io`] for `path`.
     pub fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
         Self::Io { path: path.into(), source: std::sync::Arc::new(source) }
+    }
+}
+
+/// A name with its control characters escaped.
+pub(crate) struct OneLine<'a>(pub(crate) &'a str);
+
+impl fmt::Display for OneLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use fmt::Write;
+        for c in self.0.chars() {
+            if c.is_control() {
+                write!(f, "{}", c.escape_default())?;
+            } else {
+                f.write_char(c)?;
+            }
+        }
+        Ok(())
     }
 }

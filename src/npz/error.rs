@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::error::OneLine;
+
 /// What is wrong with a `.npz` file, and with which of its members.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {}{kind}", OneLine(file), Prefix(member))]
@@ -210,23 +212,6 @@ pub(super) fn quote(text: &[u8]) -> String {
     let text = text.trim_ascii();
     let more = if text.len() > QUOTED { "…" } else { "" };
     format!("{}{more}", text[..text.len().min(QUOTED)].escape_ascii())
-}
-
-/// A name with its control characters escaped.
-struct OneLine<'a>(&'a str);
-
-impl fmt::Display for OneLine<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use fmt::Write;
-        for c in self.0.chars() {
-            if c.is_control() {
-                write!(f, "{}", c.escape_default())?;
-            } else {
-                f.write_char(c)?;
-            }
-        }
-        Ok(())
-    }
 }
 
 /// A member's name and a colon, if there is one.
