@@ -76,12 +76,15 @@ impl Layout {
                 let (rows, cols) = (&wave.rows[block.range()], &wave.cols[block.range()]);
                 count(rows, cols, piece.start as u32, counts, mirrors);
             }
+            sum_up(counts);
         });
-        let mut sum = 0;
-        for count in &mut row_ptr {
-            sum += *count;
-            *count = sum;
-        }
+        let mut sums: Vec<usize> = pieces.iter().map(|piece| row_ptr[piece.end]).collect();
+        sum_up(&mut sums);
+        let before = [0].into_par_iter().chain(sums);
+        row_ptr[1..]
+            .par_chunks_mut(size)
+            .zip(before)
+            .for_each(|(ends, before)| ends.iter_mut().for_each(|end| *end += before));
         Ok(Self { row_ptr, pieces, mirrors })
     }
 
@@ -184,6 +187,15 @@ impl<'a, T> View<'a, T> {
             cols: wave.cols.get(block.range()).unwrap_or_default(),
             values: wave.values.get(block.range()).unwrap_or_default(),
         }
+    }
+}
+
+/// Replaces each count by the sum of all up to it.
+fn sum_up(counts: &mut [usize]) {
+    let mut sum = 0;
+    for count in counts {
+        sum += *count;
+        *count = sum;
     }
 }
 

@@ -42,7 +42,7 @@ mod line;
 mod lines;
 mod quick;
 mod read;
-mod separators;
+mod simd;
 mod source;
 mod token;
 mod write;

@@ -6,21 +6,28 @@
 
 use std::ops::Range;
 
+#[cfg(target_arch = "x86_64")]
+use pulp::x86::V3;
+
+use super::simd::{self, Eight, Portable, Simd, Window, ZEROS, strangers};
+
 use super::block::Room;
 use super::decimal::nearest_double;
 use super::header::{Field, Header, Layout, Symmetry};
 use super::line::Value;
-use super::separators::Separators;
 
 /// What a quick look at a line has to know about the file.
 #[derive(Clone, Copy)]
 pub(super) struct Quick {
     layout: Layout,
     field: Field,
-    rows: u64,
-    cols: u64,
+    rows: u32,
+    cols: u32,
     /// Entries of the diagonal have rules of their own.
     special_diagonal: bool,
+    /// The processor's AVX2, if it has it.
+    #[cfg(target_arch = "x86_64")]
+    v3: Option<V3>,
 }
 
 impl Quick {
@@ -28,184 +35,259 @@ impl Quick {
         Self {
             layout: header.layout,
             field: header.field,
-            rows: header.rows as u64,
-            cols: header.cols as u64,
+            rows: header.rows as u32,
+            cols: header.cols as u32,
             special_diagonal: matches!(header.symmetry, Symmetry::SkewSymmetric | Symmetry::Hermitian),
+            #[cfg(target_arch = "x86_64")]
+            v3: V3::try_new(),
+        }
+    }
+
+    /// Does without what only some processors have.
+    #[cfg(test)]
+    pub(super) fn portable(self) -> Self {
+        Self {
+            #[cfg(target_arch = "x86_64")]
+            v3: None,
+            ..self
         }
     }
 
     /// Reads as many lines from `at` on as are of the usual kind and there is room for; tells how many, and where the
-    /// next line begins. The separators before `at` are skipped already.
-    #[inline(always)]
-    pub(super) fn lines<T: Value>(
-        self,
-        text: &[u8],
-        at: usize,
-        separators: &mut Separators,
-        room: Room<T>,
-    ) -> (usize, usize) {
-        match (self.layout, self.field) {
-            (_, Field::Complex) => (0, at),
-            (Layout::Coordinate, Field::Pattern) => self.places(text, at, separators, room.rows, room.cols),
-            (Layout::Coordinate, Field::Real) => self.entries(text, at, separators, room, |word| real(text, word)),
-            (Layout::Coordinate, Field::Integer) => {
-                self.entries(text, at, separators, room, |word| integer(text, word))
-            }
-            (Layout::Coordinate, Field::UnsignedInteger) => {
-                self.entries(text, at, separators, room, |word| unsigned(text, word))
-            }
-            (Layout::Array, Field::Integer) => values(text, at, separators, room.values, |word| integer(text, word)),
-            (Layout::Array, Field::UnsignedInteger) => {
-                values(text, at, separators, room.values, |word| unsigned(text, word))
-            }
-            (Layout::Array, Field::Real | Field::Pattern) => {
-                values(text, at, separators, room.values, |word| real(text, word))
-            }
+    /// next line begins.
+    pub(super) fn lines<T: Value>(self, text: &[u8], at: usize, room: Room<T>) -> (usize, usize) {
+        let lines = Lines { quick: self, text, at, room };
+        #[cfg(target_arch = "x86_64")]
+        if let Some(v3) = self.v3 {
+            return v3.vectorize(ByV3(v3, lines));
         }
+        lines.read(Portable)
     }
 
     /// Lines `row column value`.
     #[inline(always)]
     fn entries<T: Value>(
         self,
+        simd: impl Simd,
         text: &[u8],
         at: usize,
-        separators: &mut Separators,
         room: Room<T>,
         value: impl Fn(Range<usize>) -> Option<f64>,
     ) -> (usize, usize) {
-        let count = room.rows.len();
-        let (rows, cols, values) = (room.rows, &mut room.cols[..count], &mut room.values[..count]);
-        each_line(count, at, |k, start| {
-            let [first, second, last] = separators.peek()?;
-            (rows[k], cols[k]) = self.place(text, [start, first, second])?;
-            values[k] = T::of(value(second + 1..last)?);
-            if text[second] != b' ' {
-                return None;
-            }
-            end_of_line(text, last, separators, 3)
-        })
+        let places = room.rows.iter_mut().zip(room.cols);
+        each_line(
+            text,
+            at,
+            places.zip(room.values),
+            #[inline(always)]
+            |line, ((row, col), to)| {
+                let [first, second, last] = line.ends(simd)?;
+                (*row, *col) = self.place(simd, line, first, second)?;
+                *to = T::of(value(line.start + second + 1..line.start + last)?);
+                line.next(last)
+            },
+        )
     }
 
     /// Lines `row column`.
     #[inline(always)]
-    fn places(
-        self,
-        text: &[u8],
-        at: usize,
-        separators: &mut Separators,
-        rows: &mut [u32],
-        cols: &mut [u32],
-    ) -> (usize, usize) {
-        each_line(rows.len(), at, |k, start| {
-            let [first, last] = separators.peek()?;
-            (rows[k], cols[k]) = self.place(text, [start, first, last])?;
-            end_of_line(text, last, separators, 2)
-        })
+    fn places(self, simd: impl Simd, text: &[u8], at: usize, rows: &mut [u32], cols: &mut [u32]) -> (usize, usize) {
+        each_line(
+            text,
+            at,
+            rows.iter_mut().zip(cols),
+            #[inline(always)]
+            |line, (row, col)| {
+                let [first, last] = line.ends(simd)?;
+                (*row, *col) = self.place(simd, line, first, last)?;
+                line.next(last)
+            },
+        )
     }
 
-    /// The row and the column of the words that begin at the first place and end at the second and third.
+    /// The row and the column of the words that end at these places of a line.
     #[inline(always)]
-    fn place(self, text: &[u8], [start, first, second]: [usize; 3]) -> Option<(u32, u32)> {
-        let (row, col) = (Digits::word(text, start, first)?, Digits::word(text, first + 1, second)?);
-        if (row.strangers() | col.strangers()) != 0 || text[first] != b' ' {
+    fn place(self, simd: impl Simd, line: &Line, first: usize, second: usize) -> Option<(u32, u32)> {
+        let digits = [word(line.window, 0, first)?, word(line.window, first + 1, second)?];
+        if line.window[first] != b' ' {
             return None;
         }
         // counted from 0; dimensions are held to 32 bits by the header
-        let (row, col) = (row.number().wrapping_sub(1), col.number().wrapping_sub(1));
+        let [row, col] = simd.two(digits)?.map(|index| index.wrapping_sub(1));
         let is_inside = row < self.rows && col < self.cols;
-        (is_inside && !(self.special_diagonal && row == col)).then_some((row as u32, col as u32))
+        (is_inside && !(self.special_diagonal && row == col)).then_some((row, col))
+    }
+}
+
+/// A text to read lines of.
+struct Lines<'a, T> {
+    quick: Quick,
+    text: &'a [u8],
+    at: usize,
+    room: Room<'a, T>,
+}
+
+impl<T: Value> Lines<'_, T> {
+    /// See [`Quick::lines`].
+    #[inline(always)]
+    fn read(self, simd: impl Simd) -> (usize, usize) {
+        let Self { quick, text, at, room } = self;
+        match (quick.layout, quick.field) {
+            (_, Field::Complex) => (0, at),
+            (Layout::Coordinate, Field::Pattern) => quick.places(simd, text, at, room.rows, room.cols),
+            (Layout::Coordinate, Field::Real) => quick.entries(
+                simd,
+                text,
+                at,
+                room,
+                #[inline(always)]
+                |word| real(simd, text, word),
+            ),
+            (Layout::Coordinate, Field::Integer) => quick.entries(
+                simd,
+                text,
+                at,
+                room,
+                #[inline(always)]
+                |word| integer(simd, text, word),
+            ),
+            (Layout::Coordinate, Field::UnsignedInteger) => quick.entries(
+                simd,
+                text,
+                at,
+                room,
+                #[inline(always)]
+                |word| unsigned(simd, text, word),
+            ),
+            (Layout::Array, Field::Integer) => values(
+                simd,
+                text,
+                at,
+                room.values,
+                #[inline(always)]
+                |word| integer(simd, text, word),
+            ),
+            (Layout::Array, Field::UnsignedInteger) => values(
+                simd,
+                text,
+                at,
+                room.values,
+                #[inline(always)]
+                |word| unsigned(simd, text, word),
+            ),
+            (Layout::Array, Field::Real | Field::Pattern) => values(
+                simd,
+                text,
+                at,
+                room.values,
+                #[inline(always)]
+                |word| real(simd, text, word),
+            ),
+        }
+    }
+}
+
+/// Lines to read in code that is made for the processor.
+#[cfg(target_arch = "x86_64")]
+struct ByV3<'a, T>(V3, Lines<'a, T>);
+
+#[cfg(target_arch = "x86_64")]
+impl<T: Value> pulp::NullaryFnOnce for ByV3<'_, T> {
+    type Output = (usize, usize);
+
+    #[inline(always)]
+    fn call(self) -> (usize, usize) {
+        self.1.read(self.0)
     }
 }
 
 /// Lines of a value each.
 #[inline(always)]
 fn values<T: Value>(
+    simd: impl Simd,
     text: &[u8],
     at: usize,
-    separators: &mut Separators,
     values: &mut [T],
     value: impl Fn(Range<usize>) -> Option<f64>,
 ) -> (usize, usize) {
-    each_line(values.len(), at, |k, start| {
-        let [last] = separators.peek()?;
-        values[k] = T::of(value(start..last)?);
-        end_of_line(text, last, separators, 1)
-    })
+    each_line(
+        text,
+        at,
+        values.iter_mut(),
+        #[inline(always)]
+        |line, to| {
+            let [last] = line.ends(simd)?;
+            *to = T::of(value(line.start..line.start + last)?);
+            line.next(last)
+        },
+    )
 }
 
-/// Calls `line` with a line's number and its beginning until it tells no beginning of a next line, at most `count` times.
+/// Calls `read` with a line and the place for what is in it until that tells no beginning of a next line, or there is no
+/// place left. Tells how many lines it read and where the next one begins.
 #[inline(always)]
-fn each_line(count: usize, start: usize, mut line: impl FnMut(usize, usize) -> Option<usize>) -> (usize, usize) {
-    let mut at = start;
-    for k in 0..count {
-        match line(k, at) {
-            Some(next) => at = next,
-            None => return (k, at),
-        }
+fn each_line<P>(
+    text: &[u8],
+    start: usize,
+    places: impl Iterator<Item = P>,
+    read: impl Fn(&Line, P) -> Option<usize>,
+) -> (usize, usize) {
+    let (mut count, mut at) = (0, start);
+    for place in places {
+        let Some(line) = Line::at(text, at) else { break };
+        let Some(next) = read(&line, place) else { break };
+        at = next;
+        count += 1;
     }
     (count, at)
 }
 
-/// Where the next line begins, if the last word of one ends at `last`, and so many separators with it.
+/// The bytes from the beginning of a line on. Most lines end within the window; others are left to `line`.
+struct Line<'a> {
+    start: usize,
+    window: &'a Window,
+}
+
+impl<'a> Line<'a> {
+    /// `None` near the end of the text.
+    #[inline(always)]
+    fn at(text: &'a [u8], start: usize) -> Option<Self> {
+        Some(Self { start, window: text.get(start..start + size_of::<Window>())?.try_into().ok()? })
+    }
+
+    /// Where the first words end, if they do so in the window.
+    #[inline(always)]
+    fn ends<const N: usize>(&self, simd: impl Simd) -> Option<[usize; N]> {
+        let mut ends = simd.up_to_a_blank(self.window);
+        let mut places = [0; N];
+        for place in &mut places {
+            *place = ends.trailing_zeros() as usize;
+            ends &= ends.wrapping_sub(1);
+        }
+        // of no bit that is left, the place is 64
+        (places[N - 1] < size_of::<Window>()).then_some(places)
+    }
+
+    /// Where the next line begins, if this one's last word ends at `last`.
+    #[inline(always)]
+    fn next(&self, last: usize) -> Option<usize> {
+        match self.window[last] {
+            b'\n' => Some(self.start + last + 1),
+            b'\r' if self.window.get(last + 1) == Some(&b'\n') => Some(self.start + last + 2),
+            _ => None,
+        }
+    }
+}
+
+/// A word of one to eight characters, behind zeros, as values of digits, if they are some.
 #[inline(always)]
-fn end_of_line(text: &[u8], last: usize, separators: &mut Separators, count: usize) -> Option<usize> {
-    match text[last] {
-        b'\n' => {
-            separators.skip(count);
-            Some(last + 1)
-        }
-        b'\r' if text.get(last + 1) == Some(&b'\n') => {
-            separators.skip(count);
-            separators.skip_to(last + 2);
-            Some(last + 2)
-        }
-        _ => None,
+fn word(window: &Window, start: usize, end: usize) -> Option<Eight> {
+    let without = (start + 8).wrapping_sub(end); // bytes that are not the word's
+    if without > 7 {
+        return None;
     }
+    Some((load(window, start)? ^ ZEROS) << (8 * without))
 }
-
-/// Eight digits of one byte each, the first in the lowest byte.
-#[derive(Clone, Copy)]
-struct Digits(u64);
-
-impl Digits {
-    /// A word of one to eight bytes, behind zeros; not yet known to be digits.
-    #[inline(always)]
-    fn word(text: &[u8], start: usize, end: usize) -> Option<Self> {
-        let without = (start + 8).wrapping_sub(end); // bytes that are not the word's
-        if without > 7 {
-            return None;
-        }
-        Some(Self((load(text, end.wrapping_sub(8))? ^ ZEROS) & (u64::MAX << (8 * without))))
-    }
-
-    /// The digits that `text` has from `start` on, up to eight of them, behind zeros, and how many they are.
-    #[inline(always)]
-    fn from(text: &[u8], start: usize) -> Option<(Self, usize)> {
-        let word = load(text, start)? ^ ZEROS;
-        let count = Self(word).strangers().trailing_zeros() as usize / 8;
-        Some((Self(word.checked_shl(64 - 8 * count as u32).unwrap_or(0)), count))
-    }
-
-    /// Not zero if a byte is no digit; the lowest bit that is set belongs to the first of them.
-    #[inline(always)]
-    fn strangers(self) -> u64 {
-        (self.0 | self.0.wrapping_add(0x7676_7676_7676_7676)) & 0x8080_8080_8080_8080
-    }
-
-    /// The number: digits to pairs, pairs to fours, fours to the whole.
-    #[inline(always)]
-    fn number(self) -> u64 {
-        const EACH: u64 = 0x0000_00ff_0000_00ff;
-        let pairs = self.0.wrapping_mul(10).wrapping_add(self.0 >> 8);
-        let first = (pairs & EACH).wrapping_mul(100 + (1_000_000 << 32));
-        let second = ((pairs >> 16) & EACH).wrapping_mul(1 + (10_000 << 32));
-        first.wrapping_add(second) >> 32
-    }
-}
-
-/// The digit 0 in each byte.
-const ZEROS: u64 = 0x3030_3030_3030_3030;
 
 /// Eight bytes, the first in the lowest.
 #[inline(always)]
@@ -226,49 +308,43 @@ const POWERS_OF_TEN: [u64; 20] = {
 
 /// An integer of at most 16 digits.
 #[inline(always)]
-fn integer(text: &[u8], Range { start, end }: Range<usize>) -> Option<f64> {
+fn integer(simd: impl Simd, text: &[u8], Range { start, end }: Range<usize>) -> Option<f64> {
     match *text.get(start)? {
-        b'-' => unsigned(text, start + 1..end).map(|value| -value),
-        _ => unsigned(text, start..end),
+        b'-' => unsigned(simd, text, start + 1..end).map(|value| -value),
+        _ => unsigned(simd, text, start..end),
     }
 }
 
 /// An integer of at most 16 digits without a sign.
 #[inline(always)]
-fn unsigned(text: &[u8], Range { start, end }: Range<usize>) -> Option<f64> {
+fn unsigned(simd: impl Simd, text: &[u8], Range { start, end }: Range<usize>) -> Option<f64> {
     let count = end.wrapping_sub(start);
-    if !(1..=16).contains(&count) {
+    let (value, _) = digits(simd, text, start, end)?;
+    (1..=16).contains(&count).then_some(value as f64)
+}
+
+/// The number that the digits of a word make, and how many they are: at most 19 behind zeros, and 24 with them.
+#[inline(always)]
+fn digits(simd: impl Simd, text: &[u8], start: usize, end: usize) -> Option<(u64, usize)> {
+    let count = end.wrapping_sub(start);
+    let kept = KEPT.get(count)?;
+    let characters: &[u8; 32] = text.get(end.wrapping_sub(32)..end)?.try_into().ok()?;
+    let [high, middle, low] = simd.three(characters, kept)?.map(u64::from);
+    if high > 999 {
         return None;
     }
-    let [_, high, low] = last_24(text, end, count)?;
-    ((low.strangers() | high.strangers()) == 0).then_some((low.number() + high.number() * 100_000_000) as f64)
+    Some((low + middle * 100_000_000 + high * 10_000_000_000_000_000, count))
 }
 
-/// The last `count` bytes before `end`, 24 at most, as digits behind zeros; not yet known to be digits.
-#[inline(always)]
-fn last_24(text: &[u8], end: usize, count: usize) -> Option<[Digits; 3]> {
-    let bytes: &[u8; 24] = text.get(end.wrapping_sub(24)..end)?.try_into().ok()?;
-    let (words, _) = bytes.as_chunks::<8>();
-    let kept = KEPT.get(count)?;
-    let digits = |k: usize| Digits((u64::from_le_bytes(words[k]) ^ ZEROS) & kept[k]);
-    Some([digits(0), digits(1), digits(2)])
-}
-
-/// For each number of bytes, the bits of the last so many bytes of three words.
-const KEPT: [[u64; 3]; 25] = {
-    let mut kept = [[0; 3]; 25];
-    let mut count = 1;
-    while count <= 24 {
-        let mut word = 0;
-        while word < 3 {
-            // this word's bytes that are among the last `count` of all
-            let bytes = count as i32 - 8 * (2 - word as i32);
-            kept[count][word] = match bytes {
-                ..=0 => 0,
-                1..=7 => u64::MAX << (64 - 8 * bytes),
-                8.. => u64::MAX,
-            };
-            word += 1;
+/// For each number of bytes, the last so many of 32.
+const KEPT: [[u8; 32]; 25] = {
+    let mut kept = [[0; 32]; 25];
+    let mut count = 0;
+    while count < 25 {
+        let mut k = 0;
+        while k < count {
+            kept[count][31 - k] = 0xff;
+            k += 1;
         }
         count += 1;
     }
@@ -277,31 +353,32 @@ const KEPT: [[u64; 3]; 25] = {
 
 /// A number, perhaps with a point and an exponent of up to two digits.
 #[inline(always)]
-fn real(text: &[u8], Range { start, end }: Range<usize>) -> Option<f64> {
+fn real(simd: impl Simd, text: &[u8], Range { start, end }: Range<usize>) -> Option<f64> {
     let negative = *text.get(start)? == b'-';
     let start = start + usize::from(negative);
-    let value = match *text.get(start..start + 2)? {
-        // most numbers that are written in full have one digit before the point
-        [digit @ b'0'..=b'9', b'.'] => match fraction(text, start + 2, end) {
-            Some((fraction, decimals)) => nearest(u64::from(digit - b'0'), fraction, decimals, 0)?,
-            None => any_real(text, start, end)?,
-        },
-        _ => any_real(text, start, end)?,
+    // most numbers that are written in full have one digit before the point, and either no exponent or one of two digits
+    let (point, exponent) = match *text.get(end.wrapping_sub(4)..end)? {
+        [e, sign @ (b'+' | b'-'), a, b] if is_e(e) => (end - 4, signed(sign, two_digits(a, b)?)),
+        _ => (end, 0),
     };
-    Some(if negative { -value } else { value })
+    let value = match usual_real(simd, text, start, point, exponent) {
+        Some(value) => value,
+        None => any_real(text, start, end)?,
+    };
+    // without a decision, which the processor would often foresee wrongly
+    Some(f64::from_bits(value.to_bits() | u64::from(negative) << 63))
 }
 
-/// The digits of a word behind the point as a number, and how many they are.
+/// A number of one digit before the point.
 #[inline(always)]
-fn fraction(text: &[u8], start: usize, end: usize) -> Option<(u64, usize)> {
-    let decimals = end.wrapping_sub(start);
-    let [high, middle, low] = last_24(text, end, decimals)?;
-    let top = high.number();
-    // zeros lead where more than 19 digits fit
-    if (low.strangers() | middle.strangers() | high.strangers()) != 0 || top >= 1000 {
-        return None;
+fn usual_real(simd: impl Simd, text: &[u8], start: usize, end: usize, exponent: i32) -> Option<f64> {
+    match *text.get(start..start + 2)? {
+        [digit @ b'0'..=b'9', b'.'] => {
+            let (fraction, decimals) = digits(simd, text, start + 2, end)?;
+            nearest(u64::from(digit - b'0'), fraction, decimals, exponent)
+        }
+        _ => None,
     }
-    Some((low.number() + middle.number() * 100_000_000 + top * 10_000_000_000_000_000, decimals))
 }
 
 /// The double nearest to (whole + fraction · 10^-decimals) · 10^exponent.
@@ -318,27 +395,29 @@ fn nearest(whole: u64, fraction: u64, decimals: usize, exponent: i32) -> Option<
 /// A number without its sign of up to seven digits before the point.
 #[inline(never)]
 fn any_real(text: &[u8], start: usize, end: usize) -> Option<f64> {
-    let (digits, exponent) = match *text.get(start..end)? {
-        [ref digits @ .., e, sign @ (b'+' | b'-'), a, b] if is_e(e) => (digits, signed(sign, two_digits(a, b)?)),
-        [ref digits @ .., e, sign @ (b'+' | b'-'), a] if is_e(e) => (digits, signed(sign, two_digits(b'0', a)?)),
-        [ref digits @ .., e, a, b] if is_e(e) => (digits, two_digits(a, b)?),
-        [ref digits @ .., e, a] if is_e(e) => (digits, two_digits(b'0', a)?),
-        ref digits => (digits, 0),
+    let (number, exponent) = match *text.get(start..end)? {
+        [ref number @ .., e, sign @ (b'+' | b'-'), a, b] if is_e(e) => (number, signed(sign, two_digits(a, b)?)),
+        [ref number @ .., e, sign @ (b'+' | b'-'), a] if is_e(e) => (number, signed(sign, two_digits(b'0', a)?)),
+        [ref number @ .., e, a, b] if is_e(e) => (number, two_digits(a, b)?),
+        [ref number @ .., e, a] if is_e(e) => (number, two_digits(b'0', a)?),
+        ref number => (number, 0),
     };
-    let end = start + digits.len();
-    let (whole, count) = Digits::from(text, start)?;
+    let end = start + number.len();
+    let characters = load(text, start)? ^ ZEROS;
+    let count = strangers(characters).trailing_zeros() as usize / 8;
     let point = start + count;
     if !(1..8).contains(&count) || point > end {
         return None;
     }
+    let whole = u64::from(simd::number(characters << (64 - 8 * count)));
     if point == end {
-        return nearest(whole.number(), 0, 0, exponent);
+        return nearest(whole, 0, 0, exponent);
     }
     if text[point] != b'.' {
         return None;
     }
-    let (fraction, decimals) = fraction(text, point + 1, end)?;
-    nearest(whole.number(), fraction, decimals, exponent)
+    let (fraction, decimals) = digits(Portable, text, point + 1, end)?;
+    nearest(whole, fraction, decimals, exponent)
 }
 
 fn is_e(byte: u8) -> bool {

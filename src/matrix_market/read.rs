@@ -177,13 +177,15 @@ impl<'a> Reader<'a> {
 
     fn read<T: Value>(self, header: Header, text: Text, name: &str) -> Result<Matrix<Csr<T>>> {
         let start = Instant::now();
-        let mut entries: Entries<T> = text.entries(&header, name, self.progress)?;
+        let (mut entries, text): (Entries<T>, _) = text.entries(&header, name, self.progress)?;
         if header.layout == Layout::Array {
             check_diagonal(name, &header, &entries)?;
             entries = with_places(&header, entries).map_err(|bytes| bytes.into_error("the file's entries"))?;
         }
         let parsed = start.elapsed();
-        let (a, duplicates) = assemble(name, &header, entries, self.zeros)?;
+        // a file takes a while to unmap
+        let (made, ()) = rayon::join(|| assemble(name, &header, entries, self.zeros), || drop(text));
+        let (a, duplicates) = made?;
         log::debug!("{name}: lines read in {parsed:.3?}, rows made in {:.3?}", start.elapsed() - parsed);
         if duplicates > 0 {
             log::warn!("{name}: {duplicates} entries share a place with an earlier one and were added to it");
@@ -292,7 +294,7 @@ fn vectors(source: Source, name: &str) -> Result<Vec<Vec<f64>>> {
         return Err(is_complex(name));
     }
     if header.layout == Layout::Array && header.symmetry == Symmetry::General {
-        return Ok(columns(&header, &text.entries(&header, name, &|_, _| {})?));
+        return Ok(columns(&header, &text.entries(&header, name, &|_, _| {})?.0));
     }
     header.check_dense().map_err(|kind| Error::whole(name, text.line() - 1, kind))?;
     let a = Reader::new().read::<f64>(header, text, name)?.a;
@@ -350,12 +352,13 @@ impl Text<'_> {
         }
     }
 
-    fn entries<T: Value>(self, header: &Header, name: &str, progress: Progress) -> Result<Entries<T>> {
+    /// Reads the entries, and gives back the file that they are read from.
+    fn entries<T: Value>(self, header: &Header, name: &str, progress: Progress) -> Result<(Entries<T>, Option<Map>)> {
         let body = Body::new(name, header, self.line(), progress);
-        match self {
-            Self::Mapped(map, start, _) => body.read_text(&map[start..]),
-            Self::Streamed(first, rest, _) => body.read_stream(first, rest),
-        }
+        Ok(match self {
+            Self::Mapped(map, start, _) => (body.read_text(&map[start..])?, Some(map)),
+            Self::Streamed(first, rest, _) => (body.read_stream(first, rest)?, None),
+        })
     }
 }
 
