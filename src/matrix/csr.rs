@@ -226,6 +226,12 @@ impl<T: Scalar> Csr<T> {
         columns
     }
 
+    /// Whether columns and values are those of a mapped file.
+    #[cfg(test)]
+    pub(crate) fn is_mapped(&self) -> (bool, bool) {
+        (self.col_idx.is_mapped(), self.values.is_mapped())
+    }
+
     /// Gives back `(n_rows, n_cols, row_ptr, col_idx, values)`. What lies in a mapped file is copied.
     #[must_use]
     pub fn into_raw_parts(self) -> (usize, usize, Vec<usize>, Vec<u32>, Vec<T>) {

@@ -338,3 +338,71 @@ fn read_starts(indptr: &Array, room: usize, progress: &Progress) -> Result<Vec<u
     }
     Ok(starts)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+    use crate::matrix::Scalar;
+    use crate::npz::write;
+
+    /// The file that [`write`] makes of `a`.
+    fn written<T: Element>(a: &Csr<T>) -> Vec<u8> {
+        let mut file = std::io::Cursor::new(Vec::new());
+        write(&mut file, a).unwrap();
+        file.into_inner()
+    }
+
+    /// A matrix of ten rows with up to two entries each.
+    fn matrix<T: Scalar>(n_cols: usize, last: T) -> Csr<T> {
+        let mut values = vec![T::ONE; 15];
+        values[14] = last;
+        let row_ptr = (0..=10).map(|i| i * 3 / 2).collect();
+        Csr::new(10, n_cols, row_ptr, [0, 0, 1].repeat(5), values).unwrap()
+    }
+
+    /// Whether columns and values are used where they are in a file of these bytes.
+    fn is_mapped(bytes: &[u8], read: impl Fn(&Path) -> Result<AnyCsr>) -> (bool, bool) {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(bytes).unwrap();
+        match read(file.path()).unwrap() {
+            AnyCsr::Real(a) => a.is_mapped(),
+            AnyCsr::Complex(a) => a.is_mapped(),
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_used_where_it_is() {
+        let n = 100_000;
+        let identity = Csr::new(n, n, (0..=n).collect(), (0..n as u32).collect(), vec![1.0; n]).unwrap();
+        for real in [written(&matrix(3, 0.5)), written(&identity)] {
+            assert_eq!(is_mapped(&real, map), (true, true));
+            assert_eq!(is_mapped(&real, read), (false, false));
+        }
+        assert_eq!(is_mapped(&written(&matrix(3, Complex64::I)), map), (true, true));
+        let none = Csr::new(2, 2, vec![0; 3], vec![], Vec::<f64>::new()).unwrap();
+        assert_eq!(is_mapped(&written(&none), map), (true, true));
+    }
+
+    #[test]
+    fn what_is_not_aligned_is_copied() {
+        let bytes = written(&matrix(3, 0.5));
+        // the same members behind an empty one with a name of `shift` bytes
+        let shifted = |shift: usize| {
+            let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+            let options = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+            let mut from = zip::ZipArchive::new(std::io::Cursor::new(&bytes)).unwrap();
+            zip.start_file("x".repeat(shift), options).unwrap();
+            for k in 0..from.len() {
+                let mut member = from.by_index(k).unwrap();
+                zip.start_file(member.name().unwrap().into_owned(), options).unwrap();
+                std::io::copy(&mut member, &mut zip).unwrap();
+            }
+            zip.finish().unwrap().into_inner()
+        };
+        let found: Vec<_> = (1..=8).map(|shift| is_mapped(&shifted(shift), map)).collect();
+        assert_eq!(found.iter().filter(|(columns, _)| *columns).count(), 2);
+        assert_eq!(found.iter().filter(|(_, values)| *values).count(), 1);
+    }
+}
