@@ -1,6 +1,5 @@
 //! Compressed sparse rows.
 
-use std::fmt;
 use std::ops::Range;
 
 use rayon::prelude::*;
@@ -15,8 +14,8 @@ use crate::memory::Elements;
 /// Row `i` holds the entries `row_ptr[i]..row_ptr[i + 1]` of `col_idx` and `values`; within a row the columns
 /// rise strictly. Column indices have 32 bits, entry counts 64: 12 nnz + 8 (n + 1) bytes in all (20 nnz if complex).
 /// Columns and values that [`npz::map`](crate::npz::map) gives may be those of the file.
-#[derive(Clone)]
-pub struct Csr<T = f64> {
+#[derive(Debug, Clone, PartialEq)]
+pub struct Csr<T: 'static = f64> {
     n_rows: usize,
     n_cols: usize,
     row_ptr: Vec<usize>,
@@ -236,27 +235,6 @@ impl<T: Scalar> Csr<T> {
     #[must_use]
     pub fn into_raw_parts(self) -> (usize, usize, Vec<usize>, Vec<u32>, Vec<T>) {
         (self.n_rows, self.n_cols, self.row_ptr, self.col_idx.into_vec(), self.values.into_vec())
-    }
-}
-
-impl<T: Scalar> PartialEq for Csr<T> {
-    fn eq(&self, other: &Self) -> bool {
-        (self.n_rows, self.n_cols) == (other.n_rows, other.n_cols)
-            && self.row_ptr == other.row_ptr
-            && self.col_idx == other.col_idx
-            && self.values == other.values
-    }
-}
-
-impl<T: Scalar> fmt::Debug for Csr<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Csr")
-            .field("n_rows", &self.n_rows)
-            .field("n_cols", &self.n_cols)
-            .field("row_ptr", &self.row_ptr)
-            .field("col_idx", &self.col_idx)
-            .field("values", &self.values)
-            .finish()
     }
 }
 

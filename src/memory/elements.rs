@@ -1,11 +1,11 @@
 //! Large arrays that stay as they are, wherever they lie.
 
 use std::fmt;
-use std::marker::PhantomData;
-use std::ops::{Deref, Range};
+use std::ops::Deref;
 use std::sync::Arc;
 
 use bytemuck::AnyBitPattern;
+use yoke::Yoke;
 
 use super::Map;
 
@@ -14,80 +14,78 @@ use super::Map;
 /// What is mapped changes if another program changes the file. Nothing of this crate that goes without checks, such as
 /// a kernel on a device, may rely on two looks at it being the same.
 #[derive(Clone)]
-pub(crate) struct Elements<E>(Place<E>);
-
-#[derive(Clone)]
-enum Place<E> {
+pub(crate) enum Elements<E: 'static> {
+    /// Memory of its own.
     Owned(Vec<E>),
-    Mapped(View<E>),
-}
-
-/// Bytes of a mapped file that are elements.
-#[derive(Clone)]
-struct View<E> {
-    map: Arc<Map>,
-    bytes: Range<usize>,
-    elements: PhantomData<E>,
+    /// A part of a file, which stays mapped as long as somebody has it.
+    Mapped(Yoke<&'static [E], Arc<Map>>),
 }
 
 impl<E: AnyBitPattern> Elements<E> {
     /// The `len` elements from byte `start` of a file on; `None` if the file ends before, or they are not aligned.
     pub(crate) fn mapped(map: &Arc<Map>, start: usize, len: usize) -> Option<Self> {
         let bytes = start..start.checked_add(len.checked_mul(size_of::<E>())?)?;
-        bytemuck::try_cast_slice::<u8, E>(map.get(bytes.clone())?).ok()?;
-        Some(Self(Place::Mapped(View { map: Arc::clone(map), bytes, elements: PhantomData })))
+        let part = Yoke::try_attach_to_cart(Arc::clone(map), |map| {
+            let bytes = map.get(bytes).ok_or(())?;
+            bytemuck::try_cast_slice(bytes).map_err(|_| ())
+        });
+        part.ok().map(Self::Mapped)
     }
+}
 
+impl<E: Clone> Elements<E> {
     /// Forgets all elements but the first `len`.
-    pub(crate) fn truncate(&mut self, len: usize) {
-        match &mut self.0 {
-            Place::Owned(elements) => elements.truncate(len),
-            Place::Mapped(View { bytes, .. }) => {
-                bytes.end = bytes.end.min(bytes.start.saturating_add(len.saturating_mul(size_of::<E>())));
+    #[must_use]
+    pub(crate) fn truncated(self, len: usize) -> Self {
+        match self {
+            Self::Owned(mut elements) => {
+                elements.truncate(len);
+                Self::Owned(elements)
             }
+            Self::Mapped(elements) => Self::Mapped(elements.map_project(|all, _| &all[..all.len().min(len)])),
         }
     }
 
     /// The elements in memory of their own, which for those of a file is a copy.
     pub(crate) fn into_vec(self) -> Vec<E> {
-        match self.0 {
-            Place::Owned(elements) => elements,
-            Place::Mapped(_) => self.to_vec(),
+        match self {
+            Self::Owned(elements) => elements,
+            Self::Mapped(elements) => elements.get().to_vec(),
         }
     }
 
     /// Whether the elements are those of a file.
     #[cfg(test)]
     pub(crate) fn is_mapped(&self) -> bool {
-        matches!(self.0, Place::Mapped(_))
+        matches!(self, Self::Mapped(_))
     }
 }
 
-impl<E: AnyBitPattern> Deref for Elements<E> {
+impl<E> Deref for Elements<E> {
     type Target = [E];
 
     #[inline]
     fn deref(&self) -> &[E] {
-        match &self.0 {
-            Place::Owned(elements) => elements,
-            Place::Mapped(View { map, bytes, .. }) => bytemuck::cast_slice(&map[bytes.clone()]),
+        match self {
+            Self::Owned(elements) => elements,
+            Self::Mapped(elements) => elements.get(),
         }
     }
 }
 
 impl<E> From<Vec<E>> for Elements<E> {
     fn from(elements: Vec<E>) -> Self {
-        Self(Place::Owned(elements))
+        Self::Owned(elements)
     }
 }
 
-impl<E: AnyBitPattern + PartialEq> PartialEq for Elements<E> {
+impl<E: PartialEq> PartialEq for Elements<E> {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }
 }
 
-impl<E: AnyBitPattern + fmt::Debug> fmt::Debug for Elements<E> {
+impl<E: fmt::Debug> fmt::Debug for Elements<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }
@@ -138,8 +136,7 @@ mod tests {
         let mapped = Elements::<u64>::mapped(&map(), 0, 5).unwrap();
         for elements in [mapped.clone(), mapped.clone().into_vec().into()] {
             for len in [9, usize::MAX, 5, 2, 0] {
-                let mut first = elements.clone();
-                first.truncate(len);
+                let first = elements.clone().truncated(len);
                 assert_eq!(first[..], mapped[..len.min(5)]);
                 assert_eq!(first.is_mapped(), elements.is_mapped());
             }

@@ -213,9 +213,8 @@ impl Array<'_> {
             }
             Ok(check(at, chunk))
         };
-        let (mut indices, parts) = self.read(self.len, &decode, &checked, Some(progress))?;
-        indices.truncate(used);
-        Ok((indices, parts))
+        let (indices, parts) = self.read(self.len, &decode, &checked, Some(progress))?;
+        Ok((indices.truncated(used), parts))
     }
 
     /// Reads all values, of which the first `used` must be finite.

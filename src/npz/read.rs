@@ -179,8 +179,7 @@ impl Content<'_> {
             || indices.indices(nnz, what, n_minor, &check, &progress),
             || self.data.values::<T>(nnz, &progress),
         );
-        let ((indices, chunks), mut values) = (indices?, values?);
-        values.truncate(nnz);
+        let ((indices, chunks), values) = (indices?, values?.truncated(nnz));
         let is_seamless =
             |at: usize| at == 0 || at >= nnz || indices[at - 1] < indices[at] || starts.binary_search(&at).is_ok();
         if by_rows && chunks.iter().all(|&(at, rises)| rises && is_seamless(at)) {
