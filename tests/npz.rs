@@ -9,9 +9,10 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use declive::matrix::{AnyCsr, Complex64, Scalar};
+use declive::matrix::reorder::{permuted, rcm};
+use declive::matrix::{AnyCsr, Complex64, Scalar, gallery};
 use declive::npz::{self, Element, Error, ErrorKind};
-use declive::{Csr, Error as AnyError, Result};
+use declive::{Control, Csr, Error as AnyError, Result, Setup, Solver, Stop};
 use proptest::prelude::*;
 use zip::CompressionMethod::{Deflated, Stored};
 use zip::write::SimpleFileOptions;
@@ -23,11 +24,28 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("data/npz")
 }
 
-/// Reads a file of these bytes.
-fn read_bytes(bytes: &[u8]) -> Result<AnyCsr> {
+/// A file of these bytes.
+fn file_of(bytes: &[u8]) -> tempfile::NamedTempFile {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(bytes).unwrap();
-    npz::read(file.path())
+    file
+}
+
+/// Reads a file copied and mapped, which must give the same matrix to the last bit, or the same error.
+fn read_file(path: &Path) -> Result<AnyCsr> {
+    let (read, mapped) = (npz::read(path), npz::map(path));
+    match (&read, &mapped) {
+        (Ok(AnyCsr::Real(a)), Ok(AnyCsr::Real(b))) => assert!(a == b && bits(a.values()) == bits(b.values())),
+        (Ok(AnyCsr::Complex(a)), Ok(AnyCsr::Complex(b))) => assert!(a == b && bits(a.values()) == bits(b.values())),
+        (Err(a), Err(b)) => assert_eq!(a.to_string(), b.to_string()),
+        _ => panic!("read {read:?}, mapped {mapped:?}"),
+    }
+    read
+}
+
+/// [`read_file`] of these bytes.
+fn read_bytes(bytes: &[u8]) -> Result<AnyCsr> {
+    read_file(file_of(bytes).path())
 }
 
 /// What is wrong with a file of these bytes, and with which member.
@@ -115,7 +133,7 @@ fn files_that_scipy_wrote() {
         [[1.0, 0.0, 0.0, -2.0, 0.0, 0.0], [0.0, 3.0, 0.0, 0.0, 0.0, 0.0], [0.0; 6], [4.0, 0.0, 5.0, 0.0, 0.0, 6.0]];
     let nnz = |name: &str| if name == "bsr" { 24 } else { 6 };
     for name in ["csr", "csr-compressed", "csr-unsorted", "bsr", "bool", "dia-fortran", "big-endian", "csc", "coo"] {
-        let read = npz::read(&folder().join(format!("{name}.npz"))).unwrap();
+        let read = read_file(&folder().join(format!("{name}.npz"))).unwrap();
         assert_eq!(read.nnz(), nnz(name), "{name}");
         match read {
             AnyCsr::Real(a) if name == "bool" => {
@@ -243,19 +261,151 @@ fn long_arrays_are_read_in_pieces() {
 #[test]
 fn progress_is_reported() {
     let a = Csr::new(1, 1 << 16, vec![0, 1 << 16], (0..1 << 16).collect(), vec![1.0; 1 << 16]).unwrap();
-    let mut file = tempfile::NamedTempFile::new().unwrap();
-    file.write_all(&written(&a)).unwrap();
-    let (calls, most) = (AtomicU64::new(0), AtomicU64::new(0));
-    let totals = Mutex::new(Vec::new());
-    npz::read_with(file.path(), &|done, total| {
-        calls.fetch_add(1, Ordering::Relaxed);
-        most.fetch_max(done, Ordering::Relaxed);
-        totals.lock().unwrap().push(total);
-    })
-    .unwrap();
-    let all = (1 << 16) * 12 + 8;
-    assert_eq!(most.load(Ordering::Relaxed), all);
-    assert!(calls.load(Ordering::Relaxed) >= 3 && totals.lock().unwrap().iter().all(|&t| t == all));
+    let file = file_of(&written(&a));
+    for with in [npz::read_with, npz::map_with] {
+        let (calls, most) = (AtomicU64::new(0), AtomicU64::new(0));
+        let totals = Mutex::new(Vec::new());
+        with(file.path(), &|done, total| {
+            calls.fetch_add(1, Ordering::Relaxed);
+            most.fetch_max(done, Ordering::Relaxed);
+            totals.lock().unwrap().push(total);
+        })
+        .unwrap();
+        let all = (1 << 16) * 12 + 8;
+        assert_eq!(most.load(Ordering::Relaxed), all);
+        assert!(calls.load(Ordering::Relaxed) >= 3 && totals.lock().unwrap().iter().all(|&t| t == all));
+    }
+}
+
+#[test]
+fn entries_that_share_a_place_are_counted() {
+    let i4 = |n: &[i64]| ints("<i4", n);
+    let four = || ("data", floats(&[1.0, 2.0, 3.0, 4.0]));
+    let coo = [("row", i4(&[0, 1, 0, 0])), ("col", i4(&[2, 0, 2, 2])), four()];
+    let csr = [("indptr", i4(&[0, 3, 4])), ("indices", i4(&[2, 0, 2, 1])), four()];
+    let csc = [("indptr", i4(&[0, 2, 2, 4])), ("indices", i4(&[1, 1, 0, 0])), four()];
+    let bsr = [("indptr", i4(&[0, 2])), ("indices", i4(&[0, 0])), ("data", npy("<f8", "(2, 2, 3)", &[0; 96]))];
+    for (format, arrays, nnz, duplicates) in
+        [("coo", &coo, 2, 2), ("csr", &csr, 3, 1), ("csc", &csc, 2, 2), ("bsr", &bsr, 6, 6)]
+    {
+        let file = file_of(&zipped(&members(format, [2, 3], arrays), Stored));
+        for with in [npz::read_with, npz::map_with] {
+            let npz::Matrix { a, duplicates: found } = with(file.path(), &|_, _| {}).unwrap();
+            assert_eq!((a.nnz(), found), (nnz, duplicates), "{format}");
+        }
+        let info =
+            Command::new(env!("CARGO_BIN_EXE_declive")).args(["info", "--json"]).arg(file.path()).output().unwrap();
+        let info: serde_json::Value = serde_json::from_slice(&info.stdout).unwrap();
+        assert_eq!(info["matrix"]["duplicates"], duplicates, "{format}");
+    }
+    let none = file_of(&written(&Csr::new(1, 1, vec![0, 1], vec![0], vec![2.0]).unwrap()));
+    assert_eq!(npz::map_with(none.path(), &|_, _| {}).unwrap().duplicates, 0);
+}
+
+// ---------------------------------------------------------------------------------------- matrices in a mapped file
+
+/// A symmetric positive definite matrix of some chunks of entries.
+fn laplacian() -> Csr {
+    gallery::poisson3d([30, 30, 30]).unwrap()
+}
+
+#[test]
+fn a_mapped_matrix_is_like_any_other() {
+    let a = laplacian();
+    let folder = tempfile::tempdir().unwrap();
+    let (path, other) = (folder.path().join("a.npz"), folder.path().join("b.npz"));
+    std::fs::write(&path, written(&a)).unwrap();
+    let mapped = npz::map(&path).unwrap().into_real().unwrap();
+    assert_eq!(mapped, a);
+    assert_eq!(format!("{mapped:?}"), format!("{a:?}"));
+    // a file takes the name, and is removed
+    std::fs::write(&other, b"another file").unwrap();
+    std::fs::rename(&other, &path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let clone = mapped.clone();
+    drop(mapped);
+    assert_eq!(clone, a);
+
+    let n = a.n_rows();
+    let x = gallery::random_vector(n, 1);
+    assert_eq!(clone.mul_vec(&x), a.mul_vec(&x));
+    assert_eq!((clone.diagonal(), clone.row(n / 2), clone.get(0, 1)), (a.diagonal(), a.row(n / 2), a.get(0, 1)));
+    assert_eq!(clone.to_triplets(), a.to_triplets());
+    assert_eq!(written(&clone), written(&a));
+    let p = rcm(&a).unwrap();
+    assert_eq!(permuted(&clone, &p).unwrap(), permuted(&a, &p).unwrap());
+    let transposed = |a: &Csr| sprs::CsMatI::<f64, u32, usize>::from(a.clone()).transpose_into().to_csr();
+    assert_eq!(transposed(&clone), transposed(&a));
+    assert_eq!(clone.clone().into_raw_parts(), a.clone().into_raw_parts());
+
+    let b = a.mul_vec(&x);
+    let setup = Setup { devices: "host".parse().unwrap(), ..Setup::default() };
+    let solved =
+        |a: Csr| Solver::new(a, &setup).unwrap().solve(&b, None, &Stop::default(), Control::default()).unwrap();
+    let (outcome, expected) = (solved(clone), solved(a));
+    assert!(outcome.reason.converged() && outcome.x == expected.x);
+}
+
+#[test]
+fn commands_take_a_mapped_matrix() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |args: &[&str]| {
+        let out = Command::new(env!("CARGO_BIN_EXE_declive")).args(args).current_dir(folder.path()).output().unwrap();
+        (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
+    };
+    let bytes = written(&laplacian());
+    std::fs::write(folder.path().join("a.npz"), &bytes).unwrap();
+    for args in [
+        &["solve", "a.npz", "--devices", "host", "-q"][..],
+        &["solve", "a.npz", "-q"],
+        &["info", "a.npz", "--spy", "a.png"],
+        &["convert", "a.npz", "b.npz"],
+        &["convert", "a.npz", "a.mtx"],
+        &["convert", "b.npz", "c.npz", "--reorder", "rcm"],
+    ] {
+        assert_eq!(run(args).0, Some(0), "{args:?}: {}", run(args).1);
+    }
+    // a file is never written over itself
+    let (code, text) = run(&["convert", "a.npz", "a.npz"]);
+    assert!(code == Some(2) && text.contains("which is the input"), "{text}");
+    for name in ["a.npz", "b.npz"] {
+        assert!(std::fs::read(folder.path().join(name)).unwrap() == bytes, "{name}");
+    }
+    // by another name of the same file, which then is another file
+    std::fs::hard_link(folder.path().join("a.npz"), folder.path().join("link.npz")).unwrap();
+    assert_eq!(run(&["convert", "a.npz", "link.npz", "--drop-zeros"]).0, Some(0));
+    assert!(std::fs::read(folder.path().join("link.npz")).unwrap() == bytes);
+}
+
+#[test]
+fn what_was_read_is_not_the_file() {
+    let a = laplacian();
+    let mut file = file_of(&written(&a));
+    let read = npz::read(file.path()).unwrap();
+    file.as_file().set_len(0).unwrap();
+    file.write_all(&[0xff; 100]).unwrap();
+    assert_eq!(read, AnyCsr::Real(a));
+}
+
+#[test]
+fn damage_in_large_members_is_found() {
+    let bytes = written(&laplacian());
+    let mut zip = zip::ZipArchive::new(Cursor::new(&bytes)).unwrap();
+    for k in 0..zip.len() {
+        let member = zip.by_index(k).unwrap();
+        let (start, size) = (member.data_start().unwrap() as usize, member.size() as usize);
+        let header = 10 + usize::from(bytes[start + 8]); // which says how long it is
+        let name = member.name().unwrap().into_owned();
+        for at in [start + header, start + (header + size) / 2, start + size - 1] {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            let (found, kind) = fault(&damaged);
+            assert!(found == name && matches!(kind, ErrorKind::Checksum { .. }), "{name}, byte {at}: {found} {kind:?}");
+        }
+    }
+    for len in [bytes.len() - 1, bytes.len() / 2, 100, 0] {
+        assert!(read_bytes(&bytes[..len]).is_err());
+    }
 }
 
 // ---------------------------------------------------------------------------------------- what is written
@@ -744,7 +894,7 @@ open("count", "w").write(str(count))
         let col_idx = indices.iter().map(|&j| j as u32).collect();
         let values: Vec<Complex64> = floats.as_chunks().0.iter().map(|&[re, im]| Complex64::new(re, im)).collect();
         assert_eq!(values.len(), nnz);
-        match npz::read(&folder.path().join(format!("{k}.npz"))).unwrap() {
+        match read_file(&folder.path().join(format!("{k}.npz"))).unwrap() {
             AnyCsr::Complex(a) => assert_eq!(a, Csr::new(rows, cols, row_ptr, col_idx, values).unwrap(), "{k}"),
             AnyCsr::Real(a) => {
                 let values = values.iter().map(|v| v.re).collect();

@@ -17,7 +17,10 @@ pub enum Operation {
     ReadMtx,
     ReadGz,
     ReadZst,
+    /// `npz::map`: the arrays are used where they are.
     ReadNpz,
+    /// `npz::read`: they are copied.
+    ReadNpzCopy,
     WriteMtx,
     WriteGeneral,
     WriteNpz,
@@ -29,11 +32,12 @@ pub enum Operation {
 
 impl Operation {
     /// Each with its name; those of other crates last.
-    pub const ALL: [(Self, &str); 9] = [
+    pub const ALL: [(Self, &str); 10] = [
         (Self::ReadMtx, "read-mtx"),
         (Self::ReadGz, "read-gz"),
         (Self::ReadZst, "read-zst"),
         (Self::ReadNpz, "read-npz"),
+        (Self::ReadNpzCopy, "read-npz-copy"),
         (Self::WriteMtx, "write-mtx"),
         (Self::WriteGeneral, "write-general"),
         (Self::WriteNpz, "write-npz"),
@@ -60,7 +64,7 @@ impl Operation {
 
     /// Whether it ends with a [`Csr`] in memory.
     pub fn reads(self) -> bool {
-        matches!(self, Self::ReadMtx | Self::ReadGz | Self::ReadZst | Self::ReadNpz)
+        matches!(self, Self::ReadMtx | Self::ReadGz | Self::ReadZst | Self::ReadNpz | Self::ReadNpzCopy)
     }
 
     /// The ending of the file that it reads; what writes takes the matrix from there.
@@ -69,7 +73,7 @@ impl Operation {
             Self::ReadMtx | Self::Sprs | Self::MatrixMarketRs => "mtx",
             Self::ReadGz => "mtx.gz",
             Self::ReadZst => "mtx.zst",
-            Self::ReadNpz | Self::WriteMtx | Self::WriteGeneral | Self::WriteNpz => "npz",
+            Self::ReadNpz | Self::ReadNpzCopy | Self::WriteMtx | Self::WriteGeneral | Self::WriteNpz => "npz",
         }
     }
 }
@@ -91,10 +95,12 @@ impl Task {
 
     /// Reads the matrix.
     pub fn read(&self) -> Result<Csr, Box<dyn Error>> {
-        match self.operation.ending() {
-            "npz" => npz::read(&self.input)?.into_real().ok_or_else(|| "the matrix is complex".into()),
-            _ => Ok(Reader::new().matrix(&self.input)?.a),
-        }
+        let a = match (self.operation, self.operation.ending()) {
+            (Operation::ReadNpz, _) => npz::map(&self.input)?,
+            (_, "npz") => npz::read(&self.input)?,
+            _ => return Ok(Reader::new().matrix(&self.input)?.a),
+        };
+        a.into_real().ok_or_else(|| "the matrix is complex".into())
     }
 
     /// The file, and how many bytes of text its entries are: those of the .mtx file if it is compressed.

@@ -55,8 +55,9 @@ impl Input {
             && npz::is_npz(path)
         {
             let bar = screen.bytes(&name);
-            let a = cleaned(npz::read_with(path, &|read, all| bar.update(read, all))?, zeros)?;
-            return Ok(Loaded { a, header: None, duplicates: 0, b: None, time: start.elapsed() });
+            let npz::Matrix { a, duplicates } = npz::map_with(path, &|read, all| bar.update(read, all))?;
+            let a = cleaned(a, zeros)?;
+            return Ok(Loaded { a, header: None, duplicates, b: None, time: start.elapsed() });
         }
         let bar = screen.entries(&name);
         let progress = |read, claimed| bar.update(read, claimed);
@@ -78,7 +79,7 @@ impl Input {
         let _shown = screen.working(&format!("reading {name}"));
         let columns = match self {
             Self::Stdin => read_vectors_from(stdin(), &name).map_err(|e| unseekable(e, &name))?,
-            Self::File(path) if npz::is_npz(path) => dense(&real(npz::read(path)?, &name)?, &name)?,
+            Self::File(path) if npz::is_npz(path) => dense(&real(npz::map(path)?, &name)?, &name)?,
             Self::File(path) => read_vectors(path).map_err(|e| unseekable(e, &name))?,
         };
         of_length(columns, rows, name)

@@ -67,9 +67,11 @@ impl Target {
         written.map_err(|source| Failure::Write { name: self.name(), source })
     }
 
-    /// Whether writing here would change the file `path`.
+    /// Whether writing here would change the file `path`, by whatever name.
     pub(crate) fn is_file(&self, path: &Path) -> bool {
-        matches!(self, Self::File(file) if resolved(path).is_ok_and(|p| p == file.real))
+        let Self::File(file) = self else { return false };
+        // a new file in the place of one with several names leaves the others alone
+        resolved(path).is_ok_and(|p| p == file.real) || !file.replace && is_same_file(path, &file.real)
     }
 
     /// How large the file is now; standard output, pipes and devices have no size.
@@ -180,6 +182,20 @@ fn resolved(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
+/// Whether two names are those of one file; a pipe or a terminal is none.
+#[cfg(unix)]
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let id = |path| fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|meta| (meta.dev(), meta.ino()));
+    id(one).is_some_and(|one| id(other) == Some(one))
+}
+
+/// Where files have no numbers, names with links resolved must do.
+#[cfg(not(unix))]
+fn is_same_file(_: &Path, _: &Path) -> bool {
+    false
+}
+
 fn filled(file: impl Write, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut out = BufWriter::with_capacity(1 << 20, file);
     fill(&mut out)?;
@@ -286,5 +302,22 @@ mod tests {
         assert!(target.is_file(&dir.path().join(".").join("x.mtx")));
         assert!(!target.is_file(&dir.path().join("y.mtx")));
         assert!(!Target::Stdout.is_file(Path::new("-")));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn another_name_of_a_file_matters_where_it_is_written_in_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let (one, other) = (dir.path().join("one"), dir.path().join("other"));
+        fs::write(&one, "old").unwrap();
+        fs::hard_link(&one, &other).unwrap();
+        let target = |path: &Path, replace| {
+            Target::File(FileTarget { shown: path.into(), real: fs::canonicalize(path).unwrap(), replace })
+        };
+        assert!(target(&one, false).is_file(&other) && !target(&one, true).is_file(&other));
+        target(&one, true).write(|out| out.write_all(b"new")).unwrap();
+        assert_eq!(fs::read(&other).unwrap(), b"old");
+        assert!(!target(&one, false).is_file(&other));
+        assert!(!is_same_file(Path::new("/dev/null"), Path::new("/dev/null")));
     }
 }

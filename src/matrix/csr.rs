@@ -7,18 +7,20 @@ use rayon::prelude::*;
 use super::scalar::Scalar;
 use super::search::first;
 use crate::error::{Error, Result};
+use crate::memory::Elements;
 
 /// A sparse matrix in compressed sparse row form, of real numbers unless said otherwise, validated once and immutable after.
 ///
 /// Row `i` holds the entries `row_ptr[i]..row_ptr[i + 1]` of `col_idx` and `values`; within a row the columns
 /// rise strictly. Column indices have 32 bits, entry counts 64: 12 nnz + 8 (n + 1) bytes in all (20 nnz if complex).
+/// Columns and values that [`npz::map`](crate::npz::map) gives may be those of the file.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Csr<T = f64> {
+pub struct Csr<T: 'static = f64> {
     n_rows: usize,
     n_cols: usize,
     row_ptr: Vec<usize>,
-    col_idx: Vec<u32>,
-    values: Vec<T>,
+    col_idx: Elements<u32>,
+    values: Elements<T>,
 }
 
 impl Csr {
@@ -65,7 +67,7 @@ impl<T: Scalar> Csr<T> {
             let k = (k << 10..values.len()).find(|&k| !values[k].is_finite()).unwrap_or_default();
             return Err(Error::NotFinite { what: "matrix".into(), index: k + 1, value: values[k].modulus() });
         }
-        Ok(Self { n_rows, n_cols, row_ptr, col_idx, values })
+        Ok(Self { n_rows, n_cols, row_ptr, col_idx: col_idx.into(), values: values.into() })
     }
 
     /// Takes arrays that their maker knows to be what [`new`](Self::new) would check; only debug builds look.
@@ -73,10 +75,11 @@ impl<T: Scalar> Csr<T> {
         n_rows: usize,
         n_cols: usize,
         row_ptr: Vec<usize>,
-        col_idx: Vec<u32>,
-        values: Vec<T>,
+        col_idx: impl Into<Elements<u32>>,
+        values: impl Into<Elements<T>>,
     ) -> Self {
-        debug_assert!(Self::new(n_rows, n_cols, row_ptr.clone(), col_idx.clone(), values.clone()).is_ok());
+        let (col_idx, values) = (col_idx.into(), values.into());
+        debug_assert!(Self::new(n_rows, n_cols, row_ptr.clone(), col_idx.to_vec(), values.to_vec()).is_ok());
         Self { n_rows, n_cols, row_ptr, col_idx, values }
     }
 
@@ -207,7 +210,7 @@ impl<T: Scalar> Csr<T> {
     pub fn to_triplets(&self) -> (Vec<u32>, Vec<u32>, Vec<T>) {
         let lengths = self.row_ptr.windows(2).map(|w| w[1] - w[0]);
         let rows = (0u32..).zip(lengths).flat_map(|(i, length)| std::iter::repeat_n(i, length)).collect();
-        (rows, self.col_idx.clone(), self.values.clone())
+        (rows, self.col_idx.to_vec(), self.values.to_vec())
     }
 
     /// The matrix in full, as `n_cols` columns of `n_rows` elements each.
@@ -222,10 +225,16 @@ impl<T: Scalar> Csr<T> {
         columns
     }
 
-    /// Gives back `(n_rows, n_cols, row_ptr, col_idx, values)`.
+    /// Whether columns and values are those of a mapped file.
+    #[cfg(test)]
+    pub(crate) fn is_mapped(&self) -> (bool, bool) {
+        (self.col_idx.is_mapped(), self.values.is_mapped())
+    }
+
+    /// Gives back `(n_rows, n_cols, row_ptr, col_idx, values)`. What lies in a mapped file is copied.
     #[must_use]
     pub fn into_raw_parts(self) -> (usize, usize, Vec<usize>, Vec<u32>, Vec<T>) {
-        (self.n_rows, self.n_cols, self.row_ptr, self.col_idx, self.values)
+        (self.n_rows, self.n_cols, self.row_ptr, self.col_idx.into_vec(), self.values.into_vec())
     }
 }
 

@@ -18,7 +18,8 @@ impl Map {
             return Ok(None);
         }
         // SAFETY: bytes that another program changes meanwhile are read either way; whoever parses them checks every
-        // index and every length against what it has found itself, and relies on no second look.
+        // index and every length against what it has found itself, and relies on no second look. Arrays that are used
+        // where they lie (`Elements`) go through checked indexing only, and to devices as a copy that was checked.
         match unsafe { memmap2::Mmap::map(file) } {
             Ok(map) => Ok(Some(Self(map))),
             // a file system without mapping

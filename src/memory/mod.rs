@@ -4,7 +4,9 @@
 //! safe function.
 
 mod array;
+mod elements;
 mod map;
 
 pub(crate) use array::{NoMemory, zeros};
+pub(crate) use elements::Elements;
 pub(crate) use map::Map;

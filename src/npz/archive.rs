@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
 use zip::result::ZipError;
 use zip::{CompressionMethod, ZipArchive};
@@ -12,18 +13,24 @@ use super::error::{Error, ErrorKind, quote};
 use super::header::{self, Header};
 use super::source::Source;
 use crate::Result;
+use crate::memory::Map;
 
 /// An open file.
 pub(super) struct Archive<'a> {
     path: &'a Path,
     pub(super) source: Source,
     pub(super) zip: ZipArchive<Source>,
+    /// The file in memory, if its arrays may be used there.
+    pub(super) map: Option<Arc<Map>>,
 }
 
 impl<'a> Archive<'a> {
-    pub(super) fn open(path: &'a Path) -> Result<Self> {
+    /// Opens a file, and with `in_place` maps it, if the file system can.
+    pub(super) fn open(path: &'a Path, in_place: bool) -> Result<Self> {
         let io = |e| crate::Error::io(path, e);
-        let source = File::open(path).and_then(Source::new).map_err(io)?;
+        let file = File::open(path).map_err(io)?;
+        let map = if in_place { Map::of(&file).map_err(io)?.map(Arc::new) } else { None };
+        let source = Source::new(file).map_err(io)?;
         let mut start = Vec::new();
         source.clone().take(8).read_to_end(&mut start).map_err(io)?;
         // an archive's directory may stand anywhere: without this, all of a large file of another kind is searched
@@ -34,7 +41,7 @@ impl<'a> Archive<'a> {
         if zip.has_duplicate_names() {
             return Err(error(path, None, ErrorKind::DuplicateMembers));
         }
-        Ok(Self { path, source, zip })
+        Ok(Self { path, source, zip, map })
     }
 
     /// An error in a member, or in none in particular.

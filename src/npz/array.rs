@@ -12,7 +12,7 @@ use super::decode;
 use super::element::Element;
 use super::error::ErrorKind;
 use super::header::Header;
-use crate::memory::zeros;
+use crate::memory::{Elements, zeros};
 use crate::{Error, Result};
 
 /// How many bytes of the result are read at a time: few enough to stay in a cache while they are checked.
@@ -161,7 +161,7 @@ impl Array<'_> {
         self.expect_dtype(dtype.bytes() <= MAX, "a few characters")?;
         let (bytes, _) = self.read(dtype.bytes(), &Decode::<u8>::InPlace, &|_, _| Ok(()), None)?;
         // the names of formats are ASCII: of a wide character, the other bytes are zero, as is what pads the text
-        Ok(bytes.into_iter().filter(|&b| b != 0).collect())
+        Ok(bytes.iter().copied().filter(|&b| b != 0).collect())
     }
 
     /// Reads integers that `T` can hold. `expected` tells what they should be.
@@ -179,7 +179,7 @@ impl Array<'_> {
             })
         };
         let (all, _) = self.read(self.len, &Decode::By(dtype.size, &whole), &|_, _| Ok(()), progress)?;
-        Ok(all)
+        Ok(all.into_vec())
     }
 
     /// Reads the first `used` indices, all below `count`, and what `check` makes of each chunk. `what` is counted.
@@ -190,7 +190,7 @@ impl Array<'_> {
         count: usize,
         check: &(dyn Fn(usize, &[u32]) -> R + Sync),
         progress: &Progress,
-    ) -> Result<(Vec<u32>, Vec<R>)> {
+    ) -> Result<(Elements<u32>, Vec<R>)> {
         let dtype = &self.header.dtype;
         self.expect_dtype(decode::is_integer(dtype), "integers")?;
         let wrong = |position, found| ErrorKind::Index { what, position, found, count };
@@ -202,23 +202,23 @@ impl Array<'_> {
         let signed = dtype.kind == b'i';
         let decode = if in_place { Decode::InPlace } else { Decode::By(dtype.size, &whole) };
         let limit = if in_place && signed { count.min(1 << 31) } else { count };
+        let limit = u32::try_from(limit).unwrap_or(u32::MAX); // dimensions have at most 32 bits
         let checked = |at: usize, chunk: &[u32]| {
             let chunk = &chunk[..chunk.len().min(used.saturating_sub(at))];
-            let max = chunk.iter().fold(0, |max: u32, &j| max.max(j));
-            if !chunk.is_empty() && max as usize >= limit {
-                let k = chunk.iter().position(|&j| j as usize >= limit).unwrap_or(0);
+            // a search that may end at each element is not vectorised
+            if chunk.iter().fold(false, |any, &j| any | (j >= limit)) {
+                let k = chunk.iter().position(|&j| j >= limit).unwrap_or(0);
                 let found = if in_place && signed { i64::from(chunk[k] as i32) } else { i64::from(chunk[k]) };
                 return Err(wrong(at + k, found));
             }
             Ok(check(at, chunk))
         };
-        let (mut indices, parts) = self.read(self.len, &decode, &checked, Some(progress))?;
-        indices.truncate(used);
-        Ok((indices, parts))
+        let (indices, parts) = self.read(self.len, &decode, &checked, Some(progress))?;
+        Ok((indices.truncated(used), parts))
     }
 
     /// Reads all values, of which the first `used` must be finite.
-    pub(super) fn values<T: Element>(&self, used: usize, progress: &Progress) -> Result<Vec<T>> {
+    pub(super) fn values<T: Element>(&self, used: usize, progress: &Progress) -> Result<Elements<T>> {
         let dtype = &self.header.dtype;
         let floats = |_, bytes: &[u8], to: &mut [T]| {
             decode::floats(dtype, bytes, bytemuck::cast_slice_mut(to));
@@ -228,7 +228,7 @@ impl Array<'_> {
         let decode = if in_place { Decode::InPlace } else { Decode::By(dtype.size, &floats) };
         let check = |at: usize, chunk: &[T]| {
             let chunk = &chunk[..chunk.len().min(used.saturating_sub(at))];
-            // a search that may end at each element is not vectorised
+            // as above
             if chunk.iter().fold(true, |all, v| all & v.is_finite()) {
                 return Ok(());
             }
@@ -245,15 +245,46 @@ impl Array<'_> {
         decode: &Decode<T>,
         check: Check<T, R>,
         progress: Option<&Progress>,
-    ) -> Result<(Vec<T>, Vec<R>)> {
+    ) -> Result<(Elements<T>, Vec<R>)> {
         let done = |bytes| progress.iter().for_each(|progress| progress.add(bytes));
-        let (all, parts) = match self.stored_at {
-            Some(start) => self.read_stored(start + self.head.len() as u64, len, decode, check, &done)?,
-            None => self.inflate(len, decode, check, &done)?,
+        let (all, parts) = match self.stored_at.map(|start| start + self.head.len() as u64) {
+            Some(start) => match self.in_place(start, len, decode) {
+                Some(all) => {
+                    let parts = self.look_through(&all, check, &done)?;
+                    (all, parts)
+                }
+                None => self.read_stored(start, len, decode, check, &done).map(|(all, parts)| (all.into(), parts))?,
+            },
+            None => self.inflate(len, decode, check, &done).map(|(all, parts)| (all.into(), parts))?,
         };
         // the bytes are those of the checksum: what is wrong now was wrong when the file was written
         let parts = parts.into_iter().collect::<Kind<Vec<R>>>().map_err(|kind| self.error(kind))?;
         Ok((all, parts))
+    }
+
+    /// The elements where the file is mapped, if they can be used there.
+    fn in_place<T: Pod>(&self, start: u64, len: usize, decode: &Decode<T>) -> Option<Elements<T>> {
+        let map = self.archive.map.as_ref().filter(|_| matches!(decode, Decode::InPlace))?;
+        Elements::mapped(map, usize::try_from(start).ok()?, len)
+    }
+
+    /// Checks elements where they are, in parallel chunks.
+    fn look_through<T: Pod + Send + Sync, R: Send>(
+        &self,
+        all: &Elements<T>,
+        check: Check<T, R>,
+        done: &(dyn Fn(usize) + Sync),
+    ) -> Result<Vec<Kind<R>>> {
+        let chunk = CHUNK / size_of::<T>();
+        let look = |i: usize| {
+            let elements = &all[i * chunk..all.len().min((i + 1) * chunk)];
+            let mut crc = Hasher::new();
+            crc.update(bytemuck::cast_slice(elements));
+            let part = check(i * chunk, elements);
+            done(size_of_val(elements));
+            (crc, part)
+        };
+        self.sound((0..all.len().div_ceil(chunk)).into_par_iter().map(look).collect())
     }
 
     /// Reads chunks in parallel, each to its place.
@@ -282,12 +313,17 @@ impl Array<'_> {
             Ok((crc, part))
         };
         let parts: io::Result<Vec<_>> = all.par_chunks_mut(chunk).enumerate().map(read_chunk).collect();
+        let parts = self.sound(parts.map_err(|e| self.archive.read_error(&self.name, e))?)?;
+        Ok((all, parts))
+    }
+
+    /// What was found in the chunks, if they have the checksum of the archive.
+    fn sound<R>(&self, parts: Vec<(Hasher, Kind<R>)>) -> Result<Vec<Kind<R>>> {
         let mut crc = Hasher::new();
         crc.update(&self.head);
-        let parts = parts.map_err(|e| self.archive.read_error(&self.name, e))?;
         parts.iter().for_each(|(part, _)| crc.combine(part));
         match (self.crc, crc.finalize()) {
-            (expected, found) if expected == found => Ok((all, parts.into_iter().map(|(_, part)| part).collect())),
+            (expected, found) if expected == found => Ok(parts.into_iter().map(|(_, part)| part).collect()),
             (expected, found) => Err(self.error(ErrorKind::Checksum { expected, found })),
         }
     }

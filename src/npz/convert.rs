@@ -6,7 +6,7 @@ use super::error::ErrorKind;
 use crate::matrix::Scalar;
 use crate::{Csr, Error};
 
-/// Entries in the order of the file, all within the matrix.
+/// Entries that come one by one, all within the matrix.
 #[derive(Default)]
 pub(super) struct Triplets<T> {
     pub(super) rows: Vec<u32>,
@@ -21,25 +21,30 @@ impl<T: Scalar> Triplets<T> {
         self.cols.push(col as u32);
         self.values.push(value);
     }
+}
 
-    /// Sorts the entries into rows and adds those that share a place, in the file's order.
-    pub(super) fn into_csr(self, n_rows: usize, n_cols: usize) -> Result<Csr<T>, Fault> {
-        match Csr::from_triplets(n_rows, n_cols, &self.rows, &self.cols, &self.values) {
-            Err(Error::NotFinite { .. }) => Err(self.infinite_sum()),
-            other => other.map_err(Fault::Other),
-        }
+/// Sorts entries into rows and adds those that share a place, in the order given.
+pub(super) fn sorted<T: Scalar>(
+    (n_rows, n_cols): (usize, usize),
+    rows: &[u32],
+    cols: &[u32],
+    values: &[T],
+) -> Result<Csr<T>, Fault> {
+    match Csr::from_triplets(n_rows, n_cols, rows, cols, values) {
+        Err(Error::NotFinite { .. }) => Err(infinite_sum(rows, cols, values)),
+        other => other.map_err(Fault::Other),
     }
+}
 
-    /// The first place whose entries, each of them finite, add up to something infinite.
-    fn infinite_sum(&self) -> Fault {
-        let mut sums = BTreeMap::new();
-        for ((&row, &col), &value) in self.rows.iter().zip(&self.cols).zip(&self.values) {
-            *sums.entry((row as usize, col as usize)).or_insert_with(T::default) += value;
-        }
-        let place = sums.into_iter().find(|(_, sum)| !sum.is_finite()).map(|(place, _)| place);
-        let (row, col) = place.unwrap_or_default();
-        Fault::Kind(ErrorKind::SumNotFinite { row, col })
+/// The first place whose entries, each of them finite, add up to something infinite.
+fn infinite_sum<T: Scalar>(rows: &[u32], cols: &[u32], values: &[T]) -> Fault {
+    let mut sums = BTreeMap::new();
+    for ((&row, &col), &value) in rows.iter().zip(cols).zip(values) {
+        *sums.entry((row as usize, col as usize)).or_insert_with(T::default) += value;
     }
+    let place = sums.into_iter().find(|(_, sum)| !sum.is_finite()).map(|(place, _)| place);
+    let (row, col) = place.unwrap_or_default();
+    Fault::Kind(ErrorKind::SumNotFinite { row, col })
 }
 
 /// Why entries make no matrix.
@@ -59,23 +64,19 @@ pub(super) fn expand(starts: &[usize]) -> Vec<u32> {
     expanded
 }
 
-/// Whether columns rise strictly within each row: those of `chunk`, which begins with entry `at`, among each other.
+/// Whether columns rise strictly within each row: those of `chunk`, which begins with entry `at`, among each other. A
+/// chunk has less than 2³² entries; the first row starts at 0.
 pub(super) fn is_rising(starts: &[usize], at: usize, chunk: &[u32]) -> bool {
-    let falls_at = |k: usize| usize::from(chunk[k - 1] >= chunk[k]);
     // two counts that are the same if columns fall at the starts of rows only; the first needs no row, so is vectorised
-    let falls: usize = chunk.iter().zip(&chunk[chunk.len().min(1)..]).map(|(a, b)| usize::from(a >= b)).sum();
-    let (mut falls_at_starts, mut last) = (0, at);
-    for &start in &starts[starts.partition_point(|&start| start <= at)..] {
-        if start >= at + chunk.len() {
-            break;
-        }
+    let falls: u32 = chunk.iter().zip(&chunk[chunk.len().min(1)..]).map(|(a, b)| u32::from(a >= b)).sum();
+    let begin = starts.partition_point(|&start| start <= at);
+    let end = begin + starts[begin..].partition_point(|&start| start < at + chunk.len());
+    let falls_at_starts = starts[begin - 1..end].windows(2).map(|w| {
+        let k = w[1] - at;
         // empty rows start where the next one does
-        if start != last {
-            falls_at_starts += falls_at(start - at);
-            last = start;
-        }
-    }
-    falls == falls_at_starts
+        u32::from((chunk[k - 1] >= chunk[k]) & (w[0] < w[1]))
+    });
+    falls == falls_at_starts.sum()
 }
 
 #[cfg(test)]
@@ -118,11 +119,8 @@ mod tests {
 
     #[test]
     fn sums_beyond_all_bounds() {
-        let mut entries = Triplets::default();
-        for (row, col, value) in [(2, 1, f64::MAX), (0, 3, f64::MAX), (2, 1, 1e300), (0, 3, f64::MAX), (2, 1, f64::MAX)]
-        {
-            entries.push(row, col, value);
-        }
-        assert!(matches!(entries.into_csr(3, 4), Err(Fault::Kind(ErrorKind::SumNotFinite { row: 0, col: 3 }))));
+        let max = f64::MAX;
+        let found = sorted((3, 4), &[2, 0, 2, 0, 2], &[1, 3, 1, 3, 1], &[max, max, 1e300, max, max]);
+        assert!(matches!(found, Err(Fault::Kind(ErrorKind::SumNotFinite { row: 0, col: 3 }))));
     }
 }

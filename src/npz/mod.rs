@@ -19,7 +19,7 @@
 //! SciPy too takes zeros for padding. Other members are ignored.
 //!
 //! Written: `csr`, stored, with the data of each array at a multiple of 64 bytes. Stored arrays of this machine's byte
-//! order are read in parallel straight into the matrix.
+//! order are read in parallel straight into the matrix by [`read()`], and used where they are by [`map()`].
 //!
 //! The checksum of every array is verified. Sizes that a file claims are compared with the bytes it has before memory
 //! is set aside, and what is compressed grows as it arrives, so that a file costs memory in proportion to what it
@@ -40,5 +40,5 @@ mod write;
 
 pub use element::Element;
 pub use error::{Error, ErrorKind};
-pub use read::{is_npz, read, read_with};
+pub use read::{Matrix, is_npz, map, map_with, read, read_with};
 pub use write::{write, write_any};

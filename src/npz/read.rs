@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::archive::Archive;
 use super::array::{Array, Progress};
-use super::convert::{Fault, Triplets, expand, is_rising};
+use super::convert::{Fault, Triplets, expand, is_rising, sorted};
 use super::element::Element;
 use super::error::{ErrorKind, quote};
 use crate::matrix::{AnyCsr, Complex64, Csr};
@@ -23,9 +23,19 @@ const PLAUSIBLE_PER_ELEMENT: u64 = 256;
 /// How many row pointers are checked at a time.
 const CHUNK: usize = 1 << 14;
 
-/// Reads a sparse matrix that `scipy.sparse.save_npz` or [`write`](super::write()) wrote.
+/// A matrix as its file has it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Matrix {
+    /// The matrix.
+    pub a: AnyCsr,
+    /// Entries that share a place with an earlier one, to which they were added.
+    pub duplicates: u64,
+}
+
+/// Reads a sparse matrix that `scipy.sparse.save_npz` or [`write`](super::write()) wrote, into memory of its own.
 ///
-/// Stored `csr` arrays with sorted indices and doubles are read at the speed of memory; others are converted.
+/// Stored `csr` arrays with sorted indices and doubles are read at the speed of memory; others are converted. [`map`] is
+/// faster where a file stays as it is.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -42,7 +52,39 @@ const CHUNK: usize = 1 << 14;
 /// [`Error::Io`] if the file can't be opened or read, [`Error::Npz`] if it is malformed or damaged, or holds a value
 /// that is not finite, [`Error::OutOfMemory`] if it is too large for the machine.
 pub fn read(path: &Path) -> Result<AnyCsr> {
-    read_with(path, &|_, _| {})
+    read_with(path, &|_, _| {}).map(|matrix| matrix.a)
+}
+
+/// Reads a matrix as [`read`] does, but leaves large arrays where they are: in the file, which is mapped into memory.
+///
+/// That is done with the column indices and values of `csr` matrices whose rows are sorted, if they are stored,
+/// begin at a multiple of the size of an element, and have this machine's byte order, 32 bits (columns), and double
+/// precision (values). [`write`](super::write()) writes files so; in those of SciPy, arrays begin anywhere. Checksums,
+/// indices and values are verified as ever; what is spared is memory, and the copy: of 12 bytes an entry, none is
+/// written. All else is read as by [`read`], and has no part in the following.
+///
+/// **As long as the matrix or a clone of it is there, the file must not be changed in place, nor shortened.** Who
+/// changes it changes the matrix, behind the back of all checks: results are then wrong, or the program panics; access
+/// beyond the end of a shortened file ends it with a bus error. To replace the file by renaming another one to its
+/// name is fine, as is removing it.
+///
+/// [`Csr::into_raw_parts`] gives arrays that are the caller's own.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("a.npz");
+/// # let a = declive::Csr::new(2, 2, vec![0, 2, 3], vec![0, 1, 1], vec![4.0, 0.1, 2.0])?;
+/// # declive::npz::write(std::fs::File::create(&path)?, &a)?;
+/// assert_eq!(declive::npz::map(&path)?, declive::npz::read(&path)?);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// As [`read`].
+pub fn map(path: &Path) -> Result<AnyCsr> {
+    map_with(path, &|_, _| {}).map(|matrix| matrix.a)
 }
 
 /// Whether a file is one to [`read`], by its first bytes: a zip archive. What can't be opened, or not be opened twice,
@@ -67,8 +109,19 @@ pub fn is_npz(path: &Path) -> bool {
 ///
 /// # Errors
 /// As [`read`].
-pub fn read_with(path: &Path, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<AnyCsr> {
-    let archive = Archive::open(path)?;
+pub fn read_with(path: &Path, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<Matrix> {
+    matrix(&Archive::open(path, false)?, progress)
+}
+
+/// Reads a matrix as [`map`] does, and calls `progress` as [`read_with`] does.
+///
+/// # Errors
+/// As [`read`].
+pub fn map_with(path: &Path, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<Matrix> {
+    matrix(&Archive::open(path, true)?, progress)
+}
+
+fn matrix(archive: &Archive, hook: &(dyn Fn(u64, u64) + Sync)) -> Result<Matrix> {
     let format = archive.array("format")?;
     let name = format.text()?;
     let shape = archive.array("shape")?;
@@ -79,16 +132,16 @@ pub fn read_with(path: &Path, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<An
         _ => Err(shape.error(ErrorKind::Dimension { what, found, max: Csr::MAX_DIM as u64 })),
     };
     let (n_rows, n_cols) = (dim("rows", dims[0])?, dim("columns", dims[1])?);
-    let matrix = Matrix { archive: &archive, n_rows, n_cols, data: archive.array("data")?, hook: progress };
-    if matrix.data.is_complex()? {
-        matrix.read::<Complex64>(&format, &name).map(AnyCsr::Complex)
+    let content = Content { archive, n_rows, n_cols, data: archive.array("data")?, hook };
+    if content.data.is_complex()? {
+        content.read::<Complex64>(&format, &name).map(|(a, duplicates)| Matrix { a: a.into(), duplicates })
     } else {
-        matrix.read::<f64>(&format, &name).map(AnyCsr::Real)
+        content.read::<f64>(&format, &name).map(|(a, duplicates)| Matrix { a: a.into(), duplicates })
     }
 }
 
 /// What the formats have in common.
-struct Matrix<'a> {
+struct Content<'a> {
     archive: &'a Archive<'a>,
     n_rows: usize,
     n_cols: usize,
@@ -96,8 +149,9 @@ struct Matrix<'a> {
     hook: &'a (dyn Fn(u64, u64) + Sync),
 }
 
-impl Matrix<'_> {
-    fn read<T: Element>(&self, format: &Array, name: &[u8]) -> Result<Csr<T>> {
+impl Content<'_> {
+    /// The matrix, and how many entries were added to another one.
+    fn read<T: Element>(&self, format: &Array, name: &[u8]) -> Result<(Csr<T>, u64)> {
         match name {
             b"csr" => self.compressed(true),
             b"csc" => self.compressed(false),
@@ -109,7 +163,7 @@ impl Matrix<'_> {
     }
 
     /// Compressed rows or columns.
-    fn compressed<T: Element>(&self, by_rows: bool) -> Result<Csr<T>> {
+    fn compressed<T: Element>(&self, by_rows: bool) -> Result<(Csr<T>, u64)> {
         let (n_major, n_minor, what) =
             if by_rows { (self.n_rows, self.n_cols, "columns") } else { (self.n_cols, self.n_rows, "rows") };
         let (indptr, indices) = (self.archive.array("indptr")?, self.archive.array("indices")?);
@@ -125,20 +179,19 @@ impl Matrix<'_> {
             || indices.indices(nnz, what, n_minor, &check, &progress),
             || self.data.values::<T>(nnz, &progress),
         );
-        let ((indices, chunks), mut values) = (indices?, values?);
-        values.truncate(nnz);
+        let ((indices, chunks), values) = (indices?, values?.truncated(nnz));
         let is_seamless =
             |at: usize| at == 0 || at >= nnz || indices[at - 1] < indices[at] || starts.binary_search(&at).is_ok();
         if by_rows && chunks.iter().all(|&(at, rises)| rises && is_seamless(at)) {
-            return Ok(Csr::assembled(self.n_rows, self.n_cols, starts, indices, values));
+            return Ok((Csr::assembled(self.n_rows, self.n_cols, starts, indices, values), 0));
         }
         let major = expand(&starts);
-        let (rows, cols) = if by_rows { (major, indices) } else { (indices, major) };
-        self.assemble(Triplets { rows, cols, values })
+        let (rows, cols): (&[u32], &[u32]) = if by_rows { (&major, &indices) } else { (&indices, &major) };
+        self.assemble(rows, cols, &values)
     }
 
     /// A row and a column to each value.
-    fn coordinates<T: Element>(&self) -> Result<Csr<T>> {
+    fn coordinates<T: Element>(&self) -> Result<(Csr<T>, u64)> {
         let nnz = self.data.expect_vector()?;
         self.check_plausible(nnz)?;
         // one array to come for both; SciPy reads it already
@@ -152,11 +205,11 @@ impl Matrix<'_> {
                 _ => Err(coords.error(ErrorKind::Index { what, position, found: places[position], count })),
             };
             let mut entries = Triplets::default();
-            for (k, value) in self.data.values(nnz, &progress)?.into_iter().enumerate() {
+            for (k, &value) in self.data.values(nnz, &progress)?.iter().enumerate() {
                 let (row, col) = if coords.header.fortran { (2 * k, 2 * k + 1) } else { (k, nnz + k) };
                 entries.push(index(row, "rows", self.n_rows)?, index(col, "columns", self.n_cols)?, value);
             }
-            return self.assemble(entries);
+            return self.assemble(&entries.rows, &entries.cols, &entries.values);
         }
         let (row, col) = (self.archive.array("row")?, self.archive.array("col")?);
         row.expect_shape(&[nnz])?;
@@ -171,11 +224,11 @@ impl Matrix<'_> {
             },
             || self.data.values(nnz, &progress),
         );
-        self.assemble(Triplets { rows: rows?.0, cols: cols?.0, values: values? })
+        self.assemble(&rows?.0, &cols?.0, &values?)
     }
 
     /// Rows of dense blocks.
-    fn blocks<T: Element>(&self) -> Result<Csr<T>> {
+    fn blocks<T: Element>(&self) -> Result<(Csr<T>, u64)> {
         let [count, height, width] = self.data.header.shape[..] else {
             return Err(self.data.shape_error("three dimensions".into()));
         };
@@ -193,9 +246,9 @@ impl Matrix<'_> {
         let (indices, _) = indices.indices(used, "columns of blocks", self.n_cols / width, &|_, _| (), &progress)?;
         let fortran = self.data.header.fortran;
         let in_use = if fortran { self.data.len } else { used * height * width };
-        let values: Vec<T> = self.data.values(in_use, &progress)?;
+        let values = self.data.values::<T>(in_use, &progress)?;
         let mut entries = Triplets::default();
-        for (k, (block_row, &block_col)) in expand(&starts).into_iter().zip(&indices).enumerate() {
+        for (k, (block_row, &block_col)) in expand(&starts).into_iter().zip(indices.iter()).enumerate() {
             for r in 0..height {
                 for c in 0..width {
                     let at = if fortran { k + count * (r + height * c) } else { (k * height + r) * width + c };
@@ -203,11 +256,11 @@ impl Matrix<'_> {
                 }
             }
         }
-        self.assemble(entries)
+        self.assemble(&entries.rows, &entries.cols, &entries.values)
     }
 
     /// A row of the data to each diagonal: element `j` is the one in column `j`, if the matrix has a place there.
-    fn diagonals<T: Element>(&self) -> Result<Csr<T>> {
+    fn diagonals<T: Element>(&self) -> Result<(Csr<T>, u64)> {
         let offsets = self.archive.array("offsets")?;
         let count = offsets.expect_vector()?;
         let [_, len] = self.data.header.shape[..] else {
@@ -217,7 +270,7 @@ impl Matrix<'_> {
         self.check_plausible(self.data.len)?;
         let progress = Progress::new(self.hook, &[&offsets, &self.data]);
         let offsets: Vec<i64> = offsets.integers("the offset of a diagonal", Some(&progress))?;
-        let values: Vec<T> = self.data.values(0, &progress)?;
+        let values = self.data.values::<T>(0, &progress)?;
         let mut entries = Triplets::default();
         for (d, &offset) in offsets.iter().enumerate() {
             // all below 2³³ but the offset; a row number below 0 is none
@@ -234,21 +287,20 @@ impl Matrix<'_> {
                 }
             }
         }
-        self.assemble(entries)
+        self.assemble(&entries.rows, &entries.cols, &entries.values)
     }
 
-    fn assemble<T: Element>(&self, entries: Triplets<T>) -> Result<Csr<T>> {
-        let given = entries.values.len();
-        let a = entries.into_csr(self.n_rows, self.n_cols).map_err(|fault| match fault {
+    fn assemble<T: Element>(&self, rows: &[u32], cols: &[u32], values: &[T]) -> Result<(Csr<T>, u64)> {
+        let a = sorted((self.n_rows, self.n_cols), rows, cols, values).map_err(|fault| match fault {
             Fault::Kind(kind) => self.archive.error(None, kind),
             Fault::Other(error) => error,
         })?;
-        let merged = given - a.nnz();
-        if merged > 0 {
+        let duplicates = (values.len() - a.nnz()) as u64;
+        if duplicates > 0 {
             let name = self.archive.name();
-            log::warn!("{name}: {merged} entries share a place with an earlier one and were added to it");
+            log::warn!("{name}: {duplicates} entries share a place with an earlier one and were added to it");
         }
-        Ok(a)
+        Ok((a, duplicates))
     }
 
     /// Rows that no array has elements for cost memory nevertheless.
@@ -284,4 +336,72 @@ fn read_starts(indptr: &Array, room: usize, progress: &Progress) -> Result<Vec<u
         return Err(wrong(last, format!("at most {room}, the length of the other arrays")));
     }
     Ok(starts)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+    use crate::matrix::Scalar;
+    use crate::npz::write;
+
+    /// The file that [`write`] makes of `a`.
+    fn written<T: Element>(a: &Csr<T>) -> Vec<u8> {
+        let mut file = std::io::Cursor::new(Vec::new());
+        write(&mut file, a).unwrap();
+        file.into_inner()
+    }
+
+    /// A matrix of ten rows with up to two entries each.
+    fn matrix<T: Scalar>(n_cols: usize, last: T) -> Csr<T> {
+        let mut values = vec![T::ONE; 15];
+        values[14] = last;
+        let row_ptr = (0..=10).map(|i| i * 3 / 2).collect();
+        Csr::new(10, n_cols, row_ptr, [0, 0, 1].repeat(5), values).unwrap()
+    }
+
+    /// Whether columns and values are used where they are in a file of these bytes.
+    fn is_mapped(bytes: &[u8], read: impl Fn(&Path) -> Result<AnyCsr>) -> (bool, bool) {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(bytes).unwrap();
+        match read(file.path()).unwrap() {
+            AnyCsr::Real(a) => a.is_mapped(),
+            AnyCsr::Complex(a) => a.is_mapped(),
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_used_where_it_is() {
+        let n = 100_000;
+        let identity = Csr::new(n, n, (0..=n).collect(), (0..n as u32).collect(), vec![1.0; n]).unwrap();
+        for real in [written(&matrix(3, 0.5)), written(&identity)] {
+            assert_eq!(is_mapped(&real, map), (true, true));
+            assert_eq!(is_mapped(&real, read), (false, false));
+        }
+        assert_eq!(is_mapped(&written(&matrix(3, Complex64::I)), map), (true, true));
+        let none = Csr::new(2, 2, vec![0; 3], vec![], Vec::<f64>::new()).unwrap();
+        assert_eq!(is_mapped(&written(&none), map), (true, true));
+    }
+
+    #[test]
+    fn what_is_not_aligned_is_copied() {
+        let bytes = written(&matrix(3, 0.5));
+        // the same members behind an empty one with a name of `shift` bytes
+        let shifted = |shift: usize| {
+            let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+            let options = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+            let mut from = zip::ZipArchive::new(std::io::Cursor::new(&bytes)).unwrap();
+            zip.start_file("x".repeat(shift), options).unwrap();
+            for k in 0..from.len() {
+                let mut member = from.by_index(k).unwrap();
+                zip.start_file(member.name().unwrap().into_owned(), options).unwrap();
+                std::io::copy(&mut member, &mut zip).unwrap();
+            }
+            zip.finish().unwrap().into_inner()
+        };
+        let found: Vec<_> = (1..=8).map(|shift| is_mapped(&shifted(shift), map)).collect();
+        assert_eq!(found.iter().filter(|(columns, _)| *columns).count(), 2);
+        assert_eq!(found.iter().filter(|(_, values)| *values).count(), 1);
+    }
 }

@@ -3,6 +3,8 @@
 use std::sync::{Arc, RwLock};
 use std::time::Instant;
 
+use rayon::prelude::*;
+
 use super::LinearOperator;
 use super::row_blocks::RowBlocks;
 use crate::comm::Outbox;
@@ -34,7 +36,7 @@ impl<T: Real> CsrDevice<T> {
     /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
     ///
     /// # Panics
-    /// If there are more entries than 32-bit row pointers can count.
+    /// If there are more entries than 32-bit row pointers can count, or a column is outside the block.
     pub(crate) fn upload(ctx: &Context, tuning: &Tuning, part: &Part<'_>, factor: f64) -> Result<(Self, Outbox<T>)> {
         assert!(part.nnz() <= Self::MAX_NNZ, "{} entries in one block", part.nnz());
         let rows = RowBlocks::cut(part, tuning);
@@ -45,7 +47,7 @@ impl<T: Real> CsrDevice<T> {
             n_cols: part.n_owned() + part.halo.len,
             blocks: DeviceVec::from_slice(ctx, &rows.blocks, "the row blocks")?,
             row_ptr: DeviceVec::from_slice(ctx, &row_ptr, "the row pointers")?,
-            col_idx: DeviceVec::from_slice(ctx, &part.col_idx, "the column indices")?,
+            col_idx: columns(ctx, &part.col_idx, part.n_owned() + part.halo.len)?,
             values: DeviceVec::from_slice(ctx, &T::scaled(part.values, factor), "the values of the matrix")?,
         };
         let outbox = Arc::new(RwLock::new(Pinned::zeros(ctx, part.halo.send.len())?));
@@ -123,6 +125,23 @@ impl<T: Real> CsrDevice<T> {
     }
 }
 
+/// Moves column indices to the device, all of them below `limit`.
+///
+/// Kernels check no index. Those of a matrix in a mapped file may change at any time, so that only a copy can be vouched
+/// for: piece by piece, which costs a fraction of the transfer.
+fn columns(ctx: &Context, indices: &[u32], limit: usize) -> Result<DeviceVec<u32>> {
+    const PIECE: usize = 1 << 20;
+    let mut on_device = DeviceVec::zeros(ctx, indices.len(), "the column indices")?;
+    let mut copy = Vec::new();
+    for (k, piece) in indices.chunks(PIECE).enumerate() {
+        piece.par_iter().copied().collect_into_vec(&mut copy);
+        let max = copy.par_iter().max().map_or(0, |&j| j as usize);
+        assert!(max < limit, "column {max} of {limit}: was the matrix's file changed after it was read?");
+        on_device.write(ctx, k * PIECE, &copy)?;
+    }
+    Ok(on_device)
+}
+
 impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for CsrDevice<T> {
     fn apply(&self, ops: &OpenClOps<T, A>, x: &mut DeviceVec<T>, y: &mut DeviceVec<T>) -> Result<()> {
         self.overlapped(ops, x, |x, grid, range, _| {
@@ -167,5 +186,38 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for CsrDevice<T> {
     fn bytes(&self) -> u64 {
         let n = self.block.n_rows;
         (self.block.values.len() * (4 + size_of::<T>()) + 4 * (n + 1) + 2 * n * size_of::<T>()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::list;
+    use crate::kernels::Shape;
+
+    #[test]
+    #[should_panic(expected = "column 2 of 2")]
+    fn no_column_outside_reaches_a_device() {
+        let device = list().devices.remove(0);
+        let (ctx, tuning) = (Context::open(&device).unwrap(), Tuning::default_for(&device, Shape::of(&device)));
+        let upload = |col_idx: [u32; 3]| {
+            let (row_ptr, values, halo) = ([0, 2, 3], [1.0; 3], HaloPlan::default());
+            let part = Part { rows: 0..2, row_ptr: &row_ptr, col_idx: col_idx.to_vec().into(), values: &values, halo };
+            CsrDevice::<f32>::upload(&ctx, &tuning, &part, 1.0).map(|_| ())
+        };
+        upload([0, 1, 1]).unwrap();
+        upload([0, 1, 2]).unwrap();
+    }
+
+    #[test]
+    fn columns_of_several_pieces() {
+        let device = list().devices.remove(0);
+        let ctx = Context::open(&device).unwrap();
+        for len in [0, 1, (1 << 20) - 1, 1 << 20, (1 << 21) + 5] {
+            let indices: Vec<u32> = (0..len).rev().collect();
+            let mut back = vec![9; len as usize];
+            columns(&ctx, &indices, len as usize).unwrap().read(&ctx, 0, &mut back).unwrap();
+            assert!(back == indices, "{len}");
+        }
     }
 }
