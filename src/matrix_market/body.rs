@@ -225,7 +225,7 @@ fn shortest_line(header: &Header) -> usize {
 }
 
 /// Takes the first `len` elements, or what there is.
-fn split_off<'a, E>(from: &mut &'a mut [E], len: usize) -> &'a mut [E] {
+pub(super) fn split_off<'a, E>(from: &mut &'a mut [E], len: usize) -> &'a mut [E] {
     let all = std::mem::take(from);
     let (taken, rest) = all.split_at_mut(len.min(all.len()));
     *from = rest;
