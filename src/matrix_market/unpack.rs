@@ -106,8 +106,11 @@ impl<D: Decoder, R: Read> Windowed<D, R> {
 
 impl<D: Decoder, R: Read> Read for Windowed<D, R> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        if to.is_empty() {
+            return Ok(0);
+        }
         let room = to.len().min(STEP);
-        while room > 0 {
+        loop {
             let from = self.input.fill_buf()?;
             let at_end = from.is_empty();
             let (read, written) = self.decoder.step(from, &mut to[..room])?;
@@ -127,7 +130,6 @@ impl<D: Decoder, R: Read> Read for Windowed<D, R> {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "there is no end to it"));
             }
         }
-        Ok(0)
     }
 }
 
@@ -286,7 +288,8 @@ mod tests {
         let expected = [&text[..], &small, &text].concat();
         let chain = |pack: &dyn Fn(&[u8]) -> Vec<u8>| [pack(&text), pack(b""), pack(&small), pack(&text)].concat();
         let (bzip2, xz) = (chain(&bzip2), chain(&|text| xz(text, 1 << 20)));
-        let zstd = [chain(&|text| zstd(text, 20)), b"\x50\x2a\x4d\x18\x03\0\0\0abc".to_vec()].concat(); // and a skippable frame
+        let skippable = b"\x50\x2a\x4d\x18\x03\0\0\0abc".to_vec();
+        let zstd = [chain(&|text| zstd(text, 20)), skippable].concat();
         assert_eq!(all(Bzip2::new(Drip(&bzip2, 0))).unwrap(), expected);
         assert_eq!(all(Windowed::xz(Drip(&xz, 0))).unwrap(), expected);
         assert_eq!(all(Windowed::zstd(Drip(&zstd, 0)).unwrap()).unwrap(), expected);

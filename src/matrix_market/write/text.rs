@@ -329,7 +329,9 @@ mod tests {
 
     #[test]
     fn rounded_ties_and_borders_are_the_standard_librarys() {
-        for value in [0.5, 2.5, 0.125, 9.5, 99.95, 1e22, 1e23, 80000000000000.125, 2251799813685247.75, 5e-324, 0.0] {
+        // the last two lie between decimals of 16 and of 17 digits
+        let long = [80_000_000_000_000.0 + 0.125, 2_251_799_813_685_247.0 + 0.75];
+        for value in [0.0, 0.5, 2.5, 0.125, 9.5, 99.95, 1e22, 1e23, 5e-324].into_iter().chain(long) {
             agrees(value);
             agrees(-value);
         }
