@@ -221,6 +221,37 @@ fn options_that_contradict_each_other() {
 }
 
 #[test]
+fn roundings_beyond_all_doubles() {
+    let precise = |digits| WriteOptions { precision: Some(digits), ..options() };
+    let a = dense(&[&[1.0, NO], &[f64::MAX, -f64::MAX]]);
+    let refusal = |digits, col, value: &str| Unwritable::Rounding { row: 2, col, value: value.into(), digits };
+    let largest = "1.7976931348623157e308";
+    for digits in 1..=16 {
+        // to 3 digits or 10, say, it is rounded up or down
+        let rounded: f64 = format!("{:.*e}", digits - 1, f64::MAX).parse().unwrap();
+        if rounded.is_finite() {
+            let text = written(&a, &precise(digits));
+            assert_eq!(read_matrix_from(text.as_bytes(), "text").unwrap().a.get(1, 0), Some(rounded));
+        } else {
+            assert_eq!(refused(&a, &precise(digits)), refusal(digits, 1, largest));
+            assert_eq!(refused(&a, &WriteOptions { trusted: true, ..precise(digits) }), refusal(digits, 1, largest));
+        }
+    }
+    assert_eq!(
+        refused(&a, &precise(2)).to_string(),
+        "a(2,1) is 1.7976931348623157e308, which a precision of 2 would round to more than a double can hold; \
+         give more digits"
+    );
+    assert!(written(&a, &precise(17)).ends_with("\n2 1 1.7976931348623157e308\n2 2 -1.7976931348623157e308\n"));
+    assert!(written(&dense(&[&[1.74e308, -1e308]]), &precise(2)).ends_with("\n1 1 1.7e308\n1 2 -1e308\n"));
+    let z = dense(&[&[Complex64::ONE, c(0.0, 0.0)], &[c(NO, NO), c(0.0, -1.75e308)]]);
+    assert_eq!(refused(&z, &precise(1)), refusal(1, 2, "0e0-1.75e308i"));
+    // whole numbers are not rounded
+    let whole = dense(&[&[9007199254740991.0]]);
+    assert!(written(&whole, &WriteOptions { precision: Some(1), ..as_field(Field::Integer) }).ends_with("991\n"));
+}
+
+#[test]
 fn symmetries_that_do_not_hold() {
     let says = |a: &Csr, symmetry| refused(a, &symmetric(symmetry)).to_string();
     let upper = dense(&[&[1.0, 2.0], &[NO, 1.0]]);

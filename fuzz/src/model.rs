@@ -198,7 +198,7 @@ fn size(words: &[&[u8]], array: bool, symmetry: &str) -> Option<(u64, u64, u64)>
         (true, _, []) => (rows * rows + rows) / 2,
         _ => return None,
     };
-    (u128::from(rows.max(cols)) <= 65_536 + 256 * u128::from(claimed)).then_some((rows, cols, claimed))
+    (u128::from(rows.max(cols)) <= (1 << 20) + 64 * u128::from(claimed)).then_some((rows, cols, claimed))
 }
 
 /// A whole number from 0 up.

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::body::{Entries, Wave};
+use super::body::{Entries, Wave, split_off};
 use super::error::Error;
 use super::header::{Header, Symmetry};
 use super::line::{Value, diagonal};
@@ -61,15 +61,9 @@ fn give_places<T: Value>(header: &Header, wave: &mut Wave<T>, before: u64) -> Re
         let mut rooms = Vec::with_capacity(wave.blocks.len());
         for block in &wave.blocks {
             let range = block.range();
-            let skip = range.start - at;
-            let mut take = |len| {
-                rooms.push((
-                    split_off(&mut rows, skip, len),
-                    split_off(&mut cols, skip, len),
-                    split_off(&mut values, skip, len),
-                ));
-            };
-            take(range.len());
+            let mut take = |len| (split_off(&mut rows, len), split_off(&mut cols, len), split_off(&mut values, len));
+            take(range.start - at);
+            rooms.push(take(range.len()));
             at = range.end;
         }
         rooms
@@ -87,13 +81,6 @@ fn give_places<T: Value>(header: &Header, wave: &mut Wave<T>, before: u64) -> Re
         block.found.keep(kept, &rows[..kept], &cols[..kept]);
     });
     Ok(end)
-}
-
-/// Skips some elements and takes the next ones.
-fn split_off<'a, E>(from: &mut &'a mut [E], skip: usize, len: usize) -> &'a mut [E] {
-    let (taken, rest) = std::mem::take(from)[skip..].split_at_mut(len);
-    *from = rest;
-    taken
 }
 
 /// Where the next value of an array belongs.

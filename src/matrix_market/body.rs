@@ -18,7 +18,7 @@ const MAPPED: usize = 256 << 20;
 
 /// Text of a stream that is read at a time, while the next arrives: little at first, as the file may be small, and then
 /// twice as much each time.
-const STREAMED: std::ops::RangeInclusive<usize> = 256 << 10..=2 << 20;
+const STREAMED: std::ops::RangeInclusive<usize> = 256 << 10..=1 << 20;
 
 /// The size of blocks: several for each thread, but not so small that their number matters.
 const BLOCK: std::ops::RangeInclusive<usize> = 64 << 10..=1 << 20;
@@ -225,7 +225,7 @@ fn shortest_line(header: &Header) -> usize {
 }
 
 /// Takes the first `len` elements, or what there is.
-fn split_off<'a, E>(from: &mut &'a mut [E], len: usize) -> &'a mut [E] {
+pub(super) fn split_off<'a, E>(from: &mut &'a mut [E], len: usize) -> &'a mut [E] {
     let all = std::mem::take(from);
     let (taken, rest) = all.split_at_mut(len.min(all.len()));
     *from = rest;
@@ -255,7 +255,7 @@ impl<R: Read> Text<R> {
         Self { rest, input, failed: None, size: *STREAMED.start(), spare: Vec::new() }
     }
 
-    /// The next lines, several megabytes of them; nothing at the end.
+    /// The next lines, up to a megabyte of them; nothing at the end.
     fn next(&mut self) -> std::io::Result<Vec<u8>> {
         if let Some(e) = self.failed.take() {
             return Err(e);

@@ -50,6 +50,13 @@ pub(super) fn nearest_double(w: u64, q: i32) -> Option<f64> {
     Some(f64::from_bits(((exponent as u64 - 1) << 52) + rounded))
 }
 
+/// The 128 leading bits of 5^q, wrong by less than one in the last of them; `None` if q is out of the ordinary.
+#[inline(always)]
+pub(super) fn power_of_five(q: i32) -> Option<u128> {
+    let &(upper, lower) = POWERS_OF_FIVE.get(q.wrapping_sub(MIN_Q) as usize)?;
+    Some(u128::from(upper) << 64 | u128::from(lower))
+}
+
 /// A natural number of 320 bits, the lowest 32 first.
 type Natural = [u32; 10];
 

@@ -2,7 +2,9 @@
 
 use std::{fmt, io};
 
+use super::header::{PLAUSIBLE_DIMENSION, PLAUSIBLE_PER_ENTRY};
 use super::source::Corrupt;
+use super::unpack::Greedy;
 use crate::error::OneLine;
 
 /// What is wrong with a Matrix Market file, and where.
@@ -28,6 +30,9 @@ impl Error {
 
     /// An error of the input, after so many lines of it.
     pub(super) fn reading(file: &str, line: u64, error: io::Error) -> crate::Error {
+        if let Some(Greedy { format, limit, preset }) = Greedy::behind(&error) {
+            return Self::whole(file, line, ErrorKind::Window { format, limit, preset });
+        }
         match Corrupt::behind(&error) {
             Some(Corrupt { format, cause }) => {
                 Self::whole(file, line, ErrorKind::Corrupt { format, cause: quote(cause.as_bytes()) })
@@ -111,7 +116,10 @@ pub enum ErrorKind {
     },
 
     /// Dimensions that so few entries can't mean, which would cost memory out of all proportion to the file.
-    #[error("{rows} rows and {cols} columns are implausible for {entries} entries")]
+    #[error(
+        "{rows} rows and {cols} columns are implausible for {entries} entries: \
+         plausible are at most {PLAUSIBLE_DIMENSION}, and {PLAUSIBLE_PER_ENTRY} more for each entry"
+    )]
     Implausible {
         /// Rows.
         rows: usize,
@@ -230,6 +238,20 @@ pub enum ErrorKind {
         format: &'static str,
         /// What its decoder said.
         cause: String,
+    },
+
+    /// Compressed data that ask for more memory than a file of their size is given.
+    #[error(
+        "unpacking the {format} data takes more memory than the {limit} MiB it is given: unpack it by the program \
+         {format}, or compress it anew by {preset}"
+    )]
+    Window {
+        /// The compression.
+        format: &'static str,
+        /// What it is given, in MiB.
+        limit: u64,
+        /// A command that compresses with a small window.
+        preset: &'static str,
     },
 
     /// An archive without the member that is needed.

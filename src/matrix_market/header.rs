@@ -136,11 +136,11 @@ pub struct Header {
 /// How many bytes of comments are kept, each line counted with 64 bytes more than its text.
 const COMMENTS: usize = 64 << 10;
 
-/// Rows or columns of a matrix without entries; far more than any file of that kind has.
-const PLAUSIBLE_DIMENSION: u64 = 65_536;
+/// Rows or columns that any file may have: for vectors with few nonzeros. A row takes 8 bytes.
+pub(super) const PLAUSIBLE_DIMENSION: u64 = 1 << 20;
 
-/// Rows or columns for every entry.
-const PLAUSIBLE_PER_ENTRY: u64 = 256;
+/// Rows or columns beyond for every entry, which takes some 20 bytes itself.
+pub(super) const PLAUSIBLE_PER_ENTRY: u64 = 64;
 
 impl Header {
     /// Reads up to and including the size line.
@@ -368,8 +368,19 @@ mod tests {
     #[test]
     fn dense_size() {
         let header = |size| read(&format!("%%MatrixMarket matrix coordinate real general\n{size}\n")).unwrap();
-        assert!(header("65536 1 0").check_dense().is_ok());
-        assert!(header("65792 1 1").check_dense().is_ok());
-        assert!(header("32769 2 0").check_dense().is_err());
+        assert!(header("1048576 1 0").check_dense().is_ok());
+        assert!(header("1048640 1 1").check_dense().is_ok());
+        assert!(header("524289 2 0").check_dense().is_err());
+    }
+
+    #[test]
+    fn plausible_sizes() {
+        let size = |size| read(&format!("%%MatrixMarket matrix coordinate real general\n{size}\n"));
+        assert!(
+            size("1048576 7 0").is_ok() && size("7 1048704 2").is_ok() && size("64000000 64000000 1000000").is_ok()
+        );
+        let error = size("7 1048705 2").unwrap_err().to_string();
+        let rule = "plausible are at most 1048576, and 64 more for each entry";
+        assert_eq!(error, format!("test:2: 7 rows and 1048705 columns are implausible for 2 entries: {rule}"));
     }
 }

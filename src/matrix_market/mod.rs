@@ -28,7 +28,16 @@
 //! whatever their number.
 //!
 //! Everything else is an [`Error`] with the file, the line, the column and what was expected. The header's counts are
-//! only compared with what the file holds: no memory is set aside on their word.
+//! only compared with what the file holds: no memory is set aside on their word. Beside the entries that a file really
+//! holds, reading it takes a few megabytes:
+//!
+//! | | limit |
+//! |---|---|
+//! | a line | 64 KiB |
+//! | rows, columns | 2²⁰, and 64 more for each entry; of what [`read_vectors`] reads, the same for their product |
+//! | comments kept | 64 KiB |
+//! | window (dictionary) of xz and zstd | 64 and 128 MiB, as `xz -9` and `zstd --long` have it |
+//! | the part in use of a window above 8 MiB | 4 MiB, and 128 bytes more for each compressed byte before |
 
 mod archive;
 mod array;
@@ -45,6 +54,7 @@ mod read;
 mod simd;
 mod source;
 mod token;
+mod unpack;
 mod write;
 
 pub use assemble::Zeros;

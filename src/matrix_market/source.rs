@@ -8,14 +8,8 @@ use std::io::{self, BufReader, Cursor, Read};
 use std::path::Path;
 
 use super::error::Error;
+use super::unpack::{Bzip2, Greedy, Windowed};
 use crate::memory::Map;
-
-/// The memory that an xz file may ask for: what the program `xz` needs for files of its highest preset, 65 MiB, and
-/// little more.
-const XZ_MEMORY_KIB: u32 = 72 << 10;
-
-/// The window of a zstd file, as a power of two: what the program `zstd` takes unless it is told otherwise.
-const ZSTD_WINDOW_LOG: u32 = 27;
 
 /// Bytes of text, or the archive that holds them.
 pub(super) enum Source<'a> {
@@ -111,13 +105,9 @@ impl Packing {
     fn unpack<'a>(self, input: Input<'a>) -> io::Result<Input<'a>> {
         Ok(match self {
             Self::Gzip => Box::new(flate2::read::MultiGzDecoder::new(input)),
-            Self::Bzip2 => Box::new(bzip2::read::MultiBzDecoder::new(input)),
-            Self::Xz => Box::new(lzma_rust2::XzReader::new_mem_limit(BufReader::new(input), true, XZ_MEMORY_KIB)),
-            Self::Zstd => {
-                let mut decoder = zstd::stream::read::Decoder::new(input)?;
-                decoder.window_log_max(ZSTD_WINDOW_LOG)?;
-                Box::new(decoder)
-            }
+            Self::Bzip2 => Box::new(Bzip2::new(input)),
+            Self::Xz => Box::new(Windowed::xz(input)),
+            Self::Zstd => Box::new(Windowed::zstd(input)?),
         })
     }
 }
@@ -132,12 +122,13 @@ impl Read for Unpacked<'_> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         self.input.read(to).map_err(|e| match e.kind() {
             io::ErrorKind::Interrupted => e,
+            _ if Greedy::behind(&e).is_some() => e,
             kind => io::Error::new(kind, Corrupt { format: self.packing.name(), cause: e.to_string() }),
         })
     }
 }
 
-/// Compressed data that can't be decompressed: damaged, cut off, or beyond the limits.
+/// Compressed data that can't be decompressed: damaged or cut off.
 #[derive(Debug, Clone)]
 pub(super) struct Corrupt {
     pub(super) format: &'static str,

@@ -43,3 +43,22 @@ impl Packing {
         packed
     }
 }
+
+/// An xz file with a dictionary of 2^`log` bytes.
+#[allow(dead_code)]
+pub(crate) fn xz_with_window(text: &[u8], log: u32) -> Vec<u8> {
+    let mut options = lzma_rust2::XzOptions::with_preset(1);
+    options.lzma_options.dict_size = 1 << log;
+    let mut writer = lzma_rust2::XzWriter::new(Vec::new(), options).unwrap();
+    writer.write_all(text).unwrap();
+    writer.finish().unwrap()
+}
+
+/// A zstd file with a window of 2^`log` bytes.
+#[allow(dead_code)]
+pub(crate) fn zstd_with_window(text: &[u8], log: u32) -> Vec<u8> {
+    let mut writer = zstd::stream::Encoder::new(Vec::new(), 1).unwrap();
+    writer.window_log(log).unwrap();
+    writer.write_all(text).unwrap();
+    writer.finish().unwrap()
+}

@@ -168,11 +168,8 @@ impl Job<'_> {
                 .map_err(|obstacle| Failure::about(&plan.source, obstacle.into()))?,
             Format::Npz => WriteOptions::default(),
         };
-        if let Some(value) = plan.precision.and_then(|digits| words::overflowing(&a, digits)) {
-            let what = format!("--precision: {}: {value:e} rounds to a number beyond the largest double", plan.source);
-            return Err(Failure::usage(format!("{what}; give more digits")));
-        }
         options.precision = plan.precision;
+        options.check(&a).map_err(|obstacle| Failure::about(&plan.source, obstacle.into()))?;
         options.comments = self.comments();
         let checks = start.elapsed().as_secs_f64();
 

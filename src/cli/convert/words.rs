@@ -65,13 +65,6 @@ fn symmetry<T: Scalar>(a: &Csr<T>, header: Option<&Header>, entries: Entries) ->
     }
 }
 
-/// A value that `digits` significant digits would round up beyond the largest double, if there is one.
-pub(super) fn overflowing<T: Scalar>(a: &Csr<T>, digits: usize) -> Option<f64> {
-    let largest = a.values().iter().fold(0.0, |max: f64, v| max.max(v.re().abs()).max(v.im().abs()));
-    let rounded = format!("{largest:.*e}", digits.saturating_sub(1));
-    (!rounded.parse().is_ok_and(f64::is_finite)).then_some(largest)
-}
-
 #[cfg(test)]
 mod tests {
     use declive::matrix::Complex64;
@@ -127,14 +120,6 @@ mod tests {
         assert_eq!(of(c(0.0, 0.0), c(1.0, 1.0), c(-1.0, -1.0)), Ok(Symmetry::SkewSymmetric));
         let obstacle = of(1.0, 2.0, 3.0).unwrap_err().to_string();
         assert!(obstacle.contains("not symmetric: a(1,2) is 2e0, but a(2,1) is 3e0"), "{obstacle}");
-    }
-
-    #[test]
-    fn rounding_up_beyond_all_doubles() {
-        let a = three(1.0, -f64::MAX, 0.0);
-        assert_eq!([1, 2, 17].map(|digits| overflowing(&a, digits)), [Some(f64::MAX), Some(f64::MAX), None]);
-        assert_eq!(overflowing(&three(Complex64::ONE, Complex64::I, Complex64::ONE), 1), None);
-        assert_eq!(overflowing(&Csr::<f64>::new(0, 0, vec![0], vec![], vec![]).unwrap(), 1), None);
     }
 
     #[test]

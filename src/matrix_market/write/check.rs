@@ -23,7 +23,7 @@ pub(super) fn words(options: &WriteOptions, field: Field, rows: usize, cols: usi
         (_, field, Symmetry::Hermitian) if field != Field::Complex => return contradiction(field.word(), "hermitian"),
         _ => {}
     }
-    if let Some(found) = precision.filter(|digits| !(1..=super::text::MAX_DIGITS).contains(digits)) {
+    if let Some(found) = precision.filter(|digits| !(1..=super::nearest::MAX_DIGITS).contains(digits)) {
         return Err(Unwritable::Precision { found });
     }
     if symmetry.mirrors() && rows != cols {
@@ -45,16 +45,32 @@ pub(super) fn values<T: Scalar>(a: &Csr<T>, field: Field) -> Result<(), Unwritab
     if field == Field::Complex || field == Field::Real && !T::IS_COMPLEX {
         return Ok(());
     }
+    match first_misfit(a, fits) {
+        None => Ok(()),
+        Some((row, col, value)) => {
+            let (value, hint) = (spelled(value), if T::IS_COMPLEX { "complex" } else { "real" });
+            Err(Unwritable::Value { row, col, value, field, hint })
+        }
+    }
+}
+
+/// The first entry, by rows, whose value does not fit: row and column from 1, value.
+fn first_misfit<T: Scalar>(a: &Csr<T>, fits: impl Fn(T) -> bool + Sync) -> Option<(usize, usize, T)> {
     // by chunks, since a search that may end at each element is slow
     let chunks = a.values().par_chunks(CHUNK).enumerate();
-    let first = chunks.find_map_first(|(c, chunk)| chunk.iter().position(|&v| !fits(v)).map(|k| c * CHUNK + k));
-    match first {
+    let k = chunks.find_map_first(|(c, chunk)| chunk.iter().position(|&v| !fits(v)).map(|k| c * CHUNK + k))?;
+    let row = a.row_ptr().partition_point(|&start| start <= k);
+    Some((row, a.col_idx()[k] as usize + 1, a.values()[k]))
+}
+
+/// Whether no entry rounds to more than a double can hold. O(nnz).
+pub(super) fn rounding<T: Scalar>(a: &Csr<T>, field: Field, precision: Option<usize>) -> Result<(), Unwritable> {
+    let Some(digits) = precision.filter(|_| matches!(field, Field::Real | Field::Complex)) else { return Ok(()) };
+    // what is not above a power of ten rounds to no more than it
+    let holds = |v: f64| v.abs() <= 1e308 || format!("{v:.*e}", digits - 1).parse().is_ok_and(f64::is_finite);
+    match first_misfit(a, |v| holds(v.re()) && holds(v.im())) {
         None => Ok(()),
-        Some(k) => {
-            let i = a.row_ptr().partition_point(|&start| start <= k) - 1;
-            let (row, col, value) = (i + 1, a.col_idx()[k] as usize + 1, spelled(a.values()[k]));
-            Err(Unwritable::Value { row, col, value, field, hint: if T::IS_COMPLEX { "complex" } else { "real" } })
-        }
+        Some((row, col, value)) => Err(Unwritable::Rounding { row, col, value: spelled(value), digits }),
     }
 }
 

@@ -3,6 +3,7 @@
 mod check;
 mod head;
 mod lines;
+mod nearest;
 mod stream;
 mod text;
 mod unwritable;
@@ -68,19 +69,21 @@ impl Default for WriteOptions {
 impl WriteOptions {
     /// Whether a matrix can be written so: in parallel, O(nnz log(longest row)) for symmetries.
     ///
-    /// [`write_matrix`] does the same, unless `trusted`. The two zeros, 0 and -0, count as equal.
+    /// [`write_matrix`] does the same. The two zeros, 0 and -0, count as equal. What is `trusted` costs nothing.
     ///
     /// # Errors
     /// The first obstacle, by rows: an entry that does not equal its mirror image or has none (a hermitian one's
-    /// diagonal must be real), or that the field has no words for; or options that contradict themselves.
+    /// diagonal must be real), or that the field has no words for, unless `trusted`; an entry that the precision would
+    /// round to infinity; or options that contradict themselves.
     pub fn check<T: Scalar>(&self, a: &Csr<T>) -> std::result::Result<(), Unwritable> {
-        self.check_words(a)?;
-        check::values(a, self.field_of::<T>())?;
+        let field = self.field_of::<T>();
+        check::words(self, field, a.n_rows(), a.n_cols())?;
+        check::rounding(a, field, self.precision)?;
+        if self.trusted {
+            return Ok(());
+        }
+        check::values(a, field)?;
         check::mirrored(a, self.symmetry)
-    }
-
-    fn check_words<T: Scalar>(&self, a: &Csr<T>) -> std::result::Result<(), Unwritable> {
-        check::words(self, self.field_of::<T>(), a.n_rows(), a.n_cols())
     }
 
     fn field_of<T: Scalar>(&self) -> Field {
@@ -122,11 +125,7 @@ impl WriteOptions {
 /// What `out` gives. Of the kind `InvalidInput`, with an [`Unwritable`] inside and before anything is written, what
 /// [`WriteOptions::check`] finds.
 pub fn write_matrix<T: Scalar>(mut out: impl Write, a: &Csr<T>, options: &WriteOptions) -> Result<()> {
-    if options.trusted {
-        options.check_words(a)?;
-    } else {
-        options.check(a)?;
-    }
+    options.check(a)?;
     let WriteOptions { layout, symmetry, ref comments, .. } = *options;
     let (field, values) = (options.field_of::<T>(), options.values_of::<T>());
     let (rows, cols) = (a.n_rows(), a.n_cols());

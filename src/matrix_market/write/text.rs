@@ -2,11 +2,10 @@
 
 use std::io::Write;
 
+use super::nearest::{Decimal, nearest_decimal};
+
 /// Room for a line: two indices, two values, blanks and the line's end take at most 72 characters.
 const LINE: usize = 96;
-
-/// The largest number of significant digits that a double may need.
-pub(super) const MAX_DIGITS: usize = 17;
 
 /// Lines of text in memory that is set aside once and used again and again.
 #[derive(Debug, Default)]
@@ -129,7 +128,41 @@ impl Line<'_> {
         }
     }
 
+    #[inline]
     fn rounded(&mut self, value: f64, digits: usize) {
+        if let Some(decimal) = nearest_decimal(value.abs(), digits) {
+            if value < 0.0 {
+                self.byte(b'-');
+            }
+            self.decimal(decimal);
+        } else if value == 0.0 {
+            self.shortest(value);
+        } else {
+            self.rounded_with_care(value, digits);
+        }
+    }
+
+    /// Adds d.ddde±x, without zeros at the end of the digits and without an exponent of 0.
+    #[inline]
+    fn decimal(&mut self, decimal: Decimal) {
+        let mut buffer = itoa::Buffer::new();
+        let digits = buffer.format(decimal.digits).as_bytes();
+        let zeros = digits.iter().rev().take_while(|&&b| b == b'0').count();
+        let (first, rest) = digits[..digits.len() - zeros].split_at(1);
+        self.word(first);
+        if !rest.is_empty() {
+            self.byte(b'.');
+            self.word(rest);
+        }
+        if decimal.exponent != 0 {
+            self.byte(b'e');
+            self.word(itoa::Buffer::new().format(decimal.exponent).as_bytes());
+        }
+    }
+
+    /// The same by the standard library, whose digits are those of the exact value.
+    #[cold]
+    fn rounded_with_care(&mut self, value: f64, digits: usize) {
         let mut word = [0; 32];
         let mut rest = &mut word[..];
         let written = write!(rest, "{value:.*e}", digits - 1);
@@ -177,6 +210,7 @@ impl Line<'_> {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::nearest::MAX_DIGITS;
     use super::*;
 
     fn spelled(value: f64, spelling: Spelling) -> String {
@@ -276,13 +310,59 @@ mod tests {
         fn whole_numbers_have_no_point(value in -10_000_000_000_000_000i64..10_000_000_000_000_000) {
             prop_assert_eq!(spelled(value as f64, Spelling::Shortest), (value as f64 as i64).to_string());
         }
+    }
+
+    /// What the standard library makes of a number, less what says nothing.
+    fn by_std(value: f64, digits: usize) -> String {
+        let text = format!("{value:.*e}", digits - 1);
+        let (mantissa, exponent) = text.split_once('e').unwrap();
+        let mantissa = if digits > 1 { mantissa.trim_end_matches('0').trim_end_matches('.') } else { mantissa };
+        if exponent == "0" { mantissa.into() } else { format!("{mantissa}e{exponent}") }
+    }
+
+    fn agrees(value: f64) {
+        // two more than doubles need and options allow
+        for digits in 1..=MAX_DIGITS + 3 {
+            assert_eq!(spelled(value, Spelling::Digits(digits)), by_std(value, digits), "{value:e} to {digits}");
+        }
+    }
+
+    #[test]
+    fn rounded_ties_and_borders_are_the_standard_librarys() {
+        // the last two lie between decimals of 16 and of 17 digits
+        let long = [80_000_000_000_000.0 + 0.125, 2_251_799_813_685_247.0 + 0.75];
+        for value in [0.0, 0.5, 2.5, 0.125, 9.5, 99.95, 1e22, 1e23, 5e-324].into_iter().chain(long) {
+            agrees(value);
+            agrees(-value);
+        }
+        for exponent in 0..2046 {
+            let power = f64::from_bits(exponent << 52);
+            agrees(power);
+            agrees(power.next_up());
+            agrees(f64::from_bits((exponent + 1) << 52).next_down());
+        }
+        // odd multiples of 2^-k: the last of their digits is a 5
+        for k in 0..60 {
+            for odd in [1u64, 3, 77, 12_345, 999_999_999, 7_999_999_999_999_999, (1 << 53) - 1] {
+                agrees(odd as f64 * 0.5f64.powi(k));
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn rounded_numbers_are_the_standard_librarys(value in finite()) {
+            agrees(value);
+        }
 
         #[test]
-        fn rounded_numbers_are_the_standard_librarys(value in finite(), digits in 1..=MAX_DIGITS) {
-            let text = spelled(value, Spelling::Digits(digits));
-            let exact = format!("{value:.*e}", digits - 1);
-            prop_assert_eq!(text.parse::<f64>().unwrap().to_bits(), exact.parse::<f64>().unwrap().to_bits());
-            prop_assert!(text.len() <= exact.len());
+        fn rounded_short_decimals_are_the_standard_librarys(w in 0u64..1_000_000_000, q in -30i32..30) {
+            agrees(format!("{w}e{q}").parse().unwrap());
+        }
+
+        #[test]
+        fn rounded_ties_are_the_standard_librarys(odd in 0u64..1 << 53, k in 0i32..80) {
+            agrees((odd | 1) as f64 * 0.5f64.powi(k));
         }
     }
 }

@@ -82,6 +82,22 @@ pub enum Unwritable {
         hint: &'static str,
     },
 
+    /// A value that as many digits as asked for would round up beyond the largest double.
+    #[error(
+        "a({row},{col}) is {value}, which a precision of {digits} would round to more than a double can hold; \
+         give more digits"
+    )]
+    Rounding {
+        /// Row of the entry.
+        row: usize,
+        /// Column of the entry.
+        col: usize,
+        /// The entry.
+        value: String,
+        /// The number of significant digits.
+        digits: usize,
+    },
+
     /// An element of a vector that is infinite or NaN, which the format has no words for.
     #[error("element {index} of vector {vector} is {value}, not a finite number")]
     NotFinite {
