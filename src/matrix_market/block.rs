@@ -246,8 +246,15 @@ mod tests {
             for row in words {
                 for value in values {
                     for end in ["", "\n", "\r\n", " \n", "\r"] {
-                        for line in [format!("{row} 7 {value}{end}"), format!("{row} 7{end}"), format!("{value}{end}")]
-                        {
+                        for line in [
+                            format!("{row} 7 {value}{end}"),
+                            format!("{row} 7\t{value}{end}"),
+                            format!("{row} 7\0{value}{end}"),
+                            format!("{row}\x1f7 {value}{end}"),
+                            format!("{row} 7{end}"),
+                            format!("{row}\t7{end}"),
+                            format!("{value}{end}"),
+                        ] {
                             // a quick look needs some bytes before the line, and behind it
                             let before = "1".repeat(31) + " ";
                             let text = format!("{before}{line}{}", "x".repeat(64));

@@ -83,6 +83,9 @@ impl Quick {
             |line, ((row, col), to)| {
                 let [first, second, last] = line.ends(simd)?;
                 (*row, *col) = self.place(simd, line, first, second)?;
+                if line.window[second] != b' ' {
+                    return None;
+                }
                 *to = T::of(value(line.start + second + 1..line.start + last)?);
                 line.next(last)
             },
