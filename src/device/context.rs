@@ -122,6 +122,15 @@ impl Context {
         Ok(Kernel { name, kernel })
     }
 
+    /// The largest work-group that this device runs `kernel` with.
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`].
+    pub(crate) fn max_group_size(&self, kernel: &Kernel) -> Result<usize> {
+        let device = self.info.id as opencl3::types::cl_device_id;
+        kernel.kernel.get_work_group_size(device).map_err(self.error("clGetKernelWorkGroupInfo"))
+    }
+
     /// Enqueues `kernel` on the compute queue. Between launches that are not timed there are no events: each costs the driver
     /// some microseconds.
     ///

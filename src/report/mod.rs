@@ -12,6 +12,8 @@ pub(crate) mod solve;
 mod solve_text;
 #[cfg(test)]
 mod tests;
+pub(crate) mod tune;
+mod tune_text;
 mod units;
 
 /// Version of the JSON documents; it changes when a field changes its meaning or goes.

@@ -4,6 +4,10 @@
 //! what is best differs from device to device and from kernel to kernel (V. Bueno, *Solving linear systems on several
 //! GPUs with OpenCL*, PUC-Rio 2013, sections 4.3 and 4.4). So both are measured.
 
-pub mod found;
+mod bed;
+mod device;
+mod found;
+mod search;
 
+pub use device::{MAX_GROUPS_PER_UNIT, device};
 pub use found::{Chosen, Curve, DeviceFacts, Found, KernelFound, Launch, Point, Search, Timing};
