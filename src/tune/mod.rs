@@ -5,5 +5,6 @@
 //! GPUs with OpenCL*, PUC-Rio 2013, sections 4.3 and 4.4). So both are measured.
 
 pub mod found;
+pub mod store;
 
 pub use found::{Chosen, Curve, DeviceFacts, Found, KernelFound, Launch, Point, Search, Timing};
