@@ -8,6 +8,7 @@ mod bed;
 mod device;
 mod found;
 mod search;
+pub mod store;
 
 pub use device::{MAX_GROUPS_PER_UNIT, device};
 pub use found::{Chosen, Curve, DeviceFacts, Found, KernelFound, Launch, Point, Search, Timing};
