@@ -12,6 +12,8 @@ pub(crate) mod solve;
 mod solve_text;
 #[cfg(test)]
 mod tests;
+#[cfg_attr(not(test), expect(dead_code))] // no command writes it yet
+pub(crate) mod tune_html;
 mod units;
 
 /// Version of the JSON documents; it changes when a field changes its meaning or goes.
