@@ -29,8 +29,8 @@ fn kernels(found: &Found) -> Markup {
     let times = |of: &dyn Fn(&KernelFound) -> f64| numbers(&|kernel| unit.per_second * of(kernel));
     let texts = |of: &dyn Fn(&KernelFound) -> String| kernels.iter().map(of).collect::<Vec<_>>();
     let mut columns = vec![
-        Column::new(format!("1 group a unit, {}", unit.name), times(&|k| k.one_per_unit.median)),
-        Column::new(format!("best, {}", unit.name), times(&|k| k.chosen.timing.median)),
+        Column::new(format!("1 group a unit,\u{a0}{}", unit.name), times(&|k| k.one_per_unit.median)),
+        Column::new(format!("best,\u{a0}{}", unit.name), times(&|k| k.chosen.timing.median)),
         Column::new("groups a unit", texts(&|k| count(k.chosen.launch.groups_per_unit))),
         Column::new("local size", texts(&|k| count(k.chosen.launch.group_size))),
     ];
@@ -39,10 +39,13 @@ fn kernels(found: &Found) -> Markup {
         columns.push(Column::new("row block", texts(&|k| block(k.chosen.launch.block_nnz))));
     }
     columns.extend([
-        Column::new("saving, %", texts(&|k| hundredths(k.saving()))),
+        Column::new("saving,\u{a0}%", texts(&|k| hundredths(k.saving()))),
         Column::new("GB/s", numbers(&|k| 1e-9 * k.bytes_per_second())),
-        Column::new("of the limit, %", texts(&|k| hundredths(k.bytes_per_second() / found.limit_bytes_per_second))),
-        Column::new("× default", texts(&|k| factor(k.speedup()))),
+        Column::new(
+            "of the limit,\u{a0}%",
+            texts(&|k| hundredths(k.bytes_per_second() / found.limit_bytes_per_second)),
+        ),
+        Column::new("×\u{a0}default", texts(&|k| factor(k.speedup()))),
     ]);
     table(&format!("Chosen parameters, {}", found.device.name), "kernel", &names, &columns)
 }

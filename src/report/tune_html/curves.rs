@@ -5,18 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use declive::tune::{Curve, Found, KernelFound, Point};
 use maud::{Markup, html};
 
-use super::figures::{Unit, percent, three, time};
+use super::figures::{Unit, three, time};
 use super::scale::{Scale, spread};
 use super::svg::{chart, line, n, path, text};
-use crate::report::units::count;
+use crate::report::units::{count, plural};
 
 const SIZE: [f64; 2] = [460.0, 300.0];
 const LEFT: f64 = 46.0;
-const RIGHT: f64 = SIZE[0] - 50.0;
+const RIGHT: f64 = SIZE[0] - 6.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = SIZE[1] - 46.0;
-/// Between the labels at the ends of the lines.
+/// Between the labels of the lines.
 const GAP: f64 = 14.0;
+/// What the labels take of the width.
+const LABELS: f64 = 52.0;
 /// How many colours the style sheet has for lines.
 const COLOURS: usize = 8;
 
@@ -25,7 +27,7 @@ pub(super) fn section(found: &[Found]) -> Markup {
     html! {
         p {
             "Median time of a launch over the number of work-groups for each compute unit: a line for each size of groups, "
-            "labelled at its end. The strong line is the chosen size, with its quartiles as a band; its disc is the chosen "
+            "labelled where it begins. The strong line is the chosen size, with its quartiles as a band; its disc is the chosen "
             "number of groups. The diamond is where a search ends that adds one group a unit, at the largest size, as long "
             "as the time falls. Of several sizes of row blocks, the chosen one is drawn."
         }
@@ -95,6 +97,12 @@ fn chosen(kernel: &KernelFound, lines: &[Line]) -> Option<Point> {
     line.at(kernel.chosen.launch.groups_per_unit)
 }
 
+/// Whether these groups are the chosen ones.
+fn is_chosen(kernel: &KernelFound, group_size: usize, groups_per_unit: usize) -> bool {
+    let launch = kernel.chosen.launch;
+    (launch.group_size, launch.groups_per_unit) == (group_size, groups_per_unit)
+}
+
 /// Where the search for the first local minimum ends: the size of groups, and the point.
 fn early_stop(lines: &[Line]) -> Option<(usize, Point)> {
     let line = lines.last()?;
@@ -104,25 +112,18 @@ fn early_stop(lines: &[Line]) -> Option<(usize, Point)> {
 /// What the early stop costs, in a line.
 fn caption(kernel: &KernelFound, lines: &[Line]) -> String {
     let Some((size, stop)) = early_stop(lines) else {
-        return "Where a search for the first minimum ends is not known: the steps are too coarse.".into();
+        return "The steps are too coarse to tell where the first minimum is.".into();
     };
     let groups = stop.groups_per_unit;
-    let begin = format!("The first minimum, {} × {}, ", count(groups), count(size));
-    let launch = kernel.chosen.launch;
-    if (launch.group_size, launch.groups_per_unit) == (size, groups) {
-        return begin + "is what was chosen: stopping there costs nothing.";
+    let place = format!("the first minimum, {} a unit of {}", plural(groups, "group"), count(size));
+    if is_chosen(kernel, size, groups) {
+        return format!("Stopping at {place}, would cost 0 %: it is chosen.");
     }
     // both from the same sweep, if possible
     let best = chosen(kernel, lines).map_or(kernel.chosen.timing.median, |point| point.timing.median);
     let cost = stop.timing.median / best - 1.0;
-    let cost = if cost.abs() < 0.0995 { format!("{} %", decimal(100.0 * cost)) } else { percent(cost) };
-    begin + &format!("takes {cost} more time than what was chosen.")
-}
-
-/// One decimal.
-fn decimal(value: f64) -> String {
-    let text = format!("{:.1}", value.abs());
-    if value < 0.0 && text != "0.0" { format!("−{text}") } else { text }
+    let what = if cost < 0.0 { "save" } else { "cost" };
+    format!("Stopping at {place}, would {what} {:.1} %.", 100.0 * cost.abs())
 }
 
 fn figure(kernel: &KernelFound, device: &str, colours: &BTreeSet<usize>) -> Markup {
@@ -169,19 +170,18 @@ fn groups_scale(lines: &[Line]) -> (Scale, Vec<f64>) {
     let domain = [groups().fold(f64::INFINITY, f64::min), groups().fold(1.0, f64::max)];
     let places = [LEFT, RIGHT];
     if domain[1] >= 12.0 * domain[0] {
-        let scale = Scale::log(domain, places).padded(10.0, 10.0);
+        let scale = Scale::log(domain, places).padded(LABELS, 12.0);
         (scale, scale.powers_of_two())
     } else {
-        let scale = Scale::linear(domain, places).padded(10.0, 10.0);
-        let whole = |tick: &f64| tick.fract() == 0.0 && (domain[0]..=domain[1]).contains(tick);
-        (scale, scale.ticks(8).into_iter().filter(whole).collect())
+        let scale = Scale::linear(domain, places).padded(LABELS, 12.0);
+        (scale, (domain[0] as usize..=domain[1] as usize).map(|tick| tick as f64).collect())
     }
 }
 
 fn drawing(kernel: &KernelFound, lines: &[Line], device: &str, colours: &BTreeSet<usize>) -> Markup {
     let strong = kernel.chosen.launch.group_size;
     let [lo, hi] = range(lines, strong);
-    let unit = Unit::of(hi);
+    let unit = Unit::of((lo * hi).sqrt());
     let (times, (groups, group_ticks)) = (time_scale([lo, hi].map(|t| unit.per_second * t)), groups_scale(lines));
     let x = |point: &Point| groups.at(point.groups_per_unit as f64);
     let y = |seconds: f64| times.at(unit.per_second * seconds);
@@ -193,14 +193,15 @@ fn drawing(kernel: &KernelFound, lines: &[Line], device: &str, colours: &BTreeSe
     // the chosen line comes last, over the others
     let (front, back): (Vec<&Line>, Vec<&Line>) = lines.iter().partition(|line| line.group_size == strong);
     let chosen = chosen(kernel, lines);
-    let stop = early_stop(lines).map(|(_, point)| point);
+    let stop = early_stop(lines);
+    let both = stop.is_some_and(|(size, point)| is_chosen(kernel, size, point.groups_per_unit));
     let title = format!("{} on {device}", kernel.kernel);
     chart(
         SIZE,
         &title,
         &description(kernel, lines),
         html! {
-            @for tick in times.ticks(6) {
+            @for tick in times.ticks(8) {
                 @let y = times.at(tick);
                 (line("grid", [LEFT, y], [RIGHT, y]))
                 (text("tick", "end", [LEFT - 6.0, y + 4.0], &tick_text(tick)))
@@ -212,7 +213,7 @@ fn drawing(kernel: &KernelFound, lines: &[Line], device: &str, colours: &BTreeSe
             }
             (line("axis", [LEFT, BOTTOM], [RIGHT, BOTTOM]))
             (text("label", "start", [0.0, 14.0], &format!("time, {}", unit.name)))
-            (text("label", "end", [SIZE[0], 14.0], "group size"))
+            (text("label", "start", [LEFT + 32.0, 14.0], "group size"))
             (text("label", "middle", [0.5 * (LEFT + RIGHT), SIZE[1] - 6.0], "work-groups a compute unit"))
             @for one in &front {
                 @let low = one.points.iter().map(|point| [x(point), y(quartiles(point)[0])]);
@@ -226,39 +227,36 @@ fn drawing(kernel: &KernelFound, lines: &[Line], device: &str, colours: &BTreeSe
                     path class={ "line " (class(one)) } d=(path(one.points.iter().map(place))) {}
                 }
             }
-            (end_labels(lines, &place, &class))
-            @if let Some(point) = &stop {
+            (labels(lines, &place, &class))
+            @if let Some((_, point)) = &stop {
                 @let [x, y] = place(point);
                 path.stop d={ (path([[x, y - 6.0], [x + 6.0, y], [x, y + 6.0], [x - 6.0, y]])) "Z" } {}
-                @if Some(point.groups_per_unit) != chosen.map(|p| p.groups_per_unit) || early_is_other(kernel, lines) {
-                    (mark([x, if y > TOP + 14.0 { y - 12.0 } else { y + 22.0 }], &format!("first minimum: {}", count(point.groups_per_unit))))
+                @if !both {
+                    @let y = if y > TOP + 14.0 { y - 12.0 } else { y + 22.0 };
+                    (mark([x, y], &format!("first minimum: {}", count(point.groups_per_unit))))
                 }
             }
             @if let Some(point) = &chosen {
                 @let [x, y] = place(point);
                 circle.chosen cx=(n(x)) cy=(n(y)) r="4.5" {}
-                (mark([x, y + 20.0], &format!("chosen: {}", count(point.groups_per_unit))))
+                @let what = if both { "chosen, first minimum" } else { "chosen" };
+                (mark([x, y + 20.0], &format!("{what}: {}", count(point.groups_per_unit))))
             }
         },
     )
 }
 
-/// Whether the early stop is on another line than the chosen launch.
-fn early_is_other(kernel: &KernelFound, lines: &[Line]) -> bool {
-    early_stop(lines).is_some_and(|(size, _)| size != kernel.chosen.launch.group_size)
-}
-
-/// The sizes of groups beside the ends of the lines, each tied to its line.
-fn end_labels(lines: &[Line], place: &dyn Fn(&Point) -> [f64; 2], class: &dyn Fn(&Line) -> String) -> Markup {
-    let mut ends: Vec<(&Line, [f64; 2])> =
-        lines.iter().map(|line| (line, place(&line.points[line.points.len() - 1]))).collect();
-    ends.sort_by(|a, b| a.1[1].total_cmp(&b.1[1]));
-    let mut places: Vec<f64> = ends.iter().map(|(_, end)| end[1]).collect();
-    spread(&mut places, GAP, [TOP, BOTTOM]);
+/// The sizes of groups beside the beginnings of the lines, where they lie far apart; each is tied to its line.
+fn labels(lines: &[Line], place: &dyn Fn(&Point) -> [f64; 2], class: &dyn Fn(&Line) -> String) -> Markup {
+    let mut begins: Vec<(&Line, [f64; 2])> = lines.iter().map(|line| (line, place(&line.points[0]))).collect();
+    begins.sort_by(|a, b| a.1[1].total_cmp(&b.1[1]));
+    let mut places: Vec<f64> = begins.iter().map(|(_, begin)| begin[1]).collect();
+    spread(&mut places, GAP, [TOP, BOTTOM - 6.0]);
+    let end = LEFT + LABELS - 14.0;
     html! {
-        @for ((one, end), y) in ends.iter().zip(places) {
-            path class={ "tie " (class(one)) } d=(path([*end, [RIGHT, end[1]], [RIGHT + 10.0, y], [RIGHT + 14.0, y]])) {}
-            (text(&format!("tick {}", class(one)), "end", [SIZE[0], y + 4.0], &one.group_size.to_string()))
+        @for ((one, [x, y]), label) in begins.iter().zip(places) {
+            path class={ "tie " (class(one)) } d=(path([[end + 3.0, label], [end + 6.0, label], [*x - 2.0, *y], [*x, *y]])) {}
+            (text(&format!("tick halo {}", class(one)), "end", [end, label + 4.0], &one.group_size.to_string()))
         }
     }
 }

@@ -122,13 +122,13 @@ fn rates(found: &Found, rows: &[Row<'_>]) -> Markup {
     let dissertation: fn(&Row<'_>) -> Option<Rate> = |row| row.dissertation;
     let byte_rule: fn(&Row<'_>) -> Option<Rate> = |row| row.byte_rule;
     let mut add = |group, head: &str, cells| columns.push(Column { group, head: head.into(), cells });
-    let group = "dissertation";
+    let group = "by the dissertation";
     add(group, "bytes an element", texts(dissertation, |rate| count(rate.bytes as u64)));
     add(group, "FLOP an element", texts(dissertation, |rate| count(rate.flops as u64)));
     add(group, "theoretical GFLOP/s", numbers(dissertation, |rate| 1e-9 * rate.theoretical));
     add(group, "reached GFLOP/s", numbers(dissertation, |rate| 1e-9 * rate.reached));
     add(group, "%", texts(dissertation, |rate| hundredths(rate.part())));
-    let group = "byte rule";
+    let group = "by the byte rule";
     add(group, "FLOP a byte", numbers(byte_rule, |rate| rate.flops / rate.bytes));
     add(group, "theoretical GFLOP/s", numbers(byte_rule, |rate| 1e-9 * rate.theoretical));
     add(group, "reached GFLOP/s", numbers(byte_rule, |rate| 1e-9 * rate.reached));
@@ -138,8 +138,8 @@ fn rates(found: &Found, rows: &[Row<'_>]) -> Markup {
 
 const WIDTH: f64 = 460.0;
 const LEFT: f64 = 156.0;
-const RIGHT: f64 = WIDTH - 48.0;
-const BAR: f64 = 14.0;
+const RIGHT: f64 = WIDTH - 22.0;
+const BAR: f64 = 15.0;
 const TOP: f64 = 6.0;
 
 /// The percentages as bars.
@@ -176,7 +176,11 @@ fn bars(found: &Found, rows: &[Row<'_>]) -> Markup {
                     @let y = top + BAR * k as f64;
                     @if part.is_finite() {
                         (rectangle(class, [LEFT, y + 1.0], [x(part) - LEFT, BAR - 2.0]))
-                        (text("value", "start", [x(part) + 5.0, y + 11.0], &percent(part)))
+                        @if x(part) - LEFT > 44.0 {
+                            (text("key-letter", "end", [x(part) - 5.0, y + 11.0], &percent(part)))
+                        } @else {
+                            (text("value", "start", [x(part) + 5.0, y + 11.0], &percent(part)))
+                        }
                     }
                 }
             }
