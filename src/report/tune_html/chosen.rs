@@ -29,20 +29,20 @@ fn kernels(found: &Found) -> Markup {
     let times = |of: &dyn Fn(&KernelFound) -> f64| numbers(&|kernel| unit.per_second * of(kernel));
     let texts = |of: &dyn Fn(&KernelFound) -> String| kernels.iter().map(of).collect::<Vec<_>>();
     let mut columns = vec![
-        Column::new(format!("1 group a unit,\u{a0}{}", unit.name), times(&|k| k.one_per_unit.median)),
+        Column::new(format!("1\u{a0}group a\u{a0}unit,\u{a0}{}", unit.name), times(&|k| k.one_per_unit.median)),
         Column::new(format!("best,\u{a0}{}", unit.name), times(&|k| k.chosen.timing.median)),
-        Column::new("groups a unit", texts(&|k| count(k.chosen.launch.groups_per_unit))),
-        Column::new("local size", texts(&|k| count(k.chosen.launch.group_size))),
+        Column::new("groups a\u{a0}unit", texts(&|k| count(k.chosen.launch.groups_per_unit))),
+        Column::new("local\u{a0}size", texts(&|k| count(k.chosen.launch.group_size))),
     ];
     if kernels.iter().any(|kernel| kernel.chosen.launch.block_nnz > 0) {
         let block = |entries| if entries > 0 { count(entries) } else { String::new() };
-        columns.push(Column::new("row block", texts(&|k| block(k.chosen.launch.block_nnz))));
+        columns.push(Column::new("row\u{a0}block", texts(&|k| block(k.chosen.launch.block_nnz))));
     }
     columns.extend([
         Column::new("saving,\u{a0}%", texts(&|k| hundredths(k.saving()))),
         Column::new("GB/s", numbers(&|k| 1e-9 * k.bytes_per_second())),
         Column::new(
-            "of the limit,\u{a0}%",
+            "of\u{a0}the limit,\u{a0}%",
             texts(&|k| hundredths(k.bytes_per_second() / found.limit_bytes_per_second)),
         ),
         Column::new("×\u{a0}default", texts(&|k| factor(k.speedup()))),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use declive::tune::{Curve, Found, KernelFound, Point};
 use maud::{Markup, html};
 
-use super::figures::{Unit, three, time};
+use super::figures::{Unit, tick_label, time};
 use super::scale::{Scale, spread};
 use super::svg::{chart, line, n, path, text};
 use crate::report::units::{count, plural};
@@ -204,7 +204,7 @@ fn drawing(kernel: &KernelFound, lines: &[Line], device: &str, colours: &BTreeSe
             @for tick in times.ticks(8) {
                 @let y = times.at(tick);
                 (line("grid", [LEFT, y], [RIGHT, y]))
-                (text("tick", "end", [LEFT - 6.0, y + 4.0], &tick_text(tick)))
+                (text("tick", "end", [LEFT - 6.0, y + 4.0], &tick_label(tick)))
             }
             @for tick in group_ticks {
                 @let x = groups.at(tick);
@@ -263,7 +263,7 @@ fn labels(lines: &[Line], place: &dyn Fn(&Point) -> [f64; 2], class: &dyn Fn(&Li
 
 /// A label near a point, kept within the chart.
 fn mark([x, y]: [f64; 2], words: &str) -> Markup {
-    let reach = 60.0;
+    let reach = 4.6 * words.len() as f64;
     let anchor = if x < LEFT + reach {
         "start"
     } else if x > RIGHT - reach {
@@ -277,11 +277,6 @@ fn mark([x, y]: [f64; 2], words: &str) -> Markup {
         _ => 0.0,
     };
     text("mark", anchor, [x + aside, y], words)
-}
-
-/// A tick of the time axis, without zeros at its end.
-fn tick_text(tick: f64) -> String {
-    if tick >= 1000.0 { three(tick) } else { format!("{}", (1e6 * tick).round() / 1e6) }
 }
 
 fn description(kernel: &KernelFound, lines: &[Line]) -> String {

@@ -3,7 +3,7 @@
 use declive::tune::{Experiment, KernelTime};
 use maud::{Markup, html};
 
-use super::figures::{NONE, Unit, column, percent, three, time};
+use super::figures::{NONE, Unit, column, percent, three, tick_label, time};
 use super::scale::Scale;
 use super::svg::{chart, line, rectangle, text};
 use super::table::{Column, table};
@@ -38,6 +38,19 @@ fn find<'a>(experiment: &'a Experiment, kernel: &str) -> Option<&'a KernelTime> 
     experiment.kernels.iter().find(|time| time.kernel == kernel)
 }
 
+/// The devices; how many, where several have the same name.
+fn devices(experiment: &Experiment) -> String {
+    let mut devices: Vec<(&str, usize)> = Vec::new();
+    for device in &experiment.devices {
+        match devices.iter_mut().find(|(known, _)| known == device) {
+            Some((_, count)) => *count += 1,
+            None => devices.push((device, 1)),
+        }
+    }
+    let text = |(name, count)| if count == 1 { String::from(name) } else { format!("{count} × {name}") };
+    devices.into_iter().map(text).collect::<Vec<_>>().join(" + ")
+}
+
 /// The table and the chart.
 pub(super) fn section(experiments: &[Experiment]) -> Markup {
     let names = kernels(experiments);
@@ -50,7 +63,7 @@ pub(super) fn section(experiments: &[Experiment]) -> Markup {
             @for one in experiments {
                 li {
                     b { (one.name) } ": " (one.method) ", order " (count(one.order)) ", "
-                    (plural(one.iterations, "iteration")) ", " (one.devices.join(" + "))
+                    (plural(one.iterations, "iteration")) ", " (devices(one))
                 }
             }
         }
@@ -60,9 +73,9 @@ pub(super) fn section(experiments: &[Experiment]) -> Markup {
                 b { "Time of kernels and overhead" }
                 span.legend {
                     @for (k, name) in names.iter().enumerate() {
-                        span class={ "key f" (k % COLOURS) } { (letter(k)) } (name)
+                        span.entry { span class={ "key f" (k % COLOURS) } { (letter(k)) } (name) }
                     }
-                    span.key.overhead {} (OVERHEAD)
+                    span.entry { span.key.overhead {} (OVERHEAD) }
                 }
             }
             (bars(experiments, &names))
@@ -121,7 +134,7 @@ fn bars(experiments: &[Experiment], names: &[&str]) -> Markup {
             @for tick in scale.ticks(6) {
                 @let x = width(tick / unit.per_second);
                 (line("grid", [x, 0.0], [x, bottom]))
-                (text("tick", if x > 0.0 { "middle" } else { "start" }, [x, bottom + 16.0], &three_or_zero(tick)))
+                (text("tick", if x > 0.0 { "middle" } else { "start" }, [x, bottom + 16.0], &tick_label(tick)))
             }
             (text("label", "middle", [0.5 * RIGHT, bottom + 33.0], &format!("time, {}", unit.name)))
             @for (k, one) in experiments.iter().enumerate() {
@@ -160,10 +173,6 @@ fn pieces(experiment: &Experiment, names: &[&str]) -> Vec<(String, String, f64, 
 /// A time that can have a length.
 fn shown(seconds: f64) -> f64 {
     if seconds.is_finite() { seconds.max(0.0) } else { 0.0 }
-}
-
-fn three_or_zero(tick: f64) -> String {
-    if tick == 0.0 { "0".into() } else { format!("{}", (1e6 * tick).round() / 1e6) }
 }
 
 fn in_words(one: &Experiment) -> String {

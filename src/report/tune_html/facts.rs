@@ -78,8 +78,8 @@ pub(super) fn devices(found: &[Found]) -> Markup {
     html! {
         @if !found.is_empty() {
             section id="devices" {
-                h2 { "Devices" }
-                (scroll("Devices", html! {
+                h2 { "Matrix and devices" }
+                (scroll("Matrix and devices", html! {
                     table.facts {
                         thead {
                             tr {

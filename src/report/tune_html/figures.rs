@@ -54,6 +54,11 @@ pub(super) fn column(values: &[f64]) -> Vec<String> {
     values.iter().map(padded).collect()
 }
 
+/// A round number beside an axis, without zeros at its end: `0.5`, `2,000`.
+pub(super) fn tick_label(tick: f64) -> String {
+    if tick >= 1000.0 { three(tick) } else { ((1e6 * tick).round() / 1e6).to_string() }
+}
+
 /// A factor: `1.24`.
 pub(super) fn factor(value: f64) -> String {
     fixed(value, 2)
@@ -110,6 +115,7 @@ mod tests {
         let expected = ["0.00", "0.0123", "0.500", "1.00", "4.20", "10.0", "47.1", "100", "512", "20,123", "−3.00"];
         assert_eq!(all, expected);
         assert_eq!([f64::NAN, f64::INFINITY].map(three), [NONE, NONE]);
+        assert_eq!([0.0, 0.1 + 0.2, 20.0, 2000.0].map(tick_label), ["0", "0.3", "20", "2,000"]);
     }
 
     #[test]

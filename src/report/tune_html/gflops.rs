@@ -98,7 +98,8 @@ pub(super) fn section(found: &[Found]) -> Markup {
                     figcaption {
                         b { "Reached, % of the theoretical GFLOP/s" }
                         span.legend {
-                            span.key.dissertation {} "dissertation" span.key.byte-rule {} "byte rule"
+                            span.entry { span.key.dissertation {} "dissertation" }
+                            span.entry { span.key.byte-rule {} "byte rule" }
                         }
                     }
                     (bars(one, &rows))

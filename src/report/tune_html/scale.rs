@@ -49,8 +49,9 @@ impl Scale {
         let ticks = |parts: &[f64]| -> Vec<f64> {
             decades.clone().flat_map(|d| parts.iter().map(move |p| p * 10f64.powi(d))).filter(within).collect()
         };
-        let all = [ticks(&[1.0, 2.0, 3.0, 5.0, 7.0]), ticks(&[1.0, 2.0, 5.0]), ticks(&[1.0])];
-        all.into_iter().find(|ticks| ticks.len() <= most).unwrap_or_else(|| ticks(&[1.0]))
+        let parts: [&[f64]; 2] = [&[1.0, 2.0, 3.0, 5.0, 7.0], &[1.0, 2.0, 5.0]];
+        let fits = parts.into_iter().map(&ticks).find(|ticks| ticks.len() <= most);
+        fits.unwrap_or_else(|| few(ticks(&[1.0]), most))
     }
 
     /// Powers of two in its domain, few enough to be read.
@@ -59,9 +60,14 @@ impl Scale {
         let [lo, hi] = self.domain.map(exp);
         let powers: Vec<f64> =
             (0..40).map(|k| f64::from(k).exp2()).filter(|p| *p >= lo - 0.01 && *p <= hi + 0.01).collect();
-        let every = powers.len().div_ceil(9).max(1);
-        powers.into_iter().step_by(every).collect()
+        few(powers, 9)
     }
+}
+
+/// Every second, third … of the ticks, so that no more than `most` remain.
+fn few(ticks: Vec<f64>, most: usize) -> Vec<f64> {
+    let every = ticks.len().div_ceil(most).max(1);
+    ticks.into_iter().step_by(every).collect()
 }
 
 /// The smallest of 1, 2, 5, 10, 20, 50 … and their fractions that is not below `step`.
@@ -106,6 +112,7 @@ mod tests {
         assert_eq!(Scale::linear([3.0, 3.0], [0.0, 1.0]).ticks(5), [3.0]);
         assert_eq!(Scale::log([10.0, 100.0], [0.0, 1.0]).ticks(6), [10.0, 20.0, 30.0, 50.0, 70.0, 100.0]);
         assert_eq!(Scale::log([10.0, 1000.0], [0.0, 1.0]).ticks(6).len(), 3);
+        assert_eq!(Scale::log([1e-9, 1e9], [0.0, 1.0]).ticks(8).len(), 7);
         assert_eq!(Scale::log([1.0, 48.0], [0.0, 1.0]).powers_of_two(), [1.0, 2.0, 4.0, 8.0, 16.0, 32.0]);
         assert_eq!([0.3, 1.0, 7.0].map(round_step), [0.5, 1.0, 10.0]);
     }

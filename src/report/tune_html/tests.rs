@@ -301,6 +301,39 @@ fn the_largest_report_is_small() {
     }
 }
 
+/// The colour variables of a block of the style sheet.
+fn colours(block: &str) -> std::collections::HashMap<&str, [f64; 3]> {
+    let channel = |hex: &str, k: usize| {
+        let (digits, scale) = if hex.len() == 3 { (&hex[k..=k], 17.0) } else { (&hex[2 * k..2 * k + 2], 1.0) };
+        let value = scale * f64::from(u8::from_str_radix(digits, 16).unwrap()) / 255.0;
+        if value <= 0.040_45 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+    };
+    let variables = block.split(';').filter_map(|one| one.trim().strip_prefix("--")?.split_once(": #"));
+    variables.map(|(name, hex)| (name, [0, 1, 2].map(|k| channel(hex, k)))).collect()
+}
+
+/// Text stands out by a ratio of 4.5 (WCAG 2.1, 1.4.3), the lines of chosen sizes by 3 (1.4.11 asks no more).
+#[test]
+fn colours_stand_out() {
+    let sheet = include_str!("style.css");
+    let blocks: Vec<&str> = sheet.split(":root {").skip(1).map(|rest| &rest[..rest.find('}').unwrap()]).collect();
+    assert_eq!(blocks.len(), 2);
+    for block in blocks {
+        let colours = colours(block);
+        let light = |name: &str| {
+            let [r, g, b] = colours[name];
+            0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05
+        };
+        let ratio = |name: &str| (light(name) / light("back")).max(light("back") / light(name));
+        for name in ["text", "soft", "link"] {
+            assert!(ratio(name) >= 4.5, "{name}: {}", ratio(name));
+        }
+        for k in 0..8 {
+            assert!(ratio(&format!("c{k}")) >= 3.0, "c{k}: {}", ratio(&format!("c{k}")));
+        }
+    }
+}
+
 /// The parser that these tests rest on finds what is wrong.
 #[test]
 fn errors_of_html_are_seen() {
