@@ -60,7 +60,7 @@ struct Line {
 
 impl Line {
     fn new(curve: &Curve) -> Self {
-        let drawable = |p: &&Point| p.groups_per_unit > 0 && p.timing.median.is_finite() && p.timing.median > 0.0;
+        let drawable = |p: &&Point| p.groups_per_unit > 0 && is_time(p.timing.median);
         let points = curve.points.iter().filter(drawable).copied().collect();
         let Curve { group_size, block_nnz, first_minimum, .. } = *curve;
         Self { group_size, block_nnz, points, first_minimum }
@@ -73,6 +73,11 @@ impl Line {
     fn at(&self, groups_per_unit: usize) -> Option<Point> {
         self.points.iter().find(|point| point.groups_per_unit == groups_per_unit).copied()
     }
+}
+
+/// Whether seconds are such as a launch may take: what goes wrong in measuring has no place in a chart.
+fn is_time(seconds: f64) -> bool {
+    (1e-12..1e9).contains(&seconds)
 }
 
 /// A line for each size of groups, by rising size: of the chosen size of row blocks, or of the fastest if that is not there.
@@ -144,10 +149,10 @@ fn range(lines: &[Line], strong: usize) -> [f64; 2] {
     medians.chain(band).fold([f64::INFINITY, 0.0], |[lo, hi], time| [lo.min(time), hi.max(time)])
 }
 
-/// The quartiles, or the median where they are not positive numbers.
+/// The quartiles, or the median where they can't be drawn.
 fn quartiles(point: &Point) -> [f64; 2] {
     let Point { timing, .. } = point;
-    [timing.low, timing.high].map(|time| if time.is_finite() && time > 0.0 { time } else { timing.median })
+    [timing.low, timing.high].map(|time| if is_time(time) { time } else { timing.median })
 }
 
 /// Logarithmic if times differ by a factor above 5, from zero on if by more than 2; room for a label below the least.

@@ -172,7 +172,7 @@ fn pieces(experiment: &Experiment, names: &[&str]) -> Vec<(String, String, f64, 
 
 /// A time that can have a length.
 fn shown(seconds: f64) -> f64 {
-    if seconds.is_finite() { seconds.max(0.0) } else { 0.0 }
+    if seconds.is_finite() { seconds.clamp(0.0, 1e9) } else { 0.0 }
 }
 
 fn in_words(one: &Experiment) -> String {

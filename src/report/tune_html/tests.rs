@@ -1,6 +1,7 @@
 //! The page as a reader, and a program that reads it, gets it.
 
 use declive::tune::{Experiment, Found};
+use proptest::prelude::{ProptestConfig, any, prop, proptest};
 use scraper::{ElementRef, Html, Selector};
 
 use super::fixture::{cpu, experiments, large_gpu, small_gpu, three};
@@ -267,6 +268,41 @@ fn without_numbers_there_are_dashes() {
     one.kernels.clear();
     let (_, html) = read(&[one], &[]);
     assert!(words(all(&html, ".summary")[0]).ends_with("no kernel was timed."));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn whatever_was_measured_makes_a_page(
+        points in prop::collection::vec((any::<f64>(), any::<f64>(), 0..200usize), 1..12),
+        magnitude in -20..20i32,
+        [limit, total] in any::<[f64; 2]>(),
+        [at, stop] in [0..200usize, 0..200usize],
+        [flops, bytes] in any::<[u32; 2]>(),
+    ) {
+        let mut one = cpu();
+        one.kernels.truncate(2);
+        one.limit_bytes_per_second = limit;
+        // numbers of any size, and such as lie together
+        for (k, kernel) in one.kernels.iter_mut().enumerate() {
+            let value = |x: f64| if k == 0 { x } else { (1.0 + (x.to_bits() % 1000) as f64) * 10f64.powi(magnitude) };
+            let curve = &mut kernel.curves[0];
+            curve.points.truncate(points.len());
+            for (point, (median, high, groups)) in curve.points.iter_mut().zip(&points) {
+                (point.timing.median, point.timing.high) = (value(*median), value(*high));
+                point.groups_per_unit = *groups;
+            }
+            curve.first_minimum = Some(stop);
+            kernel.chosen.launch.groups_per_unit = at;
+            (kernel.flops, kernel.bytes) = (flops.into(), bytes.into());
+            kernel.chosen.timing.median = value(points[0].0);
+        }
+        let mut experiments = experiments();
+        experiments[0].total_seconds = total;
+        experiments[1].kernels[0].seconds = limit;
+        read(&[one], &experiments);
+    }
 }
 
 #[test]
