@@ -13,6 +13,7 @@ mod solve_text;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tune;
+pub(crate) mod tune_html;
 mod tune_text;
 mod units;
 

@@ -1,0 +1,378 @@
+//! The page as a reader, and a program that reads it, gets it.
+
+use declive::tune::{Experiment, Found};
+use proptest::prelude::{ProptestConfig, any, prop, proptest};
+use scraper::{ElementRef, Html, Selector};
+
+use super::fixture::{cpu, experiments, large_gpu, small_gpu, three};
+use super::{dated, page};
+
+/// A page without scripts, links or other things from elsewhere, and without text that stands for no number.
+fn read(found: &[Found], experiments: &[Experiment]) -> (String, Html) {
+    let text = dated("21 November 2026, 17:00 UTC", found, experiments);
+    let html = Html::parse_document(&text);
+    assert!(html.errors.is_empty(), "{:?}", html.errors);
+    for word in ["http", "<script", "<link", "<img", "url(", "@import", "NaN", "inf ", "inf<", "\"inf"] {
+        assert!(!text.contains(word), "{word}");
+    }
+    for svg in svgs(&text) {
+        roxmltree::Document::parse(svg).unwrap_or_else(|error| panic!("{error}: {svg}"));
+    }
+    (text, html)
+}
+
+/// The charts as they stand in the file.
+fn svgs(text: &str) -> Vec<&str> {
+    let rest = text.split("<svg").skip(1);
+    rest.map(|piece| &text[piece.as_ptr() as usize - text.as_ptr() as usize - 4..])
+        .map(|from| &from[..from.find("</svg>").unwrap() + 6])
+        .collect()
+}
+
+fn all<'a>(html: &'a Html, selector: &str) -> Vec<ElementRef<'a>> {
+    html.select(&Selector::parse(selector).unwrap()).collect()
+}
+
+fn words(element: ElementRef<'_>) -> String {
+    element.text().collect::<String>().trim().into()
+}
+
+/// The rows of the table with this label, heads included.
+fn rows(html: &Html, label: &str) -> Vec<Vec<String>> {
+    let cells = Selector::parse("th, td").unwrap();
+    let rows = all(html, &format!("div[aria-label=\"{label}\"] tbody tr"));
+    rows.into_iter().map(|row| row.select(&cells).map(words).collect()).collect()
+}
+
+/// A number of the page.
+fn number(text: &str) -> f64 {
+    text.replace(',', "").replace('−', "-").parse().unwrap_or_else(|_| panic!("'{text}' is no number"))
+}
+
+/// Whether a number of the page is `value`, as far as three figures or `step` tell.
+fn same(text: &str, value: f64, step: f64) -> bool {
+    (number(text) - value).abs() <= (0.0051 * value.abs()).max(0.51 * step)
+}
+
+#[test]
+fn the_table_has_the_numbers_that_were_found() {
+    let found = three();
+    let (_, html) = read(&found, &[]);
+    for (one, has_blocks, factor) in [(&found[0], true, 1e6), (&found[1], true, 1e6), (&found[2], true, 1e6)] {
+        let rows = rows(&html, &format!("Chosen parameters, {}", one.device.name));
+        assert_eq!(rows.len(), one.kernels.len());
+        for (row, kernel) in rows.iter().zip(&one.kernels) {
+            assert_eq!(row.len(), 9 + usize::from(has_blocks));
+            let launch = kernel.chosen.launch;
+            assert_eq!(row[0], kernel.kernel);
+            assert!(same(&row[1], factor * kernel.one_per_unit.median, 0.0), "{row:?}");
+            assert!(same(&row[2], factor * kernel.chosen.timing.median, 0.0), "{row:?}");
+            assert_eq!(number(&row[3]), launch.groups_per_unit as f64);
+            assert_eq!(number(&row[4]), launch.group_size as f64);
+            assert_eq!(row[5].is_empty(), launch.block_nnz == 0);
+            assert!(row[5].is_empty() || number(&row[5]) == launch.block_nnz as f64);
+            assert!(same(&row[6], 100.0 * kernel.saving(), 1.0), "{row:?}");
+            assert!(same(&row[7], 1e-9 * kernel.bytes_per_second(), 0.0), "{row:?}");
+            let part = kernel.bytes_per_second() / one.limit_bytes_per_second;
+            assert!(same(&row[8], 100.0 * part, 1.0), "{row:?}");
+            assert!(same(&row[9], kernel.speedup(), 0.01), "{row:?}");
+        }
+    }
+}
+
+#[test]
+fn each_kernel_has_a_chart_with_a_line_for_each_group_size() {
+    let one = large_gpu();
+    let (text, html) = read(std::slice::from_ref(&one), &[]);
+    assert_eq!(all(&html, "#curves svg").len(), one.kernels.len());
+    assert_eq!(svgs(&text).len(), one.kernels.len() + 1);
+    assert_eq!(all(&html, "svg[role=img] > title").len(), one.kernels.len() + 1);
+    assert_eq!(all(&html, "svg[role=img] > desc").len(), one.kernels.len() + 1);
+    for (figure, kernel) in all(&html, "#curves figure").into_iter().zip(&one.kernels) {
+        let count = |selector: &str| figure.select(&Selector::parse(selector).unwrap()).count();
+        assert_eq!([count("path.line"), count("path.line.strong"), count("path.band")], [8, 1, 1]);
+        assert_eq!([count("circle.chosen"), count("path.stop")], [1, 1]);
+        let marks = words(figure);
+        assert!(marks.contains(&format!(": {}", kernel.chosen.launch.groups_per_unit)), "{marks}");
+    }
+}
+
+#[test]
+fn the_caption_has_the_cost_of_an_early_stop() {
+    let mut one = cpu();
+    one.kernels.truncate(1);
+    let kernel = &mut one.kernels[0];
+    let curve = &mut kernel.curves[0];
+    for (point, median) in curve.points.iter_mut().zip([8.0, 4.0, 5.0, 3.2, 6.0, 6.0, 6.0, 6.0]) {
+        point.timing.median = median;
+    }
+    curve.first_minimum = Some(2);
+    kernel.chosen.launch.groups_per_unit = 4;
+    let caption = |one: &Found| {
+        let (_, html) = read(std::slice::from_ref(one), &[]);
+        words(all(&html, "#curves figcaption span")[0])
+    };
+    assert_eq!(caption(&one), "Stopping at the first minimum, 2 groups a unit of 1, would cost 25.0 %.");
+    one.kernels[0].curves[0].points[1].timing.median = 3.184;
+    assert_eq!(caption(&one), "Stopping at the first minimum, 2 groups a unit of 1, would save 0.5 %.");
+    one.kernels[0].chosen.launch.groups_per_unit = 2;
+    assert!(caption(&one).ends_with("would cost 0 %: it is chosen."));
+    one.kernels[0].curves[0].first_minimum = None;
+    assert!(caption(&one).starts_with("The steps are too coarse"));
+}
+
+#[test]
+fn gflops_by_both_counts() {
+    let mut one = small_gpu();
+    // table 4.7 of the dissertation, whose precision is single, and a time of table 4.8
+    one.precision = "f32".into();
+    one.limit_bytes_per_second = 57.6e9;
+    for kernel in &mut one.kernels {
+        kernel.elements = 10_000_000;
+        kernel.chosen.timing.median = 0.0053;
+        (kernel.bytes, kernel.flops) = (120_000_000, if kernel.flops > 0 { 30_000_000 } else { 0 });
+    }
+    let (_, html) = read(&[one], &[]);
+    let rows = rows(&html, "GFLOP/s, Radeon HD 6750M");
+    assert_eq!(rows.len(), 12);
+    let by_both = ["0.250", "14.4", "5.66", "39"];
+    let expected = [
+        ("dot_partial", ["8", "1", "7.20", "1.89", "26"]),
+        ("next_direction", ["12", "2", "9.60", "3.77", "39"]),
+        ("spmv_csr", ["44", "2", "2.62", "3.77", "144"]),
+        ("cg_step", ["", "", "", "", ""]),
+    ];
+    for (kernel, cells) in expected {
+        let row = rows.iter().find(|row| row[0] == kernel).unwrap();
+        assert_eq!(row[1..], [&cells[..], &by_both[..]].concat());
+    }
+    // five kernels have two bars
+    assert_eq!(all(&html, "#gflops rect").len(), 12 + 5);
+}
+
+#[test]
+fn wider_numbers_are_more_bytes() {
+    let (_, html) = read(&[small_gpu()], &[]);
+    let rows = rows(&html, "GFLOP/s, Radeon HD 6750M");
+    let bytes: Vec<&str> = rows.iter().map(|row| &*row[1]).filter(|cell| !cell.is_empty()).collect();
+    assert_eq!(bytes, ["16", "24", "24", "24", "88"]);
+}
+
+#[test]
+fn experiments_as_a_table_and_bars() {
+    let experiments = experiments();
+    let (_, html) = read(&three(), &experiments);
+    assert_eq!(words(all(&html, "#time h2")[0]), "Where the time of 100 iterations goes");
+    let rows = rows(&html, "Time of kernels and overhead");
+    let heads: Vec<&str> = rows.iter().map(|row| &*row[0]).collect();
+    assert_eq!(heads[..4], ["spmv_dot_csr", "cg_step", "cg_direction", "halo_pack"]);
+    assert_eq!(heads[9..], ["overhead", "total"]);
+    assert_eq!(rows[0][1..], ["100", "24.9", "6.40", "–"]);
+    assert_eq!(rows[5][1..], ["200", "–", "–", "9.10"]);
+    for (k, one) in experiments.iter().enumerate() {
+        assert!(same(&rows[9][2 + k], 1e3 * one.overhead_seconds(), 0.0));
+        assert!(same(&rows[10][2 + k], 1e3 * one.total_seconds, 0.0));
+    }
+    // a piece for each kernel, and one for the overhead
+    assert_eq!(all(&html, "#time rect").len(), 3 + 4 + 5 + 3);
+    let width = |rect: ElementRef<'_>| rect.value().attr("width").unwrap().parse::<f64>().unwrap();
+    let first: f64 = all(&html, "#time rect").into_iter().take(4).map(width).sum();
+    let third: f64 = all(&html, "#time rect").into_iter().skip(9).map(width).sum();
+    let ratio = experiments[0].total_seconds / experiments[2].total_seconds;
+    assert!((first / third - ratio).abs() < 0.01);
+}
+
+#[test]
+fn experiments_alone() {
+    let mut experiments = experiments();
+    experiments[1].iterations = 50;
+    let (_, html) = read(&[], &experiments);
+    assert_eq!(words(all(&html, "#time h2")[0]), "Where the time goes");
+    assert!(all(&html, "#chosen, #curves, #gflops, #devices").is_empty());
+    read(&[], &[]);
+}
+
+#[test]
+fn strange_names_are_harmless() {
+    let bad = "<script>alert(1)</script>\u{0}\u{1b}\u{202e}&\"'</title></svg>";
+    let mut found = vec![small_gpu()];
+    let one = &mut found[0];
+    let device = &mut one.device;
+    for text in [&mut device.name, &mut device.vendor, &mut device.platform, &mut device.driver, &mut device.opencl] {
+        *text = bad.into();
+    }
+    device.kind = bad.into();
+    (one.matrix, one.precision) = (bad.into(), bad.into());
+    for kernel in &mut one.kernels {
+        kernel.kernel = bad.into();
+    }
+    one.kernels[0].curves.clear();
+    let mut experiments = experiments();
+    let first = &mut experiments[0];
+    (first.name, first.method, first.devices[0], first.kernels[0].kernel) =
+        (bad.into(), bad.into(), bad.into(), bad.into());
+    let (text, html) = read(&found, &experiments);
+    assert!(all(&html, "script").is_empty());
+    assert_eq!(all(&html, "title").len(), 1 + svgs(&text).len());
+    let shown = "<script>alert(1)</script>\u{fffd}\u{fffd}\u{fffd}&\"'</title></svg>";
+    assert_eq!(words(all(&html, "h3")[0]), shown);
+    assert!(!text.contains(['\u{0}', '\u{1b}', '\u{202e}']));
+}
+
+#[test]
+fn kernels_without_curves_are_named() {
+    let mut one = small_gpu();
+    one.kernels[3].curves.clear();
+    one.kernels[4].curves.iter_mut().for_each(|curve| curve.points.clear());
+    let (_, html) = read(&[one], &[]);
+    assert_eq!(all(&html, "#curves svg").len(), 12);
+    let missing = all(&html, "#curves p.small");
+    assert_eq!(words(missing[0]), "No curve was measured for next_direction, scale_diagonal.");
+}
+
+#[test]
+fn a_single_point() {
+    let mut one = cpu();
+    one.kernels.truncate(1);
+    one.kernels[0].curves[0].points.truncate(1);
+    one.kernels[0].chosen.launch.groups_per_unit = 1;
+    one.kernels[0].curves[0].first_minimum = Some(1);
+    let (_, html) = read(&[one], &[]);
+    assert_eq!(all(&html, "#curves circle.dot").len(), 1);
+    assert_eq!(all(&html, "#curves circle.chosen").len(), 1);
+}
+
+#[test]
+fn without_numbers_there_are_dashes() {
+    let mut one = small_gpu();
+    one.limit_bytes_per_second = 0.0;
+    one.kernels[0].chosen.timing.median = 0.0;
+    one.kernels[1].one_per_unit.median = f64::NAN;
+    for curve in &mut one.kernels[2].curves {
+        for point in &mut curve.points {
+            (point.timing.low, point.timing.high) = (f64::NAN, f64::INFINITY);
+        }
+        curve.points[1].timing.median = f64::NAN;
+    }
+    for point in one.kernels[3].curves.iter_mut().flat_map(|curve| &mut curve.points) {
+        (point.timing.median, point.groups_per_unit) = (0.0, 0);
+    }
+    let mut experiments = experiments();
+    experiments[0].total_seconds = f64::NAN;
+    experiments[1].total_seconds = 0.001; // less than its kernels
+    experiments[2].kernels.clear();
+    let (_, html) = read(&[one.clone()], &experiments);
+    let table = rows(&html, "Chosen parameters, Radeon HD 6750M");
+    assert_eq!([&*table[0][7], &*table[0][8], &*table[1][1], &*table[1][6]], ["–"; 4]);
+    assert!(table[1..].iter().all(|row| row[8] == "–"));
+    one.kernels.clear();
+    let (_, html) = read(&[one], &[]);
+    assert!(words(all(&html, ".summary")[0]).ends_with("no kernel was timed."));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn whatever_was_measured_makes_a_page(
+        points in prop::collection::vec((any::<f64>(), any::<f64>(), 0..200usize), 1..12),
+        magnitude in -20..20i32,
+        [limit, total] in any::<[f64; 2]>(),
+        [at, stop] in [0..200usize, 0..200usize],
+        [flops, bytes] in any::<[u32; 2]>(),
+    ) {
+        let mut one = cpu();
+        one.kernels.truncate(2);
+        one.limit_bytes_per_second = limit;
+        // numbers of any size, and such as lie together
+        for (k, kernel) in one.kernels.iter_mut().enumerate() {
+            let value = |x: f64| if k == 0 { x } else { (1.0 + (x.to_bits() % 1000) as f64) * 10f64.powi(magnitude) };
+            let curve = &mut kernel.curves[0];
+            curve.points.truncate(points.len());
+            for (point, (median, high, groups)) in curve.points.iter_mut().zip(&points) {
+                (point.timing.median, point.timing.high) = (value(*median), value(*high));
+                point.groups_per_unit = *groups;
+            }
+            curve.first_minimum = Some(stop);
+            kernel.chosen.launch.groups_per_unit = at;
+            (kernel.flops, kernel.bytes) = (flops.into(), bytes.into());
+            kernel.chosen.timing.median = value(points[0].0);
+        }
+        let mut experiments = experiments();
+        experiments[0].total_seconds = total;
+        experiments[1].kernels[0].seconds = limit;
+        read(&[one], &experiments);
+    }
+}
+
+#[test]
+fn headings_are_in_order() {
+    let (_, html) = read(&three(), &experiments());
+    let levels: Vec<char> =
+        all(&html, "h1, h2, h3, h4").into_iter().filter_map(|h| h.value().name().chars().nth(1)).collect();
+    assert_eq!(levels[0], '1');
+    assert!(levels.windows(2).all(|two| two[1] as u32 <= two[0] as u32 + 1), "{levels:?}");
+    assert_eq!(levels.iter().filter(|&&level| level == '1').count(), 1);
+    let html = all(&html, "html")[0];
+    assert_eq!(html.value().attr("lang"), Some("en"));
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let (_, html) = read(&three(), &experiments());
+    let links = all(&html, "nav a");
+    assert_eq!(links.len(), 5);
+    for link in links {
+        assert_eq!(all(&html, link.value().attr("href").unwrap()).len(), 1);
+    }
+}
+
+/// 14 kernels, 8 sizes of groups, 64 points each: 7168 points. Writes what it has to the file `DECLIVE_SAMPLE`, to look at.
+#[test]
+fn the_largest_report_is_small() {
+    let text = page(&[large_gpu()], &experiments());
+    assert!((50_000..400_000).contains(&text.len()), "{} bytes", text.len());
+    if let Some(file) = std::env::var_os("DECLIVE_SAMPLE") {
+        std::fs::write(file, page(&three(), &experiments())).unwrap();
+    }
+}
+
+/// The colour variables of a block of the style sheet.
+fn colours(block: &str) -> std::collections::HashMap<&str, [f64; 3]> {
+    let channel = |hex: &str, k: usize| {
+        let (digits, scale) = if hex.len() == 3 { (&hex[k..=k], 17.0) } else { (&hex[2 * k..2 * k + 2], 1.0) };
+        let value = scale * f64::from(u8::from_str_radix(digits, 16).unwrap()) / 255.0;
+        if value <= 0.040_45 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+    };
+    let variables = block.split(';').filter_map(|one| one.trim().strip_prefix("--")?.split_once(": #"));
+    variables.map(|(name, hex)| (name, [0, 1, 2].map(|k| channel(hex, k)))).collect()
+}
+
+/// Text stands out by a ratio of 4.5 (WCAG 2.1, 1.4.3), the lines of chosen sizes by 3 (1.4.11 asks no more).
+#[test]
+fn colours_stand_out() {
+    let sheet = include_str!("style.css");
+    let blocks: Vec<&str> = sheet.split(":root {").skip(1).map(|rest| &rest[..rest.find('}').unwrap()]).collect();
+    assert_eq!(blocks.len(), 2);
+    for block in blocks {
+        let colours = colours(block);
+        let light = |name: &str| {
+            let [r, g, b] = colours[name];
+            0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05
+        };
+        let ratio = |name: &str| (light(name) / light("back")).max(light("back") / light(name));
+        for name in ["text", "soft", "link"] {
+            assert!(ratio(name) >= 4.5, "{name}: {}", ratio(name));
+        }
+        for k in 0..8 {
+            assert!(ratio(&format!("c{k}")) >= 3.0, "c{k}: {}", ratio(&format!("c{k}")));
+        }
+    }
+}
+
+/// The parser that these tests rest on finds what is wrong.
+#[test]
+fn errors_of_html_are_seen() {
+    assert!(!Html::parse_document("<!doctype html><p><b>a</i></p>").errors.is_empty());
+    assert!(roxmltree::Document::parse("<svg><path></svg>").is_err());
+}
