@@ -337,14 +337,14 @@ mod tests {
         fn a_file_with_any_damage_gives_nothing(
             binary in prop::collection::vec(any::<u8>(), 0..200),
             at in any::<prop::sample::Index>(),
-            bit in 0..8,
+            bit in 0..8_u32,
         ) {
             let file = pack(digest(1), &binary);
-            prop_assert_eq!(unpack(&file, digest(1)).as_ref(), Some(&binary));
+            prop_assert_eq!(unpack(&file, digest(1)), Some(binary.clone()));
             prop_assert_eq!(unpack(&file, digest(2)), None);
             prop_assert_eq!(unpack(&file[..at.index(file.len())], digest(1)), None);
             let mut changed = file.clone();
-            changed[at.index(file.len())] ^= 1 << bit;
+            changed[at.index(file.len())] ^= 1_u8 << bit;
             prop_assert_eq!(unpack(&changed, digest(1)), None);
             changed = file;
             changed.push(0);
