@@ -53,12 +53,24 @@ pub(crate) struct Kernels<T, A> {
 }
 
 impl<T: Real, A: Real> Kernels<T, A> {
-    /// Compiles them.
+    /// Compiles them, or takes what was compiled in a former run.
     ///
     /// # Errors
     /// [`Error::KernelBuild`](crate::Error::KernelBuild).
     pub(crate) fn build(ctx: &Context, tuning: Tuning) -> Result<Self> {
-        let programs = Programs::build::<T, A>(ctx, &tuning)?;
+        Self::made_by(Context::build, ctx, tuning)
+    }
+
+    /// Compiles them, and keeps nothing.
+    ///
+    /// # Errors
+    /// [`Error::KernelBuild`](crate::Error::KernelBuild).
+    pub(crate) fn compile(ctx: &Context, tuning: Tuning) -> Result<Self> {
+        Self::made_by(Context::compile, ctx, tuning)
+    }
+
+    fn made_by(make: Make, ctx: &Context, tuning: Tuning) -> Result<Self> {
+        let programs = Programs::new::<T, A>(make, ctx, &tuning)?;
         ctx.types.set([T::CL_NAME, A::CL_NAME]);
         Ok(Self {
             dot: dot::Dot::load(ctx, &programs)?,
@@ -82,6 +94,9 @@ impl<T: Real, A: Real> Kernels<T, A> {
     }
 }
 
+/// What makes a program of source and options.
+type Make = fn(&Context, &str, &str) -> Result<Program>;
+
 /// The size of work-groups is compiled in: a program for each size, with the families that have kernels of this size.
 struct Programs {
     by_group_size: BTreeMap<usize, Program>,
@@ -89,7 +104,7 @@ struct Programs {
 }
 
 impl Programs {
-    fn build<T: Real, A: Real>(ctx: &Context, tuning: &Tuning) -> Result<Self> {
+    fn new<T: Real, A: Real>(make: Make, ctx: &Context, tuning: &Tuning) -> Result<Self> {
         // so that a compiler's complaint names the file
         let named = |file: &str, text: &str| format!("#line 1 \"{file}\"\n{text}");
         let mut sources: BTreeMap<usize, String> = BTreeMap::new();
@@ -101,7 +116,7 @@ impl Programs {
             }
         }
         let build = |(size, source): (usize, String)| {
-            Ok((size, ctx.build(&source, &options::<T, A>(ctx.info(), size, tuning.block_nnz))?))
+            Ok((size, make(ctx, &source, &options::<T, A>(ctx.info(), size, tuning.block_nnz))?))
         };
         let by_group_size = sources.into_iter().map(build).collect::<Result<_>>()?;
         Ok(Self { by_group_size, tuning: tuning.clone() })

@@ -184,7 +184,7 @@ impl Work<'_> {
         pairs
             .map(|(group_size, block_nnz)| {
                 let tuning = Tuning::uniform(group_size, block_nnz, MAX_GROUPS_PER_UNIT * self.units());
-                Ok(Variant { group_size, block_nnz, kernels: Kernels::build(ctx, tuning)? })
+                Ok(Variant { group_size, block_nnz, kernels: Kernels::compile(ctx, tuning)? })
             })
             .collect()
     }
