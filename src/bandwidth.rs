@@ -22,6 +22,7 @@ pub fn of_device(device: &Info) -> Result<f64> {
 fn of_device_in<T: Real>(device: &Info) -> Result<f64> {
     let ctx = Context::open(device)?;
     let tuning = Tuning::default_for(device, Shape::of(device));
+    let launch = tuning.launch("stream_copy");
     let kernels = Kernels::<T, T>::build(&ctx, tuning)?;
     let wanted = if device.kind == Kind::Cpu { 64 << 20 } else { 512 << 20 };
     let bytes = wanted.min(device.max_buffer_bytes / 2).min(device.memory_bytes / 8);
@@ -31,7 +32,7 @@ fn of_device_in<T: Real>(device: &Info) -> Result<f64> {
     ctx.set_timing(Some(0));
     let mut best: f64 = 0.0;
     for times in [1, 2, 4, 8] {
-        let grid = Grid { groups: tuning.max_groups * times, group_size: tuning.group_size };
+        let grid = Grid { groups: launch.max_groups * times, group_size: launch.group_size };
         let rate = best_of(2 * n * size_of::<T>(), || {
             kernels.stream.stream_copy(&ctx, grid, count(n), &x, &mut y)?;
             ctx.finish()?;

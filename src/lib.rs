@@ -41,6 +41,7 @@
 //! `docs/architecture.md` tells how they work together.
 
 pub mod bandwidth;
+mod cache;
 mod comm;
 pub mod device;
 pub mod error;

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use declive::Csr;
 use declive::matrix::{Complex64, Scalar};
 use declive::matrix_market::{
-    Field, Layout, Symmetry, Unwritable, WriteOptions, read_matrix_from, write_matrix, write_vectors,
+    Field, Layout, Symmetry, Unwritable, WriteOptions, read_matrix, read_matrix_from, write_matrix, write_vectors,
 };
 use proptest::prelude::*;
 
@@ -181,6 +181,20 @@ fn vectors() {
     let mut text = Vec::new();
     write_vectors(&mut text, &[[c(1.0, -0.5)]], &[]).unwrap();
     assert_eq!(text, b"%%MatrixMarket matrix array complex general\n1 1\n1 -0.5\n");
+}
+
+/// A tar archive has this word 257 bytes from its beginning; a comment may have it there, too.
+#[test]
+fn a_comment_makes_no_archive() {
+    let a = Csr::new(1, 1, vec![0, 1], vec![0], vec![2.0]).unwrap();
+    let head = written(&a, &WriteOptions { comments: vec!["|".into()], ..options() }).find('|').unwrap();
+    let comments = vec!["-".repeat(257 - head) + "ustar"];
+    let text = written(&a, &WriteOptions { comments, ..options() });
+    assert_eq!(&text[257..262], "ustar");
+    assert_eq!(read_matrix_from(text.as_bytes(), "test").unwrap().a, a);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text.to_lowercase()).unwrap();
+    assert_eq!(read_matrix(file.path()).unwrap().a, a);
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod output;
 mod progress;
 mod rhs;
 mod solve;
+mod tune;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -47,6 +48,7 @@ A short tour:
   declive solve A.mtx -b b.mtx -o x.mtx         a system of your own
   declive solve A.mtx --precond jacobi --json   for scripts
   declive convert A.mtx A.npz                   a form that is read much faster
+  declive tune                                  how each kernel runs fastest on each device
   declive generate poisson2d:300x200 -o A.mtx   a matrix to try other programs on
 
 Exit codes: 0 success, and a solve converged; 1 a solve did not converge;
@@ -58,6 +60,7 @@ enum Command {
     Info(info::Args),
     Convert(convert::Args),
     Devices(devices::Args),
+    Tune(tune::Args),
     Generate(generate::Args),
 }
 
@@ -81,6 +84,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Info(args) => info::run(args),
         Command::Convert(args) => convert::run(args),
         Command::Devices(args) => devices::run(&args),
+        Command::Tune(args) => tune::run(args),
         Command::Generate(args) => generate::run(&args),
     };
     ended.unwrap_or_else(|failure| complain(&failure)).into()

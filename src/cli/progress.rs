@@ -43,6 +43,11 @@ impl Screen {
         Working(bar)
     }
 
+    /// A bar over the steps of some work.
+    pub(crate) fn steps(self, what: &str) -> StepBar {
+        StepBar(self.bar(0, "{msg} [{wide_bar}] {percent} %", what.to_owned()))
+    }
+
     /// A bar over the way of the residual to its target.
     pub(crate) fn solve(self, what: &str) -> SolveBar {
         SolveBar { bar: self.bar(STEPS, "{prefix}: {msg} [{wide_bar}]", String::new()), first: OnceLock::new() }
@@ -74,6 +79,24 @@ impl ReadBar {
 }
 
 impl Drop for ReadBar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// Shown while work of known length goes on.
+#[derive(Debug)]
+pub(crate) struct StepBar(ProgressBar);
+
+impl StepBar {
+    /// So many steps of so many are done.
+    pub(crate) fn update(&self, done: usize, all: usize) {
+        self.0.set_length(all as u64);
+        self.0.set_position(done as u64);
+    }
+}
+
+impl Drop for StepBar {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }

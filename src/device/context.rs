@@ -12,7 +12,8 @@ use opencl3::event::Event;
 use opencl3::kernel::Kernel as ClKernel;
 use opencl3::program::Program;
 
-use super::Info;
+use super::programs::{self, Programs};
+use super::{ClResult, Info};
 use crate::error::{Error, Result};
 
 /// How many work-groups of how many work-items a kernel runs on.
@@ -98,11 +99,28 @@ impl Context {
         move |e| opencl_error(&self.info.name, call, e)
     }
 
-    /// Compiles `source`.
+    /// Compiles `source`, or takes what a former run has made of it.
     ///
     /// # Errors
     /// [`Error::KernelBuild`] with the compiler's log.
     pub(crate) fn build(&self, source: &str, options: &str) -> Result<Program> {
+        let programs = Programs::of_user(&self.info, options);
+        programs::build(self, source, options, programs.as_ref()).map(|(program, _)| program)
+    }
+
+    /// Makes a program of what the driver gave as its binary.
+    pub(super) fn load(&self, binary: &[u8], options: &str) -> ClResult<Program> {
+        // SAFETY: the device is the context's own. Of one binary, the driver gets its length and its address.
+        let mut program = unsafe { Program::create_from_binary(&self.context, self.context.devices(), &[binary]) }?;
+        program.build(self.context.devices(), options)?;
+        Ok(program)
+    }
+
+    /// Compiles `source`, without a look at what is kept.
+    ///
+    /// # Errors
+    /// [`Error::KernelBuild`] with the compiler's log.
+    pub(crate) fn compile(&self, source: &str, options: &str) -> Result<Program> {
         let mut program =
             Program::create_from_source(&self.context, source).map_err(self.error("clCreateProgramWithSource"))?;
         program.build(self.context.devices(), options).map_err(|e| Error::KernelBuild {
@@ -120,6 +138,15 @@ impl Context {
     pub(crate) fn kernel(&self, program: &Program, name: &'static str) -> Result<Kernel> {
         let kernel = ClKernel::create(program, name).map_err(self.error("clCreateKernel"))?;
         Ok(Kernel { name, kernel })
+    }
+
+    /// The largest work-group that this device runs `kernel` with.
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`].
+    pub(crate) fn max_group_size(&self, kernel: &Kernel) -> Result<usize> {
+        let device = self.info.id as opencl3::types::cl_device_id;
+        kernel.kernel.get_work_group_size(device).map_err(self.error("clGetKernelWorkGroupInfo"))
     }
 
     /// Enqueues `kernel` on the compute queue. Between launches that are not timed there are no events: each costs the driver

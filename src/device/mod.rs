@@ -4,6 +4,7 @@ mod choice;
 mod context;
 mod info;
 mod memory;
+mod programs;
 mod select;
 
 pub use choice::{Choice, Pick};

@@ -10,13 +10,16 @@ pub(crate) mod csr;
 pub(crate) mod dot;
 pub(crate) mod halo;
 pub(crate) mod stream;
+mod tuning;
 pub(crate) mod update;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 
-use crate::device::{ClKernel, ClResult, Context, DeviceVec, Grid, Info, Kernel, Kind, Plain};
+use crate::device::{ClKernel, ClResult, Context, DeviceVec, Grid, Info, Kernel, Plain, Program};
 use crate::error::Result;
 use crate::real::Real;
+pub(crate) use tuning::{Launch, PRODUCTS, Shape, Tuning};
 
 /// The kernel families: file name, source, kernels. The only list of them.
 pub(crate) const FAMILIES: &[(&str, &str, &[&str])] = &[
@@ -38,75 +41,6 @@ pub(crate) const FAMILIES: &[(&str, &str, &[&str])] = &[
 
 const PRELUDE: &str = include_str!("../../cl/prelude.cl");
 
-/// How kernels are written for a device: see `cl/prelude.cl`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
-    /// Groups of one work-item, each with a contiguous chunk.
-    Cpu,
-    /// Groups of many work-items on neighbouring elements.
-    Gpu,
-}
-
-impl Shape {
-    /// The shape for a device. The environment variable `DECLIVE_SHAPE`, `cpu` or `gpu`, overrides it: a CPU's runtime can so
-    /// check the kernels for GPUs.
-    pub(crate) fn of(device: &Info) -> Self {
-        let own = if device.kind == Kind::Gpu { Self::Gpu } else { Self::Cpu };
-        match std::env::var("DECLIVE_SHAPE").as_deref() {
-            Ok("gpu") => Self::Gpu,
-            Ok("cpu") => Self::Cpu,
-            Ok(other) => {
-                log::warn!("DECLIVE_SHAPE is '{other}', which is neither cpu nor gpu: ignored");
-                own
-            }
-            Err(_) => own,
-        }
-    }
-}
-
-/// The launch parameters that are compiled in, and the number of groups.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Tuning {
-    /// CPU or GPU.
-    pub(crate) shape: Shape,
-    /// Work-items of a group: a power of two.
-    pub(crate) group_size: usize,
-    /// Entries of a row block that fit into local memory.
-    pub(crate) block_nnz: usize,
-    /// At most so many groups.
-    pub(crate) max_groups: usize,
-}
-
-impl Tuning {
-    /// Sane values for a device never seen.
-    pub(crate) fn default_for(device: &Info, shape: Shape) -> Self {
-        let units = device.compute_units.max(1) as usize;
-        match shape {
-            // A few chunks for each core even out what else the machine does.
-            Shape::Cpu => Self { shape, group_size: 1, block_nnz: 1, max_groups: 4 * units },
-            // 256 rows of a 7-point stencil have 1792 entries; 16 KiB of products leave room for 8 groups on a compute unit.
-            Shape::Gpu => {
-                let group_size = 256.min(1 << device.max_work_group.max(1).ilog2());
-                Self { shape, group_size, block_nnz: 2048.max(group_size), max_groups: 8 * units }
-            }
-        }
-    }
-
-    /// The grid for one work-item an element.
-    pub(crate) fn grid(&self, n: usize) -> Grid {
-        let least = match self.shape {
-            Shape::Cpu => 1024, // elements that are worth a group
-            Shape::Gpu => self.group_size,
-        };
-        Grid { groups: n.div_ceil(least).clamp(1, self.max_groups), group_size: self.group_size }
-    }
-
-    /// The grid for `count` row blocks.
-    pub(crate) fn block_grid(&self, count: usize) -> Grid {
-        Grid { groups: count.clamp(1, self.max_groups), group_size: self.group_size }
-    }
-}
-
 /// All kernels for elements `T` and sums `A`, compiled for one device.
 pub(crate) struct Kernels<T, A> {
     pub(crate) tuning: Tuning,
@@ -124,36 +58,72 @@ impl<T: Real, A: Real> Kernels<T, A> {
     /// # Errors
     /// [`Error::KernelBuild`](crate::Error::KernelBuild).
     pub(crate) fn build(ctx: &Context, tuning: Tuning) -> Result<Self> {
-        // so that a compiler's complaint names the file
-        let named = |(file, text): (&str, &str)| format!("#line 1 \"{file}\"\n{text}");
-        let files = std::iter::once(("prelude.cl", PRELUDE)).chain(FAMILIES.iter().map(|f| (f.0, f.1)));
-        let source: String = files.map(named).collect();
-        let program = ctx.build(&source, &options::<T, A>(ctx.info(), &tuning))?;
+        let programs = Programs::build::<T, A>(ctx, &tuning)?;
         ctx.types.set([T::CL_NAME, A::CL_NAME]);
         Ok(Self {
+            dot: dot::Dot::load(ctx, &programs)?,
+            update: update::Update::load(ctx, &programs)?,
+            csr: csr::Csr::load(ctx, &programs)?,
+            cg: cg::Cg::load(ctx, &programs)?,
+            halo: halo::Halo::load(ctx, &programs)?,
+            stream: stream::Stream::load(ctx, &programs)?,
             tuning,
-            dot: dot::Dot::load(ctx, &program)?,
-            update: update::Update::load(ctx, &program)?,
-            csr: csr::Csr::load(ctx, &program)?,
-            cg: cg::Cg::load(ctx, &program)?,
-            halo: halo::Halo::load(ctx, &program)?,
-            stream: stream::Stream::load(ctx, &program)?,
         })
+    }
+
+    /// The largest work-group that the device runs a kernel with; `None` if there is no kernel of this name.
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`](crate::Error::OpenCl).
+    pub(crate) fn max_group_size(&self, ctx: &Context, name: &str) -> Result<Option<usize>> {
+        let families = [self.dot.find(name), self.update.find(name), self.csr.find(name), self.cg.find(name)];
+        let kernel = families.into_iter().chain([self.halo.find(name), self.stream.find(name)]).flatten().next();
+        kernel.map(|kernel| ctx.max_group_size(kernel)).transpose()
+    }
+}
+
+/// The size of work-groups is compiled in: a program for each size, with the families that have kernels of this size.
+struct Programs {
+    by_group_size: BTreeMap<usize, Program>,
+    tuning: Tuning,
+}
+
+impl Programs {
+    fn build<T: Real, A: Real>(ctx: &Context, tuning: &Tuning) -> Result<Self> {
+        // so that a compiler's complaint names the file
+        let named = |file: &str, text: &str| format!("#line 1 \"{file}\"\n{text}");
+        let mut sources: BTreeMap<usize, String> = BTreeMap::new();
+        for (file, text, kernels) in FAMILIES {
+            let sizes: BTreeSet<usize> = kernels.iter().map(|kernel| tuning.launch(kernel).group_size).collect();
+            for size in sizes {
+                let source = sources.entry(size).or_insert_with(|| named("prelude.cl", PRELUDE));
+                source.push_str(&named(file, text));
+            }
+        }
+        let build = |(size, source): (usize, String)| {
+            Ok((size, ctx.build(&source, &options::<T, A>(ctx.info(), size, tuning.block_nnz))?))
+        };
+        let by_group_size = sources.into_iter().map(build).collect::<Result<_>>()?;
+        Ok(Self { by_group_size, tuning: tuning.clone() })
+    }
+
+    /// The program that has a kernel.
+    fn of(&self, kernel: &str) -> &Program {
+        &self.by_group_size[&self.tuning.launch(kernel).group_size]
     }
 }
 
 /// Options for the device's compiler. The environment variable `DECLIVE_BUILD_OPTIONS` adds to them, for experiments.
-fn options<T: Real, A: Real>(device: &Info, tuning: &Tuning) -> String {
+fn options<T: Real, A: Real>(device: &Info, group_size: usize, block_nnz: usize) -> String {
     let fp64 = if device.has_f64 { " -D USE_FP64" } else { "" };
     let arg_info = if cfg!(debug_assertions) { " -cl-kernel-arg-info" } else { "" };
     let extra = std::env::var("DECLIVE_BUILD_OPTIONS").unwrap_or_default();
     format!(
-        "-cl-std=CL1.2 -D REAL={} -D ACC={} -D OFFSET=uint -D GROUP_SIZE={} -D BLOCK_NNZ={} -D SHAPE_CPU={}{fp64}{arg_info} {extra}",
+        "-cl-std=CL1.2 -D REAL={} -D ACC={} -D OFFSET=uint -D GROUP_SIZE={group_size} -D BLOCK_NNZ={} -D SHAPE_CPU={}{fp64}{arg_info} {extra}",
         T::CL_NAME,
         A::CL_NAME,
-        tuning.group_size,
-        tuning.block_nnz,
-        i32::from(tuning.shape == Shape::Cpu),
+        block_nnz.max(group_size),
+        i32::from(Shape::of_group(group_size) == Shape::Cpu),
     )
 }
 
@@ -274,15 +244,20 @@ macro_rules! family {
         }
 
         impl<$($t: $crate::real::Real),+> $name<$($t),+> {
-            /// Finds the kernels in the compiled program.
+            /// Finds the kernels in the compiled programs.
             ///
             /// # Errors
             /// [`Error::OpenCl`](crate::Error::OpenCl) if one is missing.
-            pub(crate) fn load(ctx: &$crate::device::Context, program: &$crate::device::Program) -> $crate::error::Result<Self> {
+            pub(super) fn load(ctx: &$crate::device::Context, programs: &super::Programs) -> $crate::error::Result<Self> {
                 Ok(Self {
-                    $($kernel: ctx.kernel(program, stringify!($kernel))?,)+
+                    $($kernel: ctx.kernel(programs.of(stringify!($kernel)), stringify!($kernel))?,)+
                     types: std::marker::PhantomData,
                 })
+            }
+
+            /// The kernel of this name.
+            pub(super) fn find(&self, name: &str) -> Option<&$crate::device::Kernel> {
+                [$(&self.$kernel),+].into_iter().find(|kernel| kernel.name == name)
             }
         }
     };

@@ -28,11 +28,9 @@ fn benches<T: Real, A: Real>() -> Vec<Bench<T, A>> {
     let platforms: BTreeSet<&str> = devices.iter().map(|d| d.platform.as_str()).collect();
     for platform in platforms {
         let device = devices.iter().find(|d| d.platform == platform).unwrap();
-        for (shape, group_size, block_nnz, max_groups) in
-            [(Shape::Cpu, 1, 1, 3), (Shape::Gpu, 64, 128, 5), (Shape::Gpu, 256, 512, 2)]
-        {
+        for (group_size, block_nnz, max_groups) in [(1, 1, 3), (64, 128, 5), (256, 512, 2)] {
             let ctx = Context::open(device).unwrap();
-            let tuning = Tuning { shape, group_size, block_nnz, max_groups };
+            let tuning = Tuning::uniform(group_size, block_nnz, max_groups);
             let kernels = Kernels::build(&ctx, tuning).unwrap();
             all.push(Bench { ctx, kernels });
         }
@@ -82,7 +80,7 @@ impl<T: Real, A: Real> Bench<T, A> {
     }
 
     fn grid(&self, n: usize) -> Grid {
-        self.kernels.tuning.grid(n)
+        self.kernels.tuning.grid("any", n)
     }
 }
 
@@ -202,7 +200,7 @@ mod bodies {
                 let ranges = [(0, cut), (cut, count)];
                 let (dx, db) = (t.up(&x), t.up(&b));
                 let (mut y, mut q, mut r) = (t.up(&ints(n, 6)), t.up(&ints(n, 6)), t.up(&ints(n, 6)));
-                let grids = ranges.map(|(first, last)| t.kernels.tuning.block_grid((last - first) as usize));
+                let grids = ranges.map(|(first, last)| t.kernels.tuning.block_grid("any", (last - first) as usize));
                 let groups: usize = grids.iter().map(|g| g.groups).sum();
                 let mut partials = t.partials(groups);
                 let mut before = 0;

@@ -196,6 +196,14 @@ impl Header {
     }
 }
 
+/// The first word of a file, in any case.
+const MARK: &[u8] = b"%%MatrixMarket";
+
+/// Whether bytes look like the beginning of a Matrix Market file.
+pub(super) fn begins_with_mark(bytes: &[u8]) -> bool {
+    bytes.get(..MARK.len()).is_some_and(|start| start.eq_ignore_ascii_case(MARK))
+}
+
 /// The words of the banner.
 fn banner(line: &[u8]) -> Result<(Layout, Field, Symmetry), Fault> {
     // one more word than there should be shows that there are too many
@@ -203,7 +211,7 @@ fn banner(line: &[u8]) -> Result<(Layout, Field, Symmetry), Fault> {
         let mut words = Tokens::new(line);
         std::iter::from_fn(|| words.next().map(|word| (words.column(), word))).take(6).collect()
     };
-    if !line.starts_with(b"%%") || !words[0].1.eq_ignore_ascii_case(b"%%MatrixMarket") {
+    if !line.starts_with(b"%%") || !words[0].1.eq_ignore_ascii_case(MARK) {
         return Err(ErrorKind::NotMatrixMarket { found: quote(line) }.into());
     }
     let [_, object, layout, field, symmetry] = words[..] else {

@@ -8,6 +8,7 @@ use std::io::{self, BufReader, Cursor, Read};
 use std::path::Path;
 
 use super::error::Error;
+use super::header::begins_with_mark;
 use super::unpack::{Bzip2, Greedy, Windowed};
 use crate::memory::Map;
 
@@ -61,8 +62,9 @@ fn is_packed(bytes: &[u8]) -> bool {
 /// Where a tar archive has its mark.
 const TAR_MARK: std::ops::Range<usize> = 257..262;
 
+/// Whether a tar archive begins here. A comment of a Matrix Market file may happen to have its mark in the same place.
 fn is_tar(bytes: &[u8]) -> bool {
-    bytes.get(TAR_MARK) == Some(b"ustar")
+    bytes.get(TAR_MARK) == Some(b"ustar") && !begins_with_mark(bytes)
 }
 
 /// The first bytes of a stream, and the stream with them.

@@ -76,7 +76,7 @@ pub(super) fn is_rising(starts: &[usize], at: usize, chunk: &[u32]) -> bool {
         // empty rows start where the next one does
         u32::from((chunk[k - 1] >= chunk[k]) & (w[0] < w[1]))
     });
-    falls == falls_at_starts.sum()
+    falls == falls_at_starts.sum::<u32>()
 }
 
 #[cfg(test)]

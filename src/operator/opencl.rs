@@ -61,17 +61,28 @@ impl<T: Real> CsrDevice<T> {
         Ok((this, outbox))
     }
 
-    /// The block, for the tests of its kernels.
-    #[cfg(test)]
+    /// Cuts the row blocks anew, for other launch parameters.
+    ///
+    /// # Errors
+    /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
+    pub(crate) fn recut(&mut self, ctx: &Context, tuning: &Tuning, part: &Part<'_>) -> Result<()> {
+        let rows = RowBlocks::cut(part, tuning);
+        self.interior = rows.interior;
+        self.block.blocks = DeviceVec::from_slice(ctx, &rows.blocks, "the row blocks")?;
+        Ok(())
+    }
+
+    /// The block, for those who launch its kernels themselves.
     pub(crate) fn block(&self) -> &CsrBlock<T> {
         &self.block
     }
 
     /// Runs `kernel` on the row blocks: on those that need no halo while the halo of `x` is under way, then on the others.
-    /// `kernel` gets the range of blocks and how many work-groups were launched before.
+    /// `kernel`, called `name`, gets the range of blocks and how many work-groups were launched before.
     fn overlapped<A: Real>(
         &self,
         ops: &OpenClOps<T, A>,
+        name: &str,
         x: &mut DeviceVec<T>,
         mut kernel: impl FnMut(&DeviceVec<T>, crate::device::Grid, (u32, u32), usize) -> Result<()>,
     ) -> Result<usize> {
@@ -80,7 +91,7 @@ impl<T: Real> CsrDevice<T> {
         let packed = self.pack(ops, x)?;
         let mut run = |x: &DeviceVec<T>, first: usize, last: usize| -> Result<()> {
             if first < last || (first == 0 && last == all) {
-                let grid = ops.kernels.tuning.block_grid(last - first);
+                let grid = ops.kernels.tuning.block_grid(name, last - first);
                 kernel(x, grid, (first as u32, last as u32), groups)?;
                 groups += grid.groups;
             }
@@ -101,7 +112,7 @@ impl<T: Real> CsrDevice<T> {
         if self.send.len() == 0 {
             return Ok(None);
         }
-        let grid = ops.kernels.tuning.grid(self.send.len());
+        let grid = ops.kernels.tuning.grid("halo_pack", self.send.len());
         ops.kernels.halo.halo_pack(&ops.ctx, grid, &self.send, x, &mut self.message.borrow_mut())?;
         ops.ctx.marker().map(Some)
     }
@@ -144,7 +155,7 @@ fn columns(ctx: &Context, indices: &[u32], limit: usize) -> Result<DeviceVec<u32
 
 impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for CsrDevice<T> {
     fn apply(&self, ops: &OpenClOps<T, A>, x: &mut DeviceVec<T>, y: &mut DeviceVec<T>) -> Result<()> {
-        self.overlapped(ops, x, |x, grid, range, _| {
+        self.overlapped(ops, "spmv_csr", x, |x, grid, range, _| {
             ops.kernels.csr.spmv_csr(&ops.ctx, grid, range, &self.block, x, y)
         })?;
         Ok(())
@@ -158,7 +169,7 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for CsrDevice<T> {
         sum: &mut DeviceSum<A>,
     ) -> Result<()> {
         let partials = sum.refill(0);
-        let groups = self.overlapped(ops, x, |x, grid, range, before| {
+        let groups = self.overlapped(ops, "spmv_dot_csr", x, |x, grid, range, before| {
             let csr = &ops.kernels.csr;
             csr.spmv_dot_csr(&ops.ctx, grid, range, &self.block, x, y, partials, before as u32, ops.done())
         })?;
@@ -173,7 +184,7 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for CsrDevice<T> {
         x: &mut DeviceVec<T>,
         r: &mut DeviceVec<T>,
     ) -> Result<()> {
-        self.overlapped(ops, x, |x, grid, range, _| {
+        self.overlapped(ops, "residual_csr", x, |x, grid, range, _| {
             ops.kernels.csr.residual_csr(&ops.ctx, grid, range, &self.block, x, b, r)
         })?;
         Ok(())

@@ -1,6 +1,6 @@
 //! Runs of consecutive rows that a work-group, or a core, takes at a time.
 
-use crate::kernels::{Shape, Tuning};
+use crate::kernels::Tuning;
 use crate::partition::Part;
 
 /// Entries of a row block in the CPU shape: about 200 KB of matrix.
@@ -19,10 +19,7 @@ impl RowBlocks {
     /// Cuts the rows of `part`: a block has at most `block_nnz` entries, unless it is a single longer row, and in the GPU
     /// shape at most `group_size` rows.
     pub(super) fn cut(part: &Part<'_>, tuning: &Tuning) -> Self {
-        let (max_rows, max_nnz) = match tuning.shape {
-            Shape::Gpu => (tuning.group_size, tuning.block_nnz),
-            Shape::Cpu => (CPU_BLOCK_NNZ, CPU_BLOCK_NNZ),
-        };
+        let (max_rows, max_nnz) = tuning.row_block().unwrap_or((CPU_BLOCK_NNZ, CPU_BLOCK_NNZ));
         let (n, base) = (part.n_owned(), part.row_ptr[0]);
         let needs_halo = |begin: usize, end: usize| {
             part.halo.len > 0
@@ -52,8 +49,9 @@ mod tests {
     use crate::matrix::Csr;
     use crate::partition::split;
 
-    fn tuning(shape: Shape) -> Tuning {
-        Tuning { shape, group_size: 4, block_nnz: 8, max_groups: 2 }
+    /// Up to 4 rows and 8 entries.
+    fn gpu() -> Tuning {
+        Tuning::uniform(4, 8, 2)
     }
 
     /// Rows of 3, 9 (longer than a block), 1, 1, 1, 1, 1 entries.
@@ -74,10 +72,10 @@ mod tests {
             values: a.values(),
             halo: Default::default(),
         };
-        let gpu = RowBlocks::cut(&part, &tuning(Shape::Gpu));
+        let gpu = RowBlocks::cut(&part, &gpu());
         assert_eq!(gpu.blocks, [[0, 1], [1, 2], [2, 6], [6, 7]]);
         assert_eq!(gpu.interior, 4);
-        assert_eq!(RowBlocks::cut(&part, &tuning(Shape::Cpu)).blocks, [[0, 7]]);
+        assert_eq!(RowBlocks::cut(&part, &Tuning::uniform(1, 1, 2)).blocks, [[0, 7]]);
     }
 
     #[test]
@@ -88,8 +86,7 @@ mod tests {
         let (rows, cols): (Vec<u32>, Vec<u32>) = (0..n).flat_map(|i| near(i).map(move |j| (i, j))).unzip();
         let a = Csr::from_triplets(12, 12, &rows, &cols, &vec![1.0; rows.len()]).unwrap();
         let parts = split(&a, &[0..4, 4..8, 8..12]);
-        let tuning = Tuning { group_size: 1, ..tuning(Shape::Gpu) };
-        let cut = RowBlocks::cut(&parts[1], &tuning);
+        let cut = RowBlocks::cut(&parts[1], &Tuning::uniform(2, 3, 2));
         assert_eq!((cut.blocks, cut.interior), (vec![[1, 2], [2, 3], [0, 1], [3, 4]], 2));
     }
 
@@ -97,6 +94,6 @@ mod tests {
     fn no_rows_no_blocks() {
         let a = Csr::new(0, 0, vec![0], vec![], vec![]).unwrap();
         let part = split(&a, &[0..0, 0..0]).remove(1);
-        assert_eq!(RowBlocks::cut(&part, &tuning(Shape::Gpu)), RowBlocks { blocks: vec![], interior: 0 });
+        assert_eq!(RowBlocks::cut(&part, &gpu()), RowBlocks { blocks: vec![], interior: 0 });
     }
 }

@@ -31,7 +31,6 @@ pub(crate) struct OpenClOps<T: Real, A: Real> {
     pub(crate) kernels: Kernels<T, A>,
     comm: Box<dyn Communicator<T>>,
     n: u32,
-    grid: Grid,
     log: Log<A>,
     watch: RefCell<Watch<A>>,
     /// Where partial sums arrive on the host.
@@ -112,13 +111,11 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         let idle = vec![Pinned::zeros(&ctx, 3 * LOG_LEN as usize)?, Pinned::zeros(&ctx, 3 * LOG_LEN as usize)?];
         let watch = Watch { idle, pending: None, batch: 1, seen: 0, last_look: Instant::now() };
         let landing = Pinned::zeros(&ctx, 2 * sum_room(&kernels))?;
-        let grid = kernels.tuning.grid(n);
         Ok(Self {
             ctx,
             kernels,
             comm,
             n: count(n),
-            grid,
             log,
             watch: RefCell::new(watch),
             landing: RefCell::new(landing),
@@ -139,6 +136,11 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
     /// Adds to the time spent in halo exchanges.
     pub(crate) fn count_halo(&self, time: Duration) {
         self.clock.borrow_mut().halos += time;
+    }
+
+    /// The grid of a vector kernel.
+    fn grid(&self, kernel: &str) -> Grid {
+        self.kernels.tuning.grid(kernel, self.n_owned())
     }
 
     fn slot(iteration: u64) -> u32 {
@@ -190,7 +192,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
 
 /// Partial sums that one component of a sum may have: those of a vector operation, or those of a product's two launches.
 fn sum_room<T, A>(kernels: &Kernels<T, A>) -> usize {
-    2 * kernels.tuning.max_groups
+    2 * kernels.tuning.max_groups()
 }
 
 impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
@@ -231,35 +233,36 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
     }
 
     fn dot_product(&self, x: &DeviceVec<T>, y: &DeviceVec<T>, sum: &mut DeviceSum<A>, component: usize) -> Result<()> {
-        let first = (component * self.grid.groups) as u32;
-        let partials = sum.refill(self.grid.groups);
-        self.kernels.dot.dot_partial(&self.ctx, self.grid, self.n, x, y, partials, first)
+        let grid = self.grid("dot_partial");
+        let first = (component * grid.groups) as u32;
+        let partials = sum.refill(grid.groups);
+        self.kernels.dot.dot_partial(&self.ctx, grid, self.n, x, y, partials, first)
     }
 
     fn next_iterate(&self, alpha: f64, p: &DeviceVec<T>, x: &mut DeviceVec<T>) -> Result<()> {
         let alpha = T::from_f64(alpha);
-        self.kernels.update.next_iterate(&self.ctx, self.grid, self.n, alpha, p, x)
+        self.kernels.update.next_iterate(&self.ctx, self.grid("next_iterate"), self.n, alpha, p, x)
     }
 
     fn next_residual(&self, alpha: f64, q: &DeviceVec<T>, r: &mut DeviceVec<T>) -> Result<()> {
         let alpha = T::from_f64(alpha);
-        self.kernels.update.next_residual(&self.ctx, self.grid, self.n, alpha, q, r)
+        self.kernels.update.next_residual(&self.ctx, self.grid("next_residual"), self.n, alpha, q, r)
     }
 
     fn next_direction(&self, beta: f64, z: &DeviceVec<T>, p: &mut DeviceVec<T>) -> Result<()> {
         let beta = T::from_f64(beta);
-        self.kernels.update.next_direction(&self.ctx, self.grid, self.n, beta, z, p)
+        self.kernels.update.next_direction(&self.ctx, self.grid("next_direction"), self.n, beta, z, p)
     }
 
     fn precondition(&self, m: &Preconditioner<DeviceVec<T>>, r: &DeviceVec<T>, z: &mut DeviceVec<T>) -> Result<()> {
         let Some(d) = m.diagonal() else { return self.copy(r, z) };
-        self.kernels.update.scale_diagonal(&self.ctx, self.grid, self.n, d, r, z)
+        self.kernels.update.scale_diagonal(&self.ctx, self.grid("scale_diagonal"), self.n, d, r, z)
     }
 
     fn cg_step(&self, step: CgStep<'_, Self>) -> Result<()> {
         let (rho, pq) = (step.rho.rho(), step.pq.arg());
-        let (grid, slot) = (self.grid, Self::slot(step.iteration));
-        let d = step.m.diagonal();
+        let (d, slot) = (step.m.diagonal(), Self::slot(step.iteration));
+        let grid = self.grid(if d.is_some() { "cg_step_diagonal" } else { "cg_step" });
         let sums = step.rho_next.refill(grid.groups);
         self.kernels
             .cg
@@ -271,9 +274,10 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         let (limit, slot) = (direction.limit, Self::slot(direction.iteration));
         let (d, cg) = (direction.m.diagonal(), &self.kernels.cg);
         let (sums, total) = (next.arg(), &next.total);
+        let grid = self.grid(if d.is_some() { "cg_direction_diagonal" } else { "cg_direction" });
         cg.cg_direction(
             &self.ctx,
-            self.grid,
+            grid,
             self.n,
             d,
             direction.r,

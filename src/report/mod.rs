@@ -12,8 +12,10 @@ pub(crate) mod solve;
 mod solve_text;
 #[cfg(test)]
 mod tests;
+pub(crate) mod tune;
 #[cfg_attr(not(test), expect(dead_code))] // no command writes it yet
 pub(crate) mod tune_html;
+mod tune_text;
 mod units;
 
 /// Version of the JSON documents; it changes when a field changes its meaning or goes.

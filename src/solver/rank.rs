@@ -164,7 +164,7 @@ impl<T: Real, A: Real> Engine<OpenClOps<T, A>, CsrDevice<T>> {
         let kernels = Kernels::build(&ctx, tuning)?;
         let prepare = start.elapsed();
         let n = part.n_owned();
-        let (matrix, outbox) = CsrDevice::upload(&ctx, &tuning, &part, plan.factor)?;
+        let (matrix, outbox) = CsrDevice::upload(&ctx, &kernels.tuning, &part, plan.factor)?;
         drop(part); // renumbered columns may take as much memory as those of the matrix
         let ops = OpenClOps::new(ctx, kernels, n, Box::new(Alone::default()))?;
         let engine = Engine::new(ops, matrix, plan)?;

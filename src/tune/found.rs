@@ -121,6 +121,33 @@ pub enum Search {
     Exhaustive,
 }
 
+impl Search {
+    /// All of them, in the order of the help.
+    pub const ALL: &[Self] = &[Self::Refine, Self::FirstMinimum, Self::Exhaustive];
+
+    /// The name on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Refine => "refine",
+            Self::FirstMinimum => "first-minimum",
+            Self::Exhaustive => "exhaustive",
+        }
+    }
+
+    /// One line of description.
+    #[must_use]
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Refine => "Numbers of groups that double, then what lies around the best; several sizes of groups.",
+            Self::FirstMinimum => {
+                "One more group for each unit until the time rises, at one size of groups (Bueno 2013, section 4.3.3)."
+            }
+            Self::Exhaustive => "Every number of groups for each unit, at every size of groups.",
+        }
+    }
+}
+
 /// What was found on a device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Found {
@@ -155,6 +182,16 @@ impl KernelFound {
     #[must_use]
     pub fn saving(&self) -> f64 {
         1.0 - self.chosen.timing.median / self.one_per_unit.median
+    }
+
+    /// What stopping at the first local minimum would have cost, as a part of the chosen time: on the curve of the largest
+    /// groups, where the search of the dissertation goes. `None` if that curve does not tell.
+    #[must_use]
+    pub fn cost_of_first_minimum(&self) -> Option<f64> {
+        let curve = self.curves.iter().max_by_key(|curve| curve.group_size)?;
+        let at = curve.first_minimum?;
+        let point = curve.points.iter().find(|point| point.groups_per_unit == at)?;
+        Some(point.timing.median / self.chosen.timing.median - 1.0)
     }
 
     /// How many times as fast as with the default parameters.

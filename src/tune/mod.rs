@@ -4,8 +4,13 @@
 //! what is best differs from device to device and from kernel to kernel (V. Bueno, *Solving linear systems on several
 //! GPUs with OpenCL*, PUC-Rio 2013, sections 4.3 and 4.4). So both are measured.
 
-pub mod experiment;
-pub mod found;
+mod bed;
+mod device;
+mod experiment;
+mod found;
+mod search;
+pub mod store;
 
+pub use device::{MAX_GROUPS_PER_UNIT, device};
 pub use experiment::{Experiment, KernelTime};
 pub use found::{Chosen, Curve, DeviceFacts, Found, KernelFound, Launch, Point, Search, Timing};

@@ -10,6 +10,7 @@ use super::scale::{Scale, spread};
 use super::svg::{chart, line, n, path, text};
 use crate::report::units::{count, plural};
 
+/// Of a chart, in the units of the style sheet's text.
 const SIZE: [f64; 2] = [460.0, 300.0];
 const LEFT: f64 = 46.0;
 const RIGHT: f64 = SIZE[0] - 6.0;
@@ -26,10 +27,11 @@ const COLOURS: usize = 8;
 pub(super) fn section(found: &[Found]) -> Markup {
     html! {
         p {
-            "Median time of a launch over the number of work-groups for each compute unit: a line for each size of groups, "
-            "labelled where it begins. The strong line is the chosen size, with its quartiles as a band; its disc is the chosen "
-            "number of groups. The diamond is where a search ends that adds one group a unit, at the largest size, as long "
-            "as the time falls. Of several sizes of row blocks, the chosen one is drawn."
+            "Median time of a launch over the number of work-groups for each compute unit: a line for each size of "
+            "groups, labelled where it begins. The strong line is the chosen size, with its quartiles as a band; its disc "
+            "is the chosen number of groups. The diamond is where a search ends that adds one group a unit, at the "
+            "largest size, as long as the time falls. Of several sizes of row blocks, the chosen one is drawn, or the "
+            "fastest for groups that were not tried with it."
         }
         @for one in found {
             h3 { (one.device.name) }
@@ -80,7 +82,8 @@ fn is_time(seconds: f64) -> bool {
     (1e-12..1e9).contains(&seconds)
 }
 
-/// A line for each size of groups, by rising size: of the chosen size of row blocks, or of the fastest if that is not there.
+/// A line for each size of groups, by rising size: of the chosen size of row blocks, or of the fastest if that was not
+/// tried.
 fn lines(kernel: &KernelFound) -> Vec<Line> {
     let mut lines: BTreeMap<usize, Line> = BTreeMap::new();
     let block = kernel.chosen.launch.block_nnz;
@@ -179,7 +182,10 @@ fn groups_scale(lines: &[Line]) -> (Scale, Vec<f64>) {
         (scale, scale.powers_of_two())
     } else {
         let scale = Scale::linear(domain, places).padded(LABELS, 12.0);
-        (scale, (domain[0] as usize..=domain[1] as usize).map(|tick| tick as f64).collect())
+        let whole = |tick: &f64| tick.fract() == 0.0 && (domain[0]..=domain[1]).contains(tick);
+        let every = (domain[0] as usize..=domain[1] as usize).map(|tick| tick as f64);
+        let ticks = if every.clone().count() <= 12 { every.collect() } else { scale.ticks(8) };
+        (scale, ticks.into_iter().filter(whole).collect())
     }
 }
 
@@ -260,7 +266,8 @@ fn labels(lines: &[Line], place: &dyn Fn(&Point) -> [f64; 2], class: &dyn Fn(&Li
     let end = LEFT + LABELS - 14.0;
     html! {
         @for ((one, [x, y]), label) in begins.iter().zip(places) {
-            path class={ "tie " (class(one)) } d=(path([[end + 3.0, label], [end + 6.0, label], [*x - 2.0, *y], [*x, *y]])) {}
+            @let tie = [[end + 3.0, label], [end + 6.0, label], [*x - 2.0, *y], [*x, *y]];
+            path class={ "tie " (class(one)) } d=(path(tie)) {}
             (text(&format!("tick halo {}", class(one)), "end", [end, label + 4.0], &one.group_size.to_string()))
         }
     }
@@ -289,8 +296,8 @@ fn description(kernel: &KernelFound, lines: &[Line]) -> String {
     let groups = || lines.iter().flat_map(|line| &line.points).map(|point| point.groups_per_unit);
     let launch = kernel.chosen.launch;
     format!(
-        "Time of a launch over {} to {} work-groups a compute unit, for groups of {} work-items. Chosen: {} groups a unit \
-         of {} work-items, {}. {}",
+        "Time of a launch over {} to {} work-groups a compute unit, for groups of {} work-items. Chosen: {} groups a \
+         unit of {} work-items, {}. {}",
         groups().min().unwrap_or(0),
         groups().max().unwrap_or(0),
         sizes.join(", "),

@@ -5,8 +5,8 @@ use crate::report::units::count;
 /// Stands for what can't be said.
 pub(super) const NONE: &str = "–";
 
-/// What a column of numbers is padded with on the right, so that its decimal points stand in a line: blanks as wide as a
-/// digit and as a point.
+/// What a column of numbers is padded with on the right, so that its decimal points stand in a line: blanks as wide as
+/// a digit and as a point.
 const DIGIT: char = '\u{2007}';
 const POINT: char = '\u{2008}';
 

@@ -327,7 +327,7 @@ fn links_lead_somewhere() {
     }
 }
 
-/// 14 kernels, 8 sizes of groups, 64 points each: 7168 points. Writes what it has to the file `DECLIVE_SAMPLE`, to look at.
+/// 14 kernels, 8 sizes of groups, 64 points each: 7168 points. `DECLIVE_SAMPLE` names a file for a page to look at.
 #[test]
 fn the_largest_report_is_small() {
     let text = page(&[large_gpu()], &experiments());

@@ -1,0 +1,144 @@
+//! `declive tune`: launch parameters for each kernel of each device, found by measurement.
+
+use std::path::PathBuf;
+
+use clap::ArgGroup;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use declive::device::{Choice, Info, Kind, select};
+use declive::matrix::gallery::Spec;
+use declive::matrix_market::Zeros;
+use declive::solver::Precision;
+use declive::tune::{self, Search};
+use declive::{Csr, Error};
+
+use super::exit::Exit;
+use super::failure::Failure;
+use super::input::Source;
+use super::interrupt;
+use super::output::write_stdout;
+use super::progress::Screen;
+use crate::report::json;
+use crate::report::tune::Report;
+
+/// Find how many work-groups, and how large ones, each kernel is fastest with
+///
+/// Every kernel is timed alone on each device, by the device's own clock, on a matrix of your own or on a 7-point operator.
+/// Devices that are alike are measured once.
+#[derive(Debug, clap::Args)]
+#[command(group(ArgGroup::new("system").args(["matrix", "generate", "order"])), after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// File with the matrix to tune for: Matrix Market or .npz; - is standard input
+    #[arg(value_name = "A.mtx")]
+    matrix: Option<PathBuf>,
+
+    /// Make the matrix instead of reading it, such as elasticity3d:30; 'declive generate --help' lists the problems
+    #[arg(long, value_name = "PROBLEM")]
+    generate: Option<Spec>,
+
+    /// A 7-point operator with about so many rows [default: 10000000 for GPUs, 1000000 for CPUs]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    order: Option<u64>,
+
+    /// Devices: auto, or a list of gpu, cpu, all and the numbers that 'declive devices' shows
+    #[arg(long, value_name = "LIST", default_value = "auto")]
+    devices: Choice,
+
+    /// Precision of matrix and vectors
+    #[arg(long, default_value = Precision::F64.name(), value_parser = precisions())]
+    precision: Precision,
+
+    /// Which numbers and sizes of work-groups to try
+    #[arg(long, default_value = Search::Refine.name(), value_parser = searches())]
+    search: Search,
+
+    /// Print one JSON document with all measurements instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  declive tune
+  declive tune A.mtx --devices 0
+  declive tune --order 1000000 --search exhaustive --json";
+
+fn searches() -> impl TypedValueParser<Value = Search> {
+    let values = Search::ALL.iter().map(|s| PossibleValue::new(s.name()).help(s.describe()));
+    PossibleValuesParser::new(values)
+        .map(|name| Search::ALL.iter().copied().find(|s| s.name() == name).unwrap_or_default())
+}
+
+fn precisions() -> impl TypedValueParser<Value = Precision> {
+    let values = Precision::ALL.iter().map(|p| PossibleValue::new(p.name()).help(p.describe()));
+    PossibleValuesParser::new(values).try_map(|name| name.parse::<Precision>())
+}
+
+/// Runs the command.
+pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
+    let given = match (args.matrix, args.generate) {
+        (_, Some(spec)) => Some(Source::Generated(spec)),
+        (Some(path), None) => Some(Source::Input(path.into())),
+        (None, None) => None,
+    };
+    interrupt::kill_cleanly();
+    let screen = Screen::new(false);
+    let devices = distinct(select(&args.devices, args.precision == Precision::F64)?.ranks.into_iter().flatten());
+    if devices.is_empty() {
+        let wanted = args.devices.to_string();
+        let found = "only the host, whose threads launch no kernels".into();
+        return Err(Error::NoDevice { wanted, found }.into());
+    }
+    let given = given.map(|source| load(&source, screen)).transpose()?;
+    let mut report = Report::new();
+    for (device, alike) in devices {
+        let made;
+        let (a, name) = match &given {
+            Some((a, name)) => (a, name),
+            None => {
+                let usual = if device.kind == Kind::Gpu { 10_000_000 } else { 1_000_000 };
+                made = load(&grid(args.order.unwrap_or(usual))?, screen)?;
+                (&made.0, &made.1)
+            }
+        };
+        let bar = screen.steps(&format!("tuning {}", device.name));
+        let found = tune::device(&device, a, name, args.precision, args.search, &|done, all| bar.update(done, all))?;
+        drop(bar);
+        report.add(found, alike);
+    }
+    let text = if args.json { json(&report) } else { report.to_string() };
+    write_stdout(|out| out.write_all(text.as_bytes()))?;
+    Ok(Exit::Success)
+}
+
+/// Each kind of device once, with the numbers of those that are like it.
+fn distinct(devices: impl Iterator<Item = Info>) -> Vec<(Info, Vec<usize>)> {
+    let mut kinds: Vec<(Info, Vec<usize>)> = Vec::new();
+    for device in devices {
+        let same = |(other, _): &&mut (Info, Vec<usize>)| {
+            let facts =
+                |d: &Info| (d.name.clone(), d.platform.clone(), d.driver.clone(), d.compute_units, d.memory_bytes);
+            facts(other) == facts(&device)
+        };
+        match kinds.iter_mut().find(same) {
+            Some((_, alike)) if alike.contains(&device.index) => {}
+            Some((_, alike)) => alike.push(device.index),
+            None => kinds.push((device.clone(), vec![device.index])),
+        }
+    }
+    kinds
+}
+
+/// The 7-point operator on a cube of about so many points.
+fn grid(order: u64) -> Result<Source, Failure> {
+    let side = (order as f64).cbrt().round().max(1.0) as usize;
+    Ok(Source::Generated(format!("poisson3d:{side}").parse()?))
+}
+
+fn load(source: &Source, screen: Screen) -> Result<(Csr, String), Failure> {
+    let name = source.to_string();
+    let a = source.real(source.load(Zeros::Keep, screen)?.a)?;
+    if a.n_rows() != a.n_cols() {
+        return Err(Failure::about(source, Error::NotSquare { rows: a.n_rows(), cols: a.n_cols() }));
+    }
+    Ok((a, name))
+}

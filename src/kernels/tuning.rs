@@ -1,0 +1,150 @@
+//! How kernels are launched on a device: how large work-groups are, and how many.
+
+use std::collections::BTreeMap;
+
+use crate::device::{Grid, Info, Kind};
+
+/// How kernels are written for a device: see `cl/prelude.cl`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Groups of one work-item, each with a contiguous chunk.
+    Cpu,
+    /// Groups of many work-items on neighbouring elements.
+    Gpu,
+}
+
+impl Shape {
+    /// The shape for a device. The environment variable `DECLIVE_SHAPE`, `cpu` or `gpu`, overrides it: a CPU's runtime can so
+    /// check the kernels for GPUs.
+    pub(crate) fn of(device: &Info) -> Self {
+        let own = if device.kind == Kind::Gpu { Self::Gpu } else { Self::Cpu };
+        match std::env::var("DECLIVE_SHAPE").as_deref() {
+            Ok("gpu") => Self::Gpu,
+            Ok("cpu") => Self::Cpu,
+            Ok(other) => {
+                log::warn!("DECLIVE_SHAPE is '{other}', which is neither cpu nor gpu: ignored");
+                own
+            }
+            Err(_) => own,
+        }
+    }
+
+    /// The shape of kernels with groups of this size.
+    pub(crate) fn of_group(group_size: usize) -> Self {
+        if group_size == 1 { Self::Cpu } else { Self::Gpu }
+    }
+}
+
+/// How one kernel is launched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Launch {
+    /// Work-items of a group: a power of two, and 1 in the CPU shape alone.
+    pub(crate) group_size: usize,
+    /// At most so many groups.
+    pub(crate) max_groups: usize,
+}
+
+impl Launch {
+    /// The grid for `n` elements.
+    fn grid(self, n: usize) -> Grid {
+        let least = match Shape::of_group(self.group_size) {
+            Shape::Cpu => 1024, // elements that are worth a group
+            Shape::Gpu => self.group_size,
+        };
+        Grid { groups: n.div_ceil(least).clamp(1, self.max_groups), group_size: self.group_size }
+    }
+}
+
+/// The launch parameters of all kernels on a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Tuning {
+    /// Entries of a row block that fit into local memory.
+    pub(crate) block_nnz: usize,
+    /// Kernels that were looked at.
+    launches: BTreeMap<&'static str, Launch>,
+    /// The others.
+    others: Launch,
+}
+
+/// The kernels that work on row blocks, which are cut once for all of them.
+pub(crate) const PRODUCTS: &[&str] = &["spmv_csr", "spmv_dot_csr", "residual_csr"];
+
+impl Tuning {
+    /// The same for all kernels.
+    pub(crate) fn uniform(group_size: usize, block_nnz: usize, max_groups: usize) -> Self {
+        Self { block_nnz, launches: BTreeMap::new(), others: Launch { group_size, max_groups } }
+    }
+
+    /// Sane values for a device never seen.
+    pub(crate) fn default_for(device: &Info, shape: Shape) -> Self {
+        let units = device.compute_units.max(1) as usize;
+        match shape {
+            // A few chunks for each core even out what else the machine does.
+            Shape::Cpu => Self::uniform(1, 1, 4 * units),
+            // 256 rows of a 7-point stencil have 1792 entries; 16 KiB of products leave room for 8 groups on a compute unit.
+            Shape::Gpu => {
+                let group_size = 256.min(1 << device.max_work_group.max(1).ilog2()).max(2);
+                Self::uniform(group_size, 2048.max(group_size), 8 * units)
+            }
+        }
+    }
+
+    /// How a kernel is launched.
+    pub(crate) fn launch(&self, kernel: &str) -> Launch {
+        self.launches.get(kernel).copied().unwrap_or(self.others)
+    }
+
+    /// Sets how a kernel is launched.
+    pub(crate) fn set(&mut self, kernel: &'static str, launch: Launch) {
+        self.launches.insert(kernel, launch);
+    }
+
+    /// The grid of a kernel for `n` elements.
+    pub(crate) fn grid(&self, kernel: &str, n: usize) -> Grid {
+        self.launch(kernel).grid(n)
+    }
+
+    /// The grid of a kernel for `count` row blocks.
+    pub(crate) fn block_grid(&self, kernel: &str, count: usize) -> Grid {
+        let Launch { group_size, max_groups } = self.launch(kernel);
+        Grid { groups: count.clamp(1, max_groups), group_size }
+    }
+
+    /// The most groups of any kernel.
+    pub(crate) fn max_groups(&self) -> usize {
+        self.launches.values().chain([&self.others]).map(|launch| launch.max_groups).max().unwrap_or(1)
+    }
+
+    /// The most rows of a row block, and the most entries unless it is a single row; `None` in the CPU shape, where
+    /// local memory sets no limit.
+    pub(crate) fn row_block(&self) -> Option<(usize, usize)> {
+        let rows = PRODUCTS.iter().map(|kernel| self.launch(kernel).group_size).min().unwrap_or(1);
+        (Shape::of_group(rows) == Shape::Gpu).then_some((rows, self.block_nnz))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_of_its_own() {
+        let mut tuning = Tuning::uniform(64, 128, 10);
+        tuning.set("dot_partial", Launch { group_size: 256, max_groups: 3 });
+        assert_eq!(tuning.grid("dot_partial", 10_000), Grid { groups: 3, group_size: 256 });
+        assert_eq!(tuning.grid("next_iterate", 10_000), Grid { groups: 10, group_size: 64 });
+        assert_eq!(tuning.grid("next_iterate", 65), Grid { groups: 2, group_size: 64 });
+        assert_eq!((tuning.grid("next_iterate", 0).groups, tuning.max_groups()), (1, 10));
+        assert_eq!(tuning.row_block(), Some((64, 128)));
+        tuning.set("residual_csr", Launch { group_size: 32, max_groups: 20 });
+        assert_eq!((tuning.row_block(), tuning.max_groups()), (Some((32, 128)), 20));
+        assert_eq!(tuning.block_grid("residual_csr", 7), Grid { groups: 7, group_size: 32 });
+        assert_eq!(Tuning::uniform(1, 1, 4).row_block(), None);
+    }
+
+    #[test]
+    fn work_items_with_shares_of_their_own_get_enough() {
+        let tuning = Tuning::uniform(1, 1, 4);
+        assert_eq!([0, 1024, 1025, 4096, 1 << 20].map(|n| tuning.grid("x", n).groups), [1, 1, 2, 4, 4]);
+    }
+}

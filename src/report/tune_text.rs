@@ -1,0 +1,74 @@
+//! What tuning found, for people.
+
+use std::fmt;
+
+use declive::tune::{KernelFound, Timing};
+
+use super::layout::Text;
+use super::tune::{Device, Report};
+use super::units::{count, figure, plural};
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = Text::default();
+        for (k, device) in self.devices.iter().enumerate() {
+            if k > 0 {
+                text.gap();
+            }
+            device.describe(&mut text);
+        }
+        f.write_str(&text.finish())
+    }
+}
+
+impl Device {
+    fn describe(&self, text: &mut Text) {
+        let found = &self.found;
+        let numbers: Vec<String> = self.indices.iter().map(|index| format!("[{index}]")).collect();
+        text.paragraph(&format!("{} {} ({})", numbers.join(" "), found.device.name, found.device.kind));
+        text.line("driver", &format!("{}, {}", found.device.driver, found.device.platform));
+        let entries = count(found.nnz as u64);
+        text.line("matrix", &format!("{}, {}, {entries} entries", found.matrix, plural(found.order as u64, "row")));
+        let limit = found.limit_bytes_per_second;
+        text.line("copies", &format!("{} GB/s, read and written: the limit", figure(limit / 1e9)));
+        let units = plural(found.device.compute_units, "compute unit");
+        text.line(
+            "search",
+            &format!("{}, {}, {units}; {} s", found.search.name(), found.precision, figure(found.seconds)),
+        );
+        text.gap();
+        let header = ["kernel", "1 a unit", "best", "groups", "size", "saving", "GB/s", "of limit", "default"];
+        let left = [true, false, false, false, false, false, false, false, false];
+        let rows: Vec<[String; 9]> = found.kernels.iter().map(|kernel| row(kernel, limit)).collect();
+        text.table(header, left, &rows);
+        text.gap();
+        text.paragraph(
+            "Times are microseconds a launch, medians by the device's clock. Groups are for each compute unit, at most; size is \
+             that of a group, with the entries of a row block. Saving is against one group of the largest size a unit. Default: \
+             how many times as long the launch without tuning takes.",
+        );
+    }
+}
+
+fn row(kernel: &KernelFound, limit: f64) -> [String; 9] {
+    let launch = kernel.chosen.launch;
+    let size = match launch.block_nnz {
+        0 => launch.group_size.to_string(),
+        nnz => format!("{}/{nnz}", launch.group_size),
+    };
+    [
+        kernel.kernel.clone(),
+        micros(&kernel.one_per_unit),
+        micros(&kernel.chosen.timing),
+        launch.groups_per_unit.to_string(),
+        size,
+        format!("{:.0} %", 100.0 * kernel.saving()),
+        figure(kernel.bytes_per_second() / 1e9),
+        format!("{:.0} %", 100.0 * kernel.bytes_per_second() / limit),
+        format!("{:.2}", kernel.speedup()),
+    ]
+}
+
+fn micros(timing: &Timing) -> String {
+    figure(1e6 * timing.median)
+}

@@ -1,0 +1,228 @@
+//! A test bed: a matrix and vectors on a device, on which each kernel can be launched alone.
+
+use std::time::Instant;
+
+use super::found::Timing;
+use super::search::timing;
+use crate::device::{Context, DeviceVec, Grid};
+use crate::error::Result;
+use crate::kernels::cg::{Log, RhoArg, SumArg};
+use crate::kernels::{Kernels, Tuning, count};
+use crate::matrix::Csr;
+use crate::operator::opencl::CsrDevice;
+use crate::partition::{HaloPlan, Part};
+use crate::real::Real;
+
+/// Launches of a batch, at most, and the time that one may take.
+const BATCH: usize = 10;
+const BATCH_SECONDS: f64 = 0.05;
+
+/// Batches, at most, and the spread of the quartiles that needs no more.
+const BATCHES: usize = 3;
+const CALM: f64 = 0.03;
+
+/// Elements of the message that is packed.
+const MESSAGE: usize = 1 << 16;
+
+/// What all kernels work on.
+pub(super) struct Bed<'a, T: Real, A: Real> {
+    pub(super) ctx: Context,
+    part: Part<'a>,
+    matrix: CsrDevice<T>,
+    x: DeviceVec<T>,
+    r: DeviceVec<T>,
+    p: DeviceVec<T>,
+    q: DeviceVec<T>,
+    d: DeviceVec<T>,
+    /// Partial sums that kernels read, and those that they write.
+    given: DeviceVec<A>,
+    sums: DeviceVec<A>,
+    total: DeviceVec<A>,
+    log: Log<A>,
+    send: DeviceVec<u32>,
+    message: DeviceVec<T>,
+    /// Whether the device's own times have been found wrong.
+    distrusted: bool,
+}
+
+impl<'a, T: Real, A: Real> Bed<'a, T, A> {
+    /// Moves a matrix to the device. No launch may have more than `max_groups` groups.
+    pub(super) fn new(ctx: Context, a: &'a Csr, tuning: &Tuning, max_groups: usize) -> Result<Self> {
+        let n = a.n_rows();
+        let part = Part {
+            rows: 0..n,
+            row_ptr: a.row_ptr(),
+            col_idx: a.col_idx().into(),
+            values: a.values(),
+            halo: HaloPlan::default(),
+        };
+        let (matrix, _) = CsrDevice::upload(&ctx, tuning, &part, 1.0)?;
+        let vector = |salt: u32, what| DeviceVec::from_slice(&ctx, &numbers::<T>(n, salt), what);
+        // every row once, but not in order, as in the halo of a matrix that was not made for it
+        let indices: Vec<u32> = (0..MESSAGE.min(n)).map(|k| (k * (n / MESSAGE.min(n)).max(1)) as u32).collect();
+        Ok(Self {
+            matrix,
+            part,
+            x: vector(1, "x")?,
+            r: vector(2, "r")?,
+            p: vector(3, "p")?,
+            q: vector(4, "q")?,
+            d: vector(5, "the diagonal")?,
+            given: DeviceVec::from_slice(&ctx, &numbers::<A>(2 * max_groups, 6), "partial sums")?,
+            sums: DeviceVec::zeros(&ctx, 2 * max_groups, "partial sums")?,
+            total: DeviceVec::from_slice(&ctx, &[A::from_f64(1.0)], "a sum")?,
+            log: Log { state: DeviceVec::zeros(&ctx, 1, "the state")?, entries: DeviceVec::zeros(&ctx, 3, "the log")? },
+            message: DeviceVec::zeros(&ctx, indices.len(), "a message")?,
+            send: DeviceVec::from_slice(&ctx, &indices, "indices")?,
+            distrusted: false,
+            ctx,
+        })
+    }
+
+    /// Rows.
+    pub(super) fn n(&self) -> usize {
+        self.part.n_owned()
+    }
+
+    /// Cuts row blocks for these parameters.
+    pub(super) fn recut(&mut self, tuning: &Tuning) -> Result<()> {
+        self.matrix.recut(&self.ctx, tuning, &self.part)
+    }
+
+    /// What there is to share among groups: row blocks, or elements.
+    pub(super) fn items(&self, kernel: &str) -> usize {
+        match kernel {
+            "spmv_csr" | "spmv_dot_csr" | "residual_csr" => self.matrix.block().blocks.len(),
+            "halo_pack" => self.send.len(),
+            _ => self.n(),
+        }
+    }
+
+    /// Bytes that one launch moves, each array counted once, and its floating-point operations.
+    pub(super) fn cost(&self, kernel: &str) -> (u64, u64) {
+        let (n, nnz, real) = (self.n() as u64, self.part.nnz() as u64, size_of::<T>() as u64);
+        let vectors = |moved: u64, flops: u64| (moved * n * real, flops * n);
+        let product =
+            |vectors: u64, flops: u64| (nnz * (4 + real) + 4 * (n + 1) + vectors * n * real, 2 * nnz + flops * n);
+        match kernel {
+            "dot_partial" => vectors(2, 2),
+            "next_iterate" | "next_residual" | "next_direction" => vectors(3, 2),
+            "scale_diagonal" => vectors(3, 1),
+            "cg_step" => vectors(6, 6),
+            "cg_step_diagonal" => vectors(7, 9),
+            "cg_direction" => vectors(3, 2),
+            "cg_direction_diagonal" => vectors(4, 3),
+            "spmv_csr" => product(2, 0),
+            "spmv_dot_csr" => product(2, 2),
+            "residual_csr" => product(3, 1),
+            "halo_pack" => (self.send.len() as u64 * (4 + 2 * real), 0),
+            _ => vectors(2, 0),
+        }
+    }
+
+    /// Enqueues a kernel on so many groups. Whatever it computes stays near where it was.
+    fn launch(&mut self, kernels: &Kernels<T, A>, kernel: &str, groups: usize) -> Result<()> {
+        let n = count(self.n());
+        let Self { ctx, x, r, p, q, d, log, .. } = self;
+        let grid = Grid { groups, group_size: kernels.tuning.launch(kernel).group_size };
+        let (tiny, half) = (T::from_f64(1e-30), T::from_f64(0.5));
+        // as many partial sums as a launch of this size leaves
+        let given = SumArg { partials: &self.given, count: groups as u32, value: 0.0 };
+        let rho = RhoArg { device: &self.total, known: Some(1e-30) };
+        let one = RhoArg { device: &self.total, known: Some(2.0 * groups as f64) };
+        let block = self.matrix.block();
+        let all = (0, block.blocks.len() as u32);
+        match kernel {
+            "dot_partial" => kernels.dot.dot_partial(ctx, grid, n, r, q, &mut self.sums, 0),
+            "next_iterate" => kernels.update.next_iterate(ctx, grid, n, tiny, p, x),
+            "next_residual" => kernels.update.next_residual(ctx, grid, n, tiny, q, r),
+            "next_direction" => kernels.update.next_direction(ctx, grid, n, half, r, p),
+            "scale_diagonal" => kernels.update.scale_diagonal(ctx, grid, n, d, r, q),
+            "cg_step" => kernels.cg.cg_step(ctx, grid, n, None, x, r, p, q, &rho, &given, &mut self.sums, log, 0),
+            "cg_step_diagonal" => {
+                kernels.cg.cg_step(ctx, grid, n, Some(d), x, r, p, q, &rho, &given, &mut self.sums, log, 0)
+            }
+            "cg_direction" => kernels.cg.cg_direction(ctx, grid, n, None, r, p, &given, &self.total, &one, 0.0, log, 0),
+            "cg_direction_diagonal" => {
+                kernels.cg.cg_direction(ctx, grid, n, Some(d), r, p, &given, &self.total, &one, 0.0, log, 0)
+            }
+            "spmv_csr" => kernels.csr.spmv_csr(ctx, grid, all, block, p, q),
+            "spmv_dot_csr" => kernels.csr.spmv_dot_csr(ctx, grid, all, block, p, q, &mut self.sums, 0, &log.state),
+            "residual_csr" => kernels.csr.residual_csr(ctx, grid, all, block, p, x, r),
+            "halo_pack" => kernels.halo.halo_pack(ctx, grid, &self.send, p, &mut self.message),
+            "stream_copy" => kernels.stream.stream_copy(ctx, grid, n, p, q),
+            other => unreachable!("no kernel '{other}'"),
+        }
+    }
+
+    /// Puts random numbers in place of what kernels have left behind.
+    pub(super) fn refresh(&mut self) -> Result<()> {
+        let n = self.n();
+        for (salt, vector) in (1..).zip([&mut self.x, &mut self.r, &mut self.p, &mut self.q]) {
+            vector.write(&self.ctx, 0, &numbers::<T>(n, salt))?;
+        }
+        self.log.state.fill(&self.ctx, 0)
+    }
+
+    /// Times of single launches, in seconds: as many as `launches`, fewer if they take long.
+    pub(super) fn times(
+        &mut self,
+        kernels: &Kernels<T, A>,
+        kernel: &str,
+        groups: usize,
+        launches: usize,
+    ) -> Result<Vec<f64>> {
+        // the first launch may pay for more than itself, and tells how many there is time for
+        let start = Instant::now();
+        self.launch(kernels, kernel, groups)?;
+        self.ctx.finish()?;
+        let launches = launches.min((BATCH_SECONDS / start.elapsed().as_secs_f64()) as usize).max(3);
+        if !self.distrusted {
+            let start = Instant::now();
+            self.ctx.set_timing(Some(0));
+            let launched = (0..launches).try_for_each(|_| self.launch(kernels, kernel, groups));
+            self.ctx.set_timing(None);
+            launched?;
+            self.ctx.finish()?;
+            let elapsed = start.elapsed().as_secs_f64();
+            let timed = self.ctx.take_timed()?;
+            let times: Vec<f64> = timed.iter().map(|(_, _, time)| time.as_secs_f64()).collect();
+            if times.len() == launches && times.iter().all(|&t| t > 0.0) && times.iter().sum::<f64>() < 1.1 * elapsed {
+                return Ok(times);
+            }
+            log::warn!("{}: the device's own times are not to be trusted; the host's are used", self.ctx.info().name);
+            self.distrusted = true;
+        }
+        (0..launches)
+            .map(|_| {
+                let start = Instant::now();
+                self.launch(kernels, kernel, groups)?;
+                self.ctx.finish()?;
+                Ok(start.elapsed().as_secs_f64())
+            })
+            .collect()
+    }
+
+    /// The time of a launch on so many groups: of one batch, or of several where they disagree.
+    pub(super) fn measure(&mut self, kernels: &Kernels<T, A>, kernel: &str, groups: usize) -> Result<Timing> {
+        let mut times = Vec::new();
+        for _ in 0..BATCHES {
+            times.extend(self.times(kernels, kernel, groups, BATCH)?);
+            let all = timing(times.clone());
+            if all.high - all.low <= CALM * all.median {
+                break;
+            }
+        }
+        Ok(timing(times))
+    }
+}
+
+/// Numbers between 1/2 and 3/2 without a pattern: zeros may be faster than what is met in earnest.
+fn numbers<T: Real>(n: usize, salt: u32) -> Vec<T> {
+    let number = |i: u32| {
+        let mixed = (i ^ salt.wrapping_mul(0x9e37_79b9)).wrapping_mul(0x85eb_ca6b);
+        let mixed = (mixed ^ (mixed >> 13)).wrapping_mul(0xc2b2_ae35);
+        T::from_f64(0.5 + f64::from(mixed ^ (mixed >> 16)) / f64::from(u32::MAX))
+    };
+    (0..n as u32).map(number).collect()
+}

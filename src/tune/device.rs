@@ -1,0 +1,287 @@
+//! Tunes all kernels on one device.
+
+use std::time::Instant;
+
+use super::bed::Bed;
+use super::found::{Chosen, Curve, DeviceFacts, Found, KernelFound, Launch, Point, Search, Timing};
+use super::search::{fastest, first_minimum, search, timing};
+use crate::bandwidth;
+use crate::device::{Context, Info, Kind};
+use crate::error::Result;
+use crate::kernels::{FAMILIES, Kernels, PRODUCTS, Shape, Tuning};
+use crate::matrix::Csr;
+use crate::real::Real;
+use crate::solver::Precision;
+
+/// The most groups for each compute unit that are tried.
+pub const MAX_GROUPS_PER_UNIT: usize = 64;
+
+/// Candidates for the last round, beside the default.
+const FINALISTS: usize = 4;
+
+/// Rounds in which the finalists take turns.
+const ROUNDS: usize = 8;
+
+/// Launches of a turn.
+const TURN: usize = 3;
+
+/// What a change has to gain before it is made.
+const WORTH: f64 = 0.01;
+
+/// Finds launch parameters for every kernel on a device, working on `a`; `matrix` says what it is.
+///
+/// `progress` is called with the parts of the work that are done and their number.
+///
+/// # Errors
+/// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory) if the matrix and six vectors do not fit; errors of the
+/// device.
+pub fn device(
+    info: &Info,
+    a: &Csr,
+    matrix: &str,
+    precision: Precision,
+    how: Search,
+    progress: &dyn Fn(usize, usize),
+) -> Result<Found> {
+    let work = Work { info, a, how, progress };
+    let start = Instant::now();
+    let kernels = match (precision, info.has_f64) {
+        (Precision::F64, _) => work.run::<f64, f64>()?,
+        (Precision::F32, true) => work.run::<f32, f64>()?,
+        (Precision::F32, false) => work.run::<f32, f32>()?,
+    };
+    let limit = bandwidth::of_device(info)?;
+    Ok(Found {
+        device: facts(info),
+        precision: precision.name().into(),
+        matrix: matrix.into(),
+        order: a.n_rows(),
+        nnz: a.nnz(),
+        search: how,
+        limit_bytes_per_second: limit,
+        seconds: start.elapsed().as_secs_f64(),
+        kernels,
+    })
+}
+
+fn facts(info: &Info) -> DeviceFacts {
+    DeviceFacts {
+        name: info.name.clone(),
+        vendor: info.vendor.clone(),
+        platform: info.platform.clone(),
+        driver: info.driver.clone(),
+        opencl: info.opencl.clone(),
+        kind: info.kind.to_string(),
+        compute_units: info.compute_units,
+        clock_mhz: info.clock_mhz,
+        memory_bytes: info.memory_bytes,
+        local_memory_bytes: info.local_memory_bytes,
+        max_work_group: info.max_work_group,
+    }
+}
+
+/// What is to be done.
+struct Work<'a> {
+    info: &'a Info,
+    a: &'a Csr,
+    how: Search,
+    progress: &'a dyn Fn(usize, usize),
+}
+
+/// Kernels compiled for one size of groups.
+struct Variant<T, A> {
+    group_size: usize,
+    block_nnz: usize,
+    kernels: Kernels<T, A>,
+}
+
+/// One way to launch a kernel: the index of its variant, and the groups for each unit.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Candidate {
+    variant: usize,
+    groups_per_unit: usize,
+}
+
+impl Work<'_> {
+    fn units(&self) -> usize {
+        self.info.compute_units.max(1) as usize
+    }
+
+    fn run<T: Real, A: Real>(&self) -> Result<Vec<KernelFound>> {
+        let ctx = Context::open(self.info)?;
+        let default = Tuning::default_for(self.info, Shape::of(self.info));
+        let variants = self.variants::<T, A>(&ctx, &default)?;
+        let mut bed = Bed::<T, A>::new(ctx, self.a, &default, MAX_GROUPS_PER_UNIT * self.units())?;
+        let names: Vec<&'static str> = FAMILIES.iter().flat_map(|(_, _, kernels)| *kernels).copied().collect();
+        // a part for each kernel of each variant, and one for each kernel's last round
+        let all = names.len() * (variants.len() + 1);
+        let mut done = 0;
+        let mut step = || {
+            done += 1;
+            (self.progress)(done.min(all), all);
+        };
+
+        let mut curves: Vec<Vec<(usize, Curve)>> = names.iter().map(|_| Vec::new()).collect();
+        for (v, variant) in variants.iter().enumerate() {
+            bed.recut(&variant.kernels.tuning)?;
+            for (name, curves) in names.iter().zip(&mut curves) {
+                // the size of row blocks matters to products alone
+                let is_new = variants[..v].iter().all(|other| other.group_size != variant.group_size);
+                let fits =
+                    variant.kernels.max_group_size(&bed.ctx, name)?.is_some_and(|most| variant.group_size <= most);
+                if fits && (is_new || PRODUCTS.contains(name)) {
+                    curves.push((v, self.curve(&mut bed, variant, name)?));
+                }
+                step();
+            }
+        }
+        // row blocks are cut once for all products: those that are part of an iteration decide how
+        let decides = names.iter().position(|&name| name == "spmv_dot_csr").unwrap_or_default();
+        let mut found: Vec<Option<KernelFound>> = names.iter().map(|_| None).collect();
+        let mut cut = None;
+        for k in std::iter::once(decides).chain((0..names.len()).filter(|&k| k != decides)) {
+            let curves = std::mem::take(&mut curves[k]);
+            let (variant, kernel) = self.last_round(&mut bed, &variants, names[k], curves, &default, cut)?;
+            if k == decides {
+                cut = Some(variant);
+            }
+            found[k] = Some(kernel);
+            step();
+        }
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// The sizes of groups that are tried, and of row blocks.
+    fn variants<T: Real, A: Real>(&self, ctx: &Context, default: &Tuning) -> Result<Vec<Variant<T, A>>> {
+        let largest = 1 << self.info.max_work_group.max(1).ilog2();
+        let usual = default.launch("dot_partial").group_size;
+        let mut sizes: Vec<usize> = match (self.how, self.info.kind) {
+            (Search::FirstMinimum, Kind::Gpu) => vec![largest],
+            (Search::FirstMinimum, _) => vec![usual],
+            (Search::Refine, Kind::Gpu) => vec![64, 128, 256, 512, 1024],
+            (Search::Refine, _) => vec![1, 64],
+            (Search::Exhaustive, Kind::Gpu) => vec![32, 64, 128, 256, 512, 1024],
+            (Search::Exhaustive, _) => vec![1, 16, 64, 256],
+        };
+        sizes.push(usual);
+        sizes.retain(|&size| size <= largest);
+        sizes.sort_unstable();
+        sizes.dedup();
+        let room = self.info.local_memory_bytes as usize / (2 * size_of::<T>());
+        let pairs = sizes.into_iter().flat_map(|size| {
+            let mut blocks: Vec<usize> = match (Shape::of_group(size), self.how) {
+                (Shape::Cpu, _) => vec![1],
+                (Shape::Gpu, Search::FirstMinimum) => vec![default.block_nnz.max(size)],
+                (Shape::Gpu, _) => [1024, 2048, 4096].into_iter().filter(|&nnz| nnz >= size && nnz <= room).collect(),
+            };
+            if size == usual {
+                blocks.push(default.block_nnz);
+            }
+            blocks.sort_unstable();
+            blocks.dedup();
+            blocks.into_iter().map(move |nnz| (size, nnz))
+        });
+        pairs
+            .map(|(group_size, block_nnz)| {
+                let tuning = Tuning::uniform(group_size, block_nnz, MAX_GROUPS_PER_UNIT * self.units());
+                Ok(Variant { group_size, block_nnz, kernels: Kernels::build(ctx, tuning)? })
+            })
+            .collect()
+    }
+
+    fn curve<T: Real, A: Real>(&self, bed: &mut Bed<T, A>, variant: &Variant<T, A>, kernel: &str) -> Result<Curve> {
+        let points = search(self.how, self.most(bed, variant, kernel), |groups_per_unit| {
+            let groups = groups_per_unit * self.units();
+            let timing = bed.measure(&variant.kernels, kernel, groups)?;
+            Ok::<_, crate::Error>(Point { groups_per_unit, groups, timing })
+        })?;
+        let first_minimum = first_minimum(&points);
+        let block_nnz = if PRODUCTS.contains(&kernel) { variant.block_nnz } else { 0 };
+        Ok(Curve { group_size: variant.group_size, block_nnz, points, first_minimum })
+    }
+
+    /// The most groups for each unit that have something to do.
+    fn most<T: Real, A: Real>(&self, bed: &Bed<T, A>, variant: &Variant<T, A>, kernel: &str) -> usize {
+        let items = if PRODUCTS.contains(&kernel) {
+            bed.items(kernel)
+        } else {
+            variant.kernels.tuning.grid(kernel, bed.items(kernel)).groups
+        };
+        items.div_ceil(self.units()).clamp(1, MAX_GROUPS_PER_UNIT)
+    }
+
+    /// Measures the best of all curves again, in turns with the default.
+    fn last_round<T: Real, A: Real>(
+        &self,
+        bed: &mut Bed<T, A>,
+        variants: &[Variant<T, A>],
+        kernel: &'static str,
+        curves: Vec<(usize, Curve)>,
+        default: &Tuning,
+        cut: Option<usize>,
+    ) -> Result<(usize, KernelFound)> {
+        let is_product = PRODUCTS.contains(&kernel);
+        let allowed = |v: usize| !is_product || cut.is_none_or(|cut| v == cut);
+        let best_of = |(v, curve): &(usize, Curve)| {
+            let best = &curve.points[fastest(&curve.points)?];
+            Some((Candidate { variant: *v, groups_per_unit: best.groups_per_unit }, best.timing.median))
+        };
+        let mut best: Vec<(Candidate, f64)> = curves.iter().filter(|(v, _)| allowed(*v)).filter_map(best_of).collect();
+        best.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let usual = default.launch(kernel);
+        let is_usual = |v: &Variant<T, A>| {
+            v.group_size == usual.group_size && (!is_product || v.block_nnz == default.block_nnz.max(v.group_size))
+        };
+        let usual = Candidate {
+            variant: variants.iter().position(is_usual).unwrap_or_default(),
+            groups_per_unit: usual.max_groups / self.units(),
+        };
+        let mut finalists: Vec<Candidate> = best.into_iter().map(|(candidate, _)| candidate).take(FINALISTS).collect();
+        finalists.retain(|candidate| *candidate != usual);
+        finalists.insert(0, usual);
+
+        bed.refresh()?;
+        let mut times = vec![Vec::new(); finalists.len()];
+        for _ in 0..ROUNDS {
+            for (candidate, times) in finalists.iter().zip(&mut times) {
+                let variant = &variants[candidate.variant];
+                if is_product {
+                    bed.recut(&variant.kernels.tuning)?;
+                }
+                let groups = candidate.groups_per_unit.min(self.most(bed, variant, kernel)) * self.units();
+                times.extend(bed.times(&variant.kernels, kernel, groups, TURN)?);
+            }
+        }
+        let timings: Vec<Timing> = times.into_iter().map(timing).collect();
+        let least = (0..timings.len()).min_by(|&a, &b| timings[a].median.total_cmp(&timings[b].median)).unwrap_or(0);
+        // products must agree on the row blocks, whatever they gain
+        let may_stay = allowed(usual.variant);
+        let stays = may_stay && timings[least].median > (1.0 - WORTH) * timings[0].median;
+        let first_allowed = (0..finalists.len()).filter(|&k| allowed(finalists[k].variant));
+        let winner = match first_allowed.min_by(|&a, &b| timings[a].median.total_cmp(&timings[b].median)) {
+            Some(winner) if !stays => winner,
+            _ => 0,
+        };
+        let chosen = |k: usize| {
+            let variant = &variants[finalists[k].variant];
+            let block_nnz = if is_product { variant.block_nnz } else { 0 };
+            let launch =
+                Launch { group_size: variant.group_size, groups_per_unit: finalists[k].groups_per_unit, block_nnz };
+            Chosen { launch, timing: timings[k] }
+        };
+        let one_per_unit = curves.iter().filter(|(_, c)| c.points.first().is_some_and(|p| p.groups_per_unit == 1));
+        let one_per_unit = one_per_unit.max_by_key(|(_, curve)| curve.group_size).map(|(_, c)| c.points[0].timing);
+        let (bytes, flops) = bed.cost(kernel);
+        let found = KernelFound {
+            kernel: kernel.into(),
+            bytes,
+            flops,
+            elements: bed.n(),
+            curves: curves.into_iter().map(|(_, curve)| curve).collect(),
+            one_per_unit: one_per_unit.unwrap_or(timings[0]),
+            default: chosen(0),
+            chosen: chosen(winner),
+        };
+        Ok((finalists[winner].variant, found))
+    }
+}

@@ -1,0 +1,159 @@
+//! Which numbers of work-groups to try, and where to stop: the search alone, whatever is measured.
+
+use super::found::{Point, Search, Timing};
+
+/// Looks for the best number of groups for each compute unit, between 1 and `most`. `measure` takes the time with so many.
+///
+/// Gives the points that were tried, by rising numbers.
+///
+/// # Errors
+/// Those of `measure`.
+pub(super) fn search<E>(
+    search: Search,
+    most: usize,
+    mut measure: impl FnMut(usize) -> Result<Point, E>,
+) -> Result<Vec<Point>, E> {
+    match search {
+        Search::Exhaustive => (1..=most).map(measure).collect(),
+        Search::FirstMinimum => {
+            let mut points: Vec<Point> = Vec::new();
+            for groups in 1..=most {
+                let point = measure(groups)?;
+                let rises = points.last().is_some_and(|last| point.timing.median > last.timing.median);
+                points.push(point);
+                if rises {
+                    break;
+                }
+            }
+            Ok(points)
+        }
+        Search::Refine => {
+            let doubling =
+                std::iter::successors(Some(1), |groups| Some(2 * groups)).take_while(|&groups| groups < most);
+            let mut points: Vec<Point> = doubling.chain([most]).map(&mut measure).collect::<Result<_, E>>()?;
+            loop {
+                let Some(best) = fastest(&points) else { return Ok(points) };
+                let here = points[best].groups_per_unit;
+                // halfway to the neighbours, unless they are near already
+                let below = best.checked_sub(1).map(|k| points[k].groups_per_unit.midpoint(here));
+                let above = points.get(best + 1).map(|point| here.midpoint(point.groups_per_unit));
+                let is_new = |groups: &usize| points.iter().all(|p| p.groups_per_unit.abs_diff(*groups) > here / 8);
+                let new: Vec<usize> = below.into_iter().chain(above).filter(is_new).collect();
+                if new.is_empty() {
+                    return Ok(points);
+                }
+                for groups in new {
+                    points.push(measure(groups)?);
+                }
+                points.sort_by_key(|point| point.groups_per_unit);
+            }
+        }
+    }
+}
+
+/// The index of the fastest point.
+pub(super) fn fastest(points: &[Point]) -> Option<usize> {
+    (0..points.len()).min_by(|&a, &b| points[a].timing.median.total_cmp(&points[b].timing.median))
+}
+
+/// The groups for each unit at which a search for the first local minimum would end; `None` if the points do not go up in
+/// steps of one from one on so far.
+pub(super) fn first_minimum(points: &[Point]) -> Option<usize> {
+    let steps = points.iter().zip(1..).take_while(|(point, groups)| point.groups_per_unit == *groups).count();
+    let rises = |k: &usize| points[k + 1].timing.median > points[*k].timing.median;
+    let end = (0..steps.saturating_sub(1)).find(rises);
+    // without a rise, the last one, if nothing is missing
+    end.or((steps == points.len()).then(|| steps.checked_sub(1)).flatten()).map(|k| points[k].groups_per_unit)
+}
+
+/// The quartiles of some times, in seconds.
+///
+/// # Panics
+/// Without any.
+pub(super) fn timing(mut times: Vec<f64>) -> Timing {
+    times.sort_by(f64::total_cmp);
+    let at = |part: f64| times[((times.len() - 1) as f64 * part).round() as usize];
+    Timing { median: at(0.5), low: at(0.25), high: at(0.75), runs: times.len() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::convert::Infallible;
+
+    use super::*;
+
+    /// The numbers that are tried where `time` is the time, and the best of them.
+    fn tried(kind: Search, most: usize, time: impl Fn(usize) -> f64) -> (Vec<usize>, usize) {
+        let order = RefCell::new(Vec::new());
+        let measure = |groups| {
+            order.borrow_mut().push(groups);
+            Ok::<_, Infallible>(Point {
+                groups_per_unit: groups,
+                groups: 10 * groups,
+                timing: timing(vec![time(groups)]),
+            })
+        };
+        let Ok(points) = search(kind, most, measure);
+        assert!(points.windows(2).all(|pair| pair[0].groups_per_unit < pair[1].groups_per_unit));
+        assert_eq!(points.len(), order.borrow().len(), "nothing is measured twice");
+        let best = points[fastest(&points).unwrap()].groups_per_unit;
+        (points.iter().map(|point| point.groups_per_unit).collect(), best)
+    }
+
+    /// Falls to a first minimum at 3, then to the least time at 20.
+    fn two_minima(groups: usize) -> f64 {
+        match groups {
+            0..=3 => 10.0 - groups as f64,
+            4 => 8.0,
+            _ => 5.0 + (groups as f64 - 20.0).abs() / 20.0,
+        }
+    }
+
+    #[test]
+    fn the_first_minimum_ends_the_search() {
+        assert_eq!(tried(Search::FirstMinimum, 64, two_minima), (vec![1, 2, 3, 4], 3));
+        assert_eq!(tried(Search::FirstMinimum, 3, two_minima), (vec![1, 2, 3], 3));
+        assert_eq!(tried(Search::FirstMinimum, 64, |_| 1.0).0.len(), 64);
+        assert_eq!(tried(Search::FirstMinimum, 1, two_minima), (vec![1], 1));
+    }
+
+    #[test]
+    fn the_exhaustive_search_finds_the_least() {
+        let (points, best) = tried(Search::Exhaustive, 64, two_minima);
+        assert_eq!((points.len(), best), (64, 20));
+    }
+
+    #[test]
+    fn refining_comes_near_with_few() {
+        let (points, best) = tried(Search::Refine, 64, two_minima);
+        assert!(points.len() <= 13 && best.abs_diff(20) <= 2, "{best} of {points:?}");
+        assert_eq!(tried(Search::Refine, 1, two_minima), (vec![1], 1));
+        assert_eq!(tried(Search::Refine, 2, two_minima), (vec![1, 2], 2));
+        let (points, best) = tried(Search::Refine, 48, |groups| 1.0 / groups as f64);
+        assert!(best == 48 && points.contains(&32));
+        assert_eq!(tried(Search::Refine, 64, |groups| groups as f64).1, 1);
+    }
+
+    #[test]
+    fn where_the_first_minimum_is() {
+        let points = |times: &[(usize, f64)]| -> Vec<Point> {
+            let point = |&(groups, time)| Point { groups_per_unit: groups, groups, timing: timing(vec![time]) };
+            times.iter().map(point).collect()
+        };
+        assert_eq!(first_minimum(&points(&[(1, 3.0), (2, 2.0), (3, 2.5), (4, 1.0)])), Some(2));
+        assert_eq!(first_minimum(&points(&[(1, 3.0), (2, 2.0), (4, 1.0)])), None);
+        assert_eq!(first_minimum(&points(&[(1, 3.0), (2, 4.0), (8, 1.0)])), Some(1));
+        assert_eq!(first_minimum(&points(&[(1, 3.0), (2, 2.0)])), Some(2));
+        assert_eq!(first_minimum(&points(&[(2, 3.0)])), None);
+        assert_eq!(first_minimum(&[]), None);
+    }
+
+    #[test]
+    fn quartiles() {
+        let t = timing(vec![5.0, 1.0, 4.0, 2.0, 3.0]);
+        assert_eq!((t.low, t.median, t.high, t.runs), (2.0, 3.0, 4.0, 5));
+        let one = timing(vec![7.0]);
+        assert_eq!((one.low, one.median, one.high, one.runs), (7.0, 7.0, 7.0, 1));
+    }
+}

@@ -1,0 +1,486 @@
+//! What tuning found, kept between runs: one file a device.
+//!
+//! A file holds entries, each the launch parameters of one kernel with their time, under a [`Key`] of all that they depend
+//! on beside the device. It is JSON: sorted, so that it can be read and compared. It is replaced whole, under a lock of the
+//! operating system that ends with its process. So it can be read without a lock; what processes insert at the same time
+//! is all kept; and one that is killed leaves the former file or the new one.
+//!
+//! ```
+//! # use declive::tune::store::{Device, Entry, Key, Size, Store, source_hash};
+//! # use declive::tune::{Launch, Timing};
+//! # let dir = std::env::temp_dir().join(format!("declive-doc-{}", std::process::id()));
+//! let store = Store::at(&dir); // or Store::open(), in the user's cache directory
+//! let device = Device { name: "GPU".into(), vendor: "maker".into(), platform: "OpenCL".into(), compute_units: 16 };
+//! let key = Key {
+//!     kernel: "spmv_csr".into(),
+//!     element: "double".into(),
+//!     sum: "double".into(),
+//!     size: Size::of_matrix(1_000_000, 6_940_000),
+//!     driver: "1.0".into(),
+//!     sources: source_hash(["kernel void spmv_csr() {}"]),
+//!     options: "-cl-std=CL1.2".into(),
+//! };
+//! let launch = Launch { group_size: 256, groups_per_unit: 8, block_nnz: 2048 };
+//! let timing = Timing { median: 4.1e-5, low: 4.0e-5, high: 4.3e-5, runs: 20 };
+//! store.insert(&device, [Entry::new(key.clone(), launch, timing)]);
+//!
+//! let larger = Key { size: Size::of_matrix(1_100_000, 7_600_000), ..key };
+//! let hit = store.load(&device).lookup(&larger).expect("sizes within a factor of two");
+//! assert_eq!((hit.entry.launch, hit.exact), (launch, false));
+//! # std::fs::remove_dir_all(dir).unwrap();
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+
+use super::{DeviceFacts, Launch, Timing};
+use crate::cache::{self, Digest};
+use crate::device::Info;
+
+/// The version of the files.
+const VERSION: u64 = 1;
+
+/// The most entries of a device.
+const MAX_ENTRIES: usize = 512;
+
+/// A device as its file knows it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Device {
+    /// Its name.
+    pub name: String,
+    /// Its vendor.
+    pub vendor: String,
+    /// Name of its platform.
+    pub platform: String,
+    /// Compute units.
+    pub compute_units: u32,
+}
+
+impl From<&Info> for Device {
+    fn from(info: &Info) -> Self {
+        Self {
+            name: info.name.clone(),
+            vendor: info.vendor.clone(),
+            platform: info.platform.clone(),
+            compute_units: info.compute_units,
+        }
+    }
+}
+
+impl From<&DeviceFacts> for Device {
+    fn from(facts: &DeviceFacts) -> Self {
+        Self {
+            name: facts.name.clone(),
+            vendor: facts.vendor.clone(),
+            platform: facts.platform.clone(),
+            compute_units: facts.compute_units,
+        }
+    }
+}
+
+impl Device {
+    /// The name of its file: a readable part, and a hash of the whole.
+    fn file_name(&self) -> String {
+        let mut slug = String::new();
+        for c in self.name.chars().take(64) {
+            if c.is_ascii_alphanumeric() {
+                slug.push(c.to_ascii_lowercase());
+            } else if !slug.is_empty() && !slug.ends_with('-') {
+                slug.push('-');
+            }
+        }
+        let units = self.compute_units.to_le_bytes();
+        let hash = Digest::of([self.name.as_bytes(), self.vendor.as_bytes(), self.platform.as_bytes(), &units]);
+        format!("{}-{hash:.8}.json", slug.trim_end_matches('-'))
+    }
+}
+
+/// The class of a size: sizes of one class differ by less than a factor of two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Size {
+    /// ⌊log₂⌋ of the number of rows, or of elements of a vector; 0 for none.
+    pub rows_log2: u32,
+    /// ⌊log₂⌋ of the number of entries, for products.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entries_log2: Option<u32>,
+}
+
+impl Size {
+    /// The class of a vector.
+    #[must_use]
+    pub fn of_vector(elements: usize) -> Self {
+        Self { rows_log2: elements.max(1).ilog2(), entries_log2: None }
+    }
+
+    /// The class of a matrix.
+    #[must_use]
+    pub fn of_matrix(rows: usize, entries: usize) -> Self {
+        Self { entries_log2: Some(entries.max(1).ilog2()), ..Self::of_vector(rows) }
+    }
+
+    /// The sum of the steps in rows and in entries, if neither has more than one.
+    fn steps(self, other: Self) -> Option<u32> {
+        let entries = match (self.entries_log2, other.entries_log2) {
+            (Some(one), Some(other)) => one.abs_diff(other),
+            (None, None) => 0,
+            _ => return None,
+        };
+        let rows = self.rows_log2.abs_diff(other.rows_log2);
+        (rows <= 1 && entries <= 1).then_some(rows + entries)
+    }
+}
+
+/// All that the best launch parameters of a kernel depend on, beside the device.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Key {
+    /// Name of the kernel.
+    pub kernel: String,
+    /// Type of the elements in OpenCL C.
+    pub element: String,
+    /// Type of the sums in OpenCL C.
+    pub sum: String,
+    /// How much there is to do.
+    #[serde(flatten)]
+    pub size: Size,
+    /// Version of the device's driver.
+    pub driver: String,
+    /// [`source_hash`] of what the kernel is compiled from.
+    pub sources: String,
+    /// Options of the compiler, but for those that set launch parameters.
+    pub options: String,
+}
+
+impl Key {
+    fn differs_in_size_only(&self, other: &Self) -> bool {
+        self.all_but_size() == other.all_but_size()
+    }
+
+    fn all_but_size(&self) -> [&str; 6] {
+        let Self { kernel, element, sum, size: _, driver, sources, options } = self;
+        [kernel, element, sum, driver, sources, options]
+    }
+}
+
+/// A hash of kernel sources for [`Key::sources`]: the first 16 hexadecimal digits of SHA-256 over the length and text of
+/// each part.
+#[must_use]
+pub fn source_hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
+    format!("{:.16}", Digest::of(parts.into_iter().map(str::as_bytes)))
+}
+
+/// What is known of a kernel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Where it holds.
+    #[serde(flatten)]
+    pub key: Key,
+    /// The best launch parameters. They come from a file: whoever uses them checks them against the device's limits.
+    pub launch: Launch,
+    /// The time with them.
+    pub timing: Timing,
+    /// When it was inserted, in seconds since 1970.
+    pub inserted: u64,
+}
+
+impl Entry {
+    /// An entry of now.
+    #[must_use]
+    pub fn new(key: Key, launch: Launch, timing: Timing) -> Self {
+        Self { key, launch, timing, inserted: now() }
+    }
+
+    /// Whether it makes sense on any device: files can be edited, and measurements can fail.
+    fn makes_sense(&self) -> bool {
+        let times = [self.timing.low, self.timing.median, self.timing.high];
+        self.launch.group_size.is_power_of_two()
+            && self.launch.groups_per_unit > 0
+            && times.iter().all(|time| time.is_finite() && *time >= 0.0)
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// What is known of a device.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Known {
+    /// The device.
+    pub device: Device,
+    /// The entries, sorted by their keys, which are different.
+    pub entries: Vec<Entry>,
+}
+
+/// An entry that was found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Hit<'a> {
+    /// The entry.
+    pub entry: &'a Entry,
+    /// Whether it is of the size class asked for, rather than of a neighbour.
+    pub exact: bool,
+}
+
+impl Known {
+    /// The entry for `key`; or, where there is none, the one of the nearest size class, if it is one step away at most in
+    /// rows and in entries: the newest of several, then the smallest. O(entries).
+    #[must_use]
+    pub fn lookup(&self, key: &Key) -> Option<Hit<'_>> {
+        let steps = |entry: &Entry| key.size.steps(entry.key.size).filter(|_| key.differs_in_size_only(&entry.key));
+        let near = self.entries.iter().filter_map(|entry| Some((steps(entry)?, entry)));
+        let (steps, entry) = near.min_by_key(|(steps, entry)| (*steps, u64::MAX - entry.inserted, entry.key.size))?;
+        Some(Hit { entry, exact: steps == 0 })
+    }
+}
+
+/// The content of a file.
+#[derive(Serialize, Deserialize)]
+struct Content {
+    version: u64,
+    device: Device,
+    entries: Vec<Entry>,
+}
+
+/// Why a file gives no entries.
+enum Unreadable {
+    /// A later version of declive wrote it.
+    Newer(u64),
+    /// It is not what this module writes.
+    Damaged(String),
+    /// The system does not give it.
+    Io(io::Error),
+}
+
+/// The files of all devices. No operation fails: what can't be read or written is warned of once, and the store goes on
+/// as if it were empty.
+#[derive(Debug, Clone)]
+pub struct Store {
+    dir: Option<PathBuf>,
+}
+
+impl Store {
+    /// The store in the user's cache directory. Without one, it is empty, and forgets what it is given. The environment
+    /// variable `DECLIVE_CACHE_DIR` names another directory, or if it is empty, none.
+    #[must_use]
+    pub fn open() -> Self {
+        Self { dir: cache::directory().map(|dir| dir.join("tuning")) }
+    }
+
+    /// The store in `dir`, which is made when it is needed.
+    #[must_use]
+    pub fn at(dir: impl Into<PathBuf>) -> Self {
+        Self { dir: Some(dir.into()) }
+    }
+
+    /// What is known of `device`. Reads its file.
+    #[must_use]
+    pub fn load(&self, device: &Device) -> Known {
+        let entries = self.path(device).map_or_else(Vec::new, |path| match read_of(&path, device) {
+            Ok(entries) => entries,
+            Err(why) => {
+                why.warn(&path);
+                Vec::new()
+            }
+        });
+        Known { device: device.clone(), entries }
+    }
+
+    /// Adds `entries`, in the place of those with the same keys, and returns the file that has them now: `None` if they
+    /// could not be kept. An entry without a finite time or with an impossible size of groups is left out.
+    ///
+    /// A device has 512 entries at most. Beyond, the oldest go; first of those that are of other drivers or sources than
+    /// the new ones.
+    ///
+    /// Waits while another process inserts. A damaged file is replaced, one of a later version of declive is not.
+    pub fn insert(&self, device: &Device, entries: impl IntoIterator<Item = Entry>) -> Option<PathBuf> {
+        let path = self.path(device)?;
+        match self.locked(|| merge(&path, device, entries)) {
+            Ok(Ok(())) => Some(path),
+            Ok(Err(why)) => {
+                why.warn(&path);
+                None
+            }
+            Err((place, e)) => {
+                warn_unwritable(&place, &e);
+                None
+            }
+        }
+    }
+
+    /// What is known of all devices, sorted.
+    #[must_use]
+    pub fn list(&self) -> Vec<Known> {
+        let mut all: Vec<_> = self
+            .files()
+            .iter()
+            .filter_map(|path| match read(path) {
+                Ok(Some(content)) => Some(Known { device: content.device, entries: content.entries }),
+                Ok(None) => None, // removed meanwhile
+                Err(why) => {
+                    why.warn(path);
+                    None
+                }
+            })
+            .collect();
+        all.sort_by(|one, other| one.device.cmp(&other.device));
+        all
+    }
+
+    /// Forgets everything, also what can't be read; returns the number of files that were removed.
+    pub fn clear(&self) -> usize {
+        if self.files().is_empty() {
+            return 0;
+        }
+        let remove = |path: &PathBuf| match fs::remove_file(path) {
+            Ok(()) => true,
+            Err(e) => {
+                warn_unwritable(path, &e);
+                false
+            }
+        };
+        match self.locked(|| self.files().iter().filter(|path| remove(path)).count()) {
+            Ok(count) => count,
+            Err((place, e)) => {
+                warn_unwritable(&place, &e);
+                0
+            }
+        }
+    }
+
+    /// The file for `device`, whether it is there or not.
+    #[must_use]
+    pub fn path(&self, device: &Device) -> Option<PathBuf> {
+        Some(self.dir.as_ref()?.join(device.file_name()))
+    }
+
+    /// All files of devices.
+    fn files(&self) -> Vec<PathBuf> {
+        let Some(dir) = &self.dir else { return Vec::new() };
+        let files = match fs::read_dir(dir) {
+            Ok(files) => files,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Vec::new(),
+            Err(e) => {
+                Unreadable::Io(e).warn(dir);
+                return Vec::new();
+            }
+        };
+        files.flatten().map(|file| file.path()).filter(|path| path.extension().is_some_and(|e| e == "json")).collect()
+    }
+
+    /// Does `work` while no other process or thread does such work here; or says what could not be locked, and why.
+    fn locked<R>(&self, work: impl FnOnce() -> R) -> Result<R, (PathBuf, io::Error)> {
+        let Some(dir) = &self.dir else { return Ok(work()) };
+        let fail = |e| (dir.clone(), e);
+        fs::create_dir_all(dir).map_err(fail)?;
+        // The file stays: who removes it may part two processes that believe to have the same lock.
+        let file = OpenOptions::new().create(true).append(true).open(dir.join("lock")).map_err(fail)?;
+        let mut lock = fd_lock::RwLock::new(file);
+        let _guard = lock.write().map_err(fail)?;
+        Ok(work())
+    }
+}
+
+impl Unreadable {
+    fn warn(&self, path: &Path) {
+        match self {
+            Self::Newer(version) => cache::warn_once(
+                path,
+                format_args!(
+                    "tuning of version {version}, where this declive knows {VERSION}, is not used; update declive, or \
+                     set DECLIVE_CACHE_DIR to another directory"
+                ),
+            ),
+            Self::Damaged(why) => cache::warn_once(
+                path,
+                format_args!("damaged tuning is not used: {why}; tune again, which replaces the file, or remove it"),
+            ),
+            Self::Io(e) => cache::warn_once(
+                path,
+                format_args!(
+                    "tuning can't be read or written: {e}; mend its permissions, or set DECLIVE_CACHE_DIR to another \
+                     directory"
+                ),
+            ),
+        }
+    }
+}
+
+fn warn_unwritable(path: &Path, e: &io::Error) {
+    cache::warn_once(
+        path,
+        format_args!(
+            "tuning can't be changed: {e}; mend the directory's permissions, or set DECLIVE_CACHE_DIR to another directory"
+        ),
+    );
+}
+
+/// The content of the file `path`, if there is one.
+fn read(path: &Path) -> Result<Option<Content>, Unreadable> {
+    #[derive(Deserialize)]
+    struct Head {
+        version: u64,
+    }
+    let text = match fs::read(path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(Unreadable::Io(e)),
+    };
+    let damaged = |e: serde_json::Error| Unreadable::Damaged(e.to_string());
+    match serde_json::from_slice::<Head>(&text).map_err(damaged)?.version {
+        VERSION => {}
+        newer if newer > VERSION => return Err(Unreadable::Newer(newer)),
+        older => return Err(Unreadable::Damaged(format!("its version is {older}"))),
+    }
+    let mut content: Content = serde_json::from_slice(&text).map_err(damaged)?;
+    if let Some(entry) = content.entries.iter().find(|entry| !entry.makes_sense()) {
+        return Err(Unreadable::Damaged(format!("the entry for {} makes no sense", entry.key.kernel)));
+    }
+    // Files can be edited.
+    content.entries.sort_by(|one, other| one.key.cmp(&other.key));
+    content.entries.dedup_by(|one, other| one.key == other.key);
+    Ok(Some(content))
+}
+
+/// The entries in the file `path`, which must be those of `device`.
+fn read_of(path: &Path, device: &Device) -> Result<Vec<Entry>, Unreadable> {
+    match read(path)? {
+        Some(content) if content.device == *device => Ok(content.entries),
+        Some(content) => Err(Unreadable::Damaged(format!("it is of another device, {}", content.device.name))),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Writes the entries in the file `path` and the new ones.
+fn merge(path: &Path, device: &Device, new: impl IntoIterator<Item = Entry>) -> Result<(), Unreadable> {
+    let old = match read_of(path, device) {
+        Ok(entries) => entries,
+        Err(why @ Unreadable::Damaged(_)) => {
+            why.warn(path);
+            Vec::new()
+        }
+        Err(why) => return Err(why),
+    };
+    let mut entries: BTreeMap<_, _> = old.into_iter().map(|entry| (entry.key.clone(), entry)).collect();
+    // Not older than any other, even if the clock was set back.
+    let inserted = entries.values().map(|entry| entry.inserted).fold(now(), u64::max);
+    let mut in_use = BTreeSet::new();
+    for entry in new.into_iter().filter(Entry::makes_sense) {
+        in_use.insert((entry.key.driver.clone(), entry.key.sources.clone()));
+        entries.insert(entry.key.clone(), Entry { inserted, ..entry });
+    }
+    let mut entries: Vec<_> = entries.into_values().collect();
+    if entries.len() > MAX_ENTRIES {
+        let used = |key: &Key| in_use.contains(&(key.driver.clone(), key.sources.clone()));
+        entries.sort_by_cached_key(|entry| (used(&entry.key), entry.inserted));
+        entries.drain(..entries.len() - MAX_ENTRIES);
+        entries.sort_by(|one, other| one.key.cmp(&other.key));
+    }
+    let content = Content { version: VERSION, device: device.clone(), entries };
+    let mut text = serde_json::to_vec_pretty(&content).map_err(|e| Unreadable::Io(e.into()))?;
+    text.push(b'\n');
+    cache::write(path, &text).map_err(Unreadable::Io)
+}

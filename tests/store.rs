@@ -1,0 +1,493 @@
+//! The store of launch parameters: threads and processes that insert at once, killed ones, files and directories in any
+//! state.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, Once};
+use std::time::{Duration, SystemTime};
+
+use declive::tune::store::{Device, Entry, Key, Known, Size, Store, source_hash};
+use declive::tune::{Launch, Timing};
+use proptest::prelude::*;
+
+// --------------------------------------------------------------------------------------------- what is stored
+
+fn device(name: &str) -> Device {
+    Device { name: name.into(), vendor: "maker".into(), platform: "OpenCL".into(), compute_units: 4 }
+}
+
+/// The key of this number.
+fn key(number: u64) -> Key {
+    Key {
+        kernel: format!("kernel_{number}"),
+        element: "double".into(),
+        sum: "double".into(),
+        size: Size::of_matrix(1000, 5000),
+        driver: "1.0".into(),
+        sources: source_hash(["source"]),
+        options: "-cl-std=CL1.2".into(),
+    }
+}
+
+/// An entry that shows `mark` as its time.
+fn entry(key: Key, mark: f64) -> Entry {
+    let launch = Launch { group_size: 64, groups_per_unit: 8, block_nnz: 2048 };
+    Entry::new(key, launch, Timing { median: mark, low: mark, high: mark, runs: 9 })
+}
+
+fn numbered(number: u64) -> Entry {
+    entry(key(number), 1e-6)
+}
+
+/// What the entries show, by kernel.
+fn marks(known: &Known) -> BTreeMap<String, f64> {
+    known.entries.iter().map(|entry| (entry.key.kernel.clone(), entry.timing.median)).collect()
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let mut names: Vec<_> =
+        fs::read_dir(dir).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+// ------------------------------------------------------------------------------------------------- the log
+
+static LOG: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+struct Log;
+
+impl log::Log for Log {
+    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        if record.level() <= log::Level::Warn {
+            LOG.lock().unwrap().push(record.args().to_string());
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+/// The warnings that name `path`.
+fn warnings(path: &Path) -> Vec<String> {
+    let path = path.display().to_string();
+    LOG.lock().unwrap().iter().filter(|line| line.contains(&path)).cloned().collect()
+}
+
+/// A directory for a store, whose warnings are kept.
+fn place() -> tempfile::TempDir {
+    static FIRST: Once = Once::new();
+    FIRST.call_once(|| {
+        log::set_logger(&Log).unwrap();
+        log::set_max_level(log::LevelFilter::Warn);
+    });
+    tempfile::tempdir().unwrap()
+}
+
+// ------------------------------------------------------------------------------------------- entries and keys
+
+#[test]
+fn what_is_inserted_is_found_by_another_store() {
+    let dir = place();
+    let path = Store::at(dir.path()).insert(&device("Intel(R) Xeon™ CPU"), [numbered(1), numbered(2)]).unwrap();
+    let file = path.file_name().unwrap().to_str().unwrap();
+    assert!(file.starts_with("intel-r-xeon-cpu-") && file.ends_with(".json"), "{file}");
+    let store = Store::at(dir.path());
+    let known = store.load(&device("Intel(R) Xeon™ CPU"));
+    assert_eq!(known.entries.len(), 2);
+    assert_eq!(known.lookup(&key(2)).unwrap().entry.launch, numbered(2).launch);
+    assert!(known.lookup(&key(3)).is_none());
+    assert_eq!(store.list(), [known]);
+}
+
+#[test]
+fn every_part_of_a_key_and_of_a_device_matters() {
+    let dir = place();
+    let store = Store::at(dir.path());
+    store.insert(&device("d"), [numbered(1)]).unwrap();
+    let known = store.load(&device("d"));
+    assert!(known.lookup(&key(1)).unwrap().exact);
+    let other = || "other".to_string();
+    for key in [
+        Key { kernel: other(), ..key(1) },
+        Key { element: other(), ..key(1) },
+        Key { sum: other(), ..key(1) },
+        Key { driver: other(), ..key(1) },
+        Key { sources: other(), ..key(1) },
+        Key { options: other(), ..key(1) },
+        Key { size: Size::of_vector(1000), ..key(1) },
+    ] {
+        assert!(known.lookup(&key).is_none(), "{key:?}");
+    }
+    for device in [
+        device("e"),
+        Device { vendor: other(), ..device("d") },
+        Device { platform: other(), ..device("d") },
+        Device { compute_units: 5, ..device("d") },
+    ] {
+        assert!(store.load(&device).entries.is_empty(), "{device:?}");
+    }
+}
+
+#[test]
+fn sizes_are_classes_of_a_factor_of_two() {
+    let class = |n| Size::of_vector(n).rows_log2;
+    assert_eq!([0, 1, 2, 3, 4, 1023, 1024, usize::MAX].map(class), [0, 0, 1, 1, 2, 9, 10, usize::BITS - 1]);
+    assert_eq!(Size::of_matrix(8, 63), Size { rows_log2: 3, entries_log2: Some(5) });
+    assert_eq!(Size::of_matrix(0, 0), Size { rows_log2: 0, entries_log2: Some(0) });
+}
+
+#[test]
+fn the_nearest_size_within_a_step_is_found() {
+    let dir = place();
+    let store = Store::at(dir.path());
+    let sized = |rows_log2, entries_log2| Key { size: Size { rows_log2, entries_log2 }, ..key(1) };
+    store.insert(&device("d"), [entry(sized(10, Some(12)), 1.0), entry(sized(11, Some(13)), 2.0)]).unwrap();
+    store.insert(&device("d"), [entry(sized(10, None), 3.0), entry(sized(14, None), 4.0)]).unwrap();
+    let known = store.load(&device("d"));
+    let found = |rows, entries| known.lookup(&sized(rows, entries)).map(|hit| (hit.entry.timing.median, hit.exact));
+    assert_eq!(found(10, Some(12)), Some((1.0, true)));
+    assert_eq!(found(11, Some(13)), Some((2.0, true)));
+    assert_eq!(found(9, Some(11)), Some((1.0, false)));
+    assert_eq!(found(12, Some(13)), Some((2.0, false)));
+    assert_eq!(found(11, Some(12)), Some((1.0, false)), "of two alike, the smaller");
+    assert_eq!(found(12, Some(15)), None);
+    assert_eq!(found(8, Some(12)), None);
+    assert_eq!(found(10, None), Some((3.0, true)));
+    assert_eq!(found(13, None), Some((4.0, false)));
+    assert_eq!(found(12, None), None);
+}
+
+#[test]
+fn what_makes_no_sense_is_left_out() {
+    let dir = place();
+    let store = Store::at(dir.path());
+    let with = |group_size, groups_per_unit, time| {
+        let entry = entry(key(1), time);
+        Entry { launch: Launch { group_size, groups_per_unit, ..entry.launch }, ..entry }
+    };
+    let none = [with(0, 1, 1.0), with(3, 1, 1.0), with(4, 0, 1.0), with(4, 1, f64::NAN), with(4, 1, f64::INFINITY)];
+    store.insert(&device("d"), none).unwrap();
+    assert!(store.load(&device("d")).entries.is_empty());
+    store.insert(&device("d"), [with(4, 1, 0.0)]).unwrap();
+    assert_eq!(store.load(&device("d")).entries.len(), 1);
+}
+
+#[test]
+fn beyond_512_entries_the_oldest_go_and_first_those_out_of_use() {
+    let dir = place();
+    let store = Store::at(dir.path());
+    let former = |number| entry(Key { driver: "0.9".into(), ..key(number) }, 1.0);
+    let count = |driver: &str| {
+        let known = store.load(&device("d"));
+        assert!(known.entries.is_sorted_by(|one, other| one.key < other.key));
+        known.entries.iter().filter(|entry| entry.key.driver == driver).count()
+    };
+    let path = store.insert(&device("d"), (0..300).map(numbered)).unwrap();
+    store.insert(&device("d"), (0..212).map(former)).unwrap();
+    assert_eq!((count("1.0"), count("0.9")), (300, 212));
+
+    // Those of another driver go first, although they are newer.
+    age(&path, "\"driver\": \"1.0\"");
+    store.insert(&device("d"), (300..400).map(numbered)).unwrap();
+    assert_eq!((count("1.0"), count("0.9")), (400, 112));
+    store.insert(&device("d"), (400..600).map(numbered)).unwrap();
+    assert_eq!((count("1.0"), count("0.9")), (512, 0));
+    let kept = marks(&store.load(&device("d")));
+    assert_eq!((300..600).filter(|k| kept.contains_key(&format!("kernel_{k}"))).count(), 300, "the newest are there");
+}
+
+/// Makes the entries of a file that have this line an hour older.
+fn age(path: &Path, line: &str) {
+    let mut content: serde_json::Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    for entry in content["entries"].as_array_mut().unwrap() {
+        if serde_json::to_string_pretty(entry).unwrap().contains(line) {
+            entry["inserted"] = (entry["inserted"].as_u64().unwrap() - 3600).into();
+        }
+    }
+    fs::write(path, serde_json::to_string(&content).unwrap()).unwrap();
+}
+
+#[test]
+fn a_clock_that_was_set_back_makes_no_entry_older_than_former_ones() {
+    let dir = place();
+    let store = Store::at(dir.path());
+    let path = store.insert(&device("d"), [numbered(1)]).unwrap();
+    let mut content: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    content["entries"][0]["inserted"] = 99_000_000_000_u64.into();
+    fs::write(&path, content.to_string()).unwrap();
+    store.insert(&device("d"), [numbered(2)]).unwrap();
+    assert_eq!(store.load(&device("d")).entries[1].inserted, 99_000_000_000);
+}
+
+#[test]
+fn the_file_is_for_people_too() {
+    let dir = place();
+    let store = Store::at(dir.path());
+    let path = store.insert(&device("d"), [Entry { inserted: 0, ..numbered(1) }]).unwrap();
+    let text = fs::read_to_string(path).unwrap();
+    let inserted = store.load(&device("d")).entries[0].inserted;
+    let expected = format!(
+        r#"{{
+  "version": 1,
+  "device": {{
+    "name": "d",
+    "vendor": "maker",
+    "platform": "OpenCL",
+    "compute_units": 4
+  }},
+  "entries": [
+    {{
+      "kernel": "kernel_1",
+      "element": "double",
+      "sum": "double",
+      "rows_log2": 9,
+      "entries_log2": 12,
+      "driver": "1.0",
+      "sources": "{}",
+      "options": "-cl-std=CL1.2",
+      "launch": {{
+        "group_size": 64,
+        "groups_per_unit": 8,
+        "block_nnz": 2048
+      }},
+      "timing": {{
+        "median": 1e-6,
+        "low": 1e-6,
+        "high": 1e-6,
+        "runs": 9
+      }},
+      "inserted": {inserted}
+    }}
+  ]
+}}
+"#,
+        source_hash(["source"])
+    );
+    assert_eq!(text, expected);
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+    assert!(now - inserted < 600);
+}
+
+#[test]
+fn clear_removes_the_files_of_all_devices_and_nothing_else() {
+    let dir = place();
+    let store = Store::at(dir.path().join("tuning"));
+    assert_eq!((store.clear(), store.list().len()), (0, 0));
+    assert!(!dir.path().join("tuning").exists());
+    for name in ["one", "two", "two"] {
+        store.insert(&device(name), [numbered(1)]).unwrap();
+    }
+    fs::write(store.path(&device("three")).unwrap(), "damaged").unwrap();
+    fs::write(dir.path().join("tuning/notes.txt"), "mine").unwrap();
+    assert_eq!(store.list().iter().map(|known| known.device.name.as_str()).collect::<Vec<_>>(), ["one", "two"]);
+    assert_eq!(store.clear(), 3);
+    assert_eq!(names(&dir.path().join("tuning")), ["lock", "notes.txt"]);
+    assert!(store.load(&device("one")).entries.is_empty());
+    assert_eq!(store.clear(), 0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Any inserts by two stores on one directory: what is there in the end is their union, the last one of each key.
+    #[test]
+    fn two_stores_keep_the_union(
+        inserts in prop::collection::vec((any::<bool>(), 0..3_u8, prop::collection::vec((0..6_u64, 1e-9..1e3), 0..5)), 0..12)
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let stores = [Store::at(dir.path()), Store::at(dir.path())];
+        let mut expected: [BTreeMap<String, f64>; 3] = Default::default();
+        for (which, of, entries) in inserts {
+            let new = entries.iter().map(|&(number, mark)| entry(key(number), mark));
+            prop_assert!(stores[usize::from(which)].insert(&device(&of.to_string()), new).is_some());
+            expected[usize::from(of)].extend(entries.iter().map(|(n, mark)| (key(*n).kernel, *mark)));
+            for (of, expected) in expected.iter().enumerate() {
+                for store in &stores {
+                    prop_assert_eq!(&marks(&store.load(&device(&of.to_string()))), expected);
+                }
+            }
+        }
+    }
+
+    /// Whatever happens to a file, it gives nothing or what was in it, and the next insert makes it good.
+    #[test]
+    fn a_cut_or_changed_file_does_no_harm(at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<bool>()) {
+        let dir = place();
+        let store = Store::at(dir.path());
+        let path = store.insert(&device("d"), [numbered(1), numbered(2)]).unwrap();
+        let mut text = fs::read(&path).unwrap();
+        let at = at.index(text.len());
+        if cut { text.truncate(at) } else { text[at] = byte }
+        fs::write(&path, &text).unwrap();
+        prop_assert!(store.load(&device("d")).entries.len() <= 2);
+        let newer = serde_json::from_slice::<serde_json::Value>(&text).is_ok_and(|c| c["version"].as_u64() > Some(1));
+        prop_assert_eq!(store.insert(&device("d"), [numbered(3)]).is_none(), newer);
+        prop_assert_eq!(store.load(&device("d")).lookup(&key(3)).is_none(), newer);
+    }
+}
+
+// ------------------------------------------------------------------------------------- files in any state
+
+#[test]
+fn a_damaged_file_is_warned_of_once_and_replaced() {
+    let dir = place();
+    let store = Store::at(dir.path());
+    let path = store.insert(&device("d"), [numbered(1)]).unwrap();
+    let whole = fs::read_to_string(&path).unwrap();
+    let elsewhere = whole.replace("\"name\": \"d\"", "\"name\": \"e\"");
+    let senseless = whole.replace("\"group_size\": 64", "\"group_size\": 63");
+    for damaged in
+        ["", "{", &whole[..whole.len() / 2], "[1]", "{\"version\": 1}", "{\"version\": 0}", &elsewhere, &senseless]
+    {
+        fs::write(&path, damaged).unwrap();
+        assert!(store.load(&device("d")).entries.is_empty(), "{damaged}");
+    }
+    store.insert(&device("d"), [numbered(2)]).unwrap();
+    assert_eq!(marks(&store.load(&device("d"))).into_keys().collect::<Vec<_>>(), ["kernel_2"]);
+    let [warning] = &warnings(&path)[..] else { panic!("{:?}", warnings(&path)) };
+    assert!(warning.contains("damaged") && warning.contains("tune again"), "{warning}");
+}
+
+#[test]
+fn a_file_of_a_later_version_stays() {
+    let dir = place();
+    let store = Store::at(dir.path());
+    let path = store.path(&device("d")).unwrap();
+    let later = r#"{"version": 2, "what": "nobody knows yet"}"#;
+    fs::write(&path, later).unwrap();
+    for _ in 0..2 {
+        assert!(store.load(&device("d")).entries.is_empty() && store.list().is_empty());
+        assert_eq!(store.insert(&device("d"), [numbered(1)]), None);
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), later);
+    let [warning] = &warnings(&path)[..] else { panic!("{:?}", warnings(&path)) };
+    assert!(warning.contains("version 2") && warning.contains("update declive"), "{warning}");
+    assert_eq!(store.clear(), 1);
+}
+
+#[test]
+fn a_file_in_the_place_of_the_directory_is_warned_of_once() {
+    let dir = place();
+    let file = dir.path().join("file");
+    fs::write(&file, "").unwrap();
+    let store = Store::at(file.join("tuning"));
+    for _ in 0..3 {
+        assert_eq!(store.insert(&device("d"), [numbered(1)]), None);
+        assert_eq!((store.load(&device("d")).entries.len(), store.list().len(), store.clear()), (0, 0, 0));
+    }
+    let text = warnings(&file).join("\n");
+    assert!(text.contains("DECLIVE_CACHE_DIR"), "{text}");
+    let path = store.path(&device("d")).unwrap();
+    assert!(warnings(&path).len() <= 1 && warnings(&file).len() <= 2, "{text}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_directory_that_can_only_be_read_is_read() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = place();
+    let store = Store::at(dir.path().join("tuning"));
+    let path = store.insert(&device("d"), [numbered(1)]).unwrap();
+    let protect = |mode| fs::set_permissions(dir.path().join("tuning"), fs::Permissions::from_mode(mode)).unwrap();
+    protect(0o555);
+    if fs::write(dir.path().join("tuning/probe"), "").is_ok() {
+        eprintln!("skipped: this user may write everywhere");
+        return;
+    }
+    assert_eq!(store.insert(&device("d"), [numbered(2)]), None);
+    assert_eq!(store.load(&device("d")).entries.len(), 1);
+    assert_eq!(warnings(&path).len(), 1);
+    protect(0o755);
+}
+
+// --------------------------------------------------------------------------------------- several at once
+
+#[test]
+fn threads_lose_nothing() {
+    let dir = place();
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let store = Store::at(dir.path());
+            scope.spawn(move || {
+                for k in 0..10 {
+                    store.insert(&device("d"), [numbered(100 * thread + k)]).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(Store::at(dir.path()).load(&device("d")).entries.len(), 80);
+    assert_eq!(names(dir.path()).len(), 2, "the file and the lock");
+}
+
+/// The directory that a child process inserts to, and its first number.
+const DIR: &str = "DECLIVE_TEST_STORE_DIR";
+const FIRST: &str = "DECLIVE_TEST_STORE_FIRST";
+
+/// From this first number on, a child goes on until it is killed.
+const KILLED: u64 = 1000;
+
+/// The child process: inserts twenty entries, one by one, once or until it is killed. Says when all are there.
+#[test]
+#[ignore = "a part of the other tests, which run it in a process of its own"]
+fn child() {
+    let store = Store::at(std::env::var_os(DIR).unwrap());
+    let first: u64 = std::env::var(FIRST).unwrap().parse().unwrap();
+    for turn in 0_u64.. {
+        for k in first..first + 20 {
+            store.insert(&device("d"), [numbered(k)]).unwrap();
+        }
+        if turn == 0 {
+            println!("\n= all there");
+        }
+        if first < KILLED {
+            return;
+        }
+    }
+}
+
+fn spawn(dir: &Path, first: u64) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["child", "--exact", "--ignored", "--nocapture"]).env(DIR, dir).env(FIRST, first.to_string());
+    command.stdout(Stdio::piped()).spawn().unwrap()
+}
+
+#[test]
+fn processes_lose_nothing() {
+    let dir = place();
+    let children: Vec<_> = (0..4).map(|k| spawn(dir.path(), 100 * k)).collect();
+    for mut child in children {
+        assert!(child.wait().unwrap().success());
+    }
+    assert_eq!(Store::at(dir.path()).load(&device("d")).entries.len(), 80);
+}
+
+#[test]
+fn a_killed_process_leaves_a_whole_file_and_no_lock() {
+    let dir = place();
+    let store = Store::at(dir.path());
+    let path: PathBuf = store.path(&device("d")).unwrap();
+    for round in 1..=8 {
+        let mut child = spawn(dir.path(), KILLED * round);
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap() == "= all there"));
+        // somewhere in one of its writes
+        std::thread::sleep(Duration::from_micros(700 * round));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let there = marks(&store.load(&device("d")));
+        assert_eq!(there.len() as u64, 21 * round - 1, "round {round}");
+        // would wait for ever if there were a lock
+        store.insert(&device("d"), [numbered(round)]).unwrap();
+    }
+    assert!(warnings(&path).is_empty());
+    assert_eq!(store.load(&device("d")).entries.len(), 21 * 8);
+}
