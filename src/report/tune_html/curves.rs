@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use declive::tune::{Curve, Found, KernelFound, Point};
 use maud::{Markup, html};
 
-use super::figures::{Unit, tick_label, time};
+use super::figures::{Unit, fine_percent, tick_label, time};
 use super::scale::{Scale, spread};
 use super::svg::{chart, line, n, path, text};
 use crate::report::units::{count, plural};
@@ -29,8 +29,8 @@ pub(super) fn section(found: &[Found]) -> Markup {
         p {
             "Median time of a launch over the number of work-groups for each compute unit: a line for each size of "
             "groups, labelled where it begins. The strong line is the chosen size, with its quartiles as a band; its disc "
-            "is the chosen number of groups. The diamond is where a search ends that adds one group a unit, at the "
-            "largest size, as long as the time falls. Of several sizes of row blocks, the chosen one is drawn, or the "
+            "is the chosen number of groups. The diamond is where a search ends that adds one group a unit as long as the "
+            "time falls: of the largest size, or of one work-item where that is the default. Of several sizes of row blocks, the chosen one is drawn, or the "
             "fastest for groups that were not tried with it."
         }
         @for one in found {
@@ -111,15 +111,17 @@ fn is_chosen(kernel: &KernelFound, group_size: usize, groups_per_unit: usize) ->
     (launch.group_size, launch.groups_per_unit) == (group_size, groups_per_unit)
 }
 
-/// Where the search for the first local minimum ends: the size of groups, and the point.
-fn early_stop(lines: &[Line]) -> Option<(usize, Point)> {
-    let line = lines.last()?;
+/// Where the search for the first local minimum ends: the size of groups, and the point. It goes along the largest groups;
+/// where groups are single work-items by default, as on CPUs, along those.
+fn early_stop(kernel: &KernelFound, lines: &[Line]) -> Option<(usize, Point)> {
+    let single = lines.iter().find(|line| line.group_size == 1 && kernel.default.launch.group_size == 1);
+    let line = single.or(lines.last())?;
     Some((line.group_size, line.at(line.first_minimum?)?))
 }
 
 /// What the early stop costs, in a line.
 fn caption(kernel: &KernelFound, lines: &[Line]) -> String {
-    let Some((size, stop)) = early_stop(lines) else {
+    let Some((size, stop)) = early_stop(kernel, lines) else {
         return "The steps are too coarse to tell where the first minimum is.".into();
     };
     let groups = stop.groups_per_unit;
@@ -131,7 +133,7 @@ fn caption(kernel: &KernelFound, lines: &[Line]) -> String {
     let best = chosen(kernel, lines).map_or(kernel.chosen.timing.median, |point| point.timing.median);
     let cost = stop.timing.median / best - 1.0;
     let what = if cost < 0.0 { "save" } else { "cost" };
-    format!("Stopping at {place}, would {what} {:.1} %.", 100.0 * cost.abs())
+    format!("Stopping at {place}, would {what} {}.", fine_percent(cost.abs()))
 }
 
 fn figure(kernel: &KernelFound, device: &str, colours: &BTreeSet<usize>) -> Markup {
@@ -204,7 +206,7 @@ fn drawing(kernel: &KernelFound, lines: &[Line], device: &str, colours: &BTreeSe
     // the chosen line comes last, over the others
     let (front, back): (Vec<&Line>, Vec<&Line>) = lines.iter().partition(|line| line.group_size == strong);
     let chosen = chosen(kernel, lines);
-    let stop = early_stop(lines);
+    let stop = early_stop(kernel, lines);
     let both = stop.is_some_and(|(size, point)| is_chosen(kernel, size, point.groups_per_unit));
     let title = format!("{} on {device}", kernel.kernel);
     chart(
