@@ -8,6 +8,7 @@ use declive::device::{Choice, Info, Kind, select};
 use declive::matrix::gallery::Spec;
 use declive::matrix_market::Zeros;
 use declive::solver::Precision;
+use declive::tune::store::Store;
 use declive::tune::{self, Search};
 use declive::{Csr, Error};
 
@@ -15,10 +16,11 @@ use super::exit::Exit;
 use super::failure::Failure;
 use super::input::Source;
 use super::interrupt;
-use super::output::write_stdout;
+use super::output::{Target, write_stdout};
 use super::progress::Screen;
 use crate::report::json;
-use crate::report::tune::Report;
+use crate::report::tune::{Kept, Report};
+use crate::report::tune_html;
 
 /// Find how many work-groups, and how large ones, each kernel is fastest with
 ///
@@ -51,6 +53,22 @@ pub(crate) struct Args {
     #[arg(long, default_value = Search::Refine.name(), value_parser = searches())]
     search: Search,
 
+    /// File for a report with charts: one HTML page that needs nothing else
+    #[arg(long, value_name = "out.html")]
+    report: Option<PathBuf>,
+
+    /// Keep nothing for later solves
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Print what is kept from former runs, and measure nothing
+    #[arg(long, conflicts_with_all = ["system", "search", "report", "clear"])]
+    show: bool,
+
+    /// Forget what is kept from former runs, and measure nothing
+    #[arg(long, conflicts_with_all = ["system", "search", "report"])]
+    clear: bool,
+
     /// Print one JSON document with all measurements instead of text
     #[arg(long)]
     json: bool,
@@ -59,8 +77,9 @@ pub(crate) struct Args {
 const EXAMPLES: &str = "\
 Examples:
   declive tune
-  declive tune A.mtx --devices 0
-  declive tune --order 1000000 --search exhaustive --json";
+  declive tune A.mtx --devices 0 --report tuned.html
+  declive tune --order 1000000 --search exhaustive --json
+  declive tune --show";
 
 fn searches() -> impl TypedValueParser<Value = Search> {
     let values = Search::ALL.iter().map(|s| PossibleValue::new(s.name()).help(s.describe()));
@@ -75,11 +94,19 @@ fn precisions() -> impl TypedValueParser<Value = Precision> {
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
+    let store = Store::open();
+    if args.show || args.clear {
+        let kept = Kept::new(store.list(), args.clear.then(|| store.clear()));
+        let text = if args.json { json(&kept) } else { kept.to_string() };
+        write_stdout(|out| out.write_all(text.as_bytes()))?;
+        return Ok(Exit::Success);
+    }
     let given = match (args.matrix, args.generate) {
         (_, Some(spec)) => Some(Source::Generated(spec)),
         (Some(path), None) => Some(Source::Input(path.into())),
         (None, None) => None,
     };
+    let page = args.report.as_deref().map(Target::probe).transpose()?;
     interrupt::kill_cleanly();
     let screen = Screen::new(false);
     let devices = distinct(select(&args.devices, args.precision == Precision::F64)?.ranks.into_iter().flatten());
@@ -103,10 +130,16 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         let bar = screen.steps(&format!("tuning {}", device.name));
         let found = tune::device(&device, a, name, args.precision, args.search, &|done, all| bar.update(done, all))?;
         drop(bar);
+        if !args.dry_run {
+            tune::keep(&store, &device, &found);
+        }
         report.add(found, alike);
     }
     let text = if args.json { json(&report) } else { report.to_string() };
     write_stdout(|out| out.write_all(text.as_bytes()))?;
+    if let Some(page) = page {
+        page.write(|out| out.write_all(tune_html::page(&report.found(), &[]).as_bytes()))?;
+    }
     Ok(Exit::Success)
 }
 

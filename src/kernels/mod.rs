@@ -113,18 +113,29 @@ impl Programs {
     }
 }
 
-/// Options for the device's compiler. The environment variable `DECLIVE_BUILD_OPTIONS` adds to them, for experiments.
+/// Options for the device's compiler.
 fn options<T: Real, A: Real>(device: &Info, group_size: usize, block_nnz: usize) -> String {
-    let fp64 = if device.has_f64 { " -D USE_FP64" } else { "" };
-    let arg_info = if cfg!(debug_assertions) { " -cl-kernel-arg-info" } else { "" };
-    let extra = std::env::var("DECLIVE_BUILD_OPTIONS").unwrap_or_default();
     format!(
-        "-cl-std=CL1.2 -D REAL={} -D ACC={} -D OFFSET=uint -D GROUP_SIZE={group_size} -D BLOCK_NNZ={} -D SHAPE_CPU={}{fp64}{arg_info} {extra}",
-        T::CL_NAME,
-        A::CL_NAME,
+        "{} -D GROUP_SIZE={group_size} -D BLOCK_NNZ={} -D SHAPE_CPU={}",
+        general_options::<T, A>(device),
         block_nnz.max(group_size),
         i32::from(Shape::of_group(group_size) == Shape::Cpu),
     )
+}
+
+/// Those that set no launch parameters. The environment variable `DECLIVE_BUILD_OPTIONS` adds to them, for experiments.
+pub(crate) fn general_options<T: Real, A: Real>(device: &Info) -> String {
+    let fp64 = if device.has_f64 { " -D USE_FP64" } else { "" };
+    let arg_info = if cfg!(debug_assertions) { " -cl-kernel-arg-info" } else { "" };
+    let extra = std::env::var("DECLIVE_BUILD_OPTIONS").unwrap_or_default();
+    let extra = if extra.is_empty() { extra } else { format!(" {extra}") };
+    format!("-cl-std=CL1.2 -D REAL={} -D ACC={} -D OFFSET=uint{fp64}{arg_info}{extra}", T::CL_NAME, A::CL_NAME)
+}
+
+/// The text that a kernel is compiled from, part by part.
+pub(crate) fn sources(kernel: &str) -> [&'static str; 2] {
+    let family = FAMILIES.iter().find(|(_, _, kernels)| kernels.contains(&kernel));
+    [PRELUDE, family.map_or("", |(_, text, _)| text)]
 }
 
 /// A value that can be bound to a kernel's argument.

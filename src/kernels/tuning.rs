@@ -115,11 +115,12 @@ impl Tuning {
         self.launches.values().chain([&self.others]).map(|launch| launch.max_groups).max().unwrap_or(1)
     }
 
-    /// The most rows of a row block, and the most entries unless it is a single row; `None` in the CPU shape, where
-    /// local memory sets no limit.
+    /// The most rows of a row block, and the most entries unless it is a single row; `None` if all products are in the
+    /// CPU shape, where local memory sets no limit.
     pub(crate) fn row_block(&self) -> Option<(usize, usize)> {
-        let rows = PRODUCTS.iter().map(|kernel| self.launch(kernel).group_size).min().unwrap_or(1);
-        (Shape::of_group(rows) == Shape::Gpu).then_some((rows, self.block_nnz))
+        let sizes = PRODUCTS.iter().map(|kernel| self.launch(kernel).group_size);
+        let rows = sizes.filter(|&size| Shape::of_group(size) == Shape::Gpu).min()?;
+        Some((rows, self.block_nnz))
     }
 }
 
@@ -139,7 +140,10 @@ mod tests {
         tuning.set("residual_csr", Launch { group_size: 32, max_groups: 20 });
         assert_eq!((tuning.row_block(), tuning.max_groups()), (Some((32, 128)), 20));
         assert_eq!(tuning.block_grid("residual_csr", 7), Grid { groups: 7, group_size: 32 });
-        assert_eq!(Tuning::uniform(1, 1, 4).row_block(), None);
+        let mut mixed = Tuning::uniform(1, 512, 4);
+        assert_eq!(mixed.row_block(), None);
+        mixed.set("spmv_dot_csr", Launch { group_size: 64, max_groups: 2 });
+        assert_eq!(mixed.row_block(), Some((64, 512)));
     }
 
     #[test]

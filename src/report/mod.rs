@@ -13,7 +13,6 @@ mod solve_text;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tune;
-#[cfg_attr(not(test), expect(dead_code))] // no command writes it yet
 pub(crate) mod tune_html;
 mod tune_text;
 mod units;

@@ -116,6 +116,7 @@ pub(crate) struct Options {
     pub(super) precision: &'static str,
     pub(super) devices: String,
     pub(super) assume_symmetric: bool,
+    pub(super) tune: &'static str,
     pub(super) rtol: f64,
     pub(super) atol: f64,
     /// The limit in force, given or not.
@@ -266,6 +267,7 @@ impl Report {
                 precision: facts.setup.precision.name(),
                 devices: facts.setup.devices.to_string(),
                 assume_symmetric: facts.setup.assume_symmetric,
+                tune: facts.setup.tune.name(),
                 rtol: facts.stop.rtol,
                 atol: facts.stop.atol,
                 max_iters: facts.stop.max_iters.unwrap_or_else(|| Stop::default_max_iters(stats.n_rows)),

@@ -60,6 +60,7 @@ fn report(ranks: usize, residuals: &[f64]) -> Report {
         precision: "f64",
         devices: "gpu".into(),
         assume_symmetric: false,
+        tune: "stored",
         rtol: 1e-8,
         atol: 0.0,
         max_iters: 200_000,

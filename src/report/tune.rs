@@ -1,6 +1,7 @@
 //! What tuning found.
 
 use declive::tune::Found;
+use declive::tune::store::{Entry, Known};
 use serde::Serialize;
 
 use super::{DECLIVE, VERSION};
@@ -27,8 +28,45 @@ impl Report {
         Self { version: VERSION, declive: DECLIVE, devices: Vec::new() }
     }
 
+    /// What was found on each kind of device.
+    pub(crate) fn found(&self) -> Vec<Found> {
+        self.devices.iter().map(|device| device.found.clone()).collect()
+    }
+
     /// Adds what was found for the devices of these numbers.
     pub(crate) fn add(&mut self, found: Found, indices: Vec<usize>) {
         self.devices.push(Device { indices, found });
+    }
+}
+
+/// What is kept from former runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Kept {
+    version: u32,
+    declive: &'static str,
+    /// How many devices' files were removed, if that was asked for.
+    pub(super) removed: Option<usize>,
+    pub(super) devices: Vec<KeptDevice>,
+}
+
+/// What is kept of a device.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct KeptDevice {
+    pub(super) name: String,
+    pub(super) platform: String,
+    pub(super) compute_units: u32,
+    pub(super) kernels: Vec<Entry>,
+}
+
+impl Kept {
+    pub(crate) fn new(known: Vec<Known>, removed: Option<usize>) -> Self {
+        let device = |known: Known| KeptDevice {
+            name: known.device.name,
+            platform: known.device.platform,
+            compute_units: known.device.compute_units,
+            kernels: known.entries,
+        };
+        let devices = if removed.is_some() { Vec::new() } else { known.into_iter().map(device).collect() };
+        Self { version: VERSION, declive: DECLIVE, removed, devices }
     }
 }

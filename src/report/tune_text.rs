@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use declive::tune::{KernelFound, Timing};
+use declive::tune::store::Entry;
+use declive::tune::{KernelFound, Launch, Timing};
 
 use super::layout::Text;
-use super::tune::{Device, Report};
+use super::tune::{Device, Kept, Report};
 use super::units::{count, figure, plural};
 
 impl fmt::Display for Report {
@@ -18,6 +19,55 @@ impl fmt::Display for Report {
             device.describe(&mut text);
         }
         f.write_str(&text.finish())
+    }
+}
+
+impl fmt::Display for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = Text::default();
+        match self.removed {
+            Some(0) => text.paragraph("Nothing was kept."),
+            Some(files) => text.paragraph(&format!("Forgot what was kept of {}.", plural(files as u64, "device"))),
+            None if self.devices.is_empty() => text.paragraph("Nothing is kept: 'declive tune' measures."),
+            None => {}
+        }
+        for (k, device) in self.devices.iter().enumerate() {
+            if k > 0 {
+                text.gap();
+            }
+            let units = plural(device.compute_units, "compute unit");
+            text.paragraph(&format!("{}, {}, {units}", device.name, device.platform));
+            let header =
+                ["kernel", "elements", "sums", "rows from", "entries from", "groups", "size", "time", "driver"];
+            let left = [true, true, true, false, false, false, false, false, true];
+            let rows: Vec<[String; 9]> = device.kernels.iter().map(kept_row).collect();
+            text.table(header, left, &rows);
+        }
+        f.write_str(&text.finish())
+    }
+}
+
+/// Sizes are those that a class begins with; times are microseconds.
+fn kept_row(entry: &Entry) -> [String; 9] {
+    let key = &entry.key;
+    [
+        key.kernel.clone(),
+        key.element.clone(),
+        key.sum.clone(),
+        count(1u64 << key.size.rows_log2),
+        key.size.entries_log2.map_or_else(String::new, |log2| count(1u64 << log2)),
+        entry.launch.groups_per_unit.to_string(),
+        size(entry.launch),
+        micros(&entry.timing),
+        key.driver.clone(),
+    ]
+}
+
+/// The size of a group, and the entries of a row block.
+fn size(launch: Launch) -> String {
+    match launch.block_nnz {
+        0 => launch.group_size.to_string(),
+        nnz => format!("{}/{nnz}", launch.group_size),
     }
 }
 
@@ -52,16 +102,12 @@ impl Device {
 
 fn row(kernel: &KernelFound, limit: f64) -> [String; 9] {
     let launch = kernel.chosen.launch;
-    let size = match launch.block_nnz {
-        0 => launch.group_size.to_string(),
-        nnz => format!("{}/{nnz}", launch.group_size),
-    };
     [
         kernel.kernel.clone(),
         micros(&kernel.one_per_unit),
         micros(&kernel.chosen.timing),
         launch.groups_per_unit.to_string(),
-        size,
+        size(launch),
         format!("{:.0} %", 100.0 * kernel.saving()),
         figure(kernel.bytes_per_second() / 1e9),
         format!("{:.0} %", 100.0 * kernel.bytes_per_second() / limit),

@@ -73,6 +73,13 @@ named! {
     F32 = "f32", "Single precision; sums in double precision where the device has it.";
 }
 
+named! {
+    /// Where the launch parameters of kernels come from.
+    Tune, "way of tuning":
+    Stored = "stored", "What 'declive tune' found on this machine, and usual values for the rest.";
+    Off = "off", "Usual values.";
+}
+
 /// What is fixed when a [`Solver`](super::Solver) is built.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setup {
@@ -86,6 +93,8 @@ pub struct Setup {
     pub devices: Choice,
     /// Skip the check that the matrix is symmetric.
     pub assume_symmetric: bool,
+    /// Where launch parameters come from.
+    pub tune: Tune,
 }
 
 impl Default for Setup {
@@ -96,6 +105,7 @@ impl Default for Setup {
             precision: Precision::F64,
             devices: Choice::default(),
             assume_symmetric: false,
+            tune: Tune::Stored,
         }
     }
 }

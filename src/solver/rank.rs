@@ -7,7 +7,7 @@ use super::cg::cg;
 use super::cg_classic::cg_classic;
 use super::monitor::{Monitor, Seen, Verdict};
 use super::workspace::Workspace;
-use super::{Method, Precond, Reason, Setup, Split};
+use super::{Method, Precond, Reason, Setup, Split, Tune};
 use crate::comm::{Alone, Communicator, Outbox};
 use crate::device::{Context, Info};
 use crate::error::Result;
@@ -22,6 +22,8 @@ use crate::ops::opencl::OpenClOps;
 use crate::partition::Part;
 use crate::precond::Preconditioner;
 use crate::real::Real;
+use crate::tune::kept;
+use crate::tune::store::Store;
 
 /// A rank, whatever it runs on.
 pub(super) enum Rank<T: Real> {
@@ -95,11 +97,10 @@ impl<T: Real> Rank<T> {
             return Ok(Opened { rank: Self::Host(Box::new(engine)), outbox, prepare: Duration::ZERO, upload });
         };
         let ctx = Context::open(device)?;
-        let tuning = Tuning::default_for(device, Shape::of(device));
         if device.has_f64 {
-            Ok(Engine::on_device(ctx, tuning, part, &plan, start)?.into_opened(Self::Device))
+            Ok(Engine::on_device(ctx, setup.tune, part, &plan, start)?.into_opened(Self::Device))
         } else {
-            Ok(Engine::on_device(ctx, tuning, part, &plan, start)?.into_opened(Self::SingleDevice))
+            Ok(Engine::on_device(ctx, setup.tune, part, &plan, start)?.into_opened(Self::SingleDevice))
         }
     }
 
@@ -154,13 +155,11 @@ impl<T: Real, A: Real> OnDevice<T, A> {
 }
 
 impl<T: Real, A: Real> Engine<OpenClOps<T, A>, CsrDevice<T>> {
-    fn on_device(
-        ctx: Context,
-        tuning: Tuning,
-        part: Part<'_>,
-        plan: &Plan<'_>,
-        start: Instant,
-    ) -> Result<OnDevice<T, A>> {
+    fn on_device(ctx: Context, tune: Tune, part: Part<'_>, plan: &Plan<'_>, start: Instant) -> Result<OnDevice<T, A>> {
+        let tuning = match tune {
+            Tune::Off => Tuning::default_for(ctx.info(), Shape::of(ctx.info())),
+            Tune::Stored => kept::tuning::<T, A>(&Store::open(), ctx.info(), part.n_owned(), part.nnz()),
+        };
         let kernels = Kernels::build(&ctx, tuning)?;
         let prepare = start.elapsed();
         let n = part.n_owned();

@@ -269,8 +269,11 @@ impl Work<'_> {
                 Launch { group_size: variant.group_size, groups_per_unit: finalists[k].groups_per_unit, block_nnz };
             Chosen { launch, timing: timings[k] }
         };
-        let one_per_unit = curves.iter().filter(|(_, c)| c.points.first().is_some_and(|p| p.groups_per_unit == 1));
-        let one_per_unit = one_per_unit.max_by_key(|(_, curve)| curve.group_size).map(|(_, c)| c.points[0].timing);
+        // of the largest size; a processor's groups of many work-items are no size to start from
+        let is_start = |c: &Curve| self.info.kind == Kind::Gpu || c.group_size == variants[usual.variant].group_size;
+        let starts =
+            curves.iter().filter(|(_, c)| is_start(c) && c.points.first().is_some_and(|p| p.groups_per_unit == 1));
+        let one_per_unit = starts.max_by_key(|(_, curve)| curve.group_size).map(|(_, c)| c.points[0].timing);
         let (bytes, flops) = bed.cost(kernel);
         let found = KernelFound {
             kernel: kernel.into(),

@@ -73,7 +73,8 @@ pub struct KernelFound {
     pub elements: usize,
     /// All that was measured.
     pub curves: Vec<Curve>,
-    /// One work-group for each compute unit, of the largest size: where the search of the dissertation begins.
+    /// One work-group for each compute unit, of the largest size on a GPU and the usual one on a CPU: where the search of
+    /// the dissertation begins.
     pub one_per_unit: Timing,
     /// What would be used without tuning, measured like `chosen`.
     pub default: Chosen,

@@ -8,9 +8,11 @@ mod bed;
 mod device;
 mod experiment;
 mod found;
+pub(crate) mod kept;
 mod search;
 pub mod store;
 
 pub use device::{MAX_GROUPS_PER_UNIT, device};
 pub use experiment::{Experiment, KernelTime};
 pub use found::{Chosen, Curve, DeviceFacts, Found, KernelFound, Launch, Point, Search, Timing};
+pub use kept::keep;

@@ -7,7 +7,7 @@ use clap::ArgGroup;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use declive::device::Choice;
 use declive::matrix::gallery::Spec;
-use declive::solver::{Method, Precision, Precond, Setup};
+use declive::solver::{Method, Precision, Precond, Setup, Tune};
 
 use crate::cli::duration;
 use crate::cli::rhs::Recipe;
@@ -68,6 +68,10 @@ pub(crate) struct Args {
     /// program's own threads. A number given twice makes two ranks of a device.
     #[arg(long, value_name = "LIST", default_value_t, help_heading = METHOD)]
     pub(super) devices: Choice,
+
+    /// Launch parameters of the kernels
+    #[arg(long, default_value = Setup::default().tune.name(), value_parser = tunings(), help_heading = METHOD)]
+    pub(super) tune: Tune,
 
     /// Converged when ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol)
     #[arg(long, value_name = "R", default_value = "1e-8", value_parser = tolerance, allow_negative_numbers = true,
@@ -160,6 +164,7 @@ macro_rules! names_of {
 names_of!(methods, Method);
 names_of!(preconds, Precond);
 names_of!(precisions, Precision);
+names_of!(tunings, Tune);
 
 #[cfg(test)]
 mod tests {

@@ -91,6 +91,7 @@ impl Plan {
             precision: args.precision,
             devices: args.devices,
             assume_symmetric: args.assume_symmetric,
+            tune: args.tune,
         };
         let stop = Stop { rtol: args.rtol, atol: args.atol, max_iters: args.max_iters, time_limit: args.time_limit };
         Ok(Self { source, rhs, x0, setup, stop, output, history, report, quiet: args.quiet })

@@ -1,0 +1,123 @@
+//! From what was found to the store, and from the store to a solve.
+
+use super::store::{Device, Entry, Key, Size, Store, source_hash};
+use super::{Found, Launch, MAX_GROUPS_PER_UNIT};
+use crate::device::Info;
+use crate::kernels::{self, FAMILIES, PRODUCTS, Shape, Tuning, general_options};
+use crate::real::Real;
+use crate::solver::Precision;
+
+/// Keeps what was found on a device for later solves; tells where, or `None` if it could not be kept.
+pub fn keep(store: &Store, device: &Info, found: &Found) -> Option<std::path::PathBuf> {
+    let key = |kernel: &str| match (found.precision == Precision::F32.name(), device.has_f64) {
+        (false, _) => key::<f64, f64>(device, kernel, found.order, found.nnz),
+        (true, true) => key::<f32, f64>(device, kernel, found.order, found.nnz),
+        (true, false) => key::<f32, f32>(device, kernel, found.order, found.nnz),
+    };
+    let entries = found.kernels.iter().map(|k| Entry::new(key(&k.kernel), k.chosen.launch, k.chosen.timing));
+    store.insert(&Device::from(device), entries)
+}
+
+/// How kernels are launched on a block of so many rows and entries: as the store knows, and as usual where it doesn't.
+pub(crate) fn tuning<T: Real, A: Real>(store: &Store, device: &Info, rows: usize, nnz: usize) -> Tuning {
+    let mut tuning = Tuning::default_for(device, Shape::of(device));
+    let known = store.load(&Device::from(device));
+    let launch = |kernel: &str| {
+        let launch = known.lookup(&key::<T, A>(device, kernel, rows, nnz))?.entry.launch;
+        is_possible::<T>(device, launch).then_some(launch)
+    };
+    // row blocks are cut once for all products: those that are part of an iteration decide how
+    if let Some(product) = launch("spmv_dot_csr") {
+        tuning.block_nnz = product.block_nnz.max(1);
+    }
+    let mut count = 0;
+    let mut all = 0;
+    for &kernel in FAMILIES.iter().flat_map(|(_, _, kernels)| *kernels) {
+        all += 1;
+        let fits = |launch: &Launch| !PRODUCTS.contains(&kernel) || launch.block_nnz.max(1) == tuning.block_nnz;
+        if let Some(launch) = launch(kernel).filter(fits) {
+            let units = device.compute_units.max(1) as usize;
+            let max_groups = launch.groups_per_unit * units;
+            tuning.set(kernel, kernels::Launch { group_size: launch.group_size, max_groups });
+            count += 1;
+        }
+    }
+    log::debug!("{}: {count} of {all} kernels are launched as 'declive tune' found", device.name);
+    tuning
+}
+
+/// Whether the device can do it: files can be edited.
+fn is_possible<T>(device: &Info, launch: Launch) -> bool {
+    let local_bytes = launch.block_nnz.max(launch.group_size) * size_of::<T>();
+    launch.group_size <= device.max_work_group
+        && launch.group_size.is_power_of_two()
+        && (1..=MAX_GROUPS_PER_UNIT).contains(&launch.groups_per_unit)
+        && local_bytes as u64 <= device.local_memory_bytes
+}
+
+fn key<T: Real, A: Real>(device: &Info, kernel: &str, rows: usize, nnz: usize) -> Key {
+    Key {
+        kernel: kernel.into(),
+        element: T::CL_NAME.into(),
+        sum: A::CL_NAME.into(),
+        size: if PRODUCTS.contains(&kernel) { Size::of_matrix(rows, nnz) } else { Size::of_vector(rows) },
+        driver: device.driver.clone(),
+        sources: source_hash(kernels::sources(kernel)),
+        options: general_options::<T, A>(device),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::list;
+    use crate::tune::Timing;
+
+    fn timing() -> Timing {
+        Timing { median: 1e-4, low: 0.9e-4, high: 1.2e-4, runs: 10 }
+    }
+
+    fn entry(device: &Info, kernel: &str, launch: (usize, usize, usize)) -> Entry {
+        let (group_size, groups_per_unit, block_nnz) = launch;
+        let launch = Launch { group_size, groups_per_unit, block_nnz };
+        Entry::new(key::<f64, f64>(device, kernel, 1000, 7000), launch, timing())
+    }
+
+    #[test]
+    fn what_is_kept_is_used_if_the_device_can() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::at(dir.path());
+        let device = list().devices.remove(0);
+        let units = device.compute_units as usize;
+        let entries = [
+            entry(&device, "dot_partial", (64, 3, 0)),
+            entry(&device, "next_iterate", (1 << 30, 3, 0)),
+            entry(&device, "next_residual", (64, MAX_GROUPS_PER_UNIT + 1, 0)),
+            entry(&device, "spmv_dot_csr", (64, 5, 512)),
+            entry(&device, "spmv_csr", (32, 6, 512)),
+            entry(&device, "residual_csr", (64, 7, 1024)),
+        ];
+        store.insert(&Device::from(&device), entries).unwrap();
+        let usual = Tuning::default_for(&device, Shape::of(&device));
+        let tuning = tuning::<f64, f64>(&store, &device, 1000, 7000);
+        let of = |kernel| (tuning.launch(kernel).group_size, tuning.launch(kernel).max_groups);
+        assert_eq!(
+            (of("dot_partial"), of("spmv_dot_csr"), of("spmv_csr")),
+            ((64, 3 * units), (64, 5 * units), (32, 6 * units))
+        );
+        assert_eq!(tuning.block_nnz, 512);
+        for other in ["next_iterate", "next_residual", "cg_step"] {
+            assert_eq!(tuning.launch(other), usual.launch(other), "{other}");
+        }
+        // cut for other row blocks
+        assert_eq!(tuning.launch("residual_csr"), usual.launch("residual_csr"));
+        // other precision, other size, an empty store
+        for tuning in [
+            super::tuning::<f32, f64>(&store, &device, 1000, 7000),
+            super::tuning::<f64, f64>(&store, &device, 1 << 20, 1 << 23),
+            super::tuning::<f64, f64>(&Store::at(dir.path().join("none")), &device, 1000, 7000),
+        ] {
+            assert_eq!(tuning, usual);
+        }
+    }
+}
