@@ -37,7 +37,8 @@
 //! | [`verify`] | b − A x in compensated arithmetic |
 //!
 //! Inside: `partition` cuts the rows and plans halos, `comm` is how ranks meet, `ops`, `operator` and `precond` are what a
-//! rank can do, `kernels` launches what stands in `cl/`, `memory` has large arrays and mapped files.
+//! rank can do, `kernels` launches what stands in `cl/`, `memory` has large arrays and mapped files, `cache` what
+//! is kept between runs.
 //! `docs/architecture.md` tells how they work together.
 
 pub mod bandwidth;

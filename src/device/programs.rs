@@ -91,11 +91,9 @@ impl Programs {
     }
 
     /// Keeps `binary` under `key`, and makes room for it.
-    fn save(&self, key: Digest, binary: &[u8]) {
-        let path = self.path(key);
-        if let Err(e) = cache::write(&path, &pack(key, binary)).and_then(|()| self.shrink()) {
-            log::debug!("{}: the program can't be kept: {e}", path.display());
-        }
+    fn save(&self, key: Digest, binary: &[u8]) -> io::Result<()> {
+        cache::write(&self.path(key), &pack(key, binary))?;
+        self.shrink()
     }
 
     /// Removes files that were not used for the longest time, until the others are small enough together.
@@ -154,13 +152,21 @@ pub(super) fn build(
     let start = Instant::now();
     let program = context.compile(source, options)?;
     let compiled = start.elapsed();
-    match program.get_binaries().map(|mut binaries| binaries.pop()) {
-        Ok(Some(binary)) if !binary.is_empty() => programs.save(key, &binary),
-        Ok(_) => log::debug!("{device}: the driver gives no binary of a program"),
-        Err(e) => log::debug!("{device}: the driver gives no binary of a program: {e}"),
+    let kept = match program.get_binaries().map(|mut binaries| binaries.pop()) {
+        Ok(Some(binary)) if !binary.is_empty() => programs.save(key, &binary).map_err(|e| e.to_string()),
+        Ok(_) => Err("the driver gives no binary".into()),
+        Err(e) => Err(format!("the driver gives no binary: {e}")),
+    };
+    match kept {
+        Ok(()) => {
+            let keeping = start.elapsed() - compiled;
+            log::debug!("{device}: program compiled in {compiled:.1?}, kept in {keeping:.1?}");
+        }
+        Err(why) => {
+            let path = programs.path(key);
+            log::debug!("{device}: program compiled in {compiled:.1?}, not kept as {}: {why}", path.display());
+        }
     }
-    let kept = start.elapsed() - compiled;
-    log::debug!("{device}: program compiled in {compiled:.1?}, kept in {kept:.1?}");
     Ok((program, Origin::Source))
 }
 
@@ -310,13 +316,13 @@ mod tests {
         programs.max_bytes = 3 * (HEADER as u64 + 100);
         let there = |programs: &Programs| [1, 2, 3, 4].map(|k| programs.path(digest(k)).exists());
         for k in 1..=3 {
-            programs.save(digest(k), &[k; 100]);
+            programs.save(digest(k), &[k; 100]).unwrap();
             let file = File::options().append(true).open(programs.path(digest(k))).unwrap();
             file.set_modified(SystemTime::now() - Duration::from_secs(100 - u64::from(k))).unwrap();
         }
         assert_eq!(there(&programs), [true, true, true, false]);
         assert_eq!(programs.load(digest(1)), Some(vec![1; 100]));
-        programs.save(digest(4), &[4; 100]);
+        programs.save(digest(4), &[4; 100]).unwrap();
         assert_eq!(there(&programs), [true, false, true, true]);
         assert_eq!(programs.load(digest(2)), None);
     }
@@ -337,14 +343,14 @@ mod tests {
         fn a_file_with_any_damage_gives_nothing(
             binary in prop::collection::vec(any::<u8>(), 0..200),
             at in any::<prop::sample::Index>(),
-            bit in 0..8,
+            bit in 0..8_u32,
         ) {
             let file = pack(digest(1), &binary);
-            prop_assert_eq!(unpack(&file, digest(1)).as_ref(), Some(&binary));
+            prop_assert_eq!(unpack(&file, digest(1)), Some(binary.clone()));
             prop_assert_eq!(unpack(&file, digest(2)), None);
             prop_assert_eq!(unpack(&file[..at.index(file.len())], digest(1)), None);
             let mut changed = file.clone();
-            changed[at.index(file.len())] ^= 1 << bit;
+            changed[at.index(file.len())] ^= 1_u8 << bit;
             prop_assert_eq!(unpack(&changed, digest(1)), None);
             changed = file;
             changed.push(0);

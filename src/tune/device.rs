@@ -236,9 +236,16 @@ impl Work<'_> {
             variant: variants.iter().position(is_usual).unwrap_or_default(),
             groups_per_unit: usual.max_groups / self.units(),
         };
-        let mut finalists: Vec<Candidate> = best.into_iter().map(|(candidate, _)| candidate).take(FINALISTS).collect();
-        finalists.retain(|candidate| *candidate != usual);
-        finalists.insert(0, usual);
+        // the start of the search: one group a unit, of the largest size on a GPU
+        let of_size = |v: &usize| self.info.kind == Kind::Gpu || *v == usual.variant;
+        let start = curves.iter().map(|(v, _)| *v).filter(of_size).max_by_key(|&v| variants[v].group_size);
+        let start = Candidate { variant: start.unwrap_or(usual.variant), groups_per_unit: 1 };
+        let mut finalists = vec![usual, start];
+        for (candidate, _) in best.into_iter().take(FINALISTS) {
+            if !finalists.contains(&candidate) {
+                finalists.push(candidate);
+            }
+        }
 
         bed.refresh()?;
         let mut times = vec![Vec::new(); finalists.len()];
@@ -269,11 +276,6 @@ impl Work<'_> {
                 Launch { group_size: variant.group_size, groups_per_unit: finalists[k].groups_per_unit, block_nnz };
             Chosen { launch, timing: timings[k] }
         };
-        // of the largest size; a processor's groups of many work-items are no size to start from
-        let is_start = |c: &Curve| self.info.kind == Kind::Gpu || c.group_size == variants[usual.variant].group_size;
-        let starts =
-            curves.iter().filter(|(_, c)| is_start(c) && c.points.first().is_some_and(|p| p.groups_per_unit == 1));
-        let one_per_unit = starts.max_by_key(|(_, curve)| curve.group_size).map(|(_, c)| c.points[0].timing);
         let (bytes, flops) = bed.cost(kernel);
         let found = KernelFound {
             kernel: kernel.into(),
@@ -281,7 +283,7 @@ impl Work<'_> {
             flops,
             elements: bed.n(),
             curves: curves.into_iter().map(|(_, curve)| curve).collect(),
-            one_per_unit: one_per_unit.unwrap_or(timings[0]),
+            one_per_unit: timings[1],
             default: chosen(0),
             chosen: chosen(winner),
         };

@@ -25,7 +25,8 @@
 //! store.insert(&device, [Entry::new(key.clone(), launch, timing)]);
 //!
 //! let larger = Key { size: Size::of_matrix(1_100_000, 7_600_000), ..key };
-//! let hit = store.load(&device).lookup(&larger).expect("sizes within a factor of two");
+//! let known = store.load(&device);
+//! let hit = known.lookup(&larger).expect("sizes within a factor of two");
 //! assert_eq!((hit.entry.launch, hit.exact), (launch, false));
 //! # std::fs::remove_dir_all(dir).unwrap();
 //! ```
@@ -362,7 +363,7 @@ impl Store {
         let Some(dir) = &self.dir else { return Vec::new() };
         let files = match fs::read_dir(dir) {
             Ok(files) => files,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Vec::new(),
+            Err(e) if is_absent(&e) => return Vec::new(),
             Err(e) => {
                 Unreadable::Io(e).warn(dir);
                 return Vec::new();
@@ -418,6 +419,11 @@ fn warn_unwritable(path: &Path, e: &io::Error) {
     );
 }
 
+/// Whether there is nothing, rather than something that can't be read. Whoever writes there will hear more.
+fn is_absent(e: &io::Error) -> bool {
+    matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
 /// The content of the file `path`, if there is one.
 fn read(path: &Path) -> Result<Option<Content>, Unreadable> {
     #[derive(Deserialize)]
@@ -426,7 +432,7 @@ fn read(path: &Path) -> Result<Option<Content>, Unreadable> {
     }
     let text = match fs::read(path) {
         Ok(text) => text,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) if is_absent(&e) => return Ok(None),
         Err(e) => return Err(Unreadable::Io(e)),
     };
     let damaged = |e: serde_json::Error| Unreadable::Damaged(e.to_string());
