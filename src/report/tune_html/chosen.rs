@@ -72,7 +72,8 @@ fn in_words(launch: Launch) -> String {
     let groups = plural(groups_per_unit, "group");
     let mut text = format!("{groups} a unit of {}", plural(group_size, "work-item"));
     if block_nnz > 0 {
-        text += &format!(", row blocks of {} entries", count(block_nnz));
+        let entries = if block_nnz == 1 { "entry" } else { "entries" };
+        text += &format!(", row blocks of {} {entries}", count(block_nnz));
     }
     text
 }

@@ -2,7 +2,7 @@
 
 use declive::tune::{Experiment, Found};
 
-/// Without control characters, which neither HTML nor XML takes, and without those that turn the direction of what follows.
+/// Without control characters, which neither HTML nor XML takes, and those that turn the direction of what follows.
 fn text(text: &mut String) {
     let bad = |c: char| {
         c.is_control()

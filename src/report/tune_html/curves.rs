@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use declive::tune::{Curve, Found, KernelFound, Point};
 use maud::{Markup, html};
 
-use super::figures::{Unit, tick_label, time};
+use super::figures::{Unit, fine_percent, tick_label, time};
 use super::scale::{Scale, spread};
 use super::svg::{chart, line, n, path, text};
 use crate::report::units::{count, plural};
 
+/// Of a chart, in the units of the style sheet's text.
 const SIZE: [f64; 2] = [460.0, 300.0];
 const LEFT: f64 = 46.0;
 const RIGHT: f64 = SIZE[0] - 6.0;
@@ -26,10 +27,11 @@ const COLOURS: usize = 8;
 pub(super) fn section(found: &[Found]) -> Markup {
     html! {
         p {
-            "Median time of a launch over the number of work-groups for each compute unit: a line for each size of groups, "
-            "labelled where it begins. The strong line is the chosen size, with its quartiles as a band; its disc is the chosen "
-            "number of groups. The diamond is where a search ends that adds one group a unit, at the largest size, as long "
-            "as the time falls. Of several sizes of row blocks, the chosen one is drawn."
+            "Median time of a launch over the number of work-groups for each compute unit: a line for each size of "
+            "groups, labelled where it begins. The strong line is the chosen size, with its quartiles as a band; its disc "
+            "is the chosen number of groups. The diamond is where a search ends that adds one group a unit as long as the "
+            "time falls: of the largest size, or of one work-item where that is the default. Of several sizes of row blocks, the chosen one is drawn, or the "
+            "fastest for groups that were not tried with it."
         }
         @for one in found {
             h3 { (one.device.name) }
@@ -80,7 +82,8 @@ fn is_time(seconds: f64) -> bool {
     (1e-12..1e9).contains(&seconds)
 }
 
-/// A line for each size of groups, by rising size: of the chosen size of row blocks, or of the fastest if that is not there.
+/// A line for each size of groups, by rising size: of the chosen size of row blocks, or of the fastest if that was not
+/// tried.
 fn lines(kernel: &KernelFound) -> Vec<Line> {
     let mut lines: BTreeMap<usize, Line> = BTreeMap::new();
     let block = kernel.chosen.launch.block_nnz;
@@ -108,15 +111,17 @@ fn is_chosen(kernel: &KernelFound, group_size: usize, groups_per_unit: usize) ->
     (launch.group_size, launch.groups_per_unit) == (group_size, groups_per_unit)
 }
 
-/// Where the search for the first local minimum ends: the size of groups, and the point.
-fn early_stop(lines: &[Line]) -> Option<(usize, Point)> {
-    let line = lines.last()?;
+/// Where the search for the first local minimum ends: the size of groups, and the point. It goes along the largest groups;
+/// where groups are single work-items by default, as on CPUs, along those.
+fn early_stop(kernel: &KernelFound, lines: &[Line]) -> Option<(usize, Point)> {
+    let single = lines.iter().find(|line| line.group_size == 1 && kernel.default.launch.group_size == 1);
+    let line = single.or(lines.last())?;
     Some((line.group_size, line.at(line.first_minimum?)?))
 }
 
 /// What the early stop costs, in a line.
 fn caption(kernel: &KernelFound, lines: &[Line]) -> String {
-    let Some((size, stop)) = early_stop(lines) else {
+    let Some((size, stop)) = early_stop(kernel, lines) else {
         return "The steps are too coarse to tell where the first minimum is.".into();
     };
     let groups = stop.groups_per_unit;
@@ -128,7 +133,7 @@ fn caption(kernel: &KernelFound, lines: &[Line]) -> String {
     let best = chosen(kernel, lines).map_or(kernel.chosen.timing.median, |point| point.timing.median);
     let cost = stop.timing.median / best - 1.0;
     let what = if cost < 0.0 { "save" } else { "cost" };
-    format!("Stopping at {place}, would {what} {:.1} %.", 100.0 * cost.abs())
+    format!("Stopping at {place}, would {what} {}.", fine_percent(cost.abs()))
 }
 
 fn figure(kernel: &KernelFound, device: &str, colours: &BTreeSet<usize>) -> Markup {
@@ -179,7 +184,10 @@ fn groups_scale(lines: &[Line]) -> (Scale, Vec<f64>) {
         (scale, scale.powers_of_two())
     } else {
         let scale = Scale::linear(domain, places).padded(LABELS, 12.0);
-        (scale, (domain[0] as usize..=domain[1] as usize).map(|tick| tick as f64).collect())
+        let whole = |tick: &f64| tick.fract() == 0.0 && (domain[0]..=domain[1]).contains(tick);
+        let every = (domain[0] as usize..=domain[1] as usize).map(|tick| tick as f64);
+        let ticks = if every.clone().count() <= 12 { every.collect() } else { scale.ticks(8) };
+        (scale, ticks.into_iter().filter(whole).collect())
     }
 }
 
@@ -198,7 +206,7 @@ fn drawing(kernel: &KernelFound, lines: &[Line], device: &str, colours: &BTreeSe
     // the chosen line comes last, over the others
     let (front, back): (Vec<&Line>, Vec<&Line>) = lines.iter().partition(|line| line.group_size == strong);
     let chosen = chosen(kernel, lines);
-    let stop = early_stop(lines);
+    let stop = early_stop(kernel, lines);
     let both = stop.is_some_and(|(size, point)| is_chosen(kernel, size, point.groups_per_unit));
     let title = format!("{} on {device}", kernel.kernel);
     chart(
@@ -260,7 +268,8 @@ fn labels(lines: &[Line], place: &dyn Fn(&Point) -> [f64; 2], class: &dyn Fn(&Li
     let end = LEFT + LABELS - 14.0;
     html! {
         @for ((one, [x, y]), label) in begins.iter().zip(places) {
-            path class={ "tie " (class(one)) } d=(path([[end + 3.0, label], [end + 6.0, label], [*x - 2.0, *y], [*x, *y]])) {}
+            @let tie = [[end + 3.0, label], [end + 6.0, label], [*x - 2.0, *y], [*x, *y]];
+            path class={ "tie " (class(one)) } d=(path(tie)) {}
             (text(&format!("tick halo {}", class(one)), "end", [end, label + 4.0], &one.group_size.to_string()))
         }
     }
@@ -289,8 +298,8 @@ fn description(kernel: &KernelFound, lines: &[Line]) -> String {
     let groups = || lines.iter().flat_map(|line| &line.points).map(|point| point.groups_per_unit);
     let launch = kernel.chosen.launch;
     format!(
-        "Time of a launch over {} to {} work-groups a compute unit, for groups of {} work-items. Chosen: {} groups a unit \
-         of {} work-items, {}. {}",
+        "Time of a launch over {} to {} work-groups a compute unit, for groups of {} work-items. Chosen: {} groups a \
+         unit of {} work-items, {}. {}",
         groups().min().unwrap_or(0),
         groups().max().unwrap_or(0),
         sizes.join(", "),

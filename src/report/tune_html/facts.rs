@@ -1,20 +1,11 @@
 //! What was tuned, on what, and what came of it in short.
 
-use declive::tune::{Found, Search};
+use declive::tune::Found;
 use maud::{Markup, html};
 
 use super::figures::{factor, percent, three, time};
 use super::table::scroll;
 use crate::report::units::{bytes, count, plural};
-
-/// How parameters were looked for, in words.
-fn search(search: Search) -> &'static str {
-    match search {
-        Search::Refine => "refine: numbers of groups that double, then around the best; all group sizes",
-        Search::FirstMinimum => "first minimum: one more group a unit until the time rises; largest group size",
-        Search::Exhaustive => "exhaustive: every number of groups a unit at every group size",
-    }
-}
 
 /// The precision, in words.
 fn precision(name: &str) -> &str {
@@ -61,7 +52,7 @@ pub(super) fn devices(found: &[Found]) -> Markup {
         ("Order", device(|one| count(one.order as u64))),
         ("Entries", device(|one| count(one.nnz as u64))),
         ("Precision", device(|one| precision(&one.precision).into())),
-        ("Search", device(|one| search(one.search).into())),
+        ("Search", device(|one| format!("{}: {}", one.search.name(), one.search.describe()))),
         ("Search took", device(|one| time(one.seconds))),
         ("Copy bandwidth", device(|one| format!("{} GB/s", three(1e-9 * one.limit_bytes_per_second)))),
         ("Kind", device(|one| one.device.kind.clone())),

@@ -5,8 +5,8 @@ use crate::report::units::count;
 /// Stands for what can't be said.
 pub(super) const NONE: &str = "–";
 
-/// What a column of numbers is padded with on the right, so that its decimal points stand in a line: blanks as wide as a
-/// digit and as a point.
+/// What a column of numbers is padded with on the right, so that its decimal points stand in a line: blanks as wide as
+/// a digit and as a point.
 const DIGIT: char = '\u{2007}';
 const POINT: char = '\u{2008}';
 
@@ -69,6 +69,12 @@ pub(super) fn percent(part: f64) -> String {
     if part.is_finite() { format!("{} %", fixed(100.0 * part, 0)) } else { NONE.into() }
 }
 
+/// A part in percent, with a decimal if it is small: `5.1 %`.
+pub(super) fn fine_percent(part: f64) -> String {
+    let percent = 100.0 * part;
+    if percent.is_finite() { format!("{} %", fixed(percent, usize::from(percent < 9.95))) } else { NONE.into() }
+}
+
 /// A part in percent without the sign, for a column that has it in its head.
 pub(super) fn hundredths(part: f64) -> String {
     fixed(100.0 * part, 0)
@@ -128,6 +134,7 @@ mod tests {
     #[test]
     fn percents() {
         assert_eq!([0.874, -0.001, -0.25, f64::NAN].map(percent), ["87 %", "0 %", "−25 %", "–"]);
+        assert_eq!([0.0514, 0.25, 14.781].map(fine_percent), ["5.1 %", "25 %", "1,478 %"]);
         assert_eq!([hundredths(0.5), factor(1.236)], ["50", "1.24"]);
     }
 

@@ -1,4 +1,4 @@
-//! Plausible findings: a model of a device's time over groups and their sizes, with a little noise that is always the same.
+//! Plausible findings: a model of a device's time over groups and their sizes, with a little noise, always the same.
 
 use declive::tune::{
     Chosen, Curve, DeviceFacts, Experiment, Found, KernelFound, KernelTime, Launch, Point, Search, Timing,

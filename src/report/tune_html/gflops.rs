@@ -151,7 +151,7 @@ fn bars(found: &Found, rows: &[Row<'_>]) -> Markup {
     };
     let parts = || rows.iter().flat_map(rates).map(|(_, part)| part).filter(|part| part.is_finite());
     let most = parts().fold(1.0, f64::max);
-    let x = |part: f64| LEFT + (RIGHT - LEFT) * part / most;
+    let x = |part: f64| LEFT + (RIGHT - LEFT) * (part / most);
     // where each row begins
     let mut tops = vec![TOP];
     for row in rows {

@@ -112,7 +112,15 @@ fn the_caption_has_the_cost_of_an_early_stop() {
         let (_, html) = read(std::slice::from_ref(one), &[]);
         words(all(&html, "#curves figcaption span")[0])
     };
-    assert_eq!(caption(&one), "Stopping at the first minimum, 2 groups a unit of 1, would cost 25.0 %.");
+    assert_eq!(caption(&one), "Stopping at the first minimum, 2 groups a unit of 1, would cost 25 %.");
+    // larger groups, which are not what single work-items are compared with
+    let mut larger = one.kernels[0].curves[0].clone();
+    (larger.group_size, larger.first_minimum) = (64, Some(1));
+    one.kernels[0].curves.push(larger);
+    assert!(caption(&one).ends_with("2 groups a unit of 1, would cost 25 %."));
+    one.kernels[0].default.launch.group_size = 64;
+    assert!(caption(&one).ends_with("1 group a unit of 64, would cost 150 %."));
+    one.kernels[0].default.launch.group_size = 1;
     one.kernels[0].curves[0].points[1].timing.median = 3.184;
     assert_eq!(caption(&one), "Stopping at the first minimum, 2 groups a unit of 1, would save 0.5 %.");
     one.kernels[0].chosen.launch.groups_per_unit = 2;
@@ -327,7 +335,7 @@ fn links_lead_somewhere() {
     }
 }
 
-/// 14 kernels, 8 sizes of groups, 64 points each: 7168 points. Writes what it has to the file `DECLIVE_SAMPLE`, to look at.
+/// 14 kernels, 8 sizes of groups, 64 points each: 7168 points. `DECLIVE_SAMPLE` names a file for a page to look at.
 #[test]
 fn the_largest_report_is_small() {
     let text = page(&[large_gpu()], &experiments());
