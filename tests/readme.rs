@@ -58,7 +58,7 @@ fn row(first: &str) -> Vec<&'static str> {
 
 #[test]
 fn every_option_exists() {
-    let commands = ["", "solve", "info", "convert", "devices", "generate"];
+    let commands = ["", "solve", "info", "convert", "devices", "tune", "generate"];
     let help = commands.map(|command| stdout(&format!("{command} --help"))).concat();
     let known = options(&help);
     let named = options(README);

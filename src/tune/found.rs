@@ -116,7 +116,8 @@ pub enum Search {
     /// Numbers of groups in steps that double, then what lies around the best; all sizes of groups.
     #[default]
     Refine,
-    /// One more group for each unit at a time until the time rises, at the largest size of groups (Bueno 2013, 4.3.3).
+    /// One more group for each unit at a time until the time rises; at the largest size of groups, or
+    /// the usual one on CPUs (Bueno 2013, 4.3.3).
     FirstMinimum,
     /// Every number of groups for each unit, at every size of groups.
     Exhaustive,
@@ -183,16 +184,6 @@ impl KernelFound {
     #[must_use]
     pub fn saving(&self) -> f64 {
         1.0 - self.chosen.timing.median / self.one_per_unit.median
-    }
-
-    /// What stopping at the first local minimum would have cost, as a part of the chosen time: on the curve of the largest
-    /// groups, where the search of the dissertation goes. `None` if that curve does not tell.
-    #[must_use]
-    pub fn cost_of_first_minimum(&self) -> Option<f64> {
-        let curve = self.curves.iter().max_by_key(|curve| curve.group_size)?;
-        let at = curve.first_minimum?;
-        let point = curve.points.iter().find(|point| point.groups_per_unit == at)?;
-        Some(point.timing.median / self.chosen.timing.median - 1.0)
     }
 
     /// How many times as fast as with the default parameters.
