@@ -95,7 +95,7 @@ impl Device {
         text.paragraph(
             "Times are microseconds a launch, medians by the device's clock. Groups are for each compute unit, at most; size is \
              that of a group, with the entries of a row block. Saving is against one group of the largest size a unit. Default: \
-             how many times as long the launch without tuning takes.",
+             how many times as long the launch without tuning takes. What fits into caches goes beyond the limit.",
         );
     }
 }
@@ -108,7 +108,7 @@ fn row(kernel: &KernelFound, limit: f64) -> [String; 9] {
         micros(&kernel.chosen.timing),
         launch.groups_per_unit.to_string(),
         size(launch),
-        format!("{:.0} %", 100.0 * kernel.saving()),
+        format!("{:.0} %", (100.0 * kernel.saving()).round() + 0.0), // no −0
         figure(kernel.bytes_per_second() / 1e9),
         format!("{:.0} %", 100.0 * kernel.bytes_per_second() / limit),
         format!("{:.2}", kernel.speedup()),

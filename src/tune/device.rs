@@ -122,14 +122,17 @@ impl Work<'_> {
         };
 
         let mut curves: Vec<Vec<(usize, Curve)>> = names.iter().map(|_| Vec::new()).collect();
-        for (v, variant) in variants.iter().enumerate() {
+        // the largest first
+        for (v, variant) in variants.iter().enumerate().rev() {
             bed.recut(&variant.kernels.tuning)?;
             for (name, curves) in names.iter().zip(&mut curves) {
                 // the size of row blocks matters to products alone
                 let is_new = variants[..v].iter().all(|other| other.group_size != variant.group_size);
                 let fits =
                     variant.kernels.max_group_size(&bed.ctx, name)?.is_some_and(|most| variant.group_size <= most);
-                if fits && (is_new || PRODUCTS.contains(name)) {
+                // the search of the dissertation is at the largest size that the kernel can have
+                let is_wanted = self.how != Search::FirstMinimum || curves.is_empty();
+                if fits && is_wanted && (is_new || PRODUCTS.contains(name)) {
                     curves.push((v, self.curve(&mut bed, variant, name)?));
                 }
                 step();
@@ -156,9 +159,8 @@ impl Work<'_> {
         let largest = 1 << self.info.max_work_group.max(1).ilog2();
         let usual = default.launch("dot_partial").group_size;
         let mut sizes: Vec<usize> = match (self.how, self.info.kind) {
-            (Search::FirstMinimum, Kind::Gpu) => vec![largest],
+            (Search::FirstMinimum | Search::Refine, Kind::Gpu) => vec![64, 128, 256, 512, 1024],
             (Search::FirstMinimum, _) => vec![usual],
-            (Search::Refine, Kind::Gpu) => vec![64, 128, 256, 512, 1024],
             (Search::Refine, _) => vec![1, 64],
             (Search::Exhaustive, Kind::Gpu) => vec![32, 64, 128, 256, 512, 1024],
             (Search::Exhaustive, _) => vec![1, 16, 64, 256],
@@ -210,70 +212,93 @@ impl Work<'_> {
         items.div_ceil(self.units()).clamp(1, MAX_GROUPS_PER_UNIT)
     }
 
-    /// Measures the best of all curves again, in turns with the default.
-    fn last_round<T: Real, A: Real>(
+    /// What takes part in the last round of a kernel: the usual launch, the start of the search, and the best of the curves.
+    fn finalists<T, A>(
         &self,
-        bed: &mut Bed<T, A>,
         variants: &[Variant<T, A>],
-        kernel: &'static str,
-        curves: Vec<(usize, Curve)>,
+        kernel: &str,
+        curves: &[(usize, Curve)],
         default: &Tuning,
-        cut: Option<usize>,
-    ) -> Result<(usize, KernelFound)> {
-        let is_product = PRODUCTS.contains(&kernel);
-        let allowed = |v: usize| !is_product || cut.is_none_or(|cut| v == cut);
+        allowed: impl Fn(usize) -> bool,
+    ) -> Vec<Candidate> {
+        let launch = default.launch(kernel);
+        let is_usual = |v: &Variant<T, A>| {
+            v.group_size == launch.group_size && (!PRODUCTS.contains(&kernel) || v.block_nnz == default.block_nnz)
+        };
+        let usual = Candidate {
+            variant: variants.iter().position(is_usual).unwrap_or_default(),
+            groups_per_unit: launch.max_groups / self.units(),
+        };
+        // one group a unit, of the largest size on a GPU
+        let of_size = |v: &usize| self.info.kind == Kind::Gpu || *v == usual.variant;
+        let start = curves.iter().map(|(v, _)| *v).filter(of_size).max_by_key(|&v| variants[v].group_size);
+        let start = Candidate { variant: start.unwrap_or(usual.variant), groups_per_unit: 1 };
+
         let best_of = |(v, curve): &(usize, Curve)| {
             let best = &curve.points[fastest(&curve.points)?];
             Some((Candidate { variant: *v, groups_per_unit: best.groups_per_unit }, best.timing.median))
         };
         let mut best: Vec<(Candidate, f64)> = curves.iter().filter(|(v, _)| allowed(*v)).filter_map(best_of).collect();
         best.sort_by(|a, b| a.1.total_cmp(&b.1));
-        let usual = default.launch(kernel);
-        let is_usual = |v: &Variant<T, A>| {
-            v.group_size == usual.group_size && (!is_product || v.block_nnz == default.block_nnz.max(v.group_size))
-        };
-        let usual = Candidate {
-            variant: variants.iter().position(is_usual).unwrap_or_default(),
-            groups_per_unit: usual.max_groups / self.units(),
-        };
-        // the start of the search: one group a unit, of the largest size on a GPU
-        let of_size = |v: &usize| self.info.kind == Kind::Gpu || *v == usual.variant;
-        let start = curves.iter().map(|(v, _)| *v).filter(of_size).max_by_key(|&v| variants[v].group_size);
-        let start = Candidate { variant: start.unwrap_or(usual.variant), groups_per_unit: 1 };
         let mut finalists = vec![usual, start];
         for (candidate, _) in best.into_iter().take(FINALISTS) {
             if !finalists.contains(&candidate) {
                 finalists.push(candidate);
             }
         }
+        finalists
+    }
 
+    /// The times of candidates, which take turns.
+    fn in_turns<T: Real, A: Real>(
+        &self,
+        bed: &mut Bed<T, A>,
+        variants: &[Variant<T, A>],
+        kernel: &str,
+        candidates: &[Candidate],
+    ) -> Result<Vec<Timing>> {
         bed.refresh()?;
-        let mut times = vec![Vec::new(); finalists.len()];
+        let mut times = vec![Vec::new(); candidates.len()];
         for _ in 0..ROUNDS {
-            for (candidate, times) in finalists.iter().zip(&mut times) {
+            for (candidate, times) in candidates.iter().zip(&mut times) {
                 let variant = &variants[candidate.variant];
-                if is_product {
+                if PRODUCTS.contains(&kernel) {
                     bed.recut(&variant.kernels.tuning)?;
                 }
                 let groups = candidate.groups_per_unit.min(self.most(bed, variant, kernel)) * self.units();
                 times.extend(bed.times(&variant.kernels, kernel, groups, TURN)?);
             }
         }
-        let timings: Vec<Timing> = times.into_iter().map(timing).collect();
-        let least = (0..timings.len()).min_by(|&a, &b| timings[a].median.total_cmp(&timings[b].median)).unwrap_or(0);
-        // products must agree on the row blocks, whatever they gain
-        let may_stay = allowed(usual.variant);
-        let stays = may_stay && timings[least].median > (1.0 - WORTH) * timings[0].median;
-        let first_allowed = (0..finalists.len()).filter(|&k| allowed(finalists[k].variant));
-        let winner = match first_allowed.min_by(|&a, &b| timings[a].median.total_cmp(&timings[b].median)) {
-            Some(winner) if !stays => winner,
-            _ => 0,
-        };
+        Ok(times.into_iter().map(timing).collect())
+    }
+
+    /// Measures the best of all curves again, in turns with the default, and chooses: of a product those whose row blocks
+    /// are `cut` already, if they are. Gives the variant, too.
+    fn last_round<T: Real, A: Real>(
+        &self,
+        bed: &mut Bed<T, A>,
+        variants: &[Variant<T, A>],
+        kernel: &str,
+        curves: Vec<(usize, Curve)>,
+        default: &Tuning,
+        cut: Option<usize>,
+    ) -> Result<(usize, KernelFound)> {
+        let is_product = PRODUCTS.contains(&kernel);
+        let allowed = |v: usize| !is_product || cut.is_none_or(|cut| v == cut);
+        let finalists = self.finalists(variants, kernel, &curves, default, allowed);
+        let timings = self.in_turns(bed, variants, kernel, &finalists)?;
+
+        let usual = 0;
+        let time = |k: &usize| timings[*k].median;
+        let eligible = (0..finalists.len()).filter(|&k| allowed(finalists[k].variant));
+        let best = eligible.min_by(|a, b| time(a).total_cmp(&time(b))).unwrap_or(usual);
+        let is_worth_it = time(&best) <= (1.0 - WORTH) * time(&usual);
+        let winner = if is_worth_it || !allowed(finalists[usual].variant) { best } else { usual };
+
         let chosen = |k: usize| {
-            let variant = &variants[finalists[k].variant];
-            let block_nnz = if is_product { variant.block_nnz } else { 0 };
-            let launch =
-                Launch { group_size: variant.group_size, groups_per_unit: finalists[k].groups_per_unit, block_nnz };
+            let Candidate { variant, groups_per_unit } = finalists[k];
+            let block_nnz = if is_product { variants[variant].block_nnz } else { 0 };
+            let launch = Launch { group_size: variants[variant].group_size, groups_per_unit, block_nnz };
             Chosen { launch, timing: timings[k] }
         };
         let (bytes, flops) = bed.cost(kernel);
@@ -284,7 +309,7 @@ impl Work<'_> {
             elements: bed.n(),
             curves: curves.into_iter().map(|(_, curve)| curve).collect(),
             one_per_unit: timings[1],
-            default: chosen(0),
+            default: chosen(usual),
             chosen: chosen(winner),
         };
         Ok((finalists[winner].variant, found))
