@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
-use crate::device::{Context, DeviceVec, Grid, Info, Kind};
+use crate::device::{Context, DeviceVec, Grid, Info, Kind, Timed};
 use crate::error::Result;
 use crate::kernels::{Kernels, Shape, Tuning, count};
 use crate::real::Real;
@@ -36,7 +36,7 @@ fn of_device_in<T: Real>(device: &Info) -> Result<f64> {
         let rate = best_of(2 * n * size_of::<T>(), || {
             kernels.stream.stream_copy(&ctx, grid, count(n), &x, &mut y)?;
             ctx.finish()?;
-            Ok(ctx.take_timed()?.first().map(|(_, _, time)| *time))
+            Ok(ctx.take_timed(0)?.first().map(Timed::time))
         })?;
         best = best.max(rate);
     }

@@ -32,6 +32,7 @@
 //! | [`matrix::interchange`] | matrices from and to other crates' types |
 //! | [`device`] | which OpenCL devices there are, and which to use |
 //! | [`solver`] | the [`Solver`], its options and outcomes |
+//! | [`timeline`] | when a rank did what |
 //! | [`tune`] | launch parameters for each kernel of each device, found by measurement |
 //! | [`bandwidth`] | what a device's memory gives |
 //! | [`verify`] | b − A x in compensated arithmetic |
@@ -57,6 +58,7 @@ mod partition;
 mod precond;
 mod real;
 pub mod solver;
+pub mod timeline;
 pub mod tune;
 pub mod verify;
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use common::{choices, relative_residual, setup, solve};
 use declive::matrix::gallery::{self, Spec};
 use declive::solver::{Criterion, Indefinite, Method, Precision, Precond, Progress};
+use declive::timeline::{FIRST_ITERATIONS, LATER_ITERATIONS, Lane};
 use declive::{Control, Csr, Error, Reason, Setup, Solver, Stop};
 use proptest::prelude::*;
 
@@ -320,7 +321,7 @@ fn a_caller_can_watch_and_interrupt() {
             assert!(p.target > 0.0 && p.rel_residual_2.is_finite());
             cancel.store(true, Ordering::Relaxed);
         };
-        let control = Control { cancel: Some(&cancel), progress: Some(&watch) };
+        let control = Control { cancel: Some(&cancel), progress: Some(&watch), ..Control::default() };
         let mut solver = Solver::new(a.clone(), &setup).unwrap();
         let o = solver.solve(&b, None, &Stop::default(), control).unwrap();
         assert_eq!(o.reason, Reason::Interrupted, "{setup:?}");
@@ -331,6 +332,38 @@ fn a_caller_can_watch_and_interrupt() {
         // and the solver is still good
         let o = solver.solve(&b, None, &Stop::default(), Control::default()).unwrap();
         assert!(o.reason.converged() && relative_residual(&a, &b, &o.x) <= 1.01e-8);
+    }
+}
+
+#[test]
+fn timelines_tell_what_each_rank_did_and_change_nothing() {
+    let a = system("poisson2d:150x150");
+    let b = gallery::random_vector(a.n_rows(), 3);
+    for setup in setups(Precision::F64) {
+        let mut solver = Solver::new(a.clone(), &setup).unwrap();
+        let plain = solver.solve(&b, None, &Stop::default(), Control::default()).unwrap();
+        assert!(plain.timelines.iter().all(|t| t.spans.is_empty()), "{setup:?}");
+        let control = Control { timeline: true, ..Control::default() };
+        let o = solver.solve(&b, None, &Stop::default(), control).unwrap();
+        assert!(o.iterations > FIRST_ITERATIONS && o.x == plain.x, "{setup:?}: {}", o.iterations);
+        assert_eq!(o.timelines.len(), solver.ranks().len());
+        for timeline in &o.timelines {
+            let recorded = FIRST_ITERATIONS + o.iterations / LATER_ITERATIONS - FIRST_ITERATIONS / LATER_ITERATIONS;
+            assert_eq!(timeline.iterations(), recorded, "{setup:?}");
+            let kernels = timeline.kernels();
+            let product = if setup.method == Method::Cg { "spmv_dot_csr" } else { "spmv_csr" };
+            let product = kernels.iter().find(|k| k.kernel == product).unwrap();
+            // two where some rows wait for a halo
+            let launches = if solver.ranks().len() == 1 { 1 } else { 2 };
+            assert!((recorded..=launches * recorded).contains(&product.calls), "{setup:?}: {product:?}");
+            for lane in [Lane::Kernels, Lane::Host] {
+                let spans: Vec<_> = timeline.spans.iter().filter(|s| s.lane == lane).collect();
+                assert!(spans.iter().all(|s| s.start <= s.end), "{setup:?}");
+                assert!(spans.iter().map(|s| s.iteration.unwrap_or(0)).max().unwrap_or(0) <= o.iterations);
+                let overlap = spans.windows(2).find(|w| w[0].end > w[1].start);
+                assert_eq!(overlap, None, "{setup:?}: one after the other");
+            }
+        }
     }
 }
 

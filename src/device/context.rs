@@ -50,6 +50,26 @@ pub(crate) struct Context {
     pub(crate) types: Cell<[&'static str; 2]>,
 }
 
+/// When a kernel ran, by the device's clock in nanoseconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Timed {
+    /// As set with [`Context::set_timing`].
+    pub(crate) tag: u64,
+    /// The kernel's name.
+    pub(crate) kernel: &'static str,
+    /// When it began.
+    pub(crate) start: u64,
+    /// When it ended.
+    pub(crate) end: u64,
+}
+
+impl Timed {
+    /// How long it took.
+    pub(crate) fn time(&self) -> Duration {
+        Duration::from_nanos(self.end.saturating_sub(self.start))
+    }
+}
+
 /// A kernel and its name.
 pub(crate) struct Kernel {
     pub(crate) name: &'static str,
@@ -213,7 +233,7 @@ impl Context {
         event.wait().map_err(self.error("clWaitForEvents"))
     }
 
-    /// From now on the device times kernels, under this tag, or doesn't.
+    /// From now on the device times kernels, under this tag, or doesn't. Tags must not fall while timings wait to be taken.
     pub(crate) fn set_timing(&self, tag: Option<u64>) {
         self.timing.set(tag);
     }
@@ -223,20 +243,27 @@ impl Context {
         self.timed.borrow().len()
     }
 
-    /// Waits for the kernels timed so far, and forgets them: tag, name and duration of each.
+    /// Waits for the kernels timed with tags up to `last`, and hands them out; later ones stay.
     ///
     /// # Errors
     /// [`Error::OpenCl`] if one failed.
-    pub(crate) fn take_timed(&self) -> Result<Vec<(u64, &'static str, Duration)>> {
-        let timed = self.timed.take();
+    pub(crate) fn take_timed(&self, last: u64) -> Result<Vec<Timed>> {
+        let mut waiting = self.timed.borrow_mut();
+        let count = waiting.partition_point(|(tag, ..)| *tag <= last);
+        let timed: Vec<_> = waiting.drain(..count).collect();
         if let Some((_, _, last)) = timed.last() {
             self.wait(last)?;
         }
-        let duration = |event: &Event| -> Option<Duration> {
+        let read = |(tag, kernel, event): &(u64, &'static str, Event)| {
             let (start, end) = (event.profiling_command_start().ok()?, event.profiling_command_end().ok()?);
-            Some(Duration::from_nanos(end.saturating_sub(start)))
+            Some(Timed { tag: *tag, kernel, start, end })
         };
-        Ok(timed.iter().filter_map(|(tag, name, event)| Some((*tag, *name, duration(event)?))).collect())
+        Ok(timed.iter().filter_map(read).collect())
+    }
+
+    /// Takes no interest in the kernels timed so far.
+    pub(crate) fn forget_timed(&self) {
+        self.timed.borrow_mut().clear();
     }
 
     /// An event that comes when all that is in the compute queue is done.

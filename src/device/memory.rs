@@ -41,7 +41,7 @@ impl<T: Plain> DeviceVec<T> {
     /// [`Error::OutOfDeviceMemory`] above the device's largest buffer, or when the device has no room.
     pub(crate) fn zeros(ctx: &Context, len: usize, what: &'static str) -> Result<Self> {
         let vec = Self::uninit(ctx, len, what)?;
-        vec.fill(ctx, 0).and_then(|()| ctx.finish()).map_err(|e| {
+        vec.fill(ctx, 0).and_then(|_| ctx.finish()).map_err(|e| {
             log::debug!("{}: first use of {what} failed: {e}", ctx.info().name);
             vec.out_of_memory(ctx, what)
         })?;
@@ -52,14 +52,13 @@ impl<T: Plain> DeviceVec<T> {
     ///
     /// # Errors
     /// [`Error::OpenCl`].
-    pub(crate) fn fill(&self, ctx: &Context, byte: u8) -> Result<()> {
+    pub(crate) fn fill(&self, ctx: &Context, byte: u8) -> Result<Event> {
         let bytes = self.len.max(1) * size_of::<T>();
         // A `Buffer` is a handle; this one, of bytes, must not release the memory too.
         let mut view = std::mem::ManuallyDrop::new(Buffer::<u8>::new(self.buffer.get()));
         // SAFETY: the range is the whole buffer, and any bytes are a value of a `Plain` type.
         unsafe { ctx.queue(Queue::Compute).enqueue_fill_buffer(&mut view, &[byte], 0, bytes, &[]) }
-            .map_err(ctx.error("clEnqueueFillBuffer"))?;
-        Ok(())
+            .map_err(ctx.error("clEnqueueFillBuffer"))
     }
 
     /// A copy of `data` on the device; `what` names it in errors.

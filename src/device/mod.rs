@@ -1,6 +1,7 @@
 //! OpenCL devices: the only module that speaks to OpenCL itself.
 
 mod choice;
+mod clock;
 mod context;
 mod info;
 mod memory;
@@ -8,7 +9,8 @@ mod programs;
 mod select;
 
 pub use choice::{Choice, Pick};
-pub(crate) use context::{Context, Grid, Kernel, Queue};
+pub(crate) use clock::Moment;
+pub(crate) use context::{Context, Grid, Kernel, Queue, Timed};
 pub use info::{Info, Kind};
 pub(crate) use memory::{DeviceVec, PendingRead, Pinned, Plain};
 pub use opencl3::Result as ClResult;

@@ -14,6 +14,7 @@ use crate::ops::Ops;
 use crate::ops::host::{HostOps, HostSum};
 use crate::partition::{HaloPlan, Part};
 use crate::real::Real;
+use crate::timeline::Lane;
 
 /// Entries that are worth a thread's while.
 const CHUNK_NNZ: usize = 1 << 14;
@@ -94,6 +95,9 @@ impl<T: Real> CsrHost<T> {
             })?;
         }
         ops.halos.set(ops.halos.get() + start.elapsed());
+        if ops.comm().size() > 1 {
+            ops.recorder.span(Lane::Host, "halo", start);
+        }
         Ok(())
     }
 }
@@ -101,6 +105,7 @@ impl<T: Real> CsrHost<T> {
 impl<T: Real> LinearOperator<HostOps<T>> for CsrHost<T> {
     fn apply(&self, ops: &HostOps<T>, x: &mut Vec<T>, y: &mut Vec<T>) -> Result<()> {
         self.exchange(ops, x)?;
+        let _running = ops.running("spmv_csr");
         self.for_rows(x, &mut y[..self.rows.len()], |_, sum, y| {
             *y = sum;
             0.0
@@ -110,6 +115,7 @@ impl<T: Real> LinearOperator<HostOps<T>> for CsrHost<T> {
 
     fn apply_dot(&self, ops: &HostOps<T>, x: &mut Vec<T>, y: &mut Vec<T>, sum: &mut HostSum) -> Result<()> {
         self.exchange(ops, x)?;
+        let _running = ops.running("spmv_dot_csr");
         let part = self.for_rows(x, &mut y[..self.rows.len()], |i, sum, y| {
             *y = sum;
             x[i].to_f64() * sum.to_f64()
@@ -120,6 +126,7 @@ impl<T: Real> LinearOperator<HostOps<T>> for CsrHost<T> {
 
     fn residual(&self, ops: &HostOps<T>, b: &Vec<T>, x: &mut Vec<T>, r: &mut Vec<T>) -> Result<()> {
         self.exchange(ops, x)?;
+        let _running = ops.running("residual_csr");
         self.for_rows(x, &mut r[..self.rows.len()], |i, sum, r| {
             *r = b[i] - sum;
             0.0

@@ -16,6 +16,7 @@ use crate::ops::Ops;
 use crate::ops::opencl::{DeviceSum, OpenClOps};
 use crate::partition::{HaloPlan, Part};
 use crate::real::Real;
+use crate::timeline::Lane;
 
 /// A block of rows in compressed sparse rows, with what its halo needs.
 pub(crate) struct CsrDevice<T: Real> {
@@ -118,6 +119,7 @@ impl<T: Real> CsrDevice<T> {
     }
 
     fn exchange<A: Real>(&self, ops: &OpenClOps<T, A>, x: &mut DeviceVec<T>, packed: Option<&Event>) -> Result<()> {
+        let start = Instant::now();
         if packed.is_none() {
             // Nothing says when the former product has read its halo.
             ops.ctx.finish()?;
@@ -126,10 +128,16 @@ impl<T: Real> CsrDevice<T> {
             let len = self.send.len();
             self.message.borrow().read_after(&ops.ctx, Queue::Transfer, 0, &mut message[..len], packed)
         })?;
+        ops.recorder.span(Lane::Host, "halo to the host", start);
         for receive in &self.plan.receive {
             let at = self.block.n_rows + receive.halo.start;
+            let start = Instant::now();
             ops.comm().fetch(receive.from, &mut |message| {
-                x.write_on(&ops.ctx, Queue::Transfer, at, &message[receive.segment.clone()])
+                ops.recorder.span(Lane::Host, "wait for a neighbour", start);
+                let start = Instant::now();
+                x.write_on(&ops.ctx, Queue::Transfer, at, &message[receive.segment.clone()])?;
+                ops.recorder.span(Lane::Host, "halo to the device", start);
+                Ok(())
             })?;
         }
         Ok(())

@@ -13,6 +13,7 @@ use crate::error::Result;
 use crate::precond::Preconditioner;
 use crate::real::Real;
 use crate::solver::Split;
+use crate::timeline::{Guard, Lane, Recorder, Timeline};
 
 /// Elements of a chunk: large enough to be worth a thread's while, small enough for an even spread.
 const CHUNK: usize = 4096;
@@ -24,6 +25,7 @@ pub struct HostOps<T> {
     begun: Cell<Instant>,
     sums: Cell<Duration>,
     pub(crate) halos: Cell<Duration>,
+    pub(crate) recorder: Recorder,
 }
 
 /// One or two sums, this rank's or, once completed, all ranks'.
@@ -44,12 +46,18 @@ impl<T: Real> HostOps<T> {
     /// The operations on `n` owned rows.
     #[must_use]
     pub fn new(n: usize, comm: Box<dyn Communicator<T>>) -> Self {
-        Self { n, comm, begun: Cell::new(Instant::now()), sums: Cell::default(), halos: Cell::default() }
+        let (sums, halos, recorder) = (Cell::default(), Cell::default(), Recorder::default());
+        Self { n, comm, begun: Cell::new(Instant::now()), sums, halos, recorder }
     }
 
     /// Replaces the communicator, between solves.
     pub fn set_comm(&mut self, comm: Box<dyn Communicator<T>>) {
         self.comm = comm;
+    }
+
+    /// Records that a kernel runs until the guard is dropped.
+    pub(crate) fn running(&self, kernel: &'static str) -> Guard<'_> {
+        self.recorder.guard(Lane::Kernels, kernel)
     }
 }
 
@@ -128,30 +136,35 @@ impl<T: Real> Ops for HostOps<T> {
     }
 
     fn dot_product(&self, x: &Vec<T>, y: &Vec<T>, sum: &mut HostSum, component: usize) -> Result<()> {
+        let _running = self.running("dot_partial");
         let [s] = sum_chunks(self.n, |range| [dot_chunk(&x[range.clone()], &y[range])]);
         sum.set(component, s);
         Ok(())
     }
 
     fn next_iterate(&self, alpha: f64, p: &Vec<T>, x: &mut Vec<T>) -> Result<()> {
+        let _running = self.running("next_iterate");
         let alpha = T::from_f64(alpha);
         for_chunks(&mut x[..self.n], &p[..self.n], |x, p| x.iter_mut().zip(p).for_each(|(x, &p)| *x += alpha * p));
         Ok(())
     }
 
     fn next_residual(&self, alpha: f64, q: &Vec<T>, r: &mut Vec<T>) -> Result<()> {
+        let _running = self.running("next_residual");
         let alpha = T::from_f64(alpha);
         for_chunks(&mut r[..self.n], &q[..self.n], |r, q| r.iter_mut().zip(q).for_each(|(r, &q)| *r -= alpha * q));
         Ok(())
     }
 
     fn next_direction(&self, beta: f64, z: &Vec<T>, p: &mut Vec<T>) -> Result<()> {
+        let _running = self.running("next_direction");
         let beta = T::from_f64(beta);
         for_chunks(&mut p[..self.n], &z[..self.n], |p, z| p.iter_mut().zip(z).for_each(|(p, &z)| *p = z + beta * *p));
         Ok(())
     }
 
     fn precondition(&self, m: &Preconditioner<Vec<T>>, r: &Vec<T>, z: &mut Vec<T>) -> Result<()> {
+        let _running = self.running("scale_diagonal");
         self.copy(r, z)?;
         if let Some(d) = m.diagonal() {
             for_chunks(&mut z[..self.n], d, |z, d| z.iter_mut().zip(d).for_each(|(z, &d)| *z = d * *z));
@@ -160,6 +173,7 @@ impl<T: Real> Ops for HostOps<T> {
     }
 
     fn cg_step(&self, step: CgStep<'_, Self>) -> Result<()> {
+        let _running = self.running(if step.m.diagonal().is_some() { "cg_step_diagonal" } else { "cg_step" });
         let pq = step.pq.values[0];
         if !(pq > 0.0 && pq.is_finite()) {
             step.rho_next.values = [0.0; 2];
@@ -199,6 +213,8 @@ impl<T: Real> Ops for HostOps<T> {
     }
 
     fn cg_direction(&self, direction: CgDirection<'_, Self>) -> Result<()> {
+        let _running =
+            self.running(if direction.m.diagonal().is_some() { "cg_direction_diagonal" } else { "cg_direction" });
         let beta = T::from_f64(direction.rho_next.values[0] / direction.rho.values[0]);
         let (r, p) = (&direction.r[..self.n], &mut direction.p[..self.n]);
         match direction.m.diagonal() {
@@ -219,6 +235,9 @@ impl<T: Real> Ops for HostOps<T> {
         let start = Instant::now();
         self.comm.sum(&mut sum.values[..sum.components])?;
         self.sums.set(self.sums.get() + start.elapsed());
+        if self.comm.size() > 1 {
+            self.recorder.span(Lane::Host, "sum over ranks", start);
+        }
         Ok(())
     }
 
@@ -230,15 +249,27 @@ impl<T: Real> Ops for HostOps<T> {
         Ok(())
     }
 
-    fn begin_iteration(&self, _: u64) {}
+    fn begin_iteration(&self, iteration: u64) {
+        self.recorder.begin_iteration(iteration);
+    }
 
-    fn end_run(&self, _: u64) -> Result<()> {
+    fn end_run(&self, last: u64) -> Result<()> {
+        self.recorder.end_run(last);
         Ok(())
     }
 
     fn observe(&self, iteration: u64, pq: &HostSum, rho: &HostSum, _: bool, records: &mut Vec<Record>) -> Result<()> {
         records.push(Record { iteration, pq: pq.values[0], rho: rho.values[0], rr: rho.values[rho.components - 1] });
         Ok(())
+    }
+
+    fn record(&self, origin: Instant, before: u64) -> Result<()> {
+        self.recorder.start(origin, before);
+        Ok(())
+    }
+
+    fn take_timeline(&self) -> Result<Timeline> {
+        Ok(self.recorder.stop())
     }
 
     fn finish(&self, _: u64) -> Result<Split> {

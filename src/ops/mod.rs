@@ -7,11 +7,14 @@
 pub mod host;
 pub(crate) mod opencl;
 
+use std::time::Instant;
+
 use crate::comm::Communicator;
 use crate::error::Result;
 use crate::precond::Preconditioner;
 use crate::real::Real;
 use crate::solver::Split;
+use crate::timeline::Timeline;
 
 /// What became known of one iteration of conjugate gradients.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -156,6 +159,18 @@ pub trait Ops {
         drain: bool,
         records: &mut Vec<Record>,
     ) -> Result<()>;
+
+    /// Records from now on what the rank does and when, on the time axis of `origin`, since which `before` iterations were done.
+    ///
+    /// # Errors
+    /// A failing device.
+    fn record(&self, origin: Instant, before: u64) -> Result<()>;
+
+    /// Waits until all is done, and gives what was recorded; nothing if it was not asked for.
+    ///
+    /// # Errors
+    /// A failing device.
+    fn take_timeline(&self) -> Result<Timeline>;
 
     /// Waits until all is done, and says where the time went since the last call, over `iterations` iterations.
     ///

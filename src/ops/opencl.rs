@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use super::{CgDirection, CgStep, Ops, Record};
 use crate::comm::Communicator;
-use crate::device::{Context, DeviceVec, Grid, PendingRead, Pinned};
+use crate::device::{Context, DeviceVec, Grid, Moment, PendingRead, Pinned, Timed};
 use crate::error::Result;
 use crate::kernels::cg::{Log, RhoArg, SumArg};
 use crate::kernels::{Kernels, count};
 use crate::precond::Preconditioner;
 use crate::real::Real;
 use crate::solver::Split;
+use crate::timeline::{Lane, Recorder, Timeline};
 
 /// Iterations that the log holds; the host is never as far behind.
 const LOG_LEN: u64 = 256;
@@ -23,7 +24,7 @@ const BATCH_TIME: Duration = Duration::from_micros(300);
 /// Every so many iterations, the device's own timing of the kernels is kept.
 const SAMPLE_EVERY: u64 = 64;
 /// So many timings are kept before they are added up.
-const MAX_TIMED: usize = 256;
+const MAX_TIMED: usize = 1024;
 
 /// The vector operations of a device on elements `T`, with sums in `A`.
 pub(crate) struct OpenClOps<T: Real, A: Real> {
@@ -36,6 +37,17 @@ pub(crate) struct OpenClOps<T: Real, A: Real> {
     /// Where partial sums arrive on the host.
     landing: RefCell<Pinned<A>>,
     clock: RefCell<Clock>,
+    pub(crate) recorder: Recorder,
+    recorded: RefCell<Recorded>,
+}
+
+/// Kernels that are part of a timeline, by the device's clock.
+#[derive(Default)]
+struct Recorded {
+    /// When recording began.
+    first: Option<Moment>,
+    /// With the iteration of each.
+    kernels: Vec<(Option<u64>, Timed)>,
 }
 
 /// The host's late view of the log.
@@ -62,8 +74,9 @@ impl<A: Real> Watch<A> {
 /// Where the time goes.
 #[derive(Default)]
 struct Clock {
-    /// Iterations that the device timed.
+    /// Iterations that the device timed, and the last of them.
     samples: u64,
+    sampled: u64,
     /// How often each kernel was timed, and its time in all.
     kernels: BTreeMap<&'static str, (u32, Duration)>,
     sums: Duration,
@@ -120,6 +133,8 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
             watch: RefCell::new(watch),
             landing: RefCell::new(landing),
             clock: RefCell::default(),
+            recorder: Recorder::default(),
+            recorded: RefCell::default(),
         })
     }
 
@@ -136,6 +151,12 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
     /// Adds to the time spent in halo exchanges.
     pub(crate) fn count_halo(&self, time: Duration) {
         self.clock.borrow_mut().halos += time;
+    }
+
+    /// Counts the time since `start` as spent in waiting for the device.
+    fn waited(&self, start: Instant) {
+        self.clock.borrow_mut().host_wait += start.elapsed();
+        self.recorder.span(Lane::Host, "wait for the device", start);
     }
 
     /// The grid of a vector kernel.
@@ -166,7 +187,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         let Some((read, first, last)) = look else { return Ok(()) };
         let start = Instant::now();
         let memory = read.wait(&self.ctx)?;
-        self.clock.borrow_mut().host_wait += start.elapsed();
+        self.waited(start);
         for iteration in first..=last {
             let [pq, rho, rr] = [0, 1, 2].map(|k| memory[3 * Self::slot(iteration) as usize + k].to_f64());
             records.push(Record { iteration, pq, rho, rr });
@@ -175,16 +196,20 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         Ok(())
     }
 
-    /// Takes the timings up to iteration `last`; those of later ones are of iterations that did nothing.
+    /// Takes the timings up to iteration `last`.
     fn take_timed(&self, last: u64) -> Result<()> {
-        let timed = self.ctx.take_timed()?;
+        let timed = self.ctx.take_timed(last)?;
         let clock = &mut *self.clock.borrow_mut();
-        let mut former = 0;
-        for (iteration, name, time) in timed.into_iter().filter(|t| t.0 <= last) {
-            clock.samples += u64::from(iteration != former);
-            former = iteration;
-            let entry = clock.kernels.entry(name).or_default();
-            *entry = (entry.0 + 1, entry.1 + time);
+        for kernel in timed {
+            if kernel.tag > 0 {
+                clock.samples += u64::from(kernel.tag != clock.sampled);
+                clock.sampled = kernel.tag;
+                let entry = clock.kernels.entry(kernel.kernel).or_default();
+                *entry = (entry.0 + 1, entry.1 + kernel.time());
+            }
+            if let Some(place) = self.recorder.place(kernel.tag) {
+                self.recorded.borrow_mut().kernels.push((place, kernel));
+            }
         }
         Ok(())
     }
@@ -299,6 +324,7 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         let start = Instant::now();
         self.comm.sum(&mut values[..sum.components])?;
         self.clock.borrow_mut().sums += start.elapsed();
+        self.recorder.span(Lane::Host, "sum over ranks", start);
         sum.values = values;
         Ok(())
     }
@@ -313,7 +339,7 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
                 *value = partials.iter().map(|v| v.to_f64()).sum();
             }
             sum.count = 0;
-            self.clock.borrow_mut().host_wait += start.elapsed();
+            self.waited(start);
         }
         Ok(sum.values)
     }
@@ -324,17 +350,25 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         (watch.seen, watch.batch, watch.last_look) = (0, 1, Instant::now());
         // a slot that no kernel has written must not look like a number
         self.log.entries.fill(&self.ctx, 0xFF)?;
-        self.log.state.fill(&self.ctx, 0)
+        self.log.state.fill(&self.ctx, 0)?;
+        self.clock.borrow_mut().sampled = 0;
+        self.ctx.set_timing(self.recorder.is_on().then_some(0));
+        Ok(())
     }
 
     fn begin_iteration(&self, iteration: u64) {
+        self.recorder.begin_iteration(iteration);
         // not the first one, which pays for warming up
-        self.ctx.set_timing((iteration % SAMPLE_EVERY == 2).then_some(iteration));
+        let is_sample = iteration % SAMPLE_EVERY == 2;
+        self.ctx.set_timing((is_sample || self.recorder.is_on()).then_some(iteration));
     }
 
     fn end_run(&self, last: u64) -> Result<()> {
         self.ctx.set_timing(None);
-        self.take_timed(last)
+        self.take_timed(last)?;
+        self.ctx.forget_timed(); // iterations that did nothing
+        self.recorder.end_run(last);
+        Ok(())
     }
 
     fn observe(
@@ -376,6 +410,25 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
             }
         }
         Ok(())
+    }
+
+    fn record(&self, origin: Instant, before: u64) -> Result<()> {
+        self.recorder.start(origin, before);
+        self.recorded.replace(Recorded { first: Moment::now(&self.ctx)?, kernels: Vec::new() });
+        Ok(())
+    }
+
+    fn take_timeline(&self) -> Result<Timeline> {
+        let Recorded { first, kernels } = self.recorded.take();
+        if let Some(first) = first
+            && let Some(last) = Moment::now(&self.ctx)?
+        {
+            for (iteration, kernel) in kernels {
+                let times = [kernel.start, kernel.end].map(|at| first.host_time(&last, at));
+                self.recorder.device_span(kernel.kernel, iteration, times);
+            }
+        }
+        Ok(self.recorder.stop())
     }
 
     fn finish(&self, iterations: u64) -> Result<Split> {

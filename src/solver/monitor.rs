@@ -151,6 +151,11 @@ impl<'a> Monitor<'a> {
         None
     }
 
+    /// Where the time axis of a timeline begins, if one is asked for.
+    pub(super) fn timeline(&self) -> Option<Instant> {
+        self.control.timeline.then_some(self.started)
+    }
+
     /// Iterations in all.
     pub(super) fn iterations(&self) -> u64 {
         self.iterations

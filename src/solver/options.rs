@@ -145,11 +145,16 @@ pub struct Control<'a> {
     pub cancel: Option<&'a AtomicBool>,
     /// Called now and then, from the thread of rank 0; it should return quickly.
     pub progress: Option<&'a (dyn Fn(&Progress) + Sync)>,
+    /// Record what each rank does when, for [`Outcome::timelines`](super::Outcome::timelines).
+    pub timeline: bool,
 }
 
 impl fmt::Debug for Control<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Control").field("cancel", &self.cancel).finish_non_exhaustive()
+        f.debug_struct("Control")
+            .field("cancel", &self.cancel)
+            .field("timeline", &self.timeline)
+            .finish_non_exhaustive()
     }
 }
 

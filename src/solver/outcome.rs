@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::timeline::Timeline;
 use crate::verify::Residual;
 
 /// Which part of the stop test max(rtol ‖b‖₂, atol) was met.
@@ -164,6 +165,8 @@ pub struct Outcome {
     pub verify: Duration,
     /// For each rank, where the time of the iteration went.
     pub split: Vec<Split>,
+    /// For each rank, what it did when: empty unless [`Control::timeline`](super::Control::timeline) asks for it.
+    pub timelines: Vec<Timeline>,
     /// Bytes that an iteration moves over all ranks, each array counted once.
     pub bytes_per_iteration: u64,
 }

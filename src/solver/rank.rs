@@ -22,6 +22,7 @@ use crate::ops::opencl::OpenClOps;
 use crate::partition::Part;
 use crate::precond::Preconditioner;
 use crate::real::Real;
+use crate::timeline::Timeline;
 use crate::tune::kept;
 use crate::tune::store::Store;
 
@@ -65,6 +66,7 @@ pub(super) struct Ended {
     pub(super) reason: Option<Reason>,
     pub(super) seen: Seen,
     pub(super) split: Split,
+    pub(super) timeline: Timeline,
     pub(super) upload: Duration,
     pub(super) solve: Duration,
     pub(super) gather: Duration,
@@ -190,6 +192,9 @@ impl<O: Ops, A: LinearOperator<O>> Engine<O, A> {
         ops.copy(&w.x, &mut w.x_first)?;
         ops.finish(0)?;
         ops.comm().sum(&mut [])?; // all ranks are there
+        if let Some(origin) = monitor.timeline() {
+            ops.record(origin, before)?;
+        }
         let upload = start.elapsed();
 
         let start = Instant::now();
@@ -222,6 +227,7 @@ impl<O: Ops, A: LinearOperator<O>> Engine<O, A> {
 
         let start = Instant::now();
         ops.read(&w.x, x)?;
-        Ok(Ended { reason, seen, split, upload, solve, gather: start.elapsed() })
+        let gather = start.elapsed();
+        Ok(Ended { reason, seen, split, timeline: ops.take_timeline()?, upload, solve, gather })
     }
 }

@@ -170,6 +170,7 @@ impl Solver {
             gather: Duration::ZERO,
             verify: start.elapsed(),
             split: vec![Default::default(); self.infos.len()],
+            timelines: vec![Default::default(); self.infos.len()],
             bytes_per_iteration: self.bytes_per_iteration(),
         }
     }

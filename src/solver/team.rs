@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::matrix::Csr;
 use crate::partition::Part;
 use crate::real::Real;
+use crate::timeline::Timeline;
 use crate::verify::{self, Residual};
 
 /// How often an answer that the host's check does not confirm is handed back to the ranks with a tighter target.
@@ -190,7 +191,7 @@ struct CheckTimes {
 }
 
 fn collect(
-    ended: Vec<Ended>,
+    mut ended: Vec<Ended>,
     x: Vec<f64>,
     reason: Reason,
     residual: Residual,
@@ -199,7 +200,7 @@ fn collect(
 ) -> Outcome {
     let longest = |time: fn(&Ended) -> Duration| ended.iter().map(time).max().unwrap_or_default();
     let (upload, solve, read) = (longest(|e| e.upload), longest(|e| e.solve), longest(|e| e.gather));
-    let split = ended.iter().map(|e| e.split).collect();
+    let (split, timelines) = ended.iter_mut().map(|e| (e.split, std::mem::take(&mut e.timeline))).unzip();
     let (mut iterations, mut restarts, mut history, mut recurrence) = (0, 0, Vec::new(), f64::NAN);
     if let Some(first) = ended.into_iter().next() {
         (iterations, restarts) = (first.seen.iterations, first.seen.runs.saturating_sub(1));
@@ -218,6 +219,7 @@ fn collect(
         gather: read + times.gather,
         verify: times.verify,
         split,
+        timelines,
         bytes_per_iteration,
     }
 }
@@ -232,6 +234,11 @@ fn add(before: Outcome, after: Outcome) -> Outcome {
         halos: a.halos + b.halos,
         host_wait: a.host_wait + b.host_wait,
     };
+    let join = |(mut a, b): (Timeline, Timeline)| {
+        a.spans.extend(b.spans);
+        a.spans.sort_by_key(|span| (span.lane, span.start));
+        a
+    };
     Outcome {
         restarts: before.restarts + after.restarts,
         history,
@@ -240,6 +247,7 @@ fn add(before: Outcome, after: Outcome) -> Outcome {
         gather: before.gather + after.gather,
         verify: before.verify + after.verify,
         split: before.split.iter().zip(&after.split).map(add).collect(),
+        timelines: before.timelines.into_iter().zip(after.timelines).map(join).collect(),
         ..after
     }
 }

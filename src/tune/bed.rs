@@ -161,7 +161,8 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
         for (salt, vector) in (1..).zip([&mut self.x, &mut self.r, &mut self.p, &mut self.q]) {
             vector.write(&self.ctx, 0, &numbers::<T>(n, salt))?;
         }
-        self.log.state.fill(&self.ctx, 0)
+        self.log.state.fill(&self.ctx, 0)?;
+        Ok(())
     }
 
     /// Times of single launches, in seconds: as many as `launches`, fewer if they take long.
@@ -185,8 +186,8 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             launched?;
             self.ctx.finish()?;
             let elapsed = start.elapsed().as_secs_f64();
-            let timed = self.ctx.take_timed()?;
-            let times: Vec<f64> = timed.iter().map(|(_, _, time)| time.as_secs_f64()).collect();
+            let timed = self.ctx.take_timed(0)?;
+            let times: Vec<f64> = timed.iter().map(|timed| timed.time().as_secs_f64()).collect();
             if times.len() == launches && times.iter().all(|&t| t > 0.0) && times.iter().sum::<f64>() < 1.1 * elapsed {
                 return Ok(times);
             }

@@ -94,7 +94,7 @@ fn iterate(
         log::info!("{what}");
         let bar = screen.solve(&what);
         let progress = |progress: &Progress| bar.update(progress);
-        let control = Control { cancel: Some(cancel), progress: Some(&progress) };
+        let control = Control { cancel: Some(cancel), progress: Some(&progress), ..Control::default() };
         let outcome = solver.solve(b, system.x0(k), &plan.stop, control)?;
         log::info!("{} after {} iterations", outcome.reason, outcome.iterations);
         Ok(outcome)
