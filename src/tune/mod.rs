@@ -13,6 +13,6 @@ mod search;
 pub mod store;
 
 pub use device::{MAX_GROUPS_PER_UNIT, device};
-pub use experiment::{Experiment, KernelTime};
+pub use experiment::{Experiment, KernelTime, experiment};
 pub use found::{Chosen, Curve, DeviceFacts, Found, KernelFound, Launch, Point, Search, Timing};
 pub use kept::keep;
