@@ -1,9 +1,11 @@
 //! The command line. Each command has its arguments, checks them all before any work, and then runs.
 
+mod bench;
 mod convert;
 mod devices;
 mod duration;
 mod exit;
+mod experiments;
 mod failure;
 mod generate;
 mod info;
@@ -49,6 +51,7 @@ A short tour:
   declive solve A.mtx --precond jacobi --json   for scripts
   declive convert A.mtx A.npz                   a form that is read much faster
   declive tune                                  how each kernel runs fastest on each device
+  declive bench                                 where the time of an iteration goes
   declive generate poisson2d:300x200 -o A.mtx   a matrix to try other programs on
 
 Exit codes: 0 success, and a solve converged; 1 a solve did not converge;
@@ -61,6 +64,7 @@ enum Command {
     Convert(convert::Args),
     Devices(devices::Args),
     Tune(tune::Args),
+    Bench(bench::Args),
     Generate(generate::Args),
 }
 
@@ -85,6 +89,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Convert(args) => convert::run(args),
         Command::Devices(args) => devices::run(&args),
         Command::Tune(args) => tune::run(args),
+        Command::Bench(args) => bench::run(args),
         Command::Generate(args) => generate::run(&args),
     };
     ended.unwrap_or_else(|failure| complain(&failure)).into()

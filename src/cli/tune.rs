@@ -1,18 +1,21 @@
 //! `declive tune`: launch parameters for each kernel of each device, found by measurement.
 
+use std::io::{Write, stderr};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::ArgGroup;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use declive::device::{Choice, Info, Kind, select};
 use declive::matrix::gallery::Spec;
 use declive::matrix_market::Zeros;
-use declive::solver::Precision;
+use declive::solver::{Method, Precision, Setup};
 use declive::tune::store::Store;
-use declive::tune::{self, Search};
+use declive::tune::{self, Experiment, Search};
 use declive::{Csr, Error};
 
 use super::exit::Exit;
+use super::experiments::{Alike, Series, Team, distinct};
 use super::failure::Failure;
 use super::input::Source;
 use super::interrupt;
@@ -25,7 +28,7 @@ use crate::report::tune_html;
 /// Find how many work-groups, and how large ones, each kernel is fastest with
 ///
 /// Every kernel is timed alone on each device, by the device's own clock, on a matrix of your own or on a 7-point operator.
-/// Devices that are alike are measured once.
+/// Devices that are alike are measured once. A report has, too, where the time of 100 iterations then goes.
 #[derive(Debug, clap::Args)]
 #[command(group(ArgGroup::new("system").args(["matrix", "generate", "order"])), after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -109,65 +112,100 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let page = args.report.as_deref().map(Target::probe).transpose()?;
     interrupt::kill_cleanly();
     let screen = Screen::new(false);
-    let devices = distinct(select(&args.devices, args.precision == Precision::F64)?.ranks.into_iter().flatten());
+    let selection = select(&args.devices, args.precision == Precision::F64)?;
+    let devices: Vec<Option<Info>> = selection.ranks.into_iter().filter(Option::is_some).collect();
     if devices.is_empty() {
         let wanted = args.devices.to_string();
         let found = "only the host, whose threads launch no kernels".into();
         return Err(Error::NoDevice { wanted, found }.into());
     }
-    let given = given.map(|source| load(&source, screen)).transpose()?;
+    let given = given.map(|source| load(&source, screen)).transpose()?.map(System::from);
     let mut report = Report::new();
-    for (device, alike) in devices {
-        let made;
-        let (a, name) = match &given {
-            Some((a, name)) => (a, name),
+    let mut tuned: Vec<(Alike, System)> = Vec::new();
+    for kind in distinct(&devices) {
+        let Some(device) = &kind.device else { continue };
+        let system = match &given {
+            Some(system) => system.clone(),
             None => {
                 let usual = if device.kind == Kind::Gpu { 10_000_000 } else { 1_000_000 };
-                made = load(&grid(args.order.unwrap_or(usual))?, screen)?;
-                (&made.0, &made.1)
+                let source = grid(args.order.unwrap_or(usual))?;
+                let same = tuned.iter().find(|(_, system)| system.name == source.to_string());
+                match same {
+                    Some((_, system)) => system.clone(),
+                    None => load(&source, screen)?.into(),
+                }
             }
         };
         let bar = screen.steps(&format!("tuning {}", device.name));
-        let found = tune::device(&device, a, name, args.precision, args.search, &|done, all| bar.update(done, all))?;
+        let progress = |done, all| bar.update(done, all);
+        let found = tune::device(device, &system.a, &system.name, args.precision, args.search, &progress)?;
         drop(bar);
         if !args.dry_run {
-            tune::keep(&store, &device, &found);
+            tune::keep(&store, device, &found);
         }
-        report.add(found, alike);
+        let copy = Some(found.limit_bytes_per_second);
+        report.add(found, kind.indices.clone());
+        tuned.push((Alike { copy, ..kind }, system));
     }
     let text = if args.json { json(&report) } else { report.to_string() };
     write_stdout(|out| out.write_all(text.as_bytes()))?;
     if let Some(page) = page {
-        page.write(|out| out.write_all(tune_html::page(&report.found(), &[]).as_bytes()))?;
+        let (experiments, notes) = experiments(&tuned, &devices, args.precision, screen);
+        for note in &notes {
+            let _ = writeln!(stderr(), "note: {note}");
+        }
+        page.write(|out| out.write_all(tune_html::page(&report.found(), &experiments, &notes).as_bytes()))?;
     }
     Ok(Exit::Success)
 }
 
-/// Each kind of device once, with the numbers of those that are like it.
-fn distinct(devices: impl Iterator<Item = Info>) -> Vec<(Info, Vec<usize>)> {
-    let mut kinds: Vec<(Info, Vec<usize>)> = Vec::new();
-    for device in devices {
-        let same = |(other, _): &&mut (Info, Vec<usize>)| {
-            let facts =
-                |d: &Info| (d.name.clone(), d.platform.clone(), d.driver.clone(), d.compute_units, d.memory_bytes);
-            facts(other) == facts(&device)
-        };
-        match kinds.iter_mut().find(same) {
-            Some((_, alike)) if alike.contains(&device.index) => {}
-            Some((_, alike)) => alike.push(device.index),
-            None => kinds.push((device.clone(), vec![device.index])),
+/// A matrix, and what it is.
+#[derive(Clone)]
+struct System {
+    a: Arc<Csr>,
+    name: String,
+}
+
+impl From<(Csr, String)> for System {
+    fn from((a, name): (Csr, String)) -> Self {
+        Self { a: Arc::new(a), name }
+    }
+}
+
+/// Iterations on each kind of device alone, with the matrix that it was tuned for, and on all devices together with the
+/// largest; and why some could not be timed.
+fn experiments(
+    tuned: &[(Alike, System)],
+    devices: &[Option<Info>],
+    precision: Precision,
+    screen: Screen,
+) -> (Vec<Experiment>, Vec<String>) {
+    let largest = tuned.iter().map(|(_, system)| system).max_by_key(|system| system.a.n_rows());
+    let kinds: Vec<Alike> = tuned.iter().map(|(kind, _)| kind.clone()).collect();
+    let alone = tuned.iter().map(|(kind, system)| (Team::alone(kind), system));
+    let teams: Vec<(Team, &System)> = alone.chain(Team::all(devices, &kinds).zip(largest)).collect();
+    let (mut experiments, mut notes) = (Vec::new(), Vec::new());
+    for method in [Method::CgClassic, Method::Cg] {
+        for (team, system) in &teams {
+            let setup = Setup { precision, ..Setup::default() };
+            let series = Series { a: &system.a, matrix: &system.name, setup, iterations: 100, repeat: 3 };
+            match series.run(method, team, screen) {
+                Ok(experiment) => experiments.push(experiment),
+                Err(error) => notes.push(format!("{method} on {} is left out: {error}", team.label)),
+            }
         }
     }
-    kinds
+    (experiments, notes)
 }
 
 /// The 7-point operator on a cube of about so many points.
-fn grid(order: u64) -> Result<Source, Failure> {
+pub(super) fn grid(order: u64) -> Result<Source, Failure> {
     let side = (order as f64).cbrt().round().max(1.0) as usize;
     Ok(Source::Generated(format!("poisson3d:{side}").parse()?))
 }
 
-fn load(source: &Source, screen: Screen) -> Result<(Csr, String), Failure> {
+/// Reads or makes a matrix, which has to be square and real; and its name.
+pub(super) fn load(source: &Source, screen: Screen) -> Result<(Csr, String), Failure> {
     let name = source.to_string();
     let a = source.real(source.load(Zeros::Keep, screen)?.a)?;
     if a.n_rows() != a.n_cols() {

@@ -47,6 +47,30 @@ impl Text {
         }
     }
 
+    /// A table of as many columns as it takes: text in the first, numbers to the right in the others. The first row is the
+    /// header; `title` stands above the columns from a certain one on.
+    pub(super) fn columns(&mut self, title: Option<(usize, &str)>, rows: &[Vec<String>]) {
+        let mut widths: Vec<usize> = Vec::new();
+        for row in rows {
+            widths.resize(widths.len().max(row.len()), 0);
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = chars(cell).max(*width);
+            }
+        }
+        if let Some((first, title)) = title {
+            let before: usize = widths.iter().take(first).map(|width| width + 2).sum();
+            self.0.push_str(&format!("{}  {title}\n", " ".repeat(before)));
+        }
+        for row in rows {
+            let cells = row.iter().zip(&widths).enumerate().map(|(c, (cell, width))| {
+                let pad = " ".repeat(width - chars(cell));
+                if c == 0 { format!("  {cell}{pad}") } else { format!("  {pad}{cell}") }
+            });
+            self.0.push_str(cells.collect::<String>().trim_end());
+            self.0.push('\n');
+        }
+    }
+
     /// An empty line.
     pub(super) fn gap(&mut self) {
         self.0.push('\n');
@@ -105,5 +129,12 @@ mod tests {
         let mut text = Text::default();
         text.table(["n", "name"], [false, true], &[["1".into(), "a".into()], ["10".into(), "bcdefg".into()]]);
         assert_eq!(text.finish(), "   n  name\n   1  a\n  10  bcdefg\n");
+    }
+    #[test]
+    fn columns_have_titles() {
+        let mut text = Text::default();
+        let rows = [["name", "a", "b"], ["x", "1", "10"], ["", "2.5", ""]].map(|row| row.map(String::from).to_vec());
+        text.columns(Some((2, "late")), &rows);
+        assert_eq!(text.finish(), "             late\n  name    a   b\n  x       1  10\n        2.5\n");
     }
 }

@@ -1,6 +1,9 @@
 //! What the command has to say: facts gathered once in a struct, from which both the text and the JSON come, so that
 //! the two can't disagree.
 
+pub(crate) mod bench;
+mod bench_published;
+mod bench_text;
 pub(crate) mod convert;
 pub(crate) mod devices;
 mod devices_text;

@@ -32,6 +32,7 @@ const WARM_UP: u64 = 10;
 ///     least_seconds: 0.9,
 ///     most_seconds: 1.2,
 ///     bytes_per_iteration: 184_000,
+///     copy_bytes_per_second: None,
 ///     kernels: vec![time("spmv_csr", 100, 0.5), time("dot_partial", 200, 0.25)],
 ///     notes: Vec::new(),
 /// };
@@ -69,6 +70,8 @@ pub struct Experiment {
     /// Bytes that an iteration moves by the byte rule: each array that an operation reads counts once, and each that it
     /// writes.
     pub bytes_per_iteration: u64,
+    /// Bytes a second of plain copies on all devices at once, if they were measured.
+    pub copy_bytes_per_second: Option<f64>,
     /// The kernels, in the order of the method, timed in a run of its own. Of several devices, which work at the same time,
     /// those of the one whose kernels take longest in sum.
     pub kernels: Vec<KernelTime>,
@@ -199,6 +202,7 @@ pub fn experiment(
         least_seconds: least,
         most_seconds: most,
         bytes_per_iteration: middle.bytes_per_iteration,
+        copy_bytes_per_second: None,
         kernels,
         notes,
     })

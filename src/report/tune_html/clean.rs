@@ -31,8 +31,16 @@ pub(super) fn found(found: &[Found]) -> Vec<Found> {
 pub(super) fn experiments(experiments: &[Experiment]) -> Vec<Experiment> {
     let mut experiments = experiments.to_vec();
     for one in &mut experiments {
-        [&mut one.name, &mut one.method].into_iter().chain(&mut one.devices).for_each(text);
+        let facts = [&mut one.name, &mut one.method, &mut one.precision, &mut one.matrix];
+        facts.into_iter().chain(&mut one.devices).chain(&mut one.notes).for_each(text);
         one.kernels.iter_mut().for_each(|kernel| text(&mut kernel.kernel));
     }
     experiments
+}
+
+/// Lines, fit to be shown.
+pub(super) fn texts(lines: &[String]) -> Vec<String> {
+    let mut lines = lines.to_vec();
+    lines.iter_mut().for_each(text);
+    lines
 }

@@ -3,10 +3,11 @@
 use declive::tune::{Experiment, KernelTime};
 use maud::{Markup, html};
 
-use super::figures::{NONE, Unit, column, percent, three, tick_label, time};
+use super::figures::{NONE, Unit, column, factor, hundredths, percent, three, tick_label, time};
 use super::scale::Scale;
 use super::svg::{chart, line, rectangle, text};
 use super::table::{Column, table};
+use crate::report::bench_published::{ITERATIONS, KERNELS, METHOD, ORDER, PUBLISHED, Published, SOURCE};
 use crate::report::units::{count, plural};
 
 const OVERHEAD: &str = "overhead";
@@ -38,39 +39,78 @@ fn find<'a>(experiment: &'a Experiment, kernel: &str) -> Option<&'a KernelTime> 
     experiment.kernels.iter().find(|time| time.kernel == kernel)
 }
 
-/// The devices; how many, where several have the same name.
-fn devices(experiment: &Experiment) -> String {
-    let mut devices: Vec<(&str, usize)> = Vec::new();
-    for device in &experiment.devices {
-        match devices.iter_mut().find(|(known, _)| known == device) {
-            Some((_, count)) => *count += 1,
-            None => devices.push((device, 1)),
+/// The methods, in the order in which they come first.
+fn methods(experiments: &[Experiment]) -> Vec<&str> {
+    let mut methods: Vec<&str> = Vec::new();
+    for one in experiments {
+        if !methods.contains(&&*one.method) {
+            methods.push(&one.method);
         }
     }
-    let text = |(name, count)| if count == 1 { String::from(name) } else { format!("{count} × {name}") };
-    devices.into_iter().map(text).collect::<Vec<_>>().join(" + ")
+    methods
 }
 
-/// The table and the chart.
-pub(super) fn section(experiments: &[Experiment]) -> Markup {
-    let names = kernels(experiments);
+/// A part for each method, with what was published about it; and the experiments that are `missing`.
+pub(super) fn section(experiments: &[Experiment], missing: &[String]) -> Markup {
     html! {
         p {
-            "Overhead is the time in which no kernel ran: the total less that of all kernels. Of several devices, which "
-            "work at the same time, the kernels are those of the device where they take longest."
+            "A method made so many iterations, whatever the residual. The total is the median of several runs; the kernels "
+            "were timed in another run, by the device's clock. Overhead is the total less that of all kernels: launches, "
+            "waiting, sums and halos between devices, the first residual. Of several devices, which work at the same time, "
+            "the kernels are those of the device where they take longest."
         }
+        @for line in missing { p.small { (line) "." } }
+        @for method in methods(experiments) {
+            @let these: Vec<Experiment> = experiments.iter().filter(|one| one.method == method).cloned().collect();
+            h3 { (method) }
+            (of_method(method, &these))
+        }
+    }
+}
+
+fn of_method(method: &str, experiments: &[Experiment]) -> Markup {
+    let published: &[Published] = if method == METHOD { &PUBLISHED } else { &[] };
+    let mut names = kernels(experiments);
+    if !published.is_empty() {
+        names.extend(KERNELS.iter().filter(|name| !kernels(experiments).contains(name)));
+    }
+    let measured: Vec<Bar> = experiments.iter().map(|one| Bar::measured(one, &names)).collect();
+    let printed: Vec<Bar> = published.iter().map(|one| Bar::published(one, &names)).collect();
+    let label = |what: &str| format!("{what}, {method}");
+    html! {
         ul.small {
             @for one in experiments {
                 li {
-                    b { (one.name) } ": " (one.method) ", order " (count(one.order)) ", "
-                    (plural(one.iterations, "iteration")) ", " (devices(one))
+                    b { (one.name) } ": " (one.matrix) ", order " (count(one.order)) ", " (count(one.nnz)) " entries, "
+                    (one.precision) ", " (plural(one.iterations, "iteration"))
+                    @for note in &one.notes { "; " (note) }
                 }
             }
         }
-        (times(experiments, &names))
-        figure.wide {
+        (times(&label("Time of kernels and overhead"), experiments, published, &names))
+        (rates(&label("Rates"), experiments, published))
+        @if !published.is_empty() {
+            p.small {
+                "Published: " (SOURCE) ", " (ITERATIONS) " iterations in single precision on a matrix of order " (count(ORDER))
+                " that is not named, as printed. dot_partial is its inner product (two of them), spmv_csr its product of "
+                "matrix and vector. GFLOP/s by 10 n count, as its table 4.7, one operation for each row of a sum and two for "
+                "each row of an update or of the product."
+            }
+        }
+        div.charts {
+            (figure(&label("Time of kernels and overhead"), "Time of kernels and overhead", &measured, &names))
+            @if !published.is_empty() {
+                (figure("Published in 2013", "Published in 2013 (figure 4.21)", &printed, &names))
+            }
+        }
+    }
+}
+
+fn figure(label: &str, caption: &str, bars: &[Bar], names: &[&str]) -> Markup {
+    html! {
+        figure {
             figcaption {
-                b { "Time of kernels and overhead" }
+                b { (caption) }
                 span.legend {
                     @for (k, name) in names.iter().enumerate() {
                         span.entry { span class={ "key f" (k % COLOURS) } { (letter(k)) } (name) }
@@ -78,14 +118,17 @@ pub(super) fn section(experiments: &[Experiment]) -> Markup {
                     span.entry { span.key.overhead {} (OVERHEAD) }
                 }
             }
-            (bars(experiments, &names))
+            (chart_of(label, bars, names))
         }
     }
 }
 
-fn times(experiments: &[Experiment], names: &[&str]) -> Markup {
-    let totals = || experiments.iter().map(|one| one.total_seconds);
-    let unit = Unit::of_all(totals());
+/// Groups of columns.
+const MEASURED: &str = "measured";
+const AS_PUBLISHED: &str = "published 2013";
+
+fn times(label: &str, experiments: &[Experiment], published: &[Published], names: &[&str]) -> Markup {
+    let unit = Unit::of_all(experiments.iter().map(|one| one.total_seconds));
     let calls = |kernel: &str| {
         let all: Vec<u64> = experiments.iter().filter_map(|one| find(one, kernel)).map(|time| time.calls).collect();
         match (all.iter().min(), all.iter().max()) {
@@ -94,18 +137,54 @@ fn times(experiments: &[Experiment], names: &[&str]) -> Markup {
             _ => NONE.into(),
         }
     };
-    let mut columns = vec![Column::new(
-        "calls",
-        names.iter().map(|name| calls(name)).chain([String::new(), String::new()]).collect(),
-    )];
+    let group = if published.is_empty() { "" } else { MEASURED };
+    let mut columns = vec![Column {
+        group,
+        ..Column::new("calls", names.iter().map(|name| calls(name)).chain([String::new(), String::new()]).collect())
+    }];
     columns.extend(experiments.iter().map(|one| {
         let kernels = names.iter().map(|name| find(one, name).map_or(f64::NAN, |time| time.seconds));
         let all: Vec<f64> =
             kernels.chain([one.overhead_seconds(), one.total_seconds]).map(|s| unit.per_second * s).collect();
-        Column::new(format!("{}, {}", one.name, unit.name), column(&all))
+        Column { group, ..Column::new(format!("{}, {}", one.name, unit.name), column(&all)) }
+    }));
+    columns.extend(published.iter().map(|one| {
+        let kernels = names.iter().map(|name| one.kernel(name));
+        let all = kernels.chain([Some(one.overhead), Some(one.total)]);
+        let cells = all.map(|seconds| seconds.map_or(NONE.into(), factor)).collect();
+        Column { group: AS_PUBLISHED, ..Column::new(format!("{}, s", one.name), cells) }
     }));
     let rows: Vec<&str> = names.iter().copied().chain([OVERHEAD, "total"]).collect();
-    table("Time of kernels and overhead", "kernel", &rows, &columns)
+    table(label, "kernel", &rows, &columns)
+}
+
+/// What follows from the totals, a row an experiment.
+fn rates(label: &str, experiments: &[Experiment], published: &[Published]) -> Markup {
+    let names: Vec<&str> =
+        experiments.iter().map(|one| &*one.name).chain(published.iter().map(|one| one.name)).collect();
+    let unit = Unit::of_all(experiments.iter().map(|one| one.total_seconds));
+    let numbers = |measured: &dyn Fn(&Experiment) -> f64, then: &dyn Fn(&Published) -> f64| {
+        column(&experiments.iter().map(measured).chain(published.iter().map(then)).collect::<Vec<f64>>())
+    };
+    let none = |_: &Published| f64::NAN;
+    let part = |one: &Experiment| one.copy_bytes_per_second.map_or(f64::NAN, |copy| one.bytes_per_second() / copy);
+    let parts = experiments.iter().map(part).chain(published.iter().map(none));
+    let mut columns = vec![
+        Column::new(format!("fastest run, {}", unit.name), numbers(&|one| unit.per_second * one.least_seconds, &none)),
+        Column::new(format!("slowest run, {}", unit.name), numbers(&|one| unit.per_second * one.most_seconds, &none)),
+        Column::new(
+            "µs an iteration",
+            numbers(&|one| 1e6 * one.seconds_per_iteration(), &|one| 1e6 * one.seconds_per_iteration()),
+        ),
+        Column::new("GB/s", numbers(&|one| 1e-9 * one.bytes_per_second(), &none)),
+        Column::new("of a copy, %", parts.map(hundredths).collect()),
+        Column::new("GFLOP/s", numbers(&|one| 1e-9 * one.flops_per_second(), &none)),
+    ];
+    if !published.is_empty() {
+        let counted = |one: &Experiment| 1e-9 * one.counted_flops_per_second().unwrap_or(f64::NAN);
+        columns.push(Column::new("GFLOP/s by 10\u{a0}n", numbers(&counted, &|one| 1e-9 * one.flops_per_second())));
+    }
+    table(label, "devices", &names, &columns)
 }
 
 /// A key for what a colour alone might not tell.
@@ -115,21 +194,76 @@ fn letter(k: usize) -> String {
 
 const WIDTH: f64 = 460.0;
 const RIGHT: f64 = WIDTH - 56.0;
-const BAR: f64 = 22.0;
+const THICK: f64 = 22.0;
 const PITCH: f64 = 50.0;
 
+/// The times of an experiment, one of them for each kernel of the section.
+struct Bar<'a> {
+    name: &'a str,
+    kernels: Vec<f64>,
+    overhead: f64,
+    total: f64,
+}
+
+impl<'a> Bar<'a> {
+    fn measured(one: &'a Experiment, names: &[&str]) -> Self {
+        Self {
+            name: &one.name,
+            kernels: names.iter().map(|name| find(one, name).map_or(0.0, |time| time.seconds)).collect(),
+            overhead: one.overhead_seconds(),
+            total: one.total_seconds,
+        }
+    }
+
+    fn published(one: &Published, names: &[&str]) -> Self {
+        Self {
+            name: one.name,
+            kernels: names.iter().map(|name| one.kernel(name).unwrap_or(0.0)).collect(),
+            overhead: one.overhead,
+            total: one.total,
+        }
+    }
+
+    /// How far it reaches: kernels may exceed the total.
+    fn end(&self) -> f64 {
+        shown(self.total).max(self.kernels.iter().copied().map(shown).sum())
+    }
+
+    /// Its pieces: class, letter, where it begins, how long it is.
+    fn pieces(&self) -> Vec<(String, String, f64, f64)> {
+        let mut from = 0.0;
+        let mut pieces = Vec::new();
+        for (k, seconds) in self.kernels.iter().copied().map(shown).enumerate() {
+            if seconds > 0.0 {
+                pieces.push((format!("f{}", k % COLOURS), letter(k), from, seconds));
+            }
+            from += seconds;
+        }
+        pieces.push(("overhead".into(), String::new(), from, shown(self.overhead)));
+        pieces
+    }
+
+    fn in_words(&self, names: &[&str]) -> String {
+        let unit = Unit::of(self.total);
+        let in_unit = |seconds: f64| format!("{} {}", three(unit.per_second * seconds), unit.name);
+        let kernels = names.iter().zip(&self.kernels).filter(|(_, seconds)| **seconds > 0.0);
+        let kernels: String = kernels.map(|(name, seconds)| format!("{name} {}, ", in_unit(*seconds))).collect();
+        let (overhead, part) = (in_unit(self.overhead), percent(self.overhead / self.total));
+        format!("{}: {kernels}overhead {overhead} ({part}), total {}. ", self.name, in_unit(self.total))
+    }
+}
+
 /// A bar for each experiment, in pieces.
-fn bars(experiments: &[Experiment], names: &[&str]) -> Markup {
-    let sum = |one: &Experiment| one.kernels.iter().map(|time| shown(time.seconds)).sum::<f64>();
-    let most = experiments.iter().map(|one| shown(one.total_seconds).max(sum(one))).fold(0.0, f64::max);
+fn chart_of(label: &str, bars: &[Bar], names: &[&str]) -> Markup {
+    let most = bars.iter().map(Bar::end).fold(0.0, f64::max);
     let unit = Unit::of(most);
     let scale = Scale::linear([0.0, unit.per_second * most], [0.0, RIGHT]);
-    let bottom = PITCH * experiments.len() as f64 + 4.0;
+    let bottom = PITCH * bars.len() as f64 + 4.0;
     let width = |seconds: f64| if most > 0.0 { scale.at(unit.per_second * seconds) } else { 0.0 };
     chart(
         [WIDTH, bottom + 38.0],
-        "Time of kernels and overhead",
-        &experiments.iter().map(in_words).collect::<String>(),
+        label,
+        &bars.iter().map(|bar| bar.in_words(names)).collect::<String>(),
         html! {
             @for tick in scale.ticks(6) {
                 @let x = width(tick / unit.per_second);
@@ -137,50 +271,23 @@ fn bars(experiments: &[Experiment], names: &[&str]) -> Markup {
                 (text("tick", if x > 0.0 { "middle" } else { "start" }, [x, bottom + 16.0], &tick_label(tick)))
             }
             (text("label", "middle", [0.5 * RIGHT, bottom + 33.0], &format!("time, {}", unit.name)))
-            @for (k, one) in experiments.iter().enumerate() {
+            @for (k, bar) in bars.iter().enumerate() {
                 @let y = PITCH * k as f64 + 20.0;
-                (text("label name halo", "start", [2.0, y - 5.0], &one.name))
-                @let pieces = pieces(one, names);
-                @for (class, key, from, seconds) in pieces {
-                    (rectangle(&class, [width(from), y], [width(seconds), BAR]))
+                (text("label name halo", "start", [2.0, y - 5.0], bar.name))
+                @for (class, key, from, seconds) in bar.pieces() {
+                    (rectangle(&class, [width(from), y], [width(seconds), THICK]))
                     @if width(seconds) > 14.0 {
                         (text("key-letter", "middle", [width(from + 0.5 * seconds), y + 15.0], &key))
                     }
                 }
-                @let end = width(shown(one.total_seconds).max(sum(one)));
-                (text("value", "start", [end + 5.0, y + 15.0], &time(one.total_seconds)))
+                (text("value", "start", [width(bar.end()) + 5.0, y + 15.0], &time(bar.total)))
             }
             (line("axis", [0.0, 0.0], [0.0, bottom]))
         },
     )
 }
 
-/// The pieces of a bar: class, letter, where it begins, how long it is.
-fn pieces(experiment: &Experiment, names: &[&str]) -> Vec<(String, String, f64, f64)> {
-    let mut from = 0.0;
-    let mut pieces = Vec::new();
-    for (k, name) in names.iter().enumerate() {
-        let seconds = find(experiment, name).map_or(0.0, |time| shown(time.seconds));
-        if seconds > 0.0 {
-            pieces.push((format!("f{}", k % COLOURS), letter(k), from, seconds));
-        }
-        from += seconds;
-    }
-    pieces.push(("overhead".into(), String::new(), from, shown(experiment.overhead_seconds())));
-    pieces
-}
-
 /// A time that can have a length.
 fn shown(seconds: f64) -> f64 {
     if seconds.is_finite() { seconds.clamp(0.0, 1e9) } else { 0.0 }
-}
-
-fn in_words(one: &Experiment) -> String {
-    let unit = Unit::of(one.total_seconds);
-    let in_unit = |seconds: f64| format!("{} {}", three(unit.per_second * seconds), unit.name);
-    let kernels: String =
-        one.kernels.iter().map(|time| format!("{} {}, ", time.kernel, in_unit(time.seconds))).collect();
-    let overhead = one.overhead_seconds();
-    let part = percent(overhead / one.total_seconds);
-    format!("{}: {kernels}overhead {} ({part}), total {}. ", one.name, in_unit(overhead), in_unit(one.total_seconds))
 }

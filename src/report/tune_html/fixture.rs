@@ -181,9 +181,17 @@ pub(super) fn experiments() -> Vec<Experiment> {
         name: name.into(),
         devices: vec![device.into(); count],
         method: method.into(),
+        precision: "f64".into(),
+        matrix: "poisson3d:256,256,128".into(),
         order: ROWS,
+        nnz: ENTRIES,
         iterations: 100,
         total_seconds,
+        least_seconds: 0.99 * total_seconds,
+        most_seconds: 1.02 * total_seconds,
+        bytes_per_iteration: 92 * ROWS as u64 + 12 * ENTRIES as u64,
+        copy_bytes_per_second: Some(4e12 * count as f64),
+        notes: Vec::new(),
         kernels: std::iter::zip(kernels, seconds)
             .map(|(kernel, &seconds)| KernelTime {
                 kernel: (*kernel).into(),

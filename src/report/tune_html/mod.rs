@@ -28,24 +28,29 @@ use super::DECLIVE;
 /// Sections after the first: the anchor, the heading, the content; none that have nothing to show.
 type Section = (&'static str, String, Markup);
 
-/// The page about some devices, one [`Found`] each, and the experiments, if there are any.
-pub(crate) fn page(found: &[Found], experiments: &[Experiment]) -> String {
-    dated(&jiff::Timestamp::now().strftime("%-d %B %Y, %H:%M UTC").to_string(), found, experiments)
+/// The page about some devices, one [`Found`] each, the experiments, if there are any, and why others are missing.
+pub(crate) fn page(found: &[Found], experiments: &[Experiment], missing: &[String]) -> String {
+    dated(&jiff::Timestamp::now().strftime("%-d %B %Y, %H:%M UTC").to_string(), found, experiments, missing)
 }
 
-fn dated(date: &str, found: &[Found], experiments: &[Experiment]) -> String {
-    let (found, experiments) = (clean::found(found), clean::experiments(experiments));
+fn dated(date: &str, found: &[Found], experiments: &[Experiment], missing: &[String]) -> String {
+    let (found, experiments, missing) = (clean::found(found), clean::experiments(experiments), clean::texts(missing));
     let mut sections: Vec<Section> = Vec::new();
     if !found.is_empty() {
         sections.push(("chosen", "Chosen parameters".into(), chosen::section(&found)));
         sections.push(("curves", "Time over the number of work-groups".into(), curves::section(&found)));
         sections.push(("gflops", "GFLOP/s, theoretical and reached".into(), gflops::section(&found)));
     }
-    if !experiments.is_empty() {
-        sections.push(("time", experiments::heading(&experiments), experiments::section(&experiments)));
+    if !experiments.is_empty() || !missing.is_empty() {
+        sections.push(("time", experiments::heading(&experiments), experiments::section(&experiments, &missing)));
     }
-    sections.push(("notes", "How it was measured".into(), notes::section()));
-    let title = "Launch parameters found by measurement";
+    if !found.is_empty() {
+        sections.push(("notes", "How it was measured".into(), notes::section()));
+    }
+    let title = match &*found {
+        [] => "Where the time of conjugate gradients goes",
+        _ => "Launch parameters found by measurement",
+    };
     let page = html! {
         (DOCTYPE)
         html lang="en" {

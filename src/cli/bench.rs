@@ -1,0 +1,191 @@
+//! `declive bench`: where the time of an iteration goes, on each device alone and on all together.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::ArgGroup;
+use declive::device::{Choice, Kind, select};
+use declive::matrix::gallery::Spec;
+use declive::solver::{Method, Precision, Setup, Tune};
+use declive::{Error, ErrorKind, bandwidth};
+
+use super::exit::Exit;
+use super::experiments::{Alike, Series, Team, distinct};
+use super::failure::Failure;
+use super::input::{Input, Source};
+use super::interrupt;
+use super::output::{Target, write_stdout};
+use super::progress::Screen;
+use super::tune::{grid, load};
+use crate::report::bench::{DeviceKind, Facts, Matrix, Report};
+use crate::report::{json, tune_html};
+
+/// Time the iterations of a solve, kernel by kernel, on each device alone and on all together
+///
+/// Each method makes a fixed number of iterations, however small the residual. The report has the time of each kernel,
+/// the overhead beside them, and the total, and with them the figures of the dissertation where cg-classic was first
+/// measured (Bueno 2013). Devices that are alike are measured once.
+#[derive(Debug, clap::Args)]
+#[command(group(ArgGroup::new("system").args(["matrix", "generate", "order"])), after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// File with the matrix: Matrix Market or .npz; - is standard input
+    #[arg(value_name = "A.mtx")]
+    matrix: Option<PathBuf>,
+
+    /// Make the matrix instead of reading it, such as elasticity3d:30; 'declive generate --help' lists the problems
+    #[arg(long, value_name = "PROBLEM")]
+    generate: Option<Spec>,
+
+    /// A 7-point operator with about so many rows [default: 10000000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    order: Option<u64>,
+
+    /// How many iterations
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    iterations: u64,
+
+    /// Krylov methods: a list of cg-classic and cg
+    #[arg(long, value_name = "LIST", default_value = "cg-classic,cg", value_delimiter = ',')]
+    methods: Vec<Method>,
+
+    /// Devices: auto, or a list of gpu, cpu, host, all and the numbers that 'declive devices' shows
+    #[arg(long, value_name = "LIST", default_value_t)]
+    devices: Choice,
+
+    /// Precision of the iteration: f64 or f32
+    #[arg(long, default_value = Setup::default().precision.name())]
+    precision: Precision,
+
+    /// Launch parameters of the kernels: stored, as 'declive tune' found them, or off
+    #[arg(long, default_value = Setup::default().tune.name())]
+    tune: Tune,
+
+    /// Runs whose median is the total
+    #[arg(long, value_name = "R", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    repeat: u16,
+
+    /// File for a report with charts: one HTML page that needs nothing else
+    #[arg(long, value_name = "out.html")]
+    report: Option<PathBuf>,
+
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  declive bench
+  declive bench --order 1000000 --devices gpu --report bench.html
+  declive bench A.mtx --methods cg --devices 0,1 --json";
+
+/// The order that the dissertation measured.
+const ORDER: u64 = 10_000_000;
+
+/// Runs the command.
+pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
+    let default = args.matrix.is_none() && args.generate.is_none();
+    let source = match (args.matrix, args.generate) {
+        (_, Some(spec)) => Source::Generated(spec),
+        (Some(path), None) => Source::Input(path.into()),
+        (None, None) => grid(args.order.unwrap_or(ORDER))?,
+    };
+    let page = args.report.as_deref().map(Target::probe).transpose()?;
+    if let (Some(target), Source::Input(Input::File(path))) = (&page, &source)
+        && target.is_file(path)
+    {
+        return Err(Failure::usage(format!("--report would overwrite {}, which is an input", path.display())));
+    }
+    if page == Some(Target::Stdout) {
+        return Err(Failure::usage("--report needs a file; standard output is for the report in words"));
+    }
+    interrupt::kill_cleanly();
+    let screen = Screen::new(false);
+    let selection = select(&args.devices, args.precision == Precision::F64)?;
+    let mut notes: Vec<String> = selection.note.into_iter().collect();
+    let (a, name) = load(&source, screen)?;
+    let matrix = Matrix { source: name.clone(), default, rows: a.n_rows(), nnz: a.nnz() };
+
+    let mut kinds = distinct(&selection.ranks);
+    for kind in &mut kinds {
+        kind.copy = copy(kind, screen, &mut notes);
+    }
+    let teams: Vec<Team> = kinds.iter().map(Team::alone).chain(Team::all(&selection.ranks, &kinds)).collect();
+    let mut methods = Vec::new();
+    for method in args.methods {
+        if !methods.contains(&method) {
+            methods.push(method);
+        }
+    }
+    let series = Series {
+        a: &Arc::new(a),
+        matrix: &name,
+        setup: Setup { precision: args.precision, tune: args.tune, ..Setup::default() },
+        iterations: args.iterations,
+        repeat: args.repeat.into(),
+    };
+    let mut exit = Exit::Success;
+    let mut experiments = Vec::new();
+    let mut first_error = None;
+    for (method, team) in methods.iter().flat_map(|method| teams.iter().map(move |team| (*method, team))) {
+        match series.run(method, team, screen) {
+            Ok(experiment) => experiments.push((team.label.clone(), experiment)),
+            Err(error @ Error::Usage(_)) => return Err(error.into()),
+            Err(error) if error.kind() == ErrorKind::Input => return Err(Failure::about(&source, error)),
+            Err(error) => {
+                // a device that is too small is left out; the others are still worth knowing if one fails
+                if !matches!(error, Error::OutOfDeviceMemory { .. } | Error::TooManyElements { .. }) {
+                    exit = error.kind().into();
+                }
+                notes.push(format!("{method} on {} is left out: {error}", team.label));
+                first_error.get_or_insert(error);
+            }
+        }
+    }
+    if experiments.is_empty()
+        && let Some(error) = first_error
+    {
+        return Err(error.into());
+    }
+    let report = Report::new(Facts {
+        matrix,
+        precision: args.precision.name(),
+        tune: args.tune.name(),
+        devices: args.devices.to_string(),
+        iterations: args.iterations,
+        repeat: args.repeat.into(),
+        kinds: kinds.iter().map(described).collect(),
+        experiments,
+        notes,
+    });
+    let text = if args.json { json(&report) } else { report.to_string() };
+    write_stdout(|out| out.write_all(text.as_bytes()))?;
+    if let Some(page) = page {
+        let html = tune_html::page(&[], &report.experiments(), report.notes());
+        page.write(|out| out.write_all(html.as_bytes()))?;
+    }
+    Ok(exit)
+}
+
+/// How fast a device copies, or a note.
+fn copy(kind: &Alike, screen: Screen, notes: &mut Vec<String>) -> Option<f64> {
+    let label = kind.label();
+    let _shown = screen.working(&format!("copying on {label}"));
+    let copy = match &kind.device {
+        Some(device) => bandwidth::of_device(device),
+        None => Ok(bandwidth::of_host()),
+    };
+    copy.inspect_err(|error| notes.push(format!("copies on {label} could not be timed: {error}"))).ok()
+}
+
+/// A kind of device for the report.
+fn described(kind: &Alike) -> DeviceKind {
+    let device = kind.device.as_ref();
+    DeviceKind {
+        label: kind.label(),
+        name: device.map_or_else(|| "this program's own threads".into(), |device| device.name.clone()),
+        kind: device.map_or(Kind::Host, |device| device.kind),
+        indices: kind.indices.clone(),
+        copy_gigabytes_per_second: kind.copy.map(|rate| 1e-9 * rate),
+    }
+}
