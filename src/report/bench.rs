@@ -121,10 +121,7 @@ impl Report {
     /// Puts the facts in order.
     pub(crate) fn new(facts: Facts) -> Self {
         let Facts { matrix, precision, tune, devices, iterations, repeat, kinds, experiments, notes } = facts;
-        let fastest_alone = |method: &str| {
-            let alone = experiments.iter().filter(|(label, one)| label != ALL && one.method == method);
-            alone.map(|(_, one)| one.seconds_per_iteration()).reduce(f64::min)
-        };
+        let all: Vec<Experiment> = experiments.iter().map(|(_, one)| one.clone()).collect();
         let entry = |(label, experiment): &(String, Experiment)| {
             let one = experiment.clone();
             let seconds = one.seconds_per_iteration();
@@ -136,7 +133,7 @@ impl Report {
                 part_of_copy: one.copy_bytes_per_second.map(|copy| one.bytes_per_second() / copy),
                 gigaflops: 1e-9 * one.flops_per_second(),
                 gigaflops_counted: one.counted_flops_per_second().map(|rate| 1e-9 * rate),
-                speedup: fastest_alone(&one.method).filter(|_| label == ALL).map(|alone| alone / seconds),
+                speedup: speedup(&one, &all),
                 label: label.clone(),
                 experiment: one,
             }
@@ -168,6 +165,15 @@ impl Report {
     }
 }
 
+/// How many times as fast an iteration on several devices is as on the fastest one alone, by the same method with the same
+/// matrix; none for a device alone, or if none was measured alone.
+pub(super) fn speedup(one: &Experiment, among: &[Experiment]) -> Option<f64> {
+    let same =
+        |other: &&Experiment| other.devices.len() == 1 && [&other.method, &other.matrix] == [&one.method, &one.matrix];
+    let alone = among.iter().filter(same).map(Experiment::seconds_per_iteration).reduce(f64::min)?;
+    (one.devices.len() > 1).then(|| alone / one.seconds_per_iteration())
+}
+
 /// The label of all devices together.
 pub(crate) const ALL: &str = "all";
 
@@ -196,4 +202,111 @@ impl AsPublished {
 
 fn display<S: serde::Serializer>(kind: &Kind, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use declive::tune::KernelTime;
+
+    fn experiment(method: &str, devices: usize, total: f64) -> Experiment {
+        let kernel =
+            |kernel: &str, calls, part: f64| KernelTime { kernel: kernel.into(), calls, seconds: part * total };
+        Experiment {
+            name: format!("{devices} × GPU"),
+            devices: vec!["GPU".into(); devices],
+            method: method.into(),
+            precision: "f64".into(),
+            matrix: "poisson3d:215".into(),
+            order: 10_000_000,
+            nnz: 70_000_000,
+            iterations: 100,
+            total_seconds: total,
+            least_seconds: 0.9 * total,
+            most_seconds: 1.5 * total,
+            bytes_per_iteration: 2_000_000_000,
+            copy_bytes_per_second: Some(4e12),
+            kernels: vec![kernel("spmv_csr", 100, 0.5), kernel("dot_partial", 200, 0.25)],
+            notes: vec!["an odd thing".into()],
+        }
+    }
+
+    fn report() -> Report {
+        Report::new(Facts {
+            matrix: Matrix { source: "poisson3d:215".into(), default: true, rows: 10_000_000, nnz: 70_000_000 },
+            precision: "f64",
+            tune: "stored",
+            devices: "auto".into(),
+            iterations: 100,
+            repeat: 3,
+            kinds: vec![DeviceKind {
+                label: "[0]".into(),
+                name: "GPU".into(),
+                kind: Kind::Gpu,
+                indices: vec![0, 1, 2, 3],
+                copy_gigabytes_per_second: Some(4000.0),
+            }],
+            experiments: vec![
+                ("[0]".into(), experiment("cg-classic", 1, 0.08)),
+                (ALL.into(), experiment("cg-classic", 4, 0.04)),
+                ("[0]".into(), experiment("cg", 1, 0.06)),
+            ],
+            notes: vec!["cg on all is left out: why".into()],
+        })
+    }
+
+    #[test]
+    fn rates_by_hand() {
+        let report: Value = serde_json::from_str(&crate::report::json(&report())).unwrap();
+        let one = &report["experiments"][1];
+        let close = |field: &str, value: f64| {
+            let found = one[field].as_f64().unwrap();
+            assert!((found - value).abs() < 1e-9 * value, "{field}: {found}");
+        };
+        close("kernel_seconds", 0.03);
+        close("overhead_seconds", 0.01);
+        close("microseconds_per_iteration", 400.0);
+        close("gigabytes_per_second", 5000.0);
+        close("part_of_copy", 1.25);
+        close("gigaflops", 600.0);
+        close("gigaflops_counted", 250.0);
+        close("speedup", 2.0);
+        assert!(report["experiments"][0]["speedup"].is_null() && report["experiments"][2]["speedup"].is_null());
+        assert!(report["experiments"][2]["gigaflops_counted"].is_null());
+        assert_eq!(report["published"]["experiments"][4]["kernels"][4]["seconds"], 0.28);
+    }
+
+    #[test]
+    fn the_text_has_what_the_json_has() {
+        let text = report().to_string();
+        let row = |name: &str| {
+            let line = text.lines().find(|line| line.trim_start().starts_with(name)).unwrap();
+            line.trim_start()[name.len()..].split_whitespace().map(String::from).collect::<Vec<_>>()
+        };
+        let published = |name: &str| row(name).split(|cell| cell == "|").nth(1).unwrap().to_vec();
+        assert_eq!(row("spmv_csr")[..3], ["0.0400", "0.0200", "|"]);
+        assert_eq!(published("spmv_csr"), ["2.16", "0.69", "0.57", "0.17", "0.28"]);
+        assert_eq!(published("dot_partial"), ["0.43", "0.29", "0.26", "0.07", "0.08"]);
+        assert_eq!(row("overhead")[..3], ["0.0200", "0.0100", "|"]);
+        assert_eq!(published("overhead"), ["0.26", "0.13", "0.12", "0.24", "0.26"]);
+        assert_eq!(row("total")[..3], ["0.0800", "0.0400", "|"]);
+        assert_eq!(published("total"), ["4.46", "1.81", "1.55", "0.67", "0.91"]);
+        assert_eq!([row("fastest run"), row("slowest run")], [["0.0720", "0.0360", "|"], ["0.1200", "0.0600", "|"]]);
+        assert_eq!(row("µs an iteration")[..2], ["800", "400"]);
+        assert_eq!(row("GB/s"), ["2500", "5000", "|"]);
+        assert_eq!(row("of a copy"), ["62.5", "%", "125.0", "%", "|"]);
+        assert_eq!(row("GFLOP/s"), ["300", "600", "|"]);
+        assert_eq!(row("GFLOP/s, 10 n"), ["125", "250", "|", "2.24", "5.52", "6.45", "14.9", "11.0"]);
+        assert_eq!(row("speed-up"), ["2.00", "|", "2.70", "1.70"]);
+        for part in
+            ["[0]             GPU (GPU), one of 4 that are alike, copies 4000 GB/s", "7-point", "left out: why."]
+        {
+            assert!(text.contains(part), "{part} is not in\n{text}");
+        }
+        // what was published belongs to one method
+        assert_eq!(text.matches("published 2013").count(), 1);
+        assert_eq!(text.matches("an odd thing").count(), 3);
+    }
 }

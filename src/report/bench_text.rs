@@ -44,7 +44,11 @@ impl Report {
             );
         }
         text.line("precision", self.precision);
-        text.line("launch", &format!("{}: launch parameters of the kernels", self.tune));
+        let launch = match self.tune {
+            "off" => "off: usual launch parameters",
+            _ => "stored: launch parameters as 'declive tune' found them, if it did",
+        };
+        text.line("launch", launch);
     }
 
     fn devices(&self, text: &mut Text) {
@@ -132,15 +136,15 @@ impl Report {
         text.gap();
         text.paragraph(
             "Kernels are timed in a run of their own, by the device's clock; of several devices, those of the one where they \
-             take longest. Overhead is the total less the kernels. GB/s are by the byte rule, GFLOP/s count 2 nnz + 10 n \
-             operations an iteration.",
+             take longest. Overhead is the total less the kernels. GB/s are by the byte rule, and beyond a copy where data fit \
+             into caches; GFLOP/s count 2 nnz + 10 n operations an iteration.",
         );
         if self.experiments.iter().any(|entry| entry.experiment.method == METHOD) {
             text.gap();
             text.paragraph(&format!(
                 "Published: {SOURCE}, {ITERATIONS} iterations of order {} in single precision; dot_partial is its inner \
-                 product (two of them), spmv_csr its product of matrix and vector. It counts 10 n operations an iteration, one \
-                 for each row of a sum and two for each row of the product.",
+                 product (two of them), spmv_csr its product of matrix and vector. It counts 10 n operations an iteration: one \
+                 for each row of a sum, two for each of an update or of the product.",
                 count(ORDER)
             ));
         }

@@ -7,6 +7,7 @@ use super::figures::{NONE, Unit, column, factor, hundredths, percent, three, tic
 use super::scale::Scale;
 use super::svg::{chart, line, rectangle, text};
 use super::table::{Column, table};
+use crate::report::bench::speedup;
 use crate::report::bench_published::{ITERATIONS, KERNELS, METHOD, ORDER, PUBLISHED, Published, SOURCE};
 use crate::report::units::{count, plural};
 
@@ -94,7 +95,7 @@ fn of_method(method: &str, experiments: &[Experiment]) -> Markup {
                 "Published: " (SOURCE) ", " (ITERATIONS) " iterations in single precision on a matrix of order " (count(ORDER))
                 " that is not named, as printed. dot_partial is its inner product (two of them), spmv_csr its product of "
                 "matrix and vector. GFLOP/s by 10 n count, as its table 4.7, one operation for each row of a sum and two for "
-                "each row of an update or of the product."
+                "each row of an update or of the product. Its speed-up is over one of its devices."
             }
         }
         div.charts {
@@ -158,33 +159,47 @@ fn times(label: &str, experiments: &[Experiment], published: &[Published], names
     table(label, "kernel", &rows, &columns)
 }
 
-/// What follows from the totals, a row an experiment.
+/// What follows from the totals.
 fn rates(label: &str, experiments: &[Experiment], published: &[Published]) -> Markup {
-    let names: Vec<&str> =
-        experiments.iter().map(|one| &*one.name).chain(published.iter().map(|one| one.name)).collect();
     let unit = Unit::of_all(experiments.iter().map(|one| one.total_seconds));
-    let numbers = |measured: &dyn Fn(&Experiment) -> f64, then: &dyn Fn(&Published) -> f64| {
-        column(&experiments.iter().map(measured).chain(published.iter().map(then)).collect::<Vec<f64>>())
-    };
-    let none = |_: &Published| f64::NAN;
-    let part = |one: &Experiment| one.copy_bytes_per_second.map_or(f64::NAN, |copy| one.bytes_per_second() / copy);
-    let parts = experiments.iter().map(part).chain(published.iter().map(none));
-    let mut columns = vec![
-        Column::new(format!("fastest run, {}", unit.name), numbers(&|one| unit.per_second * one.least_seconds, &none)),
-        Column::new(format!("slowest run, {}", unit.name), numbers(&|one| unit.per_second * one.most_seconds, &none)),
-        Column::new(
-            "µs an iteration",
-            numbers(&|one| 1e6 * one.seconds_per_iteration(), &|one| 1e6 * one.seconds_per_iteration()),
-        ),
-        Column::new("GB/s", numbers(&|one| 1e-9 * one.bytes_per_second(), &none)),
-        Column::new("of a copy, %", parts.map(hundredths).collect()),
-        Column::new("GFLOP/s", numbers(&|one| 1e-9 * one.flops_per_second(), &none)),
+    let mut rows = vec![
+        format!("fastest run, {}", unit.name),
+        format!("slowest run, {}", unit.name),
+        "µs an iteration".into(),
+        "GB/s".into(),
+        "of a copy, %".into(),
+        "GFLOP/s".into(),
     ];
     if !published.is_empty() {
-        let counted = |one: &Experiment| 1e-9 * one.counted_flops_per_second().unwrap_or(f64::NAN);
-        columns.push(Column::new("GFLOP/s by 10\u{a0}n", numbers(&counted, &|one| 1e-9 * one.flops_per_second())));
+        rows.push("GFLOP/s by 10 n".into());
     }
-    table(label, "devices", &names, &columns)
+    rows.push("speed-up".into());
+    let measured = |one: &Experiment| {
+        let copy = one.copy_bytes_per_second.unwrap_or(f64::NAN);
+        let mut cells = vec![
+            three(unit.per_second * one.least_seconds),
+            three(unit.per_second * one.most_seconds),
+            three(1e6 * one.seconds_per_iteration()),
+            three(1e-9 * one.bytes_per_second()),
+            hundredths(one.bytes_per_second() / copy),
+            three(1e-9 * one.flops_per_second()),
+        ];
+        if !published.is_empty() {
+            cells.push(three(1e-9 * one.counted_flops_per_second().unwrap_or(f64::NAN)));
+        }
+        cells.push(speedup(one, experiments).map_or(String::new(), factor));
+        cells
+    };
+    let then = |one: &Published| {
+        let [none, rate] = [String::new(), three(1e-9 * one.flops_per_second())];
+        let micros = three(1e6 * one.seconds_per_iteration());
+        let speedup = one.speedup().map_or(String::new(), factor);
+        vec![none.clone(), none.clone(), micros, none.clone(), none.clone(), none, rate, speedup]
+    };
+    let group = if published.is_empty() { "" } else { MEASURED };
+    let ours = experiments.iter().map(|one| Column { group, ..Column::new(&*one.name, measured(one)) });
+    let theirs = published.iter().map(|one| Column { group: AS_PUBLISHED, ..Column::new(one.name, then(one)) });
+    table(label, "rate", &rows.iter().map(String::as_str).collect::<Vec<_>>(), &ours.chain(theirs).collect::<Vec<_>>())
 }
 
 /// A key for what a colour alone might not tell.
