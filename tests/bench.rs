@@ -219,10 +219,10 @@ fn an_interruption_leaves_nothing_behind() {
 #[test]
 fn the_page_of_tuning_has_experiments() {
     let dir = place();
-    let tuned = "tune --order 1000 --search first-minimum --dry-run --devices 0 --report";
+    let tuned = "tune --order 1000 --search first-minimum --dry-run --devices 0,0 --report";
     assert_eq!(declive(&dir, &format!("{tuned} one.html")).code, Some(0));
     let page = fs::read_to_string(dir.path().join("one.html")).unwrap();
-    for part in ["Launch parameters found by measurement", "Rates, cg-classic", "Rates, cg\"", "published 2013", "4.46"]
+    for part in ["Launch parameters found by measurement", "Rates, cg-classic", "Rates, cg\"", "published 2013", "4.46", "2 × "]
     {
         assert!(page.contains(part), "{part}");
     }

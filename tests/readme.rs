@@ -58,7 +58,7 @@ fn row(first: &str) -> Vec<&'static str> {
 
 #[test]
 fn every_option_exists() {
-    let commands = ["", "solve", "info", "convert", "devices", "tune", "generate"];
+    let commands = ["", "solve", "info", "convert", "devices", "tune", "bench", "generate"];
     let help = commands.map(|command| stdout(&format!("{command} --help"))).concat();
     let known = options(&help);
     let named = options(README);
@@ -92,6 +92,17 @@ fn the_options_of_info_and_convert_are_those_of_their_help() {
         assert!(known.len() >= 4, "{known:?}");
         assert_eq!(named, known, "{command}");
     }
+}
+
+#[test]
+fn the_options_of_bench_are_those_of_its_help() {
+    let (_, table) = README.split_once("The options of `declive bench`:").unwrap();
+    let (table, _) = table.split_once("\n\nIt exits").unwrap();
+    let heads = table.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+    let named: BTreeSet<_> = heads.flat_map(options).collect();
+    let mut known: BTreeSet<_> = options(&stdout("bench --help")).into_iter().collect();
+    known.retain(|option| option != "--help" && option != "--verbose");
+    assert_eq!(named, known);
 }
 
 #[test]
