@@ -222,7 +222,8 @@ fn the_page_of_tuning_has_experiments() {
     let tuned = "tune --order 1000 --search first-minimum --dry-run --devices 0,0 --report";
     assert_eq!(declive(&dir, &format!("{tuned} one.html")).code, Some(0));
     let page = fs::read_to_string(dir.path().join("one.html")).unwrap();
-    for part in ["Launch parameters found by measurement", "Rates, cg-classic", "Rates, cg\"", "published 2013", "4.46", "2 × "]
+    for part in
+        ["Launch parameters found by measurement", "Rates, cg-classic", "Rates, cg\"", "published 2013", "4.46", "2 × "]
     {
         assert!(page.contains(part), "{part}");
     }

@@ -20,7 +20,7 @@ use super::tune::{grid, load};
 use crate::report::bench::{DeviceKind, Facts, Matrix, Report};
 use crate::report::{json, tune_html};
 
-/// Time the iterations of a solve, kernel by kernel, on each device alone and on all together
+/// Time iterations kernel by kernel, on each device alone and on all together
 ///
 /// Each method makes a fixed number of iterations, however small the residual. The report has the time of each kernel,
 /// the overhead beside them, and the total, and with them the figures of the dissertation where cg-classic was first

@@ -2,7 +2,8 @@
 //!
 //! How many work-groups a kernel is started with, and how large they are, changes its time by a factor of several, and
 //! what is best differs from device to device and from kernel to kernel (V. Bueno, *Solving linear systems on several
-//! GPUs with OpenCL*, PUC-Rio 2013, sections 4.3 and 4.4). So both are measured. [`experiment()`] tells where the time of a method's iterations then goes.
+//! GPUs with OpenCL*, PUC-Rio 2013, sections 4.3 and 4.4). So both are measured.
+//! [`experiment()`] tells where the time of a method's iterations then goes.
 
 mod bed;
 mod device;
