@@ -126,7 +126,7 @@ fn figure(label: &str, caption: &str, bars: &[Bar], names: &[&str]) -> Markup {
 
 /// Groups of columns.
 const MEASURED: &str = "measured";
-const AS_PUBLISHED: &str = "published 2013";
+const AS_PUBLISHED: &str = "published 2013, single precision";
 
 fn times(label: &str, experiments: &[Experiment], published: &[Published], names: &[&str]) -> Markup {
     let unit = Unit::of_all(experiments.iter().map(|one| one.total_seconds));

@@ -221,7 +221,7 @@ fn published_figures_stand_beside_the_new_ones() {
     let rates = rows(&html, "Rates, cg-classic");
     assert_eq!(rates[6][2..], ["2.24", "5.52", "6.45", "14.9", "11.0"]);
     assert_eq!(rates[7][1..], ["", "", "", "", "2.70", "1.70"]);
-    assert_eq!(words(all(&html, "#time th.group")[1]), "published 2013");
+    assert_eq!(words(all(&html, "#time th.group")[1]), "published 2013, single precision");
 }
 
 #[test]
