@@ -129,14 +129,8 @@ impl<T: Real> Rank<T> {
                 e.ops.set_comm(comm);
                 e.run(method, b, x, monitor)
             }
-            Self::Device(e) => {
-                e.ops.set_comm(comm);
-                e.run(method, b, x, monitor)
-            }
-            Self::SingleDevice(e) => {
-                e.ops.set_comm(comm);
-                e.run(method, b, x, monitor)
-            }
+            Self::Device(e) => e.run_on_device(comm, method, b, x, monitor),
+            Self::SingleDevice(e) => e.run_on_device(comm, method, b, x, monitor),
         }
     }
 }
@@ -160,16 +154,38 @@ impl<T: Real, A: Real> Engine<OpenClOps<T, A>, CsrDevice<T>> {
     fn on_device(ctx: Context, tune: Tune, part: Part<'_>, plan: &Plan<'_>, start: Instant) -> Result<OnDevice<T, A>> {
         let tuning = match tune {
             Tune::Off => Tuning::default_for(ctx.info(), Shape::of(ctx.info())),
-            Tune::Stored => kept::tuning::<T, A>(&Store::open(), ctx.info(), part.n_owned(), part.nnz()),
+            Tune::Stored | Tune::Quick | Tune::Full => {
+                kept::tuning::<T, A>(&Store::open(), ctx.info(), part.n_owned(), part.nnz())
+            }
         };
         let kernels = Kernels::build(&ctx, tuning)?;
         let prepare = start.elapsed();
         let n = part.n_owned();
         let (matrix, outbox) = CsrDevice::upload(&ctx, &kernels.tuning, &part, plan.factor)?;
         drop(part); // renumbered columns may take as much memory as those of the matrix
-        let ops = OpenClOps::new(ctx, kernels, n, Box::new(Alone::default()))?;
+        let ops = OpenClOps::new(ctx, kernels, n, Box::new(Alone::default()), tune == Tune::Quick)?;
         let engine = Engine::new(ops, matrix, plan)?;
         Ok(OnDevice { engine, outbox, prepare, upload: start.elapsed() - prepare })
+    }
+
+    /// [`Engine::run`], and keeps the launch parameters that were found in the course of it.
+    fn run_on_device(
+        &mut self,
+        comm: Box<dyn Communicator<T>>,
+        method: Method,
+        b: &[T],
+        x: &mut [T],
+        monitor: Monitor<'_>,
+    ) -> Result<Ended> {
+        self.ops.set_comm(comm);
+        let ended = self.run(method, b, x, monitor)?;
+        let found = self.ops.take_found();
+        if !found.is_empty() {
+            let (device, block) = (self.ops.ctx.info(), self.a.block());
+            let (rows, nnz) = (block.n_rows, block.values.len());
+            kept::keep_tried::<T, A>(&Store::open(), device, rows, nnz, &self.ops.kernels.tuning, &found);
+        }
+        Ok(ended)
     }
 }
 

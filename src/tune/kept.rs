@@ -1,9 +1,11 @@
 //! From what was found to the store, and from the store to a solve.
 
+use super::search::timing;
 use super::store::{Device, Entry, Key, Size, Store, source_hash};
 use super::{Found, Launch, MAX_GROUPS_PER_UNIT};
 use crate::device::Info;
 use crate::kernels::{self, FAMILIES, PRODUCTS, Shape, Tuning, general_options};
+use crate::ops::trials::Tried;
 use crate::real::Real;
 use crate::solver::Precision;
 
@@ -16,6 +18,24 @@ pub fn keep(store: &Store, device: &Info, found: &Found) -> Option<std::path::Pa
     };
     let entries = found.kernels.iter().map(|k| Entry::new(key(&k.kernel), k.chosen.launch, k.chosen.timing));
     store.insert(&Device::from(device), entries)
+}
+
+/// Keeps what the iterations of a solve have found, on a block of so many rows and entries.
+pub(crate) fn keep_tried<T: Real, A: Real>(
+    store: &Store,
+    device: &Info,
+    rows: usize,
+    nnz: usize,
+    tuning: &Tuning,
+    found: &[Tried],
+) {
+    let entry = |tried: &Tried| {
+        let block_nnz = if PRODUCTS.contains(&tried.kernel) { tuning.block_nnz } else { 0 };
+        let group_size = tuning.launch(tried.kernel).group_size;
+        let launch = Launch { group_size, groups_per_unit: tried.groups_per_unit, block_nnz };
+        Entry::new(key::<T, A>(device, tried.kernel, rows, nnz), launch, timing(tried.times.clone()))
+    };
+    store.insert(&Device::from(device), found.iter().map(entry));
 }
 
 /// How kernels are launched on a block of so many rows and entries: as the store knows, and as usual where it doesn't.
@@ -42,7 +62,7 @@ pub(crate) fn tuning<T: Real, A: Real>(store: &Store, device: &Info, rows: usize
             count += 1;
         }
     }
-    log::debug!("{}: {count} of {all} kernels are launched as 'declive tune' found", device.name);
+    log::debug!("{}: {count} of {all} kernels are launched as was found in former runs", device.name);
     tuning
 }
 
