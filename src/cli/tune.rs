@@ -1,5 +1,6 @@
 //! `declive tune`: launch parameters for each kernel of each device, found by measurement.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use clap::ArgGroup;
@@ -25,7 +26,9 @@ use crate::report::tune_html;
 /// Find how many work-groups, and how large ones, each kernel is fastest with
 ///
 /// Every kernel is timed alone on each device, by the device's own clock, on a matrix of your own or on a 7-point operator.
-/// Devices that are alike are measured once.
+/// Devices that are alike are measured once. With k devices that is done for the whole matrix, which a solve on one of them
+/// has, and for the block of about 1/k of its rows that each has in a solve on all, if k is so large that the whole tells
+/// nothing about it (3 or more).
 #[derive(Debug, clap::Args)]
 #[command(group(ArgGroup::new("system").args(["matrix", "generate", "order"])), after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -78,6 +81,7 @@ const EXAMPLES: &str = "\
 Examples:
   declive tune
   declive tune A.mtx --devices 0 --report tuned.html
+  declive tune A.mtx --devices 0,1,2,3    for a solve on one, and on four
   declive tune --order 1000000 --search exhaustive --json
   declive tune --show";
 
@@ -109,7 +113,8 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let page = args.report.as_deref().map(Target::probe).transpose()?;
     interrupt::kill_cleanly();
     let screen = Screen::new(false);
-    let devices = distinct(select(&args.devices, args.precision == Precision::F64)?.ranks.into_iter().flatten());
+    let ranks = select(&args.devices, args.precision == Precision::F64)?.ranks;
+    let devices = distinct(&ranks);
     if devices.is_empty() {
         let wanted = args.devices.to_string();
         let found = "only the host, whose threads launch no kernels".into();
@@ -117,7 +122,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     }
     let given = given.map(|source| load(&source, screen)).transpose()?;
     let mut report = Report::new();
-    for (device, alike) in devices {
+    for Alike { device, ranks: own, indices } in devices {
         let made;
         let (a, name) = match &given {
             Some((a, name)) => (a, name),
@@ -127,13 +132,30 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
                 (&made.0, &made.1)
             }
         };
-        let bar = screen.steps(&format!("tuning {}", device.name));
-        let found = tune::device(&device, a, name, args.precision, args.search, &|done, all| bar.update(done, all))?;
-        drop(bar);
-        if !args.dry_run {
-            tune::keep(&store, &device, &found);
+        let blocks = tune::ranks_to_tune(a, ranks.len(), &own).into_iter().map(|k| (k, ranks.len()));
+        let mut work: VecDeque<(usize, usize)> = std::iter::once((0, 1)).chain(blocks).collect();
+        while let Some((k, of)) = work.pop_front() {
+            let what = if of == 1 { String::new() } else { format!(" for one of {of} blocks") };
+            let bar = screen.steps(&format!("tuning {}{what}", device.name));
+            let progress = |done, all| bar.update(done, all);
+            let found = match tune::rank(&device, a, (k, of), name, args.precision, args.search, &progress) {
+                // too large for one device: that may be why there are several
+                Err(e @ Error::OutOfDeviceMemory { .. }) if of < ranks.len() => {
+                    drop(bar);
+                    log::warn!("the whole matrix is left out: {e}");
+                    if work.is_empty() {
+                        work.push_back((own[own.len() / 2], ranks.len()));
+                    }
+                    continue;
+                }
+                found => found?,
+            };
+            drop(bar);
+            if !args.dry_run {
+                tune::keep(&store, &device, &found);
+            }
+            report.add(found, indices.clone());
         }
-        report.add(found, alike);
     }
     let text = if args.json { json(&report) } else { report.to_string() };
     write_stdout(|out| out.write_all(text.as_bytes()))?;
@@ -143,19 +165,29 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// Each kind of device once, with the numbers of those that are like it.
-fn distinct(devices: impl Iterator<Item = Info>) -> Vec<(Info, Vec<usize>)> {
-    let mut kinds: Vec<(Info, Vec<usize>)> = Vec::new();
-    for device in devices {
-        let same = |(other, _): &&mut (Info, Vec<usize>)| {
-            let facts =
-                |d: &Info| (d.name.clone(), d.platform.clone(), d.driver.clone(), d.compute_units, d.memory_bytes);
-            facts(other) == facts(&device)
-        };
-        match kinds.iter_mut().find(same) {
-            Some((_, alike)) if alike.contains(&device.index) => {}
-            Some((_, alike)) => alike.push(device.index),
-            None => kinds.push((device.clone(), vec![device.index])),
+/// Devices that are alike.
+struct Alike {
+    /// The first of them.
+    device: Info,
+    /// The ranks that they have in a solve.
+    ranks: Vec<usize>,
+    /// Their numbers.
+    indices: Vec<usize>,
+}
+
+/// The kinds of devices that ranks have, in order.
+fn distinct(ranks: &[Option<Info>]) -> Vec<Alike> {
+    let facts = |d: &Info| (d.name.clone(), d.platform.clone(), d.driver.clone(), d.compute_units, d.memory_bytes);
+    let mut kinds: Vec<Alike> = Vec::new();
+    for (rank, device) in ranks.iter().enumerate().filter_map(|(rank, device)| Some((rank, device.as_ref()?))) {
+        match kinds.iter_mut().find(|kind| facts(&kind.device) == facts(device)) {
+            Some(kind) => {
+                kind.ranks.push(rank);
+                if !kind.indices.contains(&device.index) {
+                    kind.indices.push(device.index);
+                }
+            }
+            None => kinds.push(Alike { device: device.clone(), ranks: vec![rank], indices: vec![device.index] }),
         }
     }
     kinds

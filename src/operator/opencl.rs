@@ -62,12 +62,12 @@ impl<T: Real> CsrDevice<T> {
         Ok((this, outbox))
     }
 
-    /// Cuts the row blocks anew, for other launch parameters.
+    /// Puts other row blocks of the same rows in the place of those it has.
     ///
     /// # Errors
     /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
-    pub(crate) fn recut(&mut self, ctx: &Context, tuning: &Tuning, part: &Part<'_>) -> Result<()> {
-        let rows = RowBlocks::cut(part, tuning);
+    pub(crate) fn recut(&mut self, ctx: &Context, rows: &RowBlocks) -> Result<()> {
+        assert!(rows.blocks.iter().all(|&[begin, end]| begin <= end && end as usize <= self.block.n_rows));
         self.interior = rows.interior;
         self.block.blocks = DeviceVec::from_slice(ctx, &rows.blocks, "the row blocks")?;
         Ok(())

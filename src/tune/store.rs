@@ -124,6 +124,13 @@ impl Size {
         Self { entries_log2: Some(entries.max(1).ilog2()), ..Self::of_vector(rows) }
     }
 
+    /// Whether what was found for this size is used for `other`, unless something nearer is known: one step away at most in
+    /// rows and in entries.
+    #[must_use]
+    pub fn serves(self, other: Self) -> bool {
+        self.steps(other).is_some()
+    }
+
     /// The sum of the steps in rows and in entries, if neither has more than one.
     fn steps(self, other: Self) -> Option<u32> {
         let entries = match (self.entries_log2, other.entries_log2) {
