@@ -78,6 +78,28 @@ fn ranks_find_for_themselves() {
 }
 
 #[test]
+fn full_tuning_comes_before_the_solve_and_once() {
+    common::require_opencl();
+    let dir = tempfile::tempdir().unwrap();
+    // what trials find is not enough for it
+    solve(dir.path(), "--devices 0 --tune quick");
+    let (report, log) = solve(dir.path(), "--devices 0 --tune full");
+    assert!(
+        log.contains("tuning all kernels on 22500 rows") && report["seconds"]["tune"].as_f64() > Some(0.0),
+        "{log}"
+    );
+    assert_eq!((changes(&log), kept(dir.path()).len()), (0, 14), "{log}");
+    let (_, log) = solve(dir.path(), "--devices 0 --tune full");
+    assert!(!log.contains("tuning all kernels") && log.contains("14 of 14 kernels are launched as was found"), "{log}");
+    // where nothing can be kept, ranks that are alike share what the first has found
+    let file = dir.path().join("a file");
+    fs::write(&file, "").unwrap();
+    let (_, log) = solve(&file, "--devices 0,0 --tune full");
+    let count = |words: &str| log.lines().filter(|line| line.contains(words)).count();
+    assert_eq!((count("tuning all kernels"), count("14 of 14 kernels")), (1, 2), "{log}");
+}
+
+#[test]
 fn nothing_is_tried_unless_it_is_wanted() {
     common::require_opencl();
     for tune in ["off", "stored"] {
