@@ -127,7 +127,7 @@ fn the_text() {
     assert_eq!(["spmv_csr", "cg_step", "overhead", "total"].map(kernels), [1, 1, 2, 2]);
     let text =
         declive(&dir, "bench --order 1000 --devices host --iterations 10 --repeat 1 --methods cg,cg --tune off").ok();
-    assert!(!text.contains("published") && !text.contains("speed-up") && text.contains("off: usual"), "{text}");
+    assert!(!text.contains("published") && !text.contains("speed-up") && text.contains("off: Usual"), "{text}");
     assert_eq!(text.matches("\ncg\n").count(), 1);
 }
 

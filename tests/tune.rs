@@ -60,7 +60,8 @@ fn stored(dir: &TempDir) -> PathBuf {
 
 /// Runs a solve of 12³ rows; tells how many kernels were launched as the store has it.
 fn kernels_tuned(dir: &TempDir, options: &str) -> Option<String> {
-    let run = declive(dir, &format!("solve --generate poisson3d:12 --devices 0 -vv --json {options}"));
+    let devices = if options.contains("--devices") { "" } else { "--devices 0" };
+    let run = declive(dir, &format!("solve --generate poisson3d:12 {devices} -vv --json {options}"));
     assert_eq!(run.code, Some(0), "{}", run.err);
     let limit = if options.contains("f32") { 1e-5 } else { 1e-8 };
     assert!(json(&run.out)["rel_residual_2"].as_f64().unwrap() <= limit);
@@ -108,6 +109,28 @@ fn from_measurement_to_solve() {
     assert_eq!(declive(&dir, "tune --clear").ok(), "Nothing was kept.\n");
     assert_eq!(declive(&dir, "tune --show").ok(), "Nothing is kept: 'declive tune' measures.\n");
     assert_eq!(kernels_tuned(&dir, "").unwrap(), "0");
+}
+
+/// One device as three ranks: beside the whole, which one device has, the block of one of three.
+#[test]
+fn blocks_of_several_ranks() {
+    let dir = place();
+    let tune = |devices: &str| {
+        let text = format!("tune --devices {devices} --generate poisson3d:12 --search first-minimum --json");
+        let report = json(&declive(&dir, &text).ok());
+        let found = report["devices"].as_array().unwrap().clone();
+        assert!(found.iter().all(|one| one["indices"] == serde_json::json!([0])));
+        let part = |one: &Value| ["order", "nnz", "halo"].map(|part| one[part].as_u64().unwrap());
+        found.iter().map(part).collect::<Vec<_>>()
+    };
+    assert_eq!(tune("0,0"), [[1728, 11232, 0]]);
+    let solve = || kernels_tuned(&dir, "--devices 0,0,0").unwrap();
+    // vectors of a third are one step away, products are two
+    assert_eq!(solve(), "11");
+    let found = tune("0,0,0");
+    let middle = |[rows, entries, halo]: [u64; 3]| rows.abs_diff(576) <= 12 && entries < 4000 && halo == 288;
+    assert!(found.len() == 2 && found[0] == [1728, 11232, 0] && middle(found[1]), "{found:?}");
+    assert_eq!(solve(), "14");
 }
 
 /// Launch parameters that differ from kernel to kernel, and are of both shapes, change no result; those that no device

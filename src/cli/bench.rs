@@ -56,8 +56,8 @@ pub(crate) struct Args {
     #[arg(long, default_value = Setup::default().precision.name())]
     precision: Precision,
 
-    /// Launch parameters of the kernels: stored, as 'declive tune' found them, or off
-    #[arg(long, default_value = Setup::default().tune.name())]
+    /// Launch parameters of the kernels, as for a solve: off, stored, quick or full
+    #[arg(long, default_value = Tune::Stored.name())]
     tune: Tune,
 
     /// Runs whose median is the total
@@ -150,7 +150,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let report = Report::new(Facts {
         matrix,
         precision: args.precision.name(),
-        tune: args.tune.name(),
+        tune: args.tune,
         devices: args.devices.to_string(),
         iterations: args.iterations,
         repeat: args.repeat.into(),

@@ -14,22 +14,30 @@ use crate::report::bench::ALL;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Alike {
     pub(crate) device: Option<Info>,
+    /// The ranks that they have in a solve on all devices.
+    pub(crate) ranks: Vec<usize>,
     /// The numbers of them all; none of the host.
     pub(crate) indices: Vec<usize>,
     /// Bytes a second of a plain copy on one of them, if it was measured.
     pub(crate) copy: Option<f64>,
 }
 
-/// Each kind of device once, with the numbers of those that are like it.
-pub(crate) fn distinct(devices: &[Option<Info>]) -> Vec<Alike> {
+/// The kinds of devices that ranks have, in order.
+pub(crate) fn distinct(ranks: &[Option<Info>]) -> Vec<Alike> {
     let facts = |d: &Info| (d.name.clone(), d.platform.clone(), d.driver.clone(), d.compute_units, d.memory_bytes);
     let mut kinds: Vec<Alike> = Vec::new();
-    for device in devices {
+    for (rank, device) in ranks.iter().enumerate() {
         let same = kinds.iter_mut().find(|kind| kind.device.as_ref().map(facts) == device.as_ref().map(facts));
         let index = device.as_ref().map(|device| device.index);
         match same {
-            Some(kind) => kind.indices.extend(index.filter(|index| !kind.indices.contains(index))),
-            None => kinds.push(Alike { device: device.clone(), indices: index.into_iter().collect(), copy: None }),
+            Some(kind) => {
+                kind.ranks.push(rank);
+                kind.indices.extend(index.filter(|index| !kind.indices.contains(index)));
+            }
+            None => {
+                let (device, indices) = (device.clone(), index.into_iter().collect());
+                kinds.push(Alike { device, ranks: vec![rank], indices, copy: None });
+            }
         }
     }
     kinds
@@ -113,7 +121,7 @@ mod tests {
 
     #[test]
     fn teams_of_the_host() {
-        let host = |copy| Alike { device: None, indices: Vec::new(), copy };
+        let host = |copy| Alike { device: None, ranks: vec![0, 1], indices: Vec::new(), copy };
         assert_eq!(distinct(&[None, None]), [host(None)]);
         let team =
             |label: &str, choice: &str, copy| Team { label: label.into(), choice: choice.parse().unwrap(), copy };

@@ -1,21 +1,22 @@
 //! `declive tune`: launch parameters for each kernel of each device, found by measurement.
 
+use std::collections::VecDeque;
 use std::io::{Write, stderr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::ArgGroup;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use declive::device::{Choice, Info, Kind, select};
+use declive::device::{Choice, Kind, select};
 use declive::matrix::gallery::Spec;
 use declive::matrix_market::Zeros;
-use declive::solver::{Method, Precision, Setup};
+use declive::solver::{Method, Precision, Setup, Tune};
 use declive::tune::store::Store;
 use declive::tune::{self, Experiment, Search};
 use declive::{Csr, Error};
 
 use super::exit::Exit;
-use super::experiments::{Alike, Series, Team, distinct};
+use super::experiments::{Series, Team, distinct};
 use super::failure::Failure;
 use super::input::Source;
 use super::interrupt;
@@ -28,7 +29,9 @@ use crate::report::tune_html;
 /// Find how many work-groups, and how large ones, each kernel is fastest with
 ///
 /// Every kernel is timed alone on each device, by the device's own clock, on a matrix of your own or on a 7-point operator.
-/// Devices that are alike are measured once. A report has, too, where the time of 100 iterations then goes.
+/// Devices that are alike are measured once. With k devices that is done for the whole matrix, which a solve on one of them
+/// has, and for the block of about 1/k of its rows that each has in a solve on all, if k is so large that the whole tells
+/// nothing about it (3 or more). A report has, too, where the time of 100 iterations then goes.
 #[derive(Debug, clap::Args)]
 #[command(group(ArgGroup::new("system").args(["matrix", "generate", "order"])), after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -81,6 +84,7 @@ const EXAMPLES: &str = "\
 Examples:
   declive tune
   declive tune A.mtx --devices 0 --report tuned.html
+  declive tune A.mtx --devices 0,1,2,3    for a solve on one, and on four
   declive tune --order 1000000 --search exhaustive --json
   declive tune --show";
 
@@ -112,17 +116,17 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let page = args.report.as_deref().map(Target::probe).transpose()?;
     interrupt::kill_cleanly();
     let screen = Screen::new(false);
-    let selection = select(&args.devices, args.precision == Precision::F64)?;
-    let devices: Vec<Option<Info>> = selection.ranks.into_iter().filter(Option::is_some).collect();
-    if devices.is_empty() {
+    let ranks = select(&args.devices, args.precision == Precision::F64)?.ranks;
+    let mut kinds = distinct(&ranks);
+    if ranks.iter().all(Option::is_none) {
         let wanted = args.devices.to_string();
         let found = "only the host, whose threads launch no kernels".into();
         return Err(Error::NoDevice { wanted, found }.into());
     }
     let given = given.map(|source| load(&source, screen)).transpose()?.map(System::from);
     let mut report = Report::new();
-    let mut tuned: Vec<(Alike, System)> = Vec::new();
-    for kind in distinct(&devices) {
+    let mut tuned: Vec<(Team, System)> = Vec::new();
+    for kind in &mut kinds {
         let Some(device) = &kind.device else { continue };
         let system = match &given {
             Some(system) => system.clone(),
@@ -136,21 +140,38 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
                 }
             }
         };
-        let bar = screen.steps(&format!("tuning {}", device.name));
-        let progress = |done, all| bar.update(done, all);
-        let found = tune::device(device, &system.a, &system.name, args.precision, args.search, &progress)?;
-        drop(bar);
-        if !args.dry_run {
-            tune::keep(&store, device, &found);
+        let System { a, name } = &system;
+        let blocks = tune::ranks_to_tune(a, ranks.len(), &kind.ranks).into_iter().map(|k| (k, ranks.len()));
+        let mut work: VecDeque<(usize, usize)> = std::iter::once((0, 1)).chain(blocks).collect();
+        while let Some((k, of)) = work.pop_front() {
+            let what = if of == 1 { String::new() } else { format!(" for one of {of} blocks") };
+            let bar = screen.steps(&format!("tuning {}{what}", device.name));
+            let progress = |done, all| bar.update(done, all);
+            let found = match tune::rank(device, a, (k, of), name, args.precision, args.search, &progress) {
+                // too large for one device: that may be why there are several
+                Err(e @ Error::OutOfDeviceMemory { .. }) if of < ranks.len() => {
+                    drop(bar);
+                    log::warn!("the whole matrix is left out: {e}");
+                    if work.is_empty() {
+                        work.push_back((kind.ranks[kind.ranks.len() / 2], ranks.len()));
+                    }
+                    continue;
+                }
+                found => found?,
+            };
+            drop(bar);
+            if !args.dry_run {
+                tune::keep(&store, device, &found);
+            }
+            kind.copy = Some(found.limit_bytes_per_second);
+            report.add(found, kind.indices.clone());
         }
-        let copy = Some(found.limit_bytes_per_second);
-        report.add(found, kind.indices.clone());
-        tuned.push((Alike { copy, ..kind }, system));
+        tuned.push((Team::alone(kind), system));
     }
     let text = if args.json { json(&report) } else { report.to_string() };
     write_stdout(|out| out.write_all(text.as_bytes()))?;
     if let Some(page) = page {
-        let (experiments, notes) = experiments(&tuned, &devices, args.precision, screen);
+        let (experiments, notes) = experiments(tuned, Team::all(&ranks, &kinds), args.precision, screen);
         for note in &notes {
             let _ = writeln!(stderr(), "note: {note}");
         }
@@ -172,22 +193,20 @@ impl From<(Csr, String)> for System {
     }
 }
 
-/// Iterations on each kind of device alone, with the matrix that it was tuned for, and on all devices together with the
-/// largest; and why some could not be timed.
+/// Iterations of each device alone, with the matrix that it was tuned for, and of all together with the largest; and why
+/// some could not be timed.
 fn experiments(
-    tuned: &[(Alike, System)],
-    devices: &[Option<Info>],
+    mut teams: Vec<(Team, System)>,
+    all: Option<Team>,
     precision: Precision,
     screen: Screen,
 ) -> (Vec<Experiment>, Vec<String>) {
-    let largest = tuned.iter().map(|(_, system)| system).max_by_key(|system| system.a.n_rows());
-    let kinds: Vec<Alike> = tuned.iter().map(|(kind, _)| kind.clone()).collect();
-    let alone = tuned.iter().map(|(kind, system)| (Team::alone(kind), system));
-    let teams: Vec<(Team, &System)> = alone.chain(Team::all(devices, &kinds).zip(largest)).collect();
+    let largest = teams.iter().map(|(_, system)| system.clone()).max_by_key(|system| system.a.n_rows());
+    teams.extend(all.zip(largest));
     let (mut experiments, mut notes) = (Vec::new(), Vec::new());
     for method in [Method::CgClassic, Method::Cg] {
         for (team, system) in &teams {
-            let setup = Setup { precision, ..Setup::default() };
+            let setup = Setup { precision, tune: Tune::Stored, ..Setup::default() };
             let series = Series { a: &system.a, matrix: &system.name, setup, iterations: 100, repeat: 3 };
             match series.run(method, team, screen) {
                 Ok(experiment) => experiments.push(experiment),

@@ -200,7 +200,8 @@ mod bodies {
                 let ranges = [(0, cut), (cut, count)];
                 let (dx, db) = (t.up(&x), t.up(&b));
                 let (mut y, mut q, mut r) = (t.up(&ints(n, 6)), t.up(&ints(n, 6)), t.up(&ints(n, 6)));
-                let grids = ranges.map(|(first, last)| t.kernels.tuning.block_grid("any", (last - first) as usize));
+                let grids =
+                    ranges.map(|(first, last)| t.kernels.tuning.launch("any").block_grid((last - first) as usize));
                 let groups: usize = grids.iter().map(|g| g.groups).sum();
                 let mut partials = t.partials(groups);
                 let mut before = 0;

@@ -46,12 +46,17 @@ pub(crate) struct Launch {
 
 impl Launch {
     /// The grid for `n` elements.
-    fn grid(self, n: usize) -> Grid {
+    pub(crate) fn grid(self, n: usize) -> Grid {
         let least = match Shape::of_group(self.group_size) {
             Shape::Cpu => 1024, // elements that are worth a group
             Shape::Gpu => self.group_size,
         };
         Grid { groups: n.div_ceil(least).clamp(1, self.max_groups), group_size: self.group_size }
+    }
+
+    /// The grid for `count` row blocks.
+    pub(crate) fn block_grid(self, count: usize) -> Grid {
+        Grid { groups: count.clamp(1, self.max_groups), group_size: self.group_size }
     }
 }
 
@@ -94,6 +99,11 @@ impl Tuning {
         self.launches.get(kernel).copied().unwrap_or(self.others)
     }
 
+    /// Whether a kernel's launch was set, or is what is usual for all.
+    pub(crate) fn is_set(&self, kernel: &str) -> bool {
+        self.launches.contains_key(kernel)
+    }
+
     /// Sets how a kernel is launched.
     pub(crate) fn set(&mut self, kernel: &'static str, launch: Launch) {
         self.launches.insert(kernel, launch);
@@ -102,12 +112,6 @@ impl Tuning {
     /// The grid of a kernel for `n` elements.
     pub(crate) fn grid(&self, kernel: &str, n: usize) -> Grid {
         self.launch(kernel).grid(n)
-    }
-
-    /// The grid of a kernel for `count` row blocks.
-    pub(crate) fn block_grid(&self, kernel: &str, count: usize) -> Grid {
-        let Launch { group_size, max_groups } = self.launch(kernel);
-        Grid { groups: count.clamp(1, max_groups), group_size }
     }
 
     /// The most groups of any kernel.
@@ -139,7 +143,7 @@ mod tests {
         assert_eq!(tuning.row_block(), Some((64, 128)));
         tuning.set("residual_csr", Launch { group_size: 32, max_groups: 20 });
         assert_eq!((tuning.row_block(), tuning.max_groups()), (Some((32, 128)), 20));
-        assert_eq!(tuning.block_grid("residual_csr", 7), Grid { groups: 7, group_size: 32 });
+        assert_eq!(tuning.launch("residual_csr").block_grid(7), Grid { groups: 7, group_size: 32 });
         let mut mixed = Tuning::uniform(1, 512, 4);
         assert_eq!(mixed.row_block(), None);
         mixed.set("spmv_dot_csr", Launch { group_size: 64, max_groups: 2 });

@@ -2,7 +2,7 @@
 
 pub mod host;
 pub(crate) mod opencl;
-mod row_blocks;
+pub(crate) mod row_blocks;
 
 use crate::error::Result;
 use crate::ops::Ops;

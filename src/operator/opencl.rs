@@ -62,12 +62,12 @@ impl<T: Real> CsrDevice<T> {
         Ok((this, outbox))
     }
 
-    /// Cuts the row blocks anew, for other launch parameters.
+    /// Puts other row blocks of the same rows in the place of those it has.
     ///
     /// # Errors
     /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
-    pub(crate) fn recut(&mut self, ctx: &Context, tuning: &Tuning, part: &Part<'_>) -> Result<()> {
-        let rows = RowBlocks::cut(part, tuning);
+    pub(crate) fn recut(&mut self, ctx: &Context, rows: &RowBlocks) -> Result<()> {
+        assert!(rows.blocks.iter().all(|&[begin, end]| begin <= end && end as usize <= self.block.n_rows));
         self.interior = rows.interior;
         self.block.blocks = DeviceVec::from_slice(ctx, &rows.blocks, "the row blocks")?;
         Ok(())
@@ -83,7 +83,7 @@ impl<T: Real> CsrDevice<T> {
     fn overlapped<A: Real>(
         &self,
         ops: &OpenClOps<T, A>,
-        name: &str,
+        name: &'static str,
         x: &mut DeviceVec<T>,
         mut kernel: impl FnMut(&DeviceVec<T>, crate::device::Grid, (u32, u32), usize) -> Result<()>,
     ) -> Result<usize> {
@@ -92,7 +92,7 @@ impl<T: Real> CsrDevice<T> {
         let packed = self.pack(ops, x)?;
         let mut run = |x: &DeviceVec<T>, first: usize, last: usize| -> Result<()> {
             if first < last || (first == 0 && last == all) {
-                let grid = ops.kernels.tuning.block_grid(name, last - first);
+                let grid = ops.block_grid(name, last - first);
                 kernel(x, grid, (first as u32, last as u32), groups)?;
                 groups += grid.groups;
             }
@@ -113,7 +113,7 @@ impl<T: Real> CsrDevice<T> {
         if self.send.len() == 0 {
             return Ok(None);
         }
-        let grid = ops.kernels.tuning.grid("halo_pack", self.send.len());
+        let grid = ops.grid_for("halo_pack", self.send.len());
         ops.kernels.halo.halo_pack(&ops.ctx, grid, &self.send, x, &mut self.message.borrow_mut())?;
         ops.ctx.marker().map(Some)
     }

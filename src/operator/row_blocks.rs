@@ -8,7 +8,7 @@ const CPU_BLOCK_NNZ: usize = 1 << 14;
 
 /// Row blocks in the order in which they run: first those whose columns are all owned, then those that need the halo.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct RowBlocks {
+pub(crate) struct RowBlocks {
     /// First row and row after the last of each.
     pub(super) blocks: Vec<[u32; 2]>,
     /// How many of them need no halo.
@@ -18,7 +18,7 @@ pub(super) struct RowBlocks {
 impl RowBlocks {
     /// Cuts the rows of `part`: a block has at most `block_nnz` entries, unless it is a single longer row, and in the GPU
     /// shape at most `group_size` rows.
-    pub(super) fn cut(part: &Part<'_>, tuning: &Tuning) -> Self {
+    pub(crate) fn cut(part: &Part<'_>, tuning: &Tuning) -> Self {
         let (max_rows, max_nnz) = tuning.row_block().unwrap_or((CPU_BLOCK_NNZ, CPU_BLOCK_NNZ));
         let (n, base) = (part.n_owned(), part.row_ptr[0]);
         let needs_halo = |begin: usize, end: usize| {

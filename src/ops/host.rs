@@ -249,8 +249,9 @@ impl<T: Real> Ops for HostOps<T> {
         Ok(())
     }
 
-    fn begin_iteration(&self, iteration: u64) {
+    fn begin_iteration(&self, iteration: u64) -> Result<()> {
         self.recorder.begin_iteration(iteration);
+        Ok(())
     }
 
     fn end_run(&self, last: u64) -> Result<()> {

@@ -6,6 +6,7 @@
 
 pub mod host;
 pub(crate) mod opencl;
+pub(crate) mod trials;
 
 use std::time::Instant;
 
@@ -138,7 +139,10 @@ pub trait Ops {
     fn begin(&self) -> Result<()>;
 
     /// Called at the start of each iteration.
-    fn begin_iteration(&self, iteration: u64);
+    ///
+    /// # Errors
+    /// A failing device.
+    fn begin_iteration(&self, iteration: u64) -> Result<()>;
 
     /// Called at the end of a run, of which iteration `last` was the last that counted.
     ///

@@ -4,12 +4,13 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use super::trials::{MAX_GROUPS_PER_UNIT, Trials, Tried};
 use super::{CgDirection, CgStep, Ops, Record};
 use crate::comm::Communicator;
 use crate::device::{Context, DeviceVec, Grid, Moment, PendingRead, Pinned, Timed};
 use crate::error::Result;
 use crate::kernels::cg::{Log, RhoArg, SumArg};
-use crate::kernels::{Kernels, count};
+use crate::kernels::{Kernels, Launch, count};
 use crate::precond::Preconditioner;
 use crate::real::Real;
 use crate::solver::Split;
@@ -32,6 +33,10 @@ pub(crate) struct OpenClOps<T: Real, A: Real> {
     pub(crate) kernels: Kernels<T, A>,
     comm: Box<dyn Communicator<T>>,
     n: u32,
+    /// Compute units.
+    units: usize,
+    /// Partial sums that one component of a sum may have: those of a vector operation, or those of a product's two launches.
+    sum_room: usize,
     log: Log<A>,
     watch: RefCell<Watch<A>>,
     /// Where partial sums arrive on the host.
@@ -39,6 +44,7 @@ pub(crate) struct OpenClOps<T: Real, A: Real> {
     clock: RefCell<Clock>,
     pub(crate) recorder: Recorder,
     recorded: RefCell<Recorded>,
+    trials: RefCell<Trials>,
 }
 
 /// Kernels that are part of a timeline, by the device's clock.
@@ -57,7 +63,12 @@ struct Watch<A: Real> {
     /// A look under way, and the iterations that it will show.
     pending: Option<(PendingRead<A>, u64, u64)>,
     batch: u64,
+    /// The last iteration that was looked at, or will be by the look under way.
     seen: u64,
+    /// The iteration that is being enqueued.
+    current: u64,
+    /// The device is known to have done this one.
+    done: u64,
     last_look: Instant,
 }
 
@@ -112,18 +123,28 @@ impl<A: Real> DeviceSum<A> {
 }
 
 impl<T: Real, A: Real> OpenClOps<T, A> {
-    /// The operations on `n` owned rows.
+    /// The operations on `n` owned rows. If `tries`, kernels without launch parameters of their own are tried with others in
+    /// the course of the iterations.
     ///
     /// # Errors
     /// More rows than a device can address, or not enough memory.
-    pub(crate) fn new(ctx: Context, kernels: Kernels<T, A>, n: usize, comm: Box<dyn Communicator<T>>) -> Result<Self> {
+    pub(crate) fn new(
+        ctx: Context,
+        kernels: Kernels<T, A>,
+        n: usize,
+        comm: Box<dyn Communicator<T>>,
+        tries: bool,
+    ) -> Result<Self> {
         let log = Log {
             state: DeviceVec::zeros(&ctx, 1, "the state")?,
             entries: DeviceVec::zeros(&ctx, 3 * LOG_LEN as usize, "the log")?,
         };
         let idle = vec![Pinned::zeros(&ctx, 3 * LOG_LEN as usize)?, Pinned::zeros(&ctx, 3 * LOG_LEN as usize)?];
-        let watch = Watch { idle, pending: None, batch: 1, seen: 0, last_look: Instant::now() };
-        let landing = Pinned::zeros(&ctx, 2 * sum_room(&kernels))?;
+        let watch = Watch { idle, pending: None, batch: 1, seen: 0, current: 0, done: 0, last_look: Instant::now() };
+        let units = ctx.info().compute_units.max(1) as usize;
+        let max_groups = kernels.tuning.max_groups().max(if tries { MAX_GROUPS_PER_UNIT * units } else { 0 });
+        let sum_room = 2 * max_groups;
+        let landing = Pinned::zeros(&ctx, 2 * sum_room)?;
         Ok(Self {
             ctx,
             kernels,
@@ -135,6 +156,9 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
             clock: RefCell::default(),
             recorder: Recorder::default(),
             recorded: RefCell::default(),
+            trials: RefCell::new(Trials::new(tries)),
+            units,
+            sum_room,
         })
     }
 
@@ -160,8 +184,53 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
     }
 
     /// The grid of a vector kernel.
-    fn grid(&self, kernel: &str) -> Grid {
-        self.kernels.tuning.grid(kernel, self.n_owned())
+    fn grid(&self, kernel: &'static str) -> Grid {
+        self.grid_for(kernel, self.n_owned())
+    }
+
+    /// The grid of a kernel for `n` elements.
+    pub(crate) fn grid_for(&self, kernel: &'static str, n: usize) -> Grid {
+        self.tried(kernel, |launch| launch.grid(n))
+    }
+
+    /// The grid of a kernel for `count` row blocks.
+    pub(crate) fn block_grid(&self, kernel: &'static str, count: usize) -> Grid {
+        self.tried(kernel, |launch| launch.block_grid(count))
+    }
+
+    /// The grid that a launch gives, with the number of groups that trials want.
+    fn tried(&self, kernel: &'static str, grid: impl Fn(Launch) -> Grid) -> Grid {
+        let usual = self.kernels.tuning.launch(kernel);
+        if self.kernels.tuning.is_set(kernel) {
+            return grid(usual);
+        }
+        let most = grid(Launch { max_groups: usize::MAX, ..usual }).groups.div_ceil(self.units);
+        let usual_per_unit = usual.max_groups / self.units;
+        let groups_per_unit = self.trials.borrow_mut().groups_per_unit(kernel, usual_per_unit, most);
+        grid(Launch { max_groups: groups_per_unit * self.units, ..usual })
+    }
+
+    /// What trials have found since this was last asked.
+    pub(crate) fn take_found(&self) -> Vec<Tried> {
+        self.trials.borrow_mut().take_found()
+    }
+
+    /// Judges the trials whose iterations are done before `iteration`.
+    fn judge_trials(&self, iteration: u64) -> Result<()> {
+        let enqueued = self.trials.borrow().is_enqueued(iteration);
+        if let Some(last) = enqueued.filter(|&last| last <= self.watch.borrow().done) {
+            self.take_timed(last)?;
+            if self.trials.borrow_mut().end_round() {
+                for tried in self.trials.borrow().found() {
+                    let (kernel, groups) = (tried.kernel, tried.groups_per_unit);
+                    log::info!(
+                        "{}: {kernel} is launched with {groups} groups a unit from now on",
+                        self.ctx.info().name
+                    );
+                }
+            }
+        }
+        Ok(())
     }
 
     fn slot(iteration: u64) -> u32 {
@@ -192,6 +261,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
             let [pq, rho, rr] = [0, 1, 2].map(|k| memory[3 * Self::slot(iteration) as usize + k].to_f64());
             records.push(Record { iteration, pq, rho, rr });
         }
+        watch.done = last;
         watch.idle.push(memory);
         Ok(())
     }
@@ -201,7 +271,10 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         let timed = self.ctx.take_timed(last)?;
         let clock = &mut *self.clock.borrow_mut();
         for kernel in timed {
-            if kernel.tag > 0 {
+            let trials = &mut *self.trials.borrow_mut();
+            if trials.has(kernel.tag) {
+                trials.note(kernel.kernel, kernel.tag, kernel.time());
+            } else if kernel.tag > 0 {
                 clock.samples += u64::from(kernel.tag != clock.sampled);
                 clock.sampled = kernel.tag;
                 let entry = clock.kernels.entry(kernel.kernel).or_default();
@@ -213,11 +286,6 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         }
         Ok(())
     }
-}
-
-/// Partial sums that one component of a sum may have: those of a vector operation, or those of a product's two launches.
-fn sum_room<T, A>(kernels: &Kernels<T, A>) -> usize {
-    2 * kernels.tuning.max_groups()
 }
 
 impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
@@ -238,7 +306,7 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
     }
 
     fn sum(&self, components: usize) -> Result<DeviceSum<A>> {
-        let partials = DeviceVec::zeros(&self.ctx, components * sum_room(&self.kernels), "partial sums")?;
+        let partials = DeviceVec::zeros(&self.ctx, components * self.sum_room, "partial sums")?;
         let total = DeviceVec::zeros(&self.ctx, 1, "a sum")?;
         Ok(DeviceSum { partials, components, count: 0, values: [0.0; 2], total })
     }
@@ -339,6 +407,8 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
                 *value = partials.iter().map(|v| v.to_f64()).sum();
             }
             sum.count = 0;
+            let watch = &mut *self.watch.borrow_mut();
+            watch.done = watch.current.saturating_sub(1);
             self.waited(start);
         }
         Ok(sum.values)
@@ -347,7 +417,8 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
     fn begin(&self) -> Result<()> {
         let watch = &mut *self.watch.borrow_mut();
         watch.abandon(&self.ctx)?;
-        (watch.seen, watch.batch, watch.last_look) = (0, 1, Instant::now());
+        (watch.seen, watch.current, watch.done, watch.batch, watch.last_look) = (0, 0, 0, 1, Instant::now());
+        self.trials.borrow_mut().begin_run();
         // a slot that no kernel has written must not look like a number
         self.log.entries.fill(&self.ctx, 0xFF)?;
         self.log.state.fill(&self.ctx, 0)?;
@@ -356,15 +427,21 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         Ok(())
     }
 
-    fn begin_iteration(&self, iteration: u64) {
+    fn begin_iteration(&self, iteration: u64) -> Result<()> {
         self.recorder.begin_iteration(iteration);
+        self.watch.borrow_mut().current = iteration;
+        self.judge_trials(iteration)?;
+        let is_trial = self.trials.borrow_mut().begin_iteration(iteration);
         // not the first one, which pays for warming up
         let is_sample = iteration % SAMPLE_EVERY == 2;
-        self.ctx.set_timing((is_sample || self.recorder.is_on()).then_some(iteration));
+        self.ctx.set_timing((is_sample || is_trial || self.recorder.is_on()).then_some(iteration));
+        Ok(())
     }
 
     fn end_run(&self, last: u64) -> Result<()> {
         self.ctx.set_timing(None);
+        self.watch.borrow_mut().done = last;
+        self.judge_trials(last + 1)?;
         self.take_timed(last)?;
         self.ctx.forget_timed(); // iterations that did nothing
         self.recorder.end_run(last);

@@ -1,6 +1,9 @@
 //! What experiments found: where the time of an iteration goes, on each device and on all together.
 
+use std::fmt::Display;
+
 use declive::device::Kind;
+use declive::solver::Tune;
 use declive::tune::Experiment;
 use serde::Serialize;
 
@@ -15,7 +18,8 @@ pub(crate) struct Report {
     pub(super) matrix: Matrix,
     pub(super) precision: &'static str,
     /// Where launch parameters came from.
-    pub(super) tune: &'static str,
+    #[serde(serialize_with = "display")]
+    pub(super) tune: Tune,
     /// As they were asked for.
     pub(super) devices: String,
     /// As many as were asked for.
@@ -107,7 +111,7 @@ struct PublishedKernel {
 pub(crate) struct Facts {
     pub(crate) matrix: Matrix,
     pub(crate) precision: &'static str,
-    pub(crate) tune: &'static str,
+    pub(crate) tune: Tune,
     pub(crate) devices: String,
     pub(crate) iterations: u64,
     pub(crate) repeat: usize,
@@ -200,8 +204,8 @@ impl AsPublished {
     }
 }
 
-fn display<S: serde::Serializer>(kind: &Kind, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(kind)
+fn display<S: serde::Serializer>(value: &impl Display, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
 }
 
 #[cfg(test)]
@@ -237,7 +241,7 @@ mod tests {
         Report::new(Facts {
             matrix: Matrix { source: "poisson3d:215".into(), default: true, rows: 10_000_000, nnz: 70_000_000 },
             precision: "f64",
-            tune: "stored",
+            tune: Tune::Stored,
             devices: "auto".into(),
             iterations: 100,
             repeat: 3,

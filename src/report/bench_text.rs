@@ -44,11 +44,8 @@ impl Report {
             );
         }
         text.line("precision", self.precision);
-        let launch = match self.tune {
-            "off" => "off: usual launch parameters",
-            _ => "stored: launch parameters as 'declive tune' found them, if it did",
-        };
-        text.line("launch", launch);
+        let launch = format!("{}: {}", self.tune, self.tune.describe().trim_end_matches('.'));
+        text.line("launch", &launch);
     }
 
     fn devices(&self, text: &mut Text) {

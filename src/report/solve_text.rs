@@ -166,7 +166,7 @@ impl Report {
         line(text, "read", seconds.read, "");
         line(text, "prepare", seconds.prepare, "");
         line(text, "upload", seconds.upload, "");
-        if seconds.tune > 0.0 {
+        if seconds.tune >= 0.001 {
             line(text, "tune", seconds.tune, "");
         }
         let figures = &self.figures;

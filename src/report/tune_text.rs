@@ -78,7 +78,12 @@ impl Device {
         text.paragraph(&format!("{} {} ({})", numbers.join(" "), found.device.name, found.device.kind));
         text.line("driver", &format!("{}, {}", found.device.driver, found.device.platform));
         let entries = count(found.nnz as u64);
-        text.line("matrix", &format!("{}, {}, {entries} entries", found.matrix, plural(found.order as u64, "row")));
+        let halo = match found.halo {
+            0 => String::new(),
+            columns => format!(", a halo of {}", plural(columns as u64, "column")),
+        };
+        let rows = plural(found.order as u64, "row");
+        text.line("matrix", &format!("{}, {rows}, {entries} entries{halo}", found.matrix));
         let limit = found.limit_bytes_per_second;
         text.line("copies", &format!("{} GB/s, read and written: the limit", figure(limit / 1e9)));
         let units = plural(found.device.compute_units, "compute unit");

@@ -30,7 +30,7 @@ pub(super) fn cg<O: Ops>(
     }
     let mut records = Vec::new();
     for iteration in 1.. {
-        ops.begin_iteration(iteration);
+        ops.begin_iteration(iteration)?;
         a.apply_dot(ops, &mut w.p, &mut w.q, &mut w.pq)?; //                   q = A p
         ops.all_sum(&mut w.pq)?;
         ops.cg_step(CgStep {

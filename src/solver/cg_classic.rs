@@ -26,7 +26,7 @@ pub(super) fn cg_classic<O: Ops>(
     }
     let [mut rho, _] = ops.settle(&mut w.rho)?;
     for iteration in 1.. {
-        ops.begin_iteration(iteration);
+        ops.begin_iteration(iteration)?;
         a.apply(ops, &mut w.p, &mut w.q)?; //                                  q = A p
         let pq = host_sum(ops, &w.p, &w.q, &mut w.pq)?;
         if !(pq > 0.0 && pq.is_finite()) {

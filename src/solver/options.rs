@@ -76,8 +76,10 @@ named! {
 named! {
     /// Where the launch parameters of kernels come from.
     Tune, "way of tuning":
-    Stored = "stored", "What 'declive tune' found on this machine, and usual values for the rest.";
     Off = "off", "Usual values.";
+    Stored = "stored", "What is kept from former runs, and usual values for the rest; nothing is tried.";
+    Quick = "quick", "What is kept; for the rest, iterations after the 100th try other numbers of work-groups.";
+    Full = "full", "What 'declive tune' would find for this very system: looked for now, unless it is kept.";
 }
 
 /// What is fixed when a [`Solver`](super::Solver) is built.
@@ -105,7 +107,7 @@ impl Default for Setup {
             precision: Precision::F64,
             devices: Choice::default(),
             assume_symmetric: false,
-            tune: Tune::Stored,
+            tune: Tune::Quick,
         }
     }
 }

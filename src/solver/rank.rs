@@ -24,7 +24,7 @@ use crate::precond::Preconditioner;
 use crate::real::Real;
 use crate::timeline::Timeline;
 use crate::tune::kept;
-use crate::tune::store::Store;
+use crate::tune::store::{Known, Store};
 
 /// A rank, whatever it runs on.
 pub(super) enum Rank<T: Real> {
@@ -49,6 +49,10 @@ struct Plan<'a> {
     diagonal: Option<&'a [f64]>,
     factor: f64,
     stores_z: bool,
+    /// Launch parameters of the device, from former runs.
+    known: Option<&'a Known>,
+    /// Whether iterations look for others.
+    tries: bool,
 }
 
 /// A rank made ready.
@@ -74,7 +78,7 @@ pub(super) struct Ended {
 
 impl<T: Real> Rank<T> {
     /// Opens `device`, or the host, and gives it `part` of `a`, times `factor`; `diagonal` is the part's own, for the
-    /// preconditioner.
+    /// preconditioner; `known` are the device's launch parameters.
     pub(super) fn open(
         device: Option<&Info>,
         a: &Arc<Csr>,
@@ -82,12 +86,15 @@ impl<T: Real> Rank<T> {
         diagonal: &[f64],
         factor: f64,
         setup: &Setup,
+        known: Option<&Known>,
     ) -> Result<Opened<T>> {
         let start = Instant::now();
         let plan = Plan {
             diagonal: (setup.precond == Precond::Jacobi).then_some(diagonal),
             factor,
             stores_z: setup.method == Method::CgClassic && setup.precond == Precond::Jacobi,
+            known,
+            tries: setup.tune == Tune::Quick,
         };
         let Some(device) = device else {
             let (n, sent) = (part.n_owned(), part.halo.send.len());
@@ -100,9 +107,9 @@ impl<T: Real> Rank<T> {
         };
         let ctx = Context::open(device)?;
         if device.has_f64 {
-            Ok(Engine::on_device(ctx, setup.tune, part, &plan, start)?.into_opened(Self::Device))
+            Ok(Engine::on_device(ctx, part, &plan, start)?.into_opened(Self::Device))
         } else {
-            Ok(Engine::on_device(ctx, setup.tune, part, &plan, start)?.into_opened(Self::SingleDevice))
+            Ok(Engine::on_device(ctx, part, &plan, start)?.into_opened(Self::SingleDevice))
         }
     }
 
@@ -129,14 +136,8 @@ impl<T: Real> Rank<T> {
                 e.ops.set_comm(comm);
                 e.run(method, b, x, monitor)
             }
-            Self::Device(e) => {
-                e.ops.set_comm(comm);
-                e.run(method, b, x, monitor)
-            }
-            Self::SingleDevice(e) => {
-                e.ops.set_comm(comm);
-                e.run(method, b, x, monitor)
-            }
+            Self::Device(e) => e.run_on_device(comm, method, b, x, monitor),
+            Self::SingleDevice(e) => e.run_on_device(comm, method, b, x, monitor),
         }
     }
 }
@@ -157,19 +158,40 @@ impl<T: Real, A: Real> OnDevice<T, A> {
 }
 
 impl<T: Real, A: Real> Engine<OpenClOps<T, A>, CsrDevice<T>> {
-    fn on_device(ctx: Context, tune: Tune, part: Part<'_>, plan: &Plan<'_>, start: Instant) -> Result<OnDevice<T, A>> {
-        let tuning = match tune {
-            Tune::Off => Tuning::default_for(ctx.info(), Shape::of(ctx.info())),
-            Tune::Stored => kept::tuning::<T, A>(&Store::open(), ctx.info(), part.n_owned(), part.nnz()),
+    fn on_device(ctx: Context, part: Part<'_>, plan: &Plan<'_>, start: Instant) -> Result<OnDevice<T, A>> {
+        let Plan { known, tries, .. } = *plan;
+        let tuning = match known {
+            Some(known) => kept::tuning::<T, A>(known, ctx.info(), part.n_owned(), part.nnz()),
+            None => Tuning::default_for(ctx.info(), Shape::of(ctx.info())),
         };
         let kernels = Kernels::build(&ctx, tuning)?;
         let prepare = start.elapsed();
         let n = part.n_owned();
         let (matrix, outbox) = CsrDevice::upload(&ctx, &kernels.tuning, &part, plan.factor)?;
         drop(part); // renumbered columns may take as much memory as those of the matrix
-        let ops = OpenClOps::new(ctx, kernels, n, Box::new(Alone::default()))?;
+        let ops = OpenClOps::new(ctx, kernels, n, Box::new(Alone::default()), tries)?;
         let engine = Engine::new(ops, matrix, plan)?;
         Ok(OnDevice { engine, outbox, prepare, upload: start.elapsed() - prepare })
+    }
+
+    /// [`Engine::run`], and keeps the launch parameters that were found in the course of it.
+    fn run_on_device(
+        &mut self,
+        comm: Box<dyn Communicator<T>>,
+        method: Method,
+        b: &[T],
+        x: &mut [T],
+        monitor: Monitor<'_>,
+    ) -> Result<Ended> {
+        self.ops.set_comm(comm);
+        let ended = self.run(method, b, x, monitor)?;
+        let found = self.ops.take_found();
+        if !found.is_empty() {
+            let (device, block) = (self.ops.ctx.info(), self.a.block());
+            let (rows, nnz) = (block.n_rows, block.values.len());
+            kept::keep_tried::<T, A>(&Store::open(), device, rows, nnz, &self.ops.kernels.tuning, &found);
+        }
+        Ok(ended)
     }
 }
 

@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::matrix::Csr;
 use crate::matrix::stats::Stats;
 use crate::partition::{Part, row_ranges, split};
+use crate::tune::kept;
 use crate::verify;
 
 /// One rank: a device and its share of the system.
@@ -42,7 +43,7 @@ pub struct SetupTimes {
     pub prepare: Duration,
     /// Moving the matrix to the devices.
     pub upload: Duration,
-    /// Finding launch parameters.
+    /// Finding launch parameters: in former runs' results, or by measurement.
     pub tune: Duration,
 }
 
@@ -101,8 +102,12 @@ impl Solver {
         let prepare = start.elapsed();
         log::debug!("checks and partition took {prepare:?}");
 
-        let mut times = SetupTimes { prepare, ..SetupTimes::default() };
-        let devices = &selection.ranks;
+        let start = Instant::now();
+        let known = kept::of_ranks(&selection.ranks, &parts, setup)?;
+        let tune = start.elapsed();
+
+        let mut times = SetupTimes { prepare, tune, ..SetupTimes::default() };
+        let devices = selection.ranks.iter().map(Option::as_ref).zip(known).collect();
         let team = match setup.precision {
             Precision::F64 => Team::F64(Ranks::open(&a, devices, parts, &diagonal, factor, setup, &mut times)?),
             Precision::F32 => Team::F32(Ranks::open(&a, devices, parts, &diagonal, factor, setup, &mut times)?),

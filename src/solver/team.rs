@@ -16,6 +16,7 @@ use crate::matrix::Csr;
 use crate::partition::Part;
 use crate::real::Real;
 use crate::timeline::Timeline;
+use crate::tune::store::Known;
 use crate::verify::{self, Residual};
 
 /// How often an answer that the host's check does not confirm is handed back to the ranks with a tighter target.
@@ -33,7 +34,7 @@ pub(super) struct Ranks<T: Real> {
 impl<T: Real> Ranks<T> {
     pub(super) fn open(
         a: &Arc<Csr>,
-        devices: &[Option<Info>],
+        devices: Vec<(Option<&Info>, Option<Known>)>,
         parts: Vec<Part<'_>>,
         diagonal: &[f64],
         factor: f64,
@@ -43,10 +44,10 @@ impl<T: Real> Ranks<T> {
         let failure = Failure::default();
         let rows = parts.iter().map(|p| p.rows.clone()).collect();
         let receivers: Vec<usize> = parts.iter().map(|p| p.halo.receivers).collect();
-        let jobs = devices.iter().zip(parts).collect();
-        let opened: Vec<Opened<T>> = in_threads(&failure, jobs, |(device, part)| {
+        let jobs = devices.into_iter().zip(parts).collect();
+        let opened: Vec<Opened<T>> = in_threads(&failure, jobs, |((device, known), part)| {
             let diagonal = diagonal.get(part.rows.clone()).unwrap_or_default();
-            Rank::open(device.as_ref(), a, part, diagonal, factor, setup)
+            Rank::open(device, a, part, diagonal, factor, setup, known.as_ref())
         })?;
         let longest = |time: fn(&Opened<T>) -> Duration| opened.iter().map(time).max().unwrap_or_default();
         times.prepare += longest(|o| o.prepare);

@@ -1,5 +1,6 @@
-//! A test bed: a matrix and vectors on a device, on which each kernel can be launched alone.
+//! A test bed: a block of a matrix and vectors on a device, on which each kernel can be launched alone.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::found::Timing;
@@ -8,9 +9,9 @@ use crate::device::{Context, DeviceVec, Grid};
 use crate::error::Result;
 use crate::kernels::cg::{Log, RhoArg, SumArg};
 use crate::kernels::{Kernels, Tuning, count};
-use crate::matrix::Csr;
 use crate::operator::opencl::CsrDevice;
-use crate::partition::{HaloPlan, Part};
+use crate::operator::row_blocks::RowBlocks;
+use crate::partition::Part;
 use crate::real::Real;
 
 /// Launches of a batch, at most, and the time that one may take.
@@ -21,14 +22,18 @@ const BATCH_SECONDS: f64 = 0.05;
 const BATCHES: usize = 3;
 const CALM: f64 = 0.03;
 
-/// Elements of the message that is packed.
+/// Elements of the message that is packed, where the block itself sends none.
 const MESSAGE: usize = 1 << 16;
 
 /// What all kernels work on.
 pub(super) struct Bed<'a, T: Real, A: Real> {
     pub(super) ctx: Context,
-    part: Part<'a>,
+    part: &'a Part<'a>,
     matrix: CsrDevice<T>,
+    /// Row blocks that were cut so far, by their limits.
+    cuts: BTreeMap<Option<(usize, usize)>, RowBlocks>,
+    /// The limits of those on the device.
+    cut: Option<(usize, usize)>,
     x: DeviceVec<T>,
     r: DeviceVec<T>,
     p: DeviceVec<T>,
@@ -46,28 +51,25 @@ pub(super) struct Bed<'a, T: Real, A: Real> {
 }
 
 impl<'a, T: Real, A: Real> Bed<'a, T, A> {
-    /// Moves a matrix to the device. No launch may have more than `max_groups` groups.
-    pub(super) fn new(ctx: Context, a: &'a Csr, tuning: &Tuning, max_groups: usize) -> Result<Self> {
-        let n = a.n_rows();
-        let part = Part {
-            rows: 0..n,
-            row_ptr: a.row_ptr(),
-            col_idx: a.col_idx().into(),
-            values: a.values(),
-            halo: HaloPlan::default(),
-        };
-        let (matrix, _) = CsrDevice::upload(&ctx, tuning, &part, 1.0)?;
-        let vector = |salt: u32, what| DeviceVec::from_slice(&ctx, &numbers::<T>(n, salt), what);
-        // every row once, but not in order, as in the halo of a matrix that was not made for it
-        let indices: Vec<u32> = (0..MESSAGE.min(n)).map(|k| (k * (n / MESSAGE.min(n)).max(1)) as u32).collect();
+    /// Moves a block to the device. No launch may have more than `max_groups` groups.
+    pub(super) fn new(ctx: Context, part: &'a Part<'a>, tuning: &Tuning, max_groups: usize) -> Result<Self> {
+        let n = part.n_owned();
+        let (matrix, _) = CsrDevice::upload(&ctx, tuning, part, 1.0)?;
+        let vector = |len: usize, salt: u32, what| DeviceVec::from_slice(&ctx, &numbers::<T>(len, salt), what);
+        // as many, evenly spread, where there is no other rank
+        let spread = || (0..MESSAGE.min(n)).map(|k| (k * (n / MESSAGE.min(n)).max(1)) as u32).collect();
+        let indices = if part.halo.send.is_empty() { spread() } else { part.halo.send.clone() };
         Ok(Self {
             matrix,
             part,
-            x: vector(1, "x")?,
-            r: vector(2, "r")?,
-            p: vector(3, "p")?,
-            q: vector(4, "q")?,
-            d: vector(5, "the diagonal")?,
+            cuts: BTreeMap::new(),
+            cut: tuning.row_block(),
+            x: vector(n, 1, "x")?,
+            r: vector(n, 2, "r")?,
+            // products read its halo, too
+            p: vector(n + part.halo.len, 3, "p")?,
+            q: vector(n, 4, "q")?,
+            d: vector(n, 5, "the diagonal")?,
             given: DeviceVec::from_slice(&ctx, &numbers::<A>(2 * max_groups, 6), "partial sums")?,
             sums: DeviceVec::zeros(&ctx, 2 * max_groups, "partial sums")?,
             total: DeviceVec::from_slice(&ctx, &[A::from_f64(1.0)], "a sum")?,
@@ -84,9 +86,16 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
         self.part.n_owned()
     }
 
-    /// Cuts row blocks for these parameters.
+    /// Puts row blocks for these parameters in place; each cut is made once.
     pub(super) fn recut(&mut self, tuning: &Tuning) -> Result<()> {
-        self.matrix.recut(&self.ctx, tuning, &self.part)
+        let limits = tuning.row_block();
+        if self.cut != limits {
+            let part = self.part;
+            let blocks = self.cuts.entry(limits).or_insert_with(|| RowBlocks::cut(part, tuning));
+            self.matrix.recut(&self.ctx, blocks)?;
+            self.cut = limits;
+        }
+        Ok(())
     }
 
     /// What there is to share among groups: row blocks, or elements.
@@ -157,9 +166,8 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
 
     /// Puts random numbers in place of what kernels have left behind.
     pub(super) fn refresh(&mut self) -> Result<()> {
-        let n = self.n();
         for (salt, vector) in (1..).zip([&mut self.x, &mut self.r, &mut self.p, &mut self.q]) {
-            vector.write(&self.ctx, 0, &numbers::<T>(n, salt))?;
+            vector.write(&self.ctx, 0, &numbers::<T>(vector.len(), salt))?;
         }
         self.log.state.fill(&self.ctx, 0)?;
         Ok(())

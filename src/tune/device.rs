@@ -1,15 +1,18 @@
 //! Tunes all kernels on one device.
 
+use std::ops::Range;
 use std::time::Instant;
 
 use super::bed::Bed;
 use super::found::{Chosen, Curve, DeviceFacts, Found, KernelFound, Launch, Point, Search, Timing};
 use super::search::{fastest, first_minimum, search, timing};
+use super::store::Size;
 use crate::bandwidth;
 use crate::device::{Context, Info, Kind};
 use crate::error::Result;
 use crate::kernels::{FAMILIES, Kernels, PRODUCTS, Shape, Tuning};
 use crate::matrix::Csr;
+use crate::partition::{Part, row_ranges, split};
 use crate::real::Real;
 use crate::solver::Precision;
 
@@ -43,7 +46,63 @@ pub fn device(
     how: Search,
     progress: &dyn Fn(usize, usize),
 ) -> Result<Found> {
-    let work = Work { info, a, how, progress };
+    rank(info, a, (0, 1), matrix, precision, how, progress)
+}
+
+/// The same for the block of rows that rank `k` of `ranks` has in a solve on so many devices, with the columns of its halo.
+///
+/// # Errors
+/// As [`device()`].
+///
+/// # Panics
+/// If there is no rank `k`.
+pub fn rank(
+    info: &Info,
+    a: &Csr,
+    (k, ranks): (usize, usize),
+    matrix: &str,
+    precision: Precision,
+    how: Search,
+    progress: &dyn Fn(usize, usize),
+) -> Result<Found> {
+    let part = split(a, &row_ranges(a, ranks)).swap_remove(k);
+    let name = if ranks == 1 { matrix.into() } else { format!("{matrix}, rank {k} of {ranks}") };
+    block(info, &part, &name, precision, how, progress)
+}
+
+/// Which of `candidates`, ranks of a solve of `a` on `ranks` devices, to tune for after the whole matrix: those whose size
+/// is served ([`Size::serves`]) neither by the whole nor by a rank before. Blocks are of equal cost, so that this is one
+/// rank or none, unless rows differ much from one end of the matrix to the other. A rank in the middle, whose halo has two
+/// sides, comes first; ranks without rows are left out.
+#[must_use]
+pub fn ranks_to_tune(a: &Csr, ranks: usize, candidates: &[usize]) -> Vec<usize> {
+    let rows = row_ranges(a, ranks.max(1));
+    let size = |rows: &Range<usize>| Size::of_matrix(rows.len(), a.row_ptr()[rows.end] - a.row_ptr()[rows.start]);
+    let mut tuned = vec![size(&(0..a.n_rows()))];
+    let mut order: Vec<usize> = candidates.iter().copied().filter(|&k| k < ranks && !rows[k].is_empty()).collect();
+    order.sort_by_key(|&k| (2 * k + 1).abs_diff(ranks));
+    order.retain(|&k| {
+        let size = size(&rows[k]);
+        let is_new = !tuned.iter().any(|known| known.serves(size));
+        tuned.extend(is_new.then_some(size));
+        is_new
+    });
+    order
+}
+
+/// The same as [`device()`] for the block of a rank, called `name`.
+///
+/// # Errors
+/// As [`device()`].
+pub(crate) fn block(
+    info: &Info,
+    part: &Part<'_>,
+    name: &str,
+    precision: Precision,
+    how: Search,
+    progress: &dyn Fn(usize, usize),
+) -> Result<Found> {
+    let work = Work { info, part, how, progress };
     let start = Instant::now();
     let kernels = match (precision, info.has_f64) {
         (Precision::F64, _) => work.run::<f64, f64>()?,
@@ -54,9 +113,10 @@ pub fn device(
     Ok(Found {
         device: facts(info),
         precision: precision.name().into(),
-        matrix: matrix.into(),
-        order: a.n_rows(),
-        nnz: a.nnz(),
+        matrix: name.into(),
+        order: part.n_owned(),
+        nnz: part.nnz(),
+        halo: part.halo.len,
         search: how,
         limit_bytes_per_second: limit,
         seconds: start.elapsed().as_secs_f64(),
@@ -83,7 +143,7 @@ fn facts(info: &Info) -> DeviceFacts {
 /// What is to be done.
 struct Work<'a> {
     info: &'a Info,
-    a: &'a Csr,
+    part: &'a Part<'a>,
     how: Search,
     progress: &'a dyn Fn(usize, usize),
 }
@@ -111,7 +171,7 @@ impl Work<'_> {
         let ctx = Context::open(self.info)?;
         let default = Tuning::default_for(self.info, Shape::of(self.info));
         let variants = self.variants::<T, A>(&ctx, &default)?;
-        let mut bed = Bed::<T, A>::new(ctx, self.a, &default, MAX_GROUPS_PER_UNIT * self.units())?;
+        let mut bed = Bed::<T, A>::new(ctx, self.part, &default, MAX_GROUPS_PER_UNIT * self.units())?;
         let names: Vec<&'static str> = FAMILIES.iter().flat_map(|(_, _, kernels)| *kernels).copied().collect();
         // a part for each kernel of each variant, and one for each kernel's last round
         let all = names.len() * (variants.len() + 1);
@@ -313,5 +373,48 @@ impl Work<'_> {
             chosen: chosen(winner),
         };
         Ok((finalists[winner].variant, found))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::list;
+    use crate::matrix::gallery;
+
+    #[test]
+    fn which_blocks_need_measuring() {
+        let a = gallery::poisson3d([16, 16, 16]).unwrap();
+        let all = |ranks: usize| ranks_to_tune(&a, ranks, &(0..ranks).collect::<Vec<_>>());
+        // half of it is served by the whole; of more blocks, one in the middle stands for all
+        assert_eq!([all(1), all(2)], [[0; 0]; 2]);
+        assert_eq!([all(4), all(5), all(8)], [[1], [2], [3]]);
+        assert_eq!(ranks_to_tune(&a, 8, &[0, 7, 9]), [0]);
+        // 64 rows of 64 entries, then 4096 of one: equal costs are very different sizes
+        let row_ptr: Vec<usize> = (0..=4160).map(|i: usize| 64 * i.min(64) + i.saturating_sub(64)).collect();
+        let nnz = row_ptr[4160];
+        let a = Csr::new(4160, 4160, row_ptr, (0..nnz).map(|k| (k % 64) as u32).collect(), vec![1.0; nnz]).unwrap();
+        let of_both_kinds = ranks_to_tune(&a, 16, &(0..16).collect::<Vec<_>>());
+        assert!(of_both_kinds.len() > 1, "{of_both_kinds:?}");
+        let empty = Csr::new(0, 0, vec![0], vec![], vec![]).unwrap();
+        assert_eq!(ranks_to_tune(&empty, 3, &[0, 1, 2]), [0; 0]);
+    }
+
+    #[test]
+    fn a_block_with_a_halo() {
+        let device = list().devices.remove(0);
+        let a = gallery::poisson3d([9, 9, 9]).unwrap();
+        let parts: Vec<_> = split(&a, &row_ranges(&a, 3));
+        let how = Search::FirstMinimum;
+        let done = std::cell::Cell::new((0, 0));
+        let progress = |now, all| done.set((now, all));
+        let found = rank(&device, &a, (1, 3), "cube", Precision::F64, how, &progress).unwrap();
+        assert_eq!((found.order, found.nnz, found.halo), (parts[1].n_owned(), parts[1].nnz(), parts[1].halo.len));
+        assert_eq!((&*found.matrix, found.halo > 0), ("cube, rank 1 of 3", true));
+        assert_eq!(done.get().0, done.get().1);
+        let kernel = |name: &str| found.kernels.iter().find(|k| k.kernel == name).unwrap();
+        // 4 bytes of an index, and 8 read and 8 written, for each element that the block sends
+        assert_eq!(kernel("halo_pack").bytes, 20 * parts[1].halo.send.len() as u64);
+        assert_eq!(kernel("spmv_csr").flops, 2 * parts[1].nnz() as u64);
     }
 }

@@ -134,7 +134,7 @@ impl Experiment {
 
 /// Runs a method for `iterations` iterations: `repeat` times undisturbed, for the total, and once more with all kernels timed.
 /// `matrix` says what `a` is; the right-hand side is random. Method, precision, devices and launch parameters are those of
-/// `setup`; there is no preconditioner.
+/// `setup`; there is no preconditioner. Use [`Tune::Stored`](crate::solver::Tune) or `Off`, so that nothing is tried meanwhile.
 ///
 /// A run that can't go on for so long, since the precision is exhausted, counts with the iterations that it made, and a note.
 /// `progress` is called with the runs that are done and their number.

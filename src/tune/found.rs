@@ -157,12 +157,15 @@ pub struct Found {
     pub device: DeviceFacts,
     /// `f64` or `f32`.
     pub precision: String,
-    /// What the matrix is.
+    /// What the matrix is, or the block of one.
     pub matrix: String,
     /// Its rows.
     pub order: usize,
     /// Its entries.
     pub nnz: usize,
+    /// Columns of a block that other ranks own; 0 for a whole matrix.
+    #[serde(default)]
+    pub halo: usize,
     /// How it was looked for.
     pub search: Search,
     /// Bytes a second of a plain copy on this device, in the same run.

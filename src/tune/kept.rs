@@ -1,27 +1,93 @@
 //! From what was found to the store, and from the store to a solve.
 
-use super::store::{Device, Entry, Key, Size, Store, source_hash};
-use super::{Found, Launch, MAX_GROUPS_PER_UNIT};
+use super::search::timing;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::store::{Device, Entry, Key, Known, Size, Store, source_hash};
+use super::{Found, Launch, MAX_GROUPS_PER_UNIT, Search};
 use crate::device::Info;
+use crate::error::Result;
 use crate::kernels::{self, FAMILIES, PRODUCTS, Shape, Tuning, general_options};
+use crate::ops::trials::Tried;
+use crate::partition::Part;
 use crate::real::Real;
-use crate::solver::Precision;
+use crate::solver::{Precision, Setup, Tune};
 
 /// Keeps what was found on a device for later solves; tells where, or `None` if it could not be kept.
-pub fn keep(store: &Store, device: &Info, found: &Found) -> Option<std::path::PathBuf> {
-    let key = |kernel: &str| match (found.precision == Precision::F32.name(), device.has_f64) {
-        (false, _) => key::<f64, f64>(device, kernel, found.order, found.nnz),
-        (true, true) => key::<f32, f64>(device, kernel, found.order, found.nnz),
-        (true, false) => key::<f32, f32>(device, kernel, found.order, found.nnz),
-    };
-    let entries = found.kernels.iter().map(|k| Entry::new(key(&k.kernel), k.chosen.launch, k.chosen.timing));
-    store.insert(&Device::from(device), entries)
+pub fn keep(store: &Store, device: &Info, found: &Found) -> Option<PathBuf> {
+    store.insert(&Device::from(device), entries(device, found))
 }
 
-/// How kernels are launched on a block of so many rows and entries: as the store knows, and as usual where it doesn't.
-pub(crate) fn tuning<T: Real, A: Real>(store: &Store, device: &Info, rows: usize, nnz: usize) -> Tuning {
+/// What was found, as the store has it.
+fn entries(device: &Info, found: &Found) -> Vec<Entry> {
+    let precision = if found.precision == Precision::F32.name() { Precision::F32 } else { Precision::F64 };
+    let key = |kernel: &str| key_in(precision, device, kernel, found.order, found.nnz);
+    found.kernels.iter().map(|k| Entry::new(key(&k.kernel), k.chosen.launch, k.chosen.timing)).collect()
+}
+
+/// What is known of the launch parameters of each rank's device: nothing of the host's, nor with [`Tune::Off`]. With [`Tune::Full`] that is all that
+/// tuning on the rank's very block finds, now or in a former run; now, it takes seconds a kind of device, one after the
+/// other, and what it finds is kept.
+///
+/// # Errors
+/// Those of devices.
+pub(crate) fn of_ranks(devices: &[Option<Info>], parts: &[Part<'_>], setup: &Setup) -> Result<Vec<Option<Known>>> {
+    if setup.tune == Tune::Off {
+        return Ok(vec![None; devices.len()]);
+    }
+    let store = Store::open();
+    let mut all: BTreeMap<Device, Known> = BTreeMap::new();
+    let of_rank = |(info, part): (&Option<Info>, &Part<'_>)| {
+        let Some(info) = info else { return Ok(None) };
+        let device = Device::from(info);
+        let mut known = all.remove(&device).unwrap_or_else(|| store.load(&device));
+        if setup.tune == Tune::Full && part.n_owned() > 0 && !is_searched(&known, info, part, setup.precision) {
+            log::info!("{}: tuning all kernels on {} rows", info.name, part.n_owned());
+            let found = super::device::block(info, part, "a solve", setup.precision, Search::default(), &|_, _| {})?;
+            keep(&store, info, &found);
+            known = known.with(entries(info, &found));
+        }
+        all.insert(device, known.clone());
+        Ok(Some(known))
+    };
+    devices.iter().zip(parts).map(of_rank).collect()
+}
+
+/// Whether all kernels were tuned for blocks of this size by more than trials.
+fn is_searched(known: &Known, device: &Info, part: &Part<'_>, precision: Precision) -> bool {
+    kernel_names().all(|kernel| {
+        let hit = known.lookup(&key_in(precision, device, kernel, part.n_owned(), part.nnz()));
+        hit.is_some_and(|hit| !hit.entry.tried)
+    })
+}
+
+fn kernel_names() -> impl Iterator<Item = &'static str> {
+    FAMILIES.iter().flat_map(|(_, _, kernels)| *kernels).copied()
+}
+
+/// Keeps what the iterations of a solve have found, on a block of so many rows and entries.
+pub(crate) fn keep_tried<T: Real, A: Real>(
+    store: &Store,
+    device: &Info,
+    rows: usize,
+    nnz: usize,
+    tuning: &Tuning,
+    found: &[Tried],
+) {
+    let entry = |tried: &Tried| {
+        let block_nnz = if PRODUCTS.contains(&tried.kernel) { tuning.block_nnz } else { 0 };
+        let group_size = tuning.launch(tried.kernel).group_size;
+        let launch = Launch { group_size, groups_per_unit: tried.groups_per_unit, block_nnz };
+        let entry = Entry::new(key::<T, A>(device, tried.kernel, rows, nnz), launch, timing(tried.times.clone()));
+        Entry { tried: true, ..entry }
+    };
+    store.insert(&Device::from(device), found.iter().map(entry));
+}
+
+/// How kernels are launched on a block of so many rows and entries: as is known, and as usual where it isn't.
+pub(crate) fn tuning<T: Real, A: Real>(known: &Known, device: &Info, rows: usize, nnz: usize) -> Tuning {
     let mut tuning = Tuning::default_for(device, Shape::of(device));
-    let known = store.load(&Device::from(device));
     let launch = |kernel: &str| {
         let launch = known.lookup(&key::<T, A>(device, kernel, rows, nnz))?.entry.launch;
         is_possible::<T>(device, launch).then_some(launch)
@@ -32,7 +98,7 @@ pub(crate) fn tuning<T: Real, A: Real>(store: &Store, device: &Info, rows: usize
     }
     let mut count = 0;
     let mut all = 0;
-    for &kernel in FAMILIES.iter().flat_map(|(_, _, kernels)| *kernels) {
+    for kernel in kernel_names() {
         all += 1;
         let fits = |launch: &Launch| !PRODUCTS.contains(&kernel) || launch.block_nnz.max(1) == tuning.block_nnz;
         if let Some(launch) = launch(kernel).filter(fits) {
@@ -42,7 +108,7 @@ pub(crate) fn tuning<T: Real, A: Real>(store: &Store, device: &Info, rows: usize
             count += 1;
         }
     }
-    log::debug!("{}: {count} of {all} kernels are launched as 'declive tune' found", device.name);
+    log::debug!("{}: {count} of {all} kernels are launched as was found in former runs", device.name);
     tuning
 }
 
@@ -53,6 +119,14 @@ fn is_possible<T>(device: &Info, launch: Launch) -> bool {
         && launch.group_size.is_power_of_two()
         && (1..=MAX_GROUPS_PER_UNIT).contains(&launch.groups_per_unit)
         && local_bytes as u64 <= device.local_memory_bytes
+}
+
+fn key_in(precision: Precision, device: &Info, kernel: &str, rows: usize, nnz: usize) -> Key {
+    match (precision, device.has_f64) {
+        (Precision::F64, _) => key::<f64, f64>(device, kernel, rows, nnz),
+        (Precision::F32, true) => key::<f32, f64>(device, kernel, rows, nnz),
+        (Precision::F32, false) => key::<f32, f32>(device, kernel, rows, nnz),
+    }
 }
 
 fn key<T: Real, A: Real>(device: &Info, kernel: &str, rows: usize, nnz: usize) -> Key {
@@ -99,7 +173,8 @@ mod tests {
         ];
         store.insert(&Device::from(&device), entries).unwrap();
         let usual = Tuning::default_for(&device, Shape::of(&device));
-        let tuning = tuning::<f64, f64>(&store, &device, 1000, 7000);
+        let known = store.load(&Device::from(&device));
+        let tuning = tuning::<f64, f64>(&known, &device, 1000, 7000);
         let of = |kernel| (tuning.launch(kernel).group_size, tuning.launch(kernel).max_groups);
         assert_eq!(
             (of("dot_partial"), of("spmv_dot_csr"), of("spmv_csr")),
@@ -113,9 +188,14 @@ mod tests {
         assert_eq!(tuning.launch("residual_csr"), usual.launch("residual_csr"));
         // other precision, other size, an empty store
         for tuning in [
-            super::tuning::<f32, f64>(&store, &device, 1000, 7000),
-            super::tuning::<f64, f64>(&store, &device, 1 << 20, 1 << 23),
-            super::tuning::<f64, f64>(&Store::at(dir.path().join("none")), &device, 1000, 7000),
+            super::tuning::<f32, f64>(&known, &device, 1000, 7000),
+            super::tuning::<f64, f64>(&known, &device, 1 << 20, 1 << 23),
+            super::tuning::<f64, f64>(
+                &Store::at(dir.path().join("none")).load(&Device::from(&device)),
+                &device,
+                1000,
+                7000,
+            ),
         ] {
             assert_eq!(tuning, usual);
         }

@@ -13,7 +13,7 @@ pub(crate) mod kept;
 mod search;
 pub mod store;
 
-pub use device::{MAX_GROUPS_PER_UNIT, device};
+pub use device::{MAX_GROUPS_PER_UNIT, device, rank, ranks_to_tune};
 pub use experiment::{Experiment, KernelTime, experiment};
 pub use found::{Chosen, Curve, DeviceFacts, Found, KernelFound, Launch, Point, Search, Timing};
 pub use kept::keep;

@@ -124,6 +124,13 @@ impl Size {
         Self { entries_log2: Some(entries.max(1).ilog2()), ..Self::of_vector(rows) }
     }
 
+    /// Whether what was found for this size is used for `other`, unless something nearer is known: one step away at most in
+    /// rows and in entries.
+    #[must_use]
+    pub fn serves(self, other: Self) -> bool {
+        self.steps(other).is_some()
+    }
+
     /// The sum of the steps in rows and in entries, if neither has more than one.
     fn steps(self, other: Self) -> Option<u32> {
         let entries = match (self.entries_log2, other.entries_log2) {
@@ -186,13 +193,16 @@ pub struct Entry {
     pub timing: Timing,
     /// When it was inserted, in seconds since 1970.
     pub inserted: u64,
+    /// Whether it comes from the iterations of a solve, which try numbers of groups alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tried: bool,
 }
 
 impl Entry {
     /// An entry of now.
     #[must_use]
     pub fn new(key: Key, launch: Launch, timing: Timing) -> Self {
-        Self { key, launch, timing, inserted: now() }
+        Self { key, launch, timing, inserted: now(), tried: false }
     }
 
     /// Whether it makes sense on any device: files can be edited, and measurements can fail.
@@ -227,6 +237,15 @@ pub struct Hit<'a> {
 }
 
 impl Known {
+    /// With `entries` in the place of those of the same keys.
+    #[must_use]
+    pub fn with(mut self, entries: impl IntoIterator<Item = Entry>) -> Self {
+        let mut all: BTreeMap<Key, Entry> = self.entries.into_iter().map(|entry| (entry.key.clone(), entry)).collect();
+        all.extend(entries.into_iter().map(|entry| (entry.key.clone(), entry)));
+        self.entries = all.into_values().collect();
+        self
+    }
+
     /// The entry for `key`; or, where there is none, the one of the nearest size class, if it is one step away at most in
     /// rows and in entries: the newest of several, then the smallest. O(entries).
     #[must_use]

@@ -3,7 +3,7 @@
 #![allow(dead_code, clippy::unwrap_used)] // each test binary uses its part
 
 use declive::device::{Choice, list};
-use declive::solver::{Method, Precision, Precond};
+use declive::solver::{Method, Precision, Precond, Tune};
 use declive::{Control, Csr, Outcome, Setup, Solver, Stop};
 
 /// The device choices that every solve is tested on: the host alone and as several ranks; a device alone, as 2, 3 and 5
@@ -26,9 +26,9 @@ pub(crate) fn require_opencl() {
     );
 }
 
-/// A set-up by name.
+/// A set-up by name. What else is kept on this machine has no part in it, and nothing is added.
 pub(crate) fn setup(method: Method, precond: Precond, precision: Precision, devices: &Choice) -> Setup {
-    Setup { method, precond, precision, devices: devices.clone(), ..Setup::default() }
+    Setup { method, precond, precision, devices: devices.clone(), tune: Tune::Off, ..Setup::default() }
 }
 
 /// Solves with default options but the relative tolerance.

@@ -69,7 +69,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "LIST", default_value_t, help_heading = METHOD)]
     pub(super) devices: Choice,
 
-    /// Launch parameters of the kernels
+    /// Launch parameters of the kernels, on each device
     #[arg(long, default_value = Setup::default().tune.name(), value_parser = tunings(), help_heading = METHOD)]
     pub(super) tune: Tune,
 

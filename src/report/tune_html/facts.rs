@@ -51,6 +51,7 @@ pub(super) fn devices(found: &[Found]) -> Markup {
         ("Matrix", device(|one| one.matrix.clone())),
         ("Order", device(|one| count(one.order as u64))),
         ("Entries", device(|one| count(one.nnz as u64))),
+        ("Halo", device(|one| plural(one.halo, "column"))),
         ("Precision", device(|one| precision(&one.precision).into())),
         ("Search", device(|one| format!("{}: {}", one.search.name(), one.search.describe()))),
         ("Search took", device(|one| time(one.seconds))),

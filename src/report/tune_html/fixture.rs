@@ -109,6 +109,7 @@ impl Model {
             matrix: "poisson3d:256,256,128".into(),
             order: ROWS,
             nnz: ENTRIES,
+            halo: 0,
             search,
             limit_bytes_per_second: 0.985 * self.bandwidth,
             seconds,

@@ -24,6 +24,7 @@ use declive::tune::{Experiment, Found};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::DECLIVE;
+use super::units::plural;
 
 /// Sections after the first: the anchor, the heading, the content; none that have nothing to show.
 type Section = (&'static str, String, Markup);
@@ -33,8 +34,18 @@ pub(crate) fn page(found: &[Found], experiments: &[Experiment], missing: &[Strin
     dated(&jiff::Timestamp::now().strftime("%-d %B %Y, %H:%M UTC").to_string(), found, experiments, missing)
 }
 
+/// Adds the number of rows to the name of a device that was tuned for several sizes, so that each has headings of its own.
+fn tell_apart(found: &mut [Found]) {
+    let names: Vec<String> = found.iter().map(|one| one.device.name.clone()).collect();
+    for one in found.iter_mut().filter(|one| names.iter().filter(|name| **name == one.device.name).count() > 1) {
+        one.device.name = format!("{}, {}", one.device.name, plural(one.order, "row"));
+    }
+}
+
 fn dated(date: &str, found: &[Found], experiments: &[Experiment], missing: &[String]) -> String {
-    let (found, experiments, missing) = (clean::found(found), clean::experiments(experiments), clean::texts(missing));
+    let (mut found, experiments) = (clean::found(found), clean::experiments(experiments));
+    let missing = clean::texts(missing);
+    tell_apart(&mut found);
     let mut sections: Vec<Section> = Vec::new();
     if !found.is_empty() {
         sections.push(("chosen", "Chosen parameters".into(), chosen::section(&found)));

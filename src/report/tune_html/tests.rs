@@ -130,6 +130,18 @@ fn the_caption_has_the_cost_of_an_early_stop() {
 }
 
 #[test]
+fn sizes_of_one_device_are_told_apart() {
+    let mut block = small_gpu();
+    (block.order, block.nnz, block.halo) = (1000, 6400, 100);
+    let (_, html) = read(&[small_gpu(), block], &[]);
+    let heads: Vec<String> = all(&html, "#devices thead th").into_iter().map(words).collect();
+    assert_eq!(heads, ["Radeon HD 6750M, 8,388,608 rows", "Radeon HD 6750M, 1,000 rows"]);
+    assert_eq!(rows(&html, "Chosen parameters, Radeon HD 6750M, 1,000 rows").len(), 14);
+    let halos = rows(&html, "Matrix and devices").into_iter().find(|row| row[0] == "Halo").unwrap();
+    assert_eq!(halos[1..], ["0 columns", "100 columns"]);
+}
+
+#[test]
 fn gflops_by_both_counts() {
     let mut one = small_gpu();
     // table 4.7 of the dissertation, whose precision is single, and a time of table 4.8
