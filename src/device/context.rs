@@ -149,6 +149,15 @@ impl Context {
         kernel.kernel.get_work_group_size(device).map_err(self.error("clGetKernelWorkGroupInfo"))
     }
 
+    /// The number of work-items of which multiples suit this device, for `kernel`.
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`].
+    pub(crate) fn preferred_multiple(&self, kernel: &Kernel) -> Result<usize> {
+        let device = self.info.id as opencl3::types::cl_device_id;
+        kernel.kernel.get_work_group_size_multiple(device).map_err(self.error("clGetKernelWorkGroupInfo"))
+    }
+
     /// Enqueues `kernel` on the compute queue. Between launches that are not timed there are no events: each costs the driver
     /// some microseconds.
     ///

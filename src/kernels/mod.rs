@@ -88,18 +88,30 @@ impl<T: Real, A: Real> Kernels<T, A> {
     /// # Errors
     /// [`Error::OpenCl`](crate::Error::OpenCl).
     pub(crate) fn max_group_size(&self, ctx: &Context, name: &str) -> Result<Option<usize>> {
+        self.find(name).map(|kernel| ctx.max_group_size(kernel)).transpose()
+    }
+
+    /// The number of work-items of which multiples suit the device, for a kernel; `None` if there is no kernel of this name.
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`](crate::Error::OpenCl).
+    pub(crate) fn preferred_multiple(&self, ctx: &Context, name: &str) -> Result<Option<usize>> {
+        self.find(name).map(|kernel| ctx.preferred_multiple(kernel)).transpose()
+    }
+
+    fn find(&self, name: &str) -> Option<&Kernel> {
         let families = [self.dot.find(name), self.update.find(name), self.csr.find(name), self.cg.find(name)];
-        let kernel = families.into_iter().chain([self.halo.find(name), self.stream.find(name)]).flatten().next();
-        kernel.map(|kernel| ctx.max_group_size(kernel)).transpose()
+        families.into_iter().chain([self.halo.find(name), self.stream.find(name)]).flatten().next()
     }
 }
 
 /// What makes a program of source and options.
 type Make = fn(&Context, &str, &str) -> Result<Program>;
 
-/// The size of work-groups is compiled in: a program for each size, with the families that have kernels of this size.
+/// The size of work-groups and the unrolling are compiled in: a program for each pair, with the families that have such
+/// kernels.
 struct Programs {
-    by_group_size: BTreeMap<usize, Program>,
+    by_size_and_unroll: BTreeMap<(usize, usize), Program>,
     tuning: Tuning,
 }
 
@@ -107,31 +119,38 @@ impl Programs {
     fn new<T: Real, A: Real>(make: Make, ctx: &Context, tuning: &Tuning) -> Result<Self> {
         // so that a compiler's complaint names the file
         let named = |file: &str, text: &str| format!("#line 1 \"{file}\"\n{text}");
-        let mut sources: BTreeMap<usize, String> = BTreeMap::new();
+        let mut sources: BTreeMap<(usize, usize), String> = BTreeMap::new();
         for (file, text, kernels) in FAMILIES {
-            let sizes: BTreeSet<usize> = kernels.iter().map(|kernel| tuning.launch(kernel).group_size).collect();
-            for size in sizes {
-                let source = sources.entry(size).or_insert_with(|| named("prelude.cl", PRELUDE));
+            let pairs: BTreeSet<(usize, usize)> = kernels.iter().map(|kernel| pair(tuning.launch(kernel))).collect();
+            for pair in pairs {
+                let source = sources.entry(pair).or_insert_with(|| named("prelude.cl", PRELUDE));
                 source.push_str(&named(file, text));
             }
         }
-        let build = |(size, source): (usize, String)| {
-            Ok((size, make(ctx, &source, &options::<T, A>(ctx.info(), size, tuning.block_nnz))?))
+        let build = |((size, unroll), source): ((usize, usize), String)| {
+            let options = options::<T, A>(ctx.info(), size, unroll, tuning.block_nnz);
+            Ok(((size, unroll), make(ctx, &source, &options)?))
         };
-        let by_group_size = sources.into_iter().map(build).collect::<Result<_>>()?;
-        Ok(Self { by_group_size, tuning: tuning.clone() })
+        let by_size_and_unroll = sources.into_iter().map(build).collect::<Result<_>>()?;
+        Ok(Self { by_size_and_unroll, tuning: tuning.clone() })
     }
 
     /// The program that has a kernel.
     fn of(&self, kernel: &str) -> &Program {
-        &self.by_group_size[&self.tuning.launch(kernel).group_size]
+        &self.by_size_and_unroll[&pair(self.tuning.launch(kernel))]
     }
 }
 
-/// Options for the device's compiler.
-fn options<T: Real, A: Real>(device: &Info, group_size: usize, block_nnz: usize) -> String {
+/// What of a launch is compiled in.
+fn pair(launch: Launch) -> (usize, usize) {
+    (launch.group_size, launch.unroll)
+}
+
+/// Options for the device's compiler. Without unrolling there is none for it, so that those for experiments can have it.
+fn options<T: Real, A: Real>(device: &Info, group_size: usize, unroll: usize, block_nnz: usize) -> String {
+    let unroll = if unroll > 1 { format!(" -D UNROLL={unroll}") } else { String::new() };
     format!(
-        "{} -D GROUP_SIZE={group_size} -D BLOCK_NNZ={} -D SHAPE_CPU={}",
+        "{} -D GROUP_SIZE={group_size}{unroll} -D BLOCK_NNZ={} -D SHAPE_CPU={}",
         general_options::<T, A>(device),
         block_nnz.max(group_size),
         i32::from(Shape::of_group(group_size) == Shape::Cpu),

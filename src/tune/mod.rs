@@ -9,10 +9,13 @@ mod device;
 mod experiment;
 mod found;
 pub(crate) mod kept;
+mod lab;
 mod search;
 pub mod store;
 
 pub use device::{MAX_GROUPS_PER_UNIT, device, rank, ranks_to_tune};
 pub use experiment::{Experiment, KernelTime};
-pub use found::{Chosen, Curve, DeviceFacts, Found, KernelFound, Launch, Point, Search, Timing};
+pub use found::{
+    Axis, Chosen, Curve, DeviceFacts, EarlyStop, Found, Fusion, Iteration, KernelFound, Launch, Point, Search, Timing,
+};
 pub use kept::keep;
