@@ -70,7 +70,7 @@ impl<T: Real, A: Real> Kernels<T, A> {
     }
 
     fn made_by(make: Make, ctx: &Context, tuning: Tuning) -> Result<Self> {
-        let programs = Programs::new::<T, A>(make, ctx, &tuning)?;
+        let programs = Programs::new::<T, A>(make, ctx, &tuning, "")?;
         ctx.types.set([T::CL_NAME, A::CL_NAME]);
         Ok(Self {
             dot: dot::Dot::load(ctx, &programs)?,
@@ -99,6 +99,15 @@ impl<T: Real, A: Real> Kernels<T, A> {
         self.find(name).map(|kernel| ctx.preferred_multiple(kernel)).transpose()
     }
 
+    /// The local memory of a group and the private memory of a work-item, in bytes; `None` if there is no kernel of this
+    /// name.
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`](crate::Error::OpenCl).
+    pub(crate) fn memory(&self, ctx: &Context, name: &str) -> Result<Option<[u64; 2]>> {
+        self.find(name).map(|kernel| ctx.kernel_memory(kernel)).transpose()
+    }
+
     fn find(&self, name: &str) -> Option<&Kernel> {
         let families = [self.dot.find(name), self.update.find(name), self.csr.find(name), self.cg.find(name)];
         families.into_iter().chain([self.halo.find(name), self.stream.find(name)]).flatten().next()
@@ -116,7 +125,8 @@ struct Programs {
 }
 
 impl Programs {
-    fn new<T: Real, A: Real>(make: Make, ctx: &Context, tuning: &Tuning) -> Result<Self> {
+    /// With `extra` after the usual options.
+    fn new<T: Real, A: Real>(make: Make, ctx: &Context, tuning: &Tuning, extra: &str) -> Result<Self> {
         // so that a compiler's complaint names the file
         let named = |file: &str, text: &str| format!("#line 1 \"{file}\"\n{text}");
         let mut sources: BTreeMap<(usize, usize), String> = BTreeMap::new();
@@ -128,7 +138,7 @@ impl Programs {
             }
         }
         let build = |((size, unroll), source): ((usize, usize), String)| {
-            let options = options::<T, A>(ctx.info(), size, unroll, tuning.block_nnz);
+            let options = options::<T, A>(ctx.info(), size, unroll, tuning.block_nnz) + extra;
             Ok(((size, unroll), make(ctx, &source, &options)?))
         };
         let by_size_and_unroll = sources.into_iter().map(build).collect::<Result<_>>()?;
@@ -139,6 +149,16 @@ impl Programs {
     fn of(&self, kernel: &str) -> &Program {
         &self.by_size_and_unroll[&pair(self.tuning.launch(kernel))]
     }
+}
+
+/// What NVIDIA's compiler says of each kernel when it is asked for details, among them the registers that it takes: the log
+/// of the program that has it. The programs are made for that alone.
+///
+/// # Errors
+/// [`Error::KernelBuild`](crate::Error::KernelBuild).
+pub(crate) fn nvidia_logs<T: Real, A: Real>(ctx: &Context, tuning: &Tuning) -> Result<impl Fn(&str) -> String> {
+    let programs = Programs::new::<T, A>(Context::compile, ctx, tuning, " -cl-nv-verbose")?;
+    Ok(move |kernel: &str| ctx.build_log(programs.of(kernel)))
 }
 
 /// What of a launch is compiled in.

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::found::{Chosen, Curve, DeviceFacts, Found, KernelFound, Launch, Search, Timing};
 use super::lab::{Lab, Way};
+use super::occupancy::{Unit, registers_in};
 use super::search::{fastest, first_minimum, search};
 use super::store::Size;
 use crate::bandwidth;
@@ -216,8 +217,40 @@ impl Work<'_> {
             }
             cut = cut.or(found.first().map(|found| found.chosen.launch));
         }
+        self.add_occupancy(&lab, &names, &mut found)?;
         found.sort_by_key(|found| names.iter().position(|&name| name == found.kernel));
         Ok(found)
+    }
+
+    /// Adds what NVIDIA's compiler and the published limits of its devices tell of the chosen launches.
+    fn add_occupancy<T: Real, A: Real>(
+        &self,
+        lab: &Lab<'_, T, A>,
+        names: &[&'static str],
+        found: &mut [KernelFound],
+    ) -> Result<()> {
+        let Some(capability) = lab.bed.ctx.compute_capability() else { return Ok(()) };
+        let mut tuning = Tuning::default_for(self.info, Shape::of(self.info));
+        for one in &*found {
+            let Launch { group_size, block_nnz, unroll, .. } = one.chosen.launch;
+            if let Some(name) = names.iter().find(|name| **name == one.kernel) {
+                let max_groups = MAX_GROUPS_PER_UNIT * lab.units();
+                tuning.set(name, kernels::Launch { group_size, max_groups, unroll });
+            }
+            tuning.block_nnz = if one.kernel == "spmv_dot_csr" { block_nnz.max(1) } else { tuning.block_nnz };
+        }
+        let log_of = kernels::nvidia_logs::<T, A>(&lab.bed.ctx, &tuning)?;
+        for one in found {
+            let Launch { group_size, groups_per_unit, .. } = one.chosen.launch;
+            if let Some(resources) = &mut one.resources {
+                resources.registers = registers_in(&log_of(&one.kernel), &one.kernel);
+                let unit = Unit::of_nvidia(capability).zip(resources.registers);
+                resources.occupancy = unit.and_then(|(unit, registers)| {
+                    unit.occupancy(group_size, registers, resources.local_bytes, groups_per_unit)
+                });
+            }
+        }
+        Ok(())
     }
 
     /// The sizes of groups that are tried.
@@ -412,6 +445,7 @@ impl Work<'_> {
             default: chosen(0),
             chosen: chosen(winner),
             tried,
+            resources: lab.resources(&ways[winner], kernel)?,
         })
     }
 }

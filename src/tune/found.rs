@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::occupancy::Resources;
+
 /// How a kernel is launched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Launch {
@@ -105,6 +107,9 @@ pub struct KernelFound {
     /// [`items_per_row`](Launch::items_per_row) or [`unroll`](Launch::unroll).
     #[serde(default)]
     pub tried: Vec<Chosen>,
+    /// What the chosen launch takes of the device, as far as that tells.
+    #[serde(default)]
+    pub resources: Option<Resources>,
 }
 
 /// The facts about a device that launch parameters depend on.
@@ -476,6 +481,7 @@ mod tests {
             default: Chosen { launch: launch(256, 8, [2048, 1, 1]), timing: timing(5.0) },
             chosen,
             tried: vec![chosen],
+            resources: None,
         }
     }
 

@@ -10,6 +10,7 @@ mod experiment;
 mod found;
 pub(crate) mod kept;
 mod lab;
+mod occupancy;
 mod search;
 pub mod store;
 
@@ -19,3 +20,4 @@ pub use found::{
     Axis, Chosen, Curve, DeviceFacts, EarlyStop, Found, Fusion, Iteration, KernelFound, Launch, Point, Search, Timing,
 };
 pub use kept::keep;
+pub use occupancy::{Limit, Occupancy, Resources};

@@ -149,6 +149,20 @@ fn what_each_parameter_gains() {
 }
 
 #[test]
+fn resources_as_far_as_they_are_told() {
+    let (_, html) = read(&three(), &[]);
+    let of = |name: &str| rows(&html, &format!("Resources, {name}"));
+    let product = |rows: Vec<Vec<String>>| rows.into_iter().find(|row| row[0] == "spmv_csr").unwrap();
+    let large = product(of("NVIDIA H200"));
+    assert_eq!(large[1..3], ["1,024", "32"]);
+    assert_eq!(large[4..], ["0", "40", "75", "registers"]);
+    assert_eq!(product(of("Radeon HD 6750M"))[5..], ["not told"; 3]);
+    let mut none = small_gpu();
+    none.kernels.iter_mut().for_each(|kernel| kernel.resources = None);
+    assert_eq!(rows(&read(&[none], &[]).1, "Resources, Radeon HD 6750M").len(), 0);
+}
+
+#[test]
 fn fused_beside_separate() {
     let mut one = small_gpu();
     let times = [("spmv_dot_csr", 7.0), ("cg_step", 5.0), ("cg_direction", 3.0)];
