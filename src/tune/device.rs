@@ -527,6 +527,53 @@ mod tests {
     }
 
     #[test]
+    fn what_is_tried_for_a_row() {
+        let device = list().devices.remove(0);
+        let a = gallery::poisson3d([8, 8, 8]).unwrap();
+        let part = split(&a, &row_ranges(&a, 1)).remove(0);
+        let items = |how, group_size, items_per_row| -> Vec<usize> {
+            let launch = Launch { group_size, groups_per_unit: 3, block_nnz: 1024, items_per_row, unroll: 2 };
+            let work = Work { info: &device, part: &part, how, progress: &|_, _| () };
+            let others = work.with_other_items(Way { compiled: 5, launch });
+            assert!(others.iter().all(|way| Launch { items_per_row, ..way.launch } == launch && way.compiled == 5));
+            others.iter().map(|way| way.launch.items_per_row).collect()
+        };
+        // rows have 6.25 entries on average: 7, and the power of two above
+        assert_eq!(items(Search::Refine, 64, 1), [2, 4, 8]);
+        assert_eq!(items(Search::Exhaustive, 64, 4), [1, 2, 8]);
+        assert_eq!(items(Search::Refine, 4, 1), [2, 4]);
+        assert_eq!([items(Search::Refine, 1, 1), items(Search::FirstMinimum, 64, 1)], [[0; 0]; 2]);
+    }
+
+    /// With work-groups as on a GPU, row blocks and unrolling are tried on any device.
+    #[test]
+    fn both_stages() {
+        let device = list().devices.remove(0);
+        let a = gallery::poisson3d([8, 8, 8]).unwrap();
+        let part = split(&a, &row_ranges(&a, 1)).remove(0);
+        let work = Work { info: &device, part: &part, how: Search::Refine, progress: &|_, _| () };
+        let default = Tuning::uniform(64, 1024, 4 * device.compute_units as usize);
+        let ctx = Context::open(&device).unwrap();
+        let mut lab = Lab::<f64, f64>::new(ctx, &part, &default).unwrap();
+        let launch = Launch { group_size: 64, groups_per_unit: 1, block_nnz: 1024, items_per_row: 1, unroll: 1 };
+        let way = Way { compiled: lab.compile(&lab.uniform(launch)).unwrap(), launch };
+        assert_eq!(lab.compile(&lab.uniform(launch)).unwrap(), way.compiled, "nothing is compiled twice");
+        let kernel = "spmv_dot_csr";
+        let curves = vec![(way, work.curve(&mut lab, &way, kernel).unwrap())];
+        let contest = Contest { kernel, curves, best: way };
+        let unrolled = work.unrolled(&mut lab, std::slice::from_ref(&contest)).unwrap();
+        assert_eq!(unrolled.iter().map(|(_, way)| way.launch.unroll).collect::<Vec<_>>(), [2, 4]);
+        let found = work.last_round(&mut lab, contest, way, &unrolled, None).unwrap();
+        let mut tried: Vec<[usize; 2]> =
+            found.tried.iter().map(|one| [one.launch.items_per_row, one.launch.unroll]).collect();
+        tried.sort_unstable();
+        assert_eq!(tried, [[1, 1], [1, 2], [1, 4], [2, 1], [4, 1], [8, 1]]);
+        assert!(found.chosen.timing.median <= found.default.timing.median);
+        let resources = found.resources.unwrap();
+        assert!(resources.max_group_size >= 64, "{resources:?}");
+    }
+
+    #[test]
     fn a_block_with_a_halo() {
         let device = list().devices.remove(0);
         let a = gallery::poisson3d([9, 9, 9]).unwrap();

@@ -7,7 +7,7 @@ use super::occupancy::Resources;
 use super::search::timing;
 use crate::device::Context;
 use crate::error::Result;
-use crate::kernels::{Kernels, PRODUCTS, Tuning};
+use crate::kernels::{Kernels, Made, PRODUCTS, Tuning};
 use crate::partition::Part;
 use crate::real::Real;
 
@@ -28,6 +28,7 @@ pub(super) struct Way {
 pub(super) struct Lab<'a, T: Real, A: Real> {
     pub(super) bed: Bed<'a, T, A>,
     compiled: Vec<Kernels<T, A>>,
+    made: Made,
     units: usize,
 }
 
@@ -36,7 +37,7 @@ impl<'a, T: Real, A: Real> Lab<'a, T, A> {
     pub(super) fn new(ctx: Context, part: &'a Part<'a>, default: &Tuning) -> Result<Self> {
         let units = ctx.info().compute_units.max(1) as usize;
         let bed = Bed::new(ctx, part, default, MAX_GROUPS_PER_UNIT * units)?;
-        Ok(Self { bed, compiled: Vec::new(), units })
+        Ok(Self { bed, compiled: Vec::new(), made: Made::default(), units })
     }
 
     /// The device's compute units.
@@ -56,7 +57,7 @@ impl<'a, T: Real, A: Real> Lab<'a, T, A> {
         if let Some(known) = self.compiled.iter().position(|kernels| kernels.tuning == *tuning) {
             return Ok(known);
         }
-        self.compiled.push(Kernels::compile(&self.bed.ctx, tuning.clone())?);
+        self.compiled.push(Kernels::compile(&self.bed.ctx, tuning.clone(), &self.made)?);
         Ok(self.compiled.len() - 1)
     }
 
