@@ -203,11 +203,12 @@ fn everything() {
     let dir = place();
     // a search for the first minimum, with so few groups, is as complete
     let text = declive(&dir, "tune --devices 0 --order 30 --search first-minimum").ok();
-    let header = text.lines().find(|line| line.ends_with("early stop")).unwrap();
-    assert_eq!(header.split_whitespace().collect::<Vec<_>>()[..3], ["kernel", "groups", "size"]);
+    let is_header = |line: &&str| line.ends_with("early stop  occupancy");
+    let header: Vec<&str> = text.lines().find(is_header).unwrap().split_whitespace().collect();
+    assert_eq!(header[..6], ["kernel", "groups", "size", "block", "items", "unroll"]);
     // the steps are all there, so that each kernel has its early stop
-    let after = text.lines().skip_while(|line| !line.ends_with("early stop")).skip(1).take(14);
-    let stops: Vec<f64> = after.filter_map(|line| line.split_whitespace().last()?.parse().ok()).collect();
+    let after = text.lines().skip_while(|line| !is_header(line)).skip(1).take(14);
+    let stops: Vec<f64> = after.filter_map(|line| line.split_whitespace().nth(6)?.parse().ok()).collect();
     assert_eq!(stops.len(), 14, "{text}");
     assert!(text.contains("separate") && text.contains("ratio"), "{text}");
     let report = json(&declive(&dir, "tune --devices 0 --order 30 --search exhaustive --json").ok());

@@ -5,7 +5,7 @@
 //! GPUs with OpenCL*, PUC-Rio 2013, sections 4.3 and 4.4). So both are measured.
 
 mod bed;
-mod device;
+pub(crate) mod device;
 mod experiment;
 mod found;
 pub(crate) mod kept;
