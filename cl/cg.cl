@@ -46,15 +46,11 @@
     rz += sum8(rz8);
 #else
 #define STEP_LOOP(WITH_Z)                                                                                              \
-    FOR_EACH(i, n)                                                                                                     \
-    {                                                                                                                  \
-        x[i] += alpha * p[i];                                                                                          \
-        real v = r[i] - alpha * q[i];                                                                                  \
-        r[i] = v;                                                                                                      \
-        rr += (acc)v * (acc)v;                                                                                         \
-        if (WITH_Z)                                                                                                    \
-            rz += (acc)v * (acc)(d[i] * v);                                                                            \
-    }
+    real x_of[UNROLL], r_of[UNROLL], z_of[UNROLL];                                                                     \
+    LOAD_STORE(i, n, x_of[k] = x[i] + alpha * p[i]; r_of[k] = r[i] - alpha * q[i];                                     \
+               if (WITH_Z) z_of[k] = d[i] * r_of[k],                                                                   \
+               x[i] = x_of[k]; r[i] = r_of[k]; rr += (acc)r_of[k] * (acc)r_of[k];                                      \
+               if (WITH_Z) rz += (acc)r_of[k] * (acc)z_of[k])
 #endif
 
 /* sums: partials of r.z (or of r.r) in sums[0..groups], with a preconditioner those of r.r in sums[groups..2 groups]. */
@@ -117,8 +113,7 @@ CG_STEP(cg_step_diagonal, 1)
         }                                                                                                              \
         if (go_on) {                                                                                                   \
             real beta = (real)(rho_next / rho);                                                                        \
-            FOR_EACH(i, n)                                                                                             \
-                p[i] = Z(i, r[i]) + beta * p[i];                                                                       \
+            SET_EACH(i, n, p, Z(i, r[i]) + beta * p[i])                                                                \
         }                                                                                                              \
     }
 

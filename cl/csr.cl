@@ -4,7 +4,7 @@
  * the row blocks first..last of the list, so that those that need nothing from other devices can run first.
  *
  * GPU shape, after CSR-Stream and CSR-Vector of Greathouse and Daga (SC14, doi 10.1109/SC.2014.68): a block has at most
- * GROUP_SIZE rows and BLOCK_NNZ entries. The group reads its entries in storage order, so that the loads coalesce however
+ * GROUP_SIZE rows, fewer if rows are to have several lanes, and BLOCK_NNZ entries. The group reads its entries in storage order, so that the loads coalesce however
  * short the rows are, and leaves the products in local memory; then each row is summed, by one lane in the order of the
  * columns, or by several lanes if the block has few rows. Barriers stand in no branch: some CPU runtimes can't compile that. A row longer than BLOCK_NNZ is a block of its own, which the
  * whole group sums.
@@ -71,12 +71,14 @@ static inline acc csr_rows(int mode, uint first, uint last, __global const uint2
         if (rows == 1 && end - begin > BLOCK_NNZ) {
             /* a long row: every lane a share of it */
             real sum = 0;
+            UNROLLED
             for (offset_t e = begin + lane; e < end; e += GROUP_SIZE)
                 sum += values[e] * x[col_idx[e]];
             products[lane] = sum;
             at = lane;
             to = lane + 1;
         } else {
+            UNROLLED
             for (uint e = lane; e < (uint)(end - begin); e += GROUP_SIZE)
                 products[e] = values[begin + e] * x[col_idx[begin + e]];
             if (row < rows) {

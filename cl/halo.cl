@@ -1,7 +1,6 @@
-/* Gathers the elements of x that other ranks need into one message: out[k] = x[indices[k]]. */
+/* Gathers the elements of x that other ranks need into one message: out[i] = x[indices[i]]. */
 KERNEL void halo_pack(uint count, __global const uint *restrict indices, __global const real *restrict x,
                       __global real *restrict out)
 {
-    FOR_EACH(k, count)
-        out[k] = x[indices[k]];
+    SET_EACH(i, count, out, x[indices[i]])
 }

@@ -7,6 +7,7 @@
  *   GROUP_SIZE   work-items of a work-group, a power of two; 1 in the CPU shape
  *   BLOCK_NNZ    entries of a row block that fit into local memory (csr.cl)
  *   SHAPE_CPU    1 or 0
+ *   UNROLL       if defined, iterations of the loop over elements that a work-item has under way (GPU shape)
  *
  * GPU shape: neighbouring work-items take neighbouring elements, so that accesses coalesce; a group sums by a tree in
  * local memory. CPU shape: a group is one work-item, which takes a contiguous chunk, so that a core streams through
@@ -38,10 +39,54 @@ typedef JOIN(ACC, 8) acc8;
 static inline uint chunk_begin(uint n) { return min(n, (uint)((ulong)(n / 8 + 1) * get_group_id(0) / get_num_groups(0)) * 8); }
 static inline uint chunk_end(uint n) { return min(n, (uint)((ulong)(n / 8 + 1) * (get_group_id(0) + 1) / get_num_groups(0)) * 8); }
 
-#if SHAPE_CPU
-#define FOR_EACH(i, n) for (uint i = chunk_begin(n), i##_end = chunk_end(n); i < i##_end; i++)
+/* Elements that a work-item of the GPU shape has under way. */
+#ifndef UNROLL
+#define UNROLL 1
+#endif
+
+/* Asks the compiler to unroll the loop that follows. What does not know the pragma does without. */
+#define PRAGMA(text) _Pragma(#text)
+#define UNROLL_BY(times) PRAGMA(unroll times)
+#if UNROLL > 1
+#define UNROLLED UNROLL_BY(UNROLL)
 #else
-#define FOR_EACH(i, n) for (uint i = get_global_id(0); i < n; i += get_global_size(0))
+#define UNROLLED
+#endif
+
+/* GPU shape: does LOAD, then STORE for each element i of 0..n that the work-item has. Of UNROLL elements, numbered k, all
+ * LOADs come before the first STORE, so that the work-item waits for them together: a compiler could not change that order,
+ * as it can't know that stores and loads of one array do not meet. The order of the STOREs, and so of sums, is that of one
+ * element after the other; what is left at the end is done so. */
+#define LOAD_STORE(i, n, LOAD, STORE)                                                                                  \
+    for (uint i##_0 = get_global_id(0), i##_step = get_global_size(0); i##_0 < n; i##_0 += UNROLL * i##_step) {        \
+        if (n - i##_0 > (UNROLL - 1) * i##_step) {                                                                     \
+            UNROLLED                                                                                                   \
+            for (uint k = 0, i = i##_0; k < UNROLL; k++, i += i##_step) {                                              \
+                LOAD;                                                                                                  \
+            }                                                                                                          \
+            UNROLLED                                                                                                   \
+            for (uint k = 0, i = i##_0; k < UNROLL; k++, i += i##_step) {                                              \
+                STORE;                                                                                                 \
+            }                                                                                                          \
+        } else {                                                                                                       \
+            for (uint k = 0, i = i##_0; i < n; i += i##_step) {                                                        \
+                LOAD;                                                                                                  \
+                STORE;                                                                                                 \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+
+/* y[i] = value for each element i of 0..n. */
+#if SHAPE_CPU
+#define SET_EACH(i, n, y, value)                                                                                       \
+    for (uint i = chunk_begin(n), i##_end = chunk_end(n); i < i##_end; i++)                                            \
+        y[i] = value;
+#else
+#define SET_EACH(i, n, y, value)                                                                                       \
+    {                                                                                                                  \
+        real value_of[UNROLL];                                                                                         \
+        LOAD_STORE(i, n, value_of[k] = value, y[i] = value_of[k])                                                      \
+    }
 #endif
 
 /* Sum of s over the work-group, the same on every work-item; scratch has GROUP_SIZE elements and may be reused after. */

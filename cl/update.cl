@@ -3,28 +3,24 @@
 /* Next iterate: x += alpha p. */
 KERNEL void next_iterate(uint n, real alpha, __global const real *restrict p, __global real *restrict x)
 {
-    FOR_EACH(i, n)
-        x[i] += alpha * p[i];
+    SET_EACH(i, n, x, x[i] + alpha * p[i])
 }
 
 /* Next residual: r -= alpha q, with q = A p. */
 KERNEL void next_residual(uint n, real alpha, __global const real *restrict q, __global real *restrict r)
 {
-    FOR_EACH(i, n)
-        r[i] -= alpha * q[i];
+    SET_EACH(i, n, r, r[i] - alpha * q[i])
 }
 
 /* Next direction: p = z + beta p. */
 KERNEL void next_direction(uint n, real beta, __global const real *restrict z, __global real *restrict p)
 {
-    FOR_EACH(i, n)
-        p[i] = z[i] + beta * p[i];
+    SET_EACH(i, n, p, z[i] + beta * p[i])
 }
 
 /* Diagonal preconditioner: z = d r, element by element. */
 KERNEL void scale_diagonal(uint n, __global const real *restrict d, __global const real *restrict r,
                            __global real *restrict z)
 {
-    FOR_EACH(i, n)
-        z[i] = d[i] * r[i];
+    SET_EACH(i, n, z, d[i] * r[i])
 }

@@ -96,6 +96,21 @@ fn from_measurement_to_solve() {
         assert_eq!(kernel["elements"], 1728);
         assert!(kernel["bytes"].as_u64().unwrap() > 0);
     }
+    let findings = found["findings"].as_array().unwrap();
+    assert_eq!(findings.len(), 14);
+    for (finding, kernel) in findings.iter().zip(kernels) {
+        assert_eq!(finding["kernel"], kernel["kernel"]);
+        let is_product = kernel["chosen"]["launch"]["block_nnz"] != 0;
+        assert!(finding["gains"]["group_size"].is_number(), "{finding}");
+        assert!(is_product || finding["gains"]["items_per_row"].is_null(), "{finding}");
+        // with groups of one work-item there is nothing to unroll
+        let is_single = kernel["chosen"]["launch"]["group_size"] == 1;
+        assert!(is_single || finding["gains"]["unroll"].is_number(), "{finding}");
+        assert_eq!(kernel["tried"][0], kernel["chosen"]);
+    }
+    let seconds = |part: &str| found["fusion"][part]["seconds"].as_f64().unwrap();
+    assert!(seconds("fused") > 0.0 && seconds("separate") > 0.0);
+    assert_eq!(found["fusion"]["fused"]["bytes"], 12 * 11232 + 92 * 1728 + 4);
     let page = fs::read_to_string(dir.path().join("r.html")).unwrap();
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("spmv_dot_csr") && page.contains("<svg"));
 
@@ -156,6 +171,12 @@ fn edited_by_hand() {
         for (k, part) in ["group_size", "groups_per_unit", "block_nnz"].into_iter().enumerate() {
             entry["launch"][part] = launch[k].into();
         }
+        if launch[0] > 1 {
+            entry["launch"]["unroll"] = 4.into();
+        }
+        if launch[2] > 1 {
+            entry["launch"]["items_per_row"] = 4.into();
+        }
     }
     fs::write(&path, content.to_string()).unwrap();
     // not the three impossible ones, and not the product that was cut for other row blocks
@@ -174,6 +195,41 @@ fn a_damaged_store_is_no_obstacle() {
     assert_eq!(fs::read_to_string(stored(&dir)).unwrap(), "{ \"version\": 1, ");
     declive(&dir, "tune --devices 0 --order 1000 --search first-minimum").ok();
     assert_eq!(json(&fs::read_to_string(stored(&dir)).unwrap())["version"], 1);
+}
+
+/// All sizes, numbers, row blocks and unrollings, of a matrix so small that there is one group a unit at most.
+#[test]
+fn everything() {
+    let dir = place();
+    // a search for the first minimum, with so few groups, is as complete
+    let text = declive(&dir, "tune --devices 0 --order 30 --search first-minimum").ok();
+    let is_header = |line: &&str| line.ends_with("early stop  occupancy");
+    let header: Vec<&str> = text.lines().find(is_header).unwrap().split_whitespace().collect();
+    assert_eq!(header[..6], ["kernel", "groups", "size", "block", "items", "unroll"]);
+    // the steps are all there, so that each kernel has its early stop
+    let after = text.lines().skip_while(|line| !is_header(line)).skip(1).take(14);
+    let stops: Vec<f64> = after.filter_map(|line| line.split_whitespace().nth(6)?.parse().ok()).collect();
+    assert_eq!(stops.len(), 14, "{text}");
+    assert!(text.contains("separate") && text.contains("ratio"), "{text}");
+    let report = json(&declive(&dir, "tune --devices 0 --order 30 --search exhaustive --json").ok());
+    for kernel in report["devices"][0]["kernels"].as_array().unwrap() {
+        let tried: Vec<[u64; 4]> = kernel["curves"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|curve| {
+                ["group_size", "block_nnz", "items_per_row", "unroll"].map(|part| curve[part].as_u64().unwrap())
+            })
+            .collect();
+        let has = |k: usize, value: u64| tried.iter().any(|launch| launch[k] == value);
+        assert!(has(0, 1) && has(0, 64) && has(3, 1) && has(3, 4), "{tried:?}");
+        let is_product = kernel["kernel"].as_str().unwrap().ends_with("_csr");
+        assert_eq!((has(1, 1024), has(2, 4)), (is_product, is_product), "{tried:?}");
+        let mut once = tried.clone();
+        once.sort_unstable();
+        once.dedup();
+        assert_eq!(once.len(), tried.len(), "{tried:?}");
+    }
 }
 
 #[test]

@@ -169,6 +169,39 @@ impl Context {
         kernel.kernel.get_work_group_size(device).map_err(self.error("clGetKernelWorkGroupInfo"))
     }
 
+    /// The number of work-items of which multiples suit this device, for `kernel`.
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`].
+    pub(crate) fn preferred_multiple(&self, kernel: &Kernel) -> Result<usize> {
+        let device = self.info.id as opencl3::types::cl_device_id;
+        kernel.kernel.get_work_group_size_multiple(device).map_err(self.error("clGetKernelWorkGroupInfo"))
+    }
+
+    /// The local memory of a group and the private memory of a work-item that `kernel` takes on this device, in bytes.
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`].
+    pub(crate) fn kernel_memory(&self, kernel: &Kernel) -> Result<[u64; 2]> {
+        let device = self.info.id as opencl3::types::cl_device_id;
+        let local = kernel.kernel.get_local_mem_size(device).map_err(self.error("clGetKernelWorkGroupInfo"))?;
+        let private = kernel.kernel.get_private_mem_size(device).map_err(self.error("clGetKernelWorkGroupInfo"))?;
+        Ok([local, private])
+    }
+
+    /// The compute capability of a device of NVIDIA's, by `cl_nv_device_attribute_query`.
+    pub(crate) fn compute_capability(&self) -> Option<(u32, u32)> {
+        let device = Device::new(self.info.id as opencl3::types::cl_device_id);
+        let has_query = device.extensions().ok()?.split(' ').any(|name| name == "cl_nv_device_attribute_query");
+        let major = || device.compute_capability_major_nv().ok();
+        has_query.then(|| Some((major()?, device.compute_capability_minor_nv().ok()?))).flatten()
+    }
+
+    /// What the compiler said of `program`; nothing if the driver kept nothing.
+    pub(crate) fn build_log(&self, program: &Program) -> String {
+        program.get_build_log(self.context.default_device()).unwrap_or_default()
+    }
+
     /// Enqueues `kernel` on the compute queue. Between launches that are not timed there are no events: each costs the driver
     /// some microseconds.
     ///

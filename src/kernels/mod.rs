@@ -13,8 +13,10 @@ pub(crate) mod stream;
 mod tuning;
 pub(crate) mod update;
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
+use std::rc::Rc;
 
 use crate::device::{ClKernel, ClResult, Context, DeviceVec, Grid, Info, Kernel, Plain, Program};
 use crate::error::Result;
@@ -58,27 +60,31 @@ impl<T: Real, A: Real> Kernels<T, A> {
     /// # Errors
     /// [`Error::KernelBuild`](crate::Error::KernelBuild).
     pub(crate) fn build(ctx: &Context, tuning: Tuning) -> Result<Self> {
-        Self::made_by(Context::build, ctx, tuning)
+        let make = |source: &str, options: &str| Ok(Rc::new(ctx.build(source, options)?));
+        let programs = Programs::new::<T, A>(&make, ctx, &tuning, false)?;
+        Self::load(ctx, tuning, &programs)
     }
 
-    /// Compiles them, and keeps nothing.
+    /// Compiles what is not among the programs `made` so far, and keeps nothing beyond them. Products are apart from the
+    /// other kernels, which so are compiled once for all sizes of row blocks.
     ///
     /// # Errors
     /// [`Error::KernelBuild`](crate::Error::KernelBuild).
-    pub(crate) fn compile(ctx: &Context, tuning: Tuning) -> Result<Self> {
-        Self::made_by(Context::compile, ctx, tuning)
+    pub(crate) fn compile(ctx: &Context, tuning: Tuning, made: &Made) -> Result<Self> {
+        let make = |source: &str, options: &str| made.get(ctx, source, options);
+        let programs = Programs::new::<T, A>(&make, ctx, &tuning, true)?;
+        Self::load(ctx, tuning, &programs)
     }
 
-    fn made_by(make: Make, ctx: &Context, tuning: Tuning) -> Result<Self> {
-        let programs = Programs::new::<T, A>(make, ctx, &tuning)?;
+    fn load(ctx: &Context, tuning: Tuning, programs: &Programs) -> Result<Self> {
         ctx.types.set([T::CL_NAME, A::CL_NAME]);
         Ok(Self {
-            dot: dot::Dot::load(ctx, &programs)?,
-            update: update::Update::load(ctx, &programs)?,
-            csr: csr::Csr::load(ctx, &programs)?,
-            cg: cg::Cg::load(ctx, &programs)?,
-            halo: halo::Halo::load(ctx, &programs)?,
-            stream: stream::Stream::load(ctx, &programs)?,
+            dot: dot::Dot::load(ctx, programs)?,
+            update: update::Update::load(ctx, programs)?,
+            csr: csr::Csr::load(ctx, programs)?,
+            cg: cg::Cg::load(ctx, programs)?,
+            halo: halo::Halo::load(ctx, programs)?,
+            stream: stream::Stream::load(ctx, programs)?,
             tuning,
         })
     }
@@ -88,50 +94,114 @@ impl<T: Real, A: Real> Kernels<T, A> {
     /// # Errors
     /// [`Error::OpenCl`](crate::Error::OpenCl).
     pub(crate) fn max_group_size(&self, ctx: &Context, name: &str) -> Result<Option<usize>> {
+        self.find(name).map(|kernel| ctx.max_group_size(kernel)).transpose()
+    }
+
+    /// The number of work-items of which multiples suit the device, for a kernel; `None` if there is no kernel of this name.
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`](crate::Error::OpenCl).
+    pub(crate) fn preferred_multiple(&self, ctx: &Context, name: &str) -> Result<Option<usize>> {
+        self.find(name).map(|kernel| ctx.preferred_multiple(kernel)).transpose()
+    }
+
+    /// The local memory of a group and the private memory of a work-item, in bytes; `None` if there is no kernel of this
+    /// name.
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`](crate::Error::OpenCl).
+    pub(crate) fn memory(&self, ctx: &Context, name: &str) -> Result<Option<[u64; 2]>> {
+        self.find(name).map(|kernel| ctx.kernel_memory(kernel)).transpose()
+    }
+
+    fn find(&self, name: &str) -> Option<&Kernel> {
         let families = [self.dot.find(name), self.update.find(name), self.csr.find(name), self.cg.find(name)];
-        let kernel = families.into_iter().chain([self.halo.find(name), self.stream.find(name)]).flatten().next();
-        kernel.map(|kernel| ctx.max_group_size(kernel)).transpose()
+        families.into_iter().chain([self.halo.find(name), self.stream.find(name)]).flatten().next()
+    }
+}
+
+/// Programs by source and options, for who tries many launch parameters.
+#[derive(Default)]
+pub(crate) struct Made(RefCell<BTreeMap<[String; 2], Rc<Program>>>);
+
+impl Made {
+    fn get(&self, ctx: &Context, source: &str, options: &str) -> Result<Rc<Program>> {
+        let key = [source.into(), options.into()];
+        if let Some(program) = self.0.borrow().get(&key) {
+            return Ok(program.clone());
+        }
+        let program = Rc::new(ctx.compile(source, options)?);
+        self.0.borrow_mut().insert(key, program.clone());
+        Ok(program)
     }
 }
 
 /// What makes a program of source and options.
-type Make = fn(&Context, &str, &str) -> Result<Program>;
+type Make<'a> = &'a dyn Fn(&str, &str) -> Result<Rc<Program>>;
 
-/// The size of work-groups is compiled in: a program for each size, with the families that have kernels of this size.
+/// What kernels of one program have in common: the size of groups and the unrolling, which are compiled in, and whether they
+/// are products, if those are apart.
+type Common = (usize, usize, bool);
+
+/// A program for each combination that is used, with the families that have such kernels.
 struct Programs {
-    by_group_size: BTreeMap<usize, Program>,
+    programs: BTreeMap<Common, Rc<Program>>,
     tuning: Tuning,
+    apart: bool,
 }
 
 impl Programs {
-    fn new<T: Real, A: Real>(make: Make, ctx: &Context, tuning: &Tuning) -> Result<Self> {
+    fn new<T: Real, A: Real>(make: Make<'_>, ctx: &Context, tuning: &Tuning, apart: bool) -> Result<Self> {
         // so that a compiler's complaint names the file
         let named = |file: &str, text: &str| format!("#line 1 \"{file}\"\n{text}");
-        let mut sources: BTreeMap<usize, String> = BTreeMap::new();
+        let mut all = Self { programs: BTreeMap::new(), tuning: tuning.clone(), apart };
+        let mut sources: BTreeMap<Common, (String, bool)> = BTreeMap::new();
         for (file, text, kernels) in FAMILIES {
-            let sizes: BTreeSet<usize> = kernels.iter().map(|kernel| tuning.launch(kernel).group_size).collect();
-            for size in sizes {
-                let source = sources.entry(size).or_insert_with(|| named("prelude.cl", PRELUDE));
+            let commons: BTreeSet<Common> = kernels.iter().map(|kernel| all.common(kernel)).collect();
+            for common in commons {
+                let (source, has_products) =
+                    sources.entry(common).or_insert_with(|| (named("prelude.cl", PRELUDE), false));
                 source.push_str(&named(file, text));
+                *has_products |= kernels.iter().any(|kernel| PRODUCTS.contains(kernel));
             }
         }
-        let build = |(size, source): (usize, String)| {
-            Ok((size, make(ctx, &source, &options::<T, A>(ctx.info(), size, tuning.block_nnz))?))
-        };
-        let by_group_size = sources.into_iter().map(build).collect::<Result<_>>()?;
-        Ok(Self { by_group_size, tuning: tuning.clone() })
+        for (common, (source, has_products)) in sources {
+            let (group_size, unroll, _) = common;
+            // row blocks are no matter of other kernels
+            let block_nnz = if has_products { tuning.block_nnz } else { group_size };
+            let options = options::<T, A>(ctx.info(), group_size, unroll, block_nnz);
+            all.programs.insert(common, make(&source, &options)?);
+        }
+        Ok(all)
+    }
+
+    fn common(&self, kernel: &str) -> Common {
+        let Launch { group_size, unroll, .. } = self.tuning.launch(kernel);
+        (group_size, unroll, self.apart && PRODUCTS.contains(&kernel))
     }
 
     /// The program that has a kernel.
     fn of(&self, kernel: &str) -> &Program {
-        &self.by_group_size[&self.tuning.launch(kernel).group_size]
+        &self.programs[&self.common(kernel)]
     }
 }
 
-/// Options for the device's compiler.
-fn options<T: Real, A: Real>(device: &Info, group_size: usize, block_nnz: usize) -> String {
+/// What NVIDIA's compiler says of each kernel when it is asked for details, among them the registers that it takes: the log
+/// of the program that has it. The programs are made for that alone.
+///
+/// # Errors
+/// [`Error::KernelBuild`](crate::Error::KernelBuild).
+pub(crate) fn nvidia_logs<T: Real, A: Real>(ctx: &Context, tuning: &Tuning) -> Result<impl Fn(&str) -> String> {
+    let make = |source: &str, options: &str| Ok(Rc::new(ctx.compile(source, &format!("{options} -cl-nv-verbose"))?));
+    let programs = Programs::new::<T, A>(&make, ctx, tuning, false)?;
+    Ok(move |kernel: &str| ctx.build_log(programs.of(kernel)))
+}
+
+/// Options for the device's compiler. Without unrolling there is none for it, so that those for experiments can have it.
+fn options<T: Real, A: Real>(device: &Info, group_size: usize, unroll: usize, block_nnz: usize) -> String {
+    let unroll = if unroll > 1 { format!(" -D UNROLL={unroll}") } else { String::new() };
     format!(
-        "{} -D GROUP_SIZE={group_size} -D BLOCK_NNZ={} -D SHAPE_CPU={}",
+        "{} -D GROUP_SIZE={group_size}{unroll} -D BLOCK_NNZ={} -D SHAPE_CPU={}",
         general_options::<T, A>(device),
         block_nnz.max(group_size),
         i32::from(Shape::of_group(group_size) == Shape::Cpu),

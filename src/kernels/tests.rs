@@ -19,7 +19,7 @@ struct Bench<T, A> {
     kernels: Kernels<T, A>,
 }
 
-/// Every combination of device, shape and group size.
+/// Every combination of device and shape, with several launch parameters.
 fn benches<T: Real, A: Real>() -> Vec<Bench<T, A>> {
     let devices = list().devices;
     assert!(!devices.is_empty(), "kernel tests need an OpenCL device (apt-get install pocl-opencl-icd)");
@@ -28,9 +28,13 @@ fn benches<T: Real, A: Real>() -> Vec<Bench<T, A>> {
     let platforms: BTreeSet<&str> = devices.iter().map(|d| d.platform.as_str()).collect();
     for platform in platforms {
         let device = devices.iter().find(|d| d.platform == platform).unwrap();
-        for (group_size, block_nnz, max_groups) in [(1, 1, 3), (64, 128, 5), (256, 512, 2)] {
+        for tuning in [
+            Tuning::uniform(1, 1, 3),
+            Tuning::uniform(64, 128, 5),
+            Tuning::uniform(64, 512, 2).sharing(8).unrolled(4),
+            Tuning::uniform(256, 512, 2),
+        ] {
             let ctx = Context::open(device).unwrap();
-            let tuning = Tuning::uniform(group_size, block_nnz, max_groups);
             let kernels = Kernels::build(&ctx, tuning).unwrap();
             all.push(Bench { ctx, kernels });
         }
@@ -373,6 +377,40 @@ mod bodies {
             assert_eq!(t.down(&y), x);
         }
     }
+}
+
+/// Fractions, whose sums are rounded: with another order of the operations, bits would differ.
+#[test]
+fn unrolling_changes_no_bit() {
+    let device = list().devices.remove(0);
+    let ctx = Context::open(&device).unwrap();
+    let n = 5003;
+    let fractions =
+        |salt: usize| -> Vec<f64> { (0..n).map(|i| 1.0 / ((i * 31 + salt * 17) % 97 + 3) as f64).collect() };
+    let a = matrices().remove(4);
+    let bits = |unroll: usize| {
+        let tuning = Tuning::uniform(64, 256, 5).unrolled(unroll);
+        let kernels = Kernels::<f64, f64>::build(&ctx, tuning).unwrap();
+        let up = |v: &[f64]| DeviceVec::from_slice(&ctx, v, "a test vector").unwrap();
+        let (x, mut y, mut sums) = (up(&fractions(1)), up(&fractions(2)), up(&[0.0; 5]));
+        let grid = kernels.tuning.grid("any", n);
+        kernels.dot.dot_partial(&ctx, grid, count(n), &x, &y, &mut sums, 0).unwrap();
+        kernels.update.next_iterate(&ctx, grid, count(n), 0.3, &x, &mut y).unwrap();
+        let parts = split(&a, std::slice::from_ref(&(0..a.n_rows())));
+        let (matrix, _) = CsrDevice::<f64>::upload(&ctx, &kernels.tuning, &parts[0], 1.0).unwrap();
+        let mut product = up(&vec![0.0; a.n_rows()]);
+        let all = (0, matrix.block().blocks.len() as u32);
+        kernels.csr.spmv_csr(&ctx, Grid { groups: 3, group_size: 64 }, all, matrix.block(), &x, &mut product).unwrap();
+        let mut all = Vec::new();
+        for vector in [&y, &sums, &product] {
+            let mut values = vec![0.0; vector.len()];
+            vector.read(&ctx, 0, &mut values).unwrap();
+            all.extend(values.into_iter().map(f64::to_bits));
+        }
+        all
+    };
+    let plain = bits(1);
+    assert!(plain == bits(2) && plain == bits(4));
 }
 
 #[test]

@@ -42,6 +42,8 @@ pub(crate) struct Launch {
     pub(crate) group_size: usize,
     /// At most so many groups.
     pub(crate) max_groups: usize,
+    /// Iterations of the loop over elements that a work-item has under way; 1 leaves it to the compiler.
+    pub(crate) unroll: usize,
 }
 
 impl Launch {
@@ -65,6 +67,8 @@ impl Launch {
 pub(crate) struct Tuning {
     /// Entries of a row block that fit into local memory.
     pub(crate) block_nnz: usize,
+    /// Work-items that share a row of a product, at least.
+    pub(crate) items_per_row: usize,
     /// Kernels that were looked at.
     launches: BTreeMap<&'static str, Launch>,
     /// The others.
@@ -77,7 +81,19 @@ pub(crate) const PRODUCTS: &[&str] = &["spmv_csr", "spmv_dot_csr", "residual_csr
 impl Tuning {
     /// The same for all kernels.
     pub(crate) fn uniform(group_size: usize, block_nnz: usize, max_groups: usize) -> Self {
-        Self { block_nnz, launches: BTreeMap::new(), others: Launch { group_size, max_groups } }
+        let others = Launch { group_size, max_groups, unroll: 1 };
+        Self { block_nnz, items_per_row: 1, launches: BTreeMap::new(), others }
+    }
+
+    /// The same with other work-items for a row.
+    pub(crate) fn sharing(self, items_per_row: usize) -> Self {
+        Self { items_per_row, ..self }
+    }
+
+    /// The same with other unrolling.
+    pub(crate) fn unrolled(mut self, unroll: usize) -> Self {
+        self.launches.values_mut().chain([&mut self.others]).for_each(|launch| launch.unroll = unroll);
+        self
     }
 
     /// Sane values for a device never seen.
@@ -119,12 +135,12 @@ impl Tuning {
         self.launches.values().chain([&self.others]).map(|launch| launch.max_groups).max().unwrap_or(1)
     }
 
-    /// The most rows of a row block, and the most entries unless it is a single row; `None` if all products are in the
-    /// CPU shape, where local memory sets no limit.
+    /// The most rows of a row block, so that each has its work-items, and the most entries unless it is a single row; `None`
+    /// if all products are in the CPU shape, where local memory sets no limit.
     pub(crate) fn row_block(&self) -> Option<(usize, usize)> {
         let sizes = PRODUCTS.iter().map(|kernel| self.launch(kernel).group_size);
         let rows = sizes.filter(|&size| Shape::of_group(size) == Shape::Gpu).min()?;
-        Some((rows, self.block_nnz))
+        Some(((rows / self.items_per_row.max(1)).max(1), self.block_nnz))
     }
 }
 
@@ -135,19 +151,23 @@ mod tests {
     #[test]
     fn a_kernel_of_its_own() {
         let mut tuning = Tuning::uniform(64, 128, 10);
-        tuning.set("dot_partial", Launch { group_size: 256, max_groups: 3 });
+        tuning.set("dot_partial", Launch { group_size: 256, max_groups: 3, unroll: 1 });
         assert_eq!(tuning.grid("dot_partial", 10_000), Grid { groups: 3, group_size: 256 });
         assert_eq!(tuning.grid("next_iterate", 10_000), Grid { groups: 10, group_size: 64 });
         assert_eq!(tuning.grid("next_iterate", 65), Grid { groups: 2, group_size: 64 });
         assert_eq!((tuning.grid("next_iterate", 0).groups, tuning.max_groups()), (1, 10));
         assert_eq!(tuning.row_block(), Some((64, 128)));
-        tuning.set("residual_csr", Launch { group_size: 32, max_groups: 20 });
+        tuning.set("residual_csr", Launch { group_size: 32, max_groups: 20, unroll: 1 });
         assert_eq!((tuning.row_block(), tuning.max_groups()), (Some((32, 128)), 20));
         assert_eq!(tuning.launch("residual_csr").block_grid(7), Grid { groups: 7, group_size: 32 });
         let mut mixed = Tuning::uniform(1, 512, 4);
         assert_eq!(mixed.row_block(), None);
-        mixed.set("spmv_dot_csr", Launch { group_size: 64, max_groups: 2 });
+        mixed.set("spmv_dot_csr", Launch { group_size: 64, max_groups: 2, unroll: 1 });
         assert_eq!(mixed.row_block(), Some((64, 512)));
+        let rows = |items_per_row| Tuning { items_per_row, ..mixed.clone() }.row_block();
+        assert_eq!([1, 4, 64, 256].map(rows), [64, 16, 1, 1].map(|rows| Some((rows, 512))));
+        assert_eq!(mixed.clone().unrolled(4).launch("spmv_dot_csr").unroll, 4);
+        assert_eq!(mixed.unrolled(4).launch("dot_partial").unroll, 4);
     }
 
     #[test]

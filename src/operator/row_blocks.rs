@@ -17,7 +17,7 @@ pub(crate) struct RowBlocks {
 
 impl RowBlocks {
     /// Cuts the rows of `part`: a block has at most `block_nnz` entries, unless it is a single longer row, and in the GPU
-    /// shape at most `group_size` rows.
+    /// shape at most `group_size / items_per_row` rows. O(rows), and O(entries) more with a halo.
     pub(crate) fn cut(part: &Part<'_>, tuning: &Tuning) -> Self {
         let (max_rows, max_nnz) = tuning.row_block().unwrap_or((CPU_BLOCK_NNZ, CPU_BLOCK_NNZ));
         let (n, base) = (part.n_owned(), part.row_ptr[0]);
@@ -76,6 +76,9 @@ mod tests {
         assert_eq!(gpu.blocks, [[0, 1], [1, 2], [2, 6], [6, 7]]);
         assert_eq!(gpu.interior, 4);
         assert_eq!(RowBlocks::cut(&part, &Tuning::uniform(1, 1, 2)).blocks, [[0, 7]]);
+        let shared = |items| RowBlocks::cut(&part, &Tuning::uniform(4, 8, 2).sharing(items)).blocks;
+        assert_eq!(shared(2), [[0, 1], [1, 2], [2, 4], [4, 6], [6, 7]]);
+        assert_eq!(shared(4), (0..7).map(|row| [row, row + 1]).collect::<Vec<_>>());
     }
 
     #[test]

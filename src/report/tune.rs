@@ -1,7 +1,9 @@
 //! What tuning found.
 
-use declive::tune::Found;
+use std::collections::BTreeMap;
+
 use declive::tune::store::{Entry, Known};
+use declive::tune::{Axis, EarlyStop, Found, Fusion, KernelFound};
 use serde::Serialize;
 
 use super::{DECLIVE, VERSION};
@@ -21,6 +23,26 @@ pub(super) struct Device {
     pub(super) indices: Vec<usize>,
     #[serde(flatten)]
     pub(super) found: Found,
+    /// What follows from the measurements, kernel by kernel.
+    pub(super) findings: Vec<Finding>,
+    /// The fused iteration beside the separate one.
+    pub(super) fusion: Option<Fusion>,
+}
+
+/// What follows from the measurements of a kernel.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Finding {
+    pub(super) kernel: String,
+    /// What each parameter gains over the next best value, as a part.
+    pub(super) gains: BTreeMap<Axis, Option<f64>>,
+    pub(super) early_stop: Option<EarlyStop>,
+}
+
+impl Finding {
+    fn new(kernel: &KernelFound) -> Self {
+        let gains = Axis::ALL.map(|axis| (axis, kernel.gain(axis)));
+        Self { kernel: kernel.kernel.clone(), gains: gains.into(), early_stop: kernel.early_stop() }
+    }
 }
 
 impl Report {
@@ -35,7 +57,8 @@ impl Report {
 
     /// Adds what was found for the devices of these numbers.
     pub(crate) fn add(&mut self, found: Found, indices: Vec<usize>) {
-        self.devices.push(Device { indices, found });
+        let (findings, fusion) = (found.kernels.iter().map(Finding::new).collect(), found.fusion());
+        self.devices.push(Device { indices, found, findings, fusion });
     }
 }
 

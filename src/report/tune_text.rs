@@ -3,10 +3,10 @@
 use std::fmt;
 
 use declive::tune::store::Entry;
-use declive::tune::{KernelFound, Launch, Timing};
+use declive::tune::{Axis, Fusion, Iteration, KernelFound, Launch, Timing};
 
 use super::layout::Text;
-use super::tune::{Device, Kept, Report};
+use super::tune::{Device, Finding, Kept, Report};
 use super::units::{count, figure, plural};
 
 impl fmt::Display for Report {
@@ -63,12 +63,20 @@ fn kept_row(entry: &Entry) -> [String; 9] {
     ]
 }
 
-/// The size of a group, and the entries of a row block.
+/// The size of a group, the entries of a row block, the work-items of a row, and the unrolling: what there is of them.
 fn size(launch: Launch) -> String {
-    match launch.block_nnz {
-        0 => launch.group_size.to_string(),
-        nnz => format!("{}/{nnz}", launch.group_size),
+    let Launch { group_size, block_nnz, items_per_row, unroll, .. } = launch;
+    let mut text = group_size.to_string();
+    if block_nnz > 0 {
+        text += &format!("/{block_nnz}");
     }
+    if items_per_row > 1 {
+        text += &format!("/{items_per_row}");
+    }
+    if unroll > 1 {
+        text += &format!("·{unroll}");
+    }
+    text
 }
 
 impl Device {
@@ -99,9 +107,25 @@ impl Device {
         text.gap();
         text.paragraph(
             "Times are microseconds a launch, medians by the device's clock. Groups are for each compute unit, at most; size is \
-             that of a group, with the entries of a row block. Saving is against one group of the largest size a unit. Default: \
+             that of a group, with the entries of a row block and, above 1, the work-items of a row; ·2 is unrolling. Saving is against one group of the largest size a unit. Default: \
              how many times as long the launch without tuning takes. What fits into caches goes beyond the limit.",
         );
+        text.gap();
+        let rows: Vec<[String; 8]> =
+            self.findings.iter().zip(&found.kernels).map(|(finding, kernel)| finding_row(finding, kernel)).collect();
+        let header = ["kernel", "groups", "size", "block", "items", "unroll", "early stop", "occupancy"];
+        text.table(header, [true, false, false, false, false, false, false, false], &rows);
+        text.gap();
+        text.paragraph(
+            "How much longer a launch takes, in percent: with the next best number and size of groups, row block, work-items of a \
+             row and unrolling; and where a search ends that adds one group a unit until the time rises. – is what was not tried, or \
+             in steps too coarse to tell. Occupancy: the work-items that a compute unit holds of those that it could, where the \
+             device tells enough.",
+        );
+        if let Some(fusion) = &self.fusion {
+            text.gap();
+            fusion_table(text, fusion);
+        }
     }
 }
 
@@ -116,8 +140,62 @@ fn row(kernel: &KernelFound, limit: f64) -> [String; 9] {
         format!("{:.0} %", (100.0 * kernel.saving()).round() + 0.0), // no −0
         figure(kernel.bytes_per_second() / 1e9),
         format!("{:.0} %", 100.0 * kernel.bytes_per_second() / limit),
-        format!("{:.2}", kernel.speedup()),
+        factor(kernel.speedup()),
     ]
+}
+
+fn finding_row(finding: &Finding, kernel: &KernelFound) -> [String; 8] {
+    let occupancy = kernel.resources.as_ref().and_then(|resources| resources.occupancy);
+    let gain = |axis| percent(finding.gains.get(&axis).copied().flatten());
+    [
+        finding.kernel.clone(),
+        gain(Axis::GroupsPerUnit),
+        gain(Axis::GroupSize),
+        gain(Axis::BlockNnz),
+        gain(Axis::ItemsPerRow),
+        gain(Axis::Unroll),
+        percent(finding.early_stop.map(|stop| stop.cost)),
+        occupancy.map_or_else(|| "not told".into(), |occupancy| format!("{:.0} %", 100.0 * occupancy.part())),
+    ]
+}
+
+/// A part in percent, with a decimal if it is small.
+fn percent(part: Option<f64>) -> String {
+    part.map_or_else(
+        || "–".into(),
+        |part| {
+            let percent = 100.0 * part;
+            let decimals = usize::from(percent.abs() < 9.95);
+            // no −0
+            format!("{:.decimals$}", if percent.abs() < 0.05 { 0.0 } else { percent })
+        },
+    )
+}
+
+/// An iteration by fused and by separate kernels.
+fn fusion_table(text: &mut Text, fusion: &Fusion) {
+    let row = |name: &str, one: &Iteration| {
+        [
+            name.into(),
+            one.launches.to_string(),
+            figure(1e6 * one.seconds),
+            figure(1e-6 * one.bytes as f64),
+            figure(1e-9 * one.bytes as f64 / one.seconds),
+        ]
+    };
+    let ratios =
+        ["ratio".into(), String::new(), factor(fusion.time_ratio()), factor(fusion.bytes_ratio()), String::new()];
+    let rows = [row("fused", &fusion.fused), row("separate", &fusion.separate), ratios];
+    text.table(["iteration", "launches", "time", "MB", "GB/s"], [true, false, false, false, false], &rows);
+    text.gap();
+    text.paragraph(
+        "An iteration without a preconditioner from the chosen launches, each alone: spmv_dot_csr, cg_step and cg_direction, as \
+         in cg; spmv_csr, dot_partial twice and the three updates, as in cg-classic. What the host adds is not in it.",
+    );
+}
+
+fn factor(value: f64) -> String {
+    format!("{value:.2}")
 }
 
 fn micros(timing: &Timing) -> String {

@@ -3,14 +3,15 @@
 use std::ops::Range;
 use std::time::Instant;
 
-use super::bed::Bed;
-use super::found::{Chosen, Curve, DeviceFacts, Found, KernelFound, Launch, Point, Search, Timing};
-use super::search::{fastest, first_minimum, search, timing};
+use super::found::{Chosen, Curve, DeviceFacts, Found, KernelFound, Launch, Search, Timing};
+use super::lab::{Lab, Way};
+use super::occupancy::{Unit, registers_in};
+use super::search::{fastest, first_minimum, search};
 use super::store::Size;
 use crate::bandwidth;
 use crate::device::{Context, Info, Kind};
 use crate::error::Result;
-use crate::kernels::{FAMILIES, Kernels, PRODUCTS, Shape, Tuning};
+use crate::kernels::{self, FAMILIES, PRODUCTS, Shape, Tuning};
 use crate::matrix::Csr;
 use crate::partition::{Part, row_ranges, split};
 use crate::real::Real;
@@ -22,11 +23,11 @@ pub const MAX_GROUPS_PER_UNIT: usize = 64;
 /// Candidates for the last round, beside the default.
 const FINALISTS: usize = 4;
 
-/// Rounds in which the finalists take turns.
-const ROUNDS: usize = 8;
+/// Entries of a row block that are tried.
+const BLOCKS: &[usize] = &[1024, 2048, 4096];
 
-/// Launches of a turn.
-const TURN: usize = 3;
+/// Iterations under way that are tried.
+const UNROLLS: &[usize] = &[1, 2, 4];
 
 /// What a change has to gain before it is made.
 const WORTH: f64 = 0.01;
@@ -148,232 +149,338 @@ struct Work<'a> {
     progress: &'a dyn Fn(usize, usize),
 }
 
-/// Kernels compiled for one size of groups.
-struct Variant<T, A> {
-    group_size: usize,
-    block_nnz: usize,
-    kernels: Kernels<T, A>,
+/// A kernel with what is known of it so far.
+struct Contest {
+    kernel: &'static str,
+    curves: Vec<(Way, Curve)>,
+    /// What it is launched with, unless something better turns up.
+    best: Way,
 }
 
-/// One way to launch a kernel: the index of its variant, and the groups for each unit.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Candidate {
-    variant: usize,
-    groups_per_unit: usize,
+impl Contest {
+    fn is_product(&self) -> bool {
+        PRODUCTS.contains(&self.kernel)
+    }
 }
 
 impl Work<'_> {
-    fn units(&self) -> usize {
-        self.info.compute_units.max(1) as usize
-    }
-
     fn run<T: Real, A: Real>(&self) -> Result<Vec<KernelFound>> {
         let ctx = Context::open(self.info)?;
         let default = Tuning::default_for(self.info, Shape::of(self.info));
-        let variants = self.variants::<T, A>(&ctx, &default)?;
-        let mut bed = Bed::<T, A>::new(ctx, self.part, &default, MAX_GROUPS_PER_UNIT * self.units())?;
+        let mut lab = Lab::<T, A>::new(ctx, self.part, &default)?;
+        let [products, vectors] = self.ways(&mut lab, &default)?;
         let names: Vec<&'static str> = FAMILIES.iter().flat_map(|(_, _, kernels)| *kernels).copied().collect();
-        // a part for each kernel of each variant, and one for each kernel's last round
-        let all = names.len() * (variants.len() + 1);
+        let ways = |name: &str| if PRODUCTS.contains(&name) { &products } else { &vectors };
+        // a part for each way of each kernel, and one for each kernel's last round
+        let all = names.iter().map(|name| ways(name).len() + 1).sum();
         let mut done = 0;
         let mut step = || {
             done += 1;
-            (self.progress)(done.min(all), all);
+            (self.progress)(done, all);
         };
 
-        let mut curves: Vec<Vec<(usize, Curve)>> = names.iter().map(|_| Vec::new()).collect();
-        // the largest first
-        for (v, variant) in variants.iter().enumerate().rev() {
-            bed.recut(&variant.kernels.tuning)?;
-            for (name, curves) in names.iter().zip(&mut curves) {
-                // the size of row blocks matters to products alone
-                let is_new = variants[..v].iter().all(|other| other.group_size != variant.group_size);
-                let fits =
-                    variant.kernels.max_group_size(&bed.ctx, name)?.is_some_and(|most| variant.group_size <= most);
+        let mut contests = Vec::new();
+        for &kernel in &names {
+            let mut curves = Vec::new();
+            // the largest first
+            for way in ways(kernel).iter().rev() {
                 // the search of the dissertation is at the largest size that the kernel can have
                 let is_wanted = self.how != Search::FirstMinimum || curves.is_empty();
-                if fits && is_wanted && (is_new || PRODUCTS.contains(name)) {
-                    curves.push((v, self.curve(&mut bed, variant, name)?));
+                if is_wanted && lab.fits(way, kernel)? {
+                    curves.push((*way, self.curve(&mut lab, way, kernel)?));
                 }
                 step();
             }
+            let best = usual(ways(kernel), kernel, &default, lab.units());
+            contests.push(Contest { kernel, curves, best });
         }
+
         // row blocks are cut once for all products: those that are part of an iteration decide how
-        let decides = names.iter().position(|&name| name == "spmv_dot_csr").unwrap_or_default();
-        let mut found: Vec<Option<KernelFound>> = names.iter().map(|_| None).collect();
+        let (first, rest) = contests.into_iter().partition(|contest| contest.kernel == "spmv_dot_csr");
+        let mut found: Vec<KernelFound> = Vec::new();
         let mut cut = None;
-        for k in std::iter::once(decides).chain((0..names.len()).filter(|&k| k != decides)) {
-            let curves = std::mem::take(&mut curves[k]);
-            let (variant, kernel) = self.last_round(&mut bed, &variants, names[k], curves, &default, cut)?;
-            if k == decides {
-                cut = Some(variant);
+        for mut batch in [first, rest] as [Vec<Contest>; 2] {
+            for contest in &mut batch {
+                let finalists = self.finalists(contest, cut);
+                contest.best = lab.best(contest.kernel, &finalists, |way| fits_cut(way, contest.kernel, cut))?;
+                if cut.is_none() {
+                    let mut ways = vec![contest.best];
+                    ways.extend(self.with_other_items(contest.best));
+                    contest.best = lab.best(contest.kernel, &ways, |_| true)?;
+                }
             }
-            found[k] = Some(kernel);
-            step();
+            let unrolled = self.unrolled(&mut lab, &batch)?;
+            for contest in batch {
+                let default = usual(ways(contest.kernel), contest.kernel, &default, lab.units());
+                found.push(self.last_round(&mut lab, contest, default, &unrolled, cut)?);
+                step();
+            }
+            cut = cut.or(found.first().map(|found| found.chosen.launch));
         }
-        Ok(found.into_iter().flatten().collect())
+        self.add_occupancy(&lab, &names, &mut found)?;
+        found.sort_by_key(|found| names.iter().position(|&name| name == found.kernel));
+        Ok(found)
     }
 
-    /// The sizes of groups that are tried, and of row blocks.
-    fn variants<T: Real, A: Real>(&self, ctx: &Context, default: &Tuning) -> Result<Vec<Variant<T, A>>> {
+    /// Adds what NVIDIA's compiler and the published limits of its devices tell of the chosen launches.
+    fn add_occupancy<T: Real, A: Real>(
+        &self,
+        lab: &Lab<'_, T, A>,
+        names: &[&'static str],
+        found: &mut [KernelFound],
+    ) -> Result<()> {
+        let Some(capability) = lab.bed.ctx.compute_capability() else { return Ok(()) };
+        let mut tuning = Tuning::default_for(self.info, Shape::of(self.info));
+        for one in &*found {
+            let Launch { group_size, block_nnz, unroll, .. } = one.chosen.launch;
+            if let Some(name) = names.iter().find(|name| **name == one.kernel) {
+                let max_groups = MAX_GROUPS_PER_UNIT * lab.units();
+                tuning.set(name, kernels::Launch { group_size, max_groups, unroll });
+            }
+            tuning.block_nnz = if one.kernel == "spmv_dot_csr" { block_nnz.max(1) } else { tuning.block_nnz };
+        }
+        let log_of = kernels::nvidia_logs::<T, A>(&lab.bed.ctx, &tuning)?;
+        for one in found {
+            let Launch { group_size, groups_per_unit, .. } = one.chosen.launch;
+            if let Some(resources) = &mut one.resources {
+                resources.registers = registers_in(&log_of(&one.kernel), &one.kernel);
+                let unit = Unit::of_nvidia(capability).zip(resources.registers);
+                resources.occupancy = unit.and_then(|(unit, registers)| {
+                    unit.occupancy(group_size, registers, resources.local_bytes, groups_per_unit)
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The sizes of groups that are tried.
+    fn sizes(&self, preferred: usize, usual: usize) -> Vec<usize> {
         let largest = 1 << self.info.max_work_group.max(1).ilog2();
-        let usual = default.launch("dot_partial").group_size;
         let mut sizes: Vec<usize> = match (self.how, self.info.kind) {
-            (Search::FirstMinimum | Search::Refine, Kind::Gpu) => vec![64, 128, 256, 512, 1024],
+            // powers of two from what the device works on at a time to the most that it takes
+            (_, Kind::Gpu) => std::iter::successors(Some(preferred.next_power_of_two()), |size| Some(2 * size))
+                .take_while(|&size| size <= largest)
+                .collect(),
             (Search::FirstMinimum, _) => vec![usual],
             (Search::Refine, _) => vec![1, 64],
-            (Search::Exhaustive, Kind::Gpu) => vec![32, 64, 128, 256, 512, 1024],
             (Search::Exhaustive, _) => vec![1, 16, 64, 256],
         };
         sizes.push(usual);
         sizes.retain(|&size| size <= largest);
         sizes.sort_unstable();
         sizes.dedup();
+        sizes
+    }
+
+    /// What is tried, but for the number of groups: for products, and for the other kernels.
+    fn ways<T: Real, A: Real>(&self, lab: &mut Lab<'_, T, A>, default: &Tuning) -> Result<[Vec<Way>; 2]> {
+        let usual_size = default.launch("dot_partial").group_size;
+        let usual = Launch {
+            group_size: usual_size,
+            groups_per_unit: 1,
+            block_nnz: default.block_nnz,
+            items_per_row: 1,
+            unroll: 1,
+        };
+        let preferred = lab.preferred_multiple(usual)?;
         let room = self.info.local_memory_bytes as usize / (2 * size_of::<T>());
-        let pairs = sizes.into_iter().flat_map(|size| {
-            let mut blocks: Vec<usize> = match (Shape::of_group(size), self.how) {
+        let [mut products, mut vectors] = [const { Vec::<Way>::new() }; 2];
+        for group_size in self.sizes(preferred, usual_size) {
+            let is_exhaustive = self.how == Search::Exhaustive;
+            let mut blocks: Vec<usize> = match (Shape::of_group(group_size), self.how) {
                 (Shape::Cpu, _) => vec![1],
-                (Shape::Gpu, Search::FirstMinimum) => vec![default.block_nnz.max(size)],
-                (Shape::Gpu, _) => [1024, 2048, 4096].into_iter().filter(|&nnz| nnz >= size && nnz <= room).collect(),
+                (Shape::Gpu, Search::FirstMinimum) => vec![default.block_nnz.max(group_size)],
+                (Shape::Gpu, _) => BLOCKS.iter().copied().filter(|&nnz| nnz >= group_size && nnz <= room).collect(),
             };
-            if size == usual {
+            if group_size == usual_size {
                 blocks.push(default.block_nnz);
             }
             blocks.sort_unstable();
             blocks.dedup();
-            blocks.into_iter().map(move |nnz| (size, nnz))
-        });
-        pairs
-            .map(|(group_size, block_nnz)| {
-                let tuning = Tuning::uniform(group_size, block_nnz, MAX_GROUPS_PER_UNIT * self.units());
-                Ok(Variant { group_size, block_nnz, kernels: Kernels::compile(ctx, tuning)? })
-            })
-            .collect()
+            let unrolls: &[usize] = if is_exhaustive { unrolls(group_size) } else { &[1] };
+            for &unroll in unrolls {
+                let mut first = None;
+                for &block_nnz in &blocks {
+                    let launch = Launch { group_size, groups_per_unit: 1, block_nnz, items_per_row: 1, unroll };
+                    let way = Way { compiled: lab.compile(&lab.uniform(launch))?, launch };
+                    first.get_or_insert(way.compiled);
+                    products.push(way);
+                    if is_exhaustive {
+                        products.extend(self.with_other_items(way));
+                    }
+                }
+                // row blocks are no matter of vectors
+                let launch = Launch { group_size, groups_per_unit: 1, block_nnz: 0, items_per_row: 1, unroll };
+                vectors.extend(first.map(|compiled| Way { compiled, launch }));
+            }
+        }
+        Ok([products, vectors])
     }
 
-    fn curve<T: Real, A: Real>(&self, bed: &mut Bed<T, A>, variant: &Variant<T, A>, kernel: &str) -> Result<Curve> {
-        let points = search(self.how, self.most(bed, variant, kernel), |groups_per_unit| {
-            let groups = groups_per_unit * self.units();
-            let timing = bed.measure(&variant.kernels, kernel, groups)?;
-            Ok::<_, crate::Error>(Point { groups_per_unit, groups, timing })
-        })?;
-        let first_minimum = first_minimum(&points);
-        let block_nnz = if PRODUCTS.contains(&kernel) { variant.block_nnz } else { 0 };
-        Ok(Curve { group_size: variant.group_size, block_nnz, points, first_minimum })
+    /// A product's way with other numbers of work-items for a row: powers of two, up to the mean length of rows.
+    fn with_other_items(&self, way: Way) -> Vec<Way> {
+        let Launch { group_size, items_per_row, .. } = way.launch;
+        if self.how == Search::FirstMinimum || group_size == 1 {
+            return Vec::new();
+        }
+        let mean = self.part.nnz().div_ceil(self.part.n_owned().max(1));
+        let most = mean.next_power_of_two().min(group_size);
+        let items = std::iter::successors(Some(1), |items| Some(2 * items)).take_while(|&items| items <= most);
+        let others = items.filter(|&items| items != items_per_row);
+        others.map(|items_per_row| Way { launch: Launch { items_per_row, ..way.launch }, ..way }).collect()
     }
 
-    /// The most groups for each unit that have something to do.
-    fn most<T: Real, A: Real>(&self, bed: &Bed<T, A>, variant: &Variant<T, A>, kernel: &str) -> usize {
-        let items = if PRODUCTS.contains(&kernel) {
-            bed.items(kernel)
-        } else {
-            variant.kernels.tuning.grid(kernel, bed.items(kernel)).groups
-        };
-        items.div_ceil(self.units()).clamp(1, MAX_GROUPS_PER_UNIT)
-    }
-
-    /// What takes part in the last round of a kernel: the usual launch, the start of the search, and the best of the curves.
-    fn finalists<T, A>(
+    /// Each kernel's best with other unrolling, compiled together: a program for each size of groups in use.
+    fn unrolled<T: Real, A: Real>(
         &self,
-        variants: &[Variant<T, A>],
-        kernel: &str,
-        curves: &[(usize, Curve)],
-        default: &Tuning,
-        allowed: impl Fn(usize) -> bool,
-    ) -> Vec<Candidate> {
-        let launch = default.launch(kernel);
-        let is_usual = |v: &Variant<T, A>| {
-            v.group_size == launch.group_size && (!PRODUCTS.contains(&kernel) || v.block_nnz == default.block_nnz)
-        };
-        let usual = Candidate {
-            variant: variants.iter().position(is_usual).unwrap_or_default(),
-            groups_per_unit: launch.max_groups / self.units(),
-        };
-        // one group a unit, of the largest size on a GPU
-        let of_size = |v: &usize| self.info.kind == Kind::Gpu || *v == usual.variant;
-        let start = curves.iter().map(|(v, _)| *v).filter(of_size).max_by_key(|&v| variants[v].group_size);
-        let start = Candidate { variant: start.unwrap_or(usual.variant), groups_per_unit: 1 };
+        lab: &mut Lab<'_, T, A>,
+        contests: &[Contest],
+    ) -> Result<Vec<(&'static str, Way)>> {
+        let mut ways = Vec::new();
+        if self.how == Search::FirstMinimum {
+            return Ok(ways);
+        }
+        for &unroll in UNROLLS {
+            let mut tuning = None;
+            let mut new = Vec::new();
+            for Contest { kernel, best, .. } in contests {
+                if unrolls(best.launch.group_size).contains(&unroll) && best.launch.unroll != unroll {
+                    let launch = Launch { unroll, ..best.launch };
+                    let tuning = tuning.get_or_insert_with(|| lab.uniform(launch));
+                    if launch.block_nnz > 0 {
+                        tuning.block_nnz = launch.block_nnz;
+                    }
+                    let max_groups = MAX_GROUPS_PER_UNIT * lab.units();
+                    tuning.set(kernel, kernels::Launch { group_size: launch.group_size, max_groups, unroll });
+                    new.push((*kernel, launch));
+                }
+            }
+            if let Some(tuning) = tuning {
+                let compiled = lab.compile(&tuning)?;
+                ways.extend(new.into_iter().map(|(kernel, launch)| (kernel, Way { compiled, launch })));
+            }
+        }
+        Ok(ways)
+    }
 
-        let best_of = |(v, curve): &(usize, Curve)| {
+    fn curve<T: Real, A: Real>(&self, lab: &mut Lab<'_, T, A>, way: &Way, kernel: &str) -> Result<Curve> {
+        let most = lab.most(way, kernel)?;
+        let points = search(self.how, most, |groups_per_unit| lab.measure(way, kernel, groups_per_unit))?;
+        let first_minimum = first_minimum(&points);
+        let Launch { group_size, block_nnz, items_per_row, unroll, .. } = way.launch;
+        Ok(Curve { group_size, block_nnz, items_per_row, unroll, points, first_minimum })
+    }
+
+    /// What takes part in a kernel's contest: the usual launch, the start of the search, and the best of the curves; of
+    /// a product those whose row blocks are `cut` already, if they are.
+    fn finalists(&self, contest: &Contest, cut: Option<Launch>) -> Vec<Way> {
+        let best_of = |(way, curve): &(Way, Curve)| {
             let best = &curve.points[fastest(&curve.points)?];
-            Some((Candidate { variant: *v, groups_per_unit: best.groups_per_unit }, best.timing.median))
+            let mut launch = Launch { groups_per_unit: best.groups_per_unit, ..way.launch };
+            if let Some(cut) = cut.filter(|_| contest.is_product()) {
+                launch.items_per_row = cut.items_per_row;
+            }
+            let way = Way { launch, ..*way };
+            fits_cut(&way, contest.kernel, cut).then_some((way, best.timing.median))
         };
-        let mut best: Vec<(Candidate, f64)> = curves.iter().filter(|(v, _)| allowed(*v)).filter_map(best_of).collect();
+        let mut best: Vec<(Way, f64)> = contest.curves.iter().filter_map(best_of).collect();
         best.sort_by(|a, b| a.1.total_cmp(&b.1));
-        let mut finalists = vec![usual, start];
-        for (candidate, _) in best.into_iter().take(FINALISTS) {
-            if !finalists.contains(&candidate) {
-                finalists.push(candidate);
+        let mut finalists = vec![contest.best];
+        for (way, _) in best {
+            if !finalists.contains(&way) && finalists.len() <= FINALISTS {
+                finalists.push(way);
             }
         }
         finalists
     }
 
-    /// The times of candidates, which take turns.
-    fn in_turns<T: Real, A: Real>(
-        &self,
-        bed: &mut Bed<T, A>,
-        variants: &[Variant<T, A>],
-        kernel: &str,
-        candidates: &[Candidate],
-    ) -> Result<Vec<Timing>> {
-        bed.refresh()?;
-        let mut times = vec![Vec::new(); candidates.len()];
-        for _ in 0..ROUNDS {
-            for (candidate, times) in candidates.iter().zip(&mut times) {
-                let variant = &variants[candidate.variant];
-                if PRODUCTS.contains(&kernel) {
-                    bed.recut(&variant.kernels.tuning)?;
-                }
-                let groups = candidate.groups_per_unit.min(self.most(bed, variant, kernel)) * self.units();
-                times.extend(bed.times(&variant.kernels, kernel, groups, TURN)?);
-            }
-        }
-        Ok(times.into_iter().map(timing).collect())
+    /// One group a unit, of the largest size on a GPU: where the search of the dissertation begins.
+    fn start(&self, curves: &[(Way, Curve)], usual: Way) -> Way {
+        let is_plain = |way: &Way| {
+            let size = self.info.kind == Kind::Gpu || way.launch.group_size == usual.launch.group_size;
+            size && (way.launch.items_per_row, way.launch.unroll) == (1, 1)
+        };
+        let ways = curves.iter().map(|(way, _)| *way).filter(is_plain);
+        let largest = ways.max_by_key(|way| way.launch.group_size).unwrap_or(usual);
+        Way { launch: Launch { groups_per_unit: 1, ..largest.launch }, ..largest }
     }
 
-    /// Measures the best of all curves again, in turns with the default, and chooses: of a product those whose row blocks
-    /// are `cut` already, if they are. Gives the variant, too.
+    /// Measures the best launch of a kernel in turns with the default, with one group a unit, and with its neighbours
+    /// along the parameters that are searched last, and chooses.
     fn last_round<T: Real, A: Real>(
         &self,
-        bed: &mut Bed<T, A>,
-        variants: &[Variant<T, A>],
-        kernel: &str,
-        curves: Vec<(usize, Curve)>,
-        default: &Tuning,
-        cut: Option<usize>,
-    ) -> Result<(usize, KernelFound)> {
-        let is_product = PRODUCTS.contains(&kernel);
-        let allowed = |v: usize| !is_product || cut.is_none_or(|cut| v == cut);
-        let finalists = self.finalists(variants, kernel, &curves, default, allowed);
-        let timings = self.in_turns(bed, variants, kernel, &finalists)?;
-
-        let usual = 0;
-        let time = |k: &usize| timings[*k].median;
-        let eligible = (0..finalists.len()).filter(|&k| allowed(finalists[k].variant));
-        let best = eligible.min_by(|a, b| time(a).total_cmp(&time(b))).unwrap_or(usual);
-        let is_worth_it = time(&best) <= (1.0 - WORTH) * time(&usual);
-        let winner = if is_worth_it || !allowed(finalists[usual].variant) { best } else { usual };
-
-        let chosen = |k: usize| {
-            let Candidate { variant, groups_per_unit } = finalists[k];
-            let block_nnz = if is_product { variants[variant].block_nnz } else { 0 };
-            let launch = Launch { group_size: variants[variant].group_size, groups_per_unit, block_nnz };
-            Chosen { launch, timing: timings[k] }
-        };
-        let (bytes, flops) = bed.cost(kernel);
-        let found = KernelFound {
+        lab: &mut Lab<'_, T, A>,
+        contest: Contest,
+        default: Way,
+        unrolled: &[(&str, Way)],
+        cut: Option<Launch>,
+    ) -> Result<KernelFound> {
+        let Contest { kernel, curves, best } = contest;
+        let mut ways = vec![default, self.start(&curves, default), best];
+        for (_, way) in unrolled.iter().filter(|(other, _)| *other == kernel) {
+            if lab.fits(way, kernel)? {
+                ways.push(*way);
+            }
+        }
+        if PRODUCTS.contains(&kernel) {
+            ways.extend(self.with_other_items(best));
+        }
+        let timings = lab.in_turns(kernel, &ways)?;
+        let chosen = |k: usize| Chosen { launch: ways[k].launch, timing: timings[k] };
+        let winner = choose(&ways, &timings, 2, |way| fits_cut(way, kernel, cut));
+        let mut tried = vec![chosen(winner)];
+        for one in (0..ways.len()).map(chosen) {
+            if tried.iter().all(|other| other.launch != one.launch) {
+                tried.push(one);
+            }
+        }
+        let (bytes, flops) = lab.bed.cost(kernel);
+        Ok(KernelFound {
             kernel: kernel.into(),
             bytes,
             flops,
-            elements: bed.n(),
+            elements: lab.bed.n(),
             curves: curves.into_iter().map(|(_, curve)| curve).collect(),
             one_per_unit: timings[1],
-            default: chosen(usual),
+            default: chosen(0),
             chosen: chosen(winner),
-        };
-        Ok((finalists[winner].variant, found))
+            tried,
+            resources: lab.resources(&ways[winner], kernel)?,
+        })
     }
+}
+
+/// What is tried of [`Launch::unroll`]; single work-items stream through memory, and leave it to the compiler.
+fn unrolls(group_size: usize) -> &'static [usize] {
+    if group_size == 1 { &[1] } else { UNROLLS }
+}
+
+/// Whether a kernel can have this launch with the row blocks that all products share.
+fn fits_cut(way: &Way, kernel: &str, cut: Option<Launch>) -> bool {
+    let blocks = |launch: Launch| (launch.group_size, launch.block_nnz, launch.items_per_row);
+    !PRODUCTS.contains(&kernel) || cut.is_none_or(|cut| blocks(way.launch) == blocks(cut))
+}
+
+/// The launch without tuning.
+fn usual(ways: &[Way], kernel: &str, default: &Tuning, units: usize) -> Way {
+    let kernels::Launch { group_size, max_groups, unroll } = default.launch(kernel);
+    let block_nnz = if PRODUCTS.contains(&kernel) { default.block_nnz } else { 0 };
+    let items_per_row = default.items_per_row;
+    let launch = Launch { group_size, groups_per_unit: max_groups / units, block_nnz, items_per_row, unroll };
+    let is_usual = |way: &&Way| Launch { groups_per_unit: launch.groups_per_unit, ..way.launch } == launch;
+    // the default is among what is tried
+    let way = ways.iter().find(is_usual).unwrap_or(&ways[0]);
+    Way { launch: Launch { groups_per_unit: launch.groups_per_unit, ..way.launch }, ..*way }
+}
+
+/// The best of some ways: `current`, unless a change gains enough; and the first, which is the default, unless that gains
+/// enough. Only what is `allowed`.
+pub(super) fn choose(ways: &[Way], timings: &[Timing], current: usize, allowed: impl Fn(&Way) -> bool) -> usize {
+    let time = |k: usize| timings[k].median;
+    let gains = |k: usize, over: usize| time(k) <= (1.0 - WORTH) * time(over);
+    let best = (0..ways.len()).filter(|&k| allowed(&ways[k])).min_by(|&a, &b| time(a).total_cmp(&time(b)));
+    let best = best.filter(|&best| gains(best, current) || !allowed(&ways[current])).unwrap_or(current);
+    if allowed(&ways[0]) && !gains(best, 0) { 0 } else { best }
 }
 
 #[cfg(test)]
@@ -398,6 +505,72 @@ mod tests {
         assert!(of_both_kinds.len() > 1, "{of_both_kinds:?}");
         let empty = Csr::new(0, 0, vec![0], vec![], vec![]).unwrap();
         assert_eq!(ranks_to_tune(&empty, 3, &[0, 1, 2]), [0; 0]);
+    }
+
+    #[test]
+    fn a_change_has_to_gain() {
+        let launch =
+            |groups_per_unit| Launch { groups_per_unit, group_size: 64, block_nnz: 0, items_per_row: 1, unroll: 1 };
+        let ways = [1, 2, 3, 4].map(|groups| Way { compiled: 0, launch: launch(groups) });
+        let chosen = |times: [f64; 4], current: usize, banned: &[usize]| {
+            let timings = times.map(|time| Timing { median: time, low: time, high: time, runs: 1 });
+            choose(&ways, &timings, current, |way| !banned.contains(&way.launch.groups_per_unit))
+        };
+        assert_eq!(chosen([1.0, 0.995, 0.992, 0.991], 0, &[]), 0, "less than a hundredth");
+        assert_eq!(chosen([1.0, 0.95, 0.9, 0.98], 0, &[]), 2);
+        assert_eq!(chosen([1.0, 0.95, 0.9, 0.895], 2, &[]), 2, "not worth another change");
+        assert_eq!(chosen([1.0, 0.95, 0.999, 1.1], 2, &[]), 1);
+        assert_eq!(chosen([1.0, 1.2, 1.1, 1.3], 2, &[]), 0);
+        // what can't be had is left out, even if it is the default
+        assert_eq!(chosen([1.0, 0.5, 0.9, 0.98], 0, &[2]), 2);
+        assert_eq!(chosen([1.0, 1.5, 1.2, 1.3], 0, &[1]), 2);
+    }
+
+    #[test]
+    fn what_is_tried_for_a_row() {
+        let device = list().devices.remove(0);
+        let a = gallery::poisson3d([8, 8, 8]).unwrap();
+        let part = split(&a, &row_ranges(&a, 1)).remove(0);
+        let items = |how, group_size, items_per_row| -> Vec<usize> {
+            let launch = Launch { group_size, groups_per_unit: 3, block_nnz: 1024, items_per_row, unroll: 2 };
+            let work = Work { info: &device, part: &part, how, progress: &|_, _| () };
+            let others = work.with_other_items(Way { compiled: 5, launch });
+            assert!(others.iter().all(|way| Launch { items_per_row, ..way.launch } == launch && way.compiled == 5));
+            others.iter().map(|way| way.launch.items_per_row).collect()
+        };
+        // rows have 6.25 entries on average: 7, and the power of two above
+        assert_eq!(items(Search::Refine, 64, 1), [2, 4, 8]);
+        assert_eq!(items(Search::Exhaustive, 64, 4), [1, 2, 8]);
+        assert_eq!(items(Search::Refine, 4, 1), [2, 4]);
+        assert_eq!([items(Search::Refine, 1, 1), items(Search::FirstMinimum, 64, 1)], [[0; 0]; 2]);
+    }
+
+    /// With work-groups as on a GPU, row blocks and unrolling are tried on any device.
+    #[test]
+    fn both_stages() {
+        let device = list().devices.remove(0);
+        let a = gallery::poisson3d([8, 8, 8]).unwrap();
+        let part = split(&a, &row_ranges(&a, 1)).remove(0);
+        let work = Work { info: &device, part: &part, how: Search::Refine, progress: &|_, _| () };
+        let default = Tuning::uniform(64, 1024, 4 * device.compute_units as usize);
+        let ctx = Context::open(&device).unwrap();
+        let mut lab = Lab::<f64, f64>::new(ctx, &part, &default).unwrap();
+        let launch = Launch { group_size: 64, groups_per_unit: 1, block_nnz: 1024, items_per_row: 1, unroll: 1 };
+        let way = Way { compiled: lab.compile(&lab.uniform(launch)).unwrap(), launch };
+        assert_eq!(lab.compile(&lab.uniform(launch)).unwrap(), way.compiled, "nothing is compiled twice");
+        let kernel = "spmv_dot_csr";
+        let curves = vec![(way, work.curve(&mut lab, &way, kernel).unwrap())];
+        let contest = Contest { kernel, curves, best: way };
+        let unrolled = work.unrolled(&mut lab, std::slice::from_ref(&contest)).unwrap();
+        assert_eq!(unrolled.iter().map(|(_, way)| way.launch.unroll).collect::<Vec<_>>(), [2, 4]);
+        let found = work.last_round(&mut lab, contest, way, &unrolled, None).unwrap();
+        let mut tried: Vec<[usize; 2]> =
+            found.tried.iter().map(|one| [one.launch.items_per_row, one.launch.unroll]).collect();
+        tried.sort_unstable();
+        assert_eq!(tried, [[1, 1], [1, 2], [1, 4], [2, 1], [4, 1], [8, 1]]);
+        assert!(found.chosen.timing.median <= found.default.timing.median);
+        let resources = found.resources.unwrap();
+        assert!(resources.max_group_size >= 64, "{resources:?}");
     }
 
     #[test]

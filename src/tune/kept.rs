@@ -1,9 +1,9 @@
 //! From what was found to the store, and from the store to a solve.
 
-use super::search::timing;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use super::search::timing;
 use super::store::{Device, Entry, Key, Known, Size, Store, source_hash};
 use super::{Found, Launch, MAX_GROUPS_PER_UNIT, Search};
 use crate::device::Info;
@@ -13,6 +13,9 @@ use crate::ops::trials::Tried;
 use crate::partition::Part;
 use crate::real::Real;
 use crate::solver::{Precision, Setup, Tune};
+
+/// The most unrolling that is believed: beyond, compilers take their time for programs that only spill registers.
+const MAX_UNROLL: usize = 16;
 
 /// Keeps what was found on a device for later solves; tells where, or `None` if it could not be kept.
 pub fn keep(store: &Store, device: &Info, found: &Found) -> Option<PathBuf> {
@@ -76,9 +79,11 @@ pub(crate) fn keep_tried<T: Real, A: Real>(
     found: &[Tried],
 ) {
     let entry = |tried: &Tried| {
-        let block_nnz = if PRODUCTS.contains(&tried.kernel) { tuning.block_nnz } else { 0 };
-        let group_size = tuning.launch(tried.kernel).group_size;
-        let launch = Launch { group_size, groups_per_unit: tried.groups_per_unit, block_nnz };
+        let kernels::Launch { group_size, unroll, .. } = tuning.launch(tried.kernel);
+        let is_product = PRODUCTS.contains(&tried.kernel);
+        let (block_nnz, items_per_row) = if is_product { (tuning.block_nnz, tuning.items_per_row) } else { (0, 1) };
+        let groups_per_unit = tried.groups_per_unit;
+        let launch = Launch { group_size, groups_per_unit, block_nnz, items_per_row, unroll };
         let entry = Entry::new(key::<T, A>(device, tried.kernel, rows, nnz), launch, timing(tried.times.clone()));
         Entry { tried: true, ..entry }
     };
@@ -95,16 +100,21 @@ pub(crate) fn tuning<T: Real, A: Real>(known: &Known, device: &Info, rows: usize
     // row blocks are cut once for all products: those that are part of an iteration decide how
     if let Some(product) = launch("spmv_dot_csr") {
         tuning.block_nnz = product.block_nnz.max(1);
+        tuning.items_per_row = product.items_per_row;
     }
     let mut count = 0;
     let mut all = 0;
     for kernel in kernel_names() {
         all += 1;
-        let fits = |launch: &Launch| !PRODUCTS.contains(&kernel) || launch.block_nnz.max(1) == tuning.block_nnz;
+        let same_blocks = |launch: &Launch| {
+            (launch.block_nnz.max(1), launch.items_per_row) == (tuning.block_nnz, tuning.items_per_row)
+        };
+        let fits = |launch: &Launch| !PRODUCTS.contains(&kernel) || same_blocks(launch);
         if let Some(launch) = launch(kernel).filter(fits) {
             let units = device.compute_units.max(1) as usize;
             let max_groups = launch.groups_per_unit * units;
-            tuning.set(kernel, kernels::Launch { group_size: launch.group_size, max_groups });
+            let Launch { group_size, unroll, .. } = launch;
+            tuning.set(kernel, kernels::Launch { group_size, max_groups, unroll });
             count += 1;
         }
     }
@@ -118,6 +128,8 @@ fn is_possible<T>(device: &Info, launch: Launch) -> bool {
     launch.group_size <= device.max_work_group
         && launch.group_size.is_power_of_two()
         && (1..=MAX_GROUPS_PER_UNIT).contains(&launch.groups_per_unit)
+        && (1..=launch.group_size).contains(&launch.items_per_row)
+        && (1..=MAX_UNROLL).contains(&launch.unroll)
         && local_bytes as u64 <= device.local_memory_bytes
 }
 
@@ -152,9 +164,43 @@ mod tests {
     }
 
     fn entry(device: &Info, kernel: &str, launch: (usize, usize, usize)) -> Entry {
-        let (group_size, groups_per_unit, block_nnz) = launch;
-        let launch = Launch { group_size, groups_per_unit, block_nnz };
+        with(device, kernel, launch, 1, 1)
+    }
+
+    fn with(
+        device: &Info,
+        kernel: &str,
+        (group_size, groups_per_unit, block_nnz): (usize, usize, usize),
+        items_per_row: usize,
+        unroll: usize,
+    ) -> Entry {
+        let launch = Launch { group_size, groups_per_unit, block_nnz, items_per_row, unroll };
         Entry::new(key::<f64, f64>(device, kernel, 1000, 7000), launch, timing())
+    }
+
+    #[test]
+    fn row_blocks_and_unrolling_are_kept_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::at(dir.path());
+        let device = list().devices.remove(0);
+        let entries = [
+            with(&device, "spmv_dot_csr", (64, 5, 512), 4, 2),
+            with(&device, "spmv_csr", (32, 6, 512), 4, 1),
+            with(&device, "residual_csr", (64, 7, 512), 1, 1),
+            with(&device, "cg_step", (64, 2, 0), 1, 8),
+            with(&device, "cg_direction", (64, 2, 0), 1, 2 * MAX_UNROLL),
+            with(&device, "dot_partial", (64, 2, 0), 128, 1),
+        ];
+        store.insert(&Device::from(&device), entries).unwrap();
+        let usual = Tuning::default_for(&device, Shape::of(&device));
+        let tuning = tuning::<f64, f64>(&store.load(&Device::from(&device)), &device, 1000, 7000);
+        let of = |kernel| (tuning.launch(kernel).group_size, tuning.launch(kernel).unroll);
+        assert_eq!([of("spmv_dot_csr"), of("spmv_csr"), of("cg_step")], [(64, 2), (32, 1), (64, 8)]);
+        assert_eq!((tuning.items_per_row, tuning.row_block()), (4, tuning.row_block().map(|_| (8, 512))));
+        // cut for other row blocks; unrolled beyond reason; more work-items for a row than there are
+        for other in ["residual_csr", "cg_direction", "dot_partial"] {
+            assert_eq!(tuning.launch(other), usual.launch(other), "{other}");
+        }
     }
 
     #[test]

@@ -6,14 +6,19 @@
 //! [`experiment()`] tells where the time of a method's iterations then goes.
 
 mod bed;
-mod device;
+pub(crate) mod device;
 mod experiment;
 mod found;
 pub(crate) mod kept;
+mod lab;
+mod occupancy;
 mod search;
 pub mod store;
 
 pub use device::{MAX_GROUPS_PER_UNIT, device, rank, ranks_to_tune};
 pub use experiment::{Experiment, KernelTime, experiment};
-pub use found::{Chosen, Curve, DeviceFacts, Found, KernelFound, Launch, Point, Search, Timing};
+pub use found::{
+    Axis, Chosen, Curve, DeviceFacts, EarlyStop, Found, Fusion, Iteration, KernelFound, Launch, Point, Search, Timing,
+};
 pub use kept::keep;
+pub use occupancy::{Limit, Occupancy, Resources};

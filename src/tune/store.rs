@@ -20,7 +20,7 @@
 //!     sources: source_hash(["kernel void spmv_csr() {}"]),
 //!     options: "-cl-std=CL1.2".into(),
 //! };
-//! let launch = Launch { group_size: 256, groups_per_unit: 8, block_nnz: 2048 };
+//! let launch = Launch { group_size: 256, groups_per_unit: 8, block_nnz: 2048, items_per_row: 1, unroll: 1 };
 //! let timing = Timing { median: 4.1e-5, low: 4.0e-5, high: 4.3e-5, runs: 20 };
 //! store.insert(&device, [Entry::new(key.clone(), launch, timing)]);
 //!
@@ -210,6 +210,8 @@ impl Entry {
         let times = [self.timing.low, self.timing.median, self.timing.high];
         self.launch.group_size.is_power_of_two()
             && self.launch.groups_per_unit > 0
+            && self.launch.items_per_row.is_power_of_two()
+            && self.launch.unroll > 0
             && times.iter().all(|time| time.is_finite() && *time >= 0.0)
     }
 }

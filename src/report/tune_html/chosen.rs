@@ -1,9 +1,9 @@
 //! The chosen parameters (Bueno 2013, table 4.4).
 
-use declive::tune::{Found, KernelFound, Launch};
+use declive::tune::{Axis, Found, KernelFound, Launch, Resources};
 use maud::{Markup, html};
 
-use super::figures::{Unit, column, factor, hundredths};
+use super::figures::{Unit, column, factor, hundredths, signed_percent};
 use super::table::{Column, table};
 use crate::report::units::{count, plural};
 
@@ -13,6 +13,8 @@ pub(super) fn section(found: &[Found]) -> Markup {
         @for one in found {
             h3 { (one.device.name) }
             (kernels(one))
+            (gains(one))
+            (resources(one))
             @for (launch, names) in defaults(&one.kernels) {
                 p.small { "Default launch of " (names.join(", ")) ": " (in_words(launch)) "." }
             }
@@ -37,7 +39,10 @@ fn kernels(found: &Found) -> Markup {
     if kernels.iter().any(|kernel| kernel.chosen.launch.block_nnz > 0) {
         let block = |entries| if entries > 0 { count(entries) } else { String::new() };
         columns.push(Column::new("row\u{a0}block", texts(&|k| block(k.chosen.launch.block_nnz))));
+        let items = |launch: Launch| if launch.block_nnz > 0 { count(launch.items_per_row) } else { String::new() };
+        columns.push(Column::new("items a\u{a0}row", texts(&|k| items(k.chosen.launch))));
     }
+    columns.push(Column::new("unroll", texts(&|k| count(k.chosen.launch.unroll))));
     columns.extend([
         Column::new("saving,\u{a0}%", texts(&|k| hundredths(k.saving()))),
         Column::new("GB/s", numbers(&|k| 1e-9 * k.bytes_per_second())),
@@ -48,6 +53,50 @@ fn kernels(found: &Found) -> Markup {
         Column::new("×\u{a0}default", texts(&|k| factor(k.speedup()))),
     ]);
     table(&format!("Chosen parameters, {}", found.device.name), "kernel", &names, &columns)
+}
+
+/// What each parameter gains.
+fn gains(found: &Found) -> Markup {
+    let names: Vec<&str> = found.kernels.iter().map(|kernel| &*kernel.kernel).collect();
+    let tried = |axis: &Axis| found.kernels.iter().any(|kernel| kernel.gain(*axis).is_some());
+    let cell = |kernel: &KernelFound, axis| kernel.gain(axis).map_or_else(String::new, signed_percent);
+    let columns: Vec<Column> = Axis::ALL
+        .into_iter()
+        .filter(tried)
+        .map(|axis| Column::new(axis.name(), found.kernels.iter().map(|kernel| cell(kernel, axis)).collect()))
+        .collect();
+    html! {
+        @if !columns.is_empty() {
+            p { "What the next best value of each parameter would cost, in percent of the time:" }
+            (table(&format!("Gain of each parameter, {}", found.device.name), "kernel", &names, &columns))
+        }
+    }
+}
+
+/// What the chosen launches take of the device.
+fn resources(found: &Found) -> Markup {
+    let known: Vec<(&str, &Resources)> =
+        found.kernels.iter().filter_map(|kernel| Some((&*kernel.kernel, kernel.resources.as_ref()?))).collect();
+    let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+    let column = |head: &str, of: &dyn Fn(&Resources) -> Option<String>| {
+        let told = |(_, resources): &(&str, &Resources)| of(resources).unwrap_or_else(|| "not told".into());
+        Column::new(head, known.iter().map(told).collect())
+    };
+    let columns = [
+        column("largest group", &|r| Some(count(r.max_group_size))),
+        column("multiple\u{a0}of", &|r| Some(count(r.preferred_multiple))),
+        column("local, bytes a\u{a0}group", &|r| Some(count(r.local_bytes))),
+        column("private, bytes an\u{a0}item", &|r| Some(count(r.private_bytes))),
+        column("registers an\u{a0}item", &|r| r.registers.map(count)),
+        column("occupancy,\u{a0}%", &|r| r.occupancy.map(|o| hundredths(o.part()))),
+        column("limited\u{a0}by", &|r| r.occupancy.map(|o| o.limit.name().into())),
+    ];
+    html! {
+        @if !known.is_empty() {
+            p { "What the chosen launches take of the device, as far as it tells:" }
+            (table(&format!("Resources, {}", found.device.name), "kernel", &names, &columns))
+        }
+    }
 }
 
 /// The default launches, each with its kernels.
@@ -68,12 +117,18 @@ fn defaults(kernels: &[KernelFound]) -> Vec<(Launch, Vec<&str>)> {
 }
 
 fn in_words(launch: Launch) -> String {
-    let Launch { group_size, groups_per_unit, block_nnz } = launch;
+    let Launch { group_size, groups_per_unit, block_nnz, items_per_row, unroll } = launch;
     let groups = plural(groups_per_unit, "group");
     let mut text = format!("{groups} a unit of {}", plural(group_size, "work-item"));
     if block_nnz > 0 {
         let entries = if block_nnz == 1 { "entry" } else { "entries" };
         text += &format!(", row blocks of {} {entries}", count(block_nnz));
+    }
+    if items_per_row > 1 {
+        text += &format!(", {} a row", plural(items_per_row, "work-item"));
+    }
+    if unroll > 1 {
+        text += &format!(", loops unrolled {unroll} times");
     }
     text
 }

@@ -1,8 +1,8 @@
 //! Time over the number of work-groups (Bueno 2013, figures 4.8 to 4.12).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use declive::tune::{Curve, Found, KernelFound, Point};
+use declive::tune::{Curve, EarlyStop, Found, KernelFound, Point};
 use maud::{Markup, html};
 
 use super::figures::{Unit, fine_percent, tick_label, time};
@@ -30,8 +30,8 @@ pub(super) fn section(found: &[Found]) -> Markup {
             "Median time of a launch over the number of work-groups for each compute unit: a line for each size of "
             "groups, labelled where it begins. The strong line is the chosen size, with its quartiles as a band; its disc "
             "is the chosen number of groups. The diamond is where a search ends that adds one group a unit as long as the "
-            "time falls: of the largest size, or of one work-item where that is the default. Of several sizes of row blocks, the chosen one is drawn, or the "
-            "fastest for groups that were not tried with it."
+            "time falls: of the largest size, or of one work-item where that is the default. The other parameters are those "
+            "chosen, or for what was not measured with them, the nearest to that; of several, the fastest."
         }
         @for one in found {
             h3 { (one.device.name) }
@@ -55,83 +55,32 @@ fn sizes(found: &Found) -> BTreeSet<usize> {
 #[derive(Debug, Clone)]
 struct Line {
     group_size: usize,
-    block_nnz: usize,
     points: Vec<Point>,
-    first_minimum: Option<usize>,
 }
 
 impl Line {
     fn new(curve: &Curve) -> Self {
-        let drawable = |p: &&Point| p.groups_per_unit > 0 && is_time(p.timing.median);
-        let points = curve.points.iter().filter(drawable).copied().collect();
-        let Curve { group_size, block_nnz, first_minimum, .. } = *curve;
-        Self { group_size, block_nnz, points, first_minimum }
-    }
-
-    fn least(&self) -> f64 {
-        self.points.iter().map(|point| point.timing.median).fold(f64::INFINITY, f64::min)
-    }
-
-    fn at(&self, groups_per_unit: usize) -> Option<Point> {
-        self.points.iter().find(|point| point.groups_per_unit == groups_per_unit).copied()
+        let drawable = |p: &&Point| p.groups_per_unit > 0 && p.timing.is_plausible();
+        Self { group_size: curve.group_size, points: curve.points.iter().filter(drawable).copied().collect() }
     }
 }
 
-/// Whether seconds are such as a launch may take: what goes wrong in measuring has no place in a chart.
-fn is_time(seconds: f64) -> bool {
-    (1e-12..1e9).contains(&seconds)
-}
-
-/// A line for each size of groups, by rising size: of the chosen size of row blocks, or of the fastest if that was not
-/// tried.
+/// A line for each size of groups, by rising size.
 fn lines(kernel: &KernelFound) -> Vec<Line> {
-    let mut lines: BTreeMap<usize, Line> = BTreeMap::new();
-    let block = kernel.chosen.launch.block_nnz;
-    for line in kernel.curves.iter().map(Line::new).filter(|line| !line.points.is_empty()) {
-        let better = |old: &Line| {
-            let fits = [line.block_nnz == block, old.block_nnz == block];
-            if fits[0] == fits[1] { line.least() < old.least() } else { fits[0] }
-        };
-        if lines.get(&line.group_size).is_none_or(better) {
-            lines.insert(line.group_size, line);
-        }
-    }
-    lines.into_values().collect()
-}
-
-/// The chosen launch on its line.
-fn chosen(kernel: &KernelFound, lines: &[Line]) -> Option<Point> {
-    let line = lines.iter().find(|line| line.group_size == kernel.chosen.launch.group_size)?;
-    line.at(kernel.chosen.launch.groups_per_unit)
-}
-
-/// Whether these groups are the chosen ones.
-fn is_chosen(kernel: &KernelFound, group_size: usize, groups_per_unit: usize) -> bool {
-    let launch = kernel.chosen.launch;
-    (launch.group_size, launch.groups_per_unit) == (group_size, groups_per_unit)
-}
-
-/// Where the search for the first local minimum ends: the size of groups, and the point. It goes along the largest groups;
-/// where groups are single work-items by default, as on CPUs, along those.
-fn early_stop(kernel: &KernelFound, lines: &[Line]) -> Option<(usize, Point)> {
-    let single = lines.iter().find(|line| line.group_size == 1 && kernel.default.launch.group_size == 1);
-    let line = single.or(lines.last())?;
-    Some((line.group_size, line.at(line.first_minimum?)?))
+    let lines = kernel.curves_by_size().into_iter().map(Line::new);
+    lines.filter(|line| !line.points.is_empty()).collect()
 }
 
 /// What the early stop costs, in a line.
-fn caption(kernel: &KernelFound, lines: &[Line]) -> String {
-    let Some((size, stop)) = early_stop(kernel, lines) else {
+fn caption(kernel: &KernelFound) -> String {
+    let Some(EarlyStop { group_size, point, cost, is_chosen }) = kernel.early_stop() else {
         return "The steps are too coarse to tell where the first minimum is.".into();
     };
-    let groups = stop.groups_per_unit;
-    let place = format!("the first minimum, {} a unit of {}", plural(groups, "group"), count(size));
-    if is_chosen(kernel, size, groups) {
+    let groups = plural(point.groups_per_unit, "group");
+    let place = format!("the first minimum, {groups} a unit of {}", count(group_size));
+    if is_chosen {
         return format!("Stopping at {place}, would cost 0 %: it is chosen.");
     }
-    // both from the same sweep, if possible
-    let best = chosen(kernel, lines).map_or(kernel.chosen.timing.median, |point| point.timing.median);
-    let cost = stop.timing.median / best - 1.0;
     let what = if cost < 0.0 { "save" } else { "cost" };
     format!("Stopping at {place}, would {what} {}.", fine_percent(cost.abs()))
 }
@@ -140,7 +89,7 @@ fn figure(kernel: &KernelFound, device: &str, colours: &BTreeSet<usize>) -> Mark
     let lines = lines(kernel);
     html! {
         figure {
-            figcaption { b { (kernel.kernel) } span { (caption(kernel, &lines)) } }
+            figcaption { b { (kernel.kernel) } span { (caption(kernel)) } }
             (drawing(kernel, &lines, device, colours))
         }
     }
@@ -157,7 +106,7 @@ fn range(lines: &[Line], strong: usize) -> [f64; 2] {
 /// The quartiles, or the median where they can't be drawn.
 fn quartiles(point: &Point) -> [f64; 2] {
     let Point { timing, .. } = point;
-    [timing.low, timing.high].map(|time| if is_time(time) { time } else { timing.median })
+    [timing.low, timing.high].map(|time| if (1e-12..1e9).contains(&time) { time } else { timing.median })
 }
 
 /// Logarithmic if times differ by a factor above 5, from zero on if by more than 2; room for a label below the least.
@@ -205,9 +154,10 @@ fn drawing(kernel: &KernelFound, lines: &[Line], device: &str, colours: &BTreeSe
     };
     // the chosen line comes last, over the others
     let (front, back): (Vec<&Line>, Vec<&Line>) = lines.iter().partition(|line| line.group_size == strong);
-    let chosen = chosen(kernel, lines);
-    let stop = early_stop(kernel, lines);
-    let both = stop.is_some_and(|(size, point)| is_chosen(kernel, size, point.groups_per_unit));
+    let is_drawn = |point: &Point| point.groups_per_unit > 0;
+    let chosen = kernel.chosen_on_curve().filter(is_drawn);
+    let stop = kernel.early_stop().filter(|stop| is_drawn(&stop.point));
+    let both = stop.is_some_and(|stop| stop.is_chosen);
     let title = format!("{} on {device}", kernel.kernel);
     chart(
         SIZE,
@@ -241,7 +191,7 @@ fn drawing(kernel: &KernelFound, lines: &[Line], device: &str, colours: &BTreeSe
                 }
             }
             (labels(lines, &place, &class))
-            @if let Some((_, point)) = &stop {
+            @if let Some(EarlyStop { point, .. }) = &stop {
                 @let [x, y] = place(point);
                 path.stop d={ (path([[x, y - 6.0], [x + 6.0, y], [x, y + 6.0], [x - 6.0, y]])) "Z" } {}
                 @if !both {
@@ -306,6 +256,6 @@ fn description(kernel: &KernelFound, lines: &[Line]) -> String {
         launch.groups_per_unit,
         launch.group_size,
         time(kernel.chosen.timing.median),
-        caption(kernel, lines),
+        caption(kernel),
     )
 }

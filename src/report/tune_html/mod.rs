@@ -12,6 +12,7 @@ mod facts;
 mod figures;
 #[cfg(test)]
 mod fixture;
+mod fusion;
 mod gflops;
 mod notes;
 mod scale;
@@ -50,6 +51,9 @@ fn dated(date: &str, found: &[Found], experiments: &[Experiment], missing: &[Str
     if !found.is_empty() {
         sections.push(("chosen", "Chosen parameters".into(), chosen::section(&found)));
         sections.push(("curves", "Time over the number of work-groups".into(), curves::section(&found)));
+        if fusion::is_known(&found) {
+            sections.push(("fusion", "Fused and separate kernels".into(), fusion::section(&found)));
+        }
         sections.push(("gflops", "GFLOP/s, theoretical and reached".into(), gflops::section(&found)));
     }
     if !experiments.is_empty() || !missing.is_empty() {

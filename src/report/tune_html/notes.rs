@@ -30,6 +30,19 @@ pub(super) fn section() -> Markup {
             }
             dt { "Saving" }
             dd { "1 − best time / time with one work-group of the largest size for each compute unit, in percent." }
+            dt { "Next best value" }
+            dd {
+                "Time with the next best value of a parameter / time with the chosen one − 1. Numbers of groups are compared "
+                "on the curve of the chosen size; sizes, and row blocks of the chosen size, by the best of their curves; "
+                "work-items of a row and unrolling in turns with the chosen launch. It is negative where the times differ "
+                "by less than a change of the default is made for, or where all products must share their row blocks."
+            }
+            dt { "Occupancy" }
+            dd {
+                "Work-items that a compute unit holds at a time / the most that it can hold, and what keeps it from "
+                "holding more. Registers are those that NVIDIA's compiler reports, limits those of the CUDA C++ Programming "
+                "Guide by compute capability. Other devices do not tell enough."
+            }
             dt { "× default" }
             dd { "Time with the parameters that are used without tuning, over the best time." }
         }

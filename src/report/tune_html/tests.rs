@@ -1,6 +1,6 @@
 //! The page as a reader, and a program that reads it, gets it.
 
-use declive::tune::{Experiment, Found};
+use declive::tune::{Axis, Experiment, Found};
 use proptest::prelude::{ProptestConfig, any, prop, proptest};
 use scraper::{ElementRef, Html, Selector};
 
@@ -62,7 +62,7 @@ fn the_table_has_the_numbers_that_were_found() {
         let rows = rows(&html, &format!("Chosen parameters, {}", one.device.name));
         assert_eq!(rows.len(), one.kernels.len());
         for (row, kernel) in rows.iter().zip(&one.kernels) {
-            assert_eq!(row.len(), 9 + usize::from(has_blocks));
+            assert_eq!(row.len(), 10 + 2 * usize::from(has_blocks));
             let launch = kernel.chosen.launch;
             assert_eq!(row[0], kernel.kernel);
             assert!(same(&row[1], factor * kernel.one_per_unit.median, 0.0), "{row:?}");
@@ -71,11 +71,14 @@ fn the_table_has_the_numbers_that_were_found() {
             assert_eq!(number(&row[4]), launch.group_size as f64);
             assert_eq!(row[5].is_empty(), launch.block_nnz == 0);
             assert!(row[5].is_empty() || number(&row[5]) == launch.block_nnz as f64);
-            assert!(same(&row[6], 100.0 * kernel.saving(), 1.0), "{row:?}");
-            assert!(same(&row[7], 1e-9 * kernel.bytes_per_second(), 0.0), "{row:?}");
+            assert_eq!(row[6].is_empty(), launch.block_nnz == 0);
+            assert!(row[6].is_empty() || number(&row[6]) == launch.items_per_row as f64);
+            assert_eq!(number(&row[7]), launch.unroll as f64);
+            assert!(same(&row[8], 100.0 * kernel.saving(), 1.0), "{row:?}");
+            assert!(same(&row[9], 1e-9 * kernel.bytes_per_second(), 0.0), "{row:?}");
             let part = kernel.bytes_per_second() / one.limit_bytes_per_second;
-            assert!(same(&row[8], 100.0 * part, 1.0), "{row:?}");
-            assert!(same(&row[9], kernel.speedup(), 0.01), "{row:?}");
+            assert!(same(&row[10], 100.0 * part, 1.0), "{row:?}");
+            assert!(same(&row[11], kernel.speedup(), 0.01), "{row:?}");
         }
     }
 }
@@ -127,6 +130,60 @@ fn the_caption_has_the_cost_of_an_early_stop() {
     assert!(caption(&one).ends_with("would cost 0 %: it is chosen."));
     one.kernels[0].curves[0].first_minimum = None;
     assert!(caption(&one).starts_with("The steps are too coarse"));
+}
+
+#[test]
+fn what_each_parameter_gains() {
+    let one = small_gpu();
+    let (_, html) = read(std::slice::from_ref(&one), &[]);
+    let rows = rows(&html, "Gain of each parameter, Radeon HD 6750M");
+    for (row, kernel) in rows.iter().zip(&one.kernels) {
+        let is_product = kernel.chosen.launch.block_nnz > 0;
+        assert_eq!([row[3].is_empty(), row[4].is_empty()], [!is_product; 2], "{row:?}");
+        // as the fixture has them
+        assert!(row[5] == "2.0" && (!is_product || row[4] == "3.0"), "{row:?}");
+        for (cell, axis) in row[1..].iter().zip(Axis::ALL).filter(|(cell, _)| !cell.is_empty()) {
+            assert!(same(cell, 100.0 * kernel.gain(axis).unwrap(), 0.1), "{row:?}");
+        }
+    }
+}
+
+#[test]
+fn resources_as_far_as_they_are_told() {
+    let (_, html) = read(&three(), &[]);
+    let of = |name: &str| rows(&html, &format!("Resources, {name}"));
+    let product = |rows: Vec<Vec<String>>| rows.into_iter().find(|row| row[0] == "spmv_csr").unwrap();
+    let large = product(of("NVIDIA H200"));
+    assert_eq!(large[1..3], ["1,024", "32"]);
+    assert_eq!(large[4..], ["0", "40", "75", "registers"]);
+    assert_eq!(product(of("Radeon HD 6750M"))[5..], ["not told"; 3]);
+    let mut none = small_gpu();
+    none.kernels.iter_mut().for_each(|kernel| kernel.resources = None);
+    assert_eq!(rows(&read(&[none], &[]).1, "Resources, Radeon HD 6750M").len(), 0);
+}
+
+#[test]
+fn fused_beside_separate() {
+    let mut one = small_gpu();
+    let times = [("spmv_dot_csr", 7.0), ("cg_step", 5.0), ("cg_direction", 3.0)];
+    let separate = [("spmv_csr", 6.0), ("dot_partial", 2.0), ("next_iterate", 4.0)];
+    for (name, time) in times.into_iter().chain(separate).chain([("next_residual", 4.0), ("next_direction", 4.0)]) {
+        let kernel = one.kernels.iter_mut().find(|kernel| kernel.kernel == name).unwrap();
+        kernel.chosen.timing.median = 1e-3 * time;
+    }
+    let (_, html) = read(std::slice::from_ref(&one), &[]);
+    let rows = rows(&html, "Fused and separate, Radeon HD 6750M");
+    assert_eq!(rows[0][..3], ["fused", "3", "15.0"]);
+    assert_eq!(rows[1][..3], ["separate", "6", "22.0"]);
+    assert_eq!(rows[2][2], "1.47");
+    // 12 bytes an entry, and 92 or 124 a row
+    let entries = 12.0 * one.nnz as f64;
+    let bytes = [92.0, 124.0].map(|row| entries + row * one.order as f64);
+    assert!(same(&rows[0][3], 1e-6 * bytes[0], 0.0) && same(&rows[1][3], 1e-6 * bytes[1], 0.0), "{rows:?}");
+    assert!(same(&rows[2][3], bytes[1] / bytes[0], 0.01));
+    one.kernels.retain(|kernel| kernel.kernel != "cg_step");
+    let (_, html) = read(&[one], &[]);
+    assert!(all(&html, "#fusion").is_empty());
 }
 
 #[test]
@@ -321,8 +378,8 @@ fn without_numbers_there_are_dashes() {
     experiments[2].kernels.clear();
     let (_, html) = read(&[one.clone()], &experiments);
     let table = rows(&html, "Chosen parameters, Radeon HD 6750M");
-    assert_eq!([&*table[0][7], &*table[0][8], &*table[1][1], &*table[1][6]], ["–"; 4]);
-    assert!(table[1..].iter().all(|row| row[8] == "–"));
+    assert_eq!([&*table[0][9], &*table[0][10], &*table[1][1], &*table[1][8]], ["–"; 4]);
+    assert!(table[1..].iter().all(|row| row[10] == "–"));
     one.kernels.clear();
     let (_, html) = read(&[one], &[]);
     assert!(words(all(&html, ".summary")[0]).ends_with("no kernel was timed."));
@@ -379,7 +436,7 @@ fn headings_are_in_order() {
 fn links_lead_somewhere() {
     let (_, html) = read(&three(), &experiments());
     let links = all(&html, "nav a");
-    assert_eq!(links.len(), 5);
+    assert_eq!(links.len(), 6);
     for link in links {
         assert_eq!(all(&html, link.value().attr("href").unwrap()).len(), 1);
     }
