@@ -4,6 +4,7 @@
 pub(crate) mod convert;
 pub(crate) mod devices;
 mod devices_text;
+mod html;
 pub(crate) mod info;
 mod info_advice;
 mod info_text;
