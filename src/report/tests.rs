@@ -85,6 +85,8 @@ fn report(ranks: usize, residuals: &[f64]) -> Report {
         note: None,
         output: Some("x.mtx".into()),
         history: Some("h.csv".into()),
+        report: Some("out.html".into()),
+        trace: Some("t.json".into()),
         solves: residuals.iter().enumerate().map(solve).collect(),
     }
 }

@@ -4,6 +4,7 @@
 //! `maud` writes HTML and SVG alike, and escapes what it is given. Plotting crates write colours into each element, where
 //! no style sheet for dark screens or paper has a say, and round coordinates to whole pixels.
 
+pub(super) mod bars;
 pub(super) mod clean;
 pub(super) mod figures;
 #[cfg(test)]
