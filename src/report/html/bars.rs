@@ -14,12 +14,17 @@ pub(in crate::report) struct Bar {
     pub(in crate::report) joined: bool,
     /// Kinds of pieces, as the legend counts them, with their seconds.
     pub(in crate::report) pieces: Vec<(usize, f64)>,
+    /// The seconds that stand behind it.
+    pub(in crate::report) total: f64,
 }
+
+/// The class of what is left over, which has no letter.
+pub(in crate::report) const REST: &str = "overhead";
 
 /// What the pieces stand for: names, and classes of the style sheet.
 pub(in crate::report) type Legend<'a> = &'a [(&'a str, &'a str)];
 
-const WIDTH: f64 = 560.0;
+const WIDTH: f64 = 460.0;
 const BAR: f64 = 18.0;
 /// A piece that is narrower has no letter.
 const LETTER: f64 = 13.0;
@@ -34,13 +39,13 @@ pub(in crate::report) fn legend(kinds: Legend<'_>) -> Markup {
     html! {
         span.legend {
             @for (k, (name, class)) in kinds.iter().enumerate() {
-                span.entry { span class={ "key " (class) } { (letter(k)) } (name) }
+                span.entry { span class={ "key " (class) } { @if *class != REST { (letter(k)) } } (name) }
             }
         }
     }
 }
 
-/// The bars on a common axis, with the sum of each behind it.
+/// The bars on a common axis, with the total of each behind it.
 pub(in crate::report) fn bars(title: &str, description: &str, kinds: Legend<'_>, bars: &[Bar]) -> Markup {
     let sum = |bar: &Bar| bar.pieces.iter().map(|(_, seconds)| shown(*seconds)).sum::<f64>();
     let most = bars.iter().map(sum).fold(0.0, f64::max);
@@ -76,9 +81,9 @@ pub(in crate::report) fn bars(title: &str, description: &str, kinds: Legend<'_>,
                 @for (kind, from, seconds) in placed(bar) {
                     @let (from, width) = (x(from), x(from + seconds) - x(from));
                     (rectangle(kinds[kind].1, [from, y], [width, BAR]))
-                    @if width > LETTER { (text("key-letter", "middle", [from + 0.5 * width, y + 13.0], &letter(kind))) }
+                    @if width > LETTER && kinds[kind].1 != REST { (text("key-letter", "middle", [from + 0.5 * width, y + 13.0], &letter(kind))) }
                 }
-                (text("value", "start", [x(sum(bar)) + 5.0, y + 13.0], &time(sum(bar))))
+                (text("value", "start", [x(sum(bar)) + 5.0, y + 13.0], &time(bar.total)))
             }
             (line("axis", [left, 0.0], [left, bottom]))
         },

@@ -2,8 +2,8 @@
 
 use maud::{Markup, html};
 
-use super::super::html::bars::{Bar, Legend, bars, legend};
-use super::super::html::figures::{NONE, Unit, column, fine_percent, three, time};
+use super::super::html::bars::{Bar, Legend, REST, bars, legend};
+use super::super::html::figures::{NONE, Unit, fine_percent, three, time};
 use super::super::html::table::{Column, table};
 use super::super::solve::{Rank, Report};
 
@@ -17,13 +17,13 @@ const PHASES: Legend<'_> = &[
     ("gather", "f5"),
     ("verify", "f6"),
     ("write", "f7"),
-    ("other", "overhead"),
+    ("other", REST),
 ];
 
 /// What a rank does.
 const PARTS: Legend<'_> = &[
     ("kernels", "f0"),
-    ("device idle", "overhead"),
+    ("device idle", REST),
     ("sums over ranks", "f1"),
     ("halos", "f2"),
     ("waiting for the device", "f3"),
@@ -34,7 +34,6 @@ const PARTS: Legend<'_> = &[
 pub(super) fn section(report: &Report) -> Markup {
     html! {
         @if let Some(rates) = rates(report) { p { (rates) } }
-        h3 { "The command" }
         (command(report))
         h3 { "The iteration on each rank" }
         p {
@@ -57,27 +56,27 @@ fn command(report: &Report) -> Markup {
     let phases = [s.read, s.prepare, s.upload, s.tune, s.solve, s.gather, s.verify, s.write];
     let other = (s.total - phases.iter().sum::<f64>()).max(0.0);
     let all: Vec<f64> = phases.into_iter().chain([other]).collect();
-    let bar = Bar { label: "total".into(), joined: false, pieces: all.iter().copied().enumerate().collect() };
+    let bar =
+        Bar { label: "total".into(), joined: false, pieces: all.iter().copied().enumerate().collect(), total: s.total };
     let cells: Vec<f64> = all.iter().copied().chain([s.total]).collect();
-    let unit = Unit::of(s.total);
     let names: Vec<&str> = PHASES.iter().map(|(name, _)| *name).chain(["total"]).collect();
     let words: String =
         names.iter().zip(&cells).map(|(name, seconds)| format!("{name} {}, ", time(*seconds))).collect();
     html! {
-        figure.broad {
-            figcaption { b { "Time of the command" } (legend(PHASES)) }
-            (bars("Time of the command", words.trim_end_matches(", "), PHASES, &[bar]))
+            figure.broad {
+                figcaption { b { "Time of the command" } (legend(PHASES)) }
+                (bars("Time of the command", words.trim_end_matches(", "), PHASES, &[bar]))
+            }
+            (table(
+                "Time of the command",
+                "part",
+                &names,
+                &[
+                    Column::new("s", cells.iter().map(|seconds| format!("{seconds:.4}")).collect()),
+    Column::new("of\u{a0}the\u{a0}total", cells.iter().map(|seconds| fine_percent(seconds / s.total)).collect()),
+                ],
+            ))
         }
-        (table(
-            "Time of the command",
-            "part",
-            &names,
-            &[
-                Column::new(unit.name, column(&cells.iter().map(|seconds| unit.per_second * seconds).collect::<Vec<_>>())),
-                Column::new("of\u{a0}the\u{a0}total", cells.iter().map(|seconds| fine_percent(seconds / s.total)).collect()),
-            ],
-        ))
-    }
 }
 
 /// A rank's time in the iteration, in the order of [`PARTS`]; none for what it hasn't.
@@ -102,10 +101,10 @@ fn ranks(report: &Report) -> Markup {
         let pieces = |kinds: std::ops::Range<usize>| kinds.filter_map(|kind| Some((kind, parts[kind]?))).collect();
         let label = format!("rank {k}");
         if rank.index.is_some() {
-            rows.push(Bar { label: format!("{label} device"), joined: false, pieces: pieces(0..2) });
-            rows.push(Bar { label: "host".into(), joined: true, pieces: pieces(2..6) });
+            rows.push(Bar { label: format!("{label} device"), joined: false, pieces: pieces(0..2), total: solve });
+            rows.push(Bar { label: "host".into(), joined: true, pieces: pieces(2..6), total: solve });
         } else {
-            rows.push(Bar { label: format!("{label} host"), joined: false, pieces: pieces(0..6) });
+            rows.push(Bar { label: format!("{label} host"), joined: false, pieces: pieces(0..6), total: solve });
         }
     }
     let names: Vec<String> = (0..all.len()).map(|k| format!("rank {k}")).collect();

@@ -12,7 +12,7 @@ use super::super::solve::{Report, Solve};
 use super::super::units::{count, exact, plural, scientific};
 use super::decimate::decimated;
 
-const SIZE: [f64; 2] = [560.0, 320.0];
+const SIZE: [f64; 2] = [460.0, 300.0];
 const LEFT: f64 = 50.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = SIZE[1] - 46.0;
@@ -147,19 +147,20 @@ fn drawing(report: &Report, columns: &[Column<'_>]) -> Markup {
     )
 }
 
-/// The numbers of the right-hand sides beside the ends of their lines.
+/// The numbers of the right-hand sides at the ends of their lines: those near the edge of the chart stand beside it.
 fn labels(lines: &[Line], right: f64) -> Markup {
-    let mut ends: Vec<(usize, [f64; 2])> =
-        lines.iter().filter_map(|line| Some((line.number, line.end.or(line.points.last().copied())?))).collect();
-    ends.sort_by(|a, b| a.1[1].total_cmp(&b.1[1]));
-    let mut places: Vec<f64> = ends.iter().map(|(_, end)| end[1]).collect();
+    let ends = lines.iter().filter_map(|line| Some((line.number, line.end.or(line.points.last().copied())?)));
+    let (mut edge, within): (Vec<_>, Vec<_>) = ends.partition(|(_, [x, _])| *x > right - 30.0);
+    edge.sort_by(|a, b| a.1[1].total_cmp(&b.1[1]));
+    let mut places: Vec<f64> = edge.iter().map(|(_, [_, y])| *y).collect();
     spread(&mut places, GAP, [TOP, BOTTOM - 4.0]);
     html! {
-        @for ((number, [x, y]), place) in ends.into_iter().zip(places) {
+        @for ((number, [x, y]), place) in edge.into_iter().zip(places) {
             @let class = format!("c{}", (number - 1) % COLOURS);
             path class={ "tie " (class) } d=(path([[x + 5.0, y], [right + 8.0, place], [right + 12.0, place]])) {}
             (text("tick name", "start", [right + 15.0, place + 4.0], &number.to_string()))
         }
+        @for (number, [x, y]) in within { (text("mark", "middle", [x, y + 18.0], &number.to_string())) }
     }
 }
 

@@ -44,20 +44,23 @@ impl Row {
     }
 }
 
-/// What the spans stand for, in the order of the legend.
-#[derive(Default)]
+/// What the spans stand for, in the order of the legend: kernels first, each in the order of an iteration.
 struct Kinds(Vec<(Lane, &'static str)>);
 
 impl Kinds {
-    fn add(&mut self, span: &Span) {
-        if !self.0.contains(&(span.lane, span.name)) {
-            self.0.push((span.lane, span.name));
+    fn new(timelines: &[Timeline], rows: &[Row]) -> Self {
+        let drawn =
+            |kind: (Lane, &str)| rows.iter().flat_map(|row| &row.spans).any(|span| (span.lane, span.name) == kind);
+        let mut kinds = Vec::new();
+        for lane in [Lane::Kernels, Lane::Host] {
+            for span in timelines.iter().flat_map(|timeline| &timeline.spans).filter(|span| span.lane == lane) {
+                let kind = (lane, span.name);
+                if !kinds.contains(&kind) && drawn(kind) {
+                    kinds.push(kind);
+                }
+            }
         }
-    }
-
-    /// Kernels come first.
-    fn sort(&mut self) {
-        self.0.sort_by_key(|(lane, _)| *lane);
+        Self(kinds)
     }
 
     fn index(&self, span: &Span) -> usize {
@@ -84,12 +87,13 @@ pub(super) fn section(report: &Report, columns: &[Column<'_>]) -> Option<Markup>
     let which = if first == last { format!("Iteration {first}") } else { format!("Iterations {first} to {last}") };
     let of = if columns.len() > 1 { format!(" of right-hand side {number}") } else { String::new() };
     let window = window(timelines, first, last)?;
-    let (rows, kinds, bottom) = layout(timelines, window);
+    let (rows, bottom) = layout(timelines, window);
+    let kinds = Kinds::new(timelines, &rows);
     let caption = format!("{which}{of}, {}", time((window[1] - window[0]).as_secs_f64()));
     Some(html! {
         p {
             "The upper row of each rank is its device, by the device's own clock; the lower one is the thread on the host that "
-            "serves it, where it waits or moves elements. What is white there is the host's own work: to launch kernels, "
+            "serves it, where it waits or moves elements. What is left blank there is the host's own work: to launch kernels, "
             "and to look at sums. The clocks are known to each other to some microseconds."
         }
         figure.full.gantt {
@@ -116,8 +120,8 @@ fn window(timelines: &[Timeline], first: u64, last: u64) -> Option<[Duration; 2]
 }
 
 /// The rows with what falls into the window, and where they end.
-fn layout(timelines: &[Timeline], [from, to]: [Duration; 2]) -> (Vec<Row>, Kinds, f64) {
-    let (mut rows, mut kinds, mut top) = (Vec::new(), Kinds::default(), TOP);
+fn layout(timelines: &[Timeline], [from, to]: [Duration; 2]) -> (Vec<Row>, f64) {
+    let (mut rows, mut top) = (Vec::new(), TOP);
     for (rank, timeline) in timelines.iter().enumerate() {
         for lane in [Lane::Kernels, Lane::Host] {
             let of_lane = || timeline.spans.iter().filter(|span| span.lane == lane);
@@ -127,14 +131,12 @@ fn layout(timelines: &[Timeline], [from, to]: [Duration; 2]) -> (Vec<Row>, Kinds
             let within = of_lane().filter(|span| span.start < to && span.end > from);
             let clipped = within.map(|span| Span { start: span.start.max(from), end: span.end.min(to), ..*span });
             let row = Row { rank, lane, top, spans: clipped.collect() };
-            row.spans.iter().for_each(|span| kinds.add(span));
             top += row.height() + 2.0;
             rows.push(row);
         }
         top += GAP;
     }
-    kinds.sort();
-    (rows, kinds, top - GAP + 2.0)
+    (rows, top - GAP + 2.0)
 }
 
 fn drawing(

@@ -56,8 +56,8 @@ impl Rank {
         self.each(self.kernels.iter().map(|(.., time)| time).sum())
     }
 
-    fn waits(&self, name: &str) -> f64 {
-        self.each(self.host.iter().filter(|(known, _)| *known == name).map(|(_, time)| time).sum())
+    fn waits(&self, name: &str) -> Option<f64> {
+        self.host.iter().find(|(known, _)| *known == name).map(|(_, time)| self.each(*time))
     }
 }
 
@@ -110,14 +110,14 @@ fn kernels(ranks: &[Rank], mean: Option<f64>) -> Markup {
         ranks.iter().filter_map(|rank| mean(rank.kernel(kernel))).collect::<Vec<_>>()
     };
     let mut columns = vec![
-        Cells::new("launches an\u{a0}iteration", all().map(|k| three(total(k).0 as f64 / iterations as f64)).collect()),
+        Cells::new("launches an iteration", all().map(|k| three(total(k).0 as f64 / iterations as f64)).collect()),
         Cells::new(
             "a\u{a0}launch,\u{a0}µs",
             column(&all().map(|k| 1e6 * total(k).1 / total(k).0 as f64).collect::<Vec<_>>()),
         ),
-        Cells::new("an\u{a0}iteration,\u{a0}µs", column(&all().map(|k| 1e6 * each(k)).collect::<Vec<_>>())),
+        Cells::new("an iteration,\u{a0}µs", column(&all().map(|k| 1e6 * each(k)).collect::<Vec<_>>())),
         Cells::new(
-            "of\u{a0}the iteration",
+            "of the iteration",
             all().map(|k| mean.map_or(NONE.into(), |mean| fine_percent(each(k) / mean))).collect(),
         ),
     ];
@@ -167,7 +167,7 @@ fn loads(ranks: &[Rank]) -> Markup {
     columns.extend(waits.into_iter().map(|name| Cells {
         group: "the thread on the host",
         head: name.into(),
-        cells: numbers(&|rank| rank.waits(name)),
+        cells: numbers(&|rank| rank.waits(name).unwrap_or(f64::NAN)),
     }));
     html! {
         h3 { "A rank's iteration, µs" }

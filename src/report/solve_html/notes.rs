@@ -31,8 +31,11 @@ pub(super) fn section() -> Markup {
                 "Bytes by the byte rule over the time of the iterations: each array that an operation must read counts once, and "
                 "each that it must write. What caches save, halos and sums are not counted."
             }
-            dt { "Total" }
-            dd { "From the start of the command; without what it takes to write this page." }
+            dt { "Time of the command" }
+            dd {
+                "Ranks are prepared at the same time: \"prepare\" and \"upload\" are the longest over ranks, and may together "
+                "exceed what passed. The total is without what it takes to write this page."
+            }
         }
     }
 }
