@@ -1,7 +1,7 @@
 //! When a rank did what: kernels on its device, and the host's part, on one time axis for all ranks.
 //!
-//! Recorded on request ([`Control::timeline`](crate::Control::timeline)), for the first iterations and a few of the later ones:
-//! a device that times a kernel takes some microseconds more for each launch.
+//! Recorded on request ([`Control::timeline`](crate::Control::timeline)), for the first iterations and a few of the
+//! later ones: a device that times a kernel takes some microseconds more for each launch.
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
@@ -51,8 +51,8 @@ pub struct Timeline {
     pub origin: Option<Instant>,
     /// All that was recorded.
     pub spans: Vec<Span>,
-    /// How many iterations were done in all when a run ended. A run begins with the true residual; the last one may find
-    /// that there is nothing left to do.
+    /// How many iterations were done in all when a run ended. A run begins with the true residual; the last one may
+    /// find that there is nothing left to do.
     pub runs: Vec<u64>,
 }
 
@@ -154,7 +154,8 @@ impl Recorder {
         }
     }
 
-    /// The `iteration`-th of this run among those of all runs, if it is to be kept; 0 stands for what comes before the first.
+    /// The `iteration`-th of this run among those of all runs, if it is to be kept; 0 stands for what comes before the
+    /// first.
     pub(crate) fn place(&self, iteration: u64) -> Option<Option<u64>> {
         let recording = self.0.borrow();
         let place = (iteration > 0).then_some(recording.as_ref()?.before + iteration);

@@ -1,4 +1,5 @@
-//! `declive solve --report` and `--trace` as a process: what the page and the trace say, beside the report for machines.
+//! `declive solve --report` and `--trace` as a process: what the page and the trace say, beside the report for
+//! machines.
 
 #![allow(clippy::unwrap_used)] // the helpers, which are not seen to be tests
 
@@ -105,7 +106,7 @@ fn rows(html: &Html, label: &str) -> Vec<Vec<String>> {
 
 /// The number at the beginning of a cell.
 fn number(cell: &str) -> f64 {
-    let end = cell.find(|c: char| c == ' ' || c == '\u{2007}' || c == '\u{2008}').unwrap_or(cell.len());
+    let end = cell.find([' ', '\u{2007}', '\u{2008}']).unwrap_or(cell.len());
     cell[..end].replace(',', "").parse().unwrap_or_else(|_| panic!("'{cell}' is no number"))
 }
 
@@ -225,13 +226,16 @@ fn restarts_are_where_the_recurrence_ended() {
 
 // ---- the trace
 
+/// A complete event: name, begin and end in microseconds, arguments.
+type Event = (String, [f64; 2], Map<String, Value>);
+
 /// A trace, read by the letter of the format.
 struct Trace {
     /// Names by number.
     processes: BTreeMap<u64, String>,
     threads: BTreeMap<(u64, u64), String>,
-    /// Events of a thread, in the order of the file: name, begin and end in microseconds, arguments.
-    lanes: BTreeMap<(u64, u64), Vec<(String, [f64; 2], Map<String, Value>)>>,
+    /// Of a thread, in the order of the file.
+    lanes: BTreeMap<(u64, u64), Vec<Event>>,
     other: Value,
 }
 

@@ -1,4 +1,5 @@
-//! What `--report` and `--trace` show beyond the facts of the report: when who did what, on the time axis of the command.
+//! What `--report` and `--trace` show beyond the facts of the report: when who did what, on the time axis of the
+//! command.
 
 use std::time::{Duration, Instant};
 

@@ -1,12 +1,12 @@
-//! A recording in the Trace Event Format of Chromium, which `chrome://tracing` and <https://ui.perfetto.dev> show: complete
-//! events (`X`) with times in microseconds, and metadata (`M`) that names processes and threads.
+//! A recording in the Trace Event Format of Chromium, which `chrome://tracing` and <https://ui.perfetto.dev> show:
+//! complete events (`X`) with times in microseconds, and metadata (`M`) that names processes and threads.
 //!
 //! Viewers nest events of a thread that lie within each other, and refuse those that overlap otherwise.
 
 use std::io::{self, Write};
 use std::time::Duration;
 
-use declive::timeline::{Lane, Span};
+use declive::timeline::{FIRST_ITERATIONS, LATER_ITERATIONS, Lane, Span};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -43,7 +43,9 @@ pub(crate) fn write(out: &mut dyn Write, report: &Report, recording: &Recording<
         "rhs": report.rhs,
         "x0": report.x0,
         "options": report.options,
-        "recorded": "the first 100 iterations, and of the later ones each 64th; kernels by the device's clock",
+        "recorded": format!(
+            "the first {FIRST_ITERATIONS} iterations, and of the later ones each {LATER_ITERATIONS}th"
+        ),
     });
     write!(out, "{{\n\"displayTimeUnit\": \"ns\",\n\"otherData\": {about},\n\"traceEvents\": [\n")?;
     let mut events = Events { out, any: false };
@@ -146,7 +148,8 @@ impl Events<'_> {
     }
 }
 
-/// Kernels of a queue follow each other, but a device's clock may tell the end of one a few ticks after the next one's start.
+/// Kernels of a queue follow each other, but a device's clock may tell the end of one a few ticks after the next one's
+/// start.
 fn apart(spans: &mut [Span]) {
     let mut free = Duration::ZERO;
     for span in spans {
@@ -163,8 +166,7 @@ fn thread(lane: Lane) -> usize {
     }
 }
 
-/// What the rows of a timeline are called.
-pub(super) fn lane_name(lane: Lane) -> &'static str {
+fn lane_name(lane: Lane) -> &'static str {
     match lane {
         Lane::Kernels => "kernels",
         Lane::Host => "host",

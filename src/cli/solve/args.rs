@@ -101,9 +101,9 @@ pub(crate) struct Args {
 
     /// File for a report with charts: one HTML page that needs nothing else
     ///
-    /// It has the history of the residual, where the time went, and what each rank does in an iteration. To know that, the
-    /// solve records its first 100 iterations and some of the later ones, which takes some microseconds for each launch of
-    /// a kernel there.
+    /// It has the history of the residual, where the time went, and what each rank does in an iteration. To know that,
+    /// the solve records its first 100 iterations and some of the later ones, which takes some microseconds for each
+    /// launch of a kernel there.
     #[arg(long, value_name = "out.html", help_heading = OUTPUT)]
     pub(super) report: Option<PathBuf>,
 

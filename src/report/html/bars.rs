@@ -81,7 +81,9 @@ pub(in crate::report) fn bars(title: &str, description: &str, kinds: Legend<'_>,
                 @for (kind, from, seconds) in placed(bar) {
                     @let (from, width) = (x(from), x(from + seconds) - x(from));
                     (rectangle(kinds[kind].1, [from, y], [width, BAR]))
-                    @if width > LETTER && kinds[kind].1 != REST { (text("key-letter", "middle", [from + 0.5 * width, y + 13.0], &letter(kind))) }
+                    @if width > LETTER && kinds[kind].1 != REST {
+                        (text("key-letter", "middle", [from + 0.5 * width, y + 13.0], &letter(kind)))
+                    }
                 }
                 (text("value", "start", [x(sum(bar)) + 5.0, y + 13.0], &time(bar.total)))
             }

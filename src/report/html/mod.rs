@@ -1,8 +1,8 @@
 //! What pages have in common: one HTML file to attach to a paper or a bug report, with no scripts and nothing from
 //! elsewhere, for screens of any width, light or dark, and for paper.
 //!
-//! `maud` writes HTML and SVG alike, and escapes what it is given. Plotting crates write colours into each element, where
-//! no style sheet for dark screens or paper has a say, and round coordinates to whole pixels.
+//! `maud` writes HTML and SVG alike, and escapes what it is given. Plotting crates write colours into each element,
+//! where no style sheet for dark screens or paper has a say, and round coordinates to whole pixels.
 
 pub(super) mod bars;
 pub(super) mod clean;

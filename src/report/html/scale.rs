@@ -77,7 +77,8 @@ pub(in crate::report) fn round_step(step: f64) -> f64 {
     parts.into_iter().map(|part| part * power).find(|round| *round >= step * (1.0 - 1e-9)).unwrap_or(0.0)
 }
 
-/// Moves places that rise apart until each is at least `gap` beyond the one before, within `lo` and `hi` if they all fit.
+/// Moves places that rise apart until each is at least `gap` beyond the one before, within `lo` and `hi` if they all
+/// fit.
 pub(in crate::report) fn spread(places: &mut [f64], gap: f64, [lo, hi]: [f64; 2]) {
     let mut least = lo;
     for place in places.iter_mut() {

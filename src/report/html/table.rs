@@ -24,7 +24,8 @@ fn groups(columns: &[Column]) -> Vec<(&'static str, usize)> {
     columns.chunk_by(|a, b| a.group == b.group).map(|chunk| (chunk[0].group, chunk.len())).collect()
 }
 
-/// A table in a box of its own, which scrolls if the screen is narrow. `names` are the heads of the rows, under `corner`.
+/// A table in a box of its own, which scrolls if the screen is narrow. `names` are the heads of the rows, under
+/// `corner`.
 pub(in crate::report) fn table(label: &str, corner: &str, names: &[&str], columns: &[Column]) -> Markup {
     let groups = groups(columns);
     let grouped = groups.iter().any(|(name, _)| !name.is_empty());

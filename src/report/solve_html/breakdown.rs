@@ -37,9 +37,9 @@ pub(super) fn section(report: &Report) -> Markup {
         (command(report))
         h3 { "The iteration on each rank" }
         p {
-            "Of the " b { (time(report.seconds.solve)) } " of \"solve\". A device and the thread on the host that serves it "
-            "work at the same time; a rank of the host has but that. Kernels are timed in the iterations that were recorded, and "
-            "scaled up to all."
+            "Of the " b { (time(report.seconds.solve)) } " of \"solve\". "
+            "A device and the thread on the host that serves it work at the same time; a rank of the host has but "
+            "that. Kernels are timed in the iterations that were recorded, and scaled up to all."
         }
         (ranks(report))
     }

@@ -127,7 +127,9 @@ fn drawing(report: &Report, columns: &[Column<'_>]) -> Markup {
             @for line in &lines { path class={ "line solid " (class(line)) } d=(path(line.points.iter().copied())) {} }
             @for (k, &target) in targets.iter().enumerate() {
                 (self::line("limit", [LEFT, up.at(target)], [right, up.at(target)]))
-                @if k == 0 { (text("mark", "start", [LEFT + 6.0, up.at(target) + 15.0], &format!("target {}", exact(target)))) }
+                @if k == 0 {
+                    (text("mark", "start", [LEFT + 6.0, up.at(target) + 15.0], &format!("target {}", exact(target))))
+                }
             }
             @for line in &lines {
                 @for [x, y] in &line.restarts {

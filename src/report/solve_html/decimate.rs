@@ -1,8 +1,8 @@
 //! Long lines without the points that no one can see.
 
-/// The indices of those `values` that a line needs which is `columns` pixels wide: of each pixel column the first, the last,
-/// the least and the largest, so that no spike is lost and the line covers the same pixels (M4; Jugel et al. 2014, doi
-/// 10.14778/2732951.2732953). Values that are no numbers are left out. At most four a column.
+/// The indices of those `values` that a line needs which is `columns` pixels wide: of each pixel column the first, the
+/// last, the least and the largest, so that no spike is lost and the line covers the same pixels (M4; Jugel et al.
+/// 2014, doi 10.14778/2732951.2732953). Values that are no numbers are left out. At most four a column.
 pub(super) fn decimated(values: &[f64], columns: usize) -> Vec<usize> {
     let width = values.len().div_ceil(columns.max(1)).max(1);
     let mut kept = Vec::new();

@@ -16,8 +16,8 @@ pub(super) fn summary(report: &Report) -> Markup {
         p.summary { b { (report.verdict()) } }
         p.summary {
             (matrix.source) ", " (plural(matrix.rows, "row")) ", " (entries(matrix.nnz)) ", by " (options.method)
-            ", preconditioner " (options.precond) ", " (options.precision) ", on " (plural(report.ranks.len(), "rank")) ": "
-            (names(report)) "."
+            ", preconditioner " (options.precond) ", " (options.precision) ", on "
+            (plural(report.ranks.len(), "rank")) ": " (names(report)) "."
             @if let (Some(micros), Some(rate)) = (figures.microseconds_per_iteration, figures.gigabytes_per_second) {
                 " " (three(micros)) " µs an iteration, " (three(rate)) " GB/s."
             }

@@ -9,8 +9,8 @@ use super::super::recording::{Column, Driver, Phase, Recording};
 /// Of an iteration.
 pub(super) const PERIOD: u64 = 100;
 
-/// So many iterations of 100 µs from 1 ms on: on rank k the product takes 40 + 10 k µs, the step 20 µs, the last kernel a
-/// quarter of a microsecond; the host waits for 30 µs.
+/// So many iterations of 100 µs from 1 ms on: on rank k the product takes 40 + 10 k µs, the step 20 µs, the last kernel
+/// a quarter of a microsecond; the host waits for 30 µs.
 pub(super) fn timeline(rank: u64, iterations: u64) -> Timeline {
     let mut spans = Vec::new();
     let mut add = |lane, name, iteration, [start, end]: [u64; 2]| {

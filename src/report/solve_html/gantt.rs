@@ -92,9 +92,10 @@ pub(super) fn section(report: &Report, columns: &[Column<'_>]) -> Option<Markup>
     let caption = format!("{which}{of}, {}", time((window[1] - window[0]).as_secs_f64()));
     Some(html! {
         p {
-            "The upper row of each rank is its device, by the device's own clock; the lower one is the thread on the host that "
-            "serves it, where it waits or moves elements. What is left blank there is the host's own work: to launch kernels, "
-            "and to look at sums. The clocks are known to each other to some microseconds."
+            "The upper row of each rank has its kernels, by the device's own clock, or what the host computes itself; "
+            "the lower one is the thread on the host that serves it, where it waits or moves elements. What is left "
+            "blank there is the host's own work: to launch kernels, and to look at sums. The clocks are known to each "
+            "other to some microseconds."
         }
         figure.full.gantt {
             figcaption {
@@ -178,12 +179,16 @@ fn drawing(
                 (text("tick", "start", [from + 4.0, 14.0], &label))
             }
             @for row in rows {
-                @let label = match row.lane { Lane::Kernels => format!("rank {} kernels", row.rank), Lane::Host => "host".into() };
+                @let label = match row.lane {
+                    Lane::Kernels => format!("rank {} kernels", row.rank),
+                    Lane::Host => "host".into(),
+                };
                 (text("tick name", "end", [LEFT - 7.0, row.top + 0.5 * row.height() + 4.0], &label))
                 @for span in &row.spans {
                     @let kind = kinds.index(span);
                     @let (left, width) = (x(span.start), (x(span.end) - x(span.start)).max(LEAST));
-                    rect class={ (kinds.class(kind)) } x=(hundredth(left)) y=(n(row.top)) width=(hundredth(width)) height=(n(row.height())) {
+                    @let [x, shown_width] = [left, width].map(hundredth);
+                    rect class=(kinds.class(kind)) x=(x) y=(n(row.top)) width=(shown_width) height=(n(row.height())) {
                         title { (tip(span)) }
                     }
                     @let baseline = row.top + 0.5 * row.height() + 4.0;

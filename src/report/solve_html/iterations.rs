@@ -7,8 +7,8 @@ use declive::timeline::{Lane, Timeline};
 
 use super::super::recording::Column;
 
-/// The recorded iterations of a solve with their beginnings: the first kernel on any rank, or, where no device tells times,
-/// the first that a host did.
+/// The recorded iterations of a solve with their beginnings: the first kernel on any rank, or, where no device tells
+/// times, the first that a host did.
 pub(super) fn begins(timelines: &[Timeline]) -> BTreeMap<u64, Duration> {
     let all = || timelines.iter().flat_map(|timeline| &timeline.spans);
     let kernels = all().any(|span| span.lane == Lane::Kernels && span.iteration.is_some());
@@ -30,8 +30,8 @@ pub(super) fn middle(recorded: &BTreeMap<u64, Duration>, most: usize) -> Vec<u64
     without_gap.iter().copied().skip(skipped).take(most).collect()
 }
 
-/// The mean time, in seconds, from the beginning of a recorded iteration to that of the next one, where the solve did not
-/// begin again between them.
+/// The mean time, in seconds, from the beginning of a recorded iteration to that of the next one, where the solve did
+/// not begin again between them.
 pub(super) fn mean_time(columns: &[Column<'_>]) -> Option<f64> {
     let (mut sum, mut count) = (Duration::ZERO, 0);
     for column in columns {

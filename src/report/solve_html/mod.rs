@@ -1,5 +1,5 @@
-//! A solve as one HTML file: what was solved and how, how it converged, where the time went, and what the ranks did in a
-//! few of its iterations.
+//! A solve as one HTML file: what was solved and how, how it converged, where the time went, and what the ranks did in
+//! a few of its iterations.
 
 mod breakdown;
 mod clean;
