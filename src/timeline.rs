@@ -1,7 +1,7 @@
 //! When a rank did what: kernels on its device, and the host's part, on one time axis for all ranks.
 //!
-//! Recorded on request ([`Control::timeline`](crate::Control::timeline)), for the first iterations and a few of the later ones:
-//! a device that times a kernel takes some microseconds more for each launch.
+//! Recorded on request ([`Control::timeline`](crate::Control::timeline)), for the first iterations and a few of the
+//! later ones: a device that times a kernel takes some microseconds more for each launch.
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
@@ -47,8 +47,13 @@ impl Span {
 /// What a rank did during a solve, in the order of time within each lane.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Timeline {
+    /// The start of the solve, from which times count; none if nothing was done.
+    pub origin: Option<Instant>,
     /// All that was recorded.
     pub spans: Vec<Span>,
+    /// How many iterations were done in all when a run ended. A run begins with the true residual; the last one may
+    /// find that there is nothing left to do.
+    pub runs: Vec<u64>,
 }
 
 /// All launches of a kernel in the iterations recorded.
@@ -70,6 +75,15 @@ impl Timeline {
         seen.sort_unstable();
         seen.dedup();
         seen.len() as u64
+    }
+
+    /// After which iterations the solve went on from the true residual.
+    #[must_use]
+    pub fn restarts(&self) -> Vec<u64> {
+        let last = self.runs.last().copied().unwrap_or(0);
+        let mut restarts: Vec<u64> = self.runs.iter().copied().filter(|&done| done > 0 && done < last).collect();
+        restarts.dedup();
+        restarts
     }
 
     /// The kernels of the iterations recorded, in the order in which they come first.
@@ -99,12 +113,14 @@ struct Recording {
     before: u64,
     iteration: Option<u64>,
     spans: Vec<Span>,
+    /// Iterations in all at the end of each run.
+    runs: Vec<u64>,
 }
 
 impl Recorder {
     /// Starts to record; `before` iterations were done since `origin`.
     pub(crate) fn start(&self, origin: Instant, before: u64) {
-        self.0.replace(Some(Recording { origin, before, iteration: None, spans: Vec::new() }));
+        self.0.replace(Some(Recording { origin, before, iteration: None, spans: Vec::new(), runs: Vec::new() }));
     }
 
     /// The `iteration`-th of this run begins.
@@ -119,6 +135,7 @@ impl Recorder {
         if let Some(recording) = &mut *self.0.borrow_mut() {
             recording.before += iterations;
             recording.iteration = None;
+            recording.runs.push(recording.before);
         }
     }
 
@@ -137,7 +154,8 @@ impl Recorder {
         }
     }
 
-    /// The `iteration`-th of this run among those of all runs, if it is to be kept; 0 stands for what comes before the first.
+    /// The `iteration`-th of this run among those of all runs, if it is to be kept; 0 stands for what comes before the
+    /// first.
     pub(crate) fn place(&self, iteration: u64) -> Option<Option<u64>> {
         let recording = self.0.borrow();
         let place = (iteration > 0).then_some(recording.as_ref()?.before + iteration);
@@ -159,9 +177,9 @@ impl Recorder {
 
     /// Stops recording, and gives what was recorded.
     pub(crate) fn stop(&self) -> Timeline {
-        let mut spans = self.0.take().map(|recording| recording.spans).unwrap_or_default();
+        let Some(Recording { origin, mut spans, runs, .. }) = self.0.take() else { return Timeline::default() };
         spans.sort_by_key(|span| (span.lane, span.start));
-        Timeline { spans }
+        Timeline { origin: Some(origin), spans, runs }
     }
 }
 
@@ -222,6 +240,15 @@ mod tests {
         assert_eq!(timeline.kernels(), [total]);
         assert_eq!(timeline.spans.iter().filter(|s| s.iteration.is_none()).count(), 2);
         assert!(timeline.spans.is_sorted_by_key(|s| (s.lane, s.start)));
+        assert_eq!((timeline.origin, &*timeline.runs), (Some(origin), &[68][..]));
         assert_eq!(recorder.stop(), Timeline::default());
+    }
+
+    #[test]
+    fn restarts_are_where_a_run_went_on() {
+        let restarts = |runs: &[u64]| Timeline { runs: runs.to_vec(), ..Timeline::default() }.restarts();
+        assert!([&[][..], &[0], &[70], &[70, 70]].map(restarts).iter().all(Vec::is_empty));
+        assert_eq!(restarts(&[70, 82, 82]), [70]);
+        assert_eq!(restarts(&[70, 82, 82, 90, 90]), [70, 82]);
     }
 }

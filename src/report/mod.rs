@@ -7,14 +7,18 @@ mod bench_text;
 pub(crate) mod convert;
 pub(crate) mod devices;
 mod devices_text;
+mod html;
 pub(crate) mod info;
 mod info_advice;
 mod info_text;
 mod layout;
+pub(crate) mod recording;
 pub(crate) mod solve;
+pub(crate) mod solve_html;
 mod solve_text;
 #[cfg(test)]
 mod tests;
+pub(crate) mod trace;
 pub(crate) mod tune;
 pub(crate) mod tune_html;
 mod tune_text;

@@ -34,6 +34,10 @@ pub(crate) struct Report {
     pub(super) output: Option<String>,
     /// Where the history was written.
     pub(super) history: Option<String>,
+    /// Where the page was written.
+    pub(super) report: Option<String>,
+    /// Where the trace was written.
+    pub(super) trace: Option<String>,
     /// One for each right-hand side.
     pub(super) solves: Vec<Solve>,
 }
@@ -78,7 +82,7 @@ pub(crate) struct Seconds {
     pub(super) verify: f64,
     /// Writing the results.
     pub(super) write: f64,
-    /// From the start of the program.
+    /// From the start of the program, without what it takes to write the page and the trace.
     pub(super) total: f64,
 }
 
@@ -278,8 +282,15 @@ impl Report {
             note: facts.note.map(str::to_owned),
             output: facts.output.clone(),
             history: facts.history.clone(),
+            report: None,
+            trace: None,
             solves: outcomes.iter().enumerate().map(|(k, outcome)| Solve::new(k + 1, outcome)).collect(),
         }
+    }
+
+    /// Adds the files that were made from this report.
+    pub(crate) fn shown_in(&mut self, report: Option<String>, trace: Option<String>) {
+        (self.report, self.trace) = (report, trace);
     }
 
     /// Whether every right-hand side converged.

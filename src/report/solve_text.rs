@@ -20,7 +20,8 @@ impl fmt::Display for Report {
 }
 
 impl Report {
-    fn verdict(&self) -> String {
+    /// The outcome in a sentence.
+    pub(super) fn verdict(&self) -> String {
         let iterations = plural(self.figures.iterations, "iteration");
         let failed = self.solves.iter().filter(|s| !s.figures.converged).count();
         match (self.solves.len(), failed) {
@@ -124,8 +125,10 @@ impl Report {
             let name = if output == "-" { "standard output" } else { output };
             text.line("solution", name);
         }
-        if let Some(history) = &self.history {
-            text.line("history", history);
+        for (label, file) in [("history", &self.history), ("report", &self.report), ("trace", &self.trace)] {
+            if let Some(file) = file {
+                text.line(label, file);
+            }
         }
         if several {
             self.columns(text);
@@ -198,7 +201,8 @@ impl Report {
 }
 
 impl Rank {
-    fn label(&self) -> String {
+    /// The device, its kind and number.
+    pub(super) fn label(&self) -> String {
         match self.index {
             Some(index) => format!("{} ({} {index})", self.device, self.kind),
             None => format!("{} ({})", self.device, self.kind),

@@ -22,7 +22,8 @@ fn figures(residual: f64) -> Figures {
     }
 }
 
-fn report(ranks: usize, residuals: &[f64]) -> Report {
+/// A report of so many ranks, with a right-hand side for each residual.
+pub(super) fn report(ranks: usize, residuals: &[f64]) -> Report {
     let split = SplitSeconds { kernels: 8.0, sums: 1.0, halos: 0.5, host_wait: 0.25 };
     let rank = |index| Rank {
         device: "NVIDIA H200".into(),
@@ -85,6 +86,8 @@ fn report(ranks: usize, residuals: &[f64]) -> Report {
         note: None,
         output: Some("x.mtx".into()),
         history: Some("h.csv".into()),
+        report: Some("out.html".into()),
+        trace: Some("t.json".into()),
         solves: residuals.iter().enumerate().map(solve).collect(),
     }
 }

@@ -237,6 +237,7 @@ fn add(before: Outcome, after: Outcome) -> Outcome {
     };
     let join = |(mut a, b): (Timeline, Timeline)| {
         a.spans.extend(b.spans);
+        a.runs.extend(b.runs);
         a.spans.sort_by_key(|span| (span.lane, span.start));
         a
     };

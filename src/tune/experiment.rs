@@ -311,7 +311,7 @@ mod tests {
             span("sum", Lane::Host, Some(3), [13, 15]),
         ];
         let spmv = KernelTime { kernel: "spmv_csr".into(), calls: 3, seconds: 4.5 };
-        assert_eq!(kernels(&Timeline { spans }, 3), (vec![spmv], 2));
+        assert_eq!(kernels(&Timeline { spans, ..Timeline::default() }, 3), (vec![spmv], 2));
         assert_eq!(kernels(&Timeline::default(), 3), (vec![], 0));
     }
 }

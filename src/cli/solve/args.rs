@@ -99,6 +99,20 @@ pub(crate) struct Args {
     #[arg(long, value_name = "h.csv", help_heading = OUTPUT)]
     pub(super) history: Option<PathBuf>,
 
+    /// File for a report with charts: one HTML page that needs nothing else
+    ///
+    /// It has the history of the residual, where the time went, and what each rank does in an iteration. To know that,
+    /// the solve records its first 100 iterations and some of the later ones, which takes some microseconds for each
+    /// launch of a kernel there.
+    #[arg(long, value_name = "out.html", help_heading = OUTPUT)]
+    pub(super) report: Option<PathBuf>,
+
+    /// File for all that was recorded, to look at in ui.perfetto.dev or chrome://tracing
+    ///
+    /// Each launch of a kernel and each wait of the host, for each rank, in the Trace Event Format.
+    #[arg(long, value_name = "t.json", help_heading = OUTPUT)]
+    pub(super) trace: Option<PathBuf>,
+
     /// Print the report as one JSON document
     ///
     /// Fields keep their meaning as long as "version" stays the same. For several right-hand sides "solves" has the
@@ -123,6 +137,7 @@ Examples:
   declive solve A.mtx -b b.mtx -o x.mtx --precond jacobi
   declive solve --generate poisson3d:100 --rhs 'A*ones' --devices host
   declive solve A.mtx --devices 0,2 --rtol 1e-10 --time-limit 5m --json
+  declive solve A.mtx --report out.html        a page with charts, to show to others
   declive generate jumps:64 | declive solve - -q -o - > x.mtx";
 
 fn long_help() -> String {

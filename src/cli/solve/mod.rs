@@ -2,6 +2,7 @@
 
 mod args;
 mod plan;
+mod recorder;
 mod results;
 mod system;
 
@@ -15,6 +16,7 @@ use declive::{Error, Outcome, Solver};
 
 pub(crate) use args::Args;
 use plan::{Form, Plan};
+use recorder::Recorder;
 use system::System;
 
 use super::exit::Exit;
@@ -22,8 +24,9 @@ use super::failure::Failure;
 use super::interrupt;
 use super::output::{Target, write_stdout};
 use super::progress::Screen;
-use crate::report::json;
+use crate::report::recording::Recording;
 use crate::report::solve::{Facts, Report};
+use crate::report::{json, solve_html, trace};
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
@@ -31,18 +34,20 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let plan = Plan::new(args)?;
     let cancel = interrupt::cancel_then_kill();
     let screen = Screen::new(plan.quiet);
-    let system = System::read(&plan, screen)?;
+    let mut recorder = Recorder::new(start);
+    let system = recorder.phase("read", || System::read(&plan, screen))?;
     let read = start.elapsed();
 
     let mut solver = distribute(&plan, &system, screen)?;
+    recorder.set_up(read, &solver);
     if let Some(note) = solver.note().filter(|_| !plan.quiet) {
         let _ = writeln!(stderr(), "note: {note}");
     }
-    let outcomes = iterate(&plan, &system, &mut solver, cancel, screen)?;
+    let outcomes = iterate(&plan, &system, &mut solver, cancel, screen, &mut recorder)?;
 
     // a report is worth having even if the solution can't be written
-    let (written, write) = timed(|| write_results(&plan, &system, &outcomes));
-    let report = Report::new(&Facts {
+    let (written, write) = timed(|| recorder.phase("write", || write_results(&plan, &system, &outcomes)));
+    let mut report = Report::new(&Facts {
         source: plan.source.to_string(),
         stats: solver.stats(),
         duplicates: system.duplicates,
@@ -62,8 +67,17 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         write,
         total: start.elapsed(),
     });
+    let (page, trace) = if plan.records() {
+        write_pages(&plan, &report, &recorder.finish(&solver, &outcomes))
+    } else {
+        (Ok(()), Ok(()))
+    };
+    let name = |target: &Option<Target>, written: &Result<(), Failure>| {
+        target.as_ref().filter(|_| written.is_ok()).map(Target::name)
+    };
+    report.shown_in(name(&plan.page, &page), name(&plan.trace, &trace));
     publish(&report, plan.report)?;
-    written?;
+    written.and(page).and(trace)?;
     Ok(if report.converged() { Exit::Success } else { Exit::NotConverged })
 }
 
@@ -87,6 +101,7 @@ fn iterate(
     solver: &mut Solver,
     cancel: &AtomicBool,
     screen: Screen,
+    recorder: &mut Recorder,
 ) -> Result<Vec<Outcome>, Failure> {
     let count = system.b.len();
     let column = |(k, b): (usize, &Vec<f64>)| {
@@ -94,8 +109,8 @@ fn iterate(
         log::info!("{what}");
         let bar = screen.solve(&what);
         let progress = |progress: &Progress| bar.update(progress);
-        let control = Control { cancel: Some(cancel), progress: Some(&progress), ..Control::default() };
-        let outcome = solver.solve(b, system.x0(k), &plan.stop, control)?;
+        let control = Control { cancel: Some(cancel), progress: Some(&progress), timeline: plan.records() };
+        let outcome = recorder.solve(k, || solver.solve(b, system.x0(k), &plan.stop, control))?;
         log::info!("{} after {} iterations", outcome.reason, outcome.iterations);
         Ok(outcome)
     };
@@ -107,6 +122,16 @@ fn write_results(plan: &Plan, system: &System, outcomes: &[Outcome]) -> Result<(
         plan.output.as_ref().map_or(Ok(()), |t| t.write(|out| results::solution(out, plan, &system.rhs.0, outcomes)));
     let history = plan.history.as_ref().map_or(Ok(()), |t| t.write(|out| results::history(out, outcomes)));
     solution.and(history)
+}
+
+/// Writes what was made of the report: the page, and the trace.
+fn write_pages(plan: &Plan, report: &Report, recording: &Recording<'_>) -> (Result<(), Failure>, Result<(), Failure>) {
+    let page = plan
+        .page
+        .as_ref()
+        .map_or(Ok(()), |target| target.write(|out| out.write_all(solve_html::page(report, recording).as_bytes())));
+    let trace = plan.trace.as_ref().map_or(Ok(()), |target| target.write(|out| trace::write(out, report, recording)));
+    (page, trace)
 }
 
 fn publish(report: &Report, form: Form) -> Result<(), Failure> {

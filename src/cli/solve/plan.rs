@@ -20,6 +20,8 @@ pub(super) struct Plan {
     pub(super) stop: Stop,
     pub(super) output: Option<Target>,
     pub(super) history: Option<Target>,
+    pub(super) page: Option<Target>,
+    pub(super) trace: Option<Target>,
     pub(super) report: Form,
     pub(super) quiet: bool,
 }
@@ -44,6 +46,11 @@ pub(super) enum Form {
 }
 
 impl Plan {
+    /// Whether someone wants to see when who did what.
+    pub(super) fn records(&self) -> bool {
+        self.page.is_some() || self.trace.is_some()
+    }
+
     /// Checks that the arguments agree, and that the results can be written.
     pub(super) fn new(args: Args) -> Result<Self, Failure> {
         let source = match (args.matrix, args.generate) {
@@ -59,25 +66,31 @@ impl Plan {
         let x0 = args.x0.map(Input::from);
         one_stdin(&source, &rhs, x0.as_ref())?;
 
-        let output = args.output.as_deref().map(Target::probe).transpose()?;
-        let history = args.history.as_deref().map(Target::probe).transpose()?;
-        let to_stdout = output == Some(Target::Stdout);
+        let named =
+            [("-o", &args.output), ("--history", &args.history), ("--report", &args.report), ("--trace", &args.trace)];
+        let mut targets = [const { None }; 4];
+        for (target, (_, path)) in targets.iter_mut().zip(named) {
+            *target = path.as_deref().map(Target::probe).transpose()?;
+        }
+        let to_stdout = targets[0] == Some(Target::Stdout);
         if to_stdout && args.json {
             return Err(Failure::usage("--json and '-o -' both want standard output; give -o a file"));
         }
-        if history == Some(Target::Stdout) {
-            return Err(Failure::usage("--history needs a file; standard output is for the report"));
-        }
-        if let (Some(output), Some(history)) = (&output, &args.history)
-            && output.is_file(history)
-        {
-            return Err(Failure::usage(format!("-o and --history both name {}", history.display())));
-        }
-        for (option, target) in [("-o", &output), ("--history", &history)] {
-            if let Some(target) = target {
-                keeps_inputs(option, target, &source, &rhs)?;
+        for (k, ((option, _), target)) in named.iter().zip(&targets).enumerate() {
+            let Some(target) = target else { continue };
+            if k > 0 && *target == Target::Stdout {
+                return Err(Failure::usage(format!(
+                    "{option} needs a file; standard output is for the report in words, or for -o"
+                )));
             }
+            for (other, path) in &named[k + 1..] {
+                if let Some(path) = path.as_ref().filter(|path| target.is_file(path)) {
+                    return Err(Failure::usage(format!("{option} and {other} both name {}", path.display())));
+                }
+            }
+            keeps_inputs(option, target, &source, &rhs)?;
         }
+        let [output, history, page, trace] = targets;
 
         let report = match (args.json, args.quiet, to_stdout) {
             (true, ..) => Form::Json,
@@ -94,7 +107,7 @@ impl Plan {
             tune: args.tune,
         };
         let stop = Stop { rtol: args.rtol, atol: args.atol, max_iters: args.max_iters, time_limit: args.time_limit };
-        Ok(Self { source, rhs, x0, setup, stop, output, history, report, quiet: args.quiet })
+        Ok(Self { source, rhs, x0, setup, stop, output, history, page, trace, report, quiet: args.quiet })
     }
 }
 

@@ -1,18 +1,8 @@
-//! Text from devices and files without what a page can't hold.
+//! What a page can't hold is taken out first.
 
 use declive::tune::{Experiment, Found};
 
-/// Without control characters, which neither HTML nor XML takes, and those that turn the direction of what follows.
-fn text(text: &mut String) {
-    let bad = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{fdd0}'..='\u{fdef}')
-            || u32::from(c) & 0xfffe == 0xfffe
-    };
-    if text.contains(bad) {
-        *text = text.chars().map(|c| if bad(c) { '\u{fffd}' } else { c }).collect();
-    }
-}
+use super::html::clean::text;
 
 /// What was found, fit to be shown.
 pub(super) fn found(found: &[Found]) -> Vec<Found> {

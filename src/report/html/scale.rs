@@ -2,7 +2,7 @@
 
 /// An axis: values from `domain`, or their logarithms, to places in `range`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Scale {
+pub(in crate::report) struct Scale {
     log: bool,
     domain: [f64; 2],
     range: [f64; 2],
@@ -10,24 +10,24 @@ pub(super) struct Scale {
 
 impl Scale {
     /// Equal steps for equal differences.
-    pub(super) fn linear(domain: [f64; 2], range: [f64; 2]) -> Self {
+    pub(in crate::report) fn linear(domain: [f64; 2], range: [f64; 2]) -> Self {
         Self { log: false, domain, range }
     }
 
     /// Equal steps for equal ratios; of positive values.
-    pub(super) fn log(domain: [f64; 2], range: [f64; 2]) -> Self {
+    pub(in crate::report) fn log(domain: [f64; 2], range: [f64; 2]) -> Self {
         Self { log: true, domain: domain.map(f64::ln), range }
     }
 
     /// Reaches beyond its values on both sides, by so many units of its range.
-    pub(super) fn padded(self, before: f64, after: f64) -> Self {
+    pub(in crate::report) fn padded(self, before: f64, after: f64) -> Self {
         let [lo, hi] = self.domain;
         let unit = (hi - lo) / ((self.range[1] - self.range[0]).abs() - before - after);
         Self { domain: [lo - before * unit, hi + after * unit], ..self }
     }
 
     /// The place of a value; the middle if there is but one value.
-    pub(super) fn at(&self, value: f64) -> f64 {
+    pub(in crate::report) fn at(&self, value: f64) -> f64 {
         let [lo, hi] = self.domain;
         let [from, to] = self.range;
         let value = if self.log { value.ln() } else { value };
@@ -36,7 +36,7 @@ impl Scale {
     }
 
     /// Round values in its domain, about `most` of them.
-    pub(super) fn ticks(&self, most: usize) -> Vec<f64> {
+    pub(in crate::report) fn ticks(&self, most: usize) -> Vec<f64> {
         let [lo, hi] = self.domain;
         if !self.log {
             let step = round_step((hi - lo) / most as f64);
@@ -55,7 +55,7 @@ impl Scale {
     }
 
     /// Powers of two in its domain, few enough to be read.
-    pub(super) fn powers_of_two(&self) -> Vec<f64> {
+    pub(in crate::report) fn powers_of_two(&self) -> Vec<f64> {
         let exp = |value: f64| if self.log { value.exp() } else { value };
         let [lo, hi] = self.domain.map(exp);
         let powers: Vec<f64> =
@@ -71,14 +71,15 @@ fn few(ticks: Vec<f64>, most: usize) -> Vec<f64> {
 }
 
 /// The smallest of 1, 2, 5, 10, 20, 50 … and their fractions that is not below `step`.
-pub(super) fn round_step(step: f64) -> f64 {
+pub(in crate::report) fn round_step(step: f64) -> f64 {
     let power = 10f64.powf(step.log10().floor());
     let parts = [1.0, 2.0, 5.0, 10.0];
     parts.into_iter().map(|part| part * power).find(|round| *round >= step * (1.0 - 1e-9)).unwrap_or(0.0)
 }
 
-/// Moves places that rise apart until each is at least `gap` beyond the one before, within `lo` and `hi` if they all fit.
-pub(super) fn spread(places: &mut [f64], gap: f64, [lo, hi]: [f64; 2]) {
+/// Moves places that rise apart until each is at least `gap` beyond the one before, within `lo` and `hi` if they all
+/// fit.
+pub(in crate::report) fn spread(places: &mut [f64], gap: f64, [lo, hi]: [f64; 2]) {
     let mut least = lo;
     for place in places.iter_mut() {
         *place = place.max(least);

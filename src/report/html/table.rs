@@ -3,18 +3,18 @@
 use maud::{Markup, html};
 
 /// A column of a table.
-pub(super) struct Column {
+pub(in crate::report) struct Column {
     /// What it belongs to, with its neighbours of the same group; may be empty.
-    pub(super) group: &'static str,
+    pub(in crate::report) group: &'static str,
     /// Its name, and the unit.
-    pub(super) head: String,
+    pub(in crate::report) head: String,
     /// A text for each row.
-    pub(super) cells: Vec<String>,
+    pub(in crate::report) cells: Vec<String>,
 }
 
 impl Column {
     /// A column of no group.
-    pub(super) fn new(head: impl Into<String>, cells: Vec<String>) -> Self {
+    pub(in crate::report) fn new(head: impl Into<String>, cells: Vec<String>) -> Self {
         Self { group: "", head: head.into(), cells }
     }
 }
@@ -24,8 +24,9 @@ fn groups(columns: &[Column]) -> Vec<(&'static str, usize)> {
     columns.chunk_by(|a, b| a.group == b.group).map(|chunk| (chunk[0].group, chunk.len())).collect()
 }
 
-/// A table in a box of its own, which scrolls if the screen is narrow. `names` are the heads of the rows, under `corner`.
-pub(super) fn table(label: &str, corner: &str, names: &[&str], columns: &[Column]) -> Markup {
+/// A table in a box of its own, which scrolls if the screen is narrow. `names` are the heads of the rows, under
+/// `corner`.
+pub(in crate::report) fn table(label: &str, corner: &str, names: &[&str], columns: &[Column]) -> Markup {
     let groups = groups(columns);
     let grouped = groups.iter().any(|(name, _)| !name.is_empty());
     scroll(
@@ -61,6 +62,6 @@ pub(super) fn table(label: &str, corner: &str, names: &[&str], columns: &[Column
 }
 
 /// The box that scrolls; it can be reached by keys.
-pub(super) fn scroll(label: &str, content: Markup) -> Markup {
+pub(in crate::report) fn scroll(label: &str, content: Markup) -> Markup {
     html! { div.scroll role="region" aria-label=(label) tabindex="0" { (content) } }
 }

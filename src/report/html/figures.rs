@@ -3,7 +3,7 @@
 use crate::report::units::count;
 
 /// Stands for what can't be said.
-pub(super) const NONE: &str = "–";
+pub(in crate::report) const NONE: &str = "–";
 
 /// What a column of numbers is padded with on the right, so that its decimal points stand in a line: blanks as wide as
 /// a digit and as a point.
@@ -34,12 +34,12 @@ fn fixed(value: f64, decimals: usize) -> String {
 }
 
 /// Three figures, or all of a larger number's whole part: `4.20`, `47.1`, `1,234`.
-pub(super) fn three(value: f64) -> String {
+pub(in crate::report) fn three(value: f64) -> String {
     fixed(value, decimals(value))
 }
 
 /// The same for numbers that stand under each other, padded so that their decimal points do so too.
-pub(super) fn column(values: &[f64]) -> Vec<String> {
+pub(in crate::report) fn column(values: &[f64]) -> Vec<String> {
     let finite = values.iter().filter(|value| value.is_finite());
     let most = finite.map(|&value| decimals(value)).max().unwrap_or(0);
     let padded = |&value: &f64| {
@@ -55,48 +55,48 @@ pub(super) fn column(values: &[f64]) -> Vec<String> {
 }
 
 /// A round number beside an axis, without zeros at its end: `0.5`, `2,000`.
-pub(super) fn tick_label(tick: f64) -> String {
+pub(in crate::report) fn tick_label(tick: f64) -> String {
     if tick >= 1000.0 { three(tick) } else { ((1e6 * tick).round() / 1e6).to_string() }
 }
 
 /// A factor: `1.24`.
-pub(super) fn factor(value: f64) -> String {
+pub(in crate::report) fn factor(value: f64) -> String {
     fixed(value, 2)
 }
 
 /// A part in percent: `87 %`.
-pub(super) fn percent(part: f64) -> String {
+pub(in crate::report) fn percent(part: f64) -> String {
     if part.is_finite() { format!("{} %", fixed(100.0 * part, 0)) } else { NONE.into() }
 }
 
 /// A part in percent, with a decimal if it is small: `5.1 %`.
-pub(super) fn fine_percent(part: f64) -> String {
+pub(in crate::report) fn fine_percent(part: f64) -> String {
     let percent = 100.0 * part;
     if percent.is_finite() { format!("{} %", fixed(percent, usize::from(percent < 9.95))) } else { NONE.into() }
 }
 
 /// A part in tenths of a percent, without the sign of percent: `12.3`, `−0.4`.
-pub(super) fn signed_percent(part: f64) -> String {
+pub(in crate::report) fn signed_percent(part: f64) -> String {
     fixed(100.0 * part, 1)
 }
 
 /// A part in percent without the sign, for a column that has it in its head.
-pub(super) fn hundredths(part: f64) -> String {
+pub(in crate::report) fn hundredths(part: f64) -> String {
     fixed(100.0 * part, 0)
 }
 
 /// A unit of time.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Unit {
+pub(in crate::report) struct Unit {
     /// `µs`.
-    pub(super) name: &'static str,
+    pub(in crate::report) name: &'static str,
     /// How many there are in a second.
-    pub(super) per_second: f64,
+    pub(in crate::report) per_second: f64,
 }
 
 impl Unit {
     /// The largest of which `seconds` is at least one.
-    pub(super) fn of(seconds: f64) -> Self {
+    pub(in crate::report) fn of(seconds: f64) -> Self {
         let units = [("s", 1.0), ("ms", 1e3), ("µs", 1e6)];
         let fits = units.into_iter().find(|(_, per_second)| seconds * per_second >= 1.0);
         let (name, per_second) = fits.unwrap_or(("ns", 1e9));
@@ -104,14 +104,14 @@ impl Unit {
     }
 
     /// The one for numbers that stand under each other: the smallest time is at least one.
-    pub(super) fn of_all(seconds: impl IntoIterator<Item = f64>) -> Self {
+    pub(in crate::report) fn of_all(seconds: impl IntoIterator<Item = f64>) -> Self {
         let least = seconds.into_iter().filter(|s| s.is_finite() && *s > 0.0).reduce(f64::min);
         Self::of(least.unwrap_or(1.0))
     }
 }
 
 /// A time with its unit: `512 µs`.
-pub(super) fn time(seconds: f64) -> String {
+pub(in crate::report) fn time(seconds: f64) -> String {
     let unit = Unit::of(seconds);
     format!("{} {}", three(seconds * unit.per_second), unit.name)
 }

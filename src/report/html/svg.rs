@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 /// A chart: its content, and in words what it shows.
-pub(super) fn chart([width, height]: [f64; 2], title: &str, description: &str, content: Markup) -> Markup {
+pub(in crate::report) fn chart([width, height]: [f64; 2], title: &str, description: &str, content: Markup) -> Markup {
     html! {
         svg viewBox={ "0 0 " (n(width)) " " (n(height)) } role="img" {
             title { (title) }
@@ -14,14 +14,14 @@ pub(super) fn chart([width, height]: [f64; 2], title: &str, description: &str, c
 }
 
 /// A coordinate, to a tenth.
-pub(super) fn n(value: f64) -> String {
+pub(in crate::report) fn n(value: f64) -> String {
     let text = format!("{value:.1}");
     let text = text.strip_suffix(".0").unwrap_or(&text);
     if text == "-0" { "0".into() } else { text.into() }
 }
 
 /// A path through some points, for the attribute `d`.
-pub(super) fn path(points: impl IntoIterator<Item = [f64; 2]>) -> String {
+pub(in crate::report) fn path(points: impl IntoIterator<Item = [f64; 2]>) -> String {
     let mut path = String::new();
     for [x, y] in points {
         path.push(if path.is_empty() { 'M' } else { 'L' });
@@ -31,17 +31,17 @@ pub(super) fn path(points: impl IntoIterator<Item = [f64; 2]>) -> String {
 }
 
 /// A straight line.
-pub(super) fn line(class: &str, from: [f64; 2], to: [f64; 2]) -> Markup {
+pub(in crate::report) fn line(class: &str, from: [f64; 2], to: [f64; 2]) -> Markup {
     html! { path class=(class) d=(path([from, to])) {} }
 }
 
 /// A rectangle: its upper left corner, width and height.
-pub(super) fn rectangle(class: &str, [x, y]: [f64; 2], [width, height]: [f64; 2]) -> Markup {
+pub(in crate::report) fn rectangle(class: &str, [x, y]: [f64; 2], [width, height]: [f64; 2]) -> Markup {
     html! { rect class=(class) x=(n(x)) y=(n(y)) width=(n(width.max(0.0))) height=(n(height)) {} }
 }
 
 /// Text that begins, has its middle or ends at a place.
-pub(super) fn text(class: &str, anchor: &str, [x, y]: [f64; 2], text: &str) -> Markup {
+pub(in crate::report) fn text(class: &str, anchor: &str, [x, y]: [f64; 2], text: &str) -> Markup {
     html! { text class=(class) text-anchor=(anchor) x=(n(x)) y=(n(y)) { (text) } }
 }
 

@@ -1,0 +1,53 @@
+//! When the command did what.
+
+use std::time::{Duration, Instant};
+
+use declive::solver::Outcome;
+use declive::{Solver, device};
+
+use crate::report::recording::{Column, Driver, Phase, Recording};
+
+/// Takes the times of a command that begins now or began a moment ago.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    start: Instant,
+    phases: Vec<Phase>,
+}
+
+impl Recorder {
+    /// Of a command that began at `start`.
+    pub(super) fn new(start: Instant) -> Self {
+        Self { start, phases: Vec::new() }
+    }
+
+    /// Does `work`, and takes its time.
+    pub(super) fn phase<T>(&mut self, name: &str, work: impl FnOnce() -> T) -> T {
+        let start = self.start.elapsed();
+        let result = work();
+        self.phases.push(Phase::new(name, start, self.start.elapsed()));
+        result
+    }
+
+    /// Takes the time of making the solver, which began at `start`.
+    pub(super) fn set_up(&mut self, start: Duration, solver: &Solver) {
+        self.phases.push(Phase::set_up(start, self.start.elapsed(), &solver.times(), solver.ranks().len()));
+    }
+
+    /// Solves for a column of b, and takes the time with that of its parts.
+    pub(super) fn solve<E>(&mut self, column: usize, solve: impl FnOnce() -> Result<Outcome, E>) -> Result<Outcome, E> {
+        let start = self.start.elapsed();
+        let outcome = solve()?;
+        let (end, origin) = (self.start.elapsed(), Column::new(&outcome, self.start).origin);
+        self.phases.push(Phase::solve(column, start, end, &outcome, origin));
+        Ok(outcome)
+    }
+
+    /// All of it, with what the ranks did.
+    pub(super) fn finish<'a>(&self, solver: &Solver, outcomes: &'a [Outcome]) -> Recording<'a> {
+        Recording {
+            drivers: Driver::of_ranks(solver.ranks(), &device::list().devices),
+            phases: self.phases.clone(),
+            columns: outcomes.iter().map(|outcome| Column::new(outcome, self.start)).collect(),
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! What was solved, how, and on what.
+
+use maud::{Markup, html};
+
+use super::super::DECLIVE;
+use super::super::html::figures::{fine_percent, three};
+use super::super::html::table::{Column, scroll, table};
+use super::super::recording::Driver;
+use super::super::solve::Report;
+use super::super::units::{bytes, count, exact, plural};
+
+/// The outcome in two sentences.
+pub(super) fn summary(report: &Report) -> Markup {
+    let (matrix, options, figures) = (&report.matrix, &report.options, &report.figures);
+    html! {
+        p.summary { b { (report.verdict()) } }
+        p.summary {
+            (matrix.source) ", " (plural(matrix.rows, "row")) ", " (entries(matrix.nnz)) ", by " (options.method)
+            ", preconditioner " (options.precond) ", " (options.precision) ", on "
+            (plural(report.ranks.len(), "rank")) ": " (names(report)) "."
+            @if let (Some(micros), Some(rate)) = (figures.microseconds_per_iteration, figures.gigabytes_per_second) {
+                " " (three(micros)) " µs an iteration, " (three(rate)) " GB/s."
+            }
+        }
+    }
+}
+
+fn entries(nnz: usize) -> String {
+    if nnz == 1 { "1 entry".into() } else { format!("{} entries", count(nnz)) }
+}
+
+/// The devices of the ranks; how many, where several have the same name.
+fn names(report: &Report) -> String {
+    let mut names: Vec<(&str, usize)> = Vec::new();
+    for rank in &report.ranks {
+        match names.iter_mut().find(|(known, _)| *known == rank.device) {
+            Some((_, ranks)) => *ranks += 1,
+            None => names.push((&rank.device, 1)),
+        }
+    }
+    let text = |(name, ranks)| if ranks == 1 { String::from(name) } else { format!("{ranks} × {name}") };
+    names.into_iter().map(text).collect::<Vec<_>>().join(" + ")
+}
+
+/// Names and values beside each other.
+fn pairs(label: &str, heads: &[String], rows: &[(&str, Vec<String>)]) -> Markup {
+    scroll(
+        label,
+        html! {
+            table.facts {
+                @if !heads.is_empty() {
+                    thead { tr { td {} @for head in heads { th scope="col" { (head) } } } }
+                }
+                tbody {
+                    @for (name, cells) in rows {
+                        tr { th scope="row" { (name) } @for cell in cells { td { (cell) } } }
+                    }
+                }
+            }
+        },
+    )
+}
+
+/// The system, and the options in force.
+pub(super) fn system(report: &Report) -> Markup {
+    let (matrix, rhs, options) = (&report.matrix, &report.rhs, &report.options);
+    let symmetry = match (matrix.symmetric, options.assume_symmetric) {
+        (true, _) => "symmetric",
+        (false, true) => "not symmetric, but assumed to be",
+        (false, false) => "not symmetric",
+    };
+    let lengths = format!("{} to {}, mean {}", count(matrix.row_min), count(matrix.row_max), three(matrix.row_mean));
+    let none_given = if rhs.default { " (none given)" } else { "" };
+    let mut system = vec![
+        ("Matrix", vec![matrix.source.clone()]),
+        ("Rows", vec![count(matrix.rows)]),
+        ("Entries", vec![count(matrix.nnz)]),
+        ("Entries a row", vec![lengths]),
+        ("Structure", vec![format!("{symmetry}; bandwidth {}", count(matrix.bandwidth))]),
+        ("Right-hand side", vec![format!("{}{none_given}, {}", rhs.source, plural(rhs.columns, "column"))]),
+        ("Initial guess", vec![report.x0.clone().unwrap_or_else(|| "zero".into())]),
+    ];
+    if matrix.duplicates > 0 {
+        system.push(("Duplicates", vec![format!("{} of the file, added up", count(matrix.duplicates))]));
+    }
+    let limit = options.time_limit.map_or_else(|| "none".into(), |seconds| format!("{seconds} s"));
+    let flag = if options.assume_symmetric { "yes" } else { "no" };
+    let options = [
+        ("--method", vec![options.method.into()]),
+        ("--precond", vec![options.precond.into()]),
+        ("--precision", vec![options.precision.into()]),
+        ("--devices", vec![options.devices.clone()]),
+        ("--tune", vec![options.tune.into()]),
+        ("--rtol", vec![exact(options.rtol)]),
+        ("--atol", vec![exact(options.atol)]),
+        ("--max-iters", vec![count(options.max_iters)]),
+        ("--time-limit", vec![limit]),
+        ("--assume-symmetric", vec![flag.into()]),
+        ("version", vec![format!("declive {DECLIVE}")]),
+    ];
+    html! {
+        div.charts {
+            div { h3 { "System" } (pairs("System", &[], &system)) }
+            div { h3 { "Options in force" } (pairs("Options", &[], &options)) }
+        }
+    }
+}
+
+/// The ranks and their shares, their drivers, and what does not take part.
+pub(super) fn devices(report: &Report, drivers: &[Option<Driver>]) -> Markup {
+    let ranks = &report.ranks;
+    let rows: Vec<String> = ranks.iter().enumerate().map(|(k, rank)| format!("{k}: {}", rank.label())).collect();
+    let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
+    let known = drivers_by_ranks(drivers);
+    let heads: Vec<String> = known.iter().map(|(_, ranks)| ranks_in_words(ranks)).collect();
+    let fact = |of: &dyn Fn(&Driver) -> String| known.iter().map(|(driver, _)| of(driver)).collect::<Vec<_>>();
+    html! {
+        (table("Ranks", "rank", &rows, &[
+            Column::new("rows", ranks.iter().map(|r| count(r.rows)).collect()),
+            Column::new("of\u{a0}all", ranks.iter().map(|r| fine_percent(r.row_share)).collect()),
+            Column::new("entries", ranks.iter().map(|r| count(r.nnz)).collect()),
+            Column::new("of\u{a0}all", ranks.iter().map(|r| fine_percent(r.nnz_share)).collect()),
+            Column::new("halo, elements", ranks.iter().map(|r| count(r.halo)).collect()),
+            Column::new("memory", ranks.iter().map(|r| bytes(r.bytes)).collect()),
+        ]))
+        @if !known.is_empty() {
+            (pairs("Drivers", &heads, &[
+                ("Platform", fact(&|d| d.platform.clone())),
+                ("Vendor", fact(&|d| d.vendor.clone())),
+                ("Driver", fact(&|d| d.driver.clone())),
+                ("OpenCL", fact(&|d| d.opencl.clone())),
+                ("Compute units", fact(&|d| format!("{} at {} MHz", count(d.compute_units), count(d.clock_mhz)))),
+                ("Global memory", fact(&|d| bytes(d.memory_bytes))),
+            ]))
+        }
+        @if let Some(note) = &report.note { p.small { "Note: " (note) } }
+        @if !report.rejected.is_empty() {
+            p.small { "Not used:" }
+            ul.small {
+                @for one in &report.rejected { li { (one.device) " (" (one.kind) " " (one.index) "): " (one.reason) } }
+            }
+        }
+    }
+}
+
+/// The drivers that are not the same, each with its ranks.
+fn drivers_by_ranks(drivers: &[Option<Driver>]) -> Vec<(&Driver, Vec<usize>)> {
+    let mut known: Vec<(&Driver, Vec<usize>)> = Vec::new();
+    for (rank, driver) in drivers.iter().enumerate() {
+        let Some(driver) = driver else { continue };
+        match known.iter_mut().find(|(one, _)| *one == driver) {
+            Some((_, ranks)) => ranks.push(rank),
+            None => known.push((driver, vec![rank])),
+        }
+    }
+    known
+}
+
+fn ranks_in_words(ranks: &[usize]) -> String {
+    let numbers: Vec<String> = ranks.iter().map(usize::to_string).collect();
+    format!("{} {}", if ranks.len() == 1 { "rank" } else { "ranks" }, numbers.join(", "))
+}

@@ -1,0 +1,199 @@
+//! A recording in the Trace Event Format of Chromium, which `chrome://tracing` and <https://ui.perfetto.dev> show:
+//! complete events (`X`) with times in microseconds, and metadata (`M`) that names processes and threads.
+//!
+//! Viewers nest events of a thread that lie within each other, and refuse those that overlap otherwise.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use declive::timeline::{FIRST_ITERATIONS, LATER_ITERATIONS, Lane, Span};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::DECLIVE;
+use super::recording::{Recording, in_order};
+use super::solve::Report;
+
+/// The process of the command; that of rank k is k + 2. 0 stands for the idle process in viewers.
+const COMMAND: usize = 1;
+const FIRST_RANK: usize = COMMAND + 1;
+
+#[derive(Serialize)]
+struct Event<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    cat: &'static str,
+    ph: char,
+    pid: usize,
+    tid: usize,
+    ts: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dur: Option<f64>,
+    args: Value,
+}
+
+/// Writes the trace, an event a line.
+///
+/// # Errors
+/// Those of `out`.
+pub(crate) fn write(out: &mut dyn Write, report: &Report, recording: &Recording<'_>) -> io::Result<()> {
+    let about = json!({
+        "declive": DECLIVE,
+        "matrix": report.matrix,
+        "rhs": report.rhs,
+        "x0": report.x0,
+        "options": report.options,
+        "recorded": format!(
+            "the first {FIRST_ITERATIONS} iterations, and of the later ones each {LATER_ITERATIONS}th"
+        ),
+    });
+    write!(out, "{{\n\"displayTimeUnit\": \"ns\",\n\"otherData\": {about},\n\"traceEvents\": [\n")?;
+    let mut events = Events { out, any: false };
+    events.names(report)?;
+    events.phases(recording)?;
+    events.spans(recording)?;
+    write!(out, "\n]\n}}\n")
+}
+
+struct Events<'a> {
+    out: &'a mut dyn Write,
+    any: bool,
+}
+
+impl Events<'_> {
+    fn put(&mut self, event: &Event<'_>) -> io::Result<()> {
+        if std::mem::replace(&mut self.any, true) {
+            self.out.write_all(b",\n")?;
+        }
+        serde_json::to_writer(&mut *self.out, event)?;
+        Ok(())
+    }
+
+    fn metadata(&mut self, name: &'static str, [pid, tid]: [usize; 2], args: Value) -> io::Result<()> {
+        self.put(&Event { name, cat: "", ph: 'M', pid, tid, ts: 0.0, dur: None, args })
+    }
+
+    fn process(&mut self, pid: usize, name: &str, threads: &[(usize, &str)]) -> io::Result<()> {
+        let first = threads.first().map_or(0, |(tid, _)| *tid);
+        self.metadata("process_name", [pid, first], json!({ "name": name }))?;
+        self.metadata("process_sort_index", [pid, first], json!({ "sort_index": pid }))?;
+        for &(tid, name) in threads {
+            self.metadata("thread_name", [pid, tid], json!({ "name": name }))?;
+            self.metadata("thread_sort_index", [pid, tid], json!({ "sort_index": tid }))?;
+        }
+        Ok(())
+    }
+
+    fn names(&mut self, report: &Report) -> io::Result<()> {
+        self.process(COMMAND, "declive", &[(1, "command")])?;
+        for (k, rank) in report.ranks.iter().enumerate() {
+            let lanes = [Lane::Kernels, Lane::Host].map(|lane| (thread(lane), lane_name(lane)));
+            self.process(FIRST_RANK + k, &format!("rank {k}: {}", rank.label()), &lanes)?;
+        }
+        Ok(())
+    }
+
+    fn complete(
+        &mut self,
+        name: &str,
+        cat: &'static str,
+        id: [usize; 2],
+        at: [Duration; 2],
+        args: Value,
+    ) -> io::Result<()> {
+        let ([pid, tid], [start, end]) = (id, at);
+        let (ts, dur) = (microseconds(start), Some(microseconds(end.saturating_sub(start))));
+        self.put(&Event { name, cat, ph: 'X', pid, tid, ts, dur, args })
+    }
+
+    fn phases(&mut self, recording: &Recording<'_>) -> io::Result<()> {
+        for phase in &recording.phases {
+            let seconds = |&(name, time): &(&str, Duration)| (format!("{name}_seconds"), json!(time.as_secs_f64()));
+            let args: Map<String, Value> = phase.parts.iter().map(seconds).collect();
+            self.complete(&phase.name, "command", [COMMAND, 1], [phase.start, phase.end], args.into())?;
+            for (name, at) in phase.placed() {
+                self.complete(name, "command", [COMMAND, 1], at, json!({}))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn spans(&mut self, recording: &Recording<'_>) -> io::Result<()> {
+        let several = recording.columns.len() > 1;
+        for (column, one) in recording.columns.iter().enumerate() {
+            let Some(origin) = one.origin else { continue };
+            for (rank, timeline) in one.timelines.iter().enumerate() {
+                for lane in [Lane::Kernels, Lane::Host] {
+                    let mut spans: Vec<Span> = timeline.spans.iter().filter(|s| s.lane == lane).copied().collect();
+                    in_order(&mut spans);
+                    if lane == Lane::Kernels {
+                        apart(&mut spans);
+                    }
+                    for span in spans {
+                        let mut args = Map::new();
+                        if let Some(iteration) = span.iteration {
+                            args.insert("iteration".into(), iteration.into());
+                        }
+                        if several {
+                            args.insert("rhs".into(), (column + 1).into());
+                        }
+                        let at = [span.start, span.end].map(|at| origin + at);
+                        let cat = if lane == Lane::Kernels { "kernel" } else { "host" };
+                        self.complete(span.name, cat, [FIRST_RANK + rank, thread(lane)], at, args.into())?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Kernels of a queue follow each other, but a device's clock may tell the end of one a few ticks after the next one's
+/// start.
+fn apart(spans: &mut [Span]) {
+    let mut free = Duration::ZERO;
+    for span in spans {
+        span.start = span.start.max(free);
+        span.end = span.end.max(span.start);
+        free = span.end;
+    }
+}
+
+fn thread(lane: Lane) -> usize {
+    match lane {
+        Lane::Kernels => 1,
+        Lane::Host => 2,
+    }
+}
+
+fn lane_name(lane: Lane) -> &'static str {
+    match lane {
+        Lane::Kernels => "kernels",
+        Lane::Host => "host",
+    }
+}
+
+fn microseconds(time: Duration) -> f64 {
+    time.as_nanos() as f64 / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_do_not_overlap() {
+        let nanos = Duration::from_nanos;
+        let span = |start, end| Span {
+            lane: Lane::Kernels,
+            name: "dot",
+            iteration: None,
+            start: nanos(start),
+            end: nanos(end),
+        };
+        let mut spans = [span(0, 10), span(8, 20), span(9, 15), span(20, 30)];
+        apart(&mut spans);
+        assert_eq!(spans, [span(0, 10), span(10, 20), span(20, 20), span(20, 30)]);
+        assert_eq!(microseconds(nanos(1_234_567)), 1234.567);
+    }
+}
