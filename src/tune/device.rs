@@ -257,8 +257,9 @@ impl Work<'_> {
     fn sizes(&self, preferred: usize, usual: usize) -> Vec<usize> {
         let largest = 1 << self.info.max_work_group.max(1).ilog2();
         let mut sizes: Vec<usize> = match (self.how, self.info.kind) {
-            // powers of two from what the device works on at a time to the most that it takes
-            (_, Kind::Gpu) => std::iter::successors(Some(preferred.next_power_of_two()), |size| Some(2 * size))
+            // powers of two from what the device works on at a time to the most that it takes; so little has never been best
+            (how, Kind::Gpu) => std::iter::successors(Some(preferred.next_power_of_two()), |size| Some(2 * size))
+                .skip(usize::from(how == Search::Refine))
                 .take_while(|&size| size <= largest)
                 .collect(),
             (Search::FirstMinimum, _) => vec![usual],
