@@ -436,18 +436,46 @@ impl Work<'_> {
             }
         }
         let (bytes, flops) = lab.bed.cost(kernel);
-        Ok(KernelFound {
+        let (curve_ways, curves): (Vec<Way>, Vec<Curve>) = curves.into_iter().unzip();
+        let mut found = KernelFound {
             kernel: kernel.into(),
             bytes,
             flops,
             elements: lab.bed.n(),
-            curves: curves.into_iter().map(|(_, curve)| curve).collect(),
+            curves,
             one_per_unit: timings[1],
             default: chosen(0),
             chosen: chosen(winner),
             tried,
             resources: lab.resources(&ways[winner], kernel)?,
-        })
+        };
+        self.find_first_minimum(lab, &curve_ways, &mut found)?;
+        Ok(found)
+    }
+
+    /// Fills in, on the curve that the dissertation's search goes along, the points up to its end.
+    fn find_first_minimum<T: Real, A: Real>(
+        &self,
+        lab: &mut Lab<'_, T, A>,
+        ways: &[Way],
+        found: &mut KernelFound,
+    ) -> Result<()> {
+        let Some(early) = found.early_curve().filter(|curve| curve.first_minimum.is_none()).cloned() else {
+            return Ok(());
+        };
+        for (way, curve) in ways.iter().zip(&mut found.curves).filter(|(_, curve)| **curve == early) {
+            for groups_per_unit in 1..=lab.most(way, &found.kernel)? {
+                if curve.points.iter().all(|point| point.groups_per_unit != groups_per_unit) {
+                    curve.points.push(lab.measure(way, &found.kernel, groups_per_unit)?);
+                    curve.points.sort_by_key(|point| point.groups_per_unit);
+                }
+                curve.first_minimum = first_minimum(&curve.points);
+                if curve.first_minimum.is_some() {
+                    break;
+                }
+            }
+        }
+        Ok(())
     }
 }
 

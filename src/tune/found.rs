@@ -394,9 +394,7 @@ impl KernelFound {
     /// coarse to tell.
     #[must_use]
     pub fn early_stop(&self) -> Option<EarlyStop> {
-        let curves = self.curves_by_size();
-        let single = curves.iter().find(|curve| curve.group_size == 1 && self.default.launch.group_size == 1);
-        let curve = single.or(curves.last())?;
+        let curve = self.early_curve()?;
         let point = curve.at(curve.first_minimum?)?;
         let Launch { group_size, groups_per_unit, .. } = self.chosen.launch;
         let is_chosen = (group_size, groups_per_unit) == (curve.group_size, point.groups_per_unit);
@@ -404,6 +402,13 @@ impl KernelFound {
         let best = self.chosen_on_curve().map_or(self.chosen.timing.median, |point| point.timing.median);
         let cost = if is_chosen { 0.0 } else { point.timing.median / best - 1.0 };
         Some(EarlyStop { group_size: curve.group_size, point, cost, is_chosen })
+    }
+
+    /// The curve that [`KernelFound::early_stop`] goes along.
+    pub(super) fn early_curve(&self) -> Option<&Curve> {
+        let curves = self.curves_by_size();
+        let single = curves.iter().find(|curve| curve.group_size == 1 && self.default.launch.group_size == 1);
+        single.or(curves.last()).copied()
     }
 
     /// What the chosen value of a parameter gains over the next best value that was tried: its time / the time with the
