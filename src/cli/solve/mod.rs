@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use declive::solver::{Control, Progress};
+use declive::solver::{Control, Progress, Tune};
 use declive::{Error, Outcome, Solver};
 
 pub(crate) use args::Args;
@@ -82,7 +82,8 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
 }
 
 fn distribute(plan: &Plan, system: &System, screen: Screen) -> Result<Solver, Failure> {
-    let _shown = screen.working("preparing the devices");
+    let is_full = plan.setup.tune == Tune::Full;
+    let _shown = screen.working(if is_full { "tuning and preparing the devices" } else { "preparing the devices" });
     Solver::new(Arc::clone(&system.a), &plan.setup).map_err(|error| match error {
         Error::NotSquare { .. }
         | Error::NotSymmetric { .. }
