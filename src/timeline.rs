@@ -135,6 +135,9 @@ impl Recorder {
         if let Some(recording) = &mut *self.0.borrow_mut() {
             recording.before += iterations;
             recording.iteration = None;
+            // the host may have been ahead of the end
+            let last = recording.before;
+            recording.spans.retain(|span| span.iteration.is_none_or(|iteration| iteration <= last));
             recording.runs.push(recording.before);
         }
     }
@@ -218,6 +221,8 @@ mod tests {
         }
         // two iterations beyond the end of the run
         recorder.end_run(68);
+        let last = |recorder: &Recorder| recorder.0.borrow().as_ref().unwrap().spans.last().unwrap().iteration;
+        assert_eq!(last(&recorder), Some(68));
         for iteration in 1..=70 {
             recorder.begin_iteration(iteration);
             let at = |k: u64| origin + Duration::from_nanos(1000 * iteration + k);

@@ -65,6 +65,11 @@ fn what_one_solve_finds_the_next_one_uses() {
         let (_, log) = solve(dir.path(), &format!("--devices 0 --method {method}"));
         assert!(log.contains(&format!("{} of 14 kernels are launched as was found", kernels.len())), "{log}");
         assert_eq!((changes(&log), kept(dir.path())), (0, names(kernels)), "{log}");
+        let mut show = Command::new(env!("CARGO_BIN_EXE_declive"));
+        let shown = show.args(["tune", "--show"]).env("DECLIVE_CACHE_DIR", dir.path()).output().unwrap().stdout;
+        let shown = String::from_utf8(shown).unwrap();
+        assert_eq!(shown.lines().filter(|line| line.contains("* ")).count(), kernels.len(), "{shown}");
+        assert!(shown.contains("found by trials"), "{shown}");
     }
 }
 

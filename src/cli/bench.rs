@@ -12,11 +12,11 @@ use declive::{Error, ErrorKind, bandwidth};
 use super::exit::Exit;
 use super::experiments::{Alike, Series, Team, distinct};
 use super::failure::Failure;
-use super::input::{Input, Source};
+use super::input::Source;
 use super::interrupt;
-use super::output::{Target, write_stdout};
+use super::output::write_stdout;
 use super::progress::Screen;
-use super::tune::{grid, load};
+use super::tune::{grid, load, page};
 use crate::report::bench::{DeviceKind, Facts, Matrix, Report};
 use crate::report::{json, tune_html};
 
@@ -90,15 +90,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         (Some(path), None) => Source::Input(path.into()),
         (None, None) => grid(args.order.unwrap_or(ORDER))?,
     };
-    let page = args.report.as_deref().map(Target::probe).transpose()?;
-    if let (Some(target), Source::Input(Input::File(path))) = (&page, &source)
-        && target.is_file(path)
-    {
-        return Err(Failure::usage(format!("--report would overwrite {}, which is an input", path.display())));
-    }
-    if page == Some(Target::Stdout) {
-        return Err(Failure::usage("--report needs a file; standard output is for the report in words"));
-    }
+    let page = args.report.as_deref().map(|path| page(path, Some(&source))).transpose()?;
     interrupt::kill_cleanly();
     let screen = Screen::new(false);
     let selection = select(&args.devices, args.precision == Precision::F64)?;

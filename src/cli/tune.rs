@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{Write, stderr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::ArgGroup;
@@ -18,7 +18,7 @@ use declive::{Csr, Error};
 use super::exit::Exit;
 use super::experiments::{Series, Team, distinct};
 use super::failure::Failure;
-use super::input::Source;
+use super::input::{Input, Source};
 use super::interrupt;
 use super::output::{Target, write_stdout};
 use super::progress::Screen;
@@ -113,7 +113,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         (Some(path), None) => Some(Source::Input(path.into())),
         (None, None) => None,
     };
-    let page = args.report.as_deref().map(Target::probe).transpose()?;
+    let page = args.report.as_deref().map(|path| page(path, given.as_ref())).transpose()?;
     interrupt::kill_cleanly();
     let screen = Screen::new(false);
     let ranks = select(&args.devices, args.precision == Precision::F64)?.ranks;
@@ -171,7 +171,10 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let text = if args.json { json(&report) } else { report.to_string() };
     write_stdout(|out| out.write_all(text.as_bytes()))?;
     if let Some(page) = page {
-        let (experiments, notes) = experiments(tuned, Team::all(&ranks, &kinds), args.precision, screen);
+        let (experiments, mut notes) = experiments(tuned, Team::all(&ranks, &kinds), args.precision, screen);
+        if args.dry_run {
+            notes.push("iterations ran without what was found here, as --dry-run keeps nothing".into());
+        }
         for note in &notes {
             let _ = writeln!(stderr(), "note: {note}");
         }
@@ -215,6 +218,20 @@ fn experiments(
         }
     }
     (experiments, notes)
+}
+
+/// The file of a report, which is neither the matrix's nor standard output.
+pub(super) fn page(path: &Path, source: Option<&Source>) -> Result<Target, Failure> {
+    let target = Target::probe(path)?;
+    if target == Target::Stdout {
+        return Err(Failure::usage("--report needs a file; standard output is for the report in words"));
+    }
+    match source {
+        Some(Source::Input(Input::File(input))) if target.is_file(input) => {
+            Err(Failure::usage(format!("--report would overwrite {}, which is an input", input.display())))
+        }
+        _ => Ok(target),
+    }
 }
 
 /// The 7-point operator on a cube of about so many points.

@@ -192,7 +192,11 @@ impl Programs {
 /// # Errors
 /// [`Error::KernelBuild`](crate::Error::KernelBuild).
 pub(crate) fn nvidia_logs<T: Real, A: Real>(ctx: &Context, tuning: &Tuning) -> Result<impl Fn(&str) -> String> {
-    let make = |source: &str, options: &str| Ok(Rc::new(ctx.compile(source, &format!("{options} -cl-nv-verbose"))?));
+    // the driver keeps programs, and has no log of those that it takes from there
+    let now = std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_nanos());
+    let make = |source: &str, options: &str| {
+        Ok(Rc::new(ctx.compile(source, &format!("{options} -cl-nv-verbose -D COMPILED_AT={now}"))?))
+    };
     let programs = Programs::new::<T, A>(&make, ctx, tuning, false)?;
     Ok(move |kernel: &str| ctx.build_log(programs.of(kernel)))
 }

@@ -430,6 +430,9 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
     fn begin_iteration(&self, iteration: u64) -> Result<()> {
         self.recorder.begin_iteration(iteration);
         self.watch.borrow_mut().current = iteration;
+        if self.ctx.timed_count() > MAX_TIMED {
+            self.take_timed(self.watch.borrow().done)?; // events cost the driver memory
+        }
         self.judge_trials(iteration)?;
         let is_trial = self.trials.borrow_mut().begin_iteration(iteration);
         // not the first one, which pays for warming up
@@ -466,9 +469,6 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
             return Ok(());
         }
         let watch = &mut *self.watch.borrow_mut();
-        if self.ctx.timed_count() > MAX_TIMED {
-            self.take_timed(watch.seen)?; // events cost the driver memory
-        }
         if iteration - watch.seen >= watch.batch || drain {
             // While the device works on this batch's end, the host takes in the batch before.
             let former = watch.pending.take();

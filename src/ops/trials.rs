@@ -21,8 +21,9 @@ const SLOTS: u64 = 3;
 /// What a change has to gain before it is made.
 const WORTH: f64 = 0.02;
 
-/// The most groups for each compute unit that are tried.
-pub(crate) const MAX_GROUPS_PER_UNIT: usize = 64;
+/// The most groups for each compute unit that are tried: more leave more partial sums to whoever adds them, which the time of
+/// the kernel itself does not show.
+pub(crate) const MAX_GROUPS_PER_UNIT: usize = 16;
 
 /// The trials of a rank.
 pub(crate) struct Trials {
@@ -38,6 +39,8 @@ pub(crate) struct Trials {
 enum State {
     /// Until enough iterations are done.
     Waiting,
+    /// One iteration shows which kernels there are.
+    Seeing,
     Trying,
     Over,
 }
@@ -45,24 +48,32 @@ enum State {
 /// The way of one kernel to its best number of groups for each unit.
 struct Climb {
     best: usize,
-    /// More groups for each unit than this have nothing to do.
+    /// More groups for each unit than this have nothing to do in any of its launches.
     most: usize,
+    /// What is tried in this round, the best so far first; made when the first iteration has shown all launches.
     candidates: Vec<usize>,
-    /// Times of this round: of each iteration, the launches together.
-    times: BTreeMap<u64, Duration>,
+    /// Times of this round: of each iteration, the launches together, and how many.
+    times: BTreeMap<u64, (Duration, u32)>,
     /// Of the best one, and how often it was measured.
     found: Option<Vec<f64>>,
     is_done: bool,
 }
 
 impl Climb {
-    fn new(usual: usize, most: usize) -> Self {
-        let most = most.clamp(1, MAX_GROUPS_PER_UNIT);
-        let best = usual.min(most);
-        let mut candidates = vec![best];
-        candidates.extend([best / 2, 2 * best].into_iter().filter(|groups| (1..=most).contains(groups)));
-        let is_done = candidates.len() == 1;
-        Self { best, most, candidates, times: BTreeMap::new(), found: None, is_done }
+    fn new(usual: usize) -> Self {
+        Self { best: usual, most: 1, candidates: vec![usual], times: BTreeMap::new(), found: None, is_done: false }
+    }
+
+    /// All launches of an iteration were seen: what is worth a try to either side.
+    fn begin(&mut self) {
+        let usual = self.best.min(self.most);
+        let others: Vec<usize> = [usual / 2, 2 * usual].into_iter().filter(|&groups| self.allows(groups)).collect();
+        self.candidates.extend(others);
+        self.is_done = self.candidates.len() == 1;
+    }
+
+    fn allows(&self, groups: usize) -> bool {
+        (1..=self.most.min(MAX_GROUPS_PER_UNIT)).contains(&groups)
     }
 
     fn groups(&self, slot: Option<usize>) -> usize {
@@ -73,19 +84,26 @@ impl Climb {
     fn judge(&mut self, first: u64) {
         let mut of_slot = vec![Vec::new(); SLOTS as usize];
         for (tag, time) in std::mem::take(&mut self.times) {
-            of_slot[((tag - first) % SLOTS) as usize].push(time.as_secs_f64());
+            let (time, launches) = time;
+            of_slot[((tag - first) % SLOTS) as usize].push(time.as_secs_f64() / f64::from(launches));
         }
         for times in &mut of_slot {
             times.sort_by(f64::total_cmp);
         }
-        let median = |slot: usize| of_slot[slot].get(of_slot[slot].len() / 2).copied().unwrap_or(f64::INFINITY);
+        let at = |slot: usize, part: f64| {
+            let times = &of_slot[slot];
+            times.get((part * times.len() as f64) as usize).copied().unwrap_or(f64::INFINITY)
+        };
+        let median = |slot: usize| at(slot, 0.5);
         let fastest = (0..self.candidates.len()).min_by(|&a, &b| median(a).total_cmp(&median(b))).unwrap_or(0);
-        let winner = if median(fastest) < (1.0 - WORTH) * median(0) { fastest } else { 0 };
+        // beyond the noise: one's slow runs are faster than the other's fast ones
+        let is_better = median(fastest) < (1.0 - WORTH) * median(0) && at(fastest, 0.75) < at(0, 0.25);
+        let winner = if is_better { fastest } else { 0 };
         let (before, best) = (self.best, self.candidates[winner]);
         self.best = best;
         self.found = Some(std::mem::take(&mut of_slot[winner]));
         let next = if best > before { 2 * best } else { best / 2 };
-        self.is_done = winner == 0 || !(1..=self.most).contains(&next);
+        self.is_done = winner == 0 || !self.allows(next);
         self.candidates = vec![best, next];
     }
 }
@@ -97,7 +115,7 @@ pub(crate) struct Tried {
     pub(crate) kernel: &'static str,
     /// The best number of groups for each compute unit.
     pub(crate) groups_per_unit: usize,
-    /// Times with it, in seconds, by rising length; an iteration's launches together.
+    /// Times of a launch with it, in seconds, by rising length; the mean of an iteration's.
     pub(crate) times: Vec<f64>,
 }
 
@@ -111,23 +129,28 @@ impl Trials {
     /// A run of iterations from 1 on begins: a round that was under way is given up.
     pub(crate) fn begin_run(&mut self) {
         (self.round, self.slot) = (None, None);
+        if self.state == State::Seeing {
+            (self.climbs, self.state) = (BTreeMap::new(), State::Waiting);
+        }
         self.climbs.values_mut().for_each(|climb| climb.times.clear());
     }
 
     /// An iteration begins; says whether it is part of a round, and is to be timed.
     pub(crate) fn begin_iteration(&mut self, iteration: u64) -> bool {
         match self.state {
-            State::Waiting if iteration > BEGIN => self.state = State::Trying,
-            // one iteration has shown that there is no kernel with anything to try
-            State::Trying if iteration > BEGIN + 1 && self.climbs.values().all(|climb| climb.is_done) => {
-                self.state = State::Over;
+            State::Waiting if iteration > BEGIN => self.state = State::Seeing,
+            State::Seeing if iteration > BEGIN + 1 => {
+                self.climbs.values_mut().for_each(Climb::begin);
+                let is_over = self.climbs.values().all(|climb| climb.is_done);
+                self.state = if is_over { State::Over } else { State::Trying };
             }
             _ => {}
         }
         if self.state == State::Over {
             (self.round, self.slot) = (None, None);
         }
-        if self.state == State::Trying && self.round.is_none() && iteration > BEGIN {
+        let is_on = matches!(self.state, State::Seeing | State::Trying);
+        if is_on && self.round.is_none() && iteration > BEGIN {
             self.round = Some(iteration..=iteration + SLOTS * REPEATS - 1);
         }
         self.slot = match &self.round {
@@ -140,11 +163,11 @@ impl Trials {
     /// The groups for each unit that a kernel is launched with now, if trials have a say; `usual` without them, and more than
     /// `most` would have nothing to do.
     pub(crate) fn groups_per_unit(&mut self, kernel: &'static str, usual: usize, most: usize) -> usize {
-        match (self.climbs.get(kernel), self.slot) {
-            (Some(climb), slot) => climb.groups(slot),
-            (None, None) => usual,
-            (None, slot) => self.climbs.entry(kernel).or_insert_with(|| Climb::new(usual, most)).groups(slot),
+        if self.state == State::Seeing && self.slot.is_some() {
+            let climb = self.climbs.entry(kernel).or_insert_with(|| Climb::new(usual));
+            climb.most = climb.most.max(most);
         }
+        self.climbs.get(kernel).map_or(usual, |climb| climb.groups(self.slot))
     }
 
     /// Whether a launch with this tag was part of the round.
@@ -160,7 +183,8 @@ impl Trials {
     /// Takes note of a launch of the round.
     pub(crate) fn note(&mut self, kernel: &'static str, tag: u64, time: Duration) {
         if let Some(climb) = self.climbs.get_mut(kernel) {
-            *climb.times.entry(tag).or_default() += time;
+            let (sum, launches) = climb.times.entry(tag).or_default();
+            (*sum, *launches) = (*sum + time, *launches + 1);
         }
     }
 
@@ -233,17 +257,17 @@ mod tests {
 
     #[test]
     fn kernels_climb_to_their_best() {
-        // a is fastest with 32 groups, b with 2
+        // a is fastest with 1 group, b with 2
         let time = |kernel: &str, groups: usize| {
-            let best = if kernel == "a" { 32 } else { 2 };
+            let best = if kernel == "a" { 1 } else { 2 };
             1000 + 100 * (groups as f64 / best as f64).log2().abs() as u64
         };
         let (_, trials) = run(200, time);
-        assert_eq!(found(&trials), [("a", 32), ("b", 2)]);
+        assert_eq!(found(&trials), [("a", 1), ("b", 2)]);
         assert!(trials.found().iter().all(|t| t.times == [1e-6; 5]));
         let mut trials = trials;
         assert_eq!((trials.take_found().len(), trials.take_found().len()), (2, 0));
-        // both go on from 8 to 16 or 4 to 32 or 2 to 64 or 1: three rounds
+        // from 8 to 4, 2 and 1: three rounds
         let (taken, trials) = run(100 + 3 * 15, time);
         assert!(trials.found().is_empty(), "not before they are judged");
         assert!(taken[..100].iter().all(|&t| t == taken[0]));
@@ -280,8 +304,24 @@ mod tests {
         assert_eq!((timed, idle.is_enqueued(500)), (vec![101], None));
         // a short run, and work for one group alone
         assert!(run(100, |_, _| 1000).1.found().is_empty());
-        let climb = Climb::new(8, 1);
-        assert!(climb.is_done && climb.groups(Some(0)) == 1);
+        let mut climb = Climb::new(8);
+        climb.begin();
+        assert!(climb.is_done && climb.groups(Some(0)) == 8, "the launch itself has no more groups than there is work");
+    }
+
+    /// The few rows before a halo say nothing of how the many behind it are to be launched.
+    #[test]
+    fn the_largest_launch_of_an_iteration_counts() {
+        let mut trials = Trials::new(true);
+        trials.begin_run();
+        let mut tried = Vec::new();
+        for iteration in 1..=103 {
+            trials.begin_iteration(iteration);
+            let [few, many] = [1, 1000].map(|most| trials.groups_per_unit("a", 8, most));
+            assert_eq!(few, many);
+            tried.push(many);
+        }
+        assert_eq!(tried[98..], [8, 8, 8, 4, 16]);
     }
 
     #[test]

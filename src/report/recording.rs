@@ -84,8 +84,9 @@ impl Phase {
 
     /// Making a solver. Ranks are made at the same time: only the parts of a single one follow each other.
     pub(crate) fn set_up(start: Duration, end: Duration, times: &SetupTimes, ranks: usize) -> Self {
-        let parts = vec![("prepare", times.prepare), ("upload", times.upload), ("tune", times.tune)];
-        let parts_from = (ranks == 1).then_some(start);
+        let parts = vec![("tune", times.tune), ("prepare", times.prepare), ("upload", times.upload)];
+        // a part of "prepare" comes before "tune"
+        let parts_from = (ranks == 1 && times.tune < Duration::from_millis(1)).then_some(start);
         Self { parts, parts_from, ..Self::new("set up", start, end) }
     }
 

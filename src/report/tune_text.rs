@@ -43,6 +43,10 @@ impl fmt::Display for Kept {
             let rows: Vec<[String; 9]> = device.kernels.iter().map(kept_row).collect();
             text.table(header, left, &rows);
         }
+        if self.devices.iter().flat_map(|device| &device.kernels).any(|entry| entry.tried) {
+            text.gap();
+            text.paragraph("*: found by trials in the course of a solve, for numbers of groups alone.");
+        }
         f.write_str(&text.finish())
     }
 }
@@ -56,7 +60,7 @@ fn kept_row(entry: &Entry) -> [String; 9] {
         key.sum.clone(),
         count(1u64 << key.size.rows_log2),
         key.size.entries_log2.map_or_else(String::new, |log2| count(1u64 << log2)),
-        entry.launch.groups_per_unit.to_string(),
+        format!("{}{}", entry.launch.groups_per_unit, if entry.tried { "*" } else { "" }),
         size(entry.launch),
         micros(&entry.timing),
         key.driver.clone(),

@@ -79,7 +79,7 @@ named! {
     Off = "off", "Usual values.";
     Stored = "stored", "What is kept from former runs, and usual values for the rest; nothing is tried.";
     Quick = "quick", "What is kept; for the rest, iterations after the 100th try other numbers of work-groups.";
-    Full = "full", "What 'declive tune' would find for this very system: looked for now, unless it is kept.";
+    Full = "full", "What 'declive tune' would find for systems of about this size: looked for now, unless it is kept.";
 }
 
 /// What is fixed when a [`Solver`](super::Solver) is built.
@@ -107,7 +107,7 @@ impl Default for Setup {
             precision: Precision::F64,
             devices: Choice::default(),
             assume_symmetric: false,
-            tune: Tune::Quick,
+            tune: Tune::Stored,
         }
     }
 }

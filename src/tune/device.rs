@@ -217,7 +217,9 @@ impl Work<'_> {
             }
             cut = cut.or(found.first().map(|found| found.chosen.launch));
         }
-        self.add_occupancy(&lab, &names, &mut found)?;
+        if let Err(e) = self.add_occupancy(&mut lab, &names, &mut found) {
+            log::debug!("{}: registers are not known: {e}", self.info.name);
+        }
         found.sort_by_key(|found| names.iter().position(|&name| name == found.kernel));
         Ok(found)
     }
@@ -225,7 +227,7 @@ impl Work<'_> {
     /// Adds what NVIDIA's compiler and the published limits of its devices tell of the chosen launches.
     fn add_occupancy<T: Real, A: Real>(
         &self,
-        lab: &Lab<'_, T, A>,
+        lab: &mut Lab<'_, T, A>,
         names: &[&'static str],
         found: &mut [KernelFound],
     ) -> Result<()> {
@@ -242,6 +244,9 @@ impl Work<'_> {
         let log_of = kernels::nvidia_logs::<T, A>(&lab.bed.ctx, &tuning)?;
         for one in found {
             let Launch { group_size, groups_per_unit, .. } = one.chosen.launch;
+            // no more than there is work for
+            let of_rows = self.part.n_owned().div_ceil(group_size * lab.units()).max(1);
+            let groups_per_unit = groups_per_unit.min(of_rows);
             if let Some(resources) = &mut one.resources {
                 resources.registers = registers_in(&log_of(&one.kernel), &one.kernel);
                 let unit = Unit::of_nvidia(capability).zip(resources.registers);

@@ -97,7 +97,8 @@ impl Experiment {
         self.kernels.iter().map(|kernel| kernel.seconds).sum()
     }
 
-    /// The time in which no kernel ran: total − kernels. The two come of different runs, so that it may be below zero where
+    /// What the kernels of the iterations leave of the time: launches, waiting, sums and halos between devices, the first
+    /// residual. Total − kernels; the two come of different runs, so that it may be below zero where
     /// there is next to none.
     #[must_use]
     pub fn overhead_seconds(&self) -> f64 {

@@ -7,7 +7,6 @@ use super::search::timing;
 use super::store::{Device, Entry, Key, Known, Size, Store, source_hash};
 use super::{Found, Launch, MAX_GROUPS_PER_UNIT, Search};
 use crate::device::Info;
-use crate::error::Result;
 use crate::kernels::{self, FAMILIES, PRODUCTS, Shape, Tuning, general_options};
 use crate::ops::trials::Tried;
 use crate::partition::Part;
@@ -30,29 +29,30 @@ fn entries(device: &Info, found: &Found) -> Vec<Entry> {
 }
 
 /// What is known of the launch parameters of each rank's device: nothing of the host's, nor with [`Tune::Off`]. With [`Tune::Full`] that is all that
-/// tuning on the rank's very block finds, now or in a former run; now, it takes seconds a kind of device, one after the
-/// other, and what it finds is kept.
-///
-/// # Errors
-/// Those of devices.
-pub(crate) fn of_ranks(devices: &[Option<Info>], parts: &[Part<'_>], setup: &Setup) -> Result<Vec<Option<Known>>> {
+/// tuning on the rank's block finds, now or in a former run; now, it takes seconds a kind of device, one after the
+/// other, and what it finds is kept. A device that fails at it is warned of.
+pub(crate) fn of_ranks(devices: &[Option<Info>], parts: &[Part<'_>], setup: &Setup) -> Vec<Option<Known>> {
     if setup.tune == Tune::Off {
-        return Ok(vec![None; devices.len()]);
+        return vec![None; devices.len()];
     }
     let store = Store::open();
     let mut all: BTreeMap<Device, Known> = BTreeMap::new();
     let of_rank = |(info, part): (&Option<Info>, &Part<'_>)| {
-        let Some(info) = info else { return Ok(None) };
+        let info = info.as_ref()?;
         let device = Device::from(info);
         let mut known = all.remove(&device).unwrap_or_else(|| store.load(&device));
         if setup.tune == Tune::Full && part.n_owned() > 0 && !is_searched(&known, info, part, setup.precision) {
             log::info!("{}: tuning all kernels on {} rows", info.name, part.n_owned());
-            let found = super::device::block(info, part, "a solve", setup.precision, Search::default(), &|_, _| {})?;
-            keep(&store, info, &found);
-            known = known.with(entries(info, &found));
+            match super::device::block(info, part, "a solve", setup.precision, Search::default(), &|_, _| {}) {
+                Ok(found) => {
+                    keep(&store, info, &found);
+                    known = known.with(entries(info, &found));
+                }
+                Err(e) => log::warn!("{}: not tuned: {e}", info.name),
+            }
         }
         all.insert(device, known.clone());
-        Ok(Some(known))
+        Some(known)
     };
     devices.iter().zip(parts).map(of_rank).collect()
 }

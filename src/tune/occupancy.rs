@@ -81,18 +81,18 @@ pub(super) struct Unit {
     local_bytes: usize,
     /// What the system takes of local memory for each group.
     reserved_bytes: usize,
+    /// The unit in which local memory is given out.
+    local_unit: usize,
+    /// Parts of the registers, to which warps are dealt out.
+    parts: usize,
 }
 
-/// 32-bit registers of a multiprocessor, in four parts to which warps are dealt out.
+/// 32-bit registers of a multiprocessor.
 const REGISTERS: usize = 1 << 16;
-const PARTS: usize = 4;
 
 /// Work-items of a warp, and the registers that a warp gets at a time.
 const WARP: usize = 32;
 const REGISTER_UNIT: usize = 256;
-
-/// The unit in which local memory is given out.
-const LOCAL_UNIT: usize = 128;
 
 impl Unit {
     /// The limits of a multiprocessor of NVIDIA's by compute capability; `None` for those not in the table.
@@ -111,8 +111,9 @@ impl Unit {
             (9, 0) => (2048, 32, 228),
             _ => return None,
         };
-        let reserved_bytes = if capability.0 >= 8 { 1 << 10 } else { 0 };
-        Some(Self { work_items, groups, local_bytes: local_kib << 10, reserved_bytes })
+        let (reserved_bytes, local_unit) = if capability.0 >= 8 { (1 << 10, 128) } else { (0, 256) };
+        let parts = if capability == (6, 0) { 2 } else { 4 };
+        Some(Self { work_items, groups, local_bytes: local_kib << 10, reserved_bytes, local_unit, parts })
     }
 
     /// How full it is with groups of `group_size`, each work-item with so many registers and each group with so much local
@@ -126,8 +127,8 @@ impl Unit {
     ) -> Option<Occupancy> {
         let warps = group_size.div_ceil(WARP);
         let of_warp = (registers.max(1) as usize * WARP).next_multiple_of(REGISTER_UNIT);
-        let by_registers = (REGISTERS / PARTS / of_warp * PARTS) / warps;
-        let local = (local_bytes as usize).next_multiple_of(LOCAL_UNIT) + self.reserved_bytes;
+        let by_registers = (REGISTERS / self.parts / of_warp * self.parts) / warps;
+        let local = (local_bytes as usize).next_multiple_of(self.local_unit) + self.reserved_bytes;
         let by_local_memory = self.local_bytes.checked_div(local).unwrap_or(usize::MAX);
         // of several that are reached at once, the first is named
         let limits = [

@@ -314,6 +314,8 @@ impl Store {
     /// Adds `entries`, in the place of those with the same keys, and returns the file that has them now: `None` if they
     /// could not be kept. An entry without a finite time or with an impossible size of groups is left out.
     ///
+    /// What was [tried](Entry::tried) does not replace what was searched.
+    ///
     /// A device has 512 entries at most. Beyond, the oldest go; first of those that are of other drivers or sources than
     /// the new ones.
     ///
@@ -497,6 +499,10 @@ fn merge(path: &Path, device: &Device, new: impl IntoIterator<Item = Entry>) -> 
     let mut in_use = BTreeSet::new();
     for entry in new.into_iter().filter(Entry::makes_sense) {
         in_use.insert((entry.key.driver.clone(), entry.key.sources.clone()));
+        let is_searched = |old: &Entry| !old.tried;
+        if entry.tried && entries.get(&entry.key).is_some_and(is_searched) {
+            continue; // found by more than trials, perhaps while the solve went on
+        }
         entries.insert(entry.key.clone(), Entry { inserted, ..entry });
     }
     let mut entries: Vec<_> = entries.into_values().collect();

@@ -70,7 +70,7 @@ pub(crate) struct Args {
     pub(super) devices: Choice,
 
     /// Launch parameters of the kernels, on each device
-    #[arg(long, default_value = Setup::default().tune.name(), value_parser = tunings(), help_heading = METHOD)]
+    #[arg(long, default_value = Tune::Quick.name(), value_parser = tunings(), help_heading = METHOD)]
     pub(super) tune: Tune,
 
     /// Converged when ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol)

@@ -7,7 +7,7 @@ use super::super::html::figures::{NONE, Unit, fine_percent, three, time};
 use super::super::html::table::{Column, table};
 use super::super::solve::{Rank, Report};
 
-/// What the command does, in its order.
+/// What the command does.
 const PHASES: Legend<'_> = &[
     ("read", "f0"),
     ("prepare", "f1"),
