@@ -12,20 +12,6 @@
  * CPU shape: a group takes a contiguous run of row blocks, row by row.
  */
 
-#define ROWS_PRODUCT 0  /* y = A x */
-#define ROWS_DOT 1      /* y = A x, and the group's part of x.y */
-#define ROWS_RESIDUAL 2 /* y = b - A x */
-
-static inline acc finish_row(int mode, uint row, real sum, __global const real *x, __global const real *b, __global real *y)
-{
-    if (mode == ROWS_RESIDUAL) {
-        y[row] = b[row] - sum;
-        return 0;
-    }
-    y[row] = sum;
-    return mode == ROWS_DOT ? (acc)sum * (acc)x[row] : (acc)0;
-}
-
 #if SHAPE_CPU
 
 static inline acc csr_rows(int mode, uint first, uint last, __global const uint2 *restrict blocks,

@@ -23,6 +23,9 @@
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
 
+/* Each product and each sum is rounded, so that all formats of a matrix give the same bits. */
+#pragma OPENCL FP_CONTRACT OFF
+
 #define JOIN2(a, b) a##b
 #define JOIN(a, b) JOIN2(a, b)
 
@@ -122,4 +125,19 @@ static inline acc total(__global const acc *restrict partials, uint count, __loc
 static inline acc sum8(acc8 v)
 {
     return ((v.s0 + v.s1) + (v.s2 + v.s3)) + ((v.s4 + v.s5) + (v.s6 + v.s7));
+}
+
+/* What a product does with the sum of a row. */
+#define ROWS_PRODUCT 0  /* y = A x */
+#define ROWS_DOT 1      /* y = A x, and the group's part of x.y */
+#define ROWS_RESIDUAL 2 /* y = b - A x */
+
+static inline acc finish_row(int mode, uint row, real sum, __global const real *x, __global const real *b, __global real *y)
+{
+    if (mode == ROWS_RESIDUAL) {
+        y[row] = b[row] - sum;
+        return 0;
+    }
+    y[row] = sum;
+    return mode == ROWS_DOT ? (acc)sum * (acc)x[row] : (acc)0;
 }

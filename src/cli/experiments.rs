@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use declive::device::{Choice, Info, Kind, Pick};
-use declive::solver::{Method, Setup};
+use declive::solver::{Format, Method, Setup};
 use declive::tune::{Experiment, experiment};
 use declive::{Csr, Error};
 
@@ -108,7 +108,9 @@ impl Series<'_> {
         let what = format!("{method} on {}", team.label);
         log::info!("{what}");
         let bar = screen.steps(&what);
-        let setup = Setup { method, devices: team.choice.clone(), ..self.setup.clone() };
+        // the baseline as it was: compressed rows
+        let format = if method == Method::CgClassic { Format::Csr } else { self.setup.format };
+        let setup = Setup { method, format, devices: team.choice.clone(), ..self.setup.clone() };
         let progress = |done, all| bar.update(done, all);
         let experiment = experiment(self.a, self.matrix, &setup, self.iterations, self.repeat, &progress)?;
         Ok(Experiment { copy_bytes_per_second: team.copy, ..experiment })

@@ -11,7 +11,7 @@ family! {
 }
 
 /// A block of rows on a device, as the kernels take it. Made by
-/// [`CsrDevice`](crate::operator::opencl::CsrDevice) alone, which vouches for it: rows in blocks are below `n_rows`, entries of
+/// [`DeviceBlock`](crate::operator::opencl::DeviceBlock) alone, which vouches for it: rows in blocks are below `n_rows`, entries of
 /// rows below `values.len()`, and columns below `n_cols`.
 pub(crate) struct CsrBlock<T> {
     pub(crate) n_rows: usize,

@@ -9,6 +9,7 @@ pub(crate) mod cg;
 pub(crate) mod csr;
 pub(crate) mod dot;
 pub(crate) mod halo;
+pub(crate) mod stencil;
 pub(crate) mod stream;
 mod tuning;
 pub(crate) mod update;
@@ -21,7 +22,7 @@ use std::rc::Rc;
 use crate::device::{ClKernel, ClResult, Context, DeviceVec, Grid, Info, Kernel, Plain, Program};
 use crate::error::Result;
 use crate::real::Real;
-pub(crate) use tuning::{Launch, PRODUCTS, Shape, Tuning};
+pub(crate) use tuning::{Launch, PRODUCTS, STENCIL_PRODUCTS, Shape, Tuning};
 
 /// The kernel families: file name, source, kernels. The only list of them.
 pub(crate) const FAMILIES: &[(&str, &str, &[&str])] = &[
@@ -32,6 +33,7 @@ pub(crate) const FAMILIES: &[(&str, &str, &[&str])] = &[
         &["next_iterate", "next_residual", "next_direction", "scale_diagonal"],
     ),
     ("csr.cl", include_str!("../../cl/csr.cl"), &["spmv_csr", "spmv_dot_csr", "residual_csr"]),
+    ("stencil.cl", include_str!("../../cl/stencil.cl"), STENCIL_PRODUCTS),
     (
         "cg.cl",
         include_str!("../../cl/cg.cl"),
@@ -49,6 +51,7 @@ pub(crate) struct Kernels<T, A> {
     pub(crate) dot: dot::Dot<T, A>,
     pub(crate) update: update::Update<T>,
     pub(crate) csr: csr::Csr<T, A>,
+    pub(crate) stencil: stencil::Stencil<T, A>,
     pub(crate) cg: cg::Cg<T, A>,
     pub(crate) halo: halo::Halo<T>,
     pub(crate) stream: stream::Stream<T>,
@@ -82,6 +85,7 @@ impl<T: Real, A: Real> Kernels<T, A> {
             dot: dot::Dot::load(ctx, programs)?,
             update: update::Update::load(ctx, programs)?,
             csr: csr::Csr::load(ctx, programs)?,
+            stencil: stencil::Stencil::load(ctx, programs)?,
             cg: cg::Cg::load(ctx, programs)?,
             halo: halo::Halo::load(ctx, programs)?,
             stream: stream::Stream::load(ctx, programs)?,
@@ -116,7 +120,11 @@ impl<T: Real, A: Real> Kernels<T, A> {
 
     fn find(&self, name: &str) -> Option<&Kernel> {
         let families = [self.dot.find(name), self.update.find(name), self.csr.find(name), self.cg.find(name)];
-        families.into_iter().chain([self.halo.find(name), self.stream.find(name)]).flatten().next()
+        families
+            .into_iter()
+            .chain([self.halo.find(name), self.stream.find(name), self.stencil.find(name)])
+            .flatten()
+            .next()
     }
 }
 
@@ -186,19 +194,34 @@ impl Programs {
     }
 }
 
-/// What NVIDIA's compiler says of each kernel when it is asked for details, among them the registers that it takes: the log
-/// of the program that has it. The programs are made for that alone.
+/// What NVIDIA's compiler says of a kernel when it is asked for details, among them the registers that it takes. Its file is
+/// compiled for that alone; of several kernels in a row, use what was `said` before. The driver cuts long logs off.
 ///
 /// # Errors
 /// [`Error::KernelBuild`](crate::Error::KernelBuild).
-pub(crate) fn nvidia_logs<T: Real, A: Real>(ctx: &Context, tuning: &Tuning) -> Result<impl Fn(&str) -> String> {
+pub(crate) fn nvidia_log<T: Real, A: Real>(
+    ctx: &Context,
+    tuning: &Tuning,
+    kernel: &str,
+    said: &mut BTreeMap<String, String>,
+) -> Result<String> {
+    let Some((file, text, _)) = FAMILIES.iter().find(|(_, _, kernels)| kernels.contains(&kernel)) else {
+        return Ok(String::new());
+    };
+    let Launch { group_size, unroll, .. } = tuning.launch(kernel);
+    let block_nnz = if PRODUCTS.contains(&kernel) { tuning.block_nnz } else { group_size };
+    let options = options::<T, A>(ctx.info(), group_size, unroll, block_nnz);
+    let key = format!("{file} {options}");
+    if let Some(log) = said.get(&key) {
+        return Ok(log.clone());
+    }
     // the driver keeps programs, and has no log of those that it takes from there
     let now = std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_nanos());
-    let make = |source: &str, options: &str| {
-        Ok(Rc::new(ctx.compile(source, &format!("{options} -cl-nv-verbose -D COMPILED_AT={now}"))?))
-    };
-    let programs = Programs::new::<T, A>(&make, ctx, tuning, false)?;
-    Ok(move |kernel: &str| ctx.build_log(programs.of(kernel)))
+    let program =
+        ctx.compile(&format!("{PRELUDE}\n{text}"), &format!("{options} -cl-nv-verbose -D COMPILED_AT={now}"))?;
+    let log = ctx.build_log(&program);
+    said.insert(key, log.clone());
+    Ok(log)
 }
 
 /// Options for the device's compiler. Without unrolling there is none for it, so that those for experiments can have it.
@@ -267,6 +290,9 @@ impl Element for i32 {
 }
 impl Element for u32 {
     const CL_NAME: &'static str = "uint";
+}
+impl Element for u16 {
+    const CL_NAME: &'static str = "ushort";
 }
 impl Element for [u32; 2] {
     const CL_NAME: &'static str = "uint2";

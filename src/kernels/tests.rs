@@ -5,11 +5,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::cg::{Log, RhoArg, SumArg};
+use super::stencil::RowSet;
 use super::*;
 use crate::device::list;
-use crate::matrix::Csr as Matrix;
-use crate::operator::opencl::CsrDevice;
+use crate::error::Error;
+use crate::matrix::{Csr as Matrix, gallery};
+use crate::operator::opencl::{DeviceBlock, Layout};
 use crate::partition::split;
+use crate::solver::Format;
 
 const SIZES: &[usize] = &[0, 1, 7, 8, 9, 63, 64, 65, 255, 256, 257, 1000, 2049, 5003];
 const CANARY: f64 = -77.0;
@@ -102,6 +105,7 @@ macro_rules! on_all {
 on_all!(dot_product);
 on_all!(updates);
 on_all!(products);
+on_all!(stencil_products);
 on_all!(step_and_direction);
 on_all!(frozen_iterations);
 on_all!(pack_and_copy);
@@ -195,8 +199,8 @@ mod bodies {
             let expected = a.mul_vec(&x);
             let a = Arc::new(a);
             let part = split(&a, std::slice::from_ref(&(0..n))).remove(0);
-            let (block, _) = CsrDevice::<T>::upload(&t.ctx, &t.kernels.tuning, &part, 1.0).unwrap();
-            let block = block.block();
+            let (block, _) = DeviceBlock::<T>::upload(&t.ctx, &t.kernels.tuning, &part, 1.0, Format::Csr).unwrap();
+            let Layout::Csr(block, _) = block.layout() else { panic!() };
             let count = block.blocks.len() as u32;
             let what = format!("n = {n}, {:?}", t.kernels.tuning);
             // all row blocks at once, and in two launches
@@ -222,6 +226,61 @@ mod bodies {
                 assert_eq!(t.down(&partials).iter().sum::<f64>(), dot(&x, &expected), "x·y, {what}");
             }
         }
+    }
+
+    /// Rows of a few kinds, with values by kind and of their own: all at once, and around a gap.
+    pub(super) fn stencil_products<T: Real, A: Real>(t: &Bench<T, A>) {
+        let done = DeviceVec::zeros(&t.ctx, 1, "the state").unwrap();
+        let mut used = [0, 0];
+        let grids = [[1, 16], [40, 50], [8, 37], [33, 64]].map(|sides| gallery::poisson2d(sides).unwrap());
+        for a in matrices().into_iter().chain(grids) {
+            let n = a.n_rows();
+            let (x, b) = (ints(n, 4), ints(n, 5));
+            let expected = a.mul_vec(&x);
+            let residual: Vec<f64> = b.iter().zip(&expected).map(|(b, y)| b - y).collect();
+            let part = split(&a, std::slice::from_ref(&(0..n))).remove(0);
+            for (k, format) in [Format::Stencil, Format::Pattern].into_iter().enumerate() {
+                let block = match DeviceBlock::<T>::upload(&t.ctx, &t.kernels.tuning, &part, 1.0, format) {
+                    Ok((block, _)) => block,
+                    Err(Error::Usage(_)) => continue,
+                    Err(other) => panic!("{other}"),
+                };
+                used[k] += 1;
+                assert_eq!(block.format(), format);
+                let Layout::Stencil(block, sets) = block.layout() else { panic!() };
+                assert_eq!(sets[0].count as usize, n);
+                for interior in [0..n, 0..0, n / 3..n / 2, n / 5..n, 0..n / 2] {
+                    let sets = RowSet::around(n, interior.clone());
+                    let what = format!("{format}, n = {n}, {interior:?}, {:?}", t.kernels.tuning);
+                    let (dx, db) = (t.up(&x), t.up(&b));
+                    let (mut y, mut q, mut r) = (t.up(&ints(n, 6)), t.up(&ints(n, 6)), t.up(&ints(n, 6)));
+                    let grids = sets.map(|set| t.grid(set.count as usize));
+                    let mut partials = t.partials(grids.iter().map(|grid| grid.groups).sum());
+                    let mut before = 0;
+                    for (set, grid) in sets.into_iter().zip(grids) {
+                        let stencil = &t.kernels.stencil;
+                        stencil.spmv(&t.ctx, grid, set, block, &dx, &mut y).unwrap();
+                        stencil.residual(&t.ctx, grid, set, block, &dx, &db, &mut r).unwrap();
+                        stencil.spmv_dot(&t.ctx, grid, set, block, &dx, &mut q, &mut partials, before, &done).unwrap();
+                        before += grid.groups as u32;
+                    }
+                    assert_eq!(t.down(&y), expected, "y, {what}");
+                    assert_eq!(t.down(&q), expected, "q, {what}");
+                    assert_eq!(t.down(&r), residual, "r, {what}");
+                    assert_eq!(t.down(&partials).iter().sum::<f64>(), dot(&x, &expected), "x·y, {what}");
+                }
+                let set = DeviceVec::from_slice(&t.ctx, &[1], "the state").unwrap();
+                let (mut q, mut partials) = (t.up(&ints(n, 6)), t.partials(1));
+                let grid = Grid { groups: 1, ..t.grid(n) };
+                let all = RowSet::around(n, 0..n)[0];
+                t.kernels
+                    .stencil
+                    .spmv_dot(&t.ctx, grid, all, block, &t.up(&x), &mut q, &mut partials, 0, &set)
+                    .unwrap();
+                assert_eq!((t.down(&q), t.down(&partials)), (ints(n, 6), vec![0.0]), "after the end");
+            }
+        }
+        assert!(used[0] >= 4 && used[1] >= 6, "{used:?}");
     }
 
     /// One step with alpha = 6 / 3 and one direction with beta = sums / 6, scalars from partial sums and from the host.
@@ -397,10 +456,11 @@ fn unrolling_changes_no_bit() {
         kernels.dot.dot_partial(&ctx, grid, count(n), &x, &y, &mut sums, 0).unwrap();
         kernels.update.next_iterate(&ctx, grid, count(n), 0.3, &x, &mut y).unwrap();
         let parts = split(&a, std::slice::from_ref(&(0..a.n_rows())));
-        let (matrix, _) = CsrDevice::<f64>::upload(&ctx, &kernels.tuning, &parts[0], 1.0).unwrap();
+        let (matrix, _) = DeviceBlock::<f64>::upload(&ctx, &kernels.tuning, &parts[0], 1.0, Format::Csr).unwrap();
+        let Layout::Csr(block, _) = matrix.layout() else { panic!() };
         let mut product = up(&vec![0.0; a.n_rows()]);
-        let all = (0, matrix.block().blocks.len() as u32);
-        kernels.csr.spmv_csr(&ctx, Grid { groups: 3, group_size: 64 }, all, matrix.block(), &x, &mut product).unwrap();
+        let all = (0, block.blocks.len() as u32);
+        kernels.csr.spmv_csr(&ctx, Grid { groups: 3, group_size: 64 }, all, block, &x, &mut product).unwrap();
         let mut all = Vec::new();
         for vector in [&y, &sums, &product] {
             let mut values = vec![0.0; vector.len()];
@@ -411,6 +471,40 @@ fn unrolling_changes_no_bit() {
     };
     let plain = bits(1);
     assert!(plain == bits(2) && plain == bits(4));
+}
+
+/// Rounded values: rows are summed in the order of their columns, whatever their format.
+#[test]
+fn formats_give_the_same_bits() {
+    let device = list().devices.remove(0);
+    let ctx = Context::open(&device).unwrap();
+    let a = gallery::poisson2d([50, 60]).unwrap();
+    let values = a.values().iter().map(|v| v / 3.0).collect();
+    let a = Matrix::new(3000, 3000, a.row_ptr().to_vec(), a.col_idx().to_vec(), values).unwrap();
+    let part = split(&a, std::slice::from_ref(&(0..3000))).remove(0);
+    let x: Vec<f64> = (0..3000).map(|i| 1.0 / (i * 31 % 97 + 3) as f64).collect();
+    let x = DeviceVec::from_slice(&ctx, &x, "x").unwrap();
+    for tuning in [Tuning::uniform(1, 1, 3), Tuning::uniform(64, 512, 5)] {
+        let kernels = Kernels::<f64, f64>::build(&ctx, tuning).unwrap();
+        let bits = [Format::Csr, Format::Pattern, Format::Stencil].map(|format| {
+            let (block, _) = DeviceBlock::<f64>::upload(&ctx, &kernels.tuning, &part, 1.0, format).unwrap();
+            let mut y = DeviceVec::<f64>::zeros(&ctx, 3000, "y").unwrap();
+            match block.layout() {
+                Layout::Csr(block, _) => {
+                    let count = block.blocks.len();
+                    let grid = kernels.tuning.launch("spmv_csr").block_grid(count);
+                    kernels.csr.spmv_csr(&ctx, grid, (0, count as u32), block, &x, &mut y).unwrap();
+                }
+                Layout::Stencil(block, sets) => {
+                    kernels.stencil.spmv(&ctx, kernels.tuning.grid("any", 3000), sets[0], block, &x, &mut y).unwrap();
+                }
+            }
+            let mut back = vec![0.0; 3000];
+            y.read(&ctx, 0, &mut back).unwrap();
+            back.into_iter().map(f64::to_bits).collect::<Vec<_>>()
+        });
+        assert!(bits[0] == bits[1] && bits[1] == bits[2]);
+    }
 }
 
 #[test]

@@ -78,6 +78,10 @@ pub(crate) struct Tuning {
 /// The kernels that work on row blocks, which are cut once for all of them.
 pub(crate) const PRODUCTS: &[&str] = &["spmv_csr", "spmv_dot_csr", "residual_csr"];
 
+/// The products with rows of a few kinds.
+pub(crate) const STENCIL_PRODUCTS: &[&str] =
+    &["spmv_stencil", "spmv_dot_stencil", "residual_stencil", "spmv_pattern", "spmv_dot_pattern", "residual_pattern"];
+
 impl Tuning {
     /// The same for all kernels.
     pub(crate) fn uniform(group_size: usize, block_nnz: usize, max_groups: usize) -> Self {

@@ -1,6 +1,7 @@
 //! A matrix on a rank: the block of rows that the rank owns, times a vector whose halo other ranks fill.
 
 pub mod host;
+mod kinds;
 pub(crate) mod opencl;
 pub(crate) mod row_blocks;
 

@@ -6,55 +6,68 @@ use std::time::Instant;
 use rayon::prelude::*;
 
 use super::LinearOperator;
+use super::kinds::Kinds;
 use super::row_blocks::RowBlocks;
 use crate::comm::Outbox;
-use crate::device::{Context, DeviceVec, Event, Pinned, Queue};
+use crate::device::{Context, DeviceVec, Event, Grid, Pinned, Queue};
 use crate::error::Result;
-use crate::kernels::Tuning;
 use crate::kernels::csr::CsrBlock;
+use crate::kernels::stencil::{RowSet, StencilBlock};
+use crate::kernels::{Shape, Tuning};
 use crate::ops::Ops;
 use crate::ops::opencl::{DeviceSum, OpenClOps};
 use crate::partition::{HaloPlan, Part};
 use crate::real::Real;
+use crate::solver::Format;
 use crate::timeline::Lane;
 
-/// A block of rows in compressed sparse rows, with what its halo needs.
-pub(crate) struct CsrDevice<T: Real> {
-    block: CsrBlock<T>,
-    interior: usize,
+/// A block of rows in one of several formats, with what its halo needs.
+pub(crate) struct DeviceBlock<T: Real> {
+    layout: Layout<T>,
+    n_rows: usize,
+    nnz: usize,
     plan: HaloPlan,
     send: DeviceVec<u32>,
     message: std::cell::RefCell<DeviceVec<T>>,
 }
 
-impl<T: Real> CsrDevice<T> {
+/// How the rows lie on the device.
+pub(crate) enum Layout<T> {
+    /// Compressed rows, and how many of their row blocks need no halo.
+    Csr(CsrBlock<T>, usize),
+    /// Rows of a few kinds: the longest run of rows without a halo, and the others.
+    Stencil(StencilBlock<T>, [RowSet; 2]),
+}
+
+impl<T: Real> DeviceBlock<T> {
     /// The most entries of a block: kernels count them in 32 bits, and look a work-group's size ahead.
     pub(crate) const MAX_NNZ: usize = u32::MAX as usize - (1 << 16);
 
-    /// Moves the block of `part`, times `factor`, to the device. With it comes the pinned memory of its messages.
+    /// Moves the block of `part`, times `factor`, to the device, in `format`. With it comes the pinned memory of its messages.
     ///
     /// # Errors
-    /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
+    /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory); [`Error::Usage`](crate::Error::Usage) if the rows do not fit the format.
     ///
     /// # Panics
     /// If there are more entries than 32-bit row pointers can count, or a column is outside the block.
-    pub(crate) fn upload(ctx: &Context, tuning: &Tuning, part: &Part<'_>, factor: f64) -> Result<(Self, Outbox<T>)> {
+    pub(crate) fn upload(
+        ctx: &Context,
+        tuning: &Tuning,
+        part: &Part<'_>,
+        factor: f64,
+        format: Format,
+    ) -> Result<(Self, Outbox<T>)> {
         assert!(part.nnz() <= Self::MAX_NNZ, "{} entries in one block", part.nnz());
-        let rows = RowBlocks::cut(part, tuning);
-        let base = part.row_ptr[0];
-        let row_ptr: Vec<u32> = part.row_ptr.iter().map(|&p| (p - base) as u32).collect();
-        let block = CsrBlock {
-            n_rows: part.n_owned(),
-            n_cols: part.n_owned() + part.halo.len,
-            blocks: DeviceVec::from_slice(ctx, &rows.blocks, "the row blocks")?,
-            row_ptr: DeviceVec::from_slice(ctx, &row_ptr, "the row pointers")?,
-            col_idx: columns(ctx, &part.col_idx, part.n_owned() + part.halo.len)?,
-            values: DeviceVec::from_slice(ctx, &T::scaled(part.values, factor), "the values of the matrix")?,
+        let shape = Shape::of_group(tuning.launch("spmv_dot_pattern").group_size);
+        let layout = match Kinds::for_format(part, format, shape)? {
+            None => csr(ctx, tuning, part, factor)?,
+            Some(kinds) => stencil(ctx, part, &kinds, factor)?,
         };
         let outbox = Arc::new(RwLock::new(Pinned::zeros(ctx, part.halo.send.len())?));
         let this = Self {
-            block,
-            interior: rows.interior,
+            layout,
+            n_rows: part.n_owned(),
+            nnz: part.nnz(),
             plan: part.halo.clone(),
             send: DeviceVec::from_slice(ctx, &part.halo.send, "the halo's indices")?,
             message: std::cell::RefCell::new(DeviceVec::zeros(ctx, part.halo.send.len(), "the halo's message")?),
@@ -67,46 +80,85 @@ impl<T: Real> CsrDevice<T> {
     /// # Errors
     /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
     pub(crate) fn recut(&mut self, ctx: &Context, rows: &RowBlocks) -> Result<()> {
-        assert!(rows.blocks.iter().all(|&[begin, end]| begin <= end && end as usize <= self.block.n_rows));
-        self.interior = rows.interior;
-        self.block.blocks = DeviceVec::from_slice(ctx, &rows.blocks, "the row blocks")?;
+        assert!(rows.blocks.iter().all(|&[begin, end]| begin <= end && end as usize <= self.n_rows));
+        if let Layout::Csr(block, interior) = &mut self.layout {
+            block.blocks = DeviceVec::from_slice(ctx, &rows.blocks, "the row blocks")?;
+            *interior = rows.interior;
+        }
         Ok(())
     }
 
-    /// The block, for those who launch its kernels themselves.
-    pub(crate) fn block(&self) -> &CsrBlock<T> {
-        &self.block
+    /// The rows, for those who launch kernels themselves.
+    pub(crate) fn layout(&self) -> &Layout<T> {
+        &self.layout
     }
 
-    /// Runs `kernel` on the row blocks: on those that need no halo while the halo of `x` is under way, then on the others.
-    /// `kernel`, called `name`, gets the range of blocks and how many work-groups were launched before.
+    /// Rows and entries.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        (self.n_rows, self.nnz)
+    }
+
+    /// Memory that the rows take on the device, in bytes, without what belongs to their halo.
+    pub(crate) fn memory(&self) -> u64 {
+        let (n, real) = (self.n_rows, size_of::<T>());
+        let bytes = match &self.layout {
+            Layout::Csr(block, _) => self.nnz * (4 + real) + 4 * (n + 1) + 8 * block.blocks.len(),
+            Layout::Stencil(block, _) => {
+                2 * n + 4 * (block.starts.len() + block.distances.len()) + block.values.len() * real
+            }
+        };
+        bytes as u64
+    }
+
+    /// The format that was chosen.
+    pub(crate) fn format(&self) -> Format {
+        match &self.layout {
+            Layout::Csr(..) => Format::Csr,
+            Layout::Stencil(block, _) if block.width.is_some() => Format::Pattern,
+            Layout::Stencil(..) => Format::Stencil,
+        }
+    }
+
+    /// Runs `kernel`, called `name`, on the rows that need no halo while the halo of `x` is under way, then on the others: it
+    /// gets 0 or 1 for these two sets, and how many work-groups were launched before.
     fn overlapped<A: Real>(
         &self,
         ops: &OpenClOps<T, A>,
         name: &'static str,
         x: &mut DeviceVec<T>,
-        mut kernel: impl FnMut(&DeviceVec<T>, crate::device::Grid, (u32, u32), usize) -> Result<()>,
+        mut kernel: impl FnMut(&DeviceVec<T>, Grid, usize, usize) -> Result<()>,
     ) -> Result<usize> {
-        let (interior, all) = (self.interior, self.block.blocks.len());
+        let items = self.items();
         let mut groups = 0;
         let packed = self.pack(ops, x)?;
-        let mut run = |x: &DeviceVec<T>, first: usize, last: usize| -> Result<()> {
-            if first < last || (first == 0 && last == all) {
-                let grid = ops.block_grid(name, last - first);
-                kernel(x, grid, (first as u32, last as u32), groups)?;
+        let mut run = |x: &DeviceVec<T>, set: usize| -> Result<()> {
+            if items[set] > 0 || items == [0, 0] && set == 0 {
+                let grid = match &self.layout {
+                    Layout::Csr(..) => ops.block_grid(name, items[set]),
+                    Layout::Stencil(..) => ops.grid_for(name, items[set]),
+                };
+                kernel(x, grid, set, groups)?;
                 groups += grid.groups;
             }
             Ok(())
         };
-        run(x, 0, interior)?;
+        run(x, 0)?;
         if !self.plan.receive.is_empty() || !self.plan.send.is_empty() {
             ops.ctx.flush(Queue::Compute)?;
             let start = Instant::now();
             self.exchange(ops, x, packed.as_ref())?;
             ops.count_halo(start.elapsed());
         }
-        run(x, interior, all)?;
+        run(x, 1)?;
         Ok(groups)
+    }
+
+    /// Row blocks, or rows, without a halo and with one.
+    fn items(&self) -> [usize; 2] {
+        match &self.layout {
+            Layout::Csr(block, interior) => [*interior, block.blocks.len() - interior],
+            Layout::Stencil(_, sets) => sets.map(|set| set.count as usize),
+        }
     }
 
     fn pack<A: Real>(&self, ops: &OpenClOps<T, A>, x: &DeviceVec<T>) -> Result<Option<Event>> {
@@ -130,7 +182,7 @@ impl<T: Real> CsrDevice<T> {
         })?;
         ops.recorder.span(Lane::Host, "halo to the host", start);
         for receive in &self.plan.receive {
-            let at = self.block.n_rows + receive.halo.start;
+            let at = self.n_rows + receive.halo.start;
             let start = Instant::now();
             ops.comm().fetch(receive.from, &mut |message| {
                 ops.recorder.span(Lane::Host, "wait for a neighbour", start);
@@ -161,11 +213,77 @@ fn columns(ctx: &Context, indices: &[u32], limit: usize) -> Result<DeviceVec<u32
     Ok(on_device)
 }
 
-impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for CsrDevice<T> {
+/// Compressed rows on the device.
+fn csr<T: Real>(ctx: &Context, tuning: &Tuning, part: &Part<'_>, factor: f64) -> Result<Layout<T>> {
+    let rows = RowBlocks::cut(part, tuning);
+    let base = part.row_ptr[0];
+    let row_ptr: Vec<u32> = part.row_ptr.iter().map(|&p| (p - base) as u32).collect();
+    let block = CsrBlock {
+        n_rows: part.n_owned(),
+        n_cols: part.n_owned() + part.halo.len,
+        blocks: DeviceVec::from_slice(ctx, &rows.blocks, "the row blocks")?,
+        row_ptr: DeviceVec::from_slice(ctx, &row_ptr, "the row pointers")?,
+        col_idx: columns(ctx, &part.col_idx, part.n_owned() + part.halo.len)?,
+        values: DeviceVec::from_slice(ctx, &T::scaled(part.values, factor), "the values of the matrix")?,
+    };
+    Ok(Layout::Csr(block, rows.interior))
+}
+
+/// Rows of a few kinds on the device.
+fn stencil<T: Real>(ctx: &Context, part: &Part<'_>, kinds: &Kinds, factor: f64) -> Result<Layout<T>> {
+    let (n, n_cols) = (part.n_owned(), part.n_owned() + part.halo.len);
+    kinds.check_columns(n_cols);
+    let width = kinds.width();
+    let values = match &kinds.values {
+        Some(values) => DeviceVec::from_slice(ctx, &T::scaled(values, factor), "the values of the kinds")?,
+        None => DeviceVec::from_slice(ctx, &sliced::<T>(part, width, factor), "the values of the matrix")?,
+    };
+    let block = StencilBlock {
+        n_rows: n,
+        n_cols,
+        kinds: DeviceVec::from_slice(ctx, &kinds.of_row, "the kinds of the rows")?,
+        starts: DeviceVec::from_slice(ctx, &kinds.starts, "the lengths of the kinds")?,
+        distances: DeviceVec::from_slice(ctx, &kinds.distances, "the columns of the kinds")?,
+        values,
+        width: kinds.values.is_none().then_some(width as u32),
+    };
+    Ok(Layout::Stencil(block, RowSet::around(n, kinds.interior(n))))
+}
+
+/// The values of rows with room for `width` entries each, in slices of 32 rows: see `cl/stencil.cl`.
+fn sliced<T: Real>(part: &Part<'_>, width: usize, factor: f64) -> Vec<T> {
+    const SLICE: usize = 32;
+    let (n, base) = (part.n_owned(), part.row_ptr[0]);
+    let values = T::scaled(part.values, factor);
+    let mut all = vec![T::default(); n.div_ceil(SLICE) * SLICE * width];
+    all.par_chunks_mut((SLICE * width).max(1)).enumerate().for_each(|(k, slice)| {
+        for (lane, row) in (k * SLICE..n.min((k + 1) * SLICE)).enumerate() {
+            let entries = part.row_ptr[row] - base..part.row_ptr[row + 1] - base;
+            for (e, &value) in values[entries].iter().enumerate() {
+                slice[e * SLICE + lane] = value;
+            }
+        }
+    });
+    all
+}
+
+impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
     fn apply(&self, ops: &OpenClOps<T, A>, x: &mut DeviceVec<T>, y: &mut DeviceVec<T>) -> Result<()> {
-        self.overlapped(ops, "spmv_csr", x, |x, grid, range, _| {
-            ops.kernels.csr.spmv_csr(&ops.ctx, grid, range, &self.block, x, y)
-        })?;
+        let (ctx, kernels) = (&ops.ctx, &ops.kernels);
+        match &self.layout {
+            Layout::Csr(block, interior) => {
+                let sets = row_blocks(block, *interior);
+                self.overlapped(ops, "spmv_csr", x, |x, grid, set, _| {
+                    kernels.csr.spmv_csr(ctx, grid, sets[set], block, x, y)
+                })?
+            }
+            Layout::Stencil(block, sets) => {
+                let name = if block.width.is_some() { "spmv_pattern" } else { "spmv_stencil" };
+                self.overlapped(ops, name, x, |x, grid, set, _| {
+                    kernels.stencil.spmv(ctx, grid, sets[set], block, x, y)
+                })?
+            }
+        };
         Ok(())
     }
 
@@ -176,11 +294,22 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for CsrDevice<T> {
         y: &mut DeviceVec<T>,
         sum: &mut DeviceSum<A>,
     ) -> Result<()> {
+        let (ctx, kernels, done) = (&ops.ctx, &ops.kernels, ops.done());
         let partials = sum.refill(0);
-        let groups = self.overlapped(ops, "spmv_dot_csr", x, |x, grid, range, before| {
-            let csr = &ops.kernels.csr;
-            csr.spmv_dot_csr(&ops.ctx, grid, range, &self.block, x, y, partials, before as u32, ops.done())
-        })?;
+        let groups = match &self.layout {
+            Layout::Csr(block, interior) => {
+                let sets = row_blocks(block, *interior);
+                self.overlapped(ops, "spmv_dot_csr", x, |x, grid, set, before| {
+                    kernels.csr.spmv_dot_csr(ctx, grid, sets[set], block, x, y, partials, before as u32, done)
+                })?
+            }
+            Layout::Stencil(block, sets) => {
+                let name = if block.width.is_some() { "spmv_dot_pattern" } else { "spmv_dot_stencil" };
+                self.overlapped(ops, name, x, |x, grid, set, before| {
+                    kernels.stencil.spmv_dot(ctx, grid, sets[set], block, x, y, partials, before as u32, done)
+                })?
+            }
+        };
         sum.refill(groups);
         Ok(())
     }
@@ -192,9 +321,21 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for CsrDevice<T> {
         x: &mut DeviceVec<T>,
         r: &mut DeviceVec<T>,
     ) -> Result<()> {
-        self.overlapped(ops, "residual_csr", x, |x, grid, range, _| {
-            ops.kernels.csr.residual_csr(&ops.ctx, grid, range, &self.block, x, b, r)
-        })?;
+        let (ctx, kernels) = (&ops.ctx, &ops.kernels);
+        match &self.layout {
+            Layout::Csr(block, interior) => {
+                let sets = row_blocks(block, *interior);
+                self.overlapped(ops, "residual_csr", x, |x, grid, set, _| {
+                    kernels.csr.residual_csr(ctx, grid, sets[set], block, x, b, r)
+                })?
+            }
+            Layout::Stencil(block, sets) => {
+                let name = if block.width.is_some() { "residual_pattern" } else { "residual_stencil" };
+                self.overlapped(ops, name, x, |x, grid, set, _| {
+                    kernels.stencil.residual(ctx, grid, sets[set], block, x, b, r)
+                })?
+            }
+        };
         Ok(())
     }
 
@@ -203,16 +344,28 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for CsrDevice<T> {
     }
 
     fn bytes(&self) -> u64 {
-        let n = self.block.n_rows;
-        (self.block.values.len() * (4 + size_of::<T>()) + 4 * (n + 1) + 2 * n * size_of::<T>()) as u64
+        let (n, real) = (self.n_rows, size_of::<T>());
+        let matrix = match &self.layout {
+            Layout::Csr(..) => self.nnz * (4 + real) + 4 * (n + 1),
+            Layout::Stencil(block, _) => {
+                let values = if block.width.is_some() { self.nnz } else { block.values.len() };
+                2 * n + 4 * (block.starts.len() + block.distances.len()) + values * real
+            }
+        };
+        (matrix + 2 * n * real) as u64
     }
+}
+
+/// The row blocks that need no halo, and the others.
+fn row_blocks<T>(block: &CsrBlock<T>, interior: usize) -> [(u32, u32); 2] {
+    let (interior, all) = (interior as u32, block.blocks.len() as u32);
+    [(0, interior), (interior, all)]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::device::list;
-    use crate::kernels::Shape;
 
     #[test]
     #[should_panic(expected = "column 2 of 2")]
@@ -222,7 +375,7 @@ mod tests {
         let upload = |col_idx: [u32; 3]| {
             let (row_ptr, values, halo) = ([0, 2, 3], [1.0; 3], HaloPlan::default());
             let part = Part { rows: 0..2, row_ptr: &row_ptr, col_idx: col_idx.to_vec().into(), values: &values, halo };
-            CsrDevice::<f32>::upload(&ctx, &tuning, &part, 1.0).map(|_| ())
+            DeviceBlock::<f32>::upload(&ctx, &tuning, &part, 1.0, Format::Csr).map(|_| ())
         };
         upload([0, 1, 1]).unwrap();
         upload([0, 1, 2]).unwrap();

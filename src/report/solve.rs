@@ -121,6 +121,7 @@ pub(crate) struct Options {
     pub(super) devices: String,
     pub(super) assume_symmetric: bool,
     pub(super) tune: &'static str,
+    pub(super) format: &'static str,
     pub(super) rtol: f64,
     pub(super) atol: f64,
     /// The limit in force, given or not.
@@ -143,6 +144,8 @@ pub(crate) struct Rank {
     /// Elements received for each product.
     pub(super) halo: usize,
     pub(super) bytes: u64,
+    /// How the rows are stored.
+    pub(super) format: &'static str,
     /// Over all right-hand sides.
     pub(super) split: SplitSeconds,
 }
@@ -272,6 +275,7 @@ impl Report {
                 devices: facts.setup.devices.to_string(),
                 assume_symmetric: facts.setup.assume_symmetric,
                 tune: facts.setup.tune.name(),
+                format: facts.setup.format.name(),
                 rtol: facts.stop.rtol,
                 atol: facts.stop.atol,
                 max_iters: facts.stop.max_iters.unwrap_or_else(|| Stop::default_max_iters(stats.n_rows)),
@@ -344,6 +348,7 @@ impl Rank {
             nnz_share: share(rank.nnz, stats.nnz),
             halo: rank.halo,
             bytes: rank.bytes,
+            format: rank.format.name(),
             split,
         }
     }

@@ -74,7 +74,10 @@ impl Report {
         text.section("Devices");
         for (k, rank) in self.ranks.iter().enumerate() {
             let share = if self.ranks.len() == 1 { ", all rows" } else { "" };
-            text.line(&format!("rank {k}"), &format!("{}, {}{share}", rank.label(), bytes(rank.bytes)));
+            text.line(
+                &format!("rank {k}"),
+                &format!("{}, {}{share}, stored as {}", rank.label(), bytes(rank.bytes), rank.format),
+            );
         }
         for device in &self.rejected {
             text.line("not used", &format!("{} ({} {}): {}", device.device, device.kind, device.index, device.reason));

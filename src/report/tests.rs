@@ -35,6 +35,7 @@ pub(super) fn report(ranks: usize, residuals: &[f64]) -> Report {
         nnz_share: 0.5,
         halo: 1_000_000,
         bytes: 9 << 30,
+        format: "csr",
         split,
     };
     let solve = |(k, residual): (usize, &f64)| Solve {
@@ -62,6 +63,7 @@ pub(super) fn report(ranks: usize, residuals: &[f64]) -> Report {
         devices: "gpu".into(),
         assume_symmetric: false,
         tune: "stored",
+        format: "auto",
         rtol: 1e-8,
         atol: 0.0,
         max_iters: 200_000,

@@ -7,7 +7,7 @@ use super::{Method, Precision, Precond, Setup};
 use crate::device::{Choice, Info, Pick, Selection, select};
 use crate::error::{Error, Result};
 use crate::kernels::MAX_COUNT;
-use crate::operator::opencl::CsrDevice;
+use crate::operator::opencl::DeviceBlock;
 use crate::partition::Part;
 
 /// What a block of rows takes on a device.
@@ -59,7 +59,13 @@ pub fn device_bytes(rows: usize, nnz: usize, setup: &Setup) -> u64 {
     demand(rows as u64, nnz as u64, 0, setup).total
 }
 
-/// Memory that the rank of `part` takes: on its device; on the host, which shares the matrix with the caller, beside that.
+/// Memory that the rank of `part` takes on its device beside its rows: vectors, and what belongs to the halo.
+pub(super) fn beside_rows(part: &Part<'_>, setup: &Setup) -> u64 {
+    let (rows, nnz) = (part.n_owned() as u64, part.nnz() as u64);
+    of_part(part, setup).total - nnz * (4 + real_bytes(setup)) - 4 * (rows + 1)
+}
+
+/// Memory that the rank of `part` takes: on its device in compressed rows; on the host, which shares the matrix with the caller, beside that.
 pub(super) fn bytes(part: &Part<'_>, on_host: bool, setup: &Setup) -> u64 {
     let total = of_part(part, setup).total;
     if !on_host {
@@ -86,7 +92,7 @@ pub(super) fn check(parts: &[Part<'_>], selection: &Selection, setup: &Setup) ->
         let Some(device) = device else { continue };
         let elements = [
             ("rows, with its halo,", part.n_owned() + part.halo.len, MAX_COUNT),
-            ("entries", part.nnz(), CsrDevice::<f64>::MAX_NNZ),
+            ("entries", part.nnz(), DeviceBlock::<f64>::MAX_NNZ),
         ];
         if let Some((what, count, limit)) = elements.into_iter().find(|(_, count, limit)| count > limit) {
             let (device, what) = (device.name.clone(), format!("a share of {count} {what}"));

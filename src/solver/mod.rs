@@ -12,6 +12,6 @@ mod team;
 mod workspace;
 
 pub use fit::device_bytes;
-pub use options::{Control, Method, Precision, Precond, Progress, Setup, Stop, Tune};
+pub use options::{Control, Format, Method, Precision, Precond, Progress, Setup, Stop, Tune};
 pub use outcome::{Criterion, Indefinite, Outcome, Reason, Split};
 pub use session::{RankInfo, SetupTimes, Solver};

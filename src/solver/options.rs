@@ -82,6 +82,15 @@ named! {
     Full = "full", "What 'declive tune' would find for systems of about this size: looked for now, unless it is kept.";
 }
 
+named! {
+    /// How a device stores its rows. The host's rank has compressed rows.
+    Format, "format":
+    Auto = "auto", "What reads the fewest bytes for each block of rows.";
+    Csr = "csr", "Compressed rows: a column and a value for each entry.";
+    Pattern = "pattern", "For rows of a few kinds by their columns: no column is stored but those of the kinds.";
+    Stencil = "stencil", "For rows of a few kinds by columns and values: neither is stored but those of the kinds.";
+}
+
 /// What is fixed when a [`Solver`](super::Solver) is built.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setup {
@@ -97,6 +106,8 @@ pub struct Setup {
     pub assume_symmetric: bool,
     /// Where launch parameters come from.
     pub tune: Tune,
+    /// How devices store their rows.
+    pub format: Format,
 }
 
 impl Default for Setup {
@@ -108,6 +119,7 @@ impl Default for Setup {
             devices: Choice::default(),
             assume_symmetric: false,
             tune: Tune::Stored,
+            format: Format::Auto,
         }
     }
 }

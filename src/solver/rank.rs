@@ -7,7 +7,7 @@ use super::cg::cg;
 use super::cg_classic::cg_classic;
 use super::monitor::{Monitor, Seen, Verdict};
 use super::workspace::Workspace;
-use super::{Method, Precond, Reason, Setup, Split, Tune};
+use super::{Format, Method, Precond, Reason, Setup, Split, Tune};
 use crate::comm::{Alone, Communicator, Outbox};
 use crate::device::{Context, Info};
 use crate::error::Result;
@@ -15,7 +15,7 @@ use crate::kernels::{Kernels, Shape, Tuning};
 use crate::matrix::Csr;
 use crate::operator::LinearOperator;
 use crate::operator::host::CsrHost;
-use crate::operator::opencl::CsrDevice;
+use crate::operator::opencl::DeviceBlock;
 use crate::ops::Ops;
 use crate::ops::host::HostOps;
 use crate::ops::opencl::OpenClOps;
@@ -31,9 +31,9 @@ pub(super) enum Rank<T: Real> {
     /// The host's threads.
     Host(Box<Engine<HostOps<T>, CsrHost<T>>>),
     /// A device that sums in double precision.
-    Device(Box<Engine<OpenClOps<T, f64>, CsrDevice<T>>>),
+    Device(Box<Engine<OpenClOps<T, f64>, DeviceBlock<T>>>),
     /// A device without double precision.
-    SingleDevice(Box<Engine<OpenClOps<T, f32>, CsrDevice<T>>>),
+    SingleDevice(Box<Engine<OpenClOps<T, f32>, DeviceBlock<T>>>),
 }
 
 /// The operations, the matrix, the preconditioner and the vectors of a rank.
@@ -53,6 +53,8 @@ struct Plan<'a> {
     known: Option<&'a Known>,
     /// Whether iterations look for others.
     tries: bool,
+    /// How rows are stored.
+    format: Format,
 }
 
 /// A rank made ready.
@@ -95,6 +97,7 @@ impl<T: Real> Rank<T> {
             stores_z: setup.method == Method::CgClassic && setup.precond == Precond::Jacobi,
             known,
             tries: setup.tune == Tune::Quick,
+            format: setup.format,
         };
         let Some(device) = device else {
             let (n, sent) = (part.n_owned(), part.halo.send.len());
@@ -122,6 +125,15 @@ impl<T: Real> Rank<T> {
         }
     }
 
+    /// How the device stores its rows, and the memory that they take there; none for the host.
+    pub(super) fn stored(&self) -> Option<(Format, u64)> {
+        match self {
+            Self::Host(_) => None,
+            Self::Device(e) => Some((e.a.format(), e.a.memory())),
+            Self::SingleDevice(e) => Some((e.a.format(), e.a.memory())),
+        }
+    }
+
     /// Solves for this rank's part `b`, from and to its part `x`.
     pub(super) fn run(
         &mut self,
@@ -144,20 +156,20 @@ impl<T: Real> Rank<T> {
 
 /// An engine on a device, and how long it took.
 struct OnDevice<T: Real, A: Real> {
-    engine: Engine<OpenClOps<T, A>, CsrDevice<T>>,
+    engine: Engine<OpenClOps<T, A>, DeviceBlock<T>>,
     outbox: Outbox<T>,
     prepare: Duration,
     upload: Duration,
 }
 
 impl<T: Real, A: Real> OnDevice<T, A> {
-    fn into_opened(self, rank: impl FnOnce(Box<Engine<OpenClOps<T, A>, CsrDevice<T>>>) -> Rank<T>) -> Opened<T> {
+    fn into_opened(self, rank: impl FnOnce(Box<Engine<OpenClOps<T, A>, DeviceBlock<T>>>) -> Rank<T>) -> Opened<T> {
         let Self { engine, outbox, prepare, upload } = self;
         Opened { rank: rank(Box::new(engine)), outbox, prepare, upload }
     }
 }
 
-impl<T: Real, A: Real> Engine<OpenClOps<T, A>, CsrDevice<T>> {
+impl<T: Real, A: Real> Engine<OpenClOps<T, A>, DeviceBlock<T>> {
     fn on_device(ctx: Context, part: Part<'_>, plan: &Plan<'_>, start: Instant) -> Result<OnDevice<T, A>> {
         let Plan { known, tries, .. } = *plan;
         let tuning = match known {
@@ -167,7 +179,7 @@ impl<T: Real, A: Real> Engine<OpenClOps<T, A>, CsrDevice<T>> {
         let kernels = Kernels::build(&ctx, tuning)?;
         let prepare = start.elapsed();
         let n = part.n_owned();
-        let (matrix, outbox) = CsrDevice::upload(&ctx, &kernels.tuning, &part, plan.factor)?;
+        let (matrix, outbox) = DeviceBlock::upload(&ctx, &kernels.tuning, &part, plan.factor, plan.format)?;
         drop(part); // renumbered columns may take as much memory as those of the matrix
         let ops = OpenClOps::new(ctx, kernels, n, Box::new(Alone::default()), tries)?;
         let engine = Engine::new(ops, matrix, plan)?;
@@ -187,8 +199,7 @@ impl<T: Real, A: Real> Engine<OpenClOps<T, A>, CsrDevice<T>> {
         let ended = self.run(method, b, x, monitor)?;
         let found = self.ops.take_found();
         if !found.is_empty() {
-            let (device, block) = (self.ops.ctx.info(), self.a.block());
-            let (rows, nnz) = (block.n_rows, block.values.len());
+            let (device, (rows, nnz)) = (self.ops.ctx.info(), self.a.size());
             kept::keep_tried::<T, A>(&Store::open(), device, rows, nnz, &self.ops.kernels.tuning, &found);
         }
         Ok(ended)

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 
 use super::team::{Ranks, power_of_two_near};
-use super::{Control, Criterion, Indefinite, Outcome, Precision, Precond, Reason, Setup, Stop};
+use super::{Control, Criterion, Format, Indefinite, Outcome, Precision, Precond, Reason, Setup, Stop};
 use crate::device::{self, Info, Kind, Rejected, Selection};
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
@@ -34,6 +34,8 @@ pub struct RankInfo {
     pub halo: usize,
     /// Memory that the rank takes on its device.
     pub bytes: u64,
+    /// How the rows are stored.
+    pub format: Format,
 }
 
 /// Where the time before the first iteration went.
@@ -97,8 +99,10 @@ impl Solver {
             nnz: part.nnz(),
             halo: part.halo.len,
             bytes: super::fit::bytes(part, device.is_none(), setup),
+            format: Format::Csr,
         };
-        let infos = selection.ranks.iter().zip(&parts).map(info).collect();
+        let mut infos: Vec<RankInfo> = selection.ranks.iter().zip(&parts).map(info).collect();
+        let beside_rows: Vec<u64> = parts.iter().map(|part| super::fit::beside_rows(part, setup)).collect();
         let prepare = start.elapsed();
         log::debug!("checks and partition took {prepare:?}");
 
@@ -112,6 +116,16 @@ impl Solver {
             Precision::F64 => Team::F64(Ranks::open(&a, devices, parts, &diagonal, factor, setup, &mut times)?),
             Precision::F32 => Team::F32(Ranks::open(&a, devices, parts, &diagonal, factor, setup, &mut times)?),
         };
+        let stored = match &team {
+            Team::F64(ranks) => ranks.stored(),
+            Team::F32(ranks) => ranks.stored(),
+        };
+        for ((info, stored), beside) in infos.iter_mut().zip(stored).zip(beside_rows) {
+            if let Some((format, bytes)) = stored {
+                log::info!("{}: {} rows stored as {format}, {bytes} bytes", info.device, info.rows);
+                (info.format, info.bytes) = (format, bytes + beside);
+            }
+        }
         let Selection { rejected, note, .. } = selection;
         Ok(Self { a, stats, setup: setup.clone(), infos, rejected, note, times, team })
     }

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::monitor::Monitor;
 use super::rank::{Ended, Opened, Rank};
-use super::{Control, Criterion, Method, Outcome, Precond, Reason, Setup, SetupTimes, Split, Stop};
+use super::{Control, Criterion, Format, Method, Outcome, Precond, Reason, Setup, SetupTimes, Split, Stop};
 use crate::comm::{Alone, Communicator, Failure, Outbox, Threads, in_threads};
 use crate::device::Info;
 use crate::error::{Error, Result};
@@ -55,6 +55,11 @@ impl<T: Real> Ranks<T> {
         let (ranks, outboxes) =
             opened.into_iter().zip(receivers).map(|(o, receivers)| (o.rank, (o.outbox, receivers))).unzip();
         Ok(Self { ranks, outboxes, rows, factor })
+    }
+
+    /// Of each rank, how its device stores its rows, and the memory that they take.
+    pub(super) fn stored(&self) -> Vec<Option<(Format, u64)>> {
+        self.ranks.iter().map(Rank::stored).collect()
     }
 
     /// The byte rule: each array that an operation reads counts once, and each that it writes.

@@ -6,13 +6,18 @@ use std::time::Instant;
 use super::found::Timing;
 use super::search::timing;
 use crate::device::{Context, DeviceVec, Grid};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernels::cg::{Log, RhoArg, SumArg};
-use crate::kernels::{Kernels, Tuning, count};
-use crate::operator::opencl::CsrDevice;
+use crate::kernels::csr::CsrBlock;
+use crate::kernels::stencil::RowSet;
+use crate::kernels::{Kernels, STENCIL_PRODUCTS, Tuning, count};
+use crate::operator::LinearOperator;
+use crate::operator::opencl::{DeviceBlock, Layout};
 use crate::operator::row_blocks::RowBlocks;
+use crate::ops::opencl::OpenClOps;
 use crate::partition::Part;
 use crate::real::Real;
+use crate::solver::Format;
 
 /// Launches of a batch, at most, and the time that one may take.
 const BATCH: usize = 10;
@@ -29,7 +34,9 @@ const MESSAGE: usize = 1 << 16;
 pub(super) struct Bed<'a, T: Real, A: Real> {
     pub(super) ctx: Context,
     part: &'a Part<'a>,
-    matrix: CsrDevice<T>,
+    matrix: DeviceBlock<T>,
+    /// The same rows by kinds, with values in the kinds, or with values of their own, where there are few kinds.
+    stencils: [Option<DeviceBlock<T>>; 2],
     /// Row blocks that were cut so far, by their limits.
     cuts: BTreeMap<Option<(usize, usize)>, RowBlocks>,
     /// The limits of those on the device.
@@ -39,6 +46,8 @@ pub(super) struct Bed<'a, T: Real, A: Real> {
     p: DeviceVec<T>,
     q: DeviceVec<T>,
     d: DeviceVec<T>,
+    /// Random numbers to begin with.
+    fresh: DeviceVec<T>,
     /// Partial sums that kernels read, and those that they write.
     given: DeviceVec<A>,
     sums: DeviceVec<A>,
@@ -54,13 +63,23 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
     /// Moves a block to the device. No launch may have more than `max_groups` groups.
     pub(super) fn new(ctx: Context, part: &'a Part<'a>, tuning: &Tuning, max_groups: usize) -> Result<Self> {
         let n = part.n_owned();
-        let (matrix, _) = CsrDevice::upload(&ctx, tuning, part, 1.0)?;
+        let (matrix, _) = DeviceBlock::upload(&ctx, tuning, part, 1.0, Format::Csr)?;
+        let by_kinds = |format| match DeviceBlock::upload(&ctx, tuning, part, 1.0, format) {
+            Ok((block, _)) => Ok(Some(block)),
+            Err(Error::Usage(_)) => Ok(None),
+            Err(other) => Err(other),
+        };
+        let stencil = by_kinds(Format::Stencil)?;
+        // which `auto` would never choose
+        let pattern = if stencil.is_some() { None } else { by_kinds(Format::Pattern)? };
+        let stencils = [stencil, pattern];
         let vector = |len: usize, salt: u32, what| DeviceVec::from_slice(&ctx, &numbers::<T>(len, salt), what);
         // as many, evenly spread, where there is no other rank
         let spread = || (0..MESSAGE.min(n)).map(|k| (k * (n / MESSAGE.min(n)).max(1)) as u32).collect();
         let indices = if part.halo.send.is_empty() { spread() } else { part.halo.send.clone() };
         Ok(Self {
             matrix,
+            stencils,
             part,
             cuts: BTreeMap::new(),
             cut: tuning.row_block(),
@@ -70,6 +89,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             p: vector(n + part.halo.len, 3, "p")?,
             q: vector(n, 4, "q")?,
             d: vector(n, 5, "the diagonal")?,
+            fresh: vector(n + part.halo.len, 6, "random numbers")?,
             given: DeviceVec::from_slice(&ctx, &numbers::<A>(2 * max_groups, 6), "partial sums")?,
             sums: DeviceVec::zeros(&ctx, 2 * max_groups, "partial sums")?,
             total: DeviceVec::from_slice(&ctx, &[A::from_f64(1.0)], "a sum")?,
@@ -98,10 +118,20 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
         Ok(())
     }
 
+    /// Whether there is something for a kernel to work on.
+    pub(super) fn has(&self, kernel: &str) -> bool {
+        !STENCIL_PRODUCTS.contains(&kernel) || self.stencil(kernel).is_some()
+    }
+
+    /// The rows that a stencil's kernel works on.
+    fn stencil(&self, kernel: &str) -> Option<&DeviceBlock<T>> {
+        self.stencils[usize::from(kernel.ends_with("_pattern"))].as_ref()
+    }
+
     /// What there is to share among groups: row blocks, or elements.
     pub(super) fn items(&self, kernel: &str) -> usize {
         match kernel {
-            "spmv_csr" | "spmv_dot_csr" | "residual_csr" => self.matrix.block().blocks.len(),
+            "spmv_csr" | "spmv_dot_csr" | "residual_csr" => csr(&self.matrix).blocks.len(),
             "halo_pack" => self.send.len(),
             _ => self.n(),
         }
@@ -125,7 +155,16 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             "spmv_dot_csr" => product(2, 2),
             "residual_csr" => product(3, 1),
             "halo_pack" => (self.send.len() as u64 * (4 + 2 * real), 0),
-            _ => vectors(2, 0),
+            "stream_copy" => vectors(2, 0),
+            _ => {
+                let block = self.stencil(kernel).map_or(0, LinearOperator::<OpenClOps<T, A>>::bytes);
+                let (more, flops) = match kernel {
+                    "spmv_dot_stencil" | "spmv_dot_pattern" => (0, 2),
+                    "residual_stencil" | "residual_pattern" => (1, 1),
+                    _ => (0, 0),
+                };
+                (block + more * n * real, 2 * nnz + flops * n)
+            }
         }
     }
 
@@ -139,8 +178,22 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
         let given = SumArg { partials: &self.given, count: groups as u32, value: 0.0 };
         let rho = RhoArg { device: &self.total, known: Some(1e-30) };
         let one = RhoArg { device: &self.total, known: Some(2.0 * groups as f64) };
-        let block = self.matrix.block();
+        let block = csr(&self.matrix);
         let all = (0, block.blocks.len() as u32);
+        if let Some(Layout::Stencil(block, _)) =
+            self.stencils[usize::from(kernel.ends_with("_pattern"))].as_ref().map(DeviceBlock::layout)
+        {
+            let [rows, _] = RowSet::around(self.part.n_owned(), 0..self.part.n_owned());
+            let (stencil, done) = (&kernels.stencil, &log.state);
+            match kernel {
+                "spmv_stencil" | "spmv_pattern" => return stencil.spmv(ctx, grid, rows, block, p, q),
+                "spmv_dot_stencil" | "spmv_dot_pattern" => {
+                    return stencil.spmv_dot(ctx, grid, rows, block, p, q, &mut self.sums, 0, done);
+                }
+                "residual_stencil" | "residual_pattern" => return stencil.residual(ctx, grid, rows, block, p, x, r),
+                _ => {}
+            }
+        }
         match kernel {
             "dot_partial" => kernels.dot.dot_partial(ctx, grid, n, r, q, &mut self.sums, 0),
             "next_iterate" => kernels.update.next_iterate(ctx, grid, n, tiny, p, x),
@@ -166,8 +219,9 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
 
     /// Puts random numbers in place of what kernels have left behind.
     pub(super) fn refresh(&mut self) -> Result<()> {
-        for (salt, vector) in (1..).zip([&mut self.x, &mut self.r, &mut self.p, &mut self.q]) {
-            vector.write(&self.ctx, 0, &numbers::<T>(vector.len(), salt))?;
+        for vector in [&mut self.x, &mut self.r, &mut self.p, &mut self.q] {
+            let len = vector.len();
+            self.fresh.copy_to(&self.ctx, vector, len)?;
         }
         self.log.state.fill(&self.ctx, 0)?;
         Ok(())
@@ -223,6 +277,14 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             }
         }
         Ok(timing(times))
+    }
+}
+
+/// Rows that were compressed.
+fn csr<T: Real>(block: &DeviceBlock<T>) -> &CsrBlock<T> {
+    match block.layout() {
+        Layout::Csr(block, _) => block,
+        Layout::Stencil(..) => unreachable!("asked for compressed rows"),
     }
 }
 

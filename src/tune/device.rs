@@ -1,5 +1,6 @@
 //! Tunes all kernels on one device.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Instant;
 
@@ -37,7 +38,7 @@ const WORTH: f64 = 0.01;
 /// `progress` is called with the parts of the work that are done and their number.
 ///
 /// # Errors
-/// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory) if the matrix and six vectors do not fit; errors of the
+/// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory) if the matrix and seven vectors do not fit; errors of the
 /// device.
 pub fn device(
     info: &Info,
@@ -169,7 +170,8 @@ impl Work<'_> {
         let default = Tuning::default_for(self.info, Shape::of(self.info));
         let mut lab = Lab::<T, A>::new(ctx, self.part, &default)?;
         let [products, vectors] = self.ways(&mut lab, &default)?;
-        let names: Vec<&'static str> = FAMILIES.iter().flat_map(|(_, _, kernels)| *kernels).copied().collect();
+        let all_names = FAMILIES.iter().flat_map(|(_, _, kernels)| *kernels).copied();
+        let names: Vec<&'static str> = all_names.filter(|name| lab.bed.has(name)).collect();
         let ways = |name: &str| if PRODUCTS.contains(&name) { &products } else { &vectors };
         // a part for each way of each kernel, and one for each kernel's last round
         let all = names.iter().map(|name| ways(name).len() + 1).sum();
@@ -241,14 +243,15 @@ impl Work<'_> {
             }
             tuning.block_nnz = if one.kernel == "spmv_dot_csr" { block_nnz.max(1) } else { tuning.block_nnz };
         }
-        let log_of = kernels::nvidia_logs::<T, A>(&lab.bed.ctx, &tuning)?;
+        let mut said = BTreeMap::new();
         for one in found {
             let Launch { group_size, groups_per_unit, .. } = one.chosen.launch;
             // no more than there is work for
             let of_rows = self.part.n_owned().div_ceil(group_size * lab.units()).max(1);
             let groups_per_unit = groups_per_unit.min(of_rows);
             if let Some(resources) = &mut one.resources {
-                resources.registers = registers_in(&log_of(&one.kernel), &one.kernel);
+                let log = kernels::nvidia_log::<T, A>(&lab.bed.ctx, &tuning, &one.kernel, &mut said)?;
+                resources.registers = registers_in(&log, &one.kernel);
                 let unit = Unit::of_nvidia(capability).zip(resources.registers);
                 resources.occupancy = unit.and_then(|(unit, registers)| {
                     unit.occupancy(group_size, registers, resources.local_bytes, groups_per_unit)
@@ -298,6 +301,12 @@ impl Work<'_> {
                 (Shape::Gpu, Search::FirstMinimum) => vec![default.block_nnz.max(group_size)],
                 (Shape::Gpu, _) => BLOCKS.iter().copied().filter(|&nnz| nnz >= group_size && nnz <= room).collect(),
             };
+            // larger ones would not fit either
+            let launch = Launch { group_size, block_nnz: default.block_nnz.max(group_size), ..usual };
+            let way = Way { compiled: lab.compile(&lab.uniform(launch))?, launch };
+            if group_size > usual_size && !lab.fits(&way, "dot_partial")? {
+                break;
+            }
             if group_size == usual_size {
                 blocks.push(default.block_nnz);
             }

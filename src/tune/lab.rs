@@ -1,5 +1,7 @@
 //! Kernels compiled for different launches, and a block of a matrix to time them on.
 
+use std::time::Instant;
+
 use super::bed::Bed;
 use super::device::{MAX_GROUPS_PER_UNIT, choose};
 use super::found::{Launch, Point, Timing};
@@ -57,7 +59,9 @@ impl<'a, T: Real, A: Real> Lab<'a, T, A> {
         if let Some(known) = self.compiled.iter().position(|kernels| kernels.tuning == *tuning) {
             return Ok(known);
         }
+        let start = Instant::now();
         self.compiled.push(Kernels::compile(&self.bed.ctx, tuning.clone(), &self.made)?);
+        log::debug!("{}: kernels for other launches compiled in {:?}", self.bed.ctx.info().name, start.elapsed());
         Ok(self.compiled.len() - 1)
     }
 

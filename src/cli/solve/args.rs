@@ -7,7 +7,7 @@ use clap::ArgGroup;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use declive::device::Choice;
 use declive::matrix::gallery::Spec;
-use declive::solver::{Method, Precision, Precond, Setup, Tune};
+use declive::solver::{Format, Method, Precision, Precond, Setup, Tune};
 
 use crate::cli::duration;
 use crate::cli::rhs::Recipe;
@@ -68,6 +68,10 @@ pub(crate) struct Args {
     /// program's own threads. A number given twice makes two ranks of a device.
     #[arg(long, value_name = "LIST", default_value_t, help_heading = METHOD)]
     pub(super) devices: Choice,
+
+    /// How devices store their rows
+    #[arg(long, default_value = Setup::default().format.name(), value_parser = formats(), help_heading = METHOD)]
+    pub(super) format: Format,
 
     /// Launch parameters of the kernels, on each device
     #[arg(long, default_value = Tune::Quick.name(), value_parser = tunings(), help_heading = METHOD)]
@@ -182,6 +186,7 @@ names_of!(methods, Method);
 names_of!(preconds, Precond);
 names_of!(precisions, Precision);
 names_of!(tunings, Tune);
+names_of!(formats, Format);
 
 #[cfg(test)]
 mod tests {

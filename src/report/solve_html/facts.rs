@@ -91,6 +91,7 @@ pub(super) fn system(report: &Report) -> Markup {
         ("--precision", vec![options.precision.into()]),
         ("--devices", vec![options.devices.clone()]),
         ("--tune", vec![options.tune.into()]),
+        ("--format", vec![options.format.into()]),
         ("--rtol", vec![exact(options.rtol)]),
         ("--atol", vec![exact(options.atol)]),
         ("--max-iters", vec![count(options.max_iters)]),

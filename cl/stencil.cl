@@ -1,0 +1,134 @@
+/* Products with a block of rows of a few kinds, as discretisations on grids give them.
+ *
+ * The kind of a row says how many entries it has and at which distances from the diagonal, column - row, in the order of the
+ * columns: distances[starts[kind] .. starts[kind + 1]]. So a row costs the 2 bytes of its kind in place of 4 bytes for each
+ * column. In `stencil` kernels the kind also has the values, so that no value is read but from a table that stays in a
+ * cache. In `pattern` kernels rows have values of their own, in slices of 32 rows (SELL-32: Kreutzer et al., SIAM J. Sci.
+ * Comput. 36 (2014) C401, doi 10.1137/130930352): entry e of row i is values[(i / 32 * width + e) * 32 + i % 32].
+ *
+ * A launch works on `count` rows: from `first` on, but after `before_gap` rows it leaves out `gap` rows. Interior rows are one
+ * run without a gap; those that need what other ranks send are what comes before and after.
+ *
+ * A row is summed in the order of its columns, each product rounded (prelude.cl): the same bits as from compressed rows that
+ * are summed by one work-item. CPU shape: eight rows at a time where they are of one kind.
+ */
+#define SLICE 32
+
+#define STENCIL_ARGS                                                                                                   \
+    uint first, uint count, uint before_gap, uint gap, __global const ushort *restrict kinds,                          \
+        __global const uint *restrict starts, __global const int *restrict distances, __global const real *restrict values
+#define STENCIL_PASS first, count, before_gap, gap, kinds, starts, distances, values
+
+static inline uint row_of(uint v, uint first, uint before_gap, uint gap) { return first + v + (v >= before_gap ? gap : 0); }
+
+/* Where the values of a row begin, and how far apart they are. */
+#define VALUES_AT(row) (width ? (offset_t)((row) / SLICE) * SLICE * width + (row) % SLICE : (offset_t)at)
+#define VALUES_STEP (width ? SLICE : 1)
+
+static inline real stencil_row(uint row, uint width, __global const ushort *restrict kinds,
+                               __global const uint *restrict starts, __global const int *restrict distances,
+                               __global const real *restrict values, __global const real *restrict x)
+{
+    uint at = starts[kinds[row]], end = starts[kinds[row] + 1];
+    offset_t value = VALUES_AT(row);
+    real sum = 0;
+    UNROLLED
+    for (uint e = at; e < end; e++) {
+        sum += values[value] * x[row + distances[e]];
+        value += VALUES_STEP;
+    }
+    return sum;
+}
+
+/* width: entries of a row that there is room for; 0 where the kind has the values. */
+static inline acc stencil_rows(int mode, uint width, STENCIL_ARGS, __global const real *restrict x,
+                               __global const real *restrict b, __global real *restrict y)
+{
+    acc s = 0;
+#if SHAPE_CPU
+    acc8 s8 = 0;
+    uint v = chunk_begin(count), v_end = chunk_end(count);
+    while (v < v_end) {
+        uint row = row_of(v, first, before_gap, gap);
+        int is_run = v + 8 <= v_end && (v >= before_gap || v + 8 <= before_gap) && row % SLICE <= SLICE - 8;
+        if (is_run && all(vload8(0, kinds + row) == (ushort8)kinds[row])) {
+            uint at = starts[kinds[row]], end = starts[kinds[row] + 1];
+            offset_t value = VALUES_AT(row);
+            real8 sum = 0;
+            for (uint e = at; e < end; e++) {
+                real8 xs = vload8(0, x + row + distances[e]);
+                sum += (width ? vload8(0, values + value) : (real8)values[value]) * xs;
+                value += VALUES_STEP;
+            }
+            if (mode == ROWS_RESIDUAL) {
+                vstore8(vload8(0, b + row) - sum, 0, y + row);
+            } else {
+                vstore8(sum, 0, y + row);
+                if (mode == ROWS_DOT)
+                    s8 += convert_acc8(sum) * convert_acc8(vload8(0, x + row));
+            }
+            v += 8;
+        } else {
+            real sum = stencil_row(row, width, kinds, starts, distances, values, x);
+            s += finish_row(mode, row, sum, x, b, y);
+            v++;
+        }
+    }
+    s += sum8(s8);
+#else
+    for (uint v = get_global_id(0); v < count; v += get_global_size(0)) {
+        uint row = row_of(v, first, before_gap, gap);
+        real sum = stencil_row(row, width, kinds, starts, distances, values, x);
+        s += finish_row(mode, row, sum, x, b, y);
+    }
+#endif
+    return s;
+}
+
+/* y = A x, values by kind. */
+KERNEL void spmv_stencil(STENCIL_ARGS, __global const real *restrict x, __global real *restrict y)
+{
+    stencil_rows(ROWS_PRODUCT, 0, STENCIL_PASS, x, x, y);
+}
+
+/* y = A x and partials[first_partial + g] = the part of x.y in the rows of group g; y stays if *done is set. */
+KERNEL void spmv_dot_stencil(STENCIL_ARGS, __global const real *restrict x, __global real *restrict y,
+                             __global acc *restrict partials, uint first_partial, __global const int *restrict done)
+{
+    __local acc scratch[GROUP_SIZE];
+    count = *done ? 0 : count;
+    acc s = group_sum(stencil_rows(ROWS_DOT, 0, STENCIL_PASS, x, x, y), scratch);
+    if (get_local_id(0) == 0)
+        partials[first_partial + get_group_id(0)] = s;
+}
+
+/* r = b - A x. */
+KERNEL void residual_stencil(STENCIL_ARGS, __global const real *restrict x, __global const real *restrict b,
+                             __global real *restrict r)
+{
+    stencil_rows(ROWS_RESIDUAL, 0, STENCIL_PASS, x, b, r);
+}
+
+/* y = A x, each row with values of its own. */
+KERNEL void spmv_pattern(STENCIL_ARGS, uint width, __global const real *restrict x, __global real *restrict y)
+{
+    stencil_rows(ROWS_PRODUCT, width, STENCIL_PASS, x, x, y);
+}
+
+/* As spmv_dot_stencil. */
+KERNEL void spmv_dot_pattern(STENCIL_ARGS, uint width, __global const real *restrict x, __global real *restrict y,
+                             __global acc *restrict partials, uint first_partial, __global const int *restrict done)
+{
+    __local acc scratch[GROUP_SIZE];
+    count = *done ? 0 : count;
+    acc s = group_sum(stencil_rows(ROWS_DOT, width, STENCIL_PASS, x, x, y), scratch);
+    if (get_local_id(0) == 0)
+        partials[first_partial + get_group_id(0)] = s;
+}
+
+/* r = b - A x. */
+KERNEL void residual_pattern(STENCIL_ARGS, uint width, __global const real *restrict x, __global const real *restrict b,
+                             __global real *restrict r)
+{
+    stencil_rows(ROWS_RESIDUAL, width, STENCIL_PASS, x, b, r);
+}

@@ -1,0 +1,122 @@
+//! Launchers of `cl/stencil.cl`.
+
+use std::ops::Range;
+
+use super::{Argument, family, launch};
+use crate::device::{Context, DeviceVec, Grid};
+use crate::error::Result;
+use crate::real::Real;
+
+family! {
+    /// Products with a matrix whose rows are of a few kinds: the kind has the values in `stencil` kernels, rows have values of
+    /// their own in `pattern` kernels.
+    Stencil<T, A> {
+        spmv_stencil, spmv_dot_stencil, residual_stencil, spmv_pattern, spmv_dot_pattern, residual_pattern
+    }
+}
+
+/// A block of rows on a device, as the kernels take it. Made by
+/// [`DeviceBlock`](crate::operator::opencl::DeviceBlock) alone, which vouches for it: there are as many kinds as rows, each below
+/// the number of starts less one; of each row, the columns that its kind gives are below `n_cols`, and its values there.
+pub(crate) struct StencilBlock<T> {
+    pub(crate) n_rows: usize,
+    pub(crate) n_cols: usize,
+    pub(crate) kinds: DeviceVec<u16>,
+    pub(crate) starts: DeviceVec<u32>,
+    pub(crate) distances: DeviceVec<i32>,
+    pub(crate) values: DeviceVec<T>,
+    /// Entries of a row that there is room for; `None` where the kind has the values.
+    pub(crate) width: Option<u32>,
+}
+
+/// Rows that a launch works on: `count` of them from `first` on, but after `before_gap` rows `gap` are left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RowSet {
+    pub(crate) first: u32,
+    pub(crate) count: u32,
+    pub(crate) before_gap: u32,
+    pub(crate) gap: u32,
+}
+
+impl RowSet {
+    /// A run of rows, and all others of `n`.
+    pub(crate) fn around(n: usize, run: Range<usize>) -> [Self; 2] {
+        let set = |values: [usize; 4]| {
+            let [first, count, before_gap, gap] = values.map(|v| v as u32);
+            Self { first, count, before_gap, gap }
+        };
+        [set([run.start, run.len(), run.len(), 0]), set([0, n - run.len(), run.start, run.len()])]
+    }
+
+    fn end(self) -> usize {
+        let gap = if self.before_gap < self.count { self.gap as usize } else { 0 };
+        self.first as usize + self.count as usize + gap
+    }
+}
+
+impl<T: Real, A: Real> Stencil<T, A> {
+    /// y = A x for some rows.
+    pub(crate) fn spmv(
+        &self,
+        ctx: &Context,
+        grid: Grid,
+        rows: RowSet,
+        a: &StencilBlock<T>,
+        x: &DeviceVec<T>,
+        y: &mut DeviceVec<T>,
+    ) -> Result<()> {
+        assert!(rows.end() <= a.n_rows && x.len() >= a.n_cols && y.len() >= a.n_rows);
+        let kernel = if a.width.is_some() { &self.spmv_pattern } else { &self.spmv_stencil };
+        // SAFETY: types as declared in the file; sizes checked above, and by the maker of the block.
+        unsafe { launch(ctx, kernel, grid, &a.with(&rows, &[x, y])) }
+    }
+
+    /// y = A x for some rows, and the partial sums of x·y over them, one a group, from `partials[first_partial]` on. Does
+    /// nothing if `done[0]` is set.
+    pub(crate) fn spmv_dot(
+        &self,
+        ctx: &Context,
+        grid: Grid,
+        rows: RowSet,
+        a: &StencilBlock<T>,
+        x: &DeviceVec<T>,
+        y: &mut DeviceVec<T>,
+        partials: &mut DeviceVec<A>,
+        first_partial: u32,
+        done: &DeviceVec<i32>,
+    ) -> Result<()> {
+        assert!(rows.end() <= a.n_rows && x.len() >= a.n_cols.max(a.n_rows) && y.len() >= a.n_rows);
+        assert!(first_partial as usize + grid.groups <= partials.len() && done.len() > 0);
+        let kernel = if a.width.is_some() { &self.spmv_dot_pattern } else { &self.spmv_dot_stencil };
+        // SAFETY: types as declared in the file; sizes checked above, and by the maker of the block.
+        unsafe { launch(ctx, kernel, grid, &a.with(&rows, &[x, y, partials, &first_partial, done])) }
+    }
+
+    /// r = b − A x for some rows.
+    pub(crate) fn residual(
+        &self,
+        ctx: &Context,
+        grid: Grid,
+        rows: RowSet,
+        a: &StencilBlock<T>,
+        x: &DeviceVec<T>,
+        b: &DeviceVec<T>,
+        r: &mut DeviceVec<T>,
+    ) -> Result<()> {
+        assert!(rows.end() <= a.n_rows && x.len() >= a.n_cols && b.len().min(r.len()) >= a.n_rows);
+        let kernel = if a.width.is_some() { &self.residual_pattern } else { &self.residual_stencil };
+        // SAFETY: types as declared in the file; sizes checked above, and by the maker of the block.
+        unsafe { launch(ctx, kernel, grid, &a.with(&rows, &[x, b, r])) }
+    }
+}
+
+impl<T: Real> StencilBlock<T> {
+    /// The arguments that all kernels begin with, then the others.
+    fn with<'a>(&'a self, rows: &'a RowSet, others: &[&'a dyn Argument]) -> Vec<&'a dyn Argument> {
+        let mut all: Vec<&dyn Argument> = vec![&rows.first, &rows.count, &rows.before_gap, &rows.gap];
+        all.extend([&self.kinds as &dyn Argument, &self.starts, &self.distances, &self.values]);
+        all.extend(self.width.iter().map(|width| width as &dyn Argument));
+        all.extend(others);
+        all
+    }
+}
