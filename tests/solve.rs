@@ -345,18 +345,24 @@ fn every_format_gives_the_same_answer() {
     ] {
         let a = system(name);
         let b = gallery::random_vector(a.n_rows(), 5);
-        for setup in setups(Precision::F64) {
+        let is_pair = |s: &Setup| {
+            [(Method::Cg, Precond::None), (Method::CgClassic, Precond::Jacobi)].contains(&(s.method, s.precond))
+        };
+        for setup in setups(Precision::F64).into_iter().filter(is_pair) {
             let of = |format| Solver::new(a.clone(), &Setup { format, ..setup.clone() });
             let (mut auto, devices) = (of(Format::Auto).unwrap(), setup.devices.to_string());
             let expected = auto.solve(&b, None, &Stop::default(), Control::default()).unwrap();
-            let chosen = |rank: &RankInfo| if rank.index.is_some() { possible[0] } else { Format::Csr };
+            // the host has the values of each row anyway
+            let on_host = if possible[0] == Format::Stencil { Format::Stencil } else { Format::Csr };
+            let chosen = |rank: &RankInfo| if rank.index.is_some() { possible[0] } else { on_host };
             assert!(auto.ranks().iter().all(|rank| rank.format == chosen(rank)), "{name} on {devices}");
             for &format in Format::ALL.iter().filter(|&&format| format != Format::Auto) {
                 let what = format!("{name}, {format}, {setup:?}");
                 let mut solver = match of(format) {
                     Ok(solver) => solver,
                     Err(e) => {
-                        assert!(!possible.contains(&format) && devices != "host", "{what}: {e}");
+                        let is_asked = format == Format::Stencil || devices.split(',').any(|device| device != "host");
+                        assert!(!possible.contains(&format) && is_asked, "{what}: {e}");
                         assert!(e.to_string().contains(&format!("--format {format}")), "{what}: {e}");
                         continue;
                     }

@@ -8,52 +8,127 @@ use std::time::Instant;
 use rayon::prelude::*;
 
 use super::LinearOperator;
+use super::kinds::Kinds;
 use crate::error::Result;
+use crate::kernels::Shape;
 use crate::matrix::Csr;
 use crate::ops::Ops;
 use crate::ops::host::{HostOps, HostSum};
 use crate::partition::{HaloPlan, Part};
 use crate::real::Real;
+use crate::solver::Format;
 use crate::timeline::Lane;
 
 /// Entries that are worth a thread's while.
 const CHUNK_NNZ: usize = 1 << 14;
 
+/// Rows of a kind that are summed together: their sums stay in the processor's first cache.
+const RUN: usize = 512;
+
 /// A block of rows of a matrix that is shared with the caller; only what differs is held here: renumbered columns where
-/// there is a halo, values that are scaled or in single precision.
-pub struct CsrHost<T> {
+/// there is a halo, values that are scaled or in single precision. Of rows of a few kinds, with the same values in rows of a
+/// kind, nothing is read but the kinds.
+pub struct HostBlock<T> {
     a: Arc<Csr>,
     rows: Range<usize>,
     col_idx: Option<Vec<u32>>,
     values: Option<Vec<T>>,
+    stencil: Option<Stencil<T>>,
     halo: HaloPlan,
     chunk_rows: usize,
 }
 
-impl<T: Real> CsrHost<T> {
+/// Rows by kinds.
+struct Stencil<T> {
+    kinds: Kinds,
+    values: Vec<T>,
+}
+
+impl<T> Stencil<T> {
+    /// The kinds of the rows and their tables.
+    fn bytes(&self) -> usize {
+        let Self { kinds, values } = self;
+        2 * kinds.of_row.len() + 4 * (kinds.starts.len() + kinds.distances.len()) + values.len() * size_of::<T>()
+    }
+}
+
+impl<T: Real> Stencil<T> {
+    /// Calls `row(i, (A x)_i)` for the rows of `y`, of which the first is row `first`, and adds the results. A run of rows of
+    /// one kind is summed entry by entry, each over all its rows: the same sums in the same order, but in vectors.
+    fn for_rows(&self, first: usize, x: &[T], y: &mut [T], row: impl Fn(usize, T, &mut T) -> f64) -> f64 {
+        let of_row = &self.kinds.of_row[first..first + y.len()];
+        let (mut total, mut sums) = (0.0, [T::default(); RUN]);
+        let mut begin = 0;
+        for run in of_row.chunk_by(|a, b| a == b).flat_map(|run| run.chunks(RUN)) {
+            let (i, sums) = (first + begin, &mut sums[..run.len()]);
+            sums.fill(T::default());
+            for e in self.kinds.entries(run[0]) {
+                let at = (i as i64 + i64::from(self.kinds.distances[e])) as usize;
+                let value = self.values[e];
+                sums.iter_mut().zip(&x[at..at + run.len()]).for_each(|(sum, &x)| *sum += value * x);
+            }
+            for (k, (&sum, y)) in sums.iter().zip(&mut y[begin..]).enumerate() {
+                total += row(i + k, sum, y);
+            }
+            begin += run.len();
+        }
+        total
+    }
+}
+
+impl<T: Real> HostBlock<T> {
     /// The rows of `part`, which was split off from `a`, times `factor`.
-    #[must_use]
-    pub fn new(a: &Arc<Csr>, part: Part<'_>, factor: f64) -> Self {
-        let values = match T::scaled(part.values, factor) {
+    ///
+    /// # Errors
+    /// [`Error::Usage`](crate::Error::Usage) if the rows do not fit `format`.
+    pub fn new(a: &Arc<Csr>, part: Part<'_>, factor: f64, format: Format) -> Result<Self> {
+        let stencil = stencil(&part, factor, format)?;
+        let values = match T::scaled(if stencil.is_some() { &[] } else { part.values }, factor) {
             Cow::Borrowed(_) => None,
             Cow::Owned(values) => Some(values),
         };
         let mean_nnz = (part.nnz() / part.n_owned().max(1)).max(1);
-        Self {
+        Ok(Self {
             a: Arc::clone(a),
             rows: part.rows,
             col_idx: match part.col_idx {
-                Cow::Borrowed(_) => None,
-                Cow::Owned(col_idx) => Some(col_idx),
+                Cow::Owned(col_idx) if stencil.is_none() => Some(col_idx),
+                _ => None,
             },
             values,
+            stencil,
             halo: part.halo,
             chunk_rows: (CHUNK_NNZ / mean_nnz).max(1),
-        }
+        })
+    }
+
+    /// How rows are stored.
+    #[must_use]
+    pub fn format(&self) -> Format {
+        if self.stencil.is_some() { Format::Stencil } else { Format::Csr }
+    }
+
+    /// Memory that the rows take beside the matrix that is shared, in bytes.
+    #[must_use]
+    pub fn memory(&self) -> u64 {
+        let columns = 4 * self.col_idx.as_ref().map_or(0, Vec::len);
+        let values = size_of::<T>() * self.values.as_ref().map_or(0, Vec::len);
+        let kinds = self.stencil.as_ref().map_or(0, Stencil::bytes);
+        (columns + values + kinds) as u64
+    }
+
+    /// The name of a kernel, as devices call it.
+    fn kernel(&self, csr: &'static str, stencil: &'static str) -> &'static str {
+        if self.stencil.is_some() { stencil } else { csr }
     }
 
     /// Calls `row(i, (A x)_i)` in parallel over chunks of `y`, and adds the results of each chunk in order.
     fn for_rows(&self, x: &[T], y: &mut [T], row: impl Fn(usize, T, &mut T) -> f64 + Sync) -> f64 {
+        if let Some(stencil) = &self.stencil {
+            let pieces = y.par_chunks_mut(self.chunk_rows).enumerate();
+            let parts: Vec<f64> = pieces.map(|(k, y)| stencil.for_rows(k * self.chunk_rows, x, y, &row)).collect();
+            return parts.into_iter().sum();
+        }
         let entries = self.a.row_ptr()[self.rows.start]..self.a.row_ptr()[self.rows.end];
         let shared_values = T::scaled(if self.values.is_some() { &[] } else { &self.a.values()[entries.clone()] }, 1.0);
         let values = self.values.as_deref().unwrap_or(&shared_values);
@@ -102,10 +177,21 @@ impl<T: Real> CsrHost<T> {
     }
 }
 
-impl<T: Real> LinearOperator<HostOps<T>> for CsrHost<T> {
+/// The rows by kinds, if a kind has the values, too: otherwise the host, which has the matrix anyway, gains little.
+fn stencil<T: Real>(part: &Part<'_>, factor: f64, format: Format) -> Result<Option<Stencil<T>>> {
+    let format = if format == Format::Pattern { Format::Csr } else { format };
+    let kinds = Kinds::for_format(part, format, Shape::Cpu)?;
+    Ok(kinds.and_then(|kinds| {
+        let values = T::scaled(kinds.values.as_ref()?, factor).into_owned();
+        kinds.check_columns(part.n_owned() + part.halo.len);
+        Some(Stencil { kinds, values })
+    }))
+}
+
+impl<T: Real> LinearOperator<HostOps<T>> for HostBlock<T> {
     fn apply(&self, ops: &HostOps<T>, x: &mut Vec<T>, y: &mut Vec<T>) -> Result<()> {
         self.exchange(ops, x)?;
-        let _running = ops.running("spmv_csr");
+        let _running = ops.running(self.kernel("spmv_csr", "spmv_stencil"));
         self.for_rows(x, &mut y[..self.rows.len()], |_, sum, y| {
             *y = sum;
             0.0
@@ -115,7 +201,7 @@ impl<T: Real> LinearOperator<HostOps<T>> for CsrHost<T> {
 
     fn apply_dot(&self, ops: &HostOps<T>, x: &mut Vec<T>, y: &mut Vec<T>, sum: &mut HostSum) -> Result<()> {
         self.exchange(ops, x)?;
-        let _running = ops.running("spmv_dot_csr");
+        let _running = ops.running(self.kernel("spmv_dot_csr", "spmv_dot_stencil"));
         let part = self.for_rows(x, &mut y[..self.rows.len()], |i, sum, y| {
             *y = sum;
             x[i].to_f64() * sum.to_f64()
@@ -126,7 +212,7 @@ impl<T: Real> LinearOperator<HostOps<T>> for CsrHost<T> {
 
     fn residual(&self, ops: &HostOps<T>, b: &Vec<T>, x: &mut Vec<T>, r: &mut Vec<T>) -> Result<()> {
         self.exchange(ops, x)?;
-        let _running = ops.running("residual_csr");
+        let _running = ops.running(self.kernel("residual_csr", "residual_stencil"));
         self.for_rows(x, &mut r[..self.rows.len()], |i, sum, r| {
             *r = b[i] - sum;
             0.0
@@ -141,6 +227,9 @@ impl<T: Real> LinearOperator<HostOps<T>> for CsrHost<T> {
     fn bytes(&self) -> u64 {
         let entries = self.a.row_ptr()[self.rows.end] - self.a.row_ptr()[self.rows.start];
         let n = self.rows.len();
+        if let Some(stencil) = &self.stencil {
+            return (stencil.bytes() + 2 * n * size_of::<T>()) as u64;
+        }
         // the host keeps 8-byte row pointers
         (entries * (4 + size_of::<T>()) + 8 * (n + 1) + 2 * n * size_of::<T>()) as u64
     }

@@ -148,6 +148,11 @@ impl Kinds {
         longest
     }
 
+    /// Where the entries of a kind are.
+    pub(super) fn entries(&self, kind: u16) -> Range<usize> {
+        self.starts[kind as usize] as usize..self.starts[kind as usize + 1] as usize
+    }
+
     /// The most entries of a row.
     pub(super) fn width(&self) -> usize {
         self.starts.windows(2).map(|pair| (pair[1] - pair[0]) as usize).max().unwrap_or(0)

@@ -1,6 +1,5 @@
 //! Whether the blocks of a system fit into their devices, before anything is moved there.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::{Method, Precision, Precond, Setup};
@@ -59,22 +58,10 @@ pub fn device_bytes(rows: usize, nnz: usize, setup: &Setup) -> u64 {
     demand(rows as u64, nnz as u64, 0, setup).total
 }
 
-/// Memory that the rank of `part` takes on its device beside its rows: vectors, and what belongs to the halo.
+/// Memory that the rank of `part` takes beside its rows: vectors, and what belongs to the halo.
 pub(super) fn beside_rows(part: &Part<'_>, setup: &Setup) -> u64 {
     let (rows, nnz) = (part.n_owned() as u64, part.nnz() as u64);
     of_part(part, setup).total - nnz * (4 + real_bytes(setup)) - 4 * (rows + 1)
-}
-
-/// Memory that the rank of `part` takes: on its device in compressed rows; on the host, which shares the matrix with the caller, beside that.
-pub(super) fn bytes(part: &Part<'_>, on_host: bool, setup: &Setup) -> u64 {
-    let total = of_part(part, setup).total;
-    if !on_host {
-        return total;
-    }
-    let nnz = part.nnz() as u64;
-    let shared_columns = if matches!(part.col_idx, Cow::Borrowed(_)) { 4 * nnz } else { 0 };
-    let shared_values = if setup.precision == Precision::F64 { 8 * nnz } else { 0 };
-    total - shared_columns - shared_values - 4 * (part.n_owned() as u64 + 1)
 }
 
 fn fits(demand: Demand, device: &Info) -> bool {

@@ -83,7 +83,7 @@ named! {
 }
 
 named! {
-    /// How a device stores its rows. The host's rank has compressed rows.
+    /// How rows are stored. The host, which has the matrix anyway, takes `pattern` for `csr`.
     Format, "format":
     Auto = "auto", "What reads the fewest bytes for each block of rows.";
     Csr = "csr", "Compressed rows: a column and a value for each entry.";

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::kernels::{Kernels, Shape, Tuning};
 use crate::matrix::Csr;
 use crate::operator::LinearOperator;
-use crate::operator::host::CsrHost;
+use crate::operator::host::HostBlock;
 use crate::operator::opencl::DeviceBlock;
 use crate::ops::Ops;
 use crate::ops::host::HostOps;
@@ -29,7 +29,7 @@ use crate::tune::store::{Known, Store};
 /// A rank, whatever it runs on.
 pub(super) enum Rank<T: Real> {
     /// The host's threads.
-    Host(Box<Engine<HostOps<T>, CsrHost<T>>>),
+    Host(Box<Engine<HostOps<T>, HostBlock<T>>>),
     /// A device that sums in double precision.
     Device(Box<Engine<OpenClOps<T, f64>, DeviceBlock<T>>>),
     /// A device without double precision.
@@ -101,7 +101,7 @@ impl<T: Real> Rank<T> {
         };
         let Some(device) = device else {
             let (n, sent) = (part.n_owned(), part.halo.send.len());
-            let matrix = CsrHost::new(a, part, factor);
+            let matrix = HostBlock::new(a, part, factor, setup.format)?;
             let ops = HostOps::new(n, Box::new(Alone::default()));
             let engine = Engine::new(ops, matrix, &plan)?;
             let outbox = Arc::new(RwLock::new(vec![T::default(); sent]));
@@ -125,12 +125,12 @@ impl<T: Real> Rank<T> {
         }
     }
 
-    /// How the device stores its rows, and the memory that they take there; none for the host.
-    pub(super) fn stored(&self) -> Option<(Format, u64)> {
+    /// How the rows are stored, and the memory that they take: on the host, beside the matrix that is shared.
+    pub(super) fn stored(&self) -> (Format, u64) {
         match self {
-            Self::Host(_) => None,
-            Self::Device(e) => Some((e.a.format(), e.a.memory())),
-            Self::SingleDevice(e) => Some((e.a.format(), e.a.memory())),
+            Self::Host(e) => (e.a.format(), e.a.memory()),
+            Self::Device(e) => (e.a.format(), e.a.memory()),
+            Self::SingleDevice(e) => (e.a.format(), e.a.memory()),
         }
     }
 

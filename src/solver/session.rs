@@ -98,8 +98,9 @@ impl Solver {
             rows: part.n_owned(),
             nnz: part.nnz(),
             halo: part.halo.len,
-            bytes: super::fit::bytes(part, device.is_none(), setup),
-            format: Format::Csr,
+            // known when the rows are there
+            bytes: 0,
+            format: Format::Auto,
         };
         let mut infos: Vec<RankInfo> = selection.ranks.iter().zip(&parts).map(info).collect();
         let beside_rows: Vec<u64> = parts.iter().map(|part| super::fit::beside_rows(part, setup)).collect();
@@ -120,11 +121,9 @@ impl Solver {
             Team::F64(ranks) => ranks.stored(),
             Team::F32(ranks) => ranks.stored(),
         };
-        for ((info, stored), beside) in infos.iter_mut().zip(stored).zip(beside_rows) {
-            if let Some((format, bytes)) = stored {
-                log::info!("{}: {} rows stored as {format}, {bytes} bytes", info.device, info.rows);
-                (info.format, info.bytes) = (format, bytes + beside);
-            }
+        for ((info, (format, bytes)), beside) in infos.iter_mut().zip(stored).zip(beside_rows) {
+            log::info!("{}: {} rows stored as {format}", info.device, info.rows);
+            (info.format, info.bytes) = (format, bytes + beside);
         }
         let Selection { rejected, note, .. } = selection;
         Ok(Self { a, stats, setup: setup.clone(), infos, rejected, note, times, team })

@@ -57,8 +57,8 @@ impl<T: Real> Ranks<T> {
         Ok(Self { ranks, outboxes, rows, factor })
     }
 
-    /// Of each rank, how its device stores its rows, and the memory that they take.
-    pub(super) fn stored(&self) -> Vec<Option<(Format, u64)>> {
+    /// Of each rank, how its rows are stored, and the memory that they take.
+    pub(super) fn stored(&self) -> Vec<(Format, u64)> {
         self.ranks.iter().map(Rank::stored).collect()
     }
 
