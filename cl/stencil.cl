@@ -14,9 +14,10 @@
  */
 #define SLICE 32
 
-#define STENCIL_ARGS                                                                                                   \
-    uint first, uint count, uint before_gap, uint gap, __global const ushort *restrict kinds,                          \
-        __global const uint *restrict starts, __global const int *restrict distances, __global const real *restrict values
+/* RESTRICT stands in kernels only: inlined functions with it are more than some tools understand. */
+#define STENCIL_ARGS(RESTRICT)                                                                                         \
+    uint first, uint count, uint before_gap, uint gap, __global const ushort *RESTRICT kinds,                          \
+        __global const uint *RESTRICT starts, __global const int *RESTRICT distances, __global const real *RESTRICT values
 #define STENCIL_PASS first, count, before_gap, gap, kinds, starts, distances, values
 
 static inline uint row_of(uint v, uint first, uint before_gap, uint gap) { return first + v + (v >= before_gap ? gap : 0); }
@@ -25,9 +26,9 @@ static inline uint row_of(uint v, uint first, uint before_gap, uint gap) { retur
 #define VALUES_AT(row) (width ? (offset_t)((row) / SLICE) * SLICE * width + (row) % SLICE : (offset_t)at)
 #define VALUES_STEP (width ? SLICE : 1)
 
-static inline real stencil_row(uint row, uint width, __global const ushort *restrict kinds,
-                               __global const uint *restrict starts, __global const int *restrict distances,
-                               __global const real *restrict values, __global const real *restrict x)
+static inline real stencil_row(uint row, uint width, __global const ushort *kinds,
+                               __global const uint *starts, __global const int *distances,
+                               __global const real *values, __global const real *x)
 {
     uint at = starts[kinds[row]], end = starts[kinds[row] + 1];
     offset_t value = VALUES_AT(row);
@@ -41,8 +42,8 @@ static inline real stencil_row(uint row, uint width, __global const ushort *rest
 }
 
 /* width: entries of a row that there is room for; 0 where the kind has the values. */
-static inline acc stencil_rows(int mode, uint width, STENCIL_ARGS, __global const real *restrict x,
-                               __global const real *restrict b, __global real *restrict y)
+static inline acc stencil_rows(int mode, uint width, STENCIL_ARGS(), __global const real *x,
+                               __global const real *b, __global real *y)
 {
     acc s = 0;
 #if SHAPE_CPU
@@ -86,13 +87,13 @@ static inline acc stencil_rows(int mode, uint width, STENCIL_ARGS, __global cons
 }
 
 /* y = A x, values by kind. */
-KERNEL void spmv_stencil(STENCIL_ARGS, __global const real *restrict x, __global real *restrict y)
+KERNEL void spmv_stencil(STENCIL_ARGS(restrict), __global const real *restrict x, __global real *restrict y)
 {
     stencil_rows(ROWS_PRODUCT, 0, STENCIL_PASS, x, x, y);
 }
 
 /* y = A x and partials[first_partial + g] = the part of x.y in the rows of group g; y stays if *done is set. */
-KERNEL void spmv_dot_stencil(STENCIL_ARGS, __global const real *restrict x, __global real *restrict y,
+KERNEL void spmv_dot_stencil(STENCIL_ARGS(restrict), __global const real *restrict x, __global real *restrict y,
                              __global acc *restrict partials, uint first_partial, __global const int *restrict done)
 {
     __local acc scratch[GROUP_SIZE];
@@ -103,20 +104,20 @@ KERNEL void spmv_dot_stencil(STENCIL_ARGS, __global const real *restrict x, __gl
 }
 
 /* r = b - A x. */
-KERNEL void residual_stencil(STENCIL_ARGS, __global const real *restrict x, __global const real *restrict b,
+KERNEL void residual_stencil(STENCIL_ARGS(restrict), __global const real *restrict x, __global const real *restrict b,
                              __global real *restrict r)
 {
     stencil_rows(ROWS_RESIDUAL, 0, STENCIL_PASS, x, b, r);
 }
 
 /* y = A x, each row with values of its own. */
-KERNEL void spmv_pattern(STENCIL_ARGS, uint width, __global const real *restrict x, __global real *restrict y)
+KERNEL void spmv_pattern(STENCIL_ARGS(restrict), uint width, __global const real *restrict x, __global real *restrict y)
 {
     stencil_rows(ROWS_PRODUCT, width, STENCIL_PASS, x, x, y);
 }
 
 /* As spmv_dot_stencil. */
-KERNEL void spmv_dot_pattern(STENCIL_ARGS, uint width, __global const real *restrict x, __global real *restrict y,
+KERNEL void spmv_dot_pattern(STENCIL_ARGS(restrict), uint width, __global const real *restrict x, __global real *restrict y,
                              __global acc *restrict partials, uint first_partial, __global const int *restrict done)
 {
     __local acc scratch[GROUP_SIZE];
@@ -127,7 +128,7 @@ KERNEL void spmv_dot_pattern(STENCIL_ARGS, uint width, __global const real *rest
 }
 
 /* r = b - A x. */
-KERNEL void residual_pattern(STENCIL_ARGS, uint width, __global const real *restrict x, __global const real *restrict b,
+KERNEL void residual_pattern(STENCIL_ARGS(restrict), uint width, __global const real *restrict x, __global const real *restrict b,
                              __global real *restrict r)
 {
     stencil_rows(ROWS_RESIDUAL, width, STENCIL_PASS, x, b, r);
