@@ -14,12 +14,12 @@
 
 #if SHAPE_CPU
 
-static inline acc csr_rows(int mode, uint first, uint last, __global const uint2 *restrict blocks,
+static inline acc2 csr_rows(int mode, uint first, uint last, __global const uint2 *restrict blocks,
                     __global const offset_t *restrict row_ptr, __global const uint *restrict col_idx,
                     __global const real *restrict values, __global const real *restrict x,
                     __global const real *restrict b, __global real *restrict y, __local real *products)
 {
-    acc s = 0;
+    acc2 s = 0;
     uint count = last - first;
     uint begin = first + (uint)((ulong)count * get_group_id(0) / get_num_groups(0));
     uint end = first + (uint)((ulong)count * (get_group_id(0) + 1) / get_num_groups(0));
@@ -38,12 +38,12 @@ static inline acc csr_rows(int mode, uint first, uint last, __global const uint2
 
 #else
 
-static inline acc csr_rows(int mode, uint first, uint last, __global const uint2 *restrict blocks,
+static inline acc2 csr_rows(int mode, uint first, uint last, __global const uint2 *restrict blocks,
                     __global const offset_t *restrict row_ptr, __global const uint *restrict col_idx,
                     __global const real *restrict values, __global const real *restrict x,
                     __global const real *restrict b, __global real *restrict y, __local real *products)
 {
-    acc s = 0;
+    acc2 s = 0;
     uint lane = get_local_id(0);
     for (uint k = first + get_group_id(0); k < last; k += get_num_groups(0)) {
         uint row_begin = blocks[k].s0, rows = blocks[k].s1 - row_begin;
@@ -107,7 +107,8 @@ KERNEL void spmv_csr(uint first, uint last, __global const uint2 *restrict block
     csr_rows(ROWS_PRODUCT, first, last, blocks, row_ptr, col_idx, values, x, x, y, products);
 }
 
-/* y = A x and partials[first_partial + g] = the part of x.y in the rows of group g; y stays if *done is set. */
+/* y = A x, and the part of x.y and of y.y in the rows of group g in partials[2 (first_partial + g)] and behind; y stays if
+ * *done is set. */
 KERNEL void spmv_dot_csr(uint first, uint last, __global const uint2 *restrict blocks,
                          __global const offset_t *restrict row_ptr, __global const uint *restrict col_idx,
                          __global const real *restrict values, __global const real *restrict x,
@@ -115,12 +116,10 @@ KERNEL void spmv_dot_csr(uint first, uint last, __global const uint2 *restrict b
                          __global const int *restrict done)
 {
     __local real products[BLOCK_NNZ];
-    __local acc scratch[GROUP_SIZE];
+    __local acc2 scratch[GROUP_SIZE];
     last = *done ? first : last;
-    acc s = csr_rows(ROWS_DOT, first, last, blocks, row_ptr, col_idx, values, x, x, y, products);
-    s = group_sum(s, scratch);
-    if (get_local_id(0) == 0)
-        partials[first_partial + get_group_id(0)] = s;
+    acc2 s = csr_rows(ROWS_DOT, first, last, blocks, row_ptr, col_idx, values, x, x, y, products);
+    leave_dots(s, scratch, partials, first_partial);
 }
 
 /* r = b - A x. */

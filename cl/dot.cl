@@ -1,11 +1,11 @@
 /* Dot product by multi-stage reduction (Bueno 2013, section 4.2.1): each work-item sums its share, each work-group adds
  * the sums of its work-items and writes one partial sum. Whoever needs the product adds the partial sums, in order:
- * the host, or the next kernel (prelude.cl, total).
+ * the host, or the next kernel.
  *
- *   partials[first + g] = sum over the share of group g of x[i] y[i]
+ *   partials[first + g stride] = sum over the share of group g of x[i] y[i]
  */
 KERNEL void dot_partial(uint n, __global const real *restrict x, __global const real *restrict y,
-                        __global acc *restrict partials, uint first)
+                        __global acc *restrict partials, uint first, uint stride)
 {
     __local acc scratch[GROUP_SIZE];
     acc s = 0;
@@ -23,5 +23,5 @@ KERNEL void dot_partial(uint n, __global const real *restrict x, __global const 
 #endif
     s = group_sum(s, scratch);
     if (get_local_id(0) == 0)
-        partials[first + get_group_id(0)] = s;
+        partials[first + get_group_id(0) * stride] = s;
 }

@@ -33,6 +33,8 @@ typedef REAL real;
 typedef ACC acc;
 typedef OFFSET offset_t;
 typedef JOIN(REAL, 8) real8;
+typedef JOIN(ACC, 2) acc2;
+typedef JOIN(ACC, 4) acc4;
 typedef JOIN(ACC, 8) acc8;
 #define convert_acc8 JOIN(convert_, JOIN(ACC, 8))
 
@@ -92,34 +94,31 @@ static inline uint chunk_end(uint n) { return min(n, (uint)((ulong)(n / 8 + 1) *
     }
 #endif
 
-/* Sum of s over the work-group, the same on every work-item; scratch has GROUP_SIZE elements and may be reused after. */
-static inline acc group_sum(acc s, __local acc *scratch)
-{
+/* Sum of s over the work-group, the same on every work-item; scratch has GROUP_SIZE elements and may be reused after. For one
+ * number, and for two and four that are summed each for itself. */
 #if SHAPE_CPU
-    return s;
+#define GROUP_SUM(NAME, TYPE)                                                                                          \
+    static inline TYPE NAME(TYPE s, __local TYPE *scratch) { return s; }
 #else
-    uint lane = get_local_id(0);
-    scratch[lane] = s;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint k = GROUP_SIZE / 2; k > 0; k /= 2) {
-        if (lane < k)
-            scratch[lane] += scratch[lane + k];
-        barrier(CLK_LOCAL_MEM_FENCE);
+#define GROUP_SUM(NAME, TYPE)                                                                                          \
+    static inline TYPE NAME(TYPE s, __local TYPE *scratch)                                                             \
+    {                                                                                                                  \
+        uint lane = get_local_id(0);                                                                                   \
+        scratch[lane] = s;                                                                                             \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                                                  \
+        for (uint k = GROUP_SIZE / 2; k > 0; k /= 2) {                                                                 \
+            if (lane < k)                                                                                              \
+                scratch[lane] += scratch[lane + k];                                                                    \
+            barrier(CLK_LOCAL_MEM_FENCE);                                                                              \
+        }                                                                                                              \
+        TYPE total = scratch[0];                                                                                       \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                                                  \
+        return total;                                                                                                  \
     }
-    acc total = scratch[0];
-    barrier(CLK_LOCAL_MEM_FENCE);
-    return total;
 #endif
-}
-
-/* Sum of count partial sums, the same bits on every work-item of every work-group. */
-static inline acc total(__global const acc *restrict partials, uint count, __local acc *scratch)
-{
-    acc s = 0;
-    for (uint i = get_local_id(0); i < count; i += GROUP_SIZE)
-        s += partials[i];
-    return group_sum(s, scratch);
-}
+GROUP_SUM(group_sum, acc)
+GROUP_SUM(group_sum2, acc2)
+GROUP_SUM(group_sum4, acc4)
 
 /* Sum of the eight elements, pairwise. */
 static inline acc sum8(acc8 v)
@@ -129,15 +128,23 @@ static inline acc sum8(acc8 v)
 
 /* What a product does with the sum of a row. */
 #define ROWS_PRODUCT 0  /* y = A x */
-#define ROWS_DOT 1      /* y = A x, and the group's part of x.y */
+#define ROWS_DOT 1      /* y = A x, and the row's part of x.y and of y.y */
 #define ROWS_RESIDUAL 2 /* y = b - A x */
 
-static inline acc finish_row(int mode, uint row, real sum, __global const real *x, __global const real *b, __global real *y)
+static inline acc2 finish_row(int mode, uint row, real sum, __global const real *x, __global const real *b, __global real *y)
 {
     if (mode == ROWS_RESIDUAL) {
         y[row] = b[row] - sum;
         return 0;
     }
     y[row] = sum;
-    return mode == ROWS_DOT ? (acc)sum * (acc)x[row] : (acc)0;
+    return mode == ROWS_DOT ? (acc2)((acc)x[row], (acc)sum) * (acc)sum : (acc2)0;
+}
+
+/* Leaves a group's part of x.y and of y.y, one behind the other. */
+static inline void leave_dots(acc2 s, __local acc2 *scratch, __global acc *partials, uint first_partial)
+{
+    s = group_sum2(s, scratch);
+    if (get_local_id(0) == 0)
+        vstore2(s, first_partial + get_group_id(0), partials);
 }

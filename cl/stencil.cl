@@ -42,12 +42,12 @@ static inline real stencil_row(uint row, uint width, __global const ushort *kind
 }
 
 /* width: entries of a row that there is room for; 0 where the kind has the values. */
-static inline acc stencil_rows(int mode, uint width, STENCIL_ARGS(), __global const real *x,
+static inline acc2 stencil_rows(int mode, uint width, STENCIL_ARGS(), __global const real *x,
                                __global const real *b, __global real *y)
 {
-    acc s = 0;
+    acc2 s = 0;
 #if SHAPE_CPU
-    acc8 s8 = 0;
+    acc8 xy8 = 0, yy8 = 0;
     uint v = chunk_begin(count), v_end = chunk_end(count);
     while (v < v_end) {
         uint row = row_of(v, first, before_gap, gap);
@@ -65,8 +65,11 @@ static inline acc stencil_rows(int mode, uint width, STENCIL_ARGS(), __global co
                 vstore8(vload8(0, b + row) - sum, 0, y + row);
             } else {
                 vstore8(sum, 0, y + row);
-                if (mode == ROWS_DOT)
-                    s8 += convert_acc8(sum) * convert_acc8(vload8(0, x + row));
+                if (mode == ROWS_DOT) {
+                    acc8 y8 = convert_acc8(sum);
+                    xy8 += y8 * convert_acc8(vload8(0, x + row));
+                    yy8 += y8 * y8;
+                }
             }
             v += 8;
         } else {
@@ -75,7 +78,7 @@ static inline acc stencil_rows(int mode, uint width, STENCIL_ARGS(), __global co
             v++;
         }
     }
-    s += sum8(s8);
+    s += (acc2)(sum8(xy8), sum8(yy8));
 #else
     for (uint v = get_global_id(0); v < count; v += get_global_size(0)) {
         uint row = row_of(v, first, before_gap, gap);
@@ -92,15 +95,15 @@ KERNEL void spmv_stencil(STENCIL_ARGS(restrict), __global const real *restrict x
     stencil_rows(ROWS_PRODUCT, 0, STENCIL_PASS, x, x, y);
 }
 
-/* y = A x and partials[first_partial + g] = the part of x.y in the rows of group g; y stays if *done is set. */
+/* y = A x, and the part of x.y and of y.y in the rows of group g in partials[2 (first_partial + g)] and behind; y stays if
+ * *done is set. */
 KERNEL void spmv_dot_stencil(STENCIL_ARGS(restrict), __global const real *restrict x, __global real *restrict y,
                              __global acc *restrict partials, uint first_partial, __global const int *restrict done)
 {
-    __local acc scratch[GROUP_SIZE];
+    __local acc2 scratch[GROUP_SIZE];
     count = *done ? 0 : count;
-    acc s = group_sum(stencil_rows(ROWS_DOT, 0, STENCIL_PASS, x, x, y), scratch);
-    if (get_local_id(0) == 0)
-        partials[first_partial + get_group_id(0)] = s;
+    acc2 s = stencil_rows(ROWS_DOT, 0, STENCIL_PASS, x, x, y);
+    leave_dots(s, scratch, partials, first_partial);
 }
 
 /* r = b - A x. */
@@ -120,11 +123,10 @@ KERNEL void spmv_pattern(STENCIL_ARGS(restrict), uint width, __global const real
 KERNEL void spmv_dot_pattern(STENCIL_ARGS(restrict), uint width, __global const real *restrict x, __global real *restrict y,
                              __global acc *restrict partials, uint first_partial, __global const int *restrict done)
 {
-    __local acc scratch[GROUP_SIZE];
+    __local acc2 scratch[GROUP_SIZE];
     count = *done ? 0 : count;
-    acc s = group_sum(stencil_rows(ROWS_DOT, width, STENCIL_PASS, x, x, y), scratch);
-    if (get_local_id(0) == 0)
-        partials[first_partial + get_group_id(0)] = s;
+    acc2 s = stencil_rows(ROWS_DOT, width, STENCIL_PASS, x, x, y);
+    leave_dots(s, scratch, partials, first_partial);
 }
 
 /* r = b - A x. */

@@ -6,71 +6,81 @@ use crate::error::Result;
 use crate::real::Real;
 
 family! {
-    /// The fused kernels of conjugate gradients.
-    Cg<T, A> { cg_step, cg_step_diagonal, cg_direction, cg_direction_diagonal }
+    /// The fused kernel of conjugate gradients.
+    Cg<T, A> { cg_step, cg_step_weighted }
 }
 
-/// A sum as a kernel takes it: partial sums that it is to add, or the host's value.
+/// Two sums as a kernel takes them: pairs of partial sums that it is to add, or the host's values.
 pub(crate) struct SumArg<'a, A> {
-    /// Partial sums on the device…
+    /// Pairs of partial sums on the device…
     pub(crate) partials: &'a DeviceVec<A>,
-    /// …so many; 0 if the host knows the sum:
+    /// …so many; 0 if the host knows the sums:
     pub(crate) count: u32,
-    /// its value.
-    pub(crate) value: f64,
+    /// their values.
+    pub(crate) values: [f64; 2],
 }
 
-/// ρ as a kernel takes it: one number, on the device or known to the host.
-pub(crate) struct RhoArg<'a, A> {
-    /// Where it is on the device, or will be.
-    pub(crate) device: &'a DeviceVec<A>,
-    /// The host's value, if it knows.
-    pub(crate) known: Option<f64>,
-}
-
-impl<A: Real> RhoArg<'_, A> {
-    fn flag_and_value(&self) -> (u32, A) {
-        (self.known.is_some().into(), A::from_f64(self.known.unwrap_or(0.0)))
+impl<A: Real> SumArg<'_, A> {
+    fn fits(&self) -> bool {
+        self.partials.len() >= 2 * self.count as usize
     }
 }
 
-/// What the kernels leave for the host to read later, when one device works alone.
+/// What the kernels leave for the host to read later, when one device works alone, and for each other.
 pub(crate) struct Log<A> {
-    /// `state[0]` is set when the iteration is over.
-    pub(crate) state: DeviceVec<i32>,
-    /// p·q, ρ' and r·r of each iteration.
+    /// Set when the iteration is over: read in an iteration of even number, and in one of odd number. Each is written in the
+    /// iteration before.
+    pub(crate) states: [DeviceVec<i32>; 2],
+    /// p·q, r·r and what the test looks at, of each iteration.
     pub(crate) entries: DeviceVec<A>,
 }
 
+impl<A: Real> Log<A> {
+    /// The state that is read in an iteration.
+    pub(crate) fn state(&self, iteration: u64) -> &DeviceVec<i32> {
+        &self.states[(iteration % 2) as usize]
+    }
+}
+
+/// The vectors of a step.
+pub(crate) struct StepVectors<'a, T> {
+    pub(crate) x: &'a mut DeviceVec<T>,
+    pub(crate) r: &'a mut DeviceVec<T>,
+    pub(crate) p: &'a mut DeviceVec<T>,
+    pub(crate) q: &'a DeviceVec<T>,
+    /// Weights of the squares of r in what the test looks at.
+    pub(crate) w: Option<&'a DeviceVec<T>>,
+}
+
 impl<T: Real, A: Real> Cg<T, A> {
-    /// alpha = rho / pq; x += alpha p; r -= alpha q; partial sums of r·z (with a diagonal `d`) and of r·r, one a group each.
-    /// Reads 4 n elements (5 n with `d`), writes 2 n.
+    /// alpha = rho / p·q; beta = alpha q·q / p·q − 1; x += alpha p; r −= alpha q; p = r + beta p; partial sums of r·r and of what
+    /// the test looks at, a pair for each group. Reads 4 n elements (5 n with weights), writes 3 n.
+    ///
+    /// `slots` are the places of this iteration and of the former one in the log.
     pub(crate) fn cg_step(
         &self,
         ctx: &Context,
         grid: Grid,
         n: u32,
-        d: Option<&DeviceVec<T>>,
-        x: &mut DeviceVec<T>,
-        r: &mut DeviceVec<T>,
-        p: &DeviceVec<T>,
-        q: &DeviceVec<T>,
-        rho: &RhoArg<'_, A>,
-        pq: &SumArg<'_, A>,
-        sums: &mut DeviceVec<A>,
+        v: StepVectors<'_, T>,
+        dots: &SumArg<'_, A>,
+        rho: &SumArg<'_, A>,
+        limit: f64,
+        rho_next: &mut DeviceVec<A>,
         log: &Log<A>,
-        slot: u32,
+        iteration: u64,
+        slots: [u32; 2],
     ) -> Result<()> {
-        let len = x.len().min(r.len()).min(p.len()).min(q.len()).min(d.map_or(usize::MAX, DeviceVec::len));
-        let components = if d.is_some() { 2 } else { 1 };
-        assert!(
-            n as usize <= len && components * grid.groups <= sums.len() && 3 * (slot as usize + 1) <= log.entries.len()
-        );
-        assert!(rho.device.len() > 0 && pq.count as usize <= pq.partials.len());
-        let kernel = if d.is_some() { &self.cg_step_diagonal } else { &self.cg_step };
-        let ((rho_known, rho_value), pq_value) = (rho.flag_and_value(), A::from_f64(pq.value));
-        // SAFETY: types as declared in the file; elements 0..n, `count` partials and the log's slot, checked above. Without a
-        // diagonal the kernel does not read that argument.
+        let StepVectors { x, r, p, q, w } = v;
+        let len = x.len().min(r.len()).min(p.len()).min(q.len()).min(w.map_or(usize::MAX, DeviceVec::len));
+        assert!(n as usize <= len && 2 * grid.groups <= rho_next.len() && dots.fits() && rho.fits());
+        assert!(slots.iter().all(|&slot| 3 * (slot as usize + 1) <= log.entries.len()));
+        let kernel = if w.is_some() { &self.cg_step_weighted } else { &self.cg_step };
+        let [pq, qq] = dots.values.map(A::from_f64);
+        let ([rho_value, _], limit) = (rho.values.map(A::from_f64), A::from_f64(limit));
+        let [slot, former] = &slots;
+        // SAFETY: types as declared in the file; elements 0..n, pairs of partials and the slots of the log, checked above.
+        // Without weights the kernel does not read that argument.
         unsafe {
             launch(
                 ctx,
@@ -78,72 +88,25 @@ impl<T: Real, A: Real> Cg<T, A> {
                 grid,
                 &[
                     &n,
-                    d.unwrap_or(q),
+                    w.unwrap_or(q),
                     x,
                     r,
                     p,
                     q,
-                    rho.device,
-                    &rho_known,
-                    &rho_value,
-                    pq.partials,
-                    &pq.count,
-                    &pq_value,
-                    sums,
-                    &log.state,
-                    &log.entries,
-                    &slot,
-                ],
-            )
-        }
-    }
-
-    /// rho' = Σ `sums`, also left in `rho_next`; beta = rho' / rho; p = z + beta p with z = d r or r; sets the state if the iteration
-    /// is over. Reads 2 n elements
-    /// (3 n with `d`), writes n.
-    pub(crate) fn cg_direction(
-        &self,
-        ctx: &Context,
-        grid: Grid,
-        n: u32,
-        d: Option<&DeviceVec<T>>,
-        r: &DeviceVec<T>,
-        p: &mut DeviceVec<T>,
-        sums: &SumArg<'_, A>,
-        rho_next: &DeviceVec<A>,
-        rho: &RhoArg<'_, A>,
-        limit: f64,
-        log: &Log<A>,
-        slot: u32,
-    ) -> Result<()> {
-        let len = r.len().min(p.len()).min(d.map_or(usize::MAX, DeviceVec::len));
-        let components = if d.is_some() { 2 } else { 1 };
-        assert!(n as usize <= len && 3 * (slot as usize + 1) <= log.entries.len());
-        assert!(components * sums.count as usize <= sums.partials.len() && rho_next.len() > 0 && rho.device.len() > 0);
-        let kernel = if d.is_some() { &self.cg_direction_diagonal } else { &self.cg_direction };
-        let (next, limit, (rho_known, rho_value)) = (A::from_f64(sums.value), A::from_f64(limit), rho.flag_and_value());
-        // SAFETY: as in `cg_step`.
-        unsafe {
-            launch(
-                ctx,
-                kernel,
-                grid,
-                &[
-                    &n,
-                    d.unwrap_or(r),
-                    r,
-                    p,
-                    sums.partials,
-                    &sums.count,
-                    &next,
-                    rho_next,
-                    rho.device,
-                    &rho_known,
+                    dots.partials,
+                    &dots.count,
+                    &pq,
+                    &qq,
+                    rho.partials,
+                    &rho.count,
                     &rho_value,
                     &limit,
-                    &log.state,
+                    rho_next,
+                    log.state(iteration),
+                    log.state(iteration + 1),
                     &log.entries,
-                    &slot,
+                    slot,
+                    former,
                 ],
             )
         }

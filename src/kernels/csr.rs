@@ -40,8 +40,8 @@ impl<T: Real, A: Real> Csr<T, A> {
         }
     }
 
-    /// y = A x for the row blocks `first..last`, and the partial sums of x·y over their rows, one a group, from
-    /// `partials[first_partial]` on. Does nothing if `done[0]` is set.
+    /// y = A x for the row blocks `first..last`, and the partial sums of x·y and of y·y over their rows: a pair for each
+    /// group, of which `first_partial` come before. Does nothing if `done[0]` is set.
     pub(crate) fn spmv_dot_csr(
         &self,
         ctx: &Context,
@@ -55,7 +55,7 @@ impl<T: Real, A: Real> Csr<T, A> {
         done: &DeviceVec<i32>,
     ) -> Result<()> {
         assert!(last as usize <= a.blocks.len() && x.len() >= a.n_cols.max(a.n_rows) && y.len() >= a.n_rows);
-        assert!(first_partial as usize + grid.groups <= partials.len() && done.len() > 0);
+        assert!(2 * (first_partial as usize + grid.groups) <= partials.len() && done.len() > 0);
         // SAFETY: types as declared in the file; sizes checked above, and by the maker of the block.
         unsafe {
             launch(

@@ -22,7 +22,7 @@ use std::rc::Rc;
 use crate::device::{ClKernel, ClResult, Context, DeviceVec, Grid, Info, Kernel, Plain, Program};
 use crate::error::Result;
 use crate::real::Real;
-pub(crate) use tuning::{Launch, PRODUCTS, STENCIL_PRODUCTS, Shape, Tuning};
+pub(crate) use tuning::{Launch, PRODUCTS, STENCIL_PRODUCTS, STEPS, Shape, Tuning};
 
 /// The kernel families: file name, source, kernels. The only list of them.
 pub(crate) const FAMILIES: &[(&str, &str, &[&str])] = &[
@@ -34,11 +34,7 @@ pub(crate) const FAMILIES: &[(&str, &str, &[&str])] = &[
     ),
     ("csr.cl", include_str!("../../cl/csr.cl"), &["spmv_csr", "spmv_dot_csr", "residual_csr"]),
     ("stencil.cl", include_str!("../../cl/stencil.cl"), STENCIL_PRODUCTS),
-    (
-        "cg.cl",
-        include_str!("../../cl/cg.cl"),
-        &["cg_step", "cg_step_diagonal", "cg_direction", "cg_direction_diagonal"],
-    ),
+    ("cg.cl", include_str!("../../cl/cg.cl"), STEPS),
     ("halo.cl", include_str!("../../cl/halo.cl"), &["halo_pack"]),
     ("stream.cl", include_str!("../../cl/stream.cl"), &["stream_copy"]),
 ];

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::cg::{Log, RhoArg, SumArg};
+use super::cg::{Log, StepVectors, SumArg};
 use super::stencil::RowSet;
 use super::*;
 use crate::device::list;
@@ -74,16 +74,29 @@ impl<T: Real, A: Real> Bench<T, A> {
 
     fn log(&self) -> Log<A> {
         Log {
-            state: DeviceVec::zeros(&self.ctx, 1, "the state").unwrap(),
+            states: [0, 1].map(|_| DeviceVec::zeros(&self.ctx, 1, "the state").unwrap()),
             entries: DeviceVec::zeros(&self.ctx, 6, "the log").unwrap(),
         }
     }
 
-    fn logged(&self, log: &Log<A>) -> (i32, Vec<f64>) {
-        let (mut state, mut entries) = ([0], [A::default(); 6]);
-        log.state.read(&self.ctx, 0, &mut state).unwrap();
+    /// The states that are read in even and in odd iterations, and the log.
+    fn logged(&self, log: &Log<A>) -> ([i32; 2], Vec<f64>) {
+        let state = |k: u64| {
+            let mut state = [0];
+            log.state(k).read(&self.ctx, 0, &mut state).unwrap();
+            state[0]
+        };
+        let mut entries = [A::default(); 6];
         log.entries.read(&self.ctx, 0, &mut entries).unwrap();
-        (state[0], entries.into_iter().map(A::to_f64).collect())
+        ([state(0), state(1)], entries.into_iter().map(A::to_f64).collect())
+    }
+
+    /// Pairs of partial sums that add up to `sums`, each from a group of its own if there are two.
+    fn pairs(&self, groups: usize, sums: [f64; 2]) -> DeviceVec<A> {
+        let mut parts = vec![A::default(); 2 * groups];
+        parts[2 * (groups / 2)] = A::from_f64(sums[0]);
+        parts[2 * (groups - 1) + 1] = A::from_f64(sums[1]);
+        DeviceVec::from_slice(&self.ctx, &parts, "test sums").unwrap()
     }
 
     fn grid(&self, n: usize) -> Grid {
@@ -106,7 +119,7 @@ on_all!(dot_product);
 on_all!(updates);
 on_all!(products);
 on_all!(stencil_products);
-on_all!(step_and_direction);
+on_all!(steps);
 on_all!(frozen_iterations);
 on_all!(pack_and_copy);
 
@@ -145,9 +158,9 @@ fn matrices() -> Vec<Matrix> {
     all
 }
 
-/// A sum that is still on the device.
-fn on_device<A>(partials: &DeviceVec<A>, count: usize) -> SumArg<'_, A> {
-    SumArg { partials, count: count as u32, value: 0.0 }
+/// The components of pairs of partial sums, added.
+fn sum_pairs(pairs: &[f64]) -> [f64; 2] {
+    [0, 1].map(|k| pairs.iter().skip(k).step_by(2).sum())
 }
 
 mod bodies {
@@ -157,11 +170,17 @@ mod bodies {
         for &n in SIZES {
             let (x, y) = (ints(n, 1), ints(n, 2));
             let grid = t.grid(n);
+            let (dx, dy) = (t.up(&x), t.up(&y));
             let mut partials = t.partials(grid.groups + 2);
-            t.kernels.dot.dot_partial(&t.ctx, grid, n as u32, &t.up(&x), &t.up(&y), &mut partials, 1).unwrap();
+            t.kernels.dot.dot_partial(&t.ctx, grid, n as u32, &dx, &dy, &mut partials, (1, 1)).unwrap();
             let sums = t.down(&partials);
+            let what = format!("n = {n}, {:?}", t.kernels.tuning);
             assert_eq!((sums[0], sums[grid.groups + 1]), (99.0, 99.0), "outside the range asked for");
-            assert_eq!(sums[1..=grid.groups].iter().sum::<f64>(), dot(&x, &y), "n = {n}, {:?}", t.kernels.tuning);
+            assert_eq!(sums[1..=grid.groups].iter().sum::<f64>(), dot(&x, &y), "{what}");
+
+            let mut pairs = t.partials(2 * grid.groups);
+            t.kernels.dot.dot_partial(&t.ctx, grid, n as u32, &dx, &dy, &mut pairs, (1, 2)).unwrap();
+            assert_eq!(sum_pairs(&t.down(&pairs)), [99.0 * grid.groups as f64, dot(&x, &y)], "{what}");
         }
     }
 
@@ -211,7 +230,7 @@ mod bodies {
                 let grids =
                     ranges.map(|(first, last)| t.kernels.tuning.launch("any").block_grid((last - first) as usize));
                 let groups: usize = grids.iter().map(|g| g.groups).sum();
-                let mut partials = t.partials(groups);
+                let mut partials = t.partials(2 * groups);
                 let mut before = 0;
                 for (range, grid) in ranges.into_iter().zip(grids) {
                     csr.spmv_csr(&t.ctx, grid, range, block, &dx, &mut y).unwrap();
@@ -223,7 +242,8 @@ mod bodies {
                 assert_eq!(t.down(&q), expected, "spmv_dot_csr, {what}");
                 let residual: Vec<f64> = b.iter().zip(&expected).map(|(b, y)| b - y).collect();
                 assert_eq!(t.down(&r), residual, "residual_csr, {what}");
-                assert_eq!(t.down(&partials).iter().sum::<f64>(), dot(&x, &expected), "x·y, {what}");
+                let dots = [dot(&x, &expected), dot(&expected, &expected)];
+                assert_eq!(sum_pairs(&t.down(&partials)), dots, "x·y and y·y, {what}");
             }
         }
     }
@@ -255,7 +275,7 @@ mod bodies {
                     let (dx, db) = (t.up(&x), t.up(&b));
                     let (mut y, mut q, mut r) = (t.up(&ints(n, 6)), t.up(&ints(n, 6)), t.up(&ints(n, 6)));
                     let grids = sets.map(|set| t.grid(set.count as usize));
-                    let mut partials = t.partials(grids.iter().map(|grid| grid.groups).sum());
+                    let mut partials = t.partials(2 * grids.iter().map(|grid| grid.groups).sum::<usize>());
                     let mut before = 0;
                     for (set, grid) in sets.into_iter().zip(grids) {
                         let stencil = &t.kernels.stencil;
@@ -267,76 +287,56 @@ mod bodies {
                     assert_eq!(t.down(&y), expected, "y, {what}");
                     assert_eq!(t.down(&q), expected, "q, {what}");
                     assert_eq!(t.down(&r), residual, "r, {what}");
-                    assert_eq!(t.down(&partials).iter().sum::<f64>(), dot(&x, &expected), "x·y, {what}");
+                    let dots = [dot(&x, &expected), dot(&expected, &expected)];
+                    assert_eq!(sum_pairs(&t.down(&partials)), dots, "x·y and y·y, {what}");
                 }
                 let set = DeviceVec::from_slice(&t.ctx, &[1], "the state").unwrap();
-                let (mut q, mut partials) = (t.up(&ints(n, 6)), t.partials(1));
+                let (mut q, mut partials) = (t.up(&ints(n, 6)), t.partials(2));
                 let grid = Grid { groups: 1, ..t.grid(n) };
                 let all = RowSet::around(n, 0..n)[0];
                 t.kernels
                     .stencil
                     .spmv_dot(&t.ctx, grid, all, block, &t.up(&x), &mut q, &mut partials, 0, &set)
                     .unwrap();
-                assert_eq!((t.down(&q), t.down(&partials)), (ints(n, 6), vec![0.0]), "after the end");
+                assert_eq!((t.down(&q), t.down(&partials)), (ints(n, 6), vec![0.0; 2]), "after the end");
             }
         }
         assert!(used[0] >= 4 && used[1] >= 6, "{used:?}");
     }
 
-    /// One step with alpha = 6 / 3 and one direction with beta = sums / 6, scalars from partial sums and from the host.
-    pub(super) fn step_and_direction<T: Real, A: Real>(t: &Bench<T, A>) {
+    /// A step with alpha = 6 / 3, and beta = 2 · 6 / 3 − 1 or, from 2 · 1 / 3 − 1 < 0, 0: scalars from partial sums and from
+    /// the host.
+    pub(super) fn steps<T: Real, A: Real>(t: &Bench<T, A>) {
         for &n in SIZES {
-            let (x, r, p, q, d) = (ints(n, 1), ints(n, 2), ints(n, 3), ints(n, 4), ints(n, 5));
+            let (x, r, p, q, w) = (ints(n, 1), ints(n, 2), ints(n, 3), ints(n, 4), ints(n, 5));
             let grid = t.grid(n);
-            let count = grid.groups;
-            // 3 as partial sums of as many groups: 0, …, 3, …, 0
-            let parts: Vec<A> = (0..count).map(|g| A::from_f64(if g == count / 2 { 3.0 } else { 0.0 })).collect();
-            let three = DeviceVec::from_slice(&t.ctx, &parts, "test sums").unwrap();
-            let six = DeviceVec::from_slice(&t.ctx, &[A::from_f64(6.0)], "rho").unwrap();
-            let total = DeviceVec::from_slice(&t.ctx, &[A::default()], "rho'").unwrap();
-            for (diagonal, on_device) in [(false, true), (true, true), (false, false), (true, false)] {
-                let known = if on_device { count as u32 } else { 0 };
-                let (mut dx, mut dr, mut dp, dq) = (t.up(&x), t.up(&r), t.up(&p), t.up(&q));
-                let dd = t.up(&d);
-                let m = diagonal.then_some(&dd);
-                let components = 1 + usize::from(diagonal);
-                let mut sums = t.partials(components * count);
-                let log = t.log();
+            let groups = grid.groups;
+            for (k, qq) in [6.0, 1.0, 6.0, 6.0, 6.0].into_iter().enumerate() {
+                let (weighted, known) = (k % 2 == 0, [[0, 0], [0, 0], [1, 0], [0, 1], [1, 1]][k]);
+                let count = |known: usize| if known == 1 { 0 } else { groups as u32 };
+                let (dots, rho) = (t.pairs(groups, [3.0, qq]), t.pairs(groups, [6.0, 5.0]));
+                let dots = SumArg { partials: &dots, count: count(known[0]), values: [3.0, qq] };
+                let rho = SumArg { partials: &rho, count: count(known[1]), values: [6.0, f64::NAN] };
+                let (mut dx, mut dr, mut dp, dq, dw) = (t.up(&x), t.up(&r), t.up(&p), t.up(&q), t.up(&w));
+                let (mut sums, log) = (t.partials(2 * groups), t.log());
+                let v = StepVectors { x: &mut dx, r: &mut dr, p: &mut dp, q: &dq, w: weighted.then_some(&dw) };
                 let cg = &t.kernels.cg;
-                let (rho, pq) = (
-                    RhoArg { device: &six, known: (!on_device).then_some(6.0) },
-                    SumArg { partials: &three, count: known, value: 3.0 },
-                );
-                cg.cg_step(&t.ctx, grid, n as u32, m, &mut dx, &mut dr, &dp, &dq, &rho, &pq, &mut sums, &log, 1)
-                    .unwrap();
+                cg.cg_step(&t.ctx, grid, n as u32, v, &dots, &rho, 4.0, &mut sums, &log, 1, [1, 0]).unwrap();
 
-                let r_next: Vec<f64> = r.iter().zip(&q).map(|(r, q)| r - 2.0 * q).collect();
-                let z: Vec<f64> =
-                    if diagonal { r_next.iter().zip(&d).map(|(r, d)| r * d).collect() } else { r_next.clone() };
-                let what = format!("n = {n}, diagonal {diagonal}, on device {on_device}, {:?}", t.kernels.tuning);
-                assert_eq!(t.down(&dx), x.iter().zip(&p).map(|(x, p)| x + 2.0 * p).collect::<Vec<_>>(), "x, {what}");
+                let what = format!("n = {n}, weighted {weighted}, known {known:?}, {:?}", t.kernels.tuning);
+                let zip = |a: &[f64], b: &[f64], f: fn(f64, f64) -> f64| {
+                    a.iter().zip(b).map(|(&a, &b)| f(a, b)).collect::<Vec<_>>()
+                };
+                let r_next = zip(&r, &q, |r, q| r - 2.0 * q);
+                let p_next = if qq == 6.0 { zip(&r_next, &p, |r, p| r + 3.0 * p) } else { r_next.clone() };
+                assert_eq!(t.down(&dx), zip(&x, &p, |x, p| x + 2.0 * p), "x, {what}");
                 assert_eq!(t.down(&dr), r_next, "r, {what}");
-                let parts = t.down(&sums);
-                assert_eq!(parts[..count].iter().sum::<f64>(), dot(&r_next, &z), "r·z, {what}");
-                assert_eq!(parts[(components - 1) * count..].iter().sum::<f64>(), dot(&r_next, &r_next), "r·r, {what}");
-                assert_eq!(t.logged(&log).1[3], 3.0, "log, {what}");
-
-                // beta must be an integer for an exact answer: put 12 in place of r·z, and 5 in place of r·r
-                let mut set = vec![A::default(); components * count];
-                set[count - 1] = A::from_f64(12.0);
-                if diagonal {
-                    set[2 * count - 1] = A::from_f64(5.0);
-                }
-                let next = DeviceVec::from_slice(&t.ctx, &set, "test sums").unwrap();
-                let next = SumArg { partials: &next, count: known, value: 12.0 };
-                cg.cg_direction(&t.ctx, grid, n as u32, m, &dr, &mut dp, &next, &total, &rho, 4.0, &log, 1).unwrap();
-                assert_eq!(t.down(&dp), z.iter().zip(&p).map(|(z, p)| z + 2.0 * p).collect::<Vec<_>>(), "p, {what}");
-                let rr = if diagonal { 5.0 } else { 12.0 };
-                let (rho, rr) = if on_device { (12.0, rr) } else { (0.0, 0.0) };
-                assert_eq!(t.logged(&log), (0, vec![0.0, 0.0, 0.0, 3.0, rho, rr]), "log, {what}");
-                let mut kept = [A::default()];
-                total.read(&t.ctx, 0, &mut kept).unwrap();
-                assert!(!on_device || kept[0].to_f64() == 12.0, "rho', {what}");
+                assert_eq!(t.down(&dp), p_next, "p, {what}");
+                let squares = zip(&r_next, &r_next, |a, b| a * b);
+                let rr = if weighted { dot(&w, &squares) } else { squares.iter().sum() };
+                assert_eq!(sum_pairs(&t.down(&sums)), [squares.iter().sum(), rr], "r·r, {what}");
+                let [rho, rr] = if known[1] == 1 { [0.0; 2] } else { [6.0, 5.0] };
+                assert_eq!(t.logged(&log), ([0; 2], vec![0.0, rho, rr, 3.0, 0.0, 0.0]), "log, {what}");
             }
         }
     }
@@ -346,79 +346,39 @@ mod bodies {
         let n = 1000;
         let (x, r, p, q) = (ints(n, 1), ints(n, 2), ints(n, 3), ints(n, 4));
         let grid = t.grid(n);
-        let first = |v: f64| {
-            let parts: Vec<A> = (0..grid.groups).map(|g| A::from_f64(if g == 0 { v } else { 0.0 })).collect();
-            DeviceVec::from_slice(&t.ctx, &parts, "test sums").unwrap()
-        };
-        let count = grid.groups;
-        let total = DeviceVec::from_slice(&t.ctx, &[A::default()], "rho'").unwrap();
-        let cg = &t.kernels.cg;
-        for (curvature, rr, limit) in
-            [(-3.0, 6.0, 1.0), (f64::NAN, 6.0, 1.0), (3.0, 4.0, 4.0), (3.0, f64::INFINITY, 1.0)]
-        {
+        let groups = grid.groups;
+        for (curvature, [rho, rr]) in [
+            (-3.0, [6.0, 6.0]),
+            (0.0, [6.0, 6.0]),
+            (f64::NAN, [6.0, 6.0]),
+            (f64::INFINITY, [6.0, 6.0]),
+            (3.0, [6.0, 4.0]),
+            (3.0, [6.0, f64::INFINITY]),
+            (3.0, [0.0, 6.0]),
+        ] {
             let (mut dx, mut dr, mut dp, dq) = (t.up(&x), t.up(&r), t.up(&p), t.up(&q));
-            let (six, pq, mut sums, log) = (first(6.0), first(curvature), t.partials(grid.groups), t.log());
-            let (rho, pq) = (RhoArg { device: &six, known: None }, on_device(&pq, count));
-            cg.cg_step(&t.ctx, grid, n as u32, None, &mut dx, &mut dr, &dp, &dq, &rho, &pq, &mut sums, &log, 0)
-                .unwrap();
-            let moved = curvature > 0.0;
-            assert_eq!(t.down(&dx) != x, moved);
-            let next = if moved { first(rr) } else { sums };
-            cg.cg_direction(
-                &t.ctx,
-                grid,
-                n as u32,
-                None,
-                &dr,
-                &mut dp,
-                &on_device(&next, count),
-                &total,
-                &rho,
-                limit,
-                &log,
-                0,
-            )
-            .unwrap();
-            assert_eq!(t.down(&dp), p);
-            let (state, entries) = t.logged(&log);
-            assert_eq!((state, entries[2]), (1, if moved { rr } else { 0.0 }));
+            let log = t.log();
+            let mut step = |curvature, sums: [f64; 2], iteration: u64| {
+                let (dots, rho) = (t.pairs(groups, [curvature, 6.0]), t.pairs(groups, sums));
+                let sum = |partials| SumArg { partials, count: groups as u32, values: [0.0; 2] };
+                let (dots, rho, mut next) = (sum(&dots), sum(&rho), t.partials(2 * groups));
+                let slots = [iteration % 2, (iteration + 1) % 2].map(|slot| slot as u32);
+                let v = StepVectors { x: &mut dx, r: &mut dr, p: &mut dp, q: &dq, w: None };
+                let cg = &t.kernels.cg;
+                cg.cg_step(&t.ctx, grid, n as u32, v, &dots, &rho, 4.0, &mut next, &log, iteration, slots).unwrap();
+                assert_eq!(t.down(&next), vec![0.0; 2 * groups]);
+            };
+            step(curvature, [rho, rr], 1);
+            let (states, entries) = t.logged(&log);
+            let met = rr != 6.0 || rho != 6.0;
+            assert_eq!((states, &entries[..3]), ([1, 0], &[0.0, rho, rr][..]));
+            assert!(if met { entries[3] == 0.0 } else { entries[3].total_cmp(&curvature).is_eq() }, "{entries:?}");
 
             // a further iteration changes nothing, and leaves the log alone
-            let (x_end, r_end, mut sums) = (t.down(&dx), t.down(&dr), t.partials(grid.groups));
-            let good = first(3.0);
-            cg.cg_step(
-                &t.ctx,
-                grid,
-                n as u32,
-                None,
-                &mut dx,
-                &mut dr,
-                &dp,
-                &dq,
-                &rho,
-                &on_device(&good, count),
-                &mut sums,
-                &log,
-                1,
-            )
-            .unwrap();
-            cg.cg_direction(
-                &t.ctx,
-                grid,
-                n as u32,
-                None,
-                &dr,
-                &mut dp,
-                &on_device(&sums, count),
-                &total,
-                &rho,
-                limit,
-                &log,
-                1,
-            )
-            .unwrap();
-            assert_eq!((t.down(&dx), t.down(&dr), t.down(&dp)), (x_end, r_end, p.clone()));
-            assert_eq!(t.logged(&log).1[3..], [0.0; 3]);
+            step(3.0, [6.0, 6.0], 2);
+            assert_eq!(t.logged(&log).0, [1, 1]);
+            assert_eq!(t.logged(&log).1[..3], entries[..3]);
+            assert_eq!((t.down(&dx), t.down(&dr), t.down(&dp)), (x.clone(), r.clone(), p.clone()));
         }
     }
 
@@ -453,7 +413,7 @@ fn unrolling_changes_no_bit() {
         let up = |v: &[f64]| DeviceVec::from_slice(&ctx, v, "a test vector").unwrap();
         let (x, mut y, mut sums) = (up(&fractions(1)), up(&fractions(2)), up(&[0.0; 5]));
         let grid = kernels.tuning.grid("any", n);
-        kernels.dot.dot_partial(&ctx, grid, count(n), &x, &y, &mut sums, 0).unwrap();
+        kernels.dot.dot_partial(&ctx, grid, count(n), &x, &y, &mut sums, (0, 1)).unwrap();
         kernels.update.next_iterate(&ctx, grid, count(n), 0.3, &x, &mut y).unwrap();
         let parts = split(&a, std::slice::from_ref(&(0..a.n_rows())));
         let (matrix, _) = DeviceBlock::<f64>::upload(&ctx, &kernels.tuning, &parts[0], 1.0, Format::Csr).unwrap();

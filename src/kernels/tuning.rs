@@ -82,6 +82,9 @@ pub(crate) const PRODUCTS: &[&str] = &["spmv_csr", "spmv_dot_csr", "residual_csr
 pub(crate) const STENCIL_PRODUCTS: &[&str] =
     &["spmv_stencil", "spmv_dot_stencil", "residual_stencil", "spmv_pattern", "spmv_dot_pattern", "residual_pattern"];
 
+/// The kernels that update all vectors of an iteration.
+pub(crate) const STEPS: &[&str] = &["cg_step", "cg_step_weighted"];
+
 impl Tuning {
     /// The same for all kernels.
     pub(crate) fn uniform(group_size: usize, block_nnz: usize, max_groups: usize) -> Self {
@@ -116,7 +119,12 @@ impl Tuning {
 
     /// How a kernel is launched.
     pub(crate) fn launch(&self, kernel: &str) -> Launch {
-        self.launches.get(kernel).copied().unwrap_or(self.others)
+        let usual = || match self.others {
+            // each group adds all partial sums of two kernels, one of which is this one
+            others if STEPS.contains(&kernel) => Launch { max_groups: others.max_groups.div_ceil(2), ..others },
+            others => others,
+        };
+        self.launches.get(kernel).copied().unwrap_or_else(usual)
     }
 
     /// Whether a kernel's launch was set, or is what is usual for all.

@@ -55,9 +55,9 @@ impl<T> Stencil<T> {
 impl<T: Real> Stencil<T> {
     /// Calls `row(i, (A x)_i)` for the rows of `y`, of which the first is row `first`, and adds the results. A run of rows of
     /// one kind is summed entry by entry, each over all its rows: the same sums in the same order, but in vectors.
-    fn for_rows(&self, first: usize, x: &[T], y: &mut [T], row: impl Fn(usize, T, &mut T) -> f64) -> f64 {
+    fn for_rows(&self, first: usize, x: &[T], y: &mut [T], row: impl Fn(usize, T, &mut T) -> [f64; 2]) -> [f64; 2] {
         let of_row = &self.kinds.of_row[first..first + y.len()];
-        let (mut total, mut sums) = (0.0, [T::default(); RUN]);
+        let (mut total, mut sums) = ([0.0; 2], [T::default(); RUN]);
         let mut begin = 0;
         for run in of_row.chunk_by(|a, b| a == b).flat_map(|run| run.chunks(RUN)) {
             let (i, sums) = (first + begin, &mut sums[..run.len()]);
@@ -68,7 +68,7 @@ impl<T: Real> Stencil<T> {
                 sums.iter_mut().zip(&x[at..at + run.len()]).for_each(|(sum, &x)| *sum += value * x);
             }
             for (k, (&sum, y)) in sums.iter().zip(&mut y[begin..]).enumerate() {
-                total += row(i + k, sum, y);
+                total = add(total, row(i + k, sum, y));
             }
             begin += run.len();
         }
@@ -83,9 +83,9 @@ impl<T: Real> HostBlock<T> {
     /// [`Error::Usage`](crate::Error::Usage) if the rows do not fit `format`.
     pub fn new(a: &Arc<Csr>, part: Part<'_>, factor: f64, format: Format) -> Result<Self> {
         let stencil = stencil(&part, factor, format)?;
-        let values = match T::scaled(if stencil.is_some() { &[] } else { part.values }, factor) {
-            Cow::Borrowed(_) => None,
-            Cow::Owned(values) => Some(values),
+        let values = match (&part.values, T::scaled(if stencil.is_some() { &[] } else { &part.values }, factor)) {
+            (Cow::Borrowed(_), Cow::Borrowed(_)) => None,
+            (_, values) => Some(values.into_owned()),
         };
         let mean_nnz = (part.nnz() / part.n_owned().max(1)).max(1);
         Ok(Self {
@@ -123,11 +123,11 @@ impl<T: Real> HostBlock<T> {
     }
 
     /// Calls `row(i, (A x)_i)` in parallel over chunks of `y`, and adds the results of each chunk in order.
-    fn for_rows(&self, x: &[T], y: &mut [T], row: impl Fn(usize, T, &mut T) -> f64 + Sync) -> f64 {
+    fn for_rows(&self, x: &[T], y: &mut [T], row: impl Fn(usize, T, &mut T) -> [f64; 2] + Sync) -> [f64; 2] {
         if let Some(stencil) = &self.stencil {
             let pieces = y.par_chunks_mut(self.chunk_rows).enumerate();
-            let parts: Vec<f64> = pieces.map(|(k, y)| stencil.for_rows(k * self.chunk_rows, x, y, &row)).collect();
-            return parts.into_iter().sum();
+            let parts: Vec<_> = pieces.map(|(k, y)| stencil.for_rows(k * self.chunk_rows, x, y, &row)).collect();
+            return parts.into_iter().fold([0.0; 2], add);
         }
         let entries = self.a.row_ptr()[self.rows.start]..self.a.row_ptr()[self.rows.end];
         let shared_values = T::scaled(if self.values.is_some() { &[] } else { &self.a.values()[entries.clone()] }, 1.0);
@@ -135,7 +135,7 @@ impl<T: Real> HostBlock<T> {
         let col_idx = self.col_idx.as_deref().unwrap_or(&self.a.col_idx()[entries.clone()]);
         let row_ptr = &self.a.row_ptr()[self.rows.start..=self.rows.end];
         let chunk = |first: usize, y: &mut [T]| {
-            let mut total = 0.0;
+            let mut total = [0.0; 2];
             for (k, y) in y.iter_mut().enumerate() {
                 let i = first + k;
                 let range = row_ptr[i] - entries.start..row_ptr[i + 1] - entries.start;
@@ -143,16 +143,16 @@ impl<T: Real> HostBlock<T> {
                 for (&v, &j) in values[range.clone()].iter().zip(&col_idx[range]) {
                     sum += v * x[j as usize];
                 }
-                total += row(i, sum, y);
+                total = add(total, row(i, sum, y));
             }
             total
         };
         if values.len() <= CHUNK_NNZ {
             return chunk(0, y);
         }
-        let parts: Vec<f64> =
+        let parts: Vec<_> =
             y.par_chunks_mut(self.chunk_rows).enumerate().map(|(k, y)| chunk(k * self.chunk_rows, y)).collect();
-        parts.into_iter().sum()
+        parts.into_iter().fold([0.0; 2], add)
     }
 
     fn exchange(&self, ops: &HostOps<T>, x: &mut [T]) -> Result<()> {
@@ -177,6 +177,10 @@ impl<T: Real> HostBlock<T> {
     }
 }
 
+fn add(a: [f64; 2], b: [f64; 2]) -> [f64; 2] {
+    [a[0] + b[0], a[1] + b[1]]
+}
+
 /// The rows by kinds, if a kind has the values, too: otherwise the host, which has the matrix anyway, gains little.
 fn stencil<T: Real>(part: &Part<'_>, factor: f64, format: Format) -> Result<Option<Stencil<T>>> {
     let format = if format == Format::Pattern { Format::Csr } else { format };
@@ -194,19 +198,19 @@ impl<T: Real> LinearOperator<HostOps<T>> for HostBlock<T> {
         let _running = ops.running(self.kernel("spmv_csr", "spmv_stencil"));
         self.for_rows(x, &mut y[..self.rows.len()], |_, sum, y| {
             *y = sum;
-            0.0
+            [0.0; 2]
         });
         Ok(())
     }
 
-    fn apply_dot(&self, ops: &HostOps<T>, x: &mut Vec<T>, y: &mut Vec<T>, sum: &mut HostSum) -> Result<()> {
+    fn apply_dots(&self, ops: &HostOps<T>, x: &mut Vec<T>, y: &mut Vec<T>, dots: &mut HostSum) -> Result<()> {
         self.exchange(ops, x)?;
         let _running = ops.running(self.kernel("spmv_dot_csr", "spmv_dot_stencil"));
-        let part = self.for_rows(x, &mut y[..self.rows.len()], |i, sum, y| {
+        let parts = self.for_rows(x, &mut y[..self.rows.len()], |i, sum, y| {
             *y = sum;
-            x[i].to_f64() * sum.to_f64()
+            [x[i].to_f64() * sum.to_f64(), sum.to_f64() * sum.to_f64()]
         });
-        sum.set(0, part);
+        parts.into_iter().enumerate().for_each(|(k, part)| dots.set(k, part));
         Ok(())
     }
 
@@ -215,7 +219,7 @@ impl<T: Real> LinearOperator<HostOps<T>> for HostBlock<T> {
         let _running = ops.running(self.kernel("residual_csr", "residual_stencil"));
         self.for_rows(x, &mut r[..self.rows.len()], |i, sum, r| {
             *r = b[i] - sum;
-            0.0
+            [0.0; 2]
         });
         Ok(())
     }

@@ -17,11 +17,11 @@ pub trait LinearOperator<O: Ops> {
     /// A failing device or rank.
     fn apply(&self, ops: &O, x: &mut O::Vector, y: &mut O::Vector) -> Result<()>;
 
-    /// y = A x, and this rank's part of x·y in `sum`.
+    /// y = A x, and this rank's part of x·y and of y·y in `dots`.
     ///
     /// # Errors
     /// A failing device or rank.
-    fn apply_dot(&self, ops: &O, x: &mut O::Vector, y: &mut O::Vector, sum: &mut O::Sum) -> Result<()>;
+    fn apply_dots(&self, ops: &O, x: &mut O::Vector, y: &mut O::Vector, dots: &mut O::Sum) -> Result<()>;
 
     /// r = b − A x.
     ///

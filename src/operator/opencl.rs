@@ -224,7 +224,7 @@ fn csr<T: Real>(ctx: &Context, tuning: &Tuning, part: &Part<'_>, factor: f64) ->
         blocks: DeviceVec::from_slice(ctx, &rows.blocks, "the row blocks")?,
         row_ptr: DeviceVec::from_slice(ctx, &row_ptr, "the row pointers")?,
         col_idx: columns(ctx, &part.col_idx, part.n_owned() + part.halo.len)?,
-        values: DeviceVec::from_slice(ctx, &T::scaled(part.values, factor), "the values of the matrix")?,
+        values: DeviceVec::from_slice(ctx, &T::scaled(&part.values, factor), "the values of the matrix")?,
     };
     Ok(Layout::Csr(block, rows.interior))
 }
@@ -254,7 +254,7 @@ fn stencil<T: Real>(ctx: &Context, part: &Part<'_>, kinds: &Kinds, factor: f64) 
 fn sliced<T: Real>(part: &Part<'_>, width: usize, factor: f64) -> Vec<T> {
     const SLICE: usize = 32;
     let (n, base) = (part.n_owned(), part.row_ptr[0]);
-    let values = T::scaled(part.values, factor);
+    let values = T::scaled(&part.values, factor);
     let mut all = vec![T::default(); n.div_ceil(SLICE) * SLICE * width];
     all.par_chunks_mut((SLICE * width).max(1)).enumerate().for_each(|(k, slice)| {
         for (lane, row) in (k * SLICE..n.min((k + 1) * SLICE)).enumerate() {
@@ -287,15 +287,15 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
         Ok(())
     }
 
-    fn apply_dot(
+    fn apply_dots(
         &self,
         ops: &OpenClOps<T, A>,
         x: &mut DeviceVec<T>,
         y: &mut DeviceVec<T>,
-        sum: &mut DeviceSum<A>,
+        dots: &mut DeviceSum<A>,
     ) -> Result<()> {
         let (ctx, kernels, done) = (&ops.ctx, &ops.kernels, ops.done());
-        let partials = sum.refill(0);
+        let partials = dots.refill(0);
         let groups = match &self.layout {
             Layout::Csr(block, interior) => {
                 let sets = row_blocks(block, *interior);
@@ -310,7 +310,7 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
                 })?
             }
         };
-        sum.refill(groups);
+        dots.refill(groups);
         Ok(())
     }
 
@@ -374,7 +374,13 @@ mod tests {
         let (ctx, tuning) = (Context::open(&device).unwrap(), Tuning::default_for(&device, Shape::of(&device)));
         let upload = |col_idx: [u32; 3]| {
             let (row_ptr, values, halo) = ([0, 2, 3], [1.0; 3], HaloPlan::default());
-            let part = Part { rows: 0..2, row_ptr: &row_ptr, col_idx: col_idx.to_vec().into(), values: &values, halo };
+            let part = Part {
+                rows: 0..2,
+                row_ptr: &row_ptr,
+                col_idx: col_idx.to_vec().into(),
+                values: values.as_slice().into(),
+                halo,
+            };
             DeviceBlock::<f32>::upload(&ctx, &tuning, &part, 1.0, Format::Csr).map(|_| ())
         };
         upload([0, 1, 1]).unwrap();

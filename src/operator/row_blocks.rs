@@ -69,7 +69,7 @@ mod tests {
             rows: 0..7,
             row_ptr: a.row_ptr(),
             col_idx: a.col_idx().into(),
-            values: a.values(),
+            values: a.values().into(),
             halo: Default::default(),
         };
         let gpu = RowBlocks::cut(&part, &gpu());

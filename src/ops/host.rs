@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
-use super::{CgDirection, CgStep, Ops, Record};
+use super::{CgStep, Ops, Record};
 use crate::comm::Communicator;
 use crate::error::Result;
-use crate::precond::Preconditioner;
 use crate::real::Real;
 use crate::solver::Split;
 use crate::timeline::{Guard, Lane, Recorder, Timeline};
@@ -163,80 +162,64 @@ impl<T: Real> Ops for HostOps<T> {
         Ok(())
     }
 
-    fn precondition(&self, m: &Preconditioner<Vec<T>>, r: &Vec<T>, z: &mut Vec<T>) -> Result<()> {
+    fn multiply(&self, d: &Vec<T>, x: &Vec<T>, y: &mut Vec<T>) -> Result<()> {
         let _running = self.running("scale_diagonal");
-        self.copy(r, z)?;
-        if let Some(d) = m.diagonal() {
-            for_chunks(&mut z[..self.n], d, |z, d| z.iter_mut().zip(d).for_each(|(z, &d)| *z = d * *z));
-        }
+        self.copy(x, y)?;
+        for_chunks(&mut y[..self.n], d, |y, d| y.iter_mut().zip(d).for_each(|(y, &d)| *y = d * *y));
         Ok(())
     }
 
     fn cg_step(&self, step: CgStep<'_, Self>) -> Result<()> {
-        let _running = self.running(if step.m.diagonal().is_some() { "cg_step_diagonal" } else { "cg_step" });
-        let pq = step.pq.values[0];
+        let _running = self.running(if step.weights.is_some() { "cg_step_weighted" } else { "cg_step" });
+        let ([pq, qq], rho) = (step.dots.values, step.rho.values[0]);
         if !(pq > 0.0 && pq.is_finite()) {
             step.rho_next.values = [0.0; 2];
             return Ok(());
         }
         let n = self.n;
-        let alpha = T::from_f64(step.rho.values[0] / pq);
-        let d = step.m.diagonal().map(Vec::as_slice);
-        let update = |x: &mut [T], r: &mut [T], p: &[T], q: &[T], d: Option<&[T]>| -> [f64; 2] {
-            for ((x, r), (&p, &q)) in x.iter_mut().zip(r.iter_mut()).zip(p.iter().zip(q)) {
-                *x += alpha * p;
+        let (alpha, beta) = (T::from_f64(rho / pq), T::from_f64((rho / pq * (qq / pq) - 1.0).max(0.0)));
+        let w = step.weights.map(Vec::as_slice);
+        let update = |x: &mut [T], r: &mut [T], p: &mut [T], q: &[T], w: Option<&[T]>| -> [f64; 2] {
+            for ((x, r), (p, &q)) in x.iter_mut().zip(r.iter_mut()).zip(p.iter_mut().zip(q)) {
+                *x += alpha * *p;
                 *r -= alpha * q;
+                *p = *r + beta * *p;
             }
             // the chunk is still in the cache
-            let rr = dot_chunk(r, r);
-            let rz = d.map_or(rr, |d| r.iter().zip(d).map(|(&r, &d)| r.to_f64() * (d * r).to_f64()).sum());
-            [rz, rr]
+            let rho = dot_chunk(r, r);
+            let weighted = |w: &[T]| w.iter().zip(r).map(|(w, r)| w.to_f64() * (r.to_f64() * r.to_f64())).sum();
+            [rho, w.map_or(rho, weighted)]
         };
-        let (x, r, p, q) = (&mut step.x[..n], &mut step.r[..n], &step.p[..n], &step.q[..n]);
-        let [rz, rr] = if n <= CHUNK {
-            update(x, r, p, q, d)
+        let (x, r, p, q) = (&mut step.x[..n], &mut step.r[..n], &mut step.p[..n], &step.q[..n]);
+        step.rho_next.values = if n <= CHUNK {
+            update(x, r, p, q, w)
         } else {
             let parts: Vec<[f64; 2]> = x
                 .par_chunks_mut(CHUNK)
                 .zip(r.par_chunks_mut(CHUNK))
-                .zip(p.par_chunks(CHUNK).zip(q.par_chunks(CHUNK)))
+                .zip(p.par_chunks_mut(CHUNK).zip(q.par_chunks(CHUNK)))
                 .enumerate()
                 .map(|(k, ((x, r), (p, q)))| {
                     let begin = k * CHUNK;
-                    update(x, r, p, q, d.map(|d| &d[begin..begin + p.len()]))
+                    update(x, r, p, q, w.map(|w| &w[begin..begin + q.len()]))
                 })
                 .collect();
             parts.into_iter().fold([0.0; 2], |s, p| [s[0] + p[0], s[1] + p[1]])
         };
-        step.rho_next.values = [rz, rr];
         Ok(())
     }
 
-    fn cg_direction(&self, direction: CgDirection<'_, Self>) -> Result<()> {
-        let _running =
-            self.running(if direction.m.diagonal().is_some() { "cg_direction_diagonal" } else { "cg_direction" });
-        let beta = T::from_f64(direction.rho_next.values[0] / direction.rho.values[0]);
-        let (r, p) = (&direction.r[..self.n], &mut direction.p[..self.n]);
-        match direction.m.diagonal() {
-            None => for_chunks(p, r, |p, r| p.iter_mut().zip(r).for_each(|(p, &r)| *p = r + beta * *p)),
-            Some(d) if self.n <= CHUNK => {
-                p.iter_mut().zip(r.iter().zip(d)).for_each(|(p, (&r, &d))| *p = d * r + beta * *p);
-            }
-            Some(d) => {
-                p.par_chunks_mut(CHUNK).zip(r.par_chunks(CHUNK).zip(d.par_chunks(CHUNK))).for_each(|(p, (r, d))| {
-                    p.iter_mut().zip(r.iter().zip(d)).for_each(|(p, (&r, &d))| *p = d * r + beta * *p)
-                })
-            }
-        }
-        Ok(())
-    }
-
-    fn all_sum(&self, sum: &mut HostSum) -> Result<()> {
+    fn all_sum(&self, sums: &mut [&mut HostSum]) -> Result<()> {
         let start = Instant::now();
-        self.comm.sum(&mut sum.values[..sum.components])?;
+        let mut values: Vec<f64> = sums.iter().flat_map(|sum| &sum.values[..sum.components]).copied().collect();
+        self.comm.sum(&mut values)?;
         self.sums.set(self.sums.get() + start.elapsed());
         if self.comm.size() > 1 {
             self.recorder.span(Lane::Host, "sum over ranks", start);
+        }
+        let mut values = values.into_iter();
+        for sum in sums {
+            sum.values.iter_mut().take(sum.components).zip(&mut values).for_each(|(to, from)| *to = from);
         }
         Ok(())
     }
@@ -259,8 +242,15 @@ impl<T: Real> Ops for HostOps<T> {
         Ok(())
     }
 
-    fn observe(&self, iteration: u64, pq: &HostSum, rho: &HostSum, _: bool, records: &mut Vec<Record>) -> Result<()> {
-        records.push(Record { iteration, pq: pq.values[0], rho: rho.values[0], rr: rho.values[rho.components - 1] });
+    fn observe(
+        &self,
+        iteration: u64,
+        dots: Option<&HostSum>,
+        rho: &mut HostSum,
+        _: bool,
+        records: &mut Vec<Record>,
+    ) -> Result<()> {
+        records.extend(Record::of_sums(iteration, dots.map(|dots| dots.values), rho.values));
         Ok(())
     }
 

@@ -17,17 +17,35 @@ use crate::real::Real;
 use crate::solver::Split;
 use crate::timeline::Timeline;
 
-/// What became known of one iteration of conjugate gradients.
+/// What became known of an iteration of conjugate gradients.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Record {
-    /// The iteration, from 1.
-    pub iteration: u64,
-    /// p·q, the curvature along the direction.
-    pub pq: f64,
-    /// r·M⁻¹r after the step.
-    pub rho: f64,
-    /// r·r after the step.
-    pub rr: f64,
+pub enum Record {
+    /// p·q of an iteration, counted from 1: the curvature along its direction.
+    Curvature {
+        /// Which one.
+        iteration: u64,
+        /// p·A p.
+        pq: f64,
+    },
+    /// The residual that its step has left.
+    Residual {
+        /// Which one.
+        iteration: u64,
+        /// r·M⁻¹r.
+        rho: f64,
+        /// What the test looks at: ‖r‖₂².
+        rr: f64,
+    },
+}
+
+impl Record {
+    /// What sums over all ranks tell once `iteration` has its product: `dots` are p·q and q·q, unless there was none, and
+    /// `rho` is what the step before has left.
+    pub(crate) fn of_sums(iteration: u64, dots: Option<[f64; 2]>, rho: [f64; 2]) -> impl Iterator<Item = Self> {
+        let [rho, rr] = rho;
+        let former = (iteration > 1).then(|| Self::Residual { iteration: iteration - 1, rho, rr });
+        former.into_iter().chain(dots.map(|[pq, _]| Self::Curvature { iteration, pq }))
+    }
 }
 
 /// The operations of one rank.
@@ -99,32 +117,37 @@ pub trait Ops {
     /// A failing device.
     fn next_direction(&self, beta: f64, z: &Self::Vector, p: &mut Self::Vector) -> Result<()>;
 
+    /// y = d x, element by element.
+    ///
+    /// # Errors
+    /// A failing device.
+    fn multiply(&self, d: &Self::Vector, x: &Self::Vector, y: &mut Self::Vector) -> Result<()>;
+
     /// z = M⁻¹ r.
     ///
     /// # Errors
     /// A failing device.
-    fn precondition(&self, m: &Preconditioner<Self::Vector>, r: &Self::Vector, z: &mut Self::Vector) -> Result<()>;
+    fn precondition(&self, m: &Preconditioner<Self::Vector>, r: &Self::Vector, z: &mut Self::Vector) -> Result<()> {
+        match m.diagonal() {
+            Some(d) => self.multiply(d, r, z),
+            None => self.copy(r, z),
+        }
+    }
 
-    /// The first half of an iteration of conjugate gradients: α = ρ / p·q; x += α p; r −= α q; and this rank's part of
-    /// ρ' = r·M⁻¹r and, as the last component, of r·r. If p·q is not positive, x and r stay as they are. 48 bytes a row in
-    /// double precision, 56 with a preconditioner.
+    /// What follows the product in an iteration of conjugate gradients: α = ρ / p·q; β = α q·q / p·q − 1; x += α p; r −= α q;
+    /// p = r + β p; and this rank's part of r·r, and of what the test looks at. If p·q is not positive, all stays as it is. A
+    /// device that works alone stops by itself once the former step's residual met the test. 56 bytes a row in double
+    /// precision, 64 with weights.
     ///
     /// # Errors
     /// A failing device.
     fn cg_step(&self, step: CgStep<'_, Self>) -> Result<()>;
 
-    /// The second half: β = ρ' / ρ; p = M⁻¹r + β p. A device that works alone stops by itself once r·r ≤ `limit`. 24 bytes a
-    /// row in double precision, 32 with a preconditioner.
-    ///
-    /// # Errors
-    /// A failing device.
-    fn cg_direction(&self, direction: CgDirection<'_, Self>) -> Result<()>;
-
-    /// Completes a sum over all ranks. A device that works alone leaves its partial sums to the next kernel.
+    /// Completes sums over all ranks, at once. A device that works alone leaves its partial sums to the next kernel.
     ///
     /// # Errors
     /// A failing device, or a failing rank.
-    fn all_sum(&self, sum: &mut Self::Sum) -> Result<()>;
+    fn all_sum(&self, sums: &mut [&mut Self::Sum]) -> Result<()>;
 
     /// The components of a completed sum, brought to the host if they are still on the device.
     ///
@@ -150,16 +173,17 @@ pub trait Ops {
     /// A failing device.
     fn end_run(&self, last: u64) -> Result<()>;
 
-    /// Adds to `records` what has become known: at once if this iteration's sums are on the host, else late and in batches,
-    /// so that the device never waits for the host. With `drain`, waits for all.
+    /// Adds to `records` what has become known when `iteration` has its product, but for the last one that is only to be
+    /// judged: p·q and q·q, and what the step before has left. That is at once if these sums are on the host, else late and in
+    /// batches, so that the device never waits for the host. With `drain`, waits for all.
     ///
     /// # Errors
     /// A failing device.
     fn observe(
         &self,
         iteration: u64,
-        pq: &Self::Sum,
-        rho: &Self::Sum,
+        dots: Option<&Self::Sum>,
+        rho: &mut Self::Sum,
         drain: bool,
         records: &mut Vec<Record>,
     ) -> Result<()>;
@@ -185,39 +209,23 @@ pub trait Ops {
 
 /// Arguments of [`Ops::cg_step`].
 pub struct CgStep<'a, O: Ops + ?Sized> {
-    /// M.
-    pub m: &'a Preconditioner<O::Vector>,
-    /// ρ = r·M⁻¹r, completed.
+    /// p·q and q·q, completed.
+    pub dots: &'a O::Sum,
+    /// ρ = r·r, and what the test looks at, completed.
     pub rho: &'a O::Sum,
-    /// p·q, completed.
-    pub pq: &'a O::Sum,
-    /// The direction.
-    pub p: &'a O::Vector,
-    /// A p.
-    pub q: &'a O::Vector,
+    /// Weights of the squares of r in what the test looks at; 1 without.
+    pub weights: Option<&'a O::Vector>,
     /// The iterate.
     pub x: &'a mut O::Vector,
     /// The residual.
     pub r: &'a mut O::Vector,
-    /// ρ' and r·r.
-    pub rho_next: &'a mut O::Sum,
-    /// The iteration, from 1.
-    pub iteration: u64,
-}
-
-/// Arguments of [`Ops::cg_direction`].
-pub struct CgDirection<'a, O: Ops + ?Sized> {
-    /// M.
-    pub m: &'a Preconditioner<O::Vector>,
-    /// ρ', completed.
-    pub rho_next: &'a O::Sum,
-    /// ρ, completed.
-    pub rho: &'a O::Sum,
-    /// The residual.
-    pub r: &'a O::Vector,
     /// The direction.
     pub p: &'a mut O::Vector,
-    /// The iteration is over when r·r ≤ limit.
+    /// A p.
+    pub q: &'a O::Vector,
+    /// The same as `rho` after the step.
+    pub rho_next: &'a mut O::Sum,
+    /// The iteration was over before this step if what the test looks at was at most that.
     pub limit: f64,
     /// The iteration, from 1.
     pub iteration: u64,

@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::trials::{MAX_GROUPS_PER_UNIT, Trials, Tried};
-use super::{CgDirection, CgStep, Ops, Record};
+use super::{CgStep, Ops, Record};
 use crate::comm::Communicator;
 use crate::device::{Context, DeviceVec, Grid, Moment, PendingRead, Pinned, Timed};
 use crate::error::Result;
-use crate::kernels::cg::{Log, RhoArg, SumArg};
+use crate::kernels::cg::{Log, StepVectors, SumArg};
 use crate::kernels::{Kernels, Launch, count};
-use crate::precond::Preconditioner;
 use crate::real::Real;
 use crate::solver::Split;
 use crate::timeline::{Lane, Recorder, Timeline};
@@ -24,6 +23,9 @@ const MAX_BATCH: u64 = 64;
 const BATCH_TIME: Duration = Duration::from_micros(300);
 /// Every so many iterations, the device's own timing of the kernels is kept.
 const SAMPLE_EVERY: u64 = 64;
+/// Elements that a work-item of a step has, at least: more groups leave more partial sums, all of which every group of the next
+/// step adds.
+const STEP_ELEMENTS: usize = 4;
 /// So many timings are kept before they are added up.
 const MAX_TIMED: usize = 1024;
 
@@ -97,22 +99,17 @@ struct Clock {
 
 /// One or two sums: partial sums on the device, or values on the host.
 pub(crate) struct DeviceSum<A> {
+    /// Those of a group one behind the other.
     partials: DeviceVec<A>,
     components: usize,
-    /// Partial sums of each component, one component after the other; 0 once the host has the values.
+    /// Groups that have left partial sums; 0 once the host has the values.
     count: usize,
     values: [f64; 2],
-    /// The first component as one number, once a kernel has needed it.
-    total: DeviceVec<A>,
 }
 
 impl<A: Real> DeviceSum<A> {
     fn arg(&self) -> SumArg<'_, A> {
-        SumArg { partials: &self.partials, count: self.count as u32, value: self.values[0] }
-    }
-
-    fn rho(&self) -> RhoArg<'_, A> {
-        RhoArg { device: &self.total, known: (self.count == 0).then_some(self.values[0]) }
+        SumArg { partials: &self.partials, count: self.count as u32, values: self.values }
     }
 
     /// The room for partial sums, whose number a kernel is about to set.
@@ -136,7 +133,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         tries: bool,
     ) -> Result<Self> {
         let log = Log {
-            state: DeviceVec::zeros(&ctx, 1, "the state")?,
+            states: [DeviceVec::zeros(&ctx, 1, "the state")?, DeviceVec::zeros(&ctx, 1, "the state")?],
             entries: DeviceVec::zeros(&ctx, 3 * LOG_LEN as usize, "the log")?,
         };
         let idle = vec![Pinned::zeros(&ctx, 3 * LOG_LEN as usize)?, Pinned::zeros(&ctx, 3 * LOG_LEN as usize)?];
@@ -169,7 +166,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
 
     /// Set once the iteration is over; products then do nothing.
     pub(crate) fn done(&self) -> &DeviceVec<i32> {
-        &self.log.state
+        self.log.state(self.watch.borrow().current)
     }
 
     /// Adds to the time spent in halo exchanges.
@@ -259,10 +256,43 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         self.waited(start);
         for iteration in first..=last {
             let [pq, rho, rr] = [0, 1, 2].map(|k| memory[3 * Self::slot(iteration) as usize + k].to_f64());
-            records.push(Record { iteration, pq, rho, rr });
+            records.extend([Record::Curvature { iteration, pq }, Record::Residual { iteration, rho, rr }]);
         }
         watch.done = last;
         watch.idle.push(memory);
+        Ok(())
+    }
+
+    /// Reads the log up to iteration `last` if it is time, or at once to `drain` it, and takes in what was read before.
+    fn follow(&self, last: u64, drain: bool, records: &mut Vec<Record>) -> Result<()> {
+        let watch = &mut *self.watch.borrow_mut();
+        if last > watch.seen && (last - watch.seen >= watch.batch || drain) {
+            // While the device works on this batch's end, the host takes in the batch before.
+            let former = watch.pending.take();
+            self.look(watch, last)?;
+            self.take_in(watch, former, records)?;
+            let time = watch.last_look.elapsed();
+            watch.last_look = Instant::now();
+            if time < BATCH_TIME {
+                watch.batch = (2 * watch.batch).min(MAX_BATCH);
+            } else if time > 3 * BATCH_TIME {
+                watch.batch = (watch.batch / 2).max(1);
+            }
+        }
+        if drain {
+            let pending = watch.pending.take();
+            self.take_in(watch, pending, records)?;
+        }
+        Ok(())
+    }
+
+    /// What the last step that was enqueued, that of `iteration`, has left.
+    fn take_in_last(&self, iteration: u64, rho: &mut DeviceSum<A>, records: &mut Vec<Record>) -> Result<()> {
+        let [rho, rr] = self.settle(rho)?;
+        let mut pq = [A::default()];
+        self.log.entries.read(&self.ctx, 3 * Self::slot(iteration) as usize, &mut pq)?;
+        let pq = pq[0].to_f64();
+        records.extend([Record::Curvature { iteration, pq }, Record::Residual { iteration, rho, rr }]);
         Ok(())
     }
 
@@ -307,8 +337,7 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
 
     fn sum(&self, components: usize) -> Result<DeviceSum<A>> {
         let partials = DeviceVec::zeros(&self.ctx, components * self.sum_room, "partial sums")?;
-        let total = DeviceVec::zeros(&self.ctx, 1, "a sum")?;
-        Ok(DeviceSum { partials, components, count: 0, values: [0.0; 2], total })
+        Ok(DeviceSum { partials, components, count: 0, values: [0.0; 2] })
     }
 
     fn write(&self, from: &[T], to: &mut DeviceVec<T>) -> Result<()> {
@@ -327,9 +356,9 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
 
     fn dot_product(&self, x: &DeviceVec<T>, y: &DeviceVec<T>, sum: &mut DeviceSum<A>, component: usize) -> Result<()> {
         let grid = self.grid("dot_partial");
-        let first = (component * grid.groups) as u32;
+        let place = (component as u32, sum.components as u32);
         let partials = sum.refill(grid.groups);
-        self.kernels.dot.dot_partial(&self.ctx, grid, self.n, x, y, partials, first)
+        self.kernels.dot.dot_partial(&self.ctx, grid, self.n, x, y, partials, place)
     }
 
     fn next_iterate(&self, alpha: f64, p: &DeviceVec<T>, x: &mut DeviceVec<T>) -> Result<()> {
@@ -347,53 +376,39 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         self.kernels.update.next_direction(&self.ctx, self.grid("next_direction"), self.n, beta, z, p)
     }
 
-    fn precondition(&self, m: &Preconditioner<DeviceVec<T>>, r: &DeviceVec<T>, z: &mut DeviceVec<T>) -> Result<()> {
-        let Some(d) = m.diagonal() else { return self.copy(r, z) };
-        self.kernels.update.scale_diagonal(&self.ctx, self.grid("scale_diagonal"), self.n, d, r, z)
+    fn multiply(&self, d: &DeviceVec<T>, x: &DeviceVec<T>, y: &mut DeviceVec<T>) -> Result<()> {
+        self.kernels.update.scale_diagonal(&self.ctx, self.grid("scale_diagonal"), self.n, d, x, y)
     }
 
     fn cg_step(&self, step: CgStep<'_, Self>) -> Result<()> {
-        let (rho, pq) = (step.rho.rho(), step.pq.arg());
-        let (d, slot) = (step.m.diagonal(), Self::slot(step.iteration));
-        let grid = self.grid(if d.is_some() { "cg_step_diagonal" } else { "cg_step" });
-        let sums = step.rho_next.refill(grid.groups);
-        self.kernels
-            .cg
-            .cg_step(&self.ctx, grid, self.n, d, step.x, step.r, step.p, step.q, &rho, &pq, sums, &self.log, slot)
+        let CgStep { dots, rho, weights, x, r, p, q, rho_next, limit, iteration } = step;
+        let kernel = if weights.is_some() { "cg_step_weighted" } else { "cg_step" };
+        let grid = self.grid_for(kernel, self.n_owned().div_ceil(STEP_ELEMENTS));
+        let (vectors, slots) = (StepVectors { x, r, p, q, w: weights }, [iteration, iteration - 1].map(Self::slot));
+        let (dots, rho, rho_next) = (dots.arg(), rho.arg(), rho_next.refill(grid.groups));
+        let (ctx, cg, log) = (&self.ctx, &self.kernels.cg, &self.log);
+        cg.cg_step(ctx, grid, self.n, vectors, &dots, &rho, limit, rho_next, log, iteration, slots)
     }
 
-    fn cg_direction(&self, direction: CgDirection<'_, Self>) -> Result<()> {
-        let (next, rho) = (direction.rho_next, direction.rho.rho());
-        let (limit, slot) = (direction.limit, Self::slot(direction.iteration));
-        let (d, cg) = (direction.m.diagonal(), &self.kernels.cg);
-        let (sums, total) = (next.arg(), &next.total);
-        let grid = self.grid(if d.is_some() { "cg_direction_diagonal" } else { "cg_direction" });
-        cg.cg_direction(
-            &self.ctx,
-            grid,
-            self.n,
-            d,
-            direction.r,
-            direction.p,
-            &sums,
-            total,
-            &rho,
-            limit,
-            &self.log,
-            slot,
-        )
-    }
-
-    fn all_sum(&self, sum: &mut DeviceSum<A>) -> Result<()> {
+    fn all_sum(&self, sums: &mut [&mut DeviceSum<A>]) -> Result<()> {
         if self.comm.size() == 1 {
             return Ok(()); // the next kernel adds the partial sums
         }
-        let mut values = self.settle(sum)?;
+        let mut values = [0.0; 4];
+        let mut len = 0;
+        for sum in &mut *sums {
+            let settled = self.settle(sum)?;
+            values[len..len + sum.components].copy_from_slice(&settled[..sum.components]);
+            len += sum.components;
+        }
         let start = Instant::now();
-        self.comm.sum(&mut values[..sum.components])?;
+        self.comm.sum(&mut values[..len])?;
         self.clock.borrow_mut().sums += start.elapsed();
         self.recorder.span(Lane::Host, "sum over ranks", start);
-        sum.values = values;
+        let mut values = values.into_iter();
+        for sum in sums {
+            sum.values.iter_mut().take(sum.components).zip(&mut values).for_each(|(to, from)| *to = from);
+        }
         Ok(())
     }
 
@@ -403,8 +418,8 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
             let mut landing = self.landing.borrow_mut();
             let partials = &mut landing[..sum.components * sum.count];
             sum.partials.read(&self.ctx, 0, partials)?;
-            for (value, partials) in sum.values.iter_mut().zip(partials.chunks_exact(sum.count)) {
-                *value = partials.iter().map(|v| v.to_f64()).sum();
+            for (k, value) in sum.values.iter_mut().enumerate().take(sum.components) {
+                *value = partials.iter().skip(k).step_by(sum.components).map(|v| v.to_f64()).sum();
             }
             sum.count = 0;
             let watch = &mut *self.watch.borrow_mut();
@@ -421,7 +436,9 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         self.trials.borrow_mut().begin_run();
         // a slot that no kernel has written must not look like a number
         self.log.entries.fill(&self.ctx, 0xFF)?;
-        self.log.state.fill(&self.ctx, 0)?;
+        for state in &self.log.states {
+            state.fill(&self.ctx, 0)?;
+        }
         self.clock.borrow_mut().sampled = 0;
         self.ctx.set_timing(self.recorder.is_on().then_some(0));
         Ok(())
@@ -454,37 +471,19 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
     fn observe(
         &self,
         iteration: u64,
-        pq: &DeviceSum<A>,
-        rho: &DeviceSum<A>,
+        dots: Option<&DeviceSum<A>>,
+        rho: &mut DeviceSum<A>,
         drain: bool,
         records: &mut Vec<Record>,
     ) -> Result<()> {
-        if pq.count == 0 {
-            records.push(Record {
-                iteration,
-                pq: pq.values[0],
-                rho: rho.values[0],
-                rr: rho.values[rho.components - 1],
-            });
+        if self.comm.size() > 1 {
+            records.extend(Record::of_sums(iteration, dots.map(|dots| dots.values), rho.values));
             return Ok(());
         }
-        let watch = &mut *self.watch.borrow_mut();
-        if iteration - watch.seen >= watch.batch || drain {
-            // While the device works on this batch's end, the host takes in the batch before.
-            let former = watch.pending.take();
-            self.look(watch, iteration)?;
-            self.take_in(watch, former, records)?;
-            if drain {
-                let last = watch.pending.take();
-                self.take_in(watch, last, records)?;
-            }
-            let time = watch.last_look.elapsed();
-            watch.last_look = Instant::now();
-            if time < BATCH_TIME {
-                watch.batch = (2 * watch.batch).min(MAX_BATCH);
-            } else if time > 3 * BATCH_TIME {
-                watch.batch = (watch.batch / 2).max(1);
-            }
+        // the step of the former iteration, which is enqueued, tells of the one before
+        self.follow(iteration.saturating_sub(2), drain, records)?;
+        if drain && iteration > 1 {
+            self.take_in_last(iteration - 1, rho, records)?;
         }
         Ok(())
     }

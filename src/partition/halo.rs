@@ -17,7 +17,7 @@ pub struct Part<'a> {
     /// Renumbered column of each entry, still in the order of the global columns.
     pub col_idx: Cow<'a, [u32]>,
     /// Value of each entry.
-    pub values: &'a [f64],
+    pub values: Cow<'a, [f64]>,
     /// The exchange with other ranks.
     pub halo: HaloPlan,
 }
@@ -127,7 +127,7 @@ pub fn split<'a>(a: &'a Csr, ranges: &[Range<usize>]) -> Vec<Part<'a>> {
                 rows: rows.clone(),
                 row_ptr: &a.row_ptr()[rows.start..=rows.end],
                 col_idx,
-                values: &a.values()[entries(rows)],
+                values: Cow::Borrowed(&a.values()[entries(rows)]),
                 halo: plan,
             }
         })

@@ -1,92 +1,81 @@
-//! Preconditioned conjugate gradients (Hestenes and Stiefel 1952, doi 10.6028/jres.049.044), in three fused kernels.
+//! Preconditioned conjugate gradients (Hestenes and Stiefel 1952, doi 10.6028/jres.049.044), in two fused kernels.
 //!
-//! | line | bytes a row in double precision, without / with a diagonal preconditioner |
+//! | line | bytes a row in double precision, without / with weights |
 //! |---|---|
-//! | q = A p, p·q | 12 nnz / n + 20 |
-//! | α = ρ / p·q, x += α p, r −= α q, ρ' = r·z, r·r | 48 / 56 |
-//! | β = ρ' / ρ, p = z + β p | 24 / 32 |
+//! | q = A p, p·q, q·q | 12 nnz / n + 20 |
+//! | α = ρ / p·q, β = α q·q / p·q − 1, x += α p, r −= α q, p = r + β p, ρ' = r·r | 56 / 64 |
+//!
+//! β = ρ' / ρ is formed before ρ' is known, from ρ' = α² q·q − ρ (Rupp et al. 2016, doi 10.1145/2907944, and Chronopoulos and
+//! Gear 1989, doi 10.1016/0377-0427(89)90045-9, for the idea). Since α is formed from ρ as it was computed, rounding does not
+//! add up; see `docs/architecture.md` for what was measured. So an iteration has one sum over ranks, in place of two.
 //!
 //! On one device the scalars never leave it: each kernel adds the partial sums of the one before, and the host learns of the
-//! residual late, without holding anything up. Among several ranks, the two sums of an iteration go through the host.
+//! residual late, without holding anything up. Among several ranks, the sum of an iteration goes through the host.
 
 use super::monitor::{Monitor, Verdict};
+use super::scaling::{Share, weighted_norm};
 use super::workspace::Workspace;
 use crate::error::Result;
 use crate::operator::LinearOperator;
-use crate::ops::{CgDirection, CgStep, Ops};
-use crate::precond::Preconditioner;
+use crate::ops::{CgStep, Ops};
 
-/// Runs from `w.x`, for the right-hand side `w.b`, until `monitor` says so. The first residual is computed, not assumed.
+/// Runs from `w.x`, for the right-hand side `w.b`, until `monitor` says so. The first residual is computed, not assumed. If
+/// the system is scaled, what the monitor sees is the residual of the one that is not.
 pub(super) fn cg<O: Ops>(
     ops: &O,
     a: &impl LinearOperator<O>,
-    m: &Preconditioner<O::Vector>,
+    scaling: Option<&Share<O>>,
     w: &mut Workspace<O>,
     monitor: &mut Monitor<'_>,
 ) -> Result<Verdict> {
-    if let Some(verdict) = begin(ops, a, m, w, monitor)? {
-        //                  r = b − A x, p = M⁻¹ r, ρ = r·p
+    ops.begin()?;
+    ops.copy(&w.x, &mut w.p)?;
+    a.residual(ops, &w.b, &mut w.p, &mut w.r)?; //                             r = b − A x
+    ops.copy(&w.r, &mut w.p)?; //                                              p = r
+    ops.dot_product(&w.r, &w.r, &mut w.rho, 0)?; //                            ρ = r·r
+    match scaling {
+        Some(share) => weighted_norm(ops, share, w)?,
+        None => ops.dot_product(&w.r, &w.r, &mut w.rho, 1)?,
+    }
+    ops.all_sum(&mut [&mut w.rho])?;
+    let [rho, rr] = ops.settle(&mut w.rho)?;
+    if let Some(verdict) = monitor.begin(rho, rr) {
         return Ok(verdict);
     }
+    ops.copy(&w.x, &mut w.x_first)?;
+
     let mut records = Vec::new();
     for iteration in 1.. {
-        ops.begin_iteration(iteration)?;
-        a.apply_dot(ops, &mut w.p, &mut w.q, &mut w.pq)?; //                   q = A p
-        ops.all_sum(&mut w.pq)?;
-        ops.cg_step(CgStep {
-            m,
-            rho: &w.rho,
-            pq: &w.pq,
-            p: &w.p,
-            q: &w.q,
-            x: &mut w.x,
-            r: &mut w.r,
-            rho_next: &mut w.rho_next,
-            iteration,
-        })?; //                                                                α = ρ / p·q, x += α p, r −= α q
-        ops.all_sum(&mut w.rho_next)?; //                                      ρ' = r·M⁻¹r
-        ops.cg_direction(CgDirection {
-            m,
-            rho_next: &w.rho_next,
-            rho: &w.rho,
-            r: &w.r,
-            p: &mut w.p,
-            limit: monitor.run_limit(),
-            iteration,
-        })?; //                                                                β = ρ' / ρ, p = M⁻¹r + β p
-        std::mem::swap(&mut w.rho, &mut w.rho_next);
-
+        let is_over = monitor.is_over(iteration);
+        if is_over {
+            ops.all_sum(&mut [&mut w.rho])?;
+        } else {
+            ops.begin_iteration(iteration)?;
+            a.apply_dots(ops, &mut w.p, &mut w.q, &mut w.dots)?; //            q = A p, p·q, q·q
+            match iteration {
+                1 => ops.all_sum(&mut [&mut w.dots])?, // ρ is complete
+                _ => ops.all_sum(&mut [&mut w.dots, &mut w.rho])?,
+            }
+        }
         records.clear();
-        let drain = monitor.is_last(iteration) || ops.comm().stop_request() != 0;
-        ops.observe(iteration, &w.pq, &w.rho, drain, &mut records)?;
+        let drain = is_over || ops.comm().stop_request() != 0;
+        ops.observe(iteration, (!is_over).then_some(&w.dots), &mut w.rho, drain, &mut records)?;
         if let Some(verdict) = monitor.judge(&records, ops.comm()) {
             return Ok(verdict);
         }
+        ops.cg_step(CgStep {
+            dots: &w.dots,
+            rho: &w.rho,
+            weights: scaling.map(|share| &share.weights),
+            x: &mut w.x,
+            r: &mut w.r,
+            p: &mut w.p,
+            q: &w.q,
+            rho_next: &mut w.rho_next,
+            limit: monitor.run_limit(),
+            iteration,
+        })?; //                                     α = ρ / p·q, β = α q·q / p·q − 1, x += α p, r −= α q, p = r + β p
+        std::mem::swap(&mut w.rho, &mut w.rho_next);
     }
     unreachable!("an iteration without end")
-}
-
-/// Begins a run: r = b − A x, p = M⁻¹ r, ρ = r·p and r·r. If there is anything to do, x is kept as the run's first iterate.
-pub(super) fn begin<O: Ops>(
-    ops: &O,
-    a: &impl LinearOperator<O>,
-    m: &Preconditioner<O::Vector>,
-    w: &mut Workspace<O>,
-    monitor: &mut Monitor<'_>,
-) -> Result<Option<Verdict>> {
-    ops.begin()?;
-    ops.copy(&w.x, &mut w.p)?;
-    a.residual(ops, &w.b, &mut w.p, &mut w.r)?;
-    ops.precondition(m, &w.r, &mut w.p)?;
-    ops.dot_product(&w.r, &w.p, &mut w.rho, 0)?;
-    if m.diagonal().is_some() {
-        ops.dot_product(&w.r, &w.r, &mut w.rho, 1)?;
-    }
-    ops.all_sum(&mut w.rho)?;
-    let [rho, rr] = ops.settle(&mut w.rho)?;
-    let verdict = monitor.begin(rho, if m.diagonal().is_some() { rr } else { rho });
-    if verdict.is_none() {
-        ops.copy(&w.x, &mut w.x_first)?;
-    }
-    Ok(verdict)
 }

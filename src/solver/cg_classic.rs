@@ -4,7 +4,6 @@
 //! Bytes a row and iteration in double precision: 12 nnz / n + 20 for the product, 16 for each of the two dot products, 24 for
 //! each of the three updates. With a preconditioner, which the dissertation has not, 24 for z = M⁻¹ r and 16 for r·z.
 
-use super::cg::begin;
 use super::monitor::{Monitor, Verdict};
 use super::workspace::Workspace;
 use crate::error::Result;
@@ -21,35 +20,38 @@ pub(super) fn cg_classic<O: Ops>(
     monitor: &mut Monitor<'_>,
 ) -> Result<Verdict> {
     let preconditioned = m.diagonal().is_some();
-    if let Some(verdict) = begin(ops, a, m, w, monitor)? {
+    ops.begin()?;
+    ops.copy(&w.x, &mut w.p)?;
+    a.residual(ops, &w.b, &mut w.p, &mut w.r)?; //                             r = b − A x
+    ops.precondition(m, &w.r, &mut w.p)?; //                                   p = M⁻¹ r
+    let mut rho = host_sum(ops, &w.r, &w.p, &mut w.dot)?;
+    let rr = if preconditioned { host_sum(ops, &w.r, &w.r, &mut w.dot)? } else { rho };
+    if let Some(verdict) = monitor.begin(rho, rr) {
         return Ok(verdict);
     }
-    let [mut rho, _] = ops.settle(&mut w.rho)?;
+    ops.copy(&w.x, &mut w.x_first)?;
     for iteration in 1.. {
         ops.begin_iteration(iteration)?;
         a.apply(ops, &mut w.p, &mut w.q)?; //                                  q = A p
-        let pq = host_sum(ops, &w.p, &w.q, &mut w.pq)?;
-        if !(pq > 0.0 && pq.is_finite()) {
-            let record = Record { iteration, pq, rho, rr: f64::NAN };
-            if let Some(verdict) = monitor.judge(&[record], ops.comm()) {
-                return Ok(verdict);
-            }
+        let pq = host_sum(ops, &w.p, &w.q, &mut w.dot)?;
+        if let Some(verdict) = monitor.judge(&[Record::Curvature { iteration, pq }], ops.comm()) {
+            return Ok(verdict);
         }
         let alpha = rho / pq;
         ops.next_iterate(alpha, &w.p, &mut w.x)?; //                           x += α p
         ops.next_residual(alpha, &w.q, &mut w.r)?; //                          r −= α q
-        let rr = host_sum(ops, &w.r, &w.r, &mut w.pq)?;
+        let rr = host_sum(ops, &w.r, &w.r, &mut w.dot)?;
         let (rho_next, z) = match &mut w.z {
             Some(z) if preconditioned => {
                 ops.precondition(m, &w.r, z)?; //                              z = M⁻¹ r
-                (host_sum(ops, &w.r, z, &mut w.pq)?, &*z)
+                (host_sum(ops, &w.r, z, &mut w.dot)?, &*z)
             }
             _ => (rr, &w.r),
         };
         ops.next_direction(rho_next / rho, z, &mut w.p)?; //                   p = z + ρ'/ρ p
         rho = rho_next;
 
-        if let Some(verdict) = monitor.judge(&[Record { iteration, pq, rho, rr }], ops.comm()) {
+        if let Some(verdict) = monitor.judge(&[Record::Residual { iteration, rho, rr }], ops.comm()) {
             return Ok(verdict);
         }
     }
@@ -59,6 +61,6 @@ pub(super) fn cg_classic<O: Ops>(
 /// x·y over all ranks, as a number on the host.
 fn host_sum<O: Ops>(ops: &O, x: &O::Vector, y: &O::Vector, sum: &mut O::Sum) -> Result<f64> {
     ops.dot_product(x, y, sum, 0)?;
-    ops.all_sum(sum)?;
+    ops.all_sum(&mut [sum])?;
     Ok(ops.settle(sum)?[0])
 }

@@ -7,6 +7,7 @@ mod monitor;
 mod options;
 mod outcome;
 mod rank;
+mod scaling;
 mod session;
 mod team;
 mod workspace;

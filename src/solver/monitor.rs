@@ -177,9 +177,9 @@ impl<'a> Monitor<'a> {
         }
     }
 
-    /// Whether iteration `iteration` of this run is the last one allowed.
-    pub(super) fn is_last(&self, iteration: u64) -> bool {
-        self.before + iteration >= self.max_iters
+    /// Whether iteration `iteration` of this run is one more than allowed.
+    pub(super) fn is_over(&self, iteration: u64) -> bool {
+        self.before + iteration > self.max_iters
     }
 
     /// Judges what has become known, in order; then the clock and the caller.
@@ -201,28 +201,35 @@ impl<'a> Monitor<'a> {
     }
 
     fn judge_record(&mut self, record: &Record) -> Option<Verdict> {
-        let iteration = self.before + record.iteration;
+        match *record {
+            Record::Curvature { iteration, pq } => Self::judge_curvature(self.before + iteration, pq),
+            Record::Residual { iteration, rho, rr } => self.judge_residual(self.before + iteration, rho, rr),
+        }
+    }
+
+    fn judge_curvature(iteration: u64, curvature: f64) -> Option<Verdict> {
+        if !curvature.is_finite() {
+            return Some(Verdict::Ended(Reason::NonFinite("p·Ap")));
+        }
+        let direction = Indefinite::Direction { iteration, curvature };
+        (curvature <= 0.0).then_some(Verdict::Ended(Reason::IndefiniteOperator(direction)))
+    }
+
+    fn judge_residual(&mut self, iteration: u64, rho: f64, rr: f64) -> Option<Verdict> {
         let ended = |reason| Some(Verdict::Ended(reason));
-        if !record.pq.is_finite() {
-            return ended(Reason::NonFinite("p·Ap"));
-        }
-        if record.pq <= 0.0 {
-            let curvature = record.pq;
-            return ended(Reason::IndefiniteOperator(Indefinite::Direction { iteration, curvature }));
-        }
-        if !record.rr.is_finite() {
+        if !rr.is_finite() {
             return ended(Reason::NonFinite("the residual"));
         }
         self.iterations = iteration;
-        self.last_rr = record.rr;
-        self.history.push(self.relative(record.rr));
-        if record.rr <= self.run_limit {
+        self.last_rr = rr;
+        self.history.push(self.relative(rr));
+        if rr <= self.run_limit {
             return Some(Verdict::Presumed);
         }
-        if record.rr > DIVERGED * DIVERGED * self.first_rr.max(self.rhs_norm * self.rhs_norm) {
+        if rr > DIVERGED * DIVERGED * self.first_rr.max(self.rhs_norm * self.rhs_norm) {
             return ended(Reason::Divergence);
         }
-        if let Some(reason) = Self::judge_rho(record.rho, iteration) {
+        if let Some(reason) = Self::judge_rho(rho, iteration) {
             return ended(reason);
         }
         if iteration >= self.max_iters {
@@ -276,8 +283,12 @@ mod tests {
         (verdict, monitor.into_seen().iterations)
     }
 
-    fn record(iteration: u64, pq: f64, rho: f64, rr: f64) -> Record {
-        Record { iteration, pq, rho, rr }
+    fn curvature(iteration: u64, pq: f64) -> Record {
+        Record::Curvature { iteration, pq }
+    }
+
+    fn residual(iteration: u64, rho: f64, rr: f64) -> Record {
+        Record::Residual { iteration, rho, rr }
     }
 
     #[test]
@@ -285,16 +296,17 @@ mod tests {
         let ended = |reason| Some(Verdict::Ended(reason));
         let direction =
             |iteration, curvature| ended(Reason::IndefiniteOperator(Indefinite::Direction { iteration, curvature }));
-        assert_eq!(judge(&[record(1, 1.0, 0.5, 0.5)]), (None, 1));
-        assert_eq!(judge(&[record(1, 1.0, 0.5, 0.5), record(2, 1.0, 1e-7, 1e-7)]), (Some(Verdict::Presumed), 2));
-        assert_eq!(judge(&[record(1, -2.0, 0.0, 0.0)]), (direction(1, -2.0), 0));
-        assert_eq!(judge(&[record(1, 0.0, 0.0, 0.0)]), (direction(1, 0.0), 0));
-        assert_eq!(judge(&[record(1, f64::NAN, 0.0, 0.0)]), (ended(Reason::NonFinite("p·Ap")), 0));
-        assert_eq!(judge(&[record(1, 1.0, 1.0, f64::INFINITY)]), (ended(Reason::NonFinite("the residual")), 0));
-        assert_eq!(judge(&[record(1, 1.0, 1e30, 1e30)]), (ended(Reason::Divergence), 1));
-        assert_eq!(judge(&[record(1, 1.0, -1.0, 0.5)]), (ended(Reason::IndefinitePreconditioner { iteration: 1 }), 1));
-        assert!(matches!(judge(&[record(1, 1.0, 0.0, 0.5)]).0, Some(Verdict::Ended(Reason::Breakdown(_)))));
-        assert_eq!(judge(&[record(5, 1.0, 0.5, 0.5)]), (ended(Reason::MaxIters), 5));
+        assert_eq!(judge(&[curvature(1, 1.0), residual(1, 0.5, 0.5)]), (None, 1));
+        assert_eq!(judge(&[residual(1, 0.5, 0.5), residual(2, 1e-7, 1e-7)]), (Some(Verdict::Presumed), 2));
+        assert_eq!(judge(&[curvature(1, -2.0), residual(1, 0.0, 0.0)]), (direction(1, -2.0), 0));
+        assert_eq!(judge(&[curvature(1, 0.0)]), (direction(1, 0.0), 0));
+        assert_eq!(judge(&[residual(1, 0.5, 0.5), curvature(2, -1.0)]), (direction(2, -1.0), 1));
+        assert_eq!(judge(&[curvature(1, f64::NAN)]), (ended(Reason::NonFinite("p·Ap")), 0));
+        assert_eq!(judge(&[residual(1, 1.0, f64::INFINITY)]), (ended(Reason::NonFinite("the residual")), 0));
+        assert_eq!(judge(&[residual(1, 1e30, 1e30)]), (ended(Reason::Divergence), 1));
+        assert_eq!(judge(&[residual(1, -1.0, 0.5)]), (ended(Reason::IndefinitePreconditioner { iteration: 1 }), 1));
+        assert!(matches!(judge(&[residual(1, 0.0, 0.5)]).0, Some(Verdict::Ended(Reason::Breakdown(_)))));
+        assert_eq!(judge(&[residual(5, 0.5, 0.5)]), (ended(Reason::MaxIters), 5));
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! One rank of a solver: a device or the host, with its block of the matrix.
 
+use std::ops::Range;
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
 use super::cg::cg;
 use super::cg_classic::cg_classic;
 use super::monitor::{Monitor, Seen, Verdict};
+use super::scaling::{Scaling, Share};
 use super::workspace::Workspace;
 use super::{Format, Method, Precond, Reason, Setup, Split, Tune};
 use crate::comm::{Alone, Communicator, Outbox};
@@ -41,12 +43,15 @@ pub(super) struct Engine<O: Ops, A> {
     ops: O,
     a: A,
     m: Preconditioner<O::Vector>,
+    scaling: Option<Share<O>>,
     w: Workspace<O>,
 }
 
 /// What an engine is made for.
 struct Plan<'a> {
     diagonal: Option<&'a [f64]>,
+    /// The scaling of the system, and which rows of it are this rank's.
+    scaling: Option<(&'a Scaling, Range<usize>)>,
     factor: f64,
     stores_z: bool,
     /// Launch parameters of the device, from former runs.
@@ -79,22 +84,28 @@ pub(super) struct Ended {
 }
 
 impl<T: Real> Rank<T> {
-    /// Opens `device`, or the host, and gives it `part` of `a`, times `factor`; `diagonal` is the part's own, for the
-    /// preconditioner; `known` are the device's launch parameters.
+    /// Opens `device`, or the host, and gives it `part` of `a`, times `factor`, and scaled if that is asked for; `diagonal` is
+    /// that of A; `known` are the device's launch parameters.
     pub(super) fn open(
         device: Option<&Info>,
         a: &Arc<Csr>,
-        part: Part<'_>,
+        mut part: Part<'_>,
         diagonal: &[f64],
+        scaling: Option<&Scaling>,
         factor: f64,
         setup: &Setup,
         known: Option<&Known>,
     ) -> Result<Opened<T>> {
         let start = Instant::now();
+        if let Some(scaling) = scaling {
+            part.values = scaling.values(a, part.rows.clone()).into();
+        }
+        let multiplies = setup.method == Method::CgClassic && setup.precond == Precond::Jacobi;
         let plan = Plan {
-            diagonal: (setup.precond == Precond::Jacobi).then_some(diagonal),
+            diagonal: multiplies.then(|| &diagonal[part.rows.clone()]),
+            scaling: scaling.map(|scaling| (scaling, part.rows.clone())),
             factor,
-            stores_z: setup.method == Method::CgClassic && setup.precond == Precond::Jacobi,
+            stores_z: multiplies,
             known,
             tries: setup.tune == Tune::Quick,
             format: setup.format,
@@ -212,16 +223,28 @@ impl<O: Ops, A: LinearOperator<O>> Engine<O, A> {
             Some(diagonal) => Preconditioner::jacobi(&ops, diagonal, plan.factor)?,
             None => Preconditioner::Identity,
         };
-        let w = Workspace::new(&ops, &a, &m, plan.stores_z)?;
-        Ok(Self { ops, a, m, w })
+        let scaling = match &plan.scaling {
+            Some((scaling, rows)) => Some(scaling.share(&ops, rows.clone())?),
+            None => None,
+        };
+        let w = Workspace::new(&ops, &a, plan.stores_z)?;
+        Ok(Self { ops, a, m, scaling, w })
     }
 
     fn run(&mut self, method: Method, b: &[O::Real], x: &mut [O::Real], mut monitor: Monitor<'_>) -> Result<Ended> {
-        let Self { ops, a, m, w } = self;
+        let Self { ops, a, m, scaling, w } = self;
         let start = Instant::now();
         let before = monitor.iterations();
-        ops.write(b, &mut w.b)?;
-        ops.write(x, &mut w.x)?;
+        match scaling {
+            Some(scaling) => {
+                ops.write(&scaling.of_rhs(b), &mut w.b)?;
+                ops.write(&scaling.of_iterate(x), &mut w.x)?;
+            }
+            None => {
+                ops.write(b, &mut w.b)?;
+                ops.write(x, &mut w.x)?;
+            }
+        }
         ops.copy(&w.x, &mut w.x_first)?;
         ops.finish(0)?;
         ops.comm().sum(&mut [])?; // all ranks are there
@@ -233,7 +256,7 @@ impl<O: Ops, A: LinearOperator<O>> Engine<O, A> {
         let start = Instant::now();
         let reason = loop {
             let verdict = match method {
-                Method::Cg => cg(ops, a, m, w, &mut monitor)?,
+                Method::Cg => cg(ops, a, scaling.as_ref(), w, &mut monitor)?,
                 Method::CgClassic => cg_classic(ops, a, m, w, &mut monitor)?,
             };
             ops.end_run(monitor.run_iterations())?;
@@ -260,6 +283,9 @@ impl<O: Ops, A: LinearOperator<O>> Engine<O, A> {
 
         let start = Instant::now();
         ops.read(&w.x, x)?;
+        if let Some(scaling) = scaling {
+            scaling.undo(x);
+        }
         let gather = start.elapsed();
         Ok(Ended { reason, seen, split, timeline: ops.take_timeline()?, upload, solve, gather })
     }

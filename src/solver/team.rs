@@ -8,6 +8,7 @@ use rayon::prelude::*;
 
 use super::monitor::Monitor;
 use super::rank::{Ended, Opened, Rank};
+use super::scaling::Scaling;
 use super::{Control, Criterion, Format, Method, Outcome, Precond, Reason, Setup, SetupTimes, Split, Stop};
 use crate::comm::{Alone, Communicator, Failure, Outbox, Threads, in_threads};
 use crate::device::Info;
@@ -29,6 +30,8 @@ pub(super) struct Ranks<T: Real> {
     rows: Vec<std::ops::Range<usize>>,
     /// What their matrix is multiplied by.
     factor: f64,
+    /// Whether it is scaled by its diagonal, too.
+    is_scaled: bool,
 }
 
 impl<T: Real> Ranks<T> {
@@ -45,16 +48,18 @@ impl<T: Real> Ranks<T> {
         let rows = parts.iter().map(|p| p.rows.clone()).collect();
         let receivers: Vec<usize> = parts.iter().map(|p| p.halo.receivers).collect();
         let jobs = devices.into_iter().zip(parts).collect();
+        let scales = setup.method == Method::Cg && setup.precond == Precond::Jacobi;
+        let scaling = scales.then(|| Scaling::of(diagonal, factor)).flatten();
+        let scaling = scaling.as_ref();
         let opened: Vec<Opened<T>> = in_threads(&failure, jobs, |((device, known), part)| {
-            let diagonal = diagonal.get(part.rows.clone()).unwrap_or_default();
-            Rank::open(device, a, part, diagonal, factor, setup, known.as_ref())
+            Rank::open(device, a, part, diagonal, scaling, factor, setup, known.as_ref())
         })?;
         let longest = |time: fn(&Opened<T>) -> Duration| opened.iter().map(time).max().unwrap_or_default();
         times.prepare += longest(|o| o.prepare);
         times.upload = longest(|o| o.upload);
         let (ranks, outboxes) =
             opened.into_iter().zip(receivers).map(|(o, receivers)| (o.rank, (o.outbox, receivers))).unzip();
-        Ok(Self { ranks, outboxes, rows, factor })
+        Ok(Self { ranks, outboxes, rows, factor, is_scaled: scaling.is_some() })
     }
 
     /// Of each rank, how its rows are stored, and the memory that they take.
@@ -67,7 +72,7 @@ impl<T: Real> Ranks<T> {
         let n = self.rows.last().map_or(0, |r| r.end) as u64;
         let jacobi = setup.precond == Precond::Jacobi;
         let vectors = match setup.method {
-            Method::Cg => 9 + if jacobi { 2 } else { 0 },
+            Method::Cg => 7 + u64::from(self.is_scaled),
             Method::CgClassic => 13 + if jacobi { 5 } else { 0 },
         };
         let products: u64 = self.ranks.iter().map(Rank::product_bytes).sum();

@@ -3,7 +3,6 @@
 use crate::error::Result;
 use crate::operator::LinearOperator;
 use crate::ops::Ops;
-use crate::precond::Preconditioner;
 
 /// Vectors of conjugate gradients: 6 of them, 7 for a method that stores z.
 pub struct Workspace<O: Ops> {
@@ -21,12 +20,14 @@ pub struct Workspace<O: Ops> {
     pub q: O::Vector,
     /// The iterate at the start of a run.
     pub x_first: O::Vector,
-    /// p·q.
-    pub pq: O::Sum,
-    /// r·z and, with a preconditioner, r·r.
+    /// p·q and q·q.
+    pub dots: O::Sum,
+    /// r·r, and what the test looks at.
     pub rho: O::Sum,
     /// The same after the next step.
     pub rho_next: O::Sum,
+    /// One sum, for methods that form each by itself.
+    pub dot: O::Sum,
 }
 
 impl<O: Ops> Workspace<O> {
@@ -34,8 +35,7 @@ impl<O: Ops> Workspace<O> {
     ///
     /// # Errors
     /// Not enough memory on the device.
-    pub fn new(ops: &O, a: &impl LinearOperator<O>, m: &Preconditioner<O::Vector>, stores_z: bool) -> Result<Self> {
-        let components = if m.diagonal().is_some() { 2 } else { 1 };
+    pub fn new(ops: &O, a: &impl LinearOperator<O>, stores_z: bool) -> Result<Self> {
         Ok(Self {
             b: ops.vector(0, "b")?,
             x: ops.vector(0, "x")?,
@@ -44,9 +44,10 @@ impl<O: Ops> Workspace<O> {
             p: ops.vector(a.halo(), "p")?,
             q: ops.vector(0, "q")?,
             x_first: ops.vector(0, "the first iterate")?,
-            pq: ops.sum(1)?,
-            rho: ops.sum(components)?,
-            rho_next: ops.sum(components)?,
+            dots: ops.sum(2)?,
+            rho: ops.sum(2)?,
+            rho_next: ops.sum(2)?,
+            dot: ops.sum(1)?,
         })
     }
 }

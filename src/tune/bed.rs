@@ -7,7 +7,7 @@ use super::found::Timing;
 use super::search::timing;
 use crate::device::{Context, DeviceVec, Grid};
 use crate::error::{Error, Result};
-use crate::kernels::cg::{Log, RhoArg, SumArg};
+use crate::kernels::cg::{Log, StepVectors, SumArg};
 use crate::kernels::csr::CsrBlock;
 use crate::kernels::stencil::RowSet;
 use crate::kernels::{Kernels, STENCIL_PRODUCTS, Tuning, count};
@@ -51,7 +51,6 @@ pub(super) struct Bed<'a, T: Real, A: Real> {
     /// Partial sums that kernels read, and those that they write.
     given: DeviceVec<A>,
     sums: DeviceVec<A>,
-    total: DeviceVec<A>,
     log: Log<A>,
     send: DeviceVec<u32>,
     message: DeviceVec<T>,
@@ -92,8 +91,10 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             fresh: vector(n + part.halo.len, 6, "random numbers")?,
             given: DeviceVec::from_slice(&ctx, &numbers::<A>(2 * max_groups, 6), "partial sums")?,
             sums: DeviceVec::zeros(&ctx, 2 * max_groups, "partial sums")?,
-            total: DeviceVec::from_slice(&ctx, &[A::from_f64(1.0)], "a sum")?,
-            log: Log { state: DeviceVec::zeros(&ctx, 1, "the state")?, entries: DeviceVec::zeros(&ctx, 3, "the log")? },
+            log: Log {
+                states: [DeviceVec::zeros(&ctx, 1, "the state")?, DeviceVec::zeros(&ctx, 1, "the state")?],
+                entries: DeviceVec::zeros(&ctx, 3, "the log")?,
+            },
             message: DeviceVec::zeros(&ctx, indices.len(), "a message")?,
             send: DeviceVec::from_slice(&ctx, &indices, "indices")?,
             distrusted: false,
@@ -147,19 +148,17 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             "dot_partial" => vectors(2, 2),
             "next_iterate" | "next_residual" | "next_direction" => vectors(3, 2),
             "scale_diagonal" => vectors(3, 1),
-            "cg_step" => vectors(6, 6),
-            "cg_step_diagonal" => vectors(7, 9),
-            "cg_direction" => vectors(3, 2),
-            "cg_direction_diagonal" => vectors(4, 3),
+            "cg_step" => vectors(7, 8),
+            "cg_step_weighted" => vectors(8, 10),
             "spmv_csr" => product(2, 0),
-            "spmv_dot_csr" => product(2, 2),
+            "spmv_dot_csr" => product(2, 4),
             "residual_csr" => product(3, 1),
             "halo_pack" => (self.send.len() as u64 * (4 + 2 * real), 0),
             "stream_copy" => vectors(2, 0),
             _ => {
                 let block = self.stencil(kernel).map_or(0, LinearOperator::<OpenClOps<T, A>>::bytes);
                 let (more, flops) = match kernel {
-                    "spmv_dot_stencil" | "spmv_dot_pattern" => (0, 2),
+                    "spmv_dot_stencil" | "spmv_dot_pattern" => (0, 4),
                     "residual_stencil" | "residual_pattern" => (1, 1),
                     _ => (0, 0),
                 };
@@ -175,16 +174,14 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
         let grid = Grid { groups, group_size: kernels.tuning.launch(kernel).group_size };
         let (tiny, half) = (T::from_f64(1e-30), T::from_f64(0.5));
         // as many partial sums as a launch of this size leaves
-        let given = SumArg { partials: &self.given, count: groups as u32, value: 0.0 };
-        let rho = RhoArg { device: &self.total, known: Some(1e-30) };
-        let one = RhoArg { device: &self.total, known: Some(2.0 * groups as f64) };
+        let given = SumArg { partials: &self.given, count: groups as u32, values: [0.0; 2] };
         let block = csr(&self.matrix);
         let all = (0, block.blocks.len() as u32);
         if let Some(Layout::Stencil(block, _)) =
             self.stencils[usize::from(kernel.ends_with("_pattern"))].as_ref().map(DeviceBlock::layout)
         {
             let [rows, _] = RowSet::around(self.part.n_owned(), 0..self.part.n_owned());
-            let (stencil, done) = (&kernels.stencil, &log.state);
+            let (stencil, done) = (&kernels.stencil, log.state(0));
             match kernel {
                 "spmv_stencil" | "spmv_pattern" => return stencil.spmv(ctx, grid, rows, block, p, q),
                 "spmv_dot_stencil" | "spmv_dot_pattern" => {
@@ -195,21 +192,20 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             }
         }
         match kernel {
-            "dot_partial" => kernels.dot.dot_partial(ctx, grid, n, r, q, &mut self.sums, 0),
+            "dot_partial" => kernels.dot.dot_partial(ctx, grid, n, r, q, &mut self.sums, (0, 1)),
             "next_iterate" => kernels.update.next_iterate(ctx, grid, n, tiny, p, x),
             "next_residual" => kernels.update.next_residual(ctx, grid, n, tiny, q, r),
             "next_direction" => kernels.update.next_direction(ctx, grid, n, half, r, p),
             "scale_diagonal" => kernels.update.scale_diagonal(ctx, grid, n, d, r, q),
-            "cg_step" => kernels.cg.cg_step(ctx, grid, n, None, x, r, p, q, &rho, &given, &mut self.sums, log, 0),
-            "cg_step_diagonal" => {
-                kernels.cg.cg_step(ctx, grid, n, Some(d), x, r, p, q, &rho, &given, &mut self.sums, log, 0)
-            }
-            "cg_direction" => kernels.cg.cg_direction(ctx, grid, n, None, r, p, &given, &self.total, &one, 0.0, log, 0),
-            "cg_direction_diagonal" => {
-                kernels.cg.cg_direction(ctx, grid, n, Some(d), r, p, &given, &self.total, &one, 0.0, log, 0)
+            "cg_step" | "cg_step_weighted" => {
+                let w = (kernel == "cg_step_weighted").then_some(&*d);
+                let vectors = StepVectors { x, r, p, q, w };
+                // all sums are the same, so that α = 1 and β = 0
+                let sums = &mut self.sums;
+                kernels.cg.cg_step(ctx, grid, n, vectors, &given, &given, 0.0, sums, log, 0, [0, 0])
             }
             "spmv_csr" => kernels.csr.spmv_csr(ctx, grid, all, block, p, q),
-            "spmv_dot_csr" => kernels.csr.spmv_dot_csr(ctx, grid, all, block, p, q, &mut self.sums, 0, &log.state),
+            "spmv_dot_csr" => kernels.csr.spmv_dot_csr(ctx, grid, all, block, p, q, &mut self.sums, 0, log.state(0)),
             "residual_csr" => kernels.csr.residual_csr(ctx, grid, all, block, p, x, r),
             "halo_pack" => kernels.halo.halo_pack(ctx, grid, &self.send, p, &mut self.message),
             "stream_copy" => kernels.stream.stream_copy(ctx, grid, n, p, q),
@@ -223,7 +219,9 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             let len = vector.len();
             self.fresh.copy_to(&self.ctx, vector, len)?;
         }
-        self.log.state.fill(&self.ctx, 0)?;
+        for state in &self.log.states {
+            state.fill(&self.ctx, 0)?;
+        }
         Ok(())
     }
 
