@@ -238,15 +238,19 @@ def table(measured):
             row = [system.name, f"{system.n:,}", f"{system.nnz:,}", of["devices"], form, spread(of["microseconds"])]
             row.append(f"{of['gigabytes_per_second']:.1f}")
             row += [f"{times[peer][1]:.1f}" if peer in times else "" for peer in peers]
+            product = [of["product"]["microseconds"][1] for of in system.peers.values() if "product" in of]
             if products:
-                row.append(next((f"{p['product']['microseconds'][1]:.1f}" for p in system.peers.values() if "product" in p), ""))
+                row.append(f"{min(product):.1f}" if product else "")
             row.append(f"{min(t[1] for t in times.values()) / of['median']:.2f}" if times else "")
             rows.append(row)
     widths = [max(len(row[k]) for row in rows) for k in range(len(head))]
     left = {0, 3, 4}
-    lines = ["  ".join(c.ljust(w) if k in left else c.rjust(w) for k, (c, w) in enumerate(zip(r, widths))) for r in rows]
+    lines = []
+    for row in rows:
+        cells = [c.ljust(w) if k in left else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths))]
+        lines.append("  ".join(cells).rstrip())
     notes = [f"{system.name}: {note}" for system in measured for note in system.notes]
-    return [line.rstrip() for line in lines] + ([""] + notes if notes else [])
+    return lines + ([""] + notes if notes else [])
 
 
 def commit():
