@@ -56,7 +56,7 @@ ENDINGS = (".mtx", ".npz", ".mtx.gz", ".mtx.bz2", ".mtx.xz", ".mtx.zst", ".tar.g
 
 
 class Failed(Exception):
-    """A program ended in an error, whose last line this is."""
+    """A program ended in an error, which this is."""
 
 
 def arguments():
@@ -96,7 +96,8 @@ def output(*command, may_end_with=(0,)):
         raise Failed(f"{command[0]}: {e.strerror}") from e
     if run.returncode not in may_end_with:
         words = run.stderr.strip().splitlines() or [f"exit code {run.returncode}"]
-        raise Failed(words[-1].removeprefix("error: "))
+        told = next((line for line in words if line.startswith("error: ")), words[-1])
+        raise Failed(told.removeprefix("error: "))
     return run.stdout
 
 
@@ -249,8 +250,7 @@ def table(measured):
     for row in rows:
         cells = [c.ljust(w) if k in left else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths))]
         lines.append("  ".join(cells).rstrip())
-    notes = [f"{system.name}: {note}" for system in measured for note in system.notes]
-    return lines + ([""] + notes if notes else [])
+    return lines
 
 
 def commit():
@@ -283,7 +283,8 @@ def run(args, directory):
                 system.run_peers(args)
         except Failed as e:
             system.note(str(e))
-        print("\n".join(table([system])[1:]), file=sys.stderr, flush=True)
+        for line in table([system])[1:]:
+            print(line, file=sys.stderr, flush=True)
     for system in (s for s in measured if s.declive):
         for devices in args.devices:
             for form in args.formats or formats(args.declive):
@@ -314,7 +315,8 @@ def main():
     finally:
         if temporary:
             temporary.cleanup()
-    print("\n".join(table(measured)))
+    notes = [f"{system.name}: {note}" for system in measured for note in system.notes]
+    print("\n".join(table(measured) + ([""] + notes if notes else [])))
     if args.json:
         document = {
             "version": 1,
