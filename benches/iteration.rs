@@ -17,7 +17,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use declive::device::{Choice, Kind, list};
-use declive::matrix::gallery::Spec;
+use declive::matrix::gallery::{Spec, random_vector};
 use declive::solver::{Format, Method, Precision, Precond, RankInfo};
 use declive::{Control, Csr, Setup, Solver, Stop, bandwidth, npz};
 use serde_json::{Value, json};
@@ -150,7 +150,7 @@ fn measure(
     if known.contains(&stored) {
         return Ok(None);
     }
-    let b = vec![1.0; a.n_rows()];
+    let b = random_vector(a.n_rows(), 1); // ones would be an eigenvector of some systems
     let mut solve = |iterations, timeline| {
         let stop = Stop { rtol: 0.0, max_iters: Some(iterations), ..Stop::default() };
         solver.solve(&b, None, &stop, Control { timeline, ..Control::default() })
