@@ -1,15 +1,25 @@
-//! Time of an iteration: `cargo bench`, or `cargo bench -- poisson3d:100 --devices 0,host --method cg-classic`.
+//! Time of an iteration, and of its product alone, system by system and format by format:
 //!
-//! Solves each system five times with a fixed number of iterations, on each device alone and on all together, and prints
-//! one JSON document: every sample, the median, bytes by the byte rule, and the part of the copy bandwidth measured in
-//! the same run.
+//! ```text
+//! cargo bench --bench iteration                          every kind of system, some 10⁵ rows, on every device
+//! cargo bench --bench iteration -- --rows 1000000        larger ones
+//! cargo bench --bench iteration -- poisson3d:215 A.npz --devices 0 --format auto --format csr --method cg-classic
+//! ```
+//!
+//! Each system is solved five times with a fixed number of iterations, and once more with its kernels timed, on each device
+//! alone and on all together, in every format that fits. One JSON document goes to standard output: device, driver, commit,
+//! every sample, medians, bytes by the byte rule, and the part of the copy bandwidth measured in the same run.
 
+use std::collections::HashMap;
 use std::error::Error;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
 
 use declive::device::{Choice, Kind, list};
-use declive::matrix::gallery::Spec;
-use declive::solver::{Method, Precision, RankInfo};
-use declive::{Control, Setup, Solver, Stop, bandwidth};
+use declive::matrix::gallery::{Spec, random_vector};
+use declive::solver::{Format, Method, Precision, Precond, RankInfo};
+use declive::{Control, Csr, Setup, Solver, Stop, bandwidth, npz};
 use serde_json::{Value, json};
 
 const SAMPLES: usize = 5;
@@ -17,27 +27,41 @@ const SAMPLES: usize = 5;
 struct Args {
     systems: Vec<String>,
     devices: Vec<String>,
+    formats: Vec<Format>,
     setup: Setup,
     iterations: u64,
 }
 
 fn parse() -> Result<Args, Box<dyn Error>> {
-    let mut args = Args { systems: Vec::new(), devices: Vec::new(), setup: Setup::default(), iterations: 100 };
+    let mut args = Args {
+        systems: Vec::new(),
+        devices: Vec::new(),
+        formats: Vec::new(),
+        setup: Setup::default(),
+        iterations: 100,
+    };
+    let mut rows = 100_000;
     let mut words = std::env::args().skip(1).filter(|w| w != "--bench");
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or(format!("{word} needs a value"));
         match word.as_str() {
             "--devices" => args.devices.push(value()?),
-            "--method" => args.setup.method = value()?.parse::<Method>()?,
-            "--precond" => args.setup.precond = value()?.parse()?,
-            "--precision" => args.setup.precision = value()?.parse::<Precision>()?,
+            "--format" => args.formats.push(value()?.parse()?),
             "--iterations" => args.iterations = value()?.parse()?,
+            "--method" => args.setup.method = value()?.parse::<Method>()?,
+            "--precision" => args.setup.precision = value()?.parse::<Precision>()?,
+            "--precond" => args.setup.precond = value()?.parse()?,
+            "--rows" => rows = value()?.parse()?,
+            "--tune" => args.setup.tune = value()?.parse()?,
             option if option.starts_with('-') => return Err(format!("unknown option {option}").into()),
             system => args.systems.push(system.into()),
         }
     }
     if args.systems.is_empty() {
-        args.systems = ["poisson3d:64", "poisson3d:100"].map(String::from).to_vec();
+        args.systems = suite(rows);
+    }
+    if args.formats.is_empty() {
+        args.formats = Format::ALL.to_vec();
     }
     if args.devices.is_empty() {
         args.devices.push("host".into());
@@ -50,63 +74,160 @@ fn parse() -> Result<Args, Box<dyn Error>> {
     Ok(args)
 }
 
-/// Bytes a second that the ranks of `solver` copy, all together.
-fn copy_bandwidth(solver: &Solver) -> declive::Result<f64> {
-    let devices = list().devices;
-    let of = |rank: &RankInfo| match (rank.kind, rank.index) {
-        (Kind::Host, _) | (_, None) => Ok(bandwidth::of_host()),
-        (_, Some(index)) => bandwidth::of_device(&devices[index]),
-    };
-    solver.ranks().iter().map(of).sum()
+/// A system of each kind with about so many rows.
+fn suite(rows: usize) -> Vec<String> {
+    let side = |unknowns: usize| (rows as f64 / unknowns as f64).cbrt().round().max(1.0);
+    let (points, nodes) = (side(1), side(3));
+    vec![
+        format!("poisson3d:{points}"),
+        format!("variable:{points}"),
+        format!("jumps:{points}"),
+        format!("poisson3d27:{points}"),
+        format!("elasticity3d:{nodes}"),
+        format!("tetrahedra:{nodes}"),
+        format!("band:{rows},width=12"),
+        format!("random-spd:{rows}"),
+        format!("graph-laplacian:{rows},skew=3"),
+        format!("dense-rows:{rows}"),
+    ]
 }
 
-fn measure(system: &str, devices: &str, args: &Args) -> Result<Value, Box<dyn Error>> {
-    let a = system.parse::<Spec>()?.build()?;
-    let (n, nnz) = (a.n_rows(), a.nnz());
-    let setup = Setup { devices: devices.parse::<Choice>()?, ..args.setup.clone() };
-    let mut solver = Solver::new(a, &setup)?;
-    let stop = Stop { rtol: 0.0, max_iters: Some(args.iterations), ..Stop::default() };
-    let b = vec![1.0; n];
-    let mut solve = || solver.solve(&b, None, &stop, Control::default());
-    solve()?; // warm up
-    let (mut samples, mut bytes) = (Vec::new(), 0);
+/// A generated system, or one of a file.
+fn build(system: &str) -> Result<Csr, Box<dyn Error>> {
+    if system.ends_with(".npz") {
+        return npz::map(Path::new(system))?.into_real().ok_or_else(|| format!("{system} is complex").into());
+    }
+    Ok(system.parse::<Spec>()?.build()?)
+}
+
+/// Bytes a second that these ranks copy, all together; each device is measured once.
+fn copy_bandwidth(ranks: &[RankInfo], known: &mut HashMap<Option<usize>, f64>) -> declive::Result<f64> {
+    let devices = list().devices;
+    let mut sum = 0.0;
+    for rank in ranks {
+        let index = rank.index.filter(|_| rank.kind != Kind::Host);
+        let rate = match (known.get(&index), index) {
+            (Some(rate), _) => *rate,
+            (None, None) => bandwidth::of_host(),
+            (None, Some(index)) => bandwidth::of_device(&devices[index])?,
+        };
+        known.insert(index, rate);
+        sum += rate;
+    }
+    Ok(sum)
+}
+
+/// Bytes of an iteration that are not its product's, for each row, by the byte rule.
+fn bytes_beside_the_product(setup: &Setup) -> u64 {
+    let doubles = match (setup.method, setup.precond) {
+        (Method::Cg, Precond::None) => 9,
+        (Method::Cg, _) => 11,
+        (_, Precond::None) => 13,
+        _ => 18,
+    };
+    doubles * if setup.precision == Precision::F32 { 4 } else { 8 }
+}
+
+/// The measurements of a system on some devices in a format; none if its rows don't fit that, or are stored in one of
+/// those that are `known`.
+fn measure(
+    (system, a): (&str, &Arc<Csr>),
+    devices: &str,
+    format: Format,
+    args: &Args,
+    known: &mut Vec<Vec<Format>>,
+    copies: &mut HashMap<Option<usize>, f64>,
+) -> Result<Option<Value>, Box<dyn Error>> {
+    let setup = Setup { devices: devices.parse::<Choice>()?, format, ..args.setup.clone() };
+    let mut solver = match Solver::new(Arc::clone(a), &setup) {
+        Err(declive::Error::Usage(why)) if !matches!(format, Format::Auto | Format::Csr) => {
+            eprintln!("{system:28} {devices:8} {why}");
+            return Ok(None);
+        }
+        other => other?,
+    };
+    let stored: Vec<Format> = solver.ranks().iter().map(|rank| rank.format).collect();
+    if known.contains(&stored) {
+        return Ok(None);
+    }
+    let b = random_vector(a.n_rows(), 1); // ones would be an eigenvector of some systems
+    let mut solve = |iterations, timeline| {
+        let stop = Stop { rtol: 0.0, max_iters: Some(iterations), ..Stop::default() };
+        solver.solve(&b, None, &stop, Control { timeline, ..Control::default() })
+    };
+    // warms up; a system with fewer digits gets as many iterations as one run of the method has
+    let first = solve(args.iterations, false)?;
+    let whole = first.iterations == args.iterations && first.restarts == 0;
+    let count = if whole { args.iterations } else { (first.iterations / (u64::from(first.restarts) + 2)).max(1) };
+    let mut samples = Vec::new();
     for _ in 0..SAMPLES {
-        let outcome = solve()?;
+        let outcome = solve(count, false)?;
+        if outcome.iterations == 0 {
+            return Err(format!("{system}: no iteration can be timed; {}", outcome.reason).into());
+        }
         samples.push(outcome.solve.as_secs_f64() * 1e6 / outcome.iterations as f64);
-        bytes = outcome.bytes_per_iteration;
     }
     let mut sorted = samples.clone();
     sorted.sort_by(f64::total_cmp);
     let median = sorted[SAMPLES / 2];
-    let (rate, copy) = (bytes as f64 / median / 1e3, copy_bandwidth(&solver)? / 1e9);
+    let timed = solve(count, true)?;
+    let products = timed.timelines.iter().map(|timeline| {
+        let kernels = timeline.kernels();
+        let time: f64 = kernels.iter().filter(|k| k.kernel.starts_with("spmv")).map(|k| k.time.as_secs_f64()).sum();
+        time * 1e6 / timeline.iterations().max(1) as f64
+    });
+    let product = products.fold(0.0, f64::max);
+
+    let bytes = timed.bytes_per_iteration;
+    let product_bytes = bytes.saturating_sub(bytes_beside_the_product(&setup) * a.n_rows() as u64);
+    let copy = copy_bandwidth(solver.ranks(), copies)? / 1e9;
+    let (rate, product_rate) = (bytes as f64 / median / 1e3, product_bytes as f64 / product / 1e3);
+    let ranks: Vec<_> = solver.ranks().iter().map(|r| json!({"device": r.device, "format": r.format.name()})).collect();
     eprintln!(
-        "{system:16} {devices:8} {:10} {median:9.1} µs an iteration ({:.1} to {:.1}), {rate:7.1} GB/s, {:.0} % of a copy",
-        setup.method.name(),
+        "{system:28} {devices:8} {:7} {median:9.1} µs ({:.1} to {:.1}), {rate:7.1} GB/s, {:3.0} % of a copy; product \
+         {product:9.1} µs, {product_rate:7.1} GB/s, {:3.0} %",
+        format!("{}{}", stored[0].name(), if format == Format::Auto { "*" } else { "" }),
         sorted[0],
         sorted[SAMPLES - 1],
-        100.0 * rate / copy
+        100.0 * rate / copy,
+        100.0 * product_rate / copy,
     );
-    let ranks: Vec<_> = solver.ranks().iter().map(|r| r.device.clone()).collect();
-    Ok(json!({
-        "system": system, "n": n, "nnz": nnz, "devices": devices, "ranks": ranks,
+    known.push(stored);
+    Ok(Some(json!({
+        "system": system, "n": a.n_rows(), "nnz": a.nnz(), "devices": devices, "ranks": ranks, "format": format.name(),
         "method": setup.method.name(), "precond": setup.precond.name(), "precision": setup.precision.name(),
-        "iterations": args.iterations, "microseconds": samples, "median": median,
-        "bytes": bytes, "gigabytes_per_second": rate, "copy_gigabytes_per_second": copy,
-    }))
+        "iterations": count, "microseconds": samples, "median": median,
+        "bytes": bytes, "gigabytes_per_second": rate, "copy_gigabytes_per_second": copy, "part_of_copy": rate / copy,
+        "product": {
+            "microseconds": product, "bytes": product_bytes, "gigabytes_per_second": product_rate,
+            "part_of_copy": product_rate / copy,
+        },
+    })))
+}
+
+/// What is checked out here, if that is known.
+fn commit() -> Option<String> {
+    let run = Command::new("git").args(["-C", env!("CARGO_MANIFEST_DIR"), "rev-parse", "HEAD"]).output().ok()?;
+    run.status.success().then(|| String::from_utf8_lossy(&run.stdout).trim().to_owned())
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args = parse()?;
-    let mut results = Vec::new();
+    let (mut results, mut copies) = (Vec::new(), HashMap::new());
     for system in &args.systems {
+        let a = Arc::new(build(system)?);
         for devices in &args.devices {
-            results.push(measure(system, devices, &args)?);
+            let mut known = Vec::new();
+            for &format in &args.formats {
+                results.extend(measure((system, &a), devices, format, &args, &mut known, &mut copies)?);
+            }
         }
     }
     let drivers: Vec<_> = list().devices.iter().map(|d| json!({"name": d.name, "driver": d.driver})).collect();
+    let declive = env!("CARGO_PKG_VERSION");
     println!(
         "{:#}",
-        json!({"version": 1, "declive": env!("CARGO_PKG_VERSION"), "devices": drivers, "results": results})
+        json!({"version": 2, "declive": declive, "commit": commit(), "devices": drivers, "results": results})
     );
     Ok(())
 }

@@ -34,14 +34,21 @@ const SMALL: &[&str] = &[
     "elasticity3d:3",
     "elasticity3d:1",
     "elasticity3d:4x2x1",
+    "tetrahedra:3",
+    "tetrahedra:1",
+    "tetrahedra:4x2x1,seed=3,shuffle=2",
     "graph-laplacian:200",
     "graph-laplacian:2",
+    "graph-laplacian:150,skew=3",
     "random-spd:200",
     "random-spd:5,degree=9",
     "tridiagonal:50",
     "tridiagonal:1",
     "band:60",
     "band:5,width=100",
+    "dense-rows:70",
+    "dense-rows:9,dense=3",
+    "dense-rows:1",
 ];
 
 #[test]
@@ -88,7 +95,10 @@ fn entries_are_as_many_as_the_formulas_say() {
     assert_eq!(nnz("poisson3d27:6x4x5"), (3 * x - 2) * (3 * y - 2) * (3 * z - 2));
     assert_eq!(nnz("elasticity3d:6x4x5"), 9 * (3 * x - 2) * (3 * y + 1) * (3 * z + 1));
     assert_eq!(build("elasticity3d:6x4x5").n_rows(), 3 * x * (y + 1) * (z + 1));
+    assert_eq!(build("tetrahedra:6x4x5").n_rows(), 3 * x * (y + 1) * (z + 1));
     assert_eq!(nnz("band:50,width=7"), 50 * 15 - 7 * 8);
+    // a dense row of n in both directions, and the line beside it, less the two ties that are in both
+    assert_eq!(nnz("dense-rows:50,dense=1"), (3 * 50 - 2) + 2 * (50 - 1) - 2 * 2);
     assert_eq!(Stats::of(&build("elasticity3d:4")).row_max, 81);
 }
 
@@ -140,8 +150,15 @@ fn extreme_eigenvalues_of_the_laplacian() {
 
 #[test]
 fn the_same_for_any_number_of_threads() {
-    let larger =
-        ["poisson3d:40", "variable:30", "jumps:30", "elasticity3d:9", "graph-laplacian:20000", "random-spd:9000"];
+    let larger = [
+        "poisson3d:40",
+        "variable:30",
+        "jumps:30",
+        "elasticity3d:9",
+        "tetrahedra:9",
+        "graph-laplacian:20000",
+        "random-spd:9000",
+    ];
     for spec in SMALL.iter().chain(&larger) {
         let with = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -205,7 +222,8 @@ fn requests_that_make_no_sense() {
     for value in ["0", "1.5", "-2", "1e20"] {
         assert!(err(&format!("band:5,width={value}")).contains("a whole number from 1"));
     }
-    for text in ["poisson3d:1626", "poisson2d:65536", "tridiagonal:4294967296", "elasticity3d:1127"] {
+    for text in ["poisson3d:1626", "poisson2d:65536", "tridiagonal:4294967296", "elasticity3d:1127", "tetrahedra:1127"]
+    {
         assert!(err(text).contains("too large"), "{text}");
     }
     for text in ["poisson3d:18446744073709551615", "elasticity3d:18446744073709551615", "random-spd:4294967296"] {
@@ -224,12 +242,16 @@ fn sizes_of_zero_given_to_the_functions() {
         gallery::jumps([0; 3], 1e4, 1),
         gallery::variable([0; 3], 1.0, 1),
         gallery::elasticity3d([2, 2, 0]),
-        gallery::graph_laplacian(0, 4, 0.1, 1),
-        gallery::graph_laplacian(5, 0, 0.1, 1),
+        gallery::tetrahedra([2, 0, 2], 1, 1),
+        gallery::tetrahedra([2; 3], 0, 1),
+        gallery::graph_laplacian(0, 4, 2, 0.1, 1),
+        gallery::graph_laplacian(5, 0, 2, 0.1, 1),
         gallery::random_spd(0, 4, 1),
         gallery::tridiagonal(0),
         gallery::band(0, 1),
         gallery::band(4, 0),
+        gallery::dense_rows(0, 1),
+        gallery::dense_rows(4, 0),
     ];
     assert!(all.iter().all(|r| matches!(r, Err(Error::Usage(_)))));
 }
@@ -250,7 +272,8 @@ fn any_request() -> impl Strategy<Value = String> {
             let mut text = format!("{}:{}", p.name(), sides.join("x"));
             for (q, (number, given)) in p.parameters().iter().zip(numbers.iter().zip(given)) {
                 let value = match q.name() {
-                    "width" | "degree" => number.ceil(),
+                    "width" | "degree" | "dense" | "shuffle" => number.ceil(),
+                    "skew" => number.ceil().min(16.0),
                     "sigma" => number.min(10.0),
                     _ => *number,
                 };

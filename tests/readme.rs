@@ -60,7 +60,9 @@ fn row(first: &str) -> Vec<&'static str> {
 fn every_option_exists() {
     let commands = ["", "solve", "info", "convert", "devices", "tune", "bench", "generate"];
     let help = commands.map(|command| stdout(&format!("{command} --help"))).concat();
-    let known = options(&help);
+    // and those of the benches, by their texts
+    let benches = [include_str!("../benches/iteration.rs"), include_str!("../benches/peers/compare.py")].concat();
+    let known = options(&(help + &benches));
     let named = options(README);
     assert!(named.len() > 20, "{named:?}");
     for option in named {

@@ -199,7 +199,7 @@ mod tests {
         for a in [
             gallery::elasticity3d([3, 2, 2]).unwrap(),
             gallery::jumps([5, 6, 7], 1e6, 1).unwrap(),
-            gallery::graph_laplacian(300, 4, 1e-9, 2).unwrap(),
+            gallery::graph_laplacian(300, 4, 2, 1e-9, 2).unwrap(),
             gallery::anisotropic([6, 5, 4], 1e-4).unwrap(),
             gallery::random_spd(200, 5, 3).unwrap(),
         ] {

@@ -9,6 +9,10 @@ use crate::matrix::Csr;
 const YOUNG: f64 = 1.0;
 /// Poisson's ratio.
 const POISSON: f64 = 0.3;
+/// Lamé's first parameter.
+pub(super) const LAMBDA: f64 = YOUNG * POISSON / ((1.0 + POISSON) * (1.0 - 2.0 * POISSON));
+/// The shear modulus, Lamé's second parameter.
+pub(super) const MU: f64 = YOUNG / (2.0 * (1.0 + POISSON));
 
 /// Linear elasticity of a block clamped on one face: −∇·σ(u) = f, u = 0 on x = 0, no traction elsewhere.
 ///
@@ -147,8 +151,6 @@ impl Blocks {
 
 /// The block between two nodes from the integrals along the axes.
 fn block(lines: &[Line; 3]) -> Block {
-    let lambda = YOUNG * POISSON / ((1.0 + POISSON) * (1.0 - 2.0 * POISSON));
-    let mu = YOUNG / (2.0 * (1.0 + POISSON));
     // ∫ ∂c φ ∂d ψ
     let product = |c: usize, d: usize| -> f64 {
         (0..3)
@@ -163,8 +165,8 @@ fn block(lines: &[Line; 3]) -> Block {
     let gradients: f64 = (0..3).map(|c| product(c, c)).sum();
     std::array::from_fn(|c| {
         std::array::from_fn(|d| {
-            let both = if c == d { mu * gradients } else { 0.0 };
-            lambda * product(c, d) + mu * product(d, c) + both
+            let both = if c == d { MU * gradients } else { 0.0 };
+            LAMBDA * product(c, d) + MU * product(d, c) + both
         })
     })
 }

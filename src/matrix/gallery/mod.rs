@@ -13,6 +13,7 @@
 //!
 //! To add a problem, write its function and give it a row in [`Problem::ALL`].
 
+mod arrow;
 mod assemble;
 mod banded;
 mod elasticity;
@@ -21,10 +22,13 @@ mod grid;
 mod random;
 mod spec;
 mod stencil;
+mod tetrahedra;
 
+pub use arrow::dense_rows;
 pub use banded::{band, tridiagonal};
 pub use elasticity::elasticity3d;
 pub use graph::{graph_laplacian, random_spd};
 pub use random::random_vector;
 pub use spec::{Parameter, Problem, Spec};
 pub use stencil::{anisotropic, jumps, poisson2d, poisson3d, poisson3d27, variable};
+pub use tetrahedra::tetrahedra;

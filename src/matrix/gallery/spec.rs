@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{
-    anisotropic, band, elasticity3d, graph_laplacian, jumps, poisson2d, poisson3d, poisson3d27, random_spd,
-    tridiagonal, variable,
+    anisotropic, band, dense_rows, elasticity3d, graph_laplacian, jumps, poisson2d, poisson3d, poisson3d27, random_spd,
+    tetrahedra, tridiagonal, variable,
 };
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
@@ -95,15 +95,24 @@ impl Problem {
             build: |s| elasticity3d(s.sides),
         },
         Self {
+            name: "tetrahedra",
+            about: "linear elasticity as elasticity3d, on an unstructured mesh; the size is in cells of six tetrahedra",
+            axes: 3,
+            seeded: true,
+            parameters: &[Parameter::whole("shuffle", "side of the blocks in which nodes are numbered at random", 8.0)],
+            build: |s| tetrahedra(s.sides, s.values[0] as usize, s.seed),
+        },
+        Self {
             name: "graph-laplacian",
             about: "shifted Laplacian of a random graph, some rows very long",
             axes: 1,
             seeded: true,
             parameters: &[
                 Parameter::whole("degree", "ties that a node adds", 4.0),
+                Parameter { range: (1.0, 16.0), ..Parameter::whole("skew", "preference for early nodes", 2.0) },
                 Parameter::real("shift", "added to the diagonal", 1e-2, (1e-10, 1e10)),
             ],
-            build: |s| graph_laplacian(s.sides[0], s.values[0] as usize, s.values[1], s.seed),
+            build: |s| graph_laplacian(s.sides[0], s.values[0] as usize, s.values[1] as u32, s.values[2], s.seed),
         },
         Self {
             name: "random-spd",
@@ -128,6 +137,14 @@ impl Problem {
             seeded: false,
             parameters: &[Parameter::whole("width", "entries to either side of the diagonal", 8.0)],
             build: |s| band(s.sides[0], s.values[0] as usize),
+        },
+        Self {
+            name: "dense-rows",
+            about: "a line of which some points are tied to all others: dense rows among sparse ones",
+            axes: 1,
+            seeded: false,
+            parameters: &[Parameter::whole("dense", "rows that are full", 4.0)],
+            build: |s| dense_rows(s.sides[0], s.values[0] as usize),
         },
     ];
 
