@@ -82,6 +82,10 @@ pub(crate) const PRODUCTS: &[&str] = &["spmv_csr", "spmv_dot_csr", "residual_csr
 pub(crate) const STENCIL_PRODUCTS: &[&str] =
     &["spmv_stencil", "spmv_dot_stencil", "residual_stencil", "spmv_pattern", "spmv_dot_pattern", "residual_pattern"];
 
+/// The products with rows in slices.
+pub(crate) const SELL_PRODUCTS: &[&str] =
+    &["spmv_sell", "spmv_dot_sell", "residual_sell", "spmv_sell_parts", "spmv_dot_sell_parts", "residual_sell_parts"];
+
 impl Tuning {
     /// The same for all kernels.
     pub(crate) fn uniform(group_size: usize, block_nnz: usize, max_groups: usize) -> Self {

@@ -284,7 +284,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
 fn csr<T: Real>(block: &DeviceBlock<T>) -> &CsrBlock<T> {
     match block.layout() {
         Layout::Csr(block, _) => block,
-        Layout::Stencil(..) => unreachable!("asked for compressed rows"),
+        Layout::Stencil(..) | Layout::Sell(..) => unreachable!("asked for compressed rows"),
     }
 }
 
