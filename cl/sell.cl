@@ -8,7 +8,8 @@
  *
  *   counts   uchar, one for each e below the slice's width, zeros up to a multiple of 8
  *   values   of the first entries of all rows, then of the second, ...: b * b * counts[e] values for each e
- *   columns  counts[e] for each e: ushort, or uint where they are far apart, above the slice's least
+ *   columns  counts[e] for each e: ushort, or uint where they are far apart, above the slice's least; in blocks where
+ *            all are whole blocks apart
  *   rows     one for each unit: ushort or uint, above the slice's least
  *
  * and says in 5 words where it begins, in 16 bytes, how many blocks it has, its width, units and flags, its least row and
@@ -33,6 +34,7 @@
 #define SELL_WIDE_COLUMNS 4
 #define SELL_WIDE_ROWS 8
 #define SELL_PIECES 16
+#define SELL_IN_BLOCKS 32
 
 /* RESTRICT stands in kernels only: inlined functions with it are more than some tools understand. */
 #define SELL_ARGS(RESTRICT)                                                                                            \
@@ -42,7 +44,7 @@
 
 /* A slice, taken apart. */
 typedef struct {
-    uint width, units, flags, row, column;
+    uint width, units, flags, row, column, step;
     __global const uchar *counts, *values, *columns, *rows;
 } sell_slice;
 
@@ -56,6 +58,7 @@ static inline sell_slice sell_find(uint number, uint b, __global const uint *sli
     s.flags = words[2] >> 24;
     s.row = words[3];
     s.column = words[4];
+    s.step = s.flags & SELL_IN_BLOCKS ? b : 1;
     uint type = s.flags & SELL_TYPE;
     uint value_bytes = type == SELL_REAL ? sizeof(real) : type == SELL_FLOAT ? 4 : type == SELL_SHORT ? 2 : 1;
     uint column_bytes = s.flags & SELL_WIDE_COLUMNS ? 4 : 2;
@@ -81,9 +84,9 @@ static inline uint sell_row(sell_slice s, uint unit) { return s.row + sell_index
         uint units = s.counts[e];                                                                                      \
         for (uint k = 0; k < b; k++)                                                                                   \
             for (uint unit = 0; unit < units; unit++) {                                                                \
-                real xk = x[s.column + sell_index(s.columns, before + unit, s.flags & SELL_WIDE_COLUMNS) + k];         \
+                uint column = s.column + s.step * sell_index(s.columns, before + unit, s.flags & SELL_WIDE_COLUMNS);   \
                 for (uint row = 0; row < b; row++, value++)                                                            \
-                    sums[unit * b + row] += ((real)((__global const TYPE *)s.values)[value] TIMES) * xk;               \
+                    sums[unit * b + row] += ((real)((__global const TYPE *)s.values)[value] TIMES) * x[column + k];    \
             }                                                                                                          \
         before += units;                                                                                               \
     }
@@ -141,7 +144,7 @@ static inline acc sell_rows(int mode, SELL_ARGS(), __global const real *x, __glo
 #define SELL_COLUMNS(TYPE)                                                                                             \
     UNROLL_BY(8)                                                                                                       \
     for (uint u = 0; u < batch; u++)                                                                                   \
-        column[u] = unit < units[u] ? s.column + ((__global const TYPE *)s.columns)[at[u] + unit] : 0;
+        column[u] = unit < units[u] ? s.column + s.step * ((__global const TYPE *)s.columns)[at[u] + unit] : 0;
 
 /* The sum of one row: `batch` blocks are under way at a time, batch * b <= 8 entries. */
 static inline real sell_sum(const uint b, const uint batch, uint lane, sell_slice s, real scale, __global const real *x)

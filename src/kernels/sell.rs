@@ -43,6 +43,12 @@ impl SliceSet {
     /// Units of a slice.
     pub(crate) const UNITS: usize = 32;
 
+    /// Which part of the block's slices these are.
+    pub(crate) fn part_of<T>(self, block: &SellBlock<T>) -> f64 {
+        let all = block.slices.len() / SellBlock::<T>::SLICE_WORDS;
+        f64::from(self.blocked + self.single) / all.max(1) as f64
+    }
+
     fn end(self) -> usize {
         self.first as usize + self.blocked as usize + self.single as usize
     }
@@ -56,6 +62,11 @@ impl<T> SellBlock<T> {
     /// Rows that the slices of a set have room for: work for as many work-items.
     pub(crate) fn rows(&self, set: SliceSet) -> usize {
         (set.blocked as usize * self.block as usize + set.single as usize) * SliceSet::UNITS
+    }
+
+    /// Bytes of the slices and of the list of long rows.
+    pub(crate) fn bytes(&self) -> usize {
+        self.data.len() + 4 * (self.slices.len() + self.long_rows.len())
     }
 
     /// Long rows.

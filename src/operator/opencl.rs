@@ -122,7 +122,7 @@ impl<T: Real> DeviceBlock<T> {
             Layout::Stencil(block, _) => {
                 2 * n + 4 * (block.starts.len() + block.distances.len()) + block.values.len() * real
             }
-            Layout::Sell(block, _) => sliced_bytes(block) + block.parts.len() * real,
+            Layout::Sell(block, _) => block.bytes() + block.parts.len() * real,
         };
         bytes as u64
     }
@@ -400,7 +400,7 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
                 let values = if block.width.is_some() { self.nnz } else { block.values.len() };
                 2 * n + 4 * (block.starts.len() + block.distances.len()) + values * real
             }
-            Layout::Sell(block, _) => sliced_bytes(block) + 2 * block.parts.len() * real,
+            Layout::Sell(block, _) => block.bytes() + 2 * block.parts.len() * real,
         };
         (matrix + 2 * n * real) as u64
     }
@@ -428,11 +428,6 @@ fn slices<'a, T: Real>(
         }
         _ => Ok(None),
     }
-}
-
-/// Bytes of the slices and of the list of long rows.
-fn sliced_bytes<T>(block: &SellBlock<T>) -> usize {
-    block.data.len() + 4 * (block.slices.len() + block.long_rows.len())
 }
 
 /// The grid for the long rows, if there are any.

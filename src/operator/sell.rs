@@ -106,6 +106,8 @@ struct Slice {
     /// Least and largest target and column of a block.
     rows: [u32; 2],
     columns: [u32; 2],
+    /// Of what columns are told apart in: a block, if all are whole ones apart, or 1.
+    step: usize,
     /// Where it begins, in units of [`ALIGNED`] bytes.
     start: u64,
 }
@@ -114,18 +116,27 @@ impl Slice {
     const WIDE_COLUMNS: u32 = 4;
     const WIDE_ROWS: u32 = 8;
     const PIECES: u32 = 16;
+    const IN_BLOCKS: u32 = 32;
 
-    /// Bytes of an index above the least of these two.
-    fn index_bytes([least, largest]: [u32; 2]) -> usize {
-        if largest.saturating_sub(least) > u32::from(u16::MAX) { 4 } else { 2 }
+    /// Bytes of an index up to this one.
+    fn index_bytes(largest: u32) -> usize {
+        if largest > u32::from(u16::MAX) { 4 } else { 2 }
+    }
+
+    fn column_bytes(&self) -> usize {
+        Self::index_bytes((self.columns[1] - self.columns[0]) / self.step as u32)
+    }
+
+    fn row_bytes(&self) -> usize {
+        Self::index_bytes(self.rows[1] - self.rows[0])
     }
 
     /// Where values, columns and rows begin, and where all ends, in bytes.
     fn sections<T>(&self, block: usize) -> [usize; 4] {
         let values = self.width.next_multiple_of(8);
         let columns = values + (self.blocks * block * block * self.value.bytes::<T>()).next_multiple_of(4);
-        let rows = columns + (self.blocks * Self::index_bytes(self.columns)).next_multiple_of(4);
-        let end = rows + self.count * Self::index_bytes(self.rows);
+        let rows = columns + (self.blocks * self.column_bytes()).next_multiple_of(4);
+        let end = rows + self.count * self.row_bytes();
         [values, columns, rows, end.next_multiple_of(ALIGNED)]
     }
 
@@ -133,9 +144,10 @@ impl Slice {
     fn words(&self, list: &List) -> [u32; 5] {
         let flag = |is_set: bool, flag: u32| if is_set { flag } else { 0 };
         let flags = self.value as u32
-            | flag(Self::index_bytes(self.columns) == 4, Self::WIDE_COLUMNS)
-            | flag(Self::index_bytes(self.rows) == 4, Self::WIDE_ROWS)
-            | flag(list.has_pieces, Self::PIECES);
+            | flag(self.column_bytes() == 4, Self::WIDE_COLUMNS)
+            | flag(self.row_bytes() == 4, Self::WIDE_ROWS)
+            | flag(list.has_pieces, Self::PIECES)
+            | flag(self.step > 1, Self::IN_BLOCKS);
         let shape = self.width as u32 | (self.count as u32) << 16 | flags << 24;
         [self.start as u32, self.blocks as u32, shape, self.rows[0], self.columns[0]]
     }
@@ -214,7 +226,7 @@ impl<'a, T: Real> Sell<'a, T> {
             let block = if is_block { self.block } else { 1 };
             let longest = (LONG * mean / block).clamp(LENGTHS[0], LENGTHS[1]);
             let blocks = self.row_len(row) / block;
-            let kind = 4 * usize::from(marks[row] & NEEDS_HALO != 0) + if self.block == block { 0 } else { 2 };
+            let kind = 4 * usize::from(marks[row] & NEEDS_HALO != 0) + if is_block { 0 } else { 2 };
             if blocks <= longest {
                 self.lists[kind].units.push(Unit { row: row as u32, piece: WHOLE });
             } else {
@@ -293,18 +305,25 @@ impl<'a, T: Real> Sell<'a, T> {
             value: Value::Real,
             rows: [u32::MAX, 0],
             columns: [u32::MAX, 0],
+            step: block,
             start: 0,
         };
         let widen = |range: &mut [u32; 2], v: u32| *range = [range[0].min(v), range[1].max(v)];
         let mut fits: Vec<Value> =
             Value::NARROW.into_iter().filter(|value| value.bytes::<T>() < size_of::<T>()).collect();
+        let mut phase = None;
         for &unit in units {
             let len = self.len(block, unit);
             slice.blocks += len;
             slice.width = slice.width.max(len);
             widen(&mut slice.rows, self.target(unit));
             for e in 0..len {
-                widen(&mut slice.columns, self.part.col_idx[self.entry(block, unit, e, 0)]);
+                let column = self.part.col_idx[self.entry(block, unit, e, 0)];
+                let phase = *phase.get_or_insert(column as usize % block);
+                if column as usize % block != phase {
+                    slice.step = 1;
+                }
+                widen(&mut slice.columns, column);
                 for row in 0..if fits.is_empty() { 0 } else { block } {
                     let at = self.entry(block, unit, e, row);
                     for &v in &self.part.values[at..at + block] {
@@ -410,8 +429,8 @@ impl<'a, T: Real> Sell<'a, T> {
         let List { block, units, .. } = &self.lists[slice.list];
         let (block, units) = (*block, &units[slice.first..slice.first + slice.count]);
         let [values, columns, rows, _] = slice.sections::<T>(block);
-        let (value_bytes, column_bytes) = (slice.value.bytes::<T>(), Slice::index_bytes(slice.columns));
-        let row_bytes = Slice::index_bytes(slice.rows);
+        let (value_bytes, column_bytes) = (slice.value.bytes::<T>(), slice.column_bytes());
+        let row_bytes = slice.row_bytes();
         let index = |out: &mut [u8], v: u32| match out.len() {
             2 => out.copy_from_slice(&(v as u16).to_ne_bytes()),
             _ => out.copy_from_slice(&v.to_ne_bytes()),
@@ -430,13 +449,14 @@ impl<'a, T: Real> Sell<'a, T> {
                 let column = self.part.col_idx[at];
                 let [least, largest] = slice.columns;
                 let is_inside = (least..=largest).contains(&column) && column as usize + block <= self.n_cols();
+                let above = (column - least.min(column)) / slice.step as u32;
                 assert!(
                     is_inside,
                     "column {column} of {}: was the matrix's file changed after it was read?",
                     self.n_cols()
                 );
                 let to = columns + (before + unit) * column_bytes;
-                index(&mut out[to..to + column_bytes], column - least);
+                index(&mut out[to..to + column_bytes], above);
                 for row in 0..block {
                     let at = self.entry(block, of, e, row);
                     for (k, &v) in self.part.values[at..at + block].iter().enumerate() {
@@ -517,4 +537,152 @@ fn block_size(part: &Part<'_>, marks: &[u8]) -> usize {
     };
     let savings = BLOCKS.map(|block| (saved(block), block));
     savings.into_iter().max().filter(|&(saved, _)| saved > 0).map_or(1, |(_, block)| block)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matrix::{Csr, gallery};
+    use crate::partition::HaloPlan;
+
+    fn part(a: &Csr) -> Part<'_> {
+        Part {
+            rows: 0..a.n_rows(),
+            row_ptr: a.row_ptr(),
+            col_idx: a.col_idx().into(),
+            values: a.values(),
+            halo: HaloPlan { len: a.n_cols().saturating_sub(a.n_rows()), ..HaloPlan::default() },
+        }
+    }
+
+    /// A matrix of the entries (i, j, v).
+    fn matrix(n: usize, n_cols: usize, entries: &[(u32, u32, f64)]) -> Csr {
+        let rows: Vec<u32> = entries.iter().map(|e| e.0).collect();
+        let cols: Vec<u32> = entries.iter().map(|e| e.1).collect();
+        let values: Vec<f64> = entries.iter().map(|e| e.2).collect();
+        Csr::from_triplets(n, n_cols, &rows, &cols, &values).unwrap()
+    }
+
+    #[test]
+    fn a_slice_by_hand() {
+        // two rows of two blocks, one row of none
+        let a = matrix(
+            3,
+            5,
+            &[
+                (0, 0, 1.0),
+                (0, 1, 2.0),
+                (0, 3, 3.0),
+                (0, 4, 4.0),
+                (1, 0, 5.0),
+                (1, 1, 6.0),
+                (1, 3, 7.0),
+                (1, 4, 8.0),
+                (2, 0, 1000.0),
+            ],
+        );
+        let part = part(&a);
+        let sell = Sell::<f64>::plan(&part, 1.0).unwrap();
+        assert_eq!((sell.block, sell.slices.len(), sell.parts), (2, 2, 0));
+        // columns 3 and 4 are a halo, which the last row does not need
+        let set = |first, blocked, single| SliceSet { first, blocked, single };
+        assert_eq!(sell.sets, [set(0, 0, 1), set(1, 1, 0)]);
+        let bytes = |slice: usize| {
+            let slice = &sell.slices[slice];
+            let mut out = vec![0; slice.sections::<f64>(sell.lists[slice.list].block)[3]];
+            sell.fill(slice, &mut out);
+            out
+        };
+        // a count, a value of two bytes in four, a column of two in four, a row
+        let [low, high] = 1000i16.to_ne_bytes();
+        let row = bytes(0);
+        assert_eq!((&row[..12], row.len()), (&[1, 0, 0, 0, 0, 0, 0, 0, low, high, 0, 0][..], 32));
+        assert_eq!(row[12..], [0; 20]);
+        assert_eq!(sell.slices[0].words(&sell.lists[2]), [0, 1, 1 | 1 << 16 | 2 << 24, 2, 0]);
+        // two counts; by columns, values of one byte; columns 0 and 3, not whole blocks apart; the row
+        let blocks = bytes(1);
+        assert_eq!(blocks[..16], [1, 1, 0, 0, 0, 0, 0, 0, 1, 5, 2, 6, 3, 7, 4, 8]);
+        assert_eq!(blocks[16..20], *[[0; 2], 3u16.to_ne_bytes()].as_flattened());
+        assert_eq!(blocks[20..], [0; 12]);
+        assert_eq!(sell.slices[1].words(&sell.lists[4]), [2, 2, 2 | 1 << 16 | 3 << 24, 0, 0]);
+        assert_eq!(sell.bytes(), 64 + 2 * 20);
+    }
+
+    #[test]
+    fn sizes_of_blocks() {
+        let of = |a: &Csr| Sell::<f64>::plan(&part(a), 1.0).unwrap().block;
+        assert_eq!(of(&gallery::elasticity3d([4, 4, 4]).unwrap()), 3);
+        assert_eq!(of(&gallery::poisson3d([6, 6, 6]).unwrap()), 1);
+        let dense = |n: u32| {
+            let entries: Vec<_> = (0..n * n).map(|k| (k / n, k % n, 1.0)).collect();
+            of(&matrix(n as usize, n as usize, &entries))
+        };
+        assert_eq!([1, 2, 3, 4, 6, 9].map(dense), [1, 2, 3, 4, 3, 3]);
+    }
+
+    #[test]
+    fn blocks_after_a_row_without() {
+        // the node of row 0 has one unknown, the others three
+        let mut entries = vec![(0, 0, 1.0)];
+        entries.extend((0..40 * 9).map(|k| (1 + k / 9 * 3 + k % 3, 1 + k / 9 * 3 + k / 3 % 3, 0.1)));
+        let a = matrix(121, 121, &entries);
+        let part = part(&a);
+        let sell = Sell::<f64>::plan(&part, 1.0).unwrap();
+        assert_eq!((sell.block, sell.sets[0]), (3, SliceSet { first: 0, blocked: 2, single: 1 }));
+        assert!(sell.slices.iter().take(2).all(|slice| slice.step == 3 && slice.value == Value::Real));
+    }
+
+    #[test]
+    fn values_keep_their_bits_in_fewer_bytes() {
+        let kind = |v: f64, factor: f64| {
+            let a = matrix(1, 1, &[(0, 0, v)]);
+            let of = |slices: &[Slice]| slices[0].value;
+            let double = of(&Sell::<f64>::plan(&part(&a), factor).unwrap().slices);
+            (double, of(&Sell::<f32>::plan(&part(&a), factor).unwrap().slices))
+        };
+        use Value::{Char, Float, Real, Short};
+        assert_eq!([127.0, -128.0, -1.0, 0.0].map(|v| kind(v, 1.0)), [(Char, Char); 4]);
+        assert_eq!([128.0, -32768.0].map(|v| kind(v, 1.0)), [(Short, Short); 2]);
+        assert_eq!([40_000.0, 0.5, -0.0, 2f64.powi(100)].map(|v| kind(v, 1.0)), [(Float, Real); 4]);
+        assert_eq!([0.1, 1e300, 16_777_217.0].map(|v| kind(v, 1.0)), [(Real, Real); 3]);
+        // a power of two keeps all bits, even where the value itself is none of a smaller type
+        assert_eq!((kind(-3.0, 0.125), kind(0.1, 0.5)), ((Char, Char), (Real, Real)));
+        assert_eq!(kind(f64::NAN, 1.0).1, Real);
+    }
+
+    #[test]
+    fn long_rows_are_cut_into_pieces() {
+        let n = 1000;
+        let mut entries: Vec<_> = (0..n).map(|i| (i, i, 1.0)).collect();
+        entries.extend((1..n).map(|j| (0, j, 1.0)));
+        entries.extend((0..65).map(|j| (500, j, 1.0)));
+        let a = matrix(n as usize, n as usize, &entries);
+        let part = part(&a);
+        let sell = Sell::<f64>::plan(&part, 1.0).unwrap();
+        // 1000 entries in pieces of 62 and 63, and 66 in pieces of 33
+        assert_eq!((&sell.long_rows[..], sell.few, sell.parts), (&[[0, 0, 16, 1], [500, 16, 2, 1]][..], 2, 18));
+        let lens: Vec<usize> = sell.lists[3].units.iter().map(|&unit| sell.len(1, unit)).collect();
+        assert_eq!(lens.iter().sum::<usize>(), 1066);
+        assert_eq!((lens[0], lens[15], lens[17]), (63, 62, 33));
+        assert!(sell.lists[2].units.iter().all(|unit| ![0, 500].contains(&unit.row)));
+    }
+
+    #[test]
+    #[should_panic(expected = "column 7 of 3")]
+    fn a_column_that_changed_reaches_no_device() {
+        let row_ptr = [0, 1, 2, 3];
+        let values = [1.0; 3];
+        let of = |col_idx: Vec<u32>| Part {
+            rows: 0..3,
+            row_ptr: &row_ptr,
+            col_idx: col_idx.into(),
+            values: &values,
+            halo: HaloPlan::default(),
+        };
+        let (before, after) = (of(vec![0, 1, 2]), of(vec![0, 7, 2]));
+        let plan = Sell::<f64>::plan(&before, 1.0).unwrap();
+        let slice = plan.slices[0];
+        let changed = Sell { part: &after, ..plan };
+        changed.fill(&slice, &mut vec![0; slice.sections::<f64>(1)[3]]);
+    }
 }
