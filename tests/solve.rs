@@ -339,9 +339,12 @@ fn a_caller_can_watch_and_interrupt() {
 fn every_format_gives_the_same_answer() {
     // constant and other coefficients on a grid; what has no kinds of rows
     for (name, possible) in [
-        ("poisson2d:40x50", &[Format::Stencil, Format::Pattern, Format::Csr][..]),
-        ("variable:20", &[Format::Pattern, Format::Csr]),
-        ("random-spd:1500,seed=7", &[Format::Csr]),
+        ("poisson2d:40x50", &[Format::Stencil, Format::Pattern, Format::Csr, Format::Sell][..]),
+        ("variable:20", &[Format::Pattern, Format::Csr, Format::Sell]),
+        ("random-spd:1500,seed=7", &[Format::Csr, Format::Sell]),
+        // blocks, and a long row, on devices that are too small for slices to pay
+        ("elasticity3d:3", &[Format::Csr, Format::Sell]),
+        ("graph-laplacian:1500,shift=1", &[Format::Csr, Format::Sell]),
     ] {
         let a = system(name);
         let b = gallery::random_vector(a.n_rows(), 5);
@@ -373,7 +376,8 @@ fn every_format_gives_the_same_answer() {
                 let apart = o.iterations.abs_diff(expected.iterations);
                 assert!(apart <= 1 + expected.iterations / 50, "{what}: {apart}");
                 let bytes = |o: &Outcome| o.bytes_per_iteration;
-                assert!(bytes(&expected) <= bytes(&o), "{what}: the choice reads the least");
+                let is_least = format == Format::Sell || bytes(&expected) <= bytes(&o);
+                assert!(is_least, "{what}: the choice reads the least, but for slices, which are for large GPUs");
             }
         }
     }

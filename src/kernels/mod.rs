@@ -9,6 +9,7 @@ pub(crate) mod cg;
 pub(crate) mod csr;
 pub(crate) mod dot;
 pub(crate) mod halo;
+pub(crate) mod sell;
 pub(crate) mod stencil;
 pub(crate) mod stream;
 mod tuning;
@@ -22,7 +23,7 @@ use std::rc::Rc;
 use crate::device::{ClKernel, ClResult, Context, DeviceVec, Grid, Info, Kernel, Plain, Program};
 use crate::error::Result;
 use crate::real::Real;
-pub(crate) use tuning::{Launch, PRODUCTS, STENCIL_PRODUCTS, STEPS, Shape, Tuning};
+pub(crate) use tuning::{Launch, PRODUCTS, SELL_PRODUCTS, STENCIL_PRODUCTS, STEPS, Shape, Tuning};
 
 /// The kernel families: file name, source, kernels. The only list of them.
 pub(crate) const FAMILIES: &[(&str, &str, &[&str])] = &[
@@ -34,6 +35,7 @@ pub(crate) const FAMILIES: &[(&str, &str, &[&str])] = &[
     ),
     ("csr.cl", include_str!("../../cl/csr.cl"), &["spmv_csr", "spmv_dot_csr", "residual_csr"]),
     ("stencil.cl", include_str!("../../cl/stencil.cl"), STENCIL_PRODUCTS),
+    ("sell.cl", include_str!("../../cl/sell.cl"), SELL_PRODUCTS),
     ("cg.cl", include_str!("../../cl/cg.cl"), STEPS),
     ("halo.cl", include_str!("../../cl/halo.cl"), &["halo_pack"]),
     ("stream.cl", include_str!("../../cl/stream.cl"), &["stream_copy"]),
@@ -48,6 +50,7 @@ pub(crate) struct Kernels<T, A> {
     pub(crate) update: update::Update<T>,
     pub(crate) csr: csr::Csr<T, A>,
     pub(crate) stencil: stencil::Stencil<T, A>,
+    pub(crate) sell: sell::Sell<T, A>,
     pub(crate) cg: cg::Cg<T, A>,
     pub(crate) halo: halo::Halo<T>,
     pub(crate) stream: stream::Stream<T>,
@@ -82,6 +85,7 @@ impl<T: Real, A: Real> Kernels<T, A> {
             update: update::Update::load(ctx, programs)?,
             csr: csr::Csr::load(ctx, programs)?,
             stencil: stencil::Stencil::load(ctx, programs)?,
+            sell: sell::Sell::load(ctx, programs)?,
             cg: cg::Cg::load(ctx, programs)?,
             halo: halo::Halo::load(ctx, programs)?,
             stream: stream::Stream::load(ctx, programs)?,
@@ -118,7 +122,7 @@ impl<T: Real, A: Real> Kernels<T, A> {
         let families = [self.dot.find(name), self.update.find(name), self.csr.find(name), self.cg.find(name)];
         families
             .into_iter()
-            .chain([self.halo.find(name), self.stream.find(name), self.stencil.find(name)])
+            .chain([self.halo.find(name), self.stream.find(name), self.stencil.find(name), self.sell.find(name)])
             .flatten()
             .next()
     }
@@ -286,6 +290,9 @@ impl Element for i32 {
 }
 impl Element for u32 {
     const CL_NAME: &'static str = "uint";
+}
+impl Element for u8 {
+    const CL_NAME: &'static str = "uchar";
 }
 impl Element for u16 {
     const CL_NAME: &'static str = "ushort";

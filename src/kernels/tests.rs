@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::cg::{Log, StepVectors, SumArg};
+use super::sell::SliceSet;
 use super::stencil::RowSet;
 use super::*;
 use crate::device::list;
 use crate::error::Error;
 use crate::matrix::{Csr as Matrix, gallery};
 use crate::operator::opencl::{DeviceBlock, Layout};
-use crate::partition::split;
+use crate::partition::{HaloPlan, Part, split};
 use crate::solver::Format;
 
 const SIZES: &[usize] = &[0, 1, 7, 8, 9, 63, 64, 65, 255, 256, 257, 1000, 2049, 5003];
@@ -119,6 +120,7 @@ on_all!(dot_product);
 on_all!(updates);
 on_all!(products);
 on_all!(stencil_products);
+on_all!(sell_products);
 on_all!(steps);
 on_all!(frozen_iterations);
 on_all!(pack_and_copy);
@@ -156,6 +158,67 @@ fn matrices() -> Vec<Matrix> {
     }
     all.push(Matrix::from_triplets(n, n, &t.0, &t.1, &t.2).unwrap());
     all
+}
+
+/// Matrices of full blocks, but that one in so many rows is without blocks, and one in `holes` blocks misses an entry.
+fn blocks(block: usize, rows: usize, holes: usize) -> Matrix {
+    let n = rows * block + 1;
+    let mut t = (Vec::new(), Vec::new(), Vec::new());
+    let mut entry = |i: usize, j: usize| {
+        t.0.push(i as u32);
+        t.1.push(j as u32);
+        t.2.push(((i * 5 + 3 * j) % 9) as f64 - 4.0);
+    };
+    entry(0, n - 1);
+    for i in 0..rows {
+        for k in 0..1 + i % 5 {
+            let j = (i * 7 + k * (k + 3)) % rows;
+            for (r, c) in (0..block).flat_map(|r| (0..block).map(move |c| (r, c))) {
+                if holes == 0 || (i + k) % holes != 3 || (r, c) != (0, block - 1) {
+                    entry(1 + i * block + r, 1 + j * block + c);
+                }
+            }
+        }
+    }
+    Matrix::from_triplets(n, n, &t.0, &t.1, &t.2).unwrap()
+}
+
+/// Matrices that slices take in different ways. What has more columns than rows has a halo.
+fn sliced_matrices() -> Vec<Matrix> {
+    let mut all = matrices();
+    for block in [2, 3, 4, 6] {
+        all.extend([1, 31, 33, 300].map(|rows| blocks(block, rows, 0)));
+        all.push(blocks(block, 100, 7));
+    }
+    // entries of rows: far and near columns, one long row in 40, values that need one byte, two, and more
+    let of_rows = |n: usize, n_cols: usize, len: &dyn Fn(usize) -> usize, apart: usize| {
+        let mut t = (Vec::new(), Vec::new(), Vec::new());
+        for i in 0..n {
+            for k in 0..len(i) {
+                t.0.push(i as u32);
+                t.1.push(((i + k * apart) % n_cols) as u32);
+                let unit = [1.0, 60.0, 20_000.0, 0.5][i / 64 % 4];
+                t.2.push(unit * (((i + 3 * k) % 5) as f64 - 2.0));
+            }
+        }
+        Matrix::from_triplets(n, n_cols, &t.0, &t.1, &t.2).unwrap()
+    };
+    all.push(of_rows(300, 70_301, &|i| i % 7, 11_003));
+    all.push(of_rows(600, 600, &|i| if i % 40 == 7 { 300 } else { i % 9 }, 1));
+    all.push(of_rows(100, 5_000, &|i| if i == 50 { 5_000 } else { 3 }, 1));
+    all.push(of_rows(1, 5_000, &|_| 5_000, 1));
+    all
+}
+
+/// All of a matrix as one part; columns behind those that are owned are a halo.
+fn whole(a: &Matrix) -> Part<'_> {
+    Part {
+        rows: 0..a.n_rows(),
+        row_ptr: a.row_ptr(),
+        col_idx: a.col_idx().into(),
+        values: a.values().into(),
+        halo: HaloPlan { len: a.n_cols().saturating_sub(a.n_rows()), ..HaloPlan::default() },
+    }
 }
 
 /// The components of pairs of partial sums, added.
@@ -304,6 +367,61 @@ mod bodies {
         assert!(used[0] >= 4 && used[1] >= 6, "{used:?}");
     }
 
+    /// Rows in slices: both sets as they are, and cut in two.
+    pub(super) fn sell_products<T: Real, A: Real>(t: &Bench<T, A>) {
+        let (go, stop) = ([0, 1]).map(|v| DeviceVec::from_slice(&t.ctx, &[v], "the state").unwrap()).into();
+        let sell = &t.kernels.sell;
+        for (case, a) in sliced_matrices().into_iter().enumerate() {
+            let (n, n_cols) = (a.n_rows(), a.n_cols());
+            let (x, b) = (ints(n_cols, 4), ints(n, 5));
+            let expected = a.mul_vec(&x);
+            let residual: Vec<f64> = b.iter().zip(&expected).map(|(b, y)| b - y).collect();
+            let part = whole(&a);
+            let (block, _) = DeviceBlock::<T>::upload(&t.ctx, &t.kernels.tuning, &part, 1.0, Format::Sell).unwrap();
+            let Layout::Sell(block, sets) = block.layout() else { panic!() };
+            let cut = |set: SliceSet| {
+                let (blocked, single) = (set.blocked / 2, set.single / 3);
+                let first = SliceSet { blocked, single: 0, ..set };
+                let second = SliceSet { first: set.first + blocked, blocked: set.blocked - blocked, single };
+                let behind = set.first + set.blocked + single;
+                [first, second, SliceSet { first: behind, blocked: 0, single: set.single - single }]
+            };
+            for sets in [sets.to_vec(), sets.iter().flat_map(|&set| cut(set)).collect()] {
+                let what = format!("matrix {case}, {sets:?}, {:?}", t.kernels.tuning);
+                let (dx, db) = (t.up(&x), t.up(&b));
+                let (mut y, mut q, mut r) = (t.up(&ints(n, 6)), t.up(&ints(n, 6)), t.up(&ints(n, 6)));
+                let long = t.grid(block.long_items(t.kernels.tuning.launch("any").group_size));
+                let grids: Vec<Grid> = sets.iter().map(|&set| t.grid(block.rows(set))).collect();
+                let groups = grids.iter().map(|grid| grid.groups).sum::<usize>();
+                let mut partials = t.partials(2 * (groups + long.groups));
+                for (&set, &grid) in sets.iter().zip(&grids) {
+                    sell.spmv(&t.ctx, grid, set, block, &dx, &mut y).unwrap();
+                }
+                sell.spmv_parts(&t.ctx, long, block, &dx, &mut y).unwrap();
+                for (&set, &grid) in sets.iter().zip(&grids) {
+                    sell.residual(&t.ctx, grid, set, block, &dx, &db, &mut r).unwrap();
+                }
+                sell.residual_parts(&t.ctx, long, block, &dx, &db, &mut r).unwrap();
+                let mut before = 0;
+                for (&set, &grid) in sets.iter().zip(&grids) {
+                    sell.spmv_dot(&t.ctx, grid, set, block, &dx, &mut q, &mut partials, before, &go).unwrap();
+                    before += grid.groups as u32;
+                }
+                sell.spmv_dot_parts(&t.ctx, long, block, &dx, &mut q, &mut partials, before, &go).unwrap();
+                assert_eq!(t.down(&y), expected, "y, {what}");
+                assert_eq!(t.down(&q), expected, "q, {what}");
+                assert_eq!(t.down(&r), residual, "r, {what}");
+                let dots = [dot(&x[..n], &expected), dot(&expected, &expected)];
+                assert_eq!(sum_pairs(&t.down(&partials)), dots, "x·y and y·y, {what}");
+            }
+            let (mut q, mut partials) = (t.up(&ints(n, 6)), t.partials(4));
+            let grid = Grid { groups: 1, ..t.grid(n) };
+            sell.spmv_dot(&t.ctx, grid, sets[0], block, &t.up(&x), &mut q, &mut partials, 0, &stop).unwrap();
+            sell.spmv_dot_parts(&t.ctx, grid, block, &t.up(&x), &mut q, &mut partials, 1, &stop).unwrap();
+            assert_eq!((t.down(&q), t.down(&partials)), (ints(n, 6), vec![0.0; 4]), "after the end");
+        }
+    }
+
     /// A step with alpha = 6 / 3, and beta = 2 · 6 / 3 − 1 or, from 2 · 1 / 3 − 1 < 0, 0: scalars from partial sums and from
     /// the host.
     pub(super) fn steps<T: Real, A: Real>(t: &Bench<T, A>) {
@@ -446,7 +564,7 @@ fn formats_give_the_same_bits() {
     let x = DeviceVec::from_slice(&ctx, &x, "x").unwrap();
     for tuning in [Tuning::uniform(1, 1, 3), Tuning::uniform(64, 512, 5)] {
         let kernels = Kernels::<f64, f64>::build(&ctx, tuning).unwrap();
-        let bits = [Format::Csr, Format::Pattern, Format::Stencil].map(|format| {
+        let bits = [Format::Csr, Format::Sell, Format::Pattern, Format::Stencil].map(|format| {
             let (block, _) = DeviceBlock::<f64>::upload(&ctx, &kernels.tuning, &part, 1.0, format).unwrap();
             let mut y = DeviceVec::<f64>::zeros(&ctx, 3000, "y").unwrap();
             match block.layout() {
@@ -458,12 +576,54 @@ fn formats_give_the_same_bits() {
                 Layout::Stencil(block, sets) => {
                     kernels.stencil.spmv(&ctx, kernels.tuning.grid("any", 3000), sets[0], block, &x, &mut y).unwrap();
                 }
+                Layout::Sell(block, sets) => {
+                    kernels.sell.spmv(&ctx, kernels.tuning.grid("any", 3000), sets[0], block, &x, &mut y).unwrap();
+                }
             }
             let mut back = vec![0.0; 3000];
             y.read(&ctx, 0, &mut back).unwrap();
             back.into_iter().map(f64::to_bits).collect::<Vec<_>>()
         });
-        assert!(bits[0] == bits[1] && bits[1] == bits[2]);
+        assert!(bits.iter().all(|of_format| *of_format == bits[0]));
+    }
+}
+
+/// Rows of all lengths, with blocks and without: what the host sums one entry after the other.
+#[test]
+fn slices_keep_the_order_of_columns() {
+    let device = list().devices.remove(0);
+    let ctx = Context::open(&device).unwrap();
+    for tuning in [Tuning::uniform(1, 1, 3), Tuning::uniform(64, 512, 5)] {
+        let kernels = Kernels::<f64, f64>::build(&ctx, tuning).unwrap();
+        for a in [blocks(1, 700, 0), blocks(2, 333, 9), blocks(3, 333, 0), blocks(4, 200, 0)] {
+            let n = a.n_rows();
+            let values: Vec<f64> = a.values().iter().enumerate().map(|(k, v)| v / (k % 7 + 3) as f64).collect();
+            let a = Matrix::new(n, n, a.row_ptr().to_vec(), a.col_idx().to_vec(), values).unwrap();
+            let x: Vec<f64> = (0..n).map(|i| 1.0 / (i * 31 % 97 + 3) as f64).collect();
+            // a power of two rounds nothing
+            for factor in [1.0, 0.125] {
+                let expected: Vec<u64> = (0..n)
+                    .map(|i| {
+                        let mut sum = 0.0;
+                        for e in a.row_ptr()[i]..a.row_ptr()[i + 1] {
+                            sum += factor * a.values()[e] * x[a.col_idx()[e] as usize];
+                        }
+                        sum.to_bits()
+                    })
+                    .collect();
+                let part = whole(&a);
+                let (block, _) =
+                    DeviceBlock::<f64>::upload(&ctx, &kernels.tuning, &part, factor, Format::Sell).unwrap();
+                let Layout::Sell(block, sets) = block.layout() else { panic!() };
+                assert_eq!(block.long_count(), 0);
+                let x = DeviceVec::from_slice(&ctx, &x, "x").unwrap();
+                let mut y = DeviceVec::<f64>::zeros(&ctx, n, "y").unwrap();
+                kernels.sell.spmv(&ctx, kernels.tuning.grid("any", n), sets[0], block, &x, &mut y).unwrap();
+                let mut back = vec![0.0; n];
+                y.read(&ctx, 0, &mut back).unwrap();
+                assert!(back.into_iter().map(f64::to_bits).eq(expected));
+            }
+        }
     }
 }
 

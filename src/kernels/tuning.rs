@@ -84,6 +84,9 @@ pub(crate) const STENCIL_PRODUCTS: &[&str] =
 
 /// The kernels that update all vectors of an iteration.
 pub(crate) const STEPS: &[&str] = &["cg_step", "cg_step_weighted"];
+/// The products with rows in slices.
+pub(crate) const SELL_PRODUCTS: &[&str] =
+    &["spmv_sell", "spmv_dot_sell", "residual_sell", "spmv_sell_parts", "spmv_dot_sell_parts", "residual_sell_parts"];
 
 impl Tuning {
     /// The same for all kernels.

@@ -183,7 +183,7 @@ fn add(a: [f64; 2], b: [f64; 2]) -> [f64; 2] {
 
 /// The rows by kinds, if a kind has the values, too: otherwise the host, which has the matrix anyway, gains little.
 fn stencil<T: Real>(part: &Part<'_>, factor: f64, format: Format) -> Result<Option<Stencil<T>>> {
-    let format = if format == Format::Pattern { Format::Csr } else { format };
+    let format = if matches!(format, Format::Pattern | Format::Sell) { Format::Csr } else { format };
     let kinds = Kinds::for_format(part, format, Shape::Cpu)?;
     Ok(kinds.and_then(|kinds| {
         let values = T::scaled(kinds.values.as_ref()?, factor).into_owned();

@@ -93,7 +93,7 @@ impl Kinds {
         // beyond, padding costs more than the columns that are saved
         let is_full = |kinds: &Self| (n * kinds.width()) as f64 <= MOST_PADDING * part.nnz() as f64;
         match format {
-            Format::Csr => Ok(None),
+            Format::Csr | Format::Sell => Ok(None),
             Format::Stencil => Self::find(part, true).ok_or_else(too_many).map(Some),
             Format::Pattern => match Self::find(part, false).ok_or_else(too_many)? {
                 kinds if n == 0 || is_full(&kinds) => Ok(Some(kinds)),

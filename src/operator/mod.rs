@@ -4,6 +4,7 @@ pub mod host;
 mod kinds;
 pub(crate) mod opencl;
 pub(crate) mod row_blocks;
+mod sell;
 
 use crate::error::Result;
 use crate::ops::Ops;

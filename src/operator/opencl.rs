@@ -8,10 +8,12 @@ use rayon::prelude::*;
 use super::LinearOperator;
 use super::kinds::Kinds;
 use super::row_blocks::RowBlocks;
+use super::sell::Sell;
 use crate::comm::Outbox;
 use crate::device::{Context, DeviceVec, Event, Grid, Pinned, Queue};
 use crate::error::Result;
 use crate::kernels::csr::CsrBlock;
+use crate::kernels::sell::{SellBlock, SliceSet};
 use crate::kernels::stencil::{RowSet, StencilBlock};
 use crate::kernels::{Shape, Tuning};
 use crate::ops::Ops;
@@ -20,6 +22,12 @@ use crate::partition::{HaloPlan, Part};
 use crate::real::Real;
 use crate::solver::Format;
 use crate::timeline::Lane;
+
+/// Rows for each compute unit, below which a GPU is better off if several work-items share a row.
+const ROWS_OF_A_UNIT: usize = 512;
+
+/// Bytes of slices over those of compressed rows, above which the simpler format is taken.
+const LESS: f64 = 0.97;
 
 /// A block of rows in one of several formats, with what its halo needs.
 pub(crate) struct DeviceBlock<T: Real> {
@@ -37,6 +45,8 @@ pub(crate) enum Layout<T> {
     Csr(CsrBlock<T>, usize),
     /// Rows of a few kinds: the longest run of rows without a halo, and the others.
     Stencil(StencilBlock<T>, [RowSet; 2]),
+    /// Rows in slices: those without a halo, and the others.
+    Sell(SellBlock<T>, [SliceSet; 2]),
 }
 
 impl<T: Real> DeviceBlock<T> {
@@ -60,8 +70,14 @@ impl<T: Real> DeviceBlock<T> {
         assert!(part.nnz() <= Self::MAX_NNZ, "{} entries in one block", part.nnz());
         let shape = Shape::of_group(tuning.launch("spmv_dot_pattern").group_size);
         let layout = match Kinds::for_format(part, format, shape)? {
-            None => csr(ctx, tuning, part, factor)?,
             Some(kinds) => stencil(ctx, part, &kinds, factor)?,
+            None => match slices(ctx, part, factor, format, shape)? {
+                Some(slices) => {
+                    let (block, sets) = slices.upload(ctx)?;
+                    Layout::Sell(block, sets)
+                }
+                None => csr(ctx, tuning, part, factor)?,
+            },
         };
         let outbox = Arc::new(RwLock::new(Pinned::zeros(ctx, part.halo.send.len())?));
         let this = Self {
@@ -106,6 +122,7 @@ impl<T: Real> DeviceBlock<T> {
             Layout::Stencil(block, _) => {
                 2 * n + 4 * (block.starts.len() + block.distances.len()) + block.values.len() * real
             }
+            Layout::Sell(block, _) => block.bytes() + block.parts.len() * real,
         };
         bytes as u64
     }
@@ -116,6 +133,7 @@ impl<T: Real> DeviceBlock<T> {
             Layout::Csr(..) => Format::Csr,
             Layout::Stencil(block, _) if block.width.is_some() => Format::Pattern,
             Layout::Stencil(..) => Format::Stencil,
+            Layout::Sell(..) => Format::Sell,
         }
     }
 
@@ -135,7 +153,7 @@ impl<T: Real> DeviceBlock<T> {
             if items[set] > 0 || items == [0, 0] && set == 0 {
                 let grid = match &self.layout {
                     Layout::Csr(..) => ops.block_grid(name, items[set]),
-                    Layout::Stencil(..) => ops.grid_for(name, items[set]),
+                    Layout::Stencil(..) | Layout::Sell(..) => ops.grid_for(name, items[set]),
                 };
                 kernel(x, grid, set, groups)?;
                 groups += grid.groups;
@@ -153,11 +171,12 @@ impl<T: Real> DeviceBlock<T> {
         Ok(groups)
     }
 
-    /// Row blocks, or rows, without a halo and with one.
+    /// Row blocks, or rows, that need no halo, and those that do.
     fn items(&self) -> [usize; 2] {
         match &self.layout {
             Layout::Csr(block, interior) => [*interior, block.blocks.len() - interior],
             Layout::Stencil(_, sets) => sets.map(|set| set.count as usize),
+            Layout::Sell(block, sets) => sets.map(|set| block.rows(set)),
         }
     }
 
@@ -283,6 +302,15 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
                     kernels.stencil.spmv(ctx, grid, sets[set], block, x, y)
                 })?
             }
+            Layout::Sell(block, sets) => {
+                let groups = self.overlapped(ops, "spmv_sell", x, |x, grid, set, _| {
+                    kernels.sell.spmv(ctx, grid, sets[set], block, x, y)
+                })?;
+                if let Some(grid) = long_grid(ops, "spmv_sell_parts", block) {
+                    kernels.sell.spmv_parts(ctx, grid, block, x, y)?;
+                }
+                groups
+            }
         };
         Ok(())
     }
@@ -308,6 +336,18 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
                 self.overlapped(ops, name, x, |x, grid, set, before| {
                     kernels.stencil.spmv_dot(ctx, grid, sets[set], block, x, y, partials, before as u32, done)
                 })?
+            }
+            Layout::Sell(block, sets) => {
+                let groups = self.overlapped(ops, "spmv_dot_sell", x, |x, grid, set, before| {
+                    kernels.sell.spmv_dot(ctx, grid, sets[set], block, x, y, partials, before as u32, done)
+                })?;
+                match long_grid(ops, "spmv_dot_sell_parts", block) {
+                    Some(grid) => {
+                        kernels.sell.spmv_dot_parts(ctx, grid, block, x, y, partials, groups as u32, done)?;
+                        groups + grid.groups
+                    }
+                    None => groups,
+                }
             }
         };
         dots.refill(groups);
@@ -335,6 +375,15 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
                     kernels.stencil.residual(ctx, grid, sets[set], block, x, b, r)
                 })?
             }
+            Layout::Sell(block, sets) => {
+                let groups = self.overlapped(ops, "residual_sell", x, |x, grid, set, _| {
+                    kernels.sell.residual(ctx, grid, sets[set], block, x, b, r)
+                })?;
+                if let Some(grid) = long_grid(ops, "residual_sell_parts", block) {
+                    kernels.sell.residual_parts(ctx, grid, block, x, b, r)?;
+                }
+                groups
+            }
         };
         Ok(())
     }
@@ -351,9 +400,40 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
                 let values = if block.width.is_some() { self.nnz } else { block.values.len() };
                 2 * n + 4 * (block.starts.len() + block.distances.len()) + values * real
             }
+            Layout::Sell(block, _) => block.bytes() + 2 * block.parts.len() * real,
         };
         (matrix + 2 * n * real) as u64
     }
+}
+
+/// Rows in slices, if the format asks for them or, without one, if they are fewer bytes: where there are rows for all
+/// work-items of a GPU.
+fn slices<'a, T: Real>(
+    ctx: &Context,
+    part: &'a Part<'a>,
+    factor: f64,
+    format: Format,
+    shape: Shape,
+) -> Result<Option<Sell<'a, T>>> {
+    let info = ctx.info();
+    let has_rows = part.n_owned() >= ROWS_OF_A_UNIT * info.compute_units.max(1) as usize;
+    match format {
+        Format::Sell => Sell::plan(part, factor).map(Some),
+        Format::Auto if shape == Shape::Gpu && has_rows => {
+            let csr = part.nnz() * (4 + size_of::<T>()) + 4 * (part.n_owned() + 1);
+            let is_better = |sell: &Sell<'_, T>| {
+                sell.bytes() as f64 <= LESS * csr as f64 && sell.largest_buffer() as u64 <= info.max_buffer_bytes
+            };
+            Ok(Sell::plan(part, factor).ok().filter(is_better))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The grid for the long rows, if there are any.
+fn long_grid<T: Real, A: Real>(ops: &OpenClOps<T, A>, name: &'static str, block: &SellBlock<T>) -> Option<Grid> {
+    let group_size = ops.kernels.tuning.launch(name).group_size;
+    (block.long_count() > 0).then(|| ops.grid_for(name, block.long_items(group_size)))
 }
 
 /// The row blocks that need no halo, and the others.

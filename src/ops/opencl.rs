@@ -37,7 +37,7 @@ pub(crate) struct OpenClOps<T: Real, A: Real> {
     n: u32,
     /// Compute units.
     units: usize,
-    /// Partial sums that one component of a sum may have: those of a vector operation, or those of a product's two launches.
+    /// Partial sums that one component of a sum may have: those of a vector operation, or those of a product's three launches.
     sum_room: usize,
     log: Log<A>,
     watch: RefCell<Watch<A>>,
@@ -140,7 +140,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         let watch = Watch { idle, pending: None, batch: 1, seen: 0, current: 0, done: 0, last_look: Instant::now() };
         let units = ctx.info().compute_units.max(1) as usize;
         let max_groups = kernels.tuning.max_groups().max(if tries { MAX_GROUPS_PER_UNIT * units } else { 0 });
-        let sum_room = 2 * max_groups;
+        let sum_room = 3 * max_groups;
         let landing = Pinned::zeros(&ctx, 2 * sum_room)?;
         Ok(Self {
             ctx,

@@ -83,10 +83,11 @@ named! {
 }
 
 named! {
-    /// How rows are stored. The host, which has the matrix anyway, takes `pattern` for `csr`.
+    /// How rows are stored. The host, which has the matrix anyway, takes `csr` for `pattern` and `sell`.
     Format, "format":
     Auto = "auto", "What reads the fewest bytes for each block of rows.";
     Csr = "csr", "Compressed rows: a column and a value for each entry.";
+    Sell = "sell", "In slices of rows: columns once a block or in two bytes, values in as few bytes as keep their bits.";
     Pattern = "pattern", "For rows of a few kinds by their columns: no column is stored but those of the kinds.";
     Stencil = "stencil", "For rows of a few kinds by columns and values: neither is stored but those of the kinds.";
 }

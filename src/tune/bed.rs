@@ -9,8 +9,9 @@ use crate::device::{Context, DeviceVec, Grid};
 use crate::error::{Error, Result};
 use crate::kernels::cg::{Log, StepVectors, SumArg};
 use crate::kernels::csr::CsrBlock;
+use crate::kernels::sell::{SellBlock, SliceSet};
 use crate::kernels::stencil::RowSet;
-use crate::kernels::{Kernels, STENCIL_PRODUCTS, Tuning, count};
+use crate::kernels::{Kernels, SELL_PRODUCTS, STENCIL_PRODUCTS, Tuning, count};
 use crate::operator::LinearOperator;
 use crate::operator::opencl::{DeviceBlock, Layout};
 use crate::operator::row_blocks::RowBlocks;
@@ -37,6 +38,8 @@ pub(super) struct Bed<'a, T: Real, A: Real> {
     matrix: DeviceBlock<T>,
     /// The same rows by kinds, with values in the kinds, or with values of their own, where there are few kinds.
     stencils: [Option<DeviceBlock<T>>; 2],
+    /// The same rows in slices, where a solve would have them so.
+    slices: Option<DeviceBlock<T>>,
     /// Row blocks that were cut so far, by their limits.
     cuts: BTreeMap<Option<(usize, usize)>, RowBlocks>,
     /// The limits of those on the device.
@@ -63,15 +66,19 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
     pub(super) fn new(ctx: Context, part: &'a Part<'a>, tuning: &Tuning, max_groups: usize) -> Result<Self> {
         let n = part.n_owned();
         let (matrix, _) = DeviceBlock::upload(&ctx, tuning, part, 1.0, Format::Csr)?;
-        let by_kinds = |format| match DeviceBlock::upload(&ctx, tuning, part, 1.0, format) {
+        let stored = |format| match DeviceBlock::upload(&ctx, tuning, part, 1.0, format) {
             Ok((block, _)) => Ok(Some(block)),
             Err(Error::Usage(_)) => Ok(None),
             Err(other) => Err(other),
         };
-        let stencil = by_kinds(Format::Stencil)?;
+        let stencil = stored(Format::Stencil)?;
         // which `auto` would never choose
-        let pattern = if stencil.is_some() { None } else { by_kinds(Format::Pattern)? };
+        let pattern = if stencil.is_some() { None } else { stored(Format::Pattern)? };
         let stencils = [stencil, pattern];
+        let slices = match stencils {
+            [None, None] => stored(Format::Auto)?.filter(|block| block.format() == Format::Sell),
+            _ => None,
+        };
         let vector = |len: usize, salt: u32, what| DeviceVec::from_slice(&ctx, &numbers::<T>(len, salt), what);
         // as many, evenly spread, where there is no other rank
         let spread = || (0..MESSAGE.min(n)).map(|k| (k * (n / MESSAGE.min(n)).max(1)) as u32).collect();
@@ -79,6 +86,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
         Ok(Self {
             matrix,
             stencils,
+            slices,
             part,
             cuts: BTreeMap::new(),
             cut: tuning.row_block(),
@@ -121,7 +129,13 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
 
     /// Whether there is something for a kernel to work on.
     pub(super) fn has(&self, kernel: &str) -> bool {
-        !STENCIL_PRODUCTS.contains(&kernel) || self.stencil(kernel).is_some()
+        match kernel {
+            _ if STENCIL_PRODUCTS.contains(&kernel) => self.stencil(kernel).is_some(),
+            _ if SELL_PRODUCTS.contains(&kernel) => {
+                self.sell().is_some_and(|(block, _)| !kernel.ends_with("_parts") || block.long_count() > 0)
+            }
+            _ => true,
+        }
     }
 
     /// The rows that a stencil's kernel works on.
@@ -129,11 +143,23 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
         self.stencils[usize::from(kernel.ends_with("_pattern"))].as_ref()
     }
 
+    /// The rows in slices, and the set that is launched: what needs no halo, most of them.
+    fn sell(&self) -> Option<(&SellBlock<T>, SliceSet)> {
+        match self.slices.as_ref()?.layout() {
+            Layout::Sell(block, sets) => Some((block, sets[0])),
+            _ => None,
+        }
+    }
+
     /// What there is to share among groups: row blocks, or elements.
     pub(super) fn items(&self, kernel: &str) -> usize {
         match kernel {
             "spmv_csr" | "spmv_dot_csr" | "residual_csr" => csr(&self.matrix).blocks.len(),
             "halo_pack" => self.send.len(),
+            "spmv_sell_parts" | "spmv_dot_sell_parts" | "residual_sell_parts" => {
+                self.sell().map_or(0, |(block, _)| block.long_count())
+            }
+            "spmv_sell" | "spmv_dot_sell" | "residual_sell" => self.sell().map_or(0, |(block, set)| block.rows(set)),
             _ => self.n(),
         }
     }
@@ -155,6 +181,24 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             "residual_csr" => product(3, 1),
             "halo_pack" => (self.send.len() as u64 * (4 + 2 * real), 0),
             "stream_copy" => vectors(2, 0),
+            _ if SELL_PRODUCTS.contains(&kernel) => {
+                let Some((block, set)) = self.sell() else { return (0, 0) };
+                let [parts, long] = [block.parts.len(), block.long_count()].map(|v| v as u64);
+                // rows that need a halo are as others
+                let share = |all: u64| (all as f64 * set.part_of(block)).round() as u64;
+                let (more, flops) = match kernel {
+                    "spmv_dot_sell" | "spmv_dot_sell_parts" => (0, 4),
+                    "residual_sell" | "residual_sell_parts" => (1, 1),
+                    _ => (0, 0),
+                };
+                if kernel.ends_with("_parts") {
+                    // x is read for the dot product alone
+                    (parts * real + long * (16 + (2 + more) * real), parts + flops * long)
+                } else {
+                    let all = block.bytes() as u64 + (parts + (2 + more) * n) * real;
+                    (share(all), share(2 * nnz + flops * n))
+                }
+            }
             _ => {
                 let block = self.stencil(kernel).map_or(0, LinearOperator::<OpenClOps<T, A>>::bytes);
                 let (more, flops) = match kernel {
@@ -188,6 +232,21 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
                     return stencil.spmv_dot(ctx, grid, rows, block, p, q, &mut self.sums, 0, done);
                 }
                 "residual_stencil" | "residual_pattern" => return stencil.residual(ctx, grid, rows, block, p, x, r),
+                _ => {}
+            }
+        }
+        if let Some(Layout::Sell(block, sets)) = self.slices.as_ref().map(DeviceBlock::layout) {
+            let (sell, done) = (&kernels.sell, log.state(0));
+            let set = sets[0];
+            match kernel {
+                "spmv_sell" => return sell.spmv(ctx, grid, set, block, p, q),
+                "spmv_dot_sell" => return sell.spmv_dot(ctx, grid, set, block, p, q, &mut self.sums, 0, done),
+                "residual_sell" => return sell.residual(ctx, grid, set, block, p, x, r),
+                "spmv_sell_parts" => return sell.spmv_parts(ctx, grid, block, p, q),
+                "spmv_dot_sell_parts" => {
+                    return sell.spmv_dot_parts(ctx, grid, block, p, q, &mut self.sums, 0, done);
+                }
+                "residual_sell_parts" => return sell.residual_parts(ctx, grid, block, p, x, r),
                 _ => {}
             }
         }
@@ -282,7 +341,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
 fn csr<T: Real>(block: &DeviceBlock<T>) -> &CsrBlock<T> {
     match block.layout() {
         Layout::Csr(block, _) => block,
-        Layout::Stencil(..) => unreachable!("asked for compressed rows"),
+        Layout::Stencil(..) | Layout::Sell(..) => unreachable!("asked for compressed rows"),
     }
 }
 

@@ -7,7 +7,7 @@ use super::search::timing;
 use super::store::{Device, Entry, Key, Known, Size, Store, source_hash};
 use super::{Found, Launch, MAX_GROUPS_PER_UNIT, Search};
 use crate::device::Info;
-use crate::kernels::{self, FAMILIES, PRODUCTS, STENCIL_PRODUCTS, Shape, Tuning, general_options};
+use crate::kernels::{self, FAMILIES, PRODUCTS, SELL_PRODUCTS, STENCIL_PRODUCTS, Shape, Tuning, general_options};
 use crate::ops::trials::Tried;
 use crate::partition::Part;
 use crate::real::Real;
@@ -59,7 +59,7 @@ pub(crate) fn of_ranks(devices: &[Option<Info>], parts: &[Part<'_>], setup: &Set
 
 /// Whether all kernels were tuned for blocks of this size by more than trials, but for those that not every block can have.
 fn is_searched(known: &Known, device: &Info, part: &Part<'_>, precision: Precision) -> bool {
-    let is_used = |kernel: &&str| !STENCIL_PRODUCTS.contains(kernel);
+    let is_used = |kernel: &&str| !STENCIL_PRODUCTS.contains(kernel) && !SELL_PRODUCTS.contains(kernel);
     kernel_names().filter(is_used).all(|kernel| {
         let hit = known.lookup(&key_in(precision, device, kernel, part.n_owned(), part.nnz()));
         hit.is_some_and(|hit| !hit.entry.tried)
@@ -147,7 +147,7 @@ fn key<T: Real, A: Real>(device: &Info, kernel: &str, rows: usize, nnz: usize) -
         kernel: kernel.into(),
         element: T::CL_NAME.into(),
         sum: A::CL_NAME.into(),
-        size: if PRODUCTS.contains(&kernel) || STENCIL_PRODUCTS.contains(&kernel) {
+        size: if [PRODUCTS, STENCIL_PRODUCTS, SELL_PRODUCTS].iter().any(|products| products.contains(&kernel)) {
             Size::of_matrix(rows, nnz)
         } else {
             Size::of_vector(rows)

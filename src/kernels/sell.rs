@@ -1,0 +1,206 @@
+//! Launchers of `cl/sell.cl`.
+
+use super::{Argument, family, launch};
+use crate::device::{Context, DeviceVec, Grid};
+use crate::error::Result;
+use crate::real::Real;
+
+family! {
+    /// Products with a matrix in slices of rows; `parts` kernels complete the long rows.
+    Sell<T, A> { spmv_sell, spmv_dot_sell, residual_sell, spmv_sell_parts, spmv_dot_sell_parts, residual_sell_parts }
+}
+
+/// A block of rows on a device, as the kernels take it. Made by
+/// [`DeviceBlock`](crate::operator::opencl::DeviceBlock) alone, which vouches for it: what slices say of their data lies
+/// in `data`; each row but the long ones is in one slice, pieces of long ones have a part each, and columns are below `n_cols`.
+pub(crate) struct SellBlock<T> {
+    pub(crate) n_rows: usize,
+    pub(crate) n_cols: usize,
+    /// Rows and columns of a block; 1 if there are none.
+    pub(crate) block: u32,
+    /// What values that are stored as other numbers are multiplied by.
+    pub(crate) scale: T,
+    /// Five numbers a slice.
+    pub(crate) slices: DeviceVec<u32>,
+    pub(crate) data: DeviceVec<u8>,
+    /// Sums of the pieces of long rows.
+    pub(crate) parts: DeviceVec<T>,
+    /// Four numbers for each long row.
+    pub(crate) long_rows: DeviceVec<u32>,
+    /// How many long rows, the first, have few pieces.
+    pub(crate) few: u32,
+}
+
+/// Slices that a launch works on: from `first` on, so many of blocks, then so many of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct SliceSet {
+    pub(crate) first: u32,
+    pub(crate) blocked: u32,
+    pub(crate) single: u32,
+}
+
+impl SliceSet {
+    /// Units of a slice.
+    pub(crate) const UNITS: usize = 32;
+
+    /// Which part of the block's slices these are.
+    pub(crate) fn part_of<T>(self, block: &SellBlock<T>) -> f64 {
+        let all = block.slices.len() / SellBlock::<T>::SLICE_WORDS;
+        f64::from(self.blocked + self.single) / all.max(1) as f64
+    }
+
+    fn end(self) -> usize {
+        self.first as usize + self.blocked as usize + self.single as usize
+    }
+}
+
+impl<T> SellBlock<T> {
+    /// Numbers of a slice, and of a long row.
+    pub(crate) const SLICE_WORDS: usize = 5;
+    pub(crate) const LONG_ROW_WORDS: usize = 4;
+
+    /// Rows that the slices of a set have room for: work for as many work-items.
+    pub(crate) fn rows(&self, set: SliceSet) -> usize {
+        (set.blocked as usize * self.block as usize + set.single as usize) * SliceSet::UNITS
+    }
+
+    /// Bytes of the slices and of the list of long rows.
+    pub(crate) fn bytes(&self) -> usize {
+        self.data.len() + 4 * (self.slices.len() + self.long_rows.len())
+    }
+
+    /// Long rows.
+    pub(crate) fn long_count(&self) -> usize {
+        self.long_rows.len() / Self::LONG_ROW_WORDS
+    }
+
+    /// Work-items for the long rows: one, or a group of this size, each.
+    pub(crate) fn long_items(&self, group_size: usize) -> usize {
+        self.few as usize + (self.long_count() - self.few as usize) * group_size
+    }
+
+    fn has(&self, set: SliceSet) -> bool {
+        set.end() * Self::SLICE_WORDS <= self.slices.len() && u32::try_from(self.rows(set)).is_ok()
+    }
+}
+
+impl<T: Real> SellBlock<T> {
+    /// The arguments that all kernels of slices begin with, then the others.
+    fn with<'a>(&'a self, set: &'a SliceSet, others: &[&'a dyn Argument]) -> Vec<&'a dyn Argument> {
+        let mut all: Vec<&dyn Argument> = vec![&set.first, &set.blocked, &set.single, &self.block, &self.scale];
+        all.extend([&self.slices as &dyn Argument, &self.data, &self.parts]);
+        all.extend(others);
+        all
+    }
+}
+
+impl<T: Real, A: Real> Sell<T, A> {
+    /// y = A x for some slices.
+    pub(crate) fn spmv(
+        &self,
+        ctx: &Context,
+        grid: Grid,
+        set: SliceSet,
+        a: &SellBlock<T>,
+        x: &DeviceVec<T>,
+        y: &mut DeviceVec<T>,
+    ) -> Result<()> {
+        assert!(a.has(set) && x.len() >= a.n_cols && y.len() >= a.n_rows);
+        // SAFETY: types as declared in the file; sizes checked above, and by the maker of the block.
+        unsafe { launch(ctx, &self.spmv_sell, grid, &a.with(&set, &[x, y])) }
+    }
+
+    /// y = A x for some slices, and the partial sums of x·y and of y·y over their rows: a pair for each group, of which
+    /// `first_partial` come before.
+    /// Does nothing if `done[0]` is set.
+    pub(crate) fn spmv_dot(
+        &self,
+        ctx: &Context,
+        grid: Grid,
+        set: SliceSet,
+        a: &SellBlock<T>,
+        x: &DeviceVec<T>,
+        y: &mut DeviceVec<T>,
+        partials: &mut DeviceVec<A>,
+        first_partial: u32,
+        done: &DeviceVec<i32>,
+    ) -> Result<()> {
+        assert!(a.has(set) && x.len() >= a.n_cols.max(a.n_rows) && y.len() >= a.n_rows);
+        assert!(2 * (first_partial as usize + grid.groups) <= partials.len() && done.len() > 0);
+        // SAFETY: types as declared in the file; sizes checked above, and by the maker of the block.
+        unsafe { launch(ctx, &self.spmv_dot_sell, grid, &a.with(&set, &[x, y, partials, &first_partial, done])) }
+    }
+
+    /// r = b − A x for some slices.
+    pub(crate) fn residual(
+        &self,
+        ctx: &Context,
+        grid: Grid,
+        set: SliceSet,
+        a: &SellBlock<T>,
+        x: &DeviceVec<T>,
+        b: &DeviceVec<T>,
+        r: &mut DeviceVec<T>,
+    ) -> Result<()> {
+        assert!(a.has(set) && x.len() >= a.n_cols && b.len().min(r.len()) >= a.n_rows);
+        // SAFETY: types as declared in the file; sizes checked above, and by the maker of the block.
+        unsafe { launch(ctx, &self.residual_sell, grid, &a.with(&set, &[x, b, r])) }
+    }
+
+    /// y = A x for the long rows, whose pieces were summed before.
+    pub(crate) fn spmv_parts(
+        &self,
+        ctx: &Context,
+        grid: Grid,
+        a: &SellBlock<T>,
+        x: &DeviceVec<T>,
+        y: &mut DeviceVec<T>,
+    ) -> Result<()> {
+        assert!(x.len() >= a.n_cols && y.len() >= a.n_rows);
+        let count = a.long_count() as u32;
+        // SAFETY: types as declared in the file; sizes checked above, and by the maker of the block.
+        unsafe { launch(ctx, &self.spmv_sell_parts, grid, &[&a.few, &count, &a.long_rows, &a.parts, x, y]) }
+    }
+
+    /// The same, with partial sums of x·y as [`Self::spmv_dot`] has them.
+    pub(crate) fn spmv_dot_parts(
+        &self,
+        ctx: &Context,
+        grid: Grid,
+        a: &SellBlock<T>,
+        x: &DeviceVec<T>,
+        y: &mut DeviceVec<T>,
+        partials: &mut DeviceVec<A>,
+        first_partial: u32,
+        done: &DeviceVec<i32>,
+    ) -> Result<()> {
+        assert!(x.len() >= a.n_cols.max(a.n_rows) && y.len() >= a.n_rows);
+        assert!(2 * (first_partial as usize + grid.groups) <= partials.len() && done.len() > 0);
+        let count = a.long_count() as u32;
+        // SAFETY: types as declared in the file; sizes checked above, and by the maker of the block.
+        unsafe {
+            launch(
+                ctx,
+                &self.spmv_dot_sell_parts,
+                grid,
+                &[&a.few, &count, &a.long_rows, &a.parts, x, y, partials, &first_partial, done],
+            )
+        }
+    }
+
+    /// r = b − A x for the long rows, whose pieces were summed before.
+    pub(crate) fn residual_parts(
+        &self,
+        ctx: &Context,
+        grid: Grid,
+        a: &SellBlock<T>,
+        x: &DeviceVec<T>,
+        b: &DeviceVec<T>,
+        r: &mut DeviceVec<T>,
+    ) -> Result<()> {
+        assert!(x.len() >= a.n_cols && b.len().min(r.len()) >= a.n_rows);
+        let count = a.long_count() as u32;
+        // SAFETY: types as declared in the file; sizes checked above, and by the maker of the block.
+        unsafe { launch(ctx, &self.residual_sell_parts, grid, &[&a.few, &count, &a.long_rows, &a.parts, x, b, r]) }
+    }
+}

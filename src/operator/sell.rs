@@ -1,0 +1,687 @@
+//! Rows in slices, with columns and values in as few bytes as they need: the layout that `cl/sell.cl` describes.
+
+use std::cmp::Reverse;
+
+use rayon::prelude::*;
+
+use crate::device::{Context, DeviceVec};
+use crate::error::{Error, Result};
+use crate::kernels::sell::{SellBlock, SliceSet};
+use crate::partition::Part;
+use crate::real::Real;
+
+/// Units of a slice.
+const UNITS: usize = SliceSet::UNITS;
+
+/// Neighbouring units that are sorted by length together: work-items side by side should end together, but rows side by side
+/// use the same columns.
+const WINDOW: usize = 8 * UNITS;
+
+/// Sizes of blocks that are looked for. Rows with blocks of six have blocks of three.
+const BLOCKS: [usize; 3] = [4, 3, 2];
+
+/// Rows with more entries than a few times the mean are long ones, within these bounds (of blocks, where there are such).
+const LONG: usize = 4;
+const LENGTHS: [usize; 2] = [64, 4096];
+
+/// Pieces of a long row whose sums a single work-item adds.
+const FEW: usize = 32;
+
+/// Bytes to which slices are aligned.
+const ALIGNED: usize = 16;
+
+/// Bytes that are made ready on the host at a time.
+const PIECE: usize = 64 << 20;
+
+/// Rows that one work-item takes each, or a piece of a long one.
+#[derive(Debug, Clone, Copy)]
+struct Unit {
+    row: u32,
+    /// The number of the piece, [`WHOLE`] for all of the row.
+    piece: u32,
+}
+
+const WHOLE: u32 = u32::MAX;
+
+/// Every `step`-th block of a unit's rows, from block `first` on: neighbouring pieces have neighbouring columns.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    first: u32,
+    step: u32,
+    /// Where the sum of its first row goes.
+    target: u32,
+}
+
+/// Units that are alike: rows of a unit, whether they are pieces.
+#[derive(Debug, Default)]
+struct List {
+    block: usize,
+    has_pieces: bool,
+    units: Vec<Unit>,
+}
+
+/// How a value is stored: as `cl/sell.cl` numbers it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Value {
+    Real = 0,
+    Float = 1,
+    Short = 2,
+    Char = 3,
+}
+
+impl Value {
+    /// All but the working precision, narrowest first.
+    const NARROW: [Self; 3] = [Self::Char, Self::Short, Self::Float];
+
+    fn bytes<T>(self) -> usize {
+        match self {
+            Self::Real => size_of::<T>(),
+            Self::Float => 4,
+            Self::Short => 2,
+            Self::Char => 1,
+        }
+    }
+
+    /// The value as it is stored, if not in working precision.
+    fn narrowed(self, v: f64) -> f64 {
+        match self {
+            Self::Real => v,
+            Self::Float => f64::from(v as f32),
+            Self::Short => f64::from(v as i16),
+            Self::Char => f64::from(v as i8),
+        }
+    }
+}
+
+/// What is known of a slice before it is filled.
+#[derive(Debug, Clone, Copy)]
+struct Slice {
+    list: usize,
+    /// Its units in the list.
+    first: usize,
+    count: usize,
+    blocks: usize,
+    width: usize,
+    value: Value,
+    /// Least and largest target and column of a block.
+    rows: [u32; 2],
+    columns: [u32; 2],
+    /// Of what columns are told apart in: a block, if all are whole ones apart, or 1.
+    step: usize,
+    /// Where it begins, in units of [`ALIGNED`] bytes.
+    start: u64,
+}
+
+impl Slice {
+    const WIDE_COLUMNS: u32 = 4;
+    const WIDE_ROWS: u32 = 8;
+    const PIECES: u32 = 16;
+    const IN_BLOCKS: u32 = 32;
+
+    /// Bytes of an index up to this one.
+    fn index_bytes(largest: u32) -> usize {
+        if largest > u32::from(u16::MAX) { 4 } else { 2 }
+    }
+
+    fn column_bytes(&self) -> usize {
+        Self::index_bytes((self.columns[1] - self.columns[0]) / self.step as u32)
+    }
+
+    fn row_bytes(&self) -> usize {
+        Self::index_bytes(self.rows[1] - self.rows[0])
+    }
+
+    /// Where values, columns and rows begin, and where all ends, in bytes.
+    fn sections<T>(&self, block: usize) -> [usize; 4] {
+        let values = self.width.next_multiple_of(8);
+        let columns = values + (self.blocks * block * block * self.value.bytes::<T>()).next_multiple_of(4);
+        let rows = columns + (self.blocks * self.column_bytes()).next_multiple_of(4);
+        let end = rows + self.count * self.row_bytes();
+        [values, columns, rows, end.next_multiple_of(ALIGNED)]
+    }
+
+    /// What the device is told.
+    fn words(&self, list: &List) -> [u32; 5] {
+        let flag = |is_set: bool, flag: u32| if is_set { flag } else { 0 };
+        let flags = self.value as u32
+            | flag(self.column_bytes() == 4, Self::WIDE_COLUMNS)
+            | flag(self.row_bytes() == 4, Self::WIDE_ROWS)
+            | flag(list.has_pieces, Self::PIECES)
+            | flag(self.step > 1, Self::IN_BLOCKS);
+        let shape = self.width as u32 | (self.count as u32) << 16 | flags << 24;
+        [self.start as u32, self.blocks as u32, shape, self.rows[0], self.columns[0]]
+    }
+}
+
+/// How a block of rows is laid out: all but the data themselves.
+pub(super) struct Sell<'a, T> {
+    part: &'a Part<'a>,
+    factor: f64,
+    block: usize,
+    /// Units that need no halo, and those that do: of blocks and of rows; whole, and pieces.
+    lists: Vec<List>,
+    pieces: Vec<Piece>,
+    slices: Vec<Slice>,
+    sets: [SliceSet; 2],
+    /// Row, first part, number of parts, how far apart they are.
+    long_rows: Vec<[u32; 4]>,
+    /// How many long rows, the first, have few parts.
+    few: usize,
+    parts: usize,
+    /// Length of the data.
+    bytes: usize,
+    real: std::marker::PhantomData<T>,
+}
+
+impl<'a, T: Real> Sell<'a, T> {
+    /// Lays out the rows of `part`, times `factor`. Three passes over the entries, the memory of 8 bytes a row.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the data are longer than slices can tell.
+    pub(super) fn plan(part: &'a Part<'a>, factor: f64) -> Result<Self> {
+        let marks = marks(part);
+        let block = block_size(part, &marks);
+        let mut this = Self {
+            part,
+            factor,
+            block,
+            lists: Vec::new(),
+            pieces: Vec::new(),
+            slices: Vec::new(),
+            sets: [SliceSet::default(); 2],
+            long_rows: Vec::new(),
+            few: 0,
+            parts: 0,
+            bytes: 0,
+            real: std::marker::PhantomData,
+        };
+        this.list(&marks);
+        this.sort();
+        this.slice()?;
+        Ok(this)
+    }
+
+    /// Bytes that a product reads and writes of the matrix.
+    pub(super) fn bytes(&self) -> usize {
+        let numbers = self.slices.len() * SellBlock::<T>::SLICE_WORDS + 4 * self.long_rows.len();
+        self.bytes + 4 * numbers + 2 * self.parts * size_of::<T>()
+    }
+
+    /// Length of the longest array.
+    pub(super) fn largest_buffer(&self) -> usize {
+        self.bytes
+    }
+
+    /// Puts each row into its list.
+    fn list(&mut self, marks: &[u8]) {
+        let n = self.part.n_owned();
+        let mean = self.part.nnz() / n.max(1);
+        for k in 0..8 {
+            let block = if k % 4 < 2 { self.block } else { 1 };
+            self.lists.push(List { block, has_pieces: k % 2 == 1, units: Vec::new() });
+        }
+        let mut row = 0;
+        while row < n {
+            let is_block = self.block > 1 && begins(marks, self.block, row);
+            let block = if is_block { self.block } else { 1 };
+            let longest = (LONG * mean / block).clamp(LENGTHS[0], LENGTHS[1]);
+            let blocks = self.row_len(row) / block;
+            let kind = 4 * usize::from(marks[row] & NEEDS_HALO != 0) + if is_block { 0 } else { 2 };
+            if blocks <= longest {
+                self.lists[kind].units.push(Unit { row: row as u32, piece: WHOLE });
+            } else {
+                let count = blocks.div_ceil(longest);
+                for first in 0..count {
+                    self.lists[kind + 1].units.push(Unit { row: row as u32, piece: self.pieces.len() as u32 });
+                    let target = (self.parts + first * block) as u32;
+                    self.pieces.push(Piece { first: first as u32, step: count as u32, target });
+                }
+                let long = |k: usize| [row + k, self.parts + k, count, block].map(|v| v as u32);
+                self.long_rows.extend((0..block).map(long));
+                self.parts += count * block;
+            }
+            row += block;
+        }
+        self.long_rows.sort_by_key(|row| row[2] as usize > FEW);
+        self.few = self.long_rows.partition_point(|row| row[2] as usize <= FEW);
+    }
+
+    /// Sorts the units of each window, longest first. Its slices begin at another one from window to window: work-groups as
+    /// large as windows would give the long ones to the same work-items each time.
+    fn sort(&mut self) {
+        let mut lists = std::mem::take(&mut self.lists);
+        for list in &mut lists {
+            let (block, this) = (list.block, &*self);
+            list.units.par_chunks_mut(WINDOW).enumerate().for_each(|(k, window)| {
+                window.sort_by_key(|&unit| Reverse(this.len(block, unit)));
+                if window.len() == WINDOW {
+                    let turn = (k as u32).wrapping_mul(0x9e37_79b9) >> 29;
+                    window.rotate_left(turn as usize * UNITS);
+                }
+            });
+        }
+        self.lists = lists;
+    }
+
+    /// Cuts the lists into slices, and finds a place for each.
+    fn slice(&mut self) -> Result<()> {
+        for (k, list) in self.lists.iter().enumerate() {
+            let begins: Vec<usize> = (0..list.units.len()).step_by(UNITS).collect();
+            let set = &mut self.sets[k / 4];
+            match k % 4 {
+                0 | 1 => set.blocked += begins.len() as u32,
+                _ => set.single += begins.len() as u32,
+            }
+            let this = &*self;
+            let slices: Vec<Slice> = begins.into_par_iter().map(|first| this.shape(k, first)).collect();
+            self.slices.extend(slices);
+        }
+        self.sets[1].first = self.sets[0].blocked + self.sets[0].single;
+        let mut bytes = 0;
+        for slice in &mut self.slices {
+            slice.start = (bytes / ALIGNED) as u64;
+            bytes += slice.sections::<T>(self.lists[slice.list].block)[3];
+        }
+        self.bytes = bytes;
+        if self.slices.last().is_some_and(|last| u32::try_from(last.start).is_err()) {
+            return Err(Error::Usage(format!(
+                "--format sell: {bytes} bytes of rows on one device; --format auto takes what fits, and more devices \
+                 share them"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Looks through the units of a slice.
+    fn shape(&self, list: usize, first: usize) -> Slice {
+        let (block, units) = (self.lists[list].block, &self.lists[list].units);
+        let units = &units[first..units.len().min(first + UNITS)];
+        let mut slice = Slice {
+            list,
+            first,
+            count: units.len(),
+            blocks: 0,
+            width: 0,
+            value: Value::Real,
+            rows: [u32::MAX, 0],
+            columns: [u32::MAX, 0],
+            step: block,
+            start: 0,
+        };
+        let widen = |range: &mut [u32; 2], v: u32| *range = [range[0].min(v), range[1].max(v)];
+        let mut fits: Vec<Value> =
+            Value::NARROW.into_iter().filter(|value| value.bytes::<T>() < size_of::<T>()).collect();
+        let mut phase = None;
+        for &unit in units {
+            let len = self.len(block, unit);
+            slice.blocks += len;
+            slice.width = slice.width.max(len);
+            widen(&mut slice.rows, self.target(unit));
+            for e in 0..len {
+                let column = self.part.col_idx[self.entry(block, unit, e, 0)];
+                let phase = *phase.get_or_insert(column as usize % block);
+                if column as usize % block != phase {
+                    slice.step = 1;
+                }
+                widen(&mut slice.columns, column);
+                for row in 0..if fits.is_empty() { 0 } else { block } {
+                    let at = self.entry(block, unit, e, row);
+                    for &v in &self.part.values[at..at + block] {
+                        fits.retain(|&value| self.survives(value, v));
+                    }
+                }
+            }
+        }
+        if slice.blocks == 0 {
+            slice.columns = [0; 2];
+        }
+        slice.value = fits.first().copied().unwrap_or(Value::Real);
+        slice
+    }
+
+    /// Whether the device gets the same bits if this value is stored so.
+    fn survives(&self, value: Value, v: f64) -> bool {
+        let stored = T::from_f64(value.narrowed(v)) * T::from_f64(self.factor);
+        stored.to_f64().to_bits() == T::from_f64(v * self.factor).to_f64().to_bits()
+    }
+
+    fn row_len(&self, row: usize) -> usize {
+        self.part.row_ptr[row + 1] - self.part.row_ptr[row]
+    }
+
+    /// Blocks of a unit.
+    fn len(&self, block: usize, unit: Unit) -> usize {
+        let blocks = self.row_len(unit.row as usize) / block;
+        match self.piece(unit) {
+            None => blocks,
+            Some(piece) => (blocks - piece.first as usize).div_ceil(piece.step as usize),
+        }
+    }
+
+    fn piece(&self, unit: Unit) -> Option<Piece> {
+        (unit.piece != WHOLE).then(|| self.pieces[unit.piece as usize])
+    }
+
+    /// The first row of a unit, or the first part of a piece.
+    fn target(&self, unit: Unit) -> u32 {
+        self.piece(unit).map_or(unit.row, |piece| piece.target)
+    }
+
+    /// Where the values of a unit's block `e` in its row `row` are in the part.
+    fn entry(&self, block: usize, unit: Unit, e: usize, row: usize) -> usize {
+        let e = self.piece(unit).map_or(e, |piece| piece.first as usize + e * piece.step as usize);
+        self.part.row_ptr[unit.row as usize + row] - self.part.row_ptr[0] + e * block
+    }
+
+    /// Moves everything to the device.
+    ///
+    /// # Errors
+    /// [`Error::OutOfDeviceMemory`].
+    ///
+    /// # Panics
+    /// If a column is outside the block. Kernels check no index, and those of a matrix in a mapped file may change at any time:
+    /// each is looked at when it is copied.
+    pub(super) fn upload(&self, ctx: &Context) -> Result<(SellBlock<T>, [SliceSet; 2])> {
+        const WHAT: &str = "the slices of the matrix";
+        let mut data = DeviceVec::<u8>::zeros(ctx, self.bytes, WHAT)?;
+        let len = |slice: &Slice| slice.sections::<T>(self.lists[slice.list].block)[3];
+        let mut rest = self.slices.as_slice();
+        while let Some(first) = rest.first() {
+            let (mut bytes, mut count) = (0, 0);
+            while count < rest.len() && (count == 0 || bytes + len(&rest[count]) <= PIECE) {
+                bytes += len(&rest[count]);
+                count += 1;
+            }
+            let (now, later) = rest.split_at(count);
+            let mut piece = vec![0; bytes];
+            let mut places = Vec::with_capacity(count);
+            let mut free = piece.as_mut_slice();
+            for slice in now {
+                let (place, behind) = free.split_at_mut(len(slice));
+                places.push(place);
+                free = behind;
+            }
+            now.par_iter().zip(places).for_each(|(slice, place)| self.fill(slice, place));
+            data.write(ctx, first.start as usize * ALIGNED, &piece)?;
+            rest = later;
+        }
+        let words: Vec<u32> = self.slices.iter().flat_map(|slice| slice.words(&self.lists[slice.list])).collect();
+        let block = SellBlock {
+            n_rows: self.part.n_owned(),
+            n_cols: self.n_cols(),
+            block: self.block as u32,
+            scale: T::from_f64(self.factor),
+            slices: DeviceVec::from_slice(ctx, &words, WHAT)?,
+            data,
+            parts: DeviceVec::zeros(ctx, self.parts, "the sums of long rows")?,
+            long_rows: DeviceVec::from_slice(ctx, self.long_rows.as_flattened(), "the long rows")?,
+            few: self.few as u32,
+        };
+        Ok((block, self.sets))
+    }
+
+    fn n_cols(&self) -> usize {
+        self.part.n_owned() + self.part.halo.len
+    }
+
+    /// The bytes of a slice.
+    fn fill(&self, slice: &Slice, out: &mut [u8]) {
+        let List { block, units, .. } = &self.lists[slice.list];
+        let (block, units) = (*block, &units[slice.first..slice.first + slice.count]);
+        let [values, columns, rows, _] = slice.sections::<T>(block);
+        let (value_bytes, column_bytes) = (slice.value.bytes::<T>(), slice.column_bytes());
+        let row_bytes = slice.row_bytes();
+        let index = |out: &mut [u8], v: u32| match out.len() {
+            2 => out.copy_from_slice(&(v as u16).to_ne_bytes()),
+            _ => out.copy_from_slice(&v.to_ne_bytes()),
+        };
+        for (unit, &of) in units.iter().enumerate() {
+            index(&mut out[rows + unit * row_bytes..][..row_bytes], self.target(of) - slice.rows[0]);
+        }
+        let (mut before, mut active) = (0, units.len());
+        for e in 0..slice.width {
+            while self.len(block, units[active - 1]) <= e {
+                active -= 1;
+            }
+            out[e] = active as u8;
+            for (unit, &of) in units[..active].iter().enumerate() {
+                let at = self.entry(block, of, e, 0);
+                let column = self.part.col_idx[at];
+                let [least, largest] = slice.columns;
+                let is_inside = (least..=largest).contains(&column) && column as usize + block <= self.n_cols();
+                let above = (column - least.min(column)) / slice.step as u32;
+                assert!(
+                    is_inside,
+                    "column {column} of {}: was the matrix's file changed after it was read?",
+                    self.n_cols()
+                );
+                let to = columns + (before + unit) * column_bytes;
+                index(&mut out[to..to + column_bytes], above);
+                for row in 0..block {
+                    let at = self.entry(block, of, e, row);
+                    for (k, &v) in self.part.values[at..at + block].iter().enumerate() {
+                        let place = before * block * block + (k * active + unit) * block + row;
+                        let to = values + place * value_bytes;
+                        self.put(slice.value, v, &mut out[to..to + value_bytes]);
+                    }
+                }
+            }
+            before += active;
+        }
+    }
+
+    /// Stores a value.
+    fn put(&self, value: Value, v: f64, out: &mut [u8]) {
+        match value {
+            Value::Real if size_of::<T>() == 8 => out.copy_from_slice(&(v * self.factor).to_ne_bytes()),
+            Value::Real => out.copy_from_slice(&((v * self.factor) as f32).to_ne_bytes()),
+            Value::Float => out.copy_from_slice(&(v as f32).to_ne_bytes()),
+            Value::Short => out.copy_from_slice(&(v as i16).to_ne_bytes()),
+            Value::Char => out.copy_from_slice(&(v as i8).to_ne_bytes()),
+        }
+    }
+}
+
+/// A mark for each size of blocks, if runs of consecutive columns in a row are made of such; further marks for a row that
+/// has the columns of the next one, and for one that needs the halo.
+const SAME_AS_NEXT: u8 = 1;
+const NEEDS_HALO: u8 = 2;
+
+fn made_of(block: usize) -> u8 {
+    1 << block
+}
+
+/// The marks of each row. O(entries).
+fn marks(part: &Part<'_>) -> Vec<u8> {
+    let (n, base) = (part.n_owned(), part.row_ptr[0]);
+    let columns = |row: usize| &part.col_idx[part.row_ptr[row] - base..part.row_ptr[row + 1] - base];
+    let mark = |row: usize| {
+        let mut marks = BLOCKS.iter().fold(0, |marks, &block| marks | made_of(block));
+        for run in columns(row).chunk_by(|&a, &b| u64::from(a) + 1 == u64::from(b)) {
+            marks &= BLOCKS.iter().filter(|&&b| run.len() % b == 0).fold(0, |marks, &b| marks | made_of(b));
+            if marks == 0 {
+                break;
+            }
+        }
+        if marks != 0 && row + 1 < n && columns(row) == columns(row + 1) {
+            marks |= SAME_AS_NEXT;
+        }
+        if part.halo.len > 0 && columns(row).iter().any(|&j| j as usize >= n) {
+            marks |= NEEDS_HALO;
+        }
+        marks
+    };
+    (0..n).into_par_iter().with_min_len(1 << 10).map(mark).collect()
+}
+
+/// Whether `row` is the first of `block` rows of full blocks.
+fn begins(marks: &[u8], block: usize, row: usize) -> bool {
+    marks[row] & made_of(block) != 0
+        && marks.get(row..row + block - 1).is_some_and(|rows| rows.iter().all(|mark| mark & SAME_AS_NEXT != 0))
+}
+
+/// The size of blocks that saves most columns; 1 if less than half of the entries are in blocks.
+fn block_size(part: &Part<'_>, marks: &[u8]) -> usize {
+    let (n, nnz) = (part.n_owned(), part.nnz());
+    let saved = |block: usize| {
+        let (mut row, mut covered) = (0, 0);
+        while row < n {
+            if begins(marks, block, row) {
+                covered += part.row_ptr[row + block] - part.row_ptr[row];
+                row += block;
+            } else {
+                row += 1;
+            }
+        }
+        if 2 * covered < nnz { 0 } else { covered - covered / (block * block) }
+    };
+    let savings = BLOCKS.map(|block| (saved(block), block));
+    savings.into_iter().max().filter(|&(saved, _)| saved > 0).map_or(1, |(_, block)| block)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matrix::{Csr, gallery};
+    use crate::partition::HaloPlan;
+
+    fn part(a: &Csr) -> Part<'_> {
+        Part {
+            rows: 0..a.n_rows(),
+            row_ptr: a.row_ptr(),
+            col_idx: a.col_idx().into(),
+            values: a.values().into(),
+            halo: HaloPlan { len: a.n_cols().saturating_sub(a.n_rows()), ..HaloPlan::default() },
+        }
+    }
+
+    /// A matrix of the entries (i, j, v).
+    fn matrix(n: usize, n_cols: usize, entries: &[(u32, u32, f64)]) -> Csr {
+        let rows: Vec<u32> = entries.iter().map(|e| e.0).collect();
+        let cols: Vec<u32> = entries.iter().map(|e| e.1).collect();
+        let values: Vec<f64> = entries.iter().map(|e| e.2).collect();
+        Csr::from_triplets(n, n_cols, &rows, &cols, &values).unwrap()
+    }
+
+    #[test]
+    fn a_slice_by_hand() {
+        // two rows of two blocks, one row of none
+        let a = matrix(
+            3,
+            5,
+            &[
+                (0, 0, 1.0),
+                (0, 1, 2.0),
+                (0, 3, 3.0),
+                (0, 4, 4.0),
+                (1, 0, 5.0),
+                (1, 1, 6.0),
+                (1, 3, 7.0),
+                (1, 4, 8.0),
+                (2, 0, 1000.0),
+            ],
+        );
+        let part = part(&a);
+        let sell = Sell::<f64>::plan(&part, 1.0).unwrap();
+        assert_eq!((sell.block, sell.slices.len(), sell.parts), (2, 2, 0));
+        // columns 3 and 4 are a halo, which the last row does not need
+        let set = |first, blocked, single| SliceSet { first, blocked, single };
+        assert_eq!(sell.sets, [set(0, 0, 1), set(1, 1, 0)]);
+        let bytes = |slice: usize| {
+            let slice = &sell.slices[slice];
+            let mut out = vec![0; slice.sections::<f64>(sell.lists[slice.list].block)[3]];
+            sell.fill(slice, &mut out);
+            out
+        };
+        // a count, a value of two bytes in four, a column of two in four, a row
+        let [low, high] = 1000i16.to_ne_bytes();
+        let row = bytes(0);
+        assert_eq!((&row[..12], row.len()), (&[1, 0, 0, 0, 0, 0, 0, 0, low, high, 0, 0][..], 32));
+        assert_eq!(row[12..], [0; 20]);
+        assert_eq!(sell.slices[0].words(&sell.lists[2]), [0, 1, 1 | 1 << 16 | 2 << 24, 2, 0]);
+        // two counts; by columns, values of one byte; columns 0 and 3, not whole blocks apart; the row
+        let blocks = bytes(1);
+        assert_eq!(blocks[..16], [1, 1, 0, 0, 0, 0, 0, 0, 1, 5, 2, 6, 3, 7, 4, 8]);
+        assert_eq!(blocks[16..20], *[[0; 2], 3u16.to_ne_bytes()].as_flattened());
+        assert_eq!(blocks[20..], [0; 12]);
+        assert_eq!(sell.slices[1].words(&sell.lists[4]), [2, 2, 2 | 1 << 16 | 3 << 24, 0, 0]);
+        assert_eq!(sell.bytes(), 64 + 2 * 20);
+    }
+
+    #[test]
+    fn sizes_of_blocks() {
+        let of = |a: &Csr| Sell::<f64>::plan(&part(a), 1.0).unwrap().block;
+        assert_eq!(of(&gallery::elasticity3d([4, 4, 4]).unwrap()), 3);
+        assert_eq!(of(&gallery::poisson3d([6, 6, 6]).unwrap()), 1);
+        let dense = |n: u32| {
+            let entries: Vec<_> = (0..n * n).map(|k| (k / n, k % n, 1.0)).collect();
+            of(&matrix(n as usize, n as usize, &entries))
+        };
+        assert_eq!([1, 2, 3, 4, 6, 9].map(dense), [1, 2, 3, 4, 3, 3]);
+    }
+
+    #[test]
+    fn blocks_after_a_row_without() {
+        // the node of row 0 has one unknown, the others three
+        let mut entries = vec![(0, 0, 1.0)];
+        entries.extend((0..40 * 9).map(|k| (1 + k / 9 * 3 + k % 3, 1 + k / 9 * 3 + k / 3 % 3, 0.1)));
+        let a = matrix(121, 121, &entries);
+        let part = part(&a);
+        let sell = Sell::<f64>::plan(&part, 1.0).unwrap();
+        assert_eq!((sell.block, sell.sets[0]), (3, SliceSet { first: 0, blocked: 2, single: 1 }));
+        assert!(sell.slices.iter().take(2).all(|slice| slice.step == 3 && slice.value == Value::Real));
+    }
+
+    #[test]
+    fn values_keep_their_bits_in_fewer_bytes() {
+        let kind = |v: f64, factor: f64| {
+            let a = matrix(1, 1, &[(0, 0, v)]);
+            let of = |slices: &[Slice]| slices[0].value;
+            let double = of(&Sell::<f64>::plan(&part(&a), factor).unwrap().slices);
+            (double, of(&Sell::<f32>::plan(&part(&a), factor).unwrap().slices))
+        };
+        use Value::{Char, Float, Real, Short};
+        assert_eq!([127.0, -128.0, -1.0, 0.0].map(|v| kind(v, 1.0)), [(Char, Char); 4]);
+        assert_eq!([128.0, -32768.0].map(|v| kind(v, 1.0)), [(Short, Short); 2]);
+        assert_eq!([40_000.0, 0.5, -0.0, 2f64.powi(100)].map(|v| kind(v, 1.0)), [(Float, Real); 4]);
+        assert_eq!([0.1, 1e300, 16_777_217.0].map(|v| kind(v, 1.0)), [(Real, Real); 3]);
+        // a power of two keeps all bits, even where the value itself is none of a smaller type
+        assert_eq!((kind(-3.0, 0.125), kind(0.1, 0.5)), ((Char, Char), (Real, Real)));
+    }
+
+    #[test]
+    fn long_rows_are_cut_into_pieces() {
+        let n = 1000;
+        let mut entries: Vec<_> = (0..n).map(|i| (i, i, 1.0)).collect();
+        entries.extend((1..n).map(|j| (0, j, 1.0)));
+        entries.extend((0..65).map(|j| (500, j, 1.0)));
+        let a = matrix(n as usize, n as usize, &entries);
+        let part = part(&a);
+        let sell = Sell::<f64>::plan(&part, 1.0).unwrap();
+        // 1000 entries in pieces of 62 and 63, and 66 in pieces of 33
+        assert_eq!((&sell.long_rows[..], sell.few, sell.parts), (&[[0, 0, 16, 1], [500, 16, 2, 1]][..], 2, 18));
+        let lens: Vec<usize> = sell.lists[3].units.iter().map(|&unit| sell.len(1, unit)).collect();
+        assert_eq!(lens.iter().sum::<usize>(), 1066);
+        assert_eq!((lens[0], lens[15], lens[17]), (63, 62, 33));
+        assert!(sell.lists[2].units.iter().all(|unit| ![0, 500].contains(&unit.row)));
+    }
+
+    #[test]
+    #[should_panic(expected = "column 7 of 3")]
+    fn a_column_that_changed_reaches_no_device() {
+        let row_ptr = [0, 1, 2, 3];
+        let values = [1.0; 3];
+        let of = |col_idx: Vec<u32>| Part {
+            rows: 0..3,
+            row_ptr: &row_ptr,
+            col_idx: col_idx.into(),
+            values: values.as_slice().into(),
+            halo: HaloPlan::default(),
+        };
+        let (before, after) = (of(vec![0, 1, 2]), of(vec![0, 7, 2]));
+        let plan = Sell::<f64>::plan(&before, 1.0).unwrap();
+        let slice = plan.slices[0];
+        let changed = Sell { part: &after, ..plan };
+        changed.fill(&slice, &mut vec![0; slice.sections::<f64>(1)[3]]);
+    }
+}
