@@ -9,6 +9,7 @@ use super::lab::{Lab, Way};
 use super::occupancy::{Unit, registers_in};
 use super::search::{fastest, first_minimum, search};
 use super::store::Size;
+use super::watch::Watch;
 use crate::bandwidth;
 use crate::device::{Context, Info, Kind};
 use crate::error::Result;
@@ -18,8 +19,9 @@ use crate::partition::{Part, row_ranges, split};
 use crate::real::Real;
 use crate::solver::Precision;
 
-/// The most groups for each compute unit that are tried.
-pub const MAX_GROUPS_PER_UNIT: usize = 64;
+/// The most groups for each compute unit that are searched, where a kernel is timed alone, and that are believed of what is
+/// kept.
+pub const MAX_SEARCHED_PER_UNIT: usize = 64;
 
 /// Candidates for the last round, beside the default.
 const FINALISTS: usize = 4;
@@ -35,20 +37,18 @@ const WORTH: f64 = 0.01;
 
 /// Finds launch parameters for every kernel on a device, working on `a`; `matrix` says what it is.
 ///
-/// `progress` is called with the parts of the work that are done and their number.
-///
 /// # Errors
-/// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory) if the matrix and seven vectors do not fit; errors of the
-/// device.
+/// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory) if the matrix and seven vectors do not fit;
+/// [`Error::Interrupted`](crate::Error::Interrupted) if `watch` says so; errors of the device.
 pub fn device(
     info: &Info,
     a: &Csr,
     matrix: &str,
     precision: Precision,
     how: Search,
-    progress: &dyn Fn(usize, usize),
+    watch: Watch<'_>,
 ) -> Result<Found> {
-    rank(info, a, (0, 1), matrix, precision, how, progress)
+    rank(info, a, (0, 1), matrix, precision, how, watch)
 }
 
 /// The same for the block of rows that rank `k` of `ranks` has in a solve on so many devices, with the columns of its halo.
@@ -65,11 +65,11 @@ pub fn rank(
     matrix: &str,
     precision: Precision,
     how: Search,
-    progress: &dyn Fn(usize, usize),
+    watch: Watch<'_>,
 ) -> Result<Found> {
     let part = split(a, &row_ranges(a, ranks)).swap_remove(k);
     let name = if ranks == 1 { matrix.into() } else { format!("{matrix}, rank {k} of {ranks}") };
-    block(info, &part, &name, precision, how, progress)
+    block(info, &part, &name, precision, how, watch)
 }
 
 /// Which of `candidates`, ranks of a solve of `a` on `ranks` devices, to tune for after the whole matrix: those whose size
@@ -102,9 +102,9 @@ pub(crate) fn block(
     name: &str,
     precision: Precision,
     how: Search,
-    progress: &dyn Fn(usize, usize),
+    watch: Watch<'_>,
 ) -> Result<Found> {
-    let work = Work { info, part, how, progress };
+    let work = Work { info, part, how, watch };
     let start = Instant::now();
     let kernels = match (precision, info.has_f64) {
         (Precision::F64, _) => work.run::<f64, f64>()?,
@@ -147,13 +147,15 @@ struct Work<'a> {
     info: &'a Info,
     part: &'a Part<'a>,
     how: Search,
-    progress: &'a dyn Fn(usize, usize),
+    watch: Watch<'a>,
 }
 
 /// A kernel with what is known of it so far.
 struct Contest {
     kernel: &'static str,
     curves: Vec<(Way, Curve)>,
+    /// What it is launched with without tuning.
+    default: Way,
     /// What it is launched with, unless something better turns up.
     best: Way,
 }
@@ -162,44 +164,86 @@ impl Contest {
     fn is_product(&self) -> bool {
         PRODUCTS.contains(&self.kernel)
     }
+
+    /// The least time that is known; infinite if there is none.
+    fn least(&self) -> f64 {
+        self.curves.iter().map(|(_, curve)| curve.least()).fold(f64::INFINITY, f64::min)
+    }
+}
+
+/// The last round of a kernel's contest: what was measured in turns, first the default, and which of it is chosen.
+struct Round {
+    contest: Contest,
+    ways: Vec<Way>,
+    timings: Vec<Timing>,
+    winner: usize,
 }
 
 impl Work<'_> {
     fn run<T: Real, A: Real>(&self) -> Result<Vec<KernelFound>> {
         let ctx = Context::open(self.info)?;
         let default = Tuning::default_for(self.info, Shape::of(self.info));
-        let mut lab = Lab::<T, A>::new(ctx, self.part, &default)?;
+        let mut lab = Lab::<T, A>::new(ctx, self.part, &default, self.watch)?;
         let [products, vectors] = self.ways(&mut lab, &default)?;
         let all_names = FAMILIES.iter().flat_map(|(_, _, kernels)| *kernels).copied();
         let names: Vec<&'static str> = all_names.filter(|name| lab.bed.has(name)).collect();
         let ways = |name: &str| if PRODUCTS.contains(&name) { &products } else { &vectors };
         // a part for each way of each kernel, and one for each kernel's last round
-        let all = names.iter().map(|name| ways(name).len() + 1).sum();
+        let is_exhaustive = self.how == Search::Exhaustive;
+        let rounds = 1 + usize::from(is_exhaustive);
+        let all = names.iter().map(|name| ways(name).len() + rounds).sum();
         let mut done = 0;
         let mut step = || {
             done += 1;
-            (self.progress)(done, all);
+            self.watch.update(done, all);
         };
 
         let mut contests = Vec::new();
         for &kernel in &names {
-            let mut curves = Vec::new();
-            // the largest first
-            for way in ways(kernel).iter().rev() {
+            let default = usual(ways(kernel), kernel, &default, lab.units());
+            let mut contest = Contest { kernel, curves: Vec::new(), default, best: default };
+            // the largest first; where the rest is compared with what is known, the usual size before them
+            let mut order: Vec<Way> = ways(kernel).iter().rev().copied().collect();
+            if is_exhaustive {
+                order.sort_by_key(|way| way.launch.group_size != default.launch.group_size);
+            }
+            for way in order {
                 // the search of the dissertation is at the largest size that the kernel can have
-                let is_wanted = self.how != Search::FirstMinimum || curves.is_empty();
-                if is_wanted && lab.fits(way, kernel)? {
-                    curves.push((*way, self.curve(&mut lab, way, kernel)?));
+                let is_wanted = self.how != Search::FirstMinimum || contest.curves.is_empty();
+                if is_wanted && lab.fits(&way, kernel)? {
+                    let curve = self.curve(&mut lab, &way, kernel, contest.least())?;
+                    contest.curves.push((way, curve));
                 }
                 step();
             }
-            let best = usual(ways(kernel), kernel, &default, lab.units());
-            contests.push(Contest { kernel, curves, best });
+            contests.push(contest);
         }
 
+        let refined =
+            if is_exhaustive { self.refined(&mut lab, &default, &mut contests, &mut step)? } else { BTreeMap::new() };
+        let mut found: Vec<KernelFound> = Vec::new();
+        for round in self.rounds(&mut lab, contests, &refined, &mut step)? {
+            let refined = refined.get(round.contest.kernel);
+            found.push(self.found(&mut lab, round, refined)?);
+        }
+        if let Err(e) = self.add_occupancy(&mut lab, &names, &mut found) {
+            log::debug!("{}: registers are not known: {e}", self.info.name);
+        }
+        found.sort_by_key(|found| names.iter().position(|&name| name == found.kernel));
+        Ok(found)
+    }
+
+    /// The contests from the best of the curves to the last rounds, in which `guests` take part.
+    fn rounds<T: Real, A: Real>(
+        &self,
+        lab: &mut Lab<'_, T, A>,
+        contests: Vec<Contest>,
+        guests: &BTreeMap<&'static str, Way>,
+        step: &mut dyn FnMut(),
+    ) -> Result<Vec<Round>> {
         // row blocks are cut once for all products: those that are part of an iteration decide how
         let (first, rest) = contests.into_iter().partition(|contest| contest.kernel == "spmv_dot_csr");
-        let mut found: Vec<KernelFound> = Vec::new();
+        let mut rounds: Vec<Round> = Vec::new();
         let mut cut = None;
         for mut batch in [first, rest] as [Vec<Contest>; 2] {
             for contest in &mut batch {
@@ -211,19 +255,50 @@ impl Work<'_> {
                     contest.best = lab.best(contest.kernel, &ways, |_| true)?;
                 }
             }
-            let unrolled = self.unrolled(&mut lab, &batch)?;
+            let unrolled = self.unrolled(lab, &batch)?;
             for contest in batch {
-                let default = usual(ways(contest.kernel), contest.kernel, &default, lab.units());
-                found.push(self.last_round(&mut lab, contest, default, &unrolled, cut)?);
+                let guest = guests.get(contest.kernel).copied();
+                rounds.push(self.last_round(lab, contest, &unrolled, guest, cut)?);
                 step();
             }
-            cut = cut.or(found.first().map(|found| found.chosen.launch));
+            cut = cut.or(rounds.first().map(|round| round.ways[round.winner].launch));
         }
-        if let Err(e) = self.add_occupancy(&mut lab, &names, &mut found) {
-            log::debug!("{}: registers are not known: {e}", self.info.name);
+        Ok(rounds)
+    }
+
+    /// What [`Search::Refine`] chooses of each kernel. It goes along the curves that an exhaustive search has measured, among
+    /// which are all of its own, and measures what they lack; then its rounds are those of a search by itself.
+    fn refined<T: Real, A: Real>(
+        &self,
+        lab: &mut Lab<'_, T, A>,
+        default: &Tuning,
+        contests: &mut [Contest],
+        step: &mut dyn FnMut(),
+    ) -> Result<BTreeMap<&'static str, Way>> {
+        let refine = Work { how: Search::Refine, ..*self };
+        let [products, vectors] = refine.ways(lab, default)?;
+        let mut own = Vec::new();
+        for contest in contests {
+            let Contest { kernel, default, .. } = *contest;
+            let ways = if contest.is_product() { &products } else { &vectors };
+            let mut curves = Vec::new();
+            for (way, known) in contest.curves.iter_mut().filter(|(way, _)| ways.contains(way)) {
+                let most = lab.most(way, kernel)?;
+                let points = search(refine.how, most, f64::INFINITY, |groups| {
+                    if let Some(point) = known.points.iter().find(|point| point.groups_per_unit == groups) {
+                        return Ok(*point);
+                    }
+                    let point = lab.measure(way, kernel, groups)?;
+                    known.points.push(point);
+                    Result::Ok(point)
+                })?;
+                known.points.sort_by_key(|point| point.groups_per_unit);
+                curves.push((*way, Curve { points, ..known.clone() }));
+            }
+            own.push(Contest { kernel, curves, default, best: default });
         }
-        found.sort_by_key(|found| names.iter().position(|&name| name == found.kernel));
-        Ok(found)
+        let rounds = refine.rounds(lab, own, &BTreeMap::new(), step)?;
+        Ok(rounds.into_iter().map(|round| (round.contest.kernel, round.ways[round.winner])).collect())
     }
 
     /// Adds what NVIDIA's compiler and the published limits of its devices tell of the chosen launches.
@@ -238,7 +313,7 @@ impl Work<'_> {
         for one in &*found {
             let Launch { group_size, block_nnz, unroll, .. } = one.chosen.launch;
             if let Some(name) = names.iter().find(|name| **name == one.kernel) {
-                let max_groups = MAX_GROUPS_PER_UNIT * lab.units();
+                let max_groups = MAX_SEARCHED_PER_UNIT * lab.units();
                 tuning.set(name, kernels::Launch { group_size, max_groups, unroll });
             }
             tuning.block_nnz = if one.kernel == "spmv_dot_csr" { block_nnz.max(1) } else { tuning.block_nnz };
@@ -365,7 +440,7 @@ impl Work<'_> {
                     if launch.block_nnz > 0 {
                         tuning.block_nnz = launch.block_nnz;
                     }
-                    let max_groups = MAX_GROUPS_PER_UNIT * lab.units();
+                    let max_groups = MAX_SEARCHED_PER_UNIT * lab.units();
                     tuning.set(kernel, kernels::Launch { group_size: launch.group_size, max_groups, unroll });
                     new.push((*kernel, launch));
                 }
@@ -378,12 +453,14 @@ impl Work<'_> {
         Ok(ways)
     }
 
-    fn curve<T: Real, A: Real>(&self, lab: &mut Lab<'_, T, A>, way: &Way, kernel: &str) -> Result<Curve> {
+    /// Searches along one way, where the kernel takes `known` the other ways, at least.
+    fn curve<T: Real, A: Real>(&self, lab: &mut Lab<'_, T, A>, way: &Way, kernel: &str, known: f64) -> Result<Curve> {
         let most = lab.most(way, kernel)?;
-        let points = search(self.how, most, |groups_per_unit| lab.measure(way, kernel, groups_per_unit))?;
+        let points = search(self.how, most, known, |groups_per_unit| lab.measure(way, kernel, groups_per_unit))?;
         let first_minimum = first_minimum(&points);
+        let coarse = self.how == Search::Exhaustive && points.len() < most;
         let Launch { group_size, block_nnz, items_per_row, unroll, .. } = way.launch;
-        Ok(Curve { group_size, block_nnz, items_per_row, unroll, points, first_minimum })
+        Ok(Curve { group_size, block_nnz, items_per_row, unroll, points, first_minimum, coarse })
     }
 
     /// What takes part in a kernel's contest: the usual launch, the start of the search, and the best of the curves; of
@@ -420,31 +497,44 @@ impl Work<'_> {
         Way { launch: Launch { groups_per_unit: 1, ..largest.launch }, ..largest }
     }
 
-    /// Measures the best launch of a kernel in turns with the default, with one group a unit, and with its neighbours
-    /// along the parameters that are searched last, and chooses.
+    /// Measures the best launch of a kernel in turns with the default, with one group a unit, with its neighbours along the
+    /// parameters that are searched last, and with a `guest`, and chooses.
     fn last_round<T: Real, A: Real>(
         &self,
         lab: &mut Lab<'_, T, A>,
         contest: Contest,
-        default: Way,
         unrolled: &[(&str, Way)],
+        guest: Option<Way>,
         cut: Option<Launch>,
-    ) -> Result<KernelFound> {
-        let Contest { kernel, curves, best } = contest;
-        let mut ways = vec![default, self.start(&curves, default), best];
+    ) -> Result<Round> {
+        let Contest { kernel, default, best, .. } = contest;
+        let mut ways = vec![default, self.start(&contest.curves, default), best];
         for (_, way) in unrolled.iter().filter(|(other, _)| *other == kernel) {
             if lab.fits(way, kernel)? {
                 ways.push(*way);
             }
         }
-        if PRODUCTS.contains(&kernel) {
+        if contest.is_product() {
             ways.extend(self.with_other_items(best));
         }
+        ways.extend(guest.filter(|guest| ways.iter().all(|way| way.launch != guest.launch)));
         let timings = lab.in_turns(kernel, &ways)?;
-        let chosen = |k: usize| Chosen { launch: ways[k].launch, timing: timings[k] };
         let winner = choose(&ways, &timings, 2, |way| fits_cut(way, kernel, cut));
-        let mut tried = vec![chosen(winner)];
-        for one in (0..ways.len()).map(chosen) {
+        Ok(Round { contest, ways, timings, winner })
+    }
+
+    /// All about a kernel after its last round, in which `refined` took part, if there is one.
+    fn found<T: Real, A: Real>(
+        &self,
+        lab: &mut Lab<'_, T, A>,
+        round: Round,
+        refined: Option<&Way>,
+    ) -> Result<KernelFound> {
+        let Round { contest: Contest { kernel, curves, .. }, ways, timings, winner } = round;
+        // the winner first, the others as they are, each launch once
+        let mut tried: Vec<Chosen> = Vec::new();
+        for k in [winner].into_iter().chain(0..ways.len()) {
+            let one = Chosen { launch: ways[k].launch, timing: timings[k] };
             if tried.iter().all(|other| other.launch != one.launch) {
                 tried.push(one);
             }
@@ -458,8 +548,9 @@ impl Work<'_> {
             elements: lab.bed.n(),
             curves,
             one_per_unit: timings[1],
-            default: chosen(0),
-            chosen: chosen(winner),
+            default: Chosen { launch: ways[0].launch, timing: timings[0] },
+            chosen: tried[0],
+            refined: refined.and_then(|way| tried.iter().find(|one| one.launch == way.launch)).copied(),
             tried,
             resources: lab.resources(&ways[winner], kernel)?,
         };
@@ -576,7 +667,7 @@ mod tests {
         let part = split(&a, &row_ranges(&a, 1)).remove(0);
         let items = |how, group_size, items_per_row| -> Vec<usize> {
             let launch = Launch { group_size, groups_per_unit: 3, block_nnz: 1024, items_per_row, unroll: 2 };
-            let work = Work { info: &device, part: &part, how, progress: &|_, _| () };
+            let work = Work { info: &device, part: &part, how, watch: Watch::default() };
             let others = work.with_other_items(Way { compiled: 5, launch });
             assert!(others.iter().all(|way| Launch { items_per_row, ..way.launch } == launch && way.compiled == 5));
             others.iter().map(|way| way.launch.items_per_row).collect()
@@ -594,23 +685,26 @@ mod tests {
         let device = list().devices.remove(0);
         let a = gallery::poisson3d([8, 8, 8]).unwrap();
         let part = split(&a, &row_ranges(&a, 1)).remove(0);
-        let work = Work { info: &device, part: &part, how: Search::Refine, progress: &|_, _| () };
+        let work = Work { info: &device, part: &part, how: Search::Refine, watch: Watch::default() };
         let default = Tuning::uniform(64, 1024, 4 * device.compute_units as usize);
         let ctx = Context::open(&device).unwrap();
-        let mut lab = Lab::<f64, f64>::new(ctx, &part, &default).unwrap();
+        let mut lab = Lab::<f64, f64>::new(ctx, &part, &default, Watch::default()).unwrap();
         let launch = Launch { group_size: 64, groups_per_unit: 1, block_nnz: 1024, items_per_row: 1, unroll: 1 };
         let way = Way { compiled: lab.compile(&lab.uniform(launch)).unwrap(), launch };
         assert_eq!(lab.compile(&lab.uniform(launch)).unwrap(), way.compiled, "nothing is compiled twice");
         let kernel = "spmv_dot_csr";
-        let curves = vec![(way, work.curve(&mut lab, &way, kernel).unwrap())];
-        let contest = Contest { kernel, curves, best: way };
+        let curves = vec![(way, work.curve(&mut lab, &way, kernel, f64::INFINITY).unwrap())];
+        let contest = Contest { kernel, curves, default: way, best: way };
         let unrolled = work.unrolled(&mut lab, std::slice::from_ref(&contest)).unwrap();
         assert_eq!(unrolled.iter().map(|(_, way)| way.launch.unroll).collect::<Vec<_>>(), [2, 4]);
-        let found = work.last_round(&mut lab, contest, way, &unrolled, None).unwrap();
+        let guest = Way { launch: Launch { groups_per_unit: 3, ..launch }, ..way };
+        let round = work.last_round(&mut lab, contest, &unrolled, Some(guest), None).unwrap();
+        let found = work.found(&mut lab, round, Some(&guest)).unwrap();
+        assert_eq!(found.refined.unwrap().launch, guest.launch);
         let mut tried: Vec<[usize; 2]> =
             found.tried.iter().map(|one| [one.launch.items_per_row, one.launch.unroll]).collect();
         tried.sort_unstable();
-        assert_eq!(tried, [[1, 1], [1, 2], [1, 4], [2, 1], [4, 1], [8, 1]]);
+        assert_eq!(tried, [[1, 1], [1, 1], [1, 2], [1, 4], [2, 1], [4, 1], [8, 1]]);
         assert!(found.chosen.timing.median <= found.default.timing.median);
         let resources = found.resources.unwrap();
         assert!(resources.max_group_size >= 64, "{resources:?}");
@@ -624,7 +718,8 @@ mod tests {
         let how = Search::FirstMinimum;
         let done = std::cell::Cell::new((0, 0));
         let progress = |now, all| done.set((now, all));
-        let found = rank(&device, &a, (1, 3), "cube", Precision::F64, how, &progress).unwrap();
+        let watch = Watch { progress: Some(&progress), ..Watch::default() };
+        let found = rank(&device, &a, (1, 3), "cube", Precision::F64, how, watch).unwrap();
         assert_eq!((found.order, found.nnz, found.halo), (parts[1].n_owned(), parts[1].nnz(), parts[1].halo.len));
         assert_eq!((&*found.matrix, found.halo > 0), ("cube, rank 1 of 3", true));
         assert_eq!(done.get().0, done.get().1);

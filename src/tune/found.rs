@@ -72,6 +72,11 @@ pub struct Curve {
     /// The groups for each unit at which a search for the first local minimum, in steps of one from one on, ends; `None` if
     /// the steps were too coarse to tell.
     pub first_minimum: Option<usize>,
+    /// Whether an exhaustive search was content with numbers of groups that double, since the least of their times is more
+    /// than twice the least that it knew of the kernel: twice the groups halve the time at most, so that nothing between
+    /// these numbers can be the best.
+    #[serde(default)]
+    pub coarse: bool,
 }
 
 /// The launch parameters that are to be used.
@@ -107,6 +112,9 @@ pub struct KernelFound {
     /// [`items_per_row`](Launch::items_per_row) or [`unroll`](Launch::unroll).
     #[serde(default)]
     pub tried: Vec<Chosen>,
+    /// What [`Search::Refine`] would have chosen, measured in turns with `chosen`; of an exhaustive search alone.
+    #[serde(default)]
+    pub refined: Option<Chosen>,
     /// What the chosen launch takes of the device, as far as that tells.
     #[serde(default)]
     pub resources: Option<Resources>,
@@ -150,7 +158,8 @@ pub enum Search {
     /// One more group for each unit at a time until the time rises; at the largest size of groups, or
     /// the usual one on CPUs (Bueno 2013, 4.3.3).
     FirstMinimum,
-    /// Every number of groups for each unit, with all values of the other parameters.
+    /// Every number of groups for each unit, with all values of the other parameters; but see [`Curve::coarse`]. Beside the
+    /// best, it finds what [`Search::Refine`] would have chosen.
     Exhaustive,
 }
 
@@ -220,6 +229,15 @@ impl KernelFound {
     #[must_use]
     pub fn saving(&self) -> f64 {
         1.0 - self.chosen.timing.median / self.one_per_unit.median
+    }
+
+    /// How much longer the launch takes that [`Search::Refine`] would have chosen, as a part: time / chosen time − 1, of times
+    /// that were measured in turns. 0 if it is the chosen one. Negative where row blocks that are better for this kernel
+    /// are worse for the product that decides about them. `None` but of an exhaustive search.
+    #[must_use]
+    pub fn refined_cost(&self) -> Option<f64> {
+        let cost = self.refined?.timing.median / self.chosen.timing.median - 1.0;
+        cost.is_finite().then_some(cost)
     }
 
     /// How many times as fast as with the default parameters.
@@ -329,6 +347,21 @@ impl Found {
         let updates = [("next_iterate", 1), ("next_residual", 1), ("next_direction", 1)];
         let separate = iteration(&[&[("spmv_csr", 1), ("dot_partial", 2)], &updates[..]].concat())?;
         Some(Fusion { fused, separate })
+    }
+
+    /// The kernel for which the choice of [`Search::Refine`] costs most, and that [cost](KernelFound::refined_cost); `None` but of
+    /// an exhaustive search.
+    #[must_use]
+    pub fn most_refined_cost(&self) -> Option<(&KernelFound, f64)> {
+        let costs = self.kernels.iter().filter_map(|kernel| Some((kernel, kernel.refined_cost()?)));
+        costs.max_by(|(_, a), (_, b)| a.total_cmp(b))
+    }
+
+    /// How many curves are [coarse](Curve::coarse), and how many there are.
+    #[must_use]
+    pub fn coarse_curves(&self) -> (usize, usize) {
+        let curves = || self.kernels.iter().flat_map(|kernel| &kernel.curves);
+        (curves().filter(|curve| curve.coarse).count(), curves().count())
     }
 }
 
@@ -470,7 +503,7 @@ mod tests {
     fn curve(group_size: usize, [block_nnz, items_per_row, unroll]: [usize; 3], times: &[f64]) -> Curve {
         let point = |(k, &time): (usize, &f64)| Point { groups_per_unit: k + 1, groups: k + 1, timing: timing(time) };
         let points = times.iter().enumerate().map(point).collect();
-        Curve { group_size, block_nnz, items_per_row, unroll, points, first_minimum: None }
+        Curve { group_size, block_nnz, items_per_row, unroll, points, first_minimum: None, coarse: false }
     }
 
     /// A kernel whose chosen launch took 4.
@@ -486,6 +519,7 @@ mod tests {
             default: Chosen { launch: launch(256, 8, [2048, 1, 1]), timing: timing(5.0) },
             chosen,
             tried: vec![chosen],
+            refined: None,
             resources: None,
         }
     }

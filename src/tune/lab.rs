@@ -3,10 +3,11 @@
 use std::time::Instant;
 
 use super::bed::Bed;
-use super::device::{MAX_GROUPS_PER_UNIT, choose};
+use super::device::{MAX_SEARCHED_PER_UNIT, choose};
 use super::found::{Launch, Point, Timing};
 use super::occupancy::Resources;
 use super::search::timing;
+use super::watch::Watch;
 use crate::device::Context;
 use crate::error::Result;
 use crate::kernels::{Kernels, Made, PRODUCTS, Tuning};
@@ -32,14 +33,15 @@ pub(super) struct Lab<'a, T: Real, A: Real> {
     compiled: Vec<Kernels<T, A>>,
     made: Made,
     units: usize,
+    watch: Watch<'a>,
 }
 
 impl<'a, T: Real, A: Real> Lab<'a, T, A> {
-    /// Moves the block to the device.
-    pub(super) fn new(ctx: Context, part: &'a Part<'a>, default: &Tuning) -> Result<Self> {
+    /// Moves the block to the device. What takes long here ends if `watch` says so.
+    pub(super) fn new(ctx: Context, part: &'a Part<'a>, default: &Tuning, watch: Watch<'a>) -> Result<Self> {
         let units = ctx.info().compute_units.max(1) as usize;
-        let bed = Bed::new(ctx, part, default, MAX_GROUPS_PER_UNIT * units)?;
-        Ok(Self { bed, compiled: Vec::new(), made: Made::default(), units })
+        let bed = Bed::new(ctx, part, default, MAX_SEARCHED_PER_UNIT * units)?;
+        Ok(Self { bed, compiled: Vec::new(), made: Made::default(), units, watch })
     }
 
     /// The device's compute units.
@@ -50,7 +52,7 @@ impl<'a, T: Real, A: Real> Lab<'a, T, A> {
     /// The same launch for all kernels.
     pub(super) fn uniform(&self, launch: Launch) -> Tuning {
         let Launch { group_size, block_nnz, items_per_row, unroll, .. } = launch;
-        let max_groups = MAX_GROUPS_PER_UNIT * self.units;
+        let max_groups = MAX_SEARCHED_PER_UNIT * self.units;
         Tuning::uniform(group_size, block_nnz, max_groups).sharing(items_per_row).unrolled(unroll)
     }
 
@@ -59,6 +61,7 @@ impl<'a, T: Real, A: Real> Lab<'a, T, A> {
         if let Some(known) = self.compiled.iter().position(|kernels| kernels.tuning == *tuning) {
             return Ok(known);
         }
+        self.watch.check()?;
         let start = Instant::now();
         self.compiled.push(Kernels::compile(&self.bed.ctx, tuning.clone(), &self.made)?);
         log::debug!("{}: kernels for other launches compiled in {:?}", self.bed.ctx.info().name, start.elapsed());
@@ -109,11 +112,12 @@ impl<'a, T: Real, A: Real> Lab<'a, T, A> {
         let items = self.bed.items(kernel);
         let is_product = PRODUCTS.contains(&kernel);
         let groups = if is_product { items } else { self.compiled[way.compiled].tuning.grid(kernel, items).groups };
-        Ok(groups.div_ceil(self.units).clamp(1, MAX_GROUPS_PER_UNIT))
+        Ok(groups.div_ceil(self.units).clamp(1, MAX_SEARCHED_PER_UNIT))
     }
 
     /// The time on so many groups for each unit.
     pub(super) fn measure(&mut self, way: &Way, kernel: &str, groups_per_unit: usize) -> Result<Point> {
+        self.watch.check()?;
         self.prepare(way, kernel)?;
         let groups = groups_per_unit * self.units;
         let timing = self.bed.measure(&self.compiled[way.compiled], kernel, groups)?;
@@ -126,6 +130,7 @@ impl<'a, T: Real, A: Real> Lab<'a, T, A> {
         let mut times = vec![Vec::new(); ways.len()];
         for _ in 0..ROUNDS {
             for (way, times) in ways.iter().zip(&mut times) {
+                self.watch.check()?;
                 let groups = way.launch.groups_per_unit.min(self.most(way, kernel)?) * self.units;
                 times.extend(self.bed.times(&self.compiled[way.compiled], kernel, groups, TURN)?);
             }
