@@ -4,142 +4,17 @@
 
 #![allow(clippy::unwrap_used)] // the helpers, which are not seen to be tests
 
-use std::fs;
-use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+mod common;
 
+use std::io::{BufRead, Read};
+use std::process::Stdio;
+
+use common::process::{Place, array, interrupt, started};
 use declive::Csr;
-use declive::matrix_market::{Symmetry, read_matrix, read_matrix_from, read_vectors, read_vectors_from};
+use declive::matrix_market::{Symmetry, read_matrix, read_matrix_from, read_vectors_from};
 use serde_json::Value;
-use tempfile::TempDir;
-
-/// A working directory, and `declive` in it.
-struct Place(TempDir);
-
-/// What a process left.
-struct Run {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-impl Place {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self, name: &str) -> std::path::PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        fs::write(self.path(name), text).unwrap();
-    }
-
-    fn read(&self, name: &str) -> String {
-        fs::read_to_string(self.path(name)).unwrap()
-    }
-
-    fn matrix(&self, name: &str) -> Csr {
-        read_matrix(&self.path(name)).unwrap().a
-    }
-
-    fn vectors(&self, name: &str) -> Vec<Vec<f64>> {
-        read_vectors(&self.path(name)).unwrap()
-    }
-
-    fn command(&self, args: &str) -> Command {
-        command_in(self.0.path(), args)
-    }
-
-    /// Runs with arguments that have no blanks within.
-    fn run(&self, args: &str) -> Run {
-        finished(self.command(args), "")
-    }
-
-    fn run_with(&self, args: &str, stdin: &str) -> Run {
-        finished(self.command(args), stdin)
-    }
-
-    /// Runs where no OpenCL platform can be found.
-    fn run_without_opencl(&self, args: &str) -> Run {
-        let mut command = self.command(args);
-        command.env("OCL_ICD_VENDORS", "/nonexistent").env_remove("OCL_ICD_FILENAMES");
-        finished(command, "")
-    }
-
-    fn names(&self) -> Vec<String> {
-        let mut names: Vec<_> =
-            fs::read_dir(self.0.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
-    }
-}
-
-fn command_in(dir: &Path, args: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_declive"));
-    command.args(args.split_whitespace()).current_dir(dir).env_remove("RUST_LOG");
-    command
-}
-
-fn finished(command: Command, stdin: &str) -> Run {
-    let output = assert_cmd::Command::from_std(command).write_stdin(stdin).output().unwrap();
-    Run {
-        code: output.status.code(),
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
-    }
-}
-
-impl Run {
-    /// Ended with `code`.
-    #[track_caller]
-    fn ends(self, code: i32) -> Self {
-        assert_eq!(self.code, Some(code), "stdout: {}\nstderr: {}", self.out, self.err);
-        assert!(!self.err.contains("panicked"), "{}", self.err);
-        self
-    }
-
-    /// Ended with `code` and a single line `error: …` that has all of `parts`, and nothing on standard output.
-    #[track_caller]
-    fn fails(self, code: i32, parts: &[&str]) {
-        let run = self.ends(code);
-        assert!(run.err.starts_with("error: ") && run.err.lines().count() == 1, "{}", run.err);
-        assert_eq!(run.out, "");
-        for part in parts {
-            assert!(run.err.contains(part), "{part:?} is not in {:?}", run.err);
-        }
-    }
-
-    /// Ended with wrong usage, found by the parser of arguments.
-    #[track_caller]
-    fn misused(self, parts: &[&str]) {
-        let run = self.ends(2);
-        for part in parts {
-            assert!(run.err.contains(part), "{part:?} is not in {:?}", run.err);
-        }
-    }
-
-    /// Standard output as one JSON document.
-    #[track_caller]
-    fn json(&self) -> Value {
-        let value: Value = serde_json::from_str(&self.out).unwrap();
-        assert_eq!(value["version"], 1);
-        value
-    }
-}
 
 const SMALL: &str = "%%MatrixMarket matrix coordinate real symmetric\n3 3 5\n1 1 4\n2 1 -1\n2 2 4\n3 2 -1\n3 3 4\n";
-
-/// A file with the columns of a matrix.
-fn array(columns: &[Vec<f64>]) -> String {
-    let mut text = format!("%%MatrixMarket matrix array real general\n{} {}\n", columns[0].len(), columns.len());
-    for value in columns.iter().flatten() {
-        text += &format!("{value:e}\n");
-    }
-    text
-}
 
 /// ‖b − A x‖₂ / ‖b‖₂, by the plainest loops.
 fn relative_residual(a: &Csr, b: &[f64], x: &[f64]) -> f64 {
@@ -570,26 +445,6 @@ fn a_full_disk() {
 }
 
 // ---- signals
-
-/// Starts with pipes, and waits until standard error has a line with `sign`.
-#[cfg(unix)]
-fn started(mut command: Command, sign: &str) -> (Child, BufReader<std::process::ChildStderr>) {
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut err = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    while !line.contains(sign) {
-        line.clear();
-        assert!(err.read_line(&mut line).unwrap() > 0, "ended without {sign:?}");
-    }
-    (child, err)
-}
-
-#[cfg(unix)]
-fn interrupt(child: &Child) {
-    // the shell's own: small systems have no such program
-    let kill = format!("kill -INT {}", child.id());
-    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
-}
 
 #[cfg(unix)]
 #[test]

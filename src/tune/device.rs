@@ -32,6 +32,9 @@ const BLOCKS: &[usize] = &[1024, 2048, 4096];
 /// Iterations under way that are tried.
 const UNROLLS: &[usize] = &[1, 2, 4];
 
+/// How much longer larger groups may take than single work-items, which there is nothing to unroll for, to be unrolled.
+const NEAR: f64 = 1.25;
+
 /// What a change has to gain before it is made.
 const WORTH: f64 = 0.01;
 
@@ -163,6 +166,27 @@ struct Contest {
 impl Contest {
     fn is_product(&self) -> bool {
         PRODUCTS.contains(&self.kernel)
+    }
+
+    /// The best of each curve with its time, the fastest first.
+    fn bests(&self) -> Vec<(Way, f64)> {
+        let best_of = |(way, curve): &(Way, Curve)| {
+            let best = &curve.points[fastest(&curve.points)?];
+            let launch = Launch { groups_per_unit: best.groups_per_unit, ..way.launch };
+            Some((Way { launch, ..*way }, best.timing.median))
+        };
+        let mut bests: Vec<(Way, f64)> = self.curves.iter().filter_map(best_of).collect();
+        bests.sort_by(|a, b| a.1.total_cmp(&b.1));
+        bests
+    }
+
+    /// What is tried with other unrolling: the best, or larger groups that come near it if it is of single work-items.
+    fn to_unroll(&self) -> Way {
+        let is_near = |(way, time): &(Way, f64)| way.launch.group_size > 1 && *time <= NEAR * self.least();
+        match self.best.launch.group_size {
+            1 => self.bests().into_iter().find(is_near).map_or(self.best, |(way, _)| way),
+            _ => self.best,
+        }
     }
 
     /// The least time that is known; infinite if there is none.
@@ -420,7 +444,7 @@ impl Work<'_> {
         others.map(|items_per_row| Way { launch: Launch { items_per_row, ..way.launch }, ..way }).collect()
     }
 
-    /// Each kernel's best with other unrolling, compiled together: a program for each size of groups in use.
+    /// Each kernel's best, as far as it can be, with other unrolling, compiled together: a program for each size in use.
     fn unrolled<T: Real, A: Real>(
         &self,
         lab: &mut Lab<'_, T, A>,
@@ -433,7 +457,8 @@ impl Work<'_> {
         for &unroll in UNROLLS {
             let mut tuning = None;
             let mut new = Vec::new();
-            for Contest { kernel, best, .. } in contests {
+            for contest in contests {
+                let (kernel, best) = (contest.kernel, contest.to_unroll());
                 if unrolls(best.launch.group_size).contains(&unroll) && best.launch.unroll != unroll {
                     let launch = Launch { unroll, ..best.launch };
                     let tuning = tuning.get_or_insert_with(|| lab.uniform(launch));
@@ -442,7 +467,7 @@ impl Work<'_> {
                     }
                     let max_groups = MAX_SEARCHED_PER_UNIT * lab.units();
                     tuning.set(kernel, kernels::Launch { group_size: launch.group_size, max_groups, unroll });
-                    new.push((*kernel, launch));
+                    new.push((kernel, launch));
                 }
             }
             if let Some(tuning) = tuning {
@@ -466,20 +491,13 @@ impl Work<'_> {
     /// What takes part in a kernel's contest: the usual launch, the start of the search, and the best of the curves; of
     /// a product those whose row blocks are `cut` already, if they are.
     fn finalists(&self, contest: &Contest, cut: Option<Launch>) -> Vec<Way> {
-        let best_of = |(way, curve): &(Way, Curve)| {
-            let best = &curve.points[fastest(&curve.points)?];
-            let mut launch = Launch { groups_per_unit: best.groups_per_unit, ..way.launch };
-            if let Some(cut) = cut.filter(|_| contest.is_product()) {
-                launch.items_per_row = cut.items_per_row;
-            }
-            let way = Way { launch, ..*way };
-            fits_cut(&way, contest.kernel, cut).then_some((way, best.timing.median))
-        };
-        let mut best: Vec<(Way, f64)> = contest.curves.iter().filter_map(best_of).collect();
-        best.sort_by(|a, b| a.1.total_cmp(&b.1));
         let mut finalists = vec![contest.best];
-        for (way, _) in best {
-            if !finalists.contains(&way) && finalists.len() <= FINALISTS {
+        for (mut way, _) in contest.bests() {
+            if let Some(cut) = cut.filter(|_| contest.is_product()) {
+                way.launch.items_per_row = cut.items_per_row;
+            }
+            let fits = fits_cut(&way, contest.kernel, cut);
+            if fits && !finalists.contains(&way) && finalists.len() <= FINALISTS {
                 finalists.push(way);
             }
         }
@@ -619,8 +637,12 @@ pub(super) fn choose(ways: &[Way], timings: &[Timing], current: usize, allowed: 
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::super::found::Point;
     use super::*;
     use crate::device::list;
+    use crate::error::Error;
     use crate::matrix::gallery;
 
     #[test]
@@ -708,6 +730,69 @@ mod tests {
         assert!(found.chosen.timing.median <= found.default.timing.median);
         let resources = found.resources.unwrap();
         assert!(resources.max_group_size >= 64, "{resources:?}");
+    }
+
+    /// An exhaustive search has all that refining tries, so that it can tell what that would choose.
+    #[test]
+    fn refining_is_part_of_everything() {
+        let device = list().devices.remove(0);
+        let a = gallery::poisson3d([5, 5, 5]).unwrap();
+        let part = split(&a, &row_ranges(&a, 1)).remove(0);
+        let default = Tuning::default_for(&device, Shape::of(&device));
+        let ctx = Context::open(&device).unwrap();
+        let mut lab = Lab::<f32, f32>::new(ctx, &part, &default, Watch::default()).unwrap();
+        let [all, refine] = [Search::Exhaustive, Search::Refine].map(|how| {
+            let work = Work { info: &device, part: &part, how, watch: Watch::default() };
+            work.ways(&mut lab, &default).unwrap()
+        });
+        for (all, refine) in all.iter().zip(&refine) {
+            assert!(refine.len() > 1 && refine.len() < all.len());
+            assert!(refine.iter().all(|way| all.contains(way)), "{refine:?} {all:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_unrolled() {
+        let way = |group_size| {
+            let launch = Launch { group_size, groups_per_unit: 1, block_nnz: 0, items_per_row: 1, unroll: 1 };
+            Way { compiled: group_size, launch }
+        };
+        let curve = |group_size: usize, times: &[f64]| {
+            let timing = |time| Timing { median: time, low: time, high: time, runs: 1 };
+            let point = |(&time, groups)| Point { groups_per_unit: groups, groups, timing: timing(time) };
+            let points = times.iter().zip(1..).map(point).collect();
+            let first_minimum = None;
+            let curve =
+                Curve { group_size, block_nnz: 0, items_per_row: 1, unroll: 1, points, first_minimum, coarse: false };
+            (way(group_size), curve)
+        };
+        let curves = vec![curve(256, &[9.0, 8.0]), curve(1, &[5.0, 4.0]), curve(64, &[7.0, 6.0, 5.0])];
+        let mut contest = Contest { kernel: "cg_step", curves, default: way(256), best: way(256) };
+        let to_unroll = |contest: &Contest| {
+            let Launch { group_size, groups_per_unit, .. } = contest.to_unroll().launch;
+            (group_size, groups_per_unit)
+        };
+        assert_eq!(to_unroll(&contest), (256, 1), "the best as it is");
+        contest.best = way(1);
+        assert_eq!(to_unroll(&contest), (64, 3), "a quarter slower");
+        contest.curves[1] = curve(1, &[3.9]);
+        assert_eq!(to_unroll(&contest), (1, 1));
+    }
+
+    #[test]
+    fn a_watch_ends_it() {
+        let device = list().devices.remove(0);
+        let a = gallery::poisson3d([5, 5, 5]).unwrap();
+        let cancel = AtomicBool::new(false);
+        let last = std::cell::Cell::new(0);
+        let progress = |done, _| {
+            last.set(done);
+            cancel.store(done == 3, Ordering::Relaxed);
+        };
+        let watch = Watch { cancel: Some(&cancel), progress: Some(&progress) };
+        let ended = super::device(&device, &a, "cube", Precision::F64, Search::FirstMinimum, watch);
+        assert!(matches!(ended, Err(Error::Interrupted)));
+        assert_eq!(last.get(), 3);
     }
 
     #[test]

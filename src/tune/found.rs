@@ -483,7 +483,7 @@ impl KernelFound {
             Axis::Unroll => in_turns(&|launch| Launch { unroll: chosen.unroll, ..launch }),
         };
         let gain = other / time - 1.0;
-        gain.is_finite().then_some(gain)
+        (time.is_finite() && gain.is_finite()).then_some(gain)
     }
 }
 
@@ -538,6 +538,9 @@ mod tests {
         let others = [([2048, 1, 1], 4.2), ([2048, 4, 1], 5.0), ([2048, 2, 4], 3.9), ([1024, 2, 2], 1.0)];
         kernel.tried.extend(others.map(|(rest, time)| Chosen { launch: launch(64, 2, rest), timing: timing(time) }));
         assert_eq!(gains(&kernel)[3..], [Some(0.05), Some(-0.025)]);
+        // more groups than there is work for, which the curve has not
+        kernel.chosen.launch.groups_per_unit = 9;
+        assert_eq!(gains(&kernel)[0], None);
         kernel.curves.clear();
         assert_eq!(gains(&kernel)[..3], [None; 3]);
     }
@@ -575,6 +578,35 @@ mod tests {
         kernel.chosen.launch = launch(128, 2, [0, 1, 1]);
         let stop = kernel.early_stop().unwrap();
         assert_eq!((stop.cost, stop.is_chosen), (0.0, true));
+    }
+
+    #[test]
+    fn what_refining_costs() {
+        let mut kernel = kernel(launch(64, 3, [0, 1, 1]), vec![curve(64, [0, 1, 1], &[9.0, 6.0, 5.0])]);
+        assert_eq!(kernel.refined_cost(), None);
+        // beside the chosen 4, as measured in turns
+        kernel.refined = Some(Chosen { launch: launch(64, 2, [0, 1, 1]), timing: timing(4.5) });
+        assert_eq!(kernel.refined_cost(), Some(0.125));
+        kernel.refined = Some(Chosen { launch: launch(64, 2, [0, 1, 1]), timing: timing(3.0) });
+        assert_eq!(kernel.refined_cost(), Some(-0.25));
+        kernel.refined = Some(kernel.chosen);
+        assert_eq!(kernel.refined_cost(), Some(0.0));
+        kernel.refined = Some(Chosen { timing: timing(f64::NAN), ..kernel.chosen });
+        assert_eq!(kernel.refined_cost(), None);
+    }
+
+    #[test]
+    fn what_older_versions_wrote() {
+        let kernel = kernel(launch(64, 3, [0, 1, 1]), vec![curve(64, [0, 1, 1], &[9.0, 6.0])]);
+        let mut json = serde_json::to_value(&kernel).unwrap();
+        for field in ["tried", "resources", "refined"] {
+            json.as_object_mut().unwrap().remove(field).unwrap();
+        }
+        for field in ["items_per_row", "unroll", "coarse"] {
+            json["curves"][0].as_object_mut().unwrap().remove(field).unwrap();
+        }
+        let read: KernelFound = serde_json::from_value(json).unwrap();
+        assert_eq!(read, KernelFound { tried: Vec::new(), ..kernel });
     }
 
     #[test]
@@ -622,6 +654,15 @@ mod tests {
         assert_eq!(fusion.fused, Iteration { launches: 3, bytes: 60, seconds: 6.0 });
         assert_eq!(fusion.separate, Iteration { launches: 6, bytes: 90, seconds: 10.0 });
         assert_eq!((fusion.bytes_ratio(), fusion.time_ratio()), (1.5, 10.0 / 6.0));
+        assert_eq!((found.most_refined_cost(), found.coarse_curves()), (None, (0, 0)));
+        for (k, time) in [(1, 2.0), (2, 3.75), (3, 1.25)] {
+            found.kernels[k].refined = Some(Chosen { timing: timing(time), ..found.kernels[k].chosen });
+        }
+        let (worst, cost) = found.most_refined_cost().unwrap();
+        assert_eq!((&*worst.kernel, cost), ("cg_direction", 0.25));
+        found.kernels[0].curves = vec![curve(1, [0, 1, 1], &[1.0]), curve(2, [0, 1, 1], &[1.0])];
+        found.kernels[0].curves[1].coarse = true;
+        assert_eq!(found.coarse_curves(), (1, 2));
         found.kernels.remove(4);
         assert_eq!(found.fusion(), None);
     }
