@@ -104,7 +104,7 @@ fn unknown_words_list_the_choices() {
 fn wrong_usage() {
     let place = Place::new();
     place.write("A.mtx", SMALL);
-    place.write("b.mtx", &array(&[vec![1.0; 3]]));
+    place.write("b.mtx", array(&[vec![1.0; 3]]));
     place.run("").misused(&["Usage"]);
     place.run("solve").misused(&["A.mtx", "--generate"]);
     place.run("solve A.mtx --generate poisson2d:3").misused(&["--generate"]);
@@ -145,10 +145,10 @@ fn sizes_that_do_not_fit() {
     place.write("R.mtx", "%%MatrixMarket matrix coordinate real general\n2 3 2\n1 1 1\n2 2 1\n");
     place.run("solve R.mtx").fails(2, &["R.mtx", "2 rows", "3 columns", "square"]);
     place.write("A.mtx", SMALL);
-    place.write("b.mtx", &array(&[vec![1.0; 10]]));
+    place.write("b.mtx", array(&[vec![1.0; 10]]));
     place.run("solve A.mtx -b b.mtx").fails(2, &["b.mtx has 10 rows, but the matrix has 3"]);
     place.run("solve A.mtx -x b.mtx").fails(2, &["b.mtx has 10 rows, but the matrix has 3"]);
-    place.write("x0.mtx", &array(&[vec![0.0; 3], vec![0.0; 3]]));
+    place.write("x0.mtx", array(&[vec![0.0; 3], vec![0.0; 3]]));
     place.run("solve A.mtx -x x0.mtx").fails(2, &["x0.mtx has 2 columns"]);
 }
 
@@ -343,7 +343,7 @@ fn several_right_hand_sides() {
     let place = Place::new();
     place.run("generate poisson2d:15 -o A.mtx").ends(0);
     let b: Vec<Vec<f64>> = (1..=3).map(|k| (0..225).map(|i| f64::from(i * k % 7 + 1)).collect()).collect();
-    place.write("b.mtx", &array(&b));
+    place.write("b.mtx", array(&b));
     let run = place.run("solve A.mtx -b b.mtx --devices host --json -o x.mtx --history h.csv").ends(0);
     let json = run.json();
     let (a, x, solves) = (place.matrix("A.mtx"), place.vectors("x.mtx"), json["solves"].as_array().unwrap());
@@ -384,7 +384,7 @@ fn several_right_hand_sides() {
 fn the_right_hand_side_from_standard_input() {
     let place = Place::new();
     place.write("A.mtx", SMALL);
-    let run = place.run_with("solve A.mtx -b - --devices host -o -", &array(&[vec![3.0, 2.0, 3.0]])).ends(0);
+    let run = place.run_with("solve A.mtx -b - --devices host -o -", array(&[vec![3.0, 2.0, 3.0]])).ends(0);
     let x = &read_vectors_from(run.out.as_bytes(), "x").unwrap()[0];
     assert!(x.iter().all(|x| (x - 1.0).abs() < 1e-7), "{x:?}");
     assert!(run.err.starts_with("Converged"), "the report moves to standard error: {}", run.err);

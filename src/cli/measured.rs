@@ -26,7 +26,7 @@ pub(crate) struct Measured {
     #[arg(long, value_name = "PROBLEM")]
     generate: Option<Spec>,
 
-    /// Rows of a 7-point operator, about [default: 10000000; of tune on CPUs 1000000]
+    /// A 7-point operator with about so many rows [default: 10000000, of tune on CPUs 1000000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub(crate) order: Option<u64>,
 

@@ -180,11 +180,12 @@ impl Contest {
         bests
     }
 
-    /// What is tried with other unrolling: the best, or larger groups that come near it if it is of single work-items.
+    /// What is tried with other unrolling: the best, or larger groups that come near it if it is of single work-items. Not so
+    /// of products, which share their sizes.
     fn to_unroll(&self) -> Way {
         let is_near = |(way, time): &(Way, f64)| way.launch.group_size > 1 && *time <= NEAR * self.least();
         match self.best.launch.group_size {
-            1 => self.bests().into_iter().find(is_near).map_or(self.best, |(way, _)| way),
+            1 if !self.is_product() => self.bests().into_iter().find(is_near).map_or(self.best, |(way, _)| way),
             _ => self.best,
         }
     }
@@ -444,7 +445,8 @@ impl Work<'_> {
         others.map(|items_per_row| Way { launch: Launch { items_per_row, ..way.launch }, ..way }).collect()
     }
 
-    /// Each kernel's best, as far as it can be, with other unrolling, compiled together: a program for each size in use.
+    /// Each kernel's best, as far as it can be, with other unrolling, by as many groups and by half as many. All are compiled
+    /// together: a program for each size of groups in use.
     fn unrolled<T: Real, A: Real>(
         &self,
         lab: &mut Lab<'_, T, A>,
@@ -468,6 +470,9 @@ impl Work<'_> {
                     let max_groups = MAX_SEARCHED_PER_UNIT * lab.units();
                     tuning.set(kernel, kernels::Launch { group_size: launch.group_size, max_groups, unroll });
                     new.push((kernel, launch));
+                    // work-items that do more at a time may be fewer
+                    let fewer = launch.groups_per_unit / 2;
+                    new.extend((fewer > 0).then_some((kernel, Launch { groups_per_unit: fewer, ..launch })));
                 }
             }
             if let Some(tuning) = tuning {
@@ -775,6 +780,9 @@ mod tests {
         assert_eq!(to_unroll(&contest), (256, 1), "the best as it is");
         contest.best = way(1);
         assert_eq!(to_unroll(&contest), (64, 3), "a quarter slower");
+        contest.kernel = "spmv_csr";
+        assert_eq!(to_unroll(&contest), (1, 1));
+        contest.kernel = "cg_step";
         contest.curves[1] = curve(1, &[3.9]);
         assert_eq!(to_unroll(&contest), (1, 1));
     }

@@ -109,7 +109,7 @@ pub struct KernelFound {
     /// What was found.
     pub chosen: Chosen,
     /// All that was measured in turns with it, itself first: beside the default, what differs in
-    /// [`items_per_row`](Launch::items_per_row) or [`unroll`](Launch::unroll).
+    /// [`items_per_row`](Launch::items_per_row) or [`unroll`](Launch::unroll), some of it in the number of groups as well.
     #[serde(default)]
     pub tried: Vec<Chosen>,
     /// What [`Search::Refine`] would have chosen, measured in turns with `chosen`; of an exhaustive search alone.
@@ -187,7 +187,9 @@ impl Search {
             Self::FirstMinimum => {
                 "One more group for each unit until the time rises, at one size of groups (Bueno 2013, section 4.3.3)."
             }
-            Self::Exhaustive => "Every number of groups for each unit, with all values of the other parameters.",
+            Self::Exhaustive => {
+                "Every number of groups that may be the best, with all values of the rest; and how near 'refine' comes."
+            }
         }
     }
 }
