@@ -23,11 +23,11 @@ use crate::report::tune_html;
 
 /// Find how many work-groups, and how large ones, each kernel is fastest with
 ///
-/// Every kernel is timed alone on each device, by the device's own clock, on a matrix of your own or on a 7-point operator.
-/// Devices that are alike are measured once; the host, which launches no kernels, is not. With k devices that is done for
-/// the whole matrix, which a solve on one of them has, and for the block of about 1/k of its rows that each has in a solve
-/// on all, if k is so large that the whole tells nothing about it (3 or more). A report has, too, where the time of 100
-/// iterations then goes.
+/// Every kernel is timed alone on each device, by the device's own clock, on a matrix of your own or on a 7-point
+/// operator. Devices that are alike are measured once; the host, which launches no kernels, is not. With k devices that
+/// is done for the whole matrix, which a solve on one of them has, and for the block of about 1/k of its rows that each
+/// has in a solve on all, if k is so large that the whole tells nothing about it (3 or more). A report has, too, where
+/// the time of 100 iterations then goes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -155,8 +155,8 @@ impl From<(Csr, String)> for System {
 
 /// Writes the page about what was found, with iterations of each team on its matrix.
 ///
-/// It is written before the first of them and again after each, as far as they have come: the drivers of some devices end the
-/// process where several work together.
+/// It is written before the first of them and again after each, as far as they have come: the drivers of some devices
+/// end the process where several work together.
 fn write_page(
     page: &Target,
     found: &[Found],

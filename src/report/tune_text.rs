@@ -161,9 +161,9 @@ fn refined_table(text: &mut Text, found: &Found, worst: &KernelFound, cost: f64)
     text.table(header, [true, false, false, false, false, false], &rows);
     text.gap();
     text.paragraph(&format!(
-        "What --search refine would have chosen from the same times, measured again in turns with the best, and how much longer \
-         it takes, in percent: at most {}, for {}. Less than 0 is where row blocks that suit this product better suit \
-         spmv_dot_csr less.",
+        "What --search refine would have chosen from the same times, measured again in turns with the best, and how \
+         much longer it takes, in percent: at most {}, for {}. Less than 0 is where row blocks that suit this product \
+         better suit spmv_dot_csr less.",
         percent(Some(cost)),
         worst.kernel,
     ));

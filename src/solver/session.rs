@@ -85,8 +85,9 @@ impl Solver {
         Self::open(a.into(), setup, None)
     }
 
-    /// The same; if `cancel` is set meanwhile, tuning for [`Tune::Full`](super::Tune::Full) ends at once, with a warning, and
-    /// kernels are launched as is known without. With the same flag, a solve then ends before its first iteration.
+    /// The same; if `cancel` is set meanwhile, tuning for [`Tune::Full`](super::Tune::Full) ends at once, with a
+    /// warning, and kernels are launched as is known without. With the same flag, a solve then ends before its first
+    /// iteration.
     ///
     /// # Errors
     /// As [`Solver::new`].

@@ -19,8 +19,8 @@ use crate::partition::{Part, row_ranges, split};
 use crate::real::Real;
 use crate::solver::Precision;
 
-/// The most groups for each compute unit that are searched, where a kernel is timed alone, and that are believed of what is
-/// kept.
+/// The most groups for each compute unit that are searched, where a kernel is timed alone, and that are believed of
+/// what is kept.
 pub const MAX_SEARCHED_PER_UNIT: usize = 64;
 
 /// Candidates for the last round, beside the default.
@@ -180,8 +180,8 @@ impl Contest {
         bests
     }
 
-    /// What is tried with other unrolling: the best, or larger groups that come near it if it is of single work-items. Not so
-    /// of products, which share their sizes.
+    /// What is tried with other unrolling: the best, or larger groups that come near it if it is of single work-items.
+    /// Not so of products, which share their sizes.
     fn to_unroll(&self) -> Way {
         let is_near = |(way, time): &(Way, f64)| way.launch.group_size > 1 && *time <= NEAR * self.least();
         match self.best.launch.group_size {
@@ -291,8 +291,8 @@ impl Work<'_> {
         Ok(rounds)
     }
 
-    /// What [`Search::Refine`] chooses of each kernel. It goes along the curves that an exhaustive search has measured, among
-    /// which are all of its own, and measures what they lack; then its rounds are those of a search by itself.
+    /// What [`Search::Refine`] chooses of each kernel. It goes along the curves that an exhaustive search has measured,
+    /// among which are all of its own, and measures what they lack; then its rounds are those of a search by itself.
     fn refined<T: Real, A: Real>(
         &self,
         lab: &mut Lab<'_, T, A>,
@@ -445,8 +445,8 @@ impl Work<'_> {
         others.map(|items_per_row| Way { launch: Launch { items_per_row, ..way.launch }, ..way }).collect()
     }
 
-    /// Each kernel's best, as far as it can be, with other unrolling, by as many groups and by half as many. All are compiled
-    /// together: a program for each size of groups in use.
+    /// Each kernel's best, as far as it can be, with other unrolling, by as many groups and by half as many. All are
+    /// compiled together: a program for each size of groups in use.
     fn unrolled<T: Real, A: Real>(
         &self,
         lab: &mut Lab<'_, T, A>,
@@ -520,8 +520,8 @@ impl Work<'_> {
         Way { launch: Launch { groups_per_unit: 1, ..largest.launch }, ..largest }
     }
 
-    /// Measures the best launch of a kernel in turns with the default, with one group a unit, with its neighbours along the
-    /// parameters that are searched last, and with a `guest`, and chooses.
+    /// Measures the best launch of a kernel in turns with the default, with one group a unit, with its neighbours along
+    /// the parameters that are searched last, and with a `guest`, and chooses.
     fn last_round<T: Real, A: Real>(
         &self,
         lab: &mut Lab<'_, T, A>,

@@ -72,9 +72,9 @@ pub struct Curve {
     /// The groups for each unit at which a search for the first local minimum, in steps of one from one on, ends; `None` if
     /// the steps were too coarse to tell.
     pub first_minimum: Option<usize>,
-    /// Whether an exhaustive search was content with numbers of groups that double, since the least of their times is more
-    /// than twice the least that it knew of the kernel: twice the groups halve the time at most, so that nothing between
-    /// these numbers can be the best.
+    /// Whether an exhaustive search was content with numbers of groups that double, since the least of their times is
+    /// more than twice the least that it knew of the kernel: twice the groups halve the time at most, so that nothing
+    /// between these numbers can be the best.
     #[serde(default)]
     pub coarse: bool,
 }
@@ -109,7 +109,8 @@ pub struct KernelFound {
     /// What was found.
     pub chosen: Chosen,
     /// All that was measured in turns with it, itself first: beside the default, what differs in
-    /// [`items_per_row`](Launch::items_per_row) or [`unroll`](Launch::unroll), some of it in the number of groups as well.
+    /// [`items_per_row`](Launch::items_per_row) or [`unroll`](Launch::unroll), some of it in the number of groups as
+    /// well.
     #[serde(default)]
     pub tried: Vec<Chosen>,
     /// What [`Search::Refine`] would have chosen, measured in turns with `chosen`; of an exhaustive search alone.
@@ -158,8 +159,8 @@ pub enum Search {
     /// One more group for each unit at a time until the time rises; at the largest size of groups, or
     /// the usual one on CPUs (Bueno 2013, 4.3.3).
     FirstMinimum,
-    /// Every number of groups for each unit, with all values of the other parameters; but see [`Curve::coarse`]. Beside the
-    /// best, it finds what [`Search::Refine`] would have chosen.
+    /// Every number of groups for each unit, with all values of the other parameters; but see [`Curve::coarse`]. Beside
+    /// the best, it finds what [`Search::Refine`] would have chosen.
     Exhaustive,
 }
 
@@ -233,9 +234,9 @@ impl KernelFound {
         1.0 - self.chosen.timing.median / self.one_per_unit.median
     }
 
-    /// How much longer the launch takes that [`Search::Refine`] would have chosen, as a part: time / chosen time − 1, of times
-    /// that were measured in turns. 0 if it is the chosen one. Negative where row blocks that are better for this kernel
-    /// are worse for the product that decides about them. `None` but of an exhaustive search.
+    /// How much longer the launch takes that [`Search::Refine`] would have chosen, as a part: time / chosen time − 1,
+    /// of times that were measured in turns. 0 if it is the chosen one. Negative where row blocks that are better for
+    /// this kernel are worse for the product that decides about them. `None` but of an exhaustive search.
     #[must_use]
     pub fn refined_cost(&self) -> Option<f64> {
         let cost = self.refined?.timing.median / self.chosen.timing.median - 1.0;
@@ -351,8 +352,8 @@ impl Found {
         Some(Fusion { fused, separate })
     }
 
-    /// The kernel for which the choice of [`Search::Refine`] costs most, and that [cost](KernelFound::refined_cost); `None` but of
-    /// an exhaustive search.
+    /// The kernel for which the choice of [`Search::Refine`] costs most, and that [cost](KernelFound::refined_cost);
+    /// `None` but of an exhaustive search.
     #[must_use]
     pub fn most_refined_cost(&self) -> Option<(&KernelFound, f64)> {
         let costs = self.kernels.iter().filter_map(|kernel| Some((kernel, kernel.refined_cost()?)));

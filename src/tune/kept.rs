@@ -29,10 +29,10 @@ fn entries(device: &Info, found: &Found) -> Vec<Entry> {
     found.kernels.iter().map(|k| Entry::new(key(&k.kernel), k.chosen.launch, k.chosen.timing)).collect()
 }
 
-/// What is known of the launch parameters of each rank's device: nothing of the host's, nor with [`Tune::Off`]. With [`Tune::Full`] that is all that
-/// tuning on the rank's block finds, now or in a former run; now, it takes seconds a kind of device, one after the
-/// other, and what it finds is kept. A device that fails at it is warned of, and so is an end by `cancel`, after which nothing
-/// more is tuned.
+/// What is known of the launch parameters of each rank's device: nothing of the host's, nor with [`Tune::Off`]. With
+/// [`Tune::Full`] that is all that tuning on the rank's block finds, now or in a former run; now, it takes seconds a
+/// kind of device, one after the other, and what it finds is kept. A device that fails at it is warned of, and so is an
+/// end by `cancel`, after which nothing more is tuned.
 pub(crate) fn of_ranks(
     devices: &[Option<Info>],
     parts: &[Part<'_>],

@@ -98,8 +98,8 @@ impl Unit {
     /// The limits of a multiprocessor of NVIDIA's by compute capability; `None` for those not in the table.
     ///
     /// NVIDIA, *CUDA C++ Programming Guide*, "Technical Specifications per Compute Capability" (from 7.5 on, that of
-    /// CUDA 13): resident threads and blocks, and shared memory of a multiprocessor. From 8.0 on, 1 KiB of shared memory is
-    /// reserved for each block (ibid., the sections on shared memory of those capabilities).
+    /// CUDA 13): resident threads and blocks, and shared memory of a multiprocessor. From 8.0 on, 1 KiB of shared
+    /// memory is reserved for each block (ibid., the sections on shared memory of those capabilities).
     pub(super) fn of_nvidia(capability: (u32, u32)) -> Option<Self> {
         let (work_items, groups, local_kib) = match capability {
             (6, 0) => (2048, 32, 64),

@@ -4,8 +4,9 @@ use super::found::{Point, Search, Timing};
 
 /// Looks for the best number of groups for each compute unit, between 1 and `most`. `measure` takes the time with so many.
 ///
-/// Gives the points that were tried, by rising numbers. An exhaustive search leaves out what lies between numbers that double if
-/// it can't take as little time as `known`, the least so far with other parameters; infinite if there is none.
+/// Gives the points that were tried, by rising numbers. An exhaustive search leaves out what lies between numbers that
+/// double if it can't take as little time as `known`, the least so far with other parameters; infinite if there is
+/// none.
 ///
 /// # Errors
 /// Those of `measure`.
