@@ -1,6 +1,6 @@
 //! Kernels compiled for different launches, and a block of a matrix to time them on.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::bed::Bed;
 use super::device::{MAX_SEARCHED_PER_UNIT, choose};
@@ -14,8 +14,13 @@ use crate::kernels::{Kernels, Made, PRODUCTS, Tuning};
 use crate::partition::Part;
 use crate::real::Real;
 
-/// Rounds in which launches that are to be compared take turns.
+/// Rounds in which launches that are to be compared take turns: so many at least, and more while they are short, so that
+/// a bad moment of the machine decides nothing.
 const ROUNDS: usize = 8;
+const MOST_ROUNDS: usize = 64;
+
+/// The time for each of these launches from which on rounds are long enough.
+const ENOUGH: Duration = Duration::from_millis(4);
 
 /// Launches of a turn.
 const TURN: usize = 3;
@@ -128,7 +133,8 @@ impl<'a, T: Real, A: Real> Lab<'a, T, A> {
     pub(super) fn in_turns(&mut self, kernel: &str, ways: &[Way]) -> Result<Vec<Timing>> {
         self.bed.refresh()?;
         let mut times = vec![Vec::new(); ways.len()];
-        for _ in 0..ROUNDS {
+        let (start, enough) = (Instant::now(), ENOUGH * ways.len() as u32);
+        for _ in (0..MOST_ROUNDS).take_while(|&round| round < ROUNDS || start.elapsed() < enough) {
             for (way, times) in ways.iter().zip(&mut times) {
                 self.watch.check()?;
                 let groups = way.launch.groups_per_unit.min(self.most(way, kernel)?) * self.units;
