@@ -203,9 +203,11 @@ static inline acc2 sell_rows(int mode, SELL_ARGS(), __global const real *x, __gl
             real sum;
             switch (b) {
             case 1: sum = sell_sum(1, 8, lane, s, scale, x); break;
+#ifndef SELL_SINGLE
             case 2: sum = sell_sum(2, 4, lane, s, scale, x); break;
             case 3: sum = sell_sum(3, 2, lane, s, scale, x); break;
             default: sum = sell_sum(4, 2, lane, s, scale, x); break;
+#endif
             }
             uint row = sell_row(s, lane / b) + lane % b;
             if (s.flags & SELL_PIECES)

@@ -1,9 +1,9 @@
 /* Products with a block of rows of a few kinds, as discretisations on grids give them.
  *
  * The kind of a row says how many entries it has and at which distances from the diagonal, column - row, in the order of the
- * columns: distances[starts[kind] .. starts[kind + 1]]. So a row costs the 2 bytes of its kind in place of 4 bytes for each
- * column. In `stencil` kernels the kind also has the values, so that no value is read but from a table that stays in a
- * cache. In `pattern` kernels rows have values of their own, in slices of 32 rows (SELL-32: Kreutzer et al., SIAM J. Sci.
+ * columns: it has the entries runs[kind].s0 .. runs[kind].s1, each a value and behind it the distance, as an integer with as
+ * many bytes, so that both come with one load. So a row costs the 2 bytes of its kind in place of 4 bytes for each column. In
+ * `stencil` kernels no value is read but from this table, which stays in a cache. In `pattern` kernels rows have values of their own, in slices of 32 rows (SELL-32: Kreutzer et al., SIAM J. Sci.
  * Comput. 36 (2014) C401, doi 10.1137/130930352): entry e of row i is values[(i / 32 * width + e) * 32 + i % 32].
  *
  * A launch works on `count` rows: from `first` on, but after `before_gap` rows it leaves out `gap` rows. Interior rows are one
@@ -17,26 +17,31 @@
 /* RESTRICT stands in kernels only: inlined functions with it are more than some tools understand. */
 #define STENCIL_ARGS(RESTRICT)                                                                                         \
     uint first, uint count, uint before_gap, uint gap, __global const ushort *RESTRICT kinds,                          \
-        __global const uint *RESTRICT starts, __global const int *RESTRICT distances, __global const real *RESTRICT values
-#define STENCIL_PASS first, count, before_gap, gap, kinds, starts, distances, values
+        __global const uint2 *RESTRICT runs, __global const real *RESTRICT entries, __global const real *RESTRICT values
+#define STENCIL_PASS first, count, before_gap, gap, kinds, runs, entries, values
+
+/* The integer in the low bytes of a number. */
+#define LOW_WORD_float(v) as_int(v)
+#define LOW_WORD_double(v) as_int2(v).s0
+#define LOW_WORD JOIN(LOW_WORD_, REAL)
 
 static inline uint row_of(uint v, uint first, uint before_gap, uint gap) { return first + v + (v >= before_gap ? gap : 0); }
 
-/* Where the values of a row begin, and how far apart they are. */
-#define VALUES_AT(row) (width ? (offset_t)((row) / SLICE) * SLICE * width + (row) % SLICE : (offset_t)at)
-#define VALUES_STEP (width ? SLICE : 1)
+/* Where the values of a row begin, if it has its own. */
+#define VALUES_AT(row) ((offset_t)((row) / SLICE) * SLICE * width + (row) % SLICE)
 
 static inline real stencil_row(uint row, uint width, __global const ushort *kinds,
-                               __global const uint *starts, __global const int *distances,
+                               __global const uint2 *runs, __global const real *entries,
                                __global const real *values, __global const real *x)
 {
-    uint at = starts[kinds[row]], end = starts[kinds[row] + 1];
+    uint2 run = runs[kinds[row]];
     offset_t value = VALUES_AT(row);
     real sum = 0;
     UNROLLED
-    for (uint e = at; e < end; e++) {
-        sum += values[value] * x[row + distances[e]];
-        value += VALUES_STEP;
+    for (uint e = run.s0; e < run.s1; e++) {
+        real2 entry = vload2(e, entries);
+        sum += (width ? values[value] : entry.s0) * x[row + LOW_WORD(entry.s1)];
+        value += SLICE;
     }
     return sum;
 }
@@ -53,13 +58,14 @@ static inline acc2 stencil_rows(int mode, uint width, STENCIL_ARGS(), __global c
         uint row = row_of(v, first, before_gap, gap);
         int is_run = v + 8 <= v_end && (v >= before_gap || v + 8 <= before_gap) && row % SLICE <= SLICE - 8;
         if (is_run && all(vload8(0, kinds + row) == (ushort8)kinds[row])) {
-            uint at = starts[kinds[row]], end = starts[kinds[row] + 1];
+            uint2 run = runs[kinds[row]];
             offset_t value = VALUES_AT(row);
             real8 sum = 0;
-            for (uint e = at; e < end; e++) {
-                real8 xs = vload8(0, x + row + distances[e]);
-                sum += (width ? vload8(0, values + value) : (real8)values[value]) * xs;
-                value += VALUES_STEP;
+            for (uint e = run.s0; e < run.s1; e++) {
+                real2 entry = vload2(e, entries);
+                real8 xs = vload8(0, x + row + LOW_WORD(entry.s1));
+                sum += (width ? vload8(0, values + value) : (real8)entry.s0) * xs;
+                value += SLICE;
             }
             if (mode == ROWS_RESIDUAL) {
                 vstore8(vload8(0, b + row) - sum, 0, y + row);
@@ -73,7 +79,7 @@ static inline acc2 stencil_rows(int mode, uint width, STENCIL_ARGS(), __global c
             }
             v += 8;
         } else {
-            real sum = stencil_row(row, width, kinds, starts, distances, values, x);
+            real sum = stencil_row(row, width, kinds, runs, entries, values, x);
             s += finish_row(mode, row, sum, x, b, y);
             v++;
         }
@@ -82,7 +88,7 @@ static inline acc2 stencil_rows(int mode, uint width, STENCIL_ARGS(), __global c
 #else
     for (uint v = get_global_id(0); v < count; v += get_global_size(0)) {
         uint row = row_of(v, first, before_gap, gap);
-        real sum = stencil_row(row, width, kinds, starts, distances, values, x);
+        real sum = stencil_row(row, width, kinds, runs, entries, values, x);
         s += finish_row(mode, row, sum, x, b, y);
     }
 #endif

@@ -191,6 +191,10 @@ pub enum Error {
         message: String,
     },
 
+    /// Work without a result was ended by its caller.
+    #[error("interrupted")]
+    Interrupted,
+
     /// Another rank failed first; its own error is the one that is reported.
     #[error("another rank failed")]
     PeerFailed,

@@ -34,6 +34,9 @@ pub trait Real:
 
     /// All of `v` times `factor`, rounded to nearest; what stays the same is passed through without a copy.
     fn scaled(v: &[f64], factor: f64) -> Cow<'_, [Self]>;
+
+    /// The number with these low bits and zeros above: an integer that travels among numbers.
+    fn with_low_word(word: i32) -> Self;
 }
 
 /// What the device side needs of an element; only `f32` and `f64` have it.
@@ -43,6 +46,10 @@ impl Sealed for f64 {}
 
 impl Real for f32 {
     const CL_NAME: &'static str = "float";
+
+    fn with_low_word(word: i32) -> Self {
+        Self::from_bits(word.cast_unsigned())
+    }
 
     fn from_f64(v: f64) -> Self {
         v as f32
@@ -59,6 +66,10 @@ impl Real for f32 {
 
 impl Real for f64 {
     const CL_NAME: &'static str = "double";
+
+    fn with_low_word(word: i32) -> Self {
+        Self::from_bits(word.cast_unsigned().into())
+    }
 
     fn from_f64(v: f64) -> Self {
         v

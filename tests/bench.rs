@@ -2,60 +2,10 @@
 
 #![allow(clippy::unwrap_used)] // the helpers, which are not seen to be tests
 
-use std::fs;
-use std::process::Command;
+mod common;
 
+use common::process::{Place, Run, interrupt, started};
 use serde_json::Value;
-use tempfile::TempDir;
-
-struct Run {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-fn place() -> TempDir {
-    tempfile::tempdir().unwrap()
-}
-
-fn command(dir: &TempDir, args: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_declive"));
-    command
-        .args(args.split_whitespace())
-        .current_dir(dir.path())
-        .env("DECLIVE_CACHE_DIR", dir.path().join("cache"))
-        .env_remove("RUST_LOG");
-    command
-}
-
-fn run(mut command: Command) -> Run {
-    let output = command.output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
-}
-
-fn declive(dir: &TempDir, args: &str) -> Run {
-    run(command(dir, args))
-}
-
-impl Run {
-    #[track_caller]
-    fn ok(self) -> String {
-        assert_eq!(self.code, Some(0), "{}", self.err);
-        self.out
-    }
-
-    #[track_caller]
-    fn json(self) -> Value {
-        serde_json::from_str(&self.ok()).unwrap()
-    }
-
-    #[track_caller]
-    fn fails(self, code: i32, part: &str) {
-        assert_eq!((self.code, self.out.as_str()), (Some(code), ""), "{}", self.err);
-        assert!(self.err.contains(part), "{part:?} is not in {:?}", self.err);
-    }
-}
 
 /// The text without its line ends, which come where a line is full.
 fn words(text: &str) -> String {
@@ -64,9 +14,9 @@ fn words(text: &str) -> String {
 
 #[test]
 fn a_device_alone_and_as_three_ranks() {
-    let dir = place();
+    let place = Place::new();
     let args = "bench --order 8000 --devices 0,0,0 --iterations 20 --repeat 2 --json --report r.html";
-    let report = declive(&dir, args).json();
+    let report = place.run(args).ends(0).json();
     assert_eq!((&report["matrix"]["rows"], &report["matrix"]["source"]), (&8000.into(), &"poisson3d:20".into()));
     let experiments = report["experiments"].as_array().unwrap();
     let labels: Vec<&str> = experiments.iter().map(|one| one["label"].as_str().unwrap()).collect();
@@ -112,31 +62,29 @@ fn a_device_alone_and_as_three_ranks() {
     let totals: Vec<f64> = published.iter().map(|one| one["total_seconds"].as_f64().unwrap()).collect();
     assert_eq!(totals, [4.46, 1.81, 1.55, 0.67, 0.91]);
 
-    let page = fs::read_to_string(dir.path().join("r.html")).unwrap();
+    let page = place.read("r.html");
     assert!(page.contains("Where the time of 20 iterations goes") && page.contains("figure 4.21"), "{page}");
 }
 
 #[test]
 fn the_text() {
-    let dir = place();
-    let text = declive(&dir, "bench --order 1000 --devices 0 --iterations 10 --repeat 1 --precision f32").ok();
+    let place = Place::new();
+    let text = place.run("bench --order 1000 --devices 0 --iterations 10 --repeat 1 --precision f32").ok();
     for part in ["poisson3d:10, 1,000 rows, 6,400 entries", "7-point operator", "[0]", "published 2013, f32", "6750M"] {
         assert!(words(&text).contains(part), "{part} is not in\n{text}");
     }
     let kernels = |name: &str| text.lines().filter(|line| line.trim_start().starts_with(name)).count();
     assert_eq!(["spmv_csr", "cg_step", "overhead", "total"].map(kernels), [1, 1, 2, 2]);
     let text =
-        declive(&dir, "bench --order 1000 --devices host --iterations 10 --repeat 1 --methods cg,cg --tune off").ok();
+        place.run("bench --order 1000 --devices host --iterations 10 --repeat 1 --methods cg,cg --tune off").ok();
     assert!(!text.contains("published") && !text.contains("speed-up") && text.contains("off: Usual"), "{text}");
     assert_eq!(text.matches("\ncg\n").count(), 1);
 }
 
 #[test]
 fn without_opencl_the_host_works() {
-    let dir = place();
-    let mut command = command(&dir, "bench --order 1000 --iterations 5 --repeat 1 --json");
-    command.env("OCL_ICD_VENDORS", "/nonexistent").env_remove("OCL_ICD_FILENAMES");
-    let report = run(command).json();
+    let place = Place::new();
+    let report = place.run_without_opencl("bench --order 1000 --iterations 5 --repeat 1 --json").ends(0).json();
     assert!(report["notes"][0].as_str().unwrap().contains("host"), "{}", report["notes"]);
     assert_eq!((&report["kinds"][0]["label"], &report["kinds"][0]["kind"]), (&"host".into(), &"host".into()));
     assert_eq!(report["experiments"].as_array().unwrap().len(), 2);
@@ -144,9 +92,9 @@ fn without_opencl_the_host_works() {
 
 #[test]
 fn an_iteration_that_ends_early_says_so() {
-    let dir = place();
+    let place = Place::new();
     let args = "bench --generate tridiagonal:5 --devices 0 --methods cg --iterations 90 --repeat 1";
-    let text = declive(&dir, args).ok();
+    let text = place.run(args).ok();
     assert!(
         words(&text).contains("Note: cg on [0]: ended after ") && words(&text).contains(" of 90 iterations; "),
         "{text}"
@@ -158,70 +106,64 @@ fn an_iteration_that_ends_early_says_so() {
 /// both together.
 #[test]
 fn a_device_that_is_too_small_is_left_out() {
-    let dir = place();
+    let place = Place::new();
     let args = "bench --generate poisson3d:170 --iterations 1 --repeat 1 --methods cg --json --devices";
     let on = |devices: &str| {
-        let mut command = command(&dir, &format!("{args} {devices}"));
+        let mut command = place.command(&format!("{args} {devices}"));
         command.env("POCL_MEMORY_LIMIT", "1");
-        run(command)
+        Run::of(command, "")
     };
-    let report = on("0,host").json();
+    let report = on("0,host").ends(0).json();
     let note = report["notes"][0].as_str().unwrap();
     assert!(note.starts_with("cg on [0] is left out: ") && note.contains("bytes, but its largest buffer is"), "{note}");
     let labels: Vec<&Value> = report["experiments"].as_array().unwrap().iter().map(|one| &one["label"]).collect();
     assert_eq!(labels, ["host", "all"]);
-    on("0").fails(3, "its largest buffer is");
+    on("0").fails(3, &["its largest buffer is"]);
 }
 
 #[test]
 fn what_is_refused() {
-    let dir = place();
+    let place = Place::new();
     for (args, part) in [
         ("bench --methods gmres", "gmres"),
         ("bench --iterations 0", "--iterations"),
         ("bench --repeat 0", "--repeat"),
         ("bench --order 0", "--order"),
         ("bench A.mtx --order 5", "--order"),
-        ("bench missing.mtx", "missing.mtx"),
-        ("bench --report -", "--report needs a file"),
         ("bench --order 27 --devices tpu", "unknown device"),
     ] {
-        declive(&dir, args).fails(2, part);
+        place.run(args).misused(&[part]);
     }
-    let file = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
+    place.run("bench missing.mtx").fails(2, &["missing.mtx"]);
+    place.run("bench --report -").fails(2, &["--report needs a file"]);
+    let file = |name: &str, text: &str| place.write(name, text);
     file("a.mtx", "%%MatrixMarket matrix coordinate real general\n1 2 1\n1 2 1\n");
-    declive(&dir, "bench a.mtx --devices 0").fails(2, "square");
+    place.run("bench a.mtx --devices 0").fails(2, &["square"]);
     file("b.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 3\n1 1 1\n2 2 1\n1 2 1\n");
-    declive(&dir, "bench b.mtx --devices 0").fails(2, "b.mtx: the matrix is not symmetric");
+    place.run("bench b.mtx --devices 0").fails(2, &["b.mtx: the matrix is not symmetric"]);
     file("c.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n2 2 -1\n");
-    declive(&dir, "bench c.mtx --devices 0").fails(2, "c.mtx: no iteration can be timed; IndefiniteOperator");
-    declive(&dir, "bench c.mtx --report c.mtx").fails(2, "would overwrite c.mtx");
-    declive(&dir, "bench --order 27 --devices gpu,99").fails(3, "--devices gpu,99");
+    place.run("bench c.mtx --devices 0").fails(2, &["c.mtx: no iteration can be timed; IndefiniteOperator"]);
+    place.run("bench c.mtx --report c.mtx").fails(2, &["would overwrite c.mtx"]);
+    place.run("bench --order 27 --devices gpu,99").fails(3, &["--devices gpu,99"]);
 }
 
 #[cfg(unix)]
 #[test]
 fn an_interruption_leaves_nothing_behind() {
-    use std::io::{BufRead, BufReader};
-    use std::process::Stdio;
-
-    let dir = place();
-    let mut command = command(&dir, "bench --order 100000 --devices host --repeat 1000 --report r.html -v");
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let log = BufReader::new(child.stderr.take().unwrap());
-    assert!(log.lines().any(|line| line.unwrap().contains("cg-classic on host")));
-    let kill = format!("kill -INT {}", child.id());
-    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    let place = Place::new();
+    let args = "bench --order 100000 --devices host --repeat 1000 --report r.html -v";
+    let (mut child, _err) = started(place.command(args), "cg-classic on host");
+    interrupt(&child);
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert_eq!(fs::read_dir(dir.path()).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_file()).count(), 0);
+    assert_eq!(place.names(), [""; 0]);
 }
 
 #[test]
 fn the_page_of_tuning_has_experiments() {
-    let dir = place();
+    let place = Place::new();
     let tuned = "tune --order 1000 --search first-minimum --dry-run --devices 0,0 --report";
-    assert_eq!(declive(&dir, &format!("{tuned} one.html")).code, Some(0));
-    let page = fs::read_to_string(dir.path().join("one.html")).unwrap();
+    assert_eq!(place.run(&format!("{tuned} one.html")).code, Some(0));
+    let page = place.read("one.html");
     for part in
         ["Launch parameters found by measurement", "Rates, cg-classic", "Rates, cg\"", "published 2013", "4.46", "2 × "]
     {

@@ -4,142 +4,17 @@
 
 #![allow(clippy::unwrap_used)] // the helpers, which are not seen to be tests
 
-use std::fs;
-use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+mod common;
 
+use std::io::{BufRead, Read};
+use std::process::Stdio;
+
+use common::process::{Place, array, interrupt, started};
 use declive::Csr;
-use declive::matrix_market::{Symmetry, read_matrix, read_matrix_from, read_vectors, read_vectors_from};
+use declive::matrix_market::{Symmetry, read_matrix, read_matrix_from, read_vectors_from};
 use serde_json::Value;
-use tempfile::TempDir;
-
-/// A working directory, and `declive` in it.
-struct Place(TempDir);
-
-/// What a process left.
-struct Run {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-impl Place {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self, name: &str) -> std::path::PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        fs::write(self.path(name), text).unwrap();
-    }
-
-    fn read(&self, name: &str) -> String {
-        fs::read_to_string(self.path(name)).unwrap()
-    }
-
-    fn matrix(&self, name: &str) -> Csr {
-        read_matrix(&self.path(name)).unwrap().a
-    }
-
-    fn vectors(&self, name: &str) -> Vec<Vec<f64>> {
-        read_vectors(&self.path(name)).unwrap()
-    }
-
-    fn command(&self, args: &str) -> Command {
-        command_in(self.0.path(), args)
-    }
-
-    /// Runs with arguments that have no blanks within.
-    fn run(&self, args: &str) -> Run {
-        finished(self.command(args), "")
-    }
-
-    fn run_with(&self, args: &str, stdin: &str) -> Run {
-        finished(self.command(args), stdin)
-    }
-
-    /// Runs where no OpenCL platform can be found.
-    fn run_without_opencl(&self, args: &str) -> Run {
-        let mut command = self.command(args);
-        command.env("OCL_ICD_VENDORS", "/nonexistent").env_remove("OCL_ICD_FILENAMES");
-        finished(command, "")
-    }
-
-    fn names(&self) -> Vec<String> {
-        let mut names: Vec<_> =
-            fs::read_dir(self.0.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
-    }
-}
-
-fn command_in(dir: &Path, args: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_declive"));
-    command.args(args.split_whitespace()).current_dir(dir).env_remove("RUST_LOG");
-    command
-}
-
-fn finished(command: Command, stdin: &str) -> Run {
-    let output = assert_cmd::Command::from_std(command).write_stdin(stdin).output().unwrap();
-    Run {
-        code: output.status.code(),
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
-    }
-}
-
-impl Run {
-    /// Ended with `code`.
-    #[track_caller]
-    fn ends(self, code: i32) -> Self {
-        assert_eq!(self.code, Some(code), "stdout: {}\nstderr: {}", self.out, self.err);
-        assert!(!self.err.contains("panicked"), "{}", self.err);
-        self
-    }
-
-    /// Ended with `code` and a single line `error: …` that has all of `parts`, and nothing on standard output.
-    #[track_caller]
-    fn fails(self, code: i32, parts: &[&str]) {
-        let run = self.ends(code);
-        assert!(run.err.starts_with("error: ") && run.err.lines().count() == 1, "{}", run.err);
-        assert_eq!(run.out, "");
-        for part in parts {
-            assert!(run.err.contains(part), "{part:?} is not in {:?}", run.err);
-        }
-    }
-
-    /// Ended with wrong usage, found by the parser of arguments.
-    #[track_caller]
-    fn misused(self, parts: &[&str]) {
-        let run = self.ends(2);
-        for part in parts {
-            assert!(run.err.contains(part), "{part:?} is not in {:?}", run.err);
-        }
-    }
-
-    /// Standard output as one JSON document.
-    #[track_caller]
-    fn json(&self) -> Value {
-        let value: Value = serde_json::from_str(&self.out).unwrap();
-        assert_eq!(value["version"], 1);
-        value
-    }
-}
 
 const SMALL: &str = "%%MatrixMarket matrix coordinate real symmetric\n3 3 5\n1 1 4\n2 1 -1\n2 2 4\n3 2 -1\n3 3 4\n";
-
-/// A file with the columns of a matrix.
-fn array(columns: &[Vec<f64>]) -> String {
-    let mut text = format!("%%MatrixMarket matrix array real general\n{} {}\n", columns[0].len(), columns.len());
-    for value in columns.iter().flatten() {
-        text += &format!("{value:e}\n");
-    }
-    text
-}
 
 /// ‖b − A x‖₂ / ‖b‖₂, by the plainest loops.
 fn relative_residual(a: &Csr, b: &[f64], x: &[f64]) -> f64 {
@@ -229,7 +104,7 @@ fn unknown_words_list_the_choices() {
 fn wrong_usage() {
     let place = Place::new();
     place.write("A.mtx", SMALL);
-    place.write("b.mtx", &array(&[vec![1.0; 3]]));
+    place.write("b.mtx", array(&[vec![1.0; 3]]));
     place.run("").misused(&["Usage"]);
     place.run("solve").misused(&["A.mtx", "--generate"]);
     place.run("solve A.mtx --generate poisson2d:3").misused(&["--generate"]);
@@ -270,10 +145,10 @@ fn sizes_that_do_not_fit() {
     place.write("R.mtx", "%%MatrixMarket matrix coordinate real general\n2 3 2\n1 1 1\n2 2 1\n");
     place.run("solve R.mtx").fails(2, &["R.mtx", "2 rows", "3 columns", "square"]);
     place.write("A.mtx", SMALL);
-    place.write("b.mtx", &array(&[vec![1.0; 10]]));
+    place.write("b.mtx", array(&[vec![1.0; 10]]));
     place.run("solve A.mtx -b b.mtx").fails(2, &["b.mtx has 10 rows, but the matrix has 3"]);
     place.run("solve A.mtx -x b.mtx").fails(2, &["b.mtx has 10 rows, but the matrix has 3"]);
-    place.write("x0.mtx", &array(&[vec![0.0; 3], vec![0.0; 3]]));
+    place.write("x0.mtx", array(&[vec![0.0; 3], vec![0.0; 3]]));
     place.run("solve A.mtx -x x0.mtx").fails(2, &["x0.mtx has 2 columns"]);
 }
 
@@ -468,7 +343,7 @@ fn several_right_hand_sides() {
     let place = Place::new();
     place.run("generate poisson2d:15 -o A.mtx").ends(0);
     let b: Vec<Vec<f64>> = (1..=3).map(|k| (0..225).map(|i| f64::from(i * k % 7 + 1)).collect()).collect();
-    place.write("b.mtx", &array(&b));
+    place.write("b.mtx", array(&b));
     let run = place.run("solve A.mtx -b b.mtx --devices host --json -o x.mtx --history h.csv").ends(0);
     let json = run.json();
     let (a, x, solves) = (place.matrix("A.mtx"), place.vectors("x.mtx"), json["solves"].as_array().unwrap());
@@ -509,7 +384,7 @@ fn several_right_hand_sides() {
 fn the_right_hand_side_from_standard_input() {
     let place = Place::new();
     place.write("A.mtx", SMALL);
-    let run = place.run_with("solve A.mtx -b - --devices host -o -", &array(&[vec![3.0, 2.0, 3.0]])).ends(0);
+    let run = place.run_with("solve A.mtx -b - --devices host -o -", array(&[vec![3.0, 2.0, 3.0]])).ends(0);
     let x = &read_vectors_from(run.out.as_bytes(), "x").unwrap()[0];
     assert!(x.iter().all(|x| (x - 1.0).abs() < 1e-7), "{x:?}");
     assert!(run.err.starts_with("Converged"), "the report moves to standard error: {}", run.err);
@@ -570,26 +445,6 @@ fn a_full_disk() {
 }
 
 // ---- signals
-
-/// Starts with pipes, and waits until standard error has a line with `sign`.
-#[cfg(unix)]
-fn started(mut command: Command, sign: &str) -> (Child, BufReader<std::process::ChildStderr>) {
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut err = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    while !line.contains(sign) {
-        line.clear();
-        assert!(err.read_line(&mut line).unwrap() > 0, "ended without {sign:?}");
-    }
-    (child, err)
-}
-
-#[cfg(unix)]
-fn interrupt(child: &Child) {
-    // the shell's own: small systems have no such program
-    let kill = format!("kill -INT {}", child.id());
-    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
-}
 
 #[cfg(unix)]
 #[test]

@@ -2,55 +2,20 @@
 
 #![allow(clippy::unwrap_used)] // the helpers, which are not seen to be tests
 
+mod common;
+
 use std::fs;
-use std::process::Command;
 
+use common::process::Place;
 use serde_json::{Value, json};
-use tempfile::TempDir;
-
-struct Run {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-fn info_in(dir: &TempDir, args: &str, stdin: &str) -> Run {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_declive"));
-    command.arg("info").args(args.split_whitespace()).current_dir(dir.path()).env_remove("RUST_LOG");
-    let output = assert_cmd::Command::from_std(command).write_stdin(stdin).output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
-}
-
-impl Run {
-    #[track_caller]
-    fn ok(self) -> String {
-        assert_eq!(self.code, Some(0), "{}", self.err);
-        self.out
-    }
-
-    #[track_caller]
-    fn fails(self, parts: &[&str]) {
-        assert_eq!((self.code, self.out.as_str()), (Some(2), ""), "{}", self.err);
-        for part in parts {
-            assert!(self.err.contains(part), "{part:?} is not in {:?}", self.err);
-        }
-    }
-}
-
-fn place() -> TempDir {
-    tempfile::tempdir().unwrap()
-}
 
 /// The text about a file with this content after the banner.
 fn text(banner: &str, body: &str) -> String {
-    info_in(&place(), "-", &file(banner, body)).ok()
+    Place::new().run_with("info -", file(banner, body)).ok()
 }
 
 fn json_of(banner: &str, body: &str) -> Value {
-    let value: Value = serde_json::from_str(&info_in(&place(), "- --json", &file(banner, body)).ok()).unwrap();
-    assert_eq!(value["version"], 1);
-    value
+    Place::new().run_with("info - --json", file(banner, body)).ends(0).json()
 }
 
 fn file(banner: &str, body: &str) -> String {
@@ -247,8 +212,8 @@ fn matrices_without_rows_or_entries() {
 
 #[test]
 fn an_uneven_diagonal_calls_for_jacobi() {
-    let place = place();
-    let text = info_in(&place, "--generate jumps:8,contrast=1000,seed=2", "").ok();
+    let place = Place::new();
+    let text = place.run("info --generate jumps:8,contrast=1000,seed=2").ok();
     let precond = line(&text, "precond");
     assert!(precond.starts_with("jacobi: it evens out the diagonal, which varies by a factor of "), "{precond}");
     assert!(!text.contains("  header"));
@@ -257,7 +222,7 @@ fn an_uneven_diagonal_calls_for_jacobi() {
 
 #[test]
 fn reordering_narrows_the_band() {
-    let value: Value = serde_json::from_str(&info_in(&place(), "--generate poisson2d:60x8 --json", "").ok()).unwrap();
+    let value = Place::new().run("info --generate poisson2d:60x8 --json").ends(0).json();
     assert_eq!(value["band"]["lower"], 60);
     let after = value["band_after_rcm"]["lower"].as_u64().unwrap();
     assert!((8..=9).contains(&after), "{after}");
@@ -266,46 +231,45 @@ fn reordering_narrows_the_band() {
 
 #[test]
 fn pictures_by_their_ending() {
-    let place = place();
-    fs::write(place.path().join("A.mtx"), file("coordinate real symmetric", SMALL)).unwrap();
-    let text = info_in(&place, "A.mtx --spy A.svg", "").ok();
+    let place = Place::new();
+    place.write("A.mtx", file("coordinate real symmetric", SMALL));
+    let text = place.run("info A.mtx --spy A.svg").ok();
     assert_eq!(line(&text, "picture"), "A.svg");
-    let svg = fs::read_to_string(place.path().join("A.svg")).unwrap();
+    let svg = place.read("A.svg");
     assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n") && svg.contains(">A.mtx</text>"));
-    let json = info_in(&place, "A.mtx --spy A.PNG --json", "").ok();
-    let value: Value = serde_json::from_str(&json).unwrap();
+    let value = place.run("info A.mtx --spy A.PNG --json").ends(0).json();
     assert_eq!(value["spy"], "A.PNG");
-    let png = fs::read(place.path().join("A.PNG")).unwrap();
+    let png = fs::read(place.path("A.PNG")).unwrap();
     assert!(png.starts_with(b"\x89PNG\r\n\x1a\n") && png.ends_with(b"IEND\xaeB`\x82"));
 }
 
 #[test]
 fn bad_requests_are_refused_before_the_matrix_is_read() {
-    let place = place();
-    info_in(&place, "no-such.mtx --spy A.jpg", "").fails(&["A.jpg", ".svg or .png"]);
-    info_in(&place, "no-such.mtx --spy -", "").fails(&[".svg or .png"]);
-    info_in(&place, "no-such.mtx --spy no/such/folder.svg", "").fails(&["no/such/folder.svg"]);
-    fs::write(place.path().join("A.svg"), "a matrix by an odd name").unwrap();
-    info_in(&place, "A.svg --spy ./A.svg", "").fails(&["would overwrite A.svg"]);
-    assert_eq!(fs::read_to_string(place.path().join("A.svg")).unwrap(), "a matrix by an odd name");
-    info_in(&place, "", "").fails(&["A.mtx", "--generate"]);
-    info_in(&place, "A.mtx --generate poisson2d:4", "").fails(&["cannot be used with"]);
+    let place = Place::new();
+    place.run("info no-such.mtx --spy A.jpg").fails(2, &["A.jpg", ".svg or .png"]);
+    place.run("info no-such.mtx --spy -").fails(2, &[".svg or .png"]);
+    place.run("info no-such.mtx --spy no/such/folder.svg").fails(2, &["no/such/folder.svg"]);
+    place.write("A.svg", "a matrix by an odd name");
+    place.run("info A.svg --spy ./A.svg").fails(2, &["would overwrite A.svg"]);
+    assert_eq!(place.read("A.svg"), "a matrix by an odd name");
+    place.run("info").misused(&["A.mtx", "--generate"]);
+    place.run("info A.mtx --generate poisson2d:4").misused(&["cannot be used with"]);
 }
 
 #[test]
 fn bad_matrices_are_named() {
-    let place = place();
-    info_in(&place, "no-such.mtx", "").fails(&["no-such.mtx"]);
-    info_in(&place, "-", "not a matrix\n").fails(&["<stdin>:1"]);
-    info_in(&place, "--generate nonsense:4", "").fails(&["nonsense"]);
-    let broken = info_in(&place, "- --spy A.png", &file("coordinate real general", "1 1 1\n1 2 1\n"));
-    broken.fails(&["<stdin>:3"]);
-    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    let place = Place::new();
+    place.run("info no-such.mtx").fails(2, &["no-such.mtx"]);
+    place.run_with("info -", "not a matrix\n").fails(2, &["<stdin>:1"]);
+    place.run("info --generate nonsense:4").misused(&["nonsense"]);
+    let broken = place.run_with("info - --spy A.png", file("coordinate real general", "1 1 1\n1 2 1\n"));
+    broken.fails(2, &["<stdin>:3"]);
+    assert_eq!(place.names(), [""; 0]);
 }
 
 #[test]
 fn the_help_names_every_option() {
-    let help = info_in(&place(), "--help", "").ok();
+    let help = Place::new().run("info --help").ok();
     for word in ["A.mtx", "--generate", "--spy", "--json", "Examples"] {
         assert!(help.contains(word), "{word}");
     }

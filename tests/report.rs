@@ -6,87 +6,20 @@
 mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::process::Command;
 
+use common::process::{Place, array};
 use scraper::{ElementRef, Html, Selector};
 use serde_json::{Map, Value};
-use tempfile::TempDir;
 
-/// A working directory.
-struct Place(TempDir);
-
-/// What a process left.
-struct Run {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-impl Place {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
+/// A page that is well formed and needs nothing else.
+fn page(place: &Place, name: &str) -> Html {
+    let text = place.read(name);
+    let html = Html::parse_document(&text);
+    assert!(html.errors.is_empty(), "{:?}", html.errors);
+    for word in ["http", "<script", "<link", "<img", "NaN", "inf "] {
+        assert!(!text.contains(word), "{word}");
     }
-
-    fn run(&self, args: &str) -> Run {
-        let output = Command::new(env!("CARGO_BIN_EXE_declive"))
-            .args(args.split_whitespace())
-            .current_dir(self.0.path())
-            .env("DECLIVE_CACHE_DIR", self.0.path().join("cache"))
-            .env_remove("RUST_LOG")
-            .output()
-            .unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
-    }
-
-    fn read(&self, name: &str) -> String {
-        fs::read_to_string(self.0.path().join(name)).unwrap()
-    }
-
-    fn has(&self, name: &str) -> bool {
-        self.0.path().join(name).exists()
-    }
-
-    /// Right-hand sides as the columns of a file.
-    fn write(&self, name: &str, columns: &[Vec<f64>]) {
-        let mut text = format!("%%MatrixMarket matrix array real general\n{} {}\n", columns[0].len(), columns.len());
-        for value in columns.iter().flatten() {
-            text += &format!("{value}\n");
-        }
-        fs::write(self.0.path().join(name), text).unwrap();
-    }
-
-    fn page(&self, name: &str) -> Html {
-        let text = self.read(name);
-        let html = Html::parse_document(&text);
-        assert!(html.errors.is_empty(), "{:?}", html.errors);
-        for word in ["http", "<script", "<link", "<img", "NaN", "inf "] {
-            assert!(!text.contains(word), "{word}");
-        }
-        html
-    }
-}
-
-impl Run {
-    #[track_caller]
-    fn ends(self, code: i32) -> Self {
-        assert_eq!(self.code, Some(code), "stdout: {}\nstderr: {}", self.out, self.err);
-        self
-    }
-
-    #[track_caller]
-    fn fails(self, code: i32, parts: &[&str]) {
-        let run = self.ends(code);
-        assert!(run.out.is_empty() && run.err.lines().count() == 1, "{}", run.err);
-        for part in parts {
-            assert!(run.err.contains(part), "{part:?} is not in {:?}", run.err);
-        }
-    }
-
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.out).unwrap()
-    }
+    html
 }
 
 fn all<'a>(html: &'a Html, selector: &str) -> Vec<ElementRef<'a>> {
@@ -125,14 +58,14 @@ fn the_page_says_what_the_json_says() {
     common::require_opencl();
     let place = Place::new();
     let b: Vec<Vec<f64>> = (1..=3).map(|k| (0..400).map(|i| f64::from(i * k % 7 + 1)).collect()).collect();
-    place.write("b.mtx", &b);
+    place.write("b.mtx", array(&b));
     for (devices, method) in [("0", "cg"), ("host", "cg"), ("0,host,0", "cg-classic")] {
         let args = format!(
             "solve --generate poisson2d:20 -b b.mtx --devices {devices} --method {method} --precond jacobi \
              --report out.html --json"
         );
         let run = place.run(&args).ends(0);
-        let (json, html) = (run.json(), place.page("out.html"));
+        let (json, html) = (run.json(), page(&place, "out.html"));
         assert_eq!((&json["report"], &json["trace"]), (&"out.html".into(), &Value::Null));
         assert!(words(all(&html, ".summary b")[0]).starts_with("All 3 right-hand sides converged"));
 
@@ -198,13 +131,13 @@ fn solves_that_end_early_have_a_page_too() {
     let place = Place::new();
     let text = place.run("solve --generate poisson2d:20 --max-iters 2 --devices host --report out.html").ends(1).out;
     assert!(text.contains("  report          out.html\n"), "{text}");
-    let html = place.page("out.html");
+    let html = page(&place, "out.html");
     assert!(words(all(&html, ".summary b")[0]).starts_with("Not converged after 2 iterations."));
     assert!(words(all(&html, "#timeline figcaption b")[0]).starts_with("Iterations 1 to 2, "));
 
-    place.write("b.mtx", &[vec![0.0; 400]]);
+    place.write("b.mtx", array(&[vec![0.0; 400]]));
     place.run("solve --generate poisson2d:20 -b b.mtx --devices host --report out.html --trace t.json").ends(0);
-    let html = place.page("out.html");
+    let html = page(&place, "out.html");
     assert!(words(all(&html, "#convergence p")[0]).starts_with("No iteration was made."));
     assert!(all(&html, "#timeline, #kernels").is_empty());
     let trace = read_trace(&place.read("t.json"));
@@ -220,7 +153,7 @@ fn restarts_are_where_the_recurrence_ended() {
     let json = run.json();
     let restarts = json["restarts"].as_u64().unwrap();
     assert!(restarts > 0);
-    let html = place.page("out.html");
+    let html = page(&place, "out.html");
     let discs = all(&html, "#convergence circle.chosen").len() as u64;
     assert!(discs > 0 && discs <= restarts, "{discs} of {restarts}");
 }
@@ -308,7 +241,7 @@ fn a_trace_by_the_letter() {
     common::require_opencl();
     let place = Place::new();
     let b: Vec<Vec<f64>> = (1..=2).map(|k| (0..400).map(|i| f64::from(i * k % 7 + 1)).collect()).collect();
-    place.write("b.mtx", &b);
+    place.write("b.mtx", array(&b));
     for devices in ["0", "host", "0,0,0", "0,host"] {
         let args = format!("solve --generate poisson2d:20 -b b.mtx --devices {devices} --trace t.json --json");
         let json = place.run(&args).ends(0).json();
@@ -378,7 +311,7 @@ fn files_are_probed_before_the_work() {
     run("--report r --trace ./r").fails(2, &["--report", "--trace", "./r"]);
     run("-o r --trace r").fails(2, &["-o", "--trace"]);
     run("--history h --report h").fails(2, &["--history", "--report"]);
-    assert_eq!(fs::read_dir(place.0.path()).unwrap().count(), 0);
+    assert_eq!(place.names(), [""; 0]);
     place.run("generate poisson2d:5 -o A.mtx").ends(0);
     place.run("solve A.mtx --devices host --report A.mtx").fails(2, &["--report", "overwrite", "A.mtx"]);
 }
@@ -389,7 +322,7 @@ fn without_the_options_there_is_neither() {
     let run = place.run("solve --generate poisson2d:9 --devices host --json").ends(0);
     let json = run.json();
     assert!(json["report"].is_null() && json["trace"].is_null() && json.get("report").is_some());
-    assert!(!place.has("out.html"));
+    assert!(!place.path("out.html").exists());
 }
 
 #[cfg(target_os = "linux")]
@@ -403,6 +336,6 @@ fn a_full_disk_costs_no_report() {
         let json = run.json();
         assert!(json["report"].is_null() && json["trace"].is_null());
         assert_eq!((&json["converged"], &json["output"]), (&true.into(), &"x.mtx".into()));
-        assert!(place.has("x.mtx"));
+        assert!(place.path("x.mtx").exists());
     }
 }

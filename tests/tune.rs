@@ -2,79 +2,43 @@
 
 #![allow(clippy::unwrap_used)] // the helpers, which are not seen to be tests
 
+mod common;
+
 use std::fs;
+use std::io::Read;
 use std::path::PathBuf;
-use std::process::Command;
 
+use common::process::{Place, interrupt, started};
 use serde_json::Value;
-use tempfile::TempDir;
-
-struct Run {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-/// A folder, whose `cache` is where results are kept.
-fn place() -> TempDir {
-    tempfile::tempdir().unwrap()
-}
-
-fn declive(dir: &TempDir, args: &str) -> Run {
-    let output = Command::new(env!("CARGO_BIN_EXE_declive"))
-        .args(args.split_whitespace())
-        .current_dir(dir.path())
-        .env("DECLIVE_CACHE_DIR", dir.path().join("cache"))
-        .env_remove("RUST_LOG")
-        .output()
-        .unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
-}
-
-impl Run {
-    #[track_caller]
-    fn ok(self) -> String {
-        assert_eq!(self.code, Some(0), "{}", self.err);
-        self.out
-    }
-
-    #[track_caller]
-    fn fails(self, code: i32, part: &str) {
-        assert_eq!((self.code, self.out.as_str()), (Some(code), ""), "{}", self.err);
-        assert!(self.err.contains(part), "{part:?} is not in {:?}", self.err);
-    }
-}
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
 /// The one file of a device in the store.
-fn stored(dir: &TempDir) -> PathBuf {
-    let files = fs::read_dir(dir.path().join("cache/tuning")).unwrap().map(|file| file.unwrap().path());
+fn stored(place: &Place) -> PathBuf {
+    let files = fs::read_dir(place.cache().join("tuning")).unwrap().map(|file| file.unwrap().path());
     let mut files: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|e| e == "json")).collect();
     assert_eq!(files.len(), 1);
     files.remove(0)
 }
 
 /// Runs a solve of 12³ rows; tells how many kernels were launched as the store has it.
-fn kernels_tuned(dir: &TempDir, options: &str) -> Option<String> {
+fn kernels_tuned(place: &Place, options: &str) -> Option<String> {
     let devices = if options.contains("--devices") { "" } else { "--devices 0" };
-    let run = declive(dir, &format!("solve --generate poisson3d:12 {devices} -vv --json {options}"));
+    let run = place.run(&format!("solve --generate poisson3d:12 {devices} -vv --json {options}"));
     assert_eq!(run.code, Some(0), "{}", run.err);
     let limit = if options.contains("f32") { 1e-5 } else { 1e-8 };
-    assert!(json(&run.out)["rel_residual_2"].as_f64().unwrap() <= limit);
+    assert!(run.json()["rel_residual_2"].as_f64().unwrap() <= limit);
     let line = run.err.lines().find(|line| line.contains("kernels are launched as"))?;
     Some(line.rsplit_once(": ").unwrap().1.split(' ').next().unwrap().into())
 }
 
 #[test]
 fn from_measurement_to_solve() {
-    let dir = place();
-    assert_eq!(kernels_tuned(&dir, "").unwrap(), "0");
-    let text = declive(&dir, "tune --devices 0 --generate poisson3d:12 --json --report r.html").ok();
-    let report = json(&text);
+    let place = Place::new();
+    assert_eq!(kernels_tuned(&place, "").unwrap(), "0");
+    let report = place.run("tune --devices 0 --generate poisson3d:12 --json --report r.html").ends(0).json();
     let found = &report["devices"][0];
     assert_eq!((&found["order"], &found["nnz"], &found["precision"]), (&1728.into(), &11232.into(), &"f64".into()));
     let kernels = found["kernels"].as_array().unwrap();
@@ -96,7 +60,7 @@ fn from_measurement_to_solve() {
         assert!(!curves.is_empty() && curves.iter().all(begins_with_one), "{name}");
         // where the dissertation's search would have stopped is known whatever the steps of ours
         assert!(curves.iter().any(|curve| curve["first_minimum"].is_u64()), "{name}");
-        assert_eq!(kernel["elements"], 1728);
+        assert_eq!((&kernel["elements"], &kernel["refined"]), (&1728.into(), &Value::Null));
         assert!(kernel["bytes"].as_u64().unwrap() > 0);
     }
     let findings = found["findings"].as_array().unwrap();
@@ -114,35 +78,35 @@ fn from_measurement_to_solve() {
     let seconds = |part: &str| found["fusion"][part]["seconds"].as_f64().unwrap();
     assert!(seconds("fused") > 0.0 && seconds("separate") > 0.0);
     assert_eq!(found["fusion"]["fused"]["bytes"], 12 * 11232 + 92 * 1728 + 4);
-    let page = fs::read_to_string(dir.path().join("r.html")).unwrap();
+    let page = place.read("r.html");
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("spmv_dot_csr") && page.contains("<svg"));
 
-    assert_eq!(kernels_tuned(&dir, "").unwrap(), "17");
-    assert_eq!(kernels_tuned(&dir, "--tune off"), None);
-    assert_eq!(kernels_tuned(&dir, "--precision f32 --rtol 1e-5").map(|n| n == "17"), Some(false));
-    let kept = json(&declive(&dir, "tune --show --json").ok());
+    assert_eq!(kernels_tuned(&place, "").unwrap(), "17");
+    assert_eq!(kernels_tuned(&place, "--tune off"), None);
+    assert_eq!(kernels_tuned(&place, "--precision f32 --rtol 1e-5").map(|n| n == "17"), Some(false));
+    let kept = place.run("tune --show --json").ends(0).json();
     assert_eq!(kept["devices"][0]["kernels"].as_array().unwrap().len(), 17);
-    assert!(declive(&dir, "tune --show").ok().contains("spmv_dot_csr"));
-    assert_eq!(declive(&dir, "tune --clear").ok(), "Forgot what was kept of 1 device.\n");
-    assert_eq!(declive(&dir, "tune --clear").ok(), "Nothing was kept.\n");
-    assert_eq!(declive(&dir, "tune --show").ok(), "Nothing is kept: 'declive tune' measures.\n");
-    assert_eq!(kernels_tuned(&dir, "").unwrap(), "0");
+    assert!(place.run("tune --show").ok().contains("spmv_dot_csr"));
+    assert_eq!(place.run("tune --clear").ok(), "Forgot what was kept of 1 device.\n");
+    assert_eq!(place.run("tune --clear").ok(), "Nothing was kept.\n");
+    assert_eq!(place.run("tune --show").ok(), "Nothing is kept: 'declive tune' measures.\n");
+    assert_eq!(kernels_tuned(&place, "").unwrap(), "0");
 }
 
 /// One device as three ranks: beside the whole, which one device has, the block of one of three.
 #[test]
 fn blocks_of_several_ranks() {
-    let dir = place();
+    let place = Place::new();
     let tune = |devices: &str| {
         let text = format!("tune --devices {devices} --generate poisson3d:12 --search first-minimum --json");
-        let report = json(&declive(&dir, &text).ok());
+        let report = place.run(&text).ends(0).json();
         let found = report["devices"].as_array().unwrap().clone();
         assert!(found.iter().all(|one| one["indices"] == serde_json::json!([0])));
         let part = |one: &Value| ["order", "nnz", "halo"].map(|part| one[part].as_u64().unwrap());
         found.iter().map(part).collect::<Vec<_>>()
     };
     assert_eq!(tune("0,0"), [[1728, 11232, 0]]);
-    let solve = || kernels_tuned(&dir, "--devices 0,0,0").unwrap();
+    let solve = || kernels_tuned(&place, "--devices 0,0,0").unwrap();
     // vectors of a third are one step away, products are two
     assert_eq!(solve(), "11");
     let found = tune("0,0,0");
@@ -155,9 +119,9 @@ fn blocks_of_several_ranks() {
 /// can have are not used.
 #[test]
 fn edited_by_hand() {
-    let dir = place();
-    declive(&dir, "tune --devices 0 --generate poisson3d:12 --search first-minimum").ok();
-    let path = stored(&dir);
+    let place = Place::new();
+    place.run("tune --devices 0 --generate poisson3d:12 --search first-minimum").ok();
+    let path = stored(&place);
     let mut content = json(&fs::read_to_string(&path).unwrap());
     for entry in content["entries"].as_array_mut().unwrap() {
         let launch = match entry["kernel"].as_str().unwrap() {
@@ -183,29 +147,29 @@ fn edited_by_hand() {
     }
     fs::write(&path, content.to_string()).unwrap();
     // not the three impossible ones, and not the product that was cut for other row blocks
-    assert_eq!(kernels_tuned(&dir, "").unwrap(), "13");
-    assert_eq!(kernels_tuned(&dir, "--method cg-classic --precond jacobi").unwrap(), "13");
+    assert_eq!(kernels_tuned(&place, "").unwrap(), "13");
+    assert_eq!(kernels_tuned(&place, "--method cg-classic --precond jacobi").unwrap(), "13");
 }
 
 #[test]
 fn a_damaged_store_is_no_obstacle() {
-    let dir = place();
-    declive(&dir, "tune --devices 0 --order 1000 --search first-minimum").ok();
-    fs::write(stored(&dir), "{ \"version\": 1, ").unwrap();
-    let run = declive(&dir, "solve --generate poisson3d:12 --devices 0");
+    let place = Place::new();
+    place.run("tune --devices 0 --order 1000 --search first-minimum").ok();
+    fs::write(stored(&place), "{ \"version\": 1, ").unwrap();
+    let run = place.run("solve --generate poisson3d:12 --devices 0");
     assert_eq!((run.code, run.err.matches("warning: ").count()), (Some(0), 1), "{}", run.err);
-    declive(&dir, "tune --devices 0 --order 1000 --search first-minimum --dry-run").ok();
-    assert_eq!(fs::read_to_string(stored(&dir)).unwrap(), "{ \"version\": 1, ");
-    declive(&dir, "tune --devices 0 --order 1000 --search first-minimum").ok();
-    assert_eq!(json(&fs::read_to_string(stored(&dir)).unwrap())["version"], 1);
+    place.run("tune --devices 0 --order 1000 --search first-minimum --dry-run").ok();
+    assert_eq!(fs::read_to_string(stored(&place)).unwrap(), "{ \"version\": 1, ");
+    place.run("tune --devices 0 --order 1000 --search first-minimum").ok();
+    assert_eq!(json(&fs::read_to_string(stored(&place)).unwrap())["version"], 1);
 }
 
 /// All sizes, numbers, row blocks and unrollings, of a matrix so small that there is one group a unit at most.
 #[test]
 fn everything() {
-    let dir = place();
+    let place = Place::new();
     // a search for the first minimum, with so few groups, is as complete
-    let text = declive(&dir, "tune --devices 0 --order 30 --search first-minimum").ok();
+    let text = place.run("tune --devices 0 --order 30 --search first-minimum").ok();
     let is_header = |line: &&str| line.ends_with("early stop  occupancy");
     let header: Vec<&str> = text.lines().find(is_header).unwrap().split_whitespace().collect();
     assert_eq!(header[..6], ["kernel", "groups", "size", "block", "items", "unroll"]);
@@ -214,8 +178,16 @@ fn everything() {
     let stops: Vec<f64> = after.filter_map(|line| line.split_whitespace().nth(6)?.parse().ok()).collect();
     assert_eq!(stops.len(), 14, "{text}");
     assert!(text.contains("separate") && text.contains("ratio"), "{text}");
-    let report = json(&declive(&dir, "tune --devices 0 --order 30 --search exhaustive --json").ok());
-    for kernel in report["devices"][0]["kernels"].as_array().unwrap() {
+    let args = "tune --devices 0 --order 30 --search exhaustive --json --report r.html";
+    let report = place.run(args).ends(0).json();
+    let found = &report["devices"][0];
+    let kernels = found["kernels"].as_array().unwrap();
+    let page = place.read("r.html");
+    assert_eq!(page.matches("Refining would choose").count(), 2 * kernels.len(), "in captions and descriptions");
+    for (kernel, finding) in kernels.iter().zip(found["findings"].as_array().unwrap()) {
+        let [chosen, refined] = ["chosen", "refined"].map(|which| kernel[which]["timing"]["median"].as_f64().unwrap());
+        assert_eq!(finding["refined_cost"].as_f64().unwrap(), refined / chosen - 1.0);
+        assert!(kernel["tried"].as_array().unwrap().contains(&kernel["refined"]), "measured in turns: {kernel}");
         let tried: Vec<[u64; 4]> = kernel["curves"]
             .as_array()
             .unwrap()
@@ -235,14 +207,49 @@ fn everything() {
     }
 }
 
+/// The first signal ends tuning, not the program.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_solve_ends_tuning() {
+    let place = Place::new();
+    let args = "solve --generate poisson3d:40 --devices 0 --tune full -v -o x.mtx";
+    let (mut child, mut err) = started(place.command(args), "tuning all kernels");
+    interrupt(&child);
+    let (mut out, mut rest) = (String::new(), String::new());
+    err.read_to_string(&mut rest).unwrap();
+    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1), "{out}{rest}");
+    assert!(out.starts_with("Not converged") && out.contains("Interrupted"), "{out}");
+    assert!(rest.contains("not tuned: interrupted"), "{rest}");
+    assert_eq!(place.vectors("x.mtx")[0], vec![0.0; 64_000]);
+    assert!(!place.cache().join("tuning").exists());
+}
+
+/// Whatever ends the process while iterations run, the page is there.
+#[cfg(unix)]
+#[test]
+fn a_page_before_the_iterations() {
+    let place = Place::new();
+    let args = "tune --devices 0,0 --order 30000 --search first-minimum --report r.html -v";
+    let (mut child, _err) = started(place.command(args), "cg-classic on [0]");
+    interrupt(&child);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let page = place.read("r.html");
+    assert!(page.ends_with("</html>") && page.contains("spmv_dot_csr"), "{}", page.len());
+    for run in ["cg-classic on [0]", "cg-classic on all", "cg on [0]", "cg on all"] {
+        assert!(page.contains(&format!("{run} is not timed: the command has not come so far")), "{run}");
+    }
+    assert_eq!(place.names(), ["r.html"]);
+}
+
 #[test]
 fn what_can_not_be_tuned() {
-    let dir = place();
-    declive(&dir, "tune --devices host").fails(3, "the host");
-    declive(&dir, "tune missing.mtx").fails(2, "missing.mtx");
-    declive(&dir, "tune A.mtx --order 5").fails(2, "--order");
-    declive(&dir, "tune --show --clear").fails(2, "--clear");
-    declive(&dir, "tune --search hasty").fails(2, "first-minimum");
-    fs::write(dir.path().join("a.mtx"), "%%MatrixMarket matrix coordinate real general\n1 2 1\n1 2 1\n").unwrap();
-    declive(&dir, "tune a.mtx").fails(2, "square");
+    let place = Place::new();
+    place.run("tune --devices host").fails(3, &["the host"]);
+    place.run("tune missing.mtx").fails(2, &["missing.mtx"]);
+    place.run("tune A.mtx --order 5").misused(&["--order"]);
+    place.run("tune --show --clear").misused(&["--clear"]);
+    place.run("tune --search hasty").misused(&["first-minimum"]);
+    place.write("a.mtx", "%%MatrixMarket matrix coordinate real general\n1 2 1\n1 2 1\n");
+    place.run("tune a.mtx").fails(2, &["square"]);
 }

@@ -1,24 +1,19 @@
 //! `declive bench`: where the time of an iteration goes, on each device alone and on all together.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::ArgGroup;
-use declive::device::{Choice, Kind, select};
-use declive::matrix::gallery::Spec;
+use declive::device::{Kind, select};
 use declive::solver::{Method, Precision, Setup, Tune};
 use declive::{Error, ErrorKind, bandwidth};
 
 use super::exit::Exit;
 use super::experiments::{Alike, Series, Team, distinct};
 use super::failure::Failure;
-use super::input::Source;
 use super::interrupt;
-use super::output::write_stdout;
+use super::measured::{Measured, grid, load};
 use super::progress::Screen;
-use super::tune::{grid, load, page};
 use crate::report::bench::{DeviceKind, Facts, Matrix, Report};
-use crate::report::{json, tune_html};
+use crate::report::tune_html;
 
 /// Time iterations kernel by kernel, on each device alone and on all together
 ///
@@ -26,19 +21,10 @@ use crate::report::{json, tune_html};
 /// the overhead beside them, and the total, and with them the figures of the dissertation where cg-classic was first
 /// measured (Bueno 2013). Devices that are alike are measured once.
 #[derive(Debug, clap::Args)]
-#[command(group(ArgGroup::new("system").args(["matrix", "generate", "order"])), after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// File with the matrix: Matrix Market or .npz; - is standard input
-    #[arg(value_name = "A.mtx")]
-    matrix: Option<PathBuf>,
-
-    /// Make the matrix instead of reading it, such as elasticity3d:30; 'declive generate --help' lists the problems
-    #[arg(long, value_name = "PROBLEM")]
-    generate: Option<Spec>,
-
-    /// A 7-point operator with about so many rows [default: 10000000]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
-    order: Option<u64>,
+    #[command(flatten)]
+    measured: Measured,
 
     /// How many iterations
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
@@ -48,14 +34,6 @@ pub(crate) struct Args {
     #[arg(long, value_name = "LIST", default_value = "cg-classic,cg", value_delimiter = ',')]
     methods: Vec<Method>,
 
-    /// Devices: auto, or a list of gpu, cpu, host, all and the numbers that 'declive devices' shows
-    #[arg(long, value_name = "LIST", default_value_t)]
-    devices: Choice,
-
-    /// Precision of the iteration: f64 or f32
-    #[arg(long, default_value = Setup::default().precision.name())]
-    precision: Precision,
-
     /// Launch parameters of the kernels, as for a solve: off, stored, quick or full
     #[arg(long, default_value = Tune::Stored.name())]
     tune: Tune,
@@ -63,14 +41,6 @@ pub(crate) struct Args {
     /// Runs whose median is the total
     #[arg(long, value_name = "R", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
     repeat: u16,
-
-    /// File for a report with charts: one HTML page that needs nothing else
-    #[arg(long, value_name = "out.html")]
-    report: Option<PathBuf>,
-
-    /// Print one JSON document instead of text
-    #[arg(long)]
-    json: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -84,16 +54,14 @@ const ORDER: u64 = 10_000_000;
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
-    let default = args.matrix.is_none() && args.generate.is_none();
-    let source = match (args.matrix, args.generate) {
-        (_, Some(spec)) => Source::Generated(spec),
-        (Some(path), None) => Source::Input(path.into()),
-        (None, None) => grid(args.order.unwrap_or(ORDER))?,
-    };
-    let page = args.report.as_deref().map(|path| page(path, Some(&source))).transpose()?;
+    let Args { measured, .. } = args;
+    let given = measured.source();
+    let default = given.is_none();
+    let source = given.map_or_else(|| grid(measured.order.unwrap_or(ORDER)), Ok)?;
+    let page = measured.page(Some(&source))?;
     interrupt::kill_cleanly();
     let screen = Screen::new(false);
-    let selection = select(&args.devices, args.precision == Precision::F64)?;
+    let selection = select(&measured.devices, measured.precision == Precision::F64)?;
     let mut notes: Vec<String> = selection.note.into_iter().collect();
     let (a, name) = load(&source, screen)?;
     let matrix = Matrix { source: name.clone(), default, rows: a.n_rows(), nnz: a.nnz() };
@@ -112,7 +80,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let series = Series {
         a: &Arc::new(a),
         matrix: &name,
-        setup: Setup { precision: args.precision, tune: args.tune, ..Setup::default() },
+        setup: Setup { precision: measured.precision, tune: args.tune, ..Setup::default() },
         iterations: args.iterations,
         repeat: args.repeat.into(),
     };
@@ -141,17 +109,16 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     }
     let report = Report::new(Facts {
         matrix,
-        precision: args.precision.name(),
+        precision: measured.precision.name(),
         tune: args.tune,
-        devices: args.devices.to_string(),
+        devices: measured.devices.to_string(),
         iterations: args.iterations,
         repeat: args.repeat.into(),
         kinds: kinds.iter().map(described).collect(),
         experiments,
         notes,
     });
-    let text = if args.json { json(&report) } else { report.to_string() };
-    write_stdout(|out| out.write_all(text.as_bytes()))?;
+    measured.publish(&report)?;
     if let Some(page) = page {
         let html = tune_html::page(&[], &report.experiments(), report.notes());
         page.write(|out| out.write_all(html.as_bytes()))?;

@@ -11,6 +11,7 @@ mod generate;
 mod info;
 mod input;
 mod interrupt;
+mod measured;
 mod output;
 mod progress;
 mod rhs;

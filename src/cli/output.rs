@@ -74,6 +74,12 @@ impl Target {
         resolved(path).is_ok_and(|p| p == file.real) || !file.replace && is_same_file(path, &file.real)
     }
 
+    /// Whether what is written once more takes the place of what was written before: not in pipes and devices.
+    pub(crate) fn can_be_replaced(&self) -> bool {
+        let Self::File(file) = self else { return false };
+        fs::metadata(&file.real).map_or(true, |meta| meta.is_file())
+    }
+
     /// How large the file is now; standard output, pipes and devices have no size.
     pub(crate) fn bytes(&self) -> Option<u64> {
         let Self::File(file) = self else { return None };

@@ -2,66 +2,41 @@
 
 use std::collections::VecDeque;
 use std::io::{Write, stderr};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clap::ArgGroup;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use declive::device::{Choice, Kind, select};
-use declive::matrix::gallery::Spec;
-use declive::matrix_market::Zeros;
+use declive::device::{Kind, select};
 use declive::solver::{Method, Precision, Setup, Tune};
 use declive::tune::store::Store;
-use declive::tune::{self, Experiment, Search};
+use declive::tune::{self, Experiment, Found, Search, Watch};
 use declive::{Csr, Error};
 
 use super::exit::Exit;
 use super::experiments::{Series, Team, distinct};
 use super::failure::Failure;
-use super::input::{Input, Source};
 use super::interrupt;
-use super::output::{Target, write_stdout};
+use super::measured::{Measured, grid, load};
+use super::output::Target;
 use super::progress::Screen;
-use crate::report::json;
 use crate::report::tune::{Kept, Report};
 use crate::report::tune_html;
 
 /// Find how many work-groups, and how large ones, each kernel is fastest with
 ///
-/// Every kernel is timed alone on each device, by the device's own clock, on a matrix of your own or on a 7-point operator.
-/// Devices that are alike are measured once. With k devices that is done for the whole matrix, which a solve on one of them
-/// has, and for the block of about 1/k of its rows that each has in a solve on all, if k is so large that the whole tells
-/// nothing about it (3 or more). A report has, too, where the time of 100 iterations then goes.
+/// Every kernel is timed alone on each device, by the device's own clock, on a matrix of your own or on a 7-point
+/// operator. Devices that are alike are measured once; the host, which launches no kernels, is not. With k devices that
+/// is done for the whole matrix, which a solve on one of them has, and for the block of about 1/k of its rows that each
+/// has in a solve on all, if k is so large that the whole tells nothing about it (3 or more). A report has, too, where
+/// the time of 100 iterations then goes.
 #[derive(Debug, clap::Args)]
-#[command(group(ArgGroup::new("system").args(["matrix", "generate", "order"])), after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// File with the matrix to tune for: Matrix Market or .npz; - is standard input
-    #[arg(value_name = "A.mtx")]
-    matrix: Option<PathBuf>,
-
-    /// Make the matrix instead of reading it, such as elasticity3d:30; 'declive generate --help' lists the problems
-    #[arg(long, value_name = "PROBLEM")]
-    generate: Option<Spec>,
-
-    /// A 7-point operator with about so many rows [default: 10000000 for GPUs, 1000000 for CPUs]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
-    order: Option<u64>,
-
-    /// Devices: auto, or a list of gpu, cpu, all and the numbers that 'declive devices' shows
-    #[arg(long, value_name = "LIST", default_value = "auto")]
-    devices: Choice,
-
-    /// Precision of matrix and vectors
-    #[arg(long, default_value = Precision::F64.name(), value_parser = precisions())]
-    precision: Precision,
+    #[command(flatten)]
+    measured: Measured,
 
     /// Which numbers and sizes of work-groups to try
     #[arg(long, default_value = Search::Refine.name(), value_parser = searches())]
     search: Search,
-
-    /// File for a report with charts: one HTML page that needs nothing else
-    #[arg(long, value_name = "out.html")]
-    report: Option<PathBuf>,
 
     /// Keep nothing for later solves
     #[arg(long)]
@@ -74,10 +49,6 @@ pub(crate) struct Args {
     /// Forget what is kept from former runs, and measure nothing
     #[arg(long, conflicts_with_all = ["system", "search", "report"])]
     clear: bool,
-
-    /// Print one JSON document with all measurements instead of text
-    #[arg(long)]
-    json: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -94,32 +65,22 @@ fn searches() -> impl TypedValueParser<Value = Search> {
         .map(|name| Search::ALL.iter().copied().find(|s| s.name() == name).unwrap_or_default())
 }
 
-fn precisions() -> impl TypedValueParser<Value = Precision> {
-    let values = Precision::ALL.iter().map(|p| PossibleValue::new(p.name()).help(p.describe()));
-    PossibleValuesParser::new(values).try_map(|name| name.parse::<Precision>())
-}
-
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
+    let Args { measured, search, dry_run, .. } = args;
     let store = Store::open();
     if args.show || args.clear {
-        let kept = Kept::new(store.list(), args.clear.then(|| store.clear()));
-        let text = if args.json { json(&kept) } else { kept.to_string() };
-        write_stdout(|out| out.write_all(text.as_bytes()))?;
+        measured.publish(&Kept::new(store.list(), args.clear.then(|| store.clear())))?;
         return Ok(Exit::Success);
     }
-    let given = match (args.matrix, args.generate) {
-        (_, Some(spec)) => Some(Source::Generated(spec)),
-        (Some(path), None) => Some(Source::Input(path.into())),
-        (None, None) => None,
-    };
-    let page = args.report.as_deref().map(|path| page(path, given.as_ref())).transpose()?;
+    let given = measured.source();
+    let page = measured.page(given.as_ref())?;
     interrupt::kill_cleanly();
     let screen = Screen::new(false);
-    let ranks = select(&args.devices, args.precision == Precision::F64)?.ranks;
+    let ranks = select(&measured.devices, measured.precision == Precision::F64)?.ranks;
     let mut kinds = distinct(&ranks);
     if ranks.iter().all(Option::is_none) {
-        let wanted = args.devices.to_string();
+        let wanted = measured.devices.to_string();
         let found = "only the host, whose threads launch no kernels".into();
         return Err(Error::NoDevice { wanted, found }.into());
     }
@@ -132,7 +93,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
             Some(system) => system.clone(),
             None => {
                 let usual = if device.kind == Kind::Gpu { 10_000_000 } else { 1_000_000 };
-                let source = grid(args.order.unwrap_or(usual))?;
+                let source = grid(measured.order.unwrap_or(usual))?;
                 let same = tuned.iter().find(|(_, system)| system.name == source.to_string());
                 match same {
                     Some((_, system)) => system.clone(),
@@ -147,7 +108,8 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
             let what = if of == 1 { String::new() } else { format!(" for one of {of} blocks") };
             let bar = screen.steps(&format!("tuning {}{what}", device.name));
             let progress = |done, all| bar.update(done, all);
-            let found = match tune::rank(device, a, (k, of), name, args.precision, args.search, &progress) {
+            let watch = Watch { progress: Some(&progress), ..Watch::default() };
+            let found = match tune::rank(device, a, (k, of), name, measured.precision, search, watch) {
                 // too large for one device: that may be why there are several
                 Err(e @ Error::OutOfDeviceMemory { .. }) if of < ranks.len() => {
                     drop(bar);
@@ -160,7 +122,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
                 found => found?,
             };
             drop(bar);
-            if !args.dry_run {
+            if !dry_run {
                 tune::keep(&store, device, &found);
             }
             kind.copy = Some(found.limit_bytes_per_second);
@@ -168,17 +130,12 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         }
         tuned.push((Team::alone(kind), system));
     }
-    let text = if args.json { json(&report) } else { report.to_string() };
-    write_stdout(|out| out.write_all(text.as_bytes()))?;
+    measured.publish(&report)?;
     if let Some(page) = page {
-        let (experiments, mut notes) = experiments(tuned, Team::all(&ranks, &kinds), args.precision, screen);
-        if args.dry_run {
-            notes.push("iterations ran without what was found here, as --dry-run keeps nothing".into());
-        }
-        for note in &notes {
-            let _ = writeln!(stderr(), "note: {note}");
-        }
-        page.write(|out| out.write_all(tune_html::page(&report.found(), &experiments, &notes).as_bytes()))?;
+        let largest = tuned.iter().map(|(_, system)| system.clone()).max_by_key(|system| system.a.n_rows());
+        tuned.extend(Team::all(&ranks, &kinds).zip(largest));
+        let note = dry_run.then(|| "iterations ran without what was found here, as --dry-run keeps nothing".into());
+        write_page(&page, &report.found(), &tuned, measured.precision, note, screen)?;
     }
     Ok(Exit::Success)
 }
@@ -196,56 +153,42 @@ impl From<(Csr, String)> for System {
     }
 }
 
-/// Iterations of each device alone, with the matrix that it was tuned for, and of all together with the largest; and why
-/// some could not be timed.
-fn experiments(
-    mut teams: Vec<(Team, System)>,
-    all: Option<Team>,
+/// Writes the page about what was found, with iterations of each team on its matrix.
+///
+/// It is written before the first of them and again after each, as far as they have come: the drivers of some devices
+/// end the process where several work together.
+fn write_page(
+    page: &Target,
+    found: &[Found],
+    teams: &[(Team, System)],
     precision: Precision,
+    note: Option<String>,
     screen: Screen,
-) -> (Vec<Experiment>, Vec<String>) {
-    let largest = teams.iter().map(|(_, system)| system.clone()).max_by_key(|system| system.a.n_rows());
-    teams.extend(all.zip(largest));
-    let (mut experiments, mut notes) = (Vec::new(), Vec::new());
-    for method in [Method::CgClassic, Method::Cg] {
-        for (team, system) in &teams {
-            let setup = Setup { precision, tune: Tune::Stored, ..Setup::default() };
-            let series = Series { a: &system.a, matrix: &system.name, setup, iterations: 100, repeat: 3 };
-            match series.run(method, team, screen) {
-                Ok(experiment) => experiments.push(experiment),
-                Err(error) => notes.push(format!("{method} on {} is left out: {error}", team.label)),
-            }
+) -> Result<(), Failure> {
+    let methods = [Method::CgClassic, Method::Cg];
+    let runs: Vec<_> = methods.iter().flat_map(|method| teams.iter().map(move |team| (*method, team))).collect();
+    let mut experiments: Vec<Experiment> = Vec::new();
+    let mut notes = Vec::new();
+    let say = |notes: &mut Vec<String>, note: String| {
+        let _ = writeln!(stderr(), "note: {note}");
+        notes.push(note);
+    };
+    note.into_iter().for_each(|note| say(&mut notes, note));
+    for done in 0..=runs.len() {
+        if done == runs.len() || page.can_be_replaced() {
+            let not_yet = |(method, (team, _)): &(Method, &(Team, System))| {
+                format!("{method} on {} is not timed: the command has not come so far", team.label)
+            };
+            let missing: Vec<String> = notes.iter().cloned().chain(runs[done..].iter().map(not_yet)).collect();
+            page.write(|out| out.write_all(tune_html::page(found, &experiments, &missing).as_bytes()))?;
+        }
+        let Some((method, (team, System { a, name }))) = runs.get(done) else { break };
+        let setup = Setup { precision, tune: Tune::Stored, ..Setup::default() };
+        let series = Series { a, matrix: name, setup, iterations: 100, repeat: 3 };
+        match series.run(*method, team, screen) {
+            Ok(experiment) => experiments.push(experiment),
+            Err(error) => say(&mut notes, format!("{method} on {} is left out: {error}", team.label)),
         }
     }
-    (experiments, notes)
-}
-
-/// The file of a report, which is neither the matrix's nor standard output.
-pub(super) fn page(path: &Path, source: Option<&Source>) -> Result<Target, Failure> {
-    let target = Target::probe(path)?;
-    if target == Target::Stdout {
-        return Err(Failure::usage("--report needs a file; standard output is for the report in words"));
-    }
-    match source {
-        Some(Source::Input(Input::File(input))) if target.is_file(input) => {
-            Err(Failure::usage(format!("--report would overwrite {}, which is an input", input.display())))
-        }
-        _ => Ok(target),
-    }
-}
-
-/// The 7-point operator on a cube of about so many points.
-pub(super) fn grid(order: u64) -> Result<Source, Failure> {
-    let side = (order as f64).cbrt().round().max(1.0) as usize;
-    Ok(Source::Generated(format!("poisson3d:{side}").parse()?))
-}
-
-/// Reads or makes a matrix, which has to be square and real; and its name.
-pub(super) fn load(source: &Source, screen: Screen) -> Result<(Csr, String), Failure> {
-    let name = source.to_string();
-    let a = source.real(source.load(Zeros::Keep, screen)?.a)?;
-    if a.n_rows() != a.n_cols() {
-        return Err(Failure::about(source, Error::NotSquare { rows: a.n_rows(), cols: a.n_cols() }));
-    }
-    Ok((a, name))
+    Ok(())
 }

@@ -24,6 +24,24 @@ impl fmt::Display for Kind {
     }
 }
 
+/// The names of devices in a line; how many, where several have the same.
+///
+/// ```
+/// assert_eq!(declive::device::together(["H200", "host", "H200"]), "2 × H200 + host");
+/// ```
+#[must_use]
+pub fn together<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for name in names {
+        match counts.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((name, 1)),
+        }
+    }
+    let text = |(name, count)| if count == 1 { String::from(name) } else { format!("{count} × {name}") };
+    counts.into_iter().map(text).collect::<Vec<_>>().join(" + ")
+}
+
 /// The facts about an OpenCL device that matter here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

@@ -11,7 +11,7 @@ mod select;
 pub use choice::{Choice, Pick};
 pub(crate) use clock::Moment;
 pub(crate) use context::{Context, Grid, Kernel, Queue, Timed};
-pub use info::{Info, Kind};
+pub use info::{Info, Kind, together};
 pub(crate) use memory::{DeviceVec, PendingRead, Pinned, Plain};
 pub use opencl3::Result as ClResult;
 pub(crate) use opencl3::event::Event;

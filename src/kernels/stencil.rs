@@ -17,13 +17,16 @@ family! {
 
 /// A block of rows on a device, as the kernels take it. Made by
 /// [`DeviceBlock`](crate::operator::opencl::DeviceBlock) alone, which vouches for it: there are as many kinds as rows, each below
-/// the number of starts less one; of each row, the columns that its kind gives are below `n_cols`, and its values there.
+/// the number of runs; of each row, the columns that its kind gives are below `n_cols`, and its values there.
 pub(crate) struct StencilBlock<T> {
     pub(crate) n_rows: usize,
     pub(crate) n_cols: usize,
     pub(crate) kinds: DeviceVec<u16>,
-    pub(crate) starts: DeviceVec<u32>,
-    pub(crate) distances: DeviceVec<i32>,
+    /// Where the entries of each kind begin, and where they end.
+    pub(crate) runs: DeviceVec<[u32; 2]>,
+    /// Value and distance of each.
+    pub(crate) entries: DeviceVec<T>,
+    /// Values of the rows, if they have their own.
     pub(crate) values: DeviceVec<T>,
     /// Entries of a row that there is room for; `None` where the kind has the values.
     pub(crate) width: Option<u32>,
@@ -114,7 +117,7 @@ impl<T: Real> StencilBlock<T> {
     /// The arguments that all kernels begin with, then the others.
     fn with<'a>(&'a self, rows: &'a RowSet, others: &[&'a dyn Argument]) -> Vec<&'a dyn Argument> {
         let mut all: Vec<&dyn Argument> = vec![&rows.first, &rows.count, &rows.before_gap, &rows.gap];
-        all.extend([&self.kinds as &dyn Argument, &self.starts, &self.distances, &self.values]);
+        all.extend([&self.kinds as &dyn Argument, &self.runs, &self.entries, &self.values]);
         all.extend(self.width.iter().map(|width| width as &dyn Argument));
         all.extend(others);
         all

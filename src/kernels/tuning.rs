@@ -71,7 +71,9 @@ pub(crate) struct Tuning {
     pub(crate) items_per_row: usize,
     /// Kernels that were looked at.
     launches: BTreeMap<&'static str, Launch>,
-    /// The others.
+    /// The others: kernels that update all vectors of an iteration,
+    steps: Launch,
+    /// and all the rest.
     others: Launch,
 }
 
@@ -92,7 +94,7 @@ impl Tuning {
     /// The same for all kernels.
     pub(crate) fn uniform(group_size: usize, block_nnz: usize, max_groups: usize) -> Self {
         let others = Launch { group_size, max_groups, unroll: 1 };
-        Self { block_nnz, items_per_row: 1, launches: BTreeMap::new(), others }
+        Self { block_nnz, items_per_row: 1, launches: BTreeMap::new(), steps: others, others }
     }
 
     /// The same with other work-items for a row.
@@ -102,7 +104,7 @@ impl Tuning {
 
     /// The same with other unrolling.
     pub(crate) fn unrolled(mut self, unroll: usize) -> Self {
-        self.launches.values_mut().chain([&mut self.others]).for_each(|launch| launch.unroll = unroll);
+        self.launches.values_mut().chain([&mut self.steps, &mut self.others]).for_each(|launch| launch.unroll = unroll);
         self
     }
 
@@ -115,19 +117,18 @@ impl Tuning {
             // 256 rows of a 7-point stencil have 1792 entries; 16 KiB of products leave room for 8 groups on a compute unit.
             Shape::Gpu => {
                 let group_size = 256.min(1 << device.max_work_group.max(1).ilog2()).max(2);
-                Self::uniform(group_size, 2048.max(group_size), 8 * units)
+                let usual = Self::uniform(group_size, 2048.max(group_size), 8 * units);
+                // Each group of a step adds all partial sums of two kernels, one of which is the step; and what it waits for
+                // before it stores anything, it should wait for together.
+                Self { steps: Launch { max_groups: 4 * units, unroll: 4, ..usual.steps }, ..usual }
             }
         }
     }
 
     /// How a kernel is launched.
     pub(crate) fn launch(&self, kernel: &str) -> Launch {
-        let usual = || match self.others {
-            // each group adds all partial sums of two kernels, one of which is this one
-            others if STEPS.contains(&kernel) => Launch { max_groups: others.max_groups.div_ceil(2), ..others },
-            others => others,
-        };
-        self.launches.get(kernel).copied().unwrap_or_else(usual)
+        let usual = if STEPS.contains(&kernel) { self.steps } else { self.others };
+        self.launches.get(kernel).copied().unwrap_or(usual)
     }
 
     /// Whether a kernel's launch was set, or is what is usual for all.
@@ -147,7 +148,7 @@ impl Tuning {
 
     /// The most groups of any kernel.
     pub(crate) fn max_groups(&self) -> usize {
-        self.launches.values().chain([&self.others]).map(|launch| launch.max_groups).max().unwrap_or(1)
+        self.launches.values().chain([&self.steps, &self.others]).map(|launch| launch.max_groups).max().unwrap_or(1)
     }
 
     /// The most rows of a row block, so that each has its work-items, and the most entries unless it is a single row; `None`

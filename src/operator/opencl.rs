@@ -120,7 +120,7 @@ impl<T: Real> DeviceBlock<T> {
         let bytes = match &self.layout {
             Layout::Csr(block, _) => self.nnz * (4 + real) + 4 * (n + 1) + 8 * block.blocks.len(),
             Layout::Stencil(block, _) => {
-                2 * n + 4 * (block.starts.len() + block.distances.len()) + block.values.len() * real
+                2 * n + 8 * block.runs.len() + (block.entries.len() + block.values.len()) * real
             }
             Layout::Sell(block, _) => block.bytes() + block.parts.len() * real,
         };
@@ -253,17 +253,20 @@ fn stencil<T: Real>(ctx: &Context, part: &Part<'_>, kinds: &Kinds, factor: f64) 
     let (n, n_cols) = (part.n_owned(), part.n_owned() + part.halo.len);
     kinds.check_columns(n_cols);
     let width = kinds.width();
-    let values = match &kinds.values {
-        Some(values) => DeviceVec::from_slice(ctx, &T::scaled(values, factor), "the values of the kinds")?,
-        None => DeviceVec::from_slice(ctx, &sliced::<T>(part, width, factor), "the values of the matrix")?,
+    let values = kinds.values.as_ref().map(|values| T::scaled(values, factor));
+    let entry = |(k, &distance): (usize, &i32)| {
+        [values.as_ref().map_or(T::default(), |values| values[k]), T::with_low_word(distance)]
     };
+    let entries: Vec<T> = kinds.distances.iter().enumerate().flat_map(entry).collect();
+    let runs: Vec<[u32; 2]> = kinds.starts.windows(2).map(|run| [run[0], run[1]]).collect();
+    let of_rows = if values.is_some() { Vec::new() } else { sliced::<T>(part, width, factor) };
     let block = StencilBlock {
         n_rows: n,
         n_cols,
         kinds: DeviceVec::from_slice(ctx, &kinds.of_row, "the kinds of the rows")?,
-        starts: DeviceVec::from_slice(ctx, &kinds.starts, "the lengths of the kinds")?,
-        distances: DeviceVec::from_slice(ctx, &kinds.distances, "the columns of the kinds")?,
-        values,
+        runs: DeviceVec::from_slice(ctx, &runs, "the lengths of the kinds")?,
+        entries: DeviceVec::from_slice(ctx, &entries, "the entries of the kinds")?,
+        values: DeviceVec::from_slice(ctx, &of_rows, "the values of the matrix")?,
         width: kinds.values.is_none().then_some(width as u32),
     };
     Ok(Layout::Stencil(block, RowSet::around(n, kinds.interior(n))))
@@ -397,8 +400,8 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
         let matrix = match &self.layout {
             Layout::Csr(..) => self.nnz * (4 + real) + 4 * (n + 1),
             Layout::Stencil(block, _) => {
-                let values = if block.width.is_some() { self.nnz } else { block.values.len() };
-                2 * n + 4 * (block.starts.len() + block.distances.len()) + values * real
+                let values = if block.width.is_some() { self.nnz } else { 0 };
+                2 * n + 8 * block.runs.len() + (block.entries.len() + values) * real
             }
             Layout::Sell(block, _) => block.bytes() + 2 * block.parts.len() * real,
         };

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::trials::{MAX_GROUPS_PER_UNIT, Trials, Tried};
+use super::trials::{MAX_TRIED_PER_UNIT, Trials, Tried};
 use super::{CgStep, Ops, Record};
 use crate::comm::Communicator;
 use crate::device::{Context, DeviceVec, Grid, Moment, PendingRead, Pinned, Timed};
@@ -139,7 +139,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         let idle = vec![Pinned::zeros(&ctx, 3 * LOG_LEN as usize)?, Pinned::zeros(&ctx, 3 * LOG_LEN as usize)?];
         let watch = Watch { idle, pending: None, batch: 1, seen: 0, current: 0, done: 0, last_look: Instant::now() };
         let units = ctx.info().compute_units.max(1) as usize;
-        let max_groups = kernels.tuning.max_groups().max(if tries { MAX_GROUPS_PER_UNIT * units } else { 0 });
+        let max_groups = kernels.tuning.max_groups().max(if tries { MAX_TRIED_PER_UNIT * units } else { 0 });
         let sum_room = 3 * max_groups;
         let landing = Pinned::zeros(&ctx, 2 * sum_room)?;
         Ok(Self {

@@ -23,7 +23,7 @@ const WORTH: f64 = 0.02;
 
 /// The most groups for each compute unit that are tried: more leave more partial sums to whoever adds them, which the time of
 /// the kernel itself does not show.
-pub(crate) const MAX_GROUPS_PER_UNIT: usize = 16;
+pub(crate) const MAX_TRIED_PER_UNIT: usize = 16;
 
 /// The trials of a rank.
 pub(crate) struct Trials {
@@ -73,7 +73,7 @@ impl Climb {
     }
 
     fn allows(&self, groups: usize) -> bool {
-        (1..=self.most.min(MAX_GROUPS_PER_UNIT)).contains(&groups)
+        (1..=self.most.min(MAX_TRIED_PER_UNIT)).contains(&groups)
     }
 
     fn groups(&self, slot: Option<usize>) -> usize {

@@ -1,7 +1,7 @@
 //! The solver as its callers see it: it checks the input, and hands it to the ranks.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
@@ -82,8 +82,21 @@ impl Solver {
     /// precision can't hold the matrix; [`Error::NoDevice`], [`Error::KernelBuild`], [`Error::OutOfDeviceMemory`],
     /// [`Error::OpenCl`] for devices.
     pub fn new(a: impl Into<Arc<Csr>>, setup: &Setup) -> Result<Self> {
+        Self::open(a.into(), setup, None)
+    }
+
+    /// The same; if `cancel` is set meanwhile, tuning for [`Tune::Full`](super::Tune::Full) ends at once, with a
+    /// warning, and kernels are launched as is known without. With the same flag, a solve then ends before its first
+    /// iteration.
+    ///
+    /// # Errors
+    /// As [`Solver::new`].
+    pub fn cancellable(a: impl Into<Arc<Csr>>, setup: &Setup, cancel: &AtomicBool) -> Result<Self> {
+        Self::open(a.into(), setup, Some(cancel))
+    }
+
+    fn open(a: Arc<Csr>, setup: &Setup, cancel: Option<&AtomicBool>) -> Result<Self> {
         let start = Instant::now();
-        let a = a.into();
         let stats = check(&a, setup)?;
         let factor = matrix_factor(&a, &stats, setup.precision)?;
         let selection = device::select(&setup.devices, setup.precision == Precision::F64)?;
@@ -108,7 +121,7 @@ impl Solver {
         log::debug!("checks and partition took {prepare:?}");
 
         let start = Instant::now();
-        let known = kept::of_ranks(&selection.ranks, &parts, setup);
+        let known = kept::of_ranks(&selection.ranks, &parts, setup, cancel);
         let tune = start.elapsed();
 
         let mut times = SetupTimes { prepare, tune, ..SetupTimes::default() };

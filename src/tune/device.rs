@@ -9,6 +9,7 @@ use super::lab::{Lab, Way};
 use super::occupancy::{Unit, registers_in};
 use super::search::{fastest, first_minimum, search};
 use super::store::Size;
+use super::watch::Watch;
 use crate::bandwidth;
 use crate::device::{Context, Info, Kind};
 use crate::error::Result;
@@ -18,8 +19,9 @@ use crate::partition::{Part, row_ranges, split};
 use crate::real::Real;
 use crate::solver::Precision;
 
-/// The most groups for each compute unit that are tried.
-pub const MAX_GROUPS_PER_UNIT: usize = 64;
+/// The most groups for each compute unit that are searched, where a kernel is timed alone, and that are believed of
+/// what is kept.
+pub const MAX_SEARCHED_PER_UNIT: usize = 64;
 
 /// Candidates for the last round, beside the default.
 const FINALISTS: usize = 4;
@@ -30,25 +32,26 @@ const BLOCKS: &[usize] = &[1024, 2048, 4096];
 /// Iterations under way that are tried.
 const UNROLLS: &[usize] = &[1, 2, 4];
 
+/// How much longer larger groups may take than single work-items, which there is nothing to unroll for, to be unrolled.
+const NEAR: f64 = 1.25;
+
 /// What a change has to gain before it is made.
 const WORTH: f64 = 0.01;
 
 /// Finds launch parameters for every kernel on a device, working on `a`; `matrix` says what it is.
 ///
-/// `progress` is called with the parts of the work that are done and their number.
-///
 /// # Errors
-/// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory) if the matrix and seven vectors do not fit; errors of the
-/// device.
+/// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory) if the matrix and seven vectors do not fit;
+/// [`Error::Interrupted`](crate::Error::Interrupted) if `watch` says so; errors of the device.
 pub fn device(
     info: &Info,
     a: &Csr,
     matrix: &str,
     precision: Precision,
     how: Search,
-    progress: &dyn Fn(usize, usize),
+    watch: Watch<'_>,
 ) -> Result<Found> {
-    rank(info, a, (0, 1), matrix, precision, how, progress)
+    rank(info, a, (0, 1), matrix, precision, how, watch)
 }
 
 /// The same for the block of rows that rank `k` of `ranks` has in a solve on so many devices, with the columns of its halo.
@@ -65,11 +68,11 @@ pub fn rank(
     matrix: &str,
     precision: Precision,
     how: Search,
-    progress: &dyn Fn(usize, usize),
+    watch: Watch<'_>,
 ) -> Result<Found> {
     let part = split(a, &row_ranges(a, ranks)).swap_remove(k);
     let name = if ranks == 1 { matrix.into() } else { format!("{matrix}, rank {k} of {ranks}") };
-    block(info, &part, &name, precision, how, progress)
+    block(info, &part, &name, precision, how, watch)
 }
 
 /// Which of `candidates`, ranks of a solve of `a` on `ranks` devices, to tune for after the whole matrix: those whose size
@@ -102,9 +105,9 @@ pub(crate) fn block(
     name: &str,
     precision: Precision,
     how: Search,
-    progress: &dyn Fn(usize, usize),
+    watch: Watch<'_>,
 ) -> Result<Found> {
-    let work = Work { info, part, how, progress };
+    let work = Work { info, part, how, watch };
     let start = Instant::now();
     let kernels = match (precision, info.has_f64) {
         (Precision::F64, _) => work.run::<f64, f64>()?,
@@ -147,13 +150,15 @@ struct Work<'a> {
     info: &'a Info,
     part: &'a Part<'a>,
     how: Search,
-    progress: &'a dyn Fn(usize, usize),
+    watch: Watch<'a>,
 }
 
 /// A kernel with what is known of it so far.
 struct Contest {
     kernel: &'static str,
     curves: Vec<(Way, Curve)>,
+    /// What it is launched with without tuning.
+    default: Way,
     /// What it is launched with, unless something better turns up.
     best: Way,
 }
@@ -162,44 +167,108 @@ impl Contest {
     fn is_product(&self) -> bool {
         PRODUCTS.contains(&self.kernel)
     }
+
+    /// The best of each curve with its time, the fastest first.
+    fn bests(&self) -> Vec<(Way, f64)> {
+        let best_of = |(way, curve): &(Way, Curve)| {
+            let best = &curve.points[fastest(&curve.points)?];
+            let launch = Launch { groups_per_unit: best.groups_per_unit, ..way.launch };
+            Some((Way { launch, ..*way }, best.timing.median))
+        };
+        let mut bests: Vec<(Way, f64)> = self.curves.iter().filter_map(best_of).collect();
+        bests.sort_by(|a, b| a.1.total_cmp(&b.1));
+        bests
+    }
+
+    /// What is tried with other unrolling: the best, or larger groups that come near it if it is of single work-items.
+    /// Not so of products, which share their sizes.
+    fn to_unroll(&self) -> Way {
+        let is_near = |(way, time): &(Way, f64)| way.launch.group_size > 1 && *time <= NEAR * self.least();
+        match self.best.launch.group_size {
+            1 if !self.is_product() => self.bests().into_iter().find(is_near).map_or(self.best, |(way, _)| way),
+            _ => self.best,
+        }
+    }
+
+    /// The least time that is known; infinite if there is none.
+    fn least(&self) -> f64 {
+        self.curves.iter().map(|(_, curve)| curve.least()).fold(f64::INFINITY, f64::min)
+    }
+}
+
+/// The last round of a kernel's contest: what was measured in turns, first the default, and which of it is chosen.
+struct Round {
+    contest: Contest,
+    ways: Vec<Way>,
+    timings: Vec<Timing>,
+    winner: usize,
 }
 
 impl Work<'_> {
     fn run<T: Real, A: Real>(&self) -> Result<Vec<KernelFound>> {
         let ctx = Context::open(self.info)?;
         let default = Tuning::default_for(self.info, Shape::of(self.info));
-        let mut lab = Lab::<T, A>::new(ctx, self.part, &default)?;
+        let mut lab = Lab::<T, A>::new(ctx, self.part, &default, self.watch)?;
         let [products, vectors] = self.ways(&mut lab, &default)?;
         let all_names = FAMILIES.iter().flat_map(|(_, _, kernels)| *kernels).copied();
         let names: Vec<&'static str> = all_names.filter(|name| lab.bed.has(name)).collect();
         let ways = |name: &str| if PRODUCTS.contains(&name) { &products } else { &vectors };
         // a part for each way of each kernel, and one for each kernel's last round
-        let all = names.iter().map(|name| ways(name).len() + 1).sum();
+        let is_exhaustive = self.how == Search::Exhaustive;
+        let rounds = 1 + usize::from(is_exhaustive);
+        let all = names.iter().map(|name| ways(name).len() + rounds).sum();
         let mut done = 0;
         let mut step = || {
             done += 1;
-            (self.progress)(done, all);
+            self.watch.update(done, all);
         };
 
         let mut contests = Vec::new();
         for &kernel in &names {
-            let mut curves = Vec::new();
-            // the largest first
-            for way in ways(kernel).iter().rev() {
+            let default = usual(ways(kernel), kernel, &default, lab.units());
+            let mut contest = Contest { kernel, curves: Vec::new(), default, best: default };
+            // the largest first; where the rest is compared with what is known, the usual size before them
+            let mut order: Vec<Way> = ways(kernel).iter().rev().copied().collect();
+            if is_exhaustive {
+                order.sort_by_key(|way| way.launch.group_size != default.launch.group_size);
+            }
+            for way in order {
                 // the search of the dissertation is at the largest size that the kernel can have
-                let is_wanted = self.how != Search::FirstMinimum || curves.is_empty();
-                if is_wanted && lab.fits(way, kernel)? {
-                    curves.push((*way, self.curve(&mut lab, way, kernel)?));
+                let is_wanted = self.how != Search::FirstMinimum || contest.curves.is_empty();
+                if is_wanted && lab.fits(&way, kernel)? {
+                    let curve = self.curve(&mut lab, &way, kernel, contest.least())?;
+                    contest.curves.push((way, curve));
                 }
                 step();
             }
-            let best = usual(ways(kernel), kernel, &default, lab.units());
-            contests.push(Contest { kernel, curves, best });
+            contests.push(contest);
         }
 
+        let refined =
+            if is_exhaustive { self.refined(&mut lab, &default, &mut contests, &mut step)? } else { BTreeMap::new() };
+        let mut found: Vec<KernelFound> = Vec::new();
+        for round in self.rounds(&mut lab, contests, &refined, &mut step)? {
+            let refined = refined.get(round.contest.kernel);
+            found.push(self.found(&mut lab, round, refined)?);
+        }
+        if let Err(e) = self.add_occupancy(&mut lab, &names, &mut found) {
+            log::debug!("{}: registers are not known: {e}", self.info.name);
+        }
+        found.sort_by_key(|found| names.iter().position(|&name| name == found.kernel));
+        Ok(found)
+    }
+
+    /// The contests from the best of the curves to the last rounds, in which `guests` take part.
+    fn rounds<T: Real, A: Real>(
+        &self,
+        lab: &mut Lab<'_, T, A>,
+        contests: Vec<Contest>,
+        guests: &BTreeMap<&'static str, Way>,
+        step: &mut dyn FnMut(),
+    ) -> Result<Vec<Round>> {
         // row blocks are cut once for all products: those that are part of an iteration decide how
         let (first, rest) = contests.into_iter().partition(|contest| contest.kernel == "spmv_dot_csr");
-        let mut found: Vec<KernelFound> = Vec::new();
+        let mut rounds: Vec<Round> = Vec::new();
         let mut cut = None;
         for mut batch in [first, rest] as [Vec<Contest>; 2] {
             for contest in &mut batch {
@@ -211,19 +280,50 @@ impl Work<'_> {
                     contest.best = lab.best(contest.kernel, &ways, |_| true)?;
                 }
             }
-            let unrolled = self.unrolled(&mut lab, &batch)?;
+            let unrolled = self.unrolled(lab, &batch)?;
             for contest in batch {
-                let default = usual(ways(contest.kernel), contest.kernel, &default, lab.units());
-                found.push(self.last_round(&mut lab, contest, default, &unrolled, cut)?);
+                let guest = guests.get(contest.kernel).copied();
+                rounds.push(self.last_round(lab, contest, &unrolled, guest, cut)?);
                 step();
             }
-            cut = cut.or(found.first().map(|found| found.chosen.launch));
+            cut = cut.or(rounds.first().map(|round| round.ways[round.winner].launch));
         }
-        if let Err(e) = self.add_occupancy(&mut lab, &names, &mut found) {
-            log::debug!("{}: registers are not known: {e}", self.info.name);
+        Ok(rounds)
+    }
+
+    /// What [`Search::Refine`] chooses of each kernel. It goes along the curves that an exhaustive search has measured,
+    /// among which are all of its own, and measures what they lack; then its rounds are those of a search by itself.
+    fn refined<T: Real, A: Real>(
+        &self,
+        lab: &mut Lab<'_, T, A>,
+        default: &Tuning,
+        contests: &mut [Contest],
+        step: &mut dyn FnMut(),
+    ) -> Result<BTreeMap<&'static str, Way>> {
+        let refine = Work { how: Search::Refine, ..*self };
+        let [products, vectors] = refine.ways(lab, default)?;
+        let mut own = Vec::new();
+        for contest in contests {
+            let Contest { kernel, default, .. } = *contest;
+            let ways = if contest.is_product() { &products } else { &vectors };
+            let mut curves = Vec::new();
+            for (way, known) in contest.curves.iter_mut().filter(|(way, _)| ways.contains(way)) {
+                let most = lab.most(way, kernel)?;
+                let points = search(refine.how, most, f64::INFINITY, |groups| {
+                    if let Some(point) = known.points.iter().find(|point| point.groups_per_unit == groups) {
+                        return Ok(*point);
+                    }
+                    let point = lab.measure(way, kernel, groups)?;
+                    known.points.push(point);
+                    Result::Ok(point)
+                })?;
+                known.points.sort_by_key(|point| point.groups_per_unit);
+                curves.push((*way, Curve { points, ..known.clone() }));
+            }
+            own.push(Contest { kernel, curves, default, best: default });
         }
-        found.sort_by_key(|found| names.iter().position(|&name| name == found.kernel));
-        Ok(found)
+        let rounds = refine.rounds(lab, own, &BTreeMap::new(), step)?;
+        Ok(rounds.into_iter().map(|round| (round.contest.kernel, round.ways[round.winner])).collect())
     }
 
     /// Adds what NVIDIA's compiler and the published limits of its devices tell of the chosen launches.
@@ -238,7 +338,7 @@ impl Work<'_> {
         for one in &*found {
             let Launch { group_size, block_nnz, unroll, .. } = one.chosen.launch;
             if let Some(name) = names.iter().find(|name| **name == one.kernel) {
-                let max_groups = MAX_GROUPS_PER_UNIT * lab.units();
+                let max_groups = MAX_SEARCHED_PER_UNIT * lab.units();
                 tuning.set(name, kernels::Launch { group_size, max_groups, unroll });
             }
             tuning.block_nnz = if one.kernel == "spmv_dot_csr" { block_nnz.max(1) } else { tuning.block_nnz };
@@ -345,7 +445,8 @@ impl Work<'_> {
         others.map(|items_per_row| Way { launch: Launch { items_per_row, ..way.launch }, ..way }).collect()
     }
 
-    /// Each kernel's best with other unrolling, compiled together: a program for each size of groups in use.
+    /// Each kernel's best, as far as it can be, with other unrolling, by as many groups and by half as many. All are
+    /// compiled together: a program for each size of groups in use.
     fn unrolled<T: Real, A: Real>(
         &self,
         lab: &mut Lab<'_, T, A>,
@@ -358,16 +459,20 @@ impl Work<'_> {
         for &unroll in UNROLLS {
             let mut tuning = None;
             let mut new = Vec::new();
-            for Contest { kernel, best, .. } in contests {
+            for contest in contests {
+                let (kernel, best) = (contest.kernel, contest.to_unroll());
                 if unrolls(best.launch.group_size).contains(&unroll) && best.launch.unroll != unroll {
                     let launch = Launch { unroll, ..best.launch };
                     let tuning = tuning.get_or_insert_with(|| lab.uniform(launch));
                     if launch.block_nnz > 0 {
                         tuning.block_nnz = launch.block_nnz;
                     }
-                    let max_groups = MAX_GROUPS_PER_UNIT * lab.units();
+                    let max_groups = MAX_SEARCHED_PER_UNIT * lab.units();
                     tuning.set(kernel, kernels::Launch { group_size: launch.group_size, max_groups, unroll });
-                    new.push((*kernel, launch));
+                    new.push((kernel, launch));
+                    // work-items that do more at a time may be fewer
+                    let fewer = launch.groups_per_unit / 2;
+                    new.extend((fewer > 0).then_some((kernel, Launch { groups_per_unit: fewer, ..launch })));
                 }
             }
             if let Some(tuning) = tuning {
@@ -378,31 +483,26 @@ impl Work<'_> {
         Ok(ways)
     }
 
-    fn curve<T: Real, A: Real>(&self, lab: &mut Lab<'_, T, A>, way: &Way, kernel: &str) -> Result<Curve> {
+    /// Searches along one way, where the kernel takes `known` the other ways, at least.
+    fn curve<T: Real, A: Real>(&self, lab: &mut Lab<'_, T, A>, way: &Way, kernel: &str, known: f64) -> Result<Curve> {
         let most = lab.most(way, kernel)?;
-        let points = search(self.how, most, |groups_per_unit| lab.measure(way, kernel, groups_per_unit))?;
+        let points = search(self.how, most, known, |groups_per_unit| lab.measure(way, kernel, groups_per_unit))?;
         let first_minimum = first_minimum(&points);
+        let coarse = self.how == Search::Exhaustive && points.len() < most;
         let Launch { group_size, block_nnz, items_per_row, unroll, .. } = way.launch;
-        Ok(Curve { group_size, block_nnz, items_per_row, unroll, points, first_minimum })
+        Ok(Curve { group_size, block_nnz, items_per_row, unroll, points, first_minimum, coarse })
     }
 
     /// What takes part in a kernel's contest: the usual launch, the start of the search, and the best of the curves; of
     /// a product those whose row blocks are `cut` already, if they are.
     fn finalists(&self, contest: &Contest, cut: Option<Launch>) -> Vec<Way> {
-        let best_of = |(way, curve): &(Way, Curve)| {
-            let best = &curve.points[fastest(&curve.points)?];
-            let mut launch = Launch { groups_per_unit: best.groups_per_unit, ..way.launch };
-            if let Some(cut) = cut.filter(|_| contest.is_product()) {
-                launch.items_per_row = cut.items_per_row;
-            }
-            let way = Way { launch, ..*way };
-            fits_cut(&way, contest.kernel, cut).then_some((way, best.timing.median))
-        };
-        let mut best: Vec<(Way, f64)> = contest.curves.iter().filter_map(best_of).collect();
-        best.sort_by(|a, b| a.1.total_cmp(&b.1));
         let mut finalists = vec![contest.best];
-        for (way, _) in best {
-            if !finalists.contains(&way) && finalists.len() <= FINALISTS {
+        for (mut way, _) in contest.bests() {
+            if let Some(cut) = cut.filter(|_| contest.is_product()) {
+                way.launch.items_per_row = cut.items_per_row;
+            }
+            let fits = fits_cut(&way, contest.kernel, cut);
+            if fits && !finalists.contains(&way) && finalists.len() <= FINALISTS {
                 finalists.push(way);
             }
         }
@@ -420,31 +520,44 @@ impl Work<'_> {
         Way { launch: Launch { groups_per_unit: 1, ..largest.launch }, ..largest }
     }
 
-    /// Measures the best launch of a kernel in turns with the default, with one group a unit, and with its neighbours
-    /// along the parameters that are searched last, and chooses.
+    /// Measures the best launch of a kernel in turns with the default, with one group a unit, with its neighbours along
+    /// the parameters that are searched last, and with a `guest`, and chooses.
     fn last_round<T: Real, A: Real>(
         &self,
         lab: &mut Lab<'_, T, A>,
         contest: Contest,
-        default: Way,
         unrolled: &[(&str, Way)],
+        guest: Option<Way>,
         cut: Option<Launch>,
-    ) -> Result<KernelFound> {
-        let Contest { kernel, curves, best } = contest;
-        let mut ways = vec![default, self.start(&curves, default), best];
+    ) -> Result<Round> {
+        let Contest { kernel, default, best, .. } = contest;
+        let mut ways = vec![default, self.start(&contest.curves, default), best];
         for (_, way) in unrolled.iter().filter(|(other, _)| *other == kernel) {
             if lab.fits(way, kernel)? {
                 ways.push(*way);
             }
         }
-        if PRODUCTS.contains(&kernel) {
+        if contest.is_product() {
             ways.extend(self.with_other_items(best));
         }
+        ways.extend(guest.filter(|guest| ways.iter().all(|way| way.launch != guest.launch)));
         let timings = lab.in_turns(kernel, &ways)?;
-        let chosen = |k: usize| Chosen { launch: ways[k].launch, timing: timings[k] };
         let winner = choose(&ways, &timings, 2, |way| fits_cut(way, kernel, cut));
-        let mut tried = vec![chosen(winner)];
-        for one in (0..ways.len()).map(chosen) {
+        Ok(Round { contest, ways, timings, winner })
+    }
+
+    /// All about a kernel after its last round, in which `refined` took part, if there is one.
+    fn found<T: Real, A: Real>(
+        &self,
+        lab: &mut Lab<'_, T, A>,
+        round: Round,
+        refined: Option<&Way>,
+    ) -> Result<KernelFound> {
+        let Round { contest: Contest { kernel, curves, .. }, ways, timings, winner } = round;
+        // the winner first, the others as they are, each launch once
+        let mut tried: Vec<Chosen> = Vec::new();
+        for k in [winner].into_iter().chain(0..ways.len()) {
+            let one = Chosen { launch: ways[k].launch, timing: timings[k] };
             if tried.iter().all(|other| other.launch != one.launch) {
                 tried.push(one);
             }
@@ -458,8 +571,9 @@ impl Work<'_> {
             elements: lab.bed.n(),
             curves,
             one_per_unit: timings[1],
-            default: chosen(0),
-            chosen: chosen(winner),
+            default: Chosen { launch: ways[0].launch, timing: timings[0] },
+            chosen: tried[0],
+            refined: refined.and_then(|way| tried.iter().find(|one| one.launch == way.launch)).copied(),
             tried,
             resources: lab.resources(&ways[winner], kernel)?,
         };
@@ -528,8 +642,12 @@ pub(super) fn choose(ways: &[Way], timings: &[Timing], current: usize, allowed: 
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::super::found::Point;
     use super::*;
     use crate::device::list;
+    use crate::error::Error;
     use crate::matrix::gallery;
 
     #[test]
@@ -576,7 +694,7 @@ mod tests {
         let part = split(&a, &row_ranges(&a, 1)).remove(0);
         let items = |how, group_size, items_per_row| -> Vec<usize> {
             let launch = Launch { group_size, groups_per_unit: 3, block_nnz: 1024, items_per_row, unroll: 2 };
-            let work = Work { info: &device, part: &part, how, progress: &|_, _| () };
+            let work = Work { info: &device, part: &part, how, watch: Watch::default() };
             let others = work.with_other_items(Way { compiled: 5, launch });
             assert!(others.iter().all(|way| Launch { items_per_row, ..way.launch } == launch && way.compiled == 5));
             others.iter().map(|way| way.launch.items_per_row).collect()
@@ -594,26 +712,95 @@ mod tests {
         let device = list().devices.remove(0);
         let a = gallery::poisson3d([8, 8, 8]).unwrap();
         let part = split(&a, &row_ranges(&a, 1)).remove(0);
-        let work = Work { info: &device, part: &part, how: Search::Refine, progress: &|_, _| () };
+        let work = Work { info: &device, part: &part, how: Search::Refine, watch: Watch::default() };
         let default = Tuning::uniform(64, 1024, 4 * device.compute_units as usize);
         let ctx = Context::open(&device).unwrap();
-        let mut lab = Lab::<f64, f64>::new(ctx, &part, &default).unwrap();
+        let mut lab = Lab::<f64, f64>::new(ctx, &part, &default, Watch::default()).unwrap();
         let launch = Launch { group_size: 64, groups_per_unit: 1, block_nnz: 1024, items_per_row: 1, unroll: 1 };
         let way = Way { compiled: lab.compile(&lab.uniform(launch)).unwrap(), launch };
         assert_eq!(lab.compile(&lab.uniform(launch)).unwrap(), way.compiled, "nothing is compiled twice");
         let kernel = "spmv_dot_csr";
-        let curves = vec![(way, work.curve(&mut lab, &way, kernel).unwrap())];
-        let contest = Contest { kernel, curves, best: way };
+        let curves = vec![(way, work.curve(&mut lab, &way, kernel, f64::INFINITY).unwrap())];
+        let contest = Contest { kernel, curves, default: way, best: way };
         let unrolled = work.unrolled(&mut lab, std::slice::from_ref(&contest)).unwrap();
         assert_eq!(unrolled.iter().map(|(_, way)| way.launch.unroll).collect::<Vec<_>>(), [2, 4]);
-        let found = work.last_round(&mut lab, contest, way, &unrolled, None).unwrap();
+        let guest = Way { launch: Launch { groups_per_unit: 3, ..launch }, ..way };
+        let round = work.last_round(&mut lab, contest, &unrolled, Some(guest), None).unwrap();
+        let found = work.found(&mut lab, round, Some(&guest)).unwrap();
+        assert_eq!(found.refined.unwrap().launch, guest.launch);
         let mut tried: Vec<[usize; 2]> =
             found.tried.iter().map(|one| [one.launch.items_per_row, one.launch.unroll]).collect();
         tried.sort_unstable();
-        assert_eq!(tried, [[1, 1], [1, 2], [1, 4], [2, 1], [4, 1], [8, 1]]);
+        assert_eq!(tried, [[1, 1], [1, 1], [1, 2], [1, 4], [2, 1], [4, 1], [8, 1]]);
         assert!(found.chosen.timing.median <= found.default.timing.median);
         let resources = found.resources.unwrap();
         assert!(resources.max_group_size >= 64, "{resources:?}");
+    }
+
+    /// An exhaustive search has all that refining tries, so that it can tell what that would choose.
+    #[test]
+    fn refining_is_part_of_everything() {
+        let device = list().devices.remove(0);
+        let a = gallery::poisson3d([5, 5, 5]).unwrap();
+        let part = split(&a, &row_ranges(&a, 1)).remove(0);
+        let default = Tuning::default_for(&device, Shape::of(&device));
+        let ctx = Context::open(&device).unwrap();
+        let mut lab = Lab::<f32, f32>::new(ctx, &part, &default, Watch::default()).unwrap();
+        let [all, refine] = [Search::Exhaustive, Search::Refine].map(|how| {
+            let work = Work { info: &device, part: &part, how, watch: Watch::default() };
+            work.ways(&mut lab, &default).unwrap()
+        });
+        for (all, refine) in all.iter().zip(&refine) {
+            assert!(refine.len() > 1 && refine.len() < all.len());
+            assert!(refine.iter().all(|way| all.contains(way)), "{refine:?} {all:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_unrolled() {
+        let way = |group_size| {
+            let launch = Launch { group_size, groups_per_unit: 1, block_nnz: 0, items_per_row: 1, unroll: 1 };
+            Way { compiled: group_size, launch }
+        };
+        let curve = |group_size: usize, times: &[f64]| {
+            let timing = |time| Timing { median: time, low: time, high: time, runs: 1 };
+            let point = |(&time, groups)| Point { groups_per_unit: groups, groups, timing: timing(time) };
+            let points = times.iter().zip(1..).map(point).collect();
+            let first_minimum = None;
+            let curve =
+                Curve { group_size, block_nnz: 0, items_per_row: 1, unroll: 1, points, first_minimum, coarse: false };
+            (way(group_size), curve)
+        };
+        let curves = vec![curve(256, &[9.0, 8.0]), curve(1, &[5.0, 4.0]), curve(64, &[7.0, 6.0, 5.0])];
+        let mut contest = Contest { kernel: "cg_step", curves, default: way(256), best: way(256) };
+        let to_unroll = |contest: &Contest| {
+            let Launch { group_size, groups_per_unit, .. } = contest.to_unroll().launch;
+            (group_size, groups_per_unit)
+        };
+        assert_eq!(to_unroll(&contest), (256, 1), "the best as it is");
+        contest.best = way(1);
+        assert_eq!(to_unroll(&contest), (64, 3), "a quarter slower");
+        contest.kernel = "spmv_csr";
+        assert_eq!(to_unroll(&contest), (1, 1));
+        contest.kernel = "cg_step";
+        contest.curves[1] = curve(1, &[3.9]);
+        assert_eq!(to_unroll(&contest), (1, 1));
+    }
+
+    #[test]
+    fn a_watch_ends_it() {
+        let device = list().devices.remove(0);
+        let a = gallery::poisson3d([5, 5, 5]).unwrap();
+        let cancel = AtomicBool::new(false);
+        let last = std::cell::Cell::new(0);
+        let progress = |done, _| {
+            last.set(done);
+            cancel.store(done == 3, Ordering::Relaxed);
+        };
+        let watch = Watch { cancel: Some(&cancel), progress: Some(&progress) };
+        let ended = super::device(&device, &a, "cube", Precision::F64, Search::FirstMinimum, watch);
+        assert!(matches!(ended, Err(Error::Interrupted)));
+        assert_eq!(last.get(), 3);
     }
 
     #[test]
@@ -624,7 +811,8 @@ mod tests {
         let how = Search::FirstMinimum;
         let done = std::cell::Cell::new((0, 0));
         let progress = |now, all| done.set((now, all));
-        let found = rank(&device, &a, (1, 3), "cube", Precision::F64, how, &progress).unwrap();
+        let watch = Watch { progress: Some(&progress), ..Watch::default() };
+        let found = rank(&device, &a, (1, 3), "cube", Precision::F64, how, watch).unwrap();
         assert_eq!((found.order, found.nnz, found.halo), (parts[1].n_owned(), parts[1].nnz(), parts[1].halo.len));
         assert_eq!((&*found.matrix, found.halo > 0), ("cube, rank 1 of 3", true));
         assert_eq!(done.get().0, done.get().1);

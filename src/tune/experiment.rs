@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::device::together;
 use crate::error::{Error, Result};
 use crate::matrix::{Csr, gallery};
 use crate::solver::{Control, Method, Outcome, Precond, Reason, Setup, Solver, Stop};
@@ -191,7 +192,7 @@ pub fn experiment(
     }
     let devices: Vec<String> = solver.ranks().iter().map(|rank| rank.device.clone()).collect();
     Ok(Experiment {
-        name: together(&devices),
+        name: together(devices.iter().map(String::as_str)),
         devices,
         method: setup.method.name().into(),
         precision: setup.precision.name().into(),
@@ -224,19 +225,6 @@ fn kernels(timeline: &Timeline, iterations: u64) -> (Vec<KernelTime>, u64) {
 
 fn seconds(kernels: &[KernelTime]) -> f64 {
     kernels.iter().map(|kernel| kernel.seconds).sum()
-}
-
-/// The devices; how many, where several have the same name.
-fn together(devices: &[String]) -> String {
-    let mut counts: Vec<(&str, usize)> = Vec::new();
-    for device in devices {
-        match counts.iter_mut().find(|(known, _)| known == device) {
-            Some((_, count)) => *count += 1,
-            None => counts.push((device, 1)),
-        }
-    }
-    let text = |(name, count)| if count == 1 { String::from(name) } else { format!("{count} × {name}") };
-    counts.into_iter().map(text).collect::<Vec<_>>().join(" + ")
 }
 
 #[cfg(test)]

@@ -72,6 +72,11 @@ pub struct Curve {
     /// The groups for each unit at which a search for the first local minimum, in steps of one from one on, ends; `None` if
     /// the steps were too coarse to tell.
     pub first_minimum: Option<usize>,
+    /// Whether an exhaustive search was content with numbers of groups that double, since the least of their times is
+    /// more than twice the least that it knew of the kernel: twice the groups halve the time at most, so that nothing
+    /// between these numbers can be the best.
+    #[serde(default)]
+    pub coarse: bool,
 }
 
 /// The launch parameters that are to be used.
@@ -104,9 +109,13 @@ pub struct KernelFound {
     /// What was found.
     pub chosen: Chosen,
     /// All that was measured in turns with it, itself first: beside the default, what differs in
-    /// [`items_per_row`](Launch::items_per_row) or [`unroll`](Launch::unroll).
+    /// [`items_per_row`](Launch::items_per_row) or [`unroll`](Launch::unroll), some of it in the number of groups as
+    /// well.
     #[serde(default)]
     pub tried: Vec<Chosen>,
+    /// What [`Search::Refine`] would have chosen, measured in turns with `chosen`; of an exhaustive search alone.
+    #[serde(default)]
+    pub refined: Option<Chosen>,
     /// What the chosen launch takes of the device, as far as that tells.
     #[serde(default)]
     pub resources: Option<Resources>,
@@ -150,7 +159,8 @@ pub enum Search {
     /// One more group for each unit at a time until the time rises; at the largest size of groups, or
     /// the usual one on CPUs (Bueno 2013, 4.3.3).
     FirstMinimum,
-    /// Every number of groups for each unit, with all values of the other parameters.
+    /// Every number of groups for each unit, with all values of the other parameters; but see [`Curve::coarse`]. Beside
+    /// the best, it finds what [`Search::Refine`] would have chosen.
     Exhaustive,
 }
 
@@ -178,7 +188,9 @@ impl Search {
             Self::FirstMinimum => {
                 "One more group for each unit until the time rises, at one size of groups (Bueno 2013, section 4.3.3)."
             }
-            Self::Exhaustive => "Every number of groups for each unit, with all values of the other parameters.",
+            Self::Exhaustive => {
+                "Every number of groups that may be the best, with all values of the rest; and how near 'refine' comes."
+            }
         }
     }
 }
@@ -220,6 +232,15 @@ impl KernelFound {
     #[must_use]
     pub fn saving(&self) -> f64 {
         1.0 - self.chosen.timing.median / self.one_per_unit.median
+    }
+
+    /// How much longer the launch takes that [`Search::Refine`] would have chosen, as a part: time / chosen time − 1,
+    /// of times that were measured in turns. 0 if it is the chosen one. Negative where row blocks that are better for
+    /// this kernel are worse for the product that decides about them. `None` but of an exhaustive search.
+    #[must_use]
+    pub fn refined_cost(&self) -> Option<f64> {
+        let cost = self.refined?.timing.median / self.chosen.timing.median - 1.0;
+        cost.is_finite().then_some(cost)
     }
 
     /// How many times as fast as with the default parameters.
@@ -329,6 +350,21 @@ impl Found {
         let updates = [("next_iterate", 1), ("next_residual", 1), ("next_direction", 1)];
         let separate = iteration(&[&[("spmv_csr", 1), ("dot_partial", 2)], &updates[..]].concat())?;
         Some(Fusion { fused, separate })
+    }
+
+    /// The kernel for which the choice of [`Search::Refine`] costs most, and that [cost](KernelFound::refined_cost);
+    /// `None` but of an exhaustive search.
+    #[must_use]
+    pub fn most_refined_cost(&self) -> Option<(&KernelFound, f64)> {
+        let costs = self.kernels.iter().filter_map(|kernel| Some((kernel, kernel.refined_cost()?)));
+        costs.max_by(|(_, a), (_, b)| a.total_cmp(b))
+    }
+
+    /// How many curves are [coarse](Curve::coarse), and how many there are.
+    #[must_use]
+    pub fn coarse_curves(&self) -> (usize, usize) {
+        let curves = || self.kernels.iter().flat_map(|kernel| &kernel.curves);
+        (curves().filter(|curve| curve.coarse).count(), curves().count())
     }
 }
 
@@ -450,7 +486,7 @@ impl KernelFound {
             Axis::Unroll => in_turns(&|launch| Launch { unroll: chosen.unroll, ..launch }),
         };
         let gain = other / time - 1.0;
-        gain.is_finite().then_some(gain)
+        (time.is_finite() && gain.is_finite()).then_some(gain)
     }
 }
 
@@ -470,7 +506,7 @@ mod tests {
     fn curve(group_size: usize, [block_nnz, items_per_row, unroll]: [usize; 3], times: &[f64]) -> Curve {
         let point = |(k, &time): (usize, &f64)| Point { groups_per_unit: k + 1, groups: k + 1, timing: timing(time) };
         let points = times.iter().enumerate().map(point).collect();
-        Curve { group_size, block_nnz, items_per_row, unroll, points, first_minimum: None }
+        Curve { group_size, block_nnz, items_per_row, unroll, points, first_minimum: None, coarse: false }
     }
 
     /// A kernel whose chosen launch took 4.
@@ -486,6 +522,7 @@ mod tests {
             default: Chosen { launch: launch(256, 8, [2048, 1, 1]), timing: timing(5.0) },
             chosen,
             tried: vec![chosen],
+            refined: None,
             resources: None,
         }
     }
@@ -504,6 +541,9 @@ mod tests {
         let others = [([2048, 1, 1], 4.2), ([2048, 4, 1], 5.0), ([2048, 2, 4], 3.9), ([1024, 2, 2], 1.0)];
         kernel.tried.extend(others.map(|(rest, time)| Chosen { launch: launch(64, 2, rest), timing: timing(time) }));
         assert_eq!(gains(&kernel)[3..], [Some(0.05), Some(-0.025)]);
+        // more groups than there is work for, which the curve has not
+        kernel.chosen.launch.groups_per_unit = 9;
+        assert_eq!(gains(&kernel)[0], None);
         kernel.curves.clear();
         assert_eq!(gains(&kernel)[..3], [None; 3]);
     }
@@ -541,6 +581,35 @@ mod tests {
         kernel.chosen.launch = launch(128, 2, [0, 1, 1]);
         let stop = kernel.early_stop().unwrap();
         assert_eq!((stop.cost, stop.is_chosen), (0.0, true));
+    }
+
+    #[test]
+    fn what_refining_costs() {
+        let mut kernel = kernel(launch(64, 3, [0, 1, 1]), vec![curve(64, [0, 1, 1], &[9.0, 6.0, 5.0])]);
+        assert_eq!(kernel.refined_cost(), None);
+        // beside the chosen 4, as measured in turns
+        kernel.refined = Some(Chosen { launch: launch(64, 2, [0, 1, 1]), timing: timing(4.5) });
+        assert_eq!(kernel.refined_cost(), Some(0.125));
+        kernel.refined = Some(Chosen { launch: launch(64, 2, [0, 1, 1]), timing: timing(3.0) });
+        assert_eq!(kernel.refined_cost(), Some(-0.25));
+        kernel.refined = Some(kernel.chosen);
+        assert_eq!(kernel.refined_cost(), Some(0.0));
+        kernel.refined = Some(Chosen { timing: timing(f64::NAN), ..kernel.chosen });
+        assert_eq!(kernel.refined_cost(), None);
+    }
+
+    #[test]
+    fn what_older_versions_wrote() {
+        let kernel = kernel(launch(64, 3, [0, 1, 1]), vec![curve(64, [0, 1, 1], &[9.0, 6.0])]);
+        let mut json = serde_json::to_value(&kernel).unwrap();
+        for field in ["tried", "resources", "refined"] {
+            json.as_object_mut().unwrap().remove(field).unwrap();
+        }
+        for field in ["items_per_row", "unroll", "coarse"] {
+            json["curves"][0].as_object_mut().unwrap().remove(field).unwrap();
+        }
+        let read: KernelFound = serde_json::from_value(json).unwrap();
+        assert_eq!(read, KernelFound { tried: Vec::new(), ..kernel });
     }
 
     #[test]
@@ -587,6 +656,15 @@ mod tests {
         assert_eq!(fusion.fused, Iteration { launches: 2, bytes: 60, seconds: 6.0 });
         assert_eq!(fusion.separate, Iteration { launches: 6, bytes: 90, seconds: 10.0 });
         assert_eq!((fusion.bytes_ratio(), fusion.time_ratio()), (1.5, 10.0 / 6.0));
+        assert_eq!((found.most_refined_cost(), found.coarse_curves()), (None, (0, 0)));
+        for (k, time) in [(1, 6.25), (2, 1.5), (3, 0.25)] {
+            found.kernels[k].refined = Some(Chosen { timing: timing(time), ..found.kernels[k].chosen });
+        }
+        let (worst, cost) = found.most_refined_cost().unwrap();
+        assert_eq!((&*worst.kernel, cost), ("cg_step", 0.25));
+        found.kernels[0].curves = vec![curve(1, [0, 1, 1], &[1.0]), curve(2, [0, 1, 1], &[1.0])];
+        found.kernels[0].curves[1].coarse = true;
+        assert_eq!(found.coarse_curves(), (1, 2));
         found.kernels.remove(3);
         assert_eq!(found.fusion(), None);
     }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::search::timing;
 use super::store::{Device, Entry, Key, Known, Size, Store, source_hash};
-use super::{Found, Launch, MAX_GROUPS_PER_UNIT, Search};
+use super::{Found, Launch, MAX_SEARCHED_PER_UNIT, Search, Watch};
 use crate::device::Info;
 use crate::kernels::{self, FAMILIES, PRODUCTS, SELL_PRODUCTS, STENCIL_PRODUCTS, Shape, Tuning, general_options};
 use crate::ops::trials::Tried;
@@ -28,22 +29,34 @@ fn entries(device: &Info, found: &Found) -> Vec<Entry> {
     found.kernels.iter().map(|k| Entry::new(key(&k.kernel), k.chosen.launch, k.chosen.timing)).collect()
 }
 
-/// What is known of the launch parameters of each rank's device: nothing of the host's, nor with [`Tune::Off`]. With [`Tune::Full`] that is all that
-/// tuning on the rank's block finds, now or in a former run; now, it takes seconds a kind of device, one after the
-/// other, and what it finds is kept. A device that fails at it is warned of.
-pub(crate) fn of_ranks(devices: &[Option<Info>], parts: &[Part<'_>], setup: &Setup) -> Vec<Option<Known>> {
+/// What is known of the launch parameters of each rank's device: nothing of the host's, nor with [`Tune::Off`]. With
+/// [`Tune::Full`] that is all that tuning on the rank's block finds, now or in a former run; now, it takes seconds a
+/// kind of device, one after the other, and what it finds is kept. A device that fails at it is warned of, and so is an
+/// end by `cancel`, after which nothing more is tuned.
+pub(crate) fn of_ranks(
+    devices: &[Option<Info>],
+    parts: &[Part<'_>],
+    setup: &Setup,
+    cancel: Option<&AtomicBool>,
+) -> Vec<Option<Known>> {
     if setup.tune == Tune::Off {
         return vec![None; devices.len()];
     }
     let store = Store::open();
+    let watch = Watch { cancel, progress: None };
     let mut all: BTreeMap<Device, Known> = BTreeMap::new();
     let of_rank = |(info, part): (&Option<Info>, &Part<'_>)| {
         let info = info.as_ref()?;
         let device = Device::from(info);
         let mut known = all.remove(&device).unwrap_or_else(|| store.load(&device));
-        if setup.tune == Tune::Full && part.n_owned() > 0 && !is_searched(&known, info, part, setup.precision) {
+        let is_cancelled = cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
+        if setup.tune == Tune::Full
+            && !is_cancelled
+            && part.n_owned() > 0
+            && !is_searched(&known, info, part, setup.precision)
+        {
             log::info!("{}: tuning all kernels on {} rows", info.name, part.n_owned());
-            match super::device::block(info, part, "a solve", setup.precision, Search::default(), &|_, _| {}) {
+            match super::device::block(info, part, "a solve", setup.precision, Search::default(), watch) {
                 Ok(found) => {
                     keep(&store, info, &found);
                     known = known.with(entries(info, &found));
@@ -128,7 +141,7 @@ fn is_possible<T>(device: &Info, launch: Launch) -> bool {
     let local_bytes = launch.block_nnz.max(launch.group_size) * size_of::<T>();
     launch.group_size <= device.max_work_group
         && launch.group_size.is_power_of_two()
-        && (1..=MAX_GROUPS_PER_UNIT).contains(&launch.groups_per_unit)
+        && (1..=MAX_SEARCHED_PER_UNIT).contains(&launch.groups_per_unit)
         && (1..=launch.group_size).contains(&launch.items_per_row)
         && (1..=MAX_UNROLL).contains(&launch.unroll)
         && local_bytes as u64 <= device.local_memory_bytes
@@ -217,7 +230,7 @@ mod tests {
         let entries = [
             entry(&device, "dot_partial", (64, 3, 0)),
             entry(&device, "next_iterate", (1 << 30, 3, 0)),
-            entry(&device, "next_residual", (64, MAX_GROUPS_PER_UNIT + 1, 0)),
+            entry(&device, "next_residual", (64, MAX_SEARCHED_PER_UNIT + 1, 0)),
             entry(&device, "spmv_dot_csr", (64, 5, 512)),
             entry(&device, "spmv_csr", (32, 6, 512)),
             entry(&device, "residual_csr", (64, 7, 1024)),

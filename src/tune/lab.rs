@@ -1,20 +1,26 @@
 //! Kernels compiled for different launches, and a block of a matrix to time them on.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::bed::Bed;
-use super::device::{MAX_GROUPS_PER_UNIT, choose};
+use super::device::{MAX_SEARCHED_PER_UNIT, choose};
 use super::found::{Launch, Point, Timing};
 use super::occupancy::Resources;
 use super::search::timing;
+use super::watch::Watch;
 use crate::device::Context;
 use crate::error::Result;
 use crate::kernels::{Kernels, Made, PRODUCTS, Tuning};
 use crate::partition::Part;
 use crate::real::Real;
 
-/// Rounds in which launches that are to be compared take turns.
+/// Rounds in which launches that are to be compared take turns: so many at least, and more while they are short, so that
+/// a bad moment of the machine decides nothing.
 const ROUNDS: usize = 8;
+const MOST_ROUNDS: usize = 64;
+
+/// The time for each of these launches from which on rounds are long enough.
+const ENOUGH: Duration = Duration::from_millis(4);
 
 /// Launches of a turn.
 const TURN: usize = 3;
@@ -32,14 +38,15 @@ pub(super) struct Lab<'a, T: Real, A: Real> {
     compiled: Vec<Kernels<T, A>>,
     made: Made,
     units: usize,
+    watch: Watch<'a>,
 }
 
 impl<'a, T: Real, A: Real> Lab<'a, T, A> {
-    /// Moves the block to the device.
-    pub(super) fn new(ctx: Context, part: &'a Part<'a>, default: &Tuning) -> Result<Self> {
+    /// Moves the block to the device. What takes long here ends if `watch` says so.
+    pub(super) fn new(ctx: Context, part: &'a Part<'a>, default: &Tuning, watch: Watch<'a>) -> Result<Self> {
         let units = ctx.info().compute_units.max(1) as usize;
-        let bed = Bed::new(ctx, part, default, MAX_GROUPS_PER_UNIT * units)?;
-        Ok(Self { bed, compiled: Vec::new(), made: Made::default(), units })
+        let bed = Bed::new(ctx, part, default, MAX_SEARCHED_PER_UNIT * units)?;
+        Ok(Self { bed, compiled: Vec::new(), made: Made::default(), units, watch })
     }
 
     /// The device's compute units.
@@ -50,7 +57,7 @@ impl<'a, T: Real, A: Real> Lab<'a, T, A> {
     /// The same launch for all kernels.
     pub(super) fn uniform(&self, launch: Launch) -> Tuning {
         let Launch { group_size, block_nnz, items_per_row, unroll, .. } = launch;
-        let max_groups = MAX_GROUPS_PER_UNIT * self.units;
+        let max_groups = MAX_SEARCHED_PER_UNIT * self.units;
         Tuning::uniform(group_size, block_nnz, max_groups).sharing(items_per_row).unrolled(unroll)
     }
 
@@ -59,6 +66,7 @@ impl<'a, T: Real, A: Real> Lab<'a, T, A> {
         if let Some(known) = self.compiled.iter().position(|kernels| kernels.tuning == *tuning) {
             return Ok(known);
         }
+        self.watch.check()?;
         let start = Instant::now();
         self.compiled.push(Kernels::compile(&self.bed.ctx, tuning.clone(), &self.made)?);
         log::debug!("{}: kernels for other launches compiled in {:?}", self.bed.ctx.info().name, start.elapsed());
@@ -109,11 +117,12 @@ impl<'a, T: Real, A: Real> Lab<'a, T, A> {
         let items = self.bed.items(kernel);
         let is_product = PRODUCTS.contains(&kernel);
         let groups = if is_product { items } else { self.compiled[way.compiled].tuning.grid(kernel, items).groups };
-        Ok(groups.div_ceil(self.units).clamp(1, MAX_GROUPS_PER_UNIT))
+        Ok(groups.div_ceil(self.units).clamp(1, MAX_SEARCHED_PER_UNIT))
     }
 
     /// The time on so many groups for each unit.
     pub(super) fn measure(&mut self, way: &Way, kernel: &str, groups_per_unit: usize) -> Result<Point> {
+        self.watch.check()?;
         self.prepare(way, kernel)?;
         let groups = groups_per_unit * self.units;
         let timing = self.bed.measure(&self.compiled[way.compiled], kernel, groups)?;
@@ -124,8 +133,10 @@ impl<'a, T: Real, A: Real> Lab<'a, T, A> {
     pub(super) fn in_turns(&mut self, kernel: &str, ways: &[Way]) -> Result<Vec<Timing>> {
         self.bed.refresh()?;
         let mut times = vec![Vec::new(); ways.len()];
-        for _ in 0..ROUNDS {
+        let (start, enough) = (Instant::now(), ENOUGH * ways.len() as u32);
+        for _ in (0..MOST_ROUNDS).take_while(|&round| round < ROUNDS || start.elapsed() < enough) {
             for (way, times) in ways.iter().zip(&mut times) {
+                self.watch.check()?;
                 let groups = way.launch.groups_per_unit.min(self.most(way, kernel)?) * self.units;
                 times.extend(self.bed.times(&self.compiled[way.compiled], kernel, groups, TURN)?);
             }

@@ -14,11 +14,13 @@ mod lab;
 mod occupancy;
 mod search;
 pub mod store;
+mod watch;
 
-pub use device::{MAX_GROUPS_PER_UNIT, device, rank, ranks_to_tune};
+pub use device::{MAX_SEARCHED_PER_UNIT, device, rank, ranks_to_tune};
 pub use experiment::{Experiment, KernelTime, experiment};
 pub use found::{
     Axis, Chosen, Curve, DeviceFacts, EarlyStop, Found, Fusion, Iteration, KernelFound, Launch, Point, Search, Timing,
 };
 pub use kept::keep;
 pub use occupancy::{Limit, Occupancy, Resources};
+pub use watch::Watch;

@@ -97,9 +97,9 @@ const REGISTER_UNIT: usize = 256;
 impl Unit {
     /// The limits of a multiprocessor of NVIDIA's by compute capability; `None` for those not in the table.
     ///
-    /// NVIDIA, *CUDA C++ Programming Guide*, "Technical Specifications per Compute Capability": resident threads and
-    /// blocks, and shared memory of a multiprocessor. From 8.0 on, 1 KiB of shared memory is reserved for each block (ibid.,
-    /// the sections on shared memory of those capabilities).
+    /// NVIDIA, *CUDA C++ Programming Guide*, "Technical Specifications per Compute Capability" (from 7.5 on, that of
+    /// CUDA 13): resident threads and blocks, and shared memory of a multiprocessor. From 8.0 on, 1 KiB of shared
+    /// memory is reserved for each block (ibid., the sections on shared memory of those capabilities).
     pub(super) fn of_nvidia(capability: (u32, u32)) -> Option<Self> {
         let (work_items, groups, local_kib) = match capability {
             (6, 0) => (2048, 32, 64),
@@ -107,8 +107,10 @@ impl Unit {
             (7, 5) => (1024, 16, 64),
             (8, 0) => (2048, 32, 164),
             (8, 6) => (1536, 16, 100),
+            (8, 7) => (1536, 16, 164),
             (8, 9) => (1536, 24, 100),
-            (9, 0) => (2048, 32, 228),
+            (9, 0) | (10, 0) => (2048, 32, 228),
+            // editions differ in the blocks of 12.0
             _ => return None,
         };
         let (reserved_bytes, local_unit) = if capability.0 >= 8 { (1 << 10, 128) } else { (0, 256) };
@@ -183,6 +185,8 @@ mod tests {
         assert_eq!(unit.occupancy(256, 40, 0, 64).unwrap().part(), 0.75);
         // without a reserve, and without local memory, that sets no limit
         let old = Unit::of_nvidia((7, 0)).unwrap();
+        assert_eq!((old.local_unit, old.parts, Unit::of_nvidia((6, 0)).unwrap().parts), (256, 4, 2));
+        assert_eq!(Unit::of_nvidia((10, 0)), Some(unit));
         assert_eq!(old.occupancy(256, 32, 0, 64).unwrap().resident, 2048);
         assert_eq!(Unit::of_nvidia((99, 0)), None);
     }

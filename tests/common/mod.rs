@@ -2,6 +2,8 @@
 
 #![allow(dead_code, clippy::unwrap_used)] // each test binary uses its part
 
+pub(crate) mod process;
+
 use declive::device::{Choice, list};
 use declive::solver::{Method, Precision, Precond, Tune};
 use declive::{Control, Csr, Outcome, Setup, Solver, Stop};

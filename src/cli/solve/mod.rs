@@ -38,7 +38,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let system = recorder.phase("read", || System::read(&plan, screen))?;
     let read = start.elapsed();
 
-    let mut solver = distribute(&plan, &system, screen)?;
+    let mut solver = distribute(&plan, &system, cancel, screen)?;
     recorder.set_up(read, &solver);
     if let Some(note) = solver.note().filter(|_| !plan.quiet) {
         let _ = writeln!(stderr(), "note: {note}");
@@ -81,10 +81,10 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     Ok(if report.converged() { Exit::Success } else { Exit::NotConverged })
 }
 
-fn distribute(plan: &Plan, system: &System, screen: Screen) -> Result<Solver, Failure> {
+fn distribute(plan: &Plan, system: &System, cancel: &AtomicBool, screen: Screen) -> Result<Solver, Failure> {
     let is_full = plan.setup.tune == Tune::Full;
     let _shown = screen.working(if is_full { "tuning and preparing the devices" } else { "preparing the devices" });
-    Solver::new(Arc::clone(&system.a), &plan.setup).map_err(|error| match error {
+    Solver::cancellable(Arc::clone(&system.a), &plan.setup, cancel).map_err(|error| match error {
         Error::NotSquare { .. }
         | Error::NotSymmetric { .. }
         | Error::NotFinite { .. }

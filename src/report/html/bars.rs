@@ -26,6 +26,10 @@ pub(in crate::report) type Legend<'a> = &'a [(&'a str, &'a str)];
 
 const WIDTH: f64 = 460.0;
 const BAR: f64 = 18.0;
+/// What a label above its bar takes of the height.
+const LINE: f64 = 20.0;
+/// The longest labels, in characters, that stand before their bars; longer ones stand above.
+const SHORT: usize = 16;
 /// A piece that is narrower has no letter.
 const LETTER: f64 = 13.0;
 
@@ -51,14 +55,15 @@ pub(in crate::report) fn bars(title: &str, description: &str, kinds: Legend<'_>,
     let most = bars.iter().map(sum).fold(0.0, f64::max);
     let unit = Unit::of(most);
     let longest = bars.iter().map(|bar| bar.label.chars().count()).max().unwrap_or(0);
-    let left = 7.2 * longest as f64 + 10.0;
+    let is_above = longest > SHORT;
+    let left = if is_above { 2.0 } else { 7.2 * longest as f64 + 10.0 };
     let right = WIDTH - 62.0;
     let scale = Scale::linear([0.0, unit.per_second * most], [left, right]);
     let x = |seconds: f64| if most > 0.0 { scale.at(unit.per_second * seconds) } else { left };
     let mut tops = Vec::new();
     let mut bottom = 0.0;
     for bar in bars {
-        bottom += if bar.joined { 2.0 } else { 10.0 };
+        bottom += if bar.joined { 2.0 } else { 10.0 } + if is_above { LINE } else { 0.0 };
         tops.push(bottom);
         bottom += BAR;
     }
@@ -77,7 +82,11 @@ pub(in crate::report) fn bars(title: &str, description: &str, kinds: Legend<'_>,
             }
             (text("label", "middle", [0.5 * (left + right), bottom + 33.0], &format!("time, {}", unit.name)))
             @for (bar, y) in bars.iter().zip(tops) {
-                (text("tick name", "end", [left - 7.0, y + 13.0], &bar.label))
+                @if is_above {
+                    (text("label name halo", "start", [left, y - 5.0], &bar.label))
+                } @else {
+                    (text("tick name", "end", [left - 7.0, y + 13.0], &bar.label))
+                }
                 @for (kind, from, seconds) in placed(bar) {
                     @let (from, width) = (x(from), x(from + seconds) - x(from));
                     (rectangle(kinds[kind].1, [from, y], [width, BAR]))

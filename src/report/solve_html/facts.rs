@@ -1,5 +1,6 @@
 //! What was solved, how, and on what.
 
+use declive::device::together;
 use maud::{Markup, html};
 
 use super::super::DECLIVE;
@@ -17,7 +18,7 @@ pub(super) fn summary(report: &Report) -> Markup {
         p.summary {
             (matrix.source) ", " (plural(matrix.rows, "row")) ", " (entries(matrix.nnz)) ", by " (options.method)
             ", preconditioner " (options.precond) ", " (options.precision) ", on "
-            (plural(report.ranks.len(), "rank")) ": " (names(report)) "."
+            (plural(report.ranks.len(), "rank")) ": " (together(report.ranks.iter().map(|rank| &*rank.device))) "."
             @if let (Some(micros), Some(rate)) = (figures.microseconds_per_iteration, figures.gigabytes_per_second) {
                 " " (three(micros)) " µs an iteration, " (three(rate)) " GB/s."
             }
@@ -27,19 +28,6 @@ pub(super) fn summary(report: &Report) -> Markup {
 
 fn entries(nnz: usize) -> String {
     if nnz == 1 { "1 entry".into() } else { format!("{} entries", count(nnz)) }
-}
-
-/// The devices of the ranks; how many, where several have the same name.
-fn names(report: &Report) -> String {
-    let mut names: Vec<(&str, usize)> = Vec::new();
-    for rank in &report.ranks {
-        match names.iter_mut().find(|(known, _)| *known == rank.device) {
-            Some((_, ranks)) => *ranks += 1,
-            None => names.push((&rank.device, 1)),
-        }
-    }
-    let text = |(name, ranks)| if ranks == 1 { String::from(name) } else { format!("{ranks} × {name}") };
-    names.into_iter().map(text).collect::<Vec<_>>().join(" + ")
 }
 
 /// Names and values beside each other.

@@ -71,8 +71,30 @@ fn lines(kernel: &KernelFound) -> Vec<Line> {
     lines.filter(|line| !line.points.is_empty()).collect()
 }
 
-/// What the early stop costs, in a line.
+/// What the early stop costs, and what the default search would.
 fn caption(kernel: &KernelFound) -> String {
+    let refined = refined(kernel).map_or_else(String::new, |refined| format!(" {refined}"));
+    early_stop(kernel) + &refined
+}
+
+/// What the default search would choose, where that is known, and its cost.
+fn refined(kernel: &KernelFound) -> Option<String> {
+    let (launch, cost) = (kernel.refined?.launch, kernel.refined_cost()?);
+    if launch == kernel.chosen.launch {
+        return Some("Refining would choose the same.".into());
+    }
+    let groups = plural(launch.groups_per_unit, "group");
+    let change = would(cost);
+    Some(format!("Refining would choose {groups} a unit of {}, which {change}.", count(launch.group_size)))
+}
+
+/// `would cost 5 %`.
+fn would(cost: f64) -> String {
+    format!("would {} {}", if cost < 0.0 { "save" } else { "cost" }, fine_percent(cost.abs()))
+}
+
+/// What the early stop costs.
+fn early_stop(kernel: &KernelFound) -> String {
     let Some(EarlyStop { group_size, point, cost, is_chosen }) = kernel.early_stop() else {
         return "The steps are too coarse to tell where the first minimum is.".into();
     };
@@ -81,8 +103,7 @@ fn caption(kernel: &KernelFound) -> String {
     if is_chosen {
         return format!("Stopping at {place}, would cost 0 %: it is chosen.");
     }
-    let what = if cost < 0.0 { "save" } else { "cost" };
-    format!("Stopping at {place}, would {what} {}.", fine_percent(cost.abs()))
+    format!("Stopping at {place}, {}.", would(cost))
 }
 
 fn figure(kernel: &KernelFound, device: &str, colours: &BTreeSet<usize>) -> Markup {

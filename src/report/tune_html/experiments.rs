@@ -3,17 +3,16 @@
 use declive::tune::{Experiment, KernelTime};
 use maud::{Markup, html};
 
-use super::figures::{NONE, Unit, column, factor, hundredths, percent, three, tick_label, time};
-use super::scale::Scale;
-use super::svg::{chart, line, rectangle, text};
+use super::figures::{NONE, Unit, column, factor, hundredths, percent, three};
+use super::html::bars::{Bar, REST, bars, legend};
 use super::table::{Column, table};
 use crate::report::bench::speedup;
 use crate::report::bench_published::{ITERATIONS, KERNELS, METHOD, ORDER, PUBLISHED, Published, SOURCE};
 use crate::report::units::{count, plural};
 
 const OVERHEAD: &str = "overhead";
-/// How many colours the style sheet has.
-const COLOURS: usize = 8;
+/// The colours of the style sheet.
+const COLOURS: [&str; 8] = ["f0", "f1", "f2", "f3", "f4", "f5", "f6", "f7"];
 
 /// The heading, with the number of iterations if it is the same in all.
 pub(super) fn heading(experiments: &[Experiment]) -> String {
@@ -75,8 +74,8 @@ fn of_method(method: &str, experiments: &[Experiment]) -> Markup {
     if !published.is_empty() {
         names.extend(KERNELS.iter().filter(|name| !kernels(experiments).contains(name)));
     }
-    let measured: Vec<Bar> = experiments.iter().map(|one| Bar::measured(one, &names)).collect();
-    let printed: Vec<Bar> = published.iter().map(|one| Bar::published(one, &names)).collect();
+    let measured: Vec<Times> = experiments.iter().map(|one| Times::measured(one, &names)).collect();
+    let printed: Vec<Times> = published.iter().map(|one| Times::published(one, &names)).collect();
     let label = |what: &str| format!("{what}, {method}");
     html! {
         ul.small {
@@ -107,19 +106,14 @@ fn of_method(method: &str, experiments: &[Experiment]) -> Markup {
     }
 }
 
-fn figure(label: &str, caption: &str, bars: &[Bar], names: &[&str]) -> Markup {
+fn figure(label: &str, caption: &str, times: &[Times], names: &[&str]) -> Markup {
+    let kinds: Vec<(&str, &str)> =
+        names.iter().copied().zip(COLOURS.into_iter().cycle()).chain([(OVERHEAD, REST)]).collect();
+    let words: String = times.iter().map(|one| one.in_words(names)).collect();
     html! {
         figure {
-            figcaption {
-                b { (caption) }
-                span.legend {
-                    @for (k, name) in names.iter().enumerate() {
-                        span.entry { span class={ "key f" (k % COLOURS) } { (letter(k)) } (name) }
-                    }
-                    span.entry { span.key.overhead {} (OVERHEAD) }
-                }
-            }
-            (chart_of(label, bars, names))
+            figcaption { b { (caption) } (legend(&kinds)) }
+            (bars(label, &words, &kinds, &times.iter().map(Times::bar).collect::<Vec<_>>()))
         }
     }
 }
@@ -202,25 +196,15 @@ fn rates(label: &str, experiments: &[Experiment], published: &[Published]) -> Ma
     table(label, "rate", &rows.iter().map(String::as_str).collect::<Vec<_>>(), &ours.chain(theirs).collect::<Vec<_>>())
 }
 
-/// A key for what a colour alone might not tell.
-fn letter(k: usize) -> String {
-    char::from_u32(u32::from('a') + k as u32 % 26).map(String::from).unwrap_or_default()
-}
-
-const WIDTH: f64 = 460.0;
-const RIGHT: f64 = WIDTH - 56.0;
-const THICK: f64 = 22.0;
-const PITCH: f64 = 50.0;
-
 /// The times of an experiment, one of them for each kernel of the section.
-struct Bar<'a> {
+struct Times<'a> {
     name: &'a str,
     kernels: Vec<f64>,
     overhead: f64,
     total: f64,
 }
 
-impl<'a> Bar<'a> {
+impl<'a> Times<'a> {
     fn measured(one: &'a Experiment, names: &[&str]) -> Self {
         Self {
             name: &one.name,
@@ -239,23 +223,10 @@ impl<'a> Bar<'a> {
         }
     }
 
-    /// How far it reaches: kernels may exceed the total.
-    fn end(&self) -> f64 {
-        shown(self.total).max(self.kernels.iter().copied().map(shown).sum())
-    }
-
-    /// Its pieces: class, letter, where it begins, how long it is.
-    fn pieces(&self) -> Vec<(String, String, f64, f64)> {
-        let mut from = 0.0;
-        let mut pieces = Vec::new();
-        for (k, seconds) in self.kernels.iter().copied().map(shown).enumerate() {
-            if seconds > 0.0 {
-                pieces.push((format!("f{}", k % COLOURS), letter(k), from, seconds));
-            }
-            from += seconds;
-        }
-        pieces.push(("overhead".into(), String::new(), from, shown(self.overhead)));
-        pieces
+    /// A piece for each kernel, and one for the overhead.
+    fn bar(&self) -> Bar {
+        let pieces = self.kernels.iter().copied().chain([self.overhead]).enumerate().collect();
+        Bar { label: self.name.into(), joined: false, pieces, total: self.total }
     }
 
     fn in_words(&self, names: &[&str]) -> String {
@@ -266,43 +237,4 @@ impl<'a> Bar<'a> {
         let (overhead, part) = (in_unit(self.overhead), percent(self.overhead / self.total));
         format!("{}: {kernels}overhead {overhead} ({part}), total {}. ", self.name, in_unit(self.total))
     }
-}
-
-/// A bar for each experiment, in pieces.
-fn chart_of(label: &str, bars: &[Bar], names: &[&str]) -> Markup {
-    let most = bars.iter().map(Bar::end).fold(0.0, f64::max);
-    let unit = Unit::of(most);
-    let scale = Scale::linear([0.0, unit.per_second * most], [0.0, RIGHT]);
-    let bottom = PITCH * bars.len() as f64 + 4.0;
-    let width = |seconds: f64| if most > 0.0 { scale.at(unit.per_second * seconds) } else { 0.0 };
-    chart(
-        [WIDTH, bottom + 38.0],
-        label,
-        &bars.iter().map(|bar| bar.in_words(names)).collect::<String>(),
-        html! {
-            @for tick in scale.ticks(6) {
-                @let x = width(tick / unit.per_second);
-                (line("grid", [x, 0.0], [x, bottom]))
-                (text("tick", if x > 0.0 { "middle" } else { "start" }, [x, bottom + 16.0], &tick_label(tick)))
-            }
-            (text("label", "middle", [0.5 * RIGHT, bottom + 33.0], &format!("time, {}", unit.name)))
-            @for (k, bar) in bars.iter().enumerate() {
-                @let y = PITCH * k as f64 + 20.0;
-                (text("label name halo", "start", [2.0, y - 5.0], bar.name))
-                @for (class, key, from, seconds) in bar.pieces() {
-                    (rectangle(&class, [width(from), y], [width(seconds), THICK]))
-                    @if width(seconds) > 14.0 {
-                        (text("key-letter", "middle", [width(from + 0.5 * seconds), y + 15.0], &key))
-                    }
-                }
-                (text("value", "start", [width(bar.end()) + 5.0, y + 15.0], &time(bar.total)))
-            }
-            (line("axis", [0.0, 0.0], [0.0, bottom]))
-        },
-    )
-}
-
-/// A time that can have a length.
-fn shown(seconds: f64) -> f64 {
-    if seconds.is_finite() { seconds.clamp(0.0, 1e9) } else { 0.0 }
 }

@@ -80,7 +80,9 @@ impl Model {
                 let rise = points.windows(2).find(|two| two[1].timing.median >= two[0].timing.median);
                 let steps = points.windows(2).all(|two| two[1].groups_per_unit == two[0].groups_per_unit + 1);
                 let first_minimum = rise.filter(|_| steps).map(|two| two[0].groups_per_unit);
-                curves.push(Curve { group_size, block_nnz, items_per_row: 1, unroll: 1, points, first_minimum });
+                let curve =
+                    Curve { group_size, block_nnz, items_per_row: 1, unroll: 1, points, first_minimum, coarse: false };
+                curves.push(curve);
             }
         }
         let all = curves.iter().flat_map(|curve| curve.points.iter().map(move |point| (curve, point)));
@@ -113,6 +115,7 @@ impl Model {
             default: Chosen { launch: default, timing: default_time },
             chosen,
             tried,
+            refined: None,
             resources: self.resources(chosen.launch),
         }
     }
