@@ -129,14 +129,14 @@ static inline acc sell_rows(int mode, SELL_ARGS(), __global const real *x, __glo
 /* value[] of all blocks that are under way: all loads, then what they are worth. */
 #define SELL_VALUES(TYPE, TIMES)                                                                                       \
     {                                                                                                                  \
-        TYPE loaded[8];                                                                                                \
+        TYPE loaded[12];                                                                                               \
         UNROLL_BY(8)                                                                                                   \
         for (uint u = 0; u < batch; u++)                                                                               \
             UNROLL_BY(4)                                                                                               \
             for (uint k = 0; k < b; k++)                                                                               \
                 loaded[u * b + k] =                                                                                    \
                     unit < units[u] ? ((__global const TYPE *)s.values)[at[u] * b * b + k * b * units[u] + lane] : 0;  \
-        UNROLL_BY(8)                                                                                                   \
+        UNROLL_BY(12)                                                                                                  \
         for (uint u = 0; u < batch * b; u++)                                                                           \
             value[u] = (real)loaded[u] TIMES;                                                                          \
     }
@@ -146,14 +146,15 @@ static inline acc sell_rows(int mode, SELL_ARGS(), __global const real *x, __glo
     for (uint u = 0; u < batch; u++)                                                                                   \
         column[u] = unit < units[u] ? s.column + s.step * ((__global const TYPE *)s.columns)[at[u] + unit] : 0;
 
-/* The sum of one row: `batch` blocks are under way at a time, batch * b <= 8 entries. */
+/* The sum of one row: `batch` blocks are under way at a time, batch * b <= 12 entries; 8 is a multiple of batch.
+ * A GPU that has fewer under way waits for its memory. */
 static inline real sell_sum(const uint b, const uint batch, uint lane, sell_slice s, real scale, __global const real *x)
 {
     real sum = 0;
     uint unit = lane / b, before = 0;
     for (uint e = 0; e < s.width; e += batch) {
         uint units[8], at[8], column[8];
-        real value[8], xs[8];
+        real value[12], xs[12];
         UNROLL_BY(8)
         for (uint u = 0; u < batch; u++) {
             units[u] = s.counts[e + u];
@@ -204,7 +205,7 @@ static inline acc sell_rows(int mode, SELL_ARGS(), __global const real *x, __glo
             switch (b) {
             case 1: sum = sell_sum(1, 8, lane, s, scale, x); break;
             case 2: sum = sell_sum(2, 4, lane, s, scale, x); break;
-            case 3: sum = sell_sum(3, 2, lane, s, scale, x); break;
+            case 3: sum = sell_sum(3, 4, lane, s, scale, x); break;
             default: sum = sell_sum(4, 2, lane, s, scale, x); break;
             }
             uint row = sell_row(s, lane / b) + lane % b;
