@@ -1,10 +1,10 @@
 /* Products with a block of rows in slices: SELL-C-sigma (Kreutzer et al., SIAM J. Sci. Comput. 36 (2014) C401,
  * doi 10.1137/130930352) without padding, and with columns and values in as few bytes as they need.
  *
- * A unit is a row, or `block` consecutive rows (2 to 4) whose entries are full blocks of block x block: then a column is
- * stored once for each block, that of its first entry. 32 units make a slice, in the order of falling lengths, so that
- * those with more than e blocks are the first counts[e]; 256 neighbouring units were sorted together. All of a slice is in
- * one run of bytes (src/operator/sell.rs):
+ * A unit is a row, or `block` consecutive rows (2 to 4) whose entries are full blocks of block x block: then a column
+ * is stored once for each block, that of its first entry. 32 units make a slice, in the order of falling lengths, so
+ * that those with more than e blocks are the first counts[e]; 256 neighbouring units were sorted together. All of a
+ * slice is in one run of bytes (src/operator/sell.rs):
  *
  *   counts   uchar, one for each e below the slice's width, zeros up to a multiple of 8
  *   values   of the first entries of all rows, then of the second, ...: b * b * counts[e] values for each e
@@ -12,14 +12,14 @@
  *            all are whole blocks apart
  *   rows     one for each unit: ushort or uint, above the slice's least
  *
- * and says in 5 words where it begins, in 16 bytes, how many blocks it has, its width, units and flags, its least row and
- * column. Values are reals, or what gives the same after a multiplication by `scale`: float, short or char.
+ * and 5 words say where it begins, in units of 16 bytes, how many blocks it has, its width, units and flags, its least
+ * row and column. Values are reals, or what gives the same after a multiplication by `scale`: float, short or char.
  *
  * Long rows are cut into pieces, units that leave their sums in `parts`; *_sell_parts add these.
  *
- * A launch works on `blocked` slices of blocks from `first` on, and on `single` ones of rows behind these. A row that is no
- * long one is summed in the order of its columns, each product rounded (prelude.cl): the same bits as from compressed rows
- * that are summed by one work-item. GPU shape: a work-item takes a row. CPU shape: a slice at a time, entry by entry.
+ * A launch works on `blocked` slices of blocks from `first` on, and on `single` ones of rows behind these. A row that is
+ * no long one is summed in the order of its columns, each product rounded (prelude.cl): the same bits as from compressed
+ * rows that are summed by one work-item. GPU shape: a work-item takes a row. CPU shape: a slice at a time, entry by entry.
  */
 #define SELL_UNITS 32
 #define SELL_MAX_BLOCK 4
@@ -74,7 +74,10 @@ static inline uint sell_index(__global const uchar *at, uint i, uint is_wide)
     return is_wide ? ((__global const uint *)at)[i] : ((__global const ushort *)at)[i];
 }
 
-static inline uint sell_row(sell_slice s, uint unit) { return s.row + sell_index(s.rows, unit, s.flags & SELL_WIDE_ROWS); }
+static inline uint sell_row(sell_slice s, uint unit)
+{
+    return s.row + sell_index(s.rows, unit, s.flags & SELL_WIDE_ROWS);
+}
 
 #if SHAPE_CPU
 
@@ -220,8 +223,8 @@ static inline acc sell_rows(int mode, SELL_ARGS(), __global const real *x, __glo
 
 #endif
 
-/* Long rows: row, first part, number of parts, how far apart they are. A work-item adds those of one of the first `few` rows,
- * a group those of one of the others. */
+/* Long rows: row, first part, number of parts, how far apart they are. A work-item adds those of one of the first `few`
+ * rows, a group those of one of the others. */
 static inline acc sell_add_parts(int mode, uint few, uint count, __global const uint *rows, __global const real *parts,
                                  __global const real *x, __global const real *b_vector, __global real *y,
                                  __local acc *scratch)
@@ -272,8 +275,9 @@ KERNEL void residual_sell(SELL_ARGS(restrict), __global const real *restrict x, 
 }
 
 /* y = A x in the long rows, from the sums of their pieces. */
-KERNEL void spmv_sell_parts(uint few, uint count, __global const uint *restrict rows, __global const real *restrict parts,
-                            __global const real *restrict x, __global real *restrict y)
+KERNEL void spmv_sell_parts(uint few, uint count, __global const uint *restrict rows,
+                            __global const real *restrict parts, __global const real *restrict x,
+                            __global real *restrict y)
 {
     __local acc scratch[GROUP_SIZE];
     sell_add_parts(ROWS_PRODUCT, few, count, rows, parts, x, x, y, scratch);
