@@ -48,25 +48,25 @@ typedef struct {
     __global const uchar *counts, *values, *columns, *rows;
 } sell_slice;
 
-static inline sell_slice sell_find(uint number, uint b, __global const uint *slices, __global const uchar *data)
+/* Through a pointer: functions that return it are more than some tools understand. */
+static inline void sell_find(sell_slice *s, uint number, uint b, __global const uint *slices,
+                             __global const uchar *data)
 {
     __global const uint *words = slices + (ulong)number * SELL_WORDS;
     uint blocks = words[1];
-    sell_slice s;
-    s.width = words[2] & 0xffff;
-    s.units = words[2] >> 16 & 0xff;
-    s.flags = words[2] >> 24;
-    s.row = words[3];
-    s.column = words[4];
-    s.step = s.flags & SELL_IN_BLOCKS ? b : 1;
-    uint type = s.flags & SELL_TYPE;
+    s->width = words[2] & 0xffff;
+    s->units = words[2] >> 16 & 0xff;
+    s->flags = words[2] >> 24;
+    s->row = words[3];
+    s->column = words[4];
+    s->step = s->flags & SELL_IN_BLOCKS ? b : 1;
+    uint type = s->flags & SELL_TYPE;
     uint value_bytes = type == SELL_REAL ? sizeof(real) : type == SELL_FLOAT ? 4 : type == SELL_SHORT ? 2 : 1;
-    uint column_bytes = s.flags & SELL_WIDE_COLUMNS ? 4 : 2;
-    s.counts = data + (ulong)words[0] * 16;
-    s.values = s.counts + (s.width + 7) / 8 * 8;
-    s.columns = s.values + (blocks * b * b * value_bytes + 3) / 4 * 4;
-    s.rows = s.columns + (blocks * column_bytes + 3) / 4 * 4;
-    return s;
+    uint column_bytes = s->flags & SELL_WIDE_COLUMNS ? 4 : 2;
+    s->counts = data + (ulong)words[0] * 16;
+    s->values = s->counts + (s->width + 7) / 8 * 8;
+    s->columns = s->values + (blocks * b * b * value_bytes + 3) / 4 * 4;
+    s->rows = s->columns + (blocks * column_bytes + 3) / 4 * 4;
 }
 
 static inline uint sell_index(__global const uchar *at, uint i, uint is_wide)
@@ -74,9 +74,9 @@ static inline uint sell_index(__global const uchar *at, uint i, uint is_wide)
     return is_wide ? ((__global const uint *)at)[i] : ((__global const ushort *)at)[i];
 }
 
-static inline uint sell_row(sell_slice s, uint unit)
+static inline uint sell_row(const sell_slice *s, uint unit)
 {
-    return s.row + sell_index(s.rows, unit, s.flags & SELL_WIDE_ROWS);
+    return s->row + sell_index(s->rows, unit, s->flags & SELL_WIDE_ROWS);
 }
 
 #if SHAPE_CPU
@@ -103,7 +103,8 @@ static inline acc sell_rows(int mode, SELL_ARGS(), __global const real *x, __glo
     uint end = (uint)((ulong)count * (get_group_id(0) + 1) / get_num_groups(0));
     for (uint i = begin; i < end; i++) {
         uint b = i < blocked ? block : 1;
-        sell_slice s = sell_find(first + i, b, slices, data);
+        sell_slice s;
+        sell_find(&s, first + i, b, slices, data);
         real sums[SELL_UNITS * SELL_MAX_BLOCK];
         for (uint lane = 0; lane < s.units * b; lane++)
             sums[lane] = 0;
@@ -116,7 +117,7 @@ static inline acc sell_rows(int mode, SELL_ARGS(), __global const real *x, __glo
         }
         for (uint unit = 0; unit < s.units; unit++) {
             for (uint row = 0; row < b; row++) {
-                uint at = sell_row(s, unit) + row;
+                uint at = sell_row(&s, unit) + row;
                 if (s.flags & SELL_PIECES)
                     parts[at] = sums[unit * b + row];
                 else
@@ -138,7 +139,7 @@ static inline acc sell_rows(int mode, SELL_ARGS(), __global const real *x, __glo
             UNROLL_BY(4)                                                                                               \
             for (uint k = 0; k < b; k++)                                                                               \
                 loaded[u * b + k] =                                                                                    \
-                    unit < units[u] ? ((__global const TYPE *)s.values)[at[u] * b * b + k * b * units[u] + lane] : 0;  \
+                    unit < units[u] ? ((__global const TYPE *)s->values)[at[u] * b * b + k * b * units[u] + lane] : 0; \
         UNROLL_BY(12)                                                                                                  \
         for (uint u = 0; u < batch * b; u++)                                                                           \
             value[u] = (real)loaded[u] TIMES;                                                                          \
@@ -147,31 +148,32 @@ static inline acc sell_rows(int mode, SELL_ARGS(), __global const real *x, __glo
 #define SELL_COLUMNS(TYPE)                                                                                             \
     UNROLL_BY(8)                                                                                                       \
     for (uint u = 0; u < batch; u++)                                                                                   \
-        column[u] = unit < units[u] ? s.column + s.step * ((__global const TYPE *)s.columns)[at[u] + unit] : 0;
+        column[u] = unit < units[u] ? s->column + s->step * ((__global const TYPE *)s->columns)[at[u] + unit] : 0;
 
 /* The sum of one row: `batch` blocks are under way at a time, batch * b <= 12 entries; 8 is a multiple of batch.
  * A GPU that has fewer under way waits for its memory. */
-static inline real sell_sum(const uint b, const uint batch, uint lane, sell_slice s, real scale, __global const real *x)
+static inline real sell_sum(const uint b, const uint batch, uint lane, const sell_slice *s, real scale,
+                            __global const real *x)
 {
     real sum = 0;
     uint unit = lane / b, before = 0;
-    for (uint e = 0; e < s.width; e += batch) {
+    for (uint e = 0; e < s->width; e += batch) {
         uint units[8], at[8], column[8];
         real value[12], xs[12];
         UNROLL_BY(8)
         for (uint u = 0; u < batch; u++) {
-            units[u] = s.counts[e + u];
+            units[u] = s->counts[e + u];
             at[u] = before;
             before += units[u];
         }
         if (unit >= units[0])
             break;
-        if (s.flags & SELL_WIDE_COLUMNS) {
+        if (s->flags & SELL_WIDE_COLUMNS) {
             SELL_COLUMNS(uint)
         } else {
             SELL_COLUMNS(ushort)
         }
-        switch (s.flags & SELL_TYPE) {
+        switch (s->flags & SELL_TYPE) {
         case SELL_REAL: SELL_VALUES(real, ) break;
         case SELL_FLOAT: SELL_VALUES(float, *scale) break;
         case SELL_SHORT: SELL_VALUES(short, *scale) break;
@@ -202,16 +204,17 @@ static inline acc sell_rows(int mode, SELL_ARGS(), __global const real *x, __glo
         uint of_kind = v < in_blocks ? v : v - in_blocks;
         uint number = first + (v < in_blocks ? 0 : blocked) + of_kind / (SELL_UNITS * b);
         uint lane = of_kind % (SELL_UNITS * b);
-        sell_slice s = sell_find(number, b, slices, data);
+        sell_slice s;
+        sell_find(&s, number, b, slices, data);
         if (lane < s.units * b) {
             real sum;
             switch (b) {
-            case 1: sum = sell_sum(1, 8, lane, s, scale, x); break;
-            case 2: sum = sell_sum(2, 4, lane, s, scale, x); break;
-            case 3: sum = sell_sum(3, 4, lane, s, scale, x); break;
-            default: sum = sell_sum(4, 2, lane, s, scale, x); break;
+            case 1: sum = sell_sum(1, 8, lane, &s, scale, x); break;
+            case 2: sum = sell_sum(2, 4, lane, &s, scale, x); break;
+            case 3: sum = sell_sum(3, 4, lane, &s, scale, x); break;
+            default: sum = sell_sum(4, 2, lane, &s, scale, x); break;
             }
-            uint row = sell_row(s, lane / b) + lane % b;
+            uint row = sell_row(&s, lane / b) + lane % b;
             if (s.flags & SELL_PIECES)
                 parts[row] = sum;
             else
