@@ -1,10 +1,10 @@
 /* Products with a block of rows in slices: SELL-C-sigma (Kreutzer et al., SIAM J. Sci. Comput. 36 (2014) C401,
  * doi 10.1137/130930352) without padding, and with columns and values in as few bytes as they need.
  *
- * A unit is a row, or `block` consecutive rows (2 to 4) whose entries are full blocks of block x block: then a column is
- * stored once for each block, that of its first entry. 32 units make a slice, in the order of falling lengths, so that
- * those with more than e blocks are the first counts[e]; 256 neighbouring units were sorted together. All of a slice is in
- * one run of bytes (src/operator/sell.rs):
+ * A unit is a row, or `block` consecutive rows (2 to 4) whose entries are full blocks of block x block: then a column
+ * is stored once for each block, that of its first entry. 32 units make a slice, in the order of falling lengths, so
+ * that those with more than e blocks are the first counts[e]; 256 neighbouring units were sorted together. All of a
+ * slice is in one run of bytes (src/operator/sell.rs):
  *
  *   counts   uchar, one for each e below the slice's width, zeros up to a multiple of 8
  *   values   of the first entries of all rows, then of the second, ...: b * b * counts[e] values for each e
@@ -12,14 +12,14 @@
  *            all are whole blocks apart
  *   rows     one for each unit: ushort or uint, above the slice's least
  *
- * and says in 5 words where it begins, in 16 bytes, how many blocks it has, its width, units and flags, its least row and
- * column. Values are reals, or what gives the same after a multiplication by `scale`: float, short or char.
+ * and 5 words say where it begins, in units of 16 bytes, how many blocks it has, its width, units and flags, its least
+ * row and column. Values are reals, or what gives the same after a multiplication by `scale`: float, short or char.
  *
  * Long rows are cut into pieces, units that leave their sums in `parts`; *_sell_parts add these.
  *
- * A launch works on `blocked` slices of blocks from `first` on, and on `single` ones of rows behind these. A row that is no
- * long one is summed in the order of its columns, each product rounded (prelude.cl): the same bits as from compressed rows
- * that are summed by one work-item. GPU shape: a work-item takes a row. CPU shape: a slice at a time, entry by entry.
+ * A launch works on `blocked` slices of blocks from `first` on, and on `single` ones of rows behind these. A row that is
+ * no long one is summed in the order of its columns, each product rounded (prelude.cl): the same bits as from compressed
+ * rows that are summed by one work-item. GPU shape: a work-item takes a row. CPU shape: a slice at a time, entry by entry.
  */
 #define SELL_UNITS 32
 #define SELL_MAX_BLOCK 4
@@ -48,25 +48,25 @@ typedef struct {
     __global const uchar *counts, *values, *columns, *rows;
 } sell_slice;
 
-static inline sell_slice sell_find(uint number, uint b, __global const uint *slices, __global const uchar *data)
+/* Through a pointer: functions that return it are more than some tools understand. */
+static inline void sell_find(sell_slice *s, uint number, uint b, __global const uint *slices,
+                             __global const uchar *data)
 {
     __global const uint *words = slices + (ulong)number * SELL_WORDS;
     uint blocks = words[1];
-    sell_slice s;
-    s.width = words[2] & 0xffff;
-    s.units = words[2] >> 16 & 0xff;
-    s.flags = words[2] >> 24;
-    s.row = words[3];
-    s.column = words[4];
-    s.step = s.flags & SELL_IN_BLOCKS ? b : 1;
-    uint type = s.flags & SELL_TYPE;
+    s->width = words[2] & 0xffff;
+    s->units = words[2] >> 16 & 0xff;
+    s->flags = words[2] >> 24;
+    s->row = words[3];
+    s->column = words[4];
+    s->step = s->flags & SELL_IN_BLOCKS ? b : 1;
+    uint type = s->flags & SELL_TYPE;
     uint value_bytes = type == SELL_REAL ? sizeof(real) : type == SELL_FLOAT ? 4 : type == SELL_SHORT ? 2 : 1;
-    uint column_bytes = s.flags & SELL_WIDE_COLUMNS ? 4 : 2;
-    s.counts = data + (ulong)words[0] * 16;
-    s.values = s.counts + (s.width + 7) / 8 * 8;
-    s.columns = s.values + (blocks * b * b * value_bytes + 3) / 4 * 4;
-    s.rows = s.columns + (blocks * column_bytes + 3) / 4 * 4;
-    return s;
+    uint column_bytes = s->flags & SELL_WIDE_COLUMNS ? 4 : 2;
+    s->counts = data + (ulong)words[0] * 16;
+    s->values = s->counts + (s->width + 7) / 8 * 8;
+    s->columns = s->values + (blocks * b * b * value_bytes + 3) / 4 * 4;
+    s->rows = s->columns + (blocks * column_bytes + 3) / 4 * 4;
 }
 
 static inline uint sell_index(__global const uchar *at, uint i, uint is_wide)
@@ -74,7 +74,10 @@ static inline uint sell_index(__global const uchar *at, uint i, uint is_wide)
     return is_wide ? ((__global const uint *)at)[i] : ((__global const ushort *)at)[i];
 }
 
-static inline uint sell_row(sell_slice s, uint unit) { return s.row + sell_index(s.rows, unit, s.flags & SELL_WIDE_ROWS); }
+static inline uint sell_row(const sell_slice *s, uint unit)
+{
+    return s->row + sell_index(s->rows, unit, s->flags & SELL_WIDE_ROWS);
+}
 
 #if SHAPE_CPU
 
@@ -100,7 +103,8 @@ static inline acc2 sell_rows(int mode, SELL_ARGS(), __global const real *x, __gl
     uint end = (uint)((ulong)count * (get_group_id(0) + 1) / get_num_groups(0));
     for (uint i = begin; i < end; i++) {
         uint b = i < blocked ? block : 1;
-        sell_slice s = sell_find(first + i, b, slices, data);
+        sell_slice s;
+        sell_find(&s, first + i, b, slices, data);
         real sums[SELL_UNITS * SELL_MAX_BLOCK];
         for (uint lane = 0; lane < s.units * b; lane++)
             sums[lane] = 0;
@@ -113,7 +117,7 @@ static inline acc2 sell_rows(int mode, SELL_ARGS(), __global const real *x, __gl
         }
         for (uint unit = 0; unit < s.units; unit++) {
             for (uint row = 0; row < b; row++) {
-                uint at = sell_row(s, unit) + row;
+                uint at = sell_row(&s, unit) + row;
                 if (s.flags & SELL_PIECES)
                     parts[at] = sums[unit * b + row];
                 else
@@ -129,14 +133,14 @@ static inline acc2 sell_rows(int mode, SELL_ARGS(), __global const real *x, __gl
 /* value[] of all blocks that are under way: all loads, then what they are worth. */
 #define SELL_VALUES(TYPE, TIMES)                                                                                       \
     {                                                                                                                  \
-        TYPE loaded[8];                                                                                                \
+        TYPE loaded[12];                                                                                               \
         UNROLL_BY(8)                                                                                                   \
         for (uint u = 0; u < batch; u++)                                                                               \
             UNROLL_BY(4)                                                                                               \
             for (uint k = 0; k < b; k++)                                                                               \
                 loaded[u * b + k] =                                                                                    \
-                    unit < units[u] ? ((__global const TYPE *)s.values)[at[u] * b * b + k * b * units[u] + lane] : 0;  \
-        UNROLL_BY(8)                                                                                                   \
+                    unit < units[u] ? ((__global const TYPE *)s->values)[at[u] * b * b + k * b * units[u] + lane] : 0; \
+        UNROLL_BY(12)                                                                                                  \
         for (uint u = 0; u < batch * b; u++)                                                                           \
             value[u] = (real)loaded[u] TIMES;                                                                          \
     }
@@ -144,30 +148,32 @@ static inline acc2 sell_rows(int mode, SELL_ARGS(), __global const real *x, __gl
 #define SELL_COLUMNS(TYPE)                                                                                             \
     UNROLL_BY(8)                                                                                                       \
     for (uint u = 0; u < batch; u++)                                                                                   \
-        column[u] = unit < units[u] ? s.column + s.step * ((__global const TYPE *)s.columns)[at[u] + unit] : 0;
+        column[u] = unit < units[u] ? s->column + s->step * ((__global const TYPE *)s->columns)[at[u] + unit] : 0;
 
-/* The sum of one row: `batch` blocks are under way at a time, batch * b <= 8 entries. */
-static inline real sell_sum(const uint b, const uint batch, uint lane, sell_slice s, real scale, __global const real *x)
+/* The sum of one row: `batch` blocks are under way at a time, batch * b <= 12 entries; 8 is a multiple of batch.
+ * A GPU that has fewer under way waits for its memory. */
+static inline real sell_sum(const uint b, const uint batch, uint lane, const sell_slice *s, real scale,
+                            __global const real *x)
 {
     real sum = 0;
     uint unit = lane / b, before = 0;
-    for (uint e = 0; e < s.width; e += batch) {
+    for (uint e = 0; e < s->width; e += batch) {
         uint units[8], at[8], column[8];
-        real value[8], xs[8];
+        real value[12], xs[12];
         UNROLL_BY(8)
         for (uint u = 0; u < batch; u++) {
-            units[u] = s.counts[e + u];
+            units[u] = s->counts[e + u];
             at[u] = before;
             before += units[u];
         }
         if (unit >= units[0])
             break;
-        if (s.flags & SELL_WIDE_COLUMNS) {
+        if (s->flags & SELL_WIDE_COLUMNS) {
             SELL_COLUMNS(uint)
         } else {
             SELL_COLUMNS(ushort)
         }
-        switch (s.flags & SELL_TYPE) {
+        switch (s->flags & SELL_TYPE) {
         case SELL_REAL: SELL_VALUES(real, ) break;
         case SELL_FLOAT: SELL_VALUES(float, *scale) break;
         case SELL_SHORT: SELL_VALUES(short, *scale) break;
@@ -198,18 +204,17 @@ static inline acc2 sell_rows(int mode, SELL_ARGS(), __global const real *x, __gl
         uint of_kind = v < in_blocks ? v : v - in_blocks;
         uint number = first + (v < in_blocks ? 0 : blocked) + of_kind / (SELL_UNITS * b);
         uint lane = of_kind % (SELL_UNITS * b);
-        sell_slice s = sell_find(number, b, slices, data);
+        sell_slice s;
+        sell_find(&s, number, b, slices, data);
         if (lane < s.units * b) {
             real sum;
             switch (b) {
-            case 1: sum = sell_sum(1, 8, lane, s, scale, x); break;
-#ifndef SELL_SINGLE
-            case 2: sum = sell_sum(2, 4, lane, s, scale, x); break;
-            case 3: sum = sell_sum(3, 2, lane, s, scale, x); break;
-            default: sum = sell_sum(4, 2, lane, s, scale, x); break;
-#endif
+            case 1: sum = sell_sum(1, 8, lane, &s, scale, x); break;
+            case 2: sum = sell_sum(2, 4, lane, &s, scale, x); break;
+            case 3: sum = sell_sum(3, 4, lane, &s, scale, x); break;
+            default: sum = sell_sum(4, 2, lane, &s, scale, x); break;
             }
-            uint row = sell_row(s, lane / b) + lane % b;
+            uint row = sell_row(&s, lane / b) + lane % b;
             if (s.flags & SELL_PIECES)
                 parts[row] = sum;
             else
@@ -221,8 +226,8 @@ static inline acc2 sell_rows(int mode, SELL_ARGS(), __global const real *x, __gl
 
 #endif
 
-/* Long rows: row, first part, number of parts, how far apart they are. A work-item adds those of one of the first `few` rows,
- * a group those of one of the others. */
+/* Long rows: row, first part, number of parts, how far apart they are. A work-item adds those of one of the first `few`
+ * rows, a group those of one of the others. */
 static inline acc2 sell_add_parts(int mode, uint few, uint count, __global const uint *rows, __global const real *parts,
                                  __global const real *x, __global const real *b_vector, __global real *y,
                                  __local acc *scratch)
@@ -273,8 +278,9 @@ KERNEL void residual_sell(SELL_ARGS(restrict), __global const real *restrict x, 
 }
 
 /* y = A x in the long rows, from the sums of their pieces. */
-KERNEL void spmv_sell_parts(uint few, uint count, __global const uint *restrict rows, __global const real *restrict parts,
-                            __global const real *restrict x, __global real *restrict y)
+KERNEL void spmv_sell_parts(uint few, uint count, __global const uint *restrict rows,
+                            __global const real *restrict parts, __global const real *restrict x,
+                            __global real *restrict y)
 {
     __local acc scratch[GROUP_SIZE];
     sell_add_parts(ROWS_PRODUCT, few, count, rows, parts, x, x, y, scratch);
