@@ -74,6 +74,8 @@ impl Timed {
 pub(crate) struct Kernel {
     pub(crate) name: &'static str,
     pub(crate) kernel: ClKernel,
+    /// What its arguments were last set to, by whoever sets them: most are the same from launch to launch.
+    pub(crate) bound: RefCell<Vec<Option<u64>>>,
 }
 
 impl Context {
@@ -157,7 +159,7 @@ impl Context {
     /// [`Error::OpenCl`] if there is none of that name.
     pub(crate) fn kernel(&self, program: &Program, name: &'static str) -> Result<Kernel> {
         let kernel = ClKernel::create(program, name).map_err(self.error("clCreateKernel"))?;
-        Ok(Kernel { name, kernel })
+        Ok(Kernel { name, kernel, bound: RefCell::default() })
     }
 
     /// The largest work-group that this device runs `kernel` with.

@@ -2,6 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use opencl3::event::Event;
 use opencl3::memory::{Buffer, CL_MAP_READ, CL_MAP_WRITE, CL_MEM_ALLOC_HOST_PTR, CL_MEM_READ_WRITE, ClMem};
@@ -36,7 +37,12 @@ unsafe impl Plain for [u32; 2] {}
 pub(crate) struct DeviceVec<T> {
     buffer: Buffer<T>,
     len: usize,
+    /// Unlike a handle, never that of another array.
+    id: u64,
 }
+
+/// The arrays made so far.
+static MADE: AtomicU64 = AtomicU64::new(0);
 
 impl<T: Plain> DeviceVec<T> {
     /// An array of `len` zeros; `what` names it in errors.
@@ -94,7 +100,7 @@ impl<T: Plain> DeviceVec<T> {
         // SAFETY: no host pointer is given. Empty buffers are not allowed, so there is always room for one element.
         let buffer = unsafe { Buffer::create(&ctx.context, CL_MEM_READ_WRITE, len.max(1), ptr::null_mut()) };
         match buffer {
-            Ok(buffer) => Ok(Self { buffer, len }),
+            Ok(buffer) => Ok(Self { buffer, len, id: MADE.fetch_add(1, Ordering::Relaxed) }),
             Err(e) => {
                 log::debug!("{}: allocating {what} failed: {e}", ctx.info().name);
                 Err(no_room(ctx, what, bytes))
@@ -110,6 +116,11 @@ impl<T: Plain> DeviceVec<T> {
     /// Number of elements.
     pub(crate) fn len(&self) -> usize {
         self.len
+    }
+
+    /// A number that no other array has, has had or will have.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
     }
 
     /// The handle for a kernel's argument.

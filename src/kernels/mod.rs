@@ -255,6 +255,9 @@ pub trait Argument {
     /// Its type in OpenCL C.
     fn cl_type(&self) -> String;
 
+    /// Tells values of this type apart.
+    fn key(&self) -> u64;
+
     /// Binds it.
     ///
     /// # Errors
@@ -266,10 +269,15 @@ pub trait Argument {
 }
 
 macro_rules! scalar_argument {
-    ($($rust:ty = $cl:literal),+) => {$(
+    ($($rust:ty = $cl:literal, $bits:expr;)+) => {$(
         impl Argument for $rust {
             fn cl_type(&self) -> String {
                 $cl.into()
+            }
+
+            fn key(&self) -> u64 {
+                let bits: fn($rust) -> u64 = $bits;
+                bits(*self)
             }
 
             unsafe fn bind(&self, kernel: &ClKernel, index: u32) -> ClResult<()> {
@@ -279,7 +287,11 @@ macro_rules! scalar_argument {
         }
     )+};
 }
-scalar_argument!(u32 = "uint", f32 = "float", f64 = "double");
+scalar_argument! {
+    u32 = "uint", u64::from;
+    f32 = "float", |v| v.to_bits().into();
+    f64 = "double", f64::to_bits;
+}
 
 /// The name of an element type in OpenCL C.
 pub(crate) trait Element: Plain {
@@ -309,6 +321,10 @@ impl<T: Element> Argument for DeviceVec<T> {
         format!("{}*", T::CL_NAME)
     }
 
+    fn key(&self) -> u64 {
+        self.id()
+    }
+
     unsafe fn bind(&self, kernel: &ClKernel, index: u32) -> ClResult<()> {
         // SAFETY: the caller's promise.
         unsafe { kernel.set_arg(index, &self.mem()) }
@@ -326,9 +342,16 @@ unsafe fn launch(ctx: &Context, kernel: &Kernel, grid: Grid, args: &[&dyn Argume
     if cfg!(debug_assertions) {
         check_types(ctx, kernel, args)?;
     }
-    for (index, arg) in args.iter().enumerate() {
-        // SAFETY: the caller's promise.
-        unsafe { arg.bind(&kernel.kernel, index as u32) }.map_err(ctx.error("clSetKernelArg"))?;
+    let mut bound = kernel.bound.borrow_mut();
+    bound.resize(args.len(), None);
+    for (index, (arg, bound)) in args.iter().zip(&mut *bound).enumerate() {
+        let key = Some(arg.key());
+        if *bound != key {
+            *bound = None;
+            // SAFETY: the caller's promise.
+            unsafe { arg.bind(&kernel.kernel, index as u32) }.map_err(ctx.error("clSetKernelArg"))?;
+            *bound = key;
+        }
     }
     // SAFETY: all arguments are bound; the rest is the caller's promise.
     unsafe { ctx.launch(kernel, grid) }
