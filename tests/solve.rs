@@ -165,6 +165,13 @@ fn nothing_of_a_former_solve_comes_back() {
     }
 }
 
+/// Every method and preconditioner on the host, a device, and three ranks, for systems that take many iterations.
+fn few_setups() -> Vec<Setup> {
+    let choices = choices();
+    let few = [&choices[0], &choices[2], &choices[4]];
+    setups(Precision::F64).into_iter().filter(|setup| few.contains(&&setup.devices)).collect()
+}
+
 #[test]
 fn both_methods_take_the_same_iterations_everywhere() {
     // the second three are ill-conditioned: a small residual leaves room for the answer
@@ -181,7 +188,7 @@ fn both_methods_take_the_same_iterations_everywhere() {
         for &precond in Precond::ALL {
             let host = "host".parse().unwrap();
             let reference = solve(&a, &b, &setup(Method::CgClassic, precond, Precision::F64, &host), 1e-8);
-            for setup in setups(Precision::F64).into_iter().filter(|s| s.precond == precond) {
+            for setup in few_setups().into_iter().filter(|s| s.precond == precond) {
                 let o = solve(&a, &b, &setup, 1e-8);
                 let slack = reference.iterations / 50 + 3;
                 let what = format!("{name}, {setup:?}: {} and {} iterations", o.iterations, reference.iterations);
@@ -239,7 +246,7 @@ fn both_methods_reach_the_same_accuracy() {
             };
             let host = "host".parse().unwrap();
             let reference = last(&setup(Method::CgClassic, precond, Precision::F64, &host));
-            for setup in setups(Precision::F64).into_iter().filter(|s| s.precond == precond) {
+            for setup in few_setups().into_iter().filter(|s| s.precond == precond) {
                 let o = solve(&a, &b, &setup, 1e-14);
                 assert!(o.reason.converged(), "{name}, {setup:?}: {}", o.reason);
                 assert!(relative_residual(&a, &b, &o.x) <= 1.1e-14, "{name}, {setup:?}");

@@ -302,7 +302,7 @@ fn kernels_without_curves_are_named() {
     one.kernels[3].curves.clear();
     one.kernels[4].curves.iter_mut().for_each(|curve| curve.points.clear());
     let (_, html) = read(&[one], &[]);
-    assert_eq!(all(&html, "#curves svg").len(), 12);
+    assert_eq!(all(&html, "#curves svg").len(), 10);
     let missing = all(&html, "#curves p.small");
     assert_eq!(words(missing[0]), "No curve was measured for next_direction, scale_diagonal.");
 }
