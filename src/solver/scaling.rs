@@ -134,7 +134,7 @@ mod tests {
     }
 
     proptest! {
-        /// S A S has the symmetry of A to the last bit, whatever its entries, and ones on the diagonal, in any block of rows.
+        /// S A S has the symmetry of A to the last bit, and ones on the diagonal, in any block of rows.
         #[test]
         fn scaled_matrices(
             n in 1usize..30,
