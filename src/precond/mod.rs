@@ -29,7 +29,7 @@ impl<V> Preconditioner<V> {
         Ok(Self::Diagonal(v))
     }
 
-    /// The diagonal of M⁻¹, if that is all there is: kernels multiply by it in passing.
+    /// The diagonal of M⁻¹, if that is all there is.
     pub fn diagonal(&self) -> Option<&V> {
         match self {
             Self::Identity => None,

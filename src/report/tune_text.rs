@@ -229,8 +229,8 @@ fn fusion_table(text: &mut Text, fusion: &Fusion) {
     text.table(["iteration", "launches", "time", "MB", "GB/s"], [true, false, false, false, false], &rows);
     text.gap();
     text.paragraph(
-        "An iteration without a preconditioner from the chosen launches, each alone: spmv_dot_csr, cg_step and cg_direction, as \
-         in cg; spmv_csr, dot_partial twice and the three updates, as in cg-classic. What the host adds is not in it.",
+        "An iteration without a preconditioner from the chosen launches, each alone: spmv_dot_csr and cg_step, as in cg; \
+         spmv_csr, dot_partial twice and the three updates, as in cg-classic. What the host adds is not in it.",
     );
 }
 

@@ -47,6 +47,18 @@ pub(super) struct Engine<O: Ops, A> {
     w: Workspace<O>,
 }
 
+/// The system whose rows are given to ranks.
+#[derive(Clone, Copy)]
+pub(super) struct System<'a> {
+    pub(super) a: &'a Arc<Csr>,
+    /// That of A.
+    pub(super) diagonal: &'a [f64],
+    /// What A is scaled by, if it is.
+    pub(super) scaling: Option<&'a Scaling>,
+    /// What A is multiplied by.
+    pub(super) factor: f64,
+}
+
 /// What an engine is made for.
 struct Plan<'a> {
     diagonal: Option<&'a [f64]>,
@@ -84,19 +96,16 @@ pub(super) struct Ended {
 }
 
 impl<T: Real> Rank<T> {
-    /// Opens `device`, or the host, and gives it `part` of `a`, times `factor`, and scaled if that is asked for; `diagonal` is
-    /// that of A; `known` are the device's launch parameters.
+    /// Opens `device`, or the host, and gives it `part` of `system`; `known` are the device's launch parameters.
     pub(super) fn open(
         device: Option<&Info>,
-        a: &Arc<Csr>,
         mut part: Part<'_>,
-        diagonal: &[f64],
-        scaling: Option<&Scaling>,
-        factor: f64,
+        system: &System<'_>,
         setup: &Setup,
         known: Option<&Known>,
     ) -> Result<Opened<T>> {
         let start = Instant::now();
+        let System { a, diagonal, scaling, factor } = *system;
         if let Some(scaling) = scaling {
             part.values = scaling.values(a, part.rows.clone()).into();
         }

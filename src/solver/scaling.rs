@@ -108,6 +108,8 @@ pub(super) fn weighted_norm<O: Ops>(ops: &O, share: &Share<O>, w: &mut Workspace
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::matrix::gallery;
 
@@ -129,6 +131,56 @@ mod tests {
         assert!(Scaling::of(&gallery::poisson2d([9, 9]).unwrap().diagonal(), 1.0).is_none());
         assert!(Scaling::of(&[], 1.0).is_none());
         assert!(Scaling::of(&[1.0, 2.0], 1.0).is_some());
+    }
+
+    proptest! {
+        /// S A S has the symmetry of A to the last bit, and ones on the diagonal, in any block of rows.
+        #[test]
+        fn scaled_matrices(
+            n in 1usize..30,
+            entries in prop::collection::vec((0usize..30, 0usize..30, -1e3..1e3, -200i32..200), 0..90),
+            diagonal in prop::collection::vec((1.0..2.0, -400i32..400), 30),
+            cut in 0usize..=30,
+        ) {
+            let mut triplets = (Vec::new(), Vec::new(), Vec::new());
+            let mut push = |i: usize, j: usize, v: f64| {
+                triplets.0.push(i as u32);
+                triplets.1.push(j as u32);
+                triplets.2.push(v);
+            };
+            let mut places = std::collections::BTreeSet::new();
+            for (i, j, v, exponent) in entries {
+                let (i, j) = (i % n, j % n);
+                if i != j && places.insert((i.min(j), i.max(j))) {
+                    push(i, j, v * 2f64.powi(exponent));
+                    push(j, i, v * 2f64.powi(exponent));
+                }
+            }
+            for (i, &(v, exponent)) in diagonal[..n].iter().enumerate() {
+                push(i, i, v * 2f64.powi(exponent));
+            }
+            let a = Csr::from_triplets(n, n, &triplets.0, &triplets.1, &triplets.2).unwrap();
+            let Some(scaling) = Scaling::of(&a.diagonal(), 1.0) else {
+                prop_assert_eq!(n, 1);
+                return Ok(());
+            };
+            let values = scaling.values(&a, 0..n);
+            let scaled = Csr::new(n, n, a.row_ptr().to_vec(), a.col_idx().to_vec(), values.clone()).unwrap();
+            let at = |i: usize, j: usize| {
+                let row = scaled.row_ptr()[i]..scaled.row_ptr()[i + 1];
+                row.clone().find(|&e| scaled.col_idx()[e] as usize == j).map(|e| scaled.values()[e].to_bits())
+            };
+            for i in 0..n {
+                for j in 0..i {
+                    prop_assert_eq!(at(i, j), at(j, i));
+                }
+            }
+            for one in scaled.diagonal() {
+                prop_assert!((one - 1.0).abs() <= 2.0 * f64::EPSILON, "{one:e}");
+            }
+            let cut = cut.min(n);
+            prop_assert_eq!([scaling.values(&a, 0..cut), scaling.values(&a, cut..n)].concat(), values);
+        }
     }
 
     #[test]

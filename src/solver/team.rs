@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 
 use super::monitor::Monitor;
-use super::rank::{Ended, Opened, Rank};
+use super::rank::{Ended, Opened, Rank, System};
 use super::scaling::Scaling;
 use super::{Control, Criterion, Format, Method, Outcome, Precond, Reason, Setup, SetupTimes, Split, Stop};
 use crate::comm::{Alone, Communicator, Failure, Outbox, Threads, in_threads};
@@ -50,9 +50,9 @@ impl<T: Real> Ranks<T> {
         let jobs = devices.into_iter().zip(parts).collect();
         let scales = setup.method == Method::Cg && setup.precond == Precond::Jacobi;
         let scaling = scales.then(|| Scaling::of(diagonal, factor)).flatten();
-        let scaling = scaling.as_ref();
+        let system = System { a, diagonal, scaling: scaling.as_ref(), factor };
         let opened: Vec<Opened<T>> = in_threads(&failure, jobs, |((device, known), part)| {
-            Rank::open(device, a, part, diagonal, scaling, factor, setup, known.as_ref())
+            Rank::open(device, part, &system, setup, known.as_ref())
         })?;
         let longest = |time: fn(&Opened<T>) -> Duration| opened.iter().map(time).max().unwrap_or_default();
         times.prepare += longest(|o| o.prepare);

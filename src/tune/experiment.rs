@@ -118,8 +118,8 @@ impl Experiment {
         self.bytes_per_iteration as f64 / self.seconds_per_iteration()
     }
 
-    /// Floating-point operations a second. An iteration has 2 nnz + 10 n by either method: 2 nnz for the product, 2 n for
-    /// each of two sums and three updates.
+    /// Floating-point operations a second. An iteration counts as 2 nnz + 10 n by either method: 2 nnz for the product,
+    /// 2 n for each of two sums and three updates. The third sum of `cg`, q·q, is not counted.
     #[must_use]
     pub fn flops_per_second(&self) -> f64 {
         (2.0 * self.nnz as f64 + 10.0 * self.order as f64) / self.seconds_per_iteration()
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn all_iterations_and_their_kernels() {
         let a = gallery::poisson2d([40, 50]).unwrap();
-        for (method, kernels) in [(Method::CgClassic, 5), (Method::Cg, 3)] {
+        for (method, kernels) in [(Method::CgClassic, 5), (Method::Cg, 2)] {
             let one = on_host(a.clone(), method, 20, 3).unwrap();
             assert_eq!((one.iterations, one.order, one.nnz, one.kernels.len()), (20, 2000, a.nnz(), kernels));
             assert_eq!((one.method.as_str(), one.notes.len(), one.devices.len()), (method.name(), 0, 2));

@@ -206,7 +206,7 @@ mod tests {
             with(&device, "spmv_csr", (32, 6, 512), 4, 1),
             with(&device, "residual_csr", (64, 7, 512), 1, 1),
             with(&device, "cg_step", (64, 2, 0), 1, 8),
-            with(&device, "cg_direction", (64, 2, 0), 1, 2 * MAX_UNROLL),
+            with(&device, "cg_step_weighted", (64, 2, 0), 1, 2 * MAX_UNROLL),
             with(&device, "dot_partial", (64, 2, 0), 128, 1),
         ];
         store.insert(&Device::from(&device), entries).unwrap();
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!([of("spmv_dot_csr"), of("spmv_csr"), of("cg_step")], [(64, 2), (32, 1), (64, 8)]);
         assert_eq!((tuning.items_per_row, tuning.row_block()), (4, tuning.row_block().map(|_| (8, 512))));
         // cut for other row blocks; unrolled beyond reason; more work-items for a row than there are
-        for other in ["residual_csr", "cg_direction", "dot_partial"] {
+        for other in ["residual_csr", "cg_step_weighted", "dot_partial"] {
             assert_eq!(tuning.launch(other), usual.launch(other), "{other}");
         }
     }

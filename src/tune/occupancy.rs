@@ -194,8 +194,8 @@ mod tests {
     #[test]
     fn registers_of_a_log() {
         let log = "ptxas info    : 0 bytes gmem\n\
-                   ptxas info    : Compiling entry function 'cg_step_diagonal' for 'sm_90'\n\
-                   ptxas info    : Function properties for cg_step_diagonal\n\
+                   ptxas info    : Compiling entry function 'cg_step_weighted' for 'sm_90'\n\
+                   ptxas info    : Function properties for cg_step_weighted\n\
                    \x20   0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n\
                    ptxas info    : Used 40 registers, 1 barriers, 2048 bytes smem, 424 bytes cmem[0]\n\
                    ptxas info    : Compiling entry function 'cg_step' for 'sm_90'\n\
@@ -203,7 +203,7 @@ mod tests {
                    ptxas info    : Compiling entry function 'silent' for 'sm_90'\n\
                    ptxas info    : Compiling entry function 'last' for 'sm_90'\n\
                    ptxas info    : Used 8 registers\n";
-        let used = ["cg_step", "cg_step_diagonal", "silent", "last", "missing"].map(|name| registers_in(log, name));
+        let used = ["cg_step", "cg_step_weighted", "silent", "last", "missing"].map(|name| registers_in(log, name));
         assert_eq!(used, [Some(34), Some(40), None, Some(8), None]);
         assert_eq!(registers_in("", "cg_step"), None);
     }

@@ -22,7 +22,7 @@ pub(super) fn timeline(rank: u64, iterations: u64) -> Timeline {
         let at = |nanos: u64| 1_000_000 + 1000 * PERIOD * (k - 1) + nanos;
         add(Lane::Kernels, "spmv_dot_csr", Some(k), [at(0), at(40_000 + 10_000 * rank)]);
         add(Lane::Kernels, "cg_step", Some(k), [at(75_000), at(95_000)]);
-        add(Lane::Kernels, "cg_direction", Some(k), [at(98_000), at(98_250)]);
+        add(Lane::Kernels, "halo_pack", Some(k), [at(98_000), at(98_250)]);
         add(Lane::Host, "sum over ranks", Some(k), [at(45_000), at(75_000)]);
     }
     spans.sort_by_key(|span| (span.lane, span.start));

@@ -17,7 +17,7 @@ pub(super) fn section(found: &[Found]) -> Markup {
     html! {
         p {
             "The kernels of an iteration without a preconditioner, with the chosen parameters, each timed alone. Fused: "
-            "spmv_dot_csr, cg_step and cg_direction, as in cg. Separate: spmv_csr, dot_partial twice, next_iterate, "
+            "spmv_dot_csr and cg_step, as in cg. Separate: spmv_csr, dot_partial twice, next_iterate, "
             "next_residual and next_direction, as in cg-classic. What the host adds is not in it; it adds more to more "
             "launches."
         }
