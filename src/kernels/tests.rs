@@ -371,7 +371,9 @@ mod bodies {
     pub(super) fn sell_products<T: Real, A: Real>(t: &Bench<T, A>) {
         let (go, stop) = ([0, 1]).map(|v| DeviceVec::from_slice(&t.ctx, &[v], "the state").unwrap()).into();
         let sell = &t.kernels.sell;
-        for (case, a) in sliced_matrices().into_iter().enumerate() {
+        // a simulator takes its time
+        let most = if t.ctx.info().platform == "Oclgrind" { 5_500 } else { usize::MAX };
+        for (case, a) in sliced_matrices().into_iter().enumerate().filter(|(_, a)| a.nnz() <= most) {
             let (n, n_cols) = (a.n_rows(), a.n_cols());
             let (x, b) = (ints(n_cols, 4), ints(n, 5));
             let expected = a.mul_vec(&x);
@@ -411,8 +413,11 @@ mod bodies {
                 assert_eq!(t.down(&y), expected, "y, {what}");
                 assert_eq!(t.down(&q), expected, "q, {what}");
                 assert_eq!(t.down(&r), residual, "r, {what}");
-                let dots = [dot(&x[..n], &expected), dot(&expected, &expected)];
-                assert_eq!(sum_pairs(&t.down(&partials)), dots, "x·y and y·y, {what}");
+                let [xy, yy] = sum_pairs(&t.down(&partials));
+                let squares = dot(&expected, &expected);
+                // too large to be exact in single precision
+                let slack = if size_of::<A>() == 8 { 0.0 } else { 1e-6 * squares };
+                assert!(xy == dot(&x[..n], &expected) && (yy - squares).abs() <= slack, "x·y, y·y: {xy}, {yy}, {what}");
             }
             let (mut q, mut partials) = (t.up(&ints(n, 6)), t.partials(4));
             let grid = Grid { groups: 1, ..t.grid(n) };
