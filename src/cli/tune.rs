@@ -77,7 +77,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let page = measured.page(given.as_ref())?;
     interrupt::kill_cleanly();
     let screen = Screen::new(false);
-    let ranks = select(&measured.devices, measured.precision == Precision::F64)?.ranks;
+    let ranks = select(&measured.devices, measured.precision.needs_f64())?.ranks;
     let mut kinds = distinct(&ranks);
     if ranks.iter().all(Option::is_none) {
         let wanted = measured.devices.to_string();

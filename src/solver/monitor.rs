@@ -19,6 +19,14 @@ const DIVERGED: f64 = 1e10;
 /// precision is exhausted.
 const REPLACED: f64 = 0.5;
 
+/// In mixed precision, a run ends when the recurrence has reduced the residual to this part, and the next one goes on from the
+/// true residual. Early enough that the recurrence is still right, seldom enough to cost little.
+const RUN_REDUCTION: f64 = 0.03;
+
+/// In mixed precision, a run that is to be the last goes so far below the limit for ‖r‖₂² that the true residual, which differs
+/// a little, meets it, too.
+const MARGIN: f64 = 0.98;
+
 /// How a run of a method ended. A run begins with the true residual b − A x, and goes on by recurrence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Verdict {
@@ -39,8 +47,8 @@ pub(super) struct Monitor<'a> {
     /// ‖r‖₂² by the recurrence that ends the run.
     run_limit: f64,
     precision: Precision,
-    /// Its unit roundoff.
-    roundoff: f64,
+    /// What part of its first residual a run may reach before the recurrence says nothing of the true one any more.
+    reach: f64,
     rhs_norm: f64,
     stop: &'a Stop,
     max_iters: u64,
@@ -72,7 +80,7 @@ pub(super) struct Seen {
 /// `limit`, or a little less, as a number that every rank can compare with: sums may be in single precision on a device.
 fn comparable(limit: f64, precision: Precision) -> f64 {
     match precision {
-        Precision::F64 => limit,
+        Precision::F64 | Precision::Mixed => limit,
         Precision::F32 => {
             let single = limit as f32;
             f64::from(if f64::from(single) > limit { single.next_down() } else { single })
@@ -92,16 +100,17 @@ impl<'a> Monitor<'a> {
         control: Control<'a>,
         (before, started): (u64, Instant),
     ) -> Self {
-        let roundoff = match precision {
+        let reach = match precision {
             Precision::F64 => f64::EPSILON / 2.0,
             Precision::F32 => f64::from(f32::EPSILON) / 2.0,
+            Precision::Mixed => RUN_REDUCTION,
         };
         let limit = comparable(target * target, precision);
         Self {
             limit,
             run_limit: limit,
             precision,
-            roundoff,
+            reach,
             rhs_norm,
             stop,
             max_iters: stop.max_iters.unwrap_or_else(|| Stop::default_max_iters(n)),
@@ -139,8 +148,8 @@ impl<'a> Monitor<'a> {
         if rr > REPLACED * REPLACED * former_rr {
             return Some(Verdict::Stalled { worse: rr > former_rr });
         }
-        // Where the recurrence has lost as many digits as there are, it says nothing of the true residual any more.
-        self.run_limit = self.limit.max(comparable(self.roundoff * self.roundoff * rr, self.precision));
+        let aim = if self.precision == Precision::Mixed { MARGIN * self.limit } else { self.limit };
+        self.run_limit = aim.max(comparable(self.reach * self.reach * rr, self.precision));
         if let Some(reason) = Self::judge_rho(rho, self.iterations + 1) {
             return Some(Verdict::Ended(reason));
         }
@@ -149,6 +158,12 @@ impl<'a> Monitor<'a> {
         }
         self.runs += 1;
         None
+    }
+
+    /// Whether the next run goes on in the direction that the former one has left: in mixed precision, where the true residual
+    /// differs little from that of the recurrence. To start anew with the residual would cost many iterations.
+    pub(super) fn keeps_direction(&self) -> bool {
+        self.precision == Precision::Mixed && self.runs > 0
     }
 
     /// Where the time axis of a timeline begins, if one is asked for.
