@@ -28,6 +28,10 @@ pub(super) trait Iterate<O: Ops>: Send {
     /// Gets the iterate.
     fn read(&mut self, ops: &O, w: &mut Workspace<O>, x: &mut [f64]) -> Result<()>;
 
+    /// p·A p for the direction in `w.p`, over all ranks, if the matrix is there in more precision than that of the iteration,
+    /// which may have lost its sign. Right-hand side and direction are used up.
+    fn curvature(&mut self, ops: &O, w: &mut Workspace<O>) -> Result<Option<f64>>;
+
     /// Memory of rows beside those of the iteration, in bytes.
     fn stored(&self) -> u64;
 }
@@ -70,6 +74,10 @@ impl<O: Ops<Vector: Send>> Iterate<O> for Plain<O> {
 
     fn read(&mut self, ops: &O, w: &mut Workspace<O>, x: &mut [f64]) -> Result<()> {
         O::Real::fill(x, |x| ops.read(&w.x, x))
+    }
+
+    fn curvature(&mut self, _: &O, _: &mut Workspace<O>) -> Result<Option<f64>> {
+        Ok(None)
     }
 
     fn stored(&self) -> u64 {
@@ -138,6 +146,21 @@ where
     fn read(&mut self, ops: &O, w: &mut Workspace<O>, x: &mut [f64]) -> Result<()> {
         ops.add_wide(&mut w.x, &mut self.x)?;
         self.ops.read(&self.x, x)
+    }
+
+    fn curvature(&mut self, ops: &O, w: &mut Workspace<O>) -> Result<Option<f64>> {
+        let Self { ops: wide, a, b, x, r, .. } = self;
+        ops.add_wide(&mut w.x, x)?;
+        wide.copy(x, r)?; // x, which has room for a halo, takes p meanwhile
+        wide.write(&vec![0.0; wide.n_owned()], x)?;
+        ops.add_wide(&mut w.p, x)?;
+        a.apply(wide, x, b)?;
+        let mut sum = wide.sum(1)?;
+        wide.dot_product(x, b, &mut sum, 0)?;
+        wide.all_sum(&mut [&mut sum])?;
+        let [curvature, _] = wide.settle(&mut sum)?;
+        wide.copy(r, x)?;
+        Ok(Some(curvature))
     }
 
     fn stored(&self) -> u64 {

@@ -21,7 +21,7 @@ const REPLACED: f64 = 0.5;
 
 /// In mixed precision, a run ends when the recurrence has reduced the residual to this part, and the next one goes on from the
 /// true residual. Early enough that the recurrence is still right, seldom enough to cost little.
-const RUN_REDUCTION: f64 = 0.03;
+const RUN_REDUCTION: f64 = 0.01;
 
 /// In mixed precision, a run that is to be the last goes so far below the limit for ‖r‖₂² that the true residual, which differs
 /// a little, meets it, too.
@@ -322,6 +322,22 @@ mod tests {
         assert_eq!(judge(&[residual(1, -1.0, 0.5)]), (ended(Reason::IndefinitePreconditioner { iteration: 1 }), 1));
         assert!(matches!(judge(&[residual(1, 0.0, 0.5)]).0, Some(Verdict::Ended(Reason::Breakdown(_)))));
         assert_eq!(judge(&[residual(5, 0.5, 0.5)]), (ended(Reason::MaxIters), 5));
+    }
+
+    #[test]
+    fn mixed_precision_goes_on_from_true_residuals_in_the_same_direction() {
+        let stop = Stop::default();
+        let mut monitor = Monitor::new(10, 1e-3, 1.0, Precision::Mixed, &stop, Control::default(), (0, Instant::now()));
+        assert!(!monitor.keeps_direction());
+        assert_eq!(monitor.begin(1.0, 1.0), None);
+        assert_eq!(monitor.run_limit(), RUN_REDUCTION * RUN_REDUCTION);
+        let record = Record::Residual { iteration: 1, rho: 0.9e-4, rr: 0.9e-4 };
+        assert_eq!(monitor.judge::<f32>(&[record], &Alone::default()), Some(Verdict::Presumed));
+        assert!(monitor.keeps_direction());
+        assert_eq!(monitor.begin(1e-4, 1e-4), None);
+        // the last run goes a little beyond the limit
+        assert_eq!(monitor.run_limit(), MARGIN * (1e-3 * 1e-3));
+        assert_eq!(monitor.begin(1e-6, 0.999e-6), Some(Verdict::Converged));
     }
 
     #[test]

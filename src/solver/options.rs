@@ -83,6 +83,14 @@ impl Precision {
         }
     }
 
+    /// The precision of the matrix and the vectors of the iteration.
+    pub(crate) fn of_vectors(self) -> Self {
+        match self {
+            Self::F64 => Self::F64,
+            Self::F32 | Self::Mixed => Self::F32,
+        }
+    }
+
     /// Whether devices must compute in double precision.
     #[must_use]
     pub fn needs_f64(self) -> bool {

@@ -10,7 +10,7 @@ use super::iterate::{Iterate, Mixed, Plain};
 use super::monitor::{Monitor, Seen, Verdict};
 use super::scaling::{Scaling, Share};
 use super::workspace::Workspace;
-use super::{Format, Method, Precision, Precond, Reason, Setup, Split, Tune};
+use super::{Format, Indefinite, Method, Precision, Precond, Reason, Setup, Split, Tune};
 use crate::comm::{Alone, Links, Outboxes};
 use crate::device::{Context, Info};
 use crate::error::Result;
@@ -299,6 +299,13 @@ impl<O: Ops, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
                         iterate.restore(ops, w)?;
                     }
                     break Some(Reason::Stagnation);
+                }
+                // of which the iteration's precision may have made it
+                Verdict::Ended(Reason::IndefiniteOperator(Indefinite::Direction { iteration, curvature })) => {
+                    let curvature = iterate.curvature(ops, w)?.unwrap_or(curvature);
+                    let direction = Indefinite::Direction { iteration, curvature };
+                    let is_definite = curvature > 0.0;
+                    break Some(if is_definite { Reason::Stagnation } else { Reason::IndefiniteOperator(direction) });
                 }
                 Verdict::Ended(reason) => {
                     if matches!(reason, Reason::Divergence | Reason::NonFinite(_) | Reason::Breakdown(_)) {

@@ -117,7 +117,7 @@ pub(crate) fn block(
     let limit = bandwidth::of_device(info)?;
     Ok(Found {
         device: facts(info),
-        precision: precision.name().into(),
+        precision: precision.of_vectors().name().into(),
         matrix: name.into(),
         order: part.n_owned(),
         nnz: part.nnz(),
