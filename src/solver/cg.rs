@@ -32,9 +32,6 @@ pub(super) fn cg<O: Ops>(
 ) -> Result<Verdict> {
     ops.begin()?;
     iterate.residual(ops, a, w)?; //                                           r = b − A x
-    if !monitor.keeps_direction() {
-        ops.copy(&w.r, &mut w.p)?; //                                          p = r
-    }
     ops.dot_product(&w.r, &w.r, &mut w.rho, 0)?; //                            ρ = r·r
     match scaling {
         Some(share) => weighted_norm(ops, share, w)?,
@@ -46,6 +43,9 @@ pub(super) fn cg<O: Ops>(
         return Ok(verdict);
     }
     iterate.keep(ops, w)?;
+    if !monitor.keeps_direction() {
+        ops.copy(&w.r, &mut w.p)?; //                                          p = r
+    }
 
     let mut records = Vec::new();
     for iteration in 1.. {

@@ -25,15 +25,15 @@ pub(super) fn cg_classic<O: Ops>(
     ops.begin()?;
     iterate.residual(ops, a, w)?; //                                           r = b − A x
     ops.precondition(m, &w.r, &mut w.q)?; //                                   z = M⁻¹ r, where q will be
-    if !monitor.keeps_direction() {
-        ops.copy(&w.q, &mut w.p)?; //                                          p = z
-    }
     let mut rho = host_sum(ops, &w.r, &w.q, &mut w.dot)?;
     let rr = if preconditioned { host_sum(ops, &w.r, &w.r, &mut w.dot)? } else { rho };
     if let Some(verdict) = monitor.begin(rho, rr) {
         return Ok(verdict);
     }
     iterate.keep(ops, w)?;
+    if !monitor.keeps_direction() {
+        ops.copy(&w.q, &mut w.p)?; //                                          p = z
+    }
     for iteration in 1.. {
         ops.begin_iteration(iteration)?;
         a.apply(ops, &mut w.p, &mut w.q)?; //                                  q = A p

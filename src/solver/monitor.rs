@@ -27,6 +27,10 @@ const RUN_REDUCTION: f64 = 0.01;
 /// a little, meets it, too.
 const MARGIN: f64 = 0.98;
 
+/// In mixed precision, a true residual ‖r‖₂ beyond this multiple of the recurrence's is another one: the direction that goes with
+/// the latter leads nowhere.
+const SAME: f64 = 2.0;
+
 /// How a run of a method ended. A run begins with the true residual b − A x, and goes on by recurrence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Verdict {
@@ -58,6 +62,8 @@ pub(super) struct Monitor<'a> {
     before: u64,
     /// Runs that had something to do.
     runs: u32,
+    /// Whether this run goes on in the direction that the former one has left.
+    keeps_direction: bool,
     /// ‖r‖₂² at the start of this run.
     first_rr: f64,
     /// ‖r‖₂² after the last iteration seen.
@@ -118,6 +124,7 @@ impl<'a> Monitor<'a> {
             started,
             before,
             runs: 0,
+            keeps_direction: false,
             first_rr: f64::NAN,
             last_rr: f64::NAN,
             iterations: before,
@@ -135,6 +142,8 @@ impl<'a> Monitor<'a> {
     pub(super) fn begin(&mut self, rho: f64, rr: f64) -> Option<Verdict> {
         self.before = self.iterations;
         let former_rr = std::mem::replace(&mut self.first_rr, rr);
+        let is_same = rr <= SAME * SAME * self.last_rr; // not so at first, where there is none
+        self.keeps_direction = self.precision == Precision::Mixed && is_same;
         self.last_rr = rr;
         if self.history.is_empty() {
             self.history.push(self.relative(rr));
@@ -160,10 +169,10 @@ impl<'a> Monitor<'a> {
         None
     }
 
-    /// Whether the next run goes on in the direction that the former one has left: in mixed precision, where the true residual
-    /// differs little from that of the recurrence. To start anew with the residual would cost many iterations.
+    /// Whether this run goes on in the direction that the former one has left: in mixed precision, where the true residual is
+    /// about that of the recurrence. To start anew with the residual would cost many iterations.
     pub(super) fn keeps_direction(&self) -> bool {
-        self.precision == Precision::Mixed && self.runs > 0
+        self.keeps_direction
     }
 
     /// Where the time axis of a timeline begins, if one is asked for.
@@ -328,16 +337,28 @@ mod tests {
     fn mixed_precision_goes_on_from_true_residuals_in_the_same_direction() {
         let stop = Stop::default();
         let mut monitor = Monitor::new(10, 1e-3, 1.0, Precision::Mixed, &stop, Control::default(), (0, Instant::now()));
-        assert!(!monitor.keeps_direction());
         assert_eq!(monitor.begin(1.0, 1.0), None);
+        assert!(!monitor.keeps_direction());
         assert_eq!(monitor.run_limit(), RUN_REDUCTION * RUN_REDUCTION);
         let record = Record::Residual { iteration: 1, rho: 0.9e-4, rr: 0.9e-4 };
         assert_eq!(monitor.judge::<f32>(&[record], &Alone::default()), Some(Verdict::Presumed));
-        assert!(monitor.keeps_direction());
         assert_eq!(monitor.begin(1e-4, 1e-4), None);
+        assert!(monitor.keeps_direction());
         // the last run goes a little beyond the limit
         assert_eq!(monitor.run_limit(), MARGIN * (1e-3 * 1e-3));
-        assert_eq!(monitor.begin(1e-6, 0.999e-6), Some(Verdict::Converged));
+        assert_eq!(monitor.begin(0.999e-6, 0.999e-6), Some(Verdict::Converged));
+    }
+
+    #[test]
+    fn a_direction_is_worth_what_its_residual_is() {
+        let stop = Stop::default();
+        let mut monitor = Monitor::new(10, 1e-5, 1.0, Precision::Mixed, &stop, Control::default(), (0, Instant::now()));
+        assert_eq!(monitor.begin(1.0, 1.0), None);
+        // the recurrence has found zero at once, the true residual is one of rounding
+        let record = Record::Residual { iteration: 1, rho: 0.0, rr: 0.0 };
+        assert_eq!(monitor.judge::<f32>(&[record], &Alone::default()), Some(Verdict::Presumed));
+        assert_eq!(monitor.begin(1e-8, 1e-8), None);
+        assert!(!monitor.keeps_direction());
     }
 
     #[test]
