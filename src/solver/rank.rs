@@ -90,14 +90,13 @@ pub(super) struct Ended {
 /// Opens `device`, or the host, and gives it `part` of `a`, times `factor`, and scaled if that is asked for; `diagonal` is that
 /// of A; `known` are the device's launch parameters.
 pub(super) fn open(
-    device: Option<&Info>,
+    (device, known): (Option<&Info>, Option<&Known>),
     a: &Arc<Csr>,
     mut part: Part<'_>,
     diagonal: &[f64],
     scaling: Option<&Scaling>,
     factor: f64,
     setup: &Setup,
-    known: Option<&Known>,
 ) -> Result<Opened> {
     let start = Instant::now();
     if let Some(scaling) = scaling {

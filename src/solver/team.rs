@@ -52,7 +52,7 @@ impl Ranks {
         let scaling = scales.then(|| Scaling::of(diagonal, factor)).flatten();
         let scaling = scaling.as_ref();
         let opened: Vec<Opened> = in_threads(&failure, jobs, |((device, known), part)| {
-            rank::open(device, a, part, diagonal, scaling, factor, setup, known.as_ref())
+            rank::open((device, known.as_ref()), a, part, diagonal, scaling, factor, setup)
         })?;
         let longest = |time: fn(&Opened) -> Duration| opened.iter().map(time).max().unwrap_or_default();
         times.prepare += longest(|o| o.prepare);
