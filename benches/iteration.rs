@@ -125,7 +125,7 @@ fn bytes_beside_the_product(setup: &Setup) -> u64 {
         (_, Precond::None) => 13,
         _ => 18,
     };
-    doubles * if setup.precision == Precision::F32 { 4 } else { 8 }
+    doubles * if setup.precision == Precision::F64 { 8 } else { 4 }
 }
 
 /// The measurements of a system on some devices in a format; none if its rows don't fit that, or are stored in one of

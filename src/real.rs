@@ -6,6 +6,8 @@ use std::ops::{Add, AddAssign, Mul, Sub, SubAssign};
 
 use rayon::prelude::*;
 
+use crate::comm::{Communicator, Links, Outbox, Outboxes};
+
 /// An element of a vector on a rank: `f32` or `f64`.
 pub trait Real:
     Sealed
@@ -35,6 +37,15 @@ pub trait Real:
     /// All of `v` times `factor`, rounded to nearest; what stays the same is passed through without a copy.
     fn scaled(v: &[f64], factor: f64) -> Cow<'_, [Self]>;
 
+    /// Lets `fill` set as many elements as `to` has, and leaves them there: where they are of this type, without a copy.
+    fn fill<R>(to: &mut [f64], fill: impl FnOnce(&mut [Self]) -> R) -> R;
+
+    /// The communicator for messages of such elements.
+    fn link(links: Links) -> Box<dyn Communicator<Self>>;
+
+    /// Puts an outbox among those of a rank.
+    fn put_outbox(outbox: Outbox<Self>, outboxes: &mut Outboxes);
+
     /// The number with these low bits and zeros above: an integer that travels among numbers.
     fn with_low_word(word: i32) -> Self;
 }
@@ -62,6 +73,21 @@ impl Real for f32 {
     fn scaled(v: &[f64], factor: f64) -> Cow<'_, [Self]> {
         Cow::Owned(v.par_iter().with_min_len(1 << 14).map(|&v| (v * factor) as f32).collect())
     }
+
+    fn fill<R>(to: &mut [f64], fill: impl FnOnce(&mut [Self]) -> R) -> R {
+        let mut own = vec![0.0; to.len()];
+        let result = fill(&mut own);
+        to.par_iter_mut().with_min_len(1 << 14).zip(&own).for_each(|(to, &own)| *to = own.into());
+        result
+    }
+
+    fn link(links: Links) -> Box<dyn Communicator<Self>> {
+        links.single
+    }
+
+    fn put_outbox(outbox: Outbox<Self>, outboxes: &mut Outboxes) {
+        outboxes.single = outbox;
+    }
 }
 
 impl Real for f64 {
@@ -84,5 +110,17 @@ impl Real for f64 {
             return Cow::Borrowed(v);
         }
         Cow::Owned(v.par_iter().with_min_len(1 << 14).map(|&v| v * factor).collect())
+    }
+
+    fn fill<R>(to: &mut [f64], fill: impl FnOnce(&mut [Self]) -> R) -> R {
+        fill(to)
+    }
+
+    fn link(links: Links) -> Box<dyn Communicator<Self>> {
+        links.double
+    }
+
+    fn put_outbox(outbox: Outbox<Self>, outboxes: &mut Outboxes) {
+        outboxes.double = outbox;
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use declive::device::{Kind, select};
-use declive::solver::{Method, Precision, Setup, Tune};
+use declive::solver::{Method, Setup, Tune};
 use declive::{Error, ErrorKind, bandwidth};
 
 use super::exit::Exit;
@@ -61,7 +61,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let page = measured.page(Some(&source))?;
     interrupt::kill_cleanly();
     let screen = Screen::new(false);
-    let selection = select(&measured.devices, measured.precision == Precision::F64)?;
+    let selection = select(&measured.devices, measured.precision.needs_f64())?;
     let mut notes: Vec<String> = selection.note.into_iter().collect();
     let (a, name) = load(&source, screen)?;
     let matrix = Matrix { source: name.clone(), default, rows: a.n_rows(), nnz: a.nnz() };

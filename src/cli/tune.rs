@@ -76,8 +76,12 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let given = measured.source();
     let page = measured.page(given.as_ref())?;
     interrupt::kill_cleanly();
+    if measured.precision == Precision::Mixed {
+        let why = "--precision mixed runs the kernels of f32 and of f64: tune for both, one after the other";
+        return Err(Error::Usage(why.into()).into());
+    }
     let screen = Screen::new(false);
-    let ranks = select(&measured.devices, measured.precision == Precision::F64)?.ranks;
+    let ranks = select(&measured.devices, measured.precision.needs_f64())?.ranks;
     let mut kinds = distinct(&ranks);
     if ranks.iter().all(Option::is_none) {
         let wanted = measured.devices.to_string();

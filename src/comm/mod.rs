@@ -5,6 +5,7 @@
 mod alone;
 mod failure;
 mod gate;
+mod links;
 mod spawn;
 mod threads;
 
@@ -15,6 +16,7 @@ use crate::error::Result;
 
 pub use alone::Alone;
 pub use failure::Failure;
+pub use links::{Links, Outboxes};
 pub use spawn::in_threads;
 pub use threads::Threads;
 

@@ -1,7 +1,8 @@
 //! A device made ready: its context, its queues, its programs.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::ptr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use opencl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue};
@@ -37,17 +38,21 @@ pub(crate) enum Queue {
 }
 
 /// One OpenCL context for one device. Contexts are never shared between devices: NVIDIA's driver migrates whole
-/// buffers between the devices of a shared context.
+/// buffers between the devices of a shared context. The operations of two precisions on one device share one.
 pub(crate) struct Context {
     info: Info,
     pub(super) context: ClContext,
     compute: CommandQueue,
     transfer: CommandQueue,
+    timings: Mutex<Timings>,
+}
+
+/// Kernels that the device times.
+#[derive(Default)]
+struct Timings {
     /// The tag of the kernels to be timed, if any.
-    timing: Cell<Option<u64>>,
-    timed: RefCell<Vec<(u64, &'static str, Event)>>,
-    /// What `real` and `acc` stand for in the kernels, for the check of their arguments.
-    pub(crate) types: Cell<[&'static str; 2]>,
+    tag: Option<u64>,
+    timed: Vec<(u64, &'static str, Event)>,
 }
 
 /// When a kernel ran, by the device's clock in nanoseconds.
@@ -73,6 +78,8 @@ impl Timed {
 /// A kernel and its name.
 pub(crate) struct Kernel {
     pub(crate) name: &'static str,
+    /// What `real` and `acc` stand for in it, for the check of its arguments.
+    pub(crate) types: [&'static str; 2],
     pub(crate) kernel: ClKernel,
     /// What its arguments were last set to, by whoever sets them: most are the same from launch to launch.
     pub(crate) bound: RefCell<Vec<Option<u64>>>,
@@ -93,20 +100,16 @@ impl Context {
         let queue = || unsafe { CommandQueue::create(&context, id, CL_QUEUE_PROFILING_ENABLE) };
         let compute = queue().map_err(fail("clCreateCommandQueue"))?;
         let transfer = queue().map_err(fail("clCreateCommandQueue"))?;
-        Ok(Self {
-            info: device.clone(),
-            context,
-            compute,
-            transfer,
-            timing: Cell::default(),
-            timed: RefCell::default(),
-            types: Cell::default(),
-        })
+        Ok(Self { info: device.clone(), context, compute, transfer, timings: Mutex::default() })
     }
 
     /// The device.
     pub(crate) fn info(&self) -> &Info {
         &self.info
+    }
+
+    fn timings(&self) -> MutexGuard<'_, Timings> {
+        self.timings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn queue(&self, queue: Queue) -> &CommandQueue {
@@ -153,13 +156,13 @@ impl Context {
         Ok(program)
     }
 
-    /// The kernel `name` of `program`.
+    /// The kernel `name` of `program`, in which `real` and `acc` stand for `types`.
     ///
     /// # Errors
     /// [`Error::OpenCl`] if there is none of that name.
-    pub(crate) fn kernel(&self, program: &Program, name: &'static str) -> Result<Kernel> {
+    pub(crate) fn kernel(&self, program: &Program, name: &'static str, types: [&'static str; 2]) -> Result<Kernel> {
         let kernel = ClKernel::create(program, name).map_err(self.error("clCreateKernel"))?;
-        Ok(Kernel { name, kernel, bound: RefCell::default() })
+        Ok(Kernel { name, types, kernel, bound: RefCell::default() })
     }
 
     /// The largest work-group that this device runs `kernel` with.
@@ -216,7 +219,8 @@ impl Context {
     pub(crate) unsafe fn launch(&self, kernel: &Kernel, grid: Grid) -> Result<()> {
         let (global, local) = (grid.groups * grid.group_size, grid.group_size);
         let mut event = ptr::null_mut();
-        let event_out = if self.timing.get().is_some() { &raw mut event } else { ptr::null_mut() };
+        let timed_as = self.timings().tag;
+        let event_out = if timed_as.is_some() { &raw mut event } else { ptr::null_mut() };
         let status = match cl3::load_library() {
             // The sizes and the place for the event live until the call returns; the rest is the caller's promise.
             Ok(opencl) => opencl.clEnqueueNDRangeKernel(
@@ -234,8 +238,8 @@ impl Context {
         };
         match status {
             Some(CL_SUCCESS) => {
-                if let Some(tag) = self.timing.get() {
-                    self.timed.borrow_mut().push((tag, kernel.name, Event::new(event)));
+                if let Some(tag) = timed_as {
+                    self.timings().timed.push((tag, kernel.name, Event::new(event)));
                 }
                 Ok(())
             }
@@ -270,12 +274,12 @@ impl Context {
 
     /// From now on the device times kernels, under this tag, or doesn't. Tags must not fall while timings wait to be taken.
     pub(crate) fn set_timing(&self, tag: Option<u64>) {
-        self.timing.set(tag);
+        self.timings().tag = tag;
     }
 
     /// Timings not yet taken.
     pub(crate) fn timed_count(&self) -> usize {
-        self.timed.borrow().len()
+        self.timings().timed.len()
     }
 
     /// Waits for the kernels timed with tags up to `last`, and hands them out; later ones stay.
@@ -283,9 +287,11 @@ impl Context {
     /// # Errors
     /// [`Error::OpenCl`] if one failed.
     pub(crate) fn take_timed(&self, last: u64) -> Result<Vec<Timed>> {
-        let mut waiting = self.timed.borrow_mut();
-        let count = waiting.partition_point(|(tag, ..)| *tag <= last);
-        let timed: Vec<_> = waiting.drain(..count).collect();
+        let timed: Vec<_> = {
+            let waiting = &mut self.timings().timed;
+            let count = waiting.partition_point(|(tag, ..)| *tag <= last);
+            waiting.drain(..count).collect()
+        };
         if let Some((_, _, last)) = timed.last() {
             self.wait(last)?;
         }
@@ -298,7 +304,7 @@ impl Context {
 
     /// Takes no interest in the kernels timed so far.
     pub(crate) fn forget_timed(&self) {
-        self.timed.borrow_mut().clear();
+        self.timings().timed.clear();
     }
 
     /// An event that comes when all that is in the compute queue is done.

@@ -245,7 +245,7 @@ mod tests {
     fn value(ctx: &Context, program: &Program) -> i32 {
         use crate::device::{DeviceVec, Grid};
         let x = DeviceVec::<i32>::zeros(ctx, 1, "x").unwrap();
-        let kernel = ctx.kernel(program, "one").unwrap();
+        let kernel = ctx.kernel(program, "one", ["float"; 2]).unwrap();
         let argument = x.mem();
         // SAFETY: the kernel's one argument is a buffer of ints, of as many as there are work-items.
         unsafe {

@@ -6,6 +6,7 @@
 #![allow(clippy::too_many_arguments)] // a launcher takes what its kernel takes
 
 pub(crate) mod cg;
+pub(crate) mod convert;
 pub(crate) mod csr;
 pub(crate) mod dot;
 pub(crate) mod halo;
@@ -23,7 +24,7 @@ use std::rc::Rc;
 use crate::device::{ClKernel, ClResult, Context, DeviceVec, Grid, Info, Kernel, Plain, Program};
 use crate::error::Result;
 use crate::real::Real;
-pub(crate) use tuning::{Launch, PRODUCTS, SELL_PRODUCTS, STENCIL_PRODUCTS, STEPS, Shape, Tuning};
+pub(crate) use tuning::{CONVERSIONS, Launch, PRODUCTS, SELL_PRODUCTS, STENCIL_PRODUCTS, STEPS, Shape, Tuning};
 
 /// The kernel families: file name, source, kernels. The only list of them.
 pub(crate) const FAMILIES: &[(&str, &str, &[&str])] = &[
@@ -37,6 +38,7 @@ pub(crate) const FAMILIES: &[(&str, &str, &[&str])] = &[
     ("stencil.cl", include_str!("../../cl/stencil.cl"), STENCIL_PRODUCTS),
     ("sell.cl", include_str!("../../cl/sell.cl"), SELL_PRODUCTS),
     ("cg.cl", include_str!("../../cl/cg.cl"), STEPS),
+    ("convert.cl", include_str!("../../cl/convert.cl"), CONVERSIONS),
     ("halo.cl", include_str!("../../cl/halo.cl"), &["halo_pack"]),
     ("stream.cl", include_str!("../../cl/stream.cl"), &["stream_copy"]),
 ];
@@ -52,6 +54,7 @@ pub(crate) struct Kernels<T, A> {
     pub(crate) stencil: stencil::Stencil<T, A>,
     pub(crate) sell: sell::Sell<T, A>,
     pub(crate) cg: cg::Cg<T, A>,
+    pub(crate) convert: convert::Convert<T, A>,
     pub(crate) halo: halo::Halo<T>,
     pub(crate) stream: stream::Stream<T>,
 }
@@ -79,7 +82,6 @@ impl<T: Real, A: Real> Kernels<T, A> {
     }
 
     fn load(ctx: &Context, tuning: Tuning, programs: &Programs) -> Result<Self> {
-        ctx.types.set([T::CL_NAME, A::CL_NAME]);
         Ok(Self {
             dot: dot::Dot::load(ctx, programs)?,
             update: update::Update::load(ctx, programs)?,
@@ -87,6 +89,7 @@ impl<T: Real, A: Real> Kernels<T, A> {
             stencil: stencil::Stencil::load(ctx, programs)?,
             sell: sell::Sell::load(ctx, programs)?,
             cg: cg::Cg::load(ctx, programs)?,
+            convert: convert::Convert::load(ctx, programs)?,
             halo: halo::Halo::load(ctx, programs)?,
             stream: stream::Stream::load(ctx, programs)?,
             tuning,
@@ -123,6 +126,7 @@ impl<T: Real, A: Real> Kernels<T, A> {
         families
             .into_iter()
             .chain([self.halo.find(name), self.stream.find(name), self.stencil.find(name), self.sell.find(name)])
+            .chain([self.convert.find(name)])
             .flatten()
             .next()
     }
@@ -156,13 +160,16 @@ struct Programs {
     programs: BTreeMap<Common, Rc<Program>>,
     tuning: Tuning,
     apart: bool,
+    /// What `real` and `acc` stand for.
+    types: [&'static str; 2],
 }
 
 impl Programs {
     fn new<T: Real, A: Real>(make: Make<'_>, ctx: &Context, tuning: &Tuning, apart: bool) -> Result<Self> {
         // so that a compiler's complaint names the file
         let named = |file: &str, text: &str| format!("#line 1 \"{file}\"\n{text}");
-        let mut all = Self { programs: BTreeMap::new(), tuning: tuning.clone(), apart };
+        let types = [T::CL_NAME, A::CL_NAME];
+        let mut all = Self { programs: BTreeMap::new(), tuning: tuning.clone(), apart, types };
         let mut sources: BTreeMap<Common, (String, bool)> = BTreeMap::new();
         for (file, text, kernels) in FAMILIES {
             let commons: BTreeSet<Common> = kernels.iter().map(|kernel| all.common(kernel)).collect();
@@ -364,7 +371,7 @@ fn check_types(ctx: &Context, kernel: &Kernel, args: &[&dyn Argument]) -> Result
     for (index, arg) in args.iter().enumerate() {
         // Some runtimes keep no argument information.
         let Ok(declared) = kernel.kernel.get_arg_type_name(index as u32) else { return Ok(()) };
-        let [real, acc] = ctx.types.get();
+        let [real, acc] = kernel.types;
         let declared =
             declared.trim_end_matches('\0').replace("offset_t", "uint").replace("real", real).replace("acc", acc);
         assert_eq!(declared, arg.cl_type(), "argument {index} of {name}");
@@ -402,7 +409,7 @@ macro_rules! family {
             /// [`Error::OpenCl`](crate::Error::OpenCl) if one is missing.
             pub(super) fn load(ctx: &$crate::device::Context, programs: &super::Programs) -> $crate::error::Result<Self> {
                 Ok(Self {
-                    $($kernel: ctx.kernel(programs.of(stringify!($kernel)), stringify!($kernel))?,)+
+                    $($kernel: ctx.kernel(programs.of(stringify!($kernel)), stringify!($kernel), programs.types)?,)+
                     types: std::marker::PhantomData,
                 })
             }

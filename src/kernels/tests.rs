@@ -118,6 +118,7 @@ macro_rules! on_all {
 }
 on_all!(dot_product);
 on_all!(updates);
+on_all!(conversions);
 on_all!(products);
 on_all!(stencil_products);
 on_all!(sell_products);
@@ -269,6 +270,28 @@ mod bodies {
             let mut v = t.up(&y);
             update.scale_diagonal(&t.ctx, grid, count, &t.up(&d), &dx, &mut v).unwrap();
             assert_eq!(t.down(&v), d.iter().zip(&x).map(|(d, x)| d * x).collect::<Vec<_>>());
+        }
+    }
+
+    pub(super) fn conversions<T: Real, A: Real>(t: &Bench<T, A>) {
+        let wide = |v: &[f64]| -> DeviceVec<A> {
+            let guarded: Vec<A> = v.iter().chain(&[CANARY; 4]).map(|&v| A::from_f64(v)).collect();
+            DeviceVec::from_slice(&t.ctx, &guarded, "a wide test vector").unwrap()
+        };
+        for &n in SIZES {
+            let (grid, count, convert) = (t.grid(n), n as u32, &t.kernels.convert);
+            // thirds need all the digits that there are
+            let x: Vec<f64> = ints(n, 1).iter().map(|v| A::from_f64(v / 3.0).to_f64()).collect();
+            let mut narrowed = t.up(&vec![9.0; n]);
+            convert.narrow(&t.ctx, grid, count, &wide(&x), &mut narrowed).unwrap();
+            assert_eq!(t.down(&narrowed), x.iter().map(|&v| T::from_f64(v).to_f64()).collect::<Vec<_>>(), "n = {n}");
+
+            let d = ints(n, 2);
+            let (mut on_device, mut sum) = (t.up(&d), wide(&x));
+            convert.add_wide(&t.ctx, grid, count, &mut on_device, &mut sum).unwrap();
+            let expected: Vec<f64> =
+                x.iter().zip(&d).map(|(x, d)| (A::from_f64(*x) + A::from_f64(*d)).to_f64()).collect();
+            assert_eq!((t.down(&sum), t.down(&on_device)), (expected, vec![0.0; n]), "n = {n}");
         }
     }
 

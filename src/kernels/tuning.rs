@@ -84,6 +84,9 @@ pub(crate) const PRODUCTS: &[&str] = &["spmv_csr", "spmv_dot_csr", "residual_csr
 pub(crate) const STENCIL_PRODUCTS: &[&str] =
     &["spmv_stencil", "spmv_dot_stencil", "residual_stencil", "spmv_pattern", "spmv_dot_pattern", "residual_pattern"];
 
+/// The kernels between vectors of two precisions.
+pub(crate) const CONVERSIONS: &[&str] = &["narrow", "add_wide"];
+
 /// The kernels that update all vectors of an iteration.
 pub(crate) const STEPS: &[&str] = &["cg_step", "cg_step_weighted"];
 /// The products with rows in slices.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
-use super::{CgStep, Ops, Record};
+use super::{CgStep, Ops, Record, Widens};
 use crate::comm::Communicator;
 use crate::error::Result;
 use crate::real::Real;
@@ -47,11 +47,6 @@ impl<T: Real> HostOps<T> {
     pub fn new(n: usize, comm: Box<dyn Communicator<T>>) -> Self {
         let (sums, halos, recorder) = (Cell::default(), Cell::default(), Recorder::default());
         Self { n, comm, begun: Cell::new(Instant::now()), sums, halos, recorder }
-    }
-
-    /// Replaces the communicator, between solves.
-    pub fn set_comm(&mut self, comm: Box<dyn Communicator<T>>) {
-        self.comm = comm;
     }
 
     /// Records that a kernel runs until the guard is dropped.
@@ -98,6 +93,20 @@ fn for_chunks<T: Real>(y: &mut [T], x: &[T], body: impl Fn(&mut [T], &[T]) + Syn
     }
 }
 
+impl Widens<HostOps<f64>> for HostOps<f32> {
+    fn narrow(&self, from: &Vec<f64>, to: &mut Vec<f32>) -> Result<()> {
+        let _running = self.running("narrow");
+        to[..self.n].par_iter_mut().with_min_len(CHUNK).zip(from).for_each(|(to, &from)| *to = from as f32);
+        Ok(())
+    }
+
+    fn add_wide(&self, d: &mut Vec<f32>, x: &mut Vec<f64>) -> Result<()> {
+        let _running = self.running("add_wide");
+        d[..self.n].par_iter_mut().with_min_len(CHUNK).zip(x).for_each(|(d, x)| *x += f64::from(std::mem::take(d)));
+        Ok(())
+    }
+}
+
 impl<T: Real> Ops for HostOps<T> {
     type Real = T;
     type Vector = Vec<T>;
@@ -105,6 +114,10 @@ impl<T: Real> Ops for HostOps<T> {
 
     fn comm(&self) -> &dyn Communicator<T> {
         &*self.comm
+    }
+
+    fn set_comm(&mut self, comm: Box<dyn Communicator<T>>) {
+        self.comm = comm;
     }
 
     fn n_owned(&self) -> usize {

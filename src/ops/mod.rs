@@ -60,6 +60,9 @@ pub trait Ops {
     /// The rank's place among the others.
     fn comm(&self) -> &dyn Communicator<Self::Real>;
 
+    /// Replaces the communicator, between solves.
+    fn set_comm(&mut self, comm: Box<dyn Communicator<Self::Real>>);
+
     /// Number of rows that this rank owns.
     fn n_owned(&self) -> usize;
 
@@ -205,6 +208,22 @@ pub trait Ops {
     /// # Errors
     /// A failing device.
     fn finish(&self, iterations: u64) -> Result<Split>;
+}
+
+/// Operations between the vectors of a rank in the precision of its iteration and those, of the same rows, of operations `W` in
+/// a wider one.
+pub trait Widens<W: Ops>: Ops {
+    /// to = from, rounded to nearest, owned elements. 12 bytes a row.
+    ///
+    /// # Errors
+    /// A failing device.
+    fn narrow(&self, from: &W::Vector, to: &mut Self::Vector) -> Result<()>;
+
+    /// x += d, d = 0, owned elements. 24 bytes a row.
+    ///
+    /// # Errors
+    /// A failing device.
+    fn add_wide(&self, d: &mut Self::Vector, x: &mut W::Vector) -> Result<()>;
 }
 
 /// Arguments of [`Ops::cg_step`].

@@ -2,10 +2,11 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::trials::{MAX_TRIED_PER_UNIT, Trials, Tried};
-use super::{CgStep, Ops, Record};
+use super::{CgStep, Ops, Record, Widens};
 use crate::comm::Communicator;
 use crate::device::{Context, DeviceVec, Grid, Moment, PendingRead, Pinned, Timed};
 use crate::error::Result;
@@ -31,7 +32,7 @@ const MAX_TIMED: usize = 1024;
 
 /// The vector operations of a device on elements `T`, with sums in `A`.
 pub(crate) struct OpenClOps<T: Real, A: Real> {
-    pub(crate) ctx: Context,
+    pub(crate) ctx: Arc<Context>,
     pub(crate) kernels: Kernels<T, A>,
     comm: Box<dyn Communicator<T>>,
     n: u32,
@@ -126,7 +127,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
     /// # Errors
     /// More rows than a device can address, or not enough memory.
     pub(crate) fn new(
-        ctx: Context,
+        ctx: Arc<Context>,
         kernels: Kernels<T, A>,
         n: usize,
         comm: Box<dyn Communicator<T>>,
@@ -157,11 +158,6 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
             units,
             sum_room,
         })
-    }
-
-    /// Replaces the communicator, between solves.
-    pub(crate) fn set_comm(&mut self, comm: Box<dyn Communicator<T>>) {
-        self.comm = comm;
     }
 
     /// Set once the iteration is over; products then do nothing.
@@ -318,6 +314,16 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
     }
 }
 
+impl<T: Real, A: Real> Widens<OpenClOps<A, A>> for OpenClOps<T, A> {
+    fn narrow(&self, from: &DeviceVec<A>, to: &mut DeviceVec<T>) -> Result<()> {
+        self.kernels.convert.narrow(&self.ctx, self.grid("narrow"), self.n, from, to)
+    }
+
+    fn add_wide(&self, d: &mut DeviceVec<T>, x: &mut DeviceVec<A>) -> Result<()> {
+        self.kernels.convert.add_wide(&self.ctx, self.grid("add_wide"), self.n, d, x)
+    }
+}
+
 impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
     type Real = T;
     type Vector = DeviceVec<T>;
@@ -325,6 +331,10 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
 
     fn comm(&self) -> &dyn Communicator<T> {
         &*self.comm
+    }
+
+    fn set_comm(&mut self, comm: Box<dyn Communicator<T>>) {
+        self.comm = comm;
     }
 
     fn n_owned(&self) -> usize {

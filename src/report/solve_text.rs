@@ -114,7 +114,7 @@ impl Report {
         let figures = &self.figures;
         text.section("Result");
         text.line("stopped", &figures.reason_text);
-        if figures.reason == "Stagnation" && self.options.precision == "f32" {
+        if figures.reason == "Stagnation" && self.options.precision != "f64" {
             text.line("", "--precision f64 goes further; so does a larger --rtol");
         }
         let restarts = if figures.restarts == 0 { "no restarts".into() } else { plural(figures.restarts, "restart") };

@@ -12,6 +12,7 @@
 //! On one device the scalars never leave it: each kernel adds the partial sums of the one before, and the host learns of the
 //! residual late, without holding anything up. Among several ranks, the sum of an iteration goes through the host.
 
+use super::iterate::Iterate;
 use super::monitor::{Monitor, Verdict};
 use super::scaling::{Share, weighted_norm};
 use super::workspace::Workspace;
@@ -19,19 +20,18 @@ use crate::error::Result;
 use crate::operator::LinearOperator;
 use crate::ops::{CgStep, Ops};
 
-/// Runs from `w.x`, for the right-hand side `w.b`, until `monitor` says so. The first residual is computed, not assumed. If
-/// the system is scaled, what the monitor sees is the residual of the one that is not.
+/// Runs from `iterate` until `monitor` says so. The first residual is computed, not assumed; the direction may be that which
+/// the former run has left. If the system is scaled, what the monitor sees is the residual of the one that is not.
 pub(super) fn cg<O: Ops>(
     ops: &O,
     a: &impl LinearOperator<O>,
+    iterate: &mut impl Iterate<O>,
     scaling: Option<&Share<O>>,
     w: &mut Workspace<O>,
     monitor: &mut Monitor<'_>,
 ) -> Result<Verdict> {
     ops.begin()?;
-    ops.copy(&w.x, &mut w.p)?;
-    a.residual(ops, &w.b, &mut w.p, &mut w.r)?; //                             r = b − A x
-    ops.copy(&w.r, &mut w.p)?; //                                              p = r
+    iterate.residual(ops, a, w)?; //                                           r = b − A x
     ops.dot_product(&w.r, &w.r, &mut w.rho, 0)?; //                            ρ = r·r
     match scaling {
         Some(share) => weighted_norm(ops, share, w)?,
@@ -42,7 +42,10 @@ pub(super) fn cg<O: Ops>(
     if let Some(verdict) = monitor.begin(rho, rr) {
         return Ok(verdict);
     }
-    ops.copy(&w.x, &mut w.x_first)?;
+    iterate.keep(ops, w)?;
+    if !monitor.keeps_direction() {
+        ops.copy(&w.r, &mut w.p)?; //                                          p = r
+    }
 
     let mut records = Vec::new();
     for iteration in 1.. {

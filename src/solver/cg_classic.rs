@@ -4,6 +4,7 @@
 //! Bytes a row and iteration in double precision: 12 nnz / n + 20 for the product, 16 for each of the two dot products, 24 for
 //! each of the three updates. With a preconditioner, which the dissertation has not, 24 for z = M⁻¹ r and 16 for r·z.
 
+use super::iterate::Iterate;
 use super::monitor::{Monitor, Verdict};
 use super::workspace::Workspace;
 use crate::error::Result;
@@ -11,25 +12,28 @@ use crate::operator::LinearOperator;
 use crate::ops::{Ops, Record};
 use crate::precond::Preconditioner;
 
-/// Runs from `w.x`, for the right-hand side `w.b`, until `monitor` says so.
+/// Runs from `iterate` until `monitor` says so. The direction may be that which the former run has left.
 pub(super) fn cg_classic<O: Ops>(
     ops: &O,
     a: &impl LinearOperator<O>,
+    iterate: &mut impl Iterate<O>,
     m: &Preconditioner<O::Vector>,
     w: &mut Workspace<O>,
     monitor: &mut Monitor<'_>,
 ) -> Result<Verdict> {
     let preconditioned = m.diagonal().is_some();
     ops.begin()?;
-    ops.copy(&w.x, &mut w.p)?;
-    a.residual(ops, &w.b, &mut w.p, &mut w.r)?; //                             r = b − A x
-    ops.precondition(m, &w.r, &mut w.p)?; //                                   p = M⁻¹ r
-    let mut rho = host_sum(ops, &w.r, &w.p, &mut w.dot)?;
+    iterate.residual(ops, a, w)?; //                                           r = b − A x
+    ops.precondition(m, &w.r, &mut w.q)?; //                                   z = M⁻¹ r, where q will be
+    let mut rho = host_sum(ops, &w.r, &w.q, &mut w.dot)?;
     let rr = if preconditioned { host_sum(ops, &w.r, &w.r, &mut w.dot)? } else { rho };
     if let Some(verdict) = monitor.begin(rho, rr) {
         return Ok(verdict);
     }
-    ops.copy(&w.x, &mut w.x_first)?;
+    iterate.keep(ops, w)?;
+    if !monitor.keeps_direction() {
+        ops.copy(&w.q, &mut w.p)?; //                                          p = z
+    }
     for iteration in 1.. {
         ops.begin_iteration(iteration)?;
         a.apply(ops, &mut w.p, &mut w.q)?; //                                  q = A p

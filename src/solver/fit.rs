@@ -16,25 +16,39 @@ struct Demand {
     largest_buffer: u64,
 }
 
-/// Vectors that a rank keeps: see [`Workspace`](super::workspace::Workspace), and the diagonal.
-fn vectors(setup: &Setup) -> u64 {
-    let jacobi = u64::from(setup.precond == Precond::Jacobi);
-    let z = u64::from(setup.method == Method::CgClassic) * jacobi;
-    6 + z + jacobi
+/// Bytes of the elements of a rank's matrices: in mixed precision, there are two.
+fn matrices(setup: &Setup) -> &'static [u64] {
+    match setup.precision {
+        Precision::F64 => &[8],
+        Precision::F32 => &[4],
+        Precision::Mixed => &[4, 8],
+    }
 }
 
-fn real_bytes(setup: &Setup) -> u64 {
-    match setup.precision {
-        Precision::F64 => 8,
-        Precision::F32 => 4,
-    }
+/// Bytes a row of the vectors that a rank keeps: see [`Workspace`](super::workspace::Workspace) and
+/// [`Iterate`](super::iterate::Iterate); and the diagonal.
+fn vector_bytes(setup: &Setup) -> u64 {
+    let jacobi = u64::from(setup.precond == Precond::Jacobi);
+    let z = u64::from(setup.method == Method::CgClassic) * jacobi;
+    let of_iterate = match setup.precision {
+        Precision::F64 => 2 * 8,
+        Precision::F32 => 2 * 4,
+        Precision::Mixed => 4 * 8,
+    };
+    (4 + z + jacobi) * setup.precision.bytes() + of_iterate
+}
+
+/// Bytes of the rows, compressed.
+fn row_bytes(rows: u64, nnz: u64, setup: &Setup) -> u64 {
+    matrices(setup).iter().map(|real| nnz * (4 + real) + 4 * (rows + 1)).sum()
 }
 
 /// For `rows` rows with `nnz` entries that exchange `halo` elements with others.
 fn demand(rows: u64, nnz: u64, halo: u64, setup: &Setup) -> Demand {
-    let real = real_bytes(setup);
+    let halos: u64 = matrices(setup).iter().map(|real| halo * (4 + 2 * real)).sum();
+    let real = matrices(setup).iter().copied().max().unwrap_or_default();
     Demand {
-        total: nnz * (4 + real) + 4 * (rows + 1) + vectors(setup) * rows * real + halo * (4 + 2 * real),
+        total: row_bytes(rows, nnz, setup) + vector_bytes(setup) * rows + halos,
         largest_buffer: (nnz * real).max((rows + halo) * real).max(4 * (rows + 1)),
     }
 }
@@ -61,7 +75,7 @@ pub fn device_bytes(rows: usize, nnz: usize, setup: &Setup) -> u64 {
 /// Memory that the rank of `part` takes beside its rows: vectors, and what belongs to the halo.
 pub(super) fn beside_rows(part: &Part<'_>, setup: &Setup) -> u64 {
     let (rows, nnz) = (part.n_owned() as u64, part.nnz() as u64);
-    of_part(part, setup).total - nnz * (4 + real_bytes(setup)) - 4 * (rows + 1)
+    of_part(part, setup).total - row_bytes(rows, nnz, setup)
 }
 
 fn fits(demand: Demand, device: &Info) -> bool {
@@ -124,13 +138,13 @@ fn hint(parts: &[Part<'_>], selection: &Selection, setup: &Setup) -> String {
         devices.iter().all(|d| fits(demand(rows.div_ceil(k), nnz.div_ceil(k), rows.div_ceil(k), setup), d))
     };
     let used: Vec<Info> = selection.ranks.iter().flatten().cloned().collect();
-    let all = select(&Choice::List(vec![Pick::All]), setup.precision == Precision::F64);
+    let all = select(&Choice::List(vec![Pick::All]), setup.precision.needs_f64());
     let all: Vec<Info> = all.map(|s| s.ranks.into_iter().flatten().collect()).unwrap_or_default();
     let single = Setup { precision: Precision::F32, ..setup.clone() };
     if all.len() > used.len() && shared_by(&all, setup) {
         let numbers: Vec<_> = all.iter().map(|d| d.index.to_string()).collect();
         format!("it would fit with --devices {}", numbers.join(","))
-    } else if setup.precision == Precision::F64 && shared_by(&used, &single) {
+    } else if setup.precision.needs_f64() && shared_by(&used, &single) {
         "it would fit with --precision f32, or with --devices host".into()
     } else {
         "no choice of the devices here is large enough; --devices host works in the host's memory".into()
@@ -148,5 +162,9 @@ mod tests {
         assert_eq!(d, Demand { total: 600 + 44 + 480, largest_buffer: 400 });
         let single = Setup { precision: Precision::F32, precond: Precond::Jacobi, ..Setup::default() };
         assert_eq!(demand(10, 50, 5, &single).total, 400 + 44 + 7 * 10 * 4 + 5 * 12);
+        // both matrices and halos; x, r, p, q and the diagonal in single, b, x, r and the x kept in double precision
+        let mixed = Setup { precision: Precision::Mixed, ..single };
+        let both = 400 + 44 + 600 + 44 + 10 * (5 * 4 + 4 * 8) + 5 * (12 + 20);
+        assert_eq!(demand(10, 50, 5, &mixed), Demand { total: both, largest_buffer: 400 });
     }
 }

@@ -3,6 +3,7 @@
 mod cg;
 mod cg_classic;
 mod fit;
+mod iterate;
 mod monitor;
 mod options;
 mod outcome;

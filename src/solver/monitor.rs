@@ -19,6 +19,18 @@ const DIVERGED: f64 = 1e10;
 /// precision is exhausted.
 const REPLACED: f64 = 0.5;
 
+/// In mixed precision, a run ends when the recurrence has reduced the residual to this part, and the next one goes on from the
+/// true residual. Early enough that the recurrence is still right, seldom enough to cost little.
+const RUN_REDUCTION: f64 = 0.01;
+
+/// In mixed precision, a run that is to be the last goes so far below the limit for ‖r‖₂² that the true residual, which differs
+/// a little, meets it, too.
+const MARGIN: f64 = 0.98;
+
+/// In mixed precision, a true residual ‖r‖₂ beyond this multiple of the recurrence's is another one: the direction that goes with
+/// the latter leads nowhere.
+const SAME: f64 = 2.0;
+
 /// How a run of a method ended. A run begins with the true residual b − A x, and goes on by recurrence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Verdict {
@@ -39,8 +51,8 @@ pub(super) struct Monitor<'a> {
     /// ‖r‖₂² by the recurrence that ends the run.
     run_limit: f64,
     precision: Precision,
-    /// Its unit roundoff.
-    roundoff: f64,
+    /// What part of its first residual a run may reach before the recurrence says nothing of the true one any more.
+    reach: f64,
     rhs_norm: f64,
     stop: &'a Stop,
     max_iters: u64,
@@ -50,6 +62,8 @@ pub(super) struct Monitor<'a> {
     before: u64,
     /// Runs that had something to do.
     runs: u32,
+    /// Whether this run goes on in the direction that the former one has left.
+    keeps_direction: bool,
     /// ‖r‖₂² at the start of this run.
     first_rr: f64,
     /// ‖r‖₂² after the last iteration seen.
@@ -72,7 +86,7 @@ pub(super) struct Seen {
 /// `limit`, or a little less, as a number that every rank can compare with: sums may be in single precision on a device.
 fn comparable(limit: f64, precision: Precision) -> f64 {
     match precision {
-        Precision::F64 => limit,
+        Precision::F64 | Precision::Mixed => limit,
         Precision::F32 => {
             let single = limit as f32;
             f64::from(if f64::from(single) > limit { single.next_down() } else { single })
@@ -92,16 +106,17 @@ impl<'a> Monitor<'a> {
         control: Control<'a>,
         (before, started): (u64, Instant),
     ) -> Self {
-        let roundoff = match precision {
+        let reach = match precision {
             Precision::F64 => f64::EPSILON / 2.0,
             Precision::F32 => f64::from(f32::EPSILON) / 2.0,
+            Precision::Mixed => RUN_REDUCTION,
         };
         let limit = comparable(target * target, precision);
         Self {
             limit,
             run_limit: limit,
             precision,
-            roundoff,
+            reach,
             rhs_norm,
             stop,
             max_iters: stop.max_iters.unwrap_or_else(|| Stop::default_max_iters(n)),
@@ -109,6 +124,7 @@ impl<'a> Monitor<'a> {
             started,
             before,
             runs: 0,
+            keeps_direction: false,
             first_rr: f64::NAN,
             last_rr: f64::NAN,
             iterations: before,
@@ -126,6 +142,8 @@ impl<'a> Monitor<'a> {
     pub(super) fn begin(&mut self, rho: f64, rr: f64) -> Option<Verdict> {
         self.before = self.iterations;
         let former_rr = std::mem::replace(&mut self.first_rr, rr);
+        let is_same = rr <= SAME * SAME * self.last_rr; // not so at first, where there is none
+        self.keeps_direction = self.precision == Precision::Mixed && is_same;
         self.last_rr = rr;
         if self.history.is_empty() {
             self.history.push(self.relative(rr));
@@ -139,8 +157,8 @@ impl<'a> Monitor<'a> {
         if rr > REPLACED * REPLACED * former_rr {
             return Some(Verdict::Stalled { worse: rr > former_rr });
         }
-        // Where the recurrence has lost as many digits as there are, it says nothing of the true residual any more.
-        self.run_limit = self.limit.max(comparable(self.roundoff * self.roundoff * rr, self.precision));
+        let aim = if self.precision == Precision::Mixed { MARGIN * self.limit } else { self.limit };
+        self.run_limit = aim.max(comparable(self.reach * self.reach * rr, self.precision));
         if let Some(reason) = Self::judge_rho(rho, self.iterations + 1) {
             return Some(Verdict::Ended(reason));
         }
@@ -149,6 +167,12 @@ impl<'a> Monitor<'a> {
         }
         self.runs += 1;
         None
+    }
+
+    /// Whether this run goes on in the direction that the former one has left: in mixed precision, where the true residual is
+    /// about that of the recurrence. To start anew with the residual would cost many iterations.
+    pub(super) fn keeps_direction(&self) -> bool {
+        self.keeps_direction
     }
 
     /// Where the time axis of a timeline begins, if one is asked for.
@@ -307,6 +331,34 @@ mod tests {
         assert_eq!(judge(&[residual(1, -1.0, 0.5)]), (ended(Reason::IndefinitePreconditioner { iteration: 1 }), 1));
         assert!(matches!(judge(&[residual(1, 0.0, 0.5)]).0, Some(Verdict::Ended(Reason::Breakdown(_)))));
         assert_eq!(judge(&[residual(5, 0.5, 0.5)]), (ended(Reason::MaxIters), 5));
+    }
+
+    #[test]
+    fn mixed_precision_goes_on_from_true_residuals_in_the_same_direction() {
+        let stop = Stop::default();
+        let mut monitor = Monitor::new(10, 1e-3, 1.0, Precision::Mixed, &stop, Control::default(), (0, Instant::now()));
+        assert_eq!(monitor.begin(1.0, 1.0), None);
+        assert!(!monitor.keeps_direction());
+        assert_eq!(monitor.run_limit(), RUN_REDUCTION * RUN_REDUCTION);
+        let record = Record::Residual { iteration: 1, rho: 0.9e-4, rr: 0.9e-4 };
+        assert_eq!(monitor.judge::<f32>(&[record], &Alone::default()), Some(Verdict::Presumed));
+        assert_eq!(monitor.begin(1e-4, 1e-4), None);
+        assert!(monitor.keeps_direction());
+        // the last run goes a little beyond the limit
+        assert_eq!(monitor.run_limit(), MARGIN * (1e-3 * 1e-3));
+        assert_eq!(monitor.begin(0.999e-6, 0.999e-6), Some(Verdict::Converged));
+    }
+
+    #[test]
+    fn a_direction_is_worth_what_its_residual_is() {
+        let stop = Stop::default();
+        let mut monitor = Monitor::new(10, 1e-5, 1.0, Precision::Mixed, &stop, Control::default(), (0, Instant::now()));
+        assert_eq!(monitor.begin(1.0, 1.0), None);
+        // the recurrence has found zero at once, the true residual is one of rounding
+        let record = Record::Residual { iteration: 1, rho: 0.0, rr: 0.0 };
+        assert_eq!(monitor.judge::<f32>(&[record], &Alone::default()), Some(Verdict::Presumed));
+        assert_eq!(monitor.begin(1e-8, 1e-8), None);
+        assert!(!monitor.keeps_direction());
     }
 
     #[test]

@@ -67,10 +67,35 @@ named! {
 }
 
 named! {
-    /// The precision of the matrix and the vectors on the ranks. The answer is checked in double precision in any case.
+    /// The precision of the matrix and the vectors on the ranks. The answer is checked in more than double precision in any case.
     Precision, "precision":
     F64 = "f64", "Double precision.";
     F32 = "f32", "Single precision; sums in double precision where the device has it.";
+    Mixed = "mixed", "Single precision in the iteration; the residuals it goes on from, and the iterate, in double.";
+}
+
+impl Precision {
+    /// Bytes of an element in the iteration.
+    pub(crate) fn bytes(self) -> u64 {
+        match self {
+            Self::F64 => 8,
+            Self::F32 | Self::Mixed => 4,
+        }
+    }
+
+    /// The precision of the matrix and the vectors of the iteration.
+    pub(crate) fn of_vectors(self) -> Self {
+        match self {
+            Self::F64 => Self::F64,
+            Self::F32 | Self::Mixed => Self::F32,
+        }
+    }
+
+    /// Whether devices must compute in double precision.
+    #[must_use]
+    pub fn needs_f64(self) -> bool {
+        self != Self::F32
+    }
 }
 
 named! {

@@ -147,7 +147,7 @@ pub struct Outcome {
     /// Iterations of the Krylov method in all.
     pub iterations: u64,
     /// How often the recurrence met the test, or lost all its digits, the recomputed residual was still above the test, and the
-    /// iteration went on from x.
+    /// iteration went on from x. In mixed precision, also how often the residual was formed anew on the way.
     pub restarts: u32,
     /// ‖r‖₂ / ‖b‖₂ by the recurrence: before the first iteration, then after each.
     pub history: Vec<f64>,
@@ -167,6 +167,7 @@ pub struct Outcome {
     pub split: Vec<Split>,
     /// For each rank, what it did when: empty unless [`Control::timeline`](super::Control::timeline) asks for it.
     pub timelines: Vec<Timeline>,
-    /// Bytes that an iteration moves over all ranks, each array counted once.
+    /// Bytes that an iteration moves over all ranks, each array counted once. In mixed precision, the residuals in double
+    /// precision are beside that.
     pub bytes_per_iteration: u64,
 }

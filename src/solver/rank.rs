@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 
 use super::cg::cg;
 use super::cg_classic::cg_classic;
+use super::iterate::{Iterate, Mixed, Plain};
 use super::monitor::{Monitor, Seen, Verdict};
 use super::scaling::{Scaling, Share};
 use super::workspace::Workspace;
-use super::{Format, Method, Precond, Reason, Setup, Split, Tune};
-use crate::comm::{Alone, Communicator, Outbox};
+use super::{Format, Indefinite, Method, Precision, Precond, Reason, Setup, Split, Tune};
+use crate::comm::{Alone, Links, Outboxes};
 use crate::device::{Context, Info};
 use crate::error::Result;
 use crate::kernels::{Kernels, Shape, Tuning};
@@ -29,19 +30,22 @@ use crate::tune::kept;
 use crate::tune::store::{Known, Store};
 
 /// A rank, whatever it runs on.
-pub(super) enum Rank<T: Real> {
-    /// The host's threads.
-    Host(Box<Engine<HostOps<T>, HostBlock<T>>>),
-    /// A device that sums in double precision.
-    Device(Box<Engine<OpenClOps<T, f64>, DeviceBlock<T>>>),
-    /// A device without double precision.
-    SingleDevice(Box<Engine<OpenClOps<T, f32>, DeviceBlock<T>>>),
+pub(super) trait Rank: Send {
+    /// Bytes that the matrix's part of an iteration moves.
+    fn product_bytes(&self) -> u64;
+
+    /// How the rows are stored, and the memory that they take: on the host, beside the matrix that is shared.
+    fn stored(&self) -> (Format, u64);
+
+    /// Solves for this rank's part `b`, from and to its part `x`.
+    fn run(&mut self, links: Links, method: Method, b: &[f64], x: &mut [f64], monitor: Monitor<'_>) -> Result<Ended>;
 }
 
-/// The operations, the matrix, the preconditioner and the vectors of a rank.
-pub(super) struct Engine<O: Ops, A> {
+/// The operations, the matrix, the iterate, the preconditioner and the vectors of a rank.
+struct Engine<O: Ops, A, I> {
     ops: O,
     a: A,
+    iterate: I,
     m: Preconditioner<O::Vector>,
     scaling: Option<Share<O>>,
     w: Workspace<O>,
@@ -75,9 +79,9 @@ struct Plan<'a> {
 }
 
 /// A rank made ready.
-pub(super) struct Opened<T: Real> {
-    pub(super) rank: Rank<T>,
-    pub(super) outbox: Outbox<T>,
+pub(super) struct Opened {
+    pub(super) rank: Box<dyn Rank>,
+    pub(super) outboxes: Outboxes,
     /// Time to open the device and build its kernels.
     pub(super) prepare: Duration,
     /// Time to move the matrix.
@@ -95,128 +99,152 @@ pub(super) struct Ended {
     pub(super) gather: Duration,
 }
 
-impl<T: Real> Rank<T> {
-    /// Opens `device`, or the host, and gives it `part` of `system`; `known` are the device's launch parameters.
-    pub(super) fn open(
-        device: Option<&Info>,
-        mut part: Part<'_>,
-        system: &System<'_>,
-        setup: &Setup,
-        known: Option<&Known>,
-    ) -> Result<Opened<T>> {
-        let start = Instant::now();
-        let System { a, diagonal, scaling, factor } = *system;
-        if let Some(scaling) = scaling {
-            part.values = scaling.values(a, part.rows.clone()).into();
-        }
-        let multiplies = setup.method == Method::CgClassic && setup.precond == Precond::Jacobi;
-        let plan = Plan {
-            diagonal: multiplies.then(|| &diagonal[part.rows.clone()]),
-            scaling: scaling.map(|scaling| (scaling, part.rows.clone())),
-            factor,
-            stores_z: multiplies,
-            known,
-            tries: setup.tune == Tune::Quick,
-            format: setup.format,
+/// Opens `device`, or the host, and gives it `part` of `system`; `known` are the device's launch parameters.
+pub(super) fn open(
+    (device, known): (Option<&Info>, Option<&Known>),
+    mut part: Part<'_>,
+    system: &System<'_>,
+    setup: &Setup,
+) -> Result<Opened> {
+    let start = Instant::now();
+    let System { a, diagonal, scaling, factor } = *system;
+    if let Some(scaling) = scaling {
+        part.values = scaling.values(a, part.rows.clone()).into();
+    }
+    let multiplies = setup.method == Method::CgClassic && setup.precond == Precond::Jacobi;
+    let plan = Plan {
+        diagonal: multiplies.then(|| &diagonal[part.rows.clone()]),
+        scaling: scaling.map(|scaling| (scaling, part.rows.clone())),
+        factor,
+        stores_z: multiplies,
+        known,
+        tries: setup.tune == Tune::Quick,
+        format: setup.format,
+    };
+    let Some(device) = device else {
+        let (rank, outboxes) = match setup.precision {
+            Precision::F64 => plan.on_host::<f64>(a, part)?,
+            Precision::F32 => plan.on_host::<f32>(a, part)?,
+            Precision::Mixed => plan.mixed_on_host(a, part)?,
         };
-        let Some(device) = device else {
-            let (n, sent) = (part.n_owned(), part.halo.send.len());
-            let matrix = HostBlock::new(a, part, factor, setup.format)?;
-            let ops = HostOps::new(n, Box::new(Alone::default()));
-            let engine = Engine::new(ops, matrix, &plan)?;
-            let outbox = Arc::new(RwLock::new(vec![T::default(); sent]));
-            let upload = start.elapsed();
-            return Ok(Opened { rank: Self::Host(Box::new(engine)), outbox, prepare: Duration::ZERO, upload });
-        };
-        let ctx = Context::open(device)?;
-        if device.has_f64 {
-            Ok(Engine::on_device(ctx, part, &plan, start)?.into_opened(Self::Device))
-        } else {
-            Ok(Engine::on_device(ctx, part, &plan, start)?.into_opened(Self::SingleDevice))
-        }
-    }
-
-    /// Bytes that the matrix's part of an iteration moves.
-    pub(super) fn product_bytes(&self) -> u64 {
-        match self {
-            Self::Host(e) => e.a.bytes(),
-            Self::Device(e) => LinearOperator::<OpenClOps<T, f64>>::bytes(&e.a),
-            Self::SingleDevice(e) => LinearOperator::<OpenClOps<T, f32>>::bytes(&e.a),
-        }
-    }
-
-    /// How the rows are stored, and the memory that they take: on the host, beside the matrix that is shared.
-    pub(super) fn stored(&self) -> (Format, u64) {
-        match self {
-            Self::Host(e) => (e.a.format(), e.a.memory()),
-            Self::Device(e) => (e.a.format(), e.a.memory()),
-            Self::SingleDevice(e) => (e.a.format(), e.a.memory()),
-        }
-    }
-
-    /// Solves for this rank's part `b`, from and to its part `x`.
-    pub(super) fn run(
-        &mut self,
-        comm: Box<dyn Communicator<T>>,
-        method: Method,
-        b: &[T],
-        x: &mut [T],
-        monitor: Monitor<'_>,
-    ) -> Result<Ended> {
-        match self {
-            Self::Host(e) => {
-                e.ops.set_comm(comm);
-                e.run(method, b, x, monitor)
-            }
-            Self::Device(e) => e.run_on_device(comm, method, b, x, monitor),
-            Self::SingleDevice(e) => e.run_on_device(comm, method, b, x, monitor),
-        }
+        return Ok(Opened { rank, outboxes, prepare: Duration::ZERO, upload: start.elapsed() });
+    };
+    let ctx = Arc::new(Context::open(device)?);
+    match setup.precision {
+        Precision::F64 => plan.on_device::<f64, f64>(ctx, part, start),
+        Precision::F32 if device.has_f64 => plan.on_device::<f32, f64>(ctx, part, start),
+        Precision::F32 => plan.on_device::<f32, f32>(ctx, part, start),
+        Precision::Mixed => plan.mixed_on_device(ctx, part, start),
     }
 }
 
-/// An engine on a device, and how long it took.
-struct OnDevice<T: Real, A: Real> {
-    engine: Engine<OpenClOps<T, A>, DeviceBlock<T>>,
-    outbox: Outbox<T>,
-    prepare: Duration,
-    upload: Duration,
-}
-
-impl<T: Real, A: Real> OnDevice<T, A> {
-    fn into_opened(self, rank: impl FnOnce(Box<Engine<OpenClOps<T, A>, DeviceBlock<T>>>) -> Rank<T>) -> Opened<T> {
-        let Self { engine, outbox, prepare, upload } = self;
-        Opened { rank: rank(Box::new(engine)), outbox, prepare, upload }
+impl Plan<'_> {
+    /// A rank of the host's threads.
+    fn on_host<T: Real>(&self, a: &Arc<Csr>, part: Part<'_>) -> Result<(Box<dyn Rank>, Outboxes)> {
+        let mut outboxes = Outboxes::default();
+        let (ops, matrix) = self.host_rows::<T>(a, part, &mut outboxes)?;
+        let iterate = Plain::new(&ops)?;
+        Ok((Box::new(Engine::new(ops, matrix, iterate, self)?), outboxes))
     }
-}
 
-impl<T: Real, A: Real> Engine<OpenClOps<T, A>, DeviceBlock<T>> {
-    fn on_device(ctx: Context, part: Part<'_>, plan: &Plan<'_>, start: Instant) -> Result<OnDevice<T, A>> {
-        let Plan { known, tries, .. } = *plan;
-        let tuning = match known {
+    /// The same in mixed precision.
+    fn mixed_on_host(&self, a: &Arc<Csr>, part: Part<'_>) -> Result<(Box<dyn Rank>, Outboxes)> {
+        let mut outboxes = Outboxes::default();
+        let (wide_ops, wide) = self.host_rows::<f64>(a, part.clone(), &mut outboxes)?;
+        let (ops, matrix) = self.host_rows::<f32>(a, part, &mut outboxes)?;
+        let stored = wide.memory();
+        let iterate = Mixed::new(wide_ops, wide, stored)?;
+        Ok((Box::new(Engine::new(ops, matrix, iterate, self)?), outboxes))
+    }
+
+    fn host_rows<T: Real>(
+        &self,
+        a: &Arc<Csr>,
+        part: Part<'_>,
+        outboxes: &mut Outboxes,
+    ) -> Result<(HostOps<T>, HostBlock<T>)> {
+        let outbox = Arc::new(RwLock::new(vec![T::default(); part.halo.send.len()]));
+        T::put_outbox(outbox, outboxes);
+        let ops = HostOps::new(part.n_owned(), Box::new(Alone::default()));
+        Ok((ops, HostBlock::new(a, part, self.factor, self.format)?))
+    }
+
+    /// A rank of a device, on which sums are in `A`.
+    fn on_device<T: Real, A: Real>(&self, ctx: Arc<Context>, part: Part<'_>, start: Instant) -> Result<Opened> {
+        let kernels = self.kernels::<T, A>(&ctx, &part)?;
+        let prepare = start.elapsed();
+        let mut outboxes = Outboxes::default();
+        let (ops, matrix) = self.device_rows(ctx, kernels, &part, self.tries, &mut outboxes)?;
+        drop(part); // renumbered columns may take as much memory as those of the matrix
+        let iterate = Plain::new(&ops)?;
+        let rank = Box::new(Engine::new(ops, matrix, iterate, self)?);
+        Ok(Opened { rank, outboxes, prepare, upload: start.elapsed() - prepare })
+    }
+
+    /// The same in mixed precision.
+    fn mixed_on_device(&self, ctx: Arc<Context>, part: Part<'_>, start: Instant) -> Result<Opened> {
+        let wide_kernels = self.kernels::<f64, f64>(&ctx, &part)?;
+        let kernels = self.kernels::<f32, f64>(&ctx, &part)?;
+        let prepare = start.elapsed();
+        let mut outboxes = Outboxes::default();
+        let (wide_ops, wide) = self.device_rows(ctx.clone(), wide_kernels, &part, false, &mut outboxes)?;
+        let (ops, matrix) = self.device_rows(ctx, kernels, &part, self.tries, &mut outboxes)?;
+        drop(part);
+        let stored = wide.memory();
+        let iterate = Mixed::new(wide_ops, wide, stored)?;
+        let rank = Box::new(Engine::new(ops, matrix, iterate, self)?);
+        Ok(Opened { rank, outboxes, prepare, upload: start.elapsed() - prepare })
+    }
+
+    fn kernels<T: Real, A: Real>(&self, ctx: &Context, part: &Part<'_>) -> Result<Kernels<T, A>> {
+        let tuning = match self.known {
             Some(known) => kept::tuning::<T, A>(known, ctx.info(), part.n_owned(), part.nnz()),
             None => Tuning::default_for(ctx.info(), Shape::of(ctx.info())),
         };
-        let kernels = Kernels::build(&ctx, tuning)?;
-        let prepare = start.elapsed();
-        let n = part.n_owned();
-        let (matrix, outbox) = DeviceBlock::upload(&ctx, &kernels.tuning, &part, plan.factor, plan.format)?;
-        drop(part); // renumbered columns may take as much memory as those of the matrix
-        let ops = OpenClOps::new(ctx, kernels, n, Box::new(Alone::default()), tries)?;
-        let engine = Engine::new(ops, matrix, plan)?;
-        Ok(OnDevice { engine, outbox, prepare, upload: start.elapsed() - prepare })
+        Kernels::build(ctx, tuning)
     }
 
-    /// [`Engine::run`], and keeps the launch parameters that were found in the course of it.
-    fn run_on_device(
-        &mut self,
-        comm: Box<dyn Communicator<T>>,
-        method: Method,
-        b: &[T],
-        x: &mut [T],
-        monitor: Monitor<'_>,
-    ) -> Result<Ended> {
-        self.ops.set_comm(comm);
-        let ended = self.run(method, b, x, monitor)?;
+    fn device_rows<T: Real, A: Real>(
+        &self,
+        ctx: Arc<Context>,
+        kernels: Kernels<T, A>,
+        part: &Part<'_>,
+        tries: bool,
+        outboxes: &mut Outboxes,
+    ) -> Result<(OpenClOps<T, A>, DeviceBlock<T>)> {
+        let (matrix, outbox) = DeviceBlock::upload(&ctx, &kernels.tuning, part, self.factor, self.format)?;
+        T::put_outbox(outbox, outboxes);
+        let ops = OpenClOps::new(ctx, kernels, part.n_owned(), Box::new(Alone::default()), tries)?;
+        Ok((ops, matrix))
+    }
+}
+
+impl<T: Real, I: Iterate<HostOps<T>>> Rank for Engine<HostOps<T>, HostBlock<T>, I> {
+    fn product_bytes(&self) -> u64 {
+        self.a.bytes()
+    }
+
+    fn stored(&self) -> (Format, u64) {
+        (self.a.format(), self.a.memory() + self.iterate.stored())
+    }
+
+    fn run(&mut self, links: Links, method: Method, b: &[f64], x: &mut [f64], monitor: Monitor<'_>) -> Result<Ended> {
+        self.solve(links, method, b, x, monitor)
+    }
+}
+
+impl<T: Real, A: Real, I: Iterate<OpenClOps<T, A>>> Rank for Engine<OpenClOps<T, A>, DeviceBlock<T>, I> {
+    fn product_bytes(&self) -> u64 {
+        LinearOperator::<OpenClOps<T, A>>::bytes(&self.a)
+    }
+
+    fn stored(&self) -> (Format, u64) {
+        (self.a.format(), self.a.memory() + self.iterate.stored())
+    }
+
+    /// Keeps the launch parameters that were found in the course of it, too.
+    fn run(&mut self, links: Links, method: Method, b: &[f64], x: &mut [f64], monitor: Monitor<'_>) -> Result<Ended> {
+        let ended = self.solve(links, method, b, x, monitor)?;
         let found = self.ops.take_found();
         if !found.is_empty() {
             let (device, (rows, nnz)) = (self.ops.ctx.info(), self.a.size());
@@ -226,8 +254,8 @@ impl<T: Real, A: Real> Engine<OpenClOps<T, A>, DeviceBlock<T>> {
     }
 }
 
-impl<O: Ops, A: LinearOperator<O>> Engine<O, A> {
-    fn new(ops: O, a: A, plan: &Plan<'_>) -> Result<Self> {
+impl<O: Ops, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
+    fn new(ops: O, a: A, iterate: I, plan: &Plan<'_>) -> Result<Self> {
         let m = match plan.diagonal {
             Some(diagonal) => Preconditioner::jacobi(&ops, diagonal, plan.factor)?,
             None => Preconditioner::Identity,
@@ -237,24 +265,26 @@ impl<O: Ops, A: LinearOperator<O>> Engine<O, A> {
             None => None,
         };
         let w = Workspace::new(&ops, &a, plan.stores_z)?;
-        Ok(Self { ops, a, m, scaling, w })
+        Ok(Self { ops, a, iterate, m, scaling, w })
     }
 
-    fn run(&mut self, method: Method, b: &[O::Real], x: &mut [O::Real], mut monitor: Monitor<'_>) -> Result<Ended> {
-        let Self { ops, a, m, scaling, w } = self;
+    fn solve(
+        &mut self,
+        links: Links,
+        method: Method,
+        b: &[f64],
+        x: &mut [f64],
+        mut monitor: Monitor<'_>,
+    ) -> Result<Ended> {
+        let Self { ops, a, iterate, m, scaling, w } = self;
+        iterate.connect(ops, links);
         let start = Instant::now();
         let before = monitor.iterations();
         match scaling {
-            Some(scaling) => {
-                ops.write(&scaling.of_rhs(b), &mut w.b)?;
-                ops.write(&scaling.of_iterate(x), &mut w.x)?;
-            }
-            None => {
-                ops.write(b, &mut w.b)?;
-                ops.write(x, &mut w.x)?;
-            }
+            Some(scaling) => iterate.write(ops, w, &scaling.of_rhs(b), &scaling.of_iterate(x))?,
+            None => iterate.write(ops, w, b, x)?,
         }
-        ops.copy(&w.x, &mut w.x_first)?;
+        iterate.keep(ops, w)?;
         ops.finish(0)?;
         ops.comm().sum(&mut [])?; // all ranks are there
         if let Some(origin) = monitor.timeline() {
@@ -265,8 +295,8 @@ impl<O: Ops, A: LinearOperator<O>> Engine<O, A> {
         let start = Instant::now();
         let reason = loop {
             let verdict = match method {
-                Method::Cg => cg(ops, a, scaling.as_ref(), w, &mut monitor)?,
-                Method::CgClassic => cg_classic(ops, a, m, w, &mut monitor)?,
+                Method::Cg => cg(ops, a, iterate, scaling.as_ref(), w, &mut monitor)?,
+                Method::CgClassic => cg_classic(ops, a, iterate, m, w, &mut monitor)?,
             };
             ops.end_run(monitor.run_iterations())?;
             match verdict {
@@ -274,13 +304,20 @@ impl<O: Ops, A: LinearOperator<O>> Engine<O, A> {
                 Verdict::Presumed => {}
                 Verdict::Stalled { worse } => {
                     if worse {
-                        ops.copy(&w.x_first, &mut w.x)?;
+                        iterate.restore(ops, w)?;
                     }
                     break Some(Reason::Stagnation);
                 }
+                // of which the iteration's precision may have made it
+                Verdict::Ended(Reason::IndefiniteOperator(Indefinite::Direction { iteration, curvature })) => {
+                    let curvature = iterate.curvature(ops, w)?.unwrap_or(curvature);
+                    let direction = Indefinite::Direction { iteration, curvature };
+                    let is_definite = curvature > 0.0;
+                    break Some(if is_definite { Reason::Stagnation } else { Reason::IndefiniteOperator(direction) });
+                }
                 Verdict::Ended(reason) => {
                     if matches!(reason, Reason::Divergence | Reason::NonFinite(_) | Reason::Breakdown(_)) {
-                        ops.copy(&w.x_first, &mut w.x)?;
+                        iterate.restore(ops, w)?;
                     }
                     break Some(reason);
                 }
@@ -291,7 +328,7 @@ impl<O: Ops, A: LinearOperator<O>> Engine<O, A> {
         let solve = start.elapsed();
 
         let start = Instant::now();
-        ops.read(&w.x, x)?;
+        iterate.read(ops, w, x)?;
         if let Some(scaling) = scaling {
             scaling.undo(x);
         }

@@ -81,22 +81,22 @@ pub(super) struct Share<O: Ops> {
 
 impl<O: Ops> Share<O> {
     /// S b.
-    pub(super) fn of_rhs(&self, b: &[O::Real]) -> Vec<O::Real> {
+    pub(super) fn of_rhs(&self, b: &[f64]) -> Vec<f64> {
         self.map(b, |b, root| b / root)
     }
 
     /// S⁻¹ x.
-    pub(super) fn of_iterate(&self, x: &[O::Real]) -> Vec<O::Real> {
+    pub(super) fn of_iterate(&self, x: &[f64]) -> Vec<f64> {
         self.map(x, |x, root| x * root)
     }
 
     /// x from S⁻¹ x, in place.
-    pub(super) fn undo(&self, x: &mut [O::Real]) {
-        x.par_iter_mut().zip(&self.roots).for_each(|(x, root)| *x = O::Real::from_f64(x.to_f64() / root));
+    pub(super) fn undo(&self, x: &mut [f64]) {
+        x.par_iter_mut().zip(&self.roots).for_each(|(x, root)| *x /= root);
     }
 
-    fn map(&self, v: &[O::Real], f: impl Fn(f64, f64) -> f64 + Sync) -> Vec<O::Real> {
-        v.par_iter().zip(&self.roots).map(|(v, &root)| O::Real::from_f64(f(v.to_f64(), root))).collect()
+    fn map(&self, v: &[f64], f: impl Fn(f64, f64) -> f64 + Sync) -> Vec<f64> {
+        v.par_iter().zip(&self.roots).map(|(&v, &root)| f(v, root)).collect()
     }
 }
 

@@ -60,12 +60,7 @@ pub struct Solver {
     rejected: Vec<Rejected>,
     note: Option<String>,
     times: SetupTimes,
-    team: Team,
-}
-
-enum Team {
-    F64(Ranks<f64>),
-    F32(Ranks<f32>),
+    ranks: Ranks,
 }
 
 impl std::fmt::Debug for Solver {
@@ -99,7 +94,7 @@ impl Solver {
         let start = Instant::now();
         let stats = check(&a, setup)?;
         let factor = matrix_factor(&a, &stats, setup.precision)?;
-        let selection = device::select(&setup.devices, setup.precision == Precision::F64)?;
+        let selection = device::select(&setup.devices, setup.precision.needs_f64())?;
         let ranges = row_ranges(&a, selection.ranks.len());
         let parts = split(&a, &ranges);
         super::fit::check(&parts, &selection, setup)?;
@@ -126,20 +121,13 @@ impl Solver {
 
         let mut times = SetupTimes { prepare, tune, ..SetupTimes::default() };
         let devices = selection.ranks.iter().map(Option::as_ref).zip(known).collect();
-        let team = match setup.precision {
-            Precision::F64 => Team::F64(Ranks::open(&a, devices, parts, &diagonal, factor, setup, &mut times)?),
-            Precision::F32 => Team::F32(Ranks::open(&a, devices, parts, &diagonal, factor, setup, &mut times)?),
-        };
-        let stored = match &team {
-            Team::F64(ranks) => ranks.stored(),
-            Team::F32(ranks) => ranks.stored(),
-        };
-        for ((info, (format, bytes)), beside) in infos.iter_mut().zip(stored).zip(beside_rows) {
+        let ranks = Ranks::open(&a, devices, parts, &diagonal, factor, setup, &mut times)?;
+        for ((info, (format, bytes)), beside) in infos.iter_mut().zip(ranks.stored()).zip(beside_rows) {
             log::info!("{}: {} rows stored as {format}", info.device, info.rows);
             (info.format, info.bytes) = (format, bytes + beside);
         }
         let Selection { rejected, note, .. } = selection;
-        Ok(Self { a, stats, setup: setup.clone(), infos, rejected, note, times, team })
+        Ok(Self { a, stats, setup: setup.clone(), infos, rejected, note, times, ranks })
     }
 
     /// Solves `A x = b` from `x0`, or from zero.
@@ -162,10 +150,7 @@ impl Solver {
             let x = if reason.converged() { vec![0.0; b.len()] } else { x0 };
             return Ok(self.outcome(b, x, reason));
         }
-        match &mut self.team {
-            Team::F64(ranks) => ranks.solve(&self.a, &self.setup, b, x0, stop, control),
-            Team::F32(ranks) => ranks.solve(&self.a, &self.setup, b, x0, stop, control),
-        }
+        self.ranks.solve(&self.a, &self.setup, b, x0, stop, control)
     }
 
     /// What is known without an iteration: b = 0, a diagonal that no positive definite matrix has, or no time.
@@ -202,14 +187,7 @@ impl Solver {
             verify: start.elapsed(),
             split: vec![Default::default(); self.infos.len()],
             timelines: vec![Default::default(); self.infos.len()],
-            bytes_per_iteration: self.bytes_per_iteration(),
-        }
-    }
-
-    fn bytes_per_iteration(&self) -> u64 {
-        match &self.team {
-            Team::F64(ranks) => ranks.bytes_per_iteration(&self.setup),
-            Team::F32(ranks) => ranks.bytes_per_iteration(&self.setup),
+            bytes_per_iteration: self.ranks.bytes_per_iteration(&self.setup),
         }
     }
 
@@ -276,7 +254,7 @@ fn matrix_factor(a: &Csr, stats: &Stats, precision: Precision) -> Result<f64> {
     match precision {
         Precision::F64 if (2f64.powi(-400)..2f64.powi(400)).contains(&largest) => Ok(1.0),
         Precision::F64 => Ok(factor),
-        Precision::F32 => {
+        Precision::F32 | Precision::Mixed => {
             let smallest = stats.diagonal.missing_or_zero.is_none().then(|| a.diagonal());
             let lost = |d: &f64| *d > 0.0 && ((d * factor) as f32) < f32::MIN_POSITIVE;
             match smallest.and_then(|d| d.iter().position(lost).map(|i| (i, d[i]))) {

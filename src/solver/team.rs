@@ -1,4 +1,4 @@
-//! The ranks of a solver, of one precision: set up, run to their end, and made to agree with the host's check.
+//! The ranks of a solver: set up, run to their end, and made to agree with the host's check.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 
 use super::monitor::Monitor;
-use super::rank::{Ended, Opened, Rank, System};
+use super::rank::{self, Ended, Opened, Rank, System};
 use super::scaling::Scaling;
 use super::{Control, Criterion, Format, Method, Outcome, Precond, Reason, Setup, SetupTimes, Split, Stop};
-use crate::comm::{Alone, Communicator, Failure, Outbox, Threads, in_threads};
+use crate::comm::{Failure, Links, Outboxes, in_threads};
 use crate::device::Info;
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
@@ -23,10 +23,10 @@ use crate::verify::{self, Residual};
 /// How often an answer that the host's check does not confirm is handed back to the ranks with a tighter target.
 const MAX_ROUNDS: u32 = 5;
 
-/// The ranks of one precision. Empty after a failure, which leaves devices in no known state.
-pub(super) struct Ranks<T: Real> {
-    ranks: Vec<Rank<T>>,
-    outboxes: Vec<(Outbox<T>, usize)>,
+/// The ranks of a solver. Empty after a failure, which leaves devices in no known state.
+pub(super) struct Ranks {
+    ranks: Vec<Box<dyn Rank>>,
+    outboxes: Vec<(Outboxes, usize)>,
     rows: Vec<std::ops::Range<usize>>,
     /// What their matrix is multiplied by.
     factor: f64,
@@ -34,7 +34,7 @@ pub(super) struct Ranks<T: Real> {
     is_scaled: bool,
 }
 
-impl<T: Real> Ranks<T> {
+impl Ranks {
     pub(super) fn open(
         a: &Arc<Csr>,
         devices: Vec<(Option<&Info>, Option<Known>)>,
@@ -51,23 +51,24 @@ impl<T: Real> Ranks<T> {
         let scales = setup.method == Method::Cg && setup.precond == Precond::Jacobi;
         let scaling = scales.then(|| Scaling::of(diagonal, factor)).flatten();
         let system = System { a, diagonal, scaling: scaling.as_ref(), factor };
-        let opened: Vec<Opened<T>> = in_threads(&failure, jobs, |((device, known), part)| {
-            Rank::open(device, part, &system, setup, known.as_ref())
+        let opened: Vec<Opened> = in_threads(&failure, jobs, |((device, known), part)| {
+            rank::open((device, known.as_ref()), part, &system, setup)
         })?;
-        let longest = |time: fn(&Opened<T>) -> Duration| opened.iter().map(time).max().unwrap_or_default();
+        let longest = |time: fn(&Opened) -> Duration| opened.iter().map(time).max().unwrap_or_default();
         times.prepare += longest(|o| o.prepare);
         times.upload = longest(|o| o.upload);
         let (ranks, outboxes) =
-            opened.into_iter().zip(receivers).map(|(o, receivers)| (o.rank, (o.outbox, receivers))).unzip();
+            opened.into_iter().zip(receivers).map(|(o, receivers)| (o.rank, (o.outboxes, receivers))).unzip();
         Ok(Self { ranks, outboxes, rows, factor, is_scaled: scaling.is_some() })
     }
 
     /// Of each rank, how its rows are stored, and the memory that they take.
     pub(super) fn stored(&self) -> Vec<(Format, u64)> {
-        self.ranks.iter().map(Rank::stored).collect()
+        self.ranks.iter().map(|rank| rank.stored()).collect()
     }
 
-    /// The byte rule: each array that an operation reads counts once, and each that it writes.
+    /// The byte rule: each array that an operation reads counts once, and each that it writes. What replaces residuals in mixed
+    /// precision is not counted, as it is not part of every iteration.
     pub(super) fn bytes_per_iteration(&self, setup: &Setup) -> u64 {
         let n = self.rows.last().map_or(0, |r| r.end) as u64;
         let jacobi = setup.precond == Precond::Jacobi;
@@ -75,8 +76,8 @@ impl<T: Real> Ranks<T> {
             Method::Cg => 7 + u64::from(self.is_scaled),
             Method::CgClassic => 13 + if jacobi { 5 } else { 0 },
         };
-        let products: u64 = self.ranks.iter().map(Rank::product_bytes).sum();
-        products + vectors * n * size_of::<T>() as u64
+        let products: u64 = self.ranks.iter().map(|rank| rank.product_bytes()).sum();
+        products + vectors * n * setup.precision.bytes()
     }
 
     pub(super) fn solve(
@@ -93,8 +94,8 @@ impl<T: Real> Ranks<T> {
             b.par_chunks(1 << 14).map(|c| c.iter().fold(0.0, |m: f64, v| m.max(v.abs()))).reduce(|| 0.0, f64::max);
         let scale = power_of_two_near(largest);
         let unscaled_b = b;
-        let b = T::scaled(b, 1.0 / scale);
-        let rhs_norm = verify::norm_2(&f64::scaled(unscaled_b, 1.0 / scale));
+        let b = f64::scaled(b, 1.0 / scale);
+        let rhs_norm = verify::norm_2(&b);
         let confirmed = |r: &Residual| r.relative_2 <= stop.rtol || r.norm_2 <= stop.atol;
 
         let mut outcome: Option<Outcome> = None;
@@ -105,11 +106,10 @@ impl<T: Real> Ranks<T> {
             let monitor =
                 || Monitor::new(a.n_rows(), target, rhs_norm, setup.precision, stop, control, (before, started));
             // (factor A) y = b / scale, so that x = factor scale y
-            let mut y = T::scaled(&rescaled(&x, 1.0 / self.factor, 1.0 / scale), 1.0).into_owned();
+            let mut y = rescaled(&x, 1.0 / self.factor, 1.0 / scale).into_owned();
             let ended = self.run(setup.method, &b, &mut y, &monitor)?;
 
             let start = Instant::now();
-            let y: Vec<f64> = y.into_par_iter().map(T::to_f64).collect();
             x = rescaled(&y, self.factor, scale).into_owned();
             let gather = start.elapsed();
             let start = Instant::now();
@@ -151,28 +151,23 @@ impl<T: Real> Ranks<T> {
     fn run<'m>(
         &mut self,
         method: Method,
-        b: &[T],
-        x: &mut [T],
+        b: &[f64],
+        x: &mut [f64],
         monitor: &(dyn Fn() -> Monitor<'m> + Sync),
     ) -> Result<Vec<Ended>> {
         if self.ranks.is_empty() {
             return Err(Error::SolverBroken);
         }
         let failure = Arc::new(Failure::default());
-        let comms: Vec<Box<dyn Communicator<T>>> = if self.ranks.len() == 1 {
-            vec![Box::new(Alone::default())]
-        } else {
-            let boxed = |c| Box::new(c) as Box<dyn Communicator<T>>;
-            Threads::new(self.outboxes.clone(), &failure).into_iter().map(boxed).collect()
-        };
+        let links = Links::new(&self.outboxes, &failure);
         let mut rest = x;
         let mut jobs = Vec::new();
-        for ((rank, comm), rows) in self.ranks.iter_mut().zip(comms).zip(&self.rows) {
+        for ((rank, links), rows) in self.ranks.iter_mut().zip(links).zip(&self.rows) {
             let (own, others) = rest.split_at_mut(rows.len());
             rest = others;
-            jobs.push((rank, comm, &b[rows.clone()], own));
+            jobs.push((rank, links, &b[rows.clone()], own));
         }
-        let ended = in_threads(&failure, jobs, |(rank, comm, b, x)| rank.run(comm, method, b, x, monitor()));
+        let ended = in_threads(&failure, jobs, |(rank, links, b, x)| rank.run(links, method, b, x, monitor()));
         if ended.is_err() {
             self.ranks.clear();
         }

@@ -4,11 +4,9 @@ use crate::error::Result;
 use crate::operator::LinearOperator;
 use crate::ops::Ops;
 
-/// Vectors of conjugate gradients: 6 of them, 7 for a method that stores z.
+/// Vectors of conjugate gradients: 4 of them, 5 for a method that stores z. An [`Iterate`](super::iterate::Iterate) has others.
 pub struct Workspace<O: Ops> {
-    /// The right-hand side.
-    pub b: O::Vector,
-    /// The iterate.
+    /// The iterate, or what is to be added to it.
     pub x: O::Vector,
     /// The residual b − A x.
     pub r: O::Vector,
@@ -18,8 +16,6 @@ pub struct Workspace<O: Ops> {
     pub p: O::Vector,
     /// A p.
     pub q: O::Vector,
-    /// The iterate at the start of a run.
-    pub x_first: O::Vector,
     /// p·q and q·q.
     pub dots: O::Sum,
     /// r·r, and what the test looks at.
@@ -37,13 +33,11 @@ impl<O: Ops> Workspace<O> {
     /// Not enough memory on the device.
     pub fn new(ops: &O, a: &impl LinearOperator<O>, stores_z: bool) -> Result<Self> {
         Ok(Self {
-            b: ops.vector(0, "b")?,
             x: ops.vector(0, "x")?,
             r: ops.vector(0, "r")?,
             z: stores_z.then(|| ops.vector(0, "z")).transpose()?,
             p: ops.vector(a.halo(), "p")?,
             q: ops.vector(0, "q")?,
-            x_first: ops.vector(0, "the first iterate")?,
             dots: ops.sum(2)?,
             rho: ops.sum(2)?,
             rho_next: ops.sum(2)?,

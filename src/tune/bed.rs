@@ -11,7 +11,7 @@ use crate::kernels::cg::{Log, StepVectors, SumArg};
 use crate::kernels::csr::CsrBlock;
 use crate::kernels::sell::{SellBlock, SliceSet};
 use crate::kernels::stencil::RowSet;
-use crate::kernels::{Kernels, SELL_PRODUCTS, STENCIL_PRODUCTS, Tuning, count};
+use crate::kernels::{CONVERSIONS, Kernels, SELL_PRODUCTS, STENCIL_PRODUCTS, Tuning, count};
 use crate::operator::LinearOperator;
 use crate::operator::opencl::{DeviceBlock, Layout};
 use crate::operator::row_blocks::RowBlocks;
@@ -49,6 +49,8 @@ pub(super) struct Bed<'a, T: Real, A: Real> {
     p: DeviceVec<T>,
     q: DeviceVec<T>,
     d: DeviceVec<T>,
+    /// In the precision of sums; empty where that is no other.
+    wide: DeviceVec<A>,
     /// Random numbers to begin with.
     fresh: DeviceVec<T>,
     /// Partial sums that kernels read, and those that they write.
@@ -59,6 +61,11 @@ pub(super) struct Bed<'a, T: Real, A: Real> {
     message: DeviceVec<T>,
     /// Whether the device's own times have been found wrong.
     distrusted: bool,
+}
+
+/// Whether sums are in another precision than elements, so that there is something to convert.
+fn converts<T: Real, A: Real>() -> bool {
+    T::CL_NAME != A::CL_NAME
 }
 
 impl<'a, T: Real, A: Real> Bed<'a, T, A> {
@@ -96,6 +103,11 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             p: vector(n + part.halo.len, 3, "p")?,
             q: vector(n, 4, "q")?,
             d: vector(n, 5, "the diagonal")?,
+            wide: DeviceVec::from_slice(
+                &ctx,
+                &numbers::<A>(if converts::<T, A>() { n } else { 0 }, 7),
+                "wide numbers",
+            )?,
             fresh: vector(n + part.halo.len, 6, "random numbers")?,
             given: DeviceVec::from_slice(&ctx, &numbers::<A>(2 * max_groups, 6), "partial sums")?,
             sums: DeviceVec::zeros(&ctx, 2 * max_groups, "partial sums")?,
@@ -131,6 +143,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
     pub(super) fn has(&self, kernel: &str) -> bool {
         match kernel {
             _ if STENCIL_PRODUCTS.contains(&kernel) => self.stencil(kernel).is_some(),
+            _ if CONVERSIONS.contains(&kernel) => converts::<T, A>(),
             _ if SELL_PRODUCTS.contains(&kernel) => {
                 self.sell().is_some_and(|(block, _)| !kernel.ends_with("_parts") || block.long_count() > 0)
             }
@@ -181,6 +194,8 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             "residual_csr" => product(3, 1),
             "halo_pack" => (self.send.len() as u64 * (4 + 2 * real), 0),
             "stream_copy" => vectors(2, 0),
+            "narrow" => (n * (real + size_of::<A>() as u64), 0),
+            "add_wide" => (2 * n * (real + size_of::<A>() as u64), n),
             _ if SELL_PRODUCTS.contains(&kernel) => {
                 let Some((block, set)) = self.sell() else { return (0, 0) };
                 let [parts, long] = [block.parts.len(), block.long_count()].map(|v| v as u64);
@@ -267,6 +282,8 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             "spmv_dot_csr" => kernels.csr.spmv_dot_csr(ctx, grid, all, block, p, q, &mut self.sums, 0, log.state(0)),
             "residual_csr" => kernels.csr.residual_csr(ctx, grid, all, block, p, x, r),
             "halo_pack" => kernels.halo.halo_pack(ctx, grid, &self.send, p, &mut self.message),
+            "narrow" => kernels.convert.narrow(ctx, grid, n, &self.wide, q),
+            "add_wide" => kernels.convert.add_wide(ctx, grid, n, q, &mut self.wide),
             "stream_copy" => kernels.stream.stream_copy(ctx, grid, n, p, q),
             other => unreachable!("no kernel '{other}'"),
         }

@@ -111,13 +111,13 @@ pub(crate) fn block(
     let start = Instant::now();
     let kernels = match (precision, info.has_f64) {
         (Precision::F64, _) => work.run::<f64, f64>()?,
-        (Precision::F32, true) => work.run::<f32, f64>()?,
-        (Precision::F32, false) => work.run::<f32, f32>()?,
+        (Precision::F32 | Precision::Mixed, true) => work.run::<f32, f64>()?,
+        (Precision::F32 | Precision::Mixed, false) => work.run::<f32, f32>()?,
     };
     let limit = bandwidth::of_device(info)?;
     Ok(Found {
         device: facts(info),
-        precision: precision.name().into(),
+        precision: precision.of_vectors().name().into(),
         matrix: name.into(),
         order: part.n_owned(),
         nnz: part.nnz(),

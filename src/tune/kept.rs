@@ -8,7 +8,9 @@ use super::search::timing;
 use super::store::{Device, Entry, Key, Known, Size, Store, source_hash};
 use super::{Found, Launch, MAX_SEARCHED_PER_UNIT, Search, Watch};
 use crate::device::Info;
-use crate::kernels::{self, FAMILIES, PRODUCTS, SELL_PRODUCTS, STENCIL_PRODUCTS, Shape, Tuning, general_options};
+use crate::kernels::{
+    self, CONVERSIONS, FAMILIES, PRODUCTS, SELL_PRODUCTS, STENCIL_PRODUCTS, Shape, Tuning, general_options,
+};
 use crate::ops::trials::Tried;
 use crate::partition::Part;
 use crate::real::Real;
@@ -72,7 +74,8 @@ pub(crate) fn of_ranks(
 
 /// Whether all kernels were tuned for blocks of this size by more than trials, but for those that not every block can have.
 fn is_searched(known: &Known, device: &Info, part: &Part<'_>, precision: Precision) -> bool {
-    let is_used = |kernel: &&str| !STENCIL_PRODUCTS.contains(kernel) && !SELL_PRODUCTS.contains(kernel);
+    let unused = [STENCIL_PRODUCTS, SELL_PRODUCTS, CONVERSIONS];
+    let is_used = |kernel: &&str| !unused.iter().any(|kernels| kernels.contains(kernel));
     kernel_names().filter(is_used).all(|kernel| {
         let hit = known.lookup(&key_in(precision, device, kernel, part.n_owned(), part.nnz()));
         hit.is_some_and(|hit| !hit.entry.tried)
@@ -150,8 +153,8 @@ fn is_possible<T>(device: &Info, launch: Launch) -> bool {
 fn key_in(precision: Precision, device: &Info, kernel: &str, rows: usize, nnz: usize) -> Key {
     match (precision, device.has_f64) {
         (Precision::F64, _) => key::<f64, f64>(device, kernel, rows, nnz),
-        (Precision::F32, true) => key::<f32, f64>(device, kernel, rows, nnz),
-        (Precision::F32, false) => key::<f32, f32>(device, kernel, rows, nnz),
+        (Precision::F32 | Precision::Mixed, true) => key::<f32, f64>(device, kernel, rows, nnz),
+        (Precision::F32 | Precision::Mixed, false) => key::<f32, f32>(device, kernel, rows, nnz),
     }
 }
 
