@@ -29,7 +29,7 @@ pub(super) trait Iterate<O: Ops>: Send {
     fn read(&mut self, ops: &O, w: &mut Workspace<O>, x: &mut [f64]) -> Result<()>;
 
     /// p·A p for the direction in `w.p`, over all ranks, if the matrix is there in more precision than that of the iteration,
-    /// which may have lost its sign. Right-hand side and direction are used up.
+    /// which may have lost its sign. Then the direction is used up, and the iterate is the one that was kept.
     fn curvature(&mut self, ops: &O, w: &mut Workspace<O>) -> Result<Option<f64>>;
 
     /// Memory of rows beside those of the iteration, in bytes.
@@ -149,17 +149,15 @@ where
     }
 
     fn curvature(&mut self, ops: &O, w: &mut Workspace<O>) -> Result<Option<f64>> {
-        let Self { ops: wide, a, b, x, r, .. } = self;
-        ops.add_wide(&mut w.x, x)?;
-        wide.copy(x, r)?; // x, which has room for a halo, takes p meanwhile
+        let Self { ops: wide, a, x, r, .. } = self;
         wide.write(&vec![0.0; wide.n_owned()], x)?;
-        ops.add_wide(&mut w.p, x)?;
-        a.apply(wide, x, b)?;
+        ops.add_wide(&mut w.p, x)?; // where there is room for the halo
+        a.apply(wide, x, r)?;
         let mut sum = wide.sum(1)?;
-        wide.dot_product(x, b, &mut sum, 0)?;
+        wide.dot_product(x, r, &mut sum, 0)?;
         wide.all_sum(&mut [&mut sum])?;
         let [curvature, _] = wide.settle(&mut sum)?;
-        wide.copy(r, x)?;
+        Iterate::<O>::restore(self, ops, w)?;
         Ok(Some(curvature))
     }
 
