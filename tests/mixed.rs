@@ -238,7 +238,8 @@ fn on_the_command_line() {
     let place = Place::new();
     for devices in ["host", "0", "0,0,0"] {
         let run = place.run(&format!(
-            "solve --generate poisson3d:12 --precision mixed --rtol 1e-10 --devices {devices} --json -o x.mtx --rhs random:3"
+            "solve --generate poisson3d:12 --rhs random:3 --precision mixed --rtol 1e-10 --devices {devices} --json \
+             -o x.mtx"
         ));
         assert_eq!(run.code, Some(0), "{}", run.err);
         let report: serde_json::Value = serde_json::from_str(&run.out).unwrap();

@@ -19,16 +19,16 @@ const DIVERGED: f64 = 1e10;
 /// precision is exhausted.
 const REPLACED: f64 = 0.5;
 
-/// In mixed precision, a run ends when the recurrence has reduced the residual to this part, and the next one goes on from the
-/// true residual. Early enough that the recurrence is still right, seldom enough to cost little.
+/// In mixed precision, a run ends when the recurrence has reduced the residual to this part, and the next one goes on
+/// from the true residual. Early enough that the recurrence is still right, seldom enough to cost little.
 const RUN_REDUCTION: f64 = 0.01;
 
-/// In mixed precision, a run that is to be the last goes so far below the limit for ‖r‖₂² that the true residual, which differs
-/// a little, meets it, too.
+/// In mixed precision, a run that is to be the last goes so far below the limit for ‖r‖₂² that the true residual,
+/// which differs a little, meets it, too.
 const MARGIN: f64 = 0.98;
 
-/// In mixed precision, a true residual ‖r‖₂ beyond this multiple of the recurrence's is another one: the direction that goes with
-/// the latter leads nowhere.
+/// In mixed precision, a true residual ‖r‖₂ beyond this multiple of the recurrence's is another one: the direction
+/// that goes with the latter leads nowhere.
 const SAME: f64 = 2.0;
 
 /// How a run of a method ended. A run begins with the true residual b − A x, and goes on by recurrence.
@@ -169,8 +169,8 @@ impl<'a> Monitor<'a> {
         None
     }
 
-    /// Whether this run goes on in the direction that the former one has left: in mixed precision, where the true residual is
-    /// about that of the recurrence. To start anew with the residual would cost many iterations.
+    /// Whether this run goes on in the direction that the former one has left: in mixed precision, where the true
+    /// residual is about that of the recurrence. To start anew with the residual would cost many iterations.
     pub(super) fn keeps_direction(&self) -> bool {
         self.keeps_direction
     }
@@ -180,8 +180,8 @@ impl<'a> Monitor<'a> {
         self.precision == Precision::Mixed
     }
 
-    /// After a run that led nowhere: whether it went in a direction that a former one had left, so that it is worth a trial to
-    /// start anew, from the residual.
+    /// After a run that led nowhere: whether it went in a direction that a former one had left, so that it is worth a
+    /// trial to start anew, from the residual.
     pub(super) fn gives_up_direction(&mut self) -> bool {
         (self.first_rr, self.last_rr) = (f64::NAN, f64::NAN); // the next run is compared with none
         std::mem::take(&mut self.keeps_direction)

@@ -87,8 +87,8 @@ pub(super) struct Ended {
     pub(super) gather: Duration,
 }
 
-/// Opens `device`, or the host, and gives it `part` of `a`, times `factor`, and scaled if that is asked for; `diagonal` is that
-/// of A; `known` are the device's launch parameters.
+/// Opens `device`, or the host, and gives it `part` of `a`, times `factor`, and scaled if that is asked for;
+/// `diagonal` is that of A; `known` are the device's launch parameters.
 pub(super) fn open(
     (device, known): (Option<&Info>, Option<&Known>),
     a: &Arc<Csr>,
