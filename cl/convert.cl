@@ -1,5 +1,5 @@
-/* Between vectors in the precision of the iteration and those in that of sums, for iterations whose residuals and iterate
- * are in more precision than the rest. */
+/* Between vectors in the precision of the iteration and those in that of sums, for iterations whose residuals and
+ * iterate are in more precision than the rest. */
 
 /* to = from, rounded to nearest. */
 KERNEL void narrow(uint n, __global const acc *restrict from, __global real *restrict to)

@@ -37,7 +37,8 @@ pub trait Real:
     /// All of `v` times `factor`, rounded to nearest; what stays the same is passed through without a copy.
     fn scaled(v: &[f64], factor: f64) -> Cow<'_, [Self]>;
 
-    /// Lets `fill` set as many elements as `to` has, and leaves them there: where they are of this type, without a copy.
+    /// Lets `fill` set as many elements as `to` has, and leaves them there: where they are of this type, without a
+    /// copy.
     fn fill<R>(to: &mut [f64], fill: impl FnOnce(&mut [Self]) -> R) -> R;
 
     /// The communicator for messages of such elements.

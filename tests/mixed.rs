@@ -72,18 +72,13 @@ fn reaches_what_double_precision_reaches() {
 
 #[test]
 fn takes_hardly_more_iterations() {
-    for name in ["poisson2d:13x9", "poisson3d:20", "variable:16", "random-spd:1500,seed=7"] {
+    for name in ["poisson2d:13x9", "poisson3d:12", "variable:9", "random-spd:1500,seed=7"] {
         let a = system(name);
         let b = gallery::random_vector(a.n_rows(), 11);
         for (mixed, double) in setups(Precision::Mixed).iter().zip(setups(Precision::F64)) {
-            for rtol in [1e-10, 1e-12] {
-                let (mixed_took, double_took) =
-                    (solve(&a, &b, mixed, rtol).iterations, solve(&a, &b, &double, rtol).iterations);
-                assert!(
-                    mixed_took as f64 <= 1.25 * double_took as f64 + 5.0,
-                    "{name}, {rtol:e}, {mixed:?}: {mixed_took} iterations, {double_took} in double precision"
-                );
-            }
+            let took = [mixed, &double].map(|setup| solve(&a, &b, setup, 1e-11).iterations);
+            let most = 1.25 * took[1] as f64 + 5.0;
+            assert!(took[0] as f64 <= most, "{name}, {mixed:?}: {took:?} iterations in mixed and double precision");
         }
     }
 }
@@ -165,6 +160,24 @@ fn what_single_precision_cannot_tell_from_singular_ends_in_stagnation() {
 }
 
 #[test]
+fn a_hard_way_is_gone_or_said_to_be_too_hard() {
+    for name in ["jumps:9,contrast=1e6,seed=3", "jumps:9,contrast=1e9,seed=3"] {
+        let a = system(name);
+        let b = gallery::random_vector(a.n_rows(), 2);
+        for devices in ["host", "0", "0,0,0"] {
+            for &method in Method::ALL {
+                let setup = setup(method, Precond::None, Precision::Mixed, &devices.parse().unwrap());
+                let o = solve(&a, &b, &setup, 1e-8);
+                let residual = relative_residual(&a, &b, &o.x);
+                let what = format!("{name}, {setup:?}: {} at {residual:e}", o.reason);
+                assert!(o.reason == Reason::Stagnation || o.reason.converged() && residual <= 1.01e-8, "{what}");
+                assert!(residual <= 1.01, "{what}: worse than nothing");
+            }
+        }
+    }
+}
+
+#[test]
 fn indefinite_matrices_are_still_found_out() {
     let a = two_by_two(1.0, 2.0);
     for setup in setups(Precision::Mixed) {
@@ -225,7 +238,8 @@ fn on_the_command_line() {
     let place = Place::new();
     for devices in ["host", "0", "0,0,0"] {
         let run = place.run(&format!(
-            "solve --generate poisson3d:12 --precision mixed --rtol 1e-10 --devices {devices} --json -o x.mtx --rhs random:3"
+            "solve --generate poisson3d:12 --rhs random:3 --precision mixed --rtol 1e-10 --devices {devices} --json \
+             -o x.mtx"
         ));
         assert_eq!(run.code, Some(0), "{}", run.err);
         let report: serde_json::Value = serde_json::from_str(&run.out).unwrap();

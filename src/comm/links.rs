@@ -28,7 +28,8 @@ impl Default for Outboxes {
 }
 
 impl Links {
-    /// Those of ranks that are threads, or of one that is alone. With its outboxes comes the number of ranks that read them.
+    /// Those of ranks that are threads, or of one that is alone. With its outboxes comes the number of ranks that read
+    /// them.
     #[must_use]
     pub fn new(outboxes: &[(Outboxes, usize)], failure: &Arc<Failure>) -> Vec<Self> {
         if outboxes.len() == 1 {

@@ -210,8 +210,8 @@ pub trait Ops {
     fn finish(&self, iterations: u64) -> Result<Split>;
 }
 
-/// Operations between the vectors of a rank in the precision of its iteration and those, of the same rows, of operations `W` in
-/// a wider one.
+/// Operations between the vectors of a rank in the precision of its iteration and those, of the same rows, of
+/// operations `W` in a wider one.
 pub trait Widens<W: Ops>: Ops {
     /// to = from, rounded to nearest, owned elements. 12 bytes a row.
     ///

@@ -20,8 +20,9 @@ use crate::error::Result;
 use crate::operator::LinearOperator;
 use crate::ops::{CgStep, Ops};
 
-/// Runs from `iterate` until `monitor` says so. The first residual is computed, not assumed; the direction may be that which
-/// the former run has left. If the system is scaled, what the monitor sees is the residual of the one that is not.
+/// Runs from `iterate` until `monitor` says so. The first residual is computed, not assumed; the direction may be that
+/// which the former run has left. If the system is scaled, what the monitor sees is the residual of the one that is
+/// not.
 pub(super) fn cg<O: Ops>(
     ops: &O,
     a: &impl LinearOperator<O>,

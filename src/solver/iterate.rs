@@ -1,5 +1,5 @@
-//! Where a rank has the right-hand side and the iterate, and how it forms the true residual: in the precision of the iteration,
-//! or in double precision beside an iteration in single precision.
+//! Where a rank has the right-hand side and the iterate, and how it forms the true residual: in the precision of the
+//! iteration, or in double precision beside an iteration in single precision.
 
 use super::workspace::Workspace;
 use crate::comm::Links;
@@ -28,8 +28,9 @@ pub(super) trait Iterate<O: Ops>: Send {
     /// Gets the iterate.
     fn read(&mut self, ops: &O, w: &mut Workspace<O>, x: &mut [f64]) -> Result<()>;
 
-    /// p·A p for the direction in `w.p`, over all ranks, if the matrix is there in more precision than that of the iteration,
-    /// which may have lost its sign. Right-hand side and direction are used up.
+    /// p·A p for the direction in `w.p`, over all ranks, if the matrix is there in more precision than that of the
+    /// iteration, which may have lost its sign. Then the direction is used up, and the iterate is the one that was
+    /// kept.
     fn curvature(&mut self, ops: &O, w: &mut Workspace<O>) -> Result<Option<f64>>;
 
     /// Memory of rows beside those of the iteration, in bytes.
@@ -85,10 +86,11 @@ impl<O: Ops<Vector: Send>> Iterate<O> for Plain<O> {
     }
 }
 
-/// Right-hand side, iterate and residual in double precision, by operations `W` and a matrix `B` of their own: reliable updates
-/// (Sleijpen and van der Vorst 1996, doi 10.1007/BF02309342; Clark et al. 2010, doi 10.1016/j.cpc.2010.05.002). A run of a
-/// method gathers in `w.x` what is to be added to the iterate; the next residual begins with adding it. So the iteration's
-/// rounding errors, which are relative to what a run adds, get smaller with the residual.
+/// Right-hand side, iterate and residual in double precision, by operations `W` and a matrix `B` of their own:
+/// reliable updates (Sleijpen and van der Vorst 1996, doi 10.1007/BF02309342; Clark et al. 2010, doi
+/// 10.1016/j.cpc.2010.05.002). A run of a method gathers in `w.x` what is to be added to the iterate; the next
+/// residual begins with adding it. So the iteration's rounding errors, which are relative to what a run adds, get
+/// smaller with the residual.
 pub(super) struct Mixed<W: Ops, B> {
     ops: W,
     a: B,
@@ -149,17 +151,15 @@ where
     }
 
     fn curvature(&mut self, ops: &O, w: &mut Workspace<O>) -> Result<Option<f64>> {
-        let Self { ops: wide, a, b, x, r, .. } = self;
-        ops.add_wide(&mut w.x, x)?;
-        wide.copy(x, r)?; // x, which has room for a halo, takes p meanwhile
+        let Self { ops: wide, a, x, r, .. } = self;
         wide.write(&vec![0.0; wide.n_owned()], x)?;
-        ops.add_wide(&mut w.p, x)?;
-        a.apply(wide, x, b)?;
+        ops.add_wide(&mut w.p, x)?; // where there is room for the halo
+        a.apply(wide, x, r)?;
         let mut sum = wide.sum(1)?;
-        wide.dot_product(x, b, &mut sum, 0)?;
+        wide.dot_product(x, r, &mut sum, 0)?;
         wide.all_sum(&mut [&mut sum])?;
         let [curvature, _] = wide.settle(&mut sum)?;
-        wide.copy(r, x)?;
+        Iterate::<O>::restore(self, ops, w)?;
         Ok(Some(curvature))
     }
 

@@ -19,16 +19,16 @@ const DIVERGED: f64 = 1e10;
 /// precision is exhausted.
 const REPLACED: f64 = 0.5;
 
-/// In mixed precision, a run ends when the recurrence has reduced the residual to this part, and the next one goes on from the
-/// true residual. Early enough that the recurrence is still right, seldom enough to cost little.
+/// In mixed precision, a run ends when the recurrence has reduced the residual to this part, and the next one goes on
+/// from the true residual. Early enough that the recurrence is still right, seldom enough to cost little.
 const RUN_REDUCTION: f64 = 0.01;
 
-/// In mixed precision, a run that is to be the last goes so far below the limit for ‖r‖₂² that the true residual, which differs
-/// a little, meets it, too.
+/// In mixed precision, a run that is to be the last goes so far below the limit for ‖r‖₂² that the true residual,
+/// which differs a little, meets it, too.
 const MARGIN: f64 = 0.98;
 
-/// In mixed precision, a true residual ‖r‖₂ beyond this multiple of the recurrence's is another one: the direction that goes with
-/// the latter leads nowhere.
+/// In mixed precision, a true residual ‖r‖₂ beyond this multiple of the recurrence's is another one: the direction
+/// that goes with the latter leads nowhere.
 const SAME: f64 = 2.0;
 
 /// How a run of a method ended. A run begins with the true residual b − A x, and goes on by recurrence.
@@ -143,7 +143,7 @@ impl<'a> Monitor<'a> {
         self.before = self.iterations;
         let former_rr = std::mem::replace(&mut self.first_rr, rr);
         let is_same = rr <= SAME * SAME * self.last_rr; // not so at first, where there is none
-        self.keeps_direction = self.precision == Precision::Mixed && is_same;
+        self.keeps_direction = self.is_mixed() && is_same;
         self.last_rr = rr;
         if self.history.is_empty() {
             self.history.push(self.relative(rr));
@@ -157,7 +157,7 @@ impl<'a> Monitor<'a> {
         if rr > REPLACED * REPLACED * former_rr {
             return Some(Verdict::Stalled { worse: rr > former_rr });
         }
-        let aim = if self.precision == Precision::Mixed { MARGIN * self.limit } else { self.limit };
+        let aim = if self.is_mixed() { MARGIN * self.limit } else { self.limit };
         self.run_limit = aim.max(comparable(self.reach * self.reach * rr, self.precision));
         if let Some(reason) = Self::judge_rho(rho, self.iterations + 1) {
             return Some(Verdict::Ended(reason));
@@ -169,10 +169,22 @@ impl<'a> Monitor<'a> {
         None
     }
 
-    /// Whether this run goes on in the direction that the former one has left: in mixed precision, where the true residual is
-    /// about that of the recurrence. To start anew with the residual would cost many iterations.
+    /// Whether this run goes on in the direction that the former one has left: in mixed precision, where the true
+    /// residual is about that of the recurrence. To start anew with the residual would cost many iterations.
     pub(super) fn keeps_direction(&self) -> bool {
         self.keeps_direction
+    }
+
+    /// Whether steps are in less precision than the residuals that they start from.
+    pub(super) fn is_mixed(&self) -> bool {
+        self.precision == Precision::Mixed
+    }
+
+    /// After a run that led nowhere: whether it went in a direction that a former one had left, so that it is worth a
+    /// trial to start anew, from the residual.
+    pub(super) fn gives_up_direction(&mut self) -> bool {
+        (self.first_rr, self.last_rr) = (f64::NAN, f64::NAN); // the next run is compared with none
+        std::mem::take(&mut self.keeps_direction)
     }
 
     /// Where the time axis of a timeline begins, if one is asked for.
@@ -358,7 +370,8 @@ mod tests {
         let record = Record::Residual { iteration: 1, rho: 0.0, rr: 0.0 };
         assert_eq!(monitor.judge::<f32>(&[record], &Alone::default()), Some(Verdict::Presumed));
         assert_eq!(monitor.begin(1e-8, 1e-8), None);
-        assert!(!monitor.keeps_direction());
+        assert!(!monitor.keeps_direction() && !monitor.gives_up_direction());
+        assert_eq!(monitor.begin(1e-8, 1e-8), None);
     }
 
     #[test]

@@ -67,7 +67,8 @@ named! {
 }
 
 named! {
-    /// The precision of the matrix and the vectors on the ranks. The answer is checked in more than double precision in any case.
+    /// The precision of the matrix and the vectors on the ranks. The answer is checked in more than double precision
+    /// in any case.
     Precision, "precision":
     F64 = "f64", "Double precision.";
     F32 = "f32", "Single precision; sums in double precision where the device has it.";

@@ -167,7 +167,7 @@ pub struct Outcome {
     pub split: Vec<Split>,
     /// For each rank, what it did when: empty unless [`Control::timeline`](super::Control::timeline) asks for it.
     pub timelines: Vec<Timeline>,
-    /// Bytes that an iteration moves over all ranks, each array counted once. In mixed precision, the residuals in double
-    /// precision are beside that.
+    /// Bytes that an iteration moves over all ranks, each array counted once. In mixed precision, the residuals in
+    /// double precision are beside that.
     pub bytes_per_iteration: u64,
 }

@@ -308,18 +308,29 @@ impl<O: Ops, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
                     }
                     break Some(Reason::Stagnation);
                 }
-                // of which the iteration's precision may have made it
-                Verdict::Ended(Reason::IndefiniteOperator(Indefinite::Direction { iteration, curvature })) => {
-                    let curvature = iterate.curvature(ops, w)?.unwrap_or(curvature);
-                    let direction = Indefinite::Direction { iteration, curvature };
-                    let is_definite = curvature > 0.0;
-                    break Some(if is_definite { Reason::Stagnation } else { Reason::IndefiniteOperator(direction) });
-                }
-                Verdict::Ended(reason) => {
-                    if matches!(reason, Reason::Divergence | Reason::NonFinite(_) | Reason::Breakdown(_)) {
-                        iterate.restore(ops, w)?;
+                Verdict::Ended(mut reason) => {
+                    // what a more precise iteration might not have met
+                    let is_imprecise = match &mut reason {
+                        Reason::IndefiniteOperator(Indefinite::Direction { curvature, .. }) => {
+                            *curvature = iterate.curvature(ops, w)?.unwrap_or(*curvature);
+                            *curvature > 0.0
+                        }
+                        Reason::Divergence | Reason::Breakdown(_) => {
+                            iterate.restore(ops, w)?;
+                            monitor.is_mixed()
+                        }
+                        Reason::NonFinite(_) => {
+                            iterate.restore(ops, w)?;
+                            false
+                        }
+                        _ => false,
+                    };
+                    if !is_imprecise {
+                        break Some(reason);
                     }
-                    break Some(reason);
+                    if !monitor.gives_up_direction() {
+                        break Some(Reason::Stagnation);
+                    }
                 }
             }
         };

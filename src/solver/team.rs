@@ -67,8 +67,8 @@ impl Ranks {
         self.ranks.iter().map(|rank| rank.stored()).collect()
     }
 
-    /// The byte rule: each array that an operation reads counts once, and each that it writes. What replaces residuals in mixed
-    /// precision is not counted, as it is not part of every iteration.
+    /// The byte rule: each array that an operation reads counts once, and each that it writes. What replaces residuals
+    /// in mixed precision is not counted, as it is not part of every iteration.
     pub(super) fn bytes_per_iteration(&self, setup: &Setup) -> u64 {
         let n = self.rows.last().map_or(0, |r| r.end) as u64;
         let jacobi = setup.precond == Precond::Jacobi;

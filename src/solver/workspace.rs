@@ -4,7 +4,8 @@ use crate::error::Result;
 use crate::operator::LinearOperator;
 use crate::ops::Ops;
 
-/// Vectors of conjugate gradients: 4 of them, 5 for a method that stores z. An [`Iterate`](super::iterate::Iterate) has others.
+/// Vectors of conjugate gradients: 4 of them, 5 for a method that stores z. An [`Iterate`](super::iterate::Iterate)
+/// has others.
 pub struct Workspace<O: Ops> {
     /// The iterate, or what is to be added to it.
     pub x: O::Vector,
