@@ -26,9 +26,6 @@ use crate::timeline::Lane;
 /// Rows for each compute unit, below which a GPU is better off if several work-items share a row.
 const ROWS_OF_A_UNIT: usize = 512;
 
-/// Bytes of slices over those of compressed rows, above which the simpler format is taken.
-const LESS: f64 = 0.97;
-
 /// A block of rows in one of several formats, with what its halo needs.
 pub(crate) struct DeviceBlock<T: Real> {
     layout: Layout<T>,
@@ -409,8 +406,8 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
     }
 }
 
-/// Rows in slices, if the format asks for them or, without one, if they are fewer bytes: where there are rows for all
-/// work-items of a GPU.
+/// Rows in slices, if the format asks for them or, without one, where there are rows for all work-items of a GPU, if they are
+/// no more bytes: where rows differ in length, slices suit it better.
 fn slices<'a, T: Real>(
     ctx: &Context,
     part: &'a Part<'a>,
@@ -424,9 +421,8 @@ fn slices<'a, T: Real>(
         Format::Sell => Sell::plan(part, factor).map(Some),
         Format::Auto if shape == Shape::Gpu && has_rows => {
             let csr = part.nnz() * (4 + size_of::<T>()) + 4 * (part.n_owned() + 1);
-            let is_better = |sell: &Sell<'_, T>| {
-                sell.bytes() as f64 <= LESS * csr as f64 && sell.largest_buffer() as u64 <= info.max_buffer_bytes
-            };
+            let is_better =
+                |sell: &Sell<'_, T>| sell.bytes() <= csr && sell.largest_buffer() as u64 <= info.max_buffer_bytes;
             Ok(Sell::plan(part, factor).ok().filter(is_better))
         }
         _ => Ok(None),
