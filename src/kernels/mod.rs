@@ -16,7 +16,7 @@ pub(crate) mod stream;
 mod tuning;
 pub(crate) mod update;
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 use std::rc::Rc;
@@ -52,7 +52,8 @@ pub(crate) struct Kernels<T, A> {
     pub(crate) update: update::Update<T>,
     pub(crate) csr: csr::Csr<T, A>,
     pub(crate) stencil: stencil::Stencil<T, A>,
-    pub(crate) sell: sell::Sell<T, A>,
+    /// Compiled when they are first asked for: they are the largest, and of use to one format alone.
+    sell: OnceCell<sell::Sell<T, A>>,
     pub(crate) cg: cg::Cg<T, A>,
     pub(crate) convert: convert::Convert<T, A>,
     pub(crate) halo: halo::Halo<T>,
@@ -65,20 +66,40 @@ impl<T: Real, A: Real> Kernels<T, A> {
     /// # Errors
     /// [`Error::KernelBuild`](crate::Error::KernelBuild).
     pub(crate) fn build(ctx: &Context, tuning: Tuning) -> Result<Self> {
-        let make = |source: &str, options: &str| Ok(Rc::new(ctx.build(source, options)?));
-        let programs = Programs::new::<T, A>(&make, ctx, &tuning, false)?;
+        let programs = Programs::new::<T, A>(&building(ctx), ctx, &tuning, false, &|kernels| kernels != SELL_PRODUCTS)?;
         Self::load(ctx, tuning, &programs)
     }
 
-    /// Compiles what is not among the programs `made` so far, and keeps nothing beyond them. Products are apart from the
-    /// other kernels, which so are compiled once for all sizes of row blocks.
+    /// The products with rows in slices.
     ///
     /// # Errors
     /// [`Error::KernelBuild`](crate::Error::KernelBuild).
-    pub(crate) fn compile(ctx: &Context, tuning: Tuning, made: &Made) -> Result<Self> {
+    pub(crate) fn sell(&self, ctx: &Context) -> Result<&sell::Sell<T, A>> {
+        if let Some(sell) = self.sell.get() {
+            return Ok(sell);
+        }
+        let programs =
+            Programs::new::<T, A>(&building(ctx), ctx, &self.tuning, false, &|kernels| kernels == SELL_PRODUCTS)?;
+        let sell = sell::Sell::load(ctx, &programs)?;
+        Ok(self.sell.get_or_init(|| sell))
+    }
+
+    /// Compiles what is not among the programs `made` so far, and keeps nothing beyond them. Products are apart from the
+    /// other kernels, which so are compiled once for all sizes of row blocks. Those with rows in slices are left out unless
+    /// they are wanted.
+    ///
+    /// # Errors
+    /// [`Error::KernelBuild`](crate::Error::KernelBuild).
+    pub(crate) fn compile(ctx: &Context, tuning: Tuning, made: &Made, has_slices: bool) -> Result<Self> {
         let make = |source: &str, options: &str| made.get(ctx, source, options);
-        let programs = Programs::new::<T, A>(&make, ctx, &tuning, true)?;
-        Self::load(ctx, tuning, &programs)
+        let wanted = |kernels: &[&str]| has_slices || kernels != SELL_PRODUCTS;
+        let programs = Programs::new::<T, A>(&make, ctx, &tuning, true, &wanted)?;
+        let kernels = Self::load(ctx, tuning, &programs)?;
+        if has_slices {
+            let sell = sell::Sell::load(ctx, &programs)?;
+            kernels.sell.get_or_init(|| sell);
+        }
+        Ok(kernels)
     }
 
     fn load(ctx: &Context, tuning: Tuning, programs: &Programs) -> Result<Self> {
@@ -87,7 +108,7 @@ impl<T: Real, A: Real> Kernels<T, A> {
             update: update::Update::load(ctx, programs)?,
             csr: csr::Csr::load(ctx, programs)?,
             stencil: stencil::Stencil::load(ctx, programs)?,
-            sell: sell::Sell::load(ctx, programs)?,
+            sell: OnceCell::new(),
             cg: cg::Cg::load(ctx, programs)?,
             convert: convert::Convert::load(ctx, programs)?,
             halo: halo::Halo::load(ctx, programs)?,
@@ -125,8 +146,8 @@ impl<T: Real, A: Real> Kernels<T, A> {
         let families = [self.dot.find(name), self.update.find(name), self.csr.find(name), self.cg.find(name)];
         families
             .into_iter()
-            .chain([self.halo.find(name), self.stream.find(name), self.stencil.find(name), self.sell.find(name)])
-            .chain([self.convert.find(name)])
+            .chain([self.halo.find(name), self.stream.find(name), self.stencil.find(name), self.convert.find(name)])
+            .chain([self.sell.get().and_then(|sell| sell.find(name))])
             .flatten()
             .next()
     }
@@ -148,6 +169,11 @@ impl Made {
     }
 }
 
+/// Compiles a program, or takes what was compiled in a former run.
+fn building(ctx: &Context) -> impl Fn(&str, &str) -> Result<Rc<Program>> {
+    |source, options| Ok(Rc::new(ctx.build(source, options)?))
+}
+
 /// What makes a program of source and options.
 type Make<'a> = &'a dyn Fn(&str, &str) -> Result<Rc<Program>>;
 
@@ -165,13 +191,20 @@ struct Programs {
 }
 
 impl Programs {
-    fn new<T: Real, A: Real>(make: Make<'_>, ctx: &Context, tuning: &Tuning, apart: bool) -> Result<Self> {
+    /// Programs with the families whose kernels are `wanted`.
+    fn new<T: Real, A: Real>(
+        make: Make<'_>,
+        ctx: &Context,
+        tuning: &Tuning,
+        apart: bool,
+        wanted: &dyn Fn(&[&str]) -> bool,
+    ) -> Result<Self> {
         // so that a compiler's complaint names the file
         let named = |file: &str, text: &str| format!("#line 1 \"{file}\"\n{text}");
         let types = [T::CL_NAME, A::CL_NAME];
         let mut all = Self { programs: BTreeMap::new(), tuning: tuning.clone(), apart, types };
         let mut sources: BTreeMap<Common, (String, bool)> = BTreeMap::new();
-        for (file, text, kernels) in FAMILIES {
+        for (file, text, kernels) in FAMILIES.iter().filter(|(_, _, kernels)| wanted(kernels)) {
             let commons: BTreeSet<Common> = kernels.iter().map(|kernel| all.common(kernel)).collect();
             for common in commons {
                 let (source, has_products) =

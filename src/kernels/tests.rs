@@ -393,7 +393,7 @@ mod bodies {
     /// Rows in slices: both sets as they are, and cut in two.
     pub(super) fn sell_products<T: Real, A: Real>(t: &Bench<T, A>) {
         let (go, stop) = ([0, 1]).map(|v| DeviceVec::from_slice(&t.ctx, &[v], "the state").unwrap()).into();
-        let sell = &t.kernels.sell;
+        let sell = t.kernels.sell(&t.ctx).unwrap();
         // a simulator takes its time
         let most = if t.ctx.info().platform == "Oclgrind" { 5_500 } else { usize::MAX };
         for (case, a) in sliced_matrices().into_iter().enumerate().filter(|(_, a)| a.nnz() <= most) {
@@ -605,7 +605,11 @@ fn formats_give_the_same_bits() {
                     kernels.stencil.spmv(&ctx, kernels.tuning.grid("any", 3000), sets[0], block, &x, &mut y).unwrap();
                 }
                 Layout::Sell(block, sets) => {
-                    kernels.sell.spmv(&ctx, kernels.tuning.grid("any", 3000), sets[0], block, &x, &mut y).unwrap();
+                    kernels
+                        .sell(&ctx)
+                        .unwrap()
+                        .spmv(&ctx, kernels.tuning.grid("any", 3000), sets[0], block, &x, &mut y)
+                        .unwrap();
                 }
             }
             let mut back = vec![0.0; 3000];
@@ -646,7 +650,11 @@ fn slices_keep_the_order_of_columns() {
                 assert_eq!(block.long_count(), 0);
                 let x = DeviceVec::from_slice(&ctx, &x, "x").unwrap();
                 let mut y = DeviceVec::<f64>::zeros(&ctx, n, "y").unwrap();
-                kernels.sell.spmv(&ctx, kernels.tuning.grid("any", n), sets[0], block, &x, &mut y).unwrap();
+                kernels
+                    .sell(&ctx)
+                    .unwrap()
+                    .spmv(&ctx, kernels.tuning.grid("any", n), sets[0], block, &x, &mut y)
+                    .unwrap();
                 let mut back = vec![0.0; n];
                 y.read(&ctx, 0, &mut back).unwrap();
                 assert!(back.into_iter().map(f64::to_bits).eq(expected));

@@ -303,11 +303,11 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
                 })?
             }
             Layout::Sell(block, sets) => {
-                let groups = self.overlapped(ops, "spmv_sell", x, |x, grid, set, _| {
-                    kernels.sell.spmv(ctx, grid, sets[set], block, x, y)
-                })?;
+                let sell = kernels.sell(ctx)?;
+                let groups = self
+                    .overlapped(ops, "spmv_sell", x, |x, grid, set, _| sell.spmv(ctx, grid, sets[set], block, x, y))?;
                 if let Some(grid) = long_grid(ops, "spmv_sell_parts", block) {
-                    kernels.sell.spmv_parts(ctx, grid, block, x, y)?;
+                    sell.spmv_parts(ctx, grid, block, x, y)?;
                 }
                 groups
             }
@@ -338,12 +338,13 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
                 })?
             }
             Layout::Sell(block, sets) => {
+                let sell = kernels.sell(ctx)?;
                 let groups = self.overlapped(ops, "spmv_dot_sell", x, |x, grid, set, before| {
-                    kernels.sell.spmv_dot(ctx, grid, sets[set], block, x, y, partials, before as u32, done)
+                    sell.spmv_dot(ctx, grid, sets[set], block, x, y, partials, before as u32, done)
                 })?;
                 match long_grid(ops, "spmv_dot_sell_parts", block) {
                     Some(grid) => {
-                        kernels.sell.spmv_dot_parts(ctx, grid, block, x, y, partials, groups as u32, done)?;
+                        sell.spmv_dot_parts(ctx, grid, block, x, y, partials, groups as u32, done)?;
                         groups + grid.groups
                     }
                     None => groups,
@@ -376,11 +377,12 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
                 })?
             }
             Layout::Sell(block, sets) => {
+                let sell = kernels.sell(ctx)?;
                 let groups = self.overlapped(ops, "residual_sell", x, |x, grid, set, _| {
-                    kernels.sell.residual(ctx, grid, sets[set], block, x, b, r)
+                    sell.residual(ctx, grid, sets[set], block, x, b, r)
                 })?;
                 if let Some(grid) = long_grid(ops, "residual_sell_parts", block) {
-                    kernels.sell.residual_parts(ctx, grid, block, x, b, r)?;
+                    sell.residual_parts(ctx, grid, block, x, b, r)?;
                 }
                 groups
             }

@@ -139,6 +139,11 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
         Ok(())
     }
 
+    /// Whether there are rows in slices.
+    pub(super) fn has_slices(&self) -> bool {
+        self.slices.is_some()
+    }
+
     /// Whether there is something for a kernel to work on.
     pub(super) fn has(&self, kernel: &str) -> bool {
         match kernel {
@@ -251,7 +256,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             }
         }
         if let Some(Layout::Sell(block, sets)) = self.slices.as_ref().map(DeviceBlock::layout) {
-            let (sell, done) = (&kernels.sell, log.state(0));
+            let (sell, done) = (kernels.sell(ctx)?, log.state(0));
             let set = sets[0];
             match kernel {
                 "spmv_sell" => return sell.spmv(ctx, grid, set, block, p, q),
