@@ -3,7 +3,7 @@
 use declive::Setup;
 use declive::matrix::definiteness::{Definiteness, Obstacle};
 use declive::matrix::values::Range;
-use declive::solver::{Method, Precision, Precond, device_bytes};
+use declive::solver::{Format, Method, Precision, Precond, device_bytes};
 use serde::Serialize;
 
 use super::info::Found;
@@ -15,7 +15,7 @@ const UNEVEN: f64 = 2.0;
 /// A method and a preconditioner, or why there are none.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Advice {
-    /// The format of the matrix on the devices; there is no other.
+    /// The format of the matrix on the devices, which `auto` leaves to each.
     pub(super) format: &'static str,
     /// The method that fits; none if none does.
     pub(super) method: Option<&'static str>,
@@ -25,7 +25,7 @@ pub(crate) struct Advice {
     pub(super) precond: Option<&'static str>,
     /// Why this one.
     pub(super) precond_reason: Option<String>,
-    /// Memory of a device that takes all of it, by precision.
+    /// Memory of a device that takes all of it as compressed rows, by precision.
     pub(super) device_bytes: Option<DeviceBytes>,
 }
 
@@ -40,7 +40,7 @@ impl Advice {
     /// For a matrix of which this was found.
     pub(super) fn new<T>(found: &Found<T>, complex: bool) -> Self {
         let none = |obstacle: String| Self {
-            format: "csr",
+            format: Format::Auto.name(),
             method: None,
             obstacle: Some(obstacle),
             precond: None,
@@ -70,7 +70,7 @@ impl Advice {
         let (precond, reason) = precond(square.diagonal.range);
         let bytes = |precision| device_bytes(rows, found.nnz, &Setup { precond, precision, ..Setup::default() });
         Self {
-            format: "csr",
+            format: Format::Auto.name(),
             method: Some(Method::Cg.name()),
             obstacle: None,
             precond: Some(precond.name()),

@@ -227,10 +227,11 @@ impl Report {
         if let (Some(method), Some(precond), Some(reason)) = (advice.method, advice.precond, &advice.precond_reason) {
             text.line("method", method);
             text.line("precond", &format!("{precond}: {reason}"));
-            text.line("format", &format!("{}, the only one there is", advice.format));
+            text.line("format", &format!("{}: each device takes what reads the fewest bytes", advice.format));
         }
         if let Some(memory) = &advice.device_bytes {
-            let words = format!("{} on a device alone, {} with --precision f32", bytes(memory.f64), bytes(memory.f32));
+            let words =
+                format!("{} on a device alone as csr, {} with --precision f32", bytes(memory.f64), bytes(memory.f32));
             text.line("memory", &words);
         }
     }
