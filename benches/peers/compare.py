@@ -14,7 +14,8 @@ to be.
 declive makes --iterations iterations without a tolerance, for a random right-hand side: once for nothing, which lets it
 find its launch parameters, then --runs times with those. Where this is more than the system has digits for, and the
 method began again from the true residual, fewer are made. The table has medians, with the least and the largest in
-brackets; all samples are in the JSON document. ratio is the fastest peer's time of an iteration over declive's.
+brackets; all samples are in the JSON document. product is that of the fastest peer, alone, and ratio the fastest peer's
+time of an iteration over declive's.
 """
 
 import argparse
