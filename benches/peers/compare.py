@@ -86,6 +86,8 @@ def arguments():
     args.iterations = args.iterations or (60 if args.cpu else 300)
     if args.runs < 1 or args.iterations < 1:
         parser.error("there must be a run and an iteration at least")
+    if args.matrices and not args.matrices.is_dir():
+        parser.error(f"--matrices {args.matrices}: there is no such directory")
     return args
 
 
