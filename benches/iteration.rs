@@ -6,9 +6,10 @@
 //! cargo bench --bench iteration -- poisson3d:215 A.npz --devices 0 --format auto --format csr --method cg-classic
 //! ```
 //!
-//! Each system is solved five times with a fixed number of iterations, and once more with its kernels timed, on each device
-//! alone and on all together, in every format that fits. One JSON document goes to standard output: device, driver, commit,
-//! every sample, medians, bytes by the byte rule, and the part of the copy bandwidth measured in the same run.
+//! Each system is solved five times with a fixed number of iterations, and once more with its kernels timed, on each
+//! device alone and on all together, in every format that fits. One JSON document goes to standard output: device,
+//! driver, commit, every sample, medians, bytes by the byte rule, and the part of the copy bandwidth measured in the
+//! same run.
 
 use std::collections::HashMap;
 use std::error::Error;

@@ -11,10 +11,11 @@ declive with --format auto and the peers: gpu.py, or with --cpu scipy_cg.py and,
 benches/peers/kryst, that. Then come declive's other formats. What has not begun after --seconds is left out, and said
 to be.
 
-declive makes --iterations iterations without a tolerance, for a random right-hand side: once for nothing, which lets it find its launch parameters,
-then --runs times with those. Where this is more than the system has digits for, and the method began again from the
-true residual, fewer are made. The table has medians, with the least and the largest in brackets; all samples are in the
-JSON document. ratio is the fastest peer's time of an iteration over declive's.
+declive makes --iterations iterations without a tolerance, for a random right-hand side: once for nothing, which lets it
+find its launch parameters, then --runs times with those. Where this is more than the system has digits for, and the
+method began again from the true residual, fewer are made. The table has medians, with the least and the largest in
+brackets; all samples are in the JSON document. product is that of the fastest peer, alone, and ratio the fastest peer's
+time of an iteration over declive's.
 """
 
 import argparse
@@ -85,6 +86,8 @@ def arguments():
     args.iterations = args.iterations or (60 if args.cpu else 300)
     if args.runs < 1 or args.iterations < 1:
         parser.error("there must be a run and an iteration at least")
+    if args.matrices and not args.matrices.is_dir():
+        parser.error(f"--matrices {args.matrices}: there is no such directory")
     return args
 
 

@@ -7,10 +7,10 @@ use crate::matrix::Csr;
 /// A line of n points, some of which are tied to all others: a few dense rows and columns among sparse ones.
 ///
 /// The graph has ties between neighbours on the line, and between each of `dense` points, spread evenly along it, and
-/// every other point. Entries: −1 for a tie, the number of ties plus 1 on the diagonal. Dense rows have n entries, others
-/// about `dense` + 3: some n (2 dense + 3) in all. Symmetric positive definite: all eigenvalues lie between 1, that of the
-/// constant vector, and 2n; `dense` of them are near n, others below `dense` + 6. Such rows come from constraints, and
-/// from a part that touches all others, as the ground in a circuit.
+/// every other point. Entries: −1 for a tie, the number of ties plus 1 on the diagonal. Dense rows have n entries,
+/// others about `dense` + 3: some n (2 dense + 3) in all. Symmetric positive definite: all eigenvalues lie between 1,
+/// that of the constant vector, and 2n; `dense` of them are near n, others below `dense` + 6. Such rows come from
+/// constraints, and from a part that touches all others, as the ground in a circuit.
 ///
 /// # Errors
 /// [`Error::Usage`] if n or `dense` is 0 or n is too large; [`Error::OutOfMemory`] if it doesn't fit.

@@ -10,13 +10,13 @@ use crate::matrix::Csr;
 /// The shifted Laplacian of a random graph with a power law of degrees: rows from very short to very long.
 ///
 /// Node i is tied to `degree` earlier nodes ⌊i uˢ⌋ with u uniform in [0, 1) and s = `skew`, ties that coincide counting
-/// once: node j expects about degree (n/j)^(1 − 1/s) / (s − 1) ties beside those that it adds, the share of nodes with k
-/// ties falls as k^−(2s − 1)/(s − 1), and the first has about degree n^(1 − 1/s) s / (s − 1). s = 2 is as in preferential
-/// attachment: k⁻³ and 2 degree √n. s = 3 is steeper, k^−2.5: of 4 · 10⁶ nodes with degree 4 the first has some 1.5 · 10⁵
-/// ties. With s = 1 all earlier nodes are equally likely. Entries: −1 for a tie, the number of ties plus `shift` on the
-/// diagonal. n rows and at most n (2 degree + 1) entries. Symmetric positive definite, smallest eigenvalue `shift`; the
-/// condition number is at most 1 + 2 (longest row) / shift. Takes 8 bytes an entry while it sorts the ties, in
-/// O(nnz log nnz).
+/// once: node j expects about degree (n/j)^(1 − 1/s) / (s − 1) ties beside those that it adds, the share of nodes with
+/// k ties falls as k^−(2s − 1)/(s − 1), and the first has about degree n^(1 − 1/s) s / (s − 1). s = 2 is as in
+/// preferential attachment: k⁻³ and 2 degree √n. s = 3 is steeper, k^−2.5: of 4 · 10⁶ nodes with degree 4 the first has
+/// some 1.5 · 10⁵ ties. With s = 1 all earlier nodes are equally likely. Entries: −1 for a tie, the number of ties plus
+/// `shift` on the diagonal. n rows and at most n (2 degree + 1) entries. Symmetric positive definite, smallest
+/// eigenvalue `shift`; the condition number is at most 1 + 2 (longest row) / shift. Takes 8 bytes an entry while it
+/// sorts the ties, in O(nnz log nnz).
 ///
 /// A.-L. Barabási, R. Albert, "Emergence of scaling in random networks", Science 286 (1999),
 /// doi 10.1126/science.286.5439.509; the rate of ties by age is their equation for k_i(t).

@@ -32,15 +32,15 @@ const JITTER: f64 = 0.1;
 /// locality.
 ///
 /// n = 3 cx (cy+1)(cz+1); the unknowns of the clamped face are eliminated. Symmetric to the bit and positive definite;
-/// the condition number grows as m² for cubes of m cells a side. Takes 44 bytes a node beside the matrix, in O(nnz).
+/// the condition number grows as m² for cubes of m cells a side. Takes 24 bytes a node beside the matrix, in O(nnz).
 ///
 /// The cut is the pulling triangulation of C. W. Lee (1991), as in J. A. De Loera, J. Rambau, F. Santos,
 /// *Triangulations*, Springer 2010, section 4.3.2, doi 10.1007/978-3-642-12971-1; the elements are those of
 /// T. J. R. Hughes, *The Finite Element Method*, Prentice-Hall 1987, section 3.I.
 ///
 /// # Errors
-/// [`Error::Usage`] for a block without cells or with too many, or if `shuffle` is 0; [`Error::OutOfMemory`] if the mesh
-/// doesn't fit.
+/// [`Error::Usage`] for a block without cells or with too many, or if `shuffle` is 0; [`Error::OutOfMemory`] if the
+/// mesh doesn't fit.
 pub fn tetrahedra(cells: [usize; 3], shuffle: usize, seed: u64) -> Result<Csr> {
     if shuffle == 0 {
         return Err(Error::Usage("nodes can't be numbered within blocks of 0 cells; give 1 or more".into()));
