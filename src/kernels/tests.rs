@@ -364,7 +364,7 @@ mod bodies {
                     let mut partials = t.partials(2 * grids.iter().map(|grid| grid.groups).sum::<usize>());
                     let mut before = 0;
                     for (set, grid) in sets.into_iter().zip(grids) {
-                        let stencil = &t.kernels.stencil;
+                        let stencil = t.kernels.stencil(&t.ctx, block.main_len).unwrap();
                         stencil.spmv(&t.ctx, grid, set, block, &dx, &mut y).unwrap();
                         stencil.residual(&t.ctx, grid, set, block, &dx, &db, &mut r).unwrap();
                         stencil.spmv_dot(&t.ctx, grid, set, block, &dx, &mut q, &mut partials, before, &done).unwrap();
@@ -381,7 +381,8 @@ mod bodies {
                 let grid = Grid { groups: 1, ..t.grid(n) };
                 let all = RowSet::around(n, 0..n)[0];
                 t.kernels
-                    .stencil
+                    .stencil(&t.ctx, block.main_len)
+                    .unwrap()
                     .spmv_dot(&t.ctx, grid, all, block, &t.up(&x), &mut q, &mut partials, 0, &set)
                     .unwrap();
                 assert_eq!((t.down(&q), t.down(&partials)), (ints(n, 6), vec![0.0; 2]), "after the end");
@@ -602,7 +603,8 @@ fn formats_give_the_same_bits() {
                     kernels.csr.spmv_csr(&ctx, grid, (0, count as u32), block, &x, &mut y).unwrap();
                 }
                 Layout::Stencil(block, sets) => {
-                    kernels.stencil.spmv(&ctx, kernels.tuning.grid("any", 3000), sets[0], block, &x, &mut y).unwrap();
+                    let stencil = kernels.stencil(&ctx, block.main_len).unwrap();
+                    stencil.spmv(&ctx, kernels.tuning.grid("any", 3000), sets[0], block, &x, &mut y).unwrap();
                 }
                 Layout::Sell(block, sets) => {
                     kernels
