@@ -1,18 +1,20 @@
 //! A device's block of rows.
 
+use std::ops::Range;
 use std::sync::{Arc, RwLock};
 use std::time::Instant;
 
 use rayon::prelude::*;
 
 use super::LinearOperator;
+use super::bands::{self, launches};
 use super::kinds::Kinds;
 use super::row_blocks::RowBlocks;
 use super::sell::Sell;
 use crate::comm::Outbox;
 use crate::device::{Context, DeviceVec, Event, Grid, Pinned, Queue};
 use crate::error::Result;
-use crate::kernels::csr::CsrBlock;
+use crate::kernels::csr::{BlockSet, CsrBand, CsrBlock};
 use crate::kernels::sell::{SellBlock, SliceSet};
 use crate::kernels::stencil::{RowSet, StencilBlock};
 use crate::kernels::{Shape, Tuning};
@@ -36,19 +38,22 @@ pub(crate) struct DeviceBlock<T: Real> {
     message: std::cell::RefCell<DeviceVec<T>>,
 }
 
-/// How the rows lie on the device.
+/// What a product launches on rows without a halo, and then on the others: of each band what is not empty.
+pub(crate) type Sets<S> = [Vec<S>; 2];
+
+/// How the rows lie on the device, and what a product launches.
 pub(crate) enum Layout<T> {
-    /// Compressed rows, and how many of their row blocks need no halo.
-    Csr(CsrBlock<T>, usize),
+    /// Compressed rows, and the row blocks of each launch.
+    Csr(CsrBlock<T>, Sets<BlockSet>),
     /// Rows of a few kinds: the longest run of rows without a halo, and the others.
-    Stencil(StencilBlock<T>, [RowSet; 2]),
-    /// Rows in slices: those without a halo, and the others.
-    Sell(SellBlock<T>, [SliceSet; 2]),
+    Stencil(StencilBlock<T>, Sets<RowSet>),
+    /// Rows in slices, and the slices of each launch.
+    Sell(SellBlock<T>, Sets<SliceSet>),
 }
 
 impl<T: Real> DeviceBlock<T> {
-    /// The most entries of a block: kernels count them in 32 bits, and look a work-group's size ahead.
-    pub(crate) const MAX_NNZ: usize = u32::MAX as usize - (1 << 16);
+    /// The most entries of a block, which row pointers count in 32 bits.
+    pub(crate) const MAX_NNZ: usize = bands::MAX_LEN;
 
     /// Moves the block of `part`, times `factor`, to the device, in `format`. With it comes the pinned memory of its messages.
     ///
@@ -68,7 +73,7 @@ impl<T: Real> DeviceBlock<T> {
         let shape = Shape::of_group(tuning.launch("spmv_dot_pattern").group_size);
         let layout = match Kinds::for_format(part, format, shape)? {
             Some(kinds) => stencil(ctx, part, &kinds, factor)?,
-            None => match slices(ctx, part, factor, format, shape)? {
+            None => match slices(ctx, part, factor, format, shape) {
                 Some(slices) => {
                     let (block, sets) = slices.upload(ctx)?;
                     Layout::Sell(block, sets)
@@ -94,9 +99,15 @@ impl<T: Real> DeviceBlock<T> {
     /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
     pub(crate) fn recut(&mut self, ctx: &Context, rows: &RowBlocks) -> Result<()> {
         assert!(rows.blocks.iter().all(|&[begin, end]| begin <= end && end as usize <= self.n_rows));
-        if let Layout::Csr(block, interior) = &mut self.layout {
+        if let Layout::Csr(block, sets) = &mut self.layout {
+            let is_inside = |set: &BlockSet| {
+                let band = &block.bands[set.band].rows;
+                let of_set = &rows.blocks[set.first as usize..set.last as usize];
+                of_set.iter().all(|&[begin, end]| band.start <= begin as usize && end as usize <= band.end)
+            };
+            assert!(rows.sets.iter().flatten().all(is_inside));
             block.blocks = DeviceVec::from_slice(ctx, &rows.blocks, "the row blocks")?;
-            *interior = rows.interior;
+            sets.clone_from(&rows.sets);
         }
         Ok(())
     }
@@ -134,47 +145,45 @@ impl<T: Real> DeviceBlock<T> {
         }
     }
 
-    /// Runs `kernel`, called `name`, on the rows that need no halo while the halo of `x` is under way, then on the others: it
-    /// gets 0 or 1 for these two sets, and how many work-groups were launched before.
-    fn overlapped<A: Real>(
+    /// Kernels that a product launches: each leaves partial sums of its own.
+    pub(crate) fn launches(&self) -> usize {
+        let of = |[interior, boundary]: [usize; 2]| interior + boundary;
+        match &self.layout {
+            Layout::Csr(_, sets) => of(sets.each_ref().map(Vec::len)),
+            Layout::Stencil(_, sets) => of(sets.each_ref().map(Vec::len)),
+            Layout::Sell(block, sets) => of(sets.each_ref().map(Vec::len)) + usize::from(block.long_count() > 0),
+        }
+    }
+
+    /// Launches a kernel on the rows that need no halo while the halo of `x` is under way, then on the others; it also gets how
+    /// many work-groups were launched before. Tells how many were launched in all.
+    fn overlapped<A: Real, S: Copy>(
         &self,
         ops: &OpenClOps<T, A>,
-        name: &'static str,
+        sets: &Sets<S>,
+        grid: impl Fn(S) -> Grid,
         x: &mut DeviceVec<T>,
-        mut kernel: impl FnMut(&DeviceVec<T>, Grid, usize, usize) -> Result<()>,
+        mut kernel: impl FnMut(&DeviceVec<T>, Grid, S, usize) -> Result<()>,
     ) -> Result<usize> {
-        let items = self.items();
         let mut groups = 0;
         let packed = self.pack(ops, x)?;
-        let mut run = |x: &DeviceVec<T>, set: usize| -> Result<()> {
-            if items[set] > 0 || items == [0, 0] && set == 0 {
-                let grid = match &self.layout {
-                    Layout::Csr(..) => ops.block_grid(name, items[set]),
-                    Layout::Stencil(..) | Layout::Sell(..) => ops.grid_for(name, items[set]),
-                };
+        let mut run = |x: &DeviceVec<T>, sets: &[S]| -> Result<()> {
+            for &set in sets {
+                let grid = grid(set);
                 kernel(x, grid, set, groups)?;
                 groups += grid.groups;
             }
             Ok(())
         };
-        run(x, 0)?;
+        run(x, &sets[0])?;
         if !self.plan.receive.is_empty() || !self.plan.send.is_empty() {
             ops.ctx.flush(Queue::Compute)?;
             let start = Instant::now();
             self.exchange(ops, x, packed.as_ref())?;
             ops.count_halo(start.elapsed());
         }
-        run(x, 1)?;
+        run(x, &sets[1])?;
         Ok(groups)
-    }
-
-    /// Row blocks, or rows, that need no halo, and those that do.
-    fn items(&self) -> [usize; 2] {
-        match &self.layout {
-            Layout::Csr(block, interior) => [*interior, block.blocks.len() - interior],
-            Layout::Stencil(_, sets) => sets.map(|set| set.count as usize),
-            Layout::Sell(block, sets) => sets.map(|set| block.rows(set)),
-        }
     }
 
     fn pack<A: Real>(&self, ops: &OpenClOps<T, A>, x: &DeviceVec<T>) -> Result<Option<Event>> {
@@ -231,18 +240,29 @@ fn columns(ctx: &Context, indices: &[u32], limit: usize) -> Result<DeviceVec<u32
 
 /// Compressed rows on the device.
 fn csr<T: Real>(ctx: &Context, tuning: &Tuning, part: &Part<'_>, factor: f64) -> Result<Layout<T>> {
-    let rows = RowBlocks::cut(part, tuning);
     let base = part.row_ptr[0];
+    let lens = part.row_ptr.windows(2).map(|row| row[1] - row[0]);
+    let bands = bands::cut(ctx, "row", lens, size_of::<T>().max(4))?;
+    let rows = RowBlocks::cut(part, tuning, &bands);
+    let n_cols = part.n_owned() + part.halo.len;
+    let band = |rows: Range<usize>| {
+        let entries = part.row_ptr[rows.start] - base..part.row_ptr[rows.end] - base;
+        Ok(CsrBand {
+            rows,
+            before: entries.start as u32,
+            col_idx: columns(ctx, &part.col_idx[entries.clone()], n_cols)?,
+            values: DeviceVec::from_slice(ctx, &T::scaled(&part.values[entries], factor), "the values of the matrix")?,
+        })
+    };
     let row_ptr: Vec<u32> = part.row_ptr.iter().map(|&p| (p - base) as u32).collect();
     let block = CsrBlock {
         n_rows: part.n_owned(),
-        n_cols: part.n_owned() + part.halo.len,
+        n_cols,
         blocks: DeviceVec::from_slice(ctx, &rows.blocks, "the row blocks")?,
         row_ptr: DeviceVec::from_slice(ctx, &row_ptr, "the row pointers")?,
-        col_idx: columns(ctx, &part.col_idx, part.n_owned() + part.halo.len)?,
-        values: DeviceVec::from_slice(ctx, &T::scaled(&part.values, factor), "the values of the matrix")?,
+        bands: bands.into_iter().map(band).collect::<Result<_>>()?,
     };
-    Ok(Layout::Csr(block, rows.interior))
+    Ok(Layout::Csr(block, rows.sets))
 }
 
 /// Rows of a few kinds on the device.
@@ -266,7 +286,7 @@ fn stencil<T: Real>(ctx: &Context, part: &Part<'_>, kinds: &Kinds, factor: f64) 
         values: DeviceVec::from_slice(ctx, &of_rows, "the values of the matrix")?,
         width: kinds.values.is_none().then_some(width as u32),
     };
-    Ok(Layout::Stencil(block, RowSet::around(n, kinds.interior(n))))
+    Ok(Layout::Stencil(block, launches(&[RowSet::around(n, kinds.interior(n))], |set| set.count == 0)))
 }
 
 /// The values of rows with room for `width` entries each, in slices of 32 rows: see `cl/stencil.cl`.
@@ -290,22 +310,24 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
     fn apply(&self, ops: &OpenClOps<T, A>, x: &mut DeviceVec<T>, y: &mut DeviceVec<T>) -> Result<()> {
         let (ctx, kernels) = (&ops.ctx, &ops.kernels);
         match &self.layout {
-            Layout::Csr(block, interior) => {
-                let sets = row_blocks(block, *interior);
-                self.overlapped(ops, "spmv_csr", x, |x, grid, set, _| {
-                    kernels.csr.spmv_csr(ctx, grid, sets[set], block, x, y)
+            Layout::Csr(block, sets) => {
+                let grid = |set: BlockSet| ops.block_grid("spmv_csr", set.len());
+                self.overlapped(ops, sets, grid, x, |x, grid, set, _| {
+                    kernels.csr.spmv_csr(ctx, grid, set, block, x, y)
                 })?
             }
             Layout::Stencil(block, sets) => {
                 let name = if block.width.is_some() { "spmv_pattern" } else { "spmv_stencil" };
-                self.overlapped(ops, name, x, |x, grid, set, _| {
-                    kernels.stencil.spmv(ctx, grid, sets[set], block, x, y)
+                let grid = |set: RowSet| ops.grid_for(name, set.count as usize);
+                self.overlapped(ops, sets, grid, x, |x, grid, set, _| {
+                    kernels.stencil.spmv(ctx, grid, set, block, x, y)
                 })?
             }
             Layout::Sell(block, sets) => {
                 let sell = kernels.sell(ctx)?;
-                let groups = self
-                    .overlapped(ops, "spmv_sell", x, |x, grid, set, _| sell.spmv(ctx, grid, sets[set], block, x, y))?;
+                let grid = |set| ops.grid_for("spmv_sell", block.rows(set));
+                let groups =
+                    self.overlapped(ops, sets, grid, x, |x, grid, set, _| sell.spmv(ctx, grid, set, block, x, y))?;
                 if let Some(grid) = long_grid(ops, "spmv_sell_parts", block) {
                     sell.spmv_parts(ctx, grid, block, x, y)?;
                 }
@@ -325,22 +347,24 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
         let (ctx, kernels, done) = (&ops.ctx, &ops.kernels, ops.done());
         let partials = dots.refill(0);
         let groups = match &self.layout {
-            Layout::Csr(block, interior) => {
-                let sets = row_blocks(block, *interior);
-                self.overlapped(ops, "spmv_dot_csr", x, |x, grid, set, before| {
-                    kernels.csr.spmv_dot_csr(ctx, grid, sets[set], block, x, y, partials, before as u32, done)
+            Layout::Csr(block, sets) => {
+                let grid = |set: BlockSet| ops.block_grid("spmv_dot_csr", set.len());
+                self.overlapped(ops, sets, grid, x, |x, grid, set, before| {
+                    kernels.csr.spmv_dot_csr(ctx, grid, set, block, x, y, partials, before as u32, done)
                 })?
             }
             Layout::Stencil(block, sets) => {
                 let name = if block.width.is_some() { "spmv_dot_pattern" } else { "spmv_dot_stencil" };
-                self.overlapped(ops, name, x, |x, grid, set, before| {
-                    kernels.stencil.spmv_dot(ctx, grid, sets[set], block, x, y, partials, before as u32, done)
+                let grid = |set: RowSet| ops.grid_for(name, set.count as usize);
+                self.overlapped(ops, sets, grid, x, |x, grid, set, before| {
+                    kernels.stencil.spmv_dot(ctx, grid, set, block, x, y, partials, before as u32, done)
                 })?
             }
             Layout::Sell(block, sets) => {
                 let sell = kernels.sell(ctx)?;
-                let groups = self.overlapped(ops, "spmv_dot_sell", x, |x, grid, set, before| {
-                    sell.spmv_dot(ctx, grid, sets[set], block, x, y, partials, before as u32, done)
+                let grid = |set| ops.grid_for("spmv_dot_sell", block.rows(set));
+                let groups = self.overlapped(ops, sets, grid, x, |x, grid, set, before| {
+                    sell.spmv_dot(ctx, grid, set, block, x, y, partials, before as u32, done)
                 })?;
                 match long_grid(ops, "spmv_dot_sell_parts", block) {
                     Some(grid) => {
@@ -364,23 +388,24 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
     ) -> Result<()> {
         let (ctx, kernels) = (&ops.ctx, &ops.kernels);
         match &self.layout {
-            Layout::Csr(block, interior) => {
-                let sets = row_blocks(block, *interior);
-                self.overlapped(ops, "residual_csr", x, |x, grid, set, _| {
-                    kernels.csr.residual_csr(ctx, grid, sets[set], block, x, b, r)
+            Layout::Csr(block, sets) => {
+                let grid = |set: BlockSet| ops.block_grid("residual_csr", set.len());
+                self.overlapped(ops, sets, grid, x, |x, grid, set, _| {
+                    kernels.csr.residual_csr(ctx, grid, set, block, x, b, r)
                 })?
             }
             Layout::Stencil(block, sets) => {
                 let name = if block.width.is_some() { "residual_pattern" } else { "residual_stencil" };
-                self.overlapped(ops, name, x, |x, grid, set, _| {
-                    kernels.stencil.residual(ctx, grid, sets[set], block, x, b, r)
+                let grid = |set: RowSet| ops.grid_for(name, set.count as usize);
+                self.overlapped(ops, sets, grid, x, |x, grid, set, _| {
+                    kernels.stencil.residual(ctx, grid, set, block, x, b, r)
                 })?
             }
             Layout::Sell(block, sets) => {
                 let sell = kernels.sell(ctx)?;
-                let groups = self.overlapped(ops, "residual_sell", x, |x, grid, set, _| {
-                    sell.residual(ctx, grid, sets[set], block, x, b, r)
-                })?;
+                let grid = |set| ops.grid_for("residual_sell", block.rows(set));
+                let groups = self
+                    .overlapped(ops, sets, grid, x, |x, grid, set, _| sell.residual(ctx, grid, set, block, x, b, r))?;
                 if let Some(grid) = long_grid(ops, "residual_sell_parts", block) {
                     sell.residual_parts(ctx, grid, block, x, b, r)?;
                 }
@@ -416,18 +441,15 @@ fn slices<'a, T: Real>(
     factor: f64,
     format: Format,
     shape: Shape,
-) -> Result<Option<Sell<'a, T>>> {
-    let info = ctx.info();
-    let has_rows = part.n_owned() >= ROWS_OF_A_UNIT * info.compute_units.max(1) as usize;
+) -> Option<Sell<'a, T>> {
+    let has_rows = part.n_owned() >= ROWS_OF_A_UNIT * ctx.info().compute_units.max(1) as usize;
     match format {
-        Format::Sell => Sell::plan(part, factor).map(Some),
+        Format::Sell => Some(Sell::plan(part, factor)),
         Format::Auto if shape == Shape::Gpu && has_rows => {
             let csr = part.nnz() * (4 + size_of::<T>()) + 4 * (part.n_owned() + 1);
-            let is_better =
-                |sell: &Sell<'_, T>| sell.bytes() <= csr && sell.largest_buffer() as u64 <= info.max_buffer_bytes;
-            Ok(Sell::plan(part, factor).ok().filter(is_better))
+            Some(Sell::plan(part, factor)).filter(|sell| sell.bytes() <= csr)
         }
-        _ => Ok(None),
+        _ => None,
     }
 }
 
@@ -435,12 +457,6 @@ fn slices<'a, T: Real>(
 fn long_grid<T: Real, A: Real>(ops: &OpenClOps<T, A>, name: &'static str, block: &SellBlock<T>) -> Option<Grid> {
     let group_size = ops.kernels.tuning.launch(name).group_size;
     (block.long_count() > 0).then(|| ops.grid_for(name, block.long_items(group_size)))
-}
-
-/// The row blocks that need no halo, and the others.
-fn row_blocks<T>(block: &CsrBlock<T>, interior: usize) -> [(u32, u32); 2] {
-    let (interior, all) = (interior as u32, block.blocks.len() as u32);
-    [(0, interior), (interior, all)]
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ pub(crate) struct OpenClOps<T: Real, A: Real> {
     n: u32,
     /// Compute units.
     units: usize,
-    /// Partial sums that one component of a sum may have: those of a vector operation, or those of a product's three launches.
+    /// Partial sums that one component of a sum may have: those of all launches of a product.
     sum_room: usize,
     log: Log<A>,
     watch: RefCell<Watch<A>>,
@@ -121,7 +121,7 @@ impl<A: Real> DeviceSum<A> {
 }
 
 impl<T: Real, A: Real> OpenClOps<T, A> {
-    /// The operations on `n` owned rows. If `tries`, kernels without launch parameters of their own are tried with others in
+    /// The operations on `n` owned rows, with products of so many `launches`. If `tries`, kernels without launch parameters of their own are tried with others in
     /// the course of the iterations.
     ///
     /// # Errors
@@ -130,6 +130,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         ctx: Arc<Context>,
         kernels: Kernels<T, A>,
         n: usize,
+        launches: usize,
         comm: Box<dyn Communicator<T>>,
         tries: bool,
     ) -> Result<Self> {
@@ -141,7 +142,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         let watch = Watch { idle, pending: None, batch: 1, seen: 0, current: 0, done: 0, last_look: Instant::now() };
         let units = ctx.info().compute_units.max(1) as usize;
         let max_groups = kernels.tuning.max_groups().max(if tries { MAX_TRIED_PER_UNIT * units } else { 0 });
-        let sum_room = 3 * max_groups;
+        let sum_room = launches * max_groups;
         let landing = Pinned::zeros(&ctx, 2 * sum_room)?;
         Ok(Self {
             ctx,

@@ -217,7 +217,8 @@ impl Plan<'_> {
         if matrix.format() == Format::Sell {
             kernels.sell(&ctx)?; // now, and not in the first iteration
         }
-        let ops = OpenClOps::new(ctx, kernels, part.n_owned(), Box::new(Alone::default()), tries)?;
+        let comm = Box::new(Alone::default());
+        let ops = OpenClOps::new(ctx, kernels, part.n_owned(), matrix.launches(), comm, tries)?;
         Ok((ops, matrix))
     }
 }
