@@ -3,47 +3,30 @@
 use std::ops::Range;
 
 use crate::device::Context;
-use crate::error::{Error, Result};
 
 /// The most elements of a band: kernels count them in 32 bits, and look a work-group's size ahead.
 pub(crate) const MAX_LEN: usize = u32::MAX as usize - (1 << 16);
 
-/// Cuts consecutive items, of so many elements each, into bands that fit into a buffer each: as few as can be, and never none.
-/// `what` is one item, such as a row, and `bytes` the size of an element. O(items).
-///
-/// # Errors
-/// [`Error::OutOfDeviceMemory`] if an item alone is too long.
-pub(super) fn cut(
-    ctx: &Context,
-    what: &str,
-    lens: impl Iterator<Item = usize>,
-    bytes: usize,
-) -> Result<Vec<Range<usize>>> {
+/// Cuts consecutive items, such as rows, of so many elements each into bands that fit into a buffer each: as few as can be, and
+/// never none. An item that alone is longer is a band of its own, which the device then refuses; a row is none, as no row has
+/// more entries than a vector, which must fit. `bytes` is the size of an element. O(items).
+pub(super) fn cut(ctx: &Context, lens: impl Iterator<Item = usize>, bytes: usize) -> Vec<Range<usize>> {
     let limit = MAX_LEN.min((ctx.max_band_bytes / bytes as u64) as usize);
-    let mut bands = vec![0..0];
+    let mut bands = Vec::new();
     let (mut begin, mut end, mut sum) = (0, 0, 0);
     for len in lens {
-        if len > limit {
-            return Err(Error::OutOfDeviceMemory {
-                device: ctx.info().name.clone(),
-                what: format!("{what} {end} of its share alone"),
-                need_bytes: (len * bytes) as u64,
-                limit: "its largest buffer",
-                have_bytes: (limit * bytes) as u64,
-                hint: "--devices host has no such limit".into(),
-            });
-        }
-        if sum + len > limit {
-            bands.push(end..end);
+        if sum + len > limit && begin < end {
+            bands.push(begin..end);
             (begin, sum) = (end, 0);
         }
         sum += len;
         end += 1;
-        if let Some(last) = bands.last_mut() {
-            *last = begin..end;
-        }
     }
-    Ok(bands)
+    bands.push(begin..end);
+    if bands.len() > 1 {
+        log::info!("{}: the matrix is cut into {} bands", ctx.info().name, bands.len());
+    }
+    bands
 }
 
 /// What is launched for each band, on its rows without a halo, then on the others: all that is not empty, but one launch at
@@ -67,18 +50,16 @@ mod tests {
         let mut ctx = Context::open(&list().devices.remove(0)).unwrap();
         let mut of = |lens: &[usize], limit: u64| {
             ctx.max_band_bytes = 8 * limit + 7;
-            cut(&ctx, "row", lens.iter().copied(), 8).map_err(|e| e.to_string())
+            cut(&ctx, lens.iter().copied(), 8)
         };
-        assert_eq!(of(&[], 5).unwrap(), [0..0]);
-        assert_eq!(of(&[0, 0], 0).unwrap(), [0..2]);
-        assert_eq!(of(&[2, 3, 0, 4, 1, 0, 5], 5).unwrap(), [0..3, 3..6, 6..7]);
-        assert_eq!(of(&[2, 3, 0, 4, 1, 0, 5], 15).unwrap(), [0..7]);
-        assert_eq!(of(&[1, 1, 1], 1).unwrap(), [0..1, 1..2, 2..3]);
-        let refused = of(&[1, 1, 7, 1], 5).unwrap_err();
-        assert!(
-            refused.contains("row 2 of its share alone") && refused.contains("56") && refused.contains("is 40 bytes"),
-            "{refused}"
-        );
+        assert_eq!(of(&[], 5), [0..0]);
+        assert_eq!(of(&[0, 0], 0), [0..2]);
+        assert_eq!(of(&[2, 3, 0, 4, 1, 0, 5], 5), [0..3, 3..6, 6..7]);
+        assert_eq!(of(&[2, 3, 0, 4, 1, 0, 5], 15), [0..7]);
+        assert_eq!(of(&[1, 1, 1], 1), [0..1, 1..2, 2..3]);
+        // what is too long is alone
+        assert_eq!(of(&[1, 1, 7, 0, 1], 5), [0..2, 2..3, 3..5]);
+        assert_eq!(of(&[7, 8], 5), [0..1, 1..2]);
     }
 
     #[test]

@@ -242,7 +242,7 @@ fn columns(ctx: &Context, indices: &[u32], limit: usize) -> Result<DeviceVec<u32
 fn csr<T: Real>(ctx: &Context, tuning: &Tuning, part: &Part<'_>, factor: f64) -> Result<Layout<T>> {
     let base = part.row_ptr[0];
     let lens = part.row_ptr.windows(2).map(|row| row[1] - row[0]);
-    let bands = bands::cut(ctx, "row", lens, size_of::<T>().max(4))?;
+    let bands = bands::cut(ctx, lens, size_of::<T>().max(4));
     let rows = RowBlocks::cut(part, tuning, &bands);
     let n_cols = part.n_owned() + part.halo.len;
     let band = |rows: Range<usize>| {
@@ -345,7 +345,7 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
         dots: &mut DeviceSum<A>,
     ) -> Result<()> {
         let (ctx, kernels, done) = (&ops.ctx, &ops.kernels, ops.done());
-        let partials = dots.refill(0);
+        let partials = ops.empty(dots, self.launches())?;
         let groups = match &self.layout {
             Layout::Csr(block, sets) => {
                 let grid = |set: BlockSet| ops.block_grid("spmv_dot_csr", set.len());

@@ -369,7 +369,7 @@ impl<'a, T: Real> Sell<'a, T> {
     /// If a column is outside the block. Kernels check no index, and those of a matrix in a mapped file may change at any time:
     /// each is looked at when it is copied.
     pub(super) fn upload(&self, ctx: &Context) -> Result<(SellBlock<T>, [Vec<SliceSet>; 2])> {
-        let ranges = bands::cut(ctx, "slice", self.slices.iter().map(|slice| self.size(slice) / ALIGNED), ALIGNED)?;
+        let ranges = bands::cut(ctx, self.slices.iter().map(|slice| self.size(slice) / ALIGNED), ALIGNED);
         let mut words = Vec::with_capacity(self.slices.len() * SellBlock::<T>::SLICE_WORDS);
         for range in &ranges {
             let mut start = 0;

@@ -217,8 +217,7 @@ impl Plan<'_> {
         if matrix.format() == Format::Sell {
             kernels.sell(&ctx)?; // now, and not in the first iteration
         }
-        let comm = Box::new(Alone::default());
-        let ops = OpenClOps::new(ctx, kernels, part.n_owned(), matrix.launches(), comm, tries)?;
+        let ops = OpenClOps::new(ctx, kernels, part.n_owned(), Box::new(Alone::default()), tries)?;
         Ok((ops, matrix))
     }
 }

@@ -71,25 +71,22 @@ fn bands<T: Real>(block: &DeviceBlock<T>) -> usize {
     }
 }
 
-/// Cuts the rows of a part into about `wanted` bands, or fewer if rows are too long; `None` if they do not fit the format.
+/// Cuts the rows of a part into about `wanted` bands, or fewer if they are too long; `None` if they do not fit the format.
 fn upload<T: Real, A: Real>(
     t: &mut Bench<T, A>,
     part: &Part<'_>,
     format: Format,
     wanted: u64,
 ) -> Option<DeviceBlock<T>> {
+    let of = |t: &Bench<T, A>| match DeviceBlock::<T>::upload(&t.ctx, &t.kernels.tuning, part, 1.0, format) {
+        Ok((block, _)) => Some(block),
+        Err(Error::Usage(_)) => None,
+        Err(other) => panic!("{other}"),
+    };
     t.ctx.max_band_bytes = t.ctx.info().max_buffer_bytes;
-    let mut limit = None;
-    loop {
-        match DeviceBlock::<T>::upload(&t.ctx, &t.kernels.tuning, part, 1.0, format) {
-            Ok((block, _)) if limit.is_some() || wanted == 1 => return Some(block),
-            Ok((block, _)) => limit = Some((block.memory() / wanted).max(1)),
-            Err(Error::OutOfDeviceMemory { .. }) => limit = limit.map(|limit| 2 * limit),
-            Err(Error::Usage(_)) => return None,
-            Err(other) => panic!("{other}"),
-        }
-        t.ctx.max_band_bytes = limit.unwrap();
-    }
+    let whole = of(t)?;
+    t.ctx.max_band_bytes = whole.memory() / wanted;
+    if wanted == 1 { Some(whole) } else { of(t) }
 }
 
 /// Rows of so many ranks, one of which has none.
