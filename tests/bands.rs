@@ -72,7 +72,8 @@ fn bands_change_no_answer() {
 fn tuning_with_bands() {
     let place = Place::new();
     for shape in ["", "DECLIVE_SHAPE=gpu"] {
-        let mut command = place.command("tune --generate random-spd:700,seed=7 --devices 0 --search first-minimum --dry-run --json");
+        let mut command =
+            place.command("tune --generate random-spd:700,seed=7 --devices 0 --search first-minimum --dry-run --json");
         command.env("DECLIVE_MAX_BUFFER", "8192");
         if let Some((name, value)) = shape.split_once('=') {
             command.env(name, value);

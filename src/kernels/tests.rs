@@ -358,7 +358,7 @@ mod bodies {
                 assert_eq!(block.format(), format);
                 let Layout::Stencil(block, sets) = block.layout() else { panic!() };
                 assert_eq!((sets[0][0].count as usize, sets[0].len(), sets[1].len()), (n, 1, 0));
-                let stencil = &t.kernels.stencil;
+                let stencil = t.kernels.stencil(&t.ctx, block.main_len).unwrap();
                 for interior in [0..n, 0..0, n / 3..n / 2, n / 5..n, 0..n / 2] {
                     let sets = RowSet::around(n, interior.clone());
                     let what = format!("{format}, n = {n}, {interior:?}, {:?}", t.kernels.tuning);
@@ -384,7 +384,8 @@ mod bodies {
                 let grid = Grid { groups: 1, ..t.grid(n) };
                 let all = RowSet::around(n, 0..n)[0];
                 t.kernels
-                    .stencil
+                    .stencil(&t.ctx, block.main_len)
+                    .unwrap()
                     .spmv_dot(&t.ctx, grid, all, block, &t.up(&x), &mut q, &mut partials, 0, &set)
                     .unwrap();
                 assert_eq!((t.down(&q), t.down(&partials)), (ints(n, 6), vec![0.0; 2]), "after the end");
@@ -605,10 +606,8 @@ fn formats_give_the_same_bits() {
                     kernels.csr.spmv_csr(&ctx, grid, sets[0][0], block, &x, &mut y).unwrap();
                 }
                 Layout::Stencil(block, sets) => {
-                    kernels
-                        .stencil
-                        .spmv(&ctx, kernels.tuning.grid("any", 3000), sets[0][0], block, &x, &mut y)
-                        .unwrap();
+                    let stencil = kernels.stencil(&ctx, block.main_len).unwrap();
+                    stencil.spmv(&ctx, kernels.tuning.grid("any", 3000), sets[0][0], block, &x, &mut y).unwrap();
                 }
                 Layout::Sell(block, sets) => {
                     kernels

@@ -3,6 +3,7 @@
 mod bands;
 pub mod host;
 mod kinds;
+mod main_kind;
 pub(crate) mod opencl;
 pub(crate) mod row_blocks;
 mod sell;

@@ -30,11 +30,12 @@ fn products<T: Real, A: Real>(
             }
         }
         Layout::Stencil(block, sets) => {
+            let stencil = kernels.stencil(ctx, block.main_len).unwrap();
             for &set in sets.iter().flatten() {
                 let grid = t.grid(set.count as usize);
-                kernels.stencil.spmv(ctx, grid, set, block, &dx, &mut y).unwrap();
-                kernels.stencil.residual(ctx, grid, set, block, &dx, &db, &mut r).unwrap();
-                kernels.stencil.spmv_dot(ctx, grid, set, block, &dx, &mut q, &mut partials, before, &done).unwrap();
+                stencil.spmv(ctx, grid, set, block, &dx, &mut y).unwrap();
+                stencil.residual(ctx, grid, set, block, &dx, &db, &mut r).unwrap();
+                stencil.spmv_dot(ctx, grid, set, block, &dx, &mut q, &mut partials, before, &done).unwrap();
                 before += grid.groups as u32;
             }
         }
