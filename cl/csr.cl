@@ -111,8 +111,9 @@ KERNEL void spmv_csr(uint first, uint last, __global const uint2 *restrict block
 /* y = A x, and the part of x.y and of y.y in the rows of group g in partials[2 (first_partial + g)] and behind; y stays if
  * *done is set. */
 KERNEL void spmv_dot_csr(uint first, uint last, __global const uint2 *restrict blocks,
-                         __global const offset_t *restrict row_ptr, offset_t before, __global const uint *restrict col_idx,
-                         __global const real *restrict values, __global const real *restrict x,
+                         __global const offset_t *restrict row_ptr, offset_t before,
+                         __global const uint *restrict col_idx, __global const real *restrict values,
+                         __global const real *restrict x,
                          __global real *restrict y, __global acc *restrict partials, uint first_partial,
                          __global const int *restrict done)
 {
@@ -125,8 +126,9 @@ KERNEL void spmv_dot_csr(uint first, uint last, __global const uint2 *restrict b
 
 /* r = b - A x. */
 KERNEL void residual_csr(uint first, uint last, __global const uint2 *restrict blocks,
-                         __global const offset_t *restrict row_ptr, offset_t before, __global const uint *restrict col_idx,
-                         __global const real *restrict values, __global const real *restrict x,
+                         __global const offset_t *restrict row_ptr, offset_t before,
+                         __global const uint *restrict col_idx, __global const real *restrict values,
+                         __global const real *restrict x,
                          __global const real *restrict b, __global real *restrict r)
 {
     __local real products[BLOCK_NNZ];

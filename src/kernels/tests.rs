@@ -360,7 +360,7 @@ mod bodies {
                 assert_eq!((sets[0][0].count as usize, sets[0].len(), sets[1].len()), (n, 1, 0));
                 let stencil = t.kernels.stencil(&t.ctx, block.main_len).unwrap();
                 for interior in [0..n, 0..0, n / 3..n / 2, n / 5..n, 0..n / 2] {
-                    let sets = RowSet::around(n, interior.clone());
+                    let sets = RowSet::around(0, &(0..n as u32), &(interior.start as u32..interior.end as u32));
                     let what = format!("{format}, n = {n}, {interior:?}, {:?}", t.kernels.tuning);
                     let (dx, db) = (t.up(&x), t.up(&b));
                     let (mut y, mut q, mut r) = (t.up(&ints(n, 6)), t.up(&ints(n, 6)), t.up(&ints(n, 6)));
@@ -382,12 +382,7 @@ mod bodies {
                 let set = DeviceVec::from_slice(&t.ctx, &[1], "the state").unwrap();
                 let (mut q, mut partials) = (t.up(&ints(n, 6)), t.partials(2));
                 let grid = Grid { groups: 1, ..t.grid(n) };
-                let all = RowSet::around(n, 0..n)[0];
-                t.kernels
-                    .stencil(&t.ctx, block.main_len)
-                    .unwrap()
-                    .spmv_dot(&t.ctx, grid, all, block, &t.up(&x), &mut q, &mut partials, 0, &set)
-                    .unwrap();
+                stencil.spmv_dot(&t.ctx, grid, sets[0][0], block, &t.up(&x), &mut q, &mut partials, 0, &set).unwrap();
                 assert_eq!((t.down(&q), t.down(&partials)), (ints(n, 6), vec![0.0; 2]), "after the end");
             }
         }

@@ -17,7 +17,7 @@ use crate::device::{Context, DeviceVec, Event, Grid, Pinned, Queue};
 use crate::error::Result;
 use crate::kernels::csr::{BlockSet, CsrBand, CsrBlock};
 use crate::kernels::sell::{SellBlock, SliceSet};
-use crate::kernels::stencil::{MainKind, RowSet, StencilBlock};
+use crate::kernels::stencil::{MainKind, RowSet, StencilBand, StencilBlock};
 use crate::kernels::{Kernels, Shape, Tuning};
 use crate::ops::Ops;
 use crate::ops::opencl::{DeviceSum, OpenClOps};
@@ -151,7 +151,8 @@ impl<T: Real> DeviceBlock<T> {
         let bytes = match &self.layout {
             Layout::Csr(block, _) => self.nnz * (4 + real) + 4 * (n + 1) + 8 * block.blocks.len(),
             Layout::Stencil(block, _) => {
-                2 * n + 12 * block.runs.len() + (block.entries.len() + block.values.len()) * real
+                let values: usize = block.bands.iter().map(|band| band.values.len()).sum();
+                2 * n + 12 * block.runs.len() + (block.entries.len() + values) * real
             }
             Layout::Sell(block, _) => block.bytes() + block.parts.len() * real,
         };
@@ -301,7 +302,21 @@ fn stencil<T: Real>(ctx: &Context, part: &Part<'_>, kinds: &Kinds, factor: f64, 
     };
     let entries: Vec<T> = kinds.distances.iter().enumerate().flat_map(entry).collect();
     let runs: Vec<[u32; 2]> = kinds.starts.windows(2).map(|run| [run[0], run[1]]).collect();
-    let of_rows = if values.is_some() { Vec::new() } else { sliced::<T>(part, kinds, main.as_ref(), width, factor) };
+    // values by kind are the table's
+    let width_of_rows = if values.is_some() { 0 } else { width };
+    let slices = std::iter::repeat_n(SLICE * width_of_rows, n.div_ceil(SLICE));
+    let band = |slices: Range<usize>| {
+        let rows = n.min(slices.start * SLICE)..n.min(slices.end * SLICE);
+        let of_rows = sliced::<T>(part, rows.clone(), kinds, main.as_ref(), width_of_rows, factor);
+        let values = DeviceVec::from_slice(ctx, &of_rows, "the values of the matrix")?;
+        Ok(StencilBand { rows: rows.start as u32..rows.end as u32, values })
+    };
+    let bands: Vec<StencilBand<T>> =
+        bands::cut(ctx, slices, size_of::<T>()).into_iter().map(band).collect::<Result<_>>()?;
+    let interior = kinds.interior(n);
+    let interior = interior.start as u32..interior.end as u32;
+    let sets: Vec<[RowSet; 2]> =
+        bands.iter().enumerate().map(|(k, band)| RowSet::around(k, &band.rows, &interior)).collect();
     let of_main = main.as_ref().map_or(0..0, |main| main.entries(kinds));
     let main_values = values.as_ref().map_or(&[][..], |values| &values[of_main.clone()]);
     let (masks, rows) = main.map_or_else(|| (vec![0; runs.len()], 0..0), |main| (main.masks, main.rows));
@@ -311,24 +326,37 @@ fn stencil<T: Real>(ctx: &Context, part: &Part<'_>, kinds: &Kinds, factor: f64, 
         kinds: DeviceVec::from_slice(ctx, &kinds.of_row, "the kinds of the rows")?,
         runs: DeviceVec::from_slice(ctx, &runs, "the lengths of the kinds")?,
         entries: DeviceVec::from_slice(ctx, &entries, "the entries of the kinds")?,
-        values: DeviceVec::from_slice(ctx, &of_rows, "the values of the matrix")?,
+        bands,
         width: kinds.values.is_none().then_some(width as u32),
         masks: DeviceVec::from_slice(ctx, &masks, "the parts of the main kind")?,
         main: MainKind::new(main_values, &kinds.distances[of_main.clone()], rows),
         main_len: of_main.len(),
     };
-    Ok(Layout::Stencil(block, launches(&[RowSet::around(n, kinds.interior(n))], |set| set.count == 0)))
+    Ok(Layout::Stencil(block, launches(&sets, |set| set.count == 0)))
 }
 
-/// The values of rows with room for `width` entries each, in slices of 32 rows: see `cl/stencil.cl`.
-fn sliced<T: Real>(part: &Part<'_>, kinds: &Kinds, main: Option<&Main>, width: usize, factor: f64) -> Vec<T> {
-    const SLICE: usize = 32;
-    let (n, base) = (part.n_owned(), part.row_ptr[0]);
-    let values = T::scaled(&part.values, factor);
-    let mut all = vec![T::default(); n.div_ceil(SLICE) * SLICE * width];
+/// Rows of a slice in `cl/stencil.cl`.
+const SLICE: usize = 32;
+
+/// The values of some rows with room for `width` entries each, in slices of 32 rows: see `cl/stencil.cl`.
+fn sliced<T: Real>(
+    part: &Part<'_>,
+    rows: Range<usize>,
+    kinds: &Kinds,
+    main: Option<&Main>,
+    width: usize,
+    factor: f64,
+) -> Vec<T> {
+    if width == 0 {
+        return Vec::new();
+    }
+    let (base, of_rows) = (part.row_ptr[0], part.row_ptr[rows.start]..part.row_ptr[rows.end]);
+    let values = T::scaled(&part.values[of_rows.start - base..of_rows.end - base], factor);
+    let mut all = vec![T::default(); rows.len().div_ceil(SLICE) * SLICE * width];
     all.par_chunks_mut((SLICE * width).max(1)).enumerate().for_each(|(k, slice)| {
-        for (lane, row) in (k * SLICE..n.min((k + 1) * SLICE)).enumerate() {
-            let values = &values[part.row_ptr[row] - base..part.row_ptr[row + 1] - base];
+        let begin = rows.start + k * SLICE;
+        for (lane, row) in (begin..rows.end.min(begin + SLICE)).enumerate() {
+            let values = &values[part.row_ptr[row] - of_rows.start..part.row_ptr[row + 1] - of_rows.start];
             let put = |(e, &value): (usize, &T)| slice[e * SLICE + lane] = value;
             match main {
                 Some(main) => main.positions(row, kinds.of_row[row], values.len()).zip(values).for_each(put),

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::kernels::cg::{Log, StepVectors, SumArg};
 use crate::kernels::csr::{BlockSet, CsrBlock};
 use crate::kernels::sell::{SellBlock, SliceSet};
-use crate::kernels::stencil::RowSet;
+use crate::kernels::stencil::{RowSet, StencilBand};
 use crate::kernels::{CONVERSIONS, Kernels, SELL_PRODUCTS, STENCIL_PRODUCTS, Tuning, count};
 use crate::operator::LinearOperator;
 use crate::operator::opencl::{DeviceBlock, Layout};
@@ -255,14 +255,20 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
         if let Some(Layout::Stencil(block, _)) =
             self.stencils[usize::from(kernel.ends_with("_pattern"))].as_ref().map(DeviceBlock::layout)
         {
-            let [rows, _] = RowSet::around(self.part.n_owned(), 0..self.part.n_owned());
+            let all = |(k, band): (usize, &StencilBand<T>)| RowSet::around(k, &band.rows, &band.rows)[0];
+            let mut sets = block.bands.iter().enumerate().map(all);
             let (stencil, done) = (kernels.stencil(ctx, block.main_len)?, log.state(0));
             match kernel {
-                "spmv_stencil" | "spmv_pattern" => return stencil.spmv(ctx, grid, rows, block, p, q),
-                "spmv_dot_stencil" | "spmv_dot_pattern" => {
-                    return stencil.spmv_dot(ctx, grid, rows, block, p, q, &mut self.sums, 0, done);
+                "spmv_stencil" | "spmv_pattern" => {
+                    return sets.try_for_each(|rows| stencil.spmv(ctx, grid, rows, block, p, q));
                 }
-                "residual_stencil" | "residual_pattern" => return stencil.residual(ctx, grid, rows, block, p, x, r),
+                "spmv_dot_stencil" | "spmv_dot_pattern" => {
+                    let sums = &mut self.sums;
+                    return sets.try_for_each(|rows| stencil.spmv_dot(ctx, grid, rows, block, p, q, sums, 0, done));
+                }
+                "residual_stencil" | "residual_pattern" => {
+                    return sets.try_for_each(|rows| stencil.residual(ctx, grid, rows, block, p, x, r));
+                }
                 _ => {}
             }
         }

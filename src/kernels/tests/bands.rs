@@ -67,7 +67,7 @@ fn products<T: Real, A: Real>(
 fn bands<T: Real>(block: &DeviceBlock<T>) -> usize {
     match block.layout() {
         Layout::Csr(block, _) => block.bands.len(),
-        Layout::Stencil(..) => 1,
+        Layout::Stencil(block, _) => block.bands.len(),
         Layout::Sell(block, _) => block.bands.len(),
     }
 }
@@ -142,6 +142,14 @@ fn check<T: Real, A: Real>(format: Format, matrices: &[Matrix]) {
 fn csr_products() {
     check::<f64, f64>(Format::Csr, &matrices());
     check::<f32, f32>(Format::Csr, &matrices());
+}
+
+#[test]
+fn pattern_products() {
+    let mut all = matrices();
+    all.extend([[40, 50], [33, 64]].map(|sides| gallery::poisson2d(sides).unwrap()));
+    check::<f64, f64>(Format::Pattern, &all);
+    check::<f32, f32>(Format::Pattern, &all);
 }
 
 #[test]
