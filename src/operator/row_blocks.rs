@@ -123,6 +123,6 @@ mod tests {
         let a = Csr::new(0, 0, vec![0], vec![], vec![]).unwrap();
         let part = split(&a, &[0..0, 0..0]).remove(1);
         let sets = [vec![set(0, 0, 0)], vec![]];
-        assert_eq!(RowBlocks::cut(&part, &gpu(), &[0..0]), RowBlocks { blocks: vec![], sets });
+        assert_eq!(RowBlocks::cut(&part, &gpu(), std::slice::from_ref(&(0..0))), RowBlocks { blocks: vec![], sets });
     }
 }
