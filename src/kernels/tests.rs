@@ -337,12 +337,23 @@ mod bodies {
         }
     }
 
+    /// The matrix with another diagonal.
+    fn with_diagonal(a: &crate::Csr, value: impl Fn(usize) -> f64) -> crate::Csr {
+        let of_row = |i: usize| (a.row_ptr()[i]..a.row_ptr()[i + 1]).map(move |e| (i, e));
+        let entry = |(i, e): (usize, usize)| if a.col_idx()[e] as usize == i { value(i) } else { a.values()[e] };
+        let values = (0..a.n_rows()).flat_map(of_row).map(entry).collect();
+        crate::Csr::new(a.n_rows(), a.n_cols(), a.row_ptr().to_vec(), a.col_idx().to_vec(), values).unwrap()
+    }
+
     /// Rows of a few kinds, with values by kind and of their own: all at once, and around a gap.
     pub(super) fn stencil_products<T: Real, A: Real>(t: &Bench<T, A>) {
         let done = DeviceVec::zeros(&t.ctx, 1, "the state").unwrap();
-        let mut used = [0, 0];
+        let (mut used, mut has_main) = ([0, 0], 0);
         let grids = [[1, 16], [40, 50], [8, 37], [33, 64]].map(|sides| gallery::poisson2d(sides).unwrap());
-        for a in matrices().into_iter().chain(grids) {
+        // rows that are no part of the main kind, and rows of which it is no part
+        let seldom = with_diagonal(&grids[1], |i| if i % 7 == 3 { 5.0 } else { 4.0 });
+        let often = with_diagonal(&grids[1], |i| (i % 3) as f64);
+        for a in matrices().into_iter().chain(grids).chain([seldom, often]) {
             let n = a.n_rows();
             let (x, b) = (ints(n, 4), ints(n, 5));
             let expected = a.mul_vec(&x);
@@ -355,6 +366,7 @@ mod bodies {
                     Err(other) => panic!("{other}"),
                 };
                 used[k] += 1;
+                has_main += usize::from(block.main_len() > 0);
                 assert_eq!(block.format(), format);
                 let Layout::Stencil(block, sets) = block.layout() else { panic!() };
                 assert_eq!((sets[0][0].count as usize, sets[0].len(), sets[1].len()), (n, 1, 0));
@@ -387,6 +399,7 @@ mod bodies {
             }
         }
         assert!(used[0] >= 4 && used[1] >= 6, "{used:?}");
+        assert_eq!(has_main > 0, t.kernels.tuning.launch("spmv_dot_stencil").group_size > 1);
     }
 
     /// Rows in slices: both sets as they are, and cut in two.
