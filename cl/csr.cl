@@ -1,7 +1,8 @@
 /* Products with a block of rows in compressed sparse row form.
  *
  * Rows come in row blocks, runs of consecutive rows that the host has cut (src/operator/row_blocks.rs). A launch works on
- * the row blocks first..last of the list, so that those that need nothing from other devices can run first.
+ * the row blocks first..last of the list, so that those that need nothing from other devices can run first. Columns and
+ * values may be those of a band of rows, all of which these row blocks then lie in: `before` entries come before it.
  *
  * GPU shape, after CSR-Stream and CSR-Vector of Greathouse and Daga (SC14, doi 10.1109/SC.2014.68): a block has at most
  * GROUP_SIZE rows, fewer if rows are to have several lanes, and BLOCK_NNZ entries. The group reads its entries in storage order, so that the loads coalesce however
@@ -15,7 +16,7 @@
 #if SHAPE_CPU
 
 static inline acc2 csr_rows(int mode, uint first, uint last, __global const uint2 *restrict blocks,
-                    __global const offset_t *restrict row_ptr, __global const uint *restrict col_idx,
+                    __global const offset_t *restrict row_ptr, offset_t before, __global const uint *restrict col_idx,
                     __global const real *restrict values, __global const real *restrict x,
                     __global const real *restrict b, __global real *restrict y, __local real *products)
 {
@@ -24,9 +25,9 @@ static inline acc2 csr_rows(int mode, uint first, uint last, __global const uint
     uint begin = first + (uint)((ulong)count * get_group_id(0) / get_num_groups(0));
     uint end = first + (uint)((ulong)count * (get_group_id(0) + 1) / get_num_groups(0));
     for (uint k = begin; k < end; k++) {
-        offset_t at = row_ptr[blocks[k].s0];
+        offset_t at = row_ptr[blocks[k].s0] - before;
         for (uint row = blocks[k].s0; row < blocks[k].s1; row++) {
-            offset_t row_end = row_ptr[row + 1];
+            offset_t row_end = row_ptr[row + 1] - before;
             real sum = 0;
             for (; at < row_end; at++)
                 sum += values[at] * x[col_idx[at]];
@@ -39,7 +40,7 @@ static inline acc2 csr_rows(int mode, uint first, uint last, __global const uint
 #else
 
 static inline acc2 csr_rows(int mode, uint first, uint last, __global const uint2 *restrict blocks,
-                    __global const offset_t *restrict row_ptr, __global const uint *restrict col_idx,
+                    __global const offset_t *restrict row_ptr, offset_t before, __global const uint *restrict col_idx,
                     __global const real *restrict values, __global const real *restrict x,
                     __global const real *restrict b, __global real *restrict y, __local real *products)
 {
@@ -47,7 +48,7 @@ static inline acc2 csr_rows(int mode, uint first, uint last, __global const uint
     uint lane = get_local_id(0);
     for (uint k = first + get_group_id(0); k < last; k += get_num_groups(0)) {
         uint row_begin = blocks[k].s0, rows = blocks[k].s1 - row_begin;
-        offset_t begin = row_ptr[row_begin], end = row_ptr[row_begin + rows];
+        offset_t begin = row_ptr[row_begin] - before, end = row_ptr[row_begin + rows] - before;
         /* a power of two of lanes for each row */
         uint lanes = GROUP_SIZE;
         while (lanes * rows > GROUP_SIZE)
@@ -68,8 +69,8 @@ static inline acc2 csr_rows(int mode, uint first, uint last, __global const uint
             for (uint e = lane; e < (uint)(end - begin); e += GROUP_SIZE)
                 products[e] = values[begin + e] * x[col_idx[begin + e]];
             if (row < rows) {
-                at = (uint)(row_ptr[row_begin + row] - begin) + part;
-                to = (uint)(row_ptr[row_begin + row + 1] - begin);
+                at = (uint)(row_ptr[row_begin + row] - before - begin) + part;
+                to = (uint)(row_ptr[row_begin + row + 1] - before - begin);
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -100,34 +101,36 @@ static inline acc2 csr_rows(int mode, uint first, uint last, __global const uint
 
 /* y = A x (Bueno 2013, section 4.2.3). */
 KERNEL void spmv_csr(uint first, uint last, __global const uint2 *restrict blocks,
-                     __global const offset_t *restrict row_ptr, __global const uint *restrict col_idx,
+                     __global const offset_t *restrict row_ptr, offset_t before, __global const uint *restrict col_idx,
                      __global const real *restrict values, __global const real *restrict x, __global real *restrict y)
 {
     __local real products[BLOCK_NNZ];
-    csr_rows(ROWS_PRODUCT, first, last, blocks, row_ptr, col_idx, values, x, x, y, products);
+    csr_rows(ROWS_PRODUCT, first, last, blocks, row_ptr, before, col_idx, values, x, x, y, products);
 }
 
 /* y = A x, and the part of x.y and of y.y in the rows of group g in partials[2 (first_partial + g)] and behind; y stays if
  * *done is set. */
 KERNEL void spmv_dot_csr(uint first, uint last, __global const uint2 *restrict blocks,
-                         __global const offset_t *restrict row_ptr, __global const uint *restrict col_idx,
-                         __global const real *restrict values, __global const real *restrict x,
+                         __global const offset_t *restrict row_ptr, offset_t before,
+                         __global const uint *restrict col_idx, __global const real *restrict values,
+                         __global const real *restrict x,
                          __global real *restrict y, __global acc *restrict partials, uint first_partial,
                          __global const int *restrict done)
 {
     __local real products[BLOCK_NNZ];
     __local acc2 scratch[GROUP_SIZE];
     last = *done ? first : last;
-    acc2 s = csr_rows(ROWS_DOT, first, last, blocks, row_ptr, col_idx, values, x, x, y, products);
+    acc2 s = csr_rows(ROWS_DOT, first, last, blocks, row_ptr, before, col_idx, values, x, x, y, products);
     leave_dots(s, scratch, partials, first_partial);
 }
 
 /* r = b - A x. */
 KERNEL void residual_csr(uint first, uint last, __global const uint2 *restrict blocks,
-                         __global const offset_t *restrict row_ptr, __global const uint *restrict col_idx,
-                         __global const real *restrict values, __global const real *restrict x,
+                         __global const offset_t *restrict row_ptr, offset_t before,
+                         __global const uint *restrict col_idx, __global const real *restrict values,
+                         __global const real *restrict x,
                          __global const real *restrict b, __global real *restrict r)
 {
     __local real products[BLOCK_NNZ];
-    csr_rows(ROWS_RESIDUAL, first, last, blocks, row_ptr, col_idx, values, x, b, r, products);
+    csr_rows(ROWS_RESIDUAL, first, last, blocks, row_ptr, before, col_idx, values, x, b, r, products);
 }

@@ -5,7 +5,8 @@
  * many bytes, so that both come with one load. So a row costs the 2 bytes of its kind in place of 4 bytes for each column. In
  * `stencil` kernels no value is read but from this table, which stays in a cache. In `pattern` kernels rows have values of
  * their own, in slices of 32 rows (SELL-32: Kreutzer et al., SIAM J. Sci. Comput. 36 (2014) C401, doi 10.1137/130930352):
- * entry e of row i is values[(i / 32 * width + e) * 32 + i % 32].
+ * entry e of row i is values[((i - band) / 32 * width + e) * 32 + i % 32], where the row `band`, the first of a slice, is the
+ * first that there are values of.
  *
  * GPU shape: most rows are of one kind, the main one, or lack some of its entries, as at the sides of a grid. masks[kind] has
  * a bit for each entry of the main kind that the kind has; of kinds that have other entries it is 0. For the rows
@@ -51,9 +52,9 @@ typedef struct {
 static inline uint row_of(uint v, uint first, uint before_gap, uint gap) { return first + v + (v >= before_gap ? gap : 0); }
 
 /* Where the values of a row begin, if it has its own. */
-#define VALUES_AT(row) ((offset_t)((row) / SLICE) * SLICE * width + (row) % SLICE)
+#define VALUES_AT(row) ((offset_t)(((row) - band) / SLICE) * SLICE * width + (row) % SLICE)
 
-static inline real stencil_row(uint row, uint width, __global const ushort *kinds,
+static inline real stencil_row(uint row, uint width, uint band, __global const ushort *kinds,
                                __global const uint2 *runs, __global const real *entries,
                                __global const real *values, __global const real *x)
 {
@@ -71,8 +72,8 @@ static inline real stencil_row(uint row, uint width, __global const ushort *kind
 
 #if MAIN > 0
 /* Sum of a row for which the main kind is inside. */
-ALWAYS_INLINE real stencil_inside(uint row, uint width, __global const ushort *kinds, __global const uint2 *runs,
-                                  __global const real *entries, __global const real *values, __global const uint *masks,
+ALWAYS_INLINE real stencil_inside(uint row, uint width, uint band, __global const ushort *kinds,
+                                  __global const uint2 *runs, __global const real *entries, __global const real *values, __global const uint *masks,
                                   const main_kind *main_row, __global const real *x)
 {
     real sum = 0;
@@ -88,12 +89,12 @@ ALWAYS_INLINE real stencil_inside(uint row, uint width, __global const ushort *k
         if (mask >> e & 1)
             sum += value_of[e] * x_of[e];
     }
-    return mask ? sum : stencil_row(row, width, kinds, runs, entries, values, x);
+    return mask ? sum : stencil_row(row, width, band, kinds, runs, entries, values, x);
 }
 #endif
 
 /* width: entries of a row that there is room for; 0 where the kind has the values. is_done: nothing is to be stored. */
-ALWAYS_INLINE acc2 stencil_rows(int mode, uint width, int is_done, STENCIL_ARGS(, const main_kind *main_row),
+ALWAYS_INLINE acc2 stencil_rows(int mode, uint width, uint band, int is_done, STENCIL_ARGS(, const main_kind *main_row),
                                 __global const real *x, __global const real *b, __global real *y)
 {
     acc2 s = 0;
@@ -126,7 +127,7 @@ ALWAYS_INLINE acc2 stencil_rows(int mode, uint width, int is_done, STENCIL_ARGS(
             }
             v += 8;
         } else {
-            real sum = stencil_row(row, width, kinds, runs, entries, values, x);
+            real sum = stencil_row(row, width, band, kinds, runs, entries, values, x);
             s += finish_row(mode, row, sum, x, b, y);
             v++;
         }
@@ -137,10 +138,10 @@ ALWAYS_INLINE acc2 stencil_rows(int mode, uint width, int is_done, STENCIL_ARGS(
         uint row = row_of(v, first, before_gap, gap);
 #if MAIN > 0
         int is_inside = row >= main_row->begin && row < main_row->end;
-        real sum = is_inside ? stencil_inside(row, width, kinds, runs, entries, values, masks, main_row, x)
-                             : stencil_row(row, width, kinds, runs, entries, values, x);
+        real sum = is_inside ? stencil_inside(row, width, band, kinds, runs, entries, values, masks, main_row, x)
+                             : stencil_row(row, width, band, kinds, runs, entries, values, x);
 #else
-        real sum = stencil_row(row, width, kinds, runs, entries, values, x);
+        real sum = stencil_row(row, width, band, kinds, runs, entries, values, x);
 #endif
         /* only now, when the loads are under way */
         if (is_done)
@@ -154,7 +155,7 @@ ALWAYS_INLINE acc2 stencil_rows(int mode, uint width, int is_done, STENCIL_ARGS(
 /* y = A x, values by kind. */
 KERNEL void spmv_stencil(STENCIL_ARGS(restrict, const main_kind main_row), __global const real *restrict x, __global real *restrict y)
 {
-    stencil_rows(ROWS_PRODUCT, 0, 0, STENCIL_PASS, x, x, y);
+    stencil_rows(ROWS_PRODUCT, 0, 0, 0, STENCIL_PASS, x, x, y);
 }
 
 /* y = A x, and the part of x.y and of y.y in the rows of group g in partials[2 (first_partial + g)] and behind; y stays if
@@ -163,7 +164,7 @@ KERNEL void spmv_dot_stencil(STENCIL_ARGS(restrict, const main_kind main_row), _
                              __global acc *restrict partials, uint first_partial, __global const int *restrict done)
 {
     __local acc2 scratch[GROUP_SIZE];
-    acc2 s = stencil_rows(ROWS_DOT, 0, *done, STENCIL_PASS, x, x, y);
+    acc2 s = stencil_rows(ROWS_DOT, 0, 0, *done, STENCIL_PASS, x, x, y);
     leave_dots(s, scratch, partials, first_partial);
 }
 
@@ -171,27 +172,30 @@ KERNEL void spmv_dot_stencil(STENCIL_ARGS(restrict, const main_kind main_row), _
 KERNEL void residual_stencil(STENCIL_ARGS(restrict, const main_kind main_row), __global const real *restrict x, __global const real *restrict b,
                              __global real *restrict r)
 {
-    stencil_rows(ROWS_RESIDUAL, 0, 0, STENCIL_PASS, x, b, r);
+    stencil_rows(ROWS_RESIDUAL, 0, 0, 0, STENCIL_PASS, x, b, r);
 }
 
 /* y = A x, each row with values of its own. */
-KERNEL void spmv_pattern(STENCIL_ARGS(restrict, const main_kind main_row), uint width, __global const real *restrict x, __global real *restrict y)
+KERNEL void spmv_pattern(STENCIL_ARGS(restrict, const main_kind main_row), uint width, uint band,
+                         __global const real *restrict x, __global real *restrict y)
 {
-    stencil_rows(ROWS_PRODUCT, width, 0, STENCIL_PASS, x, x, y);
+    stencil_rows(ROWS_PRODUCT, width, band, 0, STENCIL_PASS, x, x, y);
 }
 
 /* As spmv_dot_stencil. */
-KERNEL void spmv_dot_pattern(STENCIL_ARGS(restrict, const main_kind main_row), uint width, __global const real *restrict x, __global real *restrict y,
+KERNEL void spmv_dot_pattern(STENCIL_ARGS(restrict, const main_kind main_row), uint width, uint band,
+                             __global const real *restrict x, __global real *restrict y,
                              __global acc *restrict partials, uint first_partial, __global const int *restrict done)
 {
     __local acc2 scratch[GROUP_SIZE];
-    acc2 s = stencil_rows(ROWS_DOT, width, *done, STENCIL_PASS, x, x, y);
+    acc2 s = stencil_rows(ROWS_DOT, width, band, *done, STENCIL_PASS, x, x, y);
     leave_dots(s, scratch, partials, first_partial);
 }
 
 /* r = b - A x. */
-KERNEL void residual_pattern(STENCIL_ARGS(restrict, const main_kind main_row), uint width, __global const real *restrict x, __global const real *restrict b,
+KERNEL void residual_pattern(STENCIL_ARGS(restrict, const main_kind main_row), uint width, uint band,
+                             __global const real *restrict x, __global const real *restrict b,
                              __global real *restrict r)
 {
-    stencil_rows(ROWS_RESIDUAL, width, 0, STENCIL_PASS, x, b, r);
+    stencil_rows(ROWS_RESIDUAL, width, band, 0, STENCIL_PASS, x, b, r);
 }

@@ -41,6 +41,8 @@ pub(crate) enum Queue {
 /// buffers between the devices of a shared context. The operations of two precisions on one device share one.
 pub(crate) struct Context {
     info: Info,
+    /// Above so many bytes, arrays of a matrix are cut into bands: the device's largest buffer, if nobody lowers it.
+    pub(crate) max_band_bytes: u64,
     pub(super) context: ClContext,
     compute: CommandQueue,
     transfer: CommandQueue,
@@ -100,7 +102,8 @@ impl Context {
         let queue = || unsafe { CommandQueue::create(&context, id, CL_QUEUE_PROFILING_ENABLE) };
         let compute = queue().map_err(fail("clCreateCommandQueue"))?;
         let transfer = queue().map_err(fail("clCreateCommandQueue"))?;
-        Ok(Self { info: device.clone(), context, compute, transfer, timings: Mutex::default() })
+        let (info, max_band_bytes) = (device.clone(), device.max_buffer_bytes);
+        Ok(Self { info, max_band_bytes, context, compute, transfer, timings: Mutex::default() })
     }
 
     /// The device.

@@ -66,7 +66,7 @@ pub struct Info {
     pub clock_mhz: u32,
     /// Global memory.
     pub memory_bytes: u64,
-    /// Largest single buffer.
+    /// Largest single buffer, or what the environment variable `DECLIVE_MAX_BUFFER` gives in bytes, if that is less.
     pub max_buffer_bytes: u64,
     /// Local memory of a work-group.
     pub local_memory_bytes: u64,

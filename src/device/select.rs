@@ -70,6 +70,18 @@ pub fn list() -> Listing {
     Listing { devices, note }
 }
 
+/// The largest buffer of a device that allows this one: less, if the environment variable `DECLIVE_MAX_BUFFER` says so.
+fn max_buffer_bytes(own: u64) -> u64 {
+    let Ok(text) = std::env::var("DECLIVE_MAX_BUFFER") else { return own };
+    match text.parse::<u64>() {
+        Ok(limit) if limit > 0 => own.min(limit),
+        _ => {
+            log::warn!("DECLIVE_MAX_BUFFER is '{text}', which is no number of bytes: ignored");
+            own
+        }
+    }
+}
+
 fn describe(index: usize, platform: &Platform, device: &Device) -> opencl3::Result<Info> {
     // `DECLIVE_F64=off` shows what happens on a device without double precision.
     let allowed = std::env::var_os("DECLIVE_F64").is_none_or(|v| v != "off");
@@ -87,7 +99,7 @@ fn describe(index: usize, platform: &Platform, device: &Device) -> opencl3::Resu
         compute_units: device.max_compute_units()?,
         clock_mhz: device.max_clock_frequency()?,
         memory_bytes: device.global_mem_size()?,
-        max_buffer_bytes: device.max_mem_alloc_size()?,
+        max_buffer_bytes: max_buffer_bytes(device.max_mem_alloc_size()?),
         local_memory_bytes: device.local_mem_size()?,
         max_work_group: device.max_work_group_size()?,
         has_f64: fp64,

@@ -1,6 +1,8 @@
 //! Launchers of `cl/csr.cl`.
 
-use super::{family, launch};
+use std::ops::Range;
+
+use super::{Argument, family, launch};
 use crate::device::{Context, DeviceVec, Grid};
 use crate::error::Result;
 use crate::real::Real;
@@ -11,42 +13,81 @@ family! {
 }
 
 /// A block of rows on a device, as the kernels take it. Made by
-/// [`DeviceBlock`](crate::operator::opencl::DeviceBlock) alone, which vouches for it: rows in blocks are below `n_rows`, entries of
-/// rows below `values.len()`, and columns below `n_cols`.
+/// [`DeviceBlock`](crate::operator::opencl::DeviceBlock) alone, which vouches for it: rows in blocks are below `n_rows`, and each
+/// row block lies in one band; a band has the entries of all its rows, and columns are below `n_cols`.
 pub(crate) struct CsrBlock<T> {
     pub(crate) n_rows: usize,
     pub(crate) n_cols: usize,
     pub(crate) blocks: DeviceVec<[u32; 2]>,
     pub(crate) row_ptr: DeviceVec<u32>,
+    /// One, unless there are more entries than fit into a buffer.
+    pub(crate) bands: Vec<CsrBand<T>>,
+}
+
+/// The entries of consecutive rows.
+pub(crate) struct CsrBand<T> {
+    pub(crate) rows: Range<usize>,
+    /// Entries of the rows before.
+    pub(crate) before: u32,
     pub(crate) col_idx: DeviceVec<u32>,
     pub(crate) values: DeviceVec<T>,
 }
 
+/// Row blocks that a launch works on: `first..last`, all of which are in one band.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BlockSet {
+    pub(crate) band: usize,
+    pub(crate) first: u32,
+    pub(crate) last: u32,
+}
+
+impl BlockSet {
+    /// How many row blocks.
+    pub(crate) fn len(self) -> usize {
+        (self.last - self.first) as usize
+    }
+}
+
+impl<T> CsrBlock<T> {
+    fn has(&self, set: BlockSet) -> bool {
+        set.band < self.bands.len() && set.first <= set.last && set.last as usize <= self.blocks.len()
+    }
+}
+
+impl<T: Real> CsrBlock<T> {
+    /// The arguments that all kernels begin with, then the others.
+    fn with<'a>(&'a self, set: &'a BlockSet, others: &[&'a dyn Argument]) -> Vec<&'a dyn Argument> {
+        let CsrBand { before, col_idx, values, .. } = &self.bands[set.band];
+        let mut all: Vec<&dyn Argument> = vec![&set.first, &set.last, &self.blocks, &self.row_ptr];
+        all.extend([before as &dyn Argument, col_idx, values]);
+        all.extend(others);
+        all
+    }
+}
+
 impl<T: Real, A: Real> Csr<T, A> {
-    /// y = A x for the row blocks `first..last`.
+    /// y = A x for some row blocks.
     pub(crate) fn spmv_csr(
         &self,
         ctx: &Context,
         grid: Grid,
-        (first, last): (u32, u32),
+        set: BlockSet,
         a: &CsrBlock<T>,
         x: &DeviceVec<T>,
         y: &mut DeviceVec<T>,
     ) -> Result<()> {
-        assert!(last as usize <= a.blocks.len() && x.len() >= a.n_cols && y.len() >= a.n_rows);
+        assert!(a.has(set) && x.len() >= a.n_cols && y.len() >= a.n_rows);
         // SAFETY: types as declared in the file; sizes checked above, and by the maker of the block.
-        unsafe {
-            launch(ctx, &self.spmv_csr, grid, &[&first, &last, &a.blocks, &a.row_ptr, &a.col_idx, &a.values, x, y])
-        }
+        unsafe { launch(ctx, &self.spmv_csr, grid, &a.with(&set, &[x, y])) }
     }
 
-    /// y = A x for the row blocks `first..last`, and the partial sums of x·y and of y·y over their rows: a pair for each
-    /// group, of which `first_partial` come before. Does nothing if `done[0]` is set.
+    /// y = A x for some row blocks, and the partial sums of x·y and of y·y over their rows: a pair for each group, of which
+    /// `first_partial` come before. Does nothing if `done[0]` is set.
     pub(crate) fn spmv_dot_csr(
         &self,
         ctx: &Context,
         grid: Grid,
-        (first, last): (u32, u32),
+        set: BlockSet,
         a: &CsrBlock<T>,
         x: &DeviceVec<T>,
         y: &mut DeviceVec<T>,
@@ -54,39 +95,25 @@ impl<T: Real, A: Real> Csr<T, A> {
         first_partial: u32,
         done: &DeviceVec<i32>,
     ) -> Result<()> {
-        assert!(last as usize <= a.blocks.len() && x.len() >= a.n_cols.max(a.n_rows) && y.len() >= a.n_rows);
+        assert!(a.has(set) && x.len() >= a.n_cols.max(a.n_rows) && y.len() >= a.n_rows);
         assert!(2 * (first_partial as usize + grid.groups) <= partials.len() && done.len() > 0);
         // SAFETY: types as declared in the file; sizes checked above, and by the maker of the block.
-        unsafe {
-            launch(
-                ctx,
-                &self.spmv_dot_csr,
-                grid,
-                &[&first, &last, &a.blocks, &a.row_ptr, &a.col_idx, &a.values, x, y, partials, &first_partial, done],
-            )
-        }
+        unsafe { launch(ctx, &self.spmv_dot_csr, grid, &a.with(&set, &[x, y, partials, &first_partial, done])) }
     }
 
-    /// r = b − A x for the row blocks `first..last`.
+    /// r = b − A x for some row blocks.
     pub(crate) fn residual_csr(
         &self,
         ctx: &Context,
         grid: Grid,
-        (first, last): (u32, u32),
+        set: BlockSet,
         a: &CsrBlock<T>,
         x: &DeviceVec<T>,
         b: &DeviceVec<T>,
         r: &mut DeviceVec<T>,
     ) -> Result<()> {
-        assert!(last as usize <= a.blocks.len() && x.len() >= a.n_cols && b.len().min(r.len()) >= a.n_rows);
+        assert!(a.has(set) && x.len() >= a.n_cols && b.len().min(r.len()) >= a.n_rows);
         // SAFETY: types as declared in the file; sizes checked above, and by the maker of the block.
-        unsafe {
-            launch(
-                ctx,
-                &self.residual_csr,
-                grid,
-                &[&first, &last, &a.blocks, &a.row_ptr, &a.col_idx, &a.values, x, b, r],
-            )
-        }
+        unsafe { launch(ctx, &self.residual_csr, grid, &a.with(&set, &[x, b, r])) }
     }
 }

@@ -1,5 +1,7 @@
 //! Launchers of `cl/sell.cl`.
 
+use std::ops::Range;
+
 use super::{Argument, family, launch};
 use crate::device::{Context, DeviceVec, Grid};
 use crate::error::Result;
@@ -12,7 +14,7 @@ family! {
 
 /// A block of rows on a device, as the kernels take it. Made by
 /// [`DeviceBlock`](crate::operator::opencl::DeviceBlock) alone, which vouches for it: what slices say of their data lies
-/// in `data`; each row but the long ones is in one slice, pieces of long ones have a part each, and columns are below `n_cols`.
+/// in that of their band; each row but the long ones is in one slice, pieces of long ones have a part each, and columns are below `n_cols`.
 pub(crate) struct SellBlock<T> {
     pub(crate) n_rows: usize,
     pub(crate) n_cols: usize,
@@ -22,7 +24,8 @@ pub(crate) struct SellBlock<T> {
     pub(crate) scale: T,
     /// Five numbers a slice.
     pub(crate) slices: DeviceVec<u32>,
-    pub(crate) data: DeviceVec<u8>,
+    /// One, unless the data are longer than a buffer.
+    pub(crate) bands: Vec<SellBand>,
     /// Sums of the pieces of long rows.
     pub(crate) parts: DeviceVec<T>,
     /// Four numbers for each long row.
@@ -31,9 +34,16 @@ pub(crate) struct SellBlock<T> {
     pub(crate) few: u32,
 }
 
-/// Slices that a launch works on: from `first` on, so many of blocks, then so many of rows.
+/// The data of consecutive slices.
+pub(crate) struct SellBand {
+    pub(crate) slices: Range<usize>,
+    pub(crate) data: DeviceVec<u8>,
+}
+
+/// Slices that a launch works on: from `first` on, so many of blocks, then so many of rows; all are in one band.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct SliceSet {
+    pub(crate) band: usize,
     pub(crate) first: u32,
     pub(crate) blocked: u32,
     pub(crate) single: u32,
@@ -46,11 +56,26 @@ impl SliceSet {
     /// Which part of the block's slices these are.
     pub(crate) fn part_of<T>(self, block: &SellBlock<T>) -> f64 {
         let all = block.slices.len() / SellBlock::<T>::SLICE_WORDS;
-        f64::from(self.blocked + self.single) / all.max(1) as f64
+        self.len() as f64 / all.max(1) as f64
     }
 
-    fn end(self) -> usize {
-        self.first as usize + self.blocked as usize + self.single as usize
+    /// How many slices.
+    pub(crate) fn len(self) -> usize {
+        self.blocked as usize + self.single as usize
+    }
+
+    fn range(self) -> Range<usize> {
+        self.first as usize..self.first as usize + self.len()
+    }
+
+    /// Those of them that are among the slices of a band.
+    pub(crate) fn within(self, band: usize, slices: &Range<usize>) -> Self {
+        let all = self.range();
+        let behind_blocks = all.start + self.blocked as usize;
+        let common = |range: Range<usize>| (range.start.max(slices.start), range.end.min(slices.end));
+        let count = |(start, end): (usize, usize)| end.saturating_sub(start) as u32;
+        let (blocked, single) = (count(common(all.start..behind_blocks)), count(common(behind_blocks..all.end)));
+        Self { band, first: all.start.max(slices.start) as u32, blocked, single }
     }
 }
 
@@ -66,7 +91,8 @@ impl<T> SellBlock<T> {
 
     /// Bytes of the slices and of the list of long rows.
     pub(crate) fn bytes(&self) -> usize {
-        self.data.len() + 4 * (self.slices.len() + self.long_rows.len())
+        let data: usize = self.bands.iter().map(|band| band.data.len()).sum();
+        data + 4 * (self.slices.len() + self.long_rows.len())
     }
 
     /// Long rows.
@@ -80,7 +106,12 @@ impl<T> SellBlock<T> {
     }
 
     fn has(&self, set: SliceSet) -> bool {
-        set.end() * Self::SLICE_WORDS <= self.slices.len() && u32::try_from(self.rows(set)).is_ok()
+        let is_there = |band: &SellBand| {
+            let slices = set.range();
+            band.slices.end * Self::SLICE_WORDS <= self.slices.len()
+                && (slices.is_empty() || band.slices.start <= slices.start && slices.end <= band.slices.end)
+        };
+        self.bands.get(set.band).is_some_and(is_there) && u32::try_from(self.rows(set)).is_ok()
     }
 }
 
@@ -88,7 +119,7 @@ impl<T: Real> SellBlock<T> {
     /// The arguments that all kernels of slices begin with, then the others.
     fn with<'a>(&'a self, set: &'a SliceSet, others: &[&'a dyn Argument]) -> Vec<&'a dyn Argument> {
         let mut all: Vec<&dyn Argument> = vec![&set.first, &set.blocked, &set.single, &self.block, &self.scale];
-        all.extend([&self.slices as &dyn Argument, &self.data, &self.parts]);
+        all.extend([&self.slices as &dyn Argument, &self.bands[set.band].data, &self.parts]);
         all.extend(others);
         all
     }

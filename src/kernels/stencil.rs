@@ -27,8 +27,8 @@ pub(crate) struct StencilBlock<T> {
     pub(crate) runs: DeviceVec<[u32; 2]>,
     /// Value and distance of each.
     pub(crate) entries: DeviceVec<T>,
-    /// Values of the rows, if they have their own.
-    pub(crate) values: DeviceVec<T>,
+    /// Values of the rows, if they have their own: one band, unless there are more of them than fit into a buffer.
+    pub(crate) bands: Vec<StencilBand<T>>,
     /// Entries of a row that there is room for; `None` where the kind has the values.
     pub(crate) width: Option<u32>,
     /// Of each kind, which entries of the main kind it has.
@@ -36,6 +36,12 @@ pub(crate) struct StencilBlock<T> {
     /// The main kind, and the number of its entries: 0 if there is none.
     pub(crate) main: MainKind<T>,
     pub(crate) main_len: usize,
+}
+
+/// Consecutive rows, the first of which begins a slice, and what values they have of their own.
+pub(crate) struct StencilBand<T> {
+    pub(crate) rows: Range<u32>,
+    pub(crate) values: DeviceVec<T>,
 }
 
 /// The main kind of the rows, as the kernels take it.
@@ -78,9 +84,11 @@ impl<T: Real> Argument for StencilBlock<T> {
     }
 }
 
-/// Rows that a launch works on: `count` of them from `first` on, but after `before_gap` rows `gap` are left out.
+/// Rows that a launch works on: `count` of them from `first` on, but after `before_gap` rows `gap` are left out; all are in one
+/// band.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RowSet {
+    pub(crate) band: usize,
     pub(crate) first: u32,
     pub(crate) count: u32,
     pub(crate) before_gap: u32,
@@ -88,18 +96,19 @@ pub(crate) struct RowSet {
 }
 
 impl RowSet {
-    /// A run of rows, and all others of `n`.
-    pub(crate) fn around(n: usize, run: Range<usize>) -> [Self; 2] {
-        let set = |values: [usize; 4]| {
-            let [first, count, before_gap, gap] = values.map(|v| v as u32);
-            Self { first, count, before_gap, gap }
-        };
-        [set([run.start, run.len(), run.len(), 0]), set([0, n - run.len(), run.start, run.len()])]
+    /// Those rows of a band that are in a run, and its others.
+    pub(crate) fn around(band: usize, rows: &Range<u32>, run: &Range<u32>) -> [Self; 2] {
+        let [begin, end] = [run.start, run.end].map(|row| row.clamp(rows.start, rows.end));
+        let (inside, all) = (end - begin, rows.end - rows.start);
+        [
+            Self { band, first: begin, count: inside, before_gap: inside, gap: 0 },
+            Self { band, first: rows.start, count: all - inside, before_gap: begin - rows.start, gap: inside },
+        ]
     }
 
-    fn end(self) -> usize {
-        let gap = if self.before_gap < self.count { self.gap as usize } else { 0 };
-        self.first as usize + self.count as usize + gap
+    fn end(self) -> u32 {
+        let gap = if self.before_gap < self.count { self.gap } else { 0 };
+        self.first + self.count + gap
     }
 }
 
@@ -114,7 +123,7 @@ impl<T: Real, A: Real> Stencil<T, A> {
         x: &DeviceVec<T>,
         y: &mut DeviceVec<T>,
     ) -> Result<()> {
-        assert!(rows.end() <= a.n_rows && x.len() >= a.n_cols && y.len() >= a.n_rows);
+        assert!(a.has(rows) && x.len() >= a.n_cols && y.len() >= a.n_rows);
         let kernel = if a.width.is_some() { &self.spmv_pattern } else { &self.spmv_stencil };
         // SAFETY: types as declared in the file; sizes checked above, and by the maker of the block.
         unsafe { launch(ctx, kernel, grid, &a.with(&rows, &[x, y])) }
@@ -134,7 +143,7 @@ impl<T: Real, A: Real> Stencil<T, A> {
         first_partial: u32,
         done: &DeviceVec<i32>,
     ) -> Result<()> {
-        assert!(rows.end() <= a.n_rows && x.len() >= a.n_cols.max(a.n_rows) && y.len() >= a.n_rows);
+        assert!(a.has(rows) && x.len() >= a.n_cols.max(a.n_rows) && y.len() >= a.n_rows);
         assert!(2 * (first_partial as usize + grid.groups) <= partials.len() && done.len() > 0);
         let kernel = if a.width.is_some() { &self.spmv_dot_pattern } else { &self.spmv_dot_stencil };
         // SAFETY: types as declared in the file; sizes checked above, and by the maker of the block.
@@ -152,19 +161,30 @@ impl<T: Real, A: Real> Stencil<T, A> {
         b: &DeviceVec<T>,
         r: &mut DeviceVec<T>,
     ) -> Result<()> {
-        assert!(rows.end() <= a.n_rows && x.len() >= a.n_cols && b.len().min(r.len()) >= a.n_rows);
+        assert!(a.has(rows) && x.len() >= a.n_cols && b.len().min(r.len()) >= a.n_rows);
         let kernel = if a.width.is_some() { &self.residual_pattern } else { &self.residual_stencil };
         // SAFETY: types as declared in the file; sizes checked above, and by the maker of the block.
         unsafe { launch(ctx, kernel, grid, &a.with(&rows, &[x, b, r])) }
     }
 }
 
+impl<T> StencilBlock<T> {
+    fn has(&self, rows: RowSet) -> bool {
+        let is_there =
+            |band: &StencilBand<T>| rows.count == 0 || band.rows.start <= rows.first && rows.end() <= band.rows.end;
+        self.bands.get(rows.band).is_some_and(is_there)
+    }
+}
+
 impl<T: Real> StencilBlock<T> {
     /// The arguments that all kernels begin with, the last of which is the main kind, then the others.
     fn with<'a>(&'a self, rows: &'a RowSet, others: &[&'a dyn Argument]) -> Vec<&'a dyn Argument> {
+        let band = &self.bands[rows.band];
         let mut all: Vec<&dyn Argument> = vec![&rows.first, &rows.count, &rows.before_gap, &rows.gap];
-        all.extend([&self.kinds as &dyn Argument, &self.runs, &self.entries, &self.values, &self.masks, self]);
-        all.extend(self.width.iter().map(|width| width as &dyn Argument));
+        all.extend([&self.kinds as &dyn Argument, &self.runs, &self.entries, &band.values, &self.masks, self]);
+        if let Some(width) = &self.width {
+            all.extend([width as &dyn Argument, &band.rows.start]);
+        }
         all.extend(others);
         all
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::cg::{Log, StepVectors, SumArg};
+use super::csr::BlockSet;
 use super::sell::SliceSet;
 use super::stencil::RowSet;
 use super::*;
@@ -227,6 +228,9 @@ fn sum_pairs(pairs: &[f64]) -> [f64; 2] {
     [0, 1].map(|k| pairs.iter().skip(k).step_by(2).sum())
 }
 
+/// Products with rows in several bands.
+mod bands;
+
 mod bodies {
     use super::*;
 
@@ -305,16 +309,15 @@ mod bodies {
             let a = Arc::new(a);
             let part = split(&a, std::slice::from_ref(&(0..n))).remove(0);
             let (block, _) = DeviceBlock::<T>::upload(&t.ctx, &t.kernels.tuning, &part, 1.0, Format::Csr).unwrap();
-            let Layout::Csr(block, _) = block.layout() else { panic!() };
-            let count = block.blocks.len() as u32;
+            let Layout::Csr(block, sets) = block.layout() else { panic!() };
             let what = format!("n = {n}, {:?}", t.kernels.tuning);
             // all row blocks at once, and in two launches
-            for cut in [0, count / 3] {
-                let ranges = [(0, cut), (cut, count)];
+            let [BlockSet { band, last, .. }] = sets[0][..] else { panic!() };
+            for cut in [0, last / 3] {
+                let ranges = [(0, cut), (cut, last)].map(|(first, last)| BlockSet { band, first, last });
                 let (dx, db) = (t.up(&x), t.up(&b));
                 let (mut y, mut q, mut r) = (t.up(&ints(n, 6)), t.up(&ints(n, 6)), t.up(&ints(n, 6)));
-                let grids =
-                    ranges.map(|(first, last)| t.kernels.tuning.launch("any").block_grid((last - first) as usize));
+                let grids = ranges.map(|set| t.kernels.tuning.launch("any").block_grid(set.len()));
                 let groups: usize = grids.iter().map(|g| g.groups).sum();
                 let mut partials = t.partials(2 * groups);
                 let mut before = 0;
@@ -366,9 +369,10 @@ mod bodies {
                 has_main += usize::from(block.main_len() > 0);
                 assert_eq!(block.format(), format);
                 let Layout::Stencil(block, sets) = block.layout() else { panic!() };
-                assert_eq!(sets[0].count as usize, n);
+                assert_eq!((sets[0][0].count as usize, sets[0].len(), sets[1].len()), (n, 1, 0));
+                let stencil = t.kernels.stencil(&t.ctx, block.main_len).unwrap();
                 for interior in [0..n, 0..0, n / 3..n / 2, n / 5..n, 0..n / 2] {
-                    let sets = RowSet::around(n, interior.clone());
+                    let sets = RowSet::around(0, &(0..n as u32), &(interior.start as u32..interior.end as u32));
                     let what = format!("{format}, n = {n}, {interior:?}, {:?}", t.kernels.tuning);
                     let (dx, db) = (t.up(&x), t.up(&b));
                     let (mut y, mut q, mut r) = (t.up(&ints(n, 6)), t.up(&ints(n, 6)), t.up(&ints(n, 6)));
@@ -376,7 +380,6 @@ mod bodies {
                     let mut partials = t.partials(2 * grids.iter().map(|grid| grid.groups).sum::<usize>());
                     let mut before = 0;
                     for (set, grid) in sets.into_iter().zip(grids) {
-                        let stencil = t.kernels.stencil(&t.ctx, block.main_len).unwrap();
                         stencil.spmv(&t.ctx, grid, set, block, &dx, &mut y).unwrap();
                         stencil.residual(&t.ctx, grid, set, block, &dx, &db, &mut r).unwrap();
                         stencil.spmv_dot(&t.ctx, grid, set, block, &dx, &mut q, &mut partials, before, &done).unwrap();
@@ -391,12 +394,7 @@ mod bodies {
                 let set = DeviceVec::from_slice(&t.ctx, &[1], "the state").unwrap();
                 let (mut q, mut partials) = (t.up(&ints(n, 6)), t.partials(2));
                 let grid = Grid { groups: 1, ..t.grid(n) };
-                let all = RowSet::around(n, 0..n)[0];
-                t.kernels
-                    .stencil(&t.ctx, block.main_len)
-                    .unwrap()
-                    .spmv_dot(&t.ctx, grid, all, block, &t.up(&x), &mut q, &mut partials, 0, &set)
-                    .unwrap();
+                stencil.spmv_dot(&t.ctx, grid, sets[0][0], block, &t.up(&x), &mut q, &mut partials, 0, &set).unwrap();
                 assert_eq!((t.down(&q), t.down(&partials)), (ints(n, 6), vec![0.0; 2]), "after the end");
             }
         }
@@ -421,11 +419,12 @@ mod bodies {
             let cut = |set: SliceSet| {
                 let (blocked, single) = (set.blocked / 2, set.single / 3);
                 let first = SliceSet { blocked, single: 0, ..set };
-                let second = SliceSet { first: set.first + blocked, blocked: set.blocked - blocked, single };
+                let second = SliceSet { first: set.first + blocked, blocked: set.blocked - blocked, single, ..set };
                 let behind = set.first + set.blocked + single;
-                [first, second, SliceSet { first: behind, blocked: 0, single: set.single - single }]
+                [first, second, SliceSet { first: behind, blocked: 0, single: set.single - single, ..set }]
             };
-            for sets in [sets.to_vec(), sets.iter().flat_map(|&set| cut(set)).collect()] {
+            let sets = sets.concat();
+            for sets in [sets.clone(), sets.iter().flat_map(|&set| cut(set)).collect()] {
                 let what = format!("matrix {case}, {sets:?}, {:?}", t.kernels.tuning);
                 let (dx, db) = (t.up(&x), t.up(&b));
                 let (mut y, mut q, mut r) = (t.up(&ints(n, 6)), t.up(&ints(n, 6)), t.up(&ints(n, 6)));
@@ -577,9 +576,9 @@ fn unrolling_changes_no_bit() {
         kernels.update.next_iterate(&ctx, grid, count(n), 0.3, &x, &mut y).unwrap();
         let parts = split(&a, std::slice::from_ref(&(0..a.n_rows())));
         let (matrix, _) = DeviceBlock::<f64>::upload(&ctx, &kernels.tuning, &parts[0], 1.0, Format::Csr).unwrap();
-        let Layout::Csr(block, _) = matrix.layout() else { panic!() };
+        let Layout::Csr(block, sets) = matrix.layout() else { panic!() };
         let mut product = up(&vec![0.0; a.n_rows()]);
-        let all = (0, block.blocks.len() as u32);
+        let all = sets[0][0];
         kernels.csr.spmv_csr(&ctx, Grid { groups: 3, group_size: 64 }, all, block, &x, &mut product).unwrap();
         let mut all = Vec::new();
         for vector in [&y, &sums, &product] {
@@ -610,20 +609,19 @@ fn formats_give_the_same_bits() {
             let (block, _) = DeviceBlock::<f64>::upload(&ctx, &kernels.tuning, &part, 1.0, format).unwrap();
             let mut y = DeviceVec::<f64>::zeros(&ctx, 3000, "y").unwrap();
             match block.layout() {
-                Layout::Csr(block, _) => {
-                    let count = block.blocks.len();
-                    let grid = kernels.tuning.launch("spmv_csr").block_grid(count);
-                    kernels.csr.spmv_csr(&ctx, grid, (0, count as u32), block, &x, &mut y).unwrap();
+                Layout::Csr(block, sets) => {
+                    let grid = kernels.tuning.launch("spmv_csr").block_grid(sets[0][0].len());
+                    kernels.csr.spmv_csr(&ctx, grid, sets[0][0], block, &x, &mut y).unwrap();
                 }
                 Layout::Stencil(block, sets) => {
                     let stencil = kernels.stencil(&ctx, block.main_len).unwrap();
-                    stencil.spmv(&ctx, kernels.tuning.grid("any", 3000), sets[0], block, &x, &mut y).unwrap();
+                    stencil.spmv(&ctx, kernels.tuning.grid("any", 3000), sets[0][0], block, &x, &mut y).unwrap();
                 }
                 Layout::Sell(block, sets) => {
                     kernels
                         .sell(&ctx)
                         .unwrap()
-                        .spmv(&ctx, kernels.tuning.grid("any", 3000), sets[0], block, &x, &mut y)
+                        .spmv(&ctx, kernels.tuning.grid("any", 3000), sets[0][0], block, &x, &mut y)
                         .unwrap();
                 }
             }
@@ -668,7 +666,7 @@ fn slices_keep_the_order_of_columns() {
                 kernels
                     .sell(&ctx)
                     .unwrap()
-                    .spmv(&ctx, kernels.tuning.grid("any", n), sets[0], block, &x, &mut y)
+                    .spmv(&ctx, kernels.tuning.grid("any", n), sets[0][0], block, &x, &mut y)
                     .unwrap();
                 let mut back = vec![0.0; n];
                 y.read(&ctx, 0, &mut back).unwrap();

@@ -1,5 +1,6 @@
 //! A matrix on a rank: the block of rows that the rank owns, times a vector whose halo other ranks fill.
 
+mod bands;
 pub mod host;
 mod kinds;
 mod main_kind;

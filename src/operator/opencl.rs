@@ -1,11 +1,13 @@
 //! A device's block of rows.
 
+use std::ops::Range;
 use std::sync::{Arc, RwLock};
 use std::time::Instant;
 
 use rayon::prelude::*;
 
 use super::LinearOperator;
+use super::bands::{self, launches};
 use super::kinds::Kinds;
 use super::main_kind::Main;
 use super::row_blocks::RowBlocks;
@@ -13,9 +15,9 @@ use super::sell::Sell;
 use crate::comm::Outbox;
 use crate::device::{Context, DeviceVec, Event, Grid, Pinned, Queue};
 use crate::error::Result;
-use crate::kernels::csr::CsrBlock;
+use crate::kernels::csr::{BlockSet, CsrBand, CsrBlock};
 use crate::kernels::sell::{SellBlock, SliceSet};
-use crate::kernels::stencil::{MainKind, RowSet, StencilBlock};
+use crate::kernels::stencil::{MainKind, RowSet, StencilBand, StencilBlock};
 use crate::kernels::{Kernels, Shape, Tuning};
 use crate::ops::Ops;
 use crate::ops::opencl::{DeviceSum, OpenClOps};
@@ -37,19 +39,22 @@ pub(crate) struct DeviceBlock<T: Real> {
     message: std::cell::RefCell<DeviceVec<T>>,
 }
 
-/// How the rows lie on the device.
+/// What a product launches on rows without a halo, and then on the others: of each band what is not empty.
+pub(crate) type Sets<S> = [Vec<S>; 2];
+
+/// How the rows lie on the device, and what a product launches.
 pub(crate) enum Layout<T> {
-    /// Compressed rows, and how many of their row blocks need no halo.
-    Csr(CsrBlock<T>, usize),
+    /// Compressed rows, and the row blocks of each launch.
+    Csr(CsrBlock<T>, Sets<BlockSet>),
     /// Rows of a few kinds: the longest run of rows without a halo, and the others.
-    Stencil(StencilBlock<T>, [RowSet; 2]),
-    /// Rows in slices: those without a halo, and the others.
-    Sell(SellBlock<T>, [SliceSet; 2]),
+    Stencil(StencilBlock<T>, Sets<RowSet>),
+    /// Rows in slices, and the slices of each launch.
+    Sell(SellBlock<T>, Sets<SliceSet>),
 }
 
 impl<T: Real> DeviceBlock<T> {
-    /// The most entries of a block: kernels count them in 32 bits, and look a work-group's size ahead.
-    pub(crate) const MAX_NNZ: usize = u32::MAX as usize - (1 << 16);
+    /// The most entries of a block, which row pointers count in 32 bits.
+    pub(crate) const MAX_NNZ: usize = bands::MAX_LEN;
 
     /// Moves the block of `part`, times `factor`, to the device, in `format`. With it comes the pinned memory of its messages.
     ///
@@ -69,7 +74,7 @@ impl<T: Real> DeviceBlock<T> {
         let shape = Shape::of_group(tuning.launch("spmv_dot_pattern").group_size);
         let layout = match Kinds::for_format(part, format, shape)? {
             Some(kinds) => stencil(ctx, part, &kinds, factor, shape)?,
-            None => match slices(ctx, part, factor, format, shape)? {
+            None => match slices(ctx, part, factor, format, shape) {
                 Some(slices) => {
                     let (block, sets) = slices.upload(ctx)?;
                     Layout::Sell(block, sets)
@@ -117,9 +122,15 @@ impl<T: Real> DeviceBlock<T> {
     /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
     pub(crate) fn recut(&mut self, ctx: &Context, rows: &RowBlocks) -> Result<()> {
         assert!(rows.blocks.iter().all(|&[begin, end]| begin <= end && end as usize <= self.n_rows));
-        if let Layout::Csr(block, interior) = &mut self.layout {
+        if let Layout::Csr(block, sets) = &mut self.layout {
+            let is_inside = |set: &BlockSet| {
+                let band = &block.bands[set.band].rows;
+                let of_set = &rows.blocks[set.first as usize..set.last as usize];
+                of_set.iter().all(|&[begin, end]| band.start <= begin as usize && end as usize <= band.end)
+            };
+            assert!(rows.sets.iter().flatten().all(is_inside));
             block.blocks = DeviceVec::from_slice(ctx, &rows.blocks, "the row blocks")?;
-            *interior = rows.interior;
+            sets.clone_from(&rows.sets);
         }
         Ok(())
     }
@@ -140,7 +151,8 @@ impl<T: Real> DeviceBlock<T> {
         let bytes = match &self.layout {
             Layout::Csr(block, _) => self.nnz * (4 + real) + 4 * (n + 1) + 8 * block.blocks.len(),
             Layout::Stencil(block, _) => {
-                2 * n + 12 * block.runs.len() + (block.entries.len() + block.values.len()) * real
+                let values: usize = block.bands.iter().map(|band| band.values.len()).sum();
+                2 * n + 12 * block.runs.len() + (block.entries.len() + values) * real
             }
             Layout::Sell(block, _) => block.bytes() + block.parts.len() * real,
         };
@@ -157,47 +169,45 @@ impl<T: Real> DeviceBlock<T> {
         }
     }
 
-    /// Runs `kernel`, called `name`, on the rows that need no halo while the halo of `x` is under way, then on the others: it
-    /// gets 0 or 1 for these two sets, and how many work-groups were launched before.
-    fn overlapped<A: Real>(
+    /// Kernels that a product launches: each leaves partial sums of its own.
+    pub(crate) fn launches(&self) -> usize {
+        let of = |[interior, boundary]: [usize; 2]| interior + boundary;
+        match &self.layout {
+            Layout::Csr(_, sets) => of(sets.each_ref().map(Vec::len)),
+            Layout::Stencil(_, sets) => of(sets.each_ref().map(Vec::len)),
+            Layout::Sell(block, sets) => of(sets.each_ref().map(Vec::len)) + usize::from(block.long_count() > 0),
+        }
+    }
+
+    /// Launches a kernel on the rows that need no halo while the halo of `x` is under way, then on the others; it also gets how
+    /// many work-groups were launched before. Tells how many were launched in all.
+    fn overlapped<A: Real, S: Copy>(
         &self,
         ops: &OpenClOps<T, A>,
-        name: &'static str,
+        sets: &Sets<S>,
+        grid: impl Fn(S) -> Grid,
         x: &mut DeviceVec<T>,
-        mut kernel: impl FnMut(&DeviceVec<T>, Grid, usize, usize) -> Result<()>,
+        mut kernel: impl FnMut(&DeviceVec<T>, Grid, S, usize) -> Result<()>,
     ) -> Result<usize> {
-        let items = self.items();
         let mut groups = 0;
         let packed = self.pack(ops, x)?;
-        let mut run = |x: &DeviceVec<T>, set: usize| -> Result<()> {
-            if items[set] > 0 || items == [0, 0] && set == 0 {
-                let grid = match &self.layout {
-                    Layout::Csr(..) => ops.block_grid(name, items[set]),
-                    Layout::Stencil(..) | Layout::Sell(..) => ops.grid_for(name, items[set]),
-                };
+        let mut run = |x: &DeviceVec<T>, sets: &[S]| -> Result<()> {
+            for &set in sets {
+                let grid = grid(set);
                 kernel(x, grid, set, groups)?;
                 groups += grid.groups;
             }
             Ok(())
         };
-        run(x, 0)?;
+        run(x, &sets[0])?;
         if !self.plan.receive.is_empty() || !self.plan.send.is_empty() {
             ops.ctx.flush(Queue::Compute)?;
             let start = Instant::now();
             self.exchange(ops, x, packed.as_ref())?;
             ops.count_halo(start.elapsed());
         }
-        run(x, 1)?;
+        run(x, &sets[1])?;
         Ok(groups)
-    }
-
-    /// Row blocks, or rows, that need no halo, and those that do.
-    fn items(&self) -> [usize; 2] {
-        match &self.layout {
-            Layout::Csr(block, interior) => [*interior, block.blocks.len() - interior],
-            Layout::Stencil(_, sets) => sets.map(|set| set.count as usize),
-            Layout::Sell(block, sets) => sets.map(|set| block.rows(set)),
-        }
     }
 
     fn pack<A: Real>(&self, ops: &OpenClOps<T, A>, x: &DeviceVec<T>) -> Result<Option<Event>> {
@@ -254,18 +264,29 @@ fn columns(ctx: &Context, indices: &[u32], limit: usize) -> Result<DeviceVec<u32
 
 /// Compressed rows on the device.
 fn csr<T: Real>(ctx: &Context, tuning: &Tuning, part: &Part<'_>, factor: f64) -> Result<Layout<T>> {
-    let rows = RowBlocks::cut(part, tuning);
     let base = part.row_ptr[0];
+    let lens = part.row_ptr.windows(2).map(|row| row[1] - row[0]);
+    let bands = bands::cut(ctx, lens, size_of::<T>().max(4));
+    let rows = RowBlocks::cut(part, tuning, &bands);
+    let n_cols = part.n_owned() + part.halo.len;
+    let band = |rows: Range<usize>| {
+        let entries = part.row_ptr[rows.start] - base..part.row_ptr[rows.end] - base;
+        Ok(CsrBand {
+            rows,
+            before: entries.start as u32,
+            col_idx: columns(ctx, &part.col_idx[entries.clone()], n_cols)?,
+            values: DeviceVec::from_slice(ctx, &T::scaled(&part.values[entries], factor), "the values of the matrix")?,
+        })
+    };
     let row_ptr: Vec<u32> = part.row_ptr.iter().map(|&p| (p - base) as u32).collect();
     let block = CsrBlock {
         n_rows: part.n_owned(),
-        n_cols: part.n_owned() + part.halo.len,
+        n_cols,
         blocks: DeviceVec::from_slice(ctx, &rows.blocks, "the row blocks")?,
         row_ptr: DeviceVec::from_slice(ctx, &row_ptr, "the row pointers")?,
-        col_idx: columns(ctx, &part.col_idx, part.n_owned() + part.halo.len)?,
-        values: DeviceVec::from_slice(ctx, &T::scaled(&part.values, factor), "the values of the matrix")?,
+        bands: bands.into_iter().map(band).collect::<Result<_>>()?,
     };
-    Ok(Layout::Csr(block, rows.interior))
+    Ok(Layout::Csr(block, rows.sets))
 }
 
 /// Rows of a few kinds on the device.
@@ -281,7 +302,21 @@ fn stencil<T: Real>(ctx: &Context, part: &Part<'_>, kinds: &Kinds, factor: f64, 
     };
     let entries: Vec<T> = kinds.distances.iter().enumerate().flat_map(entry).collect();
     let runs: Vec<[u32; 2]> = kinds.starts.windows(2).map(|run| [run[0], run[1]]).collect();
-    let of_rows = if values.is_some() { Vec::new() } else { sliced::<T>(part, kinds, main.as_ref(), width, factor) };
+    // values by kind are the table's
+    let width_of_rows = if values.is_some() { 0 } else { width };
+    let slices = std::iter::repeat_n(SLICE * width_of_rows, n.div_ceil(SLICE));
+    let band = |slices: Range<usize>| {
+        let rows = n.min(slices.start * SLICE)..n.min(slices.end * SLICE);
+        let of_rows = sliced::<T>(part, rows.clone(), kinds, main.as_ref(), width_of_rows, factor);
+        let values = DeviceVec::from_slice(ctx, &of_rows, "the values of the matrix")?;
+        Ok(StencilBand { rows: rows.start as u32..rows.end as u32, values })
+    };
+    let bands: Vec<StencilBand<T>> =
+        bands::cut(ctx, slices, size_of::<T>()).into_iter().map(band).collect::<Result<_>>()?;
+    let interior = kinds.interior(n);
+    let interior = interior.start as u32..interior.end as u32;
+    let sets: Vec<[RowSet; 2]> =
+        bands.iter().enumerate().map(|(k, band)| RowSet::around(k, &band.rows, &interior)).collect();
     let of_main = main.as_ref().map_or(0..0, |main| main.entries(kinds));
     let main_values = values.as_ref().map_or(&[][..], |values| &values[of_main.clone()]);
     let (masks, rows) = main.map_or_else(|| (vec![0; runs.len()], 0..0), |main| (main.masks, main.rows));
@@ -291,24 +326,37 @@ fn stencil<T: Real>(ctx: &Context, part: &Part<'_>, kinds: &Kinds, factor: f64, 
         kinds: DeviceVec::from_slice(ctx, &kinds.of_row, "the kinds of the rows")?,
         runs: DeviceVec::from_slice(ctx, &runs, "the lengths of the kinds")?,
         entries: DeviceVec::from_slice(ctx, &entries, "the entries of the kinds")?,
-        values: DeviceVec::from_slice(ctx, &of_rows, "the values of the matrix")?,
+        bands,
         width: kinds.values.is_none().then_some(width as u32),
         masks: DeviceVec::from_slice(ctx, &masks, "the parts of the main kind")?,
         main: MainKind::new(main_values, &kinds.distances[of_main.clone()], rows),
         main_len: of_main.len(),
     };
-    Ok(Layout::Stencil(block, RowSet::around(n, kinds.interior(n))))
+    Ok(Layout::Stencil(block, launches(&sets, |set| set.count == 0)))
 }
 
-/// The values of rows with room for `width` entries each, in slices of 32 rows: see `cl/stencil.cl`.
-fn sliced<T: Real>(part: &Part<'_>, kinds: &Kinds, main: Option<&Main>, width: usize, factor: f64) -> Vec<T> {
-    const SLICE: usize = 32;
-    let (n, base) = (part.n_owned(), part.row_ptr[0]);
-    let values = T::scaled(&part.values, factor);
-    let mut all = vec![T::default(); n.div_ceil(SLICE) * SLICE * width];
+/// Rows of a slice in `cl/stencil.cl`.
+const SLICE: usize = 32;
+
+/// The values of some rows with room for `width` entries each, in slices of 32 rows: see `cl/stencil.cl`.
+fn sliced<T: Real>(
+    part: &Part<'_>,
+    rows: Range<usize>,
+    kinds: &Kinds,
+    main: Option<&Main>,
+    width: usize,
+    factor: f64,
+) -> Vec<T> {
+    if width == 0 {
+        return Vec::new();
+    }
+    let (base, of_rows) = (part.row_ptr[0], part.row_ptr[rows.start]..part.row_ptr[rows.end]);
+    let values = T::scaled(&part.values[of_rows.start - base..of_rows.end - base], factor);
+    let mut all = vec![T::default(); rows.len().div_ceil(SLICE) * SLICE * width];
     all.par_chunks_mut((SLICE * width).max(1)).enumerate().for_each(|(k, slice)| {
-        for (lane, row) in (k * SLICE..n.min((k + 1) * SLICE)).enumerate() {
-            let values = &values[part.row_ptr[row] - base..part.row_ptr[row + 1] - base];
+        let begin = rows.start + k * SLICE;
+        for (lane, row) in (begin..rows.end.min(begin + SLICE)).enumerate() {
+            let values = &values[part.row_ptr[row] - of_rows.start..part.row_ptr[row + 1] - of_rows.start];
             let put = |(e, &value): (usize, &T)| slice[e * SLICE + lane] = value;
             match main {
                 Some(main) => main.positions(row, kinds.of_row[row], values.len()).zip(values).for_each(put),
@@ -323,21 +371,23 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
     fn apply(&self, ops: &OpenClOps<T, A>, x: &mut DeviceVec<T>, y: &mut DeviceVec<T>) -> Result<()> {
         let (ctx, kernels) = (&ops.ctx, &ops.kernels);
         match &self.layout {
-            Layout::Csr(block, interior) => {
-                let sets = row_blocks(block, *interior);
-                self.overlapped(ops, "spmv_csr", x, |x, grid, set, _| {
-                    kernels.csr.spmv_csr(ctx, grid, sets[set], block, x, y)
+            Layout::Csr(block, sets) => {
+                let grid = |set: BlockSet| ops.block_grid("spmv_csr", set.len());
+                self.overlapped(ops, sets, grid, x, |x, grid, set, _| {
+                    kernels.csr.spmv_csr(ctx, grid, set, block, x, y)
                 })?
             }
             Layout::Stencil(block, sets) => {
                 let stencil = kernels.stencil(ctx, block.main_len)?;
                 let name = if block.width.is_some() { "spmv_pattern" } else { "spmv_stencil" };
-                self.overlapped(ops, name, x, |x, grid, set, _| stencil.spmv(ctx, grid, sets[set], block, x, y))?
+                let grid = |set: RowSet| ops.grid_for(name, set.count as usize);
+                self.overlapped(ops, sets, grid, x, |x, grid, set, _| stencil.spmv(ctx, grid, set, block, x, y))?
             }
             Layout::Sell(block, sets) => {
                 let sell = kernels.sell(ctx)?;
-                let groups = self
-                    .overlapped(ops, "spmv_sell", x, |x, grid, set, _| sell.spmv(ctx, grid, sets[set], block, x, y))?;
+                let grid = |set| ops.grid_for("spmv_sell", block.rows(set));
+                let groups =
+                    self.overlapped(ops, sets, grid, x, |x, grid, set, _| sell.spmv(ctx, grid, set, block, x, y))?;
                 if let Some(grid) = long_grid(ops, "spmv_sell_parts", block) {
                     sell.spmv_parts(ctx, grid, block, x, y)?;
                 }
@@ -355,25 +405,27 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
         dots: &mut DeviceSum<A>,
     ) -> Result<()> {
         let (ctx, kernels, done) = (&ops.ctx, &ops.kernels, ops.done());
-        let partials = dots.refill(0);
+        let partials = ops.empty(dots, self.launches())?;
         let groups = match &self.layout {
-            Layout::Csr(block, interior) => {
-                let sets = row_blocks(block, *interior);
-                self.overlapped(ops, "spmv_dot_csr", x, |x, grid, set, before| {
-                    kernels.csr.spmv_dot_csr(ctx, grid, sets[set], block, x, y, partials, before as u32, done)
+            Layout::Csr(block, sets) => {
+                let grid = |set: BlockSet| ops.block_grid("spmv_dot_csr", set.len());
+                self.overlapped(ops, sets, grid, x, |x, grid, set, before| {
+                    kernels.csr.spmv_dot_csr(ctx, grid, set, block, x, y, partials, before as u32, done)
                 })?
             }
             Layout::Stencil(block, sets) => {
                 let stencil = kernels.stencil(ctx, block.main_len)?;
                 let name = if block.width.is_some() { "spmv_dot_pattern" } else { "spmv_dot_stencil" };
-                self.overlapped(ops, name, x, |x, grid, set, before| {
-                    stencil.spmv_dot(ctx, grid, sets[set], block, x, y, partials, before as u32, done)
+                let grid = |set: RowSet| ops.grid_for(name, set.count as usize);
+                self.overlapped(ops, sets, grid, x, |x, grid, set, before| {
+                    stencil.spmv_dot(ctx, grid, set, block, x, y, partials, before as u32, done)
                 })?
             }
             Layout::Sell(block, sets) => {
                 let sell = kernels.sell(ctx)?;
-                let groups = self.overlapped(ops, "spmv_dot_sell", x, |x, grid, set, before| {
-                    sell.spmv_dot(ctx, grid, sets[set], block, x, y, partials, before as u32, done)
+                let grid = |set| ops.grid_for("spmv_dot_sell", block.rows(set));
+                let groups = self.overlapped(ops, sets, grid, x, |x, grid, set, before| {
+                    sell.spmv_dot(ctx, grid, set, block, x, y, partials, before as u32, done)
                 })?;
                 match long_grid(ops, "spmv_dot_sell_parts", block) {
                     Some(grid) => {
@@ -397,22 +449,23 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
     ) -> Result<()> {
         let (ctx, kernels) = (&ops.ctx, &ops.kernels);
         match &self.layout {
-            Layout::Csr(block, interior) => {
-                let sets = row_blocks(block, *interior);
-                self.overlapped(ops, "residual_csr", x, |x, grid, set, _| {
-                    kernels.csr.residual_csr(ctx, grid, sets[set], block, x, b, r)
+            Layout::Csr(block, sets) => {
+                let grid = |set: BlockSet| ops.block_grid("residual_csr", set.len());
+                self.overlapped(ops, sets, grid, x, |x, grid, set, _| {
+                    kernels.csr.residual_csr(ctx, grid, set, block, x, b, r)
                 })?
             }
             Layout::Stencil(block, sets) => {
                 let stencil = kernels.stencil(ctx, block.main_len)?;
                 let name = if block.width.is_some() { "residual_pattern" } else { "residual_stencil" };
-                self.overlapped(ops, name, x, |x, grid, set, _| stencil.residual(ctx, grid, sets[set], block, x, b, r))?
+                let grid = |set: RowSet| ops.grid_for(name, set.count as usize);
+                self.overlapped(ops, sets, grid, x, |x, grid, set, _| stencil.residual(ctx, grid, set, block, x, b, r))?
             }
             Layout::Sell(block, sets) => {
                 let sell = kernels.sell(ctx)?;
-                let groups = self.overlapped(ops, "residual_sell", x, |x, grid, set, _| {
-                    sell.residual(ctx, grid, sets[set], block, x, b, r)
-                })?;
+                let grid = |set| ops.grid_for("residual_sell", block.rows(set));
+                let groups = self
+                    .overlapped(ops, sets, grid, x, |x, grid, set, _| sell.residual(ctx, grid, set, block, x, b, r))?;
                 if let Some(grid) = long_grid(ops, "residual_sell_parts", block) {
                     sell.residual_parts(ctx, grid, block, x, b, r)?;
                 }
@@ -448,18 +501,15 @@ fn slices<'a, T: Real>(
     factor: f64,
     format: Format,
     shape: Shape,
-) -> Result<Option<Sell<'a, T>>> {
-    let info = ctx.info();
-    let has_rows = part.n_owned() >= ROWS_OF_A_UNIT * info.compute_units.max(1) as usize;
+) -> Option<Sell<'a, T>> {
+    let has_rows = part.n_owned() >= ROWS_OF_A_UNIT * ctx.info().compute_units.max(1) as usize;
     match format {
-        Format::Sell => Sell::plan(part, factor).map(Some),
+        Format::Sell => Some(Sell::plan(part, factor)),
         Format::Auto if shape == Shape::Gpu && has_rows => {
             let csr = part.nnz() * (4 + size_of::<T>()) + 4 * (part.n_owned() + 1);
-            let is_better =
-                |sell: &Sell<'_, T>| sell.bytes() <= csr && sell.largest_buffer() as u64 <= info.max_buffer_bytes;
-            Ok(Sell::plan(part, factor).ok().filter(is_better))
+            Some(Sell::plan(part, factor)).filter(|sell| sell.bytes() <= csr)
         }
-        _ => Ok(None),
+        _ => None,
     }
 }
 
@@ -467,12 +517,6 @@ fn slices<'a, T: Real>(
 fn long_grid<T: Real, A: Real>(ops: &OpenClOps<T, A>, name: &'static str, block: &SellBlock<T>) -> Option<Grid> {
     let group_size = ops.kernels.tuning.launch(name).group_size;
     (block.long_count() > 0).then(|| ops.grid_for(name, block.long_items(group_size)))
-}
-
-/// The row blocks that need no halo, and the others.
-fn row_blocks<T>(block: &CsrBlock<T>, interior: usize) -> [(u32, u32); 2] {
-    let (interior, all) = (interior as u32, block.blocks.len() as u32);
-    [(0, interior), (interior, all)]
 }
 
 #[cfg(test)]

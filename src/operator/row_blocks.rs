@@ -1,6 +1,10 @@
 //! Runs of consecutive rows that a work-group, or a core, takes at a time.
 
+use std::ops::Range;
+
+use super::bands::launches;
 use crate::kernels::Tuning;
+use crate::kernels::csr::BlockSet;
 use crate::partition::Part;
 
 /// Entries of a row block in the CPU shape: about 200 KB of matrix.
@@ -11,35 +15,42 @@ const CPU_BLOCK_NNZ: usize = 1 << 14;
 pub(crate) struct RowBlocks {
     /// First row and row after the last of each.
     pub(super) blocks: Vec<[u32; 2]>,
-    /// How many of them need no halo.
-    pub(super) interior: usize,
+    /// Those of each band that need no halo, and the others: what is launched.
+    pub(super) sets: [Vec<BlockSet>; 2],
 }
 
 impl RowBlocks {
-    /// Cuts the rows of `part`: a block has at most `block_nnz` entries, unless it is a single longer row, and in the GPU
-    /// shape at most `group_size / items_per_row` rows. O(rows), and O(entries) more with a halo.
-    pub(crate) fn cut(part: &Part<'_>, tuning: &Tuning) -> Self {
+    /// Cuts the rows of `part`, band by band: a block has at most `block_nnz` entries, unless it is a single longer row, and in
+    /// the GPU shape at most `group_size / items_per_row` rows. O(rows), and O(entries) more with a halo.
+    pub(crate) fn cut(part: &Part<'_>, tuning: &Tuning, bands: &[Range<usize>]) -> Self {
         let (max_rows, max_nnz) = tuning.row_block().unwrap_or((CPU_BLOCK_NNZ, CPU_BLOCK_NNZ));
         let (n, base) = (part.n_owned(), part.row_ptr[0]);
         let needs_halo = |begin: usize, end: usize| {
             part.halo.len > 0
                 && part.col_idx[part.row_ptr[begin] - base..part.row_ptr[end] - base].iter().any(|&j| j as usize >= n)
         };
-        let (mut interior, mut boundary) = (Vec::new(), Vec::new());
-        let mut begin = 0;
-        while begin < n {
-            let fits = |end: usize| end - begin <= max_rows && part.row_ptr[end] - part.row_ptr[begin] <= max_nnz;
-            let mut end = begin + 1;
-            while end < n && fits(end + 1) {
-                end += 1;
+        // without a halo, and with one
+        let mut lists: [Vec<[u32; 2]>; 2] = Default::default();
+        for band in bands {
+            let mut begin = band.start;
+            while begin < band.end {
+                let fits = |end: usize| end - begin <= max_rows && part.row_ptr[end] - part.row_ptr[begin] <= max_nnz;
+                let mut end = begin + 1;
+                while end < band.end && fits(end + 1) {
+                    end += 1;
+                }
+                lists[usize::from(needs_halo(begin, end))].push([begin as u32, end as u32]);
+                begin = end;
             }
-            let list = if needs_halo(begin, end) { &mut boundary } else { &mut interior };
-            list.push([begin as u32, end as u32]);
-            begin = end;
         }
-        let count = interior.len();
-        interior.append(&mut boundary);
-        Self { blocks: interior, interior: count }
+        let set = |band: usize, list: usize| {
+            let before = |row: usize| lists[list].partition_point(|block| (block[0] as usize) < row);
+            let [first, last] =
+                [bands[band].start, bands[band].end].map(|row| (list * lists[0].len() + before(row)) as u32);
+            BlockSet { band, first, last }
+        };
+        let of_bands: Vec<[BlockSet; 2]> = (0..bands.len()).map(|band| [set(band, 0), set(band, 1)]).collect();
+        Self { blocks: lists.concat(), sets: launches(&of_bands, |set| set.len() == 0) }
     }
 }
 
@@ -52,6 +63,10 @@ mod tests {
     /// Up to 4 rows and 8 entries.
     fn gpu() -> Tuning {
         Tuning::uniform(4, 8, 2)
+    }
+
+    fn set(band: usize, first: u32, last: u32) -> BlockSet {
+        BlockSet { band, first, last }
     }
 
     /// Rows of 3, 9 (longer than a block), 1, 1, 1, 1, 1 entries.
@@ -72,13 +87,19 @@ mod tests {
             values: a.values().into(),
             halo: Default::default(),
         };
-        let gpu = RowBlocks::cut(&part, &gpu());
-        assert_eq!(gpu.blocks, [[0, 1], [1, 2], [2, 6], [6, 7]]);
-        assert_eq!(gpu.interior, 4);
-        assert_eq!(RowBlocks::cut(&part, &Tuning::uniform(1, 1, 2)).blocks, [[0, 7]]);
-        let shared = |items| RowBlocks::cut(&part, &Tuning::uniform(4, 8, 2).sharing(items)).blocks;
+        let cut = |tuning: Tuning, bands: &[Range<usize>]| RowBlocks::cut(&part, &tuning, bands);
+        let one = cut(gpu(), std::slice::from_ref(&(0..7)));
+        assert_eq!(one.blocks, [[0, 1], [1, 2], [2, 6], [6, 7]]);
+        assert_eq!(one.sets, [vec![set(0, 0, 4)], vec![]]);
+        let shared = |items| cut(gpu().sharing(items), std::slice::from_ref(&(0..7))).blocks;
         assert_eq!(shared(2), [[0, 1], [1, 2], [2, 4], [4, 6], [6, 7]]);
         assert_eq!(shared(4), (0..7).map(|row| [row, row + 1]).collect::<Vec<_>>());
+        // no block is in two bands
+        let three = cut(gpu(), &[0..1, 1..4, 4..7]);
+        assert_eq!(three.blocks, [[0, 1], [1, 2], [2, 4], [4, 7]]);
+        assert_eq!(three.sets, [vec![set(0, 0, 1), set(1, 1, 3), set(2, 3, 4)], vec![]]);
+        let cpu = cut(Tuning::uniform(1, 1, 2), &[0..3, 3..7]);
+        assert_eq!((cpu.blocks, cpu.sets), (vec![[0, 3], [3, 7]], [vec![set(0, 0, 1), set(1, 1, 2)], vec![]]));
     }
 
     #[test]
@@ -89,14 +110,19 @@ mod tests {
         let (rows, cols): (Vec<u32>, Vec<u32>) = (0..n).flat_map(|i| near(i).map(move |j| (i, j))).unzip();
         let a = Csr::from_triplets(12, 12, &rows, &cols, &vec![1.0; rows.len()]).unwrap();
         let parts = split(&a, &[0..4, 4..8, 8..12]);
-        let cut = RowBlocks::cut(&parts[1], &Tuning::uniform(2, 3, 2));
-        assert_eq!((cut.blocks, cut.interior), (vec![[1, 2], [2, 3], [0, 1], [3, 4]], 2));
+        let cut = |bands: &[Range<usize>]| RowBlocks::cut(&parts[1], &Tuning::uniform(2, 3, 2), bands);
+        let blocks = vec![[1, 2], [2, 3], [0, 1], [3, 4]];
+        let one = cut(std::slice::from_ref(&(0..4)));
+        assert_eq!((one.blocks, one.sets), (blocks.clone(), [vec![set(0, 0, 2)], vec![set(0, 2, 4)]]));
+        let two = cut(&[0..3, 3..4]);
+        assert_eq!((two.blocks, two.sets), (blocks, [vec![set(0, 0, 2)], vec![set(0, 2, 3), set(1, 3, 4)]]));
     }
 
     #[test]
     fn no_rows_no_blocks() {
         let a = Csr::new(0, 0, vec![0], vec![], vec![]).unwrap();
         let part = split(&a, &[0..0, 0..0]).remove(1);
-        assert_eq!(RowBlocks::cut(&part, &gpu()), RowBlocks { blocks: vec![], interior: 0 });
+        let sets = [vec![set(0, 0, 0)], vec![]];
+        assert_eq!(RowBlocks::cut(&part, &gpu(), std::slice::from_ref(&(0..0))), RowBlocks { blocks: vec![], sets });
     }
 }

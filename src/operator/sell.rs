@@ -1,12 +1,14 @@
 //! Rows in slices, with columns and values in as few bytes as they need: the layout that `cl/sell.cl` describes.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 
 use rayon::prelude::*;
 
+use super::bands;
 use crate::device::{Context, DeviceVec};
-use crate::error::{Error, Result};
-use crate::kernels::sell::{SellBlock, SliceSet};
+use crate::error::Result;
+use crate::kernels::sell::{SellBand, SellBlock, SliceSet};
 use crate::partition::Part;
 use crate::real::Real;
 
@@ -29,6 +31,9 @@ const FEW: usize = 32;
 
 /// Bytes to which slices are aligned.
 const ALIGNED: usize = 16;
+
+/// What the device is asked to make room for.
+const WHAT: &str = "the slices of the matrix";
 
 /// Bytes that are made ready on the host at a time.
 const PIECE: usize = 64 << 20;
@@ -108,8 +113,6 @@ struct Slice {
     columns: [u32; 2],
     /// Of what columns are told apart in: a block, if all are whole ones apart, or 1.
     step: usize,
-    /// Where it begins, in units of [`ALIGNED`] bytes.
-    start: u64,
 }
 
 impl Slice {
@@ -140,8 +143,8 @@ impl Slice {
         [values, columns, rows, end.next_multiple_of(ALIGNED)]
     }
 
-    /// What the device is told.
-    fn words(&self, list: &List) -> [u32; 5] {
+    /// What the device is told of a slice that begins so many [`ALIGNED`] bytes behind the beginning of its band.
+    fn words(&self, list: &List, start: u32) -> [u32; 5] {
         let flag = |is_set: bool, flag: u32| if is_set { flag } else { 0 };
         let flags = self.value as u32
             | flag(self.column_bytes() == 4, Self::WIDE_COLUMNS)
@@ -149,7 +152,7 @@ impl Slice {
             | flag(list.has_pieces, Self::PIECES)
             | flag(self.step > 1, Self::IN_BLOCKS);
         let shape = self.width as u32 | (self.count as u32) << 16 | flags << 24;
-        [self.start as u32, self.blocks as u32, shape, self.rows[0], self.columns[0]]
+        [start, self.blocks as u32, shape, self.rows[0], self.columns[0]]
     }
 }
 
@@ -175,10 +178,7 @@ pub(super) struct Sell<'a, T> {
 
 impl<'a, T: Real> Sell<'a, T> {
     /// Lays out the rows of `part`, times `factor`. Three passes over the entries, the memory of 8 bytes a row.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if the data are longer than slices can tell.
-    pub(super) fn plan(part: &'a Part<'a>, factor: f64) -> Result<Self> {
+    pub(super) fn plan(part: &'a Part<'a>, factor: f64) -> Self {
         let marks = marks(part);
         let block = block_size(part, &marks);
         let mut this = Self {
@@ -197,19 +197,14 @@ impl<'a, T: Real> Sell<'a, T> {
         };
         this.list(&marks);
         this.sort();
-        this.slice()?;
-        Ok(this)
+        this.slice();
+        this
     }
 
     /// Bytes that a product reads and writes of the matrix.
     pub(super) fn bytes(&self) -> usize {
         let numbers = self.slices.len() * SellBlock::<T>::SLICE_WORDS + 4 * self.long_rows.len();
         self.bytes + 4 * numbers + 2 * self.parts * size_of::<T>()
-    }
-
-    /// Length of the longest array.
-    pub(super) fn largest_buffer(&self) -> usize {
-        self.bytes
     }
 
     /// Puts each row into its list.
@@ -263,8 +258,8 @@ impl<'a, T: Real> Sell<'a, T> {
         self.lists = lists;
     }
 
-    /// Cuts the lists into slices, and finds a place for each.
-    fn slice(&mut self) -> Result<()> {
+    /// Cuts the lists into slices.
+    fn slice(&mut self) {
         for (k, list) in self.lists.iter().enumerate() {
             let begins: Vec<usize> = (0..list.units.len()).step_by(UNITS).collect();
             let set = &mut self.sets[k / 4];
@@ -277,19 +272,12 @@ impl<'a, T: Real> Sell<'a, T> {
             self.slices.extend(slices);
         }
         self.sets[1].first = self.sets[0].blocked + self.sets[0].single;
-        let mut bytes = 0;
-        for slice in &mut self.slices {
-            slice.start = (bytes / ALIGNED) as u64;
-            bytes += slice.sections::<T>(self.lists[slice.list].block)[3];
-        }
-        self.bytes = bytes;
-        if self.slices.last().is_some_and(|last| u32::try_from(last.start).is_err()) {
-            return Err(Error::Usage(format!(
-                "--format sell: {bytes} bytes of rows on one device; --format auto takes what fits, and more devices \
-                 share them"
-            )));
-        }
-        Ok(())
+        self.bytes = self.slices.iter().map(|slice| self.size(slice)).sum();
+    }
+
+    /// Bytes of a slice.
+    fn size(&self, slice: &Slice) -> usize {
+        slice.sections::<T>(self.lists[slice.list].block)[3]
     }
 
     /// Looks through the units of a slice.
@@ -306,7 +294,6 @@ impl<'a, T: Real> Sell<'a, T> {
             rows: [u32::MAX, 0],
             columns: [u32::MAX, 0],
             step: block,
-            start: 0,
         };
         let widen = |range: &mut [u32; 2], v: u32| *range = [range[0].min(v), range[1].max(v)];
         let mut fits: Vec<Value> =
@@ -373,7 +360,7 @@ impl<'a, T: Real> Sell<'a, T> {
         self.part.row_ptr[unit.row as usize + row] - self.part.row_ptr[0] + e * block
     }
 
-    /// Moves everything to the device.
+    /// Moves everything to the device. Of each set of slices it gives those of each band.
     ///
     /// # Errors
     /// [`Error::OutOfDeviceMemory`].
@@ -381,15 +368,41 @@ impl<'a, T: Real> Sell<'a, T> {
     /// # Panics
     /// If a column is outside the block. Kernels check no index, and those of a matrix in a mapped file may change at any time:
     /// each is looked at when it is copied.
-    pub(super) fn upload(&self, ctx: &Context) -> Result<(SellBlock<T>, [SliceSet; 2])> {
-        const WHAT: &str = "the slices of the matrix";
-        let mut data = DeviceVec::<u8>::zeros(ctx, self.bytes, WHAT)?;
-        let len = |slice: &Slice| slice.sections::<T>(self.lists[slice.list].block)[3];
-        let mut rest = self.slices.as_slice();
-        while let Some(first) = rest.first() {
+    pub(super) fn upload(&self, ctx: &Context) -> Result<(SellBlock<T>, [Vec<SliceSet>; 2])> {
+        let ranges = bands::cut(ctx, self.slices.iter().map(|slice| self.size(slice) / ALIGNED), ALIGNED);
+        let mut words = Vec::with_capacity(self.slices.len() * SellBlock::<T>::SLICE_WORDS);
+        for range in &ranges {
+            let mut start = 0;
+            for slice in &self.slices[range.clone()] {
+                words.extend(slice.words(&self.lists[slice.list], (start / ALIGNED) as u32));
+                start += self.size(slice);
+            }
+        }
+        let set = |band: usize, k: usize| self.sets[k].within(band, &ranges[band]);
+        let of_bands: Vec<[SliceSet; 2]> = (0..ranges.len()).map(|band| [set(band, 0), set(band, 1)]).collect();
+        let block = SellBlock {
+            n_rows: self.part.n_owned(),
+            n_cols: self.n_cols(),
+            block: self.block as u32,
+            scale: T::from_f64(self.factor),
+            slices: DeviceVec::from_slice(ctx, &words, WHAT)?,
+            bands: ranges.into_iter().map(|slices| self.band(ctx, slices)).collect::<Result<_>>()?,
+            parts: DeviceVec::zeros(ctx, self.parts, "the sums of long rows")?,
+            long_rows: DeviceVec::from_slice(ctx, self.long_rows.as_flattened(), "the long rows")?,
+            few: self.few as u32,
+        };
+        Ok((block, bands::launches(&of_bands, |set| set.len() == 0)))
+    }
+
+    /// Moves the data of some slices.
+    fn band(&self, ctx: &Context, slices: Range<usize>) -> Result<SellBand> {
+        let mut rest = &self.slices[slices.clone()];
+        let mut data = DeviceVec::<u8>::zeros(ctx, rest.iter().map(|slice| self.size(slice)).sum(), WHAT)?;
+        let mut at = 0;
+        while !rest.is_empty() {
             let (mut bytes, mut count) = (0, 0);
-            while count < rest.len() && (count == 0 || bytes + len(&rest[count]) <= PIECE) {
-                bytes += len(&rest[count]);
+            while count < rest.len() && (count == 0 || bytes + self.size(&rest[count]) <= PIECE) {
+                bytes += self.size(&rest[count]);
                 count += 1;
             }
             let (now, later) = rest.split_at(count);
@@ -397,27 +410,16 @@ impl<'a, T: Real> Sell<'a, T> {
             let mut places = Vec::with_capacity(count);
             let mut free = piece.as_mut_slice();
             for slice in now {
-                let (place, behind) = free.split_at_mut(len(slice));
+                let (place, behind) = free.split_at_mut(self.size(slice));
                 places.push(place);
                 free = behind;
             }
             now.par_iter().zip(places).for_each(|(slice, place)| self.fill(slice, place));
-            data.write(ctx, first.start as usize * ALIGNED, &piece)?;
+            data.write(ctx, at, &piece)?;
+            at += bytes;
             rest = later;
         }
-        let words: Vec<u32> = self.slices.iter().flat_map(|slice| slice.words(&self.lists[slice.list])).collect();
-        let block = SellBlock {
-            n_rows: self.part.n_owned(),
-            n_cols: self.n_cols(),
-            block: self.block as u32,
-            scale: T::from_f64(self.factor),
-            slices: DeviceVec::from_slice(ctx, &words, WHAT)?,
-            data,
-            parts: DeviceVec::zeros(ctx, self.parts, "the sums of long rows")?,
-            long_rows: DeviceVec::from_slice(ctx, self.long_rows.as_flattened(), "the long rows")?,
-            few: self.few as u32,
-        };
-        Ok((block, self.sets))
+        Ok(SellBand { slices, data })
     }
 
     fn n_cols(&self) -> usize {
@@ -582,10 +584,10 @@ mod tests {
             ],
         );
         let part = part(&a);
-        let sell = Sell::<f64>::plan(&part, 1.0).unwrap();
+        let sell = Sell::<f64>::plan(&part, 1.0);
         assert_eq!((sell.block, sell.slices.len(), sell.parts), (2, 2, 0));
         // columns 3 and 4 are a halo, which the last row does not need
-        let set = |first, blocked, single| SliceSet { first, blocked, single };
+        let set = |first, blocked, single| SliceSet { band: 0, first, blocked, single };
         assert_eq!(sell.sets, [set(0, 0, 1), set(1, 1, 0)]);
         let bytes = |slice: usize| {
             let slice = &sell.slices[slice];
@@ -598,19 +600,19 @@ mod tests {
         let row = bytes(0);
         assert_eq!((&row[..12], row.len()), (&[1, 0, 0, 0, 0, 0, 0, 0, low, high, 0, 0][..], 32));
         assert_eq!(row[12..], [0; 20]);
-        assert_eq!(sell.slices[0].words(&sell.lists[2]), [0, 1, 1 | 1 << 16 | 2 << 24, 2, 0]);
+        assert_eq!(sell.slices[0].words(&sell.lists[2], 0), [0, 1, 1 | 1 << 16 | 2 << 24, 2, 0]);
         // two counts; by columns, values of one byte; columns 0 and 3, not whole blocks apart; the row
         let blocks = bytes(1);
         assert_eq!(blocks[..16], [1, 1, 0, 0, 0, 0, 0, 0, 1, 5, 2, 6, 3, 7, 4, 8]);
         assert_eq!(blocks[16..20], *[[0; 2], 3u16.to_ne_bytes()].as_flattened());
         assert_eq!(blocks[20..], [0; 12]);
-        assert_eq!(sell.slices[1].words(&sell.lists[4]), [2, 2, 2 | 1 << 16 | 3 << 24, 0, 0]);
+        assert_eq!(sell.slices[1].words(&sell.lists[4], 2), [2, 2, 2 | 1 << 16 | 3 << 24, 0, 0]);
         assert_eq!(sell.bytes(), 64 + 2 * 20);
     }
 
     #[test]
     fn sizes_of_blocks() {
-        let of = |a: &Csr| Sell::<f64>::plan(&part(a), 1.0).unwrap().block;
+        let of = |a: &Csr| Sell::<f64>::plan(&part(a), 1.0).block;
         assert_eq!(of(&gallery::elasticity3d([4, 4, 4]).unwrap()), 3);
         assert_eq!(of(&gallery::poisson3d([6, 6, 6]).unwrap()), 1);
         let dense = |n: u32| {
@@ -627,8 +629,8 @@ mod tests {
         entries.extend((0..40 * 9).map(|k| (1 + k / 9 * 3 + k % 3, 1 + k / 9 * 3 + k / 3 % 3, 0.1)));
         let a = matrix(121, 121, &entries);
         let part = part(&a);
-        let sell = Sell::<f64>::plan(&part, 1.0).unwrap();
-        assert_eq!((sell.block, sell.sets[0]), (3, SliceSet { first: 0, blocked: 2, single: 1 }));
+        let sell = Sell::<f64>::plan(&part, 1.0);
+        assert_eq!((sell.block, sell.sets[0]), (3, SliceSet { band: 0, first: 0, blocked: 2, single: 1 }));
         assert!(sell.slices.iter().take(2).all(|slice| slice.step == 3 && slice.value == Value::Real));
     }
 
@@ -637,8 +639,8 @@ mod tests {
         let kind = |v: f64, factor: f64| {
             let a = matrix(1, 1, &[(0, 0, v)]);
             let of = |slices: &[Slice]| slices[0].value;
-            let double = of(&Sell::<f64>::plan(&part(&a), factor).unwrap().slices);
-            (double, of(&Sell::<f32>::plan(&part(&a), factor).unwrap().slices))
+            let double = of(&Sell::<f64>::plan(&part(&a), factor).slices);
+            (double, of(&Sell::<f32>::plan(&part(&a), factor).slices))
         };
         use Value::{Char, Float, Real, Short};
         assert_eq!([127.0, -128.0, -1.0, 0.0].map(|v| kind(v, 1.0)), [(Char, Char); 4]);
@@ -657,7 +659,7 @@ mod tests {
         entries.extend((0..65).map(|j| (500, j, 1.0)));
         let a = matrix(n as usize, n as usize, &entries);
         let part = part(&a);
-        let sell = Sell::<f64>::plan(&part, 1.0).unwrap();
+        let sell = Sell::<f64>::plan(&part, 1.0);
         // 1000 entries in pieces of 62 and 63, and 66 in pieces of 33
         assert_eq!((&sell.long_rows[..], sell.few, sell.parts), (&[[0, 0, 16, 1], [500, 16, 2, 1]][..], 2, 18));
         let lens: Vec<usize> = sell.lists[3].units.iter().map(|&unit| sell.len(1, unit)).collect();
@@ -679,7 +681,7 @@ mod tests {
             halo: HaloPlan::default(),
         };
         let (before, after) = (of(vec![0, 1, 2]), of(vec![0, 7, 2]));
-        let plan = Sell::<f64>::plan(&before, 1.0).unwrap();
+        let plan = Sell::<f64>::plan(&before, 1.0);
         let slice = plan.slices[0];
         let changed = Sell { part: &after, ..plan };
         changed.fill(&slice, &mut vec![0; slice.sections::<f64>(1)[3]]);

@@ -27,6 +27,8 @@ const SAMPLE_EVERY: u64 = 64;
 /// Elements that a work-item of a step has, at least: more groups leave more partial sums, all of which every group of the next
 /// step adds.
 const STEP_ELEMENTS: usize = 4;
+/// What the device is asked to make room for.
+const PARTIAL_SUMS: &str = "partial sums";
 /// So many timings are kept before they are added up.
 const MAX_TIMED: usize = 1024;
 
@@ -38,8 +40,8 @@ pub(crate) struct OpenClOps<T: Real, A: Real> {
     n: u32,
     /// Compute units.
     units: usize,
-    /// Partial sums that one component of a sum may have: those of a vector operation, or those of a product's three launches.
-    sum_room: usize,
+    /// The most groups of a launch.
+    max_groups: usize,
     log: Log<A>,
     watch: RefCell<Watch<A>>,
     /// Where partial sums arrive on the host.
@@ -141,8 +143,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         let watch = Watch { idle, pending: None, batch: 1, seen: 0, current: 0, done: 0, last_look: Instant::now() };
         let units = ctx.info().compute_units.max(1) as usize;
         let max_groups = kernels.tuning.max_groups().max(if tries { MAX_TRIED_PER_UNIT * units } else { 0 });
-        let sum_room = 3 * max_groups;
-        let landing = Pinned::zeros(&ctx, 2 * sum_room)?;
+        let landing = Pinned::zeros(&ctx, 2 * max_groups)?;
         Ok(Self {
             ctx,
             kernels,
@@ -156,8 +157,20 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
             recorded: RefCell::default(),
             trials: RefCell::new(Trials::new(tries)),
             units,
-            sum_room,
+            max_groups,
         })
+    }
+
+    /// Empties a sum, and makes room in it for the partial sums of so many launches.
+    ///
+    /// # Errors
+    /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
+    pub(crate) fn empty<'a>(&self, sum: &'a mut DeviceSum<A>, launches: usize) -> Result<&'a mut DeviceVec<A>> {
+        let room = sum.components * launches * self.max_groups;
+        if sum.partials.len() < room {
+            sum.partials = DeviceVec::zeros(&self.ctx, room, PARTIAL_SUMS)?;
+        }
+        Ok(sum.refill(0))
     }
 
     /// Set once the iteration is over; products then do nothing.
@@ -346,7 +359,7 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
     }
 
     fn sum(&self, components: usize) -> Result<DeviceSum<A>> {
-        let partials = DeviceVec::zeros(&self.ctx, components * self.sum_room, "partial sums")?;
+        let partials = DeviceVec::zeros(&self.ctx, components * self.max_groups, PARTIAL_SUMS)?;
         Ok(DeviceSum { partials, components, count: 0, values: [0.0; 2] })
     }
 
@@ -426,7 +439,11 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         if sum.count > 0 {
             let start = Instant::now();
             let mut landing = self.landing.borrow_mut();
-            let partials = &mut landing[..sum.components * sum.count];
+            let len = sum.components * sum.count;
+            if landing.len() < len {
+                *landing = Pinned::zeros(&self.ctx, len)?;
+            }
+            let partials = &mut landing[..len];
             sum.partials.read(&self.ctx, 0, partials)?;
             for (k, value) in sum.values.iter_mut().enumerate().take(sum.components) {
                 *value = partials.iter().skip(k).step_by(sum.components).map(|v| v.to_f64()).sum();

@@ -5,12 +5,12 @@ use std::time::Instant;
 
 use super::found::Timing;
 use super::search::timing;
-use crate::device::{Context, DeviceVec, Grid};
+use crate::device::{Context, DeviceVec, Grid, Timed};
 use crate::error::{Error, Result};
 use crate::kernels::cg::{Log, StepVectors, SumArg};
-use crate::kernels::csr::CsrBlock;
+use crate::kernels::csr::{BlockSet, CsrBlock};
 use crate::kernels::sell::{SellBlock, SliceSet};
-use crate::kernels::stencil::RowSet;
+use crate::kernels::stencil::{RowSet, StencilBand};
 use crate::kernels::{CONVERSIONS, Kernels, SELL_PRODUCTS, STENCIL_PRODUCTS, Tuning, count};
 use crate::operator::LinearOperator;
 use crate::operator::opencl::{DeviceBlock, Layout};
@@ -132,7 +132,8 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
         let limits = tuning.row_block();
         if self.cut != limits {
             let part = self.part;
-            let blocks = self.cuts.entry(limits).or_insert_with(|| RowBlocks::cut(part, tuning));
+            let bands: Vec<_> = csr(&self.matrix).0.bands.iter().map(|band| band.rows.clone()).collect();
+            let blocks = self.cuts.entry(limits).or_insert_with(|| RowBlocks::cut(part, tuning, &bands));
             self.matrix.recut(&self.ctx, blocks)?;
             self.cut = limits;
         }
@@ -166,23 +167,27 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
         self.stencils[usize::from(kernel.ends_with("_pattern"))].as_ref()
     }
 
-    /// The rows in slices, and the set that is launched: what needs no halo, most of them.
-    fn sell(&self) -> Option<(&SellBlock<T>, SliceSet)> {
+    /// The rows in slices, and what is launched of each band: what needs no halo, most of them.
+    fn sell(&self) -> Option<(&SellBlock<T>, &[SliceSet])> {
         match self.slices.as_ref()?.layout() {
-            Layout::Sell(block, sets) => Some((block, sets[0])),
+            Layout::Sell(block, sets) => Some((block, &sets[0])),
             _ => None,
         }
     }
 
-    /// What there is to share among groups: row blocks, or elements.
+    /// What there is to share among groups, in the largest launch: row blocks, or elements.
     pub(super) fn items(&self, kernel: &str) -> usize {
         match kernel {
-            "spmv_csr" | "spmv_dot_csr" | "residual_csr" => csr(&self.matrix).blocks.len(),
+            "spmv_csr" | "spmv_dot_csr" | "residual_csr" => {
+                csr(&self.matrix).1.iter().map(|set| set.len()).max().unwrap_or(0)
+            }
             "halo_pack" => self.send.len(),
             "spmv_sell_parts" | "spmv_dot_sell_parts" | "residual_sell_parts" => {
                 self.sell().map_or(0, |(block, _)| block.long_count())
             }
-            "spmv_sell" | "spmv_dot_sell" | "residual_sell" => self.sell().map_or(0, |(block, set)| block.rows(set)),
+            "spmv_sell" | "spmv_dot_sell" | "residual_sell" => {
+                self.sell().map_or(0, |(block, sets)| sets.iter().map(|&set| block.rows(set)).max().unwrap_or(0))
+            }
             _ => self.n(),
         }
     }
@@ -207,10 +212,11 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             "narrow" => (n * (real + size_of::<A>() as u64), 0),
             "add_wide" => (2 * n * (real + size_of::<A>() as u64), n),
             _ if SELL_PRODUCTS.contains(&kernel) => {
-                let Some((block, set)) = self.sell() else { return (0, 0) };
+                let Some((block, sets)) = self.sell() else { return (0, 0) };
                 let [parts, long] = [block.parts.len(), block.long_count()].map(|v| v as u64);
                 // rows that need a halo are as others
-                let share = |all: u64| (all as f64 * set.part_of(block)).round() as u64;
+                let launched: f64 = sets.iter().map(|set| set.part_of(block)).sum();
+                let share = |all: u64| (all as f64 * launched).round() as u64;
                 let (more, flops) = match kernel {
                     "spmv_dot_sell" | "spmv_dot_sell_parts" => (0, 4),
                     "residual_sell" | "residual_sell_parts" => (1, 1),
@@ -236,7 +242,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
         }
     }
 
-    /// Enqueues a kernel on so many groups. Whatever it computes stays near where it was.
+    /// Enqueues a kernel on so many groups, for each band of the rows. Whatever it computes stays near where it was.
     fn launch(&mut self, kernels: &Kernels<T, A>, kernel: &str, groups: usize) -> Result<()> {
         let n = count(self.n());
         let Self { ctx, x, r, p, q, d, log, .. } = self;
@@ -244,29 +250,38 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
         let (tiny, half) = (T::from_f64(1e-30), T::from_f64(0.5));
         // as many partial sums as a launch of this size leaves
         let given = SumArg { partials: &self.given, count: groups as u32, values: [0.0; 2] };
-        let block = csr(&self.matrix);
-        let all = (0, block.blocks.len() as u32);
+        let (block, all) = csr(&self.matrix);
+        let mut all = all.into_iter();
         if let Some(Layout::Stencil(block, _)) =
             self.stencils[usize::from(kernel.ends_with("_pattern"))].as_ref().map(DeviceBlock::layout)
         {
-            let [rows, _] = RowSet::around(self.part.n_owned(), 0..self.part.n_owned());
+            let all = |(k, band): (usize, &StencilBand<T>)| RowSet::around(k, &band.rows, &band.rows)[0];
+            let mut sets = block.bands.iter().enumerate().map(all);
             let (stencil, done) = (kernels.stencil(ctx, block.main_len)?, log.state(0));
             match kernel {
-                "spmv_stencil" | "spmv_pattern" => return stencil.spmv(ctx, grid, rows, block, p, q),
-                "spmv_dot_stencil" | "spmv_dot_pattern" => {
-                    return stencil.spmv_dot(ctx, grid, rows, block, p, q, &mut self.sums, 0, done);
+                "spmv_stencil" | "spmv_pattern" => {
+                    return sets.try_for_each(|rows| stencil.spmv(ctx, grid, rows, block, p, q));
                 }
-                "residual_stencil" | "residual_pattern" => return stencil.residual(ctx, grid, rows, block, p, x, r),
+                "spmv_dot_stencil" | "spmv_dot_pattern" => {
+                    let sums = &mut self.sums;
+                    return sets.try_for_each(|rows| stencil.spmv_dot(ctx, grid, rows, block, p, q, sums, 0, done));
+                }
+                "residual_stencil" | "residual_pattern" => {
+                    return sets.try_for_each(|rows| stencil.residual(ctx, grid, rows, block, p, x, r));
+                }
                 _ => {}
             }
         }
         if let Some(Layout::Sell(block, sets)) = self.slices.as_ref().map(DeviceBlock::layout) {
             let (sell, done) = (kernels.sell(ctx)?, log.state(0));
-            let set = sets[0];
+            let mut sets = sets[0].iter();
             match kernel {
-                "spmv_sell" => return sell.spmv(ctx, grid, set, block, p, q),
-                "spmv_dot_sell" => return sell.spmv_dot(ctx, grid, set, block, p, q, &mut self.sums, 0, done),
-                "residual_sell" => return sell.residual(ctx, grid, set, block, p, x, r),
+                "spmv_sell" => return sets.try_for_each(|&set| sell.spmv(ctx, grid, set, block, p, q)),
+                "spmv_dot_sell" => {
+                    let sums = &mut self.sums;
+                    return sets.try_for_each(|&set| sell.spmv_dot(ctx, grid, set, block, p, q, sums, 0, done));
+                }
+                "residual_sell" => return sets.try_for_each(|&set| sell.residual(ctx, grid, set, block, p, x, r)),
                 "spmv_sell_parts" => return sell.spmv_parts(ctx, grid, block, p, q),
                 "spmv_dot_sell_parts" => {
                     return sell.spmv_dot_parts(ctx, grid, block, p, q, &mut self.sums, 0, done);
@@ -288,9 +303,12 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
                 let sums = &mut self.sums;
                 kernels.cg.cg_step(ctx, grid, n, vectors, &given, &given, 0.0, sums, log, 0, [0, 0])
             }
-            "spmv_csr" => kernels.csr.spmv_csr(ctx, grid, all, block, p, q),
-            "spmv_dot_csr" => kernels.csr.spmv_dot_csr(ctx, grid, all, block, p, q, &mut self.sums, 0, log.state(0)),
-            "residual_csr" => kernels.csr.residual_csr(ctx, grid, all, block, p, x, r),
+            "spmv_csr" => all.try_for_each(|set| kernels.csr.spmv_csr(ctx, grid, set, block, p, q)),
+            "spmv_dot_csr" => {
+                let (sums, done) = (&mut self.sums, log.state(0));
+                all.try_for_each(|set| kernels.csr.spmv_dot_csr(ctx, grid, set, block, p, q, sums, 0, done))
+            }
+            "residual_csr" => all.try_for_each(|set| kernels.csr.residual_csr(ctx, grid, set, block, p, x, r)),
             "halo_pack" => kernels.halo.halo_pack(ctx, grid, &self.send, p, &mut self.message),
             "narrow" => kernels.convert.narrow(ctx, grid, n, &self.wide, q),
             "add_wide" => kernels.convert.add_wide(ctx, grid, n, q, &mut self.wide),
@@ -333,7 +351,9 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             self.ctx.finish()?;
             let elapsed = start.elapsed().as_secs_f64();
             let timed = self.ctx.take_timed(0)?;
-            let times: Vec<f64> = timed.iter().map(|timed| timed.time().as_secs_f64()).collect();
+            let bands = (timed.len() / launches).max(1);
+            let of_launch = |bands: &[Timed]| bands.iter().map(|timed| timed.time().as_secs_f64()).sum();
+            let times: Vec<f64> = timed.chunks(bands).map(of_launch).collect();
             if times.len() == launches && times.iter().all(|&t| t > 0.0) && times.iter().sum::<f64>() < 1.1 * elapsed {
                 return Ok(times);
             }
@@ -364,10 +384,19 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
     }
 }
 
-/// Rows that were compressed.
-fn csr<T: Real>(block: &DeviceBlock<T>) -> &CsrBlock<T> {
+/// Rows that were compressed, and what is launched of them: all row blocks of a band at once, where they are side by side.
+fn csr<T: Real>(block: &DeviceBlock<T>) -> (&CsrBlock<T>, Vec<BlockSet>) {
     match block.layout() {
-        Layout::Csr(block, _) => block,
+        Layout::Csr(block, sets) => {
+            let mut all: Vec<BlockSet> = Vec::new();
+            for &set in sets.iter().flatten() {
+                match all.last_mut() {
+                    Some(last) if last.band == set.band && last.last == set.first => last.last = set.last,
+                    _ => all.push(set),
+                }
+            }
+            (block, all)
+        }
         Layout::Stencil(..) | Layout::Sell(..) => unreachable!("asked for compressed rows"),
     }
 }
