@@ -1,8 +1,10 @@
 //! A matrix on a rank: the block of rows that the rank owns, times a vector whose halo other ranks fill.
 
+pub(crate) mod choice;
 pub mod host;
 mod kinds;
 pub(crate) mod opencl;
+pub(crate) mod plan;
 pub(crate) mod row_blocks;
 mod sell;
 

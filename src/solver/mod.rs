@@ -13,6 +13,7 @@ mod session;
 mod team;
 mod workspace;
 
+pub use crate::operator::choice::{Candidate, FormatChoice, Why};
 pub use fit::device_bytes;
 pub use options::{Control, Format, Method, Precision, Precond, Progress, Setup, Stop, Tune};
 pub use outcome::{Criterion, Indefinite, Outcome, Reason, Split};

@@ -8,11 +8,13 @@
 mod bed;
 pub(crate) mod device;
 mod experiment;
+pub(crate) mod formats;
 mod found;
 pub(crate) mod kept;
 mod lab;
 mod occupancy;
 mod search;
+mod stopwatch;
 pub mod store;
 mod watch;
 

@@ -1,0 +1,265 @@
+//! The format of a block of rows on a device: as asked for, as a former run found it, by measurement on the block itself, or
+//! by the rule of bytes.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::bed::numbers;
+use super::kept;
+use super::search::timing;
+use super::stopwatch::Stopwatch;
+use super::store::{Device, FormatEntry, FormatKey, FormatTime, Known, Store};
+use crate::cache::Digest;
+use crate::comm::Outbox;
+use crate::device::DeviceVec;
+use crate::error::Result;
+use crate::operator::LinearOperator;
+use crate::operator::choice::{Candidate, FormatChoice, Why, contenders, fastest};
+use crate::operator::opencl::{DeviceBlock, target};
+use crate::operator::plan::{Offer, Target, by_bytes};
+use crate::ops::Ops;
+use crate::ops::opencl::OpenClOps;
+use crate::partition::Part;
+use crate::real::Real;
+use crate::solver::{Format, Tune};
+
+/// Entries of a block whose products are worth more than a look at its bytes.
+const LEAST_ENTRIES: usize = 10_000;
+
+/// Launches of a turn, of which the first finds what the format before has left in the caches and does not count.
+const TURN: usize = 3;
+
+/// Rounds in which formats take turns, and the time that they may take beyond the least number: a solve makes hundreds of
+/// products, so that a dozen are within 5 % of it.
+const ROUNDS: [usize; 2] = [2, 10];
+const ROUNDS_TIME: Duration = Duration::from_millis(100);
+
+/// When this has passed, nothing more is moved to the device to be measured.
+const SET_UP_TIME: Duration = Duration::from_millis(500);
+
+/// Elements of each array that the hash of a block sees, at most.
+const SAMPLE: usize = 1 << 12;
+
+/// Held while formats are measured: ranks that share a device, or the processor, would disturb each other.
+static TURNS: Mutex<()> = Mutex::new(());
+
+/// What is asked for.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    /// The format.
+    pub(crate) format: Format,
+    /// Whether former runs have a say, and whether there may be measurements.
+    pub(crate) tune: Tune,
+    /// What former runs have found on the device, if that has a say.
+    pub(crate) known: Option<&'a Known>,
+    /// Memory of the device for the block in all formats that are compared, in bytes.
+    pub(crate) room: u64,
+}
+
+/// A block on its device.
+pub(crate) struct Uploaded<T: Real> {
+    pub(crate) block: DeviceBlock<T>,
+    pub(crate) outbox: Outbox<T>,
+    pub(crate) choice: FormatChoice,
+    /// Time that the comparison of formats took.
+    pub(crate) comparing: Duration,
+}
+
+/// Moves the block of `part`, times `factor`, to the device in the format that is wanted; with [`Format::Auto`] in what was
+/// measured to be the fastest on it, now or in a former run, and else in what reads the fewest bytes.
+///
+/// Where formats are measured, all of those within a band of bytes lie on the device at once, and a dozen to sixty products of
+/// each are made.
+///
+/// # Errors
+/// As [`DeviceBlock::upload`]; those of the formats that are compared make them fall out.
+pub(crate) fn upload<T: Real, A: Real>(
+    ops: &OpenClOps<T, A>,
+    part: &Part<'_>,
+    factor: f64,
+    wanted: Wanted<'_>,
+) -> Result<Uploaded<T>> {
+    let ground = Ground { ops, part, factor, target: target(&ops.ctx, &ops.kernels.tuning) };
+    let mut comparing = Duration::ZERO;
+    let (block, choice) = ground.choose(wanted, &mut comparing)?;
+    if block.format() == Format::Sell {
+        ops.kernels.sell(&ops.ctx)?; // now, and not in the first iteration
+    }
+    let (block, outbox) = block.join(&ops.ctx, &part.halo)?;
+    Ok(Uploaded { block, outbox, choice, comparing })
+}
+
+/// The block and its device.
+struct Ground<'a, T: Real, A: Real> {
+    ops: &'a OpenClOps<T, A>,
+    part: &'a Part<'a>,
+    factor: f64,
+    target: Target,
+}
+
+/// A block, and how it came to its format.
+type Chosen<T> = (DeviceBlock<T>, FormatChoice);
+
+impl<T: Real, A: Real> Ground<'_, T, A> {
+    fn choose(&self, wanted: Wanted<'_>, comparing: &mut Duration) -> Result<Chosen<T>> {
+        let Self { part, factor, target, .. } = *self;
+        if wanted.format != Format::Auto {
+            let offer = Offer::of(part, factor, wanted.format, target)?;
+            return Ok((self.alone(&offer)?, FormatChoice::only(Why::Forced, candidate(&offer))));
+        }
+        let is_large = part.nnz() > LEAST_ENTRIES;
+        if let Some(known) = wanted.known
+            && is_large
+            && let Some(remembered) = self.remembered(known)?
+        {
+            return Ok(remembered);
+        }
+        let measures = is_large && matches!(wanted.tune, Tune::Quick | Tune::Full);
+        let start = Instant::now();
+        let offers = Offer::all(part, factor, target, measures);
+        if measures {
+            let measured = self.measured(&offers, wanted.room);
+            *comparing = start.elapsed();
+            if let Some(measured) = measured {
+                return Ok(measured);
+            }
+        }
+        let candidates = offers.iter().map(candidate).collect();
+        let Some(offer) = by_bytes(offers) else { unreachable!("compressed rows are always trusted") };
+        Ok((self.alone(&offer)?, FormatChoice::new(Why::FewestBytes, offer.rated.format, candidates)))
+    }
+
+    fn alone(&self, offer: &Offer<'_, T>) -> Result<DeviceBlock<T>> {
+        DeviceBlock::alone(&self.ops.ctx, &self.ops.kernels.tuning, self.part, self.factor, offer)
+    }
+
+    fn key(&self) -> FormatKey {
+        kept::format_key::<T, A>(self.ops.ctx.info(), self.part, fingerprint(self.part, self.factor))
+    }
+
+    /// The block in the format that a former run has measured, if it did and the rows fit it.
+    fn remembered(&self, known: &Known) -> Result<Option<Chosen<T>>> {
+        let Some(entry) = known.format(&self.key()) else { return Ok(None) };
+        let named = |name: &str| name.parse::<Format>().ok().filter(|format| *format != Format::Auto);
+        let Some(offer) =
+            named(&entry.format).and_then(|format| Offer::of(self.part, self.factor, format, self.target).ok())
+        else {
+            return Ok(None);
+        };
+        let candidate = |one: &FormatTime| {
+            let time = one.timing.as_ref().and_then(|timing| Duration::try_from_secs_f64(timing.median).ok());
+            Some(Candidate { time, ..Candidate::new(named(&one.format)?, one.bytes) })
+        };
+        let candidates = entry.candidates.iter().filter_map(candidate).collect();
+        let format = offer.rated.format;
+        log::debug!("{}: {format} was measured in a former run; nothing is", self.ops.ctx.info().name);
+        Ok(Some((self.alone(&offer)?, FormatChoice::new(Why::Remembered, format, candidates))))
+    }
+
+    /// The block in the fastest format, which is kept for later runs; `None` if there is nothing to measure, or it failed.
+    fn measured(&self, offers: &[Offer<'_, T>], room: u64) -> Option<Chosen<T>> {
+        let device = &self.ops.ctx.info().name;
+        let rated: Vec<_> = offers.iter().map(|offer| offer.rated).collect();
+        let formats = contenders(&rated);
+        if formats.len() < 2 {
+            return None;
+        }
+        let _turn = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
+        let compared = offers.iter().filter(|offer| formats.contains(&offer.rated.format));
+        let (blocks, times) = self.times(compared, room).map_err(|e| log::warn!("{device}: no format: {e}")).ok()?;
+        let timing_of = |format: Format| {
+            let k = blocks.iter().position(|block| block.format() == format)?;
+            Some(timing(times[k].clone()))
+        };
+        let measured: Vec<_> = rated.iter().map(|one| (one.format, one.bytes, timing_of(one.format))).collect();
+        let format = fastest(&measured).filter(|_| blocks.len() > 1)?;
+        let time = |(format, bytes, timing): &(Format, u64, Option<super::Timing>)| FormatTime {
+            format: format.name().into(),
+            bytes: *bytes,
+            timing: *timing,
+        };
+        let entry = FormatEntry::new(self.key(), format.name(), measured.iter().map(time).collect());
+        Store::open().insert_formats(&Device::from(self.ops.ctx.info()), [entry]);
+        let candidates = measured.iter().map(|(format, bytes, timing)| {
+            let time = timing.map(|timing| Duration::from_secs_f64(timing.median));
+            log::debug!("{device}: {bytes} bytes a product as {format}, {time:?}");
+            Candidate { time, ..Candidate::new(*format, *bytes) }
+        });
+        let choice = FormatChoice::new(Why::Measured, format, candidates.collect());
+        Some((blocks.into_iter().find(|block| block.format() == format)?, choice))
+    }
+
+    /// Some formats on the device, and the times of products with each, which take turns. What fails, or finds no room or no
+    /// time, is left out.
+    fn times<'o>(
+        &self,
+        offers: impl Iterator<Item = &'o Offer<'o, T>>,
+        mut room: u64,
+    ) -> Result<(Vec<DeviceBlock<T>>, Vec<Vec<f64>>)>
+    where
+        T: 'o,
+    {
+        let (ctx, n) = (&self.ops.ctx, self.part.n_owned());
+        let mut x = DeviceVec::from_slice(ctx, &numbers::<T>(n + self.part.halo.len, 1), "x")?;
+        let mut y = self.ops.vector(0, "y")?;
+        let mut sums = self.ops.sum(2)?;
+        let mut product = |block: &DeviceBlock<T>| block.apply_dots(self.ops, &mut x, &mut y, &mut sums);
+        let (start, mut blocks, mut round) = (Instant::now(), Vec::new(), Duration::ZERO);
+        for offer in offers {
+            let format = offer.rated.format;
+            if offer.memory(self.part) > room || start.elapsed() > SET_UP_TIME {
+                log::debug!("{}: no room, or no time, to measure {format}", ctx.info().name);
+                continue;
+            }
+            // the first launch may pay for more than itself
+            let mut warmed = || -> Result<(DeviceBlock<T>, Duration)> {
+                let block = self.alone(offer)?;
+                product(&block)?;
+                ctx.finish()?;
+                let start = Instant::now();
+                product(&block)?;
+                ctx.finish()?;
+                Ok((block, start.elapsed()))
+            };
+            match warmed() {
+                Ok((block, time)) => {
+                    room -= offer.memory(self.part);
+                    round += TURN as u32 * time;
+                    blocks.push(block);
+                }
+                Err(e) => log::debug!("{}: {format} is not measured: {e}", ctx.info().name),
+            }
+        }
+        let mut times = vec![Vec::new(); blocks.len()];
+        if blocks.len() > 1 {
+            let rounds = (ROUNDS_TIME.as_secs_f64() / round.as_secs_f64()) as usize;
+            let launches = rounds.clamp(ROUNDS[0], ROUNDS[1]) * blocks.len() * TURN;
+            let whose = |launch: usize| launch / TURN % blocks.len();
+            let all = Stopwatch::default().times(ctx, launches, |launch| product(&blocks[whose(launch)]))?;
+            for (launch, time) in all.into_iter().enumerate().filter(|(launch, _)| launch % TURN > 0) {
+                times[whose(launch)].push(time);
+            }
+        }
+        Ok((blocks, times))
+    }
+}
+
+fn candidate<T>(offer: &Offer<'_, T>) -> Candidate {
+    Candidate::new(offer.rated.format, offer.rated.bytes)
+}
+
+/// A hash of a block, times `factor`: of its size, and of a sample of evenly spaced row pointers, columns and bits of values.
+/// Blocks of equal hashes may differ in what is not seen; then a format was measured on another one, which costs time at most.
+fn fingerprint(part: &Part<'_>, factor: f64) -> String {
+    fn sample<'v, V, const N: usize>(all: &'v [V], bytes: impl Fn(&'v V) -> [u8; N]) -> Vec<u8> {
+        let step = all.len().div_ceil(SAMPLE).max(1);
+        all.iter().step_by(step).flat_map(bytes).collect()
+    }
+    let base = part.row_ptr[0];
+    let size = [part.n_owned(), part.nnz(), part.halo.len].map(|v| (v as u64).to_le_bytes());
+    let row_ptr = sample(part.row_ptr, |&p| ((p - base) as u64).to_le_bytes());
+    let columns = sample(&part.col_idx, |j| j.to_le_bytes());
+    let values = sample(&part.values, |v| v.to_bits().to_le_bytes());
+    let factor = factor.to_bits().to_le_bytes();
+    format!("{:.32}", Digest::of([size.as_flattened(), &factor, &row_ptr, &columns, &values]))
+}
