@@ -6,10 +6,8 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::error::{Error, Result};
 use crate::kernels::Shape;
 use crate::partition::Part;
-use crate::solver::Format;
 
 /// The most kinds that are looked for, and the most entries that they may have together: tables should stay in a cache.
 const MAX_KINDS: usize = 1 << 12;
@@ -85,7 +83,7 @@ impl Kinds {
     ///
     /// # Errors
     /// In a few words, why there are none.
-    pub(super) fn with_values(part: &Part<'_>) -> std::result::Result<Self, String> {
+    pub(super) fn with_values(part: &Part<'_>) -> Result<Self, String> {
         Self::find(part, true).ok_or_else(|| too_many(part))
     }
 
@@ -93,32 +91,13 @@ impl Kinds {
     ///
     /// # Errors
     /// In a few words, why there are none, or padding costs more than the columns that are saved.
-    pub(super) fn by_columns(part: &Part<'_>) -> std::result::Result<Self, String> {
+    pub(super) fn by_columns(part: &Part<'_>) -> Result<Self, String> {
         let kinds = Self::find(part, false).ok_or_else(|| too_many(part))?;
         let (n, width) = (part.n_owned(), kinds.width());
         if n > 0 && (n * width) as f64 > MOST_PADDING * part.nnz() as f64 {
             return Err(format!("room for {width} entries in each row is mostly empty"));
         }
         Ok(kinds)
-    }
-
-    /// The kinds that a format needs, `None` for compressed rows. [`Format::Auto`] takes what reads the fewest bytes, if it
-    /// [suits](Self::suit) the shape.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if the rows do not fit the format.
-    pub(super) fn for_format(part: &Part<'_>, format: Format, shape: Shape) -> Result<Option<Self>> {
-        let refuse = |why: String| Error::Usage(format!("--format {format}: {why}; --format auto takes what fits"));
-        match format {
-            Format::Csr | Format::Sell => Ok(None),
-            Format::Stencil => Self::with_values(part).map_err(refuse).map(Some),
-            Format::Pattern => Self::by_columns(part).map_err(refuse).map(Some),
-            Format::Auto => {
-                let suit = |kinds: &Self| kinds.suit(shape);
-                let pattern = || Self::by_columns(part).ok().filter(suit);
-                Ok(Self::with_values(part).ok().filter(suit).or_else(pattern))
-            }
-        }
     }
 
     /// Whether the bytes that are saved save time in this shape. In that for CPUs they do only where neighbours are mostly of
@@ -181,7 +160,8 @@ impl Kinds {
 
 fn too_many(part: &Part<'_>) -> String {
     let n = part.n_owned();
-    format!("the {n} rows have more than {} kinds, or too long ones", MAX_KINDS.min(n / ROWS_OF_A_KIND))
+    let most = MAX_KINDS.min(n / ROWS_OF_A_KIND);
+    format!("the {n} rows have more than {most} kind{}, or too long ones", if most == 1 { "" } else { "s" })
 }
 
 /// The rows of a part, as they are compared.
@@ -311,7 +291,7 @@ mod tests {
             let values = (0..a.nnz()).map(|k| 1.0 + k as f64).collect();
             let a = Csr::new(a.n_rows(), a.n_cols(), a.row_ptr().to_vec(), a.col_idx().to_vec(), values).unwrap();
             let whole = split(&a, std::slice::from_ref(&(0..a.n_rows()))).remove(0);
-            Kinds::for_format(&whole, Format::Auto, shape).unwrap().is_some()
+            Kinds::by_columns(&whole).unwrap().suit(shape)
         };
         // three unknowns a node alternate
         assert_eq!(["poisson3d:20", "elasticity3d:20"].map(|spec| chosen(spec, Shape::Gpu)), [true, true]);

@@ -79,7 +79,8 @@ fn kept_row(entry: &Entry) -> [String; 9] {
 
 /// The format of a block, and what it was compared with in microseconds.
 fn kept_format(entry: &FormatEntry) -> [String; 7] {
-    let timed = entry.candidates.iter().filter_map(|one| Some(format!("{} {}", one.format, micros(one.timing.as_ref()?))));
+    let timed =
+        entry.candidates.iter().filter_map(|one| Some(format!("{} {}", one.format, micros(one.timing.as_ref()?))));
     let key = &entry.key;
     [
         entry.format.clone(),

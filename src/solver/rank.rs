@@ -209,7 +209,8 @@ impl Plan<'_> {
         let kernels = self.kernels::<T, A>(&ctx, &part)?;
         let prepare = start.elapsed();
         let mut outboxes = Outboxes::default();
-        let wanted = self.wanted();
+        let store = Store::open();
+        let wanted = self.wanted(&store);
         let ops = OpenClOps::new(ctx, kernels, part.n_owned(), Box::new(Alone::default()), self.tries)?;
         let Uploaded { block, outbox, choice, comparing } = formats::upload(&ops, &part, self.factor, wanted)?;
         T::put_outbox(outbox, &mut outboxes);
@@ -225,7 +226,8 @@ impl Plan<'_> {
         let kernels = self.kernels::<f32, f64>(&ctx, &part)?;
         let prepare = start.elapsed();
         let mut outboxes = Outboxes::default();
-        let (n, wanted) = (part.n_owned(), self.wanted());
+        let store = Store::open();
+        let (n, wanted) = (part.n_owned(), self.wanted(&store));
         let wide_ops = OpenClOps::new(ctx.clone(), wide_kernels, n, Box::new(Alone::default()), false)?;
         // products in double precision are too few to be worth a measurement
         let few = Wanted { tune: Tune::Stored, ..wanted };
@@ -250,8 +252,8 @@ impl Plan<'_> {
         Kernels::build(ctx, tuning)
     }
 
-    fn wanted(&self) -> Wanted<'_> {
-        Wanted { format: self.format, tune: self.tune, known: self.known, room: self.room }
+    fn wanted<'a>(&'a self, store: &'a Store) -> Wanted<'a> {
+        Wanted { format: self.format, tune: self.tune, known: self.known, store, room: self.room }
     }
 }
 

@@ -126,7 +126,8 @@ impl Solver {
         let mut times = SetupTimes { prepare, tune, ..SetupTimes::default() };
         let devices = selection.ranks.iter().map(Option::as_ref).zip(known).collect();
         let ranks = Ranks::open(&a, devices, parts, &diagonal, factor, setup, &mut times)?;
-        for ((info, Stored { format, choice, bytes }), beside) in infos.iter_mut().zip(ranks.stored()).zip(beside_rows) {
+        for ((info, Stored { format, choice, bytes }), beside) in infos.iter_mut().zip(ranks.stored()).zip(beside_rows)
+        {
             log::info!("{}: {} rows stored as {format} ({})", info.device, info.rows, choice.why);
             (info.format, info.format_choice, info.bytes) = (format, choice, bytes + beside);
         }

@@ -54,9 +54,7 @@ impl Ranks {
         let scales = setup.method == Method::Cg && setup.precond == Precond::Jacobi;
         let scaling = scales.then(|| Scaling::of(diagonal, factor)).flatten();
         let system = System { a, diagonal, scaling: scaling.as_ref(), factor };
-        let opened: Vec<Opened> = in_threads(&failure, jobs, |(place, part)| {
-            rank::open(&place, part, &system, setup)
-        })?;
+        let opened: Vec<Opened> = in_threads(&failure, jobs, |(place, part)| rank::open(&place, part, &system, setup))?;
         let longest = |time: fn(&Opened) -> Duration| opened.iter().map(time).max().unwrap_or_default();
         times.prepare += longest(|o| o.prepare);
         times.upload = longest(|o| o.upload);

@@ -52,6 +52,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) tune: Tune,
     /// What former runs have found on the device, if that has a say.
     pub(crate) known: Option<&'a Known>,
+    /// Where to keep what is found.
+    pub(crate) store: &'a Store,
     /// Memory of the device for the block in all formats that are compared, in bytes.
     pub(crate) room: u64,
 }
@@ -68,8 +70,8 @@ pub(crate) struct Uploaded<T: Real> {
 /// Moves the block of `part`, times `factor`, to the device in the format that is wanted; with [`Format::Auto`] in what was
 /// measured to be the fastest on it, now or in a former run, and else in what reads the fewest bytes.
 ///
-/// Where formats are measured, all of those within a band of bytes lie on the device at once, and a dozen to sixty products of
-/// each are made.
+/// Where formats are measured, all of those within a band of bytes lie on the device at once, and 8 to 32 products of each are
+/// made.
 ///
 /// # Errors
 /// As [`DeviceBlock::upload`]; those of the formats that are compared make them fall out.
@@ -115,18 +117,18 @@ impl<T: Real, A: Real> Ground<'_, T, A> {
             return Ok(remembered);
         }
         let measures = is_large && matches!(wanted.tune, Tune::Quick | Tune::Full);
-        let start = Instant::now();
-        let offers = Offer::all(part, factor, target, measures);
+        let mut offers = Offer::all(part, factor, target, measures);
         if measures {
-            let measured = self.measured(&offers, wanted.room);
+            let start = Instant::now();
+            let measured = self.measured(&offers, wanted);
             *comparing = start.elapsed();
             if let Some(measured) = measured {
                 return Ok(measured);
             }
         }
         let candidates = offers.iter().map(candidate).collect();
-        let Some(offer) = by_bytes(offers) else { unreachable!("compressed rows are always trusted") };
-        Ok((self.alone(&offer)?, FormatChoice::new(Why::FewestBytes, offer.rated.format, candidates)))
+        let offer = offers.swap_remove(by_bytes(&offers, part, target));
+        Ok((self.alone(&offer)?, FormatChoice::new(Why::FewestBytes, offer.format, candidates)))
     }
 
     fn alone(&self, offer: &Offer<'_, T>) -> Result<DeviceBlock<T>> {
@@ -151,38 +153,50 @@ impl<T: Real, A: Real> Ground<'_, T, A> {
             Some(Candidate { time, ..Candidate::new(named(&one.format)?, one.bytes) })
         };
         let candidates = entry.candidates.iter().filter_map(candidate).collect();
-        let format = offer.rated.format;
+        let format = offer.format;
         log::debug!("{}: {format} was measured in a former run; nothing is", self.ops.ctx.info().name);
         Ok(Some((self.alone(&offer)?, FormatChoice::new(Why::Remembered, format, candidates))))
     }
 
     /// The block in the fastest format, which is kept for later runs; `None` if there is nothing to measure, or it failed.
-    fn measured(&self, offers: &[Offer<'_, T>], room: u64) -> Option<Chosen<T>> {
+    fn measured(&self, offers: &[Offer<'_, T>], wanted: Wanted<'_>) -> Option<Chosen<T>> {
         let device = &self.ops.ctx.info().name;
-        let rated: Vec<_> = offers.iter().map(|offer| offer.rated).collect();
+        let rated: Vec<_> = offers.iter().map(|offer| offer.rated(self.part, self.target)).collect();
         let formats = contenders(&rated);
         if formats.len() < 2 {
             return None;
         }
         let _turn = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
-        let compared = offers.iter().filter(|offer| formats.contains(&offer.rated.format));
-        let (blocks, times) = self.times(compared, room).map_err(|e| log::warn!("{device}: no format: {e}")).ok()?;
+        // what is taken without a measurement comes first, so that there is something to take if there is no room for others
+        let usual = offers[by_bytes(offers, self.part, self.target)].format;
+        let mut compared: Vec<_> = offers.iter().filter(|offer| formats.contains(&offer.format)).collect();
+        compared.sort_by_key(|offer| (offer.format != usual, offer.bytes));
+        let (mut blocks, times) = self
+            .times(compared, wanted.room)
+            .map_err(|e| log::warn!("{device}: formats can't be compared: {e}"))
+            .ok()?;
+        if blocks.len() < 2 {
+            let choice = FormatChoice::new(Why::FewestBytes, usual, offers.iter().map(candidate).collect());
+            return blocks.pop().filter(|block| block.format() == usual).map(|block| (block, choice));
+        }
         let timing_of = |format: Format| {
             let k = blocks.iter().position(|block| block.format() == format)?;
             Some(timing(times[k].clone()))
         };
         let measured: Vec<_> = rated.iter().map(|one| (one.format, one.bytes, timing_of(one.format))).collect();
-        let format = fastest(&measured).filter(|_| blocks.len() > 1)?;
+        let format = fastest(&measured)?;
         let time = |(format, bytes, timing): &(Format, u64, Option<super::Timing>)| FormatTime {
             format: format.name().into(),
             bytes: *bytes,
             timing: *timing,
         };
         let entry = FormatEntry::new(self.key(), format.name(), measured.iter().map(time).collect());
-        Store::open().insert_formats(&Device::from(self.ops.ctx.info()), [entry]);
+        wanted.store.insert_formats(&Device::from(self.ops.ctx.info()), [entry]);
         let candidates = measured.iter().map(|(format, bytes, timing)| {
             let time = timing.map(|timing| Duration::from_secs_f64(timing.median));
-            log::debug!("{device}: {bytes} bytes a product as {format}, {time:?}");
+            if let Some(time) = time {
+                log::debug!("{device}: a product of {bytes} bytes as {format} takes {time:?}");
+            }
             Candidate { time, ..Candidate::new(*format, *bytes) }
         });
         let choice = FormatChoice::new(Why::Measured, format, candidates.collect());
@@ -191,14 +205,7 @@ impl<T: Real, A: Real> Ground<'_, T, A> {
 
     /// Some formats on the device, and the times of products with each, which take turns. What fails, or finds no room or no
     /// time, is left out.
-    fn times<'o>(
-        &self,
-        offers: impl Iterator<Item = &'o Offer<'o, T>>,
-        mut room: u64,
-    ) -> Result<(Vec<DeviceBlock<T>>, Vec<Vec<f64>>)>
-    where
-        T: 'o,
-    {
+    fn times(&self, offers: Vec<&Offer<'_, T>>, mut room: u64) -> Result<(Vec<DeviceBlock<T>>, Vec<Vec<f64>>)> {
         let (ctx, n) = (&self.ops.ctx, self.part.n_owned());
         let mut x = DeviceVec::from_slice(ctx, &numbers::<T>(n + self.part.halo.len, 1), "x")?;
         let mut y = self.ops.vector(0, "y")?;
@@ -206,7 +213,7 @@ impl<T: Real, A: Real> Ground<'_, T, A> {
         let mut product = |block: &DeviceBlock<T>| block.apply_dots(self.ops, &mut x, &mut y, &mut sums);
         let (start, mut blocks, mut round) = (Instant::now(), Vec::new(), Duration::ZERO);
         for offer in offers {
-            let format = offer.rated.format;
+            let format = offer.format;
             if offer.memory(self.part) > room || start.elapsed() > SET_UP_TIME {
                 log::debug!("{}: no room, or no time, to measure {format}", ctx.info().name);
                 continue;
@@ -245,7 +252,7 @@ impl<T: Real, A: Real> Ground<'_, T, A> {
 }
 
 fn candidate<T>(offer: &Offer<'_, T>) -> Candidate {
-    Candidate::new(offer.rated.format, offer.rated.bytes)
+    Candidate::new(offer.format, offer.bytes)
 }
 
 /// A hash of a block, times `factor`: of its size, and of a sample of evenly spaced row pointers, columns and bits of values.
@@ -262,4 +269,154 @@ fn fingerprint(part: &Part<'_>, factor: f64) -> String {
     let values = sample(&part.values, |v| v.to_bits().to_le_bytes());
     let factor = factor.to_bits().to_le_bytes();
     format!("{:.32}", Digest::of([size.as_flattened(), &factor, &row_ptr, &columns, &values]))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::comm::Alone;
+    use crate::device::{Context, list};
+    use crate::kernels::{Kernels, Shape, Tuning};
+    use crate::matrix::{Csr, gallery};
+    use crate::partition::{row_ranges, split};
+
+    /// Rows that are of a few kinds by their columns, with values that are whole numbers, but take all bytes of a double.
+    fn matrix(n: usize) -> Csr {
+        let a = gallery::poisson3d([n, n, n]).unwrap();
+        let values = (0..a.nnz()).map(|k| 33_554_433.0 - f64::from((k * k % 13) as u32)).collect();
+        Csr::new(a.n_rows(), a.n_cols(), a.row_ptr().to_vec(), a.col_idx().to_vec(), values).unwrap()
+    }
+
+    fn ops(shape: Shape, rows: usize) -> OpenClOps<f64, f64> {
+        let device = list().devices.remove(0);
+        let ctx = Arc::new(Context::open(&device).unwrap());
+        let kernels = Kernels::build(&ctx, Tuning::default_for(&device, shape)).unwrap();
+        OpenClOps::new(ctx, kernels, rows, Box::new(Alone::default()), false).unwrap()
+    }
+
+    /// y = A x for whole numbers, with a halo that no other rank has filled.
+    fn product(ops: &OpenClOps<f64, f64>, block: &DeviceBlock<f64>, x: &[f64]) -> Vec<f64> {
+        let mut x = DeviceVec::from_slice(&ops.ctx, x, "x").unwrap();
+        let mut y = ops.vector(0, "y").unwrap();
+        block.apply(ops, &mut x, &mut y).unwrap();
+        let mut out = vec![0.0; ops.n_owned()];
+        ops.read(&y, &mut out).unwrap();
+        out
+    }
+
+    fn numbers_of(len: usize) -> Vec<f64> {
+        (0..len).map(|k| f64::from((k % 17) as u32) - 8.0).collect()
+    }
+
+    #[test]
+    fn what_is_measured_is_remembered_and_multiplies_alike() {
+        let a = matrix(14); // 2744 rows, 18,032 entries
+        for (shape, others) in [(Shape::Cpu, 1), (Shape::Gpu, 2)] {
+            let dir = tempfile::tempdir().unwrap();
+            let store = Store::at(dir.path());
+            let part = split(&a, std::slice::from_ref(&(0..a.n_rows()))).remove(0);
+            let ops = ops(shape, a.n_rows());
+            let device = Device::from(ops.ctx.info());
+            let choose = |format, tune, known: Option<&Known>, room| {
+                let wanted = Wanted { format, tune, known, store: &store, room };
+                let Uploaded { block, choice, .. } = upload(&ops, &part, 1.0, wanted).unwrap();
+                let x = numbers_of(a.n_cols());
+                assert!(product(&ops, &block, &x) == a.mul_vec(&x), "{shape:?} {format} {tune}");
+                (block.format(), choice)
+            };
+            let plenty = u64::MAX;
+            let nothing = store.load(&device);
+            for format in [Format::Csr, Format::Pattern, Format::Sell] {
+                let (taken, choice) = choose(format, Tune::Quick, Some(&nothing), plenty);
+                assert_eq!((taken, choice.why, choice.candidates.len()), (format, Why::Forced, 1));
+            }
+            // where nothing may be measured, or there is no room for two
+            for (tune, room) in [(Tune::Off, plenty), (Tune::Stored, plenty), (Tune::Quick, 0), (Tune::Quick, 220_000)]
+            {
+                let known = (tune != Tune::Off).then_some(&nothing);
+                let (taken, choice) = choose(Format::Auto, tune, known, room);
+                let first = choice.candidates[0];
+                assert_eq!((taken, choice.why, first.format, first.time), (taken, Why::FewestBytes, taken, None));
+            }
+            assert_eq!(store.list(), []);
+
+            let (taken, measured) = choose(Format::Auto, Tune::Quick, Some(&nothing), plenty);
+            assert_eq!((measured.why, measured.candidates.len()), (Why::Measured, 1 + others), "{shape:?}");
+            assert!(measured.candidates.iter().all(|one| one.time.is_some_and(|time| !time.is_zero())));
+            assert_eq!(measured.candidates[0].format, taken);
+
+            let known = store.load(&device);
+            assert_eq!((known.entries.len(), known.formats.len()), (0, 1));
+            for tune in [Tune::Stored, Tune::Quick, Tune::Full] {
+                let (again, choice) = choose(Format::Auto, tune, Some(&known), plenty);
+                assert_eq!((again, choice.why), (taken, Why::Remembered));
+                let format = |one: &Candidate| (one.format, one.bytes);
+                let same = |choice: &FormatChoice| choice.candidates.iter().map(format).collect::<Vec<_>>();
+                assert_eq!(same(&choice), same(&measured));
+            }
+            // a file that was edited: rows that do not fit the format are looked at anew
+            let mut edited = known.clone();
+            edited.formats[0].format = "stencil".into();
+            assert_eq!(choose(Format::Auto, Tune::Stored, Some(&edited), plenty).1.why, Why::FewestBytes);
+            edited.formats[0].format = "csr".into();
+            assert_eq!(choose(Format::Auto, Tune::Stored, Some(&edited), plenty).0, Format::Csr);
+        }
+    }
+
+    #[test]
+    fn blocks_with_a_halo_are_measured_alone() {
+        let a = matrix(16);
+        for part in split(&a, &row_ranges(&a, 2)) {
+            let dir = tempfile::tempdir().unwrap();
+            let store = Store::at(dir.path());
+            let ops = ops(Shape::Cpu, part.n_owned());
+            let known = store.load(&Device::from(ops.ctx.info()));
+            let wanted =
+                Wanted { format: Format::Auto, tune: Tune::Quick, known: Some(&known), store: &store, room: u64::MAX };
+            let Uploaded { block, choice, outbox, .. } = upload(&ops, &part, 1.0, wanted).unwrap();
+            assert_eq!(choice.why, Why::Measured);
+            assert_eq!(LinearOperator::<OpenClOps<f64, f64>>::halo(&block), part.halo.len);
+            assert_eq!(outbox.read().unwrap().len(), part.halo.send.len());
+        }
+    }
+
+    #[test]
+    fn small_blocks_are_not_measured() {
+        let a = matrix(8); // 3136 entries
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::at(dir.path());
+        for n in [0, 1, a.n_rows()] {
+            let part = split(&a, &[0..n, n..a.n_rows()]).remove(0);
+            let ops = ops(Shape::Cpu, n);
+            let known = store.load(&Device::from(ops.ctx.info()));
+            let wanted =
+                Wanted { format: Format::Auto, tune: Tune::Quick, known: Some(&known), store: &store, room: u64::MAX };
+            assert_eq!(upload(&ops, &part, 1.0, wanted).unwrap().choice.why, Why::FewestBytes);
+        }
+        assert_eq!(store.list(), []);
+    }
+
+    #[test]
+    fn blocks_that_differ_have_other_hashes() {
+        let a = matrix(8);
+        let whole = || split(&a, std::slice::from_ref(&(0..a.n_rows()))).remove(0);
+        let same = fingerprint(&whole(), 1.0);
+        assert_eq!((same.len(), &fingerprint(&whole(), 1.0)), (32, &same));
+        let mut value = whole();
+        value.values.to_mut()[77] += 1.0;
+        let mut column = whole();
+        column.col_idx.to_mut()[0] += 1;
+        let mut halo = whole();
+        halo.halo.len = 1;
+        for other in
+            [fingerprint(&value, 1.0), fingerprint(&column, 1.0), fingerprint(&halo, 1.0), fingerprint(&whole(), 2.0)]
+        {
+            assert_ne!(other, same);
+        }
+        // no more is looked at than a sample, whatever the size
+        let empty = split(&a, &[0..0, 0..a.n_rows()]).remove(0);
+        assert_ne!(fingerprint(&empty, 1.0), same);
+    }
 }

@@ -410,11 +410,7 @@ impl Store {
     }
 
     /// The same for the formats of blocks, of which a device has 256 at most: beyond, the oldest go.
-    pub fn insert_formats(
-        &self,
-        device: &Device,
-        formats: impl IntoIterator<Item = FormatEntry>,
-    ) -> Option<PathBuf> {
+    pub fn insert_formats(&self, device: &Device, formats: impl IntoIterator<Item = FormatEntry>) -> Option<PathBuf> {
         self.add(device, [], formats)
     }
 
