@@ -32,8 +32,8 @@ use crate::report::json;
 /// Tell what a matrix is like, and whether a solve fits it
 ///
 /// Size, symmetry, diagonal, dominance, bandwidth before and after reordering, lengths of rows; whether the matrix is,
-/// may be or can't be positive definite; what 'declive solve' would do with it. Nothing is solved, and no device is
-/// used.
+/// may be or can't be positive definite; what 'declive solve' would do with it, and what products would read in each
+/// format. Nothing is solved, and no device is used.
 #[derive(Debug, clap::Args)]
 #[command(
     group(ArgGroup::new("system").required(true).args(["matrix", "generate"])),

@@ -100,7 +100,8 @@ impl Precision {
 }
 
 named! {
-    /// Where the launch parameters of kernels come from.
+    /// Where the launch parameters of kernels come from, and the formats of [`Format::Auto`]: `quick` and `full` measure what
+    /// is not kept of these.
     Tune, "way of tuning":
     Off = "off", "Usual values.";
     Stored = "stored", "What is kept from former runs, and usual values for the rest; nothing is tried.";
@@ -131,7 +132,7 @@ pub struct Setup {
     pub devices: Choice,
     /// Skip the check that the matrix is symmetric.
     pub assume_symmetric: bool,
-    /// Where launch parameters come from.
+    /// Where launch parameters and formats come from.
     pub tune: Tune,
     /// How devices store their rows.
     pub format: Format,
