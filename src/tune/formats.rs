@@ -99,6 +99,9 @@ struct Ground<'a, T: Real, A: Real> {
     target: Target,
 }
 
+/// A block, and times of products with it in seconds.
+type Timed<T> = (DeviceBlock<T>, Vec<f64>);
+
 /// A block, and how it came to its format.
 type Chosen<T> = (DeviceBlock<T>, FormatChoice);
 
@@ -171,17 +174,17 @@ impl<T: Real, A: Real> Ground<'_, T, A> {
         let usual = offers[by_bytes(offers, self.part, self.target)].format;
         let mut compared: Vec<_> = offers.iter().filter(|offer| formats.contains(&offer.format)).collect();
         compared.sort_by_key(|offer| (offer.format != usual, offer.bytes));
-        let (mut blocks, times) = self
+        let mut blocks = self
             .times(compared, wanted.room)
             .map_err(|e| log::warn!("{device}: formats can't be compared: {e}"))
             .ok()?;
         if blocks.len() < 2 {
             let choice = FormatChoice::new(Why::FewestBytes, usual, offers.iter().map(candidate).collect());
-            return blocks.pop().filter(|block| block.format() == usual).map(|block| (block, choice));
+            return blocks.pop().filter(|(block, _)| block.format() == usual).map(|(block, _)| (block, choice));
         }
         let timing_of = |format: Format| {
-            let k = blocks.iter().position(|block| block.format() == format)?;
-            Some(timing(times[k].clone()))
+            let (_, times) = blocks.iter().find(|(block, _)| block.format() == format)?;
+            Some(timing(times.clone()))
         };
         let measured: Vec<_> = rated.iter().map(|one| (one.format, one.bytes, timing_of(one.format))).collect();
         let format = fastest(&measured)?;
@@ -200,12 +203,12 @@ impl<T: Real, A: Real> Ground<'_, T, A> {
             Candidate { time, ..Candidate::new(*format, *bytes) }
         });
         let choice = FormatChoice::new(Why::Measured, format, candidates.collect());
-        Some((blocks.into_iter().find(|block| block.format() == format)?, choice))
+        Some((blocks.into_iter().map(|(block, _)| block).find(|block| block.format() == format)?, choice))
     }
 
     /// Some formats on the device, and the times of products with each, which take turns. What fails, or finds no room or no
     /// time, is left out.
-    fn times(&self, offers: Vec<&Offer<'_, T>>, mut room: u64) -> Result<(Vec<DeviceBlock<T>>, Vec<Vec<f64>>)> {
+    fn times(&self, offers: Vec<&Offer<'_, T>>, mut room: u64) -> Result<Vec<Timed<T>>> {
         let (ctx, n) = (&self.ops.ctx, self.part.n_owned());
         let mut x = DeviceVec::from_slice(ctx, &numbers::<T>(n + self.part.halo.len, 1), "x")?;
         let mut y = self.ops.vector(0, "y")?;
@@ -232,22 +235,22 @@ impl<T: Real, A: Real> Ground<'_, T, A> {
                 Ok((block, time)) => {
                     room -= offer.memory(self.part);
                     round += TURN as u32 * time;
-                    blocks.push(block);
+                    blocks.push((block, Vec::new()));
                 }
                 Err(e) => log::debug!("{}: {format} is not measured: {e}", ctx.info().name),
             }
         }
-        let mut times = vec![Vec::new(); blocks.len()];
-        if blocks.len() > 1 {
+        let count = blocks.len();
+        if count > 1 {
             let rounds = (ROUNDS_TIME.as_secs_f64() / round.as_secs_f64()) as usize;
-            let launches = rounds.clamp(ROUNDS[0], ROUNDS[1]) * blocks.len() * TURN;
-            let whose = |launch: usize| launch / TURN % blocks.len();
-            let all = Stopwatch::default().times(ctx, launches, |launch| product(&blocks[whose(launch)]))?;
+            let launches = rounds.clamp(ROUNDS[0], ROUNDS[1]) * count * TURN;
+            let whose = |launch: usize| launch / TURN % count;
+            let all = Stopwatch::default().times(ctx, launches, |launch| product(&blocks[whose(launch)].0))?;
             for (launch, time) in all.into_iter().enumerate().filter(|(launch, _)| launch % TURN > 0) {
-                times[whose(launch)].push(time);
+                blocks[whose(launch)].1.push(time);
             }
         }
-        Ok((blocks, times))
+        Ok(blocks)
     }
 }
 
