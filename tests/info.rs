@@ -252,7 +252,7 @@ fn formats_by_hand() {
     assert_eq!((&small["auto_on_gpu"], &small["auto_on_cpu"]), (&json!("csr"), &json!("csr")));
     // 400 rows, 1920 entries, 9 kinds with 33 entries together
     let larger = value("poisson2d:20");
-    let kinds = 400 * 2 + 9 * 8 + 33 * 16 + 2 * 400 * 8;
+    let kinds = 400 * 2 + 9 * 12 + 33 * 16 + 2 * 400 * 8;
     let expected = [("stencil".to_owned(), Some(kinds)), ("pattern".to_owned(), Some(kinds + 1920 * 8))];
     assert_eq!(bytes(&larger)[..2], expected);
     assert_eq!((&larger["auto_on_gpu"], &larger["auto_on_cpu"]), (&json!("stencil"), &json!("stencil")));

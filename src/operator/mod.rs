@@ -3,6 +3,7 @@
 pub(crate) mod choice;
 pub mod host;
 mod kinds;
+mod main_kind;
 pub(crate) mod opencl;
 pub(crate) mod plan;
 pub(crate) mod row_blocks;

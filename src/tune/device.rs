@@ -350,7 +350,13 @@ impl Work<'_> {
             let of_rows = self.part.n_owned().div_ceil(group_size * lab.units()).max(1);
             let groups_per_unit = groups_per_unit.min(of_rows);
             if let Some(resources) = &mut one.resources {
-                let log = kernels::nvidia_log::<T, A>(&lab.bed.ctx, &tuning, &one.kernel, &mut said)?;
+                let log = kernels::nvidia_log::<T, A>(
+                    &lab.bed.ctx,
+                    &tuning,
+                    &one.kernel,
+                    lab.bed.main_len(&one.kernel),
+                    &mut said,
+                )?;
                 resources.registers = registers_in(&log, &one.kernel);
                 let unit = Unit::of_nvidia(capability).zip(resources.registers);
                 resources.occupancy = unit.and_then(|(unit, registers)| {

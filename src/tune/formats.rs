@@ -84,9 +84,7 @@ pub(crate) fn upload<T: Real, A: Real>(
     let ground = Ground { ops, part, factor, target: target(&ops.ctx, &ops.kernels.tuning) };
     let mut comparing = Duration::ZERO;
     let (block, choice) = ground.choose(wanted, &mut comparing)?;
-    if block.format() == Format::Sell {
-        ops.kernels.sell(&ops.ctx)?; // now, and not in the first iteration
-    }
+    block.compile(&ops.ctx, &ops.kernels)?;
     let (block, outbox) = block.join(&ops.ctx, &part.halo)?;
     Ok(Uploaded { block, outbox, choice, comparing })
 }
