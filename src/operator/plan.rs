@@ -75,8 +75,8 @@ impl<'a, T: Real> Offer<'a, T> {
     }
 
     /// The formats that are possible, but for those that can't be what the rule of bytes takes or, if formats are to be
-    /// `compared`, not near it; `csr` is always there, and the last. Slices are not for CPUs: on two cores with PoCL 3.1 products took 1.1 to 1.8 times
-    /// as long as with `csr`, for fewer bytes, and 0.1 s more to prepare.
+    /// `compared`, not near it; `csr` is always there, and the last. Slices are not for CPUs: on two cores with PoCL 3.1
+    /// products took 1.1 to 1.8 times as long as with `csr`, for fewer bytes, and 0.1 s more to prepare.
     ///
     /// Costs a pass over the entries for each way to find kinds, which ends early where rows differ, and three for slices.
     pub(crate) fn all(part: &'a Part<'a>, factor: f64, target: Target, compared: bool) -> Vec<Self> {
