@@ -100,8 +100,9 @@ impl Kinds {
         Ok(kinds)
     }
 
-    /// Whether the bytes that are saved save time in this shape. In that for CPUs they do only where neighbours are mostly of
-    /// one kind, and rows with values of their own need more of them: alone, such rows jump from value to value.
+    /// Whether the bytes that are saved save time in this shape. In that for CPUs they do only where neighbours are
+    /// mostly of one kind, and rows with values of their own need more of them: alone, such rows jump from value to
+    /// value.
     pub(super) fn suit(&self, shape: Shape) -> bool {
         shape == Shape::Gpu || self.alike() > if self.values.is_some() { RUNS } else { ALIKE }
     }

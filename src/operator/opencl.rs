@@ -66,8 +66,8 @@ impl<T: Real> DeviceBlock<T> {
         Self::alone(ctx, tuning, part, factor, &offer)?.join(ctx, &part.halo)
     }
 
-    /// Moves the block of `part`, times `factor`, to the device as one of the formats that were found for it, as if no other
-    /// rank took part: products leave the halo as it is.
+    /// Moves the block of `part`, times `factor`, to the device as one of the formats that were found for it, as if no
+    /// other rank took part: products leave the halo as it is.
     ///
     /// # Errors
     /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).

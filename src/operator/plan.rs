@@ -75,10 +75,11 @@ impl<'a, T: Real> Offer<'a, T> {
     }
 
     /// The formats that are possible, but for those that can't be what the rule of bytes takes or, if formats are to be
-    /// `compared`, not near it; `csr` is always there, and the last. Slices are not for CPUs: on two cores with PoCL 3.1
-    /// products took 1.1 to 1.8 times as long as with `csr`, for fewer bytes, and 0.1 s more to prepare.
+    /// `compared`, not near it; `csr` is always there, and the last. Slices are not for CPUs: on two cores with PoCL
+    /// 3.1 products took 1.1 to 1.8 times as long as with `csr`, for fewer bytes, and 0.1 s more to prepare.
     ///
-    /// Costs a pass over the entries for each way to find kinds, which ends early where rows differ, and three for slices.
+    /// Costs a pass over the entries for each way to find kinds, which ends early where rows differ, and three for
+    /// slices.
     pub(crate) fn all(part: &'a Part<'a>, factor: f64, target: Target, compared: bool) -> Vec<Self> {
         let trusted = |all: &[Self]| all.iter().find(|offer| offer.is_trusted(part, target)).map(|offer| offer.bytes);
         let mut all: Vec<Self> = Self::without_slices(part, Format::Stencil).into_iter().collect();
@@ -105,7 +106,8 @@ impl<'a, T: Real> Offer<'a, T> {
         match &self.plan {
             Plan::Csr => true,
             Plan::Kinds(kinds) => kinds.suit(target.shape),
-            // where rows differ in length, slices suit a GPU better; with few rows, several work-items a row may do more
+            // where rows differ in length, slices suit a GPU better; with few rows, several work-items a row may do
+            // more
             Plan::Sell(sell) => {
                 target.shape == Shape::Gpu && has_rows(part, target) && sell.bytes() <= compressed::<T>(part)
             }
@@ -141,7 +143,8 @@ impl<'a, T: Real> Offer<'a, T> {
             Some(_) => (Format::Stencil, 0),
             None => (Format::Pattern, part.nnz()),
         };
-        // of each row its kind; of each kind where it begins and ends, its part of the main kind, and values and distances
+        // of each row its kind; of each kind where it begins and ends, its part of the main kind, and values and
+        // distances
         let tables = 12 * (kinds.starts.len() - 1) + 2 * kinds.distances.len() * size_of::<T>();
         let bytes = with_vectors::<T>(part, 2 * part.n_owned() + tables + values * size_of::<T>());
         Self { format, bytes, plan: Plan::Kinds(kinds) }
@@ -152,8 +155,8 @@ impl<'a, T: Real> Offer<'a, T> {
     }
 }
 
-/// Which of some offers the rule of bytes takes: of those that are trusted, as compressed rows always are, the one that reads
-/// the fewest.
+/// Which of some offers the rule of bytes takes: of those that are trusted, as compressed rows always are, the one that
+/// reads the fewest.
 pub(crate) fn by_bytes<T: Real>(all: &[Offer<'_, T>], part: &Part<'_>, target: Target) -> usize {
     let trusted = (0..all.len()).filter(|&k| all[k].is_trusted(part, target));
     trusted.min_by_key(|&k| all[k].bytes).unwrap_or(all.len() - 1)

@@ -100,8 +100,8 @@ impl Precision {
 }
 
 named! {
-    /// Where the launch parameters of kernels come from, and the formats of [`Format::Auto`]: `quick` and `full` measure what
-    /// is not kept of these.
+    /// Where the launch parameters of kernels come from, and the formats of [`Format::Auto`]: `quick` and `full`
+    /// measure what is not kept of these.
     Tune, "way of tuning":
     Off = "off", "Usual values.";
     Stored = "stored", "What is kept from former runs, and usual values for the rest; nothing is tried.";

@@ -12,8 +12,8 @@ use crate::real::Real;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FormatSurvey {
-    /// Each format with the bytes that a product reads and writes, each array counted once; or, in a few words, why the rows
-    /// do not fit it.
+    /// Each format with the bytes that a product reads and writes, each array counted once; or, in a few words, why the
+    /// rows do not fit it.
     pub formats: Vec<(Format, Result<u64, String>)>,
     /// What the rule of bytes takes on a GPU for which there are rows enough.
     pub on_gpu: Format,

@@ -1,5 +1,5 @@
-//! The format of a block of rows on a device: as asked for, as a former run found it, by measurement on the block itself, or
-//! by the rule of bytes.
+//! The format of a block of rows on a device: as asked for, as a former run found it, by measurement on the block
+//! itself, or by the rule of bytes.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -29,8 +29,8 @@ const LEAST_ENTRIES: usize = 10_000;
 /// Launches of a turn, of which the first finds what the format before has left in the caches and does not count.
 const TURN: usize = 3;
 
-/// Rounds in which formats take turns, and the time that they may take beyond the least number: a solve makes hundreds of
-/// products, so that a dozen are within 5 % of it.
+/// Rounds in which formats take turns, and the time that they may take beyond the least number: a solve makes hundreds
+/// of products, so that a dozen are within 5 % of it.
 const ROUNDS: [usize; 2] = [2, 10];
 const ROUNDS_TIME: Duration = Duration::from_millis(100);
 
@@ -67,11 +67,11 @@ pub(crate) struct Uploaded<T: Real> {
     pub(crate) comparing: Duration,
 }
 
-/// Moves the block of `part`, times `factor`, to the device in the format that is wanted; with [`Format::Auto`] in what was
-/// measured to be the fastest on it, now or in a former run, and else in what reads the fewest bytes.
+/// Moves the block of `part`, times `factor`, to the device in the format that is wanted; with [`Format::Auto`] in what
+/// was measured to be the fastest on it, now or in a former run, and else in what reads the fewest bytes.
 ///
-/// Where formats are measured, all of those within a band of bytes lie on the device at once, and 8 to 32 products of each are
-/// made.
+/// Where formats are measured, all of those within a band of bytes lie on the device at once, and 8 to 32 products of
+/// each are made.
 ///
 /// # Errors
 /// As [`DeviceBlock::upload`]; those of the formats that are compared make them fall out.
@@ -159,7 +159,8 @@ impl<T: Real, A: Real> Ground<'_, T, A> {
         Ok(Some((self.alone(&offer)?, FormatChoice::new(Why::Remembered, format, candidates))))
     }
 
-    /// The block in the fastest format, which is kept for later runs; `None` if there is nothing to measure, or it failed.
+    /// The block in the fastest format, which is kept for later runs; `None` if there is nothing to measure, or it
+    /// failed.
     fn measured(&self, offers: &[Offer<'_, T>], wanted: Wanted<'_>) -> Option<Chosen<T>> {
         let device = &self.ops.ctx.info().name;
         let rated: Vec<_> = offers.iter().map(|offer| offer.rated(self.part, self.target)).collect();
@@ -168,7 +169,8 @@ impl<T: Real, A: Real> Ground<'_, T, A> {
             return None;
         }
         let _turn = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
-        // what is taken without a measurement comes first, so that there is something to take if there is no room for others
+        // what is taken without a measurement comes first, so that there is something to take if there is no room for
+        // others
         let usual = offers[by_bytes(offers, self.part, self.target)].format;
         let mut compared: Vec<_> = offers.iter().filter(|offer| formats.contains(&offer.format)).collect();
         compared.sort_by_key(|offer| (offer.format != usual, offer.bytes));
@@ -204,8 +206,8 @@ impl<T: Real, A: Real> Ground<'_, T, A> {
         Some((blocks.into_iter().map(|(block, _)| block).find(|block| block.format() == format)?, choice))
     }
 
-    /// Some formats on the device, and the times of products with each, which take turns. What fails, or finds no room or no
-    /// time, is left out.
+    /// Some formats on the device, and the times of products with each, which take turns. What fails, or finds no room
+    /// or no time, is left out.
     fn times(&self, offers: Vec<&Offer<'_, T>>, mut room: u64) -> Result<Vec<Timed<T>>> {
         let (ctx, n) = (&self.ops.ctx, self.part.n_owned());
         let mut x = DeviceVec::from_slice(ctx, &numbers::<T>(n + self.part.halo.len, 1), "x")?;
@@ -256,8 +258,9 @@ fn candidate<T>(offer: &Offer<'_, T>) -> Candidate {
     Candidate::new(offer.format, offer.bytes)
 }
 
-/// A hash of a block, times `factor`: of its size, and of a sample of evenly spaced row pointers, columns and bits of values.
-/// Blocks of equal hashes may differ in what is not seen; then a format was measured on another one, which costs time at most.
+/// A hash of a block, times `factor`: of its size, and of a sample of evenly spaced row pointers, columns and bits of
+/// values. Blocks of equal hashes may differ in what is not seen; then a format was measured on another one, which
+/// costs time at most.
 fn fingerprint(part: &Part<'_>, factor: f64) -> String {
     fn sample<'v, V, const N: usize>(all: &'v [V], bytes: impl Fn(&'v V) -> [u8; N]) -> Vec<u8> {
         let step = all.len().div_ceil(SAMPLE).max(1);
@@ -283,7 +286,8 @@ mod tests {
     use crate::matrix::{Csr, gallery};
     use crate::partition::{row_ranges, split};
 
-    /// Rows that are of a few kinds by their columns, with values that are whole numbers, but take all bytes of a double.
+    /// Rows that are of a few kinds by their columns, with values that are whole numbers, but take all bytes of a
+    /// double.
     fn matrix(n: usize) -> Csr {
         let a = gallery::poisson3d([n, n, n]).unwrap();
         let values = (0..a.nnz()).map(|k| 33_554_433.0 - f64::from((k * k % 13) as u32)).collect();

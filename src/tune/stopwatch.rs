@@ -13,9 +13,9 @@ pub(super) struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// The time of each of `count` launches, in seconds; `launch` gets the number of each, and may enqueue several kernels,
-    /// which count from the beginning of the first to the end of the last. Where the device's times make no sense, all are made
-    /// once more.
+    /// The time of each of `count` launches, in seconds; `launch` gets the number of each, and may enqueue several
+    /// kernels, which count from the beginning of the first to the end of the last. Where the device's times make no
+    /// sense, all are made once more.
     ///
     /// # Errors
     /// Those of `launch`, and of the device.

@@ -1,9 +1,10 @@
 //! What tuning found, kept between runs: one file a device.
 //!
-//! A file holds entries, each the launch parameters of one kernel with their time, under a [`Key`] of all that they depend
-//! on beside the device; and the formats that were measured on blocks of rows ([`FormatEntry`]). It is JSON: sorted, so that it can be read and compared. It is replaced whole, under a lock of the
-//! operating system that ends with its process. So it can be read without a lock; what processes insert at the same time
-//! is all kept; and one that is killed leaves the former file or the new one.
+//! A file holds entries, each the launch parameters of one kernel with their time, under a [`Key`] of all that they
+//! depend on beside the device; and the formats that were measured on blocks of rows ([`FormatEntry`]). It is JSON:
+//! sorted, so that it can be read and compared. It is replaced whole, under a lock of the operating system that ends
+//! with its process. So it can be read without a lock; what processes insert at the same time is all kept; and one that
+//! is killed leaves the former file or the new one.
 //!
 //! ```
 //! # use declive::tune::store::{Device, Entry, Key, Size, Store, source_hash};
