@@ -55,7 +55,7 @@ fn a_positive_definite_matrix() {
         ("row lengths", "2 to 3 entries, mean 2.33"),
         ("method", "cg"),
         ("precond", "none: the diagonal is constant, so that jacobi would change nothing"),
-        ("format", "auto: each device takes what reads the fewest bytes"),
+        ("format", "auto: csr by bytes"),
         ("memory", "244 B on a device alone as csr, 144 B with --precision f32"),
     ] {
         assert_eq!(line(&text, label), value, "{label}");
@@ -74,6 +74,7 @@ fn the_json_of_a_small_matrix() {
     let none = json!({ "count": 0, "first": null });
     let band = json!({ "lower": 1, "upper": 1, "lower_profile": 2, "upper_profile": 2 });
     let exact = json!({ "holds": true, "largest_difference": 0.0, "first": null });
+    let too_many = "the 3 rows have more than 0 kinds, or too long ones";
     let expected = json!({
         "version": 1,
         "declive": env!("CARGO_PKG_VERSION"),
@@ -112,6 +113,17 @@ fn the_json_of_a_small_matrix() {
             "format": "auto", "method": "cg", "obstacle": null, "precond": "none",
             "precond_reason": "the diagonal is constant, so that jacobi would change nothing",
             "device_bytes": { "f64": 244, "f32": 144 },
+        },
+        "formats": {
+            "each": [
+                { "format": "stencil", "bytes": null, "bytes_per_entry": null, "obstacle": too_many },
+                { "format": "pattern", "bytes": null, "bytes_per_entry": null, "obstacle": too_many },
+                // counts, values and columns of 2, 2 and 3 entries, rows; the slice; x and y
+                { "format": "sell", "bytes": 116, "bytes_per_entry": 116.0 / 7.0, "obstacle": null },
+                { "format": "csr", "bytes": 148, "bytes_per_entry": 148.0 / 7.0, "obstacle": null },
+            ],
+            "auto_on_gpu": "csr",
+            "auto_on_cpu": "csr",
         },
         "spy": null,
     });
@@ -218,6 +230,38 @@ fn an_uneven_diagonal_calls_for_jacobi() {
     assert!(precond.starts_with("jacobi: it evens out the diagonal, which varies by a factor of "), "{precond}");
     assert!(!text.contains("  header"));
     assert_eq!(line(&text, "matrix"), "jumps:8,contrast=1000,seed=2");
+}
+
+#[test]
+fn formats_by_hand() {
+    let place = Place::new();
+    let value = |spec: &str| place.run(&format!("info --generate {spec} --json")).ends(0).json()["formats"].take();
+    let bytes = |formats: &Value| -> Vec<(String, Option<u64>)> {
+        let of = |one: &Value| (one["format"].as_str().unwrap().to_owned(), one["bytes"].as_u64());
+        formats["each"].as_array().unwrap().iter().map(of).collect()
+    };
+    let named = |all: [(&str, Option<u64>); 4]| all.map(|(name, bytes)| (name.to_owned(), bytes)).to_vec();
+    // 16 rows, 64 entries. In slices: 8 bytes of counts, 64 values of a byte, 64 columns and 16 rows of two, made up to 240;
+    // five numbers of the slice. In both, 256 bytes of vectors.
+    let small = value("poisson2d:4");
+    let expected =
+        [("stencil", None), ("pattern", None), ("sell", Some(240 + 20 + 256)), ("csr", Some(64 * 12 + 17 * 4 + 256))];
+    assert_eq!(bytes(&small), named(expected));
+    assert_eq!(small["each"][0]["obstacle"], "the 16 rows have more than 1 kind, or too long ones");
+    assert_eq!(small["each"][3]["bytes_per_entry"], 1092.0 / 64.0);
+    assert_eq!((&small["auto_on_gpu"], &small["auto_on_cpu"]), (&json!("csr"), &json!("csr")));
+    // 400 rows, 1920 entries, 9 kinds with 33 entries together
+    let larger = value("poisson2d:20");
+    let kinds = 400 * 2 + 9 * 12 + 33 * 16 + 2 * 400 * 8;
+    let expected = [("stencil".to_owned(), Some(kinds)), ("pattern".to_owned(), Some(kinds + 1920 * 8))];
+    assert_eq!(bytes(&larger)[..2], expected);
+    assert_eq!((&larger["auto_on_gpu"], &larger["auto_on_cpu"]), (&json!("stencil"), &json!("stencil")));
+    let text = place.run("info --generate random-spd:1500,seed=7").ok();
+    assert_eq!(line(&text, "format"), "auto: by bytes sell on a GPU, csr on a CPU");
+    assert!(line(&text, "stencil").starts_with("does not fit: the 1500 rows have more than 93 kinds"), "{text}");
+    assert!(line(&text, "csr").ends_with(" B an entry"), "{text}");
+    // nothing to solve
+    assert_eq!(json_of("coordinate real general", "2 3 1\n1 1 1\n")["formats"], Value::Null);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, Once};
 use std::time::{Duration, SystemTime};
 
-use declive::tune::store::{Device, Entry, Key, Known, Size, Store, source_hash};
+use declive::tune::store::{Device, Entry, FormatEntry, FormatKey, FormatTime, Key, Known, Size, Store, source_hash};
 use declive::tune::{Launch, Timing};
 use proptest::prelude::*;
 
@@ -549,4 +549,124 @@ fn a_killed_process_leaves_a_whole_file_and_no_lock() {
     }
     assert!(warnings(&path).is_empty());
     assert_eq!(store.load(&device("d")).entries.len(), 21 * 8);
+}
+
+// ---------------------------------------------------------------------------------------- the formats of blocks
+
+fn format_key(number: u64) -> FormatKey {
+    FormatKey {
+        element: "double".into(),
+        sum: "double".into(),
+        rows: number,
+        entries: 5 * number,
+        block: "0123456789abcdef".into(),
+        driver: "1.0".into(),
+        sources: source_hash(["source"]),
+        options: "-cl-std=CL1.2".into(),
+    }
+}
+
+/// An entry that shows `mark` as the time of what was taken.
+fn format_entry(number: u64, mark: f64) -> FormatEntry {
+    let timing = Timing { median: mark, low: mark, high: mark, runs: 9 };
+    let time = |format: &str, timing| FormatTime { format: format.into(), bytes: 1000, timing };
+    FormatEntry::new(format_key(number), "sell", vec![time("sell", Some(timing)), time("csr", None)])
+}
+
+#[test]
+fn formats_and_launches_are_kept_beside_each_other() {
+    let dir = place();
+    let store = Store::at(dir.path());
+    let d = device("d");
+    let path = store.insert(&d, [numbered(1)]).unwrap();
+    // a file without the list is as before
+    assert!(!fs::read_to_string(&path).unwrap().contains("formats"));
+    assert_eq!(store.load(&d).formats, []);
+    store.insert_formats(&d, [format_entry(2, 1e-6), format_entry(1, 1e-6)]).unwrap();
+    store.insert(&d, [numbered(2)]).unwrap();
+    store.insert_formats(&d, [format_entry(2, 2e-6)]).unwrap();
+    let known = Store::at(dir.path()).load(&d);
+    assert_eq!((known.entries.len(), known.formats.len()), (2, 2));
+    let median =
+        |number| known.format(&format_key(number)).and_then(|found| found.candidates[0].timing).map(|t| t.median);
+    assert_eq!([1, 2, 3].map(median), [Some(1e-6), Some(2e-6), None]);
+    assert_eq!(store.list(), [known]);
+    // every part of a key matters
+    let known = store.load(&d);
+    let other = || "other".to_string();
+    for key in [
+        FormatKey { element: other(), ..format_key(1) },
+        FormatKey { sum: other(), ..format_key(1) },
+        FormatKey { rows: 9, ..format_key(1) },
+        FormatKey { entries: 9, ..format_key(1) },
+        FormatKey { block: other(), ..format_key(1) },
+        FormatKey { driver: other(), ..format_key(1) },
+        FormatKey { sources: other(), ..format_key(1) },
+        FormatKey { options: other(), ..format_key(1) },
+    ] {
+        assert_eq!(known.format(&key), None);
+    }
+    assert_eq!((store.clear(), store.load(&d).formats.len()), (1, 0));
+}
+
+#[test]
+fn formats_that_make_no_sense_are_left_out() {
+    let dir = place();
+    let store = Store::at(dir.path());
+    let d = device("d");
+    store.insert(&d, [numbered(1)]).unwrap();
+    let unknown = FormatEntry { format: "none of them".into(), ..format_entry(1, 1e-6) };
+    let path = store.insert_formats(&d, [unknown, format_entry(2, f64::NAN), format_entry(3, 1e-6)]).unwrap();
+    assert_eq!(
+        store.load(&d).formats,
+        [FormatEntry { inserted: store.load(&d).formats[0].inserted, ..format_entry(3, 1e-6) }]
+    );
+    // a list of another kind, of other entries
+    let text = fs::read_to_string(&path).unwrap();
+    let mut content: serde_json::Value = serde_json::from_str(&text).unwrap();
+    for formats in [serde_json::json!("something"), serde_json::json!([1, { "format": "sell" }])] {
+        content["formats"] = formats;
+        fs::write(&path, content.to_string()).unwrap();
+        let known = store.load(&d);
+        assert_eq!((known.entries.len(), known.formats.len()), (1, 0));
+    }
+    assert_eq!(warnings(&path), [""; 0]);
+    store.insert_formats(&d, [format_entry(4, 1e-6)]).unwrap();
+    assert_eq!((store.load(&d).entries.len(), store.load(&d).formats.len()), (1, 1));
+}
+
+#[test]
+fn the_oldest_formats_go() {
+    let dir = place();
+    let store = Store::at(dir.path());
+    let d = device("d");
+    let path = store.insert_formats(&d, (0..256).map(|number| format_entry(number, 1e-6))).unwrap();
+    // two that are older than the others
+    let mut content: serde_json::Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    for number in [17, 200] {
+        content["formats"][number]["inserted"] = 1.into();
+    }
+    fs::write(&path, content.to_string()).unwrap();
+    store.insert_formats(&d, [format_entry(1000, 1e-6), format_entry(1001, 1e-6)]).unwrap();
+    let known = store.load(&d);
+    assert_eq!(known.formats.len(), 256);
+    let has = |number| known.format(&format_key(number)).is_some();
+    assert_eq!([16, 17, 200, 255, 1000, 1001].map(has), [true, false, false, true, true, true]);
+}
+
+#[test]
+fn formats_of_several_threads_are_all_kept() {
+    let dir = place();
+    let d = device("d");
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let (dir, d) = (dir.path(), &d);
+            scope.spawn(move || {
+                for number in 0..4 {
+                    Store::at(dir).insert_formats(d, [format_entry(10 * thread + number, 1e-6)]).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(Store::at(dir.path()).load(&d).formats.len(), 32);
 }

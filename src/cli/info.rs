@@ -16,6 +16,7 @@ use declive::matrix::symmetry::Symmetries;
 use declive::matrix::values::{MainDiagonal, Values};
 use declive::matrix::{AnyCsr, Scalar};
 use declive::matrix_market::Zeros;
+use declive::solver::formats;
 
 use super::exit::Exit;
 use super::failure::Failure;
@@ -24,13 +25,15 @@ use super::interrupt;
 use super::output::{Target, write_stdout};
 use super::progress::Screen;
 use crate::report::info::{Facts, Found, Number, Report, Seconds, Square};
+use crate::report::info_advice::Advice;
+use crate::report::info_formats::Formats;
 use crate::report::json;
 
 /// Tell what a matrix is like, and whether a solve fits it
 ///
 /// Size, symmetry, diagonal, dominance, bandwidth before and after reordering, lengths of rows; whether the matrix is,
-/// may be or can't be positive definite; what 'declive solve' would do with it. Nothing is solved, and no device is
-/// used.
+/// may be or can't be positive definite; what 'declive solve' would do with it, and what products would read in each
+/// format. Nothing is solved, and no device is used.
 #[derive(Debug, clap::Args)]
 #[command(
     group(ArgGroup::new("system").required(true).args(["matrix", "generate"])),
@@ -104,6 +107,11 @@ fn look<T: Scalar + Into<Number>>(
     let _shown = screen.working(&format!("looking at {}", request.source));
     let start = Instant::now();
     let found = find(a);
+    let advice = Advice::new(&found, read.a.is_complex());
+    let formats = match (&read.a, advice.setup()) {
+        (AnyCsr::Real(a), Some(setup)) => Some(Formats::new(&formats(a, &setup), a.nnz())),
+        _ => None,
+    };
     let analysis = start.elapsed().as_secs_f64();
     let start = Instant::now();
     let drawn = request.picture.map_or(Ok(()), |picture| picture.draw(a, &request.source));
@@ -118,6 +126,8 @@ fn look<T: Scalar + Into<Number>>(
         header: read.header.as_ref(),
         duplicates: read.duplicates,
         found,
+        advice,
+        formats,
         complex: read.a.is_complex(),
         spy: request.picture.filter(|_| drawn.is_ok()).map(|picture| picture.target.name()),
         seconds,

@@ -9,6 +9,7 @@ use rayon::prelude::*;
 
 use super::LinearOperator;
 use super::kinds::Kinds;
+use super::plan::refused;
 use crate::error::Result;
 use crate::kernels::Shape;
 use crate::matrix::Csr;
@@ -183,8 +184,11 @@ fn add(a: [f64; 2], b: [f64; 2]) -> [f64; 2] {
 
 /// The rows by kinds, if a kind has the values, too: otherwise the host, which has the matrix anyway, gains little.
 fn stencil<T: Real>(part: &Part<'_>, factor: f64, format: Format) -> Result<Option<Stencil<T>>> {
-    let format = if matches!(format, Format::Pattern | Format::Sell) { Format::Csr } else { format };
-    let kinds = Kinds::for_format(part, format, Shape::Cpu)?;
+    let kinds = match format {
+        Format::Stencil => Some(Kinds::with_values(part).map_err(|why| refused(format, &why))?),
+        Format::Auto => Kinds::with_values(part).ok().filter(|kinds| kinds.suit(Shape::Cpu)),
+        Format::Csr | Format::Pattern | Format::Sell => None,
+    };
     Ok(kinds.and_then(|kinds| {
         let values = T::scaled(kinds.values.as_ref()?, factor).into_owned();
         kinds.check_columns(part.n_owned() + part.halo.len);

@@ -6,10 +6,8 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::error::{Error, Result};
 use crate::kernels::Shape;
 use crate::partition::Part;
-use crate::solver::Format;
 
 /// The most kinds that are looked for, and the most entries that they may have together: tables should stay in a cache.
 const MAX_KINDS: usize = 1 << 12;
@@ -81,34 +79,32 @@ impl Kinds {
         Some(kinds)
     }
 
-    /// The kinds that a format needs, `None` for compressed rows. [`Format::Auto`] takes what reads the fewest bytes; but in
-    /// the CPU shape rows with values of their own only where neighbours are mostly of one kind, as rows alone jump from
-    /// value to value.
+    /// The kinds of rows that have the same values, too.
     ///
     /// # Errors
-    /// [`Error::Usage`] if the rows do not fit the format.
-    pub(super) fn for_format(part: &Part<'_>, format: Format, shape: Shape) -> Result<Option<Self>> {
-        let n = part.n_owned();
-        let refuse = |why: String| Error::Usage(format!("--format {format}: {why}; --format auto takes what fits"));
-        let too_many = || {
-            refuse(format!("the {n} rows have more than {} kinds, or too long ones", MAX_KINDS.min(n / ROWS_OF_A_KIND)))
-        };
-        // beyond, padding costs more than the columns that are saved
-        let is_full = |kinds: &Self| (n * kinds.width()) as f64 <= MOST_PADDING * part.nnz() as f64;
-        match format {
-            Format::Csr | Format::Sell => Ok(None),
-            Format::Stencil => Self::find(part, true).ok_or_else(too_many).map(Some),
-            Format::Pattern => match Self::find(part, false).ok_or_else(too_many)? {
-                kinds if n == 0 || is_full(&kinds) => Ok(Some(kinds)),
-                kinds => Err(refuse(format!("room for {} entries in each row is mostly empty", kinds.width()))),
-            },
-            Format::Auto => {
-                let is_fast = |kinds: &Self| shape == Shape::Gpu || kinds.alike() > ALIKE;
-                let pattern = || Self::find(part, false).filter(|kinds| is_full(kinds) && is_fast(kinds));
-                let has_runs = |kinds: &Self| shape == Shape::Gpu || kinds.alike() > RUNS;
-                Ok(Self::find(part, true).filter(has_runs).or_else(pattern))
-            }
+    /// In a few words, why there are none.
+    pub(super) fn with_values(part: &Part<'_>) -> Result<Self, String> {
+        Self::find(part, true).ok_or_else(|| too_many(part))
+    }
+
+    /// The kinds of rows by their columns alone, whose values are padded.
+    ///
+    /// # Errors
+    /// In a few words, why there are none, or padding costs more than the columns that are saved.
+    pub(super) fn by_columns(part: &Part<'_>) -> Result<Self, String> {
+        let kinds = Self::find(part, false).ok_or_else(|| too_many(part))?;
+        let (n, width) = (part.n_owned(), kinds.width());
+        if n > 0 && (n * width) as f64 > MOST_PADDING * part.nnz() as f64 {
+            return Err(format!("room for {width} entries in each row is mostly empty"));
         }
+        Ok(kinds)
+    }
+
+    /// Whether the bytes that are saved save time in this shape. In that for CPUs they do only where neighbours are
+    /// mostly of one kind, and rows with values of their own need more of them: alone, such rows jump from value to
+    /// value.
+    pub(super) fn suit(&self, shape: Shape) -> bool {
+        shape == Shape::Gpu || self.alike() > if self.values.is_some() { RUNS } else { ALIKE }
     }
 
     /// The part of rows that are of the kind of the one before.
@@ -163,6 +159,12 @@ impl Kinds {
     pub(super) fn width(&self) -> usize {
         self.starts.windows(2).map(|pair| (pair[1] - pair[0]) as usize).max().unwrap_or(0)
     }
+}
+
+fn too_many(part: &Part<'_>) -> String {
+    let n = part.n_owned();
+    let most = MAX_KINDS.min(n / ROWS_OF_A_KIND);
+    format!("the {n} rows have more than {most} kind{}, or too long ones", if most == 1 { "" } else { "s" })
 }
 
 /// The rows of a part, as they are compared.
@@ -292,7 +294,7 @@ mod tests {
             let values = (0..a.nnz()).map(|k| 1.0 + k as f64).collect();
             let a = Csr::new(a.n_rows(), a.n_cols(), a.row_ptr().to_vec(), a.col_idx().to_vec(), values).unwrap();
             let whole = split(&a, std::slice::from_ref(&(0..a.n_rows()))).remove(0);
-            Kinds::for_format(&whole, Format::Auto, shape).unwrap().is_some()
+            Kinds::by_columns(&whole).unwrap().suit(shape)
         };
         // three unknowns a node alternate
         assert_eq!(["poisson3d:20", "elasticity3d:20"].map(|spec| chosen(spec, Shape::Gpu)), [true, true]);

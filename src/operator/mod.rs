@@ -1,10 +1,12 @@
 //! A matrix on a rank: the block of rows that the rank owns, times a vector whose halo other ranks fill.
 
 mod bands;
+pub(crate) mod choice;
 pub mod host;
 mod kinds;
 mod main_kind;
 pub(crate) mod opencl;
+pub(crate) mod plan;
 pub(crate) mod row_blocks;
 mod sell;
 

@@ -10,8 +10,8 @@ use super::LinearOperator;
 use super::bands::{self, launches};
 use super::kinds::Kinds;
 use super::main_kind::Main;
+use super::plan::{Offer, Plan, Target};
 use super::row_blocks::RowBlocks;
-use super::sell::Sell;
 use crate::comm::Outbox;
 use crate::device::{Context, DeviceVec, Event, Grid, Pinned, Queue};
 use crate::error::Result;
@@ -25,9 +25,6 @@ use crate::partition::{HaloPlan, Part};
 use crate::real::Real;
 use crate::solver::Format;
 use crate::timeline::Lane;
-
-/// Rows for each compute unit, below which a GPU is better off if several work-items share a row.
-const ROWS_OF_A_UNIT: usize = 512;
 
 /// A block of rows in one of several formats, with what its halo needs.
 pub(crate) struct DeviceBlock<T: Real> {
@@ -70,26 +67,55 @@ impl<T: Real> DeviceBlock<T> {
         factor: f64,
         format: Format,
     ) -> Result<(Self, Outbox<T>)> {
+        let offer = Offer::of(part, factor, format, target(ctx, tuning))?;
+        Self::alone(ctx, tuning, part, factor, &offer)?.join(ctx, &part.halo)
+    }
+
+    /// Moves the block of `part`, times `factor`, to the device as one of the formats that were found for it, as if no
+    /// other rank took part: products leave the halo as it is.
+    ///
+    /// # Errors
+    /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
+    ///
+    /// # Panics
+    /// As [`upload`](Self::upload).
+    pub(crate) fn alone(
+        ctx: &Context,
+        tuning: &Tuning,
+        part: &Part<'_>,
+        factor: f64,
+        offer: &Offer<'_, T>,
+    ) -> Result<Self> {
         assert!(part.nnz() <= Self::MAX_NNZ, "{} entries in one block", part.nnz());
-        let shape = Shape::of_group(tuning.launch("spmv_dot_pattern").group_size);
-        let layout = match Kinds::for_format(part, format, shape)? {
-            Some(kinds) => stencil(ctx, part, &kinds, factor, shape)?,
-            None => match slices(ctx, part, factor, format, shape) {
-                Some(slices) => {
-                    let (block, sets) = slices.upload(ctx)?;
-                    Layout::Sell(block, sets)
-                }
-                None => csr(ctx, tuning, part, factor)?,
-            },
+        let layout = match &offer.plan {
+            Plan::Csr => csr(ctx, tuning, part, factor)?,
+            Plan::Kinds(kinds) => stencil(ctx, part, kinds, factor, target(ctx, tuning).shape)?,
+            Plan::Sell(slices) => {
+                let (block, sets) = slices.upload(ctx)?;
+                Layout::Sell(block, sets)
+            }
         };
-        let outbox = Arc::new(RwLock::new(Pinned::zeros(ctx, part.halo.send.len())?));
-        let this = Self {
+        Ok(Self {
             layout,
             n_rows: part.n_owned(),
             nnz: part.nnz(),
-            plan: part.halo.clone(),
-            send: DeviceVec::from_slice(ctx, &part.halo.send, "the halo's indices")?,
-            message: std::cell::RefCell::new(DeviceVec::zeros(ctx, part.halo.send.len(), "the halo's message")?),
+            plan: HaloPlan { len: part.halo.len, ..HaloPlan::default() },
+            send: DeviceVec::from_slice(ctx, &[], "the halo's indices")?,
+            message: std::cell::RefCell::new(DeviceVec::zeros(ctx, 0, "the halo's message")?),
+        })
+    }
+
+    /// The block as one of several, whose products fill the halo. With it comes the pinned memory of its messages.
+    ///
+    /// # Errors
+    /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
+    pub(crate) fn join(self, ctx: &Context, halo: &HaloPlan) -> Result<(Self, Outbox<T>)> {
+        let outbox = Arc::new(RwLock::new(Pinned::zeros(ctx, halo.send.len())?));
+        let this = Self {
+            plan: halo.clone(),
+            send: DeviceVec::from_slice(ctx, &halo.send, "the halo's indices")?,
+            message: std::cell::RefCell::new(DeviceVec::zeros(ctx, halo.send.len(), "the halo's message")?),
+            ..self
         };
         Ok((this, outbox))
     }
@@ -493,24 +519,9 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
     }
 }
 
-/// Rows in slices, if the format asks for them or, without one, where there are rows for all work-items of a GPU, if they are
-/// no more bytes: where rows differ in length, slices suit it better.
-fn slices<'a, T: Real>(
-    ctx: &Context,
-    part: &'a Part<'a>,
-    factor: f64,
-    format: Format,
-    shape: Shape,
-) -> Option<Sell<'a, T>> {
-    let has_rows = part.n_owned() >= ROWS_OF_A_UNIT * ctx.info().compute_units.max(1) as usize;
-    match format {
-        Format::Sell => Some(Sell::plan(part, factor)),
-        Format::Auto if shape == Shape::Gpu && has_rows => {
-            let csr = part.nnz() * (4 + size_of::<T>()) + 4 * (part.n_owned() + 1);
-            Some(Sell::plan(part, factor)).filter(|sell| sell.bytes() <= csr)
-        }
-        _ => None,
-    }
+/// What rows are laid out for on a device.
+pub(crate) fn target(ctx: &Context, tuning: &Tuning) -> Target {
+    Target::new(ctx.info(), Shape::of_group(tuning.launch("spmv_dot_pattern").group_size))
 }
 
 /// The grid for the long rows, if there are any.

@@ -135,7 +135,7 @@ impl Report {
             "Kernels are timed in a run of their own, by the device's clock; of several devices, those of the one where they \
              take longest. Overhead is the total less the kernels: launches, waiting, and the first residual. GB/s are by the byte rule, and beyond a copy where data fit \
              into caches; GFLOP/s count 2 nnz + 10 n operations an iteration. cg-classic works on compressed rows, other methods \
-             on the format that reads the fewest bytes.",
+             on the format that is remembered for the rows, or reads the fewest bytes.",
         );
         if self.experiments.iter().any(|entry| entry.experiment.method == METHOD) {
             text.gap();

@@ -11,6 +11,7 @@ use declive::matrix_market;
 use serde::Serialize;
 
 use super::info_advice::Advice;
+use super::info_formats::Formats;
 use super::{DECLIVE, VERSION};
 
 /// All that is known about a matrix. Rows and columns are counted from 1, as in the file.
@@ -33,6 +34,8 @@ pub(crate) struct Report {
     pub(super) dominance: Option<Dominance>,
     pub(super) positive_definite: Option<PositiveDefinite>,
     pub(super) solve: Advice,
+    /// None unless there is something to solve.
+    pub(super) formats: Option<Formats>,
     /// Where the picture was written.
     pub(super) spy: Option<String>,
     pub(super) seconds: Seconds,
@@ -216,6 +219,10 @@ pub(crate) struct Facts<'a, T> {
     pub(crate) duplicates: u64,
     /// About the matrix.
     pub(crate) found: Found<T>,
+    /// What a solve would do.
+    pub(crate) advice: Advice,
+    /// What formats would read.
+    pub(crate) formats: Option<Formats>,
     /// Whether the numbers are complex.
     pub(crate) complex: bool,
     /// Where the picture went.
@@ -300,7 +307,8 @@ impl Report {
             diagonal: square.map(|s| Diagonal::new(&s.diagonal)),
             dominance: square.map(|s| Dominance::new(&s.dominance)),
             positive_definite: square.map(|s| PositiveDefinite::new(&s.definiteness, facts.complex)),
-            solve: Advice::new(found, facts.complex),
+            solve: facts.advice.clone(),
+            formats: facts.formats.clone(),
             spy: facts.spy.clone(),
             seconds: facts.seconds,
         }

@@ -38,7 +38,7 @@ pub(crate) struct DeviceBytes {
 
 impl Advice {
     /// For a matrix of which this was found.
-    pub(super) fn new<T>(found: &Found<T>, complex: bool) -> Self {
+    pub(crate) fn new<T>(found: &Found<T>, complex: bool) -> Self {
         let none = |obstacle: String| Self {
             format: Format::Auto.name(),
             method: None,
@@ -77,6 +77,11 @@ impl Advice {
             precond_reason: Some(reason),
             device_bytes: Some(DeviceBytes { f64: bytes(Precision::F64), f32: bytes(Precision::F32) }),
         }
+    }
+
+    /// The set-up of a solve as advised; none if there is nothing to solve.
+    pub(crate) fn setup(&self) -> Option<Setup> {
+        Some(Setup { precond: self.precond?.parse().ok()?, ..Setup::default() })
     }
 }
 

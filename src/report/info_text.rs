@@ -18,6 +18,9 @@ impl fmt::Display for Report {
         self.definiteness(&mut text);
         self.pattern(&mut text);
         self.histogram(&mut text);
+        if let Some(formats) = &self.formats {
+            formats.describe(&mut text);
+        }
         self.solve(&mut text);
         self.time(&mut text);
         f.write_str(&text.finish())
@@ -227,7 +230,9 @@ impl Report {
         if let (Some(method), Some(precond), Some(reason)) = (advice.method, advice.precond, &advice.precond_reason) {
             text.line("method", method);
             text.line("precond", &format!("{precond}: {reason}"));
-            text.line("format", &format!("{}: each device takes what reads the fewest bytes", advice.format));
+        }
+        if let Some(formats) = &self.formats {
+            text.line("format", &format!("{}: {}", advice.format, formats.auto()));
         }
         if let Some(memory) = &advice.device_bytes {
             let words =

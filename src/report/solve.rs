@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use declive::device::Rejected;
 use declive::matrix::stats::Stats;
-use declive::solver::{Outcome, RankInfo, Setup, SetupTimes, Split, Stop};
+use declive::solver::{Candidate, Outcome, RankInfo, Setup, SetupTimes, Split, Stop};
 use serde::Serialize;
 
 use super::{DECLIVE, VERSION};
@@ -146,6 +146,10 @@ pub(crate) struct Rank {
     pub(super) bytes: u64,
     /// How the rows are stored.
     pub(super) format: &'static str,
+    /// Why so.
+    pub(super) format_why: &'static str,
+    /// What was considered, the format taken first.
+    pub(super) formats: Vec<Candidate>,
     /// Over all right-hand sides.
     pub(super) split: SplitSeconds,
 }
@@ -349,6 +353,8 @@ impl Rank {
             halo: rank.halo,
             bytes: rank.bytes,
             format: rank.format.name(),
+            format_why: rank.format_choice.why.name(),
+            formats: rank.format_choice.candidates.clone(),
             split,
         }
     }

@@ -36,6 +36,8 @@ pub(super) fn report(ranks: usize, residuals: &[f64]) -> Report {
         halo: 1_000_000,
         bytes: 9 << 30,
         format: "csr",
+        format_why: "fewest bytes",
+        formats: Vec::new(),
         split,
     };
     let solve = |(k, residual): (usize, &f64)| Solve {

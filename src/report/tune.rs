@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use declive::tune::store::{Entry, Known};
+use declive::tune::store::{Entry, FormatEntry, Known};
 use declive::tune::{Axis, EarlyStop, Found, Fusion, KernelFound};
 use serde::Serialize;
 
@@ -82,6 +82,8 @@ pub(super) struct KeptDevice {
     pub(super) platform: String,
     pub(super) compute_units: u32,
     pub(super) kernels: Vec<Entry>,
+    /// Formats that were measured on blocks of rows.
+    pub(super) formats: Vec<FormatEntry>,
 }
 
 impl Kept {
@@ -91,6 +93,7 @@ impl Kept {
             platform: known.device.platform,
             compute_units: known.device.compute_units,
             kernels: known.entries,
+            formats: known.formats,
         };
         let devices = if removed.is_some() { Vec::new() } else { known.into_iter().map(device).collect() };
         Self { version: VERSION, declive: DECLIVE, removed, devices }

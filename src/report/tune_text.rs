@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use declive::tune::store::Entry;
+use declive::tune::store::{Entry, FormatEntry};
 use declive::tune::{Axis, Found, Fusion, Iteration, KernelFound, Launch, Timing};
 
 use super::layout::Text;
@@ -41,7 +41,17 @@ impl fmt::Display for Kept {
                 ["kernel", "elements", "sums", "rows from", "entries from", "groups", "size", "time", "driver"];
             let left = [true, true, true, false, false, false, false, false, true];
             let rows: Vec<[String; 9]> = device.kernels.iter().map(kept_row).collect();
-            text.table(header, left, &rows);
+            if !rows.is_empty() {
+                text.table(header, left, &rows);
+            }
+            if !rows.is_empty() && !device.formats.is_empty() {
+                text.gap();
+            }
+            let rows: Vec<[String; 7]> = device.formats.iter().map(kept_format).collect();
+            if !rows.is_empty() {
+                let header = ["format", "elements", "sums", "rows", "entries", "of", "driver"];
+                text.table(header, [true, true, true, false, false, true, true], &rows);
+            }
         }
         if self.devices.iter().flat_map(|device| &device.kernels).any(|entry| entry.tried) {
             text.gap();
@@ -63,6 +73,22 @@ fn kept_row(entry: &Entry) -> [String; 9] {
         format!("{}{}", entry.launch.groups_per_unit, if entry.tried { "*" } else { "" }),
         size(entry.launch),
         micros(&entry.timing),
+        key.driver.clone(),
+    ]
+}
+
+/// The format of a block, and what it was compared with in microseconds.
+fn kept_format(entry: &FormatEntry) -> [String; 7] {
+    let timed =
+        entry.candidates.iter().filter_map(|one| Some(format!("{} {}", one.format, micros(one.timing.as_ref()?))));
+    let key = &entry.key;
+    [
+        entry.format.clone(),
+        key.element.clone(),
+        key.sum.clone(),
+        count(key.rows),
+        count(key.entries),
+        timed.collect::<Vec<_>>().join(", "),
         key.driver.clone(),
     ]
 }

@@ -10,10 +10,13 @@ mod outcome;
 mod rank;
 mod scaling;
 mod session;
+mod survey;
 mod team;
 mod workspace;
 
+pub use crate::operator::choice::{Candidate, FormatChoice, Why};
 pub use fit::device_bytes;
 pub use options::{Control, Format, Method, Precision, Precond, Progress, Setup, Stop, Tune};
 pub use outcome::{Criterion, Indefinite, Outcome, Reason, Split};
 pub use session::{RankInfo, SetupTimes, Solver};
+pub use survey::{FormatSurvey, formats};

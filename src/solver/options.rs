@@ -100,7 +100,8 @@ impl Precision {
 }
 
 named! {
-    /// Where the launch parameters of kernels come from.
+    /// Where the launch parameters of kernels come from, and the formats of [`Format::Auto`]: `quick` and `full`
+    /// measure what is not kept of these.
     Tune, "way of tuning":
     Off = "off", "Usual values.";
     Stored = "stored", "What is kept from former runs, and usual values for the rest; nothing is tried.";
@@ -111,7 +112,7 @@ named! {
 named! {
     /// How rows are stored. The host, which has the matrix anyway, takes `csr` for `pattern` and `sell`.
     Format, "format":
-    Auto = "auto", "What reads the fewest bytes for each block of rows.";
+    Auto = "auto", "For each block of rows what was measured to be fastest on it, or else what reads the fewest bytes.";
     Csr = "csr", "Compressed rows: a column and a value for each entry.";
     Sell = "sell", "In slices of rows: columns once a block or in two bytes, values in as few bytes as keep their bits.";
     Pattern = "pattern", "For rows of a few kinds by their columns: no column is stored but those of the kinds.";
@@ -131,7 +132,7 @@ pub struct Setup {
     pub devices: Choice,
     /// Skip the check that the matrix is symmetric.
     pub assume_symmetric: bool,
-    /// Where launch parameters come from.
+    /// Where launch parameters and formats come from.
     pub tune: Tune,
     /// How devices store their rows.
     pub format: Format,

@@ -6,17 +6,19 @@ use std::time::{Duration, Instant};
 
 use super::cg::cg;
 use super::cg_classic::cg_classic;
+use super::fit::beside_rows;
 use super::iterate::{Iterate, Mixed, Plain};
 use super::monitor::{Monitor, Seen, Verdict};
 use super::scaling::{Scaling, Share};
 use super::workspace::Workspace;
-use super::{Format, Indefinite, Method, Precision, Precond, Reason, Setup, Split, Tune};
+use super::{Format, FormatChoice, Indefinite, Method, Precision, Precond, Reason, Setup, Split, Tune, Why};
 use crate::comm::{Alone, Links, Outboxes};
 use crate::device::{Context, Info};
 use crate::error::Result;
 use crate::kernels::{Kernels, Shape, Tuning};
 use crate::matrix::Csr;
 use crate::operator::LinearOperator;
+use crate::operator::choice::Candidate;
 use crate::operator::host::HostBlock;
 use crate::operator::opencl::DeviceBlock;
 use crate::ops::Ops;
@@ -26,6 +28,7 @@ use crate::partition::Part;
 use crate::precond::Preconditioner;
 use crate::real::Real;
 use crate::timeline::Timeline;
+use crate::tune::formats::{self, Uploaded, Wanted};
 use crate::tune::kept;
 use crate::tune::store::{Known, Store};
 
@@ -34,17 +37,27 @@ pub(super) trait Rank: Send {
     /// Bytes that the matrix's part of an iteration moves.
     fn product_bytes(&self) -> u64;
 
-    /// How the rows are stored, and the memory that they take: on the host, beside the matrix that is shared.
-    fn stored(&self) -> (Format, u64);
+    /// How the rows are stored.
+    fn stored(&self) -> Stored;
 
     /// Solves for this rank's part `b`, from and to its part `x`.
     fn run(&mut self, links: Links, method: Method, b: &[f64], x: &mut [f64], monitor: Monitor<'_>) -> Result<Ended>;
+}
+
+/// How a rank stores its rows.
+pub(super) struct Stored {
+    pub(super) format: Format,
+    /// How it came to that.
+    pub(super) choice: FormatChoice,
+    /// The memory that they take: on the host, beside the matrix that is shared.
+    pub(super) bytes: u64,
 }
 
 /// The operations, the matrix, the iterate, the preconditioner and the vectors of a rank.
 struct Engine<O: Ops, A, I> {
     ops: O,
     a: A,
+    choice: FormatChoice,
     iterate: I,
     m: Preconditioner<O::Vector>,
     scaling: Option<Share<O>>,
@@ -76,6 +89,9 @@ struct Plan<'a> {
     tries: bool,
     /// How rows are stored.
     format: Format,
+    tune: Tune,
+    /// Memory of the device that the rows may take, in bytes.
+    room: u64,
 }
 
 /// A rank made ready.
@@ -86,6 +102,16 @@ pub(super) struct Opened {
     pub(super) prepare: Duration,
     /// Time to move the matrix.
     pub(super) upload: Duration,
+    /// Time to compare formats.
+    pub(super) tune: Duration,
+}
+
+/// A device with its launch parameters, or the host.
+pub(super) struct Place<'a> {
+    pub(super) device: Option<&'a Info>,
+    pub(super) known: Option<Known>,
+    /// Ranks that share the device.
+    pub(super) sharers: u64,
 }
 
 /// How one rank's iteration ended.
@@ -99,9 +125,9 @@ pub(super) struct Ended {
     pub(super) gather: Duration,
 }
 
-/// Opens `device`, or the host, and gives it `part` of `system`; `known` are the device's launch parameters.
+/// Opens a device, or the host, and gives it `part` of `system`.
 pub(super) fn open(
-    (device, known): (Option<&Info>, Option<&Known>),
+    Place { device, known, sharers }: &Place<'_>,
     mut part: Part<'_>,
     system: &System<'_>,
     setup: &Setup,
@@ -117,17 +143,20 @@ pub(super) fn open(
         scaling: scaling.map(|scaling| (scaling, part.rows.clone())),
         factor,
         stores_z: multiplies,
-        known,
+        known: known.as_ref(),
         tries: setup.tune == Tune::Quick,
         format: setup.format,
+        tune: setup.tune,
+        room: device.map_or(0, |device| device.memory_bytes / sharers).saturating_sub(beside_rows(&part, setup)),
     };
-    let Some(device) = device else {
+    let Some(device) = *device else {
         let (rank, outboxes) = match setup.precision {
             Precision::F64 => plan.on_host::<f64>(a, part)?,
             Precision::F32 => plan.on_host::<f32>(a, part)?,
             Precision::Mixed => plan.mixed_on_host(a, part)?,
         };
-        return Ok(Opened { rank, outboxes, prepare: Duration::ZERO, upload: start.elapsed() });
+        let (prepare, tune) = (Duration::ZERO, Duration::ZERO);
+        return Ok(Opened { rank, outboxes, prepare, upload: start.elapsed(), tune });
     };
     let ctx = Arc::new(Context::open(device)?);
     match setup.precision {
@@ -143,8 +172,8 @@ impl Plan<'_> {
     fn on_host<T: Real>(&self, a: &Arc<Csr>, part: Part<'_>) -> Result<(Box<dyn Rank>, Outboxes)> {
         let mut outboxes = Outboxes::default();
         let (ops, matrix) = self.host_rows::<T>(a, part, &mut outboxes)?;
-        let iterate = Plain::new(&ops)?;
-        Ok((Box::new(Engine::new(ops, matrix, iterate, self)?), outboxes))
+        let (iterate, choice) = (Plain::new(&ops)?, self.host_choice(&matrix));
+        Ok((Box::new(Engine::new(ops, (matrix, choice), iterate, self)?), outboxes))
     }
 
     /// The same in mixed precision.
@@ -153,8 +182,14 @@ impl Plan<'_> {
         let (wide_ops, wide) = self.host_rows::<f64>(a, part.clone(), &mut outboxes)?;
         let (ops, matrix) = self.host_rows::<f32>(a, part, &mut outboxes)?;
         let stored = wide.memory();
-        let iterate = Mixed::new(wide_ops, wide, stored)?;
-        Ok((Box::new(Engine::new(ops, matrix, iterate, self)?), outboxes))
+        let (iterate, choice) = (Mixed::new(wide_ops, wide, stored)?, self.host_choice(&matrix));
+        Ok((Box::new(Engine::new(ops, (matrix, choice), iterate, self)?), outboxes))
+    }
+
+    /// The host measures nothing.
+    fn host_choice<T: Real>(&self, block: &HostBlock<T>) -> FormatChoice {
+        let why = if self.format == Format::Auto { Why::FewestBytes } else { Why::Forced };
+        FormatChoice::only(why, Candidate::new(block.format(), block.bytes()))
     }
 
     fn host_rows<T: Real>(
@@ -174,11 +209,15 @@ impl Plan<'_> {
         let kernels = self.kernels::<T, A>(&ctx, &part)?;
         let prepare = start.elapsed();
         let mut outboxes = Outboxes::default();
-        let (ops, matrix) = self.device_rows(ctx, kernels, &part, self.tries, &mut outboxes)?;
+        let store = Store::open();
+        let wanted = self.wanted(&store);
+        let ops = OpenClOps::new(ctx, kernels, part.n_owned(), Box::new(Alone::default()), self.tries)?;
+        let Uploaded { block, outbox, choice, comparing } = formats::upload(&ops, &part, self.factor, wanted)?;
+        T::put_outbox(outbox, &mut outboxes);
         drop(part); // renumbered columns may take as much memory as those of the matrix
         let iterate = Plain::new(&ops)?;
-        let rank = Box::new(Engine::new(ops, matrix, iterate, self)?);
-        Ok(Opened { rank, outboxes, prepare, upload: start.elapsed() - prepare })
+        let rank = Box::new(Engine::new(ops, (block, choice), iterate, self)?);
+        Ok(Opened { rank, outboxes, prepare, upload: start.elapsed() - prepare - comparing, tune: comparing })
     }
 
     /// The same in mixed precision.
@@ -187,13 +226,22 @@ impl Plan<'_> {
         let kernels = self.kernels::<f32, f64>(&ctx, &part)?;
         let prepare = start.elapsed();
         let mut outboxes = Outboxes::default();
-        let (wide_ops, wide) = self.device_rows(ctx.clone(), wide_kernels, &part, false, &mut outboxes)?;
-        let (ops, matrix) = self.device_rows(ctx, kernels, &part, self.tries, &mut outboxes)?;
-        drop(part);
+        let store = Store::open();
+        let (n, wanted) = (part.n_owned(), self.wanted(&store));
+        let wide_ops = OpenClOps::new(ctx.clone(), wide_kernels, n, Box::new(Alone::default()), false)?;
+        // products in double precision are too few to be worth a measurement
+        let few = Wanted { tune: Tune::Stored, ..wanted };
+        let Uploaded { block: wide, outbox, .. } = formats::upload(&wide_ops, &part, self.factor, few)?;
+        f64::put_outbox(outbox, &mut outboxes);
+        let ops = OpenClOps::new(ctx, kernels, n, Box::new(Alone::default()), self.tries)?;
         let stored = wide.memory();
+        let narrow = Wanted { room: wanted.room.saturating_sub(stored), ..wanted };
+        let Uploaded { block, outbox, choice, comparing } = formats::upload(&ops, &part, self.factor, narrow)?;
+        f32::put_outbox(outbox, &mut outboxes);
+        drop(part);
         let iterate = Mixed::new(wide_ops, wide, stored)?;
-        let rank = Box::new(Engine::new(ops, matrix, iterate, self)?);
-        Ok(Opened { rank, outboxes, prepare, upload: start.elapsed() - prepare })
+        let rank = Box::new(Engine::new(ops, (block, choice), iterate, self)?);
+        Ok(Opened { rank, outboxes, prepare, upload: start.elapsed() - prepare - comparing, tune: comparing })
     }
 
     fn kernels<T: Real, A: Real>(&self, ctx: &Context, part: &Part<'_>) -> Result<Kernels<T, A>> {
@@ -204,19 +252,8 @@ impl Plan<'_> {
         Kernels::build(ctx, tuning)
     }
 
-    fn device_rows<T: Real, A: Real>(
-        &self,
-        ctx: Arc<Context>,
-        kernels: Kernels<T, A>,
-        part: &Part<'_>,
-        tries: bool,
-        outboxes: &mut Outboxes,
-    ) -> Result<(OpenClOps<T, A>, DeviceBlock<T>)> {
-        let (matrix, outbox) = DeviceBlock::upload(&ctx, &kernels.tuning, part, self.factor, self.format)?;
-        T::put_outbox(outbox, outboxes);
-        matrix.compile(&ctx, &kernels)?;
-        let ops = OpenClOps::new(ctx, kernels, part.n_owned(), Box::new(Alone::default()), tries)?;
-        Ok((ops, matrix))
+    fn wanted<'a>(&'a self, store: &'a Store) -> Wanted<'a> {
+        Wanted { format: self.format, tune: self.tune, known: self.known, store, room: self.room }
     }
 }
 
@@ -225,8 +262,9 @@ impl<T: Real, I: Iterate<HostOps<T>>> Rank for Engine<HostOps<T>, HostBlock<T>, 
         self.a.bytes()
     }
 
-    fn stored(&self) -> (Format, u64) {
-        (self.a.format(), self.a.memory() + self.iterate.stored())
+    fn stored(&self) -> Stored {
+        let bytes = self.a.memory() + self.iterate.stored();
+        Stored { format: self.a.format(), choice: self.choice.clone(), bytes }
     }
 
     fn run(&mut self, links: Links, method: Method, b: &[f64], x: &mut [f64], monitor: Monitor<'_>) -> Result<Ended> {
@@ -239,8 +277,9 @@ impl<T: Real, A: Real, I: Iterate<OpenClOps<T, A>>> Rank for Engine<OpenClOps<T,
         LinearOperator::<OpenClOps<T, A>>::bytes(&self.a)
     }
 
-    fn stored(&self) -> (Format, u64) {
-        (self.a.format(), self.a.memory() + self.iterate.stored())
+    fn stored(&self) -> Stored {
+        let bytes = self.a.memory() + self.iterate.stored();
+        Stored { format: self.a.format(), choice: self.choice.clone(), bytes }
     }
 
     /// Keeps the launch parameters that were found in the course of it, too.
@@ -256,7 +295,7 @@ impl<T: Real, A: Real, I: Iterate<OpenClOps<T, A>>> Rank for Engine<OpenClOps<T,
 }
 
 impl<O: Ops, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
-    fn new(ops: O, a: A, iterate: I, plan: &Plan<'_>) -> Result<Self> {
+    fn new(ops: O, (a, choice): (A, FormatChoice), iterate: I, plan: &Plan<'_>) -> Result<Self> {
         let m = match plan.diagonal {
             Some(diagonal) => Preconditioner::jacobi(&ops, diagonal, plan.factor)?,
             None => Preconditioner::Identity,
@@ -266,7 +305,7 @@ impl<O: Ops, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
             None => None,
         };
         let w = Workspace::new(&ops, &a, plan.stores_z)?;
-        Ok(Self { ops, a, iterate, m, scaling, w })
+        Ok(Self { ops, a, choice, iterate, m, scaling, w })
     }
 
     fn solve(
@@ -277,7 +316,7 @@ impl<O: Ops, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
         x: &mut [f64],
         mut monitor: Monitor<'_>,
     ) -> Result<Ended> {
-        let Self { ops, a, iterate, m, scaling, w } = self;
+        let Self { ops, a, iterate, m, scaling, w, .. } = self;
         iterate.connect(ops, links);
         let start = Instant::now();
         let before = monitor.iterations();

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
+use super::rank::Stored;
 use super::team::{Ranks, power_of_two_near};
-use super::{Control, Criterion, Format, Indefinite, Outcome, Precision, Precond, Reason, Setup, Stop};
+use super::{Control, Criterion, Format, FormatChoice, Indefinite, Outcome, Precision, Precond, Reason, Setup, Stop};
 use crate::device::{self, Info, Kind, Rejected, Selection};
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
@@ -36,6 +37,8 @@ pub struct RankInfo {
     pub bytes: u64,
     /// How the rows are stored.
     pub format: Format,
+    /// Why so, and what else was considered.
+    pub format_choice: FormatChoice,
 }
 
 /// Where the time before the first iteration went.
@@ -45,7 +48,7 @@ pub struct SetupTimes {
     pub prepare: Duration,
     /// Moving the matrix to the devices.
     pub upload: Duration,
-    /// Finding launch parameters: in former runs' results, or by measurement.
+    /// Finding launch parameters, in former runs' results or by measurement, and comparing formats.
     pub tune: Duration,
 }
 
@@ -109,6 +112,7 @@ impl Solver {
             // known when the rows are there
             bytes: 0,
             format: Format::Auto,
+            format_choice: FormatChoice::unknown(),
         };
         let mut infos: Vec<RankInfo> = selection.ranks.iter().zip(&parts).map(info).collect();
         let beside_rows: Vec<u64> = parts.iter().map(|part| super::fit::beside_rows(part, setup)).collect();
@@ -122,9 +126,10 @@ impl Solver {
         let mut times = SetupTimes { prepare, tune, ..SetupTimes::default() };
         let devices = selection.ranks.iter().map(Option::as_ref).zip(known).collect();
         let ranks = Ranks::open(&a, devices, parts, &diagonal, factor, setup, &mut times)?;
-        for ((info, (format, bytes)), beside) in infos.iter_mut().zip(ranks.stored()).zip(beside_rows) {
-            log::info!("{}: {} rows stored as {format}", info.device, info.rows);
-            (info.format, info.bytes) = (format, bytes + beside);
+        for ((info, Stored { format, choice, bytes }), beside) in infos.iter_mut().zip(ranks.stored()).zip(beside_rows)
+        {
+            log::info!("{}: {} rows stored as {format} ({})", info.device, info.rows, choice.why);
+            (info.format, info.format_choice, info.bytes) = (format, choice, bytes + beside);
         }
         let Selection { rejected, note, .. } = selection;
         Ok(Self { a, stats, setup: setup.clone(), infos, rejected, note, times, ranks })

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 
 use super::monitor::Monitor;
-use super::rank::{self, Ended, Opened, Rank, System};
+use super::rank::{self, Ended, Opened, Place, Rank, Stored, System};
 use super::scaling::Scaling;
-use super::{Control, Criterion, Format, Method, Outcome, Precond, Reason, Setup, SetupTimes, Split, Stop};
+use super::{Control, Criterion, Method, Outcome, Precond, Reason, Setup, SetupTimes, Split, Stop};
 use crate::comm::{Failure, Links, Outboxes, in_threads};
 use crate::device::Info;
 use crate::error::{Error, Result};
@@ -47,23 +47,25 @@ impl Ranks {
         let failure = Failure::default();
         let rows = parts.iter().map(|p| p.rows.clone()).collect();
         let receivers: Vec<usize> = parts.iter().map(|p| p.halo.receivers).collect();
-        let jobs = devices.into_iter().zip(parts).collect();
+        let indices: Vec<_> = devices.iter().map(|(device, _)| device.map(|device| device.index)).collect();
+        let sharers = |device: Option<&Info>| indices.iter().filter(|&&i| i == device.map(|d| d.index)).count() as u64;
+        let places = devices.into_iter().map(|(device, known)| Place { device, known, sharers: sharers(device) });
+        let jobs = places.zip(parts).collect();
         let scales = setup.method == Method::Cg && setup.precond == Precond::Jacobi;
         let scaling = scales.then(|| Scaling::of(diagonal, factor)).flatten();
         let system = System { a, diagonal, scaling: scaling.as_ref(), factor };
-        let opened: Vec<Opened> = in_threads(&failure, jobs, |((device, known), part)| {
-            rank::open((device, known.as_ref()), part, &system, setup)
-        })?;
+        let opened: Vec<Opened> = in_threads(&failure, jobs, |(place, part)| rank::open(&place, part, &system, setup))?;
         let longest = |time: fn(&Opened) -> Duration| opened.iter().map(time).max().unwrap_or_default();
         times.prepare += longest(|o| o.prepare);
         times.upload = longest(|o| o.upload);
+        times.tune += longest(|o| o.tune);
         let (ranks, outboxes) =
             opened.into_iter().zip(receivers).map(|(o, receivers)| (o.rank, (o.outboxes, receivers))).unzip();
         Ok(Self { ranks, outboxes, rows, factor, is_scaled: scaling.is_some() })
     }
 
-    /// Of each rank, how its rows are stored, and the memory that they take.
-    pub(super) fn stored(&self) -> Vec<(Format, u64)> {
+    /// Of each rank, how its rows are stored.
+    pub(super) fn stored(&self) -> Vec<Stored> {
         self.ranks.iter().map(|rank| rank.stored()).collect()
     }
 

@@ -1,11 +1,13 @@
 //! A test bed: a block of a matrix and vectors on a device, on which each kernel can be launched alone.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::found::Timing;
 use super::search::timing;
-use crate::device::{Context, DeviceVec, Grid, Timed};
+use super::stopwatch::Stopwatch;
+use crate::device::{Context, DeviceVec, Grid};
 use crate::error::{Error, Result};
 use crate::kernels::cg::{Log, StepVectors, SumArg};
 use crate::kernels::csr::{BlockSet, CsrBlock};
@@ -33,7 +35,7 @@ const MESSAGE: usize = 1 << 16;
 
 /// What all kernels work on.
 pub(super) struct Bed<'a, T: Real, A: Real> {
-    pub(super) ctx: Context,
+    pub(super) ctx: Arc<Context>,
     part: &'a Part<'a>,
     matrix: DeviceBlock<T>,
     /// The same rows by kinds, with values in the kinds, or with values of their own, where there are few kinds.
@@ -59,8 +61,7 @@ pub(super) struct Bed<'a, T: Real, A: Real> {
     log: Log<A>,
     send: DeviceVec<u32>,
     message: DeviceVec<T>,
-    /// Whether the device's own times have been found wrong.
-    distrusted: bool,
+    stopwatch: Stopwatch,
 }
 
 /// Whether sums are in another precision than elements, so that there is something to convert.
@@ -117,8 +118,8 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             },
             message: DeviceVec::zeros(&ctx, indices.len(), "a message")?,
             send: DeviceVec::from_slice(&ctx, &indices, "indices")?,
-            distrusted: false,
-            ctx,
+            stopwatch: Stopwatch::default(),
+            ctx: Arc::new(ctx),
         })
     }
 
@@ -342,32 +343,10 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
         self.launch(kernels, kernel, groups)?;
         self.ctx.finish()?;
         let launches = launches.min((BATCH_SECONDS / start.elapsed().as_secs_f64()) as usize).max(3);
-        if !self.distrusted {
-            let start = Instant::now();
-            self.ctx.set_timing(Some(0));
-            let launched = (0..launches).try_for_each(|_| self.launch(kernels, kernel, groups));
-            self.ctx.set_timing(None);
-            launched?;
-            self.ctx.finish()?;
-            let elapsed = start.elapsed().as_secs_f64();
-            let timed = self.ctx.take_timed(0)?;
-            let bands = (timed.len() / launches).max(1);
-            let of_launch = |bands: &[Timed]| bands.iter().map(|timed| timed.time().as_secs_f64()).sum();
-            let times: Vec<f64> = timed.chunks(bands).map(of_launch).collect();
-            if times.len() == launches && times.iter().all(|&t| t > 0.0) && times.iter().sum::<f64>() < 1.1 * elapsed {
-                return Ok(times);
-            }
-            log::warn!("{}: the device's own times are not to be trusted; the host's are used", self.ctx.info().name);
-            self.distrusted = true;
-        }
-        (0..launches)
-            .map(|_| {
-                let start = Instant::now();
-                self.launch(kernels, kernel, groups)?;
-                self.ctx.finish()?;
-                Ok(start.elapsed().as_secs_f64())
-            })
-            .collect()
+        let (ctx, mut stopwatch) = (Arc::clone(&self.ctx), self.stopwatch);
+        let times = stopwatch.times(&ctx, launches, |_| self.launch(kernels, kernel, groups));
+        self.stopwatch = stopwatch;
+        times
     }
 
     /// The time of a launch on so many groups: of one batch, or of several where they disagree.
@@ -402,7 +381,7 @@ fn csr<T: Real>(block: &DeviceBlock<T>) -> (&CsrBlock<T>, Vec<BlockSet>) {
 }
 
 /// Numbers between 1/2 and 3/2 without a pattern: zeros may be faster than what is met in earnest.
-fn numbers<T: Real>(n: usize, salt: u32) -> Vec<T> {
+pub(super) fn numbers<T: Real>(n: usize, salt: u32) -> Vec<T> {
     let number = |i: u32| {
         let mixed = (i ^ salt.wrapping_mul(0x9e37_79b9)).wrapping_mul(0x85eb_ca6b);
         let mixed = (mixed ^ (mixed >> 13)).wrapping_mul(0xc2b2_ae35);

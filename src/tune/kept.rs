@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::search::timing;
-use super::store::{Device, Entry, Key, Known, Size, Store, source_hash};
+use super::store::{Device, Entry, FormatKey, Key, Known, Size, Store, source_hash};
 use super::{Found, Launch, MAX_SEARCHED_PER_UNIT, Search, Watch};
 use crate::device::Info;
 use crate::kernels::{
@@ -170,6 +170,21 @@ fn key<T: Real, A: Real>(device: &Info, kernel: &str, rows: usize, nnz: usize) -
         },
         driver: device.driver.clone(),
         sources: source_hash(kernels::sources(kernel)),
+        options: general_options::<T, A>(device),
+    }
+}
+
+/// What the formats of a block were measured on, whose hash is `block`.
+pub(crate) fn format_key<T: Real, A: Real>(device: &Info, part: &Part<'_>, block: String) -> FormatKey {
+    let products = ["spmv_dot_csr", "spmv_dot_sell", "spmv_dot_stencil"];
+    FormatKey {
+        element: T::CL_NAME.into(),
+        sum: A::CL_NAME.into(),
+        rows: part.n_owned() as u64,
+        entries: part.nnz() as u64,
+        block,
+        driver: device.driver.clone(),
+        sources: source_hash(products.into_iter().flat_map(kernels::sources)),
         options: general_options::<T, A>(device),
     }
 }

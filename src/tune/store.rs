@@ -1,9 +1,10 @@
 //! What tuning found, kept between runs: one file a device.
 //!
-//! A file holds entries, each the launch parameters of one kernel with their time, under a [`Key`] of all that they depend
-//! on beside the device. It is JSON: sorted, so that it can be read and compared. It is replaced whole, under a lock of the
-//! operating system that ends with its process. So it can be read without a lock; what processes insert at the same time
-//! is all kept; and one that is killed leaves the former file or the new one.
+//! A file holds entries, each the launch parameters of one kernel with their time, under a [`Key`] of all that they
+//! depend on beside the device; and the formats that were measured on blocks of rows ([`FormatEntry`]). It is JSON:
+//! sorted, so that it can be read and compared. It is replaced whole, under a lock of the operating system that ends
+//! with its process. So it can be read without a lock; what processes insert at the same time is all kept; and one that
+//! is killed leaves the former file or the new one.
 //!
 //! ```
 //! # use declive::tune::store::{Device, Entry, Key, Size, Store, source_hash};
@@ -37,7 +38,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{DeviceFacts, Launch, Timing};
 use crate::cache::{self, Digest};
@@ -48,6 +49,9 @@ const VERSION: u64 = 1;
 
 /// The most entries of a device.
 const MAX_ENTRIES: usize = 512;
+
+/// The most blocks of rows whose formats are kept of a device.
+const MAX_FORMATS: usize = 256;
 
 /// A device as its file knows it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -216,6 +220,68 @@ impl Entry {
     }
 }
 
+/// A block of rows, and all else that the times of its formats depend on, beside the device.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct FormatKey {
+    /// Type of the elements in OpenCL C.
+    pub element: String,
+    /// Type of the sums in OpenCL C.
+    pub sum: String,
+    /// Rows of the block.
+    pub rows: u64,
+    /// Entries of the block.
+    pub entries: u64,
+    /// A hash of the block, by a sample of its rows.
+    pub block: String,
+    /// Version of the device's driver.
+    pub driver: String,
+    /// [`source_hash`] of what the products are compiled from.
+    pub sources: String,
+    /// Options of the compiler, but for those that set launch parameters.
+    pub options: String,
+}
+
+/// A format that was considered for a block.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FormatTime {
+    /// Name of the format.
+    pub format: String,
+    /// Bytes that a product reads and writes.
+    pub bytes: u64,
+    /// The time of a product, if it was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timing: Option<Timing>,
+}
+
+/// The format of a block of rows, as it was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FormatEntry {
+    /// Where it holds.
+    #[serde(flatten)]
+    pub key: FormatKey,
+    /// Name of the format that was taken. It comes from a file: whoever uses it checks that the rows fit it.
+    pub format: String,
+    /// What it was compared with, itself among them.
+    pub candidates: Vec<FormatTime>,
+    /// When it was inserted, in seconds since 1970.
+    pub inserted: u64,
+}
+
+impl FormatEntry {
+    /// An entry of now.
+    #[must_use]
+    pub fn new(key: FormatKey, format: &str, candidates: Vec<FormatTime>) -> Self {
+        Self { key, format: format.into(), candidates, inserted: now() }
+    }
+
+    /// Whether it makes sense on any device, as for [`Entry`].
+    fn makes_sense(&self) -> bool {
+        let is_time = |t: &Timing| [t.low, t.median, t.high].iter().all(|time| time.is_finite() && *time >= 0.0);
+        self.candidates.iter().any(|candidate| candidate.format == self.format)
+            && self.candidates.iter().filter_map(|candidate| candidate.timing.as_ref()).all(is_time)
+    }
+}
+
 fn now() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
@@ -227,6 +293,8 @@ pub struct Known {
     pub device: Device,
     /// The entries, sorted by their keys, which are different.
     pub entries: Vec<Entry>,
+    /// The formats of blocks, sorted likewise.
+    pub formats: Vec<FormatEntry>,
 }
 
 /// An entry that was found.
@@ -257,6 +325,13 @@ impl Known {
         let (steps, entry) = near.min_by_key(|(steps, entry)| (*steps, u64::MAX - entry.inserted, entry.key.size))?;
         Some(Hit { entry, exact: steps == 0 })
     }
+
+    /// What was measured on this very block. O(log formats).
+    #[must_use]
+    pub fn format(&self, key: &FormatKey) -> Option<&FormatEntry> {
+        let found = self.formats.binary_search_by(|entry| entry.key.cmp(key)).ok()?;
+        Some(&self.formats[found])
+    }
 }
 
 /// The content of a file.
@@ -265,6 +340,18 @@ struct Content {
     version: u64,
     device: Device,
     entries: Vec<Entry>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "known_formats")]
+    formats: Vec<FormatEntry>,
+}
+
+/// Entries of a kind that this version does not know are left out, whatever they are.
+fn known_formats<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<FormatEntry>, D::Error> {
+    let all = match serde_json::Value::deserialize(from)? {
+        serde_json::Value::Array(all) => all,
+        _ => Vec::new(),
+    };
+    let known = all.into_iter().filter_map(|value| serde_json::from_value::<FormatEntry>(value).ok());
+    Ok(known.filter(FormatEntry::makes_sense).collect())
 }
 
 /// Why a file gives no entries.
@@ -301,14 +388,13 @@ impl Store {
     /// What is known of `device`. Reads its file.
     #[must_use]
     pub fn load(&self, device: &Device) -> Known {
-        let entries = self.path(device).map_or_else(Vec::new, |path| match read_of(&path, device) {
-            Ok(entries) => entries,
-            Err(why) => {
+        let nothing = || Known { device: device.clone(), entries: Vec::new(), formats: Vec::new() };
+        self.path(device).map_or_else(nothing, |path| {
+            read_of(&path, device).unwrap_or_else(|why| {
                 why.warn(&path);
-                Vec::new()
-            }
-        });
-        Known { device: device.clone(), entries }
+                nothing()
+            })
+        })
     }
 
     /// Adds `entries`, in the place of those with the same keys, and returns the file that has them now: `None` if they
@@ -321,8 +407,22 @@ impl Store {
     ///
     /// Waits while another process inserts. A damaged file is replaced, one of a later version of declive is not.
     pub fn insert(&self, device: &Device, entries: impl IntoIterator<Item = Entry>) -> Option<PathBuf> {
+        self.add(device, entries, [])
+    }
+
+    /// The same for the formats of blocks, of which a device has 256 at most: beyond, the oldest go.
+    pub fn insert_formats(&self, device: &Device, formats: impl IntoIterator<Item = FormatEntry>) -> Option<PathBuf> {
+        self.add(device, [], formats)
+    }
+
+    fn add(
+        &self,
+        device: &Device,
+        entries: impl IntoIterator<Item = Entry>,
+        formats: impl IntoIterator<Item = FormatEntry>,
+    ) -> Option<PathBuf> {
         let path = self.path(device)?;
-        match self.locked(|| merge(&path, device, entries)) {
+        match self.locked(|| merge(&path, device, entries, formats)) {
             Ok(Ok(())) => Some(path),
             Ok(Err(why)) => {
                 why.warn(&path);
@@ -342,7 +442,7 @@ impl Store {
             .files()
             .iter()
             .filter_map(|path| match read(path) {
-                Ok(Some(content)) => Some(Known { device: content.device, entries: content.entries }),
+                Ok(Some(content)) => Some(Known::from(content)),
                 Ok(None) => None, // removed meanwhile
                 Err(why) => {
                     why.warn(path);
@@ -471,25 +571,38 @@ fn read(path: &Path) -> Result<Option<Content>, Unreadable> {
     // Files can be edited.
     content.entries.sort_by(|one, other| one.key.cmp(&other.key));
     content.entries.dedup_by(|one, other| one.key == other.key);
+    content.formats.sort_by(|one, other| one.key.cmp(&other.key));
+    content.formats.dedup_by(|one, other| one.key == other.key);
     Ok(Some(content))
 }
 
-/// The entries in the file `path`, which must be those of `device`.
-fn read_of(path: &Path, device: &Device) -> Result<Vec<Entry>, Unreadable> {
-    match read(path)? {
-        Some(content) if content.device == *device => Ok(content.entries),
-        Some(content) => Err(Unreadable::Damaged(format!("it is of another device, {}", content.device.name))),
-        None => Ok(Vec::new()),
+impl From<Content> for Known {
+    fn from(Content { device, entries, formats, .. }: Content) -> Self {
+        Self { device, entries, formats }
     }
 }
 
-/// Writes the entries in the file `path` and the new ones.
-fn merge(path: &Path, device: &Device, new: impl IntoIterator<Item = Entry>) -> Result<(), Unreadable> {
-    let old = match read_of(path, device) {
-        Ok(entries) => entries,
+/// What is in the file `path`, which must be of `device`.
+fn read_of(path: &Path, device: &Device) -> Result<Known, Unreadable> {
+    match read(path)? {
+        Some(content) if content.device == *device => Ok(content.into()),
+        Some(content) => Err(Unreadable::Damaged(format!("it is of another device, {}", content.device.name))),
+        None => Ok(Known { device: device.clone(), entries: Vec::new(), formats: Vec::new() }),
+    }
+}
+
+/// Writes what is in the file `path` and what is new.
+fn merge(
+    path: &Path,
+    device: &Device,
+    new: impl IntoIterator<Item = Entry>,
+    new_formats: impl IntoIterator<Item = FormatEntry>,
+) -> Result<(), Unreadable> {
+    let (old, formats) = match read_of(path, device) {
+        Ok(known) => (known.entries, known.formats),
         Err(why @ Unreadable::Damaged(_)) => {
             why.warn(path);
-            Vec::new()
+            (Vec::new(), Vec::new())
         }
         Err(why) => return Err(why),
     };
@@ -512,8 +625,25 @@ fn merge(path: &Path, device: &Device, new: impl IntoIterator<Item = Entry>) -> 
         entries.drain(..entries.len() - MAX_ENTRIES);
         entries.sort_by(|one, other| one.key.cmp(&other.key));
     }
-    let content = Content { version: VERSION, device: device.clone(), entries };
+    let formats = merged_formats(formats, new_formats);
+    let content = Content { version: VERSION, device: device.clone(), entries, formats };
     let mut text = serde_json::to_vec_pretty(&content).map_err(|e| Unreadable::Io(e.into()))?;
     text.push(b'\n');
     cache::write(path, &text).map_err(Unreadable::Io)
+}
+
+/// The formats of blocks with new ones in the place of those of equal keys, the newest of them.
+fn merged_formats(old: Vec<FormatEntry>, new: impl IntoIterator<Item = FormatEntry>) -> Vec<FormatEntry> {
+    let mut all: BTreeMap<_, _> = old.into_iter().map(|entry| (entry.key.clone(), entry)).collect();
+    let inserted = all.values().map(|entry| entry.inserted).fold(now(), u64::max);
+    for entry in new.into_iter().filter(FormatEntry::makes_sense) {
+        all.insert(entry.key.clone(), FormatEntry { inserted, ..entry });
+    }
+    let mut all: Vec<_> = all.into_values().collect();
+    if all.len() > MAX_FORMATS {
+        all.sort_by_key(|entry| entry.inserted);
+        all.drain(..all.len() - MAX_FORMATS);
+        all.sort_by(|one, other| one.key.cmp(&other.key));
+    }
+    all
 }

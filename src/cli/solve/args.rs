@@ -70,10 +70,13 @@ pub(crate) struct Args {
     pub(super) devices: Choice,
 
     /// How devices store their rows
+    ///
+    /// With --tune quick or full, auto times products in those formats that read about the fewest bytes, and keeps the
+    /// fastest for the next solve with the same rows, which --tune stored takes, too.
     #[arg(long, default_value = Setup::default().format.name(), value_parser = formats(), help_heading = METHOD)]
     pub(super) format: Format,
 
-    /// Launch parameters of the kernels, on each device
+    /// Launch parameters of the kernels, and formats, on each device
     #[arg(long, default_value = Tune::Quick.name(), value_parser = tunings(), help_heading = METHOD)]
     pub(super) tune: Tune,
 

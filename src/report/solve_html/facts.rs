@@ -7,7 +7,7 @@ use super::super::DECLIVE;
 use super::super::html::figures::{fine_percent, three};
 use super::super::html::table::{Column, scroll, table};
 use super::super::recording::Driver;
-use super::super::solve::Report;
+use super::super::solve::{Rank, Report};
 use super::super::units::{bytes, count, exact, plural};
 
 /// The outcome in two sentences.
@@ -111,6 +111,8 @@ pub(super) fn devices(report: &Report, drivers: &[Option<Driver>]) -> Markup {
             Column::new("of\u{a0}all", ranks.iter().map(|r| fine_percent(r.nnz_share)).collect()),
             Column::new("halo, elements", ranks.iter().map(|r| count(r.halo)).collect()),
             Column::new("memory", ranks.iter().map(|r| bytes(r.bytes)).collect()),
+            Column::new("stored as", ranks.iter().map(Rank::stored).collect()),
+            Column::new("bytes of a product", ranks.iter().map(Rank::bytes_by_format).collect()),
         ]))
         @if !known.is_empty() {
             (pairs("Drivers", &heads, &[

@@ -1,0 +1,427 @@
+//! The format of a block of rows on a device: as asked for, as a former run found it, by measurement on the block
+//! itself, or by the rule of bytes.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::bed::numbers;
+use super::kept;
+use super::search::timing;
+use super::stopwatch::Stopwatch;
+use super::store::{Device, FormatEntry, FormatKey, FormatTime, Known, Store};
+use crate::cache::Digest;
+use crate::comm::Outbox;
+use crate::device::DeviceVec;
+use crate::error::Result;
+use crate::operator::LinearOperator;
+use crate::operator::choice::{Candidate, FormatChoice, Why, contenders, fastest};
+use crate::operator::opencl::{DeviceBlock, target};
+use crate::operator::plan::{Offer, Target, by_bytes};
+use crate::ops::Ops;
+use crate::ops::opencl::OpenClOps;
+use crate::partition::Part;
+use crate::real::Real;
+use crate::solver::{Format, Tune};
+
+/// Entries of a block whose products are worth more than a look at its bytes.
+const LEAST_ENTRIES: usize = 10_000;
+
+/// Launches of a turn, of which the first finds what the format before has left in the caches and does not count.
+const TURN: usize = 3;
+
+/// Rounds in which formats take turns, and the time that they may take beyond the least number: a solve makes hundreds
+/// of products, so that a dozen are within 5 % of it.
+const ROUNDS: [usize; 2] = [2, 10];
+const ROUNDS_TIME: Duration = Duration::from_millis(100);
+
+/// When this has passed, nothing more is moved to the device to be measured.
+const SET_UP_TIME: Duration = Duration::from_millis(500);
+
+/// Elements of each array that the hash of a block sees, at most.
+const SAMPLE: usize = 1 << 12;
+
+/// Held while formats are measured: ranks that share a device, or the processor, would disturb each other.
+static TURNS: Mutex<()> = Mutex::new(());
+
+/// What is asked for.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    /// The format.
+    pub(crate) format: Format,
+    /// Whether former runs have a say, and whether there may be measurements.
+    pub(crate) tune: Tune,
+    /// What former runs have found on the device, if that has a say.
+    pub(crate) known: Option<&'a Known>,
+    /// Where to keep what is found.
+    pub(crate) store: &'a Store,
+    /// Memory of the device for the block in all formats that are compared, in bytes.
+    pub(crate) room: u64,
+}
+
+/// A block on its device.
+pub(crate) struct Uploaded<T: Real> {
+    pub(crate) block: DeviceBlock<T>,
+    pub(crate) outbox: Outbox<T>,
+    pub(crate) choice: FormatChoice,
+    /// Time that the comparison of formats took.
+    pub(crate) comparing: Duration,
+}
+
+/// Moves the block of `part`, times `factor`, to the device in the format that is wanted; with [`Format::Auto`] in what
+/// was measured to be the fastest on it, now or in a former run, and else in what reads the fewest bytes.
+///
+/// Where formats are measured, all of those within a band of bytes lie on the device at once, and 8 to 32 products of
+/// each are made.
+///
+/// # Errors
+/// As [`DeviceBlock::upload`]; those of the formats that are compared make them fall out.
+pub(crate) fn upload<T: Real, A: Real>(
+    ops: &OpenClOps<T, A>,
+    part: &Part<'_>,
+    factor: f64,
+    wanted: Wanted<'_>,
+) -> Result<Uploaded<T>> {
+    let ground = Ground { ops, part, factor, target: target(&ops.ctx, &ops.kernels.tuning) };
+    let mut comparing = Duration::ZERO;
+    let (block, choice) = ground.choose(wanted, &mut comparing)?;
+    block.compile(&ops.ctx, &ops.kernels)?;
+    let (block, outbox) = block.join(&ops.ctx, &part.halo)?;
+    Ok(Uploaded { block, outbox, choice, comparing })
+}
+
+/// The block and its device.
+struct Ground<'a, T: Real, A: Real> {
+    ops: &'a OpenClOps<T, A>,
+    part: &'a Part<'a>,
+    factor: f64,
+    target: Target,
+}
+
+/// A block, and times of products with it in seconds.
+type Timed<T> = (DeviceBlock<T>, Vec<f64>);
+
+/// A block, and how it came to its format.
+type Chosen<T> = (DeviceBlock<T>, FormatChoice);
+
+impl<T: Real, A: Real> Ground<'_, T, A> {
+    fn choose(&self, wanted: Wanted<'_>, comparing: &mut Duration) -> Result<Chosen<T>> {
+        let Self { part, factor, target, .. } = *self;
+        if wanted.format != Format::Auto {
+            let offer = Offer::of(part, factor, wanted.format, target)?;
+            return Ok((self.alone(&offer)?, FormatChoice::only(Why::Forced, candidate(&offer))));
+        }
+        let is_large = part.nnz() > LEAST_ENTRIES;
+        if let Some(known) = wanted.known
+            && is_large
+            && let Some(remembered) = self.remembered(known)?
+        {
+            return Ok(remembered);
+        }
+        let measures = is_large && matches!(wanted.tune, Tune::Quick | Tune::Full);
+        let mut offers = Offer::all(part, factor, target, measures);
+        if measures {
+            let start = Instant::now();
+            let measured = self.measured(&offers, wanted);
+            *comparing = start.elapsed();
+            if let Some(measured) = measured {
+                return Ok(measured);
+            }
+        }
+        let candidates = offers.iter().map(candidate).collect();
+        let offer = offers.swap_remove(by_bytes(&offers, part, target));
+        Ok((self.alone(&offer)?, FormatChoice::new(Why::FewestBytes, offer.format, candidates)))
+    }
+
+    fn alone(&self, offer: &Offer<'_, T>) -> Result<DeviceBlock<T>> {
+        DeviceBlock::alone(&self.ops.ctx, &self.ops.kernels.tuning, self.part, self.factor, offer)
+    }
+
+    fn key(&self) -> FormatKey {
+        kept::format_key::<T, A>(self.ops.ctx.info(), self.part, fingerprint(self.part, self.factor))
+    }
+
+    /// The block in the format that a former run has measured, if it did and the rows fit it.
+    fn remembered(&self, known: &Known) -> Result<Option<Chosen<T>>> {
+        let Some(entry) = known.format(&self.key()) else { return Ok(None) };
+        let named = |name: &str| name.parse::<Format>().ok().filter(|format| *format != Format::Auto);
+        let Some(offer) =
+            named(&entry.format).and_then(|format| Offer::of(self.part, self.factor, format, self.target).ok())
+        else {
+            return Ok(None);
+        };
+        let candidate = |one: &FormatTime| {
+            let time = one.timing.as_ref().and_then(|timing| Duration::try_from_secs_f64(timing.median).ok());
+            Some(Candidate { time, ..Candidate::new(named(&one.format)?, one.bytes) })
+        };
+        let candidates = entry.candidates.iter().filter_map(candidate).collect();
+        let format = offer.format;
+        log::debug!("{}: {format} was measured in a former run; nothing is", self.ops.ctx.info().name);
+        Ok(Some((self.alone(&offer)?, FormatChoice::new(Why::Remembered, format, candidates))))
+    }
+
+    /// The block in the fastest format, which is kept for later runs; `None` if there is nothing to measure, or it
+    /// failed.
+    fn measured(&self, offers: &[Offer<'_, T>], wanted: Wanted<'_>) -> Option<Chosen<T>> {
+        let device = &self.ops.ctx.info().name;
+        let rated: Vec<_> = offers.iter().map(|offer| offer.rated(self.part, self.target)).collect();
+        let formats = contenders(&rated);
+        if formats.len() < 2 {
+            return None;
+        }
+        let _turn = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
+        // what is taken without a measurement comes first, so that there is something to take if there is no room for
+        // others
+        let usual = offers[by_bytes(offers, self.part, self.target)].format;
+        let mut compared: Vec<_> = offers.iter().filter(|offer| formats.contains(&offer.format)).collect();
+        compared.sort_by_key(|offer| (offer.format != usual, offer.bytes));
+        let mut blocks = self
+            .times(compared, wanted.room)
+            .map_err(|e| log::warn!("{device}: formats can't be compared: {e}"))
+            .ok()?;
+        if blocks.len() < 2 {
+            let choice = FormatChoice::new(Why::FewestBytes, usual, offers.iter().map(candidate).collect());
+            return blocks.pop().filter(|(block, _)| block.format() == usual).map(|(block, _)| (block, choice));
+        }
+        let timing_of = |format: Format| {
+            let (_, times) = blocks.iter().find(|(block, _)| block.format() == format)?;
+            Some(timing(times.clone()))
+        };
+        let measured: Vec<_> = rated.iter().map(|one| (one.format, one.bytes, timing_of(one.format))).collect();
+        let format = fastest(&measured)?;
+        let time = |(format, bytes, timing): &(Format, u64, Option<super::Timing>)| FormatTime {
+            format: format.name().into(),
+            bytes: *bytes,
+            timing: *timing,
+        };
+        let entry = FormatEntry::new(self.key(), format.name(), measured.iter().map(time).collect());
+        wanted.store.insert_formats(&Device::from(self.ops.ctx.info()), [entry]);
+        let candidates = measured.iter().map(|(format, bytes, timing)| {
+            let time = timing.map(|timing| Duration::from_secs_f64(timing.median));
+            if let Some(time) = time {
+                log::debug!("{device}: a product of {bytes} bytes as {format} takes {time:?}");
+            }
+            Candidate { time, ..Candidate::new(*format, *bytes) }
+        });
+        let choice = FormatChoice::new(Why::Measured, format, candidates.collect());
+        Some((blocks.into_iter().map(|(block, _)| block).find(|block| block.format() == format)?, choice))
+    }
+
+    /// Some formats on the device, and the times of products with each, which take turns. What fails, or finds no room
+    /// or no time, is left out.
+    fn times(&self, offers: Vec<&Offer<'_, T>>, mut room: u64) -> Result<Vec<Timed<T>>> {
+        let (ctx, n) = (&self.ops.ctx, self.part.n_owned());
+        let mut x = DeviceVec::from_slice(ctx, &numbers::<T>(n + self.part.halo.len, 1), "x")?;
+        let mut y = self.ops.vector(0, "y")?;
+        let mut sums = self.ops.sum(2)?;
+        let mut product = |block: &DeviceBlock<T>| block.apply_dots(self.ops, &mut x, &mut y, &mut sums);
+        let (start, mut blocks, mut round) = (Instant::now(), Vec::new(), Duration::ZERO);
+        for offer in offers {
+            let format = offer.format;
+            if offer.memory(self.part) > room || start.elapsed() > SET_UP_TIME {
+                log::debug!("{}: no room, or no time, to measure {format}", ctx.info().name);
+                continue;
+            }
+            // the first launch may pay for more than itself
+            let mut warmed = || -> Result<(DeviceBlock<T>, Duration)> {
+                let block = self.alone(offer)?;
+                product(&block)?;
+                ctx.finish()?;
+                let start = Instant::now();
+                product(&block)?;
+                ctx.finish()?;
+                Ok((block, start.elapsed()))
+            };
+            match warmed() {
+                Ok((block, time)) => {
+                    room -= offer.memory(self.part);
+                    round += TURN as u32 * time;
+                    blocks.push((block, Vec::new()));
+                }
+                Err(e) => log::debug!("{}: {format} is not measured: {e}", ctx.info().name),
+            }
+        }
+        let count = blocks.len();
+        if count > 1 {
+            let rounds = (ROUNDS_TIME.as_secs_f64() / round.as_secs_f64()) as usize;
+            let launches = rounds.clamp(ROUNDS[0], ROUNDS[1]) * count * TURN;
+            let whose = |launch: usize| launch / TURN % count;
+            let all = Stopwatch::default().times(ctx, launches, |launch| product(&blocks[whose(launch)].0))?;
+            for (launch, time) in all.into_iter().enumerate().filter(|(launch, _)| launch % TURN > 0) {
+                blocks[whose(launch)].1.push(time);
+            }
+        }
+        Ok(blocks)
+    }
+}
+
+fn candidate<T>(offer: &Offer<'_, T>) -> Candidate {
+    Candidate::new(offer.format, offer.bytes)
+}
+
+/// A hash of a block, times `factor`: of its size, and of a sample of evenly spaced row pointers, columns and bits of
+/// values. Blocks of equal hashes may differ in what is not seen; then a format was measured on another one, which
+/// costs time at most.
+fn fingerprint(part: &Part<'_>, factor: f64) -> String {
+    fn sample<'v, V, const N: usize>(all: &'v [V], bytes: impl Fn(&'v V) -> [u8; N]) -> Vec<u8> {
+        let step = all.len().div_ceil(SAMPLE).max(1);
+        all.iter().step_by(step).flat_map(bytes).collect()
+    }
+    let base = part.row_ptr[0];
+    let size = [part.n_owned(), part.nnz(), part.halo.len].map(|v| (v as u64).to_le_bytes());
+    let row_ptr = sample(part.row_ptr, |&p| ((p - base) as u64).to_le_bytes());
+    let columns = sample(&part.col_idx, |j| j.to_le_bytes());
+    let values = sample(&part.values, |v| v.to_bits().to_le_bytes());
+    let factor = factor.to_bits().to_le_bytes();
+    format!("{:.32}", Digest::of([size.as_flattened(), &factor, &row_ptr, &columns, &values]))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::comm::Alone;
+    use crate::device::{Context, list};
+    use crate::kernels::{Kernels, Shape, Tuning};
+    use crate::matrix::{Csr, gallery};
+    use crate::partition::{row_ranges, split};
+
+    /// Rows that are of a few kinds by their columns, with values that are whole numbers, but take all bytes of a
+    /// double.
+    fn matrix(n: usize) -> Csr {
+        let a = gallery::poisson3d([n, n, n]).unwrap();
+        let values = (0..a.nnz()).map(|k| 33_554_433.0 - f64::from((k * k % 13) as u32)).collect();
+        Csr::new(a.n_rows(), a.n_cols(), a.row_ptr().to_vec(), a.col_idx().to_vec(), values).unwrap()
+    }
+
+    fn ops(shape: Shape, rows: usize) -> OpenClOps<f64, f64> {
+        let device = list().devices.remove(0);
+        let ctx = Arc::new(Context::open(&device).unwrap());
+        let kernels = Kernels::build(&ctx, Tuning::default_for(&device, shape)).unwrap();
+        OpenClOps::new(ctx, kernels, rows, Box::new(Alone::default()), false).unwrap()
+    }
+
+    /// y = A x for whole numbers, with a halo that no other rank has filled.
+    fn product(ops: &OpenClOps<f64, f64>, block: &DeviceBlock<f64>, x: &[f64]) -> Vec<f64> {
+        let mut x = DeviceVec::from_slice(&ops.ctx, x, "x").unwrap();
+        let mut y = ops.vector(0, "y").unwrap();
+        block.apply(ops, &mut x, &mut y).unwrap();
+        let mut out = vec![0.0; ops.n_owned()];
+        ops.read(&y, &mut out).unwrap();
+        out
+    }
+
+    fn numbers_of(len: usize) -> Vec<f64> {
+        (0..len).map(|k| f64::from((k % 17) as u32) - 8.0).collect()
+    }
+
+    #[test]
+    fn what_is_measured_is_remembered_and_multiplies_alike() {
+        let a = matrix(14); // 2744 rows, 18,032 entries
+        for (shape, others) in [(Shape::Cpu, 1), (Shape::Gpu, 2)] {
+            let dir = tempfile::tempdir().unwrap();
+            let store = Store::at(dir.path());
+            let part = split(&a, std::slice::from_ref(&(0..a.n_rows()))).remove(0);
+            let ops = ops(shape, a.n_rows());
+            let device = Device::from(ops.ctx.info());
+            let choose = |format, tune, known: Option<&Known>, room| {
+                let wanted = Wanted { format, tune, known, store: &store, room };
+                let Uploaded { block, choice, .. } = upload(&ops, &part, 1.0, wanted).unwrap();
+                let x = numbers_of(a.n_cols());
+                assert!(product(&ops, &block, &x) == a.mul_vec(&x), "{shape:?} {format} {tune}");
+                (block.format(), choice)
+            };
+            let plenty = u64::MAX;
+            let nothing = store.load(&device);
+            for format in [Format::Csr, Format::Pattern, Format::Sell] {
+                let (taken, choice) = choose(format, Tune::Quick, Some(&nothing), plenty);
+                assert_eq!((taken, choice.why, choice.candidates.len()), (format, Why::Forced, 1));
+            }
+            // where nothing may be measured, or there is no room for two
+            for (tune, room) in [(Tune::Off, plenty), (Tune::Stored, plenty), (Tune::Quick, 0), (Tune::Quick, 220_000)]
+            {
+                let known = (tune != Tune::Off).then_some(&nothing);
+                let (taken, choice) = choose(Format::Auto, tune, known, room);
+                let first = choice.candidates[0];
+                assert_eq!((taken, choice.why, first.format, first.time), (taken, Why::FewestBytes, taken, None));
+            }
+            assert_eq!(store.list(), []);
+
+            let (taken, measured) = choose(Format::Auto, Tune::Quick, Some(&nothing), plenty);
+            assert_eq!((measured.why, measured.candidates.len()), (Why::Measured, 1 + others), "{shape:?}");
+            assert!(measured.candidates.iter().all(|one| one.time.is_some_and(|time| !time.is_zero())));
+            assert_eq!(measured.candidates[0].format, taken);
+
+            let known = store.load(&device);
+            assert_eq!((known.entries.len(), known.formats.len()), (0, 1));
+            for tune in [Tune::Stored, Tune::Quick, Tune::Full] {
+                let (again, choice) = choose(Format::Auto, tune, Some(&known), plenty);
+                assert_eq!((again, choice.why), (taken, Why::Remembered));
+                let format = |one: &Candidate| (one.format, one.bytes);
+                let same = |choice: &FormatChoice| choice.candidates.iter().map(format).collect::<Vec<_>>();
+                assert_eq!(same(&choice), same(&measured));
+            }
+            // a file that was edited: rows that do not fit the format are looked at anew
+            let mut edited = known.clone();
+            edited.formats[0].format = "stencil".into();
+            assert_eq!(choose(Format::Auto, Tune::Stored, Some(&edited), plenty).1.why, Why::FewestBytes);
+            edited.formats[0].format = "csr".into();
+            assert_eq!(choose(Format::Auto, Tune::Stored, Some(&edited), plenty).0, Format::Csr);
+        }
+    }
+
+    #[test]
+    fn blocks_with_a_halo_are_measured_alone() {
+        let a = matrix(16);
+        for part in split(&a, &row_ranges(&a, 2)) {
+            let dir = tempfile::tempdir().unwrap();
+            let store = Store::at(dir.path());
+            let ops = ops(Shape::Cpu, part.n_owned());
+            let known = store.load(&Device::from(ops.ctx.info()));
+            let wanted =
+                Wanted { format: Format::Auto, tune: Tune::Quick, known: Some(&known), store: &store, room: u64::MAX };
+            let Uploaded { block, choice, outbox, .. } = upload(&ops, &part, 1.0, wanted).unwrap();
+            assert_eq!(choice.why, Why::Measured);
+            assert_eq!(LinearOperator::<OpenClOps<f64, f64>>::halo(&block), part.halo.len);
+            assert_eq!(outbox.read().unwrap().len(), part.halo.send.len());
+        }
+    }
+
+    #[test]
+    fn small_blocks_are_not_measured() {
+        let a = matrix(8); // 3136 entries
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::at(dir.path());
+        for n in [0, 1, a.n_rows()] {
+            let part = split(&a, &[0..n, n..a.n_rows()]).remove(0);
+            let ops = ops(Shape::Cpu, n);
+            let known = store.load(&Device::from(ops.ctx.info()));
+            let wanted =
+                Wanted { format: Format::Auto, tune: Tune::Quick, known: Some(&known), store: &store, room: u64::MAX };
+            assert_eq!(upload(&ops, &part, 1.0, wanted).unwrap().choice.why, Why::FewestBytes);
+        }
+        assert_eq!(store.list(), []);
+    }
+
+    #[test]
+    fn blocks_that_differ_have_other_hashes() {
+        let a = matrix(8);
+        let whole = || split(&a, std::slice::from_ref(&(0..a.n_rows()))).remove(0);
+        let same = fingerprint(&whole(), 1.0);
+        assert_eq!((same.len(), &fingerprint(&whole(), 1.0)), (32, &same));
+        let mut value = whole();
+        value.values.to_mut()[77] += 1.0;
+        let mut column = whole();
+        column.col_idx.to_mut()[0] += 1;
+        let mut halo = whole();
+        halo.halo.len = 1;
+        for other in
+            [fingerprint(&value, 1.0), fingerprint(&column, 1.0), fingerprint(&halo, 1.0), fingerprint(&whole(), 2.0)]
+        {
+            assert_ne!(other, same);
+        }
+        // no more is looked at than a sample, whatever the size
+        let empty = split(&a, &[0..0, 0..a.n_rows()]).remove(0);
+        assert_ne!(fingerprint(&empty, 1.0), same);
+    }
+}
