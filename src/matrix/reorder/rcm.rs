@@ -46,7 +46,7 @@ pub fn rcm<T: Scalar>(a: &Csr<T>) -> Result<Permutation> {
     Ok(order_of(&Adjacency::of(a)))
 }
 
-/// The same for a matrix whose pattern is known to be symmetric, which saves finding that out.
+/// The same for a matrix whose pattern is symmetric, which is not looked at: another pattern gives some order.
 pub(crate) fn rcm_of_symmetric(a: &Csr) -> Permutation {
     order_of(&Adjacency::of_symmetric(a))
 }
@@ -57,8 +57,14 @@ fn order_of(graph: &Adjacency<'_>) -> Permutation {
     let mut order = Vec::with_capacity(graph.len());
     let (mut levels, mut room) = (Levels::default(), Levels::default());
     for first in 0..graph.len() as u32 {
-        if search.met[first as usize].load(Relaxed) == FREE {
-            search.pseudo_peripheral(first, &mut levels, &mut room);
+        if !search.is_free(first) {
+            continue;
+        }
+        search.pseudo_peripheral(first, &mut levels, &mut room);
+        search.cuthill_mckee(&levels, &mut order);
+        // what is far from it need not lead back, if the pattern is not symmetric after all
+        if search.is_free(first) {
+            search.search(first, &mut levels);
             search.cuthill_mckee(&levels, &mut order);
         }
     }
@@ -116,6 +122,10 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
+    fn is_free(&self, node: u32) -> bool {
+        self.met[node as usize].load(Relaxed) == FREE
+    }
+
     /// The level structure of a node in the component of `first` that is about as far from another as any can be.
     ///
     /// From a root to a node of least degree among the farthest, as long as that one is farther from its farthest. Of
@@ -374,6 +384,8 @@ mod tests {
             let a = Csr::from_triplets(30, 30, &rows, &cols, &vec![1.0; places.len()]).unwrap();
             let p = rcm(&a).unwrap();
             prop_assert!(Permutation::new(p.order().to_vec()).is_ok() && p.len() == 30);
+            let unchecked = rcm_of_symmetric(&a);
+            prop_assert!(Permutation::new(unchecked.order().to_vec()).is_ok() && unchecked.len() == 30);
             let places = p.inverse();
             let band = Band::reordered(&a, &p);
             let by_hand = places_apart(&a, places.order());
