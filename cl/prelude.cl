@@ -59,27 +59,36 @@ static inline uint chunk_end(uint n) { return min(n, (uint)((ulong)(n / 8 + 1) *
 #define UNROLLED
 #endif
 
+/* GPU shape: does DO for the UNROLL elements i of 0..n that the work-item has from `first` on, numbered k. */
+#define EACH(i, first, n, DO)                                                                                          \
+    {                                                                                                                  \
+        uint i##_step = get_global_size(0);                                                                            \
+        if (first + (UNROLL - 1) * i##_step < n) {                                                                     \
+            UNROLLED                                                                                                   \
+            for (uint k = 0, i = first; k < UNROLL; k++, i += i##_step) {                                              \
+                DO;                                                                                                    \
+            }                                                                                                          \
+        } else {                                                                                                       \
+            UNROLLED                                                                                                   \
+            for (uint k = 0, i = first; k < UNROLL; k++, i += i##_step) {                                              \
+                if (i < n) {                                                                                           \
+                    DO;                                                                                                \
+                }                                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+
+/* What EACH leaves of 0..n begins so far behind. */
+#define EACH_STEP (UNROLL * get_global_size(0))
+
 /* GPU shape: does LOAD, then STORE for each element i of 0..n that the work-item has. Of UNROLL elements, numbered k, all
  * LOADs come before the first STORE, so that the work-item waits for them together: a compiler could not change that order,
  * as it can't know that stores and loads of one array do not meet. The order of the STOREs, and so of sums, is that of one
- * element after the other; what is left at the end is done so. */
+ * element after the other. */
 #define LOAD_STORE(i, n, LOAD, STORE)                                                                                  \
-    for (uint i##_0 = get_global_id(0), i##_step = get_global_size(0); i##_0 < n; i##_0 += UNROLL * i##_step) {        \
-        if (n - i##_0 > (UNROLL - 1) * i##_step) {                                                                     \
-            UNROLLED                                                                                                   \
-            for (uint k = 0, i = i##_0; k < UNROLL; k++, i += i##_step) {                                              \
-                LOAD;                                                                                                  \
-            }                                                                                                          \
-            UNROLLED                                                                                                   \
-            for (uint k = 0, i = i##_0; k < UNROLL; k++, i += i##_step) {                                              \
-                STORE;                                                                                                 \
-            }                                                                                                          \
-        } else {                                                                                                       \
-            for (uint k = 0, i = i##_0; i < n; i += i##_step) {                                                        \
-                LOAD;                                                                                                  \
-                STORE;                                                                                                 \
-            }                                                                                                          \
-        }                                                                                                              \
+    for (uint i##_0 = get_global_id(0); i##_0 < n; i##_0 += EACH_STEP) {                                               \
+        EACH(i, i##_0, n, LOAD)                                                                                        \
+        EACH(i, i##_0, n, STORE)                                                                                       \
     }
 
 /* y[i] = value for each element i of 0..n. */
@@ -96,25 +105,33 @@ static inline uint chunk_end(uint n) { return min(n, (uint)((ulong)(n / 8 + 1) *
 #endif
 
 /* Sum of s over the work-group, the same on every work-item; scratch has GROUP_SIZE elements and may be reused after. For one
- * number, and for two and four that are summed each for itself. */
+ * number, and for two and four that are summed each for itself. GPU shape: FAN numbers at a time, since it is barriers that
+ * cost time here. */
 #if SHAPE_CPU
 #define GROUP_SUM(NAME, TYPE)                                                                                          \
     static inline TYPE NAME(TYPE s, __local TYPE *scratch) { return s; }
 #else
+#define FAN 8
 #define GROUP_SUM(NAME, TYPE)                                                                                          \
     static inline TYPE NAME(TYPE s, __local TYPE *scratch)                                                             \
     {                                                                                                                  \
-        uint lane = get_local_id(0);                                                                                   \
+        uint lane = get_local_id(0), n = GROUP_SIZE;                                                                   \
         scratch[lane] = s;                                                                                             \
         barrier(CLK_LOCAL_MEM_FENCE);                                                                                  \
-        for (uint k = GROUP_SIZE / 2; k > 0; k /= 2) {                                                                 \
-            if (lane < k)                                                                                              \
-                scratch[lane] += scratch[lane + k];                                                                    \
+        for (; n > FAN; n /= FAN) {                                                                                    \
+            if (lane < n / FAN) {                                                                                      \
+                UNROLL_BY(FAN)                                                                                         \
+                for (uint k = 1; k < FAN; k++)                                                                         \
+                    s += scratch[lane + k * (n / FAN)];                                                                \
+                scratch[lane] = s;                                                                                     \
+            }                                                                                                          \
             barrier(CLK_LOCAL_MEM_FENCE);                                                                              \
         }                                                                                                              \
-        TYPE total = scratch[0];                                                                                       \
+        s = scratch[0];                                                                                                \
+        for (uint k = 1; k < n; k++)                                                                                   \
+            s += scratch[k];                                                                                           \
         barrier(CLK_LOCAL_MEM_FENCE);                                                                                  \
-        return total;                                                                                                  \
+        return s;                                                                                                      \
     }
 #endif
 GROUP_SUM(group_sum, acc)

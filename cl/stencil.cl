@@ -3,8 +3,15 @@
  * The kind of a row says how many entries it has and at which distances from the diagonal, column - row, in the order of the
  * columns: it has the entries runs[kind].s0 .. runs[kind].s1, each a value and behind it the distance, as an integer with as
  * many bytes, so that both come with one load. So a row costs the 2 bytes of its kind in place of 4 bytes for each column. In
- * `stencil` kernels no value is read but from this table, which stays in a cache. In `pattern` kernels rows have values of their own, in slices of 32 rows (SELL-32: Kreutzer et al., SIAM J. Sci.
- * Comput. 36 (2014) C401, doi 10.1137/130930352): entry e of row i is values[(i / 32 * width + e) * 32 + i % 32].
+ * `stencil` kernels no value is read but from this table, which stays in a cache. In `pattern` kernels rows have values of
+ * their own, in slices of 32 rows (SELL-32: Kreutzer et al., SIAM J. Sci. Comput. 36 (2014) C401, doi 10.1137/130930352):
+ * entry e of row i is values[(i / 32 * width + e) * 32 + i % 32].
+ *
+ * GPU shape: most rows are of one kind, the main one, or lack some of its entries, as at the sides of a grid. masks[kind] has
+ * a bit for each entry of the main kind that the kind has; of kinds that have other entries it is 0. For the rows
+ * main.begin .. main.end all entries of the main kind are among the rank's own rows, so that they are loaded before it is
+ * known which of them count, and such a row's own values lie where the main kind has them. MAIN is the number of its entries,
+ * known to the compiler: the loop over them becomes straight code without a look at a table.
  *
  * A launch works on `count` rows: from `first` on, but after `before_gap` rows it leaves out `gap` rows. Interior rows are one
  * run without a gap; those that need what other ranks send are what comes before and after.
@@ -14,11 +21,27 @@
  */
 #define SLICE 32
 
+/* So that the main kind, a parameter of the kernel, need not be in memory. */
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+#ifndef MAIN
+#define MAIN 0
+#endif
+
+/* The main kind: values, if rows have none of their own, distances, and the rows for which it is inside. */
+#define MOST_MAIN 32
+typedef struct {
+    real value[MOST_MAIN];
+    int distance[MOST_MAIN];
+    uint begin, end;
+} main_kind;
+
 /* RESTRICT stands in kernels only: inlined functions with it are more than some tools understand. */
-#define STENCIL_ARGS(RESTRICT)                                                                                         \
+#define STENCIL_ARGS(RESTRICT, MAIN_ROW)                                                                               \
     uint first, uint count, uint before_gap, uint gap, __global const ushort *RESTRICT kinds,                          \
-        __global const uint2 *RESTRICT runs, __global const real *RESTRICT entries, __global const real *RESTRICT values
-#define STENCIL_PASS first, count, before_gap, gap, kinds, runs, entries, values
+        __global const uint2 *RESTRICT runs, __global const real *RESTRICT entries,                                    \
+        __global const real *RESTRICT values, __global const uint *RESTRICT masks, MAIN_ROW
+#define STENCIL_PASS first, count, before_gap, gap, kinds, runs, entries, values, masks, &main_row
 
 /* The integer in the low bytes of a number. */
 #define LOW_WORD_float(v) as_int(v)
@@ -46,13 +69,37 @@ static inline real stencil_row(uint row, uint width, __global const ushort *kind
     return sum;
 }
 
-/* width: entries of a row that there is room for; 0 where the kind has the values. */
-static inline acc2 stencil_rows(int mode, uint width, STENCIL_ARGS(), __global const real *x,
-                               __global const real *b, __global real *y)
+#if MAIN > 0
+/* Sum of a row for which the main kind is inside. */
+ALWAYS_INLINE real stencil_inside(uint row, uint width, __global const ushort *kinds, __global const uint2 *runs,
+                                  __global const real *entries, __global const real *values, __global const uint *masks,
+                                  const main_kind *main_row, __global const real *x)
+{
+    real sum = 0;
+    uint mask = masks[kinds[row]];
+    real x_of[MAIN], value_of[MAIN];
+    UNROLL_BY(MAIN)
+    for (uint e = 0; e < MAIN; e++) {
+        x_of[e] = x[row + main_row->distance[e]];
+        value_of[e] = width ? values[VALUES_AT(row) + e * SLICE] : main_row->value[e];
+    }
+    UNROLL_BY(MAIN)
+    for (uint e = 0; e < MAIN; e++) {
+        if (mask >> e & 1)
+            sum += value_of[e] * x_of[e];
+    }
+    return mask ? sum : stencil_row(row, width, kinds, runs, entries, values, x);
+}
+#endif
+
+/* width: entries of a row that there is room for; 0 where the kind has the values. is_done: nothing is to be stored. */
+ALWAYS_INLINE acc2 stencil_rows(int mode, uint width, int is_done, STENCIL_ARGS(, const main_kind *main_row),
+                                __global const real *x, __global const real *b, __global real *y)
 {
     acc2 s = 0;
 #if SHAPE_CPU
     acc8 xy8 = 0, yy8 = 0;
+    count = is_done ? 0 : count;
     uint v = chunk_begin(count), v_end = chunk_end(count);
     while (v < v_end) {
         uint row = row_of(v, first, before_gap, gap);
@@ -88,7 +135,16 @@ static inline acc2 stencil_rows(int mode, uint width, STENCIL_ARGS(), __global c
 #else
     for (uint v = get_global_id(0); v < count; v += get_global_size(0)) {
         uint row = row_of(v, first, before_gap, gap);
+#if MAIN > 0
+        int is_inside = row >= main_row->begin && row < main_row->end;
+        real sum = is_inside ? stencil_inside(row, width, kinds, runs, entries, values, masks, main_row, x)
+                             : stencil_row(row, width, kinds, runs, entries, values, x);
+#else
         real sum = stencil_row(row, width, kinds, runs, entries, values, x);
+#endif
+        /* only now, when the loads are under way */
+        if (is_done)
+            break;
         s += finish_row(mode, row, sum, x, b, y);
     }
 #endif
@@ -96,48 +152,46 @@ static inline acc2 stencil_rows(int mode, uint width, STENCIL_ARGS(), __global c
 }
 
 /* y = A x, values by kind. */
-KERNEL void spmv_stencil(STENCIL_ARGS(restrict), __global const real *restrict x, __global real *restrict y)
+KERNEL void spmv_stencil(STENCIL_ARGS(restrict, const main_kind main_row), __global const real *restrict x, __global real *restrict y)
 {
-    stencil_rows(ROWS_PRODUCT, 0, STENCIL_PASS, x, x, y);
+    stencil_rows(ROWS_PRODUCT, 0, 0, STENCIL_PASS, x, x, y);
 }
 
 /* y = A x, and the part of x.y and of y.y in the rows of group g in partials[2 (first_partial + g)] and behind; y stays if
  * *done is set. */
-KERNEL void spmv_dot_stencil(STENCIL_ARGS(restrict), __global const real *restrict x, __global real *restrict y,
+KERNEL void spmv_dot_stencil(STENCIL_ARGS(restrict, const main_kind main_row), __global const real *restrict x, __global real *restrict y,
                              __global acc *restrict partials, uint first_partial, __global const int *restrict done)
 {
     __local acc2 scratch[GROUP_SIZE];
-    count = *done ? 0 : count;
-    acc2 s = stencil_rows(ROWS_DOT, 0, STENCIL_PASS, x, x, y);
+    acc2 s = stencil_rows(ROWS_DOT, 0, *done, STENCIL_PASS, x, x, y);
     leave_dots(s, scratch, partials, first_partial);
 }
 
 /* r = b - A x. */
-KERNEL void residual_stencil(STENCIL_ARGS(restrict), __global const real *restrict x, __global const real *restrict b,
+KERNEL void residual_stencil(STENCIL_ARGS(restrict, const main_kind main_row), __global const real *restrict x, __global const real *restrict b,
                              __global real *restrict r)
 {
-    stencil_rows(ROWS_RESIDUAL, 0, STENCIL_PASS, x, b, r);
+    stencil_rows(ROWS_RESIDUAL, 0, 0, STENCIL_PASS, x, b, r);
 }
 
 /* y = A x, each row with values of its own. */
-KERNEL void spmv_pattern(STENCIL_ARGS(restrict), uint width, __global const real *restrict x, __global real *restrict y)
+KERNEL void spmv_pattern(STENCIL_ARGS(restrict, const main_kind main_row), uint width, __global const real *restrict x, __global real *restrict y)
 {
-    stencil_rows(ROWS_PRODUCT, width, STENCIL_PASS, x, x, y);
+    stencil_rows(ROWS_PRODUCT, width, 0, STENCIL_PASS, x, x, y);
 }
 
 /* As spmv_dot_stencil. */
-KERNEL void spmv_dot_pattern(STENCIL_ARGS(restrict), uint width, __global const real *restrict x, __global real *restrict y,
+KERNEL void spmv_dot_pattern(STENCIL_ARGS(restrict, const main_kind main_row), uint width, __global const real *restrict x, __global real *restrict y,
                              __global acc *restrict partials, uint first_partial, __global const int *restrict done)
 {
     __local acc2 scratch[GROUP_SIZE];
-    count = *done ? 0 : count;
-    acc2 s = stencil_rows(ROWS_DOT, width, STENCIL_PASS, x, x, y);
+    acc2 s = stencil_rows(ROWS_DOT, width, *done, STENCIL_PASS, x, x, y);
     leave_dots(s, scratch, partials, first_partial);
 }
 
 /* r = b - A x. */
-KERNEL void residual_pattern(STENCIL_ARGS(restrict), uint width, __global const real *restrict x, __global const real *restrict b,
+KERNEL void residual_pattern(STENCIL_ARGS(restrict, const main_kind main_row), uint width, __global const real *restrict x, __global const real *restrict b,
                              __global real *restrict r)
 {
-    stencil_rows(ROWS_RESIDUAL, width, STENCIL_PASS, x, b, r);
+    stencil_rows(ROWS_RESIDUAL, width, 0, STENCIL_PASS, x, b, r);
 }

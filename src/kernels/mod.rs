@@ -16,10 +16,10 @@ pub(crate) mod stream;
 mod tuning;
 pub(crate) mod update;
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::device::{ClKernel, ClResult, Context, DeviceVec, Grid, Info, Kernel, Plain, Program};
 use crate::error::Result;
@@ -43,6 +43,9 @@ pub(crate) const FAMILIES: &[(&str, &str, &[&str])] = &[
     ("stream.cl", include_str!("../../cl/stream.cl"), &["stream_copy"]),
 ];
 
+/// The most entries of a main kind of rows (`cl/stencil.cl`).
+pub(crate) const MOST_MAIN: usize = 32;
+
 const PRELUDE: &str = include_str!("../../cl/prelude.cl");
 
 /// All kernels for elements `T` and sums `A`, compiled for one device.
@@ -51,23 +54,67 @@ pub(crate) struct Kernels<T, A> {
     pub(crate) dot: dot::Dot<T, A>,
     pub(crate) update: update::Update<T>,
     pub(crate) csr: csr::Csr<T, A>,
-    pub(crate) stencil: stencil::Stencil<T, A>,
-    /// Compiled when they are first asked for: they are the largest, and of use to one format alone.
+    /// Compiled when they are first asked for, being of use to one format alone; by the entries of the main kind.
+    stencil: [OnceCell<stencil::Stencil<T, A>>; MOST_MAIN + 1],
     sell: OnceCell<sell::Sell<T, A>>,
     pub(crate) cg: cg::Cg<T, A>,
     pub(crate) convert: convert::Convert<T, A>,
     pub(crate) halo: halo::Halo<T>,
     pub(crate) stream: stream::Stream<T>,
+    /// Where programs come from, if not from former runs or the compiler.
+    made: Option<Made>,
 }
 
 impl<T: Real, A: Real> Kernels<T, A> {
-    /// Compiles them, or takes what was compiled in a former run.
+    /// Compiles them, or takes what was compiled in a former run; the products of single formats when they are asked for.
     ///
     /// # Errors
     /// [`Error::KernelBuild`](crate::Error::KernelBuild).
     pub(crate) fn build(ctx: &Context, tuning: Tuning) -> Result<Self> {
-        let programs = Programs::new::<T, A>(&building(ctx), ctx, &tuning, false, &|kernels| kernels != SELL_PRODUCTS)?;
-        Self::load(ctx, tuning, &programs)
+        Self::new(ctx, tuning, None)
+    }
+
+    /// Compiles what is not among the programs `made` so far, and keeps nothing beyond them. Products are apart from the
+    /// other kernels, which so are compiled once for all sizes of row blocks.
+    ///
+    /// # Errors
+    /// [`Error::KernelBuild`](crate::Error::KernelBuild).
+    pub(crate) fn compile(ctx: &Context, tuning: Tuning, made: &Made) -> Result<Self> {
+        Self::new(ctx, tuning, Some(made.clone()))
+    }
+
+    fn new(ctx: &Context, tuning: Tuning, made: Option<Made>) -> Result<Self> {
+        let of_one_format = [STENCIL_PRODUCTS, SELL_PRODUCTS];
+        let usual = |kernels: &[&str]| !of_one_format.contains(&kernels);
+        let programs = Programs::new::<T, A>(ctx, &tuning, made.as_ref(), "", &usual)?;
+        Ok(Self {
+            dot: dot::Dot::load(ctx, &programs)?,
+            update: update::Update::load(ctx, &programs)?,
+            csr: csr::Csr::load(ctx, &programs)?,
+            stencil: [const { OnceCell::new() }; MOST_MAIN + 1],
+            sell: OnceCell::new(),
+            cg: cg::Cg::load(ctx, &programs)?,
+            convert: convert::Convert::load(ctx, &programs)?,
+            halo: halo::Halo::load(ctx, &programs)?,
+            stream: stream::Stream::load(ctx, &programs)?,
+            tuning,
+            made,
+        })
+    }
+
+    /// The products with rows of a few kinds, of which the main one has so many entries.
+    ///
+    /// # Errors
+    /// [`Error::KernelBuild`](crate::Error::KernelBuild).
+    pub(crate) fn stencil(&self, ctx: &Context, main: usize) -> Result<&stencil::Stencil<T, A>> {
+        let place = &self.stencil[main];
+        if let Some(stencil) = place.get() {
+            return Ok(stencil);
+        }
+        let of_stencil = |kernels: &[&str]| kernels == STENCIL_PRODUCTS;
+        let programs = Programs::new::<T, A>(ctx, &self.tuning, self.made.as_ref(), &main_option(main), &of_stencil)?;
+        let stencil = stencil::Stencil::load(ctx, &programs)?;
+        Ok(place.get_or_init(|| stencil))
     }
 
     /// The products with rows in slices.
@@ -78,43 +125,10 @@ impl<T: Real, A: Real> Kernels<T, A> {
         if let Some(sell) = self.sell.get() {
             return Ok(sell);
         }
-        let programs =
-            Programs::new::<T, A>(&building(ctx), ctx, &self.tuning, false, &|kernels| kernels == SELL_PRODUCTS)?;
+        let of_sell = |kernels: &[&str]| kernels == SELL_PRODUCTS;
+        let programs = Programs::new::<T, A>(ctx, &self.tuning, self.made.as_ref(), "", &of_sell)?;
         let sell = sell::Sell::load(ctx, &programs)?;
         Ok(self.sell.get_or_init(|| sell))
-    }
-
-    /// Compiles what is not among the programs `made` so far, and keeps nothing beyond them. Products are apart from the
-    /// other kernels, which so are compiled once for all sizes of row blocks. Those with rows in slices are left out unless
-    /// they are wanted.
-    ///
-    /// # Errors
-    /// [`Error::KernelBuild`](crate::Error::KernelBuild).
-    pub(crate) fn compile(ctx: &Context, tuning: Tuning, made: &Made, has_slices: bool) -> Result<Self> {
-        let make = |source: &str, options: &str| made.get(ctx, source, options);
-        let wanted = |kernels: &[&str]| has_slices || kernels != SELL_PRODUCTS;
-        let programs = Programs::new::<T, A>(&make, ctx, &tuning, true, &wanted)?;
-        let kernels = Self::load(ctx, tuning, &programs)?;
-        if has_slices {
-            let sell = sell::Sell::load(ctx, &programs)?;
-            kernels.sell.get_or_init(|| sell);
-        }
-        Ok(kernels)
-    }
-
-    fn load(ctx: &Context, tuning: Tuning, programs: &Programs) -> Result<Self> {
-        Ok(Self {
-            dot: dot::Dot::load(ctx, programs)?,
-            update: update::Update::load(ctx, programs)?,
-            csr: csr::Csr::load(ctx, programs)?,
-            stencil: stencil::Stencil::load(ctx, programs)?,
-            sell: OnceCell::new(),
-            cg: cg::Cg::load(ctx, programs)?,
-            convert: convert::Convert::load(ctx, programs)?,
-            halo: halo::Halo::load(ctx, programs)?,
-            stream: stream::Stream::load(ctx, programs)?,
-            tuning,
-        })
     }
 
     /// The largest work-group that the device runs a kernel with; `None` if there is no kernel of this name.
@@ -122,7 +136,7 @@ impl<T: Real, A: Real> Kernels<T, A> {
     /// # Errors
     /// [`Error::OpenCl`](crate::Error::OpenCl).
     pub(crate) fn max_group_size(&self, ctx: &Context, name: &str) -> Result<Option<usize>> {
-        self.find(name).map(|kernel| ctx.max_group_size(kernel)).transpose()
+        self.with(name, |kernel| ctx.max_group_size(kernel))
     }
 
     /// The number of work-items of which multiples suit the device, for a kernel; `None` if there is no kernel of this name.
@@ -130,7 +144,7 @@ impl<T: Real, A: Real> Kernels<T, A> {
     /// # Errors
     /// [`Error::OpenCl`](crate::Error::OpenCl).
     pub(crate) fn preferred_multiple(&self, ctx: &Context, name: &str) -> Result<Option<usize>> {
-        self.find(name).map(|kernel| ctx.preferred_multiple(kernel)).transpose()
+        self.with(name, |kernel| ctx.preferred_multiple(kernel))
     }
 
     /// The local memory of a group and the private memory of a work-item, in bytes; `None` if there is no kernel of this
@@ -139,43 +153,39 @@ impl<T: Real, A: Real> Kernels<T, A> {
     /// # Errors
     /// [`Error::OpenCl`](crate::Error::OpenCl).
     pub(crate) fn memory(&self, ctx: &Context, name: &str) -> Result<Option<[u64; 2]>> {
-        self.find(name).map(|kernel| ctx.kernel_memory(kernel)).transpose()
+        self.with(name, |kernel| ctx.kernel_memory(kernel))
     }
 
-    fn find(&self, name: &str) -> Option<&Kernel> {
+    /// Looks at a kernel, if it is compiled.
+    fn with<R>(&self, name: &str, look: impl FnOnce(&Kernel) -> Result<R>) -> Result<Option<R>> {
         let families = [self.dot.find(name), self.update.find(name), self.csr.find(name), self.cg.find(name)];
-        families
+        let kernel = families
             .into_iter()
-            .chain([self.halo.find(name), self.stream.find(name), self.stencil.find(name), self.convert.find(name)])
+            .chain([self.halo.find(name), self.stream.find(name), self.convert.find(name)])
             .chain([self.sell.get().and_then(|sell| sell.find(name))])
+            .chain(self.stencil.iter().map(|place| place.get().and_then(|stencil| stencil.find(name))))
             .flatten()
-            .next()
+            .next();
+        kernel.map(look).transpose()
     }
 }
 
 /// Programs by source and options, for who tries many launch parameters.
-#[derive(Default)]
-pub(crate) struct Made(RefCell<BTreeMap<[String; 2], Rc<Program>>>);
+#[derive(Clone, Default)]
+pub(crate) struct Made(Arc<Mutex<BTreeMap<[String; 2], Arc<Program>>>>);
 
 impl Made {
-    fn get(&self, ctx: &Context, source: &str, options: &str) -> Result<Rc<Program>> {
+    fn get(&self, ctx: &Context, source: &str, options: &str) -> Result<Arc<Program>> {
+        let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = [source.into(), options.into()];
-        if let Some(program) = self.0.borrow().get(&key) {
+        if let Some(program) = made.get(&key) {
             return Ok(program.clone());
         }
-        let program = Rc::new(ctx.compile(source, options)?);
-        self.0.borrow_mut().insert(key, program.clone());
+        let program = Arc::new(ctx.compile(source, options)?);
+        made.insert(key, program.clone());
         Ok(program)
     }
 }
-
-/// Compiles a program, or takes what was compiled in a former run.
-fn building(ctx: &Context) -> impl Fn(&str, &str) -> Result<Rc<Program>> {
-    |source, options| Ok(Rc::new(ctx.build(source, options)?))
-}
-
-/// What makes a program of source and options.
-type Make<'a> = &'a dyn Fn(&str, &str) -> Result<Rc<Program>>;
 
 /// What kernels of one program have in common: the size of groups and the unrolling, which are compiled in, and whether they
 /// are products, if those are apart.
@@ -183,7 +193,7 @@ type Common = (usize, usize, bool);
 
 /// A program for each combination that is used, with the families that have such kernels.
 struct Programs {
-    programs: BTreeMap<Common, Rc<Program>>,
+    programs: BTreeMap<Common, Arc<Program>>,
     tuning: Tuning,
     apart: bool,
     /// What `real` and `acc` stand for.
@@ -191,18 +201,19 @@ struct Programs {
 }
 
 impl Programs {
-    /// Programs with the families whose kernels are `wanted`.
+    /// Programs with the families whose kernels are `wanted`, compiled with `more` options: among those `made`, or else from
+    /// a former run.
     fn new<T: Real, A: Real>(
-        make: Make<'_>,
         ctx: &Context,
         tuning: &Tuning,
-        apart: bool,
+        made: Option<&Made>,
+        more: &str,
         wanted: &dyn Fn(&[&str]) -> bool,
     ) -> Result<Self> {
         // so that a compiler's complaint names the file
         let named = |file: &str, text: &str| format!("#line 1 \"{file}\"\n{text}");
         let types = [T::CL_NAME, A::CL_NAME];
-        let mut all = Self { programs: BTreeMap::new(), tuning: tuning.clone(), apart, types };
+        let mut all = Self { programs: BTreeMap::new(), tuning: tuning.clone(), apart: made.is_some(), types };
         let mut sources: BTreeMap<Common, (String, bool)> = BTreeMap::new();
         for (file, text, kernels) in FAMILIES.iter().filter(|(_, _, kernels)| wanted(kernels)) {
             let commons: BTreeSet<Common> = kernels.iter().map(|kernel| all.common(kernel)).collect();
@@ -217,8 +228,12 @@ impl Programs {
             let (group_size, unroll, _) = common;
             // row blocks are no matter of other kernels
             let block_nnz = if has_products { tuning.block_nnz } else { group_size };
-            let options = options::<T, A>(ctx.info(), group_size, unroll, block_nnz);
-            all.programs.insert(common, make(&source, &options)?);
+            let options = options::<T, A>(ctx.info(), group_size, unroll, block_nnz) + more;
+            let program = match made {
+                Some(made) => made.get(ctx, &source, &options)?,
+                None => Arc::new(ctx.build(&source, &options)?),
+            };
+            all.programs.insert(common, program);
         }
         Ok(all)
     }
@@ -243,6 +258,7 @@ pub(crate) fn nvidia_log<T: Real, A: Real>(
     ctx: &Context,
     tuning: &Tuning,
     kernel: &str,
+    main: usize,
     said: &mut BTreeMap<String, String>,
 ) -> Result<String> {
     let Some((file, text, _)) = FAMILIES.iter().find(|(_, _, kernels)| kernels.contains(&kernel)) else {
@@ -250,7 +266,7 @@ pub(crate) fn nvidia_log<T: Real, A: Real>(
     };
     let Launch { group_size, unroll, .. } = tuning.launch(kernel);
     let block_nnz = if PRODUCTS.contains(&kernel) { tuning.block_nnz } else { group_size };
-    let options = options::<T, A>(ctx.info(), group_size, unroll, block_nnz);
+    let options = options::<T, A>(ctx.info(), group_size, unroll, block_nnz) + &main_option(main);
     let key = format!("{file} {options}");
     if let Some(log) = said.get(&key) {
         return Ok(log.clone());
@@ -273,6 +289,11 @@ fn options<T: Real, A: Real>(device: &Info, group_size: usize, unroll: usize, bl
         block_nnz.max(group_size),
         i32::from(Shape::of_group(group_size) == Shape::Cpu),
     )
+}
+
+/// The option that tells the entries of the main kind of rows (`cl/stencil.cl`), if there is one.
+fn main_option(main: usize) -> String {
+    if main > 0 { format!(" -D MAIN={main}") } else { String::new() }
 }
 
 /// Those that set no launch parameters. The environment variable `DECLIVE_BUILD_OPTIONS` adds to them, for experiments.

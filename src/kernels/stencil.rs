@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::{Argument, family, launch};
-use crate::device::{Context, DeviceVec, Grid};
+use super::{Argument, MOST_MAIN, family, launch};
+use crate::device::{ClKernel, ClResult, Context, DeviceVec, Grid};
 use crate::error::Result;
 use crate::real::Real;
 
@@ -17,7 +17,8 @@ family! {
 
 /// A block of rows on a device, as the kernels take it. Made by
 /// [`DeviceBlock`](crate::operator::opencl::DeviceBlock) alone, which vouches for it: there are as many kinds as rows, each below
-/// the number of runs; of each row, the columns that its kind gives are below `n_cols`, and its values there.
+/// the number of runs and of masks; of each row, the columns that its kind gives are below `n_cols`, and its values there; so
+/// are, for the rows of the main kind, all of its columns.
 pub(crate) struct StencilBlock<T> {
     pub(crate) n_rows: usize,
     pub(crate) n_cols: usize,
@@ -30,6 +31,51 @@ pub(crate) struct StencilBlock<T> {
     pub(crate) values: DeviceVec<T>,
     /// Entries of a row that there is room for; `None` where the kind has the values.
     pub(crate) width: Option<u32>,
+    /// Of each kind, which entries of the main kind it has.
+    pub(crate) masks: DeviceVec<u32>,
+    /// The main kind, and the number of its entries: 0 if there is none.
+    pub(crate) main: MainKind<T>,
+    pub(crate) main_len: usize,
+}
+
+/// The main kind of the rows, as the kernels take it.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MainKind<T> {
+    value: [T; MOST_MAIN],
+    distance: [i32; MOST_MAIN],
+    begin: u32,
+    end: u32,
+}
+
+impl<T: Real> MainKind<T> {
+    /// Entries, and the rows for which they are inside the vector. Where rows have values of their own, these are no matter.
+    ///
+    /// # Panics
+    /// If there are too many.
+    pub(crate) fn new(values: &[T], distances: &[i32], rows: Range<u32>) -> Self {
+        let mut this =
+            Self { value: [T::default(); MOST_MAIN], distance: [0; MOST_MAIN], begin: rows.start, end: rows.end };
+        this.value[..values.len()].copy_from_slice(values);
+        this.distance[..distances.len()].copy_from_slice(distances);
+        this
+    }
+}
+
+/// The main kind of a block.
+impl<T: Real> Argument for StencilBlock<T> {
+    fn cl_type(&self) -> String {
+        "main_kind".into()
+    }
+
+    fn key(&self) -> u64 {
+        self.masks.id() // of no other block
+    }
+
+    unsafe fn bind(&self, kernel: &ClKernel, index: u32) -> ClResult<()> {
+        // SAFETY: the caller's promise; `main_kind` has the same members in the same order.
+        unsafe { kernel.set_arg(index, &self.main) }
+    }
 }
 
 /// Rows that a launch works on: `count` of them from `first` on, but after `before_gap` rows `gap` are left out.
@@ -114,10 +160,10 @@ impl<T: Real, A: Real> Stencil<T, A> {
 }
 
 impl<T: Real> StencilBlock<T> {
-    /// The arguments that all kernels begin with, then the others.
+    /// The arguments that all kernels begin with, the last of which is the main kind, then the others.
     fn with<'a>(&'a self, rows: &'a RowSet, others: &[&'a dyn Argument]) -> Vec<&'a dyn Argument> {
         let mut all: Vec<&dyn Argument> = vec![&rows.first, &rows.count, &rows.before_gap, &rows.gap];
-        all.extend([&self.kinds as &dyn Argument, &self.runs, &self.entries, &self.values]);
+        all.extend([&self.kinds as &dyn Argument, &self.runs, &self.entries, &self.values, &self.masks, self]);
         all.extend(self.width.iter().map(|width| width as &dyn Argument));
         all.extend(others);
         all

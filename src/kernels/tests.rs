@@ -334,12 +334,23 @@ mod bodies {
         }
     }
 
+    /// The matrix with another diagonal.
+    fn with_diagonal(a: &crate::Csr, value: impl Fn(usize) -> f64) -> crate::Csr {
+        let of_row = |i: usize| (a.row_ptr()[i]..a.row_ptr()[i + 1]).map(move |e| (i, e));
+        let entry = |(i, e): (usize, usize)| if a.col_idx()[e] as usize == i { value(i) } else { a.values()[e] };
+        let values = (0..a.n_rows()).flat_map(of_row).map(entry).collect();
+        crate::Csr::new(a.n_rows(), a.n_cols(), a.row_ptr().to_vec(), a.col_idx().to_vec(), values).unwrap()
+    }
+
     /// Rows of a few kinds, with values by kind and of their own: all at once, and around a gap.
     pub(super) fn stencil_products<T: Real, A: Real>(t: &Bench<T, A>) {
         let done = DeviceVec::zeros(&t.ctx, 1, "the state").unwrap();
-        let mut used = [0, 0];
+        let (mut used, mut has_main) = ([0, 0], 0);
         let grids = [[1, 16], [40, 50], [8, 37], [33, 64]].map(|sides| gallery::poisson2d(sides).unwrap());
-        for a in matrices().into_iter().chain(grids) {
+        // rows that are no part of the main kind, and rows of which it is no part
+        let seldom = with_diagonal(&grids[1], |i| if i % 7 == 3 { 5.0 } else { 4.0 });
+        let often = with_diagonal(&grids[1], |i| (i % 3) as f64);
+        for a in matrices().into_iter().chain(grids).chain([seldom, often]) {
             let n = a.n_rows();
             let (x, b) = (ints(n, 4), ints(n, 5));
             let expected = a.mul_vec(&x);
@@ -352,6 +363,7 @@ mod bodies {
                     Err(other) => panic!("{other}"),
                 };
                 used[k] += 1;
+                has_main += usize::from(block.main_len() > 0);
                 assert_eq!(block.format(), format);
                 let Layout::Stencil(block, sets) = block.layout() else { panic!() };
                 assert_eq!(sets[0].count as usize, n);
@@ -364,7 +376,7 @@ mod bodies {
                     let mut partials = t.partials(2 * grids.iter().map(|grid| grid.groups).sum::<usize>());
                     let mut before = 0;
                     for (set, grid) in sets.into_iter().zip(grids) {
-                        let stencil = &t.kernels.stencil;
+                        let stencil = t.kernels.stencil(&t.ctx, block.main_len).unwrap();
                         stencil.spmv(&t.ctx, grid, set, block, &dx, &mut y).unwrap();
                         stencil.residual(&t.ctx, grid, set, block, &dx, &db, &mut r).unwrap();
                         stencil.spmv_dot(&t.ctx, grid, set, block, &dx, &mut q, &mut partials, before, &done).unwrap();
@@ -381,13 +393,15 @@ mod bodies {
                 let grid = Grid { groups: 1, ..t.grid(n) };
                 let all = RowSet::around(n, 0..n)[0];
                 t.kernels
-                    .stencil
+                    .stencil(&t.ctx, block.main_len)
+                    .unwrap()
                     .spmv_dot(&t.ctx, grid, all, block, &t.up(&x), &mut q, &mut partials, 0, &set)
                     .unwrap();
                 assert_eq!((t.down(&q), t.down(&partials)), (ints(n, 6), vec![0.0; 2]), "after the end");
             }
         }
         assert!(used[0] >= 4 && used[1] >= 6, "{used:?}");
+        assert_eq!(has_main > 0, t.kernels.tuning.launch("spmv_dot_stencil").group_size > 1);
     }
 
     /// Rows in slices: both sets as they are, and cut in two.
@@ -602,7 +616,8 @@ fn formats_give_the_same_bits() {
                     kernels.csr.spmv_csr(&ctx, grid, (0, count as u32), block, &x, &mut y).unwrap();
                 }
                 Layout::Stencil(block, sets) => {
-                    kernels.stencil.spmv(&ctx, kernels.tuning.grid("any", 3000), sets[0], block, &x, &mut y).unwrap();
+                    let stencil = kernels.stencil(&ctx, block.main_len).unwrap();
+                    stencil.spmv(&ctx, kernels.tuning.grid("any", 3000), sets[0], block, &x, &mut y).unwrap();
                 }
                 Layout::Sell(block, sets) => {
                     kernels

@@ -117,13 +117,15 @@ impl Kinds {
         alike as f64 / self.of_row.len().max(1) as f64
     }
 
-    /// Lowest and highest distance of each kind.
-    fn reach(&self) -> Vec<[i64; 2]> {
-        let of_kind = |pair: &[u32]| {
-            let distances = || self.distances[pair[0] as usize..pair[1] as usize].iter().map(|&d| i64::from(d));
-            [distances().min().unwrap_or(0), distances().max().unwrap_or(0)]
-        };
-        self.starts.windows(2).map(of_kind).collect()
+    /// Lowest and highest distance of a kind.
+    pub(super) fn reach(&self, kind: u16) -> [i64; 2] {
+        let distances = || self.distances[self.entries(kind)].iter().map(|&d| i64::from(d));
+        [distances().min().unwrap_or(0), distances().max().unwrap_or(0)]
+    }
+
+    /// The same of each.
+    fn reaches(&self) -> Vec<[i64; 2]> {
+        (0..self.starts.len() - 1).map(|kind| self.reach(kind as u16)).collect()
     }
 
     /// Checks what kernels rely on: that each row's columns are below `n_cols`.
@@ -131,7 +133,7 @@ impl Kinds {
     /// # Panics
     /// If one is not.
     pub(super) fn check_columns(&self, n_cols: usize) {
-        let reach = self.reach();
+        let reach = self.reaches();
         self.of_row.par_iter().enumerate().for_each(|(row, &kind)| {
             let [low, high] = reach[kind as usize].map(|distance| row as i64 + distance);
             assert!(low >= 0 && high < n_cols.max(row + 1) as i64, "columns {low} to {high} of {n_cols} in row {row}");
@@ -140,7 +142,7 @@ impl Kinds {
 
     /// The longest run of rows whose columns are all below `n`, the number of rows.
     pub(super) fn interior(&self, n: usize) -> Range<usize> {
-        let reach = self.reach();
+        let reach = self.reaches();
         let (mut longest, mut begin) = (0..0, 0);
         for (row, &kind) in self.of_row.iter().enumerate() {
             if row as i64 + reach[kind as usize][1] >= n as i64 {

@@ -2,6 +2,7 @@
 
 pub mod host;
 mod kinds;
+mod main_kind;
 pub(crate) mod opencl;
 pub(crate) mod row_blocks;
 mod sell;

@@ -7,6 +7,7 @@ use rayon::prelude::*;
 
 use super::LinearOperator;
 use super::kinds::Kinds;
+use super::main_kind::Main;
 use super::row_blocks::RowBlocks;
 use super::sell::Sell;
 use crate::comm::Outbox;
@@ -14,8 +15,8 @@ use crate::device::{Context, DeviceVec, Event, Grid, Pinned, Queue};
 use crate::error::Result;
 use crate::kernels::csr::CsrBlock;
 use crate::kernels::sell::{SellBlock, SliceSet};
-use crate::kernels::stencil::{RowSet, StencilBlock};
-use crate::kernels::{Shape, Tuning};
+use crate::kernels::stencil::{MainKind, RowSet, StencilBlock};
+use crate::kernels::{Kernels, Shape, Tuning};
 use crate::ops::Ops;
 use crate::ops::opencl::{DeviceSum, OpenClOps};
 use crate::partition::{HaloPlan, Part};
@@ -67,7 +68,7 @@ impl<T: Real> DeviceBlock<T> {
         assert!(part.nnz() <= Self::MAX_NNZ, "{} entries in one block", part.nnz());
         let shape = Shape::of_group(tuning.launch("spmv_dot_pattern").group_size);
         let layout = match Kinds::for_format(part, format, shape)? {
-            Some(kinds) => stencil(ctx, part, &kinds, factor)?,
+            Some(kinds) => stencil(ctx, part, &kinds, factor, shape)?,
             None => match slices(ctx, part, factor, format, shape)? {
                 Some(slices) => {
                     let (block, sets) = slices.upload(ctx)?;
@@ -86,6 +87,28 @@ impl<T: Real> DeviceBlock<T> {
             message: std::cell::RefCell::new(DeviceVec::zeros(ctx, part.halo.send.len(), "the halo's message")?),
         };
         Ok((this, outbox))
+    }
+
+    /// Compiles the products of its format, or else the first of them waits for the compiler.
+    ///
+    /// # Errors
+    /// [`Error::KernelBuild`](crate::Error::KernelBuild).
+    pub(crate) fn compile<A: Real>(&self, ctx: &Context, kernels: &Kernels<T, A>) -> Result<()> {
+        match &self.layout {
+            Layout::Csr(..) => {}
+            Layout::Stencil(block, _) => {
+                kernels.stencil(ctx, block.main_len)?;
+            }
+            Layout::Sell(..) => {
+                kernels.sell(ctx)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Entries of the main kind of rows, 0 without one.
+    pub(crate) fn main_len(&self) -> usize {
+        if let Layout::Stencil(block, _) = &self.layout { block.main_len } else { 0 }
     }
 
     /// Puts other row blocks of the same rows in the place of those it has.
@@ -117,7 +140,7 @@ impl<T: Real> DeviceBlock<T> {
         let bytes = match &self.layout {
             Layout::Csr(block, _) => self.nnz * (4 + real) + 4 * (n + 1) + 8 * block.blocks.len(),
             Layout::Stencil(block, _) => {
-                2 * n + 8 * block.runs.len() + (block.entries.len() + block.values.len()) * real
+                2 * n + 12 * block.runs.len() + (block.entries.len() + block.values.len()) * real
             }
             Layout::Sell(block, _) => block.bytes() + block.parts.len() * real,
         };
@@ -246,9 +269,11 @@ fn csr<T: Real>(ctx: &Context, tuning: &Tuning, part: &Part<'_>, factor: f64) ->
 }
 
 /// Rows of a few kinds on the device.
-fn stencil<T: Real>(ctx: &Context, part: &Part<'_>, kinds: &Kinds, factor: f64) -> Result<Layout<T>> {
+fn stencil<T: Real>(ctx: &Context, part: &Part<'_>, kinds: &Kinds, factor: f64, shape: Shape) -> Result<Layout<T>> {
     let (n, n_cols) = (part.n_owned(), part.n_owned() + part.halo.len);
     kinds.check_columns(n_cols);
+    // single work-items take rows of a kind together, which suits a CPU better
+    let main = if shape == Shape::Gpu { Main::of(kinds) } else { None };
     let width = kinds.width();
     let values = kinds.values.as_ref().map(|values| T::scaled(values, factor));
     let entry = |(k, &distance): (usize, &i32)| {
@@ -256,7 +281,10 @@ fn stencil<T: Real>(ctx: &Context, part: &Part<'_>, kinds: &Kinds, factor: f64) 
     };
     let entries: Vec<T> = kinds.distances.iter().enumerate().flat_map(entry).collect();
     let runs: Vec<[u32; 2]> = kinds.starts.windows(2).map(|run| [run[0], run[1]]).collect();
-    let of_rows = if values.is_some() { Vec::new() } else { sliced::<T>(part, width, factor) };
+    let of_rows = if values.is_some() { Vec::new() } else { sliced::<T>(part, kinds, main.as_ref(), width, factor) };
+    let of_main = main.as_ref().map_or(0..0, |main| main.entries(kinds));
+    let main_values = values.as_ref().map_or(&[][..], |values| &values[of_main.clone()]);
+    let (masks, rows) = main.map_or_else(|| (vec![0; runs.len()], 0..0), |main| (main.masks, main.rows));
     let block = StencilBlock {
         n_rows: n,
         n_cols,
@@ -265,21 +293,26 @@ fn stencil<T: Real>(ctx: &Context, part: &Part<'_>, kinds: &Kinds, factor: f64) 
         entries: DeviceVec::from_slice(ctx, &entries, "the entries of the kinds")?,
         values: DeviceVec::from_slice(ctx, &of_rows, "the values of the matrix")?,
         width: kinds.values.is_none().then_some(width as u32),
+        masks: DeviceVec::from_slice(ctx, &masks, "the parts of the main kind")?,
+        main: MainKind::new(main_values, &kinds.distances[of_main.clone()], rows),
+        main_len: of_main.len(),
     };
     Ok(Layout::Stencil(block, RowSet::around(n, kinds.interior(n))))
 }
 
 /// The values of rows with room for `width` entries each, in slices of 32 rows: see `cl/stencil.cl`.
-fn sliced<T: Real>(part: &Part<'_>, width: usize, factor: f64) -> Vec<T> {
+fn sliced<T: Real>(part: &Part<'_>, kinds: &Kinds, main: Option<&Main>, width: usize, factor: f64) -> Vec<T> {
     const SLICE: usize = 32;
     let (n, base) = (part.n_owned(), part.row_ptr[0]);
     let values = T::scaled(&part.values, factor);
     let mut all = vec![T::default(); n.div_ceil(SLICE) * SLICE * width];
     all.par_chunks_mut((SLICE * width).max(1)).enumerate().for_each(|(k, slice)| {
         for (lane, row) in (k * SLICE..n.min((k + 1) * SLICE)).enumerate() {
-            let entries = part.row_ptr[row] - base..part.row_ptr[row + 1] - base;
-            for (e, &value) in values[entries].iter().enumerate() {
-                slice[e * SLICE + lane] = value;
+            let values = &values[part.row_ptr[row] - base..part.row_ptr[row + 1] - base];
+            let put = |(e, &value): (usize, &T)| slice[e * SLICE + lane] = value;
+            match main {
+                Some(main) => main.positions(row, kinds.of_row[row], values.len()).zip(values).for_each(put),
+                None => values.iter().enumerate().for_each(put),
             }
         }
     });
@@ -297,10 +330,9 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
                 })?
             }
             Layout::Stencil(block, sets) => {
+                let stencil = kernels.stencil(ctx, block.main_len)?;
                 let name = if block.width.is_some() { "spmv_pattern" } else { "spmv_stencil" };
-                self.overlapped(ops, name, x, |x, grid, set, _| {
-                    kernels.stencil.spmv(ctx, grid, sets[set], block, x, y)
-                })?
+                self.overlapped(ops, name, x, |x, grid, set, _| stencil.spmv(ctx, grid, sets[set], block, x, y))?
             }
             Layout::Sell(block, sets) => {
                 let sell = kernels.sell(ctx)?;
@@ -332,9 +364,10 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
                 })?
             }
             Layout::Stencil(block, sets) => {
+                let stencil = kernels.stencil(ctx, block.main_len)?;
                 let name = if block.width.is_some() { "spmv_dot_pattern" } else { "spmv_dot_stencil" };
                 self.overlapped(ops, name, x, |x, grid, set, before| {
-                    kernels.stencil.spmv_dot(ctx, grid, sets[set], block, x, y, partials, before as u32, done)
+                    stencil.spmv_dot(ctx, grid, sets[set], block, x, y, partials, before as u32, done)
                 })?
             }
             Layout::Sell(block, sets) => {
@@ -371,10 +404,9 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
                 })?
             }
             Layout::Stencil(block, sets) => {
+                let stencil = kernels.stencil(ctx, block.main_len)?;
                 let name = if block.width.is_some() { "residual_pattern" } else { "residual_stencil" };
-                self.overlapped(ops, name, x, |x, grid, set, _| {
-                    kernels.stencil.residual(ctx, grid, sets[set], block, x, b, r)
-                })?
+                self.overlapped(ops, name, x, |x, grid, set, _| stencil.residual(ctx, grid, sets[set], block, x, b, r))?
             }
             Layout::Sell(block, sets) => {
                 let sell = kernels.sell(ctx)?;
@@ -400,7 +432,7 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
             Layout::Csr(..) => self.nnz * (4 + real) + 4 * (n + 1),
             Layout::Stencil(block, _) => {
                 let values = if block.width.is_some() { self.nnz } else { 0 };
-                2 * n + 8 * block.runs.len() + (block.entries.len() + values) * real
+                2 * n + 12 * block.runs.len() + (block.entries.len() + values) * real
             }
             Layout::Sell(block, _) => block.bytes() + 2 * block.parts.len() * real,
         };

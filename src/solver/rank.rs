@@ -214,9 +214,7 @@ impl Plan<'_> {
     ) -> Result<(OpenClOps<T, A>, DeviceBlock<T>)> {
         let (matrix, outbox) = DeviceBlock::upload(&ctx, &kernels.tuning, part, self.factor, self.format)?;
         T::put_outbox(outbox, outboxes);
-        if matrix.format() == Format::Sell {
-            kernels.sell(&ctx)?; // now, and not in the first iteration
-        }
+        matrix.compile(&ctx, &kernels)?;
         let ops = OpenClOps::new(ctx, kernels, part.n_owned(), Box::new(Alone::default()), tries)?;
         Ok((ops, matrix))
     }

@@ -139,9 +139,14 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
         Ok(())
     }
 
-    /// Whether there are rows in slices.
-    pub(super) fn has_slices(&self) -> bool {
-        self.slices.is_some()
+    /// Compiles what the block's formats need beside the usual kernels.
+    pub(super) fn complete(&self, kernels: &Kernels<T, A>) -> Result<()> {
+        self.stencils.iter().flatten().chain(&self.slices).try_for_each(|block| block.compile(&self.ctx, kernels))
+    }
+
+    /// Entries of the main kind of rows that a kernel works on, 0 without one.
+    pub(super) fn main_len(&self, kernel: &str) -> usize {
+        if STENCIL_PRODUCTS.contains(&kernel) { self.stencil(kernel).map_or(0, DeviceBlock::main_len) } else { 0 }
     }
 
     /// Whether there is something for a kernel to work on.
@@ -245,7 +250,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             self.stencils[usize::from(kernel.ends_with("_pattern"))].as_ref().map(DeviceBlock::layout)
         {
             let [rows, _] = RowSet::around(self.part.n_owned(), 0..self.part.n_owned());
-            let (stencil, done) = (&kernels.stencil, log.state(0));
+            let (stencil, done) = (kernels.stencil(ctx, block.main_len)?, log.state(0));
             match kernel {
                 "spmv_stencil" | "spmv_pattern" => return stencil.spmv(ctx, grid, rows, block, p, q),
                 "spmv_dot_stencil" | "spmv_dot_pattern" => {

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use super::bed::Bed;
-use super::device::{MAX_SEARCHED_PER_UNIT, choose};
+use super::contest::choose;
+use super::device::MAX_SEARCHED_PER_UNIT;
 use super::found::{Launch, Point, Timing};
 use super::occupancy::Resources;
 use super::search::timing;
@@ -68,7 +69,9 @@ impl<'a, T: Real, A: Real> Lab<'a, T, A> {
         }
         self.watch.check()?;
         let start = Instant::now();
-        self.compiled.push(Kernels::compile(&self.bed.ctx, tuning.clone(), &self.made, self.bed.has_slices())?);
+        let kernels = Kernels::compile(&self.bed.ctx, tuning.clone(), &self.made)?;
+        self.bed.complete(&kernels)?;
+        self.compiled.push(kernels);
         log::debug!("{}: kernels for other launches compiled in {:?}", self.bed.ctx.info().name, start.elapsed());
         Ok(self.compiled.len() - 1)
     }
