@@ -1,5 +1,5 @@
-//! Solves whose ranks have the rows in another order: the answer, and all that is said, is in the order given. Each test
-//! recomputes b − A x by itself.
+//! Solves whose ranks have the rows in another order: the answer, and all that is said, is in the order given. Each
+//! test recomputes b − A x by itself.
 
 #![allow(clippy::unwrap_used)]
 

@@ -96,8 +96,8 @@ impl Stats {
         Self::with(a, Symmetry::of_whole(a))
     }
 
-    /// The same, where `reordered` is the matrix with rows and columns in another order: in one that has entries near the
-    /// diagonal, the pairs across it are found several times faster.
+    /// The same, where `reordered` is the matrix with rows and columns in another order: in one that has entries near
+    /// the diagonal, the pairs across it are found several times faster.
     pub(crate) fn of_reordered(a: &Csr, reordered: &Csr) -> Self {
         let symmetry = Symmetry::of_whole(reordered);
         match symmetry.first {

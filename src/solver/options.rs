@@ -119,8 +119,8 @@ named! {
 }
 
 named! {
-    /// The order of the rows and columns on the ranks. Whatever it is, right-hand sides, solutions and reports are in the order
-    /// given.
+    /// The order of the rows and columns on the ranks. Whatever it is, right-hand sides, solutions and reports are in
+    /// the order given.
     Reorder, "order":
     Auto = "auto", "Reverse Cuthill–McKee if neighbouring rows then share far more of what they need.";
     None = "none", "As given.";
@@ -144,8 +144,8 @@ pub struct Setup {
     pub tune: Tune,
     /// How devices store their rows.
     pub format: Format,
-    /// In which order the ranks have the rows. Another than that given takes the memory of the matrix once more on the host,
-    /// until the devices have their rows.
+    /// In which order the ranks have the rows. Another than that given takes the memory of the matrix once more on the
+    /// host, until the devices have their rows.
     pub reorder: Reorder,
 }
 

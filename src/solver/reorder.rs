@@ -8,22 +8,25 @@
 //! + 64 · halo            elements of x that other ranks receive, for each row
 //! ```
 //!
-//! A line that the rows before have not left in a near cache comes from a shared one, or from memory, and costs half of its 64
-//! bytes: a grid of 10⁶ rows, numbered at random, takes 2.7 times the time an iteration that it takes by reverse Cuthill–McKee
-//! on two cores (2.0 by this rule); a mesh of 86,490 rows with 43 entries each, whose x almost fits into a near cache, 1.6 to
-//! 1.9 times (2.8); a random matrix of 10⁶ rows with 17 entries takes 184 µs on an H200 (198 by this rule at 4 TB/s). An element
-//! of the halo is written and read once on each side, over a link that has a quarter of the rate of a processor's memory.
+//! A line that the rows before have not left in a near cache comes from a shared one, or from memory, and costs half of
+//! its 64 bytes: a grid of 10⁶ rows, numbered at random, takes 2.7 times the time an iteration that it takes by reverse
+//! Cuthill–McKee on two cores (2.0 by this rule); a mesh of 86,490 rows with 43 entries each, whose x almost fits into
+//! a near cache, 1.6 to 1.9 times (2.8); a random matrix of 10⁶ rows with 17 entries takes 184 µs on an H200 (198 by
+//! this rule at 4 TB/s). An element of the halo is written and read once on each side, over a link that has a quarter
+//! of the rate of a processor's memory.
 //!
 //! `auto` looks in three steps, each only if the one before leaves it open:
 //!
 //! 1. x takes less than 256 KiB: a near cache holds it in any order.
-//! 2. A [sample](Locality), which takes some milliseconds at most: at best, rows share all lines but one each, and nothing is
-//!    received. If that saves less than a fifth of the bytes, the order is good enough, as that of every grid and most meshes is.
+//! 2. A [sample](Locality), which takes some milliseconds at most: at best, rows share all lines but one each, and
+//!    nothing is received. If that saves less than a fifth of the bytes, the order is good enough, as that of every
+//!    grid and most meshes is.
 //! 3. [Neighbourhoods](growth) that grow like those of a random graph, threefold with each step: no order helps.
 //!
-//! Otherwise the new order is made, and taken if the sample of it saves a tenth of the bytes. What it takes to make it is paid
-//! back before the first iteration, or soon after: the check that the matrix is symmetric looks up the mirror of each entry, all
-//! over memory in a bad order. It then looks at the reordered matrix. `docs/architecture.md` has the figures.
+//! Otherwise the new order is made, and taken if the sample of it saves a tenth of the bytes. What it takes to make it
+//! is paid back before the first iteration, or soon after: the check that the matrix is symmetric looks up the mirror
+//! of each entry, all over memory in a bad order. It then looks at the reordered matrix. `docs/architecture.md` has the
+//! figures.
 
 use std::fmt;
 use std::sync::Arc;
@@ -196,8 +199,8 @@ impl Reordering {
         if growth(a) > GROWTH {
             return None;
         }
-        // A pattern that is not symmetric gives an order, too, if not the best one; whether it is symmetric is found out
-        // in the new order.
+        // A pattern that is not symmetric gives an order, too, if not the best one; whether it is symmetric is found
+        // out in the new order.
         let p = rcm_of_symmetric(a);
         let found = Locality::reordered(a, ranks, &p);
         self.rcm = Some(found);

@@ -71,8 +71,8 @@ pub fn random_vector(n: usize, seed: u64) -> Vec<f64> {
     (0..n).into_par_iter().map(|k| stream.signed(k as u64)).collect()
 }
 
-/// An order of `n` things that is drawn at random, any as likely as another, and the same for a seed whatever the number of
-/// threads: by rising numbers of a generator. O(n log n).
+/// An order of `n` things that is drawn at random, any as likely as another, and the same for a seed whatever the
+/// number of threads: by rising numbers of a generator. O(n log n).
 ///
 /// # Panics
 /// If `n` is beyond 32-bit indices.

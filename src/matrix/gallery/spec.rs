@@ -300,8 +300,8 @@ impl Spec {
         self.scramble
     }
 
-    /// Builds the matrix, in parallel; costs O(nnz), or O(nnz log nnz) for graphs. A random order takes the memory of the
-    /// matrix once more meanwhile.
+    /// Builds the matrix, in parallel; costs O(nnz), or O(nnz log nnz) for graphs. A random order takes the memory of
+    /// the matrix once more meanwhile.
     ///
     /// # Errors
     /// [`Error::Usage`] if 32-bit indices can't address it; [`Error::OutOfMemory`] if it doesn't fit.

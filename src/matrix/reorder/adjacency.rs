@@ -49,8 +49,8 @@ impl<'a> Adjacency<'a> {
     }
 }
 
-/// Whether for every stored (i, j) there is a stored (j, i): whether each entry above the diagonal has its mirror, and there
-/// are as many below. Rows in parallel, O(nnz log(longest row)).
+/// Whether for every stored (i, j) there is a stored (j, i): whether each entry above the diagonal has its mirror, and
+/// there are as many below. Rows in parallel, O(nnz log(longest row)).
 fn is_symmetric<T: Scalar>(a: &Csr<T>) -> bool {
     let of_row = |i: usize| {
         let (cols, _) = a.row(i);

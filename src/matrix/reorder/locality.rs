@@ -19,15 +19,15 @@ const BALL: usize = 1 << 14;
 
 /// What a sample of windows of [`Locality::ROWS`] neighbouring rows says about a product with a matrix.
 ///
-/// Rows that run at the same time, or shortly after each other, share the cache lines of x that they have in common. On a grid
-/// in its natural order a window touches about as many lines as it has rows, or fewer; with unknowns numbered at random, one
-/// for each entry.
+/// Rows that run at the same time, or shortly after each other, share the cache lines of x that they have in common. On
+/// a grid in its natural order a window touches about as many lines as it has rows, or fewer; with unknowns numbered at
+/// random, one for each entry.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Locality {
     /// Different cache lines of x, 64 bytes each, that a window touches, on average.
     pub lines: f64,
-    /// Other ranks that need an element of x, on average, if each rank has as many rows: elements of halos for each row. Found
-    /// from the columns of the element's own row, which for a symmetric pattern are the rows that need it.
+    /// Other ranks that need an element of x, on average, if each rank has as many rows: elements of halos for each
+    /// row. Found from the columns of the element's own row, which for a symmetric pattern are the rows that need it.
     pub sent: f64,
 }
 
@@ -35,8 +35,8 @@ impl Locality {
     /// Rows of a window: about what a group of a GPU, or a processor within its first cache, works on at a time.
     pub const ROWS: usize = 64;
 
-    /// Of a square matrix on `ranks` ranks: 64 windows at equal distances, which is less than a millisecond of a thread for some
-    /// ten entries a row, whatever the size of the matrix. Rows of more than 1024 entries are left out.
+    /// Of a square matrix on `ranks` ranks: 64 windows at equal distances, which is less than a millisecond of a thread
+    /// for some ten entries a row, whatever the size of the matrix. Rows of more than 1024 entries are left out.
     #[must_use]
     pub fn of(a: &Csr, ranks: usize) -> Self {
         Self::sample(a, ranks, |k| k, |k| k)
@@ -102,9 +102,9 @@ impl Sum {
     }
 }
 
-/// How many times as many nodes are within r + 1 steps of a node as within r, for the largest r + 1 at which there are at
-/// most 16,384: the median of three nodes. About 2 or less in two or three dimensions, where neighbourhoods grow like r² or
-/// r³; in a random graph near the mean degree, and no order brings the neighbours of neighbours together.
+/// How many times as many nodes are within r + 1 steps of a node as within r, for the largest r + 1 at which there are
+/// at most 16,384: the median of three nodes. About 2 or less in two or three dimensions, where neighbourhoods grow
+/// like r² or r³; in a random graph near the mean degree, and no order brings the neighbours of neighbours together.
 ///
 /// Looks at no more than the rows of that many nodes.
 #[must_use]

@@ -15,8 +15,8 @@ use crate::matrix::{Csr, Scalar};
 /// Works on the pattern of A + Aᵀ; the values don't matter. Nodes are numbered by a breadth-first search, neighbours by
 /// rising degree (and then number), and the numbers reversed, which leaves the bandwidth and lessens the profile. Each
 /// connected component starts from a pseudo-peripheral node, one from which another is almost as far away as any two
-/// are; components follow each other by their first rows, reversed. Equal matrices give equal orders, whatever the number of
-/// threads, which share the larger levels of the searches.
+/// are; components follow each other by their first rows, reversed. Equal matrices give equal orders, whatever the
+/// number of threads, which share the larger levels of the searches.
 ///
 /// O(nnz + n log(largest level)) and 16 bytes a row; if the pattern isn't symmetric, another 16 bytes an entry.
 ///
@@ -75,7 +75,8 @@ fn order_of(graph: &Adjacency<'_>) -> Permutation {
 /// Of a node that no search has met.
 const FREE: u32 = u32::MAX;
 
-/// Nodes of a level from which on threads share it: with some ten neighbours each, several times what it takes to wake them.
+/// Nodes of a level from which on threads share it: with some ten neighbours each, several times what it takes to wake
+/// them.
 const SHARED: usize = 512;
 
 /// Nodes that a thread takes at a time.
@@ -113,8 +114,8 @@ impl Levels {
 
 /// Breadth-first searches.
 ///
-/// What they wait for are single numbers from all over `met` and the rows. So loops over neighbours have no branches that
-/// depend on these, which would be guessed wrongly all the time, and numbers of many rows are under way at once.
+/// What they wait for are single numbers from all over `met` and the rows. So loops over neighbours have no branches
+/// that depend on these, which would be guessed wrongly all the time, and numbers of many rows are under way at once.
 struct Search<'a> {
     graph: &'a Adjacency<'a>,
     /// Of numbered nodes their number; of others that the search that goes on has met, anything but [`FREE`].
@@ -193,8 +194,8 @@ impl Search<'_> {
         found
     }
 
-    /// Appends the nodes of `levels` to `order`, in the order of Cuthill and McKee: by the first of their neighbours to be
-    /// numbered, which is one of the level before, then by degree.
+    /// Appends the nodes of `levels` to `order`, in the order of Cuthill and McKee: by the first of their neighbours to
+    /// be numbered, which is one of the level before, then by degree.
     fn cuthill_mckee(&self, levels: &Levels, order: &mut Vec<u32>) {
         let key = |&i: &u32| {
             let numbers = self.graph.neighbours(i).iter().map(|&j| self.met[j as usize].load(Relaxed));
