@@ -48,7 +48,7 @@ fn help_mentions_every_option() {
     let help = place.run("solve --help").ends(0).out;
     for option in words(
         "-b <b.mtx> | -x, | --x0 | -o, | --output | --method | --precond | --rtol | --atol | --max-iters | \
-         --time-limit | --precision | --devices | --json | --history | --report | --trace | --rhs | --generate | \
+         --time-limit | --precision | --devices | --reorder | --json | --history | --report | --trace | --rhs | --generate | \
          --assume-symmetric | -q, | --quiet | -v, | --verbose | cg-classic | jacobi | f32 | Exit codes | \
          Examples | [default: 1e-8] | [default: auto]",
     ) {
@@ -306,7 +306,7 @@ fn the_report_for_machines() {
     assert!(json["reason_text"].as_str().unwrap().starts_with("Converged: "));
     assert!(json["iterations"].as_u64().unwrap() > 3);
     assert_eq!(json["restarts"].as_u64().map(|n| n < 10), Some(true));
-    for field in ["read", "prepare", "upload", "tune", "solve", "gather", "verify"] {
+    for field in ["read", "prepare", "reorder", "upload", "tune", "solve", "gather", "verify"] {
         assert!(json["seconds"][field].as_f64().unwrap() >= 0.0, "{field}");
     }
     for field in words(

@@ -49,6 +49,8 @@ const SMALL: &[&str] = &[
     "dense-rows:70",
     "dense-rows:9,dense=3",
     "dense-rows:1",
+    "poisson2d:7x5,scramble=3",
+    "jumps:4,seed=2,scramble=9",
 ];
 
 #[test]
@@ -186,6 +188,17 @@ fn seeds_matter_and_repeat() {
 }
 
 #[test]
+fn scrambled_systems_are_the_same_in_another_order() {
+    for p in Problem::ALL {
+        let (a, b) = (build(&format!("{}:12", p.name())), build(&format!("{}:12,scramble=4", p.name())));
+        assert_ne!(a, b, "{}", p.name());
+        let order = gallery::random_permutation(a.n_rows(), 4);
+        assert_eq!(declive::matrix::reorder::permuted(&b, &order.inverse()).unwrap(), a, "{}", p.name());
+        assert_ne!(b, build(&format!("{}:12,scramble=5", p.name())), "{}", p.name());
+    }
+}
+
+#[test]
 fn rows_of_the_graph_are_irregular() {
     let s = Stats::of(&build("graph-laplacian:20000"));
     assert!(s.row_max > 500 && s.row_min <= 5 && s.numerically_symmetric, "{s:?}");
@@ -210,11 +223,13 @@ fn requests_that_make_no_sense() {
     assert!(err("band:2x2").contains("must be one number,"));
     assert!(err("poisson2d:2x2x2").contains("one number or two"));
     assert!(err("poisson2d:99999999999999999999999").contains("one number or two"));
-    assert!(err("poisson3d:5,seed=1").contains("it takes none"));
-    assert!(err("jumps:5,epsilon=1").contains("it takes contrast, seed"));
+    assert!(err("poisson3d:5,seed=1").ends_with("it takes scramble"));
+    assert!(err("jumps:5,epsilon=1").ends_with("it takes contrast, seed, scramble"));
     assert!(err("jumps:5,").contains("no parameter \"\""));
     assert!(err("jumps:5,seed=-1").contains("below 2^64"));
     assert!(err("jumps:5,seed").contains("below 2^64"));
+    assert!(err("poisson3d:5,scramble=x").contains("below 2^64"));
+    assert!(err("poisson3d:5,scramble=1,scramble=2").contains("twice"));
     assert!(err("jumps:5,seed=1,seed=1").contains("twice"));
     for value in ["", "0", "-1", "NaN", "inf", "1e13", "ten"] {
         assert!(err(&format!("anisotropic:5,epsilon={value}")).contains("from 1e-12 to 1e12"));
@@ -262,10 +277,10 @@ fn any_request() -> impl Strategy<Value = String> {
     (
         0..Problem::ALL.len(),
         prop::array::uniform3(1..u32::MAX as usize),
-        any::<(bool, u64, [bool; 4])>(),
+        any::<(bool, u64, [bool; 4], Option<u64>)>(),
         [number.clone(), number],
     )
-        .prop_map(|(k, sides, (cube, seed, given), numbers)| {
+        .prop_map(|(k, sides, (cube, seed, given, scramble), numbers)| {
             let p = &Problem::ALL[k];
             let axes = p.syntax().matches('M').count();
             let sides: Vec<_> = sides[..if cube { 1 } else { axes }].iter().map(usize::to_string).collect();
@@ -283,6 +298,9 @@ fn any_request() -> impl Strategy<Value = String> {
             }
             if p.seeded() && given[3] {
                 text += &format!(",seed={seed}");
+            }
+            if let Some(seed) = scramble {
+                text += &format!(",scramble={seed}");
             }
             text
         })

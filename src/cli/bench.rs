@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use declive::device::{Kind, select};
-use declive::solver::{Method, Setup, Tune};
+use declive::solver::{Method, Reorder, Setup, Tune};
 use declive::{Error, ErrorKind, bandwidth};
 
 use super::exit::Exit;
@@ -80,7 +80,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let series = Series {
         a: &Arc::new(a),
         matrix: &name,
-        setup: Setup { precision: measured.precision, tune: args.tune, ..Setup::default() },
+        setup: Setup { precision: measured.precision, tune: args.tune, reorder: Reorder::None, ..Setup::default() },
         iterations: args.iterations,
         repeat: args.repeat.into(),
     };

@@ -38,6 +38,7 @@ fn help() -> String {
     let problems = Problem::ALL.iter().map(|p| format!("  {}\n      {}\n", p.syntax(), p.about()));
     format!(
         "Problems, with what may be left out in brackets:\n{}\n\
+         All take scramble=SEED: rows and columns in a random order.\n\n\
          Examples:\n  \
            declive generate poisson3d --size 100 -o A.mtx\n  \
            declive generate poisson2d:300x200 -o A.mtx\n  \

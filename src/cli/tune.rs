@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use declive::device::{Kind, select};
-use declive::solver::{Method, Precision, Setup, Tune};
+use declive::solver::{Method, Precision, Reorder, Setup, Tune};
 use declive::tune::store::Store;
 use declive::tune::{self, Experiment, Found, Search, Watch};
 use declive::{Csr, Error};
@@ -187,7 +187,7 @@ fn write_page(
             page.write(|out| out.write_all(tune_html::page(found, &experiments, &missing).as_bytes()))?;
         }
         let Some((method, (team, System { a, name }))) = runs.get(done) else { break };
-        let setup = Setup { precision, tune: Tune::Stored, ..Setup::default() };
+        let setup = Setup { precision, tune: Tune::Stored, reorder: Reorder::None, ..Setup::default() };
         let series = Series { a, matrix: name, setup, iterations: 100, repeat: 3 };
         match series.run(*method, team, screen) {
             Ok(experiment) => experiments.push(experiment),

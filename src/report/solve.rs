@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use declive::device::Rejected;
 use declive::matrix::stats::Stats;
-use declive::solver::{Candidate, Outcome, RankInfo, Setup, SetupTimes, Split, Stop};
+use declive::solver::{Candidate, Outcome, RankInfo, Reordering, Setup, SetupTimes, Split, Stop};
 use serde::Serialize;
 
 use super::{DECLIVE, VERSION};
@@ -26,6 +26,7 @@ pub(crate) struct Report {
     pub(super) rhs: Rhs,
     pub(super) x0: Option<String>,
     pub(super) options: Options,
+    pub(super) order: Order,
     pub(super) ranks: Vec<Rank>,
     pub(super) rejected: Vec<NotUsed>,
     /// What the user should know about the choice of devices.
@@ -75,6 +76,8 @@ pub(crate) struct Seconds {
     /// Reading or generating the system, and looking it over.
     pub(super) read: f64,
     pub(super) prepare: f64,
+    /// Of `prepare`, what went into the order of the rows.
+    pub(super) reorder: f64,
     pub(super) upload: f64,
     pub(super) tune: f64,
     pub(super) solve: f64,
@@ -122,12 +125,28 @@ pub(crate) struct Options {
     pub(super) assume_symmetric: bool,
     pub(super) tune: &'static str,
     pub(super) format: &'static str,
+    pub(super) reorder: &'static str,
     pub(super) rtol: f64,
     pub(super) atol: f64,
     /// The limit in force, given or not.
     pub(super) max_iters: u64,
     /// In seconds.
     pub(super) time_limit: Option<f64>,
+}
+
+/// The order of the rows on the ranks.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Order {
+    /// Whether it is that of reverse Cuthill–McKee.
+    pub(super) rcm: bool,
+    /// Name of what decided.
+    pub(super) cause: &'static str,
+    /// What was done, and why.
+    pub(super) text: String,
+    /// Cache lines of x that a window of rows touches in the order given, if that was looked at.
+    pub(super) lines_given: Option<f64>,
+    /// The same by reverse Cuthill–McKee, if that was made.
+    pub(super) lines_rcm: Option<f64>,
 }
 
 /// A device at work.
@@ -209,6 +228,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) x0: Option<String>,
     /// As the solver was built.
     pub(crate) setup: &'a Setup,
+    /// The order of the rows.
+    pub(crate) reordering: &'a Reordering,
     /// As it was to stop.
     pub(crate) stop: &'a Stop,
     /// The ranks.
@@ -250,6 +271,7 @@ impl Report {
             seconds: Seconds {
                 read: facts.read.as_secs_f64(),
                 prepare: facts.times.prepare.as_secs_f64(),
+                reorder: facts.times.reorder.as_secs_f64(),
                 upload: facts.times.upload.as_secs_f64() + sum(|o| o.upload),
                 tune: facts.times.tune.as_secs_f64(),
                 solve: sum(|o| o.solve),
@@ -280,11 +302,13 @@ impl Report {
                 assume_symmetric: facts.setup.assume_symmetric,
                 tune: facts.setup.tune.name(),
                 format: facts.setup.format.name(),
+                reorder: facts.setup.reorder.name(),
                 rtol: facts.stop.rtol,
                 atol: facts.stop.atol,
                 max_iters: facts.stop.max_iters.unwrap_or_else(|| Stop::default_max_iters(stats.n_rows)),
                 time_limit: facts.stop.time_limit.map(|limit| limit.as_secs_f64()),
             },
+            order: Order::new(facts.reordering),
             ranks: ranks.collect(),
             rejected: facts.rejected.iter().map(NotUsed::new).collect(),
             note: facts.note.map(str::to_owned),
@@ -337,6 +361,18 @@ impl Figures {
 /// A residual that is not a number is the worst of all; `f64::max` would hide it.
 fn larger_or_nan(a: f64, b: f64) -> f64 {
     if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }
+}
+
+impl Order {
+    fn new(reordering: &Reordering) -> Self {
+        Self {
+            rcm: reordering.is_rcm(),
+            cause: reordering.cause.name(),
+            text: reordering.to_string(),
+            lines_given: reordering.given.map(|given| given.lines),
+            lines_rcm: reordering.rcm.map(|rcm| rcm.lines),
+        }
+    }
 }
 
 impl Rank {

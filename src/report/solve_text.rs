@@ -58,6 +58,7 @@ impl Report {
             (false, false) => "not symmetric",
         };
         text.line("structure", &format!("{symmetry}; bandwidth {}", count(matrix.bandwidth as u64)));
+        text.line("order", &self.order.text);
         if matrix.duplicates > 0 {
             text.line("duplicates", &format!("{} of the file, added up", count(matrix.duplicates)));
         }
@@ -173,6 +174,9 @@ impl Report {
         text.section("Time");
         line(text, "read", seconds.read, "");
         line(text, "prepare", seconds.prepare, "");
+        if seconds.reorder >= 0.001 {
+            line(text, "  reorder", seconds.reorder, "");
+        }
         line(text, "upload", seconds.upload, "");
         if seconds.tune >= 0.001 {
             line(text, "tune", seconds.tune, "");

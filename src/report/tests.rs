@@ -1,7 +1,9 @@
 //! Reports made by hand: layout, and numbers that are none.
 
 use super::json;
-use super::solve::{Figures, Matrix, NotUsed, Options, Rank, Report, Rhs, Seconds, Solve, SolveSeconds, SplitSeconds};
+use super::solve::{
+    Figures, Matrix, NotUsed, Options, Order, Rank, Report, Rhs, Seconds, Solve, SolveSeconds, SplitSeconds,
+};
 
 fn figures(residual: f64) -> Figures {
     Figures {
@@ -66,6 +68,7 @@ pub(super) fn report(ranks: usize, residuals: &[f64]) -> Report {
         assume_symmetric: false,
         tune: "stored",
         format: "auto",
+        reorder: "auto",
         rtol: 1e-8,
         atol: 0.0,
         max_iters: 200_000,
@@ -80,6 +83,15 @@ pub(super) fn report(ranks: usize, residuals: &[f64]) -> Report {
         rhs: Rhs { source: "b.mtx".into(), default: false, columns: residuals.len() },
         x0: None,
         options,
+        order: Order {
+            rcm: true,
+            cause: "gain",
+            text: "rcm: 31 lines of x a window in place of 1180, 0.04 elements of halos a row in place of 1.40, \
+                   10.21 s"
+                .into(),
+            lines_given: Some(1180.0),
+            lines_rcm: Some(31.0),
+        },
         ranks: (0..ranks).map(rank).collect(),
         rejected: vec![NotUsed {
             device: "pthread-skylake-avx512-AMD EPYC".into(),

@@ -8,6 +8,7 @@ mod monitor;
 mod options;
 mod outcome;
 mod rank;
+mod reorder;
 mod scaling;
 mod session;
 mod survey;
@@ -16,7 +17,8 @@ mod workspace;
 
 pub use crate::operator::choice::{Candidate, FormatChoice, Why};
 pub use fit::device_bytes;
-pub use options::{Control, Format, Method, Precision, Precond, Progress, Setup, Stop, Tune};
+pub use options::{Control, Format, Method, Precision, Precond, Progress, Reorder, Setup, Stop, Tune};
 pub use outcome::{Criterion, Indefinite, Outcome, Reason, Split};
+pub use reorder::{Cause, Reordering};
 pub use session::{RankInfo, SetupTimes, Solver};
 pub use survey::{FormatSurvey, formats};

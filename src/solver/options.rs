@@ -119,6 +119,15 @@ named! {
     Stencil = "stencil", "For rows of a few kinds by columns and values: neither is stored but those of the kinds.";
 }
 
+named! {
+    /// The order of the rows and columns on the ranks. Whatever it is, right-hand sides, solutions and reports are in
+    /// the order given.
+    Reorder, "order":
+    Auto = "auto", "Reverse Cuthill–McKee if neighbouring rows then share far more of what they need.";
+    None = "none", "As given.";
+    Rcm = "rcm", "Reverse Cuthill–McKee.";
+}
+
 /// What is fixed when a [`Solver`](super::Solver) is built.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setup {
@@ -136,6 +145,9 @@ pub struct Setup {
     pub tune: Tune,
     /// How devices store their rows.
     pub format: Format,
+    /// In which order the ranks have the rows. Another than that given takes the memory of the matrix once more on the
+    /// host, until the devices have their rows.
+    pub reorder: Reorder,
 }
 
 impl Default for Setup {
@@ -148,6 +160,7 @@ impl Default for Setup {
             assume_symmetric: false,
             tune: Tune::Stored,
             format: Format::Auto,
+            reorder: Reorder::Auto,
         }
     }
 }

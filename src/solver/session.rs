@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 
 use super::rank::Stored;
+use super::reorder::{Ordered, Reordering};
 use super::team::{Ranks, power_of_two_near};
 use super::{Control, Criterion, Format, FormatChoice, Indefinite, Outcome, Precision, Precond, Reason, Setup, Stop};
 use crate::device::{self, Info, Kind, Rejected, Selection};
@@ -44,8 +45,10 @@ pub struct RankInfo {
 /// Where the time before the first iteration went.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct SetupTimes {
-    /// Checks, partition, halo plans, building kernels.
+    /// Checks, another order of the rows, partition, halo plans, building kernels.
     pub prepare: Duration,
+    /// The part of `prepare` that went into the order of the rows: see [`Reordering::time`].
+    pub reorder: Duration,
     /// Moving the matrix to the devices.
     pub upload: Duration,
     /// Finding launch parameters, in former runs' results or by measurement, and comparing formats.
@@ -58,6 +61,7 @@ pub struct SetupTimes {
 pub struct Solver {
     a: Arc<Csr>,
     stats: Stats,
+    reordering: Reordering,
     setup: Setup,
     infos: Vec<RankInfo>,
     rejected: Vec<Rejected>,
@@ -95,13 +99,19 @@ impl Solver {
 
     fn open(a: Arc<Csr>, setup: &Setup, cancel: Option<&AtomicBool>) -> Result<Self> {
         let start = Instant::now();
-        let stats = check(&a, setup)?;
+        if a.n_rows() != a.n_cols() {
+            return Err(Error::NotSquare { rows: a.n_rows(), cols: a.n_cols() });
+        }
+        let selection = device::select(&setup.devices, setup.precision.needs_f64());
+        let count = selection.as_ref().map_or(1, |s| s.ranks.len());
+        let Ordered { a: rows, order, reordering } = Ordered::new(&a, setup.reorder, count)?;
+        let stats = check(&a, &rows, setup)?;
         let factor = matrix_factor(&a, &stats, setup.precision)?;
-        let selection = device::select(&setup.devices, setup.precision.needs_f64())?;
-        let ranges = row_ranges(&a, selection.ranks.len());
-        let parts = split(&a, &ranges);
+        let selection = selection?;
+        let ranges = row_ranges(&rows, count);
+        let parts = split(&rows, &ranges);
         super::fit::check(&parts, &selection, setup)?;
-        let diagonal = if setup.precond == Precond::Jacobi { a.diagonal() } else { Vec::new() };
+        let diagonal = if setup.precond == Precond::Jacobi { rows.diagonal() } else { Vec::new() };
         let info = |(device, part): (&Option<Info>, &Part<'_>)| RankInfo {
             device: device.as_ref().map_or_else(host_name, |d| d.name.clone()),
             kind: device.as_ref().map_or(Kind::Host, |d| d.kind),
@@ -123,16 +133,17 @@ impl Solver {
         let known = kept::of_ranks(&selection.ranks, &parts, setup, cancel);
         let tune = start.elapsed();
 
-        let mut times = SetupTimes { prepare, tune, ..SetupTimes::default() };
+        let mut times = SetupTimes { prepare, reorder: reordering.time, tune, ..SetupTimes::default() };
         let devices = selection.ranks.iter().map(Option::as_ref).zip(known).collect();
-        let ranks = Ranks::open(&a, devices, parts, &diagonal, factor, setup, &mut times)?;
+        let mut ranks = Ranks::open(&rows, devices, parts, &diagonal, factor, setup, &mut times)?;
+        ranks.order = order;
         for ((info, Stored { format, choice, bytes }), beside) in infos.iter_mut().zip(ranks.stored()).zip(beside_rows)
         {
             log::info!("{}: {} rows stored as {format} ({})", info.device, info.rows, choice.why);
             (info.format, info.format_choice, info.bytes) = (format, choice, bytes + beside);
         }
         let Selection { rejected, note, .. } = selection;
-        Ok(Self { a, stats, setup: setup.clone(), infos, rejected, note, times, ranks })
+        Ok(Self { a, stats, reordering, setup: setup.clone(), infos, rejected, note, times, ranks })
     }
 
     /// Solves `A x = b` from `x0`, or from zero.
@@ -220,6 +231,12 @@ impl Solver {
         &self.stats
     }
 
+    /// The order of the rows on the ranks, and why it is so.
+    #[must_use]
+    pub fn reordering(&self) -> &Reordering {
+        &self.reordering
+    }
+
     /// Where the time of [`Solver::new`] went.
     #[must_use]
     pub fn times(&self) -> SetupTimes {
@@ -232,11 +249,9 @@ fn host_name() -> String {
     format!("host, {} threads", rayon::current_num_threads())
 }
 
-fn check(a: &Csr, setup: &Setup) -> Result<Stats> {
-    if a.n_rows() != a.n_cols() {
-        return Err(Error::NotSquare { rows: a.n_rows(), cols: a.n_cols() });
-    }
-    let stats = Stats::of(a);
+/// Checks a matrix that the ranks get as `rows`, in the same or another order.
+fn check(a: &Arc<Csr>, rows: &Arc<Csr>, setup: &Setup) -> Result<Stats> {
+    let stats = if Arc::ptr_eq(a, rows) { Stats::of(a) } else { Stats::of_reordered(a, rows) };
     if let Some(found) = &stats.asymmetry
         && !setup.assume_symmetric
     {

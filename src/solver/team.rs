@@ -14,6 +14,7 @@ use crate::comm::{Failure, Links, Outboxes, in_threads};
 use crate::device::Info;
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
+use crate::matrix::reorder::Permutation;
 use crate::partition::Part;
 use crate::real::Real;
 use crate::timeline::Timeline;
@@ -32,6 +33,8 @@ pub(super) struct Ranks {
     factor: f64,
     /// Whether it is scaled by its diagonal, too.
     is_scaled: bool,
+    /// The order of their rows, if it is not that given.
+    pub(super) order: Option<Permutation>,
 }
 
 impl Ranks {
@@ -61,7 +64,7 @@ impl Ranks {
         times.tune += longest(|o| o.tune);
         let (ranks, outboxes) =
             opened.into_iter().zip(receivers).map(|(o, receivers)| (o.rank, (o.outboxes, receivers))).unzip();
-        Ok(Self { ranks, outboxes, rows, factor, is_scaled: scaling.is_some() })
+        Ok(Self { ranks, outboxes, rows, factor, is_scaled: scaling.is_some(), order: None })
     }
 
     /// Of each rank, how its rows are stored.
@@ -98,6 +101,7 @@ impl Ranks {
         let unscaled_b = b;
         let b = f64::scaled(b, 1.0 / scale);
         let rhs_norm = verify::norm_2(&b);
+        let b = self.in_ranks_order(b);
         let confirmed = |r: &Residual| r.relative_2 <= stop.rtol || r.norm_2 <= stop.atol;
 
         let mut outcome: Option<Outcome> = None;
@@ -108,11 +112,14 @@ impl Ranks {
             let monitor =
                 || Monitor::new(a.n_rows(), target, rhs_norm, setup.precision, stop, control, (before, started));
             // (factor A) y = b / scale, so that x = factor scale y
-            let mut y = rescaled(&x, 1.0 / self.factor, 1.0 / scale).into_owned();
+            let mut y = self.in_ranks_order(rescaled(&x, 1.0 / self.factor, 1.0 / scale)).into_owned();
             let ended = self.run(setup.method, &b, &mut y, &monitor)?;
 
             let start = Instant::now();
             x = rescaled(&y, self.factor, scale).into_owned();
+            if let Some(order) = &self.order {
+                x = order.undo(&x);
+            }
             let gather = start.elapsed();
             let start = Instant::now();
             let residual = verify::residual(a, unscaled_b, &x);
@@ -147,6 +154,14 @@ impl Ranks {
             outcome = Some(Outcome { restarts: now.restarts + 1, ..now });
         }
         unreachable!("the rounds end")
+    }
+
+    /// A vector from the order given to that of the ranks.
+    fn in_ranks_order<'v>(&self, v: Cow<'v, [f64]>) -> Cow<'v, [f64]> {
+        match &self.order {
+            Some(order) => Cow::Owned(order.apply(&v)),
+            None => v,
+        }
     }
 
     /// Runs all ranks to their end.

@@ -7,7 +7,7 @@ use clap::ArgGroup;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use declive::device::Choice;
 use declive::matrix::gallery::Spec;
-use declive::solver::{Format, Method, Precision, Precond, Setup, Tune};
+use declive::solver::{Format, Method, Precision, Precond, Reorder, Setup, Tune};
 
 use crate::cli::duration;
 use crate::cli::rhs::Recipe;
@@ -75,6 +75,10 @@ pub(crate) struct Args {
     /// fastest for the next solve with the same rows, which --tune stored takes, too.
     #[arg(long, default_value = Setup::default().format.name(), value_parser = formats(), help_heading = METHOD)]
     pub(super) format: Format,
+
+    /// Order of the rows on the devices; b, x and the report are in the order of A in any case
+    #[arg(long, default_value = Setup::default().reorder.name(), value_parser = orders(), help_heading = METHOD)]
+    pub(super) reorder: Reorder,
 
     /// Launch parameters of the kernels, and formats, on each device
     #[arg(long, default_value = Tune::Quick.name(), value_parser = tunings(), help_heading = METHOD)]
@@ -191,6 +195,7 @@ names_of!(preconds, Precond);
 names_of!(precisions, Precision);
 names_of!(tunings, Tune);
 names_of!(formats, Format);
+names_of!(orders, Reorder);
 
 #[cfg(test)]
 mod tests {

@@ -55,6 +55,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         rhs_default: system.rhs.1,
         x0: plan.x0.as_ref().map(ToString::to_string),
         setup: &plan.setup,
+        reordering: solver.reordering(),
         stop: &plan.stop,
         ranks: solver.ranks(),
         rejected: solver.rejected(),

@@ -4,6 +4,9 @@ use std::f64::consts::TAU;
 
 use rayon::prelude::*;
 
+use crate::matrix::Csr;
+use crate::matrix::reorder::Permutation;
+
 /// 2⁶⁴ divided by the golden ratio, made odd: the step of the generator.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -68,9 +71,36 @@ pub fn random_vector(n: usize, seed: u64) -> Vec<f64> {
     (0..n).into_par_iter().map(|k| stream.signed(k as u64)).collect()
 }
 
+/// An order of `n` things that is drawn at random, any as likely as another, and the same for a seed whatever the
+/// number of threads: by rising numbers of a generator. O(n log n).
+///
+/// # Panics
+/// If `n` is beyond 32-bit indices.
+#[must_use]
+pub fn random_permutation(n: usize, seed: u64) -> Permutation {
+    assert!(n <= Csr::MAX_DIM, "{n} is beyond 32-bit indices");
+    let stream = Stream::new(seed);
+    let mut drawn: Vec<(u64, u32)> = (0..n as u32).into_par_iter().map(|k| (stream.bits(k.into()), k)).collect();
+    drawn.par_sort_unstable();
+    Permutation::of_order(drawn.into_par_iter().map(|(_, k)| k).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn orders_are_seeded_and_go_everywhere() {
+        let order = random_permutation(1000, 3);
+        assert!(Permutation::new(order.order().to_vec()).is_ok());
+        assert_eq!((order.len(), &order), (1000, &random_permutation(1000, 3)));
+        assert_ne!(order, random_permutation(1000, 4));
+        // a third of the way on average
+        let way: u32 = (0..1000).zip(order.order()).map(|(k, old)| old.abs_diff(k)).sum();
+        assert!((280_000..390_000).contains(&way), "{way}");
+        assert!(random_permutation(0, 1).is_empty());
+        assert_eq!(random_permutation(1, 1).order(), [0]);
+    }
 
     #[test]
     fn known_numbers_of_splitmix64() {

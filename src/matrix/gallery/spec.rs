@@ -4,11 +4,12 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{
-    anisotropic, band, dense_rows, elasticity3d, graph_laplacian, jumps, poisson2d, poisson3d, poisson3d27, random_spd,
-    tetrahedra, tridiagonal, variable,
+    anisotropic, band, dense_rows, elasticity3d, graph_laplacian, jumps, poisson2d, poisson3d, poisson3d27,
+    random_permutation, random_spd, tetrahedra, tridiagonal, variable,
 };
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
+use crate::matrix::reorder::permuted;
 
 /// A kind of test system.
 pub struct Problem {
@@ -257,7 +258,8 @@ impl Parameter {
 ///
 /// The text form is `name:size` and then `,key=value` for whatever differs from the defaults: `poisson3d:100`,
 /// `poisson2d:300x200`, `jumps:64,seed=7`, `anisotropic:50,epsilon=1e-4`, `band:1000,width=8`. One size stands for
-/// all axes. Parsing and printing are inverse to each other.
+/// all axes. With `scramble=SEED`, which every problem takes, rows and columns are in a random order, as if nobody had
+/// given a thought to how unknowns are numbered. Parsing and printing are inverse to each other.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spec {
     problem: &'static Problem,
@@ -266,6 +268,8 @@ pub struct Spec {
     seed: u64,
     /// One for each parameter of the problem.
     values: Vec<f64>,
+    /// The seed of the order of rows and columns, where that is random.
+    scramble: Option<u64>,
 }
 
 impl Spec {
@@ -290,12 +294,23 @@ impl Spec {
         self.seed
     }
 
-    /// Builds the matrix, in parallel; costs O(nnz), or O(nnz log nnz) for graphs.
+    /// The seed of the random order of its rows and columns; none if it has its usual order.
+    #[must_use]
+    pub fn scramble(&self) -> Option<u64> {
+        self.scramble
+    }
+
+    /// Builds the matrix, in parallel; costs O(nnz), or O(nnz log nnz) for graphs. A random order takes the memory of
+    /// the matrix once more meanwhile.
     ///
     /// # Errors
     /// [`Error::Usage`] if 32-bit indices can't address it; [`Error::OutOfMemory`] if it doesn't fit.
     pub fn build(&self) -> Result<Csr> {
-        (self.problem.build)(self)
+        let a = (self.problem.build)(self)?;
+        match self.scramble {
+            Some(seed) => permuted(&a, &random_permutation(a.n_rows(), seed)),
+            None => Ok(a),
+        }
     }
 
     fn parse_sides(problem: &Problem, text: &str) -> Result<[usize; 3]> {
@@ -323,10 +338,14 @@ impl Spec {
     fn set(&mut self, text: &str) -> Result<()> {
         let problem = self.problem;
         let (key, value) = text.split_once('=').unwrap_or((text, ""));
+        let seed =
+            || value.parse().map_err(|_| Error::Usage(format!("{text}: the seed must be a whole number below 2^64")));
         if key == "seed" && problem.seeded {
-            self.seed = value
-                .parse()
-                .map_err(|_| Error::Usage(format!("{text}: the seed must be a whole number below 2^64")))?;
+            self.seed = seed()?;
+            return Ok(());
+        }
+        if key == "scramble" {
+            self.scramble = Some(seed()?);
             return Ok(());
         }
         match problem.parameters.iter().position(|p| p.name == key) {
@@ -334,9 +353,9 @@ impl Spec {
             None => {
                 let mut keys: Vec<_> = problem.parameters.iter().map(|p| p.name).collect();
                 keys.extend(problem.seeded.then_some("seed"));
-                let choices =
-                    if keys.is_empty() { "it takes none".into() } else { format!("it takes {}", keys.join(", ")) };
-                return Err(Error::Usage(format!("{} has no parameter {key:?}; {choices}", problem.name)));
+                keys.push("scramble");
+                let keys = keys.join(", ");
+                return Err(Error::Usage(format!("{} has no parameter {key:?}; it takes {keys}", problem.name)));
             }
         }
         Ok(())
@@ -353,7 +372,7 @@ impl FromStr for Spec {
         let size = size.ok_or_else(|| Error::Usage(format!("{name} needs a size, as in {}", problem.example())))?;
         let sides = Self::parse_sides(problem, size)?;
         let values = problem.parameters.iter().map(|p| p.default).collect();
-        let mut spec = Self { problem, sides, seed: Self::SEED, values };
+        let mut spec = Self { problem, sides, seed: Self::SEED, values, scramble: None };
         let mut seen = Vec::new();
         for setting in settings.into_iter().flat_map(|s| s.split(',')) {
             spec.set(setting)?;
@@ -382,6 +401,9 @@ impl fmt::Display for Spec {
         if self.seed != Self::SEED {
             write!(f, ",seed={}", self.seed)?;
         }
+        if let Some(seed) = self.scramble {
+            write!(f, ",scramble={seed}")?;
+        }
         Ok(())
     }
 }
@@ -408,7 +430,7 @@ mod tests {
             assert!(p.name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'));
             for q in p.parameters {
                 assert_eq!(q.parse(&Number(q.default).to_string()).unwrap(), q.default);
-                assert_ne!(q.name, "seed");
+                assert!(!["seed", "scramble"].contains(&q.name));
             }
             let spec: Spec = format!("{}:3", p.name).parse().unwrap();
             assert_eq!(spec.to_string(), format!("{}:3", p.name));

@@ -13,29 +13,26 @@ use crate::matrix::{Csr, Scalar};
 pub(super) struct Adjacency<'a> {
     ptr: Cow<'a, [usize]>,
     cols: Cow<'a, [u32]>,
-    degrees: Vec<u32>,
 }
 
 impl<'a> Adjacency<'a> {
     /// The graph of `a`, in O(n + nnz).
     pub(super) fn of<T: Scalar>(a: &'a Csr<T>) -> Self {
-        let (ptr, cols) = if is_symmetric(a) {
-            (Cow::Borrowed(a.row_ptr()), Cow::Borrowed(a.col_idx()))
-        } else {
-            let (ptr, cols) = union(a, &transposed(a));
-            (Cow::Owned(ptr), Cow::Owned(cols))
-        };
-        let degree = |i: usize| {
-            let row = &cols[ptr[i]..ptr[i + 1]];
-            (row.len() - usize::from(row.binary_search(&(i as u32)).is_ok())) as u32
-        };
-        let degrees = (0..a.n_rows()).into_par_iter().map(degree).collect();
-        Self { ptr, cols, degrees }
+        if is_symmetric(a) {
+            return Self::of_symmetric(a);
+        }
+        let (ptr, cols) = union(a, &transposed(a));
+        Self { ptr: Cow::Owned(ptr), cols: Cow::Owned(cols) }
+    }
+
+    /// The graph of a matrix whose pattern is symmetric.
+    pub(super) fn of_symmetric<T: Scalar>(a: &'a Csr<T>) -> Self {
+        Self { ptr: Cow::Borrowed(a.row_ptr()), cols: Cow::Borrowed(a.col_idx()) }
     }
 
     /// Number of nodes.
     pub(super) fn len(&self) -> usize {
-        self.degrees.len()
+        self.ptr.len() - 1
     }
 
     /// The neighbours of node `i` in rising order; `i` itself may be among them.
@@ -47,32 +44,23 @@ impl<'a> Adjacency<'a> {
     /// How many neighbours node `i` has, itself not counted.
     #[inline]
     pub(super) fn degree(&self, i: u32) -> u32 {
-        self.degrees[i as usize]
+        let row = self.neighbours(i);
+        (row.len() - usize::from(row.binary_search(&i).is_ok())) as u32
     }
 }
 
-/// Whether for every stored (i, j) there is a stored (j, i). Rows are taken in order, so that the next entry of column
-/// i to look for in row j is the next one in row j: no search, O(nnz).
+/// Whether for every stored (i, j) there is a stored (j, i): whether each entry above the diagonal has its mirror, and
+/// there are as many below. Rows in parallel, O(nnz log(longest row)).
 fn is_symmetric<T: Scalar>(a: &Csr<T>) -> bool {
-    let (ptr, cols) = (a.row_ptr(), a.col_idx());
-    let mut next = ptr[..a.n_rows()].to_vec();
-    for i in 0..a.n_rows() {
-        // whatever is left before the diagonal has no mirror in the rows above
-        if next[i] < ptr[i + 1] && (cols[next[i]] as usize) < i {
-            return false;
-        }
-        for k in next[i]..ptr[i + 1] {
-            let j = cols[k] as usize;
-            if j == i {
-                continue;
-            }
-            if next[j] == ptr[j + 1] || cols[next[j]] as usize != i {
-                return false;
-            }
-            next[j] += 1;
-        }
-    }
-    true
+    let of_row = |i: usize| {
+        let (cols, _) = a.row(i);
+        let below = cols.partition_point(|&j| (j as usize) < i);
+        let from_diagonal = &cols[below..];
+        let above = &from_diagonal[usize::from(from_diagonal.first() == Some(&(i as u32)))..];
+        let mirrored = above.iter().all(|&j| a.row(j as usize).0.binary_search(&(i as u32)).is_ok());
+        mirrored.then_some(above.len() as i64 - below as i64)
+    };
+    (0..a.n_rows()).into_par_iter().map(of_row).try_reduce(|| 0, |one, other| Some(one + other)) == Some(0)
 }
 
 /// The rows of Aᵀ, sorted.

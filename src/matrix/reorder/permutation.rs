@@ -4,6 +4,7 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::matrix::{Csr, Scalar};
+use crate::memory::{NoMemory, zeros};
 
 /// Entries below which a block of rows is not split further.
 const ENTRIES: usize = 1 << 15;
@@ -45,7 +46,7 @@ impl Permutation {
     }
 
     /// Takes an order that is one by construction.
-    pub(super) fn of_order(order: Vec<u32>) -> Self {
+    pub(in crate::matrix) fn of_order(order: Vec<u32>) -> Self {
         debug_assert!(Self::new(order.clone()).is_ok());
         Self { order }
     }
@@ -108,7 +109,7 @@ impl Permutation {
 /// Rows in parallel, O(nnz log(longest row)); the memory of the result, and 4 bytes a row.
 ///
 /// # Errors
-/// [`Error::NotSquare`], [`Error::SizeMismatch`].
+/// [`Error::NotSquare`], [`Error::SizeMismatch`]; [`Error::OutOfMemory`] for the result.
 pub fn permuted<T: Scalar>(a: &Csr<T>, p: &Permutation) -> Result<Csr<T>> {
     let n = a.n_rows();
     if n != a.n_cols() {
@@ -118,17 +119,18 @@ pub fn permuted<T: Scalar>(a: &Csr<T>, p: &Permutation) -> Result<Csr<T>> {
         return Err(Error::SizeMismatch { what: "the permutation".into(), expected: n, found: p.len() });
     }
     let places = p.inverse();
-    let mut row_ptr = Vec::with_capacity(n + 1);
+    let mut row_ptr = vec![0; n + 1];
+    row_ptr[1..].par_iter_mut().zip(p.order()).for_each(|(length, &old)| *length = a.row(old as usize).0.len());
     let mut end = 0;
-    row_ptr.push(end);
-    for &old in p.order() {
-        end += a.row(old as usize).0.len();
-        row_ptr.push(end);
+    for length in &mut row_ptr {
+        end += *length;
+        *length = end;
     }
-    let mut cols = vec![0; a.nnz()];
-    let mut values = vec![T::default(); a.nnz()];
+    let no_memory = |e: NoMemory| e.into_error("the reordered matrix");
+    let mut cols = zeros(a.nnz()).map_err(no_memory)?;
+    let mut values = zeros(a.nnz()).map_err(no_memory)?;
     fill(a, p.order(), places.order(), (&row_ptr, &mut cols, &mut values));
-    Csr::new(n, n, row_ptr, cols, values)
+    Ok(Csr::assembled(n, n, row_ptr, cols, values))
 }
 
 /// Writes the old rows `order` of `a` one behind the other, by halves until a task is small.
@@ -149,16 +151,18 @@ fn fill<T: Scalar>(
         );
         return;
     }
-    let mut row = Vec::new();
-    for (k, &old) in order.iter().enumerate() {
-        let (old_cols, old_values) = a.row(old as usize);
-        row.clear();
-        row.extend(old_cols.iter().zip(old_values).map(|(&j, &v)| (places[j as usize], v)));
-        row.sort_unstable_by_key(|e| e.0);
-        let begin = row_ptr[k] - row_ptr[0];
-        for ((col, value), &(j, v)) in cols[begin..].iter_mut().zip(&mut values[begin..]).zip(&row) {
-            (*col, *value) = (j, v);
-        }
+    // Each step for all rows, as numbers from all over the matrix are then under way at once.
+    let ranges: Vec<_> = order.iter().map(|&old| a.row_ptr()[old as usize]..a.row_ptr()[old as usize + 1]).collect();
+    let mut entries = Vec::with_capacity(cols.len());
+    for range in ranges {
+        let places = a.col_idx()[range.clone()].iter().map(|&j| places[j as usize]);
+        entries.extend(places.zip(a.values()[range].iter().copied()));
+    }
+    for row in row_ptr.windows(2) {
+        entries[row[0] - row_ptr[0]..row[1] - row_ptr[0]].sort_unstable_by_key(|e| e.0);
+    }
+    for ((col, value), (j, v)) in cols.iter_mut().zip(values).zip(entries) {
+        (*col, *value) = (j, v);
     }
 }
 

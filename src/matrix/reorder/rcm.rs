@@ -1,5 +1,10 @@
 //! Reverse Cuthill–McKee.
 
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+
+use rayon::prelude::*;
+
 use super::adjacency::Adjacency;
 use super::permutation::Permutation;
 use crate::error::{Error, Result};
@@ -10,9 +15,10 @@ use crate::matrix::{Csr, Scalar};
 /// Works on the pattern of A + Aᵀ; the values don't matter. Nodes are numbered by a breadth-first search, neighbours by
 /// rising degree (and then number), and the numbers reversed, which leaves the bandwidth and lessens the profile. Each
 /// connected component starts from a pseudo-peripheral node, one from which another is almost as far away as any two
-/// are; components follow each other by their first rows, reversed. Equal matrices give equal orders.
+/// are; components follow each other by their first rows, reversed. Equal matrices give equal orders, whatever the
+/// number of threads, which share the larger levels of the searches.
 ///
-/// O(nnz log(largest degree)) and 13 bytes a row; if the pattern isn't symmetric, another 16 bytes an entry.
+/// O(nnz + n log(largest level)) and 16 bytes a row; if the pattern isn't symmetric, another 16 bytes an entry.
 ///
 /// E. Cuthill, J. McKee (1969), Reducing the bandwidth of sparse symmetric matrices, doi
 /// [10.1145/800195.805928](https://doi.org/10.1145/800195.805928). J. A. George, J. W. H. Liu (1979), An implementation
@@ -37,98 +43,178 @@ pub fn rcm<T: Scalar>(a: &Csr<T>) -> Result<Permutation> {
     if a.n_rows() != a.n_cols() {
         return Err(Error::NotSquare { rows: a.n_rows(), cols: a.n_cols() });
     }
-    let graph = Adjacency::of(a);
-    let mut search = Search { graph: &graph, seen: vec![false; graph.len()] };
+    Ok(order_of(&Adjacency::of(a)))
+}
+
+/// The same for a matrix whose pattern is symmetric, which is not looked at: another pattern gives some order.
+pub(crate) fn rcm_of_symmetric(a: &Csr) -> Permutation {
+    order_of(&Adjacency::of_symmetric(a))
+}
+
+fn order_of(graph: &Adjacency<'_>) -> Permutation {
+    let met = (0..graph.len()).into_par_iter().map(|_| AtomicU32::new(FREE)).collect();
+    let search = Search { graph, met };
     let mut order = Vec::with_capacity(graph.len());
-    let mut levels = Vec::new();
+    let (mut levels, mut room) = (Levels::default(), Levels::default());
     for first in 0..graph.len() as u32 {
-        if !search.seen[first as usize] {
-            let start = search.pseudo_peripheral(first, &mut levels);
-            search.cuthill_mckee(start, &mut order);
+        if !search.is_free(first) {
+            continue;
+        }
+        search.pseudo_peripheral(first, &mut levels, &mut room);
+        search.cuthill_mckee(&levels, &mut order);
+        // what is far from it need not lead back, if the pattern is not symmetric after all
+        if search.is_free(first) {
+            search.search(first, &mut levels);
+            search.cuthill_mckee(&levels, &mut order);
         }
     }
     order.reverse();
-    Ok(Permutation::of_order(order))
+    Permutation::of_order(order)
+}
+
+/// Of a node that no search has met.
+const FREE: u32 = u32::MAX;
+
+/// Nodes of a level from which on threads share it: with some ten neighbours each, several times what it takes to wake
+/// them.
+const SHARED: usize = 512;
+
+/// Nodes that a thread takes at a time.
+const PIECE: usize = 128;
+
+/// A level structure: the nodes of a component by their distance from a root.
+#[derive(Debug, Default)]
+struct Levels {
+    nodes: Vec<u32>,
+    /// Where the nodes of each distance begin.
+    starts: Vec<usize>,
+}
+
+impl Levels {
+    /// The largest distance.
+    fn eccentricity(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Nodes at the most frequent distance.
+    fn width(&self) -> usize {
+        self.iter().map(<[u32]>::len).max().unwrap_or(0)
+    }
+
+    /// Nodes at the largest distance.
+    fn last(&self) -> &[u32] {
+        &self.nodes[self.starts[self.eccentricity()]..]
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u32]> {
+        let ends = self.starts.iter().copied().skip(1).chain([self.nodes.len()]);
+        self.starts.iter().zip(ends).map(|(&start, end)| &self.nodes[start..end])
+    }
 }
 
 /// Breadth-first searches.
+///
+/// What they wait for are single numbers from all over `met` and the rows. So loops over neighbours have no branches
+/// that depend on these, which would be guessed wrongly all the time, and numbers of many rows are under way at once.
 struct Search<'a> {
     graph: &'a Adjacency<'a>,
-    /// Nodes that are numbered, or met by the search that goes on.
-    seen: Vec<bool>,
-}
-
-/// What a level structure looks like: the nodes by their distance from the root.
-#[derive(Debug, PartialEq, Eq)]
-struct Shape {
-    /// The largest distance.
-    eccentricity: usize,
-    /// Nodes at the most frequent distance.
-    width: usize,
-    /// Where the nodes at the largest distance begin.
-    last: usize,
+    /// Of numbered nodes their number; of others that the search that goes on has met, anything but [`FREE`].
+    met: Vec<AtomicU32>,
 }
 
 impl Search<'_> {
-    /// A node of the component of `first` that is about as far from another as any can be. `nodes` is room to work in.
+    fn is_free(&self, node: u32) -> bool {
+        self.met[node as usize].load(Relaxed) == FREE
+    }
+
+    /// The level structure of a node in the component of `first` that is about as far from another as any can be.
     ///
     /// From a root to a node of least degree among the farthest, as long as that one is farther from its farthest. Of
     /// the last two, whose eccentricities are equal, the one with the narrower level structure.
-    fn pseudo_peripheral(&mut self, first: u32, nodes: &mut Vec<u32>) -> u32 {
-        let mut root = first;
-        let mut shape = self.levels(root, nodes);
-        loop {
-            let farthest = nodes[shape.last..].iter().copied().min_by_key(|&i| (self.graph.degree(i), i));
-            let Some(other) = farthest.filter(|_| shape.eccentricity > 0) else { return root };
-            let next = self.levels(other, nodes);
-            if next.eccentricity <= shape.eccentricity {
-                return if next.width < shape.width { other } else { root };
+    fn pseudo_peripheral(&self, first: u32, levels: &mut Levels, other: &mut Levels) {
+        self.search(first, levels);
+        while levels.eccentricity() > 0 {
+            let farthest = levels.last().iter().copied().min_by_key(|&i| (self.graph.degree(i), i));
+            let Some(root) = farthest else { return };
+            self.search(root, other);
+            let is_last = other.eccentricity() <= levels.eccentricity();
+            if !is_last || other.width() < levels.width() {
+                std::mem::swap(levels, other);
             }
-            (root, shape) = (other, next);
+            if is_last {
+                return;
+            }
         }
     }
 
-    /// Fills `nodes` with the component of `root`, by distance from it.
-    fn levels(&mut self, root: u32, nodes: &mut Vec<u32>) -> Shape {
+    /// The level structure of `root`; nodes of one distance in any order.
+    fn search(&self, root: u32, levels: &mut Levels) {
+        let Levels { nodes, starts } = levels;
         nodes.clear();
+        starts.clear();
         nodes.push(root);
-        self.seen[root as usize] = true;
-        let mut shape = Shape { eccentricity: 0, width: 1, last: 0 };
-        loop {
-            let end = nodes.len();
-            for at in shape.last..end {
-                for &j in self.graph.neighbours(nodes[at]) {
-                    if !std::mem::replace(&mut self.seen[j as usize], true) {
-                        nodes.push(j);
-                    }
-                }
+        self.met[root as usize].store(0, Relaxed);
+        let mut begin = 0;
+        while begin < nodes.len() {
+            starts.push(begin);
+            let level = &nodes[begin..];
+            begin = nodes.len();
+            if level.len() < SHARED {
+                let found = self.reached(level, 0);
+                nodes.extend(found);
+                continue;
             }
-            if nodes.len() == end {
-                break;
+            let pieces = level.par_chunks(PIECE).enumerate();
+            let found: Vec<Vec<u32>> = pieces.map(|(k, piece)| self.reached(piece, k as u32)).collect();
+            // of the threads that found a node at the same time, the last to say so keeps it
+            let is_own = |k: usize, j: u32| self.met[j as usize].load(Relaxed) == k as u32;
+            for (k, found) in found.into_iter().enumerate() {
+                nodes.extend(found.into_iter().filter(|&j| is_own(k, j)));
             }
-            let width = shape.width.max(nodes.len() - end);
-            shape = Shape { eccentricity: shape.eccentricity + 1, width, last: end };
         }
-        for &i in nodes.iter() {
-            self.seen[i as usize] = false;
-        }
-        shape
+        nodes.par_iter().with_min_len(1 << 14).for_each(|&i| self.met[i as usize].store(FREE, Relaxed));
     }
 
-    /// Appends the component of `start` to `order`, in the order of Cuthill and McKee.
-    fn cuthill_mckee(&mut self, start: u32, order: &mut Vec<u32>) {
-        let mut at = order.len();
-        order.push(start);
-        self.seen[start as usize] = true;
-        while at < order.len() {
-            let found = order.len();
-            for &j in self.graph.neighbours(order[at]) {
-                if !std::mem::replace(&mut self.seen[j as usize], true) {
-                    order.push(j);
-                }
+    /// The free neighbours of some nodes, which are marked by `by`.
+    fn reached(&self, nodes: &[u32], by: u32) -> Vec<u32> {
+        let entries: usize = nodes.iter().map(|&i| self.graph.neighbours(i).len()).sum();
+        let mut found = vec![0; entries + 1];
+        let mut count = 0;
+        for &i in nodes {
+            for &j in self.graph.neighbours(i) {
+                let met = &self.met[j as usize];
+                let before = met.load(Relaxed);
+                let is_free = before == FREE;
+                met.store(if is_free { by } else { before }, Relaxed);
+                found[count] = j;
+                count += usize::from(is_free);
             }
-            order[found..].sort_unstable_by_key(|&j| (self.graph.degree(j), j));
-            at += 1;
+        }
+        found.truncate(count);
+        found
+    }
+
+    /// Appends the nodes of `levels` to `order`, in the order of Cuthill and McKee: by the first of their neighbours to
+    /// be numbered, which is one of the level before, then by degree.
+    fn cuthill_mckee(&self, levels: &Levels, order: &mut Vec<u32>) {
+        let key = |&i: &u32| {
+            let numbers = self.graph.neighbours(i).iter().map(|&j| self.met[j as usize].load(Relaxed));
+            (numbers.min().unwrap_or(FREE), self.graph.degree(i), i)
+        };
+        for level in levels.iter() {
+            let keys = if level.len() < SHARED {
+                let mut keys: Vec<(u32, u32, u32)> = level.iter().map(key).collect();
+                keys.sort_unstable();
+                keys
+            } else {
+                let mut keys: Vec<(u32, u32, u32)> = level.par_iter().with_min_len(PIECE).map(key).collect();
+                keys.par_sort_unstable();
+                keys
+            };
+            for (_, _, i) in keys {
+                self.met[i as usize].store(order.len() as u32, Relaxed);
+                order.push(i);
+            }
         }
     }
 }
@@ -197,6 +283,76 @@ mod tests {
         }
     }
 
+    /// The order by its definition, one node after the other.
+    fn plain(a: &Csr) -> Vec<u32> {
+        let neighbours = |i: u32| a.row(i as usize).0.iter().copied().filter(move |&j| j != i);
+        let degree = |i: u32| neighbours(i).count();
+        let levels = |root: u32| {
+            let (mut seen, mut levels) = (std::collections::BTreeSet::from([root]), vec![vec![root]]);
+            loop {
+                let last = levels.last().unwrap().clone();
+                let next: Vec<u32> = last.into_iter().flat_map(neighbours).filter(|&j| seen.insert(j)).collect();
+                if next.is_empty() {
+                    return levels;
+                }
+                levels.push(next);
+            }
+        };
+        let width = |levels: &[Vec<u32>]| levels.iter().map(Vec::len).max();
+        let mut order: Vec<u32> = Vec::new();
+        let mut numbered = vec![false; a.n_rows()];
+        for first in 0..a.n_rows() as u32 {
+            if numbered[first as usize] {
+                continue;
+            }
+            let mut root = first;
+            let mut shape = levels(root);
+            while shape.len() > 1 {
+                let other = shape.last().unwrap().iter().copied().min_by_key(|&i| (degree(i), i)).unwrap();
+                let next = levels(other);
+                if next.len() <= shape.len() {
+                    root = if width(&next) < width(&shape) { other } else { root };
+                    break;
+                }
+                (root, shape) = (other, next);
+            }
+            let mut at = order.len();
+            numbered[root as usize] = true;
+            order.push(root);
+            while at < order.len() {
+                let mut next: Vec<u32> = neighbours(order[at]).filter(|&j| !numbered[j as usize]).collect();
+                next.sort_by_key(|&j| (degree(j), j));
+                next.iter().for_each(|&j| numbered[j as usize] = true);
+                order.extend(next);
+                at += 1;
+            }
+        }
+        order.reverse();
+        order
+    }
+
+    #[test]
+    fn the_same_for_any_number_of_threads() {
+        // levels far above and below what threads share, long rows, several components
+        let two_grids = {
+            let (rows, cols, values) = gallery::poisson3d([40, 30, 25]).unwrap().to_triplets();
+            let twice = |v: Vec<u32>| v.iter().flat_map(|&k| [k, 30_000 + k]).collect::<Vec<_>>();
+            let values: Vec<f64> = values.iter().flat_map(|&v| [v, v]).collect();
+            Csr::from_triplets(60_000, 60_000, &twice(rows), &twice(cols), &values).unwrap()
+        };
+        let scrambled = permuted(&two_grids, &gallery::random_permutation(60_000, 5)).unwrap();
+        let random = gallery::random_spd(20_000, 6, 3).unwrap();
+        let graph = gallery::graph_laplacian(9_000, 4, 3, 1e-2, 1).unwrap();
+        for a in [&two_grids, &scrambled, &random, &graph] {
+            let expected = plain(a);
+            for threads in [1, 2, 7] {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                let (one, other) = pool.install(|| (rcm(a).unwrap(), rcm_of_symmetric(a)));
+                assert!(one.order() == expected && other == one, "{threads} threads");
+            }
+        }
+    }
+
     #[test]
     fn a_shuffled_grid_is_found_again() {
         let a = gallery::poisson2d([60, 12]).unwrap();
@@ -229,6 +385,8 @@ mod tests {
             let a = Csr::from_triplets(30, 30, &rows, &cols, &vec![1.0; places.len()]).unwrap();
             let p = rcm(&a).unwrap();
             prop_assert!(Permutation::new(p.order().to_vec()).is_ok() && p.len() == 30);
+            let unchecked = rcm_of_symmetric(&a);
+            prop_assert!(Permutation::new(unchecked.order().to_vec()).is_ok() && unchecked.len() == 30);
             let places = p.inverse();
             let band = Band::reordered(&a, &p);
             let by_hand = places_apart(&a, places.order());

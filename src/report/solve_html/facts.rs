@@ -65,6 +65,7 @@ pub(super) fn system(report: &Report) -> Markup {
         ("Entries", vec![count(matrix.nnz)]),
         ("Entries a row", vec![lengths]),
         ("Structure", vec![format!("{symmetry}; bandwidth {}", count(matrix.bandwidth))]),
+        ("Order", vec![report.order.text.clone()]),
         ("Right-hand side", vec![format!("{}{none_given}, {}", rhs.source, plural(rhs.columns, "column"))]),
         ("Initial guess", vec![report.x0.clone().unwrap_or_else(|| "zero".into())]),
     ];
@@ -80,6 +81,7 @@ pub(super) fn system(report: &Report) -> Markup {
         ("--devices", vec![options.devices.clone()]),
         ("--tune", vec![options.tune.into()]),
         ("--format", vec![options.format.into()]),
+        ("--reorder", vec![options.reorder.into()]),
         ("--rtol", vec![exact(options.rtol)]),
         ("--atol", vec![exact(options.atol)]),
         ("--max-iters", vec![count(options.max_iters)]),

@@ -1,5 +1,6 @@
 //! How to read the page.
 
+use declive::matrix::reorder::Locality;
 use declive::timeline::{FIRST_ITERATIONS, LATER_ITERATIONS};
 use maud::{Markup, html};
 
@@ -37,6 +38,12 @@ pub(super) fn section() -> Markup {
             dd {
                 "Bytes by the byte rule over the time of the iterations: each array that an operation must read counts "
                 "once, and each that it must write. What caches save, halos and sums are not counted."
+            }
+            dt { "Order" }
+            dd {
+                "Of the rows on the devices. A window is " (Locality::ROWS) " neighbouring rows; the fewer cache lines of "
+                "64 bytes of x it touches, the less a product waits for single numbers. \"rcm\" is reverse "
+                "Cuthill–McKee. All else on this page is in the order given, but for the elements of halos."
             }
             dt { "Time of the command" }
             dd {
