@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use super::bed::Bed;
-use super::device::{MAX_SEARCHED_PER_UNIT, choose};
+use super::contest::choose;
+use super::device::MAX_SEARCHED_PER_UNIT;
 use super::found::{Launch, Point, Timing};
 use super::occupancy::Resources;
 use super::search::timing;

@@ -6,6 +6,7 @@
 //! [`experiment()`] tells where the time of a method's iterations then goes.
 
 mod bed;
+mod contest;
 pub(crate) mod device;
 mod experiment;
 mod found;
@@ -15,6 +16,7 @@ mod occupancy;
 mod search;
 pub mod store;
 mod watch;
+mod ways;
 
 pub use device::{MAX_SEARCHED_PER_UNIT, device, rank, ranks_to_tune};
 pub use experiment::{Experiment, KernelTime, experiment};

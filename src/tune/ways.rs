@@ -1,0 +1,204 @@
+//! What is tried of a kernel's launches, but for the number of groups.
+
+use super::contest::Contest;
+use super::device::{MAX_SEARCHED_PER_UNIT, Work};
+use super::found::{Launch, Search};
+use super::lab::{Lab, Way};
+use crate::device::Kind;
+use crate::error::Result;
+use crate::kernels::{self, PRODUCTS, Shape, Tuning};
+use crate::real::Real;
+
+/// Entries of a row block that are tried.
+const BLOCKS: &[usize] = &[1024, 2048, 4096];
+
+/// Iterations under way that are tried.
+const UNROLLS: &[usize] = &[1, 2, 4];
+
+impl Work<'_> {
+    /// The sizes of groups that are tried.
+    fn sizes(&self, preferred: usize, usual: usize) -> Vec<usize> {
+        let largest = 1 << self.info.max_work_group.max(1).ilog2();
+        let mut sizes: Vec<usize> = match (self.how, self.info.kind) {
+            // powers of two from what the device works on at a time to the most that it takes; so little has never been best
+            (how, Kind::Gpu) => std::iter::successors(Some(preferred.next_power_of_two()), |size| Some(2 * size))
+                .skip(usize::from(how == Search::Refine))
+                .take_while(|&size| size <= largest)
+                .collect(),
+            (Search::FirstMinimum, _) => vec![usual],
+            (Search::Refine, _) => vec![1, 64],
+            (Search::Exhaustive, _) => vec![1, 16, 64, 256],
+        };
+        sizes.push(usual);
+        sizes.retain(|&size| size <= largest);
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    }
+
+    /// What is tried, but for the number of groups: for products, and for the other kernels.
+    pub(super) fn ways<T: Real, A: Real>(&self, lab: &mut Lab<'_, T, A>, default: &Tuning) -> Result<[Vec<Way>; 2]> {
+        let usual_size = default.launch("dot_partial").group_size;
+        let usual = Launch {
+            group_size: usual_size,
+            groups_per_unit: 1,
+            block_nnz: default.block_nnz,
+            items_per_row: 1,
+            unroll: 1,
+        };
+        let preferred = lab.preferred_multiple(usual)?;
+        let room = self.info.local_memory_bytes as usize / (2 * size_of::<T>());
+        let [mut products, mut vectors] = [const { Vec::<Way>::new() }; 2];
+        for group_size in self.sizes(preferred, usual_size) {
+            let is_exhaustive = self.how == Search::Exhaustive;
+            let mut blocks: Vec<usize> = match (Shape::of_group(group_size), self.how) {
+                (Shape::Cpu, _) => vec![1],
+                (Shape::Gpu, Search::FirstMinimum) => vec![default.block_nnz.max(group_size)],
+                (Shape::Gpu, _) => BLOCKS.iter().copied().filter(|&nnz| nnz >= group_size && nnz <= room).collect(),
+            };
+            // larger ones would not fit either
+            let launch = Launch { group_size, block_nnz: default.block_nnz.max(group_size), ..usual };
+            let way = Way { compiled: lab.compile(&lab.uniform(launch))?, launch };
+            if group_size > usual_size && !lab.fits(&way, "dot_partial")? {
+                break;
+            }
+            if group_size == usual_size {
+                blocks.push(default.block_nnz);
+            }
+            blocks.sort_unstable();
+            blocks.dedup();
+            let unrolls: &[usize] = if is_exhaustive { unrolls(group_size) } else { &[1] };
+            for &unroll in unrolls {
+                let mut first = None;
+                for &block_nnz in &blocks {
+                    let launch = Launch { group_size, groups_per_unit: 1, block_nnz, items_per_row: 1, unroll };
+                    let way = Way { compiled: lab.compile(&lab.uniform(launch))?, launch };
+                    first.get_or_insert(way.compiled);
+                    products.push(way);
+                    if is_exhaustive {
+                        products.extend(self.with_other_items(way));
+                    }
+                }
+                // row blocks are no matter of vectors
+                let launch = Launch { group_size, groups_per_unit: 1, block_nnz: 0, items_per_row: 1, unroll };
+                vectors.extend(first.map(|compiled| Way { compiled, launch }));
+            }
+        }
+        Ok([products, vectors])
+    }
+
+    /// A product's way with other numbers of work-items for a row: powers of two, up to the mean length of rows.
+    pub(super) fn with_other_items(&self, way: Way) -> Vec<Way> {
+        let Launch { group_size, items_per_row, .. } = way.launch;
+        if self.how == Search::FirstMinimum || group_size == 1 {
+            return Vec::new();
+        }
+        let mean = self.part.nnz().div_ceil(self.part.n_owned().max(1));
+        let most = mean.next_power_of_two().min(group_size);
+        let items = std::iter::successors(Some(1), |items| Some(2 * items)).take_while(|&items| items <= most);
+        let others = items.filter(|&items| items != items_per_row);
+        others.map(|items_per_row| Way { launch: Launch { items_per_row, ..way.launch }, ..way }).collect()
+    }
+
+    /// Each kernel's best, as far as it can be, with other unrolling, by as many groups and by half as many. All are
+    /// compiled together: a program for each size of groups in use.
+    pub(super) fn unrolled<T: Real, A: Real>(
+        &self,
+        lab: &mut Lab<'_, T, A>,
+        contests: &[Contest],
+    ) -> Result<Vec<(&'static str, Way)>> {
+        let mut ways = Vec::new();
+        if self.how == Search::FirstMinimum {
+            return Ok(ways);
+        }
+        for &unroll in UNROLLS {
+            let mut tuning = None;
+            let mut new = Vec::new();
+            for contest in contests {
+                let (kernel, best) = (contest.kernel, contest.to_unroll());
+                if unrolls(best.launch.group_size).contains(&unroll) && best.launch.unroll != unroll {
+                    let launch = Launch { unroll, ..best.launch };
+                    let tuning = tuning.get_or_insert_with(|| lab.uniform(launch));
+                    if launch.block_nnz > 0 {
+                        tuning.block_nnz = launch.block_nnz;
+                    }
+                    let max_groups = MAX_SEARCHED_PER_UNIT * lab.units();
+                    tuning.set(kernel, kernels::Launch { group_size: launch.group_size, max_groups, unroll });
+                    new.push((kernel, launch));
+                    // work-items that do more at a time may be fewer
+                    let fewer = launch.groups_per_unit / 2;
+                    new.extend((fewer > 0).then_some((kernel, Launch { groups_per_unit: fewer, ..launch })));
+                }
+            }
+            if let Some(tuning) = tuning {
+                let compiled = lab.compile(&tuning)?;
+                ways.extend(new.into_iter().map(|(kernel, launch)| (kernel, Way { compiled, launch })));
+            }
+        }
+        Ok(ways)
+    }
+}
+
+/// What is tried of [`Launch::unroll`]; single work-items stream through memory, and leave it to the compiler.
+fn unrolls(group_size: usize) -> &'static [usize] {
+    if group_size == 1 { &[1] } else { UNROLLS }
+}
+
+/// The launch without tuning.
+pub(super) fn usual(ways: &[Way], kernel: &str, default: &Tuning, units: usize) -> Way {
+    let kernels::Launch { group_size, max_groups, unroll } = default.launch(kernel);
+    let block_nnz = if PRODUCTS.contains(&kernel) { default.block_nnz } else { 0 };
+    let items_per_row = default.items_per_row;
+    let launch = Launch { group_size, groups_per_unit: max_groups / units, block_nnz, items_per_row, unroll };
+    let is_usual = |way: &&Way| Launch { groups_per_unit: launch.groups_per_unit, ..way.launch } == launch;
+    // the default is among what is tried
+    let way = ways.iter().find(is_usual).unwrap_or(&ways[0]);
+    Way { launch: Launch { groups_per_unit: launch.groups_per_unit, ..way.launch }, ..*way }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::watch::Watch;
+    use super::*;
+    use crate::device::{Context, list};
+    use crate::matrix::gallery;
+    use crate::partition::{row_ranges, split};
+
+    #[test]
+    fn what_is_tried_for_a_row() {
+        let device = list().devices.remove(0);
+        let a = gallery::poisson3d([8, 8, 8]).unwrap();
+        let part = split(&a, &row_ranges(&a, 1)).remove(0);
+        let items = |how, group_size, items_per_row| -> Vec<usize> {
+            let launch = Launch { group_size, groups_per_unit: 3, block_nnz: 1024, items_per_row, unroll: 2 };
+            let work = Work { info: &device, part: &part, how, watch: Watch::default() };
+            let others = work.with_other_items(Way { compiled: 5, launch });
+            assert!(others.iter().all(|way| Launch { items_per_row, ..way.launch } == launch && way.compiled == 5));
+            others.iter().map(|way| way.launch.items_per_row).collect()
+        };
+        // rows have 6.25 entries on average: 7, and the power of two above
+        assert_eq!(items(Search::Refine, 64, 1), [2, 4, 8]);
+        assert_eq!(items(Search::Exhaustive, 64, 4), [1, 2, 8]);
+        assert_eq!(items(Search::Refine, 4, 1), [2, 4]);
+        assert_eq!([items(Search::Refine, 1, 1), items(Search::FirstMinimum, 64, 1)], [[0; 0]; 2]);
+    }
+
+    /// An exhaustive search has all that refining tries, so that it can tell what that would choose.
+    #[test]
+    fn refining_is_part_of_everything() {
+        let device = list().devices.remove(0);
+        let a = gallery::poisson3d([5, 5, 5]).unwrap();
+        let part = split(&a, &row_ranges(&a, 1)).remove(0);
+        let default = Tuning::default_for(&device, Shape::of(&device));
+        let ctx = Context::open(&device).unwrap();
+        let mut lab = Lab::<f32, f32>::new(ctx, &part, &default, Watch::default()).unwrap();
+        let [all, refine] = [Search::Exhaustive, Search::Refine].map(|how| {
+            let work = Work { info: &device, part: &part, how, watch: Watch::default() };
+            work.ways(&mut lab, &default).unwrap()
+        });
+        for (all, refine) in all.iter().zip(&refine) {
+            assert!(refine.len() > 1 && refine.len() < all.len());
+            assert!(refine.iter().all(|way| all.contains(way)), "{refine:?} {all:?}");
+        }
+    }
+}
