@@ -1,4 +1,5 @@
-//! Solves with matrices that are too long for one buffer of their device: as processes whose environment says how long that is.
+//! Solves with matrices that are too long for one buffer of their device: as processes whose environment says how
+//! long that is.
 
 #![allow(clippy::unwrap_used)]
 
