@@ -73,7 +73,8 @@ static inline real stencil_row(uint row, uint width, uint band, __global const u
 #if MAIN > 0
 /* Sum of a row for which the main kind is inside. */
 ALWAYS_INLINE real stencil_inside(uint row, uint width, uint band, __global const ushort *kinds,
-                                  __global const uint2 *runs, __global const real *entries, __global const real *values, __global const uint *masks,
+                                  __global const uint2 *runs, __global const real *entries,
+                                  __global const real *values, __global const uint *masks,
                                   const main_kind *main_row, __global const real *x)
 {
     real sum = 0;

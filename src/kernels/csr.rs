@@ -12,9 +12,9 @@ family! {
     Csr<T, A> { spmv_csr, spmv_dot_csr, residual_csr }
 }
 
-/// A block of rows on a device, as the kernels take it. Made by
-/// [`DeviceBlock`](crate::operator::opencl::DeviceBlock) alone, which vouches for it: rows in blocks are below `n_rows`, and each
-/// row block lies in one band; a band has the entries of all its rows, and columns are below `n_cols`.
+/// A block of rows on a device, as the kernels take it. Made by [`DeviceBlock`](crate::operator::opencl::DeviceBlock)
+/// alone, which vouches for it: rows in blocks are below `n_rows`, and each row block lies in one band; a band has
+/// the entries of all its rows, and columns are below `n_cols`.
 pub(crate) struct CsrBlock<T> {
     pub(crate) n_rows: usize,
     pub(crate) n_cols: usize,
@@ -81,8 +81,8 @@ impl<T: Real, A: Real> Csr<T, A> {
         unsafe { launch(ctx, &self.spmv_csr, grid, &a.with(&set, &[x, y])) }
     }
 
-    /// y = A x for some row blocks, and the partial sums of x·y and of y·y over their rows: a pair for each group, of which
-    /// `first_partial` come before. Does nothing if `done[0]` is set.
+    /// y = A x for some row blocks, and the partial sums of x·y and of y·y over their rows: a pair for each group, of
+    /// which `first_partial` come before. Does nothing if `done[0]` is set.
     pub(crate) fn spmv_dot_csr(
         &self,
         ctx: &Context,

@@ -12,9 +12,9 @@ family! {
     Sell<T, A> { spmv_sell, spmv_dot_sell, residual_sell, spmv_sell_parts, spmv_dot_sell_parts, residual_sell_parts }
 }
 
-/// A block of rows on a device, as the kernels take it. Made by
-/// [`DeviceBlock`](crate::operator::opencl::DeviceBlock) alone, which vouches for it: what slices say of their data lies
-/// in that of their band; each row but the long ones is in one slice, pieces of long ones have a part each, and columns are below `n_cols`.
+/// A block of rows on a device, as the kernels take it. Made by [`DeviceBlock`](crate::operator::opencl::DeviceBlock)
+/// alone, which vouches for it: what slices say of their data lies in that of their band; each row but the long ones
+/// is in one slice, pieces of long ones have a part each, and columns are below `n_cols`.
 pub(crate) struct SellBlock<T> {
     pub(crate) n_rows: usize,
     pub(crate) n_cols: usize,

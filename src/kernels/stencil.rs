@@ -84,8 +84,8 @@ impl<T: Real> Argument for StencilBlock<T> {
     }
 }
 
-/// Rows that a launch works on: `count` of them from `first` on, but after `before_gap` rows `gap` are left out; all are in one
-/// band.
+/// Rows that a launch works on: `count` of them from `first` on, but after `before_gap` rows `gap` are left out; all
+/// are in one band.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RowSet {
     pub(crate) band: usize,

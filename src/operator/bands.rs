@@ -7,9 +7,9 @@ use crate::device::Context;
 /// The most elements of a band: kernels count them in 32 bits, and look a work-group's size ahead.
 pub(crate) const MAX_LEN: usize = u32::MAX as usize - (1 << 16);
 
-/// Cuts consecutive items, such as rows, of so many elements each into bands that fit into a buffer each: as few as can be, and
-/// never none. An item that alone is longer is a band of its own, which the device then refuses; a row is none, as no row has
-/// more entries than a vector, which must fit. `bytes` is the size of an element. O(items).
+/// Cuts consecutive items, such as rows, of so many elements each into bands that fit into a buffer each: as few as
+/// can be, and never none. An item that alone is longer is a band of its own, which the device then refuses; a row is
+/// none, as no row has more entries than a vector, which must fit. `bytes` is the size of an element. O(items).
 pub(super) fn cut(ctx: &Context, lens: impl Iterator<Item = usize>, bytes: usize) -> Vec<Range<usize>> {
     let limit = MAX_LEN.min((ctx.max_band_bytes / bytes as u64) as usize);
     let mut bands = Vec::new();
@@ -29,8 +29,8 @@ pub(super) fn cut(ctx: &Context, lens: impl Iterator<Item = usize>, bytes: usize
     bands
 }
 
-/// What is launched for each band, on its rows without a halo, then on the others: all that is not empty, but one launch at
-/// least, which leaves the sums of nothing.
+/// What is launched for each band, on its rows without a halo, then on the others: all that is not empty, but one
+/// launch at least, which leaves the sums of nothing.
 pub(super) fn launches<S: Copy>(of_bands: &[[S; 2]], is_empty: impl Fn(S) -> bool) -> [Vec<S>; 2] {
     let mut all: [Vec<S>; 2] =
         [0, 1].map(|k| of_bands.iter().map(|sets| sets[k]).filter(|&set| !is_empty(set)).collect());

@@ -205,8 +205,8 @@ impl<T: Real> DeviceBlock<T> {
         }
     }
 
-    /// Launches a kernel on the rows that need no halo while the halo of `x` is under way, then on the others; it also gets how
-    /// many work-groups were launched before. Tells how many were launched in all.
+    /// Launches a kernel on the rows that need no halo while the halo of `x` is under way, then on the others; it
+    /// also gets how many work-groups were launched before. Tells how many were launched in all.
     fn overlapped<A: Real, S: Copy>(
         &self,
         ops: &OpenClOps<T, A>,

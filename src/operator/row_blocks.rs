@@ -20,8 +20,8 @@ pub(crate) struct RowBlocks {
 }
 
 impl RowBlocks {
-    /// Cuts the rows of `part`, band by band: a block has at most `block_nnz` entries, unless it is a single longer row, and in
-    /// the GPU shape at most `group_size / items_per_row` rows. O(rows), and O(entries) more with a halo.
+    /// Cuts the rows of `part`, band by band: a block has at most `block_nnz` entries, unless it is a single longer
+    /// row, and in the GPU shape at most `group_size / items_per_row` rows. O(rows), and O(entries) more with a halo.
     pub(crate) fn cut(part: &Part<'_>, tuning: &Tuning, bands: &[Range<usize>]) -> Self {
         let (max_rows, max_nnz) = tuning.row_block().unwrap_or((CPU_BLOCK_NNZ, CPU_BLOCK_NNZ));
         let (n, base) = (part.n_owned(), part.row_ptr[0]);

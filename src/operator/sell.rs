@@ -363,7 +363,7 @@ impl<'a, T: Real> Sell<'a, T> {
     /// Moves everything to the device. Of each set of slices it gives those of each band.
     ///
     /// # Errors
-    /// [`Error::OutOfDeviceMemory`].
+    /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
     ///
     /// # Panics
     /// If a column is outside the block. Kernels check no index, and those of a matrix in a mapped file may change at any time:

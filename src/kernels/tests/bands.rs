@@ -72,7 +72,8 @@ fn bands<T: Real>(block: &DeviceBlock<T>) -> usize {
     }
 }
 
-/// Cuts the rows of a part into about `wanted` bands, or fewer if they are too long; `None` if they do not fit the format.
+/// Cuts the rows of a part into about `wanted` bands, or fewer if they are too long; `None` if they do not fit the
+/// format.
 fn upload<T: Real, A: Real>(
     t: &mut Bench<T, A>,
     part: &Part<'_>,
