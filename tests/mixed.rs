@@ -7,30 +7,13 @@ mod common;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::process::Place;
-use common::{choices, relative_residual, setup, solve};
-use declive::matrix::gallery::{self, Spec};
+use common::{choices, relative_residual, setup, setups, solve, system};
+use declive::matrix::gallery;
 use declive::solver::{Criterion, Indefinite, Method, Precision, Precond, Progress};
 use declive::{Control, Csr, Reason, Setup, Solver, Stop};
 
-fn system(spec: &str) -> Csr {
-    spec.parse::<Spec>().unwrap().build().unwrap()
-}
-
 fn two_by_two(diagonal: f64, other: f64) -> Csr {
     Csr::new(2, 2, vec![0, 2, 4], vec![0, 1, 0, 1], vec![diagonal, other, other, diagonal]).unwrap()
-}
-
-/// Every method and preconditioner on every choice of devices.
-fn setups(precision: Precision) -> Vec<Setup> {
-    let mut all = Vec::new();
-    for devices in choices() {
-        for &method in Method::ALL {
-            for &precond in Precond::ALL {
-                all.push(setup(method, precond, precision, &devices));
-            }
-        }
-    }
-    all
 }
 
 fn bits(v: &[f64]) -> Vec<u64> {

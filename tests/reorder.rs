@@ -6,16 +6,12 @@
 mod common;
 
 use common::process::{Place, array};
-use common::{choices, relative_residual, setup};
+use common::{choices, relative_residual, setup, system};
 use declive::device::Choice;
-use declive::matrix::gallery::{self, Spec};
+use declive::matrix::gallery;
 use declive::matrix::reorder::permuted;
 use declive::solver::{Cause, Criterion, Indefinite, Method, Precision, Precond, Reorder};
 use declive::{Control, Csr, Error, Reason, Setup, Solver, Stop};
-
-fn system(spec: &str) -> Csr {
-    spec.parse::<Spec>().unwrap().build().unwrap()
-}
 
 fn rcm(precond: Precond, precision: Precision, devices: &Choice) -> Setup {
     Setup { reorder: Reorder::Rcm, ..setup(Method::Cg, precond, precision, devices) }

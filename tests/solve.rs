@@ -7,8 +7,8 @@ mod common;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::{choices, relative_residual, setup, solve};
-use declive::matrix::gallery::{self, Spec};
+use common::{choices, relative_residual, setup, setups, solve, system};
+use declive::matrix::gallery;
 use declive::solver::{Criterion, Format, Indefinite, Method, Precision, Precond, Progress, RankInfo};
 use declive::timeline::{FIRST_ITERATIONS, LATER_ITERATIONS, Lane};
 use declive::{Control, Csr, Error, Outcome, Reason, Setup, Solver, Stop};
@@ -25,10 +25,6 @@ const SYSTEMS: &[&str] = &[
     "random-spd:1500,seed=7",
 ];
 
-fn system(spec: &str) -> Csr {
-    spec.parse::<Spec>().unwrap().build().unwrap()
-}
-
 fn dense(rows: &[&[f64]]) -> Csr {
     let mut t = (Vec::new(), Vec::new(), Vec::new());
     for (i, row) in rows.iter().enumerate() {
@@ -39,19 +35,6 @@ fn dense(rows: &[&[f64]]) -> Csr {
         }
     }
     Csr::from_triplets(rows.len(), rows[0].len(), &t.0, &t.1, &t.2).unwrap()
-}
-
-/// Every method and preconditioner on every choice of devices.
-fn setups(precision: Precision) -> Vec<Setup> {
-    let mut all = Vec::new();
-    for devices in choices() {
-        for &method in Method::ALL {
-            for &precond in Precond::ALL {
-                all.push(setup(method, precond, precision, &devices));
-            }
-        }
-    }
-    all
 }
 
 #[test]

@@ -5,6 +5,7 @@
 pub(crate) mod process;
 
 use declive::device::{Choice, list};
+use declive::matrix::gallery::Spec;
 use declive::solver::{Method, Precision, Precond, Tune};
 use declive::{Control, Csr, Outcome, Setup, Solver, Stop};
 
@@ -31,6 +32,24 @@ pub(crate) fn require_opencl() {
 /// A set-up by name. What else is kept on this machine has no part in it, and nothing is added.
 pub(crate) fn setup(method: Method, precond: Precond, precision: Precision, devices: &Choice) -> Setup {
     Setup { method, precond, precision, devices: devices.clone(), tune: Tune::Off, ..Setup::default() }
+}
+
+/// Every method and preconditioner on every choice of devices.
+pub(crate) fn setups(precision: Precision) -> Vec<Setup> {
+    let mut all = Vec::new();
+    for devices in choices() {
+        for &method in Method::ALL {
+            for &precond in Precond::ALL {
+                all.push(setup(method, precond, precision, &devices));
+            }
+        }
+    }
+    all
+}
+
+/// A matrix of the gallery.
+pub(crate) fn system(spec: &str) -> Csr {
+    spec.parse::<Spec>().unwrap().build().unwrap()
 }
 
 /// Solves with default options but the relative tolerance.
