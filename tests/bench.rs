@@ -53,7 +53,7 @@ fn a_device_alone_and_as_three_ranks() {
         assert!(number("part_of_copy") > 0.0);
         let nnz = report["matrix"]["nnz"].as_u64().unwrap();
         // 74 bytes a row, and some kinds of rows; or 124, and 12 an entry
-        let (bytes, more) = if method == "cg" { (74 * 8000, 8192) } else { (124 * 8000 + 12 * nnz, 64) };
+        let (bytes, more) = if method == "cg" { (74 * 8000, 12_288) } else { (124 * 8000 + 12 * nnz, 64) };
         let found = one["bytes_per_iteration"].as_u64().unwrap();
         assert!((bytes..=bytes + more).contains(&found), "{found} and {bytes}");
     }
