@@ -40,8 +40,10 @@ fn reaches_what_double_precision_reaches() {
         let a = system(name);
         let b = gallery::random_vector(a.n_rows(), 11);
         for setup in setups(Precision::Mixed) {
+            let mut solver = Solver::new(a.clone(), &setup).unwrap();
             for rtol in [1e-10, 1e-12] {
-                let o = solve(&a, &b, &setup, rtol);
+                let stop = Stop { rtol, ..Stop::default() };
+                let o = solver.solve(&b, None, &stop, Control::default()).unwrap();
                 let what = format!("{name}, {rtol:e}, {setup:?}: {} in {}", o.reason, o.iterations);
                 assert_eq!(o.reason, Reason::Converged(Criterion::Rtol), "{what}");
                 // plain sums are off by some units in the last place of A x
