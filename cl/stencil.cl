@@ -154,14 +154,16 @@ ALWAYS_INLINE acc2 stencil_rows(int mode, uint width, uint band, int is_done, ST
 }
 
 /* y = A x, values by kind. */
-KERNEL void spmv_stencil(STENCIL_ARGS(restrict, const main_kind main_row), __global const real *restrict x, __global real *restrict y)
+KERNEL void spmv_stencil(STENCIL_ARGS(restrict, const main_kind main_row), __global const real *restrict x,
+                         __global real *restrict y)
 {
     stencil_rows(ROWS_PRODUCT, 0, 0, 0, STENCIL_PASS, x, x, y);
 }
 
 /* y = A x, and the part of x.y and of y.y in the rows of group g in partials[2 (first_partial + g)] and behind; y stays if
  * *done is set. */
-KERNEL void spmv_dot_stencil(STENCIL_ARGS(restrict, const main_kind main_row), __global const real *restrict x, __global real *restrict y,
+KERNEL void spmv_dot_stencil(STENCIL_ARGS(restrict, const main_kind main_row), __global const real *restrict x,
+                             __global real *restrict y,
                              __global acc *restrict partials, uint first_partial, __global const int *restrict done)
 {
     __local acc2 scratch[GROUP_SIZE];
@@ -170,8 +172,8 @@ KERNEL void spmv_dot_stencil(STENCIL_ARGS(restrict, const main_kind main_row), _
 }
 
 /* r = b - A x. */
-KERNEL void residual_stencil(STENCIL_ARGS(restrict, const main_kind main_row), __global const real *restrict x, __global const real *restrict b,
-                             __global real *restrict r)
+KERNEL void residual_stencil(STENCIL_ARGS(restrict, const main_kind main_row), __global const real *restrict x,
+                             __global const real *restrict b, __global real *restrict r)
 {
     stencil_rows(ROWS_RESIDUAL, 0, 0, 0, STENCIL_PASS, x, b, r);
 }
