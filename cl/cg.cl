@@ -1,4 +1,5 @@
-/* The one fused kernel of conjugate gradients beside the product, which leaves p.q and q.q (csr.cl, stencil.cl).
+/* The one fused kernel of conjugate gradients beside the product, which leaves p.q and q.q (csr.cl, stencil.cl); resident.cl
+ * makes several steps of it.
  *
  *   alpha = rho / p.q;  beta = alpha q.q / p.q - 1;  x += alpha p;  r -= alpha q;  p = r + beta p;  parts of r.r
  *
@@ -21,41 +22,84 @@
  * log[3 former_slot + 2] = rr.
  */
 
+/* The four numbers of a step. dots: pairs of parts of p.q and q.q; rho: pairs of parts of r.r and rr. */
+static inline acc4 cg_sums(__global const acc *dots, uint dots_count, acc pq_value, acc qq_value,
+                           __global const acc *rho, uint rho_count, acc rho_value, __local acc4 *scratch)
+{
+    acc4 sums = 0;
+    for (uint i = get_local_id(0); i < dots_count; i += GROUP_SIZE)
+        sums.lo += vload2(i, dots);
+    for (uint i = get_local_id(0); i < rho_count; i += GROUP_SIZE)
+        sums.hi += vload2(i, rho);
+    sums = group_sum4(sums, scratch);
+    if (dots_count == 0)
+        sums.lo = (acc2)(pq_value, qq_value);
+    if (rho_count == 0)
+        sums.s2 = rho_value;
+    return sums;
+}
+
+/* Whether there is a step to be made; the log gets what there is to tell. */
+static inline int cg_goes_on(acc4 sums, uint rho_count, int was_done, acc limit, __global acc *log, uint slot,
+                             uint former_slot)
+{
+    acc pq = sums.s0, rr = sums.s3;
+    int met = rho_count > 0 && !(rr > limit && isfinite(rr) && sums.s2 > 0);
+    if (get_global_id(0) == 0) {
+        if (!was_done && rho_count > 0) {
+            log[3 * former_slot + 1] = sums.s2;
+            log[3 * former_slot + 2] = rr;
+        }
+        if (!was_done && !met)
+            log[3 * slot] = pq;
+    }
+    return !was_done && !met && pq > 0 && isfinite(pq);
+}
+
+/* The step, on n elements: the work-item's part of r.r and rr. */
+static inline acc2 cg_update(const int with_w, uint n, __global const real *w, __global real *x, __global real *r,
+                             __global real *p, __global const real *q, acc4 sums)
+{
+    acc step = sums.s2 / sums.s0;
+    real alpha = (real)step, beta = (real)fmax(step * (sums.s1 / sums.s0) - 1, (acc)0);
+    acc2 s = 0;
 #if SHAPE_CPU
-#define STEP_LOOP(WITH_W)                                                                                              \
-    uint i = chunk_begin(n), end = chunk_end(n);                                                                       \
-    acc8 rho8 = 0, rr8 = 0;                                                                                            \
-    for (; i + 8 <= end; i += 8) {                                                                                     \
-        real8 p8 = vload8(0, p + i);                                                                                   \
-        real8 v = vload8(0, r + i) - alpha * vload8(0, q + i);                                                         \
-        vstore8(vload8(0, x + i) + alpha * p8, 0, x + i);                                                              \
-        vstore8(v, 0, r + i);                                                                                          \
-        vstore8(v + beta * p8, 0, p + i);                                                                              \
-        acc8 vv = convert_acc8(v) * convert_acc8(v);                                                                   \
-        rho8 += vv;                                                                                                    \
-        if (WITH_W)                                                                                                    \
-            rr8 += convert_acc8(vload8(0, w + i)) * vv;                                                                \
-    }                                                                                                                  \
-    for (; i < end; i++) {                                                                                             \
-        real v = r[i] - alpha * q[i];                                                                                  \
-        x[i] += alpha * p[i];                                                                                          \
-        r[i] = v;                                                                                                      \
-        p[i] = v + beta * p[i];                                                                                        \
-        s.s0 += (acc)v * (acc)v;                                                                                       \
-        if (WITH_W)                                                                                                    \
-            s.s1 += (acc)w[i] * ((acc)v * (acc)v);                                                                     \
-    }                                                                                                                  \
+    uint i = chunk_begin(n), end = chunk_end(n);
+    acc8 rho8 = 0, rr8 = 0;
+    for (; i + 8 <= end; i += 8) {
+        real8 p8 = vload8(0, p + i);
+        real8 v = vload8(0, r + i) - alpha * vload8(0, q + i);
+        vstore8(vload8(0, x + i) + alpha * p8, 0, x + i);
+        vstore8(v, 0, r + i);
+        vstore8(v + beta * p8, 0, p + i);
+        acc8 vv = convert_acc8(v) * convert_acc8(v);
+        rho8 += vv;
+        if (with_w)
+            rr8 += convert_acc8(vload8(0, w + i)) * vv;
+    }
+    for (; i < end; i++) {
+        real v = r[i] - alpha * q[i];
+        x[i] += alpha * p[i];
+        r[i] = v;
+        p[i] = v + beta * p[i];
+        s.s0 += (acc)v * (acc)v;
+        if (with_w)
+            s.s1 += (acc)w[i] * ((acc)v * (acc)v);
+    }
     s += (acc2)(sum8(rho8), sum8(rr8));
 #else
-#define STEP_LOOP(WITH_W)                                                                                              \
-    real x_of[UNROLL], r_of[UNROLL], p_of[UNROLL], w_of[UNROLL];                                                       \
-    LOAD_STORE(i, n, real p_i = p[i]; x_of[k] = x[i] + alpha * p_i; r_of[k] = r[i] - alpha * q[i];                     \
-               p_of[k] = r_of[k] + beta * p_i; if (WITH_W) w_of[k] = w[i],                                             \
-               x[i] = x_of[k]; r[i] = r_of[k]; p[i] = p_of[k]; acc vv = (acc)r_of[k] * (acc)r_of[k]; s.s0 += vv;       \
-               if (WITH_W) s.s1 += (acc)w_of[k] * vv)
+    real x_of[UNROLL], r_of[UNROLL], p_of[UNROLL], w_of[UNROLL];
+    LOAD_STORE(i, n, real p_i = p[i]; x_of[k] = x[i] + alpha * p_i; r_of[k] = r[i] - alpha * q[i];
+               p_of[k] = r_of[k] + beta * p_i; if (with_w) w_of[k] = w[i],
+               x[i] = x_of[k]; r[i] = r_of[k]; p[i] = p_of[k]; acc vv = (acc)r_of[k] * (acc)r_of[k]; s.s0 += vv;
+               if (with_w) s.s1 += (acc)w_of[k] * vv)
 #endif
+    if (!with_w)
+        s.s1 = s.s0;
+    return s;
+}
 
-/* dots: pairs of parts of p.q and q.q; rho: pairs of parts of r.r and rr; rho_next: those that this step leaves. */
+/* rho_next: the pairs of parts that this step leaves. */
 #define CG_STEP(NAME, WITH_W)                                                                                          \
     KERNEL void NAME(uint n, __global const real *restrict w, __global real *restrict x, __global real *restrict r,    \
                      __global real *restrict p, __global const real *restrict q,                                       \
@@ -66,40 +110,14 @@
     {                                                                                                                  \
         __local acc4 scratch[GROUP_SIZE];                                                                              \
         __local acc2 scratch2[GROUP_SIZE];                                                                             \
-        acc4 sums = 0;                                                                                                 \
-        for (uint i = get_local_id(0); i < dots_count; i += GROUP_SIZE)                                                \
-            sums.lo += vload2(i, dots);                                                                                \
-        for (uint i = get_local_id(0); i < rho_count; i += GROUP_SIZE)                                                 \
-            sums.hi += vload2(i, rho);                                                                                 \
-        sums = group_sum4(sums, scratch);                                                                              \
-        if (dots_count == 0)                                                                                           \
-            sums.lo = (acc2)(pq_value, qq_value);                                                                      \
-        if (rho_count == 0)                                                                                            \
-            sums.s2 = rho_value;                                                                                       \
-        acc pq = sums.s0, qq = sums.s1, rr = sums.s3;                                                                  \
-        int was_done = state[0];                                                                                       \
-        int met = rho_count > 0 && !(rr > limit && isfinite(rr) && sums.s2 > 0);                                       \
-        int go_on = !was_done && !met && pq > 0 && isfinite(pq);                                                       \
-        if (get_global_id(0) == 0) {                                                                                   \
+        acc4 sums = cg_sums(dots, dots_count, pq_value, qq_value, rho, rho_count, rho_value, scratch);                 \
+        int go_on = cg_goes_on(sums, rho_count, state[0], limit, log, slot, former_slot);                              \
+        if (get_global_id(0) == 0)                                                                                     \
             next_state[0] = !go_on;                                                                                    \
-            if (!was_done && rho_count > 0) {                                                                          \
-                log[3 * former_slot + 1] = sums.s2;                                                                    \
-                log[3 * former_slot + 2] = rr;                                                                         \
-            }                                                                                                          \
-            if (!was_done && !met)                                                                                     \
-                log[3 * slot] = pq;                                                                                    \
-        }                                                                                                              \
         acc2 s = 0;                                                                                                    \
-        if (go_on) {                                                                                                   \
-            acc step = sums.s2 / pq;                                                                                   \
-            real alpha = (real)step, beta = (real)fmax(step * (qq / pq) - 1, (acc)0);                                  \
-            STEP_LOOP(WITH_W)                                                                                          \
-        }                                                                                                              \
-        if (!WITH_W)                                                                                                   \
-            s.s1 = s.s0;                                                                                               \
-        s = group_sum2(s, scratch2);                                                                                   \
-        if (get_local_id(0) == 0)                                                                                      \
-            vstore2(s, get_group_id(0), rho_next);                                                                     \
+        if (go_on)                                                                                                     \
+            s = cg_update(WITH_W, n, w, x, r, p, q, sums);                                                             \
+        leave_dots(s, scratch2, rho_next, 0);                                                                          \
     }
 
 CG_STEP(cg_step, 0)

@@ -14,7 +14,7 @@ use opencl3::kernel::Kernel as ClKernel;
 use opencl3::program::Program;
 
 use super::programs::{self, Programs};
-use super::{ClResult, Info};
+use super::{ClResult, Info, Kind};
 use crate::error::{Error, Result};
 
 /// How many work-groups of how many work-items a kernel runs on.
@@ -203,6 +203,32 @@ impl Context {
         let has_query = device.extensions().ok()?.split(' ').any(|name| name == "cl_nv_device_attribute_query");
         let major = || device.compute_capability_major_nv().ok();
         has_query.then(|| Some((major()?, device.compute_capability_minor_nv().ok()?))).flatten()
+    }
+
+    /// The version of OpenCL C, as the option `-cl-std` has it, in which a kernel's groups can order what they write for each
+    /// other; `None` if there is none. NVIDIA's compiler takes an instruction of its own for that in any version; a CPU's
+    /// caches need none.
+    pub(crate) fn fencing_std(&self) -> Option<&'static str> {
+        let device = Device::new(self.info.id as opencl3::types::cl_device_id);
+        let versions: Vec<u32> =
+            device.opencl_c_all_versions().unwrap_or_default().iter().map(|version| version.version >> 22).collect();
+        let features = device.opencl_c_features().unwrap_or_default();
+        let has = |wanted: &str| {
+            features.iter().any(|f| f.name.iter().map(|&c| c as u8).take_while(|&c| c != 0).eq(wanted.bytes()))
+        };
+        let is_nvidia = || self.compute_capability().is_some();
+        if is_nvidia() {
+            Some("CL1.2")
+        } else if versions.contains(&2) || device.opencl_c_version().is_ok_and(|v| v.starts_with("OpenCL C 2.")) {
+            Some("CL2.0")
+        } else if versions.contains(&3)
+            && has("__opencl_c_atomic_order_acq_rel")
+            && has("__opencl_c_atomic_scope_device")
+        {
+            Some("CL3.0")
+        } else {
+            (self.info.kind == Kind::Cpu).then_some("CL1.2")
+        }
     }
 
     /// What the compiler said of `program`; nothing if the driver kept nothing.

@@ -31,11 +31,17 @@ pub(crate) struct Log<A> {
     /// Set when the iteration is over: read in an iteration of even number, and in one of odd number. Each is written in the
     /// iteration before.
     pub(crate) states: [DeviceVec<i32>; 2],
-    /// p·q, r·r and what the test looks at, of each iteration.
+    /// p·q, r·r and what the test looks at, of each iteration. Behind them, the place of the first iteration that was not done
+    /// because a launch was refused (`cl/resident.cl`); no number without such a launch.
     pub(crate) entries: DeviceVec<A>,
 }
 
 impl<A: Real> Log<A> {
+    /// Iterations that it has room for.
+    pub(crate) fn len(&self) -> u32 {
+        (self.entries.len() / 3) as u32
+    }
+
     /// The state that is read in an iteration.
     pub(crate) fn state(&self, iteration: u64) -> &DeviceVec<i32> {
         &self.states[(iteration % 2) as usize]

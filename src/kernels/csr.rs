@@ -49,14 +49,14 @@ impl BlockSet {
 }
 
 impl<T> CsrBlock<T> {
-    fn has(&self, set: BlockSet) -> bool {
+    pub(super) fn has(&self, set: BlockSet) -> bool {
         set.band < self.bands.len() && set.first <= set.last && set.last as usize <= self.blocks.len()
     }
 }
 
 impl<T: Real> CsrBlock<T> {
     /// The arguments that all kernels begin with, then the others.
-    fn with<'a>(&'a self, set: &'a BlockSet, others: &[&'a dyn Argument]) -> Vec<&'a dyn Argument> {
+    pub(super) fn with<'a>(&'a self, set: &'a BlockSet, others: &[&'a dyn Argument]) -> Vec<&'a dyn Argument> {
         let CsrBand { before, col_idx, values, .. } = &self.bands[set.band];
         let mut all: Vec<&dyn Argument> = vec![&set.first, &set.last, &self.blocks, &self.row_ptr];
         all.extend([before as &dyn Argument, col_idx, values]);

@@ -10,6 +10,7 @@ pub(crate) mod convert;
 pub(crate) mod csr;
 pub(crate) mod dot;
 pub(crate) mod halo;
+pub(crate) mod resident;
 pub(crate) mod sell;
 pub(crate) mod stencil;
 pub(crate) mod stream;
@@ -24,7 +25,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::device::{ClKernel, ClResult, Context, DeviceVec, Grid, Info, Kernel, Plain, Program};
 use crate::error::Result;
 use crate::real::Real;
-pub(crate) use tuning::{CONVERSIONS, Launch, PRODUCTS, SELL_PRODUCTS, STENCIL_PRODUCTS, STEPS, Shape, Tuning};
+pub(crate) use tuning::{
+    CONVERSIONS, Launch, PRODUCTS, RESIDENT_GROUP, SELL_PRODUCTS, STENCIL_PRODUCTS, STEPS, Shape, Tuning,
+};
 
 /// The kernel families: file name, source, kernels. The only list of them.
 pub(crate) const FAMILIES: &[(&str, &str, &[&str])] = &[
@@ -282,10 +285,21 @@ pub(crate) fn nvidia_log<T: Real, A: Real>(
 
 /// Options for the device's compiler. Without unrolling there is none for it, so that those for experiments can have it.
 fn options<T: Real, A: Real>(device: &Info, group_size: usize, unroll: usize, block_nnz: usize) -> String {
+    options_of::<T, A>("CL1.2", device, group_size, unroll, block_nnz)
+}
+
+/// The same, in the version `std` of OpenCL C.
+fn options_of<T: Real, A: Real>(
+    std: &str,
+    device: &Info,
+    group_size: usize,
+    unroll: usize,
+    block_nnz: usize,
+) -> String {
     let unroll = if unroll > 1 { format!(" -D UNROLL={unroll}") } else { String::new() };
     format!(
-        "{} -D GROUP_SIZE={group_size}{unroll} -D BLOCK_NNZ={} -D SHAPE_CPU={}",
-        general_options::<T, A>(device),
+        "-cl-std={std} {} -D GROUP_SIZE={group_size}{unroll} -D BLOCK_NNZ={} -D SHAPE_CPU={}",
+        types_and_extras::<T, A>(device),
         block_nnz.max(group_size),
         i32::from(Shape::of_group(group_size) == Shape::Cpu),
     )
@@ -298,11 +312,15 @@ fn main_option(main: usize) -> String {
 
 /// Those that set no launch parameters. The environment variable `DECLIVE_BUILD_OPTIONS` adds to them, for experiments.
 pub(crate) fn general_options<T: Real, A: Real>(device: &Info) -> String {
+    format!("-cl-std=CL1.2 {}", types_and_extras::<T, A>(device))
+}
+
+fn types_and_extras<T: Real, A: Real>(device: &Info) -> String {
     let fp64 = if device.has_f64 { " -D USE_FP64" } else { "" };
     let arg_info = if cfg!(debug_assertions) { " -cl-kernel-arg-info" } else { "" };
     let extra = std::env::var("DECLIVE_BUILD_OPTIONS").unwrap_or_default();
     let extra = if extra.is_empty() { extra } else { format!(" {extra}") };
-    format!("-cl-std=CL1.2 -D REAL={} -D ACC={} -D OFFSET=uint{fp64}{arg_info}{extra}", T::CL_NAME, A::CL_NAME)
+    format!("-D REAL={} -D ACC={} -D OFFSET=uint{fp64}{arg_info}{extra}", T::CL_NAME, A::CL_NAME)
 }
 
 /// The text that a kernel is compiled from, part by part.

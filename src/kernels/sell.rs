@@ -105,7 +105,7 @@ impl<T> SellBlock<T> {
         self.few as usize + (self.long_count() - self.few as usize) * group_size
     }
 
-    fn has(&self, set: SliceSet) -> bool {
+    pub(super) fn has(&self, set: SliceSet) -> bool {
         let is_there = |band: &SellBand| {
             let slices = set.range();
             band.slices.end * Self::SLICE_WORDS <= self.slices.len()
@@ -117,7 +117,7 @@ impl<T> SellBlock<T> {
 
 impl<T: Real> SellBlock<T> {
     /// The arguments that all kernels of slices begin with, then the others.
-    fn with<'a>(&'a self, set: &'a SliceSet, others: &[&'a dyn Argument]) -> Vec<&'a dyn Argument> {
+    pub(super) fn with<'a>(&'a self, set: &'a SliceSet, others: &[&'a dyn Argument]) -> Vec<&'a dyn Argument> {
         let mut all: Vec<&dyn Argument> = vec![&set.first, &set.blocked, &set.single, &self.block, &self.scale];
         all.extend([&self.slices as &dyn Argument, &self.bands[set.band].data, &self.parts]);
         all.extend(others);

@@ -169,7 +169,7 @@ impl<T: Real, A: Real> Stencil<T, A> {
 }
 
 impl<T> StencilBlock<T> {
-    fn has(&self, rows: RowSet) -> bool {
+    pub(super) fn has(&self, rows: RowSet) -> bool {
         let is_there =
             |band: &StencilBand<T>| rows.count == 0 || band.rows.start <= rows.first && rows.end() <= band.rows.end;
         self.bands.get(rows.band).is_some_and(is_there)
@@ -178,7 +178,7 @@ impl<T> StencilBlock<T> {
 
 impl<T: Real> StencilBlock<T> {
     /// The arguments that all kernels begin with, the last of which is the main kind, then the others.
-    fn with<'a>(&'a self, rows: &'a RowSet, others: &[&'a dyn Argument]) -> Vec<&'a dyn Argument> {
+    pub(super) fn with<'a>(&'a self, rows: &'a RowSet, others: &[&'a dyn Argument]) -> Vec<&'a dyn Argument> {
         let band = &self.bands[rows.band];
         let mut all: Vec<&dyn Argument> = vec![&rows.first, &rows.count, &rows.before_gap, &rows.gap];
         all.extend([&self.kinds as &dyn Argument, &self.runs, &self.entries, &band.values, &self.masks, self]);

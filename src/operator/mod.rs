@@ -11,7 +11,7 @@ pub(crate) mod row_blocks;
 mod sell;
 
 use crate::error::Result;
-use crate::ops::Ops;
+use crate::ops::{CgRun, Ops};
 
 /// Products with a distributed square matrix A. The vector that is multiplied has room for [`halo`](Self::halo) elements
 /// behind the owned ones, which the product fills.
@@ -33,6 +33,19 @@ pub trait LinearOperator<O: Ops> {
     /// # Errors
     /// A failing device or rank.
     fn residual(&self, ops: &O, b: &O::Vector, x: &mut O::Vector, r: &mut O::Vector) -> Result<()>;
+
+    /// Does several iterations of conjugate gradients at once, each as [`apply_dots`](Self::apply_dots) and
+    /// [`Ops::cg_step`] do it, and tells which iteration comes next: for small systems on a device alone, where the
+    /// launches of kernels would take most of the time. That may be an earlier one than asked for, if it turns out that
+    /// the device did not do what was enqueued before; all is then as it was before that iteration. `None`, and nothing is
+    /// done, if iterations are to be made one by one.
+    ///
+    /// # Errors
+    /// A failing device.
+    fn cg_run(&self, ops: &O, run: CgRun<'_, O>) -> Result<Option<u64>> {
+        let _ = (ops, run);
+        Ok(None)
+    }
 
     /// Elements that the rank receives from others for each product.
     fn halo(&self) -> usize;

@@ -16,11 +16,12 @@ use crate::comm::Outbox;
 use crate::device::{Context, DeviceVec, Event, Grid, Pinned, Queue};
 use crate::error::Result;
 use crate::kernels::csr::{BlockSet, CsrBand, CsrBlock};
+use crate::kernels::resident::{Resident, Rows};
 use crate::kernels::sell::{SellBlock, SliceSet};
 use crate::kernels::stencil::{MainKind, RowSet, StencilBand, StencilBlock};
-use crate::kernels::{Kernels, Shape, Tuning};
-use crate::ops::Ops;
+use crate::kernels::{Kernels, RESIDENT_GROUP, Shape, Tuning};
 use crate::ops::opencl::{DeviceSum, OpenClOps};
+use crate::ops::{CgRun, Ops};
 use crate::partition::{HaloPlan, Part};
 use crate::real::Real;
 use crate::solver::Format;
@@ -34,7 +35,12 @@ pub(crate) struct DeviceBlock<T: Real> {
     plan: HaloPlan,
     send: DeviceVec<u32>,
     message: std::cell::RefCell<DeviceVec<T>>,
+    /// Iterations in one launch, if they were prepared.
+    resident: Option<Resident>,
 }
+
+/// Up to so many bytes of an iteration, it is the launches of kernels that it waits for.
+const RESIDENT_BYTES: u64 = 32 << 20;
 
 /// What a product launches on rows without a halo, and then on the others: of each band what is not empty.
 pub(crate) type Sets<S> = [Vec<S>; 2];
@@ -102,6 +108,7 @@ impl<T: Real> DeviceBlock<T> {
             plan: HaloPlan { len: part.halo.len, ..HaloPlan::default() },
             send: DeviceVec::from_slice(ctx, &[], "the halo's indices")?,
             message: std::cell::RefCell::new(DeviceVec::zeros(ctx, 0, "the halo's message")?),
+            resident: None,
         })
     }
 
@@ -135,6 +142,41 @@ impl<T: Real> DeviceBlock<T> {
             }
         }
         Ok(())
+    }
+
+    /// Makes the block ready for several iterations of conjugate gradients in one launch, if it is worth that, and if the
+    /// device can do it.
+    pub(crate) fn prepare_runs<A: Real>(&mut self, ops: &OpenClOps<T, A>) {
+        let (ctx, tuning) = (&ops.ctx, &ops.kernels.tuning);
+        let info = ctx.info();
+        let bytes = LinearOperator::<OpenClOps<T, A>>::bytes(self) + (8 * self.n_rows * size_of::<T>()) as u64;
+        let is_small = bytes <= RESIDENT_BYTES && self.plan.len == 0 && self.plan.send.is_empty();
+        let group_size = RESIDENT_GROUP.min(1 << info.max_work_group.max(1).ilog2());
+        if let Some(rows) = self.one_launch().filter(|_| is_small)
+            && target(ctx, tuning).shape == Shape::Gpu
+            && ctx.fencing_std().is_some()
+            && Resident::local_bytes::<T, A>(tuning, rows, group_size) <= info.local_memory_bytes
+        {
+            // a barrier over groups: one on each compute unit
+            let groups = ops.most_groups().min(info.compute_units as usize);
+            match Resident::build::<T, A>(ctx, tuning, rows, group_size, groups) {
+                Ok(resident) => self.resident = Some(resident),
+                Err(e) => log::warn!("{}: iterations are launched one by one: {e}", info.name),
+            }
+        }
+    }
+
+    /// All rows, if one launch of one kernel takes them.
+    fn one_launch(&self) -> Option<Rows<'_, T>> {
+        fn alone<S>([interior, boundary]: &Sets<S>) -> Option<&S> {
+            if let ([set], []) = (&interior[..], &boundary[..]) { Some(set) } else { None }
+        }
+        match &self.layout {
+            Layout::Csr(block, sets) => Some(Rows::Csr(block, alone(sets)?)),
+            Layout::Stencil(block, sets) => Some(Rows::Stencil(block, alone(sets)?)),
+            Layout::Sell(block, sets) if block.long_count() == 0 => Some(Rows::Sell(block, alone(sets)?)),
+            Layout::Sell(..) => None,
+        }
     }
 
     /// Entries of the main kind of rows, 0 without one.
@@ -499,6 +541,13 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
             }
         };
         Ok(())
+    }
+
+    fn cg_run(&self, ops: &OpenClOps<T, A>, run: CgRun<'_, OpenClOps<T, A>>) -> Result<Option<u64>> {
+        match (&self.resident, self.one_launch()) {
+            (Some(resident), Some(rows)) => ops.run_resident(resident, rows, run),
+            _ => Ok(None),
+        }
     }
 
     fn halo(&self) -> usize {

@@ -249,3 +249,29 @@ pub struct CgStep<'a, O: Ops + ?Sized> {
     /// The iteration, from 1.
     pub iteration: u64,
 }
+
+/// Arguments of [`LinearOperator::cg_run`](crate::operator::LinearOperator::cg_run).
+pub struct CgRun<'a, O: Ops + ?Sized> {
+    /// Room for p·q and q·q.
+    pub dots: &'a mut O::Sum,
+    /// ρ = r·r, and what the test looks at: of the iterate before the first iteration, then after the last one.
+    pub rho: &'a mut O::Sum,
+    /// Room for the same.
+    pub rho_next: &'a mut O::Sum,
+    /// As in [`CgStep`].
+    pub weights: Option<&'a O::Vector>,
+    /// The iterate.
+    pub x: &'a mut O::Vector,
+    /// The residual.
+    pub r: &'a mut O::Vector,
+    /// The direction.
+    pub p: &'a mut O::Vector,
+    /// Room for A p.
+    pub q: &'a mut O::Vector,
+    /// As in [`CgStep`].
+    pub limit: f64,
+    /// The first iteration, from 1.
+    pub iteration: u64,
+    /// No more iterations than that.
+    pub most: u64,
+}

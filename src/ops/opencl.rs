@@ -1,10 +1,13 @@
 //! An OpenCL device as a rank.
 
+mod resident;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use self::resident::Residence;
 use super::trials::{MAX_TRIED_PER_UNIT, Trials, Tried};
 use super::{CgStep, Ops, Record, Widens};
 use crate::comm::Communicator;
@@ -18,6 +21,8 @@ use crate::timeline::{Lane, Recorder, Timeline};
 
 /// Iterations that the log holds; the host is never as far behind.
 const LOG_LEN: u64 = 256;
+/// Its numbers, and one behind them.
+const LOG_SIZE: usize = 3 * LOG_LEN as usize + 1;
 /// Iterations between two looks at the log, at most.
 const MAX_BATCH: u64 = 64;
 /// How long the iterations between two looks should take: long against the cost of a look, short against a human's patience.
@@ -75,6 +80,7 @@ struct Watch<A: Real> {
     /// The device is known to have done this one.
     done: u64,
     last_look: Instant,
+    residence: Residence,
 }
 
 impl<A: Real> Watch<A> {
@@ -93,6 +99,8 @@ struct Clock {
     /// Iterations that the device timed, and the last of them.
     samples: u64,
     sampled: u64,
+    /// Iterations of launches of several that are timed, by their tag.
+    spans: BTreeMap<u64, u64>,
     /// How often each kernel was timed, and its time in all.
     kernels: BTreeMap<&'static str, (u32, Duration)>,
     sums: Duration,
@@ -137,10 +145,19 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
     ) -> Result<Self> {
         let log = Log {
             states: [DeviceVec::zeros(&ctx, 1, "the state")?, DeviceVec::zeros(&ctx, 1, "the state")?],
-            entries: DeviceVec::zeros(&ctx, 3 * LOG_LEN as usize, "the log")?,
+            entries: DeviceVec::zeros(&ctx, LOG_SIZE, "the log")?,
         };
-        let idle = vec![Pinned::zeros(&ctx, 3 * LOG_LEN as usize)?, Pinned::zeros(&ctx, 3 * LOG_LEN as usize)?];
-        let watch = Watch { idle, pending: None, batch: 1, seen: 0, current: 0, done: 0, last_look: Instant::now() };
+        let idle = vec![Pinned::zeros(&ctx, LOG_SIZE)?, Pinned::zeros(&ctx, LOG_SIZE)?];
+        let watch = Watch {
+            idle,
+            pending: None,
+            batch: 1,
+            seen: 0,
+            current: 0,
+            done: 0,
+            last_look: Instant::now(),
+            residence: Residence::Granted,
+        };
         let units = ctx.info().compute_units.max(1) as usize;
         let max_groups = kernels.tuning.max_groups().max(if tries { MAX_TRIED_PER_UNIT * units } else { 0 });
         let landing = Pinned::zeros(&ctx, 2 * max_groups)?;
@@ -159,6 +176,11 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
             units,
             max_groups,
         })
+    }
+
+    /// The most groups of a launch that leaves partial sums.
+    pub(crate) fn most_groups(&self) -> usize {
+        self.max_groups
     }
 
     /// Empties a sum, and makes room in it for the partial sums of so many launches.
@@ -263,12 +285,19 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         let start = Instant::now();
         let memory = read.wait(&self.ctx)?;
         self.waited(start);
+        let refused = watch.refused(&memory);
+        // what the step before left was to be logged by the launch that was refused
+        let last = refused.map_or(last, |refused| last.min(refused.saturating_sub(2)));
         for iteration in first..=last {
             let [pq, rho, rr] = [0, 1, 2].map(|k| memory[3 * Self::slot(iteration) as usize + k].to_f64());
             records.extend([Record::Curvature { iteration, pq }, Record::Residual { iteration, rho, rr }]);
         }
         watch.done = last;
         watch.idle.push(memory);
+        if refused.is_some() {
+            watch.abandon(&self.ctx)?;
+            watch.seen = last;
+        }
         Ok(())
     }
 
@@ -295,14 +324,29 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         Ok(())
     }
 
-    /// What the last step that was enqueued, that of `iteration`, has left.
+    /// What the last step that was enqueued, that of `iteration`, has left, unless it was refused.
     fn take_in_last(&self, iteration: u64, rho: &mut DeviceSum<A>, records: &mut Vec<Record>) -> Result<()> {
+        if matches!(self.watch.borrow().residence, Residence::Refused(_)) {
+            return Ok(());
+        }
         let [rho, rr] = self.settle(rho)?;
         let mut pq = [A::default()];
         self.log.entries.read(&self.ctx, 3 * Self::slot(iteration) as usize, &mut pq)?;
         let pq = pq[0].to_f64();
         records.extend([Record::Curvature { iteration, pq }, Record::Residual { iteration, rho, rr }]);
         Ok(())
+    }
+
+    /// Takes what timings there are, if they are many: events cost the driver memory.
+    fn make_room_for_timings(&self) -> Result<()> {
+        let done = self.watch.borrow().done;
+        if self.ctx.timed_count() > MAX_TIMED { self.take_timed(done) } else { Ok(()) }
+    }
+
+    /// Takes no interest in timings that were not taken.
+    fn forget_timed(&self) {
+        self.ctx.forget_timed();
+        self.clock.borrow_mut().spans.clear();
     }
 
     /// Takes the timings up to iteration `last`.
@@ -314,7 +358,9 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
             if trials.has(kernel.tag) {
                 trials.note(kernel.kernel, kernel.tag, kernel.time());
             } else if kernel.tag > 0 {
-                clock.samples += u64::from(kernel.tag != clock.sampled);
+                // of the iterations of one launch, those count that are no later
+                let iterations = clock.spans.remove(&kernel.tag).map_or(1, |count| count.min(last + 1 - kernel.tag));
+                clock.samples += if kernel.tag == clock.sampled { 0 } else { iterations };
                 clock.sampled = kernel.tag;
                 let entry = clock.kernels.entry(kernel.kernel).or_default();
                 *entry = (entry.0 + 1, entry.1 + kernel.time());
@@ -460,6 +506,9 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         let watch = &mut *self.watch.borrow_mut();
         watch.abandon(&self.ctx)?;
         (watch.seen, watch.current, watch.done, watch.batch, watch.last_look) = (0, 0, 0, 1, Instant::now());
+        if matches!(watch.residence, Residence::Refused(_)) {
+            watch.residence = Residence::Over;
+        }
         self.trials.borrow_mut().begin_run();
         // a slot that no kernel has written must not look like a number
         self.log.entries.fill(&self.ctx, 0xFF)?;
@@ -474,9 +523,7 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
     fn begin_iteration(&self, iteration: u64) -> Result<()> {
         self.recorder.begin_iteration(iteration);
         self.watch.borrow_mut().current = iteration;
-        if self.ctx.timed_count() > MAX_TIMED {
-            self.take_timed(self.watch.borrow().done)?; // events cost the driver memory
-        }
+        self.make_room_for_timings()?;
         self.judge_trials(iteration)?;
         let is_trial = self.trials.borrow_mut().begin_iteration(iteration);
         // not the first one, which pays for warming up
@@ -490,7 +537,7 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         self.watch.borrow_mut().done = last;
         self.judge_trials(last + 1)?;
         self.take_timed(last)?;
-        self.ctx.forget_timed(); // iterations that did nothing
+        self.forget_timed(); // iterations that did nothing
         self.recorder.end_run(last);
         Ok(())
     }

@@ -18,7 +18,7 @@ use super::scaling::{Share, weighted_norm};
 use super::workspace::Workspace;
 use crate::error::Result;
 use crate::operator::LinearOperator;
-use crate::ops::{CgStep, Ops};
+use crate::ops::{CgRun, CgStep, Ops};
 
 /// Runs from `iterate` until `monitor` says so. The first residual is computed, not assumed; the direction may be that
 /// which the former run has left. If the system is scaled, what the monitor sees is the residual of the one that is
@@ -49,37 +49,56 @@ pub(super) fn cg<O: Ops>(
     }
 
     let mut records = Vec::new();
-    for iteration in 1.. {
+    let mut iteration = 1;
+    loop {
+        let run = CgRun {
+            dots: &mut w.dots,
+            rho: &mut w.rho,
+            rho_next: &mut w.rho_next,
+            weights: scaling.map(|share| &share.weights),
+            x: &mut w.x,
+            r: &mut w.r,
+            p: &mut w.p,
+            q: &mut w.q,
+            limit: monitor.run_limit(),
+            iteration,
+            most: monitor.allowed_from(iteration),
+        };
+        let several = a.cg_run(ops, run)?; //                                  all that follows, several times
+        iteration = several.unwrap_or(iteration);
         let is_over = monitor.is_over(iteration);
-        if is_over {
-            ops.all_sum(&mut [&mut w.rho])?;
-        } else {
+        let is_single = several.is_none() && !is_over;
+        if is_single {
             ops.begin_iteration(iteration)?;
             a.apply_dots(ops, &mut w.p, &mut w.q, &mut w.dots)?; //            q = A p, p·q, q·q
             match iteration {
                 1 => ops.all_sum(&mut [&mut w.dots])?, // ρ is complete
                 _ => ops.all_sum(&mut [&mut w.dots, &mut w.rho])?,
             }
+        } else {
+            ops.all_sum(&mut [&mut w.rho])?;
         }
         records.clear();
         let drain = is_over || ops.comm().stop_request() != 0;
-        ops.observe(iteration, (!is_over).then_some(&w.dots), &mut w.rho, drain, &mut records)?;
+        ops.observe(iteration, is_single.then_some(&w.dots), &mut w.rho, drain, &mut records)?;
         if let Some(verdict) = monitor.judge(&records, ops.comm()) {
             return Ok(verdict);
         }
-        ops.cg_step(CgStep {
-            dots: &w.dots,
-            rho: &w.rho,
-            weights: scaling.map(|share| &share.weights),
-            x: &mut w.x,
-            r: &mut w.r,
-            p: &mut w.p,
-            q: &w.q,
-            rho_next: &mut w.rho_next,
-            limit: monitor.run_limit(),
-            iteration,
-        })?; //                                     α = ρ / p·q, β = α q·q / p·q − 1, x += α p, r −= α q, p = r + β p
-        std::mem::swap(&mut w.rho, &mut w.rho_next);
+        if is_single {
+            ops.cg_step(CgStep {
+                dots: &w.dots,
+                rho: &w.rho,
+                weights: scaling.map(|share| &share.weights),
+                x: &mut w.x,
+                r: &mut w.r,
+                p: &mut w.p,
+                q: &w.q,
+                rho_next: &mut w.rho_next,
+                limit: monitor.run_limit(),
+                iteration,
+            })?; //                                 α = ρ / p·q, β = α q·q / p·q − 1, x += α p, r −= α q, p = r + β p
+            std::mem::swap(&mut w.rho, &mut w.rho_next);
+            iteration += 1;
+        }
     }
-    unreachable!("an iteration without end")
 }

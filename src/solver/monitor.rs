@@ -215,7 +215,12 @@ impl<'a> Monitor<'a> {
 
     /// Whether iteration `iteration` of this run is one more than allowed.
     pub(super) fn is_over(&self, iteration: u64) -> bool {
-        self.before + iteration > self.max_iters
+        self.allowed_from(iteration) == 0
+    }
+
+    /// How many iterations are allowed from `iteration` of this run on.
+    pub(super) fn allowed_from(&self, iteration: u64) -> u64 {
+        (self.max_iters + 1).saturating_sub(self.before + iteration)
     }
 
     /// Judges what has become known, in order; then the clock and the caller.

@@ -83,6 +83,7 @@ struct Plan<'a> {
     scaling: Option<(&'a Scaling, Range<usize>)>,
     factor: f64,
     stores_z: bool,
+    method: Method,
     /// Launch parameters of the device, from former runs.
     known: Option<&'a Known>,
     /// Whether iterations look for others.
@@ -143,6 +144,7 @@ pub(super) fn open(
         scaling: scaling.map(|scaling| (scaling, part.rows.clone())),
         factor,
         stores_z: multiplies,
+        method: setup.method,
         known: known.as_ref(),
         tries: setup.tune == Tune::Quick,
         format: setup.format,
@@ -212,7 +214,8 @@ impl Plan<'_> {
         let store = Store::open();
         let wanted = self.wanted(&store);
         let ops = OpenClOps::new(ctx, kernels, part.n_owned(), Box::new(Alone::default()), self.tries)?;
-        let Uploaded { block, outbox, choice, comparing } = formats::upload(&ops, &part, self.factor, wanted)?;
+        let Uploaded { mut block, outbox, choice, comparing } = formats::upload(&ops, &part, self.factor, wanted)?;
+        self.prepare_runs(&ops, &mut block);
         T::put_outbox(outbox, &mut outboxes);
         drop(part); // renumbered columns may take as much memory as those of the matrix
         let iterate = Plain::new(&ops)?;
@@ -236,12 +239,20 @@ impl Plan<'_> {
         let ops = OpenClOps::new(ctx, kernels, n, Box::new(Alone::default()), self.tries)?;
         let stored = wide.memory();
         let narrow = Wanted { room: wanted.room.saturating_sub(stored), ..wanted };
-        let Uploaded { block, outbox, choice, comparing } = formats::upload(&ops, &part, self.factor, narrow)?;
+        let Uploaded { mut block, outbox, choice, comparing } = formats::upload(&ops, &part, self.factor, narrow)?;
+        self.prepare_runs(&ops, &mut block);
         f32::put_outbox(outbox, &mut outboxes);
         drop(part);
         let iterate = Mixed::new(wide_ops, wide, stored)?;
         let rank = Box::new(Engine::new(ops, (block, choice), iterate, self)?);
         Ok(Opened { rank, outboxes, prepare, upload: start.elapsed() - prepare - comparing, tune: comparing })
+    }
+
+    /// Several iterations at once are `cg`'s alone.
+    fn prepare_runs<T: Real, A: Real>(&self, ops: &OpenClOps<T, A>, block: &mut DeviceBlock<T>) {
+        if self.method == Method::Cg {
+            block.prepare_runs(ops);
+        }
     }
 
     fn kernels<T: Real, A: Real>(&self, ctx: &Context, part: &Part<'_>) -> Result<Kernels<T, A>> {
