@@ -150,6 +150,12 @@ impl Resident {
         self.grid.groups
     }
 
+    /// From now on no group is the last one to come.
+    #[cfg(test)]
+    pub(crate) fn refuse(&mut self, ctx: &Context) -> Result<()> {
+        self.words.write(ctx, 0, &[1000, 0, 3 - self.turn.get()])
+    }
+
     /// Local memory of a group that the kernel takes for rows of its format, in bytes.
     pub(crate) fn local_bytes<T, A>(tuning: &Tuning, rows: Rows<'_, T>, group_size: usize) -> u64 {
         let products =

@@ -126,6 +126,8 @@ on_all!(sell_products);
 on_all!(steps);
 on_all!(frozen_iterations);
 on_all!(pack_and_copy);
+on_all!(resident_iterations);
+on_all!(refused_iterations);
 
 /// Σ x\[i\] y\[i\].
 fn dot(x: &[f64], y: &[f64]) -> f64 {
@@ -231,7 +233,11 @@ fn sum_pairs(pairs: &[f64]) -> [f64; 2] {
 /// Products with rows in several bands.
 mod bands;
 
+/// Several iterations in one launch.
+mod resident;
+
 mod bodies {
+    pub(super) use super::resident::{refused_iterations, resident_iterations};
     use super::*;
 
     pub(super) fn dot_product<T: Real, A: Real>(t: &Bench<T, A>) {

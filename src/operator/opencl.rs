@@ -166,6 +166,12 @@ impl<T: Real> DeviceBlock<T> {
         }
     }
 
+    /// Lets launches of several iterations fail from now on.
+    #[cfg(test)]
+    pub(crate) fn refuse_runs(&mut self, ctx: &Context) -> Result<()> {
+        self.resident.as_mut().map_or(Ok(()), |resident| resident.refuse(ctx))
+    }
+
     /// All rows, if one launch of one kernel takes them.
     fn one_launch(&self) -> Option<Rows<'_, T>> {
         fn alone<S>([interior, boundary]: &Sets<S>) -> Option<&S> {

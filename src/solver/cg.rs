@@ -102,3 +102,160 @@ pub(super) fn cg<O: Ops>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+    use std::sync::Arc;
+    use std::time::Instant;
+
+    use super::*;
+    use crate::comm::Alone;
+    use crate::device::{Context, DeviceVec, list};
+    use crate::kernels::{Kernels, Tuning};
+    use crate::matrix::{Csr, gallery};
+    use crate::operator::opencl::DeviceBlock;
+    use crate::ops::opencl::{DeviceSum, OpenClOps};
+    use crate::partition::split;
+    use crate::solver::iterate::Plain;
+    use crate::solver::{Control, Format, Precision, Reason, Stop};
+
+    type Device = OpenClOps<f64, f64>;
+
+    /// Rows of which several iterations are made in one launch, but for those from one iteration on: their launches are
+    /// refused.
+    struct RefusedFrom {
+        block: RefCell<DeviceBlock<f64>>,
+        iteration: u64,
+        was_spoilt: Cell<bool>,
+        /// The most iterations that were enqueued and then taken back.
+        taken_back: Cell<u64>,
+    }
+
+    impl LinearOperator<Device> for RefusedFrom {
+        fn apply(&self, ops: &Device, x: &mut DeviceVec<f64>, y: &mut DeviceVec<f64>) -> Result<()> {
+            self.block.borrow().apply(ops, x, y)
+        }
+
+        fn apply_dots(
+            &self,
+            ops: &Device,
+            x: &mut DeviceVec<f64>,
+            y: &mut DeviceVec<f64>,
+            dots: &mut DeviceSum<f64>,
+        ) -> Result<()> {
+            self.block.borrow().apply_dots(ops, x, y, dots)
+        }
+
+        fn residual(
+            &self,
+            ops: &Device,
+            b: &DeviceVec<f64>,
+            x: &mut DeviceVec<f64>,
+            r: &mut DeviceVec<f64>,
+        ) -> Result<()> {
+            self.block.borrow().residual(ops, b, x, r)
+        }
+
+        fn cg_run(&self, ops: &Device, run: CgRun<'_, Device>) -> Result<Option<u64>> {
+            let iteration = run.iteration;
+            if iteration >= self.iteration && !self.was_spoilt.replace(true) {
+                self.block.borrow_mut().refuse_runs(&ops.ctx)?;
+            }
+            let next = self.block.borrow().cg_run(ops, run)?;
+            let taken_back = next.map_or(0, |next| iteration.saturating_sub(next));
+            self.taken_back.set(self.taken_back.get().max(taken_back));
+            Ok(next)
+        }
+
+        fn halo(&self) -> usize {
+            0
+        }
+
+        fn bytes(&self) -> u64 {
+            LinearOperator::<Device>::bytes(&*self.block.borrow())
+        }
+    }
+
+    struct Solved {
+        verdict: Verdict,
+        x: Vec<f64>,
+        iterations: u64,
+        history: Vec<f64>,
+        taken_back: u64,
+    }
+
+    /// One run of the method, in which no launch of several iterations is made from `refused_from` on.
+    fn solve(a: &Csr, b: &[f64], target: f64, max_iters: u64, refused_from: u64) -> Solved {
+        let device = list().devices.into_iter().next().expect("the tests need an OpenCL device");
+        let ctx = Arc::new(Context::open(&device).unwrap());
+        let kernels = Kernels::build(&ctx, Tuning::uniform(64, 512, 8 * device.compute_units as usize)).unwrap();
+        let n = a.n_rows();
+        let ops = Device::new(ctx.clone(), kernels, n, Box::new(Alone::default()), false).unwrap();
+        let part = split(a, std::slice::from_ref(&(0..n))).remove(0);
+        let (mut block, _) = DeviceBlock::upload(&ctx, &ops.kernels.tuning, &part, 1.0, Format::Stencil).unwrap();
+        block.prepare_runs(&ops);
+        let a = RefusedFrom {
+            block: RefCell::new(block),
+            iteration: refused_from,
+            was_spoilt: Cell::default(),
+            taken_back: Cell::default(),
+        };
+        let (mut iterate, mut w) = (Plain::new(&ops).unwrap(), Workspace::new(&ops, &a, false).unwrap());
+        iterate.write(&ops, &mut w, b, &vec![0.0; n]).unwrap();
+        let stop = Stop { max_iters: Some(max_iters), ..Stop::default() };
+        let norm = b.iter().map(|b| b * b).sum::<f64>().sqrt();
+        let (control, begun) = (Control::default(), (0, Instant::now()));
+        let mut monitor = Monitor::new(n, target, norm, Precision::F64, &stop, control, begun);
+        let verdict = cg(&ops, &a, &mut iterate, None, &mut w, &mut monitor).unwrap();
+        ops.end_run(monitor.run_iterations()).unwrap();
+        let mut x = vec![0.0; n];
+        ops.read(&w.x, &mut x).unwrap();
+        let seen = monitor.into_seen();
+        Solved { verdict, x, iterations: seen.iterations, history: seen.history, taken_back: a.taken_back.get() }
+    }
+
+    fn residual(a: &Csr, x: &[f64], b: &[f64]) -> f64 {
+        a.mul_vec(x).iter().zip(b).map(|(y, b)| (b - y) * (b - y)).sum::<f64>().sqrt()
+    }
+
+    /// So few rows are one group's, which no device refuses by itself: whenever a launch is refused, the iteration goes on from where it was, as if nothing had happened.
+    #[test]
+    fn refused_launches_lose_nothing() {
+        let a = gallery::poisson2d([25, 20]).unwrap();
+        let b: Vec<f64> = (0..500).map(|i| (i * 31 % 97) as f64 - 40.0).collect();
+        let target = 1e-7;
+        let alone = solve(&a, &b, target, 1000, 1);
+        assert_eq!((alone.verdict, alone.taken_back > 0), (Verdict::Presumed, true));
+        assert!(alone.iterations > 60, "{}", alone.iterations);
+        let mut taken_back = 0;
+        for refused_from in [2, 3, 4, 6, 7, 11, 30, 50, u64::MAX] {
+            let solved = solve(&a, &b, target, 1000, refused_from);
+            assert_eq!(solved.verdict, Verdict::Presumed, "from {refused_from}");
+            assert!(solved.iterations.abs_diff(alone.iterations) <= 1, "from {refused_from}: {}", solved.iterations);
+            assert_eq!(solved.history.len() as u64, solved.iterations + 1);
+            assert!(residual(&a, &solved.x, &b) <= 1.01 * target, "from {refused_from}");
+            // the same residuals, but for rounding
+            let pairs = || solved.history.iter().zip(&alone.history).take(50);
+            assert!(pairs().all(|(here, there)| (here - there).abs() <= 1e-6 * there), "from {refused_from}");
+            assert_eq!(solved.taken_back > 0, refused_from < solved.iterations, "from {refused_from}");
+            taken_back = taken_back.max(solved.taken_back);
+        }
+        assert!(taken_back > 2, "{taken_back}");
+    }
+
+    #[test]
+    fn no_iteration_too_many() {
+        let a = gallery::poisson2d([25, 20]).unwrap();
+        let b = vec![1.0; 500];
+        for max_iters in [1, 2, 3, 4, 10, 33] {
+            let (several, single) = (solve(&a, &b, 1e-12, max_iters, u64::MAX), solve(&a, &b, 1e-12, max_iters, 1));
+            for solved in [&several, &single] {
+                assert_eq!(solved.verdict, Verdict::Ended(Reason::MaxIters));
+                assert_eq!((solved.iterations, solved.history.len() as u64), (max_iters, max_iters + 1));
+            }
+            let [here, there] = [&several, &single].map(|solved| residual(&a, &solved.x, &b));
+            assert!((here - there).abs() <= 1e-9 * there, "{max_iters}: {here}, {there}");
+        }
+    }
+}
