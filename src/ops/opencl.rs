@@ -326,7 +326,9 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
 
     /// What the last step that was enqueued, that of `iteration`, has left, unless it was refused.
     fn take_in_last(&self, iteration: u64, rho: &mut DeviceSum<A>, records: &mut Vec<Record>) -> Result<()> {
-        if matches!(self.watch.borrow().residence, Residence::Refused(_)) {
+        let mut end = [A::default()];
+        self.log.entries.read(&self.ctx, LOG_SIZE - 1, &mut end)?;
+        if self.watch.borrow_mut().refused(&end).is_some() {
             return Ok(());
         }
         let [rho, rr] = self.settle(rho)?;

@@ -21,17 +21,15 @@ pub(super) enum Residence {
 }
 
 impl<A: Real> Watch<A> {
-    /// Looks whether the log tells of a launch that was refused, and if so, in which iteration.
+    /// The iteration from which on launches were refused and nothing was done, if the last element of the log says so.
     pub(super) fn refused(&mut self, log: &[A]) -> Option<u64> {
         let slot = log.last().map_or(f64::NAN, |slot| slot.to_f64());
-        if self.residence != Residence::Granted || slot.is_nan() {
-            return None;
+        if self.residence == Residence::Granted && !slot.is_nan() {
+            // the host is never further ahead than the log is long
+            let behind = (self.current + LOG_LEN - slot as u64) % LOG_LEN;
+            self.residence = Residence::Refused(self.current - behind);
         }
-        // the host is never further ahead than the log is long
-        let behind = (self.current + LOG_LEN - slot as u64) % LOG_LEN;
-        let first = self.current - behind;
-        self.residence = Residence::Refused(first);
-        Some(first)
+        if let Residence::Refused(first) = self.residence { Some(first) } else { None }
     }
 }
 
