@@ -213,11 +213,8 @@ impl Context {
         let versions: Vec<u32> =
             device.opencl_c_all_versions().unwrap_or_default().iter().map(|version| version.version >> 22).collect();
         let features = device.opencl_c_features().unwrap_or_default();
-        let has = |wanted: &str| {
-            features.iter().any(|f| f.name.iter().map(|&c| c as u8).take_while(|&c| c != 0).eq(wanted.bytes()))
-        };
-        let is_nvidia = || self.compute_capability().is_some();
-        if is_nvidia() {
+        let has = |wanted: &str| features.iter().any(|f| f.name.split(|&c| c == 0).next() == Some(wanted.as_bytes()));
+        if self.compute_capability().is_some() {
             Some("CL1.2")
         } else if versions.contains(&2) || device.opencl_c_version().is_ok_and(|v| v.starts_with("OpenCL C 2.")) {
             Some("CL2.0")
