@@ -27,10 +27,12 @@ static inline acc4 cg_sums(__global const acc *dots, uint dots_count, acc pq_val
                            __global const acc *rho, uint rho_count, acc rho_value, __local acc4 *scratch)
 {
     acc4 sums = 0;
-    for (uint i = get_local_id(0); i < dots_count; i += GROUP_SIZE)
-        sums.lo += vload2(i, dots);
-    for (uint i = get_local_id(0); i < rho_count; i += GROUP_SIZE)
-        sums.hi += vload2(i, rho);
+    /* in one loop, so that what is loaded is waited for together */
+    for (uint i = get_local_id(0); i < max(dots_count, rho_count); i += GROUP_SIZE) {
+        acc2 dots_i = i < dots_count ? vload2(i, dots) : (acc2)0;
+        acc2 rho_i = i < rho_count ? vload2(i, rho) : (acc2)0;
+        sums += (acc4)(dots_i, rho_i);
+    }
     sums = group_sum4(sums, scratch);
     if (dots_count == 0)
         sums.lo = (acc2)(pq_value, qq_value);

@@ -29,11 +29,13 @@
 #define MOST_LOOKS (1 << 16)
 
 /* What the work-item wrote, and those whom it has met at a barrier, comes before what follows, for the whole device. NVIDIA's
- * compiler takes its own instruction. OpenCL C 1.2 has no such thing; its mem_fence serves where all caches are coherent, as
+ * compiler takes instructions of its own. OpenCL C 1.2 has no such thing; its mem_fence serves where all caches are coherent, as
  * on a CPU (src/device/context.rs). */
 static inline void device_fence(void)
 {
-#if defined(__NV_CL_C_VERSION)
+#if COMPUTE_CAPABILITY >= 70
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+#elif defined(COMPUTE_CAPABILITY)
     asm volatile("membar.gl;" ::: "memory");
 #elif __OPENCL_C_VERSION__ >= 200
     atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acq_rel, memory_scope_device);

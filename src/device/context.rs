@@ -205,26 +205,26 @@ impl Context {
         has_query.then(|| Some((major()?, device.compute_capability_minor_nv().ok()?))).flatten()
     }
 
-    /// The version of OpenCL C, as the option `-cl-std` has it, in which a kernel's groups can order what they write for each
-    /// other; `None` if there is none. NVIDIA's compiler takes an instruction of its own for that in any version; a CPU's
-    /// caches need none.
-    pub(crate) fn fencing_std(&self) -> Option<&'static str> {
+    /// Options of the compiler, `-cl-std` among them, with which a kernel's groups can order what they write for each other;
+    /// `None` if there is no way. NVIDIA's compiler takes instructions of its own for that, by the compute capability; a
+    /// CPU's caches need none.
+    pub(crate) fn fence_options(&self) -> Option<String> {
         let device = Device::new(self.info.id as opencl3::types::cl_device_id);
         let versions: Vec<u32> =
             device.opencl_c_all_versions().unwrap_or_default().iter().map(|version| version.version >> 22).collect();
         let features = device.opencl_c_features().unwrap_or_default();
         let has = |wanted: &str| features.iter().any(|f| f.name.split(|&c| c == 0).next() == Some(wanted.as_bytes()));
-        if self.compute_capability().is_some() {
-            Some("CL1.2")
+        if let Some((major, minor)) = self.compute_capability() {
+            Some(format!("-cl-std=CL1.2 -D COMPUTE_CAPABILITY={major}{minor}"))
         } else if versions.contains(&2) || device.opencl_c_version().is_ok_and(|v| v.starts_with("OpenCL C 2.")) {
-            Some("CL2.0")
+            Some("-cl-std=CL2.0".into())
         } else if versions.contains(&3)
             && has("__opencl_c_atomic_order_acq_rel")
             && has("__opencl_c_atomic_scope_device")
         {
-            Some("CL3.0")
+            Some("-cl-std=CL3.0".into())
         } else {
-            (self.info.kind == Kind::Cpu).then_some("CL1.2")
+            (self.info.kind == Kind::Cpu).then(|| "-cl-std=CL1.2".into())
         }
     }
 

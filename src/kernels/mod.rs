@@ -285,10 +285,13 @@ pub(crate) fn nvidia_log<T: Real, A: Real>(
 
 /// Options for the device's compiler. Without unrolling there is none for it, so that those for experiments can have it.
 fn options<T: Real, A: Real>(device: &Info, group_size: usize, unroll: usize, block_nnz: usize) -> String {
-    options_of::<T, A>("CL1.2", device, group_size, unroll, block_nnz)
+    options_of::<T, A>(USUAL_STD, device, group_size, unroll, block_nnz)
 }
 
-/// The same, in the version `std` of OpenCL C.
+/// The version of OpenCL C that kernels are in.
+const USUAL_STD: &str = "-cl-std=CL1.2";
+
+/// The same with another version of OpenCL C.
 fn options_of<T: Real, A: Real>(
     std: &str,
     device: &Info,
@@ -298,7 +301,7 @@ fn options_of<T: Real, A: Real>(
 ) -> String {
     let unroll = if unroll > 1 { format!(" -D UNROLL={unroll}") } else { String::new() };
     format!(
-        "-cl-std={std} {} -D GROUP_SIZE={group_size}{unroll} -D BLOCK_NNZ={} -D SHAPE_CPU={}",
+        "{std} {} -D GROUP_SIZE={group_size}{unroll} -D BLOCK_NNZ={} -D SHAPE_CPU={}",
         types_and_extras::<T, A>(device),
         block_nnz.max(group_size),
         i32::from(Shape::of_group(group_size) == Shape::Cpu),
@@ -312,7 +315,7 @@ fn main_option(main: usize) -> String {
 
 /// Those that set no launch parameters. The environment variable `DECLIVE_BUILD_OPTIONS` adds to them, for experiments.
 pub(crate) fn general_options<T: Real, A: Real>(device: &Info) -> String {
-    format!("-cl-std=CL1.2 {}", types_and_extras::<T, A>(device))
+    format!("{USUAL_STD} {}", types_and_extras::<T, A>(device))
 }
 
 fn types_and_extras<T: Real, A: Real>(device: &Info) -> String {

@@ -6,7 +6,7 @@ use super::cg::Log;
 use super::csr::{BlockSet, CsrBlock};
 use super::sell::{SellBlock, SliceSet};
 use super::stencil::{RowSet, StencilBlock};
-use super::{Argument, PRELUDE, STEPS, Tuning, launch, main_option, options_of, sources};
+use super::{Argument, PRELUDE, STEPS, Tuning, USUAL_STD, launch, main_option, options_of, sources};
 use crate::device::{Context, DeviceVec, Grid, Kernel};
 use crate::error::Result;
 use crate::real::Real;
@@ -131,7 +131,8 @@ impl Resident {
         let source: String = [("prelude", PRELUDE), ("products", products), ("cg", steps), ("resident", text)]
             .map(|(file, text)| format!("#line 1 \"{file}.cl\"\n{text}"))
             .concat();
-        let (std, unroll) = (ctx.fencing_std().unwrap_or("CL1.2"), tuning.launch(STEPS[0]).unroll);
+        let (fence, unroll) = (ctx.fence_options(), tuning.launch(STEPS[0]).unroll);
+        let std = fence.as_deref().unwrap_or(USUAL_STD);
         let main = if let Rows::Stencil(block, _) = rows { block.main_len } else { 0 };
         let options = options_of::<T, A>(std, ctx.info(), group_size, unroll, tuning.block_nnz)
             + &main_option(main)

@@ -154,7 +154,7 @@ impl<T: Real> DeviceBlock<T> {
         let group_size = RESIDENT_GROUP.min(1 << info.max_work_group.max(1).ilog2());
         if let Some(rows) = self.one_launch().filter(|_| is_small)
             && target(ctx, tuning).shape == Shape::Gpu
-            && ctx.fencing_std().is_some()
+            && ctx.fence_options().is_some()
             && Resident::local_bytes::<T, A>(tuning, rows, group_size) <= info.local_memory_bytes
         {
             // a barrier over groups: one on each compute unit

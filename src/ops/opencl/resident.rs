@@ -1,6 +1,6 @@
 //! Iterations that stay on the device: several in one launch.
 
-use super::{LOG_LEN, OpenClOps, SAMPLE_EVERY, Watch};
+use super::{LOG_LEN, OpenClOps, Watch};
 use crate::error::Result;
 use crate::kernels::resident::{Resident, Rows, Span, Sums, Vectors};
 use crate::ops::CgRun;
@@ -67,11 +67,9 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
 
         self.make_room_for_timings()?;
         let next = iteration + count;
-        let is_sample = (iteration..next).any(|iteration| iteration % SAMPLE_EVERY == 2);
-        if is_sample {
-            self.clock.borrow_mut().spans.insert(iteration, count);
-        }
-        self.ctx.set_timing(is_sample.then_some(iteration));
+        // an event costs little beside a launch of many iterations, and short launches are not like long ones
+        self.ctx.set_timing(Some(iteration));
+        self.clock.borrow_mut().spans.insert(iteration, count);
         let rho_count = rho.count;
         let sums = Sums {
             dots: self.empty(dots, 1)?,
