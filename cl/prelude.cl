@@ -39,6 +39,9 @@ typedef JOIN(ACC, 4) acc4;
 typedef JOIN(ACC, 8) acc8;
 #define convert_acc8 JOIN(convert_, JOIN(ACC, 8))
 
+/* For functions whose arrays, or a kernel's parameter that they look at, would else be in memory. */
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
 #define KERNEL __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1)))
 
 /* The part of 0..n that a group of the CPU shape works on, cut at multiples of 8. */

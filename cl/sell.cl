@@ -152,7 +152,7 @@ static inline acc2 sell_rows(int mode, SELL_ARGS(), __global const real *x, __gl
 
 /* The sum of one row: `batch` blocks are under way at a time, batch * b <= 12 entries; 8 is a multiple of batch.
  * A GPU that has fewer under way waits for its memory. */
-static inline real sell_sum(const uint b, const uint batch, uint lane, const sell_slice *s, real scale,
+ALWAYS_INLINE real sell_sum(const uint b, const uint batch, uint lane, const sell_slice *s, real scale,
                             __global const real *x)
 {
     real sum = 0;
@@ -207,6 +207,7 @@ static inline acc2 sell_rows(int mode, SELL_ARGS(), __global const real *x, __gl
         sell_slice s;
         sell_find(&s, number, b, slices, data);
         if (lane < s.units * b) {
+            uint row = sell_row(&s, lane / b) + lane % b; /* on its way while the sum is formed */
             real sum;
             switch (b) {
             case 1: sum = sell_sum(1, 8, lane, &s, scale, x); break;
@@ -214,7 +215,6 @@ static inline acc2 sell_rows(int mode, SELL_ARGS(), __global const real *x, __gl
             case 3: sum = sell_sum(3, 4, lane, &s, scale, x); break;
             default: sum = sell_sum(4, 2, lane, &s, scale, x); break;
             }
-            uint row = sell_row(&s, lane / b) + lane % b;
             if (s.flags & SELL_PIECES)
                 parts[row] = sum;
             else

@@ -22,9 +22,6 @@
  */
 #define SLICE 32
 
-/* So that the main kind, a parameter of the kernel, need not be in memory. */
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
-
 #ifndef MAIN
 #define MAIN 0
 #endif

@@ -264,7 +264,14 @@ impl Plan<'_> {
     }
 
     fn wanted<'a>(&'a self, store: &'a Store) -> Wanted<'a> {
-        Wanted { format: self.format, tune: self.tune, known: self.known, store, room: self.room }
+        Wanted {
+            format: self.format,
+            tune: self.tune,
+            known: self.known,
+            store,
+            room: self.room,
+            set_up: formats::SET_UP_TIME,
+        }
     }
 }
 

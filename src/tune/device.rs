@@ -11,7 +11,6 @@ use super::occupancy::{Unit, registers_in};
 use super::search::{first_minimum, search};
 use super::store::Size;
 use super::watch::Watch;
-use super::ways::usual;
 use crate::bandwidth;
 use crate::device::{Context, Info};
 use crate::error::Result;
@@ -161,7 +160,7 @@ impl Work<'_> {
 
         let mut contests = Vec::new();
         for &kernel in &names {
-            let default = usual(ways(kernel), kernel, &default, lab.units());
+            let default = self.usual(&mut lab, ways(kernel), kernel, &default)?;
             let mut contest = Contest { kernel, curves: Vec::new(), default, best: default };
             // the largest first; where the rest is compared with what is known, the usual size before them
             let mut order: Vec<Way> = ways(kernel).iter().rev().copied().collect();

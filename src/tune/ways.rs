@@ -137,23 +137,36 @@ impl Work<'_> {
         }
         Ok(ways)
     }
+
+    /// The launch without tuning, which need not be among the `ways` that are tried.
+    pub(super) fn usual<T: Real, A: Real>(
+        &self,
+        lab: &mut Lab<'_, T, A>,
+        ways: &[Way],
+        kernel: &'static str,
+        default: &Tuning,
+    ) -> Result<Way> {
+        let kernels::Launch { group_size, max_groups, unroll } = default.launch(kernel);
+        let block_nnz = if PRODUCTS.contains(&kernel) { default.block_nnz } else { 0 };
+        let groups_per_unit = max_groups / lab.units();
+        let launch = Launch { group_size, groups_per_unit, block_nnz, items_per_row: default.items_per_row, unroll };
+        let is_usual = |way: &&Way| Launch { groups_per_unit, ..way.launch } == launch;
+        let compiled = match ways.iter().find(is_usual) {
+            Some(way) => way.compiled,
+            None => {
+                let mut tuning = lab.uniform(Launch { block_nnz: default.block_nnz, unroll: 1, ..launch });
+                let max_groups = MAX_SEARCHED_PER_UNIT * lab.units();
+                tuning.set(kernel, kernels::Launch { group_size, max_groups, unroll });
+                lab.compile(&tuning)?
+            }
+        };
+        Ok(Way { compiled, launch })
+    }
 }
 
 /// What is tried of [`Launch::unroll`]; single work-items stream through memory, and leave it to the compiler.
 fn unrolls(group_size: usize) -> &'static [usize] {
     if group_size == 1 { &[1] } else { UNROLLS }
-}
-
-/// The launch without tuning.
-pub(super) fn usual(ways: &[Way], kernel: &str, default: &Tuning, units: usize) -> Way {
-    let kernels::Launch { group_size, max_groups, unroll } = default.launch(kernel);
-    let block_nnz = if PRODUCTS.contains(&kernel) { default.block_nnz } else { 0 };
-    let items_per_row = default.items_per_row;
-    let launch = Launch { group_size, groups_per_unit: max_groups / units, block_nnz, items_per_row, unroll };
-    let is_usual = |way: &&Way| Launch { groups_per_unit: launch.groups_per_unit, ..way.launch } == launch;
-    // the default is among what is tried
-    let way = ways.iter().find(is_usual).unwrap_or(&ways[0]);
-    Way { launch: Launch { groups_per_unit: launch.groups_per_unit, ..way.launch }, ..*way }
 }
 
 #[cfg(test)]
@@ -199,6 +212,25 @@ mod tests {
         for (all, refine) in all.iter().zip(&refine) {
             assert!(refine.len() > 1 && refine.len() < all.len());
             assert!(refine.iter().all(|way| all.contains(way)), "{refine:?} {all:?}");
+        }
+    }
+
+    #[test]
+    fn the_launch_without_tuning_is_the_one_that_is_measured() {
+        let device = list().devices.remove(0);
+        let a = gallery::poisson3d([5, 5, 5]).unwrap();
+        let part = split(&a, &row_ranges(&a, 1)).remove(0);
+        let default = Tuning::default_for(&device, Shape::Gpu);
+        let work = Work { info: &device, part: &part, how: Search::Refine, watch: Watch::default() };
+        let mut lab = Lab::<f64, f64>::new(Context::open(&device).unwrap(), &part, &default, Watch::default()).unwrap();
+        for kernel in ["dot_partial", "cg_step", "spmv_dot_csr"] {
+            let kernels::Launch { group_size, max_groups, unroll } = default.launch(kernel);
+            let way = work.usual(&mut lab, &[], kernel, &default).unwrap();
+            let launch = way.launch;
+            assert_eq!((launch.group_size, launch.unroll), (group_size, unroll), "{kernel}");
+            assert_eq!(launch.groups_per_unit * lab.units(), max_groups, "{kernel}");
+            assert!(lab.fits(&way, kernel).unwrap() && lab.measure(&way, kernel, 1).unwrap().timing.median > 0.0);
+            assert_eq!(work.usual(&mut lab, &[way], kernel, &default).unwrap(), way, "{kernel}");
         }
     }
 }
