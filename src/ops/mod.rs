@@ -176,8 +176,8 @@ pub trait Ops {
     /// A failing device.
     fn end_run(&self, last: u64) -> Result<()>;
 
-    /// Adds to `records` what has become known when `iteration` has its product, but for the last one that is only to be
-    /// judged: p·q and q·q, and what the step before has left. That is at once if these sums are on the host, else late and in
+    /// Adds to `records` what has become known when `iteration` has its product, or when, without `dots`, only what comes
+    /// before it is to be judged: p·q and q·q, and what the step before has left. That is at once if these sums are on the host, else late and in
     /// batches, so that the device never waits for the host. With `drain`, waits for all.
     ///
     /// # Errors

@@ -10,7 +10,8 @@
 //! add up; see `docs/architecture.md` for what was measured. So an iteration has one sum over ranks, in place of two.
 //!
 //! On one device the scalars never leave it: each kernel adds the partial sums of the one before, and the host learns of the
-//! residual late, without holding anything up. Among several ranks, the sum of an iteration goes through the host.
+//! residual late, without holding anything up. With a small system such a device does several iterations in one launch.
+//! Among several ranks, the sum of an iteration goes through the host.
 
 use super::iterate::Iterate;
 use super::monitor::{Monitor, Verdict};
@@ -51,20 +52,7 @@ pub(super) fn cg<O: Ops>(
     let mut records = Vec::new();
     let mut iteration = 1;
     loop {
-        let run = CgRun {
-            dots: &mut w.dots,
-            rho: &mut w.rho,
-            rho_next: &mut w.rho_next,
-            weights: scaling.map(|share| &share.weights),
-            x: &mut w.x,
-            r: &mut w.r,
-            p: &mut w.p,
-            q: &mut w.q,
-            limit: monitor.run_limit(),
-            iteration,
-            most: monitor.allowed_from(iteration),
-        };
-        let several = a.cg_run(ops, run)?; //                                  all that follows, several times
+        let several = a.cg_run(ops, run(w, scaling, monitor, iteration))?; //  several at once, or else one:
         iteration = several.unwrap_or(iteration);
         let is_over = monitor.is_over(iteration);
         let is_single = several.is_none() && !is_over;
@@ -100,6 +88,28 @@ pub(super) fn cg<O: Ops>(
             std::mem::swap(&mut w.rho, &mut w.rho_next);
             iteration += 1;
         }
+    }
+}
+
+/// The iterations that are allowed from `iteration` on.
+fn run<'a, O: Ops>(
+    w: &'a mut Workspace<O>,
+    scaling: Option<&'a Share<O>>,
+    monitor: &Monitor<'_>,
+    iteration: u64,
+) -> CgRun<'a, O> {
+    CgRun {
+        dots: &mut w.dots,
+        rho: &mut w.rho,
+        rho_next: &mut w.rho_next,
+        weights: scaling.map(|share| &share.weights),
+        x: &mut w.x,
+        r: &mut w.r,
+        p: &mut w.p,
+        q: &mut w.q,
+        limit: monitor.run_limit(),
+        iteration,
+        most: monitor.allowed_from(iteration),
     }
 }
 
