@@ -11,6 +11,7 @@ use std::process::Stdio;
 
 use common::process::{Place, array, interrupt, started};
 use declive::Csr;
+use declive::matrix::AnyCsr;
 use declive::matrix_market::{Symmetry, read_matrix, read_matrix_from, read_vectors_from};
 use serde_json::Value;
 
@@ -256,6 +257,24 @@ fn generated_files_can_be_read() {
     assert_eq!((matrix.a.n_rows(), matrix.a.nnz()), (125, 7 * 125 - 6 * 25));
     assert_eq!(matrix.header.symmetry, Symmetry::Symmetric);
     assert_eq!(matrix.header.entries, ((matrix.a.nnz() + 125) / 2) as u64);
+}
+
+#[test]
+fn generated_files_are_what_their_names_say() {
+    let place = Place::new();
+    place.run("generate poisson3d:5 -o A.mtx").ends(0);
+    let a = read_matrix(&place.path("A.mtx")).unwrap().a;
+    place.run("generate poisson3d:5 -o B.npz").ends(0);
+    assert_eq!(declive::npz::read(&place.path("B.npz")).unwrap(), AnyCsr::Real(a.clone()));
+    for (name, magic) in [("C.mtx.gz", &[0x1f, 0x8b][..]), ("D.mtx.zst", &[0x28, 0xb5, 0x2f, 0xfd])] {
+        place.run(&format!("generate poisson3d:5 -o {name}")).ends(0);
+        assert!(std::fs::read(place.path(name)).unwrap().starts_with(magic), "{name}");
+        assert_eq!(read_matrix(&place.path(name)).unwrap().a, a, "{name}");
+    }
+    place.run("generate poisson3d:5 -o E").ends(0);
+    assert_eq!(place.read("E"), place.read("A.mtx"));
+    let refused = place.run("generate poisson3d:5 -o F.npz.gz").ends(2);
+    assert!(refused.err.contains(".npz file is not compressed again"), "{}", refused.err);
 }
 
 #[test]

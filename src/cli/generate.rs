@@ -1,19 +1,20 @@
-//! `declive generate`: test systems as Matrix Market files.
+//! `declive generate`: test systems as files.
 
 use std::path::PathBuf;
 
 use declive::matrix::gallery::{Problem, Spec};
 use declive::matrix::stats::Stats;
-use declive::matrix_market::{Symmetry, WriteOptions, write_matrix};
+use declive::matrix_market::{Symmetry, WriteOptions};
 
 use super::exit::Exit;
 use super::failure::Failure;
 use super::interrupt;
-use super::output::Target;
+use super::place::Place;
 
-/// Write the matrix of a test problem to a Matrix Market file
+/// Write the matrix of a test problem to a file
 ///
-/// Symmetric matrices are written as such, which means their lower triangle.
+/// That is a Matrix Market file, or what the name says. Symmetric matrices are written to it as such, which means their
+/// lower triangle.
 #[derive(Debug, clap::Args)]
 #[command(after_help = help())]
 pub(crate) struct Args {
@@ -29,7 +30,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
 
-    /// File to write; - is standard output
+    /// File to write: .mtx, also .mtx.gz, .mtx.bz2, .mtx.xz, .mtx.zst, or .npz; - is standard output
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
 }
@@ -72,7 +73,7 @@ impl Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let spec = args.spec()?;
-    let target = Target::probe(&args.output)?;
+    let place = Place::probe_usual(&args.output)?;
     interrupt::kill_cleanly();
     let a = spec.build()?;
     let stats = Stats::of(&a);
@@ -80,7 +81,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     log::info!("{spec}: {} rows, {} entries", stats.n_rows, stats.nnz);
     let comments = vec![format!("{spec}, by declive {}", crate::report::DECLIVE)];
     let options = WriteOptions { symmetry, comments, trusted: true, ..WriteOptions::default() };
-    target.write(|out| write_matrix(out, &a, &options))?;
+    place.write(&a, &options)?;
     Ok(Exit::Success)
 }
 

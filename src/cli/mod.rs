@@ -13,6 +13,7 @@ mod input;
 mod interrupt;
 mod measured;
 mod output;
+mod place;
 mod progress;
 mod rhs;
 mod solve;

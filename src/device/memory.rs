@@ -41,6 +41,9 @@ pub(crate) struct DeviceVec<T> {
     id: u64,
 }
 
+/// NVIDIA's driver (580.159) does not fill 2 GiB at once.
+const FILLED_AT_ONCE: usize = 1 << 30;
+
 /// The arrays made so far.
 static MADE: AtomicU64 = AtomicU64::new(0);
 
@@ -63,12 +66,26 @@ impl<T: Plain> DeviceVec<T> {
     /// # Errors
     /// [`Error::OpenCl`].
     pub(crate) fn fill(&self, ctx: &Context, byte: u8) -> Result<Event> {
+        self.fill_by(ctx, byte, FILLED_AT_ONCE)
+    }
+
+    /// The same, so many bytes at once.
+    fn fill_by(&self, ctx: &Context, byte: u8, at_once: usize) -> Result<Event> {
         let bytes = self.len.max(1) * size_of::<T>();
         // A `Buffer` is a handle; this one, of bytes, must not release the memory too.
         let mut view = std::mem::ManuallyDrop::new(Buffer::<u8>::new(self.buffer.get()));
-        // SAFETY: the range is the whole buffer, and any bytes are a value of a `Plain` type.
-        unsafe { ctx.queue(Queue::Compute).enqueue_fill_buffer(&mut view, &[byte], 0, bytes, &[]) }
-            .map_err(ctx.error("clEnqueueFillBuffer"))
+        let mut begin = 0;
+        loop {
+            let piece = at_once.min(bytes - begin);
+            // SAFETY: the range is a part of the buffer, and any bytes are a value of a `Plain` type.
+            let filled =
+                unsafe { ctx.queue(Queue::Compute).enqueue_fill_buffer(&mut view, &[byte], begin, piece, &[]) }
+                    .map_err(ctx.error("clEnqueueFillBuffer"))?;
+            begin += piece;
+            if begin == bytes {
+                return Ok(filled);
+            }
+        }
     }
 
     /// A copy of `data` on the device; `what` names it in errors.
@@ -333,5 +350,25 @@ impl<T: Plain> DerefMut for Pinned<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as above, and `self` is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.data, self.len) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::list;
+
+    #[test]
+    fn filled_in_pieces() {
+        let ctx = Context::open(&list().devices.remove(0)).unwrap();
+        for len in [1, 12, 13, 14, 1000] {
+            for at_once in [1, 52, 4000] {
+                let vec = DeviceVec::from_slice(&ctx, &vec![7_u32; len], "sevens").unwrap();
+                vec.fill_by(&ctx, 0xFF, at_once).unwrap();
+                let mut back = vec![0; len];
+                vec.read(&ctx, 0, &mut back).unwrap();
+                assert_eq!(back, vec![u32::MAX; len], "{at_once}");
+            }
+        }
     }
 }

@@ -3,7 +3,6 @@
 //! What is written holds the bits that were read, with one exception: the zeros of an array file are no entries, so
 //! that its −0 comes back as 0.
 
-mod place;
 mod plan;
 mod words;
 
@@ -21,13 +20,13 @@ use declive::matrix_market::{Field, Header, Layout, WriteOptions};
 use declive::npz::Element;
 use declive::{Csr, Error};
 
-use self::place::{Format, Packing, Place};
 use self::plan::Plan;
 use super::exit::Exit;
 use super::failure::Failure;
 use super::input::{Input, Loaded, Source, of_length};
 use super::interrupt;
 use super::output::{Target, write_stdout};
+use super::place::{Format, Packing, Place};
 use super::progress::Screen;
 use crate::report::convert::{Facts, Reordering, Report, Rhs, Seconds, Written};
 use crate::report::{DECLIVE, json};

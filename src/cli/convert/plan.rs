@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use declive::matrix_market::Zeros;
 
-use super::place::{Format, Place};
 use super::words::Entries;
 use super::{Args, Order};
 use crate::cli::failure::Failure;
 use crate::cli::input::{Input, Source};
 use crate::cli::output::Target;
+use crate::cli::place::{Format, Place};
 
 /// A checked request.
 #[derive(Debug)]

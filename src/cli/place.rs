@@ -9,8 +9,8 @@ use declive::Csr;
 use declive::matrix_market::{WriteOptions, write_matrix, write_vectors};
 use declive::npz::{self, Element};
 
-use crate::cli::failure::Failure;
-use crate::cli::output::Target;
+use super::failure::Failure;
+use super::output::Target;
 
 /// What a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -23,7 +23,7 @@ pub(crate) enum Format {
 
 /// How a text file is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Packing {
+pub(crate) enum Packing {
     Gzip,
     Bzip2,
     Xz,
@@ -32,15 +32,15 @@ pub(super) enum Packing {
 
 /// A file to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) format: Format,
-    pub(super) packing: Option<Packing>,
-    pub(super) target: Target,
+pub(crate) struct Place {
+    pub(crate) format: Format,
+    pub(crate) packing: Option<Packing>,
+    pub(crate) target: Target,
 }
 
 impl Place {
     /// Finds out the format, which `wanted` overrides, and makes sure that the file can be written.
-    pub(super) fn probe(path: &Path, wanted: Option<Format>) -> Result<Self, Failure> {
+    pub(crate) fn probe(path: &Path, wanted: Option<Format>) -> Result<Self, Failure> {
         let (ending, packing) = endings(path);
         let is_stdout = path == Path::new("-");
         let Some(format) = wanted.or(ending).or(is_stdout.then_some(Format::Mtx)) else {
@@ -67,8 +67,14 @@ impl Place {
         Ok(Self { format, packing, target: Target::probe(path)? })
     }
 
+    /// As [`probe`](Self::probe), but a name that says nothing is that of a Matrix Market file.
+    pub(crate) fn probe_usual(path: &Path) -> Result<Self, Failure> {
+        let (ending, _) = endings(path);
+        Self::probe(path, ending.or(Some(Format::Mtx)))
+    }
+
     /// As [`probe`](Self::probe), but only for Matrix Market files, named by `option`.
-    pub(super) fn probe_mtx(path: &Path, option: &str) -> Result<Self, Failure> {
+    pub(crate) fn probe_mtx(path: &Path, option: &str) -> Result<Self, Failure> {
         match endings(path) {
             (Some(Format::Mtx), _) => Self::probe(path, None),
             _ => Err(Failure::usage(format!("{option} {}: the name should end in .mtx or .mtx.gz", path.display()))),
@@ -76,7 +82,7 @@ impl Place {
     }
 
     /// Writes a matrix; `options` are those of a Matrix Market file.
-    pub(super) fn write<T: Element>(&self, a: &Csr<T>, options: &WriteOptions) -> Result<(), Failure> {
+    pub(crate) fn write<T: Element>(&self, a: &Csr<T>, options: &WriteOptions) -> Result<(), Failure> {
         match self.format {
             Format::Mtx => self.write_text(|out| write_matrix(out, a, options)),
             Format::Npz => self.target.write_seekable(|out| npz::write(out, a)),
@@ -84,7 +90,7 @@ impl Place {
     }
 
     /// Writes the columns of an array file.
-    pub(super) fn write_columns(&self, columns: &[Vec<f64>], comments: &[String]) -> Result<(), Failure> {
+    pub(crate) fn write_columns(&self, columns: &[Vec<f64>], comments: &[String]) -> Result<(), Failure> {
         self.write_text(|out| write_vectors(out, columns, comments))
     }
 
@@ -98,7 +104,7 @@ impl Place {
 
 impl Format {
     /// Its name on the command line and in reports.
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Mtx => "mtx",
             Self::Npz => "npz",
@@ -111,7 +117,7 @@ impl Packing {
         [(".gz", Self::Gzip), (".bz2", Self::Bzip2), (".xz", Self::Xz), (".zst", Self::Zstd)];
 
     /// The name of the compression, and of its program.
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Gzip => "gzip",
             Self::Bzip2 => "bzip2",
