@@ -142,6 +142,11 @@ impl Recorder {
         }
     }
 
+    /// Whether a timeline was asked for, whatever of it is kept.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.0.borrow().is_some()
+    }
+
     /// Whether what happens now is kept.
     pub(crate) fn is_on(&self) -> bool {
         self.0.borrow().as_ref().is_some_and(|r| r.iteration.is_none_or(is_recorded))

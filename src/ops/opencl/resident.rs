@@ -50,7 +50,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         let residence = self.watch.borrow().residence;
         if let Residence::Refused(first) = residence {
             log::info!("{}: not all work-groups run at once, iterations are launched one by one", self.ctx.info().name);
-            // as if neither that launch nor the later ones had been
+            // as if neither that launch nor the later ones had been: a run begins with sums on the host
             if (iteration - first) % 2 == 1 {
                 std::mem::swap(rho, rho_next);
             }
@@ -61,7 +61,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
             return Ok(Some(first));
         }
         let count = self.watch.borrow().batch.min(MAX_ITERATIONS).min(most);
-        if residence == Residence::Over || self.comm.size() > 1 || self.recorder.is_on() || count == 0 {
+        if residence == Residence::Over || self.comm.size() > 1 || self.recorder.is_wanted() || count == 0 {
             return Ok(None);
         }
 
