@@ -39,8 +39,11 @@ pub(crate) struct DeviceBlock<T: Real> {
     resident: Option<Resident>,
 }
 
-/// Up to so many bytes of an iteration, it is the launches of kernels that it waits for.
-const RESIDENT_BYTES: u64 = 32 << 20;
+/// Bytes of an iteration up to which it is rather the launches of kernels that it waits for.
+const RESIDENT_BYTES: u64 = 48 << 20;
+/// The same for compressed rows, whose work-groups wait at barriers of their own: more than one on a compute unit would
+/// fill the time.
+const RESIDENT_CSR_BYTES: u64 = 20 << 20;
 
 /// What a product launches on rows without a halo, and then on the others: of each band what is not empty.
 pub(crate) type Sets<S> = [Vec<S>; 2];
@@ -150,7 +153,8 @@ impl<T: Real> DeviceBlock<T> {
         let (ctx, tuning) = (&ops.ctx, &ops.kernels.tuning);
         let info = ctx.info();
         let bytes = LinearOperator::<OpenClOps<T, A>>::bytes(self) + (8 * self.n_rows * size_of::<T>()) as u64;
-        let is_small = bytes <= RESIDENT_BYTES && self.plan.len == 0 && self.plan.send.is_empty();
+        let most = if matches!(self.layout, Layout::Csr(..)) { RESIDENT_CSR_BYTES } else { RESIDENT_BYTES };
+        let is_small = bytes <= most && self.plan.len == 0 && self.plan.send.is_empty();
         let group_size = RESIDENT_GROUP.min(1 << info.max_work_group.max(1).ilog2());
         if let Some(rows) = self.one_launch().filter(|_| is_small)
             && target(ctx, tuning).shape == Shape::Gpu
