@@ -317,11 +317,13 @@ impl Known {
     }
 
     /// The entry for `key`; or, where there is none, the one of the nearest size class, if it is one step away at most in
-    /// rows and in entries: the newest of several, then the smallest. O(entries).
+    /// rows and in entries: the newest of several, then the smallest. What was [tried](Entry::tried) serves no other class:
+    /// solves of that had better try themselves. O(entries).
     #[must_use]
     pub fn lookup(&self, key: &Key) -> Option<Hit<'_>> {
         let steps = |entry: &Entry| key.size.steps(entry.key.size).filter(|_| key.differs_in_size_only(&entry.key));
         let near = self.entries.iter().filter_map(|entry| Some((steps(entry)?, entry)));
+        let near = near.filter(|&(steps, entry)| steps == 0 || !entry.tried);
         let (steps, entry) = near.min_by_key(|(steps, entry)| (*steps, u64::MAX - entry.inserted, entry.key.size))?;
         Some(Hit { entry, exact: steps == 0 })
     }
