@@ -222,7 +222,7 @@ impl<'a> Monitor<'a> {
 
     /// How many iterations are allowed from `iteration` of this run on.
     pub(super) fn allowed_from(&self, iteration: u64) -> u64 {
-        (self.max_iters + 1).saturating_sub(self.before + iteration)
+        self.max_iters.saturating_add(1).saturating_sub(self.before + iteration)
     }
 
     /// Judges what has become known, in order; then the clock and the caller.
