@@ -58,12 +58,19 @@ static inline int cg_goes_on(acc4 sums, uint rho_count, int was_done, acc limit,
     return !was_done && !met && pq > 0 && isfinite(pq);
 }
 
+/* alpha and beta. */
+static inline real2 cg_scalars(acc4 sums)
+{
+    acc step = sums.s2 / sums.s0;
+    return (real2)((real)step, (real)fmax(step * (sums.s1 / sums.s0) - 1, (acc)0));
+}
+
 /* The step, on n elements: the work-item's part of r.r and rr. */
 static inline acc2 cg_update(const int with_w, uint n, __global const real *w, __global real *x, __global real *r,
                              __global real *p, __global const real *q, acc4 sums)
 {
-    acc step = sums.s2 / sums.s0;
-    real alpha = (real)step, beta = (real)fmax(step * (sums.s1 / sums.s0) - 1, (acc)0);
+    real2 scalars = cg_scalars(sums);
+    real alpha = scalars.s0, beta = scalars.s1;
     acc2 s = 0;
 #if SHAPE_CPU
     uint i = chunk_begin(n), end = chunk_end(n);
@@ -124,3 +131,26 @@ static inline acc2 cg_update(const int with_w, uint n, __global const real *w, _
 
 CG_STEP(cg_step, 0)
 CG_STEP(cg_step_weighted, 1)
+
+/* r -= alpha q; p = r + beta p on a halo, the n elements from begin on, with the host's sums: what the owners of these elements do
+ * to them. */
+KERNEL void cg_halo(uint begin, uint n, __global real *restrict r, __global real *restrict p,
+                    __global const real *restrict q, acc pq, acc qq, acc rho)
+{
+    if (!(pq > 0 && isfinite(pq)))
+        return;
+    real2 scalars = cg_scalars((acc4)(pq, qq, rho, rho));
+    real alpha = scalars.s0, beta = scalars.s1;
+    r += begin;
+    p += begin;
+    q += begin;
+#if SHAPE_CPU
+    for (uint i = chunk_begin(n), end = chunk_end(n); i < end; i++) {
+        r[i] -= alpha * q[i];
+        p[i] = r[i] + beta * p[i];
+    }
+#else
+    real r_of[UNROLL], p_of[UNROLL];
+    LOAD_STORE(i, n, r_of[k] = r[i] - alpha * q[i]; p_of[k] = r_of[k] + beta * p[i], r[i] = r_of[k]; p[i] = p_of[k])
+#endif
+}

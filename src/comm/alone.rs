@@ -24,7 +24,7 @@ impl<T> Communicator<T> for Alone {
         Ok(())
     }
 
-    fn post(&self, _: &mut dyn FnMut(&mut [T]) -> Result<()>) -> Result<()> {
+    fn post(&self, _: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         Ok(())
     }
 

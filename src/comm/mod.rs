@@ -43,11 +43,11 @@ pub trait Communicator<T>: Send {
     /// [`Error::PeerFailed`](crate::Error::PeerFailed) if another rank has failed.
     fn sum(&self, values: &mut [f64]) -> Result<()>;
 
-    /// Starts a round of messages: `fill` writes this rank's message, once all have read its former one.
+    /// Starts a round of messages: `fill` writes this rank's message into its outbox, once all have read the former one.
     ///
     /// # Errors
     /// What `fill` returns, or a failed rank.
-    fn post(&self, fill: &mut dyn FnMut(&mut [T]) -> Result<()>) -> Result<()>;
+    fn post(&self, fill: &mut dyn FnMut() -> Result<()>) -> Result<()>;
 
     /// Waits for the message of rank `from` in this round, and hands it to `take`. Each receiver fetches each message once.
     ///

@@ -175,27 +175,39 @@ impl<T: Plain> DeviceVec<T> {
     /// # Panics
     /// If the range is not inside the array.
     pub(crate) fn read(&self, ctx: &Context, offset: usize, data: &mut [T]) -> Result<()> {
-        self.read_after(ctx, Queue::Compute, offset, data, None)
-    }
-
-    /// [`DeviceVec::read`] on a queue of choice, once the command `after` is done.
-    pub(crate) fn read_after(
-        &self,
-        ctx: &Context,
-        queue: Queue,
-        offset: usize,
-        data: &mut [T],
-        after: Option<&Event>,
-    ) -> Result<()> {
         assert!(offset + data.len() <= self.len, "reading {} at {offset} of {}", data.len(), self.len);
         if data.is_empty() {
             return Ok(());
         }
         let offset = offset * size_of::<T>();
-        let after: Vec<_> = after.iter().map(|e| e.get()).collect();
         // SAFETY: the range was checked; the call blocks, so `data` outlives the transfer.
-        unsafe { ctx.queue(queue).enqueue_read_buffer(&self.buffer, CL_BLOCKING, offset, data, &after) }
+        unsafe { ctx.queue(Queue::Compute).enqueue_read_buffer(&self.buffer, CL_BLOCKING, offset, data, &[]) }
             .map_err(ctx.error("clEnqueueReadBuffer"))?;
+        Ok(())
+    }
+
+    /// Reads the first elements of several arrays, and waits once.
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`].
+    ///
+    /// # Panics
+    /// If one of them is shorter than what is to be read.
+    pub(crate) fn read_several(ctx: &Context, pieces: &mut [(&Self, &mut [T])]) -> Result<()> {
+        let queue = ctx.queue(Queue::Compute);
+        let count = pieces.len();
+        for (k, (array, to)) in pieces.iter_mut().enumerate() {
+            assert!(to.len() <= array.len, "reading {} of {}", to.len(), array.len);
+            // the queue is in order, so that the last transfer comes after the others
+            let waits = if k + 1 == count { CL_BLOCKING } else { CL_NON_BLOCKING };
+            // SAFETY: the ranges were checked. The slices outlive the transfers: the last call waits for all, and so does
+            // `finish` where one fails.
+            let read = unsafe { queue.enqueue_read_buffer(&array.buffer, waits, 0, to, &[]) };
+            if let Err(e) = read {
+                let _ = queue.finish();
+                return Err(ctx.error("clEnqueueReadBuffer")(e));
+            }
+        }
         Ok(())
     }
 
@@ -206,11 +218,23 @@ impl<T: Plain> DeviceVec<T> {
     ///
     /// # Panics
     /// If `to` is longer than the array.
-    pub(crate) fn start_read(&self, ctx: &Context, mut to: Pinned<T>) -> Result<PendingRead<T>> {
+    pub(crate) fn start_read(&self, ctx: &Context, to: Pinned<T>) -> Result<PendingRead<T>> {
+        self.start_read_after(ctx, Queue::Compute, to, None)
+    }
+
+    /// [`DeviceVec::start_read`] on a queue of choice, once the command `after` is done.
+    pub(crate) fn start_read_after(
+        &self,
+        ctx: &Context,
+        queue: Queue,
+        mut to: Pinned<T>,
+        after: Option<&Event>,
+    ) -> Result<PendingRead<T>> {
         assert!(to.len() <= self.len, "reading {} of {}", to.len(), self.len);
+        let after: Vec<_> = after.iter().map(|e| e.get()).collect();
         // SAFETY: `to` moves into the `PendingRead`, which gives it back, or drops it, only after the transfer.
         let event =
-            unsafe { ctx.queue(Queue::Compute).enqueue_read_buffer(&self.buffer, CL_NON_BLOCKING, 0, &mut to, &[]) }
+            unsafe { ctx.queue(queue).enqueue_read_buffer(&self.buffer, CL_NON_BLOCKING, 0, &mut to, &after) }
                 .map_err(ctx.error("clEnqueueReadBuffer"))?;
         Ok(PendingRead { event, to: Some(to) })
     }

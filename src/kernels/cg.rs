@@ -6,8 +6,8 @@ use crate::error::Result;
 use crate::real::Real;
 
 family! {
-    /// The fused kernel of conjugate gradients.
-    Cg<T, A> { cg_step, cg_step_weighted }
+    /// The fused kernel of conjugate gradients, and what it does on halos.
+    Cg<T, A> { cg_step, cg_step_weighted, cg_halo }
 }
 
 /// Two sums as a kernel takes them: pairs of partial sums that it is to add, or the host's values.
@@ -116,5 +116,24 @@ impl<T: Real, A: Real> Cg<T, A> {
                 ],
             )
         }
+    }
+
+    /// r −= alpha q and p = r + beta p on the elements `range`, with alpha and beta of p·q and q·q, in `dots`, and ρ. Reads 3
+    /// elements for each, writes 2.
+    pub(crate) fn cg_halo(
+        &self,
+        ctx: &Context,
+        grid: Grid,
+        range: std::ops::Range<u32>,
+        [r, p]: [&mut DeviceVec<T>; 2],
+        q: &DeviceVec<T>,
+        dots: [f64; 2],
+        rho: f64,
+    ) -> Result<()> {
+        assert!(range.start <= range.end && range.end as usize <= r.len().min(p.len()).min(q.len()));
+        let ([pq, qq], rho) = (dots.map(A::from_f64), A::from_f64(rho));
+        let (begin, count) = (range.start, range.end - range.start);
+        // SAFETY: types as declared in the file; elements begin..begin + count, checked above.
+        unsafe { launch(ctx, &self.cg_halo, grid, &[&begin, &count, r, p, q, &pq, &qq, &rho]) }
     }
 }

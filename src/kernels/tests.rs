@@ -125,6 +125,7 @@ on_all!(stencil_products);
 on_all!(sell_products);
 on_all!(steps);
 on_all!(frozen_iterations);
+on_all!(step_on_a_halo);
 on_all!(pack_and_copy);
 on_all!(resident_iterations);
 on_all!(refused_iterations);
@@ -544,6 +545,26 @@ mod bodies {
             assert_eq!(t.logged(&log).0, [1, 1]);
             assert_eq!(t.logged(&log).1[..3], entries[..3]);
             assert_eq!((t.down(&dx), t.down(&dr), t.down(&dp)), (x.clone(), r.clone(), p.clone()));
+        }
+    }
+
+    /// α = 2 and β = 3.
+    pub(super) fn step_on_a_halo<T: Real, A: Real>(t: &Bench<T, A>) {
+        for &n in SIZES {
+            for begin in [0, n / 3, n] {
+                let [r, p, q] = [1, 2, 3].map(|salt| ints(n, salt));
+                for (pq, goes_on) in [(3.0, true), (0.0, false), (-3.0, false), (f64::NAN, false)] {
+                    let (mut dr, mut dp, dq) = (t.up(&r), t.up(&p), t.up(&q));
+                    let (range, grid) = (begin as u32..n as u32, t.grid(n - begin));
+                    t.kernels.cg.cg_halo(&t.ctx, grid, range, [&mut dr, &mut dp], &dq, [pq, 6.0], 6.0).unwrap();
+                    let (mut r, mut p) = (r.clone(), p.clone());
+                    for i in (begin..n).filter(|_| goes_on) {
+                        r[i] -= 2.0 * q[i];
+                        p[i] = r[i] + 3.0 * p[i];
+                    }
+                    assert_eq!((t.down(&dr), t.down(&dp)), (r, p), "{pq}, {begin} of {n}");
+                }
+            }
         }
     }
 

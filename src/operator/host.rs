@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
 use rayon::prelude::*;
@@ -10,10 +10,11 @@ use rayon::prelude::*;
 use super::LinearOperator;
 use super::kinds::Kinds;
 use super::plan::refused;
+use crate::comm::Outbox;
 use crate::error::Result;
 use crate::kernels::Shape;
 use crate::matrix::Csr;
-use crate::ops::Ops;
+use crate::ops::{CgHalo, Ops};
 use crate::ops::host::{HostOps, HostSum};
 use crate::partition::{HaloPlan, Part};
 use crate::real::Real;
@@ -36,6 +37,7 @@ pub struct HostBlock<T> {
     values: Option<Vec<T>>,
     stencil: Option<Stencil<T>>,
     halo: HaloPlan,
+    outbox: Arc<RwLock<Vec<T>>>,
     chunk_rows: usize,
 }
 
@@ -98,6 +100,7 @@ impl<T: Real> HostBlock<T> {
             },
             values,
             stencil,
+            outbox: Arc::new(RwLock::new(vec![T::default(); part.halo.send.len()])),
             halo: part.halo,
             chunk_rows: (CHUNK_NNZ / mean_nnz).max(1),
         })
@@ -156,11 +159,18 @@ impl<T: Real> HostBlock<T> {
         parts.into_iter().fold([0.0; 2], add)
     }
 
+    /// Where other ranks read this one's messages.
+    #[must_use]
+    pub fn outbox(&self) -> Outbox<T> {
+        self.outbox.clone()
+    }
+
     fn exchange(&self, ops: &HostOps<T>, x: &mut [T]) -> Result<()> {
         let start = Instant::now();
         let comm = ops.comm();
         let (owned, halo) = x.split_at_mut(self.rows.len());
-        comm.post(&mut |message| {
+        comm.post(&mut || {
+            let mut message = self.outbox.write().unwrap_or_else(PoisonError::into_inner);
             message.iter_mut().zip(&self.halo.send).for_each(|(m, &i)| *m = owned[i as usize]);
             Ok(())
         })?;
@@ -207,14 +217,29 @@ impl<T: Real> LinearOperator<HostOps<T>> for HostBlock<T> {
         Ok(())
     }
 
-    fn apply_dots(&self, ops: &HostOps<T>, x: &mut Vec<T>, y: &mut Vec<T>, dots: &mut HostSum) -> Result<()> {
-        self.exchange(ops, x)?;
+    fn fill_halo(&self, ops: &HostOps<T>, x: &mut Vec<T>) -> Result<()> {
+        self.exchange(ops, x)
+    }
+
+    fn apply_dots(&self, ops: &HostOps<T>, x: &Vec<T>, y: &mut Vec<T>, dots: &mut HostSum) -> Result<()> {
         let _running = ops.running(self.kernel("spmv_dot_csr", "spmv_dot_stencil"));
         let parts = self.for_rows(x, &mut y[..self.rows.len()], |i, sum, y| {
             *y = sum;
             [x[i].to_f64() * sum.to_f64(), sum.to_f64() * sum.to_f64()]
         });
         parts.into_iter().enumerate().for_each(|(k, part)| dots.set(k, part));
+        Ok(())
+    }
+
+    fn cg_halo(&self, ops: &HostOps<T>, step: CgHalo<'_, HostOps<T>>) -> Result<()> {
+        self.exchange(ops, step.q)?;
+        if let Some((alpha, beta)) = step.dots.cg_scalars::<T>(step.rho) {
+            let n = self.rows.len();
+            for ((r, p), &q) in step.r[n..].iter_mut().zip(&mut step.p[n..]).zip(&step.q[n..]) {
+                *r -= alpha * q;
+                *p = *r + beta * *p;
+            }
+        }
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 mod bands;
 pub(crate) mod choice;
+mod exchange;
 pub mod host;
 mod kinds;
 mod main_kind;
@@ -11,24 +12,38 @@ pub(crate) mod row_blocks;
 mod sell;
 
 use crate::error::Result;
-use crate::ops::{CgRun, Ops};
+use crate::ops::{CgHalo, CgRun, Ops};
 
 /// Products with a distributed square matrix A. The vector that is multiplied has room for [`halo`](Self::halo) elements
-/// behind the owned ones, which the product fills.
+/// behind the owned ones, for those of other ranks that the rows of this one need.
 pub trait LinearOperator<O: Ops> {
-    /// y = A x. Building block 5 of 5 (Bueno 2013, section 4.2.3).
+    /// y = A x; fills the halo of x. Building block 5 of 5 (Bueno 2013, section 4.2.3).
     ///
     /// # Errors
     /// A failing device or rank.
     fn apply(&self, ops: &O, x: &mut O::Vector, y: &mut O::Vector) -> Result<()>;
 
-    /// y = A x, and this rank's part of x·y and of y·y in `dots`.
+    /// Fills the halo of `x`.
     ///
     /// # Errors
     /// A failing device or rank.
-    fn apply_dots(&self, ops: &O, x: &mut O::Vector, y: &mut O::Vector, dots: &mut O::Sum) -> Result<()>;
+    fn fill_halo(&self, ops: &O, x: &mut O::Vector) -> Result<()>;
 
-    /// r = b − A x.
+    /// y = A x for an x whose halo is filled, and this rank's part of x·y and of y·y in `dots`. Elements of y that are in
+    /// halos of other ranks set out for there.
+    ///
+    /// # Errors
+    /// A failing device.
+    fn apply_dots(&self, ops: &O, x: &O::Vector, y: &mut O::Vector, dots: &mut O::Sum) -> Result<()>;
+
+    /// What [`Ops::cg_step`] does to r and p, on their halos, with the halo of q = A p, which arrives here: so the next
+    /// [`apply_dots`](Self::apply_dots) needs nothing from other ranks.
+    ///
+    /// # Errors
+    /// A failing device or rank.
+    fn cg_halo(&self, ops: &O, step: CgHalo<'_, O>) -> Result<()>;
+
+    /// r = b − A x; fills the halo of x.
     ///
     /// # Errors
     /// A failing device or rank.

@@ -1,19 +1,18 @@
 //! A device's block of rows.
 
 use std::ops::Range;
-use std::sync::{Arc, RwLock};
-use std::time::Instant;
 
 use rayon::prelude::*;
 
 use super::LinearOperator;
 use super::bands::{self, launches};
+use super::exchange::Exchange;
 use super::kinds::Kinds;
 use super::main_kind::Main;
 use super::plan::{Offer, Plan, Target};
 use super::row_blocks::RowBlocks;
 use crate::comm::Outbox;
-use crate::device::{Context, DeviceVec, Event, Grid, Pinned, Queue};
+use crate::device::{Context, DeviceVec, Grid, Queue};
 use crate::error::Result;
 use crate::kernels::csr::{BlockSet, CsrBand, CsrBlock};
 use crate::kernels::resident::{Resident, Rows};
@@ -21,20 +20,17 @@ use crate::kernels::sell::{SellBlock, SliceSet};
 use crate::kernels::stencil::{MainKind, RowSet, StencilBand, StencilBlock};
 use crate::kernels::{Kernels, RESIDENT_GROUP, Shape, Tuning};
 use crate::ops::opencl::{DeviceSum, OpenClOps};
-use crate::ops::{CgRun, Ops};
+use crate::ops::{CgHalo, CgRun};
 use crate::partition::{HaloPlan, Part};
 use crate::real::Real;
 use crate::solver::Format;
-use crate::timeline::Lane;
 
 /// A block of rows in one of several formats, with what its halo needs.
 pub(crate) struct DeviceBlock<T: Real> {
     layout: Layout<T>,
     n_rows: usize,
     nnz: usize,
-    plan: HaloPlan,
-    send: DeviceVec<u32>,
-    message: std::cell::RefCell<DeviceVec<T>>,
+    exchange: Exchange<T>,
     /// Iterations in one launch, if they were prepared.
     resident: Option<Resident>,
 }
@@ -45,8 +41,12 @@ const RESIDENT_BYTES: u64 = 48 << 20;
 /// fill the time.
 const RESIDENT_CSR_BYTES: u64 = 20 << 20;
 
-/// What a product launches on rows without a halo, and then on the others: of each band what is not empty.
+/// What a product launches on rows without a halo, and on the others: of each band what is not empty.
 pub(crate) type Sets<S> = [Vec<S>; 2];
+/// Rows without a halo among [`Sets`],
+const INTERIOR: usize = 0;
+/// and the others.
+const BOUNDARY: usize = 1;
 
 /// How the rows lie on the device, and what a product launches.
 pub(crate) enum Layout<T> {
@@ -108,9 +108,7 @@ impl<T: Real> DeviceBlock<T> {
             layout,
             n_rows: part.n_owned(),
             nnz: part.nnz(),
-            plan: HaloPlan { len: part.halo.len, ..HaloPlan::default() },
-            send: DeviceVec::from_slice(ctx, &[], "the halo's indices")?,
-            message: std::cell::RefCell::new(DeviceVec::zeros(ctx, 0, "the halo's message")?),
+            exchange: Exchange::new(ctx, part.n_owned(), &HaloPlan { len: part.halo.len, ..HaloPlan::default() })?,
             resident: None,
         })
     }
@@ -120,14 +118,9 @@ impl<T: Real> DeviceBlock<T> {
     /// # Errors
     /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
     pub(crate) fn join(self, ctx: &Context, halo: &HaloPlan) -> Result<(Self, Outbox<T>)> {
-        let outbox = Arc::new(RwLock::new(Pinned::zeros(ctx, halo.send.len())?));
-        let this = Self {
-            plan: halo.clone(),
-            send: DeviceVec::from_slice(ctx, &halo.send, "the halo's indices")?,
-            message: std::cell::RefCell::new(DeviceVec::zeros(ctx, halo.send.len(), "the halo's message")?),
-            ..self
-        };
-        Ok((this, outbox))
+        let exchange = Exchange::new(ctx, self.n_rows, halo)?;
+        let outbox = exchange.outbox();
+        Ok((Self { exchange, ..self }, outbox))
     }
 
     /// Compiles the products of its format, or else the first of them waits for the compiler.
@@ -154,7 +147,7 @@ impl<T: Real> DeviceBlock<T> {
         let info = ctx.info();
         let bytes = LinearOperator::<OpenClOps<T, A>>::bytes(self) + (8 * self.n_rows * size_of::<T>()) as u64;
         let most = if matches!(self.layout, Layout::Csr(..)) { RESIDENT_CSR_BYTES } else { RESIDENT_BYTES };
-        let is_small = bytes <= most && self.plan.len == 0 && self.plan.send.is_empty();
+        let is_small = bytes <= most && self.exchange.halo() == 0 && !self.exchange.is_shared();
         let group_size = RESIDENT_GROUP.min(1 << info.max_work_group.max(1).ilog2());
         if let Some(rows) = self.one_launch().filter(|_| is_small)
             && target(ctx, tuning).shape == Shape::Gpu
@@ -257,69 +250,73 @@ impl<T: Real> DeviceBlock<T> {
         }
     }
 
-    /// Launches a kernel on the rows that need no halo while the halo of `x` is under way, then on the others; it
-    /// also gets how many work-groups were launched before. Tells how many were launched in all.
+    /// Launches a kernel on the rows that need no halo while the halo of `x` is under way, then on the others.
     fn overlapped<A: Real, S: Copy>(
         &self,
         ops: &OpenClOps<T, A>,
         sets: &Sets<S>,
-        grid: impl Fn(S) -> Grid,
         x: &mut DeviceVec<T>,
-        mut kernel: impl FnMut(&DeviceVec<T>, Grid, S, usize) -> Result<()>,
+        mut kernel: impl FnMut(&DeviceVec<T>, S) -> Result<()>,
+    ) -> Result<()> {
+        self.exchange.start(ops, x)?;
+        sets[INTERIOR].iter().try_for_each(|&set| kernel(x, set))?;
+        ops.ctx.flush(Queue::Compute)?;
+        self.exchange.finish(ops, x)?;
+        sets[BOUNDARY].iter().try_for_each(|&set| kernel(x, set))
+    }
+
+    /// y = A x on the rows of one half of the [`Sets`], with parts of x·y and y·y behind those of the `before` work-groups that
+    /// were launched so far. Tells how many there are then. Long rows in slices come with the interior, and after the others.
+    fn dots_of<A: Real>(
+        &self,
+        ops: &OpenClOps<T, A>,
+        half: usize,
+        x: &DeviceVec<T>,
+        y: &mut DeviceVec<T>,
+        partials: &mut DeviceVec<A>,
+        before: usize,
     ) -> Result<usize> {
-        let mut groups = 0;
-        let packed = self.pack(ops, x)?;
-        let mut run = |x: &DeviceVec<T>, sets: &[S]| -> Result<()> {
-            for &set in sets {
-                let grid = grid(set);
-                kernel(x, grid, set, groups)?;
-                groups += grid.groups;
+        let (ctx, kernels, done) = (&ops.ctx, &ops.kernels, ops.done());
+        let mut groups = before;
+        match &self.layout {
+            Layout::Csr(block, sets) => {
+                for &set in &sets[half] {
+                    let grid = ops.block_grid("spmv_dot_csr", set.len());
+                    kernels.csr.spmv_dot_csr(ctx, grid, set, block, x, y, partials, groups as u32, done)?;
+                    groups += grid.groups;
+                }
             }
-            Ok(())
-        };
-        run(x, &sets[0])?;
-        if !self.plan.receive.is_empty() || !self.plan.send.is_empty() {
-            ops.ctx.flush(Queue::Compute)?;
-            let start = Instant::now();
-            self.exchange(ops, x, packed.as_ref())?;
-            ops.count_halo(start.elapsed());
+            Layout::Stencil(block, sets) => {
+                let stencil = kernels.stencil(ctx, block.main_len)?;
+                let name = if block.width.is_some() { "spmv_dot_pattern" } else { "spmv_dot_stencil" };
+                for &set in &sets[half] {
+                    let grid = ops.grid_for(name, set.count as usize);
+                    stencil.spmv_dot(ctx, grid, set, block, x, y, partials, groups as u32, done)?;
+                    groups += grid.groups;
+                }
+            }
+            Layout::Sell(block, sets) => {
+                let sell = kernels.sell(ctx)?;
+                for &set in &sets[half] {
+                    let grid = ops.grid_for("spmv_dot_sell", block.rows(set));
+                    sell.spmv_dot(ctx, grid, set, block, x, y, partials, groups as u32, done)?;
+                    groups += grid.groups;
+                }
+                if half == INTERIOR
+                    && let Some(grid) = long_grid(ops, "spmv_dot_sell_parts", block)
+                {
+                    sell.spmv_dot_parts(ctx, grid, block, x, y, partials, groups as u32, done)?;
+                    groups += grid.groups;
+                }
+            }
         }
-        run(x, &sets[1])?;
         Ok(groups)
     }
 
-    fn pack<A: Real>(&self, ops: &OpenClOps<T, A>, x: &DeviceVec<T>) -> Result<Option<Event>> {
-        if self.send.len() == 0 {
-            return Ok(None);
-        }
-        let grid = ops.grid_for("halo_pack", self.send.len());
-        ops.kernels.halo.halo_pack(&ops.ctx, grid, &self.send, x, &mut self.message.borrow_mut())?;
-        ops.ctx.marker().map(Some)
-    }
-
-    fn exchange<A: Real>(&self, ops: &OpenClOps<T, A>, x: &mut DeviceVec<T>, packed: Option<&Event>) -> Result<()> {
-        let start = Instant::now();
-        if packed.is_none() {
-            // Nothing says when the former product has read its halo.
-            ops.ctx.finish()?;
-        }
-        ops.comm().post(&mut |message| {
-            let len = self.send.len();
-            self.message.borrow().read_after(&ops.ctx, Queue::Transfer, 0, &mut message[..len], packed)
-        })?;
-        ops.recorder.span(Lane::Host, "halo to the host", start);
-        for receive in &self.plan.receive {
-            let at = self.n_rows + receive.halo.start;
-            let start = Instant::now();
-            ops.comm().fetch(receive.from, &mut |message| {
-                ops.recorder.span(Lane::Host, "wait for a neighbour", start);
-                let start = Instant::now();
-                x.write_on(&ops.ctx, Queue::Transfer, at, &message[receive.segment.clone()])?;
-                ops.recorder.span(Lane::Host, "halo to the device", start);
-                Ok(())
-            })?;
-        }
-        Ok(())
+    /// Whether the rows that other ranks wait for are complete once those with a halo are.
+    fn is_boundary_enough(&self) -> bool {
+        let has_long = matches!(&self.layout, Layout::Sell(block, _) if block.long_count() > 0);
+        self.exchange.is_mutual() && !has_long
     }
 }
 
@@ -449,73 +446,58 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
     fn apply(&self, ops: &OpenClOps<T, A>, x: &mut DeviceVec<T>, y: &mut DeviceVec<T>) -> Result<()> {
         let (ctx, kernels) = (&ops.ctx, &ops.kernels);
         match &self.layout {
-            Layout::Csr(block, sets) => {
-                let grid = |set: BlockSet| ops.block_grid("spmv_csr", set.len());
-                self.overlapped(ops, sets, grid, x, |x, grid, set, _| {
-                    kernels.csr.spmv_csr(ctx, grid, set, block, x, y)
-                })?
-            }
+            Layout::Csr(block, sets) => self.overlapped(ops, sets, x, |x, set| {
+                let grid = ops.block_grid("spmv_csr", set.len());
+                kernels.csr.spmv_csr(ctx, grid, set, block, x, y)
+            }),
             Layout::Stencil(block, sets) => {
                 let stencil = kernels.stencil(ctx, block.main_len)?;
                 let name = if block.width.is_some() { "spmv_pattern" } else { "spmv_stencil" };
-                let grid = |set: RowSet| ops.grid_for(name, set.count as usize);
-                self.overlapped(ops, sets, grid, x, |x, grid, set, _| stencil.spmv(ctx, grid, set, block, x, y))?
+                self.overlapped(ops, sets, x, |x, set| {
+                    stencil.spmv(ctx, ops.grid_for(name, set.count as usize), set, block, x, y)
+                })
             }
             Layout::Sell(block, sets) => {
                 let sell = kernels.sell(ctx)?;
-                let grid = |set| ops.grid_for("spmv_sell", block.rows(set));
-                let groups =
-                    self.overlapped(ops, sets, grid, x, |x, grid, set, _| sell.spmv(ctx, grid, set, block, x, y))?;
-                if let Some(grid) = long_grid(ops, "spmv_sell_parts", block) {
-                    sell.spmv_parts(ctx, grid, block, x, y)?;
-                }
-                groups
+                self.overlapped(ops, sets, x, |x, set| {
+                    sell.spmv(ctx, ops.grid_for("spmv_sell", block.rows(set)), set, block, x, y)
+                })?;
+                let long = long_grid(ops, "spmv_sell_parts", block);
+                long.map_or(Ok(()), |grid| sell.spmv_parts(ctx, grid, block, x, y))
             }
-        };
-        Ok(())
+        }
+    }
+
+    fn fill_halo(&self, ops: &OpenClOps<T, A>, x: &mut DeviceVec<T>) -> Result<()> {
+        self.exchange.start(ops, x)?;
+        self.exchange.finish(ops, x)
     }
 
     fn apply_dots(
         &self,
         ops: &OpenClOps<T, A>,
-        x: &mut DeviceVec<T>,
+        x: &DeviceVec<T>,
         y: &mut DeviceVec<T>,
         dots: &mut DeviceSum<A>,
     ) -> Result<()> {
-        let (ctx, kernels, done) = (&ops.ctx, &ops.kernels, ops.done());
         let partials = ops.empty(dots, self.launches())?;
-        let groups = match &self.layout {
-            Layout::Csr(block, sets) => {
-                let grid = |set: BlockSet| ops.block_grid("spmv_dot_csr", set.len());
-                self.overlapped(ops, sets, grid, x, |x, grid, set, before| {
-                    kernels.csr.spmv_dot_csr(ctx, grid, set, block, x, y, partials, before as u32, done)
-                })?
-            }
-            Layout::Stencil(block, sets) => {
-                let stencil = kernels.stencil(ctx, block.main_len)?;
-                let name = if block.width.is_some() { "spmv_dot_pattern" } else { "spmv_dot_stencil" };
-                let grid = |set: RowSet| ops.grid_for(name, set.count as usize);
-                self.overlapped(ops, sets, grid, x, |x, grid, set, before| {
-                    stencil.spmv_dot(ctx, grid, set, block, x, y, partials, before as u32, done)
-                })?
-            }
-            Layout::Sell(block, sets) => {
-                let sell = kernels.sell(ctx)?;
-                let grid = |set| ops.grid_for("spmv_dot_sell", block.rows(set));
-                let groups = self.overlapped(ops, sets, grid, x, |x, grid, set, before| {
-                    sell.spmv_dot(ctx, grid, set, block, x, y, partials, before as u32, done)
-                })?;
-                match long_grid(ops, "spmv_dot_sell_parts", block) {
-                    Some(grid) => {
-                        sell.spmv_dot_parts(ctx, grid, block, x, y, partials, groups as u32, done)?;
-                        groups + grid.groups
-                    }
-                    None => groups,
-                }
-            }
-        };
+        let boundary = self.dots_of(ops, BOUNDARY, x, y, partials, 0)?;
+        let is_boundary_enough = self.is_boundary_enough();
+        if is_boundary_enough {
+            self.exchange.start(ops, y)?;
+        }
+        let groups = self.dots_of(ops, INTERIOR, x, y, partials, boundary)?;
         dots.refill(groups);
-        Ok(())
+        if is_boundary_enough { Ok(()) } else { self.exchange.start(ops, y) }
+    }
+
+    fn cg_halo(&self, ops: &OpenClOps<T, A>, step: CgHalo<'_, OpenClOps<T, A>>) -> Result<()> {
+        if !self.exchange.is_shared() {
+            return Ok(());
+        }
+        ops.ctx.flush(Queue::Compute)?;
+        self.exchange.finish(ops, step.q)?;
+        ops.cg_halo(self.n_rows, self.exchange.halo(), step)
     }
 
     fn residual(
@@ -527,30 +509,26 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
     ) -> Result<()> {
         let (ctx, kernels) = (&ops.ctx, &ops.kernels);
         match &self.layout {
-            Layout::Csr(block, sets) => {
-                let grid = |set: BlockSet| ops.block_grid("residual_csr", set.len());
-                self.overlapped(ops, sets, grid, x, |x, grid, set, _| {
-                    kernels.csr.residual_csr(ctx, grid, set, block, x, b, r)
-                })?
-            }
+            Layout::Csr(block, sets) => self.overlapped(ops, sets, x, |x, set| {
+                let grid = ops.block_grid("residual_csr", set.len());
+                kernels.csr.residual_csr(ctx, grid, set, block, x, b, r)
+            }),
             Layout::Stencil(block, sets) => {
                 let stencil = kernels.stencil(ctx, block.main_len)?;
                 let name = if block.width.is_some() { "residual_pattern" } else { "residual_stencil" };
-                let grid = |set: RowSet| ops.grid_for(name, set.count as usize);
-                self.overlapped(ops, sets, grid, x, |x, grid, set, _| stencil.residual(ctx, grid, set, block, x, b, r))?
+                self.overlapped(ops, sets, x, |x, set| {
+                    stencil.residual(ctx, ops.grid_for(name, set.count as usize), set, block, x, b, r)
+                })
             }
             Layout::Sell(block, sets) => {
                 let sell = kernels.sell(ctx)?;
-                let grid = |set| ops.grid_for("residual_sell", block.rows(set));
-                let groups = self
-                    .overlapped(ops, sets, grid, x, |x, grid, set, _| sell.residual(ctx, grid, set, block, x, b, r))?;
-                if let Some(grid) = long_grid(ops, "residual_sell_parts", block) {
-                    sell.residual_parts(ctx, grid, block, x, b, r)?;
-                }
-                groups
+                self.overlapped(ops, sets, x, |x, set| {
+                    sell.residual(ctx, ops.grid_for("residual_sell", block.rows(set)), set, block, x, b, r)
+                })?;
+                let long = long_grid(ops, "residual_sell_parts", block);
+                long.map_or(Ok(()), |grid| sell.residual_parts(ctx, grid, block, x, b, r))
             }
-        };
-        Ok(())
+        }
     }
 
     fn cg_run(&self, ops: &OpenClOps<T, A>, run: CgRun<'_, OpenClOps<T, A>>) -> Result<Option<u64>> {
@@ -561,7 +539,7 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
     }
 
     fn halo(&self) -> usize {
-        self.plan.len
+        self.exchange.halo()
     }
 
     fn bytes(&self) -> u64 {

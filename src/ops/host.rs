@@ -35,6 +35,14 @@ pub struct HostSum {
 }
 
 impl HostSum {
+    /// α = ρ / p·q and β = α q·q / p·q − 1 of a step, if these are p·q and q·q and `rho` is ρ; `None` if p·q is not positive.
+    pub(crate) fn cg_scalars<T: Real>(&self, rho: &Self) -> Option<(T, T)> {
+        let ([pq, qq], [rho, _]) = (self.values, rho.values);
+        let alpha = rho / pq;
+        let beta = (alpha * (qq / pq) - 1.0).max(0.0);
+        (pq > 0.0 && pq.is_finite()).then(|| (T::from_f64(alpha), T::from_f64(beta)))
+    }
+
     /// Sets component `k` to this rank's part.
     pub(crate) fn set(&mut self, k: usize, part: f64) {
         self.values[k] = part;
@@ -184,13 +192,11 @@ impl<T: Real> Ops for HostOps<T> {
 
     fn cg_step(&self, step: CgStep<'_, Self>) -> Result<()> {
         let _running = self.running(if step.weights.is_some() { "cg_step_weighted" } else { "cg_step" });
-        let ([pq, qq], rho) = (step.dots.values, step.rho.values[0]);
-        if !(pq > 0.0 && pq.is_finite()) {
+        let Some((alpha, beta)) = step.dots.cg_scalars::<T>(step.rho) else {
             step.rho_next.values = [0.0; 2];
             return Ok(());
-        }
+        };
         let n = self.n;
-        let (alpha, beta) = (T::from_f64(rho / pq), T::from_f64((rho / pq * (qq / pq) - 1.0).max(0.0)));
         let w = step.weights.map(Vec::as_slice);
         let update = |x: &mut [T], r: &mut [T], p: &mut [T], q: &[T], w: Option<&[T]>| -> [f64; 2] {
             for ((x, r), (p, &q)) in x.iter_mut().zip(r.iter_mut()).zip(p.iter_mut().zip(q)) {

@@ -250,6 +250,20 @@ pub struct CgStep<'a, O: Ops + ?Sized> {
     pub iteration: u64,
 }
 
+/// Arguments of [`LinearOperator::cg_halo`](crate::operator::LinearOperator::cg_halo).
+pub struct CgHalo<'a, O: Ops + ?Sized> {
+    /// p·q and q·q, completed.
+    pub dots: &'a O::Sum,
+    /// ρ = r·r before the step, completed.
+    pub rho: &'a O::Sum,
+    /// The residual.
+    pub r: &'a mut O::Vector,
+    /// The direction.
+    pub p: &'a mut O::Vector,
+    /// A p, of which the halo arrives now.
+    pub q: &'a mut O::Vector,
+}
+
 /// Arguments of [`LinearOperator::cg_run`](crate::operator::LinearOperator::cg_run).
 pub struct CgRun<'a, O: Ops + ?Sized> {
     /// Room for p·q and q·q.

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use self::resident::Residence;
 use super::trials::{MAX_TRIED_PER_UNIT, Trials, Tried};
-use super::{CgStep, Ops, Record, Widens};
-use crate::comm::Communicator;
+use super::{CgHalo, CgStep, Ops, Record, Widens};
+use crate::comm::{Communicator, MAX_SUMS};
 use crate::device::{Context, DeviceVec, Grid, Moment, PendingRead, Pinned, Timed};
 use crate::error::Result;
 use crate::kernels::cg::{Log, StepVectors, SumArg};
@@ -205,6 +205,47 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         self.clock.borrow_mut().halos += time;
     }
 
+    /// r −= α q and p = r + β p on the `len` elements of a halo that begins at `n_rows`, α and β as in [`Ops::cg_step`].
+    pub(crate) fn cg_halo(&self, n_rows: usize, len: usize, step: CgHalo<'_, Self>) -> Result<()> {
+        let CgHalo { dots, rho, r, p, q } = step;
+        let range = n_rows as u32..(n_rows + len) as u32;
+        let grid = self.grid_for("cg_halo", len);
+        self.kernels.cg.cg_halo(&self.ctx, grid, range, [r, p], q, dots.values, rho.values[0])
+    }
+
+    /// Brings sums to the host that are still on the device, with one wait for all.
+    fn bring(&self, sums: &mut [&mut DeviceSum<A>]) -> Result<()> {
+        let mut sums: Vec<_> = sums.iter_mut().filter(|sum| sum.count > 0).collect();
+        if sums.is_empty() {
+            return Ok(());
+        }
+        let start = Instant::now();
+        let len = sums.iter().map(|sum| sum.components * sum.count).sum();
+        let mut landing = self.landing.borrow_mut();
+        if landing.len() < len {
+            *landing = Pinned::zeros(&self.ctx, len)?;
+        }
+        let mut rest = &mut landing[..len];
+        let mut pieces = Vec::with_capacity(sums.len());
+        for sum in &sums {
+            let (piece, others) = rest.split_at_mut(sum.components * sum.count);
+            pieces.push((&sum.partials, piece));
+            rest = others;
+        }
+        DeviceVec::read_several(&self.ctx, &mut pieces)?;
+        let mut rest = &landing[..len];
+        for sum in &mut sums {
+            let (piece, others) = rest.split_at(sum.components * sum.count);
+            let added = add_up(piece, sum.components);
+            sum.values[..sum.components].copy_from_slice(&added[..sum.components]);
+            (sum.count, rest) = (0, others);
+        }
+        let watch = &mut *self.watch.borrow_mut();
+        watch.done = watch.current.saturating_sub(1);
+        self.waited(start);
+        Ok(())
+    }
+
     /// Counts the time since `start` as spent in waiting for the device.
     fn waited(&self, start: Instant) {
         self.clock.borrow_mut().host_wait += start.elapsed();
@@ -375,6 +416,17 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
     }
 }
 
+/// The sums of 1 or 2 components whose parts lie one behind the other, in eight interleaved ones: sums in one row would take
+/// longer than the parts took to arrive.
+fn add_up<A: Real>(parts: &[A], components: usize) -> [f64; 2] {
+    let (eights, rest) = parts.as_chunks::<8>();
+    let mut lanes = [0.0; 8];
+    for part in eights.iter().map(<[A; 8]>::as_slice).chain([rest]) {
+        lanes.iter_mut().zip(part).for_each(|(lane, v)| *lane += v.to_f64());
+    }
+    [0, components - 1].map(|k| lanes.iter().skip(k).step_by(components).sum())
+}
+
 impl<T: Real, A: Real> Widens<OpenClOps<A, A>> for OpenClOps<T, A> {
     fn narrow(&self, from: &DeviceVec<A>, to: &mut DeviceVec<T>) -> Result<()> {
         self.kernels.convert.narrow(&self.ctx, self.grid("narrow"), self.n, from, to)
@@ -465,11 +517,11 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         if self.comm.size() == 1 {
             return Ok(()); // the next kernel adds the partial sums
         }
-        let mut values = [0.0; 4];
+        self.bring(sums)?;
+        let mut values = [0.0; MAX_SUMS];
         let mut len = 0;
-        for sum in &mut *sums {
-            let settled = self.settle(sum)?;
-            values[len..len + sum.components].copy_from_slice(&settled[..sum.components]);
+        for sum in &*sums {
+            values[len..len + sum.components].copy_from_slice(&sum.values[..sum.components]);
             len += sum.components;
         }
         let start = Instant::now();
@@ -484,23 +536,7 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
     }
 
     fn settle(&self, sum: &mut DeviceSum<A>) -> Result<[f64; 2]> {
-        if sum.count > 0 {
-            let start = Instant::now();
-            let mut landing = self.landing.borrow_mut();
-            let len = sum.components * sum.count;
-            if landing.len() < len {
-                *landing = Pinned::zeros(&self.ctx, len)?;
-            }
-            let partials = &mut landing[..len];
-            sum.partials.read(&self.ctx, 0, partials)?;
-            for (k, value) in sum.values.iter_mut().enumerate().take(sum.components) {
-                *value = partials.iter().skip(k).step_by(sum.components).map(|v| v.to_f64()).sum();
-            }
-            sum.count = 0;
-            let watch = &mut *self.watch.borrow_mut();
-            watch.done = watch.current.saturating_sub(1);
-            self.waited(start);
-        }
+        self.bring(&mut [sum])?;
         Ok(sum.values)
     }
 

@@ -33,6 +33,8 @@ pub struct HaloPlan {
     pub send: Vec<u32>,
     /// How many ranks receive from this one.
     pub receivers: usize,
+    /// Whether each row of an element that is sent needs the halo itself, as with all symmetric patterns.
+    pub is_mutual: bool,
 }
 
 /// The part of a halo that one other rank owns.
@@ -123,12 +125,18 @@ pub fn split<'a>(a: &'a Csr, ranges: &[Range<usize>]) -> Vec<Part<'a>> {
                 };
                 Cow::Owned(columns.par_iter().map(renumber).collect())
             };
+            let row_ptr = &a.row_ptr()[rows.start..=rows.end];
+            let needs_halo = |&row: &u32| {
+                let [begin, end] = [0, 1].map(|k| row_ptr[row as usize + k] - row_ptr[0]);
+                col_idx[begin..end].iter().any(|&j| j as usize >= rows.len())
+            };
+            let is_mutual = plan.send.par_iter().all(needs_halo);
             Part {
                 rows: rows.clone(),
-                row_ptr: &a.row_ptr()[rows.start..=rows.end],
-                col_idx,
+                row_ptr,
                 values: Cow::Borrowed(&a.values()[entries(rows)]),
-                halo: plan,
+                halo: HaloPlan { is_mutual, ..plan },
+                col_idx,
             }
         })
         .collect()
@@ -166,6 +174,8 @@ mod tests {
         // rank 2 sends row 5 to rank 0 and row 4 to rank 1
         assert_eq!(parts[2].halo.send, [1, 0]);
         assert_eq!(parts[1].halo.receive[1], Receive { from: 2, segment: 1..2, halo: 1..2 });
+        // row 5 needs nothing of rank 0
+        assert_eq!([0, 1, 2].map(|k| parts[k].halo.is_mutual), [true, true, false]);
     }
 
     #[test]
@@ -173,7 +183,7 @@ mod tests {
         let a = matrix();
         let parts = split(&a, &[0..6]);
         assert!(matches!(parts[0].col_idx, Cow::Borrowed(_)));
-        assert_eq!(parts[0].halo, HaloPlan::default());
+        assert_eq!(parts[0].halo, HaloPlan { is_mutual: true, ..HaloPlan::default() });
     }
 
     #[test]

@@ -19,7 +19,7 @@ use super::scaling::{Share, weighted_norm};
 use super::workspace::Workspace;
 use crate::error::Result;
 use crate::operator::LinearOperator;
-use crate::ops::{CgRun, CgStep, Ops};
+use crate::ops::{CgHalo, CgRun, CgStep, Ops};
 
 /// Runs from `iterate` until `monitor` says so. The first residual is computed, not assumed; the direction may be that
 /// which the former run has left. If the system is scaled, what the monitor sees is the residual of the one that is
@@ -48,6 +48,8 @@ pub(super) fn cg<O: Ops>(
     if !monitor.keeps_direction() {
         ops.copy(&w.r, &mut w.p)?; //                                          p = r
     }
+    a.fill_halo(ops, &mut w.r)?;
+    a.fill_halo(ops, &mut w.p)?;
 
     let mut records = Vec::new();
     let mut iteration = 1;
@@ -58,7 +60,7 @@ pub(super) fn cg<O: Ops>(
         let is_single = several.is_none() && !is_over;
         if is_single {
             ops.begin_iteration(iteration)?;
-            a.apply_dots(ops, &mut w.p, &mut w.q, &mut w.dots)?; //            q = A p, p·q, q·q
+            a.apply_dots(ops, &w.p, &mut w.q, &mut w.dots)?; //                q = A p, p·q, q·q
             match iteration {
                 1 => ops.all_sum(&mut [&mut w.dots])?, // ρ is complete
                 _ => ops.all_sum(&mut [&mut w.dots, &mut w.rho])?,
@@ -85,6 +87,8 @@ pub(super) fn cg<O: Ops>(
                 limit: monitor.run_limit(),
                 iteration,
             })?; //                                 α = ρ / p·q, β = α q·q / p·q − 1, x += α p, r −= α q, p = r + β p
+            let Workspace { dots, rho, r, p, q, .. } = w;
+            a.cg_halo(ops, CgHalo { dots, rho, r, p, q })?; //                 and so for the halos of r and p
             std::mem::swap(&mut w.rho, &mut w.rho_next);
             iteration += 1;
         }
@@ -150,11 +154,19 @@ mod tests {
         fn apply_dots(
             &self,
             ops: &Device,
-            x: &mut DeviceVec<f64>,
+            x: &DeviceVec<f64>,
             y: &mut DeviceVec<f64>,
             dots: &mut DeviceSum<f64>,
         ) -> Result<()> {
             self.block.borrow().apply_dots(ops, x, y, dots)
+        }
+
+        fn fill_halo(&self, ops: &Device, x: &mut DeviceVec<f64>) -> Result<()> {
+            self.block.borrow().fill_halo(ops, x)
+        }
+
+        fn cg_halo(&self, ops: &Device, step: CgHalo<'_, Device>) -> Result<()> {
+            self.block.borrow().cg_halo(ops, step)
         }
 
         fn residual(

@@ -1,7 +1,7 @@
 //! One rank of a solver: a device or the host, with its block of the matrix.
 
 use std::ops::Range;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::cg::cg;
@@ -200,10 +200,10 @@ impl Plan<'_> {
         part: Part<'_>,
         outboxes: &mut Outboxes,
     ) -> Result<(HostOps<T>, HostBlock<T>)> {
-        let outbox = Arc::new(RwLock::new(vec![T::default(); part.halo.send.len()]));
-        T::put_outbox(outbox, outboxes);
         let ops = HostOps::new(part.n_owned(), Box::new(Alone::default()));
-        Ok((ops, HostBlock::new(a, part, self.factor, self.format)?))
+        let block = HostBlock::new(a, part, self.factor, self.format)?;
+        T::put_outbox(block.outbox(), outboxes);
+        Ok((ops, block))
     }
 
     /// A rank of a device, on which sums are in `A`.

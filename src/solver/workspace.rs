@@ -9,13 +9,13 @@ use crate::ops::Ops;
 pub struct Workspace<O: Ops> {
     /// The iterate, or what is to be added to it.
     pub x: O::Vector,
-    /// The residual b − A x.
+    /// The residual b − A x, with room for its halo.
     pub r: O::Vector,
     /// M⁻¹ r, for methods that store it.
     pub z: Option<O::Vector>,
     /// The direction, with room for its halo.
     pub p: O::Vector,
-    /// A p.
+    /// A p, with room for its halo.
     pub q: O::Vector,
     /// p·q and q·q.
     pub dots: O::Sum,
@@ -35,10 +35,10 @@ impl<O: Ops> Workspace<O> {
     pub fn new(ops: &O, a: &impl LinearOperator<O>, stores_z: bool) -> Result<Self> {
         Ok(Self {
             x: ops.vector(0, "x")?,
-            r: ops.vector(0, "r")?,
+            r: ops.vector(a.halo(), "r")?,
             z: stores_z.then(|| ops.vector(0, "z")).transpose()?,
             p: ops.vector(a.halo(), "p")?,
-            q: ops.vector(0, "q")?,
+            q: ops.vector(a.halo(), "q")?,
             dots: ops.sum(2)?,
             rho: ops.sum(2)?,
             rho_next: ops.sum(2)?,

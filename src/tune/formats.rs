@@ -213,7 +213,7 @@ impl<T: Real, A: Real> Ground<'_, T, A> {
         let mut x = DeviceVec::from_slice(ctx, &numbers::<T>(n + self.part.halo.len, 1), "x")?;
         let mut y = self.ops.vector(0, "y")?;
         let mut sums = self.ops.sum(2)?;
-        let mut product = |block: &DeviceBlock<T>| block.apply_dots(self.ops, &mut x, &mut y, &mut sums);
+        let mut product = |block: &DeviceBlock<T>| block.apply_dots(self.ops, &x, &mut y, &mut sums);
         let (mut set_up, mut blocks, mut round) = (Duration::ZERO, Vec::new(), Duration::ZERO);
         for offer in offers {
             let format = offer.format;
