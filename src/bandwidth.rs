@@ -29,7 +29,7 @@ fn of_device_in<T: Real>(device: &Info) -> Result<f64> {
     let n = bytes as usize / size_of::<T>();
     let x = DeviceVec::<T>::zeros(&ctx, n, "the array to copy")?;
     let mut y = DeviceVec::<T>::zeros(&ctx, n, "the copy")?;
-    ctx.set_timing(Some(0));
+    ctx.set_timing(Some(0))?;
     let mut best: f64 = 0.0;
     for times in [1, 2, 4, 8] {
         let grid = Grid { groups: launch.max_groups * times, group_size: launch.group_size };

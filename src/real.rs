@@ -6,7 +6,7 @@ use std::ops::{Add, AddAssign, Mul, Sub, SubAssign};
 
 use rayon::prelude::*;
 
-use crate::comm::{Communicator, Links, Outbox, Outboxes};
+use crate::comm::{Communicator, Links};
 
 /// An element of a vector on a rank: `f32` or `f64`.
 pub trait Real:
@@ -43,9 +43,6 @@ pub trait Real:
 
     /// The communicator for messages of such elements.
     fn link(links: Links) -> Box<dyn Communicator<Self>>;
-
-    /// Puts an outbox among those of a rank.
-    fn put_outbox(outbox: Outbox<Self>, outboxes: &mut Outboxes);
 
     /// The number with these low bits and zeros above: an integer that travels among numbers.
     fn with_low_word(word: i32) -> Self;
@@ -85,10 +82,6 @@ impl Real for f32 {
     fn link(links: Links) -> Box<dyn Communicator<Self>> {
         links.single
     }
-
-    fn put_outbox(outbox: Outbox<Self>, outboxes: &mut Outboxes) {
-        outboxes.single = outbox;
-    }
 }
 
 impl Real for f64 {
@@ -119,9 +112,5 @@ impl Real for f64 {
 
     fn link(links: Links) -> Box<dyn Communicator<Self>> {
         links.double
-    }
-
-    fn put_outbox(outbox: Outbox<Self>, outboxes: &mut Outboxes) {
-        outboxes.double = outbox;
     }
 }

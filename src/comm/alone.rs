@@ -1,8 +1,9 @@
 //! One rank.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
-use super::Communicator;
+use super::{Communicator, Message};
 use crate::error::Result;
 
 /// The communicator of a rank that has the system for itself: sums are what they are, and there are no messages.
@@ -24,11 +25,11 @@ impl<T> Communicator<T> for Alone {
         Ok(())
     }
 
-    fn post(&self, _: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+    fn post(&self, _: Arc<dyn Message<T>>) -> Result<()> {
         Ok(())
     }
 
-    fn fetch(&self, from: usize, _: &mut dyn FnMut(&[T]) -> Result<()>) -> Result<()> {
+    fn fetch(&self, from: usize) -> Result<Arc<dyn Message<T>>> {
         unreachable!("a single rank has no halo, so nothing comes from rank {from}")
     }
 

@@ -9,24 +9,20 @@ mod links;
 mod spawn;
 mod threads;
 
-use std::ops::DerefMut;
-use std::sync::{Arc, RwLock};
+use std::ops::Deref;
+use std::sync::Arc;
 
 use crate::error::Result;
 
 pub use alone::Alone;
 pub use failure::Failure;
-pub use links::{Links, Outboxes};
+pub use links::Links;
 pub use spawn::in_threads;
 pub use threads::Threads;
 
-/// Memory for the messages of a rank, which its owner fills and other ranks read: pinned for a device's rank, plain for
-/// the host's.
-pub type Outbox<T> = Arc<RwLock<dyn Message<T>>>;
-
-/// The elements of a message.
-pub trait Message<T>: DerefMut<Target = [T]> + Send + Sync {}
-impl<T, M: DerefMut<Target = [T]> + Send + Sync> Message<T> for M {}
+/// The elements of a message: in pinned memory from a device's rank, in plain memory from the host's.
+pub trait Message<T>: Deref<Target = [T]> + Send + Sync {}
+impl<T, M: Deref<Target = [T]> + Send + Sync> Message<T> for M {}
 
 /// The collective operations of one rank. `T` is the element of halo messages.
 pub trait Communicator<T>: Send {
@@ -43,17 +39,17 @@ pub trait Communicator<T>: Send {
     /// [`Error::PeerFailed`](crate::Error::PeerFailed) if another rank has failed.
     fn sum(&self, values: &mut [f64]) -> Result<()>;
 
-    /// Starts a round of messages: `fill` writes this rank's message into its outbox, once all have read the former one.
+    /// Starts a round of messages with this rank's, once all have fetched its former one.
     ///
     /// # Errors
-    /// What `fill` returns, or a failed rank.
-    fn post(&self, fill: &mut dyn FnMut() -> Result<()>) -> Result<()>;
+    /// A failed rank.
+    fn post(&self, message: Arc<dyn Message<T>>) -> Result<()>;
 
-    /// Waits for the message of rank `from` in this round, and hands it to `take`. Each receiver fetches each message once.
+    /// Waits for the message of rank `from` in this round. Each receiver fetches each message once.
     ///
     /// # Errors
-    /// What `take` returns, or a failed rank.
-    fn fetch(&self, from: usize, take: &mut dyn FnMut(&[T]) -> Result<()>) -> Result<()>;
+    /// A failed rank.
+    fn fetch(&self, from: usize) -> Result<Arc<dyn Message<T>>>;
 
     /// Asks all ranks to stop for `request` (not 0). They learn of it, together, in their next sum.
     fn request_stop(&self, request: u32);

@@ -37,14 +37,13 @@ pub fn in_threads<J: Send, R: Send>(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, RwLock};
+    use std::sync::Arc;
 
     use super::*;
-    use crate::comm::{Communicator, Outbox, Threads};
+    use crate::comm::{Communicator, Threads};
 
     fn comms(size: usize, failure: &Arc<Failure>) -> Vec<Threads<f64>> {
-        let outbox = || (Arc::new(RwLock::new(Vec::new())) as Outbox<f64>, 0);
-        Threads::new((0..size).map(|_| outbox()).collect(), failure)
+        Threads::new(&vec![0; size], failure)
     }
 
     /// Three ranks sum without end; rank 1 does `what` in its fifth round.

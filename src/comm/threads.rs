@@ -1,12 +1,12 @@
 //! Ranks that are threads of one process.
 
 use std::cell::Cell;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::gate::Gate;
-use super::{Communicator, Failure, MAX_SUMS, Outbox};
-use crate::error::Result;
+use super::{Communicator, Failure, MAX_SUMS, Message};
+use crate::error::{Error, Result};
 
 /// The communicator of one of several threads.
 pub struct Threads<T> {
@@ -32,21 +32,22 @@ struct Shared<T> {
 #[repr(align(128))]
 struct Line([AtomicU64; MAX_SUMS + 1]);
 
+/// Where a rank's last message is, and how many ranks read it.
 struct Mailbox<T> {
-    outbox: Outbox<T>,
+    message: Mutex<Option<Arc<dyn Message<T>>>>,
     receivers: u64,
     posted: Gate,
     read: Gate,
 }
 
 impl<T: Send + Sync + 'static> Threads<T> {
-    /// The communicators of `outboxes.len()` ranks. With each outbox comes the number of ranks that read it.
+    /// The communicators of ranks whose messages so many ranks read.
     #[must_use]
-    pub fn new(outboxes: Vec<(Outbox<T>, usize)>, failure: &Arc<Failure>) -> Vec<Self> {
-        let size = outboxes.len();
+    pub fn new(receivers: &[usize], failure: &Arc<Failure>) -> Vec<Self> {
+        let size = receivers.len();
         let lines = || (0..size).map(|_| Line::default()).collect();
-        let mailbox = |(outbox, receivers)| Mailbox {
-            outbox,
+        let mailbox = |&receivers: &usize| Mailbox {
+            message: Mutex::default(),
             receivers: receivers as u64,
             posted: Gate::default(),
             read: Gate::default(),
@@ -55,7 +56,7 @@ impl<T: Send + Sync + 'static> Threads<T> {
             failure: Arc::clone(failure),
             lines: [lines(), lines()],
             arrivals: Gate::default(),
-            mailboxes: outboxes.into_iter().map(mailbox).collect(),
+            mailboxes: receivers.iter().map(mailbox).collect(),
         });
         let rank = |rank| Self {
             rank,
@@ -97,24 +98,24 @@ impl<T: Send + Sync + 'static> Communicator<T> for Threads<T> {
         Ok(())
     }
 
-    fn post(&self, fill: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+    fn post(&self, message: Arc<dyn Message<T>>) -> Result<()> {
         let mailbox = &self.shared.mailboxes[self.rank];
         let posts = self.posts.get();
         self.posts.set(posts + 1);
         if mailbox.receivers > 0 {
             mailbox.read.wait(posts * mailbox.receivers, &self.shared.failure)?;
-            fill()?;
+            *mailbox.message.lock().unwrap_or_else(PoisonError::into_inner) = Some(message);
             mailbox.posted.advance();
         }
         Ok(())
     }
 
-    fn fetch(&self, from: usize, take: &mut dyn FnMut(&[T]) -> Result<()>) -> Result<()> {
+    fn fetch(&self, from: usize) -> Result<Arc<dyn Message<T>>> {
         let mailbox = &self.shared.mailboxes[from];
         mailbox.posted.wait(self.posts.get(), &self.shared.failure)?;
-        take(&mailbox.outbox.read().unwrap_or_else(|poisoned| poisoned.into_inner()))?;
+        let message = mailbox.message.lock().unwrap_or_else(PoisonError::into_inner).clone();
         mailbox.read.advance();
-        Ok(())
+        message.ok_or(Error::PeerFailed)
     }
 
     fn request_stop(&self, request: u32) {
@@ -128,15 +129,11 @@ impl<T: Send + Sync + 'static> Communicator<T> for Threads<T> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::RwLock;
-
     use super::*;
-    use crate::error::Error;
 
     fn ranks(size: usize, receivers: usize) -> (Arc<Failure>, Vec<Threads<f64>>) {
         let failure = Arc::new(Failure::default());
-        let outbox = || (Arc::new(RwLock::new(vec![0.0; 1])) as Outbox<f64>, receivers);
-        let comms = Threads::new((0..size).map(|_| outbox()).collect(), &failure);
+        let comms = Threads::new(&vec![receivers; size], &failure);
         (failure, comms)
     }
 
@@ -169,19 +166,10 @@ mod tests {
     fn messages_arrive_in_their_round() {
         let size = 3; // each rank reads both others
         run(ranks(size, size - 1).1, |c| {
-            let outbox = &c.shared.mailboxes[c.rank()].outbox;
             for round in 0..200 {
-                c.post(&mut || {
-                    outbox.write().unwrap()[0] = (10 * round + c.rank()) as f64;
-                    Ok(())
-                })
-                .unwrap();
+                c.post(Arc::new(vec![(10 * round + c.rank()) as f64])).unwrap();
                 for from in (0..size).filter(|&r| r != c.rank()) {
-                    c.fetch(from, &mut |m| {
-                        assert_eq!(m[0], (10 * round + from) as f64);
-                        Ok(())
-                    })
-                    .unwrap();
+                    assert_eq!(c.fetch(from).unwrap()[0], (10 * round + from) as f64);
                 }
             }
         });

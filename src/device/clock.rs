@@ -22,7 +22,13 @@ impl Moment {
     /// # Errors
     /// [`Error::OpenCl`](crate::Error::OpenCl).
     pub(crate) fn now(ctx: &Context) -> Result<Option<Self>> {
-        let origin = Instant::now();
+        let former = ctx.set_timing(Some(0))?;
+        let now = Self::compare(ctx, Instant::now());
+        ctx.set_timing(former)?;
+        now
+    }
+
+    fn compare(ctx: &Context, origin: Instant) -> Result<Option<Self>> {
         let target = DeviceVec::<u32>::zeros(ctx, 1, "the clock's command")?;
         // bounds of (host's time since origin − device's time)
         let (mut least, mut most) = (i128::MIN, i128::MAX);
@@ -87,6 +93,7 @@ mod tests {
         let ctx = Context::open(&list().devices.remove(0)).unwrap();
         let Some(first) = Moment::now(&ctx).unwrap() else { return };
         let target = DeviceVec::<u32>::zeros(&ctx, 1, "a number").unwrap();
+        ctx.set_timing(Some(0)).unwrap();
         let before = Instant::now();
         let event = target.fill(&ctx, 0).unwrap();
         ctx.finish().unwrap();

@@ -26,7 +26,7 @@ pub(crate) struct Grid {
     pub(crate) group_size: usize,
 }
 
-/// Which of a device's two in-order queues: one runs kernels, the other moves halos meanwhile.
+/// Which of a device's in-order queues: one runs kernels, the other moves halos meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Queue {
     /// Kernels, and transfers that must come after them.
@@ -44,7 +44,11 @@ pub(crate) struct Context {
     /// Above so many bytes, arrays of a matrix are cut into bands: the device's largest buffer, if nobody lowers it.
     pub(crate) max_band_bytes: u64,
     pub(super) context: ClContext,
-    compute: CommandQueue,
+    /// Of the queues for kernels, that whose commands are not timed: timing costs NVIDIA's driver (580.159) some 15 µs a command that
+    /// the host waits for.
+    untimed: CommandQueue,
+    /// The other. What is in one of them comes before what is put into the other later.
+    timed: CommandQueue,
     transfer: CommandQueue,
     timings: Mutex<Timings>,
 }
@@ -99,11 +103,12 @@ impl Context {
         // Version 1.2's call works on every platform.
         #[allow(deprecated)]
         // SAFETY: `id` is the device that the context was made for.
-        let queue = || unsafe { CommandQueue::create(&context, id, CL_QUEUE_PROFILING_ENABLE) };
-        let compute = queue().map_err(fail("clCreateCommandQueue"))?;
-        let transfer = queue().map_err(fail("clCreateCommandQueue"))?;
+        let queue = |properties| unsafe { CommandQueue::create(&context, id, properties) };
+        let [untimed, timed, transfer] =
+            [0, CL_QUEUE_PROFILING_ENABLE, 0].map(|properties| queue(properties).map_err(fail("clCreateCommandQueue")));
+        let (untimed, timed, transfer) = (untimed?, timed?, transfer?);
         let (info, max_band_bytes) = (device.clone(), device.max_buffer_bytes);
-        Ok(Self { info, max_band_bytes, context, compute, transfer, timings: Mutex::default() })
+        Ok(Self { info, max_band_bytes, context, untimed, timed, transfer, timings: Mutex::default() })
     }
 
     /// The device.
@@ -117,9 +122,13 @@ impl Context {
 
     pub(super) fn queue(&self, queue: Queue) -> &CommandQueue {
         match queue {
-            Queue::Compute => &self.compute,
+            Queue::Compute => self.compute(self.timings().tag.is_some()),
             Queue::Transfer => &self.transfer,
         }
+    }
+
+    fn compute(&self, is_timed: bool) -> &CommandQueue {
+        if is_timed { &self.timed } else { &self.untimed }
     }
 
     /// An error of this device.
@@ -250,7 +259,7 @@ impl Context {
         let status = match cl3::load_library() {
             // The sizes and the place for the event live until the call returns; the rest is the caller's promise.
             Ok(opencl) => opencl.clEnqueueNDRangeKernel(
-                self.compute.get(),
+                self.compute(timed_as.is_some()).get(),
                 kernel.kernel.get(),
                 1,
                 ptr::null(),
@@ -287,7 +296,7 @@ impl Context {
     /// # Errors
     /// [`Error::OpenCl`] if a command failed.
     pub(crate) fn finish(&self) -> Result<()> {
-        self.compute.finish().map_err(self.error("clFinish"))
+        self.queue(Queue::Compute).finish().map_err(self.error("clFinish"))
     }
 
     /// Waits for one command.
@@ -299,8 +308,21 @@ impl Context {
     }
 
     /// From now on the device times kernels, under this tag, or doesn't. Tags must not fall while timings wait to be taken.
-    pub(crate) fn set_timing(&self, tag: Option<u64>) {
+    /// Gives the former tag.
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`].
+    pub(crate) fn set_timing(&self, tag: Option<u64>) -> Result<Option<u64>> {
+        let former = self.timings().tag;
+        if former.is_some() != tag.is_some() {
+            let before = self.marker()?;
+            self.flush(Queue::Compute)?;
+            // SAFETY: the event is alive; the queue keeps it as long as it needs it.
+            unsafe { self.compute(tag.is_some()).enqueue_barrier_with_wait_list(&[before.get()]) }
+                .map_err(self.error("clEnqueueBarrierWithWaitList"))?;
+        }
         self.timings().tag = tag;
+        Ok(former)
     }
 
     /// Timings not yet taken.
@@ -339,7 +361,8 @@ impl Context {
     /// [`Error::OpenCl`].
     pub(crate) fn marker(&self) -> Result<Event> {
         // SAFETY: there is no wait list.
-        unsafe { self.compute.enqueue_marker_with_wait_list(&[]) }.map_err(self.error("clEnqueueMarkerWithWaitList"))
+        unsafe { self.queue(Queue::Compute).enqueue_marker_with_wait_list(&[]) }
+            .map_err(self.error("clEnqueueMarkerWithWaitList"))
     }
 }
 

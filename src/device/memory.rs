@@ -1,7 +1,8 @@
 //! Arrays on a device, and pinned arrays on the host that it reaches fast. Both know their length.
 
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use opencl3::event::Event;
@@ -167,6 +168,32 @@ impl<T: Plain> DeviceVec<T> {
         Ok(())
     }
 
+    /// Starts to write a part of `from`, from element `offset` on, and comes back at once.
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`].
+    ///
+    /// # Panics
+    /// If one of the ranges is not inside its array.
+    pub(crate) fn start_write<M: Deref<Target = [T]> + ?Sized>(
+        &mut self,
+        ctx: &Context,
+        queue: Queue,
+        offset: usize,
+        from: Arc<M>,
+        part: Range<usize>,
+    ) -> Result<PendingWrite<M>> {
+        let data = &from[part];
+        assert!(offset + data.len() <= self.len, "writing {} at {offset} of {}", data.len(), self.len);
+        let offset = offset * size_of::<T>();
+        // SAFETY: the range was checked. `from` moves into the `PendingWrite`, which lets go of it only after the transfer; until
+        // then nobody can change it, as it is shared.
+        let event =
+            unsafe { ctx.queue(queue).enqueue_write_buffer(&mut self.buffer, CL_NON_BLOCKING, offset, data, &[]) }
+                .map_err(ctx.error("clEnqueueWriteBuffer"))?;
+        Ok(PendingWrite { event, from: Some(from) })
+    }
+
     /// Reads from element `offset` on, and waits.
     ///
     /// # Errors
@@ -233,9 +260,8 @@ impl<T: Plain> DeviceVec<T> {
         assert!(to.len() <= self.len, "reading {} of {}", to.len(), self.len);
         let after: Vec<_> = after.iter().map(|e| e.get()).collect();
         // SAFETY: `to` moves into the `PendingRead`, which gives it back, or drops it, only after the transfer.
-        let event =
-            unsafe { ctx.queue(queue).enqueue_read_buffer(&self.buffer, CL_NON_BLOCKING, 0, &mut to, &after) }
-                .map_err(ctx.error("clEnqueueReadBuffer"))?;
+        let event = unsafe { ctx.queue(queue).enqueue_read_buffer(&self.buffer, CL_NON_BLOCKING, 0, &mut to, &after) }
+            .map_err(ctx.error("clEnqueueReadBuffer"))?;
         Ok(PendingRead { event, to: Some(to) })
     }
 
@@ -256,6 +282,33 @@ impl<T: Plain> DeviceVec<T> {
         unsafe { ctx.queue(Queue::Compute).enqueue_copy_buffer(&self.buffer, &mut to.buffer, 0, 0, bytes, &[]) }
             .map_err(ctx.error("clEnqueueCopyBuffer"))?;
         Ok(())
+    }
+}
+
+/// A transfer to the device that is under way, and the memory that it comes from.
+pub(crate) struct PendingWrite<M: ?Sized> {
+    event: Event,
+    from: Option<Arc<M>>,
+}
+
+impl<M: ?Sized> PendingWrite<M> {
+    /// Waits for the transfer, and lets go of the memory.
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`] if the transfer failed.
+    pub(crate) fn wait(mut self, ctx: &Context) -> Result<()> {
+        ctx.wait(&self.event)?;
+        self.from = None;
+        Ok(())
+    }
+}
+
+impl<M: ?Sized> Drop for PendingWrite<M> {
+    fn drop(&mut self) {
+        if self.from.is_some() && self.event.wait().is_err() {
+            // The device is lost: whether it still reads is unknown, so the memory is left alone.
+            std::mem::forget(self.from.take());
+        }
     }
 }
 

@@ -14,6 +14,7 @@ pub(crate) use context::{Context, Grid, Kernel, Queue, Timed};
 pub use info::{Info, Kind, together};
 pub(crate) use memory::{DeviceVec, PendingRead, Pinned, Plain};
 pub use opencl3::Result as ClResult;
+pub(crate) use opencl3::event::Event;
 pub use opencl3::kernel::Kernel as ClKernel;
 pub(crate) use opencl3::program::Program;
 pub use select::{Listing, Rejected, Selection, list, select};

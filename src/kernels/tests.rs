@@ -315,7 +315,7 @@ mod bodies {
             let expected = a.mul_vec(&x);
             let a = Arc::new(a);
             let part = split(&a, std::slice::from_ref(&(0..n))).remove(0);
-            let (block, _) = DeviceBlock::<T>::upload(&t.ctx, &t.kernels.tuning, &part, 1.0, Format::Csr).unwrap();
+            let block = DeviceBlock::<T>::upload(&t.ctx, &t.kernels.tuning, &part, 1.0, Format::Csr).unwrap();
             let Layout::Csr(block, sets) = block.layout() else { panic!() };
             let what = format!("n = {n}, {:?}", t.kernels.tuning);
             // all row blocks at once, and in two launches
@@ -368,7 +368,7 @@ mod bodies {
             let part = split(&a, std::slice::from_ref(&(0..n))).remove(0);
             for (k, format) in [Format::Stencil, Format::Pattern].into_iter().enumerate() {
                 let block = match DeviceBlock::<T>::upload(&t.ctx, &t.kernels.tuning, &part, 1.0, format) {
-                    Ok((block, _)) => block,
+                    Ok(block) => block,
                     Err(Error::Usage(_)) => continue,
                     Err(other) => panic!("{other}"),
                 };
@@ -421,7 +421,7 @@ mod bodies {
             let expected = a.mul_vec(&x);
             let residual: Vec<f64> = b.iter().zip(&expected).map(|(b, y)| b - y).collect();
             let part = whole(&a);
-            let (block, _) = DeviceBlock::<T>::upload(&t.ctx, &t.kernels.tuning, &part, 1.0, Format::Sell).unwrap();
+            let block = DeviceBlock::<T>::upload(&t.ctx, &t.kernels.tuning, &part, 1.0, Format::Sell).unwrap();
             let Layout::Sell(block, sets) = block.layout() else { panic!() };
             let cut = |set: SliceSet| {
                 let (blocked, single) = (set.blocked / 2, set.single / 3);
@@ -602,7 +602,7 @@ fn unrolling_changes_no_bit() {
         kernels.dot.dot_partial(&ctx, grid, count(n), &x, &y, &mut sums, (0, 1)).unwrap();
         kernels.update.next_iterate(&ctx, grid, count(n), 0.3, &x, &mut y).unwrap();
         let parts = split(&a, std::slice::from_ref(&(0..a.n_rows())));
-        let (matrix, _) = DeviceBlock::<f64>::upload(&ctx, &kernels.tuning, &parts[0], 1.0, Format::Csr).unwrap();
+        let matrix = DeviceBlock::<f64>::upload(&ctx, &kernels.tuning, &parts[0], 1.0, Format::Csr).unwrap();
         let Layout::Csr(block, sets) = matrix.layout() else { panic!() };
         let mut product = up(&vec![0.0; a.n_rows()]);
         let all = sets[0][0];
@@ -633,7 +633,7 @@ fn formats_give_the_same_bits() {
     for tuning in [Tuning::uniform(1, 1, 3), Tuning::uniform(64, 512, 5)] {
         let kernels = Kernels::<f64, f64>::build(&ctx, tuning).unwrap();
         let bits = [Format::Csr, Format::Sell, Format::Pattern, Format::Stencil].map(|format| {
-            let (block, _) = DeviceBlock::<f64>::upload(&ctx, &kernels.tuning, &part, 1.0, format).unwrap();
+            let block = DeviceBlock::<f64>::upload(&ctx, &kernels.tuning, &part, 1.0, format).unwrap();
             let mut y = DeviceVec::<f64>::zeros(&ctx, 3000, "y").unwrap();
             match block.layout() {
                 Layout::Csr(block, sets) => {
@@ -684,8 +684,7 @@ fn slices_keep_the_order_of_columns() {
                     })
                     .collect();
                 let part = whole(&a);
-                let (block, _) =
-                    DeviceBlock::<f64>::upload(&ctx, &kernels.tuning, &part, factor, Format::Sell).unwrap();
+                let block = DeviceBlock::<f64>::upload(&ctx, &kernels.tuning, &part, factor, Format::Sell).unwrap();
                 let Layout::Sell(block, sets) = block.layout() else { panic!() };
                 assert_eq!(block.long_count(), 0);
                 let x = DeviceVec::from_slice(&ctx, &x, "x").unwrap();

@@ -1,13 +1,10 @@
 //! What a device's block of rows exchanges with other ranks: elements of a vector.
 
 use std::cell::RefCell;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Instant;
 
-use rayon::prelude::*;
-
-use crate::comm::Outbox;
-use crate::device::{Context, DeviceVec, PendingRead, Pinned, Queue};
+use crate::device::{Context, DeviceVec, Event, PendingRead, Pinned, Queue};
 use crate::error::Result;
 use crate::ops::Ops;
 use crate::ops::opencl::OpenClOps;
@@ -15,31 +12,33 @@ use crate::partition::HaloPlan;
 use crate::real::Real;
 use crate::timeline::Lane;
 
-/// Elements that are worth a thread's while.
-const PIECE: usize = 1 << 15;
-
 /// Elements of a device's vectors on their way to other ranks, and those of other ranks on their way into the halo.
 ///
-/// A message is packed on the device and moved to pinned memory by the transfer queue, beside what the compute queue goes
-/// on with: [`start`](Self::start). Then [`finish`](Self::finish) hands it to the other ranks, and fetches theirs.
+/// ```text
+/// compute queue    halo_pack ─► whatever comes next ────────────────────────► what needs the halo
+/// transfer queue        └► to pinned memory      from neighbours' into the halo ┘
+/// host             pack   send                post, fetch                 receive
+/// ```
+///
+/// No processor touches a message: each device writes it to memory that is pinned for its driver, and the others read
+/// it there.
 pub(crate) struct Exchange<T: Real> {
     plan: HaloPlan,
     /// Where the halo begins in a vector.
     n_rows: usize,
     send: DeviceVec<u32>,
     message: RefCell<DeviceVec<T>>,
-    /// Where other ranks read the message.
-    outbox: Arc<RwLock<Pinned<T>>>,
-    transfer: RefCell<Transfer<T>>,
-    /// Pinned for this device; the memory of other ranks is pinned for theirs.
-    inbox: RefCell<Pinned<T>>,
+    traffic: RefCell<Traffic<T>>,
 }
 
-/// Pinned memory for the next message.
-enum Transfer<T: Real> {
-    None,
-    Idle(Pinned<T>),
-    UnderWay(PendingRead<T>),
+/// What is under way.
+struct Traffic<T: Real> {
+    /// Former messages, whose memory serves again once no rank reads them.
+    posted: Vec<Arc<Pinned<T>>>,
+    /// When this rank's message is packed.
+    packed: Option<Event>,
+    /// The message on its way to the host.
+    leaving: Option<PendingRead<T>>,
 }
 
 impl<T: Real> Exchange<T> {
@@ -48,21 +47,16 @@ impl<T: Real> Exchange<T> {
     /// # Errors
     /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
     pub(super) fn new(ctx: &Context, n_rows: usize, plan: &HaloPlan) -> Result<Self> {
-        let pinned = |len| Pinned::zeros(ctx, len);
+        // one to be filled while the others read the former one
+        let memory = || Pinned::zeros(ctx, plan.send.len()).map(Arc::new);
+        let posted = if plan.send.is_empty() { Vec::new() } else { vec![memory()?, memory()?] };
         Ok(Self {
             n_rows,
             send: DeviceVec::from_slice(ctx, &plan.send, "the halo's indices")?,
             message: RefCell::new(DeviceVec::zeros(ctx, plan.send.len(), "the halo's message")?),
-            outbox: Arc::new(RwLock::new(pinned(plan.send.len())?)),
-            transfer: RefCell::new(Transfer::Idle(pinned(plan.send.len())?)),
-            inbox: RefCell::new(pinned(if plan.receive.is_empty() { 0 } else { plan.len })?),
+            traffic: RefCell::new(Traffic { posted, packed: None, leaving: None }),
             plan: plan.clone(),
         })
-    }
-
-    /// Where other ranks read this one's messages.
-    pub(super) fn outbox(&self) -> Outbox<T> {
-        self.outbox.clone()
     }
 
     /// Elements of the halo.
@@ -80,70 +74,76 @@ impl<T: Real> Exchange<T> {
         self.plan.is_mutual
     }
 
-    /// Packs what other ranks need of `v`, as what is in the compute queue will have left it, and starts to move it to the host.
-    pub(super) fn start<A: Real>(&self, ops: &OpenClOps<T, A>, v: &DeviceVec<T>) -> Result<()> {
+    /// Packs what other ranks need of `v`, as what is in the compute queue will have left it.
+    pub(super) fn pack<A: Real>(&self, ops: &OpenClOps<T, A>, v: &DeviceVec<T>) -> Result<()> {
         if self.send.len() == 0 {
             return Ok(());
         }
-        let memory = self.arrived(&ops.ctx)?; // of an exchange that came to no end
         let grid = ops.grid_for("halo_pack", self.send.len());
-        let mut message = self.message.borrow_mut();
-        ops.kernels.halo.halo_pack(&ops.ctx, grid, &self.send, v, &mut message)?;
-        let packed = ops.ctx.marker()?;
-        ops.ctx.flush(Queue::Compute)?;
-        let read = message.start_read_after(&ops.ctx, Queue::Transfer, memory, Some(&packed))?;
-        self.transfer.replace(Transfer::UnderWay(read));
-        ops.ctx.flush(Queue::Transfer)
+        ops.kernels.halo.halo_pack(&ops.ctx, grid, &self.send, v, &mut self.message.borrow_mut())?;
+        self.traffic.borrow_mut().packed = Some(ops.ctx.marker()?);
+        Ok(())
     }
 
-    /// Hands the message over, and fills the halo of `v` with what other ranks send. Kernels that are enqueued afterwards find
+    /// Starts to move the message to the host, while the device works on what is in the compute queue.
+    pub(super) fn send<A: Real>(&self, ops: &OpenClOps<T, A>) -> Result<()> {
+        if !self.is_shared() {
+            return Ok(());
+        }
+        let (ctx, traffic) = (&ops.ctx, &mut *self.traffic.borrow_mut());
+        ctx.flush(Queue::Compute)?;
+        if let Some(unread) = traffic.leaving.take() {
+            traffic.posted.push(Arc::new(unread.wait(ctx)?)); // an exchange that came to no end
+        }
+        if let Some(packed) = traffic.packed.take() {
+            let memory = traffic.memory(ctx, self.send.len())?;
+            let read = self.message.borrow().start_read_after(ctx, Queue::Transfer, memory, Some(&packed))?;
+            traffic.leaving = Some(read);
+            ctx.flush(Queue::Transfer)?;
+        }
+        Ok(())
+    }
+
+    /// Hands the message over, and fills the halo of `v` with those of other ranks: kernels that are enqueued afterwards find
     /// it there.
-    pub(super) fn finish<A: Real>(&self, ops: &OpenClOps<T, A>, v: &mut DeviceVec<T>) -> Result<()> {
+    pub(super) fn receive<A: Real>(&self, ops: &OpenClOps<T, A>, v: &mut DeviceVec<T>) -> Result<()> {
         if !self.is_shared() {
             return Ok(());
         }
         let (ctx, comm, begun) = (&ops.ctx, ops.comm(), Instant::now());
-        if self.send.len() == 0 {
+        let traffic = &mut *self.traffic.borrow_mut();
+        ctx.flush(Queue::Compute)?;
+        if let Some(leaving) = traffic.leaving.take() {
+            let message = Arc::new(leaving.wait(ctx)?);
+            traffic.posted.push(Arc::clone(&message));
+            comm.post(message)?;
+        } else {
             ctx.finish()?; // nothing else tells when the former halo has been read
+            comm.post(Arc::new(Vec::new()))?;
         }
-        comm.post(&mut || {
-            let mut arrived = self.arrived(ctx)?;
-            std::mem::swap(&mut *self.outbox.write().unwrap_or_else(PoisonError::into_inner), &mut arrived);
-            self.transfer.replace(Transfer::Idle(arrived));
-            Ok(())
-        })?;
         ops.recorder.span(Lane::Host, "halo to the host", begun);
-        let inbox = &mut *self.inbox.borrow_mut();
+        let mut arriving = Vec::with_capacity(self.plan.receive.len());
         for receive in &self.plan.receive {
             let start = Instant::now();
-            comm.fetch(receive.from, &mut |message| {
-                ops.recorder.span(Lane::Host, "wait for a neighbour", start);
-                copy(&message[receive.segment.clone()], &mut inbox[receive.halo.clone()]);
-                Ok(())
-            })?;
+            let message = comm.fetch(receive.from)?;
+            ops.recorder.span(Lane::Host, "wait for a neighbour", start);
+            let place = self.n_rows + receive.halo.start;
+            arriving.push(v.start_write(ctx, Queue::Transfer, place, message, receive.segment.clone())?);
         }
         let start = Instant::now();
-        v.write_on(ctx, Queue::Transfer, self.n_rows, inbox)?;
+        ctx.flush(Queue::Transfer)?;
+        arriving.into_iter().try_for_each(|write| write.wait(ctx))?;
         ops.recorder.span(Lane::Host, "halo to the device", start);
         ops.count_halo(begun.elapsed());
         Ok(())
     }
-
-    /// The memory of the last message, once that is there.
-    fn arrived(&self, ctx: &Context) -> Result<Pinned<T>> {
-        match self.transfer.replace(Transfer::None) {
-            Transfer::Idle(memory) => Ok(memory),
-            Transfer::UnderWay(read) => read.wait(ctx),
-            Transfer::None => Pinned::zeros(ctx, self.send.len()), // the last one was lost with an error
-        }
-    }
 }
 
-/// A long message by several threads: one would take longer than the transfers.
-fn copy<T: Real>(from: &[T], to: &mut [T]) {
-    if from.len() < 2 * PIECE {
-        to.copy_from_slice(from);
-    } else {
-        to.par_chunks_mut(PIECE).zip(from.par_chunks(PIECE)).for_each(|(to, from)| to.copy_from_slice(from));
+impl<T: Real> Traffic<T> {
+    /// Pinned memory for a message.
+    fn memory(&mut self, ctx: &Context, len: usize) -> Result<Pinned<T>> {
+        let free = self.posted.iter().position(|message| Arc::strong_count(message) == 1);
+        let memory = free.and_then(|free| Arc::into_inner(self.posted.swap_remove(free)));
+        memory.map_or_else(|| Pinned::zeros(ctx, len), Ok)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Instant;
 
 use rayon::prelude::*;
@@ -10,12 +10,11 @@ use rayon::prelude::*;
 use super::LinearOperator;
 use super::kinds::Kinds;
 use super::plan::refused;
-use crate::comm::Outbox;
 use crate::error::Result;
 use crate::kernels::Shape;
 use crate::matrix::Csr;
-use crate::ops::{CgHalo, Ops};
 use crate::ops::host::{HostOps, HostSum};
+use crate::ops::{CgHalo, Ops};
 use crate::partition::{HaloPlan, Part};
 use crate::real::Real;
 use crate::solver::Format;
@@ -37,7 +36,6 @@ pub struct HostBlock<T> {
     values: Option<Vec<T>>,
     stencil: Option<Stencil<T>>,
     halo: HaloPlan,
-    outbox: Arc<RwLock<Vec<T>>>,
     chunk_rows: usize,
 }
 
@@ -100,7 +98,6 @@ impl<T: Real> HostBlock<T> {
             },
             values,
             stencil,
-            outbox: Arc::new(RwLock::new(vec![T::default(); part.halo.send.len()])),
             halo: part.halo,
             chunk_rows: (CHUNK_NNZ / mean_nnz).max(1),
         })
@@ -159,26 +156,14 @@ impl<T: Real> HostBlock<T> {
         parts.into_iter().fold([0.0; 2], add)
     }
 
-    /// Where other ranks read this one's messages.
-    #[must_use]
-    pub fn outbox(&self) -> Outbox<T> {
-        self.outbox.clone()
-    }
-
     fn exchange(&self, ops: &HostOps<T>, x: &mut [T]) -> Result<()> {
         let start = Instant::now();
         let comm = ops.comm();
         let (owned, halo) = x.split_at_mut(self.rows.len());
-        comm.post(&mut || {
-            let mut message = self.outbox.write().unwrap_or_else(PoisonError::into_inner);
-            message.iter_mut().zip(&self.halo.send).for_each(|(m, &i)| *m = owned[i as usize]);
-            Ok(())
-        })?;
+        let message: Vec<T> = self.halo.send.iter().map(|&i| owned[i as usize]).collect();
+        comm.post(Arc::new(message))?;
         for receive in &self.halo.receive {
-            comm.fetch(receive.from, &mut |message| {
-                halo[receive.halo.clone()].copy_from_slice(&message[receive.segment.clone()]);
-                Ok(())
-            })?;
+            halo[receive.halo.clone()].copy_from_slice(&comm.fetch(receive.from)?[receive.segment.clone()]);
         }
         ops.halos.set(ops.halos.get() + start.elapsed());
         if ops.comm().size() > 1 {

@@ -29,15 +29,15 @@ pub trait LinearOperator<O: Ops> {
     /// A failing device or rank.
     fn fill_halo(&self, ops: &O, x: &mut O::Vector) -> Result<()>;
 
-    /// y = A x for an x whose halo is filled, and this rank's part of x·y and of y·y in `dots`. Elements of y that are in
-    /// halos of other ranks set out for there.
+    /// y = A x for an x whose halo is filled, and this rank's part of x·y and of y·y in `dots`. What is in other ranks' halos
+    /// of y sets out for there.
     ///
     /// # Errors
     /// A failing device.
     fn apply_dots(&self, ops: &O, x: &O::Vector, y: &mut O::Vector, dots: &mut O::Sum) -> Result<()>;
 
-    /// What [`Ops::cg_step`] does to r and p, on their halos, with the halo of q = A p, which arrives here: so the next
-    /// [`apply_dots`](Self::apply_dots) needs nothing from other ranks.
+    /// What [`Ops::cg_step`] does to r and p, on their halos, with the halo of q = A p, which arrives meanwhile: so the next
+    /// [`apply_dots`](Self::apply_dots) finds the halo of p filled.
     ///
     /// # Errors
     /// A failing device or rank.

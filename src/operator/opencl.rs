@@ -11,8 +11,7 @@ use super::kinds::Kinds;
 use super::main_kind::Main;
 use super::plan::{Offer, Plan, Target};
 use super::row_blocks::RowBlocks;
-use crate::comm::Outbox;
-use crate::device::{Context, DeviceVec, Grid, Queue};
+use crate::device::{Context, DeviceVec, Grid};
 use crate::error::Result;
 use crate::kernels::csr::{BlockSet, CsrBand, CsrBlock};
 use crate::kernels::resident::{Resident, Rows};
@@ -62,20 +61,14 @@ impl<T: Real> DeviceBlock<T> {
     /// The most entries of a block, which row pointers count in 32 bits.
     pub(crate) const MAX_NNZ: usize = bands::MAX_LEN;
 
-    /// Moves the block of `part`, times `factor`, to the device, in `format`. With it comes the pinned memory of its messages.
+    /// Moves the block of `part`, times `factor`, to the device, in `format`.
     ///
     /// # Errors
     /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory); [`Error::Usage`](crate::Error::Usage) if the rows do not fit the format.
     ///
     /// # Panics
     /// If there are more entries than 32-bit row pointers can count, or a column is outside the block.
-    pub(crate) fn upload(
-        ctx: &Context,
-        tuning: &Tuning,
-        part: &Part<'_>,
-        factor: f64,
-        format: Format,
-    ) -> Result<(Self, Outbox<T>)> {
+    pub(crate) fn upload(ctx: &Context, tuning: &Tuning, part: &Part<'_>, factor: f64, format: Format) -> Result<Self> {
         let offer = Offer::of(part, factor, format, target(ctx, tuning))?;
         Self::alone(ctx, tuning, part, factor, &offer)?.join(ctx, &part.halo)
     }
@@ -113,14 +106,12 @@ impl<T: Real> DeviceBlock<T> {
         })
     }
 
-    /// The block as one of several, whose products fill the halo. With it comes the pinned memory of its messages.
+    /// The block as one of several, whose products fill the halo.
     ///
     /// # Errors
     /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
-    pub(crate) fn join(self, ctx: &Context, halo: &HaloPlan) -> Result<(Self, Outbox<T>)> {
-        let exchange = Exchange::new(ctx, self.n_rows, halo)?;
-        let outbox = exchange.outbox();
-        Ok((Self { exchange, ..self }, outbox))
+    pub(crate) fn join(self, ctx: &Context, halo: &HaloPlan) -> Result<Self> {
+        Ok(Self { exchange: Exchange::new(ctx, self.n_rows, halo)?, ..self })
     }
 
     /// Compiles the products of its format, or else the first of them waits for the compiler.
@@ -258,10 +249,10 @@ impl<T: Real> DeviceBlock<T> {
         x: &mut DeviceVec<T>,
         mut kernel: impl FnMut(&DeviceVec<T>, S) -> Result<()>,
     ) -> Result<()> {
-        self.exchange.start(ops, x)?;
+        self.exchange.pack(ops, x)?;
         sets[INTERIOR].iter().try_for_each(|&set| kernel(x, set))?;
-        ops.ctx.flush(Queue::Compute)?;
-        self.exchange.finish(ops, x)?;
+        self.exchange.send(ops)?;
+        self.exchange.receive(ops, x)?;
         sets[BOUNDARY].iter().try_for_each(|&set| kernel(x, set))
     }
 
@@ -469,8 +460,9 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
     }
 
     fn fill_halo(&self, ops: &OpenClOps<T, A>, x: &mut DeviceVec<T>) -> Result<()> {
-        self.exchange.start(ops, x)?;
-        self.exchange.finish(ops, x)
+        self.exchange.pack(ops, x)?;
+        self.exchange.send(ops)?;
+        self.exchange.receive(ops, x)
     }
 
     fn apply_dots(
@@ -484,20 +476,22 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
         let boundary = self.dots_of(ops, BOUNDARY, x, y, partials, 0)?;
         let is_boundary_enough = self.is_boundary_enough();
         if is_boundary_enough {
-            self.exchange.start(ops, y)?;
+            self.exchange.pack(ops, y)?;
         }
         let groups = self.dots_of(ops, INTERIOR, x, y, partials, boundary)?;
         dots.refill(groups);
-        if is_boundary_enough { Ok(()) } else { self.exchange.start(ops, y) }
+        if !is_boundary_enough {
+            self.exchange.pack(ops, y)?;
+        }
+        self.exchange.send(ops)
     }
 
     fn cg_halo(&self, ops: &OpenClOps<T, A>, step: CgHalo<'_, OpenClOps<T, A>>) -> Result<()> {
-        if !self.exchange.is_shared() {
-            return Ok(());
+        self.exchange.receive(ops, step.q)?;
+        match self.exchange.halo() {
+            0 => Ok(()),
+            len => ops.cg_halo(self.n_rows, len, step),
         }
-        ops.ctx.flush(Queue::Compute)?;
-        self.exchange.finish(ops, step.q)?;
-        ops.cg_halo(self.n_rows, self.exchange.halo(), step)
     }
 
     fn residual(

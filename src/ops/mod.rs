@@ -260,7 +260,7 @@ pub struct CgHalo<'a, O: Ops + ?Sized> {
     pub r: &'a mut O::Vector,
     /// The direction.
     pub p: &'a mut O::Vector,
-    /// A p, of which the halo arrives now.
+    /// A p, whose halo arrives.
     pub q: &'a mut O::Vector,
 }
 

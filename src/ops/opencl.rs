@@ -27,7 +27,7 @@ const LOG_SIZE: usize = 3 * LOG_LEN as usize + 1;
 const MAX_BATCH: u64 = 64;
 /// How long the iterations between two looks should take: long against the cost of a look, short against a human's patience.
 const BATCH_TIME: Duration = Duration::from_micros(300);
-/// Every so many iterations, the device's own timing of the kernels is kept.
+/// The device times the kernels of one of the first iterations, of the one so many later, and again after twice as many.
 const SAMPLE_EVERY: u64 = 64;
 /// Elements that a work-item of a step has, at least: more groups leave more partial sums, all of which every group of the next
 /// step adds.
@@ -416,6 +416,11 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
     }
 }
 
+/// Whether the device's own times of this iteration are of interest.
+fn is_sample(iteration: u64) -> bool {
+    iteration == 0 || iteration.is_multiple_of(SAMPLE_EVERY) && (iteration / SAMPLE_EVERY).is_power_of_two()
+}
+
 /// The sums of 1 or 2 components whose parts lie one behind the other, in eight interleaved ones: sums in one row would take
 /// longer than the parts took to arrive.
 fn add_up<A: Real>(parts: &[A], components: usize) -> [f64; 2] {
@@ -554,8 +559,7 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
             state.fill(&self.ctx, 0)?;
         }
         self.clock.borrow_mut().sampled = 0;
-        self.ctx.set_timing(self.recorder.is_on().then_some(0));
-        Ok(())
+        self.ctx.set_timing(self.recorder.is_on().then_some(0)).map(|_| ())
     }
 
     fn begin_iteration(&self, iteration: u64) -> Result<()> {
@@ -565,13 +569,13 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         self.judge_trials(iteration)?;
         let is_trial = self.trials.borrow_mut().begin_iteration(iteration);
         // not the first one, which pays for warming up
-        let is_sample = iteration % SAMPLE_EVERY == 2;
-        self.ctx.set_timing((is_sample || is_trial || self.recorder.is_on()).then_some(iteration));
-        Ok(())
+        let is_sample = iteration > 1 && is_sample(iteration - 2);
+        let is_timed = is_sample || is_trial || self.recorder.is_on();
+        self.ctx.set_timing(is_timed.then_some(iteration)).map(|_| ())
     }
 
     fn end_run(&self, last: u64) -> Result<()> {
-        self.ctx.set_timing(None);
+        self.ctx.set_timing(None)?;
         self.watch.borrow_mut().done = last;
         self.judge_trials(last + 1)?;
         self.take_timed(last)?;

@@ -215,7 +215,7 @@ mod tests {
         let n = a.n_rows();
         let ops = Device::new(ctx.clone(), kernels, n, Box::new(Alone::default()), false).unwrap();
         let part = split(a, std::slice::from_ref(&(0..n))).remove(0);
-        let (mut block, _) = DeviceBlock::upload(&ctx, &ops.kernels.tuning, &part, 1.0, Format::Stencil).unwrap();
+        let mut block = DeviceBlock::upload(&ctx, &ops.kernels.tuning, &part, 1.0, Format::Stencil).unwrap();
         block.prepare_runs(&ops);
         let a = RefusedFrom {
             block: RefCell::new(block),

@@ -47,7 +47,8 @@ fn row_bytes(rows: u64, nnz: u64, setup: &Setup) -> u64 {
 /// For `rows` rows with `nnz` entries that exchange `halo` elements with others.
 fn demand(rows: u64, nnz: u64, halo: u64, setup: &Setup) -> Demand {
     // indices and message of each matrix's vector, and of the iteration's vectors r and q
-    let halos: u64 = matrices(setup).iter().map(|real| halo * (4 + 2 * real)).sum::<u64>() + 2 * halo * setup.precision.bytes();
+    let halos: u64 =
+        matrices(setup).iter().map(|real| halo * (4 + 2 * real)).sum::<u64>() + 2 * halo * setup.precision.bytes();
     let real = matrices(setup).iter().copied().max().unwrap_or_default();
     Demand {
         total: row_bytes(rows, nnz, setup) + vector_bytes(setup) * rows + halos,

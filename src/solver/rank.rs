@@ -12,7 +12,7 @@ use super::monitor::{Monitor, Seen, Verdict};
 use super::scaling::{Scaling, Share};
 use super::workspace::Workspace;
 use super::{Format, FormatChoice, Indefinite, Method, Precision, Precond, Reason, Setup, Split, Tune, Why};
-use crate::comm::{Alone, Links, Outboxes};
+use crate::comm::{Alone, Links};
 use crate::device::{Context, Info};
 use crate::error::Result;
 use crate::kernels::{Kernels, Shape, Tuning};
@@ -98,7 +98,6 @@ struct Plan<'a> {
 /// A rank made ready.
 pub(super) struct Opened {
     pub(super) rank: Box<dyn Rank>,
-    pub(super) outboxes: Outboxes,
     /// Time to open the device and build its kernels.
     pub(super) prepare: Duration,
     /// Time to move the matrix.
@@ -152,13 +151,13 @@ pub(super) fn open(
         room: device.map_or(0, |device| device.memory_bytes / sharers).saturating_sub(beside_rows(&part, setup)),
     };
     let Some(device) = *device else {
-        let (rank, outboxes) = match setup.precision {
+        let rank = match setup.precision {
             Precision::F64 => plan.on_host::<f64>(a, part)?,
             Precision::F32 => plan.on_host::<f32>(a, part)?,
             Precision::Mixed => plan.mixed_on_host(a, part)?,
         };
         let (prepare, tune) = (Duration::ZERO, Duration::ZERO);
-        return Ok(Opened { rank, outboxes, prepare, upload: start.elapsed(), tune });
+        return Ok(Opened { rank, prepare, upload: start.elapsed(), tune });
     };
     let ctx = Arc::new(Context::open(device)?);
     match setup.precision {
@@ -171,21 +170,19 @@ pub(super) fn open(
 
 impl Plan<'_> {
     /// A rank of the host's threads.
-    fn on_host<T: Real>(&self, a: &Arc<Csr>, part: Part<'_>) -> Result<(Box<dyn Rank>, Outboxes)> {
-        let mut outboxes = Outboxes::default();
-        let (ops, matrix) = self.host_rows::<T>(a, part, &mut outboxes)?;
+    fn on_host<T: Real>(&self, a: &Arc<Csr>, part: Part<'_>) -> Result<Box<dyn Rank>> {
+        let (ops, matrix) = self.host_rows::<T>(a, part)?;
         let (iterate, choice) = (Plain::new(&ops)?, self.host_choice(&matrix));
-        Ok((Box::new(Engine::new(ops, (matrix, choice), iterate, self)?), outboxes))
+        Ok(Box::new(Engine::new(ops, (matrix, choice), iterate, self)?))
     }
 
     /// The same in mixed precision.
-    fn mixed_on_host(&self, a: &Arc<Csr>, part: Part<'_>) -> Result<(Box<dyn Rank>, Outboxes)> {
-        let mut outboxes = Outboxes::default();
-        let (wide_ops, wide) = self.host_rows::<f64>(a, part.clone(), &mut outboxes)?;
-        let (ops, matrix) = self.host_rows::<f32>(a, part, &mut outboxes)?;
+    fn mixed_on_host(&self, a: &Arc<Csr>, part: Part<'_>) -> Result<Box<dyn Rank>> {
+        let (wide_ops, wide) = self.host_rows::<f64>(a, part.clone())?;
+        let (ops, matrix) = self.host_rows::<f32>(a, part)?;
         let stored = wide.memory();
         let (iterate, choice) = (Mixed::new(wide_ops, wide, stored)?, self.host_choice(&matrix));
-        Ok((Box::new(Engine::new(ops, (matrix, choice), iterate, self)?), outboxes))
+        Ok(Box::new(Engine::new(ops, (matrix, choice), iterate, self)?))
     }
 
     /// The host measures nothing.
@@ -194,15 +191,9 @@ impl Plan<'_> {
         FormatChoice::only(why, Candidate::new(block.format(), block.bytes()))
     }
 
-    fn host_rows<T: Real>(
-        &self,
-        a: &Arc<Csr>,
-        part: Part<'_>,
-        outboxes: &mut Outboxes,
-    ) -> Result<(HostOps<T>, HostBlock<T>)> {
+    fn host_rows<T: Real>(&self, a: &Arc<Csr>, part: Part<'_>) -> Result<(HostOps<T>, HostBlock<T>)> {
         let ops = HostOps::new(part.n_owned(), Box::new(Alone::default()));
         let block = HostBlock::new(a, part, self.factor, self.format)?;
-        T::put_outbox(block.outbox(), outboxes);
         Ok((ops, block))
     }
 
@@ -210,17 +201,15 @@ impl Plan<'_> {
     fn on_device<T: Real, A: Real>(&self, ctx: Arc<Context>, part: Part<'_>, start: Instant) -> Result<Opened> {
         let kernels = self.kernels::<T, A>(&ctx, &part)?;
         let prepare = start.elapsed();
-        let mut outboxes = Outboxes::default();
         let store = Store::open();
         let wanted = self.wanted(&store);
         let ops = OpenClOps::new(ctx, kernels, part.n_owned(), Box::new(Alone::default()), self.tries)?;
-        let Uploaded { mut block, outbox, choice, comparing } = formats::upload(&ops, &part, self.factor, wanted)?;
+        let Uploaded { mut block, choice, comparing } = formats::upload(&ops, &part, self.factor, wanted)?;
         self.prepare_runs(&ops, &mut block);
-        T::put_outbox(outbox, &mut outboxes);
         drop(part); // renumbered columns may take as much memory as those of the matrix
         let iterate = Plain::new(&ops)?;
         let rank = Box::new(Engine::new(ops, (block, choice), iterate, self)?);
-        Ok(Opened { rank, outboxes, prepare, upload: start.elapsed() - prepare - comparing, tune: comparing })
+        Ok(Opened { rank, prepare, upload: start.elapsed() - prepare - comparing, tune: comparing })
     }
 
     /// The same in mixed precision.
@@ -228,24 +217,21 @@ impl Plan<'_> {
         let wide_kernels = self.kernels::<f64, f64>(&ctx, &part)?;
         let kernels = self.kernels::<f32, f64>(&ctx, &part)?;
         let prepare = start.elapsed();
-        let mut outboxes = Outboxes::default();
         let store = Store::open();
         let (n, wanted) = (part.n_owned(), self.wanted(&store));
         let wide_ops = OpenClOps::new(ctx.clone(), wide_kernels, n, Box::new(Alone::default()), false)?;
         // products in double precision are too few to be worth a measurement
         let few = Wanted { tune: Tune::Stored, ..wanted };
-        let Uploaded { block: wide, outbox, .. } = formats::upload(&wide_ops, &part, self.factor, few)?;
-        f64::put_outbox(outbox, &mut outboxes);
+        let Uploaded { block: wide, .. } = formats::upload(&wide_ops, &part, self.factor, few)?;
         let ops = OpenClOps::new(ctx, kernels, n, Box::new(Alone::default()), self.tries)?;
         let stored = wide.memory();
         let narrow = Wanted { room: wanted.room.saturating_sub(stored), ..wanted };
-        let Uploaded { mut block, outbox, choice, comparing } = formats::upload(&ops, &part, self.factor, narrow)?;
+        let Uploaded { mut block, choice, comparing } = formats::upload(&ops, &part, self.factor, narrow)?;
         self.prepare_runs(&ops, &mut block);
-        f32::put_outbox(outbox, &mut outboxes);
         drop(part);
         let iterate = Mixed::new(wide_ops, wide, stored)?;
         let rank = Box::new(Engine::new(ops, (block, choice), iterate, self)?);
-        Ok(Opened { rank, outboxes, prepare, upload: start.elapsed() - prepare - comparing, tune: comparing })
+        Ok(Opened { rank, prepare, upload: start.elapsed() - prepare - comparing, tune: comparing })
     }
 
     /// Several iterations at once are `cg`'s alone.

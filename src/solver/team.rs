@@ -10,7 +10,7 @@ use super::monitor::Monitor;
 use super::rank::{self, Ended, Opened, Place, Rank, Stored, System};
 use super::scaling::Scaling;
 use super::{Control, Criterion, Method, Outcome, Precond, Reason, Setup, SetupTimes, Split, Stop};
-use crate::comm::{Failure, Links, Outboxes, in_threads};
+use crate::comm::{Failure, Links, in_threads};
 use crate::device::Info;
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
@@ -27,7 +27,8 @@ const MAX_ROUNDS: u32 = 5;
 /// The ranks of a solver. Empty after a failure, which leaves devices in no known state.
 pub(super) struct Ranks {
     ranks: Vec<Box<dyn Rank>>,
-    outboxes: Vec<(Outboxes, usize)>,
+    /// How many ranks receive from each.
+    receivers: Vec<usize>,
     rows: Vec<std::ops::Range<usize>>,
     /// What their matrix is multiplied by.
     factor: f64,
@@ -49,7 +50,7 @@ impl Ranks {
     ) -> Result<Self> {
         let failure = Failure::default();
         let rows = parts.iter().map(|p| p.rows.clone()).collect();
-        let receivers: Vec<usize> = parts.iter().map(|p| p.halo.receivers).collect();
+        let receivers = parts.iter().map(|p| p.halo.receivers).collect();
         let indices: Vec<_> = devices.iter().map(|(device, _)| device.map(|device| device.index)).collect();
         let sharers = |device: Option<&Info>| indices.iter().filter(|&&i| i == device.map(|d| d.index)).count() as u64;
         let places = devices.into_iter().map(|(device, known)| Place { device, known, sharers: sharers(device) });
@@ -62,9 +63,8 @@ impl Ranks {
         times.prepare += longest(|o| o.prepare);
         times.upload = longest(|o| o.upload);
         times.tune += longest(|o| o.tune);
-        let (ranks, outboxes) =
-            opened.into_iter().zip(receivers).map(|(o, receivers)| (o.rank, (o.outboxes, receivers))).unzip();
-        Ok(Self { ranks, outboxes, rows, factor, is_scaled: scaling.is_some(), order: None })
+        let ranks = opened.into_iter().map(|opened| opened.rank).collect();
+        Ok(Self { ranks, receivers, rows, factor, is_scaled: scaling.is_some(), order: None })
     }
 
     /// Of each rank, how its rows are stored.
@@ -176,7 +176,7 @@ impl Ranks {
             return Err(Error::SolverBroken);
         }
         let failure = Arc::new(Failure::default());
-        let links = Links::new(&self.outboxes, &failure);
+        let links = Links::new(&self.receivers, &failure);
         let mut rest = x;
         let mut jobs = Vec::new();
         for ((rank, links), rows) in self.ranks.iter_mut().zip(links).zip(&self.rows) {

@@ -73,9 +73,9 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
     /// Moves a block to the device. No launch may have more than `max_groups` groups.
     pub(super) fn new(ctx: Context, part: &'a Part<'a>, tuning: &Tuning, max_groups: usize) -> Result<Self> {
         let n = part.n_owned();
-        let (matrix, _) = DeviceBlock::upload(&ctx, tuning, part, 1.0, Format::Csr)?;
+        let matrix = DeviceBlock::upload(&ctx, tuning, part, 1.0, Format::Csr)?;
         let stored = |format| match DeviceBlock::upload(&ctx, tuning, part, 1.0, format) {
-            Ok((block, _)) => Ok(Some(block)),
+            Ok(block) => Ok(Some(block)),
             Err(Error::Usage(_)) => Ok(None),
             Err(other) => Err(other),
         };

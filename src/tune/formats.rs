@@ -10,7 +10,6 @@ use super::search::timing;
 use super::stopwatch::Stopwatch;
 use super::store::{Device, FormatEntry, FormatKey, FormatTime, Known, Store};
 use crate::cache::Digest;
-use crate::comm::Outbox;
 use crate::device::DeviceVec;
 use crate::error::Result;
 use crate::operator::LinearOperator;
@@ -63,7 +62,6 @@ pub(crate) struct Wanted<'a> {
 /// A block on its device.
 pub(crate) struct Uploaded<T: Real> {
     pub(crate) block: DeviceBlock<T>,
-    pub(crate) outbox: Outbox<T>,
     pub(crate) choice: FormatChoice,
     /// Time that the comparison of formats took.
     pub(crate) comparing: Duration,
@@ -87,8 +85,8 @@ pub(crate) fn upload<T: Real, A: Real>(
     let mut comparing = Duration::ZERO;
     let (block, choice) = ground.choose(wanted, &mut comparing)?;
     block.compile(&ops.ctx, &ops.kernels)?;
-    let (block, outbox) = block.join(&ops.ctx, &part.halo)?;
-    Ok(Uploaded { block, outbox, choice, comparing })
+    let block = block.join(&ops.ctx, &part.halo)?;
+    Ok(Uploaded { block, choice, comparing })
 }
 
 /// The block and its device.
@@ -210,7 +208,7 @@ impl<T: Real, A: Real> Ground<'_, T, A> {
     /// or no time, is left out.
     fn times(&self, offers: Vec<&Offer<'_, T>>, wanted: Wanted<'_>) -> Result<Vec<Timed<T>>> {
         let (ctx, n, mut room) = (&self.ops.ctx, self.part.n_owned(), wanted.room);
-        let mut x = DeviceVec::from_slice(ctx, &numbers::<T>(n + self.part.halo.len, 1), "x")?;
+        let x = DeviceVec::from_slice(ctx, &numbers::<T>(n + self.part.halo.len, 1), "x")?;
         let mut y = self.ops.vector(0, "y")?;
         let mut sums = self.ops.sum(2)?;
         let mut product = |block: &DeviceBlock<T>| block.apply_dots(self.ops, &x, &mut y, &mut sums);
@@ -391,10 +389,9 @@ mod tests {
             let ops = ops(Shape::Cpu, part.n_owned());
             let known = store.load(&Device::from(ops.ctx.info()));
             let wanted = anything(&known, &store);
-            let Uploaded { block, choice, outbox, .. } = upload(&ops, &part, 1.0, wanted).unwrap();
+            let Uploaded { block, choice, .. } = upload(&ops, &part, 1.0, wanted).unwrap();
             assert_eq!(choice.why, Why::Measured);
             assert_eq!(LinearOperator::<OpenClOps<f64, f64>>::halo(&block), part.halo.len);
-            assert_eq!(outbox.read().unwrap().len(), part.halo.send.len());
         }
     }
 

@@ -28,11 +28,11 @@ impl Stopwatch {
         if !self.distrusted {
             let start = Instant::now();
             let launched = (0..count).try_for_each(|k| {
-                ctx.set_timing(Some(k as u64));
+                ctx.set_timing(Some(k as u64))?;
                 launch(k)
             });
-            ctx.set_timing(None);
-            if let Err(e) = launched.and_then(|()| ctx.finish()) {
+            let untimed = ctx.set_timing(None).map(|_| ());
+            if let Err(e) = launched.and(untimed).and_then(|()| ctx.finish()) {
                 ctx.forget_timed();
                 return Err(e);
             }

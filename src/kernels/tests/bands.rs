@@ -81,7 +81,7 @@ fn upload<T: Real, A: Real>(
     wanted: u64,
 ) -> Option<DeviceBlock<T>> {
     let of = |t: &Bench<T, A>| match DeviceBlock::<T>::upload(&t.ctx, &t.kernels.tuning, part, 1.0, format) {
-        Ok((block, _)) => Some(block),
+        Ok(block) => Some(block),
         Err(Error::Usage(_)) => None,
         Err(other) => panic!("{other}"),
     };

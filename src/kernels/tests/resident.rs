@@ -154,7 +154,7 @@ pub(super) fn resident_iterations<T: Real, A: Real>(t: &Bench<T, A>) {
     for (a, formats) in systems() {
         let (n, part) = (a.n_rows(), whole(&a));
         for &format in formats.iter().filter(|&&format| !(is_simulated && format == Format::Sell)) {
-            let (block, _) = DeviceBlock::<T>::upload(&t.ctx, &t.kernels.tuning, &part, 1.0, format).unwrap();
+            let block = DeviceBlock::<T>::upload(&t.ctx, &t.kernels.tuning, &part, 1.0, format).unwrap();
             for (groups, is_weighted) in [(1, true), (most_groups, false)] {
                 let rows = rows(&block);
                 let build = || Resident::build::<T, A>(&t.ctx, &t.kernels.tuning, rows, group_size, groups).unwrap();
@@ -213,7 +213,7 @@ pub(super) fn refused_iterations<T: Real, A: Real>(t: &Bench<T, A>) {
     let a = gallery::poisson2d([128, 129]).unwrap();
     let (n, part) = (a.n_rows(), whole(&a));
     for format in [Format::Csr, Format::Stencil] {
-        let (block, _) = DeviceBlock::<T>::upload(&t.ctx, &t.kernels.tuning, &part, 1.0, format).unwrap();
+        let block = DeviceBlock::<T>::upload(&t.ctx, &t.kernels.tuning, &part, 1.0, format).unwrap();
         let kernel = Resident::build::<T, A>(&t.ctx, &t.kernels.tuning, rows(&block), group_size, GROUPS).unwrap();
         assert_eq!(kernel.groups(), GROUPS);
         let mut state = State::new(t, n, false, GROUPS);

@@ -68,7 +68,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         self.make_room_for_timings()?;
         let next = iteration + count;
         // an event costs little beside a launch of many iterations, and short launches are not like long ones
-        self.ctx.set_timing(Some(iteration));
+        self.ctx.set_timing(Some(iteration))?;
         self.clock.borrow_mut().spans.insert(iteration, count);
         let rho_count = rho.count;
         let sums = Sums {
