@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::{choices, relative_residual, setup, setups, solve, system};
+use declive::device::Choice;
 use declive::matrix::gallery;
 use declive::solver::{Criterion, Format, Indefinite, Method, Precision, Precond, Progress, RankInfo};
 use declive::timeline::{FIRST_ITERATIONS, LATER_ITERATIONS, Lane};
@@ -409,6 +410,45 @@ fn a_caller_can_watch_and_interrupt() {
         // and the solver is still good
         let o = solver.solve(&b, None, &Stop::default(), Control::default()).unwrap();
         assert!(o.reason.converged() && relative_residual(&a, &b, &o.x) <= 1.01e-8);
+    }
+}
+
+/// A row that another rank needs, and that needs no other rank itself: its element of q is not among those of the rows
+/// that are computed first.
+#[test]
+fn what_others_need_may_need_no_others() {
+    let n = 900;
+    let tridiagonal = system(&format!("tridiagonal:{n}"));
+    let mut t = (Vec::new(), Vec::new(), Vec::new());
+    for i in 0..n {
+        for (&j, &v) in tridiagonal.row(i).0.iter().zip(tridiagonal.row(i).1) {
+            t.0.push(i as u32);
+            t.1.push(j);
+            t.2.push(v + if i == j as usize { 1.0 } else { 0.0 });
+        }
+    }
+    // the middle of every other block of rows, on up to 5 ranks
+    for (row, column) in [(3, n / 2), (n - 4, n / 4), (n / 2 + 7, 5)] {
+        t.0.push(row as u32);
+        t.1.push(column as u32);
+        t.2.push(0.01);
+    }
+    let a = Csr::from_triplets(n, n, &t.0, &t.1, &t.2).unwrap();
+    let b = gallery::random_vector(n, 3);
+    let stop = Stop { max_iters: Some(9), rtol: 0.0, ..Stop::default() };
+    for format in [Format::Csr, Format::Stencil, Format::Sell] {
+        let history = |devices: &Choice| {
+            let usual = setup(Method::Cg, Precond::None, Precision::F64, devices);
+            let setup = Setup { assume_symmetric: true, format, ..usual };
+            Solver::new(a.clone(), &setup).unwrap().solve(&b, None, &stop, Control::default()).unwrap().history
+        };
+        let all = choices();
+        let alone = history(all.iter().find(|choice| choice.to_string() != "host").unwrap());
+        assert_eq!(alone.len(), 10);
+        for devices in &all {
+            let apart = history(devices).iter().zip(&alone).map(|(v, w)| (v / w - 1.0).abs()).fold(0.0, f64::max);
+            assert!(apart < 1e-9, "{format} on {devices}: {apart:e}");
+        }
     }
 }
 

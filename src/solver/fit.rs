@@ -165,10 +165,10 @@ mod tests {
         let d = demand(10, 50, 0, &Setup::default());
         assert_eq!(d, Demand { total: 600 + 44 + 480, largest_buffer: 80 });
         let single = Setup { precision: Precision::F32, precond: Precond::Jacobi, ..Setup::default() };
-        assert_eq!(demand(10, 50, 5, &single).total, 400 + 44 + 7 * 10 * 4 + 5 * 12);
-        // both matrices and halos; x, r, p, q and the diagonal in single, b, x, r and the x kept in double precision
+        assert_eq!(demand(10, 50, 5, &single).total, 400 + 44 + 7 * 10 * 4 + 5 * (12 + 8));
+        // both matrices and halos, those of r and q, too; x, r, p, q and the diagonal in single, b, x, r and the x kept in double precision
         let mixed = Setup { precision: Precision::Mixed, ..single };
-        let both = 400 + 44 + 600 + 44 + 10 * (5 * 4 + 4 * 8) + 5 * (12 + 20);
+        let both = 400 + 44 + 600 + 44 + 10 * (5 * 4 + 4 * 8) + 5 * (12 + 20 + 8);
         assert_eq!(demand(10, 50, 5, &mixed), Demand { total: both, largest_buffer: 15 * 8 });
     }
 }
