@@ -65,11 +65,10 @@ static inline real2 cg_scalars(acc4 sums)
     return (real2)((real)step, (real)fmax(step * (sums.s1 / sums.s0) - 1, (acc)0));
 }
 
-/* The step, on n elements: the work-item's part of r.r and rr. */
+/* The step with alpha and beta, on n elements: the work-item's part of r.r and rr. */
 static inline acc2 cg_update(const int with_w, uint n, __global const real *w, __global real *x, __global real *r,
-                             __global real *p, __global const real *q, acc4 sums)
+                             __global real *p, __global const real *q, real2 scalars)
 {
-    real2 scalars = cg_scalars(sums);
     real alpha = scalars.s0, beta = scalars.s1;
     acc2 s = 0;
 #if SHAPE_CPU
@@ -108,12 +107,13 @@ static inline acc2 cg_update(const int with_w, uint n, __global const real *w, _
     return s;
 }
 
-/* rho_next: the pairs of parts that this step leaves. */
+/* rho_next: the pairs of parts that this step leaves. Where the host has p.q and q.q it also gives alpha and beta, which so are
+ * the same on all ranks, whatever they form sums in. */
 #define CG_STEP(NAME, WITH_W)                                                                                          \
     KERNEL void NAME(uint n, __global const real *restrict w, __global real *restrict x, __global real *restrict r,    \
                      __global real *restrict p, __global const real *restrict q,                                       \
                      __global const acc *restrict dots, uint dots_count, acc pq_value, acc qq_value,                   \
-                     __global const acc *restrict rho, uint rho_count, acc rho_value, acc limit,                       \
+                     __global const acc *restrict rho, uint rho_count, acc rho_value, real alpha, real beta, acc limit,\
                      __global acc *restrict rho_next, __global const int *restrict state,                              \
                      __global int *restrict next_state, __global acc *restrict log, uint slot, uint former_slot)       \
     {                                                                                                                  \
@@ -125,22 +125,17 @@ static inline acc2 cg_update(const int with_w, uint n, __global const real *w, _
             next_state[0] = !go_on;                                                                                    \
         acc2 s = 0;                                                                                                    \
         if (go_on)                                                                                                     \
-            s = cg_update(WITH_W, n, w, x, r, p, q, sums);                                                             \
+            s = cg_update(WITH_W, n, w, x, r, p, q, dots_count ? cg_scalars(sums) : (real2)(alpha, beta));             \
         leave_dots(s, scratch2, rho_next, 0);                                                                          \
     }
 
 CG_STEP(cg_step, 0)
 CG_STEP(cg_step_weighted, 1)
 
-/* r -= alpha q; p = r + beta p on a halo, the n elements from begin on, with the host's sums: what the owners of these elements do
- * to them. */
+/* r -= alpha q; p = r + beta p on a halo, the n elements from begin on: what the owners of these elements do to them. */
 KERNEL void cg_halo(uint begin, uint n, __global real *restrict r, __global real *restrict p,
-                    __global const real *restrict q, acc pq, acc qq, acc rho)
+                    __global const real *restrict q, real alpha, real beta)
 {
-    if (!(pq > 0 && isfinite(pq)))
-        return;
-    real2 scalars = cg_scalars((acc4)(pq, qq, rho, rho));
-    real alpha = scalars.s0, beta = scalars.s1;
     r += begin;
     p += begin;
     q += begin;

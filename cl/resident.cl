@@ -138,7 +138,7 @@ KERNEL void cg_resident(ROWS_ARGS, uint n, uint is_weighted, __global const real
         go_on = cg_goes_on(sums, from_count, 0, limit, log, at, at == 0 ? log_len - 1 : at - 1);
         if (!go_on && get_global_id(0) == 0)
             state[0] = next_state[0] = 1;
-        leave_dots(cg_update(is_weighted, go_on ? n : 0, w, x, r, p, q, sums), scratch2, to, 0);
+        leave_dots(cg_update(is_weighted, go_on ? n : 0, w, x, r, p, q, cg_scalars(sums)), scratch2, to, 0);
         all_groups(words, 2 * i + 2);
     }
 }

@@ -156,8 +156,8 @@ fn texts_that_unpack_to_much() {
     // whoever claims more than there is has what there is read, which no limit can tell from a matrix
     let (claim, bytes) = (coordinate("9 9 1000000000000000000"), 4 * MIB);
     let ends = "expected 1000000000000000000 entries, found";
-    // in arrays a wave, which the system may round up to huge pages
-    let entries = 16 * bytes / "1 1 0\n".len() + 4 * MIB;
+    // in arrays a wave, each of which the system may round up to huge pages
+    let entries = 16 * bytes / "1 1 0\n".len() + 8 * MIB;
     cases.push(("entries".into(), bomb(Packing::Gzip, &claim, b"1 1 0\n", bytes), ends, entries));
     for (name, packing) in Packing::ALL {
         // of the decoders of many files behind each other the allocator keeps some for each thread that made one:

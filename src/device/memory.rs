@@ -152,18 +152,13 @@ impl<T: Plain> DeviceVec<T> {
     /// # Panics
     /// If the range is not inside the array.
     pub(crate) fn write(&mut self, ctx: &Context, offset: usize, data: &[T]) -> Result<()> {
-        self.write_on(ctx, Queue::Compute, offset, data)
-    }
-
-    /// [`DeviceVec::write`] on a queue of choice.
-    pub(crate) fn write_on(&mut self, ctx: &Context, queue: Queue, offset: usize, data: &[T]) -> Result<()> {
         assert!(offset + data.len() <= self.len, "writing {} at {offset} of {}", data.len(), self.len);
         if data.is_empty() {
             return Ok(());
         }
         let offset = offset * size_of::<T>();
         // SAFETY: the range was checked; the call blocks, so `data` outlives the transfer.
-        unsafe { ctx.queue(queue).enqueue_write_buffer(&mut self.buffer, CL_BLOCKING, offset, data, &[]) }
+        unsafe { ctx.queue(Queue::Compute).enqueue_write_buffer(&mut self.buffer, CL_BLOCKING, offset, data, &[]) }
             .map_err(ctx.error("clEnqueueWriteBuffer"))?;
         Ok(())
     }

@@ -58,6 +58,13 @@ pub(crate) struct StepVectors<'a, T> {
     pub(crate) w: Option<&'a DeviceVec<T>>,
 }
 
+/// α = ρ / p·q and β = α q·q / p·q − 1, at least 0; `None` unless p·q is positive and finite.
+pub(crate) fn cg_scalars<T: Real>([pq, qq]: [f64; 2], rho: f64) -> Option<[T; 2]> {
+    let alpha = rho / pq;
+    let beta = (alpha * (qq / pq) - 1.0).max(0.0);
+    (pq > 0.0 && pq.is_finite()).then(|| [alpha, beta].map(T::from_f64))
+}
+
 impl<T: Real, A: Real> Cg<T, A> {
     /// alpha = rho / p·q; beta = alpha q·q / p·q − 1; x += alpha p; r −= alpha q; p = r + beta p; partial sums of r·r and of what
     /// the test looks at, a pair for each group. Reads 4 n elements (5 n with weights), writes 3 n.
@@ -84,6 +91,7 @@ impl<T: Real, A: Real> Cg<T, A> {
         let kernel = if w.is_some() { &self.cg_step_weighted } else { &self.cg_step };
         let [pq, qq] = dots.values.map(A::from_f64);
         let ([rho_value, _], limit) = (rho.values.map(A::from_f64), A::from_f64(limit));
+        let [alpha, beta] = cg_scalars::<T>(dots.values, rho.values[0]).unwrap_or_default();
         let [slot, former] = &slots;
         // SAFETY: types as declared in the file; elements 0..n, pairs of partials and the slots of the log, checked above.
         // Without weights the kernel does not read that argument.
@@ -106,6 +114,8 @@ impl<T: Real, A: Real> Cg<T, A> {
                     rho.partials,
                     &rho.count,
                     &rho_value,
+                    &alpha,
+                    &beta,
                     &limit,
                     rho_next,
                     log.state(iteration),
@@ -118,8 +128,7 @@ impl<T: Real, A: Real> Cg<T, A> {
         }
     }
 
-    /// r −= alpha q and p = r + beta p on the elements `range`, with alpha and beta of p·q and q·q, in `dots`, and ρ. Reads 3
-    /// elements for each, writes 2.
+    /// r −= alpha q and p = r + beta p on the elements `range`. Reads 3 elements for each, writes 2.
     pub(crate) fn cg_halo(
         &self,
         ctx: &Context,
@@ -127,13 +136,11 @@ impl<T: Real, A: Real> Cg<T, A> {
         range: std::ops::Range<u32>,
         [r, p]: [&mut DeviceVec<T>; 2],
         q: &DeviceVec<T>,
-        dots: [f64; 2],
-        rho: f64,
+        [alpha, beta]: [T; 2],
     ) -> Result<()> {
         assert!(range.start <= range.end && range.end as usize <= r.len().min(p.len()).min(q.len()));
-        let ([pq, qq], rho) = (dots.map(A::from_f64), A::from_f64(rho));
         let (begin, count) = (range.start, range.end - range.start);
         // SAFETY: types as declared in the file; elements begin..begin + count, checked above.
-        unsafe { launch(ctx, &self.cg_halo, grid, &[&begin, &count, r, p, q, &pq, &qq, &rho]) }
+        unsafe { launch(ctx, &self.cg_halo, grid, &[&begin, &count, r, p, q, &alpha, &beta]) }
     }
 }

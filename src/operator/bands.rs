@@ -29,7 +29,7 @@ pub(super) fn cut(ctx: &Context, lens: impl Iterator<Item = usize>, bytes: usize
     bands
 }
 
-/// What is launched for each band, on its rows without a halo, then on the others: all that is not empty, but one
+/// What is launched for each band, on its rows without a halo, and on the others: all that is not empty, but one
 /// launch at least, which leaves the sums of nothing.
 pub(super) fn launches<S: Copy>(of_bands: &[[S; 2]], is_empty: impl Fn(S) -> bool) -> [Vec<S>; 2] {
     let mut all: [Vec<S>; 2] =

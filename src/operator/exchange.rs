@@ -79,9 +79,13 @@ impl<T: Real> Exchange<T> {
         if self.send.len() == 0 {
             return Ok(());
         }
+        let traffic = &mut *self.traffic.borrow_mut();
+        if let Some(unread) = traffic.leaving.take() {
+            traffic.posted.push(Arc::new(unread.wait(&ops.ctx)?)); // an exchange that came to no end
+        }
         let grid = ops.grid_for("halo_pack", self.send.len());
         ops.kernels.halo.halo_pack(&ops.ctx, grid, &self.send, v, &mut self.message.borrow_mut())?;
-        self.traffic.borrow_mut().packed = Some(ops.ctx.marker()?);
+        traffic.packed = Some(ops.ctx.marker()?);
         Ok(())
     }
 
@@ -92,9 +96,6 @@ impl<T: Real> Exchange<T> {
         }
         let (ctx, traffic) = (&ops.ctx, &mut *self.traffic.borrow_mut());
         ctx.flush(Queue::Compute)?;
-        if let Some(unread) = traffic.leaving.take() {
-            traffic.posted.push(Arc::new(unread.wait(ctx)?)); // an exchange that came to no end
-        }
         if let Some(packed) = traffic.packed.take() {
             let memory = traffic.memory(ctx, self.send.len())?;
             let read = self.message.borrow().start_read_after(ctx, Queue::Transfer, memory, Some(&packed))?;

@@ -218,7 +218,7 @@ impl<T: Real> LinearOperator<HostOps<T>> for HostBlock<T> {
 
     fn cg_halo(&self, ops: &HostOps<T>, step: CgHalo<'_, HostOps<T>>) -> Result<()> {
         self.exchange(ops, step.q)?;
-        if let Some((alpha, beta)) = step.dots.cg_scalars::<T>(step.rho) {
+        if let Some([alpha, beta]) = step.dots.cg_scalars::<T>(step.rho) {
             let n = self.rows.len();
             for ((r, p), &q) in step.r[n..].iter_mut().zip(&mut step.p[n..]).zip(&step.q[n..]) {
                 *r -= alpha * q;

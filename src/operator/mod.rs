@@ -30,7 +30,7 @@ pub trait LinearOperator<O: Ops> {
     fn fill_halo(&self, ops: &O, x: &mut O::Vector) -> Result<()>;
 
     /// y = A x for an x whose halo is filled, and this rank's part of x·y and of y·y in `dots`. What is in other ranks' halos
-    /// of y sets out for there.
+    /// of y, which has room for one, sets out for there.
     ///
     /// # Errors
     /// A failing device.

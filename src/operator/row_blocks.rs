@@ -10,7 +10,7 @@ use crate::partition::Part;
 /// Entries of a row block in the CPU shape: about 200 KB of matrix.
 const CPU_BLOCK_NNZ: usize = 1 << 14;
 
-/// Row blocks in the order in which they run: first those whose columns are all owned, then those that need the halo.
+/// Row blocks: first those whose columns are all owned, then those that need the halo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RowBlocks {
     /// First row and row after the last of each.

@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use super::{CgStep, Ops, Record, Widens};
 use crate::comm::Communicator;
 use crate::error::Result;
+use crate::kernels::cg::cg_scalars;
 use crate::real::Real;
 use crate::solver::Split;
 use crate::timeline::{Guard, Lane, Recorder, Timeline};
@@ -35,12 +36,9 @@ pub struct HostSum {
 }
 
 impl HostSum {
-    /// α = ρ / p·q and β = α q·q / p·q − 1 of a step, if these are p·q and q·q and `rho` is ρ; `None` if p·q is not positive.
-    pub(crate) fn cg_scalars<T: Real>(&self, rho: &Self) -> Option<(T, T)> {
-        let ([pq, qq], [rho, _]) = (self.values, rho.values);
-        let alpha = rho / pq;
-        let beta = (alpha * (qq / pq) - 1.0).max(0.0);
-        (pq > 0.0 && pq.is_finite()).then(|| (T::from_f64(alpha), T::from_f64(beta)))
+    /// α and β of a step, if these are p·q and q·q, and `rho` is ρ.
+    pub(crate) fn cg_scalars<T: Real>(&self, rho: &Self) -> Option<[T; 2]> {
+        cg_scalars(self.values, rho.values[0])
     }
 
     /// Sets component `k` to this rank's part.
@@ -192,7 +190,7 @@ impl<T: Real> Ops for HostOps<T> {
 
     fn cg_step(&self, step: CgStep<'_, Self>) -> Result<()> {
         let _running = self.running(if step.weights.is_some() { "cg_step_weighted" } else { "cg_step" });
-        let Some((alpha, beta)) = step.dots.cg_scalars::<T>(step.rho) else {
+        let Some([alpha, beta]) = step.dots.cg_scalars::<T>(step.rho) else {
             step.rho_next.values = [0.0; 2];
             return Ok(());
         };

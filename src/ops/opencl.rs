@@ -13,7 +13,7 @@ use super::{CgHalo, CgStep, Ops, Record, Widens};
 use crate::comm::{Communicator, MAX_SUMS};
 use crate::device::{Context, DeviceVec, Grid, Moment, PendingRead, Pinned, Timed};
 use crate::error::Result;
-use crate::kernels::cg::{Log, StepVectors, SumArg};
+use crate::kernels::cg::{Log, StepVectors, SumArg, cg_scalars};
 use crate::kernels::{Kernels, Launch, count};
 use crate::real::Real;
 use crate::solver::Split;
@@ -208,9 +208,10 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
     /// r −= α q and p = r + β p on the `len` elements of a halo that begins at `n_rows`, α and β as in [`Ops::cg_step`].
     pub(crate) fn cg_halo(&self, n_rows: usize, len: usize, step: CgHalo<'_, Self>) -> Result<()> {
         let CgHalo { dots, rho, r, p, q } = step;
+        let Some(scalars) = cg_scalars(dots.values, rho.values[0]) else { return Ok(()) };
         let range = n_rows as u32..(n_rows + len) as u32;
         let grid = self.grid_for("cg_halo", len);
-        self.kernels.cg.cg_halo(&self.ctx, grid, range, [r, p], q, dots.values, rho.values[0])
+        self.kernels.cg.cg_halo(&self.ctx, grid, range, [r, p], q, scalars)
     }
 
     /// Brings sums to the host that are still on the device, with one wait for all.

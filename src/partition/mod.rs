@@ -3,7 +3,7 @@
 //! ```text
 //!            columns of rank:  0      1      2
 //!                          ┌──────┬──────┬──────┐
-//!  rows of rank 0          │ own  │ halo │      │    rank 0 receives some elements of p from rank 1
+//!  rows of rank 0          │ own  │ halo │      │    rank 0 receives some elements of a vector from 1
 //!                          ├──────┼──────┼──────┤
 //!  rows of rank 1          │ halo │ own  │ halo │    rank 1 from ranks 0 and 2
 //!                          ├──────┼──────┼──────┤

@@ -176,13 +176,19 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
         }
     }
 
+    /// Elements of a vector that stand for a halo: about as many are received as sent, by one or by several ranks.
+    fn halo(&self) -> usize {
+        self.send.len().min(self.n())
+    }
+
     /// What there is to share among groups, in the largest launch: row blocks, or elements.
     pub(super) fn items(&self, kernel: &str) -> usize {
         match kernel {
             "spmv_csr" | "spmv_dot_csr" | "residual_csr" => {
                 csr(&self.matrix).1.iter().map(|set| set.len()).max().unwrap_or(0)
             }
-            "halo_pack" | "cg_halo" => self.send.len(),
+            "halo_pack" => self.send.len(),
+            "cg_halo" => self.halo(),
             "spmv_sell_parts" | "spmv_dot_sell_parts" | "residual_sell_parts" => {
                 self.sell().map_or(0, |(block, _)| block.long_count())
             }
@@ -209,7 +215,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             "spmv_dot_csr" => product(2, 4),
             "residual_csr" => product(3, 1),
             "halo_pack" => (self.send.len() as u64 * (4 + 2 * real), 0),
-            "cg_halo" => (self.send.len() as u64 * 5 * real, 4 * self.send.len() as u64),
+            "cg_halo" => (self.halo() as u64 * 5 * real, 4 * self.halo() as u64),
             "stream_copy" => vectors(2, 0),
             "narrow" => (n * (real + size_of::<A>() as u64), 0),
             "add_wide" => (2 * n * (real + size_of::<A>() as u64), n),
@@ -246,7 +252,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
 
     /// Enqueues a kernel on so many groups, for each band of the rows. Whatever it computes stays near where it was.
     fn launch(&mut self, kernels: &Kernels<T, A>, kernel: &str, groups: usize) -> Result<()> {
-        let n = count(self.n());
+        let [n, halo] = [self.n(), self.halo()].map(count);
         let Self { ctx, x, r, p, q, d, log, .. } = self;
         let grid = Grid { groups, group_size: kernels.tuning.launch(kernel).group_size };
         let (tiny, half) = (T::from_f64(1e-30), T::from_f64(0.5));
@@ -312,8 +318,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             }
             "residual_csr" => all.try_for_each(|set| kernels.csr.residual_csr(ctx, grid, set, block, p, x, r)),
             "halo_pack" => kernels.halo.halo_pack(ctx, grid, &self.send, p, &mut self.message),
-            // α = 1 and β = 0
-            "cg_halo" => kernels.cg.cg_halo(ctx, grid, 0..count(self.send.len()), [r, p], q, [1.0; 2], 1.0),
+            "cg_halo" => kernels.cg.cg_halo(ctx, grid, 0..halo, [r, p], q, [tiny, half]),
             "narrow" => kernels.convert.narrow(ctx, grid, n, &self.wide, q),
             "add_wide" => kernels.convert.add_wide(ctx, grid, n, q, &mut self.wide),
             "stream_copy" => kernels.stream.stream_copy(ctx, grid, n, p, q),

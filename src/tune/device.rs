@@ -312,4 +312,18 @@ mod tests {
         assert_eq!(kernel("halo_pack").bytes, 20 * parts[1].halo.send.len() as u64);
         assert_eq!(kernel("spmv_csr").flops, 2 * parts[1].nnz() as u64);
     }
+
+    /// What two ranks need counts twice in the message.
+    #[test]
+    fn a_block_that_sends_more_than_it_has() {
+        let device = list().devices.remove(0);
+        let a: gallery::Spec = "random-spd:120".parse().unwrap();
+        let a = a.build().unwrap();
+        let halo = split(&a, &row_ranges(&a, 3)).remove(1).halo;
+        let found =
+            rank(&device, &a, (1, 3), "random", Precision::F64, Search::FirstMinimum, Watch::default()).unwrap();
+        assert!(halo.send.len() > found.order, "{} of {}", halo.send.len(), found.order);
+        let bytes = |name: &str| found.kernels.iter().find(|k| k.kernel == name).unwrap().bytes;
+        assert_eq!([bytes("halo_pack"), bytes("cg_halo")], [20 * halo.send.len() as u64, 40 * found.order as u64]);
+    }
 }
