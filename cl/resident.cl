@@ -134,7 +134,7 @@ KERNEL void cg_resident(ROWS_ARGS, uint n, uint is_weighted, __global const real
 
         __global acc *from = i % 2 ? rho_next : rho, *to = i % 2 ? rho : rho_next;
         uint from_count = i == 0 ? rho_count : groups, at = (slot + i) % log_len;
-        acc4 sums = cg_sums(dots, groups, 0, 0, from, from_count, rho_value, scratch);
+        acc4 sums = cg_sums(dots, groups, from, from_count, rho_value, scratch);
         go_on = cg_goes_on(sums, from_count, 0, limit, log, at, at == 0 ? log_len - 1 : at - 1);
         if (!go_on && get_global_id(0) == 0)
             state[0] = next_state[0] = 1;

@@ -13,6 +13,7 @@ use opencl3::event::Event;
 use opencl3::kernel::Kernel as ClKernel;
 use opencl3::program::Program;
 
+use super::memory::PendingWrite;
 use super::programs::{self, Programs};
 use super::{ClResult, Info, Kind};
 use crate::error::{Error, Result};
@@ -283,11 +284,15 @@ impl Context {
         }
     }
 
-    /// Hands what is enqueued to the device.
+    /// Hands what is enqueued to the device. NVIDIA's driver (580.159) has done so when a call returns, and takes 2 to 4 µs to
+    /// say that there is nothing left.
     ///
     /// # Errors
     /// [`Error::OpenCl`] if the device is lost.
     pub(crate) fn flush(&self, queue: Queue) -> Result<()> {
+        if self.info.platform == "NVIDIA CUDA" {
+            return Ok(());
+        }
         self.queue(queue).flush().map_err(self.error("clFlush"))
     }
 
@@ -297,6 +302,21 @@ impl Context {
     /// [`Error::OpenCl`] if a command failed.
     pub(crate) fn finish(&self) -> Result<()> {
         self.queue(Queue::Compute).finish().map_err(self.error("clFinish"))
+    }
+
+    /// Lets what is put into the compute queue from now on wait for transfers of the other queue.
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`].
+    pub(crate) fn compute_after<M: ?Sized>(&self, transfers: &[PendingWrite<M>]) -> Result<()> {
+        let events: Vec<_> = transfers.iter().map(|transfer| transfer.event().get()).collect();
+        if events.is_empty() {
+            return Ok(()); // a barrier that waits for nothing waits for all that came before
+        }
+        // SAFETY: the events are alive; the queue keeps them as long as it needs them.
+        unsafe { self.queue(Queue::Compute).enqueue_barrier_with_wait_list(&events) }
+            .map_err(self.error("clEnqueueBarrierWithWaitList"))?;
+        Ok(())
     }
 
     /// Waits for one command.

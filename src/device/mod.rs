@@ -12,7 +12,7 @@ pub use choice::{Choice, Pick};
 pub(crate) use clock::Moment;
 pub(crate) use context::{Context, Grid, Kernel, Queue, Timed};
 pub use info::{Info, Kind, together};
-pub(crate) use memory::{DeviceVec, PendingRead, Pinned, Plain};
+pub(crate) use memory::{DeviceVec, PendingRead, PendingWrite, Pinned, Plain, SumsRead};
 pub use opencl3::Result as ClResult;
 pub(crate) use opencl3::event::Event;
 pub use opencl3::kernel::Kernel as ClKernel;

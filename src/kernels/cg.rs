@@ -7,17 +7,17 @@ use crate::real::Real;
 
 family! {
     /// The fused kernel of conjugate gradients, and what it does on halos.
-    Cg<T, A> { cg_step, cg_step_weighted, cg_halo }
+    Cg<T, A> { cg_step, cg_step_weighted, cg_step_given, cg_step_given_weighted, cg_halo }
 }
 
-/// Two sums as a kernel takes them: pairs of partial sums that it is to add, or the host's values.
+/// Two sums as a kernel takes them: pairs of partial sums that it is to add, or what the host knows.
 pub(crate) struct SumArg<'a, A> {
     /// Pairs of partial sums on the device…
     pub(crate) partials: &'a DeviceVec<A>,
     /// …so many; 0 if the host knows the sums:
     pub(crate) count: u32,
-    /// their values.
-    pub(crate) values: [f64; 2],
+    /// the first of them.
+    pub(crate) value: f64,
 }
 
 impl<A: Real> SumArg<'_, A> {
@@ -58,18 +58,25 @@ pub(crate) struct StepVectors<'a, T> {
     pub(crate) w: Option<&'a DeviceVec<T>>,
 }
 
+impl<T: Real> StepVectors<'_, T> {
+    fn len(&self) -> usize {
+        let Self { x, r, p, q, w } = self;
+        x.len().min(r.len()).min(p.len()).min(q.len()).min(w.map_or(usize::MAX, DeviceVec::len))
+    }
+}
+
 /// α = ρ / p·q and β = α q·q / p·q − 1, at least 0; `None` unless p·q is positive and finite.
-pub(crate) fn cg_scalars<T: Real>([pq, qq]: [f64; 2], rho: f64) -> Option<[T; 2]> {
+pub(crate) fn cg_scalars([pq, qq]: [f64; 2], rho: f64) -> Option<[f64; 2]> {
     let alpha = rho / pq;
     let beta = (alpha * (qq / pq) - 1.0).max(0.0);
-    (pq > 0.0 && pq.is_finite()).then(|| [alpha, beta].map(T::from_f64))
+    (pq > 0.0 && pq.is_finite()).then_some([alpha, beta])
 }
 
 impl<T: Real, A: Real> Cg<T, A> {
     /// alpha = rho / p·q; beta = alpha q·q / p·q − 1; x += alpha p; r −= alpha q; p = r + beta p; partial sums of r·r and of what
     /// the test looks at, a pair for each group. Reads 4 n elements (5 n with weights), writes 3 n.
     ///
-    /// `slots` are the places of this iteration and of the former one in the log.
+    /// `dots` are partial sums. `slots` are the places of this iteration and of the former one in the log.
     pub(crate) fn cg_step(
         &self,
         ctx: &Context,
@@ -84,15 +91,13 @@ impl<T: Real, A: Real> Cg<T, A> {
         iteration: u64,
         slots: [u32; 2],
     ) -> Result<()> {
+        assert!(n as usize <= v.len() && 2 * grid.groups <= rho_next.len() && dots.fits() && rho.fits());
+        assert!(dots.count > 0 && slots.iter().all(|&slot| 3 * (slot as usize + 1) <= log.entries.len()));
         let StepVectors { x, r, p, q, w } = v;
-        let len = x.len().min(r.len()).min(p.len()).min(q.len()).min(w.map_or(usize::MAX, DeviceVec::len));
-        assert!(n as usize <= len && 2 * grid.groups <= rho_next.len() && dots.fits() && rho.fits());
-        assert!(slots.iter().all(|&slot| 3 * (slot as usize + 1) <= log.entries.len()));
         let kernel = if w.is_some() { &self.cg_step_weighted } else { &self.cg_step };
-        let [pq, qq] = dots.values.map(A::from_f64);
-        let ([rho_value, _], limit) = (rho.values.map(A::from_f64), A::from_f64(limit));
-        let [alpha, beta] = cg_scalars::<T>(dots.values, rho.values[0]).unwrap_or_default();
+        let [rho_value, limit] = [rho.value, limit].map(A::from_f64);
         let [slot, former] = &slots;
+        let (state, next_state) = (log.state(iteration), log.state(iteration + 1));
         // SAFETY: types as declared in the file; elements 0..n, pairs of partials and the slots of the log, checked above.
         // Without weights the kernel does not read that argument.
         unsafe {
@@ -109,22 +114,42 @@ impl<T: Real, A: Real> Cg<T, A> {
                     q,
                     dots.partials,
                     &dots.count,
-                    &pq,
-                    &qq,
                     rho.partials,
                     &rho.count,
                     &rho_value,
-                    &alpha,
-                    &beta,
                     &limit,
                     rho_next,
-                    log.state(iteration),
-                    log.state(iteration + 1),
+                    state,
+                    next_state,
                     &log.entries,
                     slot,
                     former,
                 ],
             )
+        }
+    }
+
+    /// The same with alpha and beta as they are given.
+    pub(crate) fn cg_step_given(
+        &self,
+        ctx: &Context,
+        grid: Grid,
+        n: u32,
+        v: StepVectors<'_, T>,
+        scalars: [f64; 2],
+        rho_next: &mut DeviceVec<A>,
+    ) -> Result<()> {
+        assert!(n as usize <= v.len() && 2 * grid.groups <= rho_next.len());
+        let (StepVectors { x, r, p, q, w }, [alpha, beta]) = (v, scalars.map(T::from_f64));
+        // SAFETY: types as declared in the file; elements 0..n and pairs of partials, checked above.
+        unsafe {
+            match w {
+                Some(w) => {
+                    let kernel = &self.cg_step_given_weighted;
+                    launch(ctx, kernel, grid, &[&n, w, x, r, p, q, &alpha, &beta, rho_next])
+                }
+                None => launch(ctx, &self.cg_step_given, grid, &[&n, x, r, p, q, &alpha, &beta, rho_next]),
+            }
         }
     }
 
@@ -136,10 +161,10 @@ impl<T: Real, A: Real> Cg<T, A> {
         range: std::ops::Range<u32>,
         [r, p]: [&mut DeviceVec<T>; 2],
         q: &DeviceVec<T>,
-        [alpha, beta]: [T; 2],
+        scalars: [f64; 2],
     ) -> Result<()> {
         assert!(range.start <= range.end && range.end as usize <= r.len().min(p.len()).min(q.len()));
-        let (begin, count) = (range.start, range.end - range.start);
+        let (begin, count, [alpha, beta]) = (range.start, range.end - range.start, scalars.map(T::from_f64));
         // SAFETY: types as declared in the file; elements begin..begin + count, checked above.
         unsafe { launch(ctx, &self.cg_halo, grid, &[&begin, &count, r, p, q, &alpha, &beta]) }
     }

@@ -40,7 +40,11 @@ pub(crate) const FAMILIES: &[(&str, &str, &[&str])] = &[
     ("csr.cl", include_str!("../../cl/csr.cl"), &["spmv_csr", "spmv_dot_csr", "residual_csr"]),
     ("stencil.cl", include_str!("../../cl/stencil.cl"), STENCIL_PRODUCTS),
     ("sell.cl", include_str!("../../cl/sell.cl"), SELL_PRODUCTS),
-    ("cg.cl", include_str!("../../cl/cg.cl"), &["cg_step", "cg_step_weighted", "cg_halo"]),
+    (
+        "cg.cl",
+        include_str!("../../cl/cg.cl"),
+        &["cg_step", "cg_step_weighted", "cg_step_given", "cg_step_given_weighted", "cg_halo"],
+    ),
     ("convert.cl", include_str!("../../cl/convert.cl"), CONVERSIONS),
     ("halo.cl", include_str!("../../cl/halo.cl"), &["halo_pack"]),
     ("stream.cl", include_str!("../../cl/stream.cl"), &["stream_copy"]),

@@ -169,6 +169,11 @@ impl<T: Real, A: Real> Stencil<T, A> {
 }
 
 impl<T> StencilBlock<T> {
+    /// All rows, band by band.
+    pub(crate) fn whole(&self) -> impl Iterator<Item = RowSet> {
+        self.bands.iter().enumerate().map(|(k, band)| RowSet::around(k, &band.rows, &band.rows)[0])
+    }
+
     pub(super) fn has(&self, rows: RowSet) -> bool {
         let is_there =
             |band: &StencilBand<T>| rows.count == 0 || band.rows.start <= rows.first && rows.end() <= band.rows.end;

@@ -470,26 +470,31 @@ mod bodies {
         }
     }
 
-    /// A step with alpha = 6 / 3, and beta = 2 · 6 / 3 − 1 or, from 2 · 1 / 3 − 1 < 0, 0: scalars from partial sums and from
-    /// the host.
+    /// A step with alpha = 6 / 3, and beta = 2 · 6 / 3 − 1 or, from 2 · 1 / 3 − 1 < 0, 0: scalars from partial sums, rho from
+    /// the host, all from there.
     pub(super) fn steps<T: Real, A: Real>(t: &Bench<T, A>) {
         for &n in SIZES {
             let (x, r, p, q, w) = (ints(n, 1), ints(n, 2), ints(n, 3), ints(n, 4), ints(n, 5));
             let grid = t.grid(n);
             let groups = grid.groups;
-            for (k, qq) in [6.0, 1.0, 6.0, 6.0, 6.0].into_iter().enumerate() {
-                let (weighted, known) = (k % 2 == 0, [[0, 0], [0, 0], [1, 0], [0, 1], [1, 1]][k]);
-                let count = |known: usize| if known == 1 { 0 } else { groups as u32 };
+            for (k, qq) in [6.0, 1.0, 6.0, 6.0, 6.0, 1.0].into_iter().enumerate() {
+                let (weighted, rho_is_known, are_given) = (k % 2 == 0, k == 2 || k == 3, k > 3);
+                let count = |is_known| if is_known { 0 } else { groups as u32 };
                 let (dots, rho) = (t.pairs(groups, [3.0, qq]), t.pairs(groups, [6.0, 5.0]));
-                let dots = SumArg { partials: &dots, count: count(known[0]), values: [3.0, qq] };
-                let rho = SumArg { partials: &rho, count: count(known[1]), values: [6.0, f64::NAN] };
+                let dots = SumArg { partials: &dots, count: count(false), value: f64::NAN };
+                let rho = SumArg { partials: &rho, count: count(rho_is_known), value: 6.0 };
                 let (mut dx, mut dr, mut dp, dq, dw) = (t.up(&x), t.up(&r), t.up(&p), t.up(&q), t.up(&w));
                 let (mut sums, log) = (t.partials(2 * groups), t.log());
                 let v = StepVectors { x: &mut dx, r: &mut dr, p: &mut dp, q: &dq, w: weighted.then_some(&dw) };
                 let cg = &t.kernels.cg;
-                cg.cg_step(&t.ctx, grid, n as u32, v, &dots, &rho, 4.0, &mut sums, &log, 1, [1, 0]).unwrap();
+                if are_given {
+                    let scalars = cg_scalars([3.0, qq], 6.0).unwrap();
+                    cg.cg_step_given(&t.ctx, grid, n as u32, v, scalars, &mut sums).unwrap();
+                } else {
+                    cg.cg_step(&t.ctx, grid, n as u32, v, &dots, &rho, 4.0, &mut sums, &log, 1, [1, 0]).unwrap();
+                }
 
-                let what = format!("n = {n}, weighted {weighted}, known {known:?}, {:?}", t.kernels.tuning);
+                let what = format!("n = {n}, {k}, {:?}", t.kernels.tuning);
                 let zip = |a: &[f64], b: &[f64], f: fn(f64, f64) -> f64| {
                     a.iter().zip(b).map(|(&a, &b)| f(a, b)).collect::<Vec<_>>()
                 };
@@ -501,8 +506,9 @@ mod bodies {
                 let squares = zip(&r_next, &r_next, |a, b| a * b);
                 let rr = if weighted { dot(&w, &squares) } else { squares.iter().sum() };
                 assert_eq!(sum_pairs(&t.down(&sums)), [squares.iter().sum(), rr], "r·r, {what}");
-                let [rho, rr] = if known[1] == 1 { [0.0; 2] } else { [6.0, 5.0] };
-                assert_eq!(t.logged(&log), ([0; 2], vec![0.0, rho, rr, 3.0, 0.0, 0.0]), "log, {what}");
+                let [rho, rr] = if rho_is_known { [0.0; 2] } else { [6.0, 5.0] };
+                let log_of_step = if are_given { vec![0.0; 6] } else { vec![0.0, rho, rr, 3.0, 0.0, 0.0] };
+                assert_eq!(t.logged(&log), ([0; 2], log_of_step), "log, {what}");
             }
         }
     }
@@ -526,7 +532,7 @@ mod bodies {
             let log = t.log();
             let mut step = |curvature, sums: [f64; 2], iteration: u64| {
                 let (dots, rho) = (t.pairs(groups, [curvature, 6.0]), t.pairs(groups, sums));
-                let sum = |partials| SumArg { partials, count: groups as u32, values: [0.0; 2] };
+                let sum = |partials| SumArg { partials, count: groups as u32, value: 0.0 };
                 let (dots, rho, mut next) = (sum(&dots), sum(&rho), t.partials(2 * groups));
                 let slots = [iteration % 2, (iteration + 1) % 2].map(|slot| slot as u32);
                 let v = StepVectors { x: &mut dx, r: &mut dr, p: &mut dp, q: &dq, w: None };

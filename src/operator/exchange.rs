@@ -1,10 +1,12 @@
 //! What a device's block of rows exchanges with other ranks: elements of a vector.
 
 use std::cell::RefCell;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::device::{Context, DeviceVec, Event, PendingRead, Pinned, Queue};
+use crate::comm::Message;
+use crate::device::{Context, DeviceVec, Event, PendingRead, PendingWrite, Pinned, Queue};
 use crate::error::Result;
 use crate::ops::Ops;
 use crate::ops::opencl::OpenClOps;
@@ -12,33 +14,50 @@ use crate::partition::HaloPlan;
 use crate::real::Real;
 use crate::timeline::Lane;
 
+/// The most runs of neighbouring elements that are moved to the host one by one.
+const MAX_RUNS: usize = 2;
+
+/// How many times as fast as the link to the host a device's memory is, about: 3.9 TB/s to 50 GB/s on an H200.
+const MEMORY_TO_LINK: usize = 80;
+/// Bytes that go over the link in the time that it takes to set an exchange going, whatever its size: some 30 µs.
+const LINK_START: usize = 3 << 19;
+
 /// Elements of a device's vectors on their way to other ranks, and those of other ranks on their way into the halo.
 ///
 /// ```text
-/// compute queue    halo_pack ─► whatever comes next ────────────────────────► what needs the halo
+/// compute queue    halo_pack ─► whatever comes next ───────────────────────► what needs the halo
 /// transfer queue        └► to pinned memory      from neighbours' into the halo ┘
-/// host             pack   send                post, fetch                 receive
+/// host             pack   send              receive: post, fetch
 /// ```
 ///
 /// No processor touches a message: each device writes it to memory that is pinned for its driver, and the others read
-/// it there.
+/// it there. Nor does a kernel, if it is a run of neighbouring elements or two, as with rows in a good order.
 pub(crate) struct Exchange<T: Real> {
     plan: HaloPlan,
     /// Where the halo begins in a vector.
     n_rows: usize,
-    send: DeviceVec<u32>,
-    message: RefCell<DeviceVec<T>>,
+    message: Form<T>,
     traffic: RefCell<Traffic<T>>,
+}
+
+/// What a message is made of.
+enum Form<T: Real> {
+    /// Runs of neighbouring elements, all in rows that need the halo themselves: products with other rows leave them alone.
+    Runs(Vec<Range<usize>>),
+    /// Single elements, which a kernel gathers.
+    Packed(DeviceVec<u32>, RefCell<DeviceVec<T>>),
 }
 
 /// What is under way.
 struct Traffic<T: Real> {
     /// Former messages, whose memory serves again once no rank reads them.
     posted: Vec<Arc<Pinned<T>>>,
-    /// When this rank's message is packed.
+    /// When this rank's message is there to be moved.
     packed: Option<Event>,
     /// The message on its way to the host.
     leaving: Option<PendingRead<T>>,
+    /// Those of others on their way into the halo.
+    arriving: Vec<PendingWrite<dyn Message<T>>>,
 }
 
 impl<T: Real> Exchange<T> {
@@ -50,13 +69,15 @@ impl<T: Real> Exchange<T> {
         // one to be filled while the others read the former one
         let memory = || Pinned::zeros(ctx, plan.send.len()).map(Arc::new);
         let posted = if plan.send.is_empty() { Vec::new() } else { vec![memory()?, memory()?] };
-        Ok(Self {
-            n_rows,
-            send: DeviceVec::from_slice(ctx, &plan.send, "the halo's indices")?,
-            message: RefCell::new(DeviceVec::zeros(ctx, plan.send.len(), "the halo's message")?),
-            traffic: RefCell::new(Traffic { posted, packed: None, leaving: None }),
-            plan: plan.clone(),
-        })
+        let message = match runs(&plan.send) {
+            Some(runs) if plan.is_mutual => Form::Runs(runs),
+            _ => Form::Packed(
+                DeviceVec::from_slice(ctx, &plan.send, "the halo's indices")?,
+                RefCell::new(DeviceVec::zeros(ctx, plan.send.len(), "the halo's message")?),
+            ),
+        };
+        let traffic = Traffic { posted, packed: None, leaving: None, arriving: Vec::new() };
+        Ok(Self { n_rows, message, traffic: RefCell::new(traffic), plan: plan.clone() })
     }
 
     /// Elements of the halo.
@@ -69,37 +90,55 @@ impl<T: Real> Exchange<T> {
         !self.plan.receive.is_empty() || !self.plan.send.is_empty()
     }
 
-    /// Whether all that others need are elements of rows that need a halo.
-    pub(super) fn is_mutual(&self) -> bool {
-        self.plan.is_mutual
+    /// Whether a step on the owned rows most likely takes longer than an exchange.
+    pub(super) fn is_hidden_by_step(&self) -> bool {
+        let (moved, real) = (self.plan.send.len().max(self.plan.len), size_of::<T>());
+        7 * self.n_rows * real > MEMORY_TO_LINK * (2 * moved * real + LINK_START)
     }
 
     /// Packs what other ranks need of `v`, as what is in the compute queue will have left it.
     pub(super) fn pack<A: Real>(&self, ops: &OpenClOps<T, A>, v: &DeviceVec<T>) -> Result<()> {
-        if self.send.len() == 0 {
+        if self.plan.send.is_empty() {
             return Ok(());
         }
+        self.pack_singles(ops, v)?;
+        self.traffic.borrow_mut().packed = Some(ops.ctx.marker()?);
+        Ok(())
+    }
+
+    /// The same for a `v` that will be as it has to be, for sure, when it is sent.
+    pub(super) fn pack_known<A: Real>(&self, ops: &OpenClOps<T, A>, v: &DeviceVec<T>) -> Result<()> {
+        if let Form::Packed(..) = self.message { self.pack(ops, v) } else { Ok(()) }
+    }
+
+    fn pack_singles<A: Real>(&self, ops: &OpenClOps<T, A>, v: &DeviceVec<T>) -> Result<()> {
+        let Form::Packed(send, message) = &self.message else { return Ok(()) };
         let traffic = &mut *self.traffic.borrow_mut();
         if let Some(unread) = traffic.leaving.take() {
             traffic.posted.push(Arc::new(unread.wait(&ops.ctx)?)); // an exchange that came to no end
         }
-        let grid = ops.grid_for("halo_pack", self.send.len());
-        ops.kernels.halo.halo_pack(&ops.ctx, grid, &self.send, v, &mut self.message.borrow_mut())?;
-        traffic.packed = Some(ops.ctx.marker()?);
-        Ok(())
+        let grid = ops.grid_for("halo_pack", send.len());
+        ops.kernels.halo.halo_pack(&ops.ctx, grid, send, v, &mut message.borrow_mut())
     }
 
-    /// Starts to move the message to the host, while the device works on what is in the compute queue.
-    pub(super) fn send<A: Real>(&self, ops: &OpenClOps<T, A>) -> Result<()> {
+    /// Starts to move what other ranks need of `v` to the host, while the device works on what is in the compute queue.
+    pub(super) fn send<A: Real>(&self, ops: &OpenClOps<T, A>, v: &DeviceVec<T>) -> Result<()> {
         if !self.is_shared() {
             return Ok(());
         }
         let (ctx, traffic) = (&ops.ctx, &mut *self.traffic.borrow_mut());
         ctx.flush(Queue::Compute)?;
-        if let Some(packed) = traffic.packed.take() {
-            let memory = traffic.memory(ctx, self.send.len())?;
-            let read = self.message.borrow().start_read_after(ctx, Queue::Transfer, memory, Some(&packed))?;
-            traffic.leaving = Some(read);
+        if !self.plan.send.is_empty() {
+            let (memory, packed) = (traffic.memory(ctx, self.plan.send.len())?, traffic.packed.take());
+            let read = match &self.message {
+                Form::Runs(runs) => v.start_read_runs(ctx, Queue::Transfer, runs, memory, packed.as_ref()),
+                Form::Packed(_, message) => {
+                    let message = message.borrow();
+                    let whole = 0..message.len();
+                    message.start_read_runs(ctx, Queue::Transfer, &[whole], memory, packed.as_ref())
+                }
+            };
+            traffic.leaving = Some(read?);
             ctx.flush(Queue::Transfer)?;
         }
         Ok(())
@@ -123,21 +162,29 @@ impl<T: Real> Exchange<T> {
             comm.post(Arc::new(Vec::new()))?;
         }
         ops.recorder.span(Lane::Host, "halo to the host", begun);
-        let mut arriving = Vec::with_capacity(self.plan.receive.len());
+        // a sum, or the message, has come since the former ones were enqueued, and after them
+        traffic.arriving.clear();
         for receive in &self.plan.receive {
             let start = Instant::now();
             let message = comm.fetch(receive.from)?;
             ops.recorder.span(Lane::Host, "wait for a neighbour", start);
             let place = self.n_rows + receive.halo.start;
-            arriving.push(v.start_write(ctx, Queue::Transfer, place, message, receive.segment.clone())?);
+            traffic.arriving.push(v.start_write(ctx, Queue::Transfer, place, message, receive.segment.clone())?);
         }
         let start = Instant::now();
         ctx.flush(Queue::Transfer)?;
-        arriving.into_iter().try_for_each(|write| write.wait(ctx))?;
+        ctx.compute_after(&traffic.arriving)?;
         ops.recorder.span(Lane::Host, "halo to the device", start);
         ops.count_halo(begun.elapsed());
         Ok(())
     }
+}
+
+/// The runs of neighbouring elements that `indices` are, one behind the other, if they are few.
+fn runs(indices: &[u32]) -> Option<Vec<Range<usize>>> {
+    let runs = indices.chunk_by(|&a, &b| a + 1 == b).take(MAX_RUNS + 1);
+    let runs: Vec<_> = runs.map(|run| run[0] as usize..run[0] as usize + run.len()).collect();
+    (runs.len() <= MAX_RUNS).then_some(runs)
 }
 
 impl<T: Real> Traffic<T> {
@@ -146,5 +193,20 @@ impl<T: Real> Traffic<T> {
         let free = self.posted.iter().position(|message| Arc::strong_count(message) == 1);
         let memory = free.and_then(|free| Arc::into_inner(self.posted.swap_remove(free)));
         memory.map_or_else(|| Pinned::zeros(ctx, len), Ok)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_runs_are_told() {
+        assert_eq!(runs(&[]), Some(vec![]));
+        assert_eq!(runs(&[4, 5, 6]), Some(vec![4..7]));
+        assert_eq!(runs(&[8, 9, 0, 1, 2]), Some(vec![8..10, 0..3]));
+        assert_eq!(runs(&[0, 1, 1, 2]), Some(vec![0..2, 1..3]));
+        assert_eq!(runs(&[2, 1, 0]), None);
+        assert_eq!(runs(&[0, 2, 4]), None);
     }
 }

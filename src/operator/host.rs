@@ -13,8 +13,8 @@ use super::plan::refused;
 use crate::error::Result;
 use crate::kernels::Shape;
 use crate::matrix::Csr;
-use crate::ops::host::{HostOps, HostSum};
-use crate::ops::{CgHalo, Ops};
+use crate::ops::host::HostOps;
+use crate::ops::{CgProduct, Ops};
 use crate::partition::{HaloPlan, Part};
 use crate::real::Real;
 use crate::solver::Format;
@@ -206,25 +206,27 @@ impl<T: Real> LinearOperator<HostOps<T>> for HostBlock<T> {
         self.exchange(ops, x)
     }
 
-    fn apply_dots(&self, ops: &HostOps<T>, x: &Vec<T>, y: &mut Vec<T>, dots: &mut HostSum) -> Result<()> {
+    fn apply_dots(&self, ops: &HostOps<T>, product: CgProduct<'_, HostOps<T>>) -> Result<()> {
+        let (CgProduct { step, p, q, dots }, n) = (product, self.rows.len());
+        if let Some((scalars, r)) = step {
+            self.exchange(ops, q)?;
+            let [alpha, beta] = scalars.map(T::from_f64);
+            for ((r, p), &q) in r[n..].iter_mut().zip(&mut p[n..]).zip(&q[n..]) {
+                *r -= alpha * q;
+                *p = *r + beta * *p;
+            }
+        }
         let _running = ops.running(self.kernel("spmv_dot_csr", "spmv_dot_stencil"));
-        let parts = self.for_rows(x, &mut y[..self.rows.len()], |i, sum, y| {
-            *y = sum;
-            [x[i].to_f64() * sum.to_f64(), sum.to_f64() * sum.to_f64()]
+        let parts = self.for_rows(p, &mut q[..n], |i, sum, q| {
+            *q = sum;
+            [p[i].to_f64() * sum.to_f64(), sum.to_f64() * sum.to_f64()]
         });
         parts.into_iter().enumerate().for_each(|(k, part)| dots.set(k, part));
         Ok(())
     }
 
-    fn cg_halo(&self, ops: &HostOps<T>, step: CgHalo<'_, HostOps<T>>) -> Result<()> {
-        self.exchange(ops, step.q)?;
-        if let Some([alpha, beta]) = step.dots.cg_scalars::<T>(step.rho) {
-            let n = self.rows.len();
-            for ((r, p), &q) in step.r[n..].iter_mut().zip(&mut step.p[n..]).zip(&step.q[n..]) {
-                *r -= alpha * q;
-                *p = *r + beta * *p;
-            }
-        }
+    /// The message is made when it is sent.
+    fn pack_halo(&self, _: &HostOps<T>, _: &Vec<T>) -> Result<()> {
         Ok(())
     }
 

@@ -12,7 +12,7 @@ pub(crate) mod row_blocks;
 mod sell;
 
 use crate::error::Result;
-use crate::ops::{CgHalo, CgRun, Ops};
+use crate::ops::{CgProduct, CgRun, Ops};
 
 /// Products with a distributed square matrix A. The vector that is multiplied has room for [`halo`](Self::halo) elements
 /// behind the owned ones, for those of other ranks that the rows of this one need.
@@ -29,19 +29,20 @@ pub trait LinearOperator<O: Ops> {
     /// A failing device or rank.
     fn fill_halo(&self, ops: &O, x: &mut O::Vector) -> Result<()>;
 
-    /// y = A x for an x whose halo is filled, and this rank's part of x·y and of y·y in `dots`. What is in other ranks' halos
-    /// of y, which has room for one, sets out for there.
-    ///
-    /// # Errors
-    /// A failing device.
-    fn apply_dots(&self, ops: &O, x: &O::Vector, y: &mut O::Vector, dots: &mut O::Sum) -> Result<()>;
-
-    /// What [`Ops::cg_step`] does to r and p, on their halos, with the halo of q = A p, which arrives meanwhile: so the next
-    /// [`apply_dots`](Self::apply_dots) finds the halo of p filled.
+    /// q = A p, and this rank's part of p·q and of q·q. The halo of p must be filled up to the step that was made last: what
+    /// that did to r and p, r −= α q, p = r + β p, is done here on their halos, with the halo of the former q, which is
+    /// exchanged meanwhile. Rows that need no halo do not wait for it.
     ///
     /// # Errors
     /// A failing device or rank.
-    fn cg_halo(&self, ops: &O, step: CgHalo<'_, O>) -> Result<()>;
+    fn apply_dots(&self, ops: &O, product: CgProduct<'_, O>) -> Result<()>;
+
+    /// Packs what is in other ranks' halos of the q that [`apply_dots`](Self::apply_dots) has left; sums with that must be
+    /// completed before it is called again, with a step.
+    ///
+    /// # Errors
+    /// A failing device.
+    fn pack_halo(&self, ops: &O, q: &O::Vector) -> Result<()>;
 
     /// r = b − A x; fills the halo of x.
     ///

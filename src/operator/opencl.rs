@@ -18,8 +18,8 @@ use crate::kernels::resident::{Resident, Rows};
 use crate::kernels::sell::{SellBlock, SliceSet};
 use crate::kernels::stencil::{MainKind, RowSet, StencilBand, StencilBlock};
 use crate::kernels::{Kernels, RESIDENT_GROUP, Shape, Tuning};
-use crate::ops::opencl::{DeviceSum, OpenClOps};
-use crate::ops::{CgHalo, CgRun};
+use crate::ops::opencl::OpenClOps;
+use crate::ops::{CgProduct, CgRun};
 use crate::partition::{HaloPlan, Part};
 use crate::real::Real;
 use crate::solver::Format;
@@ -46,6 +46,26 @@ pub(crate) type Sets<S> = [Vec<S>; 2];
 const INTERIOR: usize = 0;
 /// and the others.
 const BOUNDARY: usize = 1;
+
+/// Rows of a product.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Which {
+    /// Those without a halo.
+    Interior,
+    /// The others.
+    Boundary,
+    All,
+}
+
+impl Which {
+    fn of<S: Copy>(self, [interior, boundary]: &Sets<S>) -> Vec<S> {
+        match self {
+            Self::Interior => interior.clone(),
+            Self::Boundary => boundary.clone(),
+            Self::All => interior.iter().chain(boundary).copied().collect(),
+        }
+    }
+}
 
 /// How the rows lie on the device, and what a product launches.
 pub(crate) enum Layout<T> {
@@ -251,17 +271,17 @@ impl<T: Real> DeviceBlock<T> {
     ) -> Result<()> {
         self.exchange.pack(ops, x)?;
         sets[INTERIOR].iter().try_for_each(|&set| kernel(x, set))?;
-        self.exchange.send(ops)?;
+        self.exchange.send(ops, x)?;
         self.exchange.receive(ops, x)?;
         sets[BOUNDARY].iter().try_for_each(|&set| kernel(x, set))
     }
 
-    /// y = A x on the rows of one half of the [`Sets`], with parts of x·y and y·y behind those of the `before` work-groups that
-    /// were launched so far. Tells how many there are then. Long rows in slices come with the interior, and after the others.
+    /// y = A x on some rows, with parts of x·y and y·y behind those of the `before` work-groups that were launched so far.
+    /// Tells how many there are then. Long rows in slices, which may need the halo, come last.
     fn dots_of<A: Real>(
         &self,
         ops: &OpenClOps<T, A>,
-        half: usize,
+        which: Which,
         x: &DeviceVec<T>,
         y: &mut DeviceVec<T>,
         partials: &mut DeviceVec<A>,
@@ -271,7 +291,7 @@ impl<T: Real> DeviceBlock<T> {
         let mut groups = before;
         match &self.layout {
             Layout::Csr(block, sets) => {
-                for &set in &sets[half] {
+                for set in which.of(sets) {
                     let grid = ops.block_grid("spmv_dot_csr", set.len());
                     kernels.csr.spmv_dot_csr(ctx, grid, set, block, x, y, partials, groups as u32, done)?;
                     groups += grid.groups;
@@ -280,7 +300,8 @@ impl<T: Real> DeviceBlock<T> {
             Layout::Stencil(block, sets) => {
                 let stencil = kernels.stencil(ctx, block.main_len)?;
                 let name = if block.width.is_some() { "spmv_dot_pattern" } else { "spmv_dot_stencil" };
-                for &set in &sets[half] {
+                let sets = if which == Which::All { block.whole().collect() } else { which.of(sets) };
+                for set in sets {
                     let grid = ops.grid_for(name, set.count as usize);
                     stencil.spmv_dot(ctx, grid, set, block, x, y, partials, groups as u32, done)?;
                     groups += grid.groups;
@@ -288,12 +309,12 @@ impl<T: Real> DeviceBlock<T> {
             }
             Layout::Sell(block, sets) => {
                 let sell = kernels.sell(ctx)?;
-                for &set in &sets[half] {
+                for set in which.of(sets) {
                     let grid = ops.grid_for("spmv_dot_sell", block.rows(set));
                     sell.spmv_dot(ctx, grid, set, block, x, y, partials, groups as u32, done)?;
                     groups += grid.groups;
                 }
-                if half == INTERIOR
+                if which != Which::Interior
                     && let Some(grid) = long_grid(ops, "spmv_dot_sell_parts", block)
                 {
                     sell.spmv_dot_parts(ctx, grid, block, x, y, partials, groups as u32, done)?;
@@ -302,12 +323,6 @@ impl<T: Real> DeviceBlock<T> {
             }
         }
         Ok(groups)
-    }
-
-    /// Whether the rows that other ranks wait for are complete once those with a halo are.
-    fn is_boundary_enough(&self) -> bool {
-        let has_long = matches!(&self.layout, Layout::Sell(block, _) if block.long_count() > 0);
-        self.exchange.is_mutual() && !has_long
     }
 }
 
@@ -461,37 +476,38 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
 
     fn fill_halo(&self, ops: &OpenClOps<T, A>, x: &mut DeviceVec<T>) -> Result<()> {
         self.exchange.pack(ops, x)?;
-        self.exchange.send(ops)?;
+        self.exchange.send(ops, x)?;
         self.exchange.receive(ops, x)
     }
 
-    fn apply_dots(
-        &self,
-        ops: &OpenClOps<T, A>,
-        x: &DeviceVec<T>,
-        y: &mut DeviceVec<T>,
-        dots: &mut DeviceSum<A>,
-    ) -> Result<()> {
+    fn apply_dots(&self, ops: &OpenClOps<T, A>, product: CgProduct<'_, OpenClOps<T, A>>) -> Result<()> {
+        let CgProduct { step, p, q, dots } = product;
         let partials = ops.empty(dots, self.launches())?;
-        let boundary = self.dots_of(ops, BOUNDARY, x, y, partials, 0)?;
-        let is_boundary_enough = self.is_boundary_enough();
-        if is_boundary_enough {
-            self.exchange.pack(ops, y)?;
+        if step.is_some() {
+            self.exchange.send(ops, q)?;
         }
-        let groups = self.dots_of(ops, INTERIOR, x, y, partials, boundary)?;
+        // one launch is quicker than two, if it does not wait
+        let is_halo_early = matches!(self.layout, Layout::Stencil(..)) && self.exchange.is_hidden_by_step();
+        let mut groups = 0;
+        if !is_halo_early {
+            groups = self.dots_of(ops, Which::Interior, p, q, partials, groups)?;
+        }
+        if let Some((scalars, r)) = step {
+            self.exchange.receive(ops, q)?;
+            let halo = self.n_rows as u32..(self.n_rows + self.exchange.halo()) as u32;
+            if !halo.is_empty() {
+                let grid = ops.grid_for("cg_halo", halo.len());
+                ops.kernels.cg.cg_halo(&ops.ctx, grid, halo, [r, p], q, scalars)?;
+            }
+        }
+        let rest = if is_halo_early { Which::All } else { Which::Boundary };
+        groups = self.dots_of(ops, rest, p, q, partials, groups)?;
         dots.refill(groups);
-        if !is_boundary_enough {
-            self.exchange.pack(ops, y)?;
-        }
-        self.exchange.send(ops)
+        Ok(())
     }
 
-    fn cg_halo(&self, ops: &OpenClOps<T, A>, step: CgHalo<'_, OpenClOps<T, A>>) -> Result<()> {
-        self.exchange.receive(ops, step.q)?;
-        match self.exchange.halo() {
-            0 => Ok(()),
-            len => ops.cg_halo(self.n_rows, len, step),
-        }
+    fn pack_halo(&self, ops: &OpenClOps<T, A>, q: &DeviceVec<T>) -> Result<()> {
+        self.exchange.pack_known(ops, q)
     }
 
     fn residual(

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
-use super::{CgStep, Ops, Record, Widens};
+use super::{CgStep, Ops, Record, Scalars, Widens};
 use crate::comm::Communicator;
 use crate::error::Result;
 use crate::kernels::cg::cg_scalars;
@@ -36,11 +36,6 @@ pub struct HostSum {
 }
 
 impl HostSum {
-    /// α and β of a step, if these are p·q and q·q, and `rho` is ρ.
-    pub(crate) fn cg_scalars<T: Real>(&self, rho: &Self) -> Option<[T; 2]> {
-        cg_scalars(self.values, rho.values[0])
-    }
-
     /// Sets component `k` to this rank's part.
     pub(crate) fn set(&mut self, k: usize, part: f64) {
         self.values[k] = part;
@@ -188,12 +183,13 @@ impl<T: Real> Ops for HostOps<T> {
         Ok(())
     }
 
-    fn cg_step(&self, step: CgStep<'_, Self>) -> Result<()> {
+    fn cg_step(&self, step: CgStep<'_, Self>) -> Result<Option<Scalars>> {
         let _running = self.running(if step.weights.is_some() { "cg_step_weighted" } else { "cg_step" });
-        let Some([alpha, beta]) = step.dots.cg_scalars::<T>(step.rho) else {
+        let Some(scalars) = cg_scalars(step.dots.values, step.rho.values[0]) else {
             step.rho_next.values = [0.0; 2];
-            return Ok(());
+            return Ok(None);
         };
+        let [alpha, beta] = scalars.map(T::from_f64);
         let n = self.n;
         let w = step.weights.map(Vec::as_slice);
         let update = |x: &mut [T], r: &mut [T], p: &mut [T], q: &[T], w: Option<&[T]>| -> [f64; 2] {
@@ -223,7 +219,7 @@ impl<T: Real> Ops for HostOps<T> {
                 .collect();
             parts.into_iter().fold([0.0; 2], |s, p| [s[0] + p[0], s[1] + p[1]])
         };
-        Ok(())
+        Ok(Some(scalars))
     }
 
     fn all_sum(&self, sums: &mut [&mut HostSum]) -> Result<()> {

@@ -142,9 +142,20 @@ pub trait Ops {
     /// device that works alone stops by itself once the former step's residual met the test. 56 bytes a row in double
     /// precision, 64 with weights.
     ///
+    /// Gives α and β, which the halos of r and p need, unless a device that works alone keeps them to itself.
+    ///
     /// # Errors
     /// A failing device.
-    fn cg_step(&self, step: CgStep<'_, Self>) -> Result<()>;
+    fn cg_step(&self, step: CgStep<'_, Self>) -> Result<Option<Scalars>>;
+
+    /// Lets this rank's parts of sums set out for the host: [`all_sum`](Self::all_sum) finds them there.
+    ///
+    /// # Errors
+    /// A failing device.
+    fn start_sum(&self, sums: &mut [&mut Self::Sum]) -> Result<()> {
+        let _ = sums;
+        Ok(())
+    }
 
     /// Completes sums over all ranks, at once. A device that works alone leaves its partial sums to the next kernel.
     ///
@@ -250,18 +261,19 @@ pub struct CgStep<'a, O: Ops + ?Sized> {
     pub iteration: u64,
 }
 
-/// Arguments of [`LinearOperator::cg_halo`](crate::operator::LinearOperator::cg_halo).
-pub struct CgHalo<'a, O: Ops + ?Sized> {
-    /// p·q and q·q, completed.
-    pub dots: &'a O::Sum,
-    /// ρ = r·r before the step, completed.
-    pub rho: &'a O::Sum,
-    /// The residual.
-    pub r: &'a mut O::Vector,
+/// α and β of a step.
+pub type Scalars = [f64; 2];
+
+/// Arguments of [`LinearOperator::apply_dots`](crate::operator::LinearOperator::apply_dots).
+pub struct CgProduct<'a, O: Ops + ?Sized> {
+    /// If a step has yet to be made on the halos of r and p: its α and β, and r.
+    pub step: Option<(Scalars, &'a mut O::Vector)>,
     /// The direction.
     pub p: &'a mut O::Vector,
-    /// A p, whose halo arrives.
+    /// Where A p will be; with `step`, the halo of what is there now arrives.
     pub q: &'a mut O::Vector,
+    /// Where this rank's part of p·q and q·q will be.
+    pub dots: &'a mut O::Sum,
 }
 
 /// Arguments of [`LinearOperator::cg_run`](crate::operator::LinearOperator::cg_run).

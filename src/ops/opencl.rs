@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use self::resident::Residence;
 use super::trials::{MAX_TRIED_PER_UNIT, Trials, Tried};
-use super::{CgHalo, CgStep, Ops, Record, Widens};
+use super::{CgStep, Ops, Record, Scalars, Widens};
 use crate::comm::{Communicator, MAX_SUMS};
-use crate::device::{Context, DeviceVec, Grid, Moment, PendingRead, Pinned, Timed};
+use crate::device::{Context, DeviceVec, Grid, Moment, PendingRead, Pinned, SumsRead, Timed};
 use crate::error::Result;
 use crate::kernels::cg::{Log, StepVectors, SumArg, cg_scalars};
 use crate::kernels::{Kernels, Launch, count};
@@ -49,8 +49,7 @@ pub(crate) struct OpenClOps<T: Real, A: Real> {
     max_groups: usize,
     log: Log<A>,
     watch: RefCell<Watch<A>>,
-    /// Where partial sums arrive on the host.
-    landing: RefCell<Pinned<A>>,
+    landing: RefCell<Landing<A>>,
     clock: RefCell<Clock>,
     pub(crate) recorder: Recorder,
     recorded: RefCell<Recorded>,
@@ -93,6 +92,15 @@ impl<A: Real> Watch<A> {
     }
 }
 
+/// Sums under way: whose they are, and how many of each.
+type Coming<A> = (SumsRead<A>, Vec<(u64, usize)>);
+
+/// Where partial sums arrive on the host.
+struct Landing<A: Real> {
+    memory: Option<Pinned<A>>,
+    coming: Option<Coming<A>>,
+}
+
 /// Where the time goes.
 #[derive(Default)]
 struct Clock {
@@ -120,7 +128,12 @@ pub(crate) struct DeviceSum<A> {
 
 impl<A: Real> DeviceSum<A> {
     fn arg(&self) -> SumArg<'_, A> {
-        SumArg { partials: &self.partials, count: self.count as u32, values: self.values }
+        SumArg { partials: &self.partials, count: self.count as u32, value: self.values[0] }
+    }
+
+    /// Partial sums on the device.
+    fn len(&self) -> usize {
+        self.components * self.count
     }
 
     /// The room for partial sums, whose number a kernel is about to set.
@@ -160,7 +173,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         };
         let units = ctx.info().compute_units.max(1) as usize;
         let max_groups = kernels.tuning.max_groups().max(if tries { MAX_TRIED_PER_UNIT * units } else { 0 });
-        let landing = Pinned::zeros(&ctx, 2 * max_groups)?;
+        let landing = Landing { memory: Some(Pinned::zeros(&ctx, 4 * max_groups)?), coming: None };
         Ok(Self {
             ctx,
             kernels,
@@ -205,42 +218,44 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         self.clock.borrow_mut().halos += time;
     }
 
-    /// r −= α q and p = r + β p on the `len` elements of a halo that begins at `n_rows`, α and β as in [`Ops::cg_step`].
-    pub(crate) fn cg_halo(&self, n_rows: usize, len: usize, step: CgHalo<'_, Self>) -> Result<()> {
-        let CgHalo { dots, rho, r, p, q } = step;
-        let Some(scalars) = cg_scalars(dots.values, rho.values[0]) else { return Ok(()) };
-        let range = n_rows as u32..(n_rows + len) as u32;
-        let grid = self.grid_for("cg_halo", len);
-        self.kernels.cg.cg_halo(&self.ctx, grid, range, [r, p], q, scalars)
+    /// Starts to read the sums that are still on the device; tells whose they are, and how many of each.
+    fn start_reads(&self, sums: &[&mut DeviceSum<A>]) -> Result<Option<Coming<A>>> {
+        let here: Vec<_> = sums.iter().map(|sum| (&sum.partials, sum.len())).filter(|&(_, len)| len > 0).collect();
+        if here.is_empty() {
+            return Ok(None);
+        }
+        let len = here.iter().map(|&(_, len)| len).sum();
+        let mut landing = self.landing.borrow_mut();
+        let memory = landing.memory.take().filter(|memory| memory.len() >= len);
+        let memory = memory.map_or_else(|| Pinned::zeros(&self.ctx, len), Ok)?;
+        let read = memory.await_sums(&self.ctx, &here)?;
+        Ok(Some((read, here.iter().map(|&(partials, len)| (partials.id(), len)).collect())))
     }
 
-    /// Brings sums to the host that are still on the device, with one wait for all.
+    /// Brings sums to the host that are still on the device, with one wait for all: those that are under way, if they are the
+    /// ones.
     fn bring(&self, sums: &mut [&mut DeviceSum<A>]) -> Result<()> {
-        let mut sums: Vec<_> = sums.iter_mut().filter(|sum| sum.count > 0).collect();
-        if sums.is_empty() {
-            return Ok(());
-        }
         let start = Instant::now();
-        let len = sums.iter().map(|sum| sum.components * sum.count).sum();
-        let mut landing = self.landing.borrow_mut();
-        if landing.len() < len {
-            *landing = Pinned::zeros(&self.ctx, len)?;
-        }
-        let mut rest = &mut landing[..len];
-        let mut pieces = Vec::with_capacity(sums.len());
-        for sum in &sums {
-            let (piece, others) = rest.split_at_mut(sum.components * sum.count);
-            pieces.push((&sum.partials, piece));
-            rest = others;
-        }
-        DeviceVec::read_several(&self.ctx, &mut pieces)?;
-        let mut rest = &landing[..len];
-        for sum in &mut sums {
-            let (piece, others) = rest.split_at(sum.components * sum.count);
+        let wanted = sums.iter().filter(|sum| sum.count > 0).map(|sum| (sum.partials.id(), sum.len()));
+        let coming = self.landing.borrow_mut().coming.take();
+        let coming = match coming {
+            Some((read, what)) if what.iter().copied().eq(wanted) => Some((read, what)),
+            Some((read, _)) => {
+                self.landing.borrow_mut().memory = Some(read.wait(&self.ctx)?);
+                self.start_reads(sums)?
+            }
+            None => self.start_reads(sums)?,
+        };
+        let Some((read, _)) = coming else { return Ok(()) };
+        let memory = read.wait(&self.ctx)?;
+        let mut rest = &memory[..];
+        for sum in sums.iter_mut().filter(|sum| sum.count > 0) {
+            let (piece, others) = rest.split_at(sum.len());
             let added = add_up(piece, sum.components);
             sum.values[..sum.components].copy_from_slice(&added[..sum.components]);
             (sum.count, rest) = (0, others);
         }
+        self.landing.borrow_mut().memory = Some(memory);
         let watch = &mut *self.watch.borrow_mut();
         watch.done = watch.current.saturating_sub(1);
         self.waited(start);
@@ -509,14 +524,32 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         self.kernels.update.scale_diagonal(&self.ctx, self.grid("scale_diagonal"), self.n, d, x, y)
     }
 
-    fn cg_step(&self, step: CgStep<'_, Self>) -> Result<()> {
+    fn cg_step(&self, step: CgStep<'_, Self>) -> Result<Option<Scalars>> {
         let CgStep { dots, rho, weights, x, r, p, q, rho_next, limit, iteration } = step;
+        let (ctx, cg, log, vectors) = (&self.ctx, &self.kernels.cg, &self.log, StepVectors { x, r, p, q, w: weights });
+        if self.comm.size() > 1 {
+            let scalars = cg_scalars(dots.values, rho.values[0]);
+            if let Some(scalars) = scalars {
+                let kernel = if weights.is_some() { "cg_step_given_weighted" } else { "cg_step_given" };
+                let grid = self.grid_for(kernel, self.n_owned().div_ceil(STEP_ELEMENTS));
+                cg.cg_step_given(ctx, grid, self.n, vectors, scalars, rho_next.refill(grid.groups))?;
+            }
+            return Ok(scalars);
+        }
         let kernel = if weights.is_some() { "cg_step_weighted" } else { "cg_step" };
         let grid = self.grid_for(kernel, self.n_owned().div_ceil(STEP_ELEMENTS));
-        let (vectors, slots) = (StepVectors { x, r, p, q, w: weights }, [iteration, iteration - 1].map(Self::slot));
+        let slots = [iteration, iteration - 1].map(Self::slot);
         let (dots, rho, rho_next) = (dots.arg(), rho.arg(), rho_next.refill(grid.groups));
-        let (ctx, cg, log) = (&self.ctx, &self.kernels.cg, &self.log);
-        cg.cg_step(ctx, grid, self.n, vectors, &dots, &rho, limit, rho_next, log, iteration, slots)
+        cg.cg_step(ctx, grid, self.n, vectors, &dots, &rho, limit, rho_next, log, iteration, slots)?;
+        Ok(None)
+    }
+
+    fn start_sum(&self, sums: &mut [&mut DeviceSum<A>]) -> Result<()> {
+        if self.comm.size() > 1 {
+            let coming = self.start_reads(sums)?;
+            self.landing.borrow_mut().coming = coming;
+        }
+        Ok(())
     }
 
     fn all_sum(&self, sums: &mut [&mut DeviceSum<A>]) -> Result<()> {
@@ -549,6 +582,7 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
     fn begin(&self) -> Result<()> {
         let watch = &mut *self.watch.borrow_mut();
         watch.abandon(&self.ctx)?;
+        self.landing.borrow_mut().coming = None;
         (watch.seen, watch.current, watch.done, watch.batch, watch.last_look) = (0, 0, 0, 1, Instant::now());
         if matches!(watch.residence, Residence::Refused(_)) {
             watch.residence = Residence::Over;

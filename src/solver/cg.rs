@@ -9,9 +9,11 @@
 //! Gear 1989, doi 10.1016/0377-0427(89)90045-9, for the idea). Since α is formed from ρ as it was computed, rounding does not
 //! add up; see `docs/architecture.md` for what was measured. So an iteration has one sum over ranks, in place of two.
 //!
+//! Among several ranks, r and p are kept on the halo, too: there the step is made with the halo of q, which travels while the
+//! ranks add up and work on what needs no halo. So they meet once an iteration, in its sum.
+//!
 //! On one device the scalars never leave it: each kernel adds the partial sums of the one before, and the host learns of the
 //! residual late, without holding anything up. With a small system such a device does several iterations in one launch.
-//! Among several ranks, the sum of an iteration goes through the host.
 
 use super::iterate::Iterate;
 use super::monitor::{Monitor, Verdict};
@@ -19,7 +21,7 @@ use super::scaling::{Share, weighted_norm};
 use super::workspace::Workspace;
 use crate::error::Result;
 use crate::operator::LinearOperator;
-use crate::ops::{CgHalo, CgRun, CgStep, Ops};
+use crate::ops::{CgProduct, CgRun, CgStep, Ops};
 
 /// Runs from `iterate` until `monitor` says so. The first residual is computed, not assumed; the direction may be that
 /// which the former run has left. If the system is scaled, what the monitor sees is the residual of the one that is
@@ -52,7 +54,7 @@ pub(super) fn cg<O: Ops>(
     a.fill_halo(ops, &mut w.p)?;
 
     let mut records = Vec::new();
-    let mut iteration = 1;
+    let (mut iteration, mut halo_step) = (1, None);
     loop {
         let several = a.cg_run(ops, run(w, scaling, monitor, iteration))?; //  several at once, or else one:
         iteration = several.unwrap_or(iteration);
@@ -60,7 +62,11 @@ pub(super) fn cg<O: Ops>(
         let is_single = several.is_none() && !is_over;
         if is_single {
             ops.begin_iteration(iteration)?;
-            a.apply_dots(ops, &w.p, &mut w.q, &mut w.dots)?; //                q = A p, p·q, q·q
+            let Workspace { dots, r, p, q, .. } = w;
+            let step = halo_step.map(|scalars| (scalars, r));
+            a.apply_dots(ops, CgProduct { step, p, q, dots })?; //             q = A p, p·q, q·q
+            ops.start_sum(&mut [&mut w.dots, &mut w.rho])?;
+            a.pack_halo(ops, &w.q)?;
             match iteration {
                 1 => ops.all_sum(&mut [&mut w.dots])?, // ρ is complete
                 _ => ops.all_sum(&mut [&mut w.dots, &mut w.rho])?,
@@ -75,7 +81,7 @@ pub(super) fn cg<O: Ops>(
             return Ok(verdict);
         }
         if is_single {
-            ops.cg_step(CgStep {
+            halo_step = ops.cg_step(CgStep {
                 dots: &w.dots,
                 rho: &w.rho,
                 weights: scaling.map(|share| &share.weights),
@@ -87,8 +93,6 @@ pub(super) fn cg<O: Ops>(
                 limit: monitor.run_limit(),
                 iteration,
             })?; //                                 α = ρ / p·q, β = α q·q / p·q − 1, x += α p, r −= α q, p = r + β p
-            let Workspace { dots, rho, r, p, q, .. } = w;
-            a.cg_halo(ops, CgHalo { dots, rho, r, p, q })?; //                 and so for the halos of r and p
             std::mem::swap(&mut w.rho, &mut w.rho_next);
             iteration += 1;
         }
@@ -129,7 +133,7 @@ mod tests {
     use crate::kernels::{Kernels, Tuning};
     use crate::matrix::{Csr, gallery};
     use crate::operator::opencl::DeviceBlock;
-    use crate::ops::opencl::{DeviceSum, OpenClOps};
+    use crate::ops::opencl::OpenClOps;
     use crate::partition::split;
     use crate::solver::iterate::Plain;
     use crate::solver::{Control, Format, Precision, Reason, Stop};
@@ -151,22 +155,16 @@ mod tests {
             self.block.borrow().apply(ops, x, y)
         }
 
-        fn apply_dots(
-            &self,
-            ops: &Device,
-            x: &DeviceVec<f64>,
-            y: &mut DeviceVec<f64>,
-            dots: &mut DeviceSum<f64>,
-        ) -> Result<()> {
-            self.block.borrow().apply_dots(ops, x, y, dots)
+        fn apply_dots(&self, ops: &Device, product: CgProduct<'_, Device>) -> Result<()> {
+            self.block.borrow().apply_dots(ops, product)
+        }
+
+        fn pack_halo(&self, ops: &Device, q: &DeviceVec<f64>) -> Result<()> {
+            self.block.borrow().pack_halo(ops, q)
         }
 
         fn fill_halo(&self, ops: &Device, x: &mut DeviceVec<f64>) -> Result<()> {
             self.block.borrow().fill_halo(ops, x)
-        }
-
-        fn cg_halo(&self, ops: &Device, step: CgHalo<'_, Device>) -> Result<()> {
-            self.block.borrow().cg_halo(ops, step)
         }
 
         fn residual(

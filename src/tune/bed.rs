@@ -12,7 +12,6 @@ use crate::error::{Error, Result};
 use crate::kernels::cg::{Log, StepVectors, SumArg};
 use crate::kernels::csr::{BlockSet, CsrBlock};
 use crate::kernels::sell::{SellBlock, SliceSet};
-use crate::kernels::stencil::{RowSet, StencilBand};
 use crate::kernels::{CONVERSIONS, Kernels, SELL_PRODUCTS, STENCIL_PRODUCTS, Tuning, count};
 use crate::operator::LinearOperator;
 use crate::operator::opencl::{DeviceBlock, Layout};
@@ -209,8 +208,8 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             "dot_partial" => vectors(2, 2),
             "next_iterate" | "next_residual" | "next_direction" => vectors(3, 2),
             "scale_diagonal" => vectors(3, 1),
-            "cg_step" => vectors(7, 8),
-            "cg_step_weighted" => vectors(8, 10),
+            "cg_step" | "cg_step_given" => vectors(7, 8),
+            "cg_step_weighted" | "cg_step_given_weighted" => vectors(8, 10),
             "spmv_csr" => product(2, 0),
             "spmv_dot_csr" => product(2, 4),
             "residual_csr" => product(3, 1),
@@ -255,16 +254,16 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
         let [n, halo] = [self.n(), self.halo()].map(count);
         let Self { ctx, x, r, p, q, d, log, .. } = self;
         let grid = Grid { groups, group_size: kernels.tuning.launch(kernel).group_size };
-        let (tiny, half) = (T::from_f64(1e-30), T::from_f64(0.5));
+        let scalars = [1e-30, 0.5];
+        let [tiny, half] = scalars.map(T::from_f64);
         // as many partial sums as a launch of this size leaves
-        let given = SumArg { partials: &self.given, count: groups as u32, values: [0.0; 2] };
+        let given = SumArg { partials: &self.given, count: groups as u32, value: 0.0 };
         let (block, all) = csr(&self.matrix);
         let mut all = all.into_iter();
         if let Some(Layout::Stencil(block, _)) =
             self.stencils[usize::from(kernel.ends_with("_pattern"))].as_ref().map(DeviceBlock::layout)
         {
-            let all = |(k, band): (usize, &StencilBand<T>)| RowSet::around(k, &band.rows, &band.rows)[0];
-            let mut sets = block.bands.iter().enumerate().map(all);
+            let mut sets = block.whole();
             let (stencil, done) = (kernels.stencil(ctx, block.main_len)?, log.state(0));
             match kernel {
                 "spmv_stencil" | "spmv_pattern" => {
@@ -311,6 +310,11 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
                 let sums = &mut self.sums;
                 kernels.cg.cg_step(ctx, grid, n, vectors, &given, &given, 0.0, sums, log, 0, [0, 0])
             }
+            "cg_step_given" | "cg_step_given_weighted" => {
+                let w = (kernel == "cg_step_given_weighted").then_some(&*d);
+                let vectors = StepVectors { x, r, p, q, w };
+                kernels.cg.cg_step_given(ctx, grid, n, vectors, scalars, &mut self.sums)
+            }
             "spmv_csr" => all.try_for_each(|set| kernels.csr.spmv_csr(ctx, grid, set, block, p, q)),
             "spmv_dot_csr" => {
                 let (sums, done) = (&mut self.sums, log.state(0));
@@ -318,7 +322,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             }
             "residual_csr" => all.try_for_each(|set| kernels.csr.residual_csr(ctx, grid, set, block, p, x, r)),
             "halo_pack" => kernels.halo.halo_pack(ctx, grid, &self.send, p, &mut self.message),
-            "cg_halo" => kernels.cg.cg_halo(ctx, grid, 0..halo, [r, p], q, [tiny, half]),
+            "cg_halo" => kernels.cg.cg_halo(ctx, grid, 0..halo, [r, p], q, scalars),
             "narrow" => kernels.convert.narrow(ctx, grid, n, &self.wide, q),
             "add_wide" => kernels.convert.add_wide(ctx, grid, n, q, &mut self.wide),
             "stream_copy" => kernels.stream.stream_copy(ctx, grid, n, p, q),

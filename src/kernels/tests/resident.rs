@@ -94,8 +94,8 @@ impl<T: Real, A: Real> State<T, A> {
                 block.n_rows
             }
         };
-        let dots = SumArg { partials: dots, count: grid.groups as u32, values: [0.0; 2] };
-        let rho = SumArg { partials: rho, count: *rho_count as u32, values: [*rho_value; 2] };
+        let dots = SumArg { partials: dots, count: grid.groups as u32, value: 0.0 };
+        let rho = SumArg { partials: rho, count: *rho_count as u32, value: *rho_value };
         let (v, slots) = (StepVectors { x, r, p, q, w: w.as_ref() }, [iteration, iteration - 1].map(|i| i % LOG_LEN));
         let slots = slots.map(|slot| slot as u32);
         kernels.cg.cg_step(ctx, grid, count(n), v, &dots, &rho, limit, rho_next, log, iteration, slots).unwrap();
