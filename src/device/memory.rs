@@ -210,24 +210,28 @@ impl<T: Plain> DeviceVec<T> {
         Ok(())
     }
 
-    /// Starts to read the first elements of several arrays, so many of each, one behind the other into `to`, and comes back
-    /// at once.
+    /// Starts to read elements of several arrays, one behind the other into `to`, and comes back at once.
     ///
     /// # Errors
     /// [`Error::OpenCl`].
     ///
     /// # Panics
-    /// If one of them is shorter than what is to be read, or `to` than all of it, or there is none.
-    pub(crate) fn start_reads(ctx: &Context, arrays: &[(&Self, usize)], mut to: Pinned<T>) -> Result<PendingRead<T>> {
+    /// If they are not inside the arrays, or `to` is too short, or there is nothing to read.
+    pub(crate) fn start_reads(
+        ctx: &Context,
+        pieces: &[(&Self, Range<usize>)],
+        mut to: Pinned<T>,
+    ) -> Result<PendingRead<T>> {
         let queue = ctx.queue(Queue::Compute);
         let (mut rest, mut last) = (&mut to[..], None);
-        for &(array, len) in arrays {
-            assert!(len <= array.len, "reading {len} of {}", array.len);
-            let (piece, others) = rest.split_at_mut(len);
+        for (array, elements) in pieces {
+            assert!(elements.end <= array.len, "reading {elements:?} of {}", array.len);
+            let (piece, others) = rest.split_at_mut(elements.len());
+            let offset = elements.start * size_of::<T>();
             rest = others;
             // SAFETY: the range was checked. `to` moves into the `PendingRead`, which gives it back, or drops it, only after the last
             // transfer, which in an ordered queue comes after the others; where one is refused, `finish` waits for those.
-            let read = unsafe { queue.enqueue_read_buffer(&array.buffer, CL_NON_BLOCKING, 0, piece, &[]) };
+            let read = unsafe { queue.enqueue_read_buffer(&array.buffer, CL_NON_BLOCKING, offset, piece, &[]) };
             last = Some(read.map_err(|e| {
                 let _ = queue.finish();
                 ctx.error("clEnqueueReadBuffer")(e)
@@ -245,7 +249,7 @@ impl<T: Plain> DeviceVec<T> {
     /// # Panics
     /// If `to` is longer than the array.
     pub(crate) fn start_read(&self, ctx: &Context, to: Pinned<T>) -> Result<PendingRead<T>> {
-        Self::start_reads(ctx, &[(self, to.len())], to)
+        Self::start_reads(ctx, &[(self, 0..to.len())], to)
     }
 
     /// Starts to read runs of elements, one behind the other into `to`, on a queue of choice, once the command `after` is done.
@@ -359,15 +363,16 @@ const NOTHING_YET: u32 = 0x7FF9_D5A3;
 const LOOKS: u32 = 20_000;
 
 impl<T: Real> Pinned<T> {
-    /// The first elements of several arrays of sums, on their way to this memory; [`SumsRead::wait`] looks for them there.
-    pub(crate) fn await_sums(self, ctx: &Context, arrays: &[(&DeviceVec<T>, usize)]) -> Result<SumsRead<T>> {
-        let len = arrays.iter().map(|&(_, len)| len).sum();
+    /// Elements of several arrays of sums, on their way to this memory; [`SumsRead::wait`] looks for them there.
+    pub(crate) fn await_sums(self, ctx: &Context, pieces: &[(&DeviceVec<T>, Range<usize>)]) -> Result<SumsRead<T>> {
+        let len = pieces.iter().map(|(_, elements)| elements.len()).sum();
+        assert!(len <= self.len, "{len} sums in room for {}", self.len);
         let is_watched = ctx.info().kind == Kind::Gpu;
         if is_watched {
             // SAFETY: the memory has so many elements, and any bits are a value.
             unsafe { std::slice::from_raw_parts_mut(self.data.cast::<u32>(), len * Self::WORDS) }.fill(NOTHING_YET);
         }
-        Ok(SumsRead { read: DeviceVec::start_reads(ctx, arrays, self)?, len, is_watched })
+        Ok(SumsRead { read: DeviceVec::start_reads(ctx, pieces, self)?, len, is_watched })
     }
 
     const WORDS: usize = size_of::<T>() / 4;

@@ -86,7 +86,7 @@ impl<T: Real, A: Real> Cg<T, A> {
         dots: &SumArg<'_, A>,
         rho: &SumArg<'_, A>,
         limit: f64,
-        rho_next: &mut DeviceVec<A>,
+        rho_next: &DeviceVec<A>,
         log: &Log<A>,
         iteration: u64,
         slots: [u32; 2],
@@ -137,7 +137,7 @@ impl<T: Real, A: Real> Cg<T, A> {
         n: u32,
         v: StepVectors<'_, T>,
         scalars: [f64; 2],
-        rho_next: &mut DeviceVec<A>,
+        rho_next: &DeviceVec<A>,
     ) -> Result<()> {
         assert!(n as usize <= v.len() && 2 * grid.groups <= rho_next.len());
         let (StepVectors { x, r, p, q, w }, [alpha, beta]) = (v, scalars.map(T::from_f64));

@@ -91,7 +91,7 @@ impl<T: Real, A: Real> Csr<T, A> {
         a: &CsrBlock<T>,
         x: &DeviceVec<T>,
         y: &mut DeviceVec<T>,
-        partials: &mut DeviceVec<A>,
+        partials: &DeviceVec<A>,
         first_partial: u32,
         done: &DeviceVec<i32>,
     ) -> Result<()> {

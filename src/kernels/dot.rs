@@ -19,7 +19,7 @@ impl<T: Real, A: Real> Dot<T, A> {
         n: u32,
         x: &DeviceVec<T>,
         y: &DeviceVec<T>,
-        partials: &mut DeviceVec<A>,
+        partials: &DeviceVec<A>,
         (first, stride): (u32, u32),
     ) -> Result<()> {
         let last = first as usize + (grid.groups - 1) * stride as usize;

@@ -92,13 +92,13 @@ pub(crate) struct Vectors<'a, T> {
 
 /// The sums of an iteration, as pairs of partial sums; all change.
 pub(crate) struct Sums<'a, A> {
-    pub(crate) dots: &'a mut DeviceVec<A>,
-    pub(crate) rho: &'a mut DeviceVec<A>,
+    pub(crate) dots: &'a DeviceVec<A>,
+    pub(crate) rho: &'a DeviceVec<A>,
     /// Pairs in `rho`; 0 if the host knows r·r:
     pub(crate) rho_count: usize,
     /// its value.
     pub(crate) rho_value: f64,
-    pub(crate) rho_next: &'a mut DeviceVec<A>,
+    pub(crate) rho_next: &'a DeviceVec<A>,
 }
 
 /// Which iterations a launch does.

@@ -152,7 +152,7 @@ impl<T: Real, A: Real> Sell<T, A> {
         a: &SellBlock<T>,
         x: &DeviceVec<T>,
         y: &mut DeviceVec<T>,
-        partials: &mut DeviceVec<A>,
+        partials: &DeviceVec<A>,
         first_partial: u32,
         done: &DeviceVec<i32>,
     ) -> Result<()> {
@@ -201,7 +201,7 @@ impl<T: Real, A: Real> Sell<T, A> {
         a: &SellBlock<T>,
         x: &DeviceVec<T>,
         y: &mut DeviceVec<T>,
-        partials: &mut DeviceVec<A>,
+        partials: &DeviceVec<A>,
         first_partial: u32,
         done: &DeviceVec<i32>,
     ) -> Result<()> {

@@ -139,7 +139,7 @@ impl<T: Real, A: Real> Stencil<T, A> {
         a: &StencilBlock<T>,
         x: &DeviceVec<T>,
         y: &mut DeviceVec<T>,
-        partials: &mut DeviceVec<A>,
+        partials: &DeviceVec<A>,
         first_partial: u32,
         done: &DeviceVec<i32>,
     ) -> Result<()> {

@@ -202,11 +202,12 @@ mod tests {
 
     #[test]
     fn few_runs_are_told() {
-        assert_eq!(runs(&[]), Some(vec![]));
-        assert_eq!(runs(&[4, 5, 6]), Some(vec![4..7]));
-        assert_eq!(runs(&[8, 9, 0, 1, 2]), Some(vec![8..10, 0..3]));
-        assert_eq!(runs(&[0, 1, 1, 2]), Some(vec![0..2, 1..3]));
-        assert_eq!(runs(&[2, 1, 0]), None);
-        assert_eq!(runs(&[0, 2, 4]), None);
+        let ends = |indices: &[u32]| Some(runs(indices)?.iter().map(|run| [run.start, run.end]).collect::<Vec<_>>());
+        assert_eq!(ends(&[]), Some(vec![]));
+        assert_eq!(ends(&[4, 5, 6]), Some(vec![[4, 7]]));
+        assert_eq!(ends(&[8, 9, 0, 1, 2]), Some(vec![[8, 10], [0, 3]]));
+        assert_eq!(ends(&[0, 1, 1, 2]), Some(vec![[0, 2], [1, 3]]));
+        assert_eq!(ends(&[2, 1, 0]), None);
+        assert_eq!(ends(&[0, 2, 4]), None);
     }
 }

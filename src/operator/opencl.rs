@@ -284,7 +284,7 @@ impl<T: Real> DeviceBlock<T> {
         which: Which,
         x: &DeviceVec<T>,
         y: &mut DeviceVec<T>,
-        partials: &mut DeviceVec<A>,
+        partials: &DeviceVec<A>,
         before: usize,
     ) -> Result<usize> {
         let (ctx, kernels, done) = (&ops.ctx, &ops.kernels, ops.done());
@@ -488,9 +488,9 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
         }
         // one launch is quicker than two, if it does not wait
         let is_halo_early = matches!(self.layout, Layout::Stencil(..)) && self.exchange.is_hidden_by_step();
-        let mut groups = 0;
+        let mut groups = dots.groups();
         if !is_halo_early {
-            groups = self.dots_of(ops, Which::Interior, p, q, partials, groups)?;
+            groups = self.dots_of(ops, Which::Interior, p, q, &partials, groups)?;
         }
         if let Some((scalars, r)) = step {
             self.exchange.receive(ops, q)?;
@@ -501,8 +501,7 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
             }
         }
         let rest = if is_halo_early { Which::All } else { Which::Boundary };
-        groups = self.dots_of(ops, rest, p, q, partials, groups)?;
-        dots.refill(groups);
+        dots.set_groups(self.dots_of(ops, rest, p, q, &partials, groups)?);
         Ok(())
     }
 

@@ -240,7 +240,7 @@ pub trait Widens<W: Ops>: Ops {
 /// Arguments of [`Ops::cg_step`].
 pub struct CgStep<'a, O: Ops + ?Sized> {
     /// p·q and q·q, completed.
-    pub dots: &'a O::Sum,
+    pub dots: &'a mut O::Sum,
     /// ρ = r·r, and what the test looks at, completed.
     pub rho: &'a O::Sum,
     /// Weights of the squares of r in what the test looks at; 1 without.

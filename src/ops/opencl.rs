@@ -4,6 +4,7 @@ mod resident;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -92,9 +93,6 @@ impl<A: Real> Watch<A> {
     }
 }
 
-/// Sums under way: whose they are, and how many of each.
-type Coming<A> = (SumsRead<A>, Vec<(u64, usize)>);
-
 /// Where partial sums arrive on the host.
 struct Landing<A: Real> {
     memory: Option<Pinned<A>>,
@@ -118,8 +116,10 @@ struct Clock {
 
 /// One or two sums: partial sums on the device, or values on the host.
 pub(crate) struct DeviceSum<A> {
-    /// Those of a group one behind the other.
-    partials: DeviceVec<A>,
+    /// Those of a group one behind the other; those of another sum may be in front of them.
+    partials: Arc<DeviceVec<A>>,
+    /// The first group whose they are.
+    first: usize,
     components: usize,
     /// Groups that have left partial sums; 0 once the host has the values.
     count: usize,
@@ -131,17 +131,38 @@ impl<A: Real> DeviceSum<A> {
         SumArg { partials: &self.partials, count: self.count as u32, value: self.values[0] }
     }
 
-    /// Partial sums on the device.
-    fn len(&self) -> usize {
-        self.components * self.count
+    /// Where partial sums are.
+    fn place(&self) -> Place {
+        let [begin, end] = [self.first, self.first + self.count].map(|group| group * self.components);
+        Place { array: self.partials.id(), elements: begin..end }
     }
 
-    /// The room for partial sums, whose number a kernel is about to set.
-    pub(crate) fn refill(&mut self, count: usize) -> &mut DeviceVec<A> {
-        self.count = count;
-        &mut self.partials
+    /// The room for partial sums of its own, whose number a kernel is about to set.
+    fn refill(&mut self, count: usize) -> &DeviceVec<A> {
+        (self.first, self.count) = (0, count);
+        &self.partials
+    }
+
+    /// Groups that are there, with those of another sum in front.
+    pub(crate) fn groups(&self) -> usize {
+        self.first + self.count
+    }
+
+    /// Takes note of the groups that have left partial sums, with those of another sum in front.
+    pub(crate) fn set_groups(&mut self, groups: usize) {
+        self.count = groups - self.first;
     }
 }
+
+/// Some elements of an array.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Place {
+    array: u64,
+    elements: Range<usize>,
+}
+
+/// Sums under way, and where they come from, one behind the other.
+type Coming<A> = (SumsRead<A>, Vec<Place>);
 
 impl<T: Real, A: Real> OpenClOps<T, A> {
     /// The operations on `n` owned rows. If `tries`, kernels without launch parameters of their own are tried with others in
@@ -196,16 +217,17 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         self.max_groups
     }
 
-    /// Empties a sum, and makes room in it for the partial sums of so many launches.
+    /// Empties a sum, and makes room in it for the partial sums of so many launches, behind those of another sum.
     ///
     /// # Errors
     /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
-    pub(crate) fn empty<'a>(&self, sum: &'a mut DeviceSum<A>, launches: usize) -> Result<&'a mut DeviceVec<A>> {
-        let room = sum.components * launches * self.max_groups;
+    pub(crate) fn empty(&self, sum: &mut DeviceSum<A>, launches: usize) -> Result<Arc<DeviceVec<A>>> {
+        sum.count = 0;
+        let room = sum.components * (sum.first + launches * self.max_groups);
         if sum.partials.len() < room {
-            sum.partials = DeviceVec::zeros(&self.ctx, room, PARTIAL_SUMS)?;
+            (sum.partials, sum.first) = (Arc::new(DeviceVec::zeros(&self.ctx, room, PARTIAL_SUMS)?), 0);
         }
-        Ok(sum.refill(0))
+        Ok(Arc::clone(&sum.partials))
     }
 
     /// Set once the iteration is over; products then do nothing.
@@ -218,42 +240,56 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         self.clock.borrow_mut().halos += time;
     }
 
-    /// Starts to read the sums that are still on the device; tells whose they are, and how many of each.
+    /// Starts to read the sums that are still on the device: what lies together, at once.
     fn start_reads(&self, sums: &[&mut DeviceSum<A>]) -> Result<Option<Coming<A>>> {
-        let here: Vec<_> = sums.iter().map(|sum| (&sum.partials, sum.len())).filter(|&(_, len)| len > 0).collect();
-        if here.is_empty() {
+        let mut here: Vec<&DeviceSum<A>> = sums.iter().map(|sum| &**sum).filter(|sum| sum.count > 0).collect();
+        here.sort_by_key(|sum| (sum.partials.id(), sum.first));
+        let places: Vec<Place> = here.iter().map(|sum| sum.place()).collect();
+        let len = places.iter().map(|place| place.elements.len()).sum();
+        let mut runs: Vec<(&DeviceVec<A>, Range<usize>)> = Vec::new();
+        for (sum, place) in here.iter().zip(&places) {
+            match runs.last_mut() {
+                Some((array, run)) if array.id() == place.array && run.end == place.elements.start => {
+                    run.end = place.elements.end;
+                }
+                _ => runs.push((&sum.partials, place.elements.clone())),
+            }
+        }
+        if runs.is_empty() {
             return Ok(None);
         }
-        let len = here.iter().map(|&(_, len)| len).sum();
         let mut landing = self.landing.borrow_mut();
         let memory = landing.memory.take().filter(|memory| memory.len() >= len);
         let memory = memory.map_or_else(|| Pinned::zeros(&self.ctx, len), Ok)?;
-        let read = memory.await_sums(&self.ctx, &here)?;
-        Ok(Some((read, here.iter().map(|&(partials, len)| (partials.id(), len)).collect())))
+        Ok(Some((memory.await_sums(&self.ctx, &runs)?, places)))
     }
 
-    /// Brings sums to the host that are still on the device, with one wait for all: those that are under way, if they are the
-    /// ones.
+    /// Brings sums to the host that are still on the device, with one wait for all: those that are under way, if all are
+    /// among them.
     fn bring(&self, sums: &mut [&mut DeviceSum<A>]) -> Result<()> {
         let start = Instant::now();
-        let wanted = sums.iter().filter(|sum| sum.count > 0).map(|sum| (sum.partials.id(), sum.len()));
         let coming = self.landing.borrow_mut().coming.take();
+        let has_all =
+            |places: &[Place]| sums.iter().filter(|sum| sum.count > 0).all(|sum| places.contains(&sum.place()));
         let coming = match coming {
-            Some((read, what)) if what.iter().copied().eq(wanted) => Some((read, what)),
+            Some((read, places)) if has_all(&places) => Some((read, places)),
             Some((read, _)) => {
                 self.landing.borrow_mut().memory = Some(read.wait(&self.ctx)?);
                 self.start_reads(sums)?
             }
             None => self.start_reads(sums)?,
         };
-        let Some((read, _)) = coming else { return Ok(()) };
+        let Some((read, places)) = coming else { return Ok(()) };
         let memory = read.wait(&self.ctx)?;
         let mut rest = &memory[..];
-        for sum in sums.iter_mut().filter(|sum| sum.count > 0) {
-            let (piece, others) = rest.split_at(sum.len());
-            let added = add_up(piece, sum.components);
-            sum.values[..sum.components].copy_from_slice(&added[..sum.components]);
-            (sum.count, rest) = (0, others);
+        for place in places {
+            let (piece, others) = rest.split_at(place.elements.len());
+            rest = others;
+            if let Some(sum) = sums.iter_mut().find(|sum| sum.count > 0 && sum.place() == place) {
+                let added = add_up(piece, sum.components);
+                sum.values[..sum.components].copy_from_slice(&added[..sum.components]);
+                sum.count = 0;
+            }
         }
         self.landing.borrow_mut().memory = Some(memory);
         let watch = &mut *self.watch.borrow_mut();
@@ -480,8 +516,8 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
     }
 
     fn sum(&self, components: usize) -> Result<DeviceSum<A>> {
-        let partials = DeviceVec::zeros(&self.ctx, components * self.max_groups, PARTIAL_SUMS)?;
-        Ok(DeviceSum { partials, components, count: 0, values: [0.0; 2] })
+        let partials = Arc::new(DeviceVec::zeros(&self.ctx, components * self.max_groups, PARTIAL_SUMS)?);
+        Ok(DeviceSum { partials, first: 0, components, count: 0, values: [0.0; 2] })
     }
 
     fn write(&self, from: &[T], to: &mut DeviceVec<T>) -> Result<()> {
@@ -532,7 +568,10 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
             if let Some(scalars) = scalars {
                 let kernel = if weights.is_some() { "cg_step_given_weighted" } else { "cg_step_given" };
                 let grid = self.grid_for(kernel, self.n_owned().div_ceil(STEP_ELEMENTS));
+                // where the next dots will be, so that all are read at once
+                rho_next.partials = Arc::clone(&dots.partials);
                 cg.cg_step_given(ctx, grid, self.n, vectors, scalars, rho_next.refill(grid.groups))?;
+                dots.first = grid.groups;
             }
             return Ok(scalars);
         }

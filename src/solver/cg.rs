@@ -82,7 +82,7 @@ pub(super) fn cg<O: Ops>(
         }
         if is_single {
             halo_step = ops.cg_step(CgStep {
-                dots: &w.dots,
+                dots: &mut w.dots,
                 rho: &w.rho,
                 weights: scaling.map(|share| &share.weights),
                 x: &mut w.x,

@@ -72,11 +72,11 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         self.clock.borrow_mut().spans.insert(iteration, count);
         let rho_count = rho.count;
         let sums = Sums {
-            dots: self.empty(dots, 1)?,
+            dots: &*self.empty(dots, 1)?,
             rho_value: rho.values[0],
-            rho: &mut rho.partials,
+            rho: &rho.partials,
             rho_count,
-            rho_next: &mut rho_next.partials,
+            rho_next: &rho_next.partials,
         };
         let vectors = Vectors { x, r, p, q, w: weights };
         let span = Span { first: iteration, slot: Self::slot(iteration), count: count as u32 };
