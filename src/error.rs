@@ -172,10 +172,12 @@ pub enum Error {
     SolverBroken,
 
     /// An OpenCL call that failed.
-    #[error("{device}: {call} failed: {code}")]
+    #[error("{device}: {doing}: {call} failed: {code}")]
     OpenCl {
-        /// The device or platform.
+        /// The device, with its number: see [`Info::label`](crate::device::Info::label).
         device: String,
+        /// What it was doing, such as `launching cg_step in iteration 130`.
+        doing: String,
         /// The call.
         call: &'static str,
         /// OpenCL's name for the error.

@@ -79,3 +79,11 @@ pub struct Info {
     /// OpenCL's handle of the device, as a number.
     pub(super) id: usize,
 }
+
+impl Info {
+    /// Its number and its name, which together tell it from all others: `[1] NVIDIA H200`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        format!("[{}] {}", self.index, self.name)
+    }
+}

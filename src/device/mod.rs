@@ -3,6 +3,7 @@
 mod choice;
 mod clock;
 mod context;
+mod faults;
 mod info;
 mod memory;
 mod programs;
@@ -11,6 +12,7 @@ mod select;
 pub use choice::{Choice, Pick};
 pub(crate) use clock::Moment;
 pub(crate) use context::{Context, Grid, Kernel, Queue, Timed};
+pub(crate) use faults::{Call, Doing};
 pub use info::{Info, Kind, together};
 pub(crate) use memory::{DeviceVec, PendingRead, Pinned, Plain};
 pub use opencl3::Result as ClResult;

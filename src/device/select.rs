@@ -119,12 +119,7 @@ pub fn select(choice: &Choice, f64: bool) -> Result<Selection> {
 fn choose(listing: &Listing, choice: &Choice, f64: bool) -> Result<Selection> {
     let found = || match &listing.note {
         Some(note) => note.clone(),
-        None => listing
-            .devices
-            .iter()
-            .map(|d| format!("[{}] {} ({})", d.index, d.name, d.kind))
-            .collect::<Vec<_>>()
-            .join(", "),
+        None => listing.devices.iter().map(|d| format!("{} ({})", d.label(), d.kind)).collect::<Vec<_>>().join(", "),
     };
     let no_device = |why: String| Error::NoDevice { wanted: choice.to_string(), found: format!("{}{why}", found()) };
     let unfit = |d: &Info| -> Option<String> {
@@ -184,7 +179,7 @@ fn choose(listing: &Listing, choice: &Choice, f64: bool) -> Result<Selection> {
     }
     let left_out = wanted.iter().flatten().find_map(|d| Some((d, unfit(d)?)));
     if let Some((device, reason)) = left_out {
-        note = Some(format!("[{}] {} is left out: {reason}", device.index, device.name));
+        note = Some(format!("{} is left out: {reason}", device.label()));
     }
     wanted.retain(|d| d.is_none_or(|d| unfit(d).is_none()));
     if wanted.is_empty() {

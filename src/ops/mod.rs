@@ -158,6 +158,9 @@ pub trait Ops {
     /// A failing device.
     fn settle(&self, sum: &mut Self::Sum) -> Result<[f64; 2]>;
 
+    /// Errors count the iterations of the next run from behind `before` former ones.
+    fn count_from(&self, before: u64);
+
     /// Prepares for a run of iterations from 1 on.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 mod resident;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -55,6 +55,8 @@ pub(crate) struct OpenClOps<T: Real, A: Real> {
     pub(crate) recorder: Recorder,
     recorded: RefCell<Recorded>,
     trials: RefCell<Trials>,
+    /// Iterations of former runs.
+    before: Cell<u64>,
 }
 
 /// Kernels that are part of a timeline, by the device's clock.
@@ -173,6 +175,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
             recorder: Recorder::default(),
             recorded: RefCell::default(),
             trials: RefCell::new(Trials::new(tries)),
+            before: Cell::default(),
             units,
             max_groups,
         })
@@ -546,6 +549,10 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         Ok(sum.values)
     }
 
+    fn count_from(&self, before: u64) {
+        self.before.set(before);
+    }
+
     fn begin(&self) -> Result<()> {
         let watch = &mut *self.watch.borrow_mut();
         watch.abandon(&self.ctx)?;
@@ -565,6 +572,7 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
 
     fn begin_iteration(&self, iteration: u64) -> Result<()> {
         self.recorder.begin_iteration(iteration);
+        self.ctx.set_iteration(self.before.get() + iteration);
         self.watch.borrow_mut().current = iteration;
         self.make_room_for_timings()?;
         self.judge_trials(iteration)?;
@@ -576,6 +584,7 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
     }
 
     fn end_run(&self, last: u64) -> Result<()> {
+        self.ctx.set_iteration(0);
         self.ctx.set_timing(None)?;
         self.watch.borrow_mut().done = last;
         self.judge_trials(last + 1)?;

@@ -99,7 +99,7 @@ pub(super) fn check(parts: &[Part<'_>], selection: &Selection, setup: &Setup) ->
             ("entries", part.nnz(), DeviceBlock::<f64>::MAX_NNZ),
         ];
         if let Some((what, count, limit)) = elements.into_iter().find(|(_, count, limit)| count > limit) {
-            let (device, what) = (device.name.clone(), format!("a share of {count} {what}"));
+            let (device, what) = (device.label(), format!("a share of {count} {what}"));
             return Err(Error::TooManyElements { device, what, limit });
         }
         let here = of_part(part, setup);
@@ -116,7 +116,7 @@ pub(super) fn check(parts: &[Part<'_>], selection: &Selection, setup: &Setup) ->
             (all.largest_buffer, "its largest buffer", device.max_buffer_bytes)
         };
         return Err(Error::OutOfDeviceMemory {
-            device: device.name.clone(),
+            device: device.label(),
             what: format!(
                 "{} a share of {} rows and {} entries",
                 if in_all { "in all," } else { "a vector of" },
