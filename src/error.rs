@@ -37,6 +37,15 @@ pub enum Error {
         source: std::sync::Arc<std::io::Error>,
     },
 
+    /// A file that no solve can go on from, or not this one.
+    #[error("{path}: {reason}", path = path.display())]
+    Checkpoint {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+
     /// Arrays that do not form a compressed sparse row matrix.
     #[error("not a CSR matrix: {0}")]
     InvalidCsr(String),
@@ -167,6 +176,10 @@ pub enum Error {
         limit: usize,
     },
 
+    /// Devices that failed one after the other, until none was left to go on with.
+    #[error("no device is left to go on with: {0}")]
+    NoDeviceLeft(String),
+
     /// A solver whose devices failed in a former solve.
     #[error("this solver's devices failed in a former solve; build another solver")]
     SolverBroken,
@@ -221,6 +234,7 @@ impl Error {
             | Self::Unwritable(_)
             | Self::Npz(_)
             | Self::Io { .. }
+            | Self::Checkpoint { .. }
             | Self::InvalidCsr(_)
             | Self::InvalidPermutation(_)
             | Self::NotSquare { .. }

@@ -196,12 +196,12 @@ mod tests {
         let (failure, comms) = ranks(3, 0);
         let failed = run(comms, |c| {
             if c.rank() == 2 {
-                failure.report(Error::Usage("lost".into()));
+                failure.report(2, Error::Usage("lost".into()));
                 return true;
             }
             matches!(c.sum(&mut [1.0]), Err(Error::PeerFailed))
         });
         assert_eq!(failed, [true; 3]);
-        assert!(matches!(failure.take(), Some(Error::Usage(_))));
+        assert!(matches!(failure.take()[..], [(2, Error::Usage(_))]));
     }
 }

@@ -181,7 +181,8 @@ pub trait Ops {
 
     /// Adds to `records` what has become known when `iteration` has its product, or when, without `dots`, only what comes
     /// before it is to be judged: p·q and q·q, and what the step before has left. That is at once if these sums are on the host, else late and in
-    /// batches, so that the device never waits for the host. With `drain`, waits for all.
+    /// batches, so that the device never waits for the host. With `drain`, waits for all; whatever follows gets the same
+    /// numbers all the same.
     ///
     /// # Errors
     /// A failing device.

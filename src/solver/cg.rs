@@ -13,6 +13,7 @@
 //! residual late, without holding anything up. With a small system such a device does several iterations in one launch.
 //! Among several ranks, the sum of an iteration goes through the host.
 
+use super::aside::set_aside;
 use super::iterate::Iterate;
 use super::monitor::{Monitor, Verdict};
 use super::scaling::{Share, weighted_norm};
@@ -74,6 +75,7 @@ pub(super) fn cg<O: Ops>(
         if let Some(verdict) = monitor.judge(&records, ops.comm()) {
             return Ok(verdict);
         }
+        set_aside(ops, iterate, scaling, w, monitor)?;
         if is_single {
             ops.cg_step(CgStep {
                 dots: &w.dots,

@@ -1,6 +1,8 @@
 //! Where a rank has the right-hand side and the iterate, and how it forms the true residual: in the precision of the
 //! iteration, or in double precision beside an iteration in single precision.
 
+use rayon::prelude::*;
+
 use super::workspace::Workspace;
 use crate::comm::Links;
 use crate::error::Result;
@@ -27,6 +29,9 @@ pub(super) trait Iterate<O: Ops>: Send {
 
     /// Gets the iterate.
     fn read(&mut self, ops: &O, w: &mut Workspace<O>, x: &mut [f64]) -> Result<()>;
+
+    /// A look at the iterate, which leaves everything as it is.
+    fn look(&self, ops: &O, w: &Workspace<O>, x: &mut [f64]) -> Result<()>;
 
     /// p·A p for the direction in `w.p`, over all ranks, if the matrix is there in more precision than that of the
     /// iteration, which may have lost its sign. Then the direction is used up, and the iterate is the one that was
@@ -74,6 +79,10 @@ impl<O: Ops<Vector: Send>> Iterate<O> for Plain<O> {
     }
 
     fn read(&mut self, ops: &O, w: &mut Workspace<O>, x: &mut [f64]) -> Result<()> {
+        self.look(ops, w, x)
+    }
+
+    fn look(&self, ops: &O, w: &Workspace<O>, x: &mut [f64]) -> Result<()> {
         O::Real::fill(x, |x| ops.read(&w.x, x))
     }
 
@@ -148,6 +157,14 @@ where
     fn read(&mut self, ops: &O, w: &mut Workspace<O>, x: &mut [f64]) -> Result<()> {
         ops.add_wide(&mut w.x, &mut self.x)?;
         self.ops.read(&self.x, x)
+    }
+
+    fn look(&self, ops: &O, w: &Workspace<O>, x: &mut [f64]) -> Result<()> {
+        self.ops.read(&self.x, x)?;
+        let mut added = vec![0.0; x.len()];
+        ops.read(&w.x, &mut added)?;
+        x.par_iter_mut().with_min_len(1 << 14).zip(&added).for_each(|(x, d)| *x += f64::from(*d));
+        Ok(())
     }
 
     fn curvature(&mut self, ops: &O, w: &mut Workspace<O>) -> Result<Option<f64>> {

@@ -1,5 +1,6 @@
 //! Krylov methods, and the solver that runs them on ranks.
 
+mod aside;
 mod cg;
 mod cg_classic;
 mod fit;
@@ -17,7 +18,10 @@ mod workspace;
 
 pub use crate::operator::choice::{Candidate, FormatChoice, Why};
 pub use fit::device_bytes;
-pub use options::{Control, Format, Method, Precision, Precond, Progress, Reorder, Setup, Stop, Tune};
+pub use options::{
+    Checkpoint, Checkpoints, Control, Format, Method, OnFailure, Precision, Precond, Progress, Reorder, Setup, Stop,
+    Tune,
+};
 pub use outcome::{Criterion, Indefinite, Outcome, Reason, Split};
 pub use reorder::{Cause, Reordering};
 pub use session::{RankInfo, SetupTimes, Solver};

@@ -3,13 +3,15 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use super::aside::Shelf;
 use super::{Control, Indefinite, Precision, Progress, Reason, Stop};
 use crate::comm::Communicator;
 use crate::ops::Record;
 
 /// Requests that all ranks agree on in their sums: see [`Communicator::request_stop`].
-const INTERRUPT: u32 = 2;
-const TIME_OUT: u32 = 1;
+const INTERRUPT: u32 = 3;
+const TIME_OUT: u32 = 2;
+const SET_ASIDE: u32 = 1;
 
 /// ‖r‖₂ beyond this multiple of what it was, or of ‖b‖₂, is divergence. In exact arithmetic ‖r‖₂ of conjugate gradients can grow
 /// by the square root of the condition number.
@@ -75,6 +77,14 @@ pub(super) struct Monitor<'a> {
     /// ‖r‖₂ / ‖b‖₂, by the recurrence.
     history: Vec<f64>,
     last_progress: Option<Duration>,
+    /// Where iterates are set aside, if they are.
+    shelf: Option<&'a Shelf>,
+    /// When that was last asked for.
+    last_aside: Duration,
+    /// What this rank has asked for.
+    requested: u32,
+    /// Whether all ranks have agreed to set the iterate aside.
+    sets_aside: bool,
 }
 
 /// What a monitor has seen.
@@ -132,7 +142,34 @@ impl<'a> Monitor<'a> {
             iterations: before,
             history: Vec::new(),
             last_progress: None,
+            shelf: None,
+            last_aside: started.elapsed(),
+            requested: 0,
+            sets_aside: false,
         }
+    }
+
+    /// Lets the ranks set iterates aside.
+    pub(super) fn with_shelf(self, shelf: Option<&'a Shelf>) -> Self {
+        Self { shelf, ..self }
+    }
+
+    /// Where the iterate is to be set aside now, if it is.
+    pub(super) fn sets_aside(&self) -> Option<&'a Shelf> {
+        self.shelf.filter(|_| self.sets_aside)
+    }
+
+    /// That is done.
+    pub(super) fn has_set_aside<T>(&mut self, comm: &dyn Communicator<T>) {
+        self.sets_aside = false;
+        if self.requested == SET_ASIDE {
+            self.request(comm, 0);
+        }
+    }
+
+    fn request<T>(&mut self, comm: &dyn Communicator<T>, request: u32) {
+        self.requested = request;
+        comm.request_stop(request);
     }
 
     /// r·r at or below this ends the run.
@@ -235,7 +272,7 @@ impl<'a> Monitor<'a> {
         match comm.stop_request() {
             INTERRUPT => return Some(Verdict::Ended(Reason::Interrupted)),
             TIME_OUT => return Some(Verdict::Ended(Reason::TimeLimit)),
-            _ => {}
+            request => self.sets_aside = request == SET_ASIDE,
         }
         if comm.rank() == 0 {
             self.attend(comm);
@@ -285,9 +322,16 @@ impl<'a> Monitor<'a> {
     fn attend<T>(&mut self, comm: &dyn Communicator<T>) {
         let elapsed = self.started.elapsed();
         if self.control.cancel.is_some_and(|c| c.load(Ordering::Relaxed)) {
-            comm.request_stop(INTERRUPT);
+            self.request(comm, INTERRUPT);
         } else if self.stop.time_limit.is_some_and(|limit| elapsed >= limit) {
-            comm.request_stop(TIME_OUT);
+            self.request(comm, TIME_OUT);
+        }
+        if let Some(shelf) = self.shelf {
+            shelf.reach(self.iterations);
+            if self.requested == 0 && shelf.is_due(elapsed - self.last_aside) {
+                self.last_aside = elapsed;
+                self.request(comm, SET_ASIDE);
+            }
         }
         if let Some(progress) = self.control.progress
             && self.last_progress.is_none_or(|last| elapsed - last >= Duration::from_millis(50))
@@ -304,6 +348,16 @@ impl<'a> Monitor<'a> {
 
     fn relative(&self, rr: f64) -> f64 {
         rr.sqrt() / self.rhs_norm
+    }
+
+    /// ‖r‖₂ / ‖b‖₂ after the last iteration seen.
+    pub(super) fn rel_residual_2(&self) -> f64 {
+        self.relative(self.last_rr)
+    }
+
+    /// The same after each, and before the first.
+    pub(super) fn history(&self) -> &[f64] {
+        &self.history
     }
 
     /// What was seen.

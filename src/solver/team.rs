@@ -188,7 +188,7 @@ impl Ranks {
         if ended.is_err() {
             self.ranks.clear();
         }
-        ended
+        Ok(ended?)
     }
 }
 

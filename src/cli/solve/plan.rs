@@ -107,6 +107,7 @@ impl Plan {
             tune: args.tune,
             format: args.format,
             reorder: args.reorder,
+            ..Setup::default()
         };
         let stop = Stop { rtol: args.rtol, atol: args.atol, max_iters: args.max_iters, time_limit: args.time_limit };
         Ok(Self { source, rhs, x0, setup, stop, output, history, page, trace, report, quiet: args.quiet })

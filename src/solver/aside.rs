@@ -1,0 +1,126 @@
+//! Iterates that the ranks set aside while they go on: for checkpoints, and to go on from after a failure.
+//!
+//! Rank 0 asks for it when it is time, as it asks for an end ([`Communicator::request_stop`]), so that all ranks set aside
+//! their parts of the same iterate. They only read it: the iteration goes on with the same numbers. What is to be done with
+//! it is another thread's work, and none is asked for before that has come to its end.
+//!
+//! [`Communicator::request_stop`]: crate::comm::Communicator::request_stop
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::iterate::Iterate;
+use super::monitor::Monitor;
+use super::scaling::Share;
+use super::workspace::Workspace;
+use crate::error::Result;
+use crate::ops::Ops;
+
+/// An iterate of all ranks, in their order and scale.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Aside {
+    /// The iterate.
+    pub(super) x: Vec<f64>,
+    /// Iterations in all.
+    pub(super) iterations: u64,
+    /// ‖r‖₂ / ‖b‖₂ by the recurrence.
+    pub(super) rel_residual_2: f64,
+    /// The same after each iteration, from where the ranks began.
+    pub(super) history: Vec<f64>,
+}
+
+/// Where the ranks of a stretch of iterations leave their parts.
+pub(super) struct Shelf {
+    every: Duration,
+    rows: Vec<Range<usize>>,
+    is_idle: AtomicBool,
+    reached: AtomicU64,
+    gathering: Mutex<Gathering>,
+    whole: Sender<Aside>,
+}
+
+/// Parts of one iterate.
+#[derive(Default)]
+struct Gathering {
+    x: Vec<f64>,
+    missing: usize,
+}
+
+impl Shelf {
+    /// A shelf for ranks with these rows, which goes to `whole` each time that all have left their parts: `every` so
+    /// often, but never before [`Shelf::take_next`].
+    pub(super) fn new(every: Duration, rows: &[Range<usize>], iterations: u64, whole: Sender<Aside>) -> Self {
+        Self {
+            every,
+            rows: rows.to_vec(),
+            is_idle: AtomicBool::new(true),
+            reached: AtomicU64::new(iterations),
+            gathering: Mutex::default(),
+            whole,
+        }
+    }
+
+    /// Whoever got the last iterate is done with it.
+    pub(super) fn take_next(&self) {
+        self.is_idle.store(true, Ordering::Release);
+    }
+
+    /// Rank 0 has seen so many iterations.
+    pub(super) fn reach(&self, iterations: u64) {
+        self.reached.store(iterations, Ordering::Relaxed);
+    }
+
+    /// The iterations that rank 0 has seen.
+    pub(super) fn reached(&self) -> u64 {
+        self.reached.load(Ordering::Relaxed)
+    }
+
+    /// Whether it is time, so long after the last time. If so, the answer is no until [`Shelf::take_next`].
+    pub(super) fn is_due(&self, since: Duration) -> bool {
+        since >= self.every && self.is_idle.swap(false, Ordering::Acquire)
+    }
+
+    fn gathering(&self) -> MutexGuard<'_, Gathering> {
+        self.gathering.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the part of `rank`, which all ranks have of the same iterate.
+    pub(super) fn put(&self, rank: usize, part: &[f64], monitor: &Monitor<'_>) {
+        let gathering = &mut *self.gathering();
+        if gathering.missing == 0 {
+            gathering.x = vec![0.0; self.rows.last().map_or(0, |rows| rows.end)];
+            gathering.missing = self.rows.len();
+        }
+        gathering.x[self.rows[rank].clone()].copy_from_slice(part);
+        gathering.missing -= 1;
+        if gathering.missing == 0 {
+            let (x, history) = (std::mem::take(&mut gathering.x), monitor.history().to_vec());
+            let (iterations, rel_residual_2) = (monitor.iterations(), monitor.rel_residual_2());
+            // nobody waits for it any more when the solve is over
+            let _ = self.whole.send(Aside { x, iterations, rel_residual_2, history });
+        }
+    }
+}
+
+/// Sets the iterate aside, if all ranks have agreed to do that now. To be called where `w` and `iterate` have the iterate of
+/// the last iteration that the monitor has judged.
+pub(super) fn set_aside<O: Ops>(
+    ops: &O,
+    iterate: &impl Iterate<O>,
+    scaling: Option<&Share<O>>,
+    w: &Workspace<O>,
+    monitor: &mut Monitor<'_>,
+) -> Result<()> {
+    let Some(shelf) = monitor.sets_aside() else { return Ok(()) };
+    let mut part = vec![0.0; ops.n_owned()];
+    iterate.look(ops, w, &mut part)?;
+    if let Some(scaling) = scaling {
+        scaling.undo(&mut part);
+    }
+    shelf.put(ops.comm().rank(), &part, monitor);
+    monitor.has_set_aside(ops.comm());
+    Ok(())
+}
