@@ -1,5 +1,6 @@
 //! Krylov methods, and the solver that runs them on ranks.
 
+mod account;
 mod cg;
 mod cg_classic;
 mod fit;
@@ -9,10 +10,12 @@ mod options;
 mod outcome;
 mod rank;
 mod reorder;
+mod rounds;
 mod scaling;
 mod session;
 mod survey;
 mod team;
+mod whole;
 mod workspace;
 
 pub use crate::operator::choice::{Candidate, FormatChoice, Why};
