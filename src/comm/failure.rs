@@ -9,12 +9,19 @@ use crate::error::{Error, Result};
 #[derive(Debug, Default)]
 pub struct Failure {
     failed: AtomicBool,
-    errors: Mutex<Vec<(usize, Error)>>,
+    errors: Mutex<Vec<(Option<usize>, Error)>>,
 }
 
-/// What went wrong on which ranks, in the order of time.
+/// What went wrong on which ranks, in the order of time; on none, if it was before there were any.
 #[derive(Debug, Clone)]
-pub struct Failed(pub Vec<(usize, Error)>);
+pub struct Failed(pub Vec<(Option<usize>, Error)>);
+
+impl From<Error> for Failed {
+    /// An error of no rank.
+    fn from(error: Error) -> Self {
+        Self(vec![(None, error)])
+    }
+}
 
 impl From<Failed> for Error {
     /// The first error.
@@ -27,14 +34,14 @@ impl Failure {
     /// Records a rank's error. [`Error::PeerFailed`] is only the echo of another one.
     pub fn report(&self, rank: usize, error: Error) {
         if !matches!(error, Error::PeerFailed) {
-            self.errors.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((rank, error));
+            self.errors.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((Some(rank), error));
         }
         self.failed.store(true, Ordering::Release);
     }
 
     /// All errors, once all ranks have ended.
-    pub fn take(&self) -> Vec<(usize, Error)> {
-        std::mem::take(&mut self.errors.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+    pub fn take(&self) -> Failed {
+        Failed(std::mem::take(&mut self.errors.lock().unwrap_or_else(|poisoned| poisoned.into_inner())))
     }
 
     /// An error if any rank has failed.

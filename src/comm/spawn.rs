@@ -33,7 +33,7 @@ pub fn in_threads<J: Send, R: Send>(
         threads.into_iter().map(|t| t.join().unwrap_or(None)).collect()
     });
     let all = results.into_iter().collect::<Option<_>>();
-    all.ok_or_else(|| Failed(failure.take()))
+    all.ok_or_else(|| failure.take())
 }
 
 #[cfg(test)]

@@ -202,6 +202,6 @@ mod tests {
             matches!(c.sum(&mut [1.0]), Err(Error::PeerFailed))
         });
         assert_eq!(failed, [true; 3]);
-        assert!(matches!(failure.take()[..], [(2, Error::Usage(_))]));
+        assert!(matches!(failure.take().0[..], [(Some(2), Error::Usage(_))]));
     }
 }

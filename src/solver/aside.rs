@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{self, Sender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -32,6 +32,13 @@ pub(super) struct Aside {
     pub(super) history: Vec<f64>,
 }
 
+impl Aside {
+    /// That from which ranks begin, after so many iterations.
+    pub(super) fn first(x: Vec<f64>, iterations: u64) -> Self {
+        Self { x, iterations, rel_residual_2: f64::NAN, history: Vec::new() }
+    }
+}
+
 /// Where the ranks of a stretch of iterations leave their parts.
 pub(super) struct Shelf {
     every: Duration,
@@ -39,43 +46,62 @@ pub(super) struct Shelf {
     is_idle: AtomicBool,
     reached: AtomicU64,
     gathering: Mutex<Gathering>,
-    whole: Sender<Aside>,
 }
 
-/// Parts of one iterate.
-#[derive(Default)]
+/// Parts of one iterate, and to whom it goes.
 struct Gathering {
     x: Vec<f64>,
     missing: usize,
+    whole: Option<Sender<Aside>>,
+}
+
+/// Lets ranks with these rows run, which have done so many iterations, and gives what they leave on the shelf to `take`, in
+/// a thread of its own; `every` so often, but never before `take` is back. Tells also how many iterations rank 0 has
+/// seen.
+pub(super) fn beside<R>(
+    every: Option<Duration>,
+    rows: &[Range<usize>],
+    iterations: u64,
+    take: impl FnMut(Aside) + Send,
+    run: impl FnOnce(Option<&Shelf>) -> R,
+) -> (R, u64) {
+    let Some(every) = every else { return (run(None), iterations) };
+    let (whole, asides) = mpsc::channel();
+    let shelf = Shelf::new(every, rows, iterations, whole);
+    let ended = std::thread::scope(|scope| {
+        let (shelf, mut take) = (&shelf, take);
+        scope.spawn(move || {
+            for aside in asides {
+                take(aside);
+                shelf.take_next();
+            }
+        });
+        let ended = run(Some(shelf));
+        shelf.gathering().whole = None; // which ends the thread
+        ended
+    });
+    (ended, shelf.reached.into_inner())
 }
 
 impl Shelf {
-    /// A shelf for ranks with these rows, which goes to `whole` each time that all have left their parts: `every` so
-    /// often, but never before [`Shelf::take_next`].
-    pub(super) fn new(every: Duration, rows: &[Range<usize>], iterations: u64, whole: Sender<Aside>) -> Self {
+    fn new(every: Duration, rows: &[Range<usize>], iterations: u64, whole: Sender<Aside>) -> Self {
         Self {
             every,
             rows: rows.to_vec(),
             is_idle: AtomicBool::new(true),
             reached: AtomicU64::new(iterations),
-            gathering: Mutex::default(),
-            whole,
+            gathering: Mutex::new(Gathering { x: Vec::new(), missing: 0, whole: Some(whole) }),
         }
     }
 
     /// Whoever got the last iterate is done with it.
-    pub(super) fn take_next(&self) {
+    fn take_next(&self) {
         self.is_idle.store(true, Ordering::Release);
     }
 
     /// Rank 0 has seen so many iterations.
     pub(super) fn reach(&self, iterations: u64) {
         self.reached.store(iterations, Ordering::Relaxed);
-    }
-
-    /// The iterations that rank 0 has seen.
-    pub(super) fn reached(&self) -> u64 {
-        self.reached.load(Ordering::Relaxed)
     }
 
     /// Whether it is time, so long after the last time. If so, the answer is no until [`Shelf::take_next`].
@@ -99,8 +125,10 @@ impl Shelf {
         if gathering.missing == 0 {
             let (x, history) = (std::mem::take(&mut gathering.x), monitor.history().to_vec());
             let (iterations, rel_residual_2) = (monitor.iterations(), monitor.rel_residual_2());
-            // nobody waits for it any more when the solve is over
-            let _ = self.whole.send(Aside { x, iterations, rel_residual_2, history });
+            if let Some(whole) = &gathering.whole {
+                // whoever took them has panicked if there is none any more
+                let _ = whole.send(Aside { x, iterations, rel_residual_2, history });
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Method, Precision, Precond, Setup};
-use crate::device::{Choice, Info, Pick, Selection, select};
+use crate::device::{Choice, Info, Pick, select};
 use crate::error::{Error, Result};
 use crate::kernels::MAX_COUNT;
 use crate::operator::opencl::DeviceBlock;
@@ -90,9 +90,9 @@ fn fits(demand: Demand, device: &Info) -> bool {
 /// # Errors
 /// [`Error::TooManyElements`] for a block beyond 32-bit indices; [`Error::OutOfDeviceMemory`] for the first device that is too
 /// small, with a choice of devices that would do.
-pub(super) fn check(parts: &[Part<'_>], selection: &Selection, setup: &Setup) -> Result<()> {
+pub(super) fn check(parts: &[Part<'_>], devices: &[Option<Info>], setup: &Setup) -> Result<()> {
     let mut on_device: BTreeMap<usize, Demand> = BTreeMap::new();
-    for (part, device) in parts.iter().zip(&selection.ranks) {
+    for (part, device) in parts.iter().zip(devices) {
         let Some(device) = device else { continue };
         let elements = [
             ("rows, with its halo,", part.n_owned() + part.halo.len, MAX_COUNT),
@@ -126,14 +126,14 @@ pub(super) fn check(parts: &[Part<'_>], selection: &Selection, setup: &Setup) ->
             need_bytes,
             limit,
             have_bytes,
-            hint: hint(parts, selection, setup),
+            hint: hint(parts, devices, setup),
         });
     }
     Ok(())
 }
 
 /// A choice that would do.
-fn hint(parts: &[Part<'_>], selection: &Selection, setup: &Setup) -> String {
+fn hint(parts: &[Part<'_>], devices: &[Option<Info>], setup: &Setup) -> String {
     let rows: u64 = parts.iter().map(|p| p.n_owned() as u64).sum();
     let nnz: u64 = parts.iter().map(|p| p.nnz() as u64).sum();
     let shared_by = |devices: &[Info], setup: &Setup| {
@@ -141,7 +141,7 @@ fn hint(parts: &[Part<'_>], selection: &Selection, setup: &Setup) -> String {
         let halo = if k == 1 { 0 } else { rows.div_ceil(k) };
         devices.iter().all(|d| fits(demand(rows.div_ceil(k), nnz.div_ceil(k), halo, setup), d))
     };
-    let used: Vec<Info> = selection.ranks.iter().flatten().cloned().collect();
+    let used: Vec<Info> = devices.iter().flatten().cloned().collect();
     let all = select(&Choice::List(vec![Pick::All]), setup.precision.needs_f64());
     let all: Vec<Info> = all.map(|s| s.ranks.into_iter().flatten().collect()).unwrap_or_default();
     let single = Setup { precision: Precision::F32, ..setup.clone() };

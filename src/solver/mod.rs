@@ -1,5 +1,6 @@
 //! Krylov methods, and the solver that runs them on ranks.
 
+mod account;
 mod aside;
 mod cg;
 mod cg_classic;
@@ -10,10 +11,13 @@ mod options;
 mod outcome;
 mod rank;
 mod reorder;
+mod rounds;
 mod scaling;
 mod session;
 mod survey;
+mod survivors;
 mod team;
+mod whole;
 mod workspace;
 
 pub use crate::operator::choice::{Candidate, FormatChoice, Why};
@@ -26,3 +30,4 @@ pub use outcome::{Criterion, Indefinite, Outcome, Reason, Split};
 pub use reorder::{Cause, Reordering};
 pub use session::{RankInfo, SetupTimes, Solver};
 pub use survey::{FormatSurvey, formats};
+pub use survivors::DeviceFailure;

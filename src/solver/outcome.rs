@@ -144,12 +144,14 @@ pub struct Outcome {
     pub x: Vec<f64>,
     /// Why the solve ended.
     pub reason: Reason,
-    /// Iterations of the Krylov method in all.
+    /// Iterations of a former solve: [`Control::done`](super::Control::done).
+    pub done: u64,
+    /// Iterations of the Krylov method in all, those of a former solve among them.
     pub iterations: u64,
     /// How often the recurrence met the test, or lost all its digits, the recomputed residual was still above the test, and the
-    /// iteration went on from x. In mixed precision, also how often the residual was formed anew on the way.
+    /// iteration went on from x; or other devices went on after a failure. In mixed precision, also how often the residual was formed anew on the way.
     pub restarts: u32,
-    /// ‖r‖₂ / ‖b‖₂ by the recurrence: before the first iteration, then after each.
+    /// ‖r‖₂ / ‖b‖₂ by the recurrence: before the first iteration of this solve, then after each.
     pub history: Vec<f64>,
     /// ‖r‖₂ / ‖b‖₂ by the recurrence at the end.
     pub recurrence_rel_residual_2: f64,

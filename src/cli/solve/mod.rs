@@ -111,7 +111,8 @@ fn iterate(
         log::info!("{what}");
         let bar = screen.solve(&what);
         let progress = |progress: &Progress| bar.update(progress);
-        let control = Control { cancel: Some(cancel), progress: Some(&progress), timeline: plan.records(), ..Control::default() };
+        let control =
+            Control { cancel: Some(cancel), progress: Some(&progress), timeline: plan.records(), ..Control::default() };
         let outcome = recorder.solve(k, || solver.solve(b, system.x0(k), &plan.stop, control))?;
         log::info!("{} after {} iterations", outcome.reason, outcome.iterations);
         Ok(outcome)

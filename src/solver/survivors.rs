@@ -1,0 +1,109 @@
+//! Which devices go on when some have failed.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::OnFailure;
+use super::team::{Placement, Ranks};
+use super::whole::Whole;
+use crate::comm::Failed;
+use crate::device::Info;
+use crate::error::{Error, Result};
+use crate::matrix::Csr;
+use crate::partition::row_ranges;
+
+/// A device that failed, so that others have taken over its rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeviceFailure {
+    /// Its name.
+    pub device: String,
+    /// Its number in `declive devices`.
+    pub index: usize,
+    /// What it was doing, and what went wrong.
+    pub error: String,
+    /// Iterations of the solve that were known to be done then; none if the solver was being built.
+    pub iterations: Option<u64>,
+    /// How many of them were done again, by the others: counted for the first of those that failed at the same time.
+    pub lost_iterations: u64,
+}
+
+/// Opens ranks on `devices`. Those that fail meanwhile are left out, if the set-up says so, and told in `failures`.
+///
+/// # Errors
+/// As [`Ranks::open`]; [`Error::NoDeviceLeft`].
+pub(super) fn open(
+    whole: &Whole,
+    rows: Option<Arc<Csr>>,
+    mut devices: Vec<Option<Info>>,
+    failures: &mut Vec<DeviceFailure>,
+    cancel: Option<&AtomicBool>,
+) -> Result<Ranks> {
+    let a = rows.map_or_else(|| whole.rows(), Ok)?;
+    loop {
+        let placement = Placement { rows: row_ranges(&a, devices.len()), devices: devices.clone() };
+        match Ranks::open(whole, Some(Arc::clone(&a)), placement, cancel) {
+            Ok(ranks) => return Ok(ranks),
+            Err(failed) => devices = drop_failed(whole, &devices, failed, None, failures)?,
+        }
+    }
+}
+
+/// The devices that are left without those that failed, which are told in `failures`: `during` a solve that had done so
+/// many iterations, so many of which are lost.
+///
+/// # Errors
+/// The first of `failed` if the set-up says so, or if one is not of a device; [`Error::NoDeviceLeft`].
+pub(super) fn drop_failed(
+    whole: &Whole,
+    devices: &[Option<Info>],
+    failed: Failed,
+    during: Option<(u64, u64)>,
+    failures: &mut Vec<DeviceFailure>,
+) -> Result<Vec<Option<Info>>> {
+    let culprits: Option<Vec<(&Info, &Error)>> = failed
+        .0
+        .iter()
+        .map(|(rank, error)| Some((devices.get((*rank)?)?.as_ref()?, Some(error).filter(|e| is_of_device(e))?)))
+        .collect();
+    let Some(culprits) = culprits.filter(|culprits| !culprits.is_empty()) else { return Err(failed.into()) };
+    if whole.setup.on_failure == OnFailure::Stop {
+        return Err(failed.into());
+    }
+    let is_left = |device: &Option<Info>| {
+        device.as_ref().is_none_or(|device| culprits.iter().all(|(culprit, _)| culprit.index != device.index))
+    };
+    let left: Vec<_> = devices.iter().filter(|device| is_left(device)).cloned().collect();
+    let mut lost = during.map_or(0, |(_, lost)| lost);
+    let before = failures.len();
+    for (device, error) in culprits {
+        // several ranks of a device fail for one reason
+        if failures[before..].iter().all(|failure| failure.index != device.index) {
+            let iterations = during.map(|(iterations, _)| iterations);
+            let lost_iterations = std::mem::take(&mut lost);
+            let (name, error) = (device.name.clone(), error.to_string());
+            failures.push(DeviceFailure { device: name, index: device.index, error, iterations, lost_iterations });
+        }
+    }
+    if left.is_empty() {
+        return Err(match &failures[..] {
+            [_] => failed.into(),
+            all => Error::NoDeviceLeft(all.iter().map(|failure| failure.error.as_str()).collect::<Vec<_>>().join("; ")),
+        });
+    }
+    for DeviceFailure { error, iterations, lost_iterations, .. } in &failures[before..] {
+        match iterations {
+            Some(done) => {
+                let from = done - lost_iterations;
+                log::warn!("{error}; the other devices go on without it, from iteration {from} of {done}");
+            }
+            None => log::warn!("{error}; the other devices take over its rows"),
+        }
+    }
+    Ok(left)
+}
+
+/// Whether an error is of the device that it came from, and not of the program or the system.
+fn is_of_device(error: &Error) -> bool {
+    matches!(error, Error::OpenCl { .. } | Error::OutOfDeviceMemory { .. } | Error::KernelBuild { .. })
+}
