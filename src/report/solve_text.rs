@@ -70,7 +70,16 @@ impl Report {
             n => format!("{n} columns, largest norm {norm}"),
         };
         text.line("right-hand side", &format!("{}{default}; {columns}", rhs.source));
-        text.line("initial guess", self.x0.as_deref().unwrap_or("zero"));
+        text.line("initial guess", &self.initial_guess());
+    }
+
+    /// Where the iteration began.
+    pub(super) fn initial_guess(&self) -> String {
+        match (&self.resumed, &self.x0) {
+            (Some(file), _) => format!("{file}, after {}", plural(self.figures.resumed_iterations, "iteration")),
+            (None, Some(file)) => file.clone(),
+            (None, None) => "zero".into(),
+        }
     }
 
     fn devices(&self, text: &mut Text) {
@@ -84,6 +93,10 @@ impl Report {
         }
         for device in &self.rejected {
             text.line("not used", &format!("{} ({} {}): {}", device.device, device.kind, device.index, device.reason));
+        }
+        for failed in &self.failures {
+            text.line("failed", &format!("{} ({}), {}", failed.device, failed.index, failed.story()));
+            text.line("", &failed.error);
         }
         if let Some(note) = &self.note {
             text.line("note", note);
@@ -131,7 +144,12 @@ impl Report {
             let name = if output == "-" { "standard output" } else { output };
             text.line("solution", name);
         }
-        for (label, file) in [("history", &self.history), ("report", &self.report), ("trace", &self.trace)] {
+        for (label, file) in [
+            ("checkpoint", &self.checkpoint),
+            ("history", &self.history),
+            ("report", &self.report),
+            ("trace", &self.trace),
+        ] {
             if let Some(file) = file {
                 text.line(label, file);
             }
