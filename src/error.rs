@@ -138,7 +138,7 @@ pub enum Error {
     },
 
     /// A kernel that the device's compiler refused.
-    #[error("{device}: building the kernels failed ({code}); the build log follows\n{log}")]
+    #[error("{device}: building the kernels failed ({code}){log}", log = below(log))]
     KernelBuild {
         /// The device.
         device: String,
@@ -251,6 +251,12 @@ impl Error {
     pub fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
         Self::Io { path: path.into(), source: std::sync::Arc::new(source) }
     }
+}
+
+/// A compiler's log below a line, if it says anything.
+fn below(log: &str) -> String {
+    let log = log.trim_end();
+    if log.is_empty() { String::new() } else { format!("; the build log follows\n{log}") }
 }
 
 /// A name with its control characters escaped.

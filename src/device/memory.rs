@@ -176,9 +176,9 @@ impl<T: Plain> DeviceVec<T> {
         let data = &from[part];
         assert!(offset + data.len() <= self.len, "writing {} at {offset} of {}", data.len(), self.len);
         let offset = offset * size_of::<T>();
+        let what = self.what;
         // SAFETY: the range was checked. `from` moves into the `PendingWrite`, which lets go of it only after the transfer; until
         // then nobody can change it, as it is shared.
-        let what = self.what;
         let event = ctx.call(Doing(Call::Write, what), "clEnqueueWriteBuffer", || unsafe {
             ctx.queue(queue).enqueue_write_buffer(&mut self.buffer, CL_NON_BLOCKING, offset, data, &[])
         })?;

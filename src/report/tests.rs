@@ -137,7 +137,7 @@ fn what_failed_and_where_it_began_are_told() {
     let mut report = report(1, &[1e-9]);
     let text = report.to_string();
     for line in
-        ["failed            NVIDIA H200 (8), after 130 iterations; the others went on from", "checkpoint        x.ckpt"]
+        ["failed          NVIDIA H200 (8), after 130 iterations; the others went on from", "checkpoint      x.ckpt"]
     {
         assert!(text.contains(line), "{line:?} is not in {text}");
     }
@@ -145,7 +145,7 @@ fn what_failed_and_where_it_began_are_told() {
     assert!(report.to_string().contains("before the first iteration; the others took its"));
     report.resumed = Some("y.ckpt".into());
     report.figures.resumed_iterations = 1000;
-    assert!(report.to_string().contains("initial guess     y.ckpt, after 1,000 iterations"));
+    assert!(report.to_string().contains("initial guess   y.ckpt, after 1,000 iterations"));
 }
 
 #[test]

@@ -76,11 +76,19 @@ pub(super) fn beside<R>(
                 shelf.take_next();
             }
         });
-        let ended = run(Some(shelf));
-        shelf.gathering().whole = None; // which ends the thread
-        ended
+        let _ends_thread = Closing(shelf);
+        run(Some(shelf))
     });
     (ended, shelf.reached.into_inner())
+}
+
+/// Closes the shelf, whatever happens.
+struct Closing<'a>(&'a Shelf);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.gathering().whole = None;
+    }
 }
 
 impl Shelf {

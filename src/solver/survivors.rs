@@ -81,7 +81,7 @@ pub(super) fn drop_failed(
         if failures[before..].iter().all(|failure| failure.index != device.index) {
             let iterations = during.map(|(iterations, _)| iterations);
             let lost_iterations = std::mem::take(&mut lost);
-            let (name, error) = (device.name.clone(), error.to_string());
+            let (name, error) = (device.name.clone(), in_a_line(error));
             failures.push(DeviceFailure { device: name, index: device.index, error, iterations, lost_iterations });
         }
     }
@@ -101,6 +101,17 @@ pub(super) fn drop_failed(
         }
     }
     Ok(left)
+}
+
+/// An error without the compiler's log.
+fn in_a_line(error: &Error) -> String {
+    match error {
+        Error::KernelBuild { device, code, log } => {
+            log::info!("{device}: the build log: {log}");
+            Error::KernelBuild { device: device.clone(), code: code.clone(), log: String::new() }.to_string()
+        }
+        other => other.to_string(),
+    }
 }
 
 /// Whether an error is of the device that it came from, and not of the program or the system.
