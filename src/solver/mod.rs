@@ -13,6 +13,7 @@ mod reorder;
 mod rounds;
 mod scaling;
 mod session;
+mod shares;
 mod survey;
 mod team;
 mod whole;
@@ -24,4 +25,5 @@ pub use options::{Control, Format, Method, Precision, Precond, Progress, Reorder
 pub use outcome::{Criterion, Indefinite, Outcome, Reason, Split};
 pub use reorder::{Cause, Reordering};
 pub use session::{RankInfo, SetupTimes, Solver};
+pub use shares::{ShareSource, Shares};
 pub use survey::{FormatSurvey, formats};

@@ -106,6 +106,7 @@ impl Plan {
             assume_symmetric: args.assume_symmetric,
             tune: args.tune,
             format: args.format,
+            shares: args.shares,
             reorder: args.reorder,
         };
         let stop = Stop { rtol: args.rtol, atol: args.atol, max_iters: args.max_iters, time_limit: args.time_limit };
