@@ -7,6 +7,7 @@ mod faults;
 mod info;
 mod memory;
 mod programs;
+mod same;
 mod select;
 
 pub use choice::{Choice, Pick};
@@ -19,4 +20,6 @@ pub use opencl3::Result as ClResult;
 pub(crate) use opencl3::event::Event;
 pub use opencl3::kernel::Kernel as ClKernel;
 pub(crate) use opencl3::program::Program;
+pub use same::Identity;
+pub(crate) use select::usable;
 pub use select::{Listing, Rejected, Selection, list, select};

@@ -135,6 +135,8 @@ pub(crate) struct Options {
     pub(super) assume_symmetric: bool,
     pub(super) tune: &'static str,
     pub(super) format: &'static str,
+    /// As given by hand.
+    pub(super) shares: Option<String>,
     pub(super) reorder: &'static str,
     pub(super) on_failure: &'static str,
     /// In seconds; none without checkpoints.
@@ -173,6 +175,10 @@ pub(crate) struct Rank {
     pub(super) row_share: f64,
     pub(super) nnz: usize,
     pub(super) nnz_share: f64,
+    /// The part of an iteration's work, by which rows are cut.
+    pub(super) share: f64,
+    /// Where that comes from.
+    pub(super) share_source: &'static str,
     /// Elements received for each product.
     pub(super) halo: usize,
     pub(super) bytes: u64,
@@ -336,6 +342,7 @@ impl Report {
                 assume_symmetric: facts.setup.assume_symmetric,
                 tune: facts.setup.tune.name(),
                 format: facts.setup.format.name(),
+                shares: facts.setup.shares.as_ref().map(ToString::to_string),
                 reorder: facts.setup.reorder.name(),
                 on_failure: facts.setup.on_failure.name(),
                 checkpoint_every: facts.checkpoint_every.map(|every| every.as_secs_f64()),
@@ -428,6 +435,8 @@ impl Rank {
             row_share: share(rank.rows, stats.n_rows),
             nnz: rank.nnz,
             nnz_share: share(rank.nnz, stats.nnz),
+            share: rank.share,
+            share_source: rank.share_source.name(),
             halo: rank.halo,
             bytes: rank.bytes,
             format: rank.format.name(),

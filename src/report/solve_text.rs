@@ -104,7 +104,11 @@ impl Report {
         if self.ranks.len() > 1 {
             let rows: Vec<_> = self.ranks.iter().enumerate().map(|(k, rank)| rank.share(k)).collect();
             text.gap();
-            text.table(["rank", "rows", "", "entries", "", "halo"], [false; 6], &rows);
+            text.table(
+                ["rank", "rows", "", "entries", "", "halo", "work", "by"],
+                [false, false, false, false, false, false, false, true],
+                &rows,
+            );
         }
     }
 
@@ -253,7 +257,7 @@ impl Rank {
         self.formats.iter().map(of).collect::<Vec<_>>().join(", ")
     }
 
-    fn share(&self, k: usize) -> [String; 6] {
+    fn share(&self, k: usize) -> [String; 8] {
         [
             k.to_string(),
             count(self.rows as u64),
@@ -261,6 +265,8 @@ impl Rank {
             count(self.nnz as u64),
             percent(self.nnz_share, 1.0),
             count(self.halo as u64),
+            percent(self.share, 1.0),
+            self.share_source.to_owned(),
         ]
     }
 }

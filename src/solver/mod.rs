@@ -14,6 +14,7 @@ mod reorder;
 mod rounds;
 mod scaling;
 mod session;
+mod shares;
 mod survey;
 mod survivors;
 mod team;
@@ -29,5 +30,6 @@ pub use options::{
 pub use outcome::{Criterion, Indefinite, Outcome, Reason, Split};
 pub use reorder::{Cause, Reordering};
 pub use session::{RankInfo, SetupTimes, Solver};
+pub use shares::{ShareSource, Shares};
 pub use survey::{FormatSurvey, formats};
 pub use survivors::DeviceFailure;

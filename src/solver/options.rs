@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use super::Shares;
 use crate::device::Choice;
 use crate::error::Error;
 
@@ -42,7 +43,7 @@ macro_rules! named {
         impl FromStr for $type {
             type Err = Error;
 
-            fn from_str(s: &str) -> Result<Self, Error> {
+            fn from_str(s: &str) -> std::result::Result<Self, Error> {
                 Self::ALL.iter().copied().find(|v| v.name() == s).ok_or_else(|| {
                     let names: Vec<_> = Self::ALL.iter().map(|v| v.name()).collect();
                     Error::Usage(format!("unknown {} '{s}'; there are: {}", $what, names.join(", ")))
@@ -51,6 +52,8 @@ macro_rules! named {
         }
     };
 }
+
+pub(super) use named;
 
 named! {
     /// The Krylov method.
@@ -152,6 +155,9 @@ pub struct Setup {
     pub tune: Tune,
     /// How devices store their rows.
     pub format: Format,
+    /// What part of the rows each rank gets, by their cost; `None` finds out. With [`Choice::Auto`], all devices that it
+    /// would consider then are ranks.
+    pub shares: Option<Shares>,
     /// In which order the ranks have the rows. Another than that given takes the memory of the matrix once more on the
     /// host, until the devices have their rows.
     pub reorder: Reorder,
@@ -171,6 +177,7 @@ impl Default for Setup {
             assume_symmetric: false,
             tune: Tune::Stored,
             format: Format::Auto,
+            shares: None,
             reorder: Reorder::Auto,
             on_failure: OnFailure::Stop,
         }

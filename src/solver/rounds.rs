@@ -9,7 +9,7 @@ use super::account::Account;
 use super::aside::{self, Aside, Shelf};
 use super::monitor::Monitor;
 use super::rank::Ended;
-use super::survivors::{drop_failed, open};
+use super::survivors::{open, without_failed};
 use super::team::{Position, Ranks};
 use super::whole::Whole;
 use super::{Checkpoint, Checkpoints, Control, Criterion, DeviceFailure, OnFailure, Outcome, Reason, Stop};
@@ -136,9 +136,13 @@ impl Round<'_> {
                 Err(failed) => failed,
             };
             let during = Some((iterations, iterations.saturating_sub(from.iterations)));
-            let left = drop_failed(self.whole, &ranks.placement.devices, failed, during, failures)?;
+            if !goes_on {
+                return Err(failed.into());
+            }
             account.add_failed(&mut from, started.elapsed());
-            *ranks = open(self.whole, None, left, failures, self.control.cancel)?;
+            let rows = self.whole.rows()?;
+            let left = without_failed(self.whole, &rows, &ranks.placement, failed, during, failures)?;
+            *ranks = open(self.whole, rows, left, failures, self.control.cancel)?;
         }
     }
 

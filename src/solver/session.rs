@@ -9,17 +9,20 @@ use rayon::prelude::*;
 use super::reorder::{Ordered, Reordering};
 use super::rounds::{self, power_of_two_near};
 use super::survivors::{self, DeviceFailure};
-use super::team::Ranks;
+use super::team::{Placement, Ranks};
 use super::whole::Whole;
-use super::{Control, Criterion, Format, FormatChoice, Indefinite, Outcome, Precision, Reason, Setup, Stop};
-use crate::device::{self, Kind, Rejected, Selection};
+use super::{
+    Control, Criterion, Format, FormatChoice, Indefinite, Outcome, Precision, Reason, Setup, ShareSource, Stop,
+};
+use crate::device::{self, Info, Kind, Rejected, Selection};
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
 use crate::matrix::stats::Stats;
+use crate::partition::row_ranges_by;
 use crate::verify;
 
 /// One rank: a device and its share of the system.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct RankInfo {
     /// The device's name.
@@ -32,6 +35,10 @@ pub struct RankInfo {
     pub rows: usize,
     /// Entries in those rows.
     pub nnz: usize,
+    /// The part of an iteration's work that they are, from 0 to 1: of all entries and 7 for each row.
+    pub share: f64,
+    /// Where that comes from.
+    pub share_source: ShareSource,
     /// Elements of a vector that it receives from other ranks for each product.
     pub halo: usize,
     /// Memory that the rank takes on its device.
@@ -109,10 +116,11 @@ impl Solver {
         let selection = selection?;
         let Selection { ranks: devices, rejected, note } = selection;
         let whole = Whole::new(a, &rows, order, factor, setup);
+        let placement = place(&rows, devices, setup)?;
         let prepare = start.elapsed();
-        log::debug!("checks took {prepare:?}");
+        log::debug!("checks and partition took {prepare:?}");
         let mut failures = Vec::new();
-        let ranks = survivors::open(&whole, Some(rows), devices, &mut failures, cancel)?;
+        let ranks = survivors::open(&whole, rows, placement, &mut failures, cancel)?;
         let times = SetupTimes { prepare: prepare + ranks.times.prepare, reorder: reordering.time, ..ranks.times };
         Ok(Self { whole, stats, reordering, rejected, note, times, ranks, failures })
     }
@@ -221,6 +229,20 @@ impl Solver {
     pub fn times(&self) -> SetupTimes {
         self.times
     }
+}
+
+/// Cuts the rows: as asked for, or evenly; a device that can't hold its share gets less, unless it was asked for.
+fn place(rows: &Csr, devices: Vec<Option<Info>>, setup: &Setup) -> Result<Placement> {
+    let count = devices.len();
+    let (shares, source) = match &setup.shares {
+        Some(shares) => (shares.of_ranks(count)?.to_vec(), ShareSource::ByHand),
+        None => (vec![1.0; count], ShareSource::Even),
+    };
+    let ranges = match source {
+        ShareSource::ByHand => row_ranges_by(rows, &shares),
+        _ => super::fit::row_ranges(rows, &shares, &devices, setup),
+    };
+    Ok(Placement { devices, rows: ranges, source })
 }
 
 /// Checks a matrix that the ranks get as `rows`, in the same or another order.

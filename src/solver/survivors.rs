@@ -10,7 +10,7 @@ use crate::comm::Failed;
 use crate::device::Info;
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
-use crate::partition::row_ranges;
+use crate::partition::cost;
 
 /// A device that failed, so that others have taken over its rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,39 +28,40 @@ pub struct DeviceFailure {
     pub lost_iterations: u64,
 }
 
-/// Opens ranks on `devices`. Those that fail meanwhile are left out, if the set-up says so, and told in `failures`.
+/// Opens ranks where `placement` says, for the matrix in their order. Devices that fail meanwhile are left out, if the set-up
+/// says so, and told in `failures`.
 ///
 /// # Errors
 /// As [`Ranks::open`]; [`Error::NoDeviceLeft`].
 pub(super) fn open(
     whole: &Whole,
-    rows: Option<Arc<Csr>>,
-    mut devices: Vec<Option<Info>>,
+    rows: Arc<Csr>,
+    mut placement: Placement,
     failures: &mut Vec<DeviceFailure>,
     cancel: Option<&AtomicBool>,
 ) -> Result<Ranks> {
-    let a = rows.map_or_else(|| whole.rows(), Ok)?;
     loop {
-        let placement = Placement { rows: row_ranges(&a, devices.len()), devices: devices.clone() };
-        match Ranks::open(whole, Some(Arc::clone(&a)), placement, cancel) {
+        match Ranks::open(whole, Some(Arc::clone(&rows)), placement.clone(), cancel) {
             Ok(ranks) => return Ok(ranks),
-            Err(failed) => devices = drop_failed(whole, &devices, failed, None, failures)?,
+            Err(failed) => placement = without_failed(whole, &rows, &placement, failed, None, failures)?,
         }
     }
 }
 
-/// The devices that are left without those that failed, which are told in `failures`: `during` a solve that had done so
-/// many iterations, so many of which are lost.
+/// Where the ranks are without the devices that failed, which are told in `failures`: `during` a solve that had done so
+/// many iterations, so many of which are lost. The others have shares as before, in proportion to each other.
 ///
 /// # Errors
 /// The first of `failed` if the set-up says so, or if one is not of a device; [`Error::NoDeviceLeft`].
-pub(super) fn drop_failed(
+pub(super) fn without_failed(
     whole: &Whole,
-    devices: &[Option<Info>],
+    rows: &Csr,
+    placement: &Placement,
     failed: Failed,
     during: Option<(u64, u64)>,
     failures: &mut Vec<DeviceFailure>,
-) -> Result<Vec<Option<Info>>> {
+) -> Result<Placement> {
+    let devices = &placement.devices;
     let culprits: Option<Vec<(&Info, &Error)>> = failed
         .0
         .iter()
@@ -73,7 +74,12 @@ pub(super) fn drop_failed(
     let is_left = |device: &Option<Info>| {
         device.as_ref().is_none_or(|device| culprits.iter().all(|(culprit, _)| culprit.index != device.index))
     };
-    let left: Vec<_> = devices.iter().filter(|device| is_left(device)).cloned().collect();
+    let (left, mut shares): (Vec<_>, Vec<_>) = devices
+        .iter()
+        .zip(&placement.rows)
+        .filter(|(device, _)| is_left(device))
+        .map(|(device, own)| (device.clone(), cost(rows, own) as f64))
+        .unzip();
     let mut lost = during.map_or(0, |(_, lost)| lost);
     let before = failures.len();
     for (device, error) in culprits {
@@ -100,7 +106,11 @@ pub(super) fn drop_failed(
             None => log::warn!("{error}; the other devices take over its rows"),
         }
     }
-    Ok(left)
+    if shares.iter().all(|share| *share == 0.0) {
+        shares.fill(1.0); // those that failed had all rows
+    }
+    let rows = super::fit::row_ranges(rows, &shares, &left, &whole.setup);
+    Ok(Placement { devices: left, rows, source: placement.source })
 }
 
 /// An error without the compiler's log.

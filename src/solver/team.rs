@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use super::monitor::Monitor;
 use super::rank::{self, Ended, Opened, Place, Rank, Stored, System};
 use super::whole::Whole;
-use super::{Format, FormatChoice, Method, Precond, RankInfo, SetupTimes};
+use super::{Format, FormatChoice, Method, Precond, RankInfo, SetupTimes, ShareSource};
 use crate::comm::{Failed, Failure, Links, in_threads};
 use crate::device::{Info, Kind};
 use crate::error::Error;
 use crate::matrix::Csr;
-use crate::partition::{Part, split};
+use crate::partition::{Part, cost, split};
 use crate::tune::kept;
 
 /// Which devices work, and on which rows: one of each for a rank.
@@ -23,6 +23,8 @@ pub(super) struct Placement {
     pub(super) devices: Vec<Option<Info>>,
     /// In order; those of a rank may be none.
     pub(super) rows: Vec<Range<usize>>,
+    /// Where the shares come from.
+    pub(super) source: ShareSource,
 }
 
 /// Where an iteration is: all that any ranks need to go on from there. In the order and the scale of the ranks.
@@ -70,7 +72,10 @@ impl Ranks {
         let parts = split(&a, &placement.rows);
         super::fit::check(&parts, &placement.devices, setup)?;
         let diagonal = whole.diagonal(&a);
-        let infos = placement.devices.iter().zip(&parts).map(|(device, part)| info(device.as_ref(), part)).collect();
+        let whole_cost = cost(&a, &(0..a.n_rows())).max(1);
+        let share = |part: &Part<'_>| (cost(&a, &part.rows) as f64 / whole_cost as f64, placement.source);
+        let info = |(device, part): (&Option<Info>, _)| info(device.as_ref(), part, share(part));
+        let infos = placement.devices.iter().zip(&parts).map(info).collect();
         let beside_rows: Vec<u64> = parts.iter().map(|part| super::fit::beside_rows(part, setup)).collect();
         let receivers = parts.iter().map(|p| p.halo.receivers).collect();
         let mut times = SetupTimes { prepare: start.elapsed(), ..SetupTimes::default() };
@@ -154,13 +159,15 @@ impl Ranks {
 }
 
 /// A rank, before it has its rows.
-fn info(device: Option<&Info>, part: &Part<'_>) -> RankInfo {
+fn info(device: Option<&Info>, part: &Part<'_>, (share, share_source): (f64, ShareSource)) -> RankInfo {
     RankInfo {
         device: device.map_or_else(host_name, |d| d.name.clone()),
         kind: device.map_or(Kind::Host, |d| d.kind),
         index: device.map(|d| d.index),
         rows: part.n_owned(),
         nnz: part.nnz(),
+        share,
+        share_source,
         halo: part.halo.len,
         bytes: 0,
         format: Format::Auto,

@@ -7,7 +7,7 @@ use clap::ArgGroup;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use declive::device::Choice;
 use declive::matrix::gallery::Spec;
-use declive::solver::{Format, Method, OnFailure, Precision, Precond, Reorder, Setup, Tune};
+use declive::solver::{Format, Method, OnFailure, Precision, Precond, Reorder, Setup, Shares, Tune};
 
 use crate::cli::duration;
 use crate::cli::rhs::Recipe;
@@ -64,10 +64,17 @@ pub(crate) struct Args {
 
     /// Devices: auto, or a list of gpu, cpu, host, all and the numbers of 'declive devices'
     ///
-    /// auto takes all usable GPUs; without one, the CPUs that OpenCL offers; without OpenCL, the host, which is this
-    /// program's own threads. A number given twice makes two ranks of a device.
+    /// auto takes as many GPUs as make an iteration the fastest; without one, the processor through OpenCL; without
+    /// OpenCL, the host, which is this program's own threads. gpu and all take each device once, even if several drivers
+    /// show it; cpu all that OpenCL shows of the processor. A number given twice makes two ranks of a device.
     #[arg(long, value_name = "LIST", default_value_t, help_heading = METHOD)]
     pub(super) devices: Choice,
+
+    /// Shares of the ranks, such as 3:1, by hand: one number for each [default: by measured speed]
+    ///
+    /// They divide the work of an iteration, which counts the entries, and 7 for each row. A rank with 0 gets no rows.
+    #[arg(long, value_name = "SHARES", help_heading = METHOD)]
+    pub(super) shares: Option<Shares>,
 
     /// How devices store their rows
     ///

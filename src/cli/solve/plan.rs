@@ -132,6 +132,7 @@ impl Plan {
             assume_symmetric: args.assume_symmetric,
             tune: args.tune,
             format: args.format,
+            shares: args.shares,
             reorder: args.reorder,
             on_failure: args.on_failure,
         };
