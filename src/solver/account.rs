@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use super::balance::Pace;
 use super::rank::Ended;
-use super::{Outcome, Reason, Split};
+use super::{Move, Outcome, Reason, Split};
 use crate::timeline::Timeline;
 use crate::verify::Residual;
 
@@ -13,14 +14,18 @@ pub(super) struct Account {
     pub(super) iterations: u64,
     pub(super) restarts: u32,
     history: Vec<f64>,
-    recurrence_rel_residual_2: f64,
-    upload: Duration,
+    pub(super) recurrence_rel_residual_2: f64,
+    pub(super) upload: Duration,
     solve: Duration,
     pub(super) gather: Duration,
     pub(super) verify: Duration,
     /// For each rank, as `timelines`.
     split: Vec<Split>,
     timelines: Vec<Timeline>,
+    /// When rows were moved.
+    moves: Vec<Move>,
+    /// What the ranks measured last.
+    pace: Option<Pace>,
 }
 
 impl Account {
@@ -36,6 +41,7 @@ impl Account {
             self.split[k] = plus(self.split[k], split);
             join(&mut self.timelines[k], timeline);
             if k == 0 {
+                self.pace = seen.pace.or(self.pace.take());
                 self.iterations = seen.iterations;
                 self.restarts += seen.runs.saturating_sub(1);
                 let known = usize::from(!self.history.is_empty());
@@ -43,6 +49,20 @@ impl Account {
                 self.recurrence_rel_residual_2 = seen.rel_residual_2;
             }
         }
+    }
+
+    /// Takes note that rows were moved, and that ranks `kept`, counted from 0, are the ones from now on.
+    pub(super) fn moved(&mut self, shares: Vec<f64>, kept: &[usize], time: Duration) {
+        self.upload += time;
+        self.split = kept.iter().map(|&k| self.split[k]).collect();
+        self.timelines = kept.iter().map(|&k| std::mem::take(&mut self.timelines[k])).collect();
+        let kernels = self.pace.take().map_or_else(Vec::new, |pace| pace.kernels);
+        self.moves.push(Move { iteration: self.iterations, kernels, shares, time });
+    }
+
+    /// How often rows were moved.
+    pub(super) fn moves(&self) -> u32 {
+        self.moves.len() as u32
     }
 
     /// The outcome, if this was all.
@@ -62,6 +82,7 @@ impl Account {
             verify: self.verify,
             split: self.split,
             timelines: self.timelines,
+            moves: self.moves,
             bytes_per_iteration,
         }
     }

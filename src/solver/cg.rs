@@ -75,6 +75,9 @@ pub(super) fn cg<O: Ops>(
             return Ok(verdict);
         }
         if is_single {
+            if let Some(verdict) = monitor.compare(ops, iteration)? {
+                return Ok(verdict);
+            }
             ops.cg_step(CgStep {
                 dots: &w.dots,
                 rho: &w.rho,

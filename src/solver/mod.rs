@@ -1,6 +1,7 @@
 //! Krylov methods, and the solver that runs them on ranks.
 
 mod account;
+mod balance;
 mod cg;
 mod cg_classic;
 mod fit;
@@ -22,7 +23,7 @@ mod workspace;
 pub use crate::operator::choice::{Candidate, FormatChoice, Why};
 pub use fit::device_bytes;
 pub use options::{Control, Format, Method, Precision, Precond, Progress, Reorder, Setup, Stop, Tune};
-pub use outcome::{Criterion, Indefinite, Outcome, Reason, Split};
+pub use outcome::{Criterion, Indefinite, Move, Outcome, Reason, Split};
 pub use reorder::{Cause, Reordering};
 pub use session::{RankInfo, SetupTimes, Solver};
 pub use shares::{ShareSource, Shares};
