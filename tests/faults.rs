@@ -246,3 +246,29 @@ fn a_failure_in_a_later_column() {
         assert!(relative_residual(&a, b, x) <= 1.01 * TOLERANCE);
     }
 }
+
+#[test]
+fn others_go_on_in_the_same_direction() {
+    let place = Place::new();
+    for more in ["--method cg", "--precond jacobi", "--method cg-classic", "--precision mixed"] {
+        let run = |fault: &str| {
+            let args = format!(
+                "solve --generate jumps:10,contrast=1e2 --rtol 1e-9 --tune off --devices 0,host,1 --on-failure continue \
+                 --checkpoint-every 0 --json -o x.mtx {more}"
+            );
+            let run = Run::in_time(on_three_devices(place.command(&args), fault)).ends(0);
+            let a = system("jumps:10,contrast=1e2");
+            assert!(relative_residual(&a, &vec![1.0; a.n_rows()], &place.vectors("x.mtx")[0]) <= 1.01e-9, "{more}");
+            run.json()
+        };
+        let count = |report: &Value| report["iterations"].as_u64().unwrap();
+        let (still, failed) = (run(""), run("1:launch:150"));
+        let failure = &failed["failures"][0];
+        assert!(
+            failure["iterations"].as_u64() > Some(10) && failure["lost_iterations"].as_u64() < Some(10),
+            "{failure}"
+        );
+        let (still, failed) = (count(&still), count(&failed));
+        assert!(still > 60 && failed.abs_diff(still) <= 1 + still / 10, "{more}: {failed} in place of {still}");
+    }
+}

@@ -39,6 +39,12 @@ pub trait Communicator<T>: Send {
     /// [`Error::PeerFailed`](crate::Error::PeerFailed) if another rank has failed.
     fn sum(&self, values: &mut [f64]) -> Result<()>;
 
+    /// The value of each rank, in the order of the ranks.
+    ///
+    /// # Errors
+    /// [`Error::PeerFailed`](crate::Error::PeerFailed) if another rank has failed.
+    fn gather(&self, value: f64) -> Result<Vec<f64>>;
+
     /// Starts a round of messages with this rank's, once all have fetched its former one.
     ///
     /// # Errors

@@ -173,6 +173,13 @@ pub trait Ops {
     /// A failing device.
     fn begin_iteration(&self, iteration: u64) -> Result<()>;
 
+    /// Seconds of kernels an iteration since this was last asked, or since the run began, in which `iteration` is next;
+    /// `None` if none was timed.
+    ///
+    /// # Errors
+    /// A failing device.
+    fn pace(&self, iteration: u64) -> Result<Option<f64>>;
+
     /// Called at the end of a run, of which iteration `last` was the last that counted.
     ///
     /// # Errors

@@ -108,6 +108,8 @@ struct Clock {
     sums: Duration,
     halos: Duration,
     host_wait: Duration,
+    /// Samples, and their time, that were asked for already.
+    paced: (u64, Duration),
 }
 
 /// One or two sums: partial sums on the device, or values on the host.
@@ -593,6 +595,16 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         let is_sample = iteration > 1 && is_sample(iteration - 2);
         let is_timed = is_sample || is_trial || self.recorder.is_on();
         self.ctx.set_timing(is_timed.then_some(iteration)).map(|_| ())
+    }
+
+    fn pace(&self, _: u64) -> Result<Option<f64>> {
+        let done = self.watch.borrow().done;
+        self.take_timed(done)?;
+        let clock = &mut *self.clock.borrow_mut();
+        let now = (clock.samples, clock.kernels.values().map(|(_, time)| *time).sum());
+        let before = std::mem::replace(&mut clock.paced, now);
+        let (samples, time) = (now.0 - before.0, now.1 - before.1);
+        Ok((samples > 0).then(|| time.as_secs_f64() / samples as f64))
     }
 
     fn end_run(&self, last: u64) -> Result<()> {

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use super::aside::Aside;
+use super::balance::Pace;
 use super::rank::Ended;
-use super::{Outcome, Reason, Split};
+use super::team::Position;
+use super::{Move, Outcome, Reason, Split};
 use crate::timeline::Timeline;
 use crate::verify::Residual;
 
@@ -17,14 +19,18 @@ pub(super) struct Account {
     pub(super) iterations: u64,
     pub(super) restarts: u32,
     history: Vec<f64>,
-    recurrence_rel_residual_2: f64,
-    upload: Duration,
+    pub(super) recurrence_rel_residual_2: f64,
+    pub(super) upload: Duration,
     solve: Duration,
     pub(super) gather: Duration,
     pub(super) verify: Duration,
     /// For each rank, as `timelines`.
     split: Vec<Split>,
     timelines: Vec<Timeline>,
+    /// When rows were moved.
+    moves: Vec<Move>,
+    /// What the ranks measured last.
+    pace: Option<Pace>,
 }
 
 impl Account {
@@ -34,12 +40,19 @@ impl Account {
     }
 
     /// Adds a stretch that failed after `time`, of which the iterations up to `kept` count. What the ranks did is not
-    /// known: others go on.
-    pub(super) fn add_failed(&mut self, kept: &mut Aside, time: Duration) {
+    /// known: others go on, from the position that is given.
+    pub(super) fn add_failed(&mut self, kept: Aside, time: Duration) -> Position {
         self.solve += time;
-        self.restarts += 1;
+        self.restarts += u32::from(kept.p.is_none());
         self.iterations = kept.iterations;
-        self.extend_history(&std::mem::take(&mut kept.history));
+        self.recurrence_rel_residual_2 = kept.rel_residual_2;
+        self.extend_history(&kept.history);
+        self.forget_ranks();
+        Position { x: kept.x, p: kept.p }
+    }
+
+    /// What ranks did so far is no part of what the next ones do.
+    pub(super) fn forget_ranks(&mut self) {
         self.split.clear();
         self.timelines.clear();
     }
@@ -62,12 +75,27 @@ impl Account {
             self.split[k] = plus(self.split[k], split);
             join(&mut self.timelines[k], timeline);
             if k == 0 {
+                self.pace = seen.pace.or(self.pace.take());
                 self.iterations = seen.iterations;
                 self.restarts += seen.runs.saturating_sub(1);
                 self.extend_history(&seen.history);
                 self.recurrence_rel_residual_2 = seen.rel_residual_2;
             }
         }
+    }
+
+    /// Takes note that rows were moved, and that ranks `kept`, counted from 0, are the ones from now on.
+    pub(super) fn moved(&mut self, shares: Vec<f64>, kept: &[usize], time: Duration) {
+        self.upload += time;
+        self.split = kept.iter().map(|&k| self.split[k]).collect();
+        self.timelines = kept.iter().map(|&k| std::mem::take(&mut self.timelines[k])).collect();
+        let kernels = self.pace.take().map_or_else(Vec::new, |pace| pace.kernels);
+        self.moves.push(Move { iteration: self.iterations, kernels, shares, time });
+    }
+
+    /// How often rows were moved.
+    pub(super) fn moves(&self) -> u32 {
+        self.moves.len() as u32
     }
 
     /// The outcome, if this was all.
@@ -88,6 +116,7 @@ impl Account {
             verify: self.verify,
             split: self.split,
             timelines: self.timelines,
+            moves: self.moves,
             bytes_per_iteration,
         }
     }

@@ -15,15 +15,19 @@ use std::time::Duration;
 use super::iterate::Iterate;
 use super::monitor::Monitor;
 use super::scaling::Share;
+use super::team::Position;
 use super::workspace::Workspace;
 use crate::error::Result;
 use crate::ops::Ops;
+use crate::real::Real;
 
 /// An iterate of all ranks, in their order and scale.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Aside {
     /// The iterate.
     pub(super) x: Vec<f64>,
+    /// The direction of the next step, if it was asked for.
+    pub(super) p: Option<Vec<f64>>,
     /// Iterations in all.
     pub(super) iterations: u64,
     /// ‖r‖₂ / ‖b‖₂ by the recurrence.
@@ -33,9 +37,9 @@ pub(super) struct Aside {
 }
 
 impl Aside {
-    /// That from which ranks begin, after so many iterations.
-    pub(super) fn first(x: Vec<f64>, iterations: u64) -> Self {
-        Self { x, iterations, rel_residual_2: f64::NAN, history: Vec::new() }
+    /// That from which ranks begin.
+    pub(super) fn first(Position { x, p }: &Position, iterations: u64, rel_residual_2: f64) -> Self {
+        Self { x: x.clone(), p: p.clone(), iterations, rel_residual_2, history: Vec::new() }
     }
 }
 
@@ -43,6 +47,8 @@ impl Aside {
 pub(super) struct Shelf {
     every: Duration,
     rows: Vec<Range<usize>>,
+    /// Whether directions are set aside, too.
+    has_directions: bool,
     is_idle: AtomicBool,
     reached: AtomicU64,
     gathering: Mutex<Gathering>,
@@ -51,23 +57,22 @@ pub(super) struct Shelf {
 /// Parts of one iterate, and to whom it goes.
 struct Gathering {
     x: Vec<f64>,
+    p: Option<Vec<f64>>,
     missing: usize,
     whole: Option<Sender<Aside>>,
 }
 
-/// Lets ranks with these rows run, which have done so many iterations, and gives what they leave on the shelf to `take`, in
-/// a thread of its own; `every` so often, but never before `take` is back. Tells also how many iterations rank 0 has
-/// seen.
+/// Lets ranks run that have done so many iterations, and gives what they leave on the shelf, if there is one, to `take`, in
+/// a thread of its own. Tells also how many iterations rank 0 has seen.
 pub(super) fn beside<R>(
-    every: Option<Duration>,
-    rows: &[Range<usize>],
+    shelf: Option<Shelf>,
     iterations: u64,
     take: impl FnMut(Aside) + Send,
     run: impl FnOnce(Option<&Shelf>) -> R,
 ) -> (R, u64) {
-    let Some(every) = every else { return (run(None), iterations) };
+    let Some(shelf) = shelf else { return (run(None), iterations) };
     let (whole, asides) = mpsc::channel();
-    let shelf = Shelf::new(every, rows, iterations, whole);
+    shelf.gathering().whole = Some(whole);
     let ended = std::thread::scope(|scope| {
         let (shelf, mut take) = (&shelf, take);
         scope.spawn(move || {
@@ -92,13 +97,16 @@ impl Drop for Closing<'_> {
 }
 
 impl Shelf {
-    fn new(every: Duration, rows: &[Range<usize>], iterations: u64, whole: Sender<Aside>) -> Self {
+    /// For ranks with these rows, which have done so many iterations: `every` so often, but never before whoever takes
+    /// the iterates is done with the last one.
+    pub(super) fn new(every: Duration, rows: &[Range<usize>], has_directions: bool, iterations: u64) -> Self {
         Self {
             every,
             rows: rows.to_vec(),
+            has_directions,
             is_idle: AtomicBool::new(true),
             reached: AtomicU64::new(iterations),
-            gathering: Mutex::new(Gathering { x: Vec::new(), missing: 0, whole: Some(whole) }),
+            gathering: Mutex::new(Gathering { x: Vec::new(), p: None, missing: 0, whole: None }),
         }
     }
 
@@ -121,28 +129,34 @@ impl Shelf {
         self.gathering.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the part of `rank`, which all ranks have of the same iterate.
-    pub(super) fn put(&self, rank: usize, part: &[f64], monitor: &Monitor<'_>) {
+    /// Takes the parts of `rank`, which all ranks have of the same iterate and direction.
+    fn put(&self, rank: usize, x: &[f64], p: Option<&[f64]>, monitor: &Monitor<'_>) {
         let gathering = &mut *self.gathering();
         if gathering.missing == 0 {
-            gathering.x = vec![0.0; self.rows.last().map_or(0, |rows| rows.end)];
+            let n = self.rows.last().map_or(0, |rows| rows.end);
+            gathering.x = vec![0.0; n];
+            gathering.p = self.has_directions.then(|| vec![0.0; n]);
             gathering.missing = self.rows.len();
         }
-        gathering.x[self.rows[rank].clone()].copy_from_slice(part);
+        gathering.x[self.rows[rank].clone()].copy_from_slice(x);
+        if let (Some(all), Some(p)) = (&mut gathering.p, p) {
+            all[self.rows[rank].clone()].copy_from_slice(p);
+        }
         gathering.missing -= 1;
         if gathering.missing == 0 {
-            let (x, history) = (std::mem::take(&mut gathering.x), monitor.history().to_vec());
+            let (x, p) = (std::mem::take(&mut gathering.x), gathering.p.take());
+            let history = monitor.history().to_vec();
             let (iterations, rel_residual_2) = (monitor.iterations(), monitor.rel_residual_2());
             if let Some(whole) = &gathering.whole {
                 // whoever took them has panicked if there is none any more
-                let _ = whole.send(Aside { x, iterations, rel_residual_2, history });
+                let _ = whole.send(Aside { x, p, iterations, rel_residual_2, history });
             }
         }
     }
 }
 
 /// Sets the iterate aside, if all ranks have agreed to do that now. To be called where `w` and `iterate` have the iterate of
-/// the last iteration that the monitor has judged.
+/// the last iteration that the monitor has judged, and `w` the direction of the next.
 pub(super) fn set_aside<O: Ops>(
     ops: &O,
     iterate: &impl Iterate<O>,
@@ -151,12 +165,17 @@ pub(super) fn set_aside<O: Ops>(
     monitor: &mut Monitor<'_>,
 ) -> Result<()> {
     let Some(shelf) = monitor.sets_aside() else { return Ok(()) };
-    let mut part = vec![0.0; ops.n_owned()];
-    iterate.look(ops, w, &mut part)?;
-    if let Some(scaling) = scaling {
-        scaling.undo(&mut part);
+    let mut x = vec![0.0; ops.n_owned()];
+    iterate.look(ops, w, &mut x)?;
+    let mut p = shelf.has_directions.then(|| vec![0.0; x.len()]);
+    if let Some(p) = &mut p {
+        O::Real::fill(p, |p| ops.read(&w.p, p))?;
     }
-    shelf.put(ops.comm().rank(), &part, monitor);
+    if let Some(scaling) = scaling {
+        scaling.undo(&mut x);
+        p.iter_mut().for_each(|p| scaling.undo(p));
+    }
+    shelf.put(ops.comm().rank(), &x, p.as_deref(), monitor);
     monitor.has_set_aside(ops.comm());
     Ok(())
 }

@@ -77,6 +77,9 @@ pub(super) fn cg<O: Ops>(
         }
         set_aside(ops, iterate, scaling, w, monitor)?;
         if is_single {
+            if let Some(verdict) = monitor.compare(ops, iteration)? {
+                return Ok(verdict);
+            }
             ops.cg_step(CgStep {
                 dots: &w.dots,
                 rho: &w.rho,

@@ -42,6 +42,9 @@ pub(super) fn cg_classic<O: Ops>(
         if let Some(verdict) = monitor.judge(&[Record::Curvature { iteration, pq }], ops.comm()) {
             return Ok(verdict);
         }
+        if let Some(verdict) = monitor.compare(ops, iteration)? {
+            return Ok(verdict);
+        }
         let alpha = rho / pq;
         ops.next_iterate(alpha, &w.p, &mut w.x)?; //                           x += α p
         ops.next_residual(alpha, &w.q, &mut w.r)?; //                          r −= α q

@@ -118,6 +118,13 @@ pub(super) fn row_ranges(a: &Csr, shares: &[f64], devices: &[Option<Info>], setu
     row_ranges_by(a, &shares)
 }
 
+/// Whether a device, or the host, can hold all rows.
+pub(super) fn holds(a: &Csr, device: Option<&Info>, setup: &Setup) -> bool {
+    let (rows, nnz) = (a.n_rows(), a.nnz());
+    let is_addressed = rows <= MAX_COUNT && nnz <= DeviceBlock::<f64>::MAX_NNZ;
+    device.is_none_or(|device| is_addressed && fits(demand(rows as u64, nnz as u64, 0, setup), device))
+}
+
 /// Of each rank, what part of its device's memory or of another limit its device would need: above 1, it does not fit.
 fn loads(a: &Csr, ranges: &[Range<usize>], devices: &[Option<Info>], setup: &Setup) -> Vec<f64> {
     let sizes = |rows: &Range<usize>| [rows.len(), a.row_ptr()[rows.end] - a.row_ptr()[rows.start]].map(|v| v as u64);

@@ -18,7 +18,11 @@ pub(super) trait Iterate<O: Ops>: Send {
     /// Sets the right-hand side and the iterate.
     fn write(&mut self, ops: &O, w: &mut Workspace<O>, b: &[f64], x: &[f64]) -> Result<()>;
 
-    /// r = b − A x in `w.r`, rounded to the precision of the iteration. `w.p` may be used up.
+    /// Sets the direction that the next run is to go on in.
+    fn go_on(&mut self, ops: &O, w: &mut Workspace<O>, p: Vec<f64>) -> Result<()>;
+
+    /// r = b − A x in `w.r`, rounded to the precision of the iteration. `w.p` may be used up, but for the direction that
+    /// was set.
     fn residual(&mut self, ops: &O, a: &impl LinearOperator<O>, w: &mut Workspace<O>) -> Result<()>;
 
     /// Keeps the iterate that the last residual was of.
@@ -46,12 +50,14 @@ pub(super) trait Iterate<O: Ops>: Send {
 pub(super) struct Plain<O: Ops> {
     b: O::Vector,
     kept: O::Vector,
+    /// To go on in, once the residual is formed.
+    direction: Option<Vec<f64>>,
 }
 
 impl<O: Ops> Plain<O> {
     /// Allocates it.
     pub(super) fn new(ops: &O) -> Result<Self> {
-        Ok(Self { b: ops.vector(0, "b")?, kept: ops.vector(0, "the first iterate")? })
+        Ok(Self { b: ops.vector(0, "b")?, kept: ops.vector(0, "the first iterate")?, direction: None })
     }
 }
 
@@ -65,9 +71,18 @@ impl<O: Ops<Vector: Send>> Iterate<O> for Plain<O> {
         ops.write(&O::Real::scaled(x, 1.0), &mut w.x)
     }
 
+    fn go_on(&mut self, _: &O, _: &mut Workspace<O>, p: Vec<f64>) -> Result<()> {
+        self.direction = Some(p);
+        Ok(())
+    }
+
     fn residual(&mut self, ops: &O, a: &impl LinearOperator<O>, w: &mut Workspace<O>) -> Result<()> {
         ops.copy(&w.x, &mut w.p)?; // which has room for the halo
-        a.residual(ops, &self.b, &mut w.p, &mut w.r)
+        a.residual(ops, &self.b, &mut w.p, &mut w.r)?;
+        match self.direction.take() {
+            Some(p) => ops.write(&O::Real::scaled(&p, 1.0), &mut w.p),
+            None => Ok(()),
+        }
     }
 
     fn keep(&mut self, ops: &O, w: &Workspace<O>) -> Result<()> {
@@ -137,6 +152,10 @@ where
         self.ops.write(b, &mut self.b)?;
         ops.add_wide(&mut w.x, &mut self.x)?; // leaves zeros
         self.ops.write(x, &mut self.x)
+    }
+
+    fn go_on(&mut self, ops: &O, w: &mut Workspace<O>, p: Vec<f64>) -> Result<()> {
+        ops.write(&f32::scaled(&p, 1.0), &mut w.p)
     }
 
     fn residual(&mut self, ops: &O, _: &impl LinearOperator<O>, w: &mut Workspace<O>) -> Result<()> {

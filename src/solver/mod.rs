@@ -2,6 +2,7 @@
 
 mod account;
 mod aside;
+mod balance;
 mod cg;
 mod cg_classic;
 mod fit;
@@ -27,7 +28,7 @@ pub use options::{
     Checkpoint, Checkpoints, Control, Format, Method, OnFailure, Precision, Precond, Progress, Reorder, Setup, Stop,
     Tune,
 };
-pub use outcome::{Criterion, Indefinite, Outcome, Reason, Split};
+pub use outcome::{Criterion, Indefinite, Move, Outcome, Reason, Split};
 pub use reorder::{Cause, Reordering};
 pub use session::{RankInfo, SetupTimes, Solver};
 pub use shares::{ShareSource, Shares};

@@ -163,7 +163,7 @@ pub struct Setup {
     pub reorder: Reorder,
     /// What happens when a device fails, when the solver is built or in a solve. With [`OnFailure::Continue`] a solve sets its
     /// iterate aside from time to time, every 10 s unless [`Control::checkpoint`] says otherwise. Each time costs
-    /// the transfer of x to the host, whose memory has up to three more vectors.
+    /// the transfer of x and p to the host, whose memory has up to six more vectors then.
     pub on_failure: OnFailure,
 }
 

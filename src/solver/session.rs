@@ -145,7 +145,9 @@ impl Solver {
             let x = if reason.converged() { vec![0.0; b.len()] } else { x0 };
             return Ok(self.outcome(b, x, reason, control.done));
         }
-        rounds::solve(&self.whole, &mut self.ranks, &mut self.failures, b, x0, stop, control)
+        let outcome = rounds::solve(&self.whole, &mut self.ranks, &mut self.failures, b, x0, stop, control);
+        self.rejected.append(&mut self.ranks.left_out);
+        outcome
     }
 
     /// What is known without an iteration: b = 0, a diagonal that no positive definite matrix has, or no time.
@@ -183,8 +185,15 @@ impl Solver {
             verify: start.elapsed(),
             split: vec![Default::default(); self.ranks().len()],
             timelines: vec![Default::default(); self.ranks().len()],
+            moves: Vec::new(),
             bytes_per_iteration: self.ranks.bytes_per_iteration(&self.whole),
         }
+    }
+
+    /// The ranks, to be altered.
+    #[cfg(test)]
+    pub(super) fn ranks_of_test(&mut self) -> &mut Ranks {
+        &mut self.ranks
     }
 
     /// The ranks, in order of their rows.

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use super::balance::{self, Balance};
 use super::monitor::Monitor;
-use super::rank::{self, Ended, Opened, Place, Rank, Stored, System};
+use super::rank::{self, Ended, Opened, Place, Rank, Stored, Stretch, System};
 use super::whole::Whole;
-use super::{Format, FormatChoice, Method, Precond, RankInfo, SetupTimes, ShareSource};
+use super::{Format, FormatChoice, Method, Precond, RankInfo, SetupTimes, ShareSource, Tune};
 use crate::comm::{Failed, Failure, Links, in_threads};
-use crate::device::{Info, Kind};
+use crate::device::{Choice, Info, Kind, Rejected};
 use crate::error::Error;
 use crate::matrix::Csr;
 use crate::partition::{Part, cost, split};
@@ -32,12 +33,14 @@ pub(super) struct Placement {
 pub(super) struct Position {
     /// The iterate.
     pub(super) x: Vec<f64>,
+    /// The direction to go on in, if there is one.
+    pub(super) p: Option<Vec<f64>>,
 }
 
 impl Position {
     /// Begins at `x`.
     pub(super) fn at(x: Vec<f64>) -> Self {
-        Self { x }
+        Self { x, p: None }
     }
 }
 
@@ -48,8 +51,17 @@ pub(super) struct Ranks {
     receivers: Vec<usize>,
     pub(super) placement: Placement,
     pub(super) infos: Vec<RankInfo>,
+    /// Devices that were left out since the solver was made, with the reason.
+    pub(super) left_out: Vec<Rejected>,
+    /// The work of each rank's rows.
+    costs: Vec<f64>,
+    /// Which ranks could hold the whole system.
+    holds_all: Vec<bool>,
     /// Whether their matrix is scaled by its diagonal.
     is_scaled: bool,
+    /// Changes what the ranks are watched for.
+    #[cfg(test)]
+    pub(super) altered: Option<fn(&mut Balance)>,
     /// Where the time to open them went.
     pub(super) times: SetupTimes,
 }
@@ -72,10 +84,12 @@ impl Ranks {
         let parts = split(&a, &placement.rows);
         super::fit::check(&parts, &placement.devices, setup)?;
         let diagonal = whole.diagonal(&a);
-        let whole_cost = cost(&a, &(0..a.n_rows())).max(1);
-        let share = |part: &Part<'_>| (cost(&a, &part.rows) as f64 / whole_cost as f64, placement.source);
-        let info = |(device, part): (&Option<Info>, _)| info(device.as_ref(), part, share(part));
-        let infos = placement.devices.iter().zip(&parts).map(info).collect();
+        let costs: Vec<f64> = placement.rows.iter().map(|rows| cost(&a, rows) as f64).collect();
+        let whole_cost: f64 = costs.iter().sum::<f64>().max(1.0);
+        let share = |cost: &f64| (cost / whole_cost, placement.source);
+        let info = |((device, part), cost): ((&Option<Info>, _), _)| info(device.as_ref(), part, share(cost));
+        let infos = placement.devices.iter().zip(&parts).zip(&costs).map(info).collect();
+        let holds_all = placement.devices.iter().map(|device| super::fit::holds(&a, device.as_ref(), setup)).collect();
         let beside_rows: Vec<u64> = parts.iter().map(|part| super::fit::beside_rows(part, setup)).collect();
         let receivers = parts.iter().map(|p| p.halo.receivers).collect();
         let mut times = SetupTimes { prepare: start.elapsed(), ..SetupTimes::default() };
@@ -100,7 +114,19 @@ impl Ranks {
         times.upload = longest(|o| o.upload);
         times.tune += longest(|o| o.tune);
         let ranks = opened.into_iter().map(|opened| opened.rank).collect();
-        let mut ranks = Self { ranks, receivers, placement, infos, is_scaled: scaling.is_some(), times };
+        let mut ranks = Self {
+            ranks,
+            receivers,
+            placement,
+            infos,
+            left_out: Vec::new(),
+            costs,
+            holds_all,
+            is_scaled: scaling.is_some(),
+            #[cfg(test)]
+            altered: None,
+            times,
+        };
         ranks.note_storage(beside_rows);
         Ok(ranks)
     }
@@ -127,6 +153,37 @@ impl Ranks {
         products + vectors * n * setup.precision.bytes()
     }
 
+    /// What is needed to watch the ranks for shares that had better be others: nothing of one alone, where shares were
+    /// asked for, or where nothing may be measured. `moved` is how often rows were moved already.
+    pub(super) fn balance(&self, whole: &Whole, moved: u32) -> Option<Balance> {
+        let setup = &whole.setup;
+        let measures = matches!(setup.tune, Tune::Quick | Tune::Full);
+        if self.ranks.len() < 2 || !measures || self.placement.source == ShareSource::ByHand || moved >= balance::MOVES
+        {
+            return None;
+        }
+        let SetupTimes { prepare, upload, tune, .. } = self.times;
+        let is_free = setup.devices == Choice::Auto; // to leave devices out
+        let balance = Balance {
+            costs: self.costs.clone(),
+            can_be_alone: self.holds_all.iter().map(|holds| is_free && *holds).collect(),
+            moving: (prepare + upload + tune).as_secs_f64(),
+            #[cfg(test)]
+            injected: None,
+        };
+        #[cfg(test)]
+        let balance = self.altered.into_iter().fold(balance, |mut balance, alter| {
+            alter(&mut balance);
+            balance
+        });
+        Some(balance)
+    }
+
+    /// Frees the devices.
+    pub(super) fn close(&mut self) {
+        self.ranks.clear();
+    }
+
     /// Runs all ranks to their end, for the right-hand side `b`, from and to a position.
     ///
     /// # Errors
@@ -144,17 +201,22 @@ impl Ranks {
         let failure = Arc::new(Failure::default());
         let links = Links::new(&self.receivers, &failure);
         let mut rest = position.x.as_mut_slice();
+        let direction = position.p.take();
         let mut jobs = Vec::new();
         for ((rank, links), rows) in self.ranks.iter_mut().zip(links).zip(&self.placement.rows) {
             let (own, others) = rest.split_at_mut(rows.len());
             rest = others;
-            jobs.push((rank, links, &b[rows.clone()], own));
+            let p = direction.as_ref().map(|p| &p[rows.clone()]);
+            jobs.push((rank, links, Stretch { b: &b[rows.clone()], x: own, p }));
         }
-        let ended = in_threads(&failure, jobs, |(rank, links, b, x)| rank.run(links, method, b, x, monitor()));
-        if ended.is_err() {
+        let ended = in_threads(&failure, jobs, |(rank, links, stretch)| rank.run(links, method, stretch, monitor()));
+        let Ok(mut ended) = ended else {
             self.ranks.clear();
-        }
-        ended
+            return ended;
+        };
+        let directions: Option<Vec<_>> = ended.iter_mut().map(|ended| ended.p.take()).collect();
+        position.p = directions.map(|parts| parts.concat());
+        Ok(ended)
     }
 }
 
