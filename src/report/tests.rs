@@ -145,7 +145,8 @@ fn what_failed_and_where_it_began_are_told() {
         assert!(text.contains(line), "{line:?} is not in {text}");
     }
     report.failures[0].iterations = None;
-    assert!(report.to_string().contains("before the first iteration; the others took its"));
+    let words = report.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("(8), before the first iteration; the others took its rows"), "{words}");
     report.resumed = Some("y.ckpt".into());
     report.figures.resumed_iterations = 1000;
     assert!(report.to_string().contains("initial guess   y.ckpt, after 1,000 iterations"));

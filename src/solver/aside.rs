@@ -179,3 +179,64 @@ pub(super) fn set_aside<O: Ops>(
     monitor.has_set_aside(ops.comm());
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::time::Instant;
+
+    use super::*;
+    use crate::solver::{Control, Precision, Stop};
+
+    /// Two ranks leave their parts in turn; whoever takes them is slow.
+    #[test]
+    fn a_slow_taker_makes_them_rare_and_gets_whole_ones() {
+        let shelf = Shelf::new(Duration::ZERO, &[0..2, 2..2, 2..5], true, 7);
+        let (stop, begun) = (Stop::default(), (7, Instant::now()));
+        let monitor = Monitor::new(5, 1e-3, 1.0, Precision::F64, &stop, Control::default(), begun);
+        let taken = Mutex::new(Vec::new());
+        let is_slow = AtomicBool::new(true);
+        let take = |aside: Aside| {
+            while is_slow.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+            taken.lock().unwrap().push(aside);
+        };
+        let ((), reached) = beside(Some(shelf), 7, take, |shelf| {
+            let shelf = shelf.unwrap();
+            let put = |v: f64| {
+                for (rank, part) in [(2, vec![v; 3]), (0, vec![-v; 2]), (1, vec![])] {
+                    shelf.put(rank, &part, Some(&part), &monitor);
+                }
+            };
+            assert!(shelf.is_due(Duration::ZERO) && !shelf.is_due(Duration::MAX));
+            put(1.0);
+            assert!(!shelf.is_due(Duration::MAX), "the taker is at work");
+            is_slow.store(false, Ordering::Relaxed);
+            while !shelf.is_due(Duration::ZERO) {
+                std::thread::yield_now();
+            }
+            put(2.0);
+            shelf.put(0, &[9.0; 2], None, &monitor); // a part of one that comes to no end
+            shelf.reach(12);
+        });
+        let expected = |v: f64| [-v, -v, v, v, v].to_vec();
+        let taken = taken.into_inner().unwrap();
+        assert_eq!(taken.iter().map(|aside| aside.x.clone()).collect::<Vec<_>>(), [expected(1.0), expected(2.0)]);
+        assert!(taken.iter().all(|aside| aside.p.as_ref() == Some(&aside.x) && aside.iterations == 7));
+        assert_eq!(reached, 12);
+    }
+
+    #[test]
+    fn not_before_it_is_time() {
+        let shelf = Shelf::new(Duration::from_secs(5), &[0..1], false, 0);
+        assert!(!shelf.is_due(Duration::from_secs(4)) && shelf.is_due(Duration::from_secs(5)));
+    }
+
+    #[test]
+    fn a_panic_beside_it_is_no_end_without_end() {
+        let shelf = Shelf::new(Duration::ZERO, &[0..1], false, 0);
+        let run = || beside(Some(shelf), 0, |_| {}, |_| panic!("a defect"));
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err());
+    }
+}

@@ -138,13 +138,15 @@ impl Round<'_> {
                 Err(failed) => failed,
             };
             let Some(kept) = kept else { return Err(failed.into()) };
+            let solved = started.elapsed();
             let during = Some((iterations, iterations.saturating_sub(kept.iterations)));
             let rows = self.whole.rows()?;
             let left = without_failed(self.whole, &rows, &ranks.placement, failed, during, failures)?;
             let left_out = std::mem::take(&mut ranks.left_out);
             *ranks = open(self.whole, rows, left, failures, self.control.cancel)?;
             ranks.left_out = left_out;
-            position = account.add_failed(kept, started.elapsed());
+            account.upload += started.elapsed() - solved;
+            position = account.add_failed(kept, solved);
         }
     }
 
