@@ -37,6 +37,15 @@ pub enum Error {
         source: std::sync::Arc<std::io::Error>,
     },
 
+    /// A file that no solve can go on from, or not this one.
+    #[error("{path}: {reason}", path = path.display())]
+    Checkpoint {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+
     /// Arrays that do not form a compressed sparse row matrix.
     #[error("not a CSR matrix: {0}")]
     InvalidCsr(String),
@@ -129,7 +138,7 @@ pub enum Error {
     },
 
     /// A kernel that the device's compiler refused.
-    #[error("{device}: building the kernels failed ({code}); the build log follows\n{log}")]
+    #[error("{device}: building the kernels failed ({code}){log}", log = below(log))]
     KernelBuild {
         /// The device.
         device: String,
@@ -167,15 +176,21 @@ pub enum Error {
         limit: usize,
     },
 
+    /// Devices that failed one after the other, until none was left to go on with.
+    #[error("no device is left to go on with: {0}")]
+    NoDeviceLeft(String),
+
     /// A solver whose devices failed in a former solve.
     #[error("this solver's devices failed in a former solve; build another solver")]
     SolverBroken,
 
     /// An OpenCL call that failed.
-    #[error("{device}: {call} failed: {code}")]
+    #[error("{device}: {doing}: {call} failed: {code}")]
     OpenCl {
-        /// The device or platform.
+        /// The device, with its number: see [`Info::label`](crate::device::Info::label).
         device: String,
+        /// What it was doing, such as `launching cg_step in iteration 130`.
+        doing: String,
         /// The call.
         call: &'static str,
         /// OpenCL's name for the error.
@@ -219,6 +234,7 @@ impl Error {
             | Self::Unwritable(_)
             | Self::Npz(_)
             | Self::Io { .. }
+            | Self::Checkpoint { .. }
             | Self::InvalidCsr(_)
             | Self::InvalidPermutation(_)
             | Self::NotSquare { .. }
@@ -235,6 +251,12 @@ impl Error {
     pub fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
         Self::Io { path: path.into(), source: std::sync::Arc::new(source) }
     }
+}
+
+/// A compiler's log below a line, if it says anything.
+fn below(log: &str) -> String {
+    let log = log.trim_end();
+    if log.is_empty() { String::new() } else { format!("; the build log follows\n{log}") }
 }
 
 /// A name with its control characters escaped.

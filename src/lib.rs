@@ -32,6 +32,7 @@
 //! | [`matrix::interchange`] | matrices from and to other crates' types |
 //! | [`device`] | which OpenCL devices there are, and which to use |
 //! | [`solver`] | the [`Solver`], its options and outcomes |
+//! | [`checkpoint`] | files from which a solve goes on |
 //! | [`timeline`] | when a rank did what |
 //! | [`tune`] | launch parameters for each kernel of each device, found by measurement |
 //! | [`bandwidth`] | what a device's memory gives |
@@ -44,6 +45,7 @@
 
 pub mod bandwidth;
 mod cache;
+pub mod checkpoint;
 mod comm;
 pub mod device;
 pub mod error;

@@ -49,7 +49,7 @@ fn help_mentions_every_option() {
     let help = place.run("solve --help").ends(0).out;
     for option in words(
         "-b <b.mtx> | -x, | --x0 | -o, | --output | --method | --precond | --rtol | --atol | --max-iters | \
-         --time-limit | --precision | --devices | --reorder | --json | --history | --report | --trace | --rhs | --generate | \
+         --time-limit | --on-failure | --checkpoint | --checkpoint-every | --resume | --precision | --devices | --reorder | --json | --history | --report | --trace | --rhs | --generate | \
          --assume-symmetric | -q, | --quiet | -v, | --verbose | cg-classic | jacobi | f32 | Exit codes | \
          Examples | [default: 1e-8] | [default: auto]",
     ) {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use common::{relative_residual, require_opencl, setup, solve};
 use declive::Csr;
-use declive::device::Choice;
+use declive::device::{Choice, list};
 use declive::matrix::gallery::{Spec, random_vector};
 use declive::matrix::stats::Stats;
 use declive::matrix_market::{Symmetry, read_matrix, read_vectors, write_vectors};
@@ -40,10 +40,13 @@ fn right_hand_sides(a: &Csr) -> [Vec<f64>; 2] {
     [random_vector(a.n_rows(), 7), a.mul_vec(&vec![1.0; a.n_cols()])]
 }
 
-/// The host, a device, and all devices together: with several of them, each is a rank of its own.
+/// The host, a device, and all devices together, by their numbers: each is a rank of its own, even if
+/// several are the same processor.
 fn devices() -> Vec<Choice> {
     require_opencl();
-    ["host", "0", "all", "all,host"].iter().map(|s| s.parse().unwrap()).collect()
+    let all: Vec<String> = list().devices.iter().map(|device| device.index.to_string()).collect();
+    let all = all.join(",");
+    ["host", "0", &all, &format!("{all},host")].iter().map(|s| s.parse().unwrap()).collect()
 }
 
 fn bits(values: &[f64]) -> Vec<u64> {

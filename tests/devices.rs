@@ -93,7 +93,7 @@ const TWO_DEVICES: &str = "basic basic";
 #[test]
 fn several_opencl_devices() {
     let three = [("POCL_DEVICES", "basic basic basic")];
-    let output = declive("solve --generate jumps:12 --devices all --precond jacobi --json", &three);
+    let output = declive("solve --generate jumps:12 --devices cpu --precond jacobi --json", &three);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["ranks"].as_array().unwrap().len(), 3);
@@ -103,6 +103,16 @@ fn several_opencl_devices() {
     let output = declive("solve --generate jumps:12 --devices 0,2,host --json", &three);
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["rejected"].as_array().unwrap().len(), 1);
+
+    // all three are the same processor: it works once, unless one asks for more
+    for choice in ["all", "auto"] {
+        let output = declive(&format!("solve --generate jumps:12 --devices {choice} --json"), &three);
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(report["ranks"].as_array().unwrap().len(), 1);
+        let rejected = report["rejected"].as_array().unwrap();
+        assert_eq!(rejected.len(), 2);
+        assert!(rejected.iter().all(|one| one["reason"] == "the same processor as [0]"), "{rejected:?}");
+    }
 
     let output = declive("solve --generate jumps:12 --devices 3", &three);
     assert_eq!(output.status.code(), Some(3));

@@ -194,7 +194,12 @@ fn limits_and_interrupts_give_the_x_that_was_reached() {
                 cancel.store(true, Ordering::Relaxed);
             }
         };
-        let control = Control { cancel: Some(&cancel), progress: Some(&after_a_replacement), timeline: true };
+        let control = Control {
+            cancel: Some(&cancel),
+            progress: Some(&after_a_replacement),
+            timeline: true,
+            ..Control::default()
+        };
         let o = solver.solve(&b, None, &Stop { rtol: 1e-12, ..Stop::default() }, control).unwrap();
         let residual = relative_residual(&a, &b, &o.x);
         match o.reason {

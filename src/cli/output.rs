@@ -52,6 +52,17 @@ impl Target {
         }
     }
 
+    /// Writes what must be there after anything that may happen: it is on the disk before it takes the place of what was
+    /// there, and that is on the disk, too, before this comes back.
+    pub(crate) fn write_durably(&self, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+        let Self::File(file) = self else { return self.write(fill) };
+        let written = file.write(|content| {
+            filled(&content, fill)?;
+            if file.replace { content.sync_all() } else { Ok(()) } // pipes and devices keep nothing
+        });
+        self.described(written.and_then(|()| file.sync_name()))
+    }
+
     /// Writes a result whose parts do not come in order, in pieces that need no buffer. Standard output can't take it.
     pub(crate) fn write_seekable<F>(&self, fill: F) -> Result<(), Failure>
     where
@@ -137,6 +148,16 @@ impl FileTarget {
             fs::set_permissions(&temporary.0, old.permissions())?;
         }
         fs::rename(&temporary.0, &self.real) // after which there is nothing for the guard to remove
+    }
+}
+
+impl FileTarget {
+    /// Brings the directory's entry of the file to the disk. Only Unix has a way to do that.
+    fn sync_name(&self) -> io::Result<()> {
+        match self.real.parent() {
+            Some(dir) if cfg!(unix) && self.replace => File::open(dir)?.sync_all(),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -237,6 +258,20 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"new");
         assert_eq!((target.bytes(), Target::Stdout.bytes()), (Some(3), None));
         assert_eq!(entries(dir.path()), ["x.mtx"]);
+    }
+
+    #[test]
+    fn what_must_stay_is_written_in_full_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.ckpt");
+        let target = Target::probe(&path).unwrap();
+        for content in ["one", "another"] {
+            target.write_durably(|out| out.write_all(content.as_bytes())).unwrap();
+            assert_eq!(fs::read(&path).unwrap(), content.as_bytes());
+        }
+        assert!(target.write_durably(|_| Err(io::Error::other("disk full"))).is_err());
+        assert_eq!(fs::read(&path).unwrap(), b"another");
+        assert_eq!(entries(dir.path()), ["x.ckpt"]);
     }
 
     #[test]

@@ -25,6 +25,10 @@ impl<T> Communicator<T> for Alone {
         Ok(())
     }
 
+    fn gather(&self, value: f64) -> Result<Vec<f64>> {
+        Ok(vec![value])
+    }
+
     fn post(&self, _: Arc<dyn Message<T>>) -> Result<()> {
         Ok(())
     }

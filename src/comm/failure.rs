@@ -1,4 +1,4 @@
-//! The first error of any rank, which ends all.
+//! The errors of ranks, the first of which ends all.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,21 +9,39 @@ use crate::error::{Error, Result};
 #[derive(Debug, Default)]
 pub struct Failure {
     failed: AtomicBool,
-    first: Mutex<Option<Error>>,
+    errors: Mutex<Vec<(Option<usize>, Error)>>,
+}
+
+/// What went wrong on which ranks, in the order of time; on none, if it was before there were any.
+#[derive(Debug, Clone)]
+pub struct Failed(pub Vec<(Option<usize>, Error)>);
+
+impl From<Error> for Failed {
+    /// An error of no rank.
+    fn from(error: Error) -> Self {
+        Self(vec![(None, error)])
+    }
+}
+
+impl From<Failed> for Error {
+    /// The first error.
+    fn from(Failed(errors): Failed) -> Self {
+        errors.into_iter().next().map_or(Self::PeerFailed, |(_, error)| error)
+    }
 }
 
 impl Failure {
-    /// Records a rank's error. The first counts; [`Error::PeerFailed`] is only its echo.
-    pub fn report(&self, error: Error) {
+    /// Records a rank's error. [`Error::PeerFailed`] is only the echo of another one.
+    pub fn report(&self, rank: usize, error: Error) {
         if !matches!(error, Error::PeerFailed) {
-            self.first.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(error);
+            self.errors.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((Some(rank), error));
         }
         self.failed.store(true, Ordering::Release);
     }
 
-    /// The first error, once all ranks have ended.
-    pub fn take(&self) -> Option<Error> {
-        self.first.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
+    /// All errors, once all ranks have ended.
+    pub fn take(&self) -> Failed {
+        Failed(std::mem::take(&mut self.errors.lock().unwrap_or_else(|poisoned| poisoned.into_inner())))
     }
 
     /// An error if any rank has failed.

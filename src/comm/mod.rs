@@ -15,7 +15,7 @@ use std::sync::Arc;
 use crate::error::Result;
 
 pub use alone::Alone;
-pub use failure::Failure;
+pub use failure::{Failed, Failure};
 pub use links::Links;
 pub use spawn::in_threads;
 pub use threads::Threads;
@@ -39,6 +39,12 @@ pub trait Communicator<T>: Send {
     /// [`Error::PeerFailed`](crate::Error::PeerFailed) if another rank has failed.
     fn sum(&self, values: &mut [f64]) -> Result<()>;
 
+    /// The value of each rank, in the order of the ranks.
+    ///
+    /// # Errors
+    /// [`Error::PeerFailed`](crate::Error::PeerFailed) if another rank has failed.
+    fn gather(&self, value: f64) -> Result<Vec<f64>>;
+
     /// Starts a round of messages with this rank's, once all have fetched its former one.
     ///
     /// # Errors
@@ -51,7 +57,8 @@ pub trait Communicator<T>: Send {
     /// A failed rank.
     fn fetch(&self, from: usize) -> Result<Arc<dyn Message<T>>>;
 
-    /// Asks all ranks to stop for `request` (not 0). They learn of it, together, in their next sum.
+    /// Asks all ranks to stop for `request`, or to do what it stands for; 0 takes that back. They learn of it, together, in
+    /// their next sum.
     fn request_stop(&self, request: u32);
 
     /// The request that all ranks learnt of in the last sum (the largest, if there were several), or 0.

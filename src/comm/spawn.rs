@@ -2,15 +2,18 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::Failure;
+use super::{Failed, Failure};
 use crate::error::{Error, Result};
 
 /// Runs `body` on each job in a thread of its own, and waits for all. A panic becomes an error; the first error ends all.
+///
+/// # Errors
+/// Those of the ranks, but for the echoes of others'.
 pub fn in_threads<J: Send, R: Send>(
     failure: &Failure,
     jobs: Vec<J>,
     body: impl Fn(J) -> Result<R> + Sync,
-) -> Result<Vec<R>> {
+) -> std::result::Result<Vec<R>, Failed> {
     let results: Vec<Option<R>> = std::thread::scope(|scope| {
         let body = &body;
         let run = |(rank, job): (usize, J)| {
@@ -23,16 +26,14 @@ pub fn in_threads<J: Send, R: Send>(
                         .unwrap_or_else(|| "a panic without words".into());
                     Err(Error::RankPanicked { rank, message })
                 });
-                result.map_err(|e| failure.report(e)).ok()
+                result.map_err(|e| failure.report(rank, e)).ok()
             })
         };
         let threads: Vec<_> = jobs.into_iter().enumerate().map(run).collect();
         threads.into_iter().map(|t| t.join().unwrap_or(None)).collect()
     });
-    match failure.take() {
-        Some(error) => Err(error),
-        None => results.into_iter().collect::<Option<_>>().ok_or(Error::PeerFailed),
-    }
+    let all = results.into_iter().collect::<Option<_>>();
+    all.ok_or_else(|| failure.take())
 }
 
 #[cfg(test)]
@@ -60,12 +61,13 @@ mod tests {
             Ok(())
         })
         .unwrap_err()
+        .into()
     }
 
     #[test]
     fn an_error_on_one_rank_ends_all_with_that_error() {
-        let error = run(|| Err(Error::OpenCl { device: "gpu 1".into(), call: "clFinish", code: "LOST".into() }));
-        assert_eq!(error.to_string(), "gpu 1: clFinish failed: LOST");
+        let error = run(|| Err(Error::Usage("gpu 1 is lost".into())));
+        assert_eq!(error.to_string(), "gpu 1 is lost");
     }
 
     #[test]

@@ -70,6 +70,30 @@ impl<T: Send + Sync + 'static> Threads<T> {
     }
 }
 
+impl<T> Threads<T> {
+    /// Shows this rank's values and its request to all, and gives the lines of all ranks.
+    fn meet(&self, values: &[f64]) -> Result<&[Line]> {
+        assert!(values.len() <= MAX_SUMS, "{} values in one sum", values.len());
+        let lines = &self.shared.lines[self.sums.get() as usize % 2];
+        let own = &lines[self.rank].0;
+        for (slot, value) in own.iter().zip(values) {
+            slot.store(value.to_bits(), Ordering::Relaxed);
+        }
+        own[MAX_SUMS].store(self.request.get().into(), Ordering::Relaxed);
+        self.sums.set(self.sums.get() + 1);
+        let all = self.sums.get() * self.shared.mailboxes.len() as u64;
+        self.shared.arrivals.advance();
+        self.shared.arrivals.wait(all, &self.shared.failure)?;
+        Ok(lines)
+    }
+}
+
+impl Line {
+    fn value(&self, k: usize) -> f64 {
+        f64::from_bits(self.0[k].load(Ordering::Relaxed))
+    }
+}
+
 impl<T: Send + Sync + 'static> Communicator<T> for Threads<T> {
     fn rank(&self) -> usize {
         self.rank
@@ -80,22 +104,17 @@ impl<T: Send + Sync + 'static> Communicator<T> for Threads<T> {
     }
 
     fn sum(&self, values: &mut [f64]) -> Result<()> {
-        assert!(values.len() <= MAX_SUMS, "{} values in one sum", values.len());
-        let lines = &self.shared.lines[self.sums.get() as usize % 2];
-        let own = &lines[self.rank].0;
-        for (slot, value) in own.iter().zip(values.iter()) {
-            slot.store(value.to_bits(), Ordering::Relaxed);
-        }
-        own[MAX_SUMS].store(self.request.get().into(), Ordering::Relaxed);
-        self.sums.set(self.sums.get() + 1);
-        self.shared.arrivals.advance();
-        self.shared.arrivals.wait(self.sums.get() * self.size() as u64, &self.shared.failure)?;
+        let lines = self.meet(values)?;
         for (k, value) in values.iter_mut().enumerate() {
-            *value = lines.iter().map(|line| f64::from_bits(line.0[k].load(Ordering::Relaxed))).sum();
+            *value = lines.iter().map(|line| line.value(k)).sum();
         }
         let request = lines.iter().map(|line| line.0[MAX_SUMS].load(Ordering::Relaxed)).max();
         self.agreed.set(request.unwrap_or(0) as u32);
         Ok(())
+    }
+
+    fn gather(&self, value: f64) -> Result<Vec<f64>> {
+        Ok(self.meet(&[value])?.iter().map(|line| line.value(0)).collect())
     }
 
     fn post(&self, message: Arc<dyn Message<T>>) -> Result<()> {
@@ -163,6 +182,20 @@ mod tests {
     }
 
     #[test]
+    fn values_are_gathered_between_sums() {
+        run(ranks(3, 0).1, |c| {
+            for round in 0..100 {
+                let mine = (10 * round + c.rank()) as f64;
+                let all: Vec<f64> = (0..3).map(|rank| (10 * round + rank) as f64).collect();
+                assert_eq!(c.gather(mine).unwrap(), all);
+                let mut sum = [mine];
+                c.sum(&mut sum).unwrap();
+                assert_eq!(sum[0], all.iter().sum::<f64>());
+            }
+        });
+    }
+
+    #[test]
     fn messages_arrive_in_their_round() {
         let size = 3; // each rank reads both others
         run(ranks(size, size - 1).1, |c| {
@@ -196,12 +229,12 @@ mod tests {
         let (failure, comms) = ranks(3, 0);
         let failed = run(comms, |c| {
             if c.rank() == 2 {
-                failure.report(Error::Usage("lost".into()));
+                failure.report(2, Error::Usage("lost".into()));
                 return true;
             }
             matches!(c.sum(&mut [1.0]), Err(Error::PeerFailed))
         });
         assert_eq!(failed, [true; 3]);
-        assert!(matches!(failure.take(), Some(Error::Usage(_))));
+        assert!(matches!(failure.take().0[..], [(Some(2), Error::Usage(_))]));
     }
 }

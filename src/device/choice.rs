@@ -9,11 +9,11 @@ use crate::error::Error;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Pick {
-    /// Every OpenCL device that is a GPU (or another accelerator).
+    /// Every GPU (or other accelerator) with OpenCL, once.
     Gpus,
-    /// Every OpenCL device that is a CPU.
+    /// Every OpenCL device that is a CPU, even if all of them are the same processor.
     Cpus,
-    /// Every OpenCL device.
+    /// Every GPU and the processor with OpenCL, each once.
     All,
     /// This program's own threads, without OpenCL.
     Host,
@@ -24,7 +24,8 @@ pub enum Pick {
 /// The devices to use: `auto`, or a list such as `gpu`, `0,2`, `gpu,host`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub enum Choice {
-    /// All usable GPUs; without one, the OpenCL CPU devices; without OpenCL, the host.
+    /// As many GPUs, each once, as make an iteration the fastest, and the processor if it helps them; without a GPU, the
+    /// processor with OpenCL; without OpenCL, the host.
     #[default]
     Auto,
     /// These.

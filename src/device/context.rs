@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use opencl3::event::Event;
 use opencl3::kernel::Kernel as ClKernel;
 use opencl3::program::Program;
 
+use super::faults::{Call, Doing, Faults};
 use super::memory::PendingWrite;
 use super::programs::{self, Programs};
 use super::{ClResult, Info, Kind};
@@ -52,7 +54,18 @@ pub(crate) struct Context {
     timed: CommandQueue,
     transfer: CommandQueue,
     timings: Mutex<Timings>,
+    /// The iteration that is being enqueued, for errors; 0 outside.
+    iteration: AtomicU64,
+    /// Failures on request.
+    faults: Option<Faults>,
 }
+
+/// What commands are in, and what a failing device is asked for.
+const THE_DEVICE: &str = "the device";
+/// What compilers make.
+const THE_KERNELS: &str = "the kernels";
+/// What is in the compute queue.
+const COMMANDS: &str = "what is in the queue";
 
 /// Kernels that the device times.
 #[derive(Default)]
@@ -98,7 +111,9 @@ impl Context {
     /// # Errors
     /// [`Error::OpenCl`] if the driver refuses a context or a queue.
     pub(crate) fn open(device: &Info) -> Result<Self> {
-        let fail = |call: &'static str| move |e: ClError| opencl_error(&device.name, call, e);
+        let faults = Faults::of_device(device.index)?;
+        let fail = |call: &'static str| move |e| opencl_error(device, Doing(Call::Open, THE_DEVICE), 0, call, e);
+        faults.as_ref().map_or(Ok(()), |faults| faults.check(Call::Open)).map_err(fail("clCreateContext"))?;
         let id = device.id as opencl3::types::cl_device_id;
         let context = ClContext::from_device(&Device::new(id)).map_err(fail("clCreateContext"))?;
         // Version 1.2's call works on every platform.
@@ -109,7 +124,8 @@ impl Context {
             [0, CL_QUEUE_PROFILING_ENABLE, 0].map(|properties| queue(properties).map_err(fail("clCreateCommandQueue")));
         let (untimed, timed, transfer) = (untimed?, timed?, transfer?);
         let (info, max_band_bytes) = (device.clone(), device.max_buffer_bytes);
-        Ok(Self { info, max_band_bytes, context, untimed, timed, transfer, timings: Mutex::default() })
+        let (timings, iteration) = Default::default();
+        Ok(Self { info, max_band_bytes, context, untimed, timed, transfer, timings, iteration, faults })
     }
 
     /// The device.
@@ -132,9 +148,27 @@ impl Context {
         if is_timed { &self.timed } else { &self.untimed }
     }
 
-    /// An error of this device.
-    pub(crate) fn error(&self, call: &'static str) -> impl FnOnce(ClError) -> Error {
-        move |e| opencl_error(&self.info.name, call, e)
+    /// The iteration, counted over all runs of a solve, that is enqueued from now on; 0 outside of iterations.
+    pub(crate) fn set_iteration(&self, iteration: u64) {
+        self.iteration.store(iteration, Ordering::Relaxed);
+    }
+
+    /// An error of this device in `call` of OpenCL.
+    pub(crate) fn error(&self, doing: Doing, call: &'static str) -> impl FnOnce(ClError) -> Error {
+        move |e| opencl_error(&self.info, doing, self.iteration.load(Ordering::Relaxed), call, e)
+    }
+
+    /// Fails if that was asked for, as the driver would.
+    pub(super) fn check_fault(&self, call: Call) -> ClResult<()> {
+        self.faults.as_ref().map_or(Ok(()), |faults| faults.check(call))
+    }
+
+    /// Calls OpenCL.
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`] with what this was for.
+    pub(super) fn call<R>(&self, doing: Doing, call: &'static str, f: impl FnOnce() -> ClResult<R>) -> Result<R> {
+        self.check_fault(doing.0).and_then(|()| f()).map_err(self.error(doing, call))
     }
 
     /// Compiles `source`, or takes what a former run has made of it.
@@ -148,6 +182,7 @@ impl Context {
 
     /// Makes a program of what the driver gave as its binary.
     pub(super) fn load(&self, binary: &[u8], options: &str) -> ClResult<Program> {
+        self.check_fault(Call::Build)?;
         // SAFETY: the device is the context's own. Of one binary, the driver gets its length and its address.
         let mut program = unsafe { Program::create_from_binary(&self.context, self.context.devices(), &[binary]) }?;
         program.build(self.context.devices(), options)?;
@@ -159,11 +194,13 @@ impl Context {
     /// # Errors
     /// [`Error::KernelBuild`] with the compiler's log.
     pub(crate) fn compile(&self, source: &str, options: &str) -> Result<Program> {
-        let mut program =
-            Program::create_from_source(&self.context, source).map_err(self.error("clCreateProgramWithSource"))?;
-        program.build(self.context.devices(), options).map_err(|e| Error::KernelBuild {
-            device: self.info.name.clone(),
-            code: e.to_string(),
+        let doing = Doing(Call::Build, THE_KERNELS);
+        let mut program = Program::create_from_source(&self.context, source)
+            .map_err(self.error(doing, "clCreateProgramWithSource"))?;
+        let built = self.check_fault(Call::Build).and_then(|()| program.build(self.context.devices(), options));
+        built.map_err(|e| Error::KernelBuild {
+            device: self.info.label(),
+            code: code_name(e),
             log: program.get_build_log(self.context.default_device()).unwrap_or_default(),
         })?;
         Ok(program)
@@ -174,7 +211,7 @@ impl Context {
     /// # Errors
     /// [`Error::OpenCl`] if there is none of that name.
     pub(crate) fn kernel(&self, program: &Program, name: &'static str, types: [&'static str; 2]) -> Result<Kernel> {
-        let kernel = ClKernel::create(program, name).map_err(self.error("clCreateKernel"))?;
+        let kernel = ClKernel::create(program, name).map_err(self.error(Doing(Call::Build, name), "clCreateKernel"))?;
         Ok(Kernel { name, types, kernel, bound: RefCell::default() })
     }
 
@@ -184,7 +221,10 @@ impl Context {
     /// [`Error::OpenCl`].
     pub(crate) fn max_group_size(&self, kernel: &Kernel) -> Result<usize> {
         let device = self.info.id as opencl3::types::cl_device_id;
-        kernel.kernel.get_work_group_size(device).map_err(self.error("clGetKernelWorkGroupInfo"))
+        kernel
+            .kernel
+            .get_work_group_size(device)
+            .map_err(self.error(Doing(Call::Build, kernel.name), "clGetKernelWorkGroupInfo"))
     }
 
     /// The number of work-items of which multiples suit this device, for `kernel`.
@@ -193,7 +233,10 @@ impl Context {
     /// [`Error::OpenCl`].
     pub(crate) fn preferred_multiple(&self, kernel: &Kernel) -> Result<usize> {
         let device = self.info.id as opencl3::types::cl_device_id;
-        kernel.kernel.get_work_group_size_multiple(device).map_err(self.error("clGetKernelWorkGroupInfo"))
+        kernel
+            .kernel
+            .get_work_group_size_multiple(device)
+            .map_err(self.error(Doing(Call::Build, kernel.name), "clGetKernelWorkGroupInfo"))
     }
 
     /// The local memory of a group and the private memory of a work-item that `kernel` takes on this device, in bytes.
@@ -202,8 +245,14 @@ impl Context {
     /// [`Error::OpenCl`].
     pub(crate) fn kernel_memory(&self, kernel: &Kernel) -> Result<[u64; 2]> {
         let device = self.info.id as opencl3::types::cl_device_id;
-        let local = kernel.kernel.get_local_mem_size(device).map_err(self.error("clGetKernelWorkGroupInfo"))?;
-        let private = kernel.kernel.get_private_mem_size(device).map_err(self.error("clGetKernelWorkGroupInfo"))?;
+        let local = kernel
+            .kernel
+            .get_local_mem_size(device)
+            .map_err(self.error(Doing(Call::Build, kernel.name), "clGetKernelWorkGroupInfo"))?;
+        let private = kernel
+            .kernel
+            .get_private_mem_size(device)
+            .map_err(self.error(Doing(Call::Build, kernel.name), "clGetKernelWorkGroupInfo"))?;
         Ok([local, private])
     }
 
@@ -257,6 +306,8 @@ impl Context {
         let mut event = ptr::null_mut();
         let timed_as = self.timings().tag;
         let event_out = if timed_as.is_some() { &raw mut event } else { ptr::null_mut() };
+        let doing = Doing(Call::Launch, kernel.name);
+        self.check_fault(Call::Launch).map_err(self.error(doing, "clEnqueueNDRangeKernel"))?;
         let status = match cl3::load_library() {
             // The sizes and the place for the event live until the call returns; the rest is the caller's promise.
             Ok(opencl) => opencl.clEnqueueNDRangeKernel(
@@ -279,8 +330,8 @@ impl Context {
                 }
                 Ok(())
             }
-            Some(code) => Err(self.error("clEnqueueNDRangeKernel")(ClError(code))),
-            None => Err(self.error("clEnqueueNDRangeKernel")(ClError(DLOPEN_FUNCTION_NOT_AVAILABLE))),
+            Some(code) => Err(self.error(doing, "clEnqueueNDRangeKernel")(ClError(code))),
+            None => Err(self.error(doing, "clEnqueueNDRangeKernel")(ClError(DLOPEN_FUNCTION_NOT_AVAILABLE))),
         }
     }
 
@@ -293,7 +344,7 @@ impl Context {
         if self.info.platform == "NVIDIA CUDA" {
             return Ok(());
         }
-        self.queue(queue).flush().map_err(self.error("clFlush"))
+        self.queue(queue).flush().map_err(self.error(Doing(Call::Wait, COMMANDS), "clFlush"))
     }
 
     /// Waits until the compute queue is empty.
@@ -301,7 +352,7 @@ impl Context {
     /// # Errors
     /// [`Error::OpenCl`] if a command failed.
     pub(crate) fn finish(&self) -> Result<()> {
-        self.queue(Queue::Compute).finish().map_err(self.error("clFinish"))
+        self.call(Doing(Call::Wait, COMMANDS), "clFinish", || self.queue(Queue::Compute).finish())
     }
 
     /// Lets what is put into the compute queue from now on wait for transfers of the other queue.
@@ -315,16 +366,16 @@ impl Context {
         }
         // SAFETY: the events are alive; the queue keeps them as long as it needs them.
         unsafe { self.queue(Queue::Compute).enqueue_barrier_with_wait_list(&events) }
-            .map_err(self.error("clEnqueueBarrierWithWaitList"))?;
+            .map_err(self.error(Doing(Call::Wait, COMMANDS), "clEnqueueBarrierWithWaitList"))?;
         Ok(())
     }
 
-    /// Waits for one command.
+    /// Waits for one command, that of `what`.
     ///
     /// # Errors
     /// [`Error::OpenCl`] if it failed.
-    pub(crate) fn wait(&self, event: &Event) -> Result<()> {
-        event.wait().map_err(self.error("clWaitForEvents"))
+    pub(crate) fn wait(&self, event: &Event, what: &'static str) -> Result<()> {
+        self.call(Doing(Call::Wait, what), "clWaitForEvents", || event.wait())
     }
 
     /// From now on the device times kernels, under this tag, or doesn't. Tags must not fall while timings wait to be taken.
@@ -339,7 +390,7 @@ impl Context {
             self.flush(Queue::Compute)?;
             // SAFETY: the event is alive; the queue keeps it as long as it needs it.
             unsafe { self.compute(tag.is_some()).enqueue_barrier_with_wait_list(&[before.get()]) }
-                .map_err(self.error("clEnqueueBarrierWithWaitList"))?;
+                .map_err(self.error(Doing(Call::Wait, COMMANDS), "clEnqueueBarrierWithWaitList"))?;
         }
         self.timings().tag = tag;
         Ok(former)
@@ -360,8 +411,8 @@ impl Context {
             let count = waiting.partition_point(|(tag, ..)| *tag <= last);
             waiting.drain(..count).collect()
         };
-        if let Some((_, _, last)) = timed.last() {
-            self.wait(last)?;
+        if let Some((_, name, last)) = timed.last() {
+            self.wait(last, name)?;
         }
         let read = |(tag, kernel, event): &(u64, &'static str, Event)| {
             let (start, end) = (event.profiling_command_start().ok()?, event.profiling_command_end().ok()?);
@@ -382,10 +433,19 @@ impl Context {
     pub(crate) fn marker(&self) -> Result<Event> {
         // SAFETY: there is no wait list.
         unsafe { self.queue(Queue::Compute).enqueue_marker_with_wait_list(&[]) }
-            .map_err(self.error("clEnqueueMarkerWithWaitList"))
+            .map_err(self.error(Doing(Call::Wait, COMMANDS), "clEnqueueMarkerWithWaitList"))
     }
 }
 
-fn opencl_error(device: &str, call: &'static str, e: ClError) -> Error {
-    Error::OpenCl { device: device.into(), call, code: e.to_string() }
+fn opencl_error(device: &Info, doing: Doing, iteration: u64, call: &'static str, e: ClError) -> Error {
+    let doing = if iteration == 0 { doing.to_string() } else { format!("{doing} in iteration {iteration}") };
+    Error::OpenCl { device: device.label(), doing, call, code: code_name(e) }
+}
+
+/// OpenCL's name of an error, or its number: drivers have codes of their own.
+pub(super) fn code_name(e: ClError) -> String {
+    match e.to_string() {
+        name if name.starts_with("CL_") => name,
+        _ => format!("code {}", e.0),
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::Identity;
+
 /// The kind of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -76,6 +78,16 @@ pub struct Info {
     pub has_f64: bool,
     /// Why it can't be used at all, if so.
     pub unusable: Option<&'static str>,
+    /// What tells it from others in the machine.
+    pub(super) identity: Identity,
     /// OpenCL's handle of the device, as a number.
     pub(super) id: usize,
+}
+
+impl Info {
+    /// Its number and its name, which together tell it from all others: `[1] NVIDIA H200`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        format!("[{}] {}", self.index, self.name)
+    }
 }

@@ -9,7 +9,7 @@ use opencl3::event::Event;
 use opencl3::memory::{Buffer, CL_MAP_READ, CL_MAP_WRITE, CL_MEM_ALLOC_HOST_PTR, CL_MEM_READ_WRITE, ClMem};
 use opencl3::types::{CL_BLOCKING, CL_NON_BLOCKING, cl_command_queue, cl_mem};
 
-use super::{Context, Queue};
+use super::{Call, Context, Doing, Queue};
 use crate::device::Kind;
 use crate::error::{Error, Result};
 use crate::real::Real;
@@ -42,6 +42,8 @@ pub(crate) struct DeviceVec<T> {
     len: usize,
     /// Unlike a handle, never that of another array.
     id: u64,
+    /// Its name in errors.
+    what: &'static str,
 }
 
 /// Every array takes a multiple of so many bytes, the longest pattern that OpenCL fills with.
@@ -60,10 +62,7 @@ impl<T: Plain> DeviceVec<T> {
     /// [`Error::OutOfDeviceMemory`] above the device's largest buffer, or when the device has no room.
     pub(crate) fn zeros(ctx: &Context, len: usize, what: &'static str) -> Result<Self> {
         let vec = Self::uninit(ctx, len, what)?;
-        vec.fill(ctx, 0).and_then(|_| ctx.finish()).map_err(|e| {
-            log::debug!("{}: first use of {what} failed: {e}", ctx.info().name);
-            vec.out_of_memory(ctx, what)
-        })?;
+        vec.fill(ctx, 0).and_then(|_| ctx.finish()).map_err(|e| vec.first_use(ctx, e))?;
         Ok(vec)
     }
 
@@ -78,8 +77,9 @@ impl<T: Plain> DeviceVec<T> {
         // A `Buffer` is a handle; this one, of bytes, must not release the memory too.
         let mut view = std::mem::ManuallyDrop::new(Buffer::<u8>::new(self.buffer.get()));
         // SAFETY: the buffer has this size, and any bytes are a value of a `Plain` type.
-        unsafe { ctx.queue(Queue::Compute).enqueue_fill_buffer(&mut view, pattern, 0, bytes, &[]) }
-            .map_err(ctx.error("clEnqueueFillBuffer"))
+        ctx.call(Doing(Call::Fill, self.what), "clEnqueueFillBuffer", || unsafe {
+            ctx.queue(Queue::Compute).enqueue_fill_buffer(&mut view, pattern, 0, bytes, &[])
+        })
     }
 
     /// Bytes of the buffer of an array of `len` elements.
@@ -93,10 +93,7 @@ impl<T: Plain> DeviceVec<T> {
     /// As [`DeviceVec::zeros`].
     pub(crate) fn from_slice(ctx: &Context, data: &[T], what: &'static str) -> Result<Self> {
         let mut vec = Self::uninit(ctx, data.len(), what)?;
-        vec.write(ctx, 0, data).map_err(|e| match e {
-            Error::OpenCl { .. } => vec.out_of_memory(ctx, what),
-            other => other,
-        })?;
+        vec.write(ctx, 0, data).map_err(|e| vec.first_use(ctx, e))?;
         Ok(vec)
     }
 
@@ -105,7 +102,7 @@ impl<T: Plain> DeviceVec<T> {
         let limit = ctx.info().max_buffer_bytes;
         if bytes > limit {
             return Err(Error::OutOfDeviceMemory {
-                device: ctx.info().name.clone(),
+                device: ctx.info().label(),
                 what: what.into(),
                 need_bytes: bytes,
                 limit: "its largest buffer",
@@ -116,19 +113,16 @@ impl<T: Plain> DeviceVec<T> {
         const { assert!(GRAIN.is_multiple_of(size_of::<T>())) };
         let room = Self::room(len.max(1)) / size_of::<T>(); // empty buffers are not allowed
         // SAFETY: no host pointer is given.
-        let buffer = unsafe { Buffer::create(&ctx.context, CL_MEM_READ_WRITE, room, ptr::null_mut()) };
-        match buffer {
-            Ok(buffer) => Ok(Self { buffer, len, id: MADE.fetch_add(1, Ordering::Relaxed) }),
-            Err(e) => {
-                log::debug!("{}: allocating {what} failed: {e}", ctx.info().name);
-                Err(no_room(ctx, what, bytes))
-            }
-        }
+        let buffer = ctx.call(Doing(Call::Allocate, what), "clCreateBuffer", || unsafe {
+            Buffer::create(&ctx.context, CL_MEM_READ_WRITE, room, ptr::null_mut())
+        });
+        let buffer = buffer.map_err(|e| no_room(ctx, what, bytes, e))?;
+        Ok(Self { buffer, len, id: MADE.fetch_add(1, Ordering::Relaxed), what })
     }
 
-    // Drivers allocate late: the first use of a buffer fails where its creation did not.
-    fn out_of_memory(&self, ctx: &Context, what: &'static str) -> Error {
-        no_room(ctx, what, (self.len * size_of::<T>()) as u64)
+    /// Drivers allocate late: the first use of a buffer fails where its creation did not.
+    fn first_use(&self, ctx: &Context, error: Error) -> Error {
+        no_room(ctx, self.what, (self.len * size_of::<T>()) as u64, error)
     }
 
     /// Number of elements.
@@ -160,8 +154,9 @@ impl<T: Plain> DeviceVec<T> {
         }
         let offset = offset * size_of::<T>();
         // SAFETY: the range was checked; the call blocks, so `data` outlives the transfer.
-        unsafe { ctx.queue(Queue::Compute).enqueue_write_buffer(&mut self.buffer, CL_BLOCKING, offset, data, &[]) }
-            .map_err(ctx.error("clEnqueueWriteBuffer"))?;
+        ctx.call(Doing(Call::Write, self.what), "clEnqueueWriteBuffer", || unsafe {
+            ctx.queue(Queue::Compute).enqueue_write_buffer(&mut self.buffer, CL_BLOCKING, offset, data, &[])
+        })?;
         Ok(())
     }
 
@@ -183,11 +178,12 @@ impl<T: Plain> DeviceVec<T> {
         let data = &from[part];
         assert!(offset + data.len() <= self.len, "writing {} at {offset} of {}", data.len(), self.len);
         let offset = offset * size_of::<T>();
+        let what = self.what;
         // SAFETY: the range was checked. `from` moves into the `PendingWrite`, which lets go of it only after the transfer; until
         // then nobody can change it, as it is shared.
-        let event =
-            unsafe { ctx.queue(queue).enqueue_write_buffer(&mut self.buffer, CL_NON_BLOCKING, offset, data, &[]) }
-                .map_err(ctx.error("clEnqueueWriteBuffer"))?;
+        let event = ctx.call(Doing(Call::Write, what), "clEnqueueWriteBuffer", || unsafe {
+            ctx.queue(queue).enqueue_write_buffer(&mut self.buffer, CL_NON_BLOCKING, offset, data, &[])
+        })?;
         Ok(PendingWrite { event, from: Some(from) })
     }
 
@@ -205,8 +201,9 @@ impl<T: Plain> DeviceVec<T> {
         }
         let offset = offset * size_of::<T>();
         // SAFETY: the range was checked; the call blocks, so `data` outlives the transfer.
-        unsafe { ctx.queue(Queue::Compute).enqueue_read_buffer(&self.buffer, CL_BLOCKING, offset, data, &[]) }
-            .map_err(ctx.error("clEnqueueReadBuffer"))?;
+        ctx.call(Doing(Call::Read, self.what), "clEnqueueReadBuffer", || unsafe {
+            ctx.queue(Queue::Compute).enqueue_read_buffer(&self.buffer, CL_BLOCKING, offset, data, &[])
+        })?;
         Ok(())
     }
 
@@ -231,14 +228,14 @@ impl<T: Plain> DeviceVec<T> {
             rest = others;
             // SAFETY: the range was checked. `to` moves into the `PendingRead`, which gives it back, or drops it, only after the last
             // transfer, which in an ordered queue comes after the others; where one is refused, `finish` waits for those.
-            let read = unsafe { queue.enqueue_read_buffer(&array.buffer, CL_NON_BLOCKING, offset, piece, &[]) };
-            last = Some(read.map_err(|e| {
-                let _ = queue.finish();
-                ctx.error("clEnqueueReadBuffer")(e)
-            })?);
+            let read = ctx.call(Doing(Call::Read, array.what), "clEnqueueReadBuffer", || unsafe {
+                queue.enqueue_read_buffer(&array.buffer, CL_NON_BLOCKING, offset, piece, &[])
+            });
+            let event = read.inspect_err(|_| drop(queue.finish()))?;
+            last = Some((event, array.what));
         }
-        let Some(event) = last else { unreachable!("there is nothing to read") };
-        Ok(PendingRead { event, to: Some(to) })
+        let Some((event, what)) = last else { unreachable!("there is nothing to read") };
+        Ok(PendingRead { event, to: Some(to), what })
     }
 
     /// Starts to read the first elements into `to` and comes back at once.
@@ -276,15 +273,13 @@ impl<T: Plain> DeviceVec<T> {
             let (offset, waits) = (run.start * size_of::<T>(), after.take());
             rest = others;
             // SAFETY: as in `start_reads`, and `after` is alive.
-            let read =
-                unsafe { queue.enqueue_read_buffer(&self.buffer, CL_NON_BLOCKING, offset, piece, waits.as_slice()) };
-            last = Some(read.map_err(|e| {
-                let _ = queue.finish();
-                ctx.error("clEnqueueReadBuffer")(e)
-            })?);
+            let read = ctx.call(Doing(Call::Read, self.what), "clEnqueueReadBuffer", || unsafe {
+                queue.enqueue_read_buffer(&self.buffer, CL_NON_BLOCKING, offset, piece, waits.as_slice())
+            });
+            last = Some(read.inspect_err(|_| drop(queue.finish()))?);
         }
         let Some(event) = last else { unreachable!("there is nothing to read") };
-        Ok(PendingRead { event, to: Some(to) })
+        Ok(PendingRead { event, to: Some(to), what: self.what })
     }
 
     /// Copies the first `len` elements to another array of this device, in the order of the compute queue.
@@ -301,8 +296,9 @@ impl<T: Plain> DeviceVec<T> {
         }
         let bytes = len * size_of::<T>();
         // SAFETY: the ranges were checked, and the two are different buffers.
-        unsafe { ctx.queue(Queue::Compute).enqueue_copy_buffer(&self.buffer, &mut to.buffer, 0, 0, bytes, &[]) }
-            .map_err(ctx.error("clEnqueueCopyBuffer"))?;
+        ctx.call(Doing(Call::Copy, self.what), "clEnqueueCopyBuffer", || unsafe {
+            ctx.queue(Queue::Compute).enqueue_copy_buffer(&self.buffer, &mut to.buffer, 0, 0, bytes, &[])
+        })?;
         Ok(())
     }
 }
@@ -329,14 +325,23 @@ impl<M: ?Sized> Drop for PendingWrite<M> {
     }
 }
 
-fn no_room(ctx: &Context, what: &str, bytes: u64) -> Error {
+/// What `error` means for an array that has just been made.
+fn no_room(ctx: &Context, what: &str, bytes: u64, error: Error) -> Error {
+    // codes by which drivers say so
+    let of_memory = ["CL_MEM_OBJECT_ALLOCATION_FAILURE", "CL_OUT_OF_RESOURCES", "CL_OUT_OF_HOST_MEMORY"];
+    let Error::OpenCl { call, code, .. } = &error else { return error };
+    if !of_memory.contains(&code.as_str()) {
+        return error;
+    }
     Error::OutOfDeviceMemory {
-        device: ctx.info().name.clone(),
+        device: ctx.info().label(),
         what: what.into(),
         need_bytes: bytes,
         limit: "its memory, partly in use,",
         have_bytes: ctx.info().memory_bytes,
-        hint: "more devices share the system into smaller blocks; --precision f32 halves it".into(),
+        hint: format!(
+            "{call} failed: {code}; more devices share the system into smaller blocks; --precision f32 halves it"
+        ),
     }
 }
 
@@ -344,6 +349,7 @@ fn no_room(ctx: &Context, what: &str, bytes: u64) -> Error {
 pub(crate) struct PendingRead<T: Plain> {
     event: Event,
     to: Option<Pinned<T>>,
+    what: &'static str,
 }
 
 impl<T: Plain> PendingRead<T> {
@@ -352,7 +358,7 @@ impl<T: Plain> PendingRead<T> {
     /// # Errors
     /// [`Error::OpenCl`] if the transfer, or a kernel before it, failed.
     pub(crate) fn wait(mut self, ctx: &Context) -> Result<Pinned<T>> {
-        ctx.wait(&self.event)?;
+        ctx.wait(&self.event, self.what)?;
         Ok(self.to.take().unwrap_or_else(|| unreachable!("taken only here and in drop")))
     }
 }
@@ -453,9 +459,11 @@ impl<T: Plain> Pinned<T> {
     /// [`Error::OpenCl`] if the driver has no such memory.
     pub(crate) fn zeros(ctx: &Context, len: usize) -> Result<Self> {
         let flags = CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR;
+        let doing = Doing(Call::Allocate, "pinned memory");
         // SAFETY: no host pointer is given.
-        let buffer = unsafe { Buffer::<T>::create(&ctx.context, flags, len.max(1), ptr::null_mut()) }
-            .map_err(ctx.error("clCreateBuffer (pinned)"))?;
+        let buffer = ctx.call(doing, "clCreateBuffer", || unsafe {
+            Buffer::<T>::create(&ctx.context, flags, len.max(1), ptr::null_mut())
+        })?;
         let bytes = len.max(1) * size_of::<T>();
         let mut data: cl_mem = ptr::null_mut();
         // SAFETY: the range is the whole buffer; the call blocks until the pointer is valid.
@@ -470,14 +478,14 @@ impl<T: Plain> Pinned<T> {
                 &[],
             )
         }
-        .map_err(ctx.error("clEnqueueMapBuffer"))?;
+        .map_err(ctx.error(doing, "clEnqueueMapBuffer"))?;
         let data = data.cast::<T>();
         // SAFETY: the mapping has `bytes` bytes, aligned for every basic type, and zero bytes are a `Plain` value.
         unsafe { ptr::write_bytes(data, 0, len.max(1)) };
         let queue = ctx.queue(Queue::Compute).get();
         // SAFETY: the queue is alive; `drop` gives the reference back.
         unsafe { cl3::command_queue::retain_command_queue(queue) }
-            .map_err(|code| ctx.error("clRetainCommandQueue")(code.into()))?;
+            .map_err(|code| ctx.error(doing, "clRetainCommandQueue")(code.into()))?;
         Ok(Self { buffer, queue, data, len })
     }
 }

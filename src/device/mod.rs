@@ -3,18 +3,23 @@
 mod choice;
 mod clock;
 mod context;
+mod faults;
 mod info;
 mod memory;
 mod programs;
+mod same;
 mod select;
 
 pub use choice::{Choice, Pick};
 pub(crate) use clock::Moment;
 pub(crate) use context::{Context, Grid, Kernel, Queue, Timed};
+pub(crate) use faults::{Call, Doing};
 pub use info::{Info, Kind, together};
 pub(crate) use memory::{DeviceVec, PendingRead, PendingWrite, Pinned, Plain, SumsRead};
 pub use opencl3::Result as ClResult;
 pub(crate) use opencl3::event::Event;
 pub use opencl3::kernel::Kernel as ClKernel;
 pub(crate) use opencl3::program::Program;
+pub use same::Identity;
+pub(crate) use select::usable;
 pub use select::{Listing, Rejected, Selection, list, select};

@@ -4,6 +4,7 @@ use opencl3::device::{CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, Device};
 use opencl3::error_codes::DLOPEN_RUNTIME_LOAD_FAILED;
 use opencl3::platform::{Platform, get_platforms};
 
+use super::same::{Identity, is_same};
 use super::{Choice, Info, Kind, Pick};
 use crate::error::{Error, Result};
 
@@ -57,10 +58,10 @@ pub fn list() -> Listing {
         return none("the OpenCL loader is installed, but no OpenCL platform");
     }
     let mut devices = Vec::new();
-    for platform in &platforms {
+    for (number, platform) in platforms.iter().enumerate() {
         for id in platform.get_devices(CL_DEVICE_TYPE_ALL).unwrap_or_default() {
             let device = Device::new(id);
-            match describe(devices.len(), platform, &device) {
+            match describe(devices.len(), (number, platform), &device) {
                 Ok(info) => devices.push(info),
                 Err(e) => log::warn!("an OpenCL device that does not describe itself is left out: {e}"),
             }
@@ -82,7 +83,7 @@ fn max_buffer_bytes(own: u64) -> u64 {
     }
 }
 
-fn describe(index: usize, platform: &Platform, device: &Device) -> opencl3::Result<Info> {
+fn describe(index: usize, (number, platform): (usize, &Platform), device: &Device) -> opencl3::Result<Info> {
     // `DECLIVE_F64=off` shows what happens on a device without double precision.
     let allowed = std::env::var_os("DECLIVE_F64").is_none_or(|v| v != "off");
     let fp64 = allowed && device.double_fp_config().is_ok_and(|config| config != 0);
@@ -104,6 +105,7 @@ fn describe(index: usize, platform: &Platform, device: &Device) -> opencl3::Resu
         max_work_group: device.max_work_group_size()?,
         has_f64: fp64,
         unusable: (!usable).then_some("it is not available, has no compiler or is big-endian"),
+        identity: Identity::of(number, device),
         id: device.id() as usize,
     })
 }
@@ -116,23 +118,44 @@ pub fn select(choice: &Choice, f64: bool) -> Result<Selection> {
     choose(&list(), choice, f64)
 }
 
+/// All devices that can be used, GPUs once.
+pub(crate) fn usable(f64: bool) -> Vec<Info> {
+    let all: Vec<Info> = list().devices.into_iter().filter(|d| unfit(d, f64).is_none()).collect();
+    let is_new = |k: &usize| all[*k].kind == Kind::Cpu || !all[..*k].iter().any(|before| is_same(before, &all[*k]));
+    (0..all.len()).filter(is_new).map(|k| all[k].clone()).collect()
+}
+
+/// Why a device can't be used, if so.
+fn unfit(device: &Info, f64: bool) -> Option<String> {
+    if let Some(reason) = device.unusable {
+        return Some(reason.into());
+    }
+    (f64 && !device.has_f64).then(|| "it has no double precision (--precision f32 would use it)".into())
+}
+
+/// Of `devices`, each once, in the order of their numbers: of several that are the same, one that can be used, with the
+/// most compute units, the first of equals.
+fn each_once<'a>(devices: impl Iterator<Item = &'a Info>, f64: bool) -> Vec<Option<&'a Info>> {
+    let rank = |device: &Info| (unfit(device, f64).is_none(), device.compute_units);
+    let mut all: Vec<&Info> = Vec::new();
+    for device in devices {
+        match all.iter_mut().find(|known| is_same(known, device)) {
+            Some(known) if rank(known) < rank(device) => *known = device,
+            Some(_) => {}
+            None => all.push(device),
+        }
+    }
+    all.sort_by_key(|device| device.index);
+    all.into_iter().map(Some).collect()
+}
+
 fn choose(listing: &Listing, choice: &Choice, f64: bool) -> Result<Selection> {
     let found = || match &listing.note {
         Some(note) => note.clone(),
-        None => listing
-            .devices
-            .iter()
-            .map(|d| format!("[{}] {} ({})", d.index, d.name, d.kind))
-            .collect::<Vec<_>>()
-            .join(", "),
+        None => listing.devices.iter().map(|d| format!("{} ({})", d.label(), d.kind)).collect::<Vec<_>>().join(", "),
     };
     let no_device = |why: String| Error::NoDevice { wanted: choice.to_string(), found: format!("{}{why}", found()) };
-    let unfit = |d: &Info| -> Option<String> {
-        if let Some(reason) = d.unusable {
-            return Some(reason.into());
-        }
-        (f64 && !d.has_f64).then(|| "it has no double precision (--precision f32 would use it)".into())
-    };
+    let unfit = |d: &Info| unfit(d, f64);
 
     let mut wanted: Vec<Option<&Info>> = Vec::new();
     let mut note = None;
@@ -140,7 +163,7 @@ fn choose(listing: &Listing, choice: &Choice, f64: bool) -> Result<Selection> {
         Choice::Auto => {
             for kind in [Kind::Gpu, Kind::Cpu] {
                 if wanted.is_empty() {
-                    wanted.extend(listing.devices.iter().filter(|d| d.kind == kind && unfit(d).is_none()).map(Some));
+                    wanted = each_once(listing.devices.iter().filter(|d| d.kind == kind && unfit(d).is_none()), f64);
                 }
             }
             if wanted.is_empty() {
@@ -154,12 +177,12 @@ fn choose(listing: &Listing, choice: &Choice, f64: bool) -> Result<Selection> {
         Choice::List(picks) => {
             for pick in picks {
                 let before = wanted.len();
-                let of = |kinds: &'static [Kind]| listing.devices.iter().filter(|d| kinds.contains(&d.kind)).map(Some);
+                let of = |kind: Kind| listing.devices.iter().filter(move |d| d.kind == kind);
                 match pick {
                     Pick::Host => wanted.push(None),
-                    Pick::Gpus => wanted.extend(of(&[Kind::Gpu])),
-                    Pick::Cpus => wanted.extend(of(&[Kind::Cpu])),
-                    Pick::All => wanted.extend(of(&[Kind::Gpu, Kind::Cpu])),
+                    Pick::Gpus => wanted.extend(each_once(of(Kind::Gpu), f64)),
+                    Pick::Cpus => wanted.extend(of(Kind::Cpu).map(Some)),
+                    Pick::All => wanted.extend(each_once(listing.devices.iter(), f64)),
                     Pick::Index(i) => wanted.extend(listing.devices.get(*i).map(Some)),
                 }
                 if wanted.len() == before {
@@ -175,16 +198,22 @@ fn choose(listing: &Listing, choice: &Choice, f64: bool) -> Result<Selection> {
         if let Some(reason) = unfit(device) {
             rejected.push(Rejected { device: device.clone(), reason });
         } else if !asked_for {
-            let reason = match choice {
-                Choice::Auto => "a CPU adds little beside GPUs (--devices all would use it)".into(),
-                Choice::List(_) => format!("not among --devices {choice}"),
+            let same = wanted.iter().flatten().find(|used| is_same(used, device));
+            let reason = match (choice, same) {
+                (Choice::Auto, None) => "a CPU adds little beside GPUs (--devices all would use it)".into(),
+                (Choice::List(picks), _) if picks.iter().all(|pick| matches!(pick, Pick::Index(_) | Pick::Host)) => {
+                    format!("not among --devices {choice}")
+                }
+                (_, Some(same)) if device.kind == Kind::Cpu => format!("the same processor as [{}]", same.index),
+                (_, Some(same)) => format!("the same device as [{}], through another driver", same.index),
+                (Choice::List(_), None) => format!("not among --devices {choice}"),
             };
             rejected.push(Rejected { device: device.clone(), reason });
         }
     }
     let left_out = wanted.iter().flatten().find_map(|d| Some((d, unfit(d)?)));
     if let Some((device, reason)) = left_out {
-        note = Some(format!("[{}] {} is left out: {reason}", device.index, device.name));
+        note = Some(format!("{} is left out: {reason}", device.label()));
     }
     wanted.retain(|d| d.is_none_or(|d| unfit(d).is_none()));
     if wanted.is_empty() {
@@ -215,6 +244,7 @@ mod tests {
             max_work_group: 1,
             has_f64,
             unusable: None,
+            identity: Identity::default(),
             id: 0,
         }
     }
@@ -247,6 +277,43 @@ mod tests {
         assert_eq!(ranks(&m, "2,1", true), [Some(1)]);
         let note = choose(&m, &"2,1".parse().unwrap(), true).unwrap().note.unwrap();
         assert!(note.contains("device 2") && note.contains("--precision f32"), "{note}");
+    }
+
+    #[test]
+    fn one_physical_device_is_used_once() {
+        use crate::device::same::tests::identity;
+        // a CPU of four and one of eight units, a GPU through two drivers, and another GPU
+        let mut devices = machine().devices;
+        devices.push(device(4, Kind::Cpu, true));
+        devices.iter_mut().for_each(|d| d.unusable = None);
+        devices[4].compute_units = 8;
+        devices[1].identity = identity(0, Some((true, 5)), None);
+        devices[2].identity = identity(1, Some((false, 5)), None);
+        devices[3].identity = identity(0, Some((true, 6)), None);
+        devices[2].has_f64 = true;
+        let m = Listing { devices, note: None };
+        assert_eq!(ranks(&m, "auto", true), [Some(1), Some(3)]);
+        assert_eq!(ranks(&m, "gpu", true), [Some(1), Some(3)]);
+        assert_eq!(ranks(&m, "all", true), [Some(1), Some(3), Some(4)]);
+        assert_eq!(ranks(&m, "cpu", true), [Some(0), Some(4)]);
+        assert_eq!(ranks(&m, "0,1,2,4", true), [Some(0), Some(1), Some(2), Some(4)]);
+        let reasons = |choice: &str| -> Vec<(usize, String)> {
+            let rejected = choose(&m, &choice.parse().unwrap(), true).unwrap().rejected;
+            rejected.into_iter().map(|r| (r.device.index, r.reason)).collect()
+        };
+        let processor = (0, "the same processor as [4]".to_owned());
+        let gpu = (2, "the same device as [1], through another driver".to_owned());
+        assert_eq!(reasons("all"), [processor, gpu.clone()]);
+        assert_eq!(reasons("gpu")[1], gpu);
+        assert_eq!(reasons("4")[0].1, "not among --devices 4");
+        // one that can't be used gives way to one that can
+        let mut broken = m.clone();
+        broken.devices[1].unusable = Some("it is not available");
+        assert_eq!(ranks(&broken, "auto", true), [Some(2), Some(3)]);
+        assert_eq!(ranks(&broken, "all", true), [Some(2), Some(3), Some(4)]);
+        // without GPUs, the processor
+        let only = Listing { devices: vec![m.devices[0].clone(), m.devices[4].clone()], note: None };
+        assert_eq!(ranks(&only, "auto", true), [Some(4)]);
     }
 
     #[test]

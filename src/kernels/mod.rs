@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::device::{ClKernel, ClResult, Context, DeviceVec, Grid, Info, Kernel, Plain, Program};
+use crate::device::{Call, ClKernel, ClResult, Context, DeviceVec, Doing, Grid, Info, Kernel, Plain, Program};
 use crate::error::Result;
 use crate::real::Real;
 pub(crate) use tuning::{
@@ -435,7 +435,8 @@ unsafe fn launch(ctx: &Context, kernel: &Kernel, grid: Grid, args: &[&dyn Argume
         if *bound != key {
             *bound = None;
             // SAFETY: the caller's promise.
-            unsafe { arg.bind(&kernel.kernel, index as u32) }.map_err(ctx.error("clSetKernelArg"))?;
+            unsafe { arg.bind(&kernel.kernel, index as u32) }
+                .map_err(ctx.error(Doing(Call::Launch, kernel.name), "clSetKernelArg"))?;
             *bound = key;
         }
     }
@@ -444,7 +445,7 @@ unsafe fn launch(ctx: &Context, kernel: &Kernel, grid: Grid, args: &[&dyn Argume
 }
 
 fn check_types(ctx: &Context, kernel: &Kernel, args: &[&dyn Argument]) -> Result<()> {
-    let count = kernel.kernel.num_args().map_err(ctx.error("clGetKernelInfo"))?;
+    let count = kernel.kernel.num_args().map_err(ctx.error(Doing(Call::Launch, kernel.name), "clGetKernelInfo"))?;
     let name = kernel.name;
     assert_eq!(count as usize, args.len(), "number of arguments of {name}");
     for (index, arg) in args.iter().enumerate() {

@@ -25,6 +25,8 @@ pub struct HostOps<T> {
     begun: Cell<Instant>,
     sums: Cell<Duration>,
     pub(crate) halos: Cell<Duration>,
+    /// When somebody last asked for the pace: the iteration, the time, and what was waited for until then.
+    paced: Cell<(u64, Instant, Duration)>,
     pub(crate) recorder: Recorder,
 }
 
@@ -47,7 +49,9 @@ impl<T: Real> HostOps<T> {
     #[must_use]
     pub fn new(n: usize, comm: Box<dyn Communicator<T>>) -> Self {
         let (sums, halos, recorder) = (Cell::default(), Cell::default(), Recorder::default());
-        Self { n, comm, begun: Cell::new(Instant::now()), sums, halos, recorder }
+        let now = Instant::now();
+        let paced = Cell::new((1, now, Duration::ZERO));
+        Self { n, comm, begun: Cell::new(now), sums, halos, paced, recorder }
     }
 
     /// Records that a kernel runs until the guard is dropped.
@@ -241,13 +245,24 @@ impl<T: Real> Ops for HostOps<T> {
         Ok(sum.values)
     }
 
+    fn count_from(&self, _: u64) {}
+
     fn begin(&self) -> Result<()> {
+        self.paced.set((1, Instant::now(), self.sums.get() + self.halos.get()));
         Ok(())
     }
 
     fn begin_iteration(&self, iteration: u64) -> Result<()> {
         self.recorder.begin_iteration(iteration);
         Ok(())
+    }
+
+    fn pace(&self, iteration: u64) -> Result<Option<f64>> {
+        let now = (iteration, Instant::now(), self.sums.get() + self.halos.get());
+        let before = self.paced.replace(now);
+        let iterations = now.0.saturating_sub(before.0);
+        let time = (now.1 - before.1).saturating_sub(now.2.saturating_sub(before.2));
+        Ok((iterations > 0).then(|| time.as_secs_f64() / iterations as f64))
     }
 
     fn end_run(&self, last: u64) -> Result<()> {

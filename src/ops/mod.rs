@@ -169,6 +169,9 @@ pub trait Ops {
     /// A failing device.
     fn settle(&self, sum: &mut Self::Sum) -> Result<[f64; 2]>;
 
+    /// Errors count the iterations of the next run from behind `before` former ones.
+    fn count_from(&self, before: u64);
+
     /// Prepares for a run of iterations from 1 on.
     ///
     /// # Errors
@@ -181,6 +184,13 @@ pub trait Ops {
     /// A failing device.
     fn begin_iteration(&self, iteration: u64) -> Result<()>;
 
+    /// Seconds of kernels an iteration since this was last asked, or since the run began, in which `iteration` is next;
+    /// `None` if none was timed.
+    ///
+    /// # Errors
+    /// A failing device.
+    fn pace(&self, iteration: u64) -> Result<Option<f64>>;
+
     /// Called at the end of a run, of which iteration `last` was the last that counted.
     ///
     /// # Errors
@@ -189,7 +199,8 @@ pub trait Ops {
 
     /// Adds to `records` what has become known when `iteration` has its product, or when, without `dots`, only what comes
     /// before it is to be judged: p·q and q·q, and what the step before has left. That is at once if these sums are on the host, else late and in
-    /// batches, so that the device never waits for the host. With `drain`, waits for all.
+    /// batches, so that the device never waits for the host. With `drain`, waits for all; whatever follows gets the same
+    /// numbers all the same.
     ///
     /// # Errors
     /// A failing device.

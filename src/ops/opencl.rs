@@ -2,7 +2,7 @@
 
 mod resident;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -55,6 +55,8 @@ pub(crate) struct OpenClOps<T: Real, A: Real> {
     pub(crate) recorder: Recorder,
     recorded: RefCell<Recorded>,
     trials: RefCell<Trials>,
+    /// Iterations of former runs.
+    before: Cell<u64>,
 }
 
 /// Kernels that are part of a timeline, by the device's clock.
@@ -112,6 +114,8 @@ struct Clock {
     sums: Duration,
     halos: Duration,
     host_wait: Duration,
+    /// Samples, and their time, that were asked for already.
+    paced: (u64, Duration),
 }
 
 /// One or two sums: partial sums on the device, or values on the host.
@@ -207,6 +211,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
             recorder: Recorder::default(),
             recorded: RefCell::default(),
             trials: RefCell::new(Trials::new(tries)),
+            before: Cell::default(),
             units,
             max_groups,
         })
@@ -417,18 +422,30 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         Ok(())
     }
 
+    /// A sum that stays where it is: what goes on from it gets the same bits.
+    fn look_at(&self, sum: &DeviceSum<A>) -> Result<[f64; 2]> {
+        if sum.count == 0 {
+            return Ok(sum.values);
+        }
+        let mut parts = vec![A::default(); sum.components * sum.count];
+        sum.partials.read(&self.ctx, 0, &mut parts)?;
+        Ok(add_up(&parts, sum.components))
+    }
+
     /// What the last step that was enqueued, that of `iteration`, has left, unless it was refused.
-    fn take_in_last(&self, iteration: u64, rho: &mut DeviceSum<A>, records: &mut Vec<Record>) -> Result<()> {
+    fn take_in_last(&self, iteration: u64, rho: &DeviceSum<A>, records: &mut Vec<Record>) -> Result<()> {
         let mut end = [A::default()];
         self.log.entries.read(&self.ctx, LOG_SIZE - 1, &mut end)?;
         if self.watch.borrow_mut().refused(&end).is_some() {
             return Ok(());
         }
-        let [rho, rr] = self.settle(rho)?;
+        let [rho, rr] = self.look_at(rho)?;
         let mut pq = [A::default()];
         self.log.entries.read(&self.ctx, 3 * Self::slot(iteration) as usize, &mut pq)?;
         let pq = pq[0].to_f64();
         records.extend([Record::Curvature { iteration, pq }, Record::Residual { iteration, rho, rr }]);
+        let watch = &mut *self.watch.borrow_mut();
+        (watch.seen, watch.done) = (iteration, iteration);
         Ok(())
     }
 
@@ -618,6 +635,10 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         Ok(sum.values)
     }
 
+    fn count_from(&self, before: u64) {
+        self.before.set(before);
+    }
+
     fn begin(&self) -> Result<()> {
         let watch = &mut *self.watch.borrow_mut();
         watch.abandon(&self.ctx)?;
@@ -638,6 +659,7 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
 
     fn begin_iteration(&self, iteration: u64) -> Result<()> {
         self.recorder.begin_iteration(iteration);
+        self.ctx.set_iteration(self.before.get() + iteration);
         self.watch.borrow_mut().current = iteration;
         self.make_room_for_timings()?;
         self.judge_trials(iteration)?;
@@ -648,7 +670,18 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         self.ctx.set_timing(is_timed.then_some(iteration)).map(|_| ())
     }
 
+    fn pace(&self, _: u64) -> Result<Option<f64>> {
+        let done = self.watch.borrow().done;
+        self.take_timed(done)?;
+        let clock = &mut *self.clock.borrow_mut();
+        let now = (clock.samples, clock.kernels.values().map(|(_, time)| *time).sum());
+        let before = std::mem::replace(&mut clock.paced, now);
+        let (samples, time) = (now.0 - before.0, now.1 - before.1);
+        Ok((samples > 0).then(|| time.as_secs_f64() / samples as f64))
+    }
+
     fn end_run(&self, last: u64) -> Result<()> {
+        self.ctx.set_iteration(0);
         self.ctx.set_timing(None)?;
         self.watch.borrow_mut().done = last;
         self.judge_trials(last + 1)?;

@@ -62,34 +62,46 @@ impl Part<'_> {
     }
 }
 
+/// Of each rank, the columns in its rows that others own, sorted.
+fn halo_columns(a: &Csr, ranges: &[Range<usize>]) -> Vec<Vec<u32>> {
+    let columns_of = |rows: &Range<usize>| {
+        if ranges.len() == 1 || rows.len() == a.n_rows() {
+            return Vec::new();
+        }
+        // sorted once a chunk, so that no more than the halo itself is ever held twice
+        let mut columns: Vec<u32> = a.col_idx()[a.row_ptr()[rows.start]..a.row_ptr()[rows.end]]
+            .par_chunks(1 << 20)
+            .flat_map_iter(|chunk| {
+                let mut outside: Vec<u32> = chunk.iter().copied().filter(|&j| !rows.contains(&(j as usize))).collect();
+                outside.sort_unstable();
+                outside.dedup();
+                outside
+            })
+            .collect();
+        columns.par_sort_unstable();
+        columns.dedup();
+        columns
+    };
+    ranges.par_iter().map(columns_of).collect()
+}
+
+/// Of each rank, how many elements it receives and sends, without a [`split`].
+pub(crate) fn halo_sizes(a: &Csr, ranges: &[Range<usize>]) -> Vec<[usize; 2]> {
+    let columns = halo_columns(a, ranges);
+    let of = |columns: &[u32], rows: &Range<usize>| {
+        let [begin, end] = [rows.start, rows.end].map(|row| columns.partition_point(|&j| (j as usize) < row));
+        end - begin
+    };
+    let sent = |rows| columns.iter().map(|columns| of(columns, rows)).sum();
+    ranges.iter().zip(&columns).map(|(rows, columns)| [columns.len(), sent(rows)]).collect()
+}
+
 /// Splits the square matrix `a` over ranks that own the rows `ranges`, in order. Takes 4 bytes an entry more, none if there
 /// is but one rank.
 #[must_use]
 pub fn split<'a>(a: &'a Csr, ranges: &[Range<usize>]) -> Vec<Part<'a>> {
     let entries = |rows: &Range<usize>| a.row_ptr()[rows.start]..a.row_ptr()[rows.end];
-    let halo_columns: Vec<Vec<u32>> = ranges
-        .par_iter()
-        .map(|rows| {
-            if ranges.len() == 1 {
-                return Vec::new();
-            }
-            // sorted once a chunk, so that no more than the halo itself is ever held twice
-            let mut columns: Vec<u32> = a.col_idx()[entries(rows)]
-                .par_chunks(1 << 20)
-                .flat_map_iter(|chunk| {
-                    let mut outside: Vec<u32> =
-                        chunk.iter().copied().filter(|&j| !rows.contains(&(j as usize))).collect();
-                    outside.sort_unstable();
-                    outside.dedup();
-                    outside
-                })
-                .collect();
-            columns.par_sort_unstable();
-            columns.dedup();
-            columns
-        })
-        .collect();
-
+    let halo_columns = halo_columns(a, ranges);
     let mut plans: Vec<HaloPlan> =
         halo_columns.iter().map(|columns| HaloPlan { len: columns.len(), ..Default::default() }).collect();
     for (from, rows) in ranges.iter().enumerate() {
@@ -173,6 +185,10 @@ mod tests {
         assert_eq!((parts[1].halo.send.as_slice(), parts[1].halo.receivers), ([0, 1].as_slice(), 2));
         // rank 2 sends row 5 to rank 0 and row 4 to rank 1
         assert_eq!(parts[2].halo.send, [1, 0]);
+        for ranges in [vec![0..2, 2..4, 4..6], vec![0..6, 6..6], vec![0..0, 0..5, 5..6], vec![0..6]] {
+            let sizes = split(&a, &ranges).iter().map(|part| [part.halo.len, part.halo.send.len()]).collect::<Vec<_>>();
+            assert_eq!(halo_sizes(&a, &ranges), sizes, "{ranges:?}");
+        }
         assert_eq!(parts[1].halo.receive[1], Receive { from: 2, segment: 1..2, halo: 1..2 });
         // row 5 needs nothing of rank 0
         assert_eq!([0, 1, 2].map(|k| parts[k].halo.is_mutual), [true, true, false]);

@@ -17,5 +17,6 @@
 mod halo;
 mod rows;
 
+pub(crate) use halo::halo_sizes;
 pub use halo::{HaloPlan, Part, split};
-pub use rows::row_ranges;
+pub use rows::{cost, row_ranges, row_ranges_by};

@@ -8,6 +8,12 @@ use crate::matrix::Csr;
 /// 12 bytes an entry and 76 bytes a row, 84 where the system is scaled.
 const ROW_COST: usize = 7;
 
+/// What an iteration costs on some rows, in the unit that shares are measured in: their entries, and 7 for each row.
+#[must_use]
+pub fn cost(a: &Csr, rows: &Range<usize>) -> usize {
+    a.row_ptr()[rows.end] - a.row_ptr()[rows.start] + ROW_COST * rows.len()
+}
+
 /// Cuts the rows of `a` into `parts` contiguous ranges of equal cost, Σ (nnz of the row + 7), up to one row. Ranges may be
 /// empty when there are few rows.
 ///
@@ -15,11 +21,22 @@ const ROW_COST: usize = 7;
 /// If `parts` is 0.
 #[must_use]
 pub fn row_ranges(a: &Csr, parts: usize) -> Vec<Range<usize>> {
-    assert!(parts > 0, "there must be at least one part");
+    row_ranges_by(a, &vec![1.0; parts])
+}
+
+/// Cuts the rows of `a` into contiguous ranges whose costs are as `shares`, up to one row; a share of 0 has no rows.
+///
+/// # Panics
+/// If there is no share, or none above 0, or one that is negative or not finite.
+#[must_use]
+pub fn row_ranges_by(a: &Csr, shares: &[f64]) -> Vec<Range<usize>> {
+    assert!(shares.iter().all(|share| share.is_finite() && *share >= 0.0), "shares {shares:?}");
+    let whole: f64 = shares.iter().sum();
+    assert!(whole > 0.0 && whole.is_finite(), "there must be a share above 0 in {shares:?}");
     let n = a.n_rows();
-    let cost_before = |row: usize| a.row_ptr()[row] + ROW_COST * row;
-    let cut = |k: usize| {
-        let target = (cost_before(n) as u128 * k as u128 / parts as u128) as usize;
+    let cost_before = |row: usize| cost(a, &(0..row));
+    let cut = |before: f64| {
+        let target = (cost_before(n) as f64 * before / whole) as usize;
         // the first row with cost_before(row) >= target
         let (mut low, mut high) = (0, n);
         while low < high {
@@ -28,7 +45,13 @@ pub fn row_ranges(a: &Csr, parts: usize) -> Vec<Range<usize>> {
         }
         low
     };
-    (0..parts).map(|k| cut(k)..cut(k + 1)).collect()
+    let (mut begin, mut before) = (0, 0.0);
+    let range = |share: &f64| {
+        before += share;
+        let end = cut(before);
+        std::mem::replace(&mut begin, end)..end
+    };
+    shares.iter().map(range).collect()
 }
 
 #[cfg(test)]
@@ -64,5 +87,50 @@ mod tests {
         assert_eq!(ranges.iter().map(Range::len).sum::<usize>(), 2);
         let empty = Csr::new(0, 0, vec![0], vec![], vec![]).unwrap();
         assert_eq!(row_ranges(&empty, 3), [0..0, 0..0, 0..0]);
+    }
+
+    /// `n` rows of one entry: a cost of 8 each.
+    fn diagonal(n: usize) -> Csr {
+        Csr::new(n, n, (0..=n).collect(), (0..n as u32).collect(), vec![1.0; n]).unwrap()
+    }
+
+    #[test]
+    fn shares_by_hand() {
+        let a = diagonal(100);
+        assert_eq!((cost(&a, &(10..20)), cost(&a, &(7..7))), (80, 0));
+        assert_eq!(row_ranges_by(&a, &[3.0, 1.0]), [0..75, 75..100]);
+        assert_eq!(row_ranges_by(&a, &[1.0, 2.0, 1.0]), [0..25, 25..75, 75..100]);
+        // nothing at either end, or between
+        assert_eq!(row_ranges_by(&a, &[0.0, 1.0, 0.0, 1.0, 0.0]), [0..0, 0..50, 50..50, 50..100, 100..100]);
+        // far less than a row is none, or one
+        let uneven = row_ranges_by(&a, &[1e-9, 1.0, 1e-9]);
+        assert_eq!((uneven[0].clone(), uneven[1].len() + uneven[2].len()), (0..0, 100));
+        // more ranks than rows: all rows are somewhere, in order
+        let few = row_ranges_by(&diagonal(3), &[5.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0]);
+        assert_eq!((few.iter().map(Range::len).sum::<usize>(), few[6].clone()), (3, 3..3));
+        assert!(few.windows(2).all(|w| w[0].end == w[1].start), "{few:?}");
+    }
+
+    #[test]
+    fn a_huge_row_is_not_cut() {
+        // row 0 costs 907, the other 100 cost 8 each
+        let row_ptr: Vec<usize> = (0..=101).map(|i| if i == 0 { 0 } else { 899 + i }).collect();
+        let mut cols: Vec<u32> = (0..900).collect();
+        cols.extend([0; 100]);
+        let a = Csr::new(101, 1000, row_ptr, cols, vec![1.0; 1000]).unwrap();
+        // it is the first one's, whose share is far less; the second has nothing left
+        assert_eq!(row_ranges_by(&a, &[1.0, 2.0, 7.0]), [0..1, 1..1, 1..101]);
+        assert_eq!(row_ranges_by(&a, &[0.0, 1.0, 1.0]), [0..0, 0..1, 1..101]);
+    }
+
+    #[test]
+    fn equal_shares_are_the_even_cut() {
+        let a = diagonal(1001);
+        for parts in [1, 2, 3, 7] {
+            assert_eq!(
+                row_ranges_by(&a, &vec![0.1; parts]).iter().map(Range::len).max(),
+                row_ranges(&a, parts).iter().map(Range::len).max()
+            );
+        }
     }
 }

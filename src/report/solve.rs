@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use declive::device::Rejected;
 use declive::matrix::stats::Stats;
-use declive::solver::{Candidate, Outcome, RankInfo, Reordering, Setup, SetupTimes, Split, Stop};
+use declive::solver::{Candidate, DeviceFailure, Outcome, RankInfo, Reordering, Setup, SetupTimes, Split, Stop};
 use serde::Serialize;
 
+use super::units::{count, plural};
 use super::{DECLIVE, VERSION};
 
 /// All that is known about a solve.
@@ -29,8 +30,14 @@ pub(crate) struct Report {
     pub(super) order: Order,
     pub(super) ranks: Vec<Rank>,
     pub(super) rejected: Vec<NotUsed>,
+    /// Devices that failed, so that others took over.
+    pub(super) failures: Vec<Failed>,
     /// What the user should know about the choice of devices.
     pub(super) note: Option<String>,
+    /// The checkpoint that this went on from.
+    pub(super) resumed: Option<String>,
+    /// Where the last checkpoint was written.
+    pub(super) checkpoint: Option<String>,
     /// Where the solution was written.
     pub(super) output: Option<String>,
     /// Where the history was written.
@@ -51,7 +58,10 @@ pub(crate) struct Figures {
     pub(super) reason: &'static str,
     /// Name and explanation.
     pub(super) reason_text: String,
+    /// Those before a resumed checkpoint among them.
     pub(super) iterations: u64,
+    /// Iterations before the checkpoint that this went on from.
+    pub(super) resumed_iterations: u64,
     pub(super) restarts: u32,
     /// ‖b − A x‖₂ / ‖b‖₂, recomputed.
     pub(super) rel_residual_2: f64,
@@ -125,7 +135,12 @@ pub(crate) struct Options {
     pub(super) assume_symmetric: bool,
     pub(super) tune: &'static str,
     pub(super) format: &'static str,
+    /// As given by hand.
+    pub(super) shares: Option<String>,
     pub(super) reorder: &'static str,
+    pub(super) on_failure: &'static str,
+    /// In seconds; none without checkpoints.
+    pub(super) checkpoint_every: Option<f64>,
     pub(super) rtol: f64,
     pub(super) atol: f64,
     /// The limit in force, given or not.
@@ -160,6 +175,10 @@ pub(crate) struct Rank {
     pub(super) row_share: f64,
     pub(super) nnz: usize,
     pub(super) nnz_share: f64,
+    /// The part of an iteration's work, by which rows are cut.
+    pub(super) share: f64,
+    /// Where that comes from.
+    pub(super) share_source: &'static str,
     /// Elements received for each product.
     pub(super) halo: usize,
     pub(super) bytes: u64,
@@ -189,6 +208,19 @@ pub(crate) struct NotUsed {
     pub(super) kind: String,
     pub(super) index: usize,
     pub(super) reason: String,
+}
+
+/// A device whose rows others took over.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Failed {
+    pub(super) device: String,
+    pub(super) index: usize,
+    /// What it was doing, and what went wrong.
+    pub(super) error: String,
+    /// Iterations done then; none if the devices were being prepared.
+    pub(super) iterations: Option<u64>,
+    /// How many of these were done again.
+    pub(super) lost_iterations: u64,
 }
 
 /// One right-hand side.
@@ -238,6 +270,14 @@ pub(crate) struct Facts<'a> {
     pub(crate) rejected: &'a [Rejected],
     /// About the choice of devices.
     pub(crate) note: Option<&'a str>,
+    /// Devices that failed.
+    pub(crate) failures: &'a [DeviceFailure],
+    /// Where the last checkpoint went.
+    pub(crate) checkpoint: Option<String>,
+    /// How often there was one.
+    pub(crate) checkpoint_every: Option<Duration>,
+    /// The checkpoint that this went on from.
+    pub(crate) resume: Option<String>,
     /// Where the solution went.
     pub(crate) output: Option<String>,
     /// Where the history went.
@@ -302,7 +342,10 @@ impl Report {
                 assume_symmetric: facts.setup.assume_symmetric,
                 tune: facts.setup.tune.name(),
                 format: facts.setup.format.name(),
+                shares: facts.setup.shares.as_ref().map(ToString::to_string),
                 reorder: facts.setup.reorder.name(),
+                on_failure: facts.setup.on_failure.name(),
+                checkpoint_every: facts.checkpoint_every.map(|every| every.as_secs_f64()),
                 rtol: facts.stop.rtol,
                 atol: facts.stop.atol,
                 max_iters: facts.stop.max_iters.unwrap_or_else(|| Stop::default_max_iters(stats.n_rows)),
@@ -311,7 +354,10 @@ impl Report {
             order: Order::new(facts.reordering),
             ranks: ranks.collect(),
             rejected: facts.rejected.iter().map(NotUsed::new).collect(),
+            failures: facts.failures.iter().map(Failed::new).collect(),
             note: facts.note.map(str::to_owned),
+            resumed: facts.resume.clone(),
+            checkpoint: facts.checkpoint.clone(),
             output: facts.output.clone(),
             history: facts.history.clone(),
             report: None,
@@ -336,14 +382,17 @@ impl Figures {
         let worst = |part: fn(&Outcome) -> f64| outcomes.iter().map(part).fold(0.0, larger_or_nan);
         let reason = outcomes.iter().map(|o| o.reason).find(|r| !r.converged()).or(outcomes.last().map(|o| o.reason));
         let iterations: u64 = outcomes.iter().map(|o| o.iterations).sum();
+        let resumed_iterations = outcomes.iter().map(|o| o.done).sum();
+        let timed = iterations - resumed_iterations;
         let seconds = outcomes.iter().map(|o| o.solve).sum::<Duration>().as_secs_f64();
-        let bytes: f64 = outcomes.iter().map(|o| o.bytes_per_iteration as f64 * o.iterations as f64).sum();
-        let rates = iterations > 0 && seconds > 0.0;
+        let bytes: f64 = outcomes.iter().map(|o| o.bytes_per_iteration as f64 * (o.iterations - o.done) as f64).sum();
+        let rates = timed > 0 && seconds > 0.0;
         Self {
             converged: reason.is_some_and(|r| r.converged()),
             reason: reason.map_or("", |r| r.name()),
             reason_text: reason.map_or_else(String::new, |r| r.to_string()),
             iterations,
+            resumed_iterations,
             restarts: outcomes.iter().map(|o| o.restarts).sum(),
             rel_residual_2: worst(|o| o.residual.relative_2),
             recurrence_rel_residual_2: worst(|o| o.recurrence_rel_residual_2),
@@ -352,7 +401,7 @@ impl Figures {
             residual_inf: worst(|o| o.residual.norm_inf),
             rhs_2: worst(|o| o.residual.rhs_norm_2),
             bytes_per_iteration: outcomes.iter().map(|o| o.bytes_per_iteration).max().unwrap_or(0),
-            microseconds_per_iteration: rates.then(|| 1e6 * seconds / iterations as f64),
+            microseconds_per_iteration: rates.then(|| 1e6 * seconds / timed as f64),
             gigabytes_per_second: rates.then(|| 1e-9 * bytes / seconds),
         }
     }
@@ -386,12 +435,37 @@ impl Rank {
             row_share: share(rank.rows, stats.n_rows),
             nnz: rank.nnz,
             nnz_share: share(rank.nnz, stats.nnz),
+            share: rank.share,
+            share_source: rank.share_source.name(),
             halo: rank.halo,
             bytes: rank.bytes,
             format: rank.format.name(),
             format_why: rank.format_choice.why.name(),
             formats: rank.format_choice.candidates.clone(),
             split,
+        }
+    }
+}
+
+impl Failed {
+    fn new(failure: &DeviceFailure) -> Self {
+        Self {
+            device: failure.device.clone(),
+            index: failure.index,
+            error: failure.error.clone(),
+            iterations: failure.iterations,
+            lost_iterations: failure.lost_iterations,
+        }
+    }
+
+    /// When, and at what cost.
+    pub(super) fn story(&self) -> String {
+        match self.iterations {
+            None => "before the first iteration; the others took its rows".into(),
+            Some(done) => {
+                let from = done - self.lost_iterations;
+                format!("after {}; the others went on from iteration {}", plural(done, "iteration"), count(from))
+            }
         }
     }
 }

@@ -70,7 +70,16 @@ impl Report {
             n => format!("{n} columns, largest norm {norm}"),
         };
         text.line("right-hand side", &format!("{}{default}; {columns}", rhs.source));
-        text.line("initial guess", self.x0.as_deref().unwrap_or("zero"));
+        text.line("initial guess", &self.initial_guess());
+    }
+
+    /// Where the iteration began.
+    pub(super) fn initial_guess(&self) -> String {
+        match (&self.resumed, &self.x0) {
+            (Some(file), _) => format!("{file}, after {}", plural(self.figures.resumed_iterations, "iteration")),
+            (None, Some(file)) => file.clone(),
+            (None, None) => "zero".into(),
+        }
     }
 
     fn devices(&self, text: &mut Text) {
@@ -85,13 +94,21 @@ impl Report {
         for device in &self.rejected {
             text.line("not used", &format!("{} ({} {}): {}", device.device, device.kind, device.index, device.reason));
         }
+        for failed in &self.failures {
+            text.line("failed", &format!("{} ({}), {}", failed.device, failed.index, failed.story()));
+            text.line("", &failed.error);
+        }
         if let Some(note) = &self.note {
             text.line("note", note);
         }
         if self.ranks.len() > 1 {
             let rows: Vec<_> = self.ranks.iter().enumerate().map(|(k, rank)| rank.share(k)).collect();
             text.gap();
-            text.table(["rank", "rows", "", "entries", "", "halo"], [false; 6], &rows);
+            text.table(
+                ["rank", "rows", "", "entries", "", "halo", "work", "by"],
+                [false, false, false, false, false, false, false, true],
+                &rows,
+            );
         }
     }
 
@@ -131,7 +148,12 @@ impl Report {
             let name = if output == "-" { "standard output" } else { output };
             text.line("solution", name);
         }
-        for (label, file) in [("history", &self.history), ("report", &self.report), ("trace", &self.trace)] {
+        for (label, file) in [
+            ("checkpoint", &self.checkpoint),
+            ("history", &self.history),
+            ("report", &self.report),
+            ("trace", &self.trace),
+        ] {
             if let Some(file) = file {
                 text.line(label, file);
             }
@@ -235,7 +257,7 @@ impl Rank {
         self.formats.iter().map(of).collect::<Vec<_>>().join(", ")
     }
 
-    fn share(&self, k: usize) -> [String; 6] {
+    fn share(&self, k: usize) -> [String; 8] {
         [
             k.to_string(),
             count(self.rows as u64),
@@ -243,6 +265,8 @@ impl Rank {
             count(self.nnz as u64),
             percent(self.nnz_share, 1.0),
             count(self.halo as u64),
+            percent(self.share, 1.0),
+            self.share_source.to_owned(),
         ]
     }
 }

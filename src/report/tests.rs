@@ -2,7 +2,7 @@
 
 use super::json;
 use super::solve::{
-    Figures, Matrix, NotUsed, Options, Order, Rank, Report, Rhs, Seconds, Solve, SolveSeconds, SplitSeconds,
+    Failed, Figures, Matrix, NotUsed, Options, Order, Rank, Report, Rhs, Seconds, Solve, SolveSeconds, SplitSeconds,
 };
 
 fn figures(residual: f64) -> Figures {
@@ -11,6 +11,7 @@ fn figures(residual: f64) -> Figures {
         reason: if residual < 1e-8 { "Converged" } else { "MaxIters" },
         reason_text: "Name: what the library says about it in a sentence that may have some length".into(),
         iterations: 123_456,
+        resumed_iterations: 0,
         restarts: 1,
         rel_residual_2: residual,
         recurrence_rel_residual_2: residual,
@@ -35,6 +36,8 @@ pub(super) fn report(ranks: usize, residuals: &[f64]) -> Report {
         row_share: 0.5,
         nnz: 700_000_000,
         nnz_share: 0.5,
+        share: 0.5,
+        share_source: "even",
         halo: 1_000_000,
         bytes: 9 << 30,
         format: "csr",
@@ -68,7 +71,10 @@ pub(super) fn report(ranks: usize, residuals: &[f64]) -> Report {
         assume_symmetric: false,
         tune: "stored",
         format: "auto",
+        shares: None,
         reorder: "auto",
+        on_failure: "continue",
+        checkpoint_every: Some(60.0),
         rtol: 1e-8,
         atol: 0.0,
         max_iters: 200_000,
@@ -99,7 +105,18 @@ pub(super) fn report(ranks: usize, residuals: &[f64]) -> Report {
             index: 9,
             reason: "a CPU, and --devices gpu asks for GPUs; add cpu to the list to use it as well".into(),
         }],
+        failures: vec![Failed {
+            device: "NVIDIA H200".into(),
+            index: 8,
+            error: "[8] NVIDIA H200: launching cg_step in iteration 131: clEnqueueNDRangeKernel failed: \
+                    CL_OUT_OF_RESOURCES"
+                .into(),
+            iterations: Some(130),
+            lost_iterations: 30,
+        }],
         note: None,
+        resumed: None,
+        checkpoint: Some("x.ckpt".into()),
         output: Some("x.mtx".into()),
         history: Some("h.csv".into()),
         report: Some("out.html".into()),
@@ -116,6 +133,23 @@ fn texts_fit_80_columns() {
             assert!(line.chars().count() <= 80 && line.trim_end() == line, "{line:?}");
         }
     }
+}
+
+#[test]
+fn what_failed_and_where_it_began_are_told() {
+    let mut report = report(1, &[1e-9]);
+    let text = report.to_string();
+    for line in
+        ["failed          NVIDIA H200 (8), after 130 iterations; the others went on from", "checkpoint      x.ckpt"]
+    {
+        assert!(text.contains(line), "{line:?} is not in {text}");
+    }
+    report.failures[0].iterations = None;
+    let words = report.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("(8), before the first iteration; the others took its rows"), "{words}");
+    report.resumed = Some("y.ckpt".into());
+    report.figures.resumed_iterations = 1000;
+    assert!(report.to_string().contains("initial guess   y.ckpt, after 1,000 iterations"));
 }
 
 #[test]

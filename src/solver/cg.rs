@@ -15,6 +15,7 @@
 //! On one device the scalars never leave it: each kernel adds the partial sums of the one before, and the host learns of the
 //! residual late, without holding anything up. With a small system such a device does several iterations in one launch.
 
+use super::aside::set_aside;
 use super::iterate::Iterate;
 use super::monitor::{Monitor, Verdict};
 use super::scaling::{Share, weighted_norm};
@@ -80,7 +81,11 @@ pub(super) fn cg<O: Ops>(
         if let Some(verdict) = monitor.judge(&records, ops.comm()) {
             return Ok(verdict);
         }
+        set_aside(ops, iterate, scaling, w, monitor)?;
         if is_single {
+            if let Some(verdict) = monitor.compare(ops, iteration)? {
+                return Ok(verdict);
+            }
             halo_step = ops.cg_step(CgStep {
                 dots: &mut w.dots,
                 rho: &w.rho,

@@ -4,6 +4,7 @@
 //! Bytes a row and iteration in double precision: 12 nnz / n + 20 for the product, 16 for each of the two dot products, 24 for
 //! each of the three updates. With a preconditioner, which the dissertation has not, 24 for z = M⁻¹ r and 16 for r·z.
 
+use super::aside::set_aside;
 use super::iterate::Iterate;
 use super::monitor::{Monitor, Verdict};
 use super::workspace::Workspace;
@@ -41,6 +42,9 @@ pub(super) fn cg_classic<O: Ops>(
         if let Some(verdict) = monitor.judge(&[Record::Curvature { iteration, pq }], ops.comm()) {
             return Ok(verdict);
         }
+        if let Some(verdict) = monitor.compare(ops, iteration)? {
+            return Ok(verdict);
+        }
         let alpha = rho / pq;
         ops.next_iterate(alpha, &w.p, &mut w.x)?; //                           x += α p
         ops.next_residual(alpha, &w.q, &mut w.r)?; //                          r −= α q
@@ -58,6 +62,7 @@ pub(super) fn cg_classic<O: Ops>(
         if let Some(verdict) = monitor.judge(&[Record::Residual { iteration, rho, rr }], ops.comm()) {
             return Ok(verdict);
         }
+        set_aside(ops, iterate, None, w, monitor)?;
     }
     unreachable!("an iteration without end")
 }

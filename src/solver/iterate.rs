@@ -1,6 +1,8 @@
 //! Where a rank has the right-hand side and the iterate, and how it forms the true residual: in the precision of the
 //! iteration, or in double precision beside an iteration in single precision.
 
+use rayon::prelude::*;
+
 use super::workspace::Workspace;
 use crate::comm::Links;
 use crate::error::Result;
@@ -16,7 +18,11 @@ pub(super) trait Iterate<O: Ops>: Send {
     /// Sets the right-hand side and the iterate.
     fn write(&mut self, ops: &O, w: &mut Workspace<O>, b: &[f64], x: &[f64]) -> Result<()>;
 
-    /// r = b − A x in `w.r`, rounded to the precision of the iteration. `w.p` may be used up.
+    /// Sets the direction that the next run is to go on in.
+    fn go_on(&mut self, ops: &O, w: &mut Workspace<O>, p: Vec<f64>) -> Result<()>;
+
+    /// r = b − A x in `w.r`, rounded to the precision of the iteration. `w.p` may be used up, but for the direction that
+    /// was set.
     fn residual(&mut self, ops: &O, a: &impl LinearOperator<O>, w: &mut Workspace<O>) -> Result<()>;
 
     /// Keeps the iterate that the last residual was of.
@@ -27,6 +33,9 @@ pub(super) trait Iterate<O: Ops>: Send {
 
     /// Gets the iterate.
     fn read(&mut self, ops: &O, w: &mut Workspace<O>, x: &mut [f64]) -> Result<()>;
+
+    /// A look at the iterate, which leaves everything as it is.
+    fn look(&self, ops: &O, w: &Workspace<O>, x: &mut [f64]) -> Result<()>;
 
     /// p·A p for the direction in `w.p`, over all ranks, if the matrix is there in more precision than that of the
     /// iteration, which may have lost its sign. Then the direction is used up, and the iterate is the one that was
@@ -41,12 +50,14 @@ pub(super) trait Iterate<O: Ops>: Send {
 pub(super) struct Plain<O: Ops> {
     b: O::Vector,
     kept: O::Vector,
+    /// To go on in, once the residual is formed.
+    direction: Option<Vec<f64>>,
 }
 
 impl<O: Ops> Plain<O> {
     /// Allocates it.
     pub(super) fn new(ops: &O) -> Result<Self> {
-        Ok(Self { b: ops.vector(0, "b")?, kept: ops.vector(0, "the first iterate")? })
+        Ok(Self { b: ops.vector(0, "b")?, kept: ops.vector(0, "the first iterate")?, direction: None })
     }
 }
 
@@ -60,9 +71,18 @@ impl<O: Ops<Vector: Send>> Iterate<O> for Plain<O> {
         ops.write(&O::Real::scaled(x, 1.0), &mut w.x)
     }
 
+    fn go_on(&mut self, _: &O, _: &mut Workspace<O>, p: Vec<f64>) -> Result<()> {
+        self.direction = Some(p);
+        Ok(())
+    }
+
     fn residual(&mut self, ops: &O, a: &impl LinearOperator<O>, w: &mut Workspace<O>) -> Result<()> {
         ops.copy(&w.x, &mut w.p)?; // which has room for the halo
-        a.residual(ops, &self.b, &mut w.p, &mut w.r)
+        a.residual(ops, &self.b, &mut w.p, &mut w.r)?;
+        match self.direction.take() {
+            Some(p) => ops.write(&O::Real::scaled(&p, 1.0), &mut w.p),
+            None => Ok(()),
+        }
     }
 
     fn keep(&mut self, ops: &O, w: &Workspace<O>) -> Result<()> {
@@ -74,6 +94,10 @@ impl<O: Ops<Vector: Send>> Iterate<O> for Plain<O> {
     }
 
     fn read(&mut self, ops: &O, w: &mut Workspace<O>, x: &mut [f64]) -> Result<()> {
+        self.look(ops, w, x)
+    }
+
+    fn look(&self, ops: &O, w: &Workspace<O>, x: &mut [f64]) -> Result<()> {
         O::Real::fill(x, |x| ops.read(&w.x, x))
     }
 
@@ -130,6 +154,10 @@ where
         self.ops.write(x, &mut self.x)
     }
 
+    fn go_on(&mut self, ops: &O, w: &mut Workspace<O>, p: Vec<f64>) -> Result<()> {
+        ops.write(&f32::scaled(&p, 1.0), &mut w.p)
+    }
+
     fn residual(&mut self, ops: &O, _: &impl LinearOperator<O>, w: &mut Workspace<O>) -> Result<()> {
         ops.add_wide(&mut w.x, &mut self.x)?;
         self.a.residual(&self.ops, &self.b, &mut self.x, &mut self.r)?;
@@ -148,6 +176,14 @@ where
     fn read(&mut self, ops: &O, w: &mut Workspace<O>, x: &mut [f64]) -> Result<()> {
         ops.add_wide(&mut w.x, &mut self.x)?;
         self.ops.read(&self.x, x)
+    }
+
+    fn look(&self, ops: &O, w: &Workspace<O>, x: &mut [f64]) -> Result<()> {
+        self.ops.read(&self.x, x)?;
+        let mut added = vec![0.0; x.len()];
+        ops.read(&w.x, &mut added)?;
+        x.par_iter_mut().with_min_len(1 << 14).zip(&added).for_each(|(x, d)| *x += f64::from(*d));
+        Ok(())
     }
 
     fn curvature(&mut self, ops: &O, w: &mut Workspace<O>) -> Result<Option<f64>> {

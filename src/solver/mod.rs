@@ -1,5 +1,8 @@
 //! Krylov methods, and the solver that runs them on ranks.
 
+mod account;
+mod aside;
+mod balance;
 mod cg;
 mod cg_classic;
 mod fit;
@@ -9,16 +12,25 @@ mod options;
 mod outcome;
 mod rank;
 mod reorder;
+mod rounds;
 mod scaling;
 mod session;
+mod shares;
 mod survey;
+mod survivors;
 mod team;
+mod whole;
 mod workspace;
 
 pub use crate::operator::choice::{Candidate, FormatChoice, Why};
 pub use fit::device_bytes;
-pub use options::{Control, Format, Method, Precision, Precond, Progress, Reorder, Setup, Stop, Tune};
-pub use outcome::{Criterion, Indefinite, Outcome, Reason, Split};
+pub use options::{
+    Checkpoint, Checkpoints, Control, Format, Method, OnFailure, Precision, Precond, Progress, Reorder, Setup, Stop,
+    Tune,
+};
+pub use outcome::{Criterion, Indefinite, Move, Outcome, Reason, Split};
 pub use reorder::{Cause, Reordering};
 pub use session::{RankInfo, SetupTimes, Solver};
+pub use shares::{ShareSource, Shares};
 pub use survey::{FormatSurvey, formats};
+pub use survivors::DeviceFailure;

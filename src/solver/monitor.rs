@@ -3,13 +3,17 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use super::aside::Shelf;
+use super::balance::{self, Balance, Pace};
 use super::{Control, Indefinite, Precision, Progress, Reason, Stop};
 use crate::comm::Communicator;
-use crate::ops::Record;
+use crate::error::Result;
+use crate::ops::{Ops, Record};
 
 /// Requests that all ranks agree on in their sums: see [`Communicator::request_stop`].
-const INTERRUPT: u32 = 2;
-const TIME_OUT: u32 = 1;
+const INTERRUPT: u32 = 3;
+const TIME_OUT: u32 = 2;
+const SET_ASIDE: u32 = 1;
 
 /// ‖r‖₂ beyond this multiple of what it was, or of ‖b‖₂, is divergence. In exact arithmetic ‖r‖₂ of conjugate gradients can grow
 /// by the square root of the condition number.
@@ -42,6 +46,8 @@ pub(super) enum Verdict {
     Presumed,
     /// The former run has hardly reduced the true residual, or even increased it.
     Stalled { worse: bool },
+    /// Rows had better be shared otherwise. The iterate and the direction are those to go on with.
+    Moves,
     /// Something else.
     Ended(Reason),
 }
@@ -75,6 +81,22 @@ pub(super) struct Monitor<'a> {
     /// ‖r‖₂ / ‖b‖₂, by the recurrence.
     history: Vec<f64>,
     last_progress: Option<Duration>,
+    /// Where iterates are set aside, if they are.
+    shelf: Option<&'a Shelf>,
+    /// When that was last asked for.
+    last_aside: Duration,
+    /// What this rank has asked for.
+    requested: u32,
+    /// Whether all ranks have agreed to set the iterate aside.
+    sets_aside: bool,
+    /// The ranks, if they are watched, and what they did.
+    balance: Option<Balance>,
+    /// Since when iterations count for the pace, and the first of them.
+    paced: (Instant, u64),
+    pace: Option<Pace>,
+    shares: Option<Vec<f64>>,
+    /// Whether the next run, the first, goes on in a direction that other ranks have left.
+    goes_on: bool,
 }
 
 /// What a monitor has seen.
@@ -83,6 +105,10 @@ pub(super) struct Seen {
     pub(super) runs: u32,
     pub(super) history: Vec<f64>,
     pub(super) rel_residual_2: f64,
+    /// What the ranks measured last, if they were watched.
+    pub(super) pace: Option<Pace>,
+    /// What part of the rows each rank had better have.
+    pub(super) shares: Option<Vec<f64>>,
 }
 
 /// `limit`, or a little less, as a number that every rank can compare with: sums may be in single precision on a device.
@@ -132,7 +158,50 @@ impl<'a> Monitor<'a> {
             iterations: before,
             history: Vec::new(),
             last_progress: None,
+            shelf: None,
+            last_aside: started.elapsed(),
+            requested: 0,
+            sets_aside: false,
+            balance: None,
+            paced: (Instant::now(), 1),
+            pace: None,
+            shares: None,
+            goes_on: false,
         }
+    }
+
+    /// Lets the ranks set iterates aside.
+    pub(super) fn with_shelf(self, shelf: Option<&'a Shelf>) -> Self {
+        Self { shelf, ..self }
+    }
+
+    /// Where the iterate is to be set aside now, if it is.
+    pub(super) fn sets_aside(&self) -> Option<&'a Shelf> {
+        self.shelf.filter(|_| self.sets_aside)
+    }
+
+    /// That is done.
+    pub(super) fn has_set_aside<T>(&mut self, comm: &dyn Communicator<T>) {
+        self.sets_aside = false;
+        if self.requested == SET_ASIDE {
+            self.request(comm, 0);
+        }
+    }
+
+    fn request<T>(&mut self, comm: &dyn Communicator<T>, request: u32) {
+        self.requested = request;
+        comm.request_stop(request);
+    }
+
+    /// The same, for ranks that are to be watched.
+    pub(super) fn watching(self, balance: Option<Balance>) -> Self {
+        Self { balance, ..self }
+    }
+
+    /// The same, for a run that goes on in the direction that others have left, at ‖r‖₂ / ‖b‖₂ = `rel_residual_2`.
+    pub(super) fn going_on(self, rel_residual_2: f64) -> Self {
+        let norm = rel_residual_2 * self.rhs_norm;
+        Self { goes_on: true, last_rr: norm * norm, ..self }
     }
 
     /// r·r at or below this ends the run.
@@ -145,7 +214,9 @@ impl<'a> Monitor<'a> {
         self.before = self.iterations;
         let former_rr = std::mem::replace(&mut self.first_rr, rr);
         let is_same = rr <= SAME * SAME * self.last_rr; // not so at first, where there is none
-        self.keeps_direction = self.is_mixed() && is_same;
+        let goes_on = std::mem::take(&mut self.goes_on);
+        self.keeps_direction = (self.is_mixed() || goes_on) && is_same;
+        self.paced = (Instant::now(), 1);
         self.last_rr = rr;
         if self.history.is_empty() {
             self.history.push(self.relative(rr));
@@ -171,10 +242,16 @@ impl<'a> Monitor<'a> {
         None
     }
 
-    /// Whether this run goes on in the direction that the former one has left: in mixed precision, where the true
-    /// residual is about that of the recurrence. To start anew with the residual would cost many iterations.
+    /// Whether this run goes on in the direction that the former one has left: in mixed precision, or where rows were
+    /// moved, if the true residual is about that of the recurrence. To start anew with the residual would cost many
+    /// iterations.
     pub(super) fn keeps_direction(&self) -> bool {
         self.keeps_direction
+    }
+
+    /// Whether a run that led nowhere may be undone and made anew: not if nothing would be different.
+    pub(super) fn may_try_anew(&self) -> bool {
+        self.is_mixed() || self.keeps_direction
     }
 
     /// Whether steps are in less precision than the residuals that they start from.
@@ -235,12 +312,36 @@ impl<'a> Monitor<'a> {
         match comm.stop_request() {
             INTERRUPT => return Some(Verdict::Ended(Reason::Interrupted)),
             TIME_OUT => return Some(Verdict::Ended(Reason::TimeLimit)),
-            _ => {}
+            request => self.sets_aside = request == SET_ASIDE,
         }
         if comm.rank() == 0 {
             self.attend(comm);
         }
         None
+    }
+
+    /// Now and then, in the middle of iteration `iteration` of a run: compares what the ranks' kernels take, and whether
+    /// rows had better be shared otherwise. All ranks see the same numbers.
+    pub(super) fn compare<O: Ops>(&mut self, ops: &O, iteration: u64) -> Result<Option<Verdict>> {
+        let Some(balance) = &self.balance else { return Ok(None) };
+        if !balance::is_time(iteration) {
+            return Ok(None);
+        }
+        let now = (Instant::now(), iteration);
+        let (since, first) = std::mem::replace(&mut self.paced, now);
+        let whole = (now.0 - since).as_secs_f64() / (iteration - first) as f64;
+        let kernels = ops.pace(iteration)?.unwrap_or(f64::NAN);
+        #[cfg(test)]
+        let rank = ops.comm().rank();
+        #[cfg(test)]
+        let kernels = balance.injected.as_ref().map_or(kernels, |all| balance.costs[rank] * all[rank]);
+        let kernels = ops.comm().gather(kernels)?;
+        let whole = ops.comm().gather(whole)?[0];
+        let pace = Pace { kernels, whole };
+        log::debug!("iteration {iteration}: {pace:?}");
+        self.shares = balance.better_shares(&pace, iteration);
+        self.pace = Some(pace);
+        Ok(self.shares.is_some().then_some(Verdict::Moves))
     }
 
     fn judge_record(&mut self, record: &Record) -> Option<Verdict> {
@@ -285,9 +386,16 @@ impl<'a> Monitor<'a> {
     fn attend<T>(&mut self, comm: &dyn Communicator<T>) {
         let elapsed = self.started.elapsed();
         if self.control.cancel.is_some_and(|c| c.load(Ordering::Relaxed)) {
-            comm.request_stop(INTERRUPT);
+            self.request(comm, INTERRUPT);
         } else if self.stop.time_limit.is_some_and(|limit| elapsed >= limit) {
-            comm.request_stop(TIME_OUT);
+            self.request(comm, TIME_OUT);
+        }
+        if let Some(shelf) = self.shelf {
+            shelf.reach(self.iterations);
+            if self.requested == 0 && shelf.is_due(elapsed - self.last_aside) {
+                self.last_aside = elapsed;
+                self.request(comm, SET_ASIDE);
+            }
         }
         if let Some(progress) = self.control.progress
             && self.last_progress.is_none_or(|last| elapsed - last >= Duration::from_millis(50))
@@ -306,10 +414,21 @@ impl<'a> Monitor<'a> {
         rr.sqrt() / self.rhs_norm
     }
 
+    /// ‖r‖₂ / ‖b‖₂ after the last iteration seen.
+    pub(super) fn rel_residual_2(&self) -> f64 {
+        self.relative(self.last_rr)
+    }
+
+    /// The same after each, and before the first.
+    pub(super) fn history(&self) -> &[f64] {
+        &self.history
+    }
+
     /// What was seen.
     pub(super) fn into_seen(self) -> Seen {
         let rel_residual_2 = self.relative(self.last_rr);
-        Seen { iterations: self.iterations, runs: self.runs, history: self.history, rel_residual_2 }
+        let Self { iterations, runs, history, pace, shares, .. } = self;
+        Seen { iterations, runs, history, rel_residual_2, pace, shares }
     }
 }
 

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use super::Shares;
 use crate::device::Choice;
 use crate::error::Error;
 
@@ -42,7 +43,7 @@ macro_rules! named {
         impl FromStr for $type {
             type Err = Error;
 
-            fn from_str(s: &str) -> Result<Self, Error> {
+            fn from_str(s: &str) -> std::result::Result<Self, Error> {
                 Self::ALL.iter().copied().find(|v| v.name() == s).ok_or_else(|| {
                     let names: Vec<_> = Self::ALL.iter().map(|v| v.name()).collect();
                     Error::Usage(format!("unknown {} '{s}'; there are: {}", $what, names.join(", ")))
@@ -51,6 +52,8 @@ macro_rules! named {
         }
     };
 }
+
+pub(super) use named;
 
 named! {
     /// The Krylov method.
@@ -128,6 +131,13 @@ named! {
     Rcm = "rcm", "Reverse Cuthill–McKee.";
 }
 
+named! {
+    /// What becomes of a solve when a device fails.
+    OnFailure, "answer to a failing device":
+    Stop = "stop", "The solve ends with the error.";
+    Continue = "continue", "The other devices take over its rows, and go on from the last iterate that was set aside.";
+}
+
 /// What is fixed when a [`Solver`](super::Solver) is built.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setup {
@@ -145,9 +155,16 @@ pub struct Setup {
     pub tune: Tune,
     /// How devices store their rows.
     pub format: Format,
+    /// What part of the rows each rank gets, by their cost; `None` finds out. With [`Choice::Auto`], all devices that it
+    /// would consider then are ranks.
+    pub shares: Option<Shares>,
     /// In which order the ranks have the rows. Another than that given takes the memory of the matrix once more on the
     /// host, until the devices have their rows.
     pub reorder: Reorder,
+    /// What happens when a device fails, when the solver is built or in a solve. With [`OnFailure::Continue`] a solve sets its
+    /// iterate aside from time to time, every 10 s unless [`Control::checkpoint`] says otherwise. Each time costs
+    /// the transfer of x and p to the host, whose memory has up to six more vectors then.
+    pub on_failure: OnFailure,
 }
 
 impl Default for Setup {
@@ -160,7 +177,9 @@ impl Default for Setup {
             assume_symmetric: false,
             tune: Tune::Stored,
             format: Format::Auto,
+            shares: None,
             reorder: Reorder::Auto,
+            on_failure: OnFailure::Stop,
         }
     }
 }
@@ -202,6 +221,32 @@ pub struct Control<'a> {
     pub progress: Option<&'a (dyn Fn(&Progress) + Sync)>,
     /// Record what each rank does when, for [`Outcome::timelines`](super::Outcome::timelines).
     pub timeline: bool,
+    /// Hand out iterates on the way.
+    pub checkpoint: Option<Checkpoints<'a>>,
+    /// Iterations of a former solve that ended at the first guess: they count.
+    pub done: u64,
+}
+
+/// To whom iterates go while a solve runs. See [`crate::checkpoint`] for files of them.
+///
+/// Ranks only read their iterate, at one and the same iteration: a solve has the same residuals with it as without.
+#[derive(Clone, Copy)]
+pub struct Checkpoints<'a> {
+    /// How long the iteration goes on, at least, between two of them.
+    pub every: Duration,
+    /// Called from a thread of its own, while the ranks go on. There is no next one before it comes back.
+    pub take: &'a (dyn Fn(&Checkpoint<'_>) + Sync),
+}
+
+/// An iterate on the way.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Checkpoint<'a> {
+    /// The iterate, in the order and the units of the system as it was given.
+    pub x: &'a [f64],
+    /// Iterations done.
+    pub iterations: u64,
+    /// ‖r‖₂ / ‖b‖₂ then, by the recurrence.
+    pub rel_residual_2: f64,
 }
 
 impl fmt::Debug for Control<'_> {
@@ -209,6 +254,8 @@ impl fmt::Debug for Control<'_> {
         f.debug_struct("Control")
             .field("cancel", &self.cancel)
             .field("timeline", &self.timeline)
+            .field("checkpoint", &self.checkpoint.map(|checkpoint| checkpoint.every))
+            .field("done", &self.done)
             .finish_non_exhaustive()
     }
 }

@@ -136,6 +136,19 @@ pub struct Split {
     pub host_wait: Duration,
 }
 
+/// Rows that were moved in the course of a solve.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Move {
+    /// Iterations that were done before.
+    pub iteration: u64,
+    /// Seconds of each rank's kernels an iteration before.
+    pub kernels: Vec<f64>,
+    /// The share of each of these ranks afterwards, from 0 to 1. One with 0 is no rank any more, unless it had none before.
+    pub shares: Vec<f64>,
+    /// The time that it took.
+    pub time: Duration,
+}
+
 /// What a solve gives, converged or not.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -144,12 +157,14 @@ pub struct Outcome {
     pub x: Vec<f64>,
     /// Why the solve ended.
     pub reason: Reason,
-    /// Iterations of the Krylov method in all.
+    /// Iterations of a former solve: [`Control::done`](super::Control::done).
+    pub done: u64,
+    /// Iterations of the Krylov method in all, those of a former solve among them.
     pub iterations: u64,
     /// How often the recurrence met the test, or lost all its digits, the recomputed residual was still above the test, and the
-    /// iteration went on from x. In mixed precision, also how often the residual was formed anew on the way.
+    /// iteration went on from x; or other devices went on after a failure. In mixed precision, also how often the residual was formed anew on the way.
     pub restarts: u32,
-    /// ‖r‖₂ / ‖b‖₂ by the recurrence: before the first iteration, then after each.
+    /// ‖r‖₂ / ‖b‖₂ by the recurrence: before the first iteration of this solve, then after each.
     pub history: Vec<f64>,
     /// ‖r‖₂ / ‖b‖₂ by the recurrence at the end.
     pub recurrence_rel_residual_2: f64,
@@ -167,6 +182,8 @@ pub struct Outcome {
     pub split: Vec<Split>,
     /// For each rank, what it did when: empty unless [`Control::timeline`](super::Control::timeline) asks for it.
     pub timelines: Vec<Timeline>,
+    /// When rows were moved, as the ranks' kernels took uneven times.
+    pub moves: Vec<Move>,
     /// Bytes that an iteration moves over all ranks, each array counted once. In mixed precision, the residuals in
     /// double precision are beside that.
     pub bytes_per_iteration: u64,

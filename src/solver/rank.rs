@@ -40,8 +40,16 @@ pub(super) trait Rank: Send {
     /// How the rows are stored.
     fn stored(&self) -> Stored;
 
-    /// Solves for this rank's part `b`, from and to its part `x`.
-    fn run(&mut self, links: Links, method: Method, b: &[f64], x: &mut [f64], monitor: Monitor<'_>) -> Result<Ended>;
+    /// Solves for this rank's part of the right-hand side, from and to its part of the iterate.
+    fn run(&mut self, links: Links, method: Method, stretch: Stretch<'_>, monitor: Monitor<'_>) -> Result<Ended>;
+}
+
+/// A rank's part of what a run is about.
+pub(super) struct Stretch<'a> {
+    pub(super) b: &'a [f64],
+    pub(super) x: &'a mut [f64],
+    /// The direction to go on in, if there is one.
+    pub(super) p: Option<&'a [f64]>,
 }
 
 /// How a rank stores its rows.
@@ -116,7 +124,10 @@ pub(super) struct Place<'a> {
 
 /// How one rank's iteration ended.
 pub(super) struct Ended {
+    /// `None` once the test is met, or if the iteration is to go on with other shares.
     pub(super) reason: Option<Reason>,
+    /// The direction to go on in with other shares, if so.
+    pub(super) p: Option<Vec<f64>>,
     pub(super) seen: Seen,
     pub(super) split: Split,
     pub(super) timeline: Timeline,
@@ -271,8 +282,8 @@ impl<T: Real, I: Iterate<HostOps<T>>> Rank for Engine<HostOps<T>, HostBlock<T>, 
         Stored { format: self.a.format(), choice: self.choice.clone(), bytes }
     }
 
-    fn run(&mut self, links: Links, method: Method, b: &[f64], x: &mut [f64], monitor: Monitor<'_>) -> Result<Ended> {
-        self.solve(links, method, b, x, monitor)
+    fn run(&mut self, links: Links, method: Method, stretch: Stretch<'_>, monitor: Monitor<'_>) -> Result<Ended> {
+        self.solve(links, method, stretch, monitor)
     }
 }
 
@@ -287,8 +298,8 @@ impl<T: Real, A: Real, I: Iterate<OpenClOps<T, A>>> Rank for Engine<OpenClOps<T,
     }
 
     /// Keeps the launch parameters that were found in the course of it, too.
-    fn run(&mut self, links: Links, method: Method, b: &[f64], x: &mut [f64], monitor: Monitor<'_>) -> Result<Ended> {
-        let ended = self.solve(links, method, b, x, monitor)?;
+    fn run(&mut self, links: Links, method: Method, stretch: Stretch<'_>, monitor: Monitor<'_>) -> Result<Ended> {
+        let ended = self.solve(links, method, stretch, monitor)?;
         let found = self.ops.take_found();
         if !found.is_empty() {
             let (device, (rows, nnz)) = (self.ops.ctx.info(), self.a.size());
@@ -316,8 +327,7 @@ impl<O: Ops, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
         &mut self,
         links: Links,
         method: Method,
-        b: &[f64],
-        x: &mut [f64],
+        Stretch { b, x, p }: Stretch<'_>,
         mut monitor: Monitor<'_>,
     ) -> Result<Ended> {
         let Self { ops, a, iterate, m, scaling, w, .. } = self;
@@ -328,6 +338,9 @@ impl<O: Ops, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
             Some(scaling) => iterate.write(ops, w, &scaling.of_rhs(b), &scaling.of_iterate(x))?,
             None => iterate.write(ops, w, b, x)?,
         }
+        if let Some(p) = p {
+            iterate.go_on(ops, w, scaling.as_ref().map_or_else(|| p.to_vec(), |scaling| scaling.of_iterate(p)))?;
+        }
         iterate.keep(ops, w)?;
         ops.finish(0)?;
         ops.comm().sum(&mut [])?; // all ranks are there
@@ -337,7 +350,9 @@ impl<O: Ops, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
         let upload = start.elapsed();
 
         let start = Instant::now();
+        let mut moves = false;
         let reason = loop {
+            ops.count_from(monitor.iterations());
             let verdict = match method {
                 Method::Cg => cg(ops, a, iterate, scaling.as_ref(), w, &mut monitor)?,
                 Method::CgClassic => cg_classic(ops, a, iterate, m, w, &mut monitor)?,
@@ -346,6 +361,10 @@ impl<O: Ops, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
             match verdict {
                 Verdict::Converged => break None,
                 Verdict::Presumed => {}
+                Verdict::Moves => {
+                    moves = true;
+                    break None;
+                }
                 Verdict::Stalled { worse } => {
                     if worse {
                         iterate.restore(ops, w)?;
@@ -361,7 +380,7 @@ impl<O: Ops, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
                         }
                         Reason::Divergence | Reason::Breakdown(_) => {
                             iterate.restore(ops, w)?;
-                            monitor.is_mixed()
+                            monitor.may_try_anew()
                         }
                         Reason::NonFinite(_) => {
                             iterate.restore(ops, w)?;
@@ -383,11 +402,16 @@ impl<O: Ops, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
         let solve = start.elapsed();
 
         let start = Instant::now();
+        let mut p = if moves { Some(vec![0.0; x.len()]) } else { None };
+        if let Some(p) = &mut p {
+            O::Real::fill(p, |p| ops.read(&w.p, p))?;
+        }
         iterate.read(ops, w, x)?;
         if let Some(scaling) = scaling {
             scaling.undo(x);
+            p.iter_mut().for_each(|p| scaling.undo(p));
         }
         let gather = start.elapsed();
-        Ok(Ended { reason, seen, split, timeline: ops.take_timeline()?, upload, solve, gather })
+        Ok(Ended { reason, p, seen, split, timeline: ops.take_timeline()?, upload, solve, gather })
     }
 }

@@ -6,20 +6,23 @@ use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
-use super::rank::Stored;
 use super::reorder::{Ordered, Reordering};
-use super::team::{Ranks, power_of_two_near};
-use super::{Control, Criterion, Format, FormatChoice, Indefinite, Outcome, Precision, Precond, Reason, Setup, Stop};
+use super::rounds::{self, power_of_two_near};
+use super::survivors::{self, DeviceFailure};
+use super::team::{Placement, Ranks};
+use super::whole::Whole;
+use super::{
+    Control, Criterion, Format, FormatChoice, Indefinite, Outcome, Precision, Reason, Setup, ShareSource, Stop,
+};
 use crate::device::{self, Info, Kind, Rejected, Selection};
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
 use crate::matrix::stats::Stats;
-use crate::partition::{Part, row_ranges, split};
-use crate::tune::kept;
+use crate::partition::row_ranges_by;
 use crate::verify;
 
 /// One rank: a device and its share of the system.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct RankInfo {
     /// The device's name.
@@ -32,6 +35,10 @@ pub struct RankInfo {
     pub rows: usize,
     /// Entries in those rows.
     pub nnz: usize,
+    /// The part of an iteration's work that they are, from 0 to 1: of all entries and 7 for each row.
+    pub share: f64,
+    /// Where that comes from.
+    pub share_source: ShareSource,
     /// Elements of a vector that it receives from other ranks for each product.
     pub halo: usize,
     /// Memory that the rank takes on its device.
@@ -59,20 +66,19 @@ pub struct SetupTimes {
 ///
 /// Solvers are independent of each other: several may work in several threads.
 pub struct Solver {
-    a: Arc<Csr>,
+    whole: Whole,
     stats: Stats,
     reordering: Reordering,
-    setup: Setup,
-    infos: Vec<RankInfo>,
     rejected: Vec<Rejected>,
     note: Option<String>,
     times: SetupTimes,
     ranks: Ranks,
+    failures: Vec<DeviceFailure>,
 }
 
 impl std::fmt::Debug for Solver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Solver").field("setup", &self.setup).field("ranks", &self.infos).finish_non_exhaustive()
+        f.debug_struct("Solver").field("setup", &self.whole.setup).field("ranks", &self.ranks()).finish_non_exhaustive()
     }
 }
 
@@ -108,54 +114,27 @@ impl Solver {
         let stats = check(&a, &rows, setup)?;
         let factor = matrix_factor(&a, &stats, setup.precision)?;
         let selection = selection?;
-        let ranges = row_ranges(&rows, count);
-        let parts = split(&rows, &ranges);
-        super::fit::check(&parts, &selection, setup)?;
-        let diagonal = if setup.precond == Precond::Jacobi { rows.diagonal() } else { Vec::new() };
-        let info = |(device, part): (&Option<Info>, &Part<'_>)| RankInfo {
-            device: device.as_ref().map_or_else(host_name, |d| d.name.clone()),
-            kind: device.as_ref().map_or(Kind::Host, |d| d.kind),
-            index: device.as_ref().map(|d| d.index),
-            rows: part.n_owned(),
-            nnz: part.nnz(),
-            halo: part.halo.len,
-            // known when the rows are there
-            bytes: 0,
-            format: Format::Auto,
-            format_choice: FormatChoice::unknown(),
-        };
-        let mut infos: Vec<RankInfo> = selection.ranks.iter().zip(&parts).map(info).collect();
-        let beside_rows: Vec<u64> = parts.iter().map(|part| super::fit::beside_rows(part, setup)).collect();
+        let Selection { ranks: devices, rejected, note } = selection;
+        let whole = Whole::new(a, &rows, order, factor, setup);
+        let placement = place(&rows, devices, setup)?;
         let prepare = start.elapsed();
         log::debug!("checks and partition took {prepare:?}");
-
-        let start = Instant::now();
-        let known = kept::of_ranks(&selection.ranks, &parts, setup, cancel);
-        let tune = start.elapsed();
-
-        let mut times = SetupTimes { prepare, reorder: reordering.time, tune, ..SetupTimes::default() };
-        let devices = selection.ranks.iter().map(Option::as_ref).zip(known).collect();
-        let mut ranks = Ranks::open(&rows, devices, parts, &diagonal, factor, setup, &mut times)?;
-        ranks.order = order;
-        for ((info, Stored { format, choice, bytes }), beside) in infos.iter_mut().zip(ranks.stored()).zip(beside_rows)
-        {
-            log::info!("{}: {} rows stored as {format} ({})", info.device, info.rows, choice.why);
-            (info.format, info.format_choice, info.bytes) = (format, choice, bytes + beside);
-        }
-        let Selection { rejected, note, .. } = selection;
-        Ok(Self { a, stats, reordering, setup: setup.clone(), infos, rejected, note, times, ranks })
+        let mut failures = Vec::new();
+        let ranks = survivors::open(&whole, rows, placement, &mut failures, cancel)?;
+        let times = SetupTimes { prepare: prepare + ranks.times.prepare, reorder: reordering.time, ..ranks.times };
+        Ok(Self { whole, stats, reordering, rejected, note, times, ranks, failures })
     }
 
     /// Solves `A x = b` from `x0`, or from zero.
     ///
     /// # Errors
-    /// [`Error::SizeMismatch`] and [`Error::NotFinite`] for `b` and `x0`; errors of devices, after which the solver can't be used
-    /// any more. Not converging is not an error: see [`Outcome::reason`].
+    /// [`Error::SizeMismatch`] and [`Error::NotFinite`] for `b` and `x0`; errors of devices that no others take over from, after
+    /// which the solver can't be used any more. Not converging is not an error: see [`Outcome::reason`].
     pub fn solve(&mut self, b: &[f64], x0: Option<&[f64]>, stop: &Stop, control: Control<'_>) -> Result<Outcome> {
         for (what, v) in [("b", Some(b)), ("x0", x0)] {
             let Some(v) = v else { continue };
-            if v.len() != self.a.n_rows() {
-                return Err(Error::SizeMismatch { what: what.into(), expected: self.a.n_rows(), found: v.len() });
+            if v.len() != self.whole.a.n_rows() {
+                return Err(Error::SizeMismatch { what: what.into(), expected: self.whole.a.n_rows(), found: v.len() });
             }
             if let Some(k) = v.iter().position(|e| !e.is_finite()) {
                 return Err(Error::NotFinite { what: what.into(), index: k + 1, value: v[k] });
@@ -164,9 +143,11 @@ impl Solver {
         let x0 = x0.map_or_else(|| vec![0.0; b.len()], <[f64]>::to_vec);
         if let Some(reason) = self.settled(b, stop, control) {
             let x = if reason.converged() { vec![0.0; b.len()] } else { x0 };
-            return Ok(self.outcome(b, x, reason));
+            return Ok(self.outcome(b, x, reason, control.done));
         }
-        self.ranks.solve(&self.a, &self.setup, b, x0, stop, control)
+        let outcome = rounds::solve(&self.whole, &mut self.ranks, &mut self.failures, b, x0, stop, control);
+        self.rejected.append(&mut self.ranks.left_out);
+        outcome
     }
 
     /// What is known without an iteration: b = 0, a diagonal that no positive definite matrix has, or no time.
@@ -182,17 +163,18 @@ impl Solver {
         }
         let diagonal = &self.stats.diagonal;
         let first = [diagonal.missing_or_zero, diagonal.negative].into_iter().flatten().min()?;
-        let value = self.a.get(first, first).unwrap_or(0.0);
+        let value = self.whole.a.get(first, first).unwrap_or(0.0);
         Some(Reason::IndefiniteOperator(Indefinite::Diagonal { row: first + 1, value }))
     }
 
-    fn outcome(&self, b: &[f64], x: Vec<f64>, reason: Reason) -> Outcome {
+    fn outcome(&self, b: &[f64], x: Vec<f64>, reason: Reason, done: u64) -> Outcome {
         let start = Instant::now();
-        let residual = verify::residual(&self.a, b, &x);
+        let residual = verify::residual(&self.whole.a, b, &x);
         Outcome {
             x,
             reason,
-            iterations: 0,
+            done,
+            iterations: done,
             restarts: 0,
             history: vec![residual.relative_2],
             recurrence_rel_residual_2: residual.relative_2,
@@ -201,16 +183,30 @@ impl Solver {
             solve: Duration::ZERO,
             gather: Duration::ZERO,
             verify: start.elapsed(),
-            split: vec![Default::default(); self.infos.len()],
-            timelines: vec![Default::default(); self.infos.len()],
-            bytes_per_iteration: self.ranks.bytes_per_iteration(&self.setup),
+            split: vec![Default::default(); self.ranks().len()],
+            timelines: vec![Default::default(); self.ranks().len()],
+            moves: Vec::new(),
+            bytes_per_iteration: self.ranks.bytes_per_iteration(&self.whole),
         }
+    }
+
+    /// The ranks, to be altered.
+    #[cfg(test)]
+    pub(super) fn ranks_of_test(&mut self) -> &mut Ranks {
+        &mut self.ranks
     }
 
     /// The ranks, in order of their rows.
     #[must_use]
     pub fn ranks(&self) -> &[RankInfo] {
-        &self.infos
+        &self.ranks.infos
+    }
+
+    /// Devices that failed, when the solver was built or later, so that the others have taken over:
+    /// [`Setup::on_failure`].
+    #[must_use]
+    pub fn failures(&self) -> &[DeviceFailure] {
+        &self.failures
     }
 
     /// Devices that were looked at and not used, with the reason.
@@ -244,9 +240,18 @@ impl Solver {
     }
 }
 
-/// The host in reports.
-fn host_name() -> String {
-    format!("host, {} threads", rayon::current_num_threads())
+/// Cuts the rows: as asked for, or evenly; a device that can't hold its share gets less, unless it was asked for.
+fn place(rows: &Csr, devices: Vec<Option<Info>>, setup: &Setup) -> Result<Placement> {
+    let count = devices.len();
+    let (shares, source) = match &setup.shares {
+        Some(shares) => (shares.of_ranks(count)?.to_vec(), ShareSource::ByHand),
+        None => (vec![1.0; count], ShareSource::Even),
+    };
+    let ranges = match source {
+        ShareSource::ByHand => row_ranges_by(rows, &shares),
+        _ => super::fit::row_ranges(rows, &shares, &devices, setup),
+    };
+    Ok(Placement { devices, rows: ranges, source })
 }
 
 /// Checks a matrix that the ranks get as `rows`, in the same or another order.

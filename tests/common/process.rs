@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::Duration;
 
 use declive::Csr;
 use declive::matrix_market::{read_matrix, read_vectors};
@@ -100,6 +101,13 @@ impl Run {
         Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
     }
 
+    /// The same, but not longer than a minute: then the process is killed, and has no code.
+    pub(crate) fn in_time(command: Command) -> Self {
+        let output = assert_cmd::Command::from_std(command).timeout(Duration::from_secs(60)).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+
     /// Ended with `code`.
     #[track_caller]
     pub(crate) fn ends(self, code: i32) -> Self {
@@ -164,6 +172,12 @@ pub(crate) fn started(mut command: Command, sign: &str) -> (Child, BufReader<Chi
         assert!(err.read_line(&mut line).unwrap() > 0, "ended without {sign:?}");
     }
     (child, err)
+}
+
+/// Three devices where PoCL is: two that are the same but for their number, and another one.
+pub(crate) fn on_three_devices(mut command: Command, fault: &str) -> Command {
+    command.env("POCL_DEVICES", "pthread pthread basic").env("DECLIVE_FAULT", fault);
+    command
 }
 
 /// Does what Ctrl-C does.

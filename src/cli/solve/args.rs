@@ -7,7 +7,7 @@ use clap::ArgGroup;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use declive::device::Choice;
 use declive::matrix::gallery::Spec;
-use declive::solver::{Format, Method, Precision, Precond, Reorder, Setup, Tune};
+use declive::solver::{Format, Method, OnFailure, Precision, Precond, Reorder, Setup, Shares, Tune};
 
 use crate::cli::duration;
 use crate::cli::rhs::Recipe;
@@ -64,10 +64,17 @@ pub(crate) struct Args {
 
     /// Devices: auto, or a list of gpu, cpu, host, all and the numbers of 'declive devices'
     ///
-    /// auto takes all usable GPUs; without one, the CPUs that OpenCL offers; without OpenCL, the host, which is this
-    /// program's own threads. A number given twice makes two ranks of a device.
+    /// auto takes as many GPUs as make an iteration the fastest; without one, the processor through OpenCL; without
+    /// OpenCL, the host, which is this program's own threads. gpu and all take each device once, even if several drivers
+    /// show it; cpu all that OpenCL shows of the processor. A number given twice makes two ranks of a device.
     #[arg(long, value_name = "LIST", default_value_t, help_heading = METHOD)]
     pub(super) devices: Choice,
+
+    /// Shares of the ranks, such as 3:1, by hand: one number for each [default: by measured speed]
+    ///
+    /// They divide the work of an iteration, which counts the entries, and 7 for each row. A rank with 0 gets no rows.
+    #[arg(long, value_name = "SHARES", help_heading = METHOD)]
+    pub(super) shares: Option<Shares>,
 
     /// How devices store their rows
     ///
@@ -83,6 +90,14 @@ pub(crate) struct Args {
     /// Launch parameters of the kernels, and formats, on each device
     #[arg(long, default_value = Tune::Quick.name(), value_parser = tunings(), help_heading = METHOD)]
     pub(super) tune: Tune,
+
+    /// When a device fails: end with the error, or let the others go on
+    ///
+    /// With continue, the others take over the rows of the device that failed, and go on from the last iterate that was
+    /// brought to the host, which happens every 10 s, or as often as --checkpoint-every says. Numbers of devices given
+    /// twice are one device. The report says what happened.
+    #[arg(long, default_value = Setup::default().on_failure.name(), value_parser = answers(), help_heading = METHOD)]
+    pub(super) on_failure: OnFailure,
 
     /// Converged when ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol)
     #[arg(long, value_name = "R", default_value = "1e-8", value_parser = tolerance, allow_negative_numbers = true,
@@ -101,6 +116,23 @@ pub(crate) struct Args {
     /// At most so much time in the iteration for each right-hand side: 60, 60s, 1.5m, 500ms, 2h [default: none]
     #[arg(long, value_name = "TIME", value_parser = duration::parse, help_heading = STOP)]
     pub(super) time_limit: Option<Duration>,
+
+    /// File to go on from after anything that may happen: what --resume takes
+    ///
+    /// x as it is every --checkpoint-every, and at the end. A new one takes the place of the old one when it is on the
+    /// disk.
+    #[arg(long, value_name = "FILE", help_heading = CHECKPOINTS)]
+    pub(super) checkpoint: Option<PathBuf>,
+
+    /// How often: 60, 60s, 1.5m, 500ms, 2h; 0 is as often as possible [default: 60s]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse, help_heading = CHECKPOINTS)]
+    pub(super) checkpoint_every: Option<Duration>,
+
+    /// Go on from the checkpoint of a former solve of the same system, whose iterations count
+    ///
+    /// A and b must be the same; devices, method, preconditioner and limits need not be.
+    #[arg(long, value_name = "FILE", conflicts_with = "x0", help_heading = CHECKPOINTS)]
+    pub(super) resume: Option<PathBuf>,
 
     /// File for the solution; - is standard output, which moves the report to standard error
     #[arg(short, long, value_name = "x.mtx", help_heading = OUTPUT)]
@@ -140,6 +172,7 @@ pub(crate) struct Args {
 const SYSTEM: &str = "System";
 const METHOD: &str = "Method and devices";
 const STOP: &str = "When to stop";
+const CHECKPOINTS: &str = "Checkpoints";
 const OUTPUT: &str = "Results";
 
 const EXAMPLES: &str = "\
@@ -148,6 +181,7 @@ Examples:
   declive solve A.mtx -b b.mtx -o x.mtx --precond jacobi
   declive solve --generate poisson3d:100 --rhs 'A*ones' --devices host
   declive solve A.mtx --devices 0,2 --rtol 1e-10 --time-limit 5m --json
+  declive solve A.mtx --checkpoint A.ckpt      what to go on from, later, with --resume A.ckpt
   declive solve A.mtx --report out.html        a page with charts, to show to others
   declive generate jumps:64 | declive solve - -q -o - > x.mtx";
 
@@ -169,7 +203,9 @@ fn long_help() -> String {
            DECLIVE_MAX_BUFFER     bytes of a buffer, at most: longer matrices are cut into bands\n  \
            DECLIVE_BUILD_OPTIONS  further options for the compiler of the kernels\n  \
            DECLIVE_CACHE_DIR      where compiled kernels and launch parameters are kept; empty: nowhere\n  \
-           DECLIVE_PROGRAM_CACHE  off: keep no compiled kernels"
+           DECLIVE_PROGRAM_CACHE  off: keep no compiled kernels\n  \
+           DECLIVE_FAULT          1:launch:130 lets device 1 fail from its 130th launch on, to see\n  \
+                                  what becomes of a solve then; see the README"
     )
 }
 
@@ -196,6 +232,7 @@ names_of!(precisions, Precision);
 names_of!(tunings, Tune);
 names_of!(formats, Format);
 names_of!(orders, Reorder);
+names_of!(answers, OnFailure);
 
 #[cfg(test)]
 mod tests {

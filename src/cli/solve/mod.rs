@@ -1,6 +1,7 @@
 //! `declive solve`.
 
 mod args;
+mod checkpoint;
 mod plan;
 mod recorder;
 mod results;
@@ -11,10 +12,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use declive::solver::{Control, Progress, Tune};
+use declive::checkpoint::Column;
+use declive::solver::{Checkpoint, Checkpoints, Control, Progress, Tune};
 use declive::{Error, Outcome, Solver};
 
 pub(crate) use args::Args;
+use checkpoint::Saver;
 use plan::{Form, Plan};
 use recorder::Recorder;
 use system::System;
@@ -35,7 +38,11 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let cancel = interrupt::cancel_then_kill();
     let screen = Screen::new(plan.quiet);
     let mut recorder = Recorder::new(start);
+    let saved = checkpoint::read(plan.resume.as_deref())?;
     let system = recorder.phase("read", || System::read(&plan, screen))?;
+    let identity = checkpoint::identity(&plan, &system);
+    let from = checkpoint::columns(saved, identity.as_ref())?;
+    let saver = Saver::new(&plan, identity);
     let read = start.elapsed();
 
     let mut solver = distribute(&plan, &system, cancel, screen)?;
@@ -43,7 +50,9 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     if let Some(note) = solver.note().filter(|_| !plan.quiet) {
         let _ = writeln!(stderr(), "note: {note}");
     }
-    let outcomes = iterate(&plan, &system, &mut solver, cancel, screen, &mut recorder)?;
+    let work = Work { plan: &plan, system: &system, from: &from, saver: saver.as_ref(), cancel, screen };
+    let outcomes = work.iterate(&mut solver, &mut recorder)?;
+    let saved = saver.as_ref().map_or(Ok(()), |saver| saver.save(&outcomes, None));
 
     // a report is worth having even if the solution can't be written
     let (written, write) = timed(|| recorder.phase("write", || write_results(&plan, &system, &outcomes)));
@@ -60,6 +69,10 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         ranks: solver.ranks(),
         rejected: solver.rejected(),
         note: solver.note(),
+        failures: solver.failures(),
+        checkpoint: plan.checkpoint.as_ref().filter(|_| saved.is_ok()).map(Target::name),
+        checkpoint_every: saver.as_ref().map(Saver::every).or(plan.checkpoint_every),
+        resume: plan.resume.as_ref().map(|path| path.display().to_string()),
         output: plan.output.as_ref().filter(|_| written.is_ok()).map(Target::name),
         history: plan.history.as_ref().filter(|_| written.is_ok()).map(Target::name),
         outcomes: &outcomes,
@@ -78,7 +91,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     };
     report.shown_in(name(&plan.page, &page), name(&plan.trace, &trace));
     publish(&report, plan.report)?;
-    written.and(page).and(trace)?;
+    written.and(saved).and(page).and(trace)?;
     Ok(if report.converged() { Exit::Success } else { Exit::NotConverged })
 }
 
@@ -95,28 +108,64 @@ fn distribute(plan: &Plan, system: &System, cancel: &AtomicBool, screen: Screen)
     })
 }
 
-/// Solves for one column after the other. After an interruption the rest ends before its first iteration, so that
-/// each column has an outcome.
-fn iterate(
-    plan: &Plan,
-    system: &System,
-    solver: &mut Solver,
-    cancel: &AtomicBool,
+/// What the columns of b have in common.
+struct Work<'a> {
+    plan: &'a Plan,
+    system: &'a System,
+    /// Columns of x to go on from.
+    from: &'a [Column],
+    saver: Option<&'a Saver<'a>>,
+    cancel: &'a AtomicBool,
     screen: Screen,
-    recorder: &mut Recorder,
-) -> Result<Vec<Outcome>, Failure> {
-    let count = system.b.len();
-    let column = |(k, b): (usize, &Vec<f64>)| {
+}
+
+impl Work<'_> {
+    /// Solves for one column after the other. After an interruption the rest ends before its first iteration, so that
+    /// each column has an outcome.
+    fn iterate(&self, solver: &mut Solver, recorder: &mut Recorder) -> Result<Vec<Outcome>, Failure> {
+        let mut outcomes = Vec::new();
+        for k in 0..self.system.b.len() {
+            let outcome = self.column(k, &outcomes, solver, recorder)?;
+            outcomes.push(outcome);
+            if let Some(saver) = self.saver {
+                saver.save_if_due(&outcomes);
+            }
+        }
+        Ok(outcomes)
+    }
+
+    /// Solves for column `k`, after those that are `done`.
+    fn column(
+        &self,
+        k: usize,
+        done: &[Outcome],
+        solver: &mut Solver,
+        recorder: &mut Recorder,
+    ) -> Result<Outcome, Failure> {
+        let (plan, count) = (self.plan, self.system.b.len());
         let what = if count == 1 { "solving".into() } else { format!("solving {} of {count}", k + 1) };
         log::info!("{what}");
-        let bar = screen.solve(&what);
+        let bar = self.screen.solve(&what);
         let progress = |progress: &Progress| bar.update(progress);
-        let control = Control { cancel: Some(cancel), progress: Some(&progress), timeline: plan.records() };
-        let outcome = recorder.solve(k, || solver.solve(b, system.x0(k), &plan.stop, control))?;
+        let take = |at: &Checkpoint<'_>| {
+            if let Some(saver) = self.saver {
+                saver.try_to_save(done, Some(at));
+            }
+        };
+        let every = self.saver.map(Saver::every).or(plan.checkpoint_every);
+        let from = self.from.get(k);
+        let control = Control {
+            cancel: Some(self.cancel),
+            progress: Some(&progress),
+            timeline: plan.records(),
+            checkpoint: every.map(|every| Checkpoints { every, take: &take }),
+            done: from.map_or(0, |from| from.iterations),
+        };
+        let x0 = from.map(|from| &*from.x).or_else(|| self.system.x0(k));
+        let outcome = recorder.solve(k, || solver.solve(&self.system.b[k], x0, &plan.stop, control))?;
         log::info!("{} after {} iterations", outcome.reason, outcome.iterations);
         Ok(outcome)
-    };
-    system.b.iter().enumerate().map(column).collect()
+    }
 }
 
 fn write_results(plan: &Plan, system: &System, outcomes: &[Outcome]) -> Result<(), Failure> {

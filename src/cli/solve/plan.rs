@@ -1,7 +1,10 @@
 //! What `declive solve` is going to do: the arguments after all checks that need no work.
 
 use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
 
+use declive::solver::OnFailure;
 use declive::{Setup, Stop};
 
 use super::args::Args;
@@ -9,6 +12,9 @@ use crate::cli::failure::Failure;
 use crate::cli::input::{Input, Source};
 use crate::cli::output::Target;
 use crate::cli::rhs::Recipe;
+
+/// The one option whose file may be an input, too.
+const CHECKPOINT: &str = "--checkpoint";
 
 /// A checked request.
 #[derive(Debug)]
@@ -22,6 +28,9 @@ pub(super) struct Plan {
     pub(super) history: Option<Target>,
     pub(super) page: Option<Target>,
     pub(super) trace: Option<Target>,
+    pub(super) checkpoint: Option<Target>,
+    pub(super) checkpoint_every: Option<Duration>,
+    pub(super) resume: Option<PathBuf>,
     pub(super) report: Form,
     pub(super) quiet: bool,
 }
@@ -66,9 +75,14 @@ impl Plan {
         let x0 = args.x0.map(Input::from);
         one_stdin(&source, &rhs, x0.as_ref())?;
 
-        let named =
-            [("-o", &args.output), ("--history", &args.history), ("--report", &args.report), ("--trace", &args.trace)];
-        let mut targets = [const { None }; 4];
+        let named = [
+            ("-o", &args.output),
+            ("--history", &args.history),
+            ("--report", &args.report),
+            ("--trace", &args.trace),
+            (CHECKPOINT, &args.checkpoint),
+        ];
+        let mut targets = [const { None }; 5];
         for (target, (_, path)) in targets.iter_mut().zip(named) {
             *target = path.as_deref().map(Target::probe).transpose()?;
         }
@@ -89,8 +103,20 @@ impl Plan {
                 }
             }
             keeps_inputs(option, target, &source, &rhs)?;
+            // the next checkpoint may well take the place of that which it comes from
+            if let Some(path) = args.resume.as_ref().filter(|path| *option != CHECKPOINT && target.is_file(path)) {
+                return Err(Failure::usage(format!(
+                    "{option} would overwrite {}, which --resume reads",
+                    path.display()
+                )));
+            }
         }
-        let [output, history, page, trace] = targets;
+        let [output, history, page, trace, checkpoint] = targets;
+        if args.checkpoint_every.is_some() && checkpoint.is_none() && args.on_failure == OnFailure::Stop {
+            return Err(Failure::usage(
+                "--checkpoint-every says how often, but not where to: give --checkpoint a file",
+            ));
+        }
 
         let report = match (args.json, args.quiet, to_stdout) {
             (true, ..) => Form::Json,
@@ -106,10 +132,28 @@ impl Plan {
             assume_symmetric: args.assume_symmetric,
             tune: args.tune,
             format: args.format,
+            shares: args.shares,
             reorder: args.reorder,
+            on_failure: args.on_failure,
         };
         let stop = Stop { rtol: args.rtol, atol: args.atol, max_iters: args.max_iters, time_limit: args.time_limit };
-        Ok(Self { source, rhs, x0, setup, stop, output, history, page, trace, report, quiet: args.quiet })
+        let (checkpoint_every, resume, quiet) = (args.checkpoint_every, args.resume, args.quiet);
+        Ok(Self {
+            source,
+            rhs,
+            x0,
+            setup,
+            stop,
+            output,
+            history,
+            page,
+            trace,
+            checkpoint,
+            checkpoint_every,
+            resume,
+            report,
+            quiet,
+        })
     }
 }
 

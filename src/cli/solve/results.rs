@@ -26,7 +26,7 @@ pub(super) fn solution(out: &mut dyn Write, plan: &Plan, rhs: &str, outcomes: &[
 pub(super) fn history(out: &mut dyn Write, outcomes: &[Outcome]) -> io::Result<()> {
     writeln!(out, "rhs,iteration,rel_residual_2")?;
     for (k, outcome) in outcomes.iter().enumerate() {
-        for (iteration, residual) in outcome.history.iter().enumerate() {
+        for (iteration, residual) in (outcome.done..).zip(&outcome.history) {
             writeln!(out, "{},{iteration},{residual:e}", k + 1)?;
         }
     }

@@ -67,6 +67,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
 
         self.make_room_for_timings()?;
         let next = iteration + count;
+        self.ctx.set_iteration(self.before.get() + iteration);
         // an event costs little beside a launch of many iterations, and short launches are not like long ones
         self.ctx.set_timing(Some(iteration))?;
         self.clock.borrow_mut().spans.insert(iteration, count);

@@ -13,7 +13,8 @@ pub(super) fn report(report: &Report) -> Report {
     [&mut report.matrix.source, &mut report.rhs.source, &mut report.options.devices].into_iter().for_each(text);
     report.ranks.iter_mut().for_each(|rank| text(&mut rank.device));
     report.rejected.iter_mut().for_each(|device| [&mut device.device, &mut device.reason].into_iter().for_each(text));
-    [&mut report.x0, &mut report.note].into_iter().flatten().for_each(text);
+    report.failures.iter_mut().for_each(|failed| [&mut failed.device, &mut failed.error].into_iter().for_each(text));
+    [&mut report.x0, &mut report.resumed, &mut report.note].into_iter().flatten().for_each(text);
     report
 }
 

@@ -105,6 +105,7 @@ fn drawing(report: &Report, columns: &[Column<'_>]) -> Markup {
             }
         })
         .collect();
+    let across_label = if report.resumed.is_some() { "iteration after the checkpoint" } else { "iteration" };
     let class = |line: &Line| format!("c{}", (line.number - 1) % COLOURS);
     chart(
         SIZE,
@@ -123,7 +124,7 @@ fn drawing(report: &Report, columns: &[Column<'_>]) -> Markup {
             }
             (line("axis", [LEFT, BOTTOM], [right, BOTTOM]))
             (text("label", "start", [0.0, 14.0], "relative residual"))
-            (text("label", "middle", [0.5 * (LEFT + right), SIZE[1] - 6.0], "iteration"))
+            (text("label", "middle", [0.5 * (LEFT + right), SIZE[1] - 6.0], across_label))
             @for line in &lines { path class={ "line solid " (class(line)) } d=(path(line.points.iter().copied())) {} }
             @for (k, &target) in targets.iter().enumerate() {
                 (self::line("limit", [LEFT, up.at(target)], [right, up.at(target)]))

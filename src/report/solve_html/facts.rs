@@ -67,7 +67,7 @@ pub(super) fn system(report: &Report) -> Markup {
         ("Structure", vec![format!("{symmetry}; bandwidth {}", count(matrix.bandwidth))]),
         ("Order", vec![report.order.text.clone()]),
         ("Right-hand side", vec![format!("{}{none_given}, {}", rhs.source, plural(rhs.columns, "column"))]),
-        ("Initial guess", vec![report.x0.clone().unwrap_or_else(|| "zero".into())]),
+        ("Initial guess", vec![report.initial_guess()]),
     ];
     if matrix.duplicates > 0 {
         system.push(("Duplicates", vec![format!("{} of the file, added up", count(matrix.duplicates))]));
@@ -82,6 +82,7 @@ pub(super) fn system(report: &Report) -> Markup {
         ("--tune", vec![options.tune.into()]),
         ("--format", vec![options.format.into()]),
         ("--reorder", vec![options.reorder.into()]),
+        ("--on-failure", vec![options.on_failure.into()]),
         ("--rtol", vec![exact(options.rtol)]),
         ("--atol", vec![exact(options.atol)]),
         ("--max-iters", vec![count(options.max_iters)]),
@@ -127,6 +128,14 @@ pub(super) fn devices(report: &Report, drivers: &[Option<Driver>]) -> Markup {
             ]))
         }
         @if let Some(note) = &report.note { p.small { "Note: " (note) } }
+        @if !report.failures.is_empty() {
+            p { "Failed:" }
+            ul {
+                @for one in &report.failures {
+                    li { (one.device) " (" (one.index) "), " (one.story()) ": " (one.error) }
+                }
+            }
+        }
         @if !report.rejected.is_empty() {
             p.small { "Not used:" }
             ul.small {

@@ -1,0 +1,465 @@
+//! Files from which a solve goes on: iterates, what they are iterates of, and how far they are.
+//!
+//! [`Control::checkpoint`](crate::Control::checkpoint) hands out iterates while a solve runs. This module writes them to a
+//! file, and gives them back only for the system that they belong to. The file is the same on every machine, and has
+//! nothing of devices: a solve may go on with others, another method or another tolerance.
+//!
+//! | bytes | |
+//! |---|---|
+//! | 12 | `89 64 65 63 6c 69 76 65 0d 0a 1a 0a`: the name, and what transfers of text would change |
+//! | 4 | version of the format, 1 |
+//! | 3 × 8 | rows and entries of A, columns of b |
+//! | 2 × 32 | SHA-256 of A, of b |
+//! | 2 × 8 | columns k that follow, bytes of the note |
+//! | k × 16 | of each: iterations done, ‖r‖₂ / ‖b‖₂ |
+//! | | the note, in UTF-8: by what program, with what options |
+//! | k × rows × 8 | the columns of x |
+//! | 4 | CRC-32 of all before |
+//!
+//! Numbers are little-endian, residuals and x in the format binary64. There are as many columns as were begun: those behind
+//! the last one have yet to be solved for.
+//!
+//! ```
+//! use std::sync::Mutex;
+//! use std::time::Duration;
+//!
+//! use declive::checkpoint::{Column, Identity, Saved};
+//! use declive::matrix::gallery;
+//! use declive::solver::{Checkpoint, Checkpoints};
+//! use declive::{Control, Setup, Solver, Stop};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let a = gallery::poisson2d([30, 30])?;
+//! let b = vec![1.0; a.n_rows()];
+//! let identity = Identity::of(&a, &[&b]);
+//! # let dir = tempfile::tempdir()?;
+//! # let path = dir.path().join("x.ckpt");
+//! # let setup = Setup { devices: "host".parse()?, ..Setup::default() };
+//!
+//! // Some iterations, each of which hands out its iterate. A program that may be killed would write to another file, and
+//! // rename that.
+//! let save = |at: &Checkpoint<'_>| {
+//!     let mut file = std::fs::File::create(&path).expect("a place for the checkpoint");
+//!     identity.write(&mut file, "an example", &[*at]).expect("room for the checkpoint");
+//! };
+//! let control =
+//!     Control { checkpoint: Some(Checkpoints { every: Duration::ZERO, take: &save }), ..Control::default() };
+//! let stop = Stop { max_iters: Some(20), ..Stop::default() };
+//! Solver::new(a.clone(), &setup)?.solve(&b, None, &stop, control)?;
+//!
+//! // Later, perhaps on another machine: on from there.
+//! let Column { x, iterations, .. } = Saved::read(&path)?.of(&identity)?.remove(0);
+//! let control = Control { done: iterations, ..Control::default() };
+//! let outcome = Solver::new(a, &setup)?.solve(&b, Some(&x), &Stop::default(), control)?;
+//! assert!(outcome.reason.converged() && outcome.iterations > iterations);
+//! # Ok(())
+//! # }
+//! ```
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+
+use crc32fast::Hasher;
+use rayon::prelude::*;
+
+use crate::cache::Digest;
+use crate::error::{Error, Result};
+use crate::matrix::Csr;
+use crate::solver::Checkpoint;
+
+/// How a file begins.
+const MAGIC: [u8; 12] = *b"\x89declive\r\n\x1a\n";
+/// The version of the format.
+const VERSION: u32 = 1;
+/// Bytes up to the columns' numbers.
+const HEADER: usize = 12 + 4 + 3 * 8 + 2 * 32 + 2 * 8;
+/// The longest note.
+const MAX_NOTE: usize = 1 << 16;
+/// Elements that are hashed, or written, at a time.
+const PIECE: usize = 1 << 16;
+
+/// What tells a system from others: A and all columns of b, to the last bit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    rows: u64,
+    entries: u64,
+    columns: u64,
+    a: Digest,
+    b: Digest,
+}
+
+/// How far one column of x is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Column {
+    /// Iterations done.
+    pub iterations: u64,
+    /// ‖r‖₂ / ‖b‖₂ then.
+    pub rel_residual_2: f64,
+    /// The iterate.
+    pub x: Vec<f64>,
+}
+
+impl<'a> From<&'a Column> for Checkpoint<'a> {
+    fn from(Column { iterations, rel_residual_2, x }: &'a Column) -> Self {
+        Self { x, iterations: *iterations, rel_residual_2: *rel_residual_2 }
+    }
+}
+
+/// A file that is whole, of whatever system.
+#[derive(Debug, Clone)]
+pub struct Saved {
+    path: PathBuf,
+    identity: Identity,
+    /// What wrote it, with which options.
+    pub note: String,
+    columns: Vec<Column>,
+}
+
+impl Identity {
+    /// Of A x = b with these columns of b. Hashes 12 bytes an entry on all threads of the host.
+    #[must_use]
+    pub fn of<B: AsRef<[f64]>>(a: &Csr, b: &[B]) -> Self {
+        let arrays = [
+            of_pieces(a.row_ptr(), |&v| (v as u64).to_le_bytes()),
+            of_pieces(a.col_idx(), |v| v.to_le_bytes()),
+            of_pieces(a.values(), |v| v.to_le_bytes()),
+        ];
+        let columns: Vec<Digest> = b.iter().map(|b| of_pieces(b.as_ref(), |v| v.to_le_bytes())).collect();
+        Self {
+            rows: a.n_rows() as u64,
+            entries: a.values().len() as u64,
+            columns: b.len() as u64,
+            a: Digest::of(arrays.iter().map(|d| &d.0[..])),
+            b: Digest::of(columns.iter().map(|d| &d.0[..])),
+        }
+    }
+
+    /// Writes a file of this system: the columns that are done, and the one in work.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    ///
+    /// # Panics
+    /// If a column has not as many elements as the matrix has rows, or if there are more than of b.
+    pub fn write(&self, out: &mut dyn Write, note: &str, columns: &[Checkpoint<'_>]) -> io::Result<()> {
+        assert!(columns.len() as u64 <= self.columns, "{} columns of {}", columns.len(), self.columns);
+        let mut end = note.len().min(MAX_NOTE);
+        while !note.is_char_boundary(end) {
+            end -= 1;
+        }
+        let note = &note.as_bytes()[..end];
+        let mut head = Vec::with_capacity(HEADER);
+        head.extend(MAGIC);
+        head.extend(VERSION.to_le_bytes());
+        head.extend([self.rows, self.entries, self.columns].into_iter().flat_map(u64::to_le_bytes));
+        head.extend([self.a.0, self.b.0].concat());
+        head.extend([columns.len() as u64, note.len() as u64].into_iter().flat_map(u64::to_le_bytes));
+        for column in columns {
+            assert_eq!(column.x.len() as u64, self.rows, "elements of a column");
+            head.extend(column.iterations.to_le_bytes());
+            head.extend(column.rel_residual_2.to_le_bytes());
+        }
+        head.extend(note);
+        let mut crc = Hasher::new();
+        let mut put = |bytes: &[u8]| {
+            crc.update(bytes);
+            out.write_all(bytes)
+        };
+        put(&head)?;
+        let mut bytes = Vec::new();
+        for piece in columns.iter().flat_map(|column| column.x.chunks(PIECE)) {
+            bytes.clear();
+            bytes.extend(piece.iter().flat_map(|v| v.to_le_bytes()));
+            put(&bytes)?;
+        }
+        out.write_all(&crc.finalize().to_le_bytes())
+    }
+
+    /// In what the system of `saved` is another one.
+    fn difference(&self, saved: &Self) -> Option<String> {
+        let sizes = [
+            ("rows", self.rows, saved.rows),
+            ("entries", self.entries, saved.entries),
+            ("columns of b", self.columns, saved.columns),
+        ];
+        if let Some((what, here, there)) = sizes.into_iter().find(|(_, here, there)| here != there) {
+            return Some(format!("it is of another system, with {there} {what}; this one has {here}"));
+        }
+        let what = if self.a != saved.a { "the matrix" } else { "the right-hand side" };
+        (self != saved).then(|| format!("it is of another system of the same size: {what} is not the same"))
+    }
+}
+
+/// The hash of an array, in pieces on all threads.
+fn of_pieces<T: Sync, const N: usize>(array: &[T], bytes: impl Fn(&T) -> [u8; N] + Sync) -> Digest {
+    let of = |piece: &[T]| Digest::of([&piece.iter().flat_map(&bytes).collect::<Vec<u8>>()[..]]);
+    let pieces: Vec<Digest> = array.par_chunks(PIECE).map(of).collect();
+    Digest::of(pieces.iter().map(|digest| &digest.0[..]))
+}
+
+impl Saved {
+    /// Reads a file, and makes sure that it is whole.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::Checkpoint`] for a file that is no checkpoint, one of a later version, or a damaged one.
+    pub fn read(path: &Path) -> Result<Self> {
+        let io = |e| Error::io(path, e);
+        let bad = |reason: String| Error::Checkpoint { path: path.into(), reason };
+        let file = File::open(path).map_err(io)?;
+        let meta = file.metadata().map_err(io)?;
+        if meta.is_dir() {
+            return Err(io(io::ErrorKind::IsADirectory.into()));
+        }
+        let source = Source { file: BufReader::with_capacity(1 << 20, file), crc: Hasher::new(), found: meta.len() };
+        source.read().map(|(identity, note, columns)| Self { path: path.into(), identity, note, columns }).map_err(
+            |e| match e {
+                Bad::Io(e) if e.kind() != io::ErrorKind::UnexpectedEof => io(e),
+                other => bad(other.to_string()),
+            },
+        )
+    }
+
+    /// The columns, for those who have this system.
+    ///
+    /// # Errors
+    /// [`Error::Checkpoint`] if they belong to another one.
+    pub fn of(self, identity: &Identity) -> Result<Vec<Column>> {
+        match identity.difference(&self.identity) {
+            Some(reason) => Err(Error::Checkpoint { path: self.path, reason }),
+            None => Ok(self.columns),
+        }
+    }
+}
+
+/// What may be wrong with a file.
+enum Bad {
+    Io(io::Error),
+    Foreign,
+    Version(u32),
+    Length { expected: u128, found: u64 },
+    Content(&'static str),
+}
+
+impl From<io::Error> for Bad {
+    fn from(e: io::Error) -> Self {
+        Self::Io(e)
+    }
+}
+
+impl fmt::Display for Bad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(e) if e.kind() == io::ErrorKind::UnexpectedEof => f.write_str("it ends too early: truncated"),
+            Self::Io(e) => e.fmt(f),
+            Self::Foreign => f.write_str("this is no checkpoint of declive"),
+            Self::Version(version) => {
+                write!(f, "a checkpoint in version {version} of the format; this program knows version {VERSION}")
+            }
+            Self::Length { expected, found } => {
+                let what = if u128::from(*found) < *expected { "truncated" } else { "something follows" };
+                write!(f, "it has {found} bytes in place of {expected}: {what}")
+            }
+            Self::Content(what) => write!(f, "the file is damaged: {what}"),
+        }
+    }
+}
+
+/// A file being read.
+struct Source<R> {
+    file: R,
+    crc: Hasher,
+    /// Its bytes.
+    found: u64,
+}
+
+impl<R: Read> Source<R> {
+    fn read(mut self) -> std::result::Result<(Identity, String, Vec<Column>), Bad> {
+        let magic =
+            self.array().map_err(|e| if e.kind() == io::ErrorKind::UnexpectedEof { Bad::Foreign } else { e.into() })?;
+        if magic != MAGIC {
+            return Err(Bad::Foreign);
+        }
+        let version = u32::from_le_bytes(self.array()?);
+        if version != VERSION {
+            return Err(Bad::Version(version));
+        }
+        let [rows, entries, columns] = [self.number()?, self.number()?, self.number()?];
+        let [a, b] = [Digest(self.array()?), Digest(self.array()?)];
+        let [count, note_len] = [self.number()?, self.number()?];
+        // what the header claims is believed only if it is there
+        let [wide_rows, wide_count] = [rows, count].map(u128::from);
+        let of_columns = wide_rows.saturating_mul(8).saturating_add(16).saturating_mul(wide_count);
+        let expected = of_columns.saturating_add(u128::from(note_len)).saturating_add(HEADER as u128 + 4);
+        if expected != u128::from(self.found) {
+            return Err(Bad::Length { expected, found: self.found });
+        }
+        if note_len > MAX_NOTE as u64 || count > columns {
+            return Err(Bad::Content("its header contradicts itself"));
+        }
+        let mut facts = Vec::new();
+        for _ in 0..count {
+            facts.push((self.number()?, f64::from_le_bytes(self.array()?)));
+        }
+        let mut note = vec![0; note_len as usize];
+        self.fill(&mut note)?;
+        let mut all = Vec::new();
+        let mut bytes = vec![0; 8 * PIECE];
+        for (iterations, rel_residual_2) in facts {
+            let mut x = Vec::with_capacity(rows as usize);
+            while x.len() < rows as usize {
+                let piece = &mut bytes[..8 * PIECE.min(rows as usize - x.len())];
+                self.fill(piece)?;
+                x.extend(piece.as_chunks::<8>().0.iter().map(|bytes| f64::from_le_bytes(*bytes)));
+            }
+            all.push(Column { iterations, rel_residual_2, x });
+        }
+        let sum = self.crc.clone().finalize();
+        if u32::from_le_bytes(self.array()?) != sum {
+            return Err(Bad::Content("its checksum is another one"));
+        }
+        let note = String::from_utf8(note).map_err(|_| Bad::Content("its note is no text"))?;
+        if !all.iter().all(|column| column.x.par_iter().all(|v| v.is_finite())) {
+            return Err(Bad::Content("x is not finite"));
+        }
+        Ok((Identity { rows, entries, columns, a, b }, note, all))
+    }
+
+    fn fill(&mut self, to: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact(to)?;
+        self.crc.update(to);
+        Ok(())
+    }
+
+    fn array<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+        let mut bytes = [0; N];
+        self.fill(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn number(&mut self) -> io::Result<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::matrix::gallery;
+
+    fn read(file: &[u8]) -> std::result::Result<(Identity, String, Vec<Column>), String> {
+        let source = Source { file, crc: Hasher::new(), found: file.len() as u64 };
+        source.read().map_err(|bad| bad.to_string())
+    }
+
+    fn written(identity: &Identity, note: &str, columns: &[Column]) -> Vec<u8> {
+        let mut file = Vec::new();
+        identity.write(&mut file, note, &columns.iter().map(Checkpoint::from).collect::<Vec<_>>()).unwrap();
+        file
+    }
+
+    fn identity() -> Identity {
+        Identity::of(&gallery::poisson2d([3, 2]).unwrap(), &[[1.0; 6], [2.0; 6]])
+    }
+
+    fn column(iterations: u64) -> Column {
+        Column { iterations, rel_residual_2: 0.5, x: (0..6).map(|k| k as f64 / 3.0).collect() }
+    }
+
+    #[test]
+    fn the_format_is_the_documented_one() {
+        let file = written(&identity(), "by hand", &[column(7)]);
+        assert_eq!(HEADER, 120);
+        assert_eq!(file.len(), 120 + 16 + 7 + 6 * 8 + 4);
+        assert_eq!(file[..16], *b"\x89declive\r\n\x1a\n\x01\0\0\0");
+        assert_eq!([file[16], file[24], file[32], file[104], file[112]], [6, 20, 2, 1, 7]);
+        assert_eq!((file[120], &file[136..143]), (7, &b"by hand"[..]));
+        assert_eq!(file[143 + 3 * 8..143 + 4 * 8], 1.0f64.to_le_bytes());
+        assert_eq!(file[191..], crc32fast::hash(&file[..191]).to_le_bytes());
+    }
+
+    #[test]
+    fn systems_are_told_apart_by_every_bit() {
+        let a = gallery::poisson2d([3, 2]).unwrap();
+        let b = [[1.0; 6], [2.0; 6]];
+        let identity = identity();
+        let difference = |other: &Csr, b: &[[f64; 6]]| identity.difference(&Identity::of(other, b)).unwrap_or_default();
+        assert_eq!(difference(&a, &b), "");
+        assert!(difference(&gallery::poisson2d([3, 3]).unwrap(), &b).contains("9 rows"));
+        assert!(difference(&gallery::poisson2d([6, 1]).unwrap(), &b).contains("16 entries"));
+        assert!(difference(&a, &b[..1]).contains("1 columns of b"));
+        let mut values = a.values().to_vec();
+        values[3] = values[3].next_up();
+        let other = Csr::new(6, 6, a.row_ptr().to_vec(), a.col_idx().to_vec(), values).unwrap();
+        assert!(difference(&other, &b).contains("the matrix"));
+        assert!(difference(&a, &[[1.0; 6], [1.0; 6]]).contains("the right-hand side"));
+        assert!(difference(&a, &[[2.0; 6], [1.0; 6]]).contains("the right-hand side"));
+    }
+
+    #[test]
+    fn what_is_no_checkpoint_is_refused_with_the_reason() {
+        let whole = written(&identity(), "note", &[column(1), column(2)]);
+        let reason = |change: &dyn Fn(&mut Vec<u8>)| {
+            let mut file = whole.clone();
+            change(&mut file);
+            read(&file).unwrap_err()
+        };
+        assert!(reason(&|file| file.clear()).contains("no checkpoint"));
+        assert!(reason(&|file| file[9] = b'\r').contains("no checkpoint"));
+        assert!(reason(&|file| file[12] = 2).contains("version 2"));
+        assert!(reason(&|file| file.truncate(50)).contains("too early"));
+        assert!(reason(&|file| file.truncate(200)).contains("truncated"));
+        assert!(reason(&|file| file.push(0)).contains("something follows"));
+        assert!(reason(&|file| file[150] ^= 1).contains("checksum"));
+        // claims that would take all memory there is
+        for at in [16, 104, 112] {
+            assert!(reason(&|file| file[at..at + 8].fill(0xFF)).contains("truncated"), "{at}");
+        }
+        let infinite = Column { x: vec![f64::INFINITY; 6], ..column(1) };
+        assert!(read(&written(&identity(), "", &[infinite])).unwrap_err().contains("finite"));
+    }
+
+    #[test]
+    fn long_notes_are_cut_where_a_letter_ends() {
+        let file = written(&identity(), &"ü".repeat(MAX_NOTE), &[]);
+        assert_eq!(read(&file).unwrap().1, "ü".repeat(MAX_NOTE / 2));
+        let file = written(&identity(), &format!("a{}", "ü".repeat(MAX_NOTE)), &[]);
+        assert_eq!(read(&file).unwrap().1.len(), MAX_NOTE - 1);
+    }
+
+    #[test]
+    fn columns_of_several_pieces() {
+        let n = PIECE + 3;
+        let a = gallery::poisson2d([n, 1]).unwrap();
+        let identity = Identity::of(&a, &[vec![1.0; n]]);
+        let column = Column { iterations: 1, rel_residual_2: 1.0, x: (0..n).map(|k| k as f64).collect() };
+        assert_eq!(read(&written(&identity, "", std::slice::from_ref(&column))).unwrap().2, [column]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_to_the_last_bit(
+            columns in prop::collection::vec((any::<u64>(), -1e300..1e300, prop::collection::vec(-1e300..1e300, 6)), 0..=2),
+            note in ".{0,40}",
+        ) {
+            let columns: Vec<Column> = columns
+                .into_iter()
+                .map(|(iterations, rel_residual_2, x)| Column { iterations, rel_residual_2, x })
+                .collect();
+            let (found, text, back) = read(&written(&identity(), &note, &columns)).unwrap();
+            prop_assert_eq!((found, text, back), (identity(), note, columns));
+        }
+
+        #[test]
+        fn any_damage_is_found(at in any::<prop::sample::Index>(), bit in 0..8_u32, note in "[a-z]{0,9}") {
+            let file = written(&identity(), &note, &[column(3)]);
+            prop_assert!(read(&file[..at.index(file.len())]).is_err());
+            let mut changed = file.clone();
+            changed[at.index(file.len())] ^= 1_u8 << bit;
+            prop_assert!(read(&changed).is_err());
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What a solve amounts to, over all stretches that its ranks ran.
+
+use std::time::Duration;
+
+use super::aside::Aside;
+use super::balance::Pace;
+use super::rank::Ended;
+use super::team::Position;
+use super::{Move, Outcome, Reason, Split};
+use crate::timeline::Timeline;
+use crate::verify::Residual;
+
+/// Sums over stretches, each of which goes on from where the former one ended.
+#[derive(Default)]
+pub(super) struct Account {
+    /// Iterations of a former solve.
+    done: u64,
+    /// Those, and what came after.
+    pub(super) iterations: u64,
+    pub(super) restarts: u32,
+    history: Vec<f64>,
+    pub(super) recurrence_rel_residual_2: f64,
+    pub(super) upload: Duration,
+    solve: Duration,
+    pub(super) gather: Duration,
+    pub(super) verify: Duration,
+    /// For each rank, as `timelines`.
+    split: Vec<Split>,
+    timelines: Vec<Timeline>,
+    /// When rows were moved.
+    moves: Vec<Move>,
+    /// What the ranks measured last.
+    pace: Option<Pace>,
+}
+
+impl Account {
+    /// Of a solve that goes on after so many iterations.
+    pub(super) fn after(done: u64) -> Self {
+        Self { done, iterations: done, ..Self::default() }
+    }
+
+    /// Adds a stretch that failed after `time`, of which the iterations up to `kept` count. What the ranks did is not
+    /// known: others go on, from the position that is given.
+    pub(super) fn add_failed(&mut self, kept: Aside, time: Duration) -> Position {
+        self.solve += time;
+        self.restarts += u32::from(kept.p.is_none());
+        self.iterations = kept.iterations;
+        self.recurrence_rel_residual_2 = kept.rel_residual_2;
+        self.extend_history(&kept.history);
+        self.forget_ranks();
+        Position { x: kept.x, p: kept.p }
+    }
+
+    /// What ranks did so far is no part of what the next ones do.
+    pub(super) fn forget_ranks(&mut self) {
+        self.split.clear();
+        self.timelines.clear();
+    }
+
+    /// The first residual is the last one of the stretch before.
+    fn extend_history(&mut self, history: &[f64]) {
+        let known = usize::from(!self.history.is_empty());
+        self.history.extend(history.iter().skip(known));
+    }
+
+    /// Adds a stretch of all ranks.
+    pub(super) fn add(&mut self, ended: Vec<Ended>) {
+        let longest = |time: fn(&Ended) -> Duration| ended.iter().map(time).max().unwrap_or_default();
+        self.upload += longest(|e| e.upload);
+        self.solve += longest(|e| e.solve);
+        self.gather += longest(|e| e.gather);
+        self.split.resize(ended.len(), Split::default());
+        self.timelines.resize(ended.len(), Timeline::default());
+        for (k, Ended { split, timeline, seen, .. }) in ended.into_iter().enumerate() {
+            self.split[k] = plus(self.split[k], split);
+            join(&mut self.timelines[k], timeline);
+            if k == 0 {
+                self.pace = seen.pace.or(self.pace.take());
+                self.iterations = seen.iterations;
+                self.restarts += seen.runs.saturating_sub(1);
+                self.extend_history(&seen.history);
+                self.recurrence_rel_residual_2 = seen.rel_residual_2;
+            }
+        }
+    }
+
+    /// Takes note that rows were moved, and that ranks `kept`, counted from 0, are the ones from now on.
+    pub(super) fn moved(&mut self, shares: Vec<f64>, kept: &[usize], time: Duration) {
+        self.upload += time;
+        self.split = kept.iter().map(|&k| self.split[k]).collect();
+        self.timelines = kept.iter().map(|&k| std::mem::take(&mut self.timelines[k])).collect();
+        let kernels = self.pace.take().map_or_else(Vec::new, |pace| pace.kernels);
+        self.moves.push(Move { iteration: self.iterations, kernels, shares, time });
+    }
+
+    /// How often rows were moved.
+    pub(super) fn moves(&self) -> u32 {
+        self.moves.len() as u32
+    }
+
+    /// The outcome, if this was all.
+    pub(super) fn outcome(self, x: Vec<f64>, reason: Reason, residual: Residual, bytes_per_iteration: u64) -> Outcome {
+        let Self { done, iterations, restarts, history, recurrence_rel_residual_2, .. } = self;
+        Outcome {
+            x,
+            reason,
+            done,
+            iterations,
+            restarts,
+            history,
+            recurrence_rel_residual_2,
+            residual,
+            upload: self.upload,
+            solve: self.solve,
+            gather: self.gather,
+            verify: self.verify,
+            split: self.split,
+            timelines: self.timelines,
+            moves: self.moves,
+            bytes_per_iteration,
+        }
+    }
+}
+
+fn plus(a: Split, b: Split) -> Split {
+    Split {
+        kernels: a.kernels + b.kernels,
+        sums: a.sums + b.sums,
+        halos: a.halos + b.halos,
+        host_wait: a.host_wait + b.host_wait,
+    }
+}
+
+fn join(all: &mut Timeline, more: Timeline) {
+    all.origin = all.origin.or(more.origin);
+    all.spans.extend(more.spans);
+    all.runs.extend(more.runs);
+    all.spans.sort_by_key(|span| (span.lane, span.start));
+}

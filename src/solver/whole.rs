@@ -1,0 +1,74 @@
+//! A system as all ranks share it, whoever they are: what ranks are opened from, at first and anew.
+
+use std::sync::{Arc, Weak};
+
+use super::scaling::Scaling;
+use super::{Method, Precond, Setup};
+use crate::error::Result;
+use crate::matrix::Csr;
+use crate::matrix::reorder::{Permutation, permuted};
+
+/// A matrix, and what ranks make of it before they have it.
+pub(super) struct Whole {
+    /// As given.
+    pub(super) a: Arc<Csr>,
+    /// The order of the rows on the ranks, if it is not that given.
+    pub(super) order: Option<Permutation>,
+    /// In the order of the ranks, as long as somebody has it.
+    rows: Weak<Csr>,
+    /// What the ranks' matrix is multiplied by.
+    pub(super) factor: f64,
+    /// How it was to be solved.
+    pub(super) setup: Setup,
+}
+
+impl Whole {
+    /// Of `a`, which the ranks get as `rows`, in the order `order`.
+    pub(super) fn new(a: Arc<Csr>, rows: &Arc<Csr>, order: Option<Permutation>, factor: f64, setup: &Setup) -> Self {
+        Self { a, order, rows: Arc::downgrade(rows), factor, setup: setup.clone() }
+    }
+
+    /// The matrix in the order of the ranks. If another order was made and nobody has the result any more, it is made
+    /// again: to keep it would double the memory of the matrix.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) for the reordered matrix.
+    pub(super) fn rows(&self) -> Result<Arc<Csr>> {
+        match (self.rows.upgrade(), &self.order) {
+            (Some(rows), _) => Ok(rows),
+            (None, Some(order)) => Ok(Arc::new(permuted(&self.a, order)?)),
+            (None, None) => Ok(Arc::clone(&self.a)),
+        }
+    }
+
+    /// The diagonal of `rows`, if the method asks for it.
+    pub(super) fn diagonal(&self, rows: &Csr) -> Vec<f64> {
+        if self.setup.precond == Precond::Jacobi { rows.diagonal() } else { Vec::new() }
+    }
+
+    /// What the system is scaled by, if that changes anything.
+    pub(super) fn scaling(&self, diagonal: &[f64]) -> Option<Scaling> {
+        let scales = self.setup.method == Method::Cg && self.setup.precond == Precond::Jacobi;
+        scales.then(|| Scaling::of(diagonal, self.factor)).flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matrix::gallery;
+
+    #[test]
+    fn rows_are_there_again() {
+        let a = Arc::new(gallery::poisson2d([7, 5]).unwrap());
+        let order = Permutation::new((0..35).rev().collect()).unwrap();
+        let rows = Arc::new(permuted(&a, &order).unwrap());
+        let expected = (*rows).clone();
+        let whole = Whole::new(Arc::clone(&a), &rows, Some(order), 1.0, &Setup::default());
+        assert!(Arc::ptr_eq(&whole.rows().unwrap(), &rows));
+        drop(rows);
+        assert_eq!(*whole.rows().unwrap(), expected);
+        let same = Whole::new(Arc::clone(&a), &a, None, 1.0, &Setup::default());
+        assert!(Arc::ptr_eq(&same.rows().unwrap(), &a));
+    }
+}
