@@ -110,6 +110,12 @@ pub(super) fn choose(whole: &Whole, rows: &Arc<Csr>, selection: &Selection) -> R
         ShareSource::ByHand => row_ranges_by(rows, &shares),
         _ => fit::row_ranges(rows, &shares, &devices, &whole.setup),
     };
+    for set in &forecast.considered {
+        let name = |device: &Option<usize>| device.map_or_else(|| "host".into(), |index| format!("[{index}]"));
+        let names: Vec<_> = set.devices.iter().map(name).collect();
+        let how = if set.is_remembered { "took in a former solve" } else { "would take" };
+        log::info!("an iteration on {} {how} {}", names.join(" + "), micros(set.seconds));
+    }
     forecast.time = start.elapsed();
     Ok(Chosen { placement: Placement { devices, rows: ranges, source }, rejected, forecast })
 }

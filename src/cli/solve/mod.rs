@@ -60,6 +60,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         ranks: solver.ranks(),
         rejected: solver.rejected(),
         note: solver.note(),
+        forecast: solver.forecast(),
         output: plan.output.as_ref().filter(|_| written.is_ok()).map(Target::name),
         history: plan.history.as_ref().filter(|_| written.is_ok()).map(Target::name),
         outcomes: &outcomes,
