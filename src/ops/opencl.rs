@@ -156,6 +156,11 @@ impl<A: Real> DeviceSum<A> {
     pub(crate) fn set_groups(&mut self, groups: usize) {
         self.count = groups - self.first;
     }
+
+    /// With these values, completed.
+    pub(crate) fn with_values(self, values: [f64; 2]) -> Self {
+        Self { count: 0, values, ..self }
+    }
 }
 
 /// Some elements of an array.

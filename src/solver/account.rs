@@ -30,7 +30,7 @@ pub(super) struct Account {
     /// When rows were moved.
     moves: Vec<Move>,
     /// What the ranks measured last.
-    pace: Option<Pace>,
+    pub(super) pace: Option<Pace>,
 }
 
 impl Account {
@@ -117,6 +117,7 @@ impl Account {
             split: self.split,
             timelines: self.timelines,
             moves: self.moves,
+            kernel_seconds: self.pace.map_or_else(Vec::new, |pace| pace.kernels),
             bytes_per_iteration,
         }
     }
