@@ -229,13 +229,13 @@ mod tests {
 
     #[test]
     fn not_before_it_is_time() {
-        let shelf = Shelf::new(Duration::from_secs(5), &[0..1], false, 0);
+        let shelf = Shelf::new(Duration::from_secs(5), &[0..1, 1..2], false, 0);
         assert!(!shelf.is_due(Duration::from_secs(4)) && shelf.is_due(Duration::from_secs(5)));
     }
 
     #[test]
     fn a_panic_beside_it_is_no_end_without_end() {
-        let shelf = Shelf::new(Duration::ZERO, &[0..1], false, 0);
+        let shelf = Shelf::new(Duration::ZERO, &[0..1, 1..2], false, 0);
         let run = || beside(Some(shelf), 0, |_| {}, |_| panic!("a defect"));
         assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err());
     }
