@@ -66,3 +66,43 @@ fn shares_on_the_command_line() {
     solve("--devices host --shares 1:x").misused(&["unknown share 'x'"]);
     solve("--devices host,host --shares=-1:2").misused(&["a share is -1"]);
 }
+
+/// The first solve measures, the next one remembers; with `--tune off` nothing is measured, remembered or known.
+#[test]
+fn speeds_are_measured_and_remembered() {
+    let place = Place::new();
+    let solve = |tune: &str| {
+        let args = format!("solve --generate poisson2d:150 --devices 0,host --tune {tune} --json");
+        place.run(&args).ends(0).json()
+    };
+    let sources = |report: &serde_json::Value| -> Vec<String> {
+        report["ranks"].as_array().unwrap().iter().map(|r| r["share_source"].as_str().unwrap().to_owned()).collect()
+    };
+    let expected = |report: &serde_json::Value| report["forecast"]["microseconds_per_iteration"].as_f64();
+    let shares = |report: &serde_json::Value| -> f64 {
+        report["ranks"].as_array().unwrap().iter().map(|r| r["share"].as_f64().unwrap()).sum()
+    };
+    for tune in ["off", "stored"] {
+        let report = solve(tune);
+        assert_eq!((sources(&report), expected(&report)), (vec!["even".to_owned(); 2], None), "{tune}");
+    }
+    let first = solve("quick");
+    assert_eq!(sources(&first), ["measured", "measured"]);
+    assert!((shares(&first) - 1.0).abs() < 1e-12);
+    for tune in ["stored", "quick", "full"] {
+        let again = solve(tune);
+        // unless rows were moved in the middle of the solve, which tells more
+        let moved = !again["solves"][0]["moves"].as_array().unwrap().is_empty();
+        assert!(moved || sources(&again) == ["remembered", "remembered"], "{tune}");
+        assert!(expected(&again).is_some_and(|micros| micros > 0.0), "{tune}");
+        assert!((shares(&again) - 1.0).abs() < 1e-12);
+    }
+    let off = solve("off");
+    assert_eq!((sources(&off), expected(&off)), (vec!["even".to_owned(); 2], None));
+    assert!(place.run("tune --show").ok().contains("An iteration took"));
+    // a store that can't be read is as none
+    for file in std::fs::read_dir(place.cache().join("tuning")).unwrap() {
+        std::fs::write(file.unwrap().path(), "{").unwrap();
+    }
+    assert_eq!(sources(&solve("stored")), ["even", "even"]);
+}

@@ -11,7 +11,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, Once};
 use std::time::{Duration, SystemTime};
 
-use declive::tune::store::{Device, Entry, FormatEntry, FormatKey, FormatTime, Key, Known, Size, Store, source_hash};
+use declive::tune::store::{
+    Device, Entry, FormatEntry, FormatKey, FormatTime, Key, Known, MeetingEntry, MeetingKey, PaceEntry, PaceKey, Size,
+    Store, source_hash,
+};
 use declive::tune::{Launch, Timing};
 use proptest::prelude::*;
 
@@ -682,4 +685,109 @@ fn formats_of_several_threads_are_all_kept() {
         }
     });
     assert_eq!(Store::at(dir.path()).load(&d).formats.len(), 32);
+}
+
+// ------------------------------------------------------------------------------------- devices together
+
+fn meeting(number: u64, seconds: f64) -> MeetingEntry {
+    let devices = vec![format!("GPU {number}"), "GPU".into()];
+    MeetingEntry::new(MeetingKey { devices, declive: "1.0".into() }, seconds)
+}
+
+fn pace(number: u64, whole: f64) -> PaceEntry {
+    let key = PaceKey {
+        system: format!("{number:032x}"),
+        rows: 1000,
+        entries: 5000,
+        method: "cg".into(),
+        devices: vec!["GPU".into(), "host".into()],
+        declive: "1.0".into(),
+    };
+    PaceEntry::new(key, vec![0.75, 0.25], vec![1e-4, 0.9e-4], whole)
+}
+
+#[test]
+fn devices_together_are_kept_beside_the_rest() {
+    let place = place();
+    let (store, device) = (Store::at(place.path()), device("GPU"));
+    store.insert(&device, [numbered(1)]).unwrap();
+    store.insert_formats(&device, [format_entry(1, 1e-6)]).unwrap();
+    store.insert_meeting(&device, meeting(2, 9e-5)).unwrap();
+    store.insert_meeting(&device, meeting(1, 8e-5)).unwrap();
+    store.insert_pace(&device, pace(7, 2e-4)).unwrap();
+    store.insert_meeting(&device, meeting(2, 7e-5)).unwrap();
+    let known = Store::at(place.path()).load(&device);
+    assert_eq!((known.entries.len(), known.formats.len(), known.meetings.len(), known.paces.len()), (1, 1, 2, 1));
+    assert_eq!(known.meeting(&meeting(2, 0.0).key).unwrap().seconds, 7e-5);
+    assert_eq!(known.meeting(&meeting(3, 0.0).key), None);
+    let found = known.pace(&pace(7, 0.0).key).unwrap();
+    assert_eq!(
+        (found.whole, found.shares.as_slice(), found.kernels.as_slice()),
+        (2e-4, [0.75, 0.25].as_slice(), [1e-4, 0.9e-4].as_slice())
+    );
+    let speeds = found.speeds().unwrap();
+    assert!((speeds[0] - 7500.0).abs() < 1e-9 && (speeds[1] - 0.25 / 0.9e-4).abs() < 1e-9, "{speeds:?}");
+    // of a rank that worked, nothing is known; one that did not has no speed
+    let mut unknown = pace(1, 1.0);
+    unknown.kernels[1] = 0.0;
+    assert_eq!(unknown.speeds(), None);
+    (unknown.shares[0], unknown.shares[1]) = (1.0, 0.0);
+    assert_eq!(unknown.speeds(), Some(vec![1e4, 0.0]));
+}
+
+#[test]
+fn devices_together_that_make_no_sense_are_left_out() {
+    let place = place();
+    let (store, device) = (Store::at(place.path()), device("GPU"));
+    store.insert_meeting(&device, meeting(1, f64::NAN)).unwrap();
+    let mut bad = pace(1, 1.0);
+    bad.shares.pop();
+    store.insert_pace(&device, bad).unwrap();
+    store.insert_pace(&device, PaceEntry { shares: vec![0.0, 0.0], ..pace(2, 1.0) }).unwrap();
+    store.insert_pace(&device, PaceEntry { kernels: vec![-1.0, 1.0], ..pace(3, 1.0) }).unwrap();
+    store.insert_pace(&device, pace(4, f64::INFINITY)).unwrap();
+    store.insert_pace(&device, pace(5, 1.0)).unwrap();
+    let path = store.path(&device).unwrap();
+    let known = store.load(&device);
+    assert_eq!((known.meetings.len(), known.paces.len()), (0, 1));
+    // entries of another kind in their place, and a file cut short
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("\"paces\": [", "\"meetings\": 7, \"paces\": [{\"strange\": true}, 3,")).unwrap();
+    let known = store.load(&device);
+    assert_eq!((known.meetings.len(), known.paces.len()), (0, 1));
+    fs::write(&path, &text[..text.len() / 2]).unwrap();
+    assert_eq!(store.load(&device).paces, []);
+    store.insert_pace(&device, pace(6, 1.0)).unwrap();
+    assert_eq!(store.load(&device).paces.len(), 1);
+}
+
+#[test]
+fn beyond_256_paces_the_oldest_go() {
+    let place = place();
+    let (store, device) = (Store::at(place.path()), device("GPU"));
+    for number in 0..260 {
+        store.insert_pace(&device, pace(number, 1.0)).unwrap();
+        store.insert_meeting(&device, meeting(number, 1.0)).unwrap();
+    }
+    let known = store.load(&device);
+    assert_eq!((known.paces.len(), known.meetings.len()), (256, 64));
+}
+
+#[test]
+fn threads_that_keep_devices_together_lose_nothing() {
+    let place = place();
+    let device = device("GPU");
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (device, store) = (&device, Store::at(place.path()));
+            scope.spawn(move || {
+                for k in 0..5 {
+                    store.insert_meeting(device, meeting(10 * thread + k, 1e-6)).unwrap();
+                    store.insert_pace(device, pace(10 * thread + k, 1e-6)).unwrap();
+                }
+            });
+        }
+    });
+    let known = Store::at(place.path()).load(&device);
+    assert_eq!((known.meetings.len(), known.paces.len()), (20, 20));
 }

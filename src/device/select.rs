@@ -36,6 +36,8 @@ pub struct Selection {
     pub ranks: Vec<Option<Info>>,
     /// The others.
     pub rejected: Vec<Rejected>,
+    /// With [`Choice::Auto`], processors among them that could work beside the GPUs.
+    pub beside: Vec<Info>,
     /// A line for the user when the choice could not be what one expects (no OpenCL runtime: the host works).
     pub note: Option<String>,
 }
@@ -158,13 +160,15 @@ fn choose(listing: &Listing, choice: &Choice, f64: bool) -> Result<Selection> {
     let unfit = |d: &Info| unfit(d, f64);
 
     let mut wanted: Vec<Option<&Info>> = Vec::new();
+    let mut beside = Vec::new();
     let mut note = None;
     match choice {
         Choice::Auto => {
-            for kind in [Kind::Gpu, Kind::Cpu] {
-                if wanted.is_empty() {
-                    wanted = each_once(listing.devices.iter().filter(|d| d.kind == kind && unfit(d).is_none()), f64);
-                }
+            let of =
+                |kind: Kind| each_once(listing.devices.iter().filter(|d| d.kind == kind && unfit(d).is_none()), f64);
+            (wanted, beside) = (of(Kind::Gpu), of(Kind::Cpu));
+            if wanted.is_empty() {
+                wanted = std::mem::take(&mut beside);
             }
             if wanted.is_empty() {
                 wanted.push(None);
@@ -198,7 +202,8 @@ fn choose(listing: &Listing, choice: &Choice, f64: bool) -> Result<Selection> {
         if let Some(reason) = unfit(device) {
             rejected.push(Rejected { device: device.clone(), reason });
         } else if !asked_for {
-            let same = wanted.iter().flatten().find(|used| is_same(used, device));
+            let same =
+                wanted.iter().chain(&beside).flatten().find(|used| is_same(used, device) && used.index != device.index);
             let reason = match (choice, same) {
                 (Choice::Auto, None) => "a CPU adds little beside GPUs (--devices all would use it)".into(),
                 (Choice::List(picks), _) if picks.iter().all(|pick| matches!(pick, Pick::Index(_) | Pick::Host)) => {
@@ -220,7 +225,8 @@ fn choose(listing: &Listing, choice: &Choice, f64: bool) -> Result<Selection> {
         let why = rejected.iter().map(|r| format!("; [{}] {}", r.device.index, r.reason)).collect::<String>();
         return Err(no_device(why));
     }
-    Ok(Selection { ranks: wanted.into_iter().map(Option::<&Info>::cloned).collect(), rejected, note })
+    let beside = beside.into_iter().flatten().cloned().collect();
+    Ok(Selection { ranks: wanted.into_iter().map(Option::<&Info>::cloned).collect(), rejected, beside, note })
 }
 
 #[cfg(test)]

@@ -127,6 +127,11 @@ impl<A: Real> DeviceSum<A> {
         SumArg { partials: &self.partials, count: self.count as u32, values: self.values }
     }
 
+    /// With these values, completed.
+    pub(crate) fn with_values(self, values: [f64; 2]) -> Self {
+        Self { count: 0, values, ..self }
+    }
+
     /// The room for partial sums, whose number a kernel is about to set.
     pub(crate) fn refill(&mut self, count: usize) -> &mut DeviceVec<A> {
         self.count = count;

@@ -62,26 +62,29 @@ impl Part<'_> {
     }
 }
 
+/// The columns in these rows that are of other rows, sorted.
+fn columns_outside(a: &Csr, rows: &Range<usize>) -> Vec<u32> {
+    if rows.len() == a.n_rows() {
+        return Vec::new();
+    }
+    // sorted once a chunk, so that no more than the halo itself is ever held twice
+    let mut columns: Vec<u32> = a.col_idx()[a.row_ptr()[rows.start]..a.row_ptr()[rows.end]]
+        .par_chunks(1 << 20)
+        .flat_map_iter(|chunk| {
+            let mut outside: Vec<u32> = chunk.iter().copied().filter(|&j| !rows.contains(&(j as usize))).collect();
+            outside.sort_unstable();
+            outside.dedup();
+            outside
+        })
+        .collect();
+    columns.par_sort_unstable();
+    columns.dedup();
+    columns
+}
+
 /// Of each rank, the columns in its rows that others own, sorted.
 fn halo_columns(a: &Csr, ranges: &[Range<usize>]) -> Vec<Vec<u32>> {
-    let columns_of = |rows: &Range<usize>| {
-        if ranges.len() == 1 || rows.len() == a.n_rows() {
-            return Vec::new();
-        }
-        // sorted once a chunk, so that no more than the halo itself is ever held twice
-        let mut columns: Vec<u32> = a.col_idx()[a.row_ptr()[rows.start]..a.row_ptr()[rows.end]]
-            .par_chunks(1 << 20)
-            .flat_map_iter(|chunk| {
-                let mut outside: Vec<u32> = chunk.iter().copied().filter(|&j| !rows.contains(&(j as usize))).collect();
-                outside.sort_unstable();
-                outside.dedup();
-                outside
-            })
-            .collect();
-        columns.par_sort_unstable();
-        columns.dedup();
-        columns
-    };
+    let columns_of = |rows: &Range<usize>| if ranges.len() == 1 { Vec::new() } else { columns_outside(a, rows) };
     ranges.par_iter().map(columns_of).collect()
 }
 
@@ -94,6 +97,36 @@ pub(crate) fn halo_sizes(a: &Csr, ranges: &[Range<usize>]) -> Vec<[usize; 2]> {
     };
     let sent = |rows| columns.iter().map(|columns| of(columns, rows)).sum();
     ranges.iter().zip(&columns).map(|(rows, columns)| [columns.len(), sent(rows)]).collect()
+}
+
+/// The part of a rank with `rows` whose neighbours are not there: it has a halo, which nobody fills.
+pub(crate) fn part_alone(a: &Csr, rows: Range<usize>) -> Part<'_> {
+    let halo = columns_outside(a, &rows);
+    let entries = a.row_ptr()[rows.start]..a.row_ptr()[rows.end];
+    Part {
+        row_ptr: &a.row_ptr()[rows.start..=rows.end],
+        col_idx: renumbered(a, &rows, &halo),
+        values: Cow::Borrowed(&a.values()[entries]),
+        halo: HaloPlan { len: halo.len(), ..HaloPlan::default() },
+        rows,
+    }
+}
+
+/// The columns of a rank's entries as it numbers them.
+fn renumbered<'a>(a: &'a Csr, rows: &Range<usize>, halo: &[u32]) -> Cow<'a, [u32]> {
+    let columns = &a.col_idx()[a.row_ptr()[rows.start]..a.row_ptr()[rows.end]];
+    if rows.start == 0 && halo.is_empty() {
+        return Cow::Borrowed(columns);
+    }
+    let renumber = |&j: &u32| {
+        if rows.contains(&(j as usize)) {
+            j - rows.start as u32
+        } else {
+            let (Ok(k) | Err(k)) = halo.binary_search(&j);
+            (rows.len() + k) as u32
+        }
+    };
+    Cow::Owned(columns.par_iter().map(renumber).collect())
 }
 
 /// Splits the square matrix `a` over ranks that own the rows `ranges`, in order. Takes 4 bytes an entry more, none if there
@@ -123,20 +156,7 @@ pub fn split<'a>(a: &'a Csr, ranges: &[Range<usize>]) -> Vec<Part<'a>> {
         .zip(halo_columns)
         .zip(plans)
         .map(|((rows, halo), plan)| {
-            let columns = &a.col_idx()[entries(rows)];
-            let col_idx = if rows.start == 0 && halo.is_empty() {
-                Cow::Borrowed(columns)
-            } else {
-                let renumber = |&j: &u32| {
-                    if rows.contains(&(j as usize)) {
-                        j - rows.start as u32
-                    } else {
-                        let (Ok(k) | Err(k)) = halo.binary_search(&j);
-                        (rows.len() + k) as u32
-                    }
-                };
-                Cow::Owned(columns.par_iter().map(renumber).collect())
-            };
+            let col_idx = renumbered(a, rows, &halo);
             let row_ptr = &a.row_ptr()[rows.start..=rows.end];
             let needs_halo = |&row: &u32| {
                 let [begin, end] = [0, 1].map(|k| row_ptr[row as usize + k] - row_ptr[0]);
@@ -185,6 +205,9 @@ mod tests {
         assert_eq!((parts[1].halo.send.as_slice(), parts[1].halo.receivers), ([0, 1].as_slice(), 2));
         // rank 2 sends row 5 to rank 0 and row 4 to rank 1
         assert_eq!(parts[2].halo.send, [1, 0]);
+        let alone = part_alone(&a, 2..4);
+        assert_eq!((&alone.col_idx, alone.row_ptr, alone.halo.len), (&parts[1].col_idx, parts[1].row_ptr, 2));
+        assert_eq!(alone.values, parts[1].values);
         for ranges in [vec![0..2, 2..4, 4..6], vec![0..6, 6..6], vec![0..0, 0..5, 5..6], vec![0..6]] {
             let sizes = split(&a, &ranges).iter().map(|part| [part.halo.len, part.halo.send.len()]).collect::<Vec<_>>();
             assert_eq!(halo_sizes(&a, &ranges), sizes, "{ranges:?}");

@@ -17,6 +17,6 @@
 mod halo;
 mod rows;
 
-pub(crate) use halo::halo_sizes;
 pub use halo::{HaloPlan, Part, split};
+pub(crate) use halo::{halo_sizes, part_alone};
 pub use rows::{cost, row_ranges, row_ranges_by};

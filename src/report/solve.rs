@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use declive::device::Rejected;
 use declive::matrix::stats::Stats;
-use declive::solver::{Candidate, DeviceFailure, Outcome, RankInfo, Reordering, Setup, SetupTimes, Split, Stop};
+use declive::solver::{
+    Candidate, DeviceFailure, DeviceSet, Forecast, Move, Outcome, RankInfo, Reordering, Setup, SetupTimes, Split, Stop,
+};
 use serde::Serialize;
 
 use super::units::{count, plural};
@@ -38,6 +40,8 @@ pub(crate) struct Report {
     pub(super) resumed: Option<String>,
     /// Where the last checkpoint was written.
     pub(super) checkpoint: Option<String>,
+    /// What was expected before the solve.
+    pub(super) forecast: Expected,
     /// Where the solution was written.
     pub(super) output: Option<String>,
     /// Where the history was written.
@@ -223,6 +227,38 @@ pub(crate) struct Failed {
     pub(super) lost_iterations: u64,
 }
 
+/// What was expected of an iteration before the solve.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub(crate) struct Expected {
+    /// If anything was known.
+    pub(super) microseconds_per_iteration: Option<f64>,
+    /// The sets of devices that were compared, if there was a choice.
+    pub(super) considered: Vec<Considered>,
+}
+
+/// A set of devices that could have worked.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Considered {
+    /// Their numbers; none for the host.
+    pub(super) devices: Vec<Option<usize>>,
+    pub(super) microseconds_per_iteration: f64,
+    /// Whether a former solve took so long, rather than a model's.
+    pub(super) remembered: bool,
+}
+
+/// Rows that were moved in the course of a solve.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Moved {
+    /// Iterations done before.
+    pub(super) iterations: u64,
+    /// Time of each rank's kernels an iteration before.
+    pub(super) kernel_microseconds: Vec<f64>,
+    /// The share of each of these ranks afterwards.
+    pub(super) shares: Vec<f64>,
+    /// Time that it took.
+    pub(super) seconds: f64,
+}
+
 /// One right-hand side.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Solve {
@@ -231,6 +267,8 @@ pub(crate) struct Solve {
     #[serde(flatten)]
     pub(super) figures: Figures,
     pub(super) seconds: SolveSeconds,
+    /// When rows were moved.
+    pub(super) moves: Vec<Moved>,
     /// For each rank.
     pub(super) split: Vec<SplitSeconds>,
 }
@@ -268,6 +306,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) ranks: &'a [RankInfo],
     /// The other devices.
     pub(crate) rejected: &'a [Rejected],
+    /// What was expected.
+    pub(crate) forecast: &'a Forecast,
     /// About the choice of devices.
     pub(crate) note: Option<&'a str>,
     /// Devices that failed.
@@ -299,9 +339,14 @@ impl Report {
     pub(crate) fn new(facts: &Facts<'_>) -> Self {
         let (stats, outcomes) = (facts.stats, facts.outcomes);
         let sum = |part: fn(&Outcome) -> Duration| outcomes.iter().map(part).sum::<Duration>().as_secs_f64();
+        // of former solves, those on the same ranks
+        let same = |o: &&Outcome| o.split.len() == facts.ranks.len();
         let ranks = facts.ranks.iter().enumerate().map(|(k, rank)| {
-            let split =
-                outcomes.iter().filter_map(|o| o.split.get(k)).fold(SplitSeconds::default(), SplitSeconds::plus);
+            let split = outcomes
+                .iter()
+                .filter(same)
+                .filter_map(|o| o.split.get(k))
+                .fold(SplitSeconds::default(), SplitSeconds::plus);
             Rank::new(rank, stats, split)
         });
         Self {
@@ -358,6 +403,7 @@ impl Report {
             note: facts.note.map(str::to_owned),
             resumed: facts.resume.clone(),
             checkpoint: facts.checkpoint.clone(),
+            forecast: Expected::new(facts.forecast),
             output: facts.output.clone(),
             history: facts.history.clone(),
             report: None,
@@ -491,7 +537,33 @@ impl Solve {
                 gather: outcome.gather.as_secs_f64(),
                 verify: outcome.verify.as_secs_f64(),
             },
+            moves: outcome.moves.iter().map(Moved::new).collect(),
             split: outcome.split.iter().map(|s| SplitSeconds::default().plus(s)).collect(),
+        }
+    }
+}
+
+impl Expected {
+    fn new(forecast: &Forecast) -> Self {
+        let considered = |set: &DeviceSet| Considered {
+            devices: set.devices.clone(),
+            microseconds_per_iteration: 1e6 * set.seconds,
+            remembered: set.is_remembered,
+        };
+        Self {
+            microseconds_per_iteration: forecast.seconds.map(|seconds| 1e6 * seconds),
+            considered: forecast.considered.iter().map(considered).collect(),
+        }
+    }
+}
+
+impl Moved {
+    fn new(one: &Move) -> Self {
+        Self {
+            iterations: one.iteration,
+            kernel_microseconds: one.kernels.iter().map(|seconds| 1e6 * seconds).collect(),
+            shares: one.shares.clone(),
+            seconds: one.time.as_secs_f64(),
         }
     }
 }

@@ -110,6 +110,17 @@ impl Report {
                 &rows,
             );
         }
+        self.moves(text);
+    }
+
+    /// When rows were moved in the course of the solve, and to whom.
+    fn moves(&self, text: &mut Text) {
+        for (solve, moved) in self.solves.iter().flat_map(|solve| solve.moves.iter().map(move |moved| (solve, moved))) {
+            let of = if self.solves.len() > 1 { format!(" of right-hand side {}", solve.rhs) } else { String::new() };
+            let shares: Vec<_> = moved.shares.iter().map(|&share| percent(share, 1.0)).collect();
+            let (iterations, shares) = (plural(moved.iterations, "iteration"), shares.join(", "));
+            text.line("moved", &format!("rows, after {iterations}{of}, to shares of {shares}; {:.2} s", moved.seconds));
+        }
     }
 
     fn method(&self, text: &mut Text) {
@@ -209,6 +220,9 @@ impl Report {
             _ => String::new(),
         };
         line(text, "solve", seconds.solve, &rates);
+        if let Some(micros) = self.forecast.microseconds_per_iteration {
+            text.line("  expected", &format!("{:>15}{} µs an iteration", "", figure(micros)));
+        }
         let mean = SplitSeconds::mean(&self.ranks);
         let of_what = if self.ranks.len() > 1 { " (mean over ranks)" } else { "" };
         let parts =

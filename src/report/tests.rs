@@ -2,7 +2,8 @@
 
 use super::json;
 use super::solve::{
-    Failed, Figures, Matrix, NotUsed, Options, Order, Rank, Report, Rhs, Seconds, Solve, SolveSeconds, SplitSeconds,
+    Considered, Expected, Failed, Figures, Matrix, Moved, NotUsed, Options, Order, Rank, Report, Rhs, Seconds, Solve,
+    SolveSeconds, SplitSeconds,
 };
 
 fn figures(residual: f64) -> Figures {
@@ -49,6 +50,12 @@ pub(super) fn report(ranks: usize, residuals: &[f64]) -> Report {
         rhs: k + 1,
         figures: figures(*residual),
         seconds: SolveSeconds { solve: 10.0, gather: 0.1, verify: 0.2 },
+        moves: vec![Moved {
+            iterations: 69,
+            kernel_microseconds: vec![120.0; ranks],
+            shares: vec![1.0 / ranks as f64; ranks],
+            seconds: 0.12,
+        }],
         split: vec![split; ranks],
     };
     let matrix = Matrix {
@@ -117,6 +124,14 @@ pub(super) fn report(ranks: usize, residuals: &[f64]) -> Report {
         note: None,
         resumed: None,
         checkpoint: Some("x.ckpt".into()),
+        forecast: Expected {
+            microseconds_per_iteration: Some(154.4),
+            considered: vec![Considered {
+                devices: vec![Some(0)],
+                microseconds_per_iteration: 212.9,
+                remembered: true,
+            }],
+        },
         output: Some("x.mtx".into()),
         history: Some("h.csv".into()),
         report: Some("out.html".into()),

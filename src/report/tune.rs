@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use declive::tune::store::{Entry, FormatEntry, Known};
+use declive::tune::store::{Entry, FormatEntry, Known, MeetingEntry, PaceEntry};
 use declive::tune::{Axis, EarlyStop, Found, Fusion, KernelFound};
 use serde::Serialize;
 
@@ -84,6 +84,10 @@ pub(super) struct KeptDevice {
     pub(super) kernels: Vec<Entry>,
     /// Formats that were measured on blocks of rows.
     pub(super) formats: Vec<FormatEntry>,
+    /// What it costs this device and others to meet.
+    pub(super) meetings: Vec<MeetingEntry>,
+    /// How fast this device and others were in solves.
+    pub(super) paces: Vec<PaceEntry>,
 }
 
 impl Kept {
@@ -94,6 +98,8 @@ impl Kept {
             compute_units: known.device.compute_units,
             kernels: known.entries,
             formats: known.formats,
+            meetings: known.meetings,
+            paces: known.paces,
         };
         let devices = if removed.is_some() { Vec::new() } else { known.into_iter().map(device).collect() };
         Self { version: VERSION, declive: DECLIVE, removed, devices }

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use declive::tune::store::{Entry, FormatEntry};
+use declive::device::together;
+use declive::tune::store::{Entry, FormatEntry, MeetingEntry, PaceEntry};
 use declive::tune::{Axis, Found, Fusion, Iteration, KernelFound, Launch, Timing};
 
 use super::layout::Text;
@@ -52,6 +53,10 @@ impl fmt::Display for Kept {
                 let header = ["format", "elements", "sums", "rows", "entries", "of", "driver"];
                 text.table(header, [true, true, true, false, false, true, true], &rows);
             }
+            for line in device.meetings.iter().map(kept_meeting).chain(device.paces.iter().map(kept_pace)) {
+                text.gap();
+                text.paragraph(&line);
+            }
         }
         if self.devices.iter().flat_map(|device| &device.kernels).any(|entry| entry.tried) {
             text.gap();
@@ -78,6 +83,18 @@ fn kept_row(entry: &Entry) -> [String; 9] {
 }
 
 /// The format of a block, and what it was compared with in microseconds.
+fn kept_meeting(entry: &MeetingEntry) -> String {
+    let (ranks, micros) = (entry.key.devices.len(), figure(1e6 * entry.seconds));
+    format!("{ranks} ranks need {micros} µs to meet: {}.", together(entry.key.devices.iter().map(String::as_str)))
+}
+
+fn kept_pace(entry: &PaceEntry) -> String {
+    let key = &entry.key;
+    let system = format!("{} rows, {} entries, {}", count(key.rows), count(key.entries), key.method);
+    let devices = together(key.devices.iter().map(String::as_str));
+    format!("An iteration took {} µs ({system}) on {devices}.", figure(1e6 * entry.whole))
+}
+
 fn kept_format(entry: &FormatEntry) -> [String; 7] {
     let timed =
         entry.candidates.iter().filter_map(|one| Some(format!("{} {}", one.format, micros(one.timing.as_ref()?))));

@@ -30,7 +30,7 @@ pub(super) struct Account {
     /// When rows were moved.
     moves: Vec<Move>,
     /// What the ranks measured last.
-    pace: Option<Pace>,
+    pub(super) pace: Option<Pace>,
 }
 
 impl Account {
@@ -55,6 +55,7 @@ impl Account {
     pub(super) fn forget_ranks(&mut self) {
         self.split.clear();
         self.timelines.clear();
+        self.pace = None;
     }
 
     /// The first residual is the last one of the stretch before.
@@ -117,6 +118,7 @@ impl Account {
             split: self.split,
             timelines: self.timelines,
             moves: self.moves,
+            kernel_seconds: self.pace.map_or_else(Vec::new, |pace| pace.kernels),
             bytes_per_iteration,
         }
     }

@@ -15,6 +15,9 @@ const WORTH: f64 = 0.1;
 /// The part by which a device alone must be faster than all together.
 const WORTH_ALONE: f64 = 0.03;
 
+/// Seconds that moving rows is taken to cost, at least: so little may be lost to noise.
+pub(super) const LEAST_MOVING: f64 = 0.02;
+
 /// How often rows are moved in a solve, at most.
 pub(super) const MOVES: u32 = 3;
 

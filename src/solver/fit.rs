@@ -125,6 +125,12 @@ pub(super) fn holds(a: &Csr, device: Option<&Info>, setup: &Setup) -> bool {
     device.is_none_or(|device| is_addressed && fits(demand(rows as u64, nnz as u64, 0, setup), device))
 }
 
+/// Whether these devices together can hold all rows.
+pub(super) fn can_hold(a: &Csr, devices: &[Option<Info>], setup: &Setup) -> bool {
+    let ranges = row_ranges(a, &vec![1.0; devices.len()], devices, setup);
+    loads(a, &ranges, devices, setup).iter().all(|load| *load <= 1.0)
+}
+
 /// Of each rank, what part of its device's memory or of another limit its device would need: above 1, it does not fit.
 fn loads(a: &Csr, ranges: &[Range<usize>], devices: &[Option<Info>], setup: &Setup) -> Vec<f64> {
     let sizes = |rows: &Range<usize>| [rows.len(), a.row_ptr()[rows.end] - a.row_ptr()[rows.start]].map(|v| v as u64);

@@ -5,11 +5,13 @@ mod aside;
 mod balance;
 mod cg;
 mod cg_classic;
+mod choose;
 mod fit;
 mod iterate;
 mod monitor;
 mod options;
 mod outcome;
+mod placement;
 mod rank;
 mod reorder;
 mod rounds;
@@ -23,6 +25,7 @@ mod whole;
 mod workspace;
 
 pub use crate::operator::choice::{Candidate, FormatChoice, Why};
+pub use choose::{DeviceSet, Forecast};
 pub use fit::device_bytes;
 pub use options::{
     Checkpoint, Checkpoints, Control, Format, Method, OnFailure, Precision, Precond, Progress, Reorder, Setup, Stop,

@@ -184,6 +184,8 @@ pub struct Outcome {
     pub timelines: Vec<Timeline>,
     /// When rows were moved, as the ranks' kernels took uneven times.
     pub moves: Vec<Move>,
+    /// Seconds of each rank's kernels an iteration, as the ranks compared them last; empty if they did not.
+    pub kernel_seconds: Vec<f64>,
     /// Bytes that an iteration moves over all ranks, each array counted once. In mixed precision, the residuals in
     /// double precision are beside that.
     pub bytes_per_iteration: u64,

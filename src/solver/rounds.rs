@@ -13,12 +13,13 @@ use super::survivors::{open, without_failed};
 use super::team::{Placement, Position, Ranks};
 use super::whole::Whole;
 use super::{
-    Checkpoint, Checkpoints, Control, Criterion, DeviceFailure, OnFailure, Outcome, Reason, ShareSource, Stop,
+    Checkpoint, Checkpoints, Control, Criterion, DeviceFailure, OnFailure, Outcome, Reason, ShareSource, Stop, Tune,
 };
 use crate::comm::Failed;
 use crate::device::Rejected;
 use crate::error::Result;
 use crate::real::Real;
+use crate::tune::store::{Device, PaceEntry};
 use crate::verify::{self, Residual};
 
 /// How often an answer that the host's check does not confirm is handed back to the ranks with a tighter target.
@@ -199,6 +200,44 @@ impl Round<'_> {
     }
 }
 
+/// Iterations that tell how long one takes.
+const ENOUGH: u64 = 20;
+
+/// A part by which what is remembered may differ from what was measured.
+const SAME: f64 = 0.05;
+
+/// Keeps how fast the ranks were at the end of a solve, if others could have been chosen, and it may be measured.
+pub(super) fn remember(whole: &Whole, ranks: &Ranks, outcome: &Outcome) {
+    let iterations = outcome.iterations - outcome.done;
+    if iterations < ENOUGH || !outcome.moves.is_empty() {
+        return; // of what was moved, the next solve will tell
+    }
+    let kernels = match outcome.split.as_slice() {
+        [alone] => vec![alone.kernels.as_secs_f64() / iterations as f64],
+        _ => outcome.kernel_seconds.clone(),
+    };
+    keep(whole, ranks, kernels, outcome.solve.as_secs_f64() / iterations as f64);
+}
+
+/// The same from what is measured in the course of it.
+fn keep(whole: &Whole, ranks: &Ranks, mut kernels: Vec<f64>, seconds: f64) {
+    let devices = &ranks.placement.devices;
+    let measures = matches!(whole.setup.tune, Tune::Quick | Tune::Full) && whole.setup.shares.is_none();
+    let Some(owner) = devices.iter().flatten().next().map(Device::from) else { return };
+    let Some(key) = whole.known_pace_key(devices).filter(|_| measures && kernels.len() == devices.len()) else {
+        return;
+    };
+    kernels.iter_mut().filter(|seconds| !seconds.is_finite()).for_each(|seconds| *seconds = 0.0);
+    let shares: Vec<f64> = ranks.infos.iter().map(|info| info.share).collect();
+    let is_near = |one: f64, other: f64| (one - other).abs() <= SAME * one.abs().max(other.abs());
+    let is_known = whole.store.load(&owner).pace(&key).is_some_and(|known| {
+        is_near(known.whole, seconds) && known.shares.iter().zip(&shares).all(|(&one, &other)| is_near(one, other))
+    });
+    if !is_known {
+        whole.store.insert_pace(&owner, PaceEntry::new(key, shares, kernels, seconds));
+    }
+}
+
 /// Opens the ranks anew, with shares of the rows as given. Those that have none any more are left out.
 fn share_anew(
     whole: &Whole,
@@ -222,6 +261,9 @@ fn share_anew(
     for device in (0..shares.len()).filter(|k| !kept.contains(k)).filter_map(|k| former.devices[k].clone()) {
         let reason = format!("the others are faster without it, as the first {} iterations showed", account.iterations);
         left_out.push(Rejected { device, reason });
+    }
+    if let Some(pace) = account.pace.clone() {
+        keep(whole, ranks, pace.kernels, pace.whole);
     }
     #[cfg(test)]
     let altered = ranks.altered;
@@ -284,11 +326,16 @@ mod tests {
     use crate::matrix::Csr;
     use crate::matrix::gallery::{Spec, random_vector};
     use crate::solver::balance::Balance;
-    use crate::solver::{Method, Precision, Precond, Setup, Solver, Tune};
+    use crate::solver::{Method, Precision, Precond, Setup, Solver};
+    use crate::tune::store::Store;
 
     /// A solve whose ranks are watched, and altered so.
     fn solve(a: &Arc<Csr>, setup: &Setup, altered: Option<fn(&mut Balance)>) -> (Solver, Outcome) {
-        let mut solver = Solver::new(Arc::clone(a), setup).unwrap();
+        solve_with(&Store::none(), a, setup, altered)
+    }
+
+    fn solve_with(store: &Store, a: &Arc<Csr>, setup: &Setup, altered: Option<fn(&mut Balance)>) -> (Solver, Outcome) {
+        let mut solver = Solver::with_store(Arc::clone(a), setup, None, store.clone()).unwrap();
         solver.ranks_of_test().altered = altered;
         let b = random_vector(a.n_rows(), 5);
         let stop = Stop { rtol: 1e-9, ..Stop::default() };

@@ -6,19 +6,20 @@ use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
+use super::choose::{Chosen, Forecast, choose};
 use super::reorder::{Ordered, Reordering};
 use super::rounds::{self, power_of_two_near};
 use super::survivors::{self, DeviceFailure};
-use super::team::{Placement, Ranks};
+use super::team::Ranks;
 use super::whole::Whole;
 use super::{
     Control, Criterion, Format, FormatChoice, Indefinite, Outcome, Precision, Reason, Setup, ShareSource, Stop,
 };
-use crate::device::{self, Info, Kind, Rejected, Selection};
+use crate::device::{self, Kind, Rejected, Selection};
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
 use crate::matrix::stats::Stats;
-use crate::partition::row_ranges_by;
+use crate::tune::store::Store;
 use crate::verify;
 
 /// One rank: a device and its share of the system.
@@ -72,6 +73,7 @@ pub struct Solver {
     rejected: Vec<Rejected>,
     note: Option<String>,
     times: SetupTimes,
+    forecast: Forecast,
     ranks: Ranks,
     failures: Vec<DeviceFailure>,
 }
@@ -90,7 +92,7 @@ impl Solver {
     /// precision can't hold the matrix; [`Error::NoDevice`], [`Error::KernelBuild`], [`Error::OutOfDeviceMemory`],
     /// [`Error::OpenCl`] for devices.
     pub fn new(a: impl Into<Arc<Csr>>, setup: &Setup) -> Result<Self> {
-        Self::open(a.into(), setup, None)
+        Self::with_store(a.into(), setup, None, Store::open())
     }
 
     /// The same; if `cancel` is set meanwhile, tuning for [`Tune::Full`](super::Tune::Full) ends at once, with a
@@ -100,10 +102,11 @@ impl Solver {
     /// # Errors
     /// As [`Solver::new`].
     pub fn cancellable(a: impl Into<Arc<Csr>>, setup: &Setup, cancel: &AtomicBool) -> Result<Self> {
-        Self::open(a.into(), setup, Some(cancel))
+        Self::with_store(a.into(), setup, Some(cancel), Store::open())
     }
 
-    fn open(a: Arc<Csr>, setup: &Setup, cancel: Option<&AtomicBool>) -> Result<Self> {
+    /// The same; what devices are known for together is in `store`.
+    pub(super) fn with_store(a: Arc<Csr>, setup: &Setup, cancel: Option<&AtomicBool>, store: Store) -> Result<Self> {
         let start = Instant::now();
         if a.n_rows() != a.n_cols() {
             return Err(Error::NotSquare { rows: a.n_rows(), cols: a.n_cols() });
@@ -114,15 +117,21 @@ impl Solver {
         let stats = check(&a, &rows, setup)?;
         let factor = matrix_factor(&a, &stats, setup.precision)?;
         let selection = selection?;
-        let Selection { ranks: devices, rejected, note } = selection;
-        let whole = Whole::new(a, &rows, order, factor, setup);
-        let placement = place(&rows, devices, setup)?;
-        let prepare = start.elapsed();
+        let whole = Whole::new(a, &rows, order, factor, setup, store);
+        let Chosen { placement, rejected: considered, forecast } = choose(&whole, &rows, &selection)?;
+        let Selection { mut rejected, note, .. } = selection;
+        rejected.retain(|one| !considered.iter().any(|other| other.device.index == one.device.index));
+        rejected.extend(considered);
+        rejected.retain(|one| !placement.devices.iter().flatten().any(|used| used.index == one.device.index));
+        rejected.sort_by_key(|rejected| rejected.device.index);
+        let prepare = start.elapsed() - forecast.time;
         log::debug!("checks and partition took {prepare:?}");
         let mut failures = Vec::new();
         let ranks = survivors::open(&whole, rows, placement, &mut failures, cancel)?;
-        let times = SetupTimes { prepare: prepare + ranks.times.prepare, reorder: reordering.time, ..ranks.times };
-        Ok(Self { whole, stats, reordering, rejected, note, times, ranks, failures })
+        let tune = ranks.times.tune + forecast.time;
+        let prepare = prepare + ranks.times.prepare;
+        let times = SetupTimes { prepare, reorder: reordering.time, tune, ..ranks.times };
+        Ok(Self { whole, stats, reordering, rejected, note, times, forecast, ranks, failures })
     }
 
     /// Solves `A x = b` from `x0`, or from zero.
@@ -145,7 +154,13 @@ impl Solver {
             let x = if reason.converged() { vec![0.0; b.len()] } else { x0 };
             return Ok(self.outcome(b, x, reason, control.done));
         }
+        let failed = self.failures.len();
         let outcome = rounds::solve(&self.whole, &mut self.ranks, &mut self.failures, b, x0, stop, control);
+        if let Ok(outcome) = &outcome
+            && self.failures.len() == failed
+        {
+            rounds::remember(&self.whole, &self.ranks, outcome);
+        }
         self.rejected.append(&mut self.ranks.left_out);
         outcome
     }
@@ -186,6 +201,7 @@ impl Solver {
             split: vec![Default::default(); self.ranks().len()],
             timelines: vec![Default::default(); self.ranks().len()],
             moves: Vec::new(),
+            kernel_seconds: Vec::new(),
             bytes_per_iteration: self.ranks.bytes_per_iteration(&self.whole),
         }
     }
@@ -221,6 +237,12 @@ impl Solver {
         self.note.as_deref()
     }
 
+    /// What was expected of an iteration, and which sets of devices were considered.
+    #[must_use]
+    pub fn forecast(&self) -> &Forecast {
+        &self.forecast
+    }
+
     /// Facts about the matrix.
     #[must_use]
     pub fn stats(&self) -> &Stats {
@@ -238,20 +260,6 @@ impl Solver {
     pub fn times(&self) -> SetupTimes {
         self.times
     }
-}
-
-/// Cuts the rows: as asked for, or evenly; a device that can't hold its share gets less, unless it was asked for.
-fn place(rows: &Csr, devices: Vec<Option<Info>>, setup: &Setup) -> Result<Placement> {
-    let count = devices.len();
-    let (shares, source) = match &setup.shares {
-        Some(shares) => (shares.of_ranks(count)?.to_vec(), ShareSource::ByHand),
-        None => (vec![1.0; count], ShareSource::Even),
-    };
-    let ranges = match source {
-        ShareSource::ByHand => row_ranges_by(rows, &shares),
-        _ => super::fit::row_ranges(rows, &shares, &devices, setup),
-    };
-    Ok(Placement { devices, rows: ranges, source })
 }
 
 /// Checks a matrix that the ranks get as `rows`, in the same or another order.

@@ -167,7 +167,7 @@ impl Ranks {
         let balance = Balance {
             costs: self.costs.clone(),
             can_be_alone: self.holds_all.iter().map(|holds| is_free && *holds).collect(),
-            moving: (prepare + upload + tune).as_secs_f64(),
+            moving: (prepare + upload + tune).as_secs_f64().max(balance::LEAST_MOVING),
             #[cfg(test)]
             injected: None,
         };

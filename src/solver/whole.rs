@@ -1,12 +1,16 @@
 //! A system as all ranks share it, whoever they are: what ranks are opened from, at first and anew.
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use super::scaling::Scaling;
 use super::{Method, Precond, Setup};
+use crate::device::Info;
 use crate::error::Result;
 use crate::matrix::Csr;
 use crate::matrix::reorder::{Permutation, permuted};
+use crate::partition::part_alone;
+use crate::tune::formats::fingerprint;
+use crate::tune::store::{PaceKey, Store, kind};
 
 /// A matrix, and what ranks make of it before they have it.
 pub(super) struct Whole {
@@ -20,12 +24,23 @@ pub(super) struct Whole {
     pub(super) factor: f64,
     /// How it was to be solved.
     pub(super) setup: Setup,
+    /// What is kept of devices together.
+    pub(super) store: Store,
+    /// A hash of the rows in the order of the ranks, once it was asked for.
+    hash: OnceLock<String>,
 }
 
 impl Whole {
     /// Of `a`, which the ranks get as `rows`, in the order `order`.
-    pub(super) fn new(a: Arc<Csr>, rows: &Arc<Csr>, order: Option<Permutation>, factor: f64, setup: &Setup) -> Self {
-        Self { a, order, rows: Arc::downgrade(rows), factor, setup: setup.clone() }
+    pub(super) fn new(
+        a: Arc<Csr>,
+        rows: &Arc<Csr>,
+        order: Option<Permutation>,
+        factor: f64,
+        setup: &Setup,
+        store: Store,
+    ) -> Self {
+        Self { a, order, rows: Arc::downgrade(rows), factor, setup: setup.clone(), store, hash: OnceLock::new() }
     }
 
     /// The matrix in the order of the ranks. If another order was made and nobody has the result any more, it is made
@@ -38,6 +53,29 @@ impl Whole {
             (Some(rows), _) => Ok(rows),
             (None, Some(order)) => Ok(Arc::new(permuted(&self.a, order)?)),
             (None, None) => Ok(Arc::clone(&self.a)),
+        }
+    }
+
+    /// What the store knows the pace of ranks on these devices by; `rows` are in the order of the ranks.
+    pub(super) fn pace_key(&self, devices: &[Option<Info>], rows: &Csr) -> PaceKey {
+        let hash = || fingerprint(&part_alone(rows, 0..rows.n_rows()), self.factor);
+        self.key(devices, self.hash.get_or_init(hash))
+    }
+
+    /// The same, if somebody has asked for it before.
+    pub(super) fn known_pace_key(&self, devices: &[Option<Info>]) -> Option<PaceKey> {
+        Some(self.key(devices, self.hash.get()?))
+    }
+
+    fn key(&self, devices: &[Option<Info>], hash: &str) -> PaceKey {
+        let Setup { method, precond, precision, format, .. } = self.setup;
+        PaceKey {
+            system: hash.into(),
+            rows: self.a.n_rows() as u64,
+            entries: self.a.nnz() as u64,
+            method: format!("{method}, {precond}, {precision}, {format}"),
+            devices: devices.iter().map(kind).collect(),
+            declive: env!("CARGO_PKG_VERSION").into(),
         }
     }
 
@@ -64,11 +102,11 @@ mod tests {
         let order = Permutation::new((0..35).rev().collect()).unwrap();
         let rows = Arc::new(permuted(&a, &order).unwrap());
         let expected = (*rows).clone();
-        let whole = Whole::new(Arc::clone(&a), &rows, Some(order), 1.0, &Setup::default());
+        let whole = Whole::new(Arc::clone(&a), &rows, Some(order), 1.0, &Setup::default(), Store::none());
         assert!(Arc::ptr_eq(&whole.rows().unwrap(), &rows));
         drop(rows);
         assert_eq!(*whole.rows().unwrap(), expected);
-        let same = Whole::new(Arc::clone(&a), &a, None, 1.0, &Setup::default());
+        let same = Whole::new(Arc::clone(&a), &a, None, 1.0, &Setup::default(), Store::none());
         assert!(Arc::ptr_eq(&same.rows().unwrap(), &a));
     }
 }

@@ -265,7 +265,7 @@ fn candidate<T>(offer: &Offer<'_, T>) -> Candidate {
 /// A hash of a block, times `factor`: of its size, and of a sample of evenly spaced row pointers, columns and bits of
 /// values. Blocks of equal hashes may differ in what is not seen; then a format was measured on another one, which
 /// costs time at most.
-fn fingerprint(part: &Part<'_>, factor: f64) -> String {
+pub(crate) fn fingerprint(part: &Part<'_>, factor: f64) -> String {
     fn sample<'v, V, const N: usize>(all: &'v [V], bytes: impl Fn(&'v V) -> [u8; N]) -> Vec<u8> {
         let step = all.len().div_ceil(SAMPLE).max(1);
         all.iter().step_by(step).flat_map(bytes).collect()

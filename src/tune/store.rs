@@ -1,8 +1,9 @@
 //! What tuning found, kept between runs: one file a device.
 //!
 //! A file holds entries, each the launch parameters of one kernel with their time, under a [`Key`] of all that they
-//! depend on beside the device; and the formats that were measured on blocks of rows ([`FormatEntry`]). It is JSON:
-//! sorted, so that it can be read and compared. It is replaced whole, under a lock of the operating system that ends
+//! depend on beside the device; the formats that were measured on blocks of rows ([`FormatEntry`]); and, of several devices
+//! of which this is the first, what it costs them to meet ([`MeetingEntry`]) and how fast each was in a solve
+//! ([`PaceEntry`]). It is JSON: sorted, so that it can be read and compared. It is replaced whole, under a lock of the operating system that ends
 //! with its process. So it can be read without a lock; what processes insert at the same time is all kept; and one that
 //! is killed leaves the former file or the new one.
 //!
@@ -32,6 +33,8 @@
 //! # std::fs::remove_dir_all(dir).unwrap();
 //! ```
 
+mod ranks;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -40,6 +43,8 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
+use self::ranks::Kept;
+pub use self::ranks::{MeetingEntry, MeetingKey, PaceEntry, PaceKey, kind};
 use super::{DeviceFacts, Launch, Timing};
 use crate::cache::{self, Digest};
 use crate::device::Info;
@@ -273,8 +278,20 @@ impl FormatEntry {
     pub fn new(key: FormatKey, format: &str, candidates: Vec<FormatTime>) -> Self {
         Self { key, format: format.into(), candidates, inserted: now() }
     }
+}
 
-    /// Whether it makes sense on any device, as for [`Entry`].
+impl Kept for FormatEntry {
+    type Key = FormatKey;
+    const MOST: usize = MAX_FORMATS;
+
+    fn key(&self) -> &FormatKey {
+        &self.key
+    }
+
+    fn inserted(&mut self) -> &mut u64 {
+        &mut self.inserted
+    }
+
     fn makes_sense(&self) -> bool {
         let is_time = |t: &Timing| [t.low, t.median, t.high].iter().all(|time| time.is_finite() && *time >= 0.0);
         self.candidates.iter().any(|candidate| candidate.format == self.format)
@@ -295,6 +312,10 @@ pub struct Known {
     pub entries: Vec<Entry>,
     /// The formats of blocks, sorted likewise.
     pub formats: Vec<FormatEntry>,
+    /// What it costs this device and others to meet, sorted likewise.
+    pub meetings: Vec<MeetingEntry>,
+    /// How fast this device and others were in solves, sorted likewise.
+    pub paces: Vec<PaceEntry>,
 }
 
 /// An entry that was found.
@@ -328,12 +349,35 @@ impl Known {
         Some(Hit { entry, exact: steps == 0 })
     }
 
+    /// Nothing.
+    fn nothing(device: &Device) -> Self {
+        let (entries, formats, meetings, paces) = Default::default();
+        Self { device: device.clone(), entries, formats, meetings, paces }
+    }
+
+    /// What it costs these devices to meet. O(log meetings).
+    #[must_use]
+    pub fn meeting(&self, key: &MeetingKey) -> Option<&MeetingEntry> {
+        found(&self.meetings, key)
+    }
+
+    /// How fast these devices solved this system. O(log paces).
+    #[must_use]
+    pub fn pace(&self, key: &PaceKey) -> Option<&PaceEntry> {
+        found(&self.paces, key)
+    }
+
     /// What was measured on this very block. O(log formats).
     #[must_use]
     pub fn format(&self, key: &FormatKey) -> Option<&FormatEntry> {
-        let found = self.formats.binary_search_by(|entry| entry.key.cmp(key)).ok()?;
-        Some(&self.formats[found])
+        found(&self.formats, key)
     }
+}
+
+/// Among sorted entries, the one for `key`.
+fn found<'a, E: Kept>(all: &'a [E], key: &E::Key) -> Option<&'a E> {
+    let found = all.binary_search_by(|entry| entry.key().cmp(key)).ok()?;
+    Some(&all[found])
 }
 
 /// The content of a file.
@@ -342,18 +386,31 @@ struct Content {
     version: u64,
     device: Device,
     entries: Vec<Entry>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "known_formats")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "known")]
     formats: Vec<FormatEntry>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "known")]
+    meetings: Vec<MeetingEntry>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "known")]
+    paces: Vec<PaceEntry>,
 }
 
 /// Entries of a kind that this version does not know are left out, whatever they are.
-fn known_formats<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<FormatEntry>, D::Error> {
+fn known<'de, D: Deserializer<'de>, E: Kept>(from: D) -> Result<Vec<E>, D::Error> {
     let all = match serde_json::Value::deserialize(from)? {
         serde_json::Value::Array(all) => all,
         _ => Vec::new(),
     };
-    let known = all.into_iter().filter_map(|value| serde_json::from_value::<FormatEntry>(value).ok());
-    Ok(known.filter(FormatEntry::makes_sense).collect())
+    let known = all.into_iter().filter_map(|value| serde_json::from_value::<E>(value).ok());
+    Ok(known.filter(E::makes_sense).collect())
+}
+
+/// What is to be added to a file.
+#[derive(Default)]
+struct New {
+    entries: Vec<Entry>,
+    formats: Vec<FormatEntry>,
+    meetings: Vec<MeetingEntry>,
+    paces: Vec<PaceEntry>,
 }
 
 /// Why a file gives no entries.
@@ -381,6 +438,12 @@ impl Store {
         Self { dir: cache::directory().map(|dir| dir.join("tuning")) }
     }
 
+    /// A store that has nothing, and forgets what it is given.
+    #[must_use]
+    pub fn none() -> Self {
+        Self { dir: None }
+    }
+
     /// The store in `dir`, which is made when it is needed.
     #[must_use]
     pub fn at(dir: impl Into<PathBuf>) -> Self {
@@ -390,7 +453,7 @@ impl Store {
     /// What is known of `device`. Reads its file.
     #[must_use]
     pub fn load(&self, device: &Device) -> Known {
-        let nothing = || Known { device: device.clone(), entries: Vec::new(), formats: Vec::new() };
+        let nothing = || Known::nothing(device);
         self.path(device).map_or_else(nothing, |path| {
             read_of(&path, device).unwrap_or_else(|why| {
                 why.warn(&path);
@@ -409,22 +472,27 @@ impl Store {
     ///
     /// Waits while another process inserts. A damaged file is replaced, one of a later version of declive is not.
     pub fn insert(&self, device: &Device, entries: impl IntoIterator<Item = Entry>) -> Option<PathBuf> {
-        self.add(device, entries, [])
+        self.add(device, New { entries: entries.into_iter().collect(), ..New::default() })
     }
 
     /// The same for the formats of blocks, of which a device has 256 at most: beyond, the oldest go.
     pub fn insert_formats(&self, device: &Device, formats: impl IntoIterator<Item = FormatEntry>) -> Option<PathBuf> {
-        self.add(device, [], formats)
+        self.add(device, New { formats: formats.into_iter().collect(), ..New::default() })
     }
 
-    fn add(
-        &self,
-        device: &Device,
-        entries: impl IntoIterator<Item = Entry>,
-        formats: impl IntoIterator<Item = FormatEntry>,
-    ) -> Option<PathBuf> {
+    /// The same for what it costs `device` and others to meet, of which a device has 64 at most.
+    pub fn insert_meeting(&self, device: &Device, meeting: MeetingEntry) -> Option<PathBuf> {
+        self.add(device, New { meetings: vec![meeting], ..New::default() })
+    }
+
+    /// The same for how fast `device` and others were in a solve, of which a device has 256 at most.
+    pub fn insert_pace(&self, device: &Device, pace: PaceEntry) -> Option<PathBuf> {
+        self.add(device, New { paces: vec![pace], ..New::default() })
+    }
+
+    fn add(&self, device: &Device, new: New) -> Option<PathBuf> {
         let path = self.path(device)?;
-        match self.locked(|| merge(&path, device, entries, formats)) {
+        match self.locked(|| merge(&path, device, new)) {
             Ok(Ok(())) => Some(path),
             Ok(Err(why)) => {
                 why.warn(&path);
@@ -573,14 +641,20 @@ fn read(path: &Path) -> Result<Option<Content>, Unreadable> {
     // Files can be edited.
     content.entries.sort_by(|one, other| one.key.cmp(&other.key));
     content.entries.dedup_by(|one, other| one.key == other.key);
-    content.formats.sort_by(|one, other| one.key.cmp(&other.key));
-    content.formats.dedup_by(|one, other| one.key == other.key);
+    sort(&mut content.formats);
+    sort(&mut content.meetings);
+    sort(&mut content.paces);
     Ok(Some(content))
 }
 
+fn sort<E: Kept>(entries: &mut Vec<E>) {
+    entries.sort_by(|one, other| one.key().cmp(other.key()));
+    entries.dedup_by(|one, other| one.key() == other.key());
+}
+
 impl From<Content> for Known {
-    fn from(Content { device, entries, formats, .. }: Content) -> Self {
-        Self { device, entries, formats }
+    fn from(Content { device, entries, formats, meetings, paces, .. }: Content) -> Self {
+        Self { device, entries, formats, meetings, paces }
     }
 }
 
@@ -589,22 +663,17 @@ fn read_of(path: &Path, device: &Device) -> Result<Known, Unreadable> {
     match read(path)? {
         Some(content) if content.device == *device => Ok(content.into()),
         Some(content) => Err(Unreadable::Damaged(format!("it is of another device, {}", content.device.name))),
-        None => Ok(Known { device: device.clone(), entries: Vec::new(), formats: Vec::new() }),
+        None => Ok(Known::nothing(device)),
     }
 }
 
 /// Writes what is in the file `path` and what is new.
-fn merge(
-    path: &Path,
-    device: &Device,
-    new: impl IntoIterator<Item = Entry>,
-    new_formats: impl IntoIterator<Item = FormatEntry>,
-) -> Result<(), Unreadable> {
-    let (old, formats) = match read_of(path, device) {
-        Ok(known) => (known.entries, known.formats),
+fn merge(path: &Path, device: &Device, new: New) -> Result<(), Unreadable> {
+    let Known { entries: old, formats, meetings, paces, .. } = match read_of(path, device) {
+        Ok(known) => known,
         Err(why @ Unreadable::Damaged(_)) => {
             why.warn(path);
-            (Vec::new(), Vec::new())
+            Known::nothing(device)
         }
         Err(why) => return Err(why),
     };
@@ -612,7 +681,7 @@ fn merge(
     // Not older than any other, even if the clock was set back.
     let inserted = entries.values().map(|entry| entry.inserted).fold(now(), u64::max);
     let mut in_use = BTreeSet::new();
-    for entry in new.into_iter().filter(Entry::makes_sense) {
+    for entry in new.entries.into_iter().filter(Entry::makes_sense) {
         in_use.insert((entry.key.driver.clone(), entry.key.sources.clone()));
         let is_searched = |old: &Entry| !old.tried;
         if entry.tried && entries.get(&entry.key).is_some_and(is_searched) {
@@ -627,25 +696,27 @@ fn merge(
         entries.drain(..entries.len() - MAX_ENTRIES);
         entries.sort_by(|one, other| one.key.cmp(&other.key));
     }
-    let formats = merged_formats(formats, new_formats);
-    let content = Content { version: VERSION, device: device.clone(), entries, formats };
+    let formats = merged(formats, new.formats);
+    let (meetings, paces) = (merged(meetings, new.meetings), merged(paces, new.paces));
+    let content = Content { version: VERSION, device: device.clone(), entries, formats, meetings, paces };
     let mut text = serde_json::to_vec_pretty(&content).map_err(|e| Unreadable::Io(e.into()))?;
     text.push(b'\n');
     cache::write(path, &text).map_err(Unreadable::Io)
 }
 
-/// The formats of blocks with new ones in the place of those of equal keys, the newest of them.
-fn merged_formats(old: Vec<FormatEntry>, new: impl IntoIterator<Item = FormatEntry>) -> Vec<FormatEntry> {
-    let mut all: BTreeMap<_, _> = old.into_iter().map(|entry| (entry.key.clone(), entry)).collect();
-    let inserted = all.values().map(|entry| entry.inserted).fold(now(), u64::max);
-    for entry in new.into_iter().filter(FormatEntry::makes_sense) {
-        all.insert(entry.key.clone(), FormatEntry { inserted, ..entry });
+/// Entries with new ones in the place of those of equal keys, the newest of them.
+fn merged<E: Kept>(old: Vec<E>, new: Vec<E>) -> Vec<E> {
+    let mut all: BTreeMap<_, _> = old.into_iter().map(|entry| (entry.key().clone(), entry)).collect();
+    let inserted = all.values_mut().map(|entry| *entry.inserted()).fold(now(), u64::max);
+    for mut entry in new.into_iter().filter(E::makes_sense) {
+        *entry.inserted() = inserted;
+        all.insert(entry.key().clone(), entry);
     }
     let mut all: Vec<_> = all.into_values().collect();
-    if all.len() > MAX_FORMATS {
-        all.sort_by_key(|entry| entry.inserted);
-        all.drain(..all.len() - MAX_FORMATS);
-        all.sort_by(|one, other| one.key.cmp(&other.key));
+    if all.len() > E::MOST {
+        all.sort_by_key(|entry| *entry.clone().inserted());
+        all.drain(..all.len() - E::MOST);
+        sort(&mut all);
     }
     all
 }

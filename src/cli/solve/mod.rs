@@ -73,6 +73,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         checkpoint: plan.checkpoint.as_ref().filter(|_| saved.is_ok()).map(Target::name),
         checkpoint_every: saver.as_ref().map(Saver::every).or(plan.checkpoint_every),
         resume: plan.resume.as_ref().map(|path| path.display().to_string()),
+        forecast: solver.forecast(),
         output: plan.output.as_ref().filter(|_| written.is_ok()).map(Target::name),
         history: plan.history.as_ref().filter(|_| written.is_ok()).map(Target::name),
         outcomes: &outcomes,

@@ -7,8 +7,8 @@ use super::super::DECLIVE;
 use super::super::html::figures::{fine_percent, three};
 use super::super::html::table::{Column, scroll, table};
 use super::super::recording::Driver;
-use super::super::solve::{Rank, Report};
-use super::super::units::{bytes, count, exact, plural};
+use super::super::solve::{Considered, Moved, Rank, Report};
+use super::super::units::{bytes, count, exact, figure, plural};
 
 /// The outcome in two sentences.
 pub(super) fn summary(report: &Report) -> Markup {
@@ -112,6 +112,8 @@ pub(super) fn devices(report: &Report, drivers: &[Option<Driver>]) -> Markup {
             Column::new("of\u{a0}all", ranks.iter().map(|r| fine_percent(r.row_share)).collect()),
             Column::new("entries", ranks.iter().map(|r| count(r.nnz)).collect()),
             Column::new("of\u{a0}all", ranks.iter().map(|r| fine_percent(r.nnz_share)).collect()),
+            Column::new("of\u{a0}the\u{a0}work", ranks.iter().map(|r| fine_percent(r.share)).collect()),
+            Column::new("share by", ranks.iter().map(|r| r.share_source.to_owned()).collect()),
             Column::new("halo, elements", ranks.iter().map(|r| count(r.halo)).collect()),
             Column::new("memory", ranks.iter().map(|r| bytes(r.bytes)).collect()),
             Column::new("stored as", ranks.iter().map(Rank::stored).collect()),
@@ -127,6 +129,8 @@ pub(super) fn devices(report: &Report, drivers: &[Option<Driver>]) -> Markup {
                 ("Global memory", fact(&|d| bytes(d.memory_bytes))),
             ]))
         }
+        @for line in moves(report) { p.small { (line) } }
+        @if let Some(line) = expected(report) { p.small { (line) } }
         @if let Some(note) = &report.note { p.small { "Note: " (note) } }
         @if !report.failures.is_empty() {
             p { "Failed:" }
@@ -143,6 +147,36 @@ pub(super) fn devices(report: &Report, drivers: &[Option<Driver>]) -> Markup {
             }
         }
     }
+}
+
+/// When rows were moved in the course of a solve.
+fn moves(report: &Report) -> Vec<String> {
+    let line = |rhs: usize, moved: &Moved| {
+        let shares: Vec<_> = moved.shares.iter().map(|&share| fine_percent(share)).collect();
+        let (iterations, shares) = (count(moved.iterations), shares.join(", "));
+        let seconds = moved.seconds;
+        format!(
+            "Right-hand side {rhs}: after {iterations} iterations rows were moved, to shares of {shares}; {seconds:.2} s"
+        )
+    };
+    report.solves.iter().flat_map(|solve| solve.moves.iter().map(move |moved| line(solve.rhs, moved))).collect()
+}
+
+/// What was expected of an iteration, beside what was measured, and of other sets of devices.
+fn expected(report: &Report) -> Option<String> {
+    let forecast = &report.forecast;
+    let expected = forecast.microseconds_per_iteration?;
+    let measured = report.figures.microseconds_per_iteration;
+    let measured = measured.map_or_else(String::new, |micros| format!("; it took {} µs", figure(micros)));
+    let name = |device: &Option<usize>| device.map_or_else(|| "host".into(), |index| format!("[{index}]"));
+    let set = |set: &Considered| {
+        let names: Vec<_> = set.devices.iter().map(name).collect();
+        let source = if set.remembered { ", as in a former solve" } else { "" };
+        format!("{} {} µs{source}", names.join(" + "), figure(set.microseconds_per_iteration))
+    };
+    let sets: Vec<_> = forecast.considered.iter().map(set).collect();
+    let sets = if sets.is_empty() { String::new() } else { format!(". Considered: {}", sets.join("; ")) };
+    Some(format!("Expected of an iteration: {} µs{measured}{sets}", figure(expected)))
 }
 
 /// The drivers that are not the same, each with its ranks.

@@ -1,0 +1,183 @@
+//! Which devices had better work, and with what shares: decided from numbers alone.
+//!
+//! An iteration of several ranks takes
+//!
+//! ```text
+//! T = 0.6 m + max(0.4 m + halo, kernels of the slowest rank)
+//! ```
+//!
+//! where m is what these ranks need to meet, whatever they compute: the time of an iteration with next to nothing to do.
+//! Four tenths of it pass beside kernels, if these take as long: the halo is on its way while they run. A device alone
+//! meets nobody. On four NVIDIA H200 (7-point operators, µs an iteration; m was 97 of two, 148 of four):
+//!
+//! | | 64³ | 100³ | 215³ | 464³ |
+//! |---|---|---|---|---|
+//! | one | 11.8 | 24.6 | 213 | 2032 |
+//! | two: measured | 88–106 | 104–116 | 154–160 | 1080 |
+//! | two: by the rule | 97 | 97 | 165 | 1074 |
+//! | four: measured | 131–165 | 143–152 | 161–186 | 580 |
+//! | four: by the rule | 148 | 148 | 174 | 597 |
+
+/// The part of a meeting in which no kernel runs.
+const EXPOSED: f64 = 0.6;
+
+/// What a device alone needs beside its kernels, in seconds: several launches are under way at once.
+const LAUNCH: f64 = 2e-6;
+
+/// No meeting takes less, in seconds: a launch, a transfer and an answer, twice over.
+pub(super) const LEAST_MEETING: f64 = 40e-6;
+
+/// Bytes that a GPU moves in each cycle of each of its units, at least, as far as one can tell beforehand: an NVIDIA H200
+/// moves 18, an RTX 4090 3. To take a slower one for that fast costs little, as what it decides is about systems that are
+/// small.
+const LEAST_BYTES_A_CYCLE: f64 = 3.0;
+
+/// Bytes of an iteration for each unit of work: 12 an entry and 76 a row by 1 and 7.
+pub(super) const BYTES: f64 = 12.0;
+
+/// Seconds of an iteration on several ranks that need `meeting` to meet, of which the slowest one's kernels take
+/// `kernels`, and the halo `halo`; or on one that meets nobody.
+pub(super) fn seconds(kernels: f64, halo: f64, meeting: Option<f64>) -> f64 {
+    match meeting {
+        Some(meeting) => EXPOSED * meeting + ((1.0 - EXPOSED) * meeting + halo).max(kernels),
+        None => kernels + LAUNCH,
+    }
+}
+
+/// Whether ranks that share what takes one of them `alone` seconds at most can't be faster than it, however they meet.
+pub(super) fn is_enough(alone: f64, ranks: usize) -> bool {
+    alone * (1.0 - 1.0 / ranks as f64) <= LEAST_MEETING * EXPOSED
+}
+
+/// About the most seconds of an iteration of `work` on a GPU of so many units and MHz.
+pub(super) fn most_seconds(work: f64, units: u32, clock_mhz: u32) -> f64 {
+    BYTES * work / (LEAST_BYTES_A_CYCLE * f64::from(units.max(1)) * f64::from(clock_mhz.max(1)) * 1e6)
+}
+
+/// How long a device takes for some work: a straight line through two measurements.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Speed {
+    /// Work and seconds, of less and of more work, or the same twice.
+    pub(super) measured: [(f64, f64); 2],
+}
+
+impl Speed {
+    /// In proportion to one measurement.
+    pub(super) fn proportional(work: f64, seconds: f64) -> Self {
+        Self { measured: [(work, seconds); 2] }
+    }
+
+    /// Seconds for `work`; in proportion beyond what was measured.
+    pub(super) fn seconds(&self, work: f64) -> f64 {
+        let [(less, short), (more, long)] = self.measured;
+        if work >= more {
+            return long * work / more;
+        }
+        if work <= less || more <= less {
+            return short * work / less;
+        }
+        short + (long - short) * (work - less) / (more - less)
+    }
+}
+
+/// What parts of `work` devices get so that all end at about the same time, and when the last one does.
+pub(super) fn shared(work: f64, speeds: &[Speed]) -> (Vec<f64>, f64) {
+    let mut shares = vec![1.0 / speeds.len() as f64; speeds.len()];
+    // what a device does in a second depends a little on its share
+    for _ in 0..3 {
+        let rates: Vec<f64> = shares
+            .iter()
+            .zip(speeds)
+            .map(|(share, speed)| share * work / speed.seconds(share * work).max(f64::MIN_POSITIVE))
+            .collect();
+        let all: f64 = rates.iter().sum();
+        shares = rates.iter().map(|rate| rate / all).collect();
+    }
+    let slowest = shares.iter().zip(speeds).map(|(share, speed)| speed.seconds(share * work)).fold(0.0, f64::max);
+    (shares, slowest)
+}
+
+/// How many of `all` devices may be worth a look: 1, 2, 4 and so on, and all.
+pub(super) fn counts(all: usize) -> Vec<usize> {
+    let powers = std::iter::successors(Some(1), |count| Some(2 * count));
+    powers.take_while(|&count| count < all).chain([all]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What was measured on H200s: points along an edge, seconds on one, and with two and four the range in µs.
+    const FACTS: [(f64, [f64; 2], [f64; 2]); 4] = [
+        (11.8, [88.0, 106.0], [131.0, 165.0]),
+        (24.6, [104.0, 116.0], [143.0, 152.0]),
+        (213.0, [154.0, 160.0], [161.0, 186.0]),
+        (2032.0, [1080.0, 1080.0], [580.0, 580.0]),
+    ];
+
+    #[test]
+    fn the_model_on_h200s() {
+        for (alone, two, four) in FACTS {
+            // kernels of a quarter of 215³ took 85 µs rather than 53
+            let quarter = if alone == 213.0 { 85.0 } else { alone / 4.0 };
+            for (kernels, meeting, [low, high]) in [(alone / 2.0, 97.0, two), (quarter, 148.0, four)] {
+                let predicted = 1e6 * seconds(kernels * 1e-6, 0.0, Some(meeting * 1e-6));
+                assert!(predicted > 0.92 * low && predicted < 1.08 * high, "{predicted} in place of {low} to {high}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_best_number_of_h200s() {
+        for ((alone, ..), best) in FACTS.into_iter().zip([1, 1, 2, 4]) {
+            let quarter = if alone == 213.0 { 85.0 } else { alone / 4.0 };
+            let of = |count: usize| match count {
+                1 => seconds(alone * 1e-6, 0.0, None),
+                2 => seconds(alone * 0.5e-6, 0.0, Some(97e-6)),
+                _ => seconds(quarter * 1e-6, 0.0, Some(148e-6)),
+            };
+            let found = counts(4).into_iter().min_by(|&one, &other| of(one).total_cmp(&of(other)));
+            assert_eq!(found, Some(best), "{alone} µs alone");
+        }
+        assert!(is_enough(11.8e-6, 4) && is_enough(24.6e-6, 4) && !is_enough(213e-6, 2));
+    }
+
+    #[test]
+    fn what_no_gpu_is_slower_than() {
+        // 7-point 64³ on an H200: 3.6 million units of work in 11.8 µs
+        let work = 6.95 * 262_144.0 + 7.0 * 262_144.0;
+        assert!(most_seconds(work, 132, 1980) > 11.8e-6);
+        assert!(is_enough(most_seconds(1000.0 * 12.0, 132, 1980), 8));
+        assert!(most_seconds(1e6, 0, 0).is_finite());
+    }
+
+    #[test]
+    fn halos_beyond_what_hides_count() {
+        let m = Some(100e-6);
+        assert!((seconds(10e-6, 0.0, m) - 100e-6).abs() < 1e-12);
+        assert!((seconds(10e-6, 30e-6, m) - 130e-6).abs() < 1e-12);
+        assert!((seconds(500e-6, 30e-6, m) - 560e-6).abs() < 1e-12);
+    }
+
+    #[test]
+    fn speeds_by_hand() {
+        let speed = Speed { measured: [(100.0, 2.0), (200.0, 3.0)] };
+        for (work, seconds) in [(50.0, 1.0), (100.0, 2.0), (150.0, 2.5), (200.0, 3.0), (400.0, 6.0), (0.0, 0.0)] {
+            assert_eq!(speed.seconds(work), seconds, "{work}");
+        }
+        assert_eq!(Speed::proportional(10.0, 1.0).seconds(5.0), 0.5);
+        let three = [(1.0, 1.0), (1.0, 1.0), (1.0, 2.0)].map(|(work, seconds)| Speed::proportional(work, seconds));
+        let (shares, last) = shared(100.0, &three);
+        assert!(shares.iter().zip([0.4, 0.4, 0.2]).all(|(share, expected)| (share - expected).abs() < 1e-12));
+        assert!((last - 40.0).abs() < 1e-9);
+        assert_eq!(shared(7.0, &three[..1]), (vec![1.0], 7.0));
+    }
+
+    #[test]
+    fn numbers_of_devices() {
+        assert_eq!(counts(1), [1]);
+        assert_eq!(counts(2), [1, 2]);
+        assert_eq!(counts(4), [1, 2, 4]);
+        assert_eq!(counts(6), [1, 2, 4, 6]);
+    }
+}

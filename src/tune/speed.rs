@@ -1,0 +1,165 @@
+//! How fast a device, or the host, is on rows of a system: the kernels of an iteration of `cg` are made and timed on a
+//! sample of them, in the format and with the launches that a rank would have.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::bed::numbers;
+use super::formats::{self, Uploaded, Wanted};
+use super::kept;
+use super::search::timing;
+use super::stopwatch::Stopwatch;
+use super::store::{Device, Store};
+use crate::comm::Alone;
+use crate::device::{Context, DeviceVec, Info};
+use crate::error::Result;
+use crate::kernels::{Kernels, Shape, Tuning};
+use crate::matrix::Csr;
+use crate::operator::LinearOperator;
+use crate::operator::host::HostBlock;
+use crate::ops::host::HostOps;
+use crate::ops::opencl::OpenClOps;
+use crate::ops::{CgStep, Ops};
+use crate::partition::{Part, part_alone};
+use crate::real::Real;
+use crate::solver::{Precision, Setup, Tune};
+
+/// Iterations that are timed, and the time that they may take beyond the least number.
+const COUNT: [usize; 2] = [3, 15];
+const TIME: Duration = Duration::from_millis(50);
+
+/// Scalars of a step that hardly changes x and r, and keeps p in bounds however often it is made: α = 10⁻³⁰, β = 1/2.
+const DOTS: [f64; 2] = [1.0, 1.5e30];
+const RHO: [f64; 2] = [1e-30, 1.0];
+
+/// Seconds that the product and the step of an iteration take on `rows` of `a`, of which other ranks have the rest.
+///
+/// # Errors
+/// Those of the device.
+pub(crate) fn seconds(device: Option<&Info>, a: &Arc<Csr>, rows: Range<usize>, setup: &Setup) -> Result<f64> {
+    let part = part_alone(a, rows);
+    let Some(device) = device else {
+        return match setup.precision {
+            Precision::F64 => on_host::<f64>(a, part, setup),
+            Precision::F32 | Precision::Mixed => on_host::<f32>(a, part, setup),
+        };
+    };
+    let ctx = Arc::new(Context::open(device)?);
+    match (setup.precision, device.has_f64) {
+        (Precision::F64, _) => on_device::<f64, f64>(&ctx, &part, setup),
+        (Precision::F32 | Precision::Mixed, true) => on_device::<f32, f64>(&ctx, &part, setup),
+        (Precision::F32 | Precision::Mixed, false) => on_device::<f32, f32>(&ctx, &part, setup),
+    }
+}
+
+fn on_device<T: Real, A: Real>(ctx: &Arc<Context>, part: &Part<'_>, setup: &Setup) -> Result<f64> {
+    let (info, store) = (ctx.info(), Store::open());
+    let known = (setup.tune != Tune::Off).then(|| store.load(&Device::from(info)));
+    let tuning = match &known {
+        Some(known) => kept::tuning::<T, A>(known, info, part.n_owned(), part.nnz()),
+        None => Tuning::default_for(info, Shape::of(info)),
+    };
+    let kernels = Kernels::build(ctx, tuning)?;
+    let ops = OpenClOps::<T, A>::new(Arc::clone(ctx), kernels, part.n_owned(), Box::new(Alone::default()), false)?;
+    let wanted = Wanted {
+        format: setup.format,
+        tune: Tune::Stored,
+        known: known.as_ref(),
+        store: &store,
+        room: info.memory_bytes,
+        set_up: formats::SET_UP_TIME,
+    };
+    let Uploaded { block, .. } = formats::upload(&ops, part, 1.0, wanted)?;
+    let with_halo = part.n_owned() + part.halo.len;
+    let p = DeviceVec::from_slice(ctx, &numbers::<T>(with_halo, 3), "p")?;
+    let [dots, rho] = [DOTS, RHO].map(|values| ops.sum(2).map(|sum| sum.with_values(values)));
+    let mut iteration = iteration(&ops, &block, p, [dots?, rho?])?;
+    iteration()?; // the first one pays for more than itself
+    ctx.finish()?;
+    let start = Instant::now();
+    iteration()?;
+    ctx.finish()?;
+    let times = Stopwatch::default().times(ctx, count(start.elapsed()), |_| iteration())?;
+    Ok(timing(times).median)
+}
+
+fn on_host<T: Real>(a: &Arc<Csr>, part: Part<'_>, setup: &Setup) -> Result<f64> {
+    let ops = HostOps::<T>::new(part.n_owned(), Box::new(Alone::default()));
+    let p = numbers::<T>(part.n_owned() + part.halo.len, 3);
+    let block = HostBlock::new(a, part, 1.0, setup.format)?;
+    let sum = |values: [f64; 2]| -> Result<_> {
+        let mut sum = ops.sum(2)?;
+        values.into_iter().enumerate().for_each(|(k, value)| sum.set(k, value));
+        Ok(sum)
+    };
+    let mut iteration = iteration(&ops, &block, p, [sum(DOTS)?, sum(RHO)?])?;
+    let mut timed = || -> Result<f64> {
+        let start = Instant::now();
+        iteration()?;
+        Ok(start.elapsed().as_secs_f64())
+    };
+    timed()?;
+    let once = Duration::from_secs_f64(timed()?);
+    let times = (0..count(once)).map(|_| timed()).collect::<Result<_>>()?;
+    Ok(timing(times).median)
+}
+
+/// How many iterations are timed, if one takes so long.
+fn count(once: Duration) -> usize {
+    ((TIME.as_secs_f64() / once.as_secs_f64().max(1e-9)) as usize).clamp(COUNT[0], COUNT[1])
+}
+
+/// What makes the kernels of an iteration, always from the same scalars.
+fn iteration<'a, O: Ops>(
+    ops: &'a O,
+    block: &'a impl LinearOperator<O>,
+    mut p: O::Vector,
+    [dots, rho]: [O::Sum; 2],
+) -> Result<impl FnMut() -> Result<()> + 'a>
+where
+    O::Vector: 'a,
+    O::Sum: 'a,
+{
+    let [mut x, mut r] = [ops.vector(0, "x")?, ops.vector(block.halo(), "r")?];
+    let mut q = ops.vector(block.halo(), "q")?;
+    let (mut found, mut rho_next) = (ops.sum(2)?, ops.sum(2)?);
+    ops.begin()?;
+    Ok(move || {
+        block.apply_dots(ops, &p, &mut q, &mut found)?;
+        ops.cg_step(CgStep {
+            dots: &dots,
+            rho: &rho,
+            weights: None,
+            x: &mut x,
+            r: &mut r,
+            p: &mut p,
+            q: &q,
+            rho_next: &mut rho_next,
+            limit: -1.0, // nothing meets it
+            iteration: 1,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::list;
+    use crate::matrix::gallery;
+
+    #[test]
+    fn devices_and_the_host_are_timed() {
+        let a = Arc::new(gallery::poisson3d([20, 20, 20]).unwrap());
+        let device = list().devices.into_iter().next().expect("the tests need an OpenCL device");
+        for precision in [Precision::F64, Precision::F32, Precision::Mixed] {
+            let setup = Setup { precision, tune: Tune::Off, ..Setup::default() };
+            for rows in [0..8000, 2000..6000, 7999..8000] {
+                for device in [Some(&device), None] {
+                    let time = seconds(device, &a, rows.clone(), &setup).unwrap();
+                    assert!(time > 0.0 && time < 10.0, "{precision} {rows:?}: {time}");
+                }
+            }
+        }
+    }
+}
