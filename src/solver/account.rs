@@ -55,6 +55,7 @@ impl Account {
     pub(super) fn forget_ranks(&mut self) {
         self.split.clear();
         self.timelines.clear();
+        self.pace = None;
     }
 
     /// The first residual is the last one of the stretch before.

@@ -208,7 +208,7 @@ const SAME: f64 = 0.05;
 
 /// Keeps how fast the ranks were at the end of a solve, if others could have been chosen, and it may be measured.
 pub(super) fn remember(whole: &Whole, ranks: &Ranks, outcome: &Outcome) {
-    let iterations = outcome.iterations;
+    let iterations = outcome.iterations - outcome.done;
     if iterations < ENOUGH || !outcome.moves.is_empty() {
         return; // of what was moved, the next solve will tell
     }

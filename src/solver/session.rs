@@ -154,8 +154,11 @@ impl Solver {
             let x = if reason.converged() { vec![0.0; b.len()] } else { x0 };
             return Ok(self.outcome(b, x, reason, control.done));
         }
+        let failed = self.failures.len();
         let outcome = rounds::solve(&self.whole, &mut self.ranks, &mut self.failures, b, x0, stop, control);
-        if let Ok(outcome) = &outcome {
+        if let Ok(outcome) = &outcome
+            && self.failures.len() == failed
+        {
             rounds::remember(&self.whole, &self.ranks, outcome);
         }
         self.rejected.append(&mut self.ranks.left_out);
