@@ -13,8 +13,8 @@ use super::plan::refused;
 use crate::error::Result;
 use crate::kernels::Shape;
 use crate::matrix::Csr;
-use crate::ops::host::{HostOps, HostSum};
-use crate::ops::{CgHalo, Ops};
+use crate::ops::host::{HostOps, HostSum, recur};
+use crate::ops::{CgHalo, HaloStep, Ops};
 use crate::partition::{HaloPlan, Part};
 use crate::real::Real;
 use crate::solver::Format;
@@ -224,6 +224,16 @@ impl<T: Real> LinearOperator<HostOps<T>> for HostBlock<T> {
                 *r -= alpha * q;
                 *p = *r + beta * *p;
             }
+        }
+        Ok(())
+    }
+
+    fn recur_halo(&self, ops: &HostOps<T>, step: HaloStep<'_, HostOps<T>>) -> Result<()> {
+        self.exchange(ops, step.a)?;
+        let ([alpha, beta], n) = (step.scalars.of::<T>(), self.rows.len());
+        for ((v, d), &a) in step.v[n..].iter_mut().zip(&mut step.d[n..]).zip(&step.a[n..]) {
+            *d = recur(a, beta, *d);
+            *v -= alpha * *d;
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ pub(crate) mod row_blocks;
 mod sell;
 
 use crate::error::Result;
-use crate::ops::{CgHalo, CgRun, Ops};
+use crate::ops::{CgHalo, CgRun, HaloStep, Ops};
 
 /// Products with a distributed square matrix A. The vector that is multiplied has room for [`halo`](Self::halo) elements
 /// behind the owned ones, for those of other ranks that the rows of this one need.
@@ -42,6 +42,13 @@ pub trait LinearOperator<O: Ops> {
     /// # Errors
     /// A failing device or rank.
     fn cg_halo(&self, ops: &O, step: CgHalo<'_, O>) -> Result<()>;
+
+    /// d = a + β d; v −= α d on the halos of v and d, with the halo of a = A v, which arrives meanwhile, as what the last
+    /// [`apply_dots`](Self::apply_dots) has left: so the next one finds the halo of v filled.
+    ///
+    /// # Errors
+    /// A failing device or rank.
+    fn recur_halo(&self, ops: &O, step: HaloStep<'_, O>) -> Result<()>;
 
     /// r = b − A x; fills the halo of x.
     ///

@@ -19,7 +19,7 @@ use crate::kernels::sell::{SellBlock, SliceSet};
 use crate::kernels::stencil::{MainKind, RowSet, StencilBand, StencilBlock};
 use crate::kernels::{Kernels, RESIDENT_GROUP, Shape, Tuning};
 use crate::ops::opencl::{DeviceSum, OpenClOps};
-use crate::ops::{CgHalo, CgRun};
+use crate::ops::{CgHalo, CgRun, HaloStep};
 use crate::partition::{HaloPlan, Part};
 use crate::real::Real;
 use crate::solver::Format;
@@ -491,6 +491,14 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
         match self.exchange.halo() {
             0 => Ok(()),
             len => ops.cg_halo(self.n_rows, len, step),
+        }
+    }
+
+    fn recur_halo(&self, ops: &OpenClOps<T, A>, step: HaloStep<'_, OpenClOps<T, A>>) -> Result<()> {
+        self.exchange.receive(ops, step.a)?;
+        match self.exchange.halo() {
+            0 => Ok(()),
+            len => ops.recur_halo(self.n_rows, len, step),
         }
     }
 

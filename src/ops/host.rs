@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
-use super::{CgStep, Ops, Record, Widens};
+use super::{CgStep, Ops, Record, SingleStep, Widens};
 use crate::comm::Communicator;
 use crate::error::Result;
 use crate::kernels::cg::cg_scalars;
@@ -88,6 +88,23 @@ fn dot_chunk<T: Real>(x: &[T], y: &[T]) -> f64 {
     }
     let rest: f64 = x_rest.iter().zip(y_rest).map(|(x, y)| x.to_f64() * y.to_f64()).sum();
     ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7])) + rest
+}
+
+/// r·r of a chunk, which is still in the cache, and what the test looks at: the same, or the sum of w r² with weights, which
+/// may go on behind the chunk.
+fn test_sums<T: Real>(r: &[T], w: Option<&[T]>) -> [f64; 2] {
+    let rho = dot_chunk(r, r);
+    let weighted = |w: &[T]| w.iter().zip(r).map(|(w, r)| w.to_f64() * (r.to_f64() * r.to_f64())).sum();
+    [rho, w.map_or(rho, weighted)]
+}
+
+fn add(s: [f64; 2], p: [f64; 2]) -> [f64; 2] {
+    [s[0] + p[0], s[1] + p[1]]
+}
+
+/// a + β d, or a where a direction begins.
+pub(crate) fn recur<T: Real>(a: T, beta: T, d: T) -> T {
+    if beta == T::default() { a } else { a + beta * d }
 }
 
 /// Runs `body` on corresponding chunks of `y` and `x`.
@@ -202,10 +219,7 @@ impl<T: Real> Ops for HostOps<T> {
                 *r -= alpha * q;
                 *p = *r + beta * *p;
             }
-            // the chunk is still in the cache
-            let rho = dot_chunk(r, r);
-            let weighted = |w: &[T]| w.iter().zip(r).map(|(w, r)| w.to_f64() * (r.to_f64() * r.to_f64())).sum();
-            [rho, w.map_or(rho, weighted)]
+            test_sums(r, w)
         };
         let (x, r, p, q) = (&mut step.x[..n], &mut step.r[..n], &mut step.p[..n], &step.q[..n]);
         step.rho_next.values = if n <= CHUNK {
@@ -221,8 +235,31 @@ impl<T: Real> Ops for HostOps<T> {
                     update(x, r, p, q, w.map(|w| &w[begin..begin + q.len()]))
                 })
                 .collect();
-            parts.into_iter().fold([0.0; 2], |s, p| [s[0] + p[0], s[1] + p[1]])
+            parts.into_iter().fold([0.0; 2], add)
         };
+        Ok(())
+    }
+
+    fn single_step(&self, step: SingleStep<'_, Self>) -> Result<()> {
+        let _running = self.running(if step.weights.is_some() { "single_step_weighted" } else { "single_step" });
+        let SingleStep { scalars, weights, x, r, p, s, q, rho } = step;
+        let [alpha, beta] = scalars.of::<T>();
+        let n = self.n;
+        let (x, r, p, s) = (x[..n].par_chunks_mut(CHUNK), r[..n].par_chunks_mut(CHUNK), &mut p[..n], &mut s[..n]);
+        let (p, s, q) = (p.par_chunks_mut(CHUNK), s.par_chunks_mut(CHUNK), q[..n].par_chunks(CHUNK));
+        let chunks = x.zip(r).zip(p.zip(s)).zip(q).enumerate();
+        let parts: Vec<[f64; 2]> = chunks
+            .map(|(k, (((x, r), (p, s)), q))| {
+                for (((x, r), (p, s)), &q) in x.iter_mut().zip(&mut *r).zip(p.iter_mut().zip(s)).zip(q) {
+                    *p = recur(*r, beta, *p);
+                    *s = recur(q, beta, *s);
+                    *x += alpha * *p;
+                    *r -= alpha * *s;
+                }
+                test_sums(r, weights.map(|w| &w[k * CHUNK..]))
+            })
+            .collect();
+        rho.values = parts.into_iter().fold([0.0; 2], add);
         Ok(())
     }
 

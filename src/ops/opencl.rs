@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 
 use self::resident::Residence;
 use super::trials::{MAX_TRIED_PER_UNIT, Trials, Tried};
-use super::{CgHalo, CgStep, Ops, Record, Widens};
+use super::{CgHalo, CgStep, HaloStep, Ops, Record, SingleStep, Widens};
 use crate::comm::{Communicator, MAX_SUMS};
 use crate::device::{Context, DeviceVec, Grid, Moment, PendingRead, Pinned, Timed};
 use crate::error::Result;
 use crate::kernels::cg::{Log, StepVectors, SumArg, cg_scalars};
+use crate::kernels::recurrences::SingleVectors;
 use crate::kernels::{Kernels, Launch, count};
 use crate::real::Real;
 use crate::solver::Split;
@@ -212,6 +213,14 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         let range = n_rows as u32..(n_rows + len) as u32;
         let grid = self.grid_for("cg_halo", len);
         self.kernels.cg.cg_halo(&self.ctx, grid, range, [r, p], q, scalars)
+    }
+
+    /// d = a + β d and v −= α d on the `len` elements of a halo that begins at `n_rows`.
+    pub(crate) fn recur_halo(&self, n_rows: usize, len: usize, step: HaloStep<'_, Self>) -> Result<()> {
+        let HaloStep { scalars, v, d, a } = step;
+        let range = n_rows as u32..(n_rows + len) as u32;
+        let grid = self.grid_for("recur_halo", len);
+        self.kernels.recurrences.recur_halo(&self.ctx, grid, range, [v, d], a, scalars.of())
     }
 
     /// Brings sums to the host that are still on the device, with one wait for all.
@@ -517,6 +526,13 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         let (dots, rho, rho_next) = (dots.arg(), rho.arg(), rho_next.refill(grid.groups));
         let (ctx, cg, log) = (&self.ctx, &self.kernels.cg, &self.log);
         cg.cg_step(ctx, grid, self.n, vectors, &dots, &rho, limit, rho_next, log, iteration, slots)
+    }
+
+    fn single_step(&self, step: SingleStep<'_, Self>) -> Result<()> {
+        let SingleStep { scalars, weights, x, r, p, s, q, rho } = step;
+        let grid = self.grid(if weights.is_some() { "single_step_weighted" } else { "single_step" });
+        let (vectors, sums) = (SingleVectors { x, r, p, s, q, w: weights }, rho.refill(grid.groups));
+        self.kernels.recurrences.single_step(&self.ctx, grid, self.n, vectors, scalars.of(), sums)
     }
 
     fn all_sum(&self, sums: &mut [&mut DeviceSum<A>]) -> Result<()> {

@@ -15,7 +15,7 @@
 
 use super::iterate::Iterate;
 use super::monitor::{Monitor, Verdict};
-use super::scaling::{Share, weighted_norm};
+use super::scaling::{Share, squares};
 use super::workspace::Workspace;
 use crate::error::Result;
 use crate::operator::LinearOperator;
@@ -34,13 +34,7 @@ pub(super) fn cg<O: Ops>(
 ) -> Result<Verdict> {
     ops.begin()?;
     iterate.residual(ops, a, w)?; //                                           r = b − A x
-    ops.dot_product(&w.r, &w.r, &mut w.rho, 0)?; //                            ρ = r·r
-    match scaling {
-        Some(share) => weighted_norm(ops, share, w)?,
-        None => ops.dot_product(&w.r, &w.r, &mut w.rho, 1)?,
-    }
-    ops.all_sum(&mut [&mut w.rho])?;
-    let [rho, rr] = ops.settle(&mut w.rho)?;
+    let [rho, rr] = squares(ops, scaling, w)?; //                              ρ = r·r
     if let Some(verdict) = monitor.begin(rho, rr) {
         return Ok(verdict);
     }
@@ -129,10 +123,11 @@ mod tests {
     use crate::kernels::{Kernels, Tuning};
     use crate::matrix::{Csr, gallery};
     use crate::operator::opencl::DeviceBlock;
+    use crate::ops::HaloStep;
     use crate::ops::opencl::{DeviceSum, OpenClOps};
     use crate::partition::split;
     use crate::solver::iterate::Plain;
-    use crate::solver::{Control, Format, Precision, Reason, Stop};
+    use crate::solver::{Control, Format, Method, Precision, Reason, Stop};
 
     type Device = OpenClOps<f64, f64>;
 
@@ -167,6 +162,10 @@ mod tests {
 
         fn cg_halo(&self, ops: &Device, step: CgHalo<'_, Device>) -> Result<()> {
             self.block.borrow().cg_halo(ops, step)
+        }
+
+        fn recur_halo(&self, ops: &Device, step: HaloStep<'_, Device>) -> Result<()> {
+            self.block.borrow().recur_halo(ops, step)
         }
 
         fn residual(
@@ -223,7 +222,7 @@ mod tests {
             was_spoilt: Cell::default(),
             taken_back: Cell::default(),
         };
-        let (mut iterate, mut w) = (Plain::new(&ops).unwrap(), Workspace::new(&ops, &a, false).unwrap());
+        let (mut iterate, mut w) = (Plain::new(&ops).unwrap(), Workspace::new(&ops, &a, Method::Cg, false).unwrap());
         iterate.write(&ops, &mut w, b, &vec![0.0; n]).unwrap();
         let stop = Stop { max_iters: Some(max_iters), ..Stop::default() };
         let norm = b.iter().map(|b| b * b).sum::<f64>().sqrt();

@@ -16,7 +16,7 @@ pub(super) trait Iterate<O: Ops>: Send {
     /// Sets the right-hand side and the iterate.
     fn write(&mut self, ops: &O, w: &mut Workspace<O>, b: &[f64], x: &[f64]) -> Result<()>;
 
-    /// r = b − A x in `w.r`, rounded to the precision of the iteration. `w.p` may be used up.
+    /// r = b − A x in `w.r`, rounded to the precision of the iteration. `w.q` may be used up.
     fn residual(&mut self, ops: &O, a: &impl LinearOperator<O>, w: &mut Workspace<O>) -> Result<()>;
 
     /// Keeps the iterate that the last residual was of.
@@ -61,8 +61,8 @@ impl<O: Ops<Vector: Send>> Iterate<O> for Plain<O> {
     }
 
     fn residual(&mut self, ops: &O, a: &impl LinearOperator<O>, w: &mut Workspace<O>) -> Result<()> {
-        ops.copy(&w.x, &mut w.p)?; // which has room for the halo
-        a.residual(ops, &self.b, &mut w.p, &mut w.r)
+        ops.copy(&w.x, &mut w.q)?; // which has room for the halo
+        a.residual(ops, &self.b, &mut w.q, &mut w.r)
     }
 
     fn keep(&mut self, ops: &O, w: &Workspace<O>) -> Result<()> {

@@ -2,12 +2,14 @@
 
 mod cg;
 mod cg_classic;
+mod cg_single_reduction;
 mod fit;
 mod iterate;
 mod monitor;
 mod options;
 mod outcome;
 mod rank;
+mod recurrence;
 mod reorder;
 mod scaling;
 mod session;

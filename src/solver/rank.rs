@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::cg::cg;
 use super::cg_classic::cg_classic;
+use super::cg_single_reduction::cg_single_reduction;
 use super::fit::beside_rows;
 use super::iterate::{Iterate, Mixed, Plain};
 use super::monitor::{Monitor, Seen, Verdict};
@@ -308,7 +309,7 @@ impl<O: Ops, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
             Some((scaling, rows)) => Some(scaling.share(&ops, rows.clone())?),
             None => None,
         };
-        let w = Workspace::new(&ops, &a, plan.stores_z)?;
+        let w = Workspace::new(&ops, &a, plan.method, plan.stores_z)?;
         Ok(Self { ops, a, choice, iterate, m, scaling, w })
     }
 
@@ -340,6 +341,7 @@ impl<O: Ops, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
         let reason = loop {
             let verdict = match method {
                 Method::Cg => cg(ops, a, iterate, scaling.as_ref(), w, &mut monitor)?,
+                Method::CgSingleReduction => cg_single_reduction(ops, a, iterate, scaling.as_ref(), w, &mut monitor)?,
                 Method::CgClassic => cg_classic(ops, a, iterate, m, w, &mut monitor)?,
             };
             ops.end_run(monitor.run_iterations())?;

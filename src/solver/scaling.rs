@@ -100,10 +100,19 @@ impl<O: Ops> Share<O> {
     }
 }
 
-/// ‖b − A x‖₂² of the residual in `w.r`, into the second component of `w.rho`.
-pub(super) fn weighted_norm<O: Ops>(ops: &O, share: &Share<O>, w: &mut Workspace<O>) -> Result<()> {
-    ops.multiply(&share.weights, &w.r, &mut w.q)?;
-    ops.dot_product(&w.r, &w.q, &mut w.rho, 1)
+/// r·r of the residual in `w.r`, and what the test looks at: the same, or ‖b − A x‖₂² if the system is scaled. Over all ranks, in
+/// `w.rho` and as numbers; `w.q` may be used up.
+pub(super) fn squares<O: Ops>(ops: &O, scaling: Option<&Share<O>>, w: &mut Workspace<O>) -> Result<[f64; 2]> {
+    ops.dot_product(&w.r, &w.r, &mut w.rho, 0)?;
+    match scaling {
+        Some(share) => {
+            ops.multiply(&share.weights, &w.r, &mut w.q)?;
+            ops.dot_product(&w.r, &w.q, &mut w.rho, 1)?;
+        }
+        None => ops.dot_product(&w.r, &w.r, &mut w.rho, 1)?,
+    }
+    ops.all_sum(&mut [&mut w.rho])?;
+    ops.settle(&mut w.rho)
 }
 
 #[cfg(test)]

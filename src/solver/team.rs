@@ -55,7 +55,7 @@ impl Ranks {
         let sharers = |device: Option<&Info>| indices.iter().filter(|&&i| i == device.map(|d| d.index)).count() as u64;
         let places = devices.into_iter().map(|(device, known)| Place { device, known, sharers: sharers(device) });
         let jobs = places.zip(parts).collect();
-        let scales = setup.method == Method::Cg && setup.precond == Precond::Jacobi;
+        let scales = setup.method.scales() && setup.precond == Precond::Jacobi;
         let scaling = scales.then(|| Scaling::of(diagonal, factor)).flatten();
         let system = System { a, diagonal, scaling: scaling.as_ref(), factor };
         let opened: Vec<Opened> = in_threads(&failure, jobs, |(place, part)| rank::open(&place, part, &system, setup))?;
@@ -79,6 +79,7 @@ impl Ranks {
         let jacobi = setup.precond == Precond::Jacobi;
         let vectors = match setup.method {
             Method::Cg => 7 + u64::from(self.is_scaled),
+            Method::CgSingleReduction => 9 + u64::from(self.is_scaled),
             Method::CgClassic => 13 + if jacobi { 5 } else { 0 },
         };
         let products: u64 = self.ranks.iter().map(|rank| rank.product_bytes()).sum();

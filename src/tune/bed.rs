@@ -11,6 +11,7 @@ use crate::device::{Context, DeviceVec, Grid};
 use crate::error::{Error, Result};
 use crate::kernels::cg::{Log, StepVectors, SumArg};
 use crate::kernels::csr::{BlockSet, CsrBlock};
+use crate::kernels::recurrences::SingleVectors;
 use crate::kernels::sell::{SellBlock, SliceSet};
 use crate::kernels::stencil::{RowSet, StencilBand};
 use crate::kernels::{CONVERSIONS, Kernels, SELL_PRODUCTS, STENCIL_PRODUCTS, Tuning, count};
@@ -50,6 +51,7 @@ pub(super) struct Bed<'a, T: Real, A: Real> {
     r: DeviceVec<T>,
     p: DeviceVec<T>,
     q: DeviceVec<T>,
+    s: DeviceVec<T>,
     d: DeviceVec<T>,
     /// In the precision of sums; empty where that is no other.
     wide: DeviceVec<A>,
@@ -103,6 +105,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             // products read its halo, too
             p: vector(n + part.halo.len, 3, "p")?,
             q: vector(n, 4, "q")?,
+            s: vector(n, 8, "s")?,
             d: vector(n, 5, "the diagonal")?,
             wide: DeviceVec::from_slice(
                 &ctx,
@@ -188,7 +191,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
                 csr(&self.matrix).1.iter().map(|set| set.len()).max().unwrap_or(0)
             }
             "halo_pack" => self.send.len(),
-            "cg_halo" => self.halo(),
+            "cg_halo" | "recur_halo" => self.halo(),
             "spmv_sell_parts" | "spmv_dot_sell_parts" | "residual_sell_parts" => {
                 self.sell().map_or(0, |(block, _)| block.long_count())
             }
@@ -211,11 +214,13 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             "scale_diagonal" => vectors(3, 1),
             "cg_step" => vectors(7, 8),
             "cg_step_weighted" => vectors(8, 10),
+            "single_step" => vectors(9, 10),
+            "single_step_weighted" => vectors(10, 12),
             "spmv_csr" => product(2, 0),
             "spmv_dot_csr" => product(2, 4),
             "residual_csr" => product(3, 1),
             "halo_pack" => (self.send.len() as u64 * (4 + 2 * real), 0),
-            "cg_halo" => (self.halo() as u64 * 5 * real, 4 * self.halo() as u64),
+            "cg_halo" | "recur_halo" => (self.halo() as u64 * 5 * real, 4 * self.halo() as u64),
             "stream_copy" => vectors(2, 0),
             "narrow" => (n * (real + size_of::<A>() as u64), 0),
             "add_wide" => (2 * n * (real + size_of::<A>() as u64), n),
@@ -253,7 +258,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
     /// Enqueues a kernel on so many groups, for each band of the rows. Whatever it computes stays near where it was.
     fn launch(&mut self, kernels: &Kernels<T, A>, kernel: &str, groups: usize) -> Result<()> {
         let [n, halo] = [self.n(), self.halo()].map(count);
-        let Self { ctx, x, r, p, q, d, log, .. } = self;
+        let Self { ctx, x, r, p, q, s, d, log, .. } = self;
         let grid = Grid { groups, group_size: kernels.tuning.launch(kernel).group_size };
         let (tiny, half) = (T::from_f64(1e-30), T::from_f64(0.5));
         // as many partial sums as a launch of this size leaves
@@ -319,6 +324,12 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             "residual_csr" => all.try_for_each(|set| kernels.csr.residual_csr(ctx, grid, set, block, p, x, r)),
             "halo_pack" => kernels.halo.halo_pack(ctx, grid, &self.send, p, &mut self.message),
             "cg_halo" => kernels.cg.cg_halo(ctx, grid, 0..halo, [r, p], q, [tiny, half]),
+            "single_step" | "single_step_weighted" => {
+                let w = (kernel == "single_step_weighted").then_some(&*d);
+                let vectors = SingleVectors { x, r, p, s, q, w };
+                kernels.recurrences.single_step(ctx, grid, n, vectors, [tiny, half], &mut self.sums)
+            }
+            "recur_halo" => kernels.recurrences.recur_halo(ctx, grid, 0..halo, [r, p], q, [tiny, half]),
             "narrow" => kernels.convert.narrow(ctx, grid, n, &self.wide, q),
             "add_wide" => kernels.convert.add_wide(ctx, grid, n, q, &mut self.wide),
             "stream_copy" => kernels.stream.stream_copy(ctx, grid, n, p, q),
@@ -328,7 +339,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
 
     /// Puts random numbers in place of what kernels have left behind.
     pub(super) fn refresh(&mut self) -> Result<()> {
-        for vector in [&mut self.x, &mut self.r, &mut self.p, &mut self.q] {
+        for vector in [&mut self.x, &mut self.r, &mut self.p, &mut self.q, &mut self.s] {
             let len = vector.len();
             self.fresh.copy_to(&self.ctx, vector, len)?;
         }
