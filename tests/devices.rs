@@ -27,6 +27,7 @@ fn whole_solves_with_the_kernels_for_gpus() {
             "--method cg",
             "--method cg-classic",
             "--method cg-single-reduction",
+            "--method cg-pipelined",
             "--precond jacobi",
             "--precision f32 --rtol 1e-4",
         ] {

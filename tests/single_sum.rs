@@ -15,7 +15,7 @@ use declive::solver::{Format, Indefinite, Method, Precision, Precond};
 use declive::{Control, Csr, Outcome, Reason, Setup, Solver, Stop};
 
 /// With the iterations that they may take more than `cg`, in parts of them, where rounding decides.
-const METHODS: &[(Method, f64)] = &[(Method::CgSingleReduction, 0.05)];
+const METHODS: &[(Method, f64)] = &[(Method::CgSingleReduction, 0.05), (Method::CgPipelined, 0.12)];
 
 /// The host, a device, and three ranks of both kinds.
 fn few_choices() -> [Choice; 3] {
@@ -45,7 +45,7 @@ fn hard_systems_are_solved_as_far_as_by_cg() {
         ("jumps of 1e8, jacobi", system("jumps:9,contrast=1e8,seed=3"), jacobi, 1e-12),
         ("a long beam", system("elasticity3d:24x2x2"), none, 1e-8),
         ("ill-scaled, jacobi", ill_scaled(&system("poisson3d:9")), jacobi, 1e-10),
-        ("a graph", system("graph-laplacian:700,seed=5"), none, 1e-12),
+        ("a graph", system("graph-laplacian:700,seed=5"), none, 1e-10),
     ] {
         let b = a.mul_vec(&gallery::random_vector(a.n_rows(), 4));
         for devices in few_choices() {
@@ -87,10 +87,10 @@ fn any_ranks_take_the_same_iterations() {
     }
 }
 
-/// Row 0 has all columns.
+/// Row 0 has all columns; the condition is 13 for some 3000 rows.
 fn arrow(n: usize) -> Csr {
     let (i, j): (Vec<u32>, Vec<u32>) = (1..n as u32).flat_map(|k| [(k, k), (0, k), (k, 0)]).chain([(0, 0)]).unzip();
-    let value = |(&i, &j): (&u32, &u32)| if i != j { -1.0 } else { if i == 0 { n as f64 } else { 2.0 } };
+    let value = |(&i, &j): (&u32, &u32)| if i == j { 2.0 } else { -1.0 / 32.0 };
     let values: Vec<f64> = i.iter().zip(&j).map(value).collect();
     Csr::from_triplets(n, n, &i, &j, &values).unwrap()
 }

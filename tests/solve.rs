@@ -174,7 +174,8 @@ fn both_methods_take_the_same_iterations_everywhere() {
             let reference = solve(&a, &b, &setup(Method::CgClassic, precond, Precision::F64, &host), 1e-8);
             for setup in few_setups().into_iter().filter(|s| s.precond == precond) {
                 let o = solve(&a, &b, &setup, 1e-8);
-                let slack = reference.iterations / 50 + 3;
+                // what comes by recurrence twice over is less exact
+                let slack = reference.iterations / if setup.method == Method::CgPipelined { 10 } else { 50 } + 3;
                 let what = format!("{name}, {setup:?}: {} and {} iterations", o.iterations, reference.iterations);
                 assert!(o.iterations.abs_diff(reference.iterations) <= slack, "{what}");
                 assert!(relative_residual(&a, &b, &o.x) <= 1.01e-8, "{what}");

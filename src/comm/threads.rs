@@ -79,7 +79,7 @@ impl<T: Send + Sync + 'static> Communicator<T> for Threads<T> {
         self.shared.mailboxes.len()
     }
 
-    fn sum(&self, values: &mut [f64]) -> Result<()> {
+    fn start_sum(&self, values: &[f64]) {
         assert!(values.len() <= MAX_SUMS, "{} values in one sum", values.len());
         let lines = &self.shared.lines[self.sums.get() as usize % 2];
         let own = &lines[self.rank].0;
@@ -89,6 +89,11 @@ impl<T: Send + Sync + 'static> Communicator<T> for Threads<T> {
         own[MAX_SUMS].store(self.request.get().into(), Ordering::Relaxed);
         self.sums.set(self.sums.get() + 1);
         self.shared.arrivals.advance();
+    }
+
+    fn end_sum(&self, values: &mut [f64]) -> Result<()> {
+        // the same lines as at the start, which has counted
+        let lines = &self.shared.lines[(self.sums.get() as usize + 1) % 2];
         self.shared.arrivals.wait(self.sums.get() * self.size() as u64, &self.shared.failure)?;
         for (k, value) in values.iter_mut().enumerate() {
             *value = lines.iter().map(|line| f64::from_bits(line.0[k].load(Ordering::Relaxed))).sum();
@@ -160,6 +165,23 @@ mod tests {
             let expected: f64 = (0..size).map(|r| 0.1 * (r + 199) as f64).sum();
             assert!(results.iter().all(|v| v.to_bits() == expected.to_bits()));
         }
+    }
+
+    #[test]
+    fn sums_may_wait_for_other_work() {
+        run(ranks(3, 2).1, |c| {
+            for round in 0..200 {
+                let told = [(10 * round + c.rank()) as f64, 1.0];
+                c.start_sum(&told);
+                c.post(Arc::new(vec![round as f64])).unwrap();
+                for from in (0..3).filter(|&r| r != c.rank()) {
+                    assert_eq!(c.fetch(from).unwrap()[0], round as f64);
+                }
+                let mut sums = told;
+                c.end_sum(&mut sums).unwrap();
+                assert_eq!(sums, [(30 * round + 3) as f64, 3.0]);
+            }
+        });
     }
 
     #[test]

@@ -127,6 +127,7 @@ on_all!(steps);
 on_all!(frozen_iterations);
 on_all!(step_on_a_halo);
 on_all!(single_steps);
+on_all!(pipelined_steps);
 on_all!(recurrences_on_a_halo);
 on_all!(pack_and_copy);
 on_all!(resident_iterations);

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
-use super::{CgStep, Ops, Record, SingleStep, Widens};
-use crate::comm::Communicator;
+use super::{CgStep, Ops, PipelinedStep, Record, SingleStep, Widens};
+use crate::comm::{Communicator, MAX_SUMS};
 use crate::error::Result;
 use crate::kernels::cg::cg_scalars;
 use crate::real::Real;
@@ -28,17 +28,20 @@ pub struct HostOps<T> {
     pub(crate) recorder: Recorder,
 }
 
-/// One or two sums, this rank's or, once completed, all ranks'.
+/// Up to four sums, this rank's or, once completed, all ranks'.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HostSum {
-    values: [f64; 2],
+    values: [f64; MAX_SUMS],
     components: usize,
+    /// Whether the others are told already.
+    is_started: bool,
 }
 
 impl HostSum {
     /// α and β of a step, if these are p·q and q·q, and `rho` is ρ.
     pub(crate) fn cg_scalars<T: Real>(&self, rho: &Self) -> Option<[T; 2]> {
-        cg_scalars(self.values, rho.values[0])
+        let [pq, qq, ..] = self.values;
+        cg_scalars([pq, qq], rho.values[0])
     }
 
     /// Sets component `k` to this rank's part.
@@ -64,10 +67,6 @@ impl<T: Real> HostOps<T> {
 /// Σ of `part(chunk)` over the chunks of `n` elements, in order.
 fn sum_chunks<const N: usize>(n: usize, part: impl Fn(std::ops::Range<usize>) -> [f64; N] + Sync) -> [f64; N] {
     let range = |k: usize| k * CHUNK..n.min((k + 1) * CHUNK);
-    let add = |mut s: [f64; N], p: [f64; N]| {
-        s.iter_mut().zip(p).for_each(|(s, p)| *s += p);
-        s
-    };
     let chunks = n.div_ceil(CHUNK);
     if chunks <= 1 {
         return add([0.0; N], part(0..n));
@@ -98,8 +97,8 @@ fn test_sums<T: Real>(r: &[T], w: Option<&[T]>) -> [f64; 2] {
     [rho, w.map_or(rho, weighted)]
 }
 
-fn add(s: [f64; 2], p: [f64; 2]) -> [f64; 2] {
-    [s[0] + p[0], s[1] + p[1]]
+fn add<const N: usize>(s: [f64; N], p: [f64; N]) -> [f64; N] {
+    std::array::from_fn(|k| s[k] + p[k])
 }
 
 /// a + β d, or a where a direction begins.
@@ -152,7 +151,7 @@ impl<T: Real> Ops for HostOps<T> {
     }
 
     fn sum(&self, components: usize) -> Result<HostSum> {
-        Ok(HostSum { values: [0.0; 2], components })
+        Ok(HostSum { values: [0.0; MAX_SUMS], components, is_started: false })
     }
 
     fn write(&self, from: &[T], to: &mut Vec<T>) -> Result<()> {
@@ -208,7 +207,7 @@ impl<T: Real> Ops for HostOps<T> {
     fn cg_step(&self, step: CgStep<'_, Self>) -> Result<()> {
         let _running = self.running(if step.weights.is_some() { "cg_step_weighted" } else { "cg_step" });
         let Some([alpha, beta]) = step.dots.cg_scalars::<T>(step.rho) else {
-            step.rho_next.values = [0.0; 2];
+            step.rho_next.values = [0.0; MAX_SUMS];
             return Ok(());
         };
         let n = self.n;
@@ -222,7 +221,7 @@ impl<T: Real> Ops for HostOps<T> {
             test_sums(r, w)
         };
         let (x, r, p, q) = (&mut step.x[..n], &mut step.r[..n], &mut step.p[..n], &step.q[..n]);
-        step.rho_next.values = if n <= CHUNK {
+        let sums = if n <= CHUNK {
             update(x, r, p, q, w)
         } else {
             let parts: Vec<[f64; 2]> = x
@@ -237,6 +236,7 @@ impl<T: Real> Ops for HostOps<T> {
                 .collect();
             parts.into_iter().fold([0.0; 2], add)
         };
+        step.rho_next.values[..2].copy_from_slice(&sums);
         Ok(())
     }
 
@@ -259,14 +259,50 @@ impl<T: Real> Ops for HostOps<T> {
                 test_sums(r, weights.map(|w| &w[k * CHUNK..]))
             })
             .collect();
-        rho.values = parts.into_iter().fold([0.0; 2], add);
+        rho.values[..2].copy_from_slice(&parts.into_iter().fold([0.0; 2], add));
+        Ok(())
+    }
+
+    fn pipelined_step(&self, step: PipelinedStep<'_, Self>) -> Result<()> {
+        let _running = self.running(if step.weights.is_some() { "pipelined_step_weighted" } else { "pipelined_step" });
+        let PipelinedStep { scalars, weights, x, r, t, p, s, z, q, sums } = step;
+        let [alpha, beta] = scalars.of::<T>();
+        let n = self.n;
+        let [x, r, t, p, s, z] = [x, r, t, p, s, z].map(|v| v[..n].par_chunks_mut(CHUNK));
+        let chunks = x.zip(p).zip(r.zip(s)).zip(t.zip(z)).zip(q[..n].par_chunks(CHUNK)).enumerate();
+        let parts: Vec<[f64; MAX_SUMS]> = chunks
+            .map(|(k, ((((x, p), (r, s)), (t, z)), q))| {
+                let of_x = x.iter_mut().zip(p).zip(r.iter_mut().zip(s));
+                for (((x, p), (r, s)), ((t, z), &q)) in of_x.zip(t.iter_mut().zip(z).zip(q)) {
+                    *p = recur(*r, beta, *p);
+                    *s = recur(*t, beta, *s);
+                    *z = recur(q, beta, *z);
+                    *x += alpha * *p;
+                    *r -= alpha * *s;
+                    *t -= alpha * *z;
+                }
+                let [gamma, rr] = test_sums(r, weights.map(|w| &w[k * CHUNK..]));
+                [gamma, rr, dot_chunk(r, t), 0.0]
+            })
+            .collect();
+        sums.values = parts.into_iter().fold([0.0; MAX_SUMS], add);
+        Ok(())
+    }
+
+    fn start_sum(&self, sum: &mut HostSum) -> Result<()> {
+        self.comm.start_sum(&sum.values[..sum.components]);
+        sum.is_started = true;
         Ok(())
     }
 
     fn all_sum(&self, sums: &mut [&mut HostSum]) -> Result<()> {
         let start = Instant::now();
         let mut values: Vec<f64> = sums.iter().flat_map(|sum| &sum.values[..sum.components]).copied().collect();
-        self.comm.sum(&mut values)?;
+        let is_started = sums.iter_mut().any(|sum| std::mem::take(&mut sum.is_started));
+        if !is_started {
+            self.comm.start_sum(&values);
+        }
+        self.comm.end_sum(&mut values)?;
         self.sums.set(self.sums.get() + start.elapsed());
         if self.comm.size() > 1 {
             self.recorder.span(Lane::Host, "sum over ranks", start);
@@ -278,7 +314,7 @@ impl<T: Real> Ops for HostOps<T> {
         Ok(())
     }
 
-    fn settle(&self, sum: &mut HostSum) -> Result<[f64; 2]> {
+    fn settle(&self, sum: &mut HostSum) -> Result<[f64; MAX_SUMS]> {
         Ok(sum.values)
     }
 

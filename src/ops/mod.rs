@@ -10,7 +10,7 @@ pub(crate) mod trials;
 
 use std::time::Instant;
 
-use crate::comm::Communicator;
+use crate::comm::{Communicator, MAX_SUMS};
 use crate::error::Result;
 use crate::precond::Preconditioner;
 use crate::real::Real;
@@ -41,10 +41,14 @@ pub enum Record {
 impl Record {
     /// What sums over all ranks tell once `iteration` has its product: `dots` are p·q and q·q, unless there was none, and
     /// `rho` is what the step before has left.
-    pub(crate) fn of_sums(iteration: u64, dots: Option<[f64; 2]>, rho: [f64; 2]) -> impl Iterator<Item = Self> {
-        let [rho, rr] = rho;
+    pub(crate) fn of_sums(
+        iteration: u64,
+        dots: Option<[f64; MAX_SUMS]>,
+        rho: [f64; MAX_SUMS],
+    ) -> impl Iterator<Item = Self> {
+        let [rho, rr, ..] = rho;
         let former = (iteration > 1).then(|| Self::Residual { iteration: iteration - 1, rho, rr });
-        former.into_iter().chain(dots.map(|[pq, _]| Self::Curvature { iteration, pq }))
+        former.into_iter().chain(dots.map(|[pq, ..]| Self::Curvature { iteration, pq }))
     }
 }
 
@@ -54,7 +58,7 @@ pub trait Ops {
     type Real: Real;
     /// The rank's part of a vector, perhaps with room for a halo behind it.
     type Vector;
-    /// One or two sums that are formed together. While a device works alone they stay on it, as partial sums.
+    /// Up to four sums that are formed together. While a device works alone they stay on it, as partial sums.
     type Sum;
 
     /// The rank's place among the others.
@@ -72,7 +76,7 @@ pub trait Ops {
     /// Not enough memory on the device.
     fn vector(&self, halo: usize, what: &'static str) -> Result<Self::Vector>;
 
-    /// Room for `components` sums, 1 or 2.
+    /// Room for `components` sums, 1, 2 or 4.
     ///
     /// # Errors
     /// Not enough memory on the device.
@@ -153,6 +157,21 @@ pub trait Ops {
     /// A failing device.
     fn single_step(&self, step: SingleStep<'_, Self>) -> Result<()>;
 
+    /// A step of the pipelined method, with α and β known: z = A t + β z; s = t + β s; p = r + β p; x += α p; r −= α s;
+    /// t −= α z; and this rank's part of r·r, of what the test looks at, and of r·t. 104 bytes a row in double precision,
+    /// 112 with weights.
+    ///
+    /// # Errors
+    /// A failing device.
+    fn pipelined_step(&self, step: PipelinedStep<'_, Self>) -> Result<()>;
+
+    /// Lets a sum set out for the other ranks as soon as what has been enqueued has left its parts, beside whatever is
+    /// enqueued later. Its [`all_sum`](Self::all_sum), in which it is alone, comes before the next one of any other.
+    ///
+    /// # Errors
+    /// A failing device.
+    fn start_sum(&self, sum: &mut Self::Sum) -> Result<()>;
+
     /// Completes sums over all ranks, at once. A device that works alone leaves its partial sums to the next kernel.
     ///
     /// # Errors
@@ -163,7 +182,7 @@ pub trait Ops {
     ///
     /// # Errors
     /// A failing device.
-    fn settle(&self, sum: &mut Self::Sum) -> Result<[f64; 2]>;
+    fn settle(&self, sum: &mut Self::Sum) -> Result<[f64; MAX_SUMS]>;
 
     /// Prepares for a run of iterations from 1 on.
     ///
@@ -305,6 +324,30 @@ pub struct SingleStep<'a, O: Ops + ?Sized> {
     pub q: &'a O::Vector,
     /// r·r after the step, and what the test looks at.
     pub rho: &'a mut O::Sum,
+}
+
+/// Arguments of [`Ops::pipelined_step`].
+pub struct PipelinedStep<'a, O: Ops + ?Sized> {
+    /// α and β.
+    pub scalars: Scalars,
+    /// Weights of the squares of r in what the test looks at; 1 without.
+    pub weights: Option<&'a O::Vector>,
+    /// The iterate.
+    pub x: &'a mut O::Vector,
+    /// The residual.
+    pub r: &'a mut O::Vector,
+    /// A r.
+    pub t: &'a mut O::Vector,
+    /// The direction.
+    pub p: &'a mut O::Vector,
+    /// A p.
+    pub s: &'a mut O::Vector,
+    /// A s.
+    pub z: &'a mut O::Vector,
+    /// A t.
+    pub q: &'a O::Vector,
+    /// r·r after the step, what the test looks at, and r·t.
+    pub sums: &'a mut O::Sum,
 }
 
 /// Arguments of [`LinearOperator::recur_halo`](crate::operator::LinearOperator::recur_halo).

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use self::resident::Residence;
 use super::trials::{MAX_TRIED_PER_UNIT, Trials, Tried};
-use super::{CgHalo, CgStep, HaloStep, Ops, Record, SingleStep, Widens};
+use super::{CgHalo, CgStep, HaloStep, Ops, PipelinedStep, Record, SingleStep, Widens};
 use crate::comm::{Communicator, MAX_SUMS};
-use crate::device::{Context, DeviceVec, Grid, Moment, PendingRead, Pinned, Timed};
+use crate::device::{Context, DeviceVec, Grid, Moment, PendingRead, Pinned, Queue, Timed};
 use crate::error::Result;
 use crate::kernels::cg::{Log, StepVectors, SumArg, cg_scalars};
-use crate::kernels::recurrences::SingleVectors;
+use crate::kernels::recurrences::{PipelinedVectors, SingleVectors};
 use crate::kernels::{Kernels, Launch, count};
 use crate::real::Real;
 use crate::solver::Split;
@@ -109,24 +109,29 @@ struct Clock {
     host_wait: Duration,
 }
 
-/// One or two sums: partial sums on the device, or values on the host.
-pub(crate) struct DeviceSum<A> {
+/// Up to four sums: partial sums on the device, on their way to the host, or values there.
+pub(crate) struct DeviceSum<A: Real> {
     /// Those of a group one behind the other.
     partials: DeviceVec<A>,
     components: usize,
     /// Groups that have left partial sums; 0 once the host has the values.
     count: usize,
-    values: [f64; 2],
+    values: [f64; MAX_SUMS],
+    /// The partial sums on their way,
+    arriving: Option<PendingRead<A>>,
+    /// and where others arrived before.
+    landings: Vec<Pinned<A>>,
 }
 
 impl<A: Real> DeviceSum<A> {
     fn arg(&self) -> SumArg<'_, A> {
-        SumArg { partials: &self.partials, count: self.count as u32, values: self.values }
+        let [first, second, ..] = self.values;
+        SumArg { partials: &self.partials, count: self.count as u32, values: [first, second] }
     }
 
     /// The room for partial sums, whose number a kernel is about to set.
     pub(crate) fn refill(&mut self, count: usize) -> &mut DeviceVec<A> {
-        self.count = count;
+        (self.count, self.arriving) = (count, None);
         &mut self.partials
     }
 }
@@ -209,7 +214,8 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
     /// r −= α q and p = r + β p on the `len` elements of a halo that begins at `n_rows`, α and β as in [`Ops::cg_step`].
     pub(crate) fn cg_halo(&self, n_rows: usize, len: usize, step: CgHalo<'_, Self>) -> Result<()> {
         let CgHalo { dots, rho, r, p, q } = step;
-        let Some(scalars) = cg_scalars(dots.values, rho.values[0]) else { return Ok(()) };
+        let [pq, qq, ..] = dots.values;
+        let Some(scalars) = cg_scalars([pq, qq], rho.values[0]) else { return Ok(()) };
         let range = n_rows as u32..(n_rows + len) as u32;
         let grid = self.grid_for("cg_halo", len);
         self.kernels.cg.cg_halo(&self.ctx, grid, range, [r, p], q, scalars)
@@ -223,8 +229,23 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         self.kernels.recurrences.recur_halo(&self.ctx, grid, range, [v, d], a, scalars.of())
     }
 
+    /// Waits for a sum that is on its way to the host, if it is.
+    fn land(&self, sum: &mut DeviceSum<A>) -> Result<()> {
+        let Some(arriving) = sum.arriving.take() else { return Ok(()) };
+        let start = Instant::now();
+        let landing = arriving.wait(&self.ctx)?;
+        sum.values = add_up(&landing, sum.components);
+        sum.landings.push(landing);
+        sum.count = 0;
+        let watch = &mut *self.watch.borrow_mut();
+        watch.done = watch.current.saturating_sub(1);
+        self.waited(start);
+        Ok(())
+    }
+
     /// Brings sums to the host that are still on the device, with one wait for all.
     fn bring(&self, sums: &mut [&mut DeviceSum<A>]) -> Result<()> {
+        sums.iter_mut().try_for_each(|sum| self.land(sum))?;
         let mut sums: Vec<_> = sums.iter_mut().filter(|sum| sum.count > 0).collect();
         if sums.is_empty() {
             return Ok(());
@@ -246,8 +267,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         let mut rest = &landing[..len];
         for sum in &mut sums {
             let (piece, others) = rest.split_at(sum.components * sum.count);
-            let added = add_up(piece, sum.components);
-            sum.values[..sum.components].copy_from_slice(&added[..sum.components]);
+            sum.values = add_up(piece, sum.components);
             (sum.count, rest) = (0, others);
         }
         let watch = &mut *self.watch.borrow_mut();
@@ -382,7 +402,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         if self.watch.borrow_mut().refused(&end).is_some() {
             return Ok(());
         }
-        let [rho, rr] = self.settle(rho)?;
+        let [rho, rr, ..] = self.settle(rho)?;
         let mut pq = [A::default()];
         self.log.entries.read(&self.ctx, 3 * Self::slot(iteration) as usize, &mut pq)?;
         let pq = pq[0].to_f64();
@@ -431,15 +451,15 @@ fn is_sample(iteration: u64) -> bool {
     iteration == 0 || iteration.is_multiple_of(SAMPLE_EVERY) && (iteration / SAMPLE_EVERY).is_power_of_two()
 }
 
-/// The sums of 1 or 2 components whose parts lie one behind the other, in eight interleaved ones: sums in one row would take
+/// The sums of 1, 2 or 4 components whose parts lie one behind the other, in eight interleaved ones: sums in one row would take
 /// longer than the parts took to arrive.
-fn add_up<A: Real>(parts: &[A], components: usize) -> [f64; 2] {
+fn add_up<A: Real>(parts: &[A], components: usize) -> [f64; MAX_SUMS] {
     let (eights, rest) = parts.as_chunks::<8>();
     let mut lanes = [0.0; 8];
     for part in eights.iter().map(<[A; 8]>::as_slice).chain([rest]) {
         lanes.iter_mut().zip(part).for_each(|(lane, v)| *lane += v.to_f64());
     }
-    [0, components - 1].map(|k| lanes.iter().skip(k).step_by(components).sum())
+    std::array::from_fn(|k| if k < components { lanes.iter().skip(k).step_by(components).sum() } else { 0.0 })
 }
 
 impl<T: Real, A: Real> Widens<OpenClOps<A, A>> for OpenClOps<T, A> {
@@ -475,7 +495,7 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
 
     fn sum(&self, components: usize) -> Result<DeviceSum<A>> {
         let partials = DeviceVec::zeros(&self.ctx, components * self.max_groups, PARTIAL_SUMS)?;
-        Ok(DeviceSum { partials, components, count: 0, values: [0.0; 2] })
+        Ok(DeviceSum { partials, components, count: 0, values: [0.0; MAX_SUMS], arriving: None, landings: Vec::new() })
     }
 
     fn write(&self, from: &[T], to: &mut DeviceVec<T>) -> Result<()> {
@@ -535,6 +555,26 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         self.kernels.recurrences.single_step(&self.ctx, grid, self.n, vectors, scalars.of(), sums)
     }
 
+    fn pipelined_step(&self, step: PipelinedStep<'_, Self>) -> Result<()> {
+        let PipelinedStep { scalars, weights, x, r, t, p, s, z, q, sums } = step;
+        let grid = self.grid(if weights.is_some() { "pipelined_step_weighted" } else { "pipelined_step" });
+        let (vectors, sums) = (PipelinedVectors { x, r, t, p, s, z, q, w: weights }, sums.refill(grid.groups));
+        self.kernels.recurrences.pipelined_step(&self.ctx, grid, self.n, vectors, scalars.of(), sums)
+    }
+
+    /// By the transfer queue, so that it holds up nothing in the other.
+    fn start_sum(&self, sum: &mut DeviceSum<A>) -> Result<()> {
+        let len = sum.components * sum.count;
+        let landing = match sum.landings.iter().position(|landing| landing.len() == len) {
+            Some(place) => sum.landings.swap_remove(place),
+            None => Pinned::zeros(&self.ctx, len)?,
+        };
+        let formed = self.ctx.marker()?;
+        self.ctx.flush(Queue::Compute)?;
+        sum.arriving = Some(sum.partials.start_read_after(&self.ctx, Queue::Transfer, landing, Some(&formed))?);
+        self.ctx.flush(Queue::Transfer)
+    }
+
     fn all_sum(&self, sums: &mut [&mut DeviceSum<A>]) -> Result<()> {
         if self.comm.size() == 1 {
             return Ok(()); // the next kernel adds the partial sums
@@ -557,7 +597,7 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         Ok(())
     }
 
-    fn settle(&self, sum: &mut DeviceSum<A>) -> Result<[f64; 2]> {
+    fn settle(&self, sum: &mut DeviceSum<A>) -> Result<[f64; MAX_SUMS]> {
         self.bring(&mut [sum])?;
         Ok(sum.values)
     }

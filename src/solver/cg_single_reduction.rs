@@ -12,7 +12,7 @@
 
 use super::iterate::Iterate;
 use super::monitor::{Monitor, Verdict};
-use super::recurrence::{Next, curvature};
+use super::recurrence::{Next, curvature, relate};
 use super::scaling::{Share, squares};
 use super::workspace::Workspace;
 use crate::error::Result;
@@ -40,9 +40,10 @@ pub(super) fn cg_single_reduction<O: Ops>(
     a.fill_halo(ops, &mut w.r)?;
     if !monitor.keeps_direction() {
         w.former = None;
-    } else if let Some(s) = &mut w.s {
+    } else if let (Some(s), Some(_)) = (&mut w.s, w.former) {
         a.apply(ops, &mut w.p, s)?; //                                         s = A p
         a.fill_halo(ops, s)?;
+        relate(ops, first[0], w)?;
     }
 
     let (mut known, mut iteration) = (Some(first[0]), 1);
@@ -60,7 +61,7 @@ pub(super) fn cg_single_reduction<O: Ops>(
         let gamma = match known {
             Some(gamma) => gamma,
             None => {
-                let [rho, rr] = ops.settle(&mut w.rho)?;
+                let [rho, rr, ..] = ops.settle(&mut w.rho)?;
                 if let Some(verdict) =
                     monitor.judge(&[Record::Residual { iteration: iteration - 1, rho, rr }], ops.comm())
                 {
@@ -69,7 +70,7 @@ pub(super) fn cg_single_reduction<O: Ops>(
                 rho
             }
         };
-        let [delta, _] = ops.settle(&mut w.dots)?;
+        let [delta, ..] = ops.settle(&mut w.dots)?;
         let next = Next::of(gamma, delta, w.former);
         let mut pq = next.curvature;
         if next.curvature <= 0.0 {

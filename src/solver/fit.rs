@@ -171,6 +171,8 @@ mod tests {
         assert_eq!(demand(10, 50, 5, &single).total, 400 + 44 + 7 * 10 * 4 + 5 * (12 + 8));
         let recurrent = Setup { method: Method::CgSingleReduction, ..single.clone() };
         assert_eq!(demand(10, 50, 5, &recurrent).total, 400 + 44 + 8 * 10 * 4 + 5 * (12 + 12));
+        let recurrent = Setup { method: Method::CgPipelined, ..recurrent };
+        assert_eq!(demand(10, 50, 5, &recurrent).total, 400 + 44 + 10 * 10 * 4 + 5 * (12 + 20));
         // both matrices and halos, those of r and q, too; x, r, p, q and the diagonal in single, b, x, r and the x kept in double precision
         let mixed = Setup { precision: Precision::Mixed, ..single };
         let both = 400 + 44 + 600 + 44 + 10 * (5 * 4 + 4 * 8) + 5 * (12 + 20 + 8);

@@ -158,7 +158,7 @@ where
         let mut sum = wide.sum(1)?;
         wide.dot_product(x, r, &mut sum, 0)?;
         wide.all_sum(&mut [&mut sum])?;
-        let [curvature, _] = wide.settle(&mut sum)?;
+        let [curvature, ..] = wide.settle(&mut sum)?;
         Iterate::<O>::restore(self, ops, w)?;
         Ok(Some(curvature))
     }

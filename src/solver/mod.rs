@@ -2,6 +2,7 @@
 
 mod cg;
 mod cg_classic;
+mod cg_pipelined;
 mod cg_single_reduction;
 mod fit;
 mod iterate;

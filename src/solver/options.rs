@@ -58,6 +58,7 @@ named! {
     Cg = "cg", "Preconditioned conjugate gradients with fused kernels; the scalars stay on the device when it works alone.";
     CgClassic = "cg-classic", "Conjugate gradients from five separate kernels, partial sums added on the host (Bueno 2013).";
     CgSingleReduction = "cg-single-reduction", "Conjugate gradients with the sums of an iteration in one (Chronopoulos and Gear 1989).";
+    CgPipelined = "cg-pipelined", "Conjugate gradients whose sums travel while the product runs (Ghysels and Vanroose 2014).";
 }
 
 impl Method {
@@ -71,6 +72,7 @@ impl Method {
         match self {
             Self::Cg | Self::CgClassic => 0,
             Self::CgSingleReduction => 1,
+            Self::CgPipelined => 3,
         }
     }
 }

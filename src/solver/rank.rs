@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::cg::cg;
 use super::cg_classic::cg_classic;
+use super::cg_pipelined::cg_pipelined;
 use super::cg_single_reduction::cg_single_reduction;
 use super::fit::beside_rows;
 use super::iterate::{Iterate, Mixed, Plain};
@@ -342,6 +343,7 @@ impl<O: Ops, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
             let verdict = match method {
                 Method::Cg => cg(ops, a, iterate, scaling.as_ref(), w, &mut monitor)?,
                 Method::CgSingleReduction => cg_single_reduction(ops, a, iterate, scaling.as_ref(), w, &mut monitor)?,
+                Method::CgPipelined => cg_pipelined(ops, a, iterate, scaling.as_ref(), w, &mut monitor)?,
                 Method::CgClassic => cg_classic(ops, a, iterate, m, w, &mut monitor)?,
             };
             ops.end_run(monitor.run_iterations())?;

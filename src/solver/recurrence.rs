@@ -19,6 +19,17 @@ pub struct Former {
     pub(super) alpha: f64,
 }
 
+/// The part of r·r that a direction may have of r in the former one, to which it should be orthogonal.
+const ASTRAY: f64 = 0.1;
+
+impl Former {
+    /// Of γ of the next step, r·s, p·s and r·p; none where p is worth nothing for r.
+    fn of_products(gamma: f64, rs: f64, ps: f64, rp: f64) -> Option<Self> {
+        let is_of_use = rs < 0.0 && ps > 0.0 && (rs / ps * rp).abs() <= ASTRAY * gamma;
+        is_of_use.then(|| Self { gamma: -gamma / rs * ps, alpha: -gamma / rs })
+    }
+}
+
 /// What the next step is made with.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Next {
@@ -39,6 +50,22 @@ impl Next {
     pub(super) fn former(self, gamma: f64) -> Former {
         Former { gamma, alpha: self.scalars.alpha }
     }
+}
+
+/// Forms the former step anew from r, p and s = A p, of which some have been replaced: so that the next direction is conjugate
+/// to p, and its p·A p as it is, though r is no longer orthogonal to what it was. γ' and α' follow from r·s = −γ / α' and
+/// p·s = γ' / α'. Uses up `w.sums`.
+pub(super) fn relate<O: Ops>(ops: &O, gamma: f64, w: &mut Workspace<O>) -> Result<()> {
+    let Workspace { r, p, s: Some(s), sums, former, .. } = w else {
+        unreachable!("a workspace of a method with a former step has s");
+    };
+    ops.dot_product(r, s, sums, 0)?;
+    ops.dot_product(p, s, sums, 1)?;
+    ops.dot_product(r, p, sums, 2)?;
+    ops.all_sum(&mut [sums])?;
+    let [rs, ps, rp, _] = ops.settle(sums)?;
+    *former = Former::of_products(gamma, rs, ps, rp);
+    Ok(())
 }
 
 /// p·A p over all ranks for the direction p = r + β p, which is formed: where a difference may have lost its sign to rounding.
@@ -67,6 +94,10 @@ mod tests {
         assert_eq!(first, Next { scalars: Scalars { alpha: 0.5, beta: 0.0 }, curvature: 2.0 });
         // r = (0, −1/2), A r = (−1/2, −3/2); p = r + (1, 0) / 4, A p = (0, −5/4)
         let second = Next::of(0.25, 0.75, Some(first.former(1.0)));
+        // r·s = −1/2, p·s = 2
+        assert_eq!(Former::of_products(0.25, -0.5, 2.0, 0.0), Some(first.former(1.0)));
+        assert_eq!(Former::of_products(0.25, 0.5, 2.0, 0.0), None);
+        assert_eq!(Former::of_products(0.25, -0.5, 2.0, 0.2), None);
         assert_eq!(second, Next { scalars: Scalars { alpha: 0.4, beta: 0.25 }, curvature: 0.625 });
     }
 }

@@ -11,7 +11,7 @@ use crate::device::{Context, DeviceVec, Grid};
 use crate::error::{Error, Result};
 use crate::kernels::cg::{Log, StepVectors, SumArg};
 use crate::kernels::csr::{BlockSet, CsrBlock};
-use crate::kernels::recurrences::SingleVectors;
+use crate::kernels::recurrences::{PipelinedVectors, SingleVectors};
 use crate::kernels::sell::{SellBlock, SliceSet};
 use crate::kernels::stencil::{RowSet, StencilBand};
 use crate::kernels::{CONVERSIONS, Kernels, SELL_PRODUCTS, STENCIL_PRODUCTS, Tuning, count};
@@ -52,6 +52,8 @@ pub(super) struct Bed<'a, T: Real, A: Real> {
     p: DeviceVec<T>,
     q: DeviceVec<T>,
     s: DeviceVec<T>,
+    t: DeviceVec<T>,
+    z: DeviceVec<T>,
     d: DeviceVec<T>,
     /// In the precision of sums; empty where that is no other.
     wide: DeviceVec<A>,
@@ -106,6 +108,8 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             p: vector(n + part.halo.len, 3, "p")?,
             q: vector(n, 4, "q")?,
             s: vector(n, 8, "s")?,
+            t: vector(n, 9, "t")?,
+            z: vector(n, 10, "z")?,
             d: vector(n, 5, "the diagonal")?,
             wide: DeviceVec::from_slice(
                 &ctx,
@@ -114,7 +118,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             )?,
             fresh: vector(n + part.halo.len, 6, "random numbers")?,
             given: DeviceVec::from_slice(&ctx, &numbers::<A>(2 * max_groups, 6), "partial sums")?,
-            sums: DeviceVec::zeros(&ctx, 2 * max_groups, "partial sums")?,
+            sums: DeviceVec::zeros(&ctx, 4 * max_groups, "partial sums")?,
             log: Log {
                 states: [DeviceVec::zeros(&ctx, 1, "the state")?, DeviceVec::zeros(&ctx, 1, "the state")?],
                 entries: DeviceVec::zeros(&ctx, 3, "the log")?,
@@ -216,6 +220,8 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             "cg_step_weighted" => vectors(8, 10),
             "single_step" => vectors(9, 10),
             "single_step_weighted" => vectors(10, 12),
+            "pipelined_step" => vectors(13, 16),
+            "pipelined_step_weighted" => vectors(14, 18),
             "spmv_csr" => product(2, 0),
             "spmv_dot_csr" => product(2, 4),
             "residual_csr" => product(3, 1),
@@ -258,7 +264,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
     /// Enqueues a kernel on so many groups, for each band of the rows. Whatever it computes stays near where it was.
     fn launch(&mut self, kernels: &Kernels<T, A>, kernel: &str, groups: usize) -> Result<()> {
         let [n, halo] = [self.n(), self.halo()].map(count);
-        let Self { ctx, x, r, p, q, s, d, log, .. } = self;
+        let Self { ctx, x, r, p, q, s, t, z, d, log, .. } = self;
         let grid = Grid { groups, group_size: kernels.tuning.launch(kernel).group_size };
         let (tiny, half) = (T::from_f64(1e-30), T::from_f64(0.5));
         // as many partial sums as a launch of this size leaves
@@ -329,6 +335,11 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
                 let vectors = SingleVectors { x, r, p, s, q, w };
                 kernels.recurrences.single_step(ctx, grid, n, vectors, [tiny, half], &mut self.sums)
             }
+            "pipelined_step" | "pipelined_step_weighted" => {
+                let w = (kernel == "pipelined_step_weighted").then_some(&*d);
+                let vectors = PipelinedVectors { x, r, t, p, s, z, q, w };
+                kernels.recurrences.pipelined_step(ctx, grid, n, vectors, [tiny, half], &mut self.sums)
+            }
             "recur_halo" => kernels.recurrences.recur_halo(ctx, grid, 0..halo, [r, p], q, [tiny, half]),
             "narrow" => kernels.convert.narrow(ctx, grid, n, &self.wide, q),
             "add_wide" => kernels.convert.add_wide(ctx, grid, n, q, &mut self.wide),
@@ -339,7 +350,8 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
 
     /// Puts random numbers in place of what kernels have left behind.
     pub(super) fn refresh(&mut self) -> Result<()> {
-        for vector in [&mut self.x, &mut self.r, &mut self.p, &mut self.q, &mut self.s] {
+        let Self { x, r, p, q, s, t, z, .. } = self;
+        for vector in [x, r, p, q, s, t, z] {
             let len = vector.len();
             self.fresh.copy_to(&self.ctx, vector, len)?;
         }

@@ -1,6 +1,6 @@
 //! The tests themselves, on a bench of any kind.
 
-pub(super) use super::recurrences::{recurrences_on_a_halo, single_steps};
+pub(super) use super::recurrences::{pipelined_steps, recurrences_on_a_halo, single_steps};
 pub(super) use super::resident::{refused_iterations, resident_iterations};
 use super::*;
 

@@ -1,7 +1,7 @@
 //! Against plain loops, with α = 2 and β = 3, or β = 0 and nothing of use in what a direction held before.
 
 use super::*;
-use crate::kernels::recurrences::SingleVectors;
+use crate::kernels::recurrences::{PipelinedVectors, SingleVectors};
 
 const ALPHA: f64 = 2.0;
 
@@ -44,6 +44,48 @@ pub(super) fn single_steps<T: Real, A: Real>(t: &Bench<T, A>) {
                 let squares: Vec<f64> = r.iter().map(|r| r * r).collect();
                 let rr = if weighted { dot(&w, &squares) } else { dot(&r, &r) };
                 assert_eq!(sum_pairs(&t.down(&sums)), [dot(&r, &r), rr], "sums, {what}");
+            }
+        }
+    }
+}
+
+pub(super) fn pipelined_steps<T: Real, A: Real>(t: &Bench<T, A>) {
+    for &n in SIZES {
+        for (beta, former) in betas(n) {
+            for weighted in [false, true] {
+                let [x, r, ar, q, w] = [1, 2, 3, 4, 5].map(|salt| ints(n, salt));
+                let [p, s, z] = [6, 7, 8].map(&former);
+                let (mut dx, mut dr, mut dt, mut dp) = (t.up(&x), t.up(&r), t.up(&ar), t.up(&p));
+                let (mut ds, mut dz, dq, dw) = (t.up(&s), t.up(&z), t.up(&q), t.up(&w));
+                let grid = t.grid(n);
+                let mut sums = t.partials(4 * grid.groups);
+                let v = PipelinedVectors {
+                    x: &mut dx,
+                    r: &mut dr,
+                    t: &mut dt,
+                    p: &mut dp,
+                    s: &mut ds,
+                    z: &mut dz,
+                    q: &dq,
+                    w: weighted.then_some(&dw),
+                };
+                let scalars = [ALPHA, beta].map(T::from_f64);
+                t.kernels.recurrences.pipelined_step(&t.ctx, grid, n as u32, v, scalars, &mut sums).unwrap();
+
+                let what = format!("n = {n}, beta {beta}, weighted {weighted}, {:?}", t.kernels.tuning);
+                let (p, s, z) = (recur(&r, beta, &p), recur(&ar, beta, &s), recur(&q, beta, &z));
+                let (x, r, ar) = (added(&x, ALPHA, &p), added(&r, -ALPHA, &s), added(&ar, -ALPHA, &z));
+                let vectors =
+                    [("x", dx, &x), ("r", dr, &r), ("t", dt, &ar), ("p", dp, &p), ("s", ds, &s), ("z", dz, &z)];
+                for (name, found, expected) in vectors {
+                    assert_eq!(t.down(&found), *expected, "{name}, {what}");
+                }
+                assert_eq!((t.down(&dq), t.down(&dw)), (q, w.clone()), "{what}");
+                let squares: Vec<f64> = r.iter().map(|r| r * r).collect();
+                let rr = if weighted { dot(&w, &squares) } else { dot(&r, &r) };
+                let parts = t.down(&sums);
+                let found = [0, 1, 2, 3].map(|k| parts.iter().skip(k).step_by(4).sum::<f64>());
+                assert_eq!(found, [dot(&r, &r), rr, dot(&r, &ar), 0.0], "sums, {what}");
             }
         }
     }
