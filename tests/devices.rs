@@ -23,7 +23,14 @@ fn stderr(output: &Output) -> String {
 #[test]
 fn whole_solves_with_the_kernels_for_gpus() {
     for devices in ["0", "0,0,0", "0,host"] {
-        for rest in ["--method cg", "--method cg-classic", "--precond jacobi", "--precision f32 --rtol 1e-4"] {
+        for rest in [
+            "--method cg",
+            "--method cg-classic",
+            "--method cg-single-reduction",
+            "--method cg-pipelined",
+            "--precond jacobi",
+            "--precision f32 --rtol 1e-4",
+        ] {
             for system in ["poisson3d:9", "random-spd:600", "elasticity3d:3", "tridiagonal:5"] {
                 let args = format!("solve --generate {system} --devices {devices} {rest}");
                 let output = declive(&args, &[("DECLIVE_SHAPE", "gpu")]);

@@ -174,7 +174,8 @@ fn both_methods_take_the_same_iterations_everywhere() {
             let reference = solve(&a, &b, &setup(Method::CgClassic, precond, Precision::F64, &host), 1e-8);
             for setup in few_setups().into_iter().filter(|s| s.precond == precond) {
                 let o = solve(&a, &b, &setup, 1e-8);
-                let slack = reference.iterations / 50 + 3;
+                // what comes by recurrence twice over is less exact
+                let slack = reference.iterations / if setup.method == Method::CgPipelined { 10 } else { 50 } + 3;
                 let what = format!("{name}, {setup:?}: {} and {} iterations", o.iterations, reference.iterations);
                 assert!(o.iterations.abs_diff(reference.iterations) <= slack, "{what}");
                 assert!(relative_residual(&a, &b, &o.x) <= 1.01e-8, "{what}");
@@ -517,7 +518,7 @@ fn timelines_tell_what_each_rank_did_and_change_nothing() {
             assert_eq!(timeline.iterations(), recorded, "{setup:?}");
             let kernels = timeline.kernels();
             let product = kernels.iter().find(|k| k.kernel.starts_with("spmv_")).unwrap();
-            assert_eq!(product.kernel.starts_with("spmv_dot_"), setup.method == Method::Cg);
+            assert_eq!(product.kernel.starts_with("spmv_dot_"), setup.method != Method::CgClassic);
             // two where some rows wait for a halo
             let launches = if solver.ranks().len() == 1 { 1 } else { 2 };
             assert!((recorded..=launches * recorded).contains(&product.calls), "{setup:?}: {product:?}");

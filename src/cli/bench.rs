@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     iterations: u64,
 
-    /// Krylov methods: a list of cg-classic and cg
+    /// Krylov methods: a list of those that a solve has
     #[arg(long, value_name = "LIST", default_value = "cg-classic,cg", value_delimiter = ',')]
     methods: Vec<Method>,
 

@@ -21,7 +21,9 @@ impl<T> Communicator<T> for Alone {
         1
     }
 
-    fn sum(&self, _: &mut [f64]) -> Result<()> {
+    fn start_sum(&self, _: &[f64]) {}
+
+    fn end_sum(&self, _: &mut [f64]) -> Result<()> {
         Ok(())
     }
 

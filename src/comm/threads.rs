@@ -71,20 +71,23 @@ impl<T: Send + Sync + 'static> Threads<T> {
 }
 
 impl<T> Threads<T> {
-    /// Shows this rank's values and its request to all, and gives the lines of all ranks.
-    fn meet(&self, values: &[f64]) -> Result<&[Line]> {
+    /// Shows this rank's values and its request to all.
+    fn tell(&self, values: &[f64]) {
         assert!(values.len() <= MAX_SUMS, "{} values in one sum", values.len());
-        let lines = &self.shared.lines[self.sums.get() as usize % 2];
-        let own = &lines[self.rank].0;
+        let own = &self.shared.lines[self.sums.get() as usize % 2][self.rank].0;
         for (slot, value) in own.iter().zip(values) {
             slot.store(value.to_bits(), Ordering::Relaxed);
         }
         own[MAX_SUMS].store(self.request.get().into(), Ordering::Relaxed);
         self.sums.set(self.sums.get() + 1);
-        let all = self.sums.get() * self.shared.mailboxes.len() as u64;
         self.shared.arrivals.advance();
-        self.shared.arrivals.wait(all, &self.shared.failure)?;
-        Ok(lines)
+    }
+
+    /// Waits for what all ranks tell.
+    fn told(&self) -> Result<&[Line]> {
+        let sums = self.sums.get();
+        self.shared.arrivals.wait(sums * self.shared.mailboxes.len() as u64, &self.shared.failure)?;
+        Ok(&self.shared.lines[(sums as usize + 1) % 2]) // those of the start, which has counted
     }
 }
 
@@ -103,8 +106,12 @@ impl<T: Send + Sync + 'static> Communicator<T> for Threads<T> {
         self.shared.mailboxes.len()
     }
 
-    fn sum(&self, values: &mut [f64]) -> Result<()> {
-        let lines = self.meet(values)?;
+    fn start_sum(&self, values: &[f64]) {
+        self.tell(values);
+    }
+
+    fn end_sum(&self, values: &mut [f64]) -> Result<()> {
+        let lines = self.told()?;
         for (k, value) in values.iter_mut().enumerate() {
             *value = lines.iter().map(|line| line.value(k)).sum();
         }
@@ -114,7 +121,8 @@ impl<T: Send + Sync + 'static> Communicator<T> for Threads<T> {
     }
 
     fn gather(&self, value: f64) -> Result<Vec<f64>> {
-        Ok(self.meet(&[value])?.iter().map(|line| line.value(0)).collect())
+        self.tell(&[value]);
+        Ok(self.told()?.iter().map(|line| line.value(0)).collect())
     }
 
     fn post(&self, message: Arc<dyn Message<T>>) -> Result<()> {
@@ -191,6 +199,23 @@ mod tests {
                 let mut sum = [mine];
                 c.sum(&mut sum).unwrap();
                 assert_eq!(sum[0], all.iter().sum::<f64>());
+            }
+        });
+    }
+
+    #[test]
+    fn sums_may_wait_for_other_work() {
+        run(ranks(3, 2).1, |c| {
+            for round in 0..200 {
+                let told = [(10 * round + c.rank()) as f64, 1.0];
+                c.start_sum(&told);
+                c.post(Arc::new(vec![round as f64])).unwrap();
+                for from in (0..3).filter(|&r| r != c.rank()) {
+                    assert_eq!(c.fetch(from).unwrap()[0], round as f64);
+                }
+                let mut sums = told;
+                c.end_sum(&mut sums).unwrap();
+                assert_eq!(sums, [(30 * round + 3) as f64, 3.0]);
             }
         });
     }

@@ -136,11 +136,11 @@ impl<T: Real, A: Real> Cg<T, A> {
         grid: Grid,
         n: u32,
         v: StepVectors<'_, T>,
-        scalars: [f64; 2],
+        [alpha, beta]: [T; 2],
         rho_next: &DeviceVec<A>,
     ) -> Result<()> {
         assert!(n as usize <= v.len() && 2 * grid.groups <= rho_next.len());
-        let (StepVectors { x, r, p, q, w }, [alpha, beta]) = (v, scalars.map(T::from_f64));
+        let StepVectors { x, r, p, q, w } = v;
         // SAFETY: types as declared in the file; elements 0..n and pairs of partials, checked above.
         unsafe {
             match w {
@@ -161,10 +161,10 @@ impl<T: Real, A: Real> Cg<T, A> {
         range: std::ops::Range<u32>,
         [r, p]: [&mut DeviceVec<T>; 2],
         q: &DeviceVec<T>,
-        scalars: [f64; 2],
+        [alpha, beta]: [T; 2],
     ) -> Result<()> {
         assert!(range.start <= range.end && range.end as usize <= r.len().min(p.len()).min(q.len()));
-        let (begin, count, [alpha, beta]) = (range.start, range.end - range.start, scalars.map(T::from_f64));
+        let (begin, count) = (range.start, range.end - range.start);
         // SAFETY: types as declared in the file; elements begin..begin + count, checked above.
         unsafe { launch(ctx, &self.cg_halo, grid, &[&begin, &count, r, p, q, &alpha, &beta]) }
     }

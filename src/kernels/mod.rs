@@ -10,6 +10,7 @@ pub(crate) mod convert;
 pub(crate) mod csr;
 pub(crate) mod dot;
 pub(crate) mod halo;
+pub(crate) mod recurrences;
 pub(crate) mod resident;
 pub(crate) mod sell;
 pub(crate) mod stencil;
@@ -26,7 +27,7 @@ use crate::device::{Call, ClKernel, ClResult, Context, DeviceVec, Doing, Grid, I
 use crate::error::Result;
 use crate::real::Real;
 pub(crate) use tuning::{
-    CONVERSIONS, Launch, PRODUCTS, RESIDENT_GROUP, SELL_PRODUCTS, STENCIL_PRODUCTS, STEPS, Shape, Tuning,
+    CONVERSIONS, Launch, PRODUCTS, RECURRENCES, RESIDENT_GROUP, SELL_PRODUCTS, STENCIL_PRODUCTS, STEPS, Shape, Tuning,
 };
 
 /// The kernel families: file name, source, kernels. The only list of them.
@@ -45,6 +46,7 @@ pub(crate) const FAMILIES: &[(&str, &str, &[&str])] = &[
         include_str!("../../cl/cg.cl"),
         &["cg_step", "cg_step_weighted", "cg_step_given", "cg_step_given_weighted", "cg_halo"],
     ),
+    ("recurrences.cl", include_str!("../../cl/recurrences.cl"), RECURRENCES),
     ("convert.cl", include_str!("../../cl/convert.cl"), CONVERSIONS),
     ("halo.cl", include_str!("../../cl/halo.cl"), &["halo_pack"]),
     ("stream.cl", include_str!("../../cl/stream.cl"), &["stream_copy"]),
@@ -65,6 +67,7 @@ pub(crate) struct Kernels<T, A> {
     stencil: [OnceCell<stencil::Stencil<T, A>>; MOST_MAIN + 1],
     sell: OnceCell<sell::Sell<T, A>>,
     pub(crate) cg: cg::Cg<T, A>,
+    pub(crate) recurrences: recurrences::Recurrences<T, A>,
     pub(crate) convert: convert::Convert<T, A>,
     pub(crate) halo: halo::Halo<T>,
     pub(crate) stream: stream::Stream<T>,
@@ -101,6 +104,7 @@ impl<T: Real, A: Real> Kernels<T, A> {
             stencil: [const { OnceCell::new() }; MOST_MAIN + 1],
             sell: OnceCell::new(),
             cg: cg::Cg::load(ctx, &programs)?,
+            recurrences: recurrences::Recurrences::load(ctx, &programs)?,
             convert: convert::Convert::load(ctx, &programs)?,
             halo: halo::Halo::load(ctx, &programs)?,
             stream: stream::Stream::load(ctx, &programs)?,
@@ -168,7 +172,7 @@ impl<T: Real, A: Real> Kernels<T, A> {
         let families = [self.dot.find(name), self.update.find(name), self.csr.find(name), self.cg.find(name)];
         let kernel = families
             .into_iter()
-            .chain([self.halo.find(name), self.stream.find(name), self.convert.find(name)])
+            .chain([self.halo.find(name), self.stream.find(name), self.convert.find(name), self.recurrences.find(name)])
             .chain([self.sell.get().and_then(|sell| sell.find(name))])
             .chain(self.stencil.iter().map(|place| place.get().and_then(|stencil| stencil.find(name))))
             .flatten()

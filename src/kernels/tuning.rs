@@ -88,7 +88,20 @@ pub(crate) const STENCIL_PRODUCTS: &[&str] =
 pub(crate) const CONVERSIONS: &[&str] = &["narrow", "add_wide"];
 
 /// The kernels that update all vectors of an iteration.
-pub(crate) const STEPS: &[&str] = &["cg_step", "cg_step_weighted", "cg_step_given", "cg_step_given_weighted"];
+pub(crate) const STEPS: &[&str] = &[
+    "cg_step",
+    "cg_step_weighted",
+    "cg_step_given",
+    "cg_step_given_weighted",
+    "single_step",
+    "single_step_weighted",
+    "pipelined_step",
+    "pipelined_step_weighted",
+];
+
+/// The kernels of methods that have A p by recurrence.
+pub(crate) const RECURRENCES: &[&str] =
+    &["single_step", "single_step_weighted", "pipelined_step", "pipelined_step_weighted", "recur_halo"];
 
 /// The products with rows in slices.
 pub(crate) const SELL_PRODUCTS: &[&str] =

@@ -13,8 +13,8 @@ use super::plan::refused;
 use crate::error::Result;
 use crate::kernels::Shape;
 use crate::matrix::Csr;
-use crate::ops::host::HostOps;
-use crate::ops::{CgProduct, Ops};
+use crate::ops::host::{HostOps, recur};
+use crate::ops::{HaloStep, Ops, Product};
 use crate::partition::{HaloPlan, Part};
 use crate::real::Real;
 use crate::solver::Format;
@@ -173,6 +173,26 @@ impl<T: Real> HostBlock<T> {
     }
 }
 
+/// A step on the halos, which begin at `n`.
+fn halo_step<T: Real>(step: HaloStep<'_, HostOps<T>>, n: usize, x: &mut [T], y: &[T]) {
+    match step {
+        HaloStep::Direction { scalars, r } => {
+            let [alpha, beta] = scalars.of::<T>();
+            for ((r, x), &y) in r[n..].iter_mut().zip(&mut x[n..]).zip(&y[n..]) {
+                *r -= alpha * y;
+                *x = *r + beta * *x;
+            }
+        }
+        HaloStep::Residual { scalars, d } => {
+            let [alpha, beta] = scalars.of::<T>();
+            for ((d, x), &y) in d[n..].iter_mut().zip(&mut x[n..]).zip(&y[n..]) {
+                *d = recur(y, beta, *d);
+                *x -= alpha * *d;
+            }
+        }
+    }
+}
+
 fn add(a: [f64; 2], b: [f64; 2]) -> [f64; 2] {
     [a[0] + b[0], a[1] + b[1]]
 }
@@ -206,27 +226,23 @@ impl<T: Real> LinearOperator<HostOps<T>> for HostBlock<T> {
         self.exchange(ops, x)
     }
 
-    fn apply_dots(&self, ops: &HostOps<T>, product: CgProduct<'_, HostOps<T>>) -> Result<()> {
-        let (CgProduct { step, p, q, dots }, n) = (product, self.rows.len());
-        if let Some((scalars, r)) = step {
-            self.exchange(ops, q)?;
-            let [alpha, beta] = scalars.map(T::from_f64);
-            for ((r, p), &q) in r[n..].iter_mut().zip(&mut p[n..]).zip(&q[n..]) {
-                *r -= alpha * q;
-                *p = *r + beta * *p;
-            }
+    fn apply_dots(&self, ops: &HostOps<T>, product: Product<'_, HostOps<T>>) -> Result<()> {
+        let (Product { step, x, y, dots }, n) = (product, self.rows.len());
+        if let Some(step) = step {
+            self.exchange(ops, y)?;
+            halo_step(step, n, x, y);
         }
         let _running = ops.running(self.kernel("spmv_dot_csr", "spmv_dot_stencil"));
-        let parts = self.for_rows(p, &mut q[..n], |i, sum, q| {
-            *q = sum;
-            [p[i].to_f64() * sum.to_f64(), sum.to_f64() * sum.to_f64()]
+        let parts = self.for_rows(x, &mut y[..n], |i, sum, y| {
+            *y = sum;
+            [x[i].to_f64() * sum.to_f64(), sum.to_f64() * sum.to_f64()]
         });
         parts.into_iter().enumerate().for_each(|(k, part)| dots.set(k, part));
         Ok(())
     }
 
     /// The message is made when it is sent.
-    fn pack_halo(&self, _: &HostOps<T>, _: &Vec<T>) -> Result<()> {
+    fn pack_halo(&self, _: &HostOps<T>, _: &Vec<T>, _: bool) -> Result<()> {
         Ok(())
     }
 

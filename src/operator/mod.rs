@@ -12,7 +12,7 @@ pub(crate) mod row_blocks;
 mod sell;
 
 use crate::error::Result;
-use crate::ops::{CgProduct, CgRun, Ops};
+use crate::ops::{CgRun, Ops, Product};
 
 /// Products with a distributed square matrix A. The vector that is multiplied has room for [`halo`](Self::halo) elements
 /// behind the owned ones, for those of other ranks that the rows of this one need.
@@ -29,20 +29,20 @@ pub trait LinearOperator<O: Ops> {
     /// A failing device or rank.
     fn fill_halo(&self, ops: &O, x: &mut O::Vector) -> Result<()>;
 
-    /// q = A p, and this rank's part of p·q and of q·q. The halo of p must be filled up to the step that was made last: what
-    /// that did to r and p, r −= α q, p = r + β p, is done here on their halos, with the halo of the former q, which is
-    /// exchanged meanwhile. Rows that need no halo do not wait for it.
+    /// y = A x, and this rank's part of x·y and of y·y. The halo of x must be filled up to the step that was made last: what
+    /// that did to x is done here on its halo, with the halo of the former y, which is exchanged meanwhile. Rows that need
+    /// no halo do not wait for it.
     ///
     /// # Errors
     /// A failing device or rank.
-    fn apply_dots(&self, ops: &O, product: CgProduct<'_, O>) -> Result<()>;
+    fn apply_dots(&self, ops: &O, product: Product<'_, O>) -> Result<()>;
 
-    /// Packs what is in other ranks' halos of the q that [`apply_dots`](Self::apply_dots) has left; sums with that must be
-    /// completed before it is called again, with a step.
+    /// Packs what is in other ranks' halos of the y that [`apply_dots`](Self::apply_dots) has left, to be exchanged when it is
+    /// called again, with a step. `is_summed` tells that sums of this y are completed before: then all of it is there.
     ///
     /// # Errors
     /// A failing device.
-    fn pack_halo(&self, ops: &O, q: &O::Vector) -> Result<()>;
+    fn pack_halo(&self, ops: &O, y: &O::Vector, is_summed: bool) -> Result<()>;
 
     /// r = b − A x; fills the halo of x.
     ///

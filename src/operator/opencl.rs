@@ -19,7 +19,7 @@ use crate::kernels::sell::{SellBlock, SliceSet};
 use crate::kernels::stencil::{MainKind, RowSet, StencilBand, StencilBlock};
 use crate::kernels::{Kernels, RESIDENT_GROUP, Shape, Tuning};
 use crate::ops::opencl::OpenClOps;
-use crate::ops::{CgProduct, CgRun};
+use crate::ops::{CgRun, Product};
 use crate::partition::{HaloPlan, Part};
 use crate::real::Real;
 use crate::solver::Format;
@@ -480,33 +480,31 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
         self.exchange.receive(ops, x)
     }
 
-    fn apply_dots(&self, ops: &OpenClOps<T, A>, product: CgProduct<'_, OpenClOps<T, A>>) -> Result<()> {
-        let CgProduct { step, p, q, dots } = product;
+    fn apply_dots(&self, ops: &OpenClOps<T, A>, product: Product<'_, OpenClOps<T, A>>) -> Result<()> {
+        let Product { step, x, y, dots } = product;
         let partials = ops.empty(dots, self.launches())?;
         if step.is_some() {
-            self.exchange.send(ops, q)?;
+            self.exchange.send(ops, y)?;
         }
         // one launch is quicker than two, if it does not wait
         let is_halo_early = matches!(self.layout, Layout::Stencil(..)) && self.exchange.is_hidden_by_step();
         let mut groups = dots.groups();
         if !is_halo_early {
-            groups = self.dots_of(ops, Which::Interior, p, q, &partials, groups)?;
+            groups = self.dots_of(ops, Which::Interior, x, y, &partials, groups)?;
         }
-        if let Some((scalars, r)) = step {
-            self.exchange.receive(ops, q)?;
-            let halo = self.n_rows as u32..(self.n_rows + self.exchange.halo()) as u32;
-            if !halo.is_empty() {
-                let grid = ops.grid_for("cg_halo", halo.len());
-                ops.kernels.cg.cg_halo(&ops.ctx, grid, halo, [r, p], q, scalars)?;
+        if let Some(step) = step {
+            self.exchange.receive(ops, y)?;
+            if self.exchange.halo() > 0 {
+                ops.halo_step(step, self.n_rows..self.n_rows + self.exchange.halo(), x, y)?;
             }
         }
         let rest = if is_halo_early { Which::All } else { Which::Boundary };
-        dots.set_groups(self.dots_of(ops, rest, p, q, &partials, groups)?);
+        dots.set_groups(self.dots_of(ops, rest, x, y, &partials, groups)?);
         Ok(())
     }
 
-    fn pack_halo(&self, ops: &OpenClOps<T, A>, q: &DeviceVec<T>) -> Result<()> {
-        self.exchange.pack_known(ops, q)
+    fn pack_halo(&self, ops: &OpenClOps<T, A>, y: &DeviceVec<T>, is_summed: bool) -> Result<()> {
+        if is_summed { self.exchange.pack_known(ops, y) } else { self.exchange.pack(ops, y) }
     }
 
     fn residual(

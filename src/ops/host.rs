@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
-use super::{CgStep, Ops, Record, Scalars, Widens};
-use crate::comm::Communicator;
+use super::{CgStep, Ops, PipelinedStep, Record, Scalars, SingleStep, Widens};
+use crate::comm::{Communicator, MAX_SUMS};
 use crate::error::Result;
 use crate::kernels::cg::cg_scalars;
 use crate::real::Real;
@@ -30,11 +30,13 @@ pub struct HostOps<T> {
     pub(crate) recorder: Recorder,
 }
 
-/// One or two sums, this rank's or, once completed, all ranks'.
+/// Up to four sums, this rank's or, once completed, all ranks'.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HostSum {
-    values: [f64; 2],
+    values: [f64; MAX_SUMS],
     components: usize,
+    /// Whether the others are told already.
+    is_started: bool,
 }
 
 impl HostSum {
@@ -63,10 +65,6 @@ impl<T: Real> HostOps<T> {
 /// Σ of `part(chunk)` over the chunks of `n` elements, in order.
 fn sum_chunks<const N: usize>(n: usize, part: impl Fn(std::ops::Range<usize>) -> [f64; N] + Sync) -> [f64; N] {
     let range = |k: usize| k * CHUNK..n.min((k + 1) * CHUNK);
-    let add = |mut s: [f64; N], p: [f64; N]| {
-        s.iter_mut().zip(p).for_each(|(s, p)| *s += p);
-        s
-    };
     let chunks = n.div_ceil(CHUNK);
     if chunks <= 1 {
         return add([0.0; N], part(0..n));
@@ -87,6 +85,23 @@ fn dot_chunk<T: Real>(x: &[T], y: &[T]) -> f64 {
     }
     let rest: f64 = x_rest.iter().zip(y_rest).map(|(x, y)| x.to_f64() * y.to_f64()).sum();
     ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7])) + rest
+}
+
+/// r·r of a chunk, which is still in the cache, and what the test looks at: the same, or the sum of w r² with weights, which
+/// may go on behind the chunk.
+fn test_sums<T: Real>(r: &[T], w: Option<&[T]>) -> [f64; 2] {
+    let rho = dot_chunk(r, r);
+    let weighted = |w: &[T]| w.iter().zip(r).map(|(w, r)| w.to_f64() * (r.to_f64() * r.to_f64())).sum();
+    [rho, w.map_or(rho, weighted)]
+}
+
+fn add<const N: usize>(s: [f64; N], p: [f64; N]) -> [f64; N] {
+    std::array::from_fn(|k| s[k] + p[k])
+}
+
+/// a + β d, or a where a direction begins.
+pub(crate) fn recur<T: Real>(a: T, beta: T, d: T) -> T {
+    if beta == T::default() { a } else { a + beta * d }
 }
 
 /// Runs `body` on corresponding chunks of `y` and `x`.
@@ -134,7 +149,7 @@ impl<T: Real> Ops for HostOps<T> {
     }
 
     fn sum(&self, components: usize) -> Result<HostSum> {
-        Ok(HostSum { values: [0.0; 2], components })
+        Ok(HostSum { values: [0.0; MAX_SUMS], components, is_started: false })
     }
 
     fn write(&self, from: &[T], to: &mut Vec<T>) -> Result<()> {
@@ -189,11 +204,12 @@ impl<T: Real> Ops for HostOps<T> {
 
     fn cg_step(&self, step: CgStep<'_, Self>) -> Result<Option<Scalars>> {
         let _running = self.running(if step.weights.is_some() { "cg_step_weighted" } else { "cg_step" });
-        let Some(scalars) = cg_scalars(step.dots.values, step.rho.values[0]) else {
-            step.rho_next.values = [0.0; 2];
+        let [pq, qq, ..] = step.dots.values;
+        let Some(scalars) = cg_scalars([pq, qq], step.rho.values[0]).map(Scalars::from) else {
+            step.rho_next.values = [0.0; MAX_SUMS];
             return Ok(None);
         };
-        let [alpha, beta] = scalars.map(T::from_f64);
+        let [alpha, beta] = scalars.of::<T>();
         let n = self.n;
         let w = step.weights.map(Vec::as_slice);
         let update = |x: &mut [T], r: &mut [T], p: &mut [T], q: &[T], w: Option<&[T]>| -> [f64; 2] {
@@ -202,13 +218,10 @@ impl<T: Real> Ops for HostOps<T> {
                 *r -= alpha * q;
                 *p = *r + beta * *p;
             }
-            // the chunk is still in the cache
-            let rho = dot_chunk(r, r);
-            let weighted = |w: &[T]| w.iter().zip(r).map(|(w, r)| w.to_f64() * (r.to_f64() * r.to_f64())).sum();
-            [rho, w.map_or(rho, weighted)]
+            test_sums(r, w)
         };
         let (x, r, p, q) = (&mut step.x[..n], &mut step.r[..n], &mut step.p[..n], &step.q[..n]);
-        step.rho_next.values = if n <= CHUNK {
+        let sums = if n <= CHUNK {
             update(x, r, p, q, w)
         } else {
             let parts: Vec<[f64; 2]> = x
@@ -221,15 +234,76 @@ impl<T: Real> Ops for HostOps<T> {
                     update(x, r, p, q, w.map(|w| &w[begin..begin + q.len()]))
                 })
                 .collect();
-            parts.into_iter().fold([0.0; 2], |s, p| [s[0] + p[0], s[1] + p[1]])
+            parts.into_iter().fold([0.0; 2], add)
         };
+        step.rho_next.values[..2].copy_from_slice(&sums);
         Ok(Some(scalars))
+    }
+
+    fn single_step(&self, step: SingleStep<'_, Self>) -> Result<()> {
+        let _running = self.running(if step.weights.is_some() { "single_step_weighted" } else { "single_step" });
+        let SingleStep { scalars, weights, x, r, p, s, q, rho } = step;
+        let [alpha, beta] = scalars.of::<T>();
+        let n = self.n;
+        let (x, r, p, s) = (x[..n].par_chunks_mut(CHUNK), r[..n].par_chunks_mut(CHUNK), &mut p[..n], &mut s[..n]);
+        let (p, s, q) = (p.par_chunks_mut(CHUNK), s.par_chunks_mut(CHUNK), q[..n].par_chunks(CHUNK));
+        let chunks = x.zip(r).zip(p.zip(s)).zip(q).enumerate();
+        let parts: Vec<[f64; 2]> = chunks
+            .map(|(k, (((x, r), (p, s)), q))| {
+                for (((x, r), (p, s)), &q) in x.iter_mut().zip(&mut *r).zip(p.iter_mut().zip(s)).zip(q) {
+                    *p = recur(*r, beta, *p);
+                    *s = recur(q, beta, *s);
+                    *x += alpha * *p;
+                    *r -= alpha * *s;
+                }
+                test_sums(r, weights.map(|w| &w[k * CHUNK..]))
+            })
+            .collect();
+        rho.values[..2].copy_from_slice(&parts.into_iter().fold([0.0; 2], add));
+        Ok(())
+    }
+
+    fn pipelined_step(&self, step: PipelinedStep<'_, Self>) -> Result<()> {
+        let _running = self.running(if step.weights.is_some() { "pipelined_step_weighted" } else { "pipelined_step" });
+        let PipelinedStep { scalars, weights, x, r, t, p, s, z, q, sums } = step;
+        let [alpha, beta] = scalars.of::<T>();
+        let n = self.n;
+        let [x, r, t, p, s, z] = [x, r, t, p, s, z].map(|v| v[..n].par_chunks_mut(CHUNK));
+        let chunks = x.zip(p).zip(r.zip(s)).zip(t.zip(z)).zip(q[..n].par_chunks(CHUNK)).enumerate();
+        let parts: Vec<[f64; MAX_SUMS]> = chunks
+            .map(|(k, ((((x, p), (r, s)), (t, z)), q))| {
+                let of_x = x.iter_mut().zip(p).zip(r.iter_mut().zip(s));
+                for (((x, p), (r, s)), ((t, z), &q)) in of_x.zip(t.iter_mut().zip(z).zip(q)) {
+                    *p = recur(*r, beta, *p);
+                    *s = recur(*t, beta, *s);
+                    *z = recur(q, beta, *z);
+                    *x += alpha * *p;
+                    *r -= alpha * *s;
+                    *t -= alpha * *z;
+                }
+                let [gamma, rr] = test_sums(r, weights.map(|w| &w[k * CHUNK..]));
+                [gamma, rr, dot_chunk(r, t), 0.0]
+            })
+            .collect();
+        sums.values = parts.into_iter().fold([0.0; MAX_SUMS], add);
+        Ok(())
+    }
+
+    fn start_sum(&self, sums: &mut [&mut HostSum]) -> Result<()> {
+        let values: Vec<f64> = sums.iter().flat_map(|sum| &sum.values[..sum.components]).copied().collect();
+        self.comm.start_sum(&values);
+        sums.iter_mut().for_each(|sum| sum.is_started = true);
+        Ok(())
     }
 
     fn all_sum(&self, sums: &mut [&mut HostSum]) -> Result<()> {
         let start = Instant::now();
         let mut values: Vec<f64> = sums.iter().flat_map(|sum| &sum.values[..sum.components]).copied().collect();
-        self.comm.sum(&mut values)?;
+        let is_started = sums.iter_mut().fold(false, |any, sum| std::mem::take(&mut sum.is_started) | any);
+        if !is_started {
+            self.comm.start_sum(&values);
+        }
+        self.comm.end_sum(&mut values)?;
         self.sums.set(self.sums.get() + start.elapsed());
         if self.comm.size() > 1 {
             self.recorder.span(Lane::Host, "sum over ranks", start);
@@ -241,7 +315,7 @@ impl<T: Real> Ops for HostOps<T> {
         Ok(())
     }
 
-    fn settle(&self, sum: &mut HostSum) -> Result<[f64; 2]> {
+    fn settle(&self, sum: &mut HostSum) -> Result<[f64; MAX_SUMS]> {
         Ok(sum.values)
     }
 

@@ -10,7 +10,7 @@ pub(crate) mod trials;
 
 use std::time::Instant;
 
-use crate::comm::Communicator;
+use crate::comm::{Communicator, MAX_SUMS};
 use crate::error::Result;
 use crate::precond::Preconditioner;
 use crate::real::Real;
@@ -41,10 +41,14 @@ pub enum Record {
 impl Record {
     /// What sums over all ranks tell once `iteration` has its product: `dots` are p·q and q·q, unless there was none, and
     /// `rho` is what the step before has left.
-    pub(crate) fn of_sums(iteration: u64, dots: Option<[f64; 2]>, rho: [f64; 2]) -> impl Iterator<Item = Self> {
-        let [rho, rr] = rho;
+    pub(crate) fn of_sums(
+        iteration: u64,
+        dots: Option<[f64; MAX_SUMS]>,
+        rho: [f64; MAX_SUMS],
+    ) -> impl Iterator<Item = Self> {
+        let [rho, rr, ..] = rho;
         let former = (iteration > 1).then(|| Self::Residual { iteration: iteration - 1, rho, rr });
-        former.into_iter().chain(dots.map(|[pq, _]| Self::Curvature { iteration, pq }))
+        former.into_iter().chain(dots.map(|[pq, ..]| Self::Curvature { iteration, pq }))
     }
 }
 
@@ -54,7 +58,7 @@ pub trait Ops {
     type Real: Real;
     /// The rank's part of a vector, perhaps with room for a halo behind it.
     type Vector;
-    /// One or two sums that are formed together. While a device works alone they stay on it, as partial sums.
+    /// Up to four sums that are formed together. While a device works alone they stay on it, as partial sums.
     type Sum;
 
     /// The rank's place among the others.
@@ -72,7 +76,7 @@ pub trait Ops {
     /// Not enough memory on the device.
     fn vector(&self, halo: usize, what: &'static str) -> Result<Self::Vector>;
 
-    /// Room for `components` sums, 1 or 2.
+    /// Room for `components` sums, 1, 2 or 4.
     ///
     /// # Errors
     /// Not enough memory on the device.
@@ -148,14 +152,27 @@ pub trait Ops {
     /// A failing device.
     fn cg_step(&self, step: CgStep<'_, Self>) -> Result<Option<Scalars>>;
 
-    /// Lets this rank's parts of sums set out for the host: [`all_sum`](Self::all_sum) finds them there.
+    /// A step of the method with a single sum, with α and β known: p = r + β p; s = A r + β s; x += α p; r −= α s; and this
+    /// rank's part of r·r, and of what the test looks at. 72 bytes a row in double precision, 80 with weights.
     ///
     /// # Errors
     /// A failing device.
-    fn start_sum(&self, sums: &mut [&mut Self::Sum]) -> Result<()> {
-        let _ = sums;
-        Ok(())
-    }
+    fn single_step(&self, step: SingleStep<'_, Self>) -> Result<()>;
+
+    /// A step of the pipelined method, with α and β known: z = A t + β z; s = t + β s; p = r + β p; x += α p; r −= α s;
+    /// t −= α z; and this rank's part of r·r, of what the test looks at, and of r·t. 104 bytes a row in double precision,
+    /// 112 with weights.
+    ///
+    /// # Errors
+    /// A failing device.
+    fn pipelined_step(&self, step: PipelinedStep<'_, Self>) -> Result<()>;
+
+    /// Lets this rank's parts of sums set out, as what has been enqueued will have left them, beside whatever is enqueued
+    /// later. [`all_sum`](Self::all_sum) of the same sums comes before any other. A device that works alone does nothing.
+    ///
+    /// # Errors
+    /// A failing device.
+    fn start_sum(&self, sums: &mut [&mut Self::Sum]) -> Result<()>;
 
     /// Completes sums over all ranks, at once. A device that works alone leaves its partial sums to the next kernel.
     ///
@@ -167,7 +184,7 @@ pub trait Ops {
     ///
     /// # Errors
     /// A failing device.
-    fn settle(&self, sum: &mut Self::Sum) -> Result<[f64; 2]>;
+    fn settle(&self, sum: &mut Self::Sum) -> Result<[f64; MAX_SUMS]>;
 
     /// Errors count the iterations of the next run from behind `before` former ones.
     fn count_from(&self, before: u64);
@@ -272,19 +289,101 @@ pub struct CgStep<'a, O: Ops + ?Sized> {
     pub iteration: u64,
 }
 
-/// α and β of a step.
-pub type Scalars = [f64; 2];
-
 /// Arguments of [`LinearOperator::apply_dots`](crate::operator::LinearOperator::apply_dots).
-pub struct CgProduct<'a, O: Ops + ?Sized> {
-    /// If a step has yet to be made on the halos of r and p: its α and β, and r.
-    pub step: Option<(Scalars, &'a mut O::Vector)>,
+pub struct Product<'a, O: Ops + ?Sized> {
+    /// What has yet to be done to the halo of x.
+    pub step: Option<HaloStep<'a, O>>,
+    /// The vector that is multiplied.
+    pub x: &'a mut O::Vector,
+    /// Where A x will be; with `step`, the halo of what is there now arrives.
+    pub y: &'a mut O::Vector,
+    /// Where this rank's part of x·y and y·y will be.
+    pub dots: &'a mut O::Sum,
+}
+
+/// The step that was made last, on the halo of the vector x that is multiplied next, and on that of another: y is what the
+/// former product has left.
+pub enum HaloStep<'a, O: Ops + ?Sized> {
+    /// r −= α y, x = r + β x: x is a direction.
+    Direction {
+        /// α and β.
+        scalars: Scalars,
+        /// The residual.
+        r: &'a mut O::Vector,
+    },
+    /// d = y + β d, x −= α d: x is a residual, or the product of one.
+    Residual {
+        /// α and β.
+        scalars: Scalars,
+        /// The product of the direction, or of its product.
+        d: &'a mut O::Vector,
+    },
+}
+
+/// α and β of a step: with β = 0 a direction begins, and nothing is read of the former one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scalars {
+    /// The length of the step.
+    pub alpha: f64,
+    /// What the direction has of the former one.
+    pub beta: f64,
+}
+
+impl From<[f64; 2]> for Scalars {
+    fn from([alpha, beta]: [f64; 2]) -> Self {
+        Self { alpha, beta }
+    }
+}
+
+impl Scalars {
+    /// As a rank computes with them: the same bits on all that compute in the same precision.
+    pub(crate) fn of<T: Real>(self) -> [T; 2] {
+        [self.alpha, self.beta].map(T::from_f64)
+    }
+}
+
+/// Arguments of [`Ops::single_step`].
+pub struct SingleStep<'a, O: Ops + ?Sized> {
+    /// α and β.
+    pub scalars: Scalars,
+    /// Weights of the squares of r in what the test looks at; 1 without.
+    pub weights: Option<&'a O::Vector>,
+    /// The iterate.
+    pub x: &'a mut O::Vector,
+    /// The residual.
+    pub r: &'a mut O::Vector,
     /// The direction.
     pub p: &'a mut O::Vector,
-    /// Where A p will be; with `step`, the halo of what is there now arrives.
-    pub q: &'a mut O::Vector,
-    /// Where this rank's part of p·q and q·q will be.
-    pub dots: &'a mut O::Sum,
+    /// A p.
+    pub s: &'a mut O::Vector,
+    /// A r.
+    pub q: &'a O::Vector,
+    /// r·r after the step, and what the test looks at.
+    pub rho: &'a mut O::Sum,
+}
+
+/// Arguments of [`Ops::pipelined_step`].
+pub struct PipelinedStep<'a, O: Ops + ?Sized> {
+    /// α and β.
+    pub scalars: Scalars,
+    /// Weights of the squares of r in what the test looks at; 1 without.
+    pub weights: Option<&'a O::Vector>,
+    /// The iterate.
+    pub x: &'a mut O::Vector,
+    /// The residual.
+    pub r: &'a mut O::Vector,
+    /// A r.
+    pub t: &'a mut O::Vector,
+    /// The direction.
+    pub p: &'a mut O::Vector,
+    /// A p.
+    pub s: &'a mut O::Vector,
+    /// A s.
+    pub z: &'a mut O::Vector,
+    /// A t.
+    pub q: &'a O::Vector,
+    /// r·r after the step, what the test looks at, and r·t.
+    pub sums: &'a mut O::Sum,
 }
 
 /// Arguments of [`LinearOperator::cg_run`](crate::operator::LinearOperator::cg_run).

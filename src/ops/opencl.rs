@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 
 use self::resident::Residence;
 use super::trials::{MAX_TRIED_PER_UNIT, Trials, Tried};
-use super::{CgStep, Ops, Record, Scalars, Widens};
+use super::{CgStep, HaloStep, Ops, PipelinedStep, Record, Scalars, SingleStep, Widens};
 use crate::comm::{Communicator, MAX_SUMS};
 use crate::device::{Context, DeviceVec, Grid, Moment, PendingRead, Pinned, SumsRead, Timed};
 use crate::error::Result;
 use crate::kernels::cg::{Log, StepVectors, SumArg, cg_scalars};
+use crate::kernels::recurrences::{PipelinedVectors, SingleVectors};
 use crate::kernels::{Kernels, Launch, count};
 use crate::real::Real;
 use crate::solver::Split;
@@ -118,7 +119,7 @@ struct Clock {
     paced: (u64, Duration),
 }
 
-/// One or two sums: partial sums on the device, or values on the host.
+/// Up to four sums: partial sums on the device, or values on the host.
 pub(crate) struct DeviceSum<A> {
     /// Those of a group one behind the other; those of another sum may be in front of them.
     partials: Arc<DeviceVec<A>>,
@@ -127,7 +128,7 @@ pub(crate) struct DeviceSum<A> {
     components: usize,
     /// Groups that have left partial sums; 0 once the host has the values.
     count: usize,
-    values: [f64; 2],
+    values: [f64; MAX_SUMS],
 }
 
 impl<A: Real> DeviceSum<A> {
@@ -158,8 +159,9 @@ impl<A: Real> DeviceSum<A> {
     }
 
     /// With these values, completed.
-    pub(crate) fn with_values(self, values: [f64; 2]) -> Self {
-        Self { count: 0, values, ..self }
+    pub(crate) fn with_values(mut self, [first, second]: [f64; 2]) -> Self {
+        (self.count, self.values[0], self.values[1]) = (0, first, second);
+        self
     }
 }
 
@@ -250,6 +252,26 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         self.clock.borrow_mut().halos += time;
     }
 
+    /// A step on the halos of two vectors, `range`: x is multiplied next, and y was left by the former product.
+    pub(crate) fn halo_step(
+        &self,
+        step: HaloStep<'_, Self>,
+        range: Range<usize>,
+        x: &mut DeviceVec<T>,
+        y: &DeviceVec<T>,
+    ) -> Result<()> {
+        let (ctx, kernels, len) = (&self.ctx, &self.kernels, range.len());
+        let range = count(range.start)..count(range.end);
+        match step {
+            HaloStep::Direction { scalars, r } => {
+                kernels.cg.cg_halo(ctx, self.grid_for("cg_halo", len), range, [r, x], y, scalars.of())
+            }
+            HaloStep::Residual { scalars, d } => {
+                kernels.recurrences.recur_halo(ctx, self.grid_for("recur_halo", len), range, [x, d], y, scalars.of())
+            }
+        }
+    }
+
     /// Starts to read the sums that are still on the device: what lies together, at once.
     fn start_reads(&self, sums: &[&mut DeviceSum<A>]) -> Result<Option<Coming<A>>> {
         let mut here: Vec<&DeviceSum<A>> = sums.iter().map(|sum| &**sum).filter(|sum| sum.count > 0).collect();
@@ -296,9 +318,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
             let (piece, others) = rest.split_at(place.elements.len());
             rest = others;
             if let Some(sum) = sums.iter_mut().find(|sum| sum.count > 0 && sum.place() == place) {
-                let added = add_up(piece, sum.components);
-                sum.values[..sum.components].copy_from_slice(&added[..sum.components]);
-                sum.count = 0;
+                (sum.values, sum.count) = (add_up(piece, sum.components), 0);
             }
         }
         self.landing.borrow_mut().memory = Some(memory);
@@ -428,12 +448,13 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
     }
 
     /// A sum that stays where it is: what goes on from it gets the same bits.
-    fn look_at(&self, sum: &DeviceSum<A>) -> Result<[f64; 2]> {
+    fn look_at(&self, sum: &DeviceSum<A>) -> Result<[f64; MAX_SUMS]> {
         if sum.count == 0 {
             return Ok(sum.values);
         }
-        let mut parts = vec![A::default(); sum.components * sum.count];
-        sum.partials.read(&self.ctx, 0, &mut parts)?;
+        let elements = sum.place().elements;
+        let mut parts = vec![A::default(); elements.len()];
+        sum.partials.read(&self.ctx, elements.start, &mut parts)?;
         Ok(add_up(&parts, sum.components))
     }
 
@@ -444,7 +465,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         if self.watch.borrow_mut().refused(&end).is_some() {
             return Ok(());
         }
-        let [rho, rr] = self.look_at(rho)?;
+        let [rho, rr, ..] = self.look_at(rho)?;
         let mut pq = [A::default()];
         self.log.entries.read(&self.ctx, 3 * Self::slot(iteration) as usize, &mut pq)?;
         let pq = pq[0].to_f64();
@@ -495,15 +516,15 @@ fn is_sample(iteration: u64) -> bool {
     iteration == 0 || iteration.is_multiple_of(SAMPLE_EVERY) && (iteration / SAMPLE_EVERY).is_power_of_two()
 }
 
-/// The sums of 1 or 2 components whose parts lie one behind the other, in eight interleaved ones: sums in one row would take
+/// The sums of 1, 2 or 4 components whose parts lie one behind the other, in eight interleaved ones: sums in one row would take
 /// longer than the parts took to arrive.
-fn add_up<A: Real>(parts: &[A], components: usize) -> [f64; 2] {
+fn add_up<A: Real>(parts: &[A], components: usize) -> [f64; MAX_SUMS] {
     let (eights, rest) = parts.as_chunks::<8>();
     let mut lanes = [0.0; 8];
     for part in eights.iter().map(<[A; 8]>::as_slice).chain([rest]) {
         lanes.iter_mut().zip(part).for_each(|(lane, v)| *lane += v.to_f64());
     }
-    [0, components - 1].map(|k| lanes.iter().skip(k).step_by(components).sum())
+    std::array::from_fn(|k| if k < components { lanes.iter().skip(k).step_by(components).sum() } else { 0.0 })
 }
 
 impl<T: Real, A: Real> Widens<OpenClOps<A, A>> for OpenClOps<T, A> {
@@ -539,7 +560,7 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
 
     fn sum(&self, components: usize) -> Result<DeviceSum<A>> {
         let partials = Arc::new(DeviceVec::zeros(&self.ctx, components * self.max_groups, PARTIAL_SUMS)?);
-        Ok(DeviceSum { partials, first: 0, components, count: 0, values: [0.0; 2] })
+        Ok(DeviceSum { partials, first: 0, components, count: 0, values: [0.0; MAX_SUMS] })
     }
 
     fn write(&self, from: &[T], to: &mut DeviceVec<T>) -> Result<()> {
@@ -586,13 +607,14 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         let CgStep { dots, rho, weights, x, r, p, q, rho_next, limit, iteration } = step;
         let (ctx, cg, log, vectors) = (&self.ctx, &self.kernels.cg, &self.log, StepVectors { x, r, p, q, w: weights });
         if self.comm.size() > 1 {
-            let scalars = cg_scalars(dots.values, rho.values[0]);
+            let [pq, qq, ..] = dots.values;
+            let scalars = cg_scalars([pq, qq], rho.values[0]).map(Scalars::from);
             if let Some(scalars) = scalars {
                 let kernel = if weights.is_some() { "cg_step_given_weighted" } else { "cg_step_given" };
                 let grid = self.grid_for(kernel, self.n_owned().div_ceil(STEP_ELEMENTS));
                 // where the next dots will be, so that all are read at once
                 rho_next.partials = Arc::clone(&dots.partials);
-                cg.cg_step_given(ctx, grid, self.n, vectors, scalars, rho_next.refill(grid.groups))?;
+                cg.cg_step_given(ctx, grid, self.n, vectors, scalars.of(), rho_next.refill(grid.groups))?;
                 dots.first = grid.groups;
             }
             return Ok(scalars);
@@ -611,6 +633,20 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
             self.landing.borrow_mut().coming = coming;
         }
         Ok(())
+    }
+
+    fn single_step(&self, step: SingleStep<'_, Self>) -> Result<()> {
+        let SingleStep { scalars, weights, x, r, p, s, q, rho } = step;
+        let grid = self.grid(if weights.is_some() { "single_step_weighted" } else { "single_step" });
+        let (vectors, sums) = (SingleVectors { x, r, p, s, q, w: weights }, rho.refill(grid.groups));
+        self.kernels.recurrences.single_step(&self.ctx, grid, self.n, vectors, scalars.of(), sums)
+    }
+
+    fn pipelined_step(&self, step: PipelinedStep<'_, Self>) -> Result<()> {
+        let PipelinedStep { scalars, weights, x, r, t, p, s, z, q, sums } = step;
+        let grid = self.grid(if weights.is_some() { "pipelined_step_weighted" } else { "pipelined_step" });
+        let (vectors, sums) = (PipelinedVectors { x, r, t, p, s, z, q, w: weights }, sums.refill(grid.groups));
+        self.kernels.recurrences.pipelined_step(&self.ctx, grid, self.n, vectors, scalars.of(), sums)
     }
 
     fn all_sum(&self, sums: &mut [&mut DeviceSum<A>]) -> Result<()> {
@@ -635,7 +671,7 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         Ok(())
     }
 
-    fn settle(&self, sum: &mut DeviceSum<A>) -> Result<[f64; 2]> {
+    fn settle(&self, sum: &mut DeviceSum<A>) -> Result<[f64; MAX_SUMS]> {
         self.bring(&mut [sum])?;
         Ok(sum.values)
     }

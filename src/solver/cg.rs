@@ -18,11 +18,11 @@
 use super::aside::set_aside;
 use super::iterate::Iterate;
 use super::monitor::{Monitor, Verdict};
-use super::scaling::{Share, weighted_norm};
+use super::scaling::{Share, squares};
 use super::workspace::Workspace;
 use crate::error::Result;
 use crate::operator::LinearOperator;
-use crate::ops::{CgProduct, CgRun, CgStep, Ops};
+use crate::ops::{CgRun, CgStep, HaloStep, Ops, Product};
 
 /// Runs from `iterate` until `monitor` says so. The first residual is computed, not assumed; the direction may be that
 /// which the former run has left. If the system is scaled, what the monitor sees is the residual of the one that is
@@ -37,13 +37,7 @@ pub(super) fn cg<O: Ops>(
 ) -> Result<Verdict> {
     ops.begin()?;
     iterate.residual(ops, a, w)?; //                                           r = b − A x
-    ops.dot_product(&w.r, &w.r, &mut w.rho, 0)?; //                            ρ = r·r
-    match scaling {
-        Some(share) => weighted_norm(ops, share, w)?,
-        None => ops.dot_product(&w.r, &w.r, &mut w.rho, 1)?,
-    }
-    ops.all_sum(&mut [&mut w.rho])?;
-    let [rho, rr] = ops.settle(&mut w.rho)?;
+    let [rho, rr] = squares(ops, scaling, w)?; //                              ρ = r·r
     if let Some(verdict) = monitor.begin(rho, rr) {
         return Ok(verdict);
     }
@@ -63,15 +57,14 @@ pub(super) fn cg<O: Ops>(
         let is_single = several.is_none() && !is_over;
         if is_single {
             ops.begin_iteration(iteration)?;
-            let Workspace { dots, r, p, q, .. } = w;
-            let step = halo_step.map(|scalars| (scalars, r));
-            a.apply_dots(ops, CgProduct { step, p, q, dots })?; //             q = A p, p·q, q·q
-            ops.start_sum(&mut [&mut w.dots, &mut w.rho])?;
-            a.pack_halo(ops, &w.q)?;
-            match iteration {
-                1 => ops.all_sum(&mut [&mut w.dots])?, // ρ is complete
-                _ => ops.all_sum(&mut [&mut w.dots, &mut w.rho])?,
-            }
+            let Workspace { dots, rho, r, p, q, .. } = w;
+            let step = halo_step.map(|scalars| HaloStep::Direction { scalars, r });
+            a.apply_dots(ops, Product { step, x: p, y: q, dots })?; //         q = A p, p·q, q·q
+            let mut sums = [dots, rho];
+            let sums = if iteration == 1 { &mut sums[..1] } else { &mut sums[..] }; // at first ρ is complete
+            ops.start_sum(sums)?;
+            a.pack_halo(ops, q, true)?;
+            ops.all_sum(sums)?;
         } else {
             ops.all_sum(&mut [&mut w.rho])?;
         }
@@ -141,7 +134,7 @@ mod tests {
     use crate::ops::opencl::OpenClOps;
     use crate::partition::split;
     use crate::solver::iterate::Plain;
-    use crate::solver::{Control, Format, Precision, Reason, Stop};
+    use crate::solver::{Control, Format, Method, Precision, Reason, Stop};
 
     type Device = OpenClOps<f64, f64>;
 
@@ -160,12 +153,12 @@ mod tests {
             self.block.borrow().apply(ops, x, y)
         }
 
-        fn apply_dots(&self, ops: &Device, product: CgProduct<'_, Device>) -> Result<()> {
+        fn apply_dots(&self, ops: &Device, product: Product<'_, Device>) -> Result<()> {
             self.block.borrow().apply_dots(ops, product)
         }
 
-        fn pack_halo(&self, ops: &Device, q: &DeviceVec<f64>) -> Result<()> {
-            self.block.borrow().pack_halo(ops, q)
+        fn pack_halo(&self, ops: &Device, y: &DeviceVec<f64>, is_summed: bool) -> Result<()> {
+            self.block.borrow().pack_halo(ops, y, is_summed)
         }
 
         fn fill_halo(&self, ops: &Device, x: &mut DeviceVec<f64>) -> Result<()> {
@@ -226,7 +219,7 @@ mod tests {
             was_spoilt: Cell::default(),
             taken_back: Cell::default(),
         };
-        let (mut iterate, mut w) = (Plain::new(&ops).unwrap(), Workspace::new(&ops, &a, false).unwrap());
+        let (mut iterate, mut w) = (Plain::new(&ops).unwrap(), Workspace::new(&ops, &a, Method::Cg, false).unwrap());
         iterate.write(&ops, &mut w, b, &vec![0.0; n]).unwrap();
         let stop = Stop { max_iters: Some(max_iters), ..Stop::default() };
         let norm = b.iter().map(|b| b * b).sum::<f64>().sqrt();

@@ -32,13 +32,16 @@ fn matrices(setup: &Setup) -> &'static [u64] {
 /// [`Iterate`](super::iterate::Iterate); and the diagonal.
 fn vector_bytes(setup: &Setup) -> u64 {
     let jacobi = u64::from(setup.precond == Precond::Jacobi);
-    let z = u64::from(setup.method == Method::CgClassic) * jacobi;
+    let others = match setup.method {
+        Method::CgClassic => jacobi, // z
+        method => method.recurrences(),
+    };
     let of_iterate = match setup.precision {
         Precision::F64 => 2 * 8,
         Precision::F32 => 2 * 4,
         Precision::Mixed => 4 * 8,
     };
-    (4 + z + jacobi) * setup.precision.bytes() + of_iterate
+    (4 + others + jacobi) * setup.precision.bytes() + of_iterate
 }
 
 /// Bytes of the rows, compressed.
@@ -48,9 +51,9 @@ fn row_bytes(rows: u64, nnz: u64, setup: &Setup) -> u64 {
 
 /// For `rows` rows with `nnz` entries that exchange `halo` elements with others.
 fn demand(rows: u64, nnz: u64, halo: u64, setup: &Setup) -> Demand {
-    // indices and message of each matrix's vector, and of the iteration's vectors r and q
-    let halos: u64 =
-        matrices(setup).iter().map(|real| halo * (4 + 2 * real)).sum::<u64>() + 2 * halo * setup.precision.bytes();
+    // indices and message of each matrix's vector, and of the iteration's vectors r, q and those by recurrence
+    let vectors = (2 + setup.method.recurrences()) * halo * setup.precision.bytes();
+    let halos = matrices(setup).iter().map(|real| halo * (4 + 2 * real)).sum::<u64>() + vectors;
     let real = matrices(setup).iter().copied().max().unwrap_or_default();
     Demand {
         total: row_bytes(rows, nnz, setup) + vector_bytes(setup) * rows + halos,
@@ -309,6 +312,10 @@ mod tests {
         assert_eq!(d, Demand { total: 600 + 44 + 480, largest_buffer: 80 });
         let single = Setup { precision: Precision::F32, precond: Precond::Jacobi, ..Setup::default() };
         assert_eq!(demand(10, 50, 5, &single).total, 400 + 44 + 7 * 10 * 4 + 5 * (12 + 8));
+        let recurrent = Setup { method: Method::CgSingleReduction, ..single.clone() };
+        assert_eq!(demand(10, 50, 5, &recurrent).total, 400 + 44 + 8 * 10 * 4 + 5 * (12 + 12));
+        let recurrent = Setup { method: Method::CgPipelined, ..recurrent };
+        assert_eq!(demand(10, 50, 5, &recurrent).total, 400 + 44 + 10 * 10 * 4 + 5 * (12 + 20));
         // both matrices and halos, those of r and q, too; x, r, p, q and the diagonal in single, b, x, r and the x kept in double precision
         let mixed = Setup { precision: Precision::Mixed, ..single };
         let both = 400 + 44 + 600 + 44 + 10 * (5 * 4 + 4 * 8) + 5 * (12 + 20 + 8);

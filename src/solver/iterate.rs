@@ -18,11 +18,7 @@ pub(super) trait Iterate<O: Ops>: Send {
     /// Sets the right-hand side and the iterate.
     fn write(&mut self, ops: &O, w: &mut Workspace<O>, b: &[f64], x: &[f64]) -> Result<()>;
 
-    /// Sets the direction that the next run is to go on in.
-    fn go_on(&mut self, ops: &O, w: &mut Workspace<O>, p: Vec<f64>) -> Result<()>;
-
-    /// r = b − A x in `w.r`, rounded to the precision of the iteration. `w.p` may be used up, but for the direction that
-    /// was set.
+    /// r = b − A x in `w.r`, rounded to the precision of the iteration. `w.q` may be used up.
     fn residual(&mut self, ops: &O, a: &impl LinearOperator<O>, w: &mut Workspace<O>) -> Result<()>;
 
     /// Keeps the iterate that the last residual was of.
@@ -50,14 +46,12 @@ pub(super) trait Iterate<O: Ops>: Send {
 pub(super) struct Plain<O: Ops> {
     b: O::Vector,
     kept: O::Vector,
-    /// To go on in, once the residual is formed.
-    direction: Option<Vec<f64>>,
 }
 
 impl<O: Ops> Plain<O> {
     /// Allocates it.
     pub(super) fn new(ops: &O) -> Result<Self> {
-        Ok(Self { b: ops.vector(0, "b")?, kept: ops.vector(0, "the first iterate")?, direction: None })
+        Ok(Self { b: ops.vector(0, "b")?, kept: ops.vector(0, "the first iterate")? })
     }
 }
 
@@ -71,18 +65,9 @@ impl<O: Ops<Vector: Send>> Iterate<O> for Plain<O> {
         ops.write(&O::Real::scaled(x, 1.0), &mut w.x)
     }
 
-    fn go_on(&mut self, _: &O, _: &mut Workspace<O>, p: Vec<f64>) -> Result<()> {
-        self.direction = Some(p);
-        Ok(())
-    }
-
     fn residual(&mut self, ops: &O, a: &impl LinearOperator<O>, w: &mut Workspace<O>) -> Result<()> {
-        ops.copy(&w.x, &mut w.p)?; // which has room for the halo
-        a.residual(ops, &self.b, &mut w.p, &mut w.r)?;
-        match self.direction.take() {
-            Some(p) => ops.write(&O::Real::scaled(&p, 1.0), &mut w.p),
-            None => Ok(()),
-        }
+        ops.copy(&w.x, &mut w.q)?; // which has room for the halo
+        a.residual(ops, &self.b, &mut w.q, &mut w.r)
     }
 
     fn keep(&mut self, ops: &O, w: &Workspace<O>) -> Result<()> {
@@ -154,10 +139,6 @@ where
         self.ops.write(x, &mut self.x)
     }
 
-    fn go_on(&mut self, ops: &O, w: &mut Workspace<O>, p: Vec<f64>) -> Result<()> {
-        ops.write(&f32::scaled(&p, 1.0), &mut w.p)
-    }
-
     fn residual(&mut self, ops: &O, _: &impl LinearOperator<O>, w: &mut Workspace<O>) -> Result<()> {
         ops.add_wide(&mut w.x, &mut self.x)?;
         self.a.residual(&self.ops, &self.b, &mut self.x, &mut self.r)?;
@@ -194,7 +175,7 @@ where
         let mut sum = wide.sum(1)?;
         wide.dot_product(x, r, &mut sum, 0)?;
         wide.all_sum(&mut [&mut sum])?;
-        let [curvature, _] = wide.settle(&mut sum)?;
+        let [curvature, ..] = wide.settle(&mut sum)?;
         Iterate::<O>::restore(self, ops, w)?;
         Ok(Some(curvature))
     }

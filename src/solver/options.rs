@@ -60,6 +60,24 @@ named! {
     Method, "method":
     Cg = "cg", "Preconditioned conjugate gradients with fused kernels; the scalars stay on the device when it works alone.";
     CgClassic = "cg-classic", "Conjugate gradients from five separate kernels, partial sums added on the host (Bueno 2013).";
+    CgSingleReduction = "cg-single-reduction", "Conjugate gradients with the sums of an iteration in one (Chronopoulos and Gear 1989).";
+    CgPipelined = "cg-pipelined", "Conjugate gradients whose sums travel while the product runs (Ghysels and Vanroose 2014).";
+}
+
+impl Method {
+    /// Whether the method has the diagonal as preconditioner in the form of a scaling of the system.
+    pub(crate) fn scales(self) -> bool {
+        self != Self::CgClassic
+    }
+
+    /// Vectors beside the residual and the iterate that the method has by recurrence: A p, A r and so on.
+    pub(crate) fn recurrences(self) -> u64 {
+        match self {
+            Self::Cg | Self::CgClassic => 0,
+            Self::CgSingleReduction => 1,
+            Self::CgPipelined => 3,
+        }
+    }
 }
 
 named! {

@@ -6,9 +6,12 @@ use std::time::{Duration, Instant};
 
 use super::cg::cg;
 use super::cg_classic::cg_classic;
+use super::cg_pipelined::cg_pipelined;
+use super::cg_single_reduction::cg_single_reduction;
 use super::fit::beside_rows;
 use super::iterate::{Iterate, Mixed, Plain};
 use super::monitor::{Monitor, Seen, Verdict};
+use super::recurrence::Former;
 use super::scaling::{Scaling, Share};
 use super::workspace::Workspace;
 use super::{Format, FormatChoice, Indefinite, Method, Precision, Precond, Reason, Setup, Split, Tune, Why};
@@ -319,7 +322,7 @@ impl<O: Ops, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
             Some((scaling, rows)) => Some(scaling.share(&ops, rows.clone())?),
             None => None,
         };
-        let w = Workspace::new(&ops, &a, plan.stores_z)?;
+        let w = Workspace::new(&ops, &a, plan.method, plan.stores_z)?;
         Ok(Self { ops, a, choice, iterate, m, scaling, w })
     }
 
@@ -339,7 +342,9 @@ impl<O: Ops, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
             None => iterate.write(ops, w, b, x)?,
         }
         if let Some(p) = p {
-            iterate.go_on(ops, w, scaling.as_ref().map_or_else(|| p.to_vec(), |scaling| scaling.of_iterate(p)))?;
+            let p = scaling.as_ref().map_or_else(|| p.to_vec(), |scaling| scaling.of_iterate(p));
+            ops.write(&O::Real::scaled(&p, 1.0), &mut w.p)?;
+            w.former = Some(Former::UNKNOWN);
         }
         iterate.keep(ops, w)?;
         ops.finish(0)?;
@@ -355,6 +360,8 @@ impl<O: Ops, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
             ops.count_from(monitor.iterations());
             let verdict = match method {
                 Method::Cg => cg(ops, a, iterate, scaling.as_ref(), w, &mut monitor)?,
+                Method::CgSingleReduction => cg_single_reduction(ops, a, iterate, scaling.as_ref(), w, &mut monitor)?,
+                Method::CgPipelined => cg_pipelined(ops, a, iterate, scaling.as_ref(), w, &mut monitor)?,
                 Method::CgClassic => cg_classic(ops, a, iterate, m, w, &mut monitor)?,
             };
             ops.end_run(monitor.run_iterations())?;

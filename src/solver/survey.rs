@@ -1,7 +1,7 @@
 //! Which formats a matrix could have on a device, without one.
 
 use super::scaling::Scaling;
-use super::{Format, Method, Precision, Precond, Setup};
+use super::{Format, Precision, Precond, Setup};
 use crate::kernels::Shape;
 use crate::matrix::Csr;
 use crate::operator::plan::{Offer, Target, by_bytes};
@@ -42,7 +42,7 @@ pub struct FormatSurvey {
 pub fn formats(a: &Csr, setup: &Setup) -> FormatSurvey {
     assert_eq!(a.n_rows(), a.n_cols(), "rows and columns");
     let mut part = split(a, std::slice::from_ref(&(0..a.n_rows()))).remove(0);
-    if setup.method == Method::Cg && setup.precond == Precond::Jacobi {
+    if setup.method.scales() && setup.precond == Precond::Jacobi {
         let scaling = Scaling::of(&a.diagonal(), 1.0);
         part.values = scaling.map_or(part.values, |scaling| scaling.values(a, 0..a.n_rows()).into());
     }

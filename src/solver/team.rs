@@ -147,6 +147,8 @@ impl Ranks {
         let jacobi = setup.precond == Precond::Jacobi;
         let vectors = match setup.method {
             Method::Cg => 7 + u64::from(self.is_scaled),
+            Method::CgPipelined => 13 + u64::from(self.is_scaled),
+            Method::CgSingleReduction => 9 + u64::from(self.is_scaled),
             Method::CgClassic => 13 + if jacobi { 5 } else { 0 },
         };
         let products: u64 = self.ranks.iter().map(|rank| rank.product_bytes()).sum();

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock, Weak};
 
 use super::scaling::Scaling;
-use super::{Method, Precond, Setup};
+use super::{Precond, Setup};
 use crate::device::Info;
 use crate::error::Result;
 use crate::matrix::Csr;
@@ -86,7 +86,7 @@ impl Whole {
 
     /// What the system is scaled by, if that changes anything.
     pub(super) fn scaling(&self, diagonal: &[f64]) -> Option<Scaling> {
-        let scales = self.setup.method == Method::Cg && self.setup.precond == Precond::Jacobi;
+        let scales = self.setup.method.scales() && self.setup.precond == Precond::Jacobi;
         scales.then(|| Scaling::of(diagonal, self.factor)).flatten()
     }
 }

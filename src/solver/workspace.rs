@@ -3,21 +3,27 @@
 use crate::error::Result;
 use crate::operator::LinearOperator;
 use crate::ops::Ops;
+use crate::solver::Method;
+use crate::solver::recurrence::Former;
 
-/// Vectors of conjugate gradients: 4 of them, 5 for a method that stores z. An [`Iterate`](super::iterate::Iterate)
-/// has others.
+/// Vectors of conjugate gradients: 4 of them, and those that a method has beside. An
+/// [`Iterate`](super::iterate::Iterate) has others.
 pub struct Workspace<O: Ops> {
     /// The iterate, or what is to be added to it.
     pub x: O::Vector,
     /// The residual b − A x, with room for its halo.
     pub r: O::Vector,
-    /// M⁻¹ r, for methods that store it.
-    pub z: Option<O::Vector>,
     /// The direction, with room for its halo.
     pub p: O::Vector,
-    /// A p, with room for its halo.
+    /// What the last product has left, with room for its halo.
     pub q: O::Vector,
-    /// p·q and q·q.
+    /// A p, for methods that have it by recurrence, with room for its halo.
+    pub s: Option<O::Vector>,
+    /// A r, likewise.
+    pub t: Option<O::Vector>,
+    /// A s, likewise; or M⁻¹ r, for methods that store it.
+    pub z: Option<O::Vector>,
+    /// The two that a product leaves: p·q and q·q.
     pub dots: O::Sum,
     /// r·r, and what the test looks at.
     pub rho: O::Sum,
@@ -25,6 +31,10 @@ pub struct Workspace<O: Ops> {
     pub rho_next: O::Sum,
     /// One sum, for methods that form each by itself.
     pub dot: O::Sum,
+    /// r·r, what the test looks at and r·t, for methods that form them together.
+    pub sums: O::Sum,
+    /// The last step, for methods whose next one follows from it.
+    pub(super) former: Option<Former>,
 }
 
 impl<O: Ops> Workspace<O> {
@@ -32,17 +42,23 @@ impl<O: Ops> Workspace<O> {
     ///
     /// # Errors
     /// Not enough memory on the device.
-    pub fn new(ops: &O, a: &impl LinearOperator<O>, stores_z: bool) -> Result<Self> {
+    pub fn new(ops: &O, a: &impl LinearOperator<O>, method: Method, stores_z: bool) -> Result<Self> {
+        let recurrences = method.recurrences();
+        let recurrence = |k, name| (recurrences >= k).then(|| ops.vector(a.halo(), name)).transpose();
         Ok(Self {
             x: ops.vector(0, "x")?,
             r: ops.vector(a.halo(), "r")?,
-            z: stores_z.then(|| ops.vector(0, "z")).transpose()?,
             p: ops.vector(a.halo(), "p")?,
             q: ops.vector(a.halo(), "q")?,
+            s: recurrence(1, "s")?,
+            t: recurrence(2, "t")?,
+            z: if stores_z { Some(ops.vector(0, "z")?) } else { recurrence(3, "z")? },
             dots: ops.sum(2)?,
             rho: ops.sum(2)?,
             rho_next: ops.sum(2)?,
             dot: ops.sum(1)?,
+            sums: ops.sum(4)?,
+            former: None,
         })
     }
 }

@@ -11,6 +11,7 @@ use crate::device::{Context, DeviceVec, Grid};
 use crate::error::{Error, Result};
 use crate::kernels::cg::{Log, StepVectors, SumArg};
 use crate::kernels::csr::{BlockSet, CsrBlock};
+use crate::kernels::recurrences::{PipelinedVectors, SingleVectors};
 use crate::kernels::sell::{SellBlock, SliceSet};
 use crate::kernels::{CONVERSIONS, Kernels, SELL_PRODUCTS, STENCIL_PRODUCTS, Tuning, count};
 use crate::operator::LinearOperator;
@@ -49,6 +50,9 @@ pub(super) struct Bed<'a, T: Real, A: Real> {
     r: DeviceVec<T>,
     p: DeviceVec<T>,
     q: DeviceVec<T>,
+    s: DeviceVec<T>,
+    t: DeviceVec<T>,
+    z: DeviceVec<T>,
     d: DeviceVec<T>,
     /// In the precision of sums; empty where that is no other.
     wide: DeviceVec<A>,
@@ -102,6 +106,9 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             // products read its halo, too
             p: vector(n + part.halo.len, 3, "p")?,
             q: vector(n, 4, "q")?,
+            s: vector(n, 8, "s")?,
+            t: vector(n, 9, "t")?,
+            z: vector(n, 10, "z")?,
             d: vector(n, 5, "the diagonal")?,
             wide: DeviceVec::from_slice(
                 &ctx,
@@ -110,7 +117,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             )?,
             fresh: vector(n + part.halo.len, 6, "random numbers")?,
             given: DeviceVec::from_slice(&ctx, &numbers::<A>(2 * max_groups, 6), "partial sums")?,
-            sums: DeviceVec::zeros(&ctx, 2 * max_groups, "partial sums")?,
+            sums: DeviceVec::zeros(&ctx, 4 * max_groups, "partial sums")?,
             log: Log {
                 states: [DeviceVec::zeros(&ctx, 1, "the state")?, DeviceVec::zeros(&ctx, 1, "the state")?],
                 entries: DeviceVec::zeros(&ctx, 3, "the log")?,
@@ -187,7 +194,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
                 csr(&self.matrix).1.iter().map(|set| set.len()).max().unwrap_or(0)
             }
             "halo_pack" => self.send.len(),
-            "cg_halo" => self.halo(),
+            "cg_halo" | "recur_halo" => self.halo(),
             "spmv_sell_parts" | "spmv_dot_sell_parts" | "residual_sell_parts" => {
                 self.sell().map_or(0, |(block, _)| block.long_count())
             }
@@ -210,11 +217,15 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             "scale_diagonal" => vectors(3, 1),
             "cg_step" | "cg_step_given" => vectors(7, 8),
             "cg_step_weighted" | "cg_step_given_weighted" => vectors(8, 10),
+            "single_step" => vectors(9, 10),
+            "single_step_weighted" => vectors(10, 12),
+            "pipelined_step" => vectors(13, 16),
+            "pipelined_step_weighted" => vectors(14, 18),
             "spmv_csr" => product(2, 0),
             "spmv_dot_csr" => product(2, 4),
             "residual_csr" => product(3, 1),
             "halo_pack" => (self.send.len() as u64 * (4 + 2 * real), 0),
-            "cg_halo" => (self.halo() as u64 * 5 * real, 4 * self.halo() as u64),
+            "cg_halo" | "recur_halo" => (self.halo() as u64 * 5 * real, 4 * self.halo() as u64),
             "stream_copy" => vectors(2, 0),
             "narrow" => (n * (real + size_of::<A>() as u64), 0),
             "add_wide" => (2 * n * (real + size_of::<A>() as u64), n),
@@ -252,10 +263,9 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
     /// Enqueues a kernel on so many groups, for each band of the rows. Whatever it computes stays near where it was.
     fn launch(&mut self, kernels: &Kernels<T, A>, kernel: &str, groups: usize) -> Result<()> {
         let [n, halo] = [self.n(), self.halo()].map(count);
-        let Self { ctx, x, r, p, q, d, log, .. } = self;
+        let Self { ctx, x, r, p, q, s, t, z, d, log, .. } = self;
         let grid = Grid { groups, group_size: kernels.tuning.launch(kernel).group_size };
-        let scalars = [1e-30, 0.5];
-        let [tiny, half] = scalars.map(T::from_f64);
+        let (tiny, half) = (T::from_f64(1e-30), T::from_f64(0.5));
         // as many partial sums as a launch of this size leaves
         let given = SumArg { partials: &self.given, count: groups as u32, value: 0.0 };
         let (block, all) = csr(&self.matrix);
@@ -291,14 +301,14 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
                 "residual_sell" => return sets.try_for_each(|&set| sell.residual(ctx, grid, set, block, p, x, r)),
                 "spmv_sell_parts" => return sell.spmv_parts(ctx, grid, block, p, q),
                 "spmv_dot_sell_parts" => {
-                    return sell.spmv_dot_parts(ctx, grid, block, p, q, &mut self.sums, 0, done);
+                    return sell.spmv_dot_parts(ctx, grid, block, p, q, &self.sums, 0, done);
                 }
                 "residual_sell_parts" => return sell.residual_parts(ctx, grid, block, p, x, r),
                 _ => {}
             }
         }
         match kernel {
-            "dot_partial" => kernels.dot.dot_partial(ctx, grid, n, r, q, &mut self.sums, (0, 1)),
+            "dot_partial" => kernels.dot.dot_partial(ctx, grid, n, r, q, &self.sums, (0, 1)),
             "next_iterate" => kernels.update.next_iterate(ctx, grid, n, tiny, p, x),
             "next_residual" => kernels.update.next_residual(ctx, grid, n, tiny, q, r),
             "next_direction" => kernels.update.next_direction(ctx, grid, n, half, r, p),
@@ -313,7 +323,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             "cg_step_given" | "cg_step_given_weighted" => {
                 let w = (kernel == "cg_step_given_weighted").then_some(&*d);
                 let vectors = StepVectors { x, r, p, q, w };
-                kernels.cg.cg_step_given(ctx, grid, n, vectors, scalars, &mut self.sums)
+                kernels.cg.cg_step_given(ctx, grid, n, vectors, [tiny, half], &self.sums)
             }
             "spmv_csr" => all.try_for_each(|set| kernels.csr.spmv_csr(ctx, grid, set, block, p, q)),
             "spmv_dot_csr" => {
@@ -322,7 +332,18 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             }
             "residual_csr" => all.try_for_each(|set| kernels.csr.residual_csr(ctx, grid, set, block, p, x, r)),
             "halo_pack" => kernels.halo.halo_pack(ctx, grid, &self.send, p, &mut self.message),
-            "cg_halo" => kernels.cg.cg_halo(ctx, grid, 0..halo, [r, p], q, scalars),
+            "cg_halo" => kernels.cg.cg_halo(ctx, grid, 0..halo, [r, p], q, [tiny, half]),
+            "single_step" | "single_step_weighted" => {
+                let w = (kernel == "single_step_weighted").then_some(&*d);
+                let vectors = SingleVectors { x, r, p, s, q, w };
+                kernels.recurrences.single_step(ctx, grid, n, vectors, [tiny, half], &self.sums)
+            }
+            "pipelined_step" | "pipelined_step_weighted" => {
+                let w = (kernel == "pipelined_step_weighted").then_some(&*d);
+                let vectors = PipelinedVectors { x, r, t, p, s, z, q, w };
+                kernels.recurrences.pipelined_step(ctx, grid, n, vectors, [tiny, half], &self.sums)
+            }
+            "recur_halo" => kernels.recurrences.recur_halo(ctx, grid, 0..halo, [r, p], q, [tiny, half]),
             "narrow" => kernels.convert.narrow(ctx, grid, n, &self.wide, q),
             "add_wide" => kernels.convert.add_wide(ctx, grid, n, q, &mut self.wide),
             "stream_copy" => kernels.stream.stream_copy(ctx, grid, n, p, q),
@@ -332,7 +353,8 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
 
     /// Puts random numbers in place of what kernels have left behind.
     pub(super) fn refresh(&mut self) -> Result<()> {
-        for vector in [&mut self.x, &mut self.r, &mut self.p, &mut self.q] {
+        let Self { x, r, p, q, s, t, z, .. } = self;
+        for vector in [x, r, p, q, s, t, z] {
             let len = vector.len();
             self.fresh.copy_to(&self.ctx, vector, len)?;
         }

@@ -17,7 +17,7 @@ use crate::operator::choice::{Candidate, FormatChoice, Why, contenders, fastest}
 use crate::operator::opencl::{DeviceBlock, target};
 use crate::operator::plan::{Offer, Target, by_bytes};
 use crate::ops::opencl::OpenClOps;
-use crate::ops::{CgProduct, Ops};
+use crate::ops::{Ops, Product};
 use crate::partition::Part;
 use crate::real::Real;
 use crate::solver::{Format, Tune};
@@ -212,7 +212,7 @@ impl<T: Real, A: Real> Ground<'_, T, A> {
         let mut q = self.ops.vector(0, "q")?;
         let mut sums = self.ops.sum(2)?;
         let mut product = |block: &DeviceBlock<T>| {
-            block.apply_dots(self.ops, CgProduct { step: None, p: &mut p, q: &mut q, dots: &mut sums })
+            block.apply_dots(self.ops, Product { step: None, x: &mut p, y: &mut q, dots: &mut sums })
         };
         let (mut set_up, mut blocks, mut round) = (Duration::ZERO, Vec::new(), Duration::ZERO);
         for offer in offers {

@@ -20,7 +20,7 @@ use crate::operator::LinearOperator;
 use crate::operator::host::HostBlock;
 use crate::ops::host::HostOps;
 use crate::ops::opencl::OpenClOps;
-use crate::ops::{CgProduct, CgStep, Ops};
+use crate::ops::{CgStep, Ops, Product};
 use crate::partition::{Part, part_alone};
 use crate::real::Real;
 use crate::solver::{Precision, Setup, Tune};
@@ -120,7 +120,7 @@ where
     ops.copy(&r, &mut p)?;
     ops.begin()?;
     Ok(move || {
-        block.apply_dots(ops, CgProduct { step: None, p: &mut p, q: &mut q, dots: &mut dots })?;
+        block.apply_dots(ops, Product { step: None, x: &mut p, y: &mut q, dots: &mut dots })?;
         ops.cg_step(CgStep {
             dots: &mut dots,
             rho: &rho,

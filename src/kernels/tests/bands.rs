@@ -17,7 +17,7 @@ fn products<T: Real, A: Real>(
     let [mut y, mut r, mut q] = [1, 2, 3].map(|salt| t.up(&ints(b.len(), salt)));
     let done = DeviceVec::zeros(ctx, 1, "the state").unwrap();
     let room = 2 * block.launches() * kernels.tuning.max_groups();
-    let mut partials = t.partials(room);
+    let partials = t.partials(room);
     let mut before = 0;
     match block.layout() {
         Layout::Csr(block, sets) => {
@@ -25,7 +25,7 @@ fn products<T: Real, A: Real>(
                 let grid = kernels.tuning.launch("any").block_grid(set.len());
                 kernels.csr.spmv_csr(ctx, grid, set, block, &dx, &mut y).unwrap();
                 kernels.csr.residual_csr(ctx, grid, set, block, &dx, &db, &mut r).unwrap();
-                kernels.csr.spmv_dot_csr(ctx, grid, set, block, &dx, &mut q, &mut partials, before, &done).unwrap();
+                kernels.csr.spmv_dot_csr(ctx, grid, set, block, &dx, &mut q, &partials, before, &done).unwrap();
                 before += grid.groups as u32;
             }
         }
@@ -35,7 +35,7 @@ fn products<T: Real, A: Real>(
                 let grid = t.grid(set.count as usize);
                 stencil.spmv(ctx, grid, set, block, &dx, &mut y).unwrap();
                 stencil.residual(ctx, grid, set, block, &dx, &db, &mut r).unwrap();
-                stencil.spmv_dot(ctx, grid, set, block, &dx, &mut q, &mut partials, before, &done).unwrap();
+                stencil.spmv_dot(ctx, grid, set, block, &dx, &mut q, &partials, before, &done).unwrap();
                 before += grid.groups as u32;
             }
         }
@@ -48,11 +48,11 @@ fn products<T: Real, A: Real>(
             sets().for_each(|(set, grid)| sell.residual(ctx, grid, set, block, &dx, &db, &mut r).unwrap());
             sell.residual_parts(ctx, long, block, &dx, &db, &mut r).unwrap();
             for (set, grid) in sets() {
-                sell.spmv_dot(ctx, grid, set, block, &dx, &mut q, &mut partials, before, &done).unwrap();
+                sell.spmv_dot(ctx, grid, set, block, &dx, &mut q, &partials, before, &done).unwrap();
                 before += grid.groups as u32;
             }
             if block.long_count() > 0 {
-                sell.spmv_dot_parts(ctx, long, block, &dx, &mut q, &mut partials, before, &done).unwrap();
+                sell.spmv_dot_parts(ctx, long, block, &dx, &mut q, &partials, before, &done).unwrap();
                 before += long.groups as u32;
             }
         }

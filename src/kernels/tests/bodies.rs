@@ -1,0 +1,351 @@
+//! The tests themselves, on a bench of any kind.
+
+pub(super) use super::recurrences::{pipelined_steps, recurrences_on_a_halo, single_steps};
+pub(super) use super::resident::{refused_iterations, resident_iterations};
+use super::*;
+
+pub(super) fn dot_product<T: Real, A: Real>(t: &Bench<T, A>) {
+    for &n in SIZES {
+        let (x, y) = (ints(n, 1), ints(n, 2));
+        let grid = t.grid(n);
+        let (dx, dy) = (t.up(&x), t.up(&y));
+        let partials = t.partials(grid.groups + 2);
+        t.kernels.dot.dot_partial(&t.ctx, grid, n as u32, &dx, &dy, &partials, (1, 1)).unwrap();
+        let sums = t.down(&partials);
+        let what = format!("n = {n}, {:?}", t.kernels.tuning);
+        assert_eq!((sums[0], sums[grid.groups + 1]), (99.0, 99.0), "outside the range asked for");
+        assert_eq!(sums[1..=grid.groups].iter().sum::<f64>(), dot(&x, &y), "{what}");
+
+        let pairs = t.partials(2 * grid.groups);
+        t.kernels.dot.dot_partial(&t.ctx, grid, n as u32, &dx, &dy, &pairs, (1, 2)).unwrap();
+        assert_eq!(sum_pairs(&t.down(&pairs)), [99.0 * grid.groups as f64, dot(&x, &y)], "{what}");
+    }
+}
+
+pub(super) fn updates<T: Real, A: Real>(t: &Bench<T, A>) {
+    for &n in SIZES {
+        let (x, y, d) = (ints(n, 1), ints(n, 2), ints(n, 3));
+        let expect = |f: fn(f64, f64) -> f64| x.iter().zip(&y).map(|(&x, &y)| f(x, y)).collect::<Vec<_>>();
+        let (grid, count, update) = (t.grid(n), n as u32, &t.kernels.update);
+        let (dx, three) = (t.up(&x), T::from_f64(3.0));
+
+        let mut v = t.up(&y);
+        update.next_iterate(&t.ctx, grid, count, three, &dx, &mut v).unwrap();
+        assert_eq!(t.down(&v), expect(|x, y| y + 3.0 * x));
+
+        let mut v = t.up(&y);
+        update.next_residual(&t.ctx, grid, count, three, &dx, &mut v).unwrap();
+        assert_eq!(t.down(&v), expect(|x, y| y - 3.0 * x));
+
+        let mut v = t.up(&y);
+        update.next_direction(&t.ctx, grid, count, three, &dx, &mut v).unwrap();
+        assert_eq!(t.down(&v), expect(|x, y| x + 3.0 * y));
+
+        let mut v = t.up(&y);
+        update.scale_diagonal(&t.ctx, grid, count, &t.up(&d), &dx, &mut v).unwrap();
+        assert_eq!(t.down(&v), d.iter().zip(&x).map(|(d, x)| d * x).collect::<Vec<_>>());
+    }
+}
+
+pub(super) fn conversions<T: Real, A: Real>(t: &Bench<T, A>) {
+    let wide = |v: &[f64]| -> DeviceVec<A> {
+        let guarded: Vec<A> = v.iter().chain(&[CANARY; 4]).map(|&v| A::from_f64(v)).collect();
+        DeviceVec::from_slice(&t.ctx, &guarded, "a wide test vector").unwrap()
+    };
+    for &n in SIZES {
+        let (grid, count, convert) = (t.grid(n), n as u32, &t.kernels.convert);
+        // thirds need all the digits that there are
+        let x: Vec<f64> = ints(n, 1).iter().map(|v| A::from_f64(v / 3.0).to_f64()).collect();
+        let mut narrowed = t.up(&vec![9.0; n]);
+        convert.narrow(&t.ctx, grid, count, &wide(&x), &mut narrowed).unwrap();
+        assert_eq!(t.down(&narrowed), x.iter().map(|&v| T::from_f64(v).to_f64()).collect::<Vec<_>>(), "n = {n}");
+
+        let d = ints(n, 2);
+        let (mut on_device, mut sum) = (t.up(&d), wide(&x));
+        convert.add_wide(&t.ctx, grid, count, &mut on_device, &mut sum).unwrap();
+        let expected: Vec<f64> = x.iter().zip(&d).map(|(x, d)| (A::from_f64(*x) + A::from_f64(*d)).to_f64()).collect();
+        assert_eq!((t.down(&sum), t.down(&on_device)), (expected, vec![0.0; n]), "n = {n}");
+    }
+}
+
+pub(super) fn products<T: Real, A: Real>(t: &Bench<T, A>) {
+    let csr = &t.kernels.csr;
+    let done = DeviceVec::zeros(&t.ctx, 1, "the state").unwrap();
+    for a in matrices() {
+        let n = a.n_rows();
+        let (x, b) = (ints(n, 4), ints(n, 5));
+        let expected = a.mul_vec(&x);
+        let a = Arc::new(a);
+        let part = split(&a, std::slice::from_ref(&(0..n))).remove(0);
+        let block = DeviceBlock::<T>::upload(&t.ctx, &t.kernels.tuning, &part, 1.0, Format::Csr).unwrap();
+        let Layout::Csr(block, sets) = block.layout() else { panic!() };
+        let what = format!("n = {n}, {:?}", t.kernels.tuning);
+        // all row blocks at once, and in two launches
+        let [BlockSet { band, last, .. }] = sets[0][..] else { panic!() };
+        for cut in [0, last / 3] {
+            let ranges = [(0, cut), (cut, last)].map(|(first, last)| BlockSet { band, first, last });
+            let (dx, db) = (t.up(&x), t.up(&b));
+            let (mut y, mut q, mut r) = (t.up(&ints(n, 6)), t.up(&ints(n, 6)), t.up(&ints(n, 6)));
+            let grids = ranges.map(|set| t.kernels.tuning.launch("any").block_grid(set.len()));
+            let groups: usize = grids.iter().map(|g| g.groups).sum();
+            let partials = t.partials(2 * groups);
+            let mut before = 0;
+            for (range, grid) in ranges.into_iter().zip(grids) {
+                csr.spmv_csr(&t.ctx, grid, range, block, &dx, &mut y).unwrap();
+                csr.residual_csr(&t.ctx, grid, range, block, &dx, &db, &mut r).unwrap();
+                csr.spmv_dot_csr(&t.ctx, grid, range, block, &dx, &mut q, &partials, before, &done).unwrap();
+                before += grid.groups as u32;
+            }
+            assert_eq!(t.down(&y), expected, "spmv_csr, {what}");
+            assert_eq!(t.down(&q), expected, "spmv_dot_csr, {what}");
+            let residual: Vec<f64> = b.iter().zip(&expected).map(|(b, y)| b - y).collect();
+            assert_eq!(t.down(&r), residual, "residual_csr, {what}");
+            let dots = [dot(&x, &expected), dot(&expected, &expected)];
+            assert_eq!(sum_pairs(&t.down(&partials)), dots, "x·y and y·y, {what}");
+        }
+    }
+}
+
+/// The matrix with another diagonal.
+fn with_diagonal(a: &crate::Csr, value: impl Fn(usize) -> f64) -> crate::Csr {
+    let of_row = |i: usize| (a.row_ptr()[i]..a.row_ptr()[i + 1]).map(move |e| (i, e));
+    let entry = |(i, e): (usize, usize)| if a.col_idx()[e] as usize == i { value(i) } else { a.values()[e] };
+    let values = (0..a.n_rows()).flat_map(of_row).map(entry).collect();
+    crate::Csr::new(a.n_rows(), a.n_cols(), a.row_ptr().to_vec(), a.col_idx().to_vec(), values).unwrap()
+}
+
+/// Rows of a few kinds, with values by kind and of their own: all at once, and around a gap.
+pub(super) fn stencil_products<T: Real, A: Real>(t: &Bench<T, A>) {
+    let done = DeviceVec::zeros(&t.ctx, 1, "the state").unwrap();
+    let (mut used, mut has_main) = ([0, 0], 0);
+    let grids = [[1, 16], [40, 50], [8, 37], [33, 64]].map(|sides| gallery::poisson2d(sides).unwrap());
+    // rows that are no part of the main kind, and rows of which it is no part
+    let seldom = with_diagonal(&grids[1], |i| if i % 7 == 3 { 5.0 } else { 4.0 });
+    let often = with_diagonal(&grids[1], |i| (i % 3) as f64);
+    for a in matrices().into_iter().chain(grids).chain([seldom, often]) {
+        let n = a.n_rows();
+        let (x, b) = (ints(n, 4), ints(n, 5));
+        let expected = a.mul_vec(&x);
+        let residual: Vec<f64> = b.iter().zip(&expected).map(|(b, y)| b - y).collect();
+        let part = split(&a, std::slice::from_ref(&(0..n))).remove(0);
+        for (k, format) in [Format::Stencil, Format::Pattern].into_iter().enumerate() {
+            let block = match DeviceBlock::<T>::upload(&t.ctx, &t.kernels.tuning, &part, 1.0, format) {
+                Ok(block) => block,
+                Err(Error::Usage(_)) => continue,
+                Err(other) => panic!("{other}"),
+            };
+            used[k] += 1;
+            has_main += usize::from(block.main_len() > 0);
+            assert_eq!(block.format(), format);
+            let Layout::Stencil(block, sets) = block.layout() else { panic!() };
+            assert_eq!((sets[0][0].count as usize, sets[0].len(), sets[1].len()), (n, 1, 0));
+            let stencil = t.kernels.stencil(&t.ctx, block.main_len).unwrap();
+            for interior in [0..n, 0..0, n / 3..n / 2, n / 5..n, 0..n / 2] {
+                let sets = RowSet::around(0, &(0..n as u32), &(interior.start as u32..interior.end as u32));
+                let what = format!("{format}, n = {n}, {interior:?}, {:?}", t.kernels.tuning);
+                let (dx, db) = (t.up(&x), t.up(&b));
+                let (mut y, mut q, mut r) = (t.up(&ints(n, 6)), t.up(&ints(n, 6)), t.up(&ints(n, 6)));
+                let grids = sets.map(|set| t.grid(set.count as usize));
+                let partials = t.partials(2 * grids.iter().map(|grid| grid.groups).sum::<usize>());
+                let mut before = 0;
+                for (set, grid) in sets.into_iter().zip(grids) {
+                    stencil.spmv(&t.ctx, grid, set, block, &dx, &mut y).unwrap();
+                    stencil.residual(&t.ctx, grid, set, block, &dx, &db, &mut r).unwrap();
+                    stencil.spmv_dot(&t.ctx, grid, set, block, &dx, &mut q, &partials, before, &done).unwrap();
+                    before += grid.groups as u32;
+                }
+                assert_eq!(t.down(&y), expected, "y, {what}");
+                assert_eq!(t.down(&q), expected, "q, {what}");
+                assert_eq!(t.down(&r), residual, "r, {what}");
+                let dots = [dot(&x, &expected), dot(&expected, &expected)];
+                assert_eq!(sum_pairs(&t.down(&partials)), dots, "x·y and y·y, {what}");
+            }
+            let set = DeviceVec::from_slice(&t.ctx, &[1], "the state").unwrap();
+            let (mut q, partials) = (t.up(&ints(n, 6)), t.partials(2));
+            let grid = Grid { groups: 1, ..t.grid(n) };
+            stencil.spmv_dot(&t.ctx, grid, sets[0][0], block, &t.up(&x), &mut q, &partials, 0, &set).unwrap();
+            assert_eq!((t.down(&q), t.down(&partials)), (ints(n, 6), vec![0.0; 2]), "after the end");
+        }
+    }
+    assert!(used[0] >= 4 && used[1] >= 6, "{used:?}");
+    assert_eq!(has_main > 0, t.kernels.tuning.launch("spmv_dot_stencil").group_size > 1);
+}
+
+/// Rows in slices: both sets as they are, and cut in two.
+pub(super) fn sell_products<T: Real, A: Real>(t: &Bench<T, A>) {
+    let (go, stop) = ([0, 1]).map(|v| DeviceVec::from_slice(&t.ctx, &[v], "the state").unwrap()).into();
+    let sell = t.kernels.sell(&t.ctx).unwrap();
+    // a simulator takes its time
+    let most = if t.ctx.info().platform == "Oclgrind" { 5_500 } else { usize::MAX };
+    for (case, a) in sliced_matrices().into_iter().enumerate().filter(|(_, a)| a.nnz() <= most) {
+        let (n, n_cols) = (a.n_rows(), a.n_cols());
+        let (x, b) = (ints(n_cols, 4), ints(n, 5));
+        let expected = a.mul_vec(&x);
+        let residual: Vec<f64> = b.iter().zip(&expected).map(|(b, y)| b - y).collect();
+        let part = whole(&a);
+        let block = DeviceBlock::<T>::upload(&t.ctx, &t.kernels.tuning, &part, 1.0, Format::Sell).unwrap();
+        let Layout::Sell(block, sets) = block.layout() else { panic!() };
+        let cut = |set: SliceSet| {
+            let (blocked, single) = (set.blocked / 2, set.single / 3);
+            let first = SliceSet { blocked, single: 0, ..set };
+            let second = SliceSet { first: set.first + blocked, blocked: set.blocked - blocked, single, ..set };
+            let behind = set.first + set.blocked + single;
+            [first, second, SliceSet { first: behind, blocked: 0, single: set.single - single, ..set }]
+        };
+        let sets = sets.concat();
+        for sets in [sets.clone(), sets.iter().flat_map(|&set| cut(set)).collect()] {
+            let what = format!("matrix {case}, {sets:?}, {:?}", t.kernels.tuning);
+            let (dx, db) = (t.up(&x), t.up(&b));
+            let (mut y, mut q, mut r) = (t.up(&ints(n, 6)), t.up(&ints(n, 6)), t.up(&ints(n, 6)));
+            let long = t.grid(block.long_items(t.kernels.tuning.launch("any").group_size));
+            let grids: Vec<Grid> = sets.iter().map(|&set| t.grid(block.rows(set))).collect();
+            let groups = grids.iter().map(|grid| grid.groups).sum::<usize>();
+            let partials = t.partials(2 * (groups + long.groups));
+            for (&set, &grid) in sets.iter().zip(&grids) {
+                sell.spmv(&t.ctx, grid, set, block, &dx, &mut y).unwrap();
+            }
+            sell.spmv_parts(&t.ctx, long, block, &dx, &mut y).unwrap();
+            for (&set, &grid) in sets.iter().zip(&grids) {
+                sell.residual(&t.ctx, grid, set, block, &dx, &db, &mut r).unwrap();
+            }
+            sell.residual_parts(&t.ctx, long, block, &dx, &db, &mut r).unwrap();
+            let mut before = 0;
+            for (&set, &grid) in sets.iter().zip(&grids) {
+                sell.spmv_dot(&t.ctx, grid, set, block, &dx, &mut q, &partials, before, &go).unwrap();
+                before += grid.groups as u32;
+            }
+            sell.spmv_dot_parts(&t.ctx, long, block, &dx, &mut q, &partials, before, &go).unwrap();
+            assert_eq!(t.down(&y), expected, "y, {what}");
+            assert_eq!(t.down(&q), expected, "q, {what}");
+            assert_eq!(t.down(&r), residual, "r, {what}");
+            let [xy, yy] = sum_pairs(&t.down(&partials));
+            let squares = dot(&expected, &expected);
+            // too large to be exact in single precision
+            let slack = if size_of::<A>() == 8 { 0.0 } else { 1e-6 * squares };
+            assert!(xy == dot(&x[..n], &expected) && (yy - squares).abs() <= slack, "x·y, y·y: {xy}, {yy}, {what}");
+        }
+        let (mut q, partials) = (t.up(&ints(n, 6)), t.partials(4));
+        let grid = Grid { groups: 1, ..t.grid(n) };
+        sell.spmv_dot(&t.ctx, grid, sets[0], block, &t.up(&x), &mut q, &partials, 0, &stop).unwrap();
+        sell.spmv_dot_parts(&t.ctx, grid, block, &t.up(&x), &mut q, &partials, 1, &stop).unwrap();
+        assert_eq!((t.down(&q), t.down(&partials)), (ints(n, 6), vec![0.0; 4]), "after the end");
+    }
+}
+
+/// A step with alpha = 6 / 3, and beta = 2 · 6 / 3 − 1 or, from 2 · 1 / 3 − 1 < 0, 0: scalars from partial sums, rho from
+/// the host, all from there.
+pub(super) fn steps<T: Real, A: Real>(t: &Bench<T, A>) {
+    for &n in SIZES {
+        let (x, r, p, q, w) = (ints(n, 1), ints(n, 2), ints(n, 3), ints(n, 4), ints(n, 5));
+        let grid = t.grid(n);
+        let groups = grid.groups;
+        for (k, qq) in [6.0, 1.0, 6.0, 6.0, 6.0, 1.0].into_iter().enumerate() {
+            let (weighted, rho_is_known, are_given) = (k % 2 == 0, k == 2 || k == 3, k > 3);
+            let count = |is_known| if is_known { 0 } else { groups as u32 };
+            let (dots, rho) = (t.pairs(groups, [3.0, qq]), t.pairs(groups, [6.0, 5.0]));
+            let dots = SumArg { partials: &dots, count: count(false), value: f64::NAN };
+            let rho = SumArg { partials: &rho, count: count(rho_is_known), value: 6.0 };
+            let (mut dx, mut dr, mut dp, dq, dw) = (t.up(&x), t.up(&r), t.up(&p), t.up(&q), t.up(&w));
+            let (sums, log) = (t.partials(2 * groups), t.log());
+            let v = StepVectors { x: &mut dx, r: &mut dr, p: &mut dp, q: &dq, w: weighted.then_some(&dw) };
+            let cg = &t.kernels.cg;
+            if are_given {
+                let scalars = cg_scalars([3.0, qq], 6.0).unwrap().map(T::from_f64);
+                cg.cg_step_given(&t.ctx, grid, n as u32, v, scalars, &sums).unwrap();
+            } else {
+                cg.cg_step(&t.ctx, grid, n as u32, v, &dots, &rho, 4.0, &sums, &log, 1, [1, 0]).unwrap();
+            }
+
+            let what = format!("n = {n}, {k}, {:?}", t.kernels.tuning);
+            let zip = |a: &[f64], b: &[f64], f: fn(f64, f64) -> f64| {
+                a.iter().zip(b).map(|(&a, &b)| f(a, b)).collect::<Vec<_>>()
+            };
+            let r_next = zip(&r, &q, |r, q| r - 2.0 * q);
+            let p_next = if qq == 6.0 { zip(&r_next, &p, |r, p| r + 3.0 * p) } else { r_next.clone() };
+            assert_eq!(t.down(&dx), zip(&x, &p, |x, p| x + 2.0 * p), "x, {what}");
+            assert_eq!(t.down(&dr), r_next, "r, {what}");
+            assert_eq!(t.down(&dp), p_next, "p, {what}");
+            let squares = zip(&r_next, &r_next, |a, b| a * b);
+            let rr = if weighted { dot(&w, &squares) } else { squares.iter().sum() };
+            assert_eq!(sum_pairs(&t.down(&sums)), [squares.iter().sum(), rr], "r·r, {what}");
+            let [rho, rr] = if rho_is_known { [0.0; 2] } else { [6.0, 5.0] };
+            let log_of_step = if are_given { vec![0.0; 6] } else { vec![0.0, rho, rr, 3.0, 0.0, 0.0] };
+            assert_eq!(t.logged(&log), ([0; 2], log_of_step), "log, {what}");
+        }
+    }
+}
+
+/// At the limit, at a curvature that is not positive and after the end, x, r and p stay as they are.
+pub(super) fn frozen_iterations<T: Real, A: Real>(t: &Bench<T, A>) {
+    let n = 1000;
+    let (x, r, p, q) = (ints(n, 1), ints(n, 2), ints(n, 3), ints(n, 4));
+    let grid = t.grid(n);
+    let groups = grid.groups;
+    for (curvature, [rho, rr]) in [
+        (-3.0, [6.0, 6.0]),
+        (0.0, [6.0, 6.0]),
+        (f64::NAN, [6.0, 6.0]),
+        (f64::INFINITY, [6.0, 6.0]),
+        (3.0, [6.0, 4.0]),
+        (3.0, [6.0, f64::INFINITY]),
+        (3.0, [0.0, 6.0]),
+    ] {
+        let (mut dx, mut dr, mut dp, dq) = (t.up(&x), t.up(&r), t.up(&p), t.up(&q));
+        let log = t.log();
+        let mut step = |curvature, sums: [f64; 2], iteration: u64| {
+            let (dots, rho) = (t.pairs(groups, [curvature, 6.0]), t.pairs(groups, sums));
+            let sum = |partials| SumArg { partials, count: groups as u32, value: 0.0 };
+            let (dots, rho, next) = (sum(&dots), sum(&rho), t.partials(2 * groups));
+            let slots = [iteration % 2, (iteration + 1) % 2].map(|slot| slot as u32);
+            let v = StepVectors { x: &mut dx, r: &mut dr, p: &mut dp, q: &dq, w: None };
+            let cg = &t.kernels.cg;
+            cg.cg_step(&t.ctx, grid, n as u32, v, &dots, &rho, 4.0, &next, &log, iteration, slots).unwrap();
+            assert_eq!(t.down(&next), vec![0.0; 2 * groups]);
+        };
+        step(curvature, [rho, rr], 1);
+        let (states, entries) = t.logged(&log);
+        let met = rr != 6.0 || rho != 6.0;
+        assert_eq!((states, &entries[..3]), ([1, 0], &[0.0, rho, rr][..]));
+        assert!(if met { entries[3] == 0.0 } else { entries[3].total_cmp(&curvature).is_eq() }, "{entries:?}");
+
+        // a further iteration changes nothing, and leaves the log alone
+        step(3.0, [6.0, 6.0], 2);
+        assert_eq!(t.logged(&log).0, [1, 1]);
+        assert_eq!(t.logged(&log).1[..3], entries[..3]);
+        assert_eq!((t.down(&dx), t.down(&dr), t.down(&dp)), (x.clone(), r.clone(), p.clone()));
+    }
+}
+
+/// α = 2 and β = 3.
+pub(super) fn step_on_a_halo<T: Real, A: Real>(t: &Bench<T, A>) {
+    for &n in SIZES {
+        for begin in [0, n / 3, n] {
+            let [r, p, q] = [1, 2, 3].map(|salt| ints(n, salt));
+            let (mut dr, mut dp, dq) = (t.up(&r), t.up(&p), t.up(&q));
+            let (range, grid) = (begin as u32..n as u32, t.grid(n - begin));
+            let scalars = cg_scalars([3.0, 6.0], 6.0).unwrap().map(T::from_f64);
+            t.kernels.cg.cg_halo(&t.ctx, grid, range, [&mut dr, &mut dp], &dq, scalars).unwrap();
+            let (mut r, mut p) = (r.clone(), p.clone());
+            for i in begin..n {
+                r[i] -= 2.0 * q[i];
+                p[i] = r[i] + 3.0 * p[i];
+            }
+            assert_eq!((t.down(&dr), t.down(&dp)), (r, p), "{begin} of {n}");
+        }
+    }
+}
+
+pub(super) fn pack_and_copy<T: Real, A: Real>(t: &Bench<T, A>) {
+    for &n in SIZES {
+        let x = ints(n, 1);
+        let indices: Vec<u32> = (0..n as u32).rev().step_by(3).collect();
+        let send = DeviceVec::from_slice(&t.ctx, &indices, "indices").unwrap();
+        let mut out = t.up(&vec![0.0; indices.len()]);
+        t.kernels.halo.halo_pack(&t.ctx, t.grid(indices.len()), &send, &t.up(&x), &mut out).unwrap();
+        assert_eq!(t.down(&out), indices.iter().map(|&i| x[i as usize]).collect::<Vec<_>>());
+
+        let mut y = t.up(&vec![0.0; n]);
+        t.kernels.stream.stream_copy(&t.ctx, t.grid(n), n as u32, &t.up(&x), &mut y).unwrap();
+        assert_eq!(t.down(&y), x);
+    }
+}
