@@ -38,7 +38,7 @@ fn bands_change_no_answer() {
         let b = vec![1.0; a.n_rows()];
         for format in formats {
             for devices in ["0", "0,0", "0,0,0", "0,0,0,0,0", "0,host,0"] {
-                for method in ["cg", "cg-classic"] {
+                for method in ["cg", "cg-classic", "cg-pipelined"] {
                     let args = format!(
                         "solve -v --generate {system} --format {format} --devices {devices} --method {method} --precond \
                          jacobi --tune off --json -o x.mtx"
