@@ -92,11 +92,13 @@ fn the_page_says_what_the_json_says() {
         let ranks = json["ranks"].as_array().unwrap();
         for (row, rank) in rows(&html, "Ranks").iter().zip(ranks) {
             assert!(row[0].contains(rank["device"].as_str().unwrap()));
-            for (cell, key) in [(1, "rows"), (3, "nnz"), (5, "halo")] {
+            for (cell, key) in [(1, "rows"), (3, "nnz"), (7, "halo")] {
                 assert_eq!(number(&row[cell]), rank[key].as_f64().unwrap());
             }
             same(&row[2], &rank["row_share"], 100.0, 1.0);
             same(&row[4], &rank["nnz_share"], 100.0, 1.0);
+            same(&row[5], &rank["share"], 100.0, 1.0);
+            assert_eq!(row[6], rank["share_source"]);
         }
         let label = "Time in the iteration, by rank";
         let head = words(all(&html, &format!("div[aria-label=\"{label}\"] thead"))[0]);

@@ -77,7 +77,7 @@ fn what_one_solve_finds_the_next_one_uses() {
 fn ranks_find_for_themselves() {
     common::require_opencl();
     let dir = tempfile::tempdir().unwrap();
-    let (_, log) = solve(dir.path(), "--devices 0,host,0 --tune quick");
+    let (_, log) = solve(dir.path(), "--devices 0,host,0 --shares 1:1:1 --tune quick");
     // a third of the rows is too little for a step to have more than one group for each compute unit
     let kernels = names(&["spmv_dot_stencil"]);
     assert_eq!((changes(&log), kept(dir.path())), (2, kernels), "{log}");

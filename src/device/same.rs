@@ -36,7 +36,7 @@ impl Identity {
         };
         let amd = || {
             let place = device.topology_amd().ok()?;
-            Some((None, [place.bus, place.device, place.function].map(|part| u32::from(part as u8))))
+            Some((None, [place.bus, place.device, place.function].map(u32::from)))
         };
         let pci = match () {
             () if has("cl_khr_pci_bus_info") => khr(),

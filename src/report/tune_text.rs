@@ -92,7 +92,11 @@ fn kept_pace(entry: &PaceEntry) -> String {
     let key = &entry.key;
     let system = format!("{} rows, {} entries, {}", count(key.rows), count(key.entries), key.method);
     let devices = together(key.devices.iter().map(String::as_str));
-    format!("An iteration took {} µs ({system}) on {devices}.", figure(1e6 * entry.whole))
+    let (what, seconds) = match entry.whole {
+        0.0 => ("The kernels of an iteration", entry.kernels.iter().copied().fold(0.0, f64::max)),
+        whole => ("An iteration", whole),
+    };
+    format!("{what} took {} µs ({system}) on {devices}.", figure(1e6 * seconds))
 }
 
 fn kept_format(entry: &FormatEntry) -> [String; 7] {

@@ -7,6 +7,7 @@ mod cg;
 mod cg_classic;
 mod choose;
 mod fit;
+mod ground;
 mod iterate;
 mod monitor;
 mod options;

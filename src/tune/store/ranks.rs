@@ -69,7 +69,7 @@ pub struct PaceEntry {
     pub shares: Vec<f64>,
     /// Seconds of each rank's kernels an iteration with that share; 0 where it is not known.
     pub kernels: Vec<f64>,
-    /// Seconds of an iteration.
+    /// Seconds of an iteration; 0 where only kernels were timed.
     pub whole: f64,
     /// When it was inserted, in seconds since 1970.
     pub inserted: u64,
