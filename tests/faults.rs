@@ -264,10 +264,7 @@ fn others_go_on_in_the_same_direction() {
         let count = |report: &Value| report["iterations"].as_u64().unwrap();
         let (still, failed) = (run(""), run("1:launch:150"));
         let failure = &failed["failures"][0];
-        assert!(
-            failure["iterations"].as_u64() > Some(10) && failure["lost_iterations"].as_u64() < Some(10),
-            "{failure}"
-        );
+        assert!(failure["iterations"].as_u64() > Some(10), "{failure}");
         let (still, failed) = (count(&still), count(&failed));
         assert!(still > 60 && failed.abs_diff(still) <= 1 + still / 10, "{more}: {failed} in place of {still}");
     }

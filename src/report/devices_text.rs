@@ -12,7 +12,10 @@ impl fmt::Display for Report {
         let used = self.devices.iter().filter(|d| d.auto.used).count();
         text.paragraph(&match self.devices.len() {
             0 => "No OpenCL device; the host remains.".to_owned(),
-            n => format!("{}, of which --devices auto uses {used}.", plural(n as u64, "OpenCL device")),
+            n => {
+                let up_to = if used > 1 { "up to " } else { "" };
+                format!("{}, of which --devices auto uses {up_to}{used}.", plural(n as u64, "OpenCL device"))
+            }
         });
         if let Some(note) = &self.note {
             text.paragraph(&format!("Note: {note}"));

@@ -29,6 +29,8 @@ pub(super) struct Account {
     timelines: Vec<Timeline>,
     /// When rows were moved.
     moves: Vec<Move>,
+    /// How often ranks were opened anew.
+    pub(super) reopened: u32,
     /// What the ranks measured last.
     pub(super) pace: Option<Pace>,
 }
@@ -85,18 +87,17 @@ impl Account {
         }
     }
 
-    /// Takes note that rows were moved, and that ranks `kept`, counted from 0, are the ones from now on.
-    pub(super) fn moved(&mut self, shares: Vec<f64>, kept: &[usize], time: Duration) {
+    /// Takes note that ranks were opened anew in so much time. If rows were moved: the shares of the former ranks now, and
+    /// which of them are still there.
+    pub(super) fn reopened(&mut self, moved: Option<(Vec<f64>, &[usize])>, time: Duration) {
         self.upload += time;
-        self.split = kept.iter().map(|&k| self.split[k]).collect();
-        self.timelines = kept.iter().map(|&k| std::mem::take(&mut self.timelines[k])).collect();
+        self.reopened += 1;
         let kernels = self.pace.take().map_or_else(Vec::new, |pace| pace.kernels);
-        self.moves.push(Move { iteration: self.iterations, kernels, shares, time });
-    }
-
-    /// How often rows were moved.
-    pub(super) fn moves(&self) -> u32 {
-        self.moves.len() as u32
+        if let Some((shares, kept)) = moved {
+            self.split = kept.iter().map(|&k| self.split[k]).collect();
+            self.timelines = kept.iter().map(|&k| std::mem::take(&mut self.timelines[k])).collect();
+            self.moves.push(Move { iteration: self.iterations, kernels, shares, time });
+        }
     }
 
     /// The outcome, if this was all.

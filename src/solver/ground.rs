@@ -134,7 +134,8 @@ impl<'a> Ground<'a> {
         // alone it may have all rows, if it can hold them
         let is_asked = self.whole.setup.devices == Choice::Auto && self.most > 1;
         let holds_all = fit::holds(self.rows, device.as_ref(), &self.whole.setup);
-        let more = if is_asked && holds_all { time(1.0).unwrap_or(less) } else { less };
+        let differ = sample(self.rows, 1.0) != sample(self.rows, self.most as f64);
+        let more = if is_asked && holds_all && differ { time(1.0).unwrap_or(less) } else { less };
         let measured = if more.0 > 1.5 * less.0 { [less, more] } else { [more; 2] };
         Some((Speed { measured }, false))
     }

@@ -1,6 +1,8 @@
 //! A solve: the ranks run, and the host checks what they bring back, until it agrees.
 
 use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
@@ -17,7 +19,7 @@ use super::{
 };
 use crate::comm::Failed;
 use crate::device::Rejected;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::real::Real;
 use crate::tune::store::{Device, PaceEntry};
 use crate::verify::{self, Residual};
@@ -163,7 +165,7 @@ impl Round<'_> {
         let others_go_on = setup.on_failure == OnFailure::Continue;
         let every = self.control.checkpoint.map(|checkpoint| checkpoint.every).or(others_go_on.then_some(ASIDE_EVERY));
         let (before, rel_residual_2) = (account.iterations, account.recurrence_rel_residual_2);
-        let balance = ranks.balance(self.whole, account.moves());
+        let balance = ranks.balance(self.whole, account.reopened);
         let goes_on = position.p.is_some().then_some(rel_residual_2);
         let mut kept = others_go_on.then(|| Aside::first(position, before, rel_residual_2));
         let shelf = every.map(|every| Shelf::new(every, &ranks.placement.rows, others_go_on, before));
@@ -258,6 +260,7 @@ fn share_anew(
     log::info!("after {} iterations, rows are shared as {shares:?}", account.iterations);
 
     let mut left_out = std::mem::take(&mut ranks.left_out);
+    let known = left_out.len();
     for device in (0..shares.len()).filter(|k| !kept.contains(k)).filter_map(|k| former.devices[k].clone()) {
         let reason = format!("the others are faster without it, as the first {} iterations showed", account.iterations);
         left_out.push(Rejected { device, reason });
@@ -271,15 +274,26 @@ fn share_anew(
     let rows = whole.rows()?;
     let ranges = super::fit::row_ranges(&rows, &of_kept, &devices, &whole.setup);
     let placement = Placement { devices, rows: ranges, source: ShareSource::Measured };
-    *ranks = open(whole, rows, placement, failures, None)?;
+    let count = former.devices.len();
+    let is_tuned = AtomicBool::new(true); // for blocks of about this size, if at all
+    let moved = Ranks::open(whole, Some(Arc::clone(&rows)), placement, Some(&is_tuned));
+    let is_moved = moved.is_ok();
+    *ranks = match moved {
+        Ok(moved) => moved,
+        Err(failed) => {
+            log::warn!("rows stay where they were: {}", Error::from(failed));
+            left_out.truncate(known);
+            open(whole, rows, former, failures, Some(&is_tuned))?
+        }
+    };
     ranks.left_out = left_out;
     #[cfg(test)]
     {
         ranks.altered = altered;
     }
-    account.moved(shares, &kept, start.elapsed());
-    if ranks.placement.devices.len() != kept.len() {
-        account.forget_ranks(); // a device has failed meanwhile
+    account.reopened(is_moved.then_some((shares, &kept)), start.elapsed());
+    if !is_moved && ranks.placement.devices.len() < count {
+        account.forget_ranks(); // a device has failed, and others go on
     }
     Ok(())
 }
@@ -321,21 +335,14 @@ fn rescaled(v: &[f64], first: f64, second: f64) -> Cow<'_, [f64]> {
 mod tests {
     use super::*;
 
-    use std::sync::Arc;
-
     use crate::matrix::Csr;
     use crate::matrix::gallery::{Spec, random_vector};
     use crate::solver::balance::Balance;
     use crate::solver::{Method, Precision, Precond, Setup, Solver};
-    use crate::tune::store::Store;
 
     /// A solve whose ranks are watched, and altered so.
     fn solve(a: &Arc<Csr>, setup: &Setup, altered: Option<fn(&mut Balance)>) -> (Solver, Outcome) {
-        solve_with(&Store::none(), a, setup, altered)
-    }
-
-    fn solve_with(store: &Store, a: &Arc<Csr>, setup: &Setup, altered: Option<fn(&mut Balance)>) -> (Solver, Outcome) {
-        let mut solver = Solver::with_store(Arc::clone(a), setup, None, store.clone()).unwrap();
+        let mut solver = Solver::new(Arc::clone(a), setup).unwrap();
         solver.ranks_of_test().altered = altered;
         let b = random_vector(a.n_rows(), 5);
         let stop = Stop { rtol: 1e-9, ..Stop::default() };
@@ -366,9 +373,9 @@ mod tests {
                     let devices = devices.parse().unwrap();
                     let setup = Setup { method, precond, precision, devices, tune: Tune::Off, ..Setup::default() };
                     let case = format!("{} {method} {precond} {precision}", setup.devices);
-                    let (_, still) = solve(&a, &setup, Some(slow_second));
+                    let (_, still) = solve(&a, &setup, None);
                     assert_eq!(still.moves, [], "{case}: nothing is measured");
-                    let (solver, moved) = solve(&a, &Setup { tune: Tune::Quick, ..setup }, Some(slow_second));
+                    let (solver, moved) = solve(&a, &setup, Some(slow_second));
                     assert_eq!(moved.moves.len(), 1, "{case}: once is enough");
                     let shares = &moved.moves[0].shares;
                     assert!((shares[0] / shares[1] - 3.0).abs() < 1e-9, "{case}: {shares:?}");
@@ -407,13 +414,12 @@ mod tests {
         let a = Arc::new("poisson2d:40".parse::<Spec>().unwrap().build().unwrap());
         for (devices, last) in [("0,0,0", Some(0)), ("0,host", None), ("host,0", Some(0))] {
             for precision in [Precision::F64, Precision::Mixed] {
-                let setup =
-                    Setup { precision, devices: devices.parse().unwrap(), tune: Tune::Quick, ..Setup::default() };
+                let setup = Setup { precision, devices: devices.parse().unwrap(), tune: Tune::Off, ..Setup::default() };
                 let (solver, outcome) = solve(&a, &setup, Some(better_alone));
                 assert_eq!((outcome.moves.len(), outcome.split.len()), (1, 1), "{devices}");
                 assert_eq!(solver.ranks().len(), 1, "{devices}");
                 assert_eq!((solver.ranks()[0].index, solver.ranks()[0].rows), (last, a.n_rows()), "{devices}");
-                let (_, still) = solve(&a, &Setup { tune: Tune::Off, ..setup }, None);
+                let (_, still) = solve(&a, &setup, None);
                 assert!(outcome.iterations.abs_diff(still.iterations) <= 2 + still.iterations / 20, "{devices}");
             }
         }
@@ -425,7 +431,7 @@ mod tests {
         let setup = Setup {
             devices: "0,0,0".parse().unwrap(),
             reorder: crate::solver::Reorder::Rcm,
-            tune: Tune::Quick,
+            tune: Tune::Off,
             ..Setup::default()
         };
         let (solver, outcome) = solve(&a, &setup, Some(slow_second));

@@ -92,7 +92,7 @@ impl Solver {
     /// precision can't hold the matrix; [`Error::NoDevice`], [`Error::KernelBuild`], [`Error::OutOfDeviceMemory`],
     /// [`Error::OpenCl`] for devices.
     pub fn new(a: impl Into<Arc<Csr>>, setup: &Setup) -> Result<Self> {
-        Self::with_store(a.into(), setup, None, Store::open())
+        Self::open(a.into(), setup, None)
     }
 
     /// The same; if `cancel` is set meanwhile, tuning for [`Tune::Full`](super::Tune::Full) ends at once, with a
@@ -102,11 +102,10 @@ impl Solver {
     /// # Errors
     /// As [`Solver::new`].
     pub fn cancellable(a: impl Into<Arc<Csr>>, setup: &Setup, cancel: &AtomicBool) -> Result<Self> {
-        Self::with_store(a.into(), setup, Some(cancel), Store::open())
+        Self::open(a.into(), setup, Some(cancel))
     }
 
-    /// The same; what devices are known for together is in `store`.
-    pub(super) fn with_store(a: Arc<Csr>, setup: &Setup, cancel: Option<&AtomicBool>, store: Store) -> Result<Self> {
+    fn open(a: Arc<Csr>, setup: &Setup, cancel: Option<&AtomicBool>) -> Result<Self> {
         let start = Instant::now();
         if a.n_rows() != a.n_cols() {
             return Err(Error::NotSquare { rows: a.n_rows(), cols: a.n_cols() });
@@ -117,7 +116,7 @@ impl Solver {
         let stats = check(&a, &rows, setup)?;
         let factor = matrix_factor(&a, &stats, setup.precision)?;
         let selection = selection?;
-        let whole = Whole::new(a, &rows, order, factor, setup, store);
+        let whole = Whole::new(a, &rows, order, factor, setup, Store::open());
         let Chosen { placement, rejected: considered, forecast } = choose(&whole, &rows, &selection)?;
         let Selection { mut rejected, note, .. } = selection;
         rejected.retain(|one| !considered.iter().any(|other| other.device.index == one.device.index));
