@@ -177,7 +177,7 @@ pub(super) fn resident_iterations<T: Real, A: Real>(t: &Bench<T, A>) {
                     for launches in cuts {
                         let what =
                             format!("n = {n}, {format:?}, {groups} groups, {launches:?}, {:?}", t.kernels.tuning);
-                        let (mut state, next) = (State::new(t, n, is_weighted, grid.groups), 1);
+                        let (mut state, mut next) = (State::new(t, n, is_weighted, grid.groups), 1);
                         let mut before = state.left(t);
                         for &count in *launches {
                             state.at_once(t, &kernel, rows, limit, next, count);
