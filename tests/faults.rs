@@ -98,7 +98,7 @@ fn errors_say_at_which_stage() {
     assert!(uploading.contains("moving the values of the matrix to the device: clEnqueueWriteBuffer"), "{uploading}");
     let first_residual = stage(&place, "launch", &["residual_"], "");
     assert!(first_residual.contains("launching residual_") && !first_residual.contains("iteration"));
-    let iterating = stage(&place, "launch", &["launching cg_step in iteration "], "");
+    let iterating = stage(&place, "launch", &["launching cg_step_given in iteration "], "");
     assert!(iterating.contains("clEnqueueNDRangeKernel failed: CL_INVALID_COMMAND_QUEUE"), "{iterating}");
     let classic = stage(&place, "launch", &["launching next_direction in iteration 1"], "--method cg-classic");
     assert!(classic.starts_with("error: [1] "), "{classic}");

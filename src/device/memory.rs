@@ -249,7 +249,8 @@ impl<T: Plain> DeviceVec<T> {
         Self::start_reads(ctx, &[(self, 0..to.len())], to)
     }
 
-    /// Starts to read runs of elements, one behind the other into `to`, on a queue of choice, once the command `after` is done.
+    /// Starts to read runs of elements, one behind the other into `to`, on a queue of choice, once the command `after` is done;
+    /// `what` names them in errors.
     ///
     /// # Errors
     /// [`Error::OpenCl`].
@@ -263,6 +264,7 @@ impl<T: Plain> DeviceVec<T> {
         runs: &[Range<usize>],
         mut to: Pinned<T>,
         after: Option<&Event>,
+        what: &'static str,
     ) -> Result<PendingRead<T>> {
         assert_eq!(runs.iter().map(Range::len).sum::<usize>(), to.len());
         let (queue, mut after) = (ctx.queue(queue), after.map(|event| event.get()));
@@ -273,13 +275,13 @@ impl<T: Plain> DeviceVec<T> {
             let (offset, waits) = (run.start * size_of::<T>(), after.take());
             rest = others;
             // SAFETY: as in `start_reads`, and `after` is alive.
-            let read = ctx.call(Doing(Call::Read, self.what), "clEnqueueReadBuffer", || unsafe {
+            let read = ctx.call(Doing(Call::Read, what), "clEnqueueReadBuffer", || unsafe {
                 queue.enqueue_read_buffer(&self.buffer, CL_NON_BLOCKING, offset, piece, waits.as_slice())
             });
             last = Some(read.inspect_err(|_| drop(queue.finish()))?);
         }
         let Some(event) = last else { unreachable!("there is nothing to read") };
-        Ok(PendingRead { event, to: Some(to), what: self.what })
+        Ok(PendingRead { event, to: Some(to), what })
     }
 
     /// Copies the first `len` elements to another array of this device, in the order of the compute queue.

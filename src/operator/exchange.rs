@@ -14,6 +14,9 @@ use crate::partition::HaloPlan;
 use crate::real::Real;
 use crate::timeline::Lane;
 
+/// What is sent, in errors.
+const MESSAGE: &str = "the halo's message";
+
 /// The most runs of neighbouring elements that are moved to the host one by one.
 const MAX_RUNS: usize = 2;
 
@@ -73,7 +76,7 @@ impl<T: Real> Exchange<T> {
             Some(runs) if plan.is_mutual => Form::Runs(runs),
             _ => Form::Packed(
                 DeviceVec::from_slice(ctx, &plan.send, "the halo's indices")?,
-                RefCell::new(DeviceVec::zeros(ctx, plan.send.len(), "the halo's message")?),
+                RefCell::new(DeviceVec::zeros(ctx, plan.send.len(), MESSAGE)?),
             ),
         };
         let traffic = Traffic { posted, packed: None, leaving: None, arriving: Vec::new() };
@@ -131,11 +134,11 @@ impl<T: Real> Exchange<T> {
         if !self.plan.send.is_empty() {
             let (memory, packed) = (traffic.memory(ctx, self.plan.send.len())?, traffic.packed.take());
             let read = match &self.message {
-                Form::Runs(runs) => v.start_read_runs(ctx, Queue::Transfer, runs, memory, packed.as_ref()),
+                Form::Runs(runs) => v.start_read_runs(ctx, Queue::Transfer, runs, memory, packed.as_ref(), MESSAGE),
                 Form::Packed(_, message) => {
                     let message = message.borrow();
                     let whole = 0..message.len();
-                    message.start_read_runs(ctx, Queue::Transfer, &[whole], memory, packed.as_ref())
+                    message.start_read_runs(ctx, Queue::Transfer, &[whole], memory, packed.as_ref(), MESSAGE)
                 }
             };
             traffic.leaving = Some(read?);
