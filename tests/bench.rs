@@ -30,15 +30,18 @@ fn a_device_alone_and_as_three_ranks() {
         );
         let kernels = one["kernels"].as_array().unwrap();
         let names: Vec<&str> = kernels.iter().map(|kernel| kernel["kernel"].as_str().unwrap()).collect();
+        let is_alone = one["label"] == "[0]";
         let expected: &[&str] = match method {
-            "cg" => &["spmv_dot_stencil", "cg_step"],
+            "cg" if is_alone => &["spmv_dot_stencil", "cg_step"],
+            "cg" => &["spmv_dot_stencil", "cg_step_given", "cg_halo"],
             _ => &["spmv_csr", "dot_partial", "next_iterate", "next_residual", "next_direction"],
         };
         assert!(expected.iter().all(|name| names.contains(name)), "{names:?}");
-        assert_eq!(names.contains(&"halo_pack"), one["label"] == "all", "{names:?}");
+        assert!(!names.contains(&"halo_pack"), "halos of a grid are runs of rows: {names:?}");
         for kernel in kernels {
             let calls = kernel["calls"].as_u64().unwrap();
-            assert!(calls >= 20 && calls.is_multiple_of(20) && kernel["seconds"].as_f64().unwrap() > 0.0, "{kernel}");
+            let least = if kernel["kernel"] == "cg_halo" { 19 } else { 20 }; // the first direction is sent
+            assert!(calls >= least && calls.is_multiple_of(least) && kernel["seconds"].as_f64().unwrap() > 0.0, "{kernel}");
         }
         let sum: f64 = kernels.iter().map(|kernel| kernel["seconds"].as_f64().unwrap()).sum();
         assert!((sum - number("kernel_seconds")).abs() < 1e-12);

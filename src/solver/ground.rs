@@ -153,6 +153,9 @@ impl<'a> Ground<'a> {
             } else {
                 self.known(devices)?.meeting(&MeetingKey::new(devices)).map(|m| m.seconds)
             };
+            let kinds: Vec<_> = devices.iter().map(kind).collect();
+            let indices: Vec<_> = devices.iter().map(|device| device.as_ref().map(|device| device.index)).collect();
+            let shares = placement::steadied(&shares, &kinds, &indices);
             let (devices, source) = (devices.to_vec(), ShareSource::Remembered);
             return Some(Offer {
                 devices,

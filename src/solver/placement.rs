@@ -98,6 +98,23 @@ pub(super) fn shared(work: f64, speeds: &[Speed]) -> (Vec<f64>, f64) {
     (shares, slowest)
 }
 
+/// Speeds of the same kind of device differ by more than that for a reason, and not as measurements do.
+const DIFFERENT: f64 = 0.1;
+
+/// Speeds that were measured in one solve, as the rows of others are to be cut by them: those of a kind, or of several ranks
+/// of a device, are the same but for a reason. Rows that are cut as before are stored as before, without a new measurement.
+pub(super) fn steadied<K: PartialEq>(speeds: &[f64], kinds: &[K], devices: &[Option<usize>]) -> Vec<f64> {
+    let mean = |speeds: &[f64], is_one: &dyn Fn(usize) -> bool| {
+        let of_these: Vec<f64> = (0..speeds.len()).filter(|&k| is_one(k)).map(|k| speeds[k]).collect();
+        of_these.iter().sum::<f64>() / of_these.len() as f64
+    };
+    let of_devices: Vec<f64> = devices.iter().map(|device| mean(speeds, &|k| devices[k] == *device)).collect();
+    let of_kinds: Vec<f64> = kinds.iter().map(|kind| mean(&of_devices, &|k| kinds[k] == *kind)).collect();
+    let differs = |k: usize| (of_devices[k] - of_kinds[k]).abs() > DIFFERENT * of_kinds[k];
+    let is_alike = |kind: &K| !(0..kinds.len()).any(|k| kinds[k] == *kind && differs(k));
+    (0..kinds.len()).map(|k| if is_alike(&kinds[k]) { of_kinds[k] } else { of_devices[k] }).collect()
+}
+
 /// How many of `all` devices may be worth a look: 1, 2, 4 and so on, and all.
 pub(super) fn counts(all: usize) -> Vec<usize> {
     let powers = std::iter::successors(Some(1), |count| Some(2 * count));
@@ -172,6 +189,15 @@ mod tests {
         assert!(shares.iter().zip([0.4, 0.4, 0.2]).all(|(share, expected)| (share - expected).abs() < 1e-12));
         assert!((last - 40.0).abs() < 1e-9);
         assert_eq!(shared(7.0, &three[..1]), (vec![1.0], 7.0));
+    }
+
+    #[test]
+    fn speeds_of_a_kind_are_the_same_but_for_a_reason() {
+        let devices = [Some(1), Some(2), Some(0), Some(0), None];
+        let kinds = ["gpu", "gpu", "cpu", "cpu", "host"];
+        assert_eq!(steadied(&[9.5, 10.5, 1.0, 3.0, 4.0], &kinds, &devices), [10.0, 10.0, 2.0, 2.0, 4.0]);
+        assert_eq!(steadied(&[6.0, 10.0, 1.0, 3.0, 4.0], &kinds, &devices), [6.0, 10.0, 2.0, 2.0, 4.0]);
+        assert_eq!(steadied(&[], &[""; 0], &[]), [0.0; 0]);
     }
 
     #[test]
