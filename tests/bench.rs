@@ -41,7 +41,10 @@ fn a_device_alone_and_as_three_ranks() {
         for kernel in kernels {
             let calls = kernel["calls"].as_u64().unwrap();
             let least = if kernel["kernel"] == "cg_halo" { 19 } else { 20 }; // the first direction is sent
-            assert!(calls >= least && calls.is_multiple_of(least) && kernel["seconds"].as_f64().unwrap() > 0.0, "{kernel}");
+            assert!(
+                calls >= least && calls.is_multiple_of(least) && kernel["seconds"].as_f64().unwrap() > 0.0,
+                "{kernel}"
+            );
         }
         let sum: f64 = kernels.iter().map(|kernel| kernel["seconds"].as_f64().unwrap()).sum();
         assert!((sum - number("kernel_seconds")).abs() < 1e-12);

@@ -11,9 +11,8 @@ use crate::device::{Context, DeviceVec, Grid};
 use crate::error::{Error, Result};
 use crate::kernels::cg::{Log, StepVectors, SumArg};
 use crate::kernels::csr::{BlockSet, CsrBlock};
-use crate::kernels::recurrences::{PipelinedVectors, SingleVectors};
 use crate::kernels::sell::{SellBlock, SliceSet};
-use crate::kernels::{CONVERSIONS, Kernels, SELL_PRODUCTS, STENCIL_PRODUCTS, Tuning, count};
+use crate::kernels::{CONVERSIONS, Kernels, RECURRENCES, SELL_PRODUCTS, STENCIL_PRODUCTS, Tuning, count};
 use crate::operator::LinearOperator;
 use crate::operator::opencl::{DeviceBlock, Layout};
 use crate::operator::row_blocks::RowBlocks;
@@ -50,9 +49,6 @@ pub(super) struct Bed<'a, T: Real, A: Real> {
     r: DeviceVec<T>,
     p: DeviceVec<T>,
     q: DeviceVec<T>,
-    s: DeviceVec<T>,
-    t: DeviceVec<T>,
-    z: DeviceVec<T>,
     d: DeviceVec<T>,
     /// In the precision of sums; empty where that is no other.
     wide: DeviceVec<A>,
@@ -106,9 +102,6 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             // products read its halo, too
             p: vector(n + part.halo.len, 3, "p")?,
             q: vector(n, 4, "q")?,
-            s: vector(n, 8, "s")?,
-            t: vector(n, 9, "t")?,
-            z: vector(n, 10, "z")?,
             d: vector(n, 5, "the diagonal")?,
             wide: DeviceVec::from_slice(
                 &ctx,
@@ -117,7 +110,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             )?,
             fresh: vector(n + part.halo.len, 6, "random numbers")?,
             given: DeviceVec::from_slice(&ctx, &numbers::<A>(2 * max_groups, 6), "partial sums")?,
-            sums: DeviceVec::zeros(&ctx, 4 * max_groups, "partial sums")?,
+            sums: DeviceVec::zeros(&ctx, 2 * max_groups, "partial sums")?,
             log: Log {
                 states: [DeviceVec::zeros(&ctx, 1, "the state")?, DeviceVec::zeros(&ctx, 1, "the state")?],
                 entries: DeviceVec::zeros(&ctx, 3, "the log")?,
@@ -165,7 +158,8 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             _ if SELL_PRODUCTS.contains(&kernel) => {
                 self.sell().is_some_and(|(block, _)| !kernel.ends_with("_parts") || block.long_count() > 0)
             }
-            _ => true,
+            // methods that are seldom asked for: their iterations try other launches
+            _ => !RECURRENCES.contains(&kernel),
         }
     }
 
@@ -194,7 +188,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
                 csr(&self.matrix).1.iter().map(|set| set.len()).max().unwrap_or(0)
             }
             "halo_pack" => self.send.len(),
-            "cg_halo" | "recur_halo" => self.halo(),
+            "cg_halo" => self.halo(),
             "spmv_sell_parts" | "spmv_dot_sell_parts" | "residual_sell_parts" => {
                 self.sell().map_or(0, |(block, _)| block.long_count())
             }
@@ -217,15 +211,11 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             "scale_diagonal" => vectors(3, 1),
             "cg_step" | "cg_step_given" => vectors(7, 8),
             "cg_step_weighted" | "cg_step_given_weighted" => vectors(8, 10),
-            "single_step" => vectors(9, 10),
-            "single_step_weighted" => vectors(10, 12),
-            "pipelined_step" => vectors(13, 16),
-            "pipelined_step_weighted" => vectors(14, 18),
             "spmv_csr" => product(2, 0),
             "spmv_dot_csr" => product(2, 4),
             "residual_csr" => product(3, 1),
             "halo_pack" => (self.send.len() as u64 * (4 + 2 * real), 0),
-            "cg_halo" | "recur_halo" => (self.halo() as u64 * 5 * real, 4 * self.halo() as u64),
+            "cg_halo" => (self.halo() as u64 * 5 * real, 4 * self.halo() as u64),
             "stream_copy" => vectors(2, 0),
             "narrow" => (n * (real + size_of::<A>() as u64), 0),
             "add_wide" => (2 * n * (real + size_of::<A>() as u64), n),
@@ -263,7 +253,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
     /// Enqueues a kernel on so many groups, for each band of the rows. Whatever it computes stays near where it was.
     fn launch(&mut self, kernels: &Kernels<T, A>, kernel: &str, groups: usize) -> Result<()> {
         let [n, halo] = [self.n(), self.halo()].map(count);
-        let Self { ctx, x, r, p, q, s, t, z, d, log, .. } = self;
+        let Self { ctx, x, r, p, q, d, log, .. } = self;
         let grid = Grid { groups, group_size: kernels.tuning.launch(kernel).group_size };
         let (tiny, half) = (T::from_f64(1e-30), T::from_f64(0.5));
         // as many partial sums as a launch of this size leaves
@@ -333,17 +323,6 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             "residual_csr" => all.try_for_each(|set| kernels.csr.residual_csr(ctx, grid, set, block, p, x, r)),
             "halo_pack" => kernels.halo.halo_pack(ctx, grid, &self.send, p, &mut self.message),
             "cg_halo" => kernels.cg.cg_halo(ctx, grid, 0..halo, [r, p], q, [tiny, half]),
-            "single_step" | "single_step_weighted" => {
-                let w = (kernel == "single_step_weighted").then_some(&*d);
-                let vectors = SingleVectors { x, r, p, s, q, w };
-                kernels.recurrences.single_step(ctx, grid, n, vectors, [tiny, half], &self.sums)
-            }
-            "pipelined_step" | "pipelined_step_weighted" => {
-                let w = (kernel == "pipelined_step_weighted").then_some(&*d);
-                let vectors = PipelinedVectors { x, r, t, p, s, z, q, w };
-                kernels.recurrences.pipelined_step(ctx, grid, n, vectors, [tiny, half], &self.sums)
-            }
-            "recur_halo" => kernels.recurrences.recur_halo(ctx, grid, 0..halo, [r, p], q, [tiny, half]),
             "narrow" => kernels.convert.narrow(ctx, grid, n, &self.wide, q),
             "add_wide" => kernels.convert.add_wide(ctx, grid, n, q, &mut self.wide),
             "stream_copy" => kernels.stream.stream_copy(ctx, grid, n, p, q),
@@ -353,8 +332,8 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
 
     /// Puts random numbers in place of what kernels have left behind.
     pub(super) fn refresh(&mut self) -> Result<()> {
-        let Self { x, r, p, q, s, t, z, .. } = self;
-        for vector in [x, r, p, q, s, t, z] {
+        let Self { x, r, p, q, .. } = self;
+        for vector in [x, r, p, q] {
             let len = vector.len();
             self.fresh.copy_to(&self.ctx, vector, len)?;
         }

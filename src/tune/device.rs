@@ -27,7 +27,7 @@ pub const MAX_SEARCHED_PER_UNIT: usize = 64;
 /// Finds launch parameters for every kernel on a device, working on `a`; `matrix` says what it is.
 ///
 /// # Errors
-/// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory) if the matrix and ten vectors do not fit;
+/// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory) if the matrix and seven vectors do not fit;
 /// [`Error::Interrupted`](crate::Error::Interrupted) if `watch` says so; errors of the device.
 pub fn device(
     info: &Info,
