@@ -7,7 +7,7 @@ mod common;
 
 use std::path::Path;
 
-use common::{choices, relative_residual, setup, solve, system};
+use common::{choice, choices, relative_residual, setup, solve, system};
 use declive::device::Choice;
 use declive::matrix::gallery;
 use declive::matrix_market::read_matrix;
@@ -135,6 +135,28 @@ fn awkward_blocks_of_rows() {
                     let what = format!("{name}, {setup:?}: {} in {}", o.reason, o.iterations);
                     assert!(o.reason.converged() && relative_residual(&a, &b, &o.x) <= 1.01 * rtol, "{what}");
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn eight_ranks() {
+    for (name, a) in [
+        ("fewer rows than ranks", system("tridiagonal:5")),
+        ("two systems", apart(&system("poisson2d:13x9"), &system("tridiagonal:40"))),
+        ("a huge row", arrow(3000)),
+        ("a grid", system("poisson3d:12")),
+    ] {
+        let b = gallery::random_vector(a.n_rows(), 5);
+        for &method in Method::ALL {
+            let of = |devices| solve(&a, &b, &setup(method, Precond::Jacobi, Precision::F64, &choice(devices)), 1e-10);
+            let alone = of("host").iterations;
+            for devices in ["D,D,D,D,D,D,D,D", "D,host,D,D,host,D,D,D"] {
+                let o = of(devices);
+                let what = format!("{name}, {method} on {devices}: {} in {}, {alone} alone", o.reason, o.iterations);
+                assert!(o.reason.converged() && relative_residual(&a, &b, &o.x) <= 1.01e-10, "{what}");
+                assert!(o.iterations.abs_diff(alone) <= 1 + alone / 100, "{what}");
             }
         }
     }

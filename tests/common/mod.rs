@@ -10,13 +10,17 @@ use declive::solver::{Method, Precision, Precond, Tune};
 use declive::{Control, Csr, Outcome, Setup, Solver, Stop};
 
 /// The device choices that every solve is tested on: the host alone and as several ranks; a device alone, as 2, 3 and 5
-/// logical devices, and beside the host. The device is the first, or the one whose number the environment variable
-/// `DECLIVE_TEST_DEVICE` gives.
+/// logical devices, and beside the host.
 pub(crate) fn choices() -> Vec<Choice> {
+    ["host", "host,host,host", "D", "D,D", "D,D,D", "D,D,D,D,D", "D,host,D"].map(choice).into()
+}
+
+/// A choice of devices, in which D stands for the first, or for that whose number the environment variable
+/// `DECLIVE_TEST_DEVICE` gives.
+pub(crate) fn choice(devices: &str) -> Choice {
     require_opencl();
     let device = std::env::var("DECLIVE_TEST_DEVICE").unwrap_or_else(|_| "0".into());
-    let names = ["host", "host,host,host", "D", "D,D", "D,D,D", "D,D,D,D,D", "D,host,D"];
-    names.iter().map(|s| s.replace('D', &device).parse().unwrap()).collect()
+    devices.replace('D', &device).parse().unwrap()
 }
 
 /// Tests of devices need one: PoCL on any machine. Without it they fail, rather than pass without a look.
