@@ -63,11 +63,12 @@ pub(crate) struct Kernels<T, A> {
     pub(crate) dot: dot::Dot<T, A>,
     pub(crate) update: update::Update<T>,
     pub(crate) csr: csr::Csr<T, A>,
-    /// Compiled when they are first asked for, being of use to one format alone; by the entries of the main kind.
+    /// Compiled when they are first asked for, being of use to one format or some methods alone; by the entries of the main
+    /// kind.
     stencil: [OnceCell<stencil::Stencil<T, A>>; MOST_MAIN + 1],
     sell: OnceCell<sell::Sell<T, A>>,
     pub(crate) cg: cg::Cg<T, A>,
-    pub(crate) recurrences: recurrences::Recurrences<T, A>,
+    recurrences: OnceCell<recurrences::Recurrences<T, A>>,
     pub(crate) convert: convert::Convert<T, A>,
     pub(crate) halo: halo::Halo<T>,
     pub(crate) stream: stream::Stream<T>,
@@ -76,7 +77,8 @@ pub(crate) struct Kernels<T, A> {
 }
 
 impl<T: Real, A: Real> Kernels<T, A> {
-    /// Compiles them, or takes what was compiled in a former run; the products of single formats when they are asked for.
+    /// Compiles them, or takes what was compiled in a former run; those of single formats and methods when they are asked
+    /// for.
     ///
     /// # Errors
     /// [`Error::KernelBuild`](crate::Error::KernelBuild).
@@ -94,8 +96,8 @@ impl<T: Real, A: Real> Kernels<T, A> {
     }
 
     fn new(ctx: &Context, tuning: Tuning, made: Option<Made>) -> Result<Self> {
-        let of_one_format = [STENCIL_PRODUCTS, SELL_PRODUCTS];
-        let usual = |kernels: &[&str]| !of_one_format.contains(&kernels);
+        let of_some_use = [STENCIL_PRODUCTS, SELL_PRODUCTS, RECURRENCES];
+        let usual = |kernels: &[&str]| !of_some_use.contains(&kernels);
         let programs = Programs::new::<T, A>(ctx, &tuning, made.as_ref(), "", &usual)?;
         Ok(Self {
             dot: dot::Dot::load(ctx, &programs)?,
@@ -104,7 +106,7 @@ impl<T: Real, A: Real> Kernels<T, A> {
             stencil: [const { OnceCell::new() }; MOST_MAIN + 1],
             sell: OnceCell::new(),
             cg: cg::Cg::load(ctx, &programs)?,
-            recurrences: recurrences::Recurrences::load(ctx, &programs)?,
+            recurrences: OnceCell::new(),
             convert: convert::Convert::load(ctx, &programs)?,
             halo: halo::Halo::load(ctx, &programs)?,
             stream: stream::Stream::load(ctx, &programs)?,
@@ -142,6 +144,20 @@ impl<T: Real, A: Real> Kernels<T, A> {
         Ok(self.sell.get_or_init(|| sell))
     }
 
+    /// The steps of methods that have A p by recurrence.
+    ///
+    /// # Errors
+    /// [`Error::KernelBuild`](crate::Error::KernelBuild).
+    pub(crate) fn recurrences(&self, ctx: &Context) -> Result<&recurrences::Recurrences<T, A>> {
+        if let Some(recurrences) = self.recurrences.get() {
+            return Ok(recurrences);
+        }
+        let of_recurrences = |kernels: &[&str]| kernels == RECURRENCES;
+        let programs = Programs::new::<T, A>(ctx, &self.tuning, self.made.as_ref(), "", &of_recurrences)?;
+        let recurrences = recurrences::Recurrences::load(ctx, &programs)?;
+        Ok(self.recurrences.get_or_init(|| recurrences))
+    }
+
     /// The largest work-group that the device runs a kernel with; `None` if there is no kernel of this name.
     ///
     /// # Errors
@@ -172,7 +188,8 @@ impl<T: Real, A: Real> Kernels<T, A> {
         let families = [self.dot.find(name), self.update.find(name), self.csr.find(name), self.cg.find(name)];
         let kernel = families
             .into_iter()
-            .chain([self.halo.find(name), self.stream.find(name), self.convert.find(name), self.recurrences.find(name)])
+            .chain([self.halo.find(name), self.stream.find(name), self.convert.find(name)])
+            .chain([self.recurrences.get().and_then(|recurrences| recurrences.find(name))])
             .chain([self.sell.get().and_then(|sell| sell.find(name))])
             .chain(self.stencil.iter().map(|place| place.get().and_then(|stencil| stencil.find(name))))
             .flatten()

@@ -266,9 +266,14 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
             HaloStep::Direction { scalars, r } => {
                 kernels.cg.cg_halo(ctx, self.grid_for("cg_halo", len), range, [r, x], y, scalars.of())
             }
-            HaloStep::Residual { scalars, d } => {
-                kernels.recurrences.recur_halo(ctx, self.grid_for("recur_halo", len), range, [x, d], y, scalars.of())
-            }
+            HaloStep::Residual { scalars, d } => kernels.recurrences(ctx)?.recur_halo(
+                ctx,
+                self.grid_for("recur_halo", len),
+                range,
+                [x, d],
+                y,
+                scalars.of(),
+            ),
         }
     }
 
@@ -639,14 +644,14 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         let SingleStep { scalars, weights, x, r, p, s, q, rho } = step;
         let grid = self.grid(if weights.is_some() { "single_step_weighted" } else { "single_step" });
         let (vectors, sums) = (SingleVectors { x, r, p, s, q, w: weights }, rho.refill(grid.groups));
-        self.kernels.recurrences.single_step(&self.ctx, grid, self.n, vectors, scalars.of(), sums)
+        self.kernels.recurrences(&self.ctx)?.single_step(&self.ctx, grid, self.n, vectors, scalars.of(), sums)
     }
 
     fn pipelined_step(&self, step: PipelinedStep<'_, Self>) -> Result<()> {
         let PipelinedStep { scalars, weights, x, r, t, p, s, z, q, sums } = step;
         let grid = self.grid(if weights.is_some() { "pipelined_step_weighted" } else { "pipelined_step" });
         let (vectors, sums) = (PipelinedVectors { x, r, t, p, s, z, q, w: weights }, sums.refill(grid.groups));
-        self.kernels.recurrences.pipelined_step(&self.ctx, grid, self.n, vectors, scalars.of(), sums)
+        self.kernels.recurrences(&self.ctx)?.pipelined_step(&self.ctx, grid, self.n, vectors, scalars.of(), sums)
     }
 
     fn all_sum(&self, sums: &mut [&mut DeviceSum<A>]) -> Result<()> {

@@ -260,7 +260,11 @@ impl Plan<'_> {
             Some(known) => kept::tuning::<T, A>(known, ctx.info(), part.n_owned(), part.nnz()),
             None => Tuning::default_for(ctx.info(), Shape::of(ctx.info())),
         };
-        Kernels::build(ctx, tuning)
+        let kernels = Kernels::build(ctx, tuning)?;
+        if self.method.recurrences() > 0 {
+            kernels.recurrences(ctx)?; // or else the first iteration would wait for the compiler
+        }
+        Ok(kernels)
     }
 
     fn wanted<'a>(&'a self, store: &'a Store) -> Wanted<'a> {

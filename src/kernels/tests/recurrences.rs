@@ -32,7 +32,7 @@ pub(super) fn single_steps<T: Real, A: Real>(t: &Bench<T, A>) {
                 let w_of = weighted.then_some(&dw);
                 let v = SingleVectors { x: &mut dx, r: &mut dr, p: &mut dp, s: &mut ds, q: &dq, w: w_of };
                 let scalars = [ALPHA, beta].map(T::from_f64);
-                t.kernels.recurrences.single_step(&t.ctx, grid, n as u32, v, scalars, &sums).unwrap();
+                t.kernels.recurrences(&t.ctx).unwrap().single_step(&t.ctx, grid, n as u32, v, scalars, &sums).unwrap();
 
                 let what = format!("n = {n}, beta {beta}, weighted {weighted}, {:?}", t.kernels.tuning);
                 let (p, s) = (recur(&r, beta, &p), recur(&q, beta, &s));
@@ -70,7 +70,11 @@ pub(super) fn pipelined_steps<T: Real, A: Real>(t: &Bench<T, A>) {
                     w: weighted.then_some(&dw),
                 };
                 let scalars = [ALPHA, beta].map(T::from_f64);
-                t.kernels.recurrences.pipelined_step(&t.ctx, grid, n as u32, v, scalars, &sums).unwrap();
+                t.kernels
+                    .recurrences(&t.ctx)
+                    .unwrap()
+                    .pipelined_step(&t.ctx, grid, n as u32, v, scalars, &sums)
+                    .unwrap();
 
                 let what = format!("n = {n}, beta {beta}, weighted {weighted}, {:?}", t.kernels.tuning);
                 let (p, s, z) = (recur(&r, beta, &p), recur(&ar, beta, &s), recur(&q, beta, &z));
@@ -99,7 +103,11 @@ pub(super) fn recurrences_on_a_halo<T: Real, A: Real>(t: &Bench<T, A>) {
                 let (mut dv, mut dd, da) = (t.up(&v), t.up(&d), t.up(&a));
                 let (range, grid) = (begin as u32..n as u32, t.grid(n - begin));
                 let scalars = [ALPHA, beta].map(T::from_f64);
-                t.kernels.recurrences.recur_halo(&t.ctx, grid, range, [&mut dv, &mut dd], &da, scalars).unwrap();
+                t.kernels
+                    .recurrences(&t.ctx)
+                    .unwrap()
+                    .recur_halo(&t.ctx, grid, range, [&mut dv, &mut dd], &da, scalars)
+                    .unwrap();
                 let (new_v, new_d) = (t.down(&dv), t.down(&dd));
                 let d_next = recur(&a, beta, &d);
                 let v_next = added(&v, -ALPHA, &d_next);
