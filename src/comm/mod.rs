@@ -9,6 +9,7 @@ mod links;
 mod spawn;
 mod threads;
 
+use std::any::Any;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -20,9 +21,26 @@ pub use links::Links;
 pub use spawn::in_threads;
 pub use threads::Threads;
 
-/// The elements of a message: in pinned memory from a device's rank, in plain memory from the host's.
-pub trait Message<T>: Deref<Target = [T]> + Send + Sync {}
-impl<T, M: Deref<Target = [T]> + Send + Sync> Message<T> for M {}
+/// What a rank sends: memory that it leaves alone as long as others hold it.
+pub enum Message<T> {
+    /// Elements in the host's memory.
+    Host(Arc<dyn HostMemory<T>>),
+    /// An array in an OpenCL context that all ranks share: only its devices know what this is.
+    Device(Arc<dyn Any + Send + Sync>),
+}
+
+impl<T> Clone for Message<T> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Host(elements) => Self::Host(Arc::clone(elements)),
+            Self::Device(array) => Self::Device(Arc::clone(array)),
+        }
+    }
+}
+
+/// Elements in the host's memory: pinned or not.
+pub trait HostMemory<T>: Deref<Target = [T]> + Send + Sync {}
+impl<T, M: Deref<Target = [T]> + Send + Sync> HostMemory<T> for M {}
 
 /// The collective operations of one rank. `T` is the element of halo messages.
 pub trait Communicator<T>: Send {
@@ -62,13 +80,13 @@ pub trait Communicator<T>: Send {
     ///
     /// # Errors
     /// A failed rank.
-    fn post(&self, message: Arc<dyn Message<T>>) -> Result<()>;
+    fn post(&self, message: Message<T>) -> Result<()>;
 
     /// Waits for the message of rank `from` in this round. Each receiver fetches each message once.
     ///
     /// # Errors
     /// A failed rank.
-    fn fetch(&self, from: usize) -> Result<Arc<dyn Message<T>>>;
+    fn fetch(&self, from: usize) -> Result<Message<T>>;
 
     /// Asks all ranks to stop for `request`, or to do what it stands for; 0 takes that back. They learn of it, together, in
     /// their next sum.

@@ -34,7 +34,7 @@ struct Line([AtomicU64; MAX_SUMS + 1]);
 
 /// Where a rank's last message is, and how many ranks read it.
 struct Mailbox<T> {
-    message: Mutex<Option<Arc<dyn Message<T>>>>,
+    message: Mutex<Option<Message<T>>>,
     receivers: u64,
     posted: Gate,
     read: Gate,
@@ -125,7 +125,7 @@ impl<T: Send + Sync + 'static> Communicator<T> for Threads<T> {
         Ok(self.told()?.iter().map(|line| line.value(0)).collect())
     }
 
-    fn post(&self, message: Arc<dyn Message<T>>) -> Result<()> {
+    fn post(&self, message: Message<T>) -> Result<()> {
         let mailbox = &self.shared.mailboxes[self.rank];
         let posts = self.posts.get();
         self.posts.set(posts + 1);
@@ -137,7 +137,7 @@ impl<T: Send + Sync + 'static> Communicator<T> for Threads<T> {
         Ok(())
     }
 
-    fn fetch(&self, from: usize) -> Result<Arc<dyn Message<T>>> {
+    fn fetch(&self, from: usize) -> Result<Message<T>> {
         let mailbox = &self.shared.mailboxes[from];
         mailbox.posted.wait(self.posts.get(), &self.shared.failure)?;
         let message = mailbox.message.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -169,6 +169,14 @@ mod tests {
             let handles: Vec<_> = comms.into_iter().map(|c| s.spawn(|| body(c))).collect();
             handles.into_iter().map(|h| h.join().unwrap()).collect()
         })
+    }
+
+    /// The first element of a neighbour's message.
+    fn fetched(comm: &Threads<f64>, from: usize) -> f64 {
+        match comm.fetch(from).unwrap() {
+            Message::Host(elements) => elements[0],
+            Message::Device(_) => unreachable!("nobody posts such"),
+        }
     }
 
     #[test]
@@ -209,9 +217,9 @@ mod tests {
             for round in 0..200 {
                 let told = [(10 * round + c.rank()) as f64, 1.0];
                 c.start_sum(&told);
-                c.post(Arc::new(vec![round as f64])).unwrap();
+                c.post(Message::Host(Arc::new(vec![round as f64]))).unwrap();
                 for from in (0..3).filter(|&r| r != c.rank()) {
-                    assert_eq!(c.fetch(from).unwrap()[0], round as f64);
+                    assert_eq!(fetched(&c, from), round as f64);
                 }
                 let mut sums = told;
                 c.end_sum(&mut sums).unwrap();
@@ -225,9 +233,9 @@ mod tests {
         let size = 3; // each rank reads both others
         run(ranks(size, size - 1).1, |c| {
             for round in 0..200 {
-                c.post(Arc::new(vec![(10 * round + c.rank()) as f64])).unwrap();
+                c.post(Message::Host(Arc::new(vec![(10 * round + c.rank()) as f64]))).unwrap();
                 for from in (0..size).filter(|&r| r != c.rank()) {
-                    assert_eq!(c.fetch(from).unwrap()[0], (10 * round + from) as f64);
+                    assert_eq!(fetched(&c, from), (10 * round + from) as f64);
                 }
             }
         });

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use opencl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue};
@@ -13,10 +13,12 @@ use opencl3::error_codes::{CL_SUCCESS, ClError, DLOPEN_FUNCTION_NOT_AVAILABLE};
 use opencl3::event::Event;
 use opencl3::kernel::Kernel as ClKernel;
 use opencl3::program::Program;
+use opencl3::types::cl_device_id;
 
 use super::faults::{Call, Doing, Faults};
-use super::memory::PendingWrite;
 use super::programs::{self, Programs};
+use super::shared::SharedContext;
+use super::transfers::PendingWrite;
 use super::{ClResult, Info, Kind};
 use crate::error::{Error, Result};
 
@@ -40,13 +42,13 @@ pub(crate) enum Queue {
     Transfer,
 }
 
-/// One OpenCL context for one device. Contexts are never shared between devices: NVIDIA's driver migrates whole
-/// buffers between the devices of a shared context. The operations of two precisions on one device share one.
+/// A device's part of an OpenCL context, mostly one of its own: NVIDIA's driver does one launch at a time for all devices of a
+/// context, and moves whole arrays between them. The operations of two precisions on one device share one.
 pub(crate) struct Context {
     info: Info,
     /// Above so many bytes, arrays of a matrix are cut into bands: the device's largest buffer, if nobody lowers it.
     pub(crate) max_band_bytes: u64,
-    pub(super) context: ClContext,
+    pub(super) context: Arc<ClContext>,
     /// Of the queues for kernels, that whose commands are not timed: timing costs NVIDIA's driver (580.159) some 15 µs a command that
     /// the host waits for.
     untimed: CommandQueue,
@@ -106,19 +108,31 @@ pub(crate) struct Kernel {
 }
 
 impl Context {
-    /// Opens `device`.
+    /// Opens `device` in a context of its own.
     ///
     /// # Errors
     /// [`Error::OpenCl`] if the driver refuses a context or a queue.
     pub(crate) fn open(device: &Info) -> Result<Self> {
+        Self::open_by(device, || ClContext::from_device(&Device::new(id_of(device))).map(Arc::new))
+    }
+
+    /// Opens `device` in the context that it shares with others.
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`] if the driver refuses a queue.
+    pub(crate) fn open_in(device: &Info, shared: &SharedContext) -> Result<Self> {
+        Self::open_by(device, || Ok(Arc::clone(&shared.context)))
+    }
+
+    fn open_by(device: &Info, context: impl FnOnce() -> ClResult<Arc<ClContext>>) -> Result<Self> {
         let faults = Faults::of_device(device.index)?;
-        let fail = |call: &'static str| move |e| opencl_error(device, Doing(Call::Open, THE_DEVICE), 0, call, e);
+        let fail = |call| opening(device, call);
         faults.as_ref().map_or(Ok(()), |faults| faults.check(Call::Open)).map_err(fail("clCreateContext"))?;
-        let id = device.id as opencl3::types::cl_device_id;
-        let context = ClContext::from_device(&Device::new(id)).map_err(fail("clCreateContext"))?;
+        let id = id_of(device);
+        let context = context().map_err(fail("clCreateContext"))?;
         // Version 1.2's call works on every platform.
         #[allow(deprecated)]
-        // SAFETY: `id` is the device that the context was made for.
+        // SAFETY: `id` is a device that the context was made for.
         let queue = |properties| unsafe { CommandQueue::create(&context, id, properties) };
         let [untimed, timed, transfer] =
             [0, CL_QUEUE_PROFILING_ENABLE, 0].map(|properties| queue(properties).map_err(fail("clCreateCommandQueue")));
@@ -131,6 +145,11 @@ impl Context {
     /// The device.
     pub(crate) fn info(&self) -> &Info {
         &self.info
+    }
+
+    /// The driver's name of the device.
+    pub(super) fn id(&self) -> cl_device_id {
+        id_of(&self.info)
     }
 
     fn timings(&self) -> MutexGuard<'_, Timings> {
@@ -183,9 +202,9 @@ impl Context {
     /// Makes a program of what the driver gave as its binary.
     pub(super) fn load(&self, binary: &[u8], options: &str) -> ClResult<Program> {
         self.check_fault(Call::Build)?;
-        // SAFETY: the device is the context's own. Of one binary, the driver gets its length and its address.
-        let mut program = unsafe { Program::create_from_binary(&self.context, self.context.devices(), &[binary]) }?;
-        program.build(self.context.devices(), options)?;
+        // SAFETY: the device is one of the context's. Of one binary, the driver gets its length and its address.
+        let mut program = unsafe { Program::create_from_binary(&self.context, &[self.id()], &[binary]) }?;
+        program.build(&[self.id()], options)?;
         Ok(program)
     }
 
@@ -197,11 +216,11 @@ impl Context {
         let doing = Doing(Call::Build, THE_KERNELS);
         let mut program = Program::create_from_source(&self.context, source)
             .map_err(self.error(doing, "clCreateProgramWithSource"))?;
-        let built = self.check_fault(Call::Build).and_then(|()| program.build(self.context.devices(), options));
+        let built = self.check_fault(Call::Build).and_then(|()| program.build(&[self.id()], options));
         built.map_err(|e| Error::KernelBuild {
             device: self.info.label(),
             code: code_name(e),
-            log: program.get_build_log(self.context.default_device()).unwrap_or_default(),
+            log: program.get_build_log(self.id()).unwrap_or_default(),
         })?;
         Ok(program)
     }
@@ -220,7 +239,7 @@ impl Context {
     /// # Errors
     /// [`Error::OpenCl`].
     pub(crate) fn max_group_size(&self, kernel: &Kernel) -> Result<usize> {
-        let device = self.info.id as opencl3::types::cl_device_id;
+        let device = self.id();
         kernel
             .kernel
             .get_work_group_size(device)
@@ -232,7 +251,7 @@ impl Context {
     /// # Errors
     /// [`Error::OpenCl`].
     pub(crate) fn preferred_multiple(&self, kernel: &Kernel) -> Result<usize> {
-        let device = self.info.id as opencl3::types::cl_device_id;
+        let device = self.id();
         kernel
             .kernel
             .get_work_group_size_multiple(device)
@@ -244,7 +263,7 @@ impl Context {
     /// # Errors
     /// [`Error::OpenCl`].
     pub(crate) fn kernel_memory(&self, kernel: &Kernel) -> Result<[u64; 2]> {
-        let device = self.info.id as opencl3::types::cl_device_id;
+        let device = self.id();
         let local = kernel
             .kernel
             .get_local_mem_size(device)
@@ -258,7 +277,7 @@ impl Context {
 
     /// The compute capability of a device of NVIDIA's, by `cl_nv_device_attribute_query`.
     pub(crate) fn compute_capability(&self) -> Option<(u32, u32)> {
-        let device = Device::new(self.info.id as opencl3::types::cl_device_id);
+        let device = Device::new(self.id());
         let has_query = device.extensions().ok()?.split(' ').any(|name| name == "cl_nv_device_attribute_query");
         let major = || device.compute_capability_major_nv().ok();
         has_query.then(|| Some((major()?, device.compute_capability_minor_nv().ok()?))).flatten()
@@ -268,7 +287,7 @@ impl Context {
     /// `None` if there is no way. NVIDIA's compiler takes instructions of its own for that, by the compute capability; a
     /// CPU's caches need none.
     pub(crate) fn fence_options(&self) -> Option<String> {
-        let device = Device::new(self.info.id as opencl3::types::cl_device_id);
+        let device = Device::new(self.id());
         let versions: Vec<u32> =
             device.opencl_c_all_versions().unwrap_or_default().iter().map(|version| version.version >> 22).collect();
         let features = device.opencl_c_features().unwrap_or_default();
@@ -289,7 +308,7 @@ impl Context {
 
     /// What the compiler said of `program`; nothing if the driver kept nothing.
     pub(crate) fn build_log(&self, program: &Program) -> String {
-        program.get_build_log(self.context.default_device()).unwrap_or_default()
+        program.get_build_log(self.id()).unwrap_or_default()
     }
 
     /// Enqueues `kernel` on the compute queue. Between launches that are not timed there are no events: each costs the driver
@@ -359,7 +378,7 @@ impl Context {
     ///
     /// # Errors
     /// [`Error::OpenCl`].
-    pub(crate) fn compute_after<M: ?Sized>(&self, transfers: &[PendingWrite<M>]) -> Result<()> {
+    pub(crate) fn compute_after(&self, transfers: &[PendingWrite]) -> Result<()> {
         let events: Vec<_> = transfers.iter().map(|transfer| transfer.event().get()).collect();
         if events.is_empty() {
             return Ok(()); // a barrier that waits for nothing waits for all that came before
@@ -435,6 +454,15 @@ impl Context {
         unsafe { self.queue(Queue::Compute).enqueue_marker_with_wait_list(&[]) }
             .map_err(self.error(Doing(Call::Wait, COMMANDS), "clEnqueueMarkerWithWaitList"))
     }
+}
+
+fn id_of(device: &Info) -> cl_device_id {
+    device.id as cl_device_id
+}
+
+/// The error of a device that can't be opened, as `call` fails.
+pub(super) fn opening(device: &Info, call: &'static str) -> impl FnOnce(ClError) -> Error {
+    move |e| opencl_error(device, Doing(Call::Open, THE_DEVICE), 0, call, e)
 }
 
 fn opencl_error(device: &Info, doing: Doing, iteration: u64, call: &'static str, e: ClError) -> Error {

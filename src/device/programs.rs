@@ -152,8 +152,10 @@ pub(super) fn build(
     let start = Instant::now();
     let program = context.compile(source, options)?;
     let compiled = start.elapsed();
-    let kept = match program.get_binaries().map(|mut binaries| binaries.pop()) {
-        Ok(Some(binary)) if !binary.is_empty() => programs.save(key, &binary).map_err(|e| e.to_string()),
+    // in a context of several devices, there is one for that which it was compiled for
+    let of_device = |binaries: Vec<Vec<u8>>| binaries.into_iter().find(|binary| !binary.is_empty());
+    let kept = match program.get_binaries().map(of_device) {
+        Ok(Some(binary)) => programs.save(key, &binary).map_err(|e| e.to_string()),
         Ok(_) => Err("the driver gives no binary".into()),
         Err(e) => Err(format!("the driver gives no binary: {e}")),
     };
@@ -178,10 +180,7 @@ fn needs_source(platform: &str, options: &str) -> bool {
 fn key(context: &Context, source: &str, options: &str) -> Digest {
     let info = context.info();
     // The compiler behind a driver may change without the driver's version: PoCL tells its compiler's here.
-    let platform = Device::new(context.context.default_device())
-        .platform()
-        .and_then(|id| Platform::new(id).version())
-        .unwrap_or_default();
+    let platform = Device::new(context.id()).platform().and_then(|id| Platform::new(id).version()).unwrap_or_default();
     let parts = [
         env!("CARGO_PKG_VERSION"),
         &info.name,

@@ -1,23 +1,29 @@
 //! What a device's block of rows exchanges with other ranks: elements of a vector.
 
+mod places;
+mod traffic;
+
 use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
+use self::places::{OnDevices, OnHost};
+use self::traffic::{Through, Traffic};
 use crate::comm::Message;
-use crate::device::{Context, DeviceVec, Event, PendingRead, PendingWrite, Pinned, Queue};
+use crate::device::{Context, DeviceVec, Event, Pinned, Queue};
 use crate::error::Result;
 use crate::ops::Ops;
 use crate::ops::opencl::OpenClOps;
 use crate::partition::HaloPlan;
 use crate::real::Real;
+use crate::solver::Exchange;
 use crate::timeline::Lane;
 
 /// What is sent, in errors.
 const MESSAGE: &str = "the halo's message";
 
-/// The most runs of neighbouring elements that are moved to the host one by one.
+/// The most runs of neighbouring elements that are moved one by one.
 const MAX_RUNS: usize = 2;
 
 /// How many times as fast as the link to the host a device's memory is, about: 3.9 TB/s to 50 GB/s on an H200.
@@ -29,18 +35,20 @@ const LINK_START: usize = 3 << 19;
 ///
 /// ```text
 /// compute queue    halo_pack ─► whatever comes next ───────────────────────► what needs the halo
-/// transfer queue        └► to pinned memory      from neighbours' into the halo ┘
+/// transfer queue        └► the message           from neighbours' into the halo ┘
 /// host             pack   send              receive: post, fetch
 /// ```
 ///
-/// No processor touches a message: each device writes it to memory that is pinned for its driver, and the others read
-/// it there. Nor does a kernel, if it is a run of neighbouring elements or two, as with rows in a good order.
-pub(crate) struct Exchange<T: Real> {
+/// No processor touches a message, nor does a kernel if it is a run of neighbouring elements or two, as with rows in a good
+/// order. Where it lies between two devices is a matter of the [`Exchange`].
+pub(crate) struct HaloExchange<T: Real> {
     plan: HaloPlan,
     /// Where the halo begins in a vector.
     n_rows: usize,
     message: Form<T>,
-    traffic: RefCell<Traffic<T>>,
+    /// When this rank's message is there to be moved.
+    packed: RefCell<Option<Event>>,
+    traffic: RefCell<Box<dyn Traffic<T>>>,
 }
 
 /// What a message is made of.
@@ -51,36 +59,26 @@ enum Form<T: Real> {
     Packed(DeviceVec<u32>, RefCell<DeviceVec<T>>),
 }
 
-/// What is under way.
-struct Traffic<T: Real> {
-    /// Former messages, whose memory serves again once no rank reads them.
-    posted: Vec<Arc<Pinned<T>>>,
-    /// When this rank's message is there to be moved.
-    packed: Option<Event>,
-    /// The message on its way to the host.
-    leaving: Option<PendingRead<T>>,
-    /// Those of others on their way into the halo.
-    arriving: Vec<PendingWrite<dyn Message<T>>>,
-}
-
-impl<T: Real> Exchange<T> {
+impl<T: Real> HaloExchange<T> {
     /// The exchange of a block of `n_rows` rows.
     ///
     /// # Errors
     /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
-    pub(super) fn new(ctx: &Context, n_rows: usize, plan: &HaloPlan) -> Result<Self> {
-        // one to be filled while the others read the former one
-        let memory = || Pinned::zeros(ctx, plan.send.len()).map(Arc::new);
-        let posted = if plan.send.is_empty() { Vec::new() } else { vec![memory()?, memory()?] };
+    pub(super) fn new(ctx: &Context, n_rows: usize, plan: &HaloPlan, exchange: Exchange) -> Result<Self> {
+        let len = plan.send.len();
+        let traffic: Box<dyn Traffic<T>> = match exchange {
+            Exchange::HostStaged => Box::new(Through::<T, OnHost<Pinned<T>>>::new(ctx, len)?),
+            Exchange::HostCopied => Box::new(Through::<T, OnHost<Vec<T>>>::new(ctx, len)?),
+            Exchange::SharedContext => Box::new(Through::<T, OnDevices>::new(ctx, len)?),
+        };
         let message = match runs(&plan.send) {
             Some(runs) if plan.is_mutual => Form::Runs(runs),
             _ => Form::Packed(
                 DeviceVec::from_slice(ctx, &plan.send, "the halo's indices")?,
-                RefCell::new(DeviceVec::zeros(ctx, plan.send.len(), MESSAGE)?),
+                RefCell::new(DeviceVec::zeros(ctx, len, MESSAGE)?),
             ),
         };
-        let traffic = Traffic { posted, packed: None, leaving: None, arriving: Vec::new() };
-        Ok(Self { n_rows, message, traffic: RefCell::new(traffic), plan: plan.clone() })
+        Ok(Self { n_rows, message, packed: RefCell::default(), traffic: RefCell::new(traffic), plan: plan.clone() })
     }
 
     /// Elements of the halo.
@@ -105,7 +103,7 @@ impl<T: Real> Exchange<T> {
             return Ok(());
         }
         self.pack_singles(ops, v)?;
-        self.traffic.borrow_mut().packed = Some(ops.ctx.marker()?);
+        self.packed.replace(Some(ops.ctx.marker()?));
         Ok(())
     }
 
@@ -116,32 +114,30 @@ impl<T: Real> Exchange<T> {
 
     fn pack_singles<A: Real>(&self, ops: &OpenClOps<T, A>, v: &DeviceVec<T>) -> Result<()> {
         let Form::Packed(send, message) = &self.message else { return Ok(()) };
-        let traffic = &mut *self.traffic.borrow_mut();
-        if let Some(unread) = traffic.leaving.take() {
-            traffic.posted.push(Arc::new(unread.wait(&ops.ctx)?)); // an exchange that came to no end
-        }
+        self.traffic.borrow_mut().message(&ops.ctx)?; // of an exchange that came to no end
         let grid = ops.grid_for("halo_pack", send.len());
         ops.kernels.halo.halo_pack(&ops.ctx, grid, send, v, &mut message.borrow_mut())
     }
 
-    /// Starts to move what other ranks need of `v` to the host, while the device works on what is in the compute queue.
+    /// Starts to move what other ranks need of `v`, while the device works on what is in the compute queue.
     pub(super) fn send<A: Real>(&self, ops: &OpenClOps<T, A>, v: &DeviceVec<T>) -> Result<()> {
         if !self.is_shared() {
             return Ok(());
         }
-        let (ctx, traffic) = (&ops.ctx, &mut *self.traffic.borrow_mut());
+        let ctx = &ops.ctx;
         ctx.flush(Queue::Compute)?;
         if !self.plan.send.is_empty() {
-            let (memory, packed) = (traffic.memory(ctx, self.plan.send.len())?, traffic.packed.take());
-            let read = match &self.message {
-                Form::Runs(runs) => v.start_read_runs(ctx, Queue::Transfer, runs, memory, packed.as_ref(), MESSAGE),
+            let (mut traffic, packed) = (self.traffic.borrow_mut(), self.packed.take());
+            match &self.message {
+                Form::Runs(runs) => {
+                    let pieces: Vec<_> = runs.iter().map(|run| (v, run.clone())).collect();
+                    traffic.start(ctx, &pieces, packed.as_ref())?;
+                }
                 Form::Packed(_, message) => {
                     let message = message.borrow();
-                    let whole = 0..message.len();
-                    message.start_read_runs(ctx, Queue::Transfer, &[whole], memory, packed.as_ref(), MESSAGE)
+                    traffic.start(ctx, &[(&*message, 0..message.len())], packed.as_ref())?;
                 }
-            };
-            traffic.leaving = Some(read?);
+            }
             ctx.flush(Queue::Transfer)?;
         }
         Ok(())
@@ -156,27 +152,24 @@ impl<T: Real> Exchange<T> {
         let (ctx, comm, begun) = (&ops.ctx, ops.comm(), Instant::now());
         let traffic = &mut *self.traffic.borrow_mut();
         ctx.flush(Queue::Compute)?;
-        if let Some(leaving) = traffic.leaving.take() {
-            let message = Arc::new(leaving.wait(ctx)?);
-            traffic.posted.push(Arc::clone(&message));
+        if let Some(message) = traffic.message(ctx)? {
             comm.post(message)?;
         } else {
             ctx.finish()?; // nothing else tells when the former halo has been read
-            comm.post(Arc::new(Vec::new()))?;
+            comm.post(Message::Host(Arc::new(Vec::new())))?;
         }
         ops.recorder.span(Lane::Host, "halo to the host", begun);
         // a sum, or the message, has come since the former ones were enqueued, and after them
-        traffic.arriving.clear();
+        traffic.forget_arrived();
         for receive in &self.plan.receive {
             let start = Instant::now();
             let message = comm.fetch(receive.from)?;
             ops.recorder.span(Lane::Host, "wait for a neighbour", start);
-            let place = self.n_rows + receive.halo.start;
-            traffic.arriving.push(v.start_write(ctx, Queue::Transfer, place, message, receive.segment.clone())?);
+            traffic.arrive(ctx, message, receive.segment.clone(), v, self.n_rows + receive.halo.start)?;
         }
         let start = Instant::now();
         ctx.flush(Queue::Transfer)?;
-        ctx.compute_after(&traffic.arriving)?;
+        traffic.compute_after(ctx)?;
         ops.recorder.span(Lane::Host, "halo to the device", start);
         ops.count_halo(begun.elapsed());
         Ok(())
@@ -188,15 +181,6 @@ fn runs(indices: &[u32]) -> Option<Vec<Range<usize>>> {
     let runs = indices.chunk_by(|&a, &b| a + 1 == b).take(MAX_RUNS + 1);
     let runs: Vec<_> = runs.map(|run| run[0] as usize..run[0] as usize + run.len()).collect();
     (runs.len() <= MAX_RUNS).then_some(runs)
-}
-
-impl<T: Real> Traffic<T> {
-    /// Pinned memory for a message.
-    fn memory(&mut self, ctx: &Context, len: usize) -> Result<Pinned<T>> {
-        let free = self.posted.iter().position(|message| Arc::strong_count(message) == 1);
-        let memory = free.and_then(|free| Arc::into_inner(self.posted.swap_remove(free)));
-        memory.map_or_else(|| Pinned::zeros(ctx, len), Ok)
-    }
 }
 
 #[cfg(test)]

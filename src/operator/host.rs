@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use super::LinearOperator;
 use super::kinds::Kinds;
 use super::plan::refused;
+use crate::comm::Message;
 use crate::error::Result;
 use crate::kernels::Shape;
 use crate::matrix::Csr;
@@ -161,9 +162,10 @@ impl<T: Real> HostBlock<T> {
         let comm = ops.comm();
         let (owned, halo) = x.split_at_mut(self.rows.len());
         let message: Vec<T> = self.halo.send.iter().map(|&i| owned[i as usize]).collect();
-        comm.post(Arc::new(message))?;
+        comm.post(Message::Host(Arc::new(message)))?;
         for receive in &self.halo.receive {
-            halo[receive.halo.clone()].copy_from_slice(&comm.fetch(receive.from)?[receive.segment.clone()]);
+            let Message::Host(message) = comm.fetch(receive.from)? else { unreachable!("the host shares no context") };
+            halo[receive.halo.clone()].copy_from_slice(&message[receive.segment.clone()]);
         }
         ops.halos.set(ops.halos.get() + start.elapsed());
         if ops.comm().size() > 1 {

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::LinearOperator;
 use super::bands::{self, launches};
-use super::exchange::Exchange;
+use super::exchange::HaloExchange;
 use super::kinds::Kinds;
 use super::main_kind::Main;
 use super::plan::{Offer, Plan, Target};
@@ -22,14 +22,14 @@ use crate::ops::opencl::OpenClOps;
 use crate::ops::{CgRun, Product};
 use crate::partition::{HaloPlan, Part};
 use crate::real::Real;
-use crate::solver::Format;
+use crate::solver::{Exchange, Format};
 
 /// A block of rows in one of several formats, with what its halo needs.
 pub(crate) struct DeviceBlock<T: Real> {
     layout: Layout<T>,
     n_rows: usize,
     nnz: usize,
-    exchange: Exchange<T>,
+    exchange: HaloExchange<T>,
     /// Iterations in one launch, if they were prepared.
     resident: Option<Resident>,
 }
@@ -90,7 +90,7 @@ impl<T: Real> DeviceBlock<T> {
     /// If there are more entries than 32-bit row pointers can count, or a column is outside the block.
     pub(crate) fn upload(ctx: &Context, tuning: &Tuning, part: &Part<'_>, factor: f64, format: Format) -> Result<Self> {
         let offer = Offer::of(part, factor, format, target(ctx, tuning))?;
-        Self::alone(ctx, tuning, part, factor, &offer)?.join(ctx, &part.halo)
+        Self::alone(ctx, tuning, part, factor, &offer)?.join(ctx, &part.halo, Exchange::default())
     }
 
     /// Moves the block of `part`, times `factor`, to the device as one of the formats that were found for it, as if no
@@ -117,21 +117,18 @@ impl<T: Real> DeviceBlock<T> {
                 Layout::Sell(block, sets)
             }
         };
-        Ok(Self {
-            layout,
-            n_rows: part.n_owned(),
-            nnz: part.nnz(),
-            exchange: Exchange::new(ctx, part.n_owned(), &HaloPlan { len: part.halo.len, ..HaloPlan::default() })?,
-            resident: None,
-        })
+        let (n_rows, nnz) = (part.n_owned(), part.nnz());
+        let nobody = HaloPlan { len: part.halo.len, ..HaloPlan::default() };
+        let exchange = HaloExchange::new(ctx, n_rows, &nobody, Exchange::default())?;
+        Ok(Self { layout, n_rows, nnz, exchange, resident: None })
     }
 
-    /// The block as one of several, whose products fill the halo.
+    /// The block as one of several, whose products fill the halo; the context must be of the kind that `exchange` needs.
     ///
     /// # Errors
     /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
-    pub(crate) fn join(self, ctx: &Context, halo: &HaloPlan) -> Result<Self> {
-        Ok(Self { exchange: Exchange::new(ctx, self.n_rows, halo)?, ..self })
+    pub(crate) fn join(self, ctx: &Context, halo: &HaloPlan, exchange: Exchange) -> Result<Self> {
+        Ok(Self { exchange: HaloExchange::new(ctx, self.n_rows, halo, exchange)?, ..self })
     }
 
     /// Compiles the products of its format, or else the first of them waits for the compiler.

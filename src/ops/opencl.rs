@@ -12,7 +12,7 @@ use self::resident::Residence;
 use super::trials::{MAX_TRIED_PER_UNIT, Trials, Tried};
 use super::{CgStep, HaloStep, Ops, PipelinedStep, Record, Scalars, SingleStep, Widens};
 use crate::comm::{Communicator, MAX_SUMS};
-use crate::device::{Context, DeviceVec, Grid, Moment, PendingRead, Pinned, SumsRead, Timed};
+use crate::device::{Context, DeviceVec, Grid, Moment, PendingRead, Pinned, Queue, SumsRead, Timed};
 use crate::error::Result;
 use crate::kernels::cg::{Log, StepVectors, SumArg, cg_scalars};
 use crate::kernels::recurrences::{PipelinedVectors, SingleVectors};
@@ -74,7 +74,7 @@ struct Watch<A: Real> {
     /// Memory for two looks, less those under way.
     idle: Vec<Pinned<A>>,
     /// A look under way, and the iterations that it will show.
-    pending: Option<(PendingRead<A>, u64, u64)>,
+    pending: Option<(PendingRead<Pinned<A>>, u64, u64)>,
     batch: u64,
     /// The last iteration that was looked at, or will be by the look under way.
     seen: u64,
@@ -395,8 +395,15 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
 
     fn look(&self, watch: &mut Watch<A>, iteration: u64) -> Result<()> {
         if let Some(memory) = watch.idle.pop() {
-            let read = self.log.entries.start_read(&self.ctx, memory)?;
-            self.ctx.flush(crate::device::Queue::Compute)?;
+            let read = DeviceVec::start_reads(
+                &self.ctx,
+                Queue::Compute,
+                &[(&self.log.entries, 0..LOG_SIZE)],
+                memory,
+                None,
+                "the log",
+            )?;
+            self.ctx.flush(Queue::Compute)?;
             watch.pending = Some((read, watch.seen + 1, iteration));
             watch.seen = iteration;
         }
@@ -406,7 +413,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
     fn take_in(
         &self,
         watch: &mut Watch<A>,
-        look: Option<(PendingRead<A>, u64, u64)>,
+        look: Option<(PendingRead<Pinned<A>>, u64, u64)>,
         records: &mut Vec<Record>,
     ) -> Result<()> {
         let Some((read, first, last)) = look else { return Ok(()) };

@@ -60,6 +60,15 @@ impl Part<'_> {
     pub fn nnz(&self) -> usize {
         self.values.len()
     }
+
+    /// Number of entries in columns that other ranks own: the ends here of the edges that are cut.
+    #[must_use]
+    pub fn cut(&self) -> usize {
+        if self.halo.len == 0 {
+            return 0;
+        }
+        self.col_idx.par_iter().filter(|&&column| column as usize >= self.n_owned()).count()
+    }
 }
 
 /// The columns in these rows that are of other rows, sorted.

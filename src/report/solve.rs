@@ -5,7 +5,8 @@ use std::time::Duration;
 use declive::device::Rejected;
 use declive::matrix::stats::Stats;
 use declive::solver::{
-    Candidate, DeviceFailure, DeviceSet, Forecast, Move, Outcome, RankInfo, Reordering, Setup, SetupTimes, Split, Stop,
+    Candidate, DeviceFailure, DeviceSet, Forecast, Move, Outcome, Precision, RankInfo, Reordering, Setup, SetupTimes,
+    Split, Stop,
 };
 use serde::Serialize;
 
@@ -31,6 +32,7 @@ pub(crate) struct Report {
     pub(super) options: Options,
     pub(super) order: Order,
     pub(super) ranks: Vec<Rank>,
+    pub(super) halos: Halos,
     pub(super) rejected: Vec<NotUsed>,
     /// Devices that failed, so that others took over.
     pub(super) failures: Vec<Failed>,
@@ -142,6 +144,7 @@ pub(crate) struct Options {
     /// As given by hand.
     pub(super) shares: Option<String>,
     pub(super) reorder: &'static str,
+    pub(super) exchange: &'static str,
     pub(super) on_failure: &'static str,
     /// In seconds; none without checkpoints.
     pub(super) checkpoint_every: Option<f64>,
@@ -185,6 +188,8 @@ pub(crate) struct Rank {
     pub(super) share_source: &'static str,
     /// Elements received for each product.
     pub(super) halo: usize,
+    /// Entries in columns of other ranks.
+    pub(super) cut: usize,
     pub(super) bytes: u64,
     /// How the rows are stored.
     pub(super) format: &'static str,
@@ -194,6 +199,29 @@ pub(crate) struct Rank {
     pub(super) formats: Vec<Candidate>,
     /// Over all right-hand sides.
     pub(super) split: SplitSeconds,
+}
+
+/// What the ranks exchange for a product, all together.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(crate) struct Halos {
+    /// Elements that ranks receive.
+    pub(super) elements: usize,
+    /// Bytes of them.
+    pub(super) bytes: u64,
+    /// Entries in columns of other ranks than the row's: twice the edge cut, if the pattern is symmetric.
+    pub(super) cut_entries: usize,
+    /// The part of all entries that these are.
+    pub(super) cut_share: f64,
+}
+
+impl Halos {
+    fn new(ranks: &[RankInfo], precision: Precision, nnz: usize) -> Self {
+        let [elements, cut_entries]: [usize; 2] =
+            [|rank: &RankInfo| rank.halo, |rank: &RankInfo| rank.cut].map(|of| ranks.iter().map(of).sum());
+        let size = if precision == Precision::F64 { 8 } else { 4 };
+        let cut_share = cut_entries as f64 / nnz.max(1) as f64;
+        Self { elements, bytes: size * elements as u64, cut_entries, cut_share }
+    }
 }
 
 /// Where a rank's time in the iteration went, in seconds.
@@ -389,6 +417,7 @@ impl Report {
                 format: facts.setup.format.name(),
                 shares: facts.setup.shares.as_ref().map(ToString::to_string),
                 reorder: facts.setup.reorder.name(),
+                exchange: facts.setup.exchange.name(),
                 on_failure: facts.setup.on_failure.name(),
                 checkpoint_every: facts.checkpoint_every.map(|every| every.as_secs_f64()),
                 rtol: facts.stop.rtol,
@@ -398,6 +427,7 @@ impl Report {
             },
             order: Order::new(facts.reordering),
             ranks: ranks.collect(),
+            halos: Halos::new(facts.ranks, facts.setup.precision, stats.nnz),
             rejected: facts.rejected.iter().map(NotUsed::new).collect(),
             failures: facts.failures.iter().map(Failed::new).collect(),
             note: facts.note.map(str::to_owned),
@@ -484,6 +514,7 @@ impl Rank {
             share: rank.share,
             share_source: rank.share_source.name(),
             halo: rank.halo,
+            cut: rank.cut,
             bytes: rank.bytes,
             format: rank.format.name(),
             format_why: rank.format_choice.why.name(),

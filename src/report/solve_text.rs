@@ -109,8 +109,22 @@ impl Report {
                 [false, false, false, false, false, false, false, true],
                 &rows,
             );
+            text.gap();
+            text.line("halos", &self.halos());
         }
         self.moves(text);
+    }
+
+    /// What a product exchanges, and how.
+    pub(super) fn halos(&self) -> String {
+        let halos = &self.halos;
+        format!(
+            "{}, {} a product, {}; edge cut: {} of all entries",
+            plural(halos.elements as u64, "element"),
+            bytes(halos.bytes),
+            self.options.exchange,
+            percent(halos.cut_share, 1.0),
+        )
     }
 
     /// When rows were moved in the course of the solve, and to whom.

@@ -2,8 +2,8 @@
 
 use super::json;
 use super::solve::{
-    Considered, Expected, Failed, Figures, Matrix, Moved, NotUsed, Options, Order, Rank, Report, Rhs, Seconds, Solve,
-    SolveSeconds, SplitSeconds,
+    Considered, Expected, Failed, Figures, Halos, Matrix, Moved, NotUsed, Options, Order, Rank, Report, Rhs, Seconds,
+    Solve, SolveSeconds, SplitSeconds,
 };
 
 fn figures(residual: f64) -> Figures {
@@ -40,6 +40,7 @@ pub(super) fn report(ranks: usize, residuals: &[f64]) -> Report {
         share: 0.5,
         share_source: "even",
         halo: 1_000_000,
+        cut: 2_000_000,
         bytes: 9 << 30,
         format: "csr",
         format_why: "fewest bytes",
@@ -80,6 +81,7 @@ pub(super) fn report(ranks: usize, residuals: &[f64]) -> Report {
         format: "auto",
         shares: None,
         reorder: "auto",
+        exchange: "host-staged",
         on_failure: "continue",
         checkpoint_every: Some(60.0),
         rtol: 1e-8,
@@ -106,6 +108,12 @@ pub(super) fn report(ranks: usize, residuals: &[f64]) -> Report {
             lines_rcm: Some(31.0),
         },
         ranks: (0..ranks).map(rank).collect(),
+        halos: Halos {
+            elements: 1_000_000 * ranks,
+            bytes: 8_000_000 * ranks as u64,
+            cut_entries: 2_000_000 * ranks,
+            cut_share: 2e6 * ranks as f64 / 1.4e9,
+        },
         rejected: vec![NotUsed {
             device: "pthread-skylake-avx512-AMD EPYC".into(),
             kind: "CPU".into(),

@@ -32,8 +32,8 @@ pub use crate::operator::choice::{Candidate, FormatChoice, Why};
 pub use choose::{DeviceSet, Forecast};
 pub use fit::device_bytes;
 pub use options::{
-    Checkpoint, Checkpoints, Control, Format, Method, OnFailure, Precision, Precond, Progress, Reorder, Setup, Stop,
-    Tune,
+    Checkpoint, Checkpoints, Control, Exchange, Format, Method, OnFailure, Precision, Precond, Progress, Reorder,
+    Setup, Stop, Tune,
 };
 pub use outcome::{Criterion, Indefinite, Move, Outcome, Reason, Split};
 pub use reorder::{Cause, Reordering};

@@ -150,6 +150,20 @@ named! {
 }
 
 named! {
+    /// How elements of a halo get from device to device. Sums go through the host in any case.
+    Exchange, "model of exchange":
+    HostStaged = "host-staged", "Through pinned memory of the host, which all devices read and write themselves.";
+    HostCopied = "host-copied", "Through plain memory of the host; drivers copy it to pinned memory of their own.";
+    SharedContext = "shared-context", "From array to array in one OpenCL context, for devices of one platform.";
+}
+
+impl Default for Exchange {
+    fn default() -> Self {
+        Self::HostStaged
+    }
+}
+
+named! {
     /// What becomes of a solve when a device fails.
     OnFailure, "answer to a failing device":
     Stop = "stop", "The solve ends with the error.";
@@ -179,6 +193,8 @@ pub struct Setup {
     /// In which order the ranks have the rows. Another than that given takes the memory of the matrix once more on the
     /// host, until the devices have their rows.
     pub reorder: Reorder,
+    /// How halos get from device to device.
+    pub exchange: Exchange,
     /// What happens when a device fails, when the solver is built or in a solve. With [`OnFailure::Continue`] a solve sets its
     /// iterate aside from time to time, every 10 s unless [`Control::checkpoint`] says otherwise. Each time costs
     /// the transfer of x and p to the host, whose memory has up to six more vectors then.
@@ -197,6 +213,7 @@ impl Default for Setup {
             format: Format::Auto,
             shares: None,
             reorder: Reorder::Auto,
+            exchange: Exchange::HostStaged,
             on_failure: OnFailure::Stop,
         }
     }

@@ -14,9 +14,9 @@ use super::monitor::{Monitor, Seen, Verdict};
 use super::recurrence::Former;
 use super::scaling::{Scaling, Share};
 use super::workspace::Workspace;
-use super::{Format, FormatChoice, Indefinite, Method, Precision, Precond, Reason, Setup, Split, Tune, Why};
+use super::{Exchange, Format, FormatChoice, Indefinite, Method, Precision, Precond, Reason, Setup, Split, Tune, Why};
 use crate::comm::{Alone, Links};
-use crate::device::{Context, Info};
+use crate::device::{Context, Info, SharedContext};
 use crate::error::Result;
 use crate::kernels::{Kernels, Shape, Tuning};
 use crate::matrix::Csr;
@@ -104,6 +104,8 @@ struct Plan<'a> {
     tune: Tune,
     /// Memory of the device that the rows may take, in bytes.
     room: u64,
+    /// How halos are exchanged.
+    exchange: Exchange,
 }
 
 /// A rank made ready.
@@ -120,6 +122,8 @@ pub(super) struct Opened {
 /// A device with its launch parameters, or the host.
 pub(super) struct Place<'a> {
     pub(super) device: Option<&'a Info>,
+    /// The context that it shares with the other ranks' devices, if it does.
+    pub(super) shared: Option<&'a SharedContext>,
     pub(super) known: Option<Known>,
     /// Ranks that share the device.
     pub(super) sharers: u64,
@@ -141,7 +145,7 @@ pub(super) struct Ended {
 
 /// Opens a device, or the host, and gives it `part` of `system`.
 pub(super) fn open(
-    Place { device, known, sharers }: &Place<'_>,
+    Place { device, shared, known, sharers }: &Place<'_>,
     mut part: Part<'_>,
     system: &System<'_>,
     setup: &Setup,
@@ -163,6 +167,7 @@ pub(super) fn open(
         format: setup.format,
         tune: setup.tune,
         room: device.map_or(0, |device| device.memory_bytes / sharers).saturating_sub(beside_rows(&part, setup)),
+        exchange: setup.exchange,
     };
     let Some(device) = *device else {
         let rank = match setup.precision {
@@ -173,7 +178,7 @@ pub(super) fn open(
         let (prepare, tune) = (Duration::ZERO, Duration::ZERO);
         return Ok(Opened { rank, prepare, upload: start.elapsed(), tune });
     };
-    let ctx = Arc::new(Context::open(device)?);
+    let ctx = Arc::new(shared.map_or_else(|| Context::open(device), |shared| Context::open_in(device, shared))?);
     match setup.precision {
         Precision::F64 => plan.on_device::<f64, f64>(ctx, part, start),
         Precision::F32 if device.has_f64 => plan.on_device::<f32, f64>(ctx, part, start),
@@ -274,6 +279,7 @@ impl Plan<'_> {
             known: self.known,
             store,
             room: self.room,
+            exchange: self.exchange,
             set_up: formats::SET_UP_TIME,
         }
     }

@@ -42,6 +42,8 @@ pub struct RankInfo {
     pub share_source: ShareSource,
     /// Elements of a vector that it receives from other ranks for each product.
     pub halo: usize,
+    /// Entries of its rows in columns of other ranks: both ends of an edge of the matrix's graph that is cut have one.
+    pub cut: usize,
     /// Memory that the rank takes on its device.
     pub bytes: u64,
     /// How the rows are stored.

@@ -9,9 +9,9 @@ use super::balance::{self, Balance};
 use super::monitor::Monitor;
 use super::rank::{self, Ended, Opened, Place, Rank, Stored, Stretch, System};
 use super::whole::Whole;
-use super::{Format, FormatChoice, Method, Precond, RankInfo, SetupTimes, ShareSource, Tune};
+use super::{Exchange, Format, FormatChoice, Method, Precond, RankInfo, SetupTimes, ShareSource, Tune};
 use crate::comm::{Failed, Failure, Links, in_threads};
-use crate::device::{Choice, Info, Kind, Rejected};
+use crate::device::{Choice, Info, Kind, Rejected, SharedContext};
 use crate::error::Error;
 use crate::matrix::Csr;
 use crate::partition::{Part, cost, split};
@@ -104,7 +104,16 @@ impl Ranks {
         let index = |device: &Option<Info>| device.as_ref().map(|device| device.index);
         let sharers =
             |device: &Option<Info>| placement.devices.iter().filter(|d| index(d) == index(device)).count() as u64;
-        let place = |(device, known)| Place { device: Option::as_ref(device), known, sharers: sharers(device) };
+        let shared = match setup.exchange {
+            Exchange::SharedContext if placement.devices.len() > 1 => Some(SharedContext::among(&placement.devices)?),
+            _ => None,
+        };
+        let place = |(device, known)| Place {
+            device: Option::as_ref(device),
+            shared: shared.as_ref(),
+            known,
+            sharers: sharers(device),
+        };
         let jobs = placement.devices.iter().zip(known).map(place).zip(parts).collect();
         let system = System { a: &a, diagonal: &diagonal, scaling: scaling.as_ref(), factor: whole.factor };
         let open = |(place, part): (Place<'_>, Part<'_>)| rank::open(&place, part, &system, setup);
@@ -235,6 +244,7 @@ fn info(device: Option<&Info>, part: &Part<'_>, (share, share_source): (f64, Sha
         share,
         share_source,
         halo: part.halo.len,
+        cut: part.cut(),
         bytes: 0,
         format: Format::Auto,
         format_choice: FormatChoice::unknown(),

@@ -20,7 +20,7 @@ use crate::ops::opencl::OpenClOps;
 use crate::ops::{Ops, Product};
 use crate::partition::Part;
 use crate::real::Real;
-use crate::solver::{Format, Tune};
+use crate::solver::{Exchange, Format, Tune};
 
 /// Entries of a block whose products are worth more than a look at its bytes.
 const LEAST_ENTRIES: usize = 10_000;
@@ -55,6 +55,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) store: &'a Store,
     /// Memory of the device for the block in all formats that are compared, in bytes.
     pub(crate) room: u64,
+    /// How its halo is exchanged.
+    pub(crate) exchange: Exchange,
     /// After so much of it, no more formats are prepared to be compared: [`SET_UP_TIME`].
     pub(crate) set_up: Duration,
 }
@@ -85,7 +87,7 @@ pub(crate) fn upload<T: Real, A: Real>(
     let mut comparing = Duration::ZERO;
     let (block, choice) = ground.choose(wanted, &mut comparing)?;
     block.compile(&ops.ctx, &ops.kernels)?;
-    let block = block.join(&ops.ctx, &part.halo)?;
+    let block = block.join(&ops.ctx, &part.halo, wanted.exchange)?;
     Ok(Uploaded { block, choice, comparing })
 }
 
@@ -320,7 +322,7 @@ mod tests {
     /// The fastest format, whatever it takes to find it.
     fn anything<'a>(known: &'a Known, store: &'a Store) -> Wanted<'a> {
         let (format, tune, known) = (Format::Auto, Tune::Quick, Some(known));
-        Wanted { format, tune, known, store, room: u64::MAX, set_up: Duration::MAX }
+        Wanted { format, tune, known, store, room: u64::MAX, exchange: Exchange::default(), set_up: Duration::MAX }
     }
 
     fn numbers_of(len: usize) -> Vec<f64> {
@@ -337,7 +339,15 @@ mod tests {
             let ops = ops(shape, a.n_rows());
             let device = Device::from(ops.ctx.info());
             let choose = |format, tune, known: Option<&Known>, room| {
-                let wanted = Wanted { format, tune, known, store: &store, room, set_up: Duration::MAX };
+                let wanted = Wanted {
+                    format,
+                    tune,
+                    known,
+                    store: &store,
+                    room,
+                    exchange: Exchange::default(),
+                    set_up: Duration::MAX,
+                };
                 let Uploaded { block, choice, .. } = upload(&ops, &part, 1.0, wanted).unwrap();
                 let x = numbers_of(a.n_cols());
                 assert!(product(&ops, &block, &x) == a.mul_vec(&x), "{shape:?} {format} {tune}");

@@ -8,11 +8,13 @@
 mod bed;
 mod contest;
 pub(crate) mod device;
+pub mod exchange;
 mod experiment;
 pub(crate) mod formats;
 mod found;
 pub(crate) mod kept;
 mod lab;
+mod loaded;
 pub(crate) mod meeting;
 mod occupancy;
 mod search;

@@ -23,7 +23,7 @@ use crate::ops::opencl::OpenClOps;
 use crate::ops::{CgStep, Ops, Product};
 use crate::partition::{Part, part_alone};
 use crate::real::Real;
-use crate::solver::{Precision, Setup, Tune};
+use crate::solver::{Exchange, Precision, Setup, Tune};
 
 /// Iterations that are timed, and the time that they may take beyond the least number.
 const COUNT: [usize; 2] = [3, 15];
@@ -67,6 +67,7 @@ fn on_device<T: Real, A: Real>(ctx: &Arc<Context>, part: &Part<'_>, setup: &Setu
         known: known.as_ref(),
         store: &store,
         room: info.memory_bytes,
+        exchange: Exchange::default(),
         set_up: formats::SET_UP_TIME,
     };
     let Uploaded { block, .. } = formats::upload(&ops, part, 1.0, wanted)?;

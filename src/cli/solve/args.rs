@@ -7,7 +7,7 @@ use clap::ArgGroup;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use declive::device::Choice;
 use declive::matrix::gallery::Spec;
-use declive::solver::{Format, Method, OnFailure, Precision, Precond, Reorder, Setup, Shares, Tune};
+use declive::solver::{Exchange, Format, Method, OnFailure, Precision, Precond, Reorder, Setup, Shares, Tune};
 
 use crate::cli::duration;
 use crate::cli::rhs::Recipe;
@@ -86,6 +86,10 @@ pub(crate) struct Args {
     /// Order of the rows on the devices; b, x and the report are in the order of A in any case
     #[arg(long, default_value = Setup::default().reorder.name(), value_parser = orders(), help_heading = METHOD)]
     pub(super) reorder: Reorder,
+
+    /// How halos get from device to device; 'declive bench exchange' compares them
+    #[arg(long, default_value = Setup::default().exchange.name(), value_parser = exchanges(), help_heading = METHOD)]
+    pub(super) exchange: Exchange,
 
     /// Launch parameters of the kernels, and formats, on each device
     #[arg(long, default_value = Tune::Quick.name(), value_parser = tunings(), help_heading = METHOD)]
@@ -232,6 +236,7 @@ names_of!(precisions, Precision);
 names_of!(tunings, Tune);
 names_of!(formats, Format);
 names_of!(orders, Reorder);
+names_of!(exchanges, Exchange);
 names_of!(answers, OnFailure);
 
 #[cfg(test)]

@@ -134,6 +134,7 @@ impl Plan {
             format: args.format,
             shares: args.shares,
             reorder: args.reorder,
+            exchange: args.exchange,
             on_failure: args.on_failure,
         };
         let stop = Stop { rtol: args.rtol, atol: args.atol, max_iters: args.max_iters, time_limit: args.time_limit };

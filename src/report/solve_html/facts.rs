@@ -82,6 +82,7 @@ pub(super) fn system(report: &Report) -> Markup {
         ("--tune", vec![options.tune.into()]),
         ("--format", vec![options.format.into()]),
         ("--reorder", vec![options.reorder.into()]),
+        ("--exchange", vec![options.exchange.into()]),
         ("--on-failure", vec![options.on_failure.into()]),
         ("--rtol", vec![exact(options.rtol)]),
         ("--atol", vec![exact(options.atol)]),
@@ -115,6 +116,7 @@ pub(super) fn devices(report: &Report, drivers: &[Option<Driver>]) -> Markup {
             Column::new("of\u{a0}the\u{a0}work", ranks.iter().map(|r| fine_percent(r.share)).collect()),
             Column::new("share by", ranks.iter().map(|r| r.share_source.to_owned()).collect()),
             Column::new("halo, elements", ranks.iter().map(|r| count(r.halo)).collect()),
+            Column::new("entries cut", ranks.iter().map(|r| count(r.cut)).collect()),
             Column::new("memory", ranks.iter().map(|r| bytes(r.bytes)).collect()),
             Column::new("stored as", ranks.iter().map(Rank::stored).collect()),
             Column::new("bytes of a product", ranks.iter().map(Rank::bytes_by_format).collect()),
@@ -129,6 +131,7 @@ pub(super) fn devices(report: &Report, drivers: &[Option<Driver>]) -> Markup {
                 ("Global memory", fact(&|d| bytes(d.memory_bytes))),
             ]))
         }
+        @if ranks.len() > 1 { p.small { "Halos: " (report.halos()) "." } }
         @for line in moves(report) { p.small { (line) } }
         @if let Some(line) = expected(report) { p.small { (line) } }
         @if let Some(note) = &report.note { p.small { "Note: " (note) } }
