@@ -1,5 +1,7 @@
 //! `declive bench`: where the time of an iteration goes, on each device alone and on all together.
 
+mod exchange;
+
 use std::sync::Arc;
 
 use declive::device::{Kind, select};
@@ -10,7 +12,7 @@ use super::exit::Exit;
 use super::experiments::{Alike, Series, Team, distinct};
 use super::failure::Failure;
 use super::interrupt;
-use super::measured::{Measured, grid, load};
+use super::measured::{Measured, Page, grid, load};
 use super::progress::Screen;
 use crate::report::bench::{DeviceKind, Facts, Matrix, Report};
 use crate::report::tune_html;
@@ -21,10 +23,16 @@ use crate::report::tune_html;
 /// the overhead beside them, and the total, and with them the figures of the dissertation where cg-classic was first
 /// measured (Bueno 2013). Devices that are alike are measured once.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    what: Option<What>,
+
     #[command(flatten)]
     measured: Measured,
+
+    #[command(flatten)]
+    page: Page,
 
     /// How many iterations
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
@@ -43,22 +51,32 @@ pub(crate) struct Args {
     repeat: u16,
 }
 
+/// What else there is to measure.
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    Exchange(exchange::Args),
+}
+
 const EXAMPLES: &str = "\
 Examples:
   declive bench
   declive bench --order 1000000 --devices gpu --report bench.html
-  declive bench A.mtx --methods cg --devices 0,1 --json";
+  declive bench A.mtx --methods cg --devices 0,1 --json
+  declive bench exchange --devices all";
 
 /// The order that the dissertation measured.
 const ORDER: u64 = 10_000_000;
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
-    let Args { measured, .. } = args;
+    if let Some(What::Exchange(args)) = args.what {
+        return exchange::run(args);
+    }
+    let Args { measured, page, .. } = args;
     let given = measured.source();
     let default = given.is_none();
     let source = given.map_or_else(|| grid(measured.order.unwrap_or(ORDER)), Ok)?;
-    let page = measured.page(Some(&source))?;
+    let page = page.target(Some(&source))?;
     interrupt::kill_cleanly();
     let screen = Screen::new(false);
     let selection = select(&measured.devices, measured.precision.needs_f64())?;

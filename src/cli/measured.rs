@@ -26,7 +26,7 @@ pub(crate) struct Measured {
     #[arg(long, value_name = "PROBLEM")]
     generate: Option<Spec>,
 
-    /// A 7-point operator with about so many rows [default: 10000000, of tune on CPUs 1000000]
+    /// A 7-point operator with about so many rows [default: 10000000; of tune on CPUs and of exchange 1000000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub(crate) order: Option<u64>,
 
@@ -37,10 +37,6 @@ pub(crate) struct Measured {
     /// Precision of matrix and vectors: f64, f32 or, of bench, mixed
     #[arg(long, default_value = Precision::F64.name())]
     pub(crate) precision: Precision,
-
-    /// File for a report with charts: one HTML page that needs nothing else
-    #[arg(long, value_name = "out.html")]
-    report: Option<PathBuf>,
 
     /// Print one JSON document instead of text
     #[arg(long)]
@@ -57,8 +53,29 @@ impl Measured {
         }
     }
 
-    /// The file of the report, if one is wanted, which is neither the matrix's nor standard output.
-    pub(crate) fn page(&self, source: Option<&Source>) -> Result<Option<Target>, Failure> {
+    /// Whether nothing was said about the matrix.
+    pub(crate) fn is_default(&self) -> bool {
+        self.matrix.is_none() && self.generate.is_none() && self.order.is_none()
+    }
+
+    /// Prints a report in the form that was asked for.
+    pub(crate) fn publish<R: serde::Serialize + ToString>(&self, report: &R) -> Result<(), Failure> {
+        let text = if self.json { crate::report::json(report) } else { report.to_string() };
+        write_stdout(|out| out.write_all(text.as_bytes()))
+    }
+}
+
+/// Where a report with charts goes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Page {
+    /// File for a report with charts: one HTML page that needs nothing else
+    #[arg(long, value_name = "out.html")]
+    report: Option<PathBuf>,
+}
+
+impl Page {
+    /// The file, if one is wanted, which is neither the matrix's nor standard output.
+    pub(crate) fn target(&self, source: Option<&Source>) -> Result<Option<Target>, Failure> {
         let Some(path) = &self.report else { return Ok(None) };
         let target = Target::probe(path)?;
         if target == Target::Stdout {
@@ -70,12 +87,6 @@ impl Measured {
             }
             _ => Ok(Some(target)),
         }
-    }
-
-    /// Prints a report in the form that was asked for.
-    pub(crate) fn publish<R: serde::Serialize + ToString>(&self, report: &R) -> Result<(), Failure> {
-        let text = if self.json { crate::report::json(report) } else { report.to_string() };
-        write_stdout(|out| out.write_all(text.as_bytes()))
     }
 }
 

@@ -15,7 +15,7 @@ use super::exit::Exit;
 use super::experiments::{Series, Team, distinct};
 use super::failure::Failure;
 use super::interrupt;
-use super::measured::{Measured, grid, load};
+use super::measured::{Measured, Page, grid, load};
 use super::output::Target;
 use super::progress::Screen;
 use crate::report::tune::{Kept, Report};
@@ -33,6 +33,9 @@ use crate::report::tune_html;
 pub(crate) struct Args {
     #[command(flatten)]
     measured: Measured,
+
+    #[command(flatten)]
+    page: Page,
 
     /// Which numbers and sizes of work-groups to try
     #[arg(long, default_value = Search::Refine.name(), value_parser = searches())]
@@ -67,14 +70,14 @@ fn searches() -> impl TypedValueParser<Value = Search> {
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
-    let Args { measured, search, dry_run, .. } = args;
+    let Args { measured, page, search, dry_run, .. } = args;
     let store = Store::open();
     if args.show || args.clear {
         measured.publish(&Kept::new(store.list(), args.clear.then(|| store.clear())))?;
         return Ok(Exit::Success);
     }
     let given = measured.source();
-    let page = measured.page(given.as_ref())?;
+    let page = page.target(given.as_ref())?;
     interrupt::kill_cleanly();
     if measured.precision == Precision::Mixed {
         let why = "--precision mixed runs the kernels of f32 and of f64: tune for both, one after the other";

@@ -7,6 +7,7 @@ mod bench_text;
 pub(crate) mod convert;
 pub(crate) mod devices;
 mod devices_text;
+pub(crate) mod exchange;
 mod html;
 pub(crate) mod info;
 pub(crate) mod info_advice;

@@ -1,0 +1,189 @@
+//! `declive bench exchange`: what ranks need to meet, by each model of exchange.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use declive::device::{Info, select};
+use declive::solver::{Exchange, Precision, Tune};
+use declive::tune::exchange::Meeting;
+use declive::{Error, ErrorKind};
+
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::cli::interrupt;
+use crate::cli::measured::{Measured, grid, load};
+use crate::cli::progress::Screen;
+use crate::report::bench::Matrix;
+use crate::report::exchange::{Entry, Facts, Report};
+
+/// Time sums and halos between devices by each model of exchange, and a solve stage by stage
+///
+/// For each model and number of devices: sums over the ranks of 1, 2 and 4 numbers; halos of several sizes, side by side in
+/// memory or not; and the stages of a solve: preparation, input, an exchange of the system's own halo, a product, an
+/// iteration, all iterations. Devices are taken in the order of --devices; a model that they don't have is left out.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    #[command(flatten)]
+    measured: Measured,
+
+    /// Models of exchange: a list of those that a solve has
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "host-staged,host-copied,shared-context")]
+    models: Vec<Exchange>,
+
+    /// How many of the devices, such as 1,2,4 [default: each number from 1 to all]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    counts: Vec<NonZeroUsize>,
+
+    /// Elements from each neighbour
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,1000,50000,1000000")]
+    sizes: Vec<NonZeroUsize>,
+
+    /// How many iterations a solve has
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    iterations: u64,
+
+    /// Launch parameters of the kernels, as for a solve: off or stored
+    #[arg(long, default_value = Tune::Stored.name())]
+    tune: Tune,
+
+    /// Measurements of each time, whose median is printed
+    #[arg(long, value_name = "R", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    repeat: u16,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  declive bench exchange
+  declive bench exchange A.mtx --devices 0,1,2,3 --counts 2,4 --json
+  declive bench exchange --order 1000000 --models host-staged,shared-context --sizes 46225";
+
+/// The order of the system, if nothing is said of it.
+const ORDER: u64 = 1_000_000;
+
+/// Numbers of a sum.
+const VALUES: [usize; 3] = [1, 2, 4];
+
+/// Runs the command.
+pub(super) fn run(args: Args) -> Result<Exit, Failure> {
+    let Args { measured, .. } = args;
+    if measured.precision == Precision::Mixed {
+        return Err(Failure::usage("--precision is f64 or f32 here: messages are of one or the other"));
+    }
+    if !matches!(args.tune, Tune::Off | Tune::Stored) {
+        return Err(Failure::usage("--tune is off or stored here, so that nothing is tried meanwhile"));
+    }
+    let source = measured.source().map_or_else(|| grid(measured.order.unwrap_or(ORDER)), Ok)?;
+    interrupt::kill_cleanly();
+    let screen = Screen::new(false);
+    let selection = select(&measured.devices, measured.precision.needs_f64())?;
+    let devices = selection.ranks;
+    let counts = counts(&args.counts, devices.len())?;
+    let (a, name) = load(&source, screen)?;
+    let matrix = Matrix { source: name, default: measured.is_default(), rows: a.n_rows(), nnz: a.nnz() };
+    let a = Arc::new(a);
+
+    let mut notes: Vec<String> = selection.note.into_iter().collect();
+    let mut entries = Vec::new();
+    let mut first_error = None;
+    let mut models = Vec::new();
+    for &model in &args.models {
+        if !models.contains(&model) {
+            models.push(model);
+        }
+    }
+    for &model in &models {
+        for &count in &counts {
+            // alone, there is nothing to exchange
+            if count == 1 && model != models[0] {
+                continue;
+            }
+            let set = &devices[..count];
+            let what = format!("{model} on {count}");
+            let bar = screen.steps(&what);
+            let meeting = Meeting::new(set, model, measured.precision, args.tune, args.repeat.into());
+            let measure = || -> Result<Entry, Error> {
+                let all = 2 + 2 * args.sizes.len();
+                let mut entry = Entry::new(model, count, names(set));
+                if count > 1 {
+                    entry.sums = meeting.sums(&VALUES)?;
+                    bar.update(1, all);
+                    for (k, size) in args.sizes.iter().enumerate() {
+                        for scattered in [false, true] {
+                            entry.halos.push(meeting.halos(size.get(), scattered)?);
+                            bar.update(2 + 2 * k + usize::from(scattered), all);
+                        }
+                    }
+                }
+                entry.stages = Some(meeting.stages(&a, args.iterations)?);
+                bar.update(all, all);
+                Ok(entry)
+            };
+            match measure() {
+                Ok(entry) => entries.push(entry),
+                Err(error) if error.kind() == ErrorKind::Input && !matches!(error, Error::Usage(_)) => {
+                    return Err(Failure::about(&source, error));
+                }
+                Err(error) => {
+                    notes.push(format!("{what} is left out: {error}"));
+                    first_error.get_or_insert(error);
+                }
+            }
+        }
+    }
+    if entries.is_empty()
+        && let Some(error) = first_error
+    {
+        return Err(error.into());
+    }
+    let exit = match first_error {
+        Some(error) if error.kind() == ErrorKind::Runtime => error.kind().into(),
+        _ => Exit::Success,
+    };
+    let report = Report::new(Facts {
+        matrix,
+        precision: measured.precision,
+        devices: names(&devices),
+        iterations: args.iterations,
+        repeat: args.repeat.into(),
+        entries,
+        notes,
+    });
+    measured.publish(&report)?;
+    Ok(exit)
+}
+
+/// `NVIDIA H200 (1)` or `host`, of each.
+fn names(devices: &[Option<Info>]) -> Vec<String> {
+    let name = |device: &Option<Info>| {
+        device.as_ref().map_or_else(|| "host".into(), |device| format!("{} ({})", device.name, device.index))
+    };
+    devices.iter().map(name).collect()
+}
+
+/// The numbers of devices that were asked for, in order.
+fn counts(asked: &[NonZeroUsize], all: usize) -> Result<Vec<usize>, Failure> {
+    if let Some(count) = asked.iter().find(|count| count.get() > all) {
+        return Err(Failure::usage(format!("--counts {count}, but --devices are {all}: there is no more to take")));
+    }
+    let mut counts: Vec<usize> = asked.iter().map(|count| count.get()).collect();
+    if counts.is_empty() {
+        counts.extend(1..=all);
+    }
+    counts.sort_unstable();
+    counts.dedup();
+    Ok(counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_devices() {
+        let asked = |counts: &[usize]| counts.iter().map(|&k| NonZeroUsize::new(k).unwrap()).collect::<Vec<_>>();
+        assert_eq!(counts(&[], 3).unwrap(), [1, 2, 3]);
+        assert_eq!(counts(&asked(&[4, 2, 4]), 4).unwrap(), [2, 4]);
+        assert!(counts(&asked(&[1, 5]), 4).is_err());
+    }
+}

@@ -1,0 +1,151 @@
+//! What ranks need to meet, by each model of exchange.
+
+use std::fmt;
+
+use declive::solver::{Exchange, Precision};
+use declive::tune::Timing;
+use declive::tune::exchange::{HaloTime, Stages, SumTime};
+use serde::Serialize;
+
+use super::bench::Matrix;
+use super::layout::Text;
+use super::units::{count, figure, plural};
+use super::{DECLIVE, VERSION};
+
+/// All that was measured.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Report {
+    version: u32,
+    declive: &'static str,
+    matrix: Matrix,
+    precision: &'static str,
+    /// In the order in which ranks take them.
+    devices: Vec<String>,
+    /// Of a solve.
+    iterations: u64,
+    /// Measurements of each time.
+    repeat: usize,
+    entries: Vec<Entry>,
+    /// What could not be measured.
+    notes: Vec<String>,
+}
+
+/// A model of exchange among so many devices.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Entry {
+    /// The name of the model.
+    pub(crate) model: &'static str,
+    pub(crate) ranks: usize,
+    pub(crate) devices: Vec<String>,
+    /// None of a device alone, nor halos.
+    pub(crate) sums: Vec<SumTime>,
+    pub(crate) halos: Vec<HaloTime>,
+    pub(crate) stages: Option<Stages>,
+}
+
+impl Entry {
+    /// An entry that waits for its times.
+    pub(crate) fn new(model: Exchange, ranks: usize, devices: Vec<String>) -> Self {
+        Self { model: model.name(), ranks, devices, sums: Vec::new(), halos: Vec::new(), stages: None }
+    }
+
+    /// `host-staged, 2`; a device alone has no model.
+    fn label(&self) -> String {
+        if self.ranks == 1 { "alone".into() } else { format!("{}, {}", self.model, self.ranks) }
+    }
+}
+
+/// What a [`Report`] is made from.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    pub(crate) matrix: Matrix,
+    pub(crate) precision: Precision,
+    pub(crate) devices: Vec<String>,
+    pub(crate) iterations: u64,
+    pub(crate) repeat: usize,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) notes: Vec<String>,
+}
+
+impl Report {
+    /// Puts the facts in order.
+    pub(crate) fn new(facts: Facts) -> Self {
+        let Facts { matrix, precision, devices, iterations, repeat, entries, notes } = facts;
+        let precision = precision.name();
+        Self { version: VERSION, declive: DECLIVE, matrix, precision, devices, iterations, repeat, entries, notes }
+    }
+
+    /// One row for each entry that has numbers of a kind, one column for each number.
+    fn table<'a>(
+        &'a self,
+        text: &mut Text,
+        title: &str,
+        heads: impl IntoIterator<Item = String>,
+        of: impl Fn(&'a Entry) -> Vec<String>,
+    ) {
+        let rows = self.entries.iter().map(|entry| (entry.label(), of(entry))).filter(|(_, cells)| !cells.is_empty());
+        let rows: Vec<Vec<String>> = rows.map(|(label, cells)| [vec![label], cells].concat()).collect();
+        if rows.is_empty() {
+            return;
+        }
+        text.section(title);
+        let head = [vec!["model, devices".to_owned()], heads.into_iter().collect()].concat();
+        text.columns(None, &[vec![head], rows].concat());
+    }
+
+    fn halos(&self, text: &mut Text, scattered: bool) {
+        let of = |entry: &Entry| -> Vec<HaloTime> {
+            entry.halos.iter().copied().filter(|halo| halo.scattered == scattered).collect()
+        };
+        let sizes = self.entries.iter().map(of).find(|halos| !halos.is_empty()).unwrap_or_default();
+        let order = if scattered { "every other element, packed by a kernel" } else { "elements side by side" };
+        let title = format!("Halos, µs, {order}, from each neighbour");
+        let heads = sizes.iter().map(|halo| count(halo.elements));
+        self.table(text, &title, heads, |entry| of(entry).iter().map(|halo| micros(halo.time)).collect());
+    }
+}
+
+fn micros(time: Timing) -> String {
+    figure(1e6 * time.median)
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = Text::default();
+        let runs = plural(self.repeat, "measurement");
+        text.paragraph(&format!("Sums, halos and solves by models of exchange: medians of {runs}."));
+        text.section("System");
+        let Matrix { source, rows, nnz, .. } = &self.matrix;
+        text.line("matrix", &format!("{source}, {}, {} entries", plural(*rows, "row"), count(*nnz)));
+        text.line("precision", self.precision);
+        for (k, device) in self.devices.iter().enumerate() {
+            text.line(&format!("rank {k}"), device);
+        }
+        let sums = self.entries.iter().find(|entry| !entry.sums.is_empty());
+        let values = sums.into_iter().flat_map(|entry| entry.sums.iter().map(|sum| plural(sum.values, "number")));
+        self.table(&mut text, "Sums over the ranks, with the kernel before them, µs", values, |entry| {
+            entry.sums.iter().map(|sum| micros(sum.time)).collect()
+        });
+        self.halos(&mut text, false);
+        self.halos(&mut text, true);
+        let iterations = plural(self.iterations, "iteration");
+        let heads = ["preparation s", "input s", "boundary µs", "product µs", "iteration µs"].map(String::from);
+        self.table(&mut text, &format!("Stages of a solve of {iterations}"), heads, |entry| {
+            let Some(stages) = entry.stages else { return Vec::new() };
+            vec![
+                format!("{:.3}", stages.preparation),
+                format!("{:.3}", stages.input),
+                stages.boundary.map_or_else(String::new, micros),
+                micros(stages.product),
+                micros(stages.iteration),
+            ]
+        });
+        if !self.notes.is_empty() {
+            text.section("Notes");
+            for note in &self.notes {
+                text.paragraph(note);
+            }
+        }
+        f.write_str(&text.finish())
+    }
+}
