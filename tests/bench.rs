@@ -175,3 +175,62 @@ fn the_page_of_tuning_has_experiments() {
         assert!(page.contains(part), "{part}");
     }
 }
+
+#[test]
+fn exchanges_by_every_model() {
+    let place = Place::new();
+    let args = "bench exchange --devices 0,0,host --counts 3,1,2 --sizes 1,50 --order 1000 --iterations 5 --repeat 2";
+    let report = place.run(&format!("{args} --json")).ends(0).json();
+    assert_eq!(
+        (&report["matrix"]["rows"], &report["iterations"], &report["repeat"]),
+        (&1000.into(), &5.into(), &2.into())
+    );
+    let entries = report["entries"].as_array().unwrap();
+    let of = |entry: &Value| (entry["model"].as_str().unwrap().to_owned(), entry["ranks"].as_u64().unwrap());
+    let expected = [("host-staged", 1), ("host-staged", 2), ("host-staged", 3), ("host-copied", 2), ("host-copied", 3)];
+    let expected = expected.into_iter().chain([("shared-context", 2)]).map(|(model, ranks)| (model.to_owned(), ranks));
+    assert_eq!(entries.iter().map(of).collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+    // the host shares no context
+    let notes = report["notes"].as_array().unwrap();
+    let note = notes[0].as_str().unwrap();
+    assert!(
+        notes.len() == 1 && note.starts_with("shared-context on 3 is left out: ") && note.contains("host"),
+        "{note}"
+    );
+    for entry in entries {
+        let is_time = |time: &Value| time["median"].as_f64().is_some_and(|seconds| seconds > 0.0);
+        let is_alone = entry["ranks"] == 1;
+        let [sums, halos] = ["sums", "halos"].map(|kind| entry[kind].as_array().unwrap());
+        let values: Vec<_> = sums.iter().map(|sum| sum["values"].as_u64().unwrap()).collect();
+        assert_eq!(values, if is_alone { vec![] } else { vec![1, 2, 4] });
+        let sizes = |scattered| {
+            let those = halos.iter().filter(move |halo| halo["scattered"] == scattered);
+            those.map(|halo| halo["elements"].as_u64().unwrap()).collect::<Vec<_>>()
+        };
+        assert!([false, true].iter().all(|&scattered| sizes(scattered) == if is_alone { vec![] } else { vec![1, 50] }));
+        assert!(sums.iter().chain(halos).all(|one| is_time(&one["time"])));
+        let stages = &entry["stages"];
+        assert!(is_time(&stages["product"]) && is_time(&stages["iteration"]));
+        assert_eq!(is_time(&stages["boundary"]), !is_alone);
+        assert!(["preparation", "input", "solver"].iter().all(|stage| stages[*stage].as_f64().unwrap() > 0.0));
+    }
+    let text = words(&place.run(args).ok());
+    for part in
+        ["Sums over the ranks", "elements side by side", "every other element", "Stages of a solve of 5 iterations"]
+    {
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+#[test]
+fn what_an_exchange_is_not_timed_with() {
+    let place = Place::new();
+    let fails = |args: &str, parts: &[&str]| place.run(&format!("bench exchange --devices 0,0 {args}")).fails(2, parts);
+    fails("--precision mixed", &["--precision is f64 or f32"]);
+    fails("--tune quick", &["--tune is off or stored"]);
+    fails("--counts 1,3", &["--counts 3", "are 2"]);
+    fails("nothing.mtx", &["nothing.mtx"]);
+    for args in ["--sizes 0", "--models pigeon", "--report r.html"] {
+        assert_eq!(place.run(&format!("bench exchange {args}")).code, Some(2), "{args}");
+    }
+}

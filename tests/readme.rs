@@ -58,7 +58,7 @@ fn row(first: &str) -> Vec<&'static str> {
 
 #[test]
 fn every_option_exists() {
-    let commands = ["", "solve", "info", "convert", "devices", "tune", "bench", "generate"];
+    let commands = ["", "solve", "info", "convert", "devices", "tune", "bench", "bench exchange", "generate"];
     let help = commands.map(|command| stdout(&format!("{command} --help"))).concat();
     // and those of the benches, by their texts
     let benches = [include_str!("../benches/iteration.rs"), include_str!("../benches/peers/compare.py")].concat();
