@@ -106,6 +106,8 @@ fn errors_say_at_which_stage() {
     stage(&place, "read", &["moving partial sums to the host in iteration "], "");
     stage(&place, "read", &["moving the halo's message to the host in iteration "], "");
     stage(&place, "wait", &["waiting for the halo's message in iteration "], "");
+    let shared = "--exchange shared-context --method cg-classic";
+    stage(&place, "copy", &["copying the halo's message in iteration "], shared);
     // when all is done
     let (all, last) =
         (0..).map(|k| (k, solve(&place, "0,1", &fault("read", 60 + k), ""))).find(|r| r.1.code == Some(0)).unwrap();

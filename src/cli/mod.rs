@@ -66,7 +66,7 @@ enum Command {
     Convert(convert::Args),
     Devices(devices::Args),
     Tune(tune::Args),
-    Bench(bench::Args),
+    Bench(Box<bench::Args>),
     Generate(generate::Args),
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Convert(args) => convert::run(args),
         Command::Devices(args) => devices::run(&args),
         Command::Tune(args) => tune::run(args),
-        Command::Bench(args) => bench::run(args),
+        Command::Bench(args) => bench::run(*args),
         Command::Generate(args) => generate::run(&args),
     };
     ended.unwrap_or_else(|failure| complain(&failure)).into()

@@ -90,7 +90,7 @@ impl<T: Real> DeviceBlock<T> {
     /// If there are more entries than 32-bit row pointers can count, or a column is outside the block.
     pub(crate) fn upload(ctx: &Context, tuning: &Tuning, part: &Part<'_>, factor: f64, format: Format) -> Result<Self> {
         let offer = Offer::of(part, factor, format, target(ctx, tuning))?;
-        Self::alone(ctx, tuning, part, factor, &offer)?.join(ctx, &part.halo, Exchange::default())
+        Self::alone(ctx, tuning, part, factor, &offer)?.join(ctx, &part.halo, Exchange::HostStaged)
     }
 
     /// Moves the block of `part`, times `factor`, to the device as one of the formats that were found for it, as if no
@@ -119,7 +119,7 @@ impl<T: Real> DeviceBlock<T> {
         };
         let (n_rows, nnz) = (part.n_owned(), part.nnz());
         let nobody = HaloPlan { len: part.halo.len, ..HaloPlan::default() };
-        let exchange = HaloExchange::new(ctx, n_rows, &nobody, Exchange::default())?;
+        let exchange = HaloExchange::new(ctx, n_rows, &nobody, Exchange::HostStaged)?;
         Ok(Self { layout, n_rows, nnz, exchange, resident: None })
     }
 

@@ -157,12 +157,6 @@ named! {
     SharedContext = "shared-context", "From array to array in one OpenCL context, for devices of one platform.";
 }
 
-impl Default for Exchange {
-    fn default() -> Self {
-        Self::HostStaged
-    }
-}
-
 named! {
     /// What becomes of a solve when a device fails.
     OnFailure, "answer to a failing device":

@@ -322,7 +322,7 @@ mod tests {
     /// The fastest format, whatever it takes to find it.
     fn anything<'a>(known: &'a Known, store: &'a Store) -> Wanted<'a> {
         let (format, tune, known) = (Format::Auto, Tune::Quick, Some(known));
-        Wanted { format, tune, known, store, room: u64::MAX, exchange: Exchange::default(), set_up: Duration::MAX }
+        Wanted { format, tune, known, store, room: u64::MAX, exchange: Exchange::HostStaged, set_up: Duration::MAX }
     }
 
     fn numbers_of(len: usize) -> Vec<f64> {
@@ -345,7 +345,7 @@ mod tests {
                     known,
                     store: &store,
                     room,
-                    exchange: Exchange::default(),
+                    exchange: Exchange::HostStaged,
                     set_up: Duration::MAX,
                 };
                 let Uploaded { block, choice, .. } = upload(&ops, &part, 1.0, wanted).unwrap();

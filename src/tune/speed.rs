@@ -67,7 +67,7 @@ fn on_device<T: Real, A: Real>(ctx: &Arc<Context>, part: &Part<'_>, setup: &Setu
         known: known.as_ref(),
         store: &store,
         room: info.memory_bytes,
-        exchange: Exchange::default(),
+        exchange: Exchange::HostStaged,
         set_up: formats::SET_UP_TIME,
     };
     let Uploaded { block, .. } = formats::upload(&ops, part, 1.0, wanted)?;
