@@ -1,6 +1,7 @@
 //! Iterations that stay on the device: several in one launch.
 
-use super::{LOG_LEN, OpenClOps, Watch};
+use super::OpenClOps;
+use super::watch::{LOG_LEN, Watch};
 use crate::error::Result;
 use crate::kernels::resident::{Resident, Rows, Span, Sums, Vectors};
 use crate::ops::CgRun;
