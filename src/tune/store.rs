@@ -33,6 +33,9 @@
 //! # std::fs::remove_dir_all(dir).unwrap();
 //! ```
 
+mod device;
+mod formats;
+mod launches;
 mod ranks;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,261 +46,18 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
+pub use self::device::Device;
+pub use self::formats::{FormatEntry, FormatKey, FormatTime};
+pub use self::launches::{Entry, Hit, Key, Size, source_hash};
 use self::ranks::Kept;
 pub use self::ranks::{MeetingEntry, MeetingKey, PaceEntry, PaceKey, kind};
-use super::{DeviceFacts, Launch, Timing};
-use crate::cache::{self, Digest};
-use crate::device::Info;
+use crate::cache;
 
 /// The version of the files.
 const VERSION: u64 = 1;
 
 /// The most entries of a device.
 const MAX_ENTRIES: usize = 512;
-
-/// The most blocks of rows whose formats are kept of a device.
-const MAX_FORMATS: usize = 256;
-
-/// A device as its file knows it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Device {
-    /// Its name.
-    pub name: String,
-    /// Its vendor.
-    pub vendor: String,
-    /// Name of its platform.
-    pub platform: String,
-    /// Compute units.
-    pub compute_units: u32,
-}
-
-impl From<&Info> for Device {
-    fn from(info: &Info) -> Self {
-        Self {
-            name: info.name.clone(),
-            vendor: info.vendor.clone(),
-            platform: info.platform.clone(),
-            compute_units: info.compute_units,
-        }
-    }
-}
-
-impl From<&DeviceFacts> for Device {
-    fn from(facts: &DeviceFacts) -> Self {
-        Self {
-            name: facts.name.clone(),
-            vendor: facts.vendor.clone(),
-            platform: facts.platform.clone(),
-            compute_units: facts.compute_units,
-        }
-    }
-}
-
-impl Device {
-    /// The name of its file: a readable part, and a hash of the whole.
-    fn file_name(&self) -> String {
-        let mut slug = String::new();
-        for c in self.name.chars().take(64) {
-            if c.is_ascii_alphanumeric() {
-                slug.push(c.to_ascii_lowercase());
-            } else if !slug.is_empty() && !slug.ends_with('-') {
-                slug.push('-');
-            }
-        }
-        let units = self.compute_units.to_le_bytes();
-        let hash = Digest::of([self.name.as_bytes(), self.vendor.as_bytes(), self.platform.as_bytes(), &units]);
-        format!("{}-{hash:.8}.json", slug.trim_end_matches('-'))
-    }
-}
-
-/// The class of a size: sizes of one class differ by less than a factor of two.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Size {
-    /// ⌊log₂⌋ of the number of rows, or of elements of a vector; 0 for none.
-    pub rows_log2: u32,
-    /// ⌊log₂⌋ of the number of entries, for products.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub entries_log2: Option<u32>,
-}
-
-impl Size {
-    /// The class of a vector.
-    #[must_use]
-    pub fn of_vector(elements: usize) -> Self {
-        Self { rows_log2: elements.max(1).ilog2(), entries_log2: None }
-    }
-
-    /// The class of a matrix.
-    #[must_use]
-    pub fn of_matrix(rows: usize, entries: usize) -> Self {
-        Self { entries_log2: Some(entries.max(1).ilog2()), ..Self::of_vector(rows) }
-    }
-
-    /// Whether what was found for this size is used for `other`, unless something nearer is known: one step away at most in
-    /// rows and in entries.
-    #[must_use]
-    pub fn serves(self, other: Self) -> bool {
-        self.steps(other).is_some()
-    }
-
-    /// The sum of the steps in rows and in entries, if neither has more than one.
-    fn steps(self, other: Self) -> Option<u32> {
-        let entries = match (self.entries_log2, other.entries_log2) {
-            (Some(one), Some(other)) => one.abs_diff(other),
-            (None, None) => 0,
-            _ => return None,
-        };
-        let rows = self.rows_log2.abs_diff(other.rows_log2);
-        (rows <= 1 && entries <= 1).then_some(rows + entries)
-    }
-}
-
-/// All that the best launch parameters of a kernel depend on, beside the device.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Key {
-    /// Name of the kernel.
-    pub kernel: String,
-    /// Type of the elements in OpenCL C.
-    pub element: String,
-    /// Type of the sums in OpenCL C.
-    pub sum: String,
-    /// How much there is to do.
-    #[serde(flatten)]
-    pub size: Size,
-    /// Version of the device's driver.
-    pub driver: String,
-    /// [`source_hash`] of what the kernel is compiled from.
-    pub sources: String,
-    /// Options of the compiler, but for those that set launch parameters.
-    pub options: String,
-}
-
-impl Key {
-    fn differs_in_size_only(&self, other: &Self) -> bool {
-        self.all_but_size() == other.all_but_size()
-    }
-
-    fn all_but_size(&self) -> [&str; 6] {
-        let Self { kernel, element, sum, size: _, driver, sources, options } = self;
-        [kernel, element, sum, driver, sources, options]
-    }
-}
-
-/// A hash of kernel sources for [`Key::sources`]: the first 16 hexadecimal digits of SHA-256 over the length and text of
-/// each part.
-#[must_use]
-pub fn source_hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
-    format!("{:.16}", Digest::of(parts.into_iter().map(str::as_bytes)))
-}
-
-/// What is known of a kernel.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
-    /// Where it holds.
-    #[serde(flatten)]
-    pub key: Key,
-    /// The best launch parameters. They come from a file: whoever uses them checks them against the device's limits.
-    pub launch: Launch,
-    /// The time with them.
-    pub timing: Timing,
-    /// When it was inserted, in seconds since 1970.
-    pub inserted: u64,
-    /// Whether it comes from the iterations of a solve, which try numbers of groups alone.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub tried: bool,
-}
-
-impl Entry {
-    /// An entry of now.
-    #[must_use]
-    pub fn new(key: Key, launch: Launch, timing: Timing) -> Self {
-        Self { key, launch, timing, inserted: now(), tried: false }
-    }
-
-    /// Whether it makes sense on any device: files can be edited, and measurements can fail.
-    fn makes_sense(&self) -> bool {
-        let times = [self.timing.low, self.timing.median, self.timing.high];
-        self.launch.group_size.is_power_of_two()
-            && self.launch.groups_per_unit > 0
-            && self.launch.items_per_row.is_power_of_two()
-            && self.launch.unroll > 0
-            && times.iter().all(|time| time.is_finite() && *time >= 0.0)
-    }
-}
-
-/// A block of rows, and all else that the times of its formats depend on, beside the device.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct FormatKey {
-    /// Type of the elements in OpenCL C.
-    pub element: String,
-    /// Type of the sums in OpenCL C.
-    pub sum: String,
-    /// Rows of the block.
-    pub rows: u64,
-    /// Entries of the block.
-    pub entries: u64,
-    /// A hash of the block, by a sample of its rows.
-    pub block: String,
-    /// Version of the device's driver.
-    pub driver: String,
-    /// [`source_hash`] of what the products are compiled from.
-    pub sources: String,
-    /// Options of the compiler, but for those that set launch parameters.
-    pub options: String,
-}
-
-/// A format that was considered for a block.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct FormatTime {
-    /// Name of the format.
-    pub format: String,
-    /// Bytes that a product reads and writes.
-    pub bytes: u64,
-    /// The time of a product, if it was measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timing: Option<Timing>,
-}
-
-/// The format of a block of rows, as it was measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct FormatEntry {
-    /// Where it holds.
-    #[serde(flatten)]
-    pub key: FormatKey,
-    /// Name of the format that was taken. It comes from a file: whoever uses it checks that the rows fit it.
-    pub format: String,
-    /// What it was compared with, itself among them.
-    pub candidates: Vec<FormatTime>,
-    /// When it was inserted, in seconds since 1970.
-    pub inserted: u64,
-}
-
-impl FormatEntry {
-    /// An entry of now.
-    #[must_use]
-    pub fn new(key: FormatKey, format: &str, candidates: Vec<FormatTime>) -> Self {
-        Self { key, format: format.into(), candidates, inserted: now() }
-    }
-}
-
-impl Kept for FormatEntry {
-    type Key = FormatKey;
-    const MOST: usize = MAX_FORMATS;
-
-    fn key(&self) -> &FormatKey {
-        &self.key
-    }
-
-    fn inserted(&mut self) -> &mut u64 {
-        &mut self.inserted
-    }
-
-    fn makes_sense(&self) -> bool {
-        let is_time = |t: &Timing| [t.low, t.median, t.high].iter().all(|time| time.is_finite() && *time >= 0.0);
-        self.candidates.iter().any(|candidate| candidate.format == self.format)
-            && self.candidates.iter().filter_map(|candidate| candidate.timing.as_ref()).all(is_time)
-    }
-}
 
 fn now() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
@@ -316,15 +76,6 @@ pub struct Known {
     pub meetings: Vec<MeetingEntry>,
     /// How fast this device and others were in solves, sorted likewise.
     pub paces: Vec<PaceEntry>,
-}
-
-/// An entry that was found.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Hit<'a> {
-    /// The entry.
-    pub entry: &'a Entry,
-    /// Whether it is of the size class asked for, rather than of a neighbour.
-    pub exact: bool,
 }
 
 impl Known {
