@@ -115,10 +115,11 @@ pub(super) fn steadied<K: PartialEq>(speeds: &[f64], kinds: &[K], devices: &[Opt
     (0..kinds.len()).map(|k| if is_alike(&kinds[k]) { of_kinds[k] } else { of_devices[k] }).collect()
 }
 
-/// How many of `all` devices may be worth a look: 1, 2, 4 and so on, and all.
+/// How many of `all` devices may be worth a look: 1, 2, 3, 4, 6, 8, 12 and so on, and all.
 pub(super) fn counts(all: usize) -> Vec<usize> {
-    let powers = std::iter::successors(Some(1), |count| Some(2 * count));
-    powers.take_while(|&count| count < all).chain([all]).collect()
+    let powers = std::iter::successors(Some(2), |count| Some(2 * count));
+    let smaller = [1].into_iter().chain(powers.flat_map(|count| [count, count + count / 2]));
+    smaller.take_while(|&count| count < all).chain([all]).collect()
 }
 
 #[cfg(test)]
@@ -154,7 +155,7 @@ mod tests {
                 2 => seconds(alone * 0.5e-6, 0.0, Some(80e-6)),
                 _ => seconds(quarter * 1e-6, 0.0, Some(120e-6)),
             };
-            let found = counts(4).into_iter().min_by(|&one, &other| of(one).total_cmp(&of(other)));
+            let found = [1, 2, 4].into_iter().min_by(|&one, &other| of(one).total_cmp(&of(other)));
             assert_eq!(found, Some(best), "{alone} µs alone");
         }
         assert!(is_enough(11.8e-6, 4) && is_enough(24.6e-6, 4) && !is_enough(213e-6, 2));
@@ -204,7 +205,9 @@ mod tests {
     fn numbers_of_devices() {
         assert_eq!(counts(1), [1]);
         assert_eq!(counts(2), [1, 2]);
-        assert_eq!(counts(4), [1, 2, 4]);
-        assert_eq!(counts(6), [1, 2, 4, 6]);
+        assert_eq!(counts(3), [1, 2, 3]);
+        assert_eq!(counts(4), [1, 2, 3, 4]);
+        assert_eq!(counts(5), [1, 2, 3, 4, 5]);
+        assert_eq!(counts(17), [1, 2, 3, 4, 6, 8, 12, 16, 17]);
     }
 }
