@@ -1,6 +1,8 @@
 //! A system and the devices for it: what is known of their speed and their meetings, what can be measured, and the best
 //! set of them.
 
+mod method;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,13 +12,15 @@ use rayon::prelude::*;
 use super::choose::{Forecast, Offer, micros, sample, set_of, small_reason, uses, why_not};
 use super::placement::{self, LEAST_MEETING, Speed};
 use super::whole::Whole;
-use super::{ShareSource, Tune, fit};
+use super::{Method, ShareSource, Tune, fit};
 use crate::device::{Choice, Info, Rejected, Selection};
 use crate::matrix::Csr;
 use crate::matrix::reorder::Locality;
 use crate::partition::cost;
 use crate::tune::store::{Device, Known, MeetingEntry, MeetingKey, PaceEntry, Store, kind};
 use crate::tune::{meeting, speed};
+
+pub(super) use method::Comparison;
 
 /// The most that a link between devices takes for an element of a halo, in seconds: 8 bytes in each direction at 10 GB/s.
 const HALO_SECONDS: f64 = 1.6e-9;
@@ -59,7 +63,7 @@ impl<'a> Ground<'a> {
         // a speed that some set of devices has shown holds for all of its kinds
         let sets = placement::counts(devices.len()).into_iter().map(|count| &devices[..count]);
         let sets = sets.chain(devices.iter().map(std::slice::from_ref));
-        for (set, entry) in sets.filter_map(|set| Some((set, new.pace(set)?))).collect::<Vec<_>>() {
+        for (set, entry) in sets.filter_map(|set| Some((set, new.pace(whole.setup.method, set)?))).collect::<Vec<_>>() {
             for (device, speed) in set.iter().zip(entry.speeds().unwrap_or_default()) {
                 if speed > 0.0 {
                     let speed = Speed::proportional(new.work, 1.0 / speed);
@@ -78,24 +82,27 @@ impl<'a> Ground<'a> {
     }
 
     /// How fast these devices solved this system, if they did.
-    fn pace(&mut self, devices: &[Option<Info>]) -> Option<PaceEntry> {
-        let key = self.whole.pace_key(devices, self.rows);
+    fn pace(&mut self, method: Method, devices: &[Option<Info>]) -> Option<PaceEntry> {
+        let key = self.whole.pace_key(method, devices, self.rows);
         self.known(devices)?.pace(&key).cloned()
     }
 
-    /// What these devices need to meet: as was measured once on this machine, or now.
-    fn meeting(&mut self, devices: &[Option<Info>]) -> Option<f64> {
-        let key = MeetingKey::new(devices);
-        if let Some(entry) = self.known(devices)?.meeting(&key) {
-            return Some(entry.seconds);
+    /// What these devices need to meet, if it was measured.
+    fn known_meeting(&mut self, method: Method, devices: &[Option<Info>]) -> Option<f64> {
+        self.known(devices)?.meeting(&MeetingKey::new(method, devices)).map(|entry| entry.seconds)
+    }
+
+    /// The same: as was measured once on this machine, or now.
+    fn meeting(&mut self, method: Method, devices: &[Option<Info>]) -> Option<f64> {
+        let known = self.known_meeting(method, devices);
+        if known.is_some() || !self.measures {
+            return known;
         }
-        if !self.measures {
-            return None;
-        }
-        let seconds = meeting::seconds(devices)
-            .map_err(|e| log::warn!("what {} ranks need to meet can't be measured: {e}", devices.len()))
+        let key = MeetingKey::new(method, devices);
+        let seconds = meeting::seconds(method, devices)
+            .map_err(|e| log::warn!("what {} ranks need to meet by {method} can't be measured: {e}", devices.len()))
             .ok()?;
-        log::info!("{} ranks need {:.1} µs to meet", devices.len(), 1e6 * seconds);
+        log::info!("{} ranks need {:.1} µs to meet by {method}", devices.len(), 1e6 * seconds);
         let owner = Device::from(devices.iter().flatten().next()?);
         self.store.insert_meeting(&owner, MeetingEntry::new(key, seconds));
         Some(seconds)
@@ -112,7 +119,7 @@ impl<'a> Ground<'a> {
             && let Some(owner) = device
         {
             // of an iteration nothing is known by that
-            let key = self.whole.pace_key(std::slice::from_ref(device), self.rows);
+            let key = self.whole.pace_key(self.whole.setup.method, std::slice::from_ref(device), self.rows);
             let entry = PaceEntry::new(key, vec![1.0], vec![speed.seconds(self.work)], 0.0);
             self.store.insert_pace(&Device::from(owner), entry);
         }
@@ -143,16 +150,12 @@ impl<'a> Ground<'a> {
     /// Shares and the time of an iteration for these devices; without a time, where the shares alone are known. `None` if
     /// nothing is.
     pub(super) fn offer(&mut self, devices: &[Option<Info>], must_be_timed: bool) -> Option<Offer> {
-        let is_alone = devices.len() == 1;
-        if let Some(entry) = self.pace(devices).filter(|entry| entry.whole > 0.0)
+        let (is_alone, method) = (devices.len() == 1, self.whole.setup.method);
+        if let Some(entry) = self.pace(method, devices).filter(|entry| entry.whole > 0.0)
             && let Some(shares) = entry.speeds()
         {
             let kernels = entry.kernels.iter().copied().fold(0.0, f64::max);
-            let meeting = if is_alone {
-                None
-            } else {
-                self.known(devices)?.meeting(&MeetingKey::new(devices)).map(|m| m.seconds)
-            };
+            let meeting = if is_alone { None } else { self.known_meeting(method, devices) };
             let kinds: Vec<_> = devices.iter().map(kind).collect();
             let indices: Vec<_> = devices.iter().map(|device| device.as_ref().map(|device| device.index)).collect();
             let shares = placement::steadied(&shares, &kinds, &indices);
@@ -182,10 +185,8 @@ impl<'a> Ground<'a> {
         };
         let meeting = match (is_alone, must_be_timed) {
             (true, _) => None,
-            (false, true) => Some(self.meeting(devices)?),
-            (false, false) => {
-                self.known(devices).and_then(|known| known.meeting(&MeetingKey::new(devices))).map(|m| m.seconds)
-            }
+            (false, true) => Some(self.meeting(method, devices)?),
+            (false, false) => self.known_meeting(method, devices),
         };
         let seconds = if is_alone || meeting.is_some() {
             placement::seconds(kernels, if is_alone { 0.0 } else { self.halo(devices.len()) }, meeting)

@@ -1,0 +1,148 @@
+//! Which method several ranks follow: what is known or measured for [`methods`] to decide by.
+
+use super::{Ground, LEAST_WORK};
+use crate::device::Info;
+use crate::kernels::Shape;
+use crate::operator::plan::{Offer as Layout, Target};
+use crate::partition::part_alone;
+use crate::solver::choose::{Offer, micros, sample};
+use crate::solver::methods::{self, Iteration, MethodTime};
+use crate::solver::{Method, Precision, Precond, Setup, fit, placement};
+
+/// Entries of a sample that is laid out for the bytes of its product, at most.
+const LAYOUT: f64 = (4 << 20) as f64;
+
+/// A method, what it was compared with, and why it is the one.
+pub(in crate::solver) struct Comparison {
+    pub(in crate::solver) method: Method,
+    /// With times of an iteration: `cg` first. Nothing, where none had to be known.
+    pub(in crate::solver) considered: Vec<MethodTime>,
+    pub(in crate::solver) reason: String,
+}
+
+impl Comparison {
+    /// `cg`, as there is nothing to compare.
+    pub(in crate::solver) fn cg(reason: impl Into<String>) -> Self {
+        Self { method: Method::Cg, considered: Vec::new(), reason: reason.into() }
+    }
+}
+
+impl Ground<'_> {
+    /// The method for several ranks of these devices, of which `offer` is what is known by `cg`. No more is measured than may
+    /// pay: of large systems nothing, and what ranks need to meet by another method only where that may save more than the
+    /// method's bytes cost.
+    pub(in crate::solver) fn method(&mut self, devices: &[Option<Info>], offer: Option<&Offer>) -> Comparison {
+        self.measures &= self.work >= LEAST_WORK;
+        let setup = &self.whole.setup;
+        let holds = |method: &Method| fit::can_hold(self.rows, devices, &Setup { method: *method, ..setup.clone() });
+        let others: Vec<Method> = methods::others(setup.precision).iter().copied().filter(holds).collect();
+        if others.is_empty() {
+            return Comparison::cg(match setup.precision {
+                Precision::Mixed => "others may take many times its iterations in mixed precision",
+                _ => "others take more memory than the devices have",
+            });
+        }
+        let remembered: Vec<MethodTime> = others
+            .iter()
+            .filter_map(|&method| {
+                let seconds = self.pace(method, devices)?.whole;
+                (seconds > 0.0).then(|| MethodTime::new(method, seconds, true))
+            })
+            .collect();
+        let others: Vec<Method> =
+            others.into_iter().filter(|method| remembered.iter().all(|time| time.method != *method)).collect();
+
+        let halo = self.halo(devices.len());
+        let meeting = offer.and_then(|offer| offer.meeting).or_else(|| self.meeting(Method::Cg, devices));
+        let may_gain = |cg: &Iteration| others.iter().any(|&method| cg.may_gain(method, 1.0));
+        let now;
+        let offer = match offer.filter(|offer| offer.seconds.is_finite()) {
+            Some(offer) => Some(offer),
+            None => {
+                let least = least_kernels(self.work, devices);
+                if let Some(meeting) = meeting
+                    && remembered.is_empty()
+                    && !may_gain(&Iteration::predicted(least, halo, meeting))
+                {
+                    let [least, meeting] = [least, meeting].map(micros);
+                    return Comparison::cg(format!(
+                        "others could not save 5 %: kernels take {least} or more, and ranks need {meeting} to meet"
+                    ));
+                }
+                now = self.offer(devices, true);
+                now.as_ref()
+            }
+        };
+        let Some(&Offer { kernels, seconds, is_remembered, .. }) = offer else {
+            return Comparison::cg("what others would take is not known, and not measured");
+        };
+        let cg = MethodTime::new(Method::Cg, seconds, is_remembered);
+        let mut times = remembered;
+        if let Some(iteration) = meeting.map(|meeting| Iteration { kernels, halo, meeting, seconds }).filter(may_gain) {
+            let product = self.product_bytes_a_row(devices);
+            times.extend(others.iter().filter_map(|&method| self.predicted(method, devices, &iteration, product)));
+        }
+        let best = methods::best(cg, &times);
+        let considered: Vec<MethodTime> = [cg].into_iter().chain(times).collect();
+        Comparison { method: best.method, reason: reason(best.method, &considered), considered }
+    }
+
+    /// What an iteration by another method would take, if that may pay. `product` is the bytes of a product, for each row.
+    fn predicted(
+        &mut self,
+        method: Method,
+        devices: &[Option<Info>],
+        cg: &Iteration,
+        product: f64,
+    ) -> Option<MethodTime> {
+        let Setup { precond, precision, .. } = self.whole.setup;
+        let of = |method: Method| {
+            let vectors = method.vectors_moved(precond, precond == Precond::Jacobi);
+            product + (vectors * precision.bytes()) as f64
+        };
+        let moved = of(method) / of(Method::Cg);
+        if !cg.may_gain(method, moved) {
+            return None;
+        }
+        let meeting = self.meeting(method, devices)?;
+        Some(MethodTime::new(method, cg.by(moved, meeting), false))
+    }
+
+    /// Bytes of a product for each row, by a sample in the format that the rule of bytes takes for it, or that was asked for.
+    fn product_bytes_a_row(&self, devices: &[Option<Info>]) -> f64 {
+        let rows = sample(self.rows, (self.rows.nnz() as f64 / LAYOUT).max(devices.len() as f64));
+        let part = part_alone(self.rows, rows);
+        let target =
+            devices.iter().flatten().next().map_or(Target { shape: Shape::Cpu, compute_units: 1 }, |device| {
+                Target::new(device, Shape::of(device))
+            });
+        let format = self.whole.setup.format;
+        let bytes = match self.whole.setup.precision.of_vectors() {
+            Precision::F64 => Layout::<f64>::bytes_of(&part, format, target),
+            Precision::F32 | Precision::Mixed => Layout::<f32>::bytes_of(&part, format, target),
+        };
+        bytes as f64 / part.n_owned().max(1) as f64
+    }
+}
+
+/// The least that kernels take of an iteration that these devices share.
+fn least_kernels(work: f64, devices: &[Option<Info>]) -> f64 {
+    let rate = |device: &Option<Info>| match device {
+        Some(device) => work / placement::least_seconds(work, device.compute_units, device.clock_mhz),
+        None => f64::INFINITY, // of the host nothing is known
+    };
+    work / devices.iter().map(rate).sum::<f64>()
+}
+
+/// What an iteration takes by each method, and so why one was taken.
+fn reason(taken: Method, considered: &[MethodTime]) -> String {
+    let [cg, others @ ..] = considered else { return String::new() };
+    let verb = |time: &MethodTime| if time.is_remembered { "took" } else { "would take" };
+    let one = |time: &MethodTime| format!("{} {} {}", time.method, verb(time), micros(time.seconds));
+    if others.is_empty() {
+        return format!("an iteration by {}; others could not save 5 %", one(cg));
+    }
+    let others: Vec<String> = others.iter().map(one).collect();
+    let more = if taken == Method::Cg { "; others have to save 5 %" } else { "" };
+    format!("an iteration by {}, by {}{more}", one(cg), others.join(", by "))
+}
