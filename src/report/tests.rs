@@ -132,7 +132,7 @@ pub(super) fn report(ranks: usize, residuals: &[f64]) -> Report {
                 remembered: true,
             }],
             methods: vec![ConsideredMethod { method: "cg", microseconds_per_iteration: 154.4, remembered: false }],
-            method_reason: Some("an iteration by cg would take 154 µs; others could not save 5 %".into()),
+            method_reason: Some("expected of an iteration: cg 154 µs; others could not save 5 %".into()),
         },
         output: Some("x.mtx".into()),
         history: Some("h.csv".into()),

@@ -44,6 +44,8 @@ pub(super) struct Ground<'a> {
     known: BTreeMap<Device, Known>,
     /// Speeds by kinds of devices, and whether they are remembered.
     speeds: BTreeMap<String, Option<(Speed, bool)>>,
+    /// What was measured just now of what devices need to meet; nothing where it could not be.
+    met: BTreeMap<MeetingKey, Option<f64>>,
     measures: bool,
 }
 
@@ -58,6 +60,7 @@ impl<'a> Ground<'a> {
             store: if tune == Tune::Off { Store::none() } else { whole.store.clone() },
             known: BTreeMap::new(),
             speeds: BTreeMap::new(),
+            met: BTreeMap::new(),
             measures: matches!(tune, Tune::Quick | Tune::Full),
         };
         // a speed that some set of devices has shown holds for all of its kinds
@@ -89,23 +92,31 @@ impl<'a> Ground<'a> {
 
     /// What these devices need to meet, if it was measured.
     fn known_meeting(&mut self, method: Method, devices: &[Option<Info>]) -> Option<f64> {
-        self.known(devices)?.meeting(&MeetingKey::new(method, devices)).map(|entry| entry.seconds)
+        let key = MeetingKey::new(method, devices);
+        match self.met.get(&key) {
+            Some(met) => *met,
+            None => Some(self.known(devices)?.meeting(&key)?.seconds),
+        }
     }
 
     /// The same: as was measured once on this machine, or now.
     fn meeting(&mut self, method: Method, devices: &[Option<Info>]) -> Option<f64> {
-        let known = self.known_meeting(method, devices);
-        if known.is_some() || !self.measures {
+        let (key, known) = (MeetingKey::new(method, devices), self.known_meeting(method, devices));
+        if known.is_some() || !self.measures || self.met.contains_key(&key) {
             return known;
         }
-        let key = MeetingKey::new(method, devices);
-        let seconds = meeting::seconds(method, devices)
-            .map_err(|e| log::warn!("what {} ranks need to meet by {method} can't be measured: {e}", devices.len()))
-            .ok()?;
-        log::info!("{} ranks need {:.1} µs to meet by {method}", devices.len(), 1e6 * seconds);
         let owner = Device::from(devices.iter().flatten().next()?);
-        self.store.insert_meeting(&owner, MeetingEntry::new(key, seconds));
-        Some(seconds)
+        let (count, met) = (devices.len(), meeting::seconds(method, devices));
+        match &met {
+            Ok(seconds) => {
+                log::info!("{count} ranks need {:.1} µs to meet by {method}", 1e6 * seconds);
+                self.store.insert_meeting(&owner, MeetingEntry::new(key.clone(), *seconds));
+            }
+            Err(e) => log::warn!("what {count} ranks need to meet by {method} can't be measured: {e}"),
+        }
+        let met = met.ok();
+        self.met.insert(key, met);
+        met
     }
 
     /// How fast a device is on rows of the system: as it was in a former solve of it, or measured now, once for each kind.

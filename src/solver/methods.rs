@@ -61,7 +61,7 @@ pub(super) fn others(precision: Precision) -> &'static [Method] {
 }
 
 /// Iterations for one of `cg`.
-fn iterations(method: Method) -> f64 {
+pub(super) fn iterations(method: Method) -> f64 {
     if method == Method::CgPipelined { PIPELINED } else { 1.0 }
 }
 

@@ -52,39 +52,51 @@ impl Ground<'_> {
         let others: Vec<Method> =
             others.into_iter().filter(|method| remembered.iter().all(|time| time.method != *method)).collect();
 
-        let halo = self.halo(devices.len());
-        let meeting = offer.and_then(|offer| offer.meeting).or_else(|| self.meeting(Method::Cg, devices));
         let may_gain = |cg: &Iteration| others.iter().any(|&method| cg.may_gain(method, 1.0));
-        let now;
-        let offer = match offer.filter(|offer| offer.seconds.is_finite()) {
-            Some(offer) => Some(offer),
-            None => {
-                let least = least_kernels(self.work, devices);
-                if let Some(meeting) = meeting
-                    && remembered.is_empty()
-                    && !may_gain(&Iteration::predicted(least, halo, meeting))
-                {
-                    let [least, meeting] = [least, meeting].map(micros);
-                    return Comparison::cg(format!(
-                        "others could not save 5 %: kernels take {least} or more, and ranks need {meeting} to meet"
-                    ));
-                }
-                now = self.offer(devices, true);
-                now.as_ref()
-            }
+        let is_open = |cg: &Iteration| !remembered.is_empty() || may_gain(cg);
+        let (cg, iteration) = match self.by_cg(devices, offer, is_open) {
+            Ok(known) => known,
+            Err(reason) => return Comparison::cg(reason),
         };
-        let Some(&Offer { kernels, seconds, is_remembered, .. }) = offer else {
-            return Comparison::cg("what others would take is not known, and not measured");
-        };
-        let cg = MethodTime::new(Method::Cg, seconds, is_remembered);
         let mut times = remembered;
-        if let Some(iteration) = meeting.map(|meeting| Iteration { kernels, halo, meeting, seconds }).filter(may_gain) {
+        if let Some(iteration) = iteration.filter(may_gain) {
             let product = self.product_bytes_a_row(devices);
             times.extend(others.iter().filter_map(|&method| self.predicted(method, devices, &iteration, product)));
         }
         let best = methods::best(cg, &times);
         let considered: Vec<MethodTime> = [cg].into_iter().chain(times).collect();
         Comparison { method: best.method, reason: reason(best.method, &considered), considered }
+    }
+
+    /// What an iteration by `cg` takes, and of what that is made, if it is known what ranks need to meet. Kernels are timed only
+    /// if the choice is open where they are as short as they may be; if it is not, or nothing is known, there is a reason for
+    /// `cg`.
+    fn by_cg(
+        &mut self,
+        devices: &[Option<Info>],
+        offer: Option<&Offer>,
+        is_open: impl Fn(&Iteration) -> bool,
+    ) -> Result<(MethodTime, Option<Iteration>), String> {
+        let halo = self.halo(devices.len());
+        let meeting = offer.and_then(|offer| offer.meeting).or_else(|| self.meeting(Method::Cg, devices));
+        let of = |&Offer { kernels, seconds, is_remembered, .. }: &Offer| {
+            let iteration = meeting.map(|meeting| Iteration { kernels, halo, meeting, seconds });
+            (MethodTime::new(Method::Cg, seconds, is_remembered), iteration)
+        };
+        if let Some(offer) = offer.filter(|offer| offer.seconds.is_finite()) {
+            return Ok(of(offer));
+        }
+        let least = least_kernels(self.work, devices);
+        if let Some(meeting) = meeting
+            && !is_open(&Iteration::predicted(least, halo, meeting))
+        {
+            let [least, meeting] = [least, meeting].map(micros);
+            return Err(format!(
+                "others could not save 5 %: kernels take {least} or more, and ranks need {meeting} to meet"
+            ));
+        }
+        let offer = self.offer(devices, true);
+        offer.as_ref().map(of).ok_or_else(|| "what others would take is not known, and not measured".into())
     }
 
     /// What an iteration by another method would take, if that may pay. `product` is the bytes of a product, for each row.
@@ -134,15 +146,50 @@ fn least_kernels(work: f64, devices: &[Option<Info>]) -> f64 {
     work / devices.iter().map(rate).sum::<f64>()
 }
 
-/// What an iteration takes by each method, and so why one was taken.
+/// What is expected of an iteration by each method, and so why one was taken.
 fn reason(taken: Method, considered: &[MethodTime]) -> String {
-    let [cg, others @ ..] = considered else { return String::new() };
-    let verb = |time: &MethodTime| if time.is_remembered { "took" } else { "would take" };
-    let one = |time: &MethodTime| format!("{} {} {}", time.method, verb(time), micros(time.seconds));
-    if others.is_empty() {
-        return format!("an iteration by {}; others could not save 5 %", one(cg));
+    let one = |time: &MethodTime| {
+        let remembered = time.is_remembered.then(|| "as in a former solve".to_owned());
+        let iterations = methods::iterations(time.method);
+        let iterations = (iterations > 1.0).then(|| format!("for up to {iterations} times the iterations"));
+        let notes: Vec<String> = remembered.into_iter().chain(iterations).collect();
+        let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
+        format!("{} {}{notes}", time.method, micros(time.seconds))
+    };
+    let times: Vec<String> = considered.iter().map(one).collect();
+    let more = match (taken, considered.len()) {
+        (Method::Cg, 1) => "; others could not save 5 %",
+        (Method::Cg, _) => "; others have to save 5 %",
+        _ => "",
+    };
+    format!("expected of an iteration: {}{more}", times.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_tell_what_was_compared() {
+        let time = |method, micros: f64, is_remembered| MethodTime::new(method, 1e-6 * micros, is_remembered);
+        let cg = time(Method::Cg, 71.0, false);
+        let others = [time(Method::CgSingleReduction, 66.0, true), time(Method::CgPipelined, 80.25, false)];
+        assert_eq!(reason(Method::Cg, &[cg]), "expected of an iteration: cg 71.0 µs; others could not save 5 %");
+        let all = [cg, others[0], others[1]];
+        let times = "cg 71.0 µs, cg-single-reduction 66.0 µs (as in a former solve), \
+                     cg-pipelined 80.2 µs (for up to 1.1 times the iterations)";
+        assert_eq!(reason(Method::CgSingleReduction, &all), format!("expected of an iteration: {times}"));
+        assert_eq!(reason(Method::Cg, &all), format!("expected of an iteration: {times}; others have to save 5 %"));
     }
-    let others: Vec<String> = others.iter().map(one).collect();
-    let more = if taken == Method::Cg { "; others have to save 5 %" } else { "" };
-    format!("an iteration by {}, by {}{more}", one(cg), others.join(", by "))
+
+    #[test]
+    fn the_shortest_kernels_by_hand() {
+        let mut device = crate::device::list().devices.into_iter().next().expect("the tests need an OpenCL device");
+        (device.compute_units, device.clock_mhz) = (100, 1000);
+        // 12 bytes for each unit of work, 64 in each of 10¹¹ cycles a second
+        let alone = least_kernels(1e9, &[Some(device.clone())]);
+        assert!((alone - 12e9 / 64e11).abs() < 1e-9, "{alone}");
+        assert!((least_kernels(1e9, &[Some(device.clone()), Some(device.clone())]) - alone / 2.0).abs() < 1e-9);
+        assert_eq!(least_kernels(1e9, &[Some(device), None]), 0.0);
+    }
 }
