@@ -84,21 +84,22 @@ pub(super) fn choose(whole: &Whole, rows: &Arc<Csr>, selection: &Selection) -> R
         even(devices)
     } else {
         let mut ground = Ground::new(whole, rows, devices);
-        let offer = match &whole.setup.devices {
+        let mut offer = match &whole.setup.devices {
             Choice::Auto => {
                 let offer = ground.best(selection, &mut forecast, &mut rejected);
                 Some(ground.with_processors(selection, offer, &mut forecast, &mut rejected))
             }
             Choice::List(_) => ground.offer(devices, false),
         };
-        forecast.seconds = offer.as_ref().map(|offer| offer.seconds).filter(|seconds| seconds.is_finite());
-        let devices = offer.as_ref().map_or(devices, |offer| &offer.devices);
+        let devices = offer.as_ref().map_or(devices, |offer| &offer.devices).clone();
         if whole.chooses_method && devices.len() > 1 {
-            compared = ground.method(devices, offer.as_ref());
+            compared = ground.method(&devices, offer.as_ref());
+            offer = ground.remembered(compared.method, &devices).or(offer);
         }
+        forecast.seconds = offer.as_ref().map(|offer| offer.seconds).filter(|seconds| seconds.is_finite());
         match offer {
             Some(offer) => (offer.devices, offer.shares, offer.source),
-            None => even(devices),
+            None => even(&devices),
         }
     };
     let mut method = whole.method(devices.len());
@@ -421,7 +422,8 @@ mod tests {
         }
         let dir = tempfile::tempdir().unwrap();
         let store = Store::at(dir.path());
-        let chosen = choose(&whole(&a, Tune::Quick, &store), &a, &selection(devices.clone(), Vec::new())).unwrap();
+        let setup = Setup { method: Method::Cg, tune: Tune::Quick, ..Setup::default() };
+        let chosen = choose(&system(&a, &store, &setup), &a, &selection(devices.clone(), Vec::new())).unwrap();
         let considered = &chosen.forecast.considered;
         assert!(chosen.forecast.seconds.is_some_and(|seconds| seconds > 0.0) && !considered.is_empty());
         let known = store.load(&Device::from(devices[0].as_ref().unwrap()));
@@ -433,7 +435,8 @@ mod tests {
     #[test]
     fn shares_by_speed() {
         let a = Arc::new(gallery::poisson2d([300, 300]).unwrap());
-        let setup = Setup { devices: "0,host".parse().unwrap(), tune: Tune::Quick, ..Setup::default() };
+        let (method, tune) = (Method::Cg, Tune::Quick);
+        let setup = Setup { method, devices: "0,host".parse().unwrap(), tune, ..Setup::default() };
         let devices = vec![gpus(1).remove(0), None];
         let dir = tempfile::tempdir().unwrap();
         let store = Store::at(dir.path());
@@ -455,6 +458,41 @@ mod tests {
         let off = Whole::new(Arc::clone(&a), &a, None, 1.0, &Setup { tune: Tune::Off, ..setup }, store);
         let chosen = choose(&off, &a, &selection(devices, Vec::new())).unwrap();
         assert_eq!(chosen.placement.source, ShareSource::Even);
+    }
+
+    /// What devices did by another method tells how fast they are, too, whether or not it is taken again.
+    #[test]
+    fn shares_by_what_another_method_showed() {
+        let a = Arc::new(gallery::poisson2d([300, 300]).unwrap());
+        let setup = Setup { devices: "0,host".parse().unwrap(), tune: Tune::Stored, ..Setup::default() };
+        let devices = vec![gpus(1).remove(0), None];
+        let single = Method::CgSingleReduction;
+        for (meeting, expected) in [(0.0, Method::Cg), (1e-4, Method::Cg), (1e-3, single)] {
+            let dir = tempfile::tempdir().unwrap();
+            let store = Store::at(dir.path());
+            let whole = system(&a, &store, &setup);
+            let key = whole.pace_key(single, &devices, &a);
+            let entry = PaceEntry::new(key, vec![0.5, 0.5], vec![1e-4, 3e-4], 4e-4);
+            store.insert_pace(&Device::from(devices[0].as_ref().unwrap()), entry).unwrap();
+            if meeting > 0.0 {
+                meet(&store, &devices, 2, meeting);
+            }
+            let chosen = choose(&whole, &a, &selection(devices.clone(), Vec::new())).unwrap();
+            assert_eq!((chosen.method, chosen.placement.source), (expected, ShareSource::Remembered));
+            let first = cost(&a, &chosen.placement.rows[0]) as f64 / cost(&a, &(0..a.n_rows())) as f64;
+            assert!((first - 0.75).abs() < 1e-3, "{first}");
+            // of 2/3 ms in a second, cg needs less, by the bytes: 1/4 of the work takes 1.5e-4 s
+            let times: Vec<f64> = chosen.forecast.methods.iter().map(|time| time.seconds).collect();
+            match (meeting, times.as_slice()) {
+                (0.0, []) => assert_eq!(chosen.forecast.seconds, None),
+                (1e-4, &[cg, other]) => {
+                    assert!(cg < 0.4 * 1e-4 + 1.5e-4 && cg > 0.4 * 1e-4 + 1.5e-4 / 1.3, "{cg}");
+                    assert_eq!((other, chosen.forecast.seconds), (4e-4, Some(cg)));
+                }
+                (_, &[cg, other]) => assert_eq!((cg, chosen.forecast.seconds), (1e-3, Some(other))),
+                other => panic!("{other:?}"),
+            }
+        }
     }
 
     /// What it could save is less than it costs to meet: it is not even opened.

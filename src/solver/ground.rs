@@ -3,6 +3,7 @@
 
 mod method;
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,6 +11,7 @@ use std::time::Instant;
 use rayon::prelude::*;
 
 use super::choose::{Forecast, Offer, micros, sample, set_of, small_reason, uses, why_not};
+use super::methods;
 use super::placement::{self, LEAST_MEETING, Speed};
 use super::whole::Whole;
 use super::{Method, ShareSource, Tune, fit};
@@ -46,6 +48,8 @@ pub(super) struct Ground<'a> {
     speeds: BTreeMap<String, Option<(Speed, bool)>>,
     /// What was measured just now of what devices need to meet; nothing where it could not be.
     met: BTreeMap<MeetingKey, Option<f64>>,
+    /// Bytes of a product for each row, once they were asked for.
+    product: OnceCell<f64>,
     measures: bool,
 }
 
@@ -61,20 +65,33 @@ impl<'a> Ground<'a> {
             known: BTreeMap::new(),
             speeds: BTreeMap::new(),
             met: BTreeMap::new(),
+            product: OnceCell::new(),
             measures: matches!(tune, Tune::Quick | Tune::Full),
         };
-        // a speed that some set of devices has shown holds for all of its kinds
+        new.remember_speeds(devices);
+        new
+    }
+
+    /// A speed that some set of devices has shown holds for all of its kinds; one by another method, as many times as often as
+    /// that moves more.
+    fn remember_speeds(&mut self, devices: &[Option<Info>]) {
         let sets = placement::counts(devices.len()).into_iter().map(|count| &devices[..count]);
-        let sets = sets.chain(devices.iter().map(std::slice::from_ref));
-        for (set, entry) in sets.filter_map(|set| Some((set, new.pace(whole.setup.method, set)?))).collect::<Vec<_>>() {
-            for (device, speed) in set.iter().zip(entry.speeds().unwrap_or_default()) {
-                if speed > 0.0 {
-                    let speed = Speed::proportional(new.work, 1.0 / speed);
-                    new.speeds.entry(kind(device)).or_insert(Some((speed, true)));
+        let sets: Vec<_> = sets.chain(devices.iter().map(std::slice::from_ref)).collect();
+        let own = self.whole.setup.method;
+        let others = if self.whole.chooses_method { methods::others(self.whole.setup.precision) } else { &[] };
+        for method in [own].iter().chain(others) {
+            for set in &sets {
+                if set.iter().all(|device| self.speeds.contains_key(&kind(device))) {
+                    continue;
+                }
+                let Some(speeds) = self.pace(*method, set).and_then(|entry| entry.speeds()) else { continue };
+                let moved = if *method == own { 1.0 } else { self.moved(*method, set) };
+                for (device, speed) in set.iter().zip(speeds).filter(|(_, speed)| *speed > 0.0) {
+                    let speed = Speed::proportional(self.work, 1.0 / (moved * speed));
+                    self.speeds.entry(kind(device)).or_insert(Some((speed, true)));
                 }
             }
         }
-        new
     }
 
     /// What is known of the first device of these that is not the host.
@@ -158,28 +175,26 @@ impl<'a> Ground<'a> {
         Some((Speed { measured }, false))
     }
 
+    /// Shares and the time of an iteration, as these devices had them when they last solved this system by `method`.
+    pub(super) fn remembered(&mut self, method: Method, devices: &[Option<Info>]) -> Option<Offer> {
+        let entry = self.pace(method, devices).filter(|entry| entry.whole > 0.0)?;
+        let shares = entry.speeds()?;
+        let kernels = entry.kernels.iter().copied().fold(0.0, f64::max);
+        let meeting = if devices.len() == 1 { None } else { self.known_meeting(method, devices) };
+        let kinds: Vec<_> = devices.iter().map(kind).collect();
+        let indices: Vec<_> = devices.iter().map(|device| device.as_ref().map(|device| device.index)).collect();
+        let shares = placement::steadied(&shares, &kinds, &indices);
+        let (devices, source, seconds) = (devices.to_vec(), ShareSource::Remembered, entry.whole);
+        Some(Offer { devices, shares, source, kernels, meeting, seconds, is_remembered: true })
+    }
+
     /// Shares and the time of an iteration for these devices; without a time, where the shares alone are known. `None` if
     /// nothing is.
     pub(super) fn offer(&mut self, devices: &[Option<Info>], must_be_timed: bool) -> Option<Offer> {
         let (is_alone, method) = (devices.len() == 1, self.whole.setup.method);
-        if let Some(entry) = self.pace(method, devices).filter(|entry| entry.whole > 0.0)
-            && let Some(shares) = entry.speeds()
-        {
-            let kernels = entry.kernels.iter().copied().fold(0.0, f64::max);
-            let meeting = if is_alone { None } else { self.known_meeting(method, devices) };
-            let kinds: Vec<_> = devices.iter().map(kind).collect();
-            let indices: Vec<_> = devices.iter().map(|device| device.as_ref().map(|device| device.index)).collect();
-            let shares = placement::steadied(&shares, &kinds, &indices);
-            let (devices, source) = (devices.to_vec(), ShareSource::Remembered);
-            return Some(Offer {
-                devices,
-                shares,
-                source,
-                kernels,
-                meeting,
-                seconds: entry.whole,
-                is_remembered: true,
-            });
+        let remembered = self.remembered(method, devices);
+        if remembered.is_some() {
+            return remembered;
         }
         let one_kind = devices.iter().all(|device| kind(device) == kind(&devices[0]));
         if (one_kind || self.work < LEAST_WORK) && !must_be_timed {

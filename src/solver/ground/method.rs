@@ -42,13 +42,8 @@ impl Ground<'_> {
                 _ => "others take more memory than the devices have",
             });
         }
-        let remembered: Vec<MethodTime> = others
-            .iter()
-            .filter_map(|&method| {
-                let seconds = self.pace(method, devices)?.whole;
-                (seconds > 0.0).then(|| MethodTime::new(method, seconds, true))
-            })
-            .collect();
+        let time = |method: &Method| Some(MethodTime::new(*method, self.remembered(*method, devices)?.seconds, true));
+        let remembered: Vec<MethodTime> = others.iter().filter_map(time).collect();
         let others: Vec<Method> =
             others.into_iter().filter(|method| remembered.iter().all(|time| time.method != *method)).collect();
 
@@ -60,8 +55,7 @@ impl Ground<'_> {
         };
         let mut times = remembered;
         if let Some(iteration) = iteration.filter(may_gain) {
-            let product = self.product_bytes_a_row(devices);
-            times.extend(others.iter().filter_map(|&method| self.predicted(method, devices, &iteration, product)));
+            times.extend(others.iter().filter_map(|&method| self.predicted(method, devices, &iteration)));
         }
         let best = methods::best(cg, &times);
         let considered: Vec<MethodTime> = [cg].into_iter().chain(times).collect();
@@ -99,25 +93,25 @@ impl Ground<'_> {
         offer.as_ref().map(of).ok_or_else(|| "what others would take is not known, and not measured".into())
     }
 
-    /// What an iteration by another method would take, if that may pay. `product` is the bytes of a product, for each row.
-    fn predicted(
-        &mut self,
-        method: Method,
-        devices: &[Option<Info>],
-        cg: &Iteration,
-        product: f64,
-    ) -> Option<MethodTime> {
-        let Setup { precond, precision, .. } = self.whole.setup;
-        let of = |method: Method| {
-            let vectors = method.vectors_moved(precond, precond == Precond::Jacobi);
-            product + (vectors * precision.bytes()) as f64
-        };
-        let moved = of(method) / of(Method::Cg);
+    /// What an iteration by another method would take, if that may pay.
+    fn predicted(&mut self, method: Method, devices: &[Option<Info>], cg: &Iteration) -> Option<MethodTime> {
+        let moved = self.moved(method, devices);
         if !cg.may_gain(method, moved) {
             return None;
         }
         let meeting = self.meeting(method, devices)?;
         Some(MethodTime::new(method, cg.by(moved, meeting), false))
+    }
+
+    /// What an iteration by `method` moves in proportion to one by `cg`, by the byte rule.
+    pub(super) fn moved(&self, method: Method, devices: &[Option<Info>]) -> f64 {
+        let Setup { precond, precision, .. } = self.whole.setup;
+        let product = *self.product.get_or_init(|| self.product_bytes_a_row(devices));
+        let of = |method: Method| {
+            let vectors = method.vectors_moved(precond, precond == Precond::Jacobi);
+            product + (vectors * precision.bytes()) as f64
+        };
+        of(method) / of(Method::Cg)
     }
 
     /// Bytes of a product for each row, by a sample in the format that the rule of bytes takes for it, or that was asked for.
