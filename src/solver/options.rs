@@ -58,7 +58,7 @@ pub(super) use named;
 named! {
     /// The Krylov method.
     Method, "method":
-    Auto = "auto", "cg on one device; on several, what is expected to be fastest of cg and those that may need less to meet.";
+    Auto = "auto", "cg on one device; on several, cg or one whose devices need less to meet, whichever is expected to be faster.";
     Cg = "cg", "Preconditioned conjugate gradients with fused kernels; the scalars stay on the device when it works alone.";
     CgClassic = "cg-classic", "Conjugate gradients from five separate kernels, partial sums added on the host (Bueno 2013).";
     CgSingleReduction = "cg-single-reduction", "Conjugate gradients with the sums of an iteration in one (Chronopoulos and Gear 1989).";
