@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use declive::device::{Choice, Kind, list};
 use declive::matrix::gallery::{Spec, random_vector};
-use declive::solver::{Format, Method, Precision, Precond, RankInfo};
+use declive::solver::{Format, Method, Precision, RankInfo};
 use declive::{Control, Csr, Setup, Solver, Stop, bandwidth, npz};
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ fn parse() -> Result<Args, Box<dyn Error>> {
         systems: Vec::new(),
         devices: Vec::new(),
         formats: Vec::new(),
-        setup: Setup::default(),
+        setup: Setup { method: Method::Cg, ..Setup::default() },
         iterations: 100,
     };
     let mut rows = 100_000;
@@ -118,17 +118,6 @@ fn copy_bandwidth(ranks: &[RankInfo], known: &mut HashMap<Option<usize>, f64>) -
     Ok(sum)
 }
 
-/// Bytes of an iteration that are not its product's, for each row, by the byte rule.
-fn bytes_beside_the_product(setup: &Setup) -> u64 {
-    let doubles = match (setup.method, setup.precond) {
-        (Method::Cg, Precond::None) => 9,
-        (Method::Cg, _) => 11,
-        (_, Precond::None) => 13,
-        _ => 18,
-    };
-    doubles * if setup.precision == Precision::F64 { 8 } else { 4 }
-}
-
 /// The measurements of a system on some devices in a format; none if its rows don't fit that, or are stored in one of
 /// those that are `known`.
 fn measure(
@@ -180,7 +169,8 @@ fn measure(
     let product = products.fold(0.0, f64::max);
 
     let bytes = timed.bytes_per_iteration;
-    let product_bytes = bytes.saturating_sub(bytes_beside_the_product(&setup) * a.n_rows() as u64);
+    // of what was considered, the format taken is the first
+    let product_bytes: u64 = solver.ranks().iter().map(|rank| rank.format_choice.candidates[0].bytes).sum();
     let copy = copy_bandwidth(solver.ranks(), copies)? / 1e9;
     let (rate, product_rate) = (bytes as f64 / median / 1e3, product_bytes as f64 / product / 1e3);
     let ranks: Vec<_> = solver.ranks().iter().map(|r| json!({"device": r.device, "format": r.format.name()})).collect();
@@ -196,7 +186,7 @@ fn measure(
     known.push(stored);
     Ok(Some(json!({
         "system": system, "n": a.n_rows(), "nnz": a.nnz(), "devices": devices, "ranks": ranks, "format": format.name(),
-        "method": setup.method.name(), "precond": setup.precond.name(), "precision": setup.precision.name(),
+        "method": solver.method().name(), "precond": setup.precond.name(), "precision": setup.precision.name(),
         "iterations": count, "microseconds": samples, "median": median,
         "bytes": bytes, "gigabytes_per_second": rate, "copy_gigabytes_per_second": copy, "part_of_copy": rate / copy,
         "product": {

@@ -131,6 +131,7 @@ fn what_is_refused() {
     let place = Place::new();
     for (args, part) in [
         ("bench --methods gmres", "gmres"),
+        ("bench --methods cg,auto", "name those to be timed: cg, cg-classic, cg-single-reduction, cg-pipelined"),
         ("bench --iterations 0", "--iterations"),
         ("bench --repeat 0", "--repeat"),
         ("bench --order 0", "--order"),

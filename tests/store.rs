@@ -691,7 +691,7 @@ fn formats_of_several_threads_are_all_kept() {
 
 fn meeting(number: u64, seconds: f64) -> MeetingEntry {
     let devices = vec![format!("GPU {number}"), "GPU".into()];
-    MeetingEntry::new(MeetingKey { devices, declive: "1.0".into() }, seconds)
+    MeetingEntry::new(MeetingKey { devices, method: "cg".into(), declive: "1.0".into() }, seconds)
 }
 
 fn pace(number: u64, whole: f64) -> PaceEntry {
@@ -704,6 +704,25 @@ fn pace(number: u64, whole: f64) -> PaceEntry {
         declive: "1.0".into(),
     };
     PaceEntry::new(key, vec![0.75, 0.25], vec![1e-4, 0.9e-4], whole)
+}
+
+/// Older files do not tell what method a meeting was measured with: `cg`, as there was no other.
+#[test]
+fn meetings_are_of_a_method() {
+    let place = place();
+    let (store, device) = (Store::at(place.path()), device("GPU"));
+    let path = store.insert_meeting(&device, meeting(1, 8e-5)).unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    let older = text.replace("\"method\": \"cg\",", "");
+    assert_ne!(older, text);
+    fs::write(&path, older).unwrap();
+    let single = MeetingKey { method: "cg-single-reduction".into(), ..meeting(1, 0.0).key };
+    let known = store.load(&device);
+    let seconds = |known: &Known, key: &MeetingKey| known.meeting(key).map(|entry| entry.seconds);
+    assert_eq!((seconds(&known, &meeting(1, 0.0).key), seconds(&known, &single)), (Some(8e-5), None));
+    store.insert_meeting(&device, MeetingEntry::new(single.clone(), 6e-5)).unwrap();
+    let known = store.load(&device);
+    assert_eq!((seconds(&known, &meeting(1, 0.0).key), seconds(&known, &single)), (Some(8e-5), Some(6e-5)));
 }
 
 #[test]

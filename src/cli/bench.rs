@@ -39,7 +39,7 @@ pub(crate) struct Args {
     iterations: u64,
 
     /// Krylov methods: a list of those that a solve has
-    #[arg(long, value_name = "LIST", default_value = "cg-classic,cg", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", default_value = "cg-classic,cg", value_delimiter = ',', value_parser = by_name)]
     methods: Vec<Method>,
 
     /// Launch parameters of the kernels, as for a solve: off, stored, quick or full
@@ -142,6 +142,17 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         page.write(|out| out.write_all(html.as_bytes()))?;
     }
     Ok(exit)
+}
+
+/// A method of this name: one that iterations can be timed of.
+fn by_name(name: &str) -> Result<Method, String> {
+    match name.parse::<Method>() {
+        Ok(Method::Auto) => {
+            let names: Vec<_> = Method::FORCED.iter().map(|method| method.name()).collect();
+            Err(format!("auto is one of them, chosen for a solve; name those to be timed: {}", names.join(", ")))
+        }
+        other => other.map_err(|error| error.to_string()),
+    }
 }
 
 /// How fast a device copies, or a note.

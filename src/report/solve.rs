@@ -5,8 +5,8 @@ use std::time::Duration;
 use declive::device::Rejected;
 use declive::matrix::stats::Stats;
 use declive::solver::{
-    Candidate, DeviceFailure, DeviceSet, Forecast, Move, Outcome, Precision, RankInfo, Reordering, Setup, SetupTimes,
-    Split, Stop,
+    Candidate, DeviceFailure, DeviceSet, Forecast, Method, MethodTime, Move, Outcome, Precision, RankInfo, Reordering,
+    Setup, SetupTimes, Split, Stop,
 };
 use serde::Serialize;
 
@@ -134,6 +134,7 @@ pub(crate) struct Rhs {
 /// What is needed to run the solve again.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Options {
+    /// The one that the ranks followed.
     pub(super) method: &'static str,
     pub(super) precond: &'static str,
     pub(super) precision: &'static str,
@@ -262,6 +263,19 @@ pub(crate) struct Expected {
     pub(super) microseconds_per_iteration: Option<f64>,
     /// The sets of devices that were compared, if there was a choice.
     pub(super) considered: Vec<Considered>,
+    /// The methods that were compared, if there was a choice.
+    pub(super) methods: Vec<ConsideredMethod>,
+    /// Why the method was taken; none where it was asked for, or there is one rank.
+    pub(super) method_reason: Option<String>,
+}
+
+/// A method that several ranks could have followed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct ConsideredMethod {
+    pub(super) method: &'static str,
+    pub(super) microseconds_per_iteration: f64,
+    /// As of [`Considered`].
+    pub(super) remembered: bool,
 }
 
 /// A set of devices that could have worked.
@@ -326,6 +340,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) x0: Option<String>,
     /// As the solver was built.
     pub(crate) setup: &'a Setup,
+    /// The method that it came to.
+    pub(crate) method: Method,
     /// The order of the rows.
     pub(crate) reordering: &'a Reordering,
     /// As it was to stop.
@@ -408,7 +424,7 @@ impl Report {
             rhs: Rhs { source: facts.rhs.clone(), default: facts.rhs_default, columns: outcomes.len() },
             x0: facts.x0.clone(),
             options: Options {
-                method: facts.setup.method.name(),
+                method: facts.method.name(),
                 precond: facts.setup.precond.name(),
                 precision: facts.setup.precision.name(),
                 devices: facts.setup.devices.to_string(),
@@ -581,9 +597,16 @@ impl Expected {
             microseconds_per_iteration: 1e6 * set.seconds,
             remembered: set.is_remembered,
         };
+        let method = |time: &MethodTime| ConsideredMethod {
+            method: time.method.name(),
+            microseconds_per_iteration: 1e6 * time.seconds,
+            remembered: time.is_remembered,
+        };
         Self {
             microseconds_per_iteration: forecast.seconds.map(|seconds| 1e6 * seconds),
             considered: forecast.considered.iter().map(considered).collect(),
+            methods: forecast.methods.iter().map(method).collect(),
+            method_reason: forecast.method_reason.clone(),
         }
     }
 }

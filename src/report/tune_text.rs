@@ -3,7 +3,7 @@
 use std::fmt;
 
 use declive::device::together;
-use declive::tune::store::{Entry, FormatEntry, MeetingEntry, PaceEntry};
+use declive::tune::store::{Entry, FormatEntry, MeetingEntry, MeetingKey, PaceEntry};
 use declive::tune::{Axis, Found, Fusion, Iteration, KernelFound, Launch, Timing};
 
 use super::layout::Text;
@@ -84,8 +84,9 @@ fn kept_row(entry: &Entry) -> [String; 9] {
 
 /// The format of a block, and what it was compared with in microseconds.
 fn kept_meeting(entry: &MeetingEntry) -> String {
-    let (ranks, micros) = (entry.key.devices.len(), figure(1e6 * entry.seconds));
-    format!("{ranks} ranks need {micros} µs to meet: {}.", together(entry.key.devices.iter().map(String::as_str)))
+    let MeetingKey { devices, method, .. } = &entry.key;
+    let (ranks, micros) = (devices.len(), figure(1e6 * entry.seconds));
+    format!("{ranks} ranks need {micros} µs to meet by {method}: {}.", together(devices.iter().map(String::as_str)))
 }
 
 fn kept_pace(entry: &PaceEntry) -> String {

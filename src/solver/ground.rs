@@ -1,6 +1,9 @@
 //! A system and the devices for it: what is known of their speed and their meetings, what can be measured, and the best
 //! set of them.
 
+mod method;
+
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,15 +11,18 @@ use std::time::Instant;
 use rayon::prelude::*;
 
 use super::choose::{Forecast, Offer, micros, sample, set_of, small_reason, uses, why_not};
+use super::methods;
 use super::placement::{self, LEAST_MEETING, Speed};
 use super::whole::Whole;
-use super::{ShareSource, Tune, fit};
+use super::{Method, ShareSource, Tune, fit};
 use crate::device::{Choice, Info, Rejected, Selection};
 use crate::matrix::Csr;
 use crate::matrix::reorder::Locality;
 use crate::partition::cost;
 use crate::tune::store::{Device, Known, MeetingEntry, MeetingKey, PaceEntry, Store, kind};
 use crate::tune::{meeting, speed};
+
+pub(super) use method::Comparison;
 
 /// The most that a link between devices takes for an element of a halo, in seconds: 8 bytes in each direction at 10 GB/s.
 const HALO_SECONDS: f64 = 1.6e-9;
@@ -40,6 +46,10 @@ pub(super) struct Ground<'a> {
     known: BTreeMap<Device, Known>,
     /// Speeds by kinds of devices, and whether they are remembered.
     speeds: BTreeMap<String, Option<(Speed, bool)>>,
+    /// What was measured just now of what devices need to meet; nothing where it could not be.
+    met: BTreeMap<MeetingKey, Option<f64>>,
+    /// Bytes of a product for each row, once they were asked for.
+    product: OnceCell<f64>,
     measures: bool,
 }
 
@@ -54,20 +64,34 @@ impl<'a> Ground<'a> {
             store: if tune == Tune::Off { Store::none() } else { whole.store.clone() },
             known: BTreeMap::new(),
             speeds: BTreeMap::new(),
+            met: BTreeMap::new(),
+            product: OnceCell::new(),
             measures: matches!(tune, Tune::Quick | Tune::Full),
         };
-        // a speed that some set of devices has shown holds for all of its kinds
+        new.remember_speeds(devices);
+        new
+    }
+
+    /// A speed that some set of devices has shown holds for all of its kinds; one by another method, as many times as often as
+    /// that moves more.
+    fn remember_speeds(&mut self, devices: &[Option<Info>]) {
         let sets = placement::counts(devices.len()).into_iter().map(|count| &devices[..count]);
-        let sets = sets.chain(devices.iter().map(std::slice::from_ref));
-        for (set, entry) in sets.filter_map(|set| Some((set, new.pace(set)?))).collect::<Vec<_>>() {
-            for (device, speed) in set.iter().zip(entry.speeds().unwrap_or_default()) {
-                if speed > 0.0 {
-                    let speed = Speed::proportional(new.work, 1.0 / speed);
-                    new.speeds.entry(kind(device)).or_insert(Some((speed, true)));
+        let sets: Vec<_> = sets.chain(devices.iter().map(std::slice::from_ref)).collect();
+        let own = self.whole.setup.method;
+        let others = if self.whole.chooses_method { methods::others(self.whole.setup.precision) } else { &[] };
+        for method in [own].iter().chain(others) {
+            for set in &sets {
+                if set.iter().all(|device| self.speeds.contains_key(&kind(device))) {
+                    continue;
+                }
+                let Some(speeds) = self.pace(*method, set).and_then(|entry| entry.speeds()) else { continue };
+                let moved = if *method == own { 1.0 } else { self.moved(*method, set) };
+                for (device, speed) in set.iter().zip(speeds).filter(|(_, speed)| *speed > 0.0) {
+                    let speed = Speed::proportional(self.work, 1.0 / (moved * speed));
+                    self.speeds.entry(kind(device)).or_insert(Some((speed, true)));
                 }
             }
         }
-        new
     }
 
     /// What is known of the first device of these that is not the host.
@@ -78,27 +102,38 @@ impl<'a> Ground<'a> {
     }
 
     /// How fast these devices solved this system, if they did.
-    fn pace(&mut self, devices: &[Option<Info>]) -> Option<PaceEntry> {
-        let key = self.whole.pace_key(devices, self.rows);
+    fn pace(&mut self, method: Method, devices: &[Option<Info>]) -> Option<PaceEntry> {
+        let key = self.whole.pace_key(method, devices, self.rows);
         self.known(devices)?.pace(&key).cloned()
     }
 
-    /// What these devices need to meet: as was measured once on this machine, or now.
-    fn meeting(&mut self, devices: &[Option<Info>]) -> Option<f64> {
-        let key = MeetingKey::new(devices);
-        if let Some(entry) = self.known(devices)?.meeting(&key) {
-            return Some(entry.seconds);
+    /// What these devices need to meet, if it was measured.
+    fn known_meeting(&mut self, method: Method, devices: &[Option<Info>]) -> Option<f64> {
+        let key = MeetingKey::new(method, devices);
+        match self.met.get(&key) {
+            Some(met) => *met,
+            None => Some(self.known(devices)?.meeting(&key)?.seconds),
         }
-        if !self.measures {
-            return None;
+    }
+
+    /// The same: as was measured once on this machine, or now.
+    fn meeting(&mut self, method: Method, devices: &[Option<Info>]) -> Option<f64> {
+        let (key, known) = (MeetingKey::new(method, devices), self.known_meeting(method, devices));
+        if known.is_some() || !self.measures || self.met.contains_key(&key) {
+            return known;
         }
-        let seconds = meeting::seconds(devices)
-            .map_err(|e| log::warn!("what {} ranks need to meet can't be measured: {e}", devices.len()))
-            .ok()?;
-        log::info!("{} ranks need {:.1} µs to meet", devices.len(), 1e6 * seconds);
         let owner = Device::from(devices.iter().flatten().next()?);
-        self.store.insert_meeting(&owner, MeetingEntry::new(key, seconds));
-        Some(seconds)
+        let (count, met) = (devices.len(), meeting::seconds(method, devices));
+        match &met {
+            Ok(seconds) => {
+                log::info!("{count} ranks need {:.1} µs to meet by {method}", 1e6 * seconds);
+                self.store.insert_meeting(&owner, MeetingEntry::new(key.clone(), *seconds));
+            }
+            Err(e) => log::warn!("what {count} ranks need to meet by {method} can't be measured: {e}"),
+        }
+        let met = met.ok();
+        self.met.insert(key, met);
+        met
     }
 
     /// How fast a device is on rows of the system: as it was in a former solve of it, or measured now, once for each kind.
@@ -112,7 +147,7 @@ impl<'a> Ground<'a> {
             && let Some(owner) = device
         {
             // of an iteration nothing is known by that
-            let key = self.whole.pace_key(std::slice::from_ref(device), self.rows);
+            let key = self.whole.pace_key(self.whole.setup.method, std::slice::from_ref(device), self.rows);
             let entry = PaceEntry::new(key, vec![1.0], vec![speed.seconds(self.work)], 0.0);
             self.store.insert_pace(&Device::from(owner), entry);
         }
@@ -140,32 +175,26 @@ impl<'a> Ground<'a> {
         Some((Speed { measured }, false))
     }
 
+    /// Shares and the time of an iteration, as these devices had them when they last solved this system by `method`.
+    pub(super) fn remembered(&mut self, method: Method, devices: &[Option<Info>]) -> Option<Offer> {
+        let entry = self.pace(method, devices).filter(|entry| entry.whole > 0.0)?;
+        let shares = entry.speeds()?;
+        let kernels = entry.kernels.iter().copied().fold(0.0, f64::max);
+        let meeting = if devices.len() == 1 { None } else { self.known_meeting(method, devices) };
+        let kinds: Vec<_> = devices.iter().map(kind).collect();
+        let indices: Vec<_> = devices.iter().map(|device| device.as_ref().map(|device| device.index)).collect();
+        let shares = placement::steadied(&shares, &kinds, &indices);
+        let (devices, source, seconds) = (devices.to_vec(), ShareSource::Remembered, entry.whole);
+        Some(Offer { devices, shares, source, kernels, meeting, seconds, is_remembered: true })
+    }
+
     /// Shares and the time of an iteration for these devices; without a time, where the shares alone are known. `None` if
     /// nothing is.
     pub(super) fn offer(&mut self, devices: &[Option<Info>], must_be_timed: bool) -> Option<Offer> {
-        let is_alone = devices.len() == 1;
-        if let Some(entry) = self.pace(devices).filter(|entry| entry.whole > 0.0)
-            && let Some(shares) = entry.speeds()
-        {
-            let kernels = entry.kernels.iter().copied().fold(0.0, f64::max);
-            let meeting = if is_alone {
-                None
-            } else {
-                self.known(devices)?.meeting(&MeetingKey::new(devices)).map(|m| m.seconds)
-            };
-            let kinds: Vec<_> = devices.iter().map(kind).collect();
-            let indices: Vec<_> = devices.iter().map(|device| device.as_ref().map(|device| device.index)).collect();
-            let shares = placement::steadied(&shares, &kinds, &indices);
-            let (devices, source) = (devices.to_vec(), ShareSource::Remembered);
-            return Some(Offer {
-                devices,
-                shares,
-                source,
-                kernels,
-                meeting,
-                seconds: entry.whole,
-                is_remembered: true,
-            });
+        let (is_alone, method) = (devices.len() == 1, self.whole.setup.method);
+        let remembered = self.remembered(method, devices);
+        if remembered.is_some() {
+            return remembered;
         }
         let one_kind = devices.iter().all(|device| kind(device) == kind(&devices[0]));
         if (one_kind || self.work < LEAST_WORK) && !must_be_timed {
@@ -182,10 +211,8 @@ impl<'a> Ground<'a> {
         };
         let meeting = match (is_alone, must_be_timed) {
             (true, _) => None,
-            (false, true) => Some(self.meeting(devices)?),
-            (false, false) => {
-                self.known(devices).and_then(|known| known.meeting(&MeetingKey::new(devices))).map(|m| m.seconds)
-            }
+            (false, true) => Some(self.meeting(method, devices)?),
+            (false, false) => self.known_meeting(method, devices),
         };
         let seconds = if is_alone || meeting.is_some() {
             placement::seconds(kernels, if is_alone { 0.0 } else { self.halo(devices.len()) }, meeting)

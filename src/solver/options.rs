@@ -58,6 +58,7 @@ pub(super) use named;
 named! {
     /// The Krylov method.
     Method, "method":
+    Auto = "auto", "cg on one device; on several, cg or one whose devices need less to meet, whichever is expected to be faster.";
     Cg = "cg", "Preconditioned conjugate gradients with fused kernels; the scalars stay on the device when it works alone.";
     CgClassic = "cg-classic", "Conjugate gradients from five separate kernels, partial sums added on the host (Bueno 2013).";
     CgSingleReduction = "cg-single-reduction", "Conjugate gradients with the sums of an iteration in one (Chronopoulos and Gear 1989).";
@@ -65,6 +66,9 @@ named! {
 }
 
 impl Method {
+    /// All that an iteration can be by: all but [`Method::Auto`].
+    pub const FORCED: &[Self] = Self::ALL.split_at(1).1;
+
     /// Whether the method has the diagonal as preconditioner in the form of a scaling of the system.
     pub(crate) fn scales(self) -> bool {
         self != Self::CgClassic
@@ -73,9 +77,21 @@ impl Method {
     /// Vectors beside the residual and the iterate that the method has by recurrence: A p, A r and so on.
     pub(crate) fn recurrences(self) -> u64 {
         match self {
-            Self::Cg | Self::CgClassic => 0,
+            Self::Auto | Self::Cg | Self::CgClassic => 0,
             Self::CgSingleReduction => 1,
             Self::CgPipelined => 3,
+        }
+    }
+
+    /// How many vectors an iteration reads and writes beside its product, by the byte rule: each array that an operation reads
+    /// counts once, and each that it writes. `is_scaled` tells whether the matrix is scaled by its diagonal, so that the
+    /// test needs weights.
+    pub(crate) fn vectors_moved(self, precond: Precond, is_scaled: bool) -> u64 {
+        match self {
+            Self::Auto | Self::Cg => 7 + u64::from(is_scaled),
+            Self::CgSingleReduction => 9 + u64::from(is_scaled),
+            Self::CgPipelined => 13 + u64::from(is_scaled),
+            Self::CgClassic => 13 + if precond == Precond::Jacobi { 5 } else { 0 },
         }
     }
 }
@@ -167,7 +183,8 @@ named! {
 /// What is fixed when a [`Solver`](super::Solver) is built.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setup {
-    /// The Krylov method.
+    /// The Krylov method. [`Method::Auto`] becomes another one when the solver is built: see
+    /// [`Solver::method`](super::Solver::method).
     pub method: Method,
     /// The preconditioner.
     pub precond: Precond,
@@ -198,7 +215,7 @@ pub struct Setup {
 impl Default for Setup {
     fn default() -> Self {
         Self {
-            method: Method::Cg,
+            method: Method::Auto,
             precond: Precond::None,
             precision: Precision::F64,
             devices: Choice::default(),

@@ -369,7 +369,7 @@ impl<O: Ops, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
         let reason = loop {
             ops.count_from(monitor.iterations());
             let verdict = match method {
-                Method::Cg => cg(ops, a, iterate, scaling.as_ref(), w, &mut monitor)?,
+                Method::Auto | Method::Cg => cg(ops, a, iterate, scaling.as_ref(), w, &mut monitor)?,
                 Method::CgSingleReduction => cg_single_reduction(ops, a, iterate, scaling.as_ref(), w, &mut monitor)?,
                 Method::CgPipelined => cg_pipelined(ops, a, iterate, scaling.as_ref(), w, &mut monitor)?,
                 Method::CgClassic => cg_classic(ops, a, iterate, m, w, &mut monitor)?,

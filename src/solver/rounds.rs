@@ -125,7 +125,11 @@ impl Round<'_> {
         x: &[f64],
     ) -> Result<(Option<Reason>, Vec<f64>)> {
         let mut position = Position::at(self.own(x));
+        let mut method = ranks.method;
         loop {
+            if std::mem::replace(&mut method, ranks.method) != ranks.method && position.p.take().is_some() {
+                account.restarts += 1; // what a direction is, and goes with, is a matter of the method
+            }
             let started = Instant::now();
             let (ended, kept, iterations) = self.stretch(ranks, account, &mut position);
             let failed = match ended {
@@ -175,7 +179,7 @@ impl Round<'_> {
                 let new = self.monitor(before).with_shelf(shelf).watching(balance.clone());
                 goes_on.into_iter().fold(new, Monitor::going_on)
             };
-            ranks.run(setup.method, self.b, position, &monitor)
+            ranks.run(self.b, position, &monitor)
         });
         (ended, kept, iterations)
     }
@@ -226,7 +230,8 @@ fn keep(whole: &Whole, ranks: &Ranks, mut kernels: Vec<f64>, seconds: f64) {
     let devices = &ranks.placement.devices;
     let measures = matches!(whole.setup.tune, Tune::Quick | Tune::Full) && whole.setup.shares.is_none();
     let Some(owner) = devices.iter().flatten().next().map(Device::from) else { return };
-    let Some(key) = whole.known_pace_key(devices).filter(|_| measures && kernels.len() == devices.len()) else {
+    let Some(key) = whole.known_pace_key(ranks.method, devices).filter(|_| measures && kernels.len() == devices.len())
+    else {
         return;
     };
     kernels.iter_mut().filter(|seconds| !seconds.is_finite()).for_each(|seconds| *seconds = 0.0);
@@ -347,11 +352,15 @@ mod tests {
         let b = random_vector(a.n_rows(), 5);
         let stop = Stop { rtol: 1e-9, ..Stop::default() };
         let outcome = solver.solve(&b, None, &stop, Control::default()).unwrap();
-        let ax = a.mul_vec(&outcome.x);
-        let norm = |v: &mut dyn Iterator<Item = f64>| v.map(|v| v * v).sum::<f64>().sqrt();
-        let residual = norm(&mut b.iter().zip(&ax).map(|(b, y)| b - y)) / norm(&mut b.iter().copied());
+        let residual = relative_residual(a, &b, &outcome.x);
         assert!(outcome.reason.converged() && residual <= 1e-9, "{}: {residual:e}", outcome.reason);
         (solver, outcome)
+    }
+
+    fn relative_residual(a: &Csr, b: &[f64], x: &[f64]) -> f64 {
+        let ax = a.mul_vec(x);
+        let norm = |v: &mut dyn Iterator<Item = f64>| v.map(|v| v * v).sum::<f64>().sqrt();
+        norm(&mut b.iter().zip(&ax).map(|(b, y)| b - y)) / norm(&mut b.iter().copied())
     }
 
     /// The second of several ranks takes three times as long for its rows as others.
@@ -397,6 +406,34 @@ mod tests {
                     assert_eq!(moved.history.len() as u64, moved.iterations + 1);
                     assert_eq!(moved.split.len(), solver.ranks().len());
                 }
+            }
+        }
+    }
+
+    /// One rank that is left of several follows `cg`, where the method was left to be chosen.
+    #[test]
+    fn alone_there_is_nobody_to_meet() {
+        let a = Arc::new("jumps:12,contrast=1e2".parse::<Spec>().unwrap().build().unwrap());
+        let b = random_vector(a.n_rows(), 5);
+        for asked in [Method::Auto, Method::CgSingleReduction] {
+            for (altered, expected) in [(better_alone as fn(&mut Balance), 1), (slow_second, 3)] {
+                let (devices, tune) = ("0,0,0".parse().unwrap(), Tune::Off);
+                let mut solver =
+                    Solver::new(Arc::clone(&a), &Setup { method: asked, devices, tune, ..Setup::default() }).unwrap();
+                assert_eq!(solver.method(), if asked == Method::Auto { Method::Cg } else { asked });
+                solver.follow_in_test(Method::CgSingleReduction);
+                solver.ranks_of_test().altered = Some(altered);
+                let outcome = solver.solve(&b, None, &Stop::default(), Control::default()).unwrap();
+                assert!(
+                    outcome.reason.converged() && relative_residual(&a, &b, &outcome.x) <= 1e-8,
+                    "{}",
+                    outcome.reason
+                );
+                assert_eq!((outcome.moves.len(), solver.ranks().len()), (1, expected));
+                let alone = asked == Method::Auto && expected == 1;
+                assert_eq!(solver.method(), if alone { Method::Cg } else { Method::CgSingleReduction });
+                // a direction is left behind where the method is another one
+                assert_eq!(outcome.restarts, u32::from(alone), "{asked} {expected}");
             }
         }
     }

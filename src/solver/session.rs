@@ -13,7 +13,7 @@ use super::survivors::{self, DeviceFailure};
 use super::team::Ranks;
 use super::whole::Whole;
 use super::{
-    Control, Criterion, Format, FormatChoice, Indefinite, Outcome, Precision, Reason, Setup, ShareSource, Stop,
+    Control, Criterion, Format, FormatChoice, Indefinite, Method, Outcome, Precision, Reason, Setup, ShareSource, Stop,
 };
 use crate::device::{self, Kind, Rejected, Selection};
 use crate::error::{Error, Result};
@@ -118,8 +118,9 @@ impl Solver {
         let stats = check(&a, &rows, setup)?;
         let factor = matrix_factor(&a, &stats, setup.precision)?;
         let selection = selection?;
-        let whole = Whole::new(a, &rows, order, factor, setup, Store::open());
-        let Chosen { placement, rejected: considered, forecast } = choose(&whole, &rows, &selection)?;
+        let mut whole = Whole::new(a, &rows, order, factor, setup, Store::open());
+        let Chosen { placement, method, rejected: considered, forecast } = choose(&whole, &rows, &selection)?;
+        whole.choose_method(method);
         let Selection { mut rejected, note, .. } = selection;
         rejected.retain(|one| !considered.iter().any(|other| other.device.index == one.device.index));
         rejected.extend(considered);
@@ -207,6 +208,14 @@ impl Solver {
         }
     }
 
+    /// Lets the ranks follow `method`, as if it had been chosen.
+    #[cfg(test)]
+    pub(super) fn follow_in_test(&mut self, method: Method) {
+        self.whole.choose_method(method);
+        let (rows, placement) = (self.whole.rows().unwrap(), self.ranks.placement.clone());
+        self.ranks = Ranks::open(&self.whole, Some(rows), placement, None).unwrap_or_else(|_| panic!("ranks"));
+    }
+
     /// The ranks, to be altered.
     #[cfg(test)]
     pub(super) fn ranks_of_test(&mut self) -> &mut Ranks {
@@ -238,7 +247,7 @@ impl Solver {
         self.note.as_deref()
     }
 
-    /// What was expected of an iteration, and which sets of devices were considered.
+    /// What was expected of an iteration, and which sets of devices and methods were considered.
     #[must_use]
     pub fn forecast(&self) -> &Forecast {
         &self.forecast
@@ -248,6 +257,12 @@ impl Solver {
     #[must_use]
     pub fn stats(&self) -> &Stats {
         &self.stats
+    }
+
+    /// The method that the ranks follow: never [`Method::Auto`].
+    #[must_use]
+    pub fn method(&self) -> Method {
+        self.ranks.method
     }
 
     /// The order of the rows on the ranks, and why it is so.

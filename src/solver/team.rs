@@ -9,7 +9,7 @@ use super::balance::{self, Balance};
 use super::monitor::Monitor;
 use super::rank::{self, Ended, Opened, Place, Rank, Stored, Stretch, System};
 use super::whole::Whole;
-use super::{Exchange, Format, FormatChoice, Method, Precond, RankInfo, SetupTimes, ShareSource, Tune};
+use super::{Exchange, Format, FormatChoice, Method, RankInfo, Setup, SetupTimes, ShareSource, Tune};
 use crate::comm::{Failed, Failure, Links, in_threads};
 use crate::device::{Choice, Info, Kind, Rejected, SharedContext};
 use crate::error::Error;
@@ -57,6 +57,8 @@ pub(super) struct Ranks {
     costs: Vec<f64>,
     /// Which ranks could hold the whole system.
     holds_all: Vec<bool>,
+    /// What they follow.
+    pub(super) method: Method,
     /// Whether their matrix is scaled by its diagonal.
     is_scaled: bool,
     /// Changes what the ranks are watched for.
@@ -79,7 +81,8 @@ impl Ranks {
         cancel: Option<&AtomicBool>,
     ) -> Result<Self, Failed> {
         let start = Instant::now();
-        let setup = &whole.setup;
+        let method = whole.method(placement.devices.len());
+        let setup = &Setup { method, ..whole.setup.clone() };
         let a = rows.map_or_else(|| whole.rows(), Ok)?;
         let parts = split(&a, &placement.rows);
         super::fit::check(&parts, &placement.devices, setup)?;
@@ -131,6 +134,7 @@ impl Ranks {
             left_out: Vec::new(),
             costs,
             holds_all,
+            method,
             is_scaled: scaling.is_some(),
             #[cfg(test)]
             altered: None,
@@ -153,13 +157,7 @@ impl Ranks {
     /// in mixed precision is not counted, as it is not part of every iteration.
     pub(super) fn bytes_per_iteration(&self, whole: &Whole) -> u64 {
         let (setup, n) = (&whole.setup, whole.a.n_rows() as u64);
-        let jacobi = setup.precond == Precond::Jacobi;
-        let vectors = match setup.method {
-            Method::Cg => 7 + u64::from(self.is_scaled),
-            Method::CgPipelined => 13 + u64::from(self.is_scaled),
-            Method::CgSingleReduction => 9 + u64::from(self.is_scaled),
-            Method::CgClassic => 13 + if jacobi { 5 } else { 0 },
-        };
+        let vectors = self.method.vectors_moved(setup.precond, self.is_scaled);
         let products: u64 = self.ranks.iter().map(|rank| rank.product_bytes()).sum();
         products + vectors * n * setup.precision.bytes()
     }
@@ -203,7 +201,6 @@ impl Ranks {
     /// Those of the ranks, after which they are gone; [`Error::SolverBroken`] if they were.
     pub(super) fn run<'m>(
         &mut self,
-        method: Method,
         b: &[f64],
         position: &mut Position,
         monitor: &(dyn Fn() -> Monitor<'m> + Sync),
@@ -213,6 +210,7 @@ impl Ranks {
         }
         let failure = Arc::new(Failure::default());
         let links = Links::new(&self.receivers, &failure);
+        let method = self.method;
         let mut rest = position.x.as_mut_slice();
         let direction = position.p.take();
         let mut jobs = Vec::new();

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock, Weak};
 
 use super::scaling::Scaling;
-use super::{Precond, Setup};
+use super::{Method, Precond, Setup};
 use crate::device::Info;
 use crate::error::Result;
 use crate::matrix::Csr;
@@ -22,8 +22,10 @@ pub(super) struct Whole {
     rows: Weak<Csr>,
     /// What the ranks' matrix is multiplied by.
     pub(super) factor: f64,
-    /// How it was to be solved.
+    /// How it is to be solved: by a method that ranks know, and never by [`Method::Auto`].
     pub(super) setup: Setup,
+    /// Whether that method was left to be chosen.
+    pub(super) chooses_method: bool,
     /// What is kept of devices together.
     pub(super) store: Store,
     /// A hash of the rows in the order of the ranks, once it was asked for.
@@ -31,7 +33,8 @@ pub(super) struct Whole {
 }
 
 impl Whole {
-    /// Of `a`, which the ranks get as `rows`, in the order `order`.
+    /// Of `a`, which the ranks get as `rows`, in the order `order`. As long as nothing else is [chosen](Whole::choose_method),
+    /// [`Method::Auto`] stands for `cg`.
     pub(super) fn new(
         a: Arc<Csr>,
         rows: &Arc<Csr>,
@@ -40,7 +43,22 @@ impl Whole {
         setup: &Setup,
         store: Store,
     ) -> Self {
-        Self { a, order, rows: Arc::downgrade(rows), factor, setup: setup.clone(), store, hash: OnceLock::new() }
+        let chooses_method = setup.method == Method::Auto;
+        let method = if chooses_method { Method::Cg } else { setup.method };
+        let (rows, setup) = (Arc::downgrade(rows), Setup { method, ..setup.clone() });
+        Self { a, order, rows, factor, setup, chooses_method, store, hash: OnceLock::new() }
+    }
+
+    /// Several ranks follow this method from now on, if it was left to be chosen.
+    pub(super) fn choose_method(&mut self, method: Method) {
+        if self.chooses_method {
+            self.setup.method = method;
+        }
+    }
+
+    /// The method of so many ranks. One alone meets nobody: where it was left to be chosen, that is `cg`.
+    pub(super) fn method(&self, ranks: usize) -> Method {
+        if self.chooses_method && ranks == 1 { Method::Cg } else { self.setup.method }
     }
 
     /// The matrix in the order of the ranks. If another order was made and nobody has the result any more, it is made
@@ -57,18 +75,18 @@ impl Whole {
     }
 
     /// What the store knows the pace of ranks on these devices by; `rows` are in the order of the ranks.
-    pub(super) fn pace_key(&self, devices: &[Option<Info>], rows: &Csr) -> PaceKey {
+    pub(super) fn pace_key(&self, method: Method, devices: &[Option<Info>], rows: &Csr) -> PaceKey {
         let hash = || fingerprint(&part_alone(rows, 0..rows.n_rows()), self.factor);
-        self.key(devices, self.hash.get_or_init(hash))
+        self.key(method, devices, self.hash.get_or_init(hash))
     }
 
     /// The same, if somebody has asked for it before.
-    pub(super) fn known_pace_key(&self, devices: &[Option<Info>]) -> Option<PaceKey> {
-        Some(self.key(devices, self.hash.get()?))
+    pub(super) fn known_pace_key(&self, method: Method, devices: &[Option<Info>]) -> Option<PaceKey> {
+        Some(self.key(method, devices, self.hash.get()?))
     }
 
-    fn key(&self, devices: &[Option<Info>], hash: &str) -> PaceKey {
-        let Setup { method, precond, precision, format, .. } = self.setup;
+    fn key(&self, method: Method, devices: &[Option<Info>], hash: &str) -> PaceKey {
+        let Setup { precond, precision, format, .. } = self.setup;
         PaceKey {
             system: hash.into(),
             rows: self.a.n_rows() as u64,
@@ -95,6 +113,22 @@ impl Whole {
 mod tests {
     use super::*;
     use crate::matrix::gallery;
+
+    #[test]
+    fn a_method_is_chosen_where_it_may_be() {
+        let a = Arc::new(gallery::poisson2d([7, 5]).unwrap());
+        let of = |method| {
+            let setup = Setup { method, ..Setup::default() };
+            Whole::new(Arc::clone(&a), &a, None, 1.0, &setup, Store::none())
+        };
+        let mut auto = of(Method::Auto);
+        assert_eq!([1, 2].map(|ranks| auto.method(ranks)), [Method::Cg; 2]);
+        auto.choose_method(Method::CgPipelined);
+        assert_eq!([1, 2].map(|ranks| auto.method(ranks)), [Method::Cg, Method::CgPipelined]);
+        let mut forced = of(Method::CgSingleReduction);
+        forced.choose_method(Method::Cg);
+        assert_eq!([1, 2].map(|ranks| forced.method(ranks)), [Method::CgSingleReduction; 2]);
+    }
 
     #[test]
     fn rows_are_there_again() {

@@ -194,7 +194,7 @@ pub fn experiment(
     Ok(Experiment {
         name: together(devices.iter().map(String::as_str)),
         devices,
-        method: setup.method.name().into(),
+        method: solver.method().name().into(),
         precision: setup.precision.name().into(),
         matrix: matrix.into(),
         order: a.n_rows(),

@@ -23,7 +23,32 @@ impl Stopwatch {
         &mut self,
         ctx: &Context,
         count: usize,
+        launch: impl FnMut(usize) -> Result<()>,
+    ) -> Result<Vec<f64>> {
+        self.measure(ctx, count, launch, span)
+    }
+
+    /// The same, but that each kernel counts by itself: what passes between them does not, as in a solve other kernels, or
+    /// launches of the next iteration, may fill it.
+    ///
+    /// # Errors
+    /// As [`Stopwatch::times`].
+    pub(super) fn kernel_times(
+        &mut self,
+        ctx: &Context,
+        count: usize,
+        launch: impl FnMut(usize) -> Result<()>,
+    ) -> Result<Vec<f64>> {
+        self.measure(ctx, count, launch, sum)
+    }
+
+    /// The time of each launch by the times of its kernels on the device.
+    fn measure(
+        &mut self,
+        ctx: &Context,
+        count: usize,
         mut launch: impl FnMut(usize) -> Result<()>,
+        time: fn(&[Timed]) -> f64,
     ) -> Result<Vec<f64>> {
         if !self.distrusted {
             let start = Instant::now();
@@ -38,11 +63,7 @@ impl Stopwatch {
             }
             let elapsed = start.elapsed().as_secs_f64();
             let timed = ctx.take_timed(count as u64)?;
-            let span = |kernels: &[Timed]| {
-                let (start, end) = (kernels[0].start, kernels[kernels.len() - 1].end);
-                end.saturating_sub(start) as f64 * 1e-9
-            };
-            let times: Vec<f64> = timed.chunk_by(|a, b| a.tag == b.tag).map(span).collect();
+            let times: Vec<f64> = timed.chunk_by(|a, b| a.tag == b.tag).map(time).collect();
             if times.len() == count && times.iter().all(|&t| t > 0.0) && times.iter().sum::<f64>() < 1.1 * elapsed {
                 return Ok(times);
             }
@@ -57,5 +78,29 @@ impl Stopwatch {
                 Ok(start.elapsed().as_secs_f64())
             })
             .collect()
+    }
+}
+
+/// Seconds from the beginning of the first kernel to the end of the last.
+fn span(kernels: &[Timed]) -> f64 {
+    let (start, end) = (kernels[0].start, kernels[kernels.len() - 1].end);
+    end.saturating_sub(start) as f64 * 1e-9
+}
+
+/// Seconds of all kernels, each by itself.
+fn sum(kernels: &[Timed]) -> f64 {
+    kernels.iter().map(|kernel| kernel.time().as_secs_f64()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_by_hand() {
+        let kernel = |start, end| Timed { tag: 1, kernel: "", start, end };
+        // 3 µs and 2 µs, and 5 µs between them
+        let kernels = [kernel(1_000, 4_000), kernel(9_000, 11_000)];
+        assert!((span(&kernels) - 10e-6).abs() < 1e-15 && (sum(&kernels) - 5e-6).abs() < 1e-15);
     }
 }

@@ -42,7 +42,7 @@ pub(crate) fn setup(method: Method, precond: Precond, precision: Precision, devi
 pub(crate) fn setups(precision: Precision) -> Vec<Setup> {
     let mut all = Vec::new();
     for devices in choices() {
-        for &method in Method::ALL {
+        for &method in Method::FORCED {
             for &precond in Precond::ALL {
                 all.push(setup(method, precond, precision, &devices));
             }

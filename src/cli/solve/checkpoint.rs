@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use declive::checkpoint::{Column, Identity, Saved};
-use declive::solver::Checkpoint;
+use declive::solver::{Checkpoint, Method};
 use declive::{Error, Outcome};
 
 use super::plan::Plan;
@@ -27,13 +27,13 @@ pub(super) struct Saver<'a> {
 }
 
 impl<'a> Saver<'a> {
-    /// The checkpoints that `plan` asks for.
-    pub(super) fn new(plan: &'a Plan, identity: Option<Identity>) -> Option<Self> {
+    /// The checkpoints that `plan` asks for, of iterations by `method`.
+    pub(super) fn new(plan: &'a Plan, identity: Option<Identity>, method: Method) -> Option<Self> {
         let (target, identity) = (plan.checkpoint.as_ref()?, identity?);
         let (setup, stop) = (&plan.setup, &plan.stop);
         let note = format!(
             "declive {DECLIVE}: A {}, b {}; method {}, preconditioner {}, precision {}, rtol {:e}, atol {:e}",
-            plan.source, plan.rhs, setup.method, setup.precond, setup.precision, stop.rtol, stop.atol
+            plan.source, plan.rhs, method, setup.precond, setup.precision, stop.rtol, stop.atol
         );
         let every = plan.checkpoint_every.unwrap_or(EVERY);
         Some(Self { target, identity, note, every, last: Mutex::new(Instant::now()) })

@@ -42,10 +42,10 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let system = recorder.phase("read", || System::read(&plan, screen))?;
     let identity = checkpoint::identity(&plan, &system);
     let from = checkpoint::columns(saved, identity.as_ref())?;
-    let saver = Saver::new(&plan, identity);
     let read = start.elapsed();
 
     let mut solver = distribute(&plan, &system, cancel, screen)?;
+    let saver = Saver::new(&plan, identity, solver.method());
     recorder.set_up(read, &solver);
     if let Some(note) = solver.note().filter(|_| !plan.quiet) {
         let _ = writeln!(stderr(), "note: {note}");
@@ -64,6 +64,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         rhs_default: system.rhs.1,
         x0: plan.x0.as_ref().map(ToString::to_string),
         setup: &plan.setup,
+        method: solver.method(),
         reordering: solver.reordering(),
         stop: &plan.stop,
         ranks: solver.ranks(),

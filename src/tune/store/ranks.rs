@@ -4,22 +4,31 @@ use serde::{Deserialize, Serialize};
 
 use super::now;
 use crate::device::Info;
+use crate::solver::Method;
 
-/// Devices that meet, and by whom it was measured.
+/// Devices that meet, in which method, and by whom it was measured.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct MeetingKey {
     /// Kind of each: see [`kind`].
     pub devices: Vec<String>,
+    /// Name of the method; where an older file lacks it, that of `cg`.
+    #[serde(default = "cg")]
+    pub method: String,
     /// Version of declive, whose iterations these were.
     pub declive: String,
 }
 
 impl MeetingKey {
-    /// For ranks of these devices; `None` is the host.
+    /// For ranks of these devices, by a method that ranks know; `None` is the host.
     #[must_use]
-    pub fn new(devices: &[Option<Info>]) -> Self {
-        Self { devices: devices.iter().map(kind).collect(), declive: env!("CARGO_PKG_VERSION").into() }
+    pub fn new(method: Method, devices: &[Option<Info>]) -> Self {
+        let (method, declive) = (method.name().into(), env!("CARGO_PKG_VERSION").into());
+        Self { devices: devices.iter().map(kind).collect(), method, declive }
     }
+}
+
+fn cg() -> String {
+    Method::Cg.name().into()
 }
 
 /// What ranks need to meet in an iteration.
