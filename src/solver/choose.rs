@@ -176,7 +176,7 @@ mod tests {
     use crate::device::list;
     use crate::matrix::gallery;
     use crate::partition::cost;
-    use crate::solver::{Precision, Setup};
+    use crate::solver::{Exchange, Precision, Setup};
     use crate::tune::store::{Device, MeetingEntry, MeetingKey, PaceEntry, Store};
 
     #[test]
@@ -229,7 +229,7 @@ mod tests {
     }
 
     fn meet_by(method: Method, store: &Store, devices: &[Option<Info>], count: usize, seconds: f64) {
-        let entry = MeetingEntry::new(MeetingKey::new(method, &devices[..count]), seconds);
+        let entry = MeetingEntry::new(MeetingKey::new(method, Exchange::HostStaged, &devices[..count]), seconds);
         store.insert_meeting(&Device::from(devices[0].as_ref().unwrap()), entry).unwrap();
     }
 

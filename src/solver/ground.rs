@@ -107,9 +107,13 @@ impl<'a> Ground<'a> {
         self.known(devices)?.pace(&key).cloned()
     }
 
+    fn meeting_key(&self, method: Method, devices: &[Option<Info>]) -> MeetingKey {
+        MeetingKey::new(method, self.whole.setup.exchange, devices)
+    }
+
     /// What these devices need to meet, if it was measured.
     fn known_meeting(&mut self, method: Method, devices: &[Option<Info>]) -> Option<f64> {
-        let key = MeetingKey::new(method, devices);
+        let key = self.meeting_key(method, devices);
         match self.met.get(&key) {
             Some(met) => *met,
             None => Some(self.known(devices)?.meeting(&key)?.seconds),
@@ -118,12 +122,12 @@ impl<'a> Ground<'a> {
 
     /// The same: as was measured once on this machine, or now.
     fn meeting(&mut self, method: Method, devices: &[Option<Info>]) -> Option<f64> {
-        let (key, known) = (MeetingKey::new(method, devices), self.known_meeting(method, devices));
+        let (key, known) = (self.meeting_key(method, devices), self.known_meeting(method, devices));
         if known.is_some() || !self.measures || self.met.contains_key(&key) {
             return known;
         }
         let owner = Device::from(devices.iter().flatten().next()?);
-        let (count, met) = (devices.len(), meeting::seconds(method, devices));
+        let (count, met) = (devices.len(), meeting::seconds(method, self.whole.setup.exchange, devices));
         match &met {
             Ok(seconds) => {
                 log::info!("{count} ranks need {:.1} µs to meet by {method}", 1e6 * seconds);

@@ -10,7 +10,7 @@ use crate::matrix::Csr;
 use crate::matrix::reorder::{Permutation, permuted};
 use crate::partition::part_alone;
 use crate::tune::formats::fingerprint;
-use crate::tune::store::{PaceKey, Store, kind};
+use crate::tune::store::{PaceKey, Store, kinds, unusual};
 
 /// A matrix, and what ranks make of it before they have it.
 pub(super) struct Whole {
@@ -86,13 +86,13 @@ impl Whole {
     }
 
     fn key(&self, method: Method, devices: &[Option<Info>], hash: &str) -> PaceKey {
-        let Setup { precond, precision, format, .. } = self.setup;
+        let Setup { precond, precision, format, exchange, .. } = self.setup;
         PaceKey {
             system: hash.into(),
             rows: self.a.n_rows() as u64,
             entries: self.a.nnz() as u64,
-            method: format!("{method}, {precond}, {precision}, {format}"),
-            devices: devices.iter().map(kind).collect(),
+            method: format!("{method}, {precond}, {precision}, {format}{}", unusual(exchange)),
+            devices: kinds(devices),
             declive: env!("CARGO_PKG_VERSION").into(),
         }
     }

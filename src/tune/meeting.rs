@@ -4,7 +4,7 @@
 use crate::device::{Choice, Info, Pick};
 use crate::error::Result;
 use crate::matrix::gallery;
-use crate::solver::{Control, Method, Setup, Solver, Stop, Tune};
+use crate::solver::{Control, Exchange, Method, Setup, Solver, Stop, Tune};
 
 /// Points of a grid along each axis: 4096 rows.
 const POINTS: usize = 64;
@@ -13,13 +13,13 @@ const POINTS: usize = 64;
 const ITERATIONS: u64 = 100;
 const RUNS: usize = 4;
 
-/// Seconds of an iteration of a method on ranks of these devices with next to nothing to compute: the least of three runs.
+/// Seconds of an iteration of a method, by a model of exchange, on ranks of these devices with next to nothing to compute: the least of three runs.
 ///
 /// # Errors
 /// Those of the devices.
-pub(crate) fn seconds(method: Method, devices: &[Option<Info>]) -> Result<f64> {
+pub(crate) fn seconds(method: Method, exchange: Exchange, devices: &[Option<Info>]) -> Result<f64> {
     let picks = devices.iter().map(|device| device.as_ref().map_or(Pick::Host, |device| Pick::Index(device.index)));
-    let setup = Setup { method, devices: Choice::List(picks.collect()), tune: Tune::Off, ..Setup::default() };
+    let setup = Setup { method, exchange, devices: Choice::List(picks.collect()), tune: Tune::Off, ..Setup::default() };
     let a = gallery::poisson2d([POINTS, POINTS])?;
     let b = gallery::random_vector(a.n_rows(), 1);
     // what has no double precision meets as fast
@@ -48,7 +48,7 @@ mod tests {
         assert!(device.is_some(), "the tests need an OpenCL device");
         for devices in [vec![device.clone(), device.clone()], vec![device.clone(), None, device], vec![None, None]] {
             for method in [Method::Cg, Method::CgSingleReduction, Method::CgPipelined] {
-                let time = seconds(method, &devices).unwrap();
+                let time = seconds(method, Exchange::HostStaged, &devices).unwrap();
                 assert!(time > 0.0 && time < 1.0, "{method}: {time}");
             }
         }

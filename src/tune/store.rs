@@ -50,7 +50,8 @@ pub use self::device::Device;
 pub use self::formats::{FormatEntry, FormatKey, FormatTime};
 pub use self::launches::{Entry, Hit, Key, Size, source_hash};
 use self::ranks::Kept;
-pub use self::ranks::{MeetingEntry, MeetingKey, PaceEntry, PaceKey, kind};
+pub(crate) use self::ranks::unusual;
+pub use self::ranks::{MeetingEntry, MeetingKey, PaceEntry, PaceKey, kind, kinds};
 use crate::cache;
 
 /// The version of the files.

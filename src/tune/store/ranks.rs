@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use super::now;
 use crate::device::Info;
-use crate::solver::Method;
+use crate::solver::{Exchange, Method};
 
 /// Devices that meet, in which method, and by whom it was measured.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct MeetingKey {
-    /// Kind of each: see [`kind`].
+    /// Kind of each: see [`kinds`].
     pub devices: Vec<String>,
-    /// Name of the method; where an older file lacks it, that of `cg`.
+    /// Name of the method, and of the model of exchange, if it is not the usual one; where an older file lacks it, that of `cg`.
     #[serde(default = "cg")]
     pub method: String,
     /// Version of declive, whose iterations these were.
@@ -19,12 +19,17 @@ pub struct MeetingKey {
 }
 
 impl MeetingKey {
-    /// For ranks of these devices, by a method that ranks know; `None` is the host.
+    /// For ranks of these devices, by a method that ranks know and a model of exchange; `None` is the host.
     #[must_use]
-    pub fn new(method: Method, devices: &[Option<Info>]) -> Self {
-        let (method, declive) = (method.name().into(), env!("CARGO_PKG_VERSION").into());
-        Self { devices: devices.iter().map(kind).collect(), method, declive }
+    pub fn new(method: Method, exchange: Exchange, devices: &[Option<Info>]) -> Self {
+        let method = format!("{method}{}", unusual(exchange));
+        Self { devices: kinds(devices), method, declive: env!("CARGO_PKG_VERSION").into() }
     }
+}
+
+/// A model of exchange as keys tell it: the usual one goes without saying.
+pub(crate) fn unusual(exchange: Exchange) -> String {
+    if exchange == Exchange::HostStaged { String::new() } else { format!(", {exchange}") }
 }
 
 fn cg() -> String {
@@ -60,7 +65,7 @@ pub struct PaceKey {
     pub rows: u64,
     /// Entries of the matrix.
     pub entries: u64,
-    /// Method, preconditioner, precision and format, by their names.
+    /// Method, preconditioner, precision and format, and a model of exchange that is not the usual one, by their names.
     pub method: String,
     /// As in [`MeetingKey`].
     pub devices: Vec<String>,
@@ -115,6 +120,16 @@ pub fn kind(device: &Option<Info>) -> String {
     }
 }
 
+/// The kinds of the devices of ranks. A device that is a rank once more is of a kind of its own: two ranks meet otherwise on one
+/// device than on two.
+#[must_use]
+pub fn kinds(devices: &[Option<Info>]) -> Vec<String> {
+    let index = |device: &Option<Info>| device.as_ref().map(|device| device.index);
+    let again = |k: usize| devices[..k].iter().any(|device| index(device) == index(&devices[k]));
+    let named = |k| if again(k) { format!("again {}", kind(&devices[k])) } else { kind(&devices[k]) };
+    (0..devices.len()).map(named).collect()
+}
+
 /// An entry that belongs to a key, and makes sense or not: files can be edited.
 pub(super) trait Kept: for<'de> Deserialize<'de> + Clone {
     type Key: Ord + Clone;
@@ -167,5 +182,27 @@ impl Kept for PaceEntry {
             && is_time(self.whole)
             && whole > 0.0
             && whole.is_finite()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::list;
+
+    #[test]
+    fn ranks_of_one_device_are_not_those_of_two() {
+        let device = list().devices.remove(0);
+        let mut other = device.clone();
+        other.index += 1;
+        let [one, two] = [Some(device), Some(other)];
+        let alike = kinds(&[one.clone(), two.clone()]);
+        assert!(alike[0] == alike[1] && alike[0] == kind(&one));
+        let same = kinds(&[one.clone(), one.clone(), two]);
+        assert_eq!([&same[0], &same[2]], [&alike[0]; 2]);
+        assert_eq!(same[1], format!("again {}", alike[0]));
+        let of = |exchange| MeetingKey::new(Method::Cg, exchange, &[one.clone(), None]);
+        assert_eq!(of(Exchange::HostStaged).method, "cg");
+        assert_eq!(of(Exchange::HostCopied).method, "cg, host-copied");
     }
 }
