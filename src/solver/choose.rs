@@ -17,7 +17,7 @@ use crate::matrix::Csr;
 use crate::partition::row_ranges_by;
 
 /// Entries of a sample on which a device's speed is measured, at most.
-const SAMPLE: usize = 16 << 20;
+const SAMPLE: usize = 32 << 20;
 
 /// A set of devices that was considered, and the time of an iteration that it was expected to take.
 #[derive(Debug, Clone, PartialEq)]

@@ -30,6 +30,9 @@ const HALO_SECONDS: f64 = 1.6e-9;
 /// How many times faster than it seems the processor's memory may be, when it is said that it would not help GPUs.
 const DOUBT: f64 = 2.0;
 
+/// Rows of a sample on which kernels have next to nothing to do.
+const NEXT_TO_NOTHING: f64 = 1024.0;
+
 /// Work below which nothing is measured for shares: a device opens more slowly than they could ever make up for.
 const LEAST_WORK: f64 = 1e5;
 
@@ -160,23 +163,31 @@ impl<'a> Ground<'a> {
     }
 
     fn measured(&self, device: &Option<Info>) -> Option<(Speed, bool)> {
-        let time = |parts: f64| {
-            let sample = sample(self.rows, parts);
-            let work = cost(self.rows, &sample) as f64;
-            let seconds = speed::seconds(device.as_ref(), self.rows, sample, &self.whole.setup)
-                .map_err(|e| log::warn!("{}: its speed can't be measured: {e}", kind(device)))
-                .ok()?;
-            log::info!("{}: {:.1} µs for {work} of work", kind(device), 1e6 * seconds);
-            (work > 0.0 && seconds > 0.0).then_some((work, seconds))
-        };
-        let less = time(self.most as f64)?;
         // alone it may have all rows, if it can hold them
         let is_asked = self.whole.setup.devices == Choice::Auto && self.most > 1;
-        let holds_all = fit::holds(self.rows, device.as_ref(), &self.whole.setup);
-        let differ = sample(self.rows, 1.0) != sample(self.rows, self.most as f64);
-        let more = if is_asked && holds_all && differ { time(1.0).unwrap_or(less) } else { less };
-        let measured = if more.0 > 1.5 * less.0 { [less, more] } else { [more; 2] };
-        Some((Speed { measured }, false))
+        let has_all = is_asked && fit::holds(self.rows, device.as_ref(), &self.whole.setup);
+        let parts = [
+            self.rows.n_rows() as f64 / NEXT_TO_NOTHING,
+            self.most as f64,
+            if has_all { 1.0 } else { self.most as f64 },
+        ];
+        let mut samples: Vec<_> = parts.iter().map(|&parts| sample(self.rows, parts)).collect();
+        samples.dedup();
+        let seconds = speed::seconds(device.as_ref(), self.rows, &samples, &self.whole.setup)
+            .map_err(|e| log::warn!("{}: its speed can't be measured: {e}", kind(device)))
+            .ok()?;
+        let work = samples.iter().map(|rows| cost(self.rows, rows) as f64);
+        let measured: Vec<(f64, f64)> = work.zip(seconds).collect();
+        for (work, seconds) in &measured {
+            log::info!("{}: {:.1} µs for {work} of work", kind(device), 1e6 * seconds);
+        }
+        let measured = match measured[..] {
+            [least, less, more] if more.0 > 1.5 * less.0 => [least, less, more],
+            [least, .., more] => [least, more, more],
+            [only] => [(0.0, 0.0), only, only],
+            [] => return None,
+        };
+        (measured[2].0 > 0.0 && measured[2].1 > 0.0).then_some((Speed { measured }, false))
     }
 
     /// Shares and the time of an iteration, as these devices had them when they last solved this system by `method`.

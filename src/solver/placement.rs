@@ -67,26 +67,34 @@ pub(super) fn least_seconds(work: f64, units: u32, clock_mhz: u32) -> f64 {
 /// How long a device takes for some work: a straight line through two measurements.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Speed {
-    /// Work and seconds, of less and of more work, or the same twice.
-    pub(super) measured: [(f64, f64); 2],
+    /// Work and seconds, of next to nothing, of less and of more work; those that were not measured are like their
+    /// neighbours.
+    pub(super) measured: [(f64, f64); 3],
 }
 
 impl Speed {
     /// In proportion to one measurement.
     pub(super) fn proportional(work: f64, seconds: f64) -> Self {
-        Self { measured: [(work, seconds); 2] }
+        Self { measured: [(0.0, 0.0), (work, seconds), (work, seconds)] }
     }
 
-    /// Seconds for `work`; in proportion beyond what was measured.
+    /// Seconds for `work`: on the line through what was measured on both sides of it, and beyond on that through the least
+    /// and the most, which has the time of kernels that have nothing to do apart from that of the rows.
     pub(super) fn seconds(&self, work: f64) -> f64 {
-        let [(less, short), (more, long)] = self.measured;
-        if work >= more {
-            return long * work / more;
+        if work <= 0.0 {
+            return 0.0;
         }
-        if work <= less || more <= less {
-            return short * work / less;
+        let [least, less, more] = self.measured;
+        let line = |(w, short): (f64, f64), (v, long): (f64, f64)| {
+            if v > w { short + (long - short) * (work - w) / (v - w) } else { long * work / v }
+        };
+        if work > more.0 {
+            line(least, more)
+        } else if work > less.0 {
+            line(less, more)
+        } else {
+            line(least, less)
         }
-        short + (long - short) * (work - less) / (more - less)
     }
 }
 
@@ -193,11 +201,16 @@ mod tests {
 
     #[test]
     fn speeds_by_hand() {
-        let speed = Speed { measured: [(100.0, 2.0), (200.0, 3.0)] };
+        let speed = Speed { measured: [(0.0, 0.0), (100.0, 2.0), (200.0, 3.0)] };
         for (work, seconds) in [(50.0, 1.0), (100.0, 2.0), (150.0, 2.5), (200.0, 3.0), (400.0, 6.0), (0.0, 0.0)] {
             assert_eq!(speed.seconds(work), seconds, "{work}");
         }
         assert_eq!(Speed::proportional(10.0, 1.0).seconds(5.0), 0.5);
+        // kernels that have nothing to do take 1
+        let speed = Speed { measured: [(0.0, 1.0), (100.0, 3.0), (200.0, 5.0)] };
+        for (work, seconds) in [(0.0, 0.0), (50.0, 2.0), (150.0, 4.0), (1000.0, 21.0)] {
+            assert_eq!(speed.seconds(work), seconds, "{work}");
+        }
         let three = [(1.0, 1.0), (1.0, 1.0), (1.0, 2.0)].map(|(work, seconds)| Speed::proportional(work, seconds));
         let (shares, last) = shared(100.0, &three);
         assert!(shares.iter().zip([0.4, 0.4, 0.2]).all(|(share, expected)| (share - expected).abs() < 1e-12));

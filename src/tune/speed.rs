@@ -6,24 +6,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::bed::numbers;
-use super::formats::{self, Uploaded, Wanted};
-use super::kept;
+use super::loaded::load;
 use super::search::timing;
 use super::stopwatch::Stopwatch;
-use super::store::{Device, Store};
 use crate::comm::Alone;
 use crate::device::{Context, DeviceVec, Info};
 use crate::error::Result;
-use crate::kernels::{Kernels, Shape, Tuning};
 use crate::matrix::Csr;
 use crate::operator::LinearOperator;
 use crate::operator::host::HostBlock;
 use crate::ops::host::HostOps;
-use crate::ops::opencl::OpenClOps;
 use crate::ops::{CgStep, Ops, Product};
 use crate::partition::{Part, part_alone};
 use crate::real::Real;
-use crate::solver::{Exchange, Precision, Setup, Tune};
+use crate::solver::{Precision, Setup};
 
 /// Iterations that are timed, and the time that they may take beyond the least number.
 const COUNT: [usize; 2] = [3, 15];
@@ -32,46 +28,38 @@ const TIME: Duration = Duration::from_millis(50);
 /// ρ of a step that hardly changes x and r, and makes p equal to r: α is next to nothing, and β = 0.
 const RHO: [f64; 2] = [1e-30, 1.0];
 
-/// Seconds that the kernels of the product and the step of an iteration take on `rows` of `a`, of which other ranks have the
-/// rest: on devices the kernels' own, as ranks measure them in a solve.
+/// Seconds that the kernels of the product and the step of an iteration take on each of some `samples`, rows of `a` of which
+/// other ranks have the rest: on devices the kernels' own, as ranks measure them in a solve.
 ///
 /// # Errors
 /// Those of the device.
-pub(crate) fn seconds(device: Option<&Info>, a: &Arc<Csr>, rows: Range<usize>, setup: &Setup) -> Result<f64> {
-    let part = part_alone(a, rows);
+pub(crate) fn seconds(
+    device: Option<&Info>,
+    a: &Arc<Csr>,
+    samples: &[Range<usize>],
+    setup: &Setup,
+) -> Result<Vec<f64>> {
+    let parts = samples.iter().map(|rows| part_alone(a, rows.clone()));
     let Some(device) = device else {
         return match setup.precision {
-            Precision::F64 => on_host::<f64>(a, part, setup),
-            Precision::F32 | Precision::Mixed => on_host::<f32>(a, part, setup),
+            Precision::F64 => parts.map(|part| on_host::<f64>(a, part, setup)).collect(),
+            Precision::F32 | Precision::Mixed => parts.map(|part| on_host::<f32>(a, part, setup)).collect(),
         };
     };
     let ctx = Arc::new(Context::open(device)?);
     match (setup.precision, device.has_f64) {
-        (Precision::F64, _) => on_device::<f64, f64>(&ctx, &part, setup),
-        (Precision::F32 | Precision::Mixed, true) => on_device::<f32, f64>(&ctx, &part, setup),
-        (Precision::F32 | Precision::Mixed, false) => on_device::<f32, f32>(&ctx, &part, setup),
+        (Precision::F64, _) => parts.map(|part| on_device::<f64, f64>(&ctx, &part, setup)).collect(),
+        (Precision::F32 | Precision::Mixed, true) => {
+            parts.map(|part| on_device::<f32, f64>(&ctx, &part, setup)).collect()
+        }
+        (Precision::F32 | Precision::Mixed, false) => {
+            parts.map(|part| on_device::<f32, f32>(&ctx, &part, setup)).collect()
+        }
     }
 }
 
 fn on_device<T: Real, A: Real>(ctx: &Arc<Context>, part: &Part<'_>, setup: &Setup) -> Result<f64> {
-    let (info, store) = (ctx.info(), Store::open());
-    let known = (setup.tune != Tune::Off).then(|| store.load(&Device::from(info)));
-    let tuning = match &known {
-        Some(known) => kept::tuning::<T, A>(known, info, part.n_owned(), part.nnz()),
-        None => Tuning::default_for(info, Shape::of(info)),
-    };
-    let kernels = Kernels::build(ctx, tuning)?;
-    let ops = OpenClOps::<T, A>::new(Arc::clone(ctx), kernels, part.n_owned(), Box::new(Alone::default()), false)?;
-    let wanted = Wanted {
-        format: setup.format,
-        tune: Tune::Stored,
-        known: known.as_ref(),
-        store: &store,
-        room: info.memory_bytes,
-        exchange: Exchange::HostStaged,
-        set_up: formats::SET_UP_TIME,
-    };
-    let Uploaded { block, .. } = formats::upload(&ops, part, 1.0, wanted)?;
+    let (ops, block) = load::<T, A>(ctx, part, setup, Box::new(Alone::default()))?;
     let r = DeviceVec::from_slice(ctx, &numbers::<T>(part.n_owned() + part.halo.len, 3), "r")?;
     let mut iteration = iteration(&ops, &block, r, ops.sum(2)?.with_values(RHO))?;
     iteration()?; // the first one pays for more than itself
@@ -144,6 +132,7 @@ mod tests {
     use super::*;
     use crate::device::list;
     use crate::matrix::gallery;
+    use crate::solver::Tune;
 
     #[test]
     fn devices_and_the_host_are_timed() {
@@ -151,11 +140,9 @@ mod tests {
         let device = list().devices.into_iter().next().expect("the tests need an OpenCL device");
         for precision in [Precision::F64, Precision::F32, Precision::Mixed] {
             let setup = Setup { precision, tune: Tune::Off, ..Setup::default() };
-            for rows in [0..8000, 2000..6000, 7999..8000] {
-                for device in [Some(&device), None] {
-                    let time = seconds(device, &a, rows.clone(), &setup).unwrap();
-                    assert!(time > 0.0 && time < 10.0, "{precision} {rows:?}: {time}");
-                }
+            for device in [Some(&device), None] {
+                let times = seconds(device, &a, &[0..8000, 2000..6000, 7999..8000], &setup).unwrap();
+                assert!(times.len() == 3 && times.iter().all(|&time| time > 0.0 && time < 10.0), "{times:?}");
             }
         }
     }
