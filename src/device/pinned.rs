@@ -29,7 +29,7 @@ impl<T: Plain> Pinned<T> {
     /// `len` zeros.
     ///
     /// # Errors
-    /// [`Error::OpenCl`] if the driver has no such memory.
+    /// [`Error::OpenCl`](crate::Error::OpenCl) if the driver has no such memory.
     pub(crate) fn zeros(ctx: &Context, len: usize) -> Result<Self> {
         let flags = CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR;
         let doing = Doing(Call::Allocate, "pinned memory");

@@ -67,7 +67,7 @@ impl<T: Real> SumsRead<T> {
     /// Waits for them, and gives the memory back.
     ///
     /// # Errors
-    /// [`Error::OpenCl`] if the transfer, or a kernel before it, failed.
+    /// [`Error::OpenCl`](crate::Error::OpenCl) if the transfer, or a kernel before it, failed.
     pub(crate) fn wait(mut self, ctx: &Context) -> Result<Pinned<T>> {
         if self.is_watched
             && let Some(to) = &self.read.to

@@ -1,8 +1,6 @@
 //! A solve: the ranks run, and the host checks what they bring back, until it agrees.
 
 use std::borrow::Cow;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
@@ -10,18 +8,15 @@ use rayon::prelude::*;
 use super::account::Account;
 use super::aside::{self, Aside, Shelf};
 use super::monitor::Monitor;
+use super::moves::share_anew;
 use super::rank::Ended;
 use super::survivors::{open, without_failed};
-use super::team::{Placement, Position, Ranks};
+use super::team::{Position, Ranks};
 use super::whole::Whole;
-use super::{
-    Checkpoint, Checkpoints, Control, Criterion, DeviceFailure, OnFailure, Outcome, Reason, ShareSource, Stop, Tune,
-};
+use super::{Checkpoint, Checkpoints, Control, Criterion, DeviceFailure, OnFailure, Outcome, Reason, Stop};
 use crate::comm::Failed;
-use crate::device::Rejected;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::real::Real;
-use crate::tune::store::{Device, PaceEntry};
 use crate::verify::{self, Residual};
 
 /// How often an answer that the host's check does not confirm is handed back to the ranks with a tighter target.
@@ -206,121 +201,6 @@ impl Round<'_> {
     }
 }
 
-/// Iterations that tell how long one takes.
-const ENOUGH: u64 = 20;
-
-/// A part by which what is remembered may differ from what was measured.
-const SAME: f64 = 0.05;
-
-/// Keeps how fast the ranks were at the end of a solve, if others could have been chosen, and it may be measured.
-pub(super) fn remember(whole: &Whole, ranks: &Ranks, outcome: &Outcome) {
-    let iterations = outcome.iterations - outcome.done;
-    if iterations < ENOUGH || !outcome.moves.is_empty() {
-        return; // of what was moved, the next solve will tell
-    }
-    let kernels = match outcome.split.as_slice() {
-        [alone] => vec![alone.kernels.as_secs_f64() / iterations as f64],
-        _ => outcome.kernel_seconds.clone(),
-    };
-    keep(whole, ranks, kernels, outcome.solve.as_secs_f64() / iterations as f64);
-}
-
-/// The same from what is measured in the course of it.
-fn keep(whole: &Whole, ranks: &Ranks, mut kernels: Vec<f64>, seconds: f64) {
-    let devices = &ranks.placement.devices;
-    let measures = matches!(whole.setup.tune, Tune::Quick | Tune::Full) && whole.setup.shares.is_none();
-    let Some(owner) = devices.iter().flatten().next().map(Device::from) else { return };
-    let Some(key) = whole.known_pace_key(ranks.method, devices).filter(|_| measures && kernels.len() == devices.len())
-    else {
-        return;
-    };
-    kernels.iter_mut().filter(|seconds| !seconds.is_finite()).for_each(|seconds| *seconds = 0.0);
-    let shares: Vec<f64> = ranks.infos.iter().map(|info| info.share).collect();
-    let is_near = |one: f64, other: f64| (one - other).abs() <= SAME * one.abs().max(other.abs());
-    let is_known = whole.store.load(&owner).pace(&key).is_some_and(|known| {
-        is_near(known.whole, seconds) && known.shares.iter().zip(&shares).all(|(&one, &other)| is_near(one, other))
-    });
-    if !is_known {
-        whole.store.insert_pace(&owner, PaceEntry::new(key, shares, kernels, seconds));
-    }
-}
-
-/// Opens the ranks anew, with shares of the rows as given. Those that have none any more are left out.
-fn share_anew(
-    whole: &Whole,
-    ranks: &mut Ranks,
-    failures: &mut Vec<DeviceFailure>,
-    shares: &[f64],
-    account: &mut Account,
-) -> Result<()> {
-    let start = Instant::now();
-    let former = ranks.placement.clone();
-    let had_rows = |k: usize| !former.rows[k].is_empty();
-    let several = shares.iter().filter(|share| **share > 0.0).count() > 1;
-    let kept: Vec<usize> = (0..shares.len()).filter(|&k| shares[k] > 0.0 || several && !had_rows(k)).collect();
-    let all: f64 = shares.iter().sum();
-    let shares: Vec<f64> = shares.iter().map(|share| share / all).collect();
-    let devices: Vec<_> = kept.iter().map(|&k| former.devices[k].clone()).collect();
-    let of_kept: Vec<f64> = kept.iter().map(|&k| shares[k]).collect();
-    log::info!("after {} iterations, rows are shared as {shares:?}", account.iterations);
-
-    let mut left_out = std::mem::take(&mut ranks.left_out);
-    let known = left_out.len();
-    for device in (0..shares.len()).filter(|k| !kept.contains(k)).filter_map(|k| former.devices[k].clone()) {
-        let reason = format!("the others are faster without it, as the first {} iterations showed", account.iterations);
-        left_out.push(Rejected { device, reason });
-    }
-    if let Some(pace) = account.pace.clone() {
-        keep(whole, ranks, pace.kernels, pace.whole);
-    }
-    #[cfg(test)]
-    let altered = ranks.altered;
-    ranks.close(); // what is on the devices now would be in the way
-    let rows = whole.rows()?;
-    let ranges = super::fit::row_ranges(&rows, &of_kept, &devices, &whole.setup);
-    let placement = Placement { devices, rows: ranges, source: ShareSource::Measured };
-    let count = former.devices.len();
-    let is_tuned = AtomicBool::new(true); // for blocks of about this size, if at all
-    let moved = Ranks::open(whole, Some(Arc::clone(&rows)), placement, Some(&is_tuned));
-    let is_moved = moved.is_ok();
-    *ranks = match moved {
-        Ok(moved) => moved,
-        Err(failed) => {
-            log::warn!("rows stay where they were: {}", Error::from(failed));
-            left_out.truncate(known);
-            open(whole, rows, former, failures, Some(&is_tuned))?
-        }
-    };
-    ranks.left_out = left_out;
-    #[cfg(test)]
-    {
-        ranks.altered = altered;
-    }
-    account.reopened(is_moved.then_some((shares, &kept)), start.elapsed());
-    if !is_moved && ranks.placement.devices.len() < count {
-        account.forget_ranks(); // a device has failed, and others go on
-    }
-    Ok(())
-}
-
-impl Whole {
-    /// A vector from the order given to that of the ranks.
-    fn in_ranks_order<'v>(&self, v: Cow<'v, [f64]>) -> Cow<'v, [f64]> {
-        match &self.order {
-            Some(order) => Cow::Owned(order.apply(&v)),
-            None => v,
-        }
-    }
-
-    /// And back.
-    fn in_given_order<'v>(&self, v: Cow<'v, [f64]>) -> Cow<'v, [f64]> {
-        match &self.order {
-            Some(order) => Cow::Owned(order.undo(&v)),
-            None => v,
-        }
-    }
-}
-
 /// The power of two next below `v` > 0, within a range whose ends have finite reciprocals.
 pub(super) fn power_of_two_near(v: f64) -> f64 {
     // exponents at the ends of the range would make 1 / scale overflow
@@ -338,12 +218,14 @@ fn rescaled(v: &[f64], first: f64, second: f64) -> Cow<'_, [f64]> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     use crate::matrix::Csr;
     use crate::matrix::gallery::{Spec, random_vector};
     use crate::solver::balance::Balance;
-    use crate::solver::{Method, Precision, Precond, Setup, Solver};
+    use crate::solver::{Method, Precision, Precond, Setup, ShareSource, Solver, Tune};
 
     /// A solve whose ranks are watched, and altered so.
     fn solve(a: &Arc<Csr>, setup: &Setup, altered: Option<fn(&mut Balance)>) -> (Solver, Outcome) {

@@ -14,6 +14,7 @@ use super::team::Ranks;
 use super::whole::Whole;
 use super::{
     Control, Criterion, Format, FormatChoice, Indefinite, Method, Outcome, Precision, Reason, Setup, ShareSource, Stop,
+    pace,
 };
 use crate::device::{self, Kind, Rejected, Selection};
 use crate::error::{Error, Result};
@@ -161,7 +162,7 @@ impl Solver {
         if let Ok(outcome) = &outcome
             && self.failures.len() == failed
         {
-            rounds::remember(&self.whole, &self.ranks, outcome);
+            pace::remember(&self.whole, &self.ranks, outcome);
         }
         self.rejected.append(&mut self.ranks.left_out);
         outcome

@@ -1,5 +1,6 @@
 //! A system as all ranks share it, whoever they are: what ranks are opened from, at first and anew.
 
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock, Weak};
 
 use super::scaling::Scaling;
@@ -71,6 +72,22 @@ impl Whole {
             (Some(rows), _) => Ok(rows),
             (None, Some(order)) => Ok(Arc::new(permuted(&self.a, order)?)),
             (None, None) => Ok(Arc::clone(&self.a)),
+        }
+    }
+
+    /// A vector from the order given to that of the ranks.
+    pub(super) fn in_ranks_order<'v>(&self, v: Cow<'v, [f64]>) -> Cow<'v, [f64]> {
+        match &self.order {
+            Some(order) => Cow::Owned(order.apply(&v)),
+            None => v,
+        }
+    }
+
+    /// And back.
+    pub(super) fn in_given_order<'v>(&self, v: Cow<'v, [f64]>) -> Cow<'v, [f64]> {
+        match &self.order {
+            Some(order) => Cow::Owned(order.undo(&v)),
+            None => v,
         }
     }
 

@@ -24,7 +24,7 @@ pub struct FormatKey {
     pub block: String,
     /// Version of the device's driver.
     pub driver: String,
-    /// [`source_hash`] of what the products are compiled from.
+    /// [`source_hash`](super::source_hash) of what the products are compiled from.
     pub sources: String,
     /// Options of the compiler, but for those that set launch parameters.
     pub options: String,
