@@ -231,6 +231,8 @@ fn what_an_exchange_is_not_timed_with() {
     fails("--tune quick", &["--tune is off or stored"]);
     fails("--counts 1,3", &["--counts 3", "are 2"]);
     fails("nothing.mtx", &["nothing.mtx"]);
+    let alone = place.run("bench exchange --devices 0 --order 1000 --iterations 5 --repeat 1").ok();
+    assert!(words(&alone).contains("a device alone has nothing to exchange") && !alone.contains("Halos"), "{alone}");
     for args in ["--sizes 0", "--models pigeon", "--report r.html"] {
         assert_eq!(place.run(&format!("bench exchange {args}")).code, Some(2), "{args}");
     }

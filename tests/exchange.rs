@@ -5,16 +5,16 @@
 mod common;
 
 use common::process::Place;
-use common::{relative_residual, setup, solve, system};
+use common::{choice, relative_residual, setup, solve, system};
 use declive::device::list;
 use declive::matrix::gallery;
 use declive::solver::{Exchange, Method, Precision, Precond, Reorder};
 use declive::{Csr, Outcome, Setup, Solver};
 use serde_json::Value;
 
-/// A plain set-up on these devices, with the rows as given.
+/// A plain set-up on these devices, D being the one to be tested, with the rows as given.
 fn by(exchange: Exchange, method: Method, precision: Precision, devices: &str) -> Setup {
-    let plain = setup(method, Precond::None, precision, &devices.parse().unwrap());
+    let plain = setup(method, Precond::None, precision, &choice(devices));
     Setup { exchange, reorder: Reorder::None, ..plain }
 }
 
@@ -31,7 +31,7 @@ fn no_model_changes_a_bit() {
     // halos that are runs of neighbouring rows, halos that are not, and ranks of a row or none
     for name in ["poisson3d:9", "random-spd:700,seed=3", "poisson2d:4x1"] {
         let a = system(name);
-        for devices in ["0", "0,0", "0,0,0", "0,0,0,0,0"] {
+        for devices in ["D", "D,D", "D,D,D", "D,D,D,D,D"] {
             let single = Method::ALL.iter().map(|&method| (method, Precision::F64));
             for (method, precision) in single.chain([(Method::Cg, Precision::Mixed)]) {
                 let of = |exchange| solved(&a, &by(exchange, method, precision, devices));
@@ -62,9 +62,9 @@ fn devices_of_a_platform_share_a_context() {
 fn the_host_copies_but_shares_no_context() {
     let a = system("poisson3d:9");
     let of = |exchange, devices: &str| by(exchange, Method::Cg, Precision::F64, devices);
-    let staged = solved(&a, &of(Exchange::HostStaged, "0,host,0"));
-    assert_eq!(solved(&a, &of(Exchange::HostCopied, "0,host,0")).x, staged.x);
-    for devices in ["0,host", "host,host"] {
+    let staged = solved(&a, &of(Exchange::HostStaged, "D,host,D"));
+    assert_eq!(solved(&a, &of(Exchange::HostCopied, "D,host,D")).x, staged.x);
+    for devices in ["D,host", "host,host"] {
         let error = Solver::new(a.clone(), &of(Exchange::SharedContext, devices)).err().unwrap().to_string();
         assert!(error.contains("the host is none"), "{error}");
     }

@@ -84,6 +84,10 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
     let a = Arc::new(a);
 
     let mut notes: Vec<String> = selection.note.into_iter().collect();
+    if counts == [1] {
+        let how = "--devices lists more: all, 0,host, or 0,0 for two ranks of a device";
+        notes.push(format!("a device alone has nothing to exchange; {how}"));
+    }
     let mut entries = Vec::new();
     let mut first_error = None;
     let mut models = Vec::new();
