@@ -1,15 +1,17 @@
 //! A device made ready: its context, its queues, its programs.
 
 use std::cell::RefCell;
+use std::ffi::CString;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use cl3::program::build_program;
 use opencl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue};
 use opencl3::context::Context as ClContext;
 use opencl3::device::Device;
-use opencl3::error_codes::{CL_SUCCESS, ClError, DLOPEN_FUNCTION_NOT_AVAILABLE};
+use opencl3::error_codes::{CL_INVALID_BUILD_OPTIONS, CL_SUCCESS, ClError, DLOPEN_FUNCTION_NOT_AVAILABLE};
 use opencl3::event::Event;
 use opencl3::kernel::Kernel as ClKernel;
 use opencl3::program::Program;
@@ -203,9 +205,16 @@ impl Context {
     pub(super) fn load(&self, binary: &[u8], options: &str) -> ClResult<Program> {
         self.check_fault(Call::Build)?;
         // SAFETY: the device is one of the context's. Of one binary, the driver gets its length and its address.
-        let mut program = unsafe { Program::create_from_binary(&self.context, &[self.id()], &[binary]) }?;
-        program.build(&[self.id()], options)?;
+        let program = unsafe { Program::create_from_binary(&self.context, &[self.id()], &[binary]) }?;
+        self.build_for_device(&program, options)?;
         Ok(program)
+    }
+
+    /// Builds `program` for this device alone. [`Program::build`] asks for the names of its kernels, too, which NVIDIA's driver
+    /// (580.159) refuses if the program is not built for the first device of the context.
+    fn build_for_device(&self, program: &Program, options: &str) -> ClResult<()> {
+        let options = CString::new(options).map_err(|_| ClError(CL_INVALID_BUILD_OPTIONS))?;
+        build_program(program.get(), &[self.id()], &options, None, ptr::null_mut()).map_err(ClError)
     }
 
     /// Compiles `source`, without a look at what is kept.
@@ -214,9 +223,9 @@ impl Context {
     /// [`Error::KernelBuild`] with the compiler's log.
     pub(crate) fn compile(&self, source: &str, options: &str) -> Result<Program> {
         let doing = Doing(Call::Build, THE_KERNELS);
-        let mut program = Program::create_from_source(&self.context, source)
+        let program = Program::create_from_source(&self.context, source)
             .map_err(self.error(doing, "clCreateProgramWithSource"))?;
-        let built = self.check_fault(Call::Build).and_then(|()| program.build(&[self.id()], options));
+        let built = self.check_fault(Call::Build).and_then(|()| self.build_for_device(&program, options));
         built.map_err(|e| Error::KernelBuild {
             device: self.info.label(),
             code: code_name(e),
