@@ -33,6 +33,8 @@ pub(super) struct Account {
     pub(super) reopened: u32,
     /// What the ranks measured last.
     pub(super) pace: Option<Pace>,
+    /// Seconds of an iteration of these ranks, undisturbed.
+    iteration_seconds: Option<f64>,
 }
 
 impl Account {
@@ -58,6 +60,7 @@ impl Account {
         self.split.clear();
         self.timelines.clear();
         self.pace = None;
+        self.iteration_seconds = None;
     }
 
     /// The first residual is the last one of the stretch before.
@@ -79,6 +82,7 @@ impl Account {
             join(&mut self.timelines[k], timeline);
             if k == 0 {
                 self.pace = seen.pace.or(self.pace.take());
+                self.iteration_seconds = seen.iteration_seconds.or(self.iteration_seconds);
                 self.iterations = seen.iterations;
                 self.restarts += seen.runs.saturating_sub(1);
                 self.extend_history(&seen.history);
@@ -119,6 +123,7 @@ impl Account {
             split: self.split,
             timelines: self.timelines,
             moves: self.moves,
+            iteration_seconds: self.iteration_seconds,
             kernel_seconds: self.pace.map_or_else(Vec::new, |pace| pace.kernels),
             bytes_per_iteration,
         }

@@ -28,6 +28,7 @@ mod shares;
 mod survey;
 mod survivors;
 mod team;
+mod tempo;
 mod whole;
 mod workspace;
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::aside::Shelf;
 use super::balance::{self, Balance, Pace};
+use super::tempo::Tempo;
 use super::{Control, Indefinite, Precision, Progress, Reason, Stop};
 use crate::comm::Communicator;
 use crate::error::Result;
@@ -94,6 +95,8 @@ pub(super) struct Monitor<'a> {
     /// Since when iterations count for the pace, and the first of them.
     paced: (Instant, u64),
     pace: Option<Pace>,
+    /// How long iterations take, by rank 0's clock.
+    tempo: Tempo,
     shares: Option<Vec<f64>>,
     /// Whether the next run, the first, goes on in a direction that other ranks have left.
     goes_on: bool,
@@ -107,6 +110,8 @@ pub(super) struct Seen {
     pub(super) rel_residual_2: f64,
     /// What the ranks measured last, if they were watched.
     pub(super) pace: Option<Pace>,
+    /// Seconds of an undisturbed iteration, if rank 0 has seen enough of them.
+    pub(super) iteration_seconds: Option<f64>,
     /// What part of the rows each rank had better have.
     pub(super) shares: Option<Vec<f64>>,
 }
@@ -165,6 +170,7 @@ impl<'a> Monitor<'a> {
             balance: None,
             paced: (Instant::now(), 1),
             pace: None,
+            tempo: Tempo::default(),
             shares: None,
             goes_on: false,
         }
@@ -217,6 +223,7 @@ impl<'a> Monitor<'a> {
         let goes_on = std::mem::take(&mut self.goes_on);
         self.keeps_direction = (self.is_mixed() || goes_on) && is_same;
         self.paced = (Instant::now(), 1);
+        self.tempo.pause();
         self.last_rr = rr;
         if self.history.is_empty() {
             self.history.push(self.relative(rr));
@@ -385,6 +392,7 @@ impl<'a> Monitor<'a> {
     /// Rank 0 minds the clock and the caller, and tells the others in the next sum.
     fn attend<T>(&mut self, comm: &dyn Communicator<T>) {
         let elapsed = self.started.elapsed();
+        self.tempo.see(elapsed, self.iterations);
         if self.control.cancel.is_some_and(|c| c.load(Ordering::Relaxed)) {
             self.request(comm, INTERRUPT);
         } else if self.stop.time_limit.is_some_and(|limit| elapsed >= limit) {
@@ -427,8 +435,9 @@ impl<'a> Monitor<'a> {
     /// What was seen.
     pub(super) fn into_seen(self) -> Seen {
         let rel_residual_2 = self.relative(self.last_rr);
-        let Self { iterations, runs, history, pace, shares, .. } = self;
-        Seen { iterations, runs, history, rel_residual_2, pace, shares }
+        let Self { iterations, runs, history, pace, tempo, shares, .. } = self;
+        let iteration_seconds = tempo.seconds();
+        Seen { iterations, runs, history, rel_residual_2, pace, iteration_seconds, shares }
     }
 }
 

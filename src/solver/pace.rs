@@ -21,7 +21,8 @@ pub(super) fn remember(whole: &Whole, ranks: &Ranks, outcome: &Outcome) {
         [alone] => vec![alone.kernels.as_secs_f64() / iterations as f64],
         _ => outcome.kernel_seconds.clone(),
     };
-    keep(whole, ranks, kernels, outcome.solve.as_secs_f64() / iterations as f64);
+    let mean = outcome.solve.as_secs_f64() / iterations as f64;
+    keep(whole, ranks, kernels, outcome.iteration_seconds.unwrap_or(mean));
 }
 
 /// The same from what is measured in the course of it.

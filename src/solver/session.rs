@@ -205,6 +205,7 @@ impl Solver {
             timelines: vec![Default::default(); self.ranks().len()],
             moves: Vec::new(),
             kernel_seconds: Vec::new(),
+            iteration_seconds: None,
             bytes_per_iteration: self.ranks.bytes_per_iteration(&self.whole),
         }
     }
