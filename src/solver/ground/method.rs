@@ -84,10 +84,9 @@ impl Ground<'_> {
         if let Some(meeting) = meeting
             && !is_open(&Iteration::predicted(least, halo, meeting))
         {
-            let [least, meeting] = [least, meeting].map(micros);
-            return Err(format!(
-                "others could not save 5 %: kernels take {least} or more, and ranks need {meeting} to meet"
-            ));
+            let kernels =
+                if least > 0.0 { format!("kernels take {} or more, and ", micros(least)) } else { String::new() };
+            return Err(format!("others could not save 5 %: {kernels}ranks need {} to meet", micros(meeting)));
         }
         let offer = self.offer(devices, true);
         offer.as_ref().map(of).ok_or_else(|| "what others would take is not known, and not measured".into())
