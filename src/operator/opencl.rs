@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::LinearOperator;
 use super::bands::{self, launches};
-use super::exchange::HaloExchange;
+use super::exchange::{HaloExchange, early};
 use super::kinds::Kinds;
 use super::main_kind::Main;
 use super::plan::{Offer, Plan, Target};
@@ -71,7 +71,7 @@ impl Which {
 pub(crate) enum Layout<T> {
     /// Compressed rows, and the row blocks of each launch.
     Csr(CsrBlock<T>, Sets<BlockSet>),
-    /// Rows of a few kinds: the longest run of rows without a halo, and the others.
+    /// Rows of a few kinds: the longest run of rows without a halo, or half of it, and the others.
     Stencil(StencilBlock<T>, Sets<RowSet>),
     /// Rows in slices, and the slices of each launch.
     Sell(SellBlock<T>, Sets<SliceSet>),
@@ -391,7 +391,7 @@ fn stencil<T: Real>(ctx: &Context, part: &Part<'_>, kinds: &Kinds, factor: f64, 
     };
     let bands: Vec<StencilBand<T>> =
         bands::cut(ctx, slices, size_of::<T>()).into_iter().map(band).collect::<Result<_>>()?;
-    let interior = kinds.interior(n);
+    let interior = early::<T>(part, kinds.interior(n));
     let interior = interior.start as u32..interior.end as u32;
     let sets: Vec<[RowSet; 2]> =
         bands.iter().enumerate().map(|(k, band)| RowSet::around(k, &band.rows, &interior)).collect();
