@@ -96,6 +96,7 @@ impl Account {
     pub(super) fn reopened(&mut self, moved: Option<(Vec<f64>, &[usize])>, time: Duration) {
         self.upload += time;
         self.reopened += 1;
+        self.iteration_seconds = None;
         let kernels = self.pace.take().map_or_else(Vec::new, |pace| pace.kernels);
         if let Some((shares, kept)) = moved {
             self.split = kept.iter().map(|&k| self.split[k]).collect();
