@@ -62,18 +62,19 @@ static inline uint chunk_end(uint n) { return min(n, (uint)((ulong)(n / 8 + 1) *
 #define UNROLLED
 #endif
 
-/* GPU shape: does DO for the UNROLL elements i of 0..n that the work-item has from `first` on, numbered k. */
+/* GPU shape: does DO for the UNROLL elements i of 0..n that the work-item has from `first` on, numbered k, the last
+ * one first. */
 #define EACH(i, first, n, DO)                                                                                          \
     {                                                                                                                  \
         uint i##_step = get_global_size(0);                                                                            \
         if (first + (UNROLL - 1) * i##_step < n) {                                                                     \
             UNROLLED                                                                                                   \
-            for (uint k = 0, i = first; k < UNROLL; k++, i += i##_step) {                                              \
+            for (uint i##_k = 0, k = UNROLL - 1, i = first + k * i##_step; i##_k < UNROLL; i##_k++, k--, i -= i##_step) { \
                 DO;                                                                                                    \
             }                                                                                                          \
         } else {                                                                                                       \
             UNROLLED                                                                                                   \
-            for (uint k = 0, i = first; k < UNROLL; k++, i += i##_step) {                                              \
+            for (uint i##_k = 0, k = UNROLL - 1, i = first + k * i##_step; i##_k < UNROLL; i##_k++, k--, i -= i##_step) { \
                 if (i < n) {                                                                                           \
                     DO;                                                                                                \
                 }                                                                                                      \
@@ -81,15 +82,17 @@ static inline uint chunk_end(uint n) { return min(n, (uint)((ulong)(n / 8 + 1) *
         }                                                                                                              \
     }
 
-/* What EACH leaves of 0..n begins so far behind. */
+/* What EACH leaves of 0..n is so far away. */
 #define EACH_STEP (UNROLL * get_global_size(0))
 
 /* GPU shape: does LOAD, then STORE for each element i of 0..n that the work-item has. Of UNROLL elements, numbered k, all
  * LOADs come before the first STORE, so that the work-item waits for them together: a compiler could not change that order,
  * as it can't know that stores and loads of one array do not meet. The order of the STOREs, and so of sums, is that of one
- * element after the other. */
+ * element after the other, from the last to the first: products begin with the first rows, so that a cache still has the last
+ * of what a product has read and written, and then the first of what the next one reads. */
 #define LOAD_STORE(i, n, LOAD, STORE)                                                                                  \
-    for (uint i##_0 = get_global_id(0); i##_0 < n; i##_0 += EACH_STEP) {                                               \
+    for (uint i##_left = (n + EACH_STEP - 1) / EACH_STEP; i##_left-- > 0;) {                                           \
+        uint i##_0 = get_global_id(0) + i##_left * EACH_STEP;                                                          \
         EACH(i, i##_0, n, LOAD)                                                                                        \
         EACH(i, i##_0, n, STORE)                                                                                       \
     }
