@@ -12,7 +12,7 @@
  * A barrier over groups is passed only if all of them are on the device at once, which OpenCL does not promise (Sorensen et
  * al., OOPSLA 2016, doi 10.1145/2983990.2984032). So a launch begins with a muster, where no group waits for long: the last
  * one to come says that all go, or one that has waited too long that all leave. Only the first of the two to speak is heard.
- * A launch that is so refused changes nothing but log[3 log_len], which then is the slot of its first iteration, and all that
+ * A launch that is so refused changes nothing but log[4 log_len], which then is the slot of its first iteration, and all that
  * come after it are refused, too.
  *
  * What one group writes others read: x, r, p, q, dots, rho and rho_next are therefore neither restrict nor const, which would
@@ -119,7 +119,7 @@ KERNEL void cg_resident(ROWS_ARGS, uint n, uint is_weighted, __global const real
                         __global real *r, __global real *p, __global real *q, __global acc *dots, __global acc *rho,
                         uint rho_count, acc rho_value, __global acc *rho_next, acc limit, __global int *state,
                         __global int *next_state, __global acc *log, uint log_len, uint slot, uint iterations,
-                        __global uint *words, uint turn)
+                        uint is_owed, real least, __global uint *words, uint turn)
 {
     __local acc4 scratch[GROUP_SIZE];
     __local uint said;
@@ -127,8 +127,12 @@ KERNEL void cg_resident(ROWS_ARGS, uint n, uint is_weighted, __global const real
     __local acc2 *scratch2 = (__local acc2 *)scratch;
     uint groups = get_num_groups(0);
     int was_done = state[0];
-    int go_on = muster(words, turn, log + 3 * log_len, slot, &said) && !was_done;
-    for (uint i = 0; go_on && i < iterations; i++) {
+    if (!muster(words, turn, log + 4 * log_len, slot, &said))
+        return;
+    int go_on = !was_done;
+    real owed = cg_owed(log, slot == 0 ? log_len - 1 : slot - 1, is_owed);
+    uint i = 0;
+    for (; go_on && i < iterations; i++) {
         leave_dots(ROWS_TIMES_P, scratch2, dots, 0);
         all_groups(words, 2 * i + 1);
 
@@ -136,9 +140,19 @@ KERNEL void cg_resident(ROWS_ARGS, uint n, uint is_weighted, __global const real
         uint from_count = i == 0 ? rho_count : groups, at = (slot + i) % log_len;
         acc4 sums = cg_sums(dots, groups, from, from_count, rho_value, scratch);
         go_on = cg_goes_on(sums, from_count, 0, limit, log, at, at == 0 ? log_len - 1 : at - 1);
-        if (!go_on && get_global_id(0) == 0)
-            state[0] = next_state[0] = 1;
-        leave_dots(cg_update(is_weighted, go_on ? n : 0, w, x, r, p, q, cg_scalars(sums)), scratch2, to, 0);
+        real2 scalars = cg_scalars(sums);
+        real owes = go_on ? owed_next(scalars, owed, least) : owed;
+        if (get_global_id(0) == 0) {
+            log[4 * at + 3] = owes;
+            if (!go_on)
+                state[0] = next_state[0] = 1;
+        }
+        leave_dots(cg_update(is_weighted, go_on ? n : 0, w, x, r, p, q, scalars, owed, owes), scratch2, to, 0);
+        owed = owes;
         all_groups(words, 2 * i + 2);
+    }
+    for (; i < iterations; i++) {
+        if (get_global_id(0) == 0)
+            log[4 * ((slot + i) % log_len) + 3] = owed;
     }
 }

@@ -44,7 +44,7 @@ pub(crate) const FAMILIES: &[(&str, &str, &[&str])] = &[
     (
         "cg.cl",
         include_str!("../../cl/cg.cl"),
-        &["cg_step", "cg_step_weighted", "cg_step_given", "cg_step_given_weighted", "cg_halo"],
+        &["cg_step", "cg_step_weighted", "cg_step_given", "cg_step_given_weighted", "cg_complete", "cg_halo"],
     ),
     ("recurrences.cl", include_str!("../../cl/recurrences.cl"), RECURRENCES),
     ("convert.cl", include_str!("../../cl/convert.cl"), CONVERSIONS),

@@ -174,6 +174,7 @@ impl Resident {
         v: Vectors<'_, T>,
         sums: Sums<'_, A>,
         limit: f64,
+        (is_owed, least): (bool, f64),
         log: &Log<A>,
         span: Span,
     ) -> Result<()> {
@@ -184,9 +185,10 @@ impl Resident {
             rows.is_there() && n <= len && n.max(n_cols) <= p.len() && self.kernel.types == [T::CL_NAME, A::CL_NAME]
         );
         assert!(2 * self.grid.groups <= dots.len().min(rho.len()).min(rho_next.len()) && 2 * rho_count <= rho.len());
-        assert!(span.slot < log.len() && log.entries.len() > 3 * log.len() as usize);
+        assert!(span.slot < log.len() && log.entries.len() > Log::<A>::WIDTH * log.len() as usize);
         let (n, is_weighted, rho_count, log_len) =
             (super::count(n), u32::from(w.is_some()), rho_count as u32, log.len());
+        let (is_owed, least) = (u32::from(is_owed), T::from_f64(least));
         let (rho_value, limit, turn) = (A::from_f64(rho_value), A::from_f64(limit), self.turn.get());
         let Span { first, slot, count } = span;
         self.turn.set(3 - turn);
@@ -217,6 +219,8 @@ impl Resident {
                     &log_len,
                     &slot,
                     &count,
+                    &is_owed,
+                    &least,
                     &self.words,
                     &turn,
                 ]),

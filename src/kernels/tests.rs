@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::cg::{Log, StepVectors, SumArg, cg_scalars};
+use super::cg::{Log, Owed, StepVectors, SumArg, cg_scalars, make_up, owed_next};
 use super::csr::BlockSet;
 use super::sell::SliceSet;
 use super::stencil::RowSet;
@@ -77,7 +77,7 @@ impl<T: Real, A: Real> Bench<T, A> {
     fn log(&self) -> Log<A> {
         Log {
             states: [0, 1].map(|_| DeviceVec::zeros(&self.ctx, 1, "the state").unwrap()),
-            entries: DeviceVec::zeros(&self.ctx, 6, "the log").unwrap(),
+            entries: DeviceVec::zeros(&self.ctx, 8, "the log").unwrap(),
         }
     }
 
@@ -88,7 +88,7 @@ impl<T: Real, A: Real> Bench<T, A> {
             log.state(k).read(&self.ctx, 0, &mut state).unwrap();
             state[0]
         };
-        let mut entries = [A::default(); 6];
+        let mut entries = [A::default(); 8];
         log.entries.read(&self.ctx, 0, &mut entries).unwrap();
         ([state(0), state(1)], entries.into_iter().map(A::to_f64).collect())
     }
@@ -125,6 +125,7 @@ on_all!(stencil_products);
 on_all!(sell_products);
 on_all!(steps);
 on_all!(frozen_iterations);
+on_all!(what_is_put_off_comes_later);
 on_all!(step_on_a_halo);
 on_all!(single_steps);
 on_all!(pipelined_steps);

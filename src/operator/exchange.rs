@@ -42,7 +42,7 @@ fn exchange_bytes<T>(plan: &HaloPlan) -> usize {
 
 /// Bytes that a step moves.
 fn step_bytes<T>(n_rows: usize) -> usize {
-    7 * n_rows * size_of::<T>()
+    6 * n_rows * size_of::<T>()
 }
 
 /// Of the rows of `part` that need no halo, a run, those that a product by kinds takes while the halo is on its way. If half of

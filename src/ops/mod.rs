@@ -144,13 +144,26 @@ pub trait Ops {
     /// What follows the product in an iteration of conjugate gradients: α = ρ / p·q; β = α q·q / p·q − 1; x += α p; r −= α q;
     /// p = r + β p; and this rank's part of r·r, and of what the test looks at. If p·q is not positive, all stays as it is. A
     /// device that works alone stops by itself once the former step's residual met the test. 56 bytes a row in double
-    /// precision, 64 with weights.
+    /// precision, 64 with weights; 8 less where half of x may be put off.
     ///
     /// Gives α and β, which the halos of r and p need, unless a device that works alone keeps them to itself.
     ///
     /// # Errors
     /// A failing device.
     fn cg_step(&self, step: CgStep<'_, Self>) -> Result<Option<Scalars>>;
+
+    /// Makes up for what steps have put off of x, with the r and p that the last one has left. To be called before anything
+    /// but [`read_iterate`](Self::read_iterate) looks at x.
+    ///
+    /// # Errors
+    /// A failing device.
+    fn complete_iterate(&self, x: &mut Self::Vector, r: &Self::Vector, p: &Self::Vector) -> Result<()>;
+
+    /// Gets the owned elements of x, with what steps have put off of it, and leaves all as it is.
+    ///
+    /// # Errors
+    /// A failing device.
+    fn read_iterate(&self, x: &Self::Vector, r: &Self::Vector, p: &Self::Vector, to: &mut [Self::Real]) -> Result<()>;
 
     /// A step of the method with a single sum, with α and β known: p = r + β p; s = A r + β s; x += α p; r −= α s; and this
     /// rank's part of r·r, and of what the test looks at. 72 bytes a row in double precision, 80 with weights.
@@ -287,6 +300,8 @@ pub struct CgStep<'a, O: Ops + ?Sized> {
     pub limit: f64,
     /// The iteration, from 1.
     pub iteration: u64,
+    /// x += α p may be put off for a while, for some elements, where β is at least that: see [`Ops::complete_iterate`].
+    pub least_beta: f64,
 }
 
 /// Arguments of [`LinearOperator::apply_dots`](crate::operator::LinearOperator::apply_dots).
@@ -406,6 +421,8 @@ pub struct CgRun<'a, O: Ops + ?Sized> {
     pub q: &'a mut O::Vector,
     /// As in [`CgStep`].
     pub limit: f64,
+    /// As in [`CgStep`].
+    pub least_beta: f64,
     /// The first iteration, from 1.
     pub iteration: u64,
     /// No more iterations than that.

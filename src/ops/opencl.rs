@@ -21,7 +21,7 @@ use super::{CgStep, HaloStep, Ops, PipelinedStep, Record, Scalars, SingleStep, W
 use crate::comm::{Communicator, MAX_SUMS};
 use crate::device::{Context, DeviceVec, Moment, Pinned};
 use crate::error::Result;
-use crate::kernels::cg::{Log, StepVectors, cg_scalars};
+use crate::kernels::cg::{Log, Owed, StepVectors, cg_scalars, make_up, owed_next};
 use crate::kernels::recurrences::{PipelinedVectors, SingleVectors};
 use crate::kernels::{Kernels, count};
 use crate::real::Real;
@@ -45,6 +45,8 @@ pub(crate) struct OpenClOps<T: Real, A: Real> {
     log: Log<A>,
     watch: RefCell<Watch<A>>,
     landing: RefCell<Landing<A>>,
+    /// What the last step has put off of x.
+    owed: Cell<Owed>,
     clock: RefCell<Clock>,
     pub(crate) recorder: Recorder,
     recorded: RefCell<Recorded>,
@@ -82,6 +84,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
             log,
             watch: RefCell::new(watch),
             landing: RefCell::new(landing),
+            owed: Cell::new(Owed::Nothing),
             clock: RefCell::default(),
             recorder: Recorder::default(),
             recorded: RefCell::default(),
@@ -100,6 +103,11 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
     /// Set once the iteration is over; products then do nothing.
     pub(crate) fn done(&self) -> &DeviceVec<i32> {
         self.log.state(self.watch.borrow().current)
+    }
+
+    /// Whether the step that is enqueued next has to look what x is owed.
+    fn is_owed(&self) -> bool {
+        self.owed.get() != Owed::Nothing
     }
 
     /// A step on the halos of two vectors, `range`: x is multiplied next, and y was left by the former product.
@@ -205,27 +213,69 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
     }
 
     fn cg_step(&self, step: CgStep<'_, Self>) -> Result<Option<Scalars>> {
-        let CgStep { dots, rho, weights, x, r, p, q, rho_next, limit, iteration } = step;
+        let CgStep { dots, rho, weights, x, r, p, q, rho_next, limit, iteration, least_beta } = step;
         let (ctx, cg, log, vectors) = (&self.ctx, &self.kernels.cg, &self.log, StepVectors { x, r, p, q, w: weights });
         if self.comm.size() > 1 {
             let [pq, qq, ..] = dots.values;
-            let scalars = cg_scalars([pq, qq], rho.values[0]).map(Scalars::from);
-            if let Some(scalars) = scalars {
+            let scalars = cg_scalars([pq, qq], rho.values[0]);
+            if let Some(scalars @ [alpha, beta]) = scalars {
+                let owed = if let Owed::Known(owed) = self.owed.get() { owed } else { 0.0 };
+                let owes = owed_next(scalars, owed, least_beta);
                 let kernel = if weights.is_some() { "cg_step_given_weighted" } else { "cg_step_given" };
                 let grid = self.grid_for(kernel, self.n_owned().div_ceil(STEP_ELEMENTS));
                 // where the next dots will be, so that all are read at once
                 rho_next.partials = Arc::clone(&dots.partials);
-                cg.cg_step_given(ctx, grid, self.n, vectors, scalars.of(), rho_next.refill(grid.groups))?;
+                let scalars = [alpha, beta, owed, owes].map(T::from_f64);
+                cg.cg_step_given(ctx, grid, self.n, vectors, scalars, rho_next.refill(grid.groups))?;
                 dots.first = grid.groups;
+                self.owed.set(Owed::Known(owes));
             }
-            return Ok(scalars);
+            return Ok(scalars.map(Scalars::from));
         }
         let kernel = if weights.is_some() { "cg_step_weighted" } else { "cg_step" };
         let grid = self.grid_for(kernel, self.n_owned().div_ceil(STEP_ELEMENTS));
         let slots = [iteration, iteration - 1].map(Self::slot);
         let (dots, rho, rho_next) = (dots.arg(), rho.arg(), rho_next.refill(grid.groups));
-        cg.cg_step(ctx, grid, self.n, vectors, &dots, &rho, limit, rho_next, log, iteration, slots)?;
+        cg.cg_step(
+            ctx,
+            grid,
+            self.n,
+            vectors,
+            &dots,
+            &rho,
+            limit,
+            rho_next,
+            log,
+            iteration,
+            slots,
+            (self.is_owed(), least_beta),
+        )?;
+        self.owed.set(Owed::Logged(slots[0]));
         Ok(None)
+    }
+
+    fn complete_iterate(&self, x: &mut DeviceVec<T>, r: &DeviceVec<T>, p: &DeviceVec<T>) -> Result<()> {
+        let (grid, owed) = (self.grid("cg_complete"), self.owed_at_last()?);
+        self.owed.set(Owed::Nothing);
+        self.kernels.cg.cg_complete(&self.ctx, grid, self.n, x, [r, p], &self.log, owed)
+    }
+
+    fn read_iterate(&self, x: &DeviceVec<T>, r: &DeviceVec<T>, p: &DeviceVec<T>, to: &mut [T]) -> Result<()> {
+        self.read(x, to)?;
+        let owed = match self.owed_at_last()? {
+            Owed::Nothing => return Ok(()),
+            Owed::Known(owed) => owed,
+            Owed::Logged(slot) => {
+                let mut owed = [A::default()];
+                self.log.entries.read(&self.ctx, Log::<A>::owed(slot), &mut owed)?;
+                owed[0].to_f64()
+            }
+        };
+        let [mut r_here, mut p_here] = [vec![T::default(); to.len()], vec![T::default(); to.len()]];
+        self.read(r, &mut r_here)?;
+        self.read(p, &mut p_here)?;
+        make_up(to, &r_here, &p_here, owed);
+        Ok(())
     }
 
     fn start_sum(&self, sums: &mut [&mut DeviceSum<A>]) -> Result<()> {
@@ -284,6 +334,7 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         let watch = &mut *self.watch.borrow_mut();
         watch.abandon(&self.ctx)?;
         self.landing.borrow_mut().forget();
+        self.owed.set(Owed::Nothing);
         (watch.seen, watch.current, watch.done, watch.batch, watch.last_look) = (0, 0, 0, 1, Instant::now());
         if matches!(watch.residence, Residence::Refused(_)) {
             watch.residence = Residence::Over;

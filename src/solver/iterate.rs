@@ -83,7 +83,7 @@ impl<O: Ops<Vector: Send>> Iterate<O> for Plain<O> {
     }
 
     fn look(&self, ops: &O, w: &Workspace<O>, x: &mut [f64]) -> Result<()> {
-        O::Real::fill(x, |x| ops.read(&w.x, x))
+        O::Real::fill(x, |x| ops.read_iterate(&w.x, &w.r, &w.p, x))
     }
 
     fn curvature(&mut self, _: &O, _: &mut Workspace<O>) -> Result<Option<f64>> {
@@ -162,7 +162,7 @@ where
     fn look(&self, ops: &O, w: &Workspace<O>, x: &mut [f64]) -> Result<()> {
         self.ops.read(&self.x, x)?;
         let mut added = vec![0.0; x.len()];
-        ops.read(&w.x, &mut added)?;
+        ops.read_iterate(&w.x, &w.r, &w.p, &mut added)?;
         x.par_iter_mut().with_min_len(1 << 14).zip(&added).for_each(|(x, d)| *x += f64::from(*d));
         Ok(())
     }

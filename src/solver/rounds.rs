@@ -339,7 +339,9 @@ mod tests {
                 assert_eq!(solver.ranks().len(), 1, "{devices}");
                 assert_eq!((solver.ranks()[0].index, solver.ranks()[0].rows), (last, a.n_rows()), "{devices}");
                 let (_, still) = solve(&a, &setup, None);
-                assert!(outcome.iterations.abs_diff(still.iterations) <= 2 + still.iterations / 20, "{devices}");
+                // in mixed precision, by another rounding, one more correction may be needed
+                let more = still.iterations / if precision == Precision::Mixed { 8 } else { 20 };
+                assert!(outcome.iterations.abs_diff(still.iterations) <= 2 + more, "{devices}");
             }
         }
     }

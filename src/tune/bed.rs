@@ -9,7 +9,7 @@ use super::search::timing;
 use super::stopwatch::Stopwatch;
 use crate::device::{Context, DeviceVec, Grid};
 use crate::error::{Error, Result};
-use crate::kernels::cg::{Log, StepVectors, SumArg};
+use crate::kernels::cg::{Log, Owed, StepVectors, SumArg};
 use crate::kernels::csr::{BlockSet, CsrBlock};
 use crate::kernels::sell::{SellBlock, SliceSet};
 use crate::kernels::{CONVERSIONS, Kernels, RECURRENCES, SELL_PRODUCTS, STENCIL_PRODUCTS, Tuning, count};
@@ -113,7 +113,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             sums: DeviceVec::zeros(&ctx, 2 * max_groups, "partial sums")?,
             log: Log {
                 states: [DeviceVec::zeros(&ctx, 1, "the state")?, DeviceVec::zeros(&ctx, 1, "the state")?],
-                entries: DeviceVec::zeros(&ctx, 3, "the log")?,
+                entries: DeviceVec::zeros(&ctx, 2 * Log::<A>::WIDTH, "the log")?,
             },
             message: DeviceVec::zeros(&ctx, indices.len(), "a message")?,
             send: DeviceVec::from_slice(&ctx, &indices, "indices")?,
@@ -209,12 +209,13 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             "dot_partial" => vectors(2, 2),
             "next_iterate" | "next_residual" | "next_direction" => vectors(3, 2),
             "scale_diagonal" => vectors(3, 1),
-            "cg_step" | "cg_step_given" => vectors(7, 8),
-            "cg_step_weighted" | "cg_step_given_weighted" => vectors(8, 10),
+            "cg_step" | "cg_step_given" => vectors(6, 8),
+            "cg_step_weighted" | "cg_step_given_weighted" => vectors(7, 10),
             "spmv_csr" => product(2, 0),
             "spmv_dot_csr" => product(2, 4),
             "residual_csr" => product(3, 1),
             "halo_pack" => (self.send.len() as u64 * (4 + 2 * real), 0),
+            "cg_complete" => vectors(4, 3),
             "cg_halo" => (self.halo() as u64 * 5 * real, 4 * self.halo() as u64),
             "stream_copy" => vectors(2, 0),
             "narrow" => (n * (real + size_of::<A>() as u64), 0),
@@ -308,12 +309,12 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
                 let vectors = StepVectors { x, r, p, q, w };
                 // all sums are the same, so that α = 1 and β = 0
                 let sums = &mut self.sums;
-                kernels.cg.cg_step(ctx, grid, n, vectors, &given, &given, 0.0, sums, log, 0, [0, 0])
+                kernels.cg.cg_step(ctx, grid, n, vectors, &given, &given, 0.0, sums, log, 0, [0, 1], (false, 0.0))
             }
             "cg_step_given" | "cg_step_given_weighted" => {
                 let w = (kernel == "cg_step_given_weighted").then_some(&*d);
                 let vectors = StepVectors { x, r, p, q, w };
-                kernels.cg.cg_step_given(ctx, grid, n, vectors, [tiny, half], &self.sums)
+                kernels.cg.cg_step_given(ctx, grid, n, vectors, [tiny, half, tiny, tiny], &self.sums)
             }
             "spmv_csr" => all.try_for_each(|set| kernels.csr.spmv_csr(ctx, grid, set, block, p, q)),
             "spmv_dot_csr" => {
@@ -322,6 +323,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             }
             "residual_csr" => all.try_for_each(|set| kernels.csr.residual_csr(ctx, grid, set, block, p, x, r)),
             "halo_pack" => kernels.halo.halo_pack(ctx, grid, &self.send, p, &mut self.message),
+            "cg_complete" => kernels.cg.cg_complete(ctx, grid, n, x, [&*r, &*p], log, Owed::Known(1e-30)),
             "cg_halo" => kernels.cg.cg_halo(ctx, grid, 0..halo, [r, p], q, [tiny, half]),
             "narrow" => kernels.convert.narrow(ctx, grid, n, &self.wide, q),
             "add_wide" => kernels.convert.add_wide(ctx, grid, n, q, &mut self.wide),

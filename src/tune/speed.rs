@@ -122,6 +122,7 @@ where
             rho_next: &mut rho_next,
             limit: -1.0, // nothing meets it
             iteration: 1,
+            least_beta: 0.0, // x is of no use
         })?;
         Ok(())
     })

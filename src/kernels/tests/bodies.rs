@@ -232,6 +232,9 @@ pub(super) fn sell_products<T: Real, A: Real>(t: &Bench<T, A>) {
     }
 }
 
+/// A least β that none reaches: nothing is put off.
+const NEVER: f64 = 1e30;
+
 /// A step with alpha = 6 / 3, and beta = 2 · 6 / 3 − 1 or, from 2 · 1 / 3 − 1 < 0, 0: scalars from partial sums, rho from
 /// the host, all from there.
 pub(super) fn steps<T: Real, A: Real>(t: &Bench<T, A>) {
@@ -251,9 +254,12 @@ pub(super) fn steps<T: Real, A: Real>(t: &Bench<T, A>) {
             let cg = &t.kernels.cg;
             if are_given {
                 let scalars = cg_scalars([3.0, qq], 6.0).unwrap().map(T::from_f64);
+                let [alpha, beta] = scalars;
+                let scalars = [alpha, beta, T::default(), T::default()];
                 cg.cg_step_given(&t.ctx, grid, n as u32, v, scalars, &sums).unwrap();
             } else {
-                cg.cg_step(&t.ctx, grid, n as u32, v, &dots, &rho, 4.0, &sums, &log, 1, [1, 0]).unwrap();
+                cg.cg_step(&t.ctx, grid, n as u32, v, &dots, &rho, 4.0, &sums, &log, 1, [1, 0], (false, NEVER))
+                    .unwrap();
             }
 
             let what = format!("n = {n}, {k}, {:?}", t.kernels.tuning);
@@ -269,7 +275,7 @@ pub(super) fn steps<T: Real, A: Real>(t: &Bench<T, A>) {
             let rr = if weighted { dot(&w, &squares) } else { squares.iter().sum() };
             assert_eq!(sum_pairs(&t.down(&sums)), [squares.iter().sum(), rr], "r·r, {what}");
             let [rho, rr] = if rho_is_known { [0.0; 2] } else { [6.0, 5.0] };
-            let log_of_step = if are_given { vec![0.0; 6] } else { vec![0.0, rho, rr, 3.0, 0.0, 0.0] };
+            let log_of_step = if are_given { vec![0.0; 8] } else { vec![0.0, rho, rr, 0.0, 3.0, 0.0, 0.0, 0.0] };
             assert_eq!(t.logged(&log), ([0; 2], log_of_step), "log, {what}");
         }
     }
@@ -291,7 +297,8 @@ pub(super) fn frozen_iterations<T: Real, A: Real>(t: &Bench<T, A>) {
         (3.0, [0.0, 6.0]),
     ] {
         let (mut dx, mut dr, mut dp, dq) = (t.up(&x), t.up(&r), t.up(&p), t.up(&q));
-        let log = t.log();
+        let mut log = t.log();
+        log.entries.write(&t.ctx, Log::<A>::owed(0), &[A::from_f64(-7.0)]).unwrap();
         let mut step = |curvature, sums: [f64; 2], iteration: u64| {
             let (dots, rho) = (t.pairs(groups, [curvature, 6.0]), t.pairs(groups, sums));
             let sum = |partials| SumArg { partials, count: groups as u32, value: 0.0 };
@@ -299,7 +306,8 @@ pub(super) fn frozen_iterations<T: Real, A: Real>(t: &Bench<T, A>) {
             let slots = [iteration % 2, (iteration + 1) % 2].map(|slot| slot as u32);
             let v = StepVectors { x: &mut dx, r: &mut dr, p: &mut dp, q: &dq, w: None };
             let cg = &t.kernels.cg;
-            cg.cg_step(&t.ctx, grid, n as u32, v, &dots, &rho, 4.0, &next, &log, iteration, slots).unwrap();
+            cg.cg_step(&t.ctx, grid, n as u32, v, &dots, &rho, 4.0, &next, &log, iteration, slots, (true, NEVER))
+                .unwrap();
             assert_eq!(t.down(&next), vec![0.0; 2 * groups]);
         };
         step(curvature, [rho, rr], 1);
@@ -307,15 +315,76 @@ pub(super) fn frozen_iterations<T: Real, A: Real>(t: &Bench<T, A>) {
         let met = rr != 6.0 || rho != 6.0;
         assert_eq!((states, &entries[..3]), ([1, 0], &[0.0, rho, rr][..]));
         // a NaN's sign is the compiler's affair
-        let is_same = entries[3] == curvature || entries[3].is_nan() && curvature.is_nan();
-        assert!(if met { entries[3] == 0.0 } else { is_same }, "{entries:?}");
+        let is_same = entries[4] == curvature || entries[4].is_nan() && curvature.is_nan();
+        assert!(if met { entries[4] == 0.0 } else { is_same }, "{entries:?}");
+        assert_eq!(entries[7], -7.0, "x is owed what it was");
 
         // a further iteration changes nothing, and leaves the log alone
         step(3.0, [6.0, 6.0], 2);
         assert_eq!(t.logged(&log).0, [1, 1]);
-        assert_eq!(t.logged(&log).1[..3], entries[..3]);
+        assert_eq!(t.logged(&log).1[..4], [&entries[..3], &[-7.0]].concat());
         assert_eq!((t.down(&dx), t.down(&dr), t.down(&dp)), (x.clone(), r.clone(), p.clone()));
     }
+}
+
+/// Steps that put half of x off, by α and β from partial sums and given ones, leave what steps leave that don't, once x is complete;
+/// so does the host, when it makes up for it. α = 4 and β = 2 or, in the third step, too small a β.
+pub(super) fn what_is_put_off_comes_later<T: Real, A: Real>(t: &Bench<T, A>) {
+    const LEAST: f64 = 2.0;
+    let turn = super::super::cg::TURN;
+    for n in [0, 1, 8, 100, turn - 1, turn, turn + 9, 2 * turn + 5, 3 * turn + 257] {
+        let (x, r, p, q) = (ints(n, 1), ints(n, 2), ints(n, 3), ints(n, 4));
+        let grid = t.grid(n);
+        let up = || [&x, &r, &p, &q].map(|v| t.up(v));
+        let [mut usual, mut logged, mut given] = [up(), up(), up()];
+        let (log, usual_log, sums) = (t.log(), t.log(), t.partials(2 * grid.groups));
+        let (mut owed, what) = (0.0, format!("n = {n}, {:?}", t.kernels.tuning));
+        for (iteration, qq) in [(1, 9.0), (2, 9.0), (3, 3.0), (4, 9.0), (5, 9.0), (6, 9.0), (7, 9.0)] {
+            let (dots, rho) = (t.pairs(grid.groups, [12.0, qq]), t.pairs(grid.groups, [48.0, 48.0]));
+            let [dots, rho] = [&dots, &rho].map(|partials| SumArg { partials, count: grid.groups as u32, value: 0.0 });
+            let slots = [iteration % 2, (iteration + 1) % 2].map(|slot| slot as u32);
+            let scalars = cg_scalars([12.0, qq], 48.0).unwrap();
+            assert_eq!(scalars, [4.0, if qq == 9.0 { 2.0 } else { 0.0 }]);
+            for ([x, r, p, q], log, how) in
+                [(&mut usual, &usual_log, (iteration > 1, NEVER)), (&mut logged, &log, (iteration > 1, LEAST))]
+            {
+                let v = StepVectors { x, r, p, q, w: None };
+                let (cg, n) = (&t.kernels.cg, n as u32);
+                cg.cg_step(&t.ctx, grid, n, v, &dots, &rho, 1.0, &sums, log, iteration, slots, how).unwrap();
+            }
+            let owes = owed_next(scalars, owed, LEAST);
+            let [x, r, p, q] = &mut given;
+            let v = StepVectors { x, r, p, q, w: None };
+            let [alpha, beta] = scalars;
+            let scalars = [alpha, beta, owed, owes].map(T::from_f64);
+            t.kernels.cg.cg_step_given(&t.ctx, grid, n as u32, v, scalars, &sums).unwrap();
+            owed = owes;
+            // by the third step, the others in turns
+            assert_eq!(owed, [2.0, -2.0, 0.0, 2.0, -2.0, 2.0, -2.0][iteration as usize - 1]);
+            assert_eq!(t.logged(&log).1[Log::<A>::owed(slots[0])], owed, "{what}");
+            assert_eq!(t.logged(&usual_log).1[Log::<A>::owed(slots[0])], 0.0, "{what}");
+
+            let expected = [0, 1, 2].map(|k| t.down(&usual[k]));
+            for (state, owed) in [(&logged, Owed::Logged(slots[0])), (&given, Owed::Known(owed))] {
+                let [mut x, r, p] = [0, 1, 2].map(|k| t.down(&state[k]));
+                let is_behind = x != expected[0];
+                assert_eq!([&r, &p], [&expected[1], &expected[2]], "r or p, {what}");
+                let mut completed = t.up(&x);
+                let (dr, dp) = (&state[1], &state[2]);
+                t.kernels.cg.cg_complete(&t.ctx, grid, n as u32, &mut completed, [dr, dp], &log, owed).unwrap();
+                assert_eq!(t.down(&completed), expected[0], "x after {iteration}, {what}");
+                if let Owed::Known(owed) = owed {
+                    make_up(&mut x, &r, &p, owed);
+                    assert_eq!(x, expected[0], "x on the host after {iteration}, {what}");
+                    assert_eq!(is_behind, n > if owed < 0.0 { turn } else { 0 } && owed != 0.0, "{what}");
+                }
+            }
+        }
+    }
+    // p or r that have overflown spoil nothing
+    let [mut x, r, p] = [[1.0, 2.0], [0.0, f64::INFINITY], [3.0, f64::INFINITY]].map(|v| t.up(&v));
+    t.kernels.cg.cg_complete(&t.ctx, t.grid(2), 2, &mut x, [&r, &p], &t.log(), Owed::Known(2.0)).unwrap();
+    assert_eq!(t.down(&x), [7.0, 2.0]);
 }
 
 /// α = 2 and β = 3.

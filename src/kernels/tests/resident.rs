@@ -6,6 +6,8 @@ use super::*;
 
 /// Iterations that the logs here have room for.
 const LOG_LEN: u64 = 16;
+/// Steps with at least that β put half of x off; both are among those here.
+const LEAST: f64 = 0.5;
 /// What no kernel has written.
 const UNTOUCHED: u8 = 0xFF;
 
@@ -45,7 +47,7 @@ impl<T: Real, A: Real> State<T, A> {
     fn new(t: &Bench<T, A>, n: usize, is_weighted: bool, groups: usize) -> Self {
         let r: Vec<f64> = ints(n, 1).iter().map(|r| r + 0.5).collect();
         let w: Vec<f64> = ints(n, 2).iter().map(|w| w + 7.0).collect();
-        let entries = DeviceVec::zeros(&t.ctx, 3 * LOG_LEN as usize + 1, "the log").unwrap();
+        let entries = DeviceVec::zeros(&t.ctx, Log::<A>::WIDTH * LOG_LEN as usize + 1, "the log").unwrap();
         entries.fill(&t.ctx, UNTOUCHED).unwrap();
         let states = [0, 1].map(|_| DeviceVec::zeros(&t.ctx, 1, "the state").unwrap());
         Self {
@@ -67,7 +69,9 @@ impl<T: Real, A: Real> State<T, A> {
         let Self { x, r, p, q, w, dots, rho: [rho, rho_next], rho_count, rho_value, log } = self;
         let sums = Sums { dots, rho, rho_count: *rho_count, rho_value: *rho_value, rho_next };
         let span = Span { first, slot: (first % LOG_LEN) as u32, count };
-        kernel.iterate(&t.ctx, rows, Vectors { x, r, p, q, w: w.as_ref() }, sums, limit, log, span).unwrap();
+        kernel
+            .iterate(&t.ctx, rows, Vectors { x, r, p, q, w: w.as_ref() }, sums, limit, (first > 1, LEAST), log, span)
+            .unwrap();
         if count % 2 == 1 {
             self.rho.swap(0, 1);
         }
@@ -98,7 +102,23 @@ impl<T: Real, A: Real> State<T, A> {
         let rho = SumArg { partials: rho, count: *rho_count as u32, value: *rho_value };
         let (v, slots) = (StepVectors { x, r, p, q, w: w.as_ref() }, [iteration, iteration - 1].map(|i| i % LOG_LEN));
         let slots = slots.map(|slot| slot as u32);
-        kernels.cg.cg_step(ctx, grid, count(n), v, &dots, &rho, limit, rho_next, log, iteration, slots).unwrap();
+        kernels
+            .cg
+            .cg_step(
+                ctx,
+                grid,
+                count(n),
+                v,
+                &dots,
+                &rho,
+                limit,
+                rho_next,
+                log,
+                iteration,
+                slots,
+                (iteration > 1, LEAST),
+            )
+            .unwrap();
         self.rho.swap(0, 1);
         self.rho_count = grid.groups;
     }
@@ -171,7 +191,7 @@ pub(super) fn resident_iterations<T: Real, A: Real>(t: &Bench<T, A>) {
                     (after, state.entries(t))
                 };
                 let (endless, entries) = run(0.0);
-                let rr_of_third = entries[3 * 3 + 2];
+                let rr_of_third = entries[3 * Log::<A>::WIDTH + 2];
                 for (limit, expected) in [(0.0, endless), (rr_of_third, run(rr_of_third).0)] {
                     ends += u32::from(expected[5].2 != [0, 0]);
                     for launches in cuts {

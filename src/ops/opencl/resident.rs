@@ -1,8 +1,9 @@
 //! Iterations that stay on the device: several in one launch.
 
 use super::OpenClOps;
-use super::watch::{LOG_LEN, Watch};
+use super::watch::{LOG_LEN, LOG_SIZE, Watch};
 use crate::error::Result;
+use crate::kernels::cg::Owed;
 use crate::kernels::resident::{Resident, Rows, Span, Sums, Vectors};
 use crate::ops::CgRun;
 use crate::real::Real;
@@ -35,6 +36,24 @@ impl<A: Real> Watch<A> {
 }
 
 impl<T: Real, A: Real> OpenClOps<T, A> {
+    /// What the steps before an iteration have left x to be owed.
+    fn owed_before(iteration: u64) -> Owed {
+        if iteration == 1 { Owed::Nothing } else { Owed::Logged(Self::slot(iteration - 1)) }
+    }
+
+    /// What the last step that was made has left x to be owed: of launches that were refused, the log tells nothing.
+    pub(super) fn owed_at_last(&self) -> Result<Owed> {
+        let owed = self.owed.get();
+        if let Owed::Logged(_) = owed {
+            let mut end = [A::default()];
+            self.log.entries.read(&self.ctx, LOG_SIZE - 1, &mut end)?;
+            if let Some(first) = self.watch.borrow_mut().refused(&end) {
+                return Ok(Self::owed_before(first));
+            }
+        }
+        Ok(owed)
+    }
+
     /// Enqueues iterations with the rows of a block, and tells which one comes next. That may be an earlier one, where it has
     /// become known that former launches were refused. `None` if the iteration has to be made of single kernels: among
     /// several ranks, for a timeline, or after a refusal.
@@ -47,7 +66,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         rows: Rows<'_, T>,
         run: CgRun<'_, Self>,
     ) -> Result<Option<u64>> {
-        let CgRun { dots, rho, rho_next, weights, x, r, p, q, limit, iteration, most } = run;
+        let CgRun { dots, rho, rho_next, weights, x, r, p, q, limit, least_beta, iteration, most } = run;
         let residence = self.watch.borrow().residence;
         if let Residence::Refused(first) = residence {
             log::info!("{}: not all work-groups run at once, iterations are launched one by one", self.ctx.info().name);
@@ -57,6 +76,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
             }
             rho.count = if first == 1 { 0 } else { kernel.groups() };
             self.forget_timed();
+            self.owed.set(Self::owed_before(first));
             let watch = &mut *self.watch.borrow_mut();
             (watch.residence, watch.current) = (Residence::Over, first);
             return Ok(Some(first));
@@ -82,7 +102,8 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         };
         let vectors = Vectors { x, r, p, q, w: weights };
         let span = Span { first: iteration, slot: Self::slot(iteration), count: count as u32 };
-        kernel.iterate(&self.ctx, rows, vectors, sums, limit, &self.log, span)?;
+        kernel.iterate(&self.ctx, rows, vectors, sums, limit, (self.is_owed(), least_beta), &self.log, span)?;
+        self.owed.set(Owed::Logged(Self::slot(next - 1)));
         if count % 2 == 1 {
             std::mem::swap(rho, rho_next);
         }

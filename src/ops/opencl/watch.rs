@@ -7,13 +7,16 @@ use super::resident::Residence;
 use super::sums::DeviceSum;
 use crate::device::{Context, DeviceVec, PendingRead, Pinned, Queue};
 use crate::error::Result;
+use crate::kernels::cg::Log;
 use crate::ops::Record;
 use crate::real::Real;
 
 /// Iterations that the log holds; the host is never as far behind.
 pub(super) const LOG_LEN: u64 = 256;
 /// Its numbers, and one behind them.
-pub(super) const LOG_SIZE: usize = 3 * LOG_LEN as usize + 1;
+pub(super) const LOG_SIZE: usize = LOG_WIDTH * LOG_LEN as usize + 1;
+/// Those of an iteration.
+const LOG_WIDTH: usize = Log::<f64>::WIDTH;
 /// Iterations between two looks at the log, at most.
 const MAX_BATCH: u64 = 64;
 /// How long the iterations between two looks should take: long against the cost of a look, short against a human's patience.
@@ -99,7 +102,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         // what the step before left was to be logged by the launch that was refused
         let last = refused.map_or(last, |refused| last.min(refused.saturating_sub(2)));
         for iteration in first..=last {
-            let [pq, rho, rr] = [0, 1, 2].map(|k| memory[3 * Self::slot(iteration) as usize + k].to_f64());
+            let [pq, rho, rr] = [0, 1, 2].map(|k| memory[LOG_WIDTH * Self::slot(iteration) as usize + k].to_f64());
             records.extend([Record::Curvature { iteration, pq }, Record::Residual { iteration, rho, rr }]);
         }
         watch.done = last;
@@ -143,7 +146,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         }
         let [rho, rr, ..] = self.look_at(rho)?;
         let mut pq = [A::default()];
-        self.log.entries.read(&self.ctx, 3 * Self::slot(iteration) as usize, &mut pq)?;
+        self.log.entries.read(&self.ctx, LOG_WIDTH * Self::slot(iteration) as usize, &mut pq)?;
         let pq = pq[0].to_f64();
         records.extend([Record::Curvature { iteration, pq }, Record::Residual { iteration, rho, rr }]);
         let watch = &mut *self.watch.borrow_mut();
