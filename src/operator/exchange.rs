@@ -220,9 +220,9 @@ mod tests {
 
     #[test]
     fn rows_that_wait_without_need() {
-        // elasticity on bricks, 100³ on two devices: 86 MB of a step and 124 of half a product take longer than 165
+        // elasticity on bricks, 100³ on two devices: 73 MB of a step and 124 of half a product take longer than 165
         assert_eq!(early_of(1_530_150, 81, 30_603), 1000..765_575);
-        // 27-point, 150³: 94 and 44 do not take as long as 155
+        // 27-point, 150³: 81 and 44 do not take as long as 155
         assert_eq!(early_of(1_687_500, 27, 22_500), 1000..1_687_500);
         // nothing to wait for
         assert_eq!(early_of(1_530_150, 81, 0), 1000..1_530_150);

@@ -13,10 +13,9 @@
 //!
 //! | | 64³ | 150³ | 215³ |
 //! |---|---|---|---|
-//! | kernels of `cg` on one of two | 6 | 40 | 107 |
-//! | `cg` | 71 | 81 | 140 |
-//! | `cg-single-reduction` | 66 | 91 | 163 |
-//! | `cg-pipelined` | 80–100 | 109 | 208 |
+//! | `cg` | 56–73 | 66–73 | 122–128 |
+//! | `cg-single-reduction` | 66–68 | 80 | 158 |
+//! | `cg-pipelined` | 64–100 | 97 | 205 |
 
 use super::placement::{self, LEAST_MEETING};
 use super::{Method, Precision};

@@ -84,8 +84,8 @@ impl Method {
     }
 
     /// How many vectors an iteration reads and writes beside its product, by the byte rule: each array that an operation reads
-    /// counts once, and each that it writes; of x, a step of `cg` has half. `is_scaled` tells whether the matrix is scaled by its diagonal, so that the
-    /// test needs weights.
+    /// counts once, and each that it writes; of x, a step of `cg` has half. `is_scaled` tells whether the matrix is scaled by its
+    /// diagonal, so that the test needs weights.
     pub(crate) fn vectors_moved(self, precond: Precond, is_scaled: bool) -> u64 {
         match self {
             Self::Auto | Self::Cg => 6 + u64::from(is_scaled),
