@@ -27,7 +27,8 @@ use crate::device::{Call, ClKernel, ClResult, Context, DeviceVec, Doing, Grid, I
 use crate::error::Result;
 use crate::real::Real;
 pub(crate) use tuning::{
-    CONVERSIONS, Launch, PRODUCTS, RECURRENCES, RESIDENT_GROUP, SELL_PRODUCTS, STENCIL_PRODUCTS, STEPS, Shape, Tuning,
+    CONVERSIONS, FINISHING, Launch, PRODUCTS, RECURRENCES, RESIDENT_GROUP, SELL_PRODUCTS, STENCIL_PRODUCTS, STEPS,
+    Shape, Tuning,
 };
 
 /// The kernel families: file name, source, kernels. The only list of them.

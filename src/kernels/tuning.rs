@@ -103,6 +103,9 @@ pub(crate) const STEPS: &[&str] = &[
 pub(crate) const RECURRENCES: &[&str] =
     &["single_step", "single_step_weighted", "pipelined_step", "pipelined_step_weighted", "recur_halo"];
 
+/// The kernels that a run of iterations launches once.
+pub(crate) const FINISHING: &[&str] = &["cg_complete"];
+
 /// The products with rows in slices.
 pub(crate) const SELL_PRODUCTS: &[&str] =
     &["spmv_sell", "spmv_dot_sell", "residual_sell", "spmv_sell_parts", "spmv_dot_sell_parts", "residual_sell_parts"];

@@ -9,10 +9,10 @@ use super::search::timing;
 use super::stopwatch::Stopwatch;
 use crate::device::{Context, DeviceVec, Grid};
 use crate::error::{Error, Result};
-use crate::kernels::cg::{Log, Owed, StepVectors, SumArg};
+use crate::kernels::cg::{Log, StepVectors, SumArg};
 use crate::kernels::csr::{BlockSet, CsrBlock};
 use crate::kernels::sell::{SellBlock, SliceSet};
-use crate::kernels::{CONVERSIONS, Kernels, RECURRENCES, SELL_PRODUCTS, STENCIL_PRODUCTS, Tuning, count};
+use crate::kernels::{CONVERSIONS, FINISHING, Kernels, RECURRENCES, SELL_PRODUCTS, STENCIL_PRODUCTS, Tuning, count};
 use crate::operator::LinearOperator;
 use crate::operator::opencl::{DeviceBlock, Layout};
 use crate::operator::row_blocks::RowBlocks;
@@ -158,8 +158,8 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             _ if SELL_PRODUCTS.contains(&kernel) => {
                 self.sell().is_some_and(|(block, _)| !kernel.ends_with("_parts") || block.long_count() > 0)
             }
-            // methods that are seldom asked for: their iterations try other launches
-            _ => !RECURRENCES.contains(&kernel),
+            // of methods that are seldom asked for, whose iterations try other launches, or hardly ever launched
+            _ => !RECURRENCES.contains(&kernel) && !FINISHING.contains(&kernel),
         }
     }
 
@@ -215,7 +215,6 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             "spmv_dot_csr" => product(2, 4),
             "residual_csr" => product(3, 1),
             "halo_pack" => (self.send.len() as u64 * (4 + 2 * real), 0),
-            "cg_complete" => vectors(4, 3),
             "cg_halo" => (self.halo() as u64 * 5 * real, 4 * self.halo() as u64),
             "stream_copy" => vectors(2, 0),
             "narrow" => (n * (real + size_of::<A>() as u64), 0),
@@ -323,7 +322,6 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             }
             "residual_csr" => all.try_for_each(|set| kernels.csr.residual_csr(ctx, grid, set, block, p, x, r)),
             "halo_pack" => kernels.halo.halo_pack(ctx, grid, &self.send, p, &mut self.message),
-            "cg_complete" => kernels.cg.cg_complete(ctx, grid, n, x, [&*r, &*p], log, Owed::Known(1e-30)),
             "cg_halo" => kernels.cg.cg_halo(ctx, grid, 0..halo, [r, p], q, [tiny, half]),
             "narrow" => kernels.convert.narrow(ctx, grid, n, &self.wide, q),
             "add_wide" => kernels.convert.add_wide(ctx, grid, n, q, &mut self.wide),
