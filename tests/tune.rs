@@ -77,7 +77,7 @@ fn from_measurement_to_solve() {
     }
     let seconds = |part: &str| found["fusion"][part]["seconds"].as_f64().unwrap();
     assert!(seconds("fused") > 0.0 && seconds("separate") > 0.0);
-    assert_eq!(found["fusion"]["fused"]["bytes"], 12 * 11232 + 76 * 1728 + 4);
+    assert_eq!(found["fusion"]["fused"]["bytes"], 12 * 11232 + 68 * 1728 + 4);
     let page = place.read("r.html");
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("spmv_dot_csr") && page.contains("<svg"));
 
