@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::matrix::Csr;
 
 /// What the vector operations of a row cost beside its entries, in entries: an iteration of conjugate gradients moves
-/// 12 bytes an entry and 76 bytes a row, 84 where the system is scaled.
+/// 12 bytes an entry and 68 to 84 bytes a row.
 const ROW_COST: usize = 7;
 
 /// What an iteration costs on some rows, in the unit that shares are measured in: their entries, and 7 for each row.

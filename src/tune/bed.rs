@@ -313,7 +313,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             "cg_step_given" | "cg_step_given_weighted" => {
                 let w = (kernel == "cg_step_given_weighted").then_some(&*d);
                 let vectors = StepVectors { x, r, p, q, w };
-                kernels.cg.cg_step_given(ctx, grid, n, vectors, [tiny, half, tiny, tiny], &self.sums)
+                kernels.cg.cg_step_given(ctx, grid, n, vectors, [tiny, half, tiny, T::from_f64(-1e-30)], &self.sums)
             }
             "spmv_csr" => all.try_for_each(|set| kernels.csr.spmv_csr(ctx, grid, set, block, p, q)),
             "spmv_dot_csr" => {
