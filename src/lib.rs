@@ -43,6 +43,7 @@
 //! is kept between runs.
 //! `docs/architecture.md` tells how they work together.
 
+mod backend;
 pub mod bandwidth;
 mod cache;
 pub mod checkpoint;
@@ -50,6 +51,7 @@ mod comm;
 pub mod device;
 pub mod error;
 mod kernels;
+mod krylov;
 pub mod matrix;
 pub mod matrix_market;
 mod memory;

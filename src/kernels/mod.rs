@@ -10,6 +10,7 @@ pub(crate) mod convert;
 pub(crate) mod csr;
 pub(crate) mod dot;
 pub(crate) mod halo;
+pub(crate) mod pass;
 pub(crate) mod recurrences;
 pub(crate) mod resident;
 pub(crate) mod sell;
@@ -57,6 +58,7 @@ pub(crate) const FAMILIES: &[(&str, &str, &[&str])] = &[
 pub(crate) const MOST_MAIN: usize = 32;
 
 const PRELUDE: &str = include_str!("../../cl/prelude.cl");
+const PASSES: &str = include_str!("../../cl/passes.cl");
 
 /// All kernels for elements `T` and sums `A`, compiled for one device.
 pub(crate) struct Kernels<T, A> {
@@ -276,6 +278,23 @@ impl Programs {
     fn of(&self, kernel: &str) -> &Program {
         &self.programs[&self.common(kernel)]
     }
+}
+
+/// Compiles generated passes, in groups of `group_size`, of which `lanes` work-items share a tile: see `cl/passes.cl`.
+///
+/// # Errors
+/// [`Error::KernelBuild`](crate::Error::KernelBuild).
+pub(crate) fn build_generated<T: Real, A: Real>(
+    ctx: &Context,
+    passes: &str,
+    group_size: usize,
+    lanes: usize,
+) -> Result<Program> {
+    let source = format!(
+        "#line 1 \"prelude.cl\"\n{PRELUDE}\n#line 1 \"passes.cl\"\n{PASSES}\n#line 1 \"generated\"\n{passes}"
+    );
+    let options = options::<T, A>(ctx.info(), group_size, 1, group_size) + &format!(" -D LANES={lanes}");
+    ctx.build(&source, &options)
 }
 
 /// What NVIDIA's compiler says of a kernel when it is asked for details, among them the registers that it takes. Its file is

@@ -7,14 +7,14 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-use super::LinearOperator;
+use super::{Arriving, LinearOperator, pair};
 use super::kinds::Kinds;
 use super::plan::refused;
 use crate::comm::Message;
 use crate::error::Result;
 use crate::kernels::Shape;
 use crate::matrix::Csr;
-use crate::ops::host::{HostOps, recur};
+use crate::ops::host::{HostOps, HostSum, recur};
 use crate::ops::{HaloStep, Ops, Product};
 use crate::partition::{HaloPlan, Part};
 use crate::real::Real;
@@ -241,6 +241,22 @@ impl<T: Real> LinearOperator<HostOps<T>> for HostBlock<T> {
         });
         parts.into_iter().enumerate().for_each(|(k, part)| dots.set(k, part));
         Ok(())
+    }
+
+    fn multiply(
+        &self,
+        ops: &HostOps<T>,
+        v: &mut [Vec<T>],
+        of: [usize; 2],
+        arriving: Option<Arriving<'_, Vec<T>>>,
+        dots: &mut HostSum,
+    ) -> Result<()> {
+        if let Some(Arriving { of, then }) = arriving {
+            self.exchange(ops, &mut v[of])?;
+            then(v)?;
+        }
+        let [x, y] = pair(v, of);
+        self.apply_dots(ops, Product { step: None, x, y, dots })
     }
 
     /// The message is made when it is sent.

@@ -14,6 +14,22 @@ mod sell;
 use crate::error::Result;
 use crate::ops::{CgRun, Ops, Product};
 
+/// A product whose halo is under way.
+pub struct Arriving<'a, V> {
+    /// The place of the vector.
+    pub of: usize,
+    /// What is to be done to halos once it is there.
+    pub then: &'a mut dyn FnMut(&mut [V]) -> Result<()>,
+}
+
+/// Two of the vectors.
+///
+/// # Panics
+/// If they are the same, or one is not there.
+pub(crate) fn pair<V>(v: &mut [V], [x, y]: [usize; 2]) -> [&mut V; 2] {
+    v.get_disjoint_mut([x, y]).unwrap_or_else(|_| panic!("vectors {x} and {y} of a product"))
+}
+
 /// Products with a distributed square matrix A. The vector that is multiplied has room for [`halo`](Self::halo) elements
 /// behind the owned ones, for those of other ranks that the rows of this one need.
 pub trait LinearOperator<O: Ops> {
@@ -36,6 +52,21 @@ pub trait LinearOperator<O: Ops> {
     /// # Errors
     /// A failing device or rank.
     fn apply_dots(&self, ops: &O, product: Product<'_, O>) -> Result<()>;
+
+    /// y = A x, and this rank's part of x·y and of y·y, for the vectors in places x and y of `v`. The halo of x must be filled, but for
+    /// what depends on the product that is still `arriving`: its halo is exchanged meanwhile. Rows that need no halo do not wait
+    /// for it.
+    ///
+    /// # Errors
+    /// A failing device or rank.
+    fn multiply(
+        &self,
+        ops: &O,
+        v: &mut [O::Vector],
+        of: [usize; 2],
+        arriving: Option<Arriving<'_, O::Vector>>,
+        dots: &mut O::Sum,
+    ) -> Result<()>;
 
     /// Packs what is in other ranks' halos of the y that [`apply_dots`](Self::apply_dots) has left, to be exchanged when it is
     /// called again, with a step. `is_summed` tells that sums of this y are completed before: then all of it is there.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::LinearOperator;
+use super::{Arriving, LinearOperator, pair};
 use super::bands::{self, launches};
 use super::exchange::{HaloExchange, early};
 use super::kinds::Kinds;
@@ -18,7 +18,7 @@ use crate::kernels::resident::{Resident, Rows};
 use crate::kernels::sell::{SellBlock, SliceSet};
 use crate::kernels::stencil::{MainKind, RowSet, StencilBand, StencilBlock};
 use crate::kernels::{Kernels, RESIDENT_GROUP, Shape, Tuning};
-use crate::ops::opencl::OpenClOps;
+use crate::ops::opencl::{DeviceSum, OpenClOps};
 use crate::ops::{CgRun, Product};
 use crate::partition::{HaloPlan, Part};
 use crate::real::Real;
@@ -284,7 +284,7 @@ impl<T: Real> DeviceBlock<T> {
         partials: &DeviceVec<A>,
         before: usize,
     ) -> Result<usize> {
-        let (ctx, kernels, done) = (&ops.ctx, &ops.kernels, ops.done());
+        let (ctx, kernels, done) = (&ops.ctx, &ops.kernels, &*ops.done());
         let mut groups = before;
         match &self.layout {
             Layout::Csr(block, sets) => {
@@ -496,6 +496,37 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
             }
         }
         let rest = if is_halo_early { Which::All } else { Which::Boundary };
+        dots.set_groups(self.dots_of(ops, rest, x, y, &partials, groups)?);
+        Ok(())
+    }
+
+    fn multiply(
+        &self,
+        ops: &OpenClOps<T, A>,
+        v: &mut [DeviceVec<T>],
+        of: [usize; 2],
+        arriving: Option<Arriving<'_, DeviceVec<T>>>,
+        dots: &mut DeviceSum<A>,
+    ) -> Result<()> {
+        let partials = ops.empty(dots, self.launches())?;
+        if let Some(Arriving { of, .. }) = &arriving {
+            self.exchange.send(ops, &v[*of])?;
+        }
+        // one launch is quicker than two, if it does not wait
+        let is_halo_early = matches!(self.layout, Layout::Stencil(..)) && self.exchange.is_hidden_by_step();
+        let mut groups = dots.groups();
+        if !is_halo_early {
+            let [x, y] = pair(v, of);
+            groups = self.dots_of(ops, Which::Interior, x, y, &partials, groups)?;
+        }
+        if let Some(Arriving { of, then }) = arriving {
+            self.exchange.receive(ops, &mut v[of])?;
+            if self.exchange.halo() > 0 {
+                then(v)?;
+            }
+        }
+        let rest = if is_halo_early { Which::All } else { Which::Boundary };
+        let [x, y] = pair(v, of);
         dots.set_groups(self.dots_of(ops, rest, x, y, &partials, groups)?);
         Ok(())
     }

@@ -46,6 +46,11 @@ impl HostSum {
     pub(crate) fn set(&mut self, k: usize, part: f64) {
         self.values[k] = part;
     }
+
+    /// Component `k`.
+    pub(crate) fn value(&self, k: usize) -> f64 {
+        self.values[k]
+    }
 }
 
 impl<T: Real> HostOps<T> {
@@ -56,6 +61,20 @@ impl<T: Real> HostOps<T> {
         let now = Instant::now();
         let paced = Cell::new((1, now, Duration::ZERO));
         Self { n, comm, begun: Cell::new(now), sums, halos, paced, owed: Cell::default(), recorder }
+    }
+
+    /// Replaces values by their sums over all ranks.
+    ///
+    /// # Errors
+    /// A failing rank.
+    pub(crate) fn sum_values(&self, values: &mut [f64]) -> Result<()> {
+        let start = Instant::now();
+        self.comm.sum(values)?;
+        self.sums.set(self.sums.get() + start.elapsed());
+        if self.comm.size() > 1 {
+            self.recorder.span(Lane::Host, "sum over ranks", start);
+        }
+        Ok(())
     }
 
     /// Records that a kernel runs until the guard is dropped.

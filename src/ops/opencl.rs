@@ -7,7 +7,7 @@ mod timings;
 mod watch;
 
 use std::cell::{Cell, RefCell};
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -43,6 +43,8 @@ pub(crate) struct OpenClOps<T: Real, A: Real> {
     /// The most groups of a launch.
     max_groups: usize,
     log: Log<A>,
+    /// Where passes that run ahead say that the run is over, if there are such.
+    done: RefCell<Option<Arc<DeviceVec<i32>>>>,
     watch: RefCell<Watch<A>>,
     landing: RefCell<Landing<A>>,
     /// What the last step has put off of x.
@@ -53,6 +55,23 @@ pub(crate) struct OpenClOps<T: Real, A: Real> {
     trials: RefCell<Trials>,
     /// Iterations of former runs.
     before: Cell<u64>,
+}
+
+/// Where it is said whether the iteration is over.
+pub(crate) enum Done<'a> {
+    Log(&'a DeviceVec<i32>),
+    Passes(Arc<DeviceVec<i32>>),
+}
+
+impl Deref for Done<'_> {
+    type Target = DeviceVec<i32>;
+
+    fn deref(&self) -> &DeviceVec<i32> {
+        match self {
+            Self::Log(state) => state,
+            Self::Passes(state) => state,
+        }
+    }
 }
 
 impl<T: Real, A: Real> OpenClOps<T, A> {
@@ -82,6 +101,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
             comm,
             n: count(n),
             log,
+            done: RefCell::default(),
             watch: RefCell::new(watch),
             landing: RefCell::new(landing),
             owed: Cell::new(Owed::Nothing),
@@ -101,8 +121,19 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
     }
 
     /// Set once the iteration is over; products then do nothing.
-    pub(crate) fn done(&self) -> &DeviceVec<i32> {
-        self.log.state(self.watch.borrow().current)
+    pub(crate) fn done(&self) -> Done<'_> {
+        let of_passes = self.done.borrow().clone();
+        of_passes.map_or_else(|| Done::Log(self.log.state(self.watch.borrow().current)), Done::Passes)
+    }
+
+    /// From now on that is where the passes say it.
+    pub(crate) fn set_done(&self, done: Arc<DeviceVec<i32>>) {
+        self.done.replace(Some(done));
+    }
+
+    /// The device is known to have done this iteration.
+    pub(crate) fn set_known_done(&self, iteration: u64) {
+        self.watch.borrow_mut().done = iteration;
     }
 
     /// Whether the step that is enqueued next has to look what x is owed.
@@ -334,6 +365,7 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         let watch = &mut *self.watch.borrow_mut();
         watch.abandon(&self.ctx)?;
         self.landing.borrow_mut().forget();
+        self.done.take();
         self.owed.set(Owed::Nothing);
         (watch.seen, watch.current, watch.done, watch.batch, watch.last_look) = (0, 0, 0, 1, Instant::now());
         if matches!(watch.residence, Residence::Refused(_)) {

@@ -154,10 +154,11 @@ mod tests {
     use crate::kernels::{Kernels, Tuning};
     use crate::matrix::gallery::random_vector;
     use crate::matrix::{Csr, gallery};
+    use crate::operator::Arriving;
     use crate::operator::host::HostBlock;
     use crate::operator::opencl::DeviceBlock;
     use crate::ops::host::HostOps;
-    use crate::ops::opencl::OpenClOps;
+    use crate::ops::opencl::{DeviceSum, OpenClOps};
     use crate::partition::split;
     use crate::solver::iterate::Plain;
     use crate::solver::{Control, Format, Method, Precision, Reason, Stop};
@@ -181,6 +182,17 @@ mod tests {
 
         fn apply_dots(&self, ops: &Device, product: Product<'_, Device>) -> Result<()> {
             self.block.borrow().apply_dots(ops, product)
+        }
+
+        fn multiply(
+            &self,
+            ops: &Device,
+            v: &mut [DeviceVec<f64>],
+            of: [usize; 2],
+            arriving: Option<Arriving<'_, DeviceVec<f64>>>,
+            dots: &mut DeviceSum<f64>,
+        ) -> Result<()> {
+            self.block.borrow().multiply(ops, v, of, arriving, dots)
         }
 
         fn pack_halo(&self, ops: &Device, y: &DeviceVec<f64>, is_summed: bool) -> Result<()> {

@@ -10,6 +10,7 @@ use crate::device::{DeviceVec, Pinned, SumsRead};
 use crate::error::Result;
 use crate::kernels::cg::SumArg;
 use crate::real::Real;
+use crate::timeline::Lane;
 
 /// What the device is asked to make room for.
 pub(super) const PARTIAL_SUMS: &str = "partial sums";
@@ -69,6 +70,11 @@ impl<A: Real> DeviceSum<A> {
     /// Takes note of the groups that have left partial sums, with those of another sum in front.
     pub(crate) fn set_groups(&mut self, groups: usize) {
         self.count = groups - self.first;
+    }
+
+    /// Partial sums, those of a group one behind the other.
+    pub(crate) fn partials(&self) -> &DeviceVec<A> {
+        &self.partials
     }
 
     /// With these values, completed.
@@ -162,6 +168,39 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         let watch = &mut *self.watch.borrow_mut();
         watch.done = watch.current.saturating_sub(1);
         self.waited(start);
+        Ok(())
+    }
+
+    /// Partial sums, brought to the host one behind the other, in memory to be [kept](Self::keep_landing) for the next.
+    ///
+    /// # Errors
+    /// A failing device.
+    pub(crate) fn fetch(&self, pieces: &[(&DeviceVec<A>, Range<usize>)]) -> Result<Pinned<A>> {
+        let len = pieces.iter().map(|(_, elements)| elements.len()).sum();
+        let memory = self.landing.borrow_mut().memory.take().filter(|memory| memory.len() >= len);
+        let memory = memory.map_or_else(|| Pinned::zeros(&self.ctx, len), Ok)?;
+        let memory = memory.await_sums(&self.ctx, pieces)?.wait(&self.ctx)?;
+        let watch = &mut *self.watch.borrow_mut();
+        watch.done = watch.current.saturating_sub(1);
+        Ok(memory)
+    }
+
+    /// Keeps memory for the next sums.
+    pub(crate) fn keep_landing(&self, memory: Pinned<A>) {
+        self.landing.borrow_mut().memory = Some(memory);
+    }
+
+    /// Replaces values by their sums over all ranks.
+    ///
+    /// # Errors
+    /// A failing rank.
+    pub(crate) fn sum_values(&self, values: &mut [f64]) -> Result<()> {
+        let start = Instant::now();
+        self.comm.sum(values)?;
+        self.clock.borrow_mut().sums += start.elapsed();
+        if self.comm.size() > 1 {
+            self.recorder.span(Lane::Host, "sum over ranks", start);
+        }
         Ok(())
     }
 

@@ -47,7 +47,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
     }
 
     /// Counts the time since `start` as spent in waiting for the device.
-    pub(super) fn waited(&self, start: Instant) {
+    pub(crate) fn waited(&self, start: Instant) {
         self.clock.borrow_mut().host_wait += start.elapsed();
         self.recorder.span(Lane::Host, "wait for the device", start);
     }

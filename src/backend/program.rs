@@ -1,0 +1,459 @@
+//! A method as it is run: what was said, in as few passes over the vectors as it can be done in.
+//!
+//! A *pass* sets some vectors to linear combinations and forms some sums. It loads each array once, and stores once what it sets.
+//! A line joins the pass of the line before, unless it needs a sum of that pass, or there is a product between. Then lines move to
+//! the next pass where that saves arrays: the iterate of conjugate gradients, whose next value nobody waits for, goes along with the
+//! direction.
+
+use std::collections::BTreeSet;
+
+use super::scalar::{Form, Node, Scalars};
+use super::text::{Carried, Check, CheckKind, Line, Recorder, Recording, Slot, Term};
+
+/// A method, fused.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Program {
+    /// The method's name.
+    pub(crate) method: &'static str,
+    /// The vectors' names, by their place.
+    pub(crate) names: Vec<&'static str>,
+    /// All scalars.
+    pub(crate) scalars: Scalars,
+    /// Number of sums.
+    pub(crate) sums: usize,
+    /// What an iteration leaves to the next.
+    pub(crate) carried: Vec<Carried>,
+    /// What is done before the first iteration.
+    pub(crate) start: Vec<Step>,
+    /// The same for a run that takes over the direction of the one before.
+    pub(crate) resume: Vec<Step>,
+    /// What an iteration does.
+    pub(crate) iteration: Vec<Step>,
+    /// Where the vector in each place is in the next iteration: that which is at `order[k]` now comes to place k.
+    pub(crate) order: Vec<Slot>,
+    /// The vector that a run may take over from the one before.
+    pub(crate) direction: Option<Slot>,
+    /// Whether ranks keep each vector up to date on its halo, too: what is multiplied, and what that is made of.
+    pub(crate) has_halo: Vec<bool>,
+}
+
+/// A part of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    /// What comes before the first iteration,
+    Start,
+    /// or if the run takes over the direction of the one before.
+    Resume,
+    /// An iteration.
+    Iteration,
+}
+
+/// A part of an iteration.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Step {
+    /// y = A x, with sums of products of the two.
+    Multiply(Multiply),
+    /// A pass over vectors.
+    Pass(Pass),
+}
+
+/// A product with the matrix.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Multiply {
+    /// The vector that is multiplied.
+    pub(crate) x: Slot,
+    /// The product.
+    pub(crate) y: Slot,
+    /// The sum that is x·y, if there is one.
+    pub(crate) xy: Option<usize>,
+    /// The sum that is y·y.
+    pub(crate) yy: Option<usize>,
+}
+
+impl Multiply {
+    /// Its sums.
+    pub(crate) fn sums(&self) -> impl Iterator<Item = usize> {
+        [self.xy, self.yy].into_iter().flatten()
+    }
+}
+
+/// A pass over vectors.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Pass {
+    /// Its name in timings and tuning, and that of its kernel.
+    pub(crate) name: String,
+    /// What is done with each element, in order: assignments and dot products.
+    pub(crate) lines: Vec<Line>,
+    /// What is looked at before: if it fails, nothing is done.
+    pub(crate) before: Vec<Check>,
+    /// What is looked at, too, though it ends the run only after the pass.
+    pub(crate) after: Vec<Check>,
+    /// Scalars that are first formed for this pass and are needed later on.
+    pub(crate) forms: Vec<Node>,
+    /// The sums that those, and the factors of the pass, are formed of, and that were not formed before.
+    pub(crate) awaits: Vec<usize>,
+}
+
+impl Pass {
+    /// Vectors that it loads, in the order of their first use.
+    pub(crate) fn loads(&self) -> Vec<Slot> {
+        let (mut loads, mut set) = (Vec::new(), Vec::new());
+        for line in &self.lines {
+            let used: Vec<Slot> = match line {
+                Line::Assign { terms, .. } => terms.iter().map(|term| term.vector).collect(),
+                Line::Dot { of, weights, .. } => of.iter().chain(weights).copied().collect(),
+                Line::Multiply { .. } | Line::Check(_) => Vec::new(),
+            };
+            for slot in used {
+                if !set.contains(&slot) && !loads.contains(&slot) {
+                    loads.push(slot);
+                }
+            }
+            if let Line::Assign { to, .. } = line {
+                set.push(*to);
+            }
+        }
+        loads
+    }
+
+    /// Vectors that it stores, in the order in which they are first set.
+    pub(crate) fn stores(&self) -> Vec<Slot> {
+        let mut stores = Vec::new();
+        for line in &self.lines {
+            if let Line::Assign { to, .. } = line
+                && !stores.contains(to)
+            {
+                stores.push(*to);
+            }
+        }
+        stores
+    }
+
+    /// All vectors that it has to do with: those that it loads, then others that it stores.
+    pub(crate) fn vectors(&self) -> Vec<Slot> {
+        let mut all = self.loads();
+        for slot in self.stores() {
+            if !all.contains(&slot) {
+                all.push(slot);
+            }
+        }
+        all
+    }
+
+    /// Arrays that it moves: each that it loads counts once, and each that it stores.
+    pub(crate) fn arrays_moved(&self) -> usize {
+        self.loads().len() + self.stores().len()
+    }
+
+    /// The sums that it forms, in order.
+    pub(crate) fn sums(&self) -> Vec<usize> {
+        let sum = |line: &Line| if let Line::Dot { sum, .. } = line { Some(*sum) } else { None };
+        self.lines.iter().filter_map(sum).collect()
+    }
+
+    /// The factors of its terms, each once, in the order of their first use.
+    pub(crate) fn factors(&self) -> Vec<Node> {
+        let mut factors = Vec::new();
+        for line in &self.lines {
+            if let Line::Assign { terms, .. } = line {
+                for node in terms.iter().filter_map(|term| term.factor) {
+                    if !factors.contains(&node) {
+                        factors.push(node);
+                    }
+                }
+            }
+        }
+        factors
+    }
+
+    /// What it does to vectors that ranks keep up to date on their halos.
+    pub(crate) fn on_halo(&self, has_halo: &[bool]) -> Self {
+        let is_kept = |line: &&Line| matches!(line, Line::Assign { to, .. } if has_halo[*to]);
+        Self { lines: self.lines.iter().filter(is_kept).cloned().collect(), name: self.name.clone() + "_halo", ..Self::default() }
+    }
+}
+
+impl Program {
+    /// What `method` says, of a system that is scaled or is not.
+    pub(crate) fn new(name: &'static str, is_scaled: bool, method: impl FnOnce(&Recorder)) -> Self {
+        let recorder = Recorder::new(is_scaled);
+        method(&recorder);
+        let Recording { names, scalars, sums, carried, start, iteration, order, direction } = recorder.finish();
+        let is_in = |lines: &[Line]| {
+            let sum = |line: &Line| if let Line::Dot { sum, .. } = line { Some(*sum) } else { None };
+            lines.iter().filter_map(sum).collect::<BTreeSet<usize>>()
+        };
+        assert!(is_in(&start).is_disjoint(&is_in(&iteration)));
+        let has_halo = halos(&start, &iteration, &order);
+        let mut program = Self {
+            method: name,
+            start: fuse(&start, &scalars),
+            resume: fuse(&without(&start, direction), &scalars),
+            iteration: fuse(&iteration, &scalars),
+            names,
+            scalars,
+            sums,
+            carried,
+            order,
+            direction,
+            has_halo,
+        };
+        program.form_scalars();
+        program.name_passes();
+        program
+    }
+
+    /// The steps of a part.
+    pub(crate) fn steps(&self, stage: Stage) -> &[Step] {
+        match stage {
+            Stage::Start => &self.start,
+            Stage::Resume => &self.resume,
+            Stage::Iteration => &self.iteration,
+        }
+    }
+
+    /// Arrays that the passes of an iteration move, by the rule of bytes: its products not counted.
+    pub(crate) fn arrays_moved(&self) -> usize {
+        self.passes().map(Pass::arrays_moved).sum()
+    }
+
+    /// The passes of an iteration.
+    pub(crate) fn passes(&self) -> impl Iterator<Item = &Pass> {
+        self.iteration.iter().filter_map(|step| if let Step::Pass(pass) = step { Some(pass) } else { None })
+    }
+
+    /// All that is looked at in an iteration, in order.
+    pub(crate) fn checks(&self) -> impl Iterator<Item = Check> {
+        self.passes().flat_map(|pass| pass.before.iter().chain(&pass.after)).copied()
+    }
+
+    /// Scalars that are needed when an iteration is over: what it leaves to the next, and what is looked at.
+    fn results(&self) -> BTreeSet<Node> {
+        self.carried.iter().map(|carried| carried.next).chain(self.checks().map(|check| check.node)).collect()
+    }
+
+    /// Decides which pass of an iteration forms which scalars, so that later ones find them. What is left at the end, a pass of
+    /// its own forms.
+    fn form_scalars(&mut self) {
+        let results = self.results();
+        let needed = |pass: &Pass| {
+            let checks = pass.before.iter().chain(&pass.after).map(|check| check.node);
+            pass.factors().into_iter().chain(checks).collect::<BTreeSet<Node>>()
+        };
+        let mut later: BTreeSet<Node> = results.clone();
+        let mut needs: Vec<BTreeSet<Node>> = Vec::new();
+        for step in self.iteration.iter().rev() {
+            needs.push(later.clone());
+            if let Step::Pass(pass) = step {
+                later.extend(needed(pass));
+            }
+        }
+        needs.reverse();
+
+        let (mut there, mut formed) = (BTreeSet::new(), BTreeSet::new());
+        let scalars = self.scalars.clone();
+        let mut last = Pass::default();
+        let form = |pass: &mut Pass, later: &BTreeSet<Node>, there: &BTreeSet<usize>, formed: &mut BTreeSet<Node>| {
+            let is_ready = |node: Node| !scalars.awaits(node, &|sum| !there.contains(&sum));
+            let own = needed(pass);
+            let is_formed_here = |node: &Node| is_ready(*node) && !formed.contains(node);
+            pass.forms = later.iter().copied().filter(is_formed_here).collect();
+            let mut awaits = BTreeSet::new();
+            for node in own.iter().chain(&pass.forms) {
+                sums_of(&scalars, *node, formed, &mut awaits);
+            }
+            pass.awaits = awaits.into_iter().collect();
+            // what is not a scalar of this iteration's sums is there without being formed
+            formed.extend(pass.forms.iter().copied());
+        };
+        for (step, later) in self.iteration.iter_mut().zip(&needs) {
+            match step {
+                Step::Multiply(multiply) => there.extend(multiply.sums()),
+                Step::Pass(pass) => {
+                    form(pass, later, &there, &mut formed);
+                    there.extend(pass.sums());
+                }
+            }
+        }
+        if results.iter().any(|node| !formed.contains(node)) {
+            form(&mut last, &results, &there, &mut formed);
+            self.iteration.push(Step::Pass(last));
+        }
+    }
+
+    /// Names passes by what they set, or by their sums.
+    fn name_passes(&mut self) {
+        let (method, names) = (self.method.replace('-', "_"), self.names.clone());
+        let mut used: Vec<String> = Vec::new();
+        let mut name = |pass: &Pass| {
+            let mut parts: Vec<&str> = pass.stores().into_iter().map(|slot| names[slot]).collect();
+            if !pass.sums().is_empty() {
+                parts.push("dots");
+            }
+            if parts.is_empty() {
+                parts.push("scalars");
+            }
+            let name = format!("{method}_{}", parts.join("_"));
+            let count = used.iter().filter(|other| **other == name).count();
+            used.push(name.clone());
+            if count == 0 { name } else { format!("{name}_{}", count + 1) }
+        };
+        for step in &mut self.iteration {
+            if let Step::Pass(pass) = step {
+                pass.name = name(pass);
+            }
+        }
+        for step in self.start.iter_mut().chain(&mut self.resume) {
+            if let Step::Pass(pass) = step {
+                pass.name = name(pass);
+            }
+        }
+    }
+}
+
+/// The lines that do not set `direction`.
+fn without(lines: &[Line], direction: Option<Slot>) -> Vec<Line> {
+    let is_other = |line: &&Line| !matches!(line, Line::Assign { to, .. } if Some(*to) == direction);
+    lines.iter().filter(is_other).cloned().collect()
+}
+
+/// The sums that `node` is formed of, but for those that are in scalars that were formed before.
+fn sums_of(scalars: &Scalars, node: Node, formed: &BTreeSet<Node>, sums: &mut BTreeSet<usize>) {
+    if formed.contains(&node) {
+        return;
+    }
+    if let Form::Sum(sum) = scalars.form(node) {
+        sums.insert(sum);
+    }
+    for part in scalars.form(node).parts() {
+        sums_of(scalars, part, formed, sums);
+    }
+}
+
+/// A line and its place in the text.
+type Numbered = (usize, Line);
+
+/// A pass being put together.
+#[derive(Default)]
+struct Draft {
+    lines: Vec<Numbered>,
+    checks: Vec<(usize, Check)>,
+}
+
+enum Part {
+    Multiply(Multiply),
+    Pass(Draft),
+}
+
+impl Draft {
+    fn pass(&self) -> Pass {
+        let lines = self.lines.iter().map(|(_, line)| line.clone()).collect();
+        let is_late = |at: usize| self.lines.iter().any(|(line, _)| *line < at);
+        let of = |late: bool| self.checks.iter().filter(|(at, _)| is_late(*at) == late).map(|(_, check)| *check).collect();
+        Pass { lines, before: of(false), after: of(true), ..Pass::default() }
+    }
+
+    fn sums(&self) -> Vec<usize> {
+        self.pass().sums()
+    }
+}
+
+/// Puts lines together.
+fn fuse(lines: &[Line], scalars: &Scalars) -> Vec<Step> {
+    let mut parts: Vec<Part> = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let awaits = |node: Node, sums: &[usize]| scalars.awaits(node, &|sum| sums.contains(&sum));
+        match line {
+            Line::Multiply { x, y } => parts.push(Part::Multiply(Multiply { x: *x, y: *y, xy: None, yy: None })),
+            Line::Dot { sum, of: [a, b], weights: None } if is_of_product(parts.last(), [*a, *b]) => {
+                let Some(Part::Multiply(multiply)) = parts.last_mut() else { continue };
+                *(if a == b { &mut multiply.yy } else { &mut multiply.xy }) = Some(*sum);
+            }
+            Line::Dot { .. } => draft(&mut parts, |_| true).lines.push((at, line.clone())),
+            Line::Assign { terms, .. } => {
+                let factors: Vec<Node> = terms.iter().filter_map(|term| term.factor).collect();
+                let joins = |draft: &Draft| !factors.iter().any(|factor| awaits(*factor, &draft.sums()));
+                draft(&mut parts, joins).lines.push((at, line.clone()));
+            }
+            Line::Check(check) => {
+                let is_guard = check.kind == CheckKind::Curvature;
+                let joins = |draft: &Draft| {
+                    !awaits(check.node, &draft.sums()) && !(is_guard && draft.lines.iter().any(|(line, _)| *line < at))
+                };
+                draft(&mut parts, joins).checks.push((at, *check));
+            }
+        }
+    }
+    sink(&mut parts, scalars);
+    let step = |part: &Part| match part {
+        Part::Multiply(multiply) => Step::Multiply(multiply.clone()),
+        Part::Pass(draft) => Step::Pass(draft.pass()),
+    };
+    parts.iter().map(step).collect()
+}
+
+/// Whether a dot product is one that the product before leaves.
+fn is_of_product(last: Option<&Part>, [a, b]: [Slot; 2]) -> bool {
+    let Some(Part::Multiply(Multiply { x, y, .. })) = last else { return false };
+    (a == *y && (b == *x || b == *y)) || (a == *x && b == *y)
+}
+
+/// The pass that is being put together, if the next line can join it, or else a new one.
+fn draft(parts: &mut Vec<Part>, joins: impl Fn(&Draft) -> bool) -> &mut Draft {
+    if !matches!(parts.last(), Some(Part::Pass(draft)) if joins(draft)) {
+        parts.push(Part::Pass(Draft::default()));
+    }
+    let Some(Part::Pass(draft)) = parts.last_mut() else { unreachable!("a pass was just added") };
+    draft
+}
+
+/// Moves assignments to the pass that follows where the two then move fewer arrays.
+fn sink(parts: &mut [Part], _: &Scalars) {
+    for k in (1..parts.len()).rev() {
+        let [.., Part::Pass(first), Part::Pass(second)] = &mut parts[..=k] else { continue };
+        for i in (0..first.lines.len()).rev() {
+            let (at, Line::Assign { to, terms }) = first.lines[i].clone() else { continue };
+            let reads: Vec<Slot> = terms.iter().map(|term| term.vector).collect();
+            let is_free = first.lines[i + 1..].iter().all(|(_, line)| match line {
+                Line::Assign { to: other, terms } => {
+                    *other != to && !reads.contains(other) && terms.iter().all(|term| term.vector != to)
+                }
+                Line::Dot { of, weights, .. } => !of.contains(&to) && *weights != Some(to),
+                Line::Multiply { .. } | Line::Check(_) => true,
+            });
+            let is_guarded = second.checks.iter().any(|(check, guard)| guard.kind == CheckKind::Curvature && *check > at);
+            if !is_free || is_guarded {
+                continue;
+            }
+            let before = first.pass().arrays_moved() + second.pass().arrays_moved();
+            let line = first.lines.remove(i);
+            second.lines.insert(0, line);
+            if first.pass().arrays_moved() + second.pass().arrays_moved() >= before {
+                let line = second.lines.remove(0);
+                first.lines.insert(i, line);
+            }
+        }
+    }
+}
+
+/// Which vectors ranks keep up to date on their halos: those that are multiplied in an iteration, and all that they are made of.
+fn halos(start: &[Line], iteration: &[Line], order: &[Slot]) -> Vec<bool> {
+    let mut has_halo = vec![false; order.len()];
+    let mut seen = None;
+    while seen.as_ref() != Some(&has_halo) {
+        seen = Some(has_halo.clone());
+        for line in start.iter().chain(iteration).rev() {
+            match line {
+                Line::Multiply { x, .. } => has_halo[*x] = true,
+                Line::Assign { to, terms } if has_halo[*to] => {
+                    terms.iter().for_each(|Term { vector, .. }| has_halo[*vector] = true);
+                }
+                _ => {}
+            }
+        }
+        for (k, from) in order.iter().enumerate() {
+            has_halo[*from] |= has_halo[k];
+        }
+    }
+    has_halo
+}

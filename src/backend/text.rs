@@ -1,0 +1,455 @@
+//! The vocabulary in which a Krylov method is written.
+//!
+//! A method is a function that says once what a run does before its first iteration and what an iteration does, over handles of
+//! vectors and scalars, as a textbook would. Nothing is computed then: a [`Recorder`] takes note, and [`Program`] fuses what was
+//! noted into as few passes over the vectors as it can.
+//!
+//! ```text
+//! q.set(a * p);                      q = A p
+//! let alpha = rho / p.dot(q);        α = ρ / p·q
+//! x += alpha * p;                    x = x + α p
+//! ```
+//!
+//! [`Program`]: super::program::Program
+
+use std::cell::RefCell;
+use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
+
+use super::scalar::{Form, Node, Scalars};
+
+/// A vector's place among those of a program.
+pub(crate) type Slot = usize;
+
+/// The iterate.
+pub(crate) const X: Slot = 0;
+/// The residual b − A x: true when a run begins.
+pub(crate) const R: Slot = 1;
+/// The weights of the squares of r in what the test looks at; it exists only where the system is scaled.
+pub(crate) const WEIGHTS: Slot = 2;
+/// The first that is a method's own.
+const OWN: Slot = 3;
+
+/// What a method says, in order.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Line {
+    /// `to` = Σ terms, added from the first to the last.
+    Assign {
+        /// The vector that is set.
+        to: Slot,
+        /// What it is set to.
+        terms: Vec<Term>,
+    },
+    /// Sum `sum` is x·y, or Σ w x y with weights.
+    Dot {
+        /// Which sum.
+        sum: usize,
+        /// The vectors.
+        of: [Slot; 2],
+        /// The weights.
+        weights: Option<Slot>,
+    },
+    /// y = A x.
+    Multiply {
+        /// The vector that is multiplied.
+        x: Slot,
+        /// The product.
+        y: Slot,
+    },
+    /// Something is to be looked at.
+    Check(Check),
+}
+
+/// A term of a linear combination.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Term {
+    /// What the vector is multiplied by; 1 without.
+    pub(crate) factor: Option<Node>,
+    /// The vector.
+    pub(crate) vector: Slot,
+}
+
+/// A scalar that decides whether an iteration goes on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Check {
+    /// The scalar.
+    pub(crate) node: Node,
+    /// What it is.
+    pub(crate) kind: CheckKind,
+}
+
+/// What is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CheckKind {
+    /// p·A p: what comes later is done only if it is positive.
+    Curvature,
+    /// ‖r‖² of the iterate that the lines before have left: the run ends once it meets the test.
+    Norm,
+}
+
+/// A scalar that one iteration leaves to the next.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Carried {
+    /// Its value before the first iteration.
+    pub(crate) first: Node,
+    /// Its value after an iteration, of which its present value may be a part.
+    pub(crate) next: Node,
+}
+
+/// What was recorded.
+#[derive(Debug, Default)]
+pub(crate) struct Recording {
+    pub(crate) names: Vec<&'static str>,
+    pub(crate) scalars: Scalars,
+    /// Number of sums.
+    pub(crate) sums: usize,
+    pub(crate) carried: Vec<Carried>,
+    /// Before the first iteration.
+    pub(crate) start: Vec<Line>,
+    /// An iteration.
+    pub(crate) iteration: Vec<Line>,
+    /// Where the vector in each place is found in the next iteration.
+    pub(crate) order: Vec<Slot>,
+    /// The vector that a run may take over from the one before, in place of its value at the start.
+    pub(crate) direction: Option<Slot>,
+}
+
+/// Takes note of what a method says.
+pub(crate) struct Recorder {
+    state: RefCell<State>,
+    has_weights: bool,
+}
+
+#[derive(Default)]
+struct State {
+    all: Recording,
+    is_iteration: bool,
+    /// Where the vector of each handle is now.
+    place: Vec<Slot>,
+    /// How often each place was written.
+    writes: Vec<u64>,
+    /// Dot products whose vectors were not written since.
+    dots: Vec<([Slot; 2], Option<Slot>, [u64; 2], Node)>,
+}
+
+impl Recorder {
+    /// Takes note of a method for a system that is scaled, or is not.
+    pub(crate) fn new(has_weights: bool) -> Self {
+        let recorder = Self { state: RefCell::default(), has_weights };
+        for name in ["x", "r", "w"] {
+            recorder.vector(name);
+        }
+        recorder
+    }
+
+    /// What was noted.
+    pub(crate) fn finish(self) -> Recording {
+        let State { mut all, place, .. } = self.state.into_inner();
+        all.order = place;
+        all
+    }
+
+    /// The iterate.
+    pub(crate) fn x(&self) -> Vector<'_> {
+        Vector { of: self, handle: X }
+    }
+
+    /// The residual.
+    pub(crate) fn r(&self) -> Vector<'_> {
+        Vector { of: self, handle: R }
+    }
+
+    /// The matrix.
+    pub(crate) fn a(&self) -> Operator {
+        Operator
+    }
+
+    /// A vector of zeros when a run begins.
+    pub(crate) fn vector(&self, name: &'static str) -> Vector<'_> {
+        let state = &mut *self.state.borrow_mut();
+        state.all.names.push(name);
+        state.writes.push(0);
+        let handle = state.place.len();
+        state.place.push(handle);
+        Vector { of: self, handle }
+    }
+
+    /// Room for all that a method needs beside: in the order of `names`.
+    pub(crate) fn vectors<const N: usize>(&self, names: [&'static str; N]) -> [Vector<'_>; N] {
+        names.map(|name| self.vector(name))
+    }
+
+    /// A number.
+    pub(crate) fn number(&self, value: f64) -> Scalar<'_> {
+        self.form(Form::Constant(value))
+    }
+
+    /// A scalar that each iteration leaves to the next; before the first it has this value.
+    pub(crate) fn carried<'k>(&'k self, first: Scalar<'k>) -> Scalar<'k> {
+        let state = &mut *self.state.borrow_mut();
+        let k = state.all.carried.len();
+        let node = state.all.scalars.add(Form::Carried(k));
+        state.all.carried.push(Carried { first: first.node, next: node });
+        Scalar { of: self, node }
+    }
+
+    /// What `scalar`, which is [`carried`](Self::carried), is in the next iteration.
+    pub(crate) fn next(&self, scalar: Scalar<'_>, value: Scalar<'_>) {
+        let state = &mut *self.state.borrow_mut();
+        let Form::Carried(k) = state.all.scalars.form(scalar.node) else { panic!("the scalar is not carried") };
+        state.all.carried[k].next = value.node;
+    }
+
+    /// What every iteration does; what was said before comes before the first.
+    pub(crate) fn iteration(&self, lines: impl FnOnce()) {
+        {
+            let state = &mut *self.state.borrow_mut();
+            state.is_iteration = true;
+            state.dots.clear();
+        }
+        lines();
+    }
+
+    /// The direction of the first iteration: `first`, unless the run takes over that of the one before.
+    pub(crate) fn direction<'k>(&self, p: Vector<'k>, first: impl Value<'k>) {
+        self.state.borrow_mut().all.direction = Some(self.place(p));
+        p.set(first);
+    }
+
+    /// Two vectors take each other's place.
+    pub(crate) fn swap(&self, a: Vector<'_>, b: Vector<'_>) {
+        let state = &mut *self.state.borrow_mut();
+        state.place.swap(a.handle, b.handle);
+    }
+
+    /// ‖b − A x‖² by the residual in `r`, in the units of the system as it was given.
+    pub(crate) fn norm2<'k>(&'k self, r: Vector<'k>) -> Scalar<'k> {
+        self.dot(r, r, self.has_weights.then_some(WEIGHTS))
+    }
+
+    /// Whether the system is scaled, so that r·r is not what the test looks at.
+    pub(crate) fn is_scaled(&self) -> bool {
+        self.has_weights
+    }
+
+    /// The iterate now has this ‖b − A x‖².
+    pub(crate) fn watch(&self, norm2: Scalar<'_>) {
+        self.note(Line::Check(Check { node: norm2.node, kind: CheckKind::Norm }));
+    }
+
+    /// p·A p: the iteration goes on only if it is positive.
+    pub(crate) fn require_definite(&self, curvature: Scalar<'_>) {
+        self.note(Line::Check(Check { node: curvature.node, kind: CheckKind::Curvature }));
+    }
+
+    fn form(&self, form: Form) -> Scalar<'_> {
+        Scalar { of: self, node: self.state.borrow_mut().all.scalars.add(form) }
+    }
+
+    fn place(&self, v: Vector<'_>) -> Slot {
+        self.state.borrow().place[v.handle]
+    }
+
+    fn note(&self, line: Line) {
+        let state = &mut *self.state.borrow_mut();
+        if let Line::Assign { to, .. } | Line::Multiply { y: to, .. } = line {
+            state.writes[to] += 1;
+        }
+        if state.is_iteration { state.all.iteration.push(line) } else { state.all.start.push(line) }
+    }
+
+    /// The sum of the products of elements, which is formed once as long as the vectors stay as they are.
+    fn dot<'k>(&'k self, x: Vector<'k>, y: Vector<'k>, weights: Option<Slot>) -> Scalar<'k> {
+        let of = [x, y].map(|v| self.place(v));
+        let writes = of.map(|slot| self.state.borrow().writes[slot]);
+        let key = |of: [Slot; 2]| [of[0].min(of[1]), of[0].max(of[1])];
+        let known = self.state.borrow().dots.iter().find_map(|(dot, w, then, node)| {
+            let is_same = key(*dot) == key(of) && *w == weights;
+            let now = dot.map(|slot| self.state.borrow().writes[slot]);
+            (is_same && *then == now).then_some(*node)
+        });
+        if let Some(node) = known {
+            return Scalar { of: self, node };
+        }
+        let sum = {
+            let state = &mut *self.state.borrow_mut();
+            state.all.sums += 1;
+            state.all.sums - 1
+        };
+        self.note(Line::Dot { sum, of, weights });
+        let scalar = self.form(Form::Sum(sum));
+        self.state.borrow_mut().dots.push((of, weights, writes, scalar.node));
+        scalar
+    }
+}
+
+/// The matrix of the system.
+#[derive(Clone, Copy)]
+pub(crate) struct Operator;
+
+/// A x.
+pub(crate) struct Product<'k>(Vector<'k>);
+
+/// A vector of the program.
+#[derive(Clone, Copy)]
+pub(crate) struct Vector<'k> {
+    of: &'k Recorder,
+    handle: usize,
+}
+
+/// A scalar of the program.
+#[derive(Clone, Copy)]
+pub(crate) struct Scalar<'k> {
+    of: &'k Recorder,
+    node: Node,
+}
+
+/// A linear combination of vectors.
+pub(crate) struct Combination<'k> {
+    of: &'k Recorder,
+    terms: Vec<Term>,
+}
+
+/// What a vector can be set to.
+pub(crate) trait Value<'k> {
+    /// Takes note of it.
+    fn assign(self, to: Vector<'k>);
+}
+
+impl<'k> Value<'k> for Combination<'k> {
+    fn assign(self, to: Vector<'k>) {
+        self.of.note(Line::Assign { to: self.of.place(to), terms: self.terms });
+    }
+}
+
+impl<'k> Value<'k> for Vector<'k> {
+    fn assign(self, to: Vector<'k>) {
+        Combination::from(self).assign(to);
+    }
+}
+
+impl<'k> Value<'k> for Product<'k> {
+    fn assign(self, to: Vector<'k>) {
+        let [x, y] = [self.0, to].map(|v| to.of.place(v));
+        to.of.note(Line::Multiply { x, y });
+    }
+}
+
+impl<'k> Vector<'k> {
+    /// This vector = `value`: a linear combination of vectors, or a product with the matrix.
+    pub(crate) fn set(self, value: impl Value<'k>) {
+        value.assign(self);
+    }
+
+    /// The dot product with another vector.
+    pub(crate) fn dot(self, other: Vector<'k>) -> Scalar<'k> {
+        self.of.dot(self, other, None)
+    }
+}
+
+impl<'k> From<Vector<'k>> for Combination<'k> {
+    fn from(v: Vector<'k>) -> Self {
+        Self { of: v.of, terms: vec![Term { factor: None, vector: v.of.place(v) }] }
+    }
+}
+
+impl Combination<'_> {
+    fn negative(mut self) -> Self {
+        for term in &mut self.terms {
+            let form = term.factor.map_or(Form::Constant(-1.0), Form::Negative);
+            term.factor = Some(self.of.form(form).node);
+        }
+        self
+    }
+}
+
+impl<'k> Scalar<'k> {
+    /// The square root.
+    pub(crate) fn sqrt(self) -> Self {
+        self.of.form(Form::Root(self.node))
+    }
+}
+
+impl<'k> Mul<Vector<'k>> for Operator {
+    type Output = Product<'k>;
+
+    fn mul(self, x: Vector<'k>) -> Product<'k> {
+        Product(x)
+    }
+}
+
+impl<'k> Mul<Vector<'k>> for Scalar<'k> {
+    type Output = Combination<'k>;
+
+    fn mul(self, v: Vector<'k>) -> Combination<'k> {
+        Combination { of: self.of, terms: vec![Term { factor: Some(self.node), vector: self.of.place(v) }] }
+    }
+}
+
+impl Neg for Scalar<'_> {
+    type Output = Self;
+
+    fn neg(self) -> Self {
+        self.of.form(Form::Negative(self.node))
+    }
+}
+
+macro_rules! operators {
+    ($($trait:ident, $method:ident, $form:ident;)+) => {$(
+        impl $trait for Scalar<'_> {
+            type Output = Self;
+
+            fn $method(self, other: Self) -> Self {
+                self.of.form(Form::$form(self.node, other.node))
+            }
+        }
+
+        impl<'k> $trait<Scalar<'k>> for f64 {
+            type Output = Scalar<'k>;
+
+            fn $method(self, other: Scalar<'k>) -> Scalar<'k> {
+                other.of.number(self).$method(other)
+            }
+        }
+    )+};
+}
+operators! {
+    Add, add, Plus;
+    Sub, sub, Minus;
+    Mul, mul, Times;
+    Div, div, Over;
+}
+
+macro_rules! combinations {
+    ($($of:ty),+) => {$(
+        impl<'k, C: Into<Combination<'k>>> Add<C> for $of {
+            type Output = Combination<'k>;
+
+            fn add(self, other: C) -> Combination<'k> {
+                let mut all = Combination::from(self);
+                all.terms.extend(other.into().terms);
+                all
+            }
+        }
+
+        impl<'k, C: Into<Combination<'k>>> Sub<C> for $of {
+            type Output = Combination<'k>;
+
+            fn sub(self, other: C) -> Combination<'k> {
+                self + other.into().negative()
+            }
+        }
+    )+};
+}
+combinations!(Vector<'k>, Combination<'k>);
+
+impl<'k, C: Into<Combination<'k>>> AddAssign<C> for Vector<'k> {
+    fn add_assign(&mut self, other: C) {
+        self.set(*self + other);
+    }
+}
+
+impl<'k, C: Into<Combination<'k>>> SubAssign<C> for Vector<'k> {
+    fn sub_assign(&mut self, other: C) {
+        self.set(*self - other);
+    }
+}

@@ -1,0 +1,158 @@
+//! Launchers of generated passes (`src/backend/source.rs`).
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use super::{Argument, launch};
+use crate::device::{Context, DeviceVec, Grid, Kernel, Program};
+use crate::error::Result;
+use crate::real::Real;
+
+/// A pass whose factors the host gives.
+pub(crate) struct GivenPass {
+    kernel: Kernel,
+    factors: usize,
+    vectors: usize,
+}
+
+/// A pass that forms its factors from partial sums and the log.
+pub(crate) struct AlonePass {
+    kernel: Kernel,
+    products: usize,
+    vectors: usize,
+}
+
+/// Where the partial sums of passes are: those of sum `k` are the `stride` numbers from `k stride` on.
+#[derive(Clone, Copy)]
+pub(crate) struct PassSums<'a, A> {
+    pub(crate) partials: &'a DeviceVec<A>,
+    /// The largest number of a sum of this program.
+    pub(crate) last: usize,
+    pub(crate) stride: u32,
+    /// Partial sums that a pass leaves for each of its sums.
+    pub(crate) tiles: u32,
+}
+
+impl<A: Real> PassSums<'_, A> {
+    fn has_room(&self) -> bool {
+        self.tiles <= self.stride && (self.last + 1) * self.stride as usize <= self.partials.len()
+    }
+}
+
+/// What tells a device that works alone, and is told by it, in a pass.
+pub(crate) struct Ahead<'a, A> {
+    /// Rows of scalars.
+    pub(crate) log: &'a DeviceVec<A>,
+    /// Numbers in a row,
+    pub(crate) width: u32,
+    /// where that of this iteration begins, and that of the former one.
+    pub(crate) rows: [u32; 2],
+    /// ‖r‖² that ends the run.
+    pub(crate) limit: A,
+    /// Set if the run is over.
+    pub(crate) done: &'a DeviceVec<i32>,
+    /// The same for what comes after the pass.
+    pub(crate) done_next: &'a DeviceVec<i32>,
+    /// Pairs of partial sums of products, and how many there are.
+    pub(crate) products: Vec<(&'a DeviceVec<A>, u32)>,
+}
+
+impl GivenPass {
+    /// The kernel of this name, in a program whose `real` and `acc` are `types`.
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`](crate::Error::OpenCl) if it is missing.
+    pub(crate) fn load(
+        ctx: &Context,
+        program: &Program,
+        name: &str,
+        types: [&'static str; 2],
+        [factors, vectors]: [usize; 2],
+    ) -> Result<Self> {
+        let kernel = ctx.kernel(program, interned(&format!("{name}_given")), types)?;
+        Ok(Self { kernel, factors, vectors })
+    }
+
+    /// Does the pass with the `n` elements from `begin` on.
+    ///
+    /// # Errors
+    /// A failing device.
+    pub(crate) fn launch<T: Real, A: Real>(
+        &self,
+        ctx: &Context,
+        grid: Grid,
+        begin: usize,
+        n: usize,
+        factors: &[A],
+        sums: PassSums<'_, A>,
+        vectors: &[&DeviceVec<T>],
+    ) -> Result<()> {
+        assert!(factors.len() == self.factors && vectors.len() == self.vectors && sums.has_room());
+        assert!(vectors.iter().all(|v| begin + n <= v.len()), "{}: {begin} + {n} elements", self.kernel.name);
+        let (begin, n) = (super::count(begin), super::count(n));
+        let mut args: Vec<&dyn Argument> = vec![&begin, &n, &sums.tiles];
+        args.extend(factors.iter().map(|factor| factor as &dyn Argument));
+        args.extend([sums.partials as &dyn Argument, &sums.stride]);
+        args.extend(vectors.iter().map(|v| *v as &dyn Argument));
+        // SAFETY: arguments as the source is generated; sizes checked above.
+        unsafe { launch(ctx, &self.kernel, grid, &args) }
+    }
+}
+
+impl AlonePass {
+    /// The kernel of this name, in a program whose `real` and `acc` are `types`.
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`](crate::Error::OpenCl) if it is missing.
+    pub(crate) fn load(
+        ctx: &Context,
+        program: &Program,
+        name: &str,
+        types: [&'static str; 2],
+        [products, vectors]: [usize; 2],
+    ) -> Result<Self> {
+        let kernel = ctx.kernel(program, interned(&format!("{name}_alone")), types)?;
+        Ok(Self { kernel, products, vectors })
+    }
+
+    /// Does the pass with the first `n` elements.
+    ///
+    /// # Errors
+    /// A failing device.
+    pub(crate) fn launch<T: Real, A: Real>(
+        &self,
+        ctx: &Context,
+        grid: Grid,
+        n: usize,
+        ahead: &Ahead<'_, A>,
+        sums: PassSums<'_, A>,
+        vectors: &[&DeviceVec<T>],
+    ) -> Result<()> {
+        let Ahead { log, width, rows, limit, done, done_next, products } = ahead;
+        assert!(products.len() == self.products && vectors.len() == self.vectors && sums.has_room());
+        assert!(vectors.iter().all(|v| n <= v.len()), "{}: {n} elements", self.kernel.name);
+        assert!(rows.iter().all(|row| (row + width) as usize <= log.len()) && done.len().min(done_next.len()) > 0);
+        assert!(products.iter().all(|(partials, count)| 2 * *count as usize <= partials.len()));
+        let n = super::count(n);
+        let mut args: Vec<&dyn Argument> = vec![&n, &sums.tiles, &rows[0], &rows[1], limit, *log, *done, *done_next];
+        for (partials, count) in products {
+            args.extend([*partials as &dyn Argument, count]);
+        }
+        args.extend([sums.partials as &dyn Argument, &sums.stride]);
+        args.extend(vectors.iter().map(|v| *v as &dyn Argument));
+        // SAFETY: arguments as the source is generated; sizes checked above.
+        unsafe { launch(ctx, &self.kernel, grid, &args) }
+    }
+}
+
+/// The same text for ever: kernels are known by their names, of which there are few.
+pub(crate) fn interned(name: &str) -> &'static str {
+    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = names.get(name) {
+        return known;
+    }
+    let name: &'static str = Box::leak(name.into());
+    names.insert(name);
+    name
+}
