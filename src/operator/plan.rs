@@ -62,12 +62,6 @@ impl<'a, T: Real> Offer<'a, T> {
         }
     }
 
-    /// Bytes of a product of `part` on a device, in `format`, or where the rows do not fit it in compressed rows.
-    pub(crate) fn bytes_of(part: &Part<'_>, format: Format, target: Target) -> u64 {
-        let offer = Offer::<T>::of(part, 1.0, format, target);
-        offer.map_or_else(|_| Offer::<T>::csr(part).bytes, |offer| offer.bytes)
-    }
-
     /// Each format, or in a few words why the rows do not fit it; `csr`, which all do, is the last.
     pub(crate) fn each(part: &'a Part<'a>, factor: f64) -> [(Format, std::result::Result<Self, String>); 4] {
         [Format::Stencil, Format::Pattern, Format::Sell, Format::Csr].map(|format| match format {

@@ -1,9 +1,6 @@
 //! A system and the devices for it: what is known of their speed and their meetings, what can be measured, and the best
 //! set of them.
 
-mod method;
-
-use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,18 +8,15 @@ use std::time::Instant;
 use rayon::prelude::*;
 
 use super::choose::{Forecast, Offer, micros, sample, set_of, small_reason, uses, why_not};
-use super::methods;
 use super::placement::{self, LEAST_MEETING, Speed};
 use super::whole::Whole;
-use super::{Method, ShareSource, Tune, fit};
+use super::{ShareSource, Tune, fit};
 use crate::device::{Choice, Info, Rejected, Selection};
 use crate::matrix::Csr;
 use crate::matrix::reorder::Locality;
 use crate::partition::cost;
 use crate::tune::store::{Device, Known, MeetingEntry, MeetingKey, PaceEntry, Store, kind};
 use crate::tune::{meeting, speed};
-
-pub(super) use method::Comparison;
 
 /// The most that a link between devices takes for an element of a halo, in seconds: 8 bytes in each direction at 10 GB/s.
 const HALO_SECONDS: f64 = 1.6e-9;
@@ -51,8 +45,6 @@ pub(super) struct Ground<'a> {
     speeds: BTreeMap<String, Option<(Speed, bool)>>,
     /// What was measured just now of what devices need to meet; nothing where it could not be.
     met: BTreeMap<MeetingKey, Option<f64>>,
-    /// Bytes of a product for each row, once they were asked for.
-    product: OnceCell<f64>,
     measures: bool,
 }
 
@@ -68,31 +60,24 @@ impl<'a> Ground<'a> {
             known: BTreeMap::new(),
             speeds: BTreeMap::new(),
             met: BTreeMap::new(),
-            product: OnceCell::new(),
             measures: matches!(tune, Tune::Quick | Tune::Full),
         };
         new.remember_speeds(devices);
         new
     }
 
-    /// A speed that some set of devices has shown holds for all of its kinds; one by another method, as many times as often as
-    /// that moves more.
+    /// A speed that some set of devices has shown holds for all of its kinds.
     fn remember_speeds(&mut self, devices: &[Option<Info>]) {
         let sets = placement::counts(devices.len()).into_iter().map(|count| &devices[..count]);
-        let sets: Vec<_> = sets.chain(devices.iter().map(std::slice::from_ref)).collect();
-        let own = self.whole.setup.method;
-        let others = if self.whole.chooses_method { methods::others(self.whole.setup.precision) } else { &[] };
-        for method in [own].iter().chain(others) {
-            for set in &sets {
-                if set.iter().all(|device| self.speeds.contains_key(&kind(device))) {
-                    continue;
-                }
-                let Some(speeds) = self.pace(*method, set).and_then(|entry| entry.speeds()) else { continue };
-                let moved = if *method == own { 1.0 } else { self.moved(*method, set) };
-                for (device, speed) in set.iter().zip(speeds).filter(|(_, speed)| *speed > 0.0) {
-                    let speed = Speed::proportional(self.work, 1.0 / (moved * speed));
-                    self.speeds.entry(kind(device)).or_insert(Some((speed, true)));
-                }
+        let sets = sets.chain(devices.iter().map(std::slice::from_ref));
+        for set in sets {
+            if set.iter().all(|device| self.speeds.contains_key(&kind(device))) {
+                continue;
+            }
+            let Some(speeds) = self.pace(set).and_then(|entry| entry.speeds()) else { continue };
+            for (device, speed) in set.iter().zip(speeds).filter(|(_, speed)| *speed > 0.0) {
+                let speed = Speed::proportional(self.work, 1.0 / speed);
+                self.speeds.entry(kind(device)).or_insert(Some((speed, true)));
             }
         }
     }
@@ -105,18 +90,18 @@ impl<'a> Ground<'a> {
     }
 
     /// How fast these devices solved this system, if they did.
-    fn pace(&mut self, method: Method, devices: &[Option<Info>]) -> Option<PaceEntry> {
-        let key = self.whole.pace_key(method, devices, self.rows);
+    fn pace(&mut self, devices: &[Option<Info>]) -> Option<PaceEntry> {
+        let key = self.whole.pace_key(devices, self.rows);
         self.known(devices)?.pace(&key).cloned()
     }
 
-    fn meeting_key(&self, method: Method, devices: &[Option<Info>]) -> MeetingKey {
-        MeetingKey::new(method, self.whole.setup.exchange, devices)
+    fn meeting_key(&self, devices: &[Option<Info>]) -> MeetingKey {
+        MeetingKey::new(self.whole.setup.exchange, devices)
     }
 
     /// What these devices need to meet, if it was measured.
-    fn known_meeting(&mut self, method: Method, devices: &[Option<Info>]) -> Option<f64> {
-        let key = self.meeting_key(method, devices);
+    fn known_meeting(&mut self, devices: &[Option<Info>]) -> Option<f64> {
+        let key = self.meeting_key(devices);
         match self.met.get(&key) {
             Some(met) => *met,
             None => Some(self.known(devices)?.meeting(&key)?.seconds),
@@ -124,19 +109,19 @@ impl<'a> Ground<'a> {
     }
 
     /// The same: as was measured once on this machine, or now.
-    fn meeting(&mut self, method: Method, devices: &[Option<Info>]) -> Option<f64> {
-        let (key, known) = (self.meeting_key(method, devices), self.known_meeting(method, devices));
+    fn meeting(&mut self, devices: &[Option<Info>]) -> Option<f64> {
+        let (key, known) = (self.meeting_key(devices), self.known_meeting(devices));
         if known.is_some() || !self.measures || self.met.contains_key(&key) {
             return known;
         }
         let owner = Device::from(devices.iter().flatten().next()?);
-        let (count, met) = (devices.len(), meeting::seconds(method, self.whole.setup.exchange, devices));
+        let (count, met) = (devices.len(), meeting::seconds(self.whole.setup.exchange, devices));
         match &met {
             Ok(seconds) => {
-                log::info!("{count} ranks need {:.1} µs to meet by {method}", 1e6 * seconds);
+                log::info!("{count} ranks need {:.1} µs to meet", 1e6 * seconds);
                 self.store.insert_meeting(&owner, MeetingEntry::new(key.clone(), *seconds));
             }
-            Err(e) => log::warn!("what {count} ranks need to meet by {method} can't be measured: {e}"),
+            Err(e) => log::warn!("what {count} ranks need to meet can't be measured: {e}"),
         }
         let met = met.ok();
         self.met.insert(key, met);
@@ -154,7 +139,7 @@ impl<'a> Ground<'a> {
             && let Some(owner) = device
         {
             // of an iteration nothing is known by that
-            let key = self.whole.pace_key(self.whole.setup.method, std::slice::from_ref(device), self.rows);
+            let key = self.whole.pace_key(std::slice::from_ref(device), self.rows);
             let entry = PaceEntry::new(key, vec![1.0], vec![speed.seconds(self.work)], 0.0);
             self.store.insert_pace(&Device::from(owner), entry);
         }
@@ -190,12 +175,12 @@ impl<'a> Ground<'a> {
         (measured[2].0 > 0.0 && measured[2].1 > 0.0).then_some((Speed { measured }, false))
     }
 
-    /// Shares and the time of an iteration, as these devices had them when they last solved this system by `method`.
-    pub(super) fn remembered(&mut self, method: Method, devices: &[Option<Info>]) -> Option<Offer> {
-        let entry = self.pace(method, devices).filter(|entry| entry.whole > 0.0)?;
+    /// Shares and the time of an iteration, as these devices had them when they last solved this system.
+    fn remembered(&mut self, devices: &[Option<Info>]) -> Option<Offer> {
+        let entry = self.pace(devices).filter(|entry| entry.whole > 0.0)?;
         let shares = entry.speeds()?;
         let kernels = entry.kernels.iter().copied().fold(0.0, f64::max);
-        let meeting = if devices.len() == 1 { None } else { self.known_meeting(method, devices) };
+        let meeting = if devices.len() == 1 { None } else { self.known_meeting(devices) };
         let kinds: Vec<_> = devices.iter().map(kind).collect();
         let indices: Vec<_> = devices.iter().map(|device| device.as_ref().map(|device| device.index)).collect();
         let shares = placement::steadied(&shares, &kinds, &indices);
@@ -206,8 +191,8 @@ impl<'a> Ground<'a> {
     /// Shares and the time of an iteration for these devices; without a time, where the shares alone are known. `None` if
     /// nothing is.
     pub(super) fn offer(&mut self, devices: &[Option<Info>], must_be_timed: bool) -> Option<Offer> {
-        let (is_alone, method) = (devices.len() == 1, self.whole.setup.method);
-        let remembered = self.remembered(method, devices);
+        let is_alone = devices.len() == 1;
+        let remembered = self.remembered(devices);
         if remembered.is_some() {
             return remembered;
         }
@@ -226,8 +211,8 @@ impl<'a> Ground<'a> {
         };
         let meeting = match (is_alone, must_be_timed) {
             (true, _) => None,
-            (false, true) => Some(self.meeting(method, devices)?),
-            (false, false) => self.known_meeting(method, devices),
+            (false, true) => Some(self.meeting(devices)?),
+            (false, false) => self.known_meeting(devices),
         };
         let seconds = if is_alone || meeting.is_some() {
             placement::seconds(kernels, if is_alone { 0.0 } else { self.halo(devices.len()) }, meeting)

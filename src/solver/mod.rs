@@ -11,7 +11,6 @@ mod choose;
 mod fit;
 mod ground;
 mod iterate;
-mod methods;
 mod monitor;
 mod moves;
 mod options;
@@ -35,7 +34,6 @@ mod workspace;
 pub use crate::operator::choice::{Candidate, FormatChoice, Why};
 pub use choose::{DeviceSet, Forecast};
 pub use fit::device_bytes;
-pub use methods::MethodTime;
 pub use options::{
     Checkpoint, Checkpoints, Control, Exchange, Format, Method, OnFailure, Precision, Precond, Progress, Reorder,
     Setup, Stop, Tune,

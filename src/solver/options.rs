@@ -58,7 +58,7 @@ pub(super) use named;
 named! {
     /// The Krylov method.
     Method, "method":
-    Auto = "auto", "cg on one device; on several, cg or one whose devices need less to meet, whichever is expected to be faster.";
+    Auto = "auto", "cg.";
     Cg = "cg", "Preconditioned conjugate gradients with fused kernels; the scalars stay on the device when it works alone.";
     CgClassic = "cg-classic", "Conjugate gradients from five separate kernels, partial sums added on the host (Bueno 2013).";
     CgSingleReduction = "cg-single-reduction", "Conjugate gradients with the sums of an iteration in one (Chronopoulos and Gear 1989).";
@@ -183,8 +183,7 @@ named! {
 /// What is fixed when a [`Solver`](super::Solver) is built.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setup {
-    /// The Krylov method. [`Method::Auto`] becomes another one when the solver is built: see
-    /// [`Solver::method`](super::Solver::method).
+    /// The Krylov method. [`Method::Auto`] is `cg`: see [`Solver::method`](super::Solver::method).
     pub method: Method,
     /// The preconditioner.
     pub precond: Precond,
@@ -317,4 +316,16 @@ pub struct Progress {
     pub target: f64,
     /// Since the start of the iteration.
     pub elapsed: Duration,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vectors_moved_by_hand() {
+        let of = |method: Method| [false, true].map(|scaled| method.vectors_moved(Precond::Jacobi, scaled));
+        let methods = [Method::Cg, Method::CgSingleReduction, Method::CgPipelined, Method::CgClassic];
+        assert_eq!(methods.map(of), [[6, 7], [9, 10], [13, 14], [18, 18]]);
+    }
 }

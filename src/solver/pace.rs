@@ -30,8 +30,7 @@ pub(super) fn keep(whole: &Whole, ranks: &Ranks, mut kernels: Vec<f64>, seconds:
     let devices = &ranks.placement.devices;
     let measures = matches!(whole.setup.tune, Tune::Quick | Tune::Full) && whole.setup.shares.is_none();
     let Some(owner) = devices.iter().flatten().next().map(Device::from) else { return };
-    let Some(key) = whole.known_pace_key(ranks.method, devices).filter(|_| measures && kernels.len() == devices.len())
-    else {
+    let Some(key) = whole.known_pace_key(devices).filter(|_| measures && kernels.len() == devices.len()) else {
         return;
     };
     kernels.iter_mut().filter(|seconds| !seconds.is_finite()).for_each(|seconds| *seconds = 0.0);

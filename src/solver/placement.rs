@@ -50,18 +50,9 @@ pub(super) fn is_enough(alone: f64, ranks: usize) -> bool {
     alone + LAUNCH <= least
 }
 
-/// Bytes that a device moves in each cycle of each of its units, at most, and by far: twice what an NVIDIA H200 does where rows
-/// are of a few kinds, whose entries are not stored.
-const MOST_BYTES_A_CYCLE: f64 = 64.0;
-
 /// About the most seconds of an iteration of `work` on a GPU of so many units and MHz.
 pub(super) fn most_seconds(work: f64, units: u32, clock_mhz: u32) -> f64 {
     BYTES * work / (LEAST_BYTES_A_CYCLE * f64::from(units.max(1)) * f64::from(clock_mhz.max(1)) * 1e6)
-}
-
-/// The same at the least.
-pub(super) fn least_seconds(work: f64, units: u32, clock_mhz: u32) -> f64 {
-    most_seconds(work, units, clock_mhz) * LEAST_BYTES_A_CYCLE / MOST_BYTES_A_CYCLE
 }
 
 /// How long a device takes for some work: a straight line through two measurements.
@@ -185,10 +176,6 @@ mod tests {
         assert!(most_seconds(work, 132, 1980) > 11.8e-6);
         assert!(is_enough(most_seconds(1000.0 * 12.0, 132, 1980), 8));
         assert!(most_seconds(1e6, 0, 0).is_finite());
-        // nor faster: 213 µs for 215³
-        let work = 13.97 * 9_938_375.0;
-        let least = least_seconds(work, 132, 1980);
-        assert!(least > 50e-6 && least < 213e-6, "{least}");
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub(super) trait Rank: Send {
     fn stored(&self) -> Stored;
 
     /// Solves for this rank's part of the right-hand side, from and to its part of the iterate.
-    fn run(&mut self, links: Links, method: Method, stretch: Stretch<'_>, monitor: Monitor<'_>) -> Result<Ended>;
+    fn run(&mut self, links: Links, stretch: Stretch<'_>, monitor: Monitor<'_>) -> Result<Ended>;
 }
 
 /// A rank's part of what a run is about.
@@ -64,8 +64,9 @@ pub(super) struct Stored {
     pub(super) bytes: u64,
 }
 
-/// The operations, the matrix, the iterate, the preconditioner and the vectors of a rank.
+/// The method, the operations, the matrix, the iterate, the preconditioner and the vectors of a rank.
 struct Engine<O: Ops, A, I> {
+    method: Method,
     ops: O,
     a: A,
     choice: FormatChoice,
@@ -295,8 +296,8 @@ impl<T: Real, I: Iterate<HostOps<T>>> Rank for Engine<HostOps<T>, HostBlock<T>, 
         Stored { format: self.a.format(), choice: self.choice.clone(), bytes }
     }
 
-    fn run(&mut self, links: Links, method: Method, stretch: Stretch<'_>, monitor: Monitor<'_>) -> Result<Ended> {
-        self.solve(links, method, stretch, monitor)
+    fn run(&mut self, links: Links, stretch: Stretch<'_>, monitor: Monitor<'_>) -> Result<Ended> {
+        self.solve(links, stretch, monitor)
     }
 }
 
@@ -311,8 +312,8 @@ impl<T: Real, A: Real, I: Iterate<OpenClOps<T, A>>> Rank for Engine<OpenClOps<T,
     }
 
     /// Keeps the launch parameters that were found in the course of it, too.
-    fn run(&mut self, links: Links, method: Method, stretch: Stretch<'_>, monitor: Monitor<'_>) -> Result<Ended> {
-        let ended = self.solve(links, method, stretch, monitor)?;
+    fn run(&mut self, links: Links, stretch: Stretch<'_>, monitor: Monitor<'_>) -> Result<Ended> {
+        let ended = self.solve(links, stretch, monitor)?;
         let found = self.ops.take_found();
         if !found.is_empty() {
             let (device, (rows, nnz)) = (self.ops.ctx.info(), self.a.size());
@@ -333,17 +334,11 @@ impl<O: Ops, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
             None => None,
         };
         let w = Workspace::new(&ops, &a, plan.method, plan.stores_z)?;
-        Ok(Self { ops, a, choice, iterate, m, scaling, w })
+        Ok(Self { method: plan.method, ops, a, choice, iterate, m, scaling, w })
     }
 
-    fn solve(
-        &mut self,
-        links: Links,
-        method: Method,
-        Stretch { b, x, p }: Stretch<'_>,
-        mut monitor: Monitor<'_>,
-    ) -> Result<Ended> {
-        let Self { ops, a, iterate, m, scaling, w, .. } = self;
+    fn solve(&mut self, links: Links, Stretch { b, x, p }: Stretch<'_>, mut monitor: Monitor<'_>) -> Result<Ended> {
+        let Self { method, ops, a, iterate, m, scaling, w, .. } = self;
         iterate.connect(ops, links);
         let start = Instant::now();
         let before = monitor.iterations();

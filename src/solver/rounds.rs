@@ -120,11 +120,7 @@ impl Round<'_> {
         x: &[f64],
     ) -> Result<(Option<Reason>, Vec<f64>)> {
         let mut position = Position::at(self.own(x));
-        let mut method = ranks.method;
         loop {
-            if std::mem::replace(&mut method, ranks.method) != ranks.method && position.p.take().is_some() {
-                account.restarts += 1; // what a direction is, and goes with, is a matter of the method
-            }
             let started = Instant::now();
             let (ended, kept, iterations) = self.stretch(ranks, account, &mut position);
             let failed = match ended {
@@ -292,31 +288,15 @@ mod tests {
         }
     }
 
-    /// One rank that is left of several follows `cg`, where the method was left to be chosen.
+    /// Methods that have A p by recurrence go on in the direction of the ranks before, too, alone or not.
     #[test]
-    fn alone_there_is_nobody_to_meet() {
+    fn recurrences_go_on_after_a_move() {
         let a = Arc::new("jumps:12,contrast=1e2".parse::<Spec>().unwrap().build().unwrap());
-        let b = random_vector(a.n_rows(), 5);
-        for asked in [Method::Auto, Method::CgSingleReduction] {
-            for (altered, expected) in [(better_alone as fn(&mut Balance), 1), (slow_second, 3)] {
-                let (devices, tune) = ("0,0,0".parse().unwrap(), Tune::Off);
-                let mut solver =
-                    Solver::new(Arc::clone(&a), &Setup { method: asked, devices, tune, ..Setup::default() }).unwrap();
-                assert_eq!(solver.method(), if asked == Method::Auto { Method::Cg } else { asked });
-                solver.follow_in_test(Method::CgSingleReduction);
-                solver.ranks_of_test().altered = Some(altered);
-                let outcome = solver.solve(&b, None, &Stop::default(), Control::default()).unwrap();
-                assert!(
-                    outcome.reason.converged() && relative_residual(&a, &b, &outcome.x) <= 1e-8,
-                    "{}",
-                    outcome.reason
-                );
-                assert_eq!((outcome.moves.len(), solver.ranks().len()), (1, expected));
-                let alone = asked == Method::Auto && expected == 1;
-                assert_eq!(solver.method(), if alone { Method::Cg } else { Method::CgSingleReduction });
-                // a direction is left behind where the method is another one
-                assert_eq!(outcome.restarts, u32::from(alone), "{asked} {expected}");
-            }
+        for (altered, expected) in [(better_alone as fn(&mut Balance), 1), (slow_second, 3)] {
+            let (method, devices, tune) = (Method::CgSingleReduction, "0,0,0".parse().unwrap(), Tune::Off);
+            let (solver, outcome) = solve(&a, &Setup { method, devices, tune, ..Setup::default() }, Some(altered));
+            assert_eq!((outcome.moves.len(), solver.ranks().len(), solver.method()), (1, expected, method));
+            assert_eq!(outcome.restarts, 0, "{expected}");
         }
     }
 

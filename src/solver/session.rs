@@ -119,9 +119,8 @@ impl Solver {
         let stats = check(&a, &rows, setup)?;
         let factor = matrix_factor(&a, &stats, setup.precision)?;
         let selection = selection?;
-        let mut whole = Whole::new(a, &rows, order, factor, setup, Store::open());
-        let Chosen { placement, method, rejected: considered, forecast } = choose(&whole, &rows, &selection)?;
-        whole.choose_method(method);
+        let whole = Whole::new(a, &rows, order, factor, setup, Store::open());
+        let Chosen { placement, rejected: considered, forecast } = choose(&whole, &rows, &selection)?;
         let Selection { mut rejected, note, .. } = selection;
         rejected.retain(|one| !considered.iter().any(|other| other.device.index == one.device.index));
         rejected.extend(considered);
@@ -210,14 +209,6 @@ impl Solver {
         }
     }
 
-    /// Lets the ranks follow `method`, as if it had been chosen.
-    #[cfg(test)]
-    pub(super) fn follow_in_test(&mut self, method: Method) {
-        self.whole.choose_method(method);
-        let (rows, placement) = (self.whole.rows().unwrap(), self.ranks.placement.clone());
-        self.ranks = Ranks::open(&self.whole, Some(rows), placement, None).unwrap_or_else(|_| panic!("ranks"));
-    }
-
     /// The ranks, to be altered.
     #[cfg(test)]
     pub(super) fn ranks_of_test(&mut self) -> &mut Ranks {
@@ -249,7 +240,7 @@ impl Solver {
         self.note.as_deref()
     }
 
-    /// What was expected of an iteration, and which sets of devices and methods were considered.
+    /// What was expected of an iteration, and which sets of devices were considered.
     #[must_use]
     pub fn forecast(&self) -> &Forecast {
         &self.forecast
@@ -264,7 +255,7 @@ impl Solver {
     /// The method that the ranks follow: never [`Method::Auto`].
     #[must_use]
     pub fn method(&self) -> Method {
-        self.ranks.method
+        self.whole.setup.method
     }
 
     /// The order of the rows on the ranks, and why it is so.

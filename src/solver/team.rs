@@ -9,7 +9,7 @@ use super::balance::{self, Balance};
 use super::monitor::Monitor;
 use super::rank::{self, Ended, Opened, Place, Rank, Stored, Stretch, System};
 use super::whole::Whole;
-use super::{Exchange, Format, FormatChoice, Method, RankInfo, Setup, SetupTimes, ShareSource, Tune};
+use super::{Exchange, Format, FormatChoice, RankInfo, SetupTimes, ShareSource, Tune};
 use crate::comm::{Failed, Failure, Links, in_threads};
 use crate::device::{Choice, Info, Kind, Rejected, SharedContext};
 use crate::error::Error;
@@ -57,8 +57,6 @@ pub(super) struct Ranks {
     costs: Vec<f64>,
     /// Which ranks could hold the whole system.
     holds_all: Vec<bool>,
-    /// What they follow.
-    pub(super) method: Method,
     /// Whether their matrix is scaled by its diagonal.
     is_scaled: bool,
     /// Changes what the ranks are watched for.
@@ -81,8 +79,7 @@ impl Ranks {
         cancel: Option<&AtomicBool>,
     ) -> Result<Self, Failed> {
         let start = Instant::now();
-        let method = whole.method(placement.devices.len());
-        let setup = &Setup { method, ..whole.setup.clone() };
+        let setup = &whole.setup;
         let a = rows.map_or_else(|| whole.rows(), Ok)?;
         let parts = split(&a, &placement.rows);
         super::fit::check(&parts, &placement.devices, setup)?;
@@ -134,7 +131,6 @@ impl Ranks {
             left_out: Vec::new(),
             costs,
             holds_all,
-            method,
             is_scaled: scaling.is_some(),
             #[cfg(test)]
             altered: None,
@@ -157,7 +153,7 @@ impl Ranks {
     /// in mixed precision is not counted, as it is not part of every iteration.
     pub(super) fn bytes_per_iteration(&self, whole: &Whole) -> u64 {
         let (setup, n) = (&whole.setup, whole.a.n_rows() as u64);
-        let vectors = self.method.vectors_moved(setup.precond, self.is_scaled);
+        let vectors = setup.method.vectors_moved(setup.precond, self.is_scaled);
         let products: u64 = self.ranks.iter().map(|rank| rank.product_bytes()).sum();
         products + vectors * n * setup.precision.bytes()
     }
@@ -210,7 +206,6 @@ impl Ranks {
         }
         let failure = Arc::new(Failure::default());
         let links = Links::new(&self.receivers, &failure);
-        let method = self.method;
         let mut rest = position.x.as_mut_slice();
         let direction = position.p.take();
         let mut jobs = Vec::new();
@@ -220,7 +215,7 @@ impl Ranks {
             let p = direction.as_ref().map(|p| &p[rows.clone()]);
             jobs.push((rank, links, Stretch { b: &b[rows.clone()], x: own, p }));
         }
-        let ended = in_threads(&failure, jobs, |(rank, links, stretch)| rank.run(links, method, stretch, monitor()));
+        let ended = in_threads(&failure, jobs, |(rank, links, stretch)| rank.run(links, stretch, monitor()));
         let Ok(mut ended) = ended else {
             self.ranks.clear();
             return ended;

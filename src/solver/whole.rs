@@ -25,8 +25,6 @@ pub(super) struct Whole {
     pub(super) factor: f64,
     /// How it is to be solved: by a method that ranks know, and never by [`Method::Auto`].
     pub(super) setup: Setup,
-    /// Whether that method was left to be chosen.
-    pub(super) chooses_method: bool,
     /// What is kept of devices together.
     pub(super) store: Store,
     /// A hash of the rows in the order of the ranks, once it was asked for.
@@ -34,8 +32,7 @@ pub(super) struct Whole {
 }
 
 impl Whole {
-    /// Of `a`, which the ranks get as `rows`, in the order `order`. As long as nothing else is [chosen](Whole::choose_method),
-    /// [`Method::Auto`] stands for `cg`.
+    /// Of `a`, which the ranks get as `rows`, in the order `order`. [`Method::Auto`] is `cg`.
     pub(super) fn new(
         a: Arc<Csr>,
         rows: &Arc<Csr>,
@@ -44,22 +41,9 @@ impl Whole {
         setup: &Setup,
         store: Store,
     ) -> Self {
-        let chooses_method = setup.method == Method::Auto;
-        let method = if chooses_method { Method::Cg } else { setup.method };
+        let method = if setup.method == Method::Auto { Method::Cg } else { setup.method };
         let (rows, setup) = (Arc::downgrade(rows), Setup { method, ..setup.clone() });
-        Self { a, order, rows, factor, setup, chooses_method, store, hash: OnceLock::new() }
-    }
-
-    /// Several ranks follow this method from now on, if it was left to be chosen.
-    pub(super) fn choose_method(&mut self, method: Method) {
-        if self.chooses_method {
-            self.setup.method = method;
-        }
-    }
-
-    /// The method of so many ranks. One alone meets nobody: where it was left to be chosen, that is `cg`.
-    pub(super) fn method(&self, ranks: usize) -> Method {
-        if self.chooses_method && ranks == 1 { Method::Cg } else { self.setup.method }
+        Self { a, order, rows, factor, setup, store, hash: OnceLock::new() }
     }
 
     /// The matrix in the order of the ranks. If another order was made and nobody has the result any more, it is made
@@ -92,18 +76,18 @@ impl Whole {
     }
 
     /// What the store knows the pace of ranks on these devices by; `rows` are in the order of the ranks.
-    pub(super) fn pace_key(&self, method: Method, devices: &[Option<Info>], rows: &Csr) -> PaceKey {
+    pub(super) fn pace_key(&self, devices: &[Option<Info>], rows: &Csr) -> PaceKey {
         let hash = || fingerprint(&part_alone(rows, 0..rows.n_rows()), self.factor);
-        self.key(method, devices, self.hash.get_or_init(hash))
+        self.key(devices, self.hash.get_or_init(hash))
     }
 
     /// The same, if somebody has asked for it before.
-    pub(super) fn known_pace_key(&self, method: Method, devices: &[Option<Info>]) -> Option<PaceKey> {
-        Some(self.key(method, devices, self.hash.get()?))
+    pub(super) fn known_pace_key(&self, devices: &[Option<Info>]) -> Option<PaceKey> {
+        Some(self.key(devices, self.hash.get()?))
     }
 
-    fn key(&self, method: Method, devices: &[Option<Info>], hash: &str) -> PaceKey {
-        let Setup { precond, precision, format, exchange, .. } = self.setup;
+    fn key(&self, devices: &[Option<Info>], hash: &str) -> PaceKey {
+        let Setup { method, precond, precision, format, exchange, .. } = self.setup;
         PaceKey {
             system: hash.into(),
             rows: self.a.n_rows() as u64,
@@ -130,22 +114,6 @@ impl Whole {
 mod tests {
     use super::*;
     use crate::matrix::gallery;
-
-    #[test]
-    fn a_method_is_chosen_where_it_may_be() {
-        let a = Arc::new(gallery::poisson2d([7, 5]).unwrap());
-        let of = |method| {
-            let setup = Setup { method, ..Setup::default() };
-            Whole::new(Arc::clone(&a), &a, None, 1.0, &setup, Store::none())
-        };
-        let mut auto = of(Method::Auto);
-        assert_eq!([1, 2].map(|ranks| auto.method(ranks)), [Method::Cg; 2]);
-        auto.choose_method(Method::CgPipelined);
-        assert_eq!([1, 2].map(|ranks| auto.method(ranks)), [Method::Cg, Method::CgPipelined]);
-        let mut forced = of(Method::CgSingleReduction);
-        forced.choose_method(Method::Cg);
-        assert_eq!([1, 2].map(|ranks| forced.method(ranks)), [Method::CgSingleReduction; 2]);
-    }
 
     #[test]
     fn rows_are_there_again() {
