@@ -44,6 +44,7 @@
 //! `docs/architecture.md` tells how they work together.
 
 pub mod bandwidth;
+mod banner;
 mod cache;
 pub mod checkpoint;
 mod comm;
@@ -61,6 +62,7 @@ mod precond;
 mod real;
 pub mod solver;
 pub mod timeline;
+mod timing;
 pub mod tune;
 pub mod verify;
 

@@ -48,8 +48,8 @@ pub trait Real:
     fn with_low_word(word: i32) -> Self;
 }
 
-/// What the device side needs of an element; only `f32` and `f64` have it.
-pub trait Sealed: crate::device::Plain + crate::kernels::Argument {}
+/// Only `f32` and `f64` have it.
+pub trait Sealed: crate::memory::Plain {}
 impl Sealed for f32 {}
 impl Sealed for f64 {}
 

@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::found::Timing;
-use super::search::timing;
 use super::stopwatch::Stopwatch;
 use crate::device::{Context, DeviceVec, Grid};
 use crate::error::{Error, Result};
@@ -20,6 +18,7 @@ use crate::ops::opencl::OpenClOps;
 use crate::partition::Part;
 use crate::real::Real;
 use crate::solver::Format;
+use crate::timing::{Timing, timing};
 
 /// Launches of a batch, at most, and the time that one may take.
 const BATCH: usize = 10;

@@ -6,9 +6,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use super::found::Timing;
 use super::loaded::load;
-use super::search::timing;
 use crate::comm::{Failure, Links, in_threads};
 use crate::device::{Choice, Context, Info, Pick, SharedContext};
 use crate::error::Result;
@@ -20,6 +18,7 @@ use crate::ops::host::HostOps;
 use crate::partition::{Part, row_ranges, split};
 use crate::real::Real;
 use crate::solver::{Control, Exchange, Method, Precision, Reorder, Setup, Solver, Stop, Tune};
+use crate::timing::{Timing, timing};
 
 /// Points of a grid along each axis, where next to nothing is to be computed.
 const POINTS: usize = 64;

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::search::timing;
 use super::store::{Device, Entry, FormatKey, Key, Known, Size, Store, source_hash};
 use super::{Found, Launch, MAX_SEARCHED_PER_UNIT, Search, Watch};
 use crate::device::Info;
@@ -16,6 +15,7 @@ use crate::ops::trials::Tried;
 use crate::partition::Part;
 use crate::real::Real;
 use crate::solver::{Precision, Setup, Tune};
+use crate::timing::timing;
 
 /// The most unrolling that is believed: beyond, compilers take their time for programs that only spill registers.
 const MAX_UNROLL: usize = 16;
@@ -194,7 +194,7 @@ pub(crate) fn format_key<T: Real, A: Real>(device: &Info, part: &Part<'_>, block
 mod tests {
     use super::*;
     use crate::device::list;
-    use crate::tune::Timing;
+    use crate::timing::Timing;
 
     fn timing() -> Timing {
         Timing { median: 1e-4, low: 0.9e-4, high: 1.2e-4, runs: 10 }

@@ -24,10 +24,11 @@ pub mod store;
 mod watch;
 mod ways;
 
+pub use crate::timing::Timing;
 pub use device::{MAX_SEARCHED_PER_UNIT, device, rank, ranks_to_tune};
 pub use experiment::{Experiment, KernelTime, experiment};
 pub use found::{
-    Axis, Chosen, Curve, DeviceFacts, EarlyStop, Found, Fusion, Iteration, KernelFound, Launch, Point, Search, Timing,
+    Axis, Chosen, Curve, DeviceFacts, EarlyStop, Found, Fusion, Iteration, KernelFound, Launch, Point, Search,
 };
 pub use kept::keep;
 pub use occupancy::{Limit, Occupancy, Resources};

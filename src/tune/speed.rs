@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use super::bed::numbers;
 use super::loaded::load;
-use super::search::timing;
 use super::stopwatch::Stopwatch;
 use crate::comm::Alone;
 use crate::device::{Context, DeviceVec, Info};
@@ -20,6 +19,7 @@ use crate::ops::{CgStep, Ops, Product};
 use crate::partition::{Part, part_alone};
 use crate::real::Real;
 use crate::solver::{Precision, Setup};
+use crate::timing::timing;
 
 /// Iterations that are timed, and the time that they may take beyond the least number.
 const COUNT: [usize; 2] = [3, 15];

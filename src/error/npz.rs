@@ -1,8 +1,8 @@
-//! What can be wrong with a file, one variant a cause.
+//! What can be wrong with a `.npz` file, one variant a cause.
 
 use std::fmt;
 
-use crate::error::OneLine;
+use super::OneLine;
 
 /// What is wrong with a `.npz` file, and with which of its members.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -208,7 +208,7 @@ pub enum ErrorKind {
 const QUOTED: usize = 100;
 
 /// The beginning of `text`, fit for one line of a terminal.
-pub(super) fn quote(text: &[u8]) -> String {
+pub(crate) fn quote(text: &[u8]) -> String {
     let text = text.trim_ascii();
     let more = if text.len() > QUOTED { "…" } else { "" };
     format!("{}{more}", text[..text.len().min(QUOTED)].escape_ascii())

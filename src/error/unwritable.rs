@@ -1,6 +1,6 @@
-//! What the format, or the options, can't say of a matrix.
+//! What the Matrix Market format, or the options, can't say of a matrix.
 
-use super::super::{Field, Symmetry};
+use crate::banner::{Field, Symmetry};
 
 /// Why a matrix can't be written with the options given. Rows and columns are counted from 1, as in files.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -4,10 +4,14 @@
 //! inside the crate (a vector of the wrong length handed to a kernel) panics. *Not converging* is neither: it is
 //! a [`Reason`](crate::solver::Reason) in an [`Outcome`](crate::solver::Outcome).
 
+pub(crate) mod matrix_market;
+pub(crate) mod npz;
+pub(crate) mod unwritable;
+
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::{matrix_market, npz};
+use unwritable::Unwritable;
 
 /// The result of everything in this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -22,7 +26,7 @@ pub enum Error {
 
     /// A matrix that can't be written as asked for.
     #[error(transparent)]
-    Unwritable(#[from] matrix_market::Unwritable),
+    Unwritable(#[from] Unwritable),
 
     /// A `.npz` file that is not what it should be.
     #[error(transparent)]

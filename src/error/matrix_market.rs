@@ -1,11 +1,15 @@
-//! What can be wrong with a file, one variant a cause.
+//! What can be wrong with a Matrix Market file, one variant a cause.
 
-use std::{fmt, io};
+use std::fmt;
 
-use super::header::{PLAUSIBLE_DIMENSION, PLAUSIBLE_PER_ENTRY};
-use super::source::Corrupt;
-use super::unpack::Greedy;
-use crate::error::OneLine;
+use super::OneLine;
+use crate::banner::Symmetry;
+
+/// Rows or columns that any file may have: for vectors with few nonzeros. A row takes 8 bytes.
+pub(crate) const PLAUSIBLE_DIMENSION: u64 = 1 << 20;
+
+/// Rows or columns beyond for every entry, which takes some 20 bytes itself.
+pub(crate) const PLAUSIBLE_PER_ENTRY: u64 = 64;
 
 /// What is wrong with a Matrix Market file, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -24,21 +28,8 @@ pub struct Error {
 
 impl Error {
     /// An error that no single word is to blame for.
-    pub(super) fn whole(file: &str, line: u64, kind: ErrorKind) -> crate::Error {
+    pub(crate) fn whole(file: &str, line: u64, kind: ErrorKind) -> super::Error {
         Self { file: file.into(), line, column: None, kind }.into()
-    }
-
-    /// An error of the input, after so many lines of it.
-    pub(super) fn reading(file: &str, line: u64, error: io::Error) -> crate::Error {
-        if let Some(Greedy { format, limit, preset }) = Greedy::behind(&error) {
-            return Self::whole(file, line, ErrorKind::Window { format, limit, preset });
-        }
-        match Corrupt::behind(&error) {
-            Some(Corrupt { format, cause }) => {
-                Self::whole(file, line, ErrorKind::Corrupt { format, cause: quote(cause.as_bytes()) })
-            }
-            None => crate::Error::io(file, error),
-        }
     }
 }
 
@@ -133,7 +124,7 @@ pub enum ErrorKind {
     #[error("a {symmetry} matrix must be square, but this one has {rows} rows and {cols} columns")]
     NotSquare {
         /// The symmetry.
-        symmetry: super::Symmetry,
+        symmetry: Symmetry,
         /// Rows.
         rows: usize,
         /// Columns.
@@ -281,7 +272,7 @@ pub enum ErrorKind {
         /// Column of the later one, from 1.
         col: usize,
         /// The symmetry.
-        symmetry: super::Symmetry,
+        symmetry: Symmetry,
     },
 
     /// A nonzero on the diagonal of a skew-symmetric matrix.
@@ -312,30 +303,11 @@ pub enum ErrorKind {
     },
 }
 
-/// What is wrong, and in which column of a line that somebody else knows.
-#[derive(Debug, PartialEq)]
-pub(super) struct Fault {
-    pub(super) column: Option<u32>,
-    pub(super) kind: ErrorKind,
-}
-
-impl Fault {
-    pub(super) fn at(column: u32, kind: ErrorKind) -> Self {
-        Self { column: Some(column), kind }
-    }
-}
-
-impl From<ErrorKind> for Fault {
-    fn from(kind: ErrorKind) -> Self {
-        Self { column: None, kind }
-    }
-}
-
 /// How many characters an error quotes of a file's text.
 const QUOTED: usize = 60;
 
 /// The beginning of `text`, fit for one line of a terminal.
-pub(super) fn quote(text: &[u8]) -> String {
+pub(crate) fn quote(text: &[u8]) -> String {
     let mut quoted = String::new();
     for &byte in text.trim_ascii_end() {
         if quoted.len() >= QUOTED {
