@@ -7,7 +7,7 @@ mod common;
 use common::process::Place;
 use common::{relative_residual, require_opencl, setup};
 use declive::matrix::gallery::{Spec, random_vector};
-use declive::solver::{Method, Precision, Precond, ShareSource};
+use declive::solve::{Method, Precision, Precond, ShareSource};
 use declive::{Control, Setup, Solver, Stop};
 
 /// Uneven shares, ranks without rows, on devices and beside the host.

@@ -5,7 +5,7 @@ mod exchange;
 use std::sync::Arc;
 
 use declive::device::{Kind, select};
-use declive::solver::{Method, Reorder, Setup, Tune};
+use declive::solve::{Method, Reorder, Setup, Tune};
 use declive::{Error, ErrorKind, bandwidth};
 
 use super::exit::Exit;

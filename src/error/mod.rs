@@ -2,7 +2,7 @@
 //!
 //! Policy: whatever comes from outside (files, arguments, devices) ends in an [`Error`]; a violated contract
 //! inside the crate (a vector of the wrong length handed to a kernel) panics. *Not converging* is neither: it is
-//! a [`Reason`](crate::solver::Reason) in an [`Outcome`](crate::solver::Outcome).
+//! a [`Reason`](crate::solve::Reason) in an [`Outcome`](crate::solve::Outcome).
 
 pub(crate) mod matrix_market;
 pub(crate) mod npz;

@@ -523,7 +523,7 @@ macro_rules! family {
             ///
             /// # Errors
             /// [`Error::OpenCl`](crate::Error::OpenCl) if one is missing.
-            pub(super) fn load(ctx: &$crate::device::Context, programs: &super::Programs) -> $crate::error::Result<Self> {
+            pub(super) fn load(ctx: &$crate::device::Context, programs: &$crate::kernels::Programs) -> $crate::error::Result<Self> {
                 Ok(Self {
                     $($kernel: ctx.kernel(programs.of(stringify!($kernel)), stringify!($kernel), programs.types)?,)+
                     types: std::marker::PhantomData,

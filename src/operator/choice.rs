@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-use crate::solver::Format;
+use super::Format;
 use crate::timing::Timing;
 
 /// Formats that read at most so many times the fewest bytes are worth measuring. What a format saves in bytes, it may

@@ -1,5 +1,6 @@
 //! A block of rows laid out in a format, on the host: all but moved, so that formats can be compared by their bytes.
 
+use super::Format;
 use super::choice::{Rated, is_near};
 use super::kinds::Kinds;
 use super::sell::Sell;
@@ -8,7 +9,6 @@ use crate::error::{Error, Result};
 use crate::kernels::Shape;
 use crate::partition::Part;
 use crate::real::Real;
-use crate::solver::Format;
 
 /// Rows for each compute unit, below which a GPU may be better off if several work-items share a row.
 const ROWS_OF_A_UNIT: usize = 512;

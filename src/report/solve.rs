@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use declive::device::Rejected;
 use declive::matrix::stats::Stats;
-use declive::solver::{
+use declive::solve::{
     Candidate, DeviceFailure, DeviceSet, Forecast, Method, Move, Outcome, Precision, RankInfo, Reordering, Setup,
     SetupTimes, Split, Stop,
 };

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use declive::solver::Candidate;
+use declive::solve::Candidate;
 
 use super::layout::Text;
 use super::solve::{Rank, Report, SplitSeconds};

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::now;
 use crate::device::Info;
-use crate::solver::{Exchange, Method};
+use crate::krylov::Method;
+use crate::operator::Exchange;
 
 /// Devices that meet in an iteration of `cg`, how, and by whom it was measured.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
