@@ -1,5 +1,5 @@
 //! Conjugate gradients as in Bueno's dissertation (PUC-Rio 2013, chapter 4): five kernels, and after each dot product the
-//! partial sums of all work-groups are added on the host. The baseline that [`cg`](super::cg) is measured against.
+//! partial sums of all work-groups are added on the host. The baseline that [`cg`](mod@super::cg) is measured against.
 //!
 //! Bytes a row and iteration in double precision: 12 nnz / n + 20 for the product, 16 for each of the two dot products, 24 for
 //! each of the three updates. With a preconditioner, which the dissertation has not, 24 for z = M⁻¹ r and 16 for r·z.

@@ -6,7 +6,7 @@
 //! | q = A r, δ = r·q | 12 nnz / n + 20 |
 //! | p = r + β p, s = q + β s, x += α p, r −= α s, γ = r·r | 72 / 80 |
 //!
-//! β = γ / γ' is formed of residuals as they were computed, where [`cg`](super::cg) predicts it; what is derived here is p·A p:
+//! β = γ / γ' is formed of residuals as they were computed, where [`cg`](mod@super::cg) predicts it; what is derived here is p·A p:
 //! see [`recurrence`](super::recurrence). Ranks meet once an iteration, for the sums; r is kept up to date on its halo with
 //! that of q, which travels while the step and the product with the interior rows run.
 
