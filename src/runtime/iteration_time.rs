@@ -63,50 +63,50 @@ impl IterationTime {
 mod tests {
     use super::*;
 
-    /// The tempo of iterations that take so many microseconds each, seen one by one.
-    fn tempo(times: impl IntoIterator<Item = u64>) -> IterationTime {
-        let (mut tempo, mut now) = (IterationTime::default(), Duration::from_secs(1));
-        tempo.see(now, 0);
+    /// What is seen of iterations that take so many microseconds each, seen one by one.
+    fn iteration_time(times: impl IntoIterator<Item = u64>) -> IterationTime {
+        let (mut iteration_time, mut now) = (IterationTime::default(), Duration::from_secs(1));
+        iteration_time.see(now, 0);
         for (k, time) in times.into_iter().enumerate() {
             now += Duration::from_micros(time);
-            tempo.see(now, k as u64 + 1);
+            iteration_time.see(now, k as u64 + 1);
         }
-        tempo
+        iteration_time
     }
 
-    fn micros(tempo: &IterationTime) -> Option<f64> {
-        tempo.seconds().map(|seconds| (1e9 * seconds).round() / 1e3)
+    fn micros(iteration_time: &IterationTime) -> Option<f64> {
+        iteration_time.seconds().map(|seconds| (1e9 * seconds).round() / 1e3)
     }
 
     #[test]
     fn the_median_leaves_the_start_and_trials_alone() {
         // 32 iterations to warm up, then 70 µs each but for some of 150 µs
         let times = (0..400).map(|k| if k < 32 || (100..130).contains(&k) { 150 } else { 70 });
-        assert_eq!(micros(&tempo(times)), Some(70.0));
-        assert_eq!(micros(&tempo([5; 31])), None);
-        assert_eq!(micros(&tempo([5; 32])), Some(5.0));
+        assert_eq!(micros(&iteration_time(times)), Some(70.0));
+        assert_eq!(micros(&iteration_time([5; 31])), None);
+        assert_eq!(micros(&iteration_time([5; 32])), Some(5.0));
         // 32 of 2 µs, 32 of 4 µs: no middle, so the larger one
-        assert_eq!(micros(&tempo((0..64).map(|k| 2 + 2 * u64::from(k >= 32)))), Some(4.0));
+        assert_eq!(micros(&iteration_time((0..64).map(|k| 2 + 2 * u64::from(k >= 32)))), Some(4.0));
     }
 
     #[test]
     fn what_is_seen_late_is_one_window() {
-        let mut tempo = IterationTime::default();
-        let mut see = |micros: u64, iterations| tempo.see(Duration::from_micros(micros), iterations);
+        let mut iteration_time = IterationTime::default();
+        let mut see = |micros: u64, iterations| iteration_time.see(Duration::from_micros(micros), iterations);
         see(100, 0);
         see(150, 10);
         see(500, 100);
         see(501, 110);
-        assert_eq!(micros(&tempo), Some(4.0));
-        tempo.pause();
-        tempo.see(Duration::from_secs(9), 110);
-        assert_eq!(micros(&tempo), Some(4.0), "the time between runs does not count");
+        assert_eq!(micros(&iteration_time), Some(4.0));
+        iteration_time.pause();
+        iteration_time.see(Duration::from_secs(9), 110);
+        assert_eq!(micros(&iteration_time), Some(4.0), "the time between runs does not count");
     }
 
     #[test]
     fn long_solves_have_long_windows() {
-        let tempo = tempo(std::iter::repeat_n(3, 1_000_000));
-        assert!(tempo.times.len() < MAX_WINDOWS && tempo.window > WINDOW);
-        assert_eq!(micros(&tempo), Some(3.0));
+        let iteration_time = iteration_time(std::iter::repeat_n(3, 1_000_000));
+        assert!(iteration_time.times.len() < MAX_WINDOWS && iteration_time.window > WINDOW);
+        assert_eq!(micros(&iteration_time), Some(3.0));
     }
 }

@@ -84,7 +84,7 @@ pub(crate) struct Monitor<'a> {
     paced: (Instant, u64),
     pace: Option<Pace>,
     /// How long iterations take, by rank 0's clock.
-    tempo: IterationTime,
+    iteration_time: IterationTime,
     shares: Option<Vec<f64>>,
     /// Whether the next run, the first, goes on in a direction that other ranks have left.
     goes_on: bool,
@@ -158,7 +158,7 @@ impl<'a> Monitor<'a> {
             balance: None,
             paced: (Instant::now(), 1),
             pace: None,
-            tempo: IterationTime::default(),
+            iteration_time: IterationTime::default(),
             shares: None,
             goes_on: false,
         }
@@ -206,7 +206,7 @@ impl<'a> Monitor<'a> {
         let goes_on = std::mem::take(&mut self.goes_on);
         self.keeps_direction = (self.is_mixed() || goes_on) && is_same;
         self.paced = (Instant::now(), 1);
-        self.tempo.pause();
+        self.iteration_time.pause();
         self.last_rr = rr;
         if self.history.is_empty() {
             self.history.push(self.relative(rr));
@@ -363,7 +363,7 @@ impl<'a> Monitor<'a> {
     /// Rank 0 minds the clock and the caller, and tells the others in the next sum.
     fn attend<T>(&mut self, comm: &dyn Communicator<T>) {
         let elapsed = self.started.elapsed();
-        self.tempo.see(elapsed, self.iterations);
+        self.iteration_time.see(elapsed, self.iterations);
         if self.control.cancel.is_some_and(|c| c.load(Ordering::Relaxed)) {
             self.request(comm, INTERRUPT);
         } else if self.stop.time_limit.is_some_and(|limit| elapsed >= limit) {
@@ -406,8 +406,8 @@ impl<'a> Monitor<'a> {
     /// What was seen.
     pub(crate) fn into_seen(self) -> Seen {
         let rel_residual_2 = self.relative(self.last_rr);
-        let Self { iterations, runs, history, pace, tempo, shares, .. } = self;
-        let iteration_seconds = tempo.seconds();
+        let Self { iterations, runs, history, pace, iteration_time, shares, .. } = self;
+        let iteration_seconds = iteration_time.seconds();
         Seen { iterations, runs, history, rel_residual_2, pace, iteration_seconds, shares }
     }
 }
