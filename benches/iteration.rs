@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use declive::device::{Choice, Kind, list};
 use declive::matrix::gallery::{Spec, random_vector};
-use declive::solver::{Format, Method, Precision, RankInfo};
+use declive::solve::{Format, Method, Precision, RankInfo};
 use declive::{Control, Csr, Setup, Solver, Stop, bandwidth, npz};
 use serde_json::{Value, json};
 

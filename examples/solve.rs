@@ -1,7 +1,7 @@
 //! Solves a system that the program makes itself, for two right-hand sides: `cargo run --release --example solve`.
 
 use declive::matrix::gallery;
-use declive::solver::Precond;
+use declive::solve::Precond;
 use declive::{Control, Setup, Solver, Stop};
 
 fn main() -> declive::Result<()> {

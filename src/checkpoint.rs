@@ -25,7 +25,7 @@
 //!
 //! use declive::checkpoint::{Column, Identity, Saved};
 //! use declive::matrix::gallery;
-//! use declive::solver::{Checkpoint, Checkpoints};
+//! use declive::solve::{Checkpoint, Checkpoints};
 //! use declive::{Control, Setup, Solver, Stop};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -67,7 +67,7 @@ use rayon::prelude::*;
 use crate::cache::Digest;
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
-use crate::solver::Checkpoint;
+use crate::solve::Checkpoint;
 
 /// How a file begins.
 const MAGIC: [u8; 12] = *b"\x89declive\r\n\x1a\n";

@@ -31,41 +31,49 @@
 //! | [`matrix`] | [`Csr`], [facts](matrix), [reordering](matrix::reorder), [generated systems](matrix::gallery) |
 //! | [`matrix::interchange`] | matrices from and to other crates' types |
 //! | [`device`] | which OpenCL devices there are, and which to use |
-//! | [`solver`] | the [`Solver`], its options and outcomes |
+//! | [`solve`] | the [`Solver`], its options and outcomes |
 //! | [`checkpoint`] | files from which a solve goes on |
 //! | [`timeline`] | when a rank did what |
 //! | [`tune`] | launch parameters for each kernel of each device, found by measurement |
+//! | [`experiments`] | where the time of solves goes |
 //! | [`bandwidth`] | what a device's memory gives |
 //! | [`verify`] | b − A x in compensated arithmetic |
 //!
 //! Inside: `partition` cuts the rows and plans halos, `comm` is how ranks meet, `ops`, `operator` and `precond` are what a
-//! rank can do, `kernels` launches what stands in `cl/`, `memory` has large arrays and mapped files, `cache` what
-//! is kept between runs.
+//! rank can do, `krylov` has the methods, `runtime` the ranks that follow them, `schedule` says which devices work on which
+//! rows; `kernels` launches what stands in `cl/`, `memory` has large arrays and mapped files, `cache` what is kept between
+//! runs.
 //! `docs/architecture.md` tells how they work together.
 
 mod backend;
 pub mod bandwidth;
+mod banner;
 mod cache;
 pub mod checkpoint;
 mod comm;
 pub mod device;
 pub mod error;
+pub mod experiments;
 mod kernels;
 mod krylov;
 pub mod matrix;
 pub mod matrix_market;
 mod memory;
+mod named;
 pub mod npz;
 mod operator;
 mod ops;
 mod partition;
 mod precond;
 mod real;
-pub mod solver;
+mod runtime;
+mod schedule;
+pub mod solve;
 pub mod timeline;
+mod timing;
 pub mod tune;
 pub mod verify;
 
 pub use error::{Error, ErrorKind, Result};
 pub use matrix::Csr;
-pub use solver::{Control, Outcome, Reason, Setup, Solver, Stop};
+pub use solve::{Control, Outcome, Reason, Setup, Solver, Stop};

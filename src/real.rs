@@ -1,4 +1,4 @@
-//! The two precisions of the iteration.
+//! The precisions of the iteration, and the two kinds of elements.
 
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -7,6 +7,40 @@ use std::ops::{Add, AddAssign, Mul, Sub, SubAssign};
 use rayon::prelude::*;
 
 use crate::comm::{Communicator, Links};
+use crate::named::named;
+
+named! {
+    /// The precision of the matrix and the vectors on the ranks. The answer is checked in more than double precision
+    /// in any case.
+    Precision, "precision":
+    F64 = "f64", "Double precision.";
+    F32 = "f32", "Single precision; sums in double precision where the device has it.";
+    Mixed = "mixed", "Single precision in the iteration; the residuals it goes on from, and the iterate, in double.";
+}
+
+impl Precision {
+    /// Bytes of an element in the iteration.
+    pub(crate) fn bytes(self) -> u64 {
+        match self {
+            Self::F64 => 8,
+            Self::F32 | Self::Mixed => 4,
+        }
+    }
+
+    /// The precision of the matrix and the vectors of the iteration.
+    pub(crate) fn of_vectors(self) -> Self {
+        match self {
+            Self::F64 => Self::F64,
+            Self::F32 | Self::Mixed => Self::F32,
+        }
+    }
+
+    /// Whether devices must compute in double precision.
+    #[must_use]
+    pub fn needs_f64(self) -> bool {
+        self != Self::F32
+    }
+}
 
 /// An element of a vector on a rank: `f32` or `f64`.
 pub trait Real:
@@ -48,8 +82,8 @@ pub trait Real:
     fn with_low_word(word: i32) -> Self;
 }
 
-/// What the device side needs of an element; only `f32` and `f64` have it.
-pub trait Sealed: crate::device::Plain + crate::kernels::Argument {}
+/// Only `f32` and `f64` have it.
+pub trait Sealed: crate::memory::Plain {}
 impl Sealed for f32 {}
 impl Sealed for f64 {}
 

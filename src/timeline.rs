@@ -56,6 +56,20 @@ pub struct Timeline {
     pub runs: Vec<u64>,
 }
 
+/// Where the time of one rank's iteration went. The kernels' time overlaps with the others: it is the device's, and they are
+/// the host's; the rest of the solve is the host's own work.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Split {
+    /// Kernels running on the device (sampled iterations, scaled up) or the host rank's own arithmetic.
+    pub kernels: Duration,
+    /// Global sums: the wait for the other ranks.
+    pub sums: Duration,
+    /// Halo exchange: the wait for what was enqueued before, transfers, and the wait for the neighbours.
+    pub halos: Duration,
+    /// The host waiting for its device elsewhere: for partial sums, or the log of the iteration.
+    pub host_wait: Duration,
+}
+
 /// All launches of a kernel in the iterations recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelTotal {

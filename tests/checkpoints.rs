@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use common::process::{Place, Run, array, interrupt, on_three_devices, started};
 use common::{choices, relative_residual, setup, system};
-use declive::solver::{Checkpoint, Checkpoints, Method, Precision, Precond};
+use declive::solve::{Checkpoint, Checkpoints, Method, Precision, Precond};
 use declive::{Control, Solver, Stop};
 
 const SYSTEM: &str = "jumps:9";

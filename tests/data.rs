@@ -13,7 +13,7 @@ use declive::device::{Choice, list};
 use declive::matrix::gallery::{Spec, random_vector};
 use declive::matrix::stats::Stats;
 use declive::matrix_market::{Symmetry, read_matrix, read_vectors, write_vectors};
-use declive::solver::{Method, Precision, Precond};
+use declive::solve::{Method, Precision, Precond};
 
 /// Name of the file, and the problem in it.
 const SYSTEMS: &[(&str, &str)] = &[

@@ -8,7 +8,7 @@ use common::process::Place;
 use common::{choice, relative_residual, setup, solve, system};
 use declive::device::list;
 use declive::matrix::gallery;
-use declive::solver::{Exchange, Method, Precision, Precond, Reorder};
+use declive::solve::{Exchange, Method, Precision, Precond, Reorder};
 use declive::{Csr, Outcome, Setup, Solver};
 use serde_json::Value;
 

@@ -15,7 +15,7 @@ use std::process::Command;
 use common::{relative_residual, setup};
 use declive::matrix::{AnyCsr, Scalar};
 use declive::matrix_market::{Layout, Matrix, Reader, read_matrix};
-use declive::solver::{Method, Precision, Precond};
+use declive::solve::{Method, Precision, Precond};
 use declive::{Control, Csr, Error, Reason, Solver, Stop};
 
 /// The files whose name ends in one of these ways.

@@ -185,7 +185,7 @@ fn every_cause_has_a_malformed_file() {
         .into_iter()
         .map(|(.., kind)| format!("{kind:?}").split([' ', '{']).next().unwrap_or_default().to_string())
         .collect();
-    let source = include_str!("../src/matrix_market/error.rs");
+    let source = include_str!("../src/error/matrix_market.rs");
     let (_, variants) = source.split_once("pub enum ErrorKind {").unwrap();
     let (variants, _) = variants.split_once("\n}\n").unwrap();
     let variants: BTreeSet<String> = variants

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use common::process::Place;
 use common::{choices, relative_residual, setup, setups, solve, system};
 use declive::matrix::gallery;
-use declive::solver::{Criterion, Indefinite, Method, Precision, Precond, Progress};
+use declive::solve::{Criterion, Indefinite, Method, Precision, Precond, Progress};
 use declive::{Control, Csr, Reason, Setup, Solver, Stop};
 
 fn two_by_two(diagonal: f64, other: f64) -> Csr {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use declive::solver::{Criterion, Indefinite, Reason};
+use declive::solve::{Criterion, Indefinite, Reason};
 
 const README: &str = include_str!("../README.md");
 

@@ -10,7 +10,7 @@ use common::{choices, relative_residual, setup, system};
 use declive::device::Choice;
 use declive::matrix::gallery;
 use declive::matrix::reorder::permuted;
-use declive::solver::{Cause, Criterion, Indefinite, Method, Precision, Precond, Reorder};
+use declive::solve::{Cause, Criterion, Indefinite, Method, Precision, Precond, Reorder};
 use declive::{Control, Csr, Error, Reason, Setup, Solver, Stop};
 
 fn rcm(precond: Precond, precision: Precision, devices: &Choice) -> Setup {

@@ -11,7 +11,7 @@ use common::{choice, choices, relative_residual, setup, solve, system};
 use declive::device::Choice;
 use declive::matrix::gallery;
 use declive::matrix_market::read_matrix;
-use declive::solver::{Format, Indefinite, Method, Precision, Precond};
+use declive::solve::{Format, Indefinite, Method, Precision, Precond};
 use declive::{Control, Csr, Outcome, Reason, Setup, Solver, Stop};
 
 /// With the iterations that they may take more than `cg`, in parts of them, where rounding decides.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use common::{choices, relative_residual, setup, setups, solve, system};
 use declive::device::Choice;
 use declive::matrix::gallery;
-use declive::solver::{Criterion, Format, Indefinite, Method, Precision, Precond, Progress, RankInfo};
+use declive::solve::{Criterion, Format, Indefinite, Method, Precision, Precond, Progress, RankInfo};
 use declive::timeline::{FIRST_ITERATIONS, LATER_ITERATIONS, Lane};
 use declive::{Control, Csr, Error, Outcome, Reason, Setup, Solver, Stop};
 use proptest::prelude::*;

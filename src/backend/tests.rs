@@ -18,7 +18,7 @@ use crate::ops::Record;
 use crate::ops::host::HostOps;
 use crate::ops::opencl::OpenClOps;
 use crate::partition::{Part, split};
-use crate::solver::{Exchange, Format};
+use crate::operator::Format;
 
 fn device() -> Info {
     list().devices.into_iter().next().expect("the tests need an OpenCL device")

@@ -5,7 +5,7 @@ mod exchange;
 use std::sync::Arc;
 
 use declive::device::{Kind, select};
-use declive::solver::{Method, Reorder, Setup, Tune};
+use declive::solve::{Method, Reorder, Setup, Tune};
 use declive::{Error, ErrorKind, bandwidth};
 
 use super::exit::Exit;
@@ -149,7 +149,7 @@ fn by_name(name: &str) -> Result<Method, String> {
     match name.parse::<Method>() {
         Ok(Method::Auto) => {
             let names: Vec<_> = Method::FORCED.iter().map(|method| method.name()).collect();
-            Err(format!("auto is one of them, chosen for a solve; name those to be timed: {}", names.join(", ")))
+            Err(format!("auto is one of them; name those to be timed: {}", names.join(", ")))
         }
         other => other.map_err(|error| error.to_string()),
     }

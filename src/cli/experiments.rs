@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use declive::device::{Choice, Info, Kind, Pick};
-use declive::solver::{Format, Method, Setup};
-use declive::tune::{Experiment, experiment};
+use declive::experiments::{Experiment, experiment};
+use declive::solve::{Format, Method, Setup};
 use declive::{Csr, Error};
 
 use super::progress::Screen;

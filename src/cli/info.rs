@@ -16,7 +16,7 @@ use declive::matrix::symmetry::Symmetries;
 use declive::matrix::values::{MainDiagonal, Values};
 use declive::matrix::{AnyCsr, Scalar};
 use declive::matrix_market::Zeros;
-use declive::solver::formats;
+use declive::solve::formats;
 
 use super::exit::Exit;
 use super::failure::Failure;

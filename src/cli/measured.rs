@@ -6,7 +6,7 @@ use clap::ArgGroup;
 use declive::device::Choice;
 use declive::matrix::gallery::Spec;
 use declive::matrix_market::Zeros;
-use declive::solver::Precision;
+use declive::solve::Precision;
 use declive::{Csr, Error};
 
 use super::failure::Failure;

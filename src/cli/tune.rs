@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use declive::device::{Kind, select};
-use declive::solver::{Method, Precision, Reorder, Setup, Tune};
+use declive::experiments::Experiment;
+use declive::solve::{Method, Precision, Reorder, Setup, Tune};
 use declive::tune::store::Store;
-use declive::tune::{self, Experiment, Found, Search, Watch};
+use declive::tune::{self, Found, Search, Watch};
 use declive::{Csr, Error};
 
 use super::exit::Exit;

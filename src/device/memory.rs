@@ -9,28 +9,7 @@ use opencl3::types::{CL_BLOCKING, cl_mem};
 
 use super::{Call, Context, Doing, Queue};
 use crate::error::{Error, Result};
-
-/// Plain numbers, whose bytes a device may read and write.
-///
-/// # Safety
-/// Every bit pattern must be a value, and there must be no padding.
-pub(crate) unsafe trait Plain: Copy + Default + Send + Sync + 'static {}
-// SAFETY: numbers and arrays of numbers.
-unsafe impl Plain for f32 {}
-// SAFETY: as above.
-unsafe impl Plain for f64 {}
-// SAFETY: as above.
-unsafe impl Plain for i32 {}
-// SAFETY: as above.
-unsafe impl Plain for u8 {}
-// SAFETY: as above.
-unsafe impl Plain for u16 {}
-// SAFETY: as above.
-unsafe impl Plain for u32 {}
-// SAFETY: as above.
-unsafe impl Plain for u64 {}
-// SAFETY: as above.
-unsafe impl Plain for [u32; 2] {}
+use crate::memory::Plain;
 
 /// An array in a device's memory: a handle, through which kernels in the queue may write also where it is shared.
 pub(crate) struct DeviceVec<T> {

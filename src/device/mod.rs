@@ -19,7 +19,7 @@ pub(crate) use clock::Moment;
 pub(crate) use context::{Context, Grid, Kernel, Queue, Timed};
 pub(crate) use faults::{Call, Doing};
 pub use info::{Info, Kind, together};
-pub(crate) use memory::{DeviceVec, Plain};
+pub(crate) use memory::DeviceVec;
 pub use opencl3::Result as ClResult;
 pub(crate) use opencl3::event::Event;
 pub use opencl3::kernel::Kernel as ClKernel;

@@ -7,9 +7,9 @@ use opencl3::event::Event;
 use opencl3::memory::{Buffer, CL_MAP_READ, CL_MAP_WRITE, CL_MEM_ALLOC_HOST_PTR, CL_MEM_READ_WRITE, ClMem};
 use opencl3::types::{CL_BLOCKING, cl_command_queue, cl_mem};
 
-use super::memory::Plain;
 use super::{Call, Context, Doing, Queue};
 use crate::error::Result;
+use crate::memory::Plain;
 
 /// Host memory that the device's driver keeps in place, so that transfers run at full speed.
 pub(crate) struct Pinned<T: Plain> {

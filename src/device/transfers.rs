@@ -6,10 +6,11 @@ use std::sync::Arc;
 use opencl3::event::Event;
 use opencl3::types::CL_NON_BLOCKING;
 
-use super::memory::{DeviceVec, Plain};
+use super::memory::DeviceVec;
 use super::pinned::Pinned;
 use super::{Call, Context, Doing, Queue};
 use crate::error::Result;
+use crate::memory::Plain;
 
 /// Memory of the host that stays where it is when its owner moves.
 ///

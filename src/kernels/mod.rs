@@ -24,8 +24,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::device::{Call, ClKernel, ClResult, Context, DeviceVec, Doing, Grid, Info, Kernel, Plain, Program};
+use crate::device::{Call, ClKernel, ClResult, Context, DeviceVec, Doing, Grid, Info, Kernel, Program};
 use crate::error::Result;
+use crate::memory::Plain;
 use crate::real::Real;
 pub(crate) use tuning::{
     CONVERSIONS, FINISHING, Launch, PRODUCTS, RECURRENCES, RESIDENT_GROUP, SELL_PRODUCTS, STENCIL_PRODUCTS, STEPS,
@@ -416,8 +417,21 @@ macro_rules! scalar_argument {
 }
 scalar_argument! {
     u32 = "uint", u64::from;
-    f32 = "float", |v| v.to_bits().into();
-    f64 = "double", f64::to_bits;
+}
+
+impl<T: Real> Argument for T {
+    fn cl_type(&self) -> String {
+        T::CL_NAME.into()
+    }
+
+    fn key(&self) -> u64 {
+        self.to_f64().to_bits()
+    }
+
+    unsafe fn bind(&self, kernel: &ClKernel, index: u32) -> ClResult<()> {
+        // SAFETY: the caller's promise.
+        unsafe { kernel.set_arg(index, self) }
+    }
 }
 
 /// The name of an element type in OpenCL C.
@@ -528,7 +542,7 @@ macro_rules! family {
             ///
             /// # Errors
             /// [`Error::OpenCl`](crate::Error::OpenCl) if one is missing.
-            pub(super) fn load(ctx: &$crate::device::Context, programs: &super::Programs) -> $crate::error::Result<Self> {
+            pub(super) fn load(ctx: &$crate::device::Context, programs: &$crate::kernels::Programs) -> $crate::error::Result<Self> {
                 Ok(Self {
                     $($kernel: ctx.kernel(programs.of(stringify!($kernel)), stringify!($kernel), programs.types)?,)+
                     types: std::marker::PhantomData,

@@ -12,9 +12,9 @@ use super::*;
 use crate::device::list;
 use crate::error::Error;
 use crate::matrix::{Csr as Matrix, gallery};
+use crate::operator::Format;
 use crate::operator::opencl::{DeviceBlock, Layout};
 use crate::partition::{HaloPlan, Part, split};
-use crate::solver::Format;
 
 const SIZES: &[usize] = &[0, 1, 7, 8, 9, 63, 64, 65, 255, 256, 257, 1000, 2049, 5003];
 const CANARY: f64 = -77.0;

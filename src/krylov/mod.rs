@@ -1,4 +1,30 @@
-//! Krylov methods, each a page of text.
+//! Krylov methods, each written once for all ranks, and what they need.
+//!
+//! A method is a function over [`Ops`](crate::ops::Ops), a [`LinearOperator`](crate::operator::LinearOperator), an [`Iterate`]
+//! and a [`Judge`], who tells when it ends.
 
+mod cg;
+mod cg_classic;
+mod cg_pipelined;
+mod cg_single_reduction;
 pub(crate) mod cg_textbook;
+mod iterate;
+mod judge;
+mod method;
 pub(crate) mod minres;
+mod recurrence;
+mod squares;
+mod verdict;
+mod workspace;
+
+pub(crate) use cg::cg;
+pub(crate) use cg_classic::cg_classic;
+pub(crate) use cg_pipelined::cg_pipelined;
+pub(crate) use cg_single_reduction::cg_single_reduction;
+pub(crate) use iterate::Iterate;
+pub(crate) use judge::Judge;
+pub use method::Method;
+pub(crate) use recurrence::Former;
+pub(crate) use verdict::Verdict;
+pub use verdict::{Criterion, Indefinite, Reason};
+pub(crate) use workspace::Workspace;

@@ -3,9 +3,9 @@
 use rayon::prelude::*;
 
 use super::body::{Entries, Wave, split_off};
-use super::error::Error;
 use super::header::{Header, Symmetry};
 use super::line::{Value, diagonal};
+use crate::error::matrix_market::Error;
 use crate::memory::{NoMemory, zeros};
 
 /// The columns of a general array.

@@ -11,10 +11,10 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::body::{Block, Entries, Wave};
-use super::error::{Error, ErrorKind};
-use super::header::{Field, Header};
+use super::header::{Field, Header, mirrored};
 use super::line::Value;
 use crate::Csr;
+use crate::error::matrix_market::{Error, ErrorKind};
 use crate::memory::{NoMemory, zeros};
 
 /// What becomes of stored entries whose value is zero.
@@ -117,7 +117,7 @@ impl Layout {
             let parts = self.divide(&mut col_idx).into_iter().zip(self.divide(&mut values)).collect();
             self.place(entries, parts, |(cols, values), at, view, k, is_mirror| {
                 cols[at] = if is_mirror { view.rows[k] } else { view.cols[k] };
-                values[at] = if is_mirror { symmetry.mirrored(view.values[k]) } else { view.values[k] };
+                values[at] = if is_mirror { mirrored(symmetry, view.values[k]) } else { view.values[k] };
             });
             return Ok(Rows { col_idx, values });
         }

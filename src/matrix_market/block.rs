@@ -2,10 +2,11 @@
 
 use memchr::{memchr, memchr_iter};
 
-use super::error::{ErrorKind, Fault, quote};
+use super::fault::Fault;
 use super::header::{Header, Layout};
 use super::line::{self, Entry, Value};
 use super::quick::Quick;
+use crate::error::matrix_market::{ErrorKind, quote};
 
 /// Where the entries of a block go: as much room as the block may need.
 pub(super) struct Room<'a, T> {

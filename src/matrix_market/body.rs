@@ -7,10 +7,11 @@ use memchr::memrchr;
 use rayon::prelude::*;
 
 use super::block::{self, BadLine, Found, Room};
-use super::error::{Error, ErrorKind, Fault, quote};
+use super::fault::{Fault, reading};
 use super::header::{Field, Header, Layout};
 use super::line::Value;
 use super::lines::MAX_LINE;
+use crate::error::matrix_market::{Error, ErrorKind, quote};
 use crate::memory::{NoMemory, zeros};
 
 /// Text of a mapped file that is read at a time.
@@ -144,7 +145,7 @@ impl<'a> Body<'a> {
 
     /// An error of the input after the lines that were read so far.
     fn reading(&self, error: std::io::Error) -> crate::Error {
-        Error::reading(self.name, self.line - 1, error)
+        reading(self.name, self.line - 1, error)
     }
 
     /// Reads whole lines.

@@ -1,115 +1,23 @@
 //! The banner, the comments after it and the size line.
 
-use std::fmt;
 use std::io::Read;
 
-use super::error::{Error, ErrorKind, Fault, quote};
+use super::fault::Fault;
 use super::lines::Lines;
 use super::token::{NotWhole, Tokens, trim_start, whole};
 use crate::Csr;
+pub(super) use crate::banner::{Field, Layout, Symmetry};
+use crate::error::matrix_market::{Error, ErrorKind, quote};
+use crate::error::matrix_market::{PLAUSIBLE_DIMENSION, PLAUSIBLE_PER_ENTRY};
 use crate::matrix::Scalar;
 
-/// How the entries are laid out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Layout {
-    /// The nonzeros, each with its row and column.
-    Coordinate,
-    /// All entries, column by column.
-    Array,
-}
-
-/// What the values are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Field {
-    /// Real numbers, also called `double`.
-    Real,
-    /// Whole numbers.
-    Integer,
-    /// Whole numbers that are not negative.
-    UnsignedInteger,
-    /// Complex numbers, as real and imaginary part.
-    Complex,
-    /// No values: every entry is 1.
-    Pattern,
-}
-
-/// Which entries the others follow from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Symmetry {
-    /// None: all entries are stored.
-    General,
-    /// `a(i,j) = a(j,i)`.
-    Symmetric,
-    /// `a(i,j) = -a(j,i)`.
-    SkewSymmetric,
-    /// `a(i,j)` is the conjugate of `a(j,i)`.
-    Hermitian,
-}
-
-impl Layout {
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Coordinate => "coordinate",
-            Self::Array => "array",
-        }
-    }
-}
-
-impl Field {
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Real => "real",
-            Self::Integer => "integer",
-            Self::UnsignedInteger => "unsigned-integer",
-            Self::Complex => "complex",
-            Self::Pattern => "pattern",
-        }
-    }
-}
-
-impl Symmetry {
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::General => "general",
-            Self::Symmetric => "symmetric",
-            Self::SkewSymmetric => "skew-symmetric",
-            Self::Hermitian => "hermitian",
-        }
-    }
-
-    /// Whether an entry stands for its mirror image, too.
-    pub(super) fn mirrors(self) -> bool {
-        self != Self::General
-    }
-
-    /// The mirror image of an entry off the diagonal.
-    #[inline]
-    pub(super) fn mirrored<T: Scalar>(self, value: T) -> T {
-        match self {
-            Self::General | Self::Symmetric => value,
-            Self::SkewSymmetric => -value,
-            Self::Hermitian => value.conj(),
-        }
-    }
-}
-
-impl fmt::Display for Layout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
-    }
-}
-
-impl fmt::Display for Field {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
-    }
-}
-
-impl fmt::Display for Symmetry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+/// The mirror image of an entry off the diagonal.
+#[inline]
+pub(super) fn mirrored<T: Scalar>(symmetry: Symmetry, value: T) -> T {
+    match symmetry {
+        Symmetry::General | Symmetry::Symmetric => value,
+        Symmetry::SkewSymmetric => -value,
+        Symmetry::Hermitian => value.conj(),
     }
 }
 
@@ -135,12 +43,6 @@ pub struct Header {
 
 /// How many bytes of comments are kept, each line counted with 64 bytes more than its text.
 const COMMENTS: usize = 64 << 10;
-
-/// Rows or columns that any file may have: for vectors with few nonzeros. A row takes 8 bytes.
-pub(super) const PLAUSIBLE_DIMENSION: u64 = 1 << 20;
-
-/// Rows or columns beyond for every entry, which takes some 20 bytes itself.
-pub(super) const PLAUSIBLE_PER_ENTRY: u64 = 64;
 
 impl Header {
     /// Reads up to and including the size line.

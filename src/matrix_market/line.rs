@@ -1,9 +1,10 @@
 //! An entry's line, read with all care. Lines of the usual kind don't come here: see `quick`.
 
-use super::error::{ErrorKind, Fault, quote};
+use super::fault::Fault;
 use super::header::{Field, Header, Layout, Symmetry};
 use super::lines::MAX_LINE;
 use super::token::{Tokens, index, integer, real, unsigned};
+use crate::error::matrix_market::{ErrorKind, quote};
 use crate::matrix::{Complex64, Scalar};
 
 /// An entry as stored in the file, counted from 0. In an array file, whose lines name no place, it is always (0, 0).

@@ -3,7 +3,8 @@
 use std::io::{ErrorKind as IoErrorKind, Read};
 use std::ops::Range;
 
-use super::error::{Error, ErrorKind, Fault, quote};
+use super::fault::{Fault, reading};
+use crate::error::matrix_market::{Error, ErrorKind, quote};
 
 /// The longest line that is read; the format itself allows 1024 characters.
 pub(super) const MAX_LINE: usize = 64 << 10;
@@ -96,7 +97,7 @@ impl<R: Read> Lines<R> {
                 Ok(0) => self.at_end = true,
                 Ok(n) => self.end += n,
                 Err(e) if e.kind() == IoErrorKind::Interrupted => continue,
-                Err(e) => return Err(Error::reading(&self.name, self.line(), e)),
+                Err(e) => return Err(reading(&self.name, self.line(), e)),
             }
             return Ok(());
         }

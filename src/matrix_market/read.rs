@@ -8,11 +8,12 @@ use super::archive::{Failed, Role, for_each_member};
 use super::array::{check_diagonal, columns, with_places};
 use super::assemble::{Zeros, assemble};
 use super::body::{Body, Entries, Progress};
-use super::error::{Error, ErrorKind, quote};
+use super::fault::reading;
 use super::header::{Field, Header, Layout, Symmetry};
 use super::line::Value;
 use super::lines::Lines;
 use super::source::{Input, Source};
+use crate::error::matrix_market::{Error, ErrorKind, quote};
 use crate::matrix::{AnyCsr, Complex64};
 use crate::memory::Map;
 use crate::{Csr, Result};
@@ -313,7 +314,7 @@ fn is_complex(name: &str) -> crate::Error {
 }
 
 fn source_of<'a>(input: impl Read + Send + 'a, name: &str) -> Result<Source<'a>> {
-    Source::of(Box::new(input)).map_err(|e| Error::reading(name, 1, e))
+    Source::of(Box::new(input)).map_err(|e| reading(name, 1, e))
 }
 
 /// The body of a file, and the number of its first line.
@@ -381,7 +382,7 @@ fn read_members(
     });
     match ended {
         Ok(()) => Ok(files),
-        Err(Failed::Archive(e)) => Err(Error::reading(name, 1, e)),
+        Err(Failed::Archive(e)) => Err(reading(name, 1, e)),
         Err(Failed::Member(e)) => Err(e),
     }
 }

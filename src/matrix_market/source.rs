@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::Path;
 
-use super::error::Error;
+use super::fault::reading;
 use super::header::begins_with_mark;
 use super::unpack::{Bzip2, Greedy, Windowed};
 use crate::memory::Map;
@@ -36,7 +36,7 @@ impl Source<'static> {
                 None => Source::of(Box::new(BufReader::new(file))),
             }
         };
-        open().map_err(|e| Error::reading(&path.to_string_lossy(), 1, e))
+        open().map_err(|e| reading(&path.to_string_lossy(), 1, e))
     }
 }
 

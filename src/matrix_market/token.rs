@@ -1,6 +1,6 @@
 //! Words of a line, and the numbers they spell.
 
-use super::error::{ErrorKind, quote};
+use crate::error::matrix_market::{ErrorKind, quote};
 
 /// The words of a line, divided by blanks and tabs; none is empty.
 pub(super) struct Tokens<'a> {

@@ -9,10 +9,10 @@ use zip::result::ZipError;
 use zip::{CompressionMethod, ZipArchive};
 
 use super::array::Array;
-use super::error::{Error, ErrorKind, quote};
 use super::header::{self, Header};
 use super::source::Source;
 use crate::Result;
+use crate::error::npz::{Error, ErrorKind, quote};
 use crate::memory::Map;
 
 /// An open file.

@@ -10,8 +10,8 @@ use rayon::prelude::*;
 use super::archive::Archive;
 use super::decode;
 use super::element::Element;
-use super::error::ErrorKind;
 use super::header::Header;
+use crate::error::npz::ErrorKind;
 use crate::memory::{Elements, zeros};
 use crate::{Error, Result};
 

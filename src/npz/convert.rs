@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::error::ErrorKind;
+use crate::error::npz::ErrorKind;
 use crate::matrix::Scalar;
 use crate::{Csr, Error};
 

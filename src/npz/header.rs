@@ -1,6 +1,6 @@
 //! Headers of NumPy's `.npy` format.
 
-use super::error::{ErrorKind, quote};
+use crate::error::npz::{ErrorKind, quote};
 
 /// The first bytes of every array.
 const MAGIC: &[u8] = b"\x93NUMPY";

@@ -32,13 +32,12 @@ mod array;
 mod convert;
 mod decode;
 mod element;
-mod error;
 mod header;
 mod read;
 mod source;
 mod write;
 
+pub use crate::error::npz::{Error, ErrorKind};
 pub use element::Element;
-pub use error::{Error, ErrorKind};
 pub use read::{Matrix, is_npz, map, map_with, read, read_with};
 pub use write::{write, write_any};

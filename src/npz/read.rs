@@ -10,7 +10,7 @@ use super::archive::Archive;
 use super::array::{Array, Progress};
 use super::convert::{Fault, Triplets, expand, is_rising, sorted};
 use super::element::Element;
-use super::error::{ErrorKind, quote};
+use crate::error::npz::{ErrorKind, quote};
 use crate::matrix::{AnyCsr, Complex64, Csr};
 use crate::{Error, Result};
 

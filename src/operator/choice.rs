@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-use crate::solver::Format;
-use crate::tune::Timing;
+use super::Format;
+use crate::timing::Timing;
 
 /// Formats that read at most so many times the fewest bytes are worth measuring. What a format saves in bytes, it may
 /// lose in work for each entry. Beyond, fewer bytes took less time on GPUs wherever both were measured

@@ -13,12 +13,20 @@ use self::traffic::{Through, Traffic};
 use crate::comm::Message;
 use crate::device::{Context, DeviceVec, Event, Pinned, Queue};
 use crate::error::Result;
+use crate::named::named;
 use crate::ops::Ops;
 use crate::ops::opencl::OpenClOps;
 use crate::partition::{HaloPlan, Part};
 use crate::real::Real;
-use crate::solver::Exchange;
 use crate::timeline::Lane;
+
+named! {
+    /// How elements of a halo get from device to device. Sums go through the host in any case.
+    Exchange, "model of exchange":
+    HostStaged = "host-staged", "Through pinned memory of the host, which all devices read and write themselves.";
+    HostCopied = "host-copied", "Through plain memory of the host; drivers copy it to pinned memory of their own.";
+    SharedContext = "shared-context", "From array to array in one OpenCL context, for devices of one platform.";
+}
 
 /// What is sent, in errors.
 const MESSAGE: &str = "the halo's message";

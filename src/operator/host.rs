@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-use super::{Arriving, LinearOperator, pair};
 use super::kinds::Kinds;
 use super::plan::refused;
+use super::{Arriving, Format, LinearOperator, pair};
 use crate::comm::Message;
 use crate::error::Result;
 use crate::kernels::Shape;
@@ -18,7 +18,6 @@ use crate::ops::host::{HostOps, HostSum, recur};
 use crate::ops::{HaloStep, Ops, Product};
 use crate::partition::{HaloPlan, Part};
 use crate::real::Real;
-use crate::solver::Format;
 use crate::timeline::Lane;
 
 /// Entries that are worth a thread's while.

@@ -3,6 +3,7 @@
 mod bands;
 pub(crate) mod choice;
 mod exchange;
+mod format;
 pub mod host;
 mod kinds;
 mod main_kind;
@@ -10,6 +11,9 @@ pub(crate) mod opencl;
 pub(crate) mod plan;
 pub(crate) mod row_blocks;
 mod sell;
+
+pub use exchange::Exchange;
+pub use format::Format;
 
 use crate::error::Result;
 use crate::ops::{CgRun, Ops, Product};

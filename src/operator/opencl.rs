@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::{Arriving, LinearOperator, pair};
 use super::bands::{self, launches};
 use super::exchange::{HaloExchange, early};
 use super::kinds::Kinds;
 use super::main_kind::Main;
 use super::plan::{Offer, Plan, Target};
 use super::row_blocks::RowBlocks;
+use super::{Arriving, Exchange, Format, LinearOperator, pair};
 use crate::device::{Context, DeviceVec, Grid};
 use crate::error::Result;
 use crate::kernels::csr::{BlockSet, CsrBand, CsrBlock};
@@ -22,7 +22,6 @@ use crate::ops::opencl::{DeviceSum, OpenClOps};
 use crate::ops::{CgRun, Product};
 use crate::partition::{HaloPlan, Part};
 use crate::real::Real;
-use crate::solver::{Exchange, Format};
 
 /// A block of rows in one of several formats, with what its halo needs.
 pub(crate) struct DeviceBlock<T: Real> {

@@ -1,5 +1,6 @@
 //! A block of rows laid out in a format, on the host: all but moved, so that formats can be compared by their bytes.
 
+use super::Format;
 use super::choice::{Rated, is_near};
 use super::kinds::Kinds;
 use super::sell::Sell;
@@ -8,7 +9,6 @@ use crate::error::{Error, Result};
 use crate::kernels::Shape;
 use crate::partition::Part;
 use crate::real::Real;
-use crate::solver::Format;
 
 /// Rows for each compute unit, below which a GPU may be better off if several work-items share a row.
 const ROWS_OF_A_UNIT: usize = 512;
@@ -60,12 +60,6 @@ impl<'a, T: Real> Offer<'a, T> {
             Format::Sell => Ok(Self::sell(part, Sell::plan(part, factor))),
             _ => Self::without_slices(part, format).map_err(|why| refused(format, &why)),
         }
-    }
-
-    /// Bytes of a product of `part` on a device, in `format`, or where the rows do not fit it in compressed rows.
-    pub(crate) fn bytes_of(part: &Part<'_>, format: Format, target: Target) -> u64 {
-        let offer = Offer::<T>::of(part, 1.0, format, target);
-        offer.map_or_else(|_| Offer::<T>::csr(part).bytes, |offer| offer.bytes)
     }
 
     /// Each format, or in a few words why the rows do not fit it; `csr`, which all do, is the last.

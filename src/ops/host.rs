@@ -12,8 +12,7 @@ use crate::comm::{Communicator, MAX_SUMS};
 use crate::error::Result;
 use crate::kernels::cg::{TURN, cg_scalars, make_up, owed_by_run, owed_next};
 use crate::real::Real;
-use crate::solver::Split;
-use crate::timeline::{Guard, Lane, Recorder, Timeline};
+use crate::timeline::{Guard, Lane, Recorder, Split, Timeline};
 
 /// Elements of a chunk: large enough to be worth a thread's while, small enough for an even spread.
 const CHUNK: usize = TURN;

@@ -12,10 +12,8 @@ use std::time::Instant;
 
 use crate::comm::{Communicator, MAX_SUMS};
 use crate::error::Result;
-use crate::precond::Preconditioner;
 use crate::real::Real;
-use crate::solver::Split;
-use crate::timeline::Timeline;
+use crate::timeline::{Split, Timeline};
 
 /// What became known of an iteration of conjugate gradients.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -129,17 +127,6 @@ pub trait Ops {
     /// # Errors
     /// A failing device.
     fn multiply(&self, d: &Self::Vector, x: &Self::Vector, y: &mut Self::Vector) -> Result<()>;
-
-    /// z = M⁻¹ r.
-    ///
-    /// # Errors
-    /// A failing device.
-    fn precondition(&self, m: &Preconditioner<Self::Vector>, r: &Self::Vector, z: &mut Self::Vector) -> Result<()> {
-        match m.diagonal() {
-            Some(d) => self.multiply(d, r, z),
-            None => self.copy(r, z),
-        }
-    }
 
     /// What follows the product in an iteration of conjugate gradients: α = ρ / p·q; β = α q·q / p·q − 1; x += α p; r −= α q;
     /// p = r + β p; and this rank's part of r·r, and of what the test looks at. If p·q is not positive, all stays as it is. A

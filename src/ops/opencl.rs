@@ -25,8 +25,7 @@ use crate::kernels::cg::{Log, Owed, StepVectors, cg_scalars, make_up, owed_next}
 use crate::kernels::recurrences::{PipelinedVectors, SingleVectors};
 use crate::kernels::{Kernels, count};
 use crate::real::Real;
-use crate::solver::Split;
-use crate::timeline::{Lane, Recorder, Timeline};
+use crate::timeline::{Lane, Recorder, Split, Timeline};
 
 /// Elements that a work-item of a step has, at least: more groups leave more partial sums, all of which every group of the next
 /// step adds.

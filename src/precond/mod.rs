@@ -1,10 +1,20 @@
 //! Preconditioners M ≈ A, symmetric and positive definite, whose inverse is cheap to apply.
 
+pub(crate) mod scaling;
+
 use rayon::prelude::*;
 
 use crate::error::Result;
+use crate::named::named;
 use crate::ops::Ops;
 use crate::real::Real;
+
+named! {
+    /// The preconditioner.
+    Precond, "preconditioner":
+    None = "none", "No preconditioner.";
+    Jacobi = "jacobi", "The inverse of the diagonal.";
+}
 
 /// A preconditioner on a rank, with vectors `V`.
 #[derive(Debug)]
@@ -27,6 +37,17 @@ impl<V> Preconditioner<V> {
         let mut v = ops.vector(0, "the inverse diagonal")?;
         ops.write(&inverse, &mut v)?;
         Ok(Self::Diagonal(v))
+    }
+
+    /// z = M⁻¹ r.
+    ///
+    /// # Errors
+    /// A failing device.
+    pub fn apply<O: Ops<Vector = V>>(&self, ops: &O, r: &V, z: &mut V) -> Result<()> {
+        match self.diagonal() {
+            Some(d) => ops.multiply(d, r, z),
+            None => ops.copy(r, z),
+        }
     }
 
     /// The diagonal of M⁻¹, if that is all there is.

@@ -3,8 +3,8 @@
 use std::fmt::Display;
 
 use declive::device::Kind;
-use declive::solver::Tune;
-use declive::tune::Experiment;
+use declive::experiments::Experiment;
+use declive::solve::Tune;
 use serde::Serialize;
 
 use super::bench_published::{ITERATIONS, METHOD, ORDER, PUBLISHED, Published, SOURCE};
@@ -213,7 +213,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use declive::tune::KernelTime;
+    use declive::experiments::KernelTime;
 
     fn experiment(method: &str, devices: usize, total: f64) -> Experiment {
         let kernel =

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use declive::solver::{Exchange, Precision};
+use declive::experiments::exchange::{HaloTime, Stages, SumTime};
+use declive::solve::{Exchange, Precision};
 use declive::tune::Timing;
-use declive::tune::exchange::{HaloTime, Stages, SumTime};
 use serde::Serialize;
 
 use super::bench::Matrix;

@@ -3,7 +3,7 @@
 use declive::Setup;
 use declive::matrix::definiteness::{Definiteness, Obstacle};
 use declive::matrix::values::Range;
-use declive::solver::{Format, Method, Precision, Precond, device_bytes};
+use declive::solve::{Format, Method, Precision, Precond, device_bytes};
 use serde::Serialize;
 
 use super::info::Found;

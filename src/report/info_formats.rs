@@ -1,6 +1,6 @@
 //! What formats would read of a matrix.
 
-use declive::solver::{Format, FormatSurvey};
+use declive::solve::{Format, FormatSurvey};
 use serde::Serialize;
 
 use super::layout::Text;

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use declive::device::Info;
-use declive::solver::{Outcome, RankInfo, SetupTimes};
+use declive::solve::{Outcome, RankInfo, SetupTimes};
 use declive::timeline::{Span, Timeline};
 
 /// What was recorded of a command.

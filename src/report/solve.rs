@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use declive::device::Rejected;
 use declive::matrix::stats::Stats;
-use declive::solver::{
-    Candidate, DeviceFailure, DeviceSet, Forecast, Method, MethodTime, Move, Outcome, Precision, RankInfo, Reordering,
-    Setup, SetupTimes, Split, Stop,
+use declive::solve::{
+    Candidate, DeviceFailure, DeviceSet, Forecast, Method, Move, Outcome, Precision, RankInfo, Reordering, Setup,
+    SetupTimes, Split, Stop,
 };
 use serde::Serialize;
 
@@ -263,19 +263,6 @@ pub(crate) struct Expected {
     pub(super) microseconds_per_iteration: Option<f64>,
     /// The sets of devices that were compared, if there was a choice.
     pub(super) considered: Vec<Considered>,
-    /// The methods that were compared, if there was a choice.
-    pub(super) methods: Vec<ConsideredMethod>,
-    /// Why the method was taken; none where it was asked for, or there is one rank.
-    pub(super) method_reason: Option<String>,
-}
-
-/// A method that several ranks could have followed.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct ConsideredMethod {
-    pub(super) method: &'static str,
-    pub(super) microseconds_per_iteration: f64,
-    /// As of [`Considered`].
-    pub(super) remembered: bool,
 }
 
 /// A set of devices that could have worked.
@@ -597,16 +584,9 @@ impl Expected {
             microseconds_per_iteration: 1e6 * set.seconds,
             remembered: set.is_remembered,
         };
-        let method = |time: &MethodTime| ConsideredMethod {
-            method: time.method.name(),
-            microseconds_per_iteration: 1e6 * time.seconds,
-            remembered: time.is_remembered,
-        };
         Self {
             microseconds_per_iteration: forecast.seconds.map(|seconds| 1e6 * seconds),
             considered: forecast.considered.iter().map(considered).collect(),
-            methods: forecast.methods.iter().map(method).collect(),
-            method_reason: forecast.method_reason.clone(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use declive::solver::Candidate;
+use declive::solve::Candidate;
 
 use super::layout::Text;
 use super::solve::{Rank, Report, SplitSeconds};
@@ -141,9 +141,6 @@ impl Report {
         let options = &self.options;
         text.section("Method");
         text.line("method", &format!("{}, preconditioner {}", options.method, options.precond));
-        if let Some(reason) = &self.forecast.method_reason {
-            text.line("chosen", reason);
-        }
         text.line("precision", options.precision);
         text.line("devices", &options.devices);
         let time = options.time_limit.map_or_else(|| "no time limit".into(), |limit| format!("{limit} s"));

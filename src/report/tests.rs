@@ -2,8 +2,8 @@
 
 use super::json;
 use super::solve::{
-    Considered, ConsideredMethod, Expected, Failed, Figures, Halos, Matrix, Moved, NotUsed, Options, Order, Rank,
-    Report, Rhs, Seconds, Solve, SolveSeconds, SplitSeconds,
+    Considered, Expected, Failed, Figures, Halos, Matrix, Moved, NotUsed, Options, Order, Rank, Report, Rhs, Seconds,
+    Solve, SolveSeconds, SplitSeconds,
 };
 
 fn figures(residual: f64) -> Figures {
@@ -139,8 +139,6 @@ pub(super) fn report(ranks: usize, residuals: &[f64]) -> Report {
                 microseconds_per_iteration: 212.9,
                 remembered: true,
             }],
-            methods: vec![ConsideredMethod { method: "cg", microseconds_per_iteration: 154.4, remembered: false }],
-            method_reason: Some("expected of an iteration: cg 154 µs; others could not save 5 %".into()),
         },
         output: Some("x.mtx".into()),
         history: Some("h.csv".into()),

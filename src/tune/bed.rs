@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::found::Timing;
-use super::search::timing;
 use super::stopwatch::Stopwatch;
 use crate::device::{Context, DeviceVec, Grid};
 use crate::error::{Error, Result};
@@ -13,13 +11,13 @@ use crate::kernels::cg::{Log, StepVectors, SumArg};
 use crate::kernels::csr::{BlockSet, CsrBlock};
 use crate::kernels::sell::{SellBlock, SliceSet};
 use crate::kernels::{CONVERSIONS, FINISHING, Kernels, RECURRENCES, SELL_PRODUCTS, STENCIL_PRODUCTS, Tuning, count};
-use crate::operator::LinearOperator;
 use crate::operator::opencl::{DeviceBlock, Layout};
 use crate::operator::row_blocks::RowBlocks;
+use crate::operator::{Format, LinearOperator};
 use crate::ops::opencl::OpenClOps;
 use crate::partition::Part;
 use crate::real::Real;
-use crate::solver::Format;
+use crate::timing::{Timing, timing};
 
 /// Launches of a batch, at most, and the time that one may take.
 const BATCH: usize = 10;
@@ -394,7 +392,7 @@ fn csr<T: Real>(block: &DeviceBlock<T>) -> (&CsrBlock<T>, Vec<BlockSet>) {
 }
 
 /// Numbers between 1/2 and 3/2 without a pattern: zeros may be faster than what is met in earnest.
-pub(super) fn numbers<T: Real>(n: usize, salt: u32) -> Vec<T> {
+pub(crate) fn numbers<T: Real>(n: usize, salt: u32) -> Vec<T> {
     let number = |i: u32| {
         let mixed = (i ^ salt.wrapping_mul(0x9e37_79b9)).wrapping_mul(0x85eb_ca6b);
         let mixed = (mixed ^ (mixed >> 13)).wrapping_mul(0xc2b2_ae35);

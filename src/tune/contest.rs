@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::device::Work;
-use super::found::{Chosen, Curve, KernelFound, Launch, Search, Timing};
+use super::found::{Chosen, Curve, KernelFound, Launch, Search};
 use super::lab::{Lab, Way};
 use super::search::{fastest, first_minimum, search};
 use crate::device::Kind;
 use crate::error::Result;
 use crate::kernels::{PRODUCTS, Tuning};
 use crate::real::Real;
+use crate::timing::Timing;
 
 /// Candidates for the last round, beside the default.
 const FINALISTS: usize = 4;

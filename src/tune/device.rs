@@ -17,8 +17,7 @@ use crate::error::Result;
 use crate::kernels::{self, FAMILIES, PRODUCTS, Shape, Tuning};
 use crate::matrix::Csr;
 use crate::partition::{Part, row_ranges, split};
-use crate::real::Real;
-use crate::solver::Precision;
+use crate::real::{Precision, Real};
 
 /// The most groups for each compute unit that are searched, where a kernel is timed alone, and that are believed of
 /// what is kept.

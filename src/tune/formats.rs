@@ -6,21 +6,21 @@ use std::time::{Duration, Instant};
 
 use super::bed::numbers;
 use super::kept;
-use super::search::timing;
+use super::mode::Tune;
 use super::stopwatch::Stopwatch;
 use super::store::{Device, FormatEntry, FormatKey, FormatTime, Known, Store};
 use crate::cache::Digest;
 use crate::device::DeviceVec;
 use crate::error::Result;
-use crate::operator::LinearOperator;
 use crate::operator::choice::{Candidate, FormatChoice, Why, contenders, fastest};
 use crate::operator::opencl::{DeviceBlock, target};
 use crate::operator::plan::{Offer, Target, by_bytes};
+use crate::operator::{Exchange, Format, LinearOperator};
 use crate::ops::opencl::OpenClOps;
 use crate::ops::{Ops, Product};
 use crate::partition::Part;
 use crate::real::Real;
-use crate::solver::{Exchange, Format, Tune};
+use crate::timing::{Timing, timing};
 
 /// Entries of a block whose products are worth more than a look at its bytes.
 const LEAST_ENTRIES: usize = 10_000;
@@ -188,7 +188,7 @@ impl<T: Real, A: Real> Ground<'_, T, A> {
         };
         let measured: Vec<_> = rated.iter().map(|one| (one.format, one.bytes, timing_of(one.format))).collect();
         let format = fastest(&measured)?;
-        let time = |(format, bytes, timing): &(Format, u64, Option<super::Timing>)| FormatTime {
+        let time = |(format, bytes, timing): &(Format, u64, Option<Timing>)| FormatTime {
             format: format.name().into(),
             bytes: *bytes,
             timing: *timing,

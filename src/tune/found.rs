@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::occupancy::Resources;
+use crate::timing::Timing;
 
 /// How a kernel is launched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -28,19 +29,6 @@ pub struct Launch {
 /// What files have that know nothing of a parameter.
 fn one() -> usize {
     1
-}
-
-/// Time of one launch, from several: seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Timing {
-    /// The middle one.
-    pub median: f64,
-    /// A quarter took less.
-    pub low: f64,
-    /// A quarter took more.
-    pub high: f64,
-    /// How many launches.
-    pub runs: usize,
 }
 
 /// One number of work-groups that was tried.

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::search::timing;
 use super::store::{Device, Entry, FormatKey, Key, Known, Size, Store, source_hash};
-use super::{Found, Launch, MAX_SEARCHED_PER_UNIT, Search, Watch};
+use super::{Found, Launch, MAX_SEARCHED_PER_UNIT, Search, Tune, Watch};
 use crate::device::Info;
 use crate::kernels::{
     self, CONVERSIONS, FAMILIES, FINISHING, PRODUCTS, RECURRENCES, SELL_PRODUCTS, STENCIL_PRODUCTS, Shape, Tuning,
@@ -14,8 +13,8 @@ use crate::kernels::{
 };
 use crate::ops::trials::Tried;
 use crate::partition::Part;
-use crate::real::Real;
-use crate::solver::{Precision, Setup, Tune};
+use crate::real::{Precision, Real};
+use crate::timing::timing;
 
 /// The most unrolling that is believed: beyond, compilers take their time for programs that only spill registers.
 const MAX_UNROLL: usize = 16;
@@ -39,10 +38,10 @@ fn entries(device: &Info, found: &Found) -> Vec<Entry> {
 pub(crate) fn of_ranks(
     devices: &[Option<Info>],
     parts: &[Part<'_>],
-    setup: &Setup,
+    (tune, precision): (Tune, Precision),
     cancel: Option<&AtomicBool>,
 ) -> Vec<Option<Known>> {
-    if setup.tune == Tune::Off {
+    if tune == Tune::Off {
         return vec![None; devices.len()];
     }
     let store = Store::open();
@@ -53,13 +52,9 @@ pub(crate) fn of_ranks(
         let device = Device::from(info);
         let mut known = all.remove(&device).unwrap_or_else(|| store.load(&device));
         let is_cancelled = cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
-        if setup.tune == Tune::Full
-            && !is_cancelled
-            && part.n_owned() > 0
-            && !is_searched(&known, info, part, setup.precision)
-        {
+        if tune == Tune::Full && !is_cancelled && part.n_owned() > 0 && !is_searched(&known, info, part, precision) {
             log::info!("{}: tuning all kernels on {} rows", info.name, part.n_owned());
-            match super::device::block(info, part, "a solve", setup.precision, Search::default(), watch) {
+            match super::device::block(info, part, "a solve", precision, Search::default(), watch) {
                 Ok(found) => {
                     keep(&store, info, &found);
                     known = known.with(entries(info, &found));
@@ -194,7 +189,7 @@ pub(crate) fn format_key<T: Real, A: Real>(device: &Info, part: &Part<'_>, block
 mod tests {
     use super::*;
     use crate::device::list;
-    use crate::tune::Timing;
+    use crate::timing::Timing;
 
     fn timing() -> Timing {
         Timing { median: 1e-4, low: 0.9e-4, high: 1.2e-4, runs: 10 }

@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 use super::bed::Bed;
 use super::contest::choose;
 use super::device::MAX_SEARCHED_PER_UNIT;
-use super::found::{Launch, Point, Timing};
+use super::found::{Launch, Point};
 use super::occupancy::Resources;
-use super::search::timing;
 use super::watch::Watch;
 use crate::device::Context;
 use crate::error::Result;
 use crate::kernels::{Kernels, Made, PRODUCTS, Tuning};
 use crate::partition::Part;
 use crate::real::Real;
+use crate::timing::{Timing, timing};
 
 /// Rounds in which launches that are to be compared take turns: so many at least, and more while they are short, so that
 /// a bad moment of the machine decides nothing.

@@ -3,32 +3,29 @@
 //! How many work-groups a kernel is started with, and how large they are, changes its time by a factor of several, and
 //! what is best differs from device to device and from kernel to kernel (V. Bueno, *Solving linear systems on several
 //! GPUs with OpenCL*, PUC-Rio 2013, sections 4.3 and 4.4). So both are measured.
-//! [`experiment()`] tells where the time of a method's iterations then goes.
+//! [`experiment`](crate::experiments::experiment()) tells where the time of a method's iterations then goes.
 
-mod bed;
+pub(crate) mod bed;
 mod contest;
 pub(crate) mod device;
-pub mod exchange;
-mod experiment;
 pub(crate) mod formats;
 mod found;
 pub(crate) mod kept;
 mod lab;
-mod loaded;
-pub(crate) mod meeting;
+mod mode;
 mod occupancy;
 mod search;
-pub(crate) mod speed;
-mod stopwatch;
+pub(crate) mod stopwatch;
 pub mod store;
 mod watch;
 mod ways;
 
+pub use crate::timing::Timing;
 pub use device::{MAX_SEARCHED_PER_UNIT, device, rank, ranks_to_tune};
-pub use experiment::{Experiment, KernelTime, experiment};
 pub use found::{
-    Axis, Chosen, Curve, DeviceFacts, EarlyStop, Found, Fusion, Iteration, KernelFound, Launch, Point, Search, Timing,
+    Axis, Chosen, Curve, DeviceFacts, EarlyStop, Found, Fusion, Iteration, KernelFound, Launch, Point, Search,
 };
 pub use kept::keep;
+pub use mode::Tune;
 pub use occupancy::{Limit, Occupancy, Resources};
 pub use watch::Watch;

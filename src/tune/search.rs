@@ -1,6 +1,6 @@
 //! Which numbers of work-groups to try, and where to stop: the search alone, whatever is measured.
 
-use super::found::{Point, Search, Timing};
+use super::found::{Point, Search};
 
 /// Looks for the best number of groups for each compute unit, between 1 and `most`. `measure` takes the time with so many.
 ///
@@ -79,22 +79,13 @@ pub(super) fn first_minimum(points: &[Point]) -> Option<usize> {
     end.or((steps == points.len()).then(|| steps.checked_sub(1)).flatten()).map(|k| points[k].groups_per_unit)
 }
 
-/// The quartiles of some times, in seconds.
-///
-/// # Panics
-/// Without any.
-pub(super) fn timing(mut times: Vec<f64>) -> Timing {
-    times.sort_by(f64::total_cmp);
-    let at = |part: f64| times[((times.len() - 1) as f64 * part).round() as usize];
-    Timing { median: at(0.5), low: at(0.25), high: at(0.75), runs: times.len() }
-}
-
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
     use std::convert::Infallible;
 
     use super::*;
+    use crate::timing::timing;
 
     /// The numbers that are tried where `time` is the time, and the best of them.
     fn tried(kind: Search, most: usize, time: impl Fn(usize) -> f64) -> (Vec<usize>, usize) {
@@ -178,13 +169,5 @@ mod tests {
         assert_eq!(first_minimum(&points(&[(1, 3.0), (2, 2.0)])), Some(2));
         assert_eq!(first_minimum(&points(&[(2, 3.0)])), None);
         assert_eq!(first_minimum(&[]), None);
-    }
-
-    #[test]
-    fn quartiles() {
-        let t = timing(vec![5.0, 1.0, 4.0, 2.0, 3.0]);
-        assert_eq!((t.low, t.median, t.high, t.runs), (2.0, 3.0, 4.0, 5));
-        let one = timing(vec![7.0]);
-        assert_eq!((one.low, one.median, one.high, one.runs), (7.0, 7.0, 7.0, 1));
     }
 }

@@ -7,7 +7,7 @@ use crate::error::Result;
 
 /// Times launches on one device.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Stopwatch {
+pub(crate) struct Stopwatch {
     /// Whether the device's own times have been found wrong.
     distrusted: bool,
 }
@@ -19,7 +19,7 @@ impl Stopwatch {
     ///
     /// # Errors
     /// Those of `launch`, and of the device.
-    pub(super) fn times(
+    pub(crate) fn times(
         &mut self,
         ctx: &Context,
         count: usize,
@@ -33,7 +33,7 @@ impl Stopwatch {
     ///
     /// # Errors
     /// As [`Stopwatch::times`].
-    pub(super) fn kernel_times(
+    pub(crate) fn kernel_times(
         &mut self,
         ctx: &Context,
         count: usize,

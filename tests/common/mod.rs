@@ -6,7 +6,7 @@ pub(crate) mod process;
 
 use declive::device::{Choice, list};
 use declive::matrix::gallery::Spec;
-use declive::solver::{Method, Precision, Precond, Tune};
+use declive::solve::{Method, Precision, Precond, Tune};
 use declive::{Control, Csr, Outcome, Setup, Solver, Stop};
 
 /// The device choices that every solve is tested on: the host alone and as several ranks; a device alone, as 2, 3 and 5

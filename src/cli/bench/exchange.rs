@@ -4,8 +4,8 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use declive::device::{Info, select};
-use declive::solver::{Exchange, Precision, Tune};
-use declive::tune::exchange::Meeting;
+use declive::experiments::exchange::Meeting;
+use declive::solve::{Exchange, Precision, Tune};
 use declive::{Error, ErrorKind};
 
 use crate::cli::exit::Exit;

@@ -7,7 +7,7 @@ use clap::ArgGroup;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use declive::device::Choice;
 use declive::matrix::gallery::Spec;
-use declive::solver::{Exchange, Format, Method, OnFailure, Precision, Precond, Reorder, Setup, Shares, Tune};
+use declive::solve::{Exchange, Format, Method, OnFailure, Precision, Precond, Reorder, Setup, Shares, Tune};
 
 use crate::cli::duration;
 use crate::cli::rhs::Recipe;
@@ -241,7 +241,7 @@ names_of!(answers, OnFailure);
 
 #[cfg(test)]
 mod tests {
-    use declive::solver::Stop;
+    use declive::solve::Stop;
 
     use super::*;
 

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use declive::checkpoint::{Column, Identity, Saved};
-use declive::solver::{Checkpoint, Method};
+use declive::solve::{Checkpoint, Method};
 use declive::{Error, Outcome};
 
 use super::plan::Plan;

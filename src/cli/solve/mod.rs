@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use declive::checkpoint::Column;
-use declive::solver::{Checkpoint, Checkpoints, Control, Progress, Tune};
+use declive::solve::{Checkpoint, Checkpoints, Control, Progress, Tune};
 use declive::{Error, Outcome, Solver};
 
 pub(crate) use args::Args;

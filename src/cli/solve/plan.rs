@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use declive::solver::OnFailure;
+use declive::solve::OnFailure;
 use declive::{Setup, Stop};
 
 use super::args::Args;

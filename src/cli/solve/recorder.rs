@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use declive::solver::Outcome;
+use declive::solve::Outcome;
 use declive::{Solver, device};
 
 use crate::report::recording::{Column, Driver, Phase, Recording};

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::super::{Field, Layout, Symmetry};
+use super::super::{Field, Layout, Symmetry, header};
 use super::{Unwritable, WriteOptions};
 use crate::Csr;
 use crate::matrix::Scalar;
@@ -116,7 +116,7 @@ fn fits<T: Scalar>(a: &Csr<T>, symmetry: Symmetry, (i, j): (usize, usize), value
             _ => true,
         }
     } else {
-        a.get(j, i).is_some_and(|mirror| mirror == symmetry.mirrored(value))
+        a.get(j, i).is_some_and(|mirror| mirror == header::mirrored(symmetry, value))
     }
 }
 

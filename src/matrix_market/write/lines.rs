@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::super::Symmetry;
+use super::super::header;
 use super::text::{Index, Line, Spelling, Text};
 use crate::Csr;
 use crate::matrix::Scalar;
@@ -69,7 +70,7 @@ pub(super) fn lower_columns<T: Scalar>(
         let from = cols.partition_point(|&j| (j as usize) < i);
         let col = Index::new(i);
         for (&j, &value) in cols[from..].iter().zip(&row[from..]) {
-            let value = if j as usize == i { value } else { symmetry.mirrored(value) };
+            let value = if j as usize == i { value } else { header::mirrored(symmetry, value) };
             text.line(|line| {
                 line.index(j);
                 line.byte(b' ');

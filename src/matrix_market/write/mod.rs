@@ -6,7 +6,6 @@ mod lines;
 mod nearest;
 mod stream;
 mod text;
-mod unwritable;
 
 use std::io::{Result, Write};
 
@@ -17,7 +16,7 @@ use super::header::{Field, Layout, Symmetry};
 use crate::Csr;
 use crate::matrix::Scalar;
 
-pub use self::unwritable::Unwritable;
+pub use crate::error::unwritable::Unwritable;
 
 /// How to write a matrix: by default the entries in coordinates, all of them, so that reading gives the same bits.
 ///

@@ -1,4 +1,4 @@
-//! Where messages lie between two devices: see [`Exchange`](crate::solver::Exchange).
+//! Where messages lie between two devices: see [`Exchange`](super::Exchange).
 
 use std::marker::PhantomData;
 use std::ops::Range;

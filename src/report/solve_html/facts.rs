@@ -134,7 +134,6 @@ pub(super) fn devices(report: &Report, drivers: &[Option<Driver>]) -> Markup {
         @if ranks.len() > 1 { p.small { "Halos: " (report.halos()) "." } }
         @for line in moves(report) { p.small { (line) } }
         @if let Some(line) = expected(report) { p.small { (line) } }
-        @if let Some(reason) = &report.forecast.method_reason { p.small { "Method " (report.options.method) ": " (reason) } }
         @if let Some(note) = &report.note { p.small { "Note: " (note) } }
         @if !report.failures.is_empty() {
             p { "Failed:" }

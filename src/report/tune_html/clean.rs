@@ -1,6 +1,7 @@
 //! What a page can't hold is taken out first.
 
-use declive::tune::{Experiment, Found};
+use declive::experiments::Experiment;
+use declive::tune::Found;
 
 use super::html::clean::text;
 

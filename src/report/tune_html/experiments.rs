@@ -1,6 +1,6 @@
 //! Where the time of a solve goes (Bueno 2013, tables 4.5 and 4.6, figure 4.21).
 
-use declive::tune::{Experiment, KernelTime};
+use declive::experiments::{Experiment, KernelTime};
 use maud::{Markup, html};
 
 use super::figures::{NONE, Unit, column, factor, hundredths, percent, three};

@@ -1,8 +1,8 @@
 //! Plausible findings: a model of a device's time over groups and their sizes, with a little noise, always the same.
 
+use declive::experiments::{Experiment, KernelTime};
 use declive::tune::{
-    Chosen, Curve, DeviceFacts, Experiment, Found, KernelFound, KernelTime, Launch, Limit, Occupancy, Point, Resources,
-    Search, Timing,
+    Chosen, Curve, DeviceFacts, Found, KernelFound, Launch, Limit, Occupancy, Point, Resources, Search, Timing,
 };
 
 /// Kernels with the bytes and operations of a row and of an entry, and whether they have row blocks.

@@ -14,7 +14,8 @@ mod notes;
 mod tests;
 
 use super::html::{self, Page, Section, figures, scale, svg, table};
-use declive::tune::{Experiment, Found};
+use declive::experiments::Experiment;
+use declive::tune::Found;
 
 use super::units::plural;
 

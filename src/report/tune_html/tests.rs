@@ -1,6 +1,7 @@
 //! The page as a reader, and a program that reads it, gets it.
 
-use declive::tune::{Axis, Experiment, Found};
+use declive::experiments::Experiment;
+use declive::tune::{Axis, Found};
 use proptest::prelude::{ProptestConfig, any, prop, proptest};
 use scraper::{ElementRef, Html, Selector};
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::now;
 use super::ranks::Kept;
-use crate::tune::Timing;
+use crate::timing::Timing;
 
 /// The most blocks of rows whose formats are kept of a device.
 const MAX_FORMATS: usize = 256;

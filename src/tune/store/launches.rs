@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::now;
 use crate::cache::Digest;
-use crate::tune::{Launch, Timing};
+use crate::timing::Timing;
+use crate::tune::Launch;
 
 /// The class of a size: sizes of one class differ by less than a factor of two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -4,14 +4,15 @@ use serde::{Deserialize, Serialize};
 
 use super::now;
 use crate::device::Info;
-use crate::solver::{Exchange, Method};
+use crate::krylov::Method;
+use crate::operator::Exchange;
 
-/// Devices that meet, in which method, and by whom it was measured.
+/// Devices that meet in an iteration of `cg`, how, and by whom it was measured.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct MeetingKey {
     /// Kind of each: see [`kinds`].
     pub devices: Vec<String>,
-    /// Name of the method, and of the model of exchange, if it is not the usual one; where an older file lacks it, that of `cg`.
+    /// `cg`, and the name of the model of exchange, if it is not the usual one. Older files may lack it, or have other methods.
     #[serde(default = "cg")]
     pub method: String,
     /// Version of declive, whose iterations these were.
@@ -19,10 +20,10 @@ pub struct MeetingKey {
 }
 
 impl MeetingKey {
-    /// For ranks of these devices, by a method that ranks know and a model of exchange; `None` is the host.
+    /// For ranks of these devices, by a model of exchange; `None` is the host.
     #[must_use]
-    pub fn new(method: Method, exchange: Exchange, devices: &[Option<Info>]) -> Self {
-        let method = format!("{method}{}", unusual(exchange));
+    pub fn new(exchange: Exchange, devices: &[Option<Info>]) -> Self {
+        let method = format!("{}{}", cg(), unusual(exchange));
         Self { devices: kinds(devices), method, declive: env!("CARGO_PKG_VERSION").into() }
     }
 }
@@ -201,7 +202,7 @@ mod tests {
         let same = kinds(&[one.clone(), one.clone(), two]);
         assert_eq!([&same[0], &same[2]], [&alike[0]; 2]);
         assert_eq!(same[1], format!("again {}", alike[0]));
-        let of = |exchange| MeetingKey::new(Method::Cg, exchange, &[one.clone(), None]);
+        let of = |exchange| MeetingKey::new(exchange, &[one.clone(), None]);
         assert_eq!(of(Exchange::HostStaged).method, "cg");
         assert_eq!(of(Exchange::HostCopied).method, "cg, host-copied");
     }

@@ -1,0 +1,281 @@
+//! What can go wrong, and whose it is to mend.
+//!
+//! Policy: whatever comes from outside (files, arguments, devices) ends in an [`Error`]; a violated contract
+//! inside the crate (a vector of the wrong length handed to a kernel) panics. *Not converging* is neither: it is
+//! a [`Reason`](crate::solve::Reason) in an [`Outcome`](crate::solve::Outcome).
+
+pub(crate) mod matrix_market;
+pub(crate) mod npz;
+pub(crate) mod unwritable;
+
+use std::fmt;
+use std::path::PathBuf;
+
+use unwritable::Unwritable;
+
+/// The result of everything in this crate that can fail.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// An error with the offending thing and what to do about it.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A Matrix Market file that is not what it should be.
+    #[error(transparent)]
+    MatrixMarket(#[from] matrix_market::Error),
+
+    /// A matrix that can't be written as asked for.
+    #[error(transparent)]
+    Unwritable(#[from] Unwritable),
+
+    /// A `.npz` file that is not what it should be.
+    #[error(transparent)]
+    Npz(#[from] npz::Error),
+
+    /// A file that can't be opened, read or written.
+    #[error("{path}: {source}", path = path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::sync::Arc<std::io::Error>,
+    },
+
+    /// A file that no solve can go on from, or not this one.
+    #[error("{path}: {reason}", path = path.display())]
+    Checkpoint {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// Arrays that do not form a compressed sparse row matrix.
+    #[error("not a CSR matrix: {0}")]
+    InvalidCsr(String),
+
+    /// Numbers that are not those from 0 to n − 1 in some order.
+    #[error("not a permutation: {0}")]
+    InvalidPermutation(String),
+
+    /// A system needs as many equations as unknowns.
+    #[error("the matrix has {rows} rows and {cols} columns; a system to solve needs a square matrix")]
+    NotSquare {
+        /// Rows of the matrix.
+        rows: usize,
+        /// Columns of the matrix.
+        cols: usize,
+    },
+
+    /// Two things whose sizes must agree do not.
+    #[error("{what} has {found} rows, but the matrix has {expected}")]
+    SizeMismatch {
+        /// The offending thing.
+        what: String,
+        /// The length that was needed.
+        expected: usize,
+        /// The length that was found.
+        found: usize,
+    },
+
+    /// A method for symmetric systems was given another. Rows and columns are counted from 1, as in the file.
+    #[error(
+        "the matrix is not symmetric: a({row},{col}) = {upper:e} but a({col},{row}) = {lower:e}; \
+         the conjugate gradient method needs a symmetric positive definite matrix \
+         (--assume-symmetric solves with the matrix as it is)"
+    )]
+    NotSymmetric {
+        /// Row of the offending entry, from 1.
+        row: usize,
+        /// Column of the offending entry, from 1.
+        col: usize,
+        /// Its value.
+        upper: f64,
+        /// The value across the diagonal.
+        lower: f64,
+    },
+
+    /// An infinity or a NaN where a number belongs, or a value outside the range of the precision asked for.
+    #[error("{what}: entry {index} is {value}, which is not a finite number in this precision")]
+    NotFinite {
+        /// The vector or matrix.
+        what: String,
+        /// Position, from 1.
+        index: usize,
+        /// The value.
+        value: f64,
+    },
+
+    /// A matrix whose entries span more than single precision does. The row counts from 1.
+    #[error(
+        "a({row},{row}) = {value:e} vanishes in single precision beside entries of {largest:e}; use --precision f64"
+    )]
+    BeyondSingle {
+        /// Row of a diagonal entry, from 1.
+        row: usize,
+        /// Its value.
+        value: f64,
+        /// The largest entry of the matrix.
+        largest: f64,
+    },
+
+    /// A request that contradicts itself or names something that doesn't exist.
+    #[error("{0}")]
+    Usage(String),
+
+    /// More memory than the machine can give.
+    #[error("out of memory: {what} needs {bytes} bytes")]
+    OutOfMemory {
+        /// What the memory was for.
+        what: String,
+        /// How much it needs.
+        bytes: u64,
+    },
+
+    /// No device of the kind asked for.
+    #[error("no usable device for --devices {wanted}; found: {found}")]
+    NoDevice {
+        /// The request.
+        wanted: String,
+        /// What there is, with the reason why each is not usable.
+        found: String,
+    },
+
+    /// A kernel that the device's compiler refused.
+    #[error("{device}: building the kernels failed ({code}){log}", log = below(log))]
+    KernelBuild {
+        /// The device.
+        device: String,
+        /// OpenCL's error.
+        code: String,
+        /// The compiler's log.
+        log: String,
+    },
+
+    /// A block of the system that doesn't fit on its device.
+    #[error("{device}: {what} needs {need_bytes} bytes, but {limit} is {have_bytes} bytes; {hint}")]
+    OutOfDeviceMemory {
+        /// The device.
+        device: String,
+        /// What was to be placed there.
+        what: String,
+        /// Its size.
+        need_bytes: u64,
+        /// The limit that it exceeds, in words.
+        limit: &'static str,
+        /// That limit's size.
+        have_bytes: u64,
+        /// What may help.
+        hint: String,
+    },
+
+    /// A block of the system beyond what a device's kernels can count.
+    #[error("{device}: {what} is beyond the {limit} that kernels count in 32 bits; share it with --devices among more")]
+    TooManyElements {
+        /// The device.
+        device: String,
+        /// What was to be placed there, with its number of elements.
+        what: String,
+        /// The most it can be.
+        limit: usize,
+    },
+
+    /// Devices that failed one after the other, until none was left to go on with.
+    #[error("no device is left to go on with: {0}")]
+    NoDeviceLeft(String),
+
+    /// A solver whose devices failed in a former solve.
+    #[error("this solver's devices failed in a former solve; build another solver")]
+    SolverBroken,
+
+    /// An OpenCL call that failed.
+    #[error("{device}: {doing}: {call} failed: {code}")]
+    OpenCl {
+        /// The device, with its number: see [`Info::label`](crate::device::Info::label).
+        device: String,
+        /// What it was doing, such as `launching cg_step in iteration 130`.
+        doing: String,
+        /// The call.
+        call: &'static str,
+        /// OpenCL's name for the error.
+        code: String,
+    },
+
+    /// A rank's thread that panicked: a defect of this program.
+    #[error("internal error on rank {rank}: {message}")]
+    RankPanicked {
+        /// The rank.
+        rank: usize,
+        /// The panic's message.
+        message: String,
+    },
+
+    /// Work without a result was ended by its caller.
+    #[error("interrupted")]
+    Interrupted,
+
+    /// Another rank failed first; its own error is the one that is reported.
+    #[error("another rank failed")]
+    PeerFailed,
+}
+
+/// Whose an error is to mend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The request or its input: wrong files, sizes, arguments.
+    Input,
+    /// The machine: devices, drivers, memory.
+    Runtime,
+}
+
+impl Error {
+    /// Whose it is to mend.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::MatrixMarket(_)
+            | Self::Unwritable(_)
+            | Self::Npz(_)
+            | Self::Io { .. }
+            | Self::Checkpoint { .. }
+            | Self::InvalidCsr(_)
+            | Self::InvalidPermutation(_)
+            | Self::NotSquare { .. }
+            | Self::SizeMismatch { .. }
+            | Self::NotSymmetric { .. }
+            | Self::NotFinite { .. }
+            | Self::BeyondSingle { .. }
+            | Self::Usage(_) => ErrorKind::Input,
+            _ => ErrorKind::Runtime,
+        }
+    }
+
+    /// An [`Error::Io`] for `path`.
+    pub fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
+        Self::Io { path: path.into(), source: std::sync::Arc::new(source) }
+    }
+}
+
+/// A compiler's log below a line, if it says anything.
+fn below(log: &str) -> String {
+    let log = log.trim_end();
+    if log.is_empty() { String::new() } else { format!("; the build log follows\n{log}") }
+}
+
+/// A name with its control characters escaped.
+pub(crate) struct OneLine<'a>(pub(crate) &'a str);
+
+impl fmt::Display for OneLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use fmt::Write;
+        for c in self.0.chars() {
+            if c.is_control() {
+                write!(f, "{}", c.escape_default())?;
+            } else {
+                f.write_char(c)?;
+            }
+        }
+        Ok(())
+    }
+}

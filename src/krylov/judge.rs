@@ -1,0 +1,48 @@
+//! What a method asks of whoever watches it.
+
+use super::iterate::Iterate;
+use super::verdict::Verdict;
+use super::workspace::Workspace;
+use crate::comm::Communicator;
+use crate::error::Result;
+use crate::ops::{Ops, Record};
+use crate::precond::scaling::Share;
+
+/// Judges the iterations of a rank. All ranks see the same numbers and so come to the same verdict.
+pub(crate) trait Judge<O: Ops> {
+    /// Takes note of the true residual at the start of a run, and of ρ = r·M⁻¹r.
+    fn begin(&mut self, rho: f64, rr: f64) -> Option<Verdict>;
+
+    /// Whether this run goes on in the direction that the former one has left: in mixed precision, or where rows were
+    /// moved, if the true residual is about that of the recurrence. To start anew with the residual would cost many
+    /// iterations.
+    fn keeps_direction(&self) -> bool;
+
+    /// r·r at or below this ends the run.
+    fn run_limit(&self) -> f64;
+
+    /// How many iterations are allowed from `iteration` of this run on.
+    fn allowed_from(&self, iteration: u64) -> u64;
+
+    /// Whether iteration `iteration` of this run is one more than allowed.
+    fn is_over(&self, iteration: u64) -> bool {
+        self.allowed_from(iteration) == 0
+    }
+
+    /// Judges what has become known, in order; then the clock and the caller.
+    fn judge(&mut self, records: &[Record], comm: &dyn Communicator<O::Real>) -> Option<Verdict>;
+
+    /// Now and then, in the middle of iteration `iteration` of a run: compares what the ranks' kernels take, and whether
+    /// rows had better be shared otherwise.
+    fn compare(&mut self, ops: &O, iteration: u64) -> Result<Option<Verdict>>;
+
+    /// Sets the iterate aside, if all ranks have agreed to do that now. To be called where `w` and `iterate` have the iterate
+    /// of the last iteration that was judged, and `w` the direction of the next.
+    fn set_aside(
+        &mut self,
+        ops: &O,
+        iterate: &impl Iterate<O>,
+        scaling: Option<&Share<O>>,
+        w: &Workspace<O>,
+    ) -> Result<()>;
+}

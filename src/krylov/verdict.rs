@@ -1,0 +1,134 @@
+//! How a run of a method ends, and why a solve does.
+
+use std::fmt;
+
+/// How a run of a method ended. A run begins with the true residual b − A x, and goes on by recurrence.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Verdict {
+    /// The true residual met the test at the start of the run.
+    Converged,
+    /// The recurrence met the test; the true residual has yet to be looked at.
+    Presumed,
+    /// The former run has hardly reduced the true residual, or even increased it.
+    Stalled { worse: bool },
+    /// Rows had better be shared otherwise. The iterate and the direction are those to go on with.
+    Moves,
+    /// Something else.
+    Ended(Reason),
+}
+
+/// Which part of the stop test max(rtol ‖b‖₂, atol) was met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Criterion {
+    /// ‖b − A x‖₂ ≤ rtol ‖b‖₂.
+    Rtol,
+    /// ‖b − A x‖₂ ≤ atol.
+    Atol,
+    /// b = 0, so that x = 0 is the solution.
+    ZeroRhs,
+}
+
+/// What showed that the matrix is not positive definite.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Indefinite {
+    /// A diagonal entry that is not positive; the row counts from 1.
+    Diagonal {
+        /// Row, from 1.
+        row: usize,
+        /// The diagonal entry, 0 if none is stored.
+        value: f64,
+    },
+    /// A direction p with p·Ap ≤ 0.
+    Direction {
+        /// The iteration, from 1.
+        iteration: u64,
+        /// p·Ap.
+        curvature: f64,
+    },
+}
+
+/// Why a solve ended. Only [`Reason::Converged`] is a success, and it is said only after b − A x has been recomputed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The stop test holds for the recomputed residual.
+    Converged(Criterion),
+    /// The limit on iterations.
+    MaxIters,
+    /// The limit on time.
+    TimeLimit,
+    /// The true residual no longer falls: the precision is exhausted, or the system is singular.
+    Stagnation,
+    /// The residual has grown beyond all bounds.
+    Divergence,
+    /// The matrix is not positive definite.
+    IndefiniteOperator(Indefinite),
+    /// The preconditioner is not positive definite; the iteration that showed it.
+    IndefinitePreconditioner {
+        /// The iteration, from 1.
+        iteration: u64,
+    },
+    /// The recurrence can't go on.
+    Breakdown(&'static str),
+    /// An infinity or a NaN turned up.
+    NonFinite(&'static str),
+    /// The caller asked for the end.
+    Interrupted,
+}
+
+impl Reason {
+    /// Whether the solve succeeded.
+    #[must_use]
+    pub fn converged(&self) -> bool {
+        matches!(self, Self::Converged(_))
+    }
+
+    /// The variant's name, for machines: `Converged`, `MaxIters`, …
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Converged(_) => "Converged",
+            Self::MaxIters => "MaxIters",
+            Self::TimeLimit => "TimeLimit",
+            Self::Stagnation => "Stagnation",
+            Self::Divergence => "Divergence",
+            Self::IndefiniteOperator(_) => "IndefiniteOperator",
+            Self::IndefinitePreconditioner { .. } => "IndefinitePreconditioner",
+            Self::Breakdown(_) => "Breakdown",
+            Self::NonFinite(_) => "NonFinite",
+            Self::Interrupted => "Interrupted",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    /// `Name: explanation`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.name())?;
+        match self {
+            Self::Converged(Criterion::Rtol) => f.write_str("the relative residual is below rtol"),
+            Self::Converged(Criterion::Atol) => f.write_str("the residual is below atol"),
+            Self::Converged(Criterion::ZeroRhs) => f.write_str("the right-hand side is zero, and so is x"),
+            Self::MaxIters => f.write_str("the limit on iterations was reached"),
+            Self::TimeLimit => f.write_str("the limit on time was reached"),
+            Self::Stagnation => {
+                f.write_str("the true residual no longer falls; the precision is exhausted, or the system is singular")
+            }
+            Self::Divergence => f.write_str("the residual has grown beyond all bounds"),
+            Self::IndefiniteOperator(Indefinite::Diagonal { row, value }) => {
+                write!(f, "the matrix is not positive definite: a({row},{row}) = {value:e}")
+            }
+            Self::IndefiniteOperator(Indefinite::Direction { iteration, curvature }) => {
+                write!(f, "the matrix is not positive definite: p·Ap = {curvature:e} in iteration {iteration}")
+            }
+            Self::IndefinitePreconditioner { iteration } => {
+                write!(f, "the preconditioner is not positive definite: r·z ≤ 0 in iteration {iteration}")
+            }
+            Self::Breakdown(what) => f.write_str(what),
+            Self::NonFinite(what) => write!(f, "an infinity or a NaN in {what}"),
+            Self::Interrupted => f.write_str("stopped on request"),
+        }
+    }
+}

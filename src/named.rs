@@ -1,0 +1,47 @@
+//! Enums whose values have names.
+
+/// Declares an enum whose values have names and one-line descriptions: one table serves parsing, printing and help.
+macro_rules! named {
+    ($(#[$doc:meta])* $type:ident, $what:literal: $($(#[$vdoc:meta])* $variant:ident = $name:literal, $text:literal;)+) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum $type { $($(#[$vdoc])* #[doc = $text] $variant,)+ }
+
+        impl $type {
+            /// All of them, in the order of the help.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// The name on the command line.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+
+            /// One line of description.
+            #[must_use]
+            pub fn describe(self) -> &'static str {
+                match self { $(Self::$variant => $text),+ }
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+
+        impl std::str::FromStr for $type {
+            type Err = $crate::error::Error;
+
+            fn from_str(s: &str) -> std::result::Result<Self, $crate::error::Error> {
+                Self::ALL.iter().copied().find(|v| v.name() == s).ok_or_else(|| {
+                    let names: Vec<_> = Self::ALL.iter().map(|v| v.name()).collect();
+                    $crate::error::Error::Usage(format!("unknown {} '{s}'; there are: {}", $what, names.join(", ")))
+                })
+            }
+        }
+    };
+}
+
+pub(crate) use named;

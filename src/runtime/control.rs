@@ -1,0 +1,94 @@
+//! When a solve stops, and how a caller watches and ends it.
+
+use std::fmt;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// When to stop: ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol), or one of the limits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stop {
+    /// Relative to ‖b‖₂.
+    pub rtol: f64,
+    /// Absolute, in the units of b.
+    pub atol: f64,
+    /// At most so many iterations; `None` stands for [`Stop::default_max_iters`].
+    pub max_iters: Option<u64>,
+    /// At most so much time in the iteration.
+    pub time_limit: Option<Duration>,
+}
+
+impl Default for Stop {
+    fn default() -> Self {
+        Self { rtol: 1e-8, atol: 0.0, max_iters: None, time_limit: None }
+    }
+}
+
+impl Stop {
+    /// The limit on iterations for a system of order `n`, unless one is given: 10 n, between 1 000 and 200 000. In exact
+    /// arithmetic n would do; rounding delays convergence on ill-conditioned systems by several times that.
+    #[must_use]
+    pub fn default_max_iters(n: usize) -> u64 {
+        (10 * n as u64).clamp(1_000, 200_000)
+    }
+}
+
+/// How a caller watches and ends a running solve.
+#[derive(Clone, Copy, Default)]
+pub struct Control<'a> {
+    /// Set to true from anywhere, it ends the solve at its next check with [`Reason::Interrupted`](crate::Reason::Interrupted).
+    pub cancel: Option<&'a AtomicBool>,
+    /// Called now and then, from the thread of rank 0; it should return quickly.
+    pub progress: Option<&'a (dyn Fn(&Progress) + Sync)>,
+    /// Record what each rank does when, for [`Outcome::timelines`](crate::Outcome::timelines).
+    pub timeline: bool,
+    /// Hand out iterates on the way.
+    pub checkpoint: Option<Checkpoints<'a>>,
+    /// Iterations of a former solve that ended at the first guess: they count.
+    pub done: u64,
+}
+
+/// To whom iterates go while a solve runs. See [`crate::checkpoint`] for files of them.
+///
+/// Ranks only read their iterate, at one and the same iteration: a solve has the same residuals with it as without.
+#[derive(Clone, Copy)]
+pub struct Checkpoints<'a> {
+    /// How long the iteration goes on, at least, between two of them.
+    pub every: Duration,
+    /// Called from a thread of its own, while the ranks go on. There is no next one before it comes back.
+    pub take: &'a (dyn Fn(&Checkpoint<'_>) + Sync),
+}
+
+/// An iterate on the way.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Checkpoint<'a> {
+    /// The iterate, in the order and the units of the system as it was given.
+    pub x: &'a [f64],
+    /// Iterations done.
+    pub iterations: u64,
+    /// ‖r‖₂ / ‖b‖₂ then, by the recurrence.
+    pub rel_residual_2: f64,
+}
+
+impl fmt::Debug for Control<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Control")
+            .field("cancel", &self.cancel)
+            .field("timeline", &self.timeline)
+            .field("checkpoint", &self.checkpoint.map(|checkpoint| checkpoint.every))
+            .field("done", &self.done)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where a running solve is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    /// Iterations done.
+    pub iterations: u64,
+    /// ‖r‖₂ / ‖b‖₂ by the recurrence.
+    pub rel_residual_2: f64,
+    /// Where ‖r‖₂ / ‖b‖₂ has to arrive.
+    pub target: f64,
+    /// Since the start of the iteration.
+    pub elapsed: Duration,
+}

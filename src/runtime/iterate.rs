@@ -1,0 +1,154 @@
+//! Where a rank has the right-hand side and the iterate, and how it forms the true residual: in the precision of the
+//! iteration, or in double precision beside an iteration in single precision.
+
+use rayon::prelude::*;
+
+use crate::comm::Links;
+use crate::error::Result;
+use crate::krylov::{Iterate, Workspace};
+use crate::operator::LinearOperator;
+use crate::ops::{Ops, Widens};
+use crate::real::Real;
+
+/// All in the precision of the iteration: the iterate is `w.x`.
+pub(crate) struct Plain<O: Ops> {
+    b: O::Vector,
+    kept: O::Vector,
+}
+
+impl<O: Ops> Plain<O> {
+    /// Allocates it.
+    pub(crate) fn new(ops: &O) -> Result<Self> {
+        Ok(Self { b: ops.vector(0, "b")?, kept: ops.vector(0, "the first iterate")? })
+    }
+}
+
+impl<O: Ops<Vector: Send>> Iterate<O> for Plain<O> {
+    fn connect(&mut self, ops: &mut O, links: Links) {
+        ops.set_comm(O::Real::link(links));
+    }
+
+    fn write(&mut self, ops: &O, w: &mut Workspace<O>, b: &[f64], x: &[f64]) -> Result<()> {
+        ops.write(&O::Real::scaled(b, 1.0), &mut self.b)?;
+        ops.write(&O::Real::scaled(x, 1.0), &mut w.x)
+    }
+
+    fn residual(&mut self, ops: &O, a: &impl LinearOperator<O>, w: &mut Workspace<O>) -> Result<()> {
+        ops.copy(&w.x, &mut w.q)?; // which has room for the halo
+        a.residual(ops, &self.b, &mut w.q, &mut w.r)
+    }
+
+    fn keep(&mut self, ops: &O, w: &Workspace<O>) -> Result<()> {
+        ops.copy(&w.x, &mut self.kept)
+    }
+
+    fn restore(&mut self, ops: &O, w: &mut Workspace<O>) -> Result<()> {
+        ops.copy(&self.kept, &mut w.x)
+    }
+
+    fn read(&mut self, ops: &O, w: &mut Workspace<O>, x: &mut [f64]) -> Result<()> {
+        self.look(ops, w, x)
+    }
+
+    fn look(&self, ops: &O, w: &Workspace<O>, x: &mut [f64]) -> Result<()> {
+        O::Real::fill(x, |x| ops.read_iterate(&w.x, &w.r, &w.p, x))
+    }
+
+    fn curvature(&mut self, _: &O, _: &mut Workspace<O>) -> Result<Option<f64>> {
+        Ok(None)
+    }
+
+    fn stored(&self) -> u64 {
+        0
+    }
+}
+
+/// Right-hand side, iterate and residual in double precision, by operations `W` and a matrix `B` of their own:
+/// reliable updates (Sleijpen and van der Vorst 1996, doi 10.1007/BF02309342; Clark et al. 2010, doi
+/// 10.1016/j.cpc.2010.05.002). A run of a method gathers in `w.x` what is to be added to the iterate; the next
+/// residual begins with adding it. So the iteration's rounding errors, which are relative to what a run adds, get
+/// smaller with the residual.
+pub(crate) struct Mixed<W: Ops, B> {
+    ops: W,
+    a: B,
+    stored: u64,
+    b: W::Vector,
+    /// The iterate, with room for its halo.
+    x: W::Vector,
+    kept: W::Vector,
+    r: W::Vector,
+}
+
+impl<W: Ops, B: LinearOperator<W>> Mixed<W, B> {
+    /// Allocates it, for a matrix whose rows take `stored` bytes.
+    pub(crate) fn new(ops: W, a: B, stored: u64) -> Result<Self> {
+        let b = ops.vector(0, "b")?;
+        let x = ops.vector(a.halo(), "x in double precision")?;
+        let kept = ops.vector(0, "the first iterate")?;
+        let r = ops.vector(0, "r in double precision")?;
+        Ok(Self { ops, a, stored, b, x, kept, r })
+    }
+}
+
+impl<O, W, B> Iterate<O> for Mixed<W, B>
+where
+    O: Ops<Real = f32> + Widens<W>,
+    W: Ops<Real = f64, Vector: Send> + Send,
+    B: LinearOperator<W> + Send,
+{
+    fn connect(&mut self, ops: &mut O, links: Links) {
+        ops.set_comm(links.single);
+        self.ops.set_comm(links.double);
+    }
+
+    fn write(&mut self, ops: &O, w: &mut Workspace<O>, b: &[f64], x: &[f64]) -> Result<()> {
+        self.ops.write(b, &mut self.b)?;
+        ops.add_wide(&mut w.x, &mut self.x)?; // leaves zeros
+        self.ops.write(x, &mut self.x)
+    }
+
+    fn residual(&mut self, ops: &O, _: &impl LinearOperator<O>, w: &mut Workspace<O>) -> Result<()> {
+        ops.add_wide(&mut w.x, &mut self.x)?;
+        self.a.residual(&self.ops, &self.b, &mut self.x, &mut self.r)?;
+        ops.narrow(&self.r, &mut w.r)
+    }
+
+    fn keep(&mut self, _: &O, _: &Workspace<O>) -> Result<()> {
+        self.ops.copy(&self.x, &mut self.kept)
+    }
+
+    fn restore(&mut self, ops: &O, w: &mut Workspace<O>) -> Result<()> {
+        ops.add_wide(&mut w.x, &mut self.x)?; // leaves zeros
+        self.ops.copy(&self.kept, &mut self.x)
+    }
+
+    fn read(&mut self, ops: &O, w: &mut Workspace<O>, x: &mut [f64]) -> Result<()> {
+        ops.add_wide(&mut w.x, &mut self.x)?;
+        self.ops.read(&self.x, x)
+    }
+
+    fn look(&self, ops: &O, w: &Workspace<O>, x: &mut [f64]) -> Result<()> {
+        self.ops.read(&self.x, x)?;
+        let mut added = vec![0.0; x.len()];
+        ops.read_iterate(&w.x, &w.r, &w.p, &mut added)?;
+        x.par_iter_mut().with_min_len(1 << 14).zip(&added).for_each(|(x, d)| *x += f64::from(*d));
+        Ok(())
+    }
+
+    fn curvature(&mut self, ops: &O, w: &mut Workspace<O>) -> Result<Option<f64>> {
+        let Self { ops: wide, a, x, r, .. } = self;
+        wide.write(&vec![0.0; wide.n_owned()], x)?;
+        ops.add_wide(&mut w.p, x)?; // where there is room for the halo
+        a.apply(wide, x, r)?;
+        let mut sum = wide.sum(1)?;
+        wide.dot_product(x, r, &mut sum, 0)?;
+        wide.all_sum(&mut [&mut sum])?;
+        let [curvature, ..] = wide.settle(&mut sum)?;
+        Iterate::<O>::restore(self, ops, w)?;
+        Ok(Some(curvature))
+    }
+
+    fn stored(&self) -> u64 {
+        self.stored
+    }
+}

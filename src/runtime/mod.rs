@@ -1,0 +1,29 @@
+//! Ranks, and what keeps them going: opened on devices with their rows of a system, run until their [`Monitor`] says so,
+//! their iterates set aside meanwhile.
+
+mod control;
+mod iterate;
+mod iteration_time;
+pub(crate) mod loaded;
+pub(crate) mod memory_check;
+mod monitor;
+mod rank;
+pub(crate) mod rebalance;
+mod setup;
+mod shares;
+pub(crate) mod snapshot;
+mod team;
+mod whole;
+
+pub use control::{Checkpoint, Checkpoints, Control, Progress, Stop};
+#[cfg(test)]
+pub(crate) use iterate::Plain;
+pub use memory_check::device_bytes;
+pub(crate) use monitor::Monitor;
+pub(crate) use rank::Ended;
+pub use setup::{OnFailure, Reorder, Setup};
+pub use shares::{ShareSource, Shares};
+pub(crate) use snapshot::Position;
+pub(crate) use team::{Placement, Ranks};
+pub use team::{RankInfo, SetupTimes};
+pub(crate) use whole::Whole;

@@ -1,0 +1,552 @@
+//! When an iteration ends, and why.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::control::{Control, Progress, Stop};
+use super::iteration_time::IterationTime;
+use super::rebalance::{self, Balance, Pace};
+use super::snapshot::Shelf;
+use crate::comm::Communicator;
+use crate::error::Result;
+use crate::krylov::{Indefinite, Iterate, Judge, Reason, Verdict, Workspace};
+use crate::ops::{Ops, Record};
+use crate::precond::scaling::Share;
+use crate::real::{Precision, Real};
+
+/// Requests that all ranks agree on in their sums: see [`Communicator::request_stop`].
+const INTERRUPT: u32 = 3;
+const TIME_OUT: u32 = 2;
+const SET_ASIDE: u32 = 1;
+
+/// ‖r‖₂ beyond this multiple of what it was, or of ‖b‖₂, is divergence. In exact arithmetic ‖r‖₂ of conjugate gradients can grow
+/// by the square root of the condition number.
+const DIVERGED: f64 = 1e10;
+
+/// A run that met the test by recurrence, but left more than this part of the true residual that it began with, shows that the
+/// precision is exhausted.
+const REPLACED: f64 = 0.5;
+
+/// In mixed precision, a run ends when the recurrence has reduced the residual to this part, and the next one goes on
+/// from the true residual. Seldom enough to cost little, and early enough that the two hardly differ: what they differ by
+/// is smooth, which conjugate gradients take longest to reduce. To 10⁻¹⁰, 7-point 215³ takes 890 iterations, and 1014
+/// with 0.01; in double precision 883.
+const RUN_REDUCTION: f64 = 0.1;
+
+/// In mixed precision, a run that is to be the last goes so far below the limit for ‖r‖₂² that the true residual,
+/// which differs a little, meets it, too.
+const MARGIN: f64 = 0.98;
+
+/// In mixed precision, a true residual ‖r‖₂ beyond this multiple of the recurrence's is another one: the direction
+/// that goes with the latter leads nowhere.
+const SAME: f64 = 2.0;
+
+/// Watches one rank's iteration. All ranks see the same numbers and so come to the same verdict.
+pub(crate) struct Monitor<'a> {
+    /// ‖r‖₂² that meets the test.
+    limit: f64,
+    /// ‖r‖₂² by the recurrence that ends the run.
+    run_limit: f64,
+    precision: Precision,
+    /// What part of its first residual a run may reach before the recurrence says nothing of the true one any more.
+    reach: f64,
+    rhs_norm: f64,
+    stop: &'a Stop,
+    max_iters: u64,
+    control: Control<'a>,
+    started: Instant,
+    /// Iterations of former runs.
+    before: u64,
+    /// Runs that had something to do.
+    runs: u32,
+    /// Whether this run goes on in the direction that the former one has left.
+    keeps_direction: bool,
+    /// ‖r‖₂² at the start of this run.
+    first_rr: f64,
+    /// ‖r‖₂² after the last iteration seen.
+    last_rr: f64,
+    /// Iterations in all.
+    iterations: u64,
+    /// ‖r‖₂ / ‖b‖₂, by the recurrence.
+    history: Vec<f64>,
+    last_progress: Option<Duration>,
+    /// Where iterates are set aside, if they are.
+    shelf: Option<&'a Shelf>,
+    /// When that was last asked for.
+    last_aside: Duration,
+    /// What this rank has asked for.
+    requested: u32,
+    /// Whether all ranks have agreed to set the iterate aside.
+    sets_aside: bool,
+    /// The ranks, if they are watched, and what they did.
+    balance: Option<Balance>,
+    /// Since when iterations count for the pace, and the first of them.
+    paced: (Instant, u64),
+    pace: Option<Pace>,
+    /// How long iterations take, by rank 0's clock.
+    iteration_time: IterationTime,
+    shares: Option<Vec<f64>>,
+    /// Whether the next run, the first, goes on in a direction that other ranks have left.
+    goes_on: bool,
+}
+
+/// What a monitor has seen.
+pub(crate) struct Seen {
+    pub(crate) iterations: u64,
+    pub(crate) runs: u32,
+    pub(crate) history: Vec<f64>,
+    pub(crate) rel_residual_2: f64,
+    /// What the ranks measured last, if they were watched.
+    pub(crate) pace: Option<Pace>,
+    /// Seconds of an undisturbed iteration, if rank 0 has seen enough of them.
+    pub(crate) iteration_seconds: Option<f64>,
+    /// What part of the rows each rank had better have.
+    pub(crate) shares: Option<Vec<f64>>,
+}
+
+/// `limit`, or a little less, as a number that every rank can compare with: sums may be in single precision on a device.
+fn comparable(limit: f64, precision: Precision) -> f64 {
+    match precision {
+        Precision::F64 | Precision::Mixed => limit,
+        Precision::F32 => {
+            let single = limit as f32;
+            f64::from(if f64::from(single) > limit { single.next_down() } else { single })
+        }
+    }
+}
+
+impl<'a> Monitor<'a> {
+    /// A monitor that ends the iteration at ‖r‖₂ ≤ `target`, for a right-hand side of norm `rhs_norm` > 0 and order `n`, when
+    /// `before` iterations were done since `started`.
+    pub(crate) fn new(
+        n: usize,
+        target: f64,
+        rhs_norm: f64,
+        precision: Precision,
+        stop: &'a Stop,
+        control: Control<'a>,
+        (before, started): (u64, Instant),
+    ) -> Self {
+        let reach = match precision {
+            Precision::F64 => f64::EPSILON / 2.0,
+            Precision::F32 => f64::from(f32::EPSILON) / 2.0,
+            Precision::Mixed => RUN_REDUCTION,
+        };
+        let limit = comparable(target * target, precision);
+        Self {
+            limit,
+            run_limit: limit,
+            precision,
+            reach,
+            rhs_norm,
+            stop,
+            max_iters: stop.max_iters.unwrap_or_else(|| Stop::default_max_iters(n)),
+            control,
+            started,
+            before,
+            runs: 0,
+            keeps_direction: false,
+            first_rr: f64::NAN,
+            last_rr: f64::NAN,
+            iterations: before,
+            history: Vec::new(),
+            last_progress: None,
+            shelf: None,
+            last_aside: started.elapsed(),
+            requested: 0,
+            sets_aside: false,
+            balance: None,
+            paced: (Instant::now(), 1),
+            pace: None,
+            iteration_time: IterationTime::default(),
+            shares: None,
+            goes_on: false,
+        }
+    }
+
+    /// Lets the ranks set iterates aside.
+    pub(crate) fn with_shelf(self, shelf: Option<&'a Shelf>) -> Self {
+        Self { shelf, ..self }
+    }
+
+    /// Where the iterate is to be set aside now, if it is.
+    fn sets_aside(&self) -> Option<&'a Shelf> {
+        self.shelf.filter(|_| self.sets_aside)
+    }
+
+    /// That is done.
+    fn has_set_aside<T>(&mut self, comm: &dyn Communicator<T>) {
+        self.sets_aside = false;
+        if self.requested == SET_ASIDE {
+            self.request(comm, 0);
+        }
+    }
+
+    fn request<T>(&mut self, comm: &dyn Communicator<T>, request: u32) {
+        self.requested = request;
+        comm.request_stop(request);
+    }
+
+    /// The same, for ranks that are to be watched.
+    pub(crate) fn watching(self, balance: Option<Balance>) -> Self {
+        Self { balance, ..self }
+    }
+
+    /// The same, for a run that goes on in the direction that others have left, at ‖r‖₂ / ‖b‖₂ = `rel_residual_2`.
+    pub(crate) fn going_on(self, rel_residual_2: f64) -> Self {
+        let norm = rel_residual_2 * self.rhs_norm;
+        Self { goes_on: true, last_rr: norm * norm, ..self }
+    }
+
+    /// Takes note of the true residual at the start of a run, and of ρ = r·M⁻¹r.
+    pub(crate) fn begin(&mut self, rho: f64, rr: f64) -> Option<Verdict> {
+        self.before = self.iterations;
+        let former_rr = std::mem::replace(&mut self.first_rr, rr);
+        let is_same = rr <= SAME * SAME * self.last_rr; // not so at first, where there is none
+        let goes_on = std::mem::take(&mut self.goes_on);
+        self.keeps_direction = (self.is_mixed() || goes_on) && is_same;
+        self.paced = (Instant::now(), 1);
+        self.iteration_time.pause();
+        self.last_rr = rr;
+        if self.history.is_empty() {
+            self.history.push(self.relative(rr));
+        }
+        if !rr.is_finite() {
+            return Some(Verdict::Ended(Reason::NonFinite("the residual b − A x")));
+        }
+        if rr <= self.limit {
+            return Some(Verdict::Converged);
+        }
+        if rr > REPLACED * REPLACED * former_rr {
+            return Some(Verdict::Stalled { worse: rr > former_rr });
+        }
+        let aim = if self.is_mixed() { MARGIN * self.limit } else { self.limit };
+        self.run_limit = aim.max(comparable(self.reach * self.reach * rr, self.precision));
+        if let Some(reason) = Self::judge_rho(rho, self.iterations + 1) {
+            return Some(Verdict::Ended(reason));
+        }
+        if self.iterations >= self.max_iters {
+            return Some(Verdict::Ended(Reason::MaxIters));
+        }
+        self.runs += 1;
+        None
+    }
+
+    /// Whether a run that led nowhere may be undone and made anew: not if nothing would be different.
+    pub(crate) fn may_try_anew(&self) -> bool {
+        self.is_mixed() || self.keeps_direction
+    }
+
+    /// Whether steps are in less precision than the residuals that they start from.
+    pub(crate) fn is_mixed(&self) -> bool {
+        self.precision == Precision::Mixed
+    }
+
+    /// After a run that led nowhere: whether it went in a direction that a former one had left, so that it is worth a
+    /// trial to start anew, from the residual.
+    pub(crate) fn gives_up_direction(&mut self) -> bool {
+        (self.first_rr, self.last_rr) = (f64::NAN, f64::NAN); // the next run is compared with none
+        std::mem::take(&mut self.keeps_direction)
+    }
+
+    /// Where the time axis of a timeline begins, if one is asked for.
+    pub(crate) fn timeline(&self) -> Option<Instant> {
+        self.control.timeline.then_some(self.started)
+    }
+
+    /// Iterations in all.
+    pub(crate) fn iterations(&self) -> u64 {
+        self.iterations
+    }
+
+    /// The last iteration that was seen, counted within this run.
+    pub(crate) fn run_iterations(&self) -> u64 {
+        self.iterations - self.before
+    }
+
+    /// ρ = r·M⁻¹r with r ≠ 0 must be positive.
+    fn judge_rho(rho: f64, iteration: u64) -> Option<Reason> {
+        if rho > 0.0 {
+            None
+        } else if rho < 0.0 {
+            Some(Reason::IndefinitePreconditioner { iteration })
+        } else {
+            Some(Reason::Breakdown("r·M⁻¹r vanishes although r does not"))
+        }
+    }
+
+    /// How many iterations are allowed from `iteration` of this run on.
+    pub(crate) fn allowed_from(&self, iteration: u64) -> u64 {
+        self.max_iters.saturating_add(1).saturating_sub(self.before + iteration)
+    }
+
+    /// Judges what has become known, in order; then the clock and the caller.
+    pub(crate) fn judge<T>(&mut self, records: &[Record], comm: &dyn Communicator<T>) -> Option<Verdict> {
+        for record in records {
+            if let Some(verdict) = self.judge_record(record) {
+                return Some(verdict);
+            }
+        }
+        match comm.stop_request() {
+            INTERRUPT => return Some(Verdict::Ended(Reason::Interrupted)),
+            TIME_OUT => return Some(Verdict::Ended(Reason::TimeLimit)),
+            request => self.sets_aside = request == SET_ASIDE,
+        }
+        if comm.rank() == 0 {
+            self.attend(comm);
+        }
+        None
+    }
+
+    /// Now and then, in the middle of iteration `iteration` of a run: compares what the ranks' kernels take, and whether
+    /// rows had better be shared otherwise. All ranks see the same numbers.
+    pub(crate) fn compare<O: Ops>(&mut self, ops: &O, iteration: u64) -> Result<Option<Verdict>> {
+        let Some(balance) = &self.balance else { return Ok(None) };
+        if !rebalance::is_time(iteration) {
+            return Ok(None);
+        }
+        let now = (Instant::now(), iteration);
+        let (since, first) = std::mem::replace(&mut self.paced, now);
+        let whole = (now.0 - since).as_secs_f64() / (iteration - first) as f64;
+        let kernels = ops.pace(iteration)?.unwrap_or(f64::NAN);
+        #[cfg(test)]
+        let rank = ops.comm().rank();
+        #[cfg(test)]
+        let kernels = balance.injected.as_ref().map_or(kernels, |all| balance.costs[rank] * all[rank]);
+        let kernels = ops.comm().gather(kernels)?;
+        let whole = ops.comm().gather(whole)?[0];
+        let pace = Pace { kernels, whole };
+        log::debug!("iteration {iteration}: {pace:?}");
+        self.shares = balance.better_shares(&pace, iteration);
+        self.pace = Some(pace);
+        Ok(self.shares.is_some().then_some(Verdict::Moves))
+    }
+
+    fn judge_record(&mut self, record: &Record) -> Option<Verdict> {
+        match *record {
+            Record::Curvature { iteration, pq } => Self::judge_curvature(self.before + iteration, pq),
+            Record::Residual { iteration, rho, rr } => self.judge_residual(self.before + iteration, rho, rr),
+        }
+    }
+
+    fn judge_curvature(iteration: u64, curvature: f64) -> Option<Verdict> {
+        if !curvature.is_finite() {
+            return Some(Verdict::Ended(Reason::NonFinite("p·Ap")));
+        }
+        let direction = Indefinite::Direction { iteration, curvature };
+        (curvature <= 0.0).then_some(Verdict::Ended(Reason::IndefiniteOperator(direction)))
+    }
+
+    fn judge_residual(&mut self, iteration: u64, rho: f64, rr: f64) -> Option<Verdict> {
+        let ended = |reason| Some(Verdict::Ended(reason));
+        if !rr.is_finite() {
+            return ended(Reason::NonFinite("the residual"));
+        }
+        self.iterations = iteration;
+        self.last_rr = rr;
+        self.history.push(self.relative(rr));
+        if rr <= self.run_limit {
+            return Some(Verdict::Presumed);
+        }
+        if rr > DIVERGED * DIVERGED * self.first_rr.max(self.rhs_norm * self.rhs_norm) {
+            return ended(Reason::Divergence);
+        }
+        if let Some(reason) = Self::judge_rho(rho, iteration) {
+            return ended(reason);
+        }
+        if iteration >= self.max_iters {
+            return ended(Reason::MaxIters);
+        }
+        None
+    }
+
+    /// Rank 0 minds the clock and the caller, and tells the others in the next sum.
+    fn attend<T>(&mut self, comm: &dyn Communicator<T>) {
+        let elapsed = self.started.elapsed();
+        self.iteration_time.see(elapsed, self.iterations);
+        if self.control.cancel.is_some_and(|c| c.load(Ordering::Relaxed)) {
+            self.request(comm, INTERRUPT);
+        } else if self.stop.time_limit.is_some_and(|limit| elapsed >= limit) {
+            self.request(comm, TIME_OUT);
+        }
+        if let Some(shelf) = self.shelf {
+            shelf.reach(self.iterations);
+            if self.requested == 0 && shelf.is_due(elapsed - self.last_aside) {
+                self.last_aside = elapsed;
+                self.request(comm, SET_ASIDE);
+            }
+        }
+        if let Some(progress) = self.control.progress
+            && self.last_progress.is_none_or(|last| elapsed - last >= Duration::from_millis(50))
+        {
+            self.last_progress = Some(elapsed);
+            progress(&Progress {
+                iterations: self.iterations,
+                rel_residual_2: self.relative(self.last_rr),
+                target: self.limit.sqrt() / self.rhs_norm,
+                elapsed,
+            });
+        }
+    }
+
+    fn relative(&self, rr: f64) -> f64 {
+        rr.sqrt() / self.rhs_norm
+    }
+
+    /// ‖r‖₂ / ‖b‖₂ after the last iteration seen.
+    pub(crate) fn rel_residual_2(&self) -> f64 {
+        self.relative(self.last_rr)
+    }
+
+    /// The same after each, and before the first.
+    pub(crate) fn history(&self) -> &[f64] {
+        &self.history
+    }
+
+    /// What was seen.
+    pub(crate) fn into_seen(self) -> Seen {
+        let rel_residual_2 = self.relative(self.last_rr);
+        let Self { iterations, runs, history, pace, iteration_time, shares, .. } = self;
+        let iteration_seconds = iteration_time.seconds();
+        Seen { iterations, runs, history, rel_residual_2, pace, iteration_seconds, shares }
+    }
+}
+
+impl<O: Ops> Judge<O> for Monitor<'_> {
+    fn begin(&mut self, rho: f64, rr: f64) -> Option<Verdict> {
+        self.begin(rho, rr)
+    }
+
+    fn keeps_direction(&self) -> bool {
+        self.keeps_direction
+    }
+
+    fn run_limit(&self) -> f64 {
+        self.run_limit
+    }
+
+    fn allowed_from(&self, iteration: u64) -> u64 {
+        self.allowed_from(iteration)
+    }
+
+    fn judge(&mut self, records: &[Record], comm: &dyn Communicator<O::Real>) -> Option<Verdict> {
+        self.judge(records, comm)
+    }
+
+    fn compare(&mut self, ops: &O, iteration: u64) -> Result<Option<Verdict>> {
+        self.compare(ops, iteration)
+    }
+
+    fn set_aside(
+        &mut self,
+        ops: &O,
+        iterate: &impl Iterate<O>,
+        scaling: Option<&Share<O>>,
+        w: &Workspace<O>,
+    ) -> Result<()> {
+        let Some(shelf) = self.sets_aside() else { return Ok(()) };
+        let mut x = vec![0.0; ops.n_owned()];
+        iterate.look(ops, w, &mut x)?;
+        let mut p = shelf.has_directions.then(|| vec![0.0; x.len()]);
+        if let Some(p) = &mut p {
+            O::Real::fill(p, |p| ops.read(&w.p, p))?;
+        }
+        if let Some(scaling) = scaling {
+            scaling.undo(&mut x);
+            p.iter_mut().for_each(|p| scaling.undo(p));
+        }
+        let reached = (self.iterations, self.rel_residual_2(), self.history());
+        shelf.put(ops.comm().rank(), &x, p.as_deref(), reached);
+        self.has_set_aside(ops.comm());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comm::Alone;
+
+    fn judge(records: &[Record]) -> (Option<Verdict>, u64) {
+        let stop = Stop { max_iters: Some(5), ..Stop::default() };
+        let mut monitor = Monitor::new(10, 1e-3, 1.0, Precision::F64, &stop, Control::default(), (0, Instant::now()));
+        assert_eq!(monitor.begin(1.0, 1.0), None);
+        let verdict = monitor.judge::<f64>(records, &Alone::default());
+        (verdict, monitor.into_seen().iterations)
+    }
+
+    fn curvature(iteration: u64, pq: f64) -> Record {
+        Record::Curvature { iteration, pq }
+    }
+
+    fn residual(iteration: u64, rho: f64, rr: f64) -> Record {
+        Record::Residual { iteration, rho, rr }
+    }
+
+    #[test]
+    fn each_ending_is_recognised() {
+        let ended = |reason| Some(Verdict::Ended(reason));
+        let direction =
+            |iteration, curvature| ended(Reason::IndefiniteOperator(Indefinite::Direction { iteration, curvature }));
+        assert_eq!(judge(&[curvature(1, 1.0), residual(1, 0.5, 0.5)]), (None, 1));
+        assert_eq!(judge(&[residual(1, 0.5, 0.5), residual(2, 1e-7, 1e-7)]), (Some(Verdict::Presumed), 2));
+        assert_eq!(judge(&[curvature(1, -2.0), residual(1, 0.0, 0.0)]), (direction(1, -2.0), 0));
+        assert_eq!(judge(&[curvature(1, 0.0)]), (direction(1, 0.0), 0));
+        assert_eq!(judge(&[residual(1, 0.5, 0.5), curvature(2, -1.0)]), (direction(2, -1.0), 1));
+        assert_eq!(judge(&[curvature(1, f64::NAN)]), (ended(Reason::NonFinite("p·Ap")), 0));
+        assert_eq!(judge(&[residual(1, 1.0, f64::INFINITY)]), (ended(Reason::NonFinite("the residual")), 0));
+        assert_eq!(judge(&[residual(1, 1e30, 1e30)]), (ended(Reason::Divergence), 1));
+        assert_eq!(judge(&[residual(1, -1.0, 0.5)]), (ended(Reason::IndefinitePreconditioner { iteration: 1 }), 1));
+        assert!(matches!(judge(&[residual(1, 0.0, 0.5)]).0, Some(Verdict::Ended(Reason::Breakdown(_)))));
+        assert_eq!(judge(&[residual(5, 0.5, 0.5)]), (ended(Reason::MaxIters), 5));
+    }
+
+    #[test]
+    fn mixed_precision_goes_on_from_true_residuals_in_the_same_direction() {
+        let stop = Stop::default();
+        let mut monitor = Monitor::new(10, 1e-3, 1.0, Precision::Mixed, &stop, Control::default(), (0, Instant::now()));
+        assert_eq!(monitor.begin(1.0, 1.0), None);
+        assert!(!monitor.keeps_direction);
+        assert_eq!(monitor.run_limit, RUN_REDUCTION * RUN_REDUCTION);
+        let record = Record::Residual { iteration: 1, rho: 0.9e-4, rr: 0.9e-4 };
+        assert_eq!(monitor.judge::<f32>(&[record], &Alone::default()), Some(Verdict::Presumed));
+        assert_eq!(monitor.begin(0.9e-4, 0.9e-4), None);
+        assert!(monitor.keeps_direction);
+        // the last run goes a little beyond the limit
+        assert_eq!(monitor.run_limit, MARGIN * (1e-3 * 1e-3));
+        assert_eq!(monitor.begin(0.999e-6, 0.999e-6), Some(Verdict::Converged));
+    }
+
+    #[test]
+    fn a_direction_is_worth_what_its_residual_is() {
+        let stop = Stop::default();
+        let mut monitor = Monitor::new(10, 1e-5, 1.0, Precision::Mixed, &stop, Control::default(), (0, Instant::now()));
+        assert_eq!(monitor.begin(1.0, 1.0), None);
+        // the recurrence has found zero at once, the true residual is one of rounding
+        let record = Record::Residual { iteration: 1, rho: 0.0, rr: 0.0 };
+        assert_eq!(monitor.judge::<f32>(&[record], &Alone::default()), Some(Verdict::Presumed));
+        assert_eq!(monitor.begin(1e-8, 1e-8), None);
+        assert!(!monitor.keeps_direction && !monitor.gives_up_direction());
+        assert_eq!(monitor.begin(1e-8, 1e-8), None);
+    }
+
+    #[test]
+    fn limits_are_what_a_device_compares_with() {
+        for limit in [0.0, 1e-60, 1e-16, 0.1, 1.0 / 3.0, 0.7, 1e30] {
+            let single = comparable(limit, Precision::F32);
+            assert!(single <= limit && f64::from(single as f32) == single, "{limit:e}");
+            assert_eq!(comparable(limit, Precision::F64), limit);
+        }
+    }
+
+    #[test]
+    fn a_run_that_gains_nothing_is_the_last() {
+        let stop = Stop::default();
+        let mut monitor = Monitor::new(10, 1e-3, 1.0, Precision::F64, &stop, Control::default(), (0, Instant::now()));
+        assert_eq!(monitor.begin(1.0, 1.0), None);
+        assert_eq!(monitor.begin(0.2, 0.2), None);
+        assert_eq!(monitor.begin(0.1, 0.1), Some(Verdict::Stalled { worse: false }));
+        let mut monitor = Monitor::new(10, 1e-3, 1.0, Precision::F64, &stop, Control::default(), (0, Instant::now()));
+        assert_eq!((monitor.begin(1.0, 1.0), monitor.begin(2.0, 2.0)), (None, Some(Verdict::Stalled { worse: true })));
+    }
+}

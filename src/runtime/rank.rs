@@ -1,0 +1,427 @@
+//! One rank of a solver: a device or the host, with its block of the matrix.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::iterate::{Mixed, Plain};
+use super::memory_check::beside_rows;
+use super::monitor::{Monitor, Seen};
+use super::setup::Setup;
+use crate::comm::{Alone, Links};
+use crate::device::{Context, Info, SharedContext};
+use crate::error::Result;
+use crate::kernels::{Kernels, Shape, Tuning};
+use crate::krylov::{
+    Former, Indefinite, Iterate, Method, Reason, Verdict, Workspace, cg, cg_classic, cg_pipelined, cg_single_reduction,
+};
+use crate::matrix::Csr;
+use crate::operator::choice::{Candidate, FormatChoice, Why};
+use crate::operator::host::HostBlock;
+use crate::operator::opencl::DeviceBlock;
+use crate::operator::{Exchange, Format, LinearOperator};
+use crate::ops::Ops;
+use crate::ops::host::HostOps;
+use crate::ops::opencl::OpenClOps;
+use crate::partition::Part;
+use crate::precond::scaling::{Scaling, Share};
+use crate::precond::{Precond, Preconditioner};
+use crate::real::{Precision, Real};
+use crate::timeline::{Split, Timeline};
+use crate::tune::Tune;
+use crate::tune::formats::{self, Uploaded, Wanted};
+use crate::tune::kept;
+use crate::tune::store::{Known, Store};
+
+/// A rank, whatever it runs on.
+pub(crate) trait Rank: Send {
+    /// Bytes that the matrix's part of an iteration moves.
+    fn product_bytes(&self) -> u64;
+
+    /// How the rows are stored.
+    fn stored(&self) -> Stored;
+
+    /// Solves for this rank's part of the right-hand side, from and to its part of the iterate.
+    fn run(&mut self, links: Links, stretch: Stretch<'_>, monitor: Monitor<'_>) -> Result<Ended>;
+}
+
+/// A rank's part of what a run is about.
+pub(crate) struct Stretch<'a> {
+    pub(crate) b: &'a [f64],
+    pub(crate) x: &'a mut [f64],
+    /// The direction to go on in, if there is one.
+    pub(crate) p: Option<&'a [f64]>,
+}
+
+/// How a rank stores its rows.
+pub(crate) struct Stored {
+    pub(crate) format: Format,
+    /// How it came to that.
+    pub(crate) choice: FormatChoice,
+    /// The memory that they take: on the host, beside the matrix that is shared.
+    pub(crate) bytes: u64,
+}
+
+/// The method, the operations, the matrix, the iterate, the preconditioner and the vectors of a rank.
+struct Engine<O: Ops, A, I> {
+    method: Method,
+    ops: O,
+    a: A,
+    choice: FormatChoice,
+    iterate: I,
+    m: Preconditioner<O::Vector>,
+    scaling: Option<Share<O>>,
+    w: Workspace<O>,
+}
+
+/// The system whose rows are given to ranks.
+#[derive(Clone, Copy)]
+pub(crate) struct System<'a> {
+    pub(crate) a: &'a Arc<Csr>,
+    /// That of A.
+    pub(crate) diagonal: &'a [f64],
+    /// What A is scaled by, if it is.
+    pub(crate) scaling: Option<&'a Scaling>,
+    /// What A is multiplied by.
+    pub(crate) factor: f64,
+}
+
+/// What an engine is made for.
+struct Plan<'a> {
+    diagonal: Option<&'a [f64]>,
+    /// The scaling of the system, and which rows of it are this rank's.
+    scaling: Option<(&'a Scaling, Range<usize>)>,
+    factor: f64,
+    stores_z: bool,
+    method: Method,
+    /// Launch parameters of the device, from former runs.
+    known: Option<&'a Known>,
+    /// Whether iterations look for others.
+    tries: bool,
+    /// How rows are stored.
+    format: Format,
+    tune: Tune,
+    /// Memory of the device that the rows may take, in bytes.
+    room: u64,
+    /// How halos are exchanged.
+    exchange: Exchange,
+}
+
+/// A rank made ready.
+pub(crate) struct Opened {
+    pub(crate) rank: Box<dyn Rank>,
+    /// Time to open the device and build its kernels.
+    pub(crate) prepare: Duration,
+    /// Time to move the matrix.
+    pub(crate) upload: Duration,
+    /// Time to compare formats.
+    pub(crate) tune: Duration,
+}
+
+/// A device with its launch parameters, or the host.
+pub(crate) struct Place<'a> {
+    pub(crate) device: Option<&'a Info>,
+    /// The context that it shares with the other ranks' devices, if it does.
+    pub(crate) shared: Option<&'a SharedContext>,
+    pub(crate) known: Option<Known>,
+    /// Ranks that share the device.
+    pub(crate) sharers: u64,
+}
+
+/// How one rank's iteration ended.
+pub(crate) struct Ended {
+    /// `None` once the test is met, or if the iteration is to go on with other shares.
+    pub(crate) reason: Option<Reason>,
+    /// The direction to go on in with other shares, if so.
+    pub(crate) p: Option<Vec<f64>>,
+    pub(crate) seen: Seen,
+    pub(crate) split: Split,
+    pub(crate) timeline: Timeline,
+    pub(crate) upload: Duration,
+    pub(crate) solve: Duration,
+    pub(crate) gather: Duration,
+}
+
+/// Opens a device, or the host, and gives it `part` of `system`.
+pub(crate) fn open(
+    Place { device, shared, known, sharers }: &Place<'_>,
+    mut part: Part<'_>,
+    system: &System<'_>,
+    setup: &Setup,
+) -> Result<Opened> {
+    let start = Instant::now();
+    let System { a, diagonal, scaling, factor } = *system;
+    if let Some(scaling) = scaling {
+        part.values = scaling.values(a, part.rows.clone()).into();
+    }
+    let multiplies = setup.method == Method::CgClassic && setup.precond == Precond::Jacobi;
+    let plan = Plan {
+        diagonal: multiplies.then(|| &diagonal[part.rows.clone()]),
+        scaling: scaling.map(|scaling| (scaling, part.rows.clone())),
+        factor,
+        stores_z: multiplies,
+        method: setup.method,
+        known: known.as_ref(),
+        tries: setup.tune == Tune::Quick,
+        format: setup.format,
+        tune: setup.tune,
+        room: device.map_or(0, |device| device.memory_bytes / sharers).saturating_sub(beside_rows(&part, setup)),
+        exchange: setup.exchange,
+    };
+    let Some(device) = *device else {
+        let rank = match setup.precision {
+            Precision::F64 => plan.on_host::<f64>(a, part)?,
+            Precision::F32 => plan.on_host::<f32>(a, part)?,
+            Precision::Mixed => plan.mixed_on_host(a, part)?,
+        };
+        let (prepare, tune) = (Duration::ZERO, Duration::ZERO);
+        return Ok(Opened { rank, prepare, upload: start.elapsed(), tune });
+    };
+    let ctx = Arc::new(shared.map_or_else(|| Context::open(device), |shared| Context::open_in(device, shared))?);
+    match setup.precision {
+        Precision::F64 => plan.on_device::<f64, f64>(ctx, part, start),
+        Precision::F32 if device.has_f64 => plan.on_device::<f32, f64>(ctx, part, start),
+        Precision::F32 => plan.on_device::<f32, f32>(ctx, part, start),
+        Precision::Mixed => plan.mixed_on_device(ctx, part, start),
+    }
+}
+
+impl Plan<'_> {
+    /// A rank of the host's threads.
+    fn on_host<T: Real>(&self, a: &Arc<Csr>, part: Part<'_>) -> Result<Box<dyn Rank>> {
+        let (ops, matrix) = self.host_rows::<T>(a, part)?;
+        let (iterate, choice) = (Plain::new(&ops)?, self.host_choice(&matrix));
+        Ok(Box::new(Engine::new(ops, (matrix, choice), iterate, self)?))
+    }
+
+    /// The same in mixed precision.
+    fn mixed_on_host(&self, a: &Arc<Csr>, part: Part<'_>) -> Result<Box<dyn Rank>> {
+        let (wide_ops, wide) = self.host_rows::<f64>(a, part.clone())?;
+        let (ops, matrix) = self.host_rows::<f32>(a, part)?;
+        let stored = wide.memory();
+        let (iterate, choice) = (Mixed::new(wide_ops, wide, stored)?, self.host_choice(&matrix));
+        Ok(Box::new(Engine::new(ops, (matrix, choice), iterate, self)?))
+    }
+
+    /// The host measures nothing.
+    fn host_choice<T: Real>(&self, block: &HostBlock<T>) -> FormatChoice {
+        let why = if self.format == Format::Auto { Why::FewestBytes } else { Why::Forced };
+        FormatChoice::only(why, Candidate::new(block.format(), block.bytes()))
+    }
+
+    fn host_rows<T: Real>(&self, a: &Arc<Csr>, part: Part<'_>) -> Result<(HostOps<T>, HostBlock<T>)> {
+        let ops = HostOps::new(part.n_owned(), Box::new(Alone::default()));
+        let block = HostBlock::new(a, part, self.factor, self.format)?;
+        Ok((ops, block))
+    }
+
+    /// A rank of a device, on which sums are in `A`.
+    fn on_device<T: Real, A: Real>(&self, ctx: Arc<Context>, part: Part<'_>, start: Instant) -> Result<Opened> {
+        let kernels = self.kernels::<T, A>(&ctx, &part)?;
+        let prepare = start.elapsed();
+        let store = Store::open();
+        let wanted = self.wanted(&store);
+        let ops = OpenClOps::new(ctx, kernels, part.n_owned(), Box::new(Alone::default()), self.tries)?;
+        let Uploaded { mut block, choice, comparing } = formats::upload(&ops, &part, self.factor, wanted)?;
+        self.prepare_runs(&ops, &mut block);
+        drop(part); // renumbered columns may take as much memory as those of the matrix
+        let iterate = Plain::new(&ops)?;
+        let rank = Box::new(Engine::new(ops, (block, choice), iterate, self)?);
+        Ok(Opened { rank, prepare, upload: start.elapsed() - prepare - comparing, tune: comparing })
+    }
+
+    /// The same in mixed precision.
+    fn mixed_on_device(&self, ctx: Arc<Context>, part: Part<'_>, start: Instant) -> Result<Opened> {
+        let wide_kernels = self.kernels::<f64, f64>(&ctx, &part)?;
+        let kernels = self.kernels::<f32, f64>(&ctx, &part)?;
+        let prepare = start.elapsed();
+        let store = Store::open();
+        let (n, wanted) = (part.n_owned(), self.wanted(&store));
+        let wide_ops = OpenClOps::new(ctx.clone(), wide_kernels, n, Box::new(Alone::default()), false)?;
+        // products in double precision are too few to be worth a measurement
+        let few = Wanted { tune: Tune::Stored, ..wanted };
+        let Uploaded { block: wide, .. } = formats::upload(&wide_ops, &part, self.factor, few)?;
+        let ops = OpenClOps::new(ctx, kernels, n, Box::new(Alone::default()), self.tries)?;
+        let stored = wide.memory();
+        let narrow = Wanted { room: wanted.room.saturating_sub(stored), ..wanted };
+        let Uploaded { mut block, choice, comparing } = formats::upload(&ops, &part, self.factor, narrow)?;
+        self.prepare_runs(&ops, &mut block);
+        drop(part);
+        let iterate = Mixed::new(wide_ops, wide, stored)?;
+        let rank = Box::new(Engine::new(ops, (block, choice), iterate, self)?);
+        Ok(Opened { rank, prepare, upload: start.elapsed() - prepare - comparing, tune: comparing })
+    }
+
+    /// Several iterations at once are `cg`'s alone.
+    fn prepare_runs<T: Real, A: Real>(&self, ops: &OpenClOps<T, A>, block: &mut DeviceBlock<T>) {
+        if self.method == Method::Cg {
+            block.prepare_runs(ops);
+        }
+    }
+
+    fn kernels<T: Real, A: Real>(&self, ctx: &Context, part: &Part<'_>) -> Result<Kernels<T, A>> {
+        let tuning = match self.known {
+            Some(known) => kept::tuning::<T, A>(known, ctx.info(), part.n_owned(), part.nnz()),
+            None => Tuning::default_for(ctx.info(), Shape::of(ctx.info())),
+        };
+        let kernels = Kernels::build(ctx, tuning)?;
+        if self.method.recurrences() > 0 {
+            kernels.recurrences(ctx)?; // or else the first iteration would wait for the compiler
+        }
+        Ok(kernels)
+    }
+
+    fn wanted<'a>(&'a self, store: &'a Store) -> Wanted<'a> {
+        Wanted {
+            format: self.format,
+            tune: self.tune,
+            known: self.known,
+            store,
+            room: self.room,
+            exchange: self.exchange,
+            set_up: formats::SET_UP_TIME,
+        }
+    }
+}
+
+impl<T: Real, I: Iterate<HostOps<T>>> Rank for Engine<HostOps<T>, HostBlock<T>, I> {
+    fn product_bytes(&self) -> u64 {
+        self.a.bytes()
+    }
+
+    fn stored(&self) -> Stored {
+        let bytes = self.a.memory() + self.iterate.stored();
+        Stored { format: self.a.format(), choice: self.choice.clone(), bytes }
+    }
+
+    fn run(&mut self, links: Links, stretch: Stretch<'_>, monitor: Monitor<'_>) -> Result<Ended> {
+        self.solve(links, stretch, monitor)
+    }
+}
+
+impl<T: Real, A: Real, I: Iterate<OpenClOps<T, A>>> Rank for Engine<OpenClOps<T, A>, DeviceBlock<T>, I> {
+    fn product_bytes(&self) -> u64 {
+        LinearOperator::<OpenClOps<T, A>>::bytes(&self.a)
+    }
+
+    fn stored(&self) -> Stored {
+        let bytes = self.a.memory() + self.iterate.stored();
+        Stored { format: self.a.format(), choice: self.choice.clone(), bytes }
+    }
+
+    /// Keeps the launch parameters that were found in the course of it, too.
+    fn run(&mut self, links: Links, stretch: Stretch<'_>, monitor: Monitor<'_>) -> Result<Ended> {
+        let ended = self.solve(links, stretch, monitor)?;
+        let found = self.ops.take_found();
+        if !found.is_empty() {
+            let (device, (rows, nnz)) = (self.ops.ctx.info(), self.a.size());
+            kept::keep_tried::<T, A>(&Store::open(), device, rows, nnz, &self.ops.kernels.tuning, &found);
+        }
+        Ok(ended)
+    }
+}
+
+impl<O: Ops, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
+    fn new(ops: O, (a, choice): (A, FormatChoice), iterate: I, plan: &Plan<'_>) -> Result<Self> {
+        let m = match plan.diagonal {
+            Some(diagonal) => Preconditioner::jacobi(&ops, diagonal, plan.factor)?,
+            None => Preconditioner::Identity,
+        };
+        let scaling = match &plan.scaling {
+            Some((scaling, rows)) => Some(scaling.share(&ops, rows.clone())?),
+            None => None,
+        };
+        let w = Workspace::new(&ops, &a, plan.method, plan.stores_z)?;
+        Ok(Self { method: plan.method, ops, a, choice, iterate, m, scaling, w })
+    }
+
+    fn solve(&mut self, links: Links, Stretch { b, x, p }: Stretch<'_>, mut monitor: Monitor<'_>) -> Result<Ended> {
+        let Self { method, ops, a, iterate, m, scaling, w, .. } = self;
+        iterate.connect(ops, links);
+        let start = Instant::now();
+        let before = monitor.iterations();
+        match scaling {
+            Some(scaling) => iterate.write(ops, w, &scaling.of_rhs(b), &scaling.of_iterate(x))?,
+            None => iterate.write(ops, w, b, x)?,
+        }
+        if let Some(p) = p {
+            let p = scaling.as_ref().map_or_else(|| p.to_vec(), |scaling| scaling.of_iterate(p));
+            ops.write(&O::Real::scaled(&p, 1.0), &mut w.p)?;
+            w.former = Some(Former::UNKNOWN);
+        }
+        iterate.keep(ops, w)?;
+        ops.finish(0)?;
+        ops.comm().sum(&mut [])?; // all ranks are there
+        if let Some(origin) = monitor.timeline() {
+            ops.record(origin, before)?;
+        }
+        let upload = start.elapsed();
+
+        let start = Instant::now();
+        let mut moves = false;
+        let reason = loop {
+            ops.count_from(monitor.iterations());
+            let verdict = match method {
+                Method::Auto | Method::Cg => cg(ops, a, iterate, scaling.as_ref(), w, &mut monitor)?,
+                Method::CgSingleReduction => cg_single_reduction(ops, a, iterate, scaling.as_ref(), w, &mut monitor)?,
+                Method::CgPipelined => cg_pipelined(ops, a, iterate, scaling.as_ref(), w, &mut monitor)?,
+                Method::CgClassic => cg_classic(ops, a, iterate, m, w, &mut monitor)?,
+            };
+            ops.end_run(monitor.run_iterations())?;
+            match verdict {
+                Verdict::Converged => break None,
+                Verdict::Presumed => {}
+                Verdict::Moves => {
+                    moves = true;
+                    break None;
+                }
+                Verdict::Stalled { worse } => {
+                    if worse {
+                        iterate.restore(ops, w)?;
+                    }
+                    break Some(Reason::Stagnation);
+                }
+                Verdict::Ended(mut reason) => {
+                    // what a more precise iteration might not have met
+                    let is_imprecise = match &mut reason {
+                        Reason::IndefiniteOperator(Indefinite::Direction { curvature, .. }) => {
+                            *curvature = iterate.curvature(ops, w)?.unwrap_or(*curvature);
+                            *curvature > 0.0
+                        }
+                        Reason::Divergence | Reason::Breakdown(_) => {
+                            iterate.restore(ops, w)?;
+                            monitor.may_try_anew()
+                        }
+                        Reason::NonFinite(_) => {
+                            iterate.restore(ops, w)?;
+                            false
+                        }
+                        _ => false,
+                    };
+                    if !is_imprecise {
+                        break Some(reason);
+                    }
+                    if !monitor.gives_up_direction() {
+                        break Some(Reason::Stagnation);
+                    }
+                }
+            }
+        };
+        let seen = monitor.into_seen();
+        let split = ops.finish(seen.iterations - before)?;
+        let solve = start.elapsed();
+
+        let start = Instant::now();
+        let mut p = if moves { Some(vec![0.0; x.len()]) } else { None };
+        if let Some(p) = &mut p {
+            O::Real::fill(p, |p| ops.read(&w.p, p))?;
+        }
+        iterate.read(ops, w, x)?;
+        if let Some(scaling) = scaling {
+            scaling.undo(x);
+            p.iter_mut().for_each(|p| scaling.undo(p));
+        }
+        let gather = start.elapsed();
+        Ok(Ended { reason, p, seen, split, timeline: ops.take_timeline()?, upload, solve, gather })
+    }
+}

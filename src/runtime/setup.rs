@@ -1,0 +1,75 @@
+//! What is fixed when a solver is built: method, preconditioner, precision, devices and so on.
+
+use super::shares::Shares;
+use crate::device::Choice;
+use crate::krylov::Method;
+use crate::named::named;
+use crate::operator::{Exchange, Format};
+use crate::precond::Precond;
+use crate::real::Precision;
+use crate::tune::Tune;
+
+named! {
+    /// The order of the rows and columns on the ranks. Whatever it is, right-hand sides, solutions and reports are in
+    /// the order given.
+    Reorder, "order":
+    Auto = "auto", "Reverse Cuthill–McKee if neighbouring rows then share far more of what they need.";
+    None = "none", "As given.";
+    Rcm = "rcm", "Reverse Cuthill–McKee.";
+}
+
+named! {
+    /// What becomes of a solve when a device fails.
+    OnFailure, "answer to a failing device":
+    Stop = "stop", "The solve ends with the error.";
+    Continue = "continue", "The other devices take over its rows, and go on from the last iterate that was set aside.";
+}
+
+/// What is fixed when a [`Solver`](crate::Solver) is built.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Setup {
+    /// The Krylov method. [`Method::Auto`] is `cg`: see [`Solver::method`](crate::Solver::method).
+    pub method: Method,
+    /// The preconditioner.
+    pub precond: Precond,
+    /// The precision of the iteration.
+    pub precision: Precision,
+    /// The devices, each of which becomes a rank.
+    pub devices: Choice,
+    /// Skip the check that the matrix is symmetric.
+    pub assume_symmetric: bool,
+    /// Where launch parameters and formats come from.
+    pub tune: Tune,
+    /// How devices store their rows.
+    pub format: Format,
+    /// What part of the rows each rank gets, by their cost; `None` finds out. With [`Choice::Auto`], all devices that it
+    /// would consider then are ranks.
+    pub shares: Option<Shares>,
+    /// In which order the ranks have the rows. Another than that given takes the memory of the matrix once more on the
+    /// host, until the devices have their rows.
+    pub reorder: Reorder,
+    /// How halos get from device to device.
+    pub exchange: Exchange,
+    /// What happens when a device fails, when the solver is built or in a solve. With [`OnFailure::Continue`] a solve sets its
+    /// iterate aside from time to time, every 10 s unless [`Control::checkpoint`](crate::Control::checkpoint) says otherwise. Each time costs
+    /// the transfer of x and p to the host, whose memory has up to six more vectors then.
+    pub on_failure: OnFailure,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            method: Method::Auto,
+            precond: Precond::None,
+            precision: Precision::F64,
+            devices: Choice::default(),
+            assume_symmetric: false,
+            tune: Tune::Stored,
+            format: Format::Auto,
+            shares: None,
+            reorder: Reorder::Auto,
+            exchange: Exchange::HostStaged,
+            on_failure: OnFailure::Stop,
+        }
+    }
+}

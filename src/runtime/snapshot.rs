@@ -1,0 +1,226 @@
+//! Iterates that the ranks set aside while they go on: for checkpoints, and to go on from after a failure.
+//!
+//! Rank 0 asks for it when it is time, as it asks for an end ([`Communicator::request_stop`]), so that all ranks set aside
+//! their parts of the same iterate. They only read it: the iteration goes on with the same numbers. What is to be done with
+//! it is another thread's work, and none is asked for before that has come to its end.
+//!
+//! [`Communicator::request_stop`]: crate::comm::Communicator::request_stop
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Where an iteration is: all that any ranks need to go on from there. In the order and the scale of the ranks.
+#[derive(Debug, Clone)]
+pub(crate) struct Position {
+    /// The iterate.
+    pub(crate) x: Vec<f64>,
+    /// The direction to go on in, if there is one.
+    pub(crate) p: Option<Vec<f64>>,
+}
+
+impl Position {
+    /// Begins at `x`.
+    pub(crate) fn at(x: Vec<f64>) -> Self {
+        Self { x, p: None }
+    }
+}
+
+/// An iterate of all ranks, in their order and scale.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Snapshot {
+    /// The iterate.
+    pub(crate) x: Vec<f64>,
+    /// The direction of the next step, if it was asked for.
+    pub(crate) p: Option<Vec<f64>>,
+    /// Iterations in all.
+    pub(crate) iterations: u64,
+    /// ‖r‖₂ / ‖b‖₂ by the recurrence.
+    pub(crate) rel_residual_2: f64,
+    /// The same after each iteration, from where the ranks began.
+    pub(crate) history: Vec<f64>,
+}
+
+impl Snapshot {
+    /// That from which ranks begin.
+    pub(crate) fn first(Position { x, p }: &Position, iterations: u64, rel_residual_2: f64) -> Self {
+        Self { x: x.clone(), p: p.clone(), iterations, rel_residual_2, history: Vec::new() }
+    }
+}
+
+/// Where the ranks of a stretch of iterations leave their parts.
+pub(crate) struct Shelf {
+    every: Duration,
+    rows: Vec<Range<usize>>,
+    /// Whether directions are set aside, too.
+    pub(crate) has_directions: bool,
+    is_idle: AtomicBool,
+    reached: AtomicU64,
+    gathering: Mutex<Gathering>,
+}
+
+/// Parts of one iterate, and to whom it goes.
+struct Gathering {
+    x: Vec<f64>,
+    p: Option<Vec<f64>>,
+    missing: usize,
+    whole: Option<Sender<Snapshot>>,
+}
+
+/// Lets ranks run that have done so many iterations, and gives what they leave on the shelf, if there is one, to `take`, in
+/// a thread of its own. Tells also how many iterations rank 0 has seen.
+pub(crate) fn beside<R>(
+    shelf: Option<Shelf>,
+    iterations: u64,
+    take: impl FnMut(Snapshot) + Send,
+    run: impl FnOnce(Option<&Shelf>) -> R,
+) -> (R, u64) {
+    let Some(shelf) = shelf else { return (run(None), iterations) };
+    let (whole, snapshots) = mpsc::channel();
+    shelf.gathering().whole = Some(whole);
+    let ended = std::thread::scope(|scope| {
+        let (shelf, mut take) = (&shelf, take);
+        scope.spawn(move || {
+            for snapshot in snapshots {
+                take(snapshot);
+                shelf.take_next();
+            }
+        });
+        let _ends_thread = Closing(shelf);
+        run(Some(shelf))
+    });
+    (ended, shelf.reached.into_inner())
+}
+
+/// Closes the shelf, whatever happens.
+struct Closing<'a>(&'a Shelf);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.gathering().whole = None;
+    }
+}
+
+impl Shelf {
+    /// For ranks with these rows, which have done so many iterations: `every` so often, but never before whoever takes
+    /// the iterates is done with the last one.
+    pub(crate) fn new(every: Duration, rows: &[Range<usize>], has_directions: bool, iterations: u64) -> Self {
+        Self {
+            every,
+            rows: rows.to_vec(),
+            has_directions,
+            is_idle: AtomicBool::new(true),
+            reached: AtomicU64::new(iterations),
+            gathering: Mutex::new(Gathering { x: Vec::new(), p: None, missing: 0, whole: None }),
+        }
+    }
+
+    /// Whoever got the last iterate is done with it.
+    fn take_next(&self) {
+        self.is_idle.store(true, Ordering::Release);
+    }
+
+    /// Rank 0 has seen so many iterations.
+    pub(crate) fn reach(&self, iterations: u64) {
+        self.reached.store(iterations, Ordering::Relaxed);
+    }
+
+    /// Whether it is time, so long after the last time. If so, the answer is no until [`Shelf::take_next`].
+    pub(crate) fn is_due(&self, since: Duration) -> bool {
+        since >= self.every && self.is_idle.swap(false, Ordering::Acquire)
+    }
+
+    fn gathering(&self) -> MutexGuard<'_, Gathering> {
+        self.gathering.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the parts of `rank`, which all ranks have of the same iterate and direction.
+    pub(crate) fn put(
+        &self,
+        rank: usize,
+        x: &[f64],
+        p: Option<&[f64]>,
+        (iterations, rel_residual_2, history): (u64, f64, &[f64]),
+    ) {
+        let gathering = &mut *self.gathering();
+        if gathering.missing == 0 {
+            let n = self.rows.last().map_or(0, |rows| rows.end);
+            gathering.x = vec![0.0; n];
+            gathering.p = self.has_directions.then(|| vec![0.0; n]);
+            gathering.missing = self.rows.len();
+        }
+        gathering.x[self.rows[rank].clone()].copy_from_slice(x);
+        if let (Some(all), Some(p)) = (&mut gathering.p, p) {
+            all[self.rows[rank].clone()].copy_from_slice(p);
+        }
+        gathering.missing -= 1;
+        if gathering.missing == 0 {
+            let (x, p) = (std::mem::take(&mut gathering.x), gathering.p.take());
+            let history = history.to_vec();
+            if let Some(whole) = &gathering.whole {
+                // whoever took them has panicked if there is none any more
+                let _ = whole.send(Snapshot { x, p, iterations, rel_residual_2, history });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// Two ranks leave their parts in turn; whoever takes them is slow.
+    #[test]
+    fn a_slow_taker_makes_them_rare_and_gets_whole_ones() {
+        let shelf = Shelf::new(Duration::ZERO, &[0..2, 2..2, 2..5], true, 7);
+        let reached = (7, 1e-3, [1.0].as_slice());
+        let taken = Mutex::new(Vec::new());
+        let is_slow = AtomicBool::new(true);
+        let take = |snapshot: Snapshot| {
+            while is_slow.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+            taken.lock().unwrap().push(snapshot);
+        };
+        let ((), reached) = beside(Some(shelf), 7, take, |shelf| {
+            let shelf = shelf.unwrap();
+            let put = |v: f64| {
+                for (rank, part) in [(2, vec![v; 3]), (0, vec![-v; 2]), (1, vec![])] {
+                    shelf.put(rank, &part, Some(&part), reached);
+                }
+            };
+            assert!(shelf.is_due(Duration::ZERO) && !shelf.is_due(Duration::MAX));
+            put(1.0);
+            assert!(!shelf.is_due(Duration::MAX), "the taker is at work");
+            is_slow.store(false, Ordering::Relaxed);
+            while !shelf.is_due(Duration::ZERO) {
+                std::thread::yield_now();
+            }
+            put(2.0);
+            shelf.put(0, &[9.0; 2], None, reached); // a part of one that comes to no end
+            shelf.reach(12);
+        });
+        let expected = |v: f64| [-v, -v, v, v, v].to_vec();
+        let taken = taken.into_inner().unwrap();
+        assert_eq!(taken.iter().map(|snapshot| snapshot.x.clone()).collect::<Vec<_>>(), [expected(1.0), expected(2.0)]);
+        assert!(taken.iter().all(|snapshot| snapshot.p.as_ref() == Some(&snapshot.x) && snapshot.iterations == 7));
+        assert_eq!(reached, 12);
+    }
+
+    #[test]
+    fn not_before_it_is_time() {
+        let shelf = Shelf::new(Duration::from_secs(5), &[0..1, 1..2], false, 0);
+        assert!(!shelf.is_due(Duration::from_secs(4)) && shelf.is_due(Duration::from_secs(5)));
+    }
+
+    #[test]
+    fn a_panic_beside_it_is_no_end_without_end() {
+        let shelf = Shelf::new(Duration::ZERO, &[0..1, 1..2], false, 0);
+        let run = || beside(Some(shelf), 0, |_| {}, |_| panic!("a defect"));
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err());
+    }
+}

@@ -1,0 +1,285 @@
+//! The ranks of a system: opened on devices with rows, at first and anew, and run.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use super::memory_check;
+use super::monitor::Monitor;
+use super::rank::{self, Ended, Opened, Place, Rank, Stored, Stretch, System};
+use super::rebalance::{self, Balance};
+use super::shares::ShareSource;
+use super::snapshot::Position;
+use super::whole::Whole;
+use crate::comm::{Failed, Failure, Links, in_threads};
+use crate::device::{Choice, Info, Kind, Rejected, SharedContext};
+use crate::error::Error;
+use crate::matrix::Csr;
+use crate::operator::choice::FormatChoice;
+use crate::operator::{Exchange, Format};
+use crate::partition::{Part, cost, split};
+use crate::tune::{Tune, kept};
+
+/// Which devices work, and on which rows: one of each for a rank.
+#[derive(Debug, Clone)]
+pub(crate) struct Placement {
+    /// `None` is the host.
+    pub(crate) devices: Vec<Option<Info>>,
+    /// In order; those of a rank may be none.
+    pub(crate) rows: Vec<Range<usize>>,
+    /// Where the shares come from.
+    pub(crate) source: ShareSource,
+}
+
+/// One rank: a device and its share of the system.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct RankInfo {
+    /// The device's name.
+    pub device: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Its number in `declive devices`; none for the host.
+    pub index: Option<usize>,
+    /// Rows that it owns.
+    pub rows: usize,
+    /// Entries in those rows.
+    pub nnz: usize,
+    /// The part of an iteration's work that they are, from 0 to 1: of all entries and 7 for each row.
+    pub share: f64,
+    /// Where that comes from.
+    pub share_source: ShareSource,
+    /// Elements of a vector that it receives from other ranks for each product.
+    pub halo: usize,
+    /// Entries of its rows in columns of other ranks: both ends of an edge of the matrix's graph that is cut have one.
+    pub cut: usize,
+    /// Memory that the rank takes on its device.
+    pub bytes: u64,
+    /// How the rows are stored.
+    pub format: Format,
+    /// Why so, and what else was considered.
+    pub format_choice: FormatChoice,
+}
+
+/// Where the time before the first iteration went.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct SetupTimes {
+    /// Checks, another order of the rows, partition, halo plans, building kernels.
+    pub prepare: Duration,
+    /// The part of `prepare` that went into the order of the rows: see [`Reordering::time`](crate::solve::Reordering::time).
+    pub reorder: Duration,
+    /// Moving the matrix to the devices.
+    pub upload: Duration,
+    /// Finding launch parameters, in former runs' results or by measurement, and comparing formats.
+    pub tune: Duration,
+}
+
+/// The ranks of a solver. Empty after a failure, which leaves devices in no known state.
+pub(crate) struct Ranks {
+    ranks: Vec<Box<dyn Rank>>,
+    /// How many ranks receive from each.
+    receivers: Vec<usize>,
+    pub(crate) placement: Placement,
+    pub(crate) infos: Vec<RankInfo>,
+    /// Devices that were left out since the solver was made, with the reason.
+    pub(crate) left_out: Vec<Rejected>,
+    /// The work of each rank's rows.
+    costs: Vec<f64>,
+    /// Which ranks could hold the whole system.
+    holds_all: Vec<bool>,
+    /// Whether their matrix is scaled by its diagonal.
+    is_scaled: bool,
+    /// Changes what the ranks are watched for.
+    #[cfg(test)]
+    pub(crate) altered: Option<fn(&mut Balance)>,
+    /// Where the time to open them went.
+    pub(crate) times: SetupTimes,
+}
+
+impl Ranks {
+    /// Opens the devices of `placement`, and gives them their rows of the system: `rows`, if somebody has the matrix in
+    /// the order of the ranks, which need not keep it.
+    ///
+    /// # Errors
+    /// A block that its device can't hold; errors of devices.
+    pub(crate) fn open(
+        whole: &Whole,
+        rows: Option<Arc<Csr>>,
+        placement: Placement,
+        cancel: Option<&AtomicBool>,
+    ) -> Result<Self, Failed> {
+        let start = Instant::now();
+        let setup = &whole.setup;
+        let a = rows.map_or_else(|| whole.rows(), Ok)?;
+        let parts = split(&a, &placement.rows);
+        memory_check::check(&parts, &placement.devices, setup)?;
+        let diagonal = whole.diagonal(&a);
+        let costs: Vec<f64> = placement.rows.iter().map(|rows| cost(&a, rows) as f64).collect();
+        let whole_cost: f64 = costs.iter().sum::<f64>().max(1.0);
+        let share = |cost: &f64| (cost / whole_cost, placement.source);
+        let info = |((device, part), cost): ((&Option<Info>, _), _)| info(device.as_ref(), part, share(cost));
+        let infos = placement.devices.iter().zip(&parts).zip(&costs).map(info).collect();
+        let holds_all =
+            placement.devices.iter().map(|device| memory_check::holds(&a, device.as_ref(), setup)).collect();
+        let beside_rows: Vec<u64> = parts.iter().map(|part| memory_check::beside_rows(part, setup)).collect();
+        let receivers = parts.iter().map(|p| p.halo.receivers).collect();
+        let mut times = SetupTimes { prepare: start.elapsed(), ..SetupTimes::default() };
+
+        let start = Instant::now();
+        let known = kept::of_ranks(&placement.devices, &parts, (setup.tune, setup.precision), cancel);
+        times.tune = start.elapsed();
+
+        let start = Instant::now();
+        let scaling = whole.scaling(&diagonal);
+        times.prepare += start.elapsed();
+        let index = |device: &Option<Info>| device.as_ref().map(|device| device.index);
+        let sharers =
+            |device: &Option<Info>| placement.devices.iter().filter(|d| index(d) == index(device)).count() as u64;
+        let shared = match setup.exchange {
+            Exchange::SharedContext if placement.devices.len() > 1 => Some(SharedContext::among(&placement.devices)?),
+            _ => None,
+        };
+        let place = |(device, known)| Place {
+            device: Option::as_ref(device),
+            shared: shared.as_ref(),
+            known,
+            sharers: sharers(device),
+        };
+        let jobs = placement.devices.iter().zip(known).map(place).zip(parts).collect();
+        let system = System { a: &a, diagonal: &diagonal, scaling: scaling.as_ref(), factor: whole.factor };
+        let open = |(place, part): (Place<'_>, Part<'_>)| rank::open(&place, part, &system, setup);
+        let opened: Vec<Opened> = in_threads(&Failure::default(), jobs, open)?;
+        let longest = |time: fn(&Opened) -> Duration| opened.iter().map(time).max().unwrap_or_default();
+        times.prepare += longest(|o| o.prepare);
+        times.upload = longest(|o| o.upload);
+        times.tune += longest(|o| o.tune);
+        let ranks = opened.into_iter().map(|opened| opened.rank).collect();
+        let mut ranks = Self {
+            ranks,
+            receivers,
+            placement,
+            infos,
+            left_out: Vec::new(),
+            costs,
+            holds_all,
+            is_scaled: scaling.is_some(),
+            #[cfg(test)]
+            altered: None,
+            times,
+        };
+        ranks.note_storage(beside_rows);
+        Ok(ranks)
+    }
+
+    /// Says of each rank how its rows are stored, which is known when they are there.
+    fn note_storage(&mut self, beside_rows: Vec<u64>) {
+        for ((info, rank), beside) in self.infos.iter_mut().zip(&self.ranks).zip(beside_rows) {
+            let Stored { format, choice, bytes } = rank.stored();
+            log::info!("{}: {} rows stored as {format} ({})", info.device, info.rows, choice.why);
+            (info.format, info.format_choice, info.bytes) = (format, choice, bytes + beside);
+        }
+    }
+
+    /// The byte rule: each array that an operation reads counts once, and each that it writes. What replaces residuals
+    /// in mixed precision is not counted, as it is not part of every iteration.
+    pub(crate) fn bytes_per_iteration(&self, whole: &Whole) -> u64 {
+        let (setup, n) = (&whole.setup, whole.a.n_rows() as u64);
+        let vectors = setup.method.vectors_moved(setup.precond, self.is_scaled);
+        let products: u64 = self.ranks.iter().map(|rank| rank.product_bytes()).sum();
+        products + vectors * n * setup.precision.bytes()
+    }
+
+    /// What is needed to watch the ranks for shares that had better be others: nothing of one alone, where shares were
+    /// asked for, or where nothing may be measured. `moved` is how often rows were moved already.
+    pub(crate) fn balance(&self, whole: &Whole, moved: u32) -> Option<Balance> {
+        let setup = &whole.setup;
+        let measures = matches!(setup.tune, Tune::Quick | Tune::Full);
+        #[cfg(test)]
+        let measures = measures || self.altered.is_some();
+        if self.ranks.len() < 2
+            || !measures
+            || self.placement.source == ShareSource::ByHand
+            || moved >= rebalance::MOVES
+        {
+            return None;
+        }
+        let SetupTimes { prepare, upload, tune, .. } = self.times;
+        let is_free = setup.devices == Choice::Auto; // to leave devices out
+        let balance = Balance {
+            costs: self.costs.clone(),
+            can_be_alone: self.holds_all.iter().map(|holds| is_free && *holds).collect(),
+            moving: (prepare + upload + tune).as_secs_f64().max(rebalance::LEAST_MOVING),
+            #[cfg(test)]
+            injected: None,
+        };
+        #[cfg(test)]
+        let balance = self.altered.into_iter().fold(balance, |mut balance, alter| {
+            alter(&mut balance);
+            balance
+        });
+        Some(balance)
+    }
+
+    /// Frees the devices.
+    pub(crate) fn close(&mut self) {
+        self.ranks.clear();
+    }
+
+    /// Runs all ranks to their end, for the right-hand side `b`, from and to a position.
+    ///
+    /// # Errors
+    /// Those of the ranks, after which they are gone; [`Error::SolverBroken`] if they were.
+    pub(crate) fn run<'m>(
+        &mut self,
+        b: &[f64],
+        position: &mut Position,
+        monitor: &(dyn Fn() -> Monitor<'m> + Sync),
+    ) -> Result<Vec<Ended>, Failed> {
+        if self.ranks.is_empty() {
+            return Err(Error::SolverBroken.into());
+        }
+        let failure = Arc::new(Failure::default());
+        let links = Links::new(&self.receivers, &failure);
+        let mut rest = position.x.as_mut_slice();
+        let direction = position.p.take();
+        let mut jobs = Vec::new();
+        for ((rank, links), rows) in self.ranks.iter_mut().zip(links).zip(&self.placement.rows) {
+            let (own, others) = rest.split_at_mut(rows.len());
+            rest = others;
+            let p = direction.as_ref().map(|p| &p[rows.clone()]);
+            jobs.push((rank, links, Stretch { b: &b[rows.clone()], x: own, p }));
+        }
+        let ended = in_threads(&failure, jobs, |(rank, links, stretch)| rank.run(links, stretch, monitor()));
+        let Ok(mut ended) = ended else {
+            self.ranks.clear();
+            return ended;
+        };
+        let directions: Option<Vec<_>> = ended.iter_mut().map(|ended| ended.p.take()).collect();
+        position.p = directions.map(|parts| parts.concat());
+        Ok(ended)
+    }
+}
+
+/// A rank, before it has its rows.
+fn info(device: Option<&Info>, part: &Part<'_>, (share, share_source): (f64, ShareSource)) -> RankInfo {
+    RankInfo {
+        device: device.map_or_else(host_name, |d| d.name.clone()),
+        kind: device.map_or(Kind::Host, |d| d.kind),
+        index: device.map(|d| d.index),
+        rows: part.n_owned(),
+        nnz: part.nnz(),
+        share,
+        share_source,
+        halo: part.halo.len,
+        cut: part.cut(),
+        bytes: 0,
+        format: Format::Auto,
+        format_choice: FormatChoice::unknown(),
+    }
+}
+
+/// The host in reports.
+fn host_name() -> String {
+    format!("host, {} threads", rayon::current_num_threads())
+}

@@ -1,0 +1,71 @@
+//! What ranks need to meet in an iteration of `cg`, whatever their kernels do: measured with the ranks of a solve on these
+//! very devices, for a system so small that its kernels take next to no time. So all that the driver does is in it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::device::Info;
+use crate::error::Result;
+use crate::krylov::Method;
+use crate::matrix::gallery;
+use crate::operator::Exchange;
+use crate::partition::row_ranges;
+use crate::real::Precision;
+use crate::runtime::{Control, Monitor, Placement, Position, Ranks, Setup, ShareSource, Stop, Whole};
+use crate::tune::Tune;
+use crate::tune::store::Store;
+use crate::verify::norm_2;
+
+/// Points of a grid along each axis: 4096 rows.
+const POINTS: usize = 64;
+
+/// Iterations of a run, before the precision is exhausted; and runs, of which the first pays for warming up.
+const ITERATIONS: u64 = 100;
+const RUNS: usize = 4;
+
+/// Seconds of an iteration of `cg`, by a model of exchange, on ranks of these devices with next to nothing to compute: the
+/// least of three runs.
+///
+/// # Errors
+/// Those of the devices.
+pub(crate) fn seconds(exchange: Exchange, devices: &[Option<Info>]) -> Result<f64> {
+    // what has no double precision meets as fast
+    let has_f64 = devices.iter().flatten().all(|device| device.has_f64);
+    let precision = if has_f64 { Precision::F64 } else { Precision::F32 };
+    let setup = Setup { method: Method::Cg, exchange, precision, tune: Tune::Off, ..Setup::default() };
+    let a = Arc::new(gallery::poisson2d([POINTS, POINTS])?);
+    let (n, b) = (a.n_rows(), gallery::random_vector(a.n_rows(), 1));
+    let whole = Whole::new(Arc::clone(&a), &a, None, 1.0, &setup, Store::none());
+    let rows = row_ranges(&a, devices.len());
+    let placement = Placement { devices: devices.to_vec(), rows, source: ShareSource::Even };
+    let mut ranks = Ranks::open(&whole, Some(a), placement, None)?;
+    let stop = Stop { rtol: 0.0, max_iters: Some(ITERATIONS), ..Stop::default() };
+    let norm = norm_2(&b);
+    let mut least = f64::INFINITY;
+    for run in 0..RUNS {
+        let started = Instant::now();
+        let monitor = || Monitor::new(n, 0.0, norm, precision, &stop, Control::default(), (0, started));
+        let ended = ranks.run(&b, &mut Position::at(vec![0.0; n]), &monitor)?;
+        let (longest, iterations) = (ended.iter().map(|rank| rank.solve).max(), ended[0].seen.iterations);
+        if run > 0 && iterations > 0 {
+            least = least.min(longest.unwrap_or(Duration::ZERO).as_secs_f64() / iterations as f64);
+        }
+    }
+    Ok(least)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::list;
+
+    #[test]
+    fn ranks_meet() {
+        let device = list().devices.into_iter().next();
+        assert!(device.is_some(), "the tests need an OpenCL device");
+        for devices in [vec![device.clone(), device.clone()], vec![device.clone(), None, device], vec![None, None]] {
+            let time = seconds(Exchange::HostStaged, &devices).unwrap();
+            assert!(time > 0.0 && time < 1.0, "{time}");
+        }
+    }
+}

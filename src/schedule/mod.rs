@@ -1,0 +1,16 @@
+//! Which devices work on a system, on which rows, and in what order these are.
+
+mod choose;
+mod meeting;
+mod offer;
+mod performance_model;
+mod placement;
+mod reorder;
+mod speed;
+mod survey;
+
+pub(crate) use choose::{Chosen, choose};
+pub use offer::{DeviceSet, Forecast};
+pub(crate) use reorder::Ordered;
+pub use reorder::{Cause, Reordering};
+pub use survey::{FormatSurvey, formats};

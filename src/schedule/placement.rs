@@ -1,0 +1,226 @@
+//! Which devices had better work, and with what shares: decided from numbers alone.
+//!
+//! An iteration of several ranks takes
+//!
+//! ```text
+//! T = 0.4 m + max(0.6 m + halo, kernels of the slowest rank)
+//! ```
+//!
+//! where m is what these ranks need to meet, whatever they compute: the time of an iteration with next to nothing to do.
+//! Six tenths of it pass beside kernels, if these take as long: the halo is on its way while they run. A device alone
+//! meets nobody. On four NVIDIA H200 (7-point operators, µs an iteration; m was about 80 of two, 120 of four):
+//!
+//! | | 64³ | 100³ | 215³ | 464³ |
+//! |---|---|---|---|---|
+//! | one | 11.8 | 24.6 | 213 | 2032 |
+//! | two: measured | 61–89 | 83–90 | 140–152 | 1075 |
+//! | two: by the rule | 80 | 80 | 139 | 1048 |
+//! | four: measured | 98–132 | 114–142 | 126–156 | 566–579 |
+//! | four: by the rule | 120 | 120 | 133 | 556 |
+
+/// The part of a meeting in which no kernel runs.
+const EXPOSED: f64 = 0.4;
+
+/// What a device alone needs beside its kernels, in seconds: several launches are under way at once.
+const LAUNCH: f64 = 2e-6;
+
+/// No meeting takes less, in seconds: a launch, a transfer and an answer, twice over.
+pub(crate) const LEAST_MEETING: f64 = 40e-6;
+
+/// Bytes that a GPU moves in each cycle of each of its units, at least, as far as one can tell beforehand: an NVIDIA H200
+/// moves 18, an RTX 4090 3. To take a slower one for that fast costs little, as what it decides is about systems that are
+/// small.
+const LEAST_BYTES_A_CYCLE: f64 = 3.0;
+
+/// Bytes of an iteration for each unit of work: 12 an entry and 76 a row by 1 and 7.
+pub(crate) const BYTES: f64 = 12.0;
+
+/// Seconds of an iteration on several ranks that need `meeting` to meet, of which the slowest one's kernels take
+/// `kernels`, and the halo `halo`; or on one that meets nobody.
+pub(crate) fn seconds(kernels: f64, halo: f64, meeting: Option<f64>) -> f64 {
+    match meeting {
+        Some(meeting) => EXPOSED * meeting + ((1.0 - EXPOSED) * meeting + halo).max(kernels),
+        None => kernels + LAUNCH,
+    }
+}
+
+/// Whether ranks that share what takes one of them `alone` seconds at most can't be faster than it, however they meet.
+pub(crate) fn is_enough(alone: f64, ranks: usize) -> bool {
+    let least = LEAST_MEETING.max(EXPOSED * LEAST_MEETING + alone / ranks as f64);
+    alone + LAUNCH <= least
+}
+
+/// About the most seconds of an iteration of `work` on a GPU of so many units and MHz.
+pub(crate) fn most_seconds(work: f64, units: u32, clock_mhz: u32) -> f64 {
+    BYTES * work / (LEAST_BYTES_A_CYCLE * f64::from(units.max(1)) * f64::from(clock_mhz.max(1)) * 1e6)
+}
+
+/// How long a device takes for some work: a straight line through two measurements.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Speed {
+    /// Work and seconds, of next to nothing, of less and of more work; those that were not measured are like their
+    /// neighbours.
+    pub(crate) measured: [(f64, f64); 3],
+}
+
+impl Speed {
+    /// In proportion to one measurement.
+    pub(crate) fn proportional(work: f64, seconds: f64) -> Self {
+        Self { measured: [(0.0, 0.0), (work, seconds), (work, seconds)] }
+    }
+
+    /// Seconds for `work`: on the line through what was measured on both sides of it, and beyond on that through the least
+    /// and the most, which has the time of kernels that have nothing to do apart from that of the rows.
+    pub(crate) fn seconds(&self, work: f64) -> f64 {
+        if work <= 0.0 {
+            return 0.0;
+        }
+        let [least, less, more] = self.measured;
+        let line = |(w, short): (f64, f64), (v, long): (f64, f64)| {
+            if v > w { short + (long - short) * (work - w) / (v - w) } else { long * work / v }
+        };
+        if work > more.0 {
+            line(least, more)
+        } else if work > less.0 {
+            line(less, more)
+        } else {
+            line(least, less)
+        }
+    }
+}
+
+/// What parts of `work` devices get so that all end at about the same time, and when the last one does.
+pub(crate) fn shared(work: f64, speeds: &[Speed]) -> (Vec<f64>, f64) {
+    let mut shares = vec![1.0 / speeds.len() as f64; speeds.len()];
+    // what a device does in a second depends a little on its share
+    for _ in 0..3 {
+        let rates: Vec<f64> = shares
+            .iter()
+            .zip(speeds)
+            .map(|(share, speed)| share * work / speed.seconds(share * work).max(f64::MIN_POSITIVE))
+            .collect();
+        let all: f64 = rates.iter().sum();
+        shares = rates.iter().map(|rate| rate / all).collect();
+    }
+    let slowest = shares.iter().zip(speeds).map(|(share, speed)| speed.seconds(share * work)).fold(0.0, f64::max);
+    (shares, slowest)
+}
+
+/// Speeds of the same kind of device differ by more than that for a reason, and not as measurements do.
+const DIFFERENT: f64 = 0.1;
+
+/// Speeds that were measured in one solve, as the rows of others are to be cut by them: those of a kind, or of several ranks
+/// of a device, are the same but for a reason. Rows that are cut as before are stored as before, without a new measurement.
+pub(crate) fn steadied<K: PartialEq>(speeds: &[f64], kinds: &[K], devices: &[Option<usize>]) -> Vec<f64> {
+    let mean = |speeds: &[f64], is_one: &dyn Fn(usize) -> bool| {
+        let of_these: Vec<f64> = (0..speeds.len()).filter(|&k| is_one(k)).map(|k| speeds[k]).collect();
+        of_these.iter().sum::<f64>() / of_these.len() as f64
+    };
+    let of_devices: Vec<f64> = devices.iter().map(|device| mean(speeds, &|k| devices[k] == *device)).collect();
+    let of_kinds: Vec<f64> = kinds.iter().map(|kind| mean(&of_devices, &|k| kinds[k] == *kind)).collect();
+    let differs = |k: usize| (of_devices[k] - of_kinds[k]).abs() > DIFFERENT * of_kinds[k];
+    let is_alike = |kind: &K| !(0..kinds.len()).any(|k| kinds[k] == *kind && differs(k));
+    (0..kinds.len()).map(|k| if is_alike(&kinds[k]) { of_kinds[k] } else { of_devices[k] }).collect()
+}
+
+/// How many of `all` devices may be worth a look: 1, 2, 3, 4, 6, 8, 12 and so on, and all.
+pub(crate) fn counts(all: usize) -> Vec<usize> {
+    let powers = std::iter::successors(Some(2), |count| Some(2 * count));
+    let smaller = [1].into_iter().chain(powers.flat_map(|count| [count, count + count / 2]));
+    smaller.take_while(|&count| count < all).chain([all]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What was measured on H200s: points along an edge, seconds on one, and with two and four the range in µs.
+    const FACTS: [(f64, [f64; 2], [f64; 2]); 4] = [
+        (11.8, [61.0, 89.0], [98.0, 132.0]),
+        (24.6, [83.0, 90.0], [114.0, 142.0]),
+        (213.0, [140.0, 152.0], [126.0, 156.0]),
+        (2032.0, [1075.0, 1078.0], [566.0, 579.0]),
+    ];
+
+    #[test]
+    fn the_model_on_h200s() {
+        for (alone, two, four) in FACTS {
+            // kernels of a quarter of 215³ took 85 µs rather than 53
+            let quarter = if alone == 213.0 { 85.0 } else { alone / 4.0 };
+            for (kernels, meeting, [low, high]) in [(alone / 2.0, 80.0, two), (quarter, 120.0, four)] {
+                let predicted = 1e6 * seconds(kernels * 1e-6, 0.0, Some(meeting * 1e-6));
+                assert!(predicted > 0.92 * low && predicted < 1.08 * high, "{predicted} in place of {low} to {high}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_best_number_of_h200s() {
+        for ((alone, ..), best) in FACTS.into_iter().zip([1, 1, 4, 4]) {
+            let quarter = if alone == 213.0 { 85.0 } else { alone / 4.0 };
+            let of = |count: usize| match count {
+                1 => seconds(alone * 1e-6, 0.0, None),
+                2 => seconds(alone * 0.5e-6, 0.0, Some(80e-6)),
+                _ => seconds(quarter * 1e-6, 0.0, Some(120e-6)),
+            };
+            let found = [1, 2, 4].into_iter().min_by(|&one, &other| of(one).total_cmp(&of(other)));
+            assert_eq!(found, Some(best), "{alone} µs alone");
+        }
+        assert!(is_enough(11.8e-6, 4) && is_enough(24.6e-6, 4) && !is_enough(213e-6, 2));
+    }
+
+    #[test]
+    fn what_no_gpu_is_slower_than() {
+        // 7-point 64³ on an H200: 3.6 million units of work in 11.8 µs
+        let work = 6.95 * 262_144.0 + 7.0 * 262_144.0;
+        assert!(most_seconds(work, 132, 1980) > 11.8e-6);
+        assert!(is_enough(most_seconds(1000.0 * 12.0, 132, 1980), 8));
+        assert!(most_seconds(1e6, 0, 0).is_finite());
+    }
+
+    #[test]
+    fn halos_beyond_what_hides_count() {
+        let m = Some(100e-6);
+        assert!((seconds(10e-6, 0.0, m) - 100e-6).abs() < 1e-12);
+        assert!((seconds(10e-6, 30e-6, m) - 130e-6).abs() < 1e-12);
+        assert!((seconds(500e-6, 30e-6, m) - 540e-6).abs() < 1e-12);
+    }
+
+    #[test]
+    fn speeds_by_hand() {
+        let speed = Speed { measured: [(0.0, 0.0), (100.0, 2.0), (200.0, 3.0)] };
+        for (work, seconds) in [(50.0, 1.0), (100.0, 2.0), (150.0, 2.5), (200.0, 3.0), (400.0, 6.0), (0.0, 0.0)] {
+            assert_eq!(speed.seconds(work), seconds, "{work}");
+        }
+        assert_eq!(Speed::proportional(10.0, 1.0).seconds(5.0), 0.5);
+        // kernels that have nothing to do take 1
+        let speed = Speed { measured: [(0.0, 1.0), (100.0, 3.0), (200.0, 5.0)] };
+        for (work, seconds) in [(0.0, 0.0), (50.0, 2.0), (150.0, 4.0), (1000.0, 21.0)] {
+            assert_eq!(speed.seconds(work), seconds, "{work}");
+        }
+        let three = [(1.0, 1.0), (1.0, 1.0), (1.0, 2.0)].map(|(work, seconds)| Speed::proportional(work, seconds));
+        let (shares, last) = shared(100.0, &three);
+        assert!(shares.iter().zip([0.4, 0.4, 0.2]).all(|(share, expected)| (share - expected).abs() < 1e-12));
+        assert!((last - 40.0).abs() < 1e-9);
+        assert_eq!(shared(7.0, &three[..1]), (vec![1.0], 7.0));
+    }
+
+    #[test]
+    fn speeds_of_a_kind_are_the_same_but_for_a_reason() {
+        let devices = [Some(1), Some(2), Some(0), Some(0), None];
+        let kinds = ["gpu", "gpu", "cpu", "cpu", "host"];
+        assert_eq!(steadied(&[9.5, 10.5, 1.0, 3.0, 4.0], &kinds, &devices), [10.0, 10.0, 2.0, 2.0, 4.0]);
+        assert_eq!(steadied(&[6.0, 10.0, 1.0, 3.0, 4.0], &kinds, &devices), [6.0, 10.0, 2.0, 2.0, 4.0]);
+        assert_eq!(steadied(&[], &[""; 0], &[]), [0.0; 0]);
+    }
+
+    #[test]
+    fn numbers_of_devices() {
+        assert_eq!(counts(1), [1]);
+        assert_eq!(counts(2), [1, 2]);
+        assert_eq!(counts(3), [1, 2, 3]);
+        assert_eq!(counts(4), [1, 2, 3, 4]);
+        assert_eq!(counts(5), [1, 2, 3, 4, 5]);
+        assert_eq!(counts(17), [1, 2, 3, 4, 6, 8, 12, 16, 17]);
+    }
+}

@@ -1,0 +1,25 @@
+//! The [`Solver`], what it is told, and what it gives.
+
+mod moves;
+mod outcome;
+mod pace;
+mod rounds;
+mod session;
+mod statistics;
+mod survivors;
+
+pub use crate::krylov::{Criterion, Indefinite, Method, Reason};
+pub use crate::operator::choice::{Candidate, FormatChoice, Why};
+pub use crate::operator::{Exchange, Format};
+pub use crate::precond::Precond;
+pub use crate::real::Precision;
+pub use crate::runtime::{
+    Checkpoint, Checkpoints, Control, OnFailure, Progress, RankInfo, Reorder, Setup, SetupTimes, ShareSource, Shares,
+    Stop, device_bytes,
+};
+pub use crate::schedule::{Cause, DeviceSet, Forecast, FormatSurvey, Reordering, formats};
+pub use crate::timeline::Split;
+pub use crate::tune::Tune;
+pub use outcome::{Move, Outcome};
+pub use session::Solver;
+pub use survivors::DeviceFailure;

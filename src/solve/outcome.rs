@@ -1,0 +1,65 @@
+//! How a solve ended.
+
+use std::time::Duration;
+
+use crate::krylov::Reason;
+use crate::timeline::{Split, Timeline};
+use crate::verify::Residual;
+
+/// Rows that were moved in the course of a solve.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Move {
+    /// Iterations that were done before.
+    pub iteration: u64,
+    /// Seconds of each rank's kernels an iteration before.
+    pub kernels: Vec<f64>,
+    /// The share of each of these ranks afterwards, from 0 to 1. One with 0 is no rank any more, unless it had none before.
+    pub shares: Vec<f64>,
+    /// The time that it took.
+    pub time: Duration,
+}
+
+/// What a solve gives, converged or not.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Outcome {
+    /// The solution, or the best approximation reached.
+    pub x: Vec<f64>,
+    /// Why the solve ended.
+    pub reason: Reason,
+    /// Iterations of a former solve: [`Control::done`](super::Control::done).
+    pub done: u64,
+    /// Iterations of the Krylov method in all, those of a former solve among them.
+    pub iterations: u64,
+    /// How often the recurrence met the test, or lost all its digits, the recomputed residual was still above the test, and the
+    /// iteration went on from x; or other devices went on after a failure. In mixed precision, also how often the residual was formed anew on the way.
+    pub restarts: u32,
+    /// ‖r‖₂ / ‖b‖₂ by the recurrence: before the first iteration of this solve, then after each.
+    pub history: Vec<f64>,
+    /// ‖r‖₂ / ‖b‖₂ by the recurrence at the end.
+    pub recurrence_rel_residual_2: f64,
+    /// b − A x recomputed on the host in compensated arithmetic: the true residual.
+    pub residual: Residual,
+    /// Time to take b and the first guess to the ranks.
+    pub upload: Duration,
+    /// Time in the iteration, with its restarts.
+    pub solve: Duration,
+    /// Time to bring x back.
+    pub gather: Duration,
+    /// Time to recompute b − A x.
+    pub verify: Duration,
+    /// For each rank, where the time of the iteration went.
+    pub split: Vec<Split>,
+    /// For each rank, what it did when: empty unless [`Control::timeline`](super::Control::timeline) asks for it.
+    pub timelines: Vec<Timeline>,
+    /// When rows were moved, as the ranks' kernels took uneven times.
+    pub moves: Vec<Move>,
+    /// Seconds of each rank's kernels an iteration, as the ranks compared them last; empty if they did not.
+    pub kernel_seconds: Vec<f64>,
+    /// Seconds of an iteration, the median over windows of some of them, so that neither the first ones count nor what is tried
+    /// now and then; none if they were few.
+    pub iteration_seconds: Option<f64>,
+    /// Bytes that an iteration moves over all ranks, each array counted once. In mixed precision, the residuals in
+    /// double precision are beside that.
+    pub bytes_per_iteration: u64,
+}

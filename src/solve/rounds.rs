@@ -1,0 +1,349 @@
+//! A solve: the ranks run, and the host checks what they bring back, until it agrees.
+
+use std::borrow::Cow;
+use std::time::{Duration, Instant};
+
+use rayon::prelude::*;
+
+use super::moves::share_anew;
+use super::outcome::Outcome;
+use super::statistics::Statistics;
+use super::survivors::{DeviceFailure, open, without_failed};
+use crate::comm::Failed;
+use crate::error::Result;
+use crate::krylov::{Criterion, Reason};
+use crate::real::Real;
+use crate::runtime::snapshot::{self, Shelf, Snapshot};
+use crate::runtime::{Checkpoint, Checkpoints, Control, Ended, Monitor, OnFailure, Position, Ranks, Stop, Whole};
+use crate::verify::{self, Residual};
+
+/// How often an answer that the host's check does not confirm is handed back to the ranks with a tighter target.
+const MAX_ROUNDS: u32 = 5;
+
+/// How often iterates are set aside to go on from after a failure, if nothing else was said.
+const SNAPSHOT_EVERY: Duration = Duration::from_secs(10);
+
+/// Solves the system for `b` from `x`. Devices that fail are told in `failures`; others may then take the place of the ranks.
+pub(crate) fn solve(
+    whole: &Whole,
+    ranks: &mut Ranks,
+    failures: &mut Vec<DeviceFailure>,
+    b: &[f64],
+    mut x: Vec<f64>,
+    stop: &Stop,
+    control: Control<'_>,
+) -> Result<Outcome> {
+    // A power of two, so that nothing is rounded: sums of squares then stay in range whatever the units of b are.
+    let largest =
+        b.par_chunks(1 << 14).map(|c| c.iter().fold(0.0, |m: f64, v| m.max(v.abs()))).reduce(|| 0.0, f64::max);
+    let scale = power_of_two_near(largest);
+    let unscaled_b = b;
+    let b = f64::scaled(b, 1.0 / scale);
+    let rhs_norm = verify::norm_2(&b);
+    let b = &*whole.in_ranks_order(b);
+    let confirmed = |r: &Residual| r.relative_2 <= stop.rtol || r.norm_2 <= stop.atol;
+
+    let target = (stop.rtol * rhs_norm).max(stop.atol / scale);
+    let mut round = Round { whole, b, rhs_norm, scale, target, stop, control, started: Instant::now() };
+    let mut statistics = Statistics::after(control.done);
+    for count in 1.. {
+        let (reached, y) = round.run(ranks, failures, &mut statistics, &x)?;
+
+        let start = Instant::now();
+        x = round.given(&y);
+        statistics.gather += start.elapsed();
+        let start = Instant::now();
+        let residual = verify::residual(&whole.a, unscaled_b, &x);
+        statistics.verify += start.elapsed();
+
+        let criterion = if residual.relative_2 <= stop.rtol { Criterion::Rtol } else { Criterion::Atol };
+        let reason = match reached {
+            None => Reason::Converged(criterion),
+            // The last iterate of a solve that ended for another reason may meet the test all the same.
+            Some(Reason::MaxIters | Reason::TimeLimit | Reason::Stagnation) if confirmed(&residual) => {
+                Reason::Converged(criterion)
+            }
+            Some(reason) => reason,
+        };
+        let outcome = |statistics: Statistics, x, reason| {
+            statistics.outcome(x, reason, residual, ranks.bytes_per_iteration(whole))
+        };
+        if !reason.converged() || confirmed(&residual) {
+            return Ok(outcome(statistics, x, reason));
+        }
+        // The ranks' own check, in working precision, was too kind.
+        let excess = (residual.relative_2 / stop.rtol).min(residual.norm_2 / stop.atol);
+        if count == MAX_ROUNDS || !excess.is_finite() {
+            return Ok(outcome(statistics, x, Reason::Stagnation));
+        }
+        log::info!("the ranks' residual is {excess:.3} times too large by the host's check; iterating on");
+        round.target *= 0.5 / excess;
+        statistics.restarts += 1;
+    }
+    unreachable!("the rounds end")
+}
+
+/// What the ranks are asked for: (factor A) y = b / scale, so that x = factor scale y.
+struct Round<'a> {
+    whole: &'a Whole,
+    /// In the order and scale of the ranks.
+    b: &'a [f64],
+    rhs_norm: f64,
+    scale: f64,
+    /// ‖r‖₂ to be reached.
+    target: f64,
+    stop: &'a Stop,
+    control: Control<'a>,
+    /// When the first round began.
+    started: Instant,
+}
+
+impl Round<'_> {
+    /// y in the order and scale of the ranks.
+    fn own(&self, x: &[f64]) -> Vec<f64> {
+        self.whole.in_ranks_order(rescaled(x, 1.0 / self.whole.factor, 1.0 / self.scale)).into_owned()
+    }
+
+    /// And back.
+    fn given(&self, y: &[f64]) -> Vec<f64> {
+        self.whole.in_given_order(rescaled(y, self.whole.factor, self.scale)).into_owned()
+    }
+
+    /// Runs ranks from `x` to their end: those that are there, or others where rows are moved or devices fail. Tells why they
+    /// ended, and where.
+    fn run(
+        &self,
+        ranks: &mut Ranks,
+        failures: &mut Vec<DeviceFailure>,
+        statistics: &mut Statistics,
+        x: &[f64],
+    ) -> Result<(Option<Reason>, Vec<f64>)> {
+        let mut position = Position::at(self.own(x));
+        loop {
+            let started = Instant::now();
+            let (ended, kept, iterations) = self.stretch(ranks, statistics, &mut position);
+            let failed = match ended {
+                Ok(mut ended) => {
+                    let (reason, shares) = (ended[0].reason, ended[0].seen.shares.take());
+                    statistics.add(ended);
+                    match shares.filter(|_| position.p.is_some()) {
+                        Some(shares) => share_anew(self.whole, ranks, failures, &shares, statistics)?,
+                        None => return Ok((reason, position.x)),
+                    }
+                    continue;
+                }
+                Err(failed) => failed,
+            };
+            let Some(kept) = kept else { return Err(failed.into()) };
+            let solved = started.elapsed();
+            let during = Some((iterations, iterations.saturating_sub(kept.iterations)));
+            let rows = self.whole.rows()?;
+            let left = without_failed(self.whole, &rows, &ranks.placement, failed, during, failures)?;
+            let left_out = std::mem::take(&mut ranks.left_out);
+            *ranks = open(self.whole, rows, left, failures, self.control.cancel)?;
+            ranks.left_out = left_out;
+            statistics.upload += started.elapsed() - solved;
+            position = statistics.add_failed(kept, solved);
+        }
+    }
+
+    /// Runs the ranks from a position until they end or fail. With them come the last iterate that was set aside, if others
+    /// may go on from there, and the iterations that are known to be done.
+    fn stretch(
+        &self,
+        ranks: &mut Ranks,
+        statistics: &Statistics,
+        position: &mut Position,
+    ) -> (std::result::Result<Vec<Ended>, Failed>, Option<Snapshot>, u64) {
+        let setup = &self.whole.setup;
+        let others_go_on = setup.on_failure == OnFailure::Continue;
+        let every =
+            self.control.checkpoint.map(|checkpoint| checkpoint.every).or(others_go_on.then_some(SNAPSHOT_EVERY));
+        let (before, rel_residual_2) = (statistics.iterations, statistics.recurrence_rel_residual_2);
+        let balance = ranks.balance(self.whole, statistics.reopened);
+        let goes_on = position.p.is_some().then_some(rel_residual_2);
+        let mut kept = others_go_on.then(|| Snapshot::first(position, before, rel_residual_2));
+        let shelf = every.map(|every| Shelf::new(every, &ranks.placement.rows, others_go_on, before));
+        let take = |snapshot: Snapshot| self.take(snapshot, &mut kept);
+        let (ended, iterations) = snapshot::beside(shelf, before, take, |shelf| {
+            let monitor = || {
+                let new = self.monitor(before).with_shelf(shelf).watching(balance.clone());
+                goes_on.into_iter().fold(new, Monitor::going_on)
+            };
+            ranks.run(self.b, position, &monitor)
+        });
+        (ended, kept, iterations)
+    }
+
+    /// Takes what the ranks have set aside, unless it is useless: for the caller, and to go on from if others may.
+    fn take(&self, snapshot: Snapshot, kept: &mut Option<Snapshot>) {
+        if !snapshot.x.par_iter().all(|v| v.is_finite()) {
+            return;
+        }
+        if let Some(Checkpoints { take, .. }) = self.control.checkpoint {
+            let Snapshot { iterations, rel_residual_2, .. } = snapshot;
+            take(&Checkpoint { x: &self.given(&snapshot.x), iterations, rel_residual_2 });
+        }
+        if let Some(kept) = kept {
+            *kept = snapshot;
+        }
+    }
+
+    /// A rank's monitor, after so many iterations.
+    fn monitor(&self, before: u64) -> Monitor<'_> {
+        let Self { rhs_norm, target, stop, control, started, .. } = *self;
+        let (n, precision) = (self.whole.a.n_rows(), self.whole.setup.precision);
+        Monitor::new(n, target, rhs_norm, precision, stop, control, (before, started))
+    }
+}
+
+/// The power of two next below `v` > 0, within a range whose ends have finite reciprocals.
+pub(crate) fn power_of_two_near(v: f64) -> f64 {
+    // exponents at the ends of the range would make 1 / scale overflow
+    2f64.powi((v.log2().floor() as i32).clamp(-1000, 1000))
+}
+
+/// `v` times two powers of two, whose product may be out of range.
+fn rescaled(v: &[f64], first: f64, second: f64) -> Cow<'_, [f64]> {
+    let both = first * second;
+    if both.is_normal() {
+        return f64::scaled(v, both);
+    }
+    Cow::Owned(f64::scaled(&f64::scaled(v, first), second).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    use crate::matrix::Csr;
+    use crate::matrix::gallery::{Spec, random_vector};
+    use crate::runtime::rebalance::Balance;
+    use crate::solve::{Method, Precision, Precond, Setup, ShareSource, Solver, Tune};
+
+    /// A solve whose ranks are watched, and altered so.
+    fn solve(a: &Arc<Csr>, setup: &Setup, altered: Option<fn(&mut Balance)>) -> (Solver, Outcome) {
+        let mut solver = Solver::new(Arc::clone(a), setup).unwrap();
+        solver.ranks_of_test().altered = altered;
+        let b = random_vector(a.n_rows(), 5);
+        let stop = Stop { rtol: 1e-9, ..Stop::default() };
+        let outcome = solver.solve(&b, None, &stop, Control::default()).unwrap();
+        let residual = relative_residual(a, &b, &outcome.x);
+        assert!(outcome.reason.converged() && residual <= 1e-9, "{}: {residual:e}", outcome.reason);
+        (solver, outcome)
+    }
+
+    fn relative_residual(a: &Csr, b: &[f64], x: &[f64]) -> f64 {
+        let ax = a.mul_vec(x);
+        let norm = |v: &mut dyn Iterator<Item = f64>| v.map(|v| v * v).sum::<f64>().sqrt();
+        norm(&mut b.iter().zip(&ax).map(|(b, y)| b - y)) / norm(&mut b.iter().copied())
+    }
+
+    /// The second of several ranks takes three times as long for its rows as others.
+    fn slow_second(balance: &mut Balance) {
+        let mut all = vec![1e-2; balance.costs.len()];
+        all[1] = 3e-2;
+        balance.injected = Some(all);
+        balance.can_be_alone.fill(false);
+    }
+
+    #[test]
+    fn rows_are_moved_and_the_iteration_goes_on() {
+        let a = Arc::new("jumps:12,contrast=1e2".parse::<Spec>().unwrap().build().unwrap());
+        for devices in ["0,0,0", "0,host", "0,0,0,0,0", "host,host"] {
+            for (method, precond) in
+                [(Method::Cg, Precond::Jacobi), (Method::Cg, Precond::None), (Method::CgClassic, Precond::Jacobi)]
+            {
+                for precision in [Precision::F64, Precision::Mixed] {
+                    let devices = devices.parse().unwrap();
+                    let setup = Setup { method, precond, precision, devices, tune: Tune::Off, ..Setup::default() };
+                    let case = format!("{} {method} {precond} {precision}", setup.devices);
+                    let (_, still) = solve(&a, &setup, None);
+                    assert_eq!(still.moves, [], "{case}: nothing is measured");
+                    let (solver, moved) = solve(&a, &setup, Some(slow_second));
+                    assert_eq!(moved.moves.len(), 1, "{case}: once is enough");
+                    let shares = &moved.moves[0].shares;
+                    assert!((shares[0] / shares[1] - 3.0).abs() < 1e-9, "{case}: {shares:?}");
+                    assert_eq!(moved.moves[0].iteration, 5);
+                    for (rank, share) in solver.ranks().iter().zip(shares) {
+                        assert_eq!(rank.share_source, ShareSource::Measured);
+                        assert!((rank.share - share).abs() < 0.02, "{case}: {} in place of {share}", rank.share);
+                    }
+                    // the same iteration, but for rounding
+                    assert!(still.iterations > 50, "{case}");
+                    let few =
+                        still.iterations / 50 + if precision == Precision::Mixed { still.iterations / 20 } else { 1 };
+                    assert!(
+                        moved.iterations.abs_diff(still.iterations) <= few,
+                        "{case}: {} in place of {}",
+                        moved.iterations,
+                        still.iterations
+                    );
+                    assert_eq!(moved.history.len() as u64, moved.iterations + 1);
+                    assert_eq!(moved.split.len(), solver.ranks().len());
+                }
+            }
+        }
+    }
+
+    /// Methods that have A p by recurrence go on in the direction of the ranks before, too, alone or not.
+    #[test]
+    fn recurrences_go_on_after_a_move() {
+        let a = Arc::new("jumps:12,contrast=1e2".parse::<Spec>().unwrap().build().unwrap());
+        for (altered, expected) in [(better_alone as fn(&mut Balance), 1), (slow_second, 3)] {
+            let (method, devices, tune) = (Method::CgSingleReduction, "0,0,0".parse().unwrap(), Tune::Off);
+            let (solver, outcome) = solve(&a, &Setup { method, devices, tune, ..Setup::default() }, Some(altered));
+            assert_eq!((outcome.moves.len(), solver.ranks().len(), solver.method()), (1, expected, method));
+            assert_eq!(outcome.restarts, 0, "{expected}");
+        }
+    }
+
+    /// To meet takes all of the time.
+    fn better_alone(balance: &mut Balance) {
+        let count = balance.costs.len();
+        balance.injected = Some((0..count).map(|k| 1e-12 * (count - k) as f64).collect());
+        balance.can_be_alone.fill(true);
+        balance.moving = 0.0;
+    }
+
+    #[test]
+    fn the_fastest_goes_on_alone() {
+        let a = Arc::new("poisson2d:40".parse::<Spec>().unwrap().build().unwrap());
+        for (devices, last) in [("0,0,0", Some(0)), ("0,host", None), ("host,0", Some(0))] {
+            for precision in [Precision::F64, Precision::Mixed] {
+                let setup = Setup { precision, devices: devices.parse().unwrap(), tune: Tune::Off, ..Setup::default() };
+                let (solver, outcome) = solve(&a, &setup, Some(better_alone));
+                assert_eq!((outcome.moves.len(), outcome.split.len()), (1, 1), "{devices}");
+                assert_eq!(solver.ranks().len(), 1, "{devices}");
+                assert_eq!((solver.ranks()[0].index, solver.ranks()[0].rows), (last, a.n_rows()), "{devices}");
+                let (_, still) = solve(&a, &setup, None);
+                // in mixed precision, by another rounding, one more correction may be needed
+                let more = still.iterations / if precision == Precision::Mixed { 8 } else { 20 };
+                assert!(outcome.iterations.abs_diff(still.iterations) <= 2 + more, "{devices}");
+            }
+        }
+    }
+
+    #[test]
+    fn rows_in_another_order_are_moved_too() {
+        let a = Arc::new("poisson2d:40,scramble=3".parse::<Spec>().unwrap().build().unwrap());
+        let setup = Setup {
+            devices: "0,0,0".parse().unwrap(),
+            reorder: crate::solve::Reorder::Rcm,
+            tune: Tune::Off,
+            ..Setup::default()
+        };
+        let (solver, outcome) = solve(&a, &setup, Some(slow_second));
+        assert_eq!((outcome.moves.len(), solver.ranks().len()), (1, 3));
+        assert!(solver.ranks()[1].rows < solver.ranks()[0].rows / 2);
+    }
+
+    #[test]
+    fn scales_are_powers_of_two() {
+        assert_eq!([1.0, 3.0, 0.3, 1e300].map(power_of_two_near), [1.0, 2.0, 0.25, 2f64.powi(996)]);
+        assert!(power_of_two_near(f64::MIN_POSITIVE / 4.0) > 0.0);
+        assert!((1.0 / power_of_two_near(f64::MAX)).is_normal());
+    }
+}

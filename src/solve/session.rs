@@ -1,0 +1,263 @@
+//! The solver as its callers see it: it checks the input, and hands it to the ranks.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rayon::prelude::*;
+
+use super::outcome::Outcome;
+use super::pace;
+use super::rounds::{self, power_of_two_near};
+use super::survivors::{self, DeviceFailure};
+use crate::device::{self, Rejected, Selection};
+use crate::error::{Error, Result};
+use crate::krylov::{Criterion, Indefinite, Method, Reason};
+use crate::matrix::Csr;
+use crate::matrix::stats::Stats;
+use crate::real::Precision;
+use crate::runtime::{Control, RankInfo, Ranks, Setup, SetupTimes, Stop, Whole};
+use crate::schedule::{Chosen, Forecast, Ordered, Reordering, choose};
+use crate::tune::store::Store;
+use crate::verify;
+
+/// A system's matrix on its ranks, ready to solve for many right-hand sides.
+///
+/// Solvers are independent of each other: several may work in several threads.
+pub struct Solver {
+    whole: Whole,
+    stats: Stats,
+    reordering: Reordering,
+    rejected: Vec<Rejected>,
+    note: Option<String>,
+    times: SetupTimes,
+    forecast: Forecast,
+    ranks: Ranks,
+    failures: Vec<DeviceFailure>,
+}
+
+impl std::fmt::Debug for Solver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Solver").field("setup", &self.whole.setup).field("ranks", &self.ranks()).finish_non_exhaustive()
+    }
+}
+
+impl Solver {
+    /// Distributes `a` over the devices that `setup` asks for. The matrix stays in memory for the check of each answer.
+    ///
+    /// # Errors
+    /// [`Error::NotSquare`]; [`Error::NotSymmetric`] unless `setup` says to assume it; [`Error::BeyondSingle`] if single
+    /// precision can't hold the matrix; [`Error::NoDevice`], [`Error::KernelBuild`], [`Error::OutOfDeviceMemory`],
+    /// [`Error::OpenCl`] for devices.
+    pub fn new(a: impl Into<Arc<Csr>>, setup: &Setup) -> Result<Self> {
+        Self::open(a.into(), setup, None)
+    }
+
+    /// The same; if `cancel` is set meanwhile, tuning for [`Tune::Full`](super::Tune::Full) ends at once, with a
+    /// warning, and kernels are launched as is known without. With the same flag, a solve then ends before its first
+    /// iteration.
+    ///
+    /// # Errors
+    /// As [`Solver::new`].
+    pub fn cancellable(a: impl Into<Arc<Csr>>, setup: &Setup, cancel: &AtomicBool) -> Result<Self> {
+        Self::open(a.into(), setup, Some(cancel))
+    }
+
+    fn open(a: Arc<Csr>, setup: &Setup, cancel: Option<&AtomicBool>) -> Result<Self> {
+        let start = Instant::now();
+        if a.n_rows() != a.n_cols() {
+            return Err(Error::NotSquare { rows: a.n_rows(), cols: a.n_cols() });
+        }
+        let selection = device::select(&setup.devices, setup.precision.needs_f64());
+        let count = selection.as_ref().map_or(1, |s| s.ranks.len());
+        let Ordered { a: rows, order, reordering } = Ordered::new(&a, setup.reorder, count)?;
+        let stats = check(&a, &rows, setup)?;
+        let factor = matrix_factor(&a, &stats, setup.precision)?;
+        let selection = selection?;
+        let whole = Whole::new(a, &rows, order, factor, setup, Store::open());
+        let Chosen { placement, rejected: considered, forecast } = choose(&whole, &rows, &selection)?;
+        let Selection { mut rejected, note, .. } = selection;
+        rejected.retain(|one| !considered.iter().any(|other| other.device.index == one.device.index));
+        rejected.extend(considered);
+        rejected.retain(|one| !placement.devices.iter().flatten().any(|used| used.index == one.device.index));
+        rejected.sort_by_key(|rejected| rejected.device.index);
+        let prepare = start.elapsed() - forecast.time;
+        log::debug!("checks and partition took {prepare:?}");
+        let mut failures = Vec::new();
+        let ranks = survivors::open(&whole, rows, placement, &mut failures, cancel)?;
+        let tune = ranks.times.tune + forecast.time;
+        let prepare = prepare + ranks.times.prepare;
+        let times = SetupTimes { prepare, reorder: reordering.time, tune, ..ranks.times };
+        Ok(Self { whole, stats, reordering, rejected, note, times, forecast, ranks, failures })
+    }
+
+    /// Solves `A x = b` from `x0`, or from zero.
+    ///
+    /// # Errors
+    /// [`Error::SizeMismatch`] and [`Error::NotFinite`] for `b` and `x0`; errors of devices that no others take over from, after
+    /// which the solver can't be used any more. Not converging is not an error: see [`Outcome::reason`].
+    pub fn solve(&mut self, b: &[f64], x0: Option<&[f64]>, stop: &Stop, control: Control<'_>) -> Result<Outcome> {
+        for (what, v) in [("b", Some(b)), ("x0", x0)] {
+            let Some(v) = v else { continue };
+            if v.len() != self.whole.a.n_rows() {
+                return Err(Error::SizeMismatch { what: what.into(), expected: self.whole.a.n_rows(), found: v.len() });
+            }
+            if let Some(k) = v.iter().position(|e| !e.is_finite()) {
+                return Err(Error::NotFinite { what: what.into(), index: k + 1, value: v[k] });
+            }
+        }
+        let x0 = x0.map_or_else(|| vec![0.0; b.len()], <[f64]>::to_vec);
+        if let Some(reason) = self.settled(b, stop, control) {
+            let x = if reason.converged() { vec![0.0; b.len()] } else { x0 };
+            return Ok(self.outcome(b, x, reason, control.done));
+        }
+        let failed = self.failures.len();
+        let outcome = rounds::solve(&self.whole, &mut self.ranks, &mut self.failures, b, x0, stop, control);
+        if let Ok(outcome) = &outcome
+            && self.failures.len() == failed
+        {
+            pace::remember(&self.whole, &self.ranks, outcome);
+        }
+        self.rejected.append(&mut self.ranks.left_out);
+        outcome
+    }
+
+    /// What is known without an iteration: b = 0, a diagonal that no positive definite matrix has, or no time.
+    fn settled(&self, b: &[f64], stop: &Stop, control: Control<'_>) -> Option<Reason> {
+        if b.iter().all(|&v| v == 0.0) {
+            return Some(Reason::Converged(Criterion::ZeroRhs));
+        }
+        if control.cancel.is_some_and(|c| c.load(Ordering::Relaxed)) {
+            return Some(Reason::Interrupted);
+        }
+        if stop.time_limit.is_some_and(|limit| limit.is_zero()) {
+            return Some(Reason::TimeLimit);
+        }
+        let diagonal = &self.stats.diagonal;
+        let first = [diagonal.missing_or_zero, diagonal.negative].into_iter().flatten().min()?;
+        let value = self.whole.a.get(first, first).unwrap_or(0.0);
+        Some(Reason::IndefiniteOperator(Indefinite::Diagonal { row: first + 1, value }))
+    }
+
+    fn outcome(&self, b: &[f64], x: Vec<f64>, reason: Reason, done: u64) -> Outcome {
+        let start = Instant::now();
+        let residual = verify::residual(&self.whole.a, b, &x);
+        Outcome {
+            x,
+            reason,
+            done,
+            iterations: done,
+            restarts: 0,
+            history: vec![residual.relative_2],
+            recurrence_rel_residual_2: residual.relative_2,
+            residual,
+            upload: Duration::ZERO,
+            solve: Duration::ZERO,
+            gather: Duration::ZERO,
+            verify: start.elapsed(),
+            split: vec![Default::default(); self.ranks().len()],
+            timelines: vec![Default::default(); self.ranks().len()],
+            moves: Vec::new(),
+            kernel_seconds: Vec::new(),
+            iteration_seconds: None,
+            bytes_per_iteration: self.ranks.bytes_per_iteration(&self.whole),
+        }
+    }
+
+    /// The ranks, to be altered.
+    #[cfg(test)]
+    pub(crate) fn ranks_of_test(&mut self) -> &mut Ranks {
+        &mut self.ranks
+    }
+
+    /// The ranks, in order of their rows.
+    #[must_use]
+    pub fn ranks(&self) -> &[RankInfo] {
+        &self.ranks.infos
+    }
+
+    /// Devices that failed, when the solver was built or later, so that the others have taken over:
+    /// [`Setup::on_failure`].
+    #[must_use]
+    pub fn failures(&self) -> &[DeviceFailure] {
+        &self.failures
+    }
+
+    /// Devices that were looked at and not used, with the reason.
+    #[must_use]
+    pub fn rejected(&self) -> &[Rejected] {
+        &self.rejected
+    }
+
+    /// A line for the user when the devices are not what one expects.
+    #[must_use]
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
+    }
+
+    /// What was expected of an iteration, and which sets of devices were considered.
+    #[must_use]
+    pub fn forecast(&self) -> &Forecast {
+        &self.forecast
+    }
+
+    /// Facts about the matrix.
+    #[must_use]
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// The method that the ranks follow: never [`Method::Auto`].
+    #[must_use]
+    pub fn method(&self) -> Method {
+        self.whole.setup.method
+    }
+
+    /// The order of the rows on the ranks, and why it is so.
+    #[must_use]
+    pub fn reordering(&self) -> &Reordering {
+        &self.reordering
+    }
+
+    /// Where the time of [`Solver::new`] went.
+    #[must_use]
+    pub fn times(&self) -> SetupTimes {
+        self.times
+    }
+}
+
+/// Checks a matrix that the ranks get as `rows`, in the same or another order.
+fn check(a: &Arc<Csr>, rows: &Arc<Csr>, setup: &Setup) -> Result<Stats> {
+    let stats = if Arc::ptr_eq(a, rows) { Stats::of(a) } else { Stats::of_reordered(a, rows) };
+    if let Some(found) = &stats.asymmetry
+        && !setup.assume_symmetric
+    {
+        return Err(Error::NotSymmetric {
+            row: found.row + 1,
+            col: found.col + 1,
+            upper: found.upper,
+            lower: found.lower,
+        });
+    }
+    Ok(stats)
+}
+
+/// The power of two that the ranks' matrix is multiplied by, so that its entries and sums are well inside the range of the
+/// precision. Powers of two round nothing.
+fn matrix_factor(a: &Csr, stats: &Stats, precision: Precision) -> Result<f64> {
+    let largest =
+        a.values().par_chunks(1 << 14).map(|c| c.iter().fold(0.0, |m: f64, v| m.max(v.abs()))).reduce(|| 0.0, f64::max);
+    let factor = 1.0 / power_of_two_near(largest);
+    match precision {
+        Precision::F64 if (2f64.powi(-400)..2f64.powi(400)).contains(&largest) => Ok(1.0),
+        Precision::F64 => Ok(factor),
+        Precision::F32 | Precision::Mixed => {
+            let smallest = stats.diagonal.missing_or_zero.is_none().then(|| a.diagonal());
+            let lost = |d: &f64| *d > 0.0 && ((d * factor) as f32) < f32::MIN_POSITIVE;
+            match smallest.and_then(|d| d.iter().position(lost).map(|i| (i, d[i]))) {
+                Some((i, value)) => Err(Error::BeyondSingle { row: i + 1, value, largest }),
+                None => Ok(factor),
+            }
+        }
+    }
+}

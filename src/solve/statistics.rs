@@ -1,0 +1,148 @@
+//! What a solve amounts to, over all stretches that its ranks ran.
+
+use std::time::Duration;
+
+use super::outcome::{Move, Outcome};
+use crate::krylov::Reason;
+use crate::runtime::rebalance::Pace;
+use crate::runtime::snapshot::Snapshot;
+use crate::runtime::{Ended, Position};
+use crate::timeline::{Split, Timeline};
+use crate::verify::Residual;
+
+/// Sums over stretches, each of which goes on from where the former one ended.
+#[derive(Default)]
+pub(crate) struct Statistics {
+    /// Iterations of a former solve.
+    done: u64,
+    /// Those, and what came after.
+    pub(crate) iterations: u64,
+    pub(crate) restarts: u32,
+    history: Vec<f64>,
+    pub(crate) recurrence_rel_residual_2: f64,
+    pub(crate) upload: Duration,
+    solve: Duration,
+    pub(crate) gather: Duration,
+    pub(crate) verify: Duration,
+    /// For each rank, as `timelines`.
+    split: Vec<Split>,
+    timelines: Vec<Timeline>,
+    /// When rows were moved.
+    moves: Vec<Move>,
+    /// How often ranks were opened anew.
+    pub(crate) reopened: u32,
+    /// What the ranks measured last.
+    pub(crate) pace: Option<Pace>,
+    /// Seconds of an iteration of these ranks, undisturbed.
+    iteration_seconds: Option<f64>,
+}
+
+impl Statistics {
+    /// Of a solve that goes on after so many iterations.
+    pub(crate) fn after(done: u64) -> Self {
+        Self { done, iterations: done, ..Self::default() }
+    }
+
+    /// Adds a stretch that failed after `time`, of which the iterations up to `kept` count. What the ranks did is not
+    /// known: others go on, from the position that is given.
+    pub(crate) fn add_failed(&mut self, kept: Snapshot, time: Duration) -> Position {
+        self.solve += time;
+        self.restarts += u32::from(kept.p.is_none());
+        self.iterations = kept.iterations;
+        self.recurrence_rel_residual_2 = kept.rel_residual_2;
+        self.extend_history(&kept.history);
+        self.forget_ranks();
+        Position { x: kept.x, p: kept.p }
+    }
+
+    /// What ranks did so far is no part of what the next ones do.
+    pub(crate) fn forget_ranks(&mut self) {
+        self.split.clear();
+        self.timelines.clear();
+        self.pace = None;
+        self.iteration_seconds = None;
+    }
+
+    /// The first residual is the last one of the stretch before.
+    fn extend_history(&mut self, history: &[f64]) {
+        let known = usize::from(!self.history.is_empty());
+        self.history.extend(history.iter().skip(known));
+    }
+
+    /// Adds a stretch of all ranks.
+    pub(crate) fn add(&mut self, ended: Vec<Ended>) {
+        let longest = |time: fn(&Ended) -> Duration| ended.iter().map(time).max().unwrap_or_default();
+        self.upload += longest(|e| e.upload);
+        self.solve += longest(|e| e.solve);
+        self.gather += longest(|e| e.gather);
+        self.split.resize(ended.len(), Split::default());
+        self.timelines.resize(ended.len(), Timeline::default());
+        for (k, Ended { split, timeline, seen, .. }) in ended.into_iter().enumerate() {
+            self.split[k] = plus(self.split[k], split);
+            join(&mut self.timelines[k], timeline);
+            if k == 0 {
+                self.pace = seen.pace.or(self.pace.take());
+                self.iteration_seconds = seen.iteration_seconds.or(self.iteration_seconds);
+                self.iterations = seen.iterations;
+                self.restarts += seen.runs.saturating_sub(1);
+                self.extend_history(&seen.history);
+                self.recurrence_rel_residual_2 = seen.rel_residual_2;
+            }
+        }
+    }
+
+    /// Takes note that ranks were opened anew in so much time. If rows were moved: the shares of the former ranks now, and
+    /// which of them are still there.
+    pub(crate) fn reopened(&mut self, moved: Option<(Vec<f64>, &[usize])>, time: Duration) {
+        self.upload += time;
+        self.reopened += 1;
+        self.iteration_seconds = None;
+        let kernels = self.pace.take().map_or_else(Vec::new, |pace| pace.kernels);
+        if let Some((shares, kept)) = moved {
+            self.split = kept.iter().map(|&k| self.split[k]).collect();
+            self.timelines = kept.iter().map(|&k| std::mem::take(&mut self.timelines[k])).collect();
+            self.moves.push(Move { iteration: self.iterations, kernels, shares, time });
+        }
+    }
+
+    /// The outcome, if this was all.
+    pub(crate) fn outcome(self, x: Vec<f64>, reason: Reason, residual: Residual, bytes_per_iteration: u64) -> Outcome {
+        let Self { done, iterations, restarts, history, recurrence_rel_residual_2, .. } = self;
+        Outcome {
+            x,
+            reason,
+            done,
+            iterations,
+            restarts,
+            history,
+            recurrence_rel_residual_2,
+            residual,
+            upload: self.upload,
+            solve: self.solve,
+            gather: self.gather,
+            verify: self.verify,
+            split: self.split,
+            timelines: self.timelines,
+            moves: self.moves,
+            iteration_seconds: self.iteration_seconds,
+            kernel_seconds: self.pace.map_or_else(Vec::new, |pace| pace.kernels),
+            bytes_per_iteration,
+        }
+    }
+}
+
+fn plus(a: Split, b: Split) -> Split {
+    Split {
+        kernels: a.kernels + b.kernels,
+        sums: a.sums + b.sums,
+        halos: a.halos + b.halos,
+        host_wait: a.host_wait + b.host_wait,
+    }
+}
+
+fn join(all: &mut Timeline, more: Timeline) {
+    all.origin = all.origin.or(more.origin);
+    all.spans.extend(more.spans);
+    all.runs.extend(more.runs);
+    all.spans.sort_by_key(|span| (span.lane, span.start));
+}

@@ -1,0 +1,128 @@
+//! Which devices go on when some have failed.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use crate::comm::Failed;
+use crate::device::Info;
+use crate::error::{Error, Result};
+use crate::matrix::Csr;
+use crate::partition::cost;
+use crate::runtime::{OnFailure, Placement, Ranks, Whole, memory_check};
+
+/// A device that failed, so that others have taken over its rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeviceFailure {
+    /// Its name.
+    pub device: String,
+    /// Its number in `declive devices`.
+    pub index: usize,
+    /// What it was doing, and what went wrong.
+    pub error: String,
+    /// Iterations of the solve that were known to be done then; none if the solver was being built.
+    pub iterations: Option<u64>,
+    /// How many of them were done again, by the others: counted for the first of those that failed at the same time.
+    pub lost_iterations: u64,
+}
+
+/// Opens ranks where `placement` says, for the matrix in their order. Devices that fail meanwhile are left out, if the set-up
+/// says so, and told in `failures`.
+///
+/// # Errors
+/// As [`Ranks::open`]; [`Error::NoDeviceLeft`].
+pub(crate) fn open(
+    whole: &Whole,
+    rows: Arc<Csr>,
+    mut placement: Placement,
+    failures: &mut Vec<DeviceFailure>,
+    cancel: Option<&AtomicBool>,
+) -> Result<Ranks> {
+    loop {
+        match Ranks::open(whole, Some(Arc::clone(&rows)), placement.clone(), cancel) {
+            Ok(ranks) => return Ok(ranks),
+            Err(failed) => placement = without_failed(whole, &rows, &placement, failed, None, failures)?,
+        }
+    }
+}
+
+/// Where the ranks are without the devices that failed, which are told in `failures`: `during` a solve that had done so
+/// many iterations, so many of which are lost. The others have shares as before, in proportion to each other.
+///
+/// # Errors
+/// The first of `failed` if the set-up says so, or if one is not of a device; [`Error::NoDeviceLeft`].
+pub(crate) fn without_failed(
+    whole: &Whole,
+    rows: &Csr,
+    placement: &Placement,
+    failed: Failed,
+    during: Option<(u64, u64)>,
+    failures: &mut Vec<DeviceFailure>,
+) -> Result<Placement> {
+    let devices = &placement.devices;
+    let culprits: Option<Vec<(&Info, &Error)>> = failed
+        .0
+        .iter()
+        .map(|(rank, error)| Some((devices.get((*rank)?)?.as_ref()?, Some(error).filter(|e| is_of_device(e))?)))
+        .collect();
+    let Some(culprits) = culprits.filter(|culprits| !culprits.is_empty()) else { return Err(failed.into()) };
+    if whole.setup.on_failure == OnFailure::Stop {
+        return Err(failed.into());
+    }
+    let is_left = |device: &Option<Info>| {
+        device.as_ref().is_none_or(|device| culprits.iter().all(|(culprit, _)| culprit.index != device.index))
+    };
+    let (left, mut shares): (Vec<_>, Vec<_>) = devices
+        .iter()
+        .zip(&placement.rows)
+        .filter(|(device, _)| is_left(device))
+        .map(|(device, own)| (device.clone(), cost(rows, own) as f64))
+        .unzip();
+    let mut lost = during.map_or(0, |(_, lost)| lost);
+    let before = failures.len();
+    for (device, error) in culprits {
+        // several ranks of a device fail for one reason
+        if failures[before..].iter().all(|failure| failure.index != device.index) {
+            let iterations = during.map(|(iterations, _)| iterations);
+            let lost_iterations = std::mem::take(&mut lost);
+            let (name, error) = (device.name.clone(), in_a_line(error));
+            failures.push(DeviceFailure { device: name, index: device.index, error, iterations, lost_iterations });
+        }
+    }
+    if left.is_empty() {
+        return Err(match &failures[..] {
+            [_] => failed.into(),
+            all => Error::NoDeviceLeft(all.iter().map(|failure| failure.error.as_str()).collect::<Vec<_>>().join("; ")),
+        });
+    }
+    for DeviceFailure { error, iterations, lost_iterations, .. } in &failures[before..] {
+        match iterations {
+            Some(done) => {
+                let from = done - lost_iterations;
+                log::warn!("{error}; the other devices go on without it, from iteration {from} of {done}");
+            }
+            None => log::warn!("{error}; the other devices take over its rows"),
+        }
+    }
+    if shares.iter().all(|share| *share == 0.0) {
+        shares.fill(1.0); // those that failed had all rows
+    }
+    let rows = memory_check::row_ranges(rows, &shares, &left, &whole.setup);
+    Ok(Placement { devices: left, rows, source: placement.source })
+}
+
+/// An error without the compiler's log.
+fn in_a_line(error: &Error) -> String {
+    match error {
+        Error::KernelBuild { device, code, log } => {
+            log::info!("{device}: the build log: {log}");
+            Error::KernelBuild { device: device.clone(), code: code.clone(), log: String::new() }.to_string()
+        }
+        other => other.to_string(),
+    }
+}
+
+/// Whether an error is of the device that it came from, and not of the program or the system.
+fn is_of_device(error: &Error) -> bool {
+    matches!(error, Error::OpenCl { .. } | Error::OutOfDeviceMemory { .. } | Error::KernelBuild { .. })
+}
