@@ -102,7 +102,8 @@ pub(crate) fn run<T: Real>(
             arrays[k] = Some(&mut vector[range.clone()]);
         }
     }
-    let mut chunks: Vec<Vec<&mut [T]>> = range.clone().step_by(CHUNK).map(|_| Vec::with_capacity(slots.len())).collect();
+    let mut chunks: Vec<Vec<&mut [T]>> =
+        range.clone().step_by(CHUNK).map(|_| Vec::with_capacity(slots.len())).collect();
     for array in arrays.into_iter().flatten() {
         chunks.iter_mut().zip(array.chunks_mut(CHUNK)).for_each(|(chunk, piece)| chunk.push(piece));
     }

@@ -3,12 +3,15 @@
 use std::ops::Range;
 
 use super::program::{Multiply, Pass, Program, Stage, Step};
-use super::text::{CheckKind, R, Slot, WEIGHTS, X};
 use super::scalar::Node;
+use super::text::{CheckKind, OWN, R, Slot, WEIGHTS, X};
 use crate::comm::MAX_SUMS;
 use crate::error::Result;
-use crate::operator::{Arriving, LinearOperator};
+use crate::operator::{Arriving, LinearOperator, pair};
 use crate::ops::{Ops, Record};
+
+/// Vectors that the caller lends: the iterate, the residual, the weights, and the first two that are a method's own.
+pub(crate) const LENT: [Slot; 5] = [X, R, WEIGHTS, OWN, OWN + 1];
 
 /// A pass of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -135,27 +138,19 @@ pub(crate) struct Machine<O: Backend> {
 }
 
 impl<O: Backend> Machine<O> {
-    /// Makes a program ready, with zeros in all vectors but the weights, which are given if there are any.
+    /// Makes a program ready. The iterate, the residual, the weights and the first two vectors of its own are lent by the caller for
+    /// each run: in [`v`](Self::v) there is nothing in their places.
     ///
     /// # Errors
     /// A compiler that fails, or not enough memory.
-    pub(crate) fn new(ops: &O, a: &impl LinearOperator<O>, program: Program, weights: Option<O::Vector>) -> Result<Self> {
-        let halo = a.halo();
-        let mut weights = weights;
-        let vector = |(slot, name): (Slot, &&'static str)| match slot {
-            WEIGHTS => weights.take().map_or_else(|| ops.vector(0, name), Ok),
-            X => ops.vector(0, name),
-            _ => ops.vector(halo, name),
+    pub(crate) fn new(ops: &O, a: &impl LinearOperator<O>, program: Program) -> Result<Self> {
+        let vector = |(slot, name): (Slot, &&'static str)| {
+            if LENT.contains(&slot) { ops.nothing() } else { ops.vector(a.halo(), name) }
         };
         let v = program.names.iter().enumerate().map(vector).collect::<Result<Vec<_>>>()?;
         let passes = ops.compile(&program)?;
         let (carried, sums) = (vec![f64::NAN; program.carried.len()], vec![f64::NAN; program.sums]);
         Ok(Self { program, passes, v, carried, sums, pending: Vec::new(), on_halo: Vec::new(), arriving: None })
-    }
-
-    /// The program.
-    pub(crate) fn program(&self) -> &Program {
-        &self.program
     }
 
     /// What comes before the first iteration, from the iterate and the residual that are there. With `keeps_direction`, the
@@ -168,11 +163,8 @@ impl<O: Backend> Machine<O> {
         self.carried.fill(f64::NAN);
         (self.arriving, self.on_halo) = (None, Vec::new());
         self.pending.clear();
-        let zeros = vec![O::Real::default(); ops.n_owned()];
-        for slot in (R + 1..self.v.len()).filter(|slot| *slot != WEIGHTS) {
-            if !(keeps_direction && self.program.direction == Some(slot)) {
-                ops.write(&zeros, &mut self.v[slot])?;
-            }
+        for slot in &self.program.zeroed {
+            ops.clear(&mut self.v[*slot])?;
         }
         let stage = if keeps_direction { Stage::Resume } else { Stage::Start };
         for step in 0..self.program.steps(stage).len() {
@@ -360,9 +352,4 @@ impl<O: Backend> Machine<O> {
         pending.iter().zip(values).for_each(|(sum, value)| self.sums[*sum] = value);
         Ok(())
     }
-}
-
-/// Two of the vectors.
-fn pair<V>(v: &mut [V], [x, y]: [Slot; 2]) -> [&mut V; 2] {
-    v.get_disjoint_mut([x, y]).unwrap_or_else(|_| panic!("vectors {x} and {y} of a product"))
 }

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use super::scalar::{Form, Node, Scalars};
-use super::text::{Carried, Check, CheckKind, Line, Recorder, Recording, Slot, Term};
+use super::text::{Carried, Check, CheckKind, Line, OWN, Recorder, Recording, Slot, Term};
 
 /// A method, fused.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +33,8 @@ pub(crate) struct Program {
     pub(crate) order: Vec<Slot>,
     /// The vector that a run may take over from the one before.
     pub(crate) direction: Option<Slot>,
+    /// Vectors that must be zeros when a run begins: they are used before they are set.
+    pub(crate) zeroed: Vec<Slot>,
     /// Whether ranks keep each vector up to date on its halo, too: what is multiplied, and what that is made of.
     pub(crate) has_halo: Vec<bool>,
 }
@@ -169,7 +171,11 @@ impl Pass {
     /// What it does to vectors that ranks keep up to date on their halos.
     pub(crate) fn on_halo(&self, has_halo: &[bool]) -> Self {
         let is_kept = |line: &&Line| matches!(line, Line::Assign { to, .. } if has_halo[*to]);
-        Self { lines: self.lines.iter().filter(is_kept).cloned().collect(), name: self.name.clone() + "_halo", ..Self::default() }
+        Self {
+            lines: self.lines.iter().filter(is_kept).cloned().collect(),
+            name: self.name.clone() + "_halo",
+            ..Self::default()
+        }
     }
 }
 
@@ -185,6 +191,7 @@ impl Program {
         };
         assert!(is_in(&start).is_disjoint(&is_in(&iteration)));
         let has_halo = halos(&start, &iteration, &order);
+        let zeroed = used_before_set(start.iter().chain(&iteration));
         let mut program = Self {
             method: name,
             start: fuse(&start, &scalars),
@@ -196,6 +203,7 @@ impl Program {
             carried,
             order,
             direction,
+            zeroed,
             has_halo,
         };
         program.form_scalars();
@@ -215,6 +223,11 @@ impl Program {
     /// Arrays that the passes of an iteration move, by the rule of bytes: its products not counted.
     pub(crate) fn arrays_moved(&self) -> usize {
         self.passes().map(Pass::arrays_moved).sum()
+    }
+
+    /// Vectors beside the iterate, the residual and the weights.
+    pub(crate) fn own_vectors(&self) -> usize {
+        self.names.len() - OWN
     }
 
     /// The passes of an iteration.
@@ -311,6 +324,22 @@ impl Program {
     }
 }
 
+/// Vectors that are used before they are set, but for the iterate, the residual and the weights.
+fn used_before_set<'a>(lines: impl Iterator<Item = &'a Line>) -> Vec<Slot> {
+    let (mut set, mut used) = (BTreeSet::new(), BTreeSet::new());
+    for line in lines {
+        let (uses, sets): (Vec<Slot>, Option<Slot>) = match line {
+            Line::Assign { to, terms } => (terms.iter().map(|term| term.vector).collect(), Some(*to)),
+            Line::Dot { of, weights, .. } => (of.iter().chain(weights).copied().collect(), None),
+            Line::Multiply { x, y } => (vec![*x], Some(*y)),
+            Line::Check(_) => (Vec::new(), None),
+        };
+        used.extend(uses.into_iter().filter(|slot| *slot >= OWN && !set.contains(slot)));
+        set.extend(sets);
+    }
+    used.into_iter().collect()
+}
+
 /// The lines that do not set `direction`.
 fn without(lines: &[Line], direction: Option<Slot>) -> Vec<Line> {
     let is_other = |line: &&Line| !matches!(line, Line::Assign { to, .. } if Some(*to) == direction);
@@ -349,7 +378,8 @@ impl Draft {
     fn pass(&self) -> Pass {
         let lines = self.lines.iter().map(|(_, line)| line.clone()).collect();
         let is_late = |at: usize| self.lines.iter().any(|(line, _)| *line < at);
-        let of = |late: bool| self.checks.iter().filter(|(at, _)| is_late(*at) == late).map(|(_, check)| *check).collect();
+        let of =
+            |late: bool| self.checks.iter().filter(|(at, _)| is_late(*at) == late).map(|(_, check)| *check).collect();
         Pass { lines, before: of(false), after: of(true), ..Pass::default() }
     }
 
@@ -384,7 +414,7 @@ fn fuse(lines: &[Line], scalars: &Scalars) -> Vec<Step> {
             }
         }
     }
-    sink(&mut parts, scalars);
+    sink(&mut parts);
     let step = |part: &Part| match part {
         Part::Multiply(multiply) => Step::Multiply(multiply.clone()),
         Part::Pass(draft) => Step::Pass(draft.pass()),
@@ -408,7 +438,7 @@ fn draft(parts: &mut Vec<Part>, joins: impl Fn(&Draft) -> bool) -> &mut Draft {
 }
 
 /// Moves assignments to the pass that follows where the two then move fewer arrays.
-fn sink(parts: &mut [Part], _: &Scalars) {
+fn sink(parts: &mut [Part]) {
     for k in (1..parts.len()).rev() {
         let [.., Part::Pass(first), Part::Pass(second)] = &mut parts[..=k] else { continue };
         for i in (0..first.lines.len()).rev() {
@@ -421,7 +451,8 @@ fn sink(parts: &mut [Part], _: &Scalars) {
                 Line::Dot { of, weights, .. } => !of.contains(&to) && *weights != Some(to),
                 Line::Multiply { .. } | Line::Check(_) => true,
             });
-            let is_guarded = second.checks.iter().any(|(check, guard)| guard.kind == CheckKind::Curvature && *check > at);
+            let is_guarded =
+                second.checks.iter().any(|(check, guard)| guard.kind == CheckKind::Curvature && *check > at);
             if !is_free || is_guarded {
                 continue;
             }

@@ -61,11 +61,6 @@ impl Scalars {
         self.0[node.0]
     }
 
-    /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
-    }
-
     /// Whether a scalar is formed of one of the sums that `is_pending` names.
     pub(crate) fn awaits(&self, node: Node, is_pending: &dyn Fn(usize) -> bool) -> bool {
         match self.form(node) {

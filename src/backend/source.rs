@@ -134,9 +134,8 @@ pub(crate) fn alone(pass: &Pass, program: &Program, columns: &Columns, style: St
 
     let mut head = Head { program, columns, pass, names: BTreeMap::new(), text: String::new() };
     let factors: Vec<String> = pass.factors().into_iter().map(|node| head.name(node)).collect();
-    let [before, after] = [&pass.before, &pass.after].map(|checks| {
-        checks.iter().map(|check| goes_on(check, &head.name(check.node))).collect::<Vec<_>>()
-    });
+    let [before, after] = [&pass.before, &pass.after]
+        .map(|checks| checks.iter().map(|check| goes_on(check, &head.name(check.node))).collect::<Vec<_>>());
     let formed: Vec<(usize, String)> =
         pass.forms.iter().filter_map(|node| Some((columns.column(*node)?, head.name(*node)))).collect();
     let is_first = program.passes().next().is_some_and(|first| first.name == pass.name);
@@ -231,7 +230,11 @@ impl Head<'_> {
             return name.clone();
         }
         let is_formed_before = !self.pass.forms.contains(&node)
-            && self.program.passes().take_while(|pass| pass.name != self.pass.name).any(|pass| pass.forms.contains(&node));
+            && self
+                .program
+                .passes()
+                .take_while(|pass| pass.name != self.pass.name)
+                .any(|pass| pass.forms.contains(&node));
         let value = match (self.columns.column(node), self.program.scalars.form(node)) {
             (_, Form::Constant(value)) => format!("(acc)({value:?})"),
             (Some(column), _) if is_formed_before => format!("log[now + {column}]"),
@@ -311,7 +314,10 @@ fn gpu(text: &mut String, pass: &Pass, style: Style, at: &dyn Fn(Slot) -> usize)
         let zeros = vec!["0"; fronts].join(", ");
         let _ = writeln!(text, "    acc a{k}[{fronts}] = {{{zeros}}};");
     }
-    let _ = writeln!(text, "    for (uint left = (n + {rounds} * tiles * LANES - 1) / ({rounds} * tiles * LANES); left-- > 0;) {{");
+    let _ = writeln!(
+        text,
+        "    for (uint left = (n + {rounds} * tiles * LANES - 1) / ({rounds} * tiles * LANES); left-- > 0;) {{"
+    );
     for load in &loads {
         let _ = writeln!(text, "        real x{}[{at_once}];", at(*load));
     }
@@ -367,7 +373,12 @@ fn cpu(text: &mut String, pass: &Pass, at: &dyn Fn(Slot) -> usize) {
     for k in 0..sums.len() {
         let _ = writeln!(text, "        acc8 a{k} = 0; acc b{k} = 0;");
     }
-    let block = |text: &mut String, real: &str, load: &dyn Fn(usize) -> String, store: &dyn Fn(usize) -> String, convert, sum: &dyn Fn(usize, String) -> String| {
+    let block = |text: &mut String,
+                 real: &str,
+                 load: &dyn Fn(usize) -> String,
+                 store: &dyn Fn(usize) -> String,
+                 convert,
+                 sum: &dyn Fn(usize, String) -> String| {
         let mut body = String::new();
         for slot in pass.vectors() {
             let value = if loads.contains(&slot) { format!(" = {}", load(at(slot))) } else { String::new() };

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use super::machine::{Backend, Machine};
+use super::machine::{Backend, LENT, Machine};
 use super::program::{Program, Step};
-use super::text::{R, Recorder, X};
+use super::text::{R, X};
 use crate::comm::{Alone, Communicator, Failure, Threads};
-use crate::device::{Context, DeviceVec, Info, list};
+use crate::device::{Context, Info, list};
 use crate::kernels::{Kernels, Shape, Tuning};
-use crate::krylov::cg_textbook::cg;
-use crate::krylov::minres::minres;
+use crate::krylov::Method;
 use crate::matrix::{Csr, gallery};
+use crate::operator::Format;
 use crate::operator::LinearOperator;
 use crate::operator::host::HostBlock;
 use crate::operator::opencl::DeviceBlock;
@@ -18,7 +18,6 @@ use crate::ops::Record;
 use crate::ops::host::HostOps;
 use crate::ops::opencl::OpenClOps;
 use crate::partition::{Part, split};
-use crate::operator::Format;
 
 fn device() -> Info {
     list().devices.into_iter().next().expect("the tests need an OpenCL device")
@@ -49,7 +48,10 @@ fn run<O: Backend<Real = f64>>(
     limit: f64,
     most: u64,
 ) -> Ran {
-    let mut machine = Machine::new(ops, a, program, None).unwrap();
+    let mut machine = Machine::new(ops, a, program).unwrap();
+    for slot in LENT {
+        machine.v[slot] = ops.vector(a.halo(), "a vector").unwrap();
+    }
     ops.begin().unwrap();
     ops.write(b, &mut machine.v[R]).unwrap();
     machine.start(ops, a, false).unwrap();
@@ -77,7 +79,12 @@ fn run<O: Backend<Real = f64>>(
 }
 
 /// Of each rank of `parts`, in a thread of its own.
-fn on_ranks(a: &Arc<Csr>, parts: usize, b: &[f64], rank: impl Fn(Part<'_>, Threads<f64>, &[f64]) -> Ran + Sync) -> Vec<Ran> {
+fn on_ranks(
+    a: &Arc<Csr>,
+    parts: usize,
+    b: &[f64],
+    rank: impl Fn(Part<'_>, Threads<f64>, &[f64]) -> Ran + Sync,
+) -> Vec<Ran> {
     let n = a.n_rows();
     let rows: Vec<_> = (0..parts).map(|k| k * n / parts..(k + 1) * n / parts).collect();
     let split = split(a, &rows);
@@ -105,7 +112,15 @@ fn together(ran: Vec<Ran>) -> Ran {
     Ran { x, ..ran[0].clone() }
 }
 
-fn on_host(a: &Arc<Csr>, part: Part<'_>, comm: Box<dyn Communicator<f64>>, program: Program, b: &[f64], limit: f64, most: u64) -> Ran {
+fn on_host(
+    a: &Arc<Csr>,
+    part: Part<'_>,
+    comm: Box<dyn Communicator<f64>>,
+    program: Program,
+    b: &[f64],
+    limit: f64,
+    most: u64,
+) -> Ran {
     let ops = HostOps::<f64>::new(part.n_owned(), comm);
     let block = HostBlock::new(a, part, 1.0, Format::Csr).unwrap();
     run(&ops, &block, program, b, limit, most)
@@ -138,9 +153,8 @@ fn residual(a: &Csr, x: &[f64], b: &[f64]) -> f64 {
 #[test]
 fn methods_converge_on_every_rank() {
     let definite = Arc::new(gallery::poisson2d([37, 29]).unwrap());
-    let methods: [(&str, fn(&Recorder)); 2] = [("cg", cg), ("minres", minres)];
-    for (name, method) in methods {
-        let program = || Program::new(name, false, method);
+    for name in Method::FORCED.iter().copied().filter(|method| method.facts().text.is_some()) {
+        let program = || name.program(false).unwrap();
         let a = &definite;
         let b: Vec<f64> = (0..a.n_rows()).map(|i| (i * 31 % 97) as f64 - 40.0).collect();
         let limit = (1e-9 * norm(&b)).powi(2);
@@ -148,13 +162,15 @@ fn methods_converge_on_every_rank() {
         let host = on_host(a, whole(), Box::new(Alone::default()), program(), &b, limit, 1000);
         let mut all = vec![("host", host.clone())];
         for parts in [2, 3, 5] {
-            let ran = on_ranks(a, parts, &b, |part, comm, b| {
-                on_host(a, part, Box::new(comm), program(), b, limit, 1000)
-            });
+            let ran =
+                on_ranks(a, parts, &b, |part, comm, b| on_host(a, part, Box::new(comm), program(), b, limit, 1000));
             all.push(("hosts", together(ran)));
         }
         for shape in [Shape::Cpu, Shape::Gpu] {
-            all.push(("device", on_device(&whole(), Box::new(Alone::default()), tuning(shape, 8), program(), &b, limit, 1000)));
+            all.push((
+                "device",
+                on_device(&whole(), Box::new(Alone::default()), tuning(shape, 8), program(), &b, limit, 1000),
+            ));
             for parts in [2, 3, 5] {
                 let ran = on_ranks(a, parts, &b, |part, comm, b| {
                     on_device(&part, Box::new(comm), tuning(shape, 8), program(), b, limit, 1000)
@@ -172,13 +188,17 @@ fn methods_converge_on_every_rank() {
 
 #[test]
 fn passes_of_methods() {
-    let arrays = |name, is_scaled, method: fn(&Recorder)| {
-        let program = Program::new(name, is_scaled, method);
-        let passes: Vec<(String, usize)> = program.passes().map(|pass| (pass.name.clone(), pass.arrays_moved())).collect();
+    let arrays = |method: Method, is_scaled| {
+        let program = method.program(is_scaled).unwrap();
+        let passes: Vec<(String, usize)> =
+            program.passes().map(|pass| (pass.name.clone(), pass.arrays_moved())).collect();
         let products = program.iteration.iter().filter(|step| matches!(step, Step::Multiply(_))).count();
         (products, passes)
     };
     let named = |passes: &[(&str, usize)]| passes.iter().map(|(name, n)| (String::from(*name), *n)).collect::<Vec<_>>();
-    assert_eq!(arrays("cg", false, cg), (1, named(&[("cg_r_dots", 3), ("cg_x_p", 5)])));
-    assert_eq!(arrays("minres", false, minres), (1, named(&[("minres_u_old_dots", 4), ("minres_w_old_x", 6)])));
+    let textbook = [("cg_textbook_r_dots", 3), ("cg_textbook_x_p", 5)];
+    assert_eq!(arrays(Method::CgTextbook, false), (1, named(&textbook)));
+    assert_eq!(arrays(Method::Minres, false), (1, named(&[("minres_u_old_dots", 4), ("minres_w_old_x", 6)])));
+    let scaled = [("minres_u_old_dots", 4), ("minres_w_old_x_r_dots", 10), ("minres_scalars", 0)];
+    assert_eq!(arrays(Method::Minres, true), (1, named(&scaled)));
 }

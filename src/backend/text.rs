@@ -27,7 +27,7 @@ pub(crate) const R: Slot = 1;
 /// The weights of the squares of r in what the test looks at; it exists only where the system is scaled.
 pub(crate) const WEIGHTS: Slot = 2;
 /// The first that is a method's own.
-const OWN: Slot = 3;
+pub(crate) const OWN: Slot = 3;
 
 /// What a method says, in order.
 #[derive(Debug, Clone, PartialEq)]

@@ -291,9 +291,8 @@ pub(crate) fn build_generated<T: Real, A: Real>(
     group_size: usize,
     lanes: usize,
 ) -> Result<Program> {
-    let source = format!(
-        "#line 1 \"prelude.cl\"\n{PRELUDE}\n#line 1 \"passes.cl\"\n{PASSES}\n#line 1 \"generated\"\n{passes}"
-    );
+    let source =
+        format!("#line 1 \"prelude.cl\"\n{PRELUDE}\n#line 1 \"passes.cl\"\n{PASSES}\n#line 1 \"generated\"\n{passes}");
     let options = options::<T, A>(ctx.info(), group_size, 1, group_size) + &format!(" -D LANES={lanes}");
     ctx.build(&source, &options)
 }

@@ -156,9 +156,9 @@ mod tests {
     use crate::krylov::{Method, Reason};
     use crate::matrix::gallery::random_vector;
     use crate::matrix::{Csr, gallery};
-    use crate::operator::{Arriving, Format};
     use crate::operator::host::HostBlock;
     use crate::operator::opencl::DeviceBlock;
+    use crate::operator::{Arriving, Format};
     use crate::ops::host::HostOps;
     use crate::ops::opencl::{DeviceSum, OpenClOps};
     use crate::partition::split;

@@ -29,12 +29,18 @@ pub(crate) trait Judge<O: Ops> {
         self.allowed_from(iteration) == 0
     }
 
+    /// Judges a number that has become known in the middle of an iteration.
+    fn see(&mut self, record: &Record) -> Option<Verdict>;
+
     /// Judges what has become known, in order; then the clock and the caller.
     fn judge(&mut self, records: &[Record], comm: &dyn Communicator<O::Real>) -> Option<Verdict>;
 
     /// Now and then, in the middle of iteration `iteration` of a run: compares what the ranks' kernels take, and whether
     /// rows had better be shared otherwise.
     fn compare(&mut self, ops: &O, iteration: u64) -> Result<Option<Verdict>>;
+
+    /// Whether all ranks have agreed to set the iterate aside now.
+    fn is_to_set_aside(&self) -> bool;
 
     /// Sets the iterate aside, if all ranks have agreed to do that now. To be called where `w` and `iterate` have the iterate
     /// of the last iteration that was judged, and `w` the direction of the next.

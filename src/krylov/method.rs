@@ -1,45 +1,129 @@
-//! The methods, and what is known of each without running it.
+//! The methods: a row for each, with all that is known of it without running it.
 
+use super::cg_textbook;
+use super::minres;
+use crate::backend::program::Program;
+use crate::backend::text::Recorder;
 use crate::named::named;
 use crate::precond::Precond;
+use crate::real::Precision;
 
-named! {
-    /// The Krylov method.
-    Method, "method":
-    Auto = "auto", "cg.";
-    Cg = "cg", "Preconditioned conjugate gradients with fused kernels; the scalars stay on the device when it works alone.";
-    CgClassic = "cg-classic", "Conjugate gradients from five separate kernels, partial sums added on the host (Bueno 2013).";
-    CgSingleReduction = "cg-single-reduction", "Conjugate gradients with the sums of an iteration in one (Chronopoulos and Gear 1989).";
-    CgPipelined = "cg-pipelined", "Conjugate gradients whose sums travel while the product runs (Ghysels and Vanroose 2014).";
+/// What is known of a method.
+#[derive(Clone, Copy)]
+pub(crate) struct Facts {
+    /// What it says, if it is a text; or else a function of its own runs it.
+    pub(crate) text: Option<fn(&Recorder)>,
+    /// What it needs of the matrix, beside that it is symmetric.
+    pub(crate) is_for: IsFor,
+    /// Whether a run may take over the direction of the one before: so that residuals can be replaced, and rows be moved.
+    pub(crate) keeps_direction: bool,
+    /// Whether the method has the diagonal as preconditioner in the form of a scaling of the system.
+    pub(crate) scales: bool,
+    /// Vectors that it has by recurrence beside the residual and the iterate: A p, A r and so on.
+    pub(crate) recurrences: u64,
+    /// Vectors that an iteration reads and writes beside its product, by the byte rule, unless its text tells.
+    vectors_moved: u64,
+}
+
+/// Of which symmetric matrices a method finds solutions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IsFor {
+    /// Positive definite ones.
+    Definite,
+    /// All.
+    Symmetric,
+}
+
+/// Facts of most methods.
+const USUAL: Facts = Facts {
+    text: None,
+    is_for: IsFor::Definite,
+    keeps_direction: true,
+    scales: true,
+    recurrences: 0,
+    vectors_moved: 0,
+};
+
+/// Facts of a method that is a text.
+const fn text(text: fn(&Recorder)) -> Facts {
+    Facts { text: Some(text), ..USUAL }
+}
+
+/// The table of methods.
+macro_rules! methods {
+    ($($variant:ident = $name:literal, $text:literal => $facts:expr;)+) => {
+        named! {
+            /// The Krylov method.
+            Method, "method":
+            $($variant = $name, $text;)+
+        }
+
+        impl Method {
+            /// What is known of it.
+            pub(crate) fn facts(self) -> Facts {
+                match self {
+                    $(Self::$variant => $facts,)+
+                }
+            }
+        }
+    };
+}
+
+methods! {
+    Auto = "auto", "cg, or minres where the matrix is not definite." => Self::Cg.facts();
+    Cg = "cg", "Preconditioned conjugate gradients with fused kernels; the scalars stay on the device when it works alone."
+        => Facts { vectors_moved: 6, ..USUAL };
+    CgClassic = "cg-classic", "Conjugate gradients from five separate kernels, partial sums added on the host (Bueno 2013)."
+        => Facts { vectors_moved: 13, scales: false, ..USUAL };
+    CgSingleReduction = "cg-single-reduction", "Conjugate gradients with the sums of an iteration in one (Chronopoulos and Gear 1989)."
+        => Facts { vectors_moved: 9, recurrences: 1, ..USUAL };
+    CgPipelined = "cg-pipelined", "Conjugate gradients whose sums travel while the product runs (Ghysels and Vanroose 2014)."
+        => Facts { vectors_moved: 13, recurrences: 3, ..USUAL };
+    CgTextbook = "cg-textbook", "Conjugate gradients as textbooks have them: the reference (Hestenes and Stiefel 1952)."
+        => text(cg_textbook::cg);
+    Minres = "minres", "Minimal residuals, for a symmetric matrix that need not be definite (Paige and Saunders 1975)."
+        => Facts { is_for: IsFor::Symmetric, keeps_direction: false, ..text(minres::minres) };
 }
 
 impl Method {
     /// All that an iteration can be by: all but [`Method::Auto`].
     pub const FORCED: &[Self] = Self::ALL.split_at(1).1;
 
-    /// Whether the method has the diagonal as preconditioner in the form of a scaling of the system.
-    pub(crate) fn scales(self) -> bool {
-        self != Self::CgClassic
+    /// Whether the method works in this precision: a method that can't go on in the direction of a former run gains nothing from
+    /// residuals that are replaced.
+    #[must_use]
+    pub fn allows(self, precision: Precision) -> bool {
+        precision != Precision::Mixed || self.facts().keeps_direction
     }
 
-    /// Vectors beside the residual and the iterate that the method has by recurrence: A p, A r and so on.
-    pub(crate) fn recurrences(self) -> u64 {
-        match self {
-            Self::Auto | Self::Cg | Self::CgClassic => 0,
-            Self::CgSingleReduction => 1,
-            Self::CgPipelined => 3,
+    /// The method as it is run, for a system that is scaled or is not, if it is a text.
+    pub(crate) fn program(self, is_scaled: bool) -> Option<Program> {
+        self.facts().text.map(|text| Program::new(self.name(), is_scaled, text))
+    }
+
+    /// Vectors that a rank keeps for it beside the iterate, the residual, the direction and the product.
+    pub(crate) fn more_vectors(self, precond: Precond) -> u64 {
+        match self.program(false) {
+            Some(program) => program.own_vectors().saturating_sub(2) as u64,
+            None if self == Self::CgClassic => u64::from(precond == Precond::Jacobi), // z
+            None => self.facts().recurrences,
         }
+    }
+
+    /// Of these, the number that have room for a halo.
+    pub(crate) fn more_halos(self) -> u64 {
+        self.program(false).map_or(self.facts().recurrences, |program| program.own_vectors().saturating_sub(2) as u64)
     }
 
     /// How many vectors an iteration reads and writes beside its product, by the byte rule: each array that an operation reads
     /// counts once, and each that it writes; of x, a step of `cg` has half. `is_scaled` tells whether the matrix is scaled by its
     /// diagonal, so that the test needs weights.
     pub(crate) fn vectors_moved(self, precond: Precond, is_scaled: bool) -> u64 {
-        match self {
-            Self::Auto | Self::Cg => 6 + u64::from(is_scaled),
-            Self::CgSingleReduction => 9 + u64::from(is_scaled),
-            Self::CgPipelined => 13 + u64::from(is_scaled),
-            Self::CgClassic => 13 + if precond == Precond::Jacobi { 5 } else { 0 },
+        let facts = self.facts();
+        match self.program(is_scaled) {
+            Some(program) => program.arrays_moved() as u64,
+            None if self == Self::CgClassic => facts.vectors_moved + if precond == Precond::Jacobi { 5 } else { 0 },
+            None => facts.vectors_moved + u64::from(is_scaled),
         }
     }
 }
@@ -53,5 +137,17 @@ mod tests {
         let of = |method: Method| [false, true].map(|scaled| method.vectors_moved(Precond::Jacobi, scaled));
         let methods = [Method::Cg, Method::CgSingleReduction, Method::CgPipelined, Method::CgClassic];
         assert_eq!(methods.map(of), [[6, 7], [9, 10], [13, 14], [18, 18]]);
+        // r −= α q, r·r; x += α p, p = r + β p
+        assert_eq!(of(Method::CgTextbook), [8, 9]);
+        // u; w, x, and with weights r
+        assert_eq!(of(Method::Minres), [10, 14]);
+    }
+
+    #[test]
+    fn vectors_kept_by_hand() {
+        let of = |method: Method| (method.more_vectors(Precond::None), method.more_halos());
+        assert_eq!([Method::Cg, Method::CgPipelined, Method::CgTextbook].map(of), [(0, 0), (3, 3), (0, 0)]);
+        assert_eq!(of(Method::Minres), (3, 3)); // q, w and w_old
+        assert_eq!(Method::CgClassic.more_vectors(Precond::Jacobi), 1);
     }
 }

@@ -43,7 +43,7 @@ impl<O: Ops> Workspace<O> {
     /// # Errors
     /// Not enough memory on the device.
     pub fn new(ops: &O, a: &impl LinearOperator<O>, method: Method, stores_z: bool) -> Result<Self> {
-        let recurrences = method.recurrences();
+        let recurrences = method.facts().recurrences;
         let recurrence = |k, name| (recurrences >= k).then(|| ops.vector(a.halo(), name)).transpose();
         Ok(Self {
             x: ops.vector(0, "x")?,

@@ -168,6 +168,15 @@ impl<T: Real> Ops for HostOps<T> {
         Ok(vec![T::default(); self.n + halo])
     }
 
+    fn nothing(&self) -> Result<Vec<T>> {
+        Ok(Vec::new())
+    }
+
+    fn clear(&self, v: &mut Vec<T>) -> Result<()> {
+        v.par_chunks_mut(CHUNK).for_each(|chunk| chunk.fill(T::default()));
+        Ok(())
+    }
+
     fn sum(&self, components: usize) -> Result<HostSum> {
         Ok(HostSum { values: [0.0; MAX_SUMS], components, is_started: false })
     }

@@ -74,6 +74,18 @@ pub trait Ops {
     /// Not enough memory on the device.
     fn vector(&self, halo: usize, what: &'static str) -> Result<Self::Vector>;
 
+    /// A vector without elements, to stand in the place of one that is elsewhere.
+    ///
+    /// # Errors
+    /// A failing device.
+    fn nothing(&self) -> Result<Self::Vector>;
+
+    /// Sets all elements of a vector to 0, those of its halo, too.
+    ///
+    /// # Errors
+    /// A failing device.
+    fn clear(&self, v: &mut Self::Vector) -> Result<()>;
+
     /// Room for `components` sums, 1, 2 or 4.
     ///
     /// # Errors

@@ -197,6 +197,14 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         DeviceVec::zeros(&self.ctx, self.n_owned() + halo, what)
     }
 
+    fn nothing(&self) -> Result<DeviceVec<T>> {
+        DeviceVec::zeros(&self.ctx, 0, "nothing")
+    }
+
+    fn clear(&self, v: &mut DeviceVec<T>) -> Result<()> {
+        v.fill(&self.ctx, 0).map(|_| ())
+    }
+
     fn sum(&self, components: usize) -> Result<DeviceSum<A>> {
         let partials = Arc::new(DeviceVec::zeros(&self.ctx, components * self.max_groups, PARTIAL_SUMS)?);
         Ok(DeviceSum { partials, first: 0, components, count: 0, values: [0.0; MAX_SUMS] })

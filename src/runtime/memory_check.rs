@@ -7,7 +7,6 @@ use super::setup::Setup;
 use crate::device::{Info, usable};
 use crate::error::{Error, Result};
 use crate::kernels::MAX_COUNT;
-use crate::krylov::Method;
 use crate::matrix::Csr;
 use crate::operator::opencl::DeviceBlock;
 use crate::partition::{Part, halo_sizes, row_ranges_by};
@@ -35,10 +34,7 @@ fn matrices(setup: &Setup) -> &'static [u64] {
 /// [`Iterate`](crate::krylov::Iterate); and the diagonal.
 fn vector_bytes(setup: &Setup) -> u64 {
     let jacobi = u64::from(setup.precond == Precond::Jacobi);
-    let others = match setup.method {
-        Method::CgClassic => jacobi, // z
-        method => method.recurrences(),
-    };
+    let others = setup.method.more_vectors(setup.precond);
     let of_iterate = match setup.precision {
         Precision::F64 => 2 * 8,
         Precision::F32 => 2 * 4,
@@ -55,7 +51,7 @@ fn row_bytes(rows: u64, nnz: u64, setup: &Setup) -> u64 {
 /// For `rows` rows with `nnz` entries that exchange `halo` elements with others.
 fn demand(rows: u64, nnz: u64, halo: u64, setup: &Setup) -> Demand {
     // indices and message of each matrix's vector, and of the iteration's vectors r, q and those by recurrence
-    let vectors = (2 + setup.method.recurrences()) * halo * setup.precision.bytes();
+    let vectors = (2 + setup.method.more_halos()) * halo * setup.precision.bytes();
     let halos = matrices(setup).iter().map(|real| halo * (4 + 2 * real)).sum::<u64>() + vectors;
     let real = matrices(setup).iter().copied().max().unwrap_or_default();
     Demand {
@@ -245,6 +241,7 @@ fn hint(parts: &[Part<'_>], devices: &[Option<Info>], setup: &Setup) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::krylov::Method;
 
     /// A device of `memory` bytes.
     fn device(index: usize, memory: u64) -> Option<Info> {

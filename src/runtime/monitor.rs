@@ -429,12 +429,20 @@ impl<O: Ops> Judge<O> for Monitor<'_> {
         self.allowed_from(iteration)
     }
 
+    fn see(&mut self, record: &Record) -> Option<Verdict> {
+        self.judge_record(record)
+    }
+
     fn judge(&mut self, records: &[Record], comm: &dyn Communicator<O::Real>) -> Option<Verdict> {
         self.judge(records, comm)
     }
 
     fn compare(&mut self, ops: &O, iteration: u64) -> Result<Option<Verdict>> {
         self.compare(ops, iteration)
+    }
+
+    fn is_to_set_aside(&self) -> bool {
+        self.sets_aside().is_some()
     }
 
     fn set_aside(

@@ -8,19 +8,20 @@ use super::iterate::{Mixed, Plain};
 use super::memory_check::beside_rows;
 use super::monitor::{Monitor, Seen};
 use super::setup::Setup;
+use crate::backend::machine::{Backend, Machine};
 use crate::comm::{Alone, Links};
 use crate::device::{Context, Info, SharedContext};
 use crate::error::Result;
 use crate::kernels::{Kernels, Shape, Tuning};
 use crate::krylov::{
     Former, Indefinite, Iterate, Method, Reason, Verdict, Workspace, cg, cg_classic, cg_pipelined, cg_single_reduction,
+    run,
 };
 use crate::matrix::Csr;
 use crate::operator::choice::{Candidate, FormatChoice, Why};
 use crate::operator::host::HostBlock;
 use crate::operator::opencl::DeviceBlock;
 use crate::operator::{Exchange, Format, LinearOperator};
-use crate::ops::Ops;
 use crate::ops::host::HostOps;
 use crate::ops::opencl::OpenClOps;
 use crate::partition::Part;
@@ -63,7 +64,7 @@ pub(crate) struct Stored {
 }
 
 /// The method, the operations, the matrix, the iterate, the preconditioner and the vectors of a rank.
-struct Engine<O: Ops, A, I> {
+struct Engine<O: Backend, A, I> {
     method: Method,
     ops: O,
     a: A,
@@ -72,6 +73,8 @@ struct Engine<O: Ops, A, I> {
     m: Preconditioner<O::Vector>,
     scaling: Option<Share<O>>,
     w: Workspace<O>,
+    /// Of a method that is a text, once the other ranks are known.
+    machine: Option<Machine<O>>,
 }
 
 /// The system whose rows are given to ranks.
@@ -265,7 +268,7 @@ impl Plan<'_> {
             None => Tuning::default_for(ctx.info(), Shape::of(ctx.info())),
         };
         let kernels = Kernels::build(ctx, tuning)?;
-        if self.method.recurrences() > 0 {
+        if self.method.facts().recurrences > 0 {
             kernels.recurrences(ctx)?; // or else the first iteration would wait for the compiler
         }
         Ok(kernels)
@@ -321,7 +324,7 @@ impl<T: Real, A: Real, I: Iterate<OpenClOps<T, A>>> Rank for Engine<OpenClOps<T,
     }
 }
 
-impl<O: Ops, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
+impl<O: Backend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
     fn new(ops: O, (a, choice): (A, FormatChoice), iterate: I, plan: &Plan<'_>) -> Result<Self> {
         let m = match plan.diagonal {
             Some(diagonal) => Preconditioner::jacobi(&ops, diagonal, plan.factor)?,
@@ -332,13 +335,17 @@ impl<O: Ops, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
             None => None,
         };
         let w = Workspace::new(&ops, &a, plan.method, plan.stores_z)?;
-        Ok(Self { method: plan.method, ops, a, choice, iterate, m, scaling, w })
+        Ok(Self { method: plan.method, ops, a, choice, iterate, m, scaling, w, machine: None })
     }
 
     fn solve(&mut self, links: Links, Stretch { b, x, p }: Stretch<'_>, mut monitor: Monitor<'_>) -> Result<Ended> {
-        let Self { method, ops, a, iterate, m, scaling, w, .. } = self;
+        let Self { method, ops, a, iterate, m, scaling, w, machine, .. } = self;
         iterate.connect(ops, links);
         let start = Instant::now();
+        if machine.is_none() {
+            let program = method.program(scaling.is_some());
+            *machine = program.map(|program| Machine::new(ops, a, program)).transpose()?;
+        }
         let before = monitor.iterations();
         match scaling {
             Some(scaling) => iterate.write(ops, w, &scaling.of_rhs(b), &scaling.of_iterate(x))?,
@@ -361,11 +368,14 @@ impl<O: Ops, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
         let mut moves = false;
         let reason = loop {
             ops.count_from(monitor.iterations());
-            let verdict = match method {
-                Method::Auto | Method::Cg => cg(ops, a, iterate, scaling.as_ref(), w, &mut monitor)?,
-                Method::CgSingleReduction => cg_single_reduction(ops, a, iterate, scaling.as_ref(), w, &mut monitor)?,
-                Method::CgPipelined => cg_pipelined(ops, a, iterate, scaling.as_ref(), w, &mut monitor)?,
-                Method::CgClassic => cg_classic(ops, a, iterate, m, w, &mut monitor)?,
+            let verdict = match (&mut *machine, &method) {
+                (Some(machine), _) => run(ops, a, iterate, scaling.as_mut(), w, machine, &mut monitor)?,
+                (None, Method::CgSingleReduction) => {
+                    cg_single_reduction(ops, a, iterate, scaling.as_ref(), w, &mut monitor)?
+                }
+                (None, Method::CgPipelined) => cg_pipelined(ops, a, iterate, scaling.as_ref(), w, &mut monitor)?,
+                (None, Method::CgClassic) => cg_classic(ops, a, iterate, m, w, &mut monitor)?,
+                (None, _) => cg(ops, a, iterate, scaling.as_ref(), w, &mut monitor)?,
             };
             ops.end_run(monitor.run_iterations())?;
             match verdict {

@@ -199,6 +199,7 @@ impl Ranks {
         let measures = measures || self.altered.is_some();
         if self.ranks.len() < 2
             || !measures
+            || !setup.method.facts().keeps_direction
             || self.placement.source == ShareSource::ByHand
             || moved >= rebalance::MOVES
         {

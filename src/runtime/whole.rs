@@ -3,10 +3,12 @@
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock, Weak};
 
+use rayon::prelude::*;
+
 use super::setup::Setup;
 use crate::device::Info;
 use crate::error::Result;
-use crate::krylov::Method;
+use crate::krylov::{IsFor, Method};
 use crate::matrix::Csr;
 use crate::matrix::reorder::{Permutation, permuted};
 use crate::partition::part_alone;
@@ -34,7 +36,7 @@ pub(crate) struct Whole {
 }
 
 impl Whole {
-    /// Of `a`, which the ranks get as `rows`, in the order `order`. [`Method::Auto`] is `cg`.
+    /// Of `a`, which the ranks get as `rows`, in the order `order`. [`Method::Auto`] is `cg`: whoever knows better says so.
     pub(crate) fn new(
         a: Arc<Csr>,
         rows: &Arc<Csr>,
@@ -100,14 +102,26 @@ impl Whole {
         }
     }
 
-    /// The diagonal of `rows`, if the method asks for it.
+    /// The diagonal of `rows`, if the method asks for it; where it need not be positive, its absolute value, or, where that is 0,
+    /// the largest absolute value of the row.
     pub(crate) fn diagonal(&self, rows: &Csr) -> Vec<f64> {
-        if self.setup.precond == Precond::Jacobi { rows.diagonal() } else { Vec::new() }
+        if self.setup.precond != Precond::Jacobi {
+            return Vec::new();
+        }
+        let mut diagonal = rows.diagonal();
+        if self.setup.method.facts().is_for == IsFor::Symmetric {
+            diagonal.par_iter_mut().enumerate().for_each(|(row, d)| {
+                let values = &rows.values()[rows.row_ptr()[row]..rows.row_ptr()[row + 1]];
+                let largest = || values.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
+                *d = if *d == 0.0 { largest() } else { d.abs() };
+            });
+        }
+        diagonal
     }
 
     /// What the system is scaled by, if that changes anything.
     pub(crate) fn scaling(&self, diagonal: &[f64]) -> Option<Scaling> {
-        let scales = self.setup.method.scales() && self.setup.precond == Precond::Jacobi;
+        let scales = self.setup.method.facts().scales && self.setup.precond == Precond::Jacobi;
         scales.then(|| Scaling::of(diagonal, self.factor)).flatten()
     }
 }

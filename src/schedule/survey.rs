@@ -44,7 +44,7 @@ pub struct FormatSurvey {
 pub fn formats(a: &Csr, setup: &Setup) -> FormatSurvey {
     assert_eq!(a.n_rows(), a.n_cols(), "rows and columns");
     let mut part = split(a, std::slice::from_ref(&(0..a.n_rows()))).remove(0);
-    if setup.method.scales() && setup.precond == Precond::Jacobi {
+    if setup.method.facts().scales && setup.precond == Precond::Jacobi {
         let scaling = Scaling::of(&a.diagonal(), 1.0);
         part.values = scaling.map_or(part.values, |scaling| scaling.values(a, 0..a.n_rows()).into());
     }

@@ -20,6 +20,6 @@ pub use crate::runtime::{
 pub use crate::schedule::{Cause, DeviceSet, Forecast, FormatSurvey, Reordering, formats};
 pub use crate::timeline::Split;
 pub use crate::tune::Tune;
-pub use outcome::{Move, Outcome};
+pub use outcome::{Move, Outcome, Switch};
 pub use session::Solver;
 pub use survivors::DeviceFailure;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::krylov::Reason;
+use crate::krylov::{Method, Reason};
 use crate::timeline::{Split, Timeline};
 use crate::verify::Residual;
 
@@ -17,6 +17,19 @@ pub struct Move {
     pub shares: Vec<f64>,
     /// The time that it took.
     pub time: Duration,
+}
+
+/// A method that took over from another in the course of a solve.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Switch {
+    /// Iterations that were done before, those of a former solve among them.
+    pub iteration: u64,
+    /// The method before.
+    pub from: Method,
+    /// The method that went on from its iterate.
+    pub to: Method,
+    /// p·A p of the direction that showed it.
+    pub curvature: f64,
 }
 
 /// What a solve gives, converged or not.
@@ -52,6 +65,8 @@ pub struct Outcome {
     pub split: Vec<Split>,
     /// For each rank, what it did when: empty unless [`Control::timeline`](super::Control::timeline) asks for it.
     pub timelines: Vec<Timeline>,
+    /// When another method took over, if one did: with [`Method::Auto`], where the matrix was found not to be definite.
+    pub switch: Option<Switch>,
     /// When rows were moved, as the ranks' kernels took uneven times.
     pub moves: Vec<Move>,
     /// Seconds of each rank's kernels an iteration, as the ranks compared them last; empty if they did not.

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 
 use super::moves::share_anew;
-use super::outcome::Outcome;
 use super::statistics::Statistics;
 use super::survivors::{DeviceFailure, open, without_failed};
 use crate::comm::Failed;
@@ -23,7 +22,16 @@ const MAX_ROUNDS: u32 = 5;
 /// How often iterates are set aside to go on from after a failure, if nothing else was said.
 const SNAPSHOT_EVERY: Duration = Duration::from_secs(10);
 
-/// Solves the system for `b` from `x`. Devices that fail are told in `failures`; others may then take the place of the ranks.
+/// Where a solve by one method ended.
+pub(crate) struct Answer {
+    /// In the order and units given.
+    pub(crate) x: Vec<f64>,
+    pub(crate) reason: Reason,
+    pub(crate) residual: Residual,
+}
+
+/// Solves the system for `b` from `x`, after what is known from `statistics`, and since `started`. Devices that fail are told in
+/// `failures`; others may then take the place of the ranks.
 pub(crate) fn solve(
     whole: &Whole,
     ranks: &mut Ranks,
@@ -32,7 +40,8 @@ pub(crate) fn solve(
     mut x: Vec<f64>,
     stop: &Stop,
     control: Control<'_>,
-) -> Result<Outcome> {
+    (statistics, started): (&mut Statistics, Instant),
+) -> Result<Answer> {
     // A power of two, so that nothing is rounded: sums of squares then stay in range whatever the units of b are.
     let largest =
         b.par_chunks(1 << 14).map(|c| c.iter().fold(0.0, |m: f64, v| m.max(v.abs()))).reduce(|| 0.0, f64::max);
@@ -44,10 +53,9 @@ pub(crate) fn solve(
     let confirmed = |r: &Residual| r.relative_2 <= stop.rtol || r.norm_2 <= stop.atol;
 
     let target = (stop.rtol * rhs_norm).max(stop.atol / scale);
-    let mut round = Round { whole, b, rhs_norm, scale, target, stop, control, started: Instant::now() };
-    let mut statistics = Statistics::after(control.done);
+    let mut round = Round { whole, b, rhs_norm, scale, target, stop, control, started };
     for count in 1.. {
-        let (reached, y) = round.run(ranks, failures, &mut statistics, &x)?;
+        let (reached, y) = round.run(ranks, failures, statistics, &x)?;
 
         let start = Instant::now();
         x = round.given(&y);
@@ -65,16 +73,13 @@ pub(crate) fn solve(
             }
             Some(reason) => reason,
         };
-        let outcome = |statistics: Statistics, x, reason| {
-            statistics.outcome(x, reason, residual, ranks.bytes_per_iteration(whole))
-        };
         if !reason.converged() || confirmed(&residual) {
-            return Ok(outcome(statistics, x, reason));
+            return Ok(Answer { x, reason, residual });
         }
         // The ranks' own check, in working precision, was too kind.
         let excess = (residual.relative_2 / stop.rtol).min(residual.norm_2 / stop.atol);
         if count == MAX_ROUNDS || !excess.is_finite() {
-            return Ok(outcome(statistics, x, Reason::Stagnation));
+            return Ok(Answer { x, reason: Reason::Stagnation, residual });
         }
         log::info!("the ranks' residual is {excess:.3} times too large by the host's check; iterating on");
         round.target *= 0.5 / excess;
@@ -94,7 +99,7 @@ struct Round<'a> {
     target: f64,
     stop: &'a Stop,
     control: Control<'a>,
-    /// When the first round began.
+    /// When the solve began.
     started: Instant,
 }
 
@@ -221,7 +226,7 @@ mod tests {
     use crate::matrix::Csr;
     use crate::matrix::gallery::{Spec, random_vector};
     use crate::runtime::rebalance::Balance;
-    use crate::solve::{Method, Precision, Precond, Setup, ShareSource, Solver, Tune};
+    use crate::solve::{Method, Outcome, Precision, Precond, Setup, ShareSource, Solver, Tune};
 
     /// A solve whose ranks are watched, and altered so.
     fn solve(a: &Arc<Csr>, setup: &Setup, altered: Option<fn(&mut Balance)>) -> (Solver, Outcome) {

@@ -8,11 +8,12 @@ use rayon::prelude::*;
 
 use super::outcome::Outcome;
 use super::pace;
-use super::rounds::{self, power_of_two_near};
+use super::rounds::{self, Answer, power_of_two_near};
+use super::statistics::Statistics;
 use super::survivors::{self, DeviceFailure};
 use crate::device::{self, Rejected, Selection};
 use crate::error::{Error, Result};
-use crate::krylov::{Criterion, Indefinite, Method, Reason};
+use crate::krylov::{Criterion, Indefinite, IsFor, Method, Reason};
 use crate::matrix::Csr;
 use crate::matrix::stats::Stats;
 use crate::real::Precision;
@@ -34,6 +35,8 @@ pub struct Solver {
     forecast: Forecast,
     ranks: Ranks,
     failures: Vec<DeviceFailure>,
+    /// Whether another method may take over.
+    may_switch: bool,
 }
 
 impl std::fmt::Debug for Solver {
@@ -74,6 +77,8 @@ impl Solver {
         let stats = check(&a, &rows, setup)?;
         let factor = matrix_factor(&a, &stats, setup.precision)?;
         let selection = selection?;
+        let may_switch = setup.method == Method::Auto;
+        let setup = &Setup { method: method(setup, &stats)?, ..setup.clone() };
         let whole = Whole::new(a, &rows, order, factor, setup, Store::open());
         let Chosen { placement, rejected: considered, forecast } = choose(&whole, &rows, &selection)?;
         let Selection { mut rejected, note, .. } = selection;
@@ -88,7 +93,7 @@ impl Solver {
         let tune = ranks.times.tune + forecast.time;
         let prepare = prepare + ranks.times.prepare;
         let times = SetupTimes { prepare, reorder: reordering.time, tune, ..ranks.times };
-        Ok(Self { whole, stats, reordering, rejected, note, times, forecast, ranks, failures })
+        Ok(Self { whole, stats, reordering, rejected, note, times, forecast, ranks, failures, may_switch })
     }
 
     /// Solves `A x = b` from `x0`, or from zero.
@@ -112,14 +117,44 @@ impl Solver {
             return Ok(self.outcome(b, x, reason, control.done));
         }
         let failed = self.failures.len();
-        let outcome = rounds::solve(&self.whole, &mut self.ranks, &mut self.failures, b, x0, stop, control);
-        if let Ok(outcome) = &outcome
-            && self.failures.len() == failed
-        {
-            pace::remember(&self.whole, &self.ranks, outcome);
+        let (mut statistics, started) = (Statistics::after(control.done), Instant::now());
+        let mut x = x0;
+        let Answer { x, reason, residual } = loop {
+            let Self { whole, ranks, failures, .. } = self;
+            let answer = rounds::solve(whole, ranks, failures, b, x, stop, control, (&mut statistics, started))?;
+            let Reason::IndefiniteOperator(Indefinite::Direction { curvature, .. }) = answer.reason else {
+                break answer;
+            };
+            if !self.switch(curvature, &mut statistics)? {
+                break answer;
+            }
+            x = answer.x;
+        };
+        let outcome = statistics.outcome(x, reason, residual, self.ranks.bytes_per_iteration(&self.whole));
+        if self.failures.len() == failed && outcome.switch.is_none() {
+            pace::remember(&self.whole, &self.ranks, &outcome);
         }
         self.rejected.append(&mut self.ranks.left_out);
-        outcome
+        Ok(outcome)
+    }
+
+    /// Lets the ranks go on by a method for matrices that are not definite, as p·A p = `curvature` has shown, if that is allowed:
+    /// from now on, for later right-hand sides, too.
+    fn switch(&mut self, curvature: f64, statistics: &mut Statistics) -> Result<bool> {
+        let (from, to) = (self.whole.setup.method, Method::Minres);
+        if !self.may_switch || from == to || !to.allows(self.whole.setup.precision) {
+            return Ok(false);
+        }
+        let start = Instant::now();
+        log::info!("p·Ap = {curvature:e}: the matrix is not positive definite; {to} goes on");
+        self.whole.setup.method = to;
+        let (rows, placement) = (self.whole.rows()?, self.ranks.placement.clone());
+        let left_out = std::mem::take(&mut self.ranks.left_out);
+        self.ranks.close(); // what is on the devices now would be in the way
+        self.ranks = survivors::open(&self.whole, rows, placement, &mut self.failures, None)?;
+        self.ranks.left_out = left_out;
+        statistics.switched(from, to, curvature, start.elapsed());
+        Ok(true)
     }
 
     /// What is known without an iteration: b = 0, a diagonal that no positive definite matrix has, or no time.
@@ -132,6 +167,9 @@ impl Solver {
         }
         if stop.time_limit.is_some_and(|limit| limit.is_zero()) {
             return Some(Reason::TimeLimit);
+        }
+        if self.method().facts().is_for == IsFor::Symmetric {
+            return None;
         }
         let diagonal = &self.stats.diagonal;
         let first = [diagonal.missing_or_zero, diagonal.negative].into_iter().flatten().min()?;
@@ -157,6 +195,7 @@ impl Solver {
             verify: start.elapsed(),
             split: vec![Default::default(); self.ranks().len()],
             timelines: vec![Default::default(); self.ranks().len()],
+            switch: None,
             moves: Vec::new(),
             kernel_seconds: Vec::new(),
             iteration_seconds: None,
@@ -223,6 +262,23 @@ impl Solver {
     #[must_use]
     pub fn times(&self) -> SetupTimes {
         self.times
+    }
+}
+
+/// The method for a matrix: that which is asked for, or, with [`Method::Auto`], `cg` unless the diagonal tells that the matrix is
+/// not positive definite.
+fn method(setup: &Setup, stats: &Stats) -> Result<Method> {
+    let diagonal = &stats.diagonal;
+    let is_indefinite = diagonal.missing_or_zero.or(diagonal.negative).is_some();
+    match setup.method {
+        Method::Auto if is_indefinite && Method::Minres.allows(setup.precision) => Ok(Method::Minres),
+        Method::Auto => Ok(Method::Cg),
+        method if method.allows(setup.precision) => Ok(method),
+        method => Err(Error::Usage(format!(
+            "{method} does not work in {} precision: its iterations can't go on after a residual was replaced; in single or double \
+             precision it does",
+            setup.precision
+        ))),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::outcome::{Move, Outcome};
-use crate::krylov::Reason;
+use super::outcome::{Move, Outcome, Switch};
+use crate::krylov::{Method, Reason};
 use crate::runtime::rebalance::Pace;
 use crate::runtime::snapshot::Snapshot;
 use crate::runtime::{Ended, Position};
@@ -29,6 +29,8 @@ pub(crate) struct Statistics {
     timelines: Vec<Timeline>,
     /// When rows were moved.
     moves: Vec<Move>,
+    /// The method that took over, if one did.
+    switch: Option<Switch>,
     /// How often ranks were opened anew.
     pub(crate) reopened: u32,
     /// What the ranks measured last.
@@ -105,6 +107,12 @@ impl Statistics {
         }
     }
 
+    /// Takes note that ranks were opened anew, in so much time, to go on by another method.
+    pub(crate) fn switched(&mut self, from: Method, to: Method, curvature: f64, time: Duration) {
+        self.reopened(None, time);
+        self.switch = Some(Switch { iteration: self.iterations, from, to, curvature });
+    }
+
     /// The outcome, if this was all.
     pub(crate) fn outcome(self, x: Vec<f64>, reason: Reason, residual: Residual, bytes_per_iteration: u64) -> Outcome {
         let Self { done, iterations, restarts, history, recurrence_rel_residual_2, .. } = self;
@@ -123,6 +131,7 @@ impl Statistics {
             verify: self.verify,
             split: self.split,
             timelines: self.timelines,
+            switch: self.switch,
             moves: self.moves,
             iteration_seconds: self.iteration_seconds,
             kernel_seconds: self.pace.map_or_else(Vec::new, |pace| pace.kernels),

@@ -1,0 +1,86 @@
+//! A run of a method that is a text: from the true residual on until somebody says that it is over.
+
+use std::mem::swap;
+
+use super::iterate::Iterate;
+use super::judge::Judge;
+use super::squares::squares;
+use super::verdict::Verdict;
+use super::workspace::Workspace;
+use crate::backend::machine::{Backend, Machine};
+use crate::backend::text::{OWN, R, WEIGHTS, X};
+use crate::error::Result;
+use crate::operator::LinearOperator;
+use crate::precond::scaling::Share;
+
+/// Runs from `iterate` until `judge` says so. The first residual is computed, not assumed; the direction may be that which the
+/// former run has left. If the system is scaled, what the judge sees is the residual of the one that is not.
+pub(crate) fn run<O: Backend>(
+    ops: &O,
+    a: &impl LinearOperator<O>,
+    iterate: &mut impl Iterate<O>,
+    mut scaling: Option<&mut Share<O>>,
+    w: &mut Workspace<O>,
+    machine: &mut Machine<O>,
+    judge: &mut impl Judge<O>,
+) -> Result<Verdict> {
+    ops.begin()?;
+    iterate.residual(ops, a, w)?; //                                           r = b − A x
+    let [rho, rr] = squares(ops, scaling.as_deref(), w)?;
+    if let Some(verdict) = judge.begin(rho, rr) {
+        return Ok(verdict);
+    }
+    iterate.keep(ops, w)?;
+    lend(machine, w, &mut scaling);
+    let verdict = iterations(ops, a, iterate, &mut scaling, w, machine, judge);
+    lend(machine, w, &mut scaling);
+    verdict
+}
+
+/// The iterations, while the machine has the vectors.
+fn iterations<O: Backend>(
+    ops: &O,
+    a: &impl LinearOperator<O>,
+    iterate: &mut impl Iterate<O>,
+    scaling: &mut Option<&mut Share<O>>,
+    w: &mut Workspace<O>,
+    machine: &mut Machine<O>,
+    judge: &mut impl Judge<O>,
+) -> Result<Verdict> {
+    machine.start(ops, a, judge.keeps_direction())?;
+    let mut records = Vec::new();
+    for iteration in 1.. {
+        let is_over = judge.is_over(iteration);
+        if !is_over {
+            ops.begin_iteration(iteration)?;
+            let limit = judge.run_limit();
+            if let Some(verdict) = machine.iterate(ops, a, iteration, limit, &mut |record| judge.see(&record))? {
+                return Ok(verdict);
+            }
+        }
+        records.clear();
+        let drain = is_over || ops.comm().stop_request() != 0;
+        machine.look(ops, if is_over { iteration - 1 } else { iteration }, drain, &mut records)?;
+        if let Some(verdict) = judge.judge(&records, ops.comm()) {
+            return Ok(verdict);
+        }
+        if judge.is_to_set_aside() {
+            lend(machine, w, scaling);
+            judge.set_aside(ops, iterate, scaling.as_deref(), w)?;
+            lend(machine, w, scaling);
+        }
+        if let Some(verdict) = judge.compare(ops, iteration)? {
+            return Ok(verdict);
+        }
+    }
+    unreachable!("the iterations end")
+}
+
+/// The vectors of the workspace go to the machine, or back.
+fn lend<O: Backend>(machine: &mut Machine<O>, w: &mut Workspace<O>, scaling: &mut Option<&mut Share<O>>) {
+    let own = [(X, &mut w.x), (R, &mut w.r), (OWN, &mut w.p), (OWN + 1, &mut w.q)];
+    let weights = scaling.iter_mut().map(|share| (WEIGHTS, &mut share.weights));
+    for (slot, vector) in own.into_iter().chain(weights) {
+        swap(&mut machine.v[slot], vector);
+    }
+}
