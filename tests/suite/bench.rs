@@ -1,0 +1,239 @@
+//! `declive bench` as a process: tables, JSON and page, what is left out, and how it ends.
+
+use crate::common::process::{Place, Run, interrupt, started};
+use serde_json::Value;
+
+/// The text without its line ends, which come where a line is full.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_device_alone_and_as_three_ranks() {
+    let place = Place::new();
+    let args = "bench --order 8000 --devices 0,0,0 --iterations 20 --repeat 2 --json --report r.html";
+    let report = place.run(args).ends(0).json();
+    assert_eq!((&report["matrix"]["rows"], &report["matrix"]["source"]), (&8000.into(), &"poisson3d:20".into()));
+    let experiments = report["experiments"].as_array().unwrap();
+    let labels: Vec<&str> = experiments.iter().map(|one| one["label"].as_str().unwrap()).collect();
+    assert_eq!(labels, ["[0]", "all", "[0]", "all"]);
+    assert_eq!(report["notes"], Value::Array(Vec::new()));
+    for (one, method) in experiments.iter().zip(["cg-classic", "cg-classic", "cg", "cg"]) {
+        let number = |field: &str| one[field].as_f64().unwrap_or_else(|| panic!("{field} of {one}"));
+        assert_eq!(
+            (&one["method"], &one["iterations"], &one["notes"]),
+            (&method.into(), &20.into(), &Value::Array(vec![]))
+        );
+        let kernels = one["kernels"].as_array().unwrap();
+        let names: Vec<&str> = kernels.iter().map(|kernel| kernel["kernel"].as_str().unwrap()).collect();
+        let is_alone = one["label"] == "[0]";
+        let expected: &[&str] = match method {
+            "cg" if is_alone => &["spmv_dot_stencil", "cg_step"],
+            "cg" => &["spmv_dot_stencil", "cg_step_given", "cg_halo"],
+            _ => &["spmv_csr", "dot_partial", "next_iterate", "next_residual", "next_direction"],
+        };
+        assert!(expected.iter().all(|name| names.contains(name)), "{names:?}");
+        assert!(!names.contains(&"halo_pack"), "halos of a grid are runs of rows: {names:?}");
+        for kernel in kernels {
+            let calls = kernel["calls"].as_u64().unwrap();
+            let least = match kernel["kernel"].as_str() {
+                Some("cg_halo") => 19,    // the first direction is sent
+                Some("cg_complete") => 1, // at the end
+                _ => 20,
+            };
+            assert!(
+                calls >= least && calls.is_multiple_of(least) && kernel["seconds"].as_f64().unwrap() > 0.0,
+                "{kernel}"
+            );
+        }
+        let sum: f64 = kernels.iter().map(|kernel| kernel["seconds"].as_f64().unwrap()).sum();
+        assert!((sum - number("kernel_seconds")).abs() < 1e-12);
+        assert!((sum + number("overhead_seconds") - number("total_seconds")).abs() < 1e-12);
+        assert!(
+            number("least_seconds") <= number("total_seconds") && number("total_seconds") <= number("most_seconds")
+        );
+        let micros = number("microseconds_per_iteration");
+        assert!((micros * 20.0 - 1e6 * number("total_seconds")).abs() < 1e-6 * micros);
+        assert_eq!(one["speedup"].is_null(), one["label"] == "[0]");
+        assert_eq!(one["gigaflops_counted"].is_null(), method == "cg");
+        assert!(number("part_of_copy") > 0.0);
+        let nnz = report["matrix"]["nnz"].as_u64().unwrap();
+        // 66 bytes a row, and some kinds of rows; or 124, and 12 an entry
+        let (bytes, more) = if method == "cg" { (66 * 8000, 12_288) } else { (124 * 8000 + 12 * nnz, 64) };
+        let found = one["bytes_per_iteration"].as_u64().unwrap();
+        assert!((bytes..=bytes + more).contains(&found), "{found} and {bytes}");
+    }
+    assert_eq!(experiments[1]["devices"].as_array().unwrap().len(), 3);
+    let published = report["published"]["experiments"].as_array().unwrap();
+    let totals: Vec<f64> = published.iter().map(|one| one["total_seconds"].as_f64().unwrap()).collect();
+    assert_eq!(totals, [4.46, 1.81, 1.55, 0.67, 0.91]);
+
+    let page = place.read("r.html");
+    assert!(page.contains("Where the time of 20 iterations goes") && page.contains("figure 4.21"), "{page}");
+}
+
+#[test]
+fn the_text() {
+    let place = Place::new();
+    let text = place.run("bench --order 1000 --devices 0 --iterations 10 --repeat 1 --precision f32").ok();
+    for part in ["poisson3d:10, 1,000 rows, 6,400 entries", "7-point operator", "[0]", "published 2013, f32", "6750M"] {
+        assert!(words(&text).contains(part), "{part} is not in\n{text}");
+    }
+    let kernels = |name: &str| text.lines().filter(|line| line.trim_start().starts_with(name)).count();
+    assert_eq!(["spmv_csr", "cg_step", "overhead", "total"].map(kernels), [1, 1, 2, 2]);
+    let text =
+        place.run("bench --order 1000 --devices host --iterations 10 --repeat 1 --methods cg,cg --tune off").ok();
+    assert!(!text.contains("published") && !text.contains("speed-up") && text.contains("off: Usual"), "{text}");
+    assert_eq!(text.matches("\ncg\n").count(), 1);
+}
+
+#[test]
+fn without_opencl_the_host_works() {
+    let place = Place::new();
+    let report = place.run_without_opencl("bench --order 1000 --iterations 5 --repeat 1 --json").ends(0).json();
+    assert!(report["notes"][0].as_str().unwrap().contains("host"), "{}", report["notes"]);
+    assert_eq!((&report["kinds"][0]["label"], &report["kinds"][0]["kind"]), (&"host".into(), &"host".into()));
+    assert_eq!(report["experiments"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn an_iteration_that_ends_early_says_so() {
+    let place = Place::new();
+    let args = "bench --generate tridiagonal:5 --devices 0 --methods cg --iterations 90 --repeat 1";
+    let text = place.run(args).ok();
+    assert!(
+        words(&text).contains("Note: cg on [0]: ended after ") && words(&text).contains(" of 90 iterations; "),
+        "{text}"
+    );
+    assert!(!text.contains("7-point"), "{text}");
+}
+
+/// With buffers of 100 KB the device has no room for a vector of 125 KB; the host has, and so have both together.
+#[test]
+fn a_device_that_is_too_small_is_left_out() {
+    let place = Place::new();
+    let args = "bench --generate poisson3d:25 --iterations 1 --repeat 1 --methods cg --json --devices";
+    let on = |devices: &str| {
+        let mut command = place.command(&format!("{args} {devices}"));
+        command.env("DECLIVE_MAX_BUFFER", "100000");
+        Run::of(command, "")
+    };
+    let report = on("0,host").ends(0).json();
+    let note = report["notes"][0].as_str().unwrap();
+    assert!(note.starts_with("cg on [0] is left out: ") && note.contains("bytes, but its largest buffer is"), "{note}");
+    let labels: Vec<&Value> = report["experiments"].as_array().unwrap().iter().map(|one| &one["label"]).collect();
+    assert_eq!(labels, ["host", "all"]);
+    on("0").fails(3, &["its largest buffer is"]);
+}
+
+#[test]
+fn what_is_refused() {
+    let place = Place::new();
+    for (args, part) in [
+        ("bench --methods gmres", "gmres"),
+        ("bench --methods cg,auto", "name those to be timed: cg, cg-classic, cg-single-reduction, cg-pipelined"),
+        ("bench --iterations 0", "--iterations"),
+        ("bench --repeat 0", "--repeat"),
+        ("bench --order 0", "--order"),
+        ("bench A.mtx --order 5", "--order"),
+        ("bench --order 27 --devices tpu", "unknown device"),
+    ] {
+        place.run(args).misused(&[part]);
+    }
+    place.run("bench missing.mtx").fails(2, &["missing.mtx"]);
+    place.run("bench --report -").fails(2, &["--report needs a file"]);
+    let file = |name: &str, text: &str| place.write(name, text);
+    file("a.mtx", "%%MatrixMarket matrix coordinate real general\n1 2 1\n1 2 1\n");
+    place.run("bench a.mtx --devices 0").fails(2, &["square"]);
+    file("b.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 3\n1 1 1\n2 2 1\n1 2 1\n");
+    place.run("bench b.mtx --devices 0").fails(2, &["b.mtx: the matrix is not symmetric"]);
+    file("c.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n2 2 -1\n");
+    place.run("bench c.mtx --devices 0").fails(2, &["c.mtx: no iteration can be timed; IndefiniteOperator"]);
+    place.run("bench c.mtx --report c.mtx").fails(2, &["would overwrite c.mtx"]);
+    place.run("bench --order 27 --devices gpu,99").fails(3, &["--devices gpu,99"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interruption_leaves_nothing_behind() {
+    let place = Place::new();
+    let args = "bench --order 100000 --devices host --repeat 1000 --report r.html -v";
+    let (mut child, _err) = started(place.command(args), "cg-classic on host");
+    interrupt(&child);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(place.names(), [""; 0]);
+}
+
+#[test]
+fn the_page_of_tuning_has_experiments() {
+    let place = Place::new();
+    let tuned = "tune --order 1000 --search first-minimum --dry-run --devices 0,0 --report";
+    assert_eq!(place.run(&format!("{tuned} one.html")).code, Some(0));
+    let page = place.read("one.html");
+    for part in
+        ["Launch parameters found by measurement", "Rates, cg-classic", "Rates, cg\"", "published 2013", "4.46", "2 × "]
+    {
+        assert!(page.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn exchanges_by_every_model() {
+    let place = Place::new();
+    let args = "bench exchange --devices 0,0,host --counts 3,1,2 --sizes 1,50 --order 1000 --iterations 5 --repeat 2";
+    let report = place.run(&format!("{args} --json")).ends(0).json();
+    assert_eq!(
+        (&report["matrix"]["rows"], &report["iterations"], &report["repeat"]),
+        (&1000.into(), &5.into(), &2.into())
+    );
+    let entries = report["entries"].as_array().unwrap();
+    let of = |entry: &Value| (entry["model"].as_str().unwrap().to_owned(), entry["ranks"].as_u64().unwrap());
+    let expected = [("host-staged", 1), ("host-staged", 2), ("host-staged", 3), ("host-copied", 2), ("host-copied", 3)];
+    let expected = expected.into_iter().chain([("shared-context", 2)]).map(|(model, ranks)| (model.to_owned(), ranks));
+    assert_eq!(entries.iter().map(of).collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+    // the host shares no context
+    let notes = report["notes"].as_array().unwrap();
+    let note = notes[0].as_str().unwrap();
+    assert!(
+        notes.len() == 1 && note.starts_with("shared-context on 3 is left out: ") && note.contains("host"),
+        "{note}"
+    );
+    for entry in entries {
+        let is_time = |time: &Value| time["median"].as_f64().is_some_and(|seconds| seconds > 0.0);
+        let is_alone = entry["ranks"] == 1;
+        let [sums, halos] = ["sums", "halos"].map(|kind| entry[kind].as_array().unwrap());
+        let values: Vec<_> = sums.iter().map(|sum| sum["values"].as_u64().unwrap()).collect();
+        assert_eq!(values, if is_alone { vec![] } else { vec![1, 2, 4] });
+        let sizes = |scattered| {
+            let those = halos.iter().filter(move |halo| halo["scattered"] == scattered);
+            those.map(|halo| halo["elements"].as_u64().unwrap()).collect::<Vec<_>>()
+        };
+        assert!([false, true].iter().all(|&scattered| sizes(scattered) == if is_alone { vec![] } else { vec![1, 50] }));
+        assert!(sums.iter().chain(halos).all(|one| is_time(&one["time"])));
+        let stages = &entry["stages"];
+        assert!(is_time(&stages["product"]) && is_time(&stages["iteration"]));
+        assert_eq!(is_time(&stages["boundary"]), !is_alone);
+        assert!(["preparation", "input", "solver"].iter().all(|stage| stages[*stage].as_f64().unwrap() > 0.0));
+    }
+    let text = words(&place.run(args).ok());
+    for part in
+        ["Sums over the ranks", "elements side by side", "every other element", "Stages of a solve of 5 iterations"]
+    {
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+#[test]
+fn what_an_exchange_is_not_timed_with() {
+    let place = Place::new();
+    let fails = |args: &str, parts: &[&str]| place.run(&format!("bench exchange --devices 0,0 {args}")).fails(2, parts);
+    fails("--precision mixed", &["--precision is f64 or f32"]);
+    fails("--tune quick", &["--tune is off or stored"]);
+    fails("--counts 1,3", &["--counts 3", "are 2"]);
+    fails("nothing.mtx", &["nothing.mtx"]);
+    let alone = place.run("bench exchange --devices 0 --order 1000 --iterations 5 --repeat 1").ok();
+    assert!(words(&alone).contains("a device alone has nothing to exchange") && !alone.contains("Halos"), "{alone}");
+    for args in ["--sizes 0", "--models pigeon", "--report r.html"] {
+        assert_eq!(place.run(&format!("bench exchange {args}")).code, Some(2), "{args}");
+    }
+}

@@ -1,0 +1,73 @@
+//! What the integration tests share.
+
+pub(crate) mod process;
+
+use declive::device::{Choice, list};
+use declive::matrix::gallery::Spec;
+use declive::solve::{Method, Precision, Precond, Tune};
+use declive::{Control, Csr, Outcome, Setup, Solver, Stop};
+
+/// The device choices that every solve is tested on: the host alone and as several ranks; a device alone, as 2, 3 and 5
+/// logical devices, and beside the host.
+pub(crate) fn choices() -> Vec<Choice> {
+    ["host", "host,host,host", "D", "D,D", "D,D,D", "D,D,D,D,D", "D,host,D"].map(choice).into()
+}
+
+/// A choice of devices, in which D stands for the first, or for that whose number the environment variable
+/// `DECLIVE_TEST_DEVICE` gives.
+pub(crate) fn choice(devices: &str) -> Choice {
+    require_opencl();
+    let device = std::env::var("DECLIVE_TEST_DEVICE").unwrap_or_else(|_| "0".into());
+    devices.replace('D', &device).parse().unwrap()
+}
+
+/// Tests of devices need one: PoCL on any machine. Without it they fail, rather than pass without a look.
+pub(crate) fn require_opencl() {
+    let listing = list();
+    assert!(
+        !listing.devices.is_empty(),
+        "the tests need an OpenCL device (apt-get install pocl-opencl-icd): {:?}",
+        listing.note
+    );
+}
+
+/// A set-up by name. What else is kept on this machine has no part in it, and nothing is added.
+pub(crate) fn setup(method: Method, precond: Precond, precision: Precision, devices: &Choice) -> Setup {
+    Setup { method, precond, precision, devices: devices.clone(), tune: Tune::Off, ..Setup::default() }
+}
+
+/// Every method and preconditioner on every choice of devices.
+pub(crate) fn setups(precision: Precision) -> Vec<Setup> {
+    let mut all = Vec::new();
+    for devices in choices() {
+        for &method in Method::FORCED {
+            for &precond in Precond::ALL {
+                all.push(setup(method, precond, precision, &devices));
+            }
+        }
+    }
+    all
+}
+
+/// A matrix of the gallery.
+pub(crate) fn system(spec: &str) -> Csr {
+    spec.parse::<Spec>().unwrap().build().unwrap()
+}
+
+/// Solves with default options but the relative tolerance.
+pub(crate) fn solve(a: &Csr, b: &[f64], setup: &Setup, rtol: f64) -> Outcome {
+    solve_with(&mut Solver::new(a.clone(), setup).unwrap(), b, rtol)
+}
+
+/// The same with a solver that is there: to set up another one takes most of the time of a small solve.
+pub(crate) fn solve_with(solver: &mut Solver, b: &[f64], rtol: f64) -> Outcome {
+    let stop = Stop { rtol, ..Stop::default() };
+    solver.solve(b, None, &stop, Control::default()).unwrap()
+}
+
+/// ‖b − A x‖₂ / ‖b‖₂ by the plainest of means.
+pub(crate) fn relative_residual(a: &Csr, b: &[f64], x: &[f64]) -> f64 {
+    let r: f64 = a.mul_vec(x).iter().zip(b).map(|(ax, b)| (b - ax).powi(2)).sum();
+    let b: f64 = b.iter().map(|b| b * b).sum();
+    (r / b).sqrt()
+}

@@ -1,0 +1,324 @@
+//! The generated test systems: entries, symmetry, definiteness, reproducibility, and their names.
+
+use declive::matrix::gallery::{self, Problem, Spec};
+use declive::matrix::stats::Stats;
+use declive::{Csr, Error};
+use proptest::prelude::*;
+
+fn build(spec: &str) -> Csr {
+    spec.parse::<Spec>().unwrap().build().unwrap()
+}
+
+fn dense(a: &Csr) -> Vec<Vec<f64>> {
+    let row = |i| (0..a.n_cols()).map(|j| a.get(i, j).unwrap_or(0.0)).collect();
+    (0..a.n_rows()).map(row).collect()
+}
+
+/// One small case of every problem and of every branch in it.
+const SMALL: &[&str] = &[
+    "poisson2d:7",
+    "poisson2d:5x9",
+    "poisson2d:1x6",
+    "poisson3d:5",
+    "poisson3d:2x3x7",
+    "poisson3d27:5",
+    "poisson3d27:1x4x6",
+    "anisotropic:5",
+    "anisotropic:4,epsilon=1e3",
+    "jumps:6",
+    "jumps:10x9x2,seed=5,contrast=1e-3",
+    "variable:6",
+    "variable:7x1x9,sigma=3",
+    "elasticity3d:3",
+    "elasticity3d:1",
+    "elasticity3d:4x2x1",
+    "tetrahedra:3",
+    "tetrahedra:1",
+    "tetrahedra:4x2x1,seed=3,shuffle=2",
+    "graph-laplacian:200",
+    "graph-laplacian:2",
+    "graph-laplacian:150,skew=3",
+    "random-spd:200",
+    "random-spd:5,degree=9",
+    "tridiagonal:50",
+    "tridiagonal:1",
+    "band:60",
+    "band:5,width=100",
+    "dense-rows:70",
+    "dense-rows:9,dense=3",
+    "dense-rows:1",
+    "poisson2d:7x5,scramble=3",
+    "jumps:4,seed=2,scramble=9",
+];
+
+#[test]
+fn every_problem_is_tried() {
+    for p in Problem::ALL {
+        assert!(SMALL.iter().any(|s| s.split(':').next() == Some(p.name())), "{}", p.name());
+    }
+}
+
+#[test]
+fn entries_by_hand() {
+    let a = gallery::tridiagonal(3).unwrap();
+    assert_eq!(dense(&a), [[2.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 2.0]]);
+    let a = gallery::band(4, 2).unwrap();
+    assert_eq!(dense(&a)[0], [4.0, -1.0, -1.0, 0.0]);
+    assert_eq!(dense(&a)[1], [-1.0, 4.0, -1.0, -1.0]);
+    let a = gallery::poisson2d([2, 2]).unwrap();
+    let rows = [[4.0, -1.0, -1.0, 0.0], [-1.0, 4.0, 0.0, -1.0], [-1.0, 0.0, 4.0, -1.0], [0.0, -1.0, -1.0, 4.0]];
+    assert_eq!(dense(&a), rows);
+    assert_eq!(a.nnz(), 12);
+    let a = gallery::poisson3d([2; 3]).unwrap();
+    assert_eq!(a.row(0), (&[0, 1, 2, 4][..], &[6.0, -1.0, -1.0, -1.0][..]));
+    assert_eq!(a.row(5), (&[1, 4, 5, 7][..], &[-1.0, -1.0, 6.0, -1.0][..]));
+    assert_eq!((a.n_rows(), a.nnz()), (8, 32));
+    let a = gallery::poisson3d([3; 3]).unwrap();
+    assert_eq!(a.row(13), (&[4, 10, 12, 13, 14, 16, 22][..], &[-1.0, -1.0, -1.0, 6.0, -1.0, -1.0, -1.0][..]));
+    let a = gallery::poisson3d27([3; 3]).unwrap();
+    assert_eq!(a.row(13).0, (0..27).collect::<Vec<u32>>());
+    assert!(a.row(13).1.iter().enumerate().all(|(j, v)| *v == if j == 13 { 26.0 } else { -1.0 }));
+    let a = gallery::anisotropic([2; 3], 0.25).unwrap();
+    assert_eq!(a.row(0), (&[0, 1, 2, 4][..], &[4.5, -1.0, -1.0, -0.25][..]));
+    // one material: −1 between cells, 2 for a face on the boundary
+    let a = gallery::jumps([3, 1, 1], 1.0, 1).unwrap();
+    assert_eq!(dense(&a), [[11.0, -1.0, 0.0], [-1.0, 10.0, -1.0], [0.0, -1.0, 11.0]]);
+}
+
+#[test]
+fn entries_are_as_many_as_the_formulas_say() {
+    let (x, y, z) = (6, 4, 5);
+    let nnz = |spec: &str| build(spec).nnz();
+    assert_eq!(nnz("poisson2d:6x4"), 5 * x * y - 2 * (x + y));
+    assert_eq!(nnz("poisson3d:6x4x5"), 7 * x * y * z - 2 * (x * y + y * z + z * x));
+    assert_eq!(nnz("variable:6x4x5"), nnz("poisson3d:6x4x5"));
+    assert_eq!(nnz("poisson3d27:6x4x5"), (3 * x - 2) * (3 * y - 2) * (3 * z - 2));
+    assert_eq!(nnz("elasticity3d:6x4x5"), 9 * (3 * x - 2) * (3 * y + 1) * (3 * z + 1));
+    assert_eq!(build("elasticity3d:6x4x5").n_rows(), 3 * x * (y + 1) * (z + 1));
+    assert_eq!(build("tetrahedra:6x4x5").n_rows(), 3 * x * (y + 1) * (z + 1));
+    assert_eq!(nnz("band:50,width=7"), 50 * 15 - 7 * 8);
+    // a dense row of n in both directions, and the line beside it, less the two ties that are in both
+    assert_eq!(nnz("dense-rows:50,dense=1"), (3 * 50 - 2) + 2 * (50 - 1) - 2 * 2);
+    assert_eq!(Stats::of(&build("elasticity3d:4")).row_max, 81);
+}
+
+#[test]
+fn symmetric_to_the_bit() {
+    for spec in SMALL {
+        let a = build(spec);
+        for i in 0..a.n_rows() {
+            let (cols, values) = a.row(i);
+            for (&j, v) in cols.iter().zip(values) {
+                let mirror = a.get(j as usize, i).unwrap_or_else(|| panic!("{spec}: ({j}, {i}) is missing"));
+                assert_eq!(v.to_bits(), mirror.to_bits(), "{spec}: {v} at ({i}, {j}), {mirror} across");
+            }
+        }
+    }
+}
+
+#[test]
+fn positive_definite() {
+    for spec in SMALL {
+        let mut l = dense(&build(spec));
+        for j in 0..l.len() {
+            for i in j..l.len() {
+                let (above, below) = l.split_at_mut(i);
+                let left = above.get(j).map_or(&below[0][..j], |row| &row[..j]);
+                let s: f64 = left.iter().zip(&below[0][..j]).map(|(a, b)| a * b).sum();
+                let pivot = below[0][j] - s;
+                if i == j {
+                    assert!(pivot > 0.0, "{spec}: pivot {j} is {pivot}");
+                    l[j][j] = pivot.sqrt();
+                } else {
+                    l[i][j] = pivot / l[j][j];
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn extreme_eigenvalues_of_the_laplacian() {
+    // the eigenvector of k = 1 on every axis, exact to rounding
+    let m = 9;
+    let a = gallery::poisson3d([m; 3]).unwrap();
+    let s = |k: usize| (std::f64::consts::PI * (k + 1) as f64 / (m + 1) as f64).sin();
+    let v: Vec<f64> = (0..m * m * m).map(|i| s(i % m) * s(i / m % m) * s(i / m / m)).collect();
+    let lambda = 12.0 * (std::f64::consts::PI / (2.0 * (m + 1) as f64)).sin().powi(2);
+    assert!(a.mul_vec(&v).iter().zip(&v).all(|(av, v)| (av - lambda * v).abs() < 1e-14));
+}
+
+#[test]
+fn the_same_for_any_number_of_threads() {
+    let larger = [
+        "poisson3d:40",
+        "variable:30",
+        "jumps:30",
+        "elasticity3d:9",
+        "tetrahedra:9",
+        "graph-laplacian:20000",
+        "random-spd:9000",
+    ];
+    for spec in SMALL.iter().chain(&larger) {
+        let with = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| build(spec))
+        };
+        let one = with(1);
+        assert!([2, 7].into_iter().all(|threads| with(threads) == one), "{spec}");
+    }
+    let with = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| gallery::random_vector(100_000, 8))
+    };
+    assert_eq!(with(1), with(5));
+}
+
+#[test]
+fn seeds_matter_and_repeat() {
+    for p in Problem::ALL.iter().filter(|p| p.seeded()) {
+        let with = |seed: u64| build(&format!("{}:12,seed={seed}", p.name()));
+        assert_eq!(with(1), build(&format!("{}:12", p.name())));
+        assert_eq!(with(u64::MAX), with(u64::MAX));
+        assert_ne!(with(1), with(2), "{}", p.name());
+        assert_ne!(with(0), with(u64::MAX), "{}", p.name());
+    }
+}
+
+#[test]
+fn scrambled_systems_are_the_same_in_another_order() {
+    for p in Problem::ALL {
+        let (a, b) = (build(&format!("{}:12", p.name())), build(&format!("{}:12,scramble=4", p.name())));
+        assert_ne!(a, b, "{}", p.name());
+        let order = gallery::random_permutation(a.n_rows(), 4);
+        assert_eq!(declive::matrix::reorder::permuted(&b, &order.inverse()).unwrap(), a, "{}", p.name());
+        assert_ne!(b, build(&format!("{}:12,scramble=5", p.name())), "{}", p.name());
+    }
+}
+
+#[test]
+fn rows_of_the_graph_are_irregular() {
+    let s = Stats::of(&build("graph-laplacian:20000"));
+    assert!(s.row_max > 500 && s.row_min <= 5 && s.numerically_symmetric, "{s:?}");
+}
+
+#[test]
+fn requests_that_make_no_sense() {
+    let err = |text: &str| match text.parse::<Spec>().and_then(|s| s.build()) {
+        Err(Error::Usage(message)) => message,
+        other => panic!("{text}: {other:?}"),
+    };
+    for p in Problem::ALL {
+        assert!(err("poison3d:10").contains(p.name()));
+    }
+    assert!(err("").contains("choose one of"));
+    assert!(err("poisson3d").contains("poisson3d:100"));
+    for text in
+        ["poisson3d:", "poisson3d:x", "poisson3d:0", "poisson3d:-3", "poisson3d:+3", "poisson3d:1.5", "poisson3d:2x3"]
+    {
+        assert!(err(text).contains("one number or three"), "{text}: {}", err(text));
+    }
+    assert!(err("band:2x2").contains("must be one number,"));
+    assert!(err("poisson2d:2x2x2").contains("one number or two"));
+    assert!(err("poisson2d:99999999999999999999999").contains("one number or two"));
+    assert!(err("poisson3d:5,seed=1").ends_with("it takes scramble"));
+    assert!(err("jumps:5,epsilon=1").ends_with("it takes contrast, seed, scramble"));
+    assert!(err("jumps:5,").contains("no parameter \"\""));
+    assert!(err("jumps:5,seed=-1").contains("below 2^64"));
+    assert!(err("jumps:5,seed").contains("below 2^64"));
+    assert!(err("poisson3d:5,scramble=x").contains("below 2^64"));
+    assert!(err("poisson3d:5,scramble=1,scramble=2").contains("twice"));
+    assert!(err("jumps:5,seed=1,seed=1").contains("twice"));
+    for value in ["", "0", "-1", "NaN", "inf", "1e13", "ten"] {
+        assert!(err(&format!("anisotropic:5,epsilon={value}")).contains("from 1e-12 to 1e12"));
+    }
+    for value in ["0", "1.5", "-2", "1e20"] {
+        assert!(err(&format!("band:5,width={value}")).contains("a whole number from 1"));
+    }
+    for text in ["poisson3d:1626", "poisson2d:65536", "tridiagonal:4294967296", "elasticity3d:1127", "tetrahedra:1127"]
+    {
+        assert!(err(text).contains("too large"), "{text}");
+    }
+    for text in ["poisson3d:18446744073709551615", "elasticity3d:18446744073709551615", "random-spd:4294967296"] {
+        assert!(err(text).contains("too large"), "{text}");
+    }
+    assert!(err("graph-laplacian:4294967295,degree=4294967295").contains("too large"));
+}
+
+#[test]
+fn sizes_of_zero_given_to_the_functions() {
+    let all = [
+        gallery::poisson2d([0, 3]),
+        gallery::poisson3d([3, 0, 3]),
+        gallery::poisson3d27([0; 3]),
+        gallery::anisotropic([0; 3], 0.1),
+        gallery::jumps([0; 3], 1e4, 1),
+        gallery::variable([0; 3], 1.0, 1),
+        gallery::elasticity3d([2, 2, 0]),
+        gallery::tetrahedra([2, 0, 2], 1, 1),
+        gallery::tetrahedra([2; 3], 0, 1),
+        gallery::graph_laplacian(0, 4, 2, 0.1, 1),
+        gallery::graph_laplacian(5, 0, 2, 0.1, 1),
+        gallery::random_spd(0, 4, 1),
+        gallery::tridiagonal(0),
+        gallery::band(0, 1),
+        gallery::band(4, 0),
+        gallery::dense_rows(0, 1),
+        gallery::dense_rows(4, 0),
+    ];
+    assert!(all.iter().all(|r| matches!(r, Err(Error::Usage(_)))));
+}
+
+/// A request with any problem, sizes, seed and parameters.
+fn any_request() -> impl Strategy<Value = String> {
+    let number = prop_oneof![(1u32..5).prop_map(f64::from), 1e-9..1e9f64, 1e-3..10f64];
+    (
+        0..Problem::ALL.len(),
+        prop::array::uniform3(1..u32::MAX as usize),
+        any::<(bool, u64, [bool; 4], Option<u64>)>(),
+        [number.clone(), number],
+    )
+        .prop_map(|(k, sides, (cube, seed, given, scramble), numbers)| {
+            let p = &Problem::ALL[k];
+            let axes = p.syntax().matches('M').count();
+            let sides: Vec<_> = sides[..if cube { 1 } else { axes }].iter().map(usize::to_string).collect();
+            let mut text = format!("{}:{}", p.name(), sides.join("x"));
+            for (q, (number, given)) in p.parameters().iter().zip(numbers.iter().zip(given)) {
+                let value = match q.name() {
+                    "width" | "degree" | "dense" | "shuffle" => number.ceil(),
+                    "skew" => number.ceil().min(16.0),
+                    "sigma" => number.min(10.0),
+                    _ => *number,
+                };
+                if given {
+                    text += &format!(",{}={value:?}", q.name());
+                }
+            }
+            if p.seeded() && given[3] {
+                text += &format!(",seed={seed}");
+            }
+            if let Some(seed) = scramble {
+                text += &format!(",scramble={seed}");
+            }
+            text
+        })
+}
+
+proptest! {
+    #[test]
+    fn printing_and_parsing_are_inverse(text in any_request()) {
+        let spec: Spec = text.parse().unwrap();
+        let printed = spec.to_string();
+        prop_assert_eq!(&printed.parse::<Spec>().unwrap(), &spec);
+        prop_assert_eq!(printed.parse::<Spec>().unwrap().to_string(), printed);
+    }
+
+    #[test]
+    fn any_text_is_parsed_or_refused(text in "[a-z0-9:x,=.-]{0,30}", name in 0..Problem::ALL.len()) {
+        for text in [text.clone(), format!("{}:{text}", Problem::ALL[name].name())] {
+            if let Err(e) = text.parse::<Spec>() {
+                prop_assert!(matches!(e, Error::Usage(_)));
+            }
+        }
+    }
+}

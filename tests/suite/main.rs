@@ -1,0 +1,50 @@
+//! The tests of the library and of the command from outside: one program, since each that is built and linked takes
+//! its time.
+
+#![allow(clippy::unwrap_used)] // the helpers, which are not seen to be tests
+
+mod common;
+mod packing;
+
+mod bands;
+mod bench;
+mod checkpoints;
+mod cli;
+mod convert;
+mod data;
+mod devices;
+mod differential;
+mod exchange;
+mod faults;
+mod formats;
+mod gallery;
+mod hostile;
+mod info;
+mod interchange;
+mod matrices;
+mod matrix_market;
+mod mixed;
+mod npz;
+mod readme;
+mod reorder;
+mod report;
+mod resident;
+mod shares;
+mod single_sum;
+mod solve;
+mod store;
+mod tries;
+mod tune;
+mod write;
+
+/// A file that is no module would never be compiled.
+#[test]
+fn every_file_is_a_module() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite");
+    for file in std::fs::read_dir(folder).unwrap() {
+        let file = file.unwrap().path();
+        let module = file.file_stem().unwrap().to_str().unwrap();
+        let is_listed = include_str!("main.rs").lines().any(|line| line == format!("mod {module};"));
+        assert!(module == "main" || is_listed, "{} is not in main.rs", file.display());
+    }
+}

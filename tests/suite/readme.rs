@@ -1,0 +1,188 @@
+//! What the README says about the command and the library is so.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use declive::solve::{Criterion, Indefinite, Reason};
+
+const README: &str = include_str!("../../README.md");
+
+/// Runs `declive` in the repository, without OpenCL.
+fn declive(args: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_declive"))
+        .args(args.split_whitespace())
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")))
+        .env("OCL_ICD_VENDORS", "/nonexistent")
+        .env_remove("OCL_ICD_FILENAMES")
+        .env_remove("RUST_LOG")
+        .output()
+        .unwrap()
+}
+
+fn stdout(args: &str) -> String {
+    String::from_utf8(declive(args).stdout).unwrap()
+}
+
+/// The options in a text: `--` and a word, unless they belong to cargo.
+fn options(text: &str) -> Vec<String> {
+    let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let mut line = line.to_owned();
+        while let Some(start) = line.find("cargo ") {
+            // up to what cargo hands on, or to the end of the quoted command
+            let end = [" -- ", "`"].iter().filter_map(|s| line[start..].find(s)).min();
+            line.replace_range(start..end.map_or(line.len(), |e| start + e), "");
+        }
+        for (at, _) in line.match_indices("--") {
+            let word: String = line[at + 2..].chars().take_while(|&c| is_word(c)).collect();
+            let begins = !line[..at].ends_with(|c: char| is_word(c) || c == '!');
+            if begins && word.starts_with(|c: char| c.is_ascii_lowercase()) {
+                found.push(format!("--{word}"));
+            }
+        }
+    }
+    found
+}
+
+/// The cells of the table rows whose first cell is `first`.
+fn row(first: &str) -> Vec<&'static str> {
+    let start = format!("| {first} |");
+    let line = README.lines().find(|line| line.starts_with(&start));
+    let line = line.unwrap_or_else(|| panic!("the README has no row {start}"));
+    line.trim_matches('|').split(" | ").map(|cell| cell.trim_matches(['|', ' '])).collect()
+}
+
+#[test]
+fn every_option_exists() {
+    let commands = ["", "solve", "info", "convert", "devices", "tune", "bench", "bench exchange", "generate"];
+    let help = commands.map(|command| stdout(&format!("{command} --help"))).concat();
+    // and those of the benches, by their texts
+    let benches = [include_str!("../../benches/iteration.rs"), include_str!("../../benches/peers/compare.py")].concat();
+    let known = options(&(help + &benches));
+    let named = options(README);
+    assert!(named.len() > 20, "{named:?}");
+    for option in named {
+        assert!(known.contains(&option), "the README speaks of {option}");
+    }
+}
+
+#[test]
+fn every_option_of_a_solve_is_named() {
+    let named = options(README);
+    for option in options(&stdout("solve --help")).iter().filter(|o| *o != "--help") {
+        assert!(named.contains(option), "the README says nothing of {option}");
+    }
+}
+
+#[test]
+fn the_options_of_info_and_convert_are_those_of_their_help() {
+    let (_, table) = README.split_once("| option | of | meaning |").unwrap();
+    let (table, _) = table.split_once("\n\n").unwrap();
+    for command in ["info", "convert"] {
+        let of = [format!("`{command}`"), "both".into()];
+        let rows = table.lines().map(|line| line.split(" | ").collect::<Vec<_>>());
+        let named: BTreeSet<_> = rows
+            .filter(|cells| cells.len() == 3 && of.iter().any(|of| of == cells[1]))
+            .flat_map(|cells| options(cells[0]))
+            .collect();
+        let mut known: BTreeSet<_> = options(&stdout(&format!("{command} --help"))).into_iter().collect();
+        known.remove("--help");
+        assert!(known.len() >= 4, "{known:?}");
+        assert_eq!(named, known, "{command}");
+    }
+}
+
+#[test]
+fn the_options_of_bench_are_those_of_its_help() {
+    let (_, table) = README.split_once("The options of `declive bench`:").unwrap();
+    let (table, _) = table.split_once("\n\nIt exits").unwrap();
+    let heads = table.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+    let named: BTreeSet<_> = heads.flat_map(options).collect();
+    let mut known: BTreeSet<_> = options(&stdout("bench --help")).into_iter().collect();
+    known.retain(|option| option != "--help" && option != "--verbose");
+    assert_eq!(named, known);
+}
+
+#[test]
+fn the_commands_are_those_of_the_help() {
+    let (_, list) = README.split_once("| command | what it does |").unwrap();
+    let (list, _) = list.split_once("\n\n").unwrap();
+    let named: BTreeSet<_> = list.lines().filter_map(|line| line.strip_prefix("| `declive ")).map(first_word).collect();
+    let help = stdout("--help");
+    let (_, list) = help.split_once("Commands:\n").unwrap();
+    let (list, _) = list.split_once("\n\n").unwrap();
+    let known: BTreeSet<_> = list.lines().map(first_word).filter(|&word| word != "help").collect();
+    assert!(known.len() >= 5, "{known:?}");
+    assert_eq!(named, known);
+}
+
+fn first_word(line: &str) -> &str {
+    line.split([' ', '`']).find(|word| !word.is_empty()).unwrap()
+}
+
+#[test]
+fn options_are_found() {
+    let text =
+        "`--rtol R`, -q|--quiet; <!-- note --> |---|---| a--b\n`cargo run --release -- solve --json` `cargo x --y` --z";
+    assert_eq!(options(text), ["--rtol", "--quiet", "--json", "--z"]);
+}
+
+#[test]
+fn the_example_is_the_example() {
+    let example = include_str!("../../examples/solve.rs");
+    let (_, code) = example.split_once("\n\n").unwrap();
+    assert!(README.contains(&format!("```rust\n{code}```\n")), "examples/solve.rs and the README differ");
+}
+
+#[test]
+fn exit_codes() {
+    let help = stdout("solve --help");
+    let runs = [
+        (0, "solve data/jumps.mtx -q"),
+        (1, "solve data/jumps.mtx -q --max-iters 1"),
+        (2, "solve data/no-such-file.mtx"),
+        (3, "solve data/jumps.mtx --devices gpu"),
+    ];
+    for (code, args) in runs {
+        assert_eq!(declive(args).status.code(), Some(code), "{args}");
+        let meaning = row(&code.to_string())[1];
+        assert!(help.contains(&format!("  {code}  {meaning}\n")), "the help and the README differ on exit code {code}");
+    }
+}
+
+#[test]
+fn reasons() {
+    let table = README.split("| reason |").nth(1).unwrap();
+    let reasons = [
+        Reason::Converged(Criterion::Rtol),
+        Reason::MaxIters,
+        Reason::TimeLimit,
+        Reason::Stagnation,
+        Reason::Divergence,
+        Reason::IndefiniteOperator(Indefinite::Diagonal { row: 1, value: 0.0 }),
+        Reason::IndefinitePreconditioner { iteration: 1 },
+        Reason::Breakdown(""),
+        Reason::NonFinite(""),
+        Reason::Interrupted,
+    ];
+    for reason in reasons {
+        assert!(table.contains(&format!("`{}`", reason.name())), "{}", reason.name());
+    }
+}
+
+#[test]
+fn commands_run() {
+    let quick = README.lines().filter_map(|line| line.strip_prefix("cargo run --release -- "));
+    let session = README.lines().filter_map(|line| line.strip_prefix("$ declive "));
+    let commands: Vec<_> = quick.chain(session).collect();
+    assert!(commands.len() >= 3, "{commands:?}");
+    for args in commands {
+        let output = declive(args);
+        assert!(output.status.success(), "{args}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    for file in ["scripts/test", "docs/architecture.md", "LICENSE-MIT", "LICENSE-APACHE"] {
+        assert!(README.contains(file) && Path::new(env!("CARGO_MANIFEST_DIR")).join(file).exists(), "{file}");
+    }
+}

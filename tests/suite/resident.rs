@@ -1,0 +1,126 @@
+//! Solves whose iterations stay on the device, as processes in the shape of GPUs. Where a system has so few rows that they are
+//! one work-group's, no launch is refused; of more, either may come true, and the answer is the same.
+
+use std::fmt::Write as _;
+
+use crate::common::process::{Place, Run};
+use crate::common::relative_residual;
+use declive::Csr;
+use declive::matrix::gallery::Spec;
+
+/// `declive` with the kernels of GPUs, and details in its log.
+fn gpu_shaped(place: &Place, args: &str) -> Run {
+    let mut command = place.command(&format!("{args} --tune off --json -vv"));
+    command.env("DECLIVE_SHAPE", "gpu");
+    Run::of(command, "")
+}
+
+/// Whether iterations were done several at once.
+fn is_resident(run: &Run) -> bool {
+    run.err.contains("cg_resident takes")
+}
+
+/// Whether the log says, once, that the device does not run all groups at once.
+fn is_refused(run: &Run) -> bool {
+    let count = run.err.matches("not all work-groups run at once").count();
+    assert!(count <= 1, "{}", run.err);
+    count == 1
+}
+
+fn iterations(run: &Run) -> u64 {
+    run.json()["iterations"].as_u64().unwrap()
+}
+
+#[test]
+fn all_formats_and_precisions() {
+    crate::common::require_opencl();
+    let place = Place::new();
+    for (system, formats) in [
+        ("poisson2d:18x25", &["csr", "sell", "pattern", "stencil"][..]),
+        ("jumps:7,contrast=10", &["csr", "sell"]),
+        ("poisson2d:45x50", &["stencil"]),
+    ] {
+        let a: Csr = system.parse::<Spec>().unwrap().build().unwrap();
+        let b = vec![1.0; a.n_rows()];
+        for format in formats {
+            for options in ["", "--precond jacobi", "--precision mixed --precond jacobi", "--precision f32 --rtol 1e-4"]
+            {
+                let args = format!("solve --generate {system} --format {format} --devices 0 -o x.mtx {options}");
+                let run = gpu_shaped(&place, &args).ends(0);
+                let rtol = if options.contains("rtol") { 1e-4 } else { 1e-8 };
+                assert!(relative_residual(&a, &b, &place.vectors("x.mtx")[0]) <= 1.01 * rtol, "{args}");
+                // a work-group has 512 rows
+                let is_one_group = *format != "csr" && a.n_rows() <= 512;
+                assert!(!is_one_group || is_resident(&run) && !is_refused(&run), "{args}: {}", run.err);
+                let single = gpu_shaped(&place, &format!("{args} --trace t.json")).ends(0);
+                assert!(!is_resident(&single) && place.read("t.json").contains("cg_step"), "{args}");
+                let (several, single) = (iterations(&run), iterations(&single));
+                assert!(several.abs_diff(single) <= 1 + single / 50, "{args}: {several}, {single}");
+            }
+        }
+    }
+}
+
+#[test]
+fn several_devices_and_the_shape_of_cpus_do_without() {
+    crate::common::require_opencl();
+    let place = Place::new();
+    let args = "solve --generate poisson2d:18x25 --format stencil";
+    assert!(is_resident(&gpu_shaped(&place, &format!("{args} --devices 0"))));
+    for options in ["--devices 0,0", "--devices 0,host", "--devices 0 --method cg-classic"] {
+        let run = gpu_shaped(&place, &format!("{args} {options}")).ends(0);
+        assert!(!is_resident(&run) && !is_refused(&run), "{options}");
+    }
+    let mut command = place.command(&format!("{args} --devices 0 --tune off --json -vv"));
+    command.env("DECLIVE_SHAPE", "cpu");
+    assert!(!is_resident(&Run::of(command, "").ends(0)));
+}
+
+#[test]
+fn limits_hold_to_the_iteration() {
+    crate::common::require_opencl();
+    let place = Place::new();
+    let a: Csr = "poisson2d:18x25".parse::<Spec>().unwrap().build().unwrap();
+    let b = vec![1.0; 450];
+    let mut former = 1.0;
+    for max_iters in [1, 2, 3, 7, 20, 41] {
+        let args = format!(
+            "solve --generate poisson2d:18x25 --format stencil --devices 0 -o x.mtx --rtol 1e-14 --max-iters {max_iters}"
+        );
+        let run = gpu_shaped(&place, &args).ends(1);
+        assert_eq!((iterations(&run), run.json()["reason"].as_str()), (max_iters, Some("MaxIters")));
+        let residual = relative_residual(&a, &b, &place.vectors("x.mtx")[0]);
+        let reported = run.json()["rel_residual_2"].as_f64().unwrap();
+        assert!((residual - reported).abs() <= 1e-6 * reported && residual != former, "{max_iters}");
+        assert!(is_resident(&run));
+        former = residual;
+    }
+}
+
+/// −1, 1.9, −1: its least eigenvalue is about −0.1.
+#[test]
+fn an_indefinite_matrix_is_found_out_in_the_same_iteration() {
+    crate::common::require_opencl();
+    let place = Place::new();
+    let n = 300;
+    let mut text = format!("%%MatrixMarket matrix coordinate real symmetric\n{n} {n} {}\n", 2 * n - 1);
+    for i in 1..=n {
+        writeln!(text, "{i} {i} 1.9").unwrap();
+        if i < n {
+            writeln!(text, "{} {i} -1", i + 1).unwrap();
+        }
+    }
+    place.write("A.mtx", text);
+    let found = |options: &str| {
+        let args = format!("solve A.mtx --rhs random:3 --devices 0 --format stencil {options}");
+        let run = gpu_shaped(&place, &args).ends(1);
+        let report = run.json();
+        assert_eq!(report["reason"], "IndefiniteOperator");
+        let text = report["reason_text"].as_str().unwrap().to_owned();
+        let (_, iteration) = text.split_once("in iteration ").unwrap();
+        (is_resident(&run), iteration.parse::<u64>().unwrap(), iterations(&run))
+    };
+    let (is_resident, at, iterations) = found("");
+    assert_eq!((is_resident, iterations), (true, at - 1));
+    assert_eq!(found("--trace t.json"), (false, at, iterations));
+}

@@ -1,0 +1,251 @@
+//! `declive tune` as a process: what it finds, keeps, shows and forgets, and that a solve uses it.
+
+use std::fs;
+use std::io::Read;
+use std::path::PathBuf;
+
+use crate::common::process::{Place, interrupt, started};
+use serde_json::Value;
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+/// The one file of a device in the store.
+fn stored(place: &Place) -> PathBuf {
+    let files = fs::read_dir(place.cache().join("tuning")).unwrap().map(|file| file.unwrap().path());
+    let mut files: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|e| e == "json")).collect();
+    assert_eq!(files.len(), 1);
+    files.remove(0)
+}
+
+/// Runs a solve of 12³ rows; tells how many kernels were launched as the store has it.
+fn kernels_tuned(place: &Place, options: &str) -> Option<String> {
+    let devices = if options.contains("--devices") { "" } else { "--devices 0" };
+    let run = place.run(&format!("solve --generate poisson3d:12 {devices} -vv --json {options}"));
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let limit = if options.contains("f32") { 1e-5 } else { 1e-8 };
+    assert!(run.json()["rel_residual_2"].as_f64().unwrap() <= limit);
+    let line = run.err.lines().find(|line| line.contains("kernels are launched as"))?;
+    Some(line.rsplit_once(": ").unwrap().1.split(' ').next().unwrap().into())
+}
+
+#[test]
+fn from_measurement_to_solve() {
+    let place = Place::new();
+    assert_eq!(kernels_tuned(&place, "").unwrap(), "0");
+    let report = place.run("tune --devices 0 --generate poisson3d:12 --json --report r.html").ends(0).json();
+    let found = &report["devices"][0];
+    assert_eq!((&found["order"], &found["nnz"], &found["precision"]), (&1728.into(), &11232.into(), &"f64".into()));
+    let kernels = found["kernels"].as_array().unwrap();
+    // compressed rows, and rows of a few kinds with their values
+    assert_eq!(kernels.len(), 18);
+    for kernel in kernels {
+        let name = &kernel["kernel"];
+        let times = ["one_per_unit", "default", "chosen"].map(|which| {
+            let timing = if which == "one_per_unit" { &kernel[which] } else { &kernel[which]["timing"] };
+            let [low, median, high] = ["low", "median", "high"].map(|part| timing[part].as_f64().unwrap());
+            assert!(0.0 < low && low <= median && median <= high, "{name}: {timing}");
+            median
+        });
+        // those two have to go along with the row blocks of the third product
+        let is_free = name != "spmv_csr" && name != "residual_csr";
+        assert!(!is_free || times[2] <= times[1], "{name} is slower than without tuning: {times:?}");
+        let curves = kernel["curves"].as_array().unwrap();
+        let begins_with_one = |curve: &Value| curve["points"][0]["groups_per_unit"] == 1;
+        assert!(!curves.is_empty() && curves.iter().all(begins_with_one), "{name}");
+        // where the dissertation's search would have stopped is known whatever the steps of ours
+        assert!(curves.iter().any(|curve| curve["first_minimum"].is_u64()), "{name}");
+        assert_eq!((&kernel["elements"], &kernel["refined"]), (&1728.into(), &Value::Null));
+        assert!(kernel["bytes"].as_u64().unwrap() > 0);
+    }
+    let findings = found["findings"].as_array().unwrap();
+    assert_eq!(findings.len(), 18);
+    for (finding, kernel) in findings.iter().zip(kernels) {
+        assert_eq!(finding["kernel"], kernel["kernel"]);
+        let is_product = kernel["chosen"]["launch"]["block_nnz"] != 0;
+        assert!(finding["gains"]["group_size"].is_number(), "{finding}");
+        assert!(is_product || finding["gains"]["items_per_row"].is_null(), "{finding}");
+        // with groups of one work-item there is nothing to unroll
+        let is_single = kernel["chosen"]["launch"]["group_size"] == 1;
+        assert!(is_single || finding["gains"]["unroll"].is_number(), "{finding}");
+        assert_eq!(kernel["tried"][0], kernel["chosen"]);
+    }
+    let seconds = |part: &str| found["fusion"][part]["seconds"].as_f64().unwrap();
+    assert!(seconds("fused") > 0.0 && seconds("separate") > 0.0);
+    assert_eq!(found["fusion"]["fused"]["bytes"], 12 * 11232 + 68 * 1728 + 4);
+    let page = place.read("r.html");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("spmv_dot_csr") && page.contains("<svg"));
+
+    assert_eq!(kernels_tuned(&place, "").unwrap(), "18");
+    assert_eq!(kernels_tuned(&place, "--tune off"), None);
+    assert_eq!(kernels_tuned(&place, "--precision f32 --rtol 1e-5").map(|n| n == "18"), Some(false));
+    let kept = place.run("tune --show --json").ends(0).json();
+    assert_eq!(kept["devices"][0]["kernels"].as_array().unwrap().len(), 18);
+    assert!(place.run("tune --show").ok().contains("spmv_dot_csr"));
+    assert_eq!(place.run("tune --clear").ok(), "Forgot what was kept of 1 device.\n");
+    assert_eq!(place.run("tune --clear").ok(), "Nothing was kept.\n");
+    assert_eq!(place.run("tune --show").ok(), "Nothing is kept: 'declive tune' measures.\n");
+    assert_eq!(kernels_tuned(&place, "").unwrap(), "0");
+}
+
+/// One device as three ranks: beside the whole, which one device has, the block of one of three.
+#[test]
+fn blocks_of_several_ranks() {
+    let place = Place::new();
+    let tune = |devices: &str| {
+        let text = format!("tune --devices {devices} --generate poisson3d:12 --search first-minimum --json");
+        let report = place.run(&text).ends(0).json();
+        let found = report["devices"].as_array().unwrap().clone();
+        assert!(found.iter().all(|one| one["indices"] == serde_json::json!([0])));
+        let part = |one: &Value| ["order", "nnz", "halo"].map(|part| one[part].as_u64().unwrap());
+        found.iter().map(part).collect::<Vec<_>>()
+    };
+    assert_eq!(tune("0,0"), [[1728, 11232, 0]]);
+    let solve = || kernels_tuned(&place, "--devices 0,0,0").unwrap();
+    // vectors of a third are one step away, products are two
+    assert_eq!(solve(), "12");
+    let found = tune("0,0,0");
+    let middle = |[rows, entries, halo]: [u64; 3]| rows.abs_diff(576) <= 12 && entries < 4000 && halo == 288;
+    assert!(found.len() == 2 && found[0] == [1728, 11232, 0] && middle(found[1]), "{found:?}");
+    assert_eq!(solve(), "18");
+}
+
+/// Launch parameters that differ from kernel to kernel, and are of both shapes, change no result; those that no device
+/// can have are not used.
+#[test]
+fn edited_by_hand() {
+    let place = Place::new();
+    place.run("tune --devices 0 --generate poisson3d:12 --search first-minimum").ok();
+    let path = stored(&place);
+    let mut content = json(&fs::read_to_string(&path).unwrap());
+    for entry in content["entries"].as_array_mut().unwrap() {
+        let launch = match entry["kernel"].as_str().unwrap() {
+            "spmv_dot_csr" => [64, 2, 128],
+            "spmv_csr" => [16, 3, 128],
+            "residual_csr" => [1, 1, 1],
+            "cg_step" => [32, 1, 0],
+            "cg_step_weighted" => [128, 5, 0],
+            "dot_partial" => [1 << 19, 1, 0],
+            "next_iterate" => [1 << 20, 1, 0],
+            "next_residual" => [64, 1000, 0],
+            _ => [8, 2, 0],
+        };
+        for (k, part) in ["group_size", "groups_per_unit", "block_nnz"].into_iter().enumerate() {
+            entry["launch"][part] = launch[k].into();
+        }
+        if launch[0] > 1 {
+            entry["launch"]["unroll"] = 4.into();
+        }
+        if launch[2] > 1 {
+            entry["launch"]["items_per_row"] = 4.into();
+        }
+    }
+    fs::write(&path, content.to_string()).unwrap();
+    // not the three impossible ones, and not the product that was cut for other row blocks
+    assert_eq!(kernels_tuned(&place, "").unwrap(), "14");
+    assert_eq!(kernels_tuned(&place, "--method cg-classic --precond jacobi").unwrap(), "14");
+}
+
+#[test]
+fn a_damaged_store_is_no_obstacle() {
+    let place = Place::new();
+    place.run("tune --devices 0 --order 1000 --search first-minimum").ok();
+    fs::write(stored(&place), "{ \"version\": 1, ").unwrap();
+    let run = place.run("solve --generate poisson3d:12 --devices 0");
+    assert_eq!((run.code, run.err.matches("warning: ").count()), (Some(0), 1), "{}", run.err);
+    place.run("tune --devices 0 --order 1000 --search first-minimum --dry-run").ok();
+    assert_eq!(fs::read_to_string(stored(&place)).unwrap(), "{ \"version\": 1, ");
+    place.run("tune --devices 0 --order 1000 --search first-minimum").ok();
+    assert_eq!(json(&fs::read_to_string(stored(&place)).unwrap())["version"], 1);
+}
+
+/// All sizes, numbers, row blocks and unrollings, of a matrix so small that there is one group a unit at most.
+#[test]
+fn everything() {
+    let place = Place::new();
+    // a search for the first minimum, with so few groups, is as complete
+    let text = place.run("tune --devices 0 --order 30 --search first-minimum").ok();
+    let is_header = |line: &&str| line.ends_with("early stop  occupancy");
+    let header: Vec<&str> = text.lines().find(is_header).unwrap().split_whitespace().collect();
+    assert_eq!(header[..6], ["kernel", "groups", "size", "block", "items", "unroll"]);
+    // the steps are all there, so that each kernel has its early stop
+    let after = text.lines().skip_while(|line| !is_header(line)).skip(1).take(12);
+    let stops: Vec<f64> = after.filter_map(|line| line.split_whitespace().nth(6)?.parse().ok()).collect();
+    assert_eq!(stops.len(), 12, "{text}");
+    assert!(text.contains("separate") && text.contains("ratio"), "{text}");
+    let args = "tune --devices 0 --order 30 --search exhaustive --json --report r.html";
+    let report = place.run(args).ends(0).json();
+    let found = &report["devices"][0];
+    let kernels = found["kernels"].as_array().unwrap();
+    let page = place.read("r.html");
+    assert_eq!(page.matches("Refining would choose").count(), 2 * kernels.len(), "in captions and descriptions");
+    for (kernel, finding) in kernels.iter().zip(found["findings"].as_array().unwrap()) {
+        let [chosen, refined] = ["chosen", "refined"].map(|which| kernel[which]["timing"]["median"].as_f64().unwrap());
+        assert_eq!(finding["refined_cost"].as_f64().unwrap(), refined / chosen - 1.0);
+        assert!(kernel["tried"].as_array().unwrap().contains(&kernel["refined"]), "measured in turns: {kernel}");
+        let tried: Vec<[u64; 4]> = kernel["curves"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|curve| {
+                ["group_size", "block_nnz", "items_per_row", "unroll"].map(|part| curve[part].as_u64().unwrap())
+            })
+            .collect();
+        let has = |k: usize, value: u64| tried.iter().any(|launch| launch[k] == value);
+        assert!(has(0, 1) && has(0, 64) && has(3, 1) && has(3, 4), "{tried:?}");
+        let is_product = kernel["kernel"].as_str().unwrap().ends_with("_csr");
+        assert_eq!((has(1, 1024), has(2, 4)), (is_product, is_product), "{tried:?}");
+        let mut once = tried.clone();
+        once.sort_unstable();
+        once.dedup();
+        assert_eq!(once.len(), tried.len(), "{tried:?}");
+    }
+}
+
+/// The first signal ends tuning, not the program.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_solve_ends_tuning() {
+    let place = Place::new();
+    let args = "solve --generate poisson3d:40 --devices 0 --tune full -v -o x.mtx";
+    let (mut child, mut err) = started(place.command(args), "tuning all kernels");
+    interrupt(&child);
+    let (mut out, mut rest) = (String::new(), String::new());
+    err.read_to_string(&mut rest).unwrap();
+    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1), "{out}{rest}");
+    assert!(out.starts_with("Not converged") && out.contains("Interrupted"), "{out}");
+    assert!(rest.contains("not tuned: interrupted"), "{rest}");
+    assert_eq!(place.vectors("x.mtx")[0], vec![0.0; 64_000]);
+    assert!(!place.cache().join("tuning").exists());
+}
+
+/// Whatever ends the process while iterations run, the page is there.
+#[cfg(unix)]
+#[test]
+fn a_page_before_the_iterations() {
+    let place = Place::new();
+    let args = "tune --devices 0,0 --order 30000 --search first-minimum --report r.html -v";
+    let (mut child, _err) = started(place.command(args), "cg-classic on [0]");
+    interrupt(&child);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let page = place.read("r.html");
+    assert!(page.ends_with("</html>") && page.contains("spmv_dot_csr"), "{}", page.len());
+    for run in ["cg-classic on [0]", "cg-classic on all", "cg on [0]", "cg on all"] {
+        assert!(page.contains(&format!("{run} is not timed: the command has not come so far")), "{run}");
+    }
+    assert_eq!(place.names(), ["r.html"]);
+}
+
+#[test]
+fn what_can_not_be_tuned() {
+    let place = Place::new();
+    place.run("tune --devices host").fails(3, &["the host"]);
+    place.run("tune missing.mtx").fails(2, &["missing.mtx"]);
+    place.run("tune A.mtx --order 5").misused(&["--order"]);
+    place.run("tune --show --clear").misused(&["--clear"]);
+    place.run("tune --search hasty").misused(&["first-minimum"]);
+    place.write("a.mtx", "%%MatrixMarket matrix coordinate real general\n1 2 1\n1 2 1\n");
+    place.run("tune a.mtx").fails(2, &["square"]);
+}
