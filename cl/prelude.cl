@@ -144,6 +144,90 @@ GROUP_SUM(group_sum, acc)
 GROUP_SUM(group_sum2, acc2)
 GROUP_SUM(group_sum4, acc4)
 
+/* Tiles: sums that do not depend on the launch.
+ *
+ * Elements (or rows) belong to *tiles*, and each tile leaves one partial sum, formed in an order of its own; a group takes one tile
+ * or several. Whoever needs the sum adds the partial sums, in an order of their own, too. So the number of groups is no matter.
+ *
+ * GPU shape: LANES neighbouring elements belong to a tile, the next LANES to the next tile, and so on in turns, so that all tiles
+ * together move over the vectors as one front. LANES work-items take a tile: each sums its elements, and these sums meet in a tree.
+ * CPU shape: a tile is a run of neighbouring elements, which one work-item takes.
+ */
+#if GROUP_SIZE < 256
+#define LANES GROUP_SIZE
+#else
+#define LANES 256
+#endif
+
+/* The first tile of a group, and how far away its next ones are: all work-items of a group go round as often. */
+#define FIRST_TILE ((uint)get_group_id(0) * (GROUP_SIZE / LANES))
+#define NEXT_TILE ((uint)get_num_groups(0) * (GROUP_SIZE / LANES))
+/* The tile of a work-item, if `first` is the group's first one. */
+#define TILE_OF(first) (first + (uint)get_local_id(0) / LANES)
+
+#if SHAPE_CPU
+/* Elements of a tile, a multiple of 8. */
+static inline uint tile_len(uint n, uint tiles) { return (n / tiles + 8) / 8 * 8; }
+/* The elements i of 0..n that a work-item has of a tile: from .. below .. in steps. */
+#define TILE_BEGIN(tile, tiles, n) min((uint)(n), (tile) * tile_len(n, tiles))
+#define TILE_END(tile, tiles, n) min((uint)(n), ((tile) + 1) * tile_len(n, tiles))
+#define TILE_STEP(tiles) 1
+#else
+#define TILE_BEGIN(tile, tiles, n) ((tile) * LANES + (uint)get_local_id(0) % LANES)
+#define TILE_END(tile, tiles, n) ((tile) < (tiles) ? (n) : 0)
+#define TILE_STEP(tiles) ((tiles) * LANES)
+#endif
+
+/* The sum of s over the lanes of a tile; over those of the group's first tile, on all work-items. */
+#if SHAPE_CPU
+#define LANES_SUM(NAME, TYPE)                                                                                          \
+    static inline TYPE NAME(TYPE s, __local TYPE *scratch) { return s; }                                               \
+    static inline TYPE first_##NAME(TYPE s, __local TYPE *scratch) { return s; }
+#else
+#define LANES_SUM(NAME, TYPE)                                                                                          \
+    static inline TYPE tree_##NAME(TYPE s, uint base, uint result, __local TYPE *scratch)                              \
+    {                                                                                                                  \
+        uint at = get_local_id(0), lane = at - base, n = LANES;                                                        \
+        scratch[at] = s;                                                                                               \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                                                  \
+        for (; n > FAN; n /= FAN) {                                                                                    \
+            if (lane < n / FAN) {                                                                                      \
+                UNROLL_BY(FAN)                                                                                         \
+                for (uint k = 1; k < FAN; k++)                                                                         \
+                    s += scratch[at + k * (n / FAN)];                                                                  \
+                scratch[at] = s;                                                                                       \
+            }                                                                                                          \
+            barrier(CLK_LOCAL_MEM_FENCE);                                                                              \
+        }                                                                                                              \
+        s = scratch[result];                                                                                           \
+        for (uint k = 1; k < n; k++)                                                                                   \
+            s += scratch[result + k];                                                                                  \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                                                  \
+        return s;                                                                                                      \
+    }                                                                                                                  \
+    static inline TYPE NAME(TYPE s, __local TYPE *scratch)                                                             \
+    {                                                                                                                  \
+        uint base = get_local_id(0) / LANES * LANES;                                                                   \
+        return tree_##NAME(s, base, base, scratch);                                                                    \
+    }                                                                                                                  \
+    static inline TYPE first_##NAME(TYPE s, __local TYPE *scratch)                                                     \
+    {                                                                                                                  \
+        return tree_##NAME(s, get_local_id(0) / LANES * LANES, 0, scratch);                                            \
+    }
+#endif
+
+LANES_SUM(lanes_sum, acc)
+LANES_SUM(lanes_sum2, acc2)
+LANES_SUM(lanes_sum4, acc4)
+
+/* Leaves a tile's part of x.y and of y.y, one behind the other. */
+static inline void leave_tile(acc2 s, uint tile, uint tiles, __local acc2 *scratch, __global acc *partials, uint first_partial)
+{
+    s = lanes_sum2(s, scratch);
+    if (get_local_id(0) % LANES == 0 && tile < tiles)
+        vstore2(s, first_partial + tile, partials);
+}
+
 /* Sum of the eight elements, pairwise. */
 static inline acc sum8(acc8 v)
 {

@@ -29,14 +29,6 @@ const MAX_BATCH: u64 = 64;
 /// How long the iterations between two looks should take: long against the cost of a look, short against a human's patience.
 const BATCH_TIME: Duration = Duration::from_micros(300);
 
-/// Neighbouring elements that belong to a tile in the GPU shape, if the device has groups as large.
-const LANES: usize = 256;
-/// Elements of a lane, at least, before there are more tiles.
-const LANE_ELEMENTS: usize = 4;
-/// Tiles for each compute unit, at most: what sums depend on, beside the rows.
-const TILES_PER_UNIT: usize = 8;
-/// Elements of a tile in the CPU shape, at least.
-const TILE_ELEMENTS: usize = 1024;
 /// Elements that a work-item has under way.
 const UNDER_WAY: usize = 4;
 
@@ -73,23 +65,15 @@ struct Late<A: Real> {
     last_look: Instant,
 }
 
-/// The tiles of `n` elements on a device with so many compute units.
-fn tiles(n: usize, shape: Shape, lanes: usize, units: usize) -> usize {
-    let least = if shape == Shape::Gpu { LANE_ELEMENTS * lanes } else { TILE_ELEMENTS };
-    n.div_ceil(least).clamp(1, TILES_PER_UNIT * units)
-}
-
 impl<T: Real, A: Real> Backend for OpenClOps<T, A> {
     type Passes = DevicePasses<A>;
 
     fn compile(&self, program: &Program) -> Result<DevicePasses<A>> {
-        let (ctx, info, n) = (&self.ctx, self.ctx.info(), self.n_owned());
-        let units = info.compute_units.max(1) as usize;
+        let (ctx, n) = (&self.ctx, self.n_owned());
+        let units = ctx.info().compute_units.max(1) as usize;
         let launch = self.kernels.tuning.launch("cg_step");
-        let shape = Shape::of_group(launch.group_size);
-        let lanes = LANES.min(1 << info.max_work_group.max(1).ilog2());
-        let group_size = if shape == Shape::Gpu { launch.group_size.max(lanes) } else { 1 };
-        let tiles = tiles(n, shape, lanes, units);
+        let (group_size, shape) = (launch.group_size, Shape::of_group(launch.group_size));
+        let (lanes, tiles) = (kernels::lanes(group_size), kernels::tiles(n, units, group_size));
         let (groups, fronts) = if shape == Shape::Gpu {
             let most_sets = launch.max_groups.max(1) * (group_size / lanes);
             let fronts = tiles.div_ceil(most_sets);
@@ -118,7 +102,7 @@ impl<T: Real, A: Real> Backend for OpenClOps<T, A> {
         if is_alone {
             program.passes().for_each(|pass| text.push_str(&source::alone(pass, program, &columns, style)));
         }
-        let code = kernels::build_generated::<T, A>(ctx, &text, group_size, lanes)?;
+        let code = kernels::build_generated::<T, A>(ctx, &text, group_size)?;
         let types = [T::CL_NAME, A::CL_NAME];
         let mut given = BTreeMap::new();
         for (which, pass) in wanted {
@@ -133,7 +117,7 @@ impl<T: Real, A: Real> Backend for OpenClOps<T, A> {
         }
 
         let products = program.iteration.iter().filter(|step| matches!(step, Step::Multiply(_))).count();
-        let stride = TILES_PER_UNIT * units;
+        let stride = kernels::TILES_PER_UNIT * units;
         let flags = || {
             let flag = |_| Ok(Arc::new(DeviceVec::zeros(ctx, 1, "the state")?));
             program.passes().map(flag).collect::<Result<Vec<_>>>()

@@ -30,7 +30,7 @@ use crate::memory::Plain;
 use crate::real::Real;
 pub(crate) use tuning::{
     CONVERSIONS, FINISHING, Launch, PRODUCTS, RECURRENCES, RESIDENT_GROUP, SELL_PRODUCTS, STENCIL_PRODUCTS, STEPS,
-    Shape, Tuning,
+    Shape, TILES_PER_UNIT, Tuning, lanes, tiles,
 };
 
 /// The kernel families: file name, source, kernels. The only list of them.
@@ -281,20 +281,14 @@ impl Programs {
     }
 }
 
-/// Compiles generated passes, in groups of `group_size`, of which `lanes` work-items share a tile: see `cl/passes.cl`.
+/// Compiles generated passes, in groups of `group_size`: see `cl/passes.cl`.
 ///
 /// # Errors
 /// [`Error::KernelBuild`](crate::Error::KernelBuild).
-pub(crate) fn build_generated<T: Real, A: Real>(
-    ctx: &Context,
-    passes: &str,
-    group_size: usize,
-    lanes: usize,
-) -> Result<Program> {
+pub(crate) fn build_generated<T: Real, A: Real>(ctx: &Context, passes: &str, group_size: usize) -> Result<Program> {
     let source =
         format!("#line 1 \"prelude.cl\"\n{PRELUDE}\n#line 1 \"passes.cl\"\n{PASSES}\n#line 1 \"generated\"\n{passes}");
-    let options = options::<T, A>(ctx.info(), group_size, 1, group_size) + &format!(" -D LANES={lanes}");
-    ctx.build(&source, &options)
+    ctx.build(&source, &options::<T, A>(ctx.info(), group_size, 1, group_size))
 }
 
 /// What NVIDIA's compiler says of a kernel when it is asked for details, among them the registers that it takes. Its file is

@@ -62,6 +62,30 @@ impl Launch {
     }
 }
 
+/// Work-items that share a tile in the GPU shape, at most: see `cl/prelude.cl`.
+const MAX_LANES: usize = 256;
+/// Elements that each of them has, at least, before there are more tiles.
+const LANE_ELEMENTS: usize = 4;
+/// Elements of a tile in the CPU shape, at least.
+const TILE_ELEMENTS: usize = 1024;
+/// Tiles for each compute unit, at most.
+pub(crate) const TILES_PER_UNIT: usize = 8;
+
+/// Work-items that share a tile, in groups of this size.
+pub(crate) fn lanes(group_size: usize) -> usize {
+    group_size.min(MAX_LANES)
+}
+
+/// The tiles of `n` elements on a device with so many compute units, in groups of this size: what partial sums depend on, beside
+/// the elements. The number of groups does not matter, nor does their size from 256 on.
+pub(crate) fn tiles(n: usize, units: usize, group_size: usize) -> usize {
+    let least = match Shape::of_group(group_size) {
+        Shape::Gpu => LANE_ELEMENTS * lanes(group_size),
+        Shape::Cpu => TILE_ELEMENTS,
+    };
+    n.div_ceil(least).clamp(1, TILES_PER_UNIT * units.max(1))
+}
+
 /// The launch parameters of all kernels on a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tuning {
