@@ -13,11 +13,12 @@
 //!
 //! | word of the banner | read |
 //! |---|---|
+//! | object | `matrix`; `vector`, as a matrix of one column, whose lines name no column: its size is `rows entries` or, of an array, `rows` |
 //! | layout | `coordinate` (a line `row column value` an entry), `array` (a line an entry, column by column) |
 //! | field | `real` or `double`, `integer` and `unsigned-integer` (rounded to the nearest double), `complex`, `pattern` (every value is 1) |
 //! | symmetry | `general`; `symmetric`, `skew-symmetric`, `hermitian` (expanded to the full matrix) |
 //!
-//! Tolerated, since it occurs and can't be misread: banner words in any case, blank lines and comment lines after
+//! Tolerated, since it occurs and can't be misread: blanks before the banner (with a warning in the log), banner words in any case, blank lines and comment lines after
 //! the banner, extra blanks and tabs, CRLF, a missing last newline, a leading `+`, Fortran's exponents (`1.0D+05`),
 //! and entries of either triangle in a symmetric file. Entries that share a place are added, and counted in
 //! [`Matrix::duplicates`]. Zeros that a coordinate file stores stay entries or are dropped, as [`Zeros`] says; those of
@@ -33,7 +34,7 @@
 //!
 //! | | limit |
 //! |---|---|
-//! | a line | 64 KiB |
+//! | a line, comments aside | 64 KiB |
 //! | rows, columns | 2²⁰, and 64 more for each entry; of what [`read_vectors`] reads, the same for their product |
 //! | comments kept | 64 KiB |
 //! | window (dictionary) of xz and zstd | 64 and 128 MiB, as `xz -9` and `zstd --long` have it |
@@ -59,6 +60,6 @@ mod write;
 
 pub use assemble::Zeros;
 pub use error::{Error, ErrorKind};
-pub use header::{Field, Header, Layout, Symmetry};
+pub use header::{Field, Header, Layout, Object, Symmetry};
 pub use read::{Matrix, Reader, System, read_matrix, read_matrix_from, read_vectors, read_vectors_from};
 pub use write::{Unwritable, WriteOptions, write_matrix, write_vectors};
