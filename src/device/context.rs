@@ -363,13 +363,12 @@ impl Context {
         }
     }
 
-    /// Hands what is enqueued to the device. NVIDIA's driver (580.159) has done so when a call returns, and takes 2 to 4 µs to
-    /// say that there is nothing left.
+    /// Hands what is enqueued to the device, unless the driver has.
     ///
     /// # Errors
     /// [`Error::OpenCl`] if the device is lost.
     pub(crate) fn flush(&self, queue: Queue) -> Result<()> {
-        if self.info.platform == "NVIDIA CUDA" {
+        if self.info.needs_no_flush() {
             return Ok(());
         }
         self.queue(queue).flush().map_err(self.error(Doing(Call::Wait, COMMANDS), "clFlush"))
