@@ -185,7 +185,7 @@ pub enum Error {
     SolverBroken,
 
     /// An OpenCL call that failed.
-    #[error("{device}: {doing}: {call} failed: {code}")]
+    #[error("{device}: {doing}: {call} failed: {code}{meaning}")]
     OpenCl {
         /// The device, with its number: see [`Info::label`](crate::device::Info::label).
         device: String,
@@ -195,6 +195,8 @@ pub enum Error {
         call: &'static str,
         /// OpenCL's name for the error.
         code: String,
+        /// In brackets, what it means; nothing if the name says it.
+        meaning: &'static str,
     },
 
     /// A rank's thread that panicked: a defect of this program.

@@ -23,8 +23,8 @@ const CALLS: [(&str, &str); 10] = [
     ("launch", "launching "),
     ("write:-36", " to the device"),
     ("read", " to the host"),
-    ("wait:-36", "waiting for "),
-    ("lost:-36", ": "),
+    ("wait", "waiting for "),
+    ("lost", ": "),
 ];
 
 /// A fault of device 1: `call`, perhaps with a code, from its `count`-th use on.
@@ -120,6 +120,27 @@ fn errors_say_at_which_stage() {
 fn a_device_without_room() {
     let run = solve(&Place::new(), "0,1", "1:allocate:20", "");
     run.fails(3, &["error: [1] ", " needs ", " bytes", "clCreateBuffer failed: CL_MEM_OBJECT_ALLOCATION_FAILURE"]);
+}
+
+/// The code by which NVIDIA's driver refuses memory is also that of a kernel that failed, and of a lost device.
+#[test]
+fn only_a_lack_of_memory_is_told_as_one() {
+    let place = Place::new();
+    // a command is refused, and the device works on
+    for fault in ["1:fill:2-2:-5", "1:write:1-1:-5", "1:allocate:3-3:-5"] {
+        solve(&place, "1", fault, "").fails(3, &["error: [1] ", " needs ", " bytes", "CL_OUT_OF_RESOURCES"]);
+    }
+    // a wait fails, or nothing works any more
+    for (fault, words) in [
+        ("1:wait:1-1", "waiting for what is in the queue: clFinish failed: CL_OUT_OF_RESOURCES"),
+        ("1:fill:2:-5,1:wait:1", ": CL_OUT_OF_RESOURCES"),
+        ("1:lost:20", " failed: CL_"),
+        ("1:allocate:3:-5,1:wait:1", " failed: CL_OUT_OF_RESOURCES"),
+        ("1:read:1", "to the host: clEnqueueReadBuffer failed: CL_OUT_OF_RESOURCES"),
+    ] {
+        let error = solve(&place, "1", fault, "").ends(3).err;
+        assert!(error.contains(words) && !error.contains(" needs "), "{fault}: {error}");
+    }
 }
 
 #[test]
