@@ -1,5 +1,8 @@
 //! What can go wrong, and whose it is to mend.
 //!
+//! What an error says of options it says in fields of [`Setup`](crate::Setup), such as `precision = f32`; so do the reasons and
+//! notes of a solve.
+//!
 //! Policy: whatever comes from outside (files, arguments, devices) ends in an [`Error`]; a violated contract
 //! inside the crate (a vector of the wrong length handed to a kernel) panics. *Not converging* is neither: it is
 //! a [`Reason`](crate::solver::Reason) in an [`Outcome`](crate::solver::Outcome).
@@ -78,7 +81,7 @@ pub enum Error {
     #[error(
         "the matrix is not symmetric: a({row},{col}) = {upper:e} but a({col},{row}) = {lower:e}; \
          the conjugate gradient method needs a symmetric positive definite matrix \
-         (--assume-symmetric solves with the matrix as it is)"
+         (assume_symmetric = true solves with the matrix as it is)"
     )]
     NotSymmetric {
         /// Row of the offending entry, from 1.
@@ -104,7 +107,7 @@ pub enum Error {
 
     /// A matrix whose entries span more than single precision does. The row counts from 1.
     #[error(
-        "a({row},{row}) = {value:e} vanishes in single precision beside entries of {largest:e}; use --precision f64"
+        "a({row},{row}) = {value:e} vanishes in single precision beside entries of {largest:e}; use precision = f64"
     )]
     BeyondSingle {
         /// Row of a diagonal entry, from 1.
@@ -129,7 +132,7 @@ pub enum Error {
     },
 
     /// No device of the kind asked for.
-    #[error("no usable device for --devices {wanted}; found: {found}")]
+    #[error("no usable device for devices = {wanted}; found: {found}")]
     NoDevice {
         /// The request.
         wanted: String,
@@ -166,7 +169,10 @@ pub enum Error {
     },
 
     /// A block of the system beyond what a device's kernels can count.
-    #[error("{device}: {what} is beyond the {limit} that kernels count in 32 bits; share it with --devices among more")]
+    #[error(
+        "{device}: {what} is beyond the {limit} that kernels count in 32 bits; more devices, by devices = all or a list, \
+         share it into smaller blocks"
+    )]
     TooManyElements {
         /// The device.
         device: String,

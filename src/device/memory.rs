@@ -104,7 +104,7 @@ impl<T: Plain> DeviceVec<T> {
                 need_bytes: bytes,
                 limit: "its largest buffer",
                 have_bytes: limit,
-                hint: "more devices share the system into smaller blocks, and --devices host has no such limit".into(),
+                hint: "more devices share the system into smaller blocks, and devices = host has no such limit".into(),
             });
         }
         const { assert!(GRAIN.is_multiple_of(size_of::<T>())) };
@@ -212,7 +212,7 @@ fn no_room(ctx: &Context, what: &str, bytes: u64, error: Error) -> Error {
         limit: "its memory, partly in use,",
         have_bytes: ctx.info().memory_bytes,
         hint: format!(
-            "{call} failed: {code}; more devices share the system into smaller blocks; --precision f32 halves it"
+            "{call} failed: {code}; more devices share the system into smaller blocks; precision = f32 halves it"
         ),
     }
 }

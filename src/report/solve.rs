@@ -11,7 +11,7 @@ use declive::solver::{
 use serde::Serialize;
 
 use super::units::{count, plural};
-use super::{DECLIVE, VERSION};
+use super::{DECLIVE, VERSION, in_flags};
 
 /// All that is known about a solve.
 ///
@@ -446,7 +446,7 @@ impl Report {
             halos: Halos::new(facts.ranks, facts.setup.precision, stats.nnz),
             rejected: facts.rejected.iter().map(NotUsed::new).collect(),
             failures: facts.failures.iter().map(Failed::new).collect(),
-            note: facts.note.map(str::to_owned),
+            note: facts.note.map(in_flags),
             resumed: facts.resume.clone(),
             checkpoint: facts.checkpoint.clone(),
             forecast: Expected::new(facts.forecast),
@@ -545,7 +545,7 @@ impl Failed {
         Self {
             device: failure.device.clone(),
             index: failure.index,
-            error: failure.error.clone(),
+            error: in_flags(&failure.error),
             iterations: failure.iterations,
             lost_iterations: failure.lost_iterations,
         }
@@ -569,7 +569,7 @@ impl NotUsed {
             device: rejected.device.name.clone(),
             kind: rejected.device.kind.to_string(),
             index: rejected.device.index,
-            reason: rejected.reason.clone(),
+            reason: in_flags(&rejected.reason),
         }
     }
 }
@@ -606,7 +606,7 @@ impl Expected {
             microseconds_per_iteration: forecast.seconds.map(|seconds| 1e6 * seconds),
             considered: forecast.considered.iter().map(considered).collect(),
             methods: forecast.methods.iter().map(method).collect(),
-            method_reason: forecast.method_reason.clone(),
+            method_reason: forecast.method_reason.as_ref().map(in_flags),
         }
     }
 }

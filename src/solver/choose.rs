@@ -75,7 +75,7 @@ pub(super) fn choose(whole: &Whole, rows: &Arc<Csr>, selection: &Selection) -> R
     let even = |devices: &[Option<Info>]| (devices.to_vec(), vec![1.0; devices.len()], ShareSource::Even);
     let mut forecast = Forecast::default();
     let mut rejected = Vec::new();
-    let mut compared = Comparison::cg("nothing is measured where shares are given, or with --tune off");
+    let mut compared = Comparison::cg("nothing is measured where shares are given, or with tune = off");
     let (devices, shares, source) = if let Some(shares) = &whole.setup.shares {
         (devices.clone(), shares.of_ranks(devices.len())?.to_vec(), ShareSource::ByHand)
     } else if devices.len() + selection.beside.len() == 1
@@ -341,7 +341,7 @@ mod tests {
         }
         // and what may not be known, or may not converge
         for (setup, word) in [
-            (Setup { tune: Tune::Off, ..list.clone() }, "--tune off"),
+            (Setup { tune: Tune::Off, ..list.clone() }, "tune = off"),
             (Setup { shares: Some("1:3".parse().unwrap()), ..list.clone() }, "shares are given"),
             (Setup { precision: Precision::Mixed, ..list }, "mixed precision"),
         ] {
@@ -517,6 +517,6 @@ mod tests {
         let both = selection(slow, vec![processor]);
         let chosen = choose(&self::whole(&a, Tune::Quick, &store), &a, &both).unwrap();
         assert_eq!((chosen.placement.devices.len(), chosen.rejected.len(), store.list().len()), (1, 1, 0));
-        assert!(chosen.rejected[0].reason.contains("--devices all would use it"), "{}", chosen.rejected[0].reason);
+        assert!(chosen.rejected[0].reason.contains("devices = all would use it"), "{}", chosen.rejected[0].reason);
     }
 }

@@ -231,11 +231,11 @@ fn hint(parts: &[Part<'_>], devices: &[Option<Info>], setup: &Setup) -> String {
     let single = Setup { precision: Precision::F32, ..setup.clone() };
     if all.len() > used.len() && shared_by(&all, setup) {
         let numbers: Vec<_> = all.iter().map(|d| d.index.to_string()).collect();
-        format!("it would fit with --devices {}", numbers.join(","))
+        format!("it would fit with devices = {}", numbers.join(","))
     } else if setup.precision.needs_f64() && shared_by(&used, &single) {
-        "it would fit with --precision f32, or with --devices host".into()
+        "it would fit with precision = f32, or with devices = host".into()
     } else {
-        "no choice of the devices here is large enough; --devices host works in the host's memory".into()
+        "no choice of the devices here is large enough; devices = host works in the host's memory".into()
     }
 }
 
