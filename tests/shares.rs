@@ -116,7 +116,7 @@ fn methods_are_chosen_and_remembered() {
     let text = place.run("solve --generate poisson2d:150 --devices 0,0 --tune stored --report a.html").ok();
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        text.contains("method cg-single-reduction, preconditioner none chosen expected of an iteration: cg "),
+        text.contains("method cg-single-reduction, preconditioner jacobi chosen expected of an iteration: cg "),
         "{text}"
     );
     assert!(place.read("a.html").contains("Method cg-single-reduction: expected of an iteration: cg "));

@@ -52,7 +52,7 @@ A short tour:
   declive info A.mtx                            what a matrix is like, and whether a solve fits it
   declive solve --generate poisson3d:100        a first solve, without any file
   declive solve A.mtx -b b.mtx -o x.mtx         a system of your own
-  declive solve A.mtx --precond jacobi --json   for scripts
+  declive solve A.mtx --json                    for scripts
   declive convert A.mtx A.npz                   a form that is read much faster
   declive tune                                  how each kernel runs fastest on each device
   declive bench                                 where the time of an iteration goes

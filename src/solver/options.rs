@@ -100,7 +100,7 @@ named! {
     /// The preconditioner.
     Precond, "preconditioner":
     None = "none", "No preconditioner.";
-    Jacobi = "jacobi", "The inverse of the diagonal.";
+    Jacobi = "jacobi", "The inverse of the diagonal: the system is scaled by it; cg-classic multiplies by it.";
 }
 
 named! {
@@ -186,7 +186,8 @@ pub struct Setup {
     /// The Krylov method. [`Method::Auto`] becomes another one when the solver is built: see
     /// [`Solver::method`](super::Solver::method).
     pub method: Method,
-    /// The preconditioner.
+    /// The preconditioner. That by the diagonal, the default, is a scaling of the system, made once, and costs an iteration next
+    /// to nothing: see [`Precond::Jacobi`].
     pub precond: Precond,
     /// The precision of the iteration.
     pub precision: Precision,
@@ -216,7 +217,7 @@ impl Default for Setup {
     fn default() -> Self {
         Self {
             method: Method::Auto,
-            precond: Precond::None,
+            precond: Precond::Jacobi,
             precision: Precision::F64,
             devices: Choice::default(),
             assume_symmetric: false,

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock, Weak};
 
+use rayon::prelude::*;
+
 use super::scaling::Scaling;
 use super::{Method, Precond, Setup};
 use crate::device::Info;
@@ -121,8 +123,17 @@ impl Whole {
 
     /// What the system is scaled by, if that changes anything.
     pub(super) fn scaling(&self, diagonal: &[f64]) -> Option<Scaling> {
-        let scales = self.setup.method.scales() && self.setup.precond == Precond::Jacobi;
-        scales.then(|| Scaling::of(diagonal, self.factor)).flatten()
+        self.scales().then(|| Scaling::of(diagonal, self.factor)).flatten()
+    }
+
+    /// Whether there is such a scaling for these rows.
+    pub(super) fn is_scaled(&self, rows: &Csr) -> bool {
+        let is_first = |i: usize| rows.get(i, i) == rows.get(0, 0);
+        self.scales() && !(1..rows.n_rows()).into_par_iter().all(is_first)
+    }
+
+    fn scales(&self) -> bool {
+        self.setup.method.scales() && self.setup.precond == Precond::Jacobi
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::device::{Choice, Info, Pick};
 use crate::error::Result;
 use crate::matrix::gallery;
-use crate::solver::{Control, Exchange, Method, Setup, Solver, Stop, Tune};
+use crate::solver::{Control, Exchange, Method, Precond, Setup, Solver, Stop, Tune};
 
 /// Points of a grid along each axis: 4096 rows.
 const POINTS: usize = 64;
@@ -19,7 +19,14 @@ const RUNS: usize = 4;
 /// Those of the devices.
 pub(crate) fn seconds(method: Method, exchange: Exchange, devices: &[Option<Info>]) -> Result<f64> {
     let picks = devices.iter().map(|device| device.as_ref().map_or(Pick::Host, |device| Pick::Index(device.index)));
-    let setup = Setup { method, exchange, devices: Choice::List(picks.collect()), tune: Tune::Off, ..Setup::default() };
+    let setup = Setup {
+        method,
+        precond: Precond::None,
+        exchange,
+        devices: Choice::List(picks.collect()),
+        tune: Tune::Off,
+        ..Setup::default()
+    };
     let a = gallery::poisson2d([POINTS, POINTS])?;
     let b = gallery::random_vector(a.n_rows(), 1);
     // what has no double precision meets as fast

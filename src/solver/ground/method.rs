@@ -7,7 +7,7 @@ use crate::operator::plan::{Offer as Layout, Target};
 use crate::partition::part_alone;
 use crate::solver::choose::{Offer, micros, sample};
 use crate::solver::methods::{self, Iteration, MethodTime};
-use crate::solver::{Method, Precision, Precond, Setup, fit, placement};
+use crate::solver::{Method, Precision, Setup, fit, placement};
 
 /// Entries of a sample that is laid out for the bytes of its product, at most.
 const LAYOUT: f64 = (4 << 20) as f64;
@@ -105,9 +105,10 @@ impl Ground<'_> {
     /// What an iteration by `method` moves in proportion to one by `cg`, by the byte rule.
     pub(super) fn moved(&self, method: Method, devices: &[Option<Info>]) -> f64 {
         let Setup { precond, precision, .. } = self.whole.setup;
+        let is_scaled = self.whole.is_scaled(self.rows);
         let product = *self.product.get_or_init(|| self.product_bytes_a_row(devices));
         let of = |method: Method| {
-            let vectors = method.vectors_moved(precond, precond == Precond::Jacobi);
+            let vectors = method.vectors_moved(precond, is_scaled);
             product + (vectors * precision.bytes()) as f64
         };
         of(method) / of(Method::Cg)
