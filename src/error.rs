@@ -40,6 +40,17 @@ pub enum Error {
         source: std::sync::Arc<std::io::Error>,
     },
 
+    /// A file of a kind that the crate was built without.
+    #[error("{path}: {what} are not read by this program, which is built without the feature \"{feature}\"", path = path.display())]
+    MissingFeature {
+        /// The file.
+        path: PathBuf,
+        /// What is in it.
+        what: String,
+        /// The feature of the crate that reads it.
+        feature: &'static str,
+    },
+
     /// A file that no solve can go on from, or not this one.
     #[error("{path}: {reason}", path = path.display())]
     Checkpoint {
@@ -242,6 +253,7 @@ impl Error {
             | Self::Unwritable(_)
             | Self::Npz(_)
             | Self::Io { .. }
+            | Self::MissingFeature { .. }
             | Self::Checkpoint { .. }
             | Self::InvalidCsr(_)
             | Self::InvalidPermutation(_)

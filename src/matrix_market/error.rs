@@ -4,7 +4,7 @@ use std::{fmt, io};
 
 use super::header::{PLAUSIBLE_DIMENSION, PLAUSIBLE_PER_ENTRY};
 use super::source::Corrupt;
-use super::unpack::Greedy;
+use super::unpack::refusal;
 use crate::error::OneLine;
 
 /// What is wrong with a Matrix Market file, and where.
@@ -30,8 +30,8 @@ impl Error {
 
     /// An error of the input, after so many lines of it.
     pub(super) fn reading(file: &str, line: u64, error: io::Error) -> crate::Error {
-        if let Some(Greedy { format, limit, preset }) = Greedy::behind(&error) {
-            return Self::whole(file, line, ErrorKind::Window { format, limit, preset });
+        if let Some(refusal) = refusal(file, line, &error) {
+            return refusal;
         }
         match Corrupt::behind(&error) {
             Some(Corrupt { format, cause }) => {

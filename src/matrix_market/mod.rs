@@ -24,7 +24,7 @@
 //! [`Matrix::duplicates`]. Zeros that a coordinate file stores stay entries or are dropped, as [`Zeros`] says; those of
 //! an array file do not become any.
 //!
-//! Text may come compressed by gzip, bzip2, xz or zstd, and in a tar archive as the SuiteSparse collection has it: its
+//! Text may come compressed by gzip, bzip2, xz or zstd (where the crate is built with the feature `compression`), and in a tar archive as the SuiteSparse collection has it: its
 //! first bytes tell, not its name. A file is mapped into memory; lines are read by all threads, with the same result
 //! whatever their number.
 //!
@@ -55,6 +55,10 @@ mod read;
 mod simd;
 mod source;
 mod token;
+#[cfg(feature = "compression")]
+mod unpack;
+#[cfg(not(feature = "compression"))]
+#[path = "unpack_none.rs"]
 mod unpack;
 mod write;
 
