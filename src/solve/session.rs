@@ -173,8 +173,11 @@ impl Solver {
         }
         let diagonal = &self.stats.diagonal;
         let first = [diagonal.missing_or_zero, diagonal.negative].into_iter().flatten().min()?;
-        let value = self.whole.a.get(first, first).unwrap_or(0.0);
-        Some(Reason::IndefiniteOperator(Indefinite::Diagonal { row: first + 1, value }))
+        let (a, row) = (&self.whole.a, first + 1);
+        Some(Reason::IndefiniteOperator(match a.row(first).0 {
+            [] => Indefinite::EmptyRow { row },
+            _ => Indefinite::Diagonal { row, value: a.get(first, first).unwrap_or(0.0) },
+        }))
     }
 
     fn outcome(&self, b: &[f64], x: Vec<f64>, reason: Reason, done: u64) -> Outcome {

@@ -43,8 +43,12 @@ fn all_formats_and_precisions() {
         let a: Csr = system.parse::<Spec>().unwrap().build().unwrap();
         let b = vec![1.0; a.n_rows()];
         for format in formats {
-            for options in ["", "--precond jacobi", "--precision mixed --precond jacobi", "--precision f32 --rtol 1e-4"]
-            {
+            for options in [
+                "--precond none",
+                "--precond jacobi",
+                "--precision mixed",
+                "--precision f32 --precond none --rtol 1e-4",
+            ] {
                 let args = format!("solve --generate {system} --format {format} --devices 0 -o x.mtx {options}");
                 let run = gpu_shaped(&place, &args).ends(0);
                 let rtol = if options.contains("rtol") { 1e-4 } else { 1e-8 };

@@ -309,10 +309,14 @@ fn indefinite_matrices_are_recognised() {
     let zero = dense(&[&[2.0, 1.0, 0.0], &[1.0, 0.0, 0.0], &[0.0, 0.0, 3.0]]);
     let negative = dense(&[&[2.0, 1.0, 0.0], &[1.0, 4.0, 0.0], &[0.0, 0.0, -3.0]]);
     let hidden = dense(&[&[1.0, 2.0], &[2.0, 1.0]]); // eigenvalues 3 and −1
+    let empty = Csr::new(3, 3, vec![0, 1, 1, 2], vec![0, 2], vec![2.0, 3.0]).unwrap();
     for setup in setups(Precision::F64) {
         let diagonal = |row, value| Reason::IndefiniteOperator(Indefinite::Diagonal { row, value });
         assert_eq!(solve(&zero, &[1.0; 3], &setup, 1e-8).reason, diagonal(2, 0.0), "{setup:?}");
         assert_eq!(solve(&negative, &[1.0; 3], &setup, 1e-8).reason, diagonal(3, -3.0), "{setup:?}");
+        let reason = solve(&empty, &[1.0; 3], &setup, 1e-8).reason;
+        assert_eq!(reason, Reason::IndefiniteOperator(Indefinite::EmptyRow { row: 2 }), "{setup:?}");
+        assert_eq!(reason.to_string(), "IndefiniteOperator: row 2 has no entries: the matrix is singular");
         let o = solve(&hidden, &[1.0, 0.0], &setup, 1e-8);
         let Reason::IndefiniteOperator(Indefinite::Direction { iteration, curvature }) = o.reason else {
             panic!("{setup:?}: {}", o.reason);
