@@ -121,7 +121,7 @@ impl Solver {
         let mut x = x0;
         let Answer { x, reason, residual } = loop {
             let Self { whole, ranks, failures, .. } = self;
-            let answer = rounds::solve(whole, ranks, failures, b, x, stop, control, (&mut statistics, started))?;
+            let answer = rounds::solve(whole, ranks, failures, b, x, (stop, control), (&mut statistics, started))?;
             let Reason::IndefiniteOperator(Indefinite::Direction { curvature, .. }) = answer.reason else {
                 break answer;
             };

@@ -116,7 +116,7 @@ fn an_indefinite_matrix_is_found_out_in_the_same_iteration() {
     }
     place.write("A.mtx", text);
     let found = |options: &str| {
-        let args = format!("solve A.mtx --rhs random:3 --devices 0 --format stencil {options}");
+        let args = format!("solve A.mtx --method cg --rhs random:3 --devices 0 --format stencil {options}");
         let run = gpu_shaped(&place, &args).ends(1);
         let report = run.json();
         assert_eq!(report["reason"], "IndefiniteOperator");
