@@ -499,7 +499,7 @@ fn every_format_gives_the_same_answer() {
                     Err(e) => {
                         let is_asked = format == Format::Stencil || devices.split(',').any(|device| device != "host");
                         assert!(!possible.contains(&format) && is_asked, "{what}: {e}");
-                        assert!(e.to_string().contains(&format!("--format {format}")), "{what}: {e}");
+                        assert!(e.to_string().contains(&format!("format = {format}")), "{what}: {e}");
                         continue;
                     }
                 };
