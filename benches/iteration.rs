@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use declive::device::{Choice, Kind, list};
 use declive::matrix::gallery::{Spec, random_vector};
-use declive::solve::{Format, Method, Precision, RankInfo};
+use declive::solve::{Format, Method, Precision, Precond, RankInfo};
 use declive::{Control, Csr, Setup, Solver, Stop, bandwidth, npz};
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ fn parse() -> Result<Args, Box<dyn Error>> {
         systems: Vec::new(),
         devices: Vec::new(),
         formats: Vec::new(),
-        setup: Setup { method: Method::Cg, ..Setup::default() },
+        setup: Setup { method: Method::Cg, precond: Precond::None, ..Setup::default() },
         iterations: 100,
     };
     let mut rows = 100_000;

@@ -1,7 +1,6 @@
 //! Solves a system that the program makes itself, for two right-hand sides: `cargo run --release --example solve`.
 
 use declive::matrix::gallery;
-use declive::solve::Precond;
 use declive::{Control, Setup, Solver, Stop};
 
 fn main() -> declive::Result<()> {
@@ -9,8 +8,7 @@ fn main() -> declive::Result<()> {
     let n = a.n_rows();
 
     // The matrix goes to the devices once…
-    let setup = Setup { precond: Precond::Jacobi, ..Setup::default() };
-    let mut solver = Solver::new(a, &setup)?;
+    let mut solver = Solver::new(a, &Setup::default())?;
 
     // …and serves any number of right-hand sides.
     for b in [vec![1.0; n], gallery::random_vector(n, 2)] {

@@ -2,6 +2,15 @@
 
 use std::fmt;
 
+/// What a file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Object {
+    /// A matrix.
+    Matrix,
+    /// A vector, which is read as a matrix of one column.
+    Vector,
+}
+
 /// How the entries are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Layout {
@@ -41,6 +50,15 @@ pub enum Symmetry {
     Hermitian,
 }
 
+impl Object {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Matrix => "matrix",
+            Self::Vector => "vector",
+        }
+    }
+}
+
 impl Layout {
     pub(crate) fn word(self) -> &'static str {
         match self {
@@ -75,6 +93,12 @@ impl Symmetry {
     /// Whether an entry stands for its mirror image, too.
     pub(crate) fn mirrors(self) -> bool {
         self != Self::General
+    }
+}
+
+impl fmt::Display for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
     }
 }
 

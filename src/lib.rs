@@ -39,6 +39,13 @@
 //! | [`bandwidth`] | what a device's memory gives |
 //! | [`verify`] | b − A x in compensated arithmetic |
 //!
+//! | feature, all of them default | what needs it |
+//! |---|---|
+//! | `cli` | the command `declive`; brings `compression` and `picture` |
+//! | `compression` | compressed files: `.mtx.gz` and the like, deflated arrays of `.npz` |
+//! | `interchange` | [`matrix::interchange`], with the crates that it is about |
+//! | `picture` | [`matrix::spy`] |
+//!
 //! Inside: `partition` cuts the rows and plans halos, `comm` is how ranks meet, `ops`, `operator` and `precond` are what a
 //! rank can do, `krylov` has the methods, `runtime` the ranks that follow them, `schedule` says which devices work on which
 //! rows; `kernels` launches what stands in `cl/`, `memory` has large arrays and mapped files, `cache` what is kept between

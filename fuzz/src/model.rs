@@ -23,7 +23,7 @@ pub enum Refusal {
     Whole,
 }
 
-/// Longer lines are not for this reader.
+/// Longer lines are not for this reader, comments aside.
 const LINE: usize = 65_536;
 
 /// Reads a text; `None` if it has a line that is longer than this reader knows how to judge.
@@ -32,7 +32,15 @@ pub fn read(text: &[u8]) -> Option<Result<Model, Refusal>> {
     if lines.last() == Some(&&b""[..]) {
         lines.pop();
     }
-    if lines.iter().any(|line| line.len() > LINE) {
+    // a comment is known by its beginning
+    for line in lines.iter_mut().skip(1).filter(|line| line.len() > LINE) {
+        let start = &line[..LINE];
+        if start.iter().find(|b| !b" \t".contains(b)) != Some(&b'%') {
+            return None;
+        }
+        *line = b"%";
+    }
+    if lines.first().is_some_and(|line| line.len() > LINE) {
         return None;
     }
     Some(judge(&lines))
@@ -40,15 +48,12 @@ pub fn read(text: &[u8]) -> Option<Result<Model, Refusal>> {
 
 fn judge(lines: &[&[u8]]) -> Result<Model, Refusal> {
     let count = lines.len() as u64;
-    if lines.first().is_some_and(|line| !line.starts_with(b"%%")) {
-        return Err(Refusal::Line(1)); // the mark is the very first thing in a file
-    }
     let mut lines = (1..).zip(lines.iter().map(|line| words(line)));
     let (_, banner) = lines.next().ok_or(Refusal::Line(1))?;
-    let (array, field, symmetry) = self::banner(&banner).ok_or(Refusal::Line(1))?;
+    let (vector, array, field, symmetry) = self::banner(&banner).ok_or(Refusal::Line(1))?;
     let mut lines = lines.filter(|(_, words)| words.first().is_some_and(|word| word[0] != b'%'));
     let (at, size) = lines.next().ok_or(Refusal::Line(count))?;
-    let (rows, cols, claimed) = self::size(&size, array, &symmetry).ok_or(Refusal::Line(at))?;
+    let (rows, cols, claimed) = self::size(&size, vector, array, &symmetry).ok_or(Refusal::Line(at))?;
 
     let mut places = Places { rows, symmetry: symmetry.clone(), next: None };
     let mut read: Vec<(u64, u64, u64, f64, f64)> = Vec::new();
@@ -62,7 +67,7 @@ fn judge(lines: &[&[u8]]) -> Result<Model, Refusal> {
             places.after()
         } else {
             let mut index = |max| line.next().and_then(whole).filter(|&i| i >= 1 && i <= max);
-            let place = (|| Some((index(rows)? - 1, index(cols)? - 1)))();
+            let place = (|| Some((index(rows)? - 1, if vector { 0 } else { index(cols)? - 1 })))();
             place.ok_or(Refusal::Line(at))?
         };
         let mut number = || line.next().and_then(|word| value(word, &field)).ok_or(Refusal::Line(at));
@@ -166,10 +171,16 @@ fn words(line: &[u8]) -> Vec<&[u8]> {
     line[..end].split(|b| b" \t".contains(b)).filter(|word| !word.is_empty()).collect()
 }
 
-fn banner(words: &[&[u8]]) -> Option<(bool, String, String)> {
+/// Whether it is a vector, whether it is an array, the field and the symmetry.
+fn banner(words: &[&[u8]]) -> Option<(bool, bool, String, String)> {
     let words: Vec<String> = words.iter().map(|word| String::from_utf8_lossy(word).to_ascii_lowercase()).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let ["%%matrixmarket", "matrix", layout, field, symmetry] = words[..] else { return None };
+    let ["%%matrixmarket", object, layout, field, symmetry] = words[..] else { return None };
+    let vector = match object {
+        "matrix" => false,
+        "vector" if symmetry == "general" => true,
+        _ => return None,
+    };
     let array = match layout {
         "array" => true,
         "coordinate" => false,
@@ -182,11 +193,14 @@ fn banner(words: &[&[u8]]) -> Option<(bool, String, String)> {
         "pattern" if !array => &["general", "symmetric"],
         _ => return None,
     };
-    allowed.contains(&symmetry).then(|| (array, field.into(), symmetry.into()))
+    allowed.contains(&symmetry).then(|| (vector, array, field.into(), symmetry.into()))
 }
 
-fn size(words: &[&[u8]], array: bool, symmetry: &str) -> Option<(u64, u64, u64)> {
-    let counts: Vec<u64> = words.iter().map(|word| whole(word)).collect::<Option<_>>()?;
+fn size(words: &[&[u8]], vector: bool, array: bool, symmetry: &str) -> Option<(u64, u64, u64)> {
+    let mut counts: Vec<u64> = words.iter().map(|word| whole(word)).collect::<Option<_>>()?;
+    if vector {
+        counts.insert(counts.len().min(1), 1);
+    }
     let (rows, cols) = (*counts.first()?, *counts.get(1)?);
     if rows.max(cols) > u32::MAX.into() || symmetry != "general" && rows != cols {
         return None;

@@ -44,8 +44,7 @@ impl<T: Real> Backend for HostOps<T> {
         _: Which,
         pass: &Pass,
         factors: &[f64],
-        v: &mut [Vec<T>],
-        slots: &[Slot],
+        (v, slots): (&mut [Vec<T>], &[Slot]),
         range: Range<usize>,
     ) -> Result<()> {
         let _running = self.running(interned(&pass.name));

@@ -35,7 +35,8 @@ pub(crate) trait Backend: Ops {
     /// A compiler that fails, or not enough memory.
     fn compile(&self, program: &Program) -> Result<Self::Passes>;
 
-    /// Does a pass, with these factors, on elements `range` of the vectors in `slots`, and sets this rank's parts of its sums out.
+    /// Does a pass, with these factors, on elements `range` of those of `vectors` that are in these slots, and sets this rank's parts
+    /// of its sums out.
     ///
     /// # Errors
     /// A failing device.
@@ -45,8 +46,7 @@ pub(crate) trait Backend: Ops {
         which: Which,
         pass: &Pass,
         factors: &[f64],
-        v: &mut [Self::Vector],
-        slots: &[Slot],
+        vectors: (&mut [Self::Vector], &[Slot]),
         range: Range<usize>,
     ) -> Result<()>;
 
@@ -264,7 +264,7 @@ impl<O: Backend> Machine<O> {
                 let Step::Pass(pass) = &program.iteration[*step] else { continue };
                 let pass = pass.on_halo(&program.has_halo);
                 let which = Which { stage: Stage::Iteration, step: *step, is_halo: true };
-                ops.pass(passes, which, &pass, factors, v, slots, n..n + halo)?;
+                ops.pass(passes, which, &pass, factors, (v, slots), n..n + halo)?;
             }
             Ok(())
         };
@@ -317,7 +317,7 @@ impl<O: Backend> Machine<O> {
         let values = self.program.scalars.values(&self.sums, &self.carried);
         let factors: Vec<f64> = pass.factors().iter().map(|node| values[node.0]).collect();
         if !pass.lines.is_empty() {
-            ops.pass(&mut self.passes, which, pass, &factors, &mut self.v, &pass.vectors(), 0..ops.n_owned())?;
+            ops.pass(&mut self.passes, which, pass, &factors, (&mut self.v, &pass.vectors()), 0..ops.n_owned())?;
         }
         self.pending.extend(pass.sums());
         if which.stage == Stage::Iteration && ops.comm().size() > 1 {

@@ -146,8 +146,7 @@ impl<T: Real, A: Real> Backend for OpenClOps<T, A> {
         which: Which,
         _: &Pass,
         factors: &[f64],
-        v: &mut [DeviceVec<T>],
-        slots: &[Slot],
+        (v, slots): (&mut [DeviceVec<T>], &[Slot]),
         range: Range<usize>,
     ) -> Result<()> {
         let vectors: Vec<&DeviceVec<T>> = slots.iter().map(|slot| &v[*slot]).collect();

@@ -408,7 +408,7 @@ fn fuse(lines: &[Line], scalars: &Scalars) -> Vec<Step> {
             Line::Check(check) => {
                 let is_guard = check.kind == CheckKind::Curvature;
                 let joins = |draft: &Draft| {
-                    !awaits(check.node, &draft.sums()) && !(is_guard && draft.lines.iter().any(|(line, _)| *line < at))
+                    !(awaits(check.node, &draft.sums()) || is_guard && draft.lines.iter().any(|(line, _)| *line < at))
                 };
                 draft(&mut parts, joins).checks.push((at, *check));
             }

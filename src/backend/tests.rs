@@ -57,10 +57,10 @@ fn run<O: Backend<Real = f64>>(
     machine.start(ops, a, false).unwrap();
     let mut ran = Ran { x: vec![0.0; b.len()], history: Vec::new(), indefinite: None };
     let mut judge = |record: Record| match record {
-        Record::Curvature { iteration, pq } => (!(pq > 0.0)).then(|| ran.indefinite = Some(iteration)),
+        Record::Curvature { iteration, pq } => (pq <= 0.0 || pq.is_nan()).then(|| ran.indefinite = Some(iteration)),
         Record::Residual { rr, .. } => {
             ran.history.push(rr);
-            (!(rr > limit)).then_some(())
+            (rr <= limit || rr.is_nan()).then_some(())
         }
     };
     for iteration in 1..=most {

@@ -128,7 +128,16 @@ struct State {
     /// How often each place was written.
     writes: Vec<u64>,
     /// Dot products whose vectors were not written since.
-    dots: Vec<([Slot; 2], Option<Slot>, [u64; 2], Node)>,
+    dots: Vec<Dot>,
+}
+
+/// A dot product that was formed.
+struct Dot {
+    of: [Slot; 2],
+    weights: Option<Slot>,
+    /// How often its vectors had been written.
+    writes: [u64; 2],
+    node: Node,
 }
 
 impl Recorder {
@@ -262,10 +271,10 @@ impl Recorder {
         let of = [x, y].map(|v| self.place(v));
         let writes = of.map(|slot| self.state.borrow().writes[slot]);
         let key = |of: [Slot; 2]| [of[0].min(of[1]), of[0].max(of[1])];
-        let known = self.state.borrow().dots.iter().find_map(|(dot, w, then, node)| {
-            let is_same = key(*dot) == key(of) && *w == weights;
-            let now = dot.map(|slot| self.state.borrow().writes[slot]);
-            (is_same && *then == now).then_some(*node)
+        let known = self.state.borrow().dots.iter().find_map(|dot| {
+            let is_same = key(dot.of) == key(of) && dot.weights == weights;
+            let now = dot.of.map(|slot| self.state.borrow().writes[slot]);
+            (is_same && dot.writes == now).then_some(dot.node)
         });
         if let Some(node) = known {
             return Scalar { of: self, node };
@@ -277,7 +286,7 @@ impl Recorder {
         };
         self.note(Line::Dot { sum, of, weights });
         let scalar = self.form(Form::Sum(sum));
-        self.state.borrow_mut().dots.push((of, weights, writes, scalar.node));
+        self.state.borrow_mut().dots.push(Dot { of, weights, writes, node: scalar.node });
         scalar
     }
 }
@@ -435,7 +444,9 @@ macro_rules! combinations {
             type Output = Combination<'k>;
 
             fn sub(self, other: C) -> Combination<'k> {
-                self + other.into().negative()
+                let mut all = Combination::from(self);
+                all.terms.extend(other.into().negative().terms);
+                all
             }
         }
     )+};

@@ -15,7 +15,7 @@ use super::interrupt;
 use super::measured::{Measured, Page, grid, load};
 use super::progress::Screen;
 use crate::report::bench::{DeviceKind, Facts, Matrix, Report};
-use crate::report::tune_html;
+use crate::report::{in_flags, tune_html};
 
 /// Time iterations kernel by kernel, on each device alone and on all together
 ///
@@ -80,7 +80,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     interrupt::kill_cleanly();
     let screen = Screen::new(false);
     let selection = select(&measured.devices, measured.precision.needs_f64())?;
-    let mut notes: Vec<String> = selection.note.into_iter().collect();
+    let mut notes: Vec<String> = selection.note.into_iter().map(in_flags).collect();
     let (a, name) = load(&source, screen)?;
     let matrix = Matrix { source: name.clone(), default, rows: a.n_rows(), nnz: a.nnz() };
 
@@ -115,7 +115,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
                 if !matches!(error, Error::OutOfDeviceMemory { .. } | Error::TooManyElements { .. }) {
                     exit = error.kind().into();
                 }
-                notes.push(format!("{method} on {} is left out: {error}", team.label));
+                notes.push(in_flags(format!("{method} on {} is left out: {error}", team.label)));
                 first_error.get_or_insert(error);
             }
         }
@@ -163,7 +163,7 @@ fn copy(kind: &Alike, screen: Screen, notes: &mut Vec<String>) -> Option<f64> {
         Some(device) => bandwidth::of_device(device),
         None => Ok(bandwidth::of_host()),
     };
-    copy.inspect_err(|error| notes.push(format!("copies on {label} could not be timed: {error}"))).ok()
+    copy.inspect_err(|error| notes.push(in_flags(format!("copies on {label} could not be timed: {error}")))).ok()
 }
 
 /// A kind of device for the report.

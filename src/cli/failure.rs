@@ -6,6 +6,7 @@ use std::io;
 use declive::Error;
 
 use super::exit::Exit;
+use crate::report::in_flags;
 
 /// An error of the library with the file it is about, or output that can't be written.
 #[derive(Debug)]
@@ -58,9 +59,18 @@ impl From<Error> for Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Plain(error) => error.fmt(f),
-            Self::About { name, error } => write!(f, "{name}: {error}"),
+            Self::Plain(error) => write!(f, "{}{}", in_flags(error), advice(error)),
+            Self::About { name, error } => write!(f, "{name}: {}{}", in_flags(error), advice(error)),
             Self::Write { name, source } => write!(f, "{name}: {source}"),
         }
+    }
+}
+
+/// What the command's user can do about an error that does not say so.
+fn advice(error: &Error) -> &'static str {
+    match error {
+        Error::OpenCl { .. } => "; in a solve, --on-failure continue lets other devices take over",
+        Error::NoDevice { .. } => "; 'declive devices' shows what there is",
+        _ => "",
     }
 }

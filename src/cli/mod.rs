@@ -29,6 +29,8 @@ use log::{Level, LevelFilter};
 use exit::Exit;
 use failure::Failure;
 
+use crate::report::in_flags;
+
 /// Solves large sparse linear systems A x = b on every OpenCL device of a machine at once
 ///
 /// declive reads a symmetric positive definite matrix from a Matrix Market or .npz file, spreads its rows over the
@@ -50,7 +52,7 @@ A short tour:
   declive info A.mtx                            what a matrix is like, and whether a solve fits it
   declive solve --generate poisson3d:100        a first solve, without any file
   declive solve A.mtx -b b.mtx -o x.mtx         a system of your own
-  declive solve A.mtx --precond jacobi --json   for scripts
+  declive solve A.mtx --json                    for scripts
   declive convert A.mtx A.npz                   a form that is read much faster
   declive tune                                  how each kernel runs fastest on each device
   declive bench                                 where the time of an iteration goes
@@ -116,7 +118,7 @@ fn start_logging(verbose: u8, quiet: bool) {
         .parse_default_env()
         .format(move |out, record| match record.level() {
             Level::Error => writeln!(out, "error: {}", record.args()),
-            Level::Warn => writeln!(out, "warning: {}", record.args()),
+            Level::Warn => writeln!(out, "warning: {}", in_flags(record.args())),
             level => {
                 let seconds = start.elapsed().as_secs_f64();
                 writeln!(out, "[{seconds:9.3} s {level} {}] {}", record.target(), record.args())

@@ -11,7 +11,9 @@ use cl3::program::build_program;
 use opencl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue};
 use opencl3::context::Context as ClContext;
 use opencl3::device::Device;
-use opencl3::error_codes::{CL_INVALID_BUILD_OPTIONS, CL_SUCCESS, ClError, DLOPEN_FUNCTION_NOT_AVAILABLE};
+use opencl3::error_codes::{
+    CL_INVALID_BUILD_OPTIONS, CL_OUT_OF_RESOURCES, CL_SUCCESS, ClError, DLOPEN_FUNCTION_NOT_AVAILABLE,
+};
 use opencl3::event::Event;
 use opencl3::kernel::Kernel as ClKernel;
 use opencl3::program::Program;
@@ -68,6 +70,8 @@ pub(crate) struct Context {
 const THE_DEVICE: &str = "the device";
 /// What compilers make.
 const THE_KERNELS: &str = "the kernels";
+/// The call that waits for all of it.
+pub(super) const FINISH: &str = "clFinish";
 /// What is in the compute queue.
 const COMMANDS: &str = "what is in the queue";
 
@@ -363,13 +367,12 @@ impl Context {
         }
     }
 
-    /// Hands what is enqueued to the device. NVIDIA's driver (580.159) has done so when a call returns, and takes 2 to 4 µs to
-    /// say that there is nothing left.
+    /// Hands what is enqueued to the device, unless the driver has.
     ///
     /// # Errors
     /// [`Error::OpenCl`] if the device is lost.
     pub(crate) fn flush(&self, queue: Queue) -> Result<()> {
-        if self.info.platform == "NVIDIA CUDA" {
+        if self.info.needs_no_flush() {
             return Ok(());
         }
         self.queue(queue).flush().map_err(self.error(Doing(Call::Wait, COMMANDS), "clFlush"))
@@ -380,7 +383,7 @@ impl Context {
     /// # Errors
     /// [`Error::OpenCl`] if a command failed.
     pub(crate) fn finish(&self) -> Result<()> {
-        self.call(Doing(Call::Wait, COMMANDS), "clFinish", || self.queue(Queue::Compute).finish())
+        self.call(Doing(Call::Wait, COMMANDS), FINISH, || self.queue(Queue::Compute).finish())
     }
 
     /// Lets what is put into the compute queue from now on wait for transfers of the other queue.
@@ -475,8 +478,18 @@ pub(super) fn opening(device: &Info, call: &'static str) -> impl FnOnce(ClError)
 }
 
 fn opencl_error(device: &Info, doing: Doing, iteration: u64, call: &'static str, e: ClError) -> Error {
-    let doing = if iteration == 0 { doing.to_string() } else { format!("{doing} in iteration {iteration}") };
-    Error::OpenCl { device: device.label(), doing, call, code: code_name(e) }
+    let text = if iteration == 0 { doing.to_string() } else { format!("{doing} in iteration {iteration}") };
+    Error::OpenCl { device: device.label(), doing: text, call, meaning: meaning(e.0, doing.0), code: code_name(e) }
+}
+
+/// What a code means that does not say so, for users of a device on which this was done.
+fn meaning(code: i32, doing: Call) -> &'static str {
+    match (code, doing) {
+        (CL_OUT_OF_RESOURCES, Call::Allocate | Call::Open | Call::Build) => "",
+        // NVIDIA's driver has no other code for it
+        (CL_OUT_OF_RESOURCES, _) => " (a kernel failed, or the device is lost)",
+        _ => "",
+    }
 }
 
 /// OpenCL's name of an error, or its number: drivers have codes of their own.

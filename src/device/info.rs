@@ -90,4 +90,22 @@ impl Info {
     pub fn label(&self) -> String {
         format!("[{}] {}", self.index, self.name)
     }
+
+    /// Whether it works through NVIDIA's driver. What is known of that driver alone is decided by this.
+    fn is_of_nvidia(&self) -> bool {
+        self.platform == "NVIDIA CUDA"
+    }
+
+    /// Whether the host may look at pinned memory that a transfer writes, before the transfer's event has come. OpenCL has the
+    /// contents undefined until then. NVIDIA's driver (580.159) lets the device write such memory itself, over the bus, where the
+    /// processor sees each word as it arrives; others may copy by the host or stage what they move, so there the event counts.
+    pub(super) fn shows_transfers_under_way(&self) -> bool {
+        self.is_of_nvidia()
+    }
+
+    /// Whether commands are with the device when the calls that enqueue them return: so it is with NVIDIA's driver (580.159),
+    /// which takes 2 to 4 µs to say that there is nothing left to flush.
+    pub(super) fn needs_no_flush(&self) -> bool {
+        self.is_of_nvidia()
+    }
 }

@@ -7,6 +7,7 @@ use opencl3::event::Event;
 use opencl3::memory::{Buffer, CL_MEM_READ_WRITE, ClMem};
 use opencl3::types::{CL_BLOCKING, cl_mem};
 
+use super::context::FINISH;
 use super::{Call, Context, Doing, Queue};
 use crate::error::{Error, Result};
 use crate::memory::Plain;
@@ -82,7 +83,7 @@ impl<T: Plain> DeviceVec<T> {
                 need_bytes: bytes,
                 limit: "its largest buffer",
                 have_bytes: limit,
-                hint: "more devices share the system into smaller blocks, and --devices host has no such limit".into(),
+                hint: "more devices share the system into smaller blocks, and devices = host has no such limit".into(),
             });
         }
         const { assert!(GRAIN.is_multiple_of(size_of::<T>())) };
@@ -170,12 +171,17 @@ impl<T: Plain> DeviceVec<T> {
     }
 }
 
-/// What `error` means for an array that has just been made.
+/// What `error` means for an array that is being made. Some codes by which drivers say that there is no room, NVIDIA's driver
+/// has also for a kernel that failed before and for a lost device: so a wait that fails by them is no lack of memory, and
+/// nothing is where the device does not work any more.
 fn no_room(ctx: &Context, what: &str, bytes: u64, error: Error) -> Error {
-    // codes by which drivers say so
-    let of_memory = ["CL_MEM_OBJECT_ALLOCATION_FAILURE", "CL_OUT_OF_RESOURCES", "CL_OUT_OF_HOST_MEMORY"];
     let Error::OpenCl { call, code, .. } = &error else { return error };
-    if !of_memory.contains(&code.as_str()) {
+    let is_lack = match code.as_str() {
+        "CL_MEM_OBJECT_ALLOCATION_FAILURE" => true,
+        "CL_OUT_OF_RESOURCES" | "CL_OUT_OF_HOST_MEMORY" => *call != FINISH,
+        _ => false,
+    };
+    if !is_lack || ctx.finish().is_err() {
         return error;
     }
     Error::OutOfDeviceMemory {
@@ -185,7 +191,7 @@ fn no_room(ctx: &Context, what: &str, bytes: u64, error: Error) -> Error {
         limit: "its memory, partly in use,",
         have_bytes: ctx.info().memory_bytes,
         hint: format!(
-            "{call} failed: {code}; more devices share the system into smaller blocks; --precision f32 halves it"
+            "{call} failed: {code}; more devices share the system into smaller blocks; precision = f32 halves it"
         ),
     }
 }

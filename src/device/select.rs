@@ -132,7 +132,7 @@ fn unfit(device: &Info, f64: bool) -> Option<String> {
     if let Some(reason) = device.unusable {
         return Some(reason.into());
     }
-    (f64 && !device.has_f64).then(|| "it has no double precision (--precision f32 would use it)".into())
+    (f64 && !device.has_f64).then(|| "it has no double precision (precision = f32 would use it)".into())
 }
 
 /// Of `devices`, each once, in the order of their numbers: of several that are the same, one that can be used, with the
@@ -205,13 +205,13 @@ fn choose(listing: &Listing, choice: &Choice, f64: bool) -> Result<Selection> {
             let same =
                 wanted.iter().chain(&beside).flatten().find(|used| is_same(used, device) && used.index != device.index);
             let reason = match (choice, same) {
-                (Choice::Auto, None) => "a CPU adds little beside GPUs (--devices all would use it)".into(),
+                (Choice::Auto, None) => "a CPU adds little beside GPUs (devices = all would use it)".into(),
                 (Choice::List(picks), _) if picks.iter().all(|pick| matches!(pick, Pick::Index(_) | Pick::Host)) => {
-                    format!("not among --devices {choice}")
+                    format!("not among devices = {choice}")
                 }
                 (_, Some(same)) if device.kind == Kind::Cpu => format!("the same processor as [{}]", same.index),
                 (_, Some(same)) => format!("the same device as [{}], through another driver", same.index),
-                (Choice::List(_), None) => format!("not among --devices {choice}"),
+                (Choice::List(_), None) => format!("not among devices = {choice}"),
             };
             rejected.push(Rejected { device: device.clone(), reason });
         }
@@ -282,7 +282,7 @@ mod tests {
         assert_eq!(ranks(&m, "0,host,0", true), [Some(0), None, Some(0)]);
         assert_eq!(ranks(&m, "2,1", true), [Some(1)]);
         let note = choose(&m, &"2,1".parse().unwrap(), true).unwrap().note.unwrap();
-        assert!(note.contains("device 2") && note.contains("--precision f32"), "{note}");
+        assert!(note.contains("device 2") && note.contains("precision = f32"), "{note}");
     }
 
     #[test]
@@ -311,7 +311,7 @@ mod tests {
         let gpu = (2, "the same device as [1], through another driver".to_owned());
         assert_eq!(reasons("all"), [processor, gpu.clone()]);
         assert_eq!(reasons("gpu")[1], gpu);
-        assert_eq!(reasons("4")[0].1, "not among --devices 4");
+        assert_eq!(reasons("4")[0].1, "not among devices = 4");
         // one that can't be used gives way to one that can
         let mut broken = m.clone();
         broken.devices[1].unusable = Some("it is not available");
@@ -328,7 +328,7 @@ mod tests {
         let reasons: Vec<_> = selection.rejected.iter().map(|r| (r.device.index, r.reason.as_str())).collect();
         assert_eq!(reasons.iter().map(|r| r.0).collect::<Vec<_>>(), [0, 2, 3]);
         assert!(reasons[0].1.contains("CPU"));
-        assert!(reasons[1].1.contains("--precision f32"));
+        assert!(reasons[1].1.contains("precision = f32"));
         assert!(reasons[2].1.contains("not available"));
     }
 
@@ -350,7 +350,7 @@ mod tests {
             [("7", true, "device 0"), ("2", true, "no double precision"), ("3", false, "not available")]
         {
             let error = choose(&m, &choice.parse().unwrap(), f64).unwrap_err().to_string();
-            assert!(error.contains(words) && error.contains(&format!("--devices {choice}")), "{error}");
+            assert!(error.contains(words) && error.contains(&format!("devices = {choice}")), "{error}");
         }
         let cpu_only = Listing { devices: vec![device(0, Kind::Cpu, true)], note: None };
         assert!(choose(&cpu_only, &"gpu".parse().unwrap(), true).unwrap_err().to_string().contains("device 0 (CPU)"));

@@ -35,7 +35,8 @@ impl SharedContext {
                 },
             );
             return Err(Error::Usage(format!(
-                "a shared context is one of devices of one platform, which --devices can list; {stranger}"
+                "a shared context is one of devices of one platform, as a list such as devices = 0,1 can name them; \
+                 {stranger}"
             )));
         }
         let ids: BTreeSet<usize> = devices.iter().flatten().map(|device| device.id).collect();

@@ -49,7 +49,7 @@ pub enum ErrorKind {
     },
 
     /// A banner of more or fewer than five words.
-    #[error("expected \"%%MatrixMarket matrix <layout> <field> <symmetry>\", found \"{found}\"")]
+    #[error("expected \"%%MatrixMarket <object> <layout> <field> <symmetry>\", found \"{found}\"")]
     Banner {
         /// The line.
         found: String,

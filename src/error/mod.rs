@@ -1,5 +1,8 @@
 //! What can go wrong, and whose it is to mend.
 //!
+//! What an error says of options it says in fields of [`Setup`](crate::Setup), such as `precision = f32`; so do the reasons and
+//! notes of a solve.
+//!
 //! Policy: whatever comes from outside (files, arguments, devices) ends in an [`Error`]; a violated contract
 //! inside the crate (a vector of the wrong length handed to a kernel) panics. *Not converging* is neither: it is
 //! a [`Reason`](crate::solve::Reason) in an [`Outcome`](crate::solve::Outcome).
@@ -39,6 +42,17 @@ pub enum Error {
         path: PathBuf,
         /// What the operating system said.
         source: std::sync::Arc<std::io::Error>,
+    },
+
+    /// A file of a kind that the crate was built without.
+    #[error("{path}: {what} are not read by this program, which is built without the feature \"{feature}\"", path = path.display())]
+    MissingFeature {
+        /// The file.
+        path: PathBuf,
+        /// What is in it.
+        what: String,
+        /// The feature of the crate that reads it.
+        feature: &'static str,
     },
 
     /// A file that no solve can go on from, or not this one.
@@ -82,7 +96,7 @@ pub enum Error {
     #[error(
         "the matrix is not symmetric: a({row},{col}) = {upper:e} but a({col},{row}) = {lower:e}; \
          the conjugate gradient method needs a symmetric positive definite matrix \
-         (--assume-symmetric solves with the matrix as it is)"
+         (assume_symmetric = true solves with the matrix as it is)"
     )]
     NotSymmetric {
         /// Row of the offending entry, from 1.
@@ -108,7 +122,7 @@ pub enum Error {
 
     /// A matrix whose entries span more than single precision does. The row counts from 1.
     #[error(
-        "a({row},{row}) = {value:e} vanishes in single precision beside entries of {largest:e}; use --precision f64"
+        "a({row},{row}) = {value:e} vanishes in single precision beside entries of {largest:e}; use precision = f64"
     )]
     BeyondSingle {
         /// Row of a diagonal entry, from 1.
@@ -133,7 +147,7 @@ pub enum Error {
     },
 
     /// No device of the kind asked for.
-    #[error("no usable device for --devices {wanted}; found: {found}")]
+    #[error("no usable device for devices = {wanted}; found: {found}")]
     NoDevice {
         /// The request.
         wanted: String,
@@ -170,7 +184,10 @@ pub enum Error {
     },
 
     /// A block of the system beyond what a device's kernels can count.
-    #[error("{device}: {what} is beyond the {limit} that kernels count in 32 bits; share it with --devices among more")]
+    #[error(
+        "{device}: {what} is beyond the {limit} that kernels count in 32 bits; more devices, by devices = all or a list, \
+         share it into smaller blocks"
+    )]
     TooManyElements {
         /// The device.
         device: String,
@@ -189,7 +206,7 @@ pub enum Error {
     SolverBroken,
 
     /// An OpenCL call that failed.
-    #[error("{device}: {doing}: {call} failed: {code}")]
+    #[error("{device}: {doing}: {call} failed: {code}{meaning}")]
     OpenCl {
         /// The device, with its number: see [`Info::label`](crate::device::Info::label).
         device: String,
@@ -199,6 +216,8 @@ pub enum Error {
         call: &'static str,
         /// OpenCL's name for the error.
         code: String,
+        /// In brackets, what it means; nothing if the name says it.
+        meaning: &'static str,
     },
 
     /// A rank's thread that panicked: a defect of this program.
@@ -238,6 +257,7 @@ impl Error {
             | Self::Unwritable(_)
             | Self::Npz(_)
             | Self::Io { .. }
+            | Self::MissingFeature { .. }
             | Self::Checkpoint { .. }
             | Self::InvalidCsr(_)
             | Self::InvalidPermutation(_)

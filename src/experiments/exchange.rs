@@ -17,7 +17,7 @@ use crate::ops::host::HostOps;
 use crate::partition::{Part, row_ranges, split};
 use crate::real::Real;
 use crate::runtime::loaded::load;
-use crate::solve::{Control, Exchange, Method, Precision, Reorder, Setup, Solver, Stop, Tune};
+use crate::solve::{Control, Exchange, Method, Precision, Precond, Reorder, Setup, Solver, Stop, Tune};
 use crate::timing::{Timing, timing};
 
 /// Points of a grid along each axis, where next to nothing is to be computed.
@@ -81,8 +81,16 @@ impl Meeting {
         let pick = |device: &Option<Info>| device.as_ref().map_or(Pick::Host, |device| Pick::Index(device.index));
         let choice = Choice::List(devices.iter().map(pick).collect());
         let method = Method::Cg; // whatever the model, so that the stages compare
-        let setup =
-            Setup { method, devices: choice, exchange, precision, tune, reorder: Reorder::None, ..Setup::default() };
+        let setup = Setup {
+            method,
+            precond: Precond::None,
+            devices: choice,
+            exchange,
+            precision,
+            tune,
+            reorder: Reorder::None,
+            ..Setup::default()
+        };
         Self { devices: devices.to_vec(), setup, repeat }
     }
 

@@ -40,6 +40,11 @@ pub enum Indefinite {
         /// The diagonal entry, 0 if none is stored.
         value: f64,
     },
+    /// A row without entries, so that the matrix is singular.
+    EmptyRow {
+        /// Row, from 1.
+        row: usize,
+    },
     /// A direction p with p·Ap ≤ 0.
     Direction {
         /// The iteration, from 1.
@@ -119,6 +124,9 @@ impl fmt::Display for Reason {
             Self::Divergence => f.write_str("the residual has grown beyond all bounds"),
             Self::IndefiniteOperator(Indefinite::Diagonal { row, value }) => {
                 write!(f, "the matrix is not positive definite: a({row},{row}) = {value:e}")
+            }
+            Self::IndefiniteOperator(Indefinite::EmptyRow { row }) => {
+                write!(f, "row {row} has no entries: the matrix is singular")
             }
             Self::IndefiniteOperator(Indefinite::Direction { iteration, curvature }) => {
                 write!(f, "the matrix is not positive definite: p·Ap = {curvature:e} in iteration {iteration}")

@@ -40,6 +40,11 @@ pub enum Obstacle<T> {
         /// The entry; none if it is not stored.
         value: Option<T>,
     },
+    /// A row without entries, so that the matrix is singular.
+    EmptyRow {
+        /// The row.
+        row: usize,
+    },
     /// |a_ij|² ≥ a_ii a_jj, although every 2 × 2 minor about the diagonal is positive in a positive definite matrix.
     Minor {
         /// Row of the entry.
@@ -64,7 +69,10 @@ impl<T: Scalar> Definiteness<T> {
             return Self::Impossible(Obstacle::NotHermitian(pair));
         }
         if let Some(row) = diagonal.first_not_positive() {
-            return Self::Impossible(Obstacle::Diagonal { row, value: a.get(row, row) });
+            return Self::Impossible(match a.row(row).0 {
+                [] => Obstacle::EmptyRow { row },
+                _ => Obstacle::Diagonal { row, value: a.get(row, row) },
+            });
         }
         let exactly_hermitian = symmetries.hermitian.largest == 0.0;
         if exactly_hermitian && dominance.is_strict() {
@@ -172,6 +180,8 @@ mod tests {
         let a = dense(&[&[1.0, 4.0], &[4.0, -1.0]]);
         assert_eq!(of(&a), Definiteness::Impossible(Obstacle::Diagonal { row: 1, value: Some(-1.0) }));
         let a = Csr::new(2, 2, vec![0, 1, 1], vec![0], vec![1.0]).unwrap();
+        assert_eq!(of(&a), Definiteness::Impossible(Obstacle::EmptyRow { row: 1 }));
+        let a = Csr::new(2, 2, vec![0, 2, 3], vec![0, 1, 0], vec![1.0; 3]).unwrap();
         assert_eq!(of(&a), Definiteness::Impossible(Obstacle::Diagonal { row: 1, value: None }));
         let a = dense(&[&[4.0, 0.0, 0.0], &[0.0, 2.0, 3.0], &[0.0, 3.0, 4.0]]);
         let minor = Obstacle::Minor { row: 1, col: 2, value: 3.0, diagonal_row: 2.0, diagonal_col: 4.0 };

@@ -6,8 +6,8 @@
 //! | [`histogram`], [`band`], [`values`] | lengths of rows; bandwidth and profile; sizes of values, the diagonal |
 //! | [`symmetry`], [`dominance`], [`definiteness`] | what kind of matrix it is, and how far that is proven |
 //! | [`reorder`] | permutations, reverse Cuthill–McKee |
-//! | [`spy`] | a picture of the pattern |
-//! | [`interchange`] | matrices from and to other crates' types |
+//! | [`spy`] | a picture of the pattern (feature `picture`) |
+//! | [`interchange`] | matrices from and to other crates' types (feature `interchange`) |
 //! | [`gallery`] | generated systems |
 
 mod any;
@@ -17,10 +17,12 @@ pub mod definiteness;
 pub mod dominance;
 pub mod gallery;
 pub mod histogram;
+#[cfg(feature = "interchange")]
 pub mod interchange;
 pub mod reorder;
 mod scalar;
 mod search;
+#[cfg(feature = "picture")]
 pub mod spy;
 pub mod stats;
 pub mod symmetry;

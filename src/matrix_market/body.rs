@@ -8,9 +8,9 @@ use rayon::prelude::*;
 
 use super::block::{self, BadLine, Found, Room};
 use super::fault::{Fault, reading};
-use super::header::{Field, Header, Layout};
+use super::header::{Field, Header, Layout, Object};
 use super::line::Value;
-use super::lines::MAX_LINE;
+use super::lines::{MAX_LINE, is_comment};
 use crate::error::matrix_market::{Error, ErrorKind, quote};
 use crate::memory::{NoMemory, zeros};
 
@@ -216,7 +216,11 @@ impl<T: Value> Wave<T> {
 
 /// The bytes of an entry's shortest line, its end included: digits and what divides them.
 fn shortest_line(header: &Header) -> usize {
-    let places = if header.layout == Layout::Coordinate { 2 } else { 0 };
+    let places = match (header.layout, header.object) {
+        (Layout::Array, _) => 0,
+        (Layout::Coordinate, Object::Vector) => 1,
+        (Layout::Coordinate, Object::Matrix) => 2,
+    };
     let numbers = match header.field {
         Field::Pattern => 0,
         Field::Complex => 2,
@@ -287,6 +291,10 @@ impl<R: Read> Text<R> {
                 };
             }
             let end = whole_lines(&text);
+            if end == 0 && text.len() > 2 * MAX_LINE && is_comment(&text) {
+                text.truncate(MAX_LINE); // enough to know it by
+                continue;
+            }
             if end > 0 || text.len() > 2 * MAX_LINE {
                 let end = if end > 0 { end } else { text.len() };
                 self.rest.extend_from_slice(&text[end..]);

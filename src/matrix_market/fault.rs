@@ -3,7 +3,7 @@
 use std::io;
 
 use super::source::Corrupt;
-use super::unpack::Greedy;
+use super::unpack::refusal;
 use super::{Error, ErrorKind};
 use crate::error::matrix_market::quote;
 
@@ -28,8 +28,8 @@ impl From<ErrorKind> for Fault {
 
 /// An error of the input, after so many lines of it.
 pub(super) fn reading(file: &str, line: u64, error: io::Error) -> crate::Error {
-    if let Some(Greedy { format, limit, preset }) = Greedy::behind(&error) {
-        return Error::whole(file, line, ErrorKind::Window { format, limit, preset });
+    if let Some(refusal) = refusal(file, line, &error) {
+        return refusal;
     }
     match Corrupt::behind(&error) {
         Some(Corrupt { format, cause }) => {

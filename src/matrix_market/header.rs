@@ -4,9 +4,9 @@ use std::io::Read;
 
 use super::fault::Fault;
 use super::lines::Lines;
-use super::token::{NotWhole, Tokens, trim_start, whole};
+use super::token::{NotWhole, Tokens, is_blank, trim_start, whole};
 use crate::Csr;
-pub(super) use crate::banner::{Field, Layout, Symmetry};
+pub(super) use crate::banner::{Field, Layout, Object, Symmetry};
 use crate::error::matrix_market::{Error, ErrorKind, quote};
 use crate::error::matrix_market::{PLAUSIBLE_DIMENSION, PLAUSIBLE_PER_ENTRY};
 use crate::matrix::Scalar;
@@ -24,6 +24,8 @@ pub(super) fn mirrored<T: Scalar>(symmetry: Symmetry, value: T) -> T {
 /// What a file says about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
+    /// What the file holds.
+    pub object: Object,
     /// How the entries are laid out.
     pub layout: Layout,
     /// What the values are.
@@ -32,7 +34,7 @@ pub struct Header {
     pub symmetry: Symmetry,
     /// Number of rows.
     pub rows: usize,
-    /// Number of columns.
+    /// Number of columns; 1 for a vector.
     pub cols: usize,
     /// Number of entries that the file should hold: as claimed by a coordinate file, as follows from the dimensions
     /// and the symmetry for an array file.
@@ -47,8 +49,11 @@ const COMMENTS: usize = 64 << 10;
 impl Header {
     /// Reads up to and including the size line.
     pub(super) fn read<R: Read>(lines: &mut Lines<R>) -> crate::Result<Self> {
-        let (layout, field, symmetry) = match lines.next() {
-            Ok(Some(line)) => banner(line).map_err(|fault| lines.error(fault))?,
+        let (banner, is_indented) = match lines.next() {
+            Ok(Some(line)) => {
+                let is_indented = line.first().is_some_and(is_blank);
+                (banner(line).map_err(|fault| lines.error(fault))?, is_indented)
+            }
             Ok(None) => return Err(lines.error(ErrorKind::Empty.into())),
             // a first line without an end is the mark of a binary file
             Err(crate::Error::MatrixMarket(Error { kind: ErrorKind::LineTooLong { found, .. }, .. })) => {
@@ -56,11 +61,15 @@ impl Header {
             }
             Err(error) => return Err(error),
         };
+        if is_indented {
+            log::warn!("{}: blanks before the banner, which other programs may refuse", lines.name());
+        }
+        let Banner { object, layout, field, symmetry } = banner;
         let mut comments = Vec::new();
         let mut room = COMMENTS;
         loop {
             let Some(line) = lines.next()? else {
-                return Err(lines.error(ErrorKind::MissingSize { expected: size_line(layout) }.into()));
+                return Err(lines.error(ErrorKind::MissingSize { expected: size_line(object, layout) }.into()));
             };
             match trim_start(line) {
                 [b'%', comment @ ..] => {
@@ -72,9 +81,9 @@ impl Header {
                 }
                 [] => {}
                 _ => {
-                    let size = size(line, layout, symmetry);
+                    let size = size(line, &banner);
                     let (rows, cols, entries) = size.map_err(|fault| lines.error(fault))?;
-                    return Ok(Self { layout, field, symmetry, rows, cols, entries, comments });
+                    return Ok(Self { object, layout, field, symmetry, rows, cols, entries, comments });
                 }
             }
         }
@@ -82,12 +91,15 @@ impl Header {
 
     /// What a line of the body should hold.
     pub(super) fn entry_line(&self) -> &'static str {
-        match (self.layout, self.field) {
-            (Layout::Array, Field::Complex) => "real imaginary",
-            (Layout::Array, _) => "value",
-            (Layout::Coordinate, Field::Pattern) => "row column",
-            (Layout::Coordinate, Field::Complex) => "row column real imaginary",
-            (Layout::Coordinate, _) => "row column value",
+        match (self.layout, self.object, self.field) {
+            (Layout::Array, _, Field::Complex) => "real imaginary",
+            (Layout::Array, ..) => "value",
+            (Layout::Coordinate, Object::Matrix, Field::Pattern) => "row column",
+            (Layout::Coordinate, Object::Matrix, Field::Complex) => "row column real imaginary",
+            (Layout::Coordinate, Object::Matrix, _) => "row column value",
+            (Layout::Coordinate, Object::Vector, Field::Pattern) => "row",
+            (Layout::Coordinate, Object::Vector, Field::Complex) => "row real imaginary",
+            (Layout::Coordinate, Object::Vector, _) => "row value",
         }
     }
 
@@ -103,17 +115,26 @@ const MARK: &[u8] = b"%%MatrixMarket";
 
 /// Whether bytes look like the beginning of a Matrix Market file.
 pub(super) fn begins_with_mark(bytes: &[u8]) -> bool {
-    bytes.get(..MARK.len()).is_some_and(|start| start.eq_ignore_ascii_case(MARK))
+    trim_start(bytes).get(..MARK.len()).is_some_and(|start| start.eq_ignore_ascii_case(MARK))
 }
 
 /// The words of the banner.
-fn banner(line: &[u8]) -> Result<(Layout, Field, Symmetry), Fault> {
+#[derive(Debug, Clone, Copy)]
+struct Banner {
+    object: Object,
+    layout: Layout,
+    field: Field,
+    symmetry: Symmetry,
+}
+
+/// Reads the banner, perhaps behind blanks.
+fn banner(line: &[u8]) -> Result<Banner, Fault> {
     // one more word than there should be shows that there are too many
     let words: Vec<(u32, &[u8])> = {
         let mut words = Tokens::new(line);
         std::iter::from_fn(|| words.next().map(|word| (words.column(), word))).take(6).collect()
     };
-    if !line.starts_with(b"%%") || !words[0].1.eq_ignore_ascii_case(MARK) {
+    if words.first().is_none_or(|(_, mark)| !mark.eq_ignore_ascii_case(MARK)) {
         return Err(ErrorKind::NotMatrixMarket { found: quote(line) }.into());
     }
     let [_, object, layout, field, symmetry] = words[..] else {
@@ -122,9 +143,11 @@ fn banner(line: &[u8]) -> Result<(Layout, Field, Symmetry), Fault> {
     let unknown = |what, (column, word): (u32, &[u8]), expected| {
         Err(Fault::at(column, ErrorKind::UnknownWord { what, found: quote(word), expected }))
     };
-    if !object.1.eq_ignore_ascii_case(b"matrix") {
-        return unknown("object", object, "matrix");
-    }
+    let object = match object.1.to_ascii_lowercase().as_slice() {
+        b"matrix" => Object::Matrix,
+        b"vector" => Object::Vector,
+        _ => return unknown("object", object, "matrix or vector"),
+    };
     let layout = match layout.1.to_ascii_lowercase().as_slice() {
         b"coordinate" => Layout::Coordinate,
         b"array" => Layout::Array,
@@ -149,6 +172,9 @@ fn banner(line: &[u8]) -> Result<(Layout, Field, Symmetry), Fault> {
     };
     let contradiction = |column, first, second| Err(Fault::at(column, ErrorKind::Contradiction { first, second }));
     match (layout, field, symmetry) {
+        _ if object == Object::Vector && symmetry.mirrors() => {
+            contradiction(symmetry_at, object.word(), symmetry.word())
+        }
         (Layout::Array, Field::Pattern, _) => contradiction(field_at, layout.word(), field.word()),
         (_, Field::Pattern | Field::UnsignedInteger, Symmetry::SkewSymmetric) => {
             contradiction(symmetry_at, field.word(), symmetry.word())
@@ -156,24 +182,27 @@ fn banner(line: &[u8]) -> Result<(Layout, Field, Symmetry), Fault> {
         (_, field, Symmetry::Hermitian) if field != Field::Complex => {
             contradiction(symmetry_at, field.word(), symmetry.word())
         }
-        _ => Ok((layout, field, symmetry)),
+        _ => Ok(Banner { object, layout, field, symmetry }),
     }
 }
 
-fn size_line(layout: Layout) -> &'static str {
-    match layout {
-        Layout::Coordinate => "rows columns entries",
-        Layout::Array => "rows columns",
+fn size_line(object: Object, layout: Layout) -> &'static str {
+    match (object, layout) {
+        (Object::Matrix, Layout::Coordinate) => "rows columns entries",
+        (Object::Matrix, Layout::Array) => "rows columns",
+        (Object::Vector, Layout::Coordinate) => "rows entries",
+        (Object::Vector, Layout::Array) => "rows",
     }
 }
 
 /// Rows, columns and entries.
-fn size(line: &[u8], layout: Layout, symmetry: Symmetry) -> Result<(usize, usize, u64), Fault> {
+fn size(line: &[u8], banner: &Banner) -> Result<(usize, usize, u64), Fault> {
+    let &Banner { object, layout, symmetry, .. } = banner;
     let words: Vec<(u32, &[u8])> = {
         let mut words = Tokens::new(line);
         std::iter::from_fn(|| words.next().map(|word| (words.column(), word))).take(4).collect()
     };
-    let bad = || ErrorKind::BadSize { expected: size_line(layout), found: quote(trim_start(line)) };
+    let bad = || ErrorKind::BadSize { expected: size_line(object, layout), found: quote(trim_start(line)) };
     let count = |(column, word): (u32, &[u8]), what, max| match whole(word) {
         Ok(n) if n <= max => Ok(n),
         Ok(_) | Err(NotWhole::TooLarge) => {
@@ -181,13 +210,15 @@ fn size(line: &[u8], layout: Layout, symmetry: Symmetry) -> Result<(usize, usize
         }
         Err(NotWhole::Negative | NotWhole::Text) => Err(Fault::at(column, bad())),
     };
-    let (rows, cols, claimed) = match (layout, &words[..]) {
-        (Layout::Coordinate, &[rows, cols, entries]) => (rows, cols, Some(entries)),
-        (Layout::Array, &[rows, cols]) => (rows, cols, None),
+    let (rows, cols, claimed) = match (object, layout, &words[..]) {
+        (Object::Matrix, Layout::Coordinate, &[rows, cols, entries]) => (rows, Some(cols), Some(entries)),
+        (Object::Matrix, Layout::Array, &[rows, cols]) => (rows, Some(cols), None),
+        (Object::Vector, Layout::Coordinate, &[rows, entries]) => (rows, None, Some(entries)),
+        (Object::Vector, Layout::Array, &[rows]) => (rows, None, None),
         _ => return Err(bad().into()),
     };
     let max = Csr::MAX_DIM as u64;
-    let (rows, cols) = (count(rows, "rows", max)?, count(cols, "columns", max)?);
+    let (rows, cols) = (count(rows, "rows", max)?, cols.map_or(Ok(1), |cols| count(cols, "columns", max))?);
     let claimed = claimed.map(|word| count(word, "entries", u64::MAX)).transpose()?;
     let (n_rows, n_cols) = (rows as usize, cols as usize);
     if symmetry.mirrors() && rows != cols {
@@ -233,6 +264,42 @@ mod tests {
             assert_eq!((header.layout, header.field, header.symmetry), (layout, field, symmetry), "{words}");
             assert_eq!((header.rows, header.cols, header.entries), (5, 5, 9));
         }
+    }
+
+    #[test]
+    fn vectors_have_one_column() {
+        for (words, size, entries) in [("array real", "5", 5), ("coordinate real", "5 2", 2)] {
+            let header = read(&format!("%%MatrixMarket vector {words} general\n{size}\n")).unwrap();
+            assert_eq!((header.object, header.rows, header.cols), (Object::Vector, 5, 1));
+            assert_eq!(header.entries, entries);
+        }
+        let error = read("%%MatrixMarket vector coordinate real general\n5\n").unwrap_err();
+        assert_eq!(error.to_string(), r#"test:2: expected "rows entries", all whole numbers, found "5""#);
+    }
+
+    #[test]
+    fn blanks_before_the_banner() {
+        let header = read(" \t%%MatrixMarket matrix array real general\n2 1\n").unwrap();
+        assert_eq!((header.rows, header.cols), (2, 1));
+        for text in ["  %MatrixMarket matrix array real general\n2 1\n", " \n", "x %%MatrixMarket\n"] {
+            let error = read(text).unwrap_err().to_string();
+            assert!(error.starts_with("test:1: not a Matrix Market file"), "{error}");
+        }
+    }
+
+    #[test]
+    fn comments_of_any_length() {
+        let banner = "%%MatrixMarket matrix array real general\n";
+        for length in [65_535, 65_536, 65_537, 300_000, 1 << 20] {
+            for start in ["%", "  \t%"] {
+                let text = format!("{banner}% one\n{start}{}\r\n% two\n1 7\n", "-".repeat(length));
+                let header = read(&text).unwrap();
+                assert_eq!((header.rows, header.cols), (1, 7));
+                assert_eq!((&header.comments[0], &header.comments[1]), (&"one".into(), &"two".into()), "{length}");
+            }
+        }
+        let error = read(&format!("{banner}{}% not within the first bytes\n1 7\n", " ".repeat(70_000))).unwrap_err();
+        assert!(error.to_string().starts_with("test:2: the line is longer than"), "{error}");
     }
 
     #[test]

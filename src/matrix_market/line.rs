@@ -1,8 +1,8 @@
 //! An entry's line, read with all care. Lines of the usual kind don't come here: see `quick`.
 
 use super::fault::Fault;
-use super::header::{Field, Header, Layout, Symmetry};
-use super::lines::MAX_LINE;
+use super::header::{Field, Header, Layout, Object, Symmetry};
+use super::lines::{MAX_LINE, is_comment};
 use super::token::{Tokens, index, integer, real, unsigned};
 use crate::error::matrix_market::{ErrorKind, quote};
 use crate::matrix::{Complex64, Scalar};
@@ -65,6 +65,9 @@ pub(super) fn is_empty(line: &[u8]) -> bool {
 /// The entry in a line; `None` for a blank line and a comment.
 pub(super) fn entry<T: Value>(line: &[u8], header: &Header) -> Result<Option<Entry<T>>, Fault> {
     if line.len() > MAX_LINE {
+        if is_comment(line) {
+            return Ok(None);
+        }
         return Err(ErrorKind::LineTooLong { max: MAX_LINE, found: quote(line) }.into());
     }
     if is_empty(line) {
@@ -74,7 +77,11 @@ pub(super) fn entry<T: Value>(line: &[u8], header: &Header) -> Result<Option<Ent
     let (row, col) = match header.layout {
         Layout::Coordinate => {
             let row = next(&mut words, line, header, |word| index(word, "row", header.rows))?;
-            (row, next(&mut words, line, header, |word| index(word, "column", header.cols))?)
+            let col = match header.object {
+                Object::Matrix => next(&mut words, line, header, |word| index(word, "column", header.cols))?,
+                Object::Vector => 0,
+            };
+            (row, col)
         }
         Layout::Array => (0, 0),
     };

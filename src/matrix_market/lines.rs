@@ -1,13 +1,21 @@
-//! The first lines of a byte stream, counted, of bounded length.
+//! The first lines of a byte stream, counted, of bounded length but for comments.
 
 use std::io::{ErrorKind as IoErrorKind, Read};
 use std::ops::Range;
 
+use memchr::memchr;
+
 use super::fault::{Fault, reading};
+use super::token::trim_start;
 use crate::error::matrix_market::{Error, ErrorKind, quote};
 
-/// The longest line that is read; the format itself allows 1024 characters.
+/// The longest line that is read, comments aside; the format itself allows 1024 characters.
 pub(super) const MAX_LINE: usize = 64 << 10;
+
+/// Whether a line is a comment, by the beginning that any line may have.
+pub(super) fn is_comment(line: &[u8]) -> bool {
+    trim_start(&line[..line.len().min(MAX_LINE)]).first() == Some(&b'%')
+}
 
 /// Room for the longest line and then some, so that few lines straddle two reads.
 const BUFFER: usize = 4 * MAX_LINE;
@@ -37,6 +45,11 @@ impl<R: Read> Lines<R> {
         self.line.max(1)
     }
 
+    /// The name of the input.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// An error in the line given out last.
     pub(super) fn error(&self, fault: Fault) -> crate::Error {
         Error { file: self.name.clone(), line: self.line(), column: fault.column, kind: fault.kind }.into()
@@ -52,7 +65,8 @@ impl<R: Read> Lines<R> {
         &self.buffer[self.current.clone()]
     }
 
-    /// The next line, `None` at the end of the file.
+    /// The next line, `None` at the end of the file. Of a comment that is too long for a line, only the beginning, unless the
+    /// file begins with it.
     pub(super) fn next(&mut self) -> crate::Result<Option<&[u8]>> {
         Ok(self.advance()?.then(|| self.current()))
     }
@@ -77,6 +91,10 @@ impl<R: Read> Lines<R> {
         }
         self.line += 1;
         if end - self.start > MAX_LINE {
+            if self.line > 1 && is_comment(&self.buffer[self.start..end]) {
+                self.current = 0..MAX_LINE;
+                return self.skip_comment();
+            }
             let found = quote(&self.buffer[self.start..end]);
             return Err(self.error(ErrorKind::LineTooLong { max: MAX_LINE, found }.into()));
         }
@@ -88,10 +106,33 @@ impl<R: Read> Lines<R> {
         Ok(true)
     }
 
+    /// Keeps the beginning of the line that is waiting, and reads on to its end.
+    fn skip_comment(&mut self) -> crate::Result<bool> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (MAX_LINE, self.end - self.start);
+        loop {
+            let rest = &self.buffer[self.start..self.end];
+            if let Some(end) = memchr(b'\n', rest) {
+                self.start += end + 1;
+                return Ok(true);
+            }
+            self.end = self.start;
+            if self.at_end {
+                return Ok(true);
+            }
+            self.read()?;
+        }
+    }
+
     /// Moves what is waiting to the front of the buffer and reads more behind it.
     fn fill(&mut self) -> crate::Result<()> {
         self.buffer.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
+        self.read()
+    }
+
+    /// Reads more behind what is waiting.
+    fn read(&mut self) -> crate::Result<()> {
         loop {
             match self.input.read(&mut self.buffer[self.end..]) {
                 Ok(0) => self.at_end = true,

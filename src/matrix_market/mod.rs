@@ -13,17 +13,18 @@
 //!
 //! | word of the banner | read |
 //! |---|---|
+//! | object | `matrix`; `vector`, as a matrix of one column, whose lines name no column: its size is `rows entries` or, of an array, `rows` |
 //! | layout | `coordinate` (a line `row column value` an entry), `array` (a line an entry, column by column) |
 //! | field | `real` or `double`, `integer` and `unsigned-integer` (rounded to the nearest double), `complex`, `pattern` (every value is 1) |
 //! | symmetry | `general`; `symmetric`, `skew-symmetric`, `hermitian` (expanded to the full matrix) |
 //!
-//! Tolerated, since it occurs and can't be misread: banner words in any case, blank lines and comment lines after
+//! Tolerated, since it occurs and can't be misread: blanks before the banner (with a warning in the log), banner words in any case, blank lines and comment lines after
 //! the banner, extra blanks and tabs, CRLF, a missing last newline, a leading `+`, Fortran's exponents (`1.0D+05`),
 //! and entries of either triangle in a symmetric file. Entries that share a place are added, and counted in
 //! [`Matrix::duplicates`]. Zeros that a coordinate file stores stay entries or are dropped, as [`Zeros`] says; those of
 //! an array file do not become any.
 //!
-//! Text may come compressed by gzip, bzip2, xz or zstd, and in a tar archive as the SuiteSparse collection has it: its
+//! Text may come compressed by gzip, bzip2, xz or zstd (where the crate is built with the feature `compression`), and in a tar archive as the SuiteSparse collection has it: its
 //! first bytes tell, not its name. A file is mapped into memory; lines are read by all threads, with the same result
 //! whatever their number.
 //!
@@ -33,7 +34,7 @@
 //!
 //! | | limit |
 //! |---|---|
-//! | a line | 64 KiB |
+//! | a line, comments aside | 64 KiB |
 //! | rows, columns | 2²⁰, and 64 more for each entry; of what [`read_vectors`] reads, the same for their product |
 //! | comments kept | 64 KiB |
 //! | window (dictionary) of xz and zstd | 64 and 128 MiB, as `xz -9` and `zstd --long` have it |
@@ -54,10 +55,14 @@ mod read;
 mod simd;
 mod source;
 mod token;
+#[cfg(feature = "compression")]
+mod unpack;
+#[cfg(not(feature = "compression"))]
+#[path = "unpack_none.rs"]
 mod unpack;
 mod write;
 
-pub use crate::banner::{Field, Layout, Symmetry};
+pub use crate::banner::{Field, Layout, Object, Symmetry};
 pub use crate::error::matrix_market::{Error, ErrorKind};
 pub use assemble::Zeros;
 pub use header::Header;

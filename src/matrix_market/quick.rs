@@ -13,12 +13,13 @@ use super::simd::{self, Eight, Portable, Simd, Window, ZEROS, strangers};
 
 use super::block::Room;
 use super::decimal::nearest_double;
-use super::header::{Field, Header, Layout, Symmetry};
+use super::header::{Field, Header, Layout, Object, Symmetry};
 use super::line::Value;
 
 /// What a quick look at a line has to know about the file.
 #[derive(Clone, Copy)]
 pub(super) struct Quick {
+    object: Object,
     layout: Layout,
     field: Field,
     rows: u32,
@@ -33,6 +34,7 @@ pub(super) struct Quick {
 impl Quick {
     pub(super) fn new(header: &Header) -> Self {
         Self {
+            object: header.object,
             layout: header.layout,
             field: header.field,
             rows: header.rows as u32,
@@ -137,6 +139,7 @@ impl<T: Value> Lines<'_, T> {
         let Self { quick, text, at, room } = self;
         match (quick.layout, quick.field) {
             (_, Field::Complex) => (0, at),
+            (Layout::Coordinate, _) if quick.object == Object::Vector => (0, at),
             (Layout::Coordinate, Field::Pattern) => quick.places(simd, text, at, room.rows, room.cols),
             (Layout::Coordinate, Field::Real) => quick.entries(
                 simd,

@@ -487,6 +487,42 @@ mod tests {
         assert!(read("array real general\n7 0\n").is_empty());
     }
 
+    /// As the library fast_matrix_market writes them.
+    #[test]
+    fn objects_that_are_vectors() {
+        for (text, expected) in [
+            ("array real general\n3\n1.5\n0\n-2\n", [1.5, 0.0, -2.0]),
+            ("coordinate real general\n3 2\n3 -2\n1 1.5\n", [1.5, 0.0, -2.0]),
+            ("coordinate integer general\n3 3\n1 1\n2 5\n1 1\n", [2.0, 5.0, 0.0]),
+            ("coordinate pattern general\n3 1\n2\n", [0.0, 1.0, 0.0]),
+        ] {
+            let text = format!("%%MatrixMarket vector {text}");
+            assert_eq!(read_vectors_from(text.as_bytes(), "test").unwrap(), [expected], "{text}");
+            let a = read_matrix_from(text.as_bytes(), "test").unwrap().a;
+            assert_eq!((a.n_rows(), a.n_cols(), a.to_columns()), (3, 1, vec![expected.to_vec()]));
+        }
+        let text = "%%MatrixMarket vector coordinate complex general\n2 1\n2 3 -4\n";
+        let a = Reader::new().any_matrix_from(text.as_bytes(), "test").unwrap().a;
+        assert!(matches!(a, AnyCsr::Complex(a) if a.get(1, 0) == Some(Complex64::new(3.0, -4.0))));
+    }
+
+    #[test]
+    fn comments_of_any_length_among_the_entries() {
+        for length in [65_535, 65_537, 2 << 20, 5 << 20] {
+            let comment = format!(" %{}", "-".repeat(length));
+            let text =
+                format!("%%MatrixMarket matrix array real general\n2 1\n{comment}\n1\n{comment}\r\n2\n{comment}");
+            let columns = [[1.0, 2.0]];
+            assert_eq!(read_vectors_from(text.as_bytes(), "test").unwrap(), columns, "{length}");
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("a.mtx");
+            std::fs::write(&path, &text).unwrap();
+            assert_eq!(read_vectors(&path).unwrap(), columns, "{length}");
+            let error = read_vectors_from(format!("{text}\n3 4").as_bytes(), "test").unwrap_err().to_string();
+            assert!(error.starts_with("test:8: expected 2 entries, found more"), "{error}");
+        }
+    }
+
     #[test]
     fn sparse_vectors_that_would_fill_the_memory() {
         let text = "%%MatrixMarket matrix coordinate real general\n10000 10000 1\n1 1 1\n";

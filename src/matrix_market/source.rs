@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::fault::reading;
 use super::header::begins_with_mark;
-use super::unpack::{Bzip2, Greedy, Windowed};
+use super::unpack::unpack;
 use crate::memory::Map;
 
 /// Bytes of text, or the archive that holds them.
@@ -46,7 +46,7 @@ impl<'a> Source<'a> {
         let (start, input) = peek(input, 6)?;
         let mut input: Input<'a> = match Packing::of(&start) {
             None => input,
-            Some(packing) => Box::new(Unpacked { packing, input: packing.unpack(input)? }),
+            Some(packing) => unpack(packing, input)?,
         };
         let (start, rest) = peek(input, TAR_MARK.end)?;
         input = rest;
@@ -76,7 +76,7 @@ fn peek<'a>(mut input: Input<'a>, count: usize) -> io::Result<(Vec<u8>, Input<'a
 
 /// How a file is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Packing {
+pub(super) enum Packing {
     Gzip,
     Bzip2,
     Xz,
@@ -94,39 +94,13 @@ impl Packing {
         }
     }
 
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Gzip => "gzip",
             Self::Bzip2 => "bzip2",
             Self::Xz => "xz",
             Self::Zstd => "zstd",
         }
-    }
-
-    /// Several files after each other count as one, as their programs have it.
-    fn unpack<'a>(self, input: Input<'a>) -> io::Result<Input<'a>> {
-        Ok(match self {
-            Self::Gzip => Box::new(flate2::read::MultiGzDecoder::new(input)),
-            Self::Bzip2 => Box::new(Bzip2::new(input)),
-            Self::Xz => Box::new(Windowed::xz(input)),
-            Self::Zstd => Box::new(Windowed::zstd(input)?),
-        })
-    }
-}
-
-/// A decompressed stream, whose errors name the compression.
-struct Unpacked<'a> {
-    packing: Packing,
-    input: Input<'a>,
-}
-
-impl Read for Unpacked<'_> {
-    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        self.input.read(to).map_err(|e| match e.kind() {
-            io::ErrorKind::Interrupted => e,
-            _ if Greedy::behind(&e).is_some() => e,
-            kind => io::Error::new(kind, Corrupt { format: self.packing.name(), cause: e.to_string() }),
-        })
     }
 }
 

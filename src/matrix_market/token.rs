@@ -10,7 +10,7 @@ pub(super) struct Tokens<'a> {
     word: usize,
 }
 
-fn is_blank(b: &u8) -> bool {
+pub(super) fn is_blank(b: &u8) -> bool {
     matches!(b, b' ' | b'\t')
 }
 

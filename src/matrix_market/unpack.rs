@@ -17,6 +17,42 @@ use bzip2::bufread::BzDecoder;
 use lzma_rust2::{Action, XzStream};
 use zstd::zstd_safe::{self, DCtx, DParameter, InBuffer, OutBuffer};
 
+use super::source::{Corrupt, Input, Packing};
+use super::{Error, ErrorKind};
+
+/// Decompresses a stream. Several files after each other count as one, as their programs have it.
+pub(super) fn unpack(packing: Packing, input: Input<'_>) -> io::Result<Input<'_>> {
+    let input: Input<'_> = match packing {
+        Packing::Gzip => Box::new(flate2::read::MultiGzDecoder::new(input)),
+        Packing::Bzip2 => Box::new(Bzip2::new(input)),
+        Packing::Xz => Box::new(Windowed::xz(input)),
+        Packing::Zstd => Box::new(Windowed::zstd(input)?),
+    };
+    Ok(Box::new(Unpacked { packing, input }))
+}
+
+/// The error for data that were refused here, if that is behind an error of reading.
+pub(super) fn refusal(file: &str, line: u64, error: &io::Error) -> Option<crate::Error> {
+    let Greedy { format, limit, preset } = Greedy::behind(error)?;
+    Some(Error::whole(file, line, ErrorKind::Window { format, limit, preset }))
+}
+
+/// A decompressed stream, whose errors name the compression.
+struct Unpacked<'a> {
+    packing: Packing,
+    input: Input<'a>,
+}
+
+impl Read for Unpacked<'_> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        self.input.read(to).map_err(|e| match e.kind() {
+            io::ErrorKind::Interrupted => e,
+            _ if Greedy::behind(&e).is_some() => e,
+            kind => io::Error::new(kind, Corrupt { format: self.packing.name(), cause: e.to_string() }),
+        })
+    }
+}
+
 const MIB: u64 = 1 << 20;
 
 /// The memory that a decoder takes for a window of 8 MiB, which it is given unasked.
@@ -39,10 +75,10 @@ const ZSTD_WINDOW_LOG: u32 = 27;
 const STEP: usize = 64 << 10;
 
 /// Text compressed by bzip2. Several files behind each other count as one.
-pub(super) struct Bzip2<R>(Option<BzDecoder<BufReader<R>>>);
+struct Bzip2<R>(Option<BzDecoder<BufReader<R>>>);
 
 impl<R: Read> Bzip2<R> {
-    pub(super) fn new(input: R) -> Self {
+    fn new(input: R) -> Self {
         Self(Some(BzDecoder::new(BufReader::with_capacity(STEP, input))))
     }
 }
@@ -62,7 +98,7 @@ impl<R: Read> Read for Bzip2<R> {
 }
 
 /// A decoder with a window of the file's choice.
-pub(super) trait Decoder {
+trait Decoder {
     /// Decompresses some of `from` into `to`, or what is left if `from` is empty, which is the end; tells how much of
     /// both was used.
     fn step(&mut self, from: &[u8], to: &mut [u8]) -> io::Result<(usize, usize)>;
@@ -75,7 +111,7 @@ pub(super) trait Decoder {
 }
 
 /// Text decompressed by such a decoder. Several files behind each other count as one.
-pub(super) struct Windowed<D, R> {
+struct Windowed<D, R> {
     decoder: D,
     input: BufReader<R>,
     /// Bytes that have come in.
@@ -85,13 +121,13 @@ pub(super) struct Windowed<D, R> {
 }
 
 impl<R: Read> Windowed<Xz, R> {
-    pub(super) fn xz(input: R) -> Self {
+    fn xz(input: R) -> Self {
         Self::new(Xz(XzStream::new_mem_limit(true, (XZ_MOST >> 10) as u32)), input)
     }
 }
 
 impl<R: Read> Windowed<Zstd, R> {
-    pub(super) fn zstd(input: R) -> io::Result<Self> {
+    fn zstd(input: R) -> io::Result<Self> {
         let mut context = DCtx::try_create().ok_or(io::ErrorKind::OutOfMemory)?;
         context.set_parameter(DParameter::WindowLogMax(ZSTD_WINDOW_LOG)).map_err(zstd_error)?;
         Ok(Self::new(Zstd { context, within_frame: false }, input))
@@ -134,7 +170,7 @@ impl<D: Decoder, R: Read> Read for Windowed<D, R> {
 }
 
 /// See [`XzStream`].
-pub(super) struct Xz(XzStream);
+struct Xz(XzStream);
 
 impl Decoder for Xz {
     fn step(&mut self, from: &[u8], to: &mut [u8]) -> io::Result<(usize, usize)> {
@@ -156,7 +192,7 @@ impl Decoder for Xz {
 }
 
 /// The library of zstd itself.
-pub(super) struct Zstd {
+struct Zstd {
     context: DCtx<'static>,
     within_frame: bool,
 }
@@ -195,17 +231,17 @@ fn zstd_error(code: zstd_safe::ErrorCode) -> io::Error {
 /// Compressed data that can be decompressed only with more memory than they are given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{format}: more than {limit} MiB")]
-pub(super) struct Greedy {
-    pub(super) format: &'static str,
+struct Greedy {
+    format: &'static str,
     /// What they are given, in MiB.
-    pub(super) limit: u64,
+    limit: u64,
     /// A command that compresses with a small window.
-    pub(super) preset: &'static str,
+    preset: &'static str,
 }
 
 impl Greedy {
     /// What is behind an error of reading, if it is this.
-    pub(super) fn behind(error: &io::Error) -> Option<Self> {
+    fn behind(error: &io::Error) -> Option<Self> {
         error.get_ref()?.downcast_ref().copied()
     }
 }

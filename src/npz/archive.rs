@@ -98,7 +98,11 @@ impl<'a> Archive<'a> {
                 let what = format!("a stored member of {bytes} bytes claims to hold {size}");
                 return Err(error(ErrorKind::Archive { what }));
             }
-            CompressionMethod::Deflated => None,
+            CompressionMethod::DEFLATE if cfg!(feature = "compression") => None,
+            CompressionMethod::DEFLATE => {
+                let what = format!("compressed arrays ({name})");
+                return Err(crate::Error::MissingFeature { path: self.path.into(), what, feature: "compression" });
+            }
             other => return Err(error(ErrorKind::Compression { found: other.to_string().to_lowercase() })),
         };
         let mut head = Vec::new();

@@ -158,7 +158,7 @@ pub(crate) fn by_bytes<T: Real>(all: &[Offer<'_, T>], part: &Part<'_>, target: T
 
 /// Rows that do not fit a format that was asked for.
 pub(super) fn refused(format: Format, why: &str) -> Error {
-    Error::Usage(format!("--format {format}: {why}; --format auto takes what fits"))
+    Error::Usage(format!("format = {format}: {why}; format = auto takes what fits"))
 }
 
 /// Whether there are rows for all work-items of a device.

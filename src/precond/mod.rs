@@ -13,7 +13,7 @@ named! {
     /// The preconditioner.
     Precond, "preconditioner":
     None = "none", "No preconditioner.";
-    Jacobi = "jacobi", "The inverse of the diagonal.";
+    Jacobi = "jacobi", "The inverse of the diagonal: the system is scaled by it; cg-classic multiplies by it.";
 }
 
 /// A preconditioner on a rank, with vectors `V`.

@@ -4,7 +4,7 @@ use declive::Result;
 use declive::device::{Info, Listing, Selection};
 use serde::Serialize;
 
-use super::{DECLIVE, VERSION};
+use super::{DECLIVE, VERSION, in_flags};
 
 /// All devices, used or not.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -83,7 +83,7 @@ pub(crate) enum Selected {
 
 impl From<Result<Selection>> for Selected {
     fn from(selection: Result<Selection>) -> Self {
-        selection.map_or_else(|error| Self::None(error.to_string()), Self::Devices)
+        selection.map_or_else(|error| Self::None(in_flags(error)), Self::Devices)
     }
 }
 
@@ -91,7 +91,7 @@ impl Selected {
     fn takes(&self, device: &Info) -> Auto {
         let Self::Devices(selection) = self else { return self.nothing() };
         let used = selection.ranks.iter().flatten().any(|rank| rank.index == device.index);
-        let reason = selection.rejected.iter().find(|r| r.device.index == device.index).map(|r| r.reason.clone());
+        let reason = selection.rejected.iter().find(|r| r.device.index == device.index).map(|r| in_flags(&r.reason));
         Auto { used, reason: reason.filter(|_| !used) }
     }
 
@@ -107,7 +107,7 @@ impl Selected {
     }
 
     fn note(&self) -> Option<String> {
-        if let Self::Devices(selection) = self { selection.note.clone() } else { None }
+        if let Self::Devices(selection) = self { selection.note.as_ref().map(in_flags) } else { None }
     }
 }
 
@@ -129,7 +129,7 @@ impl Report {
             device.copy = match speed {
                 Ok(speed) => Copy::at(speed),
                 // its first line: the log of a compiler has no place in a list
-                Err(error) => Copy { error: error.to_string().lines().next().map(str::to_owned), ..Copy::default() },
+                Err(error) => Copy { error: in_flags(error).lines().next().map(str::to_owned), ..Copy::default() },
             };
         }
     }

@@ -187,7 +187,7 @@ pub(crate) struct PositiveDefinite {
     pub(super) verdict: &'static str,
     /// In words.
     pub(super) reason: String,
-    /// What proves it, `strictly-dominant` or `chained-dominant`, or what fails, `hermitian`, `diagonal` or `minor`.
+    /// What proves it, `strictly-dominant` or `chained-dominant`, or what fails, `hermitian`, `diagonal`, `empty-row` or `minor`.
     pub(super) by: Option<&'static str>,
     /// Where it fails.
     pub(super) row: Option<usize>,
@@ -444,6 +444,10 @@ impl PositiveDefinite {
                     None => format!("a({i},{i}) is not stored, which makes it 0"),
                 };
                 ("no", Some("diagonal"), Some((i, None)), reason)
+            }
+            Definiteness::Impossible(Obstacle::EmptyRow { row }) => {
+                let i = row + 1;
+                ("no", Some("empty-row"), Some((i, None)), format!("row {i} has no entries: the matrix is singular"))
             }
             Definiteness::Impossible(Obstacle::Minor { row, col, value, diagonal_row, diagonal_col }) => {
                 let (i, j) = (row + 1, col + 1);

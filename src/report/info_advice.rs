@@ -62,6 +62,9 @@ impl Advice {
             Definiteness::Impossible(Obstacle::NotHermitian(_)) => {
                 return none("the matrix is not symmetric; there is no method for unsymmetric systems".into());
             }
+            Definiteness::Impossible(Obstacle::EmptyRow { row }) => {
+                return none(format!("row {} has no entries: the matrix is singular", count(row as u64 + 1)));
+            }
             Definiteness::Impossible(_) => {
                 return none("the matrix is not positive definite; there is no method for indefinite systems".into());
             }

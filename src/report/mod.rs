@@ -8,6 +8,7 @@ pub(crate) mod convert;
 pub(crate) mod devices;
 mod devices_text;
 pub(crate) mod exchange;
+mod flags;
 mod html;
 pub(crate) mod info;
 pub(crate) mod info_advice;
@@ -25,6 +26,8 @@ pub(crate) mod tune;
 pub(crate) mod tune_html;
 mod tune_text;
 mod units;
+
+pub(crate) use flags::in_flags;
 
 /// Version of the JSON documents; it changes when a field changes its meaning or goes.
 pub(crate) const VERSION: u32 = 1;

@@ -11,7 +11,7 @@ use declive::solve::{
 use serde::Serialize;
 
 use super::units::{count, plural};
-use super::{DECLIVE, VERSION};
+use super::{DECLIVE, VERSION, in_flags};
 
 /// All that is known about a solve.
 ///
@@ -433,7 +433,7 @@ impl Report {
             halos: Halos::new(facts.ranks, facts.setup.precision, stats.nnz),
             rejected: facts.rejected.iter().map(NotUsed::new).collect(),
             failures: facts.failures.iter().map(Failed::new).collect(),
-            note: facts.note.map(str::to_owned),
+            note: facts.note.map(in_flags),
             resumed: facts.resume.clone(),
             checkpoint: facts.checkpoint.clone(),
             forecast: Expected::new(facts.forecast),
@@ -532,7 +532,7 @@ impl Failed {
         Self {
             device: failure.device.clone(),
             index: failure.index,
-            error: failure.error.clone(),
+            error: in_flags(&failure.error),
             iterations: failure.iterations,
             lost_iterations: failure.lost_iterations,
         }
@@ -556,7 +556,7 @@ impl NotUsed {
             device: rejected.device.name.clone(),
             kind: rejected.device.kind.to_string(),
             index: rejected.device.index,
-            reason: rejected.reason.clone(),
+            reason: in_flags(&rejected.reason),
         }
     }
 }

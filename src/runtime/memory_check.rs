@@ -71,8 +71,8 @@ fn of_part(part: &Part<'_>, setup: &Setup) -> Demand {
 /// use declive::Setup;
 /// use declive::solve::device_bytes;
 ///
-/// // an entry's column and value, a row's pointer, and six vectors
-/// assert_eq!(device_bytes(10, 50, &Setup::default()), 50 * 12 + 11 * 4 + 6 * 10 * 8);
+/// // an entry's column and value, a row's pointer, six vectors, and the diagonal
+/// assert_eq!(device_bytes(10, 50, &Setup::default()), 50 * 12 + 11 * 4 + 7 * 10 * 8);
 /// ```
 #[must_use]
 pub fn device_bytes(rows: usize, nnz: usize, setup: &Setup) -> u64 {
@@ -230,11 +230,11 @@ fn hint(parts: &[Part<'_>], devices: &[Option<Info>], setup: &Setup) -> String {
     let single = Setup { precision: Precision::F32, ..setup.clone() };
     if all.len() > used.len() && shared_by(&all, setup) {
         let numbers: Vec<_> = all.iter().map(|d| d.index.to_string()).collect();
-        format!("it would fit with --devices {}", numbers.join(","))
+        format!("it would fit with devices = {}", numbers.join(","))
     } else if setup.precision.needs_f64() && shared_by(&used, &single) {
-        "it would fit with --precision f32, or with --devices host".into()
+        "it would fit with precision = f32, or with devices = host".into()
     } else {
-        "no choice of the devices here is large enough; --devices host works in the host's memory".into()
+        "no choice of the devices here is large enough; devices = host works in the host's memory".into()
     }
 }
 
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn demand_by_hand() {
         // 10 rows, 50 entries, no halo: 50·12 + 4·11 + 6 vectors·10·8
-        let d = demand(10, 50, 0, &Setup::default());
+        let d = demand(10, 50, 0, &Setup { precond: Precond::None, ..Setup::default() });
         assert_eq!(d, Demand { total: 600 + 44 + 480, largest_buffer: 80 });
         let single = Setup { precision: Precision::F32, precond: Precond::Jacobi, ..Setup::default() };
         assert_eq!(demand(10, 50, 5, &single).total, 400 + 44 + 7 * 10 * 4 + 5 * (12 + 8));

@@ -30,7 +30,8 @@ named! {
 pub struct Setup {
     /// The Krylov method. [`Method::Auto`] is `cg`: see [`Solver::method`](crate::Solver::method).
     pub method: Method,
-    /// The preconditioner.
+    /// The preconditioner. That by the diagonal, the default, is a scaling of the system, made once, and costs an iteration next
+    /// to nothing: see [`Precond::Jacobi`].
     pub precond: Precond,
     /// The precision of the iteration.
     pub precision: Precision,
@@ -60,7 +61,7 @@ impl Default for Setup {
     fn default() -> Self {
         Self {
             method: Method::Auto,
-            precond: Precond::None,
+            precond: Precond::Jacobi,
             precision: Precision::F64,
             devices: Choice::default(),
             assume_symmetric: false,

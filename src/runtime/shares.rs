@@ -59,7 +59,7 @@ impl Shares {
         }
         let count = |n: usize, what: &str| if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") };
         let (given, there) = (count(self.0.len(), "number"), count(ranks, "rank"));
-        Err(Error::Usage(format!("--shares {self} has {given}, but there are {there}; give one number for each rank")))
+        Err(Error::Usage(format!("shares = {self} has {given}, but there are {there}; give one number for each rank")))
     }
 }
 

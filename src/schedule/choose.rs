@@ -266,6 +266,6 @@ mod tests {
         let both = selection(slow, vec![processor]);
         let chosen = choose(&self::whole(&a, Tune::Quick, &store), &a, &both).unwrap();
         assert_eq!((chosen.placement.devices.len(), chosen.rejected.len(), store.list().len()), (1, 1, 0));
-        assert!(chosen.rejected[0].reason.contains("--devices all would use it"), "{}", chosen.rejected[0].reason);
+        assert!(chosen.rejected[0].reason.contains("devices = all would use it"), "{}", chosen.rejected[0].reason);
     }
 }

@@ -10,6 +10,7 @@ use crate::krylov::Method;
 use crate::matrix::gallery;
 use crate::operator::Exchange;
 use crate::partition::row_ranges;
+use crate::precond::Precond;
 use crate::real::Precision;
 use crate::runtime::{Control, Monitor, Placement, Position, Ranks, Setup, ShareSource, Stop, Whole};
 use crate::tune::Tune;
@@ -32,7 +33,8 @@ pub(crate) fn seconds(exchange: Exchange, devices: &[Option<Info>]) -> Result<f6
     // what has no double precision meets as fast
     let has_f64 = devices.iter().flatten().all(|device| device.has_f64);
     let precision = if has_f64 { Precision::F64 } else { Precision::F32 };
-    let setup = Setup { method: Method::Cg, exchange, precision, tune: Tune::Off, ..Setup::default() };
+    let setup =
+        Setup { method: Method::Cg, precond: Precond::None, exchange, precision, tune: Tune::Off, ..Setup::default() };
     let a = Arc::new(gallery::poisson2d([POINTS, POINTS])?);
     let (n, b) = (a.n_rows(), gallery::random_vector(a.n_rows(), 1));
     let whole = Whole::new(Arc::clone(&a), &a, None, 1.0, &setup, Store::none());

@@ -318,7 +318,7 @@ impl<'a> PerformanceModel<'a> {
                     )
                 }
                 None => {
-                    format!("it would take {} off an iteration at most (--devices all would use it)", micros(saved))
+                    format!("it would take {} off an iteration at most (devices = all would use it)", micros(saved))
                 }
             };
             rejected.push(Rejected { device: processor.clone(), reason });

@@ -89,6 +89,9 @@ impl Speed {
     }
 }
 
+/// What a device takes at least: lines through measurements that other work disturbed may lead to 0 and below.
+const LEAST_SECONDS: f64 = 1e-9;
+
 /// What parts of `work` devices get so that all end at about the same time, and when the last one does.
 pub(crate) fn shared(work: f64, speeds: &[Speed]) -> (Vec<f64>, f64) {
     let mut shares = vec![1.0 / speeds.len() as f64; speeds.len()];
@@ -97,7 +100,7 @@ pub(crate) fn shared(work: f64, speeds: &[Speed]) -> (Vec<f64>, f64) {
         let rates: Vec<f64> = shares
             .iter()
             .zip(speeds)
-            .map(|(share, speed)| share * work / speed.seconds(share * work).max(f64::MIN_POSITIVE))
+            .map(|(share, speed)| share * work / speed.seconds(share * work).max(LEAST_SECONDS))
             .collect();
         let all: f64 = rates.iter().sum();
         shares = rates.iter().map(|rate| rate / all).collect();
@@ -141,6 +144,15 @@ mod tests {
         (213.0, [140.0, 152.0], [126.0, 156.0]),
         (2032.0, [1075.0, 1078.0], [566.0, 579.0]),
     ];
+
+    #[test]
+    fn disturbed_measurements_still_give_shares() {
+        let falling = || Speed { measured: [(0.0, 1e-3), (1e5, 5e-4), (2e5, 1e-4)] };
+        let (shares, seconds) = shared(1e6, &[falling(), falling()]);
+        assert_eq!((shares, seconds), (vec![0.5; 2], 0.0));
+        let (shares, _) = shared(1e6, &[falling(), Speed::proportional(1e6, 1e-2)]);
+        assert!(shares.iter().all(|share| share.is_finite()) && shares[0] > 0.99, "{shares:?}");
+    }
 
     #[test]
     fn the_model_on_h200s() {

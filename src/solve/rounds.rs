@@ -38,8 +38,7 @@ pub(crate) fn solve(
     failures: &mut Vec<DeviceFailure>,
     b: &[f64],
     mut x: Vec<f64>,
-    stop: &Stop,
-    control: Control<'_>,
+    (stop, control): (&Stop, Control<'_>),
     (statistics, started): (&mut Statistics, Instant),
 ) -> Result<Answer> {
     // A power of two, so that nothing is rounded: sums of squares then stay in range whatever the units of b are.

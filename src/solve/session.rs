@@ -121,7 +121,7 @@ impl Solver {
         let mut x = x0;
         let Answer { x, reason, residual } = loop {
             let Self { whole, ranks, failures, .. } = self;
-            let answer = rounds::solve(whole, ranks, failures, b, x, stop, control, (&mut statistics, started))?;
+            let answer = rounds::solve(whole, ranks, failures, b, x, (stop, control), (&mut statistics, started))?;
             let Reason::IndefiniteOperator(Indefinite::Direction { curvature, .. }) = answer.reason else {
                 break answer;
             };
@@ -173,8 +173,11 @@ impl Solver {
         }
         let diagonal = &self.stats.diagonal;
         let first = [diagonal.missing_or_zero, diagonal.negative].into_iter().flatten().min()?;
-        let value = self.whole.a.get(first, first).unwrap_or(0.0);
-        Some(Reason::IndefiniteOperator(Indefinite::Diagonal { row: first + 1, value }))
+        let (a, row) = (&self.whole.a, first + 1);
+        Some(Reason::IndefiniteOperator(match a.row(first).0 {
+            [] => Indefinite::EmptyRow { row },
+            _ => Indefinite::Diagonal { row, value: a.get(first, first).unwrap_or(0.0) },
+        }))
     }
 
     fn outcome(&self, b: &[f64], x: Vec<f64>, reason: Reason, done: u64) -> Outcome {

@@ -37,7 +37,7 @@ fn one_solve_measures_and_the_next_remembers() {
         assert!(log.contains("was measured in a former run") && !log.contains("bytes as"), "{log}");
     }
     // another block, another precision, other preconditioners' values: nothing is known of them
-    let (other, _) = solve(&place, "--devices 0 --tune stored --precond jacobi");
+    let (other, _) = solve(&place, "--devices 0 --tune stored --precond none");
     assert_eq!(other[0]["format_why"], "fewest bytes");
     let text = place.run(&format!("solve {SYSTEM} --devices 0")).ok();
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -144,7 +144,8 @@ fn texts_that_unpack_to_much() {
     let gzip = |what: &str, head: &str, filler: &[u8], ends| case(what, bomb(Packing::Gzip, head, filler, BOMB), ends);
     let mut cases = vec![
         gzip("an endless first line", "%%MatrixMarket", b"x", "not a Matrix Market file"),
-        gzip("an endless comment", banner, b"%", long),
+        gzip("an endless comment", banner, b"%", "the file ends before the line with"),
+        gzip("an endless comment behind the size", &head, b"%", few),
         gzip("comments before the size", banner, b"% nothing of note\n", "the file ends before the line with"),
         gzip("blank lines before the size", banner, b"\n", "the file ends before the line with"),
         gzip("empty comments", &head, b"%\n", few),

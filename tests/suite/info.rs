@@ -151,8 +151,11 @@ fn verdicts() {
     let (answer, by, row, column, reason) = verdict("symmetric", "2 2 2\n1 1 1\n2 2 -3\n");
     assert_eq!((answer.as_str(), by.as_str(), row, column), ("no", "diagonal", Some(2), None));
     assert_eq!(reason, "a(2,2) = -3 is not positive");
-    let (.., reason) = verdict("symmetric", "2 2 1\n1 1 1\n");
+    let (.., reason) = verdict("symmetric", "2 2 2\n1 1 1\n2 1 1\n");
     assert_eq!(reason, "a(2,2) is not stored, which makes it 0");
+    let (answer, by, row, column, reason) = verdict("symmetric", "2 2 1\n1 1 1\n");
+    assert_eq!((answer.as_str(), by.as_str(), row, column), ("no", "empty-row", Some(2), None));
+    assert_eq!(reason, "row 2 has no entries: the matrix is singular");
     let (answer, by, row, column, reason) = verdict("symmetric", "2 2 3\n1 1 1\n2 1 3\n2 2 4\n");
     assert_eq!((answer.as_str(), by.as_str(), row, column), ("no", "minor", Some(1), Some(2)));
     assert_eq!(reason, "a(1,2) = 3 is too large beside a(1,1) = 1 and a(2,2) = 4");

@@ -43,8 +43,12 @@ fn all_formats_and_precisions() {
         let a: Csr = system.parse::<Spec>().unwrap().build().unwrap();
         let b = vec![1.0; a.n_rows()];
         for format in formats {
-            for options in ["", "--precond jacobi", "--precision mixed --precond jacobi", "--precision f32 --rtol 1e-4"]
-            {
+            for options in [
+                "--precond none",
+                "--precond jacobi",
+                "--precision mixed",
+                "--precision f32 --precond none --rtol 1e-4",
+            ] {
                 let args = format!("solve --generate {system} --format {format} --devices 0 -o x.mtx {options}");
                 let run = gpu_shaped(&place, &args).ends(0);
                 let rtol = if options.contains("rtol") { 1e-4 } else { 1e-8 };
@@ -112,7 +116,7 @@ fn an_indefinite_matrix_is_found_out_in_the_same_iteration() {
     }
     place.write("A.mtx", text);
     let found = |options: &str| {
-        let args = format!("solve A.mtx --rhs random:3 --devices 0 --format stencil {options}");
+        let args = format!("solve A.mtx --method cg --rhs random:3 --devices 0 --format stencil {options}");
         let run = gpu_shaped(&place, &args).ends(1);
         let report = run.json();
         assert_eq!(report["reason"], "IndefiniteOperator");

@@ -54,7 +54,10 @@ fn what_one_solve_finds_the_next_one_uses() {
         ("cg", &["spmv_dot_stencil", "cg_step"][..]),
         ("cg-single-reduction", &["spmv_dot_stencil", "single_step"]),
         ("cg-pipelined", &["spmv_dot_stencil", "pipelined_step"]),
-        ("cg-classic", &["spmv_stencil", "dot_partial", "next_iterate", "next_residual", "next_direction"]),
+        (
+            "cg-classic",
+            &["spmv_stencil", "dot_partial", "next_iterate", "next_residual", "next_direction", "scale_diagonal"],
+        ),
     ] {
         let dir = tempfile::tempdir().unwrap();
         let (first, log) = solve(dir.path(), &format!("--devices 0 --tune quick --method {method}"));

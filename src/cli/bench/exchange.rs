@@ -15,6 +15,7 @@ use crate::cli::measured::{Measured, grid, load};
 use crate::cli::progress::Screen;
 use crate::report::bench::Matrix;
 use crate::report::exchange::{Entry, Facts, Report};
+use crate::report::in_flags;
 
 /// Time sums and halos between devices by each model of exchange, and a solve stage by stage
 ///
@@ -83,7 +84,7 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
     let matrix = Matrix { source: name, default: measured.is_default(), rows: a.n_rows(), nnz: a.nnz() };
     let a = Arc::new(a);
 
-    let mut notes: Vec<String> = selection.note.into_iter().collect();
+    let mut notes: Vec<String> = selection.note.into_iter().map(in_flags).collect();
     if counts == [1] {
         let how = "--devices lists more: all, 0,host, or 0,0 for two ranks of a device";
         notes.push(format!("a device alone has nothing to exchange; {how}"));
@@ -129,7 +130,7 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
                     return Err(Failure::about(&source, error));
                 }
                 Err(error) => {
-                    notes.push(format!("{what} is left out: {error}"));
+                    notes.push(in_flags(format!("{what} is left out: {error}")));
                     first_error.get_or_insert(error);
                 }
             }

@@ -182,7 +182,7 @@ const OUTPUT: &str = "Results";
 const EXAMPLES: &str = "\
 Examples:
   declive solve A.mtx                          b of ones, on the GPUs
-  declive solve A.mtx -b b.mtx -o x.mtx --precond jacobi
+  declive solve A.mtx -b b.mtx -o x.mtx
   declive solve --generate poisson3d:100 --rhs 'A*ones' --devices host
   declive solve A.mtx --devices 0,2 --rtol 1e-10 --time-limit 5m --json
   declive solve A.mtx --checkpoint A.ckpt      what to go on from, later, with --resume A.ckpt

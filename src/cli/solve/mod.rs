@@ -29,7 +29,7 @@ use super::output::{Target, write_stdout};
 use super::progress::Screen;
 use crate::report::recording::Recording;
 use crate::report::solve::{Facts, Report};
-use crate::report::{json, solve_html, trace};
+use crate::report::{in_flags, json, solve_html, trace};
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
@@ -48,7 +48,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let saver = Saver::new(&plan, identity, solver.method());
     recorder.set_up(read, &solver);
     if let Some(note) = solver.note().filter(|_| !plan.quiet) {
-        let _ = writeln!(stderr(), "note: {note}");
+        let _ = writeln!(stderr(), "note: {}", in_flags(note));
     }
     let work = Work { plan: &plan, system: &system, from: &from, saver: saver.as_ref(), cancel, screen };
     let outcomes = work.iterate(&mut solver, &mut recorder)?;
