@@ -91,13 +91,7 @@ static inline void all_groups(__global volatile uint *words, uint passed)
 #define RESIDENT_PATTERN 3
 #define RESIDENT_SELL 4
 
-/* Leaves p.q and q.q of all tiles, `rows` being the work-item's part of one. */
-#define ROWS_BY_TILES(rows)                                                                                            \
-    for (uint at = FIRST_TILE; at < tiles; at += NEXT_TILE)                                                            \
-        leave_tile(rows, TILE_OF(at), tiles, scratch2, dots, 0)
-
-/* What the kernel has of the matrix, and how it leaves q, and p.q and q.q in so many parts: by tiles, but for compressed rows, of
- * which each group leaves one. */
+/* What the kernel has of the matrix, and how it leaves q and gives the work-item's part of p.q and q.q. */
 #define ROWS_LOCAL
 #if RESIDENT == RESIDENT_CSR
 #define ROWS_ARGS                                                                                                      \
@@ -105,27 +99,24 @@ static inline void all_groups(__global volatile uint *words, uint passed)
         offset_t before, __global const uint *restrict col_idx, __global const real *restrict values
 #undef ROWS_LOCAL
 #define ROWS_LOCAL __local real products[BLOCK_NNZ];
-#define ROWS_TIMES_P                                                                                                   \
-    leave_dots(csr_rows(ROWS_DOT, first, last, blocks, row_ptr, before, col_idx, values, p, p, q, products), scratch2,  \
-               dots, 0)
+#define ROWS_TIMES_P csr_rows(ROWS_DOT, first, last, blocks, row_ptr, before, col_idx, values, p, p, q, products)
 #elif RESIDENT == RESIDENT_STENCIL
 #define ROWS_ARGS STENCIL_ARGS(restrict, const main_kind main_row)
-#define ROWS_TIMES_P ROWS_BY_TILES(stencil_rows(ROWS_DOT, TILE_ROWS(TILE_OF(at)), 0, 0, 0, STENCIL_PASS, p, p, q))
+#define ROWS_TIMES_P stencil_rows(ROWS_DOT, 0, 0, 0, STENCIL_PASS, p, p, q)
 #elif RESIDENT == RESIDENT_PATTERN
 #define ROWS_ARGS STENCIL_ARGS(restrict, const main_kind main_row), uint width, uint band
-#define ROWS_TIMES_P                                                                                                   \
-    ROWS_BY_TILES(stencil_rows(ROWS_DOT, TILE_ROWS(TILE_OF(at)), width, band, 0, STENCIL_PASS, p, p, q))
+#define ROWS_TIMES_P stencil_rows(ROWS_DOT, width, band, 0, STENCIL_PASS, p, p, q)
 #elif RESIDENT == RESIDENT_SELL
 #define ROWS_ARGS SELL_ARGS(restrict)
-#define ROWS_TIMES_P ROWS_BY_TILES(sell_rows(ROWS_DOT, SELL_TILE(TILE_OF(at)), SELL_PASS, p, p, q))
+#define ROWS_TIMES_P sell_rows(ROWS_DOT, SELL_PASS, p, p, q)
 #else
 #error "RESIDENT must be a format"
 #endif
 
-/* `tiles` is the number of the parts of p.q and q.q. Up to `iterations`, the first of which has `slot` in the log. rho as in cg_step; w has weights if is_weighted; turn is 1 and
+/* Up to `iterations`, the first of which has `slot` in the log. rho as in cg_step; w has weights if is_weighted; turn is 1 and
  * 2 from launch to launch. */
 KERNEL void cg_resident(ROWS_ARGS, uint n, uint is_weighted, __global const real *restrict w, __global real *x,
-                        __global real *r, __global real *p, __global real *q, __global acc *dots, uint tiles, __global acc *rho,
+                        __global real *r, __global real *p, __global real *q, __global acc *dots, __global acc *rho,
                         uint rho_count, acc rho_value, __global acc *rho_next, acc limit, __global int *state,
                         __global int *next_state, __global acc *log, uint log_len, uint slot, uint iterations,
                         uint is_owed, real least, __global uint *words, uint turn)
@@ -142,12 +133,12 @@ KERNEL void cg_resident(ROWS_ARGS, uint n, uint is_weighted, __global const real
     real owed = cg_owed(log, slot == 0 ? log_len - 1 : slot - 1, is_owed);
     uint i = 0;
     for (; go_on && i < iterations; i++) {
-        ROWS_TIMES_P;
+        leave_dots(ROWS_TIMES_P, scratch2, dots, 0);
         all_groups(words, 2 * i + 1);
 
         __global acc *from = i % 2 ? rho_next : rho, *to = i % 2 ? rho : rho_next;
         uint from_count = i == 0 ? rho_count : groups, at = (slot + i) % log_len;
-        acc4 sums = cg_sums(dots, tiles, from, from_count, rho_value, scratch);
+        acc4 sums = cg_sums(dots, groups, from, from_count, rho_value, scratch);
         go_on = cg_goes_on(sums, from_count, 0, limit, log, at, at == 0 ? log_len - 1 : at - 1);
         real2 scalars = cg_scalars(sums);
         real owes = go_on ? owed_next(scalars, owed, least) : owed;

@@ -94,17 +94,13 @@ static inline uint sell_row(const sell_slice *s, uint unit)
         before += units;                                                                                               \
     }
 
-/* Part `part` of all slices, of `parts_of_all`. */
-#define SELL_ALL get_group_id(0), get_num_groups(0)
-#define SELL_TILE(tile) tile, tiles
-
-static inline acc2 sell_rows(int mode, uint part, uint parts_of_all, SELL_ARGS(), __global const real *x,
-                             __global const real *b_vector, __global real *y)
+static inline acc2 sell_rows(int mode, SELL_ARGS(), __global const real *x, __global const real *b_vector,
+                            __global real *y)
 {
     acc2 total = 0;
     uint count = blocked + single;
-    uint begin = (uint)((ulong)count * part / parts_of_all);
-    uint end = (uint)((ulong)count * (part + 1) / parts_of_all);
+    uint begin = (uint)((ulong)count * get_group_id(0) / get_num_groups(0));
+    uint end = (uint)((ulong)count * (get_group_id(0) + 1) / get_num_groups(0));
     for (uint i = begin; i < end; i++) {
         uint b = i < blocked ? block : 1;
         sell_slice s;
@@ -198,16 +194,12 @@ ALWAYS_INLINE real sell_sum(const uint b, const uint batch, uint lane, const sel
     return sum;
 }
 
-/* The rows that a work-item has: from where, in steps; of a tile, none if there is no such. */
-#define SELL_ALL get_global_id(0), get_global_size(0)
-#define SELL_TILE(tile) (tile) < tiles ? TILE_BEGIN(tile, tiles, 0) : UINT_MAX / 2, TILE_STEP(tiles)
-
-static inline acc2 sell_rows(int mode, uint v, uint step, SELL_ARGS(), __global const real *x,
-                             __global const real *b_vector, __global real *y)
+static inline acc2 sell_rows(int mode, SELL_ARGS(), __global const real *x, __global const real *b_vector,
+                            __global real *y)
 {
     acc2 total = 0;
     uint in_blocks = blocked * SELL_UNITS * block;
-    for (; v < in_blocks + single * SELL_UNITS; v += step) {
+    for (uint v = get_global_id(0); v < in_blocks + single * SELL_UNITS; v += get_global_size(0)) {
         uint b = v < in_blocks ? block : 1;
         uint of_kind = v < in_blocks ? v : v - in_blocks;
         uint number = first + (v < in_blocks ? 0 : blocked) + of_kind / (SELL_UNITS * b);
@@ -263,29 +255,26 @@ static inline acc2 sell_add_parts(int mode, uint few, uint count, __global const
 /* y = A x. */
 KERNEL void spmv_sell(SELL_ARGS(restrict), __global const real *restrict x, __global real *restrict y)
 {
-    sell_rows(ROWS_PRODUCT, SELL_ALL, SELL_PASS, x, x, y);
+    sell_rows(ROWS_PRODUCT, SELL_PASS, x, x, y);
 }
 
-/* y = A x, and the part of x.y and of y.y in the rows of each tile in partials[2 (first_partial + tile)] and behind; y stays if
+/* y = A x, and the part of x.y and of y.y in the rows of group g in partials[2 (first_partial + g)] and behind; y stays if
  * *done is set. */
 KERNEL void spmv_dot_sell(SELL_ARGS(restrict), __global const real *restrict x, __global real *restrict y,
-                          __global acc *restrict partials, uint first_partial, uint tiles,
-                          __global const int *restrict done)
+                          __global acc *restrict partials, uint first_partial, __global const int *restrict done)
 {
     __local acc2 scratch[GROUP_SIZE];
     blocked = *done ? 0 : blocked;
     single = *done ? 0 : single;
-    for (uint at = FIRST_TILE; at < tiles; at += NEXT_TILE) {
-        acc2 s = sell_rows(ROWS_DOT, SELL_TILE(TILE_OF(at)), SELL_PASS, x, x, y);
-        leave_tile(s, TILE_OF(at), tiles, scratch, partials, first_partial);
-    }
+    acc2 s = sell_rows(ROWS_DOT, SELL_PASS, x, x, y);
+    leave_dots(s, scratch, partials, first_partial);
 }
 
 /* r = b - A x. */
 KERNEL void residual_sell(SELL_ARGS(restrict), __global const real *restrict x, __global const real *restrict b,
                           __global real *restrict r)
 {
-    sell_rows(ROWS_RESIDUAL, SELL_ALL, SELL_PASS, x, b, r);
+    sell_rows(ROWS_RESIDUAL, SELL_PASS, x, b, r);
 }
 
 /* y = A x in the long rows, from the sums of their pieces. */
@@ -297,7 +286,7 @@ KERNEL void spmv_sell_parts(uint few, uint count, __global const uint *restrict 
     sell_add_parts(ROWS_PRODUCT, few, count, rows, parts, x, x, y, scratch);
 }
 
-/* The same, and the part of x.y and of y.y in these rows, of each group. */
+/* The same, and the part of x.y and of y.y in these rows, as in spmv_dot_sell. */
 KERNEL void spmv_dot_sell_parts(uint few, uint count, __global const uint *restrict rows,
                                 __global const real *restrict parts, __global const real *restrict x,
                                 __global real *restrict y, __global acc *restrict partials, uint first_partial,

@@ -91,16 +91,15 @@ ALWAYS_INLINE real stencil_inside(uint row, uint width, uint band, __global cons
 }
 #endif
 
-/* The rows from v on, in steps, that are below v_end. width: entries of a row that there is room for; 0 where the kind has the
- * values. is_done: nothing is to be stored. */
-ALWAYS_INLINE acc2 stencil_rows(int mode, uint v, uint v_end, uint step, uint width, uint band, int is_done,
-                                STENCIL_ARGS(, const main_kind *main_row), __global const real *x,
-                                __global const real *b, __global real *y)
+/* width: entries of a row that there is room for; 0 where the kind has the values. is_done: nothing is to be stored. */
+ALWAYS_INLINE acc2 stencil_rows(int mode, uint width, uint band, int is_done, STENCIL_ARGS(, const main_kind *main_row),
+                                __global const real *x, __global const real *b, __global real *y)
 {
     acc2 s = 0;
 #if SHAPE_CPU
     acc8 xy8 = 0, yy8 = 0;
-    v_end = is_done ? 0 : v_end;
+    count = is_done ? 0 : count;
+    uint v = chunk_begin(count), v_end = chunk_end(count);
     while (v < v_end) {
         uint row = row_of(v, first, before_gap, gap);
         int is_run = v + 8 <= v_end && (v >= before_gap || v + 8 <= before_gap) && row % SLICE <= SLICE - 8;
@@ -133,7 +132,7 @@ ALWAYS_INLINE acc2 stencil_rows(int mode, uint v, uint v_end, uint step, uint wi
     }
     s += (acc2)(sum8(xy8), sum8(yy8));
 #else
-    for (; v < v_end; v += step) {
+    for (uint v = get_global_id(0); v < count; v += get_global_size(0)) {
         uint row = row_of(v, first, before_gap, gap);
 #if MAIN > 0
         int is_inside = row >= main_row->begin && row < main_row->end;
@@ -151,63 +150,46 @@ ALWAYS_INLINE acc2 stencil_rows(int mode, uint v, uint v_end, uint step, uint wi
     return s;
 }
 
-/* The rows of a work-item, where no sums are formed. */
-#if SHAPE_CPU
-#define ALL_ROWS chunk_begin(count), chunk_end(count), 1
-#else
-#define ALL_ROWS get_global_id(0), count, get_global_size(0)
-#endif
-
-/* Those that it has of a tile. */
-#define TILE_ROWS(tile) TILE_BEGIN(tile, tiles, count), TILE_END(tile, tiles, count), TILE_STEP(tiles)
-
 /* y = A x, values by kind. */
 KERNEL void spmv_stencil(STENCIL_ARGS(restrict, const main_kind main_row), __global const real *restrict x,
                          __global real *restrict y)
 {
-    stencil_rows(ROWS_PRODUCT, ALL_ROWS, 0, 0, 0, STENCIL_PASS, x, x, y);
+    stencil_rows(ROWS_PRODUCT, 0, 0, 0, STENCIL_PASS, x, x, y);
 }
 
-/* y = A x, and the part of x.y and of y.y in the rows of each tile in partials[2 (first_partial + tile)] and behind; y stays if
+/* y = A x, and the part of x.y and of y.y in the rows of group g in partials[2 (first_partial + g)] and behind; y stays if
  * *done is set. */
 KERNEL void spmv_dot_stencil(STENCIL_ARGS(restrict, const main_kind main_row), __global const real *restrict x,
-                             __global real *restrict y, __global acc *restrict partials, uint first_partial,
-                             uint tiles, __global const int *restrict done)
+                             __global real *restrict y,
+                             __global acc *restrict partials, uint first_partial, __global const int *restrict done)
 {
     __local acc2 scratch[GROUP_SIZE];
-    int is_done = *done;
-    for (uint at = FIRST_TILE; at < tiles; at += NEXT_TILE) {
-        acc2 s = stencil_rows(ROWS_DOT, TILE_ROWS(TILE_OF(at)), 0, 0, is_done, STENCIL_PASS, x, x, y);
-        leave_tile(s, TILE_OF(at), tiles, scratch, partials, first_partial);
-    }
+    acc2 s = stencil_rows(ROWS_DOT, 0, 0, *done, STENCIL_PASS, x, x, y);
+    leave_dots(s, scratch, partials, first_partial);
 }
 
 /* r = b - A x. */
 KERNEL void residual_stencil(STENCIL_ARGS(restrict, const main_kind main_row), __global const real *restrict x,
                              __global const real *restrict b, __global real *restrict r)
 {
-    stencil_rows(ROWS_RESIDUAL, ALL_ROWS, 0, 0, 0, STENCIL_PASS, x, b, r);
+    stencil_rows(ROWS_RESIDUAL, 0, 0, 0, STENCIL_PASS, x, b, r);
 }
 
 /* y = A x, each row with values of its own. */
 KERNEL void spmv_pattern(STENCIL_ARGS(restrict, const main_kind main_row), uint width, uint band,
                          __global const real *restrict x, __global real *restrict y)
 {
-    stencil_rows(ROWS_PRODUCT, ALL_ROWS, width, band, 0, STENCIL_PASS, x, x, y);
+    stencil_rows(ROWS_PRODUCT, width, band, 0, STENCIL_PASS, x, x, y);
 }
 
 /* As spmv_dot_stencil. */
 KERNEL void spmv_dot_pattern(STENCIL_ARGS(restrict, const main_kind main_row), uint width, uint band,
                              __global const real *restrict x, __global real *restrict y,
-                             __global acc *restrict partials, uint first_partial, uint tiles,
-                             __global const int *restrict done)
+                             __global acc *restrict partials, uint first_partial, __global const int *restrict done)
 {
     __local acc2 scratch[GROUP_SIZE];
-    int is_done = *done;
-    for (uint at = FIRST_TILE; at < tiles; at += NEXT_TILE) {
-        acc2 s = stencil_rows(ROWS_DOT, TILE_ROWS(TILE_OF(at)), width, band, is_done, STENCIL_PASS, x, x, y);
-        leave_tile(s, TILE_OF(at), tiles, scratch, partials, first_partial);
-    }
+    acc2 s = stencil_rows(ROWS_DOT, width, band, *done, STENCIL_PASS, x, x, y);
+    leave_dots(s, scratch, partials, first_partial);
 }
 
 /* r = b - A x. */
@@ -215,5 +197,5 @@ KERNEL void residual_pattern(STENCIL_ARGS(restrict, const main_kind main_row), u
                              __global const real *restrict x, __global const real *restrict b,
                              __global real *restrict r)
 {
-    stencil_rows(ROWS_RESIDUAL, ALL_ROWS, width, band, 0, STENCIL_PASS, x, b, r);
+    stencil_rows(ROWS_RESIDUAL, width, band, 0, STENCIL_PASS, x, b, r);
 }

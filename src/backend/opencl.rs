@@ -261,7 +261,9 @@ impl<T: Real, A: Real> Backend for OpenClOps<T, A> {
                 .map(|k| (passes.dots_of(k).partials(), passes.dots_of(k).groups() as u32))
                 .collect(),
         };
-        passes.alone[number].launch(&self.ctx, passes.grid, self.n_owned(), &ahead, passes.sums(), &vectors)?;
+        // scalars are one group's work
+        let grid = if pass.lines.is_empty() { Grid { groups: 1, ..passes.grid } } else { passes.grid };
+        passes.alone[number].launch(&self.ctx, grid, self.n_owned(), &ahead, passes.sums(), &vectors)?;
         self.set_done(Arc::clone(done_next));
         Ok(())
     }

@@ -146,18 +146,7 @@ impl Resident {
         })
     }
 
-    /// Pairs of partial sums that a product leaves: of tiles, but of groups for compressed rows.
-    fn product_parts<T: Real>(&self, ctx: &Context, rows: Rows<'_, T>) -> usize {
-        let units = ctx.info().compute_units as usize;
-        let of = |n| super::tiles(n, units, self.grid.group_size);
-        match rows {
-            Rows::Csr(..) => self.grid.groups,
-            Rows::Stencil(_, set) => of(set.count as usize),
-            Rows::Sell(block, set) => of(block.rows(*set)),
-        }
-    }
-
-    /// Work-groups of a launch, each of which leaves a pair of partial sums of r·r.
+    /// Work-groups of a launch, each of which leaves a pair of partial sums.
     pub(crate) fn groups(&self) -> usize {
         self.grid.groups
     }
@@ -195,12 +184,10 @@ impl Resident {
         assert!(
             rows.is_there() && n <= len && n.max(n_cols) <= p.len() && self.kernel.types == [T::CL_NAME, A::CL_NAME]
         );
-        let parts = self.product_parts(ctx, rows);
-        assert!(2 * self.grid.groups <= rho.len().min(rho_next.len()) && 2 * rho_count <= rho.len());
-        assert!(2 * parts <= dots.len());
+        assert!(2 * self.grid.groups <= dots.len().min(rho.len()).min(rho_next.len()) && 2 * rho_count <= rho.len());
         assert!(span.slot < log.len() && log.entries.len() > Log::<A>::WIDTH * log.len() as usize);
-        let (n, is_weighted, parts, rho_count, log_len) =
-            (super::count(n), u32::from(w.is_some()), super::count(parts), rho_count as u32, log.len());
+        let (n, is_weighted, rho_count, log_len) =
+            (super::count(n), u32::from(w.is_some()), rho_count as u32, log.len());
         let (is_owed, least) = (u32::from(is_owed), T::from_f64(least));
         let (rho_value, limit, turn) = (A::from_f64(rho_value), A::from_f64(limit), self.turn.get());
         let Span { first, slot, count } = span;
@@ -221,7 +208,6 @@ impl Resident {
                     p,
                     q,
                     dots,
-                    &parts,
                     rho,
                     &rho_count,
                     &rho_value,

@@ -153,15 +153,13 @@ impl<T: Real, A: Real> Sell<T, A> {
         x: &DeviceVec<T>,
         y: &mut DeviceVec<T>,
         partials: &DeviceVec<A>,
-        [first_partial, tiles]: [u32; 2],
+        first_partial: u32,
         done: &DeviceVec<i32>,
     ) -> Result<()> {
         assert!(a.has(set) && x.len() >= a.n_cols.max(a.n_rows) && y.len() >= a.n_rows);
-        assert!(2 * (first_partial + tiles) as usize <= partials.len() && done.len() > 0);
+        assert!(2 * (first_partial as usize + grid.groups) <= partials.len() && done.len() > 0);
         // SAFETY: types as declared in the file; sizes checked above, and by the maker of the block.
-        unsafe {
-            launch(ctx, &self.spmv_dot_sell, grid, &a.with(&set, &[x, y, partials, &first_partial, &tiles, done]))
-        }
+        unsafe { launch(ctx, &self.spmv_dot_sell, grid, &a.with(&set, &[x, y, partials, &first_partial, done])) }
     }
 
     /// r = b − A x for some slices.

@@ -129,8 +129,8 @@ impl<T: Real, A: Real> Stencil<T, A> {
         unsafe { launch(ctx, kernel, grid, &a.with(&rows, &[x, y])) }
     }
 
-    /// y = A x for some rows, and the partial sums of x·y and of y·y over them: a pair for each of `tiles`, behind
-    /// `first_partial` others. Does nothing if `done[0]` is set.
+    /// y = A x for some rows, and the partial sums of x·y and of y·y over them: a pair for each group, of which
+    /// `first_partial` come before. Does nothing if `done[0]` is set.
     pub(crate) fn spmv_dot(
         &self,
         ctx: &Context,
@@ -140,14 +140,14 @@ impl<T: Real, A: Real> Stencil<T, A> {
         x: &DeviceVec<T>,
         y: &mut DeviceVec<T>,
         partials: &DeviceVec<A>,
-        [first_partial, tiles]: [u32; 2],
+        first_partial: u32,
         done: &DeviceVec<i32>,
     ) -> Result<()> {
         assert!(a.has(rows) && x.len() >= a.n_cols.max(a.n_rows) && y.len() >= a.n_rows);
-        assert!(2 * (first_partial + tiles) as usize <= partials.len() && done.len() > 0);
+        assert!(2 * (first_partial as usize + grid.groups) <= partials.len() && done.len() > 0);
         let kernel = if a.width.is_some() { &self.spmv_dot_pattern } else { &self.spmv_dot_stencil };
         // SAFETY: types as declared in the file; sizes checked above, and by the maker of the block.
-        unsafe { launch(ctx, kernel, grid, &a.with(&rows, &[x, y, partials, &first_partial, &tiles, done])) }
+        unsafe { launch(ctx, kernel, grid, &a.with(&rows, &[x, y, partials, &first_partial, done])) }
     }
 
     /// r = b − A x for some rows.

@@ -62,10 +62,11 @@ impl Launch {
     }
 }
 
-/// Work-items that share a tile in the GPU shape, at most: see `cl/prelude.cl`.
+/// Work-items that share a tile in the GPU shape, at most: see `cl/passes.cl`.
 const MAX_LANES: usize = 256;
-/// Elements that each of them has, at least, before there are more tiles.
+/// Elements that each of them has, at least, before there are more tiles than that:
 const LANE_ELEMENTS: usize = 4;
+const FEW_TILES: usize = 256;
 /// Elements of a tile in the CPU shape, at least.
 const TILE_ELEMENTS: usize = 1024;
 /// Tiles for each compute unit, at most.
@@ -79,11 +80,14 @@ pub(crate) fn lanes(group_size: usize) -> usize {
 /// The tiles of `n` elements on a device with so many compute units, in groups of this size: what partial sums depend on, beside
 /// the elements. The number of groups does not matter, nor does their size from 256 on.
 pub(crate) fn tiles(n: usize, units: usize, group_size: usize) -> usize {
-    let least = match Shape::of_group(group_size) {
-        Shape::Gpu => LANE_ELEMENTS * lanes(group_size),
-        Shape::Cpu => TILE_ELEMENTS,
+    let tiles = match Shape::of_group(group_size) {
+        Shape::Gpu => {
+            let least = lanes(group_size);
+            n.div_ceil(least).min(FEW_TILES).max(n.div_ceil(LANE_ELEMENTS * least))
+        }
+        Shape::Cpu => n.div_ceil(TILE_ELEMENTS),
     };
-    n.div_ceil(least).clamp(1, TILES_PER_UNIT * units.max(1))
+    tiles.clamp(1, TILES_PER_UNIT * units.max(1))
 }
 
 /// The launch parameters of all kernels on a device.
@@ -231,6 +235,17 @@ mod tests {
         assert_eq!([1, 4, 64, 256].map(rows), [64, 16, 1, 1].map(|rows| Some((rows, 512))));
         assert_eq!(mixed.clone().unrolled(4).launch("spmv_dot_csr").unroll, 4);
         assert_eq!(mixed.unrolled(4).launch("dot_partial").unroll, 4);
+    }
+
+    #[test]
+    fn tiles_depend_on_the_elements_alone() {
+        let of = |n| [1, 256, 512, 1024].map(|group_size| tiles(n, 132, group_size));
+        assert_eq!(of(0), [1; 4]);
+        assert_eq!(of(257), [1, 2, 2, 2]);
+        assert_eq!(of(1 << 15), [32, 128, 128, 128]);
+        assert_eq!(of(1 << 18), [256; 4]);
+        assert_eq!(of(1_000_000), [977; 4]);
+        assert_eq!(of(10_000_000), [8 * 132; 4]);
     }
 
     #[test]

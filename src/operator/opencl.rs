@@ -17,7 +17,7 @@ use crate::kernels::csr::{BlockSet, CsrBand, CsrBlock};
 use crate::kernels::resident::{Resident, Rows};
 use crate::kernels::sell::{SellBlock, SliceSet};
 use crate::kernels::stencil::{MainKind, RowSet, StencilBand, StencilBlock};
-use crate::kernels::{Kernels, RESIDENT_GROUP, Shape, Tuning, count};
+use crate::kernels::{Kernels, RESIDENT_GROUP, Shape, Tuning};
 use crate::ops::opencl::{DeviceSum, OpenClOps};
 use crate::ops::{CgRun, Product};
 use crate::partition::{HaloPlan, Part};
@@ -272,7 +272,7 @@ impl<T: Real> DeviceBlock<T> {
         sets[BOUNDARY].iter().try_for_each(|&set| kernel(x, set))
     }
 
-    /// y = A x on some rows, with parts of x·y and y·y behind the `before` parts that there are so far.
+    /// y = A x on some rows, with parts of x·y and y·y behind those of the `before` work-groups that were launched so far.
     /// Tells how many there are then. Long rows in slices, which may need the halo, come last.
     fn dots_of<A: Real>(
         &self,
@@ -299,18 +299,16 @@ impl<T: Real> DeviceBlock<T> {
                 let sets = if which == Which::All { block.whole().collect() } else { which.of(sets) };
                 for set in sets {
                     let grid = ops.grid_for(name, set.count as usize);
-                    let tiles = ops.tiles(set.count as usize, grid);
-                    stencil.spmv_dot(ctx, grid, set, block, x, y, partials, [groups, tiles].map(count), done)?;
-                    groups += tiles;
+                    stencil.spmv_dot(ctx, grid, set, block, x, y, partials, groups as u32, done)?;
+                    groups += grid.groups;
                 }
             }
             Layout::Sell(block, sets) => {
                 let sell = kernels.sell(ctx)?;
                 for set in which.of(sets) {
                     let grid = ops.grid_for("spmv_dot_sell", block.rows(set));
-                    let tiles = ops.tiles(block.rows(set), grid);
-                    sell.spmv_dot(ctx, grid, set, block, x, y, partials, [groups, tiles].map(count), done)?;
-                    groups += tiles;
+                    sell.spmv_dot(ctx, grid, set, block, x, y, partials, groups as u32, done)?;
+                    groups += grid.groups;
                 }
                 if which != Which::Interior
                     && let Some(grid) = long_grid(ops, "spmv_dot_sell_parts", block)

@@ -253,8 +253,6 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
         let [n, halo] = [self.n(), self.halo()].map(count);
         let Self { ctx, x, r, p, q, d, log, .. } = self;
         let grid = Grid { groups, group_size: kernels.tuning.launch(kernel).group_size };
-        let units = ctx.info().compute_units as usize;
-        let tiles = |n| count(crate::kernels::tiles(n, units, grid.group_size));
         let (tiny, half) = (T::from_f64(1e-30), T::from_f64(0.5));
         // as many partial sums as a launch of this size leaves
         let given = SumArg { partials: &self.given, count: groups as u32, value: 0.0 };
@@ -271,9 +269,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
                 }
                 "spmv_dot_stencil" | "spmv_dot_pattern" => {
                     let sums = &mut self.sums;
-                    return sets.try_for_each(|rows| {
-                        stencil.spmv_dot(ctx, grid, rows, block, p, q, sums, [0, tiles(rows.count as usize)], done)
-                    });
+                    return sets.try_for_each(|rows| stencil.spmv_dot(ctx, grid, rows, block, p, q, sums, 0, done));
                 }
                 "residual_stencil" | "residual_pattern" => {
                     return sets.try_for_each(|rows| stencil.residual(ctx, grid, rows, block, p, x, r));
@@ -288,9 +284,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
                 "spmv_sell" => return sets.try_for_each(|&set| sell.spmv(ctx, grid, set, block, p, q)),
                 "spmv_dot_sell" => {
                     let sums = &mut self.sums;
-                    return sets.try_for_each(|&set| {
-                        sell.spmv_dot(ctx, grid, set, block, p, q, sums, [0, tiles(block.rows(set))], done)
-                    });
+                    return sets.try_for_each(|&set| sell.spmv_dot(ctx, grid, set, block, p, q, sums, 0, done));
                 }
                 "residual_sell" => return sets.try_for_each(|&set| sell.residual(ctx, grid, set, block, p, x, r)),
                 "spmv_sell_parts" => return sell.spmv_parts(ctx, grid, block, p, q),

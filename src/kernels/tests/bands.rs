@@ -35,9 +35,7 @@ fn products<T: Real, A: Real>(
                 let grid = t.grid(set.count as usize);
                 stencil.spmv(ctx, grid, set, block, &dx, &mut y).unwrap();
                 stencil.residual(ctx, grid, set, block, &dx, &db, &mut r).unwrap();
-                stencil
-                    .spmv_dot(ctx, grid, set, block, &dx, &mut q, &partials, [before, grid.groups as u32], &done)
-                    .unwrap();
+                stencil.spmv_dot(ctx, grid, set, block, &dx, &mut q, &partials, before, &done).unwrap();
                 before += grid.groups as u32;
             }
         }
@@ -50,8 +48,7 @@ fn products<T: Real, A: Real>(
             sets().for_each(|(set, grid)| sell.residual(ctx, grid, set, block, &dx, &db, &mut r).unwrap());
             sell.residual_parts(ctx, long, block, &dx, &db, &mut r).unwrap();
             for (set, grid) in sets() {
-                sell.spmv_dot(ctx, grid, set, block, &dx, &mut q, &partials, [before, grid.groups as u32], &done)
-                    .unwrap();
+                sell.spmv_dot(ctx, grid, set, block, &dx, &mut q, &partials, before, &done).unwrap();
                 before += grid.groups as u32;
             }
             if block.long_count() > 0 {

@@ -151,9 +151,7 @@ pub(super) fn stencil_products<T: Real, A: Real>(t: &Bench<T, A>) {
                 for (set, grid) in sets.into_iter().zip(grids) {
                     stencil.spmv(&t.ctx, grid, set, block, &dx, &mut y).unwrap();
                     stencil.residual(&t.ctx, grid, set, block, &dx, &db, &mut r).unwrap();
-                    stencil
-                        .spmv_dot(&t.ctx, grid, set, block, &dx, &mut q, &partials, [before, grid.groups as u32], &done)
-                        .unwrap();
+                    stencil.spmv_dot(&t.ctx, grid, set, block, &dx, &mut q, &partials, before, &done).unwrap();
                     before += grid.groups as u32;
                 }
                 assert_eq!(t.down(&y), expected, "y, {what}");
@@ -165,9 +163,7 @@ pub(super) fn stencil_products<T: Real, A: Real>(t: &Bench<T, A>) {
             let set = DeviceVec::from_slice(&t.ctx, &[1], "the state").unwrap();
             let (mut q, partials) = (t.up(&ints(n, 6)), t.partials(2));
             let grid = Grid { groups: 1, ..t.grid(n) };
-            stencil
-                .spmv_dot(&t.ctx, grid, sets[0][0], block, &t.up(&x), &mut q, &partials, [0, grid.groups as u32], &set)
-                .unwrap();
+            stencil.spmv_dot(&t.ctx, grid, sets[0][0], block, &t.up(&x), &mut q, &partials, 0, &set).unwrap();
             assert_eq!((t.down(&q), t.down(&partials)), (ints(n, 6), vec![0.0; 2]), "after the end");
         }
     }
@@ -215,8 +211,7 @@ pub(super) fn sell_products<T: Real, A: Real>(t: &Bench<T, A>) {
             sell.residual_parts(&t.ctx, long, block, &dx, &db, &mut r).unwrap();
             let mut before = 0;
             for (&set, &grid) in sets.iter().zip(&grids) {
-                sell.spmv_dot(&t.ctx, grid, set, block, &dx, &mut q, &partials, [before, grid.groups as u32], &go)
-                    .unwrap();
+                sell.spmv_dot(&t.ctx, grid, set, block, &dx, &mut q, &partials, before, &go).unwrap();
                 before += grid.groups as u32;
             }
             sell.spmv_dot_parts(&t.ctx, long, block, &dx, &mut q, &partials, before, &go).unwrap();
@@ -231,8 +226,7 @@ pub(super) fn sell_products<T: Real, A: Real>(t: &Bench<T, A>) {
         }
         let (mut q, partials) = (t.up(&ints(n, 6)), t.partials(4));
         let grid = Grid { groups: 1, ..t.grid(n) };
-        sell.spmv_dot(&t.ctx, grid, sets[0], block, &t.up(&x), &mut q, &partials, [0, grid.groups as u32], &stop)
-            .unwrap();
+        sell.spmv_dot(&t.ctx, grid, sets[0], block, &t.up(&x), &mut q, &partials, 0, &stop).unwrap();
         sell.spmv_dot_parts(&t.ctx, grid, block, &t.up(&x), &mut q, &partials, 1, &stop).unwrap();
         assert_eq!((t.down(&q), t.down(&partials)), (ints(n, 6), vec![0.0; 4]), "after the end");
     }

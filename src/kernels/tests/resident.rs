@@ -2,7 +2,6 @@
 //! are formed in the same order.
 
 use super::super::resident::{Resident, Rows, Span, Sums, Vectors};
-use super::super::{TILES_PER_UNIT, tiles};
 use super::*;
 
 /// Iterations that the logs here have room for.
@@ -57,7 +56,7 @@ impl<T: Real, A: Real> State<T, A> {
             p: t.up(&r),
             q: t.up(&vec![0.0; n]),
             w: is_weighted.then(|| t.up(&w)),
-            dots: t.partials(2 * groups.max(TILES_PER_UNIT * t.ctx.info().compute_units as usize)),
+            dots: t.partials(2 * groups),
             rho: [0, 1].map(|_| t.partials(2 * groups)),
             rho_count: 0,
             rho_value: dot(&r, &r),
@@ -84,25 +83,22 @@ impl<T: Real, A: Real> State<T, A> {
         let (ctx, kernels) = (&t.ctx, &t.kernels);
         let Self { x, r, p, q, w, dots, rho: [rho, rho_next], rho_count, rho_value, log } = self;
         let done = log.state(iteration);
-        let tiles = |n| tiles(n, ctx.info().compute_units as usize, grid.group_size);
-        let (n, parts) = match rows {
+        let n = match rows {
             Rows::Csr(block, set) => {
                 kernels.csr.spmv_dot_csr(ctx, grid, *set, block, p, q, dots, 0, done).unwrap();
-                (block.n_rows, grid.groups)
+                block.n_rows
             }
             Rows::Stencil(block, set) => {
                 let stencil = kernels.stencil(ctx, block.main_len).unwrap();
-                let parts = tiles(set.count as usize);
-                stencil.spmv_dot(ctx, grid, *set, block, p, q, dots, [0, count(parts)], done).unwrap();
-                (block.n_rows, parts)
+                stencil.spmv_dot(ctx, grid, *set, block, p, q, dots, 0, done).unwrap();
+                block.n_rows
             }
             Rows::Sell(block, set) => {
-                let (sell, parts) = (kernels.sell(ctx).unwrap(), tiles(block.rows(*set)));
-                sell.spmv_dot(ctx, grid, *set, block, p, q, dots, [0, count(parts)], done).unwrap();
-                (block.n_rows, parts)
+                kernels.sell(ctx).unwrap().spmv_dot(ctx, grid, *set, block, p, q, dots, 0, done).unwrap();
+                block.n_rows
             }
         };
-        let dots = SumArg { partials: dots, count: parts as u32, value: 0.0 };
+        let dots = SumArg { partials: dots, count: grid.groups as u32, value: 0.0 };
         let rho = SumArg { partials: rho, count: *rho_count as u32, value: *rho_value };
         let (v, slots) = (StepVectors { x, r, p, q, w: w.as_ref() }, [iteration, iteration - 1].map(|i| i % LOG_LEN));
         let slots = slots.map(|slot| slot as u32);

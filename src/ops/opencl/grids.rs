@@ -3,7 +3,7 @@
 use super::OpenClOps;
 use crate::device::Grid;
 use crate::error::Result;
-use crate::kernels::{self, Launch};
+use crate::kernels::Launch;
 use crate::ops::Ops;
 use crate::ops::trials::Tried;
 use crate::real::Real;
@@ -17,11 +17,6 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
     /// The grid of a kernel for `n` elements.
     pub(crate) fn grid_for(&self, kernel: &'static str, n: usize) -> Grid {
         self.tried(kernel, |launch| launch.grid(n))
-    }
-
-    /// The tiles of `n` elements in groups as those of a grid: how many partial sums they leave.
-    pub(crate) fn tiles(&self, n: usize, grid: Grid) -> usize {
-        kernels::tiles(n, self.units, grid.group_size)
     }
 
     /// The grid of a kernel for `count` row blocks.

@@ -8,7 +8,6 @@ use super::OpenClOps;
 use crate::comm::MAX_SUMS;
 use crate::device::{DeviceVec, Pinned, SumsRead};
 use crate::error::Result;
-use crate::kernels::TILES_PER_UNIT;
 use crate::kernels::cg::SumArg;
 use crate::real::Real;
 use crate::timeline::Lane;
@@ -102,7 +101,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
     /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
     pub(crate) fn empty(&self, sum: &mut DeviceSum<A>, launches: usize) -> Result<Arc<DeviceVec<A>>> {
         sum.count = 0;
-        let room = sum.components * (sum.first + launches * self.max_groups.max(TILES_PER_UNIT * self.units));
+        let room = sum.components * (sum.first + launches * self.max_groups);
         if sum.partials.len() < room {
             (sum.partials, sum.first) = (Arc::new(DeviceVec::zeros(&self.ctx, room, PARTIAL_SUMS)?), 0);
         }
