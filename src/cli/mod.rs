@@ -33,8 +33,9 @@ use crate::report::in_flags;
 
 /// Solves large sparse linear systems A x = b on every OpenCL device of a machine at once
 ///
-/// declive reads a symmetric positive definite matrix from a Matrix Market or .npz file, spreads its rows over the
-/// devices, solves by conjugate gradients, and checks the answer in higher precision before it says "Converged".
+/// declive reads a symmetric matrix from a Matrix Market or .npz file, spreads its rows over the devices, solves by conjugate
+/// gradients, or by minimal residuals where the matrix is not positive definite, and checks the answer in higher precision
+/// before it says "Converged".
 #[derive(Debug, Parser)]
 #[command(version, arg_required_else_help = true, after_help = TOUR, max_term_width = 100)]
 struct Cli {

@@ -10,7 +10,7 @@
 //!
 //! β = ρ' / ρ is formed before ρ' is known, from ρ' = α² q·q − ρ (Rupp et al. 2016, doi 10.1145/2907944, and Chronopoulos and
 //! Gear 1989, doi 10.1016/0377-0427(89)90045-9, for the idea). Since α is formed from ρ as it was computed, rounding does not
-//! add up; see `docs/architecture.md` for what was measured. So an iteration has one sum over ranks, in place of two.
+//! add up; see `docs/measurements.md`. So an iteration has one sum over ranks, in place of two.
 //!
 //! Among several ranks, r and p are kept on the halo, too: there the step is made with the halo of q, which travels while the
 //! ranks add up and work on what needs no halo. So they meet once an iteration, in its sum.

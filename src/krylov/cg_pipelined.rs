@@ -24,7 +24,7 @@ use crate::ops::{HaloStep, Ops, PipelinedStep, Product, Record};
 use crate::precond::scaling::Share;
 
 /// Iterations between two replacements, each of which takes four products, in double and in single precision: see
-/// `docs/architecture.md` for what was measured.
+/// `docs/measurements.md` for what was measured.
 const REPLACE_EVERY: [u64; 2] = [30, 10];
 
 /// The part of r·r by which the true residual may differ from that of the recurrence to take its place.

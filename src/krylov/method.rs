@@ -70,7 +70,7 @@ macro_rules! methods {
 }
 
 methods! {
-    Auto = "auto", "cg, or minres where the matrix is not definite." => Self::Cg.facts();
+    Auto = "auto", "cg, or minres where the matrix is symmetric and not definite; in mixed precision cg." => Self::Cg.facts();
     Cg = "cg", "Preconditioned conjugate gradients with fused kernels; the scalars stay on the device when it works alone."
         => Facts { vectors_moved: 6, ..USUAL };
     CgClassic = "cg-classic", "Conjugate gradients from five separate kernels, partial sums added on the host (Bueno 2013)."

@@ -10,7 +10,7 @@ use crate::timing::Timing;
 
 /// Formats that read at most so many times the fewest bytes are worth measuring. What a format saves in bytes, it may
 /// lose in work for each entry. Beyond, fewer bytes took less time on GPUs wherever both were measured
-/// (docs/architecture.md).
+/// (docs/measurements.md).
 const BAND: f64 = 1.6;
 
 /// Why a block of rows has its format.

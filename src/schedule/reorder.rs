@@ -25,7 +25,7 @@
 //!
 //! Otherwise the new order is made, and taken if the sample of it saves a tenth of the bytes. What it takes to make it
 //! is paid back before the first iteration, or soon after: the check that the matrix is symmetric looks up the mirror
-//! of each entry, all over memory in a bad order. It then looks at the reordered matrix. `docs/architecture.md` has the
+//! of each entry, all over memory in a bad order. It then looks at the reordered matrix. `docs/measurements.md` has the
 //! figures.
 
 use std::fmt;

@@ -1,12 +1,26 @@
-//! What the README says about the command and the library is so.
+//! What the README and the pages in `docs/` say about the command and the library is so.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use declive::solve::{Criterion, Indefinite, Reason};
+use declive::solve::{Criterion, Indefinite, Method, Reason};
 
 const README: &str = include_str!("../../README.md");
+/// The reference of the command.
+const COMMAND: &str = include_str!("../../docs/command.md");
+
+/// All pages, by their paths.
+const PAGES: &[(&str, &str)] = &[
+    ("README.md", README),
+    ("CHANGELOG.md", include_str!("../../CHANGELOG.md")),
+    ("docs/command.md", COMMAND),
+    ("docs/architecture.md", include_str!("../../docs/architecture.md")),
+    ("docs/measurements.md", include_str!("../../docs/measurements.md")),
+    ("data/README.md", include_str!("../../data/README.md")),
+    ("data/bad/README.md", include_str!("../../data/bad/README.md")),
+    ("data/npz/README.md", include_str!("../../data/npz/README.md")),
+];
 
 /// Runs `declive` in the repository, without OpenCL.
 fn declive(args: &str) -> Output {
@@ -46,11 +60,11 @@ fn options(text: &str) -> Vec<String> {
     found
 }
 
-/// The cells of the table rows whose first cell is `first`.
+/// The cells of the row of the reference whose first cell is `first`.
 fn row(first: &str) -> Vec<&'static str> {
     let start = format!("| {first} |");
-    let line = README.lines().find(|line| line.starts_with(&start));
-    let line = line.unwrap_or_else(|| panic!("the README has no row {start}"));
+    let line = COMMAND.lines().find(|line| line.starts_with(&start));
+    let line = line.unwrap_or_else(|| panic!("docs/command.md has no row {start}"));
     line.trim_matches('|').split(" | ").map(|cell| cell.trim_matches(['|', ' '])).collect()
 }
 
@@ -61,24 +75,57 @@ fn every_option_exists() {
     // and those of the benches, by their texts
     let benches = [include_str!("../../benches/iteration.rs"), include_str!("../../benches/peers/compare.py")].concat();
     let known = options(&(help + &benches));
-    let named = options(README);
-    assert!(named.len() > 20, "{named:?}");
-    for option in named {
-        assert!(known.contains(&option), "the README speaks of {option}");
+    for (page, text) in PAGES {
+        let named = options(text);
+        assert!(*page != "docs/command.md" || named.len() > 20, "{named:?}");
+        for option in named {
+            assert!(known.contains(&option) || is_of_tests(&option), "{page} speaks of {option}");
+        }
     }
+}
+
+/// Options of the programs that cargo makes of tests.
+fn is_of_tests(option: &str) -> bool {
+    option == "--ignored"
 }
 
 #[test]
 fn every_option_of_a_solve_is_named() {
-    let named = options(README);
+    let named = options(COMMAND);
     for option in options(&stdout("solve --help")).iter().filter(|o| *o != "--help") {
-        assert!(named.contains(option), "the README says nothing of {option}");
+        assert!(named.contains(option), "docs/command.md says nothing of {option}");
     }
 }
 
 #[test]
+fn the_methods_are_those_of_the_library() {
+    let known: BTreeSet<_> = Method::ALL.iter().map(|method| method.name()).collect();
+    let (_, table) = COMMAND.split_once("| method | for A").unwrap();
+    let (table, _) = table.split_once("\n\n").unwrap();
+    let named: BTreeSet<_> = table.lines().filter_map(|line| line.strip_prefix("| `")).map(first_word).collect();
+    assert_eq!(named, known);
+    let meaning = row("`--method`")[1];
+    let (_, list) = meaning.split_once(": ").unwrap();
+    assert_eq!(list.split(", ").map(|name| name.trim_matches('`')).collect::<BTreeSet<_>>(), known);
+}
+
+#[test]
+fn the_environment_is_that_of_the_help() {
+    let help = stdout("solve --help");
+    let (_, list) = help.split_once("Environment:\n").unwrap();
+    let is_name =
+        |word: &&str| word.len() > 3 && word.chars().all(|c| c.is_ascii_uppercase() || c == '_' || c.is_ascii_digit());
+    let known: BTreeSet<_> = list.lines().map(first_word).filter(is_name).collect();
+    assert!(known.len() >= 5, "{known:?}");
+    let (_, table) = COMMAND.split_once("| variable | meaning |").unwrap();
+    let (table, _) = table.split_once("\n\n").unwrap();
+    let named: BTreeSet<_> = table.lines().filter_map(|line| line.strip_prefix("| `")).map(first_word).collect();
+    assert_eq!(named, known);
+}
+
+#[test]
 fn the_options_of_info_and_convert_are_those_of_their_help() {
-    let (_, table) = README.split_once("| option | of | meaning |").unwrap();
+    let (_, table) = COMMAND.split_once("| option | of | meaning |").unwrap();
     let (table, _) = table.split_once("\n\n").unwrap();
     for command in ["info", "convert"] {
         let of = [format!("`{command}`"), "both".into()];
@@ -96,7 +143,7 @@ fn the_options_of_info_and_convert_are_those_of_their_help() {
 
 #[test]
 fn the_options_of_bench_are_those_of_its_help() {
-    let (_, table) = README.split_once("The options of `declive bench`:").unwrap();
+    let (_, table) = COMMAND.split_once("The options of `declive bench`:").unwrap();
     let (table, _) = table.split_once("\n\nIt exits").unwrap();
     let heads = table.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
     let named: BTreeSet<_> = heads.flat_map(options).collect();
@@ -107,7 +154,7 @@ fn the_options_of_bench_are_those_of_its_help() {
 
 #[test]
 fn the_commands_are_those_of_the_help() {
-    let (_, list) = README.split_once("| command | what it does |").unwrap();
+    let (_, list) = COMMAND.split_once("| command | what it does |").unwrap();
     let (list, _) = list.split_once("\n\n").unwrap();
     let named: BTreeSet<_> = list.lines().filter_map(|line| line.strip_prefix("| `declive ")).map(first_word).collect();
     let help = stdout("--help");
@@ -148,13 +195,16 @@ fn exit_codes() {
     for (code, args) in runs {
         assert_eq!(declive(args).status.code(), Some(code), "{args}");
         let meaning = row(&code.to_string())[1];
-        assert!(help.contains(&format!("  {code}  {meaning}\n")), "the help and the README differ on exit code {code}");
+        assert!(
+            help.contains(&format!("  {code}  {meaning}\n")),
+            "the help and docs/command.md differ on exit code {code}"
+        );
     }
 }
 
 #[test]
 fn reasons() {
-    let table = README.split("| reason |").nth(1).unwrap();
+    let table = COMMAND.split("| reason |").nth(1).unwrap();
     let reasons = [
         Reason::Converged(Criterion::Rtol),
         Reason::MaxIters,
@@ -175,14 +225,65 @@ fn reasons() {
 #[test]
 fn commands_run() {
     let quick = README.lines().filter_map(|line| line.strip_prefix("cargo run --release -- "));
-    let session = README.lines().filter_map(|line| line.strip_prefix("$ declive "));
-    let commands: Vec<_> = quick.chain(session).collect();
-    assert!(commands.len() >= 3, "{commands:?}");
+    let sessions =
+        [README, COMMAND].into_iter().flat_map(str::lines).filter_map(|line| line.strip_prefix("$ declive "));
+    let commands: Vec<_> = quick.chain(sessions).collect();
+    assert!(commands.len() >= 4, "{commands:?}");
     for args in commands {
         let output = declive(args);
         assert!(output.status.success(), "{args}: {}", String::from_utf8_lossy(&output.stderr));
     }
-    for file in ["scripts/test", "docs/architecture.md", "LICENSE-MIT", "LICENSE-APACHE"] {
+    for file in ["scripts/test", "docs/command.md", "docs/architecture.md", "LICENSE-MIT", "LICENSE-APACHE"] {
         assert!(README.contains(file) && Path::new(env!("CARGO_MANIFEST_DIR")).join(file).exists(), "{file}");
     }
+}
+
+/// What a page's headings are called in links, outside of code.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let mut is_code = false;
+    let mut anchors = BTreeSet::new();
+    for line in text.lines() {
+        is_code ^= line.starts_with("```");
+        if let Some((marks, heading)) = line.split_once(' ')
+            && !is_code
+            && !marks.is_empty()
+            && marks.chars().all(|c| c == '#')
+        {
+            let kept = heading.chars().filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c));
+            anchors.insert(kept.collect::<String>().to_lowercase().replace(' ', "-"));
+        }
+    }
+    anchors
+}
+
+/// The targets of links in a text that are in this repository.
+fn links(text: &str) -> Vec<&str> {
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    targets.filter(|target| !target.contains("://")).collect()
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut count = 0;
+    for (page, text) in PAGES {
+        for link in links(text) {
+            count += 1;
+            let (file, anchor) = link.split_once('#').map_or((link, None), |(file, anchor)| (file, Some(anchor)));
+            let file = if file.is_empty() { root.join(page) } else { root.join(page).parent().unwrap().join(file) };
+            assert!(file.exists(), "{page} links to {link}");
+            if let Some(anchor) = anchor {
+                let there = anchors(&std::fs::read_to_string(file).unwrap());
+                assert!(there.contains(anchor), "{page} links to {link}, but there is only {there:?}");
+            }
+        }
+    }
+    assert!(count > 40, "{count} links");
+}
+
+#[test]
+fn anchors_and_links_are_found() {
+    let text = "# What \"it\" is, now\n```sh\n# no heading\n```\n### A p\n[a](b.md#c) [d](https://e.f) [g](#h)";
+    assert_eq!(anchors(text), ["what-it-is-now", "a-p"].map(String::from).into());
+    assert_eq!(links(text), ["b.md#c", "#h"]);
 }

@@ -14,7 +14,7 @@ use crate::cli::rhs::Recipe;
 
 /// Solve A x = b
 ///
-/// A is a symmetric positive definite matrix from a file, or a generated one. Several columns in b are solved one after
+/// A is a symmetric matrix from a file, or a generated one. Several columns in b are solved one after
 /// the other. The residual b − A x is recomputed on the host before the report says "Converged".
 ///
 /// Files are Matrix Market, plain or compressed (gzip, bzip2, xz, zstd), or .npz files of SciPy's sparse matrices; the
@@ -209,7 +209,7 @@ fn long_help() -> String {
            DECLIVE_CACHE_DIR      where compiled kernels and launch parameters are kept; empty: nowhere\n  \
            DECLIVE_PROGRAM_CACHE  off: keep no compiled kernels\n  \
            DECLIVE_FAULT          1:launch:130 lets device 1 fail from its 130th launch on, to see\n  \
-                                  what becomes of a solve then; see the README"
+                                  what becomes of a solve then; see docs/command.md"
     )
 }
 
