@@ -157,8 +157,17 @@ fn singular_systems() {
         assert!(o.reason.converged() && found <= 1.01e-9, "{setup:?}: {}, {found:e}", o.reason);
         let o = solve_with(&mut solver, &inconsistent, 1e-9);
         let found = relative_residual(&ring, &inconsistent, &o.x);
-        assert!(!o.reason.converged() && found >= 0.999 * least, "{setup:?}: {}, {found}", o.reason);
-        assert!(found <= 1.001 * least, "{setup:?}: {}, {found}, and not {least}", o.reason);
+        assert!(matches!(o.reason, Reason::Stagnation | Reason::MaxIters), "{setup:?}: {}, {found}", o.reason);
+        assert!(found >= 0.999 * least && found <= 1.0, "{setup:?}: {}, {found}: no worse than the guess", o.reason);
+        // while it is on its way, it comes as near as can be
+        let stop = Stop { max_iters: Some(n as u64 / 2), ..Stop::default() };
+        let o = solver.solve(&inconsistent, None, &stop, Control::default()).unwrap();
+        let found = relative_residual(&ring, &inconsistent, &o.x);
+        assert!(
+            o.reason == Reason::MaxIters && found <= 1.001 * least,
+            "{setup:?}: {}, {found}, not {least}",
+            o.reason
+        );
     }
 }
 
@@ -392,7 +401,8 @@ fn an_empty_row_without_a_solution_on_the_command_line() {
     for method in ["auto", "minres", "cg"] {
         let run = place.run(&format!("solve A.mtx --devices host --method {method}")).ends(1);
         let words = run.out.split_whitespace().collect::<Vec<_>>().join(" ");
-        let expected = "Not converged after 0 iterations. IndefiniteOperator: row 2 has no entries: the matrix is singular.";
+        let expected =
+            "Not converged after 0 iterations. IndefiniteOperator: row 2 has no entries: the matrix is singular.";
         assert!(words.starts_with(expected), "{words}");
     }
 }
