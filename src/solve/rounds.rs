@@ -100,7 +100,8 @@ pub(crate) fn solve(
 /// Whether a true residual is far above that of a recurrence which can only fall: the method went on after it had reached the least
 /// residual of a singular system, which has no solution, and x has grown along the null space.
 fn is_lost(whole: &Whole, residual: &Residual, by_recurrence: f64) -> bool {
-    whole.setup.method.facts().is_for == IsFor::Symmetric && !(residual.relative_2 <= LOST * by_recurrence)
+    let found = residual.relative_2;
+    whole.setup.method.facts().is_for == IsFor::Symmetric && (found > LOST * by_recurrence || found.is_nan())
 }
 
 /// What the ranks are asked for: (factor A) y = b / scale, so that x = factor scale y.
