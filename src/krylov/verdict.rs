@@ -54,6 +54,18 @@ pub enum Indefinite {
     },
 }
 
+impl fmt::Display for Indefinite {
+    /// The fact alone: `a(3,3) = -1`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Diagonal { row, value: 0.0 } => write!(f, "a({row},{row}) = 0"),
+            Self::Diagonal { row, value } => write!(f, "a({row},{row}) = {value:e}"),
+            Self::EmptyRow { row } => write!(f, "row {row} has no entries"),
+            Self::Direction { iteration, curvature } => write!(f, "p·Ap = {curvature:e} in iteration {iteration}"),
+        }
+    }
+}
+
 /// Why a solve ended. Only [`Reason::Converged`] is a success, and it is said only after b − A x has been recomputed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
@@ -122,15 +134,8 @@ impl fmt::Display for Reason {
                 f.write_str("the true residual no longer falls; the precision is exhausted, or the system is singular")
             }
             Self::Divergence => f.write_str("the residual has grown beyond all bounds"),
-            Self::IndefiniteOperator(Indefinite::Diagonal { row, value }) => {
-                write!(f, "the matrix is not positive definite: a({row},{row}) = {value:e}")
-            }
-            Self::IndefiniteOperator(Indefinite::EmptyRow { row }) => {
-                write!(f, "row {row} has no entries: the matrix is singular")
-            }
-            Self::IndefiniteOperator(Indefinite::Direction { iteration, curvature }) => {
-                write!(f, "the matrix is not positive definite: p·Ap = {curvature:e} in iteration {iteration}")
-            }
+            Self::IndefiniteOperator(what @ Indefinite::EmptyRow { .. }) => write!(f, "{what}: the matrix is singular"),
+            Self::IndefiniteOperator(what) => write!(f, "the matrix is not positive definite: {what}"),
             Self::IndefinitePreconditioner { iteration } => {
                 write!(f, "the preconditioner is not positive definite: r·z ≤ 0 in iteration {iteration}")
             }

@@ -58,23 +58,19 @@ impl Advice {
         if complex {
             return none("the matrix is complex; solving complex systems is not supported yet".into());
         }
-        match square.definiteness {
+        let method = match square.definiteness {
             Definiteness::Impossible(Obstacle::NotHermitian(_)) => {
                 return none("the matrix is not symmetric; there is no method for unsymmetric systems".into());
             }
-            Definiteness::Impossible(Obstacle::EmptyRow { row }) => {
-                return none(format!("row {} has no entries: the matrix is singular", count(row as u64 + 1)));
-            }
-            Definiteness::Impossible(_) => {
-                return none("the matrix is not positive definite; there is no method for indefinite systems".into());
-            }
-            Definiteness::Proven(_) | Definiteness::Possible => {}
-        }
+            Definiteness::Impossible(_) => Method::Minres,
+            Definiteness::Proven(_) | Definiteness::Possible => Method::Cg,
+        };
         let (precond, reason) = precond(square.diagonal.range);
-        let bytes = |precision| device_bytes(rows, found.nnz, &Setup { precond, precision, ..Setup::default() });
+        let bytes =
+            |precision| device_bytes(rows, found.nnz, &Setup { method, precond, precision, ..Setup::default() });
         Self {
             format: Format::Auto.name(),
-            method: Some(Method::Cg.name()),
+            method: Some(method.name()),
             obstacle: None,
             precond: Some(precond.name()),
             precond_reason: Some(reason),
@@ -84,7 +80,8 @@ impl Advice {
 
     /// The set-up of a solve as advised; none if there is nothing to solve.
     pub(crate) fn setup(&self) -> Option<Setup> {
-        Some(Setup { precond: self.precond?.parse().ok()?, ..Setup::default() })
+        let (method, precond) = (self.method?.parse().ok()?, self.precond?.parse().ok()?);
+        Some(Setup { method, precond, ..Setup::default() })
     }
 }
 

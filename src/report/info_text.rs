@@ -34,6 +34,9 @@ impl Report {
             (None, Some(definite)) if definite.verdict == "yes" => {
                 "Symmetric positive definite: a matrix for declive solve.".into()
             }
+            (None, Some(definite)) if definite.verdict == "no" => {
+                "Symmetric, but not positive definite: a matrix for declive solve, by minres.".into()
+            }
             (None, _) => "Symmetric and perhaps positive definite: if it is, a matrix for declive solve.".into(),
         }
     }
@@ -228,7 +231,9 @@ impl Report {
             text.line("method", &format!("none: {obstacle}"));
         }
         if let (Some(method), Some(precond), Some(reason)) = (advice.method, advice.precond, &advice.precond_reason) {
-            text.line("method", method);
+            let why = self.positive_definite.as_ref().filter(|definite| definite.verdict == "no");
+            let why = why.map_or_else(String::new, |definite| format!(": {}", definite.reason));
+            text.line("method", &format!("{method}{why}"));
             text.line("precond", &format!("{precond}: {reason}"));
         }
         if let Some(formats) = &self.formats {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use declive::device::Rejected;
 use declive::matrix::stats::Stats;
 use declive::solve::{
-    Candidate, DeviceFailure, DeviceSet, Forecast, Method, Move, Outcome, Precision, RankInfo, Reordering, Setup,
-    SetupTimes, Split, Stop,
+    Candidate, DeviceFailure, DeviceSet, Forecast, Indefinite, Method, Move, Outcome, Precision, RankInfo, Reordering,
+    Setup, SetupTimes, Split, Stop, Switch,
 };
 use serde::Serialize;
 
@@ -84,6 +84,8 @@ pub(crate) struct Figures {
     pub(super) microseconds_per_iteration: Option<f64>,
     /// Bytes of all iterations by the byte rule over the time of the iterations.
     pub(super) gigabytes_per_second: Option<f64>,
+    /// When another method took over, if one did: over several right-hand sides, the first time.
+    pub(super) switch: Option<Switched>,
 }
 
 /// Wall-clock time, in seconds.
@@ -134,8 +136,10 @@ pub(crate) struct Rhs {
 /// What is needed to run the solve again.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Options {
-    /// The one that the ranks followed.
+    /// The one that the ranks followed, at the end.
     pub(super) method: &'static str,
+    /// Why `auto` began with that rather than with `cg`, if it did.
+    pub(super) method_reason: Option<String>,
     pub(super) precond: &'static str,
     pub(super) precision: &'static str,
     pub(super) devices: String,
@@ -288,6 +292,19 @@ pub(crate) struct Moved {
     pub(super) seconds: f64,
 }
 
+/// A method that took over from another in the course of a solve.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(crate) struct Switched {
+    /// Iterations done before.
+    pub(super) iteration: u64,
+    /// The method before.
+    pub(super) from: &'static str,
+    /// The method that went on.
+    pub(super) to: &'static str,
+    /// p·A p of the direction that showed that the matrix is not positive definite.
+    pub(super) curvature: f64,
+}
+
 /// One right-hand side.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Solve {
@@ -329,6 +346,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) setup: &'a Setup,
     /// The method that it came to.
     pub(crate) method: Method,
+    /// Why not `cg`, if it had the choice.
+    pub(crate) method_reason: Option<Indefinite>,
     /// The order of the rows.
     pub(crate) reordering: &'a Reordering,
     /// As it was to stop.
@@ -412,6 +431,7 @@ impl Report {
             x0: facts.x0.clone(),
             options: Options {
                 method: facts.method.name(),
+                method_reason: facts.method_reason.map(|reason| reason.to_string()),
                 precond: facts.setup.precond.name(),
                 precision: facts.setup.precision.name(),
                 devices: facts.setup.devices.to_string(),
@@ -482,6 +502,7 @@ impl Figures {
             bytes_per_iteration: outcomes.iter().map(|o| o.bytes_per_iteration).max().unwrap_or(0),
             microseconds_per_iteration: rates.then(|| 1e6 * seconds / timed as f64),
             gigabytes_per_second: rates.then(|| 1e-9 * bytes / seconds),
+            switch: outcomes.iter().find_map(|o| o.switch.as_ref()).map(Switched::new),
         }
     }
 }
@@ -599,6 +620,12 @@ impl Moved {
             shares: one.shares.clone(),
             seconds: one.time.as_secs_f64(),
         }
+    }
+}
+
+impl Switched {
+    fn new(one: &Switch) -> Self {
+        Self { iteration: one.iteration, from: one.from.name(), to: one.to.name(), curvature: one.curvature }
     }
 }
 

@@ -137,10 +137,34 @@ impl Report {
         }
     }
 
+    /// The methods that iterated, and why not `cg` from the start, if that was known.
+    pub(super) fn methods(&self) -> String {
+        match (&self.figures.switch, &self.options.method_reason) {
+            (Some(switch), _) => format!("{}, then {}", switch.from, switch.to),
+            (None, Some(reason)) => format!("{} (auto: {reason})", self.options.method),
+            (None, None) => self.options.method.into(),
+        }
+    }
+
+    /// When another method took over, and why, if one did.
+    pub(super) fn switch(&self) -> Option<String> {
+        let (rhs, switch) = self.solves.iter().find_map(|solve| Some((solve.rhs, solve.figures.switch?)))?;
+        let of = if self.solves.len() > 1 { format!(" of right-hand side {rhs}") } else { String::new() };
+        Some(format!(
+            "{} from iteration {}{of} on: p·Ap = {} shows that the matrix is not positive definite",
+            switch.to,
+            count(switch.iteration + 1),
+            scientific(switch.curvature)
+        ))
+    }
+
     fn method(&self, text: &mut Text) {
         let options = &self.options;
         text.section("Method");
-        text.line("method", &format!("{}, preconditioner {}", options.method, options.precond));
+        text.line("method", &format!("{}, preconditioner {}", self.methods(), options.precond));
+        if let Some(switch) = self.switch() {
+            text.line("", &switch);
+        }
         text.line("precision", options.precision);
         text.line("devices", &options.devices);
         let time = options.time_limit.map_or_else(|| "no time limit".into(), |limit| format!("{limit} s"));
@@ -161,6 +185,10 @@ impl Report {
         text.line("stopped", &figures.reason_text);
         if figures.reason == "Stagnation" && self.options.precision != "f64" {
             text.line("", "--precision f64 goes further; so does a larger --rtol");
+        }
+        if figures.reason == "IndefiniteOperator" && self.options.method != "minres" {
+            let precision = if self.options.precision == "mixed" { ", with --precision f64" } else { "" };
+            text.line("", &format!("--method minres is for matrices that are not definite{precision}"));
         }
         let restarts = if figures.restarts == 0 { "no restarts".into() } else { plural(figures.restarts, "restart") };
         text.line("iterations", &format!("{}, {restarts}", count(figures.iterations)));

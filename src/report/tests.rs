@@ -3,7 +3,7 @@
 use super::json;
 use super::solve::{
     Considered, Expected, Failed, Figures, Halos, Matrix, Moved, NotUsed, Options, Order, Rank, Report, Rhs, Seconds,
-    Solve, SolveSeconds, SplitSeconds,
+    Solve, SolveSeconds, SplitSeconds, Switched,
 };
 
 fn figures(residual: f64) -> Figures {
@@ -23,6 +23,7 @@ fn figures(residual: f64) -> Figures {
         bytes_per_iteration: 1_000_000,
         microseconds_per_iteration: Some(81.0),
         gigabytes_per_second: Some(12.3),
+        switch: None,
     }
 }
 
@@ -73,6 +74,7 @@ pub(super) fn report(ranks: usize, residuals: &[f64]) -> Report {
     };
     let options = Options {
         method: "cg",
+        method_reason: None,
         precond: "jacobi",
         precision: "f64",
         devices: "gpu".into(),
@@ -173,6 +175,22 @@ fn what_failed_and_where_it_began_are_told() {
     report.resumed = Some("y.ckpt".into());
     report.figures.resumed_iterations = 1000;
     assert!(report.to_string().contains("initial guess   y.ckpt, after 1,000 iterations"));
+}
+
+#[test]
+fn why_the_method_is_not_cg_is_told() {
+    let words = |report: &super::solve::Report| report.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut report = report(1, &[1e-9, 1e-9]);
+    report.options.method = "minres";
+    report.options.method_reason = Some("a(17,17) = 0".into());
+    assert!(words(&report).contains("method minres (auto: a(17,17) = 0), preconditioner jacobi"));
+    report.options.method_reason = None;
+    let switch = Some(Switched { iteration: 1199, from: "cg", to: "minres", curvature: -0.32 });
+    (report.figures.switch, report.solves[1].figures.switch) = (switch, switch);
+    let words = words(&report);
+    let expected = "method cg, then minres, preconditioner jacobi minres from iteration 1,200 of right-hand side 2 on: p·Ap = \
+                    -3.20e-1 shows that the matrix is not positive definite";
+    assert!(words.contains(expected), "{words}");
 }
 
 #[test]

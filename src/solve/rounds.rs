@@ -10,7 +10,7 @@ use super::statistics::Statistics;
 use super::survivors::{DeviceFailure, open, without_failed};
 use crate::comm::Failed;
 use crate::error::Result;
-use crate::krylov::{Criterion, Reason};
+use crate::krylov::{Criterion, IsFor, Reason};
 use crate::real::Real;
 use crate::runtime::snapshot::{self, Shelf, Snapshot};
 use crate::runtime::{Checkpoint, Checkpoints, Control, Ended, Monitor, OnFailure, Position, Ranks, Stop, Whole};
@@ -18,6 +18,9 @@ use crate::verify::{self, Residual};
 
 /// How often an answer that the host's check does not confirm is handed back to the ranks with a tighter target.
 const MAX_ROUNDS: u32 = 5;
+
+/// A true residual beyond this multiple of the recurrence's has nothing to do with it.
+const LOST: f64 = 10.0;
 
 /// How often iterates are set aside to go on from after a failure, if nothing else was said.
 const SNAPSHOT_EVERY: Duration = Duration::from_secs(10);
@@ -57,7 +60,7 @@ pub(crate) fn solve(
         let (reached, y) = round.run(ranks, failures, statistics, &x)?;
 
         let start = Instant::now();
-        x = round.given(&y);
+        let before = std::mem::replace(&mut x, round.given(&y));
         statistics.gather += start.elapsed();
         let start = Instant::now();
         let residual = verify::residual(&whole.a, unscaled_b, &x);
@@ -72,6 +75,13 @@ pub(crate) fn solve(
             }
             Some(reason) => reason,
         };
+        if !reason.converged() && is_lost(whole, &residual, statistics.recurrence_rel_residual_2) {
+            let of_before = verify::residual(&whole.a, unscaled_b, &before);
+            if of_before.norm_2 < residual.norm_2 || residual.norm_2.is_nan() {
+                let reason = if reason == Reason::Interrupted { reason } else { Reason::Stagnation };
+                return Ok(Answer { x: before, reason, residual: of_before });
+            }
+        }
         if !reason.converged() || confirmed(&residual) {
             return Ok(Answer { x, reason, residual });
         }
@@ -85,6 +95,13 @@ pub(crate) fn solve(
         statistics.restarts += 1;
     }
     unreachable!("the rounds end")
+}
+
+/// Whether a true residual is far above that of a recurrence which can only fall: the method went on after it had reached the least
+/// residual of a singular system, which has no solution, and x has grown along the null space.
+fn is_lost(whole: &Whole, residual: &Residual, by_recurrence: f64) -> bool {
+    let found = residual.relative_2;
+    whole.setup.method.facts().is_for == IsFor::Symmetric && (found > LOST * by_recurrence || found.is_nan())
 }
 
 /// What the ranks are asked for: (factor A) y = b / scale, so that x = factor scale y.

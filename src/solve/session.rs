@@ -35,6 +35,8 @@ pub struct Solver {
     forecast: Forecast,
     ranks: Ranks,
     failures: Vec<DeviceFailure>,
+    /// What shows without an iteration that the matrix is not positive definite.
+    obstacle: Option<Indefinite>,
     /// Whether another method may take over.
     may_switch: bool,
 }
@@ -77,8 +79,8 @@ impl Solver {
         let stats = check(&a, &rows, setup)?;
         let factor = matrix_factor(&a, &stats, setup.precision)?;
         let selection = selection?;
-        let may_switch = setup.method == Method::Auto;
-        let setup = &Setup { method: method(setup, &stats)?, ..setup.clone() };
+        let (obstacle, may_switch) = (obstacle(&a, &stats), setup.method == Method::Auto);
+        let setup = &Setup { method: method(setup, obstacle.is_some())?, ..setup.clone() };
         let whole = Whole::new(a, &rows, order, factor, setup, Store::open());
         let Chosen { placement, rejected: considered, forecast } = choose(&whole, &rows, &selection)?;
         let Selection { mut rejected, note, .. } = selection;
@@ -93,7 +95,7 @@ impl Solver {
         let tune = ranks.times.tune + forecast.time;
         let prepare = prepare + ranks.times.prepare;
         let times = SetupTimes { prepare, reorder: reordering.time, tune, ..ranks.times };
-        Ok(Self { whole, stats, reordering, rejected, note, times, forecast, ranks, failures, may_switch })
+        Ok(Self { whole, stats, reordering, rejected, note, times, forecast, ranks, failures, obstacle, may_switch })
     }
 
     /// Solves `A x = b` from `x0`, or from zero.
@@ -157,7 +159,8 @@ impl Solver {
         Ok(true)
     }
 
-    /// What is known without an iteration: b = 0, a diagonal that no positive definite matrix has, or no time.
+    /// What is known without an iteration: b = 0, a diagonal that no positive definite matrix has where the method needs one, a row
+    /// without entries where b is not 0, or no time.
     fn settled(&self, b: &[f64], stop: &Stop, control: Control<'_>) -> Option<Reason> {
         if b.iter().all(|&v| v == 0.0) {
             return Some(Reason::Converged(Criterion::ZeroRhs));
@@ -168,16 +171,16 @@ impl Solver {
         if stop.time_limit.is_some_and(|limit| limit.is_zero()) {
             return Some(Reason::TimeLimit);
         }
-        if self.method().facts().is_for == IsFor::Symmetric {
-            return None;
-        }
-        let diagonal = &self.stats.diagonal;
-        let first = [diagonal.missing_or_zero, diagonal.negative].into_iter().flatten().min()?;
-        let (a, row) = (&self.whole.a, first + 1);
-        Some(Reason::IndefiniteOperator(match a.row(first).0 {
-            [] => Indefinite::EmptyRow { row },
-            _ => Indefinite::Diagonal { row, value: a.get(first, first).unwrap_or(0.0) },
-        }))
+        let obstacle = match self.method().facts().is_for {
+            IsFor::Definite => self.obstacle,
+            IsFor::Symmetric if self.stats.empty_rows == 0 => None,
+            IsFor::Symmetric => {
+                let row_ptr = self.whole.a.row_ptr();
+                let row = (0..b.len()).find(|&i| b[i] != 0.0 && row_ptr[i] == row_ptr[i + 1])?;
+                Some(Indefinite::EmptyRow { row: row + 1 })
+            }
+        };
+        obstacle.map(Reason::IndefiniteOperator)
     }
 
     fn outcome(&self, b: &[f64], x: Vec<f64>, reason: Reason, done: u64) -> Outcome {
@@ -255,6 +258,12 @@ impl Solver {
         self.whole.setup.method
     }
 
+    /// Why [`Method::Auto`] did not begin with `cg`, if it did not: what shows that the matrix is not positive definite.
+    #[must_use]
+    pub fn method_reason(&self) -> Option<Indefinite> {
+        self.obstacle.filter(|_| self.may_switch && self.method() == Method::Minres)
+    }
+
     /// The order of the rows on the ranks, and why it is so.
     #[must_use]
     pub fn reordering(&self) -> &Reordering {
@@ -268,18 +277,27 @@ impl Solver {
     }
 }
 
-/// The method for a matrix: that which is asked for, or, with [`Method::Auto`], `cg` unless the diagonal tells that the matrix is
-/// not positive definite.
-fn method(setup: &Setup, stats: &Stats) -> Result<Method> {
+/// What the diagonal of a matrix shows, if no positive definite matrix has such a one.
+fn obstacle(a: &Csr, stats: &Stats) -> Option<Indefinite> {
     let diagonal = &stats.diagonal;
-    let is_indefinite = diagonal.missing_or_zero.or(diagonal.negative).is_some();
+    let first = [diagonal.missing_or_zero, diagonal.negative].into_iter().flatten().min()?;
+    let row = first + 1;
+    Some(match a.row(first).0 {
+        [] => Indefinite::EmptyRow { row },
+        _ => Indefinite::Diagonal { row, value: a.get(first, first).unwrap_or(0.0) },
+    })
+}
+
+/// The method for a matrix: that which is asked for, or, with [`Method::Auto`], `cg` unless it is known that the matrix is not
+/// positive definite.
+fn method(setup: &Setup, is_indefinite: bool) -> Result<Method> {
     match setup.method {
         Method::Auto if is_indefinite && Method::Minres.allows(setup.precision) => Ok(Method::Minres),
         Method::Auto => Ok(Method::Cg),
         method if method.allows(setup.precision) => Ok(method),
         method => Err(Error::Usage(format!(
-            "{method} does not work in {} precision: its iterations can't go on after a residual was replaced; in single or double \
-             precision it does",
+            "{method} does not work with precision = {}: its iterations can't go on after a residual was replaced; precision = f64 \
+             is as exact",
             setup.precision
         ))),
     }

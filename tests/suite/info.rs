@@ -140,8 +140,14 @@ fn verdicts() {
     let verdict = |banner: &str, body: &str| {
         let value = json_of(&format!("coordinate real {banner}"), body);
         let definite = &value["positive_definite"];
-        assert_eq!(value["solve"]["method"].is_null(), definite["verdict"] == "no");
-        assert_eq!(value["solve"]["obstacle"].is_string(), definite["verdict"] == "no");
+        let is_symmetric = definite["by"] != "hermitian";
+        let method = match definite["verdict"].as_str() {
+            Some("no") => is_symmetric.then_some("minres"),
+            _ => Some("cg"),
+        };
+        assert_eq!(value["solve"]["method"].as_str(), method);
+        assert_eq!(value["solve"]["obstacle"].is_null(), is_symmetric);
+        assert_eq!(value["solve"]["device_bytes"].is_null(), !is_symmetric);
         let [verdict, by, reason] = ["verdict", "by", "reason"].map(|k| definite[k].as_str().unwrap_or("").to_owned());
         (verdict, by, definite["row"].as_u64(), definite["column"].as_u64(), reason)
     };
@@ -178,17 +184,28 @@ fn why_nothing_fits() {
             "2 2 1\n2 1 1\n",
             "the matrix is not symmetric; there is no method for unsymmetric systems.",
         ),
-        (
-            "symmetric",
-            "1 1 1\n1 1 0\n",
-            "the matrix is not positive definite; there is no method for indefinite systems.",
-        ),
         ("general", "2 3 1\n1 1 1\n", "the matrix is rectangular, 2 × 3; a system to solve is square."),
     ] {
         let text = text(&format!("coordinate real {banner}"), body);
         let first: Vec<_> = text.lines().take_while(|l| !l.is_empty()).collect();
         assert_eq!(first.join(" "), format!("Nothing to solve with declive: {headline}"));
         assert_eq!(line(&text, "method"), format!("none: {}", headline.trim_end_matches('.')));
+    }
+}
+
+#[test]
+fn minres_is_for_what_is_not_definite() {
+    for (body, precond, why) in [
+        ("1 1 1\n1 1 0\n", "none", "a(1,1) = 0 is not positive"),
+        ("2 2 2\n1 1 1\n2 2 -3\n", "jacobi", "a(2,2) = -3 is not positive"),
+        ("2 2 1\n1 1 1\n", "none", "row 2 has no entries: the matrix is singular"),
+        ("2 2 3\n1 1 1\n2 1 3\n2 2 4\n", "jacobi", "a(1,2) = 3 is too large beside a(1,1) = 1 and a(2,2) = 4"),
+    ] {
+        let text = text("coordinate real symmetric", body);
+        let first: Vec<_> = text.lines().take_while(|l| !l.is_empty()).collect();
+        assert_eq!(first.join(" "), "Symmetric, but not positive definite: a matrix for declive solve, by minres.");
+        assert_eq!(line(&text, "method"), format!("minres: {why}"));
+        assert!(line(&text, "precond").starts_with(precond), "{text}");
     }
 }
 

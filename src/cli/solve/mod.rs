@@ -65,6 +65,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         x0: plan.x0.as_ref().map(ToString::to_string),
         setup: &plan.setup,
         method: solver.method(),
+        method_reason: solver.method_reason(),
         reordering: solver.reordering(),
         stop: &plan.stop,
         ranks: solver.ranks(),

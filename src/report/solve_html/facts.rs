@@ -16,12 +16,13 @@ pub(super) fn summary(report: &Report) -> Markup {
     html! {
         p.summary { b { (report.verdict()) } }
         p.summary {
-            (matrix.source) ", " (plural(matrix.rows, "row")) ", " (entries(matrix.nnz)) ", by " (options.method)
+            (matrix.source) ", " (plural(matrix.rows, "row")) ", " (entries(matrix.nnz)) ", by " (report.methods())
             ", preconditioner " (options.precond) ", " (options.precision) ", on "
             (plural(report.ranks.len(), "rank")) ": " (together(report.ranks.iter().map(|rank| &*rank.device))) "."
             @if let (Some(micros), Some(rate)) = (figures.microseconds_per_iteration, figures.gigabytes_per_second) {
                 " " (three(micros)) " µs an iteration, " (three(rate)) " GB/s."
             }
+            @if let Some(switch) = report.switch() { " " (switch) "." }
         }
     }
 }

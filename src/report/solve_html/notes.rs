@@ -22,6 +22,12 @@ pub(super) fn section() -> Markup {
                 "the host in twice the working precision from the data as they were read; only that decides whether a "
                 "solve converged."
             }
+            dt { "Method" }
+            dd {
+                "\"auto\" is cg, or minres if a number on the diagonal is not positive. Where p·Ap ≤ 0 for a direction p of "
+                "cg, the matrix is not positive definite, and minres goes on from x: the residual, which has risen and "
+                "fallen before, only falls from then on."
+            }
             dt { "Kernels" }
             dd { "From start to end on the device, by the events of OpenCL; on the host, by its clock." }
             dt { "Sums over ranks, halos" }

@@ -36,11 +36,11 @@ pub(crate) fn setup(method: Method, precond: Precond, precision: Precision, devi
     Setup { method, precond, precision, devices: devices.clone(), tune: Tune::Off, ..Setup::default() }
 }
 
-/// Every method and preconditioner on every choice of devices.
+/// Every method that works in this precision, and every preconditioner, on every choice of devices.
 pub(crate) fn setups(precision: Precision) -> Vec<Setup> {
     let mut all = Vec::new();
     for devices in choices() {
-        for &method in Method::FORCED {
+        for &method in Method::FORCED.iter().filter(|method| method.allows(precision)) {
             for &precond in Precond::ALL {
                 all.push(setup(method, precond, precision, &devices));
             }
