@@ -78,7 +78,8 @@ pub(crate) fn solve(
         if !reason.converged() && is_lost(whole, &residual, statistics.recurrence_rel_residual_2) {
             let of_before = verify::residual(&whole.a, unscaled_b, &before);
             if of_before.norm_2 < residual.norm_2 || residual.norm_2.is_nan() {
-                let reason = if reason == Reason::Interrupted { reason } else { Reason::Stagnation };
+                let is_limit = matches!(reason, Reason::MaxIters | Reason::TimeLimit);
+                let reason = if is_limit { Reason::Stagnation } else { reason };
                 return Ok(Answer { x: before, reason, residual: of_before });
             }
         }
