@@ -2,21 +2,23 @@
 
 use std::sync::Arc;
 
+use proptest::prelude::*;
+
 use super::machine::{Backend, LENT, Machine};
 use super::program::{Program, Step};
-use super::text::{R, X};
+use super::text::{OWN, R, Recorder, X};
 use crate::comm::{Alone, Communicator, Failure, Threads};
 use crate::device::{Context, Info, list};
-use crate::kernels::{Kernels, Shape, Tuning};
+use crate::kernels::{Kernels, Launch, Shape, Tuning};
 use crate::krylov::Method;
 use crate::matrix::{Csr, gallery};
 use crate::operator::Format;
 use crate::operator::LinearOperator;
 use crate::operator::host::HostBlock;
 use crate::operator::opencl::DeviceBlock;
-use crate::ops::Record;
 use crate::ops::host::HostOps;
 use crate::ops::opencl::OpenClOps;
+use crate::ops::{Ops, Record};
 use crate::partition::{Part, split};
 
 fn device() -> Info {
@@ -78,19 +80,17 @@ fn run<O: Backend<Real = f64>>(
     ran
 }
 
-/// Of each rank of `parts`, in a thread of its own.
-fn on_ranks(
-    a: &Arc<Csr>,
+/// What each rank of `parts` comes to, in a thread of its own.
+fn ranks<R: Send>(
+    a: &Csr,
     parts: usize,
     b: &[f64],
-    rank: impl Fn(Part<'_>, Threads<f64>, &[f64]) -> Ran + Sync,
-) -> Vec<Ran> {
+    rank: impl Fn(Part<'_>, Threads<f64>, &[f64]) -> R + Sync,
+) -> Vec<R> {
     let n = a.n_rows();
     let rows: Vec<_> = (0..parts).map(|k| k * n / parts..(k + 1) * n / parts).collect();
     let split = split(a, &rows);
-    let receivers: Vec<usize> = (0..parts)
-        .map(|rank| split.iter().filter(|part| part.halo.receive.iter().any(|receive| receive.from == rank)).count())
-        .collect();
+    let receivers: Vec<usize> = split.iter().map(|part| part.halo.receivers).collect();
     let comms = Threads::new(&receivers, &Arc::new(Failure::default()));
     std::thread::scope(|scope| {
         let rank = &rank;
@@ -162,8 +162,7 @@ fn methods_converge_on_every_rank() {
         let host = on_host(a, whole(), Box::new(Alone::default()), program(), &b, limit, 1000);
         let mut all = vec![("host", host.clone())];
         for parts in [2, 3, 5] {
-            let ran =
-                on_ranks(a, parts, &b, |part, comm, b| on_host(a, part, Box::new(comm), program(), b, limit, 1000));
+            let ran = ranks(a, parts, &b, |part, comm, b| on_host(a, part, Box::new(comm), program(), b, limit, 1000));
             all.push(("hosts", together(ran)));
         }
         for shape in [Shape::Cpu, Shape::Gpu] {
@@ -172,7 +171,7 @@ fn methods_converge_on_every_rank() {
                 on_device(&whole(), Box::new(Alone::default()), tuning(shape, 8), program(), &b, limit, 1000),
             ));
             for parts in [2, 3, 5] {
-                let ran = on_ranks(a, parts, &b, |part, comm, b| {
+                let ran = ranks(a, parts, &b, |part, comm, b| {
                     on_device(&part, Box::new(comm), tuning(shape, 8), program(), b, limit, 1000)
                 });
                 all.push(("devices", together(ran)));
@@ -201,4 +200,198 @@ fn passes_of_methods() {
     assert_eq!(arrays(Method::Minres, false), (1, named(&[("minres_u_old_dots", 4), ("minres_w_old_x", 6)])));
     let scaled = [("minres_u_old_dots", 4), ("minres_w_old_x_r_dots", 10), ("minres_scalars", 0)];
     assert_eq!(arrays(Method::Minres, true), (1, named(&scaled)));
+}
+
+/// What a random method says of four vectors: small integers, so that nothing is rounded.
+#[derive(Debug, Clone)]
+enum Said {
+    /// v[to] = Σ factor v.
+    Set(usize, Vec<(i8, usize)>),
+    /// v[to] = v[to] + s v[of], with the last dot product s, if there was one.
+    Add(usize, usize),
+    /// s = v · v, weighted by nothing.
+    Dot(usize, usize),
+    /// v[to] = A v[of].
+    Multiply(usize, usize),
+}
+
+const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+
+/// The same as a text. It leaves the last dot product to the next iteration.
+fn text(k: &Recorder, said: &[Said]) {
+    let v = k.vectors(NAMES);
+    v[0].set(k.r());
+    let first = v[0].dot(v[0]);
+    let left = k.carried(first);
+    k.iteration(|| {
+        let mut last = left;
+        for what in said {
+            match what {
+                Said::Set(to, terms) => {
+                    let mut terms = terms.iter().map(|(factor, of)| k.number((*factor).into()) * v[*of]);
+                    let first = terms.next().unwrap();
+                    v[*to].set(terms.fold(first, |sum, term| sum + term));
+                }
+                Said::Add(to, of) => {
+                    let mut to = v[*to];
+                    to += last * v[*of];
+                }
+                Said::Dot(x, y) => last = v[*x].dot(v[*y]),
+                Said::Multiply(to, of) => v[*to].set(k.a() * v[*of]),
+            }
+        }
+        k.next(left, last);
+        k.swap(v[1], v[2]);
+    });
+}
+
+/// The same in plain loops: the vectors after so many iterations.
+fn plainly(a: &Csr, r: &[f64], said: &[Said], iterations: usize) -> Vec<Vec<f64>> {
+    let n = r.len();
+    let mut v = vec![vec![0.0; n]; 4];
+    v[0] = r.to_vec();
+    let dot = |x: &[f64], y: &[f64]| (0..n).map(|i| x[i] * y[i]).sum::<f64>();
+    let mut last = dot(r, r);
+    for _ in 0..iterations {
+        for what in said {
+            match what {
+                Said::Set(to, terms) => {
+                    v[*to] =
+                        (0..n).map(|i| terms.iter().map(|(factor, of)| f64::from(*factor) * v[*of][i]).sum()).collect();
+                }
+                Said::Add(to, of) => v[*to] = (0..n).map(|i| v[*to][i] + last * v[*of][i]).collect(),
+                Said::Dot(x, y) => last = dot(&v[*x], &v[*y]),
+                Said::Multiply(to, of) => v[*to] = a.mul_vec(&v[*of]),
+            }
+        }
+        v.swap(1, 2);
+    }
+    v
+}
+
+/// The vectors that a program leaves on a rank.
+fn left<O: Backend<Real = f64>>(
+    ops: &O,
+    a: &impl LinearOperator<O>,
+    said: &[Said],
+    r: &[f64],
+    most: u64,
+) -> Vec<Vec<f64>> {
+    let program = Program::new("random", false, |k| text(k, said));
+    let mut machine = Machine::new(ops, a, program).unwrap();
+    for slot in LENT {
+        machine.v[slot] = ops.vector(a.halo(), "a vector").unwrap();
+    }
+    ops.begin().unwrap();
+    ops.write(r, &mut machine.v[R]).unwrap();
+    machine.start(ops, a, false).unwrap();
+    for iteration in 1..=most {
+        ops.begin_iteration(iteration).unwrap();
+        machine.iterate(ops, a, iteration, 0.0, &mut |_| None::<()>).unwrap();
+    }
+    let read = |slot: usize| {
+        let mut v = vec![0.0; r.len()];
+        ops.read(&machine.v[slot], &mut v).unwrap();
+        v
+    };
+    (OWN..OWN + 4).map(read).collect()
+}
+
+fn said() -> impl Strategy<Value = Vec<Said>> {
+    let terms = prop::collection::vec((-2..=2_i8, 0..4_usize), 1..4);
+    let one = prop_oneof![
+        3 => (0..4_usize, terms).prop_map(|(to, terms)| Said::Set(to, terms)),
+        1 => (0..4_usize, 0..4_usize).prop_map(|(to, of)| Said::Add(to, of)),
+        2 => (0..4_usize, 0..4_usize).prop_map(|(x, y)| Said::Dot(x, y)),
+        1 => (0..4_usize, 1..4_usize).prop_map(|(to, by)| Said::Multiply(to, (to + by) % 4)),
+    ];
+    // vectors that are multiplied travel until the next product: nothing else sets the product meanwhile
+    prop::collection::vec(one, 1..7).prop_filter("few large factors, and products that stay", |said| {
+        let adds = said.iter().filter(|what| matches!(what, Said::Add(..))).count();
+        let products: Vec<usize> =
+            said.iter().filter_map(|what| if let Said::Multiply(to, _) = what { Some(*to) } else { None }).collect();
+        let is_set = |to: usize| said.iter().any(|what| matches!(what, Said::Set(t, _) | Said::Add(t, _) if *t == to));
+        adds <= 1 && products.len() <= 1 && !products.into_iter().any(is_set)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Fused or not, on the host, on a device in both shapes and by any number of groups, and among several ranks.
+    #[test]
+    fn programs_are_what_plain_loops_are(
+        said in said(), n in prop::sample::select(vec![1_usize, 7, 255, 256, 257, 1030]), groups in 1..5_usize,
+    ) {
+        let a = Arc::new(gallery::poisson2d([n, 1]).unwrap());
+        let r: Vec<f64> = (0..n).map(|i| (i * 7 % 3) as f64 - 1.0).collect();
+        let expected = plainly(&a, &r, &said, 2);
+        prop_assume!(expected.iter().flatten().all(|v| v.abs() < 1e12));
+        let whole = || split(&a, std::slice::from_ref(&(0..n))).remove(0);
+        let host = HostOps::<f64>::new(n, Box::new(Alone::default()));
+        let rows = HostBlock::new(&a, whole(), 1.0, Format::Csr).unwrap();
+        prop_assert_eq!(&left(&host, &rows, &said, &r, 2), &expected, "the host");
+        for shape in [Shape::Cpu, Shape::Gpu] {
+            let ctx = Arc::new(Context::open(&device()).unwrap());
+            let kernels = Kernels::build(&ctx, tuning(shape, groups)).unwrap();
+            let ops = OpenClOps::<f64, f64>::new(ctx.clone(), kernels, n, Box::new(Alone::default()), false).unwrap();
+            let block = DeviceBlock::upload(&ctx, &ops.kernels.tuning, &whole(), 1.0, Format::Csr).unwrap();
+            prop_assert_eq!(&left(&ops, &block, &said, &r, 2), &expected, "{:?}, {} groups", shape, groups);
+        }
+        if n > 7 {
+            let parts = ranks(&a, 3, &r, |part, comm, r| {
+                let ops = HostOps::<f64>::new(part.n_owned(), Box::new(comm));
+                let rows = HostBlock::new(&a, part, 1.0, Format::Csr).unwrap();
+                left(&ops, &rows, &said, r, 2)
+            });
+            let together: Vec<Vec<f64>> = (0..4).map(|k| parts.iter().flat_map(|part| part[k].clone()).collect()).collect();
+            prop_assert_eq!(&together, &expected, "three ranks");
+        }
+    }
+}
+
+/// Other groups for the passes, and the same bits.
+#[test]
+fn launches_of_passes_change_no_bits() {
+    let a = gallery::poisson2d([90, 70]).unwrap();
+    let (n, b) = (a.n_rows(), gallery::random_vector(a.n_rows(), 11));
+    let part = || split(&a, std::slice::from_ref(&(0..n))).remove(0);
+    for method in [Method::CgTextbook, Method::Minres] {
+        for (shape, sizes) in [(Shape::Gpu, [256, 256, 512]), (Shape::Cpu, [1; 3])] {
+            let run = |(group_size, max_groups): (usize, usize)| {
+                let mut tuning = tuning(shape, 8);
+                tuning.set("cg_step", Launch { group_size, max_groups, unroll: 1 });
+                on_device(&part(), Box::new(Alone::default()), tuning, method.program(false).unwrap(), &b, 0.0, 40)
+            };
+            let [one, three, many] = [(sizes[0], 1), (sizes[1], 3), (sizes[2], 64)].map(run);
+            assert!(one == three && one == many, "{method}, {shape:?}");
+        }
+    }
+}
+
+/// A run that goes on in the direction of the one before makes the iterations that one would have made.
+#[test]
+fn directions_are_taken_over() {
+    let a = Arc::new(gallery::poisson2d([15, 14]).unwrap());
+    let (n, b) = (a.n_rows(), gallery::random_vector(a.n_rows(), 3));
+    let ops = HostOps::<f64>::new(n, Box::new(Alone::default()));
+    let rows = HostBlock::new(&a, split(&a, std::slice::from_ref(&(0..n))).remove(0), 1.0, Format::Csr).unwrap();
+    let iterates = |breaks: &[u64]| {
+        let mut machine = Machine::new(&ops, &rows, Method::CgTextbook.program(false).unwrap()).unwrap();
+        for slot in LENT {
+            machine.v[slot] = ops.vector(0, "a vector").unwrap();
+        }
+        ops.write(&b, &mut machine.v[R]).unwrap();
+        machine.start(&ops, &rows, false).unwrap();
+        for iteration in 1..=20 {
+            if breaks.contains(&iteration) {
+                machine.start(&ops, &rows, true).unwrap();
+            }
+            machine.iterate(&ops, &rows, iteration, 0.0, &mut |_| None::<()>).unwrap();
+        }
+        machine.v[X].clone()
+    };
+    let whole = iterates(&[]);
+    assert!(residual(&a, &whole, &b) < 0.5 * norm(&b));
+    assert_eq!(iterates(&[7, 8, 15]), whole);
 }

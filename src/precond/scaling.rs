@@ -17,7 +17,7 @@ use crate::real::Real;
 
 /// The scaling of a whole system.
 pub(crate) struct Scaling {
-    /// √d of each row; 1 where d is not positive, which no iteration ever sees.
+    /// √d of each row; 1 where d is not positive, which methods for definite matrices never see.
     roots: Vec<f64>,
 }
 
