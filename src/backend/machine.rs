@@ -268,6 +268,9 @@ impl<O: Backend> Machine<O> {
             }
             Ok(())
         };
+        if former.is_none() && halo > 0 {
+            do_on_halo(v)?; // nothing is on its way: the first product of a run
+        }
         let arriving = former.map(|of| Arriving { of, then: &mut do_on_halo });
         a.multiply(ops, v, [multiply.x, multiply.y], arriving, &mut dots)?;
         ops.put_dots(&mut self.passes, number, dots);

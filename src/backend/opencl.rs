@@ -4,7 +4,6 @@
 //! in every group in the same order, and leaves what later ones need in the iteration's row of a log, which the host reads late. It
 //! stops by itself: each pass tells the next whether the run is over. Among several ranks the host gives each pass its factors.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -51,7 +50,7 @@ pub(crate) struct DevicePasses<A: Real> {
     log: DeviceVec<A>,
     /// Whether the run is over, as each pass says, in even and in odd iterations.
     done: [Vec<Arc<DeviceVec<i32>>>; 2],
-    late: RefCell<Late<A>>,
+    late: Late<A>,
 }
 
 /// The host's late view of the log.
@@ -134,7 +133,7 @@ impl<T: Real, A: Real> Backend for OpenClOps<T, A> {
             partials,
             dots: (0..products).map(|_| self.sum(2).map(Some)).collect::<Result<_>>()?,
             log: DeviceVec::zeros(ctx, columns.width * LOG_LEN as usize, "the log")?,
-            late: RefCell::new(Late::new(ctx, columns.width * LOG_LEN as usize)?),
+            late: Late::new(ctx, columns.width * LOG_LEN as usize)?,
             columns,
             done: [flags()?, flags()?],
         })
@@ -224,7 +223,7 @@ impl<T: Real, A: Real> Backend for OpenClOps<T, A> {
     }
 
     fn begin_ahead(&self, passes: &mut DevicePasses<A>, carried: &[f64]) -> Result<()> {
-        passes.late.get_mut().begin(&self.ctx)?;
+        passes.late.begin(&self.ctx)?;
         // a row that no kernel has written must not look like numbers
         passes.log.fill(&self.ctx, 0xFF)?;
         for flag in passes.done.iter().flatten() {
@@ -280,7 +279,6 @@ impl<T: Real, A: Real> Backend for OpenClOps<T, A> {
             return Ok(()); // all is known at once
         }
         let DevicePasses { late, log, columns, .. } = passes;
-        let late = late.get_mut();
         let take_in = |late: &mut Late<A>, look, records: &mut Vec<Record>| -> Result<()> {
             let Some((read, first, last)): Option<(PendingRead<Pinned<A>>, u64, u64)> = look else { return Ok(()) };
             let start = Instant::now();

@@ -276,7 +276,6 @@ impl Program {
                 sums_of(&scalars, *node, formed, &mut awaits);
             }
             pass.awaits = awaits.into_iter().collect();
-            // what is not a scalar of this iteration's sums is there without being formed
             formed.extend(pass.forms.iter().copied());
         };
         for (step, later) in self.iteration.iter_mut().zip(&needs) {
@@ -311,12 +310,7 @@ impl Program {
             used.push(name.clone());
             if count == 0 { name } else { format!("{name}_{}", count + 1) }
         };
-        for step in &mut self.iteration {
-            if let Step::Pass(pass) = step {
-                pass.name = name(pass);
-            }
-        }
-        for step in self.start.iter_mut().chain(&mut self.resume) {
+        for step in self.iteration.iter_mut().chain(&mut self.start).chain(&mut self.resume) {
             if let Step::Pass(pass) = step {
                 pass.name = name(pass);
             }

@@ -350,6 +350,34 @@ proptest! {
     }
 }
 
+/// What comes before the first product is done on halos, too, though nothing is on its way then.
+#[test]
+fn passes_before_the_first_product() {
+    let a = Arc::new(gallery::poisson2d([12, 1]).unwrap());
+    let r: Vec<f64> = (0..12).map(|i| (i * 7 % 3) as f64 - 1.0).collect();
+    let said = [Said::Add(1, 0), Said::Multiply(0, 1)];
+    let expected = plainly(&a, &r, &said, 2);
+    for parts in [2, 3, 5] {
+        let host = ranks(&a, parts, &r, |part, comm, r| {
+            let ops = HostOps::<f64>::new(part.n_owned(), Box::new(comm));
+            let rows = HostBlock::new(&a, part, 1.0, Format::Csr).unwrap();
+            left(&ops, &rows, &said, r, 2)
+        });
+        let devices = ranks(&a, parts, &r, |part, comm, r| {
+            let ctx = Arc::new(Context::open(&device()).unwrap());
+            let kernels = Kernels::build(&ctx, tuning(Shape::Cpu, 2)).unwrap();
+            let ops = OpenClOps::<f64, f64>::new(ctx.clone(), kernels, r.len(), Box::new(comm), false).unwrap();
+            let block = DeviceBlock::upload(&ctx, &ops.kernels.tuning, &part, 1.0, Format::Csr).unwrap();
+            left(&ops, &block, &said, r, 2)
+        });
+        for of_ranks in [host, devices] {
+            let together: Vec<Vec<f64>> =
+                (0..4).map(|k| of_ranks.iter().flat_map(|part| part[k].clone()).collect()).collect();
+            assert_eq!(together, expected, "{parts} ranks");
+        }
+    }
+}
+
 /// Other groups for the passes, and the same bits.
 #[test]
 fn launches_of_passes_change_no_bits() {
