@@ -276,8 +276,7 @@ impl<O: Backend> Machine<O> {
         ops.put_dots(&mut self.passes, number, dots);
         self.pending.extend(multiply.sums());
         if self.program.has_halo[multiply.y] && ops.comm().size() > 1 {
-            let is_summed = multiply.sums().next().is_some();
-            a.pack_halo(ops, &self.v[multiply.y], is_summed)?;
+            a.pack_halo(ops, &self.v[multiply.y], multiply.is_awaited)?;
             self.arriving = Some(multiply.y);
         }
         Ok(())

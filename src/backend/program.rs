@@ -70,6 +70,8 @@ pub(crate) struct Multiply {
     pub(crate) xy: Option<usize>,
     /// The sum that is y·y.
     pub(crate) yy: Option<usize>,
+    /// Whether a pass awaits one of these sums before the next product: then all of y is there.
+    pub(crate) is_awaited: bool,
 }
 
 impl Multiply {
@@ -185,11 +187,10 @@ impl Program {
         let recorder = Recorder::new(is_scaled);
         method(&recorder);
         let Recording { names, scalars, sums, carried, start, iteration, order, direction } = recorder.finish();
-        let is_in = |lines: &[Line]| {
-            let sum = |line: &Line| if let Line::Dot { sum, .. } = line { Some(*sum) } else { None };
-            lines.iter().filter_map(sum).collect::<BTreeSet<usize>>()
-        };
-        assert!(is_in(&start).is_disjoint(&is_in(&iteration)));
+        // ranks exchange a product while later lines are done
+        let is_product = |slot| iteration.iter().any(|line| matches!(line, Line::Multiply { y, .. } if *y == slot));
+        let is_changed = |line: &Line| matches!(line, Line::Assign { to, .. } if is_product(*to));
+        assert!(!iteration.iter().any(is_changed), "{name}: a product is set to something else");
         let has_halo = halos(&start, &iteration, &order);
         let zeroed = used_before_set(start.iter().chain(&iteration));
         let mut program = Self {
@@ -207,8 +208,21 @@ impl Program {
             has_halo,
         };
         program.form_scalars();
+        program.find_awaited();
         program.name_passes();
         program
+    }
+
+    /// Finds out of which products a sum is awaited before the next one, or the end of the iteration.
+    fn find_awaited(&mut self) {
+        let steps = self.iteration.clone();
+        for (k, step) in self.iteration.iter_mut().enumerate() {
+            let Step::Multiply(multiply) = step else { continue };
+            let until_next =
+                steps[k + 1..].iter().map_while(|step| if let Step::Pass(pass) = step { Some(pass) } else { None });
+            let sums: Vec<usize> = multiply.sums().collect();
+            multiply.is_awaited = until_next.flat_map(|pass| &pass.awaits).any(|sum| sums.contains(sum));
+        }
     }
 
     /// The steps of a part.
@@ -388,7 +402,9 @@ fn fuse(lines: &[Line], scalars: &Scalars) -> Vec<Step> {
     for (at, line) in lines.iter().enumerate() {
         let awaits = |node: Node, sums: &[usize]| scalars.awaits(node, &|sum| sums.contains(&sum));
         match line {
-            Line::Multiply { x, y } => parts.push(Part::Multiply(Multiply { x: *x, y: *y, xy: None, yy: None })),
+            Line::Multiply { x, y } => {
+                parts.push(Part::Multiply(Multiply { x: *x, y: *y, xy: None, yy: None, is_awaited: false }))
+            }
             Line::Dot { sum, of: [a, b], weights: None } if is_of_product(parts.last(), [*a, *b]) => {
                 let Some(Part::Multiply(multiply)) = parts.last_mut() else { continue };
                 *(if a == b { &mut multiply.yy } else { &mut multiply.xy }) = Some(*sum);
