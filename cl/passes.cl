@@ -10,10 +10,12 @@
  * cache; these sums meet in a tree over the lanes. CPU shape: a tile is a run of neighbouring elements, which one work-item takes
  * in vectors of 8.
  */
+#ifndef LANES
 #if GROUP_SIZE < 256
 #define LANES GROUP_SIZE
 #else
 #define LANES 256
+#endif
 #endif
 
 #if SHAPE_CPU
@@ -63,12 +65,26 @@ LANES_SUM(lanes_sum, acc)
 LANES_SUM(lanes_sum2, acc2)
 LANES_SUM(lanes_sum4, acc4)
 
-/* This work-item's part of a total of partial sums: on a CPU all of it; on a GPU the first LANES have all of it. */
-static inline acc part_of_total(__global const acc *partials, uint count, uint stride)
-{
-    acc s = 0;
-    if (get_local_id(0) < LANES)
-        for (uint i = get_local_id(0); i < count; i += LANES)
-            s += partials[i * stride];
-    return s;
-}
+/* Elements side by side of which x is updated or its update deferred together: see src/backend/deferred.rs. `deferred` is positive
+ * where it is even runs that are deferred, negative where it is the odd ones. */
+#define RUN 4096
+#define IS_EVEN(i) ((i) / RUN % 2 == 0)
+
+/* Whether the update of element i is deferred. */
+static inline int is_deferred(uint i, real deferred) { return IS_EVEN(i) ? deferred > 0 : deferred < 0; }
+
+/* What p - r is multiplied by where the update of element i was deferred, else 0. */
+static inline real deferred_at(uint i, real deferred) { return fmax(IS_EVEN(i) ? deferred : -deferred, (real)0); }
+
+static inline real finite_or_0(real v) { return isfinite(v) ? v : 0; }
+static inline real8 finite_or_0_8(real8 v) { return select((real8)0, v, isfinite(v)); }
+
+/* Scalars are read before sums are formed, so that the one does not wait for the other; but not on CPUs, where PoCL 3.1 loses what is
+ * read before a barrier and used behind it. */
+#ifndef READ_EARLY
+#define READ_EARLY 0
+#endif
+
+/* The first partial sum of a total that is this work-item's, who has every LANES-th: on a CPU all of them; on a GPU the first LANES
+ * work-items have them. */
+static inline uint first_part(void) { return get_local_id(0) < LANES ? get_local_id(0) : UINT_MAX; }

@@ -5,10 +5,11 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::machine::{Backend, Which};
+use super::deferred::{self, Deferred};
+use super::machine::{Backend, Turn, Which};
 use super::program::{Pass, Program, Step};
 use super::source::{Partials, partials};
-use super::text::{Line, Slot};
+use super::text::{Line, Slot, X};
 use crate::error::Result;
 use crate::kernels::pass::interned;
 use crate::ops::Ops;
@@ -16,7 +17,7 @@ use crate::ops::host::{HostOps, HostSum};
 use crate::real::Real;
 
 /// Elements of a chunk, which a thread takes at a time: sums are those of chunks, in order.
-const CHUNK: usize = 4096;
+const CHUNK: usize = deferred::RUN;
 /// Elements that each line of a pass is done for at a time: they stay in the first cache.
 const BLOCK: usize = 512;
 
@@ -46,6 +47,7 @@ impl<T: Real> Backend for HostOps<T> {
         factors: &[f64],
         (v, slots): (&mut [Vec<T>], &[Slot]),
         range: Range<usize>,
+        _: Turn,
     ) -> Result<()> {
         let _running = self.running(interned(&pass.name));
         let sums = run(pass, factors, v, slots, range);
@@ -53,16 +55,16 @@ impl<T: Real> Backend for HostOps<T> {
         Ok(())
     }
 
-    fn take_dots(&self, passes: &mut HostPasses, product: usize) -> Result<HostSum> {
+    fn take_dots(&self, passes: &mut HostPasses, product: usize, _: Turn) -> Result<HostSum> {
         Ok(passes.dots[product])
     }
 
-    fn put_dots(&self, passes: &mut HostPasses, product: usize, dots: HostSum) {
+    fn put_dots(&self, passes: &mut HostPasses, product: usize, _: Turn, dots: HostSum) {
         passes.dots[product] = dots;
     }
 
-    fn parts(&self, passes: &mut HostPasses, wanted: &[usize], values: &mut [f64]) -> Result<()> {
-        for sum in wanted {
+    fn parts(&self, passes: &mut HostPasses, wanted: &[(usize, Turn)], values: &mut [f64]) -> Result<()> {
+        for (sum, _) in wanted {
             values[*sum] = match passes.partials.get(sum) {
                 Some(Partials::Product(k, is_second)) => passes.dots[*k].value(usize::from(*is_second)),
                 Some(Partials::Pass) | None => passes.parts[*sum],
@@ -82,6 +84,10 @@ enum Action<T> {
     Assign(usize, Vec<(Option<T>, usize)>),
     /// A sum of the products of two vectors, and of weights.
     Dot([usize; 2], Option<usize>),
+    /// x = x + α p with what was deferred, where it is not deferred: x, p and r, α, the deferred factors of before and now.
+    Defer([usize; 3], T, [f64; 2]),
+    /// What was deferred.
+    Complete([usize; 3], f64),
 }
 
 /// Does a pass with elements `range` of the vectors in `slots`, which stand for those of the pass in its order, and gives this
@@ -107,9 +113,9 @@ pub(crate) fn run<T: Real>(
         chunks.iter_mut().zip(array.chunks_mut(CHUNK)).for_each(|(chunk, piece)| chunk.push(piece));
     }
     let sums = if let [chunk] = &mut chunks[..] {
-        vec![of_chunk(&steps, chunk, count)]
+        vec![of_chunk(&steps, 0, chunk, count)]
     } else {
-        chunks.into_par_iter().map(|mut chunk| of_chunk(&steps, &mut chunk, count)).collect()
+        chunks.into_par_iter().enumerate().map(|(run, mut chunk)| of_chunk(&steps, run, &mut chunk, count)).collect()
     };
     let mut total = vec![0.0; count];
     for of_chunk in sums {
@@ -121,20 +127,28 @@ pub(crate) fn run<T: Real>(
 fn steps<T: Real>(pass: &Pass, factors: &[f64]) -> Vec<Action<T>> {
     let (vectors, nodes) = (pass.vectors(), pass.factors());
     let at = |slot: Slot| vectors.iter().position(|v| *v == slot).unwrap_or_default();
-    let factor = |node| nodes.iter().position(|n| *n == node).map(|k| T::from_f64(factors[k]));
+    let number = |node| nodes.iter().position(|n| *n == node).map_or(f64::NAN, |k| factors[k]);
+    let factor = |node| Some(T::from_f64(number(node)));
     let step = |line: &Line| match line {
         Line::Assign { to, terms } => {
             let terms = terms.iter().map(|term| (term.factor.and_then(factor), at(term.vector))).collect();
             Some(Action::Assign(at(*to), terms))
         }
         Line::Dot { of, weights, .. } => Some(Action::Dot(of.map(at), weights.map(at))),
+        Line::Defer(Deferred { of: [p, r], alpha, former, next, .. }) => {
+            let [former, next] = [former, next].map(|node| number(*node));
+            Some(Action::Defer([X, *p, *r].map(at), T::from_f64(number(*alpha)), [former, next]))
+        }
+        Line::Complete(Deferred { of: [p, r], former, .. }) => {
+            Some(Action::Complete([X, *p, *r].map(at), number(*former)))
+        }
         Line::Multiply { .. } | Line::Check(_) => None,
     };
     pass.lines.iter().filter_map(step).collect()
 }
 
-/// The sums of a chunk, each in eight interleaved ones: the processor's vector units need them independent.
-fn of_chunk<T: Real>(steps: &[Action<T>], chunk: &mut [&mut [T]], count: usize) -> Vec<f64> {
+/// The sums of chunk `run`, each in eight interleaved ones: the processor's vector units need them independent.
+fn of_chunk<T: Real>(steps: &[Action<T>], run: usize, chunk: &mut [&mut [T]], count: usize) -> Vec<f64> {
     let len = chunk.first().map_or(0, |array| array.len());
     let mut lanes = vec![[0.0; 8]; count];
     let mut value = [T::default(); BLOCK];
@@ -155,10 +169,31 @@ fn of_chunk<T: Real>(steps: &[Action<T>], chunk: &mut [&mut [T]], count: usize) 
                     let [a, b] = [*a, *b].map(|k| &chunk[k][block.clone()]);
                     dot(lanes, a, b, weights.map(|k| &chunk[k][block.clone()]));
                 }
+                Action::Defer(of, alpha, [former, next]) => {
+                    if deferred::factor(run, *next) > 0.0 {
+                        continue;
+                    }
+                    let factor = T::from_f64(deferred::factor(run, *former));
+                    let [x, p, r] = three(chunk, *of).map(|v| &mut v[block.clone()]);
+                    for ((x, &mut p), &mut r) in x.iter_mut().zip(p).zip(r) {
+                        *x += *alpha * p + factor * (p - r);
+                    }
+                }
+                Action::Complete(of, former) => {
+                    let factor = T::from_f64(deferred::factor(run, *former));
+                    let [x, p, r] = three(chunk, *of).map(|v| &mut v[block.clone()]);
+                    deferred::complete_run(x, p, r, factor);
+                }
             }
         }
     }
     lanes.iter().map(|l| ((l[0] + l[1]) + (l[2] + l[3])) + ((l[4] + l[5]) + (l[6] + l[7]))).collect()
+}
+
+/// Three vectors of a chunk.
+fn three<'a, T>(chunk: &'a mut [&mut [T]], of: [usize; 3]) -> [&'a mut [T]; 3] {
+    let three = chunk.get_disjoint_mut(of).unwrap_or_else(|_| unreachable!("three vectors are three"));
+    three.map(|v| &mut **v)
 }
 
 /// value = factor x for the first term, value += factor x for the others.

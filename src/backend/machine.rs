@@ -1,10 +1,12 @@
 //! Runs a program on a rank.
 
+use std::convert::Infallible;
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::program::{Multiply, Pass, Program, Stage, Step};
 use super::scalar::Node;
-use super::text::{CheckKind, OWN, R, Slot, WEIGHTS, X};
+use super::text::{Check, OWN, R, Slot, WEIGHTS, X};
 use crate::comm::MAX_SUMS;
 use crate::error::Result;
 use crate::operator::{Arriving, LinearOperator, pair};
@@ -12,6 +14,22 @@ use crate::ops::{Ops, Record};
 
 /// Vectors that the caller lends: the iterate, the residual, the weights, and the first two that are a method's own.
 pub(crate) const LENT: [Slot; 5] = [X, R, WEIGHTS, OWN, OWN + 1];
+
+/// Iterations take turns with room for sums: those of an iteration's passes stay until the next one has formed what it needs of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Turn(pub(crate) usize);
+
+impl Turn {
+    /// That of the passes of an iteration; 0 comes before the first.
+    pub(crate) fn of(iteration: u64) -> Self {
+        Self((iteration % 2) as usize)
+    }
+
+    /// That of its products, whose sums are needed together with those that the passes of the former iteration have left.
+    pub(crate) fn of_products(iteration: u64) -> Self {
+        Self::of(iteration + 1)
+    }
+}
 
 /// A pass of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,16 +66,17 @@ pub(crate) trait Backend: Ops {
         factors: &[f64],
         vectors: (&mut [Self::Vector], &[Slot]),
         range: Range<usize>,
+        turn: Turn,
     ) -> Result<()>;
 
     /// Room for the sums of product `product` of an iteration, to be put back with them.
     ///
     /// # Errors
     /// Not enough memory on the device.
-    fn take_dots(&self, passes: &mut Self::Passes, product: usize) -> Result<Self::Sum>;
+    fn take_dots(&self, passes: &mut Self::Passes, product: usize, turn: Turn) -> Result<Self::Sum>;
 
     /// Puts it back.
-    fn put_dots(&self, passes: &mut Self::Passes, product: usize, dots: Self::Sum);
+    fn put_dots(&self, passes: &mut Self::Passes, product: usize, turn: Turn, dots: Self::Sum);
 
     /// Replaces values by their sums over all ranks, at most [`MAX_SUMS`] of them.
     ///
@@ -65,11 +84,21 @@ pub(crate) trait Backend: Ops {
     /// A failing rank.
     fn sum_over_ranks(&self, values: &mut [f64]) -> Result<()>;
 
-    /// This rank's parts of sums that were set out, waited for, by their numbers.
+    /// Lets this rank's parts of sums set out, as what has been enqueued will have left them, beside whatever is enqueued
+    /// later: [`parts`](Self::parts) of the same sums comes before any other.
     ///
     /// # Errors
     /// A failing device.
-    fn parts(&self, passes: &mut Self::Passes, wanted: &[usize], values: &mut [f64]) -> Result<()>;
+    fn send_parts(&self, passes: &mut Self::Passes, wanted: &[(usize, Turn)]) -> Result<()> {
+        let _ = (passes, wanted);
+        Ok(())
+    }
+
+    /// This rank's parts of sums, waited for, by their numbers.
+    ///
+    /// # Errors
+    /// A failing device.
+    fn parts(&self, passes: &mut Self::Passes, wanted: &[(usize, Turn)], values: &mut [f64]) -> Result<()>;
 
     /// Whether passes form their factors by themselves, so that nothing waits for the host: [`pass_ahead`](Self::pass_ahead) in place
     /// of [`pass`](Self::pass).
@@ -103,6 +132,57 @@ pub(crate) trait Backend: Ops {
         unreachable!("only what runs ahead does so")
     }
 
+    /// Prepares for several iterations in one launch with all of these rows, where `bytes` are moved in an iteration, if it is worth
+    /// that, and if the device can do it.
+    ///
+    /// # Errors
+    /// Not enough memory.
+    fn prepare_several(
+        &self,
+        passes: &mut Self::Passes,
+        program: &Program,
+        rows: Option<Self::Rows<'_>>,
+        bytes: u64,
+    ) -> Result<()> {
+        let _ = (passes, program, rows, bytes);
+        Ok(())
+    }
+
+    /// Enqueues several iterations from `iteration` on, at most `most`, and tells which one comes next. That may be an earlier one,
+    /// where it has become known that former launches were refused: all is then as it was before that iteration. `None`, and nothing
+    /// is done, if iterations are to be made one by one.
+    ///
+    /// # Errors
+    /// A failing device.
+    fn several_ahead(
+        &self,
+        passes: &mut Self::Passes,
+        rows: Option<Self::Rows<'_>>,
+        (iteration, most): (u64, u64),
+        limit: f64,
+        v: &mut [Self::Vector],
+    ) -> Result<Option<u64>> {
+        let _ = (passes, rows, iteration, most, limit, v);
+        Ok(None)
+    }
+
+    /// Lets launches of several iterations fail from now on; says whether there are any.
+    #[cfg(test)]
+    fn refuse_several(&self, passes: &mut Self::Passes) -> bool {
+        let _ = passes;
+        false
+    }
+
+    /// What carried scalar `k` is after iteration `iteration`, the last one that was enqueued, or, if the run was over before, what it
+    /// was then.
+    ///
+    /// # Errors
+    /// A failing device.
+    fn carried_ahead(&self, passes: &Self::Passes, iteration: u64, k: usize) -> Result<f64> {
+        let _ = (passes, iteration, k);
+        unreachable!("only what runs ahead does so")
+    }
+
     /// Adds to `records` what has become known up to `iteration`, late and in batches, or with `drain` all of it.
     ///
     /// # Errors
@@ -122,19 +202,23 @@ pub(crate) trait Backend: Ops {
 
 /// A program on a rank, with its vectors.
 pub(crate) struct Machine<O: Backend> {
-    program: Program,
+    program: Arc<Program>,
     passes: O::Passes,
     /// By their places.
     pub(crate) v: Vec<O::Vector>,
     carried: Vec<f64>,
     /// Sums over all ranks, as far as they are known.
     sums: Vec<f64>,
-    /// This iteration's sums that ranks have not yet added up.
-    pending: Vec<usize>,
+    /// Sums that ranks have not yet added up.
+    pending: Vec<(usize, Turn)>,
+    /// An iteration of which [`Program::last`] has yet to be formed, and how many of the pending sums are its own.
+    unfinished: Option<(u64, usize)>,
     /// What is to be done on halos once that of a product has arrived: step, factors, places of the vectors.
     on_halo: Vec<(usize, Vec<f64>, Vec<Slot>)>,
     /// The product whose halo is on its way.
     arriving: Option<Slot>,
+    /// The last iteration that was made or enqueued.
+    iteration: u64,
 }
 
 impl<O: Backend> Machine<O> {
@@ -148,42 +232,68 @@ impl<O: Backend> Machine<O> {
             if LENT.contains(&slot) { ops.nothing() } else { ops.vector(a.halo(), name) }
         };
         let v = program.names.iter().enumerate().map(vector).collect::<Result<Vec<_>>>()?;
-        let passes = ops.compile(&program)?;
+        let mut passes = ops.compile(&program)?;
+        let bytes = a.bytes() + (program.arrays_moved() * ops.n_owned() * size_of::<O::Real>()) as u64;
+        ops.prepare_several(&mut passes, &program, a.rows(), bytes)?;
         let (carried, sums) = (vec![f64::NAN; program.carried.len()], vec![f64::NAN; program.sums]);
-        Ok(Self { program, passes, v, carried, sums, pending: Vec::new(), on_halo: Vec::new(), arriving: None })
+        let (pending, on_halo) = (Vec::new(), Vec::new());
+        Ok(Self {
+            program: Arc::new(program),
+            passes,
+            v,
+            carried,
+            sums,
+            pending,
+            unfinished: None,
+            on_halo,
+            arriving: None,
+            iteration: 0,
+        })
     }
 
-    /// What comes before the first iteration, from the iterate and the residual that are there. With `keeps_direction`, the
-    /// direction is that which is there, too.
+    /// Begins a run with the residual that is there: r·r, and what the test looks at.
+    ///
+    /// # Errors
+    /// A failing device or rank.
+    pub(crate) fn begin(&mut self, ops: &O) -> Result<[f64; 2]> {
+        self.sums.fill(f64::NAN);
+        self.carried.fill(f64::NAN);
+        (self.arriving, self.on_halo, self.unfinished, self.iteration) = (None, Vec::new(), None, 0);
+        self.pending.clear();
+        self.passes_of(ops, Stage::Begin)?;
+        self.resolve_all::<Infallible>(ops, &mut |_| None)?;
+        let values = self.program.scalars.values(&self.sums, &self.carried);
+        Ok(self.program.norms.map(|node| values[node.0]))
+    }
+
+    /// What comes before the first iteration, from the iterate and the residual that are there, after [`begin`](Self::begin). With
+    /// `keeps_direction`, the direction is that which is there, too.
     ///
     /// # Errors
     /// A failing device or rank.
     pub(crate) fn start(&mut self, ops: &O, a: &impl LinearOperator<O>, keeps_direction: bool) -> Result<()> {
-        self.sums.fill(f64::NAN);
-        self.carried.fill(f64::NAN);
-        (self.arriving, self.on_halo) = (None, Vec::new());
-        self.pending.clear();
         for slot in &self.program.zeroed {
             ops.clear(&mut self.v[*slot])?;
         }
         let stage = if keeps_direction { Stage::Resume } else { Stage::Start };
-        for step in 0..self.program.steps(stage).len() {
-            match self.program.steps(stage)[step].clone() {
+        let program = Arc::clone(&self.program);
+        for (k, step) in program.steps(stage).iter().enumerate() {
+            match step {
                 Step::Multiply(Multiply { x, y, .. }) => {
-                    let [x, y] = pair(&mut self.v, [x, y]);
+                    let [x, y] = pair(&mut self.v, [*x, *y]);
                     a.apply(ops, x, y)?;
                 }
                 Step::Pass(pass) => {
-                    self.resolve(ops, &pass.factors())?;
-                    self.run(ops, Which { stage, step, is_halo: false }, &pass)?;
+                    self.resolve::<Infallible>(ops, &pass.factors(), &mut |_| None)?;
+                    self.run(ops, Which { stage, step: k, is_halo: false }, pass)?;
                 }
             }
         }
-        self.resolve_all(ops)?;
+        self.resolve_all::<Infallible>(ops, &mut |_| None)?;
         let values = self.program.scalars.values(&self.sums, &self.carried);
         self.carried = self.program.carried.iter().map(|carried| values[carried.first.0]).collect();
         for slot in 0..self.v.len() {
-            if self.program.has_halo[slot] {
+            if self.program.has_halo[slot] && ops.comm().size() > 1 {
                 a.fill_halo(ops, &mut self.v[slot])?;
             }
         }
@@ -193,7 +303,7 @@ impl<O: Backend> Machine<O> {
         Ok(())
     }
 
-    /// Does iteration `iteration`, or enqueues it. What becomes known of it at once goes to `judge`, which may end it there.
+    /// Does iteration `iteration`, or enqueues it. What becomes known at once goes to `judge`, which may end the run there.
     ///
     /// # Errors
     /// A failing device or rank.
@@ -206,43 +316,125 @@ impl<O: Backend> Machine<O> {
         judge: &mut dyn FnMut(Record) -> Option<V>,
     ) -> Result<Option<V>> {
         let (mut products, mut passes) = (0, 0);
-        for step in 0..self.program.iteration.len() {
-            match self.program.iteration[step].clone() {
+        self.iteration = iteration;
+        let program = Arc::clone(&self.program);
+        for (k, step) in program.iteration.iter().enumerate() {
+            match step {
                 Step::Multiply(multiply) => {
-                    self.multiply(ops, a, &multiply, products)?;
+                    self.multiply(ops, a, multiply, products)?;
                     products += 1;
                 }
                 Step::Pass(pass) if ops.runs_ahead() => {
-                    ops.pass_ahead(&mut self.passes, (&pass, passes), iteration, limit, &mut self.v)?;
+                    ops.pass_ahead(&mut self.passes, (pass, passes), iteration, limit, &mut self.v)?;
                     passes += 1;
                 }
                 Step::Pass(pass) => {
-                    if let Some(verdict) = self.judged_pass(ops, step, &pass, iteration, judge)? {
+                    if let Some(verdict) = self.judged_pass(ops, k, pass, judge)? {
                         return Ok(Some(verdict));
                     }
                 }
             }
         }
         if !ops.runs_ahead() {
-            let values = self.program.scalars.values(&self.sums, &self.carried);
-            self.carried = self.program.carried.iter().map(|carried| values[carried.next.0]).collect();
+            if self.program.last.is_some() {
+                self.unfinished = Some((iteration, self.pending.len()));
+            } else {
+                self.carry();
+                self.pending.clear();
+            }
         }
         self.reorder();
         Ok(None)
     }
 
-    /// Adds to `records` what has become known of iterations that were enqueued, the last of which is `iteration`: late and in
-    /// batches, or with `drain` at once.
+    /// Enqueues several iterations from `iteration` on, at most `most`, and tells which one comes next: see
+    /// [`Backend::several_ahead`].
     ///
     /// # Errors
     /// A failing device.
+    pub(crate) fn several(
+        &mut self,
+        ops: &O,
+        a: &impl LinearOperator<O>,
+        (iteration, most): (u64, u64),
+        limit: f64,
+    ) -> Result<Option<u64>> {
+        let next = ops.several_ahead(&mut self.passes, a.rows(), (iteration, most), limit, &mut self.v)?;
+        if let Some(next) = next {
+            (iteration..next).for_each(|_| self.reorder());
+            (next..iteration).for_each(|_| self.reorder_back());
+            self.iteration = next - 1;
+        }
+        Ok(next)
+    }
+
+    /// Lets launches of several iterations fail from now on; says whether there are any.
+    #[cfg(test)]
+    pub(crate) fn refuse_several(&mut self, ops: &O) -> bool {
+        ops.refuse_several(&mut self.passes)
+    }
+
+    /// Adds to `records` what has become known of iterations, of which `iteration` is the last: late and in batches, or with `drain`
+    /// at once.
+    ///
+    /// # Errors
+    /// A failing device or rank.
     pub(crate) fn look(&mut self, ops: &O, iteration: u64, drain: bool, records: &mut Vec<Record>) -> Result<()> {
-        ops.look(&mut self.passes, &self.program, iteration, drain, records)
+        if ops.runs_ahead() {
+            ops.look(&mut self.passes, &self.program, iteration, drain, records)
+        } else if drain && self.unfinished.is_some() {
+            let mut note = |record| {
+                records.push(record);
+                None::<Infallible>
+            };
+            self.resolve_all(ops, &mut note).map(|_| ())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// What the last iteration has deferred of x; 0 if there is nothing: see [`Deferred`](super::deferred::Deferred).
+    ///
+    /// # Errors
+    /// A failing device.
+    pub(crate) fn deferred(&self, ops: &O) -> Result<f64> {
+        match self.program.deferred {
+            None => Ok(0.0),
+            Some(_) if self.iteration == 0 => Ok(0.0),
+            Some(deferred) if ops.runs_ahead() => ops.carried_ahead(&self.passes, self.iteration, deferred.carried),
+            Some(deferred) => Ok(match &self.unfinished {
+                Some(_) => self.program.scalars.values(&self.sums, &self.carried)[deferred.next.0],
+                None => self.carried[deferred.carried],
+            }),
+        }
+    }
+
+    /// Makes the updates of x that were deferred. The run is over then.
+    ///
+    /// # Errors
+    /// A failing device.
+    pub(crate) fn complete(&mut self, ops: &O) -> Result<()> {
+        let Some(deferred) = self.program.deferred else { return Ok(()) };
+        let left = self.deferred(ops)?;
+        self.carried[deferred.carried] = left;
+        if left != 0.0 {
+            self.passes_of(ops, Stage::Complete)?;
+        }
+        self.iteration = 0;
+        Ok(())
+    }
+
+    /// The places of r and p that a deferred update of x is made of.
+    pub(crate) fn deferred_of(&self) -> Option<[Slot; 2]> {
+        self.program.deferred.map(|deferred| deferred.of)
     }
 
     /// Puts each vector where the next iteration looks for it.
     fn reorder(&mut self) {
         let order = &self.program.order;
+        if order.iter().enumerate().all(|(slot, from)| slot == *from) {
+            return;
+        }
         let mut old: Vec<Option<O::Vector>> = self.v.drain(..).map(Some).collect();
         self.v = order.iter().filter_map(|from| old[*from].take()).collect();
         let place = |slot: Slot| order.iter().position(|from| *from == slot).unwrap_or(slot);
@@ -250,21 +442,33 @@ impl<O: Backend> Machine<O> {
         self.on_halo.iter_mut().flat_map(|(_, _, slots)| slots).for_each(|slot| *slot = place(*slot));
     }
 
+    /// Undoes [`reorder`](Self::reorder).
+    fn reorder_back(&mut self) {
+        let mut old: Vec<(Slot, O::Vector)> = self.program.order.iter().copied().zip(self.v.drain(..)).collect();
+        old.sort_by_key(|(from, _)| *from);
+        self.v = old.into_iter().map(|(_, v)| v).collect();
+    }
+
     /// y = A x, with its sums. What passes have done to owned elements since the last product is now done to halos, once that of the
     /// last product has arrived.
     fn multiply(&mut self, ops: &O, a: &impl LinearOperator<O>, multiply: &Multiply, number: usize) -> Result<()> {
-        let Self { program, passes, v, on_halo, arriving, .. } = self;
+        let travels = !ops.runs_ahead() && !self.pending.is_empty();
+        if travels && !multiply.is_awaited {
+            ops.send_parts(&mut self.passes, &self.pending)?; // beside the product
+        }
+        let Self { program, passes, v, on_halo, arriving, iteration, .. } = self;
         let (n, halo) = (ops.n_owned(), a.halo());
+        let (turn, of_passes) = (Turn::of_products(*iteration), Turn::of(*iteration));
         let work = std::mem::take(on_halo);
         let former = arriving.take();
         // room for the sums is among the passes, which halos need, too
-        let mut dots = ops.take_dots(passes, number)?;
+        let mut dots = ops.take_dots(passes, number, turn)?;
         let mut do_on_halo = |v: &mut [O::Vector]| {
             for (step, factors, slots) in &work {
                 let Step::Pass(pass) = &program.iteration[*step] else { continue };
                 let pass = pass.on_halo(&program.has_halo);
                 let which = Which { stage: Stage::Iteration, step: *step, is_halo: true };
-                ops.pass(passes, which, &pass, factors, (v, slots), n..n + halo)?;
+                ops.pass(passes, which, &pass, factors, (v, slots), n..n + halo, of_passes)?;
             }
             Ok(())
         };
@@ -273,8 +477,14 @@ impl<O: Backend> Machine<O> {
         }
         let arriving = former.map(|of| Arriving { of, then: &mut do_on_halo });
         a.multiply(ops, v, [multiply.x, multiply.y], arriving, &mut dots)?;
-        ops.put_dots(&mut self.passes, number, dots);
-        self.pending.extend(multiply.sums());
+        ops.put_dots(&mut self.passes, number, turn, dots);
+        if ops.runs_ahead() {
+            return Ok(());
+        }
+        self.pending.extend(multiply.sums().map(|sum| (sum, turn)));
+        if multiply.is_awaited {
+            ops.send_parts(&mut self.passes, &self.pending)?;
+        }
         if self.program.has_halo[multiply.y] && ops.comm().size() > 1 {
             a.pack_halo(ops, &self.v[multiply.y], multiply.is_awaited)?;
             self.arriving = Some(multiply.y);
@@ -288,40 +498,48 @@ impl<O: Backend> Machine<O> {
         ops: &O,
         step: usize,
         pass: &Pass,
-        iteration: u64,
         judge: &mut dyn FnMut(Record) -> Option<V>,
     ) -> Result<Option<V>> {
         let mut needed = pass.factors();
         needed.extend(pass.before.iter().chain(&pass.after).map(|check| check.node));
         needed.extend(&pass.forms);
-        self.resolve(ops, &needed)?;
-        let values = self.program.scalars.values(&self.sums, &self.carried);
-        let record = |kind, value| match kind {
-            CheckKind::Curvature => Record::Curvature { iteration, pq: value },
-            CheckKind::Norm => Record::Residual { iteration, rho: value, rr: value },
-        };
-        for check in &pass.before {
-            if let Some(verdict) = judge(record(check.kind, values[check.node.0])) {
-                return Ok(Some(verdict));
-            }
+        let verdict = self.resolve(ops, &needed, judge)?;
+        if verdict.is_some() {
+            return Ok(verdict);
+        }
+        if let Some(verdict) = self.judge(&pass.before, self.iteration, judge) {
+            return Ok(Some(verdict));
         }
         self.run(ops, Which { stage: Stage::Iteration, step, is_halo: false }, pass)?;
-        for check in &pass.after {
-            if let Some(verdict) = judge(record(check.kind, values[check.node.0])) {
-                return Ok(Some(verdict));
-            }
+        Ok(self.judge(&pass.after, self.iteration, judge))
+    }
+
+    /// Lets checks of an iteration be judged, in order.
+    fn judge<V>(&self, checks: &[Check], iteration: u64, judge: &mut dyn FnMut(Record) -> Option<V>) -> Option<V> {
+        let values = self.program.scalars.values(&self.sums, &self.carried);
+        checks.iter().find_map(|check| judge(check.record(iteration, values[check.node.0])))
+    }
+
+    /// Does the passes of a part in which there are no products.
+    fn passes_of(&mut self, ops: &O, stage: Stage) -> Result<()> {
+        let program = Arc::clone(&self.program);
+        for (step, pass) in program.steps(stage).iter().enumerate() {
+            let Step::Pass(pass) = pass else { continue };
+            self.run(ops, Which { stage, step, is_halo: false }, pass)?;
         }
-        Ok(None)
+        Ok(())
     }
 
     /// Does a pass with factors that are known.
     fn run(&mut self, ops: &O, which: Which, pass: &Pass) -> Result<()> {
         let values = self.program.scalars.values(&self.sums, &self.carried);
         let factors: Vec<f64> = pass.factors().iter().map(|node| values[node.0]).collect();
+        let turn = Turn::of(self.iteration);
         if !pass.lines.is_empty() {
-            ops.pass(&mut self.passes, which, pass, &factors, (&mut self.v, &pass.vectors()), 0..ops.n_owned())?;
+            let vectors = (&mut self.v[..], &pass.vectors()[..]);
+            ops.pass(&mut self.passes, which, pass, &factors, vectors, 0..ops.n_owned(), turn)?;
         }
-        self.pending.extend(pass.sums());
+        self.pending.extend(pass.sums().into_iter().map(|sum| (sum, turn)));
         if which.stage == Stage::Iteration && ops.comm().size() > 1 {
             let on_halo = pass.on_halo(&self.program.has_halo);
             if !on_halo.lines.is_empty() {
@@ -332,26 +550,40 @@ impl<O: Backend> Machine<O> {
         Ok(())
     }
 
-    /// Completes all sums that were set out, if one of these scalars is formed of them.
-    fn resolve(&mut self, ops: &O, nodes: &[Node]) -> Result<()> {
-        let is_pending = |sum| self.pending.contains(&sum);
-        if nodes.iter().any(|node| self.program.scalars.awaits(*node, &is_pending)) {
-            self.resolve_all(ops)?;
-        }
-        Ok(())
+    /// Completes all sums that were set out, if one of these scalars is formed of them, or if the former iteration is unfinished.
+    fn resolve<V>(&mut self, ops: &O, nodes: &[Node], judge: &mut dyn FnMut(Record) -> Option<V>) -> Result<Option<V>> {
+        let is_pending = |sum| self.pending.iter().any(|(pending, _)| *pending == sum);
+        let is_needed = nodes.iter().any(|node| self.program.scalars.awaits(*node, &is_pending));
+        if is_needed || self.unfinished.is_some() { self.resolve_all(ops, judge) } else { Ok(None) }
     }
 
-    fn resolve_all(&mut self, ops: &O) -> Result<()> {
+    fn resolve_all<V>(&mut self, ops: &O, judge: &mut dyn FnMut(Record) -> Option<V>) -> Result<Option<V>> {
         let pending = std::mem::take(&mut self.pending);
-        if pending.is_empty() {
-            return Ok(());
+        let mut values = self.sums.clone();
+        if !pending.is_empty() {
+            ops.parts(&mut self.passes, &pending, &mut values)?;
+            let mut total: Vec<f64> = pending.iter().map(|(sum, _)| values[*sum]).collect();
+            for total in total.chunks_mut(MAX_SUMS) {
+                ops.sum_over_ranks(total)?;
+            }
+            pending.iter().zip(total).for_each(|((sum, _), total)| values[*sum] = total);
         }
-        ops.parts(&mut self.passes, &pending, &mut self.sums)?;
-        let mut values: Vec<f64> = pending.iter().map(|sum| self.sums[*sum]).collect();
-        for values in values.chunks_mut(MAX_SUMS) {
-            ops.sum_over_ranks(values)?;
+        let (iteration, former) = self.unfinished.take().unzip();
+        let (former, own) = pending.split_at(former.unwrap_or(0));
+        former.iter().for_each(|(sum, _)| self.sums[*sum] = values[*sum]);
+        let mut verdict = None;
+        if let (Some(iteration), Some(last)) = (iteration, &self.program.last) {
+            let checks: Vec<Check> = last.before.iter().chain(&last.after).copied().collect();
+            verdict = self.judge(&checks, iteration, judge);
+            self.carry();
         }
-        pending.iter().zip(values).for_each(|(sum, value)| self.sums[*sum] = value);
-        Ok(())
+        own.iter().for_each(|(sum, _)| self.sums[*sum] = values[*sum]);
+        Ok(verdict)
+    }
+
+    /// What the iteration leaves to the next.
+    fn carry(&mut self) {
+        let values = self.program.scalars.values(&self.sums, &self.carried);
+        self.carried = self.program.carried.iter().map(|carried| values[carried.next.0]).collect();
     }
 }

@@ -7,62 +7,71 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::machine::{Backend, Which};
+use super::log::{Launches, Log};
+use super::machine::{Backend, Turn, Which};
 use super::program::{Pass, Program, Stage, Step};
 use super::source::{self, Columns, Partials, Style};
-use super::text::{CheckKind, Slot};
-use crate::device::{Context, DeviceVec, Grid, PendingRead, Pinned, Queue};
+use super::text::Slot;
+use crate::device::{DeviceVec, Grid, SumsRead};
 use crate::error::Result;
 use crate::kernels::pass::{Ahead, AlonePass, GivenPass, PassSums};
-use crate::kernels::{self, Shape};
+use crate::kernels::persistent::{Persistent, Rows, Span};
+use crate::kernels::{self, PERSISTENT_GROUP, Shape};
 use crate::ops::opencl::{DeviceSum, OpenClOps};
 use crate::ops::{Ops, Record};
 use crate::real::Real;
 
-/// Rows of the log: the host is never as far behind.
-const LOG_LEN: u64 = 256;
-/// Iterations between two looks at the log, at most.
-const MAX_BATCH: u64 = 64;
-/// How long the iterations between two looks should take: long against the cost of a look, short against a human's patience.
-const BATCH_TIME: Duration = Duration::from_micros(300);
-
 /// Elements that a work-item has under way.
 const UNDER_WAY: usize = 4;
+
+/// Bytes of an iteration up to which it is rather the launches of kernels that it waits for.
+const PERSISTENT_BYTES: u64 = 48 << 20;
+/// The same for compressed rows, whose work-groups wait at barriers of their own: more than one on a compute unit would
+/// fill the time.
+const PERSISTENT_CSR_BYTES: u64 = 20 << 20;
+/// The most iterations of a launch: where the end of one costs little beside them.
+const MAX_ITERATIONS: u64 = 32;
 
 /// The compiled passes of a program on a device, and what they leave.
 pub(crate) struct DevicePasses<A: Real> {
     given: BTreeMap<Which, GivenPass>,
     alone: Vec<AlonePass>,
+    /// What forms the end of an iteration without beginning the next one.
+    last: Option<AlonePass>,
     grid: Grid,
     tiles: usize,
     /// Groups of the kernels that work on halos.
     group_size: usize,
-    /// Partial sums of passes.
-    sums: DeviceVec<A>,
+    /// Partial sums, of iterations in turns.
+    sets: [Set<A>; 2],
     last_sum: usize,
-    stride: usize,
     partials: BTreeMap<usize, Partials>,
-    /// Partial sums of each product of an iteration.
-    dots: Vec<Option<DeviceSum<A>>>,
-    columns: Columns,
-    log: DeviceVec<A>,
+    /// Sums on their way to the host, and which they are.
+    coming: Option<(SumsRead<A>, Vec<(usize, Turn)>)>,
+    log: Log<A>,
+    /// Several iterations in one launch, if that is worth while, and possible.
+    persistent: Option<Persistent>,
     /// Whether the run is over, as each pass says, in even and in odd iterations.
     done: [Vec<Arc<DeviceVec<i32>>>; 2],
-    late: Late<A>,
+    /// The same of what forms the end of an iteration.
+    done_last: DeviceVec<i32>,
 }
 
-/// The host's late view of the log.
-struct Late<A: Real> {
-    idle: Vec<Pinned<A>>,
-    /// A look under way, and the iterations that it will show.
-    pending: Option<(PendingRead<Pinned<A>>, u64, u64)>,
-    batch: u64,
-    /// The last iteration that was looked at, or will be by the look under way.
-    seen: u64,
-    last_look: Instant,
+/// Partial sums: those of the passes of an iteration, and behind them those of the products of the next one, which the host so reads
+/// at once.
+struct Set<A> {
+    array: Arc<DeviceVec<A>>,
+    /// Of each product.
+    dots: Vec<Option<DeviceSum<A>>>,
 }
+
+/// Launches of a product that there is room for behind the sums of passes; if it has more, it gets room elsewhere.
+const LAUNCHES: usize = 3;
+
+/// Partial sums so close to each other are read at once.
+const GAP: usize = 64;
 
 impl<T: Real, A: Real> Backend for OpenClOps<T, A> {
     type Passes = DevicePasses<A>;
@@ -85,7 +94,7 @@ impl<T: Real, A: Real> Backend for OpenClOps<T, A> {
         let is_alone = self.comm().size() == 1;
 
         let mut wanted: Vec<(Which, Pass)> = Vec::new();
-        for stage in [Stage::Start, Stage::Resume, Stage::Iteration] {
+        for stage in [Stage::Begin, Stage::Start, Stage::Resume, Stage::Iteration, Stage::Complete] {
             for (k, step) in program.steps(stage).iter().enumerate() {
                 let Step::Pass(pass) = step else { continue };
                 if stage != Stage::Iteration || !is_alone {
@@ -99,7 +108,8 @@ impl<T: Real, A: Real> Backend for OpenClOps<T, A> {
         }
         let mut text: String = wanted.iter().map(|(_, pass)| source::given(pass, style)).collect();
         if is_alone {
-            program.passes().for_each(|pass| text.push_str(&source::alone(pass, program, &columns, style)));
+            let passes = program.passes().chain(&program.last);
+            passes.for_each(|pass| text.push_str(&source::alone(pass, program, &columns, style)));
         }
         let code = kernels::build_generated::<T, A>(ctx, &text, group_size)?;
         let types = [T::CL_NAME, A::CL_NAME];
@@ -109,14 +119,21 @@ impl<T: Real, A: Real> Backend for OpenClOps<T, A> {
             given.insert(which, GivenPass::load(ctx, &code, &pass.name, types, counts)?);
         }
         let partials = source::partials(program);
-        let mut alone = Vec::new();
-        for pass in program.passes().filter(|_| is_alone) {
-            let counts = [source::products_of(pass, &partials).len(), pass.vectors().len()];
-            alone.push(AlonePass::load(ctx, &code, &pass.name, types, counts)?);
-        }
+        let load = |pass: &Pass| {
+            let needs = [source::products_of(pass, &partials), pass.vectors()];
+            AlonePass::load(ctx, &code, &pass.name, types, needs, source::finishes(pass, program))
+        };
+        let alone = program.passes().filter(|_| is_alone).map(load).collect::<Result<_>>()?;
+        let last = program.last.as_ref().filter(|_| is_alone).map(load).transpose()?;
 
         let products = program.iteration.iter().filter(|step| matches!(step, Step::Multiply(_))).count();
-        let stride = kernels::TILES_PER_UNIT * units;
+        let room = (program.sums.max(1) * tiles).next_multiple_of(2);
+        let of_product = LAUNCHES * self.most_groups();
+        let set = || -> Result<Set<A>> {
+            let array = Arc::new(DeviceVec::zeros(ctx, room + 2 * products * of_product, "partial sums")?);
+            let dots = |k| Some(DeviceSum::behind(Arc::clone(&array), room / 2 + k * of_product));
+            Ok(Set { dots: (0..products).map(dots).collect(), array })
+        };
         let flags = || {
             let flag = |_| Ok(Arc::new(DeviceVec::zeros(ctx, 1, "the state")?));
             program.passes().map(flag).collect::<Result<Vec<_>>>()
@@ -124,18 +141,18 @@ impl<T: Real, A: Real> Backend for OpenClOps<T, A> {
         Ok(DevicePasses {
             given,
             alone,
+            last,
             grid: Grid { groups, group_size },
             tiles,
             group_size,
-            sums: DeviceVec::zeros(ctx, program.sums.max(1) * stride, "partial sums")?,
+            sets: [set()?, set()?],
             last_sum: program.sums.saturating_sub(1),
-            stride,
             partials,
-            dots: (0..products).map(|_| self.sum(2).map(Some)).collect::<Result<_>>()?,
-            log: DeviceVec::zeros(ctx, columns.width * LOG_LEN as usize, "the log")?,
-            late: Late::new(ctx, columns.width * LOG_LEN as usize)?,
-            columns,
+            coming: None,
+            log: Log::new(ctx, columns)?,
+            persistent: None,
             done: [flags()?, flags()?],
+            done_last: DeviceVec::zeros(ctx, 1, "the state")?,
         })
     }
 
@@ -147,6 +164,7 @@ impl<T: Real, A: Real> Backend for OpenClOps<T, A> {
         factors: &[f64],
         (v, slots): (&mut [DeviceVec<T>], &[Slot]),
         range: Range<usize>,
+        turn: Turn,
     ) -> Result<()> {
         let vectors: Vec<&DeviceVec<T>> = slots.iter().map(|slot| &v[*slot]).collect();
         let factors: Vec<A> = factors.iter().map(|factor| A::from_f64(*factor)).collect();
@@ -157,59 +175,49 @@ impl<T: Real, A: Real> Backend for OpenClOps<T, A> {
         };
         // on a halo there are no sums: its tiles are those of the launch
         let tiles = if which.is_halo && passes.group_size > 1 { grid.groups } else { passes.tiles };
-        let sums = PassSums { tiles: tiles as u32, ..passes.sums() };
+        let sums = PassSums { tiles: tiles as u32, ..passes.sums(turn) };
         passes.given[&which].launch(&self.ctx, grid, range.start, range.len(), &factors, sums, &vectors)
     }
 
-    fn take_dots(&self, passes: &mut DevicePasses<A>, product: usize) -> Result<DeviceSum<A>> {
-        passes.dots[product].take().map_or_else(|| self.sum(2), Ok)
+    fn take_dots(&self, passes: &mut DevicePasses<A>, product: usize, turn: Turn) -> Result<DeviceSum<A>> {
+        passes.sets[turn.0].dots[product].take().map_or_else(|| self.sum(2), Ok)
     }
 
-    fn put_dots(&self, passes: &mut DevicePasses<A>, product: usize, dots: DeviceSum<A>) {
-        passes.dots[product] = Some(dots);
+    fn put_dots(&self, passes: &mut DevicePasses<A>, product: usize, turn: Turn, dots: DeviceSum<A>) {
+        passes.sets[turn.0].dots[product] = Some(dots);
     }
 
     fn sum_over_ranks(&self, values: &mut [f64]) -> Result<()> {
         self.sum_values(values)
     }
 
-    fn parts(&self, passes: &mut DevicePasses<A>, wanted: &[usize], values: &mut [f64]) -> Result<()> {
-        let start = Instant::now();
-        let mut places: Vec<(usize, Range<usize>, usize)> = Vec::new(); // array (a product, or behind them), elements, components
-        for sum in wanted {
-            match passes.partials.get(sum) {
-                Some(Partials::Product(k, _)) => {
-                    let place = (*k, 0..2 * passes.dots_of(*k).groups(), 2);
-                    if !places.contains(&place) {
-                        places.push(place);
-                    }
-                }
-                Some(Partials::Pass) | None => {
-                    let begin = sum * passes.stride;
-                    places.push((passes.dots.len(), begin..begin + passes.tiles, 1));
-                }
-            }
+    fn send_parts(&self, passes: &mut DevicePasses<A>, wanted: &[(usize, Turn)]) -> Result<()> {
+        if passes.coming.is_none() {
+            let runs = passes.runs(wanted);
+            passes.coming = Some((self.start_fetch(&runs)?, wanted.to_vec()));
         }
-        let pieces: Vec<(&DeviceVec<A>, Range<usize>)> = places
-            .iter()
-            .map(|(k, elements, _)| {
-                let array = if *k < passes.dots.len() { passes.dots_of(*k).partials() } else { &passes.sums };
-                (array, elements.clone())
-            })
-            .collect();
-        let memory = self.fetch(&pieces)?;
+        Ok(())
+    }
+
+    fn parts(&self, passes: &mut DevicePasses<A>, wanted: &[(usize, Turn)], values: &mut [f64]) -> Result<()> {
+        let start = Instant::now();
+        let read = match passes.coming.take() {
+            Some((read, of)) if of == wanted => read,
+            other => {
+                other.map_or(Ok(()), |(read, _)| self.end_fetch(read).map(|memory| self.keep_landing(memory)))?;
+                self.start_fetch(&passes.runs(wanted))?
+            }
+        };
+        let memory = self.end_fetch(read)?;
         let mut rest = &memory[..];
-        for (k, elements, components) in &places {
-            let (piece, others) = rest.split_at(elements.len());
+        for (array, run) in passes.runs(wanted) {
+            let (here, others) = rest.split_at(run.len());
             rest = others;
-            for sum in wanted {
-                let is_here = match passes.partials.get(sum) {
-                    Some(Partials::Product(product, _)) => product == k,
-                    Some(Partials::Pass) | None => *components == 1 && elements.start == sum * passes.stride,
-                };
-                if is_here {
-                    let second = matches!(passes.partials.get(sum), Some(Partials::Product(_, true)));
-                    values[*sum] = add_up(piece, *components, usize::from(second));
+            for (sum, turn) in wanted {
+                let (of, elements, step) = passes.place(*sum, *turn);
+                if of.id() == array.id() && run.start <= elements.start && elements.end <= run.end {
+                    let elements = elements.start - run.start..elements.end - run.start;
+                    values[*sum] = add_up(&here[elements], step);
                 }
             }
         }
@@ -223,15 +231,9 @@ impl<T: Real, A: Real> Backend for OpenClOps<T, A> {
     }
 
     fn begin_ahead(&self, passes: &mut DevicePasses<A>, carried: &[f64]) -> Result<()> {
-        passes.late.begin(&self.ctx)?;
-        // a row that no kernel has written must not look like numbers
-        passes.log.fill(&self.ctx, 0xFF)?;
+        passes.log.begin(&self.ctx, carried)?;
         for flag in passes.done.iter().flatten() {
             flag.fill(&self.ctx, 0)?;
-        }
-        let first: Vec<A> = (0..carried.len()).map(|k| A::from_f64(carried[k])).collect();
-        if !first.is_empty() {
-            passes.log.write(&self.ctx, passes.columns.carried(0), &first)?; // row 0: that before iteration 1
         }
         self.set_done(passes.done_before(1, 0));
         Ok(())
@@ -245,26 +247,19 @@ impl<T: Real, A: Real> Backend for OpenClOps<T, A> {
         limit: f64,
         v: &mut [DeviceVec<T>],
     ) -> Result<()> {
-        let vectors: Vec<&DeviceVec<T>> = pass.vectors().iter().map(|slot| &v[*slot]).collect();
-        let row = |iteration: u64| (iteration % LOG_LEN * passes.columns.width as u64) as u32;
+        let vectors: Vec<&DeviceVec<T>> = passes.alone[number].vectors().iter().map(|slot| &v[*slot]).collect();
         let (done, done_next) = (passes.done_before(iteration, number), &passes.done[(iteration % 2) as usize][number]);
-        let ahead = Ahead {
-            log: &passes.log,
-            width: passes.columns.width as u32,
-            rows: [row(iteration), row(iteration - 1)],
-            limit: A::from_f64(limit),
-            done: &done,
-            done_next,
-            products: source::products_of(pass, &passes.partials)
-                .into_iter()
-                .map(|k| (passes.dots_of(k).partials(), passes.dots_of(k).groups() as u32))
-                .collect(),
-        };
+        let ahead = passes.ahead(&passes.alone[number], iteration, limit, [&done, done_next]);
         // scalars are one group's work
         let grid = if pass.lines.is_empty() { Grid { groups: 1, ..passes.grid } } else { passes.grid };
-        passes.alone[number].launch(&self.ctx, grid, self.n_owned(), &ahead, passes.sums(), &vectors)?;
+        let sums = passes.sums(Turn::of(iteration));
+        passes.alone[number].launch(&self.ctx, grid, self.n_owned(), &ahead, sums, &vectors)?;
         self.set_done(Arc::clone(done_next));
         Ok(())
+    }
+
+    fn carried_ahead(&self, passes: &DevicePasses<A>, iteration: u64, k: usize) -> Result<f64> {
+        passes.log.carried(&self.ctx, iteration, k)
     }
 
     fn look(
@@ -275,60 +270,180 @@ impl<T: Real, A: Real> Backend for OpenClOps<T, A> {
         drain: bool,
         records: &mut Vec<Record>,
     ) -> Result<()> {
-        if !self.runs_ahead() {
-            return Ok(()); // all is known at once
+        let mut end = iteration + 1;
+        match &program.last {
+            Some(_) if drain && passes.log.has_news(end) => self.form_last(passes, iteration)?,
+            Some(_) if !drain => end = iteration, // the next iteration tells of this one
+            _ => {}
         }
-        let DevicePasses { late, log, columns, .. } = passes;
-        let take_in = |late: &mut Late<A>, look, records: &mut Vec<Record>| -> Result<()> {
-            let Some((read, first, last)): Option<(PendingRead<Pinned<A>>, u64, u64)> = look else { return Ok(()) };
-            let start = Instant::now();
-            let memory = read.wait(&self.ctx)?;
-            self.waited(start);
-            for iteration in first..=last {
-                let row = (iteration % LOG_LEN) as usize * columns.width;
-                for check in program.checks() {
-                    let Some(column) = columns.column(check.node) else { continue };
-                    let value = memory[row + column].to_f64();
-                    records.push(match check.kind {
-                        CheckKind::Curvature => Record::Curvature { iteration, pq: value },
-                        CheckKind::Norm => Record::Residual { iteration, rho: value, rr: value },
-                    });
-                }
-            }
-            self.set_known_done(last);
-            late.idle.push(memory);
-            Ok(())
+        let waited = |start| self.waited(start);
+        let done = passes.log.look(&self.ctx, program, (end, iteration), drain, &waited, records)?;
+        done.into_iter().for_each(|iteration| self.set_known_done(iteration));
+        Ok(())
+    }
+
+    fn prepare_several(
+        &self,
+        passes: &mut DevicePasses<A>,
+        program: &Program,
+        rows: Option<Rows<'_, T>>,
+        bytes: u64,
+    ) -> Result<()> {
+        let (ctx, tuning, info) = (&self.ctx, &self.kernels.tuning, self.ctx.info());
+        let group_size = PERSISTENT_GROUP.min(1 << info.max_work_group.max(1).ilog2());
+        let is_possible = |rows: &Rows<'_, T>| {
+            let most = if matches!(rows, Rows::Csr(..)) { PERSISTENT_CSR_BYTES } else { PERSISTENT_BYTES };
+            bytes <= most
+                && Shape::of_group(tuning.launch("cg_step").group_size) == Shape::Gpu
+                && ctx.fence_options().is_some()
+                && Persistent::local_bytes::<T, A>(tuning, *rows, group_size) <= info.local_memory_bytes
         };
-        if iteration > late.seen && (iteration - late.seen >= late.batch || drain) {
-            // while the device works on this batch's end, the host takes in the batch before
-            let former = late.pending.take();
-            if let Some(memory) = late.idle.pop() {
-                let all = [(&*log, 0..log.len())];
-                let read = DeviceVec::start_reads(&self.ctx, Queue::Compute, &all, memory, None, "the log")?;
-                self.ctx.flush(Queue::Compute)?;
-                late.pending = Some((read, late.seen + 1, iteration));
-                late.seen = iteration;
-            }
-            take_in(late, former, records)?;
-            late.adapt();
-        }
-        if drain {
-            let pending = late.pending.take();
-            take_in(late, pending, records)?;
+        let Some(rows) = rows.filter(|rows| self.runs_ahead() && is_possible(rows)) else { return Ok(()) };
+        // a barrier over groups: one on each compute unit
+        let groups = rows.groups(group_size, self.most_groups().min(info.compute_units as usize));
+        let lanes = kernels::lanes(tuning.launch("cg_step").group_size);
+        let fronts = passes.tiles.div_ceil(groups * (group_size / lanes).max(1));
+        let style = Style { shape: Shape::Gpu, fronts, rounds: (UNDER_WAY / fronts).max(1) };
+        let (name, text) = (source::persistent_name(program), source::persistent(program, &passes.log.columns, style));
+        match Persistent::build::<T, A>(ctx, tuning, rows, (&name, &text), (group_size, lanes), groups) {
+            Ok(persistent) => passes.persistent = Some(persistent),
+            Err(e) => log::warn!("{}: iterations are launched one by one: {e}", info.name),
         }
         Ok(())
+    }
+
+    fn several_ahead(
+        &self,
+        passes: &mut DevicePasses<A>,
+        rows: Option<Rows<'_, T>>,
+        (iteration, most): (u64, u64),
+        limit: f64,
+        v: &mut [DeviceVec<T>],
+    ) -> Result<Option<u64>> {
+        if let Launches::Refused(first) = passes.log.launches() {
+            log::info!("{}: not all work-groups run at once, iterations are launched one by one", self.ctx.info().name);
+            self.forget_timed();
+            passes.log.give_up_launches();
+            // as if neither that launch nor the later ones had been
+            self.set_done(passes.done_before(first, 0));
+            return Ok(Some(first));
+        }
+        let count = passes.log.batch.min(MAX_ITERATIONS).min(most);
+        let (Some(persistent), Some(rows)) = (&passes.persistent, rows) else { return Ok(None) };
+        if passes.log.launches() == Launches::Over || count == 0 || !self.begin_several(iteration, count)? {
+            return Ok(None);
+        }
+        let next = iteration + count;
+        let [sums, former] =
+            [Turn::of(iteration), Turn::of_products(iteration)].map(|turn| &*passes.sets[turn.0].array);
+        let first: Vec<u32> = passes.sets[0].dots.iter().flatten().map(|dots| dots.parts().1).collect();
+        let done_next = passes.done_before(next, 0);
+        persistent.launch(
+            &self.ctx,
+            rows,
+            &Span {
+                at: Log::<A>::row(iteration),
+                rows: passes.log.size(),
+                log: &passes.log.entries,
+                count: count as u32,
+                n: self.n_owned(),
+                tiles: passes.tiles as u32,
+                has_former: iteration > 1,
+                limit: A::from_f64(limit),
+                done: &passes.done_before(iteration, 0),
+                done_next: &done_next,
+                sums: [sums, former],
+                first: &first,
+                vectors: v,
+            },
+        )?;
+        self.set_done(done_next);
+        Ok(Some(next))
+    }
+
+    #[cfg(test)]
+    fn refuse_several(&self, passes: &mut DevicePasses<A>) -> bool {
+        passes.persistent.as_mut().is_some_and(|persistent| persistent.refuse(&self.ctx).is_ok())
+    }
+}
+
+impl<T: Real, A: Real> OpenClOps<T, A> {
+    /// Forms what the first pass of the next iteration would form of this one.
+    fn form_last(&self, passes: &DevicePasses<A>, iteration: u64) -> Result<()> {
+        let Some(kernel) = &passes.last else { return Ok(()) };
+        let done = passes.done_before(iteration + 1, 0);
+        let ahead = passes.ahead(kernel, iteration, 0.0, [&done, &passes.done_last]);
+        let grid = Grid { groups: 1, ..passes.grid };
+        kernel.launch(
+            &self.ctx,
+            grid,
+            self.n_owned(),
+            &ahead,
+            passes.sums(Turn::of(iteration)),
+            &[] as &[&DeviceVec<T>],
+        )
     }
 }
 
 impl<A: Real> DevicePasses<A> {
-    fn sums(&self) -> PassSums<'_, A> {
-        let Self { sums, last_sum, stride, tiles, .. } = self;
-        PassSums { partials: sums, last: *last_sum, stride: *stride as u32, tiles: *tiles as u32 }
+    fn sums(&self, turn: Turn) -> PassSums<'_, A> {
+        let Self { sets, last_sum, tiles, .. } = self;
+        let tiles = *tiles as u32;
+        PassSums { partials: &sets[turn.0].array, last: *last_sum, stride: tiles, tiles }
     }
 
-    /// What product `k` of the iteration has left.
-    fn dots_of(&self, k: usize) -> &DeviceSum<A> {
-        self.dots[k].as_ref().unwrap_or_else(|| unreachable!("the product is over"))
+    /// What a pass of iteration `iteration` is told, with where it finds and says whether the run is over.
+    fn ahead<'a>(
+        &'a self,
+        pass: &AlonePass,
+        iteration: u64,
+        limit: f64,
+        [done, done_next]: [&'a DeviceVec<i32>; 2],
+    ) -> Ahead<'a, A> {
+        let of_products = &self.sets[Turn::of_products(iteration).0];
+        let dots = |k: usize| of_products.dots[k].as_ref().unwrap_or_else(|| unreachable!("the product is over"));
+        Ahead {
+            log: &self.log.entries,
+            width: self.log.size()[1],
+            rows: [iteration, iteration - 1, iteration.saturating_sub(2)].map(|iteration| self.log.begin_of(iteration)),
+            has_former: iteration > 1,
+            limit: A::from_f64(limit),
+            done,
+            done_next,
+            products: pass.products().iter().map(|k| dots(*k).parts()).collect(),
+            former: &of_products.array,
+        }
+    }
+
+    /// Where the partial sums of a sum are, in steps of so many.
+    fn place(&self, sum: usize, turn: Turn) -> (&DeviceVec<A>, Range<usize>, usize) {
+        let set = &self.sets[turn.0];
+        match self.partials.get(&sum) {
+            Some(Partials::Product(k, is_second)) => {
+                let dots = set.dots[*k].as_ref().unwrap_or_else(|| unreachable!("the product is over"));
+                let (array, first, count) = dots.parts();
+                let begin = 2 * first as usize + usize::from(*is_second);
+                (array, begin..2 * (first + count) as usize, 2)
+            }
+            Some(Partials::Pass) | None => (&set.array, sum * self.tiles..(sum + 1) * self.tiles, 1),
+        }
+    }
+
+    /// The parts of arrays that have these sums, each once, and together what lies together.
+    fn runs(&self, wanted: &[(usize, Turn)]) -> Vec<(&DeviceVec<A>, Range<usize>)> {
+        let mut places: Vec<(&DeviceVec<A>, Range<usize>)> =
+            wanted.iter().map(|(sum, turn)| self.place(*sum, *turn)).map(|(array, run, _)| (array, run)).collect();
+        places.sort_by_key(|(array, run)| (array.id(), run.start));
+        let mut runs: Vec<(&DeviceVec<A>, Range<usize>)> = Vec::new();
+        for (array, place) in places {
+            match runs.last_mut() {
+                Some((of, run)) if of.id() == array.id() && place.start <= run.end + GAP => {
+                    run.end = run.end.max(place.end);
+                }
+                _ => runs.push((array, place)),
+            }
+        }
+        runs
     }
 
     /// Where it is said whether the run is over, before pass `number` of an iteration.
@@ -339,37 +454,10 @@ impl<A: Real> DevicePasses<A> {
     }
 }
 
-impl<A: Real> Late<A> {
-    fn new(ctx: &Context, len: usize) -> Result<Self> {
-        let idle = vec![Pinned::zeros(ctx, len)?, Pinned::zeros(ctx, len)?];
-        Ok(Self { idle, pending: None, batch: 1, seen: 0, last_look: Instant::now() })
-    }
-
-    /// Takes no interest in what a former run left behind.
-    fn begin(&mut self, ctx: &Context) -> Result<()> {
-        if let Some((read, _, _)) = self.pending.take() {
-            self.idle.push(read.wait(ctx)?);
-        }
-        (self.seen, self.batch, self.last_look) = (0, 1, Instant::now());
-        Ok(())
-    }
-
-    fn adapt(&mut self) {
-        let time = self.last_look.elapsed();
-        self.last_look = Instant::now();
-        if time < BATCH_TIME {
-            self.batch = (2 * self.batch).min(MAX_BATCH);
-        } else if time > 3 * BATCH_TIME {
-            self.batch = (self.batch / 2).max(1);
-        }
-    }
-}
-
-/// Component `k` of sums whose parts lie one behind the other, added in eight interleaved ones: in one row they would take longer
-/// than the parts took to arrive.
-fn add_up<A: Real>(parts: &[A], components: usize, k: usize) -> f64 {
+/// The sum of every `step`th number, added in eight interleaved ones: in one row they would take longer than they took to arrive.
+fn add_up<A: Real>(parts: &[A], step: usize) -> f64 {
     let mut lanes = [0.0; 8];
-    for (i, part) in parts.iter().skip(k).step_by(components).enumerate() {
+    for (i, part) in parts.iter().step_by(step).enumerate() {
         lanes[i % 8] += part.to_f64();
     }
     lanes.iter().sum()

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 
+use super::deferred::Deferred;
 use super::scalar::{Form, Node, Scalars};
 use super::text::{Carried, Check, CheckKind, Line, OWN, Recorder, Recording, Slot, Term};
 
@@ -23,12 +24,22 @@ pub(crate) struct Program {
     pub(crate) sums: usize,
     /// What an iteration leaves to the next.
     pub(crate) carried: Vec<Carried>,
+    /// What a run begins with: it forms r·r and what the test looks at,
+    pub(crate) begin: Vec<Step>,
+    /// which are these.
+    pub(crate) norms: [Node; 2],
     /// What is done before the first iteration.
     pub(crate) start: Vec<Step>,
     /// The same for a run that takes over the direction of the one before.
     pub(crate) resume: Vec<Step>,
     /// What an iteration does.
     pub(crate) iteration: Vec<Step>,
+    /// What is formed and looked at of sums that the last pass of an iteration leaves: by the first pass of the next one.
+    pub(crate) last: Option<Pass>,
+    /// The update of x of which half is deferred,
+    pub(crate) deferred: Option<Deferred>,
+    /// and what makes up for it when a run ends.
+    pub(crate) complete: Vec<Step>,
     /// Where the vector in each place is in the next iteration: that which is at `order[k]` now comes to place k.
     pub(crate) order: Vec<Slot>,
     /// The vector that a run may take over from the one before.
@@ -42,12 +53,16 @@ pub(crate) struct Program {
 /// A part of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
+    /// The norms of the first residual.
+    Begin,
     /// What comes before the first iteration,
     Start,
     /// or if the run takes over the direction of the one before.
     Resume,
     /// An iteration.
     Iteration,
+    /// The updates that were deferred.
+    Complete,
 }
 
 /// A part of an iteration.
@@ -57,6 +72,13 @@ pub(crate) enum Step {
     Multiply(Multiply),
     /// A pass over vectors.
     Pass(Pass),
+}
+
+impl Step {
+    /// The sums that it forms, if it is a product.
+    fn sums_of_product(&self) -> Vec<usize> {
+        if let Self::Multiply(multiply) = self { multiply.sums().collect() } else { Vec::new() }
+    }
 }
 
 /// A product with the matrix.
@@ -103,19 +125,12 @@ impl Pass {
     pub(crate) fn loads(&self) -> Vec<Slot> {
         let (mut loads, mut set) = (Vec::new(), Vec::new());
         for line in &self.lines {
-            let used: Vec<Slot> = match line {
-                Line::Assign { terms, .. } => terms.iter().map(|term| term.vector).collect(),
-                Line::Dot { of, weights, .. } => of.iter().chain(weights).copied().collect(),
-                Line::Multiply { .. } | Line::Check(_) => Vec::new(),
-            };
-            for slot in used {
+            for slot in line.reads() {
                 if !set.contains(&slot) && !loads.contains(&slot) {
                     loads.push(slot);
                 }
             }
-            if let Line::Assign { to, .. } = line {
-                set.push(*to);
-            }
+            set.extend(line.sets());
         }
         loads
     }
@@ -123,11 +138,9 @@ impl Pass {
     /// Vectors that it stores, in the order in which they are first set.
     pub(crate) fn stores(&self) -> Vec<Slot> {
         let mut stores = Vec::new();
-        for line in &self.lines {
-            if let Line::Assign { to, .. } = line
-                && !stores.contains(to)
-            {
-                stores.push(*to);
+        for to in self.lines.iter().filter_map(Line::sets) {
+            if !stores.contains(&to) {
+                stores.push(to);
             }
         }
         stores
@@ -144,9 +157,10 @@ impl Pass {
         all
     }
 
-    /// Arrays that it moves: each that it loads counts once, and each that it stores.
+    /// Arrays that it moves: each that it loads counts once, and each that it stores; half of one whose update is deferred.
     pub(crate) fn arrays_moved(&self) -> usize {
-        self.loads().len() + self.stores().len()
+        let is_deferred = self.lines.iter().any(|line| matches!(line, Line::Defer(_)));
+        self.loads().len() + self.stores().len() - usize::from(is_deferred)
     }
 
     /// The sums that it forms, in order.
@@ -158,13 +172,9 @@ impl Pass {
     /// The factors of its terms, each once, in the order of their first use.
     pub(crate) fn factors(&self) -> Vec<Node> {
         let mut factors = Vec::new();
-        for line in &self.lines {
-            if let Line::Assign { terms, .. } = line {
-                for node in terms.iter().filter_map(|term| term.factor) {
-                    if !factors.contains(&node) {
-                        factors.push(node);
-                    }
-                }
+        for node in self.lines.iter().flat_map(Line::factors) {
+            if !factors.contains(&node) {
+                factors.push(node);
             }
         }
         factors
@@ -186,18 +196,27 @@ impl Program {
     pub(crate) fn new(name: &'static str, is_scaled: bool, method: impl FnOnce(&Recorder)) -> Self {
         let recorder = Recorder::new(is_scaled);
         method(&recorder);
-        let Recording { names, scalars, sums, carried, start, iteration, order, direction } = recorder.finish();
+        let Recording { names, mut scalars, sums, mut carried, begin, norms, start, iteration, order, direction } =
+            recorder.finish();
         // ranks exchange a product while later lines are done
         let is_product = |slot| iteration.iter().any(|line| matches!(line, Line::Multiply { y, .. } if *y == slot));
         let is_changed = |line: &Line| matches!(line, Line::Assign { to, .. } if is_product(*to));
         assert!(!iteration.iter().any(is_changed), "{name}: a product is set to something else");
         let has_halo = halos(&start, &iteration, &order);
         let zeroed = used_before_set(start.iter().chain(&iteration));
+        let mut steps = fuse(&iteration, &scalars);
+        let deferred = Deferred::find(&mut steps, &order, &mut scalars, &mut carried);
+        let complete = Pass { lines: deferred.map(Line::Complete).into_iter().collect(), ..Pass::default() };
         let mut program = Self {
             method: name,
+            begin: fuse(&begin, &scalars),
+            norms: norms.unwrap_or_else(|| unreachable!("every text begins with them")),
             start: fuse(&start, &scalars),
             resume: fuse(&without(&start, direction), &scalars),
-            iteration: fuse(&iteration, &scalars),
+            iteration: steps,
+            last: None,
+            complete: deferred.map(|_| Step::Pass(complete)).into_iter().collect(),
+            deferred,
             names,
             scalars,
             sums,
@@ -228,9 +247,11 @@ impl Program {
     /// The steps of a part.
     pub(crate) fn steps(&self, stage: Stage) -> &[Step] {
         match stage {
+            Stage::Begin => &self.begin,
             Stage::Start => &self.start,
             Stage::Resume => &self.resume,
             Stage::Iteration => &self.iteration,
+            Stage::Complete => &self.complete,
         }
     }
 
@@ -251,7 +272,7 @@ impl Program {
 
     /// All that is looked at in an iteration, in order.
     pub(crate) fn checks(&self) -> impl Iterator<Item = Check> {
-        self.passes().flat_map(|pass| pass.before.iter().chain(&pass.after)).copied()
+        self.passes().chain(&self.last).flat_map(|pass| pass.before.iter().chain(&pass.after)).copied()
     }
 
     /// Scalars that are needed when an iteration is over: what it leaves to the next, and what is looked at.
@@ -262,6 +283,12 @@ impl Program {
     /// Decides which pass of an iteration forms which scalars, so that later ones find them. What is left at the end, a pass of
     /// its own forms.
     fn form_scalars(&mut self) {
+        // a pass of checks alone comes last of all
+        if let Some(Step::Pass(pass)) =
+            self.iteration.pop_if(|step| matches!(step, Step::Pass(pass) if pass.lines.is_empty()))
+        {
+            self.last = Some(pass);
+        }
         let results = self.results();
         let needed = |pass: &Pass| {
             let checks = pass.before.iter().chain(&pass.after).map(|check| check.node);
@@ -279,11 +306,11 @@ impl Program {
 
         let (mut there, mut formed) = (BTreeSet::new(), BTreeSet::new());
         let scalars = self.scalars.clone();
-        let mut last = Pass::default();
         let form = |pass: &mut Pass, later: &BTreeSet<Node>, there: &BTreeSet<usize>, formed: &mut BTreeSet<Node>| {
             let is_ready = |node: Node| !scalars.awaits(node, &|sum| !there.contains(&sum));
             let own = needed(pass);
-            let is_formed_here = |node: &Node| is_ready(*node) && !formed.contains(node);
+            let is_number = |node: &Node| matches!(scalars.form(*node), Form::Constant(_));
+            let is_formed_here = |node: &Node| is_ready(*node) && !formed.contains(node) && !is_number(node);
             pass.forms = later.iter().copied().filter(is_formed_here).collect();
             let mut awaits = BTreeSet::new();
             for node in own.iter().chain(&pass.forms) {
@@ -301,9 +328,17 @@ impl Program {
                 }
             }
         }
-        if results.iter().any(|node| !formed.contains(node)) {
+        let is_number = |node: &Node| matches!(scalars.form(*node), Form::Constant(_));
+        if self.last.is_some() || results.iter().any(|node| !formed.contains(node) && !is_number(node)) {
+            let mut last = self.last.take().unwrap_or_default();
             form(&mut last, &results, &there, &mut formed);
-            self.iteration.push(Step::Pass(last));
+            // sums of products are gone when the next iteration has its own
+            let of_products: Vec<usize> = self.iteration.iter().flat_map(Step::sums_of_product).collect();
+            if self.passes().next().is_none() || last.awaits.iter().any(|sum| of_products.contains(sum)) {
+                self.iteration.push(Step::Pass(last));
+            } else {
+                self.last = Some(last);
+            }
         }
     }
 
@@ -324,10 +359,14 @@ impl Program {
             used.push(name.clone());
             if count == 0 { name } else { format!("{name}_{}", count + 1) }
         };
-        for step in self.iteration.iter_mut().chain(&mut self.start).chain(&mut self.resume) {
+        let others = self.begin.iter_mut().chain(&mut self.start).chain(&mut self.resume).chain(&mut self.complete);
+        for step in self.iteration.iter_mut().chain(others) {
             if let Step::Pass(pass) = step {
                 pass.name = name(pass);
             }
+        }
+        if let Some(last) = &mut self.last {
+            last.name = name(last);
         }
     }
 }
@@ -336,14 +375,8 @@ impl Program {
 fn used_before_set<'a>(lines: impl Iterator<Item = &'a Line>) -> Vec<Slot> {
     let (mut set, mut used) = (BTreeSet::new(), BTreeSet::new());
     for line in lines {
-        let (uses, sets): (Vec<Slot>, Option<Slot>) = match line {
-            Line::Assign { to, terms } => (terms.iter().map(|term| term.vector).collect(), Some(*to)),
-            Line::Dot { of, weights, .. } => (of.iter().chain(weights).copied().collect(), None),
-            Line::Multiply { x, y } => (vec![*x], Some(*y)),
-            Line::Check(_) => (Vec::new(), None),
-        };
-        used.extend(uses.into_iter().filter(|slot| *slot >= OWN && !set.contains(slot)));
-        set.extend(sets);
+        used.extend(line.reads().into_iter().filter(|slot| *slot >= OWN && !set.contains(slot)));
+        set.extend(line.sets());
     }
     used.into_iter().collect()
 }
@@ -410,8 +443,8 @@ fn fuse(lines: &[Line], scalars: &Scalars) -> Vec<Step> {
                 *(if a == b { &mut multiply.yy } else { &mut multiply.xy }) = Some(*sum);
             }
             Line::Dot { .. } => draft(&mut parts, |_| true).lines.push((at, line.clone())),
-            Line::Assign { terms, .. } => {
-                let factors: Vec<Node> = terms.iter().filter_map(|term| term.factor).collect();
+            Line::Assign { .. } | Line::Defer(_) | Line::Complete(_) => {
+                let factors = line.factors();
                 let joins = |draft: &Draft| !factors.iter().any(|factor| awaits(*factor, &draft.sums()));
                 draft(&mut parts, joins).lines.push((at, line.clone()));
             }
@@ -454,12 +487,8 @@ fn sink(parts: &mut [Part]) {
         for i in (0..first.lines.len()).rev() {
             let (at, Line::Assign { to, terms }) = first.lines[i].clone() else { continue };
             let reads: Vec<Slot> = terms.iter().map(|term| term.vector).collect();
-            let is_free = first.lines[i + 1..].iter().all(|(_, line)| match line {
-                Line::Assign { to: other, terms } => {
-                    *other != to && !reads.contains(other) && terms.iter().all(|term| term.vector != to)
-                }
-                Line::Dot { of, weights, .. } => !of.contains(&to) && *weights != Some(to),
-                Line::Multiply { .. } | Line::Check(_) => true,
+            let is_free = first.lines[i + 1..].iter().all(|(_, line)| {
+                line.sets().is_none_or(|other| other != to && !reads.contains(&other)) && !line.reads().contains(&to)
             });
             let is_guarded =
                 second.checks.iter().any(|(check, guard)| guard.kind == CheckKind::Curvature && *check > at);

@@ -28,17 +28,24 @@ pub(crate) enum Form {
     Times(Node, Node),
     /// a / b.
     Over(Node, Node),
+    /// The larger of a and b; a number, if one of them is.
+    Larger(Node, Node),
+    /// a if the first is positive, else b.
+    Choice(Node, Node, Node),
 }
 
 impl Form {
     /// The scalars that it is formed of.
     pub(crate) fn parts(self) -> impl Iterator<Item = Node> {
-        let [a, b] = match self {
-            Self::Constant(_) | Self::Sum(_) | Self::Carried(_) => [None, None],
-            Self::Negative(a) | Self::Root(a) => [Some(a), None],
-            Self::Plus(a, b) | Self::Minus(a, b) | Self::Times(a, b) | Self::Over(a, b) => [Some(a), Some(b)],
+        let parts = match self {
+            Self::Constant(_) | Self::Sum(_) | Self::Carried(_) => [None; 3],
+            Self::Negative(a) | Self::Root(a) => [Some(a), None, None],
+            Self::Plus(a, b) | Self::Minus(a, b) | Self::Times(a, b) | Self::Over(a, b) | Self::Larger(a, b) => {
+                [Some(a), Some(b), None]
+            }
+            Self::Choice(a, b, c) => [a, b, c].map(Some),
         };
-        a.into_iter().chain(b)
+        parts.into_iter().flatten()
     }
 }
 
@@ -84,6 +91,8 @@ impl Scalars {
                 Form::Minus(a, b) => values[a.0] - values[b.0],
                 Form::Times(a, b) => values[a.0] * values[b.0],
                 Form::Over(a, b) => values[a.0] / values[b.0],
+                Form::Larger(a, b) => values[a.0].max(values[b.0]),
+                Form::Choice(a, b, c) => values[if values[a.0] > 0.0 { b.0 } else { c.0 }],
             });
         }
         values
@@ -103,8 +112,11 @@ mod tests {
         let all_of_it = all.add(Form::Minus(root, two));
         let negative = all.add(Form::Negative(all_of_it));
         let [plus, times] = [Form::Plus(two, carried), Form::Times(two, carried)].map(|form| all.add(form));
+        let larger = all.add(Form::Larger(negative, two));
+        let [first, second] = [plus, negative].map(|of| all.add(Form::Choice(of, two, times)));
         let values = all.values(&[f64::NAN, 36.0], &[4.0]);
         assert_eq!([negative, plus, times].map(|node| values[node.0]), [-1.0, 6.0, 8.0]);
+        assert_eq!([larger, first, second].map(|node| values[node.0]), [2.0, 2.0, 8.0]);
         assert_eq!(all.add(Form::Over(sum, carried)), ratio, "the same form is the same scalar");
         assert!(all.awaits(negative, &|k| k == 1) && !all.awaits(negative, &|k| k == 0));
         assert!(!all.awaits(carried, &|_| true));

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use super::barriers::barriers;
+use super::deferred::Deferred;
 use super::program::{Pass, Program, Step};
 use super::scalar::{Form, Node};
-use super::text::{Check, CheckKind, Line, Slot};
+use super::text::{Check, CheckKind, Line, Slot, X};
 use crate::kernels::Shape;
 
 /// How passes are written for a device.
@@ -32,7 +34,7 @@ impl Columns {
     /// Those of a program.
     pub(crate) fn of(program: &Program) -> Self {
         let carried = program.carried.len();
-        let formed = program.passes().flat_map(|pass| &pass.forms).copied();
+        let formed = program.passes().chain(&program.last).flat_map(|pass| &pass.forms).copied();
         let of: BTreeMap<Node, usize> = formed.enumerate().map(|(k, node)| (node, carried + k)).collect();
         let width = (carried + of.len()).max(1);
         Self { carried, of, width }
@@ -108,31 +110,63 @@ pub(crate) fn given(pass: &Pass, style: Style) -> String {
     text
 }
 
-/// The kernel of a pass on a device that works alone, which forms its factors itself.
+/// Arguments of a pass on a device that works alone, in order; `f` gives the text for each, by its type and name.
+fn arguments(pass: &Pass, program: &Program, f: impl Fn(&str, &str) -> String) -> String {
+    let partials = partials(program);
+    let mut all: Vec<String> = vec![f("uint ", "n"), f("uint ", "tiles"), f("uint ", "now"), f("uint ", "before")];
+    if finishes(pass, program) {
+        all.extend([f("uint ", "older"), f("uint ", "has_former")]);
+    }
+    all.extend([f("acc ", "limit"), f("__global acc *", "log")]);
+    for product in products_of(pass, &partials) {
+        all.push(f("__global const acc *", &format!("dots{product}")));
+        all.extend(["first", "count"].map(|what| f("uint ", &format!("{what}{product}"))));
+    }
+    all.push(f("__global acc *", "sums"));
+    if finishes(pass, program) {
+        all.push(f("__global const acc *", "former"));
+    }
+    all.push(f("uint ", "stride"));
+    all.extend((0..pass.vectors().len()).map(|k| f("__global real *", &format!("v{k}"))));
+    all.join(", ")
+}
+
+/// Whether a pass begins with what the iteration before has left to be formed.
+pub(crate) fn finishes(pass: &Pass, program: &Program) -> bool {
+    program.last.is_some() && program.passes().next().is_some_and(|first| first.name == pass.name)
+}
+
+/// A pass on a device that works alone, which forms its factors itself: a function, which tells whether the run goes on, and a
+/// kernel.
 ///
 /// ```text
-/// NAME_alone(n, tiles, now, before, limit, log, done, done_next, (partials, count) of products…, sums, stride, vectors…)
+/// NAME_alone(done, done_next, n, tiles, now, before, [older, has_former], limit, log, (partials, first, count) of products…,
+///            sums, [former], stride, vectors…)
 /// ```
 ///
-/// `now` and `before` say where the rows of this iteration and of the former one are in the log.
+/// `now`, `before` and `older` say where the rows of this iteration and of former ones are in the log, `sums` and `former` where
+/// partial sums of passes are.
 pub(crate) fn alone(pass: &Pass, program: &Program, columns: &Columns, style: Style) -> String {
-    let partials = partials(program);
     let mut text = function(pass, style);
+    text.push_str(&step(pass, program, columns));
+    let declared = arguments(pass, program, |of, name| format!("{of}{name}"));
+    let given = arguments(pass, program, |_, name| name.into());
     let name = &pass.name;
     let _ = write!(
         text,
-        "KERNEL void {name}_alone(uint n, uint tiles, uint now, uint before, acc limit, __global acc *log, \
-         __global const int *done, __global int *done_next"
+        "KERNEL void {name}_alone(__global const int *done, __global int *done_next, {declared})\n{{\n    \
+         __local acc4 scratch[GROUP_SIZE];\n    const int goes_on = {name}_step(!*done, scratch, {given});\n    \
+         if (get_global_id(0) == 0)\n        *done_next = !goes_on;\n}}\n\n"
     );
-    for product in products_of(pass, &partials) {
-        let _ = write!(text, ", __global const acc *dots{product}, uint count{product}");
-    }
-    text.push_str(", __global acc *sums, uint stride");
-    (0..pass.vectors().len()).for_each(|k| text.push_str(&format!(", __global real *v{k}")));
-    text.push_str(")\n{\n    __local acc4 scratch[GROUP_SIZE];\n    const int was_done = *done;\n");
-    totals(&mut text, pass, &partials);
+    text
+}
 
-    let mut head = Head { program, columns, pass, names: BTreeMap::new(), text: String::new() };
+/// The function of a pass that forms its factors itself.
+fn step(pass: &Pass, program: &Program, columns: &Columns) -> String {
+    let partials = partials(program);
+    let name = &pass.name;
+    let mut head = Head::of(pass, program, columns);
+    let mut former = Former::of(head.finished, program, columns);
     let factors: Vec<String> = pass.factors().into_iter().map(|node| head.name(node)).collect();
     let [before, after] = [&pass.before, &pass.after]
         .map(|checks| checks.iter().map(|check| goes_on(check, &head.name(check.node))).collect::<Vec<_>>());
@@ -143,27 +177,158 @@ pub(crate) fn alone(pass: &Pass, program: &Program, columns: &Columns, style: St
         let is_plain = matches!(program.scalars.form(next), Form::Constant(_) | Form::Carried(_));
         pass.forms.contains(&next) || is_plain && is_first
     };
-    let left: Vec<(usize, String)> = program
-        .carried
-        .iter()
-        .enumerate()
-        .filter(|(_, carried)| is_left_here(carried.next))
-        .map(|(k, carried)| (columns.carried(k), head.name(carried.next)))
-        .collect();
+    let left = program.carried.iter().enumerate().filter(|(_, carried)| is_left_here(carried.next));
+    let left: Vec<(usize, String, bool)> =
+        left.map(|(k, carried)| (columns.carried(k), head.name(carried.next), carried.stays)).collect();
+
+    let declared = arguments(pass, program, |of, name| format!("{of}{name}"));
+    let mut text = format!("static inline int {name}_step(int is_on, __local acc4 *scratch, {declared})\n{{\n");
+    let reads = former.reads.clone() + &head.reads;
+    let _ = write!(text, "#if READ_EARLY\n{reads}#endif\n");
+    let own = |sum: &usize| {
+        let (at, count, apart) = match partials.get(sum) {
+            Some(Partials::Product(k, is_second)) => {
+                (format!("dots{k} + 2 * first{k} + {}", usize::from(*is_second)), format!("count{k}"), 2)
+            }
+            Some(Partials::Pass) | None => (format!("sums + {sum} * stride"), "tiles".into(), 1),
+        };
+        Total { name: head.total(*sum), at, count, apart }
+    };
+    former.totals.extend(pass.awaits.iter().map(own));
+    add_totals(&mut text, &former.totals);
+    let _ = write!(text, "#if !READ_EARLY\n{reads}#endif\n");
+    text.push_str(&former.text);
     text.push_str(&head.text);
     let all = |conditions: &[String]| conditions.iter().map(|c| format!(" && {c}")).collect::<String>();
-    let _ = writeln!(text, "    const int goes_on = !was_done{};", all(&before));
-    let _ = writeln!(text, "    if (get_global_id(0) == 0) {{\n        if (!was_done) {{");
-    for (column, value) in formed.iter().chain(&left) {
+    let was_met = if former.conditions.is_empty() {
+        String::new()
+    } else {
+        format!(" && (!has_former || ({}))", former.conditions.join(" && "))
+    };
+    let _ = writeln!(text, "    const int goes_on = is_on{was_met}{};", all(&before));
+    text.push_str("    if (get_global_id(0) == 0) {\n");
+    if !former.results.is_empty() {
+        text.push_str("        if (is_on && has_former) {\n");
+        for (column, value) in &former.results {
+            let _ = writeln!(text, "            log[before + {column}] = {value};");
+        }
+        text.push_str("        }\n");
+    }
+    text.push_str("        if (is_on) {\n");
+    for (column, value) in &formed {
         let _ = writeln!(text, "            log[now + {column}] = {value};");
     }
-    let _ = writeln!(text, "        }}\n        *done_next = !(goes_on{});\n    }}", all(&after));
-    let _ = write!(text, "    {name}(goes_on ? n : 0, tiles");
-    factors.iter().for_each(|factor| text.push_str(&format!(", (real){factor}")));
-    text.push_str(", sums, stride, scratch");
-    (0..pass.vectors().len()).for_each(|k| text.push_str(&format!(", v{k}")));
-    text.push_str(");\n}\n\n");
+    for (column, value, _) in left.iter().filter(|(_, _, stays)| !stays) {
+        let _ = writeln!(text, "            log[now + {column}] = {value};");
+    }
+    text.push_str("        }\n");
+    for (column, value, _) in left.iter().filter(|(_, _, stays)| *stays) {
+        let _ = writeln!(text, "        log[now + {column}] = goes_on ? {value} : log[before + {column}];");
+    }
+    text.push_str("    }\n");
+    if !pass.lines.is_empty() {
+        let _ = write!(text, "    {name}(goes_on ? n : 0, tiles");
+        factors.iter().for_each(|factor| text.push_str(&format!(", (real){factor}")));
+        text.push_str(", sums, stride, scratch");
+        (0..pass.vectors().len()).for_each(|k| text.push_str(&format!(", v{k}")));
+        text.push_str(");\n");
+    }
+    let _ = writeln!(text, "    return goes_on{};\n}}\n", all(&after));
     text
+}
+
+/// The kernel that does several iterations in one launch, and the functions that it needs: see `cl/persistent.cl`.
+///
+/// ```text
+/// METHOD_persistent(matrix…, done, done_next, n, tiles, at, log_len, row_len, has_former, limit, log, iterations,
+///                   sums, former, first of each product…, stride, words, turn, vectors…)
+/// ```
+///
+/// Once the run is over, the rest of the iteration does nothing: barriers stand in no branch, which some runtimes can't compile. The
+/// first iteration has row `at` of the `log_len` rows of the log, each of `row_len` numbers.
+pub(crate) fn persistent(program: &Program, columns: &Columns, style: Style) -> String {
+    let mut text = String::new();
+    for pass in program.passes() {
+        text.push_str(&function(pass, style));
+        text.push_str(&step(pass, program, columns));
+    }
+    let products = program.iteration.iter().filter(|step| matches!(step, Step::Multiply(_))).count();
+    let _ = write!(
+        text,
+        "KERNEL void {}(ROWS_ARGS, __global const int *done, __global int *done_next, uint n, uint tiles, uint at, \
+         uint log_len, uint row_len, uint has_former, acc limit, __global acc *log, uint iterations, \
+         __global acc *sums, __global acc *former",
+        persistent_name(program)
+    );
+    (0..products).for_each(|k| text.push_str(&format!(", uint first{k}")));
+    text.push_str(", uint stride, __global uint *words, uint turn");
+    (0..program.names.len()).for_each(|slot| text.push_str(&format!(", __global real *w{slot}")));
+    text.push_str(
+        ")\n{\n    __local acc4 scratch[GROUP_SIZE];\n    __local uint said;\n    ROWS_LOCAL\n    \
+         __local acc2 *scratch2 = (__local acc2 *)scratch;\n    uint passed = 0, i = 0;\n    int goes_on = !*done;\n    \
+         if (!all_are_there(words, turn, log + log_len * row_len, at, &said))\n        return;\n    \
+         while (goes_on && i < iterations) {\n",
+    );
+    let waits = barriers(program);
+    let mut product = 0;
+    for (step, waits) in program.iteration.iter().zip(waits) {
+        if waits {
+            text.push_str("        all_groups(words, ++passed);\n");
+        }
+        match step {
+            Step::Multiply(multiply) => {
+                let _ = writeln!(
+                    text,
+                    "        leave_dots(ROWS_TIMES(w{}, w{}), scratch2, former, first{product});",
+                    multiply.x, multiply.y
+                );
+                product += 1;
+            }
+            Step::Pass(pass) => {
+                let vectors = pass.vectors();
+                let given = arguments(pass, program, |_, name| match name {
+                    "now" => "(at + i) % log_len * row_len".into(),
+                    "before" => "(at + i + log_len - 1) % log_len * row_len".into(),
+                    "older" => "(at + i + log_len - 2) % log_len * row_len".into(),
+                    "has_former" => "has_former || i > 0".into(),
+                    _ if name.starts_with("dots") => "former".into(),
+                    _ if name.starts_with("count") => "get_num_groups(0)".into(),
+                    _ => match name.strip_prefix('v').and_then(|k| vectors.get(k.parse::<usize>().ok()?)) {
+                        Some(slot) => format!("w{slot}"),
+                        None => name.into(),
+                    },
+                });
+                let _ = writeln!(text, "        goes_on = {}_step(goes_on, scratch, {given});", pass.name);
+            }
+        }
+    }
+    // vectors and sums take turns
+    for (slot, from) in program.order.iter().enumerate().filter(|(slot, from)| *slot != **from) {
+        let _ = writeln!(text, "        __global real *next{slot} = w{from};");
+    }
+    for (slot, _) in program.order.iter().enumerate().filter(|(slot, from)| *slot != **from) {
+        let _ = writeln!(text, "        w{slot} = next{slot};");
+    }
+    text.push_str(
+        "        __global acc *next_sums = former;\n        former = sums;\n        sums = next_sums;\n        i++;\n    }\n    \
+         if (get_global_id(0) == 0) {\n        *done_next = !goes_on;\n",
+    );
+    // what stays as it is, to be found in the row of the last iteration that was asked for
+    for (k, _) in program.carried.iter().enumerate().filter(|(_, carried)| carried.stays) {
+        let column = columns.carried(k);
+        let _ = writeln!(
+            text,
+            "        for (uint k = i; k < iterations; k++)\n            \
+             log[(at + k) % log_len * row_len + {column}] = log[(at + k + log_len - 1) % log_len * row_len + {column}];"
+        );
+    }
+    text.push_str("    }\n}\n");
+    text
+}
+
+/// The name of the kernel that does several iterations in one launch.
+pub(crate) fn persistent_name(program: &Program) -> String {
+    format!("{}_persistent", program.method.replace('-', "_"))
 }
 
 /// When a check lets the iteration go on.
@@ -175,55 +340,136 @@ fn goes_on(check: &Check, value: &str) -> String {
     format!("{value} > {least} && isfinite({value})")
 }
 
-/// Adds up the partial sums that a pass needs: `t` and the number of the sum.
-fn totals(text: &mut String, pass: &Pass, partials: &BTreeMap<usize, Partials>) {
-    for sum in &pass.awaits {
-        let place = match partials.get(sum) {
-            Some(Partials::Product(k, is_second)) => format!("dots{k} + {}, count{k}, 2", usize::from(*is_second)),
-            Some(Partials::Pass) | None => format!("sums + {sum} * stride, tiles, 1"),
-        };
-        let _ = writeln!(text, "    acc t{sum} = part_of_total({place});");
-    }
-    for sums in pass.awaits.chunks(4) {
-        let parts: Vec<String> = sums.iter().map(|sum| format!("t{sum}")).collect();
-        together(text, &parts, "first_", |text, parts| {
-            for (sum, part) in sums.iter().zip(parts) {
-                let _ = writeln!(text, "        t{sum} = {part};");
-            }
-        });
-    }
+/// A total of partial sums: a variable, and where the parts are, how many, and how far apart.
+struct Total {
+    name: String,
+    at: String,
+    count: String,
+    apart: usize,
 }
 
-/// Forms sums over lanes of up to four numbers at once, and does `then` with them.
-fn together(text: &mut String, numbers: &[String], first: &str, then: impl FnOnce(&mut String, &[String])) {
-    let (width, suffix) = match numbers.len() {
-        1 => (1, ""),
-        2 => (2, "2"),
-        _ => (4, "4"),
+/// Adds up partial sums: each work-item its part in one loop for all, so that what is loaded is waited for together.
+fn add_totals(text: &mut String, totals: &[Total]) {
+    let Some(most) =
+        totals.iter().map(|total| total.count.clone()).reduce(|a, b| if a == b { a } else { format!("max({a}, {b})") })
+    else {
+        return;
     };
-    let mut all = numbers.to_vec();
-    all.resize(width, "0".into());
-    let _ = writeln!(
-        text,
-        "    {{\n        const acc{suffix} s = {first}lanes_sum{suffix}((acc{suffix})({}), (__local acc{suffix} *)scratch);",
-        all.join(", ")
-    );
-    let parts: Vec<String> =
-        (0..numbers.len()).map(|k| if width == 1 { "s".into() } else { format!("s.s{k}") }).collect();
-    then(text, &parts);
+    for Total { name, .. } in totals {
+        let _ = writeln!(text, "    acc {name} = 0;");
+    }
+    let _ = writeln!(text, "    for (uint i = first_part(), most = {most}; i < most; i += LANES) {{");
+    for Total { name, at, count, apart } in totals {
+        let _ = writeln!(text, "        {name} += i < ({count}) ? ({at})[i * {apart}] : (acc)0;");
+    }
     text.push_str("    }\n");
+    let names: Vec<String> = totals.iter().map(|total| total.name.clone()).collect();
+    together(text, &names, "first_");
 }
 
-/// The scalars of a pass.
+/// Puts sums over lanes in the place of numbers, up to four at once.
+fn together(text: &mut String, numbers: &[String], first: &str) {
+    for numbers in numbers.chunks(4) {
+        let (width, suffix) = match numbers.len() {
+            1 => (1, ""),
+            2 => (2, "2"),
+            _ => (4, "4"),
+        };
+        let mut all = numbers.to_vec();
+        all.resize(width, "0".into());
+        let _ = writeln!(
+            text,
+            "    {{\n        const acc{suffix} s = {first}lanes_sum{suffix}((acc{suffix})({}), (__local acc{suffix} *)scratch);",
+            all.join(", ")
+        );
+        for (k, number) in numbers.iter().enumerate() {
+            let part = if width == 1 { String::new() } else { format!(".s{k}") };
+            let _ = writeln!(text, "        {number} = s{part};");
+        }
+        text.push_str("    }\n");
+    }
+}
+
+/// What a pass forms of the iteration before, ahead of its own.
+#[derive(Default)]
+struct Former {
+    /// What is read of the log.
+    reads: String,
+    /// Sums that it needs.
+    totals: Vec<Total>,
+    /// What is formed, once sums are there.
+    text: String,
+    /// When the run goes on.
+    conditions: Vec<String>,
+    /// Columns of the log, and what they get.
+    results: Vec<(usize, String)>,
+}
+
+impl Former {
+    fn of(last: Option<&Pass>, program: &Program, columns: &Columns) -> Self {
+        let Some(last) = last else { return Self::default() };
+        let mut head = Head::of_former(last, program, columns);
+        let checks = last.before.iter().chain(&last.after);
+        let conditions = checks.map(|check| goes_on(check, &head.name(check.node))).collect();
+        let mut results: Vec<(usize, String)> =
+            last.forms.iter().filter_map(|node| Some((columns.column(*node)?, head.name(*node)))).collect();
+        let mut carried = String::new();
+        for (k, next) in program.carried.iter().map(|carried| carried.next).enumerate() {
+            if last.forms.contains(&next) {
+                let (column, value) = (columns.carried(k), head.name(next));
+                let _ = writeln!(carried, "    const acc c{k} = has_former ? {value} : log[before + {column}];");
+                results.push((column, value));
+            }
+        }
+        let parts = |sum: &usize| Total {
+            name: head.total(*sum),
+            at: format!("former + {sum} * stride"),
+            count: "has_former ? tiles : 0".into(),
+            apart: 1,
+        };
+        let totals = last.awaits.iter().map(parts).collect();
+        Self { reads: head.reads, totals, text: head.text + &carried, conditions, results }
+    }
+}
+
+/// The scalars of a pass as they are formed on the device.
 struct Head<'a> {
     program: &'a Program,
     columns: &'a Columns,
     pass: &'a Pass,
+    /// What the pass forms first, of the iteration before.
+    finished: Option<&'a Pass>,
+    /// Where the rows of its iteration and of the one before are.
+    rows: [&'static str; 2],
+    /// What names of scalars and of sums begin with.
+    prefixes: [&'static str; 2],
     names: BTreeMap<Node, String>,
+    /// What is read of the log.
+    reads: String,
+    /// What is formed, once sums are there.
     text: String,
 }
 
-impl Head<'_> {
+impl<'a> Head<'a> {
+    /// Those of a pass of the present iteration.
+    fn of(pass: &'a Pass, program: &'a Program, columns: &'a Columns) -> Self {
+        let finished = program.last.as_ref().filter(|_| finishes(pass, program));
+        let (rows, prefixes) = (["now", "before"], ["n", "t"]);
+        let (names, reads, text) = (BTreeMap::new(), String::new(), String::new());
+        Self { program, columns, pass, finished, rows, prefixes, names, reads, text }
+    }
+
+    /// Those of what the iteration before has left to be formed.
+    fn of_former(last: &'a Pass, program: &'a Program, columns: &'a Columns) -> Self {
+        let (rows, prefixes) = (["before", "older"], ["m", "u"]);
+        Self { rows, prefixes, finished: None, ..Self::of(last, program, columns) }
+    }
+
+    /// The name of the total of a sum.
+    fn total(&self, sum: usize) -> String {
+        format!("{}{sum}", self.prefixes[1])
+    }
+
     /// The name of a scalar, which is formed unless it is there.
     fn name(&mut self, node: Node) -> String {
         if let Some(name) = self.names.get(&node) {
@@ -235,22 +481,50 @@ impl Head<'_> {
                 .passes()
                 .take_while(|pass| pass.name != self.pass.name)
                 .any(|pass| pass.forms.contains(&node));
-        let value = match (self.columns.column(node), self.program.scalars.form(node)) {
-            (_, Form::Constant(value)) => format!("(acc)({value:?})"),
-            (Some(column), _) if is_formed_before => format!("log[now + {column}]"),
-            (_, Form::Sum(sum)) => format!("t{sum}"),
-            (_, Form::Carried(k)) => format!("log[before + {}]", self.columns.carried(k)),
-            (_, Form::Negative(a)) => format!("-{}", self.name(a)),
-            (_, Form::Root(a)) => format!("sqrt({})", self.name(a)),
-            (_, Form::Plus(a, b)) => format!("{} + {}", self.name(a), self.name(b)),
-            (_, Form::Minus(a, b)) => format!("{} - {}", self.name(a), self.name(b)),
-            (_, Form::Times(a, b)) => format!("{} * {}", self.name(a), self.name(b)),
-            (_, Form::Over(a, b)) => format!("{} / {}", self.name(a), self.name(b)),
+        let [now, before] = self.rows;
+        let form = self.program.scalars.form(node);
+        let of_log = match (self.columns.column(node), form) {
+            (Some(column), _) if is_formed_before => Some(format!("log[{now} + {column}]")),
+            (_, Form::Carried(k)) => Some(format!("log[{before} + {}]", self.columns.carried(k))),
+            _ => None,
         };
-        let name = format!("n{}", node.0);
-        let _ = writeln!(self.text, "    const acc {name} = {value};");
+        let name = format!("{}{}", self.prefixes[0], node.0);
         self.names.insert(node, name.clone());
+        match (of_log, form) {
+            (_, Form::Carried(k)) if self.is_finished_here(k) => {
+                self.names.insert(node, format!("c{k}"));
+                return format!("c{k}");
+            }
+            (Some(place), _) => {
+                let _ = writeln!(self.reads, "    const acc {name} = {place};");
+            }
+            (None, form) => {
+                let value = self.value(form);
+                let _ = writeln!(self.text, "    const acc {name} = {value};");
+            }
+        }
         name
+    }
+
+    /// Whether the pass itself forms what the iteration before has left in carried scalar `k`.
+    fn is_finished_here(&self, k: usize) -> bool {
+        self.finished.is_some_and(|last| last.forms.contains(&self.program.carried[k].next))
+    }
+
+    fn value(&mut self, form: Form) -> String {
+        match form {
+            Form::Constant(value) => format!("(acc)({value:?})"),
+            Form::Sum(sum) => self.total(sum),
+            Form::Carried(k) => unreachable!("carried scalar {k} is in the log"),
+            Form::Negative(a) => format!("-{}", self.name(a)),
+            Form::Root(a) => format!("sqrt({})", self.name(a)),
+            Form::Plus(a, b) => format!("{} + {}", self.name(a), self.name(b)),
+            Form::Minus(a, b) => format!("{} - {}", self.name(a), self.name(b)),
+            Form::Times(a, b) => format!("{} * {}", self.name(a), self.name(b)),
+            Form::Over(a, b) => format!("{} / {}", self.name(a), self.name(b)),
+            Form::Larger(a, b) => format!("fmax({}, {})", self.name(a), self.name(b)),
+            Form::Choice(a, b, c) => format!("{} > 0 ? {} : {}", self.name(a), self.name(b), self.name(c)),
+        }
     }
 }
 
@@ -276,6 +550,7 @@ fn function(pass: &Pass, style: Style) -> String {
 /// What is done with an element, whose present values are `e` and the vector's number; sums are added up by `sum(k, …)`.
 fn element(pass: &Pass, at: &dyn Fn(Slot) -> usize, convert: &str, sum: &dyn Fn(usize, String) -> String) -> String {
     let factors = pass.factors();
+    let factor = |node: Node| format!("k{}", factors.iter().position(|factor| *factor == node).unwrap_or_default());
     let mut text = String::new();
     let mut sums = 0;
     for line in &pass.lines {
@@ -283,10 +558,7 @@ fn element(pass: &Pass, at: &dyn Fn(Slot) -> usize, convert: &str, sum: &dyn Fn(
             Line::Assign { to, terms } => {
                 let term = |term: &super::text::Term| match term.factor {
                     None => format!("e{}", at(term.vector)),
-                    Some(node) => {
-                        let k = factors.iter().position(|factor| *factor == node).unwrap_or_default();
-                        format!("k{k} * e{}", at(term.vector))
-                    }
+                    Some(node) => format!("{} * e{}", factor(node), at(term.vector)),
                 };
                 let terms: Vec<String> = terms.iter().map(term).collect();
                 let _ = write!(text, "e{} = {}; ", at(*to), terms.join(" + "));
@@ -298,10 +570,28 @@ fn element(pass: &Pass, at: &dyn Fn(Slot) -> usize, convert: &str, sum: &dyn Fn(
                 let _ = write!(text, "{} ", sum(sums, product));
                 sums += 1;
             }
+            Line::Defer(Deferred { of: [p, r], alpha, former, .. }) => {
+                let [alpha, former] = [alpha, former].map(|node| factor(*node));
+                let [x, p, r] = [X, *p, *r].map(at);
+                let _ = write!(text, "e{x} = e{x} + ({alpha} * e{p} + deferred_at(i, {former}) * (e{p} - e{r})); ");
+            }
+            Line::Complete(Deferred { of: [p, r], former, .. }) => {
+                let (former, [x, p, r]) = (factor(*former), [X, *p, *r].map(at));
+                let finite = if convert == "(acc)" { "finite_or_0" } else { "finite_or_0_8" };
+                let _ = write!(text, "e{x} = e{x} + {finite}(deferred_at(i, {former}) * (e{p} - e{r})); ");
+            }
             Line::Multiply { .. } | Line::Check(_) => {}
         }
     }
     text
+}
+
+/// Where an element of a vector is not to be loaded or stored, if its update is deferred.
+fn unless_deferred(pass: &Pass, slot: Slot) -> String {
+    let next =
+        pass.lines.iter().find_map(|line| if let Line::Defer(deferred) = line { Some(deferred.next) } else { None });
+    let k = pass.factors().iter().position(|factor| Some(*factor) == next);
+    k.filter(|_| slot == X).map_or(String::new(), |k| format!("if (!is_deferred(i, k{k})) "))
 }
 
 fn gpu(text: &mut String, pass: &Pass, style: Style, at: &dyn Fn(Slot) -> usize) {
@@ -331,7 +621,8 @@ fn gpu(text: &mut String, pass: &Pass, style: Style, at: &dyn Fn(Slot) -> usize)
             last = rounds - 1
         );
     };
-    let loading: String = loads.iter().map(|load| format!("x{0}[k] = v{0}[i]; ", at(*load))).collect();
+    let load = |load: &Slot| format!("{}x{1}[k] = v{1}[i]; ", unless_deferred(pass, *load), at(*load));
+    let loading: String = loads.iter().map(load).collect();
     each(text, &loading);
     let mut body = String::new();
     for slot in pass.vectors() {
@@ -340,24 +631,25 @@ fn gpu(text: &mut String, pass: &Pass, style: Style, at: &dyn Fn(Slot) -> usize)
     }
     body.push_str(&element(pass, at, "(acc)", &|k, product| format!("a{k}[k % {fronts}] += {product};")));
     for store in &stores {
-        let _ = write!(body, "v{0}[i] = e{0}; ", at(*store));
+        let _ = write!(body, "{}v{1}[i] = e{1}; ", unless_deferred(pass, *store), at(*store));
     }
     each(text, &body);
     text.push_str("    }\n");
 
     let places: Vec<(usize, usize)> = (0..sums.len()).flat_map(|k| (0..fronts).map(move |front| (k, front))).collect();
-    for places in places.chunks(4) {
+    if !places.is_empty() {
         let numbers: Vec<String> = places.iter().map(|(k, front)| format!("a{k}[{front}]")).collect();
-        together(text, &numbers, "", |text, parts| {
-            for ((k, front), part) in places.iter().zip(parts) {
-                let _ = writeln!(
-                    text,
-                    "        if (lane == 0 && set + {front} * sets < tiles)\n            \
-                     sums[{} * stride + set + {front} * sets] = {part};",
-                    sums[*k]
-                );
-            }
-        });
+        together(text, &numbers, "");
+        text.push_str("    if (lane == 0) {\n");
+        for ((k, front), part) in places.iter().zip(numbers) {
+            let tile = format!("set + {front} * sets");
+            let _ = writeln!(
+                text,
+                "        if ({tile} < tiles)\n            sums[{} * stride + {tile}] = {part};",
+                sums[*k]
+            );
+        }
+        text.push_str("    }\n");
     }
 }
 
@@ -381,12 +673,14 @@ fn cpu(text: &mut String, pass: &Pass, at: &dyn Fn(Slot) -> usize) {
                  sum: &dyn Fn(usize, String) -> String| {
         let mut body = String::new();
         for slot in pass.vectors() {
-            let value = if loads.contains(&slot) { format!(" = {}", load(at(slot))) } else { String::new() };
-            let _ = write!(body, "{real} e{}{value}; ", at(slot));
+            let _ = write!(body, "{real} e{0} = 0; ", at(slot));
+            if loads.contains(&slot) {
+                let _ = write!(body, "{}e{1} = {2}; ", unless_deferred(pass, slot), at(slot), load(at(slot)));
+            }
         }
         body.push_str(&element(pass, at, convert, sum));
         for slot in &stores {
-            let _ = write!(body, "{} ", store(at(*slot)));
+            let _ = write!(body, "{}{} ", unless_deferred(pass, *slot), store(at(*slot)));
         }
         text.push_str(&body);
     };

@@ -41,7 +41,7 @@ struct Ran {
     indefinite: Option<u64>,
 }
 
-/// Runs a program from x = 0 until ‖r‖² ≤ `limit`, or for so many iterations.
+/// Runs a program from x = 0 until ‖r‖² ≤ `limit`, or for so many iterations, several in a launch if they may be.
 fn run<O: Backend<Real = f64>>(
     ops: &O,
     a: &impl LinearOperator<O>,
@@ -49,6 +49,7 @@ fn run<O: Backend<Real = f64>>(
     b: &[f64],
     limit: f64,
     most: u64,
+    by_several: bool,
 ) -> Ran {
     let mut machine = Machine::new(ops, a, program).unwrap();
     for slot in LENT {
@@ -56,6 +57,7 @@ fn run<O: Backend<Real = f64>>(
     }
     ops.begin().unwrap();
     ops.write(b, &mut machine.v[R]).unwrap();
+    machine.begin(ops).unwrap();
     machine.start(ops, a, false).unwrap();
     let mut ran = Ran { x: vec![0.0; b.len()], history: Vec::new(), indefinite: None };
     let mut judge = |record: Record| match record {
@@ -65,17 +67,26 @@ fn run<O: Backend<Real = f64>>(
             (rr <= limit || rr.is_nan()).then_some(())
         }
     };
-    for iteration in 1..=most {
-        ops.begin_iteration(iteration).unwrap();
-        if machine.iterate(ops, a, iteration, limit, &mut judge).unwrap().is_some() {
-            break;
+    let mut next = 1;
+    while next <= most {
+        let several = if by_several { machine.several(ops, a, (next, most + 1 - next), limit).unwrap() } else { None };
+        if several.is_none() {
+            ops.begin_iteration(next).unwrap();
+            if machine.iterate(ops, a, next, limit, &mut judge).unwrap().is_some() {
+                break;
+            }
         }
+        next = several.unwrap_or(next + 1);
         let mut records = Vec::new();
-        machine.look(ops, iteration, iteration == most, &mut records).unwrap();
+        machine.look(ops, next - 1, next > most, &mut records).unwrap();
         if records.into_iter().find_map(&mut judge).is_some() {
             break;
         }
+        if next > most {
+            next = machine.several(ops, a, (next, 0), limit).unwrap().unwrap_or(next); // was a launch refused?
+        }
     }
+    machine.complete(ops).unwrap();
     ops.read(&machine.v[X], &mut ran.x).unwrap();
     ran
 }
@@ -123,7 +134,7 @@ fn on_host(
 ) -> Ran {
     let ops = HostOps::<f64>::new(part.n_owned(), comm);
     let block = HostBlock::new(a, part, 1.0, Format::Csr).unwrap();
-    run(&ops, &block, program, b, limit, most)
+    run(&ops, &block, program, b, limit, most, limit > 0.0)
 }
 
 fn on_device(
@@ -139,7 +150,7 @@ fn on_device(
     let kernels = Kernels::build(&ctx, tuning).unwrap();
     let ops = OpenClOps::<f64, f64>::new(ctx.clone(), kernels, part.n_owned(), comm, false).unwrap();
     let block = DeviceBlock::upload(&ctx, &ops.kernels.tuning, part, 1.0, Format::Csr).unwrap();
-    run(&ops, &block, program, b, limit, most)
+    run(&ops, &block, program, b, limit, most, limit > 0.0)
 }
 
 fn norm(v: &[f64]) -> f64 {
@@ -196,9 +207,11 @@ fn passes_of_methods() {
     };
     let named = |passes: &[(&str, usize)]| passes.iter().map(|(name, n)| (String::from(*name), *n)).collect::<Vec<_>>();
     let textbook = [("cg_textbook_r_dots", 3), ("cg_textbook_x_p", 5)];
+    assert_eq!(arrays(Method::Cg, false), (1, named(&[("cg_x_r_p_dots", 6)])));
+    assert_eq!(arrays(Method::Cg, true), (1, named(&[("cg_x_r_p_dots", 7)])));
     assert_eq!(arrays(Method::CgTextbook, false), (1, named(&textbook)));
     assert_eq!(arrays(Method::Minres, false), (1, named(&[("minres_u_old_dots", 4), ("minres_w_old_x", 6)])));
-    let scaled = [("minres_u_old_dots", 4), ("minres_w_old_x_r_dots", 10), ("minres_scalars", 0)];
+    let scaled = [("minres_u_old_dots", 4), ("minres_w_old_x_r_dots", 10)];
     assert_eq!(arrays(Method::Minres, true), (1, named(&scaled)));
 }
 
@@ -269,13 +282,14 @@ fn plainly(a: &Csr, r: &[f64], said: &[Said], iterations: usize) -> Vec<Vec<f64>
     v
 }
 
-/// The vectors that a program leaves on a rank.
+/// The vectors that a program leaves on a rank, by launches of several iterations if there are such, unless they `are_refused`.
 fn left<O: Backend<Real = f64>>(
     ops: &O,
     a: &impl LinearOperator<O>,
     said: &[Said],
     r: &[f64],
     most: u64,
+    are_refused: bool,
 ) -> Vec<Vec<f64>> {
     let program = Program::new("random", false, |k| text(k, said));
     let mut machine = Machine::new(ops, a, program).unwrap();
@@ -284,10 +298,23 @@ fn left<O: Backend<Real = f64>>(
     }
     ops.begin().unwrap();
     ops.write(r, &mut machine.v[R]).unwrap();
+    machine.begin(ops).unwrap();
     machine.start(ops, a, false).unwrap();
-    for iteration in 1..=most {
-        ops.begin_iteration(iteration).unwrap();
-        machine.iterate(ops, a, iteration, 0.0, &mut |_| None::<()>).unwrap();
+    if are_refused {
+        machine.refuse_several(ops);
+    }
+    let mut next = 1;
+    while next <= most {
+        let several = machine.several(ops, a, (next, most + 1 - next), 0.0).unwrap();
+        if several.is_none() {
+            ops.begin_iteration(next).unwrap();
+            machine.iterate(ops, a, next, 0.0, &mut |_| None::<()>).unwrap();
+        }
+        next = several.unwrap_or(next + 1);
+        if next > most {
+            machine.look(ops, most, true, &mut Vec::new()).unwrap();
+            next = machine.several(ops, a, (next, 0), 0.0).unwrap().unwrap_or(next); // was a launch refused?
+        }
     }
     let read = |slot: usize| {
         let mut v = vec![0.0; r.len()];
@@ -326,24 +353,27 @@ proptest! {
     ) {
         let a = Arc::new(gallery::poisson2d([n, 1]).unwrap());
         let r: Vec<f64> = (0..n).map(|i| (i * 7 % 3) as f64 - 1.0).collect();
-        let expected = plainly(&a, &r, &said, 2);
+        let expected = plainly(&a, &r, &said, 3);
         prop_assume!(expected.iter().flatten().all(|v| v.abs() < 1e12));
         let whole = || split(&a, std::slice::from_ref(&(0..n))).remove(0);
         let host = HostOps::<f64>::new(n, Box::new(Alone::default()));
         let rows = HostBlock::new(&a, whole(), 1.0, Format::Csr).unwrap();
-        prop_assert_eq!(&left(&host, &rows, &said, &r, 2), &expected, "the host");
+        prop_assert_eq!(&left(&host, &rows, &said, &r, 3, false), &expected, "the host");
         for shape in [Shape::Cpu, Shape::Gpu] {
             let ctx = Arc::new(Context::open(&device()).unwrap());
             let kernels = Kernels::build(&ctx, tuning(shape, groups)).unwrap();
             let ops = OpenClOps::<f64, f64>::new(ctx.clone(), kernels, n, Box::new(Alone::default()), false).unwrap();
             let block = DeviceBlock::upload(&ctx, &ops.kernels.tuning, &whole(), 1.0, Format::Csr).unwrap();
-            prop_assert_eq!(&left(&ops, &block, &said, &r, 2), &expected, "{:?}, {} groups", shape, groups);
+            for are_refused in [false, true] {
+                let left = left(&ops, &block, &said, &r, 3, are_refused);
+                prop_assert_eq!(&left, &expected, "{:?}, {} groups, {}", shape, groups, are_refused);
+            }
         }
         if n > 7 {
             let parts = ranks(&a, 3, &r, |part, comm, r| {
                 let ops = HostOps::<f64>::new(part.n_owned(), Box::new(comm));
                 let rows = HostBlock::new(&a, part, 1.0, Format::Csr).unwrap();
-                left(&ops, &rows, &said, r, 2)
+                left(&ops, &rows, &said, r, 3, false)
             });
             let together: Vec<Vec<f64>> = (0..4).map(|k| parts.iter().flat_map(|part| part[k].clone()).collect()).collect();
             prop_assert_eq!(&together, &expected, "three ranks");
@@ -359,14 +389,14 @@ proptest! {
     fn several_devices_do_what_plain_loops_do(said in said(), n in 8..300_usize, parts in 2..4_usize) {
         let a = Arc::new(gallery::poisson2d([n, 1]).unwrap());
         let r: Vec<f64> = (0..n).map(|i| (i * 7 % 3) as f64 - 1.0).collect();
-        let expected = plainly(&a, &r, &said, 2);
+        let expected = plainly(&a, &r, &said, 3);
         prop_assume!(expected.iter().flatten().all(|v| v.abs() < 1e12));
         let of_ranks = ranks(&a, parts, &r, |part, comm, r| {
             let ctx = Arc::new(Context::open(&device()).unwrap());
             let kernels = Kernels::build(&ctx, tuning(Shape::Cpu, 2)).unwrap();
             let ops = OpenClOps::<f64, f64>::new(ctx.clone(), kernels, r.len(), Box::new(comm), false).unwrap();
             let block = DeviceBlock::upload(&ctx, &ops.kernels.tuning, &part, 1.0, Format::Csr).unwrap();
-            left(&ops, &block, &said, r, 2)
+            left(&ops, &block, &said, r, 3, false)
         });
         let all: Vec<Vec<f64>> = (0..4).map(|k| of_ranks.iter().flat_map(|part| part[k].clone()).collect()).collect();
         prop_assert_eq!(&all, &expected);
@@ -379,19 +409,19 @@ fn passes_before_the_first_product() {
     let a = Arc::new(gallery::poisson2d([12, 1]).unwrap());
     let r: Vec<f64> = (0..12).map(|i| (i * 7 % 3) as f64 - 1.0).collect();
     let said = [Said::Add(1, 0), Said::Multiply(0, 1)];
-    let expected = plainly(&a, &r, &said, 2);
+    let expected = plainly(&a, &r, &said, 3);
     for parts in [2, 3, 5] {
         let host = ranks(&a, parts, &r, |part, comm, r| {
             let ops = HostOps::<f64>::new(part.n_owned(), Box::new(comm));
             let rows = HostBlock::new(&a, part, 1.0, Format::Csr).unwrap();
-            left(&ops, &rows, &said, r, 2)
+            left(&ops, &rows, &said, r, 3, false)
         });
         let devices = ranks(&a, parts, &r, |part, comm, r| {
             let ctx = Arc::new(Context::open(&device()).unwrap());
             let kernels = Kernels::build(&ctx, tuning(Shape::Cpu, 2)).unwrap();
             let ops = OpenClOps::<f64, f64>::new(ctx.clone(), kernels, r.len(), Box::new(comm), false).unwrap();
             let block = DeviceBlock::upload(&ctx, &ops.kernels.tuning, &part, 1.0, Format::Csr).unwrap();
-            left(&ops, &block, &said, r, 2)
+            left(&ops, &block, &said, r, 3, false)
         });
         for of_ranks in [host, devices] {
             let together: Vec<Vec<f64>> =
@@ -420,6 +450,90 @@ fn launches_of_passes_change_no_bits() {
     }
 }
 
+/// Launches of several iterations may fail at any time; then iterations are made one by one, and none is lost or made twice.
+#[test]
+fn refused_launches_are_made_up_for() {
+    let a = gallery::poisson2d([70, 61]).unwrap();
+    let (n, b) = (a.n_rows(), gallery::random_vector(a.n_rows(), 5));
+    let part = || split(&a, std::slice::from_ref(&(0..n))).remove(0);
+    for method in Method::FORCED.iter().copied().filter(|method| method.facts().text.is_some()) {
+        let run = |refused_at: u64, limit: f64, most: u64| {
+            let ctx = Arc::new(Context::open(&device()).unwrap());
+            let kernels = Kernels::build(&ctx, tuning(Shape::Gpu, 1)).unwrap();
+            let ops = OpenClOps::<f64, f64>::new(ctx.clone(), kernels, n, Box::new(Alone::default()), false).unwrap();
+            let block = DeviceBlock::upload(&ctx, &ops.kernels.tuning, &part(), 1.0, Format::Csr).unwrap();
+            refused_run(&ops, &block, method.program(false).unwrap(), &b, (limit, most), refused_at)
+        };
+        let limit = (1e-6 * norm(&b)).powi(2);
+        let expected = run(u64::MAX, limit, 400);
+        assert!(expected.history.len() > 80 && residual(&a, &expected.x, &b) < 2e-6 * norm(&b), "{method}");
+        for refused_at in [1, 5, 37, u64::MAX] {
+            let ran = run(refused_at, limit, 400);
+            let relative = residual(&a, &ran.x, &b) / norm(&b);
+            assert!(relative < 1.1e-6, "{method}, {refused_at}: {relative:e}");
+            assert!(ran.history.len().abs_diff(expected.history.len()) <= 1, "{method}, {refused_at}");
+        }
+        for most in [1, 2, 3, 5, 33] {
+            let all = [u64::MAX, 0, 1, 2, 4].map(|refused_at| run(refused_at, 0.0, most));
+            let norms = all.each_ref().map(|ran| residual(&a, &ran.x, &b));
+            for (ran, norm) in all.iter().zip(norms) {
+                assert_eq!(ran.history.len() as u64, most, "{method}");
+                assert!((norm - norms[0]).abs() <= 1e-9 * norms[0], "{method}, {most}: {norms:?}");
+            }
+        }
+    }
+}
+
+/// A run from whose iteration `at` on launches of several iterations begin to fail.
+fn refused_run(
+    ops: &OpenClOps<f64, f64>,
+    a: &DeviceBlock<f64>,
+    program: Program,
+    b: &[f64],
+    (limit, most): (f64, u64),
+    at: u64,
+) -> Ran {
+    let mut machine = Machine::new(ops, a, program).unwrap();
+    for slot in LENT {
+        machine.v[slot] = ops.vector(0, "a vector").unwrap();
+    }
+    ops.begin().unwrap();
+    ops.write(b, &mut machine.v[R]).unwrap();
+    machine.begin(ops).unwrap();
+    machine.start(ops, a, false).unwrap();
+    let mut ran = Ran { x: vec![0.0; b.len()], history: Vec::new(), indefinite: None };
+    let mut judge = |record: Record| match record {
+        Record::Curvature { .. } => None,
+        Record::Residual { iteration, rr, .. } => {
+            ran.history.push(rr);
+            assert_eq!(iteration, ran.history.len() as u64);
+            (rr <= limit || iteration == most).then_some(())
+        }
+    };
+    let (mut next, mut is_refused) = (1, false);
+    loop {
+        if next >= at && !is_refused {
+            assert!(machine.refuse_several(ops), "small systems have launches of several iterations");
+            is_refused = true;
+        }
+        let several = machine.several(ops, a, (next, most + 1 - next), limit).unwrap();
+        next = several.unwrap_or(next);
+        if several.is_none() && next <= most {
+            ops.begin_iteration(next).unwrap();
+            machine.iterate(ops, a, next, limit, &mut |_| None::<()>).unwrap();
+            next += 1;
+        }
+        let mut records = Vec::new();
+        machine.look(ops, next - 1, next > most, &mut records).unwrap();
+        if records.into_iter().find_map(&mut judge).is_some() {
+            break;
+        }
+    }
+    machine.complete(ops).unwrap();
+    ops.read(&machine.v[X], &mut ran.x).unwrap();
+    ran
+}
+
 /// A run that goes on in the direction of the one before makes the iterations that one would have made.
 #[test]
 fn directions_are_taken_over() {
@@ -433,9 +547,11 @@ fn directions_are_taken_over() {
             machine.v[slot] = ops.vector(0, "a vector").unwrap();
         }
         ops.write(&b, &mut machine.v[R]).unwrap();
+        machine.begin(&ops).unwrap();
         machine.start(&ops, &rows, false).unwrap();
         for iteration in 1..=20 {
             if breaks.contains(&iteration) {
+                machine.begin(&ops).unwrap();
                 machine.start(&ops, &rows, true).unwrap();
             }
             machine.iterate(&ops, &rows, iteration, 0.0, &mut |_| None::<()>).unwrap();

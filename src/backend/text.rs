@@ -15,7 +15,9 @@
 use std::cell::RefCell;
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
 
+use super::deferred::Deferred;
 use super::scalar::{Form, Node, Scalars};
+use crate::ops::Record;
 
 /// A vector's place among those of a program.
 pub(crate) type Slot = usize;
@@ -48,6 +50,11 @@ pub(crate) enum Line {
         /// The weights.
         weights: Option<Slot>,
     },
+    /// x = x + α p in every other run of elements, of which the others follow in the next iteration: see
+    /// [`Deferred`](super::deferred::Deferred).
+    Defer(Deferred),
+    /// What is left of that is done.
+    Complete(Deferred),
     /// y = A x.
     Multiply {
         /// The vector that is multiplied.
@@ -77,6 +84,16 @@ pub(crate) struct Check {
     pub(crate) kind: CheckKind,
 }
 
+impl Check {
+    /// What is told of it, when its value is known.
+    pub(crate) fn record(self, iteration: u64, value: f64) -> Record {
+        match self.kind {
+            CheckKind::Curvature => Record::Curvature { iteration, pq: value },
+            CheckKind::Norm => Record::Residual { iteration, rho: value, rr: value },
+        }
+    }
+}
+
 /// What is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CheckKind {
@@ -93,12 +110,50 @@ pub(crate) struct Carried {
     pub(crate) first: Node,
     /// Its value after an iteration, of which its present value may be a part.
     pub(crate) next: Node,
+    /// Whether it stays as it is where an iteration does nothing, since the run is over.
+    pub(crate) stays: bool,
+}
+
+impl Line {
+    /// Vectors that it uses.
+    pub(crate) fn reads(&self) -> Vec<Slot> {
+        match self {
+            Self::Assign { terms, .. } => terms.iter().map(|term| term.vector).collect(),
+            Self::Dot { of, weights, .. } => of.iter().chain(weights).copied().collect(),
+            Self::Defer(deferred) | Self::Complete(deferred) => vec![X, deferred.of[0], deferred.of[1]],
+            Self::Multiply { x, .. } => vec![*x],
+            Self::Check(_) => Vec::new(),
+        }
+    }
+
+    /// The vector that it sets.
+    pub(crate) fn sets(&self) -> Option<Slot> {
+        match self {
+            Self::Assign { to, .. } | Self::Multiply { y: to, .. } => Some(*to),
+            Self::Defer(_) | Self::Complete(_) => Some(X),
+            Self::Dot { .. } | Self::Check(_) => None,
+        }
+    }
+
+    /// The scalars that vectors are multiplied by.
+    pub(crate) fn factors(&self) -> Vec<Node> {
+        match self {
+            Self::Assign { terms, .. } => terms.iter().filter_map(|term| term.factor).collect(),
+            Self::Defer(Deferred { alpha, former, next, .. }) => vec![*alpha, *former, *next],
+            Self::Complete(deferred) => vec![deferred.former],
+            Self::Dot { .. } | Self::Multiply { .. } | Self::Check(_) => Vec::new(),
+        }
+    }
 }
 
 /// What was recorded.
 #[derive(Debug, Default)]
 pub(crate) struct Recording {
     pub(crate) names: Vec<&'static str>,
+    /// What a run begins with: r·r, and what the test looks at,
+    pub(crate) begin: Vec<Line>,
+    /// which are these.
+    pub(crate) norms: Option<[Node; 2]>,
     pub(crate) scalars: Scalars,
     /// Number of sums.
     pub(crate) sums: usize,
@@ -122,13 +177,22 @@ pub(crate) struct Recorder {
 #[derive(Default)]
 struct State {
     all: Recording,
-    is_iteration: bool,
+    part: Part,
     /// Where the vector of each handle is now.
     place: Vec<Slot>,
     /// How often each place was written.
     writes: Vec<u64>,
     /// Dot products whose vectors were not written since.
     dots: Vec<Dot>,
+}
+
+/// The part of a method that is being said.
+#[derive(Clone, Copy, Default)]
+enum Part {
+    #[default]
+    Begin,
+    Start,
+    Iteration,
 }
 
 /// A dot product that was formed.
@@ -146,6 +210,12 @@ impl Recorder {
         let recorder = Self { state: RefCell::default(), has_weights };
         for name in ["x", "r", "w"] {
             recorder.vector(name);
+        }
+        let r = recorder.r();
+        let norms = [r.dot(r), recorder.norm2(r)].map(|norm| norm.node);
+        {
+            let state = &mut *recorder.state.borrow_mut();
+            (state.all.norms, state.part) = (Some(norms), Part::Start);
         }
         recorder
     }
@@ -197,7 +267,7 @@ impl Recorder {
         let state = &mut *self.state.borrow_mut();
         let k = state.all.carried.len();
         let node = state.all.scalars.add(Form::Carried(k));
-        state.all.carried.push(Carried { first: first.node, next: node });
+        state.all.carried.push(Carried { first: first.node, next: node, stays: false });
         Scalar { of: self, node }
     }
 
@@ -212,7 +282,7 @@ impl Recorder {
     pub(crate) fn iteration(&self, lines: impl FnOnce()) {
         {
             let state = &mut *self.state.borrow_mut();
-            state.is_iteration = true;
+            state.part = Part::Iteration;
             state.dots.clear();
         }
         lines();
@@ -260,10 +330,14 @@ impl Recorder {
 
     fn note(&self, line: Line) {
         let state = &mut *self.state.borrow_mut();
-        if let Line::Assign { to, .. } | Line::Multiply { y: to, .. } = line {
+        if let Some(to) = line.sets() {
             state.writes[to] += 1;
         }
-        if state.is_iteration { state.all.iteration.push(line) } else { state.all.start.push(line) }
+        match state.part {
+            Part::Begin => state.all.begin.push(line),
+            Part::Start => state.all.start.push(line),
+            Part::Iteration => state.all.iteration.push(line),
+        }
     }
 
     /// The sum of the products of elements, which is formed once as long as the vectors stay as they are.
@@ -375,6 +449,11 @@ impl<'k> Scalar<'k> {
     /// The square root.
     pub(crate) fn sqrt(self) -> Self {
         self.of.form(Form::Root(self.node))
+    }
+
+    /// The larger of two.
+    pub(crate) fn larger(self, other: Self) -> Self {
+        self.of.form(Form::Larger(self.node, other.node))
     }
 }
 

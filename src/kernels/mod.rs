@@ -11,8 +11,8 @@ pub(crate) mod csr;
 pub(crate) mod dot;
 pub(crate) mod halo;
 pub(crate) mod pass;
+pub(crate) mod persistent;
 pub(crate) mod recurrences;
-pub(crate) mod resident;
 pub(crate) mod sell;
 pub(crate) mod stencil;
 pub(crate) mod stream;
@@ -24,13 +24,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::device::{Call, ClKernel, ClResult, Context, DeviceVec, Doing, Grid, Info, Kernel, Program};
+use crate::device::{Call, ClKernel, ClResult, Context, DeviceVec, Doing, Grid, Info, Kernel, Kind, Program};
 use crate::error::Result;
 use crate::memory::Plain;
 use crate::real::Real;
 pub(crate) use tuning::{
-    CONVERSIONS, FINISHING, Launch, PRODUCTS, RECURRENCES, RESIDENT_GROUP, SELL_PRODUCTS, STENCIL_PRODUCTS, STEPS,
-    Shape, TILES_PER_UNIT, Tuning, lanes, tiles,
+    CONVERSIONS, FINISHING, Launch, PERSISTENT_GROUP, PRODUCTS, RECURRENCES, SELL_PRODUCTS, STENCIL_PRODUCTS, STEPS,
+    Shape, Tuning, lanes, tiles,
 };
 
 /// The kernel families: file name, source, kernels. The only list of them.
@@ -340,10 +340,11 @@ fn options_of<T: Real, A: Real>(
 ) -> String {
     let unroll = if unroll > 1 { format!(" -D UNROLL={unroll}") } else { String::new() };
     format!(
-        "{std} {} -D GROUP_SIZE={group_size}{unroll} -D BLOCK_NNZ={} -D SHAPE_CPU={}",
+        "{std} {} -D GROUP_SIZE={group_size}{unroll} -D BLOCK_NNZ={} -D SHAPE_CPU={} -D READ_EARLY={}",
         types_and_extras::<T, A>(device),
         block_nnz.max(group_size),
         i32::from(Shape::of_group(group_size) == Shape::Cpu),
+        i32::from(device.kind == Kind::Gpu),
     )
 }
 

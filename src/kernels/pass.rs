@@ -18,8 +18,10 @@ pub(crate) struct GivenPass {
 /// A pass that forms its factors from partial sums and the log.
 pub(crate) struct AlonePass {
     kernel: Kernel,
-    products: usize,
-    vectors: usize,
+    products: Vec<usize>,
+    vectors: Vec<usize>,
+    /// Whether it begins with what the iteration before has left to be formed.
+    finishes: bool,
 }
 
 /// Where the partial sums of passes are: those of sum `k` are the `stride` numbers from `k stride` on.
@@ -45,16 +47,20 @@ pub(crate) struct Ahead<'a, A> {
     pub(crate) log: &'a DeviceVec<A>,
     /// Numbers in a row,
     pub(crate) width: u32,
-    /// where that of this iteration begins, and that of the former one.
-    pub(crate) rows: [u32; 2],
+    /// where that of this iteration begins, and those of the two before.
+    pub(crate) rows: [u32; 3],
+    /// Whether there was an iteration before.
+    pub(crate) has_former: bool,
     /// ‖r‖² that ends the run.
     pub(crate) limit: A,
     /// Set if the run is over.
     pub(crate) done: &'a DeviceVec<i32>,
     /// The same for what comes after the pass.
     pub(crate) done_next: &'a DeviceVec<i32>,
-    /// Pairs of partial sums of products, and how many there are.
-    pub(crate) products: Vec<(&'a DeviceVec<A>, u32)>,
+    /// Pairs of partial sums of products: how many come before them, and how many there are.
+    pub(crate) products: Vec<(&'a DeviceVec<A>, u32, u32)>,
+    /// Where the partial sums of the passes of the iteration before are.
+    pub(crate) former: &'a DeviceVec<A>,
 }
 
 impl GivenPass {
@@ -100,7 +106,8 @@ impl GivenPass {
 }
 
 impl AlonePass {
-    /// The kernel of this name, in a program whose `real` and `acc` are `types`.
+    /// The kernel of this name, in a program whose `real` and `acc` are `types`, with the numbers of the products whose sums it adds,
+    /// and of its vectors.
     ///
     /// # Errors
     /// [`Error::OpenCl`](crate::Error::OpenCl) if it is missing.
@@ -109,10 +116,21 @@ impl AlonePass {
         program: &Program,
         name: &str,
         types: [&'static str; 2],
-        [products, vectors]: [usize; 2],
+        [products, vectors]: [Vec<usize>; 2],
+        finishes: bool,
     ) -> Result<Self> {
         let kernel = ctx.kernel(program, interned(&format!("{name}_alone")), types)?;
-        Ok(Self { kernel, products, vectors })
+        Ok(Self { kernel, products, vectors, finishes })
+    }
+
+    /// The products whose sums it adds.
+    pub(crate) fn products(&self) -> &[usize] {
+        &self.products
+    }
+
+    /// Its vectors, by their numbers.
+    pub(crate) fn vectors(&self) -> &[usize] {
+        &self.vectors
     }
 
     /// Does the pass with the first `n` elements.
@@ -128,17 +146,26 @@ impl AlonePass {
         sums: PassSums<'_, A>,
         vectors: &[&DeviceVec<T>],
     ) -> Result<()> {
-        let Ahead { log, width, rows, limit, done, done_next, products } = ahead;
-        assert!(products.len() == self.products && vectors.len() == self.vectors && sums.has_room());
+        let Ahead { log, width, rows, has_former, limit, done, done_next, products, former } = ahead;
+        assert!(products.len() == self.products.len() && vectors.len() == self.vectors.len() && sums.has_room());
         assert!(vectors.iter().all(|v| n <= v.len()), "{}: {n} elements", self.kernel.name);
         assert!(rows.iter().all(|row| (row + width) as usize <= log.len()) && done.len().min(done_next.len()) > 0);
-        assert!(products.iter().all(|(partials, count)| 2 * *count as usize <= partials.len()));
-        let n = super::count(n);
-        let mut args: Vec<&dyn Argument> = vec![&n, &sums.tiles, &rows[0], &rows[1], limit, *log, *done, *done_next];
-        for (partials, count) in products {
-            args.extend([*partials as &dyn Argument, count]);
+        assert!(products.iter().all(|(partials, first, count)| 2 * (first + count) as usize <= partials.len()));
+        assert!(PassSums { partials: former, ..sums }.has_room());
+        let (n, has_former) = (super::count(n), u32::from(*has_former));
+        let mut args: Vec<&dyn Argument> = vec![*done, *done_next, &n, &sums.tiles, &rows[0], &rows[1]];
+        if self.finishes {
+            args.extend([&rows[2] as &dyn Argument, &has_former]);
         }
-        args.extend([sums.partials as &dyn Argument, &sums.stride]);
+        args.extend([limit as &dyn Argument, *log]);
+        for (partials, first, count) in products {
+            args.extend([*partials as &dyn Argument, first, count]);
+        }
+        args.push(sums.partials);
+        if self.finishes {
+            args.push(*former);
+        }
+        args.push(&sums.stride);
         args.extend(vectors.iter().map(|v| *v as &dyn Argument));
         // SAFETY: arguments as the source is generated; sizes checked above.
         unsafe { launch(ctx, &self.kernel, grid, &args) }

@@ -131,8 +131,6 @@ on_all!(single_steps);
 on_all!(pipelined_steps);
 on_all!(recurrences_on_a_halo);
 on_all!(pack_and_copy);
-on_all!(resident_iterations);
-on_all!(refused_iterations);
 
 /// Σ x\[i\] y\[i\].
 fn dot(x: &[f64], y: &[f64]) -> f64 {
@@ -242,8 +240,6 @@ mod bands;
 mod recurrences;
 
 /// Several iterations in one launch.
-mod resident;
-
 mod bodies;
 
 /// Fractions, whose sums are rounded: with another order of the operations, bits would differ.

@@ -139,7 +139,7 @@ pub(crate) const SELL_PRODUCTS: &[&str] =
     &["spmv_sell", "spmv_dot_sell", "residual_sell", "spmv_sell_parts", "spmv_dot_sell_parts", "residual_sell_parts"];
 
 /// Work-items of a group that stays on the device for several iterations, of which each compute unit has one.
-pub(crate) const RESIDENT_GROUP: usize = 512;
+pub(crate) const PERSISTENT_GROUP: usize = 512;
 
 impl Tuning {
     /// The same for all kernels.

@@ -62,7 +62,7 @@ pub(crate) fn cg_classic<O: Ops>(
         if let Some(verdict) = judge.judge(&[Record::Residual { iteration, rho, rr }], ops.comm()) {
             return Ok(verdict);
         }
-        judge.set_aside(ops, iterate, None, w)?;
+        judge.set_aside(ops, iterate, None, w, 0.0)?;
     }
     unreachable!("an iteration without end")
 }

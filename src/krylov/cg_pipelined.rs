@@ -89,7 +89,7 @@ fn run<O: Ops>(
             if let Some(verdict) = judge.judge(&[Record::Residual { iteration: judged, rho: gamma, rr }], ops.comm()) {
                 return Ok(verdict);
             }
-            judge.set_aside(ops, iterate, scaling, w)?;
+            judge.set_aside(ops, iterate, scaling, w, 0.0)?;
         }
         let next = Next::of(gamma, delta, w.former);
         let mut pq = next.curvature;

@@ -77,7 +77,7 @@ pub(crate) fn cg_single_reduction<O: Ops>(
                 {
                     return Ok(verdict);
                 }
-                judge.set_aside(ops, iterate, scaling, w)?;
+                judge.set_aside(ops, iterate, scaling, w, 0.0)?;
                 rho
             }
         };

@@ -26,8 +26,8 @@ pub(crate) trait Iterate<O: Ops>: Send {
     /// Gets the iterate.
     fn read(&mut self, ops: &O, w: &mut Workspace<O>, x: &mut [f64]) -> Result<()>;
 
-    /// A look at the iterate, which leaves everything as it is.
-    fn look(&self, ops: &O, w: &Workspace<O>, x: &mut [f64]) -> Result<()>;
+    /// A look at the iterate, of which so much is [deferred](crate::backend::deferred), that leaves everything as it is.
+    fn look(&self, ops: &O, w: &Workspace<O>, deferred: f64, x: &mut [f64]) -> Result<()>;
 
     /// p·A p for the direction in `w.p`, over all ranks, if the matrix is there in more precision than that of the
     /// iteration, which may have lost its sign. Then the direction is used up, and the iterate is the one that was

@@ -43,12 +43,14 @@ pub(crate) trait Judge<O: Ops> {
     fn is_to_set_aside(&self) -> bool;
 
     /// Sets the iterate aside, if all ranks have agreed to do that now. To be called where `w` and `iterate` have the iterate
-    /// of the last iteration that was judged, and `w` the direction of the next.
+    /// of the last iteration that was judged, and `w` the direction of the next; `deferred` tells what is
+    /// [deferred](crate::backend::deferred) of x.
     fn set_aside(
         &mut self,
         ops: &O,
         iterate: &impl Iterate<O>,
         scaling: Option<&Share<O>>,
         w: &Workspace<O>,
+        deferred: f64,
     ) -> Result<()>;
 }

@@ -1,5 +1,6 @@
 //! The methods: a row for each, with all that is known of it without running it.
 
+use super::cg;
 use super::cg_textbook;
 use super::minres;
 use crate::backend::program::Program;
@@ -72,7 +73,7 @@ macro_rules! methods {
 methods! {
     Auto = "auto", "cg, or minres where the matrix is symmetric and not definite; in mixed precision cg." => Self::Cg.facts();
     Cg = "cg", "Preconditioned conjugate gradients with fused kernels; the scalars stay on the device when it works alone."
-        => Facts { vectors_moved: 6, ..USUAL };
+        => text(cg::cg);
     CgClassic = "cg-classic", "Conjugate gradients from five separate kernels, partial sums added on the host (Bueno 2013)."
         => Facts { vectors_moved: 13, scales: false, ..USUAL };
     CgSingleReduction = "cg-single-reduction", "Conjugate gradients with the sums of an iteration in one (Chronopoulos and Gear 1989)."

@@ -18,7 +18,6 @@ mod squares;
 mod verdict;
 mod workspace;
 
-pub(crate) use cg::cg;
 pub(crate) use cg_classic::cg_classic;
 pub(crate) use cg_pipelined::cg_pipelined;
 pub(crate) use cg_single_reduction::cg_single_reduction;

@@ -4,7 +4,6 @@ use std::mem::swap;
 
 use super::iterate::Iterate;
 use super::judge::Judge;
-use super::squares::squares;
 use super::verdict::Verdict;
 use super::workspace::Workspace;
 use crate::backend::machine::{Backend, Machine};
@@ -26,15 +25,19 @@ pub(crate) fn run<O: Backend>(
 ) -> Result<Verdict> {
     ops.begin()?;
     iterate.residual(ops, a, w)?; //                                           r = b − A x
-    let [rho, rr] = squares(ops, scaling.as_deref(), w)?;
+    lend(machine, w, &mut scaling);
+    let norms = machine.begin(ops);
+    lend(machine, w, &mut scaling);
+    let [rho, rr] = norms?;
     if let Some(verdict) = judge.begin(rho, rr) {
         return Ok(verdict);
     }
     iterate.keep(ops, w)?;
     lend(machine, w, &mut scaling);
     let verdict = iterations(ops, a, iterate, &mut scaling, w, machine, judge);
+    let completed = if verdict.is_ok() { machine.complete(ops) } else { Ok(()) };
     lend(machine, w, &mut scaling);
-    verdict
+    completed.and(verdict)
 }
 
 /// The iterations, while the machine has the vectors.
@@ -49,31 +52,36 @@ fn iterations<O: Backend>(
 ) -> Result<Verdict> {
     machine.start(ops, a, judge.keeps_direction())?;
     let mut records = Vec::new();
-    for iteration in 1.. {
-        let is_over = judge.is_over(iteration);
-        if !is_over {
+    let mut next = 1;
+    loop {
+        let limit = judge.run_limit();
+        let several = machine.several(ops, a, (next, judge.allowed_from(next)), limit)?; // at once, or else one:
+        next = several.unwrap_or(next);
+        let (iteration, is_over) = (next, judge.is_over(next));
+        let is_single = several.is_none() && !is_over;
+        if is_single {
             ops.begin_iteration(iteration)?;
-            let limit = judge.run_limit();
             if let Some(verdict) = machine.iterate(ops, a, iteration, limit, &mut |record| judge.see(&record))? {
                 return Ok(verdict);
             }
+            next += 1;
         }
         records.clear();
         let drain = is_over || ops.comm().stop_request() != 0;
-        machine.look(ops, if is_over { iteration - 1 } else { iteration }, drain, &mut records)?;
+        machine.look(ops, next - 1, drain, &mut records)?;
         if let Some(verdict) = judge.judge(&records, ops.comm()) {
             return Ok(verdict);
         }
         if judge.is_to_set_aside() {
+            let deferred = machine.deferred(ops)?;
             lend(machine, w, scaling);
-            judge.set_aside(ops, iterate, scaling.as_deref(), w)?;
+            judge.set_aside(ops, iterate, scaling.as_deref(), w, deferred)?;
             lend(machine, w, scaling);
         }
-        if let Some(verdict) = judge.compare(ops, iteration)? {
+        if is_single && let Some(verdict) = judge.compare(ops, iteration)? {
             return Ok(verdict);
         }
     }
-    unreachable!("the iterations end")
 }
 
 /// The vectors of the workspace go to the machine, or back.

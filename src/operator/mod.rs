@@ -16,7 +16,7 @@ pub use exchange::Exchange;
 pub use format::Format;
 
 use crate::error::Result;
-use crate::ops::{CgRun, Ops, Product};
+use crate::ops::{Ops, Product};
 
 /// A product whose halo is under way.
 pub struct Arriving<'a, V> {
@@ -85,17 +85,9 @@ pub trait LinearOperator<O: Ops> {
     /// A failing device or rank.
     fn residual(&self, ops: &O, b: &O::Vector, x: &mut O::Vector, r: &mut O::Vector) -> Result<()>;
 
-    /// Does several iterations of conjugate gradients at once, each as [`apply_dots`](Self::apply_dots) and
-    /// [`Ops::cg_step`] do it, and tells which iteration comes next: for small systems on a device alone, where the
-    /// launches of kernels would take most of the time. That may be an earlier one than asked for, if it turns out that
-    /// the device did not do what was enqueued before; all is then as it was before that iteration. `None`, and nothing is
-    /// done, if iterations are to be made one by one.
-    ///
-    /// # Errors
-    /// A failing device.
-    fn cg_run(&self, ops: &O, run: CgRun<'_, O>) -> Result<Option<u64>> {
-        let _ = (ops, run);
-        Ok(None)
+    /// All rows, if one launch of one kernel takes them, and no other rank has to do with them.
+    fn rows(&self) -> Option<O::Rows<'_>> {
+        None
     }
 
     /// Elements that the rank receives from others for each product.

@@ -14,12 +14,12 @@ use super::{Arriving, Exchange, Format, LinearOperator, pair};
 use crate::device::{Context, DeviceVec, Grid};
 use crate::error::Result;
 use crate::kernels::csr::{BlockSet, CsrBand, CsrBlock};
-use crate::kernels::resident::{Resident, Rows};
+use crate::kernels::persistent::Rows;
 use crate::kernels::sell::{SellBlock, SliceSet};
 use crate::kernels::stencil::{MainKind, RowSet, StencilBand, StencilBlock};
-use crate::kernels::{Kernels, RESIDENT_GROUP, Shape, Tuning};
+use crate::kernels::{Kernels, Shape, Tuning};
+use crate::ops::Product;
 use crate::ops::opencl::{DeviceSum, OpenClOps};
-use crate::ops::{CgRun, Product};
 use crate::partition::{HaloPlan, Part};
 use crate::real::Real;
 
@@ -29,15 +29,7 @@ pub(crate) struct DeviceBlock<T: Real> {
     n_rows: usize,
     nnz: usize,
     exchange: HaloExchange<T>,
-    /// Iterations in one launch, if they were prepared.
-    resident: Option<Resident>,
 }
-
-/// Bytes of an iteration up to which it is rather the launches of kernels that it waits for.
-const RESIDENT_BYTES: u64 = 48 << 20;
-/// The same for compressed rows, whose work-groups wait at barriers of their own: more than one on a compute unit would
-/// fill the time.
-const RESIDENT_CSR_BYTES: u64 = 20 << 20;
 
 /// What a product launches on rows without a halo, and on the others: of each band what is not empty.
 pub(crate) type Sets<S> = [Vec<S>; 2];
@@ -119,7 +111,7 @@ impl<T: Real> DeviceBlock<T> {
         let (n_rows, nnz) = (part.n_owned(), part.nnz());
         let nobody = HaloPlan { len: part.halo.len, ..HaloPlan::default() };
         let exchange = HaloExchange::new(ctx, n_rows, &nobody, Exchange::HostStaged)?;
-        Ok(Self { layout, n_rows, nnz, exchange, resident: None })
+        Ok(Self { layout, n_rows, nnz, exchange })
     }
 
     /// The block as one of several, whose products fill the halo; the context must be of the kind that `exchange` needs.
@@ -145,35 +137,6 @@ impl<T: Real> DeviceBlock<T> {
             }
         }
         Ok(())
-    }
-
-    /// Makes the block ready for several iterations of conjugate gradients in one launch, if it is worth that, and if the
-    /// device can do it.
-    pub(crate) fn prepare_runs<A: Real>(&mut self, ops: &OpenClOps<T, A>) {
-        let (ctx, tuning) = (&ops.ctx, &ops.kernels.tuning);
-        let info = ctx.info();
-        let bytes = LinearOperator::<OpenClOps<T, A>>::bytes(self) + (8 * self.n_rows * size_of::<T>()) as u64;
-        let most = if matches!(self.layout, Layout::Csr(..)) { RESIDENT_CSR_BYTES } else { RESIDENT_BYTES };
-        let is_small = bytes <= most && self.exchange.halo() == 0 && !self.exchange.is_shared();
-        let group_size = RESIDENT_GROUP.min(1 << info.max_work_group.max(1).ilog2());
-        if let Some(rows) = self.one_launch().filter(|_| is_small)
-            && target(ctx, tuning).shape == Shape::Gpu
-            && ctx.fence_options().is_some()
-            && Resident::local_bytes::<T, A>(tuning, rows, group_size) <= info.local_memory_bytes
-        {
-            // a barrier over groups: one on each compute unit
-            let groups = ops.most_groups().min(info.compute_units as usize);
-            match Resident::build::<T, A>(ctx, tuning, rows, group_size, groups) {
-                Ok(resident) => self.resident = Some(resident),
-                Err(e) => log::warn!("{}: iterations are launched one by one: {e}", info.name),
-            }
-        }
-    }
-
-    /// Lets launches of several iterations fail from now on.
-    #[cfg(test)]
-    pub(crate) fn refuse_runs(&mut self, ctx: &Context) -> Result<()> {
-        self.resident.as_mut().map_or(Ok(()), |resident| resident.refuse(ctx))
     }
 
     /// All rows, if one launch of one kernel takes them.
@@ -565,11 +528,9 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
         }
     }
 
-    fn cg_run(&self, ops: &OpenClOps<T, A>, run: CgRun<'_, OpenClOps<T, A>>) -> Result<Option<u64>> {
-        match (&self.resident, self.one_launch()) {
-            (Some(resident), Some(rows)) => ops.run_resident(resident, rows, run),
-            _ => Ok(None),
-        }
+    fn rows(&self) -> Option<Rows<'_, T>> {
+        let is_alone = self.exchange.halo() == 0 && !self.exchange.is_shared();
+        if is_alone { self.one_launch() } else { None }
     }
 
     fn halo(&self) -> usize {

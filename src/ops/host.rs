@@ -7,15 +7,14 @@ use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
-use super::{CgStep, Ops, PipelinedStep, Record, Scalars, SingleStep, Widens};
+use super::{Ops, PipelinedStep, SingleStep, Widens};
 use crate::comm::{Communicator, MAX_SUMS};
 use crate::error::Result;
-use crate::kernels::cg::{TURN, cg_scalars, make_up, owed_by_run, owed_next};
 use crate::real::Real;
 use crate::timeline::{Guard, Lane, Recorder, Split, Timeline};
 
 /// Elements of a chunk: large enough to be worth a thread's while, small enough for an even spread.
-const CHUNK: usize = TURN;
+const CHUNK: usize = 4096;
 
 /// The host's vector operations on elements `T`.
 pub struct HostOps<T> {
@@ -26,8 +25,6 @@ pub struct HostOps<T> {
     pub(crate) halos: Cell<Duration>,
     /// When somebody last asked for the pace: the iteration, the time, and what was waited for until then.
     paced: Cell<(u64, Instant, Duration)>,
-    /// What x is owed of the last step.
-    owed: Cell<f64>,
     pub(crate) recorder: Recorder,
 }
 
@@ -59,7 +56,7 @@ impl<T: Real> HostOps<T> {
         let (sums, halos, recorder) = (Cell::default(), Cell::default(), Recorder::default());
         let now = Instant::now();
         let paced = Cell::new((1, now, Duration::ZERO));
-        Self { n, comm, begun: Cell::new(now), sums, halos, paced, owed: Cell::default(), recorder }
+        Self { n, comm, begun: Cell::new(now), sums, halos, paced, recorder }
     }
 
     /// Replaces values by their sums over all ranks.
@@ -150,6 +147,7 @@ impl Widens<HostOps<f64>> for HostOps<f32> {
 impl<T: Real> Ops for HostOps<T> {
     type Real = T;
     type Vector = Vec<T>;
+    type Rows<'a> = ();
     type Sum = HostSum;
 
     fn comm(&self) -> &dyn Communicator<T> {
@@ -228,67 +226,6 @@ impl<T: Real> Ops for HostOps<T> {
         let _running = self.running("scale_diagonal");
         self.copy(x, y)?;
         for_chunks(&mut y[..self.n], d, |y, d| y.iter_mut().zip(d).for_each(|(y, &d)| *y = d * *y));
-        Ok(())
-    }
-
-    fn cg_step(&self, step: CgStep<'_, Self>) -> Result<Option<Scalars>> {
-        let _running = self.running(if step.weights.is_some() { "cg_step_weighted" } else { "cg_step" });
-        let [pq, qq, ..] = step.dots.values;
-        let Some(scalars) = cg_scalars([pq, qq], step.rho.values[0]) else {
-            step.rho_next.values = [0.0; MAX_SUMS];
-            return Ok(None);
-        };
-        let owed = self.owed.replace(owed_next(scalars, self.owed.get(), step.least_beta));
-        let (owes, scalars) = (self.owed.get(), Scalars::from(scalars));
-        let [alpha, beta] = scalars.of::<T>();
-        let n = self.n;
-        let w = step.weights.map(Vec::as_slice);
-        let update = |run, x: &mut [T], r: &mut [T], p: &mut [T], q: &[T], w: Option<&[T]>| -> [f64; 2] {
-            let factor = T::from_f64(owed_by_run(run, owed));
-            let direction = |r: &mut T, p: &mut T, q: T| {
-                *r -= alpha * q;
-                *p = *r + beta * *p;
-            };
-            let rows = r.iter_mut().zip(p.iter_mut().zip(q));
-            if owed_by_run(run, owes) > 0.0 {
-                rows.for_each(|(r, (p, &q))| direction(r, p, q));
-            } else {
-                for (x, (r, (p, &q))) in x.iter_mut().zip(rows) {
-                    *x += alpha * *p + factor * (*p - *r);
-                    direction(r, p, q);
-                }
-            }
-            test_sums(r, w)
-        };
-        let (x, r, p, q) = (&mut step.x[..n], &mut step.r[..n], &mut step.p[..n], &step.q[..n]);
-        let sums = if n <= CHUNK {
-            update(0, x, r, p, q, w)
-        } else {
-            let parts: Vec<[f64; 2]> = x
-                .par_chunks_mut(CHUNK)
-                .zip(r.par_chunks_mut(CHUNK))
-                .zip(p.par_chunks_mut(CHUNK).zip(q.par_chunks(CHUNK)))
-                .enumerate()
-                .map(|(k, ((x, r), (p, q)))| {
-                    let begin = k * CHUNK;
-                    update(k, x, r, p, q, w.map(|w| &w[begin..begin + q.len()]))
-                })
-                .collect();
-            parts.into_iter().fold([0.0; 2], add)
-        };
-        step.rho_next.values[..2].copy_from_slice(&sums);
-        Ok(Some(scalars))
-    }
-
-    fn complete_iterate(&self, x: &mut Vec<T>, r: &Vec<T>, p: &Vec<T>) -> Result<()> {
-        let n = self.n;
-        make_up(&mut x[..n], &r[..n], &p[..n], self.owed.take());
-        Ok(())
-    }
-
-    fn read_iterate(&self, x: &Vec<T>, r: &Vec<T>, p: &Vec<T>, to: &mut [T]) -> Result<()> {
-        self.read(x, to)?;
-        make_up(to, &r[..self.n], &p[..self.n], self.owed.get());
         Ok(())
     }
 
@@ -375,7 +312,6 @@ impl<T: Real> Ops for HostOps<T> {
 
     fn begin(&self) -> Result<()> {
         self.paced.set((1, Instant::now(), self.sums.get() + self.halos.get()));
-        self.owed.set(0.0);
         Ok(())
     }
 
@@ -394,18 +330,6 @@ impl<T: Real> Ops for HostOps<T> {
 
     fn end_run(&self, last: u64) -> Result<()> {
         self.recorder.end_run(last);
-        Ok(())
-    }
-
-    fn observe(
-        &self,
-        iteration: u64,
-        dots: Option<&HostSum>,
-        rho: &mut HostSum,
-        _: bool,
-        records: &mut Vec<Record>,
-    ) -> Result<()> {
-        records.extend(Record::of_sums(iteration, dots.map(|dots| dots.values), rho.values));
         Ok(())
     }
 

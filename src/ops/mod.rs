@@ -36,26 +36,14 @@ pub enum Record {
     },
 }
 
-impl Record {
-    /// What sums over all ranks tell once `iteration` has its product: `dots` are p·q and q·q, unless there was none, and
-    /// `rho` is what the step before has left.
-    pub(crate) fn of_sums(
-        iteration: u64,
-        dots: Option<[f64; MAX_SUMS]>,
-        rho: [f64; MAX_SUMS],
-    ) -> impl Iterator<Item = Self> {
-        let [rho, rr, ..] = rho;
-        let former = (iteration > 1).then(|| Self::Residual { iteration: iteration - 1, rho, rr });
-        former.into_iter().chain(dots.map(|[pq, ..]| Self::Curvature { iteration, pq }))
-    }
-}
-
 /// The operations of one rank.
 pub trait Ops {
     /// Element of a vector.
     type Real: Real;
     /// The rank's part of a vector, perhaps with room for a halo behind it.
     type Vector;
+    /// A rank's block of rows, where one kernel can have all of it.
+    type Rows<'a>;
     /// Up to four sums that are formed together. While a device works alone they stay on it, as partial sums.
     type Sum;
 
@@ -140,30 +128,6 @@ pub trait Ops {
     /// A failing device.
     fn multiply(&self, d: &Self::Vector, x: &Self::Vector, y: &mut Self::Vector) -> Result<()>;
 
-    /// What follows the product in an iteration of conjugate gradients: α = ρ / p·q; β = α q·q / p·q − 1; x += α p; r −= α q;
-    /// p = r + β p; and this rank's part of r·r, and of what the test looks at. If p·q is not positive, all stays as it is. A
-    /// device that works alone stops by itself once the former step's residual met the test. 56 bytes a row in double
-    /// precision, 64 with weights; 8 less where half of x may be put off.
-    ///
-    /// Gives α and β, which the halos of r and p need, unless a device that works alone keeps them to itself.
-    ///
-    /// # Errors
-    /// A failing device.
-    fn cg_step(&self, step: CgStep<'_, Self>) -> Result<Option<Scalars>>;
-
-    /// Makes up for what steps have put off of x, with the r and p that the last one has left. To be called before anything
-    /// but [`read_iterate`](Self::read_iterate) looks at x.
-    ///
-    /// # Errors
-    /// A failing device.
-    fn complete_iterate(&self, x: &mut Self::Vector, r: &Self::Vector, p: &Self::Vector) -> Result<()>;
-
-    /// Gets the owned elements of x, with what steps have put off of it, and leaves all as it is.
-    ///
-    /// # Errors
-    /// A failing device.
-    fn read_iterate(&self, x: &Self::Vector, r: &Self::Vector, p: &Self::Vector, to: &mut [Self::Real]) -> Result<()>;
-
     /// A step of the method with a single sum, with α and β known: p = r + β p; s = A r + β s; x += α p; r −= α s; and this
     /// rank's part of r·r, and of what the test looks at. 72 bytes a row in double precision, 80 with weights.
     ///
@@ -226,22 +190,6 @@ pub trait Ops {
     /// A failing device.
     fn end_run(&self, last: u64) -> Result<()>;
 
-    /// Adds to `records` what has become known when `iteration` has its product, or when, without `dots`, only what comes
-    /// before it is to be judged: p·q and q·q, and what the step before has left. That is at once if these sums are on the host, else late and in
-    /// batches, so that the device never waits for the host. With `drain`, waits for all; whatever follows gets the same
-    /// numbers all the same.
-    ///
-    /// # Errors
-    /// A failing device.
-    fn observe(
-        &self,
-        iteration: u64,
-        dots: Option<&Self::Sum>,
-        rho: &mut Self::Sum,
-        drain: bool,
-        records: &mut Vec<Record>,
-    ) -> Result<()>;
-
     /// Records from now on what the rank does and when, on the time axis of `origin`, since which `before` iterations were done.
     ///
     /// # Errors
@@ -275,32 +223,6 @@ pub trait Widens<W: Ops>: Ops {
     /// # Errors
     /// A failing device.
     fn add_wide(&self, d: &mut Self::Vector, x: &mut W::Vector) -> Result<()>;
-}
-
-/// Arguments of [`Ops::cg_step`].
-pub struct CgStep<'a, O: Ops + ?Sized> {
-    /// p·q and q·q, completed.
-    pub dots: &'a mut O::Sum,
-    /// ρ = r·r, and what the test looks at, completed.
-    pub rho: &'a O::Sum,
-    /// Weights of the squares of r in what the test looks at; 1 without.
-    pub weights: Option<&'a O::Vector>,
-    /// The iterate.
-    pub x: &'a mut O::Vector,
-    /// The residual.
-    pub r: &'a mut O::Vector,
-    /// The direction.
-    pub p: &'a mut O::Vector,
-    /// A p.
-    pub q: &'a O::Vector,
-    /// The same as `rho` after the step.
-    pub rho_next: &'a mut O::Sum,
-    /// The iteration was over before this step if what the test looks at was at most that.
-    pub limit: f64,
-    /// The iteration, from 1.
-    pub iteration: u64,
-    /// x += α p may be put off for a while, for some elements, where β is at least that: see [`Ops::complete_iterate`].
-    pub least_beta: f64,
 }
 
 /// Arguments of [`LinearOperator::apply_dots`](crate::operator::LinearOperator::apply_dots).
@@ -398,32 +320,4 @@ pub struct PipelinedStep<'a, O: Ops + ?Sized> {
     pub q: &'a O::Vector,
     /// r·r after the step, what the test looks at, and r·t.
     pub sums: &'a mut O::Sum,
-}
-
-/// Arguments of [`LinearOperator::cg_run`](crate::operator::LinearOperator::cg_run).
-pub struct CgRun<'a, O: Ops + ?Sized> {
-    /// Room for p·q and q·q.
-    pub dots: &'a mut O::Sum,
-    /// ρ = r·r, and what the test looks at: of the iterate before the first iteration, then after the last one.
-    pub rho: &'a mut O::Sum,
-    /// Room for the same.
-    pub rho_next: &'a mut O::Sum,
-    /// As in [`CgStep`].
-    pub weights: Option<&'a O::Vector>,
-    /// The iterate.
-    pub x: &'a mut O::Vector,
-    /// The residual.
-    pub r: &'a mut O::Vector,
-    /// The direction.
-    pub p: &'a mut O::Vector,
-    /// Room for A p.
-    pub q: &'a mut O::Vector,
-    /// As in [`CgStep`].
-    pub limit: f64,
-    /// As in [`CgStep`].
-    pub least_beta: f64,
-    /// The first iteration, from 1.
-    pub iteration: u64,
-    /// No more iterations than that.
-    pub most: u64,
 }

@@ -1,27 +1,23 @@
 //! An OpenCL device as a rank.
 
 mod grids;
-mod resident;
 mod sums;
 mod timings;
-mod watch;
 
 use std::cell::{Cell, RefCell};
-use std::ops::{Deref, Range};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use self::resident::Residence;
 pub(crate) use self::sums::DeviceSum;
 use self::sums::{Landing, PARTIAL_SUMS};
 use self::timings::{Clock, Recorded, is_sample};
-use self::watch::{LOG_SIZE, Watch};
 use super::trials::{MAX_TRIED_PER_UNIT, Trials};
-use super::{CgStep, HaloStep, Ops, PipelinedStep, Record, Scalars, SingleStep, Widens};
+use super::{HaloStep, Ops, PipelinedStep, SingleStep, Widens};
 use crate::comm::{Communicator, MAX_SUMS};
 use crate::device::{Context, DeviceVec, Moment, Pinned};
 use crate::error::Result;
-use crate::kernels::cg::{Log, Owed, StepVectors, cg_scalars, make_up, owed_next};
+use crate::kernels::persistent::Rows;
 use crate::kernels::recurrences::{PipelinedVectors, SingleVectors};
 use crate::kernels::{Kernels, count};
 use crate::real::Real;
@@ -41,36 +37,21 @@ pub(crate) struct OpenClOps<T: Real, A: Real> {
     units: usize,
     /// The most groups of a launch.
     max_groups: usize,
-    log: Log<A>,
-    /// Where passes that run ahead say that the run is over, if there are such.
-    done: RefCell<Option<Arc<DeviceVec<i32>>>>,
-    watch: RefCell<Watch<A>>,
+    /// Where passes that run ahead say that the run is over,
+    done: RefCell<Arc<DeviceVec<i32>>>,
+    /// or where nobody does.
+    never: Arc<DeviceVec<i32>>,
+    /// The iteration that is being enqueued.
+    current: Cell<u64>,
+    /// The device is known to have done this one.
+    known_done: Cell<u64>,
     landing: RefCell<Landing<A>>,
-    /// What the last step has put off of x.
-    owed: Cell<Owed>,
     clock: RefCell<Clock>,
     pub(crate) recorder: Recorder,
     recorded: RefCell<Recorded>,
     trials: RefCell<Trials>,
     /// Iterations of former runs.
     before: Cell<u64>,
-}
-
-/// Where it is said whether the iteration is over.
-pub(crate) enum Done<'a> {
-    Log(&'a DeviceVec<i32>),
-    Passes(Arc<DeviceVec<i32>>),
-}
-
-impl Deref for Done<'_> {
-    type Target = DeviceVec<i32>;
-
-    fn deref(&self) -> &DeviceVec<i32> {
-        match self {
-            Self::Log(state) => state,
-            Self::Passes(state) => state,
-        }
-    }
 }
 
 impl<T: Real, A: Real> OpenClOps<T, A> {
@@ -86,11 +67,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         comm: Box<dyn Communicator<T>>,
         tries: bool,
     ) -> Result<Self> {
-        let log = Log {
-            states: [DeviceVec::zeros(&ctx, 1, "the state")?, DeviceVec::zeros(&ctx, 1, "the state")?],
-            entries: DeviceVec::zeros(&ctx, LOG_SIZE, "the log")?,
-        };
-        let watch = Watch::new(&ctx)?;
+        let never = Arc::new(DeviceVec::zeros(&ctx, 1, "the state")?);
         let units = ctx.info().compute_units.max(1) as usize;
         let max_groups = kernels.tuning.max_groups().max(if tries { MAX_TRIED_PER_UNIT * units } else { 0 });
         let landing = Landing::new(Pinned::zeros(&ctx, 4 * max_groups)?);
@@ -99,11 +76,11 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
             kernels,
             comm,
             n: count(n),
-            log,
-            done: RefCell::default(),
-            watch: RefCell::new(watch),
+            done: RefCell::new(Arc::clone(&never)),
+            never,
+            current: Cell::default(),
+            known_done: Cell::default(),
             landing: RefCell::new(landing),
-            owed: Cell::new(Owed::Nothing),
             clock: RefCell::default(),
             recorder: Recorder::default(),
             recorded: RefCell::default(),
@@ -120,24 +97,32 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
     }
 
     /// Set once the iteration is over; products then do nothing.
-    pub(crate) fn done(&self) -> Done<'_> {
-        let of_passes = self.done.borrow().clone();
-        of_passes.map_or_else(|| Done::Log(self.log.state(self.watch.borrow().current)), Done::Passes)
+    pub(crate) fn done(&self) -> Arc<DeviceVec<i32>> {
+        Arc::clone(&self.done.borrow())
     }
 
     /// From now on that is where the passes say it.
     pub(crate) fn set_done(&self, done: Arc<DeviceVec<i32>>) {
-        self.done.replace(Some(done));
+        self.done.replace(done);
+    }
+
+    /// Begins several iterations, unless they are to be made one by one, as for a timeline.
+    pub(crate) fn begin_several(&self, iteration: u64, count: u64) -> Result<bool> {
+        if self.recorder.is_wanted() {
+            return Ok(false);
+        }
+        self.make_room_for_timings()?;
+        self.ctx.set_iteration(self.before.get() + iteration);
+        // an event costs little beside a launch of many iterations, and short launches are not like long ones
+        self.ctx.set_timing(Some(iteration))?;
+        self.clock.borrow_mut().spans.insert(iteration, count);
+        self.current.set(iteration + count);
+        Ok(true)
     }
 
     /// The device is known to have done this iteration.
     pub(crate) fn set_known_done(&self, iteration: u64) {
-        self.watch.borrow_mut().done = iteration;
-    }
-
-    /// Whether the step that is enqueued next has to look what x is owed.
-    fn is_owed(&self) -> bool {
-        self.owed.get() != Owed::Nothing
+        self.known_done.set(iteration);
     }
 
     /// A step on the halos of two vectors, `range`: x is multiplied next, and y was left by the former product.
@@ -179,6 +164,7 @@ impl<T: Real, A: Real> Widens<OpenClOps<A, A>> for OpenClOps<T, A> {
 impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
     type Real = T;
     type Vector = DeviceVec<T>;
+    type Rows<'a> = Rows<'a, T>;
     type Sum = DeviceSum<A>;
 
     fn comm(&self) -> &dyn Communicator<T> {
@@ -250,72 +236,6 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         self.kernels.update.scale_diagonal(&self.ctx, self.grid("scale_diagonal"), self.n, d, x, y)
     }
 
-    fn cg_step(&self, step: CgStep<'_, Self>) -> Result<Option<Scalars>> {
-        let CgStep { dots, rho, weights, x, r, p, q, rho_next, limit, iteration, least_beta } = step;
-        let (ctx, cg, log, vectors) = (&self.ctx, &self.kernels.cg, &self.log, StepVectors { x, r, p, q, w: weights });
-        if self.comm.size() > 1 {
-            let [pq, qq, ..] = dots.values;
-            let scalars = cg_scalars([pq, qq], rho.values[0]);
-            if let Some(scalars @ [alpha, beta]) = scalars {
-                let owed = if let Owed::Known(owed) = self.owed.get() { owed } else { 0.0 };
-                let owes = owed_next(scalars, owed, least_beta);
-                let kernel = if weights.is_some() { "cg_step_given_weighted" } else { "cg_step_given" };
-                let grid = self.grid_for(kernel, self.n_owned().div_ceil(STEP_ELEMENTS));
-                // where the next dots will be, so that all are read at once
-                rho_next.partials = Arc::clone(&dots.partials);
-                let scalars = [alpha, beta, owed, owes].map(T::from_f64);
-                cg.cg_step_given(ctx, grid, self.n, vectors, scalars, rho_next.refill(grid.groups))?;
-                dots.first = grid.groups;
-                self.owed.set(Owed::Known(owes));
-            }
-            return Ok(scalars.map(Scalars::from));
-        }
-        let kernel = if weights.is_some() { "cg_step_weighted" } else { "cg_step" };
-        let grid = self.grid_for(kernel, self.n_owned().div_ceil(STEP_ELEMENTS));
-        let slots = [iteration, iteration - 1].map(Self::slot);
-        let (dots, rho, rho_next) = (dots.arg(), rho.arg(), rho_next.refill(grid.groups));
-        cg.cg_step(
-            ctx,
-            grid,
-            self.n,
-            vectors,
-            &dots,
-            &rho,
-            limit,
-            rho_next,
-            log,
-            iteration,
-            slots,
-            (self.is_owed(), least_beta),
-        )?;
-        self.owed.set(Owed::Logged(slots[0]));
-        Ok(None)
-    }
-
-    fn complete_iterate(&self, x: &mut DeviceVec<T>, r: &DeviceVec<T>, p: &DeviceVec<T>) -> Result<()> {
-        let (grid, owed) = (self.grid("cg_complete"), self.owed_at_last()?);
-        self.owed.set(Owed::Nothing);
-        self.kernels.cg.cg_complete(&self.ctx, grid, self.n, x, [r, p], &self.log, owed)
-    }
-
-    fn read_iterate(&self, x: &DeviceVec<T>, r: &DeviceVec<T>, p: &DeviceVec<T>, to: &mut [T]) -> Result<()> {
-        self.read(x, to)?;
-        let owed = match self.owed_at_last()? {
-            Owed::Nothing => return Ok(()),
-            Owed::Known(owed) => owed,
-            Owed::Logged(slot) => {
-                let mut owed = [A::default()];
-                self.log.entries.read(&self.ctx, Log::<A>::owed(slot), &mut owed)?;
-                owed[0].to_f64()
-            }
-        };
-        let [mut r_here, mut p_here] = [vec![T::default(); to.len()], vec![T::default(); to.len()]];
-        self.read(r, &mut r_here)?;
-        self.read(p, &mut p_here)?;
-        make_up(to, &r_here, &p_here, owed);
-        Ok(())
-    }
-
     fn start_sum(&self, sums: &mut [&mut DeviceSum<A>]) -> Result<()> {
         if self.comm.size() > 1 {
             self.send(sums)?;
@@ -369,21 +289,11 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
     }
 
     fn begin(&self) -> Result<()> {
-        let watch = &mut *self.watch.borrow_mut();
-        watch.abandon(&self.ctx)?;
         self.landing.borrow_mut().forget();
-        self.done.take();
-        self.owed.set(Owed::Nothing);
-        (watch.seen, watch.current, watch.done, watch.batch, watch.last_look) = (0, 0, 0, 1, Instant::now());
-        if matches!(watch.residence, Residence::Refused(_)) {
-            watch.residence = Residence::Over;
-        }
+        self.done.replace(Arc::clone(&self.never));
+        self.current.take();
+        self.known_done.take();
         self.trials.borrow_mut().begin_run();
-        // a slot that no kernel has written must not look like a number
-        self.log.entries.fill(&self.ctx, 0xFF)?;
-        for state in &self.log.states {
-            state.fill(&self.ctx, 0)?;
-        }
         self.clock.borrow_mut().sampled = 0;
         self.ctx.set_timing(self.recorder.is_on().then_some(0)).map(|_| ())
     }
@@ -391,7 +301,7 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
     fn begin_iteration(&self, iteration: u64) -> Result<()> {
         self.recorder.begin_iteration(iteration);
         self.ctx.set_iteration(self.before.get() + iteration);
-        self.watch.borrow_mut().current = iteration;
+        self.current.set(iteration);
         self.make_room_for_timings()?;
         self.judge_trials(iteration)?;
         let is_trial = self.trials.borrow_mut().begin_iteration(iteration);
@@ -402,8 +312,7 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
     }
 
     fn pace(&self, _: u64) -> Result<Option<f64>> {
-        let done = self.watch.borrow().done;
-        self.take_timed(done)?;
+        self.take_timed(self.known_done.get())?;
         let clock = &mut *self.clock.borrow_mut();
         let now = (clock.samples, clock.kernels.values().map(|(_, time)| *time).sum());
         let before = std::mem::replace(&mut clock.paced, now);
@@ -414,31 +323,11 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
     fn end_run(&self, last: u64) -> Result<()> {
         self.ctx.set_iteration(0);
         self.ctx.set_timing(None)?;
-        self.watch.borrow_mut().done = last;
+        self.known_done.set(last);
         self.judge_trials(last + 1)?;
         self.take_timed(last)?;
         self.forget_timed(); // iterations that did nothing
         self.recorder.end_run(last);
-        Ok(())
-    }
-
-    fn observe(
-        &self,
-        iteration: u64,
-        dots: Option<&DeviceSum<A>>,
-        rho: &mut DeviceSum<A>,
-        drain: bool,
-        records: &mut Vec<Record>,
-    ) -> Result<()> {
-        if self.comm.size() > 1 {
-            records.extend(Record::of_sums(iteration, dots.map(|dots| dots.values), rho.values));
-            return Ok(());
-        }
-        // the step of the former iteration, which is enqueued, tells of the one before
-        self.follow(iteration.saturating_sub(2), drain, records)?;
-        if drain && iteration > 1 {
-            self.take_in_last(iteration - 1, rho, records)?;
-        }
         Ok(())
     }
 
@@ -463,7 +352,6 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
 
     fn finish(&self, iterations: u64) -> Result<Split> {
         self.ctx.finish()?;
-        self.watch.borrow_mut().abandon(&self.ctx)?;
         let clock = self.clock.take();
         let mut kernels = Duration::ZERO;
         for (name, (count, time)) in &clock.kernels {

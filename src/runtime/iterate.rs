@@ -3,6 +3,7 @@
 
 use rayon::prelude::*;
 
+use crate::backend::deferred;
 use crate::comm::Links;
 use crate::error::Result;
 use crate::krylov::{Iterate, Workspace};
@@ -47,11 +48,11 @@ impl<O: Ops<Vector: Send>> Iterate<O> for Plain<O> {
     }
 
     fn read(&mut self, ops: &O, w: &mut Workspace<O>, x: &mut [f64]) -> Result<()> {
-        self.look(ops, w, x)
+        self.look(ops, w, 0.0, x)
     }
 
-    fn look(&self, ops: &O, w: &Workspace<O>, x: &mut [f64]) -> Result<()> {
-        O::Real::fill(x, |x| ops.read_iterate(&w.x, &w.r, &w.p, x))
+    fn look(&self, ops: &O, w: &Workspace<O>, deferred: f64, x: &mut [f64]) -> Result<()> {
+        O::Real::fill(x, |x| read_completed(ops, w, deferred, x))
     }
 
     fn curvature(&mut self, _: &O, _: &mut Workspace<O>) -> Result<Option<f64>> {
@@ -61,6 +62,18 @@ impl<O: Ops<Vector: Send>> Iterate<O> for Plain<O> {
     fn stored(&self) -> u64 {
         0
     }
+}
+
+/// Gets the owned elements of `w.x`, with what is deferred of it.
+fn read_completed<O: Ops>(ops: &O, w: &Workspace<O>, deferred: f64, to: &mut [O::Real]) -> Result<()> {
+    ops.read(&w.x, to)?;
+    if deferred != 0.0 {
+        let [mut p, mut r] = [vec![O::Real::default(); to.len()], vec![O::Real::default(); to.len()]];
+        ops.read(&w.p, &mut p)?;
+        ops.read(&w.r, &mut r)?;
+        deferred::complete(to, &p, &r, deferred);
+    }
+    Ok(())
 }
 
 /// Right-hand side, iterate and residual in double precision, by operations `W` and a matrix `B` of their own:
@@ -127,10 +140,10 @@ where
         self.ops.read(&self.x, x)
     }
 
-    fn look(&self, ops: &O, w: &Workspace<O>, x: &mut [f64]) -> Result<()> {
+    fn look(&self, ops: &O, w: &Workspace<O>, deferred: f64, x: &mut [f64]) -> Result<()> {
         self.ops.read(&self.x, x)?;
         let mut added = vec![0.0; x.len()];
-        ops.read_iterate(&w.x, &w.r, &w.p, &mut added)?;
+        read_completed(ops, w, deferred, &mut added)?;
         x.par_iter_mut().with_min_len(1 << 14).zip(&added).for_each(|(x, d)| *x += f64::from(*d));
         Ok(())
     }

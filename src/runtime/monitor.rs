@@ -451,10 +451,11 @@ impl<O: Ops> Judge<O> for Monitor<'_> {
         iterate: &impl Iterate<O>,
         scaling: Option<&Share<O>>,
         w: &Workspace<O>,
+        deferred: f64,
     ) -> Result<()> {
         let Some(shelf) = self.sets_aside() else { return Ok(()) };
         let mut x = vec![0.0; ops.n_owned()];
-        iterate.look(ops, w, &mut x)?;
+        iterate.look(ops, w, deferred, &mut x)?;
         let mut p = shelf.has_directions.then(|| vec![0.0; x.len()]);
         if let Some(p) = &mut p {
             O::Real::fill(p, |p| ops.read(&w.p, p))?;

@@ -14,8 +14,7 @@ use crate::device::{Context, Info, SharedContext};
 use crate::error::Result;
 use crate::kernels::{Kernels, Shape, Tuning};
 use crate::krylov::{
-    Former, Indefinite, Iterate, Method, Reason, Verdict, Workspace, cg, cg_classic, cg_pipelined, cg_single_reduction,
-    run,
+    Former, Indefinite, Iterate, Method, Reason, Verdict, Workspace, cg_classic, cg_pipelined, cg_single_reduction, run,
 };
 use crate::matrix::Csr;
 use crate::operator::choice::{Candidate, FormatChoice, Why};
@@ -225,8 +224,7 @@ impl Plan<'_> {
         let store = Store::open();
         let wanted = self.wanted(&store);
         let ops = OpenClOps::new(ctx, kernels, part.n_owned(), Box::new(Alone::default()), self.tries)?;
-        let Uploaded { mut block, choice, comparing } = formats::upload(&ops, &part, self.factor, wanted)?;
-        self.prepare_runs(&ops, &mut block);
+        let Uploaded { block, choice, comparing } = formats::upload(&ops, &part, self.factor, wanted)?;
         drop(part); // renumbered columns may take as much memory as those of the matrix
         let iterate = Plain::new(&ops)?;
         let rank = Box::new(Engine::new(ops, (block, choice), iterate, self)?);
@@ -247,19 +245,11 @@ impl Plan<'_> {
         let ops = OpenClOps::new(ctx, kernels, n, Box::new(Alone::default()), self.tries)?;
         let stored = wide.memory();
         let narrow = Wanted { room: wanted.room.saturating_sub(stored), ..wanted };
-        let Uploaded { mut block, choice, comparing } = formats::upload(&ops, &part, self.factor, narrow)?;
-        self.prepare_runs(&ops, &mut block);
+        let Uploaded { block, choice, comparing } = formats::upload(&ops, &part, self.factor, narrow)?;
         drop(part);
         let iterate = Mixed::new(wide_ops, wide, stored)?;
         let rank = Box::new(Engine::new(ops, (block, choice), iterate, self)?);
         Ok(Opened { rank, prepare, upload: start.elapsed() - prepare - comparing, tune: comparing })
-    }
-
-    /// Several iterations at once are `cg`'s alone.
-    fn prepare_runs<T: Real, A: Real>(&self, ops: &OpenClOps<T, A>, block: &mut DeviceBlock<T>) {
-        if self.method == Method::Cg {
-            block.prepare_runs(ops);
-        }
     }
 
     fn kernels<T: Real, A: Real>(&self, ctx: &Context, part: &Part<'_>) -> Result<Kernels<T, A>> {
@@ -374,8 +364,7 @@ impl<O: Backend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
                     cg_single_reduction(ops, a, iterate, scaling.as_ref(), w, &mut monitor)?
                 }
                 (None, Method::CgPipelined) => cg_pipelined(ops, a, iterate, scaling.as_ref(), w, &mut monitor)?,
-                (None, Method::CgClassic) => cg_classic(ops, a, iterate, m, w, &mut monitor)?,
-                (None, _) => cg(ops, a, iterate, scaling.as_ref(), w, &mut monitor)?,
+                (None, _) => cg_classic(ops, a, iterate, m, w, &mut monitor)?,
             };
             ops.end_run(monitor.run_iterations())?;
             match verdict {

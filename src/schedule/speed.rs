@@ -5,14 +5,17 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::backend::machine::{Backend, LENT, Machine};
+use crate::backend::text::R;
 use crate::comm::Alone;
 use crate::device::{Context, DeviceVec, Info};
 use crate::error::Result;
+use crate::krylov::Method;
 use crate::matrix::Csr;
 use crate::operator::LinearOperator;
 use crate::operator::host::HostBlock;
 use crate::ops::host::HostOps;
-use crate::ops::{CgStep, Ops, Product};
+
 use crate::partition::{Part, part_alone};
 use crate::real::{Precision, Real};
 use crate::runtime::Setup;
@@ -24,9 +27,6 @@ use crate::tune::stopwatch::Stopwatch;
 /// Iterations that are timed, and the time that they may take beyond the least number.
 const COUNT: [usize; 2] = [3, 15];
 const TIME: Duration = Duration::from_millis(50);
-
-/// ρ of a step that hardly changes x and r, and makes p equal to r: α is next to nothing, and β = 0.
-const RHO: [f64; 2] = [1e-30, 1.0];
 
 /// Seconds that the kernels of the product and the step of an iteration take on each of some `samples`, rows of `a` of which
 /// other ranks have the rest: on devices the kernels' own, as ranks measure them in a solve.
@@ -61,7 +61,7 @@ pub(crate) fn seconds(
 fn on_device<T: Real, A: Real>(ctx: &Arc<Context>, part: &Part<'_>, setup: &Setup) -> Result<f64> {
     let (ops, block) = load::<T, A>(ctx, part, setup, Box::new(Alone::default()))?;
     let r = DeviceVec::from_slice(ctx, &numbers::<T>(part.n_owned() + part.halo.len, 3), "r")?;
-    let mut iteration = iteration(&ops, &block, r, ops.sum(2)?.with_values(RHO))?;
+    let mut iteration = iteration(&ops, &block, r)?;
     iteration()?; // the first one pays for more than itself
     ctx.finish()?;
     let start = Instant::now();
@@ -75,9 +75,7 @@ fn on_host<T: Real>(a: &Arc<Csr>, part: Part<'_>, setup: &Setup) -> Result<f64> 
     let ops = HostOps::<T>::new(part.n_owned(), Box::new(Alone::default()));
     let r = numbers::<T>(part.n_owned() + part.halo.len, 3);
     let block = HostBlock::new(a, part, 1.0, setup.format)?;
-    let mut rho = ops.sum(2)?;
-    RHO.into_iter().enumerate().for_each(|(k, value)| rho.set(k, value));
-    let mut iteration = iteration(&ops, &block, r, rho)?;
+    let mut iteration = iteration(&ops, &block, r)?;
     let mut timed = || -> Result<f64> {
         let start = Instant::now();
         iteration()?;
@@ -94,36 +92,30 @@ fn count(once: Duration) -> usize {
     ((TIME.as_secs_f64() / once.as_secs_f64().max(1e-9)) as usize).clamp(COUNT[0], COUNT[1])
 }
 
-/// What makes the kernels of an iteration, always from the same vectors.
-fn iteration<'a, O: Ops>(
+/// What makes one iteration of `cg` after the other, from this residual.
+fn iteration<'a, O: Backend>(
     ops: &'a O,
     block: &'a impl LinearOperator<O>,
-    mut r: O::Vector,
-    rho: O::Sum,
+    r: O::Vector,
 ) -> Result<impl FnMut() -> Result<()> + 'a>
 where
     O::Vector: 'a,
-    O::Sum: 'a,
+    O::Passes: 'a,
 {
-    let [mut x, mut p, mut q] = [ops.vector(0, "x")?, ops.vector(block.halo(), "p")?, ops.vector(block.halo(), "q")?];
-    let (mut dots, mut rho_next) = (ops.sum(2)?, ops.sum(2)?);
-    ops.copy(&r, &mut p)?;
+    let program = Method::Cg.program(false).unwrap_or_else(|| unreachable!("cg is a text"));
+    let mut machine = Machine::new(ops, block, program)?;
+    for slot in LENT {
+        machine.v[slot] = ops.vector(block.halo(), "a vector")?;
+    }
+    machine.v[R] = r;
     ops.begin()?;
+    machine.begin(ops)?;
+    machine.start(ops, block, false)?;
+    let mut iterations = 1..;
     Ok(move || {
-        block.apply_dots(ops, Product { step: None, x: &mut p, y: &mut q, dots: &mut dots })?;
-        ops.cg_step(CgStep {
-            dots: &mut dots,
-            rho: &rho,
-            weights: None,
-            x: &mut x,
-            r: &mut r,
-            p: &mut p,
-            q: &q,
-            rho_next: &mut rho_next,
-            limit: -1.0, // nothing meets it
-            iteration: 1,
-            least_beta: 0.0, // x is of no use
-        })?;
+        let iteration = iterations.next().unwrap_or_default();
+        // nothing meets a test of −1
+        machine.iterate(ops, block, iteration, -1.0, &mut |_| None::<()>)?;
         Ok(())
     })
 }

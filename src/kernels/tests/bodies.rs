@@ -1,7 +1,6 @@
 //! The tests themselves, on a bench of any kind.
 
 pub(super) use super::recurrences::{pipelined_steps, recurrences_on_a_halo, single_steps};
-pub(super) use super::resident::{refused_iterations, resident_iterations};
 use super::*;
 
 pub(super) fn dot_product<T: Real, A: Real>(t: &Bench<T, A>) {

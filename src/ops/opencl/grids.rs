@@ -33,7 +33,9 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         let most = grid(Launch { max_groups: usize::MAX, ..usual }).groups.div_ceil(self.units);
         let usual_per_unit = usual.max_groups / self.units;
         let groups_per_unit = self.trials.borrow_mut().groups_per_unit(kernel, usual_per_unit, most);
-        grid(Launch { max_groups: groups_per_unit * self.units, ..usual })
+        let max_groups =
+            if groups_per_unit == usual_per_unit { usual.max_groups } else { groups_per_unit * self.units };
+        grid(Launch { max_groups, ..usual })
     }
 
     /// What trials have found since this was last asked.
@@ -44,7 +46,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
     /// Judges the trials whose iterations are done before `iteration`.
     pub(super) fn judge_trials(&self, iteration: u64) -> Result<()> {
         let enqueued = self.trials.borrow().is_enqueued(iteration);
-        if let Some(last) = enqueued.filter(|&last| last <= self.watch.borrow().done) {
+        if let Some(last) = enqueued.filter(|&last| last <= self.known_done.get()) {
             self.take_timed(last)?;
             if self.trials.borrow_mut().end_round() {
                 for tried in self.trials.borrow().found() {

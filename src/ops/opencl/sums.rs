@@ -72,9 +72,14 @@ impl<A: Real> DeviceSum<A> {
         self.count = groups - self.first;
     }
 
-    /// Partial sums, those of a group one behind the other.
-    pub(crate) fn partials(&self) -> &DeviceVec<A> {
-        &self.partials
+    /// Two sums, behind `first` groups of others in an array.
+    pub(crate) fn behind(partials: Arc<DeviceVec<A>>, first: usize) -> Self {
+        Self { partials, first, components: 2, count: 0, values: [0.0; MAX_SUMS] }
+    }
+
+    /// Partial sums, those of a group one behind the other: the first group, and how many there are.
+    pub(crate) fn parts(&self) -> (&DeviceVec<A>, u32, u32) {
+        (&self.partials, self.first as u32, self.count as u32)
     }
 
     /// With these values, completed.
@@ -165,23 +170,29 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
             }
         }
         self.landing.borrow_mut().memory = Some(memory);
-        let watch = &mut *self.watch.borrow_mut();
-        watch.done = watch.current.saturating_sub(1);
+        self.known_done.set(self.current.get().saturating_sub(1));
         self.waited(start);
         Ok(())
     }
 
-    /// Partial sums, brought to the host one behind the other, in memory to be [kept](Self::keep_landing) for the next.
+    /// Starts to bring parts of arrays to the host, one behind the other.
     ///
     /// # Errors
     /// A failing device.
-    pub(crate) fn fetch(&self, pieces: &[(&DeviceVec<A>, Range<usize>)]) -> Result<Pinned<A>> {
-        let len = pieces.iter().map(|(_, elements)| elements.len()).sum();
+    pub(crate) fn start_fetch(&self, runs: &[(&DeviceVec<A>, Range<usize>)]) -> Result<SumsRead<A>> {
+        let len = runs.iter().map(|(_, elements)| elements.len()).sum();
         let memory = self.landing.borrow_mut().memory.take().filter(|memory| memory.len() >= len);
         let memory = memory.map_or_else(|| Pinned::zeros(&self.ctx, len), Ok)?;
-        let memory = memory.await_sums(&self.ctx, pieces)?.wait(&self.ctx)?;
-        let watch = &mut *self.watch.borrow_mut();
-        watch.done = watch.current.saturating_sub(1);
+        memory.await_sums(&self.ctx, runs)
+    }
+
+    /// Waits for them, in memory to be [kept](Self::keep_landing) for the next.
+    ///
+    /// # Errors
+    /// A failing device.
+    pub(crate) fn end_fetch(&self, read: SumsRead<A>) -> Result<Pinned<A>> {
+        let memory = read.wait(&self.ctx)?;
+        self.known_done.set(self.current.get().saturating_sub(1));
         Ok(memory)
     }
 

@@ -54,12 +54,12 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
 
     /// Takes what timings there are, if they are many: events cost the driver memory.
     pub(super) fn make_room_for_timings(&self) -> Result<()> {
-        let done = self.watch.borrow().done;
+        let done = self.known_done.get();
         if self.ctx.timed_count() > MAX_TIMED { self.take_timed(done) } else { Ok(()) }
     }
 
     /// Takes no interest in timings that were not taken.
-    pub(super) fn forget_timed(&self) {
+    pub(crate) fn forget_timed(&self) {
         self.ctx.forget_timed();
         self.clock.borrow_mut().spans.clear();
     }
