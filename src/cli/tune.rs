@@ -60,7 +60,7 @@ Examples:
   declive tune
   declive tune A.mtx --devices 0 --report tuned.html
   declive tune A.mtx --devices 0,1,2,3    for a solve on one, and on four
-  declive tune --order 1000000 --search exhaustive --json
+  declive tune --order 1000000 --search first-minimum --json
   declive tune --show";
 
 fn searches() -> impl TypedValueParser<Value = Search> {

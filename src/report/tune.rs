@@ -36,15 +36,12 @@ pub(super) struct Finding {
     /// What each parameter gains over the next best value, as a part.
     pub(super) gains: BTreeMap<Axis, Option<f64>>,
     pub(super) early_stop: Option<EarlyStop>,
-    /// How much longer what `--search refine` would choose takes, as a part; of an exhaustive search alone.
-    pub(super) refined_cost: Option<f64>,
 }
 
 impl Finding {
     fn new(kernel: &KernelFound) -> Self {
         let gains = Axis::ALL.map(|axis| (axis, kernel.gain(axis)));
-        let (early_stop, refined_cost) = (kernel.early_stop(), kernel.refined_cost());
-        Self { kernel: kernel.kernel.clone(), gains: gains.into(), early_stop, refined_cost }
+        Self { kernel: kernel.kernel.clone(), gains: gains.into(), early_stop: kernel.early_stop() }
     }
 }
 
