@@ -127,7 +127,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     }
     let report = Report::new(Facts {
         matrix,
-        precision: measured.precision.name(),
+        precision: measured.precision,
         tune: args.tune,
         devices: measured.devices.to_string(),
         iterations: args.iterations,
@@ -172,7 +172,7 @@ fn described(kind: &Alike) -> DeviceKind {
     DeviceKind {
         label: kind.label(),
         name: device.map_or_else(|| "this program's own threads".into(), |device| device.name.clone()),
-        kind: device.map_or(Kind::Host, |device| device.kind),
+        kind: device.map_or(Kind::Host, |device| device.kind).to_string(),
         indices: kind.indices.clone(),
         copy_gigabytes_per_second: kind.copy.map(|rate| 1e-9 * rate),
     }

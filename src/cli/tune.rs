@@ -93,7 +93,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         return Err(Error::NoDevice { wanted, found }.into());
     }
     let given = given.map(|source| load(&source, screen)).transpose()?.map(System::from);
-    let mut report = Report::new();
+    let mut report = Report::default();
     let mut tuned: Vec<(Team, System)> = Vec::new();
     for kind in &mut kinds {
         let Some(device) = &kind.device else { continue };

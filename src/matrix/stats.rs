@@ -1,19 +1,28 @@
 //! Facts about a matrix: shape, lengths of rows, symmetry, diagonal.
 
 use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::Csr;
 use super::search::first;
 use super::symmetry::{Pair, TOLERANCE, pairs_of_row};
 
-/// Some of the rows (or entries of rows): how many, and the first row, from 0.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// Some of the rows (or entries of rows): how many, and the first row, from 0; in JSON, from 1.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
     /// How many.
     pub count: usize,
     /// The first row, from 0; none if there are none.
+    #[serde(serialize_with = "from_one")]
     pub first: Option<usize>,
+}
+
+/// Serialises the number of a row or a column, if there is one, from 1.
+pub(super) fn from_one<S: Serializer>(
+    number: &(impl Copy + Into<Option<usize>>),
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    (*number).into().map(|number| number + 1).serialize(serializer)
 }
 
 impl Tally {

@@ -1,24 +1,17 @@
 //! What experiments found: where the time of an iteration goes, on each device and on all together.
 
-use std::fmt::Display;
-
-use declive::device::Kind;
 use declive::experiments::Experiment;
-use declive::solve::Tune;
+use declive::solve::{Precision, Tune};
 use serde::Serialize;
 
 use super::bench_published::{ITERATIONS, METHOD, ORDER, PUBLISHED, Published, SOURCE};
-use super::{DECLIVE, VERSION};
 
 /// All that was measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Report {
-    version: u32,
-    declive: &'static str,
     pub(super) matrix: Matrix,
-    pub(super) precision: &'static str,
+    pub(super) precision: Precision,
     /// Where launch parameters came from.
-    #[serde(serialize_with = "display")]
     pub(super) tune: Tune,
     /// As they were asked for.
     pub(super) devices: String,
@@ -50,8 +43,7 @@ pub(crate) struct DeviceKind {
     /// `[0]` or `host`: the one that was measured.
     pub(crate) label: String,
     pub(crate) name: String,
-    #[serde(serialize_with = "display")]
-    pub(crate) kind: Kind,
+    pub(crate) kind: String,
     /// The numbers of all that are like it.
     pub(crate) indices: Vec<usize>,
     /// What a plain copy reaches on one of them, read and written.
@@ -110,7 +102,7 @@ struct PublishedKernel {
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) matrix: Matrix,
-    pub(crate) precision: &'static str,
+    pub(crate) precision: Precision,
     pub(crate) tune: Tune,
     pub(crate) devices: String,
     pub(crate) iterations: u64,
@@ -143,8 +135,6 @@ impl Report {
             }
         };
         Self {
-            version: VERSION,
-            declive: DECLIVE,
             experiments: experiments.iter().map(entry).collect(),
             matrix,
             precision,
@@ -204,10 +194,6 @@ impl AsPublished {
     }
 }
 
-fn display<S: serde::Serializer>(value: &impl Display, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(value)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
@@ -240,7 +226,7 @@ mod tests {
     fn report() -> Report {
         Report::new(Facts {
             matrix: Matrix { source: "poisson3d:215".into(), default: true, rows: 10_000_000, nnz: 70_000_000 },
-            precision: "f64",
+            precision: Precision::F64,
             tune: Tune::Stored,
             devices: "auto".into(),
             iterations: 100,
@@ -248,7 +234,7 @@ mod tests {
             kinds: vec![DeviceKind {
                 label: "[0]".into(),
                 name: "GPU".into(),
-                kind: Kind::Gpu,
+                kind: "GPU".into(),
                 indices: vec![0, 1, 2, 3],
                 copy_gigabytes_per_second: Some(4000.0),
             }],

@@ -43,7 +43,7 @@ impl Report {
                  its product reads 44 bytes",
             );
         }
-        text.line("precision", self.precision);
+        text.line("precision", self.precision.name());
         let launch = format!("{}: {}", self.tune, self.tune.describe().trim_end_matches('.'));
         text.line("launch", &launch);
     }

@@ -1,16 +1,45 @@
 //! What `declive solve` would do with a matrix.
 
 use declive::Setup;
+use declive::matrix::band::Band;
 use declive::matrix::definiteness::{Definiteness, Obstacle};
-use declive::matrix::values::Range;
+use declive::matrix::dominance::Dominance;
+use declive::matrix::reorder::rcm;
+use declive::matrix::symmetry::Symmetries;
+use declive::matrix::values::{MainDiagonal, Range};
+use declive::matrix::{Csr, Scalar};
 use declive::solve::{Format, Method, Precision, Precond, device_bytes};
 use serde::Serialize;
 
-use super::info::Found;
 use super::units::{count, figure, scientific};
 
 /// From where on evening out the diagonal is worth two more vectors in each iteration.
 const UNEVEN: f64 = 2.0;
+
+/// What was found out about a square matrix.
+#[derive(Debug)]
+pub(crate) struct Square<T> {
+    pub(crate) band_after_rcm: Band,
+    pub(crate) symmetries: Symmetries<T>,
+    pub(crate) diagonal: MainDiagonal,
+    pub(crate) dominance: Dominance,
+    pub(crate) definiteness: Definiteness<T>,
+}
+
+impl<T: Scalar> Square<T> {
+    /// Looks at a matrix; none if it is not square.
+    pub(crate) fn of(a: &Csr<T>) -> Option<Self> {
+        let (symmetries, dominance) = (Symmetries::of(a)?, Dominance::of(a)?);
+        let diagonal = MainDiagonal::of(a);
+        Some(Self {
+            band_after_rcm: Band::reordered(a, &rcm(a).ok()?),
+            definiteness: Definiteness::of(a, &symmetries, &diagonal, &dominance),
+            symmetries,
+            diagonal,
+            dominance,
+        })
+    }
+}
 
 /// A method and a preconditioner, or why there are none.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -37,8 +66,8 @@ pub(crate) struct DeviceBytes {
 }
 
 impl Advice {
-    /// For a matrix of which this was found.
-    pub(crate) fn new<T>(found: &Found<T>, complex: bool) -> Self {
+    /// For a matrix of which, if it is square, this was found.
+    pub(crate) fn new<T: Scalar>(a: &Csr<T>, square: Option<&Square<T>>) -> Self {
         let none = |obstacle: String| Self {
             format: Format::Auto.name(),
             method: None,
@@ -47,15 +76,14 @@ impl Advice {
             precond_reason: None,
             device_bytes: None,
         };
-        let (rows, cols) = found.size;
-        let Some(square) = &found.square else {
+        let Some(square) = square else {
             return none(format!(
                 "the matrix is rectangular, {} × {}; a system to solve is square",
-                count(rows as u64),
-                count(cols as u64)
+                count(a.n_rows()),
+                count(a.n_cols())
             ));
         };
-        if complex {
+        if T::IS_COMPLEX {
             return none("the matrix is complex; solving complex systems is not supported yet".into());
         }
         let method = match square.definiteness {
@@ -67,7 +95,7 @@ impl Advice {
         };
         let (precond, reason) = precond(square.diagonal.range);
         let bytes =
-            |precision| device_bytes(rows, found.nnz, &Setup { method, precond, precision, ..Setup::default() });
+            |precision| device_bytes(a.n_rows(), a.nnz(), &Setup { method, precond, precision, ..Setup::default() });
         Self {
             format: Format::Auto.name(),
             method: Some(method.name()),

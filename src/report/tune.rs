@@ -6,13 +6,9 @@ use declive::tune::store::{Entry, FormatEntry, Known, MeetingEntry, PaceEntry};
 use declive::tune::{Axis, EarlyStop, Found, Fusion, KernelFound};
 use serde::Serialize;
 
-use super::{DECLIVE, VERSION};
-
 /// All that was measured.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(crate) struct Report {
-    version: u32,
-    declive: &'static str,
     pub(super) devices: Vec<Device>,
 }
 
@@ -46,10 +42,6 @@ impl Finding {
 }
 
 impl Report {
-    pub(crate) fn new() -> Self {
-        Self { version: VERSION, declive: DECLIVE, devices: Vec::new() }
-    }
-
     /// What was found on each kind of device.
     pub(crate) fn found(&self) -> Vec<Found> {
         self.devices.iter().map(|device| device.found.clone()).collect()
@@ -65,8 +57,6 @@ impl Report {
 /// What is kept from former runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Kept {
-    version: u32,
-    declive: &'static str,
     /// How many devices' files were removed, if that was asked for.
     pub(super) removed: Option<usize>,
     pub(super) devices: Vec<KeptDevice>,
@@ -99,6 +89,6 @@ impl Kept {
             paces: known.paces,
         };
         let devices = if removed.is_some() { Vec::new() } else { known.into_iter().map(device).collect() };
-        Self { version: VERSION, declive: DECLIVE, removed, devices }
+        Self { removed, devices }
     }
 }

@@ -101,7 +101,7 @@ pub(crate) fn block(
     };
     let limit = bandwidth::of_device(info)?;
     Ok(Found {
-        device: facts(info),
+        device: DeviceFacts::from(info),
         precision: precision.of_vectors().name().into(),
         matrix: name.into(),
         order: part.n_owned(),
@@ -112,22 +112,6 @@ pub(crate) fn block(
         seconds: start.elapsed().as_secs_f64(),
         kernels,
     })
-}
-
-fn facts(info: &Info) -> DeviceFacts {
-    DeviceFacts {
-        name: info.name.clone(),
-        vendor: info.vendor.clone(),
-        platform: info.platform.clone(),
-        driver: info.driver.clone(),
-        opencl: info.opencl.clone(),
-        kind: info.kind.to_string(),
-        compute_units: info.compute_units,
-        clock_mhz: info.clock_mhz,
-        memory_bytes: info.memory_bytes,
-        local_memory_bytes: info.local_memory_bytes,
-        max_work_group: info.max_work_group,
-    }
 }
 
 /// What is to be done.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::occupancy::Resources;
+use crate::device::Info;
 use crate::timing::Timing;
 
 /// How a kernel is launched.
@@ -93,7 +94,7 @@ pub struct KernelFound {
     pub resources: Option<Resources>,
 }
 
-/// The facts about a device that launch parameters depend on.
+/// The facts about a device that times depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct DeviceFacts {
     /// The device.
@@ -118,6 +119,24 @@ pub struct DeviceFacts {
     pub local_memory_bytes: u64,
     /// Largest work-group.
     pub max_work_group: usize,
+}
+
+impl From<&Info> for DeviceFacts {
+    fn from(info: &Info) -> Self {
+        Self {
+            name: info.name.clone(),
+            vendor: info.vendor.clone(),
+            platform: info.platform.clone(),
+            driver: info.driver.clone(),
+            opencl: info.opencl.clone(),
+            kind: info.kind.to_string(),
+            compute_units: info.compute_units,
+            clock_mhz: info.clock_mhz,
+            memory_bytes: info.memory_bytes,
+            local_memory_bytes: info.local_memory_bytes,
+            max_work_group: info.max_work_group,
+        }
+    }
 }
 
 /// How parameters are looked for.
@@ -344,7 +363,7 @@ impl KernelFound {
         for curve in self.curves.iter().filter(|curve| curve.least().is_finite()) {
             let is_better = |old: &&Curve| {
                 let [new, of_old] = [curve, *old].map(|curve| curve.block_nnz == self.chosen.launch.block_nnz);
-                new > of_old || (new == of_old && curve.least() < old.least())
+                (new && !of_old) || (new == of_old && curve.least() < old.least())
             };
             if curves.get(&curve.group_size).is_none_or(is_better) {
                 curves.insert(curve.group_size, curve);

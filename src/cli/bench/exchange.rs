@@ -14,7 +14,7 @@ use crate::cli::interrupt;
 use crate::cli::measured::{Measured, grid, load};
 use crate::cli::progress::Screen;
 use crate::report::bench::Matrix;
-use crate::report::exchange::{Entry, Facts, Report};
+use crate::report::exchange::{Entry, Report};
 use crate::report::in_flags;
 
 /// Time sums and halos between devices by each model of exchange, and a solve stage by stage
@@ -145,7 +145,7 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
         Some(error) if error.kind() == ErrorKind::Runtime => error.kind().into(),
         _ => Exit::Success,
     };
-    let report = Report::new(Facts {
+    let report = Report {
         matrix,
         precision: measured.precision,
         devices: names(&devices),
@@ -153,7 +153,7 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
         repeat: args.repeat.into(),
         entries,
         notes,
-    });
+    };
     measured.publish(&report)?;
     Ok(exit)
 }

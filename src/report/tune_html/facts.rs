@@ -4,7 +4,7 @@ use declive::tune::Found;
 use maud::{Markup, html};
 
 use super::figures::{factor, percent, three, time};
-use super::table::scroll;
+use super::table;
 use crate::report::units::{bytes, count, plural};
 
 /// The precision, in words.
@@ -71,24 +71,7 @@ pub(super) fn devices(found: &[Found]) -> Markup {
         @if !found.is_empty() {
             section id="devices" {
                 h2 { "Matrix and devices" }
-                (scroll("Matrix and devices", html! {
-                    table.facts {
-                        thead {
-                            tr {
-                                td {}
-                                @for one in found { th scope="col" { (one.device.name) } }
-                            }
-                        }
-                        tbody {
-                            @for (name, cells) in facts {
-                                tr {
-                                    th scope="row" { (name) }
-                                    @for cell in cells { td { (cell) } }
-                                }
-                            }
-                        }
-                    }
-                }))
+                (table::facts("Matrix and devices", &device(|one| one.device.name.clone()), &facts))
             }
         }
     }
