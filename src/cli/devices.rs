@@ -1,17 +1,14 @@
 //! `declive devices`: what there is to compute on.
 
-use std::io::Write;
-
 use declive::bandwidth;
 use declive::device::{Choice, list, select};
 
 use super::exit::Exit;
 use super::failure::Failure;
 use super::interrupt;
-use super::output::write_stdout;
+use super::output::print;
 use super::progress::Screen;
 use crate::report::devices::{Report, Selected};
-use crate::report::json;
 
 /// List the devices, and which of them a solve would use
 ///
@@ -49,7 +46,6 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
         let _shown = screen.working("measuring the host");
         report.host_measured(bandwidth::of_host());
     }
-    let text = if args.json { json(&report) } else { report.to_string() };
-    write_stdout(|out: &mut dyn Write| out.write_all(text.as_bytes()))?;
+    print(&report, args.json)?;
     Ok(exit)
 }

@@ -17,14 +17,13 @@ use serde::Serialize;
 
 use super::exit::Exit;
 use super::failure::Failure;
-use super::input::{Input, Loaded, Source};
+use super::input::{Loaded, Source};
 use super::interrupt;
-use super::output::{Target, write_stdout};
+use super::output::{Target, print};
 use super::progress::Screen;
 use crate::report::info::{Matrix, Number, PositiveDefinite, Report, Rows, Seconds};
 use crate::report::info_advice::{Advice, Square};
 use crate::report::info_formats::Formats;
-use crate::report::json;
 
 /// Tell what a matrix is like, and whether a solve fits it
 ///
@@ -66,11 +65,7 @@ Examples:
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let start = Instant::now();
-    let source = match (args.matrix, args.generate) {
-        (_, Some(spec)) => Source::Generated(spec),
-        (Some(path), None) => Source::Input(path.into()),
-        (None, None) => return Err(Failure::usage("there is no matrix: name a file, or use --generate")),
-    };
+    let source = Source::named(args.matrix, args.generate).ok_or_else(Failure::no_matrix)?;
     let picture = args.spy.map(|path| Picture::plan(&path, &source)).transpose()?;
     interrupt::kill_cleanly();
     let screen = Screen::new(false);
@@ -88,8 +83,7 @@ fn publish<T>((report, drawn): (Report<T>, Result<(), Failure>), is_json: bool) 
 where
     T: Copy + Into<Number> + Serialize,
 {
-    let text = if is_json { json(&report) } else { report.to_string() };
-    write_stdout(|out| out.write_all(text.as_bytes()))?;
+    print(&report, is_json)?;
     drawn.map(|()| Exit::Success)
 }
 
@@ -153,11 +147,7 @@ impl Picture {
     fn plan(path: &Path, source: &Source) -> Result<Self, Failure> {
         let format = Format::of_path(path)?;
         let target = Target::probe(path)?;
-        if let Source::Input(Input::File(matrix)) = source
-            && target.is_file(matrix)
-        {
-            return Err(Failure::usage(format!("--spy would overwrite {}, which is the matrix", matrix.display())));
-        }
+        target.keeps("--spy", source.file(), "which is the matrix")?;
         Ok(Self { format, target })
     }
 
@@ -174,6 +164,7 @@ mod tests {
     use declive::matrix::Complex64;
 
     use super::*;
+    use crate::report::json;
 
     fn report(n: usize, rows: &[u32], cols: &[u32], values: &[Complex64]) -> Report<Complex64> {
         let a = Csr::from_triplets(n, n, rows, cols, values).unwrap();

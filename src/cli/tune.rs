@@ -13,7 +13,7 @@ use declive::tune::{self, Found, Search, Watch};
 use declive::{Csr, Error};
 
 use super::exit::Exit;
-use super::experiments::{Series, Team, distinct};
+use super::experiments::{Series, Team, kinds};
 use super::failure::Failure;
 use super::interrupt;
 use super::measured::{Measured, Page, grid, load};
@@ -65,8 +65,7 @@ Examples:
 
 fn searches() -> impl TypedValueParser<Value = Search> {
     let values = Search::ALL.iter().map(|s| PossibleValue::new(s.name()).help(s.describe()));
-    PossibleValuesParser::new(values)
-        .map(|name| Search::ALL.iter().copied().find(|s| s.name() == name).unwrap_or_default())
+    PossibleValuesParser::new(values).try_map(|name| name.parse::<Search>())
 }
 
 /// Runs the command.
@@ -86,7 +85,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     }
     let screen = Screen::new(false);
     let ranks = select(&measured.devices, measured.precision.needs_f64())?.ranks;
-    let mut kinds = distinct(&ranks);
+    let mut kinds = kinds(&ranks);
     if ranks.iter().all(Option::is_none) {
         let wanted = measured.devices.to_string();
         let found = "only the host, whose threads launch no kernels".into();

@@ -9,22 +9,22 @@ use super::bench_published::{ITERATIONS, METHOD, ORDER, PUBLISHED, Published, SO
 /// All that was measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Report {
-    pub(super) matrix: Matrix,
-    pub(super) precision: Precision,
+    pub(crate) matrix: Matrix,
+    pub(crate) precision: Precision,
     /// Where launch parameters came from.
-    pub(super) tune: Tune,
+    pub(crate) tune: Tune,
     /// As they were asked for.
-    pub(super) devices: String,
+    pub(crate) devices: String,
     /// As many as were asked for.
-    pub(super) iterations: u64,
+    pub(crate) iterations: u64,
     /// Runs whose median is the total.
-    pub(super) repeat: usize,
+    pub(crate) repeat: usize,
     /// Each kind of device once.
-    pub(super) kinds: Vec<DeviceKind>,
-    pub(super) experiments: Vec<Entry>,
-    pub(super) published: AsPublished,
+    pub(crate) kinds: Vec<DeviceKind>,
+    pub(crate) experiments: Vec<Entry>,
+    pub(crate) published: AsPublished,
     /// What could not be measured, or is not as one expects.
-    pub(super) notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 /// The matrix.
@@ -52,7 +52,7 @@ pub(crate) struct DeviceKind {
 
 /// An experiment, and what follows from it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     /// `[0]`, `host`, or `all`.
     pub(super) label: String,
     #[serde(flatten)]
@@ -75,87 +75,39 @@ pub(super) struct Entry {
 
 /// The figures of the dissertation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct AsPublished {
+pub(crate) struct AsPublished {
     source: &'static str,
     method: &'static str,
     precision: &'static str,
     order: usize,
     iterations: usize,
-    experiments: Vec<PublishedEntry>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-struct PublishedEntry {
-    name: &'static str,
-    kernels: Vec<PublishedKernel>,
-    overhead_seconds: f64,
-    total_seconds: f64,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-struct PublishedKernel {
-    kernel: &'static str,
-    seconds: f64,
-}
-
-/// What a [`Report`] is made from.
-#[derive(Debug)]
-pub(crate) struct Facts {
-    pub(crate) matrix: Matrix,
-    pub(crate) precision: Precision,
-    pub(crate) tune: Tune,
-    pub(crate) devices: String,
-    pub(crate) iterations: u64,
-    pub(crate) repeat: usize,
-    pub(crate) kinds: Vec<DeviceKind>,
-    /// With the labels of their devices.
-    pub(crate) experiments: Vec<(String, Experiment)>,
-    pub(crate) notes: Vec<String>,
+    experiments: [Published; 5],
 }
 
 impl Report {
-    /// Puts the facts in order.
-    pub(crate) fn new(facts: Facts) -> Self {
-        let Facts { matrix, precision, tune, devices, iterations, repeat, kinds, experiments, notes } = facts;
-        let all: Vec<Experiment> = experiments.iter().map(|(_, one)| one.clone()).collect();
-        let entry = |(label, experiment): &(String, Experiment)| {
-            let one = experiment.clone();
-            let seconds = one.seconds_per_iteration();
-            Entry {
-                kernel_seconds: one.kernel_seconds(),
-                overhead_seconds: one.overhead_seconds(),
-                microseconds_per_iteration: 1e6 * seconds,
-                gigabytes_per_second: 1e-9 * one.bytes_per_second(),
-                part_of_copy: one.copy_bytes_per_second.map(|copy| one.bytes_per_second() / copy),
-                gigaflops: 1e-9 * one.flops_per_second(),
-                gigaflops_counted: one.counted_flops_per_second().map(|rate| 1e-9 * rate),
-                speedup: speedup(&one, &all),
-                label: label.clone(),
-                experiment: one,
-            }
-        };
-        Self {
-            experiments: experiments.iter().map(entry).collect(),
-            matrix,
-            precision,
-            tune,
-            devices,
-            iterations,
-            repeat,
-            kinds,
-            published: AsPublished::new(),
-            notes,
-        }
-    }
-
     /// The experiments, for the page.
     pub(crate) fn experiments(&self) -> Vec<Experiment> {
         self.experiments.iter().map(|entry| entry.experiment.clone()).collect()
     }
+}
 
-    /// What could not be measured, for the page.
-    pub(crate) fn notes(&self) -> &[String] {
-        &self.notes
+impl Entry {
+    /// Experiments with the labels of their devices.
+    pub(crate) fn all(experiments: Vec<(String, Experiment)>) -> Vec<Self> {
+        let all: Vec<Experiment> = experiments.iter().map(|(_, one)| one.clone()).collect();
+        let entry = |(label, one): (String, Experiment)| Self {
+            kernel_seconds: one.kernel_seconds(),
+            overhead_seconds: one.overhead_seconds(),
+            microseconds_per_iteration: 1e6 * one.seconds_per_iteration(),
+            gigabytes_per_second: 1e-9 * one.bytes_per_second(),
+            part_of_copy: one.copy_bytes_per_second.map(|copy| one.bytes_per_second() / copy),
+            gigaflops: 1e-9 * one.flops_per_second(),
+            gigaflops_counted: one.counted_flops_per_second().map(|rate| 1e-9 * rate),
+            speedup: speedup(&one, &all),
+            label,
+            experiment: one,
+        };
+        experiments.into_iter().map(entry).collect()
     }
 }
 
@@ -172,24 +124,14 @@ pub(super) fn speedup(one: &Experiment, among: &[Experiment]) -> Option<f64> {
 pub(crate) const ALL: &str = "all";
 
 impl AsPublished {
-    fn new() -> Self {
-        let kernels = |one: &Published| {
-            let kernels = super::bench_published::KERNELS.into_iter().zip(one.kernels);
-            kernels.map(|(kernel, seconds)| PublishedKernel { kernel, seconds }).collect()
-        };
-        let entry = |one: &Published| PublishedEntry {
-            name: one.name,
-            kernels: kernels(one),
-            overhead_seconds: one.overhead,
-            total_seconds: one.total,
-        };
+    pub(crate) fn new() -> Self {
         Self {
             source: SOURCE,
             method: METHOD,
             precision: "f32",
             order: ORDER,
             iterations: ITERATIONS,
-            experiments: PUBLISHED.iter().map(entry).collect(),
+            experiments: PUBLISHED,
         }
     }
 }
@@ -224,7 +166,7 @@ mod tests {
     }
 
     fn report() -> Report {
-        Report::new(Facts {
+        Report {
             matrix: Matrix { source: "poisson3d:215".into(), default: true, rows: 10_000_000, nnz: 70_000_000 },
             precision: Precision::F64,
             tune: Tune::Stored,
@@ -238,13 +180,14 @@ mod tests {
                 indices: vec![0, 1, 2, 3],
                 copy_gigabytes_per_second: Some(4000.0),
             }],
-            experiments: vec![
+            experiments: Entry::all(vec![
                 ("[0]".into(), experiment("cg-classic", 1, 0.08)),
                 (ALL.into(), experiment("cg-classic", 4, 0.04)),
                 ("[0]".into(), experiment("cg", 1, 0.06)),
-            ],
+            ]),
+            published: AsPublished::new(),
             notes: vec!["cg on all is left out: why".into()],
-        })
+        }
     }
 
     #[test]

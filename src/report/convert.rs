@@ -72,8 +72,7 @@ impl Report {
     /// The matrix, and what happened to it.
     fn found(&self) -> String {
         let Matrix { rows, columns, nnz, duplicates, .. } = self.matrix;
-        let entries = if nnz == 1 { "entry" } else { "entries" };
-        let mut text = format!("{} × {}, {} {entries}", count(rows as u64), count(columns as u64), count(nnz as u64));
+        let mut text = format!("{} × {}, {}", count(rows), count(columns), plural(nnz, "entry"));
         if duplicates > 0 {
             text += &format!("; {} of the file shared a place and were added up", count(duplicates));
         }

@@ -45,13 +45,13 @@ impl<T: Scalar> Square<T> {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Advice {
     /// The format of the matrix on the devices, which `auto` leaves to each.
-    pub(super) format: &'static str,
+    pub(super) format: Format,
     /// The method that fits; none if none does.
-    pub(super) method: Option<&'static str>,
+    pub(super) method: Option<Method>,
     /// Why none does.
     pub(super) obstacle: Option<String>,
     /// The preconditioner that fits.
-    pub(super) precond: Option<&'static str>,
+    pub(super) precond: Option<Precond>,
     /// Why this one.
     pub(super) precond_reason: Option<String>,
     /// Memory of a device that takes all of it as compressed rows, by precision.
@@ -69,7 +69,7 @@ impl Advice {
     /// For a matrix of which, if it is square, this was found.
     pub(crate) fn new<T: Scalar>(a: &Csr<T>, square: Option<&Square<T>>) -> Self {
         let none = |obstacle: String| Self {
-            format: Format::Auto.name(),
+            format: Format::Auto,
             method: None,
             obstacle: Some(obstacle),
             precond: None,
@@ -97,10 +97,10 @@ impl Advice {
         let bytes =
             |precision| device_bytes(a.n_rows(), a.nnz(), &Setup { method, precond, precision, ..Setup::default() });
         Self {
-            format: Format::Auto.name(),
-            method: Some(method.name()),
+            format: Format::Auto,
+            method: Some(method),
             obstacle: None,
-            precond: Some(precond.name()),
+            precond: Some(precond),
             precond_reason: Some(reason),
             device_bytes: Some(DeviceBytes { f64: bytes(Precision::F64), f32: bytes(Precision::F32) }),
         }
@@ -108,8 +108,7 @@ impl Advice {
 
     /// The set-up of a solve as advised; none if there is nothing to solve.
     pub(crate) fn setup(&self) -> Option<Setup> {
-        let (method, precond) = (self.method?.parse().ok()?, self.precond?.parse().ok()?);
-        Some(Setup { method, precond, ..Setup::default() })
+        Some(Setup { method: self.method?, precond: self.precond?, ..Setup::default() })
     }
 }
 

@@ -61,7 +61,7 @@ impl<T: Copy + Into<Number>> Report<T> {
                     header.symmetry,
                     count(header.rows as u64),
                     count(header.cols),
-                    entries(header.entries),
+                    plural(header.entries, "entry"),
                     plural(header.comments.len(), "comment")
                 ),
             );
@@ -72,7 +72,7 @@ impl<T: Copy + Into<Number>> Report<T> {
             None => "rectangular",
         };
         let (rows, columns) = (count(matrix.rows as u64), count(matrix.columns as u64));
-        text.line("found", &format!("{kind} {symmetry}, {rows} × {columns}, {}", entries(matrix.nnz as u64)));
+        text.line("found", &format!("{kind} {symmetry}, {rows} × {columns}, {}", plural(matrix.nnz, "entry")));
         let duplicates = match matrix.duplicates {
             0 => "none".into(),
             n => format!("{} of the file, added up", count(n)),
@@ -94,7 +94,7 @@ impl<T: Copy + Into<Number>> Report<T> {
             None => "symmetric".into(),
             Some(first) => format!(
                 "not symmetric: {} without a mirror image, the first in row {}",
-                entries(found.unmatched.count as u64),
+                plural(found.unmatched.count, "entry"),
                 count(first + 1)
             ),
         };
@@ -196,9 +196,9 @@ impl<T: Copy + Into<Number>> Report<T> {
         }
         let rows = &self.rows;
         let lengths = if rows.min == rows.max {
-            format!("{} in each", entries(rows.min as u64))
+            format!("{} in each", plural(rows.min, "entry"))
         } else {
-            format!("{} to {}, mean {}", count(rows.min as u64), entries(rows.max as u64), figure(rows.mean))
+            format!("{} to {}, mean {}", count(rows.min as u64), plural(rows.max, "entry"), figure(rows.mean))
         };
         text.line("row lengths", &lengths);
     }
@@ -283,10 +283,6 @@ fn short(v: f64) -> String {
         _ if (0.1..1e5).contains(&v.abs()) => figure(v),
         _ => scientific(v),
     }
-}
-
-fn entries(n: u64) -> String {
-    if n == 1 { "1 entry".into() } else { format!("{} entries", count(n)) }
 }
 
 /// Short where that loses nothing: `4`, `-0.25`, `1.2345e-9`.

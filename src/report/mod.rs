@@ -53,3 +53,14 @@ pub(crate) fn json(report: &impl Serialize) -> String {
     text.push('\n');
     text
 }
+
+/// Each of some things once, in the order in which they come first.
+pub(crate) fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut once = Vec::new();
+    for one in all {
+        if !once.contains(&one) {
+            once.push(one);
+        }
+    }
+    once
+}

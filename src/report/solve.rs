@@ -6,7 +6,7 @@ use std::time::Duration;
 use declive::device::Rejected;
 use declive::matrix::stats::Stats;
 use declive::solve::{
-    DeviceFailure, Forecast, Move, Outcome, Precision, RankInfo, Reordering, Setup, Solver, Split, Stop, Switch,
+    Cause, DeviceFailure, Forecast, Move, Outcome, Precision, RankInfo, Reordering, Setup, Solver, Split, Stop, Switch,
 };
 use serde::Serialize;
 
@@ -158,8 +158,7 @@ pub(crate) struct Options {
 pub(crate) struct Order {
     /// Whether it is that of reverse Cuthill–McKee.
     pub(super) rcm: bool,
-    /// Name of what decided.
-    pub(super) cause: &'static str,
+    pub(super) cause: Cause,
     /// What was done, and why.
     pub(super) text: String,
     /// Cache lines of x that a window of rows touches in the order given, if that was looked at.
@@ -382,7 +381,7 @@ impl Order {
     fn new(reordering: &Reordering) -> Self {
         Self {
             rcm: reordering.is_rcm(),
-            cause: reordering.cause.name(),
+            cause: reordering.cause,
             text: reordering.to_string(),
             lines_given: reordering.given.map(|given| given.lines),
             lines_rcm: reordering.rcm.map(|rcm| rcm.lines),

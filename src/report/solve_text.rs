@@ -47,7 +47,7 @@ impl Report {
             &format!(
                 "{}, {}; {} to {} a row, mean {}",
                 plural(matrix.rows as u64, "row"),
-                if matrix.nnz == 1 { "1 entry".into() } else { format!("{} entries", count(matrix.nnz as u64)) },
+                plural(matrix.nnz, "entry"),
                 count(matrix.row_min as u64),
                 count(matrix.row_max as u64),
                 figure(matrix.row_mean),

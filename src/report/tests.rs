@@ -6,7 +6,7 @@ use std::time::Duration;
 use declive::device::Kind;
 use declive::matrix::gallery;
 use declive::solve::{
-    Exchange, Forecast, Method, Move, OnFailure, RankInfo, Setup, ShareSource, Solver, Split, Stop, Switch,
+    Cause, Exchange, Forecast, Method, Move, OnFailure, RankInfo, Setup, ShareSource, Solver, Split, Stop, Switch,
 };
 
 use super::solve::{
@@ -99,7 +99,7 @@ pub(super) fn report(ranks: usize, residuals: &[f64]) -> Report {
         options,
         order: Order {
             rcm: true,
-            cause: "gain",
+            cause: Cause::Gain,
             text: "rcm: 31 lines of x a window in place of 1180, 0.04 elements of halos a row in place of 1.40, \
                    10.21 s"
                 .into(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use declive::tune::store::{Entry, FormatEntry, Known, MeetingEntry, PaceEntry};
+use declive::tune::store::{self, Entry, FormatEntry, Known, MeetingEntry, PaceEntry};
 use declive::tune::{Axis, EarlyStop, Found, Fusion, KernelFound};
 use serde::Serialize;
 
@@ -65,9 +65,8 @@ pub(crate) struct Kept {
 /// What is kept of a device.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct KeptDevice {
-    pub(super) name: String,
-    pub(super) platform: String,
-    pub(super) compute_units: u32,
+    #[serde(flatten)]
+    pub(super) device: store::Device,
     pub(super) kernels: Vec<Entry>,
     /// Formats that were measured on blocks of rows.
     pub(super) formats: Vec<FormatEntry>,
@@ -80,9 +79,7 @@ pub(super) struct KeptDevice {
 impl Kept {
     pub(crate) fn new(known: Vec<Known>, removed: Option<usize>) -> Self {
         let device = |known: Known| KeptDevice {
-            name: known.device.name,
-            platform: known.device.platform,
-            compute_units: known.device.compute_units,
+            device: known.device,
             kernels: known.entries,
             formats: known.formats,
             meetings: known.meetings,

@@ -36,8 +36,8 @@ impl fmt::Display for Kept {
             if k > 0 {
                 text.gap();
             }
-            let units = plural(device.compute_units, "compute unit");
-            text.paragraph(&format!("{}, {}, {units}", device.name, device.platform));
+            let units = plural(device.device.compute_units, "compute unit");
+            text.paragraph(&format!("{}, {}, {units}", device.device.name, device.device.platform));
             let header =
                 ["kernel", "elements", "sums", "rows from", "entries from", "groups", "size", "time", "driver"];
             let left = [true, true, true, false, false, false, false, false, true];

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::occupancy::Resources;
 use crate::device::Info;
+use crate::named::named;
 use crate::timing::Timing;
 
 /// How a kernel is launched.
@@ -139,44 +140,12 @@ impl From<&Info> for DeviceFacts {
     }
 }
 
-/// How parameters are looked for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Search {
-    /// Numbers of groups in steps that double, then what lies around the best, at all sizes of groups and row blocks; then
-    /// the other parameters of the best.
-    #[default]
-    Refine,
-    /// One more group for each unit at a time until the time rises; at the largest size of groups, or
-    /// the usual one on CPUs (Bueno 2013, 4.3.3).
-    FirstMinimum,
-}
-
-impl Search {
-    /// All of them, in the order of the help.
-    pub const ALL: &[Self] = &[Self::Refine, Self::FirstMinimum];
-
-    /// The name on the command line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Refine => "refine",
-            Self::FirstMinimum => "first-minimum",
-        }
-    }
-
-    /// One line of description.
-    #[must_use]
-    pub fn describe(self) -> &'static str {
-        match self {
-            Self::Refine => {
-                "Numbers of groups that double, then what lies around the best, at several sizes; then the rest."
-            }
-            Self::FirstMinimum => {
-                "One more group for each unit until the time rises, at one size of groups (Bueno 2013, section 4.3.3)."
-            }
-        }
-    }
+named! {
+    /// How parameters are looked for: `refine` tries all sizes of groups and row blocks, then the other parameters of the best;
+    /// `first-minimum` goes along the largest size of groups, or the usual one on CPUs (Bueno 2013, 4.3.3).
+    Search, "search":
+    Refine = "refine", "Numbers of groups that double, then what lies around the best, at several sizes; then the rest.";
+    FirstMinimum = "first-minimum", "One more group for each unit until the time rises, at one size of groups (Bueno 2013, section 4.3.3).";
 }
 
 /// What was found on a device.

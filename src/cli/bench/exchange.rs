@@ -15,7 +15,7 @@ use crate::cli::measured::{Measured, grid, load};
 use crate::cli::progress::Screen;
 use crate::report::bench::Matrix;
 use crate::report::exchange::{Entry, Report};
-use crate::report::in_flags;
+use crate::report::{distinct, in_flags};
 
 /// Time sums and halos between devices by each model of exchange, and a solve stage by stage
 ///
@@ -91,12 +91,7 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
     }
     let mut entries = Vec::new();
     let mut first_error = None;
-    let mut models = Vec::new();
-    for &model in &args.models {
-        if !models.contains(&model) {
-            models.push(model);
-        }
-    }
+    let models = distinct(args.models);
     for &model in &models {
         for &count in &counts {
             // alone, there is nothing to exchange

@@ -17,7 +17,7 @@ pub(super) fn summary(report: &Report) -> Markup {
     html! {
         p.summary { b { (report.verdict()) } }
         p.summary {
-            (matrix.source) ", " (plural(matrix.rows, "row")) ", " (entries(matrix.nnz)) ", by " (report.methods())
+            (matrix.source) ", " (plural(matrix.rows, "row")) ", " (plural(matrix.nnz, "entry")) ", by " (report.methods())
             ", preconditioner " (setup.precond) ", " (setup.precision) ", on "
             (plural(report.ranks.len(), "rank")) ": " (together(report.ranks.iter().map(|rank| &*rank.info.device))) "."
             @if let (Some(micros), Some(rate)) = (figures.microseconds_per_iteration, figures.gigabytes_per_second) {
@@ -26,10 +26,6 @@ pub(super) fn summary(report: &Report) -> Markup {
             @if let Some(switch) = report.switch() { " " (switch) "." }
         }
     }
-}
-
-fn entries(nnz: usize) -> String {
-    if nnz == 1 { "1 entry".into() } else { format!("{} entries", count(nnz)) }
 }
 
 /// The system, and the options in force.
