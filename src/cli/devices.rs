@@ -8,7 +8,7 @@ use super::failure::Failure;
 use super::interrupt;
 use super::output::print;
 use super::progress::Screen;
-use crate::report::devices::{Report, Selected};
+use crate::report::devices::Report;
 
 /// List the devices, and which of them a solve would use
 ///
@@ -30,8 +30,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     interrupt::kill_cleanly();
     let listing = list();
-    let selected = Selected::from(select(&Choice::Auto, true));
-    let mut report = Report::new(&listing, &selected, rayon::current_num_threads());
+    let mut report = Report::new(&listing, &select(&Choice::Auto, true), rayon::current_num_threads());
     let mut exit = Exit::Success;
     if args.measure {
         let screen = Screen::new(false);

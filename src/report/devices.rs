@@ -57,53 +57,34 @@ pub(crate) struct Copy {
     pub(super) error: Option<String>,
 }
 
-/// What `auto` comes to.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Selected {
-    /// These devices.
-    Devices(Selection),
-    /// None, for this reason.
-    None(String),
-}
-
-impl From<Result<Selection>> for Selected {
-    fn from(selection: Result<Selection>) -> Self {
-        selection.map_or_else(|error| Self::None(in_flags(error)), Self::Devices)
-    }
-}
-
-impl Selected {
-    fn takes(&self, device: &Info) -> Auto {
-        let Self::Devices(selection) = self else { return self.nothing() };
-        let used = selection.ranks.iter().flatten().any(|rank| rank.index == device.index);
-        let reason = selection.rejected.iter().find(|r| r.device.index == device.index).map(|r| in_flags(&r.reason));
-        Auto { used, reason: reason.filter(|_| !used) }
-    }
-
-    fn takes_host(&self) -> Auto {
-        let Self::Devices(selection) = self else { return self.nothing() };
-        let used = selection.ranks.iter().any(Option::is_none);
-        Auto { used, reason: (!used).then(|| "an OpenCL device is there".into()) }
-    }
-
-    fn nothing(&self) -> Auto {
-        let reason = if let Self::None(reason) = self { Some(reason.clone()) } else { None };
-        Auto { used: false, reason }
-    }
-
-    fn note(&self) -> Option<String> {
-        if let Self::Devices(selection) = self { selection.note.as_ref().map(in_flags) } else { None }
+impl Auto {
+    /// Whether what `auto` comes to has a device, or the host if there is none.
+    fn of(selected: &Result<Selection>, device: Option<&Info>) -> Self {
+        let selection = match selected {
+            Ok(selection) => selection,
+            Err(error) => return Self { used: false, reason: Some(in_flags(error)) },
+        };
+        let index = |device: Option<&Info>| device.map(|device| device.index);
+        let used = selection.ranks.iter().any(|rank| index(rank.as_ref()) == index(device));
+        let reason = match device {
+            Some(device) => {
+                selection.rejected.iter().find(|r| r.device.index == device.index).map(|r| in_flags(&r.reason))
+            }
+            None => Some("an OpenCL device is there".into()),
+        };
+        Self { used, reason: reason.filter(|_| !used) }
     }
 }
 
 impl Report {
     /// Puts the facts in order; nothing is measured yet.
-    pub(crate) fn new(listing: &Listing, selected: &Selected, host_threads: usize) -> Self {
-        let device = |info: &Info| Device { info: info.clone(), auto: selected.takes(info), copy: Copy::default() };
+    pub(crate) fn new(listing: &Listing, selected: &Result<Selection>, host_threads: usize) -> Self {
+        let device =
+            |info: &Info| Device { info: info.clone(), auto: Auto::of(selected, Some(info)), copy: Copy::default() };
         Self {
             devices: listing.devices.iter().map(device).collect(),
-            host: Host { threads: host_threads, auto: selected.takes_host(), copy: Copy::default() },
-            note: listing.note.clone().or_else(|| selected.note()),
+            host: Host { threads: host_threads, auto: Auto::of(selected, None), copy: Copy::default() },
+            note: listing.note.clone().or_else(|| selected.as_ref().ok()?.note.as_ref().map(in_flags)),
         }
     }
 
