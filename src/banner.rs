@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 /// What a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Object {
@@ -12,7 +14,8 @@ pub enum Object {
 }
 
 /// How the entries are laid out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Layout {
     /// The nonzeros, each with its row and column.
     Coordinate,
@@ -21,7 +24,8 @@ pub enum Layout {
 }
 
 /// What the values are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Field {
     /// Real numbers, also called `double`.
@@ -37,7 +41,8 @@ pub enum Field {
 }
 
 /// Which entries the others follow from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Symmetry {
     /// None: all entries are stored.

@@ -4,7 +4,12 @@
 //! later ones: a device that times a kernel takes some microseconds more for each launch.
 
 use std::cell::RefCell;
+use std::ops::Add;
 use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::timing::in_seconds;
 
 /// So many iterations are recorded without a gap.
 pub const FIRST_ITERATIONS: u64 = 100;
@@ -58,16 +63,33 @@ pub struct Timeline {
 
 /// Where the time of one rank's iteration went. The kernels' time overlaps with the others: it is the device's, and they are
 /// the host's; the rest of the solve is the host's own work.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Split {
     /// Kernels running on the device (sampled iterations, scaled up) or the host rank's own arithmetic.
+    #[serde(serialize_with = "in_seconds")]
     pub kernels: Duration,
     /// Global sums: the wait for the other ranks.
+    #[serde(serialize_with = "in_seconds")]
     pub sums: Duration,
     /// Halo exchange: the wait for what was enqueued before, transfers, and the wait for the neighbours.
+    #[serde(serialize_with = "in_seconds")]
     pub halos: Duration,
     /// The host waiting for its device elsewhere: for partial sums, or the log of the iteration.
+    #[serde(serialize_with = "in_seconds")]
     pub host_wait: Duration,
+}
+
+impl Add for Split {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            kernels: self.kernels + other.kernels,
+            sums: self.sums + other.sums,
+            halos: self.halos + other.halos,
+            host_wait: self.host_wait + other.host_wait,
+        }
+    }
 }
 
 /// All launches of a kernel in the iterations recorded.

@@ -1,6 +1,8 @@
 //! The time of something that was measured several times.
 
-use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize, Serializer};
 
 /// Time of one launch, from several: seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -23,6 +25,22 @@ pub(crate) fn timing(mut times: Vec<f64>) -> Timing {
     times.sort_by(f64::total_cmp);
     let at = |part: f64| times[((times.len() - 1) as f64 * part).round() as usize];
     Timing { median: at(0.5), low: at(0.25), high: at(0.75), runs: times.len() }
+}
+
+/// Serialises a time, if there is one, in seconds.
+pub(crate) fn in_seconds<S: Serializer>(
+    time: &(impl Copy + Into<Option<Duration>>),
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    (*time).into().map(|time| time.as_secs_f64()).serialize(serializer)
+}
+
+/// Serialises seconds, if there are any, as microseconds.
+pub(crate) fn in_microseconds<S: Serializer>(
+    seconds: &(impl Copy + Into<Option<f64>>),
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    (*seconds).into().map(|seconds| 1e6 * seconds).serialize(serializer)
 }
 
 #[cfg(test)]

@@ -9,13 +9,13 @@ use declive::solve::{Method, Reorder, Setup, Tune};
 use declive::{Error, ErrorKind, bandwidth};
 
 use super::exit::Exit;
-use super::experiments::{Alike, Series, Team, distinct};
+use super::experiments::{Alike, Series, Team, kinds};
 use super::failure::Failure;
 use super::interrupt;
 use super::measured::{Measured, Page, grid, load};
 use super::progress::Screen;
-use crate::report::bench::{DeviceKind, Facts, Matrix, Report};
-use crate::report::{in_flags, tune_html};
+use crate::report::bench::{AsPublished, DeviceKind, Entry, Matrix, Report};
+use crate::report::{distinct, in_flags, tune_html};
 
 /// Time iterations kernel by kernel, on each device alone and on all together
 ///
@@ -84,17 +84,12 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let (a, name) = load(&source, screen)?;
     let matrix = Matrix { source: name.clone(), default, rows: a.n_rows(), nnz: a.nnz() };
 
-    let mut kinds = distinct(&selection.ranks);
+    let mut kinds = kinds(&selection.ranks);
     for kind in &mut kinds {
         kind.copy = copy(kind, screen, &mut notes);
     }
     let teams: Vec<Team> = kinds.iter().map(Team::alone).chain(Team::all(&selection.ranks, &kinds)).collect();
-    let mut methods = Vec::new();
-    for method in args.methods {
-        if !methods.contains(&method) {
-            methods.push(method);
-        }
-    }
+    let methods = distinct(args.methods);
     let series = Series {
         a: &Arc::new(a),
         matrix: &name,
@@ -125,20 +120,21 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     {
         return Err(error.into());
     }
-    let report = Report::new(Facts {
+    let report = Report {
         matrix,
-        precision: measured.precision.name(),
+        precision: measured.precision,
         tune: args.tune,
         devices: measured.devices.to_string(),
         iterations: args.iterations,
         repeat: args.repeat.into(),
         kinds: kinds.iter().map(described).collect(),
-        experiments,
+        experiments: Entry::all(experiments),
+        published: AsPublished::new(),
         notes,
-    });
+    };
     measured.publish(&report)?;
     if let Some(page) = page {
-        let html = tune_html::page(&[], &report.experiments(), report.notes());
+        let html = tune_html::page(&[], &report.experiments(), &report.notes);
         page.write(|out| out.write_all(html.as_bytes()))?;
     }
     Ok(exit)
@@ -172,7 +168,7 @@ fn described(kind: &Alike) -> DeviceKind {
     DeviceKind {
         label: kind.label(),
         name: device.map_or_else(|| "this program's own threads".into(), |device| device.name.clone()),
-        kind: device.map_or(Kind::Host, |device| device.kind),
+        kind: device.map_or(Kind::Host, |device| device.kind).to_string(),
         indices: kind.indices.clone(),
         copy_gigabytes_per_second: kind.copy.map(|rate| 1e-9 * rate),
     }

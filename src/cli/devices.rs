@@ -1,17 +1,14 @@
 //! `declive devices`: what there is to compute on.
 
-use std::io::Write;
-
 use declive::bandwidth;
 use declive::device::{Choice, list, select};
 
 use super::exit::Exit;
 use super::failure::Failure;
 use super::interrupt;
-use super::output::write_stdout;
+use super::output::print;
 use super::progress::Screen;
-use crate::report::devices::{Report, Selected};
-use crate::report::json;
+use crate::report::devices::Report;
 
 /// List the devices, and which of them a solve would use
 ///
@@ -33,8 +30,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     interrupt::kill_cleanly();
     let listing = list();
-    let selected = Selected::from(select(&Choice::Auto, true));
-    let mut report = Report::new(&listing, &selected, rayon::current_num_threads());
+    let mut report = Report::new(&listing, &select(&Choice::Auto, true), rayon::current_num_threads());
     let mut exit = Exit::Success;
     if args.measure {
         let screen = Screen::new(false);
@@ -49,7 +45,6 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
         let _shown = screen.working("measuring the host");
         report.host_measured(bandwidth::of_host());
     }
-    let text = if args.json { json(&report) } else { report.to_string() };
-    write_stdout(|out: &mut dyn Write| out.write_all(text.as_bytes()))?;
+    print(&report, args.json)?;
     Ok(exit)
 }

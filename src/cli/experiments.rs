@@ -23,7 +23,7 @@ pub(crate) struct Alike {
 }
 
 /// The kinds of devices that ranks have, in order.
-pub(crate) fn distinct(ranks: &[Option<Info>]) -> Vec<Alike> {
+pub(crate) fn kinds(ranks: &[Option<Info>]) -> Vec<Alike> {
     let facts = |d: &Info| (d.name.clone(), d.platform.clone(), d.driver.clone(), d.compute_units, d.memory_bytes);
     let mut kinds: Vec<Alike> = Vec::new();
     for (rank, device) in ranks.iter().enumerate() {
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn teams_of_the_host() {
         let host = |copy| Alike { device: None, ranks: vec![0, 1], indices: Vec::new(), copy };
-        assert_eq!(distinct(&[None, None]), [host(None)]);
+        assert_eq!(kinds(&[None, None]), [host(None)]);
         let team =
             |label: &str, choice: &str, copy| Team { label: label.into(), choice: choice.parse().unwrap(), copy };
         assert_eq!(Team::alone(&host(Some(3.0))), team("host", "host", Some(3.0)));

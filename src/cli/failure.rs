@@ -35,6 +35,11 @@ impl Failure {
         Self::Plain(Error::Usage(message.into()))
     }
 
+    /// Nothing was said about the matrix.
+    pub(crate) fn no_matrix() -> Self {
+        Self::usage("there is no matrix: name a file, or use --generate")
+    }
+
     /// An error with the name of the file that it is about.
     pub(crate) fn about(name: impl ToString, error: Error) -> Self {
         Self::About { name: name.to_string(), error: Box::new(error) }

@@ -36,7 +36,7 @@ pub(crate) struct Args {
 }
 
 fn help() -> String {
-    let problems = Problem::ALL.iter().map(|p| format!("  {}\n      {}\n", p.syntax(), p.about()));
+    let problems = Problem::ALL.iter().map(|p| format!("  {}\n      {}\n", p.syntax(), p.about));
     format!(
         "Problems, with what may be left out in brackets:\n{}\n\
          All take scramble=SEED: rows and columns in a random order.\n\n\

@@ -6,28 +6,24 @@ use std::time::Instant;
 use clap::ArgGroup;
 use declive::Csr;
 use declive::matrix::band::Band;
-use declive::matrix::definiteness::Definiteness;
-use declive::matrix::dominance::Dominance;
 use declive::matrix::gallery::Spec;
-use declive::matrix::histogram::{RowLengths, empty_columns, empty_rows};
-use declive::matrix::reorder::rcm;
+use declive::matrix::histogram::empty_columns;
 use declive::matrix::spy::{Format, Spy};
-use declive::matrix::symmetry::Symmetries;
-use declive::matrix::values::{MainDiagonal, Values};
+use declive::matrix::values::Values;
 use declive::matrix::{AnyCsr, Scalar};
 use declive::matrix_market::Zeros;
 use declive::solve::formats;
+use serde::Serialize;
 
 use super::exit::Exit;
 use super::failure::Failure;
-use super::input::{Input, Loaded, Source};
+use super::input::{Loaded, Source};
 use super::interrupt;
-use super::output::{Target, write_stdout};
+use super::output::{Target, print};
 use super::progress::Screen;
-use crate::report::info::{Facts, Found, Number, Report, Seconds, Square};
-use crate::report::info_advice::Advice;
+use crate::report::info::{Matrix, Number, PositiveDefinite, Report, Rows, Seconds};
+use crate::report::info_advice::{Advice, Square};
 use crate::report::info_formats::Formats;
-use crate::report::json;
 
 /// Tell what a matrix is like, and whether a solve fits it
 ///
@@ -69,25 +65,26 @@ Examples:
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let start = Instant::now();
-    let source = match (args.matrix, args.generate) {
-        (_, Some(spec)) => Source::Generated(spec),
-        (Some(path), None) => Source::Input(path.into()),
-        (None, None) => return Err(Failure::usage("there is no matrix: name a file, or use --generate")),
-    };
+    let source = Source::named(args.matrix, args.generate).ok_or_else(Failure::no_matrix)?;
     let picture = args.spy.map(|path| Picture::plan(&path, &source)).transpose()?;
     interrupt::kill_cleanly();
     let screen = Screen::new(false);
     let read = source.load(Zeros::Keep, screen)?;
 
     let request = Request { source: source.to_string(), picture: picture.as_ref(), start };
-    let (report, drawn) = match &read.a {
-        AnyCsr::Real(a) => look(a, &read, &request, screen),
-        AnyCsr::Complex(a) => look(a, &read, &request, screen),
-    };
-    let text = if args.json { json(&report) } else { report.to_string() };
-    write_stdout(|out| out.write_all(text.as_bytes()))?;
-    drawn?;
-    Ok(Exit::Success)
+    match &read.a {
+        AnyCsr::Real(a) => publish(look(a, &read, &request, screen), args.json),
+        AnyCsr::Complex(a) => publish(look(a, &read, &request, screen), args.json),
+    }
+}
+
+/// The report is worth having even if the picture can't be written.
+fn publish<T>((report, drawn): (Report<T>, Result<(), Failure>), is_json: bool) -> Result<Exit, Failure>
+where
+    T: Copy + Into<Number> + Serialize,
+{
+    print(&report, is_json)?;
+    drawn.map(|()| Exit::Success)
 }
 
 /// What the report says beside the facts about the matrix.
@@ -97,68 +94,46 @@ struct Request<'a> {
     start: Instant,
 }
 
-/// Finds out everything, and draws the picture. The report is worth having even if the picture can't be written.
+/// Finds out everything, and draws the picture.
 fn look<T: Scalar + Into<Number>>(
     a: &Csr<T>,
     read: &Loaded,
     request: &Request<'_>,
     screen: Screen,
-) -> (Report, Result<(), Failure>) {
+) -> (Report<T>, Result<(), Failure>) {
     let _shown = screen.working(&format!("looking at {}", request.source));
     let start = Instant::now();
-    let found = find(a);
-    let advice = Advice::new(&found, read.a.is_complex());
+    let square = Square::of(a);
+    let square = square.as_ref();
+    let advice = Advice::new(a, square);
     let formats = match (&read.a, advice.setup()) {
         (AnyCsr::Real(a), Some(setup)) => Some(Formats::new(&formats(a, &setup), a.nnz())),
         _ => None,
     };
-    let analysis = start.elapsed().as_secs_f64();
-    let start = Instant::now();
-    let drawn = request.picture.map_or(Ok(()), |picture| picture.draw(a, &request.source));
-    let seconds = Seconds {
-        read: read.time.as_secs_f64(),
-        analysis,
-        spy: start.elapsed().as_secs_f64(),
-        total: request.start.elapsed().as_secs_f64(),
-    };
-    let report = Report::new(&Facts {
-        source: request.source.clone(),
-        header: read.header.as_ref(),
-        duplicates: read.duplicates,
-        found,
-        advice,
-        formats,
-        complex: read.a.is_complex(),
-        spy: request.picture.filter(|_| drawn.is_ok()).map(|picture| picture.target.name()),
-        seconds,
-    });
-    (report, drawn)
-}
-
-fn find<T: Scalar>(a: &Csr<T>) -> Found<T> {
-    Found {
-        size: (a.n_rows(), a.n_cols()),
-        nnz: a.nnz(),
-        lengths: RowLengths::of(a),
-        empty_rows: empty_rows(a),
+    let mut report = Report {
+        matrix: Matrix::new(request.source.clone(), a, read.duplicates),
+        header: read.header.clone(),
+        rows: Rows::of(a),
         empty_columns: empty_columns(a),
         values: Values::of(a),
         band: Band::of(a),
-        square: find_square(a),
-    }
-}
-
-/// What only a square matrix has.
-fn find_square<T: Scalar>(a: &Csr<T>) -> Option<Square<T>> {
-    let (symmetries, dominance) = (Symmetries::of(a)?, Dominance::of(a)?);
-    let diagonal = MainDiagonal::of(a);
-    Some(Square {
-        band_after_rcm: Band::reordered(a, &rcm(a).ok()?),
-        definiteness: Definiteness::of(a, &symmetries, &diagonal, &dominance),
-        symmetries,
-        diagonal,
-        dominance,
-    })
+        band_after_rcm: square.map(|square| square.band_after_rcm),
+        symmetry: square.map(|square| square.symmetries.into()),
+        diagonal: square.map(|square| square.diagonal),
+        dominance: square.map(|square| square.dominance),
+        positive_definite: square.map(|square| PositiveDefinite::new(&square.definiteness)),
+        solve: advice,
+        formats,
+        spy: None,
+        seconds: Seconds { read: read.time.as_secs_f64(), ..Seconds::default() },
+    };
+    report.seconds.analysis = start.elapsed().as_secs_f64();
+    let start = Instant::now();
+    let drawn = request.picture.map_or(Ok(()), |picture| picture.draw(a, &request.source));
+    report.seconds.spy = start.elapsed().as_secs_f64();
+    report.seconds.total = request.start.elapsed().as_secs_f64();
+    report.spy = request.picture.filter(|_| drawn.is_ok()).map(|picture| picture.target.name());
+    (report, drawn)
 }
 
 /// A picture to be drawn.
@@ -172,11 +147,7 @@ impl Picture {
     fn plan(path: &Path, source: &Source) -> Result<Self, Failure> {
         let format = Format::of_path(path)?;
         let target = Target::probe(path)?;
-        if let Source::Input(Input::File(matrix)) = source
-            && target.is_file(matrix)
-        {
-            return Err(Failure::usage(format!("--spy would overwrite {}, which is the matrix", matrix.display())));
-        }
+        target.keeps("--spy", source.file(), "which is the matrix")?;
         Ok(Self { format, target })
     }
 
@@ -193,8 +164,9 @@ mod tests {
     use declive::matrix::Complex64;
 
     use super::*;
+    use crate::report::json;
 
-    fn report(n: usize, rows: &[u32], cols: &[u32], values: &[Complex64]) -> Report {
+    fn report(n: usize, rows: &[u32], cols: &[u32], values: &[Complex64]) -> Report<Complex64> {
         let a = Csr::from_triplets(n, n, rows, cols, values).unwrap();
         let request = Request { source: "A.mtx".into(), picture: None, start: Instant::now() };
         let read =
@@ -202,7 +174,7 @@ mod tests {
         look(&a, &read, &request, Screen::new(true)).0
     }
 
-    fn squeezed(report: &Report) -> String {
+    fn squeezed(report: &Report<Complex64>) -> String {
         let text = report.to_string();
         assert!(text.lines().all(|l| l.chars().count() <= 80 && l.trim_end() == l), "{text}");
         text.split_whitespace().collect::<Vec<_>>().join(" ")

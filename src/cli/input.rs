@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io::stdin;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use declive::matrix::gallery::Spec;
@@ -87,6 +87,16 @@ impl Input {
 }
 
 impl Source {
+    /// The file or the problem, whichever was named; none if neither was.
+    pub(crate) fn named(matrix: Option<PathBuf>, generate: Option<Spec>) -> Option<Self> {
+        generate.map(Self::Generated).or(matrix.map(|path| Self::Input(path.into())))
+    }
+
+    /// The file that it is read from, if it is one.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        if let Self::Input(Input::File(path)) = self { Some(path) } else { None }
+    }
+
     /// Reads or makes the matrix.
     pub(crate) fn load(&self, zeros: Zeros, screen: Screen) -> Result<Loaded, Failure> {
         self.load_with(zeros, false, screen)

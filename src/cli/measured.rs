@@ -10,8 +10,8 @@ use declive::solve::Precision;
 use declive::{Csr, Error};
 
 use super::failure::Failure;
-use super::input::{Input, Source};
-use super::output::{Target, write_stdout};
+use super::input::Source;
+use super::output::{Target, print};
 use super::progress::Screen;
 
 /// The options of both.
@@ -46,11 +46,7 @@ pub(crate) struct Measured {
 impl Measured {
     /// The matrix that was asked for; none if it is a 7-point operator of [`Measured::order`] rows.
     pub(crate) fn source(&self) -> Option<Source> {
-        match (&self.matrix, &self.generate) {
-            (_, Some(spec)) => Some(Source::Generated(spec.clone())),
-            (Some(path), None) => Some(Source::Input(path.clone().into())),
-            (None, None) => None,
-        }
+        Source::named(self.matrix.clone(), self.generate.clone())
     }
 
     /// Whether nothing was said about the matrix.
@@ -60,8 +56,7 @@ impl Measured {
 
     /// Prints a report in the form that was asked for.
     pub(crate) fn publish<R: serde::Serialize + ToString>(&self, report: &R) -> Result<(), Failure> {
-        let text = if self.json { crate::report::json(report) } else { report.to_string() };
-        write_stdout(|out| out.write_all(text.as_bytes()))
+        print(report, self.json)
     }
 }
 
@@ -81,12 +76,8 @@ impl Page {
         if target == Target::Stdout {
             return Err(Failure::usage("--report needs a file; standard output is for the report in words"));
         }
-        match source {
-            Some(Source::Input(Input::File(input))) if target.is_file(input) => {
-                Err(Failure::usage(format!("--report would overwrite {}, which is an input", input.display())))
-            }
-            _ => Ok(Some(target)),
-        }
+        target.keeps("--report", source.and_then(Source::file), "which is an input")?;
+        Ok(Some(target))
     }
 }
 

@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use declive::Error;
+use serde::Serialize;
 
 use super::failure::Failure;
+use crate::report::json;
 
 /// The temporary file being written, to be removed if the process is killed meanwhile.
 static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
@@ -83,6 +85,14 @@ impl Target {
         let Self::File(file) = self else { return false };
         // a new file in the place of one with several names leaves the others alone
         resolved(path).is_ok_and(|p| p == file.real) || !file.replace && is_same_file(path, &file.real)
+    }
+
+    /// Refuses to change the file `input`, if there is one, `which` is needed, for an option.
+    pub(crate) fn keeps(&self, option: &str, input: Option<&Path>, which: &str) -> Result<(), Failure> {
+        match input.filter(|path| self.is_file(path)) {
+            Some(path) => Err(Failure::usage(format!("{option} would overwrite {}, {which}", path.display()))),
+            None => Ok(()),
+        }
     }
 
     /// Whether what is written once more takes the place of what was written before: not in pipes and devices.
@@ -235,6 +245,12 @@ pub(crate) fn write_stdout(fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) 
         Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => other.map_err(|source| Failure::Write { name: "standard output".into(), source }),
     }
+}
+
+/// Writes a report to standard output.
+pub(crate) fn print(report: &(impl Serialize + ToString), is_json: bool) -> Result<(), Failure> {
+    let text = if is_json { json(report) } else { report.to_string() };
+    write_stdout(|out| out.write_all(text.as_bytes()))
 }
 
 #[cfg(test)]

@@ -24,89 +24,62 @@ impl Screen {
     }
 
     /// A bar over the entries of a file.
-    pub(crate) fn entries(self, file: &str) -> ReadBar {
-        let style = "{msg}: {human_pos} of {human_len} entries [{wide_bar}]";
-        ReadBar(self.bar(0, style, format!("reading {file}")))
+    pub(crate) fn entries(self, file: &str) -> Bar {
+        self.bar("{msg}: {human_pos} of {human_len} entries [{wide_bar}]", format!("reading {file}"))
     }
 
     /// A bar over the bytes of a file.
-    pub(crate) fn bytes(self, file: &str) -> ReadBar {
-        ReadBar(self.bar(0, "{msg}: {bytes} of {total_bytes} [{wide_bar}]", format!("reading {file}")))
+    pub(crate) fn bytes(self, file: &str) -> Bar {
+        self.bar("{msg}: {bytes} of {total_bytes} [{wide_bar}]", format!("reading {file}"))
     }
 
     /// A spinner for work of unknown length.
-    pub(crate) fn working(self, what: &str) -> Working {
-        let bar = self.bar(0, "{msg} {spinner}", what.to_owned());
+    pub(crate) fn working(self, what: &str) -> Bar {
+        let bar = self.bar("{msg} {spinner}", what.to_owned());
         if self.shown {
-            bar.enable_steady_tick(Duration::from_millis(150));
+            bar.0.enable_steady_tick(Duration::from_millis(150));
         }
-        Working(bar)
+        bar
     }
 
     /// A bar over the steps of some work.
-    pub(crate) fn steps(self, what: &str) -> StepBar {
-        StepBar(self.bar(0, "{msg} [{wide_bar}] {percent} %", what.to_owned()))
+    pub(crate) fn steps(self, what: &str) -> Bar {
+        self.bar("{msg} [{wide_bar}] {percent} %", what.to_owned())
     }
 
     /// A bar over the way of the residual to its target.
     pub(crate) fn solve(self, what: &str) -> SolveBar {
-        SolveBar { bar: self.bar(STEPS, "{prefix}: {msg} [{wide_bar}]", String::new()), first: OnceLock::new() }
-            .named(what)
+        let bar = self.bar("{prefix}: {msg} [{wide_bar}]", String::new());
+        bar.0.set_length(STEPS);
+        bar.0.set_prefix(what.to_owned());
+        SolveBar { bar, first: OnceLock::new() }
     }
 
-    fn bar(self, length: u64, style: &str, message: String) -> ProgressBar {
+    fn bar(self, style: &str, message: String) -> Bar {
         let target = if self.shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let style = ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar());
-        ProgressBar::with_draw_target(Some(length), target)
-            .with_style(style.progress_chars("=> "))
-            .with_message(message)
+        let bar = ProgressBar::with_draw_target(Some(0), target);
+        Bar(bar.with_style(style.progress_chars("=> ")).with_message(message))
     }
 }
 
-/// Shown while a matrix is read.
+/// Shown while work goes on.
 #[derive(Debug)]
-pub(crate) struct ReadBar(ProgressBar);
+pub(crate) struct Bar(ProgressBar);
 
-impl ReadBar {
-    /// So much was read of so much in all. Threads may come in another order than their numbers do.
-    pub(crate) fn update(&self, read: u64, all: u64) {
+impl Bar {
+    /// So much is done of so much in all. Threads may come in another order than their numbers do.
+    pub(crate) fn update<N: TryInto<u64>>(&self, done: N, all: N) {
+        let [done, all] = [done, all].map(|n| n.try_into().unwrap_or(u64::MAX));
         // each of the two calls may draw the bar anew
         if self.0.length() != Some(all) {
             self.0.set_length(all);
         }
-        self.0.set_position(self.0.position().max(read));
+        self.0.set_position(self.0.position().max(done));
     }
 }
 
-impl Drop for ReadBar {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
-    }
-}
-
-/// Shown while work of known length goes on.
-#[derive(Debug)]
-pub(crate) struct StepBar(ProgressBar);
-
-impl StepBar {
-    /// So many steps of so many are done.
-    pub(crate) fn update(&self, done: usize, all: usize) {
-        self.0.set_length(all as u64);
-        self.0.set_position(done as u64);
-    }
-}
-
-impl Drop for StepBar {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
-    }
-}
-
-/// Shown while something goes on.
-#[derive(Debug)]
-pub(crate) struct Working(ProgressBar);
-
-impl Drop for Working {
+impl Drop for Bar {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }
@@ -115,38 +88,28 @@ impl Drop for Working {
 /// Shown while a system is solved.
 #[derive(Debug)]
 pub(crate) struct SolveBar {
-    bar: ProgressBar,
+    bar: Bar,
     /// Residual of the first report, where the way begins.
     first: OnceLock<f64>,
 }
 
 impl SolveBar {
-    fn named(self, what: &str) -> Self {
-        self.bar.set_prefix(what.to_owned());
-        self
-    }
-
     /// Called by the solver.
     pub(crate) fn update(&self, progress: &Progress) {
-        if self.bar.is_hidden() {
+        let bar = &self.bar.0;
+        if bar.is_hidden() {
             return;
         }
         let first = *self.first.get_or_init(|| progress.rel_residual_2);
         let way = fraction(first, progress.rel_residual_2, progress.target);
         // the residual of conjugate gradients goes up and down; the bar only forward
-        self.bar.set_position(self.bar.position().max((way * STEPS as f64) as u64));
+        bar.set_position(bar.position().max((way * STEPS as f64) as u64));
         let seconds = progress.elapsed.as_secs_f64();
         let rate = if seconds > 0.0 { progress.iterations as f64 / seconds } else { 0.0 };
-        self.bar.set_message(format!(
+        bar.set_message(format!(
             "iteration {}, residual {:.1e} of {:.1e}, {rate:.0}/s",
             progress.iterations, progress.rel_residual_2, progress.target
         ));
-    }
-}
-
-impl Drop for SolveBar {
-    fn drop(&mut self) {
-        self.bar.finish_and_clear();
     }
 }
 

@@ -13,7 +13,7 @@ use declive::tune::{self, Found, Search, Watch};
 use declive::{Csr, Error};
 
 use super::exit::Exit;
-use super::experiments::{Series, Team, distinct};
+use super::experiments::{Series, Team, kinds};
 use super::failure::Failure;
 use super::interrupt;
 use super::measured::{Measured, Page, grid, load};
@@ -60,13 +60,12 @@ Examples:
   declive tune
   declive tune A.mtx --devices 0 --report tuned.html
   declive tune A.mtx --devices 0,1,2,3    for a solve on one, and on four
-  declive tune --order 1000000 --search exhaustive --json
+  declive tune --order 1000000 --search first-minimum --json
   declive tune --show";
 
 fn searches() -> impl TypedValueParser<Value = Search> {
     let values = Search::ALL.iter().map(|s| PossibleValue::new(s.name()).help(s.describe()));
-    PossibleValuesParser::new(values)
-        .map(|name| Search::ALL.iter().copied().find(|s| s.name() == name).unwrap_or_default())
+    PossibleValuesParser::new(values).try_map(|name| name.parse::<Search>())
 }
 
 /// Runs the command.
@@ -86,14 +85,14 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     }
     let screen = Screen::new(false);
     let ranks = select(&measured.devices, measured.precision.needs_f64())?.ranks;
-    let mut kinds = distinct(&ranks);
+    let mut kinds = kinds(&ranks);
     if ranks.iter().all(Option::is_none) {
         let wanted = measured.devices.to_string();
         let found = "only the host, whose threads launch no kernels".into();
         return Err(Error::NoDevice { wanted, found }.into());
     }
     let given = given.map(|source| load(&source, screen)).transpose()?.map(System::from);
-    let mut report = Report::new();
+    let mut report = Report::default();
     let mut tuned: Vec<(Team, System)> = Vec::new();
     for kind in &mut kinds {
         let Some(device) = &kind.device else { continue };

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 use super::Identity;
+use crate::named::as_text;
 
 /// The kind of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -45,7 +48,7 @@ pub fn together<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 /// The facts about an OpenCL device that matter here.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Info {
     /// Its number in `declive devices`, over all platforms.
@@ -61,6 +64,7 @@ pub struct Info {
     /// Version of OpenCL that it offers.
     pub opencl: String,
     /// What it is.
+    #[serde(serialize_with = "as_text")]
     pub kind: Kind,
     /// Compute units.
     pub compute_units: u32,
@@ -75,12 +79,15 @@ pub struct Info {
     /// Largest work-group.
     pub max_work_group: usize,
     /// Whether it computes in double precision.
+    #[serde(rename = "f64")]
     pub has_f64: bool,
     /// Why it can't be used at all, if so.
     pub unusable: Option<&'static str>,
     /// What tells it from others in the machine.
+    #[serde(skip)]
     pub(super) identity: Identity,
     /// OpenCL's handle of the device, as a number.
+    #[serde(skip)]
     pub(super) id: usize,
 }
 

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use rayon::prelude::*;
+use serde::{Serialize, Serializer};
 
 use super::stats::Tally;
 use super::{Csr, Scalar};
@@ -11,7 +12,7 @@ use super::{Csr, Scalar};
 ///
 /// The sums are rounded. Where one is not exact (it is for integers, say), a row counts as strictly dominant, or as not
 /// dominant, only if that is certain in spite of the rounding; other rows are `close`.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Dominance {
     /// Rows with |a_ii| > Σ |a_ij|.
     pub strict: usize,
@@ -23,7 +24,18 @@ pub struct Dominance {
     pub violated: Tally,
     /// The row, from 0, with the largest Σ |a_ij| / |a_ii|, and that ratio: infinite if a_ii is 0 and another entry is
     /// not, 1 if all are 0. None for a matrix without rows.
+    #[serde(flatten, serialize_with = "named")]
     pub worst: Option<(usize, f64)>,
+}
+
+/// Serialises the worst row, from 1, and its ratio.
+fn named<S: Serializer>(worst: &Option<(usize, f64)>, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Worst {
+        worst_row: Option<usize>,
+        worst_ratio: Option<f64>,
+    }
+    Worst { worst_row: worst.map(|(row, _)| row + 1), worst_ratio: worst.map(|(_, ratio)| ratio) }.serialize(serializer)
 }
 
 /// How a row is.

@@ -1,19 +1,28 @@
 //! Facts about a matrix: shape, lengths of rows, symmetry, diagonal.
 
 use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::Csr;
 use super::search::first;
 use super::symmetry::{Pair, TOLERANCE, pairs_of_row};
 
-/// Some of the rows (or entries of rows): how many, and the first row, from 0.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// Some of the rows (or entries of rows): how many, and the first row, from 0; in JSON, from 1.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
     /// How many.
     pub count: usize,
     /// The first row, from 0; none if there are none.
+    #[serde(serialize_with = "from_one")]
     pub first: Option<usize>,
+}
+
+/// Serialises the number of a row or a column, if there is one, from 1.
+pub(super) fn from_one<S: Serializer>(
+    number: &(impl Copy + Into<Option<usize>>),
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    (*number).into().map(|number| number + 1).serialize(serializer)
 }
 
 impl Tally {
@@ -36,7 +45,7 @@ impl Tally {
 }
 
 /// What there is to know about a matrix before solving with it. Rows and columns are counted from 0.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Stats {
     /// Rows.
     pub n_rows: usize,
@@ -62,26 +71,13 @@ pub struct Stats {
     /// [`Likeness`](super::symmetry::Likeness) explains.
     pub numerically_symmetric: bool,
     /// The first pair of entries that differ by more than rounding, by the row where the scan meets it.
-    pub asymmetry: Option<Asymmetry>,
+    pub asymmetry: Option<Pair<f64>>,
     /// The main diagonal.
     pub diagonal: Diagonal,
 }
 
-/// Two entries across the diagonal that ought to be equal.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Asymmetry {
-    /// Row of the entry above the diagonal, from 0.
-    pub row: usize,
-    /// Column of the entry above the diagonal, from 0; greater than `row`.
-    pub col: usize,
-    /// The entry at (`row`, `col`), 0 if none is stored.
-    pub upper: f64,
-    /// The entry at (`col`, `row`), 0 if none is stored.
-    pub lower: f64,
-}
-
 /// What is wrong with the main diagonal; a positive definite matrix has every entry positive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Diagonal {
     /// The first row, from 0, whose diagonal entry is not stored or is 0.
     pub missing_or_zero: Option<usize>,
@@ -171,7 +167,7 @@ impl Rows {
 struct Symmetry {
     structural: bool,
     numerical: bool,
-    first: Option<Asymmetry>,
+    first: Option<Pair<f64>>,
 }
 
 impl Symmetry {
@@ -198,8 +194,7 @@ impl Symmetry {
             let difference = (pair.upper - pair.lower).abs();
             if difference > 0.0 && difference > TOLERANCE * pair.scale(diagonal) {
                 row.numerical = false;
-                let Pair { row: i, col, upper, lower } = pair;
-                row.first = row.first.or(Some(Asymmetry { row: i, col, upper, lower }));
+                row.first = row.first.or(Some(pair));
             }
         });
         row
@@ -259,15 +254,15 @@ mod tests {
     fn entries_across_the_diagonal_that_differ() {
         let s = Stats::of(&dense(&[&[4.0, 1.0, 2.0], &[1.0, 4.0, 3.0], &[2.0, 3.5, 4.0]]));
         assert!(s.structurally_symmetric && !s.numerically_symmetric);
-        assert_eq!(s.asymmetry, Some(Asymmetry { row: 1, col: 2, upper: 3.0, lower: 3.5 }));
+        assert_eq!(s.asymmetry, Some(Pair { row: 1, col: 2, upper: 3.0, lower: 3.5 }));
     }
 
     #[test]
     fn an_entry_without_its_mirror() {
         let lower = Stats::of(&dense(&[&[4.0, NO], &[7.0, 4.0]]));
-        assert_eq!(lower.asymmetry, Some(Asymmetry { row: 0, col: 1, upper: 0.0, lower: 7.0 }));
+        assert_eq!(lower.asymmetry, Some(Pair { row: 0, col: 1, upper: 0.0, lower: 7.0 }));
         let upper = Stats::of(&dense(&[&[4.0, 7.0], &[NO, 4.0]]));
-        assert_eq!(upper.asymmetry, Some(Asymmetry { row: 0, col: 1, upper: 7.0, lower: 0.0 }));
+        assert_eq!(upper.asymmetry, Some(Pair { row: 0, col: 1, upper: 7.0, lower: 0.0 }));
         assert!(!lower.structurally_symmetric && !upper.structurally_symmetric);
         let zero = Stats::of(&dense(&[&[4.0, 0.0], &[NO, 4.0]]));
         assert!(!zero.structurally_symmetric && zero.numerically_symmetric && zero.asymmetry.is_none());

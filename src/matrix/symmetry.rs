@@ -1,20 +1,23 @@
 //! Symmetries of a square matrix: of its pattern and of its values.
 
 use rayon::prelude::*;
+use serde::Serialize;
 
-use super::stats::Tally;
+use super::stats::{Tally, from_one};
 use super::{Csr, Scalar};
 
 /// What the entries of a pair may differ by, relative to their [scale](Likeness).
 pub const TOLERANCE: f64 = 1e-12;
 
 /// Two entries across the diagonal, at least one of them stored; one that is not is 0. Rows and columns are counted
-/// from 0.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// from 0; in JSON, from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Pair<T> {
     /// Row of the entry above the diagonal.
+    #[serde(serialize_with = "from_one")]
     pub row: usize,
     /// Column of the entry above the diagonal; not below `row`, and equal to it on the diagonal.
+    #[serde(rename = "column", serialize_with = "from_one")]
     pub col: usize,
     /// The entry at (`row`, `col`).
     pub upper: T,
@@ -53,24 +56,26 @@ pub(super) fn pairs_of_row<T: Scalar>(a: &Csr<T>, i: usize, mut visit: impl FnMu
 /// either diagonal entry is zero, relative to max(|a_ij|, |a_ji|). Assembled matrices that were stored in full differ
 /// across the diagonal by the rounding of sums in another order, which is small against the diagonal but not always
 /// against the entries themselves: those that nearly cancelled may share no digit. So up to 10⁻¹² counts as none.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Likeness<T> {
     /// Whether all differences are within 10⁻¹².
     pub holds: bool,
     /// The largest relative difference, exactly 0 if there is none.
+    #[serde(rename = "largest_difference")]
     pub largest: f64,
     /// The first pair beyond 10⁻¹², by the row where the scan meets it.
     pub first: Option<Pair<T>>,
 }
 
 /// The symmetries of a square matrix. For real numbers `hermitian` and `symmetric` are the same.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Symmetries<T> {
     /// Stored entries whose mirror image is not stored, and the first row with one. None: the pattern is symmetric.
     pub unmatched: Tally,
     /// a_ij = a_ji.
     pub symmetric: Likeness<T>,
     /// a_ij = −a_ji, so that the diagonal is zero.
+    #[serde(rename = "skew_symmetric")]
     pub skew: Likeness<T>,
     /// a_ij is the conjugate of a_ji, so that the diagonal is real.
     pub hermitian: Likeness<T>,

@@ -1,6 +1,7 @@
 //! The sizes of values, and what stands on the diagonal.
 
 use rayon::prelude::*;
+use serde::{Serialize, Serializer};
 
 use super::stats::Tally;
 use super::{Csr, Scalar};
@@ -34,12 +35,23 @@ impl Range {
     }
 }
 
+/// Serialises the ends of a range, which are null if there is none.
+fn ends<S: Serializer>(range: &Option<Range>, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Ends {
+        min: Option<f64>,
+        max: Option<f64>,
+    }
+    Ends { min: range.map(|range| range.min), max: range.map(|range| range.max) }.serialize(serializer)
+}
+
 /// The stored values of a matrix.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Values {
     /// Stored entries whose value is 0, and the first row with one.
     pub zeros: Tally,
     /// The range of the others; none if there are no others.
+    #[serde(flatten, serialize_with = "ends")]
     pub range: Option<Range>,
 }
 
@@ -65,7 +77,7 @@ impl Values {
 }
 
 /// The main diagonal. All its entries are real and positive if the matrix is positive definite.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct MainDiagonal {
     /// Entries that are not stored.
     pub missing: Tally,
@@ -76,6 +88,7 @@ pub struct MainDiagonal {
     /// Entries that are not real.
     pub not_real: Tally,
     /// The range of the entries other than 0; none if there are no others.
+    #[serde(flatten, serialize_with = "ends")]
     pub range: Option<Range>,
 }
 

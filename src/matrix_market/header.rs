@@ -2,6 +2,8 @@
 
 use std::io::Read;
 
+use serde::{Serialize, Serializer};
+
 use super::fault::Fault;
 use super::lines::Lines;
 use super::token::{NotWhole, Tokens, is_blank, trim_start, whole};
@@ -22,9 +24,10 @@ pub(super) fn mirrored<T: Scalar>(symmetry: Symmetry, value: T) -> T {
 }
 
 /// What a file says about itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Header {
     /// What the file holds.
+    #[serde(skip)]
     pub object: Object,
     /// How the entries are laid out.
     pub layout: Layout,
@@ -35,12 +38,18 @@ pub struct Header {
     /// Number of rows.
     pub rows: usize,
     /// Number of columns; 1 for a vector.
+    #[serde(rename = "columns")]
     pub cols: usize,
     /// Number of entries that the file should hold: as claimed by a coordinate file, as follows from the dimensions
     /// and the symmetry for an array file.
     pub entries: u64,
-    /// The comments between the banner and the size line without their `%`, at most 64 KiB of them.
+    /// The comments between the banner and the size line without their `%`, at most 64 KiB of them. In JSON, their number.
+    #[serde(serialize_with = "count")]
     pub comments: Vec<String>,
+}
+
+fn count<S: Serializer>(lines: &[String], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(lines.len() as u64)
 }
 
 /// How many bytes of comments are kept, each line counted with 64 bytes more than its text.

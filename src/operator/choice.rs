@@ -14,12 +14,14 @@ use crate::timing::Timing;
 const BAND: f64 = 1.6;
 
 /// Why a block of rows has its format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Why {
     /// It was asked for.
     Forced,
     /// It reads the fewest bytes of those that suit the device.
+    #[serde(rename = "fewest bytes")]
     FewestBytes,
     /// It was the fastest on this very block, or reads fewer bytes than others that are as fast.
     Measured,
@@ -79,12 +81,14 @@ impl Candidate {
 }
 
 /// How a rank came to the format of its rows.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct FormatChoice {
     /// The reason.
+    #[serde(rename = "format_why")]
     pub why: Why,
     /// What was considered, the format taken first.
+    #[serde(rename = "formats")]
     pub candidates: Vec<Candidate>,
 }
 

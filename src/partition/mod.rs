@@ -19,4 +19,5 @@ mod rows;
 
 pub use halo::{HaloPlan, Part, split};
 pub(crate) use halo::{halo_sizes, part_alone};
+pub(crate) use rows::compressed_bytes;
 pub use rows::{cost, row_ranges, row_ranges_by};

@@ -14,6 +14,11 @@ pub fn cost(a: &Csr, rows: &Range<usize>) -> usize {
     a.row_ptr()[rows.end] - a.row_ptr()[rows.start] + ROW_COST * rows.len()
 }
 
+/// Bytes of rows that are compressed with columns and pointers of four bytes, where an element has `real`.
+pub(crate) fn compressed_bytes(rows: u64, nnz: u64, real: u64) -> u64 {
+    nnz * (4 + real) + 4 * (rows + 1)
+}
+
 /// Cuts the rows of `a` into `parts` contiguous ranges of equal cost, Σ (nnz of the row + 7), up to one row. Ranges may be
 /// empty when there are few rows.
 ///

@@ -1,37 +1,30 @@
 //! What experiments found: where the time of an iteration goes, on each device and on all together.
 
-use std::fmt::Display;
-
-use declive::device::Kind;
 use declive::experiments::Experiment;
-use declive::solve::Tune;
+use declive::solve::{Precision, Tune};
 use serde::Serialize;
 
 use super::bench_published::{ITERATIONS, METHOD, ORDER, PUBLISHED, Published, SOURCE};
-use super::{DECLIVE, VERSION};
 
 /// All that was measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Report {
-    version: u32,
-    declive: &'static str,
-    pub(super) matrix: Matrix,
-    pub(super) precision: &'static str,
+    pub(crate) matrix: Matrix,
+    pub(crate) precision: Precision,
     /// Where launch parameters came from.
-    #[serde(serialize_with = "display")]
-    pub(super) tune: Tune,
+    pub(crate) tune: Tune,
     /// As they were asked for.
-    pub(super) devices: String,
+    pub(crate) devices: String,
     /// As many as were asked for.
-    pub(super) iterations: u64,
+    pub(crate) iterations: u64,
     /// Runs whose median is the total.
-    pub(super) repeat: usize,
+    pub(crate) repeat: usize,
     /// Each kind of device once.
-    pub(super) kinds: Vec<DeviceKind>,
-    pub(super) experiments: Vec<Entry>,
-    pub(super) published: AsPublished,
+    pub(crate) kinds: Vec<DeviceKind>,
+    pub(crate) experiments: Vec<Entry>,
+    pub(crate) published: AsPublished,
     /// What could not be measured, or is not as one expects.
-    pub(super) notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 /// The matrix.
@@ -50,8 +43,7 @@ pub(crate) struct DeviceKind {
     /// `[0]` or `host`: the one that was measured.
     pub(crate) label: String,
     pub(crate) name: String,
-    #[serde(serialize_with = "display")]
-    pub(crate) kind: Kind,
+    pub(crate) kind: String,
     /// The numbers of all that are like it.
     pub(crate) indices: Vec<usize>,
     /// What a plain copy reaches on one of them, read and written.
@@ -60,7 +52,7 @@ pub(crate) struct DeviceKind {
 
 /// An experiment, and what follows from it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     /// `[0]`, `host`, or `all`.
     pub(super) label: String,
     #[serde(flatten)]
@@ -83,89 +75,39 @@ pub(super) struct Entry {
 
 /// The figures of the dissertation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct AsPublished {
+pub(crate) struct AsPublished {
     source: &'static str,
     method: &'static str,
     precision: &'static str,
     order: usize,
     iterations: usize,
-    experiments: Vec<PublishedEntry>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-struct PublishedEntry {
-    name: &'static str,
-    kernels: Vec<PublishedKernel>,
-    overhead_seconds: f64,
-    total_seconds: f64,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-struct PublishedKernel {
-    kernel: &'static str,
-    seconds: f64,
-}
-
-/// What a [`Report`] is made from.
-#[derive(Debug)]
-pub(crate) struct Facts {
-    pub(crate) matrix: Matrix,
-    pub(crate) precision: &'static str,
-    pub(crate) tune: Tune,
-    pub(crate) devices: String,
-    pub(crate) iterations: u64,
-    pub(crate) repeat: usize,
-    pub(crate) kinds: Vec<DeviceKind>,
-    /// With the labels of their devices.
-    pub(crate) experiments: Vec<(String, Experiment)>,
-    pub(crate) notes: Vec<String>,
+    experiments: [Published; 5],
 }
 
 impl Report {
-    /// Puts the facts in order.
-    pub(crate) fn new(facts: Facts) -> Self {
-        let Facts { matrix, precision, tune, devices, iterations, repeat, kinds, experiments, notes } = facts;
-        let all: Vec<Experiment> = experiments.iter().map(|(_, one)| one.clone()).collect();
-        let entry = |(label, experiment): &(String, Experiment)| {
-            let one = experiment.clone();
-            let seconds = one.seconds_per_iteration();
-            Entry {
-                kernel_seconds: one.kernel_seconds(),
-                overhead_seconds: one.overhead_seconds(),
-                microseconds_per_iteration: 1e6 * seconds,
-                gigabytes_per_second: 1e-9 * one.bytes_per_second(),
-                part_of_copy: one.copy_bytes_per_second.map(|copy| one.bytes_per_second() / copy),
-                gigaflops: 1e-9 * one.flops_per_second(),
-                gigaflops_counted: one.counted_flops_per_second().map(|rate| 1e-9 * rate),
-                speedup: speedup(&one, &all),
-                label: label.clone(),
-                experiment: one,
-            }
-        };
-        Self {
-            version: VERSION,
-            declive: DECLIVE,
-            experiments: experiments.iter().map(entry).collect(),
-            matrix,
-            precision,
-            tune,
-            devices,
-            iterations,
-            repeat,
-            kinds,
-            published: AsPublished::new(),
-            notes,
-        }
-    }
-
     /// The experiments, for the page.
     pub(crate) fn experiments(&self) -> Vec<Experiment> {
         self.experiments.iter().map(|entry| entry.experiment.clone()).collect()
     }
+}
 
-    /// What could not be measured, for the page.
-    pub(crate) fn notes(&self) -> &[String] {
-        &self.notes
+impl Entry {
+    /// Experiments with the labels of their devices.
+    pub(crate) fn all(experiments: Vec<(String, Experiment)>) -> Vec<Self> {
+        let all: Vec<Experiment> = experiments.iter().map(|(_, one)| one.clone()).collect();
+        let entry = |(label, one): (String, Experiment)| Self {
+            kernel_seconds: one.kernel_seconds(),
+            overhead_seconds: one.overhead_seconds(),
+            microseconds_per_iteration: 1e6 * one.seconds_per_iteration(),
+            gigabytes_per_second: 1e-9 * one.bytes_per_second(),
+            part_of_copy: one.copy_bytes_per_second.map(|copy| one.bytes_per_second() / copy),
+            gigaflops: 1e-9 * one.flops_per_second(),
+            gigaflops_counted: one.counted_flops_per_second().map(|rate| 1e-9 * rate),
+            speedup: speedup(&one, &all),
+            label,
+            experiment: one,
+        };
+        experiments.into_iter().map(entry).collect()
     }
 }
 
@@ -182,30 +124,16 @@ pub(super) fn speedup(one: &Experiment, among: &[Experiment]) -> Option<f64> {
 pub(crate) const ALL: &str = "all";
 
 impl AsPublished {
-    fn new() -> Self {
-        let kernels = |one: &Published| {
-            let kernels = super::bench_published::KERNELS.into_iter().zip(one.kernels);
-            kernels.map(|(kernel, seconds)| PublishedKernel { kernel, seconds }).collect()
-        };
-        let entry = |one: &Published| PublishedEntry {
-            name: one.name,
-            kernels: kernels(one),
-            overhead_seconds: one.overhead,
-            total_seconds: one.total,
-        };
+    pub(crate) fn new() -> Self {
         Self {
             source: SOURCE,
             method: METHOD,
             precision: "f32",
             order: ORDER,
             iterations: ITERATIONS,
-            experiments: PUBLISHED.iter().map(entry).collect(),
+            experiments: PUBLISHED,
         }
     }
-}
-
-fn display<S: serde::Serializer>(value: &impl Display, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(value)
 }
 
 #[cfg(test)]
@@ -238,9 +166,9 @@ mod tests {
     }
 
     fn report() -> Report {
-        Report::new(Facts {
+        Report {
             matrix: Matrix { source: "poisson3d:215".into(), default: true, rows: 10_000_000, nnz: 70_000_000 },
-            precision: "f64",
+            precision: Precision::F64,
             tune: Tune::Stored,
             devices: "auto".into(),
             iterations: 100,
@@ -248,17 +176,18 @@ mod tests {
             kinds: vec![DeviceKind {
                 label: "[0]".into(),
                 name: "GPU".into(),
-                kind: Kind::Gpu,
+                kind: "GPU".into(),
                 indices: vec![0, 1, 2, 3],
                 copy_gigabytes_per_second: Some(4000.0),
             }],
-            experiments: vec![
+            experiments: Entry::all(vec![
                 ("[0]".into(), experiment("cg-classic", 1, 0.08)),
                 (ALL.into(), experiment("cg-classic", 4, 0.04)),
                 ("[0]".into(), experiment("cg", 1, 0.06)),
-            ],
+            ]),
+            published: AsPublished::new(),
             notes: vec!["cg on all is left out: why".into()],
-        })
+        }
     }
 
     #[test]

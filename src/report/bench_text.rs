@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::bench::{ALL, Entry, Report};
 use super::bench_published::{ITERATIONS, METHOD, ORDER, PUBLISHED, Published, SOURCE};
+use super::distinct;
 use super::layout::Text;
 use super::units::{count, figure, percent, plural};
 
@@ -20,9 +21,7 @@ impl fmt::Display for Report {
         ));
         self.system(&mut text);
         self.devices(&mut text);
-        let mut methods: Vec<&str> = self.experiments.iter().map(|entry| &*entry.experiment.method).collect();
-        methods.dedup();
-        for method in methods {
+        for method in distinct(self.experiments.iter().map(|entry| &*entry.experiment.method)) {
             self.table(&mut text, method);
         }
         self.remarks(&mut text);
@@ -43,7 +42,7 @@ impl Report {
                  its product reads 44 bytes",
             );
         }
-        text.line("precision", self.precision);
+        text.line("precision", self.precision.name());
         let launch = format!("{}: {}", self.tune, self.tune.describe().trim_end_matches('.'));
         text.line("launch", &launch);
     }
@@ -69,12 +68,8 @@ impl Report {
     fn table(&self, text: &mut Text, method: &str) {
         let entries: Vec<&Entry> = self.experiments.iter().filter(|entry| entry.experiment.method == method).collect();
         let published: &[Published] = if method == METHOD { &PUBLISHED } else { &[] };
-        let mut names: Vec<&str> = Vec::new();
-        for kernel in entries.iter().flat_map(|entry| &entry.experiment.kernels) {
-            if !names.contains(&&*kernel.kernel) {
-                names.push(&kernel.kernel);
-            }
-        }
+        let names =
+            distinct(entries.iter().flat_map(|entry| entry.experiment.kernels.iter().map(|kernel| &*kernel.kernel)));
         let decimals = decimals(entries.iter().flat_map(|e| e.experiment.kernels.iter().map(|kernel| kernel.seconds)));
         let seconds = |seconds: f64| format!("{seconds:.decimals$}");
         let hundredths = |seconds: f64| format!("{seconds:.2}");

@@ -2,28 +2,25 @@
 
 use std::fmt;
 
-use declive::matrix_market;
+use declive::matrix_market::Header;
 use serde::Serialize;
 
-use super::info::{Header, Matrix};
+use super::info::Matrix;
 use super::layout::Text;
 use super::units::{bytes, count, plural};
-use super::{DECLIVE, VERSION};
 
 /// A conversion that is done.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Report {
-    version: u32,
-    declive: &'static str,
-    matrix: Matrix,
+    pub(crate) matrix: Matrix,
     /// What the file says about itself; none of a `.npz` file or a generated matrix.
-    header: Option<Header>,
+    pub(crate) header: Option<Header>,
     /// Of the file as it is, compressed or not.
-    input_bytes: Option<u64>,
-    output: Written,
-    reorder: Option<Reordering>,
-    rhs: Option<Rhs>,
-    seconds: Seconds,
+    pub(crate) input_bytes: Option<u64>,
+    pub(crate) output: Written,
+    pub(crate) reorder: Option<Reordering>,
+    pub(crate) rhs: Option<Rhs>,
+    pub(crate) seconds: Seconds,
 }
 
 /// The file that was written.
@@ -71,45 +68,11 @@ pub(crate) struct Seconds {
     pub(crate) total: f64,
 }
 
-/// What a [`Report`] is made from.
-#[derive(Debug)]
-pub(crate) struct Facts<'a> {
-    pub(crate) source: String,
-    pub(crate) rows: usize,
-    pub(crate) columns: usize,
-    pub(crate) nnz: usize,
-    pub(crate) complex: bool,
-    pub(crate) duplicates: u64,
-    pub(crate) header: Option<&'a matrix_market::Header>,
-    pub(crate) input_bytes: Option<u64>,
-    pub(crate) output: Written,
-    pub(crate) reorder: Option<Reordering>,
-    pub(crate) rhs: Option<Rhs>,
-    pub(crate) seconds: Seconds,
-}
-
 impl Report {
-    /// Puts the facts in order.
-    pub(crate) fn new(facts: Facts<'_>) -> Self {
-        let Facts { source, rows, columns, nnz, complex, duplicates, header, .. } = facts;
-        Self {
-            version: VERSION,
-            declive: DECLIVE,
-            matrix: Matrix { source, rows, columns, nnz, complex, duplicates },
-            header: header.map(Header::new),
-            input_bytes: facts.input_bytes,
-            output: facts.output,
-            reorder: facts.reorder,
-            rhs: facts.rhs,
-            seconds: facts.seconds,
-        }
-    }
-
     /// The matrix, and what happened to it.
     fn found(&self) -> String {
         let Matrix { rows, columns, nnz, duplicates, .. } = self.matrix;
-        let entries = if nnz == 1 { "entry" } else { "entries" };
-        let mut text = format!("{} × {}, {} {entries}", count(rows as u64), count(columns as u64), count(nnz as u64));
+        let mut text = format!("{} × {}, {}", count(rows), count(columns), plural(nnz, "entry"));
         if duplicates > 0 {
             text += &format!("; {} of the file shared a place and were added up", count(duplicates));
         }
@@ -161,14 +124,10 @@ impl fmt::Display for Report {
 mod tests {
     use super::*;
 
-    fn facts() -> Facts<'static> {
-        Facts {
-            source: "A.npz".into(),
-            rows: 3000,
-            columns: 2000,
-            nnz: 1,
-            complex: false,
-            duplicates: 0,
+    fn report() -> Report {
+        let source = "A.npz".into();
+        Report {
+            matrix: Matrix { source, rows: 3000, columns: 2000, nnz: 1, complex: false, duplicates: 0 },
             header: None,
             input_bytes: Some(2048),
             output: Written {
@@ -188,7 +147,7 @@ mod tests {
 
     #[test]
     fn in_short() {
-        let text = Report::new(facts()).to_string();
+        let text = report().to_string();
         let expected = "Converted A.npz (2.0 KiB)\n\
                         to standard output (coordinate real general).\n\
                         3,000 × 2,000, 1 entry.\n\
@@ -201,9 +160,9 @@ mod tests {
         let permutation = Some("p.mtx".into());
         let reorder = Reordering { order: "rcm", bandwidth_before: 1999, bandwidth_after: 31, permutation };
         let rhs = Rhs { file: "b.mtx".into(), columns: 2 };
-        let seconds = Seconds { reorder: Some(0.125), ..facts().seconds };
-        let facts = Facts { duplicates: 7, reorder: Some(reorder), rhs: Some(rhs), seconds, ..facts() };
-        let text = Report::new(facts).to_string();
+        let mut report = Report { reorder: Some(reorder), rhs: Some(rhs), ..report() };
+        (report.matrix.duplicates, report.seconds.reorder) = (7, Some(0.125));
+        let text = report.to_string();
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for part in [

@@ -4,13 +4,11 @@ use declive::Result;
 use declive::device::{Info, Listing, Selection};
 use serde::Serialize;
 
-use super::{DECLIVE, VERSION, in_flags};
+use super::in_flags;
 
 /// All devices, used or not.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Report {
-    version: u32,
-    declive: &'static str,
     pub(super) devices: Vec<Device>,
     pub(super) host: Host,
     /// Why there is no device, or why the choice is not what one expects.
@@ -20,21 +18,8 @@ pub(crate) struct Report {
 /// An OpenCL device.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Device {
-    pub(super) index: usize,
-    pub(super) name: String,
-    pub(super) kind: String,
-    pub(super) platform: String,
-    pub(super) vendor: String,
-    pub(super) driver: String,
-    pub(super) opencl: String,
-    pub(super) compute_units: u32,
-    pub(super) clock_mhz: u32,
-    pub(super) memory_bytes: u64,
-    pub(super) max_buffer_bytes: u64,
-    pub(super) local_memory_bytes: u64,
-    pub(super) max_work_group: usize,
-    /// Whether it computes in double precision.
-    pub(super) f64: bool,
+    #[serde(flatten)]
+    pub(super) info: Info,
     #[serde(flatten)]
     pub(super) auto: Auto,
     #[serde(flatten)]
@@ -72,60 +57,40 @@ pub(crate) struct Copy {
     pub(super) error: Option<String>,
 }
 
-/// What `auto` comes to.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Selected {
-    /// These devices.
-    Devices(Selection),
-    /// None, for this reason.
-    None(String),
-}
-
-impl From<Result<Selection>> for Selected {
-    fn from(selection: Result<Selection>) -> Self {
-        selection.map_or_else(|error| Self::None(in_flags(error)), Self::Devices)
-    }
-}
-
-impl Selected {
-    fn takes(&self, device: &Info) -> Auto {
-        let Self::Devices(selection) = self else { return self.nothing() };
-        let used = selection.ranks.iter().flatten().any(|rank| rank.index == device.index);
-        let reason = selection.rejected.iter().find(|r| r.device.index == device.index).map(|r| in_flags(&r.reason));
-        Auto { used, reason: reason.filter(|_| !used) }
-    }
-
-    fn takes_host(&self) -> Auto {
-        let Self::Devices(selection) = self else { return self.nothing() };
-        let used = selection.ranks.iter().any(Option::is_none);
-        Auto { used, reason: (!used).then(|| "an OpenCL device is there".into()) }
-    }
-
-    fn nothing(&self) -> Auto {
-        let reason = if let Self::None(reason) = self { Some(reason.clone()) } else { None };
-        Auto { used: false, reason }
-    }
-
-    fn note(&self) -> Option<String> {
-        if let Self::Devices(selection) = self { selection.note.as_ref().map(in_flags) } else { None }
+impl Auto {
+    /// Whether what `auto` comes to has a device, or the host if there is none.
+    fn of(selected: &Result<Selection>, device: Option<&Info>) -> Self {
+        let selection = match selected {
+            Ok(selection) => selection,
+            Err(error) => return Self { used: false, reason: Some(in_flags(error)) },
+        };
+        let index = |device: Option<&Info>| device.map(|device| device.index);
+        let used = selection.ranks.iter().any(|rank| index(rank.as_ref()) == index(device));
+        let reason = match device {
+            Some(device) => {
+                selection.rejected.iter().find(|r| r.device.index == device.index).map(|r| in_flags(&r.reason))
+            }
+            None => Some("an OpenCL device is there".into()),
+        };
+        Self { used, reason: reason.filter(|_| !used) }
     }
 }
 
 impl Report {
     /// Puts the facts in order; nothing is measured yet.
-    pub(crate) fn new(listing: &Listing, selected: &Selected, host_threads: usize) -> Self {
+    pub(crate) fn new(listing: &Listing, selected: &Result<Selection>, host_threads: usize) -> Self {
+        let device =
+            |info: &Info| Device { info: info.clone(), auto: Auto::of(selected, Some(info)), copy: Copy::default() };
         Self {
-            version: VERSION,
-            declive: DECLIVE,
-            devices: listing.devices.iter().map(|d| Device::new(d, selected.takes(d))).collect(),
-            host: Host { threads: host_threads, auto: selected.takes_host(), copy: Copy::default() },
-            note: listing.note.clone().or_else(|| selected.note()),
+            devices: listing.devices.iter().map(device).collect(),
+            host: Host { threads: host_threads, auto: Auto::of(selected, None), copy: Copy::default() },
+            note: listing.note.clone().or_else(|| selected.as_ref().ok()?.note.as_ref().map(in_flags)),
         }
     }
 
     /// Adds the speed of a device, in bytes a second.
     pub(crate) fn measured(&mut self, index: usize, speed: Result<f64>) {
-        if let Some(device) = self.devices.iter_mut().find(|d| d.index == index) {
+        if let Some(device) = self.devices.iter_mut().find(|d| d.info.index == index) {
             device.copy = match speed {
                 Ok(speed) => Copy::at(speed),
                 // its first line: the log of a compiler has no place in a list
@@ -143,28 +108,5 @@ impl Report {
 impl Copy {
     fn at(bytes_per_second: f64) -> Self {
         Self { gigabytes_per_second: Some(1e-9 * bytes_per_second), error: None }
-    }
-}
-
-impl Device {
-    fn new(info: &Info, auto: Auto) -> Self {
-        Self {
-            index: info.index,
-            name: info.name.clone(),
-            kind: info.kind.to_string(),
-            platform: info.platform.clone(),
-            vendor: info.vendor.clone(),
-            driver: info.driver.clone(),
-            opencl: info.opencl.clone(),
-            compute_units: info.compute_units,
-            clock_mhz: info.clock_mhz,
-            memory_bytes: info.memory_bytes,
-            max_buffer_bytes: info.max_buffer_bytes,
-            local_memory_bytes: info.local_memory_bytes,
-            max_work_group: info.max_work_group,
-            f64: info.has_f64,
-            auto,
-            copy: Copy::default(),
-        }
     }
 }

@@ -33,26 +33,27 @@ impl fmt::Display for Report {
 
 impl Device {
     fn describe(&self, text: &mut Text) {
-        text.section(&format!("{:<4}  {} ({})", self.index, self.name, self.kind));
-        text.line("platform", &format!("{}, {}", self.platform, self.opencl));
-        text.line("driver", &format!("{}, by {}", self.driver, self.vendor));
+        let info = &self.info;
+        text.section(&format!("{:<4}  {} ({})", info.index, info.name, info.kind));
+        text.line("platform", &format!("{}, {}", info.platform, info.opencl));
+        text.line("driver", &format!("{}, by {}", info.driver, info.vendor));
         text.line(
             "compute",
             &format!(
                 "{} at {} MHz, work-groups up to {}, {}",
-                plural(self.compute_units, "unit"),
-                self.clock_mhz,
-                self.max_work_group,
-                if self.f64 { "double precision" } else { "single precision only" }
+                plural(info.compute_units, "unit"),
+                info.clock_mhz,
+                info.max_work_group,
+                if info.has_f64 { "double precision" } else { "single precision only" }
             ),
         );
         text.line(
             "memory",
             &format!(
                 "{}, largest buffer {}, local {}",
-                bytes(self.memory_bytes),
-                bytes(self.max_buffer_bytes),
-                bytes(self.local_memory_bytes)
+                bytes(info.memory_bytes),
+                bytes(info.max_buffer_bytes),
+                bytes(info.local_memory_bytes)
             ),
         );
         self.copy.describe(text);

@@ -10,31 +10,27 @@ use serde::Serialize;
 use super::bench::Matrix;
 use super::layout::Text;
 use super::units::{count, figure, plural};
-use super::{DECLIVE, VERSION};
 
 /// All that was measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Report {
-    version: u32,
-    declive: &'static str,
-    matrix: Matrix,
-    precision: &'static str,
+    pub(crate) matrix: Matrix,
+    pub(crate) precision: Precision,
     /// In the order in which ranks take them.
-    devices: Vec<String>,
+    pub(crate) devices: Vec<String>,
     /// Of a solve.
-    iterations: u64,
+    pub(crate) iterations: u64,
     /// Measurements of each time.
-    repeat: usize,
-    entries: Vec<Entry>,
+    pub(crate) repeat: usize,
+    pub(crate) entries: Vec<Entry>,
     /// What could not be measured.
-    notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 /// A model of exchange among so many devices.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Entry {
-    /// The name of the model.
-    pub(crate) model: &'static str,
+    pub(crate) model: Exchange,
     pub(crate) ranks: usize,
     pub(crate) devices: Vec<String>,
     /// None of a device alone, nor halos.
@@ -46,7 +42,7 @@ pub(crate) struct Entry {
 impl Entry {
     /// An entry that waits for its times.
     pub(crate) fn new(model: Exchange, ranks: usize, devices: Vec<String>) -> Self {
-        Self { model: model.name(), ranks, devices, sums: Vec::new(), halos: Vec::new(), stages: None }
+        Self { model, ranks, devices, sums: Vec::new(), halos: Vec::new(), stages: None }
     }
 
     /// `host-staged, 2`; a device alone has no model.
@@ -55,26 +51,7 @@ impl Entry {
     }
 }
 
-/// What a [`Report`] is made from.
-#[derive(Debug)]
-pub(crate) struct Facts {
-    pub(crate) matrix: Matrix,
-    pub(crate) precision: Precision,
-    pub(crate) devices: Vec<String>,
-    pub(crate) iterations: u64,
-    pub(crate) repeat: usize,
-    pub(crate) entries: Vec<Entry>,
-    pub(crate) notes: Vec<String>,
-}
-
 impl Report {
-    /// Puts the facts in order.
-    pub(crate) fn new(facts: Facts) -> Self {
-        let Facts { matrix, precision, devices, iterations, repeat, entries, notes } = facts;
-        let precision = precision.name();
-        Self { version: VERSION, declive: DECLIVE, matrix, precision, devices, iterations, repeat, entries, notes }
-    }
-
     /// One row for each entry that has numbers of a kind, one column for each number.
     fn table<'a>(
         &'a self,
@@ -117,7 +94,7 @@ impl fmt::Display for Report {
         text.section("System");
         let Matrix { source, rows, nnz, .. } = &self.matrix;
         text.line("matrix", &format!("{source}, {}, {} entries", plural(*rows, "row"), count(*nnz)));
-        text.line("precision", self.precision);
+        text.line("precision", self.precision.name());
         for (k, device) in self.devices.iter().enumerate() {
             text.line(&format!("rank {k}"), device);
         }

@@ -1,28 +1,57 @@
 //! What `declive solve` would do with a matrix.
 
 use declive::Setup;
+use declive::matrix::band::Band;
 use declive::matrix::definiteness::{Definiteness, Obstacle};
-use declive::matrix::values::Range;
+use declive::matrix::dominance::Dominance;
+use declive::matrix::reorder::rcm;
+use declive::matrix::symmetry::Symmetries;
+use declive::matrix::values::{MainDiagonal, Range};
+use declive::matrix::{Csr, Scalar};
 use declive::solve::{Format, Method, Precision, Precond, device_bytes};
 use serde::Serialize;
 
-use super::info::Found;
 use super::units::{count, figure, scientific};
 
 /// From where on evening out the diagonal is worth two more vectors in each iteration.
 const UNEVEN: f64 = 2.0;
 
+/// What was found out about a square matrix.
+#[derive(Debug)]
+pub(crate) struct Square<T> {
+    pub(crate) band_after_rcm: Band,
+    pub(crate) symmetries: Symmetries<T>,
+    pub(crate) diagonal: MainDiagonal,
+    pub(crate) dominance: Dominance,
+    pub(crate) definiteness: Definiteness<T>,
+}
+
+impl<T: Scalar> Square<T> {
+    /// Looks at a matrix; none if it is not square.
+    pub(crate) fn of(a: &Csr<T>) -> Option<Self> {
+        let (symmetries, dominance) = (Symmetries::of(a)?, Dominance::of(a)?);
+        let diagonal = MainDiagonal::of(a);
+        Some(Self {
+            band_after_rcm: Band::reordered(a, &rcm(a).ok()?),
+            definiteness: Definiteness::of(a, &symmetries, &diagonal, &dominance),
+            symmetries,
+            diagonal,
+            dominance,
+        })
+    }
+}
+
 /// A method and a preconditioner, or why there are none.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Advice {
     /// The format of the matrix on the devices, which `auto` leaves to each.
-    pub(super) format: &'static str,
+    pub(super) format: Format,
     /// The method that fits; none if none does.
-    pub(super) method: Option<&'static str>,
+    pub(super) method: Option<Method>,
     /// Why none does.
     pub(super) obstacle: Option<String>,
     /// The preconditioner that fits.
-    pub(super) precond: Option<&'static str>,
+    pub(super) precond: Option<Precond>,
     /// Why this one.
     pub(super) precond_reason: Option<String>,
     /// Memory of a device that takes all of it as compressed rows, by precision.
@@ -37,25 +66,24 @@ pub(crate) struct DeviceBytes {
 }
 
 impl Advice {
-    /// For a matrix of which this was found.
-    pub(crate) fn new<T>(found: &Found<T>, complex: bool) -> Self {
+    /// For a matrix of which, if it is square, this was found.
+    pub(crate) fn new<T: Scalar>(a: &Csr<T>, square: Option<&Square<T>>) -> Self {
         let none = |obstacle: String| Self {
-            format: Format::Auto.name(),
+            format: Format::Auto,
             method: None,
             obstacle: Some(obstacle),
             precond: None,
             precond_reason: None,
             device_bytes: None,
         };
-        let (rows, cols) = found.size;
-        let Some(square) = &found.square else {
+        let Some(square) = square else {
             return none(format!(
                 "the matrix is rectangular, {} × {}; a system to solve is square",
-                count(rows as u64),
-                count(cols as u64)
+                count(a.n_rows()),
+                count(a.n_cols())
             ));
         };
-        if complex {
+        if T::IS_COMPLEX {
             return none("the matrix is complex; solving complex systems is not supported yet".into());
         }
         let method = match square.definiteness {
@@ -67,12 +95,12 @@ impl Advice {
         };
         let (precond, reason) = precond(square.diagonal.range);
         let bytes =
-            |precision| device_bytes(rows, found.nnz, &Setup { method, precond, precision, ..Setup::default() });
+            |precision| device_bytes(a.n_rows(), a.nnz(), &Setup { method, precond, precision, ..Setup::default() });
         Self {
-            format: Format::Auto.name(),
-            method: Some(method.name()),
+            format: Format::Auto,
+            method: Some(method),
             obstacle: None,
-            precond: Some(precond.name()),
+            precond: Some(precond),
             precond_reason: Some(reason),
             device_bytes: Some(DeviceBytes { f64: bytes(Precision::F64), f32: bytes(Precision::F32) }),
         }
@@ -80,8 +108,7 @@ impl Advice {
 
     /// The set-up of a solve as advised; none if there is nothing to solve.
     pub(crate) fn setup(&self) -> Option<Setup> {
-        let (method, precond) = (self.method?.parse().ok()?, self.precond?.parse().ok()?);
-        Some(Setup { method, precond, ..Setup::default() })
+        Some(Setup { method: self.method?, precond: self.precond?, ..Setup::default() })
     }
 }
 

@@ -11,15 +11,15 @@ use super::units::{bytes, figure};
 pub(crate) struct Formats {
     pub(super) each: Vec<FormatBytes>,
     /// What `auto` takes by bytes on a GPU for which there are rows enough.
-    pub(super) auto_on_gpu: &'static str,
+    pub(super) auto_on_gpu: Format,
     /// The same on a CPU.
-    pub(super) auto_on_cpu: &'static str,
+    pub(super) auto_on_cpu: Format,
 }
 
 /// One of them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct FormatBytes {
-    pub(super) format: &'static str,
+    pub(super) format: Format,
     /// Bytes that a product reads and writes, vectors among them; none if the rows do not fit the format.
     pub(super) bytes: Option<u64>,
     pub(super) bytes_per_entry: Option<f64>,
@@ -33,17 +33,13 @@ impl Formats {
         let of = |(format, found): &(Format, Result<u64, String>)| {
             let bytes = found.as_ref().ok().copied();
             FormatBytes {
-                format: format.name(),
+                format: *format,
                 bytes,
                 bytes_per_entry: bytes.filter(|_| nnz > 0).map(|bytes| bytes as f64 / nnz as f64),
                 obstacle: found.as_ref().err().cloned(),
             }
         };
-        Self {
-            each: survey.formats.iter().map(of).collect(),
-            auto_on_gpu: survey.on_gpu.name(),
-            auto_on_cpu: survey.on_cpu.name(),
-        }
+        Self { each: survey.formats.iter().map(of).collect(), auto_on_gpu: survey.on_gpu, auto_on_cpu: survey.on_cpu }
     }
 
     /// What `auto` takes, in words.
@@ -61,7 +57,7 @@ impl Formats {
                 (Some(all), None, _) => format!("{} a product", bytes(all)),
                 (None, _, why) => format!("does not fit: {}", why.as_deref().unwrap_or_default()),
             };
-            text.line(one.format, &words);
+            text.line(one.format.name(), &words);
         }
     }
 }

@@ -2,14 +2,20 @@
 
 use std::fmt;
 
-use super::info::{Likeness, Number, Places, Report};
+use declive::matrix::Complex64;
+use declive::matrix::band::Band;
+use declive::matrix::stats::Tally;
+use declive::matrix::symmetry::Likeness;
+use declive::matrix::values::Range;
+
+use super::info::{Number, Report};
 use super::layout::Text;
 use super::units::{bytes, count, figure, percent, plural, scientific};
 
 /// Characters of the longest bar.
 const BAR: usize = 30;
 
-impl fmt::Display for Report {
+impl<T: Copy + Into<Number>> fmt::Display for Report<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = Text::default();
         text.paragraph(&self.headline());
@@ -27,7 +33,7 @@ impl fmt::Display for Report {
     }
 }
 
-impl Report {
+impl<T: Copy + Into<Number>> Report<T> {
     fn headline(&self) -> String {
         match (&self.solve.obstacle, &self.positive_definite) {
             (Some(obstacle), _) => format!("Nothing to solve with declive: {obstacle}."),
@@ -54,9 +60,9 @@ impl Report {
                     header.field,
                     header.symmetry,
                     count(header.rows as u64),
-                    count(header.columns as u64),
-                    entries(header.entries),
-                    plural(header.comments as u64, "comment")
+                    count(header.cols),
+                    plural(header.entries, "entry"),
+                    plural(header.comments.len(), "comment")
                 ),
             );
         }
@@ -66,16 +72,13 @@ impl Report {
             None => "rectangular",
         };
         let (rows, columns) = (count(matrix.rows as u64), count(matrix.columns as u64));
-        text.line("found", &format!("{kind} {symmetry}, {rows} × {columns}, {}", entries(matrix.nnz as u64)));
+        text.line("found", &format!("{kind} {symmetry}, {rows} × {columns}, {}", plural(matrix.nnz, "entry")));
         let duplicates = match matrix.duplicates {
             0 => "none".into(),
             n => format!("{} of the file, added up", count(n)),
         };
         text.line("duplicates", &duplicates);
-        let values = match (self.values.min, self.values.max) {
-            (Some(min), Some(max)) => format!("|a| {}", range(min, max)),
-            _ => "none but zeros".into(),
-        };
+        let values = self.values.range.map_or_else(|| "none but zeros".into(), |found| format!("|a| {}", range(found)));
         text.line("values", &values);
         text.line("zeros stored", &listed(self.values.zeros, "in row"));
         let (rows, columns) = (listed(self.rows.empty, "row"), listed(self.empty_columns, "column"));
@@ -86,39 +89,41 @@ impl Report {
     fn symmetry(&self, text: &mut Text) {
         let Some(symmetry) = &self.symmetry else { return };
         text.section("Symmetry");
-        let pattern = match symmetry.unmatched {
-            Places { count: 0, .. } => "symmetric".into(),
-            Places { count: n, first } => format!(
+        let found = &symmetry.found;
+        let pattern = match found.unmatched.first {
+            None => "symmetric".into(),
+            Some(first) => format!(
                 "not symmetric: {} without a mirror image, the first in row {}",
-                entries(n as u64),
-                count(first.unwrap_or(0) as u64)
+                plural(found.unmatched.count, "entry"),
+                count(first + 1)
             ),
         };
         text.line("pattern", &pattern);
-        let mut likeness = |label: &str, like: &Likeness| {
-            let difference = like.largest_difference;
+        let mut likeness = |label: &str, like: &Likeness<T>| {
+            let difference = like.largest;
             let words = match (like.holds, like.first) {
                 (true, _) if difference == 0.0 => "yes, to the last bit".into(),
                 (true, _) => format!("yes; relative differences up to {}", scientific(difference)),
                 (false, None) => "no".into(),
                 (false, Some(pair)) => {
-                    let (i, j) = (pair.row, pair.column);
+                    let (i, j) = (pair.row + 1, pair.col + 1);
+                    let (upper, lower): (Number, Number) = (pair.upper.into(), pair.lower.into());
                     let values = if i == j {
-                        format!("a({i},{i}) = {}", pair.upper)
+                        format!("a({i},{i}) = {upper}")
                     } else {
-                        format!("a({i},{j}) = {}, a({j},{i}) = {}", pair.upper, pair.lower)
+                        format!("a({i},{j}) = {upper}, a({j},{i}) = {lower}")
                     };
                     format!("no; {values}; relative differences up to {}", scientific(difference))
                 }
             };
             text.line(label, &words);
         };
-        likeness("symmetric", &symmetry.symmetric);
+        likeness("symmetric", &found.symmetric);
         if self.matrix.complex {
-            likeness("hermitian", &symmetry.hermitian);
+            likeness("hermitian", &found.hermitian);
         }
-        if symmetry.skew_symmetric.holds {
-            likeness("skew-symmetric", &symmetry.skew_symmetric);
+        if found.skew.holds {
+            likeness("skew-symmetric", &found.skew);
         }
     }
 
@@ -129,21 +134,19 @@ impl Report {
             return;
         };
         text.section("Definiteness");
-        let faults: Vec<_> = diagonal
-            .faults()
-            .into_iter()
-            .filter(|(places, _)| places.count > 0)
-            .map(|(places, what)| {
-                format!(
-                    "{} {what}, first in row {}",
-                    count(places.count as u64),
-                    count(places.first.unwrap_or(0) as u64)
-                )
-            })
-            .collect();
+        let faults = [
+            (diagonal.missing, "not stored"),
+            (diagonal.zero, "zero"),
+            (diagonal.negative, "negative"),
+            (diagonal.not_real, "not real"),
+        ];
+        let fault = |(tally, what): (Tally, &str)| {
+            Some(format!("{} {what}, first in row {}", count(tally.count), count(tally.first? + 1)))
+        };
+        let faults: Vec<_> = faults.into_iter().filter_map(fault).collect();
         let mut words = if faults.is_empty() { "positive".to_owned() } else { faults.join("; ") };
-        if let (Some(min), Some(max)) = (diagonal.min, diagonal.max) {
-            words += &format!("; |a(i,i)| {}", range(min, max));
+        if let Some(found) = diagonal.range {
+            words += &format!("; |a(i,i)| {}", range(found));
         }
         text.line("diagonal", &words);
         let mut rows = vec![format!("strict in {}", plural(dominance.strict as u64, "row"))];
@@ -157,11 +160,11 @@ impl Report {
             }
         }
         if let Some(first) = dominance.violated.first {
-            rows.push(format!("first in row {}", count(first as u64)));
+            rows.push(format!("first in row {}", count(first + 1)));
         }
-        if let (Some(row), Some(ratio)) = (dominance.worst_row, dominance.worst_ratio) {
+        if let Some((row, ratio)) = dominance.worst {
             let ratio = if ratio < 10.0 { format!("{ratio:.4}") } else { short(ratio) };
-            rows.push(format!("largest Σ|a(i,j)| / |a(i,i)| {ratio} in row {}", count(row as u64)));
+            rows.push(format!("largest Σ|a(i,j)| / |a(i,i)| {ratio} in row {}", count(row + 1)));
         }
         text.line("dominance", &rows.join(", "));
         text.line("pos. definite", &format!("{}: {}", definite.verdict, definite.reason));
@@ -169,7 +172,7 @@ impl Report {
 
     fn pattern(&self, text: &mut Text) {
         text.section("Pattern");
-        let band = |band: &declive::matrix::band::Band| {
+        let band = |band: &Band| {
             let width = if band.lower == band.upper {
                 count(band.lower as u64)
             } else {
@@ -193,9 +196,9 @@ impl Report {
         }
         let rows = &self.rows;
         let lengths = if rows.min == rows.max {
-            format!("{} in each", entries(rows.min as u64))
+            format!("{} in each", plural(rows.min, "entry"))
         } else {
-            format!("{} to {}, mean {}", count(rows.min as u64), entries(rows.max as u64), figure(rows.mean))
+            format!("{} to {}, mean {}", count(rows.min as u64), plural(rows.max, "entry"), figure(rows.mean))
         };
         text.line("row lengths", &lengths);
     }
@@ -260,16 +263,16 @@ impl Report {
 }
 
 /// `3, the first in row 7`, or `none`.
-fn listed(places: Places, what: &str) -> String {
-    match places.first {
+fn listed(tally: Tally, what: &str) -> String {
+    match tally.first {
         None => "none".into(),
-        Some(first) if places.count == 1 => format!("1, {what} {}", count(first as u64)),
-        Some(first) => format!("{}, the first {what} {}", count(places.count as u64), count(first as u64)),
+        Some(first) if tally.count == 1 => format!("1, {what} {}", count(first + 1)),
+        Some(first) => format!("{}, the first {what} {}", count(tally.count), count(first + 1)),
     }
 }
 
 /// `from 1 to 9e4`, to a few figures.
-fn range(min: f64, max: f64) -> String {
+fn range(Range { min, max }: Range) -> String {
     if min == max { format!("is {} throughout", short(min)) } else { format!("from {} to {}", short(min), short(max)) }
 }
 
@@ -282,10 +285,6 @@ fn short(v: f64) -> String {
     }
 }
 
-fn entries(n: u64) -> String {
-    if n == 1 { "1 entry".into() } else { format!("{} entries", count(n)) }
-}
-
 /// Short where that loses nothing: `4`, `-0.25`, `1.2345e-9`.
 impl fmt::Display for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -295,7 +294,7 @@ impl fmt::Display for Number {
         };
         match *self {
             Self::Real(v) => f.write_str(&real(v)),
-            Self::Complex([re, im]) => {
+            Self::Complex(Complex64 { re, im }) => {
                 let sign = if im.is_sign_negative() { '−' } else { '+' };
                 write!(f, "{} {sign} {}i", real(re), real(im.abs()))
             }
@@ -312,15 +311,15 @@ mod tests {
         let real = [4.0, -0.25, 1e-9, 1e300, 0.1].map(|v| Number::Real(v).to_string());
         assert_eq!(real, ["4", "-0.25", "1e-9", "1e300", "0.1"]);
         assert_eq!([0.25, 123_456.0, 1.0 / 3.0, f64::INFINITY].map(short), ["0.25", "123456", "0.33", "inf"]);
-        assert_eq!(Number::Complex([1.5, -2.0]).to_string(), "1.5 − 2i");
-        assert_eq!(Number::Complex([0.0, 1.0]).to_string(), "0 + 1i");
+        assert_eq!(Number::Complex(Complex64::new(1.5, -2.0)).to_string(), "1.5 − 2i");
+        assert_eq!(Number::Complex(Complex64::new(0.0, 1.0)).to_string(), "0 + 1i");
     }
 
     #[test]
-    fn places() {
-        let of = |count, first| listed(Places { count, first }, "in row");
+    fn tallies() {
+        let of = |count, first| listed(Tally { count, first }, "in row");
         assert_eq!(of(0, None), "none");
-        assert_eq!(of(1, Some(7)), "1, in row 7");
-        assert_eq!(of(2000, Some(7)), "2,000, the first in row 7");
+        assert_eq!(of(1, Some(6)), "1, in row 7");
+        assert_eq!(of(2000, Some(6)), "2,000, the first in row 7");
     }
 }

@@ -29,42 +29,29 @@ impl Text {
 
     /// A table; the columns are as wide as they must be. Text to the left, numbers to the right.
     pub(super) fn table<const N: usize>(&mut self, header: [&str; N], left: [bool; N], rows: &[[String; N]]) {
-        let widths: [usize; N] =
-            std::array::from_fn(|c| rows.iter().map(|row| chars(&row[c])).fold(chars(header[c]), usize::max));
-        let mut row = |cells: [&str; N]| {
-            let mut line = String::new();
-            for (c, cell) in cells.into_iter().enumerate() {
-                let pad = " ".repeat(widths[c] - chars(cell));
-                line.push_str("  ");
-                line.push_str(&if left[c] { format!("{cell}{pad}") } else { format!("{pad}{cell}") });
-            }
-            self.0.push_str(line.trim_end());
-            self.0.push('\n');
-        };
-        row(header);
-        for cells in rows {
-            row(std::array::from_fn(|c| cells[c].as_str()));
-        }
+        let rows = rows.iter().map(|row| row.iter().map(String::as_str).collect());
+        let rows: Vec<Vec<&str>> = std::iter::once(header.to_vec()).chain(rows).collect();
+        self.rows(&widths(&rows), &rows, |column| left[column]);
     }
 
     /// A table of as many columns as it takes: text in the first, numbers to the right in the others. The first row is the
     /// header; `title` stands above the columns from a certain one on.
     pub(super) fn columns(&mut self, title: Option<(usize, &str)>, rows: &[Vec<String>]) {
-        let mut widths: Vec<usize> = Vec::new();
-        for row in rows {
-            widths.resize(widths.len().max(row.len()), 0);
-            for (width, cell) in widths.iter_mut().zip(row) {
-                *width = chars(cell).max(*width);
-            }
-        }
+        let rows: Vec<Vec<&str>> = rows.iter().map(|row| row.iter().map(String::as_str).collect()).collect();
+        let widths = widths(&rows);
         if let Some((first, title)) = title {
             let before: usize = widths.iter().take(first).map(|width| width + 2).sum();
             self.0.push_str(&format!("{}  {title}\n", " ".repeat(before)));
         }
+        self.rows(&widths, &rows, |column| column == 0);
+    }
+
+    /// Rows of columns of these widths: text to the left, numbers to the right.
+    fn rows(&mut self, widths: &[usize], rows: &[Vec<&str>], is_left: impl Fn(usize) -> bool) {
         for row in rows {
-            let cells = row.iter().zip(&widths).enumerate().map(|(c, (cell, width))| {
+            let cells = row.iter().zip(widths).enumerate().map(|(c, (cell, width))| {
                 let pad = " ".repeat(width - chars(cell));
-                if c == 0 { format!("  {cell}{pad}") } else { format!("  {pad}{cell}") }
+                if is_left(c) { format!("  {cell}{pad}") } else { format!("  {pad}{cell}") }
             });
             self.0.push_str(cells.collect::<String>().trim_end());
             self.0.push('\n');
@@ -103,6 +90,18 @@ impl Text {
         self.0.push_str(line.trim_end());
         self.0.push('\n');
     }
+}
+
+/// How wide each column must be.
+fn widths(rows: &[Vec<&str>]) -> Vec<usize> {
+    let mut widths: Vec<usize> = Vec::new();
+    for row in rows {
+        widths.resize(widths.len().max(row.len()), 0);
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = chars(cell).max(*width);
+        }
+    }
+    widths
 }
 
 fn chars(text: &str) -> usize {

@@ -28,17 +28,39 @@ mod tune_text;
 mod units;
 
 pub(crate) use flags::in_flags;
+use serde::Serialize;
 
 /// Version of the JSON documents; it changes when a field changes its meaning or goes.
-pub(crate) const VERSION: u32 = 1;
+const VERSION: u32 = 1;
 
 /// Version of this program.
 pub(crate) const DECLIVE: &str = env!("CARGO_PKG_VERSION");
 
+/// What a JSON document is: a report, and what it comes from.
+#[derive(Serialize)]
+struct Document<'a, R> {
+    version: u32,
+    declive: &'static str,
+    #[serde(flatten)]
+    report: &'a R,
+}
+
 /// A report as one JSON document. Numbers that are not finite become `null`.
-pub(crate) fn json(report: &impl serde::Serialize) -> String {
+pub(crate) fn json(report: &impl Serialize) -> String {
+    let document = Document { version: VERSION, declive: DECLIVE, report };
     // fails only for maps with keys that are not strings, and there are none
-    let mut text = serde_json::to_string_pretty(report).unwrap_or_default();
+    let mut text = serde_json::to_string_pretty(&document).unwrap_or_default();
     text.push('\n');
     text
+}
+
+/// Each of some things once, in the order in which they come first.
+pub(crate) fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut once = Vec::new();
+    for one in all {
+        if !once.contains(&one) {
+            once.push(one);
+        }
+    }
+    once
 }

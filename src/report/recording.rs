@@ -3,31 +3,19 @@
 
 use std::time::{Duration, Instant};
 
-use declive::device::Info;
-use declive::solve::{Outcome, RankInfo, SetupTimes};
+use declive::solve::{Outcome, SetupTimes};
 use declive::timeline::{Span, Timeline};
+use declive::tune::DeviceFacts;
 
 /// What was recorded of a command.
 #[derive(Debug, Default)]
 pub(crate) struct Recording<'a> {
     /// The device of each rank; none for the host.
-    pub(crate) drivers: Vec<Option<Driver>>,
+    pub(crate) drivers: Vec<Option<DeviceFacts>>,
     /// What the command did, one after the other.
     pub(crate) phases: Vec<Phase>,
     /// One for each right-hand side.
     pub(crate) columns: Vec<Column<'a>>,
-}
-
-/// Who makes a device work.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Driver {
-    pub(super) platform: String,
-    pub(super) vendor: String,
-    pub(super) driver: String,
-    pub(super) opencl: String,
-    pub(super) compute_units: u32,
-    pub(super) clock_mhz: u32,
-    pub(super) memory_bytes: u64,
 }
 
 /// A part of the command.
@@ -54,26 +42,6 @@ pub(crate) struct Column<'a> {
     pub(crate) timelines: &'a [Timeline],
     /// Where the times of the timelines count from; none if there are no times.
     pub(crate) origin: Option<Duration>,
-}
-
-impl Driver {
-    /// Of the ranks, as the machine's devices say.
-    pub(crate) fn of_ranks(ranks: &[RankInfo], devices: &[Info]) -> Vec<Option<Self>> {
-        let find = |rank: &RankInfo| devices.iter().find(|info| Some(info.index) == rank.index).map(Self::new);
-        ranks.iter().map(find).collect()
-    }
-
-    fn new(info: &Info) -> Self {
-        Self {
-            platform: info.platform.clone(),
-            vendor: info.vendor.clone(),
-            driver: info.driver.clone(),
-            opencl: info.opencl.clone(),
-            compute_units: info.compute_units,
-            clock_mhz: info.clock_mhz,
-            memory_bytes: info.memory_bytes,
-        }
-    }
 }
 
 impl Phase {

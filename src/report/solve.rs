@@ -1,17 +1,17 @@
 //! The facts about a solve.
 
+use std::ops::Add;
 use std::time::Duration;
 
 use declive::device::Rejected;
 use declive::matrix::stats::Stats;
 use declive::solve::{
-    Candidate, DeviceFailure, DeviceSet, Forecast, Indefinite, Method, Move, Outcome, Precision, RankInfo, Reordering,
-    Setup, SetupTimes, Split, Stop, Switch,
+    Cause, DeviceFailure, Forecast, Move, Outcome, Precision, RankInfo, Reordering, Setup, Solver, Split, Stop, Switch,
 };
 use serde::Serialize;
 
+use super::in_flags;
 use super::units::{count, plural};
-use super::{DECLIVE, VERSION, in_flags};
 
 /// All that is known about a solve.
 ///
@@ -20,8 +20,6 @@ use super::{DECLIVE, VERSION, in_flags};
 /// right-hand side they are simply its own.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Report {
-    pub(super) version: u32,
-    pub(super) declive: &'static str,
     /// Over all right-hand sides.
     #[serde(flatten)]
     pub(super) figures: Figures,
@@ -38,22 +36,29 @@ pub(crate) struct Report {
     pub(super) failures: Vec<Failed>,
     /// What the user should know about the choice of devices.
     pub(super) note: Option<String>,
-    /// The checkpoint that this went on from.
-    pub(super) resumed: Option<String>,
-    /// Where the last checkpoint was written.
-    pub(super) checkpoint: Option<String>,
     /// What was expected before the solve.
-    pub(super) forecast: Expected,
-    /// Where the solution was written.
-    pub(super) output: Option<String>,
-    /// Where the history was written.
-    pub(super) history: Option<String>,
-    /// Where the page was written.
-    pub(super) report: Option<String>,
-    /// Where the trace was written.
-    pub(super) trace: Option<String>,
+    pub(super) forecast: Forecast,
+    #[serde(flatten)]
+    pub(crate) files: Files,
     /// One for each right-hand side.
     pub(super) solves: Vec<Solve>,
+}
+
+/// Files that were read or written.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Files {
+    /// The checkpoint that this went on from.
+    pub(crate) resumed: Option<String>,
+    /// Where the last checkpoint was written.
+    pub(crate) checkpoint: Option<String>,
+    /// Where the solution was written.
+    pub(crate) output: Option<String>,
+    /// Where the history was written.
+    pub(crate) history: Option<String>,
+    /// Where the page was written.
+    pub(crate) report: Option<String>,
+    /// Where the trace was written.
+    pub(crate) trace: Option<String>,
 }
 
 /// How one or several solves went.
@@ -85,7 +90,7 @@ pub(crate) struct Figures {
     /// Bytes of all iterations by the byte rule over the time of the iterations.
     pub(super) gigabytes_per_second: Option<f64>,
     /// When another method took over, if one did: over several right-hand sides, the first time.
-    pub(super) switch: Option<Switched>,
+    pub(super) switch: Option<Switch>,
 }
 
 /// Wall-clock time, in seconds.
@@ -127,38 +132,25 @@ pub(crate) struct Matrix {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Rhs {
     /// The file, or how they were made.
-    pub(super) source: String,
+    pub(crate) source: String,
     /// Whether nothing was said about them.
-    pub(super) default: bool,
-    pub(super) columns: usize,
+    pub(crate) default: bool,
+    pub(crate) columns: usize,
 }
 
 /// What is needed to run the solve again.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Options {
-    /// The one that the ranks followed, at the end.
-    pub(super) method: &'static str,
+    /// With the method that the ranks followed at the end.
+    #[serde(flatten)]
+    pub(super) setup: Setup,
     /// Why `auto` began with that rather than with `cg`, if it did.
     pub(super) method_reason: Option<String>,
-    pub(super) precond: &'static str,
-    pub(super) precision: &'static str,
-    pub(super) devices: String,
-    pub(super) assume_symmetric: bool,
-    pub(super) tune: &'static str,
-    pub(super) format: &'static str,
-    /// As given by hand.
-    pub(super) shares: Option<String>,
-    pub(super) reorder: &'static str,
-    pub(super) exchange: &'static str,
-    pub(super) on_failure: &'static str,
     /// In seconds; none without checkpoints.
     pub(super) checkpoint_every: Option<f64>,
-    pub(super) rtol: f64,
-    pub(super) atol: f64,
-    /// The limit in force, given or not.
-    pub(super) max_iters: u64,
-    /// In seconds.
-    pub(super) time_limit: Option<f64>,
+    /// With the limit on iterations that was in force, given or not.
+    #[serde(flatten)]
+    pub(super) stop: Stop,
 }
 
 /// The order of the rows on the ranks.
@@ -166,8 +158,7 @@ pub(crate) struct Options {
 pub(crate) struct Order {
     /// Whether it is that of reverse Cuthill–McKee.
     pub(super) rcm: bool,
-    /// Name of what decided.
-    pub(super) cause: &'static str,
+    pub(super) cause: Cause,
     /// What was done, and why.
     pub(super) text: String,
     /// Cache lines of x that a window of rows touches in the order given, if that was looked at.
@@ -179,31 +170,12 @@ pub(crate) struct Order {
 /// A device at work.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Rank {
-    pub(super) device: String,
-    pub(super) kind: String,
-    /// Number in `declive devices`; none for the host.
-    pub(super) index: Option<usize>,
-    pub(super) rows: usize,
+    #[serde(flatten)]
+    pub(super) info: RankInfo,
     pub(super) row_share: f64,
-    pub(super) nnz: usize,
     pub(super) nnz_share: f64,
-    /// The part of an iteration's work, by which rows are cut.
-    pub(super) share: f64,
-    /// Where that comes from.
-    pub(super) share_source: &'static str,
-    /// Elements received for each product.
-    pub(super) halo: usize,
-    /// Entries in columns of other ranks.
-    pub(super) cut: usize,
-    pub(super) bytes: u64,
-    /// How the rows are stored.
-    pub(super) format: &'static str,
-    /// Why so.
-    pub(super) format_why: &'static str,
-    /// What was considered, the format taken first.
-    pub(super) formats: Vec<Candidate>,
     /// Over all right-hand sides.
-    pub(super) split: SplitSeconds,
+    pub(super) split: Split,
 }
 
 /// What the ranks exchange for a product, all together.
@@ -229,15 +201,6 @@ impl Halos {
     }
 }
 
-/// Where a rank's time in the iteration went, in seconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub(crate) struct SplitSeconds {
-    pub(super) kernels: f64,
-    pub(super) sums: f64,
-    pub(super) halos: f64,
-    pub(super) host_wait: f64,
-}
-
 /// A device that does not take part.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct NotUsed {
@@ -260,51 +223,6 @@ pub(crate) struct Failed {
     pub(super) lost_iterations: u64,
 }
 
-/// What was expected of an iteration before the solve.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub(crate) struct Expected {
-    /// If anything was known.
-    pub(super) microseconds_per_iteration: Option<f64>,
-    /// The sets of devices that were compared, if there was a choice.
-    pub(super) considered: Vec<Considered>,
-}
-
-/// A set of devices that could have worked.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Considered {
-    /// Their numbers; none for the host.
-    pub(super) devices: Vec<Option<usize>>,
-    pub(super) microseconds_per_iteration: f64,
-    /// Whether a former solve took so long, rather than a model's.
-    pub(super) remembered: bool,
-}
-
-/// Rows that were moved in the course of a solve.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Moved {
-    /// Iterations done before.
-    pub(super) iterations: u64,
-    /// Time of each rank's kernels an iteration before.
-    pub(super) kernel_microseconds: Vec<f64>,
-    /// The share of each of these ranks afterwards.
-    pub(super) shares: Vec<f64>,
-    /// Time that it took.
-    pub(super) seconds: f64,
-}
-
-/// A method that took over from another in the course of a solve.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub(crate) struct Switched {
-    /// Iterations done before.
-    pub(super) iteration: u64,
-    /// The method before.
-    pub(super) from: &'static str,
-    /// The method that went on.
-    pub(super) to: &'static str,
-    /// p·A p of the direction that showed that the matrix is not positive definite.
-    pub(super) curvature: f64,
-}
-
 /// One right-hand side.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Solve {
@@ -314,9 +232,9 @@ pub(crate) struct Solve {
     pub(super) figures: Figures,
     pub(super) seconds: SolveSeconds,
     /// When rows were moved.
-    pub(super) moves: Vec<Moved>,
+    pub(super) moves: Vec<Move>,
     /// For each rank.
-    pub(super) split: Vec<SplitSeconds>,
+    pub(super) split: Vec<Split>,
 }
 
 /// The part of [`Seconds`] that belongs to one right-hand side.
@@ -332,52 +250,26 @@ pub(crate) struct SolveSeconds {
 pub(crate) struct Facts<'a> {
     /// File of the matrix, or its recipe.
     pub(crate) source: String,
-    /// About the matrix.
-    pub(crate) stats: &'a Stats,
     /// Entries of the file that fell on others.
     pub(crate) duplicates: u64,
-    /// File or recipe of the right-hand sides.
-    pub(crate) rhs: String,
-    /// Whether nothing was said about the right-hand side.
-    pub(crate) rhs_default: bool,
+    /// The right-hand sides.
+    pub(crate) rhs: Rhs,
     /// File of the initial guess.
     pub(crate) x0: Option<String>,
+    /// What was solved with.
+    pub(crate) solver: &'a Solver,
     /// As the solver was built.
     pub(crate) setup: &'a Setup,
-    /// The method that it came to.
-    pub(crate) method: Method,
-    /// Why not `cg`, if it had the choice.
-    pub(crate) method_reason: Option<Indefinite>,
-    /// The order of the rows.
-    pub(crate) reordering: &'a Reordering,
     /// As it was to stop.
     pub(crate) stop: &'a Stop,
-    /// The ranks.
-    pub(crate) ranks: &'a [RankInfo],
-    /// The other devices.
-    pub(crate) rejected: &'a [Rejected],
-    /// What was expected.
-    pub(crate) forecast: &'a Forecast,
-    /// About the choice of devices.
-    pub(crate) note: Option<&'a str>,
-    /// Devices that failed.
-    pub(crate) failures: &'a [DeviceFailure],
-    /// Where the last checkpoint went.
-    pub(crate) checkpoint: Option<String>,
-    /// How often there was one.
+    /// How often there was a checkpoint.
     pub(crate) checkpoint_every: Option<Duration>,
-    /// The checkpoint that this went on from.
-    pub(crate) resume: Option<String>,
-    /// Where the solution went.
-    pub(crate) output: Option<String>,
-    /// Where the history went.
-    pub(crate) history: Option<String>,
+    /// What was read and written.
+    pub(crate) files: Files,
     /// At least one.
     pub(crate) outcomes: &'a [Outcome],
     /// Reading.
     pub(crate) read: Duration,
-    /// Building the solver.
-    pub(crate) times: SetupTimes,
     /// Writing.
     pub(crate) write: Duration,
     /// All.
@@ -386,29 +278,25 @@ pub(crate) struct Facts<'a> {
 
 impl Report {
     /// Puts the facts in order.
-    pub(crate) fn new(facts: &Facts<'_>) -> Self {
-        let (stats, outcomes) = (facts.stats, facts.outcomes);
+    pub(crate) fn new(facts: Facts<'_>) -> Self {
+        let (solver, outcomes) = (facts.solver, facts.outcomes);
+        let (stats, times) = (solver.stats(), solver.times());
         let sum = |part: fn(&Outcome) -> Duration| outcomes.iter().map(part).sum::<Duration>().as_secs_f64();
         // of former solves, those on the same ranks
-        let same = |o: &&Outcome| o.split.len() == facts.ranks.len();
-        let ranks = facts.ranks.iter().enumerate().map(|(k, rank)| {
-            let split = outcomes
-                .iter()
-                .filter(same)
-                .filter_map(|o| o.split.get(k))
-                .fold(SplitSeconds::default(), SplitSeconds::plus);
+        let same = |o: &&Outcome| o.split.len() == solver.ranks().len();
+        let ranks = solver.ranks().iter().enumerate().map(|(k, rank)| {
+            let split = outcomes.iter().filter(same).map(|o| o.split[k]).fold(Split::default(), Add::add);
             Rank::new(rank, stats, split)
         });
+        let max_iters = facts.stop.max_iters.unwrap_or_else(|| Stop::default_max_iters(stats.n_rows));
         Self {
-            version: VERSION,
-            declive: DECLIVE,
             figures: Figures::over(outcomes),
             seconds: Seconds {
                 read: facts.read.as_secs_f64(),
-                prepare: facts.times.prepare.as_secs_f64(),
-                reorder: facts.times.reorder.as_secs_f64(),
-                upload: facts.times.upload.as_secs_f64() + sum(|o| o.upload),
-                tune: facts.times.tune.as_secs_f64(),
+                prepare: times.prepare.as_secs_f64(),
+                reorder: times.reorder.as_secs_f64(),
+                upload: times.upload.as_secs_f64() + sum(|o| o.upload),
+                tune: times.tune.as_secs_f64(),
                 solve: sum(|o| o.solve),
                 gather: sum(|o| o.gather),
                 verify: sum(|o| o.verify),
@@ -416,7 +304,7 @@ impl Report {
                 total: facts.total.as_secs_f64(),
             },
             matrix: Matrix {
-                source: facts.source.clone(),
+                source: facts.source,
                 rows: stats.n_rows,
                 columns: stats.n_cols,
                 nnz: stats.nnz,
@@ -427,47 +315,24 @@ impl Report {
                 row_mean: stats.row_mean,
                 duplicates: facts.duplicates,
             },
-            rhs: Rhs { source: facts.rhs.clone(), default: facts.rhs_default, columns: outcomes.len() },
-            x0: facts.x0.clone(),
+            rhs: facts.rhs,
+            x0: facts.x0,
             options: Options {
-                method: facts.method.name(),
-                method_reason: facts.method_reason.map(|reason| reason.to_string()),
-                precond: facts.setup.precond.name(),
-                precision: facts.setup.precision.name(),
-                devices: facts.setup.devices.to_string(),
-                assume_symmetric: facts.setup.assume_symmetric,
-                tune: facts.setup.tune.name(),
-                format: facts.setup.format.name(),
-                shares: facts.setup.shares.as_ref().map(ToString::to_string),
-                reorder: facts.setup.reorder.name(),
-                exchange: facts.setup.exchange.name(),
-                on_failure: facts.setup.on_failure.name(),
+                setup: Setup { method: solver.method(), ..facts.setup.clone() },
+                method_reason: solver.method_reason().map(|reason| reason.to_string()),
                 checkpoint_every: facts.checkpoint_every.map(|every| every.as_secs_f64()),
-                rtol: facts.stop.rtol,
-                atol: facts.stop.atol,
-                max_iters: facts.stop.max_iters.unwrap_or_else(|| Stop::default_max_iters(stats.n_rows)),
-                time_limit: facts.stop.time_limit.map(|limit| limit.as_secs_f64()),
+                stop: Stop { max_iters: Some(max_iters), ..facts.stop.clone() },
             },
-            order: Order::new(facts.reordering),
+            order: Order::new(solver.reordering()),
             ranks: ranks.collect(),
-            halos: Halos::new(facts.ranks, facts.setup.precision, stats.nnz),
-            rejected: facts.rejected.iter().map(NotUsed::new).collect(),
-            failures: facts.failures.iter().map(Failed::new).collect(),
-            note: facts.note.map(in_flags),
-            resumed: facts.resume.clone(),
-            checkpoint: facts.checkpoint.clone(),
-            forecast: Expected::new(facts.forecast),
-            output: facts.output.clone(),
-            history: facts.history.clone(),
-            report: None,
-            trace: None,
+            halos: Halos::new(solver.ranks(), facts.setup.precision, stats.nnz),
+            rejected: solver.rejected().iter().map(NotUsed::new).collect(),
+            failures: solver.failures().iter().map(Failed::new).collect(),
+            note: solver.note().map(in_flags),
+            forecast: solver.forecast().clone(),
+            files: facts.files,
             solves: outcomes.iter().enumerate().map(|(k, outcome)| Solve::new(k + 1, outcome)).collect(),
         }
-    }
-
-    /// Adds the files that were made from this report.
-    pub(crate) fn shown_in(&mut self, report: Option<String>, trace: Option<String>) {
-        (self.report, self.trace) = (report, trace);
     }
 
     /// Whether every right-hand side converged.
@@ -502,7 +367,7 @@ impl Figures {
             bytes_per_iteration: outcomes.iter().map(|o| o.bytes_per_iteration).max().unwrap_or(0),
             microseconds_per_iteration: rates.then(|| 1e6 * seconds / timed as f64),
             gigabytes_per_second: rates.then(|| 1e-9 * bytes / seconds),
-            switch: outcomes.iter().find_map(|o| o.switch.as_ref()).map(Switched::new),
+            switch: outcomes.iter().find_map(|o| o.switch),
         }
     }
 }
@@ -516,7 +381,7 @@ impl Order {
     fn new(reordering: &Reordering) -> Self {
         Self {
             rcm: reordering.is_rcm(),
-            cause: reordering.cause.name(),
+            cause: reordering.cause,
             text: reordering.to_string(),
             lines_given: reordering.given.map(|given| given.lines),
             lines_rcm: reordering.rcm.map(|rcm| rcm.lines),
@@ -525,24 +390,12 @@ impl Order {
 }
 
 impl Rank {
-    fn new(rank: &RankInfo, stats: &Stats, split: SplitSeconds) -> Self {
+    fn new(rank: &RankInfo, stats: &Stats, split: Split) -> Self {
         let share = |part: usize, whole: usize| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
         Self {
-            device: rank.device.clone(),
-            kind: rank.kind.to_string(),
-            index: rank.index,
-            rows: rank.rows,
             row_share: share(rank.rows, stats.n_rows),
-            nnz: rank.nnz,
             nnz_share: share(rank.nnz, stats.nnz),
-            share: rank.share,
-            share_source: rank.share_source.name(),
-            halo: rank.halo,
-            cut: rank.cut,
-            bytes: rank.bytes,
-            format: rank.format.name(),
-            format_why: rank.format_choice.why.name(),
-            formats: rank.format_choice.candidates.clone(),
+            info: rank.clone(),
             split,
         }
     }
@@ -592,50 +445,8 @@ impl Solve {
                 gather: outcome.gather.as_secs_f64(),
                 verify: outcome.verify.as_secs_f64(),
             },
-            moves: outcome.moves.iter().map(Moved::new).collect(),
-            split: outcome.split.iter().map(|s| SplitSeconds::default().plus(s)).collect(),
-        }
-    }
-}
-
-impl Expected {
-    fn new(forecast: &Forecast) -> Self {
-        let considered = |set: &DeviceSet| Considered {
-            devices: set.devices.clone(),
-            microseconds_per_iteration: 1e6 * set.seconds,
-            remembered: set.is_remembered,
-        };
-        Self {
-            microseconds_per_iteration: forecast.seconds.map(|seconds| 1e6 * seconds),
-            considered: forecast.considered.iter().map(considered).collect(),
-        }
-    }
-}
-
-impl Moved {
-    fn new(one: &Move) -> Self {
-        Self {
-            iterations: one.iteration,
-            kernel_microseconds: one.kernels.iter().map(|seconds| 1e6 * seconds).collect(),
-            shares: one.shares.clone(),
-            seconds: one.time.as_secs_f64(),
-        }
-    }
-}
-
-impl Switched {
-    fn new(one: &Switch) -> Self {
-        Self { iteration: one.iteration, from: one.from.name(), to: one.to.name(), curvature: one.curvature }
-    }
-}
-
-impl SplitSeconds {
-    fn plus(self, split: &Split) -> Self {
-        Self {
-            kernels: self.kernels + split.kernels.as_secs_f64(),
-            sums: self.sums + split.sums.as_secs_f64(),
-            halos: self.halos + split.halos.as_secs_f64(),
-            host_wait: self.host_wait + split.host_wait.as_secs_f64(),
+            moves: outcome.moves.clone(),
+            split: outcome.split.clone(),
         }
     }
 }

@@ -1,11 +1,12 @@
 //! The report of a solve for people.
 
 use std::fmt;
+use std::time::Duration;
 
-use declive::solve::Candidate;
+use declive::solve::{Candidate, Method, Precision, RankInfo, Split};
 
 use super::layout::Text;
-use super::solve::{Rank, Report, SplitSeconds};
+use super::solve::{Options, Rank, Report};
 use super::units::{bytes, count, exact, figure, percent, plural, scientific};
 
 impl fmt::Display for Report {
@@ -46,13 +47,13 @@ impl Report {
             &format!(
                 "{}, {}; {} to {} a row, mean {}",
                 plural(matrix.rows as u64, "row"),
-                if matrix.nnz == 1 { "1 entry".into() } else { format!("{} entries", count(matrix.nnz as u64)) },
+                plural(matrix.nnz, "entry"),
                 count(matrix.row_min as u64),
                 count(matrix.row_max as u64),
                 figure(matrix.row_mean),
             ),
         );
-        let symmetry = match (matrix.symmetric, self.options.assume_symmetric) {
+        let symmetry = match (matrix.symmetric, self.options.setup.assume_symmetric) {
             (true, _) => "symmetric",
             (false, true) => "not symmetric, but assumed to be (--assume-symmetric)",
             (false, false) => "not symmetric",
@@ -75,7 +76,7 @@ impl Report {
 
     /// Where the iteration began.
     pub(super) fn initial_guess(&self) -> String {
-        match (&self.resumed, &self.x0) {
+        match (&self.files.resumed, &self.x0) {
             (Some(file), _) => format!("{file}, after {}", plural(self.figures.resumed_iterations, "iteration")),
             (None, Some(file)) => file.clone(),
             (None, None) => "zero".into(),
@@ -88,7 +89,7 @@ impl Report {
             let share = if self.ranks.len() == 1 { ", all rows" } else { "" };
             text.line(
                 &format!("rank {k}"),
-                &format!("{}, {}{share}, stored as {}", rank.label(), bytes(rank.bytes), rank.stored()),
+                &format!("{}, {}{share}, stored as {}", rank.label(), bytes(rank.info.bytes), rank.stored()),
             );
         }
         for device in &self.rejected {
@@ -122,7 +123,7 @@ impl Report {
             "{}, {} a product, {}; edge cut: {} of all entries",
             plural(halos.elements as u64, "element"),
             bytes(halos.bytes),
-            self.options.exchange,
+            self.options.setup.exchange,
             percent(halos.cut_share, 1.0),
         )
     }
@@ -132,8 +133,9 @@ impl Report {
         for (solve, moved) in self.solves.iter().flat_map(|solve| solve.moves.iter().map(move |moved| (solve, moved))) {
             let of = if self.solves.len() > 1 { format!(" of right-hand side {}", solve.rhs) } else { String::new() };
             let shares: Vec<_> = moved.shares.iter().map(|&share| percent(share, 1.0)).collect();
-            let (iterations, shares) = (plural(moved.iterations, "iteration"), shares.join(", "));
-            text.line("moved", &format!("rows, after {iterations}{of}, to shares of {shares}; {:.2} s", moved.seconds));
+            let (iterations, shares) = (plural(moved.iteration, "iteration"), shares.join(", "));
+            let seconds = moved.time.as_secs_f64();
+            text.line("moved", &format!("rows, after {iterations}{of}, to shares of {shares}; {seconds:.2} s"));
         }
     }
 
@@ -141,8 +143,8 @@ impl Report {
     pub(super) fn methods(&self) -> String {
         match (&self.figures.switch, &self.options.method_reason) {
             (Some(switch), _) => format!("{}, then {}", switch.from, switch.to),
-            (None, Some(reason)) => format!("{} (auto: {reason})", self.options.method),
-            (None, None) => self.options.method.into(),
+            (None, Some(reason)) => format!("{} (auto: {reason})", self.options.setup.method),
+            (None, None) => self.options.setup.method.to_string(),
         }
     }
 
@@ -159,35 +161,35 @@ impl Report {
     }
 
     fn method(&self, text: &mut Text) {
-        let options = &self.options;
+        let Options { setup, stop, .. } = &self.options;
         text.section("Method");
-        text.line("method", &format!("{}, preconditioner {}", self.methods(), options.precond));
+        text.line("method", &format!("{}, preconditioner {}", self.methods(), setup.precond));
         if let Some(switch) = self.switch() {
             text.line("", &switch);
         }
-        text.line("precision", options.precision);
-        text.line("devices", &options.devices);
-        let time = options.time_limit.map_or_else(|| "no time limit".into(), |limit| format!("{limit} s"));
+        text.line("precision", setup.precision.name());
+        text.line("devices", &setup.devices.to_string());
+        let time = stop.time_limit.map_or_else(|| "no time limit".into(), |limit| format!("{} s", limit.as_secs_f64()));
         text.line(
             "stop at",
             &format!(
                 "rtol {}, atol {}; at most {}, {time}",
-                exact(options.rtol),
-                exact(options.atol),
-                plural(options.max_iters, "iteration")
+                exact(stop.rtol),
+                exact(stop.atol),
+                plural(stop.max_iters.unwrap_or_default(), "iteration")
             ),
         );
     }
 
     fn result(&self, text: &mut Text) {
-        let figures = &self.figures;
+        let (figures, setup, files) = (&self.figures, &self.options.setup, &self.files);
         text.section("Result");
         text.line("stopped", &figures.reason_text);
-        if figures.reason == "Stagnation" && self.options.precision != "f64" {
+        if figures.reason == "Stagnation" && setup.precision != Precision::F64 {
             text.line("", "--precision f64 goes further; so does a larger --rtol");
         }
-        if figures.reason == "IndefiniteOperator" && self.options.method != "minres" {
-            let precision = if self.options.precision == "mixed" { ", with --precision f64" } else { "" };
+        if figures.reason == "IndefiniteOperator" && setup.method != Method::Minres {
+            let precision = if setup.precision == Precision::Mixed { ", with --precision f64" } else { "" };
             text.line("", &format!("--method minres is for matrices that are not definite{precision}"));
         }
         let restarts = if figures.restarts == 0 { "no restarts".into() } else { plural(figures.restarts, "restart") };
@@ -197,15 +199,15 @@ impl Report {
         text.line("residual", &format!("{} true, relative{largest}", scientific(figures.rel_residual_2)));
         text.line("", &format!("{} by the recurrence", scientific(figures.recurrence_rel_residual_2)));
         text.line("backward error", &scientific(figures.backward_error));
-        if let Some(output) = &self.output {
+        if let Some(output) = &files.output {
             let name = if output == "-" { "standard output" } else { output };
             text.line("solution", name);
         }
         for (label, file) in [
-            ("checkpoint", &self.checkpoint),
-            ("history", &self.history),
-            ("report", &self.report),
-            ("trace", &self.trace),
+            ("checkpoint", &files.checkpoint),
+            ("history", &files.history),
+            ("report", &files.report),
+            ("trace", &files.trace),
         ] {
             if let Some(file) = file {
                 text.line(label, file);
@@ -262,25 +264,32 @@ impl Report {
             _ => String::new(),
         };
         line(text, "solve", seconds.solve, &rates);
-        if let Some(micros) = self.forecast.microseconds_per_iteration {
-            text.line("  expected", &format!("{:>15}{} µs an iteration", "", figure(micros)));
+        if let Some(seconds) = self.forecast.seconds {
+            text.line("  expected", &format!("{:>15}{} µs an iteration", "", figure(1e6 * seconds)));
         }
-        let mean = SplitSeconds::mean(&self.ranks);
+        let mean = |part: fn(&Split) -> Duration| {
+            self.ranks.iter().map(|rank| part(&rank.split)).sum::<Duration>().as_secs_f64()
+                / self.ranks.len().max(1) as f64
+        };
         let of_what = if self.ranks.len() > 1 { " (mean over ranks)" } else { "" };
-        let parts =
-            [("kernels", mean.kernels), ("sums", mean.sums), ("halos", mean.halos), ("host wait", mean.host_wait)];
+        let parts = [
+            ("kernels", mean(|s| s.kernels)),
+            ("sums", mean(|s| s.sums)),
+            ("halos", mean(|s| s.halos)),
+            ("host wait", mean(|s| s.host_wait)),
+        ];
         for (k, (name, part)) in parts.into_iter().enumerate() {
             let of_what = if k == 0 { of_what } else { "" };
             line(text, &format!("  {name}"), part, &format!("  {:>7}{of_what}", percent(part, seconds.solve)));
         }
-        let other = (seconds.solve - mean.sum()).max(0.0); // samples scaled up may exceed the whole
+        let other = (seconds.solve - parts.iter().map(|(_, part)| part).sum::<f64>()).max(0.0); // samples scaled up may exceed the whole
         line(text, "  other", other, &format!("  {:>7}", percent(other, seconds.solve)));
         line(text, "gather", seconds.gather, "");
         line(text, "verify", seconds.verify, "");
         line(text, "write", seconds.write, "");
         line(text, "total", seconds.total, "");
         if self.ranks.len() > 1 {
-            let rows: Vec<_> = self.ranks.iter().enumerate().map(|(k, rank)| rank.split.row(k)).collect();
+            let rows: Vec<_> = self.ranks.iter().enumerate().map(|(k, rank)| rank.times(k)).collect();
             text.gap();
             text.table(["rank", "kernels", "sums", "halos", "host wait"], [false; 5], &rows);
         }
@@ -290,9 +299,10 @@ impl Report {
 impl Rank {
     /// The device, its kind and number.
     pub(super) fn label(&self) -> String {
-        match self.index {
-            Some(index) => format!("{} ({} {index})", self.device, self.kind),
-            None => format!("{} ({})", self.device, self.kind),
+        let RankInfo { device, kind, index, .. } = &self.info;
+        match index {
+            Some(index) => format!("{device} ({kind} {index})"),
+            None => format!("{device} ({kind})"),
         }
     }
 
@@ -302,49 +312,34 @@ impl Rank {
             let micros = 1e6 * one.time?.as_secs_f64();
             Some(format!("{} {} µs", one.format, figure(micros)))
         };
-        let times: Vec<String> = self.formats.iter().filter_map(time).collect();
+        let times: Vec<String> = self.info.format_choice.candidates.iter().filter_map(time).collect();
         let colon = if times.is_empty() { "" } else { ": " };
-        format!("{} ({}{colon}{})", self.format, self.format_why, times.join(", "))
+        format!("{} ({}{colon}{})", self.info.format, self.info.format_choice.why, times.join(", "))
     }
 
     /// Bytes of a product in each format that was considered: `sell 1.2 MiB, csr 1.9 MiB`.
     pub(super) fn bytes_by_format(&self) -> String {
         let of = |one: &Candidate| format!("{} {}", one.format, bytes(one.bytes));
-        self.formats.iter().map(of).collect::<Vec<_>>().join(", ")
+        self.info.format_choice.candidates.iter().map(of).collect::<Vec<_>>().join(", ")
     }
 
     fn share(&self, k: usize) -> [String; 8] {
+        let info = &self.info;
         [
             k.to_string(),
-            count(self.rows as u64),
+            count(info.rows),
             percent(self.row_share, 1.0),
-            count(self.nnz as u64),
+            count(info.nnz),
             percent(self.nnz_share, 1.0),
-            count(self.halo as u64),
-            percent(self.share, 1.0),
-            self.share_source.to_owned(),
+            count(info.halo),
+            percent(info.share, 1.0),
+            info.share_source.to_string(),
         ]
     }
-}
 
-impl SplitSeconds {
-    fn sum(self) -> f64 {
-        self.kernels + self.sums + self.halos + self.host_wait
-    }
-
-    fn mean(ranks: &[Rank]) -> Self {
-        let mean =
-            |part: fn(&Self) -> f64| ranks.iter().map(|r| part(&r.split)).sum::<f64>() / ranks.len().max(1) as f64;
-        Self {
-            kernels: mean(|s| s.kernels),
-            sums: mean(|s| s.sums),
-            halos: mean(|s| s.halos),
-            host_wait: mean(|s| s.host_wait),
-        }
-    }
-
-    fn row(self, k: usize) -> [String; 5] {
-        let s = |t: f64| format!("{t:.4} s");
-        [k.to_string(), s(self.kernels), s(self.sums), s(self.halos), s(self.host_wait)]
+    fn times(&self, k: usize) -> [String; 5] {
+        let Split { kernels, sums, halos, host_wait } = self.split;
+        let s = |time: Duration| format!("{:.4} s", time.as_secs_f64());
+        [k.to_string(), s(kernels), s(sums), s(halos), s(host_wait)]
     }
 }

@@ -1,9 +1,16 @@
 //! Reports made by hand: layout, and numbers that are none.
 
 use super::json;
+use std::time::Duration;
+
+use declive::device::Kind;
+use declive::matrix::gallery;
+use declive::solve::{
+    Cause, Exchange, Forecast, Method, Move, OnFailure, RankInfo, Setup, ShareSource, Solver, Split, Stop, Switch,
+};
+
 use super::solve::{
-    Considered, Expected, Failed, Figures, Halos, Matrix, Moved, NotUsed, Options, Order, Rank, Report, Rhs, Seconds,
-    Solve, SolveSeconds, SplitSeconds, Switched,
+    Failed, Figures, Files, Halos, Matrix, NotUsed, Options, Order, Rank, Report, Rhs, Seconds, Solve, SolveSeconds,
 };
 
 fn figures(residual: f64) -> Figures {
@@ -27,36 +34,31 @@ fn figures(residual: f64) -> Figures {
     }
 }
 
+/// A rank as a solver has it, but for what a report tells of a larger one.
+fn rank_info(index: usize) -> RankInfo {
+    let setup = Setup { devices: "host".parse().unwrap(), ..Setup::default() };
+    let solver = Solver::new(gallery::poisson2d([2, 2]).unwrap(), &setup).unwrap();
+    let mut info = solver.ranks()[0].clone();
+    (info.device, info.kind, info.index) = ("NVIDIA H200".into(), Kind::Gpu, Some(index));
+    (info.rows, info.nnz, info.halo, info.cut) = (100_000_000, 700_000_000, 1_000_000, 2_000_000);
+    (info.share, info.share_source, info.bytes) = (0.5, ShareSource::Even, 9 << 30);
+    info
+}
+
 /// A report of so many ranks, with a right-hand side for each residual.
 pub(super) fn report(ranks: usize, residuals: &[f64]) -> Report {
-    let split = SplitSeconds { kernels: 8.0, sums: 1.0, halos: 0.5, host_wait: 0.25 };
-    let rank = |index| Rank {
-        device: "NVIDIA H200".into(),
-        kind: "GPU".into(),
-        index: Some(index),
-        rows: 100_000_000,
-        row_share: 0.5,
-        nnz: 700_000_000,
-        nnz_share: 0.5,
-        share: 0.5,
-        share_source: "even",
-        halo: 1_000_000,
-        cut: 2_000_000,
-        bytes: 9 << 30,
-        format: "csr",
-        format_why: "fewest bytes",
-        formats: Vec::new(),
-        split,
-    };
+    let [kernels, sums, halos, host_wait] = [8.0, 1.0, 0.5, 0.25].map(Duration::from_secs_f64);
+    let split = Split { kernels, sums, halos, host_wait };
+    let rank = |index| Rank { info: rank_info(index), row_share: 0.5, nnz_share: 0.5, split };
     let solve = |(k, residual): (usize, &f64)| Solve {
         rhs: k + 1,
         figures: figures(*residual),
         seconds: SolveSeconds { solve: 10.0, gather: 0.1, verify: 0.2 },
-        moves: vec![Moved {
-            iterations: 69,
-            kernel_microseconds: vec![120.0; ranks],
+        moves: vec![Move {
+            iteration: 69,
+            kernels: vec![120e-6; ranks],
             shares: vec![1.0 / ranks as f64; ranks],
-            seconds: 0.12,
+            time: Duration::from_millis(120),
         }],
         split: vec![split; ranks],
     };
@@ -72,28 +74,23 @@ pub(super) fn report(ranks: usize, residuals: &[f64]) -> Report {
         row_mean: 6.95,
         duplicates: 3,
     };
-    let options = Options {
-        method: "cg",
-        method_reason: None,
-        precond: "jacobi",
-        precision: "f64",
-        devices: "gpu".into(),
-        assume_symmetric: false,
-        tune: "stored",
-        format: "auto",
-        shares: None,
-        reorder: "auto",
-        exchange: "host-staged",
-        on_failure: "continue",
-        checkpoint_every: Some(60.0),
-        rtol: 1e-8,
-        atol: 0.0,
-        max_iters: 200_000,
-        time_limit: Some(60.0),
+    let setup = Setup {
+        method: Method::Cg,
+        devices: "gpu".parse().unwrap(),
+        exchange: Exchange::HostStaged,
+        on_failure: OnFailure::Continue,
+        ..Setup::default()
     };
+    let time_limit = Some(Duration::from_secs(60));
+    let options = Options {
+        setup,
+        method_reason: None,
+        checkpoint_every: Some(60.0),
+        stop: Stop { max_iters: Some(200_000), time_limit, ..Stop::default() },
+    };
+    let mut forecast = Forecast::default();
+    forecast.seconds = Some(154.4e-6);
     Report {
-        version: super::VERSION,
-        declive: super::DECLIVE,
         figures: figures(residuals.iter().copied().fold(0.0, f64::max)),
         seconds: Seconds { solve: 10.0, total: 12.5, ..Seconds::default() },
         matrix,
@@ -102,7 +99,7 @@ pub(super) fn report(ranks: usize, residuals: &[f64]) -> Report {
         options,
         order: Order {
             rcm: true,
-            cause: "gain",
+            cause: Cause::Gain,
             text: "rcm: 31 lines of x a window in place of 1180, 0.04 elements of halos a row in place of 1.40, \
                    10.21 s"
                 .into(),
@@ -132,20 +129,15 @@ pub(super) fn report(ranks: usize, residuals: &[f64]) -> Report {
             lost_iterations: 30,
         }],
         note: None,
-        resumed: None,
-        checkpoint: Some("x.ckpt".into()),
-        forecast: Expected {
-            microseconds_per_iteration: Some(154.4),
-            considered: vec![Considered {
-                devices: vec![Some(0)],
-                microseconds_per_iteration: 212.9,
-                remembered: true,
-            }],
+        forecast,
+        files: Files {
+            resumed: None,
+            checkpoint: Some("x.ckpt".into()),
+            output: Some("x.mtx".into()),
+            history: Some("h.csv".into()),
+            report: Some("out.html".into()),
+            trace: Some("t.json".into()),
         },
-        output: Some("x.mtx".into()),
-        history: Some("h.csv".into()),
-        report: Some("out.html".into()),
-        trace: Some("t.json".into()),
         solves: residuals.iter().enumerate().map(solve).collect(),
     }
 }
@@ -172,7 +164,7 @@ fn what_failed_and_where_it_began_are_told() {
     report.failures[0].iterations = None;
     let words = report.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("(8), before the first iteration; the others took its rows"), "{words}");
-    report.resumed = Some("y.ckpt".into());
+    report.files.resumed = Some("y.ckpt".into());
     report.figures.resumed_iterations = 1000;
     assert!(report.to_string().contains("initial guess   y.ckpt, after 1,000 iterations"));
 }
@@ -181,11 +173,11 @@ fn what_failed_and_where_it_began_are_told() {
 fn why_the_method_is_not_cg_is_told() {
     let words = |report: &super::solve::Report| report.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
     let mut report = report(1, &[1e-9, 1e-9]);
-    report.options.method = "minres";
+    report.options.setup.method = Method::Minres;
     report.options.method_reason = Some("a(17,17) = 0".into());
     assert!(words(&report).contains("method minres (auto: a(17,17) = 0), preconditioner jacobi"));
     report.options.method_reason = None;
-    let switch = Some(Switched { iteration: 1199, from: "cg", to: "minres", curvature: -0.32 });
+    let switch = Some(Switch { iteration: 1199, from: Method::Cg, to: Method::Minres, curvature: -0.32 });
     (report.figures.switch, report.solves[1].figures.switch) = (switch, switch);
     let words = words(&report);
     let expected = "method cg, then minres, preconditioner jacobi minres from iteration 1,200 of right-hand side 2 on: p·Ap = \

@@ -2,17 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use declive::tune::store::{Entry, FormatEntry, Known, MeetingEntry, PaceEntry};
+use declive::tune::store::{self, Entry, FormatEntry, Known, MeetingEntry, PaceEntry};
 use declive::tune::{Axis, EarlyStop, Found, Fusion, KernelFound};
 use serde::Serialize;
 
-use super::{DECLIVE, VERSION};
-
 /// All that was measured.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(crate) struct Report {
-    version: u32,
-    declive: &'static str,
     pub(super) devices: Vec<Device>,
 }
 
@@ -36,23 +32,16 @@ pub(super) struct Finding {
     /// What each parameter gains over the next best value, as a part.
     pub(super) gains: BTreeMap<Axis, Option<f64>>,
     pub(super) early_stop: Option<EarlyStop>,
-    /// How much longer what `--search refine` would choose takes, as a part; of an exhaustive search alone.
-    pub(super) refined_cost: Option<f64>,
 }
 
 impl Finding {
     fn new(kernel: &KernelFound) -> Self {
         let gains = Axis::ALL.map(|axis| (axis, kernel.gain(axis)));
-        let (early_stop, refined_cost) = (kernel.early_stop(), kernel.refined_cost());
-        Self { kernel: kernel.kernel.clone(), gains: gains.into(), early_stop, refined_cost }
+        Self { kernel: kernel.kernel.clone(), gains: gains.into(), early_stop: kernel.early_stop() }
     }
 }
 
 impl Report {
-    pub(crate) fn new() -> Self {
-        Self { version: VERSION, declive: DECLIVE, devices: Vec::new() }
-    }
-
     /// What was found on each kind of device.
     pub(crate) fn found(&self) -> Vec<Found> {
         self.devices.iter().map(|device| device.found.clone()).collect()
@@ -68,8 +57,6 @@ impl Report {
 /// What is kept from former runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Kept {
-    version: u32,
-    declive: &'static str,
     /// How many devices' files were removed, if that was asked for.
     pub(super) removed: Option<usize>,
     pub(super) devices: Vec<KeptDevice>,
@@ -78,9 +65,8 @@ pub(crate) struct Kept {
 /// What is kept of a device.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct KeptDevice {
-    pub(super) name: String,
-    pub(super) platform: String,
-    pub(super) compute_units: u32,
+    #[serde(flatten)]
+    pub(super) device: store::Device,
     pub(super) kernels: Vec<Entry>,
     /// Formats that were measured on blocks of rows.
     pub(super) formats: Vec<FormatEntry>,
@@ -93,15 +79,13 @@ pub(super) struct KeptDevice {
 impl Kept {
     pub(crate) fn new(known: Vec<Known>, removed: Option<usize>) -> Self {
         let device = |known: Known| KeptDevice {
-            name: known.device.name,
-            platform: known.device.platform,
-            compute_units: known.device.compute_units,
+            device: known.device,
             kernels: known.entries,
             formats: known.formats,
             meetings: known.meetings,
             paces: known.paces,
         };
         let devices = if removed.is_some() { Vec::new() } else { known.into_iter().map(device).collect() };
-        Self { version: VERSION, declive: DECLIVE, removed, devices }
+        Self { removed, devices }
     }
 }

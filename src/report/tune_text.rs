@@ -4,7 +4,7 @@ use std::fmt;
 
 use declive::device::together;
 use declive::tune::store::{Entry, FormatEntry, MeetingEntry, MeetingKey, PaceEntry};
-use declive::tune::{Axis, Found, Fusion, Iteration, KernelFound, Launch, Timing};
+use declive::tune::{Axis, Fusion, Iteration, KernelFound, Launch, Timing};
 
 use super::layout::Text;
 use super::tune::{Device, Finding, Kept, Report};
@@ -36,8 +36,8 @@ impl fmt::Display for Kept {
             if k > 0 {
                 text.gap();
             }
-            let units = plural(device.compute_units, "compute unit");
-            text.paragraph(&format!("{}, {}, {units}", device.name, device.platform));
+            let units = plural(device.device.compute_units, "compute unit");
+            text.paragraph(&format!("{}, {}, {units}", device.device.name, device.device.platform));
             let header =
                 ["kernel", "elements", "sums", "rows from", "entries from", "groups", "size", "time", "driver"];
             let left = [true, true, true, false, false, false, false, false, true];
@@ -147,16 +147,8 @@ impl Device {
         let limit = found.limit_bytes_per_second;
         text.line("copies", &format!("{} GB/s, read and written: the limit", figure(limit / 1e9)));
         let units = plural(found.device.compute_units, "compute unit");
-        let left_out = match found.coarse_curves() {
-            (0, _) => String::new(),
-            (coarse, all) => format!(
-                "; in {} of {} sweeps only numbers of groups that double, more than twice as slow as the best by then",
-                count(coarse as u64),
-                count(all as u64)
-            ),
-        };
         let seconds = figure(found.seconds);
-        text.line("search", &format!("{}, {}, {units}; {seconds} s{left_out}", found.search.name(), found.precision));
+        text.line("search", &format!("{}, {}, {units}; {seconds} s", found.search.name(), found.precision));
         text.gap();
         let header = ["kernel", "1 a unit", "best", "groups", "size", "saving", "GB/s", "of limit", "default"];
         let left = [true, false, false, false, false, false, false, false, false];
@@ -180,41 +172,11 @@ impl Device {
              in steps too coarse to tell. Occupancy: the work-items that a compute unit holds of those that it could, where the \
              device tells enough.",
         );
-        if let Some((worst, cost)) = found.most_refined_cost() {
-            text.gap();
-            refined_table(text, found, worst, cost);
-        }
         if let Some(fusion) = &self.fusion {
             text.gap();
             fusion_table(text, fusion);
         }
     }
-}
-
-/// What the default search would have chosen, where that is known; `worst` costs most.
-fn refined_table(text: &mut Text, found: &Found, worst: &KernelFound, cost: f64) {
-    let row = |kernel: &KernelFound| {
-        let (chosen, refined) = (kernel.chosen, kernel.refined?);
-        Some([
-            kernel.kernel.clone(),
-            micros(&chosen.timing),
-            micros(&refined.timing),
-            refined.launch.groups_per_unit.to_string(),
-            size(refined.launch),
-            percent(kernel.refined_cost()),
-        ])
-    };
-    let rows: Vec<[String; 6]> = found.kernels.iter().filter_map(row).collect();
-    let header = ["kernel", "best", "refine", "groups", "size", "longer"];
-    text.table(header, [true, false, false, false, false, false], &rows);
-    text.gap();
-    text.paragraph(&format!(
-        "What --search refine would have chosen from the same times, measured again in turns with the best, and how \
-         much longer it takes, in percent: at most {}, for {}. Less than 0 is where row blocks that suit this product \
-         better suit spmv_dot_csr less.",
-        percent(Some(cost)),
-        worst.kernel,
-    ));
 }
 
 fn row(kernel: &KernelFound, limit: f64) -> [String; 9] {

@@ -13,10 +13,13 @@ pub(super) fn count(n: impl TryInto<u64>) -> String {
     out
 }
 
-/// `1 row`, `2 rows`.
+/// `1 row`, `2 rows`, `2 entries`.
 pub(super) fn plural(n: impl TryInto<u64> + Copy, what: &str) -> String {
-    let one = matches!(n.try_into(), Ok(1));
-    format!("{} {what}{}", count(n), if one { "" } else { "s" })
+    match (n.try_into(), what.strip_suffix('y')) {
+        (Ok(1), _) => format!("1 {what}"),
+        (_, Some(stem)) => format!("{} {stem}ies", count(n)),
+        (_, None) => format!("{} {what}s", count(n)),
+    }
 }
 
 /// A size with a binary unit: `512 B`, `47.7 MiB`.
@@ -67,6 +70,7 @@ mod tests {
         let all = [0u64, 7, 999, 1000, 12_345, 1_234_567].map(count);
         assert_eq!(all, ["0", "7", "999", "1,000", "12,345", "1,234,567"]);
         assert_eq!([plural(1u64, "row"), plural(2000u64, "row")], ["1 row", "2,000 rows"]);
+        assert_eq!([plural(1u64, "entry"), plural(0u64, "entry")], ["1 entry", "0 entries"]);
     }
 
     #[test]

@@ -4,8 +4,12 @@ use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use serde::Serialize;
+
+use crate::timing::in_seconds;
+
 /// When to stop: ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol), or one of the limits.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Stop {
     /// Relative to ‖b‖₂.
     pub rtol: f64,
@@ -14,6 +18,7 @@ pub struct Stop {
     /// At most so many iterations; `None` stands for [`Stop::default_max_iters`].
     pub max_iters: Option<u64>,
     /// At most so much time in the iteration.
+    #[serde(serialize_with = "in_seconds")]
     pub time_limit: Option<Duration>,
 }
 

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::kernels::MAX_COUNT;
 use crate::matrix::Csr;
 use crate::operator::opencl::DeviceBlock;
-use crate::partition::{Part, halo_sizes, row_ranges_by};
+use crate::partition::{Part, compressed_bytes, halo_sizes, row_ranges_by};
 use crate::precond::Precond;
 use crate::real::Precision;
 
@@ -45,7 +45,7 @@ fn vector_bytes(setup: &Setup) -> u64 {
 
 /// Bytes of the rows, compressed.
 fn row_bytes(rows: u64, nnz: u64, setup: &Setup) -> u64 {
-    matrices(setup).iter().map(|real| nnz * (4 + real) + 4 * (rows + 1)).sum()
+    matrices(setup).iter().map(|&real| compressed_bytes(rows, nnz, real)).sum()
 }
 
 /// For `rows` rows with `nnz` entries that exchange `halo` elements with others.

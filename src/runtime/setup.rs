@@ -1,9 +1,11 @@
 //! What is fixed when a solver is built: method, preconditioner, precision, devices and so on.
 
+use serde::Serialize;
+
 use super::shares::Shares;
 use crate::device::Choice;
 use crate::krylov::Method;
-use crate::named::named;
+use crate::named::{as_text, named};
 use crate::operator::{Exchange, Format};
 use crate::precond::Precond;
 use crate::real::Precision;
@@ -26,7 +28,7 @@ named! {
 }
 
 /// What is fixed when a [`Solver`](crate::Solver) is built.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Setup {
     /// The Krylov method. [`Method::Auto`] is `cg`, or `minres` where the matrix is not positive definite: from the start if an entry
     /// of the diagonal is not positive, else once `cg` has met p·A p ≤ 0, from the x that it has reached. In mixed precision, which
@@ -38,6 +40,7 @@ pub struct Setup {
     /// The precision of the iteration.
     pub precision: Precision,
     /// The devices, each of which becomes a rank.
+    #[serde(serialize_with = "as_text")]
     pub devices: Choice,
     /// Skip the check that the matrix is symmetric.
     pub assume_symmetric: bool,

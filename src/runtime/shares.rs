@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::Serialize;
+
 use crate::error::{Error, Result};
 use crate::named::named;
 
@@ -25,7 +27,8 @@ named! {
 /// assert!("0:0".parse::<Shares>().is_err());
 /// # Ok::<(), declive::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(into = "String")]
 pub struct Shares(Vec<f64>);
 
 impl Shares {
@@ -72,6 +75,12 @@ impl FromStr for Shares {
             text.trim().parse::<f64>().map_err(|_| wrong())
         };
         Self::new(s.split(':').map(part).collect::<Result<_>>()?)
+    }
+}
+
+impl From<Shares> for String {
+    fn from(shares: Shares) -> Self {
+        shares.to_string()
     }
 }
 

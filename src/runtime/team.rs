@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
+
 use super::memory_check;
 use super::monitor::Monitor;
 use super::rank::{self, Ended, Opened, Place, Rank, Stored, Stretch, System};
@@ -16,6 +18,7 @@ use crate::comm::{Failed, Failure, Links, in_threads};
 use crate::device::{Choice, Info, Kind, Rejected, SharedContext};
 use crate::error::Error;
 use crate::matrix::Csr;
+use crate::named::as_text;
 use crate::operator::choice::FormatChoice;
 use crate::operator::{Exchange, Format};
 use crate::partition::{Part, cost, split};
@@ -33,12 +36,13 @@ pub(crate) struct Placement {
 }
 
 /// One rank: a device and its share of the system.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct RankInfo {
     /// The device's name.
     pub device: String,
     /// What it is.
+    #[serde(serialize_with = "as_text")]
     pub kind: Kind,
     /// Its number in `declive devices`; none for the host.
     pub index: Option<usize>,
@@ -59,6 +63,7 @@ pub struct RankInfo {
     /// How the rows are stored.
     pub format: Format,
     /// Why so, and what else was considered.
+    #[serde(flatten)]
     pub format_choice: FormatChoice,
 }
 

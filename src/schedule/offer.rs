@@ -3,36 +3,43 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use serde::Serialize;
+
 use super::placement::LEAST_MEETING;
 use crate::device::Info;
 use crate::matrix::Csr;
 use crate::partition::row_ranges_by;
 use crate::runtime::ShareSource;
+use crate::timing::in_microseconds;
 
 /// Entries of a sample on which a device's speed is measured, at most.
 const SAMPLE: usize = 32 << 20;
 
 /// A set of devices that was considered, and the time of an iteration that it was expected to take.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct DeviceSet {
     /// Numbers of the devices in `declive devices`; none for the host.
     pub devices: Vec<Option<usize>>,
-    /// Seconds of an iteration.
+    /// Seconds of an iteration. In JSON, microseconds.
+    #[serde(rename = "microseconds_per_iteration", serialize_with = "in_microseconds")]
     pub seconds: f64,
     /// Whether a former solve took so long, so that nothing had to be predicted.
+    #[serde(rename = "remembered")]
     pub is_remembered: bool,
 }
 
 /// What was expected of a solve before it began.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Forecast {
-    /// Seconds of an iteration, if anything is known.
+    /// Seconds of an iteration, if anything is known. In JSON, microseconds.
+    #[serde(rename = "microseconds_per_iteration", serialize_with = "in_microseconds")]
     pub seconds: Option<f64>,
     /// The sets of devices that were compared, if there was a choice.
     pub considered: Vec<DeviceSet>,
     /// Time that it took to measure what the decision needs.
+    #[serde(skip)]
     pub time: Duration,
 }
 

@@ -35,6 +35,7 @@ use std::time::{Duration, Instant};
 use crate::error::Result;
 use crate::matrix::Csr;
 use crate::matrix::reorder::{Locality, Permutation, growth, permuted, rcm, rcm_of_symmetric};
+use crate::named::named;
 use crate::runtime::Reorder;
 
 /// Bytes of x that a near cache holds.
@@ -69,40 +70,16 @@ pub struct Reordering {
     pub time: Duration,
 }
 
-/// What decided on the order of the rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Cause {
-    /// [`Reorder::None`]: as given.
-    KeepAsked,
-    /// [`Reorder::Rcm`]: reverse Cuthill–McKee.
-    RcmAsked,
-    /// As given: near caches hold x in any order.
-    Small,
-    /// As given: neighbouring rows share most of what they need of x.
-    Local,
-    /// As given: neighbourhoods grow like those of a random graph, so that no order helps.
-    Random,
-    /// As given: reverse Cuthill–McKee was tried, and is no better.
-    NoGain,
-    /// Reverse Cuthill–McKee: it saves a tenth of an iteration's time or more.
-    Gain,
-}
-
-impl Cause {
-    /// The name, for machines: `keep-asked`, `rcm-asked`, `small`, …
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::KeepAsked => "keep-asked",
-            Self::RcmAsked => "rcm-asked",
-            Self::Small => "small",
-            Self::Local => "local",
-            Self::Random => "random",
-            Self::NoGain => "no-gain",
-            Self::Gain => "gain",
-        }
-    }
+named! {
+    /// What decided on the order of the rows.
+    Cause, "cause of an order":
+    KeepAsked = "keep-asked", "As given: it was asked for.";
+    RcmAsked = "rcm-asked", "Reverse Cuthill–McKee: it was asked for.";
+    Small = "small", "As given: near caches hold x in any order.";
+    Local = "local", "As given: neighbouring rows share most of what they need of x.";
+    Random = "random", "As given: neighbourhoods grow like those of a random graph, so that no order helps.";
+    NoGain = "no-gain", "As given: reverse Cuthill–McKee was tried, and is no better.";
+    Gain = "gain", "Reverse Cuthill–McKee: it saves a tenth of an iteration's time or more.";
 }
 
 impl Reordering {

@@ -2,25 +2,31 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
+
 use crate::krylov::{Method, Reason};
 use crate::timeline::{Split, Timeline};
+use crate::timing::in_seconds;
 use crate::verify::Residual;
 
 /// Rows that were moved in the course of a solve.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Move {
     /// Iterations that were done before.
+    #[serde(rename = "iterations")]
     pub iteration: u64,
     /// Seconds of each rank's kernels an iteration before.
+    #[serde(rename = "kernel_seconds")]
     pub kernels: Vec<f64>,
     /// The share of each of these ranks afterwards, from 0 to 1. One with 0 is no rank any more, unless it had none before.
     pub shares: Vec<f64>,
     /// The time that it took.
+    #[serde(rename = "seconds", serialize_with = "in_seconds")]
     pub time: Duration,
 }
 
 /// A method that took over from another in the course of a solve.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Switch {
     /// Iterations that were done before, those of a former solve among them.
     pub iteration: u64,

@@ -80,7 +80,7 @@ impl Statistics {
         self.split.resize(ended.len(), Split::default());
         self.timelines.resize(ended.len(), Timeline::default());
         for (k, Ended { split, timeline, seen, .. }) in ended.into_iter().enumerate() {
-            self.split[k] = plus(self.split[k], split);
+            self.split[k] = self.split[k] + split;
             join(&mut self.timelines[k], timeline);
             if k == 0 {
                 self.pace = seen.pace.or(self.pace.take());
@@ -137,15 +137,6 @@ impl Statistics {
             kernel_seconds: self.pace.map_or_else(Vec::new, |pace| pace.kernels),
             bytes_per_iteration,
         }
-    }
-}
-
-fn plus(a: Split, b: Split) -> Split {
-    Split {
-        kernels: a.kernels + b.kernels,
-        sums: a.sums + b.sums,
-        halos: a.halos + b.halos,
-        host_wait: a.host_wait + b.host_wait,
     }
 }
 

@@ -15,7 +15,7 @@ use crate::operator::opencl::{DeviceBlock, Layout};
 use crate::operator::row_blocks::RowBlocks;
 use crate::operator::{Format, LinearOperator};
 use crate::ops::opencl::OpenClOps;
-use crate::partition::Part;
+use crate::partition::{Part, compressed_bytes};
 use crate::real::Real;
 use crate::timing::{Timing, timing};
 
@@ -201,8 +201,8 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
     pub(super) fn cost(&self, kernel: &str) -> (u64, u64) {
         let (n, nnz, real) = (self.n() as u64, self.part.nnz() as u64, size_of::<T>() as u64);
         let vectors = |moved: u64, flops: u64| (moved * n * real, flops * n);
-        let product =
-            |vectors: u64, flops: u64| (nnz * (4 + real) + 4 * (n + 1) + vectors * n * real, 2 * nnz + flops * n);
+        let rows = compressed_bytes(n, nnz, real);
+        let product = |vectors: u64, flops: u64| (rows + vectors * n * real, 2 * nnz + flops * n);
         match kernel {
             "dot_partial" => vectors(2, 2),
             "next_iterate" | "next_residual" | "next_direction" => vectors(3, 2),

@@ -1,14 +1,12 @@
 //! A kernel's contest: from the best of the curves to the last round, in which the launch is chosen.
 
-use std::collections::BTreeMap;
-
 use super::device::Work;
-use super::found::{Chosen, Curve, KernelFound, Launch, Search};
+use super::found::{Chosen, Curve, KernelFound, Launch};
 use super::lab::{Lab, Way};
-use super::search::{fastest, first_minimum, search};
+use super::search::{fastest, first_minimum};
 use crate::device::Kind;
 use crate::error::Result;
-use crate::kernels::{PRODUCTS, Tuning};
+use crate::kernels::PRODUCTS;
 use crate::real::Real;
 use crate::timing::Timing;
 
@@ -73,12 +71,11 @@ pub(super) struct Round {
 }
 
 impl Work<'_> {
-    /// The contests from the best of the curves to the last rounds, in which `guests` take part.
+    /// The contests from the best of the curves to the last rounds.
     pub(super) fn rounds<T: Real, A: Real>(
         &self,
         lab: &mut Lab<'_, T, A>,
         contests: Vec<Contest>,
-        guests: &BTreeMap<&'static str, Way>,
         step: &mut dyn FnMut(),
     ) -> Result<Vec<Round>> {
         // row blocks are cut once for all products: those that are part of an iteration decide how
@@ -97,48 +94,12 @@ impl Work<'_> {
             }
             let unrolled = self.unrolled(lab, &batch)?;
             for contest in batch {
-                let guest = guests.get(contest.kernel).copied();
-                rounds.push(self.last_round(lab, contest, &unrolled, guest, cut)?);
+                rounds.push(self.last_round(lab, contest, &unrolled, cut)?);
                 step();
             }
             cut = cut.or(rounds.first().map(|round| round.ways[round.winner].launch));
         }
         Ok(rounds)
-    }
-
-    /// What [`Search::Refine`] chooses of each kernel. It goes along the curves that an exhaustive search has measured,
-    /// among which are all of its own, and measures what they lack; then its rounds are those of a search by itself.
-    pub(super) fn refined<T: Real, A: Real>(
-        &self,
-        lab: &mut Lab<'_, T, A>,
-        default: &Tuning,
-        contests: &mut [Contest],
-        step: &mut dyn FnMut(),
-    ) -> Result<BTreeMap<&'static str, Way>> {
-        let refine = Work { how: Search::Refine, ..*self };
-        let [products, vectors] = refine.ways(lab, default)?;
-        let mut own = Vec::new();
-        for contest in contests {
-            let Contest { kernel, default, .. } = *contest;
-            let ways = if contest.is_product() { &products } else { &vectors };
-            let mut curves = Vec::new();
-            for (way, known) in contest.curves.iter_mut().filter(|(way, _)| ways.contains(way)) {
-                let most = lab.most(way, kernel)?;
-                let points = search(refine.how, most, f64::INFINITY, |groups| {
-                    if let Some(point) = known.points.iter().find(|point| point.groups_per_unit == groups) {
-                        return Ok(*point);
-                    }
-                    let point = lab.measure(way, kernel, groups)?;
-                    known.points.push(point);
-                    Result::Ok(point)
-                })?;
-                known.points.sort_by_key(|point| point.groups_per_unit);
-                curves.push((*way, Curve { points, ..known.clone() }));
-            }
-            own.push(Contest { kernel, curves, default, best: default });
-        }
-        let rounds = refine.rounds(lab, own, &BTreeMap::new(), step)?;
-        Ok(rounds.into_iter().map(|round| (round.contest.kernel, round.ways[round.winner])).collect())
     }
 
     /// What takes part in a kernel's contest: the usual launch, the start of the search, and the best of the curves; of
@@ -168,14 +129,13 @@ impl Work<'_> {
         Way { launch: Launch { groups_per_unit: 1, ..largest.launch }, ..largest }
     }
 
-    /// Measures the best launch of a kernel in turns with the default, with one group a unit, with its neighbours along
-    /// the parameters that are searched last, and with a `guest`, and chooses.
+    /// Measures the best launch of a kernel in turns with the default, with one group a unit, and with its neighbours
+    /// along the parameters that are searched last, and chooses.
     fn last_round<T: Real, A: Real>(
         &self,
         lab: &mut Lab<'_, T, A>,
         contest: Contest,
         unrolled: &[(&str, Way)],
-        guest: Option<Way>,
         cut: Option<Launch>,
     ) -> Result<Round> {
         let Contest { kernel, default, best, .. } = contest;
@@ -188,19 +148,13 @@ impl Work<'_> {
         if contest.is_product() {
             ways.extend(self.with_other_items(best));
         }
-        ways.extend(guest.filter(|guest| ways.iter().all(|way| way.launch != guest.launch)));
         let timings = lab.in_turns(kernel, &ways)?;
         let winner = choose(&ways, &timings, 2, |way| fits_cut(way, kernel, cut));
         Ok(Round { contest, ways, timings, winner })
     }
 
-    /// All about a kernel after its last round, in which `refined` took part, if there is one.
-    pub(super) fn found<T: Real, A: Real>(
-        &self,
-        lab: &mut Lab<'_, T, A>,
-        round: Round,
-        refined: Option<&Way>,
-    ) -> Result<KernelFound> {
+    /// All about a kernel after its last round.
+    pub(super) fn found<T: Real, A: Real>(&self, lab: &mut Lab<'_, T, A>, round: Round) -> Result<KernelFound> {
         let Round { contest: Contest { kernel, curves, .. }, ways, timings, winner } = round;
         // the winner first, the others as they are, each launch once
         let mut tried: Vec<Chosen> = Vec::new();
@@ -221,7 +175,6 @@ impl Work<'_> {
             one_per_unit: timings[1],
             default: Chosen { launch: ways[0].launch, timing: timings[0] },
             chosen: tried[0],
-            refined: refined.and_then(|way| tried.iter().find(|one| one.launch == way.launch)).copied(),
             tried,
             resources: lab.resources(&ways[winner], kernel)?,
         };
@@ -273,10 +226,11 @@ pub(super) fn choose(ways: &[Way], timings: &[Timing], current: usize, allowed: 
 
 #[cfg(test)]
 mod tests {
-    use super::super::found::Point;
+    use super::super::found::{Point, Search};
     use super::super::watch::Watch;
     use super::*;
     use crate::device::{Context, list};
+    use crate::kernels::Tuning;
     use crate::matrix::gallery;
     use crate::partition::{row_ranges, split};
 
@@ -313,18 +267,16 @@ mod tests {
         let way = Way { compiled: lab.compile(&lab.uniform(launch)).unwrap(), launch };
         assert_eq!(lab.compile(&lab.uniform(launch)).unwrap(), way.compiled, "nothing is compiled twice");
         let kernel = "spmv_dot_csr";
-        let curves = vec![(way, work.curve(&mut lab, &way, kernel, f64::INFINITY).unwrap())];
+        let curves = vec![(way, work.curve(&mut lab, &way, kernel).unwrap())];
         let contest = Contest { kernel, curves, default: way, best: way };
         let unrolled = work.unrolled(&mut lab, std::slice::from_ref(&contest)).unwrap();
         assert_eq!(unrolled.iter().map(|(_, way)| way.launch.unroll).collect::<Vec<_>>(), [2, 4]);
-        let guest = Way { launch: Launch { groups_per_unit: 3, ..launch }, ..way };
-        let round = work.last_round(&mut lab, contest, &unrolled, Some(guest), None).unwrap();
-        let found = work.found(&mut lab, round, Some(&guest)).unwrap();
-        assert_eq!(found.refined.unwrap().launch, guest.launch);
+        let round = work.last_round(&mut lab, contest, &unrolled, None).unwrap();
+        let found = work.found(&mut lab, round).unwrap();
         let mut tried: Vec<[usize; 2]> =
             found.tried.iter().map(|one| [one.launch.items_per_row, one.launch.unroll]).collect();
         tried.sort_unstable();
-        assert_eq!(tried, [[1, 1], [1, 1], [1, 2], [1, 4], [2, 1], [4, 1], [8, 1]]);
+        assert_eq!(tried, [[1, 1], [1, 2], [1, 4], [2, 1], [4, 1], [8, 1]]);
         assert!(found.chosen.timing.median <= found.default.timing.median);
         let resources = found.resources.unwrap();
         assert!(resources.max_group_size >= 64, "{resources:?}");
@@ -340,10 +292,7 @@ mod tests {
             let timing = |time| Timing { median: time, low: time, high: time, runs: 1 };
             let point = |(&time, groups)| Point { groups_per_unit: groups, groups, timing: timing(time) };
             let points = times.iter().zip(1..).map(point).collect();
-            let first_minimum = None;
-            let curve =
-                Curve { group_size, block_nnz: 0, items_per_row: 1, unroll: 1, points, first_minimum, coarse: false };
-            (way(group_size), curve)
+            (way(group_size), Curve { group_size, block_nnz: 0, points, first_minimum: None })
         };
         let curves = vec![curve(256, &[9.0, 8.0]), curve(1, &[5.0, 4.0]), curve(64, &[7.0, 6.0, 5.0])];
         let mut contest = Contest { kernel: "cg_step", curves, default: way(256), best: way(256) };

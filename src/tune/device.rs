@@ -101,7 +101,7 @@ pub(crate) fn block(
     };
     let limit = bandwidth::of_device(info)?;
     Ok(Found {
-        device: facts(info),
+        device: DeviceFacts::from(info),
         precision: precision.of_vectors().name().into(),
         matrix: name.into(),
         order: part.n_owned(),
@@ -112,22 +112,6 @@ pub(crate) fn block(
         seconds: start.elapsed().as_secs_f64(),
         kernels,
     })
-}
-
-fn facts(info: &Info) -> DeviceFacts {
-    DeviceFacts {
-        name: info.name.clone(),
-        vendor: info.vendor.clone(),
-        platform: info.platform.clone(),
-        driver: info.driver.clone(),
-        opencl: info.opencl.clone(),
-        kind: info.kind.to_string(),
-        compute_units: info.compute_units,
-        clock_mhz: info.clock_mhz,
-        memory_bytes: info.memory_bytes,
-        local_memory_bytes: info.local_memory_bytes,
-        max_work_group: info.max_work_group,
-    }
 }
 
 /// What is to be done.
@@ -148,9 +132,7 @@ impl Work<'_> {
         let names: Vec<&'static str> = all_names.filter(|name| lab.bed.has(name)).collect();
         let ways = |name: &str| if PRODUCTS.contains(&name) { &products } else { &vectors };
         // a part for each way of each kernel, and one for each kernel's last round
-        let is_exhaustive = self.how == Search::Exhaustive;
-        let rounds = 1 + usize::from(is_exhaustive);
-        let all = names.iter().map(|name| ways(name).len() + rounds).sum();
+        let all = names.iter().map(|name| ways(name).len() + 1).sum();
         let mut done = 0;
         let mut step = || {
             done += 1;
@@ -161,16 +143,11 @@ impl Work<'_> {
         for &kernel in &names {
             let default = self.usual(&mut lab, ways(kernel), kernel, &default)?;
             let mut contest = Contest { kernel, curves: Vec::new(), default, best: default };
-            // the largest first; where the rest is compared with what is known, the usual size before them
-            let mut order: Vec<Way> = ways(kernel).iter().rev().copied().collect();
-            if is_exhaustive {
-                order.sort_by_key(|way| way.launch.group_size != default.launch.group_size);
-            }
-            for way in order {
-                // the search of the dissertation is at the largest size that the kernel can have
+            // the largest first: the search of the dissertation is at the largest size that the kernel can have
+            for &way in ways(kernel).iter().rev() {
                 let is_wanted = self.how != Search::FirstMinimum || contest.curves.is_empty();
                 if is_wanted && lab.fits(&way, kernel)? {
-                    let curve = self.curve(&mut lab, &way, kernel, contest.least())?;
+                    let curve = self.curve(&mut lab, &way, kernel)?;
                     contest.curves.push((way, curve));
                 }
                 step();
@@ -178,12 +155,9 @@ impl Work<'_> {
             contests.push(contest);
         }
 
-        let refined =
-            if is_exhaustive { self.refined(&mut lab, &default, &mut contests, &mut step)? } else { BTreeMap::new() };
         let mut found: Vec<KernelFound> = Vec::new();
-        for round in self.rounds(&mut lab, contests, &refined, &mut step)? {
-            let refined = refined.get(round.contest.kernel);
-            found.push(self.found(&mut lab, round, refined)?);
+        for round in self.rounds(&mut lab, contests, &mut step)? {
+            found.push(self.found(&mut lab, round)?);
         }
         if let Err(e) = self.add_occupancy(&mut lab, &names, &mut found) {
             log::debug!("{}: registers are not known: {e}", self.info.name);
@@ -233,20 +207,13 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Searches along one way, where the kernel takes `known` the other ways, at least.
-    pub(super) fn curve<T: Real, A: Real>(
-        &self,
-        lab: &mut Lab<'_, T, A>,
-        way: &Way,
-        kernel: &str,
-        known: f64,
-    ) -> Result<Curve> {
+    /// Searches along one way.
+    pub(super) fn curve<T: Real, A: Real>(&self, lab: &mut Lab<'_, T, A>, way: &Way, kernel: &str) -> Result<Curve> {
         let most = lab.most(way, kernel)?;
-        let points = search(self.how, most, known, |groups_per_unit| lab.measure(way, kernel, groups_per_unit))?;
+        let points = search(self.how, most, |groups_per_unit| lab.measure(way, kernel, groups_per_unit))?;
         let first_minimum = first_minimum(&points);
-        let coarse = self.how == Search::Exhaustive && points.len() < most;
-        let Launch { group_size, block_nnz, items_per_row, unroll, .. } = way.launch;
-        Ok(Curve { group_size, block_nnz, items_per_row, unroll, points, first_minimum, coarse })
+        let Launch { group_size, block_nnz, .. } = way.launch;
+        Ok(Curve { group_size, block_nnz, points, first_minimum })
     }
 }
 

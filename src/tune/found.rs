@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::occupancy::Resources;
+use crate::device::Info;
+use crate::named::named;
 use crate::timing::Timing;
 
 /// How a kernel is launched.
@@ -32,7 +34,7 @@ fn one() -> usize {
 }
 
 /// One number of work-groups that was tried.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Point {
     /// Work-groups for each compute unit.
     pub groups_per_unit: usize,
@@ -43,32 +45,21 @@ pub struct Point {
 }
 
 /// The times of a kernel over the number of work-groups, its other parameters fixed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Curve {
     /// See [`Launch::group_size`].
     pub group_size: usize,
     /// See [`Launch::block_nnz`].
     pub block_nnz: usize,
-    /// See [`Launch::items_per_row`].
-    #[serde(default = "one")]
-    pub items_per_row: usize,
-    /// See [`Launch::unroll`].
-    #[serde(default = "one")]
-    pub unroll: usize,
     /// What was tried, by rising number of work-groups.
     pub points: Vec<Point>,
     /// The groups for each unit at which a search for the first local minimum, in steps of one from one on, ends; `None` if
     /// the steps were too coarse to tell.
     pub first_minimum: Option<usize>,
-    /// Whether an exhaustive search was content with numbers of groups that double, since the least of their times is
-    /// more than twice the least that it knew of the kernel: twice the groups halve the time at most, so that nothing
-    /// between these numbers can be the best.
-    #[serde(default)]
-    pub coarse: bool,
 }
 
 /// The launch parameters that are to be used.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Chosen {
     /// The parameters.
     pub launch: Launch,
@@ -77,7 +68,7 @@ pub struct Chosen {
 }
 
 /// What was found for a kernel.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct KernelFound {
     /// Its name.
     pub kernel: String,
@@ -99,18 +90,13 @@ pub struct KernelFound {
     /// All that was measured in turns with it, itself first: beside the default, what differs in
     /// [`items_per_row`](Launch::items_per_row) or [`unroll`](Launch::unroll), some of it in the number of groups as
     /// well.
-    #[serde(default)]
     pub tried: Vec<Chosen>,
-    /// What [`Search::Refine`] would have chosen, measured in turns with `chosen`; of an exhaustive search alone.
-    #[serde(default)]
-    pub refined: Option<Chosen>,
     /// What the chosen launch takes of the device, as far as that tells.
-    #[serde(default)]
     pub resources: Option<Resources>,
 }
 
-/// The facts about a device that launch parameters depend on.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// The facts about a device that times depend on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct DeviceFacts {
     /// The device.
     pub name: String,
@@ -136,55 +122,34 @@ pub struct DeviceFacts {
     pub max_work_group: usize,
 }
 
-/// How parameters are looked for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Search {
-    /// Numbers of groups in steps that double, then what lies around the best, at all sizes of groups and row blocks; then
-    /// the other parameters of the best.
-    #[default]
-    Refine,
-    /// One more group for each unit at a time until the time rises; at the largest size of groups, or
-    /// the usual one on CPUs (Bueno 2013, 4.3.3).
-    FirstMinimum,
-    /// Every number of groups for each unit, with all values of the other parameters; but see [`Curve::coarse`]. Beside
-    /// the best, it finds what [`Search::Refine`] would have chosen.
-    Exhaustive,
+impl From<&Info> for DeviceFacts {
+    fn from(info: &Info) -> Self {
+        Self {
+            name: info.name.clone(),
+            vendor: info.vendor.clone(),
+            platform: info.platform.clone(),
+            driver: info.driver.clone(),
+            opencl: info.opencl.clone(),
+            kind: info.kind.to_string(),
+            compute_units: info.compute_units,
+            clock_mhz: info.clock_mhz,
+            memory_bytes: info.memory_bytes,
+            local_memory_bytes: info.local_memory_bytes,
+            max_work_group: info.max_work_group,
+        }
+    }
 }
 
-impl Search {
-    /// All of them, in the order of the help.
-    pub const ALL: &[Self] = &[Self::Refine, Self::FirstMinimum, Self::Exhaustive];
-
-    /// The name on the command line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Refine => "refine",
-            Self::FirstMinimum => "first-minimum",
-            Self::Exhaustive => "exhaustive",
-        }
-    }
-
-    /// One line of description.
-    #[must_use]
-    pub fn describe(self) -> &'static str {
-        match self {
-            Self::Refine => {
-                "Numbers of groups that double, then what lies around the best, at several sizes; then the rest."
-            }
-            Self::FirstMinimum => {
-                "One more group for each unit until the time rises, at one size of groups (Bueno 2013, section 4.3.3)."
-            }
-            Self::Exhaustive => {
-                "Every number of groups that may be the best, with all values of the rest; and how near 'refine' comes."
-            }
-        }
-    }
+named! {
+    /// How parameters are looked for: `refine` tries all sizes of groups and row blocks, then the other parameters of the best;
+    /// `first-minimum` goes along the largest size of groups, or the usual one on CPUs (Bueno 2013, 4.3.3).
+    Search, "search":
+    Refine = "refine", "Numbers of groups that double, then what lies around the best, at several sizes; then the rest.";
+    FirstMinimum = "first-minimum", "One more group for each unit until the time rises, at one size of groups (Bueno 2013, section 4.3.3).";
 }
 
 /// What was found on a device.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Found {
     /// The device.
     pub device: DeviceFacts,
@@ -197,7 +162,6 @@ pub struct Found {
     /// Its entries.
     pub nnz: usize,
     /// Columns of a block that other ranks own; 0 for a whole matrix.
-    #[serde(default)]
     pub halo: usize,
     /// How it was looked for.
     pub search: Search,
@@ -220,15 +184,6 @@ impl KernelFound {
     #[must_use]
     pub fn saving(&self) -> f64 {
         1.0 - self.chosen.timing.median / self.one_per_unit.median
-    }
-
-    /// How much longer the launch takes that [`Search::Refine`] would have chosen, as a part: time / chosen time − 1,
-    /// of times that were measured in turns. 0 if it is the chosen one. Negative where row blocks that are better for
-    /// this kernel are worse for the product that decides about them. `None` but of an exhaustive search.
-    #[must_use]
-    pub fn refined_cost(&self) -> Option<f64> {
-        let cost = self.refined?.timing.median / self.chosen.timing.median - 1.0;
-        cost.is_finite().then_some(cost)
     }
 
     /// How many times as fast as with the default parameters.
@@ -339,21 +294,6 @@ impl Found {
         let separate = iteration(&[&[("spmv_csr", 1), ("dot_partial", 2)], &updates[..]].concat())?;
         Some(Fusion { fused, separate })
     }
-
-    /// The kernel for which the choice of [`Search::Refine`] costs most, and that [cost](KernelFound::refined_cost);
-    /// `None` but of an exhaustive search.
-    #[must_use]
-    pub fn most_refined_cost(&self) -> Option<(&KernelFound, f64)> {
-        let costs = self.kernels.iter().filter_map(|kernel| Some((kernel, kernel.refined_cost()?)));
-        costs.max_by(|(_, a), (_, b)| a.total_cmp(b))
-    }
-
-    /// How many curves are [coarse](Curve::coarse), and how many there are.
-    #[must_use]
-    pub fn coarse_curves(&self) -> (usize, usize) {
-        let curves = || self.kernels.iter().flat_map(|kernel| &kernel.curves);
-        (curves().filter(|curve| curve.coarse).count(), curves().count())
-    }
 }
 
 impl Timing {
@@ -377,11 +317,6 @@ impl Curve {
         let is_it = |point: &&Point| point.groups_per_unit == groups_per_unit && point.timing.is_plausible();
         self.points.iter().find(is_it).copied()
     }
-
-    /// Which parameters are those of a launch, the one that matters most first.
-    fn agreement(&self, launch: Launch) -> [bool; 3] {
-        [self.block_nnz == launch.block_nnz, self.items_per_row == launch.items_per_row, self.unroll == launch.unroll]
-    }
 }
 
 fn least<'a>(timings: impl Iterator<Item = &'a Timing>) -> f64 {
@@ -389,15 +324,15 @@ fn least<'a>(timings: impl Iterator<Item = &'a Timing>) -> f64 {
 }
 
 impl KernelFound {
-    /// One curve for each size of groups, by rising size: with the other parameters as chosen, or the nearest to that; of
-    /// several, the fastest. None without a plausible time.
+    /// One curve for each size of groups, by rising size: that of the chosen row blocks, or else the fastest. None without a
+    /// plausible time.
     #[must_use]
     pub fn curves_by_size(&self) -> Vec<&Curve> {
         let mut curves: BTreeMap<usize, &Curve> = BTreeMap::new();
         for curve in self.curves.iter().filter(|curve| curve.least().is_finite()) {
             let is_better = |old: &&Curve| {
-                let [new, old_agreement] = [curve, *old].map(|curve| curve.agreement(self.chosen.launch));
-                new > old_agreement || (new == old_agreement && curve.least() < old.least())
+                let [new, of_old] = [curve, *old].map(|curve| curve.block_nnz == self.chosen.launch.block_nnz);
+                (new && !of_old) || (new == of_old && curve.least() < old.least())
             };
             if curves.get(&curve.group_size).is_none_or(is_better) {
                 curves.insert(curve.group_size, curve);
@@ -491,10 +426,10 @@ mod tests {
     }
 
     /// Times with 1, 2, 3, … groups a unit.
-    fn curve(group_size: usize, [block_nnz, items_per_row, unroll]: [usize; 3], times: &[f64]) -> Curve {
+    fn curve(group_size: usize, block_nnz: usize, times: &[f64]) -> Curve {
         let point = |(k, &time): (usize, &f64)| Point { groups_per_unit: k + 1, groups: k + 1, timing: timing(time) };
         let points = times.iter().enumerate().map(point).collect();
-        Curve { group_size, block_nnz, items_per_row, unroll, points, first_minimum: None, coarse: false }
+        Curve { group_size, block_nnz, points, first_minimum: None }
     }
 
     /// A kernel whose chosen launch took 4.
@@ -510,7 +445,6 @@ mod tests {
             default: Chosen { launch: launch(256, 8, [2048, 1, 1]), timing: timing(5.0) },
             chosen,
             tried: vec![chosen],
-            refined: None,
             resources: None,
         }
     }
@@ -518,9 +452,9 @@ mod tests {
     #[test]
     fn what_a_value_gains_over_the_next_best() {
         let curves = vec![
-            curve(64, [1024, 1, 1], &[9.0, 6.0, 5.0]),
-            curve(64, [2048, 1, 1], &[9.0, 4.4, 5.5]),
-            curve(128, [2048, 1, 1], &[7.0, 6.6, f64::NAN]),
+            curve(64, 1024, &[9.0, 6.0, 5.0]),
+            curve(64, 2048, &[9.0, 4.4, 5.5]),
+            curve(128, 2048, &[7.0, 6.6, f64::NAN]),
         ];
         let mut kernel = kernel(launch(64, 2, [2048, 2, 1]), curves);
         let gains =
@@ -539,15 +473,14 @@ mod tests {
     #[test]
     fn a_curve_for_each_size() {
         let curves = vec![
-            curve(64, [1024, 1, 1], &[1.0]),
-            curve(64, [2048, 1, 1], &[3.0, 2.0]),
-            curve(64, [2048, 1, 2], &[3.5]),
-            curve(128, [1024, 2, 1], &[5.0]),
-            curve(128, [1024, 1, 1], &[4.0]),
-            curve(256, [2048, 1, 1], &[f64::NAN]),
+            curve(64, 1024, &[1.0]),
+            curve(64, 2048, &[3.5, 4.0]),
+            curve(128, 4096, &[5.0]),
+            curve(128, 1024, &[4.0]),
+            curve(256, 2048, &[f64::NAN]),
         ];
         let kernel = kernel(launch(64, 1, [2048, 1, 2]), curves);
-        // as chosen; and of what agrees no more than others, the fastest that agrees in the parameter before
+        // as chosen; and of those that are not, the fastest
         let shown: Vec<f64> = kernel.curves_by_size().into_iter().map(Curve::least).collect();
         assert_eq!(shown, [3.5, 4.0]);
         assert_eq!(kernel.chosen_on_curve().unwrap().timing.median, 3.5);
@@ -555,10 +488,8 @@ mod tests {
 
     #[test]
     fn what_an_early_stop_costs() {
-        let mut kernel = kernel(
-            launch(64, 3, [0, 1, 1]),
-            vec![curve(64, [0, 1, 1], &[9.0, 9.0, 4.5]), curve(128, [0, 1, 1], &[7.0, 6.75, 7.5])],
-        );
+        let mut kernel =
+            kernel(launch(64, 3, [0, 1, 1]), vec![curve(64, 0, &[9.0, 9.0, 4.5]), curve(128, 0, &[7.0, 6.75, 7.5])]);
         assert_eq!(kernel.early_stop(), None);
         kernel.curves[1].first_minimum = Some(2);
         let stop = kernel.early_stop().unwrap();
@@ -569,35 +500,6 @@ mod tests {
         kernel.chosen.launch = launch(128, 2, [0, 1, 1]);
         let stop = kernel.early_stop().unwrap();
         assert_eq!((stop.cost, stop.is_chosen), (0.0, true));
-    }
-
-    #[test]
-    fn what_refining_costs() {
-        let mut kernel = kernel(launch(64, 3, [0, 1, 1]), vec![curve(64, [0, 1, 1], &[9.0, 6.0, 5.0])]);
-        assert_eq!(kernel.refined_cost(), None);
-        // beside the chosen 4, as measured in turns
-        kernel.refined = Some(Chosen { launch: launch(64, 2, [0, 1, 1]), timing: timing(4.5) });
-        assert_eq!(kernel.refined_cost(), Some(0.125));
-        kernel.refined = Some(Chosen { launch: launch(64, 2, [0, 1, 1]), timing: timing(3.0) });
-        assert_eq!(kernel.refined_cost(), Some(-0.25));
-        kernel.refined = Some(kernel.chosen);
-        assert_eq!(kernel.refined_cost(), Some(0.0));
-        kernel.refined = Some(Chosen { timing: timing(f64::NAN), ..kernel.chosen });
-        assert_eq!(kernel.refined_cost(), None);
-    }
-
-    #[test]
-    fn what_older_versions_wrote() {
-        let kernel = kernel(launch(64, 3, [0, 1, 1]), vec![curve(64, [0, 1, 1], &[9.0, 6.0])]);
-        let mut json = serde_json::to_value(&kernel).unwrap();
-        for field in ["tried", "resources", "refined"] {
-            json.as_object_mut().unwrap().remove(field).unwrap();
-        }
-        for field in ["items_per_row", "unroll", "coarse"] {
-            json["curves"][0].as_object_mut().unwrap().remove(field).unwrap();
-        }
-        let read: KernelFound = serde_json::from_value(json).unwrap();
-        assert_eq!(read, KernelFound { tried: Vec::new(), ..kernel });
     }
 
     #[test]
@@ -644,15 +546,6 @@ mod tests {
         assert_eq!(fusion.fused, Iteration { launches: 2, bytes: 60, seconds: 6.0 });
         assert_eq!(fusion.separate, Iteration { launches: 6, bytes: 90, seconds: 10.0 });
         assert_eq!((fusion.bytes_ratio(), fusion.time_ratio()), (1.5, 10.0 / 6.0));
-        assert_eq!((found.most_refined_cost(), found.coarse_curves()), (None, (0, 0)));
-        for (k, time) in [(1, 6.25), (2, 1.5), (3, 0.25)] {
-            found.kernels[k].refined = Some(Chosen { timing: timing(time), ..found.kernels[k].chosen });
-        }
-        let (worst, cost) = found.most_refined_cost().unwrap();
-        assert_eq!((&*worst.kernel, cost), ("cg_step", 0.25));
-        found.kernels[0].curves = vec![curve(1, [0, 1, 1], &[1.0]), curve(2, [0, 1, 1], &[1.0])];
-        found.kernels[0].curves[1].coarse = true;
-        assert_eq!(found.coarse_curves(), (1, 2));
         found.kernels.remove(3);
         assert_eq!(found.fusion(), None);
     }

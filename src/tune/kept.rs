@@ -54,7 +54,7 @@ pub(crate) fn of_ranks(
         let is_cancelled = cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
         if tune == Tune::Full && !is_cancelled && part.n_owned() > 0 && !is_searched(&known, info, part, precision) {
             log::info!("{}: tuning all kernels on {} rows", info.name, part.n_owned());
-            match super::device::block(info, part, "a solve", precision, Search::default(), watch) {
+            match super::device::block(info, part, "a solve", precision, Search::Refine, watch) {
                 Ok(found) => {
                     keep(&store, info, &found);
                     known = known.with(entries(info, &found));

@@ -3,10 +3,10 @@
 //! What a unit holds is known for NVIDIA's GPUs: the limits of a multiprocessor by compute capability are published, and
 //! the compiler tells the registers. Of other devices OpenCL tells neither; nothing is claimed about them.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// What a kernel takes of a device, as far as the device tells.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Resources {
     /// The largest group that the device runs the kernel with.
     pub max_group_size: usize,
@@ -17,15 +17,13 @@ pub struct Resources {
     /// Private memory of a work-item beyond registers: what was spilled, on most devices.
     pub private_bytes: u64,
     /// 32-bit registers of a work-item.
-    #[serde(default)]
     pub registers: Option<u32>,
     /// How full a compute unit is with the chosen launch.
-    #[serde(default)]
     pub occupancy: Option<Occupancy>,
 }
 
 /// How full a compute unit is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Occupancy {
     /// Work-items that it holds at a time.
     pub resident: usize,
@@ -44,7 +42,7 @@ impl Occupancy {
 }
 
 /// What keeps further groups from a compute unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
     /// There are no more: the launch has so few.

@@ -4,32 +4,16 @@ use super::found::{Point, Search};
 
 /// Looks for the best number of groups for each compute unit, between 1 and `most`. `measure` takes the time with so many.
 ///
-/// Gives the points that were tried, by rising numbers. An exhaustive search leaves out what lies between numbers that
-/// double if it can't take as little time as `known`, the least so far with other parameters; infinite if there is
-/// none.
+/// Gives the points that were tried, by rising numbers.
 ///
 /// # Errors
 /// Those of `measure`.
 pub(super) fn search<E>(
     search: Search,
     most: usize,
-    known: f64,
     mut measure: impl FnMut(usize) -> Result<Point, E>,
 ) -> Result<Vec<Point>, E> {
-    let doubling = || std::iter::successors(Some(1), |groups| Some(2 * groups)).take_while(|&groups| groups < most);
     match search {
-        Search::Exhaustive => {
-            let mut points: Vec<Point> = doubling().chain([most]).map(&mut measure).collect::<Result<_, E>>()?;
-            let least = fastest(&points).map_or(f64::INFINITY, |k| points[k].timing.median);
-            // twice the groups halve the time at most
-            if 0.5 * least <= known {
-                for groups in (1..most).filter(|groups| !groups.is_power_of_two()) {
-                    points.push(measure(groups)?);
-                }
-                points.sort_by_key(|point| point.groups_per_unit);
-            }
-            Ok(points)
-        }
         Search::FirstMinimum => {
             let mut points: Vec<Point> = Vec::new();
             for groups in 1..=most {
@@ -43,7 +27,9 @@ pub(super) fn search<E>(
             Ok(points)
         }
         Search::Refine => {
-            let mut points: Vec<Point> = doubling().chain([most]).map(&mut measure).collect::<Result<_, E>>()?;
+            let doubling =
+                std::iter::successors(Some(1), |groups| Some(2 * groups)).take_while(|&groups| groups < most);
+            let mut points: Vec<Point> = doubling.chain([most]).map(&mut measure).collect::<Result<_, E>>()?;
             loop {
                 let Some(best) = fastest(&points) else { return Ok(points) };
                 let here = points[best].groups_per_unit;
@@ -89,11 +75,6 @@ mod tests {
 
     /// The numbers that are tried where `time` is the time, and the best of them.
     fn tried(kind: Search, most: usize, time: impl Fn(usize) -> f64) -> (Vec<usize>, usize) {
-        tried_beside(f64::INFINITY, kind, most, time)
-    }
-
-    /// The same where so little time is known of other parameters.
-    fn tried_beside(known: f64, kind: Search, most: usize, time: impl Fn(usize) -> f64) -> (Vec<usize>, usize) {
         let order = RefCell::new(Vec::new());
         let measure = |groups| {
             order.borrow_mut().push(groups);
@@ -103,7 +84,7 @@ mod tests {
                 timing: timing(vec![time(groups)]),
             })
         };
-        let Ok(points) = search(kind, most, known, measure);
+        let Ok(points) = search(kind, most, measure);
         assert!(points.windows(2).all(|pair| pair[0].groups_per_unit < pair[1].groups_per_unit));
         assert_eq!(points.len(), order.borrow().len(), "nothing is measured twice");
         let best = points[fastest(&points).unwrap()].groups_per_unit;
@@ -125,25 +106,6 @@ mod tests {
         assert_eq!(tried(Search::FirstMinimum, 3, two_minima), (vec![1, 2, 3], 3));
         assert_eq!(tried(Search::FirstMinimum, 64, |_| 1.0).0.len(), 64);
         assert_eq!(tried(Search::FirstMinimum, 1, two_minima), (vec![1], 1));
-    }
-
-    #[test]
-    fn the_exhaustive_search_finds_the_least() {
-        let (points, best) = tried(Search::Exhaustive, 64, two_minima);
-        assert_eq!((points.len(), best), (64, 20));
-        assert_eq!([1, 2, 3, 48].map(|most| tried(Search::Exhaustive, most, two_minima).0.len()), [1, 2, 3, 48]);
-    }
-
-    #[test]
-    fn what_can_not_be_the_best_is_not_searched() {
-        // the least with numbers that double is 5.2, at 16
-        let tried = |known, most| tried_beside(known, Search::Exhaustive, most, two_minima).0;
-        assert_eq!([tried(2.6, 64).len(), tried(2.59, 64).len()], [64, 7]);
-        assert_eq!(tried(2.59, 48), [1, 2, 4, 8, 16, 32, 48]);
-        assert_eq!(
-            tried_beside(0.1, Search::Refine, 64, two_minima),
-            tried_beside(9.0, Search::Refine, 64, two_minima)
-        );
     }
 
     #[test]

@@ -65,17 +65,20 @@ fn now() -> u64 {
 }
 
 /// What is known of a device.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Known {
     /// The device.
     pub device: Device,
     /// The entries, sorted by their keys, which are different.
     pub entries: Vec<Entry>,
     /// The formats of blocks, sorted likewise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "known")]
     pub formats: Vec<FormatEntry>,
     /// What it costs this device and others to meet, sorted likewise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "known")]
     pub meetings: Vec<MeetingEntry>,
     /// How fast this device and others were in solves, sorted likewise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "known")]
     pub paces: Vec<PaceEntry>,
 }
 
@@ -136,14 +139,8 @@ fn found<'a, E: Kept>(all: &'a [E], key: &E::Key) -> Option<&'a E> {
 #[derive(Serialize, Deserialize)]
 struct Content {
     version: u64,
-    device: Device,
-    entries: Vec<Entry>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "known")]
-    formats: Vec<FormatEntry>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "known")]
-    meetings: Vec<MeetingEntry>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "known")]
-    paces: Vec<PaceEntry>,
+    #[serde(flatten)]
+    known: Known,
 }
 
 /// Entries of a kind that this version does not know are left out, whatever they are.
@@ -154,15 +151,6 @@ fn known<'de, D: Deserializer<'de>, E: Kept>(from: D) -> Result<Vec<E>, D::Error
     };
     let known = all.into_iter().filter_map(|value| serde_json::from_value::<E>(value).ok());
     Ok(known.filter(E::makes_sense).collect())
-}
-
-/// What is to be added to a file.
-#[derive(Default)]
-struct New {
-    entries: Vec<Entry>,
-    formats: Vec<FormatEntry>,
-    meetings: Vec<MeetingEntry>,
-    paces: Vec<PaceEntry>,
 }
 
 /// Why a file gives no entries.
@@ -224,27 +212,27 @@ impl Store {
     ///
     /// Waits while another process inserts. A damaged file is replaced, one of a later version of declive is not.
     pub fn insert(&self, device: &Device, entries: impl IntoIterator<Item = Entry>) -> Option<PathBuf> {
-        self.add(device, New { entries: entries.into_iter().collect(), ..New::default() })
+        self.add(Known { entries: entries.into_iter().collect(), ..Known::nothing(device) })
     }
 
     /// The same for the formats of blocks, of which a device has 256 at most: beyond, the oldest go.
     pub fn insert_formats(&self, device: &Device, formats: impl IntoIterator<Item = FormatEntry>) -> Option<PathBuf> {
-        self.add(device, New { formats: formats.into_iter().collect(), ..New::default() })
+        self.add(Known { formats: formats.into_iter().collect(), ..Known::nothing(device) })
     }
 
     /// The same for what it costs `device` and others to meet, of which a device has 64 at most.
     pub fn insert_meeting(&self, device: &Device, meeting: MeetingEntry) -> Option<PathBuf> {
-        self.add(device, New { meetings: vec![meeting], ..New::default() })
+        self.add(Known { meetings: vec![meeting], ..Known::nothing(device) })
     }
 
     /// The same for how fast `device` and others were in a solve, of which a device has 256 at most.
     pub fn insert_pace(&self, device: &Device, pace: PaceEntry) -> Option<PathBuf> {
-        self.add(device, New { paces: vec![pace], ..New::default() })
+        self.add(Known { paces: vec![pace], ..Known::nothing(device) })
     }
 
-    fn add(&self, device: &Device, new: New) -> Option<PathBuf> {
-        let path = self.path(device)?;
-        match self.locked(|| merge(&path, device, new)) {
+    fn add(&self, new: Known) -> Option<PathBuf> {
+        let path = self.path(&new.device)?;
+        match self.locked(|| merge(&path, new)) {
             Ok(Ok(())) => Some(path),
             Ok(Err(why)) => {
                 why.warn(&path);
@@ -264,7 +252,7 @@ impl Store {
             .files()
             .iter()
             .filter_map(|path| match read(path) {
-                Ok(Some(content)) => Some(Known::from(content)),
+                Ok(Some(known)) => Some(known),
                 Ok(None) => None, // removed meanwhile
                 Err(why) => {
                     why.warn(path);
@@ -370,7 +358,7 @@ fn is_absent(e: &io::Error) -> bool {
 }
 
 /// The content of the file `path`, if there is one.
-fn read(path: &Path) -> Result<Option<Content>, Unreadable> {
+fn read(path: &Path) -> Result<Option<Known>, Unreadable> {
     #[derive(Deserialize)]
     struct Head {
         version: u64,
@@ -386,17 +374,17 @@ fn read(path: &Path) -> Result<Option<Content>, Unreadable> {
         newer if newer > VERSION => return Err(Unreadable::Newer(newer)),
         older => return Err(Unreadable::Damaged(format!("its version is {older}"))),
     }
-    let mut content: Content = serde_json::from_slice(&text).map_err(damaged)?;
-    if let Some(entry) = content.entries.iter().find(|entry| !entry.makes_sense()) {
+    let Content { mut known, .. } = serde_json::from_slice(&text).map_err(damaged)?;
+    if let Some(entry) = known.entries.iter().find(|entry| !entry.makes_sense()) {
         return Err(Unreadable::Damaged(format!("the entry for {} makes no sense", entry.key.kernel)));
     }
     // Files can be edited.
-    content.entries.sort_by(|one, other| one.key.cmp(&other.key));
-    content.entries.dedup_by(|one, other| one.key == other.key);
-    sort(&mut content.formats);
-    sort(&mut content.meetings);
-    sort(&mut content.paces);
-    Ok(Some(content))
+    known.entries.sort_by(|one, other| one.key.cmp(&other.key));
+    known.entries.dedup_by(|one, other| one.key == other.key);
+    sort(&mut known.formats);
+    sort(&mut known.meetings);
+    sort(&mut known.paces);
+    Ok(Some(known))
 }
 
 fn sort<E: Kept>(entries: &mut Vec<E>) {
@@ -404,32 +392,27 @@ fn sort<E: Kept>(entries: &mut Vec<E>) {
     entries.dedup_by(|one, other| one.key() == other.key());
 }
 
-impl From<Content> for Known {
-    fn from(Content { device, entries, formats, meetings, paces, .. }: Content) -> Self {
-        Self { device, entries, formats, meetings, paces }
-    }
-}
-
 /// What is in the file `path`, which must be of `device`.
 fn read_of(path: &Path, device: &Device) -> Result<Known, Unreadable> {
     match read(path)? {
-        Some(content) if content.device == *device => Ok(content.into()),
-        Some(content) => Err(Unreadable::Damaged(format!("it is of another device, {}", content.device.name))),
+        Some(known) if known.device == *device => Ok(known),
+        Some(other) => Err(Unreadable::Damaged(format!("it is of another device, {}", other.device.name))),
         None => Ok(Known::nothing(device)),
     }
 }
 
 /// Writes what is in the file `path` and what is new.
-fn merge(path: &Path, device: &Device, new: New) -> Result<(), Unreadable> {
-    let Known { entries: old, formats, meetings, paces, .. } = match read_of(path, device) {
+fn merge(path: &Path, new: Known) -> Result<(), Unreadable> {
+    let device = new.device;
+    let old = match read_of(path, &device) {
         Ok(known) => known,
         Err(why @ Unreadable::Damaged(_)) => {
             why.warn(path);
-            Known::nothing(device)
+            Known::nothing(&device)
         }
         Err(why) => return Err(why),
     };
-    let mut entries: BTreeMap<_, _> = old.into_iter().map(|entry| (entry.key.clone(), entry)).collect();
+    let mut entries: BTreeMap<_, _> = old.entries.into_iter().map(|entry| (entry.key.clone(), entry)).collect();
     // Not older than any other, even if the clock was set back.
     let inserted = entries.values().map(|entry| entry.inserted).fold(now(), u64::max);
     let mut in_use = BTreeSet::new();
@@ -448,9 +431,10 @@ fn merge(path: &Path, device: &Device, new: New) -> Result<(), Unreadable> {
         entries.drain(..entries.len() - MAX_ENTRIES);
         entries.sort_by(|one, other| one.key.cmp(&other.key));
     }
-    let formats = merged(formats, new.formats);
-    let (meetings, paces) = (merged(meetings, new.meetings), merged(paces, new.paces));
-    let content = Content { version: VERSION, device: device.clone(), entries, formats, meetings, paces };
+    let formats = merged(old.formats, new.formats);
+    let (meetings, paces) = (merged(old.meetings, new.meetings), merged(old.paces, new.paces));
+    let known = Known { device, entries, formats, meetings, paces };
+    let content = Content { version: VERSION, known };
     let mut text = serde_json::to_vec_pretty(&content).map_err(|e| Unreadable::Io(e.into()))?;
     text.push(b'\n');
     cache::write(path, &text).map_err(Unreadable::Io)

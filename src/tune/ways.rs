@@ -20,14 +20,12 @@ impl Work<'_> {
     fn sizes(&self, preferred: usize, usual: usize) -> Vec<usize> {
         let largest = 1 << self.info.max_work_group.max(1).ilog2();
         let mut sizes: Vec<usize> = match (self.how, self.info.kind) {
-            // powers of two from what the device works on at a time to the most that it takes; so little has never been best
-            (how, Kind::Gpu) => std::iter::successors(Some(preferred.next_power_of_two()), |size| Some(2 * size))
-                .skip(usize::from(how == Search::Refine))
+            // powers of two above what the device works on at a time, which has never been best, to the most that it takes
+            (_, Kind::Gpu) => std::iter::successors(Some(2 * preferred.next_power_of_two()), |size| Some(2 * size))
                 .take_while(|&size| size <= largest)
                 .collect(),
             (Search::FirstMinimum, _) => vec![usual],
             (Search::Refine, _) => vec![1, 64],
-            (Search::Exhaustive, _) => vec![1, 16, 64, 256],
         };
         sizes.push(usual);
         sizes.retain(|&size| size <= largest);
@@ -50,7 +48,6 @@ impl Work<'_> {
         let room = self.info.local_memory_bytes as usize / (2 * size_of::<T>());
         let [mut products, mut vectors] = [const { Vec::<Way>::new() }; 2];
         for group_size in self.sizes(preferred, usual_size) {
-            let is_exhaustive = self.how == Search::Exhaustive;
             let mut blocks: Vec<usize> = match (Shape::of_group(group_size), self.how) {
                 (Shape::Cpu, _) => vec![1],
                 (Shape::Gpu, Search::FirstMinimum) => vec![default.block_nnz.max(group_size)],
@@ -67,22 +64,16 @@ impl Work<'_> {
             }
             blocks.sort_unstable();
             blocks.dedup();
-            let unrolls: &[usize] = if is_exhaustive { unrolls(group_size) } else { &[1] };
-            for &unroll in unrolls {
-                let mut first = None;
-                for &block_nnz in &blocks {
-                    let launch = Launch { group_size, groups_per_unit: 1, block_nnz, items_per_row: 1, unroll };
-                    let way = Way { compiled: lab.compile(&lab.uniform(launch))?, launch };
-                    first.get_or_insert(way.compiled);
-                    products.push(way);
-                    if is_exhaustive {
-                        products.extend(self.with_other_items(way));
-                    }
-                }
-                // row blocks are no matter of vectors
-                let launch = Launch { group_size, groups_per_unit: 1, block_nnz: 0, items_per_row: 1, unroll };
-                vectors.extend(first.map(|compiled| Way { compiled, launch }));
+            let mut first = None;
+            for &block_nnz in &blocks {
+                let launch = Launch { group_size, block_nnz, ..usual };
+                let way = Way { compiled: lab.compile(&lab.uniform(launch))?, launch };
+                first.get_or_insert(way.compiled);
+                products.push(way);
             }
+            // row blocks are no matter of vectors
+            let launch = Launch { group_size, block_nnz: 0, ..usual };
+            vectors.extend(first.map(|compiled| Way { compiled, launch }));
         }
         Ok([products, vectors])
     }
@@ -191,28 +182,9 @@ mod tests {
         };
         // rows have 6.25 entries on average: 7, and the power of two above
         assert_eq!(items(Search::Refine, 64, 1), [2, 4, 8]);
-        assert_eq!(items(Search::Exhaustive, 64, 4), [1, 2, 8]);
+        assert_eq!(items(Search::Refine, 64, 4), [1, 2, 8]);
         assert_eq!(items(Search::Refine, 4, 1), [2, 4]);
         assert_eq!([items(Search::Refine, 1, 1), items(Search::FirstMinimum, 64, 1)], [[0; 0]; 2]);
-    }
-
-    /// An exhaustive search has all that refining tries, so that it can tell what that would choose.
-    #[test]
-    fn refining_is_part_of_everything() {
-        let device = list().devices.remove(0);
-        let a = gallery::poisson3d([5, 5, 5]).unwrap();
-        let part = split(&a, &row_ranges(&a, 1)).remove(0);
-        let default = Tuning::default_for(&device, Shape::of(&device));
-        let ctx = Context::open(&device).unwrap();
-        let mut lab = Lab::<f32, f32>::new(ctx, &part, &default, Watch::default()).unwrap();
-        let [all, refine] = [Search::Exhaustive, Search::Refine].map(|how| {
-            let work = Work { info: &device, part: &part, how, watch: Watch::default() };
-            work.ways(&mut lab, &default).unwrap()
-        });
-        for (all, refine) in all.iter().zip(&refine) {
-            assert!(refine.len() > 1 && refine.len() < all.len());
-            assert!(refine.iter().all(|way| all.contains(way)), "{refine:?} {all:?}");
-        }
     }
 
     #[test]

@@ -54,7 +54,7 @@ const SMALL: &[&str] = &[
 #[test]
 fn every_problem_is_tried() {
     for p in Problem::ALL {
-        assert!(SMALL.iter().any(|s| s.split(':').next() == Some(p.name())), "{}", p.name());
+        assert!(SMALL.iter().any(|s| s.split(':').next() == Some(p.name)), "{}", p.name);
     }
 }
 
@@ -176,23 +176,23 @@ fn the_same_for_any_number_of_threads() {
 
 #[test]
 fn seeds_matter_and_repeat() {
-    for p in Problem::ALL.iter().filter(|p| p.seeded()) {
-        let with = |seed: u64| build(&format!("{}:12,seed={seed}", p.name()));
-        assert_eq!(with(1), build(&format!("{}:12", p.name())));
+    for p in Problem::ALL.iter().filter(|p| p.seeded) {
+        let with = |seed: u64| build(&format!("{}:12,seed={seed}", p.name));
+        assert_eq!(with(1), build(&format!("{}:12", p.name)));
         assert_eq!(with(u64::MAX), with(u64::MAX));
-        assert_ne!(with(1), with(2), "{}", p.name());
-        assert_ne!(with(0), with(u64::MAX), "{}", p.name());
+        assert_ne!(with(1), with(2), "{}", p.name);
+        assert_ne!(with(0), with(u64::MAX), "{}", p.name);
     }
 }
 
 #[test]
 fn scrambled_systems_are_the_same_in_another_order() {
     for p in Problem::ALL {
-        let (a, b) = (build(&format!("{}:12", p.name())), build(&format!("{}:12,scramble=4", p.name())));
-        assert_ne!(a, b, "{}", p.name());
+        let (a, b) = (build(&format!("{}:12", p.name)), build(&format!("{}:12,scramble=4", p.name)));
+        assert_ne!(a, b, "{}", p.name);
         let order = gallery::random_permutation(a.n_rows(), 4);
-        assert_eq!(declive::matrix::reorder::permuted(&b, &order.inverse()).unwrap(), a, "{}", p.name());
-        assert_ne!(b, build(&format!("{}:12,scramble=5", p.name())), "{}", p.name());
+        assert_eq!(declive::matrix::reorder::permuted(&b, &order.inverse()).unwrap(), a, "{}", p.name);
+        assert_ne!(b, build(&format!("{}:12,scramble=5", p.name)), "{}", p.name);
     }
 }
 
@@ -209,7 +209,7 @@ fn requests_that_make_no_sense() {
         other => panic!("{text}: {other:?}"),
     };
     for p in Problem::ALL {
-        assert!(err("poison3d:10").contains(p.name()));
+        assert!(err("poison3d:10").contains(p.name));
     }
     assert!(err("").contains("choose one of"));
     assert!(err("poisson3d").contains("poisson3d:100"));
@@ -282,19 +282,19 @@ fn any_request() -> impl Strategy<Value = String> {
             let p = &Problem::ALL[k];
             let axes = p.syntax().matches('M').count();
             let sides: Vec<_> = sides[..if cube { 1 } else { axes }].iter().map(usize::to_string).collect();
-            let mut text = format!("{}:{}", p.name(), sides.join("x"));
-            for (q, (number, given)) in p.parameters().iter().zip(numbers.iter().zip(given)) {
-                let value = match q.name() {
+            let mut text = format!("{}:{}", p.name, sides.join("x"));
+            for (q, (number, given)) in p.parameters.iter().zip(numbers.iter().zip(given)) {
+                let value = match q.name {
                     "width" | "degree" | "dense" | "shuffle" => number.ceil(),
                     "skew" => number.ceil().min(16.0),
                     "sigma" => number.min(10.0),
                     _ => *number,
                 };
                 if given {
-                    text += &format!(",{}={value:?}", q.name());
+                    text += &format!(",{}={value:?}", q.name);
                 }
             }
-            if p.seeded() && given[3] {
+            if p.seeded && given[3] {
                 text += &format!(",seed={seed}");
             }
             if let Some(seed) = scramble {
@@ -315,7 +315,7 @@ proptest! {
 
     #[test]
     fn any_text_is_parsed_or_refused(text in "[a-z0-9:x,=.-]{0,30}", name in 0..Problem::ALL.len()) {
-        for text in [text.clone(), format!("{}:{text}", Problem::ALL[name].name())] {
+        for text in [text.clone(), format!("{}:{text}", Problem::ALL[name].name)] {
             if let Err(e) = text.parse::<Spec>() {
                 prop_assert!(matches!(e, Error::Usage(_)));
             }

@@ -14,8 +14,8 @@ use crate::cli::interrupt;
 use crate::cli::measured::{Measured, grid, load};
 use crate::cli::progress::Screen;
 use crate::report::bench::Matrix;
-use crate::report::exchange::{Entry, Facts, Report};
-use crate::report::in_flags;
+use crate::report::exchange::{Entry, Report};
+use crate::report::{distinct, in_flags};
 
 /// Time sums and halos between devices by each model of exchange, and a solve stage by stage
 ///
@@ -91,12 +91,7 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
     }
     let mut entries = Vec::new();
     let mut first_error = None;
-    let mut models = Vec::new();
-    for &model in &args.models {
-        if !models.contains(&model) {
-            models.push(model);
-        }
-    }
+    let models = distinct(args.models);
     for &model in &models {
         for &count in &counts {
             // alone, there is nothing to exchange
@@ -145,7 +140,7 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
         Some(error) if error.kind() == ErrorKind::Runtime => error.kind().into(),
         _ => Exit::Success,
     };
-    let report = Report::new(Facts {
+    let report = Report {
         matrix,
         precision: measured.precision,
         devices: names(&devices),
@@ -153,7 +148,7 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
         repeat: args.repeat.into(),
         entries,
         notes,
-    });
+    };
     measured.publish(&report)?;
     Ok(exit)
 }

@@ -28,7 +28,8 @@ use super::interrupt;
 use super::output::{Target, write_stdout};
 use super::place::{Format, Packing, Place};
 use super::progress::Screen;
-use crate::report::convert::{Facts, Reordering, Report, Rhs, Seconds, Written};
+use crate::report::convert::{Reordering, Report, Rhs, Seconds, Written};
+use crate::report::info::Matrix;
 use crate::report::{DECLIVE, json};
 
 /// Write a matrix in another format, smaller or reordered
@@ -199,14 +200,9 @@ impl Job<'_> {
             write: checks + start.elapsed().as_secs_f64(),
             total: self.start.elapsed().as_secs_f64(),
         };
-        Ok(Report::new(Facts {
-            source: plan.source.to_string(),
-            rows: a.n_rows(),
-            columns: a.n_cols(),
-            nnz: a.nnz(),
-            complex: T::IS_COMPLEX,
-            duplicates: self.duplicates,
-            header: self.header.as_ref(),
+        Ok(Report {
+            matrix: Matrix::new(plan.source.to_string(), &a, self.duplicates),
+            header: self.header.clone(),
             input_bytes: match &plan.source {
                 Source::Input(Input::File(path)) => {
                     fs::metadata(path).ok().filter(Metadata::is_file).map(|meta| meta.len())
@@ -217,7 +213,7 @@ impl Job<'_> {
             reorder: order.map(|(_, reordering)| reordering),
             rhs: plan.rhs.as_ref().map(|place| Rhs { file: place.target.name(), columns: self.b.len() }),
             seconds,
-        }))
+        })
     }
 
     /// The matrix in the order that is wanted.

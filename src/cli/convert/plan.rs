@@ -7,7 +7,7 @@ use declive::matrix_market::Zeros;
 use super::words::Entries;
 use super::{Args, Order};
 use crate::cli::failure::Failure;
-use crate::cli::input::{Input, Source};
+use crate::cli::input::Source;
 use crate::cli::output::Target;
 use crate::cli::place::{Format, Place};
 
@@ -86,14 +86,7 @@ impl Plan {
 fn apart(files: &[(&str, Option<(&Place, &Path)>)], source: &Source) -> Result<(), Failure> {
     let given: Vec<_> = files.iter().filter_map(|&(what, file)| Some((what, file?))).collect();
     for (k, &(what, (place, path))) in given.iter().enumerate() {
-        if let Source::Input(Input::File(input)) = source
-            && place.target.is_file(input)
-        {
-            let name = input.display();
-            return Err(Failure::usage(format!(
-                "{what} would overwrite {name}, which is the input; name another file"
-            )));
-        }
+        place.target.keeps(what, source.file(), "which is the input; name another file")?;
         if let Some((other, _)) = given[..k].iter().find(|(_, (other, _))| other.target.is_file(path)) {
             return Err(Failure::usage(format!("{other} and {what} both name {}", path.display())));
         }

@@ -28,7 +28,7 @@ use super::interrupt;
 use super::output::{Target, write_stdout};
 use super::progress::Screen;
 use crate::report::recording::Recording;
-use crate::report::solve::{Facts, Report};
+use crate::report::solve::{Facts, Files, Report, Rhs};
 use crate::report::{in_flags, json, solve_html, trace};
 
 /// Runs the command.
@@ -56,31 +56,28 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
 
     // a report is worth having even if the solution can't be written
     let (written, write) = timed(|| recorder.phase("write", || write_results(&plan, &system, &outcomes)));
-    let mut report = Report::new(&Facts {
+    let name = |target: &Option<Target>, written: &Result<(), Failure>| {
+        target.as_ref().filter(|_| written.is_ok()).map(Target::name)
+    };
+    let mut report = Report::new(Facts {
         source: plan.source.to_string(),
-        stats: solver.stats(),
         duplicates: system.duplicates,
-        rhs: system.rhs.0.clone(),
-        rhs_default: system.rhs.1,
+        rhs: Rhs { source: system.rhs.0.clone(), default: system.rhs.1, columns: outcomes.len() },
         x0: plan.x0.as_ref().map(ToString::to_string),
+        solver: &solver,
         setup: &plan.setup,
-        method: solver.method(),
-        method_reason: solver.method_reason(),
-        reordering: solver.reordering(),
         stop: &plan.stop,
-        ranks: solver.ranks(),
-        rejected: solver.rejected(),
-        note: solver.note(),
-        failures: solver.failures(),
-        checkpoint: plan.checkpoint.as_ref().filter(|_| saved.is_ok()).map(Target::name),
         checkpoint_every: saver.as_ref().map(Saver::every).or(plan.checkpoint_every),
-        resume: plan.resume.as_ref().map(|path| path.display().to_string()),
-        forecast: solver.forecast(),
-        output: plan.output.as_ref().filter(|_| written.is_ok()).map(Target::name),
-        history: plan.history.as_ref().filter(|_| written.is_ok()).map(Target::name),
+        files: Files {
+            resumed: plan.resume.as_ref().map(|path| path.display().to_string()),
+            checkpoint: name(&plan.checkpoint, &saved),
+            output: name(&plan.output, &written),
+            history: name(&plan.history, &written),
+            report: None,
+            trace: None,
+        },
         outcomes: &outcomes,
         read,
-        times: solver.times(),
         write,
         total: start.elapsed(),
     });
@@ -89,10 +86,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     } else {
         (Ok(()), Ok(()))
     };
-    let name = |target: &Option<Target>, written: &Result<(), Failure>| {
-        target.as_ref().filter(|_| written.is_ok()).map(Target::name)
-    };
-    report.shown_in(name(&plan.page, &page), name(&plan.trace, &trace));
+    (report.files.report, report.files.trace) = (name(&plan.page, &page), name(&plan.trace, &trace));
     publish(&report, plan.report)?;
     written.and(saved).and(page).and(trace)?;
     Ok(if report.converged() { Exit::Success } else { Exit::NotConverged })

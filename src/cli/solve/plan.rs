@@ -62,11 +62,7 @@ impl Plan {
 
     /// Checks that the arguments agree, and that the results can be written.
     pub(super) fn new(args: Args) -> Result<Self, Failure> {
-        let source = match (args.matrix, args.generate) {
-            (_, Some(spec)) => Source::Generated(spec),
-            (Some(path), None) => Source::Input(path.into()),
-            (None, None) => return Err(Failure::usage("there is no matrix: name a file, or use --generate")),
-        };
+        let source = Source::named(args.matrix, args.generate).ok_or_else(Failure::no_matrix)?;
         let rhs = match (args.b, args.rhs) {
             (Some(path), _) => Rhs::Input(path.into()),
             (None, Some(recipe)) => Rhs::Made(recipe),
@@ -102,14 +98,12 @@ impl Plan {
                     return Err(Failure::usage(format!("{option} and {other} both name {}", path.display())));
                 }
             }
-            keeps_inputs(option, target, &source, &rhs)?;
-            // the next checkpoint may well take the place of that which it comes from
-            if let Some(path) = args.resume.as_ref().filter(|path| *option != CHECKPOINT && target.is_file(path)) {
-                return Err(Failure::usage(format!(
-                    "{option} would overwrite {}, which --resume reads",
-                    path.display()
-                )));
+            // overwriting the system is never what was meant; overwriting x0 may well be
+            for input in [source.file(), if let Rhs::Input(Input::File(path)) = &rhs { Some(&**path) } else { None }] {
+                target.keeps(option, input, "which is an input")?;
             }
+            // the next checkpoint may well take the place of that which it comes from
+            target.keeps(option, args.resume.as_deref().filter(|_| *option != CHECKPOINT), "which --resume reads")?;
         }
         let [output, history, page, trace, checkpoint] = targets;
         if args.checkpoint_every.is_some() && checkpoint.is_none() && args.on_failure == OnFailure::Stop {
@@ -167,22 +161,6 @@ fn one_stdin(source: &Source, rhs: &Rhs, x0: Option<&Input>) -> Result<(), Failu
     ];
     if from_stdin.into_iter().filter(|&is| is).count() > 1 {
         return Err(Failure::usage("only one of A, b and x0 can come from standard input"));
-    }
-    Ok(())
-}
-
-/// Overwriting the system is never what was meant; overwriting x0 may well be.
-fn keeps_inputs(option: &str, target: &Target, source: &Source, rhs: &Rhs) -> Result<(), Failure> {
-    let inputs = [
-        if let Source::Input(input) = source { Some(input) } else { None },
-        if let Rhs::Input(input) = rhs { Some(input) } else { None },
-    ];
-    for input in inputs.into_iter().flatten() {
-        if let Input::File(path) = input
-            && target.is_file(path)
-        {
-            return Err(Failure::usage(format!("{option} would overwrite {}, which is an input", path.display())));
-        }
     }
     Ok(())
 }

@@ -3,9 +3,10 @@
 use std::time::{Duration, Instant};
 
 use declive::solve::Outcome;
+use declive::tune::DeviceFacts;
 use declive::{Solver, device};
 
-use crate::report::recording::{Column, Driver, Phase, Recording};
+use crate::report::recording::{Column, Phase, Recording};
 
 /// Takes the times of a command that begins now or began a moment ago.
 #[derive(Debug)]
@@ -44,8 +45,10 @@ impl Recorder {
 
     /// All of it, with what the ranks did.
     pub(super) fn finish<'a>(&self, solver: &Solver, outcomes: &'a [Outcome]) -> Recording<'a> {
+        let devices = device::list().devices;
+        let facts = |index| devices.iter().find(|info| Some(info.index) == index).map(DeviceFacts::from);
         Recording {
-            drivers: Driver::of_ranks(solver.ranks(), &device::list().devices),
+            drivers: solver.ranks().iter().map(|rank| facts(rank.index)).collect(),
             phases: self.phases.clone(),
             columns: outcomes.iter().map(|outcome| Column::new(outcome, self.start)).collect(),
         }

@@ -13,21 +13,28 @@ use crate::matrix::reorder::permuted;
 
 /// A kind of test system.
 pub struct Problem {
-    name: &'static str,
-    about: &'static str,
+    /// What it is called.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub about: &'static str,
     /// Along how many axes it has a size: 1, 2 or 3.
     axes: usize,
-    seeded: bool,
-    parameters: &'static [Parameter],
+    /// Whether it takes a `seed`.
+    pub seeded: bool,
+    /// The numbers that shape it, besides its size and seed.
+    pub parameters: &'static [Parameter],
     build: fn(&Spec) -> Result<Csr>,
 }
 
 /// A number that shapes a problem, `name=value` in a [`Spec`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parameter {
-    name: &'static str,
-    about: &'static str,
-    default: f64,
+    /// What it is called.
+    pub name: &'static str,
+    /// What it is, in a few words.
+    pub about: &'static str,
+    /// Its value where none is given.
+    pub default: f64,
     /// The smallest and the largest value.
     range: (f64, f64),
     whole: bool,
@@ -149,30 +156,6 @@ impl Problem {
         },
     ];
 
-    /// What it is called.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        self.name
-    }
-
-    /// What it is, in one line.
-    #[must_use]
-    pub fn about(&self) -> &'static str {
-        self.about
-    }
-
-    /// The numbers that shape it, besides its size and seed.
-    #[must_use]
-    pub fn parameters(&self) -> &'static [Parameter] {
-        self.parameters
-    }
-
-    /// Whether it takes a `seed`.
-    #[must_use]
-    pub fn seeded(&self) -> bool {
-        self.seeded
-    }
-
     /// How to ask for it, with the defaults of what may be left out: `jumps:M[xMxM][,contrast=10000][,seed=1]`.
     #[must_use]
     pub fn syntax(&self) -> String {
@@ -223,24 +206,6 @@ impl Parameter {
 
     const fn whole(name: &'static str, about: &'static str, default: f64) -> Self {
         Self { name, about, default, range: (1.0, MANY), whole: true }
-    }
-
-    /// What it is called.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        self.name
-    }
-
-    /// What it is, in a few words.
-    #[must_use]
-    pub fn about(&self) -> &'static str {
-        self.about
-    }
-
-    /// Its value where none is given.
-    #[must_use]
-    pub fn default(&self) -> f64 {
-        self.default
     }
 
     fn parse(&self, text: &str) -> Result<f64> {

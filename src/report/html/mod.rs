@@ -5,7 +5,7 @@
 //! where no style sheet for dark screens or paper has a say, and round coordinates to whole pixels.
 
 pub(super) mod bars;
-pub(super) mod clean;
+mod clean;
 pub(super) mod figures;
 #[cfg(test)]
 pub(super) mod reading;
@@ -83,7 +83,9 @@ impl Page<'_> {
                 }
             }
         };
-        page.into_string()
+        let mut text = page.into_string();
+        clean::text(&mut text);
+        text
     }
 }
 

@@ -61,6 +61,25 @@ pub(in crate::report) fn table(label: &str, corner: &str, names: &[&str], column
     )
 }
 
+/// Facts: a name and some values a row.
+pub(in crate::report) fn facts(label: &str, heads: &[String], rows: &[(&str, Vec<String>)]) -> Markup {
+    scroll(
+        label,
+        html! {
+            table.facts {
+                @if !heads.is_empty() {
+                    thead { tr { td {} @for head in heads { th scope="col" { (head) } } } }
+                }
+                tbody {
+                    @for (name, cells) in rows {
+                        tr { th scope="row" { (name) } @for cell in cells { td { (cell) } } }
+                    }
+                }
+            }
+        },
+    )
+}
+
 /// The box that scrolls; it can be reached by keys.
 pub(in crate::report) fn scroll(label: &str, content: Markup) -> Markup {
     html! { div.scroll role="region" aria-label=(label) tabindex="0" { (content) } }

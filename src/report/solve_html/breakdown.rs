@@ -82,14 +82,14 @@ fn command(report: &Report) -> Markup {
 /// A rank's time in the iteration, in the order of [`PARTS`]; none for what it hasn't.
 fn parts(rank: &Rank, solve: f64) -> [Option<f64>; 6] {
     let split = &rank.split;
-    let host = split.sums + split.halos + split.host_wait;
+    let [kernels, sums, halos, host_wait] =
+        [split.kernels, split.sums, split.halos, split.host_wait].map(|time| time.as_secs_f64());
+    let host = sums + halos + host_wait;
     let rest = |used: f64| (solve - used).max(0.0); // samples scaled up may exceed the whole
-    if rank.index.is_some() {
-        let idle = Some(rest(split.kernels));
-        [Some(split.kernels), idle, Some(split.sums), Some(split.halos), Some(split.host_wait), Some(rest(host))]
+    if rank.info.index.is_some() {
+        [Some(kernels), Some(rest(kernels)), Some(sums), Some(halos), Some(host_wait), Some(rest(host))]
     } else {
-        let other = Some(rest(host + split.kernels));
-        [Some(split.kernels), None, Some(split.sums), Some(split.halos), None, other]
+        [Some(kernels), None, Some(sums), Some(halos), None, Some(rest(host + kernels))]
     }
 }
 
@@ -100,7 +100,7 @@ fn ranks(report: &Report) -> Markup {
     for (k, (rank, parts)) in report.ranks.iter().zip(&all).enumerate() {
         let pieces = |kinds: std::ops::Range<usize>| kinds.filter_map(|kind| Some((kind, parts[kind]?))).collect();
         let label = format!("rank {k}");
-        if rank.index.is_some() {
+        if rank.info.index.is_some() {
             rows.push(Bar { label: format!("{label} device"), joined: false, pieces: pieces(0..2), total: solve });
             rows.push(Bar { label: "host".into(), joined: true, pieces: pieces(2..6), total: solve });
         } else {

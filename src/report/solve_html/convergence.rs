@@ -59,8 +59,8 @@ fn caption(report: &Report, columns: &[Column<'_>]) -> String {
 
 /// Where the relative residual has to arrive; none if no residual but 0 will do, or for b = 0.
 fn target(report: &Report, solve: &Solve) -> Option<f64> {
-    let (options, rhs) = (&report.options, solve.figures.rhs_2);
-    let target = options.rtol.max(options.atol / rhs);
+    let (stop, rhs) = (&report.options.stop, solve.figures.rhs_2);
+    let target = stop.rtol.max(stop.atol / rhs);
     (rhs > 0.0 && DRAWABLE.contains(&target)).then_some(target)
 }
 
@@ -105,7 +105,7 @@ fn drawing(report: &Report, columns: &[Column<'_>]) -> Markup {
             }
         })
         .collect();
-    let across_label = if report.resumed.is_some() { "iteration after the checkpoint" } else { "iteration" };
+    let across_label = if report.files.resumed.is_some() { "iteration after the checkpoint" } else { "iteration" };
     let class = |line: &Line| format!("c{}", (line.number - 1) % COLOURS);
     chart(
         SIZE,

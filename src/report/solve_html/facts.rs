@@ -1,24 +1,25 @@
 //! What was solved, how, and on what.
 
 use declive::device::together;
+use declive::solve::{DeviceSet, Move};
+use declive::tune::DeviceFacts;
 use maud::{Markup, html};
 
 use super::super::DECLIVE;
 use super::super::html::figures::{fine_percent, three};
-use super::super::html::table::{Column, scroll, table};
-use super::super::recording::Driver;
-use super::super::solve::{Considered, Moved, Rank, Report};
+use super::super::html::table::{Column, facts, table};
+use super::super::solve::{Options, Rank, Report};
 use super::super::units::{bytes, count, exact, figure, plural};
 
 /// The outcome in two sentences.
 pub(super) fn summary(report: &Report) -> Markup {
-    let (matrix, options, figures) = (&report.matrix, &report.options, &report.figures);
+    let (matrix, setup, figures) = (&report.matrix, &report.options.setup, &report.figures);
     html! {
         p.summary { b { (report.verdict()) } }
         p.summary {
-            (matrix.source) ", " (plural(matrix.rows, "row")) ", " (entries(matrix.nnz)) ", by " (report.methods())
-            ", preconditioner " (options.precond) ", " (options.precision) ", on "
-            (plural(report.ranks.len(), "rank")) ": " (together(report.ranks.iter().map(|rank| &*rank.device))) "."
+            (matrix.source) ", " (plural(matrix.rows, "row")) ", " (plural(matrix.nnz, "entry")) ", by " (report.methods())
+            ", preconditioner " (setup.precond) ", " (setup.precision) ", on "
+            (plural(report.ranks.len(), "rank")) ": " (together(report.ranks.iter().map(|rank| &*rank.info.device))) "."
             @if let (Some(micros), Some(rate)) = (figures.microseconds_per_iteration, figures.gigabytes_per_second) {
                 " " (three(micros)) " µs an iteration, " (three(rate)) " GB/s."
             }
@@ -27,33 +28,10 @@ pub(super) fn summary(report: &Report) -> Markup {
     }
 }
 
-fn entries(nnz: usize) -> String {
-    if nnz == 1 { "1 entry".into() } else { format!("{} entries", count(nnz)) }
-}
-
-/// Names and values beside each other.
-fn pairs(label: &str, heads: &[String], rows: &[(&str, Vec<String>)]) -> Markup {
-    scroll(
-        label,
-        html! {
-            table.facts {
-                @if !heads.is_empty() {
-                    thead { tr { td {} @for head in heads { th scope="col" { (head) } } } }
-                }
-                tbody {
-                    @for (name, cells) in rows {
-                        tr { th scope="row" { (name) } @for cell in cells { td { (cell) } } }
-                    }
-                }
-            }
-        },
-    )
-}
-
 /// The system, and the options in force.
 pub(super) fn system(report: &Report) -> Markup {
-    let (matrix, rhs, options) = (&report.matrix, &report.rhs, &report.options);
-    let symmetry = match (matrix.symmetric, options.assume_symmetric) {
+    let (matrix, rhs, Options { setup, stop, .. }) = (&report.matrix, &report.rhs, &report.options);
+    let symmetry = match (matrix.symmetric, setup.assume_symmetric) {
         (true, _) => "symmetric",
         (false, true) => "not symmetric, but assumed to be",
         (false, false) => "not symmetric",
@@ -73,57 +51,57 @@ pub(super) fn system(report: &Report) -> Markup {
     if matrix.duplicates > 0 {
         system.push(("Duplicates", vec![format!("{} of the file, added up", count(matrix.duplicates))]));
     }
-    let limit = options.time_limit.map_or_else(|| "none".into(), |seconds| format!("{seconds} s"));
-    let flag = if options.assume_symmetric { "yes" } else { "no" };
+    let limit = stop.time_limit.map_or_else(|| "none".into(), |limit| format!("{} s", limit.as_secs_f64()));
+    let flag = if setup.assume_symmetric { "yes" } else { "no" };
     let options = [
-        ("--method", vec![options.method.into()]),
-        ("--precond", vec![options.precond.into()]),
-        ("--precision", vec![options.precision.into()]),
-        ("--devices", vec![options.devices.clone()]),
-        ("--tune", vec![options.tune.into()]),
-        ("--format", vec![options.format.into()]),
-        ("--reorder", vec![options.reorder.into()]),
-        ("--exchange", vec![options.exchange.into()]),
-        ("--on-failure", vec![options.on_failure.into()]),
-        ("--rtol", vec![exact(options.rtol)]),
-        ("--atol", vec![exact(options.atol)]),
-        ("--max-iters", vec![count(options.max_iters)]),
+        ("--method", vec![setup.method.to_string()]),
+        ("--precond", vec![setup.precond.to_string()]),
+        ("--precision", vec![setup.precision.to_string()]),
+        ("--devices", vec![setup.devices.to_string()]),
+        ("--tune", vec![setup.tune.to_string()]),
+        ("--format", vec![setup.format.to_string()]),
+        ("--reorder", vec![setup.reorder.to_string()]),
+        ("--exchange", vec![setup.exchange.to_string()]),
+        ("--on-failure", vec![setup.on_failure.to_string()]),
+        ("--rtol", vec![exact(stop.rtol)]),
+        ("--atol", vec![exact(stop.atol)]),
+        ("--max-iters", vec![count(stop.max_iters.unwrap_or_default())]),
         ("--time-limit", vec![limit]),
         ("--assume-symmetric", vec![flag.into()]),
         ("version", vec![format!("declive {DECLIVE}")]),
     ];
     html! {
         div.charts {
-            div { h3 { "System" } (pairs("System", &[], &system)) }
-            div { h3 { "Options in force" } (pairs("Options", &[], &options)) }
+            div { h3 { "System" } (facts("System", &[], &system)) }
+            div { h3 { "Options in force" } (facts("Options", &[], &options)) }
         }
     }
 }
 
 /// The ranks and their shares, their drivers, and what does not take part.
-pub(super) fn devices(report: &Report, drivers: &[Option<Driver>]) -> Markup {
+pub(super) fn devices(report: &Report, drivers: &[Option<DeviceFacts>]) -> Markup {
     let ranks = &report.ranks;
     let rows: Vec<String> = ranks.iter().enumerate().map(|(k, rank)| format!("{k}: {}", rank.label())).collect();
     let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
     let known = drivers_by_ranks(drivers);
     let heads: Vec<String> = known.iter().map(|(_, ranks)| ranks_in_words(ranks)).collect();
-    let fact = |of: &dyn Fn(&Driver) -> String| known.iter().map(|(driver, _)| of(driver)).collect::<Vec<_>>();
+    let fact = |of: &dyn Fn(&DeviceFacts) -> String| known.iter().map(|(driver, _)| of(driver)).collect::<Vec<_>>();
     html! {
         (table("Ranks", "rank", &rows, &[
-            Column::new("rows", ranks.iter().map(|r| count(r.rows)).collect()),
+            Column::new("rows", ranks.iter().map(|r| count(r.info.rows)).collect()),
             Column::new("of\u{a0}all", ranks.iter().map(|r| fine_percent(r.row_share)).collect()),
-            Column::new("entries", ranks.iter().map(|r| count(r.nnz)).collect()),
+            Column::new("entries", ranks.iter().map(|r| count(r.info.nnz)).collect()),
             Column::new("of\u{a0}all", ranks.iter().map(|r| fine_percent(r.nnz_share)).collect()),
-            Column::new("of\u{a0}the\u{a0}work", ranks.iter().map(|r| fine_percent(r.share)).collect()),
-            Column::new("share by", ranks.iter().map(|r| r.share_source.to_owned()).collect()),
-            Column::new("halo, elements", ranks.iter().map(|r| count(r.halo)).collect()),
-            Column::new("entries cut", ranks.iter().map(|r| count(r.cut)).collect()),
-            Column::new("memory", ranks.iter().map(|r| bytes(r.bytes)).collect()),
+            Column::new("of\u{a0}the\u{a0}work", ranks.iter().map(|r| fine_percent(r.info.share)).collect()),
+            Column::new("share by", ranks.iter().map(|r| r.info.share_source.to_string()).collect()),
+            Column::new("halo, elements", ranks.iter().map(|r| count(r.info.halo)).collect()),
+            Column::new("entries cut", ranks.iter().map(|r| count(r.info.cut)).collect()),
+            Column::new("memory", ranks.iter().map(|r| bytes(r.info.bytes)).collect()),
             Column::new("stored as", ranks.iter().map(Rank::stored).collect()),
             Column::new("bytes of a product", ranks.iter().map(Rank::bytes_by_format).collect()),
         ]))
         @if !known.is_empty() {
-            (pairs("Drivers", &heads, &[
+            (facts("Drivers", &heads, &[
                 ("Platform", fact(&|d| d.platform.clone())),
                 ("Vendor", fact(&|d| d.vendor.clone())),
                 ("Driver", fact(&|d| d.driver.clone())),
@@ -155,10 +133,10 @@ pub(super) fn devices(report: &Report, drivers: &[Option<Driver>]) -> Markup {
 
 /// When rows were moved in the course of a solve.
 fn moves(report: &Report) -> Vec<String> {
-    let line = |rhs: usize, moved: &Moved| {
+    let line = |rhs: usize, moved: &Move| {
         let shares: Vec<_> = moved.shares.iter().map(|&share| fine_percent(share)).collect();
-        let (iterations, shares) = (count(moved.iterations), shares.join(", "));
-        let seconds = moved.seconds;
+        let (iterations, shares) = (count(moved.iteration), shares.join(", "));
+        let seconds = moved.time.as_secs_f64();
         format!(
             "Right-hand side {rhs}: after {iterations} iterations rows were moved, to shares of {shares}; {seconds:.2} s"
         )
@@ -169,23 +147,23 @@ fn moves(report: &Report) -> Vec<String> {
 /// What was expected of an iteration, beside what was measured, and of other sets of devices.
 fn expected(report: &Report) -> Option<String> {
     let forecast = &report.forecast;
-    let expected = forecast.microseconds_per_iteration?;
+    let expected = forecast.seconds?;
     let measured = report.figures.microseconds_per_iteration;
     let measured = measured.map_or_else(String::new, |micros| format!("; it took {} µs", figure(micros)));
     let name = |device: &Option<usize>| device.map_or_else(|| "host".into(), |index| format!("[{index}]"));
-    let set = |set: &Considered| {
+    let set = |set: &DeviceSet| {
         let names: Vec<_> = set.devices.iter().map(name).collect();
-        let source = if set.remembered { ", as in a former solve" } else { "" };
-        format!("{} {} µs{source}", names.join(" + "), figure(set.microseconds_per_iteration))
+        let source = if set.is_remembered { ", as in a former solve" } else { "" };
+        format!("{} {} µs{source}", names.join(" + "), figure(1e6 * set.seconds))
     };
     let sets: Vec<_> = forecast.considered.iter().map(set).collect();
     let sets = if sets.is_empty() { String::new() } else { format!(". Considered: {}", sets.join("; ")) };
-    Some(format!("Expected of an iteration: {} µs{measured}{sets}", figure(expected)))
+    Some(format!("Expected of an iteration: {} µs{measured}{sets}", figure(1e6 * expected)))
 }
 
 /// The drivers that are not the same, each with its ranks.
-fn drivers_by_ranks(drivers: &[Option<Driver>]) -> Vec<(&Driver, Vec<usize>)> {
-    let mut known: Vec<(&Driver, Vec<usize>)> = Vec::new();
+fn drivers_by_ranks(drivers: &[Option<DeviceFacts>]) -> Vec<(&DeviceFacts, Vec<usize>)> {
+    let mut known: Vec<(&DeviceFacts, Vec<usize>)> = Vec::new();
     for (rank, driver) in drivers.iter().enumerate() {
         let Some(driver) = driver else { continue };
         match known.iter_mut().find(|(one, _)| *one == driver) {

@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use declive::timeline::{Lane, Span, Timeline};
+use declive::tune::DeviceFacts;
 
-use super::super::recording::{Column, Driver, Phase, Recording};
+use super::super::recording::{Column, Phase, Recording};
 
 /// Of an iteration.
 pub(super) const PERIOD: u64 = 100;
@@ -42,7 +43,11 @@ pub(super) fn history(iterations: u64) -> Vec<f64> {
 /// A recording of right-hand sides that all went the same way.
 pub(super) fn recording<'a>(columns: usize, history: &'a [f64], timelines: &'a [Timeline]) -> Recording<'a> {
     let ms = Duration::from_millis;
-    let driver = Driver {
+    let driver = DeviceFacts {
+        name: "NVIDIA H200".into(),
+        kind: "GPU".into(),
+        local_memory_bytes: 48 << 10,
+        max_work_group: 1024,
         platform: "NVIDIA CUDA".into(),
         vendor: "NVIDIA Corporation".into(),
         driver: "580.159".into(),

@@ -219,7 +219,7 @@ fn in_words(report: &Report, rows: &[Row], length: f64) -> String {
     let busy = |row: &Row| row.spans.iter().map(|span| span.duration().as_secs_f64()).sum::<f64>();
     let of_device = |row: &&Row| row.lane == Lane::Kernels;
     let one = |row: &Row| {
-        let device = report.ranks.get(row.rank).map_or("", |rank| &rank.device);
+        let device = report.ranks.get(row.rank).map_or("", |rank| &rank.info.device);
         format!("Kernels run on rank {} ({device}) for {} of {}. ", row.rank, time(busy(row)), time(length))
     };
     rows.iter().filter(of_device).map(one).collect()

@@ -3,6 +3,7 @@
 use declive::timeline::{Lane, Timeline};
 use maud::{Markup, html};
 
+use super::super::distinct;
 use super::super::html::figures::{NONE, column, factor, fine_percent, three};
 use super::super::html::table::{Column as Cells, table};
 use super::super::recording::Column;
@@ -61,17 +62,6 @@ impl Rank {
     }
 }
 
-/// Names in the order in which they come first.
-fn names<'a>(all: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut names = Vec::new();
-    for name in all {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names
-}
-
 /// Both tables; none if no iteration was recorded.
 pub(super) fn section(report: &Report, columns: &[Column<'_>]) -> Option<Markup> {
     let of_rank = |k: usize| Rank::new(columns.iter().filter_map(move |column| column.timelines.get(k)));
@@ -95,7 +85,7 @@ pub(super) fn section(report: &Report, columns: &[Column<'_>]) -> Option<Markup>
 }
 
 fn kernels(ranks: &[Rank], mean: Option<f64>) -> Markup {
-    let kernels = names(ranks.iter().flat_map(|rank| rank.kernels.iter().map(|(name, ..)| *name)));
+    let kernels = distinct(ranks.iter().flat_map(|rank| rank.kernels.iter().map(|(name, ..)| *name)));
     if kernels.is_empty() {
         return html! { p.small { "No device tells the times of its kernels." } };
     }
@@ -154,7 +144,7 @@ fn balance(ranks: &[Rank]) -> Option<Markup> {
 }
 
 fn loads(ranks: &[Rank]) -> Markup {
-    let waits = names(ranks.iter().flat_map(|rank| rank.host.iter().map(|(name, _)| *name)));
+    let waits = distinct(ranks.iter().flat_map(|rank| rank.host.iter().map(|(name, _)| *name)));
     let rows: Vec<String> = (0..ranks.len()).map(|k| format!("rank {k}")).collect();
     let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
     let mean = ranks.iter().map(Rank::busy).sum::<f64>() / ranks.len().max(1) as f64;

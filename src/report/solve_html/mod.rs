@@ -2,7 +2,6 @@
 //! a few of its iterations.
 
 mod breakdown;
-mod clean;
 mod convergence;
 mod decimate;
 mod facts;
@@ -25,8 +24,6 @@ pub(crate) fn page(report: &Report, recording: &Recording<'_>) -> String {
 }
 
 fn dated(date: &str, report: &Report, recording: &Recording<'_>) -> String {
-    let report = &clean::report(report);
-    let drivers = &clean::drivers(&recording.drivers);
     let columns = &recording.columns;
     let mut sections = vec![
         Section::new("convergence", "Convergence", convergence::section(report, columns)),
@@ -39,7 +36,7 @@ fn dated(date: &str, report: &Report, recording: &Recording<'_>) -> String {
         sections.push(Section::new("kernels", "Kernels and balance", content));
     }
     sections.push(Section::new("system", "System and options", facts::system(report)));
-    sections.push(Section::new("devices", "Devices", facts::devices(report, drivers)));
+    sections.push(Section::new("devices", "Devices", facts::devices(report, &recording.drivers)));
     sections.push(Section::new("notes", "How to read this", notes::section()));
     let page = Page {
         title: "Solve of a linear system",

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use declive::device::Kind;
 use declive::timeline::{Lane, Span, Timeline};
 use proptest::prelude::{ProptestConfig, any, prop, proptest};
 use scraper::{Html, Selector};
@@ -106,12 +107,12 @@ fn targets_and_true_residuals() {
     let mut one = report(1, &[9.31e-9]);
     assert_eq!(marks(&one), (1, 1, vec!["target 1e-8".into(), "true residual 9.31e-9".into()]));
     // ‖b‖ = 1, but for one of two
-    (one.options.rtol, one.options.atol) = (0.0, 1e-3);
+    (one.options.stop.rtol, one.options.stop.atol) = (0.0, 1e-3);
     assert_eq!(marks(&one).2[0], "target 1e-3");
-    one.options.atol = 0.0;
+    one.options.stop.atol = 0.0;
     assert_eq!((marks(&one).0, marks(&one).1), (0, 1));
     let mut two = report(1, &[1e-9, 1e-4]);
-    (two.options.atol, two.solves[1].figures.rhs_2) = (1e-3, 10.0);
+    (two.options.stop.atol, two.solves[1].figures.rhs_2) = (1e-3, 10.0);
     assert_eq!((marks(&two).0, marks(&two).1), (2, 2));
 }
 
@@ -134,7 +135,7 @@ fn without_an_iteration_there_is_nothing_to_draw() {
 #[test]
 fn a_rank_of_the_host_has_one_bar() {
     let mut report = report(2, &[1e-9]);
-    (report.ranks[1].index, report.ranks[1].kind) = (None, "host".into());
+    (report.ranks[1].info.index, report.ranks[1].info.kind) = (None, Kind::Host);
     let (history, mut timelines) = (history(150), timelines(2, 100));
     timelines[1].spans.retain(|span| span.lane == Lane::Kernels);
     let mut recording = recording(1, &history, &timelines);
@@ -179,12 +180,12 @@ fn bars_are_as_long_as_their_times() {
 fn strange_names_are_harmless() {
     let bad = "<script>alert(1)</script>\u{0}\u{1b}\u{202e}&\"'</title></svg>";
     let mut report = report(2, &[1e-9]);
-    for text in [&mut report.matrix.source, &mut report.rhs.source, &mut report.options.devices] {
+    for text in [&mut report.matrix.source, &mut report.rhs.source] {
         *text = bad.into();
     }
     (report.x0, report.note) = (Some(bad.into()), Some(bad.into()));
     (report.figures.reason_text, report.solves[0].figures.reason_text) = (bad.into(), bad.into());
-    report.ranks[0].device = bad.into();
+    report.ranks[0].info.device = bad.into();
     (report.rejected[0].device, report.rejected[0].reason) = (bad.into(), bad.into());
     let (history, timelines) = (history(20), timelines(2, 20));
     let mut recording = recording(1, &history, &timelines);
@@ -220,7 +221,7 @@ proptest! {
     ) {
         let mut report = report(2, &[residual]);
         (report.seconds.total, report.seconds.solve, report.solves[0].figures.rhs_2) = (total, solve, rhs);
-        (report.options.rtol, report.options.atol) = (0.0, total.abs());
+        (report.options.stop.rtol, report.options.stop.atol) = (0.0, total.abs());
         let span = |&(iteration, start, length, kernel): &(u64, u64, u64, bool)| Span {
             lane: if kernel { Lane::Kernels } else { Lane::Host },
             name: if kernel { "dot_partial" } else { "halo" },

@@ -121,8 +121,7 @@ fn in_words(launch: Launch) -> String {
     let groups = plural(groups_per_unit, "group");
     let mut text = format!("{groups} a unit of {}", plural(group_size, "work-item"));
     if block_nnz > 0 {
-        let entries = if block_nnz == 1 { "entry" } else { "entries" };
-        text += &format!(", row blocks of {} {entries}", count(block_nnz));
+        text += &format!(", row blocks of {}", plural(block_nnz, "entry"));
     }
     if items_per_row > 1 {
         text += &format!(", {} a row", plural(items_per_row, "work-item"));

@@ -30,8 +30,8 @@ pub(super) fn section(found: &[Found]) -> Markup {
             "Median time of a launch over the number of work-groups for each compute unit: a line for each size of "
             "groups, labelled where it begins. The strong line is the chosen size, with its quartiles as a band; its disc "
             "is the chosen number of groups. The diamond is where a search ends that adds one group a unit as long as the "
-            "time falls: of the largest size, or of one work-item where that is the default. The other parameters are those "
-            "chosen, or for what was not measured with them, the nearest to that; of several, the fastest."
+            "time falls: of the largest size, or of one work-item where that is the default. Row blocks are those chosen, or "
+            "where these were not measured, those of the fastest."
         }
         @for one in found {
             h3 { (one.device.name) }
@@ -71,30 +71,8 @@ fn lines(kernel: &KernelFound) -> Vec<Line> {
     lines.filter(|line| !line.points.is_empty()).collect()
 }
 
-/// What the early stop costs, and what the default search would.
-fn caption(kernel: &KernelFound) -> String {
-    let refined = refined(kernel).map_or_else(String::new, |refined| format!(" {refined}"));
-    early_stop(kernel) + &refined
-}
-
-/// What the default search would choose, where that is known, and its cost.
-fn refined(kernel: &KernelFound) -> Option<String> {
-    let (launch, cost) = (kernel.refined?.launch, kernel.refined_cost()?);
-    if launch == kernel.chosen.launch {
-        return Some("Refining would choose the same.".into());
-    }
-    let groups = plural(launch.groups_per_unit, "group");
-    let change = would(cost);
-    Some(format!("Refining would choose {groups} a unit of {}, which {change}.", count(launch.group_size)))
-}
-
-/// `would cost 5 %`.
-fn would(cost: f64) -> String {
-    format!("would {} {}", if cost < 0.0 { "save" } else { "cost" }, fine_percent(cost.abs()))
-}
-
 /// What the early stop costs.
-fn early_stop(kernel: &KernelFound) -> String {
+fn caption(kernel: &KernelFound) -> String {
     let Some(EarlyStop { group_size, point, cost, is_chosen }) = kernel.early_stop() else {
         return "The steps are too coarse to tell where the first minimum is.".into();
     };
@@ -103,7 +81,8 @@ fn early_stop(kernel: &KernelFound) -> String {
     if is_chosen {
         return format!("Stopping at {place}, would cost 0 %: it is chosen.");
     }
-    format!("Stopping at {place}, {}.", would(cost))
+    let would = if cost < 0.0 { "save" } else { "cost" };
+    format!("Stopping at {place}, would {would} {}.", fine_percent(cost.abs()))
 }
 
 fn figure(kernel: &KernelFound, device: &str, colours: &BTreeSet<usize>) -> Markup {

@@ -8,6 +8,7 @@ use super::html::bars::{Bar, REST, bars, legend};
 use super::table::{Column, table};
 use crate::report::bench::speedup;
 use crate::report::bench_published::{ITERATIONS, KERNELS, METHOD, ORDER, PUBLISHED, Published, SOURCE};
+use crate::report::distinct;
 use crate::report::units::{count, plural};
 
 const OVERHEAD: &str = "overhead";
@@ -26,28 +27,11 @@ pub(super) fn heading(experiments: &[Experiment]) -> String {
 
 /// All kernels, in the order in which they come first.
 fn kernels(experiments: &[Experiment]) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
-    for kernel in experiments.iter().flat_map(|one| &one.kernels) {
-        if !names.contains(&&*kernel.kernel) {
-            names.push(&kernel.kernel);
-        }
-    }
-    names
+    distinct(experiments.iter().flat_map(|one| one.kernels.iter().map(|kernel| &*kernel.kernel)))
 }
 
 fn find<'a>(experiment: &'a Experiment, kernel: &str) -> Option<&'a KernelTime> {
     experiment.kernels.iter().find(|time| time.kernel == kernel)
-}
-
-/// The methods, in the order in which they come first.
-fn methods(experiments: &[Experiment]) -> Vec<&str> {
-    let mut methods: Vec<&str> = Vec::new();
-    for one in experiments {
-        if !methods.contains(&&*one.method) {
-            methods.push(&one.method);
-        }
-    }
-    methods
 }
 
 /// A part for each method, with what was published about it; and the experiments that are `missing`.
@@ -60,7 +44,7 @@ pub(super) fn section(experiments: &[Experiment], missing: &[String]) -> Markup 
             "the kernels are those of the device where they take longest."
         }
         @for line in missing { p.small { (line) "." } }
-        @for method in methods(experiments) {
+        @for method in distinct(experiments.iter().map(|one| &*one.method)) {
             @let these: Vec<Experiment> = experiments.iter().filter(|one| one.method == method).cloned().collect();
             h3 { (method) }
             (of_method(method, &these))

@@ -3,8 +3,8 @@
 use declive::tune::Found;
 use maud::{Markup, html};
 
-use super::figures::{factor, fine_percent, percent, three, time};
-use super::table::scroll;
+use super::figures::{factor, percent, three, time};
+use super::table;
 use crate::report::units::{bytes, count, plural};
 
 /// The precision, in words.
@@ -38,21 +38,9 @@ pub(super) fn summary(found: &[Found]) -> Markup {
                 @if let Some([least, _, most]) = spread(parts) {
                     ", at " (percent(least)) " to " (percent(most)) " of the bandwidth of a copy"
                 }
-                @if let Some((kernel, cost)) = one.most_refined_cost() {
-                    "; what the default search would choose takes at most " (fine_percent(cost.max(0.0))) " longer ("
-                    (kernel.kernel) ")"
-                }
                 "."
             }
         }
-    }
-}
-
-/// How many curves were left where they could not have the best.
-fn coarse(found: &Found) -> String {
-    match found.coarse_curves() {
-        (0, _) => "none".into(),
-        (coarse, all) => format!("{} of {}: numbers of groups that double alone", count(coarse), count(all)),
     }
 }
 
@@ -66,7 +54,6 @@ pub(super) fn devices(found: &[Found]) -> Markup {
         ("Halo", device(|one| plural(one.halo, "column"))),
         ("Precision", device(|one| precision(&one.precision).into())),
         ("Search", device(|one| format!("{}: {}", one.search.name(), one.search.describe()))),
-        ("Coarse curves", device(coarse)),
         ("Search took", device(|one| time(one.seconds))),
         ("Copy bandwidth", device(|one| format!("{} GB/s", three(1e-9 * one.limit_bytes_per_second)))),
         ("Kind", device(|one| one.device.kind.clone())),
@@ -84,24 +71,7 @@ pub(super) fn devices(found: &[Found]) -> Markup {
         @if !found.is_empty() {
             section id="devices" {
                 h2 { "Matrix and devices" }
-                (scroll("Matrix and devices", html! {
-                    table.facts {
-                        thead {
-                            tr {
-                                td {}
-                                @for one in found { th scope="col" { (one.device.name) } }
-                            }
-                        }
-                        tbody {
-                            @for (name, cells) in facts {
-                                tr {
-                                    th scope="row" { (name) }
-                                    @for cell in cells { td { (cell) } }
-                                }
-                            }
-                        }
-                    }
-                }))
+                (table::facts("Matrix and devices", &device(|one| one.device.name.clone()), &facts))
             }
         }
     }

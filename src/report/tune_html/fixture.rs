@@ -78,9 +78,7 @@ impl Model {
                 let rise = points.windows(2).find(|two| two[1].timing.median >= two[0].timing.median);
                 let steps = points.windows(2).all(|two| two[1].groups_per_unit == two[0].groups_per_unit + 1);
                 let first_minimum = rise.filter(|_| steps).map(|two| two[0].groups_per_unit);
-                let curve =
-                    Curve { group_size, block_nnz, items_per_row: 1, unroll: 1, points, first_minimum, coarse: false };
-                curves.push(curve);
+                curves.push(Curve { group_size, block_nnz, points, first_minimum });
             }
         }
         let all = curves.iter().flat_map(|curve| curve.points.iter().map(move |point| (curve, point)));
@@ -113,7 +111,6 @@ impl Model {
             default: Chosen { launch: default, timing: default_time },
             chosen,
             tried,
-            refined: None,
             resources: self.resources(chosen.launch),
         }
     }
@@ -174,7 +171,7 @@ pub(super) fn large_gpu() -> Found {
         sizes: &[8, 16, 32, 64, 128, 256, 512, 1024],
         groups: (1..=64).collect(),
     };
-    model.found(facts("NVIDIA H200", "NVIDIA Corporation", "NVIDIA CUDA", "GPU", 132), Search::Exhaustive, 212.4)
+    model.found(facts("NVIDIA H200", "NVIDIA Corporation", "NVIDIA CUDA", "GPU", 132), Search::Refine, 212.4)
 }
 
 /// A small GPU, numbers of groups that double.
@@ -195,7 +192,7 @@ pub(super) fn cpu() -> Found {
     let model =
         Model { units: 16, bandwidth: 38e9, latency: 25e-6, half: 0.25, sizes: &[1], groups: (1..=8).collect() };
     let name = "cpu-skylake-avx512-Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz";
-    model.found(facts(name, "GenuineIntel", "Portable Computing Language", "CPU", 16), Search::Exhaustive, 40.3)
+    model.found(facts(name, "GenuineIntel", "Portable Computing Language", "CPU", 16), Search::FirstMinimum, 40.3)
 }
 
 /// The devices of a report.

@@ -1,7 +1,6 @@
 //! What tuning found, as one HTML file.
 
 mod chosen;
-mod clean;
 mod curves;
 mod experiments;
 mod facts;
@@ -33,8 +32,7 @@ fn tell_apart(found: &mut [Found]) {
 }
 
 fn dated(date: &str, found: &[Found], experiments: &[Experiment], missing: &[String]) -> String {
-    let (mut found, experiments) = (clean::found(found), clean::experiments(experiments));
-    let missing = clean::texts(missing);
+    let mut found = found.to_vec();
     tell_apart(&mut found);
     let mut sections = Vec::new();
     if !found.is_empty() {
@@ -46,8 +44,8 @@ fn dated(date: &str, found: &[Found], experiments: &[Experiment], missing: &[Str
         sections.push(Section::new("gflops", "GFLOP/s, theoretical and reached", gflops::section(&found)));
     }
     if !experiments.is_empty() || !missing.is_empty() {
-        let heading = experiments::heading(&experiments);
-        sections.push(Section::new("time", heading, experiments::section(&experiments, &missing)));
+        let heading = experiments::heading(experiments);
+        sections.push(Section::new("time", heading, experiments::section(experiments, missing)));
     }
     if !found.is_empty() {
         sections.push(Section::new("notes", "How it was measured", notes::section()));

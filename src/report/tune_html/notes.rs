@@ -37,18 +37,6 @@ pub(super) fn section() -> Markup {
                 "work-items of a row and unrolling in turns with the chosen launch. It is negative where the times differ "
                 "by less than a change of the default is made for, or where all products must share their row blocks."
             }
-            dt { "Coarse curves" }
-            dd {
-                "An exhaustive search leaves out what lies between numbers of groups that double where the least time with "
-                "these is more than twice the least that it knows of the kernel: twice the groups halve the time at most, "
-                "so that nothing there can be the best."
-            }
-            dt { "Refining" }
-            dd {
-                "An exhaustive search also finds what the default search would have chosen from the same times, and "
-                "measures both choices again in turns. The cost is the ratio of these times, less 1. It is negative where "
-                "row blocks that suit a product better suit spmv_dot_csr less, which decides about them."
-            }
             dt { "Occupancy" }
             dd {
                 "Work-items that a compute unit holds at a time / the most that it can hold, and what keeps it from "

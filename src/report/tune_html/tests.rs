@@ -96,30 +96,6 @@ fn the_caption_has_the_cost_of_an_early_stop() {
 }
 
 #[test]
-fn what_refining_would_choose() {
-    let mut one = large_gpu();
-    one.kernels.truncate(2);
-    let summary = |one: &Found| words(all(&read(std::slice::from_ref(one), &[]).1, "#devices, .summary")[0]);
-    assert!(!summary(&one).contains("default search"), "{}", summary(&one));
-    let [first, second] = &mut one.kernels[..] else { unreachable!() };
-    first.refined = Some(first.chosen);
-    let mut other = second.chosen;
-    (other.launch.groups_per_unit, other.launch.group_size) = (6, 512);
-    other.timing.median *= 1.024;
-    second.refined = Some(other);
-    second.curves[0].coarse = true;
-    let (_, html) = read(std::slice::from_ref(&one), &[]);
-    let captions: Vec<String> = all(&html, "#curves figcaption span").into_iter().map(words).collect();
-    assert!(captions[0].ends_with(" Refining would choose the same."), "{captions:?}");
-    let cost = " Refining would choose 6 groups a unit of 512, which would cost 2.4 %.";
-    assert!(captions[1].starts_with("Stopping at the first") && captions[1].ends_with(cost), "{captions:?}");
-    let worst = format!("at most 2.4 % longer ({}).", one.kernels[1].kernel);
-    assert!(summary(&one).ends_with(&worst), "{}", summary(&one));
-    let coarse = rows(&html, "Matrix and devices").into_iter().find(|row| row[0] == "Coarse curves").unwrap();
-    assert!(coarse[1].starts_with("1 of "), "{coarse:?}");
-}
-
-#[test]
 fn what_each_parameter_gains() {
     let one = small_gpu();
     let (_, html) = read(std::slice::from_ref(&one), &[]);

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::cache::Digest;
 use crate::device::Info;
-use crate::tune::DeviceFacts;
 
 /// A device as its file knows it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -26,17 +25,6 @@ impl From<&Info> for Device {
             vendor: info.vendor.clone(),
             platform: info.platform.clone(),
             compute_units: info.compute_units,
-        }
-    }
-}
-
-impl From<&DeviceFacts> for Device {
-    fn from(facts: &DeviceFacts) -> Self {
-        Self {
-            name: facts.name.clone(),
-            vendor: facts.vendor.clone(),
-            platform: facts.platform.clone(),
-            compute_units: facts.compute_units,
         }
     }
 }
