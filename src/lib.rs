@@ -14,7 +14,7 @@
 //! # fn main() -> declive::Result<()> {
 //! let a = gallery::poisson3d([10, 10, 10])?;
 //! let b = vec![1.0; a.n_rows()];
-//! # let setup = Setup { devices: "host".parse()?, ..Setup::default() };
+//! # let setup = Setup::default().with_devices("host".parse()?);
 //! # #[cfg(any())]
 //! let setup = Setup::default();
 //! let mut solver = Solver::new(a, &setup)?;
@@ -75,6 +75,7 @@ mod precond;
 mod real;
 mod runtime;
 mod schedule;
+mod setters;
 pub mod solve;
 pub mod timeline;
 mod timing;

@@ -59,6 +59,7 @@ pub struct Timeline {
 /// Where the time of one rank's iteration went. The kernels' time overlaps with the others: it is the device's, and they are
 /// the host's; the rest of the solve is the host's own work.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Split {
     /// Kernels running on the device (sampled iterations, scaled up) or the host rank's own arithmetic.
     pub kernels: Duration,
@@ -72,6 +73,7 @@ pub struct Split {
 
 /// All launches of a kernel in the iterations recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct KernelTotal {
     /// Its name.
     pub kernel: &'static str,

@@ -12,6 +12,7 @@ const CHUNK: usize = 4096;
 ///
 /// An infinity or a NaN in `x` or `b`, or a product beyond the range of `f64`, makes the norms of r NaN or infinite.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Residual {
     /// ‖r‖₂
     pub norm_2: f64,

@@ -23,6 +23,7 @@ pub(super) fn mirrored<T: Scalar>(symmetry: Symmetry, value: T) -> T {
 
 /// What a file says about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Header {
     /// What the file holds.
     pub object: Object,

@@ -66,8 +66,13 @@ impl Advice {
             Definiteness::Proven(_) | Definiteness::Possible => Method::Cg,
         };
         let (precond, reason) = precond(square.diagonal.range);
-        let bytes =
-            |precision| device_bytes(rows, found.nnz, &Setup { method, precond, precision, ..Setup::default() });
+        let bytes = |precision| {
+            device_bytes(
+                rows,
+                found.nnz,
+                &Setup::default().with_method(method).with_precond(precond).with_precision(precision),
+            )
+        };
         Self {
             format: Format::Auto.name(),
             method: Some(method.name()),
@@ -81,7 +86,7 @@ impl Advice {
     /// The set-up of a solve as advised; none if there is nothing to solve.
     pub(crate) fn setup(&self) -> Option<Setup> {
         let (method, precond) = (self.method?.parse().ok()?, self.precond?.parse().ok()?);
-        Some(Setup { method, precond, ..Setup::default() })
+        Some(Setup::default().with_method(method).with_precond(precond))
     }
 }
 

@@ -64,6 +64,7 @@ pub struct RankInfo {
 
 /// Where the time before the first iteration went.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[non_exhaustive]
 pub struct SetupTimes {
     /// Checks, another order of the rows, partition, halo plans, building kernels.
     pub prepare: Duration,

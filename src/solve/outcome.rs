@@ -8,6 +8,7 @@ use crate::verify::Residual;
 
 /// Rows that were moved in the course of a solve.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Move {
     /// Iterations that were done before.
     pub iteration: u64,
@@ -21,6 +22,7 @@ pub struct Move {
 
 /// A method that took over from another in the course of a solve.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Switch {
     /// Iterations that were done before, those of a former solve among them.
     pub iteration: u64,

@@ -26,6 +26,7 @@ mod matrix_market;
 mod minres;
 mod mixed;
 mod npz;
+mod options;
 mod readme;
 mod reorder;
 mod report;
