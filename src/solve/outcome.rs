@@ -35,11 +35,13 @@ pub struct Switch {
 }
 
 /// What a solve gives, converged or not.
+///
+/// [`Solver::solve_into`](super::Solver::solve_into) leaves x in the caller's memory: then `X` is `()`.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Outcome {
+pub struct Outcome<X = Vec<f64>> {
     /// The solution, or the best approximation reached.
-    pub x: Vec<f64>,
+    pub x: X,
     /// Why the solve ended.
     pub reason: Reason,
     /// Iterations of a former solve: [`Control::done`](super::Control::done).
@@ -79,4 +81,52 @@ pub struct Outcome {
     /// Bytes that an iteration moves over all ranks, each array counted once. In mixed precision, the residuals in
     /// double precision are beside that.
     pub bytes_per_iteration: u64,
+}
+
+impl Outcome<()> {
+    /// The same, with `x`.
+    pub(crate) fn with_x(self, x: Vec<f64>) -> Outcome {
+        let Self {
+            x: (),
+            reason,
+            done,
+            iterations,
+            restarts,
+            history,
+            recurrence_rel_residual_2,
+            residual,
+            upload,
+            solve,
+            gather,
+            verify,
+            split,
+            timelines,
+            switch,
+            moves,
+            kernel_seconds,
+            iteration_seconds,
+            bytes_per_iteration,
+        } = self;
+        Outcome {
+            x,
+            reason,
+            done,
+            iterations,
+            restarts,
+            history,
+            recurrence_rel_residual_2,
+            residual,
+            upload,
+            solve,
+            gather,
+            verify,
+            split,
+            timelines,
+            switch,
+            moves,
+            kernel_seconds,
+            iteration_seconds,
+            bytes_per_iteration,
+        }
+    }
 }

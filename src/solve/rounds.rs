@@ -1,6 +1,5 @@
 //! A solve: the ranks run, and the host checks what they bring back, until it agrees.
 
-use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
@@ -25,25 +24,18 @@ const LOST: f64 = 10.0;
 /// How often iterates are set aside to go on from after a failure, if nothing else was said.
 const SNAPSHOT_EVERY: Duration = Duration::from_secs(10);
 
-/// Where a solve by one method ended.
-pub(crate) struct Answer {
-    /// In the order and units given.
-    pub(crate) x: Vec<f64>,
-    pub(crate) reason: Reason,
-    pub(crate) residual: Residual,
-}
-
-/// Solves the system for `b` from `x`, after what is known from `statistics`, and since `started`. Devices that fail are told in
-/// `failures`; others may then take the place of the ranks.
+/// Solves the system for `b` from and to `x`, after what is known from `statistics`, and since `started`. Tells why it ended, and
+/// b − A x. Devices that fail are told in `failures`; others may then take the place of the ranks. After an error, x is the first
+/// guess, or an iterate after it.
 pub(crate) fn solve(
     whole: &Whole,
     ranks: &mut Ranks,
     failures: &mut Vec<DeviceFailure>,
     b: &[f64],
-    mut x: Vec<f64>,
+    x: &mut [f64],
     (stop, control): (&Stop, Control<'_>),
     (statistics, started): (&mut Statistics, Instant),
-) -> Result<Answer> {
+) -> Result<(Reason, Residual)> {
     // A power of two, so that nothing is rounded: sums of squares then stay in range whatever the units of b are.
     let largest =
         b.par_chunks(1 << 14).map(|c| c.iter().fold(0.0, |m: f64, v| m.max(v.abs()))).reduce(|| 0.0, f64::max);
@@ -57,13 +49,15 @@ pub(crate) fn solve(
     let target = (stop.rtol * rhs_norm).max(stop.atol / scale);
     let mut round = Round { whole, b, rhs_norm, scale, target, stop, control, started };
     for count in 1.. {
-        let (reached, y) = round.run(ranks, failures, statistics, &x)?;
+        let (reached, y) = round.run(ranks, failures, statistics, x)?;
 
         let start = Instant::now();
-        let before = std::mem::replace(&mut x, round.given(&y));
+        let before = (whole.setup.method.facts().is_for == IsFor::Symmetric).then(|| x.to_vec());
+        round.give(&y, x);
+        drop(y);
         statistics.gather += start.elapsed();
         let start = Instant::now();
-        let residual = verify::residual(&whole.a, unscaled_b, &x);
+        let residual = verify::residual(&whole.a, unscaled_b, x);
         statistics.verify += start.elapsed();
 
         let criterion = if residual.relative_2 <= stop.rtol { Criterion::Rtol } else { Criterion::Atol };
@@ -75,21 +69,24 @@ pub(crate) fn solve(
             }
             Some(reason) => reason,
         };
-        if !reason.converged() && is_lost(whole, &residual, statistics.recurrence_rel_residual_2) {
+        if let Some(before) = before
+            && !reason.converged()
+            && is_lost(&residual, statistics.recurrence_rel_residual_2)
+        {
             let of_before = verify::residual(&whole.a, unscaled_b, &before);
             if of_before.norm_2 < residual.norm_2 || residual.norm_2.is_nan() {
+                x.copy_from_slice(&before);
                 let is_limit = matches!(reason, Reason::MaxIters | Reason::TimeLimit);
-                let reason = if is_limit { Reason::Stagnation } else { reason };
-                return Ok(Answer { x: before, reason, residual: of_before });
+                return Ok((if is_limit { Reason::Stagnation } else { reason }, of_before));
             }
         }
         if !reason.converged() || confirmed(&residual) {
-            return Ok(Answer { x, reason, residual });
+            return Ok((reason, residual));
         }
         // The ranks' own check, in working precision, was too kind.
         let excess = (residual.relative_2 / stop.rtol).min(residual.norm_2 / stop.atol);
         if count == MAX_ROUNDS || !excess.is_finite() {
-            return Ok(Answer { x, reason: Reason::Stagnation, residual });
+            return Ok((Reason::Stagnation, residual));
         }
         log::info!("the ranks' residual is {excess:.3} times too large by the host's check; iterating on");
         round.target *= 0.5 / excess;
@@ -100,9 +97,8 @@ pub(crate) fn solve(
 
 /// Whether a true residual is far above that of a recurrence which can only fall: the method went on after it had reached the least
 /// residual of a singular system, which has no solution, and x has grown along the null space.
-fn is_lost(whole: &Whole, residual: &Residual, by_recurrence: f64) -> bool {
-    let found = residual.relative_2;
-    whole.setup.method.facts().is_for == IsFor::Symmetric && (found > LOST * by_recurrence || found.is_nan())
+fn is_lost(residual: &Residual, by_recurrence: f64) -> bool {
+    residual.relative_2 > LOST * by_recurrence || residual.relative_2.is_nan()
 }
 
 /// What the ranks are asked for: (factor A) y = b / scale, so that x = factor scale y.
@@ -123,12 +119,15 @@ struct Round<'a> {
 impl Round<'_> {
     /// y in the order and scale of the ranks.
     fn own(&self, x: &[f64]) -> Vec<f64> {
-        self.whole.in_ranks_order(rescaled(x, 1.0 / self.whole.factor, 1.0 / self.scale)).into_owned()
+        let mut y = self.whole.in_ranks_order(x.into()).into_owned();
+        rescale(&mut y, 1.0 / self.whole.factor, 1.0 / self.scale);
+        y
     }
 
-    /// And back.
-    fn given(&self, y: &[f64]) -> Vec<f64> {
-        self.whole.in_given_order(rescaled(y, self.whole.factor, self.scale)).into_owned()
+    /// And back, to `x`.
+    fn give(&self, y: &[f64], x: &mut [f64]) {
+        self.whole.to_given_order(y, x);
+        rescale(x, self.whole.factor, self.scale);
     }
 
     /// Runs ranks from `x` to their end: those that are there, or others where rows are moved or devices fail. Tells why they
@@ -204,7 +203,9 @@ impl Round<'_> {
         }
         if let Some(Checkpoints { take, .. }) = self.control.checkpoint {
             let Snapshot { iterations, rel_residual_2, .. } = snapshot;
-            take(&Checkpoint { x: &self.given(&snapshot.x), iterations, rel_residual_2 });
+            let mut x = vec![0.0; snapshot.x.len()];
+            self.give(&snapshot.x, &mut x);
+            take(&Checkpoint { x: &x, iterations, rel_residual_2 });
         }
         if let Some(kept) = kept {
             *kept = snapshot;
@@ -225,13 +226,13 @@ pub(crate) fn power_of_two_near(v: f64) -> f64 {
     2f64.powi((v.log2().floor() as i32).clamp(-1000, 1000))
 }
 
-/// `v` times two powers of two, whose product may be out of range.
-fn rescaled(v: &[f64], first: f64, second: f64) -> Cow<'_, [f64]> {
+/// Multiplies `v` by two powers of two, whose product may be out of range.
+fn rescale(v: &mut [f64], first: f64, second: f64) {
     let both = first * second;
-    if both.is_normal() {
-        return f64::scaled(v, both);
+    let [first, second] = if both.is_normal() { [both, 1.0] } else { [first, second] };
+    if [first, second] != [1.0, 1.0] {
+        v.par_iter_mut().with_min_len(1 << 14).for_each(|v| *v = *v * first * second);
     }
-    Cow::Owned(f64::scaled(&f64::scaled(v, first), second).into_owned())
 }
 
 #[cfg(test)]

@@ -34,6 +34,7 @@ mod resident;
 mod shares;
 mod single_sum;
 mod solve;
+mod solve_into;
 mod store;
 mod tries;
 mod tune;
