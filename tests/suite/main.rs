@@ -6,6 +6,7 @@
 mod common;
 mod packing;
 
+mod arrays;
 mod bands;
 mod bench;
 mod checkpoints;
