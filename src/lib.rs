@@ -31,7 +31,7 @@
 //! | [`matrix`] | [`Csr`], [facts](matrix), [reordering](matrix::reorder), [generated systems](matrix::gallery) |
 //! | [`matrix::interchange`] | matrices from and to other crates' types |
 //! | [`device`] | which OpenCL devices there are, and which to use |
-//! | [`solve`] | the [`Solver`], its options and outcomes |
+//! | [`solve`] | the [`Solver`], its options and outcomes; the [`OperatorSolver`] of a function in place of a matrix |
 //! | [`checkpoint`] | files from which a solve goes on |
 //! | [`timeline`] | when a rank did what |
 //! | [`tune`] | launch parameters for each kernel of each device, found by measurement |
@@ -84,4 +84,4 @@ pub mod verify;
 
 pub use error::{Error, ErrorKind, Result};
 pub use matrix::Csr;
-pub use solve::{Control, Outcome, Reason, Setup, Solver, Stop};
+pub use solve::{Control, HostOperator, OperatorSolver, Outcome, Reason, Setup, Solver, Stop};

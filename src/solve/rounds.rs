@@ -6,13 +6,14 @@ use rayon::prelude::*;
 
 use super::moves::share_anew;
 use super::statistics::Statistics;
+use super::subject::Subject;
 use super::survivors::{DeviceFailure, open, without_failed};
 use crate::comm::Failed;
 use crate::error::Result;
 use crate::krylov::{Criterion, IsFor, Reason};
 use crate::real::Real;
 use crate::runtime::snapshot::{self, Shelf, Snapshot};
-use crate::runtime::{Checkpoint, Checkpoints, Control, Ended, Monitor, OnFailure, Position, Ranks, Stop, Whole};
+use crate::runtime::{Checkpoint, Checkpoints, Control, Ended, Monitor, OnFailure, Position, Ranks, Stop};
 use crate::verify::{self, Residual};
 
 /// How often an answer that the host's check does not confirm is handed back to the ranks with a tighter target.
@@ -28,8 +29,8 @@ const SNAPSHOT_EVERY: Duration = Duration::from_secs(10);
 /// b − A x. Devices that fail are told in `failures`; others may then take the place of the ranks. After an error, x is the first
 /// guess, or an iterate after it.
 pub(crate) fn solve(
-    whole: &Whole,
-    ranks: &mut Ranks,
+    subject: Subject<'_>,
+    ranks: &mut Ranks<'_>,
     failures: &mut Vec<DeviceFailure>,
     b: &[f64],
     x: &mut [f64],
@@ -43,21 +44,21 @@ pub(crate) fn solve(
     let unscaled_b = b;
     let b = f64::scaled(b, 1.0 / scale);
     let rhs_norm = verify::norm_2(&b);
-    let b = &*whole.in_ranks_order(b);
+    let b = &*subject.in_ranks_order(b);
     let confirmed = |r: &Residual| r.relative_2 <= stop.rtol || r.norm_2 <= stop.atol;
 
     let target = (stop.rtol * rhs_norm).max(stop.atol / scale);
-    let mut round = Round { whole, b, rhs_norm, scale, target, stop, control, started };
+    let mut round = Round { subject, b, rhs_norm, scale, target, stop, control, started };
     for count in 1.. {
         let (reached, y) = round.run(ranks, failures, statistics, x)?;
 
         let start = Instant::now();
-        let before = (whole.setup.method.facts().is_for == IsFor::Symmetric).then(|| x.to_vec());
+        let before = (subject.setup().method.facts().is_for == IsFor::Symmetric).then(|| x.to_vec());
         round.give(&y, x);
         drop(y);
         statistics.gather += start.elapsed();
         let start = Instant::now();
-        let residual = verify::residual(&whole.a, unscaled_b, x);
+        let residual = subject.residual(unscaled_b, x);
         statistics.verify += start.elapsed();
 
         let criterion = if residual.relative_2 <= stop.rtol { Criterion::Rtol } else { Criterion::Atol };
@@ -73,7 +74,7 @@ pub(crate) fn solve(
             && !reason.converged()
             && is_lost(&residual, statistics.recurrence_rel_residual_2)
         {
-            let of_before = verify::residual(&whole.a, unscaled_b, &before);
+            let of_before = subject.residual(unscaled_b, &before);
             if of_before.norm_2 < residual.norm_2 || residual.norm_2.is_nan() {
                 x.copy_from_slice(&before);
                 let is_limit = matches!(reason, Reason::MaxIters | Reason::TimeLimit);
@@ -103,7 +104,7 @@ fn is_lost(residual: &Residual, by_recurrence: f64) -> bool {
 
 /// What the ranks are asked for: (factor A) y = b / scale, so that x = factor scale y.
 struct Round<'a> {
-    whole: &'a Whole,
+    subject: Subject<'a>,
     /// In the order and scale of the ranks.
     b: &'a [f64],
     rhs_norm: f64,
@@ -119,22 +120,22 @@ struct Round<'a> {
 impl Round<'_> {
     /// y in the order and scale of the ranks.
     fn own(&self, x: &[f64]) -> Vec<f64> {
-        let mut y = self.whole.in_ranks_order(x.into()).into_owned();
-        rescale(&mut y, 1.0 / self.whole.factor, 1.0 / self.scale);
+        let mut y = self.subject.in_ranks_order(x.into()).into_owned();
+        rescale(&mut y, 1.0 / self.subject.factor(), 1.0 / self.scale);
         y
     }
 
     /// And back, to `x`.
     fn give(&self, y: &[f64], x: &mut [f64]) {
-        self.whole.to_given_order(y, x);
-        rescale(x, self.whole.factor, self.scale);
+        self.subject.to_given_order(y, x);
+        rescale(x, self.subject.factor(), self.scale);
     }
 
     /// Runs ranks from `x` to their end: those that are there, or others where rows are moved or devices fail. Tells why they
     /// ended, and where.
     fn run(
         &self,
-        ranks: &mut Ranks,
+        ranks: &mut Ranks<'_>,
         failures: &mut Vec<DeviceFailure>,
         statistics: &mut Statistics,
         x: &[f64],
@@ -147,21 +148,21 @@ impl Round<'_> {
                 Ok(mut ended) => {
                     let (reason, shares) = (ended[0].reason, ended[0].seen.shares.take());
                     statistics.add(ended);
-                    match shares.filter(|_| position.p.is_some()) {
-                        Some(shares) => share_anew(self.whole, ranks, failures, &shares, statistics)?,
-                        None => return Ok((reason, position.x)),
+                    match (shares.filter(|_| position.p.is_some()), self.subject.whole()) {
+                        (Some(shares), Some(whole)) => share_anew(whole, ranks, failures, &shares, statistics)?,
+                        _ => return Ok((reason, position.x)),
                     }
                     continue;
                 }
                 Err(failed) => failed,
             };
-            let Some(kept) = kept else { return Err(failed.into()) };
+            let (Some(kept), Some(whole)) = (kept, self.subject.whole()) else { return Err(failed.into()) };
             let solved = started.elapsed();
             let during = Some((iterations, iterations.saturating_sub(kept.iterations)));
-            let rows = self.whole.rows()?;
-            let left = without_failed(self.whole, &rows, &ranks.placement, failed, during, failures)?;
+            let rows = whole.rows()?;
+            let left = without_failed(whole, &rows, &ranks.placement, failed, during, failures)?;
             let left_out = std::mem::take(&mut ranks.left_out);
-            *ranks = open(self.whole, rows, left, failures, self.control.cancel)?;
+            *ranks = open(whole, rows, left, failures, self.control.cancel)?;
             ranks.left_out = left_out;
             statistics.upload += started.elapsed() - solved;
             position = statistics.add_failed(kept, solved);
@@ -172,16 +173,16 @@ impl Round<'_> {
     /// may go on from there, and the iterations that are known to be done.
     fn stretch(
         &self,
-        ranks: &mut Ranks,
+        ranks: &mut Ranks<'_>,
         statistics: &Statistics,
         position: &mut Position,
     ) -> (std::result::Result<Vec<Ended>, Failed>, Option<Snapshot>, u64) {
-        let setup = &self.whole.setup;
+        let setup = self.subject.setup();
         let others_go_on = setup.on_failure == OnFailure::Continue;
         let every =
             self.control.checkpoint.map(|checkpoint| checkpoint.every).or(others_go_on.then_some(SNAPSHOT_EVERY));
         let (before, rel_residual_2) = (statistics.iterations, statistics.recurrence_rel_residual_2);
-        let balance = ranks.balance(self.whole, statistics.reopened);
+        let balance = ranks.balance(setup, statistics.reopened);
         let goes_on = position.p.is_some().then_some(rel_residual_2);
         let mut kept = others_go_on.then(|| Snapshot::first(position, before, rel_residual_2));
         let shelf = every.map(|every| Shelf::new(every, &ranks.placement.rows, others_go_on, before));
@@ -215,7 +216,7 @@ impl Round<'_> {
     /// A rank's monitor, after so many iterations.
     fn monitor(&self, before: u64) -> Monitor<'_> {
         let Self { rhs_norm, target, stop, control, started, .. } = *self;
-        let (n, precision) = (self.whole.a.n_rows(), self.whole.setup.precision);
+        let (n, precision) = (self.subject.n_rows(), self.subject.setup().precision);
         Monitor::new(n, target, rhs_norm, precision, stop, control, (before, started))
     }
 }

@@ -10,6 +10,7 @@ use super::outcome::Outcome;
 use super::pace;
 use super::rounds::{self, power_of_two_near};
 use super::statistics::Statistics;
+use super::subject::Subject;
 use super::survivors::{self, DeviceFailure};
 use crate::device::{self, Rejected, Selection};
 use crate::error::{Error, Result};
@@ -33,7 +34,7 @@ pub struct Solver {
     note: Option<String>,
     times: SetupTimes,
     forecast: Forecast,
-    ranks: Ranks,
+    ranks: Ranks<'static>,
     failures: Vec<DeviceFailure>,
     /// What shows without an iteration that the matrix is not positive definite.
     obstacle: Option<Indefinite>,
@@ -152,13 +153,14 @@ impl Solver {
             let start = Instant::now();
             let residual = verify::residual(&self.whole.a, b, x);
             let statistics = Statistics::of_none(control.done, self.ranks().len(), &residual, start.elapsed());
-            return Ok(statistics.outcome(reason, residual, self.ranks.bytes_per_iteration(&self.whole)));
+            return Ok(statistics.outcome(reason, residual, self.bytes_per_iteration()));
         }
         let failed = self.failures.len();
         let (mut statistics, started) = (Statistics::after(control.done), Instant::now());
         let (reason, residual) = loop {
             let Self { whole, ranks, failures, .. } = self;
-            let answer = rounds::solve(whole, ranks, failures, b, x, (stop, control), (&mut statistics, started))?;
+            let (subject, of_solve) = (Subject::Matrix(whole), (&mut statistics, started));
+            let answer = rounds::solve(subject, ranks, failures, b, x, (stop, control), of_solve)?;
             let (Reason::IndefiniteOperator(Indefinite::Direction { curvature, .. }), _) = answer else {
                 break answer;
             };
@@ -166,7 +168,7 @@ impl Solver {
                 break answer;
             }
         };
-        let outcome = statistics.outcome(reason, residual, self.ranks.bytes_per_iteration(&self.whole));
+        let outcome = statistics.outcome(reason, residual, self.bytes_per_iteration());
         if self.failures.len() == failed && outcome.switch.is_none() {
             pace::remember(&self.whole, &self.ranks, &outcome);
         }
@@ -196,14 +198,8 @@ impl Solver {
     /// What is known without an iteration: b = 0, a diagonal that no positive definite matrix has where the method needs one, a row
     /// without entries where b is not 0, or no time.
     fn settled(&self, b: &[f64], stop: &Stop, control: Control<'_>) -> Option<Reason> {
-        if b.iter().all(|&v| v == 0.0) {
-            return Some(Reason::Converged(Criterion::ZeroRhs));
-        }
-        if control.cancel.is_some_and(|c| c.load(Ordering::Relaxed)) {
-            return Some(Reason::Interrupted);
-        }
-        if stop.time_limit.is_some_and(|limit| limit.is_zero()) {
-            return Some(Reason::TimeLimit);
+        if let Some(reason) = nothing_to_do(b, stop, control) {
+            return Some(reason);
         }
         let obstacle = match self.method().facts().is_for {
             IsFor::Definite => self.obstacle,
@@ -217,9 +213,13 @@ impl Solver {
         obstacle.map(Reason::IndefiniteOperator)
     }
 
+    fn bytes_per_iteration(&self) -> u64 {
+        self.ranks.bytes_per_iteration(&self.whole.setup, self.whole.a.n_rows())
+    }
+
     /// The ranks, to be altered.
     #[cfg(test)]
-    pub(crate) fn ranks_of_test(&mut self) -> &mut Ranks {
+    pub(crate) fn ranks_of_test(&mut self) -> &mut Ranks<'static> {
         &mut self.ranks
     }
 
@@ -285,8 +285,19 @@ impl Solver {
     }
 }
 
+/// What ends any solve before its first iteration: b = 0, or no time.
+pub(super) fn nothing_to_do(b: &[f64], stop: &Stop, control: Control<'_>) -> Option<Reason> {
+    if b.iter().all(|&v| v == 0.0) {
+        return Some(Reason::Converged(Criterion::ZeroRhs));
+    }
+    if control.cancel.is_some_and(|c| c.load(Ordering::Relaxed)) {
+        return Some(Reason::Interrupted);
+    }
+    stop.time_limit.is_some_and(|limit| limit.is_zero()).then_some(Reason::TimeLimit)
+}
+
 /// Checks a vector for a system of `n` rows.
-fn check_vector(what: &str, v: &[f64], n: usize) -> Result<()> {
+pub(super) fn check_vector(what: &str, v: &[f64], n: usize) -> Result<()> {
     if v.len() != n {
         return Err(Error::SizeMismatch { what: what.into(), expected: n, found: v.len() });
     }
@@ -309,7 +320,7 @@ fn obstacle(a: &Csr, stats: &Stats) -> Option<Indefinite> {
 
 /// The method for a matrix: that which is asked for, or, with [`Method::Auto`], `cg` unless it is known that the matrix is not
 /// positive definite.
-fn method(setup: &Setup, is_indefinite: bool) -> Result<Method> {
+pub(super) fn method(setup: &Setup, is_indefinite: bool) -> Result<Method> {
     match setup.method {
         Method::Auto if is_indefinite && Method::Minres.allows(setup.precision) => Ok(Method::Minres),
         Method::Auto => Ok(Method::Cg),

@@ -27,6 +27,7 @@ mod matrix_market;
 mod minres;
 mod mixed;
 mod npz;
+mod operator;
 mod options;
 mod readme;
 mod reorder;
