@@ -38,7 +38,7 @@ fn parse() -> Result<Args, Box<dyn Error>> {
         systems: Vec::new(),
         devices: Vec::new(),
         formats: Vec::new(),
-        setup: Setup { method: Method::Cg, precond: Precond::None, ..Setup::default() },
+        setup: Setup::default().with_method(Method::Cg).with_precond(Precond::None),
         iterations: 100,
     };
     let mut rows = 100_000;
@@ -128,7 +128,7 @@ fn measure(
     known: &mut Vec<Vec<Format>>,
     copies: &mut HashMap<Option<usize>, f64>,
 ) -> Result<Option<Value>, Box<dyn Error>> {
-    let setup = Setup { devices: devices.parse::<Choice>()?, format, ..args.setup.clone() };
+    let setup = args.setup.clone().with_devices(devices.parse::<Choice>()?).with_format(format);
     let mut solver = match Solver::new(Arc::clone(a), &setup) {
         Err(declive::Error::Usage(why)) if !matches!(format, Format::Auto | Format::Csr) => {
             eprintln!("{system:28} {devices:8} {why}");
@@ -142,8 +142,8 @@ fn measure(
     }
     let b = random_vector(a.n_rows(), 1); // ones would be an eigenvector of some systems
     let mut solve = |iterations, timeline| {
-        let stop = Stop { rtol: 0.0, max_iters: Some(iterations), ..Stop::default() };
-        solver.solve(&b, None, &stop, Control { timeline, ..Control::default() })
+        let stop = Stop::default().with_rtol(0.0).with_max_iters(iterations);
+        solver.solve(&b, None, &stop, Control::default().with_timeline(timeline))
     };
     // warms up; a system with fewer digits gets as many iterations as one run of the method has
     let first = solve(args.iterations, false)?;

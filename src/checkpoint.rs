@@ -34,7 +34,7 @@
 //! let identity = Identity::of(&a, &[&b]);
 //! # let dir = tempfile::tempdir()?;
 //! # let path = dir.path().join("x.ckpt");
-//! # let setup = Setup { devices: "host".parse()?, ..Setup::default() };
+//! # let setup = Setup::default().with_devices("host".parse()?);
 //!
 //! // Some iterations, each of which hands out its iterate. A program that may be killed would write to another file, and
 //! // rename that.
@@ -42,14 +42,13 @@
 //!     let mut file = std::fs::File::create(&path).expect("a place for the checkpoint");
 //!     identity.write(&mut file, "an example", &[*at]).expect("room for the checkpoint");
 //! };
-//! let control =
-//!     Control { checkpoint: Some(Checkpoints { every: Duration::ZERO, take: &save }), ..Control::default() };
-//! let stop = Stop { max_iters: Some(20), ..Stop::default() };
+//! let control = Control::default().with_checkpoint(Checkpoints::new(Duration::ZERO, &save));
+//! let stop = Stop::default().with_max_iters(20);
 //! Solver::new(a.clone(), &setup)?.solve(&b, None, &stop, control)?;
 //!
 //! // Later, perhaps on another machine: on from there.
 //! let Column { x, iterations, .. } = Saved::read(&path)?.of(&identity)?.remove(0);
-//! let control = Control { done: iterations, ..Control::default() };
+//! let control = Control::default().with_done(iterations);
 //! let outcome = Solver::new(a, &setup)?.solve(&b, Some(&x), &Stop::default(), control)?;
 //! assert!(outcome.reason.converged() && outcome.iterations > iterations);
 //! # Ok(())
@@ -92,6 +91,7 @@ pub struct Identity {
 
 /// How far one column of x is.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Column {
     /// Iterations done.
     pub iterations: u64,

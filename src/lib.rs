@@ -14,7 +14,7 @@
 //! # fn main() -> declive::Result<()> {
 //! let a = gallery::poisson3d([10, 10, 10])?;
 //! let b = vec![1.0; a.n_rows()];
-//! # let setup = Setup { devices: "host".parse()?, ..Setup::default() };
+//! # let setup = Setup::default().with_devices("host".parse()?);
 //! # #[cfg(any())]
 //! let setup = Setup::default();
 //! let mut solver = Solver::new(a, &setup)?;
@@ -31,7 +31,7 @@
 //! | [`matrix`] | [`Csr`], [facts](matrix), [reordering](matrix::reorder), [generated systems](matrix::gallery) |
 //! | [`matrix::interchange`] | matrices from and to other crates' types |
 //! | [`device`] | which OpenCL devices there are, and which to use |
-//! | [`solve`] | the [`Solver`], its options and outcomes |
+//! | [`solve`] | the [`Solver`], its options and outcomes; the [`OperatorSolver`] of a function in place of a matrix |
 //! | [`checkpoint`] | files from which a solve goes on |
 //! | [`timeline`] | when a rank did what |
 //! | [`tune`] | launch parameters for each kernel of each device, found by measurement |
@@ -75,6 +75,7 @@ mod precond;
 mod real;
 mod runtime;
 mod schedule;
+mod setters;
 pub mod solve;
 pub mod timeline;
 mod timing;
@@ -83,4 +84,4 @@ pub mod verify;
 
 pub use error::{Error, ErrorKind, Result};
 pub use matrix::Csr;
-pub use solve::{Control, Outcome, Reason, Setup, Solver, Stop};
+pub use solve::{Control, HostOperator, OperatorSolver, Outcome, Reason, Setup, Solver, Stop};

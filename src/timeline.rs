@@ -64,6 +64,7 @@ pub struct Timeline {
 /// Where the time of one rank's iteration went. The kernels' time overlaps with the others: it is the device's, and they are
 /// the host's; the rest of the solve is the host's own work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Split {
     /// Kernels running on the device (sampled iterations, scaled up) or the host rank's own arithmetic.
     #[serde(serialize_with = "in_seconds")]
@@ -94,6 +95,7 @@ impl Add for Split {
 
 /// All launches of a kernel in the iterations recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct KernelTotal {
     /// Its name.
     pub kernel: &'static str,

@@ -58,7 +58,7 @@ impl Files {
 
 /// The lower triangle, column by column, with as few digits as give the same bits.
 pub fn symmetric() -> WriteOptions {
-    WriteOptions { symmetry: Symmetry::Symmetric, ..WriteOptions::default() }
+    WriteOptions::default().with_symmetry(Symmetry::Symmetric)
 }
 
 /// The 7-point Poisson matrix A scaled to D A D, with random numbers from 1 to 2 on the diagonal of D: the pattern of a

@@ -28,7 +28,7 @@ pub fn matrix_market(bytes: &[u8]) {
     if exact && let Some(expected) = model::read(bytes) {
         compare(&mapped, &expected);
     }
-    let dropped = ONE.install(|| Reader::new().zeros(Zeros::Drop).any_matrix_from(bytes, &name));
+    let dropped = ONE.install(|| Reader::new().with_zeros(Zeros::Drop).any_matrix_from(bytes, &name));
     match (&mapped, &dropped) {
         (Ok(kept), Ok(dropped)) => assert_eq!(without_zeros(&kept.a), dropped.a),
         (Err(kept), Err(dropped)) if exact => assert_eq!(kept.to_string(), dropped.to_string()),
@@ -177,7 +177,8 @@ fn sound(matrix: &Matrix<AnyCsr>) {
         assert!((least..=most).contains(&(matrix.a.nnz() as u64)));
     }
     let field = (header.field == Field::Pattern && matrix.duplicates == 0).then_some(Field::Pattern);
-    let options = WriteOptions { symmetry: header.symmetry, field, ..WriteOptions::default() };
+    let mut options = WriteOptions::default().with_symmetry(header.symmetry);
+    options.field = field;
     match &matrix.a {
         AnyCsr::Real(a) => options.check(a).expect("as the header says"),
         AnyCsr::Complex(a) => options.check(a).expect("as the header says"),
@@ -199,15 +200,15 @@ fn round_trips_of<T: Scalar + Debug>(a: &Csr<T>, matrix: &Matrix<AnyCsr>) {
         ONE.install(|| Reader::new().any_matrix_from(&text[..], "test")).expect("what was written can be read")
     };
     let comments = matrix.header.comments.clone();
-    let back = write(&WriteOptions { comments, ..WriteOptions::default() });
+    let back = write(&WriteOptions::default().with_comments(comments));
     assert!(same_bits(&back.a, &matrix.a), "{:?}", matrix.a);
     assert_eq!(back.duplicates, 0);
 
     let symmetry = matrix.header.symmetry;
-    let back = write(&WriteOptions { symmetry, ..WriteOptions::default() });
+    let back = write(&WriteOptions::default().with_symmetry(symmetry));
     assert_eq!(back.a, matrix.a);
     if a.n_rows().saturating_mul(a.n_cols()) < 1000 {
-        let back = write(&WriteOptions { symmetry, layout: Layout::Array, ..WriteOptions::default() });
+        let back = write(&WriteOptions::default().with_symmetry(symmetry).with_layout(Layout::Array));
         assert_eq!(back.a, without_zeros(&matrix.a));
     }
 }

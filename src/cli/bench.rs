@@ -93,7 +93,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let series = Series {
         a: &Arc::new(a),
         matrix: &name,
-        setup: Setup { precision: measured.precision, tune: args.tune, reorder: Reorder::None, ..Setup::default() },
+        setup: Setup::default().with_precision(measured.precision).with_tune(args.tune).with_reorder(Reorder::None),
         iterations: args.iterations,
         repeat: args.repeat.into(),
     };

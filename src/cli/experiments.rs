@@ -110,7 +110,7 @@ impl Series<'_> {
         let bar = screen.steps(&what);
         // the baseline as it was: compressed rows
         let format = if method == Method::CgClassic { Format::Csr } else { self.setup.format };
-        let setup = Setup { method, format, devices: team.choice.clone(), ..self.setup.clone() };
+        let setup = self.setup.clone().with_method(method).with_format(format).with_devices(team.choice.clone());
         let progress = |done, all| bar.update(done, all);
         let experiment = experiment(self.a, self.matrix, &setup, self.iterations, self.repeat, &progress)?;
         Ok(Experiment { copy_bytes_per_second: team.copy, ..experiment })

@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let symmetry = if stats.numerically_symmetric { Symmetry::Symmetric } else { Symmetry::General };
     log::info!("{spec}: {} rows, {} entries", stats.n_rows, stats.nnz);
     let comments = vec![format!("{spec}, by declive {}", crate::report::DECLIVE)];
-    let options = WriteOptions { symmetry, comments, trusted: true, ..WriteOptions::default() };
+    let options = WriteOptions::default().with_symmetry(symmetry).with_comments(comments).with_trusted(true);
     place.write(&a, &options)?;
     Ok(Exit::Success)
 }

@@ -55,21 +55,22 @@ impl Input {
             && npz::is_npz(path)
         {
             let bar = screen.bytes(&name);
-            let npz::Matrix { a, duplicates } = npz::map_with(path, &|read, all| bar.update(read, all))?;
+            let npz::Matrix { a, duplicates, .. } = npz::map_with(path, &|read, all| bar.update(read, all))?;
             let a = cleaned(a, zeros)?;
             return Ok(Loaded { a, header: None, duplicates, b: None, time: start.elapsed() });
         }
         let bar = screen.entries(&name);
         let progress = |read, claimed| bar.update(read, claimed);
-        let reader = Reader::new().zeros(zeros).progress(&progress);
-        let alone = |matrix| System { matrix, b: None };
+        let reader = Reader::new().with_zeros(zeros).with_progress(&progress);
+        let alone = |matrix| (matrix, None);
+        let both = |system: System| (system.matrix, system.b);
         let read = match (self, system) {
-            (Self::Stdin, true) => reader.system_from(stdin(), &name),
+            (Self::Stdin, true) => reader.system_from(stdin(), &name).map(both),
             (Self::Stdin, false) => reader.any_matrix_from(stdin(), &name).map(alone),
-            (Self::File(path), true) => reader.system(path),
+            (Self::File(path), true) => reader.system(path).map(both),
             (Self::File(path), false) => reader.any_matrix(path).map(alone),
         };
-        let System { matrix: Matrix { a, header, duplicates }, b } = read.map_err(|e| unseekable(e, &name))?;
+        let (Matrix { a, header, duplicates, .. }, b) = read.map_err(|e| unseekable(e, &name))?;
         Ok(Loaded { a, header: Some(header), duplicates, b, time: start.elapsed() })
     }
 

@@ -148,7 +148,8 @@ mod tests {
     #[test]
     fn hidden_bars_take_updates() {
         let screen = Screen { shown: false };
-        let progress = Progress { iterations: 3, rel_residual_2: 0.1, target: 1e-8, elapsed: Duration::from_secs(1) };
+        let mut progress = Progress::default();
+        (progress.iterations, progress.rel_residual_2, progress.target) = (3, 0.1, 1e-8);
         screen.solve("solving").update(&progress);
         screen.entries("A.mtx").update(1, 2);
         screen.bytes("A.npz").update(1, 2);

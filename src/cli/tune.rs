@@ -115,7 +115,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
             let what = if of == 1 { String::new() } else { format!(" for one of {of} blocks") };
             let bar = screen.steps(&format!("tuning {}{what}", device.name));
             let progress = |done, all| bar.update(done, all);
-            let watch = Watch { progress: Some(&progress), ..Watch::default() };
+            let watch = Watch::default().with_progress(&progress);
             let found = match tune::rank(device, a, (k, of), name, measured.precision, search, watch) {
                 // too large for one device: that may be why there are several
                 Err(e @ Error::OutOfDeviceMemory { .. }) if of < ranks.len() => {
@@ -190,7 +190,7 @@ fn write_page(
             page.write(|out| out.write_all(tune_html::page(found, &experiments, &missing).as_bytes()))?;
         }
         let Some((method, (team, System { a, name }))) = runs.get(done) else { break };
-        let setup = Setup { precision, tune: Tune::Stored, reorder: Reorder::None, ..Setup::default() };
+        let setup = Setup::default().with_precision(precision).with_tune(Tune::Stored).with_reorder(Reorder::None);
         let series = Series { a, matrix: name, setup, iterations: 100, repeat: 3 };
         match series.run(*method, team, screen) {
             Ok(experiment) => experiments.push(experiment),

@@ -23,6 +23,7 @@ pub enum Pick {
 
 /// The devices to use: `auto`, or a list such as `gpu`, `0,2`, `gpu,host`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Choice {
     /// As many GPUs, each once, as make an iteration the fastest, and the processor if it helps them; without a GPU, the
     /// processor with OpenCL; without OpenCL, the host.

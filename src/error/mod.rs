@@ -109,6 +109,19 @@ pub enum Error {
         lower: f64,
     },
 
+    /// A function in place of a matrix that is not symmetric, as two random vectors u and v have shown.
+    #[error(
+        "the operator is not symmetric: u·(A v) = {uav:e} but v·(A u) = {vau:e} for random u and v; \
+         it must set every element of y to that of A x, for a symmetric A \
+         (assume_symmetric = true solves with it as it is)"
+    )]
+    OperatorNotSymmetric {
+        /// u·(A v).
+        uav: f64,
+        /// v·(A u).
+        vau: f64,
+    },
+
     /// An infinity or a NaN where a number belongs, or a value outside the range of the precision asked for.
     #[error("{what}: entry {index} is {value}, which is not a finite number in this precision")]
     NotFinite {
@@ -264,6 +277,7 @@ impl Error {
             | Self::NotSquare { .. }
             | Self::SizeMismatch { .. }
             | Self::NotSymmetric { .. }
+            | Self::OperatorNotSymmetric { .. }
             | Self::NotFinite { .. }
             | Self::BeyondSingle { .. }
             | Self::Usage(_) => ErrorKind::Input,

@@ -1,6 +1,9 @@
 //! Compressed sparse rows.
 
+use std::any::Any;
+use std::fmt::Display;
 use std::ops::Range;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -14,11 +17,17 @@ use crate::memory::Elements;
 /// Row `i` holds the entries `row_ptr[i]..row_ptr[i + 1]` of `col_idx` and `values`; within a row the columns
 /// rise strictly. Column indices have 32 bits, entry counts 64: 12 nnz + 8 (n + 1) bytes in all (20 nnz if complex).
 /// Columns and values that [`npz::map`](crate::npz::map) gives may be those of the file.
+///
+/// | arrays | | what is copied |
+/// |---|---|---|
+/// | that nobody else needs | [`Csr::new`] | nothing |
+/// | that others hold, too, behind an [`Arc`] | [`Csr::from_owner`] | nothing |
+/// | borrowed, or with other types of indices | [`Csr::from_slices`] | all |
 #[derive(Debug, Clone, PartialEq)]
 pub struct Csr<T: 'static = f64> {
     n_rows: usize,
     n_cols: usize,
-    row_ptr: Vec<usize>,
+    row_ptr: Elements<usize>,
     col_idx: Elements<u32>,
     values: Elements<T>,
 }
@@ -29,45 +38,100 @@ impl Csr {
 }
 
 impl<T: Scalar> Csr<T> {
-    /// Takes the three arrays of an `n_rows` × `n_cols` matrix, after checking them.
+    /// Takes the three arrays of an `n_rows` × `n_cols` matrix, after checking them. Nothing is copied.
     ///
     /// # Errors
     /// [`Error::InvalidCsr`] if lengths disagree, `row_ptr` falls, or a row's columns do not rise strictly below
     /// `n_cols`; [`Error::NotFinite`] if a value is infinite or NaN.
     pub fn new(n_rows: usize, n_cols: usize, row_ptr: Vec<usize>, col_idx: Vec<u32>, values: Vec<T>) -> Result<Self> {
-        let invalid = |what: String| Err(Error::InvalidCsr(what));
-        check_shape(n_rows, n_cols)?;
-        if row_ptr.len() != n_rows + 1 {
-            return invalid(format!("row_ptr has {} elements, but {n_rows} rows need {}", row_ptr.len(), n_rows + 1));
+        Self::checked(n_rows, n_cols, row_ptr.into(), col_idx.into(), values.into())
+    }
+
+    /// Uses the three arrays of an `n_rows` × `n_cols` matrix where they are, after checking them: in `owner`, which others may
+    /// hold, too, and from which `arrays` gives row pointers, columns and values. Nothing is copied; the owner stays as long as
+    /// the matrix does.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use declive::Csr;
+    ///
+    /// /// A matrix of the program that solves with it.
+    /// struct Stiffness {
+    ///     offsets: Vec<usize>,
+    ///     columns: Vec<u32>,
+    ///     entries: Vec<f64>,
+    /// }
+    ///
+    /// # fn main() -> declive::Result<()> {
+    /// let k = Stiffness { offsets: vec![0, 2, 4], columns: vec![0, 1, 0, 1], entries: vec![2.0, -1.0, -1.0, 2.0] };
+    /// let k = Arc::new(k);
+    /// let a = Csr::from_owner(2, 2, &k, |k| (&k.offsets, &k.columns, &k.entries))?;
+    /// assert_eq!(a.values().as_ptr(), k.entries.as_ptr());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn from_owner<O: Any + Send + Sync>(
+        n_rows: usize,
+        n_cols: usize,
+        owner: &Arc<O>,
+        arrays: impl Fn(&O) -> (&[usize], &[u32], &[T]),
+    ) -> Result<Self> {
+        let row_ptr = Elements::shared(owner, |owner| arrays(owner).0);
+        let col_idx = Elements::shared(owner, |owner| arrays(owner).1);
+        let values = Elements::shared(owner, |owner| arrays(owner).2);
+        Self::checked(n_rows, n_cols, row_ptr, col_idx, values)
+    }
+
+    /// Copies the three arrays of an `n_rows` × `n_cols` matrix, with indices of any integer type, after checking them: 12 nnz +
+    /// 8 (n + 1) bytes (20 nnz if complex). A matrix outlives the call that makes it, as devices and the check of each answer need it
+    /// later; so what is only borrowed must be copied. [`new`](Self::new) and [`from_owner`](Self::from_owner) copy nothing.
+    ///
+    /// ```
+    /// use declive::Csr;
+    ///
+    /// # fn main() -> declive::Result<()> {
+    /// let (row_ptr, col_idx, values) = ([0i32, 2, 4], [0i32, 1, 0, 1], [2.0, -1.0, -1.0, 2.0]);
+    /// let a = Csr::from_slices(2, 2, &row_ptr, &col_idx, &values)?;
+    /// assert_eq!(a.diagonal(), [2.0, 2.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); [`Error::InvalidCsr`] for row pointers and columns that are negative, or too large for memory or 32
+    /// bits.
+    pub fn from_slices<P, I>(n_rows: usize, n_cols: usize, row_ptr: &[P], col_idx: &[I], values: &[T]) -> Result<Self>
+    where
+        P: TryInto<usize> + Copy + Display + Sync,
+        I: TryInto<u32> + Copy + Display + Sync,
+    {
+        let pointers: Vec<usize> = row_ptr.iter().map_while(|&p| p.try_into().ok()).collect();
+        if let Some(p) = row_ptr.get(pointers.len()) {
+            let at = pointers.len();
+            return Err(Error::InvalidCsr(format!("row_ptr of row {} is {p}, which is no place in memory", at + 1)));
         }
-        if col_idx.len() != values.len() {
-            return invalid(format!("{} column indices, but {} values", col_idx.len(), values.len()));
+        check_row_ptr(n_rows, &pointers, values.len())?;
+        if let Some(k) = first(col_idx.len(), |k| col_idx[k].try_into().is_err()) {
+            let row = row_of(&pointers, k);
+            return Err(Error::InvalidCsr(format!("row {row} has column {}, which is not within 32 bits", col_idx[k])));
         }
-        if row_ptr[0] != 0 || row_ptr[n_rows] != values.len() {
-            return invalid(format!(
-                "row_ptr runs from {} to {}, but there are {} values",
-                row_ptr[0],
-                row_ptr[n_rows],
-                values.len()
-            ));
-        }
-        if let Some(i) = first(n_rows, |i| row_ptr[i] > row_ptr[i + 1]) {
-            return invalid(format!("row_ptr falls after row {}", i + 1));
-        }
-        let rising = |i: usize| {
-            let cols = &col_idx[row_ptr[i]..row_ptr[i + 1]];
-            cols.windows(2).all(|w| w[0] < w[1]) && cols.last().is_none_or(|&j| (j as usize) < n_cols)
-        };
-        if let Some(i) = first(n_rows, |i| !rising(i)) {
-            return invalid(format!("the columns of row {} do not rise strictly, or one is not below {n_cols}", i + 1));
-        }
-        let all_finite = |chunk: &[T]| chunk.iter().fold(true, |all, v| all & v.is_finite());
-        let chunks: Vec<&[T]> = values.chunks(1 << 10).collect();
-        if let Some(k) = first(chunks.len(), |k| !all_finite(chunks[k])) {
-            let k = (k << 10..values.len()).find(|&k| !values[k].is_finite()).unwrap_or_default();
-            return Err(Error::NotFinite { what: "matrix".into(), index: k + 1, value: values[k].modulus() });
-        }
-        Ok(Self { n_rows, n_cols, row_ptr, col_idx: col_idx.into(), values: values.into() })
+        let columns: Vec<u32> = col_idx.par_iter().filter_map(|&j| j.try_into().ok()).collect();
+        Self::new(n_rows, n_cols, pointers, columns, values.to_vec())
+    }
+
+    fn checked(
+        n_rows: usize,
+        n_cols: usize,
+        row_ptr: Elements<usize>,
+        col_idx: Elements<u32>,
+        values: Elements<T>,
+    ) -> Result<Self> {
+        check(n_rows, n_cols, &row_ptr, &col_idx, &values)?;
+        Ok(Self { n_rows, n_cols, row_ptr, col_idx, values })
     }
 
     /// Takes arrays that their maker knows to be what [`new`](Self::new) would check; only debug builds look.
@@ -79,8 +143,8 @@ impl<T: Scalar> Csr<T> {
         values: impl Into<Elements<T>>,
     ) -> Self {
         let (col_idx, values) = (col_idx.into(), values.into());
-        debug_assert!(Self::new(n_rows, n_cols, row_ptr.clone(), col_idx.to_vec(), values.to_vec()).is_ok());
-        Self { n_rows, n_cols, row_ptr, col_idx, values }
+        debug_assert!(check(n_rows, n_cols, &row_ptr, &col_idx, &values).is_ok());
+        Self { n_rows, n_cols, row_ptr: row_ptr.into(), col_idx, values }
     }
 
     /// Builds a matrix from (row, column, value) triplets in any order, counted from 0; entries that share a place are
@@ -231,11 +295,58 @@ impl<T: Scalar> Csr<T> {
         (self.col_idx.is_mapped(), self.values.is_mapped())
     }
 
-    /// Gives back `(n_rows, n_cols, row_ptr, col_idx, values)`. What lies in a mapped file is copied.
+    /// Gives back `(n_rows, n_cols, row_ptr, col_idx, values)`. What lies in a mapped file, or has
+    /// another owner, is copied.
     #[must_use]
     pub fn into_raw_parts(self) -> (usize, usize, Vec<usize>, Vec<u32>, Vec<T>) {
-        (self.n_rows, self.n_cols, self.row_ptr, self.col_idx.into_vec(), self.values.into_vec())
+        (self.n_rows, self.n_cols, self.row_ptr.into_vec(), self.col_idx.into_vec(), self.values.into_vec())
     }
+}
+
+/// What [`Csr::new`] checks.
+fn check<T: Scalar>(n_rows: usize, n_cols: usize, row_ptr: &[usize], col_idx: &[u32], values: &[T]) -> Result<()> {
+    let invalid = |what: String| Err(Error::InvalidCsr(what));
+    check_shape(n_rows, n_cols)?;
+    if col_idx.len() != values.len() {
+        return invalid(format!("{} column indices, but {} values", col_idx.len(), values.len()));
+    }
+    check_row_ptr(n_rows, row_ptr, values.len())?;
+    let rising = |i: usize| {
+        let cols = &col_idx[row_ptr[i]..row_ptr[i + 1]];
+        cols.windows(2).all(|w| w[0] < w[1]) && cols.last().is_none_or(|&j| (j as usize) < n_cols)
+    };
+    if let Some(i) = first(n_rows, |i| !rising(i)) {
+        return invalid(format!("the columns of row {} do not rise strictly, or one is not below {n_cols}", i + 1));
+    }
+    let all_finite = |chunk: &[T]| chunk.iter().fold(true, |all, v| all & v.is_finite());
+    let chunks: Vec<&[T]> = values.chunks(1 << 10).collect();
+    if let Some(k) = first(chunks.len(), |k| !all_finite(chunks[k])) {
+        let k = (k << 10..values.len()).find(|&k| !values[k].is_finite()).unwrap_or_default();
+        let what = format!("the matrix, in row {}", row_of(row_ptr, k));
+        return Err(Error::NotFinite { what, index: k + 1, value: values[k].modulus() });
+    }
+    Ok(())
+}
+
+/// Whether row pointers rise from 0 to the number of entries.
+fn check_row_ptr(n_rows: usize, row_ptr: &[usize], nnz: usize) -> Result<()> {
+    let invalid = |what: String| Err(Error::InvalidCsr(what));
+    if row_ptr.len() != n_rows + 1 {
+        return invalid(format!("row_ptr has {} elements, but {n_rows} rows need {}", row_ptr.len(), n_rows + 1));
+    }
+    if row_ptr[0] != 0 || row_ptr[n_rows] != nnz {
+        let (from, to) = (row_ptr[0], row_ptr[n_rows]);
+        return invalid(format!("row_ptr runs from {from} to {to}, but there are {nnz} values"));
+    }
+    match first(n_rows, |i| row_ptr[i] > row_ptr[i + 1]) {
+        Some(i) => invalid(format!("row_ptr falls after row {}", i + 1)),
+        None => Ok(()),
+    }
+}
+
+/// The row of entry `k`, from 1.
+fn row_of(row_ptr: &[usize], k: usize) -> usize {
+    row_ptr.partition_point(|&start| start <= k)
 }
 
 fn check_shape(n_rows: usize, n_cols: usize) -> Result<()> {
@@ -334,6 +445,8 @@ mod tests {
         assert!(err(Csr::new(1, 2, vec![0, 1], vec![2], vec![1.0])).contains("below 2"));
         assert!(err(Csr::new(2, 2, vec![0, 2, 1], vec![0], vec![1.0])).contains("falls after row 2"));
         assert!(err(Csr::new(1, 1, vec![0, 1], vec![0], vec![f64::NAN])).contains("NaN"));
+        let late = Csr::new(3, 2, vec![0, 0, 2, 3], vec![0, 1, 0], vec![1.0, 1.0, f64::INFINITY]);
+        assert!(err(late).contains("in row 3: entry 3 is inf"));
         assert!(err(Csr::from_triplets(2, 2, &[2], &[0], &[1.0])).contains("outside 2 × 2"));
     }
 }

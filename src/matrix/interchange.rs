@@ -2,9 +2,10 @@
 //!
 //! | type | to [`Csr`] | from it |
 //! |---|---|---|
-//! | arrays of compressed rows | [`Csr::new`] | [`Csr::into_raw_parts`] |
+//! | arrays of compressed rows | [`Csr::new`], [`Csr::from_owner`], [`Csr::from_slices`] | [`Csr::into_raw_parts`] |
 //! | triplets | [`Csr::from_triplets`] | [`Csr::to_triplets`] |
 //! | [`sprs::CsMatI`], by rows or by columns, any index types | `try_from` | `from`, indices `u32` or `usize` |
+//! | [`sprs::CsMatViewI`], the same | `try_from`, a copy | `from` a borrowed one: a view, indices `u32` and `usize` |
 //! | [`sprs::TriMatI`], any index type | `try_from` | `from`, indices `u32` or `usize` |
 //! | [`matrix_market_rs::MtxData`] | `try_from` | `from`, [`to_mtx_sparse`], [`to_mtx_dense`] |
 //!
@@ -40,7 +41,7 @@ use std::collections::HashMap;
 use matrix_market_rs::{MtxData, SymInfo};
 use num_traits::Num;
 use rayon::prelude::*;
-use sprs::{CsMatI, SpIndex, TriMatI};
+use sprs::{CsMatI, CsMatViewI, SpIndex, TriMatI};
 
 use super::{Csr, Scalar};
 use crate::error::{Error, Result};
@@ -66,6 +67,27 @@ impl<T: Scalar, I: SpIndex, P: SpIndex> TryFrom<CsMatI<T, I, P>> for Csr<T> {
         let col_idx = indices(a.indices())?;
         let row_ptr = a.proper_indptr().iter().map(|p| p.index()).collect();
         Self::new(n_rows, n_cols, row_ptr, col_idx, a.into_raw_storage().2)
+    }
+}
+
+/// Copies compressed rows or columns that are borrowed; columns are turned into rows.
+impl<T: Scalar, I: SpIndex, P: SpIndex> TryFrom<CsMatViewI<'_, T, I, P>> for Csr<T> {
+    type Error = Error;
+
+    fn try_from(a: CsMatViewI<'_, T, I, P>) -> Result<Self> {
+        if !a.is_csr() {
+            return a.to_csr().try_into();
+        }
+        let (n_rows, n_cols) = a.shape();
+        let row_ptr = a.proper_indptr().iter().map(|p| p.index()).collect();
+        Self::new(n_rows, n_cols, row_ptr, indices(a.indices())?, a.data().to_vec())
+    }
+}
+
+/// A view of the compressed rows, which are checked once more, but not copied.
+impl<'a, T: Scalar> From<&'a Csr<T>> for CsMatViewI<'a, T, u32, usize> {
+    fn from(a: &'a Csr<T>) -> Self {
+        Self::new((a.n_rows(), a.n_cols()), a.row_ptr(), a.col_idx(), a.values())
     }
 }
 

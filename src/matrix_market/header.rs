@@ -25,6 +25,7 @@ pub(super) fn mirrored<T: Scalar>(symmetry: Symmetry, value: T) -> T {
 
 /// What a file says about itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Header {
     /// What the file holds.
     #[serde(skip)]

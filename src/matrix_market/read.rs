@@ -20,6 +20,7 @@ use crate::{Csr, Result};
 
 /// A matrix and what its file said about it.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Matrix<A = Csr> {
     /// The matrix in full: symmetric files are expanded.
     pub a: A,
@@ -31,6 +32,7 @@ pub struct Matrix<A = Csr> {
 
 /// A matrix, real or complex, and the right-hand sides that an archive has beside it.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct System {
     /// The matrix.
     pub matrix: Matrix<AnyCsr>,
@@ -45,7 +47,7 @@ pub struct System {
 ///
 /// let text = "%%MatrixMarket matrix coordinate real general\n2 2 3\n1 1 4\n1 2 0\n2 2 5\n";
 /// let kept = Reader::new().matrix_from(text.as_bytes(), "<stdin>").unwrap();
-/// let dropped = Reader::new().zeros(Zeros::Drop).matrix_from(text.as_bytes(), "<stdin>").unwrap();
+/// let dropped = Reader::new().with_zeros(Zeros::Drop).matrix_from(text.as_bytes(), "<stdin>").unwrap();
 /// assert_eq!((kept.a.nnz(), dropped.a.nnz()), (3, 2));
 /// ```
 #[derive(Clone, Copy)]
@@ -75,14 +77,14 @@ impl<'a> Reader<'a> {
 
     /// What becomes of zeros that a coordinate file stores. Those of an array file never become entries.
     #[must_use]
-    pub fn zeros(self, zeros: Zeros) -> Self {
+    pub fn with_zeros(self, zeros: Zeros) -> Self {
         Self { zeros, ..self }
     }
 
     /// Calls `progress` now and then with the numbers of entries read and claimed, from any thread, and once at the
     /// end of the file.
     #[must_use]
-    pub fn progress(self, progress: &'a (dyn Fn(u64, u64) + Sync)) -> Self {
+    pub fn with_progress(self, progress: &'a (dyn Fn(u64, u64) + Sync)) -> Self {
         Self { progress, ..self }
     }
 
@@ -546,7 +548,7 @@ mod tests {
             calls.fetch_add(1, Relaxed);
             last.store(read, Relaxed);
         };
-        let matrix = Reader::new().progress(&progress).matrix_from(text.as_bytes(), "test").unwrap();
+        let matrix = Reader::new().with_progress(&progress).matrix_from(text.as_bytes(), "test").unwrap();
         assert_eq!(matrix.a.nnz(), n);
         assert!(calls.into_inner() > 10);
         assert_eq!(last.into_inner(), n as u64);

@@ -1,5 +1,6 @@
 //! Large arrays that stay as they are, wherever they lie.
 
+use std::any::Any;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -9,7 +10,8 @@ use yoke::Yoke;
 
 use super::Map;
 
-/// An array that nobody changes: memory of its own, or a part of a mapped file, used where it is.
+/// An array that nobody changes: memory of its own, or a part of something that others may hold, too, such as a mapped file,
+/// used where it is.
 ///
 /// What is mapped changes if another program changes the file. Nothing of this crate that goes without checks, such as
 /// a kernel on a device, may rely on two looks at it being the same.
@@ -17,19 +19,32 @@ use super::Map;
 pub(crate) enum Elements<E: 'static> {
     /// Memory of its own.
     Owned(Vec<E>),
-    /// A part of a file, which stays mapped as long as somebody has it.
-    Mapped(Yoke<&'static [E], Arc<Map>>),
+    /// A part of something, which stays as long as somebody has it.
+    Shared(Yoke<&'static [E], Arc<Owner>>),
+}
+
+/// Whatever has arrays.
+type Owner = dyn Any + Send + Sync;
+
+impl<E> Elements<E> {
+    /// The part of `owner` that `part` gives.
+    pub(crate) fn shared<O: Any + Send + Sync>(owner: &Arc<O>, part: impl FnOnce(&O) -> &[E]) -> Self {
+        let given = Self::try_shared(owner, |owner| Some(part(owner)));
+        given.unwrap_or_else(|| unreachable!("the part is there"))
+    }
+
+    /// The same of one that may have no such part.
+    fn try_shared<O: Any + Send + Sync>(owner: &Arc<O>, part: impl FnOnce(&O) -> Option<&[E]>) -> Option<Self> {
+        let cart: Arc<Owner> = Arc::<O>::clone(owner);
+        Yoke::try_attach_to_cart(cart, |cart| cart.downcast_ref().and_then(part).ok_or(())).ok().map(Self::Shared)
+    }
 }
 
 impl<E: AnyBitPattern> Elements<E> {
     /// The `len` elements from byte `start` of a file on; `None` if the file ends before, or they are not aligned.
     pub(crate) fn mapped(map: &Arc<Map>, start: usize, len: usize) -> Option<Self> {
         let bytes = start..start.checked_add(len.checked_mul(size_of::<E>())?)?;
-        let part = Yoke::try_attach_to_cart(Arc::clone(map), |map| {
-            let bytes = map.get(bytes).ok_or(())?;
-            bytemuck::try_cast_slice(bytes).map_err(|_| ())
-        });
-        part.ok().map(Self::Mapped)
+        Self::try_shared(map, |map| bytemuck::try_cast_slice(map.get(bytes)?).ok())
     }
 }
 
@@ -42,22 +57,22 @@ impl<E: Clone> Elements<E> {
                 elements.truncate(len);
                 Self::Owned(elements)
             }
-            Self::Mapped(elements) => Self::Mapped(elements.map_project(|all, _| &all[..all.len().min(len)])),
+            Self::Shared(elements) => Self::Shared(elements.map_project(|all, _| &all[..all.len().min(len)])),
         }
     }
 
-    /// The elements in memory of their own, which for those of a file is a copy.
+    /// The elements in memory of their own, which for those that are shared is a copy.
     pub(crate) fn into_vec(self) -> Vec<E> {
         match self {
             Self::Owned(elements) => elements,
-            Self::Mapped(elements) => elements.get().to_vec(),
+            Self::Shared(elements) => elements.get().to_vec(),
         }
     }
 
     /// Whether the elements are those of a file.
     #[cfg(test)]
     pub(crate) fn is_mapped(&self) -> bool {
-        matches!(self, Self::Mapped(_))
+        matches!(self, Self::Shared(part) if part.backing_cart().is::<Map>())
     }
 }
 
@@ -68,7 +83,7 @@ impl<E> Deref for Elements<E> {
     fn deref(&self) -> &[E] {
         match self {
             Self::Owned(elements) => elements,
-            Self::Mapped(elements) => elements.get(),
+            Self::Shared(elements) => elements.get(),
         }
     }
 }

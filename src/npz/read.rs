@@ -25,6 +25,7 @@ const CHUNK: usize = 1 << 14;
 
 /// A matrix as its file has it.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Matrix {
     /// The matrix.
     pub a: AnyCsr,

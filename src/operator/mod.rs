@@ -4,6 +4,7 @@ mod bands;
 pub(crate) mod choice;
 mod exchange;
 mod format;
+pub(crate) mod function;
 pub mod host;
 mod kinds;
 mod main_kind;
@@ -14,6 +15,7 @@ mod sell;
 
 pub use exchange::Exchange;
 pub use format::Format;
+pub use function::HostOperator;
 
 use crate::error::Result;
 use crate::ops::{Ops, Product};

@@ -31,6 +31,11 @@ impl Scaling {
         Some(Self { roots: diagonal.par_iter().map(root).collect() })
     }
 
+    /// √d of each row.
+    pub(crate) fn roots(&self) -> &[f64] {
+        &self.roots
+    }
+
     /// The values of some rows of S A S, but for the factor.
     pub(crate) fn values(&self, a: &Csr, rows: Range<usize>) -> Vec<f64> {
         let first = a.row_ptr()[rows.start];

@@ -94,8 +94,13 @@ impl Advice {
             Definiteness::Proven(_) | Definiteness::Possible => Method::Cg,
         };
         let (precond, reason) = precond(square.diagonal.range);
-        let bytes =
-            |precision| device_bytes(a.n_rows(), a.nnz(), &Setup { method, precond, precision, ..Setup::default() });
+        let bytes = |precision| {
+            device_bytes(
+                rows,
+                found.nnz,
+                &Setup::default().with_method(method).with_precond(precond).with_precision(precision),
+            )
+        };
         Self {
             format: Format::Auto,
             method: Some(method),
@@ -108,7 +113,7 @@ impl Advice {
 
     /// The set-up of a solve as advised; none if there is nothing to solve.
     pub(crate) fn setup(&self) -> Option<Setup> {
-        Some(Setup { method: self.method?, precond: self.precond?, ..Setup::default() })
+        Some(Setup::default().with_method(self.method?).with_precond(self.precond?))
     }
 }
 

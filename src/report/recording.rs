@@ -114,7 +114,8 @@ mod tests {
     #[test]
     fn parts_stay_within_the_whole() {
         let ms = Duration::from_millis;
-        let times = SetupTimes { prepare: ms(20), upload: ms(15), ..SetupTimes::default() };
+        let mut times = SetupTimes::default();
+        (times.prepare, times.upload) = (ms(20), ms(15));
         let one = Phase::set_up(ms(100), ms(130), &times, 1);
         assert_eq!(one.placed(), [("prepare", [ms(100), ms(120)]), ("upload", [ms(120), ms(130)])]);
         let two = Phase::set_up(ms(100), ms(130), &times, 2);

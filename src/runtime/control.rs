@@ -6,10 +6,21 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::setters::setters;
 use crate::timing::in_seconds;
 
 /// When to stop: ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol), or one of the limits.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use declive::Stop;
+///
+/// let stop = Stop::default().with_rtol(1e-10).with_time_limit(Duration::from_secs(60));
+/// # assert_eq!((stop.rtol, stop.max_iters), (1e-10, None));
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Stop {
     /// Relative to ‖b‖₂.
     pub rtol: f64,
@@ -28,6 +39,13 @@ impl Default for Stop {
     }
 }
 
+setters! { Stop:
+    with_rtol = rtol: f64;
+    with_atol = atol: f64;
+    with_max_iters = max_iters: u64 as Some;
+    with_time_limit = time_limit: Duration as Some;
+}
+
 impl Stop {
     /// The limit on iterations for a system of order `n`, unless one is given: 10 n, between 1 000 and 200 000. In exact
     /// arithmetic n would do; rounding delays convergence on ill-conditioned systems by several times that.
@@ -39,6 +57,7 @@ impl Stop {
 
 /// How a caller watches and ends a running solve.
 #[derive(Clone, Copy, Default)]
+#[non_exhaustive]
 pub struct Control<'a> {
     /// Set to true from anywhere, it ends the solve at its next check with [`Reason::Interrupted`](crate::Reason::Interrupted).
     pub cancel: Option<&'a AtomicBool>,
@@ -52,10 +71,19 @@ pub struct Control<'a> {
     pub done: u64,
 }
 
+setters! { Control<'a>:
+    with_cancel = cancel: &'a AtomicBool as Some;
+    with_progress = progress: &'a (dyn Fn(&Progress) + Sync) as Some;
+    with_timeline = timeline: bool;
+    with_checkpoint = checkpoint: Checkpoints<'a> as Some;
+    with_done = done: u64;
+}
+
 /// To whom iterates go while a solve runs. See [`crate::checkpoint`] for files of them.
 ///
 /// Ranks only read their iterate, at one and the same iteration: a solve has the same residuals with it as without.
 #[derive(Clone, Copy)]
+#[non_exhaustive]
 pub struct Checkpoints<'a> {
     /// How long the iteration goes on, at least, between two of them.
     pub every: Duration,
@@ -63,8 +91,17 @@ pub struct Checkpoints<'a> {
     pub take: &'a (dyn Fn(&Checkpoint<'_>) + Sync),
 }
 
+impl<'a> Checkpoints<'a> {
+    /// Iterates that go to `take`, at least so long after each other.
+    #[must_use]
+    pub fn new(every: Duration, take: &'a (dyn Fn(&Checkpoint<'_>) + Sync)) -> Self {
+        Self { every, take }
+    }
+}
+
 /// An iterate on the way.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Checkpoint<'a> {
     /// The iterate, in the order and the units of the system as it was given.
     pub x: &'a [f64],
@@ -72,6 +109,14 @@ pub struct Checkpoint<'a> {
     pub iterations: u64,
     /// ‖r‖₂ / ‖b‖₂ then, by the recurrence.
     pub rel_residual_2: f64,
+}
+
+impl<'a> Checkpoint<'a> {
+    /// The iterate `x` after so many iterations, with ‖r‖₂ / ‖b‖₂.
+    #[must_use]
+    pub fn new(x: &'a [f64], iterations: u64, rel_residual_2: f64) -> Self {
+        Self { x, iterations, rel_residual_2 }
+    }
 }
 
 impl fmt::Debug for Control<'_> {
@@ -86,7 +131,8 @@ impl fmt::Debug for Control<'_> {
 }
 
 /// Where a running solve is.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Progress {
     /// Iterations done.
     pub iterations: u64,

@@ -1,5 +1,7 @@
 //! One rank of a solver: a device or the host, with its block of the matrix.
 
+pub(crate) mod function;
+
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -9,6 +9,7 @@ use crate::named::{as_text, named};
 use crate::operator::{Exchange, Format};
 use crate::precond::Precond;
 use crate::real::Precision;
+use crate::setters::setters;
 use crate::tune::Tune;
 
 named! {
@@ -28,7 +29,17 @@ named! {
 }
 
 /// What is fixed when a [`Solver`](crate::Solver) is built.
+///
+/// ```
+/// use declive::Setup;
+/// use declive::solve::{Method, Precision};
+///
+/// let setup = Setup::default().with_method(Method::Minres).with_devices("host".parse()?);
+/// assert_eq!((setup.method, setup.precision), (Method::Minres, Precision::F64));
+/// # Ok::<(), declive::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Setup {
     /// The Krylov method. [`Method::Auto`] is `cg`, or `minres` where the matrix is not positive definite: from the start if an entry
     /// of the diagonal is not positive, else once `cg` has met p·A p ≤ 0, from the x that it has reached. In mixed precision, which
@@ -78,4 +89,18 @@ impl Default for Setup {
             on_failure: OnFailure::Stop,
         }
     }
+}
+
+setters! { Setup:
+    with_method = method: Method;
+    with_precond = precond: Precond;
+    with_precision = precision: Precision;
+    with_devices = devices: Choice;
+    with_assume_symmetric = assume_symmetric: bool;
+    with_tune = tune: Tune;
+    with_format = format: Format;
+    with_shares = shares: Shares as Some;
+    with_reorder = reorder: Reorder;
+    with_exchange = exchange: Exchange;
+    with_on_failure = on_failure: OnFailure;
 }

@@ -11,6 +11,7 @@ use super::memory_check;
 use super::monitor::Monitor;
 use super::rank::{self, Ended, Opened, Place, Rank, Stored, Stretch, System};
 use super::rebalance::{self, Balance};
+use super::setup::Setup;
 use super::shares::ShareSource;
 use super::snapshot::Position;
 use super::whole::Whole;
@@ -20,7 +21,7 @@ use crate::error::Error;
 use crate::matrix::Csr;
 use crate::named::as_text;
 use crate::operator::choice::FormatChoice;
-use crate::operator::{Exchange, Format};
+use crate::operator::{Exchange, Format, HostOperator};
 use crate::partition::{Part, cost, split};
 use crate::tune::{Tune, kept};
 
@@ -69,6 +70,7 @@ pub struct RankInfo {
 
 /// Where the time before the first iteration went.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[non_exhaustive]
 pub struct SetupTimes {
     /// Checks, another order of the rows, partition, halo plans, building kernels.
     pub prepare: Duration,
@@ -81,8 +83,8 @@ pub struct SetupTimes {
 }
 
 /// The ranks of a solver. Empty after a failure, which leaves devices in no known state.
-pub(crate) struct Ranks {
-    ranks: Vec<Box<dyn Rank>>,
+pub(crate) struct Ranks<'a> {
+    ranks: Vec<Box<dyn Rank + 'a>>,
     /// How many ranks receive from each.
     receivers: Vec<usize>,
     pub(crate) placement: Placement,
@@ -102,7 +104,7 @@ pub(crate) struct Ranks {
     pub(crate) times: SetupTimes,
 }
 
-impl Ranks {
+impl Ranks<'static> {
     /// Opens the devices of `placement`, and gives them their rows of the system: `rows`, if somebody has the matrix in
     /// the order of the ranks, which need not keep it.
     ///
@@ -176,6 +178,30 @@ impl Ranks {
         ranks.note_storage(beside_rows);
         Ok(ranks)
     }
+}
+
+impl<'a> Ranks<'a> {
+    /// The rank of a function in place of a matrix, which is the host.
+    ///
+    /// # Errors
+    /// Those of the rank.
+    pub(crate) fn of_function(a: &HostOperator<'a>, setup: &Setup) -> Result<Self, Error> {
+        let (rank, is_scaled) = rank::function::open(a, setup)?;
+        let rows = std::iter::once(0..a.order()).collect();
+        Ok(Self {
+            ranks: vec![rank],
+            receivers: vec![0],
+            placement: Placement { devices: vec![None], rows, source: ShareSource::ByHand },
+            infos: Vec::new(),
+            left_out: Vec::new(),
+            costs: vec![1.0],
+            holds_all: vec![true],
+            is_scaled,
+            #[cfg(test)]
+            altered: None,
+            times: SetupTimes::default(),
+        })
+    }
 
     /// Says of each rank how its rows are stored, which is known when they are there.
     fn note_storage(&mut self, beside_rows: Vec<u64>) {
@@ -188,17 +214,15 @@ impl Ranks {
 
     /// The byte rule: each array that an operation reads counts once, and each that it writes. What replaces residuals
     /// in mixed precision is not counted, as it is not part of every iteration.
-    pub(crate) fn bytes_per_iteration(&self, whole: &Whole) -> u64 {
-        let (setup, n) = (&whole.setup, whole.a.n_rows() as u64);
+    pub(crate) fn bytes_per_iteration(&self, setup: &Setup, n: usize) -> u64 {
         let vectors = setup.method.vectors_moved(setup.precond, self.is_scaled);
         let products: u64 = self.ranks.iter().map(|rank| rank.product_bytes()).sum();
-        products + vectors * n * setup.precision.bytes()
+        products + vectors * n as u64 * setup.precision.bytes()
     }
 
     /// What is needed to watch the ranks for shares that had better be others: nothing of one alone, where shares were
     /// asked for, or where nothing may be measured. `moved` is how often rows were moved already.
-    pub(crate) fn balance(&self, whole: &Whole, moved: u32) -> Option<Balance> {
-        let setup = &whole.setup;
+    pub(crate) fn balance(&self, setup: &Setup, moved: u32) -> Option<Balance> {
         let measures = matches!(setup.tune, Tune::Quick | Tune::Full);
         #[cfg(test)]
         let measures = measures || self.altered.is_some();

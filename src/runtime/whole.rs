@@ -71,11 +71,11 @@ impl Whole {
         }
     }
 
-    /// And back.
-    pub(crate) fn in_given_order<'v>(&self, v: Cow<'v, [f64]>) -> Cow<'v, [f64]> {
+    /// And back, into `to`.
+    pub(crate) fn to_given_order(&self, v: &[f64], to: &mut [f64]) {
         match &self.order {
-            Some(order) => Cow::Owned(order.undo(&v)),
-            None => v,
+            Some(order) => order.undo_into(v, to),
+            None => to.copy_from_slice(v),
         }
     }
 

@@ -1,16 +1,18 @@
-//! The [`Solver`], what it is told, and what it gives.
+//! The [`Solver`] and the [`OperatorSolver`], what they are told, and what they give.
 
 mod moves;
+mod operator;
 mod outcome;
 mod pace;
 mod rounds;
 mod session;
 mod statistics;
+mod subject;
 mod survivors;
 
 pub use crate::krylov::{Criterion, Indefinite, Method, Reason};
 pub use crate::operator::choice::{Candidate, FormatChoice, Why};
-pub use crate::operator::{Exchange, Format};
+pub use crate::operator::{Exchange, Format, HostOperator};
 pub use crate::precond::Precond;
 pub use crate::real::Precision;
 pub use crate::runtime::{
@@ -20,6 +22,7 @@ pub use crate::runtime::{
 pub use crate::schedule::{Cause, DeviceSet, Forecast, FormatSurvey, Reordering, formats};
 pub use crate::timeline::Split;
 pub use crate::tune::Tune;
+pub use operator::OperatorSolver;
 pub use outcome::{Move, Outcome, Switch};
 pub use session::Solver;
 pub use survivors::DeviceFailure;

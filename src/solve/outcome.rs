@@ -11,6 +11,7 @@ use crate::verify::Residual;
 
 /// Rows that were moved in the course of a solve.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Move {
     /// Iterations that were done before.
     #[serde(rename = "iterations")]
@@ -27,6 +28,7 @@ pub struct Move {
 
 /// A method that took over from another in the course of a solve.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Switch {
     /// Iterations that were done before, those of a former solve among them.
     pub iteration: u64,
@@ -39,11 +41,13 @@ pub struct Switch {
 }
 
 /// What a solve gives, converged or not.
+///
+/// [`Solver::solve_into`](super::Solver::solve_into) leaves x in the caller's memory: then `X` is `()`.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Outcome {
+pub struct Outcome<X = Vec<f64>> {
     /// The solution, or the best approximation reached.
-    pub x: Vec<f64>,
+    pub x: X,
     /// Why the solve ended.
     pub reason: Reason,
     /// Iterations of a former solve: [`Control::done`](super::Control::done).
@@ -83,4 +87,52 @@ pub struct Outcome {
     /// Bytes that an iteration moves over all ranks, each array counted once. In mixed precision, the residuals in
     /// double precision are beside that.
     pub bytes_per_iteration: u64,
+}
+
+impl Outcome<()> {
+    /// The same, with `x`.
+    pub(crate) fn with_x(self, x: Vec<f64>) -> Outcome {
+        let Self {
+            x: (),
+            reason,
+            done,
+            iterations,
+            restarts,
+            history,
+            recurrence_rel_residual_2,
+            residual,
+            upload,
+            solve,
+            gather,
+            verify,
+            split,
+            timelines,
+            switch,
+            moves,
+            kernel_seconds,
+            iteration_seconds,
+            bytes_per_iteration,
+        } = self;
+        Outcome {
+            x,
+            reason,
+            done,
+            iterations,
+            restarts,
+            history,
+            recurrence_rel_residual_2,
+            residual,
+            upload,
+            solve,
+            gather,
+            verify,
+            split,
+            timelines,
+            switch,
+            moves,
+            kernel_seconds,
+            iteration_seconds,
+            bytes_per_iteration,
+        }
+    }
 }

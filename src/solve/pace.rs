@@ -12,7 +12,7 @@ const ENOUGH: u64 = 20;
 const SAME: f64 = 0.05;
 
 /// Keeps how fast the ranks were at the end of a solve, if others could have been chosen, and it may be measured.
-pub(crate) fn remember(whole: &Whole, ranks: &Ranks, outcome: &Outcome) {
+pub(crate) fn remember(whole: &Whole, ranks: &Ranks, outcome: &Outcome<()>) {
     let iterations = outcome.iterations - outcome.done;
     if iterations < ENOUGH || !outcome.moves.is_empty() {
         return; // of what was moved, the next solve will tell

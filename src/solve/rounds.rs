@@ -1,19 +1,19 @@
 //! A solve: the ranks run, and the host checks what they bring back, until it agrees.
 
-use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
 use super::moves::share_anew;
 use super::statistics::Statistics;
+use super::subject::Subject;
 use super::survivors::{DeviceFailure, open, without_failed};
 use crate::comm::Failed;
 use crate::error::Result;
 use crate::krylov::{Criterion, IsFor, Reason};
 use crate::real::Real;
 use crate::runtime::snapshot::{self, Shelf, Snapshot};
-use crate::runtime::{Checkpoint, Checkpoints, Control, Ended, Monitor, OnFailure, Position, Ranks, Stop, Whole};
+use crate::runtime::{Checkpoint, Checkpoints, Control, Ended, Monitor, OnFailure, Position, Ranks, Stop};
 use crate::verify::{self, Residual};
 
 /// How often an answer that the host's check does not confirm is handed back to the ranks with a tighter target.
@@ -25,25 +25,18 @@ const LOST: f64 = 10.0;
 /// How often iterates are set aside to go on from after a failure, if nothing else was said.
 const SNAPSHOT_EVERY: Duration = Duration::from_secs(10);
 
-/// Where a solve by one method ended.
-pub(crate) struct Answer {
-    /// In the order and units given.
-    pub(crate) x: Vec<f64>,
-    pub(crate) reason: Reason,
-    pub(crate) residual: Residual,
-}
-
-/// Solves the system for `b` from `x`, after what is known from `statistics`, and since `started`. Devices that fail are told in
-/// `failures`; others may then take the place of the ranks.
+/// Solves the system for `b` from and to `x`, after what is known from `statistics`, and since `started`. Tells why it ended, and
+/// b − A x. Devices that fail are told in `failures`; others may then take the place of the ranks. After an error, x is the first
+/// guess, or an iterate after it.
 pub(crate) fn solve(
-    whole: &Whole,
-    ranks: &mut Ranks,
+    subject: Subject<'_>,
+    ranks: &mut Ranks<'_>,
     failures: &mut Vec<DeviceFailure>,
     b: &[f64],
-    mut x: Vec<f64>,
+    x: &mut [f64],
     (stop, control): (&Stop, Control<'_>),
     (statistics, started): (&mut Statistics, Instant),
-) -> Result<Answer> {
+) -> Result<(Reason, Residual)> {
     // A power of two, so that nothing is rounded: sums of squares then stay in range whatever the units of b are.
     let largest =
         b.par_chunks(1 << 14).map(|c| c.iter().fold(0.0, |m: f64, v| m.max(v.abs()))).reduce(|| 0.0, f64::max);
@@ -51,19 +44,21 @@ pub(crate) fn solve(
     let unscaled_b = b;
     let b = f64::scaled(b, 1.0 / scale);
     let rhs_norm = verify::norm_2(&b);
-    let b = &*whole.in_ranks_order(b);
+    let b = &*subject.in_ranks_order(b);
     let confirmed = |r: &Residual| r.relative_2 <= stop.rtol || r.norm_2 <= stop.atol;
 
     let target = (stop.rtol * rhs_norm).max(stop.atol / scale);
-    let mut round = Round { whole, b, rhs_norm, scale, target, stop, control, started };
+    let mut round = Round { subject, b, rhs_norm, scale, target, stop, control, started };
     for count in 1.. {
-        let (reached, y) = round.run(ranks, failures, statistics, &x)?;
+        let (reached, y) = round.run(ranks, failures, statistics, x)?;
 
         let start = Instant::now();
-        let before = std::mem::replace(&mut x, round.given(&y));
+        let before = (subject.setup().method.facts().is_for == IsFor::Symmetric).then(|| x.to_vec());
+        round.give(&y, x);
+        drop(y);
         statistics.gather += start.elapsed();
         let start = Instant::now();
-        let residual = verify::residual(&whole.a, unscaled_b, &x);
+        let residual = subject.residual(unscaled_b, x);
         statistics.verify += start.elapsed();
 
         let criterion = if residual.relative_2 <= stop.rtol { Criterion::Rtol } else { Criterion::Atol };
@@ -75,21 +70,24 @@ pub(crate) fn solve(
             }
             Some(reason) => reason,
         };
-        if !reason.converged() && is_lost(whole, &residual, statistics.recurrence_rel_residual_2) {
-            let of_before = verify::residual(&whole.a, unscaled_b, &before);
+        if let Some(before) = before
+            && !reason.converged()
+            && is_lost(&residual, statistics.recurrence_rel_residual_2)
+        {
+            let of_before = subject.residual(unscaled_b, &before);
             if of_before.norm_2 < residual.norm_2 || residual.norm_2.is_nan() {
+                x.copy_from_slice(&before);
                 let is_limit = matches!(reason, Reason::MaxIters | Reason::TimeLimit);
-                let reason = if is_limit { Reason::Stagnation } else { reason };
-                return Ok(Answer { x: before, reason, residual: of_before });
+                return Ok((if is_limit { Reason::Stagnation } else { reason }, of_before));
             }
         }
         if !reason.converged() || confirmed(&residual) {
-            return Ok(Answer { x, reason, residual });
+            return Ok((reason, residual));
         }
         // The ranks' own check, in working precision, was too kind.
         let excess = (residual.relative_2 / stop.rtol).min(residual.norm_2 / stop.atol);
         if count == MAX_ROUNDS || !excess.is_finite() {
-            return Ok(Answer { x, reason: Reason::Stagnation, residual });
+            return Ok((Reason::Stagnation, residual));
         }
         log::info!("the ranks' residual is {excess:.3} times too large by the host's check; iterating on");
         round.target *= 0.5 / excess;
@@ -100,14 +98,13 @@ pub(crate) fn solve(
 
 /// Whether a true residual is far above that of a recurrence which can only fall: the method went on after it had reached the least
 /// residual of a singular system, which has no solution, and x has grown along the null space.
-fn is_lost(whole: &Whole, residual: &Residual, by_recurrence: f64) -> bool {
-    let found = residual.relative_2;
-    whole.setup.method.facts().is_for == IsFor::Symmetric && (found > LOST * by_recurrence || found.is_nan())
+fn is_lost(residual: &Residual, by_recurrence: f64) -> bool {
+    residual.relative_2 > LOST * by_recurrence || residual.relative_2.is_nan()
 }
 
 /// What the ranks are asked for: (factor A) y = b / scale, so that x = factor scale y.
 struct Round<'a> {
-    whole: &'a Whole,
+    subject: Subject<'a>,
     /// In the order and scale of the ranks.
     b: &'a [f64],
     rhs_norm: f64,
@@ -123,19 +120,22 @@ struct Round<'a> {
 impl Round<'_> {
     /// y in the order and scale of the ranks.
     fn own(&self, x: &[f64]) -> Vec<f64> {
-        self.whole.in_ranks_order(rescaled(x, 1.0 / self.whole.factor, 1.0 / self.scale)).into_owned()
+        let mut y = self.subject.in_ranks_order(x.into()).into_owned();
+        rescale(&mut y, 1.0 / self.subject.factor(), 1.0 / self.scale);
+        y
     }
 
-    /// And back.
-    fn given(&self, y: &[f64]) -> Vec<f64> {
-        self.whole.in_given_order(rescaled(y, self.whole.factor, self.scale)).into_owned()
+    /// And back, to `x`.
+    fn give(&self, y: &[f64], x: &mut [f64]) {
+        self.subject.to_given_order(y, x);
+        rescale(x, self.subject.factor(), self.scale);
     }
 
     /// Runs ranks from `x` to their end: those that are there, or others where rows are moved or devices fail. Tells why they
     /// ended, and where.
     fn run(
         &self,
-        ranks: &mut Ranks,
+        ranks: &mut Ranks<'_>,
         failures: &mut Vec<DeviceFailure>,
         statistics: &mut Statistics,
         x: &[f64],
@@ -148,21 +148,21 @@ impl Round<'_> {
                 Ok(mut ended) => {
                     let (reason, shares) = (ended[0].reason, ended[0].seen.shares.take());
                     statistics.add(ended);
-                    match shares.filter(|_| position.p.is_some()) {
-                        Some(shares) => share_anew(self.whole, ranks, failures, &shares, statistics)?,
-                        None => return Ok((reason, position.x)),
+                    match (shares.filter(|_| position.p.is_some()), self.subject.whole()) {
+                        (Some(shares), Some(whole)) => share_anew(whole, ranks, failures, &shares, statistics)?,
+                        _ => return Ok((reason, position.x)),
                     }
                     continue;
                 }
                 Err(failed) => failed,
             };
-            let Some(kept) = kept else { return Err(failed.into()) };
+            let (Some(kept), Some(whole)) = (kept, self.subject.whole()) else { return Err(failed.into()) };
             let solved = started.elapsed();
             let during = Some((iterations, iterations.saturating_sub(kept.iterations)));
-            let rows = self.whole.rows()?;
-            let left = without_failed(self.whole, &rows, &ranks.placement, failed, during, failures)?;
+            let rows = whole.rows()?;
+            let left = without_failed(whole, &rows, &ranks.placement, failed, during, failures)?;
             let left_out = std::mem::take(&mut ranks.left_out);
-            *ranks = open(self.whole, rows, left, failures, self.control.cancel)?;
+            *ranks = open(whole, rows, left, failures, self.control.cancel)?;
             ranks.left_out = left_out;
             statistics.upload += started.elapsed() - solved;
             position = statistics.add_failed(kept, solved);
@@ -173,16 +173,16 @@ impl Round<'_> {
     /// may go on from there, and the iterations that are known to be done.
     fn stretch(
         &self,
-        ranks: &mut Ranks,
+        ranks: &mut Ranks<'_>,
         statistics: &Statistics,
         position: &mut Position,
     ) -> (std::result::Result<Vec<Ended>, Failed>, Option<Snapshot>, u64) {
-        let setup = &self.whole.setup;
+        let setup = self.subject.setup();
         let others_go_on = setup.on_failure == OnFailure::Continue;
         let every =
             self.control.checkpoint.map(|checkpoint| checkpoint.every).or(others_go_on.then_some(SNAPSHOT_EVERY));
         let (before, rel_residual_2) = (statistics.iterations, statistics.recurrence_rel_residual_2);
-        let balance = ranks.balance(self.whole, statistics.reopened);
+        let balance = ranks.balance(setup, statistics.reopened);
         let goes_on = position.p.is_some().then_some(rel_residual_2);
         let mut kept = others_go_on.then(|| Snapshot::first(position, before, rel_residual_2));
         let shelf = every.map(|every| Shelf::new(every, &ranks.placement.rows, others_go_on, before));
@@ -204,7 +204,9 @@ impl Round<'_> {
         }
         if let Some(Checkpoints { take, .. }) = self.control.checkpoint {
             let Snapshot { iterations, rel_residual_2, .. } = snapshot;
-            take(&Checkpoint { x: &self.given(&snapshot.x), iterations, rel_residual_2 });
+            let mut x = vec![0.0; snapshot.x.len()];
+            self.give(&snapshot.x, &mut x);
+            take(&Checkpoint { x: &x, iterations, rel_residual_2 });
         }
         if let Some(kept) = kept {
             *kept = snapshot;
@@ -214,7 +216,7 @@ impl Round<'_> {
     /// A rank's monitor, after so many iterations.
     fn monitor(&self, before: u64) -> Monitor<'_> {
         let Self { rhs_norm, target, stop, control, started, .. } = *self;
-        let (n, precision) = (self.whole.a.n_rows(), self.whole.setup.precision);
+        let (n, precision) = (self.subject.n_rows(), self.subject.setup().precision);
         Monitor::new(n, target, rhs_norm, precision, stop, control, (before, started))
     }
 }
@@ -225,13 +227,13 @@ pub(crate) fn power_of_two_near(v: f64) -> f64 {
     2f64.powi((v.log2().floor() as i32).clamp(-1000, 1000))
 }
 
-/// `v` times two powers of two, whose product may be out of range.
-fn rescaled(v: &[f64], first: f64, second: f64) -> Cow<'_, [f64]> {
+/// Multiplies `v` by two powers of two, whose product may be out of range.
+fn rescale(v: &mut [f64], first: f64, second: f64) {
     let both = first * second;
-    if both.is_normal() {
-        return f64::scaled(v, both);
+    let [first, second] = if both.is_normal() { [both, 1.0] } else { [first, second] };
+    if [first, second] != [1.0, 1.0] {
+        v.par_iter_mut().with_min_len(1 << 14).for_each(|v| *v = *v * first * second);
     }
-    Cow::Owned(f64::scaled(&f64::scaled(v, first), second).into_owned())
 }
 
 #[cfg(test)]

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rayon::prelude::*;
 
 use super::outcome::Outcome;
 use super::pace;
-use super::rounds::{self, Answer, power_of_two_near};
+use super::rounds::{self, power_of_two_near};
 use super::statistics::Statistics;
+use super::subject::Subject;
 use super::survivors::{self, DeviceFailure};
 use crate::device::{self, Rejected, Selection};
 use crate::error::{Error, Result};
@@ -33,7 +34,7 @@ pub struct Solver {
     note: Option<String>,
     times: SetupTimes,
     forecast: Forecast,
-    ranks: Ranks,
+    ranks: Ranks<'static>,
     failures: Vec<DeviceFailure>,
     /// What shows without an iteration that the matrix is not positive definite.
     obstacle: Option<Indefinite>,
@@ -98,41 +99,76 @@ impl Solver {
         Ok(Self { whole, stats, reordering, rejected, note, times, forecast, ranks, failures, obstacle, may_switch })
     }
 
-    /// Solves `A x = b` from `x0`, or from zero.
+    /// Solves `A x = b` from `x0`, or from zero: [`solve_into`](Self::solve_into) with a vector for x.
     ///
     /// # Errors
-    /// [`Error::SizeMismatch`] and [`Error::NotFinite`] for `b` and `x0`; errors of devices that no others take over from, after
-    /// which the solver can't be used any more. Not converging is not an error: see [`Outcome::reason`].
+    /// As [`solve_into`](Self::solve_into), for `x0` in place of `x`.
     pub fn solve(&mut self, b: &[f64], x0: Option<&[f64]>, stop: &Stop, control: Control<'_>) -> Result<Outcome> {
-        for (what, v) in [("b", Some(b)), ("x0", x0)] {
-            let Some(v) = v else { continue };
-            if v.len() != self.whole.a.n_rows() {
-                return Err(Error::SizeMismatch { what: what.into(), expected: self.whole.a.n_rows(), found: v.len() });
-            }
-            if let Some(k) = v.iter().position(|e| !e.is_finite()) {
-                return Err(Error::NotFinite { what: what.into(), index: k + 1, value: v[k] });
-            }
+        if let Some(x0) = x0 {
+            check_vector("x0", x0, self.whole.a.n_rows())?;
         }
-        let x0 = x0.map_or_else(|| vec![0.0; b.len()], <[f64]>::to_vec);
+        let mut x = x0.map_or_else(|| vec![0.0; b.len()], <[f64]>::to_vec);
+        let outcome = self.solve_into(b, &mut x, stop, control)?;
+        Ok(outcome.with_x(x))
+    }
+
+    /// Solves `A x = b` from and to `x`: it holds the first guess, and then the solution, or the best approximation reached. Beside
+    /// it, a solve takes one vector of the host's memory for the ranks' iterates, and a few more where rows are reordered, scaled
+    /// or set aside.
+    ///
+    /// After an error, `x` is the first guess, or an iterate that was reached from there.
+    ///
+    /// ```
+    /// use declive::matrix::gallery;
+    /// use declive::{Control, Setup, Solver, Stop};
+    ///
+    /// # fn main() -> declive::Result<()> {
+    /// let a = gallery::poisson2d([30, 30])?;
+    /// # let setup = Setup::default().with_devices("host".parse()?);
+    /// # #[cfg(any())]
+    /// let setup = Setup::default();
+    /// let mut solver = Solver::new(a, &setup)?;
+    ///
+    /// // steps in time: each begins with the x of the one before
+    /// let mut x = vec![0.0; 900];
+    /// for step in 1..=3 {
+    ///     let b = vec![f64::from(step); 900];
+    ///     let outcome = solver.solve_into(&b, &mut x, &Stop::default(), Control::default())?;
+    ///     assert!(outcome.reason.converged());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::SizeMismatch`] and [`Error::NotFinite`] for `b` and `x`; errors of devices that no others take over from, after
+    /// which the solver can't be used any more. Not converging is not an error: see [`Outcome::reason`].
+    pub fn solve_into(&mut self, b: &[f64], x: &mut [f64], stop: &Stop, control: Control<'_>) -> Result<Outcome<()>> {
+        check_vector("b", b, self.whole.a.n_rows())?;
+        check_vector("x", x, self.whole.a.n_rows())?;
         if let Some(reason) = self.settled(b, stop, control) {
-            let x = if reason.converged() { vec![0.0; b.len()] } else { x0 };
-            return Ok(self.outcome(b, x, reason, control.done));
+            if reason.converged() {
+                x.fill(0.0);
+            }
+            let start = Instant::now();
+            let residual = verify::residual(&self.whole.a, b, x);
+            let statistics = Statistics::of_none(control.done, self.ranks().len(), &residual, start.elapsed());
+            return Ok(statistics.outcome(reason, residual, self.bytes_per_iteration()));
         }
         let failed = self.failures.len();
         let (mut statistics, started) = (Statistics::after(control.done), Instant::now());
-        let mut x = x0;
-        let Answer { x, reason, residual } = loop {
+        let (reason, residual) = loop {
             let Self { whole, ranks, failures, .. } = self;
-            let answer = rounds::solve(whole, ranks, failures, b, x, (stop, control), (&mut statistics, started))?;
-            let Reason::IndefiniteOperator(Indefinite::Direction { curvature, .. }) = answer.reason else {
+            let (subject, of_solve) = (Subject::Matrix(whole), (&mut statistics, started));
+            let answer = rounds::solve(subject, ranks, failures, b, x, (stop, control), of_solve)?;
+            let (Reason::IndefiniteOperator(Indefinite::Direction { curvature, .. }), _) = answer else {
                 break answer;
             };
             if !self.switch(curvature, &mut statistics)? {
                 break answer;
             }
-            x = answer.x;
         };
-        let outcome = statistics.outcome(x, reason, residual, self.ranks.bytes_per_iteration(&self.whole));
+        let outcome = statistics.outcome(reason, residual, self.bytes_per_iteration());
         if self.failures.len() == failed && outcome.switch.is_none() {
             pace::remember(&self.whole, &self.ranks, &outcome);
         }
@@ -162,14 +198,8 @@ impl Solver {
     /// What is known without an iteration: b = 0, a diagonal that no positive definite matrix has where the method needs one, a row
     /// without entries where b is not 0, or no time.
     fn settled(&self, b: &[f64], stop: &Stop, control: Control<'_>) -> Option<Reason> {
-        if b.iter().all(|&v| v == 0.0) {
-            return Some(Reason::Converged(Criterion::ZeroRhs));
-        }
-        if control.cancel.is_some_and(|c| c.load(Ordering::Relaxed)) {
-            return Some(Reason::Interrupted);
-        }
-        if stop.time_limit.is_some_and(|limit| limit.is_zero()) {
-            return Some(Reason::TimeLimit);
+        if let Some(reason) = nothing_to_do(b, stop, control) {
+            return Some(reason);
         }
         let obstacle = match self.method().facts().is_for {
             IsFor::Definite => self.obstacle,
@@ -183,35 +213,13 @@ impl Solver {
         obstacle.map(Reason::IndefiniteOperator)
     }
 
-    fn outcome(&self, b: &[f64], x: Vec<f64>, reason: Reason, done: u64) -> Outcome {
-        let start = Instant::now();
-        let residual = verify::residual(&self.whole.a, b, &x);
-        Outcome {
-            x,
-            reason,
-            done,
-            iterations: done,
-            restarts: 0,
-            history: vec![residual.relative_2],
-            recurrence_rel_residual_2: residual.relative_2,
-            residual,
-            upload: Duration::ZERO,
-            solve: Duration::ZERO,
-            gather: Duration::ZERO,
-            verify: start.elapsed(),
-            split: vec![Default::default(); self.ranks().len()],
-            timelines: vec![Default::default(); self.ranks().len()],
-            switch: None,
-            moves: Vec::new(),
-            kernel_seconds: Vec::new(),
-            iteration_seconds: None,
-            bytes_per_iteration: self.ranks.bytes_per_iteration(&self.whole),
-        }
+    fn bytes_per_iteration(&self) -> u64 {
+        self.ranks.bytes_per_iteration(&self.whole.setup, self.whole.a.n_rows())
     }
 
     /// The ranks, to be altered.
     #[cfg(test)]
-    pub(crate) fn ranks_of_test(&mut self) -> &mut Ranks {
+    pub(crate) fn ranks_of_test(&mut self) -> &mut Ranks<'static> {
         &mut self.ranks
     }
 
@@ -277,6 +285,28 @@ impl Solver {
     }
 }
 
+/// What ends any solve before its first iteration: b = 0, or no time.
+pub(super) fn nothing_to_do(b: &[f64], stop: &Stop, control: Control<'_>) -> Option<Reason> {
+    if b.iter().all(|&v| v == 0.0) {
+        return Some(Reason::Converged(Criterion::ZeroRhs));
+    }
+    if control.cancel.is_some_and(|c| c.load(Ordering::Relaxed)) {
+        return Some(Reason::Interrupted);
+    }
+    stop.time_limit.is_some_and(|limit| limit.is_zero()).then_some(Reason::TimeLimit)
+}
+
+/// Checks a vector for a system of `n` rows.
+pub(super) fn check_vector(what: &str, v: &[f64], n: usize) -> Result<()> {
+    if v.len() != n {
+        return Err(Error::SizeMismatch { what: what.into(), expected: n, found: v.len() });
+    }
+    match v.iter().position(|e| !e.is_finite()) {
+        Some(k) => Err(Error::NotFinite { what: what.into(), index: k + 1, value: v[k] }),
+        None => Ok(()),
+    }
+}
+
 /// What the diagonal of a matrix shows, if no positive definite matrix has such a one.
 fn obstacle(a: &Csr, stats: &Stats) -> Option<Indefinite> {
     let diagonal = &stats.diagonal;
@@ -290,7 +320,7 @@ fn obstacle(a: &Csr, stats: &Stats) -> Option<Indefinite> {
 
 /// The method for a matrix: that which is asked for, or, with [`Method::Auto`], `cg` unless it is known that the matrix is not
 /// positive definite.
-fn method(setup: &Setup, is_indefinite: bool) -> Result<Method> {
+pub(super) fn method(setup: &Setup, is_indefinite: bool) -> Result<Method> {
     match setup.method {
         Method::Auto if is_indefinite && Method::Minres.allows(setup.precision) => Ok(Method::Minres),
         Method::Auto => Ok(Method::Cg),

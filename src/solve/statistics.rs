@@ -113,11 +113,24 @@ impl Statistics {
         self.switch = Some(Switch { iteration: self.iterations, from, to, curvature });
     }
 
-    /// The outcome, if this was all.
-    pub(crate) fn outcome(self, x: Vec<f64>, reason: Reason, residual: Residual, bytes_per_iteration: u64) -> Outcome {
+    /// Of a solve by so many ranks that ended before their first iteration, at `residual`, which was found in `verify`.
+    pub(crate) fn of_none(done: u64, ranks: usize, residual: &Residual, verify: Duration) -> Self {
+        let found = residual.relative_2;
+        Self {
+            history: vec![found],
+            recurrence_rel_residual_2: found,
+            verify,
+            split: vec![Split::default(); ranks],
+            timelines: vec![Timeline::default(); ranks],
+            ..Self::after(done)
+        }
+    }
+
+    /// The outcome, if this was all; x is where the caller has it.
+    pub(crate) fn outcome(self, reason: Reason, residual: Residual, bytes_per_iteration: u64) -> Outcome<()> {
         let Self { done, iterations, restarts, history, recurrence_rel_residual_2, .. } = self;
         Outcome {
-            x,
+            x: (),
             reason,
             done,
             iterations,

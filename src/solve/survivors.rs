@@ -37,7 +37,7 @@ pub(crate) fn open(
     mut placement: Placement,
     failures: &mut Vec<DeviceFailure>,
     cancel: Option<&AtomicBool>,
-) -> Result<Ranks> {
+) -> Result<Ranks<'static>> {
     loop {
         match Ranks::open(whole, Some(Arc::clone(&rows)), placement.clone(), cancel) {
             Ok(ranks) => return Ok(ranks),

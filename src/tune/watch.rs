@@ -4,14 +4,21 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
+use crate::setters::setters;
 
 /// Hears how far tuning is, and may end it. The default does neither.
 #[derive(Clone, Copy, Default)]
+#[non_exhaustive]
 pub struct Watch<'a> {
     /// Set to true from anywhere, it ends tuning between two measurements with [`Error::Interrupted`].
     pub cancel: Option<&'a AtomicBool>,
     /// Called with the parts of the work that are done and their number.
     pub progress: Option<&'a dyn Fn(usize, usize)>,
+}
+
+setters! { Watch<'a>:
+    with_cancel = cancel: &'a AtomicBool as Some;
+    with_progress = progress: &'a dyn Fn(usize, usize) as Some;
 }
 
 impl Watch<'_> {

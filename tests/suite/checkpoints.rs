@@ -37,13 +37,12 @@ fn iterates_on_the_way_are_those_of_their_iteration() {
         ] {
             let setup = setup(method, precond, precision, &devices);
             let mut solver = Solver::new(a.clone(), &setup).unwrap();
-            let stop = Stop { rtol: 1e-5, ..Stop::default() };
+            let stop = Stop::default().with_rtol(1e-5);
             let taken = Mutex::new(Vec::new());
             let take = |at: &Checkpoint<'_>| {
                 taken.lock().unwrap().push((at.iterations, at.rel_residual_2, at.x.to_vec()));
             };
-            let control =
-                Control { checkpoint: Some(Checkpoints { every: Duration::ZERO, take: &take }), ..Control::default() };
+            let control = Control::default().with_checkpoint(Checkpoints::new(Duration::ZERO, &take));
             let with = solver.solve(&b, None, &stop, control).unwrap();
             let without = solver.solve(&b, None, &stop, Control::default()).unwrap();
             assert!(with.reason.converged(), "{setup:?}");
@@ -62,7 +61,7 @@ fn iterates_on_the_way_are_those_of_their_iteration() {
                 let true_one = relative_residual(&a, &b, x);
                 assert!((true_one - rel_residual_2).abs() <= 1e-3 * true_one + 1e-6, "{setup:?}, {k}: {true_one}");
                 if *k > 0 {
-                    let stop = Stop { max_iters: Some(*k), ..stop.clone() };
+                    let stop = stop.clone().with_max_iters(*k);
                     let ended = solver.solve(&b, None, &stop, Control::default()).unwrap();
                     assert_eq!((ended.iterations, &ended.x), (*k, x), "{setup:?}, {k}");
                 }

@@ -379,7 +379,7 @@ fn a_shuffled_grid_is_put_in_order() {
     let mut order: Vec<u32> = (0..n as u32).collect();
     order.sort_by(|&i, &j| keys[i as usize].total_cmp(&keys[j as usize]));
     let shuffled = permuted(&grid, &Permutation::new(order).unwrap()).unwrap();
-    let options = WriteOptions { symmetry: Symmetry::Symmetric, ..WriteOptions::default() };
+    let options = WriteOptions::default().with_symmetry(Symmetry::Symmetric);
     let mut text = Vec::new();
     write_matrix(&mut text, &shuffled, &options).unwrap();
     place.write("a.mtx", text);

@@ -237,7 +237,7 @@ where
 }
 
 fn as_symmetry(symmetry: Symmetry, layout: Layout) -> WriteOptions {
-    WriteOptions { symmetry, layout, ..WriteOptions::default() }
+    WriteOptions::default().with_symmetry(symmetry).with_layout(layout)
 }
 
 /// Numbers that an array keeps as entries.
@@ -280,7 +280,7 @@ proptest! {
         let (field, sign) = if negative { (Field::Integer, -1.0) } else { (Field::UnsignedInteger, 1.0) };
         (Just(field), general((0u64..=1 << 53).prop_map(move |n| sign * n as f64)))
     })) {
-        round_trip(&a, &WriteOptions { field: Some(field), ..WriteOptions::default() })?;
+        round_trip(&a, &WriteOptions::default().with_field(field))?;
     }
 
     #[test]

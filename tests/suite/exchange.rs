@@ -11,7 +11,7 @@ use serde_json::Value;
 /// A plain set-up on these devices, D being the one to be tested, with the rows as given.
 fn by(exchange: Exchange, method: Method, precision: Precision, devices: &str) -> Setup {
     let plain = setup(method, Precond::None, precision, &choice(devices));
-    Setup { exchange, reorder: Reorder::None, ..plain }
+    plain.with_exchange(exchange).with_reorder(Reorder::None)
 }
 
 fn solved(a: &Csr, setup: &Setup) -> Outcome {

@@ -6,6 +6,7 @@
 mod common;
 mod packing;
 
+mod arrays;
 mod bands;
 mod bench;
 mod checkpoints;
@@ -26,6 +27,8 @@ mod matrix_market;
 mod minres;
 mod mixed;
 mod npz;
+mod operator;
+mod options;
 mod readme;
 mod reorder;
 mod report;
@@ -33,6 +36,7 @@ mod resident;
 mod shares;
 mod single_sum;
 mod solve;
+mod solve_into;
 mod store;
 mod tries;
 mod tune;

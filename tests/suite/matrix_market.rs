@@ -275,7 +275,7 @@ fn bits(values: &[f64]) -> Vec<u64> {
 fn round_trip(a: &Csr, symmetry: Symmetry) -> Result<(), TestCaseError> {
     let comments = ["first", "", "  third, with é"];
     let mut text = Vec::new();
-    let options = WriteOptions { symmetry, comments: comments.map(String::from).to_vec(), ..WriteOptions::default() };
+    let options = WriteOptions::default().with_symmetry(symmetry).with_comments(comments.map(String::from).to_vec());
     write_matrix(&mut text, a, &options).unwrap();
     let back = read_matrix_from(&text[..], "test").unwrap();
     prop_assert_eq!((back.header.symmetry, back.duplicates), (symmetry, 0));
@@ -411,7 +411,7 @@ proptest! {
         mutations in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0u8..4), 1..6),
     ) {
         let mut text = Vec::new();
-        let options = WriteOptions { comments: vec!["comment".into()], ..WriteOptions::default() };
+        let options = WriteOptions::default().with_comments(vec!["comment".into()]);
         write_matrix(&mut text, &a, &options).unwrap();
         let mut text = String::from_utf8(text).unwrap().replace("general", symmetry).into_bytes();
         for (at, byte, how) in mutations {

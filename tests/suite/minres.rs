@@ -9,7 +9,7 @@ use crate::common::process::{Place, Run, array};
 use crate::common::{choice, choices, relative_residual, setup, solve, solve_with, system};
 use declive::device::Choice;
 use declive::matrix::gallery;
-use declive::solve::{Checkpoint, Checkpoints, Criterion, Indefinite, Method, Precision, Precond, Progress, Switch};
+use declive::solve::{Checkpoint, Checkpoints, Criterion, Indefinite, Method, Precision, Precond, Progress};
 use declive::{Control, Csr, Error, Reason, Setup, Solver, Stop};
 
 /// The symmetric matrix with these entries of one triangle.
@@ -160,7 +160,7 @@ fn singular_systems() {
         assert!(matches!(o.reason, Reason::Stagnation | Reason::MaxIters), "{setup:?}: {}, {found}", o.reason);
         assert!(found >= 0.999 * least && found <= 1.0, "{setup:?}: {}, {found}: no worse than the guess", o.reason);
         // while it is on its way, it comes as near as can be
-        let stop = Stop { max_iters: Some(n as u64 / 2), ..Stop::default() };
+        let stop = Stop::default().with_max_iters(n as u64 / 2);
         let o = solver.solve(&inconsistent, None, &stop, Control::default()).unwrap();
         let found = relative_residual(&ring, &inconsistent, &o.x);
         assert!(
@@ -177,7 +177,7 @@ fn rows_without_entries() {
     let a = symmetric(4, [(0, 0, 2.0), (1, 0, 3.0), (3, 3, 1.0)]);
     for devices in choices() {
         for method in [Method::Auto, Method::Minres] {
-            let setup = Setup { method, ..auto(Precision::F64, &devices) };
+            let setup = auto(Precision::F64, &devices).with_method(method);
             let mut solver = Solver::new(a.clone(), &setup).unwrap();
             assert_eq!(solver.method(), Method::Minres);
             let o = solve_with(&mut solver, &[8.0, 3.0, 0.0, 5.0], 1e-12);
@@ -201,7 +201,7 @@ fn auto_begins_with_minres_where_the_diagonal_says_so() {
         (symmetric(2, [(0, 0, 1.0), (1, 1, -2.5)]), Method::Minres, diagonal(2, -2.5)),
         (symmetric(2, [(0, 0, 1.0)]), Method::Minres, Some(Indefinite::EmptyRow { row: 2 })),
     ] {
-        let of = |method| Solver::new(a.clone(), &Setup { method, ..auto(Precision::F64, &host) }).unwrap();
+        let of = |method| Solver::new(a.clone(), &auto(Precision::F64, &host).with_method(method)).unwrap();
         assert_eq!((of(Method::Auto).method(), of(Method::Auto).method_reason()), (method, reason));
         assert_eq!(of(Method::Minres).method_reason(), None, "nobody chose");
     }
@@ -213,7 +213,7 @@ fn minres_goes_on_where_cg_finds_a_negative_direction() {
     let b = gallery::random_vector(300, 3);
     for devices in choices() {
         for (precision, rtol) in [(Precision::F64, 1e-9), (Precision::F32, 1e-3)] {
-            let cg = solve(&a, &b, &Setup { method: Method::Cg, ..auto(precision, &devices) }, rtol);
+            let cg = solve(&a, &b, &auto(precision, &devices).with_method(Method::Cg), rtol);
             let Reason::IndefiniteOperator(Indefinite::Direction { iteration, curvature }) = cg.reason else {
                 panic!("{devices}, {precision}: {}", cg.reason);
             };
@@ -222,8 +222,9 @@ fn minres_goes_on_where_cg_finds_a_negative_direction() {
             let found = relative_residual(&a, &b, &o.x);
             let what = format!("{devices}, {precision}: {} in {}, {found:e}", o.reason, o.iterations);
             assert!(o.reason.converged() && found <= 1.01 * rtol, "{what}");
-            let switch = Switch { iteration: iteration - 1, from: Method::Cg, to: Method::Minres, curvature };
-            assert_eq!((o.switch, solver.method()), (Some(switch), Method::Minres), "{what}");
+            let switch = o.switch.map(|s| (s.iteration, s.from, s.to, s.curvature));
+            assert_eq!(switch, Some((iteration - 1, Method::Cg, Method::Minres, curvature)), "{what}");
+            assert_eq!(solver.method(), Method::Minres, "{what}");
             assert_eq!(solver.method_reason(), None, "nothing of it was known before");
             let at = iteration as usize - 1;
             assert_eq!(o.history[..=at], cg.history, "{what}");
@@ -251,7 +252,7 @@ fn limits_hold_over_a_switch() {
         let whole = solver(&auto(Precision::F64, &devices), &Stop::default(), Control::default());
         let before = whole.switch.unwrap().iteration;
         for max_iters in [before - 1, before, before + 1, before + 7] {
-            let stop = Stop { max_iters: Some(max_iters), ..Stop::default() };
+            let stop = Stop::default().with_max_iters(max_iters);
             let o = solver(&auto(Precision::F64, &devices), &stop, Control::default());
             assert_eq!((o.reason, o.iterations), (Reason::MaxIters, max_iters), "{devices}");
             let found = relative_residual(&a, &b, &o.x);
@@ -260,12 +261,12 @@ fn limits_hold_over_a_switch() {
         }
         let cancel = AtomicBool::new(false);
         let watch = |progress: &Progress| cancel.store(progress.iterations > before, Ordering::Relaxed);
-        let control = Control { cancel: Some(&cancel), progress: Some(&watch), ..Control::default() };
-        let endless = Stop { rtol: 0.0, max_iters: Some(u64::MAX), ..Stop::default() };
+        let control = Control::default().with_cancel(&cancel).with_progress(&watch);
+        let endless = Stop::default().with_rtol(0.0).with_max_iters(u64::MAX);
         let o = solver(&auto(Precision::F64, &devices), &endless, control);
         // with rtol = 0 the precision may be exhausted before anybody looks
         assert!(matches!(o.reason, Reason::Interrupted | Reason::Stagnation), "{devices}: {}", o.reason);
-        let stop = Stop { time_limit: Some(Duration::from_millis(30)), ..endless };
+        let stop = endless.with_time_limit(Duration::from_millis(30));
         let o = solver(&auto(Precision::F64, &devices), &stop, Control::default());
         assert!(matches!(o.reason, Reason::TimeLimit | Reason::Stagnation), "{devices}: {}", o.reason);
     }
@@ -278,7 +279,7 @@ fn minres_ends_at_once_if_it_is_to() {
     for setup in setups(Precision::F64) {
         let mut solver = Solver::new(a.clone(), &setup).unwrap();
         for max_iters in [1, 2, 9] {
-            let stop = Stop { max_iters: Some(max_iters), ..Stop::default() };
+            let stop = Stop::default().with_max_iters(max_iters);
             let o = solver.solve(&b, None, &stop, Control::default()).unwrap();
             assert_eq!((o.reason, o.iterations), (Reason::MaxIters, max_iters), "{setup:?}");
             let found = relative_residual(&a, &b, &o.x);
@@ -286,10 +287,10 @@ fn minres_ends_at_once_if_it_is_to() {
         }
         let cancel = AtomicBool::new(false);
         let watch = |_: &Progress| cancel.store(true, Ordering::Relaxed);
-        let control = Control { cancel: Some(&cancel), progress: Some(&watch), ..Control::default() };
+        let control = Control::default().with_cancel(&cancel).with_progress(&watch);
         let o = solver.solve(&b, None, &Stop::default(), control).unwrap();
         assert_eq!(o.reason, Reason::Interrupted, "{setup:?}");
-        let none = Stop { time_limit: Some(Duration::ZERO), ..Stop::default() };
+        let none = Stop::default().with_time_limit(Duration::ZERO);
         let o = solver.solve(&b, None, &none, Control::default()).unwrap();
         assert_eq!((o.reason, o.iterations), (Reason::TimeLimit, 0), "{setup:?}");
         assert!(solve_with(&mut solver, &b, 1e-8).reason.converged(), "{setup:?}: the solver is still good");
@@ -305,8 +306,8 @@ fn checkpoints_do_not_disturb() {
         let mut solver = Solver::new(a.clone(), &setup).unwrap();
         let taken = Mutex::new(Vec::new());
         let take = |at: &Checkpoint<'_>| taken.lock().unwrap().push((at.iterations, at.rel_residual_2, at.x.to_vec()));
-        let checkpoint = Some(Checkpoints { every: Duration::ZERO, take: &take });
-        let with = solver.solve(&b, None, &Stop::default(), Control { checkpoint, ..Control::default() }).unwrap();
+        let checkpoint = Checkpoints::new(Duration::ZERO, &take);
+        let with = solver.solve(&b, None, &Stop::default(), Control::default().with_checkpoint(checkpoint)).unwrap();
         let without = solver.solve(&b, None, &Stop::default(), Control::default()).unwrap();
         assert!(with.reason.converged(), "{setup:?}: {}", with.reason);
         assert_eq!((&with.history, &with.x), (&without.history, &without.x), "{setup:?}");
@@ -314,7 +315,7 @@ fn checkpoints_do_not_disturb() {
         assert!(taken.iter().any(|(k, ..)| *k > 0) && taken.is_sorted_by_key(|(k, ..)| *k), "{setup:?}");
         for (k, rel_residual_2, x) in taken.iter().filter(|(k, ..)| *k > 0).step_by(taken.len().div_ceil(4)) {
             assert_eq!(*rel_residual_2, with.history[*k as usize], "{setup:?}, {k}");
-            let stop = Stop { max_iters: Some(*k), ..Stop::default() };
+            let stop = Stop::default().with_max_iters(*k);
             let ended = solver.solve(&b, None, &stop, Control::default()).unwrap();
             assert_eq!((ended.iterations, &ended.x), (*k, x), "{setup:?}, {k}");
         }

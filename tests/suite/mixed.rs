@@ -6,7 +6,7 @@ use crate::common::process::Place;
 use crate::common::{choices, relative_residual, setup, setups, solve, solve_with, system};
 use declive::matrix::gallery;
 use declive::solve::{Criterion, Indefinite, Method, Precision, Precond, Progress};
-use declive::{Control, Csr, Reason, Setup, Solver, Stop};
+use declive::{Control, Csr, Reason, Solver, Stop};
 
 fn two_by_two(diagonal: f64, other: f64) -> Csr {
     Csr::new(2, 2, vec![0, 2, 4], vec![0, 1, 0, 1], vec![diagonal, other, other, diagonal]).unwrap()
@@ -38,7 +38,7 @@ fn reaches_what_double_precision_reaches() {
         for setup in setups(Precision::Mixed) {
             let mut solver = Solver::new(a.clone(), &setup).unwrap();
             for rtol in [1e-10, 1e-12] {
-                let stop = Stop { rtol, ..Stop::default() };
+                let stop = Stop::default().with_rtol(rtol);
                 let o = solver.solve(&b, None, &stop, Control::default()).unwrap();
                 let what = format!("{name}, {rtol:e}, {setup:?}: {} in {}", o.reason, o.iterations);
                 assert_eq!(o.reason, Reason::Converged(Criterion::Rtol), "{what}");
@@ -79,7 +79,7 @@ fn the_same_devices_give_the_same_bits() {
 #[test]
 fn a_solver_serves_several_right_hand_sides_and_initial_guesses() {
     let a = system("variable:9");
-    let stop = Stop { rtol: 1e-11, ..Stop::default() };
+    let stop = Stop::default().with_rtol(1e-11);
     for setup in setups(Precision::Mixed) {
         let mut solver = Solver::new(a.clone(), &setup).unwrap();
         for seed in 1..4 {
@@ -131,7 +131,7 @@ fn what_single_precision_cannot_tell_from_singular_ends_in_stagnation() {
     let a = two_by_two(1.0, 1.0 - 1e-9);
     for setup in setups(Precision::Mixed) {
         let mut mixed = Solver::new(a.clone(), &setup).unwrap();
-        let mut double = Solver::new(a.clone(), &Setup { precision: Precision::F64, ..setup.clone() }).unwrap();
+        let mut double = Solver::new(a.clone(), &setup.clone().with_precision(Precision::F64)).unwrap();
         for b in [[1.0, -1.0], [1.0, -0.5]] {
             let o = solve_with(&mut mixed, &b, 1e-10);
             assert_eq!(o.reason, Reason::Stagnation, "{setup:?}, {b:?}");
@@ -180,7 +180,7 @@ fn limits_and_interrupts_give_the_x_that_was_reached() {
     for setup in setups(Precision::Mixed) {
         let mut solver = Solver::new(a.clone(), &setup).unwrap();
         for limit in [1, 2, 30] {
-            let stop = Stop { rtol: 1e-12, max_iters: Some(limit), ..Stop::default() };
+            let stop = Stop::default().with_rtol(1e-12).with_max_iters(limit);
             let o = solver.solve(&b, None, &stop, Control::default()).unwrap();
             assert_eq!((&o.reason, o.iterations), (&Reason::MaxIters, limit), "{setup:?}");
             let residual = relative_residual(&a, &b, &o.x);
@@ -193,13 +193,8 @@ fn limits_and_interrupts_give_the_x_that_was_reached() {
                 cancel.store(true, Ordering::Relaxed);
             }
         };
-        let control = Control {
-            cancel: Some(&cancel),
-            progress: Some(&after_a_replacement),
-            timeline: true,
-            ..Control::default()
-        };
-        let o = solver.solve(&b, None, &Stop { rtol: 1e-12, ..Stop::default() }, control).unwrap();
+        let control = Control::default().with_cancel(&cancel).with_progress(&after_a_replacement).with_timeline(true);
+        let o = solver.solve(&b, None, &Stop::default().with_rtol(1e-12), control).unwrap();
         let residual = relative_residual(&a, &b, &o.x);
         match o.reason {
             Reason::Interrupted => assert!(residual < 1e-2 && is_double(&o.x), "{setup:?}: {residual}"),

@@ -288,7 +288,7 @@ fn entries_that_share_a_place_are_counted() {
     {
         let file = file_of(&zipped(&members(format, [2, 3], arrays), Stored));
         for with in [npz::read_with, npz::map_with] {
-            let npz::Matrix { a, duplicates: found } = with(file.path(), &|_, _| {}).unwrap();
+            let npz::Matrix { a, duplicates: found, .. } = with(file.path(), &|_, _| {}).unwrap();
             assert_eq!((a.nnz(), found), (nnz, duplicates), "{format}");
         }
         let info =
@@ -337,7 +337,7 @@ fn a_mapped_matrix_is_like_any_other() {
     assert_eq!(clone.clone().into_raw_parts(), a.clone().into_raw_parts());
 
     let b = a.mul_vec(&x);
-    let setup = Setup { devices: "host".parse().unwrap(), ..Setup::default() };
+    let setup = Setup::default().with_devices("host".parse().unwrap());
     let solved =
         |a: Csr| Solver::new(a, &setup).unwrap().solve(&b, None, &Stop::default(), Control::default()).unwrap();
     let (outcome, expected) = (solved(clone), solved(a));

@@ -10,7 +10,7 @@ use declive::solve::{Cause, Criterion, Indefinite, Method, Precision, Precond, R
 use declive::{Control, Csr, Error, Reason, Setup, Solver, Stop};
 
 fn rcm(precond: Precond, precision: Precision, devices: &Choice) -> Setup {
-    Setup { reorder: Reorder::Rcm, ..setup(Method::Cg, precond, precision, devices) }
+    setup(Method::Cg, precond, precision, devices).with_reorder(Reorder::Rcm)
 }
 
 fn host() -> Setup {
@@ -18,7 +18,7 @@ fn host() -> Setup {
 }
 
 fn by_rtol(rtol: f64) -> Stop {
-    Stop { rtol, ..Stop::default() }
+    Stop::default().with_rtol(rtol)
 }
 
 /// Two grids and twenty rows that are tied to nothing, all mixed up.
@@ -71,7 +71,7 @@ fn the_baseline_and_single_precision() {
     let b = gallery::random_vector(a.n_rows(), 11);
     for devices in choices() {
         for (precision, rtol) in [(Precision::F64, 1e-9), (Precision::F32, 1e-4)] {
-            let setup = Setup { method: Method::CgClassic, ..rcm(Precond::Jacobi, precision, &devices) };
+            let setup = rcm(Precond::Jacobi, precision, &devices).with_method(Method::CgClassic);
             let mut solver = Solver::new(a.clone(), &setup).unwrap();
             let o = solver.solve(&b, None, &by_rtol(rtol), Control::default()).unwrap();
             assert!(o.reason.converged() && relative_residual(&a, &b, &o.x) <= 1.01 * rtol, "{setup:?}: {}", o.reason);
@@ -119,7 +119,7 @@ fn rows_in_messages() {
     };
     let (indefinite, unsymmetric) = (with(diagonal, -1.0), with(off, 2.0));
     for reorder in [Reorder::Rcm, Reorder::Auto, Reorder::None] {
-        let setup = Setup { reorder, ..host() };
+        let setup = host().with_reorder(reorder);
         let mut solver = Solver::new(indefinite.clone(), &setup).unwrap();
         assert_eq!(solver.reordering().is_rcm(), reorder != Reorder::None);
         let o = solver.solve(&vec![1.0; n], None, &Stop::default(), Control::default()).unwrap();
@@ -138,7 +138,7 @@ fn rows_in_messages() {
 #[test]
 fn facts_are_those_of_the_order_given() {
     let a = system("poisson2d:300,scramble=1");
-    let solver = |reorder| Solver::new(a.clone(), &Setup { reorder, ..host() }).unwrap();
+    let solver = |reorder| Solver::new(a.clone(), &host().with_reorder(reorder)).unwrap();
     let (given, found) = (solver(Reorder::None), solver(Reorder::Auto));
     assert_eq!(found.reordering().cause, Cause::Gain);
     assert_eq!(given.stats(), found.stats());
@@ -165,10 +165,10 @@ fn patterns_that_are_not_symmetric_are_reordered_all_the_same() {
     }
     let a = Csr::new(n, n, kept_ptr, kept_cols, kept_values).unwrap();
     for reorder in [Reorder::Rcm, Reorder::Auto] {
-        let setup = Setup { assume_symmetric: true, reorder, ..host() };
+        let setup = host().with_assume_symmetric(true).with_reorder(reorder);
         let mut solver = Solver::new(a.clone(), &setup).unwrap();
         let b = gallery::random_vector(n, 5);
-        let stop = Stop { max_iters: Some(3), ..Stop::default() };
+        let stop = Stop::default().with_max_iters(3);
         let o = solver.solve(&b, None, &stop, Control::default()).unwrap();
         // not a system for this method; but what is said of x is true
         let found = relative_residual(&a, &b, &o.x);
@@ -181,7 +181,7 @@ fn several_ranks_receive_less() {
     let a = system("poisson2d:200,scramble=1");
     for devices in ["host,host", "host,host,host,host,host"] {
         let halo = |reorder| {
-            let setup = Setup { reorder, devices: devices.parse().unwrap(), ..host() };
+            let setup = host().with_reorder(reorder).with_devices(devices.parse().unwrap());
             let solver = Solver::new(a.clone(), &setup).unwrap();
             solver.ranks().iter().map(|rank| rank.halo).max().unwrap()
         };

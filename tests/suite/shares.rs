@@ -4,7 +4,7 @@ use crate::common::process::Place;
 use crate::common::{relative_residual, require_opencl, setup};
 use declive::matrix::gallery::{Spec, random_vector};
 use declive::solve::{Method, Precision, Precond, ShareSource};
-use declive::{Control, Setup, Solver, Stop};
+use declive::{Control, Solver, Stop};
 
 /// Uneven shares, ranks without rows, on devices and beside the host.
 #[test]
@@ -22,10 +22,8 @@ fn forced_shares_are_obeyed() {
     ] {
         for (method, precond) in [(Method::Cg, Precond::Jacobi), (Method::CgClassic, Precond::None)] {
             for precision in [Precision::F64, Precision::Mixed] {
-                let setup = Setup {
-                    shares: Some(shares.parse().unwrap()),
-                    ..setup(method, precond, precision, &devices.parse().unwrap())
-                };
+                let setup =
+                    setup(method, precond, precision, &devices.parse().unwrap()).with_shares(shares.parse().unwrap());
                 let case = format!("{devices} {shares} {method} {precision}");
                 let mut solver = Solver::new(a.clone(), &setup).unwrap();
                 let wanted: Vec<f64> = setup.shares.as_ref().unwrap().parts().to_vec();

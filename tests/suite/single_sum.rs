@@ -8,7 +8,7 @@ use declive::device::Choice;
 use declive::matrix::gallery;
 use declive::matrix_market::read_matrix;
 use declive::solve::{Format, Indefinite, Method, Precision, Precond};
-use declive::{Control, Csr, Outcome, Reason, Setup, Solver, Stop};
+use declive::{Control, Csr, Outcome, Reason, Solver, Stop};
 
 /// With the iterations that they may take more than `cg`, in parts of them, where rounding decides.
 const METHODS: &[(Method, f64)] = &[(Method::CgSingleReduction, 0.05), (Method::CgPipelined, 0.12)];
@@ -129,7 +129,7 @@ fn awkward_blocks_of_rows() {
                     (Precision::F32, Format::Sell, 1e-4),
                     (Precision::Mixed, Format::Sell, 1e-11),
                 ] {
-                    let setup = Setup { format, ..setup(method, Precond::None, precision, &devices) };
+                    let setup = setup(method, Precond::None, precision, &devices).with_format(format);
                     let o = solve(&a, &b, &setup, rtol);
                     let what = format!("{name}, {setup:?}: {} in {}", o.reason, o.iterations);
                     assert!(o.reason.converged() && relative_residual(&a, &b, &o.x) <= 1.01 * rtol, "{what}");

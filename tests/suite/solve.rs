@@ -297,7 +297,7 @@ fn an_absolute_tolerance_is_enough() {
     let a = system("poisson2d:13x9");
     let b = vec![1.0; 117];
     for setup in setups(Precision::F64) {
-        let stop = Stop { rtol: 0.0, atol: 1e-3, ..Stop::default() };
+        let stop = Stop::default().with_rtol(0.0).with_atol(1e-3);
         let o = Solver::new(a.clone(), &setup).unwrap().solve(&b, None, &stop, Control::default()).unwrap();
         assert_eq!(o.reason, Reason::Converged(Criterion::Atol), "{setup:?}");
         assert!(relative_residual(&a, &b, &o.x) * 117f64.sqrt() <= 1e-3);
@@ -365,7 +365,7 @@ fn a_singular_inconsistent_system_never_converges() {
 fn numbers_out_of_range_are_not_solutions() {
     let a = dense(&[&[1e308, -9e307], &[-9e307, 1e308]]);
     for setup in setups(Precision::F64) {
-        let stop = Stop { max_iters: Some(50), ..Stop::default() };
+        let stop = Stop::default().with_max_iters(50);
         let b = [1.0, -0.5];
         let o = Solver::new(a.clone(), &setup).unwrap().solve(&b, None, &stop, Control::default()).unwrap();
         assert!(!o.reason.converged() || o.residual.relative_2 <= 1e-8, "{setup:?}: {}", o.reason);
@@ -380,7 +380,7 @@ fn limits_end_the_iteration_exactly() {
     for setup in setups(Precision::F64) {
         let mut solver = Solver::new(a.clone(), &setup).unwrap();
         for limit in [1, 2, 7] {
-            let stop = Stop { max_iters: Some(limit), ..Stop::default() };
+            let stop = Stop::default().with_max_iters(limit);
             let o = solver.solve(&b, None, &stop, Control::default()).unwrap();
             assert_eq!((o.reason, o.iterations), (Reason::MaxIters, limit), "{setup:?}");
             let claimed = *o.history.last().unwrap();
@@ -390,16 +390,11 @@ fn limits_end_the_iteration_exactly() {
                 "{setup:?}: x is not the iterate of {claimed:e}, but of {true_one:e}"
             );
         }
-        let stop = Stop {
-            rtol: 0.0,
-            time_limit: Some(Duration::from_millis(30)),
-            max_iters: Some(u64::MAX),
-            ..Stop::default()
-        };
+        let stop = Stop::default().with_rtol(0.0).with_time_limit(Duration::from_millis(30)).with_max_iters(u64::MAX);
         let o = solver.solve(&b, None, &stop, Control::default()).unwrap();
         // with rtol = 0 the precision may be exhausted before the time is
         assert!(matches!(o.reason, Reason::TimeLimit | Reason::Stagnation), "{setup:?}: {}", o.reason);
-        let none = Stop { time_limit: Some(Duration::ZERO), ..Stop::default() };
+        let none = Stop::default().with_time_limit(Duration::ZERO);
         let o = solver.solve(&b, None, &none, Control::default()).unwrap();
         assert_eq!((o.reason, o.iterations), (Reason::TimeLimit, 0));
     }
@@ -415,7 +410,7 @@ fn a_caller_can_watch_and_interrupt() {
             assert!(p.target > 0.0 && p.rel_residual_2.is_finite());
             cancel.store(true, Ordering::Relaxed);
         };
-        let control = Control { cancel: Some(&cancel), progress: Some(&watch), ..Control::default() };
+        let control = Control::default().with_cancel(&cancel).with_progress(&watch);
         let mut solver = Solver::new(a.clone(), &setup).unwrap();
         let o = solver.solve(&b, None, &Stop::default(), control).unwrap();
         assert_eq!(o.reason, Reason::Interrupted, "{setup:?}");
@@ -451,11 +446,11 @@ fn what_others_need_may_need_no_others() {
     }
     let a = Csr::from_triplets(n, n, &t.0, &t.1, &t.2).unwrap();
     let b = gallery::random_vector(n, 3);
-    let stop = Stop { max_iters: Some(9), rtol: 0.0, ..Stop::default() };
+    let stop = Stop::default().with_max_iters(9).with_rtol(0.0);
     for format in [Format::Csr, Format::Stencil, Format::Sell] {
         let history = |devices: &Choice| {
             let usual = setup(Method::Cg, Precond::None, Precision::F64, devices);
-            let setup = Setup { assume_symmetric: true, format, ..usual };
+            let setup = usual.with_assume_symmetric(true).with_format(format);
             Solver::new(a.clone(), &setup).unwrap().solve(&b, None, &stop, Control::default()).unwrap().history
         };
         let all = choices();
@@ -485,7 +480,7 @@ fn every_format_gives_the_same_answer() {
             [(Method::Cg, Precond::None), (Method::CgClassic, Precond::Jacobi)].contains(&(s.method, s.precond))
         };
         for setup in setups(Precision::F64).into_iter().filter(is_pair) {
-            let of = |format| Solver::new(a.clone(), &Setup { format, ..setup.clone() });
+            let of = |format| Solver::new(a.clone(), &setup.clone().with_format(format));
             let (mut auto, devices) = (of(Format::Auto).unwrap(), setup.devices.to_string());
             let expected = auto.solve(&b, None, &Stop::default(), Control::default()).unwrap();
             // the host has the values of each row anyway
@@ -524,7 +519,7 @@ fn timelines_tell_what_each_rank_did_and_change_nothing() {
         let mut solver = Solver::new(a.clone(), &setup).unwrap();
         let plain = solver.solve(&b, None, &Stop::default(), Control::default()).unwrap();
         assert!(plain.timelines.iter().all(|t| t.spans.is_empty()), "{setup:?}");
-        let control = Control { timeline: true, ..Control::default() };
+        let control = Control::default().with_timeline(true);
         let o = solver.solve(&b, None, &Stop::default(), control).unwrap();
         assert!(o.iterations > FIRST_ITERATIONS && o.x == plain.x, "{setup:?}: {}", o.iterations);
         assert_eq!(o.timelines.len(), solver.ranks().len());
@@ -583,18 +578,18 @@ fn solvers_in_several_threads() {
 
 #[test]
 fn unusable_input_is_refused() {
-    let host = Setup { devices: "host".parse().unwrap(), ..Setup::default() };
+    let host = Setup::default().with_devices("host".parse().unwrap());
     let wide = dense(&[&[1.0, 2.0, 0.0], &[2.0, 5.0, 0.0]]);
     assert!(matches!(Solver::new(wide, &host), Err(Error::NotSquare { rows: 2, cols: 3 })));
 
     let lopsided = dense(&[&[4.0, 1.0], &[2.0, 3.0]]);
     let error = Solver::new(lopsided.clone(), &host).unwrap_err();
     assert!(matches!(error, Error::NotSymmetric { row: 1, col: 2, upper: 1.0, lower: 2.0 }), "{error}");
-    let assumed = Setup { assume_symmetric: true, ..host.clone() };
+    let assumed = host.clone().with_assume_symmetric(true);
     assert!(Solver::new(lopsided, &assumed).is_ok());
 
     let huge = dense(&[&[1e300, 0.0], &[0.0, 1.0]]);
-    let single = Setup { precision: Precision::F32, ..host.clone() };
+    let single = host.clone().with_precision(Precision::F32);
     assert!(matches!(Solver::new(huge, &single), Err(Error::BeyondSingle { row: 2, .. })));
 
     let mut solver = Solver::new(system("tridiagonal:7"), &host).unwrap();

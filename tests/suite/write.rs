@@ -14,11 +14,11 @@ fn options() -> WriteOptions {
 }
 
 fn symmetric(symmetry: Symmetry) -> WriteOptions {
-    WriteOptions { symmetry, ..options() }
+    options().with_symmetry(symmetry)
 }
 
 fn as_field(field: Field) -> WriteOptions {
-    WriteOptions { field: Some(field), ..options() }
+    options().with_field(field)
 }
 
 fn written<T: Scalar>(a: &Csr<T>, options: &WriteOptions) -> String {
@@ -119,13 +119,13 @@ fn fields() {
         assert_eq!(written(&complex, &as_field(field)), written(&ones, &as_field(field)));
     }
     let whole = dense(&[&[-9007199254740991.0, 0.0, -0.0, 123.0]]);
-    let text = written(&whole, &WriteOptions { precision: Some(2), ..as_field(Field::Integer) });
+    let text = written(&whole, &as_field(Field::Integer).with_precision(2));
     assert!(text.ends_with("1 4 4\n1 1 -9007199254740991\n1 2 0\n1 3 -0\n1 4 123\n"), "{text}");
 }
 
 #[test]
 fn arrays() {
-    let array = |symmetry| WriteOptions { layout: Layout::Array, ..symmetric(symmetry) };
+    let array = |symmetry| symmetric(symmetry).with_layout(Layout::Array);
     let body = |text: String| text.split_once(" general\n").unwrap().1.to_string();
     let a = dense(&[&[1.0, NO, 3.0], &[NO, 4.5, 5.0]]);
     assert_eq!(body(written(&a, &array(Symmetry::General))), "2 3\n1\n0\n0\n4.5\n3\n5\n");
@@ -143,10 +143,10 @@ fn arrays() {
 #[test]
 fn precision() {
     let a = dense(&[&[1.0 / 3.0, -123456.0, 1e-300, 7.0]]);
-    let text = written(&a, &WriteOptions { precision: Some(3), ..options() });
+    let text = written(&a, &options().with_precision(3));
     assert!(text.ends_with("\n1 1 3.33e-1\n1 2 -1.23e5\n1 3 1e-300\n1 4 7\n"), "{text}");
     let z = dense(&[&[c(1.0 / 3.0, -123456.0)]]);
-    let text = written(&z, &WriteOptions { precision: Some(17), ..options() });
+    let text = written(&z, &options().with_precision(17));
     assert!(text.ends_with("\n1 1 3.3333333333333331e-1 -1.23456e5\n"), "{text}");
 }
 
@@ -155,7 +155,7 @@ fn nothing() {
     for (m, n) in [(0, 0), (3, 0), (0, 3), (2, 3)] {
         let a = Csr::<f64>::new(m, n, vec![0; m + 1], vec![], vec![]).unwrap();
         assert!(written(&a, &options()).ends_with(&format!("general\n{m} {n} 0\n")));
-        let array = written(&a, &WriteOptions { layout: Layout::Array, ..options() });
+        let array = written(&a, &options().with_layout(Layout::Array));
         assert!(array.ends_with(&format!("general\n{m} {n}\n{}", "0\n".repeat(m * n))));
     }
     let a = Csr::<f64>::new(0, 0, vec![0], vec![], vec![]).unwrap();
@@ -185,9 +185,9 @@ fn vectors() {
 #[test]
 fn a_comment_makes_no_archive() {
     let a = Csr::new(1, 1, vec![0, 1], vec![0], vec![2.0]).unwrap();
-    let head = written(&a, &WriteOptions { comments: vec!["|".into()], ..options() }).find('|').unwrap();
+    let head = written(&a, &options().with_comments(vec!["|".into()])).find('|').unwrap();
     let comments = vec!["-".repeat(257 - head) + "ustar"];
-    let text = written(&a, &WriteOptions { comments, ..options() });
+    let text = written(&a, &options().with_comments(comments));
     assert_eq!(&text[257..262], "ustar");
     assert_eq!(read_matrix_from(text.as_bytes(), "test").unwrap().a, a);
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -200,7 +200,7 @@ fn comments_stay_comments() {
     let a = Csr::<f64>::new(0, 0, vec![0], vec![], vec![]).unwrap();
     let long = "x".repeat(2500);
     let comments = vec!["two\r\nlines".into(), String::new(), "an\rother\n\n%tab\t".into(), long, "é".repeat(999)];
-    let text = written(&a, &WriteOptions { comments, ..options() });
+    let text = written(&a, &options().with_comments(comments));
     let lines: Vec<&str> = text.split('\n').collect();
     assert_eq!(lines[1..8], ["% two", "% lines", "%", "% an", "% other", "%", "% %tab"]);
     assert_eq!(lines[8..11].iter().map(|line| line.len()).collect::<Vec<_>>(), [1002, 1002, 502]);
@@ -217,12 +217,12 @@ fn options_that_contradict_each_other() {
     let contradiction = |first, second| Unwritable::Contradiction { first, second };
     let hermitian = symmetric(Symmetry::Hermitian);
     assert_eq!(refused(&one, &hermitian), contradiction("real", "hermitian"));
-    let skew_pattern = WriteOptions { symmetry: Symmetry::SkewSymmetric, ..as_field(Field::Pattern) };
+    let skew_pattern = as_field(Field::Pattern).with_symmetry(Symmetry::SkewSymmetric);
     assert_eq!(refused(&one, &skew_pattern), contradiction("pattern", "skew-symmetric"));
-    let array = WriteOptions { layout: Layout::Array, ..as_field(Field::Pattern) };
+    let array = as_field(Field::Pattern).with_layout(Layout::Array);
     assert_eq!(refused(&one, &array), contradiction("array", "pattern"));
     for found in [0, 18] {
-        let options = WriteOptions { precision: Some(found), trusted: found == 0, ..options() };
+        let options = options().with_precision(found).with_trusted(found == 0);
         let mut text = Vec::new();
         let error = write_matrix(&mut text, &one, &options).unwrap_err().to_string();
         assert!(text.is_empty() && error == format!("{found} significant digits; a double has 1 to 17"));
@@ -234,7 +234,7 @@ fn options_that_contradict_each_other() {
 
 #[test]
 fn roundings_beyond_all_doubles() {
-    let precise = |digits| WriteOptions { precision: Some(digits), ..options() };
+    let precise = |digits| options().with_precision(digits);
     let a = dense(&[&[1.0, NO], &[f64::MAX, -f64::MAX]]);
     let refusal = |digits, col, value: &str| Unwritable::Rounding { row: 2, col, value: value.into(), digits };
     let largest = "1.7976931348623157e308";
@@ -246,7 +246,7 @@ fn roundings_beyond_all_doubles() {
             assert_eq!(read_matrix_from(text.as_bytes(), "text").unwrap().a.get(1, 0), Some(rounded));
         } else {
             assert_eq!(refused(&a, &precise(digits)), refusal(digits, 1, largest));
-            assert_eq!(refused(&a, &WriteOptions { trusted: true, ..precise(digits) }), refusal(digits, 1, largest));
+            assert_eq!(refused(&a, &precise(digits).with_trusted(true)), refusal(digits, 1, largest));
         }
     }
     assert_eq!(
@@ -260,7 +260,7 @@ fn roundings_beyond_all_doubles() {
     assert_eq!(refused(&z, &precise(1)), refusal(1, 2, "0e0-1.75e308i"));
     // whole numbers are not rounded
     let whole = dense(&[&[9007199254740991.0]]);
-    assert!(written(&whole, &WriteOptions { precision: Some(1), ..as_field(Field::Integer) }).ends_with("991\n"));
+    assert!(written(&whole, &as_field(Field::Integer).with_precision(1)).ends_with("991\n"));
 }
 
 #[test]
@@ -375,7 +375,7 @@ fn vectors_that_make_no_array() {
 #[test]
 fn trust_is_not_checked() {
     let a = dense(&[&[1.0, 2.0], &[3.0, 4.0]]);
-    let text = written(&a, &WriteOptions { trusted: true, ..symmetric(Symmetry::Symmetric) });
+    let text = written(&a, &symmetric(Symmetry::Symmetric).with_trusted(true));
     assert!(text.ends_with("\n2 2 3\n1 1 1\n2 1 2\n2 2 4\n"));
 }
 
@@ -449,7 +449,7 @@ fn large_arrays() {
     let full: Vec<Vec<f64>> = (0..n).map(|i| (0..n).map(|j| ((i + 1) * (j + 1)) as f64 / 7.0).collect()).collect();
     let a = dense(&full.iter().map(Vec::as_slice).collect::<Vec<_>>());
     for (symmetry, first) in [(Symmetry::General, 0), (Symmetry::Symmetric, 1)] {
-        let text = written(&a, &WriteOptions { layout: Layout::Array, ..symmetric(symmetry) });
+        let text = written(&a, &symmetric(symmetry).with_layout(Layout::Array));
         let rows = |j: usize| (first * j)..n;
         let body: String =
             (0..n).flat_map(|j| rows(j).map(move |i| (i, j))).map(|(i, j)| format!("{}\n", full[i][j])).collect();
@@ -595,12 +595,12 @@ proptest! {
 
     #[test]
     fn skew_symmetric_matrices_come_back(a in mirrored(whole().boxed(), Symmetry::SkewSymmetric)) {
-        keeps_every_bit(&a, &WriteOptions { field: Some(Field::Integer), ..symmetric(Symmetry::SkewSymmetric) })?;
+        keeps_every_bit(&a, &symmetric(Symmetry::SkewSymmetric).with_field(Field::Integer))?;
     }
 
     #[test]
     fn symmetric_patterns_come_back(a in mirrored(Just(1.0).boxed(), Symmetry::Symmetric)) {
-        keeps_every_bit(&a, &WriteOptions { field: Some(Field::Pattern), ..symmetric(Symmetry::Symmetric) })?;
+        keeps_every_bit(&a, &symmetric(Symmetry::Symmetric).with_field(Field::Pattern))?;
     }
 
     #[test]

@@ -254,7 +254,7 @@ impl Job<'_> {
             format!("p of B = A(p,p), {}", self.provenance()),
             "If B y = b(p), then x(p) = y is the solution of A x = b.".into(),
         ];
-        WriteOptions { layout: Layout::Array, field: Some(Field::Integer), comments, ..WriteOptions::default() }
+        WriteOptions::default().with_layout(Layout::Array).with_field(Field::Integer).with_comments(comments)
     }
 }
 

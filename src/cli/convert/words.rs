@@ -25,14 +25,12 @@ pub(super) fn options<T: Scalar>(
     header: Option<&Header>,
     entries: Entries,
 ) -> Result<WriteOptions, Unwritable> {
-    Ok(WriteOptions {
-        layout: header.map_or(Layout::Coordinate, |header| header.layout),
-        field: Some(field(a, header)),
-        symmetry: symmetry(a, header, entries)?,
+    Ok(WriteOptions::default()
+        .with_layout(header.map_or(Layout::Coordinate, |header| header.layout))
+        .with_field(field(a, header))
+        .with_symmetry(symmetry(a, header, entries)?)
         // reading has made the one symmetry, a check has found the other
-        trusted: true,
-        ..WriteOptions::default()
-    })
+        .with_trusted(true))
 }
 
 /// The field of the input, or the next one that has words for all values: where entries were added up, or zeros kept in
@@ -44,7 +42,7 @@ fn field<T: Scalar>(a: &Csr<T>, header: Option<&Header>) -> Field {
         Some(Field::UnsignedInteger) => &[Field::UnsignedInteger, Field::Integer],
         _ => &[],
     };
-    let fits = |field: &&Field| WriteOptions { field: Some(**field), ..WriteOptions::default() }.check(a).is_ok();
+    let fits = |field: &&Field| WriteOptions::default().with_field(**field).check(a).is_ok();
     let widest = if T::IS_COMPLEX { Field::Complex } else { Field::Real };
     narrow.iter().find(fits).copied().unwrap_or(widest)
 }
@@ -56,7 +54,7 @@ fn symmetry<T: Scalar>(a: &Csr<T>, header: Option<&Header>, entries: Entries) ->
         Entries::AsRead => Ok(read),
         Entries::Lower if read != Symmetry::General => Ok(read),
         Entries::Lower => {
-            let holds = |symmetry| WriteOptions { symmetry, ..WriteOptions::default() }.check(a);
+            let holds = |symmetry| WriteOptions::default().with_symmetry(symmetry).check(a);
             holds(Symmetry::Symmetric).map(|()| Symmetry::Symmetric).or_else(|obstacle| {
                 let others = [Symmetry::Hermitian, Symmetry::SkewSymmetric];
                 others.into_iter().find(|&other| holds(other).is_ok()).ok_or(obstacle)

@@ -70,7 +70,7 @@ impl<'a> Saver<'a> {
 
 fn of_outcome(outcome: &Outcome) -> Checkpoint<'_> {
     let Outcome { x, iterations, residual, .. } = outcome;
-    Checkpoint { x, iterations: *iterations, rel_residual_2: residual.relative_2 }
+    Checkpoint::new(x, *iterations, residual.relative_2)
 }
 
 /// The file to go on from, if there is one: read before anything larger is.

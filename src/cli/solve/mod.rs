@@ -151,13 +151,12 @@ impl Work<'_> {
         };
         let every = self.saver.map(Saver::every).or(plan.checkpoint_every);
         let from = self.from.get(k);
-        let control = Control {
-            cancel: Some(self.cancel),
-            progress: Some(&progress),
-            timeline: plan.records(),
-            checkpoint: every.map(|every| Checkpoints { every, take: &take }),
-            done: from.map_or(0, |from| from.iterations),
-        };
+        let mut control = Control::default()
+            .with_cancel(self.cancel)
+            .with_progress(&progress)
+            .with_timeline(plan.records())
+            .with_done(from.map_or(0, |from| from.iterations));
+        control.checkpoint = every.map(|every| Checkpoints::new(every, &take));
         let x0 = from.map(|from| &*from.x).or_else(|| self.system.x0(k));
         let outcome = recorder.solve(k, || solver.solve(&self.system.b[k], x0, &plan.stop, control))?;
         log::info!("{} after {} iterations", outcome.reason, outcome.iterations);

@@ -118,20 +118,20 @@ impl Plan {
             (.., true) => Form::TextToStderr,
             _ => Form::Text,
         };
-        let setup = Setup {
-            method: args.method,
-            precond: args.precond,
-            precision: args.precision,
-            devices: args.devices,
-            assume_symmetric: args.assume_symmetric,
-            tune: args.tune,
-            format: args.format,
-            shares: args.shares,
-            reorder: args.reorder,
-            exchange: args.exchange,
-            on_failure: args.on_failure,
-        };
-        let stop = Stop { rtol: args.rtol, atol: args.atol, max_iters: args.max_iters, time_limit: args.time_limit };
+        let mut setup = Setup::default()
+            .with_method(args.method)
+            .with_precond(args.precond)
+            .with_precision(args.precision)
+            .with_devices(args.devices)
+            .with_assume_symmetric(args.assume_symmetric)
+            .with_tune(args.tune)
+            .with_format(args.format)
+            .with_reorder(args.reorder)
+            .with_exchange(args.exchange)
+            .with_on_failure(args.on_failure);
+        setup.shares = args.shares;
+        let mut stop = Stop::default().with_rtol(args.rtol).with_atol(args.atol);
+        (stop.max_iters, stop.time_limit) = (args.max_iters, args.time_limit);
         let (checkpoint_every, resume, quiet) = (args.checkpoint_every, args.resume, args.quiet);
         Ok(Self {
             source,

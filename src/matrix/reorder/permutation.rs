@@ -95,12 +95,20 @@ impl Permutation {
     /// If `y` has another length.
     #[must_use]
     pub fn undo<T: Copy + Send + Sync>(&self, y: &[T]) -> Vec<T> {
-        assert_eq!(y.len(), self.len(), "y must have one element a place");
         let mut x = y.to_vec();
+        self.undo_into(y, &mut x);
+        x
+    }
+
+    /// The same, into `x`.
+    ///
+    /// # Panics
+    /// If `y` or `x` has another length.
+    pub fn undo_into<T: Copy>(&self, y: &[T], x: &mut [T]) {
+        assert_eq!([y.len(), x.len()], [self.len(); 2], "x and y must have one element a place");
         for (&old, &v) in self.order.iter().zip(y) {
             x[old as usize] = v;
         }
-        x
     }
 }
 

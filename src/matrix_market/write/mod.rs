@@ -15,6 +15,7 @@ use self::text::Spelling;
 use super::header::{Field, Layout, Symmetry};
 use crate::Csr;
 use crate::matrix::Scalar;
+use crate::setters::setters;
 
 pub use crate::error::unwritable::Unwritable;
 
@@ -23,10 +24,11 @@ pub use crate::error::unwritable::Unwritable;
 /// ```
 /// use declive::matrix_market::{Symmetry, WriteOptions};
 ///
-/// let options = WriteOptions { symmetry: Symmetry::Symmetric, precision: Some(6), ..WriteOptions::default() };
+/// let options = WriteOptions::default().with_symmetry(Symmetry::Symmetric).with_precision(6);
 /// # assert!(!options.trusted);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WriteOptions {
     /// `coordinate`: the stored entries, explicit zeros among them. `array`: all elements, column by column.
     pub layout: Layout,
@@ -63,6 +65,15 @@ impl Default for WriteOptions {
             trusted: false,
         }
     }
+}
+
+setters! { WriteOptions:
+    with_layout = layout: Layout;
+    with_field = field: Field as Some;
+    with_symmetry = symmetry: Symmetry;
+    with_precision = precision: usize as Some;
+    with_comments = comments: Vec<String>;
+    with_trusted = trusted: bool;
 }
 
 impl WriteOptions {
@@ -112,7 +123,7 @@ impl WriteOptions {
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let a = declive::Csr::new(2, 2, vec![0, 2, 3], vec![0, 1, 0], vec![4.0, 0.1, 0.1])?;
 /// let comments = vec!["an example".to_string()];
-/// let options = WriteOptions { symmetry: Symmetry::Symmetric, comments, ..WriteOptions::default() };
+/// let options = WriteOptions::default().with_symmetry(Symmetry::Symmetric).with_comments(comments);
 /// let mut text = Vec::new();
 /// write_matrix(&mut text, &a, &options)?;
 /// assert_eq!(text, b"%%MatrixMarket matrix coordinate real symmetric\n% an example\n2 2 2\n1 1 4\n2 1 0.1\n");

@@ -33,7 +33,12 @@ pub(crate) fn require_opencl() {
 
 /// A set-up by name. What else is kept on this machine has no part in it, and nothing is added.
 pub(crate) fn setup(method: Method, precond: Precond, precision: Precision, devices: &Choice) -> Setup {
-    Setup { method, precond, precision, devices: devices.clone(), tune: Tune::Off, ..Setup::default() }
+    Setup::default()
+        .with_method(method)
+        .with_precond(precond)
+        .with_precision(precision)
+        .with_devices(devices.clone())
+        .with_tune(Tune::Off)
 }
 
 /// Every method that works in this precision, and every preconditioner, on every choice of devices.
@@ -61,7 +66,7 @@ pub(crate) fn solve(a: &Csr, b: &[f64], setup: &Setup, rtol: f64) -> Outcome {
 
 /// The same with a solver that is there: to set up another one takes most of the time of a small solve.
 pub(crate) fn solve_with(solver: &mut Solver, b: &[f64], rtol: f64) -> Outcome {
-    let stop = Stop { rtol, ..Stop::default() };
+    let stop = Stop::default().with_rtol(rtol);
     solver.solve(b, None, &stop, Control::default()).unwrap()
 }
 

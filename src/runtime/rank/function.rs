@@ -1,0 +1,50 @@
+//! The rank of a function in place of a matrix: the host, which has all rows.
+
+use super::{Alone, Engine, FormatChoice, HostOps, Iterate, LinearOperator, Links, Method, Monitor, Plain, Plan};
+use super::{Ended, Exchange, Format, Precond, Rank, Result, Scaling, Setup, Stored, Stretch, Tune};
+use crate::krylov::IsFor;
+use crate::operator::HostOperator;
+use crate::operator::function::FunctionBlock;
+
+/// Opens the rank, for a method and a preconditioner that go with `a`. Tells also whether the system is scaled.
+pub(crate) fn open<'a>(a: &HostOperator<'a>, setup: &Setup) -> Result<(Box<dyn Rank + 'a>, bool)> {
+    let (n, method) = (a.order(), setup.method);
+    let diagonal = a.diagonal().filter(|_| setup.precond == Precond::Jacobi);
+    let scaling = diagonal.filter(|_| method.facts().scales).and_then(|diagonal| match method.facts().is_for {
+        IsFor::Definite => Scaling::of(diagonal, 1.0),
+        IsFor::Symmetric => Scaling::of(&diagonal.iter().map(|d| d.abs()).collect::<Vec<_>>(), 1.0),
+    });
+    let multiplies = diagonal.filter(|_| method == Method::CgClassic);
+    let plan = Plan {
+        diagonal: multiplies,
+        scaling: scaling.as_ref().map(|scaling| (scaling, 0..n)),
+        factor: 1.0,
+        stores_z: multiplies.is_some(),
+        method,
+        known: None,
+        tries: false,
+        format: Format::Auto,
+        tune: Tune::Off,
+        room: 0,
+        exchange: Exchange::HostStaged,
+    };
+    let ops = HostOps::new(n, Box::new(Alone::default()));
+    let iterate = Plain::new(&ops)?;
+    let block = a.block(scaling.as_ref().map(Scaling::roots));
+    let rank = Box::new(Engine::new(ops, (block, FormatChoice::unknown()), iterate, &plan)?);
+    Ok((rank, scaling.is_some()))
+}
+
+impl<I: Iterate<HostOps<f64>>> Rank for Engine<HostOps<f64>, FunctionBlock<'_>, I> {
+    fn product_bytes(&self) -> u64 {
+        self.a.bytes()
+    }
+
+    fn stored(&self) -> Stored {
+        Stored { format: Format::Auto, choice: self.choice.clone(), bytes: 0 }
+    }
+
+    fn run(&mut self, links: Links, stretch: Stretch<'_>, monitor: Monitor<'_>) -> Result<Ended> {
+        self.solve(links, stretch, monitor)
+    }
+}

@@ -1,0 +1,159 @@
+//! The solver of a function in place of a matrix.
+
+use std::fmt;
+use std::time::Instant;
+
+use super::outcome::Outcome;
+use super::rounds;
+use super::session::{check_vector, method, nothing_to_do};
+use super::statistics::Statistics;
+use super::subject::Subject;
+use crate::device::{Choice, Pick};
+use crate::error::{Error, Result};
+use crate::krylov::{Indefinite, IsFor, Method, Reason};
+use crate::operator::HostOperator;
+use crate::precond::Precond;
+use crate::real::Precision;
+use crate::runtime::{Control, Ranks, Setup, Stop};
+
+/// A function in place of a matrix, ready to solve for many right-hand sides: on the host, in double precision, by the same methods
+/// as [`Solver`](super::Solver).
+///
+/// "Converged" is said only after b − A x has been formed once more by the function itself. That residual is as exact as the function
+/// is; its [`backward_error`](crate::verify::Residual::backward_error) is NaN, as ‖A‖ is not known.
+pub struct OperatorSolver<'a> {
+    a: HostOperator<'a>,
+    setup: Setup,
+    ranks: Ranks<'a>,
+    /// What the diagonal shows, if it is known.
+    obstacle: Option<Indefinite>,
+    /// Whether another method may take over.
+    may_switch: bool,
+}
+
+impl fmt::Debug for OperatorSolver<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OperatorSolver").field("a", &self.a).field("setup", &self.setup).finish_non_exhaustive()
+    }
+}
+
+impl<'a> OperatorSolver<'a> {
+    /// Makes `a` ready. Of `setup`, the method, the preconditioner and `assume_symmetric` count: `jacobi` needs
+    /// [`HostOperator::with_diagonal`], and without it is as `none`. Unless the symmetry is to be assumed, two products with random
+    /// vectors test it, and that all elements are set; parts of A − Aᵀ below some 10⁻⁶ of A are not seen.
+    ///
+    /// # Errors
+    /// [`Error::OperatorNotSymmetric`]; [`Error::NotFinite`] for products and the diagonal; [`Error::SizeMismatch`] for the latter; [`Error::Usage`] for
+    /// another precision than double, or devices other than the host.
+    pub fn new(a: HostOperator<'a>, setup: &Setup) -> Result<Self> {
+        if setup.precision != Precision::F64 {
+            return Err(Error::Usage(format!(
+                "a function in place of a matrix works in double precision, not with precision = {}; use precision = f64",
+                setup.precision
+            )));
+        }
+        if !matches!(&setup.devices, Choice::Auto) && setup.devices != Choice::List(vec![Pick::Host]) {
+            return Err(Error::Usage(format!(
+                "a function in place of a matrix runs on the host, not with devices = {}; use devices = host or auto",
+                setup.devices
+            )));
+        }
+        if let Some(diagonal) = a.diagonal() {
+            check_vector("the diagonal", diagonal, a.order())?;
+        }
+        if !setup.assume_symmetric {
+            a.check_symmetry()?;
+        }
+        let first = a.diagonal().and_then(|diagonal| diagonal.iter().position(|d| *d <= 0.0));
+        let value = |row: usize| a.diagonal().map_or(0.0, |diagonal| diagonal[row]);
+        let obstacle = first.map(|row| Indefinite::Diagonal { row: row + 1, value: value(row) });
+        let may_switch = setup.method == Method::Auto;
+        let mut setup = setup.clone().with_method(method(setup, obstacle.is_some())?);
+        if a.diagonal().is_none() {
+            setup.precond = Precond::None;
+        }
+        let ranks = Ranks::of_function(&a, &setup)?;
+        Ok(Self { a, setup, ranks, obstacle, may_switch })
+    }
+
+    /// Solves `A x = b` from `x0`, or from zero: [`solve_into`](Self::solve_into) with a vector for x.
+    ///
+    /// # Errors
+    /// As [`solve_into`](Self::solve_into), for `x0` in place of `x`.
+    pub fn solve(&mut self, b: &[f64], x0: Option<&[f64]>, stop: &Stop, control: Control<'_>) -> Result<Outcome> {
+        if let Some(x0) = x0 {
+            check_vector("x0", x0, self.a.order())?;
+        }
+        let mut x = x0.map_or_else(|| vec![0.0; b.len()], <[f64]>::to_vec);
+        let outcome = self.solve_into(b, &mut x, stop, control)?;
+        Ok(outcome.with_x(x))
+    }
+
+    /// Solves `A x = b` from and to `x`, as [`Solver::solve_into`](super::Solver::solve_into) does.
+    ///
+    /// # Errors
+    /// [`Error::SizeMismatch`] and [`Error::NotFinite`] for `b` and `x`; [`Error::RankPanicked`] if the function panics in the
+    /// iteration, after which the solver can't be used any more. Not converging is not an error: see [`Outcome::reason`].
+    pub fn solve_into(&mut self, b: &[f64], x: &mut [f64], stop: &Stop, control: Control<'_>) -> Result<Outcome<()>> {
+        let n = self.a.order();
+        check_vector("b", b, n)?;
+        check_vector("x", x, n)?;
+        if let Some(reason) = self.settled(b, stop, control) {
+            if reason.converged() {
+                x.fill(0.0);
+            }
+            let start = Instant::now();
+            let residual = self.a.residual(b, x);
+            let statistics = Statistics::of_none(control.done, 1, &residual, start.elapsed());
+            return Ok(statistics.outcome(reason, residual, self.ranks.bytes_per_iteration(&self.setup, n)));
+        }
+        let (mut statistics, started) = (Statistics::after(control.done), Instant::now());
+        let (reason, residual) = loop {
+            let Self { a, setup, ranks, .. } = self;
+            let residual = |b: &[f64], x: &[f64]| a.residual(b, x);
+            let subject = Subject::Function { n, setup, residual: &residual };
+            let of_solve = (&mut statistics, started);
+            let answer = rounds::solve(subject, ranks, &mut Vec::new(), b, x, (stop, control), of_solve)?;
+            let (Reason::IndefiniteOperator(Indefinite::Direction { curvature, .. }), _) = answer else {
+                break answer;
+            };
+            if !self.switch(curvature, &mut statistics)? {
+                break answer;
+            }
+        };
+        Ok(statistics.outcome(reason, residual, self.ranks.bytes_per_iteration(&self.setup, n)))
+    }
+
+    /// Lets the rank go on by a method for matrices that are not definite, as p·A p = `curvature` has shown, if that is allowed.
+    fn switch(&mut self, curvature: f64, statistics: &mut Statistics) -> Result<bool> {
+        let (from, to) = (self.setup.method, Method::Minres);
+        if !self.may_switch || from == to {
+            return Ok(false);
+        }
+        let start = Instant::now();
+        log::info!("p·Ap = {curvature:e}: the operator is not positive definite; {to} goes on");
+        self.setup.method = to;
+        self.ranks = Ranks::of_function(&self.a, &self.setup)?;
+        statistics.switched(from, to, curvature, start.elapsed());
+        Ok(true)
+    }
+
+    /// What is known without an iteration.
+    fn settled(&self, b: &[f64], stop: &Stop, control: Control<'_>) -> Option<Reason> {
+        let needs_definite = self.setup.method.facts().is_for == IsFor::Definite;
+        let obstacle = self.obstacle.filter(|_| needs_definite).map(Reason::IndefiniteOperator);
+        nothing_to_do(b, stop, control).or(obstacle)
+    }
+
+    /// The method that is followed: never [`Method::Auto`].
+    #[must_use]
+    pub fn method(&self) -> Method {
+        self.setup.method
+    }
+
+    /// Why [`Method::Auto`] did not begin with `cg`, if it did not: what shows that the matrix is not positive definite.
+    #[must_use]
+    pub fn method_reason(&self) -> Option<Indefinite> {
+        self.obstacle.filter(|_| self.may_switch && self.method() == Method::Minres)
+    }
+}
