@@ -46,8 +46,7 @@ impl<T: Real> Backend for HostOps<T> {
         pass: &Pass,
         factors: &[f64],
         (v, slots): (&mut [Vec<T>], &[Slot]),
-        range: Range<usize>,
-        _: Turn,
+        (range, _): (Range<usize>, Turn),
     ) -> Result<()> {
         let _running = self.running(interned(&pass.name));
         let sums = run(pass, factors, v, slots, range);

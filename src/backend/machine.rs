@@ -42,6 +42,14 @@ pub(crate) struct Which {
     pub(crate) is_halo: bool,
 }
 
+impl Which {
+    /// The name of its kernel, where the host gives the factors: that of an iteration's pass has another one that forms them.
+    pub(crate) fn kernel(self, pass: &Pass) -> String {
+        let has_other = self.stage == Stage::Iteration && !self.is_halo;
+        if has_other { format!("{}_given", pass.name) } else { pass.name.clone() }
+    }
+}
+
 /// What does passes: a device or the host.
 pub(crate) trait Backend: Ops {
     /// The passes of a program, ready to be done, and what they leave.
@@ -53,8 +61,8 @@ pub(crate) trait Backend: Ops {
     /// A compiler that fails, or not enough memory.
     fn compile(&self, program: &Program) -> Result<Self::Passes>;
 
-    /// Does a pass, with these factors, on elements `range` of those of `vectors` that are in these slots, and sets this rank's parts
-    /// of its sums out.
+    /// Does a pass, with these factors, on the elements in `place` of those of `vectors` that are in these slots, and sets this rank's parts of its
+    /// sums out.
     ///
     /// # Errors
     /// A failing device.
@@ -65,8 +73,7 @@ pub(crate) trait Backend: Ops {
         pass: &Pass,
         factors: &[f64],
         vectors: (&mut [Self::Vector], &[Slot]),
-        range: Range<usize>,
-        turn: Turn,
+        place: (Range<usize>, Turn),
     ) -> Result<()>;
 
     /// Room for the sums of product `product` of an iteration, to be put back with them.
@@ -424,11 +431,6 @@ impl<O: Backend> Machine<O> {
         Ok(())
     }
 
-    /// The places of r and p that a deferred update of x is made of.
-    pub(crate) fn deferred_of(&self) -> Option<[Slot; 2]> {
-        self.program.deferred.map(|deferred| deferred.of)
-    }
-
     /// Puts each vector where the next iteration looks for it.
     fn reorder(&mut self) {
         let order = &self.program.order;
@@ -468,7 +470,7 @@ impl<O: Backend> Machine<O> {
                 let Step::Pass(pass) = &program.iteration[*step] else { continue };
                 let pass = pass.on_halo(&program.has_halo);
                 let which = Which { stage: Stage::Iteration, step: *step, is_halo: true };
-                ops.pass(passes, which, &pass, factors, (v, slots), n..n + halo, of_passes)?;
+                ops.pass(passes, which, &pass, factors, (v, slots), (n..n + halo, of_passes))?;
             }
             Ok(())
         };
@@ -537,7 +539,7 @@ impl<O: Backend> Machine<O> {
         let turn = Turn::of(self.iteration);
         if !pass.lines.is_empty() {
             let vectors = (&mut self.v[..], &pass.vectors()[..]);
-            ops.pass(&mut self.passes, which, pass, &factors, vectors, 0..ops.n_owned(), turn)?;
+            ops.pass(&mut self.passes, which, pass, &factors, vectors, (0..ops.n_owned(), turn))?;
         }
         self.pending.extend(pass.sums().into_iter().map(|sum| (sum, turn)));
         if which.stage == Stage::Iteration && ops.comm().size() > 1 {

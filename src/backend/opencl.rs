@@ -49,7 +49,7 @@ pub(crate) struct DevicePasses<A: Real> {
     last_sum: usize,
     partials: BTreeMap<usize, Partials>,
     /// Sums on their way to the host, and which they are.
-    coming: Option<(SumsRead<A>, Vec<(usize, Turn)>)>,
+    coming: Option<Coming<A>>,
     log: Log<A>,
     /// Several iterations in one launch, if that is worth while, and possible.
     persistent: Option<Persistent>,
@@ -58,6 +58,9 @@ pub(crate) struct DevicePasses<A: Real> {
     /// The same of what forms the end of an iteration.
     done_last: DeviceVec<i32>,
 }
+
+/// Sums on their way, and which they are.
+type Coming<A> = (SumsRead<A>, Vec<(usize, Turn)>);
 
 /// Partial sums: those of the passes of an iteration, and behind them those of the products of the next one, which the host so reads
 /// at once.
@@ -79,7 +82,7 @@ impl<T: Real, A: Real> Backend for OpenClOps<T, A> {
     fn compile(&self, program: &Program) -> Result<DevicePasses<A>> {
         let (ctx, n) = (&self.ctx, self.n_owned());
         let units = ctx.info().compute_units.max(1) as usize;
-        let launch = self.kernels.tuning.launch("cg_step");
+        let launch = self.kernels.tuning.passes();
         let (group_size, shape) = (launch.group_size, Shape::of_group(launch.group_size));
         let (lanes, tiles) = (kernels::lanes(group_size), kernels::tiles(n, units, group_size));
         let (groups, fronts) = if shape == Shape::Gpu {
@@ -106,7 +109,8 @@ impl<T: Real, A: Real> Backend for OpenClOps<T, A> {
                 }
             }
         }
-        let mut text: String = wanted.iter().map(|(_, pass)| source::given(pass, style)).collect();
+        let mut text: String =
+            wanted.iter().map(|(which, pass)| source::given(pass, &which.kernel(pass), style)).collect();
         if is_alone {
             let passes = program.passes().chain(&program.last);
             passes.for_each(|pass| text.push_str(&source::alone(pass, program, &columns, style)));
@@ -116,7 +120,7 @@ impl<T: Real, A: Real> Backend for OpenClOps<T, A> {
         let mut given = BTreeMap::new();
         for (which, pass) in wanted {
             let counts = [pass.factors().len(), pass.vectors().len()];
-            given.insert(which, GivenPass::load(ctx, &code, &pass.name, types, counts)?);
+            given.insert(which, GivenPass::load(ctx, &code, &which.kernel(&pass), types, counts)?);
         }
         let partials = source::partials(program);
         let load = |pass: &Pass| {
@@ -163,8 +167,7 @@ impl<T: Real, A: Real> Backend for OpenClOps<T, A> {
         _: &Pass,
         factors: &[f64],
         (v, slots): (&mut [DeviceVec<T>], &[Slot]),
-        range: Range<usize>,
-        turn: Turn,
+        (range, turn): (Range<usize>, Turn),
     ) -> Result<()> {
         let vectors: Vec<&DeviceVec<T>> = slots.iter().map(|slot| &v[*slot]).collect();
         let factors: Vec<A> = factors.iter().map(|factor| A::from_f64(*factor)).collect();
@@ -294,14 +297,14 @@ impl<T: Real, A: Real> Backend for OpenClOps<T, A> {
         let is_possible = |rows: &Rows<'_, T>| {
             let most = if matches!(rows, Rows::Csr(..)) { PERSISTENT_CSR_BYTES } else { PERSISTENT_BYTES };
             bytes <= most
-                && Shape::of_group(tuning.launch("cg_step").group_size) == Shape::Gpu
+                && Shape::of_group(tuning.passes().group_size) == Shape::Gpu
                 && ctx.fence_options().is_some()
                 && Persistent::local_bytes::<T, A>(tuning, *rows, group_size) <= info.local_memory_bytes
         };
         let Some(rows) = rows.filter(|rows| self.runs_ahead() && is_possible(rows)) else { return Ok(()) };
         // a barrier over groups: one on each compute unit
         let groups = rows.groups(group_size, self.most_groups().min(info.compute_units as usize));
-        let lanes = kernels::lanes(tuning.launch("cg_step").group_size);
+        let lanes = kernels::lanes(tuning.passes().group_size);
         let fronts = passes.tiles.div_ceil(groups * (group_size / lanes).max(1));
         let style = Style { shape: Shape::Gpu, fronts, rounds: (UNDER_WAY / fronts).max(1) };
         let (name, text) = (source::persistent_name(program), source::persistent(program, &passes.log.columns, style));

@@ -185,7 +185,7 @@ impl Pass {
         let is_kept = |line: &&Line| matches!(line, Line::Assign { to, .. } if has_halo[*to]);
         Self {
             lines: self.lines.iter().filter(is_kept).cloned().collect(),
-            name: self.name.clone() + "_halo",
+            name: self.name.strip_suffix("_step").unwrap_or(&self.name).to_owned() + "_halo",
             ..Self::default()
         }
     }
@@ -342,11 +342,12 @@ impl Program {
         }
     }
 
-    /// Names passes by what they set, or by their sums.
+    /// Names passes by what they set, or by their sums; the only one of an iteration is the method's step.
     fn name_passes(&mut self) {
         let (method, names) = (self.method.replace('-', "_"), self.names.clone());
+        let is_one = self.passes().count() == 1;
         let mut used: Vec<String> = Vec::new();
-        let mut name = |pass: &Pass| {
+        let mut name = |pass: &mut Pass, of: Option<&str>| {
             let mut parts: Vec<&str> = pass.stores().into_iter().map(|slot| names[slot]).collect();
             if !pass.sums().is_empty() {
                 parts.push("dots");
@@ -354,20 +355,26 @@ impl Program {
             if parts.is_empty() {
                 parts.push("scalars");
             }
-            let name = format!("{method}_{}", parts.join("_"));
+            let name = format!("{method}_{}", of.map_or_else(|| parts.join("_"), String::from));
             let count = used.iter().filter(|other| **other == name).count();
             used.push(name.clone());
-            if count == 0 { name } else { format!("{name}_{}", count + 1) }
+            pass.name = if count == 0 { name } else { format!("{name}_{}", count + 1) };
         };
-        let others = self.begin.iter_mut().chain(&mut self.start).chain(&mut self.resume).chain(&mut self.complete);
-        for step in self.iteration.iter_mut().chain(others) {
-            if let Step::Pass(pass) = step {
-                pass.name = name(pass);
+        let step = is_one.then_some("step");
+        let parts = [
+            (&mut self.iteration, step),
+            (&mut self.begin, Some("norms")),
+            (&mut self.start, None),
+            (&mut self.resume, None),
+            (&mut self.complete, Some("complete")),
+        ];
+        for (steps, of) in parts {
+            for pass in steps.iter_mut().filter_map(|step| if let Step::Pass(pass) = step { Some(pass) } else { None })
+            {
+                name(pass, of);
             }
         }
-        if let Some(last) = &mut self.last {
-            last.name = name(last);
-        }
+        self.last.iter_mut().for_each(|last| name(last, Some("last")));
     }
 }
 

@@ -87,22 +87,21 @@ pub(crate) fn products_of(pass: &Pass, partials: &BTreeMap<usize, Partials>) -> 
     products
 }
 
-/// The kernel of a pass with factors that the host gives, and of the same on a halo, `begin .. begin + n`.
+/// The kernel of a pass with factors that the host gives, for the elements `begin .. begin + n`.
 ///
 /// ```text
-/// NAME_given(begin, n, tiles, factors…, sums, stride, vectors…)
+/// KERNEL(begin, n, tiles, factors…, sums, stride, vectors…)
 /// ```
-pub(crate) fn given(pass: &Pass, style: Style) -> String {
+pub(crate) fn given(pass: &Pass, kernel: &str, style: Style) -> String {
     let mut text = function(pass, style);
-    let name = &pass.name;
     let factors = pass.factors().len();
     let vectors = pass.vectors().len();
-    let _ = write!(text, "KERNEL void {name}_given(uint begin, uint n, uint tiles");
+    let _ = write!(text, "KERNEL void {kernel}(uint begin, uint n, uint tiles");
     (0..factors).for_each(|k| text.push_str(&format!(", acc f{k}")));
     text.push_str(", __global acc *sums, uint stride");
     (0..vectors).for_each(|k| text.push_str(&format!(", __global real *v{k}")));
     let _ = writeln!(text, ")\n{{\n    __local acc4 scratch[GROUP_SIZE];");
-    let _ = write!(text, "    {name}(n, tiles");
+    let _ = write!(text, "    do_{}(n, tiles", pass.name);
     (0..factors).for_each(|k| text.push_str(&format!(", (real)f{k}")));
     text.push_str(", sums, stride, scratch");
     (0..vectors).for_each(|k| text.push_str(&format!(", v{k} + begin")));
@@ -140,8 +139,8 @@ pub(crate) fn finishes(pass: &Pass, program: &Program) -> bool {
 /// kernel.
 ///
 /// ```text
-/// NAME_alone(done, done_next, n, tiles, now, before, [older, has_former], limit, log, (partials, first, count) of products…,
-///            sums, [former], stride, vectors…)
+/// NAME(done, done_next, n, tiles, now, before, [older, has_former], limit, log, (partials, first, count) of products…,
+///      sums, [former], stride, vectors…)
 /// ```
 ///
 /// `now`, `before` and `older` say where the rows of this iteration and of former ones are in the log, `sums` and `former` where
@@ -154,8 +153,8 @@ pub(crate) fn alone(pass: &Pass, program: &Program, columns: &Columns, style: St
     let name = &pass.name;
     let _ = write!(
         text,
-        "KERNEL void {name}_alone(__global const int *done, __global int *done_next, {declared})\n{{\n    \
-         __local acc4 scratch[GROUP_SIZE];\n    const int goes_on = {name}_step(!*done, scratch, {given});\n    \
+        "KERNEL void {name}(__global const int *done, __global int *done_next, {declared})\n{{\n    \
+         __local acc4 scratch[GROUP_SIZE];\n    const int goes_on = form_{name}(!*done, scratch, {given});\n    \
          if (get_global_id(0) == 0)\n        *done_next = !goes_on;\n}}\n\n"
     );
     text
@@ -182,7 +181,7 @@ fn step(pass: &Pass, program: &Program, columns: &Columns) -> String {
         left.map(|(k, carried)| (columns.carried(k), head.name(carried.next), carried.stays)).collect();
 
     let declared = arguments(pass, program, |of, name| format!("{of}{name}"));
-    let mut text = format!("static inline int {name}_step(int is_on, __local acc4 *scratch, {declared})\n{{\n");
+    let mut text = format!("static inline int form_{name}(int is_on, __local acc4 *scratch, {declared})\n{{\n");
     let reads = former.reads.clone() + &head.reads;
     let _ = write!(text, "#if READ_EARLY\n{reads}#endif\n");
     let own = |sum: &usize| {
@@ -227,7 +226,7 @@ fn step(pass: &Pass, program: &Program, columns: &Columns) -> String {
     }
     text.push_str("    }\n");
     if !pass.lines.is_empty() {
-        let _ = write!(text, "    {name}(goes_on ? n : 0, tiles");
+        let _ = write!(text, "    do_{name}(goes_on ? n : 0, tiles");
         factors.iter().for_each(|factor| text.push_str(&format!(", (real){factor}")));
         text.push_str(", sums, stride, scratch");
         (0..pass.vectors().len()).for_each(|k| text.push_str(&format!(", v{k}")));
@@ -298,7 +297,7 @@ pub(crate) fn persistent(program: &Program, columns: &Columns, style: Style) -> 
                         None => name.into(),
                     },
                 });
-                let _ = writeln!(text, "        goes_on = {}_step(goes_on, scratch, {given});", pass.name);
+                let _ = writeln!(text, "        goes_on = form_{}(goes_on, scratch, {given});", pass.name);
             }
         }
     }
@@ -532,7 +531,7 @@ impl<'a> Head<'a> {
 fn function(pass: &Pass, style: Style) -> String {
     let vectors = pass.vectors();
     let at = |slot: Slot| vectors.iter().position(|v| *v == slot).unwrap_or_default();
-    let mut text = format!("static inline void {}(uint n, uint tiles", pass.name);
+    let mut text = format!("static inline void do_{}(uint n, uint tiles", pass.name);
     (0..pass.factors().len()).for_each(|k| text.push_str(&format!(", const real k{k}")));
     text.push_str(", __global acc *sums, uint stride, __local acc4 *scratch");
     (0..vectors.len()).for_each(|k| text.push_str(&format!(", __global real *v{k}")));

@@ -5,7 +5,6 @@
 
 #![allow(clippy::too_many_arguments)] // a launcher takes what its kernel takes
 
-pub(crate) mod cg;
 pub(crate) mod convert;
 pub(crate) mod csr;
 pub(crate) mod dot;
@@ -29,8 +28,8 @@ use crate::error::Result;
 use crate::memory::Plain;
 use crate::real::Real;
 pub(crate) use tuning::{
-    CONVERSIONS, FINISHING, Launch, PERSISTENT_GROUP, PRODUCTS, RECURRENCES, SELL_PRODUCTS, STENCIL_PRODUCTS, STEPS,
-    Shape, Tuning, lanes, tiles,
+    CONVERSIONS, Launch, PERSISTENT_GROUP, PRODUCTS, RECURRENCES, SELL_PRODUCTS, STENCIL_PRODUCTS, Shape, Tuning,
+    lanes, tiles,
 };
 
 /// The kernel families: file name, source, kernels. The only list of them.
@@ -44,11 +43,6 @@ pub(crate) const FAMILIES: &[(&str, &str, &[&str])] = &[
     ("csr.cl", include_str!("../../cl/csr.cl"), &["spmv_csr", "spmv_dot_csr", "residual_csr"]),
     ("stencil.cl", include_str!("../../cl/stencil.cl"), STENCIL_PRODUCTS),
     ("sell.cl", include_str!("../../cl/sell.cl"), SELL_PRODUCTS),
-    (
-        "cg.cl",
-        include_str!("../../cl/cg.cl"),
-        &["cg_step", "cg_step_weighted", "cg_step_given", "cg_step_given_weighted", "cg_complete", "cg_halo"],
-    ),
     ("recurrences.cl", include_str!("../../cl/recurrences.cl"), RECURRENCES),
     ("convert.cl", include_str!("../../cl/convert.cl"), CONVERSIONS),
     ("halo.cl", include_str!("../../cl/halo.cl"), &["halo_pack"]),
@@ -71,7 +65,6 @@ pub(crate) struct Kernels<T, A> {
     /// kind.
     stencil: [OnceCell<stencil::Stencil<T, A>>; MOST_MAIN + 1],
     sell: OnceCell<sell::Sell<T, A>>,
-    pub(crate) cg: cg::Cg<T, A>,
     recurrences: OnceCell<recurrences::Recurrences<T, A>>,
     pub(crate) convert: convert::Convert<T, A>,
     pub(crate) halo: halo::Halo<T>,
@@ -109,7 +102,6 @@ impl<T: Real, A: Real> Kernels<T, A> {
             csr: csr::Csr::load(ctx, &programs)?,
             stencil: [const { OnceCell::new() }; MOST_MAIN + 1],
             sell: OnceCell::new(),
-            cg: cg::Cg::load(ctx, &programs)?,
             recurrences: OnceCell::new(),
             convert: convert::Convert::load(ctx, &programs)?,
             halo: halo::Halo::load(ctx, &programs)?,
@@ -189,7 +181,7 @@ impl<T: Real, A: Real> Kernels<T, A> {
 
     /// Looks at a kernel, if it is compiled.
     fn with<R>(&self, name: &str, look: impl FnOnce(&Kernel) -> Result<R>) -> Result<Option<R>> {
-        let families = [self.dot.find(name), self.update.find(name), self.csr.find(name), self.cg.find(name)];
+        let families = [self.dot.find(name), self.update.find(name), self.csr.find(name)];
         let kernel = families
             .into_iter()
             .chain([self.halo.find(name), self.stream.find(name), self.convert.find(name)])

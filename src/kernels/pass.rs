@@ -75,7 +75,7 @@ impl GivenPass {
         types: [&'static str; 2],
         [factors, vectors]: [usize; 2],
     ) -> Result<Self> {
-        let kernel = ctx.kernel(program, interned(&format!("{name}_given")), types)?;
+        let kernel = ctx.kernel(program, interned(name), types)?;
         Ok(Self { kernel, factors, vectors })
     }
 
@@ -119,7 +119,7 @@ impl AlonePass {
         [products, vectors]: [Vec<usize>; 2],
         finishes: bool,
     ) -> Result<Self> {
-        let kernel = ctx.kernel(program, interned(&format!("{name}_alone")), types)?;
+        let kernel = ctx.kernel(program, interned(name), types)?;
         Ok(Self { kernel, products, vectors, finishes })
     }
 

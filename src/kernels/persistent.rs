@@ -148,11 +148,6 @@ impl Persistent {
         })
     }
 
-    /// Work-groups of a launch, each of which leaves a pair of partial sums of each product.
-    pub(crate) fn groups(&self) -> usize {
-        self.grid.groups
-    }
-
     /// From now on no group is the last one to come.
     #[cfg(test)]
     pub(crate) fn refuse(&mut self, ctx: &Context) -> Result<()> {

@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::cg::{Log, Owed, StepVectors, SumArg, cg_scalars, make_up, owed_next};
 use super::csr::BlockSet;
 use super::sell::SliceSet;
 use super::stencil::RowSet;
@@ -74,33 +73,6 @@ impl<T: Real, A: Real> Bench<T, A> {
         DeviceVec::from_slice(&self.ctx, &guarded, "test sums").unwrap()
     }
 
-    fn log(&self) -> Log<A> {
-        Log {
-            states: [0, 1].map(|_| DeviceVec::zeros(&self.ctx, 1, "the state").unwrap()),
-            entries: DeviceVec::zeros(&self.ctx, 8, "the log").unwrap(),
-        }
-    }
-
-    /// The states that are read in even and in odd iterations, and the log.
-    fn logged(&self, log: &Log<A>) -> ([i32; 2], Vec<f64>) {
-        let state = |k: u64| {
-            let mut state = [0];
-            log.state(k).read(&self.ctx, 0, &mut state).unwrap();
-            state[0]
-        };
-        let mut entries = [A::default(); 8];
-        log.entries.read(&self.ctx, 0, &mut entries).unwrap();
-        ([state(0), state(1)], entries.into_iter().map(A::to_f64).collect())
-    }
-
-    /// Pairs of partial sums that add up to `sums`, each from a group of its own if there are two.
-    fn pairs(&self, groups: usize, sums: [f64; 2]) -> DeviceVec<A> {
-        let mut parts = vec![A::default(); 2 * groups];
-        parts[2 * (groups / 2)] = A::from_f64(sums[0]);
-        parts[2 * (groups - 1) + 1] = A::from_f64(sums[1]);
-        DeviceVec::from_slice(&self.ctx, &parts, "test sums").unwrap()
-    }
-
     fn grid(&self, n: usize) -> Grid {
         self.kernels.tuning.grid("any", n)
     }
@@ -123,10 +95,6 @@ on_all!(conversions);
 on_all!(products);
 on_all!(stencil_products);
 on_all!(sell_products);
-on_all!(steps);
-on_all!(frozen_iterations);
-on_all!(what_is_put_off_comes_later);
-on_all!(step_on_a_halo);
 on_all!(single_steps);
 on_all!(pipelined_steps);
 on_all!(recurrences_on_a_halo);

@@ -99,7 +99,7 @@ pub(crate) struct Tuning {
     pub(crate) items_per_row: usize,
     /// Kernels that were looked at.
     launches: BTreeMap<&'static str, Launch>,
-    /// The others: kernels that update all vectors of an iteration,
+    /// The others: passes, and kernels that update all vectors of an iteration,
     steps: Launch,
     /// and all the rest.
     others: Launch,
@@ -116,23 +116,11 @@ pub(crate) const STENCIL_PRODUCTS: &[&str] =
 pub(crate) const CONVERSIONS: &[&str] = &["narrow", "add_wide"];
 
 /// The kernels that update all vectors of an iteration.
-pub(crate) const STEPS: &[&str] = &[
-    "cg_step",
-    "cg_step_weighted",
-    "cg_step_given",
-    "cg_step_given_weighted",
-    "single_step",
-    "single_step_weighted",
-    "pipelined_step",
-    "pipelined_step_weighted",
-];
+const STEPS: &[&str] = &["single_step", "single_step_weighted", "pipelined_step", "pipelined_step_weighted"];
 
 /// The kernels of methods that have A p by recurrence.
 pub(crate) const RECURRENCES: &[&str] =
     &["single_step", "single_step_weighted", "pipelined_step", "pipelined_step_weighted", "recur_halo"];
-
-/// The kernels that a run of iterations launches once.
-pub(crate) const FINISHING: &[&str] = &["cg_complete"];
 
 /// The products with rows in slices.
 pub(crate) const SELL_PRODUCTS: &[&str] =
@@ -180,6 +168,17 @@ impl Tuning {
     pub(crate) fn launch(&self, kernel: &str) -> Launch {
         let usual = if STEPS.contains(&kernel) { self.steps } else { self.others };
         self.launches.get(kernel).copied().unwrap_or(usual)
+    }
+
+    /// How passes are launched; the number of groups and the elements under way hardly matter (`docs/measurements.md`).
+    pub(crate) fn passes(&self) -> Launch {
+        self.steps
+    }
+
+    /// The same with passes launched so.
+    #[cfg(test)]
+    pub(crate) fn with_passes(self, steps: Launch) -> Self {
+        Self { steps, ..self }
     }
 
     /// Whether a kernel's launch was set, or is what is usual for all.

@@ -78,7 +78,7 @@ fn run<O: Ops>(
         }
         ops.start_sum(&mut [&mut w.sums])?; //                                 γ = r·r, δ = r·t
         if let (Workspace { t: Some(t), q, z: Some(z), dots, .. }, false) = (&mut *w, is_over) {
-            let step = halo_step.take().map(|scalars| HaloStep::Residual { scalars, d: z });
+            let step = halo_step.take().map(|scalars| HaloStep { scalars, d: z });
             a.apply_dots(ops, Product { step, x: t, y: q, dots })?; //         q = A t; its dots are of no use
             a.pack_halo(ops, q, false)?;
         }

@@ -54,7 +54,7 @@ pub(crate) fn cg_single_reduction<O: Ops>(
         if !is_over {
             ops.begin_iteration(iteration)?;
             let Workspace { dots, r, q, s, .. } = w;
-            let step = halo_step.take().zip(s.as_mut()).map(|(scalars, d)| HaloStep::Residual { scalars, d });
+            let step = halo_step.take().zip(s.as_mut()).map(|(scalars, d)| HaloStep { scalars, d });
             a.apply_dots(ops, Product { step, x: r, y: q, dots })?; //         q = A r, δ = r·q
         }
         let mut sums = [&mut w.dots, &mut w.rho];

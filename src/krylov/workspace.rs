@@ -27,8 +27,6 @@ pub struct Workspace<O: Ops> {
     pub dots: O::Sum,
     /// r·r, and what the test looks at.
     pub rho: O::Sum,
-    /// The same after the next step.
-    pub rho_next: O::Sum,
     /// One sum, for methods that form each by itself.
     pub dot: O::Sum,
     /// r·r, what the test looks at and r·t, for methods that form them together.
@@ -55,7 +53,6 @@ impl<O: Ops> Workspace<O> {
             z: if stores_z { Some(ops.vector(0, "z")?) } else { recurrence(3, "z")? },
             dots: ops.sum(2)?,
             rho: ops.sum(2)?,
-            rho_next: ops.sum(2)?,
             dot: ops.sum(1)?,
             sums: ops.sum(4)?,
             former: None,

@@ -176,21 +176,11 @@ impl<T: Real> HostBlock<T> {
 
 /// A step on the halos, which begin at `n`.
 fn halo_step<T: Real>(step: HaloStep<'_, HostOps<T>>, n: usize, x: &mut [T], y: &[T]) {
-    match step {
-        HaloStep::Direction { scalars, r } => {
-            let [alpha, beta] = scalars.of::<T>();
-            for ((r, x), &y) in r[n..].iter_mut().zip(&mut x[n..]).zip(&y[n..]) {
-                *r -= alpha * y;
-                *x = *r + beta * *x;
-            }
-        }
-        HaloStep::Residual { scalars, d } => {
-            let [alpha, beta] = scalars.of::<T>();
-            for ((d, x), &y) in d[n..].iter_mut().zip(&mut x[n..]).zip(&y[n..]) {
-                *d = recur(y, beta, *d);
-                *x -= alpha * *d;
-            }
-        }
+    let HaloStep { scalars, d } = step;
+    let [alpha, beta] = scalars.of::<T>();
+    for ((d, x), &y) in d[n..].iter_mut().zip(&mut x[n..]).zip(&y[n..]) {
+        *d = recur(y, beta, *d);
+        *x -= alpha * *d;
     }
 }
 

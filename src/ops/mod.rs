@@ -237,23 +237,13 @@ pub struct Product<'a, O: Ops + ?Sized> {
     pub dots: &'a mut O::Sum,
 }
 
-/// The step that was made last, on the halo of the vector x that is multiplied next, and on that of another: y is what the
-/// former product has left.
-pub enum HaloStep<'a, O: Ops + ?Sized> {
-    /// r −= α y, x = r + β x: x is a direction.
-    Direction {
-        /// α and β.
-        scalars: Scalars,
-        /// The residual.
-        r: &'a mut O::Vector,
-    },
-    /// d = y + β d, x −= α d: x is a residual, or the product of one.
-    Residual {
-        /// α and β.
-        scalars: Scalars,
-        /// The product of the direction, or of its product.
-        d: &'a mut O::Vector,
-    },
+/// The step that was made last, on the halo of the vector x that is multiplied next, a residual or the product of one, and on that of
+/// the product d of the direction, or of its product: d = y + β d, x −= α d, where y is what the former product has left.
+pub struct HaloStep<'a, O: Ops + ?Sized> {
+    /// α and β.
+    pub scalars: Scalars,
+    /// d.
+    pub d: &'a mut O::Vector,
 }
 
 /// α and β of a step: with β = 0 a direction begins, and nothing is read of the former one.

@@ -23,10 +23,6 @@ use crate::kernels::{Kernels, count};
 use crate::real::Real;
 use crate::timeline::{Lane, Recorder, Split, Timeline};
 
-/// Elements that a work-item of a step has, at least: more groups leave more partial sums, all of which every group of the next
-/// step adds.
-const STEP_ELEMENTS: usize = 4;
-
 /// The vector operations of a device on elements `T`, with sums in `A`.
 pub(crate) struct OpenClOps<T: Real, A: Real> {
     pub(crate) ctx: Arc<Context>,
@@ -135,19 +131,9 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
     ) -> Result<()> {
         let (ctx, kernels, len) = (&self.ctx, &self.kernels, range.len());
         let range = count(range.start)..count(range.end);
-        match step {
-            HaloStep::Direction { scalars, r } => {
-                kernels.cg.cg_halo(ctx, self.grid_for("cg_halo", len), range, [r, x], y, scalars.of())
-            }
-            HaloStep::Residual { scalars, d } => kernels.recurrences(ctx)?.recur_halo(
-                ctx,
-                self.grid_for("recur_halo", len),
-                range,
-                [x, d],
-                y,
-                scalars.of(),
-            ),
-        }
+        let HaloStep { scalars, d } = step;
+        let grid = self.grid_for("recur_halo", len);
+        kernels.recurrences(ctx)?.recur_halo(ctx, grid, range, [x, d], y, scalars.of())
     }
 }
 

@@ -96,8 +96,8 @@ impl Advice {
         let (precond, reason) = precond(square.diagonal.range);
         let bytes = |precision| {
             device_bytes(
-                rows,
-                found.nnz,
+                a.n_rows(),
+                a.nnz(),
                 &Setup::default().with_method(method).with_precond(precond).with_precision(precision),
             )
         };

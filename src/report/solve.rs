@@ -318,10 +318,10 @@ impl Report {
             rhs: facts.rhs,
             x0: facts.x0,
             options: Options {
-                setup: Setup { method: solver.method(), ..facts.setup.clone() },
+                setup: facts.setup.clone().with_method(solver.method()),
                 method_reason: solver.method_reason().map(|reason| reason.to_string()),
                 checkpoint_every: facts.checkpoint_every.map(|every| every.as_secs_f64()),
-                stop: Stop { max_iters: Some(max_iters), ..facts.stop.clone() },
+                stop: facts.stop.clone().with_max_iters(max_iters),
             },
             order: Order::new(solver.reordering()),
             ranks: ranks.collect(),

@@ -338,7 +338,7 @@ impl Rank {
     }
 
     fn times(&self, k: usize) -> [String; 5] {
-        let Split { kernels, sums, halos, host_wait } = self.split;
+        let Split { kernels, sums, halos, host_wait, .. } = self.split;
         let s = |time: Duration| format!("{:.4} s", time.as_secs_f64());
         [k.to_string(), s(kernels), s(sums), s(halos), s(host_wait)]
     }

@@ -36,7 +36,7 @@ fn figures(residual: f64) -> Figures {
 
 /// A rank as a solver has it, but for what a report tells of a larger one.
 fn rank_info(index: usize) -> RankInfo {
-    let setup = Setup { devices: "host".parse().unwrap(), ..Setup::default() };
+    let setup = Setup::default().with_devices("host".parse().unwrap());
     let solver = Solver::new(gallery::poisson2d([2, 2]).unwrap(), &setup).unwrap();
     let mut info = solver.ranks()[0].clone();
     (info.device, info.kind, info.index) = ("NVIDIA H200".into(), Kind::Gpu, Some(index));
@@ -48,7 +48,8 @@ fn rank_info(index: usize) -> RankInfo {
 /// A report of so many ranks, with a right-hand side for each residual.
 pub(super) fn report(ranks: usize, residuals: &[f64]) -> Report {
     let [kernels, sums, halos, host_wait] = [8.0, 1.0, 0.5, 0.25].map(Duration::from_secs_f64);
-    let split = Split { kernels, sums, halos, host_wait };
+    let mut split = Split::default();
+    (split.kernels, split.sums, split.halos, split.host_wait) = (kernels, sums, halos, host_wait);
     let rank = |index| Rank { info: rank_info(index), row_share: 0.5, nnz_share: 0.5, split };
     let solve = |(k, residual): (usize, &f64)| Solve {
         rhs: k + 1,
@@ -74,19 +75,16 @@ pub(super) fn report(ranks: usize, residuals: &[f64]) -> Report {
         row_mean: 6.95,
         duplicates: 3,
     };
-    let setup = Setup {
-        method: Method::Cg,
-        devices: "gpu".parse().unwrap(),
-        exchange: Exchange::HostStaged,
-        on_failure: OnFailure::Continue,
-        ..Setup::default()
-    };
-    let time_limit = Some(Duration::from_secs(60));
+    let setup = Setup::default()
+        .with_method(Method::Cg)
+        .with_devices("gpu".parse().unwrap())
+        .with_exchange(Exchange::HostStaged)
+        .with_on_failure(OnFailure::Continue);
     let options = Options {
         setup,
         method_reason: None,
         checkpoint_every: Some(60.0),
-        stop: Stop { max_iters: Some(200_000), time_limit, ..Stop::default() },
+        stop: Stop::default().with_max_iters(200_000).with_time_limit(Duration::from_secs(60)),
     };
     let mut forecast = Forecast::default();
     forecast.seconds = Some(154.4e-6);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use declive::tune::store::{self, Entry, FormatEntry, Known, MeetingEntry, PaceEntry};
-use declive::tune::{Axis, EarlyStop, Found, Fusion, KernelFound};
+use declive::tune::{Axis, EarlyStop, Found, KernelFound};
 use serde::Serialize;
 
 /// All that was measured.
@@ -21,8 +21,6 @@ pub(super) struct Device {
     pub(super) found: Found,
     /// What follows from the measurements, kernel by kernel.
     pub(super) findings: Vec<Finding>,
-    /// The fused iteration beside the separate one.
-    pub(super) fusion: Option<Fusion>,
 }
 
 /// What follows from the measurements of a kernel.
@@ -49,8 +47,8 @@ impl Report {
 
     /// Adds what was found for the devices of these numbers.
     pub(crate) fn add(&mut self, found: Found, indices: Vec<usize>) {
-        let (findings, fusion) = (found.kernels.iter().map(Finding::new).collect(), found.fusion());
-        self.devices.push(Device { indices, found, findings, fusion });
+        let findings = found.kernels.iter().map(Finding::new).collect();
+        self.devices.push(Device { indices, found, findings });
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use declive::device::together;
 use declive::tune::store::{Entry, FormatEntry, MeetingEntry, MeetingKey, PaceEntry};
-use declive::tune::{Axis, Fusion, Iteration, KernelFound, Launch, Timing};
+use declive::tune::{Axis, KernelFound, Launch, Timing};
 
 use super::layout::Text;
 use super::tune::{Device, Finding, Kept, Report};
@@ -172,10 +172,6 @@ impl Device {
              in steps too coarse to tell. Occupancy: the work-items that a compute unit holds of those that it could, where the \
              device tells enough.",
         );
-        if let Some(fusion) = &self.fusion {
-            text.gap();
-            fusion_table(text, fusion);
-        }
     }
 }
 
@@ -220,28 +216,6 @@ fn percent(part: Option<f64>) -> String {
             format!("{:.decimals$}", if percent.abs() < 0.05 { 0.0 } else { percent })
         },
     )
-}
-
-/// An iteration by fused and by separate kernels.
-fn fusion_table(text: &mut Text, fusion: &Fusion) {
-    let row = |name: &str, one: &Iteration| {
-        [
-            name.into(),
-            one.launches.to_string(),
-            figure(1e6 * one.seconds),
-            figure(1e-6 * one.bytes as f64),
-            figure(1e-9 * one.bytes as f64 / one.seconds),
-        ]
-    };
-    let ratios =
-        ["ratio".into(), String::new(), factor(fusion.time_ratio()), factor(fusion.bytes_ratio()), String::new()];
-    let rows = [row("fused", &fusion.fused), row("separate", &fusion.separate), ratios];
-    text.table(["iteration", "launches", "time", "MB", "GB/s"], [true, false, false, false, false], &rows);
-    text.gap();
-    text.paragraph(
-        "An iteration without a preconditioner from the chosen launches, each alone: spmv_dot_csr and cg_step, as in cg; \
-         spmv_csr, dot_partial twice and the three updates, as in cg-classic. What the host adds is not in it.",
-    );
 }
 
 fn factor(value: f64) -> String {

@@ -11,7 +11,6 @@ use crate::verify::Residual;
 
 /// Rows that were moved in the course of a solve.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[non_exhaustive]
 pub struct Move {
     /// Iterations that were done before.
     #[serde(rename = "iterations")]
@@ -28,7 +27,6 @@ pub struct Move {
 
 /// A method that took over from another in the course of a solve.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[non_exhaustive]
 pub struct Switch {
     /// Iterations that were done before, those of a former solve among them.
     pub iteration: u64,

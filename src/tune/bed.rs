@@ -7,10 +7,9 @@ use std::time::Instant;
 use super::stopwatch::Stopwatch;
 use crate::device::{Context, DeviceVec, Grid};
 use crate::error::{Error, Result};
-use crate::kernels::cg::{Log, StepVectors, SumArg};
 use crate::kernels::csr::{BlockSet, CsrBlock};
 use crate::kernels::sell::{SellBlock, SliceSet};
-use crate::kernels::{CONVERSIONS, FINISHING, Kernels, RECURRENCES, SELL_PRODUCTS, STENCIL_PRODUCTS, Tuning, count};
+use crate::kernels::{CONVERSIONS, Kernels, RECURRENCES, SELL_PRODUCTS, STENCIL_PRODUCTS, Tuning, count};
 use crate::operator::opencl::{DeviceBlock, Layout};
 use crate::operator::row_blocks::RowBlocks;
 use crate::operator::{Format, LinearOperator};
@@ -52,10 +51,10 @@ pub(super) struct Bed<'a, T: Real, A: Real> {
     wide: DeviceVec<A>,
     /// Random numbers to begin with.
     fresh: DeviceVec<T>,
-    /// Partial sums that kernels read, and those that they write.
-    given: DeviceVec<A>,
+    /// Partial sums.
     sums: DeviceVec<A>,
-    log: Log<A>,
+    /// Nothing is over.
+    never: DeviceVec<i32>,
     send: DeviceVec<u32>,
     message: DeviceVec<T>,
     stopwatch: Stopwatch,
@@ -107,12 +106,8 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
                 "wide numbers",
             )?,
             fresh: vector(n + part.halo.len, 6, "random numbers")?,
-            given: DeviceVec::from_slice(&ctx, &numbers::<A>(2 * max_groups, 6), "partial sums")?,
             sums: DeviceVec::zeros(&ctx, 2 * max_groups, "partial sums")?,
-            log: Log {
-                states: [DeviceVec::zeros(&ctx, 1, "the state")?, DeviceVec::zeros(&ctx, 1, "the state")?],
-                entries: DeviceVec::zeros(&ctx, 2 * Log::<A>::WIDTH, "the log")?,
-            },
+            never: DeviceVec::zeros(&ctx, 1, "the state")?,
             message: DeviceVec::zeros(&ctx, indices.len(), "a message")?,
             send: DeviceVec::from_slice(&ctx, &indices, "indices")?,
             stopwatch: Stopwatch::default(),
@@ -157,7 +152,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
                 self.sell().is_some_and(|(block, _)| !kernel.ends_with("_parts") || block.long_count() > 0)
             }
             // of methods that are seldom asked for, whose iterations try other launches, or hardly ever launched
-            _ => !RECURRENCES.contains(&kernel) && !FINISHING.contains(&kernel),
+            _ => !RECURRENCES.contains(&kernel),
         }
     }
 
@@ -174,11 +169,6 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
         }
     }
 
-    /// Elements of a vector that stand for a halo: about as many are received as sent, by one or by several ranks.
-    fn halo(&self) -> usize {
-        self.send.len().min(self.n())
-    }
-
     /// What there is to share among groups, in the largest launch: row blocks, or elements.
     pub(super) fn items(&self, kernel: &str) -> usize {
         match kernel {
@@ -186,7 +176,6 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
                 csr(&self.matrix).1.iter().map(|set| set.len()).max().unwrap_or(0)
             }
             "halo_pack" => self.send.len(),
-            "cg_halo" => self.halo(),
             "spmv_sell_parts" | "spmv_dot_sell_parts" | "residual_sell_parts" => {
                 self.sell().map_or(0, |(block, _)| block.long_count())
             }
@@ -207,13 +196,10 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             "dot_partial" => vectors(2, 2),
             "next_iterate" | "next_residual" | "next_direction" => vectors(3, 2),
             "scale_diagonal" => vectors(3, 1),
-            "cg_step" | "cg_step_given" => vectors(6, 8),
-            "cg_step_weighted" | "cg_step_given_weighted" => vectors(7, 10),
             "spmv_csr" => product(2, 0),
             "spmv_dot_csr" => product(2, 4),
             "residual_csr" => product(3, 1),
             "halo_pack" => (self.send.len() as u64 * (4 + 2 * real), 0),
-            "cg_halo" => (self.halo() as u64 * 5 * real, 4 * self.halo() as u64),
             "stream_copy" => vectors(2, 0),
             "narrow" => (n * (real + size_of::<A>() as u64), 0),
             "add_wide" => (2 * n * (real + size_of::<A>() as u64), n),
@@ -250,19 +236,17 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
 
     /// Enqueues a kernel on so many groups, for each band of the rows. Whatever it computes stays near where it was.
     fn launch(&mut self, kernels: &Kernels<T, A>, kernel: &str, groups: usize) -> Result<()> {
-        let [n, halo] = [self.n(), self.halo()].map(count);
-        let Self { ctx, x, r, p, q, d, log, .. } = self;
+        let n = count(self.n());
+        let Self { ctx, x, r, p, q, d, never, .. } = self;
         let grid = Grid { groups, group_size: kernels.tuning.launch(kernel).group_size };
         let (tiny, half) = (T::from_f64(1e-30), T::from_f64(0.5));
-        // as many partial sums as a launch of this size leaves
-        let given = SumArg { partials: &self.given, count: groups as u32, value: 0.0 };
         let (block, all) = csr(&self.matrix);
         let mut all = all.into_iter();
         if let Some(Layout::Stencil(block, _)) =
             self.stencils[usize::from(kernel.ends_with("_pattern"))].as_ref().map(DeviceBlock::layout)
         {
             let mut sets = block.whole();
-            let (stencil, done) = (kernels.stencil(ctx, block.main_len)?, log.state(0));
+            let (stencil, done) = (kernels.stencil(ctx, block.main_len)?, &*never);
             match kernel {
                 "spmv_stencil" | "spmv_pattern" => {
                     return sets.try_for_each(|rows| stencil.spmv(ctx, grid, rows, block, p, q));
@@ -278,7 +262,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             }
         }
         if let Some(Layout::Sell(block, sets)) = self.slices.as_ref().map(DeviceBlock::layout) {
-            let (sell, done) = (kernels.sell(ctx)?, log.state(0));
+            let (sell, done) = (kernels.sell(ctx)?, &*never);
             let mut sets = sets[0].iter();
             match kernel {
                 "spmv_sell" => return sets.try_for_each(|&set| sell.spmv(ctx, grid, set, block, p, q)),
@@ -301,26 +285,13 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             "next_residual" => kernels.update.next_residual(ctx, grid, n, tiny, q, r),
             "next_direction" => kernels.update.next_direction(ctx, grid, n, half, r, p),
             "scale_diagonal" => kernels.update.scale_diagonal(ctx, grid, n, d, r, q),
-            "cg_step" | "cg_step_weighted" => {
-                let w = (kernel == "cg_step_weighted").then_some(&*d);
-                let vectors = StepVectors { x, r, p, q, w };
-                // all sums are the same, so that α = 1 and β = 0
-                let sums = &mut self.sums;
-                kernels.cg.cg_step(ctx, grid, n, vectors, &given, &given, 0.0, sums, log, 0, [0, 1], (false, 0.0))
-            }
-            "cg_step_given" | "cg_step_given_weighted" => {
-                let w = (kernel == "cg_step_given_weighted").then_some(&*d);
-                let vectors = StepVectors { x, r, p, q, w };
-                kernels.cg.cg_step_given(ctx, grid, n, vectors, [tiny, half, tiny, T::from_f64(-1e-30)], &self.sums)
-            }
             "spmv_csr" => all.try_for_each(|set| kernels.csr.spmv_csr(ctx, grid, set, block, p, q)),
             "spmv_dot_csr" => {
-                let (sums, done) = (&mut self.sums, log.state(0));
+                let (sums, done) = (&mut self.sums, &*never);
                 all.try_for_each(|set| kernels.csr.spmv_dot_csr(ctx, grid, set, block, p, q, sums, 0, done))
             }
             "residual_csr" => all.try_for_each(|set| kernels.csr.residual_csr(ctx, grid, set, block, p, x, r)),
             "halo_pack" => kernels.halo.halo_pack(ctx, grid, &self.send, p, &mut self.message),
-            "cg_halo" => kernels.cg.cg_halo(ctx, grid, 0..halo, [r, p], q, [tiny, half]),
             "narrow" => kernels.convert.narrow(ctx, grid, n, &self.wide, q),
             "add_wide" => kernels.convert.add_wide(ctx, grid, n, q, &mut self.wide),
             "stream_copy" => kernels.stream.stream_copy(ctx, grid, n, p, q),
@@ -334,9 +305,6 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
         for vector in [x, r, p, q] {
             let len = vector.len();
             self.fresh.copy_to(&self.ctx, vector, len)?;
-        }
-        for state in &self.log.states {
-            state.fill(&self.ctx, 0)?;
         }
         Ok(())
     }

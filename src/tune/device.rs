@@ -290,6 +290,6 @@ mod tests {
             rank(&device, &a, (1, 3), "random", Precision::F64, Search::FirstMinimum, Watch::default()).unwrap();
         assert!(halo.send.len() > found.order, "{} of {}", halo.send.len(), found.order);
         let bytes = |name: &str| found.kernels.iter().find(|k| k.kernel == name).unwrap().bytes;
-        assert_eq!([bytes("halo_pack"), bytes("cg_halo")], [20 * halo.send.len() as u64, 40 * found.order as u64]);
+        assert_eq!(bytes("halo_pack"), 20 * halo.send.len() as u64);
     }
 }

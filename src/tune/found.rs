@@ -240,62 +240,6 @@ pub struct EarlyStop {
     pub is_chosen: bool,
 }
 
-/// The kernels of one iteration, each as fast as it was found to run alone.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Iteration {
-    /// Launches.
-    pub launches: usize,
-    /// Bytes that they move, by the byte rule.
-    pub bytes: u64,
-    /// Their times, added.
-    pub seconds: f64,
-}
-
-/// An iteration of conjugate gradients on one device, without a preconditioner, in two ways.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Fusion {
-    /// By `spmv_dot_csr` and `cg_step`, as `cg` does it.
-    pub fused: Iteration,
-    /// By `spmv_csr`, `dot_partial` twice, `next_iterate`, `next_residual` and `next_direction`, as `cg-classic` does.
-    pub separate: Iteration,
-}
-
-impl Fusion {
-    /// How many times as long the separate kernels take.
-    #[must_use]
-    pub fn time_ratio(&self) -> f64 {
-        self.separate.seconds / self.fused.seconds
-    }
-
-    /// How many times as many bytes the separate kernels move: the ratio of times where memory sets the pace.
-    #[must_use]
-    pub fn bytes_ratio(&self) -> f64 {
-        self.separate.bytes as f64 / self.fused.bytes as f64
-    }
-}
-
-impl Found {
-    /// The fused iteration beside the separate one, from the chosen launches; `None` if one of the kernels is missing.
-    #[must_use]
-    pub fn fusion(&self) -> Option<Fusion> {
-        let iteration = |launches: &[(&str, u32)]| {
-            let none = Iteration { launches: 0, bytes: 0, seconds: 0.0 };
-            launches.iter().try_fold(none, |sum, &(name, times)| {
-                let kernel = self.kernels.iter().find(|kernel| kernel.kernel == name)?;
-                Some(Iteration {
-                    launches: sum.launches + times as usize,
-                    bytes: sum.bytes + u64::from(times) * kernel.bytes,
-                    seconds: sum.seconds + f64::from(times) * kernel.chosen.timing.median,
-                })
-            })
-        };
-        let fused = iteration(&[("spmv_dot_csr", 1), ("cg_step", 1)])?;
-        let updates = [("next_iterate", 1), ("next_residual", 1), ("next_direction", 1)];
-        let separate = iteration(&[&[("spmv_csr", 1), ("dot_partial", 2)], &updates[..]].concat())?;
-        Some(Fusion { fused, separate })
-    }
-}
-
 impl Timing {
     /// Whether the median is a time that a launch may take, and not what goes wrong in measuring.
     #[must_use]
@@ -500,53 +444,5 @@ mod tests {
         kernel.chosen.launch = launch(128, 2, [0, 1, 1]);
         let stop = kernel.early_stop().unwrap();
         assert_eq!((stop.cost, stop.is_chosen), (0.0, true));
-    }
-
-    #[test]
-    fn an_iteration_in_two_ways() {
-        let facts = DeviceFacts {
-            name: String::new(),
-            vendor: String::new(),
-            platform: String::new(),
-            driver: String::new(),
-            opencl: String::new(),
-            kind: String::new(),
-            compute_units: 1,
-            clock_mhz: 1,
-            memory_bytes: 1,
-            local_memory_bytes: 1,
-            max_work_group: 1,
-        };
-        let named = |name: &str, bytes: u64, time: f64| {
-            let mut kernel = kernel(launch(64, 1, [0, 1, 1]), Vec::new());
-            (kernel.kernel, kernel.bytes, kernel.chosen.timing) = (name.into(), bytes, timing(time));
-            kernel
-        };
-        let mut found = Found {
-            device: facts,
-            precision: "f64".into(),
-            matrix: String::new(),
-            order: 1,
-            nnz: 1,
-            halo: 0,
-            search: Search::Refine,
-            limit_bytes_per_second: 1.0,
-            seconds: 1.0,
-            kernels: vec![
-                named("spmv_dot_csr", 10, 1.0),
-                named("cg_step", 50, 5.0),
-                named("spmv_csr", 10, 1.5),
-                named("dot_partial", 5, 0.5),
-                named("next_iterate", 20, 2.0),
-                named("next_residual", 20, 2.5),
-                named("next_direction", 30, 3.0),
-            ],
-        };
-        let fusion = found.fusion().unwrap();
-        assert_eq!(fusion.fused, Iteration { launches: 2, bytes: 60, seconds: 6.0 });
-        assert_eq!(fusion.separate, Iteration { launches: 6, bytes: 90, seconds: 10.0 });
-        assert_eq!((fusion.bytes_ratio(), fusion.time_ratio()), (1.5, 10.0 / 6.0));
-        found.kernels.remove(3);
-        assert_eq!(found.fusion(), None);
     }
 }

@@ -8,8 +8,7 @@ use super::store::{Device, Entry, FormatKey, Key, Known, Size, Store, source_has
 use super::{Found, Launch, MAX_SEARCHED_PER_UNIT, Search, Tune, Watch};
 use crate::device::Info;
 use crate::kernels::{
-    self, CONVERSIONS, FAMILIES, FINISHING, PRODUCTS, RECURRENCES, SELL_PRODUCTS, STENCIL_PRODUCTS, Shape, Tuning,
-    general_options,
+    self, CONVERSIONS, FAMILIES, PRODUCTS, RECURRENCES, SELL_PRODUCTS, STENCIL_PRODUCTS, Shape, Tuning, general_options,
 };
 use crate::ops::trials::Tried;
 use crate::partition::Part;
@@ -70,7 +69,7 @@ pub(crate) fn of_ranks(
 
 /// Whether all kernels were tuned for blocks of this size by more than trials, but for those that not every block can have.
 fn is_searched(known: &Known, device: &Info, part: &Part<'_>, precision: Precision) -> bool {
-    let unused = [STENCIL_PRODUCTS, SELL_PRODUCTS, CONVERSIONS, RECURRENCES, FINISHING];
+    let unused = [STENCIL_PRODUCTS, SELL_PRODUCTS, CONVERSIONS, RECURRENCES];
     let is_used = |kernel: &&str| !unused.iter().any(|kernels| kernels.contains(kernel));
     kernel_names().filter(is_used).all(|kernel| {
         let hit = known.lookup(&key_in(precision, device, kernel, part.n_owned(), part.nnz()));
@@ -219,18 +218,18 @@ mod tests {
             with(&device, "spmv_dot_csr", (64, 5, 512), 4, 2),
             with(&device, "spmv_csr", (32, 6, 512), 4, 1),
             with(&device, "residual_csr", (64, 7, 512), 1, 1),
-            with(&device, "cg_step", (64, 2, 0), 1, 8),
-            with(&device, "cg_step_weighted", (64, 2, 0), 1, 2 * MAX_UNROLL),
+            with(&device, "next_iterate", (64, 2, 0), 1, 8),
+            with(&device, "next_residual", (64, 2, 0), 1, 2 * MAX_UNROLL),
             with(&device, "dot_partial", (64, 2, 0), 128, 1),
         ];
         store.insert(&Device::from(&device), entries).unwrap();
         let usual = Tuning::default_for(&device, Shape::of(&device));
         let tuning = tuning::<f64, f64>(&store.load(&Device::from(&device)), &device, 1000, 7000);
         let of = |kernel| (tuning.launch(kernel).group_size, tuning.launch(kernel).unroll);
-        assert_eq!([of("spmv_dot_csr"), of("spmv_csr"), of("cg_step")], [(64, 2), (32, 1), (64, 8)]);
+        assert_eq!([of("spmv_dot_csr"), of("spmv_csr"), of("next_iterate")], [(64, 2), (32, 1), (64, 8)]);
         assert_eq!((tuning.items_per_row, tuning.row_block()), (4, tuning.row_block().map(|_| (8, 512))));
         // cut for other row blocks; unrolled beyond reason; more work-items for a row than there are
-        for other in ["residual_csr", "cg_step_weighted", "dot_partial"] {
+        for other in ["residual_csr", "next_residual", "dot_partial"] {
             assert_eq!(tuning.launch(other), usual.launch(other), "{other}");
         }
     }
@@ -259,7 +258,7 @@ mod tests {
             ((64, 3 * units), (64, 5 * units), (32, 6 * units))
         );
         assert_eq!(tuning.block_nnz, 512);
-        for other in ["next_iterate", "next_residual", "cg_step"] {
+        for other in ["next_iterate", "next_residual", "next_direction"] {
             assert_eq!(tuning.launch(other), usual.launch(other), "{other}");
         }
         // cut for other row blocks

@@ -195,7 +195,7 @@ mod tests {
         let default = Tuning::default_for(&device, Shape::Gpu);
         let work = Work { info: &device, part: &part, how: Search::Refine, watch: Watch::default() };
         let mut lab = Lab::<f64, f64>::new(Context::open(&device).unwrap(), &part, &default, Watch::default()).unwrap();
-        for kernel in ["dot_partial", "cg_step", "spmv_dot_csr"] {
+        for kernel in ["dot_partial", "next_iterate", "spmv_dot_csr"] {
             let kernels::Launch { group_size, max_groups, unroll } = default.launch(kernel);
             let way = work.usual(&mut lab, &[], kernel, &default).unwrap();
             let launch = way.launch;

@@ -8,7 +8,6 @@ use super::OpenClOps;
 use crate::comm::MAX_SUMS;
 use crate::device::{DeviceVec, Pinned, SumsRead};
 use crate::error::Result;
-use crate::kernels::cg::SumArg;
 use crate::real::Real;
 use crate::timeline::Lane;
 
@@ -46,10 +45,6 @@ pub(crate) struct DeviceSum<A> {
 }
 
 impl<A: Real> DeviceSum<A> {
-    pub(super) fn arg(&self) -> SumArg<'_, A> {
-        SumArg { partials: &self.partials, count: self.count as u32, value: self.values[0] }
-    }
-
     /// Where partial sums are.
     fn place(&self) -> Place {
         let [begin, end] = [self.first, self.first + self.count].map(|group| group * self.components);
@@ -80,12 +75,6 @@ impl<A: Real> DeviceSum<A> {
     /// Partial sums, those of a group one behind the other: the first group, and how many there are.
     pub(crate) fn parts(&self) -> (&DeviceVec<A>, u32, u32) {
         (&self.partials, self.first as u32, self.count as u32)
-    }
-
-    /// With these values, completed.
-    pub(crate) fn with_values(mut self, [first, second]: [f64; 2]) -> Self {
-        (self.count, self.values[0], self.values[1]) = (0, first, second);
-        self
     }
 }
 
@@ -213,17 +202,6 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
             self.recorder.span(Lane::Host, "sum over ranks", start);
         }
         Ok(())
-    }
-
-    /// A sum that stays where it is: what goes on from it gets the same bits.
-    pub(super) fn look_at(&self, sum: &DeviceSum<A>) -> Result<[f64; MAX_SUMS]> {
-        if sum.count == 0 {
-            return Ok(sum.values);
-        }
-        let elements = sum.place().elements;
-        let mut parts = vec![A::default(); elements.len()];
-        sum.partials.read(&self.ctx, elements.start, &mut parts)?;
-        Ok(add_up(&parts, sum.components))
     }
 }
 

@@ -6,7 +6,6 @@ mod experiments;
 mod facts;
 #[cfg(test)]
 mod fixture;
-mod fusion;
 mod gflops;
 mod notes;
 #[cfg(test)]
@@ -38,9 +37,6 @@ fn dated(date: &str, found: &[Found], experiments: &[Experiment], missing: &[Str
     if !found.is_empty() {
         sections.push(Section::new("chosen", "Chosen parameters", chosen::section(&found)));
         sections.push(Section::new("curves", "Time over the number of work-groups", curves::section(&found)));
-        if fusion::is_known(&found) {
-            sections.push(Section::new("fusion", "Fused and separate kernels", fusion::section(&found)));
-        }
         sections.push(Section::new("gflops", "GFLOP/s, theoretical and reached", gflops::section(&found)));
     }
     if !experiments.is_empty() || !missing.is_empty() {

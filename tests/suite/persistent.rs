@@ -16,8 +16,8 @@ fn gpu_shaped(place: &Place, args: &str) -> Run {
 }
 
 /// Whether iterations were done several at once.
-fn is_resident(run: &Run) -> bool {
-    run.err.contains("cg_resident takes")
+fn is_persistent(run: &Run) -> bool {
+    run.err.contains("cg_persistent takes")
 }
 
 /// Whether the log says, once, that the device does not run all groups at once.
@@ -55,9 +55,9 @@ fn all_formats_and_precisions() {
                 assert!(relative_residual(&a, &b, &place.vectors("x.mtx")[0]) <= 1.01 * rtol, "{args}");
                 // a work-group has 512 rows
                 let is_one_group = *format != "csr" && a.n_rows() <= 512;
-                assert!(!is_one_group || is_resident(&run) && !is_refused(&run), "{args}: {}", run.err);
+                assert!(!is_one_group || is_persistent(&run) && !is_refused(&run), "{args}: {}", run.err);
                 let single = gpu_shaped(&place, &format!("{args} --trace t.json")).ends(0);
-                assert!(!is_resident(&single) && place.read("t.json").contains("cg_step"), "{args}");
+                assert!(!is_persistent(&single) && place.read("t.json").contains("cg_step"), "{args}");
                 let (several, single) = (iterations(&run), iterations(&single));
                 assert!(several.abs_diff(single) <= 1 + single / 50, "{args}: {several}, {single}");
             }
@@ -70,14 +70,14 @@ fn several_devices_and_the_shape_of_cpus_do_without() {
     crate::common::require_opencl();
     let place = Place::new();
     let args = "solve --generate poisson2d:18x25 --format stencil";
-    assert!(is_resident(&gpu_shaped(&place, &format!("{args} --devices 0"))));
+    assert!(is_persistent(&gpu_shaped(&place, &format!("{args} --devices 0"))));
     for options in ["--devices 0,0", "--devices 0,host", "--devices 0 --method cg-classic"] {
         let run = gpu_shaped(&place, &format!("{args} {options}")).ends(0);
-        assert!(!is_resident(&run) && !is_refused(&run), "{options}");
+        assert!(!is_persistent(&run) && !is_refused(&run), "{options}");
     }
     let mut command = place.command(&format!("{args} --devices 0 --tune off --json -vv"));
     command.env("DECLIVE_SHAPE", "cpu");
-    assert!(!is_resident(&Run::of(command, "").ends(0)));
+    assert!(!is_persistent(&Run::of(command, "").ends(0)));
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn limits_hold_to_the_iteration() {
         let residual = relative_residual(&a, &b, &place.vectors("x.mtx")[0]);
         let reported = run.json()["rel_residual_2"].as_f64().unwrap();
         assert!((residual - reported).abs() <= 1e-6 * reported && residual != former, "{max_iters}");
-        assert!(is_resident(&run));
+        assert!(is_persistent(&run));
         former = residual;
     }
 }
@@ -122,9 +122,9 @@ fn an_indefinite_matrix_is_found_out_in_the_same_iteration() {
         assert_eq!(report["reason"], "IndefiniteOperator");
         let text = report["reason_text"].as_str().unwrap().to_owned();
         let (_, iteration) = text.split_once("in iteration ").unwrap();
-        (is_resident(&run), iteration.parse::<u64>().unwrap(), iterations(&run))
+        (is_persistent(&run), iteration.parse::<u64>().unwrap(), iterations(&run))
     };
-    let (is_resident, at, iterations) = found("");
-    assert_eq!((is_resident, iterations), (true, at - 1));
+    let (is_persistent, at, iterations) = found("");
+    assert_eq!((is_persistent, iterations), (true, at - 1));
     assert_eq!(found("--trace t.json"), (false, at, iterations));
 }
