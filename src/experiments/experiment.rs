@@ -245,14 +245,15 @@ mod tests {
     #[test]
     fn all_iterations_and_their_kernels() {
         let a = gallery::poisson2d([40, 50]).unwrap();
-        for (method, kernels) in [(Method::CgClassic, 5), (Method::Cg, 2)] {
+        for (method, kernels) in [(Method::CgClassic, 5), (Method::Cg, 3)] {
             let one = on_host(a.clone(), method, 20, 3).unwrap();
             assert_eq!((one.iterations, one.order, one.nnz, one.kernels.len()), (20, 2000, a.nnz(), kernels));
             assert_eq!((one.method.as_str(), one.notes.len(), one.devices.len()), (method.name(), 0, 2));
             assert!(one.name.starts_with("2 × host"), "{}", one.name);
             assert!(one.least_seconds <= one.total_seconds && one.total_seconds <= one.most_seconds);
             for kernel in &one.kernels {
-                assert!(kernel.calls >= 20 && kernel.seconds > 0.0, "{kernel:?}");
+                // the halo of the first direction is sent
+                assert!(kernel.calls >= 19 && kernel.seconds > 0.0, "{kernel:?}");
             }
             let sum = one.kernel_seconds() + one.overhead_seconds();
             assert!((sum - one.total_seconds).abs() < 1e-12);

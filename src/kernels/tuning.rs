@@ -70,7 +70,7 @@ const FEW_TILES: usize = 256;
 /// Elements of a tile in the CPU shape, at least.
 const TILE_ELEMENTS: usize = 1024;
 /// Tiles for each compute unit, at most.
-pub(crate) const TILES_PER_UNIT: usize = 8;
+pub(crate) const TILES_PER_UNIT: usize = 4;
 
 /// Work-items that share a tile, in groups of this size.
 pub(crate) fn lanes(group_size: usize) -> usize {
@@ -99,7 +99,9 @@ pub(crate) struct Tuning {
     pub(crate) items_per_row: usize,
     /// Kernels that were looked at.
     launches: BTreeMap<&'static str, Launch>,
-    /// The others: passes, and kernels that update all vectors of an iteration,
+    /// Passes: their number of groups and the elements under way matter little (`docs/measurements.md`).
+    passes: Launch,
+    /// The others: kernels that update all vectors of an iteration,
     steps: Launch,
     /// and all the rest.
     others: Launch,
@@ -133,7 +135,7 @@ impl Tuning {
     /// The same for all kernels.
     pub(crate) fn uniform(group_size: usize, block_nnz: usize, max_groups: usize) -> Self {
         let others = Launch { group_size, max_groups, unroll: 1 };
-        Self { block_nnz, items_per_row: 1, launches: BTreeMap::new(), steps: others, others }
+        Self { block_nnz, items_per_row: 1, launches: BTreeMap::new(), passes: others, steps: others, others }
     }
 
     /// The same with other work-items for a row.
@@ -157,9 +159,11 @@ impl Tuning {
             Shape::Gpu => {
                 let group_size = 256.min(1 << device.max_work_group.max(1).ilog2()).max(2);
                 let usual = Self::uniform(group_size, 2048.max(group_size), 8 * units);
-                // Each group of a step adds all partial sums of two kernels, one of which is the step; and what it waits for
-                // before it stores anything, it should wait for together.
-                Self { steps: Launch { max_groups: 4 * units, unroll: 4, ..usual.steps }, ..usual }
+                // Each group adds all partial sums of two kernels; and what it waits for before it stores anything, it should
+                // wait for together.
+                let passes = Launch { max_groups: 2 * units, ..usual.passes };
+                let steps = Launch { max_groups: 4 * units, unroll: 4, ..usual.steps };
+                Self { passes, steps, ..usual }
             }
         }
     }
@@ -170,15 +174,15 @@ impl Tuning {
         self.launches.get(kernel).copied().unwrap_or(usual)
     }
 
-    /// How passes are launched; the number of groups and the elements under way hardly matter (`docs/measurements.md`).
+    /// How passes are launched.
     pub(crate) fn passes(&self) -> Launch {
-        self.steps
+        self.passes
     }
 
     /// The same with passes launched so.
     #[cfg(test)]
-    pub(crate) fn with_passes(self, steps: Launch) -> Self {
-        Self { steps, ..self }
+    pub(crate) fn with_passes(self, passes: Launch) -> Self {
+        Self { passes, ..self }
     }
 
     /// Whether a kernel's launch was set, or is what is usual for all.
@@ -198,7 +202,12 @@ impl Tuning {
 
     /// The most groups of any kernel.
     pub(crate) fn max_groups(&self) -> usize {
-        self.launches.values().chain([&self.steps, &self.others]).map(|launch| launch.max_groups).max().unwrap_or(1)
+        self.launches
+            .values()
+            .chain([&self.passes, &self.steps, &self.others])
+            .map(|launch| launch.max_groups)
+            .max()
+            .unwrap_or(1)
     }
 
     /// The most rows of a row block, so that each has its work-items, and the most entries unless it is a single row; `None`
@@ -243,8 +252,8 @@ mod tests {
         assert_eq!(of(257), [1, 2, 2, 2]);
         assert_eq!(of(1 << 15), [32, 128, 128, 128]);
         assert_eq!(of(1 << 18), [256; 4]);
-        assert_eq!(of(1_000_000), [977; 4]);
-        assert_eq!(of(10_000_000), [8 * 132; 4]);
+        assert_eq!(of(1_000_000), [528; 4]);
+        assert_eq!(of(10_000_000), [4 * 132; 4]);
     }
 
     #[test]

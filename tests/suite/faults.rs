@@ -130,7 +130,7 @@ fn only_a_lack_of_memory_is_told_as_one() {
     for (fault, words) in [
         ("1:wait:1-1", "waiting for what is in the queue: clFinish failed: CL_OUT_OF_RESOURCES"),
         ("1:fill:2:-5,1:wait:1", ": CL_OUT_OF_RESOURCES"),
-        ("1:lost:20", " failed: CL_"),
+        ("1:lost:60", " failed: CL_"),
         ("1:allocate:3:-5,1:wait:1", " failed: CL_OUT_OF_RESOURCES"),
         ("1:read:1", "to the host: clEnqueueReadBuffer failed: CL_OUT_OF_RESOURCES"),
     ] {

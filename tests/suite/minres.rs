@@ -433,7 +433,9 @@ fn equal_launches_give_equal_bits() {
             let solved = |tune: &str| {
                 let args =
                     format!("solve A.mtx --method minres --rhs random:3 --rtol 1e-2 --devices {devices} --tune {tune}");
-                let mut command = place.command(&format!("{args} -o x.mtx --max-iters 600 --json --history h.csv"));
+                // a timeline has iterations launched one by one: a processor may refuse launches of several at any time
+                let args = format!("{args} -o x.mtx --max-iters 600 --json --history h.csv --trace t.json");
+                let mut command = place.command(&args);
                 command.env("DECLIVE_SHAPE", shape);
                 let report = Run::of(command, "").json();
                 assert!(report["iterations"].as_u64() > Some(200), "{shape}, {devices}: {}", report["iterations"]);
