@@ -33,6 +33,8 @@ pub(super) struct Log<A: Real> {
     seen: u64,
     last_look: Instant,
     launches: Launches,
+    /// Whether there was a run before.
+    has_begun: bool,
 }
 
 /// How launches of several iterations fare.
@@ -65,6 +67,7 @@ impl<A: Real> Log<A> {
             seen: 1,
             last_look: Instant::now(),
             launches,
+            has_begun: false,
         })
     }
 
@@ -72,9 +75,14 @@ impl<A: Real> Log<A> {
     pub(super) fn begin(&mut self, ctx: &Context, carried: &[f64]) -> Result<()> {
         self.abandon(ctx)?;
         (self.seen, self.batch, self.last_look) = (1, FIRST_BATCH, Instant::now());
-        if matches!(self.launches, Launches::Refused(_)) {
+        // a refusal may have come too late for the former run to notice
+        let mut end = [A::default()];
+        self.entries.read(ctx, self.entries.len() - 1, &mut end)?;
+        let is_refused = self.has_begun && !end[0].to_f64().is_nan();
+        if is_refused || matches!(self.launches, Launches::Refused(_)) {
             self.launches = Launches::Over;
         }
+        self.has_begun = true;
         // a row that no kernel has written must not look like numbers
         self.entries.fill(ctx, 0xFF)?;
         let first: Vec<A> = carried.iter().map(|value| A::from_f64(*value)).collect();

@@ -484,6 +484,50 @@ fn refused_launches_are_made_up_for() {
     }
 }
 
+/// A refusal that a run does not live to see is known to the next one.
+#[test]
+fn a_late_refusal_is_not_lost() {
+    let a = gallery::poisson2d([40, 31]).unwrap();
+    let (n, b) = (a.n_rows(), gallery::random_vector(a.n_rows(), 5));
+    let ctx = Arc::new(Context::open(&device()).unwrap());
+    let kernels = Kernels::build(&ctx, tuning(Shape::Gpu, 1)).unwrap();
+    let ops = OpenClOps::<f64, f64>::new(ctx.clone(), kernels, n, Box::new(Alone::default()), false).unwrap();
+    let part = split(&a, std::slice::from_ref(&(0..n))).remove(0);
+    let block = DeviceBlock::upload(&ctx, &ops.kernels.tuning, &part, 1.0, Format::Csr).unwrap();
+    let mut machine = Machine::new(&ops, &block, Method::Cg.program(false).unwrap()).unwrap();
+    for slot in LENT {
+        machine.v[slot] = ops.vector(0, "a vector").unwrap();
+    }
+    let begin = |machine: &mut Machine<_>| {
+        ops.begin().unwrap();
+        ops.clear(&mut machine.v[X]).unwrap();
+        ops.write(&b, &mut machine.v[R]).unwrap();
+        machine.begin(&ops).unwrap();
+        machine.start(&ops, &block, false).unwrap();
+    };
+    begin(&mut machine);
+    assert_eq!(machine.several(&ops, &block, (1, 3), 0.0).unwrap(), Some(4));
+    assert!(machine.refuse_several(&ops));
+    assert_eq!(machine.several(&ops, &block, (4, 3), 0.0).unwrap(), Some(7));
+    machine.complete(&ops).unwrap();
+    let x = |machine: &Machine<OpenClOps<f64, f64>>| {
+        let mut x = vec![0.0; n];
+        ops.read(&machine.v[X], &mut x).unwrap();
+        x
+    };
+    let expected = plain_cg(&a, &b, 3);
+    let is_close = |x: &[f64]| x.iter().zip(&expected).all(|(x, y)| (x - y).abs() < 1e-12 * norm(&expected));
+    assert!(is_close(&x(&machine)), "what was done before is complete");
+    begin(&mut machine);
+    for iteration in 1..=3 {
+        assert_eq!(machine.several(&ops, &block, (iteration, 3), 0.0).unwrap(), None);
+        ops.begin_iteration(iteration).unwrap();
+        machine.iterate(&ops, &block, iteration, 0.0, &mut |_| None::<()>).unwrap();
+    }
+    machine.complete(&ops).unwrap();
+    assert!(is_close(&x(&machine)));
+}
+
 /// A run from whose iteration `at` on launches of several iterations begin to fail.
 fn refused_run(
     ops: &OpenClOps<f64, f64>,
