@@ -51,7 +51,7 @@ pub(crate) enum Line {
         weights: Option<Slot>,
     },
     /// x = x + α p in every other run of elements, of which the others follow in the next iteration: see
-    /// [`Deferred`](super::deferred::Deferred).
+    /// [`Deferred`].
     Defer(Deferred),
     /// What is left of that is done.
     Complete(Deferred),
