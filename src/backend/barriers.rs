@@ -91,17 +91,13 @@ impl Since {
 
 /// The sums that a pass adds up, those that the iteration before has left, too.
 fn awaited(pass: &Pass, program: &Program) -> Vec<usize> {
-    let former = program.last.iter().filter(|_| is_first(pass, program)).flat_map(|last| &last.awaits);
+    let former = program.finished_by(pass).into_iter().flat_map(|last| &last.awaits);
     pass.awaits.iter().chain(former).copied().collect()
-}
-
-fn is_first(pass: &Pass, program: &Program) -> bool {
-    program.passes().next().is_some_and(|first| first.name == pass.name)
 }
 
 /// Whether a pass needs scalars that another may have left.
 fn reads_log(pass: &Pass, program: &Program) -> bool {
     let checks = pass.before.iter().chain(&pass.after).map(|check| check.node);
     let is_formed = |node| !matches!(program.scalars.form(node), Form::Constant(_));
-    is_first(pass, program) || pass.factors().into_iter().chain(checks).chain(pass.forms.iter().copied()).any(is_formed)
+    program.is_first(pass) || pass.factors().into_iter().chain(checks).chain(pass.forms.iter().copied()).any(is_formed)
 }

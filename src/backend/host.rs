@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::deferred::{self, Deferred};
 use super::machine::{Backend, Turn, Which};
-use super::program::{Pass, Program, Step};
+use super::program::{Pass, Program};
 use super::source::{Partials, partials};
 use super::text::{Line, Slot, X};
 use crate::error::Result;
@@ -34,8 +34,7 @@ impl<T: Real> Backend for HostOps<T> {
     type Passes = HostPasses;
 
     fn compile(&self, program: &Program) -> Result<HostPasses> {
-        let products = program.iteration.iter().filter(|step| matches!(step, Step::Multiply(_))).count();
-        let dots = (0..products).map(|_| self.sum(2)).collect::<Result<_>>()?;
+        let dots = (0..program.products()).map(|_| self.sum(2)).collect::<Result<_>>()?;
         Ok(HostPasses { parts: vec![f64::NAN; program.sums], dots, partials: partials(program) })
     }
 

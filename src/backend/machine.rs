@@ -454,8 +454,8 @@ impl<O: Backend> Machine<O> {
     /// y = A x, with its sums. What passes have done to owned elements since the last product is now done to halos, once that of the
     /// last product has arrived.
     fn multiply(&mut self, ops: &O, a: &impl LinearOperator<O>, multiply: &Multiply, number: usize) -> Result<()> {
-        let travels = !ops.runs_ahead() && !self.pending.is_empty();
-        if travels && !multiply.is_awaited {
+        // the first pass behind the product completes what the former iteration has left
+        if self.unfinished.is_some() && !self.pending.is_empty() && !multiply.is_awaited {
             ops.send_parts(&mut self.passes, &self.pending)?; // beside the product
         }
         let Self { program, passes, v, on_halo, arriving, iteration, .. } = self;

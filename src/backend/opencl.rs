@@ -125,12 +125,12 @@ impl<T: Real, A: Real> Backend for OpenClOps<T, A> {
         let partials = source::partials(program);
         let load = |pass: &Pass| {
             let needs = [source::products_of(pass, &partials), pass.vectors()];
-            AlonePass::load(ctx, &code, &pass.name, types, needs, source::finishes(pass, program))
+            AlonePass::load(ctx, &code, &pass.name, types, needs, program.finished_by(pass).is_some())
         };
         let alone = program.passes().filter(|_| is_alone).map(load).collect::<Result<_>>()?;
         let last = program.last.as_ref().filter(|_| is_alone).map(load).transpose()?;
 
-        let products = program.iteration.iter().filter(|step| matches!(step, Step::Multiply(_))).count();
+        let products = program.products();
         let room = (program.sums.max(1) * tiles).next_multiple_of(2);
         let of_product = LAUNCHES * self.most_groups();
         let set = || -> Result<Set<A>> {
@@ -195,10 +195,11 @@ impl<T: Real, A: Real> Backend for OpenClOps<T, A> {
     }
 
     fn send_parts(&self, passes: &mut DevicePasses<A>, wanted: &[(usize, Turn)]) -> Result<()> {
-        if passes.coming.is_none() {
-            let runs = passes.runs(wanted);
-            passes.coming = Some((self.start_fetch(&runs)?, wanted.to_vec()));
+        if let Some((read, _)) = passes.coming.take() {
+            self.keep_landing(self.end_fetch(read)?);
         }
+        let runs = passes.runs(wanted);
+        passes.coming = Some((self.start_fetch(&runs)?, wanted.to_vec()));
         Ok(())
     }
 

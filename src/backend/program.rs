@@ -265,6 +265,21 @@ impl Program {
         self.names.len() - OWN
     }
 
+    /// Products of an iteration.
+    pub(crate) fn products(&self) -> usize {
+        self.iteration.iter().filter(|step| matches!(step, Step::Multiply(_))).count()
+    }
+
+    /// Whether a pass is the first of an iteration.
+    pub(crate) fn is_first(&self, pass: &Pass) -> bool {
+        self.passes().next().is_some_and(|first| first.name == pass.name)
+    }
+
+    /// What of the former iteration a pass forms ahead of its own.
+    pub(crate) fn finished_by(&self, pass: &Pass) -> Option<&Pass> {
+        self.last.as_ref().filter(|_| self.is_first(pass))
+    }
+
     /// The passes of an iteration.
     pub(crate) fn passes(&self) -> impl Iterator<Item = &Pass> {
         self.iteration.iter().filter_map(|step| if let Step::Pass(pass) = step { Some(pass) } else { None })

@@ -113,7 +113,7 @@ pub(crate) fn given(pass: &Pass, kernel: &str, style: Style) -> String {
 fn arguments(pass: &Pass, program: &Program, f: impl Fn(&str, &str) -> String) -> String {
     let partials = partials(program);
     let mut all: Vec<String> = vec![f("uint ", "n"), f("uint ", "tiles"), f("uint ", "now"), f("uint ", "before")];
-    if finishes(pass, program) {
+    if program.finished_by(pass).is_some() {
         all.extend([f("uint ", "older"), f("uint ", "has_former")]);
     }
     all.extend([f("acc ", "limit"), f("__global acc *", "log")]);
@@ -122,17 +122,12 @@ fn arguments(pass: &Pass, program: &Program, f: impl Fn(&str, &str) -> String) -
         all.extend(["first", "count"].map(|what| f("uint ", &format!("{what}{product}"))));
     }
     all.push(f("__global acc *", "sums"));
-    if finishes(pass, program) {
+    if program.finished_by(pass).is_some() {
         all.push(f("__global const acc *", "former"));
     }
     all.push(f("uint ", "stride"));
     all.extend((0..pass.vectors().len()).map(|k| f("__global real *", &format!("v{k}"))));
     all.join(", ")
-}
-
-/// Whether a pass begins with what the iteration before has left to be formed.
-pub(crate) fn finishes(pass: &Pass, program: &Program) -> bool {
-    program.last.is_some() && program.passes().next().is_some_and(|first| first.name == pass.name)
 }
 
 /// A pass on a device that works alone, which forms its factors itself: a function, which tells whether the run goes on, and a
@@ -171,7 +166,7 @@ fn step(pass: &Pass, program: &Program, columns: &Columns) -> String {
         .map(|checks| checks.iter().map(|check| goes_on(check, &head.name(check.node))).collect::<Vec<_>>());
     let formed: Vec<(usize, String)> =
         pass.forms.iter().filter_map(|node| Some((columns.column(*node)?, head.name(*node)))).collect();
-    let is_first = program.passes().next().is_some_and(|first| first.name == pass.name);
+    let is_first = program.is_first(pass);
     let is_left_here = |next: Node| {
         let is_plain = matches!(program.scalars.form(next), Form::Constant(_) | Form::Carried(_));
         pass.forms.contains(&next) || is_plain && is_first
@@ -251,7 +246,7 @@ pub(crate) fn persistent(program: &Program, columns: &Columns, style: Style) -> 
         text.push_str(&function(pass, style));
         text.push_str(&step(pass, program, columns));
     }
-    let products = program.iteration.iter().filter(|step| matches!(step, Step::Multiply(_))).count();
+    let products = program.products();
     let _ = write!(
         text,
         "KERNEL void {}(ROWS_ARGS, __global const int *done, __global int *done_next, uint n, uint tiles, uint at, \
@@ -452,7 +447,7 @@ struct Head<'a> {
 impl<'a> Head<'a> {
     /// Those of a pass of the present iteration.
     fn of(pass: &'a Pass, program: &'a Program, columns: &'a Columns) -> Self {
-        let finished = program.last.as_ref().filter(|_| finishes(pass, program));
+        let finished = program.finished_by(pass);
         let (rows, prefixes) = (["now", "before"], ["n", "t"]);
         let (names, reads, text) = (BTreeMap::new(), String::new(), String::new());
         Self { program, columns, pass, finished, rows, prefixes, names, reads, text }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::deferred::complete;
 use super::machine::{Backend, LENT, Machine};
-use super::program::{Program, Step};
+use super::program::Program;
 use super::text::{OWN, R, Recorder, X};
 use crate::comm::{Alone, Communicator, Failure, Threads};
 use crate::device::{Context, Info, list};
@@ -203,8 +203,7 @@ fn passes_of_methods() {
         let program = method.program(is_scaled).unwrap();
         let passes: Vec<(String, usize)> =
             program.passes().map(|pass| (pass.name.clone(), pass.arrays_moved())).collect();
-        let products = program.iteration.iter().filter(|step| matches!(step, Step::Multiply(_))).count();
-        (products, passes)
+        (program.products(), passes)
     };
     let named = |passes: &[(&str, usize)]| passes.iter().map(|(name, n)| (String::from(*name), *n)).collect::<Vec<_>>();
     let textbook = [("cg_textbook_r_dots", 3), ("cg_textbook_x_p", 5)];
