@@ -198,10 +198,7 @@ impl Program {
         method(&recorder);
         let Recording { names, mut scalars, sums, mut carried, begin, norms, start, iteration, order, direction } =
             recorder.finish();
-        // ranks exchange a product while later lines are done
-        let is_product = |slot| iteration.iter().any(|line| matches!(line, Line::Multiply { y, .. } if *y == slot));
-        let is_changed = |line: &Line| matches!(line, Line::Assign { to, .. } if is_product(*to));
-        assert!(!iteration.iter().any(is_changed), "{name}: a product is set to something else");
+        assert!(products_stay(&iteration, &order), "{name}: a product is set to something else before the next one");
         let has_halo = halos(&start, &iteration, &order);
         let zeroed = used_before_set(start.iter().chain(&iteration));
         let mut steps = fuse(&iteration, &scalars);
@@ -391,6 +388,17 @@ impl Program {
         }
         self.last.iter_mut().for_each(|last| name(last, Some("last")));
     }
+}
+
+/// Whether no product is set to something else in its iteration, nor, wherever it is then, before the next one: ranks exchange
+/// it meanwhile.
+fn products_stay(iteration: &[Line], order: &[Slot]) -> bool {
+    let products: Vec<Slot> =
+        iteration.iter().filter_map(|line| if let Line::Multiply { y, .. } = line { Some(*y) } else { None }).collect();
+    let later = products.last().and_then(|last| order.iter().position(|from| from == last));
+    let first = iteration.iter().position(|line| matches!(line, Line::Multiply { .. })).unwrap_or(0);
+    let is_set = |lines: &[Line], slot| lines.iter().any(|line| matches!(line, Line::Assign { to, .. } if *to == slot));
+    !products.into_iter().any(|y| is_set(iteration, y)) && !later.is_some_and(|y| is_set(&iteration[..first], y))
 }
 
 /// Vectors that are used before they are set, but for the iterate, the residual and the weights.

@@ -337,9 +337,18 @@ fn said() -> impl Strategy<Value = Vec<Said>> {
         let adds = said.iter().filter(|what| matches!(what, Said::Add(..))).count();
         let products: Vec<usize> =
             said.iter().filter_map(|what| if let Said::Multiply(to, _) = what { Some(*to) } else { None }).collect();
-        let is_set = |to: usize| said.iter().any(|what| matches!(what, Said::Set(t, _) | Said::Add(t, _) if *t == to));
+        let is_set_in = |said: &[Said], to: usize| {
+            said.iter().any(|what| matches!(what, Said::Set(t, _) | Said::Add(t, _) if *t == to))
+        };
+        let is_set = |to: usize| is_set_in(said, to);
+        let first = said.iter().position(|what| matches!(what, Said::Multiply(..))).unwrap_or(0);
+        let later = products.last().map(|to| [0, 2, 1, 3][*to]); // two are exchanged at the end
         let is_once = |to: &usize| products.iter().filter(|other| *other == to).count() == 1;
-        adds <= 1 && products.len() <= 2 && products.iter().all(is_once) && !products.into_iter().any(is_set)
+        adds <= 1
+            && products.len() <= 2
+            && products.iter().all(is_once)
+            && !products.into_iter().any(is_set)
+            && !later.is_some_and(|to| is_set_in(&said[..first], to))
     })
 }
 
@@ -429,6 +438,14 @@ fn passes_before_the_first_product() {
             assert_eq!(together, expected, "{parts} ranks");
         }
     }
+}
+
+/// While a product is exchanged, nothing may be done to it, where it is in the next iteration either.
+#[test]
+#[should_panic(expected = "random: a product is set to something else before the next one")]
+fn products_that_are_changed_on_their_way() {
+    let said = [Said::Add(2, 0), Said::Multiply(1, 2)];
+    Program::new("random", false, |k| text(k, &said));
 }
 
 /// Other groups for the passes, and the same bits.
