@@ -13,7 +13,7 @@ use super::text::{Line, Slot, X};
 use crate::error::Result;
 use crate::kernels::pass::interned;
 use crate::ops::Ops;
-use crate::ops::host::{HostOps, HostSum};
+use crate::ops::host::HostOps;
 use crate::real::Real;
 
 /// Elements of a chunk, which a thread takes at a time: sums are those of chunks, in order.
@@ -26,7 +26,7 @@ pub(crate) struct HostPasses {
     /// This rank's parts of the sums of passes.
     parts: Vec<f64>,
     /// Those of products.
-    dots: Vec<HostSum>,
+    dots: Vec<[f64; 2]>,
     partials: BTreeMap<usize, Partials>,
 }
 
@@ -34,7 +34,7 @@ impl<T: Real> Backend for HostOps<T> {
     type Passes = HostPasses;
 
     fn compile(&self, program: &Program) -> Result<HostPasses> {
-        let dots = (0..program.products()).map(|_| self.sum(2)).collect::<Result<_>>()?;
+        let dots = (0..program.products()).map(|_| self.product_sums()).collect::<Result<_>>()?;
         Ok(HostPasses { parts: vec![f64::NAN; program.sums], dots, partials: partials(program) })
     }
 
@@ -53,18 +53,18 @@ impl<T: Real> Backend for HostOps<T> {
         Ok(())
     }
 
-    fn take_dots(&self, passes: &mut HostPasses, product: usize, _: Turn) -> Result<HostSum> {
+    fn take_dots(&self, passes: &mut HostPasses, product: usize, _: Turn) -> Result<[f64; 2]> {
         Ok(passes.dots[product])
     }
 
-    fn put_dots(&self, passes: &mut HostPasses, product: usize, _: Turn, dots: HostSum) {
+    fn put_dots(&self, passes: &mut HostPasses, product: usize, _: Turn, dots: [f64; 2]) {
         passes.dots[product] = dots;
     }
 
     fn parts(&self, passes: &mut HostPasses, wanted: &[(usize, Turn)], values: &mut [f64]) -> Result<()> {
         for (sum, _) in wanted {
             values[*sum] = match passes.partials.get(sum) {
-                Some(Partials::Product(k, is_second)) => passes.dots[*k].value(usize::from(*is_second)),
+                Some(Partials::Product(k, is_second)) => passes.dots[*k][usize::from(*is_second)],
                 Some(Partials::Pass) | None => passes.parts[*sum],
             };
         }

@@ -80,10 +80,10 @@ pub(crate) trait Backend: Ops {
     ///
     /// # Errors
     /// Not enough memory on the device.
-    fn take_dots(&self, passes: &mut Self::Passes, product: usize, turn: Turn) -> Result<Self::Sum>;
+    fn take_dots(&self, passes: &mut Self::Passes, product: usize, turn: Turn) -> Result<Self::ProductSums>;
 
     /// Puts it back.
-    fn put_dots(&self, passes: &mut Self::Passes, product: usize, turn: Turn, dots: Self::Sum);
+    fn put_dots(&self, passes: &mut Self::Passes, product: usize, turn: Turn, dots: Self::ProductSums);
 
     /// Replaces values by their sums over all ranks, at most [`MAX_SUMS`] of them.
     ///
@@ -256,6 +256,17 @@ impl<O: Backend> Machine<O> {
             arriving: None,
             iteration: 0,
         })
+    }
+
+    /// The most iterations of a run, before the residual is to be replaced.
+    pub(crate) fn longest_run(&self) -> u64 {
+        let is_single = size_of::<O::Real>() < size_of::<f64>();
+        self.program.replace_every.map_or(u64::MAX, |most| most[usize::from(is_single)])
+    }
+
+    /// Whether p·A p is a difference, which may have lost its sign to rounding.
+    pub(crate) fn derives_curvature(&self) -> bool {
+        self.program.derives_curvature
     }
 
     /// Begins a run with the residual that is there: r·r, and what the test looks at.

@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::kernels::pass::{Ahead, AlonePass, GivenPass, PassSums};
 use crate::kernels::persistent::{Persistent, Rows, Span};
 use crate::kernels::{self, PERSISTENT_GROUP, Shape};
-use crate::ops::opencl::{DeviceSum, OpenClOps};
+use crate::ops::opencl::{DeviceSums, OpenClOps, add_up};
 use crate::ops::{Ops, Record};
 use crate::real::Real;
 
@@ -67,7 +67,7 @@ type Coming<A> = (SumsRead<A>, Vec<(usize, Turn)>);
 struct Set<A> {
     array: Arc<DeviceVec<A>>,
     /// Of each product.
-    dots: Vec<Option<DeviceSum<A>>>,
+    dots: Vec<Option<DeviceSums<A>>>,
 }
 
 /// Launches of a product that there is room for behind the sums of passes; if it has more, it gets room elsewhere.
@@ -135,7 +135,7 @@ impl<T: Real, A: Real> Backend for OpenClOps<T, A> {
         let of_product = LAUNCHES * self.most_groups();
         let set = || -> Result<Set<A>> {
             let array = Arc::new(DeviceVec::zeros(ctx, room + 2 * products * of_product, "partial sums")?);
-            let dots = |k| Some(DeviceSum::behind(Arc::clone(&array), room / 2 + k * of_product));
+            let dots = |k| Some(DeviceSums::behind(Arc::clone(&array), room / 2 + k * of_product));
             Ok(Set { dots: (0..products).map(dots).collect(), array })
         };
         let flags = || {
@@ -182,11 +182,11 @@ impl<T: Real, A: Real> Backend for OpenClOps<T, A> {
         passes.given[&which].launch(&self.ctx, grid, range.start, range.len(), &factors, sums, &vectors)
     }
 
-    fn take_dots(&self, passes: &mut DevicePasses<A>, product: usize, turn: Turn) -> Result<DeviceSum<A>> {
-        passes.sets[turn.0].dots[product].take().map_or_else(|| self.sum(2), Ok)
+    fn take_dots(&self, passes: &mut DevicePasses<A>, product: usize, turn: Turn) -> Result<DeviceSums<A>> {
+        passes.sets[turn.0].dots[product].take().map_or_else(|| self.product_sums(), Ok)
     }
 
-    fn put_dots(&self, passes: &mut DevicePasses<A>, product: usize, turn: Turn, dots: DeviceSum<A>) {
+    fn put_dots(&self, passes: &mut DevicePasses<A>, product: usize, turn: Turn, dots: DeviceSums<A>) {
         passes.sets[turn.0].dots[product] = Some(dots);
     }
 
@@ -456,13 +456,4 @@ impl<A: Real> DevicePasses<A> {
         let flag = if number > 0 { of(iteration).get(number - 1) } else { of(iteration + 1).last() };
         Arc::clone(flag.unwrap_or_else(|| unreachable!("an iteration has a pass")))
     }
-}
-
-/// The sum of every `step`th number, added in eight interleaved ones: in one row they would take longer than they took to arrive.
-fn add_up<A: Real>(parts: &[A], step: usize) -> f64 {
-    let mut lanes = [0.0; 8];
-    for (i, part) in parts.iter().step_by(step).enumerate() {
-        lanes[i % 8] += part.to_f64();
-    }
-    lanes.iter().sum()
 }

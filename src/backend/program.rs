@@ -44,6 +44,10 @@ pub(crate) struct Program {
     pub(crate) order: Vec<Slot>,
     /// The vector that a run may take over from the one before.
     pub(crate) direction: Option<Slot>,
+    /// Iterations after which a run ends for another one to begin with the true residual, in double and in single precision.
+    pub(crate) replace_every: Option<[u64; 2]>,
+    /// Whether p·A p is a difference, which may have lost its sign to rounding.
+    pub(crate) derives_curvature: bool,
     /// Vectors that must be zeros when a run begins: they are used before they are set.
     pub(crate) zeroed: Vec<Slot>,
     /// Whether ranks keep each vector up to date on its halo, too: what is multiplied, and what that is made of.
@@ -196,20 +200,21 @@ impl Program {
     pub(crate) fn new(name: &'static str, is_scaled: bool, method: impl FnOnce(&Recorder)) -> Self {
         let recorder = Recorder::new(is_scaled);
         method(&recorder);
-        let Recording { names, mut scalars, sums, mut carried, begin, norms, start, iteration, order, direction } =
-            recorder.finish();
+        let recording = recorder.finish();
+        let Recording { direction, replace_every, derives_curvature, .. } = recording;
+        let Recording { names, mut scalars, sums, mut carried, begin, norms, start, iteration, order, .. } = recording;
         assert!(products_stay(&iteration, &order), "{name}: a product is set to something else before the next one");
-        let has_halo = halos(&start, &iteration, &order);
+        let has_halo = halos(&iteration, &order);
         let zeroed = used_before_set(start.iter().chain(&iteration));
-        let mut steps = fuse(&iteration, &scalars);
+        let mut steps = fuse(&iteration, &scalars, true);
         let deferred = Deferred::find(&mut steps, &order, &mut scalars, &mut carried);
         let complete = Pass { lines: deferred.map(Line::Complete).into_iter().collect(), ..Pass::default() };
         let mut program = Self {
             method: name,
-            begin: fuse(&begin, &scalars),
+            begin: fuse(&begin, &scalars, false),
             norms: norms.unwrap_or_else(|| unreachable!("every text begins with them")),
-            start: fuse(&start, &scalars),
-            resume: fuse(&without(&start, direction), &scalars),
+            start: fuse(&start, &scalars, false),
+            resume: fuse(&without(&start, direction), &scalars, false),
             iteration: steps,
             last: None,
             complete: deferred.map(|_| Step::Pass(complete)).into_iter().collect(),
@@ -220,6 +225,8 @@ impl Program {
             carried,
             order,
             direction,
+            replace_every,
+            derives_curvature,
             zeroed,
             has_halo,
         };
@@ -459,8 +466,8 @@ impl Draft {
     }
 }
 
-/// Puts lines together.
-fn fuse(lines: &[Line], scalars: &Scalars) -> Vec<Step> {
+/// Puts lines together. If `products_sum`, products form sums of their own.
+fn fuse(lines: &[Line], scalars: &Scalars, products_sum: bool) -> Vec<Step> {
     let mut parts: Vec<Part> = Vec::new();
     for (at, line) in lines.iter().enumerate() {
         let awaits = |node: Node, sums: &[usize]| scalars.awaits(node, &|sum| sums.contains(&sum));
@@ -468,7 +475,7 @@ fn fuse(lines: &[Line], scalars: &Scalars) -> Vec<Step> {
             Line::Multiply { x, y } => {
                 parts.push(Part::Multiply(Multiply { x: *x, y: *y, xy: None, yy: None, is_awaited: false }))
             }
-            Line::Dot { sum, of: [a, b], weights: None } if is_of_product(parts.last(), [*a, *b]) => {
+            Line::Dot { sum, of: [a, b], weights: None } if products_sum && is_of_product(parts.last(), [*a, *b]) => {
                 let Some(Part::Multiply(multiply)) = parts.last_mut() else { continue };
                 *(if a == b { &mut multiply.yy } else { &mut multiply.xy }) = Some(*sum);
             }
@@ -537,12 +544,12 @@ fn sink(parts: &mut [Part]) {
 }
 
 /// Which vectors ranks keep up to date on their halos: those that are multiplied in an iteration, and all that they are made of.
-fn halos(start: &[Line], iteration: &[Line], order: &[Slot]) -> Vec<bool> {
+fn halos(iteration: &[Line], order: &[Slot]) -> Vec<bool> {
     let mut has_halo = vec![false; order.len()];
     let mut seen = None;
     while seen.as_ref() != Some(&has_halo) {
         seen = Some(has_halo.clone());
-        for line in start.iter().chain(iteration).rev() {
+        for line in iteration.iter().rev() {
             match line {
                 Line::Multiply { x, .. } => has_halo[*x] = true,
                 Line::Assign { to, terms } if has_halo[*to] => {

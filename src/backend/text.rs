@@ -166,6 +166,10 @@ pub(crate) struct Recording {
     pub(crate) order: Vec<Slot>,
     /// The vector that a run may take over from the one before, in place of its value at the start.
     pub(crate) direction: Option<Slot>,
+    /// Iterations after which the residual is replaced, in double and in single precision.
+    pub(crate) replace_every: Option<[u64; 2]>,
+    /// Whether p·A p is a difference.
+    pub(crate) derives_curvature: bool,
 }
 
 /// Takes note of what a method says.
@@ -320,6 +324,18 @@ impl Recorder {
         self.note(Line::Check(Check { node: curvature.node, kind: CheckKind::Curvature }));
     }
 
+    /// The same for a p·A p that is a difference, which may have lost its sign to rounding: it is then looked at anew.
+    pub(crate) fn require_definite_difference(&self, curvature: Scalar<'_>) {
+        self.state.borrow_mut().all.derives_curvature = true;
+        self.require_definite(curvature);
+    }
+
+    /// After so many iterations, in double and in single precision, the residual is replaced by b − A x, and what the method forms
+    /// before its first iteration is formed anew, with the direction as it is.
+    pub(crate) fn replace_residual_every(&self, iterations: [u64; 2]) {
+        self.state.borrow_mut().all.replace_every = Some(iterations);
+    }
+
     fn form(&self, form: Form) -> Scalar<'_> {
         Scalar { of: self, node: self.state.borrow_mut().all.scalars.add(form) }
     }
@@ -446,9 +462,20 @@ impl Combination<'_> {
 }
 
 impl<'k> Scalar<'k> {
+    /// Its number.
+    #[cfg(test)]
+    pub(crate) fn node(self) -> Node {
+        self.node
+    }
+
     /// The square root.
     pub(crate) fn sqrt(self) -> Self {
         self.of.form(Form::Root(self.node))
+    }
+
+    /// `then` where this is positive, else `other`.
+    pub(crate) fn choose(self, then: Self, other: Self) -> Self {
+        self.of.form(Form::Choice(self.node, then.node, other.node))
     }
 
     /// The larger of two.

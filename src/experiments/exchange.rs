@@ -263,16 +263,15 @@ impl<O: Ops, A: LinearOperator<O>> Loaded<O, A> {
     }
 
     /// Seconds of one of so many.
-    fn rounds(&mut self, what: What, sum: &mut O::Sum, rounds: usize) -> Result<f64> {
+    fn rounds(&mut self, what: What, rounds: usize) -> Result<f64> {
         let Self { ops, a, x, y, .. } = self;
         ops.finish(0)?;
         ops.comm().sum(&mut [])?; // all ranks are there
         let start = Instant::now();
         for _ in 0..rounds {
             match what {
-                What::Sum(_) => {
-                    ops.dot_product(x, y, sum, 0)?;
-                    ops.all_sum(&mut [sum])?;
+                What::Sum(values) => {
+                    ops.dots(&vec![[&*x, &*y]; values])?;
                 }
                 What::Halo => {
                     a.fill_halo(ops, x)?;
@@ -291,14 +290,13 @@ impl<O: Ops, A: LinearOperator<O>> Loaded<O, A> {
 
 impl<O: Ops, A: LinearOperator<O>> Rank for Loaded<O, A> {
     fn time(&mut self, what: What) -> Result<Timing> {
-        let mut sum = self.ops.sum(if let What::Sum(values) = what { values } else { 1 })?;
-        self.rounds(what, &mut sum, WARM_UP)?;
-        let mut once = [self.rounds(what, &mut sum, WARM_UP)?];
+        self.rounds(what, WARM_UP)?;
+        let mut once = [self.rounds(what, WARM_UP)?];
         self.ops.comm().sum(&mut once)?;
         let ranks = self.ops.comm().size() as f64;
         // the same number on all ranks
         let rounds = (TIME * ranks / once[0]).clamp(ROUNDS[0], ROUNDS[1]) as usize;
-        let times = (0..self.repeat).map(|_| self.rounds(what, &mut sum, rounds)).collect::<Result<_>>()?;
+        let times = (0..self.repeat).map(|_| self.rounds(what, rounds)).collect::<Result<_>>()?;
         Ok(timing(times))
     }
 }

@@ -11,7 +11,6 @@ pub(crate) mod dot;
 pub(crate) mod halo;
 pub(crate) mod pass;
 pub(crate) mod persistent;
-pub(crate) mod recurrences;
 pub(crate) mod sell;
 pub(crate) mod stencil;
 pub(crate) mod stream;
@@ -28,8 +27,7 @@ use crate::error::Result;
 use crate::memory::Plain;
 use crate::real::Real;
 pub(crate) use tuning::{
-    CONVERSIONS, Launch, PERSISTENT_GROUP, PRODUCTS, RECURRENCES, SELL_PRODUCTS, STENCIL_PRODUCTS, Shape, Tuning,
-    lanes, tiles,
+    CONVERSIONS, Launch, PERSISTENT_GROUP, PRODUCTS, SELL_PRODUCTS, STENCIL_PRODUCTS, Shape, Tuning, lanes, tiles,
 };
 
 /// The kernel families: file name, source, kernels. The only list of them.
@@ -43,7 +41,6 @@ pub(crate) const FAMILIES: &[(&str, &str, &[&str])] = &[
     ("csr.cl", include_str!("../../cl/csr.cl"), &["spmv_csr", "spmv_dot_csr", "residual_csr"]),
     ("stencil.cl", include_str!("../../cl/stencil.cl"), STENCIL_PRODUCTS),
     ("sell.cl", include_str!("../../cl/sell.cl"), SELL_PRODUCTS),
-    ("recurrences.cl", include_str!("../../cl/recurrences.cl"), RECURRENCES),
     ("convert.cl", include_str!("../../cl/convert.cl"), CONVERSIONS),
     ("halo.cl", include_str!("../../cl/halo.cl"), &["halo_pack"]),
     ("stream.cl", include_str!("../../cl/stream.cl"), &["stream_copy"]),
@@ -61,11 +58,10 @@ pub(crate) struct Kernels<T, A> {
     pub(crate) dot: dot::Dot<T, A>,
     pub(crate) update: update::Update<T>,
     pub(crate) csr: csr::Csr<T, A>,
-    /// Compiled when they are first asked for, being of use to one format or some methods alone; by the entries of the main
+    /// Compiled when they are first asked for, being of use to one format alone; by the entries of the main
     /// kind.
     stencil: [OnceCell<stencil::Stencil<T, A>>; MOST_MAIN + 1],
     sell: OnceCell<sell::Sell<T, A>>,
-    recurrences: OnceCell<recurrences::Recurrences<T, A>>,
     pub(crate) convert: convert::Convert<T, A>,
     pub(crate) halo: halo::Halo<T>,
     pub(crate) stream: stream::Stream<T>,
@@ -74,7 +70,7 @@ pub(crate) struct Kernels<T, A> {
 }
 
 impl<T: Real, A: Real> Kernels<T, A> {
-    /// Compiles them, or takes what was compiled in a former run; those of single formats and methods when they are asked
+    /// Compiles them, or takes what was compiled in a former run; those of single formats when they are asked
     /// for.
     ///
     /// # Errors
@@ -93,7 +89,7 @@ impl<T: Real, A: Real> Kernels<T, A> {
     }
 
     fn new(ctx: &Context, tuning: Tuning, made: Option<Made>) -> Result<Self> {
-        let of_some_use = [STENCIL_PRODUCTS, SELL_PRODUCTS, RECURRENCES];
+        let of_some_use = [STENCIL_PRODUCTS, SELL_PRODUCTS];
         let usual = |kernels: &[&str]| !of_some_use.contains(&kernels);
         let programs = Programs::new::<T, A>(ctx, &tuning, made.as_ref(), "", &usual)?;
         Ok(Self {
@@ -102,7 +98,6 @@ impl<T: Real, A: Real> Kernels<T, A> {
             csr: csr::Csr::load(ctx, &programs)?,
             stencil: [const { OnceCell::new() }; MOST_MAIN + 1],
             sell: OnceCell::new(),
-            recurrences: OnceCell::new(),
             convert: convert::Convert::load(ctx, &programs)?,
             halo: halo::Halo::load(ctx, &programs)?,
             stream: stream::Stream::load(ctx, &programs)?,
@@ -140,20 +135,6 @@ impl<T: Real, A: Real> Kernels<T, A> {
         Ok(self.sell.get_or_init(|| sell))
     }
 
-    /// The steps of methods that have A p by recurrence.
-    ///
-    /// # Errors
-    /// [`Error::KernelBuild`](crate::Error::KernelBuild).
-    pub(crate) fn recurrences(&self, ctx: &Context) -> Result<&recurrences::Recurrences<T, A>> {
-        if let Some(recurrences) = self.recurrences.get() {
-            return Ok(recurrences);
-        }
-        let of_recurrences = |kernels: &[&str]| kernels == RECURRENCES;
-        let programs = Programs::new::<T, A>(ctx, &self.tuning, self.made.as_ref(), "", &of_recurrences)?;
-        let recurrences = recurrences::Recurrences::load(ctx, &programs)?;
-        Ok(self.recurrences.get_or_init(|| recurrences))
-    }
-
     /// The largest work-group that the device runs a kernel with; `None` if there is no kernel of this name.
     ///
     /// # Errors
@@ -185,7 +166,6 @@ impl<T: Real, A: Real> Kernels<T, A> {
         let kernel = families
             .into_iter()
             .chain([self.halo.find(name), self.stream.find(name), self.convert.find(name)])
-            .chain([self.recurrences.get().and_then(|recurrences| recurrences.find(name))])
             .chain([self.sell.get().and_then(|sell| sell.find(name))])
             .chain(self.stencil.iter().map(|place| place.get().and_then(|stencil| stencil.find(name))))
             .flatten()

@@ -95,9 +95,6 @@ on_all!(conversions);
 on_all!(products);
 on_all!(stencil_products);
 on_all!(sell_products);
-on_all!(single_steps);
-on_all!(pipelined_steps);
-on_all!(recurrences_on_a_halo);
 on_all!(pack_and_copy);
 
 /// Σ x\[i\] y\[i\].
@@ -203,9 +200,6 @@ fn sum_pairs(pairs: &[f64]) -> [f64; 2] {
 
 /// Products with rows in several bands.
 mod bands;
-
-/// Steps of methods that have A p by recurrence.
-mod recurrences;
 
 /// Several iterations in one launch.
 mod bodies;

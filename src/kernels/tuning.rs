@@ -101,9 +101,7 @@ pub(crate) struct Tuning {
     launches: BTreeMap<&'static str, Launch>,
     /// Passes: their number of groups and the elements under way matter little (`docs/measurements.md`).
     passes: Launch,
-    /// The others: kernels that update all vectors of an iteration,
-    steps: Launch,
-    /// and all the rest.
+    /// All the rest.
     others: Launch,
 }
 
@@ -117,13 +115,6 @@ pub(crate) const STENCIL_PRODUCTS: &[&str] =
 /// The kernels between vectors of two precisions.
 pub(crate) const CONVERSIONS: &[&str] = &["narrow", "add_wide"];
 
-/// The kernels that update all vectors of an iteration.
-const STEPS: &[&str] = &["single_step", "single_step_weighted", "pipelined_step", "pipelined_step_weighted"];
-
-/// The kernels of methods that have A p by recurrence.
-pub(crate) const RECURRENCES: &[&str] =
-    &["single_step", "single_step_weighted", "pipelined_step", "pipelined_step_weighted", "recur_halo"];
-
 /// The products with rows in slices.
 pub(crate) const SELL_PRODUCTS: &[&str] =
     &["spmv_sell", "spmv_dot_sell", "residual_sell", "spmv_sell_parts", "spmv_dot_sell_parts", "residual_sell_parts"];
@@ -135,7 +126,7 @@ impl Tuning {
     /// The same for all kernels.
     pub(crate) fn uniform(group_size: usize, block_nnz: usize, max_groups: usize) -> Self {
         let others = Launch { group_size, max_groups, unroll: 1 };
-        Self { block_nnz, items_per_row: 1, launches: BTreeMap::new(), passes: others, steps: others, others }
+        Self { block_nnz, items_per_row: 1, launches: BTreeMap::new(), passes: others, others }
     }
 
     /// The same with other work-items for a row.
@@ -145,7 +136,7 @@ impl Tuning {
 
     /// The same with other unrolling.
     pub(crate) fn unrolled(mut self, unroll: usize) -> Self {
-        self.launches.values_mut().chain([&mut self.steps, &mut self.others]).for_each(|launch| launch.unroll = unroll);
+        self.launches.values_mut().chain([&mut self.others]).for_each(|launch| launch.unroll = unroll);
         self
     }
 
@@ -162,16 +153,14 @@ impl Tuning {
                 // Each group adds all partial sums of two kernels; and what it waits for before it stores anything, it should
                 // wait for together.
                 let passes = Launch { max_groups: 2 * units, ..usual.passes };
-                let steps = Launch { max_groups: 4 * units, unroll: 4, ..usual.steps };
-                Self { passes, steps, ..usual }
+                Self { passes, ..usual }
             }
         }
     }
 
     /// How a kernel is launched.
     pub(crate) fn launch(&self, kernel: &str) -> Launch {
-        let usual = if STEPS.contains(&kernel) { self.steps } else { self.others };
-        self.launches.get(kernel).copied().unwrap_or(usual)
+        self.launches.get(kernel).copied().unwrap_or(self.others)
     }
 
     /// How passes are launched.
@@ -202,12 +191,7 @@ impl Tuning {
 
     /// The most groups of any kernel.
     pub(crate) fn max_groups(&self) -> usize {
-        self.launches
-            .values()
-            .chain([&self.passes, &self.steps, &self.others])
-            .map(|launch| launch.max_groups)
-            .max()
-            .unwrap_or(1)
+        self.launches.values().chain([&self.passes, &self.others]).map(|launch| launch.max_groups).max().unwrap_or(1)
     }
 
     /// The most rows of a row block, so that each has its work-items, and the most entries unless it is a single row; `None`

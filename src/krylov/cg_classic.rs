@@ -26,19 +26,21 @@ pub(crate) fn cg_classic<O: Ops>(
     ops.begin()?;
     iterate.residual(ops, a, w)?; //                                           r = b − A x
     m.apply(ops, &w.r, &mut w.q)?; //                                          z = M⁻¹ r, where q will be
-    let mut rho = host_sum(ops, &w.r, &w.q, &mut w.dot)?;
-    let rr = if preconditioned { host_sum(ops, &w.r, &w.r, &mut w.dot)? } else { rho };
+    let mut rho = ops.dot(&w.r, &w.q)?;
+    let rr = if preconditioned { ops.dot(&w.r, &w.r)? } else { rho };
     if let Some(verdict) = judge.begin(rho, rr) {
         return Ok(verdict);
     }
-    iterate.keep(ops, w)?;
+    if judge.is_best() {
+        iterate.keep(ops, w)?;
+    }
     if !judge.keeps_direction() {
         ops.copy(&w.q, &mut w.p)?; //                                          p = z
     }
     for iteration in 1.. {
         ops.begin_iteration(iteration)?;
         a.apply(ops, &mut w.p, &mut w.q)?; //                                  q = A p
-        let pq = host_sum(ops, &w.p, &w.q, &mut w.dot)?;
+        let pq = ops.dot(&w.p, &w.q)?;
         if let Some(verdict) = judge.judge(&[Record::Curvature { iteration, pq }], ops.comm()) {
             return Ok(verdict);
         }
@@ -46,17 +48,17 @@ pub(crate) fn cg_classic<O: Ops>(
             return Ok(verdict);
         }
         let alpha = rho / pq;
-        ops.next_iterate(alpha, &w.p, &mut w.x)?; //                           x += α p
-        ops.next_residual(alpha, &w.q, &mut w.r)?; //                          r −= α q
-        let rr = host_sum(ops, &w.r, &w.r, &mut w.dot)?;
+        ops.axpy(alpha, &w.p, &mut w.x)?; //                           x += α p
+        ops.axmy(alpha, &w.q, &mut w.r)?; //                          r −= α q
+        let rr = ops.dot(&w.r, &w.r)?;
         let (rho_next, z) = match &mut w.z {
             Some(z) if preconditioned => {
                 m.apply(ops, &w.r, z)?; //                                     z = M⁻¹ r
-                (host_sum(ops, &w.r, z, &mut w.dot)?, &*z)
+                (ops.dot(&w.r, z)?, &*z)
             }
             _ => (rr, &w.r),
         };
-        ops.next_direction(rho_next / rho, z, &mut w.p)?; //                   p = z + ρ'/ρ p
+        ops.xpby(z, rho_next / rho, &mut w.p)?; //                   p = z + ρ'/ρ p
         rho = rho_next;
 
         if let Some(verdict) = judge.judge(&[Record::Residual { iteration, rho, rr }], ops.comm()) {
@@ -65,11 +67,4 @@ pub(crate) fn cg_classic<O: Ops>(
         judge.set_aside(ops, iterate, None, w, 0.0)?;
     }
     unreachable!("an iteration without end")
-}
-
-/// x·y over all ranks, as a number on the host.
-fn host_sum<O: Ops>(ops: &O, x: &O::Vector, y: &O::Vector, sum: &mut O::Sum) -> Result<f64> {
-    ops.dot_product(x, y, sum, 0)?;
-    ops.all_sum(&mut [sum])?;
-    Ok(ops.settle(sum)?[0])
 }

@@ -17,7 +17,7 @@ pub(crate) trait Iterate<O: Ops>: Send {
     /// r = b − A x in `w.r`, rounded to the precision of the iteration. `w.q` may be used up.
     fn residual(&mut self, ops: &O, a: &impl LinearOperator<O>, w: &mut Workspace<O>) -> Result<()>;
 
-    /// Keeps the iterate that the last residual was of.
+    /// Keeps the iterate that the last residual was of: the best so far.
     fn keep(&mut self, ops: &O, w: &Workspace<O>) -> Result<()>;
 
     /// Goes back to the iterate that was kept.

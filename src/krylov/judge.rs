@@ -21,13 +21,14 @@ pub(crate) trait Judge<O: Ops> {
     /// r·r at or below this ends the run.
     fn run_limit(&self) -> f64;
 
+    /// Whether no run has begun with a smaller residual than this one, which has just begun.
+    fn is_best(&self) -> bool;
+
+    /// Whether a residual that is replaced gets more accurate by that.
+    fn may_replace(&self) -> bool;
+
     /// How many iterations are allowed from `iteration` of this run on.
     fn allowed_from(&self, iteration: u64) -> u64;
-
-    /// Whether iteration `iteration` of this run is one more than allowed.
-    fn is_over(&self, iteration: u64) -> bool {
-        self.allowed_from(iteration) == 0
-    }
 
     /// Judges a number that has become known in the middle of an iteration.
     fn see(&mut self, record: &Record) -> Option<Verdict>;

@@ -1,8 +1,6 @@
 //! The methods: a row for each, with all that is known of it without running it.
 
-use super::cg;
-use super::cg_textbook;
-use super::minres;
+use super::{cg, cg_pipelined, cg_single_reduction, cg_textbook, minres};
 use crate::backend::program::Program;
 use crate::backend::text::Recorder;
 use crate::named::named;
@@ -20,10 +18,6 @@ pub(crate) struct Facts {
     pub(crate) keeps_direction: bool,
     /// Whether the method has the diagonal as preconditioner in the form of a scaling of the system.
     pub(crate) scales: bool,
-    /// Vectors that it has by recurrence beside the residual and the iterate: A p, A r and so on.
-    pub(crate) recurrences: u64,
-    /// Vectors that an iteration reads and writes beside its product, by the byte rule, unless its text tells.
-    vectors_moved: u64,
 }
 
 /// Of which symmetric matrices a method finds solutions.
@@ -36,14 +30,7 @@ pub(crate) enum IsFor {
 }
 
 /// Facts of most methods.
-const USUAL: Facts = Facts {
-    text: None,
-    is_for: IsFor::Definite,
-    keeps_direction: true,
-    scales: true,
-    recurrences: 0,
-    vectors_moved: 0,
-};
+const USUAL: Facts = Facts { text: None, is_for: IsFor::Definite, keeps_direction: true, scales: true };
 
 /// Facts of a method that is a text.
 const fn text(text: fn(&Recorder)) -> Facts {
@@ -75,11 +62,11 @@ methods! {
     Cg = "cg", "Preconditioned conjugate gradients with fused kernels; the scalars stay on the device when it works alone."
         => text(cg::cg);
     CgClassic = "cg-classic", "Conjugate gradients from five separate kernels, partial sums added on the host (Bueno 2013)."
-        => Facts { vectors_moved: 13, scales: false, ..USUAL };
+        => Facts { scales: false, ..USUAL };
     CgSingleReduction = "cg-single-reduction", "Conjugate gradients with the sums of an iteration in one (Chronopoulos and Gear 1989)."
-        => Facts { vectors_moved: 9, recurrences: 1, ..USUAL };
+        => text(cg_single_reduction::cg_single_reduction);
     CgPipelined = "cg-pipelined", "Conjugate gradients whose sums travel while the product runs (Ghysels and Vanroose 2014)."
-        => Facts { vectors_moved: 13, recurrences: 3, ..USUAL };
+        => text(cg_pipelined::cg_pipelined);
     CgTextbook = "cg-textbook", "Conjugate gradients as textbooks have them: the reference (Hestenes and Stiefel 1952)."
         => text(cg_textbook::cg);
     Minres = "minres", "Minimal residuals, for a symmetric matrix that need not be definite (Paige and Saunders 1975)."
@@ -106,25 +93,23 @@ impl Method {
     pub(crate) fn more_vectors(self, precond: Precond) -> u64 {
         match self.program(false) {
             Some(program) => program.own_vectors().saturating_sub(2) as u64,
-            None if self == Self::CgClassic => u64::from(precond == Precond::Jacobi), // z
-            None => self.facts().recurrences,
+            None => u64::from(precond == Precond::Jacobi), // z
         }
     }
 
     /// Of these, the number that have room for a halo.
     pub(crate) fn more_halos(self) -> u64 {
-        self.program(false).map_or(self.facts().recurrences, |program| program.own_vectors().saturating_sub(2) as u64)
+        self.program(false).map_or(0, |program| program.own_vectors().saturating_sub(2) as u64)
     }
 
     /// How many vectors an iteration reads and writes beside its product, by the byte rule: each array that an operation reads
     /// counts once, and each that it writes; of x, a step of `cg` has half. `is_scaled` tells whether the matrix is scaled by its
     /// diagonal, so that the test needs weights.
     pub(crate) fn vectors_moved(self, precond: Precond, is_scaled: bool) -> u64 {
-        let facts = self.facts();
         match self.program(is_scaled) {
             Some(program) => program.arrays_moved() as u64,
-            None if self == Self::CgClassic => facts.vectors_moved + if precond == Precond::Jacobi { 5 } else { 0 },
-            None => facts.vectors_moved + u64::from(is_scaled),
+            // two dot products and three updates; z = M⁻¹ r and r·z
+            None => 2 * 2 + 3 * 3 + if precond == Precond::Jacobi { 3 + 2 } else { 0 },
         }
     }
 }

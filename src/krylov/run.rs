@@ -32,7 +32,9 @@ pub(crate) fn run<O: Backend>(
     if let Some(verdict) = judge.begin(rho, rr) {
         return Ok(verdict);
     }
-    iterate.keep(ops, w)?;
+    if judge.is_best() {
+        iterate.keep(ops, w)?;
+    }
     lend(machine, w, &mut scaling);
     let verdict = iterations(ops, a, iterate, &mut scaling, w, machine, judge);
     let completed = if verdict.is_ok() { machine.complete(ops) } else { Ok(()) };
@@ -52,12 +54,14 @@ fn iterations<O: Backend>(
 ) -> Result<Verdict> {
     machine.start(ops, a, judge.keeps_direction())?;
     let mut records = Vec::new();
+    let most = if judge.may_replace() { machine.longest_run() } else { u64::MAX };
     let mut next = 1;
     loop {
         let limit = judge.run_limit();
-        let several = machine.several(ops, a, (next, judge.allowed_from(next)), limit)?; // at once, or else one:
+        let allowed = |next| judge.allowed_from(next).min(most.saturating_add(1) - next);
+        let several = machine.several(ops, a, (next, allowed(next)), limit)?; // at once, or else one:
         next = several.unwrap_or(next);
-        let (iteration, is_over) = (next, judge.is_over(next));
+        let (iteration, is_over) = (next, allowed(next) == 0);
         let is_single = several.is_none() && !is_over;
         if is_single {
             ops.begin_iteration(iteration)?;
@@ -77,6 +81,9 @@ fn iterations<O: Backend>(
             lend(machine, w, scaling);
             judge.set_aside(ops, iterate, scaling.as_deref(), w, deferred)?;
             lend(machine, w, scaling);
+        }
+        if is_over {
+            return Ok(Verdict::Replaces);
         }
         if is_single && let Some(verdict) = judge.compare(ops, iteration)? {
             return Ok(verdict);

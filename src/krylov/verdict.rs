@@ -11,6 +11,8 @@ pub(crate) enum Verdict {
     Presumed,
     /// The former run has hardly reduced the true residual, or even increased it.
     Stalled { worse: bool },
+    /// The run was as long as the method lets it be: the residual is to be replaced by the true one.
+    Replaces,
     /// Rows had better be shared otherwise. The iterate and the direction are those to go on with.
     Moves,
     /// Something else.

@@ -9,8 +9,7 @@ use rayon::prelude::*;
 use super::{Arriving, LinearOperator, pair};
 use crate::error::{Error, Result};
 use crate::matrix::gallery::random_vector;
-use crate::ops::host::{HostOps, HostSum};
-use crate::ops::{Ops, Product};
+use crate::ops::host::{HostOps, dot};
 use crate::verify::{self, Residual, norm_2};
 
 /// What (u·A v − v·A u) √n may be beside ‖u‖₂ ‖A v‖₂, for random u and v: about ‖A − Aᵀ‖ / ‖A‖ in the Frobenius norm. Functions in
@@ -173,13 +172,6 @@ impl FunctionBlock<'_> {
         self.a.apply(scaled, y);
         y.par_iter_mut().with_min_len(CHUNK).zip(roots).for_each(|(y, root)| *y /= root);
     }
-
-    /// The same, with x·y and y·y.
-    fn with_dots(&self, ops: &HostOps<f64>, x: &Vec<f64>, y: &mut Vec<f64>, dots: &mut HostSum) -> Result<()> {
-        self.product(ops, x, y);
-        ops.dot_product(x, y, dots, 0)?;
-        ops.dot_product(y, y, dots, 1)
-    }
 }
 
 /// The rank is alone: there are no halos.
@@ -193,24 +185,22 @@ impl LinearOperator<HostOps<f64>> for FunctionBlock<'_> {
         Ok(())
     }
 
-    fn apply_dots(&self, ops: &HostOps<f64>, product: Product<'_, HostOps<f64>>) -> Result<()> {
-        let Product { x, y, dots, .. } = product;
-        self.with_dots(ops, x, y, dots)
-    }
-
     fn multiply(
         &self,
         ops: &HostOps<f64>,
         v: &mut [Vec<f64>],
         of: [usize; 2],
         arriving: Option<Arriving<'_, Vec<f64>>>,
-        dots: &mut HostSum,
+        dots: &mut [f64; 2],
     ) -> Result<()> {
         if let Some(Arriving { then, .. }) = arriving {
             then(v)?;
         }
         let [x, y] = pair(v, of);
-        self.with_dots(ops, x, y, dots)
+        self.product(ops, x, y);
+        let (x, y) = (&x[..self.a.n], &y[..self.a.n]);
+        *dots = [dot(x, y), dot(y, y)];
+        Ok(())
     }
 
     fn pack_halo(&self, _: &HostOps<f64>, _: &Vec<f64>, _: bool) -> Result<()> {

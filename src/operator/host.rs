@@ -14,8 +14,8 @@ use crate::comm::Message;
 use crate::error::Result;
 use crate::kernels::Shape;
 use crate::matrix::Csr;
-use crate::ops::host::{HostOps, HostSum, recur};
-use crate::ops::{HaloStep, Ops, Product};
+use crate::ops::Ops;
+use crate::ops::host::HostOps;
 use crate::partition::{HaloPlan, Part};
 use crate::real::Real;
 use crate::timeline::Lane;
@@ -174,16 +174,6 @@ impl<T: Real> HostBlock<T> {
     }
 }
 
-/// A step on the halos, which begin at `n`.
-fn halo_step<T: Real>(step: HaloStep<'_, HostOps<T>>, n: usize, x: &mut [T], y: &[T]) {
-    let HaloStep { scalars, d } = step;
-    let [alpha, beta] = scalars.of::<T>();
-    for ((d, x), &y) in d[n..].iter_mut().zip(&mut x[n..]).zip(&y[n..]) {
-        *d = recur(y, beta, *d);
-        *x -= alpha * *d;
-    }
-}
-
 fn add(a: [f64; 2], b: [f64; 2]) -> [f64; 2] {
     [a[0] + b[0], a[1] + b[1]]
 }
@@ -217,35 +207,25 @@ impl<T: Real> LinearOperator<HostOps<T>> for HostBlock<T> {
         self.exchange(ops, x)
     }
 
-    fn apply_dots(&self, ops: &HostOps<T>, product: Product<'_, HostOps<T>>) -> Result<()> {
-        let (Product { step, x, y, dots }, n) = (product, self.rows.len());
-        if let Some(step) = step {
-            self.exchange(ops, y)?;
-            halo_step(step, n, x, y);
-        }
-        let _running = ops.running(self.kernel("spmv_dot_csr", "spmv_dot_stencil"));
-        let parts = self.for_rows(x, &mut y[..n], |i, sum, y| {
-            *y = sum;
-            [x[i].to_f64() * sum.to_f64(), sum.to_f64() * sum.to_f64()]
-        });
-        parts.into_iter().enumerate().for_each(|(k, part)| dots.set(k, part));
-        Ok(())
-    }
-
     fn multiply(
         &self,
         ops: &HostOps<T>,
         v: &mut [Vec<T>],
         of: [usize; 2],
         arriving: Option<Arriving<'_, Vec<T>>>,
-        dots: &mut HostSum,
+        dots: &mut [f64; 2],
     ) -> Result<()> {
         if let Some(Arriving { of, then }) = arriving {
             self.exchange(ops, &mut v[of])?;
             then(v)?;
         }
         let [x, y] = pair(v, of);
-        self.apply_dots(ops, Product { step: None, x, y, dots })
+        let _running = ops.running(self.kernel("spmv_dot_csr", "spmv_dot_stencil"));
+        *dots = self.for_rows(x, &mut y[..self.rows.len()], |i, sum, y| {
+            *y = sum;
+            [x[i].to_f64() * sum.to_f64(), sum.to_f64() * sum.to_f64()]
+        });
+        Ok(())
     }
 
     /// The message is made when it is sent.

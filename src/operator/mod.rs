@@ -18,7 +18,7 @@ pub use format::Format;
 pub use function::HostOperator;
 
 use crate::error::Result;
-use crate::ops::{Ops, Product};
+use crate::ops::Ops;
 
 /// A product whose halo is under way.
 pub struct Arriving<'a, V> {
@@ -51,14 +51,6 @@ pub trait LinearOperator<O: Ops> {
     /// A failing device or rank.
     fn fill_halo(&self, ops: &O, x: &mut O::Vector) -> Result<()>;
 
-    /// y = A x, and this rank's part of x·y and of y·y. The halo of x must be filled up to the step that was made last: what
-    /// that did to x is done here on its halo, with the halo of the former y, which is exchanged meanwhile. Rows that need
-    /// no halo do not wait for it.
-    ///
-    /// # Errors
-    /// A failing device or rank.
-    fn apply_dots(&self, ops: &O, product: Product<'_, O>) -> Result<()>;
-
     /// y = A x, and this rank's part of x·y and of y·y, for the vectors in places x and y of `v`. The halo of x must be filled, but for
     /// what depends on the product that is still `arriving`: its halo is exchanged meanwhile. Rows that need no halo do not wait
     /// for it.
@@ -71,11 +63,11 @@ pub trait LinearOperator<O: Ops> {
         v: &mut [O::Vector],
         of: [usize; 2],
         arriving: Option<Arriving<'_, O::Vector>>,
-        dots: &mut O::Sum,
+        dots: &mut O::ProductSums,
     ) -> Result<()>;
 
-    /// Packs what is in other ranks' halos of the y that [`apply_dots`](Self::apply_dots) has left, to be exchanged when it is
-    /// called again, with a step. `is_summed` tells that sums of this y are completed before: then all of it is there.
+    /// Packs what is in other ranks' halos of the y that [`multiply`](Self::multiply) has left, to be exchanged when it is called
+    /// again. `is_summed` tells that sums of this y are completed before: then all of it is there.
     ///
     /// # Errors
     /// A failing device.

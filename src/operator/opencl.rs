@@ -18,8 +18,7 @@ use crate::kernels::persistent::Rows;
 use crate::kernels::sell::{SellBlock, SliceSet};
 use crate::kernels::stencil::{MainKind, RowSet, StencilBand, StencilBlock};
 use crate::kernels::{Kernels, Shape, Tuning};
-use crate::ops::Product;
-use crate::ops::opencl::{DeviceSum, OpenClOps};
+use crate::ops::opencl::{DeviceSums, OpenClOps};
 use crate::partition::{HaloPlan, Part};
 use crate::real::Real;
 
@@ -439,36 +438,13 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
         self.exchange.receive(ops, x)
     }
 
-    fn apply_dots(&self, ops: &OpenClOps<T, A>, product: Product<'_, OpenClOps<T, A>>) -> Result<()> {
-        let Product { step, x, y, dots } = product;
-        let partials = ops.empty(dots, self.launches())?;
-        if step.is_some() {
-            self.exchange.send(ops, y)?;
-        }
-        // one launch is quicker than two, if it does not wait
-        let is_halo_early = matches!(self.layout, Layout::Stencil(..)) && self.exchange.is_hidden_by_step();
-        let mut groups = dots.groups();
-        if !is_halo_early {
-            groups = self.dots_of(ops, Which::Interior, x, y, &partials, groups)?;
-        }
-        if let Some(step) = step {
-            self.exchange.receive(ops, y)?;
-            if self.exchange.halo() > 0 {
-                ops.halo_step(step, self.n_rows..self.n_rows + self.exchange.halo(), x, y)?;
-            }
-        }
-        let rest = if is_halo_early { Which::All } else { Which::Boundary };
-        dots.set_groups(self.dots_of(ops, rest, x, y, &partials, groups)?);
-        Ok(())
-    }
-
     fn multiply(
         &self,
         ops: &OpenClOps<T, A>,
         v: &mut [DeviceVec<T>],
         of: [usize; 2],
         arriving: Option<Arriving<'_, DeviceVec<T>>>,
-        dots: &mut DeviceSum<A>,
+        dots: &mut DeviceSums<A>,
     ) -> Result<()> {
         let partials = ops.empty(dots, self.launches())?;
         if let Some(Arriving { of, .. }) = &arriving {

@@ -5,23 +5,21 @@ mod sums;
 mod timings;
 
 use std::cell::{Cell, RefCell};
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub(crate) use self::sums::DeviceSum;
-use self::sums::{Landing, PARTIAL_SUMS};
+use self::sums::PARTIAL_SUMS;
+pub(crate) use self::sums::{DeviceSums, add_up};
 use self::timings::{Clock, Recorded, is_sample};
 use super::trials::{MAX_TRIED_PER_UNIT, Trials};
-use super::{HaloStep, Ops, PipelinedStep, SingleStep, Widens};
+use super::{Ops, Widens};
 use crate::comm::{Communicator, MAX_SUMS};
 use crate::device::{Context, DeviceVec, Moment, Pinned};
 use crate::error::Result;
 use crate::kernels::persistent::Rows;
-use crate::kernels::recurrences::{PipelinedVectors, SingleVectors};
 use crate::kernels::{Kernels, count};
 use crate::real::Real;
-use crate::timeline::{Lane, Recorder, Split, Timeline};
+use crate::timeline::{Recorder, Split, Timeline};
 
 /// The vector operations of a device on elements `T`, with sums in `A`.
 pub(crate) struct OpenClOps<T: Real, A: Real> {
@@ -41,7 +39,10 @@ pub(crate) struct OpenClOps<T: Real, A: Real> {
     current: Cell<u64>,
     /// The device is known to have done this one.
     known_done: Cell<u64>,
-    landing: RefCell<Landing<A>>,
+    /// Partial sums of dot products,
+    partials: RefCell<Option<DeviceVec<A>>>,
+    /// and where sums arrive on the host.
+    landing: RefCell<Option<Pinned<A>>>,
     clock: RefCell<Clock>,
     pub(crate) recorder: Recorder,
     recorded: RefCell<Recorded>,
@@ -66,7 +67,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         let never = Arc::new(DeviceVec::zeros(&ctx, 1, "the state")?);
         let units = ctx.info().compute_units.max(1) as usize;
         let max_groups = kernels.tuning.max_groups().max(if tries { MAX_TRIED_PER_UNIT * units } else { 0 });
-        let landing = Landing::new(Pinned::zeros(&ctx, 4 * max_groups)?);
+        let landing = RefCell::new(Some(Pinned::zeros(&ctx, 4 * max_groups)?));
         Ok(Self {
             ctx,
             kernels,
@@ -76,7 +77,8 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
             never,
             current: Cell::default(),
             known_done: Cell::default(),
-            landing: RefCell::new(landing),
+            partials: RefCell::default(),
+            landing,
             clock: RefCell::default(),
             recorder: Recorder::default(),
             recorded: RefCell::default(),
@@ -120,21 +122,6 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
     pub(crate) fn set_known_done(&self, iteration: u64) {
         self.known_done.set(iteration);
     }
-
-    /// A step on the halos of two vectors, `range`: x is multiplied next, and y was left by the former product.
-    pub(crate) fn halo_step(
-        &self,
-        step: HaloStep<'_, Self>,
-        range: Range<usize>,
-        x: &mut DeviceVec<T>,
-        y: &DeviceVec<T>,
-    ) -> Result<()> {
-        let (ctx, kernels, len) = (&self.ctx, &self.kernels, range.len());
-        let range = count(range.start)..count(range.end);
-        let HaloStep { scalars, d } = step;
-        let grid = self.grid_for("recur_halo", len);
-        kernels.recurrences(ctx)?.recur_halo(ctx, grid, range, [x, d], y, scalars.of())
-    }
 }
 
 impl<T: Real, A: Real> Widens<OpenClOps<A, A>> for OpenClOps<T, A> {
@@ -151,7 +138,7 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
     type Real = T;
     type Vector = DeviceVec<T>;
     type Rows<'a> = Rows<'a, T>;
-    type Sum = DeviceSum<A>;
+    type ProductSums = DeviceSums<A>;
 
     fn comm(&self) -> &dyn Communicator<T> {
         &*self.comm
@@ -177,9 +164,8 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         v.fill(&self.ctx, 0).map(|_| ())
     }
 
-    fn sum(&self, components: usize) -> Result<DeviceSum<A>> {
-        let partials = Arc::new(DeviceVec::zeros(&self.ctx, components * self.max_groups, PARTIAL_SUMS)?);
-        Ok(DeviceSum { partials, first: 0, components, count: 0, values: [0.0; MAX_SUMS] })
+    fn product_sums(&self) -> Result<DeviceSums<A>> {
+        Ok(DeviceSums::behind(Arc::new(DeviceVec::zeros(&self.ctx, 2 * self.max_groups, PARTIAL_SUMS)?), 0))
     }
 
     fn write(&self, from: &[T], to: &mut DeviceVec<T>) -> Result<()> {
@@ -196,78 +182,47 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         from.copy_to(&self.ctx, to, self.n_owned())
     }
 
-    fn dot_product(&self, x: &DeviceVec<T>, y: &DeviceVec<T>, sum: &mut DeviceSum<A>, component: usize) -> Result<()> {
+    fn dots(&self, pairs: &[[&DeviceVec<T>; 2]]) -> Result<Vec<f64>> {
         let grid = self.grid("dot_partial");
-        let place = (component as u32, sum.components as u32);
-        let partials = sum.refill(grid.groups);
-        self.kernels.dot.dot_partial(&self.ctx, grid, self.n, x, y, partials, place)
+        let room = pairs.len() * grid.groups;
+        let mut partials = self.partials.take().filter(|partials| partials.len() >= room);
+        if partials.is_none() {
+            partials = Some(DeviceVec::zeros(&self.ctx, room, PARTIAL_SUMS)?);
+        }
+        let mut sums = Vec::with_capacity(pairs.len());
+        if let Some(partials) = &partials {
+            for (k, [x, y]) in pairs.iter().enumerate() {
+                let place = ((k * grid.groups) as u32, 1);
+                self.kernels.dot.dot_partial(&self.ctx, grid, self.n, x, y, partials, place)?;
+            }
+            let start = Instant::now();
+            let memory = self.end_fetch(self.start_fetch(&[(partials, 0..room)])?)?;
+            sums.extend(memory[..room].chunks(grid.groups).map(|parts| add_up(parts, 1)));
+            self.keep_landing(memory);
+            self.waited(start);
+        }
+        self.partials.replace(partials);
+        sums.chunks_mut(MAX_SUMS).try_for_each(|sums| self.sum_values(sums))?;
+        Ok(sums)
     }
 
-    fn next_iterate(&self, alpha: f64, p: &DeviceVec<T>, x: &mut DeviceVec<T>) -> Result<()> {
-        let alpha = T::from_f64(alpha);
-        self.kernels.update.next_iterate(&self.ctx, self.grid("next_iterate"), self.n, alpha, p, x)
+    fn axpy(&self, a: f64, x: &DeviceVec<T>, y: &mut DeviceVec<T>) -> Result<()> {
+        let a = T::from_f64(a);
+        self.kernels.update.next_iterate(&self.ctx, self.grid("next_iterate"), self.n, a, x, y)
     }
 
-    fn next_residual(&self, alpha: f64, q: &DeviceVec<T>, r: &mut DeviceVec<T>) -> Result<()> {
-        let alpha = T::from_f64(alpha);
-        self.kernels.update.next_residual(&self.ctx, self.grid("next_residual"), self.n, alpha, q, r)
+    fn axmy(&self, a: f64, x: &DeviceVec<T>, y: &mut DeviceVec<T>) -> Result<()> {
+        let a = T::from_f64(a);
+        self.kernels.update.next_residual(&self.ctx, self.grid("next_residual"), self.n, a, x, y)
     }
 
-    fn next_direction(&self, beta: f64, z: &DeviceVec<T>, p: &mut DeviceVec<T>) -> Result<()> {
-        let beta = T::from_f64(beta);
-        self.kernels.update.next_direction(&self.ctx, self.grid("next_direction"), self.n, beta, z, p)
+    fn xpby(&self, x: &DeviceVec<T>, b: f64, y: &mut DeviceVec<T>) -> Result<()> {
+        let b = T::from_f64(b);
+        self.kernels.update.next_direction(&self.ctx, self.grid("next_direction"), self.n, b, x, y)
     }
 
     fn multiply(&self, d: &DeviceVec<T>, x: &DeviceVec<T>, y: &mut DeviceVec<T>) -> Result<()> {
         self.kernels.update.scale_diagonal(&self.ctx, self.grid("scale_diagonal"), self.n, d, x, y)
-    }
-
-    fn start_sum(&self, sums: &mut [&mut DeviceSum<A>]) -> Result<()> {
-        if self.comm.size() > 1 {
-            self.send(sums)?;
-        }
-        Ok(())
-    }
-
-    fn single_step(&self, step: SingleStep<'_, Self>) -> Result<()> {
-        let SingleStep { scalars, weights, x, r, p, s, q, rho } = step;
-        let grid = self.grid(if weights.is_some() { "single_step_weighted" } else { "single_step" });
-        let (vectors, sums) = (SingleVectors { x, r, p, s, q, w: weights }, rho.refill(grid.groups));
-        self.kernels.recurrences(&self.ctx)?.single_step(&self.ctx, grid, self.n, vectors, scalars.of(), sums)
-    }
-
-    fn pipelined_step(&self, step: PipelinedStep<'_, Self>) -> Result<()> {
-        let PipelinedStep { scalars, weights, x, r, t, p, s, z, q, sums } = step;
-        let grid = self.grid(if weights.is_some() { "pipelined_step_weighted" } else { "pipelined_step" });
-        let (vectors, sums) = (PipelinedVectors { x, r, t, p, s, z, q, w: weights }, sums.refill(grid.groups));
-        self.kernels.recurrences(&self.ctx)?.pipelined_step(&self.ctx, grid, self.n, vectors, scalars.of(), sums)
-    }
-
-    fn all_sum(&self, sums: &mut [&mut DeviceSum<A>]) -> Result<()> {
-        if self.comm.size() == 1 {
-            return Ok(()); // the next kernel adds the partial sums
-        }
-        self.bring(sums)?;
-        let mut values = [0.0; MAX_SUMS];
-        let mut len = 0;
-        for sum in &*sums {
-            values[len..len + sum.components].copy_from_slice(&sum.values[..sum.components]);
-            len += sum.components;
-        }
-        let start = Instant::now();
-        self.comm.sum(&mut values[..len])?;
-        self.clock.borrow_mut().sums += start.elapsed();
-        self.recorder.span(Lane::Host, "sum over ranks", start);
-        let mut values = values.into_iter();
-        for sum in sums {
-            sum.values.iter_mut().take(sum.components).zip(&mut values).for_each(|(to, from)| *to = from);
-        }
-        Ok(())
-    }
-
-    fn settle(&self, sum: &mut DeviceSum<A>) -> Result<[f64; MAX_SUMS]> {
-        self.bring(&mut [sum])?;
-        Ok(sum.values)
     }
 
     fn count_from(&self, before: u64) {
@@ -275,7 +230,6 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
     }
 
     fn begin(&self) -> Result<()> {
-        self.landing.borrow_mut().forget();
         self.done.replace(Arc::clone(&self.never));
         self.current.take();
         self.known_done.take();

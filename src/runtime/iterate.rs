@@ -153,10 +153,7 @@ where
         wide.write(&vec![0.0; wide.n_owned()], x)?;
         ops.add_wide(&mut w.p, x)?; // where there is room for the halo
         a.apply(wide, x, r)?;
-        let mut sum = wide.sum(1)?;
-        wide.dot_product(x, r, &mut sum, 0)?;
-        wide.all_sum(&mut [&mut sum])?;
-        let [curvature, ..] = wide.settle(&mut sum)?;
+        let curvature = wide.dot(x, r)?;
         Iterate::<O>::restore(self, ops, w)?;
         Ok(Some(curvature))
     }

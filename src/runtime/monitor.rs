@@ -41,6 +41,10 @@ const MARGIN: f64 = 0.98;
 /// that goes with the latter leads nowhere.
 const SAME: f64 = 2.0;
 
+/// The part by which a true residual ‖r‖₂² may differ from that of the recurrence to take its place: beyond, it is one of rounding
+/// errors in b − A x, and the recurrence had better come to its end.
+const VISIBLE: f64 = 1e-4;
+
 /// Watches one rank's iteration. All ranks see the same numbers and so come to the same verdict.
 pub(crate) struct Monitor<'a> {
     /// ‖r‖₂² that meets the test.
@@ -65,6 +69,10 @@ pub(crate) struct Monitor<'a> {
     first_rr: f64,
     /// ‖r‖₂² after the last iteration seen.
     last_rr: f64,
+    /// The same when the method last [started anew](Self::starts_anew).
+    anew_rr: f64,
+    /// The least true ‖r‖₂² of all starts of runs.
+    least_rr: f64,
     /// Iterations in all.
     iterations: u64,
     /// ‖r‖₂ / ‖b‖₂, by the recurrence.
@@ -88,6 +96,12 @@ pub(crate) struct Monitor<'a> {
     shares: Option<Vec<f64>>,
     /// Whether the next run, the first, goes on in a direction that other ranks have left.
     goes_on: bool,
+    /// Whether the next run goes on with this one, but for a residual that is replaced,
+    replaces: bool,
+    /// and whether that would be of use again.
+    may_replace: bool,
+    /// Iterations before those runs.
+    before_all: u64,
 }
 
 /// What a monitor has seen.
@@ -148,6 +162,8 @@ impl<'a> Monitor<'a> {
             keeps_direction: false,
             first_rr: f64::NAN,
             last_rr: f64::NAN,
+            anew_rr: f64::NAN,
+            least_rr: f64::INFINITY,
             iterations: before,
             history: Vec::new(),
             last_progress: None,
@@ -161,6 +177,9 @@ impl<'a> Monitor<'a> {
             iteration_time: IterationTime::default(),
             shares: None,
             goes_on: false,
+            replaces: false,
+            may_replace: true,
+            before_all: before,
         }
     }
 
@@ -198,15 +217,25 @@ impl<'a> Monitor<'a> {
         Self { goes_on: true, last_rr: norm * norm, ..self }
     }
 
+    /// The next run is one with this, and goes on in its direction; only the residual is replaced by the true one.
+    pub(crate) fn replaces(&mut self) {
+        self.replaces = true;
+    }
+
     /// Takes note of the true residual at the start of a run, and of ρ = r·M⁻¹r.
     pub(crate) fn begin(&mut self, rho: f64, rr: f64) -> Option<Verdict> {
         self.before = self.iterations;
-        let former_rr = std::mem::replace(&mut self.first_rr, rr);
         let is_same = rr <= SAME * SAME * self.last_rr; // not so at first, where there is none
-        let goes_on = std::mem::take(&mut self.goes_on);
-        self.keeps_direction = (self.is_mixed() || goes_on) && is_same;
-        self.paced = (Instant::now(), 1);
-        self.iteration_time.pause();
+        let [goes_on, replaces] = [&mut self.goes_on, &mut self.replaces].map(std::mem::take);
+        self.keeps_direction = (self.is_mixed() || goes_on || replaces) && is_same;
+        let mut former_rr = f64::NAN;
+        self.may_replace = !replaces || self.may_replace && (rr / self.last_rr - 1.0).abs() <= VISIBLE;
+        if !replaces {
+            former_rr = std::mem::replace(&mut self.first_rr, rr);
+            self.before_all = self.iterations;
+            self.paced = (Instant::now(), 1);
+            self.iteration_time.pause();
+        }
         self.last_rr = rr;
         if self.history.is_empty() {
             self.history.push(self.relative(rr));
@@ -218,8 +247,9 @@ impl<'a> Monitor<'a> {
             return Some(Verdict::Converged);
         }
         if rr > REPLACED * REPLACED * former_rr {
-            return Some(Verdict::Stalled { worse: rr > former_rr });
+            return Some(Verdict::Stalled { worse: rr > self.least_rr });
         }
+        self.least_rr = self.least_rr.min(rr);
         let aim = if self.is_mixed() { MARGIN * self.limit } else { self.limit };
         self.run_limit = aim.max(comparable(self.reach * self.reach * rr, self.precision));
         if let Some(reason) = Self::judge_rho(rho, self.iterations + 1) {
@@ -228,7 +258,7 @@ impl<'a> Monitor<'a> {
         if self.iterations >= self.max_iters {
             return Some(Verdict::Ended(Reason::MaxIters));
         }
-        self.runs += 1;
+        self.runs += u32::from(!replaces);
         None
     }
 
@@ -247,6 +277,16 @@ impl<'a> Monitor<'a> {
     pub(crate) fn gives_up_direction(&mut self) -> bool {
         (self.first_rr, self.last_rr) = (f64::NAN, f64::NAN); // the next run is compared with none
         std::mem::take(&mut self.keeps_direction)
+    }
+
+    /// After a difference of rounding errors was taken for p·A p: whether the next run, from the residual, may be of use. It is not if
+    /// nothing was gained since the last time.
+    pub(crate) fn starts_anew(&mut self) -> bool {
+        let has_moved = self.run_iterations() > 0 || self.keeps_direction;
+        let has_gained = self.anew_rr.is_nan() || self.last_rr <= REPLACED * REPLACED * self.anew_rr;
+        self.anew_rr = self.last_rr;
+        self.gives_up_direction();
+        has_moved && has_gained
     }
 
     /// Where the time axis of a timeline begins, if one is asked for.
@@ -302,12 +342,13 @@ impl<'a> Monitor<'a> {
     /// rows had better be shared otherwise. All ranks see the same numbers.
     pub(crate) fn compare<O: Ops>(&mut self, ops: &O, iteration: u64) -> Result<Option<Verdict>> {
         let Some(balance) = &self.balance else { return Ok(None) };
-        if !rebalance::is_time(iteration) {
+        let of_all = self.before - self.before_all + iteration;
+        if !rebalance::is_time(of_all) {
             return Ok(None);
         }
-        let now = (Instant::now(), iteration);
+        let now = (Instant::now(), of_all);
         let (since, first) = std::mem::replace(&mut self.paced, now);
-        let whole = (now.0 - since).as_secs_f64() / (iteration - first) as f64;
+        let whole = (now.0 - since).as_secs_f64() / (of_all - first) as f64;
         let kernels = ops.pace(iteration)?.unwrap_or(f64::NAN);
         #[cfg(test)]
         let rank = ops.comm().rank();
@@ -317,7 +358,7 @@ impl<'a> Monitor<'a> {
         let whole = ops.comm().gather(whole)?[0];
         let pace = Pace { kernels, whole };
         log::debug!("iteration {iteration}: {pace:?}");
-        self.shares = balance.better_shares(&pace, iteration);
+        self.shares = balance.better_shares(&pace, of_all);
         self.pace = Some(pace);
         Ok(self.shares.is_some().then_some(Verdict::Moves))
     }
@@ -423,6 +464,14 @@ impl<O: Ops> Judge<O> for Monitor<'_> {
 
     fn run_limit(&self) -> f64 {
         self.run_limit
+    }
+
+    fn may_replace(&self) -> bool {
+        self.may_replace
+    }
+
+    fn is_best(&self) -> bool {
+        self.last_rr <= self.least_rr
     }
 
     fn allowed_from(&self, iteration: u64) -> u64 {

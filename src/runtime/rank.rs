@@ -15,9 +15,7 @@ use crate::comm::{Alone, Links};
 use crate::device::{Context, Info, SharedContext};
 use crate::error::Result;
 use crate::kernels::{Kernels, Shape, Tuning};
-use crate::krylov::{
-    Former, Indefinite, Iterate, Method, Reason, Verdict, Workspace, cg_classic, cg_pipelined, cg_single_reduction, run,
-};
+use crate::krylov::{Indefinite, Iterate, Method, Reason, Verdict, Workspace, cg_classic, curvature, run};
 use crate::matrix::Csr;
 use crate::operator::choice::{Candidate, FormatChoice, Why};
 use crate::operator::host::HostBlock;
@@ -260,9 +258,6 @@ impl Plan<'_> {
             None => Tuning::default_for(ctx.info(), Shape::of(ctx.info())),
         };
         let kernels = Kernels::build(ctx, tuning)?;
-        if self.method.facts().recurrences > 0 {
-            kernels.recurrences(ctx)?; // or else the first iteration would wait for the compiler
-        }
         Ok(kernels)
     }
 
@@ -326,7 +321,7 @@ impl<O: Backend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
             Some((scaling, rows)) => Some(scaling.share(&ops, rows.clone())?),
             None => None,
         };
-        let w = Workspace::new(&ops, &a, plan.method, plan.stores_z)?;
+        let w = Workspace::new(&ops, &a, plan.stores_z)?;
         Ok(Self { method: plan.method, ops, a, choice, iterate, m, scaling, w, machine: None })
     }
 
@@ -346,7 +341,6 @@ impl<O: Backend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
         if let Some(p) = p {
             let p = scaling.as_ref().map_or_else(|| p.to_vec(), |scaling| scaling.of_iterate(p));
             ops.write(&O::Real::scaled(&p, 1.0), &mut w.p)?;
-            w.former = Some(Former::UNKNOWN);
         }
         iterate.keep(ops, w)?;
         ops.finish(0)?;
@@ -362,16 +356,13 @@ impl<O: Backend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
             ops.count_from(monitor.iterations());
             let verdict = match (&mut *machine, &method) {
                 (Some(machine), _) => run(ops, a, iterate, scaling.as_mut(), w, machine, &mut monitor)?,
-                (None, Method::CgSingleReduction) => {
-                    cg_single_reduction(ops, a, iterate, scaling.as_ref(), w, &mut monitor)?
-                }
-                (None, Method::CgPipelined) => cg_pipelined(ops, a, iterate, scaling.as_ref(), w, &mut monitor)?,
                 (None, _) => cg_classic(ops, a, iterate, m, w, &mut monitor)?,
             };
             ops.end_run(monitor.run_iterations())?;
             match verdict {
                 Verdict::Converged => break None,
                 Verdict::Presumed => {}
+                Verdict::Replaces => monitor.replaces(),
                 Verdict::Moves => {
                     moves = true;
                     break None;
@@ -385,9 +376,19 @@ impl<O: Backend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
                 Verdict::Ended(mut reason) => {
                     // what a more precise iteration might not have met
                     let is_imprecise = match &mut reason {
-                        Reason::IndefiniteOperator(Indefinite::Direction { curvature, .. }) => {
-                            *curvature = iterate.curvature(ops, w)?.unwrap_or(*curvature);
-                            *curvature > 0.0
+                        Reason::IndefiniteOperator(Indefinite::Direction { curvature: found, .. }) => {
+                            if machine.as_ref().is_some_and(Machine::derives_curvature) {
+                                *found = curvature(ops, a, w)?;
+                                if *found > 0.0 {
+                                    if monitor.starts_anew() {
+                                        continue;
+                                    }
+                                    iterate.restore(ops, w)?;
+                                    break Some(Reason::Stagnation);
+                                }
+                            }
+                            *found = iterate.curvature(ops, w)?.unwrap_or(*found);
+                            *found > 0.0
                         }
                         Reason::Divergence | Reason::Breakdown(_) => {
                             iterate.restore(ops, w)?;

@@ -9,7 +9,7 @@ use crate::device::{Context, DeviceVec, Grid};
 use crate::error::{Error, Result};
 use crate::kernels::csr::{BlockSet, CsrBlock};
 use crate::kernels::sell::{SellBlock, SliceSet};
-use crate::kernels::{CONVERSIONS, Kernels, RECURRENCES, SELL_PRODUCTS, STENCIL_PRODUCTS, Tuning, count};
+use crate::kernels::{CONVERSIONS, Kernels, SELL_PRODUCTS, STENCIL_PRODUCTS, Tuning, count};
 use crate::operator::opencl::{DeviceBlock, Layout};
 use crate::operator::row_blocks::RowBlocks;
 use crate::operator::{Format, LinearOperator};
@@ -151,8 +151,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             _ if SELL_PRODUCTS.contains(&kernel) => {
                 self.sell().is_some_and(|(block, _)| !kernel.ends_with("_parts") || block.long_count() > 0)
             }
-            // of methods that are seldom asked for, whose iterations try other launches, or hardly ever launched
-            _ => !RECURRENCES.contains(&kernel),
+            _ => true,
         }
     }
 

@@ -16,8 +16,8 @@ use crate::operator::choice::{Candidate, FormatChoice, Why, contenders, fastest}
 use crate::operator::opencl::{DeviceBlock, target};
 use crate::operator::plan::{Offer, Target, by_bytes};
 use crate::operator::{Exchange, Format, LinearOperator};
+use crate::ops::Ops;
 use crate::ops::opencl::OpenClOps;
-use crate::ops::{Ops, Product};
 use crate::partition::Part;
 use crate::real::Real;
 use crate::timing::{Timing, timing};
@@ -210,12 +210,10 @@ impl<T: Real, A: Real> Ground<'_, T, A> {
     /// or no time, is left out.
     fn times(&self, offers: Vec<&Offer<'_, T>>, wanted: Wanted<'_>) -> Result<Vec<Timed<T>>> {
         let (ctx, n, mut room) = (&self.ops.ctx, self.part.n_owned(), wanted.room);
-        let mut p = DeviceVec::from_slice(ctx, &numbers::<T>(n + self.part.halo.len, 1), "p")?;
-        let mut q = self.ops.vector(0, "q")?;
-        let mut sums = self.ops.sum(2)?;
-        let mut product = |block: &DeviceBlock<T>| {
-            block.apply_dots(self.ops, Product { step: None, x: &mut p, y: &mut q, dots: &mut sums })
-        };
+        let p = DeviceVec::from_slice(ctx, &numbers::<T>(n + self.part.halo.len, 1), "p")?;
+        let mut vectors = [p, self.ops.vector(0, "q")?];
+        let mut sums = self.ops.product_sums()?;
+        let mut product = |block: &DeviceBlock<T>| block.multiply(self.ops, &mut vectors, [0, 1], None, &mut sums);
         let (mut set_up, mut blocks, mut round) = (Duration::ZERO, Vec::new(), Duration::ZERO);
         for offer in offers {
             let format = offer.format;

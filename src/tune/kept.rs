@@ -8,7 +8,7 @@ use super::store::{Device, Entry, FormatKey, Key, Known, Size, Store, source_has
 use super::{Found, Launch, MAX_SEARCHED_PER_UNIT, Search, Tune, Watch};
 use crate::device::Info;
 use crate::kernels::{
-    self, CONVERSIONS, FAMILIES, PRODUCTS, RECURRENCES, SELL_PRODUCTS, STENCIL_PRODUCTS, Shape, Tuning, general_options,
+    self, CONVERSIONS, FAMILIES, PRODUCTS, SELL_PRODUCTS, STENCIL_PRODUCTS, Shape, Tuning, general_options,
 };
 use crate::ops::trials::Tried;
 use crate::partition::Part;
@@ -69,7 +69,7 @@ pub(crate) fn of_ranks(
 
 /// Whether all kernels were tuned for blocks of this size by more than trials, but for those that not every block can have.
 fn is_searched(known: &Known, device: &Info, part: &Part<'_>, precision: Precision) -> bool {
-    let unused = [STENCIL_PRODUCTS, SELL_PRODUCTS, CONVERSIONS, RECURRENCES];
+    let unused = [STENCIL_PRODUCTS, SELL_PRODUCTS, CONVERSIONS];
     let is_used = |kernel: &&str| !unused.iter().any(|kernels| kernels.contains(kernel));
     kernel_names().filter(is_used).all(|kernel| {
         let hit = known.lookup(&key_in(precision, device, kernel, part.n_owned(), part.nnz()));

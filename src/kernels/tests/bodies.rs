@@ -1,6 +1,5 @@
 //! The tests themselves, on a bench of any kind.
 
-pub(super) use super::recurrences::{pipelined_steps, recurrences_on_a_halo, single_steps};
 use super::*;
 
 pub(super) fn dot_product<T: Real, A: Real>(t: &Bench<T, A>) {
