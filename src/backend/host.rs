@@ -9,7 +9,7 @@ use super::deferred::{self, Deferred};
 use super::machine::{Backend, Turn, Which};
 use super::program::{Pass, Program};
 use super::source::{Partials, partials};
-use super::text::{Line, Slot, X};
+use super::text::{Line, Slot, Term, X};
 use crate::error::Result;
 use crate::kernels::pass::interned;
 use crate::ops::Ops;
@@ -78,8 +78,8 @@ impl<T: Real> Backend for HostOps<T> {
 
 /// A line of a pass, with vectors and factors by their numbers in the pass.
 enum Action<T> {
-    /// What vector `to` is set to: factors and vectors.
-    Assign(usize, Vec<(Option<T>, usize)>),
+    /// What vector `to` is set to: factors, vectors of factors, and vectors.
+    Assign(usize, Vec<(Option<T>, Option<usize>, usize)>),
     /// A sum of the products of two vectors, and of weights.
     Dot([usize; 2], Option<usize>),
     /// x = x + α p with what was deferred, where it is not deferred: x, p and r, α, the deferred factors of before and now.
@@ -129,8 +129,8 @@ fn steps<T: Real>(pass: &Pass, factors: &[f64]) -> Vec<Action<T>> {
     let factor = |node| Some(T::from_f64(number(node)));
     let step = |line: &Line| match line {
         Line::Assign { to, terms } => {
-            let terms = terms.iter().map(|term| (term.factor.and_then(factor), at(term.vector))).collect();
-            Some(Action::Assign(at(*to), terms))
+            let term = |term: &Term| (term.factor.and_then(factor), term.scale.map(at), at(term.vector));
+            Some(Action::Assign(at(*to), terms.iter().map(term).collect()))
         }
         Line::Dot { of, weights, .. } => Some(Action::Dot(of.map(at), weights.map(at))),
         Line::Defer(Deferred { of: [p, r], alpha, former, next, .. }) => {
@@ -149,7 +149,7 @@ fn steps<T: Real>(pass: &Pass, factors: &[f64]) -> Vec<Action<T>> {
 fn of_chunk<T: Real>(steps: &[Action<T>], run: usize, chunk: &mut [&mut [T]], count: usize) -> Vec<f64> {
     let len = chunk.first().map_or(0, |array| array.len());
     let mut lanes = vec![[0.0; 8]; count];
-    let mut value = [T::default(); BLOCK];
+    let [mut value, mut product] = [[T::default(); BLOCK]; 2];
     for begin in (0..len).step_by(BLOCK) {
         let block = begin..len.min(begin + BLOCK);
         let value = &mut value[..block.len()];
@@ -157,8 +157,16 @@ fn of_chunk<T: Real>(steps: &[Action<T>], run: usize, chunk: &mut [&mut [T]], co
         for step in steps {
             match step {
                 Action::Assign(to, terms) => {
-                    for (k, (factor, of)) in terms.iter().enumerate() {
-                        add(value, *factor, &chunk[*of][block.clone()], k == 0);
+                    for (k, (factor, scale, of)) in terms.iter().enumerate() {
+                        let of = &chunk[*of][block.clone()];
+                        let Some(scale) = scale else {
+                            add(value, *factor, of, k == 0);
+                            continue;
+                        };
+                        let product = &mut product[..of.len()];
+                        let scale = &chunk[*scale][block.clone()];
+                        product.iter_mut().zip(scale).zip(of).for_each(|((y, &d), &x)| *y = d * x);
+                        add(value, *factor, product, k == 0);
                     }
                     chunk[*to][block.clone()].copy_from_slice(value);
                 }

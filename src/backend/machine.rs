@@ -11,6 +11,7 @@ use crate::comm::MAX_SUMS;
 use crate::error::Result;
 use crate::operator::{Arriving, LinearOperator, pair};
 use crate::ops::{Ops, Record};
+use crate::real::Real;
 
 /// Vectors that the caller lends: the iterate, the residual, the weights, and the first two that are a method's own.
 pub(crate) const LENT: [Slot; 5] = [X, R, WEIGHTS, OWN, OWN + 1];
@@ -238,7 +239,10 @@ impl<O: Backend> Machine<O> {
         let vector = |(slot, name): (Slot, &&'static str)| {
             if LENT.contains(&slot) { ops.nothing() } else { ops.vector(a.halo(), name) }
         };
-        let v = program.names.iter().enumerate().map(vector).collect::<Result<Vec<_>>>()?;
+        let mut v = program.names.iter().enumerate().map(vector).collect::<Result<Vec<_>>>()?;
+        for (slot, elements) in &program.given {
+            ops.write(&O::Real::scaled(elements, 1.0), &mut v[*slot])?;
+        }
         let mut passes = ops.compile(&program)?;
         let bytes = a.bytes() + (program.arrays_moved() * ops.n_owned() * size_of::<O::Real>()) as u64;
         ops.prepare_several(&mut passes, &program, a.rows(), bytes)?;

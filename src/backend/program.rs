@@ -6,10 +6,11 @@
 //! direction.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::deferred::Deferred;
 use super::scalar::{Form, Node, Scalars};
-use super::text::{Carried, Check, CheckKind, Line, OWN, Recorder, Recording, Slot, Term};
+use super::text::{Carried, Check, CheckKind, Line, OWN, Preconditioner, Recorder, Recording, Slot};
 
 /// A method, fused.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,6 +45,8 @@ pub(crate) struct Program {
     pub(crate) order: Vec<Slot>,
     /// The vector that a run may take over from the one before.
     pub(crate) direction: Option<Slot>,
+    /// Vectors that stay as they are, and their elements on this rank.
+    pub(crate) given: Vec<(Slot, Arc<Vec<f64>>)>,
     /// Iterations after which a run ends for another one to begin with the true residual, in double and in single precision.
     pub(crate) replace_every: Option<[u64; 2]>,
     /// Whether p·A p is a difference, which may have lost its sign to rounding.
@@ -196,16 +199,24 @@ impl Pass {
 }
 
 impl Program {
-    /// What `method` says, of a system that is scaled or is not.
-    pub(crate) fn new(name: &'static str, is_scaled: bool, method: impl FnOnce(&Recorder)) -> Self {
-        let recorder = Recorder::new(is_scaled);
+    /// What `method` says, of a system that is scaled or is not, with a preconditioner to be applied, if there is one.
+    pub(crate) fn new(
+        name: &'static str,
+        is_scaled: bool,
+        preconditioner: Option<Arc<dyn Preconditioner>>,
+        method: impl FnOnce(&Recorder),
+    ) -> Self {
+        let recorder = Recorder::new(is_scaled, preconditioner);
         method(&recorder);
         let recording = recorder.finish();
-        let Recording { direction, replace_every, derives_curvature, .. } = recording;
+        let Recording { direction, ref given, replace_every, derives_curvature, .. } = recording;
+        let given = given.clone();
         let Recording { names, mut scalars, sums, mut carried, begin, norms, start, iteration, order, .. } = recording;
         assert!(products_stay(&iteration, &order), "{name}: a product is set to something else before the next one");
         let has_halo = halos(&iteration, &order);
-        let zeroed = used_before_set(start.iter().chain(&iteration));
+        let is_given = |slot: &Slot| given.iter().any(|(other, _)| other == slot);
+        let mut zeroed = used_before_set(start.iter().chain(&iteration));
+        zeroed.retain(|slot| !is_given(slot));
         let mut steps = fuse(&iteration, &scalars, true);
         let deferred = Deferred::find(&mut steps, &order, &mut scalars, &mut carried);
         let complete = Pass { lines: deferred.map(Line::Complete).into_iter().collect(), ..Pass::default() };
@@ -225,6 +236,7 @@ impl Program {
             carried,
             order,
             direction,
+            given,
             replace_every,
             derives_curvature,
             zeroed,
@@ -522,8 +534,8 @@ fn sink(parts: &mut [Part]) {
     for k in (1..parts.len()).rev() {
         let [.., Part::Pass(first), Part::Pass(second)] = &mut parts[..=k] else { continue };
         for i in (0..first.lines.len()).rev() {
-            let (at, Line::Assign { to, terms }) = first.lines[i].clone() else { continue };
-            let reads: Vec<Slot> = terms.iter().map(|term| term.vector).collect();
+            let (at, line) = first.lines[i].clone();
+            let (reads, Line::Assign { to, .. }) = (line.reads(), line) else { continue };
             let is_free = first.lines[i + 1..].iter().all(|(_, line)| {
                 line.sets().is_none_or(|other| other != to && !reads.contains(&other)) && !line.reads().contains(&to)
             });
@@ -552,9 +564,7 @@ fn halos(iteration: &[Line], order: &[Slot]) -> Vec<bool> {
         for line in iteration.iter().rev() {
             match line {
                 Line::Multiply { x, .. } => has_halo[*x] = true,
-                Line::Assign { to, terms } if has_halo[*to] => {
-                    terms.iter().for_each(|Term { vector, .. }| has_halo[*vector] = true);
-                }
+                Line::Assign { to, .. } if has_halo[*to] => line.reads().into_iter().for_each(|of| has_halo[of] = true),
                 _ => {}
             }
         }

@@ -7,7 +7,7 @@ use super::barriers::barriers;
 use super::deferred::Deferred;
 use super::program::{Pass, Program, Step};
 use super::scalar::{Form, Node};
-use super::text::{Check, CheckKind, Line, Slot, X};
+use super::text::{Check, CheckKind, Line, Slot, Term, X};
 use crate::kernels::Shape;
 
 /// How passes are written for a device.
@@ -550,9 +550,10 @@ fn element(pass: &Pass, at: &dyn Fn(Slot) -> usize, convert: &str, sum: &dyn Fn(
     for line in &pass.lines {
         match line {
             Line::Assign { to, terms } => {
-                let term = |term: &super::text::Term| match term.factor {
-                    None => format!("e{}", at(term.vector)),
-                    Some(node) => format!("{} * e{}", factor(node), at(term.vector)),
+                let term = |term: &Term| {
+                    let value = format!("e{}", at(term.vector));
+                    let value = term.scale.map_or(value.clone(), |d| format!("(e{} * {value})", at(d)));
+                    term.factor.map_or(value.clone(), |node| format!("{} * {value}", factor(node)))
                 };
                 let terms: Vec<String> = terms.iter().map(term).collect();
                 let _ = write!(text, "e{} = {}; ", at(*to), terms.join(" + "));

@@ -13,7 +13,9 @@
 //! [`Program`]: super::program::Program
 
 use std::cell::RefCell;
+use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
+use std::sync::Arc;
 
 use super::deferred::Deferred;
 use super::scalar::{Form, Node, Scalars};
@@ -71,6 +73,8 @@ pub(crate) enum Line {
 pub(crate) struct Term {
     /// What the vector is multiplied by; 1 without.
     pub(crate) factor: Option<Node>,
+    /// A vector whose elements multiply those of the vector; 1 without.
+    pub(crate) scale: Option<Slot>,
     /// The vector.
     pub(crate) vector: Slot,
 }
@@ -118,7 +122,9 @@ impl Line {
     /// Vectors that it uses.
     pub(crate) fn reads(&self) -> Vec<Slot> {
         match self {
-            Self::Assign { terms, .. } => terms.iter().map(|term| term.vector).collect(),
+            Self::Assign { terms, .. } => {
+                terms.iter().flat_map(|term| [Some(term.vector), term.scale]).flatten().collect()
+            }
             Self::Dot { of, weights, .. } => of.iter().chain(weights).copied().collect(),
             Self::Defer(deferred) | Self::Complete(deferred) => vec![X, deferred.of[0], deferred.of[1]],
             Self::Multiply { x, .. } => vec![*x],
@@ -166,16 +172,29 @@ pub(crate) struct Recording {
     pub(crate) order: Vec<Slot>,
     /// The vector that a run may take over from the one before, in place of its value at the start.
     pub(crate) direction: Option<Slot>,
+    /// Vectors that stay as they are, and their elements.
+    pub(crate) given: Vec<(Slot, Arc<Vec<f64>>)>,
     /// Iterations after which the residual is replaced, in double and in single precision.
     pub(crate) replace_every: Option<[u64; 2]>,
     /// Whether p·A p is a difference.
     pub(crate) derives_curvature: bool,
 }
 
+/// A preconditioner M ≈ A as a rank has it, after its set-up: symmetric and positive definite, with an inverse that is cheap to
+/// apply.
+pub(crate) trait Preconditioner: fmt::Debug + Send + Sync {
+    /// The vectors that its application reads: their names, and this rank's elements.
+    fn vectors(&self) -> Vec<(&'static str, Arc<Vec<f64>>)>;
+
+    /// Says z = M⁻¹ r, in terms of these vectors.
+    fn apply<'k>(&self, vectors: &[Vector<'k>], r: Vector<'k>, z: Vector<'k>);
+}
+
 /// Takes note of what a method says.
 pub(crate) struct Recorder {
     state: RefCell<State>,
     has_weights: bool,
+    preconditioner: Option<Arc<dyn Preconditioner>>,
 }
 
 #[derive(Default)]
@@ -209,9 +228,9 @@ struct Dot {
 }
 
 impl Recorder {
-    /// Takes note of a method for a system that is scaled, or is not.
-    pub(crate) fn new(has_weights: bool) -> Self {
-        let recorder = Self { state: RefCell::default(), has_weights };
+    /// Takes note of a method for a system that is scaled, or is not, with a preconditioner that the method applies, if there is one.
+    pub(crate) fn new(has_weights: bool, preconditioner: Option<Arc<dyn Preconditioner>>) -> Self {
+        let recorder = Self { state: RefCell::default(), has_weights, preconditioner };
         for name in ["x", "r", "w"] {
             recorder.vector(name);
         }
@@ -259,6 +278,18 @@ impl Recorder {
     /// Room for all that a method needs beside: in the order of `names`.
     pub(crate) fn vectors<const N: usize>(&self, names: [&'static str; N]) -> [Vector<'_>; N] {
         names.map(|name| self.vector(name))
+    }
+
+    /// The preconditioner; asked for once a method has its first vectors, which the caller of a run lends.
+    pub(crate) fn preconditioner(&self) -> Preconditioning<'_> {
+        assert!(self.state.borrow().place.len() >= OWN + 2, "the direction and the product come first");
+        let given = |(name, elements): (&'static str, Arc<Vec<f64>>)| {
+            let vector = self.vector(name);
+            self.state.borrow_mut().all.given.push((vector.handle, elements));
+            vector
+        };
+        let vectors = self.preconditioner.iter().flat_map(|m| m.vectors()).map(given).collect();
+        Preconditioning { of: self, vectors }
     }
 
     /// A number.
@@ -385,6 +416,39 @@ impl Recorder {
 #[derive(Clone, Copy)]
 pub(crate) struct Operator;
 
+/// The preconditioner of a method, or that there is none: M = 1.
+pub(crate) struct Preconditioning<'k> {
+    of: &'k Recorder,
+    /// Those that its application reads.
+    vectors: Vec<Vector<'k>>,
+}
+
+impl<'k> Preconditioning<'k> {
+    /// Whether there is none.
+    pub(crate) fn is_identity(&self) -> bool {
+        self.of.preconditioner.is_none()
+    }
+
+    /// Room for M⁻¹ r: r itself without a preconditioner.
+    pub(crate) fn vector(&self, name: &'static str, r: Vector<'k>) -> Vector<'k> {
+        if self.is_identity() { r } else { self.of.vector(name) }
+    }
+
+    /// z = M⁻¹ r, where z is a [`vector`](Self::vector) of it.
+    pub(crate) fn apply(&self, r: Vector<'k>, z: Vector<'k>) {
+        if let Some(m) = &self.of.preconditioner {
+            m.apply(&self.vectors, r, z);
+        }
+    }
+
+    /// Two vectors of it take each other's place, as those that they are of do.
+    pub(crate) fn swap(&self, a: Vector<'k>, b: Vector<'k>) {
+        if !self.is_identity() {
+            self.of.swap(a, b);
+        }
+    }
+}
+
 /// A x.
 pub(crate) struct Product<'k>(Vector<'k>);
 
@@ -439,6 +503,12 @@ impl<'k> Vector<'k> {
         value.assign(self);
     }
 
+    /// The product with another vector, element by element.
+    pub(crate) fn times(self, other: Vector<'k>) -> Combination<'k> {
+        let [scale, vector] = [self, other].map(|v| self.of.place(v));
+        Combination { of: self.of, terms: vec![Term { factor: None, scale: Some(scale), vector }] }
+    }
+
     /// The dot product with another vector.
     pub(crate) fn dot(self, other: Vector<'k>) -> Scalar<'k> {
         self.of.dot(self, other, None)
@@ -447,7 +517,7 @@ impl<'k> Vector<'k> {
 
 impl<'k> From<Vector<'k>> for Combination<'k> {
     fn from(v: Vector<'k>) -> Self {
-        Self { of: v.of, terms: vec![Term { factor: None, vector: v.of.place(v) }] }
+        Self { of: v.of, terms: vec![Term { factor: None, scale: None, vector: v.of.place(v) }] }
     }
 }
 
@@ -496,7 +566,10 @@ impl<'k> Mul<Vector<'k>> for Scalar<'k> {
     type Output = Combination<'k>;
 
     fn mul(self, v: Vector<'k>) -> Combination<'k> {
-        Combination { of: self.of, terms: vec![Term { factor: Some(self.node), vector: self.of.place(v) }] }
+        Combination {
+            of: self.of,
+            terms: vec![Term { factor: Some(self.node), scale: None, vector: self.of.place(v) }],
+        }
     }
 }
 

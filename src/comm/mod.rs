@@ -55,20 +55,7 @@ pub trait Communicator<T>: Send {
     ///
     /// # Errors
     /// [`Error::PeerFailed`](crate::Error::PeerFailed) if another rank has failed.
-    fn sum(&self, values: &mut [f64]) -> Result<()> {
-        self.start_sum(values);
-        self.end_sum(values)
-    }
-
-    /// The first half of [`sum`](Self::sum): tells the others this rank's values, and waits for nobody. Ended before the
-    /// next one starts.
-    fn start_sum(&self, values: &[f64]);
-
-    /// The second half: replaces the values, which are those that were told, by the sums.
-    ///
-    /// # Errors
-    /// As [`sum`](Self::sum).
-    fn end_sum(&self, values: &mut [f64]) -> Result<()>;
+    fn sum(&self, values: &mut [f64]) -> Result<()>;
 
     /// The value of each rank, in the order of the ranks.
     ///

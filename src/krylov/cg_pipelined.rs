@@ -71,8 +71,8 @@ mod tests {
         let ops = HostOps::<f64>::new(n, Box::new(Alone::default()));
         let part = split(&a, std::slice::from_ref(&(0..n))).remove(0);
         let rows = HostBlock::new(&a, part, 1.0, Format::Csr).unwrap();
-        let mut w = Workspace::new(&ops, &rows, false).unwrap();
-        let program = Program { replace_every, ..Method::CgPipelined.program(false).unwrap() };
+        let mut w = Workspace::new(&ops, &rows).unwrap();
+        let program = Program { replace_every, ..Method::CgPipelined.program(false, None).unwrap() };
         let mut machine = Machine::new(&ops, &rows, program).unwrap();
         let mut iterate = Plain::new(&ops).unwrap();
         iterate.write(&ops, &mut w, &b, &vec![0.0; n]).unwrap();

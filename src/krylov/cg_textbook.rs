@@ -1,10 +1,11 @@
-//! Conjugate gradients as textbooks have them (Hestenes and Stiefel 1952, doi 10.6028/jres.049.044; Saad 2003, algorithm 6.18).
+//! Preconditioned conjugate gradients as textbooks have them (Hestenes and Stiefel 1952, doi 10.6028/jres.049.044; Saad 2003,
+//! algorithms 6.18 and 9.1).
 //!
-//! | pass | bytes a row in double precision, without / with weights |
+//! | pass | bytes a row in double precision, without a preconditioner / with the diagonal |
 //! |---|---|
 //! | q = A p, p·q | 12 nnz / n + 20 |
-//! | r −= α q, r·r | 24 / 32 |
-//! | x += α p, p = r + β p | 40 |
+//! | r −= α q, z = M⁻¹ r, r·z, r·r | 24 / 40 |
+//! | x += α p, p = z + β p | 40 |
 
 use crate::backend::text::Recorder;
 
@@ -12,9 +13,12 @@ use crate::backend::text::Recorder;
 pub(crate) fn cg(k: &Recorder) {
     let (a, mut x, mut r) = (k.a(), k.x(), k.r());
     let [p, q] = k.vectors(["p", "q"]);
+    let m = k.preconditioner();
+    let z = m.vector("z", r);
 
-    k.direction(p, r);
-    let rho = k.carried(r.dot(r));
+    m.apply(r, z);
+    k.direction(p, z);
+    let rho = k.carried(r.dot(z));
     k.iteration(|| {
         q.set(a * p);
         let pq = p.dot(q);
@@ -22,9 +26,10 @@ pub(crate) fn cg(k: &Recorder) {
         let alpha = rho / pq;
         x += alpha * p;
         r -= alpha * q;
-        let rho_next = r.dot(r);
+        m.apply(r, z);
+        let rho_next = r.dot(z);
         let beta = rho_next / rho;
-        p.set(r + beta * p);
+        p.set(z + beta * p);
         k.watch(k.norm2(r));
         k.next(rho, rho_next);
     });

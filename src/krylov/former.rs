@@ -69,7 +69,7 @@ mod tests {
     fn by_hand() {
         // r = (0, −1/2), p = (1, 0), s = A p = (2, 1): r·r, r·s, p·s, r·p; then δ = r·A r
         let of = |sums: [f64; 4], delta: f64| {
-            let k = Recorder::new(false);
+            let k = Recorder::new(false, None);
             let [p, s] = k.vectors(["p", "s"]);
             let former = Former::of_direction(&k, k.r(), p, s);
             let node = |v: Scalar<'_>| v.node();

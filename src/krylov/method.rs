@@ -1,8 +1,10 @@
 //! The methods: a row for each, with all that is known of it without running it.
 
 use super::{cg, cg_pipelined, cg_single_reduction, cg_textbook, minres};
+use std::sync::Arc;
+
 use crate::backend::program::Program;
-use crate::backend::text::Recorder;
+use crate::backend::text::{Preconditioner, Recorder};
 use crate::named::named;
 use crate::precond::Precond;
 use crate::real::Precision;
@@ -62,13 +64,13 @@ methods! {
     Cg = "cg", "Preconditioned conjugate gradients with fused kernels; the scalars stay on the device when it works alone."
         => text(cg::cg);
     CgClassic = "cg-classic", "Conjugate gradients from five separate kernels, partial sums added on the host (Bueno 2013)."
-        => Facts { scales: false, ..USUAL };
+        => USUAL;
     CgSingleReduction = "cg-single-reduction", "Conjugate gradients with the sums of an iteration in one (Chronopoulos and Gear 1989)."
         => text(cg_single_reduction::cg_single_reduction);
     CgPipelined = "cg-pipelined", "Conjugate gradients whose sums travel while the product runs (Ghysels and Vanroose 2014)."
         => text(cg_pipelined::cg_pipelined);
     CgTextbook = "cg-textbook", "Conjugate gradients as textbooks have them: the reference (Hestenes and Stiefel 1952)."
-        => text(cg_textbook::cg);
+        => Facts { scales: false, ..text(cg_textbook::cg) };
     Minres = "minres", "Minimal residuals, for a symmetric matrix that need not be definite (Paige and Saunders 1975)."
         => Facts { is_for: IsFor::Symmetric, keeps_direction: false, ..text(minres::minres) };
 }
@@ -84,32 +86,34 @@ impl Method {
         precision != Precision::Mixed || self.facts().keeps_direction
     }
 
-    /// The method as it is run, for a system that is scaled or is not, if it is a text.
-    pub(crate) fn program(self, is_scaled: bool) -> Option<Program> {
-        self.facts().text.map(|text| Program::new(self.name(), is_scaled, text))
+    /// Whether it applies this preconditioner itself, in place of a scaling of the system.
+    pub(crate) fn applies(self, precond: Precond) -> bool {
+        precond != Precond::None && !self.facts().scales
     }
 
-    /// Vectors that a rank keeps for it beside the iterate, the residual, the direction and the product.
+    /// The method as it is run, for a system that is scaled or is not, and with a preconditioner that it applies; if it is a text.
+    pub(crate) fn program(self, is_scaled: bool, m: Option<Arc<dyn Preconditioner>>) -> Option<Program> {
+        self.facts().text.map(|text| Program::new(self.name(), is_scaled, m, text))
+    }
+
+    /// The same for its shape alone.
+    fn shape(self, precond: Precond, is_scaled: bool) -> Option<Program> {
+        self.program(is_scaled, precond.shape().filter(|_| self.applies(precond)))
+    }
+
+    /// Vectors that a rank keeps for it beside the iterate, the residual, the direction and the product; all have room for a halo.
     pub(crate) fn more_vectors(self, precond: Precond) -> u64 {
-        match self.program(false) {
-            Some(program) => program.own_vectors().saturating_sub(2) as u64,
-            None => u64::from(precond == Precond::Jacobi), // z
-        }
-    }
-
-    /// Of these, the number that have room for a halo.
-    pub(crate) fn more_halos(self) -> u64 {
-        self.program(false).map_or(0, |program| program.own_vectors().saturating_sub(2) as u64)
+        self.shape(precond, false).map_or(0, |program| program.own_vectors().saturating_sub(2) as u64)
     }
 
     /// How many vectors an iteration reads and writes beside its product, by the byte rule: each array that an operation reads
     /// counts once, and each that it writes; of x, a step of `cg` has half. `is_scaled` tells whether the matrix is scaled by its
     /// diagonal, so that the test needs weights.
     pub(crate) fn vectors_moved(self, precond: Precond, is_scaled: bool) -> u64 {
-        match self.program(is_scaled) {
+        match self.shape(precond, is_scaled) {
             Some(program) => program.arrays_moved() as u64,
-            // two dot products and three updates; z = M⁻¹ r and r·z
-            None => 2 * 2 + 3 * 3 + if precond == Precond::Jacobi { 3 + 2 } else { 0 },
+            // two dot products and three updates; the weighted residual, and its product with r
+            None => 2 * 2 + 3 * 3 + if is_scaled { 3 + 2 } else { 0 },
         }
     }
 }
@@ -122,18 +126,18 @@ mod tests {
     fn vectors_moved_by_hand() {
         let of = |method: Method| [false, true].map(|scaled| method.vectors_moved(Precond::Jacobi, scaled));
         let methods = [Method::Cg, Method::CgSingleReduction, Method::CgPipelined, Method::CgClassic];
-        assert_eq!(methods.map(of), [[6, 7], [9, 10], [13, 14], [18, 18]]);
-        // r −= α q, r·r; x += α p, p = r + β p
-        assert_eq!(of(Method::CgTextbook), [8, 9]);
+        assert_eq!(methods.map(of), [[6, 7], [9, 10], [13, 14], [13, 18]]);
+        // r −= α q, r·r; x += α p, p = r + β p; with z = d r
+        assert_eq!([Precond::None, Precond::Jacobi].map(|m| Method::CgTextbook.vectors_moved(m, false)), [8, 10]);
         // u; w, x, and with weights r
         assert_eq!(of(Method::Minres), [10, 14]);
     }
 
     #[test]
     fn vectors_kept_by_hand() {
-        let of = |method: Method| (method.more_vectors(Precond::None), method.more_halos());
-        assert_eq!([Method::Cg, Method::CgPipelined, Method::CgTextbook].map(of), [(0, 0), (3, 3), (0, 0)]);
-        assert_eq!(of(Method::Minres), (3, 3)); // q, w and w_old
-        assert_eq!(Method::CgClassic.more_vectors(Precond::Jacobi), 1);
+        let of = |method: Method| [Precond::None, Precond::Jacobi].map(|m| method.more_vectors(m));
+        assert_eq!([Method::Cg, Method::CgPipelined, Method::CgClassic].map(of), [[0, 0], [3, 3], [0, 0]]);
+        assert_eq!(of(Method::Minres), [3, 3]); // q, w and w_old
+        assert_eq!(of(Method::CgTextbook), [0, 2]); // d and z
     }
 }

@@ -14,8 +14,6 @@ pub struct Workspace<O: Ops> {
     pub p: O::Vector,
     /// What the last product has left, with room for its halo.
     pub q: O::Vector,
-    /// M⁻¹ r, for methods that store it.
-    pub z: Option<O::Vector>,
 }
 
 impl<O: Ops> Workspace<O> {
@@ -23,13 +21,12 @@ impl<O: Ops> Workspace<O> {
     ///
     /// # Errors
     /// Not enough memory on the device.
-    pub fn new(ops: &O, a: &impl LinearOperator<O>, stores_z: bool) -> Result<Self> {
+    pub fn new(ops: &O, a: &impl LinearOperator<O>) -> Result<Self> {
         Ok(Self {
             x: ops.vector(0, "x")?,
             r: ops.vector(a.halo(), "r")?,
             p: ops.vector(a.halo(), "p")?,
             q: ops.vector(a.halo(), "q")?,
-            z: stores_z.then(|| ops.vector(0, "z")).transpose()?,
         })
     }
 }

@@ -1,60 +1,100 @@
 //! Preconditioners M ≈ A, symmetric and positive definite, whose inverse is cheap to apply.
+//!
+//! A preconditioner is set up once for the rows of a rank, and then says in a method's own vocabulary how it is applied: so its
+//! application is fused with the method's passes. The diagonal is applied by a [`scaling`] of the system wherever a method lets that
+//! be, as an iteration then multiplies by nothing.
 
 pub(crate) mod scaling;
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
+use crate::backend::text::{Preconditioner, Vector};
+use crate::comm::Communicator;
 use crate::error::Result;
+use crate::matrix::Csr;
 use crate::named::named;
-use crate::ops::Ops;
-use crate::real::Real;
 
 named! {
     /// The preconditioner.
     Precond, "preconditioner":
     None = "none", "No preconditioner.";
-    Jacobi = "jacobi", "The inverse of the diagonal: the system is scaled by it; cg-classic multiplies by it.";
+    Jacobi = "jacobi", "The inverse of the diagonal: the system is scaled by it; cg-textbook multiplies by it.";
 }
 
-/// A preconditioner on a rank, with vectors `V`.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Preconditioner<V> {
-    /// M = 1.
-    Identity,
-    /// M⁻¹ is the diagonal matrix with these elements.
-    Diagonal(V),
+/// The rows of a rank, as a set-up gets them.
+#[derive(Debug, Clone)]
+pub(crate) enum Rows {
+    /// Some of a matrix, which is multiplied by a factor.
+    Matrix(Arc<Csr>, Range<usize>, f64),
+    /// Those of a function, of which nothing is known but the diagonal.
+    Function(Vec<f64>),
 }
 
-impl<V> Preconditioner<V> {
-    /// Jacobi: M is the diagonal of the scaled matrix, given as this rank's part of A's and the factor. Takes one vector of
-    /// memory.
-    ///
-    /// # Errors
-    /// Not enough memory on the device.
-    pub fn jacobi<O: Ops<Vector = V>>(ops: &O, diagonal: &[f64], factor: f64) -> Result<Self> {
-        let inverse: Vec<O::Real> = diagonal.par_iter().map(|&d| O::Real::from_f64(1.0 / (d * factor))).collect();
-        let mut v = ops.vector(0, "the inverse diagonal")?;
-        ops.write(&inverse, &mut v)?;
-        Ok(Self::Diagonal(v))
-    }
-
-    /// z = M⁻¹ r.
-    ///
-    /// # Errors
-    /// A failing device.
-    pub fn apply<O: Ops<Vector = V>>(&self, ops: &O, r: &V, z: &mut V) -> Result<()> {
-        match self.diagonal() {
-            Some(d) => ops.multiply(d, r, z),
-            None => ops.copy(r, z),
-        }
-    }
-
-    /// The diagonal of M⁻¹, if that is all there is.
-    pub fn diagonal(&self) -> Option<&V> {
+impl Rows {
+    fn diagonal(&self) -> Vec<f64> {
         match self {
-            Self::Identity => None,
-            Self::Diagonal(d) => Some(d),
+            Self::Matrix(a, rows, factor) => {
+                rows.clone().into_par_iter().map(|row| factor * a.get(row, row).unwrap_or_default()).collect()
+            }
+            Self::Function(diagonal) => diagonal.clone(),
         }
+    }
+}
+
+impl Precond {
+    /// Sets it up for the rows of a rank, together with the others that `comm` leads to. None if M is a multiple of 1.
+    ///
+    /// # Errors
+    /// A failing rank.
+    pub(crate) fn set_up<T>(self, rows: &Rows, comm: &dyn Communicator<T>) -> Result<Option<Arc<dyn Preconditioner>>> {
+        match self {
+            Self::None => Ok(None),
+            Self::Jacobi => Ok(Jacobi::set_up(rows, comm)?.map(|jacobi| Arc::new(jacobi) as Arc<dyn Preconditioner>)),
+        }
+    }
+}
+
+impl Precond {
+    /// One like it, for no rows: to see what its application takes.
+    pub(crate) fn shape(self) -> Option<Arc<dyn Preconditioner>> {
+        match self {
+            Self::None => None,
+            Self::Jacobi => Some(Arc::new(Jacobi::default())),
+        }
+    }
+}
+
+/// M is the diagonal.
+#[derive(Debug, Default)]
+pub(crate) struct Jacobi {
+    /// That of M⁻¹.
+    inverse: Arc<Vec<f64>>,
+}
+
+impl Jacobi {
+    fn set_up<T>(rows: &Rows, comm: &dyn Communicator<T>) -> Result<Option<Self>> {
+        let diagonal = rows.diagonal();
+        // one number if all are the same, none where there are no rows
+        let own = diagonal.first().copied().unwrap_or(f64::INFINITY);
+        let is_one = diagonal.par_iter().all(|d| *d == own);
+        let mut of_ranks = comm.gather(if is_one { own } else { f64::NAN })?;
+        of_ranks.retain(|d| *d != f64::INFINITY);
+        if of_ranks.iter().all(|d| *d == of_ranks[0]) {
+            return Ok(None);
+        }
+        Ok(Some(Self { inverse: Arc::new(diagonal.par_iter().map(|d| d.recip()).collect()) }))
+    }
+}
+
+impl Preconditioner for Jacobi {
+    fn vectors(&self) -> Vec<(&'static str, Arc<Vec<f64>>)> {
+        vec![("d", Arc::clone(&self.inverse))]
+    }
+
+    fn apply<'k>(&self, vectors: &[Vector<'k>], r: Vector<'k>, z: Vector<'k>) {
+        z.set(vectors[0].times(r));
     }
 }

@@ -31,16 +31,16 @@ fn matrices(setup: &Setup) -> &'static [u64] {
 }
 
 /// Bytes a row of the vectors that a rank keeps: see [`Workspace`](crate::krylov::Workspace) and
-/// [`Iterate`](crate::krylov::Iterate); and the diagonal.
+/// [`Iterate`](crate::krylov::Iterate); and the diagonal, of which a scaling has the weights.
 fn vector_bytes(setup: &Setup) -> u64 {
-    let jacobi = u64::from(setup.precond == Precond::Jacobi);
+    let weights = u64::from(setup.precond == Precond::Jacobi && !setup.method.applies(setup.precond));
     let others = setup.method.more_vectors(setup.precond);
     let of_iterate = match setup.precision {
         Precision::F64 => 2 * 8,
         Precision::F32 => 2 * 4,
         Precision::Mixed => 4 * 8,
     };
-    (4 + others + jacobi) * setup.precision.bytes() + of_iterate
+    (4 + others + weights) * setup.precision.bytes() + of_iterate
 }
 
 /// Bytes of the rows, compressed.
@@ -51,7 +51,7 @@ fn row_bytes(rows: u64, nnz: u64, setup: &Setup) -> u64 {
 /// For `rows` rows with `nnz` entries that exchange `halo` elements with others.
 fn demand(rows: u64, nnz: u64, halo: u64, setup: &Setup) -> Demand {
     // indices and message of each matrix's vector, and of the iteration's vectors r, q and those by recurrence
-    let vectors = (2 + setup.method.more_halos()) * halo * setup.precision.bytes();
+    let vectors = (2 + setup.method.more_vectors(setup.precond)) * halo * setup.precision.bytes();
     let halos = matrices(setup).iter().map(|real| halo * (4 + 2 * real)).sum::<u64>() + vectors;
     let real = matrices(setup).iter().copied().max().unwrap_or_default();
     Demand {

@@ -258,7 +258,7 @@ impl<'a> Monitor<'a> {
         if self.iterations >= self.max_iters {
             return Some(Verdict::Ended(Reason::MaxIters));
         }
-        self.runs += u32::from(!replaces);
+        self.runs += u32::from(!replaces || self.is_mixed());
         None
     }
 

@@ -25,7 +25,7 @@ use crate::ops::host::HostOps;
 use crate::ops::opencl::OpenClOps;
 use crate::partition::Part;
 use crate::precond::scaling::{Scaling, Share};
-use crate::precond::{Precond, Preconditioner};
+use crate::precond::{Precond, Rows};
 use crate::real::{Precision, Real};
 use crate::timeline::{Split, Timeline};
 use crate::tune::Tune;
@@ -69,7 +69,8 @@ struct Engine<O: Backend, A, I> {
     a: A,
     choice: FormatChoice,
     iterate: I,
-    m: Preconditioner<O::Vector>,
+    /// The preconditioner and what it is set up for, if the method applies it.
+    precond: Option<(Precond, Rows)>,
     scaling: Option<Share<O>>,
     w: Workspace<O>,
     /// Of a method that is a text, once the other ranks are known.
@@ -80,8 +81,6 @@ struct Engine<O: Backend, A, I> {
 #[derive(Clone, Copy)]
 pub(crate) struct System<'a> {
     pub(crate) a: &'a Arc<Csr>,
-    /// That of A.
-    pub(crate) diagonal: &'a [f64],
     /// What A is scaled by, if it is.
     pub(crate) scaling: Option<&'a Scaling>,
     /// What A is multiplied by.
@@ -90,11 +89,10 @@ pub(crate) struct System<'a> {
 
 /// What an engine is made for.
 struct Plan<'a> {
-    diagonal: Option<&'a [f64]>,
+    precond: Option<(Precond, Rows)>,
     /// The scaling of the system, and which rows of it are this rank's.
     scaling: Option<(&'a Scaling, Range<usize>)>,
     factor: f64,
-    stores_z: bool,
     method: Method,
     /// Launch parameters of the device, from former runs.
     known: Option<&'a Known>,
@@ -152,16 +150,17 @@ pub(crate) fn open(
     setup: &Setup,
 ) -> Result<Opened> {
     let start = Instant::now();
-    let System { a, diagonal, scaling, factor } = *system;
+    let System { a, scaling, factor } = *system;
     if let Some(scaling) = scaling {
         part.values = scaling.values(a, part.rows.clone()).into();
     }
-    let multiplies = setup.method == Method::CgClassic && setup.precond == Precond::Jacobi;
     let plan = Plan {
-        diagonal: multiplies.then(|| &diagonal[part.rows.clone()]),
+        precond: setup
+            .method
+            .applies(setup.precond)
+            .then(|| (setup.precond, Rows::Matrix(Arc::clone(a), part.rows.clone(), factor))),
         scaling: scaling.map(|scaling| (scaling, part.rows.clone())),
         factor,
-        stores_z: multiplies,
         method: setup.method,
         known: known.as_ref(),
         tries: setup.tune == Tune::Quick,
@@ -313,24 +312,31 @@ impl<T: Real, A: Real, I: Iterate<OpenClOps<T, A>>> Rank for Engine<OpenClOps<T,
 
 impl<O: Backend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
     fn new(ops: O, (a, choice): (A, FormatChoice), iterate: I, plan: &Plan<'_>) -> Result<Self> {
-        let m = match plan.diagonal {
-            Some(diagonal) => Preconditioner::jacobi(&ops, diagonal, plan.factor)?,
-            None => Preconditioner::Identity,
-        };
         let scaling = match &plan.scaling {
             Some((scaling, rows)) => Some(scaling.share(&ops, rows.clone())?),
             None => None,
         };
-        let w = Workspace::new(&ops, &a, plan.stores_z)?;
-        Ok(Self { method: plan.method, ops, a, choice, iterate, m, scaling, w, machine: None })
+        let w = Workspace::new(&ops, &a)?;
+        Ok(Self {
+            method: plan.method,
+            ops,
+            a,
+            choice,
+            iterate,
+            precond: plan.precond.clone(),
+            scaling,
+            w,
+            machine: None,
+        })
     }
 
     fn solve(&mut self, links: Links, Stretch { b, x, p }: Stretch<'_>, mut monitor: Monitor<'_>) -> Result<Ended> {
-        let Self { method, ops, a, iterate, m, scaling, w, machine, .. } = self;
+        let Self { method, ops, a, iterate, precond, scaling, w, machine, .. } = self;
         iterate.connect(ops, links);
         let start = Instant::now();
         if machine.is_none() {
-            let program = method.program(scaling.is_some());
+            let m = precond.as_ref().map(|(precond, rows)| precond.set_up(rows, ops.comm())).transpose()?.flatten();
+            let program = method.program(scaling.is_some(), m);
             *machine = program.map(|program| Machine::new(ops, a, program)).transpose()?;
         }
         let before = monitor.iterations();
@@ -356,7 +362,7 @@ impl<O: Backend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
             ops.count_from(monitor.iterations());
             let verdict = match (&mut *machine, &method) {
                 (Some(machine), _) => run(ops, a, iterate, scaling.as_mut(), w, machine, &mut monitor)?,
-                (None, _) => cg_classic(ops, a, iterate, m, w, &mut monitor)?,
+                (None, _) => cg_classic(ops, a, iterate, scaling.as_ref(), w, &mut monitor)?,
             };
             ops.end_run(monitor.run_iterations())?;
             match verdict {

@@ -154,7 +154,7 @@ impl Ranks<'static> {
             sharers: sharers(device),
         };
         let jobs = placement.devices.iter().zip(known).map(place).zip(parts).collect();
-        let system = System { a: &a, diagonal: &diagonal, scaling: scaling.as_ref(), factor: whole.factor };
+        let system = System { a: &a, scaling: scaling.as_ref(), factor: whole.factor };
         let open = |(place, part): (Place<'_>, Part<'_>)| rank::open(&place, part, &system, setup);
         let opened: Vec<Opened> = in_threads(&Failure::default(), jobs, open)?;
         let longest = |time: fn(&Opened) -> Duration| opened.iter().map(time).max().unwrap_or_default();

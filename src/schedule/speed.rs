@@ -102,7 +102,7 @@ where
     O::Vector: 'a,
     O::Passes: 'a,
 {
-    let program = Method::Cg.program(false).unwrap_or_else(|| unreachable!("cg is a text"));
+    let program = Method::Cg.program(false, None).unwrap_or_else(|| unreachable!("cg is a text"));
     let mut machine = Machine::new(ops, block, program)?;
     for slot in LENT {
         machine.v[slot] = ops.vector(block.halo(), "a vector")?;

@@ -1,7 +1,7 @@
 //! The rank of a function in place of a matrix: the host, which has all rows.
 
-use super::{Alone, Engine, FormatChoice, HostOps, Iterate, LinearOperator, Links, Method, Monitor, Plain, Plan};
-use super::{Ended, Exchange, Format, Precond, Rank, Result, Scaling, Setup, Stored, Stretch, Tune};
+use super::{Alone, Engine, FormatChoice, HostOps, Iterate, LinearOperator, Links, Monitor, Plain, Plan};
+use super::{Ended, Exchange, Format, Precond, Rank, Result, Rows, Scaling, Setup, Stored, Stretch, Tune};
 use crate::krylov::IsFor;
 use crate::operator::HostOperator;
 use crate::operator::function::FunctionBlock;
@@ -14,12 +14,12 @@ pub(crate) fn open<'a>(a: &HostOperator<'a>, setup: &Setup) -> Result<(Box<dyn R
         IsFor::Definite => Scaling::of(diagonal, 1.0),
         IsFor::Symmetric => Scaling::of(&diagonal.iter().map(|d| d.abs()).collect::<Vec<_>>(), 1.0),
     });
-    let multiplies = diagonal.filter(|_| method == Method::CgClassic);
     let plan = Plan {
-        diagonal: multiplies,
+        precond: diagonal
+            .filter(|_| method.applies(setup.precond))
+            .map(|diagonal| (setup.precond, Rows::Function(diagonal.to_vec()))),
         scaling: scaling.as_ref().map(|scaling| (scaling, 0..n)),
         factor: 1.0,
-        stores_z: multiplies.is_some(),
         method,
         known: None,
         tries: false,
