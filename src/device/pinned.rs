@@ -70,7 +70,8 @@ impl<T: Plain> Drop for Pinned<T> {
         // be done about a failure here.
         unsafe {
             let unmapped = cl3::command_queue::enqueue_unmap_mem_object(self.queue, mem, data, 0, ptr::null());
-            drop(unmapped.map(Event::new));
+            // The program may end next: Intel's runtime (2026.22.10) crashes if one of its threads unmaps while others clean up.
+            let _ = unmapped.map(|event| Event::new(event).wait());
             let _ = cl3::command_queue::release_command_queue(self.queue);
         }
     }
