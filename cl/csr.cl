@@ -29,6 +29,7 @@ static inline acc2 csr_rows(int mode, uint first, uint last, __global const uint
         for (uint row = blocks[k].s0; row < blocks[k].s1; row++) {
             offset_t row_end = row_ptr[row + 1] - before;
             real sum = 0;
+            IN_ORDER
             for (; at < row_end; at++)
                 sum += values[at] * x[col_idx[at]];
             s += finish_row(mode, row, sum, x, b, y);

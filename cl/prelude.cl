@@ -62,6 +62,14 @@ static inline uint chunk_end(uint n) { return min(n, (uint)((ulong)(n / 8 + 1) *
 #define UNROLLED
 #endif
 
+/* Asks the compiler to sum in the loop that follows as it is written, one element after the other: Intel's for CPUs (2026.22.10)
+ * else sums every few elements apart, in the loops of single work-items. */
+#if SHAPE_CPU
+#define IN_ORDER PRAGMA(clang loop vectorize(disable))
+#else
+#define IN_ORDER
+#endif
+
 /* GPU shape: does DO for the UNROLL elements i of 0..n that the work-item has from `first` on, numbered k, the last
  * one first. */
 #define EACH(i, first, n, DO)                                                                                          \
