@@ -131,9 +131,11 @@ impl<T: Plain> DeviceVec<T> {
         let offset = offset * size_of::<T>();
         // SAFETY: the range was checked; the call blocks, so `data` outlives the transfer.
         ctx.call(Doing(Call::Write, self.what), "clEnqueueWriteBuffer", || unsafe {
-            ctx.queue(Queue::Compute).enqueue_write_buffer(&mut self.buffer, CL_BLOCKING, offset, data, &[])
-        })?;
-        Ok(())
+            let queue = ctx.queue(Queue::Compute);
+            let written = queue.enqueue_write_buffer(&mut self.buffer, CL_BLOCKING, offset, data, &[])?;
+            // "Blocking" is only that `data` is free again: Intel's runtime (2026.22.10) copies below 1 KiB and writes later.
+            written.wait()
+        })
     }
 
     /// Reads from element `offset` on, and waits.
