@@ -261,6 +261,9 @@ fn passes_of_methods() {
     };
     let named = |passes: &[(&str, usize)]| passes.iter().map(|(name, n)| (String::from(*name), *n)).collect::<Vec<_>>();
     let textbook = [("cg_textbook_r_dots", 3), ("cg_textbook_x_p", 5)];
+    let applied = Method::CgTextbook.program(false, Precond::Jacobi.shape()).unwrap();
+    let applied: Vec<(String, usize)> = applied.passes().map(|pass| (pass.name.clone(), pass.arrays_moved())).collect();
+    assert_eq!(applied, named(&[("cg_textbook_r_z_dots", 5), ("cg_textbook_x_p", 5)]));
     assert_eq!(arrays(Method::Cg, false), (1, named(&[("cg_step", 6)])));
     assert_eq!(arrays(Method::Cg, true), (1, named(&[("cg_step", 7)])));
     assert_eq!(arrays(Method::CgTextbook, false), (1, named(&textbook)));

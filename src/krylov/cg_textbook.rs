@@ -27,10 +27,10 @@ pub(crate) fn cg(k: &Recorder) {
         x += alpha * p;
         r -= alpha * q;
         m.apply(r, z);
-        let rho_next = r.dot(z);
+        let (rho_next, norm2) = (r.dot(z), k.norm2(r));
         let beta = rho_next / rho;
         p.set(z + beta * p);
-        k.watch(k.norm2(r));
+        k.watch(norm2);
         k.next(rho, rho_next);
     });
 }
