@@ -271,23 +271,6 @@ impl Context {
             .map_err(self.error(Doing(Call::Build, kernel.name), "clGetKernelWorkGroupInfo"))
     }
 
-    /// The local memory of a group and the private memory of a work-item that `kernel` takes on this device, in bytes.
-    ///
-    /// # Errors
-    /// [`Error::OpenCl`].
-    pub(crate) fn kernel_memory(&self, kernel: &Kernel) -> Result<[u64; 2]> {
-        let device = self.id();
-        let local = kernel
-            .kernel
-            .get_local_mem_size(device)
-            .map_err(self.error(Doing(Call::Build, kernel.name), "clGetKernelWorkGroupInfo"))?;
-        let private = kernel
-            .kernel
-            .get_private_mem_size(device)
-            .map_err(self.error(Doing(Call::Build, kernel.name), "clGetKernelWorkGroupInfo"))?;
-        Ok([local, private])
-    }
-
     /// The compute capability of a device of NVIDIA's, by `cl_nv_device_attribute_query`.
     pub(crate) fn compute_capability(&self) -> Option<(u32, u32)> {
         let device = Device::new(self.id());
@@ -317,11 +300,6 @@ impl Context {
         } else {
             (self.info.kind == Kind::Cpu).then(|| "-cl-std=CL1.2".into())
         }
-    }
-
-    /// What the compiler said of `program`; nothing if the driver kept nothing.
-    pub(crate) fn build_log(&self, program: &Program) -> String {
-        program.get_build_log(self.id()).unwrap_or_default()
     }
 
     /// Enqueues `kernel` on the compute queue. Between launches that are not timed there are no events: each costs the driver

@@ -151,15 +151,6 @@ impl<T: Real, A: Real> Kernels<T, A> {
         self.with(name, |kernel| ctx.preferred_multiple(kernel))
     }
 
-    /// The local memory of a group and the private memory of a work-item, in bytes; `None` if there is no kernel of this
-    /// name.
-    ///
-    /// # Errors
-    /// [`Error::OpenCl`](crate::Error::OpenCl).
-    pub(crate) fn memory(&self, ctx: &Context, name: &str) -> Result<Option<[u64; 2]>> {
-        self.with(name, |kernel| ctx.kernel_memory(kernel))
-    }
-
     /// Looks at a kernel, if it is compiled.
     fn with<R>(&self, name: &str, look: impl FnOnce(&Kernel) -> Result<R>) -> Result<Option<R>> {
         let families = [self.dot.find(name), self.update.find(name), self.csr.find(name)];
@@ -261,37 +252,6 @@ pub(crate) fn build_generated<T: Real, A: Real>(ctx: &Context, passes: &str, gro
     let source =
         format!("#line 1 \"prelude.cl\"\n{PRELUDE}\n#line 1 \"passes.cl\"\n{PASSES}\n#line 1 \"generated\"\n{passes}");
     ctx.build(&source, &options::<T, A>(ctx.info(), group_size, 1, group_size))
-}
-
-/// What NVIDIA's compiler says of a kernel when it is asked for details, among them the registers that it takes. Its file is
-/// compiled for that alone; of several kernels in a row, use what was `said` before. The driver cuts long logs off.
-///
-/// # Errors
-/// [`Error::KernelBuild`](crate::Error::KernelBuild).
-pub(crate) fn nvidia_log<T: Real, A: Real>(
-    ctx: &Context,
-    tuning: &Tuning,
-    kernel: &str,
-    main: usize,
-    said: &mut BTreeMap<String, String>,
-) -> Result<String> {
-    let Some((file, text, _)) = FAMILIES.iter().find(|(_, _, kernels)| kernels.contains(&kernel)) else {
-        return Ok(String::new());
-    };
-    let Launch { group_size, unroll, .. } = tuning.launch(kernel);
-    let block_nnz = if PRODUCTS.contains(&kernel) { tuning.block_nnz } else { group_size };
-    let options = options::<T, A>(ctx.info(), group_size, unroll, block_nnz) + &main_option(main);
-    let key = format!("{file} {options}");
-    if let Some(log) = said.get(&key) {
-        return Ok(log.clone());
-    }
-    // the driver keeps programs, and has no log of those that it takes from there
-    let now = std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_nanos());
-    let program =
-        ctx.compile(&format!("{PRELUDE}\n{text}"), &format!("{options} -cl-nv-verbose -D COMPILED_AT={now}"))?;
-    let log = ctx.build_log(&program);
-    said.insert(key, log.clone());
-    Ok(log)
 }
 
 /// Options for the device's compiler. Without unrolling there is none for it, so that those for experiments can have it.

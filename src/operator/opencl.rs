@@ -151,11 +151,6 @@ impl<T: Real> DeviceBlock<T> {
         }
     }
 
-    /// Entries of the main kind of rows, 0 without one.
-    pub(crate) fn main_len(&self) -> usize {
-        if let Layout::Stencil(block, _) = &self.layout { block.main_len } else { 0 }
-    }
-
     /// Puts other row blocks of the same rows in the place of those it has.
     ///
     /// # Errors

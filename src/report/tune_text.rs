@@ -161,16 +161,14 @@ impl Device {
              how many times as long the launch without tuning takes. What fits into caches goes beyond the limit.",
         );
         text.gap();
-        let rows: Vec<[String; 8]> =
-            self.findings.iter().zip(&found.kernels).map(|(finding, kernel)| finding_row(finding, kernel)).collect();
-        let header = ["kernel", "groups", "size", "block", "items", "unroll", "early stop", "occupancy"];
-        text.table(header, [true, false, false, false, false, false, false, false], &rows);
+        let rows: Vec<[String; 7]> = self.findings.iter().map(finding_row).collect();
+        let header = ["kernel", "groups", "size", "block", "items", "unroll", "early stop"];
+        text.table(header, [true, false, false, false, false, false, false], &rows);
         text.gap();
         text.paragraph(
             "How much longer a launch takes, in percent: with the next best number and size of groups, row block, work-items of a \
              row and unrolling; and where a search ends that adds one group a unit until the time rises. – is what was not tried, or \
-             in steps too coarse to tell. Occupancy: the work-items that a compute unit holds of those that it could, where the \
-             device tells enough.",
+             in steps too coarse to tell.",
         );
     }
 }
@@ -190,8 +188,7 @@ fn row(kernel: &KernelFound, limit: f64) -> [String; 9] {
     ]
 }
 
-fn finding_row(finding: &Finding, kernel: &KernelFound) -> [String; 8] {
-    let occupancy = kernel.resources.as_ref().and_then(|resources| resources.occupancy);
+fn finding_row(finding: &Finding) -> [String; 7] {
     let gain = |axis| percent(finding.gains.get(&axis).copied().flatten());
     [
         finding.kernel.clone(),
@@ -201,7 +198,6 @@ fn finding_row(finding: &Finding, kernel: &KernelFound) -> [String; 8] {
         gain(Axis::ItemsPerRow),
         gain(Axis::Unroll),
         percent(finding.early_stop.map(|stop| stop.cost)),
-        occupancy.map_or_else(|| "not told".into(), |occupancy| format!("{:.0} %", 100.0 * occupancy.part())),
     ]
 }
 

@@ -138,11 +138,6 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
         self.stencils.iter().flatten().chain(&self.slices).try_for_each(|block| block.compile(&self.ctx, kernels))
     }
 
-    /// Entries of the main kind of rows that a kernel works on, 0 without one.
-    pub(super) fn main_len(&self, kernel: &str) -> usize {
-        if STENCIL_PRODUCTS.contains(&kernel) { self.stencil(kernel).map_or(0, DeviceBlock::main_len) } else { 0 }
-    }
-
     /// Whether there is something for a kernel to work on.
     pub(super) fn has(&self, kernel: &str) -> bool {
         match kernel {

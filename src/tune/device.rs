@@ -1,20 +1,18 @@
 //! Tunes all kernels on one device.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Instant;
 
 use super::contest::Contest;
 use super::found::{Curve, DeviceFacts, Found, KernelFound, Launch, Search};
 use super::lab::{Lab, Way};
-use super::occupancy::{Unit, registers_in};
 use super::search::{first_minimum, search};
 use super::store::Size;
 use super::watch::Watch;
 use crate::bandwidth;
 use crate::device::{Context, Info};
 use crate::error::Result;
-use crate::kernels::{self, FAMILIES, PRODUCTS, Shape, Tuning};
+use crate::kernels::{FAMILIES, PRODUCTS, Shape, Tuning};
 use crate::matrix::Csr;
 use crate::partition::{Part, row_ranges, split};
 use crate::real::{Precision, Real};
@@ -159,52 +157,8 @@ impl Work<'_> {
         for round in self.rounds(&mut lab, contests, &mut step)? {
             found.push(self.found(&mut lab, round)?);
         }
-        if let Err(e) = self.add_occupancy(&mut lab, &names, &mut found) {
-            log::debug!("{}: registers are not known: {e}", self.info.name);
-        }
         found.sort_by_key(|found| names.iter().position(|&name| name == found.kernel));
         Ok(found)
-    }
-
-    /// Adds what NVIDIA's compiler and the published limits of its devices tell of the chosen launches.
-    fn add_occupancy<T: Real, A: Real>(
-        &self,
-        lab: &mut Lab<'_, T, A>,
-        names: &[&'static str],
-        found: &mut [KernelFound],
-    ) -> Result<()> {
-        let Some(capability) = lab.bed.ctx.compute_capability() else { return Ok(()) };
-        let mut tuning = Tuning::default_for(self.info, Shape::of(self.info));
-        for one in &*found {
-            let Launch { group_size, block_nnz, unroll, .. } = one.chosen.launch;
-            if let Some(name) = names.iter().find(|name| **name == one.kernel) {
-                let max_groups = MAX_SEARCHED_PER_UNIT * lab.units();
-                tuning.set(name, kernels::Launch { group_size, max_groups, unroll });
-            }
-            tuning.block_nnz = if one.kernel == "spmv_dot_csr" { block_nnz.max(1) } else { tuning.block_nnz };
-        }
-        let mut said = BTreeMap::new();
-        for one in found {
-            let Launch { group_size, groups_per_unit, .. } = one.chosen.launch;
-            // no more than there is work for
-            let of_rows = self.part.n_owned().div_ceil(group_size * lab.units()).max(1);
-            let groups_per_unit = groups_per_unit.min(of_rows);
-            if let Some(resources) = &mut one.resources {
-                let log = kernels::nvidia_log::<T, A>(
-                    &lab.bed.ctx,
-                    &tuning,
-                    &one.kernel,
-                    lab.bed.main_len(&one.kernel),
-                    &mut said,
-                )?;
-                resources.registers = registers_in(&log, &one.kernel);
-                let unit = Unit::of_nvidia(capability).zip(resources.registers);
-                resources.occupancy = unit.and_then(|(unit, registers)| {
-                    unit.occupancy(group_size, registers, resources.local_bytes, groups_per_unit)
-                });
-            }
-        }
-        Ok(())
     }
 
     /// Searches along one way.

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::occupancy::Resources;
 use crate::device::Info;
 use crate::named::named;
 use crate::timing::Timing;
@@ -91,8 +90,6 @@ pub struct KernelFound {
     /// [`items_per_row`](Launch::items_per_row) or [`unroll`](Launch::unroll), some of it in the number of groups as
     /// well.
     pub tried: Vec<Chosen>,
-    /// What the chosen launch takes of the device, as far as that tells.
-    pub resources: Option<Resources>,
 }
 
 /// The facts about a device that times depend on.
@@ -389,7 +386,6 @@ mod tests {
             default: Chosen { launch: launch(256, 8, [2048, 1, 1]), timing: timing(5.0) },
             chosen,
             tried: vec![chosen],
-            resources: None,
         }
     }
 

@@ -6,7 +6,6 @@ use super::bed::Bed;
 use super::contest::choose;
 use super::device::MAX_SEARCHED_PER_UNIT;
 use super::found::{Launch, Point};
-use super::occupancy::Resources;
 use super::watch::Watch;
 use crate::device::Context;
 use crate::error::Result;
@@ -87,26 +86,6 @@ impl<'a, T: Real, A: Real> Lab<'a, T, A> {
     pub(super) fn fits(&self, way: &Way, kernel: &str) -> Result<bool> {
         let most = self.compiled[way.compiled].max_group_size(&self.bed.ctx, kernel)?;
         Ok(most.is_some_and(|most| way.launch.group_size <= most))
-    }
-
-    /// What a kernel takes of the device, without what its vendor alone tells.
-    pub(super) fn resources(&self, way: &Way, kernel: &str) -> Result<Option<Resources>> {
-        let (kernels, ctx) = (&self.compiled[way.compiled], &self.bed.ctx);
-        let (Some(max_group_size), Some(preferred_multiple), Some([local_bytes, private_bytes])) = (
-            kernels.max_group_size(ctx, kernel)?,
-            kernels.preferred_multiple(ctx, kernel)?,
-            kernels.memory(ctx, kernel)?,
-        ) else {
-            return Ok(None);
-        };
-        Ok(Some(Resources {
-            max_group_size,
-            preferred_multiple,
-            local_bytes,
-            private_bytes,
-            registers: None,
-            occupancy: None,
-        }))
     }
 
     /// Cuts row blocks, if the kernel is a product.

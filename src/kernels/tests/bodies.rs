@@ -133,9 +133,9 @@ pub(super) fn stencil_products<T: Real, A: Real>(t: &Bench<T, A>) {
                 Err(other) => panic!("{other}"),
             };
             used[k] += 1;
-            has_main += usize::from(block.main_len() > 0);
             assert_eq!(block.format(), format);
             let Layout::Stencil(block, sets) = block.layout() else { panic!() };
+            has_main += usize::from(block.main_len > 0);
             assert_eq!((sets[0][0].count as usize, sets[0].len(), sets[1].len()), (n, 1, 0));
             let stencil = t.kernels.stencil(&t.ctx, block.main_len).unwrap();
             for interior in [0..n, 0..0, n / 3..n / 2, n / 5..n, 0..n / 2] {

@@ -1,6 +1,6 @@
 //! The chosen parameters (Bueno 2013, table 4.4).
 
-use declive::tune::{Axis, Found, KernelFound, Launch, Resources};
+use declive::tune::{Axis, Found, KernelFound, Launch};
 use maud::{Markup, html};
 
 use super::figures::{Unit, column, factor, hundredths, signed_percent};
@@ -14,7 +14,6 @@ pub(super) fn section(found: &[Found]) -> Markup {
             h3 { (one.device.name) }
             (kernels(one))
             (gains(one))
-            (resources(one))
             @for (launch, names) in defaults(&one.kernels) {
                 p.small { "Default launch of " (names.join(", ")) ": " (in_words(launch)) "." }
             }
@@ -69,32 +68,6 @@ fn gains(found: &Found) -> Markup {
         @if !columns.is_empty() {
             p { "What the next best value of each parameter would cost, in percent of the time:" }
             (table(&format!("Gain of each parameter, {}", found.device.name), "kernel", &names, &columns))
-        }
-    }
-}
-
-/// What the chosen launches take of the device.
-fn resources(found: &Found) -> Markup {
-    let known: Vec<(&str, &Resources)> =
-        found.kernels.iter().filter_map(|kernel| Some((&*kernel.kernel, kernel.resources.as_ref()?))).collect();
-    let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-    let column = |head: &str, of: &dyn Fn(&Resources) -> Option<String>| {
-        let told = |(_, resources): &(&str, &Resources)| of(resources).unwrap_or_else(|| "not told".into());
-        Column::new(head, known.iter().map(told).collect())
-    };
-    let columns = [
-        column("largest group", &|r| Some(count(r.max_group_size))),
-        column("multiple\u{a0}of", &|r| Some(count(r.preferred_multiple))),
-        column("local, bytes a\u{a0}group", &|r| Some(count(r.local_bytes))),
-        column("private, bytes an\u{a0}item", &|r| Some(count(r.private_bytes))),
-        column("registers an\u{a0}item", &|r| r.registers.map(count)),
-        column("occupancy,\u{a0}%", &|r| r.occupancy.map(|o| hundredths(o.part()))),
-        column("limited\u{a0}by", &|r| r.occupancy.map(|o| o.limit.name().into())),
-    ];
-    html! {
-        @if !known.is_empty() {
-            p { "What the chosen launches take of the device, as far as it tells:" }
-            (table(&format!("Resources, {}", found.device.name), "kernel", &names, &columns))
         }
     }
 }

@@ -1,9 +1,7 @@
 //! Plausible findings: a model of a device's time over groups and their sizes, with a little noise, always the same.
 
 use declive::experiments::{Experiment, KernelTime};
-use declive::tune::{
-    Chosen, Curve, DeviceFacts, Found, KernelFound, Launch, Limit, Occupancy, Point, Resources, Search, Timing,
-};
+use declive::tune::{Chosen, Curve, DeviceFacts, Found, KernelFound, Launch, Point, Search, Timing};
 
 /// Kernels with the bytes and operations of a row and of an entry, and whether they have row blocks.
 const KERNELS: [(&str, [u64; 2], [u64; 2], bool); 12] = [
@@ -111,22 +109,7 @@ impl Model {
             default: Chosen { launch: default, timing: default_time },
             chosen,
             tried,
-            resources: self.resources(chosen.launch),
         }
-    }
-
-    /// A large device tells all; a small one has no occupancy.
-    fn resources(&self, launch: Launch) -> Option<Resources> {
-        let is_large = self.units > 100;
-        let occupancy = Occupancy { resident: 1536, most: 2048, limit: Limit::Registers };
-        Some(Resources {
-            max_group_size: 1024,
-            preferred_multiple: 32,
-            local_bytes: 8 * launch.block_nnz as u64,
-            private_bytes: 0,
-            registers: is_large.then_some(40),
-            occupancy: is_large.then_some(occupancy),
-        })
     }
 
     fn found(&self, device: DeviceFacts, search: Search, seconds: f64) -> Found {

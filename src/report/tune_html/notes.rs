@@ -37,12 +37,6 @@ pub(super) fn section() -> Markup {
                 "work-items of a row and unrolling in turns with the chosen launch. It is negative where the times differ "
                 "by less than a change of the default is made for, or where all products must share their row blocks."
             }
-            dt { "Occupancy" }
-            dd {
-                "Work-items that a compute unit holds at a time / the most that it can hold, and what keeps it from "
-                "holding more. Registers are those that NVIDIA's compiler reports, limits those of the CUDA C++ Programming "
-                "Guide by compute capability. Other devices do not tell enough."
-            }
             dt { "× default" }
             dd { "Time with the parameters that are used without tuning, over the best time." }
         }

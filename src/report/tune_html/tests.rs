@@ -112,20 +112,6 @@ fn what_each_parameter_gains() {
 }
 
 #[test]
-fn resources_as_far_as_they_are_told() {
-    let (_, html) = read(&three(), &[]);
-    let of = |name: &str| rows(&html, &format!("Resources, {name}"));
-    let product = |rows: Vec<Vec<String>>| rows.into_iter().find(|row| row[0] == "spmv_csr").unwrap();
-    let large = product(of("NVIDIA H200"));
-    assert_eq!(large[1..3], ["1,024", "32"]);
-    assert_eq!(large[4..], ["0", "40", "75", "registers"]);
-    assert_eq!(product(of("Radeon HD 6750M"))[5..], ["not told"; 3]);
-    let mut none = small_gpu();
-    none.kernels.iter_mut().for_each(|kernel| kernel.resources = None);
-    assert_eq!(rows(&read(&[none], &[]).1, "Resources, Radeon HD 6750M").len(), 0);
-}
-
-#[test]
 fn sizes_of_one_device_are_told_apart() {
     let mut block = small_gpu();
     (block.order, block.nnz, block.halo) = (1000, 6400, 100);
