@@ -55,7 +55,6 @@
 //! # }
 //! ```
 
-use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -234,36 +233,22 @@ impl Saved {
 }
 
 /// What may be wrong with a file.
+#[derive(Debug, thiserror::Error)]
 enum Bad {
-    Io(io::Error),
+    /// Where it is not the end of the file that came too early, this is no error of its content.
+    #[error("it ends too early: truncated")]
+    Io(#[from] io::Error),
+    #[error("this is no checkpoint of declive")]
     Foreign,
+    #[error("a checkpoint in version {0} of the format; this program knows version {VERSION}")]
     Version(u32),
+    #[error(
+        "it has {found} bytes in place of {expected}: {}",
+        if u128::from(*found) < *expected { "truncated" } else { "something follows" }
+    )]
     Length { expected: u128, found: u64 },
+    #[error("the file is damaged: {0}")]
     Content(&'static str),
-}
-
-impl From<io::Error> for Bad {
-    fn from(e: io::Error) -> Self {
-        Self::Io(e)
-    }
-}
-
-impl fmt::Display for Bad {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io(e) if e.kind() == io::ErrorKind::UnexpectedEof => f.write_str("it ends too early: truncated"),
-            Self::Io(e) => e.fmt(f),
-            Self::Foreign => f.write_str("this is no checkpoint of declive"),
-            Self::Version(version) => {
-                write!(f, "a checkpoint in version {version} of the format; this program knows version {VERSION}")
-            }
-            Self::Length { expected, found } => {
-                let what = if u128::from(*found) < *expected { "truncated" } else { "something follows" };
-                write!(f, "it has {found} bytes in place of {expected}: {what}")
-            }
-            Self::Content(what) => write!(f, "the file is damaged: {what}"),
-        }
-    }
 }
 
 /// A file being read.

@@ -21,7 +21,7 @@ use super::input::{Loaded, Source};
 use super::interrupt;
 use super::output::{Target, print};
 use super::progress::Screen;
-use crate::report::info::{Matrix, Number, PositiveDefinite, Report, Rows, Seconds};
+use crate::report::info::{Matrix, PositiveDefinite, Report, Rows, Seconds};
 use crate::report::info_advice::{Advice, Square};
 use crate::report::info_formats::Formats;
 
@@ -79,10 +79,10 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
 }
 
 /// The report is worth having even if the picture can't be written.
-fn publish<T>((report, drawn): (Report<T>, Result<(), Failure>), is_json: bool) -> Result<Exit, Failure>
-where
-    T: Copy + Into<Number> + Serialize,
-{
+fn publish<T: Scalar + Serialize>(
+    (report, drawn): (Report<T>, Result<(), Failure>),
+    is_json: bool,
+) -> Result<Exit, Failure> {
     print(&report, is_json)?;
     drawn.map(|()| Exit::Success)
 }
@@ -95,7 +95,7 @@ struct Request<'a> {
 }
 
 /// Finds out everything, and draws the picture.
-fn look<T: Scalar + Into<Number>>(
+fn look<T: Scalar>(
     a: &Csr<T>,
     read: &Loaded,
     request: &Request<'_>,

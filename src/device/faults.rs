@@ -47,30 +47,21 @@ pub(crate) enum Call {
 }
 
 impl Call {
-    const ALL: [Self; 9] = [
-        Self::Open,
-        Self::Build,
-        Self::Allocate,
-        Self::Fill,
-        Self::Copy,
-        Self::Launch,
-        Self::Write,
-        Self::Read,
-        Self::Wait,
+    /// All of them, by the names that the environment variable has.
+    const NAMES: [(&str, Self); 9] = [
+        ("open", Self::Open),
+        ("build", Self::Build),
+        ("allocate", Self::Allocate),
+        ("fill", Self::Fill),
+        ("copy", Self::Copy),
+        ("launch", Self::Launch),
+        ("write", Self::Write),
+        ("read", Self::Read),
+        ("wait", Self::Wait),
     ];
 
-    fn name(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Build => "build",
-            Self::Allocate => "allocate",
-            Self::Fill => "fill",
-            Self::Copy => "copy",
-            Self::Launch => "launch",
-            Self::Write => "write",
-            Self::Read => "read",
-            Self::Wait => "wait",
-        }
+    fn named(name: &str) -> Option<Self> {
+        Self::NAMES.into_iter().find(|(known, _)| *known == name).map(|(_, call)| call)
     }
 
     /// What drivers say when it fails.
@@ -110,7 +101,7 @@ impl fmt::Display for Doing {
 pub(super) struct Faults {
     wanted: Vec<Fault>,
     /// Of each [`Call`], and of all together.
-    counts: [AtomicU64; Call::ALL.len() + 1],
+    counts: [AtomicU64; Call::NAMES.len() + 1],
 }
 
 impl Faults {
@@ -132,7 +123,7 @@ impl Faults {
     /// Counts a call, and fails it if that was asked for.
     pub(super) fn check(&self, call: Call) -> ClResult<()> {
         let count = |slot: usize| self.counts[slot].fetch_add(1, Ordering::Relaxed) + 1;
-        let (of_call, of_all) = (count(call as usize), count(Call::ALL.len()));
+        let (of_call, of_all) = (count(call as usize), count(Call::NAMES.len()));
         let hit = self.wanted.iter().find(|fault| match fault.call {
             Some(wanted) => wanted == call && fault.has(of_call),
             None => fault.has(of_all),
@@ -165,7 +156,7 @@ impl FromStr for Fault {
         let parts: Vec<&str> = item.split(':').collect();
         let parsed = || {
             let (&[device, call, range], code) = (parts.first_chunk::<3>()?, parts.get(3));
-            let call = if call == "lost" { None } else { Some(Call::ALL.into_iter().find(|c| c.name() == call)?) };
+            let call = if call == "lost" { None } else { Some(Call::named(call)?) };
             let (first, last) = match range.split_once('-') {
                 Some((first, last)) => (first.parse().ok()?, last.parse().ok()?),
                 None => (range.parse().ok()?, u64::MAX),
@@ -175,7 +166,7 @@ impl FromStr for Fault {
             is_whole.then_some(Self { device: device.parse().ok()?, call, first, last, code: code.flatten() })
         };
         parsed().ok_or_else(|| {
-            let calls = Call::ALL.map(Call::name).join(", ");
+            let calls = Call::NAMES.map(|(name, _)| name).join(", ");
             Error::Usage(format!(
                 "{VARIABLE}: '{item}' is not DEVICE:CALL:FIRST, DEVICE:CALL:FIRST-LAST or one of these with :CODE behind \
                  it, where DEVICE is a number of 'declive devices', CALL is one of {calls}, lost, calls count from 1, \

@@ -44,24 +44,13 @@ fn stem(path: &str) -> &str {
 }
 
 /// What failed while an archive was read.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
 pub(super) enum Failed {
     /// The archive itself, or its input.
-    Archive(io::Error),
+    Archive(#[from] io::Error),
     /// A member.
-    Member(crate::Error),
-}
-
-impl From<io::Error> for Failed {
-    fn from(error: io::Error) -> Self {
-        Self::Archive(error)
-    }
-}
-
-impl From<crate::Error> for Failed {
-    fn from(error: crate::Error) -> Self {
-        Self::Member(error)
-    }
+    Member(#[from] crate::Error),
 }
 
 /// Calls `each` with every file of a tar archive and its content, of which it may leave something unread.

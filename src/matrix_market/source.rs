@@ -2,7 +2,6 @@
 //!
 //! What a file is is told by its first bytes, not by its name.
 
-use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::Path;
@@ -105,7 +104,8 @@ impl Packing {
 }
 
 /// Compressed data that can't be decompressed: damaged or cut off.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{format}: {cause}")]
 pub(super) struct Corrupt {
     pub(super) format: &'static str,
     pub(super) cause: String,
@@ -117,11 +117,3 @@ impl Corrupt {
         error.get_ref()?.downcast_ref()
     }
 }
-
-impl fmt::Display for Corrupt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.format, self.cause)
-    }
-}
-
-impl std::error::Error for Corrupt {}

@@ -7,14 +7,15 @@ use declive::matrix::definiteness::{Definiteness, Obstacle, Proof};
 use declive::matrix::dominance::Dominance;
 use declive::matrix::histogram::{RowLengths, empty_rows};
 use declive::matrix::stats::Tally;
-use declive::matrix::symmetry::Symmetries;
+use declive::matrix::symmetry::{Pair, Symmetries};
 use declive::matrix::values::{MainDiagonal, Values};
-use declive::matrix::{Complex64, Csr, Scalar};
+use declive::matrix::{Csr, Scalar};
 use declive::matrix_market::Header;
 use serde::Serialize;
 
 use super::info_advice::Advice;
 use super::info_formats::Formats;
+use super::units::number;
 
 /// All that is known about a matrix. Rows and columns are counted from 1, as in the file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -92,15 +93,6 @@ pub(crate) struct Symmetry<T> {
     pub(super) found: Symmetries<T>,
 }
 
-/// A number, to be shown.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Number {
-    /// A real number.
-    Real(f64),
-    /// A complex number.
-    Complex(Complex64),
-}
-
 /// What is known about positive definiteness.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct PositiveDefinite {
@@ -157,20 +149,17 @@ impl<T: Scalar> From<Symmetries<T>> for Symmetry<T> {
     }
 }
 
-impl From<f64> for Number {
-    fn from(v: f64) -> Self {
-        Self::Real(v)
+/// The entries of a pair, of which there is one on the diagonal: `a(1,2) = 3 but a(2,1) = 4`.
+pub(super) fn both<T: Scalar>(pair: &Pair<T>, between: &str) -> String {
+    let (i, j, upper) = (pair.row + 1, pair.col + 1, number(pair.upper));
+    if i == j {
+        return format!("a({i},{i}) = {upper}");
     }
-}
-
-impl From<Complex64> for Number {
-    fn from(v: Complex64) -> Self {
-        Self::Complex(v)
-    }
+    format!("a({i},{j}) = {upper}{between}a({j},{i}) = {}", number(pair.lower))
 }
 
 impl PositiveDefinite {
-    pub(crate) fn new<T: Scalar + Into<Number>>(found: &Definiteness<T>) -> Self {
+    pub(crate) fn new<T: Scalar>(found: &Definiteness<T>) -> Self {
         let kind = if T::IS_COMPLEX { "hermitian" } else { "symmetric" };
         let (verdict, by, place, reason) = match *found {
             Definiteness::Proven(Proof::StrictlyDominant) => {
@@ -188,18 +177,12 @@ impl PositiveDefinite {
                 ("maybe", None, None, reason)
             }
             Definiteness::Impossible(Obstacle::NotHermitian(pair)) => {
-                let (i, j) = (pair.row + 1, pair.col + 1);
-                let (upper, lower): (Number, Number) = (pair.upper.into(), pair.lower.into());
-                let reason = if i == j {
-                    format!("not {kind}: a({i},{i}) = {upper}")
-                } else {
-                    format!("not {kind}: a({i},{j}) = {upper} but a({j},{i}) = {lower}")
-                };
-                ("no", Some("hermitian"), Some((i, Some(j))), reason)
+                let reason = format!("not {kind}: {}", both(&pair, " but "));
+                ("no", Some("hermitian"), Some((pair.row + 1, Some(pair.col + 1))), reason)
             }
             Definiteness::Impossible(Obstacle::Diagonal { row, value }) => {
                 let i = row + 1;
-                let reason = match value.map(Into::into) {
+                let reason = match value.map(number) {
                     Some(value) => format!("a({i},{i}) = {value} is not positive"),
                     None => format!("a({i},{i}) is not stored, which makes it 0"),
                 };
@@ -211,8 +194,7 @@ impl PositiveDefinite {
             }
             Definiteness::Impossible(Obstacle::Minor { row, col, value, diagonal_row, diagonal_col }) => {
                 let (i, j) = (row + 1, col + 1);
-                let (value, d, e): (Number, _, _) =
-                    (value.into(), Number::Real(diagonal_row), Number::Real(diagonal_col));
+                let (value, d, e) = (number(value), number(diagonal_row), number(diagonal_col));
                 let reason = format!("a({i},{j}) = {value} is too large beside a({i},{i}) = {d} and a({j},{j}) = {e}");
                 ("no", Some("minor"), Some((i, Some(j))), reason)
             }

@@ -2,20 +2,20 @@
 
 use std::fmt;
 
-use declive::matrix::Complex64;
+use declive::matrix::Scalar;
 use declive::matrix::band::Band;
 use declive::matrix::stats::Tally;
 use declive::matrix::symmetry::Likeness;
 use declive::matrix::values::Range;
 
-use super::info::{Number, Report};
+use super::info::{Report, both};
 use super::layout::Text;
-use super::units::{bytes, count, figure, percent, plural, scientific};
+use super::units::{bytes, count, figure, number, percent, plural, scientific};
 
 /// Characters of the longest bar.
 const BAR: usize = 30;
 
-impl<T: Copy + Into<Number>> fmt::Display for Report<T> {
+impl<T: Scalar> fmt::Display for Report<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = Text::default();
         text.paragraph(&self.headline());
@@ -33,7 +33,7 @@ impl<T: Copy + Into<Number>> fmt::Display for Report<T> {
     }
 }
 
-impl<T: Copy + Into<Number>> Report<T> {
+impl<T: Scalar> Report<T> {
     fn headline(&self) -> String {
         match (&self.solve.obstacle, &self.positive_definite) {
             (Some(obstacle), _) => format!("Nothing to solve with declive: {obstacle}."),
@@ -106,13 +106,7 @@ impl<T: Copy + Into<Number>> Report<T> {
                 (true, _) => format!("yes; relative differences up to {}", scientific(difference)),
                 (false, None) => "no".into(),
                 (false, Some(pair)) => {
-                    let (i, j) = (pair.row + 1, pair.col + 1);
-                    let (upper, lower): (Number, Number) = (pair.upper.into(), pair.lower.into());
-                    let values = if i == j {
-                        format!("a({i},{i}) = {upper}")
-                    } else {
-                        format!("a({i},{j}) = {upper}, a({j},{i}) = {lower}")
-                    };
+                    let values = both(&pair, ", ");
                     format!("no; {values}; relative differences up to {}", scientific(difference))
                 }
             };
@@ -278,41 +272,26 @@ fn range(Range { min, max }: Range) -> String {
 
 /// A number in full if that is short, else to three figures.
 fn short(v: f64) -> String {
-    match Number::Real(v).to_string() {
+    match number(v) {
         exact if exact.len() <= 8 => exact,
         _ if (0.1..1e5).contains(&v.abs()) => figure(v),
         _ => scientific(v),
     }
 }
 
-/// Short where that loses nothing: `4`, `-0.25`, `1.2345e-9`.
-impl fmt::Display for Number {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let real = |v: f64| {
-            let (plain, scientific) = (v.to_string(), format!("{v:e}"));
-            if plain.len() <= scientific.len() { plain } else { scientific }
-        };
-        match *self {
-            Self::Real(v) => f.write_str(&real(v)),
-            Self::Complex(Complex64 { re, im }) => {
-                let sign = if im.is_sign_negative() { '−' } else { '+' };
-                write!(f, "{} {sign} {}i", real(re), real(im.abs()))
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use declive::matrix::Complex64;
+
     use super::*;
 
     #[test]
     fn numbers_are_short() {
-        let real = [4.0, -0.25, 1e-9, 1e300, 0.1].map(|v| Number::Real(v).to_string());
+        let real = [4.0, -0.25, 1e-9, 1e300, 0.1].map(number);
         assert_eq!(real, ["4", "-0.25", "1e-9", "1e300", "0.1"]);
         assert_eq!([0.25, 123_456.0, 1.0 / 3.0, f64::INFINITY].map(short), ["0.25", "123456", "0.33", "inf"]);
-        assert_eq!(Number::Complex(Complex64::new(1.5, -2.0)).to_string(), "1.5 − 2i");
-        assert_eq!(Number::Complex(Complex64::new(0.0, 1.0)).to_string(), "0 + 1i");
+        assert_eq!(number(Complex64::new(1.5, -2.0)), "1.5 − 2i");
+        assert_eq!(number(Complex64::new(0.0, 1.0)), "0 + 1i");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Numbers as people read them.
 
+use declive::matrix::Scalar;
+
 /// 1234567 as `1,234,567`.
 pub(super) fn count(n: impl TryInto<u64>) -> String {
     let digits = n.try_into().unwrap_or(u64::MAX).to_string();
@@ -44,6 +46,19 @@ pub(super) fn scientific(value: f64) -> String {
 /// A number as it was given: `1e-8`, `0`.
 pub(super) fn exact(value: f64) -> String {
     if value == 0.0 { "0".into() } else { format!("{value:e}") }
+}
+
+/// Short where that loses nothing: `4`, `-0.25`, `1.2345e-9`, `0 + 1i`.
+pub(super) fn number<T: Scalar>(value: T) -> String {
+    let real = |v: f64| {
+        let (plain, scientific) = (v.to_string(), format!("{v:e}"));
+        if plain.len() <= scientific.len() { plain } else { scientific }
+    };
+    if !T::IS_COMPLEX {
+        return real(value.re());
+    }
+    let sign = if value.im().is_sign_negative() { '−' } else { '+' };
+    format!("{} {sign} {}i", real(value.re()), real(value.im().abs()))
 }
 
 /// `part` of `whole` in percent: `49.9 %`.

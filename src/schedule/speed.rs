@@ -15,14 +15,13 @@ use crate::matrix::Csr;
 use crate::operator::LinearOperator;
 use crate::operator::host::HostBlock;
 use crate::ops::host::HostOps;
-
 use crate::partition::{Part, part_alone};
 use crate::real::{Precision, Real};
 use crate::runtime::Setup;
 use crate::runtime::loaded::load;
 use crate::timing::timing;
 use crate::tune::bed::numbers;
-use crate::tune::stopwatch::Stopwatch;
+use crate::tune::stopwatch::{Stopwatch, sum};
 
 /// Iterations that are timed, and the time that they may take beyond the least number.
 const COUNT: [usize; 2] = [3, 15];
@@ -67,7 +66,7 @@ fn on_device<T: Real, A: Real>(ctx: &Arc<Context>, part: &Part<'_>, setup: &Setu
     let start = Instant::now();
     iteration()?;
     ctx.finish()?;
-    let times = Stopwatch::default().kernel_times(ctx, count(start.elapsed()), |_| iteration())?;
+    let times = Stopwatch::default().times(ctx, count(start.elapsed()), sum, |_| iteration())?;
     Ok(timing(times).median)
 }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::outcome::Outcome;
 use super::rounds;
 use super::session::{check_vector, method, nothing_to_do};
-use super::statistics::Statistics;
+use super::statistics::{Answer, Statistics};
 use super::subject::Subject;
 use crate::device::{Choice, Pick};
 use crate::error::{Error, Result};
@@ -85,8 +85,8 @@ impl<'a> OperatorSolver<'a> {
             check_vector("x0", x0, self.a.order())?;
         }
         let mut x = x0.map_or_else(|| vec![0.0; b.len()], <[f64]>::to_vec);
-        let outcome = self.solve_into(b, &mut x, stop, control)?;
-        Ok(outcome.with_x(x))
+        let (statistics, answer) = self.run(b, &mut x, stop, control)?;
+        Ok(statistics.outcome(x, answer, self.bytes_per_iteration()))
     }
 
     /// Solves `A x = b` from and to `x`, as [`Solver::solve_into`](super::Solver::solve_into) does.
@@ -95,6 +95,11 @@ impl<'a> OperatorSolver<'a> {
     /// [`Error::SizeMismatch`] and [`Error::NotFinite`] for `b` and `x`; [`Error::RankPanicked`] if the function panics in the
     /// iteration, after which the solver can't be used any more. Not converging is not an error: see [`Outcome::reason`].
     pub fn solve_into(&mut self, b: &[f64], x: &mut [f64], stop: &Stop, control: Control<'_>) -> Result<Outcome<()>> {
+        let (statistics, answer) = self.run(b, x, stop, control)?;
+        Ok(statistics.outcome((), answer, self.bytes_per_iteration()))
+    }
+
+    fn run(&mut self, b: &[f64], x: &mut [f64], stop: &Stop, control: Control<'_>) -> Result<(Statistics, Answer)> {
         let n = self.a.order();
         check_vector("b", b, n)?;
         check_vector("x", x, n)?;
@@ -105,10 +110,10 @@ impl<'a> OperatorSolver<'a> {
             let start = Instant::now();
             let residual = self.a.residual(b, x);
             let statistics = Statistics::of_none(control.done, 1, &residual, start.elapsed());
-            return Ok(statistics.outcome(reason, residual, self.ranks.bytes_per_iteration(&self.setup, n)));
+            return Ok((statistics, (reason, residual)));
         }
         let (mut statistics, started) = (Statistics::after(control.done), Instant::now());
-        let (reason, residual) = loop {
+        let answer = loop {
             let Self { a, setup, ranks, .. } = self;
             let residual = |b: &[f64], x: &[f64]| a.residual(b, x);
             let subject = Subject::Function { n, setup, residual: &residual };
@@ -121,7 +126,11 @@ impl<'a> OperatorSolver<'a> {
                 break answer;
             }
         };
-        Ok(statistics.outcome(reason, residual, self.ranks.bytes_per_iteration(&self.setup, n)))
+        Ok((statistics, answer))
+    }
+
+    fn bytes_per_iteration(&self) -> u64 {
+        self.ranks.bytes_per_iteration(&self.setup, self.a.order())
     }
 
     /// Lets the rank go on by a method for matrices that are not definite, as p·A p = `curvature` has shown, if that is allowed.

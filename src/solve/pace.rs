@@ -1,6 +1,6 @@
 //! How fast ranks were, kept for later solves.
 
-use super::outcome::Outcome;
+use super::statistics::Statistics;
 use crate::runtime::{Ranks, Whole};
 use crate::tune::Tune;
 use crate::tune::store::{Device, PaceEntry};
@@ -12,17 +12,17 @@ const ENOUGH: u64 = 20;
 const SAME: f64 = 0.05;
 
 /// Keeps how fast the ranks were at the end of a solve, if others could have been chosen, and it may be measured.
-pub(crate) fn remember(whole: &Whole, ranks: &Ranks, outcome: &Outcome<()>) {
-    let iterations = outcome.iterations - outcome.done;
-    if iterations < ENOUGH || !outcome.moves.is_empty() {
+pub(crate) fn remember(whole: &Whole, ranks: &Ranks, statistics: &Statistics) {
+    let iterations = statistics.iterations - statistics.done;
+    if iterations < ENOUGH || !statistics.moves.is_empty() {
         return; // of what was moved, the next solve will tell
     }
-    let kernels = match outcome.split.as_slice() {
+    let kernels = match statistics.split.as_slice() {
         [alone] => vec![alone.kernels.as_secs_f64() / iterations as f64],
-        _ => outcome.kernel_seconds.clone(),
+        _ => statistics.pace.as_ref().map_or_else(Vec::new, |pace| pace.kernels.clone()),
     };
-    let mean = outcome.solve.as_secs_f64() / iterations as f64;
-    keep(whole, ranks, kernels, outcome.iteration_seconds.unwrap_or(mean));
+    let mean = statistics.solve.as_secs_f64() / iterations as f64;
+    keep(whole, ranks, kernels, statistics.iteration_seconds.unwrap_or(mean));
 }
 
 /// The same from what is measured in the course of it.

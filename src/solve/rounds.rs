@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 
 use super::moves::share_anew;
-use super::statistics::Statistics;
+use super::statistics::{Answer, Statistics};
 use super::subject::Subject;
 use super::survivors::{DeviceFailure, open, without_failed};
 use crate::comm::Failed;
@@ -36,7 +36,7 @@ pub(crate) fn solve(
     x: &mut [f64],
     (stop, control): (&Stop, Control<'_>),
     (statistics, started): (&mut Statistics, Instant),
-) -> Result<(Reason, Residual)> {
+) -> Result<Answer> {
     // A power of two, so that nothing is rounded: sums of squares then stay in range whatever the units of b are.
     let largest =
         b.par_chunks(1 << 14).map(|c| c.iter().fold(0.0, |m: f64, v| m.max(v.abs()))).reduce(|| 0.0, f64::max);

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::outcome::Outcome;
 use super::pace;
 use super::rounds::{self, power_of_two_near};
-use super::statistics::Statistics;
+use super::statistics::{Answer, Statistics};
 use super::subject::Subject;
 use super::survivors::{self, DeviceFailure};
 use crate::device::{self, Rejected, Selection};
@@ -108,8 +108,8 @@ impl Solver {
             check_vector("x0", x0, self.whole.a.n_rows())?;
         }
         let mut x = x0.map_or_else(|| vec![0.0; b.len()], <[f64]>::to_vec);
-        let outcome = self.solve_into(b, &mut x, stop, control)?;
-        Ok(outcome.with_x(x))
+        let (statistics, answer) = self.run(b, &mut x, stop, control)?;
+        Ok(statistics.outcome(x, answer, self.bytes_per_iteration()))
     }
 
     /// Solves `A x = b` from and to `x`: it holds the first guess, and then the solution, or the best approximation reached. Beside
@@ -144,6 +144,11 @@ impl Solver {
     /// [`Error::SizeMismatch`] and [`Error::NotFinite`] for `b` and `x`; errors of devices that no others take over from, after
     /// which the solver can't be used any more. Not converging is not an error: see [`Outcome::reason`].
     pub fn solve_into(&mut self, b: &[f64], x: &mut [f64], stop: &Stop, control: Control<'_>) -> Result<Outcome<()>> {
+        let (statistics, answer) = self.run(b, x, stop, control)?;
+        Ok(statistics.outcome((), answer, self.bytes_per_iteration()))
+    }
+
+    fn run(&mut self, b: &[f64], x: &mut [f64], stop: &Stop, control: Control<'_>) -> Result<(Statistics, Answer)> {
         check_vector("b", b, self.whole.a.n_rows())?;
         check_vector("x", x, self.whole.a.n_rows())?;
         if let Some(reason) = self.settled(b, stop, control) {
@@ -153,11 +158,11 @@ impl Solver {
             let start = Instant::now();
             let residual = verify::residual(&self.whole.a, b, x);
             let statistics = Statistics::of_none(control.done, self.ranks().len(), &residual, start.elapsed());
-            return Ok(statistics.outcome(reason, residual, self.bytes_per_iteration()));
+            return Ok((statistics, (reason, residual)));
         }
         let failed = self.failures.len();
         let (mut statistics, started) = (Statistics::after(control.done), Instant::now());
-        let (reason, residual) = loop {
+        let answer = loop {
             let Self { whole, ranks, failures, .. } = self;
             let (subject, of_solve) = (Subject::Matrix(whole), (&mut statistics, started));
             let answer = rounds::solve(subject, ranks, failures, b, x, (stop, control), of_solve)?;
@@ -168,12 +173,11 @@ impl Solver {
                 break answer;
             }
         };
-        let outcome = statistics.outcome(reason, residual, self.bytes_per_iteration());
-        if self.failures.len() == failed && outcome.switch.is_none() {
-            pace::remember(&self.whole, &self.ranks, &outcome);
+        if self.failures.len() == failed && statistics.switch.is_none() {
+            pace::remember(&self.whole, &self.ranks, &statistics);
         }
         self.rejected.append(&mut self.ranks.left_out);
-        Ok(outcome)
+        Ok((statistics, answer))
     }
 
     /// Lets the ranks go on by a method for matrices that are not definite, as p·A p = `curvature` has shown, if that is allowed:

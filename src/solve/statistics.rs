@@ -10,33 +10,36 @@ use crate::runtime::{Ended, Position};
 use crate::timeline::{Split, Timeline};
 use crate::verify::Residual;
 
+/// Why a solve ended, and b − A x then.
+pub(crate) type Answer = (Reason, Residual);
+
 /// Sums over stretches, each of which goes on from where the former one ended.
 #[derive(Default)]
 pub(crate) struct Statistics {
     /// Iterations of a former solve.
-    done: u64,
+    pub(crate) done: u64,
     /// Those, and what came after.
     pub(crate) iterations: u64,
     pub(crate) restarts: u32,
     history: Vec<f64>,
     pub(crate) recurrence_rel_residual_2: f64,
     pub(crate) upload: Duration,
-    solve: Duration,
+    pub(crate) solve: Duration,
     pub(crate) gather: Duration,
     pub(crate) verify: Duration,
     /// For each rank, as `timelines`.
-    split: Vec<Split>,
+    pub(crate) split: Vec<Split>,
     timelines: Vec<Timeline>,
     /// When rows were moved.
-    moves: Vec<Move>,
+    pub(crate) moves: Vec<Move>,
     /// The method that took over, if one did.
-    switch: Option<Switch>,
+    pub(crate) switch: Option<Switch>,
     /// How often ranks were opened anew.
     pub(crate) reopened: u32,
     /// What the ranks measured last.
     pub(crate) pace: Option<Pace>,
     /// Seconds of an iteration of these ranks, undisturbed.
-    iteration_seconds: Option<f64>,
+    pub(crate) iteration_seconds: Option<f64>,
 }
 
 impl Statistics {
@@ -126,11 +129,11 @@ impl Statistics {
         }
     }
 
-    /// The outcome, if this was all; x is where the caller has it.
-    pub(crate) fn outcome(self, reason: Reason, residual: Residual, bytes_per_iteration: u64) -> Outcome<()> {
+    /// The outcome, if this was all, with x unless the caller has it.
+    pub(crate) fn outcome<X>(self, x: X, (reason, residual): Answer, bytes_per_iteration: u64) -> Outcome<X> {
         let Self { done, iterations, restarts, history, recurrence_rel_residual_2, .. } = self;
         Outcome {
-            x: (),
+            x,
             reason,
             done,
             iterations,

@@ -14,8 +14,8 @@ pub(crate) struct Stopwatch {
 
 impl Stopwatch {
     /// The time of each of `count` launches, in seconds; `launch` gets the number of each, and may enqueue several
-    /// kernels, which count from the beginning of the first to the end of the last. Where the device's times make no
-    /// sense, all are made once more.
+    /// kernels, whose time together is `time`: their [`span`], or their [`sum`]. Where the device's times make no sense, all are
+    /// made once more.
     ///
     /// # Errors
     /// Those of `launch`, and of the device.
@@ -23,32 +23,8 @@ impl Stopwatch {
         &mut self,
         ctx: &Context,
         count: usize,
-        launch: impl FnMut(usize) -> Result<()>,
-    ) -> Result<Vec<f64>> {
-        self.measure(ctx, count, launch, span)
-    }
-
-    /// The same, but that each kernel counts by itself: what passes between them does not, as in a solve other kernels, or
-    /// launches of the next iteration, may fill it.
-    ///
-    /// # Errors
-    /// As [`Stopwatch::times`].
-    pub(crate) fn kernel_times(
-        &mut self,
-        ctx: &Context,
-        count: usize,
-        launch: impl FnMut(usize) -> Result<()>,
-    ) -> Result<Vec<f64>> {
-        self.measure(ctx, count, launch, sum)
-    }
-
-    /// The time of each launch by the times of its kernels on the device.
-    fn measure(
-        &mut self,
-        ctx: &Context,
-        count: usize,
-        mut launch: impl FnMut(usize) -> Result<()>,
         time: fn(&[Timed]) -> f64,
+        mut launch: impl FnMut(usize) -> Result<()>,
     ) -> Result<Vec<f64>> {
         if !self.distrusted {
             let start = Instant::now();
@@ -82,13 +58,14 @@ impl Stopwatch {
 }
 
 /// Seconds from the beginning of the first kernel to the end of the last.
-fn span(kernels: &[Timed]) -> f64 {
+pub(crate) fn span(kernels: &[Timed]) -> f64 {
     let (start, end) = (kernels[0].start, kernels[kernels.len() - 1].end);
     end.saturating_sub(start) as f64 * 1e-9
 }
 
-/// Seconds of all kernels, each by itself.
-fn sum(kernels: &[Timed]) -> f64 {
+/// Seconds of all kernels, each by itself: what passes between them does not count, as in a solve other kernels, or launches
+/// of the next iteration, may fill it.
+pub(crate) fn sum(kernels: &[Timed]) -> f64 {
     kernels.iter().map(|kernel| kernel.time().as_secs_f64()).sum()
 }
 

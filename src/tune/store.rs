@@ -57,9 +57,6 @@ use crate::cache;
 /// The version of the files.
 const VERSION: u64 = 1;
 
-/// The most entries of a device.
-const MAX_ENTRIES: usize = 512;
-
 fn now() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
@@ -379,8 +376,7 @@ fn read(path: &Path) -> Result<Option<Known>, Unreadable> {
         return Err(Unreadable::Damaged(format!("the entry for {} makes no sense", entry.key.kernel)));
     }
     // Files can be edited.
-    known.entries.sort_by(|one, other| one.key.cmp(&other.key));
-    known.entries.dedup_by(|one, other| one.key == other.key);
+    sort(&mut known.entries);
     sort(&mut known.formats);
     sort(&mut known.meetings);
     sort(&mut known.paces);
@@ -412,27 +408,12 @@ fn merge(path: &Path, new: Known) -> Result<(), Unreadable> {
         }
         Err(why) => return Err(why),
     };
-    let mut entries: BTreeMap<_, _> = old.entries.into_iter().map(|entry| (entry.key.clone(), entry)).collect();
-    // Not older than any other, even if the clock was set back.
-    let inserted = entries.values().map(|entry| entry.inserted).fold(now(), u64::max);
-    let mut in_use = BTreeSet::new();
-    for entry in new.entries.into_iter().filter(Entry::makes_sense) {
-        in_use.insert((entry.key.driver.clone(), entry.key.sources.clone()));
-        let is_searched = |old: &Entry| !old.tried;
-        if entry.tried && entries.get(&entry.key).is_some_and(is_searched) {
-            continue; // found by more than trials, perhaps while the solve went on
-        }
-        entries.insert(entry.key.clone(), Entry { inserted, ..entry });
-    }
-    let mut entries: Vec<_> = entries.into_values().collect();
-    if entries.len() > MAX_ENTRIES {
-        let used = |key: &Key| in_use.contains(&(key.driver.clone(), key.sources.clone()));
-        entries.sort_by_cached_key(|entry| (used(&entry.key), entry.inserted));
-        entries.drain(..entries.len() - MAX_ENTRIES);
-        entries.sort_by(|one, other| one.key.cmp(&other.key));
-    }
-    let formats = merged(old.formats, new.formats);
-    let (meetings, paces) = (merged(old.meetings, new.meetings), merged(old.paces, new.paces));
+    let made_from = |entry: &Entry| (entry.key.driver.clone(), entry.key.sources.clone());
+    let in_use: BTreeSet<_> = new.entries.iter().filter(|entry| entry.makes_sense()).map(made_from).collect();
+    let entries = merged(old.entries, new.entries, |entry| in_use.contains(&made_from(entry)));
+    let formats = merged(old.formats, new.formats, |_| true);
+    let meetings = merged(old.meetings, new.meetings, |_| true);
+    let paces = merged(old.paces, new.paces, |_| true);
     let known = Known { device, entries, formats, meetings, paces };
     let content = Content { version: VERSION, known };
     let mut text = serde_json::to_vec_pretty(&content).map_err(|e| Unreadable::Io(e.into()))?;
@@ -440,17 +421,22 @@ fn merge(path: &Path, new: Known) -> Result<(), Unreadable> {
     cache::write(path, &text).map_err(Unreadable::Io)
 }
 
-/// Entries with new ones in the place of those of equal keys, the newest of them.
-fn merged<E: Kept>(old: Vec<E>, new: Vec<E>) -> Vec<E> {
+/// Entries with new ones in the place of those of equal keys. Of too many, the newest stay, and first of all those that are in
+/// use.
+fn merged<E: Kept>(old: Vec<E>, new: Vec<E>, is_in_use: impl Fn(&E) -> bool) -> Vec<E> {
     let mut all: BTreeMap<_, _> = old.into_iter().map(|entry| (entry.key().clone(), entry)).collect();
+    // Not older than any other, even if the clock was set back.
     let inserted = all.values_mut().map(|entry| *entry.inserted()).fold(now(), u64::max);
     for mut entry in new.into_iter().filter(E::makes_sense) {
+        if all.get(entry.key()).is_some_and(|old| old.outranks(&entry)) {
+            continue;
+        }
         *entry.inserted() = inserted;
         all.insert(entry.key().clone(), entry);
     }
     let mut all: Vec<_> = all.into_values().collect();
     if all.len() > E::MOST {
-        all.sort_by_key(|entry| *entry.clone().inserted());
+        all.sort_by_cached_key(|entry| (is_in_use(entry), *entry.clone().inserted()));
         all.drain(..all.len() - E::MOST);
         sort(&mut all);
     }

@@ -46,115 +46,100 @@ const MANY: f64 = u32::MAX as f64;
 impl Problem {
     /// Every problem there is.
     pub const ALL: &'static [Self] = &[
-        Self {
-            name: "poisson2d",
-            about: "5-point Laplacian on a square",
-            axes: 2,
-            seeded: false,
-            parameters: &[],
-            build: |s| poisson2d([s.sides[0], s.sides[1]]),
-        },
-        Self {
-            name: "poisson3d",
-            about: "7-point Laplacian in a cube",
-            axes: 3,
-            seeded: false,
-            parameters: &[],
-            build: |s| poisson3d(s.sides),
-        },
-        Self {
-            name: "poisson3d27",
-            about: "27-point operator of HPCG in a cube",
-            axes: 3,
-            seeded: false,
-            parameters: &[],
-            build: |s| poisson3d27(s.sides),
-        },
-        Self {
-            name: "anisotropic",
-            about: "7-point diffusion, weak along z",
-            axes: 3,
-            seeded: false,
-            parameters: &[Parameter::real("epsilon", "diffusion along z", 1e-3, (1e-12, 1e12))],
-            build: |s| anisotropic(s.sides, s.values[0]),
-        },
-        Self {
-            name: "jumps",
-            about: "diffusion through random blocks of two materials",
-            axes: 3,
-            seeded: true,
-            parameters: &[Parameter::real("contrast", "diffusion in the second material", 1e4, (1e-12, 1e12))],
-            build: |s| jumps(s.sides, s.values[0], s.seed),
-        },
-        Self {
-            name: "variable",
-            about: "diffusion with another lognormal coefficient in every cell",
-            axes: 3,
-            seeded: true,
-            parameters: &[Parameter::real("sigma", "standard deviation of ln k", 1.0, (0.0, 10.0))],
-            build: |s| variable(s.sides, s.values[0], s.seed),
-        },
-        Self {
-            name: "elasticity3d",
-            about: "linear elasticity of a clamped block, 3 unknowns a node; the size is in elements",
-            axes: 3,
-            seeded: false,
-            parameters: &[],
-            build: |s| elasticity3d(s.sides),
-        },
-        Self {
-            name: "tetrahedra",
-            about: "linear elasticity as elasticity3d, on an unstructured mesh; the size is in cells of six tetrahedra",
-            axes: 3,
-            seeded: true,
-            parameters: &[Parameter::whole("shuffle", "side of the blocks in which nodes are numbered at random", 8.0)],
-            build: |s| tetrahedra(s.sides, s.values[0] as usize, s.seed),
-        },
-        Self {
-            name: "graph-laplacian",
-            about: "shifted Laplacian of a random graph, some rows very long",
-            axes: 1,
-            seeded: true,
-            parameters: &[
+        Self::new("poisson2d", "5-point Laplacian on a square", 2, &[], |s| poisson2d([s.sides[0], s.sides[1]])),
+        Self::new("poisson3d", "7-point Laplacian in a cube", 3, &[], |s| poisson3d(s.sides)),
+        Self::new("poisson3d27", "27-point operator of HPCG in a cube", 3, &[], |s| poisson3d27(s.sides)),
+        Self::new(
+            "anisotropic",
+            "7-point diffusion, weak along z",
+            3,
+            &[Parameter::real("epsilon", "diffusion along z", 1e-3, (1e-12, 1e12))],
+            |s| anisotropic(s.sides, s.values[0]),
+        ),
+        Self::seeded(
+            "jumps",
+            "diffusion through random blocks of two materials",
+            3,
+            &[Parameter::real("contrast", "diffusion in the second material", 1e4, (1e-12, 1e12))],
+            |s| jumps(s.sides, s.values[0], s.seed),
+        ),
+        Self::seeded(
+            "variable",
+            "diffusion with another lognormal coefficient in every cell",
+            3,
+            &[Parameter::real("sigma", "standard deviation of ln k", 1.0, (0.0, 10.0))],
+            |s| variable(s.sides, s.values[0], s.seed),
+        ),
+        Self::new(
+            "elasticity3d",
+            "linear elasticity of a clamped block, 3 unknowns a node; the size is in elements",
+            3,
+            &[],
+            |s| elasticity3d(s.sides),
+        ),
+        Self::seeded(
+            "tetrahedra",
+            "linear elasticity as elasticity3d, on an unstructured mesh; the size is in cells of six tetrahedra",
+            3,
+            &[Parameter::whole("shuffle", "side of the blocks in which nodes are numbered at random", 8.0)],
+            |s| tetrahedra(s.sides, s.values[0] as usize, s.seed),
+        ),
+        Self::seeded(
+            "graph-laplacian",
+            "shifted Laplacian of a random graph, some rows very long",
+            1,
+            &[
                 Parameter::whole("degree", "ties that a node adds", 4.0),
                 Parameter { range: (1.0, 16.0), ..Parameter::whole("skew", "preference for early nodes", 2.0) },
                 Parameter::real("shift", "added to the diagonal", 1e-2, (1e-10, 1e10)),
             ],
-            build: |s| graph_laplacian(s.sides[0], s.values[0] as usize, s.values[1] as u32, s.values[2], s.seed),
-        },
-        Self {
-            name: "random-spd",
-            about: "random places and values, diagonally dominant",
-            axes: 1,
-            seeded: true,
-            parameters: &[Parameter::whole("degree", "places that a row draws", 8.0)],
-            build: |s| random_spd(s.sides[0], s.values[0] as usize, s.seed),
-        },
-        Self {
-            name: "tridiagonal",
-            about: "second difference on a line: -1 2 -1",
-            axes: 1,
-            seeded: false,
-            parameters: &[],
-            build: |s| tridiagonal(s.sides[0]),
-        },
-        Self {
-            name: "band",
-            about: "dense band",
-            axes: 1,
-            seeded: false,
-            parameters: &[Parameter::whole("width", "entries to either side of the diagonal", 8.0)],
-            build: |s| band(s.sides[0], s.values[0] as usize),
-        },
-        Self {
-            name: "dense-rows",
-            about: "a line of which some points are tied to all others: dense rows among sparse ones",
-            axes: 1,
-            seeded: false,
-            parameters: &[Parameter::whole("dense", "rows that are full", 4.0)],
-            build: |s| dense_rows(s.sides[0], s.values[0] as usize),
-        },
+            |s| graph_laplacian(s.sides[0], s.values[0] as usize, s.values[1] as u32, s.values[2], s.seed),
+        ),
+        Self::seeded(
+            "random-spd",
+            "random places and values, diagonally dominant",
+            1,
+            &[Parameter::whole("degree", "places that a row draws", 8.0)],
+            |s| random_spd(s.sides[0], s.values[0] as usize, s.seed),
+        ),
+        Self::new("tridiagonal", "second difference on a line: -1 2 -1", 1, &[], |s| tridiagonal(s.sides[0])),
+        Self::new(
+            "band",
+            "dense band",
+            1,
+            &[Parameter::whole("width", "entries to either side of the diagonal", 8.0)],
+            |s| band(s.sides[0], s.values[0] as usize),
+        ),
+        Self::new(
+            "dense-rows",
+            "a line of which some points are tied to all others: dense rows among sparse ones",
+            1,
+            &[Parameter::whole("dense", "rows that are full", 4.0)],
+            |s| dense_rows(s.sides[0], s.values[0] as usize),
+        ),
     ];
+
+    /// A problem without a seed.
+    const fn new(
+        name: &'static str,
+        about: &'static str,
+        axes: usize,
+        parameters: &'static [Parameter],
+        build: fn(&Spec) -> Result<Csr>,
+    ) -> Self {
+        Self { name, about, axes, seeded: false, parameters, build }
+    }
+
+    /// A random problem.
+    const fn seeded(
+        name: &'static str,
+        about: &'static str,
+        axes: usize,
+        parameters: &'static [Parameter],
+        build: fn(&Spec) -> Result<Csr>,
+    ) -> Self {
+        Self { seeded: true, ..Self::new(name, about, axes, parameters, build) }
+    }
 
     /// How to ask for it, with the defaults of what may be left out: `jumps:M[xMxM][,contrast=10000][,seed=1]`.
     #[must_use]

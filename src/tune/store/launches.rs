@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::now;
+use super::ranks::Kept;
 use crate::cache::Digest;
 use crate::timing::Timing;
 use crate::tune::Launch;
@@ -110,15 +111,32 @@ impl Entry {
     pub fn new(key: Key, launch: Launch, timing: Timing) -> Self {
         Self { key, launch, timing, inserted: now(), tried: false }
     }
+}
 
-    /// Whether it makes sense on any device: files can be edited, and measurements can fail.
-    pub(super) fn makes_sense(&self) -> bool {
+impl Kept for Entry {
+    type Key = Key;
+    const MOST: usize = 512;
+
+    fn key(&self) -> &Key {
+        &self.key
+    }
+
+    fn inserted(&mut self) -> &mut u64 {
+        &mut self.inserted
+    }
+
+    fn makes_sense(&self) -> bool {
         let times = [self.timing.low, self.timing.median, self.timing.high];
         self.launch.group_size.is_power_of_two()
             && self.launch.groups_per_unit > 0
             && self.launch.items_per_row.is_power_of_two()
             && self.launch.unroll > 0
             && times.iter().all(|time| time.is_finite() && *time >= 0.0)
+    }
+
+    /// What was found by more than trials, perhaps while the solve went on that has tried.
+    fn outranks(&self, new: &Self) -> bool {
+        new.tried && !self.tried
     }
 }
 
