@@ -14,7 +14,7 @@ use super::failure::Failure;
 use super::interrupt;
 use super::measured::{Measured, Page, grid, load};
 use super::progress::Screen;
-use crate::report::bench::{AsPublished, DeviceKind, Entry, Matrix, Report};
+use crate::report::bench::{DeviceKind, Entry, Matrix, Report, as_published};
 use crate::report::{distinct, in_flags, tune_html};
 
 /// Time iterations kernel by kernel, on each device alone and on all together
@@ -129,7 +129,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         repeat: args.repeat.into(),
         kinds: kinds.iter().map(described).collect(),
         experiments: Entry::all(experiments),
-        published: AsPublished::new(),
+        published: as_published(),
         notes,
     };
     measured.publish(&report)?;

@@ -8,27 +8,21 @@ use declive::ErrorKind;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// Everything asked for was done; a solve converged, and its true residual was verified.
-    Success,
+    Success = 0,
     /// The solve ended without converging; the best approximation was written all the same.
-    NotConverged,
+    NotConverged = 1,
     /// The request or its input is wrong.
-    Input,
+    Input = 2,
     /// A device, or the machine, failed.
-    Runtime,
-    /// Killed by a second Ctrl-C.
-    Killed,
+    Runtime = 3,
+    /// Killed by a second Ctrl-C: 128 + SIGINT, as shells do.
+    Killed = 130,
 }
 
 impl Exit {
     /// The number that the shell sees.
     pub(crate) fn code(self) -> u8 {
-        match self {
-            Self::Success => 0,
-            Self::NotConverged => 1,
-            Self::Input => 2,
-            Self::Runtime => 3,
-            Self::Killed => 130, // 128 + SIGINT, as shells do
-        }
+        self as u8
     }
 }
 

@@ -240,17 +240,51 @@ fn filled(file: impl Write, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>)
 }
 
 /// Writes to standard output; a reader that has gone away is not an error.
-pub(crate) fn write_stdout(fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+fn write_stdout(fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
     match filled(io::stdout().lock(), fill) {
         Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => other.map_err(|source| Failure::Write { name: "standard output".into(), source }),
     }
 }
 
+/// What becomes of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Json,
+    Text,
+    /// Standard output belongs to the result.
+    TextToStderr,
+    Nothing,
+}
+
+impl Form {
+    /// As the options of a command say, whose result may go to standard output.
+    pub(crate) fn of(is_json: bool, is_quiet: bool, to_stdout: bool) -> Self {
+        match (is_json, is_quiet, to_stdout) {
+            (true, ..) => Self::Json,
+            (_, true, _) => Self::Nothing,
+            (.., true) => Self::TextToStderr,
+            _ => Self::Text,
+        }
+    }
+
+    /// Writes a report.
+    pub(crate) fn publish(self, report: &(impl Serialize + ToString)) -> Result<(), Failure> {
+        match self {
+            Self::Json => write_stdout(|out| out.write_all(json(report).as_bytes())),
+            Self::Text => write_stdout(|out| out.write_all(report.to_string().as_bytes())),
+            Self::TextToStderr => {
+                let _ = io::stderr().write_all(report.to_string().as_bytes());
+                Ok(())
+            }
+            Self::Nothing => Ok(()),
+        }
+    }
+}
+
 /// Writes a report to standard output.
 pub(crate) fn print(report: &(impl Serialize + ToString), is_json: bool) -> Result<(), Failure> {
-    let text = if is_json { json(report) } else { report.to_string() };
-    write_stdout(|out| out.write_all(text.as_bytes()))
+    Form::of(is_json, false, false).publish(report)
 }
 
 #[cfg(test)]

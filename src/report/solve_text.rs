@@ -3,10 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use declive::solve::{Candidate, Method, Precision, RankInfo, Split};
+use declive::solve::{Candidate, Method, Move, Precision, RankInfo, Split};
 
 use super::layout::Text;
-use super::solve::{Options, Rank, Report};
+use super::solve::{Options, Rank, Report, Solve};
 use super::units::{bytes, count, exact, figure, percent, plural, scientific};
 
 impl fmt::Display for Report {
@@ -53,12 +53,7 @@ impl Report {
                 figure(matrix.row_mean),
             ),
         );
-        let symmetry = match (matrix.symmetric, self.options.setup.assume_symmetric) {
-            (true, _) => "symmetric",
-            (false, true) => "not symmetric, but assumed to be (--assume-symmetric)",
-            (false, false) => "not symmetric",
-        };
-        text.line("structure", &format!("{symmetry}; bandwidth {}", count(matrix.bandwidth as u64)));
+        text.line("structure", &self.structure());
         text.line("order", &self.order.text);
         if matrix.duplicates > 0 {
             text.line("duplicates", &format!("{} of the file, added up", count(matrix.duplicates)));
@@ -72,6 +67,16 @@ impl Report {
         };
         text.line("right-hand side", &format!("{}{default}; {columns}", rhs.source));
         text.line("initial guess", &self.initial_guess());
+    }
+
+    /// Whether the matrix is symmetric, and how wide its band is.
+    pub(super) fn structure(&self) -> String {
+        let symmetry = match (self.matrix.symmetric, self.options.setup.assume_symmetric) {
+            (true, _) => "symmetric",
+            (false, true) => "not symmetric, but assumed to be (--assume-symmetric)",
+            (false, false) => "not symmetric",
+        };
+        format!("{symmetry}; bandwidth {}", count(self.matrix.bandwidth))
     }
 
     /// Where the iteration began.
@@ -113,7 +118,9 @@ impl Report {
             text.gap();
             text.line("halos", &self.halos());
         }
-        self.moves(text);
+        for line in self.moves() {
+            text.line("moved", &line);
+        }
     }
 
     /// What a product exchanges, and how.
@@ -129,14 +136,14 @@ impl Report {
     }
 
     /// When rows were moved in the course of the solve, and to whom.
-    fn moves(&self, text: &mut Text) {
-        for (solve, moved) in self.solves.iter().flat_map(|solve| solve.moves.iter().map(move |moved| (solve, moved))) {
+    pub(super) fn moves(&self) -> Vec<String> {
+        let line = |solve: &Solve, moved: &Move| {
             let of = if self.solves.len() > 1 { format!(" of right-hand side {}", solve.rhs) } else { String::new() };
             let shares: Vec<_> = moved.shares.iter().map(|&share| percent(share, 1.0)).collect();
             let (iterations, shares) = (plural(moved.iteration, "iteration"), shares.join(", "));
-            let seconds = moved.time.as_secs_f64();
-            text.line("moved", &format!("rows, after {iterations}{of}, to shares of {shares}; {seconds:.2} s"));
-        }
+            format!("rows, after {iterations}{of}, to shares of {shares}; {:.2} s", moved.time.as_secs_f64())
+        };
+        self.solves.iter().flat_map(|solve| solve.moves.iter().map(move |moved| line(solve, moved))).collect()
     }
 
     /// The methods that iterated, and why not `cg` from the start, if that was known.

@@ -1,6 +1,7 @@
 //! Reports made by hand: layout, and numbers that are none.
 
-use super::json;
+pub(super) mod reading;
+
 use std::time::Duration;
 
 use declive::device::Kind;
@@ -9,6 +10,7 @@ use declive::solve::{
     Cause, Exchange, Forecast, Method, Move, OnFailure, RankInfo, Setup, ShareSource, Solver, Split, Stop, Switch,
 };
 
+use super::json;
 use super::solve::{
     Failed, Figures, Files, Halos, Matrix, NotUsed, Options, Order, Rank, Report, Rhs, Seconds, Solve, SolveSeconds,
 };

@@ -7,7 +7,6 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use declive::timeline::{FIRST_ITERATIONS, LATER_ITERATIONS, Lane, Span};
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::DECLIVE;
@@ -17,20 +16,6 @@ use super::solve::Report;
 /// The process of the command; that of rank k is k + 2. 0 stands for the idle process in viewers.
 const COMMAND: usize = 1;
 const FIRST_RANK: usize = COMMAND + 1;
-
-#[derive(Serialize)]
-struct Event<'a> {
-    name: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    cat: &'static str,
-    ph: char,
-    pid: usize,
-    tid: usize,
-    ts: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dur: Option<f64>,
-    args: Value,
-}
 
 /// Writes the trace, an event a line.
 ///
@@ -61,7 +46,7 @@ struct Events<'a> {
 }
 
 impl Events<'_> {
-    fn put(&mut self, event: &Event<'_>) -> io::Result<()> {
+    fn put(&mut self, event: &Value) -> io::Result<()> {
         if std::mem::replace(&mut self.any, true) {
             self.out.write_all(b",\n")?;
         }
@@ -70,7 +55,7 @@ impl Events<'_> {
     }
 
     fn metadata(&mut self, name: &'static str, [pid, tid]: [usize; 2], args: Value) -> io::Result<()> {
-        self.put(&Event { name, cat: "", ph: 'M', pid, tid, ts: 0.0, dur: None, args })
+        self.put(&json!({ "name": name, "ph": "M", "pid": pid, "tid": tid, "ts": 0.0, "args": args }))
     }
 
     fn process(&mut self, pid: usize, name: &str, threads: &[(usize, &str)]) -> io::Result<()> {
@@ -102,8 +87,10 @@ impl Events<'_> {
         args: Value,
     ) -> io::Result<()> {
         let ([pid, tid], [start, end]) = (id, at);
-        let (ts, dur) = (microseconds(start), Some(microseconds(end.saturating_sub(start))));
-        self.put(&Event { name, cat, ph: 'X', pid, tid, ts, dur, args })
+        let (ts, dur) = (microseconds(start), microseconds(end.saturating_sub(start)));
+        let event =
+            json!({ "name": name, "cat": cat, "ph": "X", "pid": pid, "tid": tid, "ts": ts, "dur": dur, "args": args });
+        self.put(&event)
     }
 
     fn phases(&mut self, recording: &Recording<'_>) -> io::Result<()> {

@@ -7,7 +7,6 @@ mod plan;
 mod words;
 
 use std::fs::{self, Metadata};
-use std::io::{Write, stderr};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -25,12 +24,11 @@ use super::exit::Exit;
 use super::failure::Failure;
 use super::input::{Input, Loaded, Source, of_length};
 use super::interrupt;
-use super::output::{Target, write_stdout};
 use super::place::{Format, Packing, Place};
 use super::progress::Screen;
+use crate::report::DECLIVE;
 use crate::report::convert::{Reordering, Report, Rhs, Seconds, Written};
 use crate::report::info::Matrix;
-use crate::report::{DECLIVE, json};
 
 /// Write a matrix in another format, smaller or reordered
 ///
@@ -139,7 +137,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         AnyCsr::Real(a) => job.finish(a)?,
         AnyCsr::Complex(a) => job.finish(a)?,
     };
-    publish(&report, &plan)?;
+    plan.report.publish(&report)?;
     Ok(Exit::Success)
 }
 
@@ -275,17 +273,4 @@ fn written(place: &Place, options: &WriteOptions) -> Written {
         symmetry: is_text.then(|| options.symmetry.to_string()),
         bytes: place.target.bytes(),
     }
-}
-
-/// The report goes where the matrix does not.
-fn publish(report: &Report, plan: &Plan) -> Result<(), Failure> {
-    let text = if plan.json { json(report) } else { report.to_string() };
-    match &plan.output.target {
-        _ if plan.quiet && !plan.json => {}
-        Target::Stdout => {
-            let _ = stderr().write_all(text.as_bytes());
-        }
-        Target::File(_) => write_stdout(|out| out.write_all(text.as_bytes()))?,
-    }
-    Ok(())
 }

@@ -8,7 +8,7 @@ use super::words::Entries;
 use super::{Args, Order};
 use crate::cli::failure::Failure;
 use crate::cli::input::Source;
-use crate::cli::output::Target;
+use crate::cli::output::{Form, Target};
 use crate::cli::place::{Format, Place};
 
 /// A checked request.
@@ -22,7 +22,8 @@ pub(super) struct Plan {
     pub(super) entries: Entries,
     pub(super) precision: Option<usize>,
     pub(super) zeros: Zeros,
-    pub(super) json: bool,
+    /// It goes where the matrix does not.
+    pub(super) report: Form,
     pub(super) quiet: bool,
 }
 
@@ -62,6 +63,7 @@ impl Plan {
             ("--permutation", permutation.as_ref().zip(args.permutation.as_deref())),
         ];
         apart(&files, &source)?;
+        let report = Form::of(args.json, args.quiet, output.target == Target::Stdout);
         let entries = match (args.symmetric, args.general) {
             (true, _) => Entries::Lower,
             (_, true) => Entries::All,
@@ -76,7 +78,7 @@ impl Plan {
             entries,
             precision: args.precision.map(usize::from),
             zeros: if args.drop_zeros { Zeros::Drop } else { Zeros::Keep },
-            json: args.json,
+            report,
             quiet: args.quiet,
         })
     }

@@ -1,6 +1,5 @@
 //! Checkpoints: the files that `--checkpoint` writes, and what `--resume` finds in one.
 
-use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -71,11 +70,6 @@ impl<'a> Saver<'a> {
 fn of_outcome(outcome: &Outcome) -> Checkpoint<'_> {
     let Outcome { x, iterations, residual, .. } = outcome;
     Checkpoint::new(x, *iterations, residual.relative_2)
-}
-
-/// The file to go on from, if there is one: read before anything larger is.
-pub(super) fn read(path: Option<&Path>) -> Result<Option<Saved>, Error> {
-    path.map(Saved::read).transpose()
 }
 
 /// What tells the system from others, if a file needs it.

@@ -12,24 +12,24 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use declive::checkpoint::Column;
+use declive::checkpoint::{Column, Saved};
 use declive::solve::{Checkpoint, Checkpoints, Control, Progress, Tune};
 use declive::{Error, Outcome, Solver};
 
 pub(crate) use args::Args;
 use checkpoint::Saver;
-use plan::{Form, Plan};
+use plan::Plan;
 use recorder::Recorder;
 use system::System;
 
 use super::exit::Exit;
 use super::failure::Failure;
 use super::interrupt;
-use super::output::{Target, write_stdout};
+use super::output::Target;
 use super::progress::Screen;
 use crate::report::recording::Recording;
 use crate::report::solve::{Facts, Files, Report, Rhs};
-use crate::report::{in_flags, json, solve_html, trace};
+use crate::report::{in_flags, solve_html, trace};
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
@@ -38,7 +38,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let cancel = interrupt::cancel_then_kill();
     let screen = Screen::new(plan.quiet);
     let mut recorder = Recorder::new(start);
-    let saved = checkpoint::read(plan.resume.as_deref())?;
+    let saved = plan.resume.as_deref().map(Saved::read).transpose()?; // before anything larger is read
     let system = recorder.phase("read", || System::read(&plan, screen))?;
     let identity = checkpoint::identity(&plan, &system);
     let from = checkpoint::columns(saved, identity.as_ref())?;
@@ -87,7 +87,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         (Ok(()), Ok(()))
     };
     (report.files.report, report.files.trace) = (name(&plan.page, &page), name(&plan.trace, &trace));
-    publish(&report, plan.report)?;
+    plan.report.publish(&report)?;
     written.and(saved).and(page).and(trace)?;
     Ok(if report.converged() { Exit::Success } else { Exit::NotConverged })
 }
@@ -179,18 +179,6 @@ fn write_pages(plan: &Plan, report: &Report, recording: &Recording<'_>) -> (Resu
         .map_or(Ok(()), |target| target.write(|out| out.write_all(solve_html::page(report, recording).as_bytes())));
     let trace = plan.trace.as_ref().map_or(Ok(()), |target| target.write(|out| trace::write(out, report, recording)));
     (page, trace)
-}
-
-fn publish(report: &Report, form: Form) -> Result<(), Failure> {
-    match form {
-        Form::Json => write_stdout(|out| out.write_all(json(report).as_bytes())),
-        Form::Text => write_stdout(|out| out.write_all(report.to_string().as_bytes())),
-        Form::TextToStderr => {
-            let _ = stderr().write_all(report.to_string().as_bytes());
-            Ok(())
-        }
-        Form::Nothing => Ok(()),
-    }
 }
 
 fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {

@@ -10,7 +10,7 @@ use declive::{Setup, Stop};
 use super::args::Args;
 use crate::cli::failure::Failure;
 use crate::cli::input::{Input, Source};
-use crate::cli::output::Target;
+use crate::cli::output::{Form, Target};
 use crate::cli::rhs::Recipe;
 
 /// The one option whose file may be an input, too.
@@ -42,16 +42,6 @@ pub(super) enum Rhs {
     Made(Recipe),
     /// As nothing was said.
     Default,
-}
-
-/// What becomes of the report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
-    Json,
-    Text,
-    /// Standard output belongs to the solution.
-    TextToStderr,
-    Nothing,
 }
 
 impl Plan {
@@ -112,12 +102,7 @@ impl Plan {
             ));
         }
 
-        let report = match (args.json, args.quiet, to_stdout) {
-            (true, ..) => Form::Json,
-            (_, true, _) => Form::Nothing,
-            (.., true) => Form::TextToStderr,
-            _ => Form::Text,
-        };
+        let report = Form::of(args.json, args.quiet, to_stdout);
         let mut setup = Setup::default()
             .with_method(args.method)
             .with_precond(args.precond)

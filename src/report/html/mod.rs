@@ -7,8 +7,6 @@
 pub(super) mod bars;
 mod clean;
 pub(super) mod figures;
-#[cfg(test)]
-pub(super) mod reading;
 pub(super) mod scale;
 pub(super) mod svg;
 pub(super) mod table;

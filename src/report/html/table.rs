@@ -26,7 +26,7 @@ fn groups(columns: &[Column]) -> Vec<(&'static str, usize)> {
 
 /// A table in a box of its own, which scrolls if the screen is narrow. `names` are the heads of the rows, under
 /// `corner`.
-pub(in crate::report) fn table(label: &str, corner: &str, names: &[&str], columns: &[Column]) -> Markup {
+pub(in crate::report) fn table(label: &str, corner: &str, names: &[impl AsRef<str>], columns: &[Column]) -> Markup {
     let groups = groups(columns);
     let grouped = groups.iter().any(|(name, _)| !name.is_empty());
     scroll(
@@ -51,7 +51,7 @@ pub(in crate::report) fn table(label: &str, corner: &str, names: &[&str], column
                 tbody {
                     @for (k, name) in names.iter().enumerate() {
                         tr {
-                            th scope="row" { (name) }
+                            th scope="row" { (name.as_ref()) }
                             @for column in columns { td.n { (column.cells[k]) } }
                         }
                     }

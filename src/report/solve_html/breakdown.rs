@@ -108,7 +108,6 @@ fn ranks(report: &Report) -> Markup {
         }
     }
     let names: Vec<String> = (0..all.len()).map(|k| format!("rank {k}")).collect();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let unit = Unit::of(solve);
     let heads = [
         ("device", "kernels"),

@@ -202,7 +202,6 @@ fn residual(value: f64) -> String {
 /// A row for each right-hand side.
 fn results(solves: &[Solve]) -> Markup {
     let names: Vec<String> = solves.iter().map(|solve| solve.rhs.to_string()).collect();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let texts = |of: &dyn Fn(&Solve) -> String| solves.iter().map(of).collect::<Vec<_>>();
     let numbers = |of: &dyn Fn(&Solve) -> Option<f64>| {
         column(&solves.iter().map(|solve| of(solve).unwrap_or(f64::NAN)).collect::<Vec<_>>())

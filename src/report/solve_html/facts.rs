@@ -1,7 +1,7 @@
 //! What was solved, how, and on what.
 
 use declive::device::together;
-use declive::solve::{DeviceSet, Move};
+use declive::solve::DeviceSet;
 use declive::tune::DeviceFacts;
 use maud::{Markup, html};
 
@@ -31,11 +31,6 @@ pub(super) fn summary(report: &Report) -> Markup {
 /// The system, and the options in force.
 pub(super) fn system(report: &Report) -> Markup {
     let (matrix, rhs, Options { setup, stop, .. }) = (&report.matrix, &report.rhs, &report.options);
-    let symmetry = match (matrix.symmetric, setup.assume_symmetric) {
-        (true, _) => "symmetric",
-        (false, true) => "not symmetric, but assumed to be",
-        (false, false) => "not symmetric",
-    };
     let lengths = format!("{} to {}, mean {}", count(matrix.row_min), count(matrix.row_max), three(matrix.row_mean));
     let none_given = if rhs.default { " (none given)" } else { "" };
     let mut system = vec![
@@ -43,7 +38,7 @@ pub(super) fn system(report: &Report) -> Markup {
         ("Rows", vec![count(matrix.rows)]),
         ("Entries", vec![count(matrix.nnz)]),
         ("Entries a row", vec![lengths]),
-        ("Structure", vec![format!("{symmetry}; bandwidth {}", count(matrix.bandwidth))]),
+        ("Structure", vec![report.structure()]),
         ("Order", vec![report.order.text.clone()]),
         ("Right-hand side", vec![format!("{}{none_given}, {}", rhs.source, plural(rhs.columns, "column"))]),
         ("Initial guess", vec![report.initial_guess()]),
@@ -82,7 +77,6 @@ pub(super) fn system(report: &Report) -> Markup {
 pub(super) fn devices(report: &Report, drivers: &[Option<DeviceFacts>]) -> Markup {
     let ranks = &report.ranks;
     let rows: Vec<String> = ranks.iter().enumerate().map(|(k, rank)| format!("{k}: {}", rank.label())).collect();
-    let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
     let known = drivers_by_ranks(drivers);
     let heads: Vec<String> = known.iter().map(|(_, ranks)| ranks_in_words(ranks)).collect();
     let fact = |of: &dyn Fn(&DeviceFacts) -> String| known.iter().map(|(driver, _)| of(driver)).collect::<Vec<_>>();
@@ -111,7 +105,7 @@ pub(super) fn devices(report: &Report, drivers: &[Option<DeviceFacts>]) -> Marku
             ]))
         }
         @if ranks.len() > 1 { p.small { "Halos: " (report.halos()) "." } }
-        @for line in moves(report) { p.small { (line) } }
+        @for line in report.moves() { p.small { "Moved " (line) "." } }
         @if let Some(line) = expected(report) { p.small { (line) } }
         @if let Some(note) = &report.note { p.small { "Note: " (note) } }
         @if !report.failures.is_empty() {
@@ -129,19 +123,6 @@ pub(super) fn devices(report: &Report, drivers: &[Option<DeviceFacts>]) -> Marku
             }
         }
     }
-}
-
-/// When rows were moved in the course of a solve.
-fn moves(report: &Report) -> Vec<String> {
-    let line = |rhs: usize, moved: &Move| {
-        let shares: Vec<_> = moved.shares.iter().map(|&share| fine_percent(share)).collect();
-        let (iterations, shares) = (count(moved.iteration), shares.join(", "));
-        let seconds = moved.time.as_secs_f64();
-        format!(
-            "Right-hand side {rhs}: after {iterations} iterations rows were moved, to shares of {shares}; {seconds:.2} s"
-        )
-    };
-    report.solves.iter().flat_map(|solve| solve.moves.iter().map(move |moved| line(solve.rhs, moved))).collect()
 }
 
 /// What was expected of an iteration, beside what was measured, and of other sets of devices.

@@ -1,6 +1,6 @@
 //! Which kernels an iteration consists of, and how evenly the ranks are loaded.
 
-use declive::timeline::{Lane, Timeline};
+use declive::timeline::{KernelTotal, Lane, Timeline};
 use maud::{Markup, html};
 
 use super::super::distinct;
@@ -14,33 +14,27 @@ use super::iterations::mean_time;
 /// What a rank did in the iterations recorded.
 struct Rank {
     iterations: u64,
-    /// Launches and seconds of each kernel.
-    kernels: Vec<(&'static str, u64, f64)>,
+    kernels: Vec<KernelTotal>,
     /// Seconds of each thing that the host does.
     host: Vec<(&'static str, f64)>,
 }
 
 impl Rank {
     fn new<'a>(timelines: impl Iterator<Item = &'a Timeline>) -> Self {
-        let mut rank = Self { iterations: 0, kernels: Vec::new(), host: Vec::new() };
+        let (mut iterations, mut all) = (0, Timeline::default());
         for timeline in timelines {
-            rank.iterations += timeline.iterations();
-            for total in timeline.kernels() {
-                let seconds = total.time.as_secs_f64();
-                match rank.kernels.iter_mut().find(|(name, ..)| *name == total.kernel) {
-                    Some((_, calls, time)) => (*calls, *time) = (*calls + total.calls, *time + seconds),
-                    None => rank.kernels.push((total.kernel, total.calls, seconds)),
-                }
-            }
-            for span in timeline.spans.iter().filter(|s| s.lane == Lane::Host && s.iteration.is_some()) {
-                let seconds = span.duration().as_secs_f64();
-                match rank.host.iter_mut().find(|(name, _)| *name == span.name) {
-                    Some((_, time)) => *time += seconds,
-                    None => rank.host.push((span.name, seconds)),
-                }
+            iterations += timeline.iterations();
+            all.spans.extend(&timeline.spans);
+        }
+        let mut host: Vec<(&str, f64)> = Vec::new();
+        for span in all.spans.iter().filter(|s| s.lane == Lane::Host && s.iteration.is_some()) {
+            let seconds = span.duration().as_secs_f64();
+            match host.iter_mut().find(|(name, _)| *name == span.name) {
+                Some((_, time)) => *time += seconds,
+                None => host.push((span.name, seconds)),
             }
         }
-        rank
+        Self { iterations, kernels: all.kernels(), host }
     }
 
     /// Of something that took `seconds` in all, what an iteration has.
@@ -49,12 +43,13 @@ impl Rank {
     }
 
     fn kernel(&self, kernel: &str) -> (u64, f64) {
-        self.kernels.iter().find(|(name, ..)| *name == kernel).map_or((0, 0.0), |&(_, calls, time)| (calls, time))
+        let total = self.kernels.iter().find(|total| total.kernel == kernel);
+        total.map_or((0, 0.0), |total| (total.calls, total.time.as_secs_f64()))
     }
 
     /// All kernels of an iteration.
     fn busy(&self) -> f64 {
-        self.each(self.kernels.iter().map(|(.., time)| time).sum())
+        self.each(self.kernels.iter().map(|total| total.time.as_secs_f64()).sum())
     }
 
     fn waits(&self, name: &str) -> Option<f64> {
@@ -85,7 +80,7 @@ pub(super) fn section(report: &Report, columns: &[Column<'_>]) -> Option<Markup>
 }
 
 fn kernels(ranks: &[Rank], mean: Option<f64>) -> Markup {
-    let kernels = distinct(ranks.iter().flat_map(|rank| rank.kernels.iter().map(|(name, ..)| *name)));
+    let kernels = distinct(ranks.iter().flat_map(|rank| rank.kernels.iter().map(|total| total.kernel)));
     if kernels.is_empty() {
         return html! { p.small { "No device tells the times of its kernels." } };
     }
@@ -146,7 +141,6 @@ fn balance(ranks: &[Rank]) -> Option<Markup> {
 fn loads(ranks: &[Rank]) -> Markup {
     let waits = distinct(ranks.iter().flat_map(|rank| rank.host.iter().map(|(name, _)| *name)));
     let rows: Vec<String> = (0..ranks.len()).map(|k| format!("rank {k}")).collect();
-    let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
     let mean = ranks.iter().map(Rank::busy).sum::<f64>() / ranks.len().max(1) as f64;
     let numbers = |of: &dyn Fn(&Rank) -> f64| column(&ranks.iter().map(|rank| 1e6 * of(rank)).collect::<Vec<_>>());
     let mut columns = vec![Cells::new("kernels", numbers(&Rank::busy))];

@@ -5,8 +5,6 @@ mod breakdown;
 mod convergence;
 mod decimate;
 mod facts;
-#[cfg(test)]
-mod fixture;
 mod gantt;
 mod iterations;
 mod kernels;

@@ -1,5 +1,7 @@
 //! The page as a reader, and a program that reads it, gets it.
 
+mod fixture;
+
 use std::time::Duration;
 
 use declive::device::Kind;
@@ -7,12 +9,12 @@ use declive::timeline::{Lane, Span, Timeline};
 use proptest::prelude::{ProptestConfig, any, prop, proptest};
 use scraper::{Html, Selector};
 
-use super::super::html::reading::{self, all, headings_are_in_order, number, rows, same, svgs, words};
+use self::fixture::{PERIOD, history, recording, timelines};
 use super::super::recording::Recording;
 use super::super::solve::Report;
+use super::super::tests::reading::{self, all, headings_are_in_order, number, rows, same, svgs, words};
 use super::super::tests::report;
 use super::dated;
-use super::fixture::{PERIOD, history, recording, timelines};
 
 fn read(report: &Report, recording: &Recording<'_>) -> (String, Html) {
     let text = dated("21 November 2026, 17:00 UTC", report, recording);

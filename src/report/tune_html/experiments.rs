@@ -177,7 +177,7 @@ fn rates(label: &str, experiments: &[Experiment], published: &[Published]) -> Ma
     let group = if published.is_empty() { "" } else { MEASURED };
     let ours = experiments.iter().map(|one| Column { group, ..Column::new(&*one.name, measured(one)) });
     let theirs = published.iter().map(|one| Column { group: AS_PUBLISHED, ..Column::new(one.name, then(one)) });
-    table(label, "rate", &rows.iter().map(String::as_str).collect::<Vec<_>>(), &ours.chain(theirs).collect::<Vec<_>>())
+    table(label, "rate", &rows, &ours.chain(theirs).collect::<Vec<_>>())
 }
 
 /// The times of an experiment, one of them for each kernel of the section.

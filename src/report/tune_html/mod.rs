@@ -4,8 +4,6 @@ mod chosen;
 mod curves;
 mod experiments;
 mod facts;
-#[cfg(test)]
-mod fixture;
 mod gflops;
 mod notes;
 #[cfg(test)]

@@ -1,14 +1,16 @@
 //! The page as a reader, and a program that reads it, gets it.
 
+mod fixture;
+
 use declive::experiments::Experiment;
 use declive::tune::{Axis, Found};
 use proptest::prelude::{ProptestConfig, any, prop, proptest};
 use scraper::{ElementRef, Html, Selector};
 
-use super::fixture::{cpu, experiments, large_gpu, small_gpu, three};
+use self::fixture::{cpu, experiments, large_gpu, small_gpu, three};
 use super::{dated, page};
 use crate::report::html::STYLE;
-use crate::report::html::reading::{self, all, headings_are_in_order, number, rows, same, svgs, words};
+use crate::report::tests::reading::{self, all, headings_are_in_order, number, rows, same, svgs, words};
 
 /// The page, with what all pages must be.
 fn read(found: &[Found], experiments: &[Experiment]) -> (String, Html) {

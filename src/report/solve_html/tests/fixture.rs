@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use declive::timeline::{Lane, Span, Timeline};
 use declive::tune::DeviceFacts;
 
-use super::super::recording::{Column, Phase, Recording};
+use super::super::super::recording::{Column, Phase, Recording};
 
 /// Of an iteration.
 pub(super) const PERIOD: u64 = 100;
