@@ -44,13 +44,6 @@ pub struct Residual {
 pub fn residual(a: &Csr, b: &[f64], x: &[f64]) -> Residual {
     assert_eq!(b.len(), a.n_rows(), "b must have one element a row");
     assert_eq!(x.len(), a.n_cols(), "x must have one element a column");
-    let (x_inf, b_inf) = (norm_inf(x), norm_inf(b));
-    let rhs = Norm::of(b);
-    if !x_inf.is_finite() {
-        // the bad element may meet no entry of the matrix
-        let nan = f64::NAN;
-        return Residual { norm_2: nan, rhs_norm_2: rhs.value(), relative_2: nan, norm_inf: nan, backward_error: nan };
-    }
     // the row sums in the same pass: the matrix is read from memory once
     let (r, row_sums): (Vec<f64>, Vec<f64>) = (0..a.n_rows())
         .into_par_iter()
@@ -61,19 +54,15 @@ pub fn residual(a: &Csr, b: &[f64], x: &[f64]) -> Residual {
         })
         .unzip();
     let a_inf = max_propagating_nan(row_sums.into_par_iter());
-    let (norm, r_inf) = (Norm::of(&r), norm_inf(&r));
-    Residual {
-        norm_2: norm.value(),
-        rhs_norm_2: rhs.value(),
-        relative_2: norm.relative_to(&rhs),
-        norm_inf: r_inf,
-        backward_error: backward_error(r_inf, a_inf, x_inf, b_inf),
-    }
+    let found = of_difference(&r, b, x);
+    let backward_error = backward_error(found.norm_inf, a_inf, norm_inf(x), norm_inf(b));
+    Residual { backward_error, ..found }
 }
 
 /// What a residual `r` = b − A x says that was formed elsewhere, by an A whose norm is not known: the backward error is NaN.
 pub(crate) fn of_difference(r: &[f64], b: &[f64], x: &[f64]) -> Residual {
     let rhs = Norm::of(b);
+    // the bad element of an x that is not finite may meet no entry of the matrix
     let norm = if norm_inf(x).is_finite() { Norm::of(r) } else { Norm { root: f64::NAN, scale: 1.0 } };
     Residual {
         norm_2: norm.value(),

@@ -57,13 +57,7 @@ fn lengths(bucket: usize) -> RangeInclusive<usize> {
 /// Rows without a stored entry. O(rows).
 #[must_use]
 pub fn empty_rows<T: Scalar>(a: &Csr<T>) -> Tally {
-    let mut empty = Tally::default();
-    for (i, w) in a.row_ptr().windows(2).enumerate() {
-        if w[0] == w[1] {
-            empty.add(i);
-        }
-    }
-    empty
+    Tally::among(a.n_rows(), |i| a.row_ptr()[i] == a.row_ptr()[i + 1])
 }
 
 /// Columns without a stored entry; `first` is a column. O(nnz), and a byte a column of memory.
@@ -76,13 +70,7 @@ pub fn empty_columns<T: Scalar>(a: &Csr<T>) -> Tally {
             used[j as usize].store(true, Ordering::Relaxed);
         }
     });
-    let mut empty = Tally::default();
-    for (j, used) in used.iter().enumerate() {
-        if !used.load(Ordering::Relaxed) {
-            empty.add(j);
-        }
-    }
-    empty
+    Tally::among(a.n_cols(), |j| !used[j].load(Ordering::Relaxed))
 }
 
 #[cfg(test)]

@@ -45,6 +45,7 @@ use sprs::{CsMatI, CsMatViewI, SpIndex, TriMatI};
 
 use super::{Csr, Scalar};
 use crate::error::{Error, Result};
+use crate::memory::{NoMemory, zeros};
 
 /// A foreign index as one of ours.
 fn index(i: impl SpIndex) -> Result<u32> {
@@ -277,14 +278,8 @@ pub fn to_mtx_dense<T: Scalar + Num>(a: &Csr<T>, symmetry: SymInfo) -> Result<Mt
         SymInfo::General => n_rows as u128 * n_cols as u128,
         SymInfo::Symmetric => n_rows as u128 * (n_rows as u128 + 1) / 2,
     };
-    let mut values = Vec::new();
-    let too_large = || {
-        let bytes = u64::try_from(len * size_of::<T>() as u128).unwrap_or(u64::MAX);
-        Error::OutOfMemory { what: format!("a dense matrix of {n_rows} × {n_cols}"), bytes }
-    };
-    let len = usize::try_from(len).map_err(|_| too_large())?;
-    values.try_reserve_exact(len).map_err(|_| too_large())?;
-    values.resize(len, T::default());
+    let room = usize::try_from(len).map_err(|_| NoMemory(u64::MAX)).and_then(zeros);
+    let mut values = room.map_err(|e| e.into_error(&format!("a dense matrix of {n_rows} × {n_cols}")))?;
     for (i, j, value) in entries(a).filter(|&(i, j, _)| symmetry == SymInfo::General || i >= j) {
         values[column(j) + i] = value;
     }

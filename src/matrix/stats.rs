@@ -38,6 +38,11 @@ impl Tally {
         Self { count: usize::from(is), first: is.then_some(row) }
     }
 
+    /// Those of the rows below `n` for which `is` holds.
+    pub(super) fn among(n: usize, is: impl Fn(usize) -> bool) -> Self {
+        (0..n).fold(Self::default(), |tally, row| tally.and(Self::of(row, is(row))))
+    }
+
     /// With those of rows further down.
     pub(super) fn and(self, after: Self) -> Self {
         Self { count: self.count + after.count, first: self.first.or(after.first) }

@@ -13,7 +13,7 @@ use super::{meeting, speed};
 use crate::device::{Choice, Info, Rejected, Selection};
 use crate::matrix::Csr;
 use crate::matrix::reorder::Locality;
-use crate::partition::cost;
+use crate::partition::{ENTRY_BYTES, cost, cost_of};
 use crate::runtime::{ShareSource, Whole, memory_check};
 use crate::tune::Tune;
 use crate::tune::store::{Device, Known, MeetingEntry, MeetingKey, PaceEntry, Store, kind};
@@ -296,7 +296,7 @@ impl<'a> PerformanceModel<'a> {
             }
             let is_known = offer.seconds.is_finite();
             let now = if is_known { offer.seconds } else { self.most_seconds(&offer.devices) };
-            let own = placement::BYTES * self.work / (DOUBT * self.host_rate());
+            let own = ENTRY_BYTES * self.work / (DOUBT * self.host_rate());
             let saved = now * now / (now + own);
             let with = if is_known && saved > LEAST_MEETING {
                 let set: Vec<_> = offer.devices.iter().cloned().chain([Some(processor.clone())]).collect();
@@ -379,7 +379,7 @@ impl<'a> PerformanceModel<'a> {
         let kind = kind(device);
         let known = self.known(std::slice::from_ref(device))?;
         let rates = known.paces.iter().flat_map(|entry| {
-            let work = (entry.key.entries + 7 * entry.key.rows) as f64;
+            let work = cost_of(entry.key.rows as usize, entry.key.entries as usize) as f64;
             let ranks = entry.key.devices.iter().zip(entry.shares.iter().zip(&entry.kernels));
             let own = ranks.filter(|(other, (share, seconds))| **other == kind && **share > 0.0 && **seconds > 0.0);
             own.map(move |(_, (share, seconds))| work * share / seconds)

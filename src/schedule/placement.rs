@@ -18,6 +18,8 @@
 //! | four: measured | 98–132 | 114–142 | 126–156 | 566–579 |
 //! | four: by the rule | 120 | 120 | 133 | 556 |
 
+use crate::partition::ENTRY_BYTES;
+
 /// The part of a meeting in which no kernel runs.
 const EXPOSED: f64 = 0.4;
 
@@ -31,9 +33,6 @@ pub(crate) const LEAST_MEETING: f64 = 40e-6;
 /// moves 18, an RTX 4090 3. To take a slower one for that fast costs little, as what it decides is about systems that are
 /// small.
 const LEAST_BYTES_A_CYCLE: f64 = 3.0;
-
-/// Bytes of an iteration for each unit of work: 12 an entry and 76 a row by 1 and 7.
-pub(crate) const BYTES: f64 = 12.0;
 
 /// Seconds of an iteration on several ranks that need `meeting` to meet, of which the slowest one's kernels take
 /// `kernels`, and the halo `halo`; or on one that meets nobody.
@@ -52,7 +51,7 @@ pub(crate) fn is_enough(alone: f64, ranks: usize) -> bool {
 
 /// About the most seconds of an iteration of `work` on a GPU of so many units and MHz.
 pub(crate) fn most_seconds(work: f64, units: u32, clock_mhz: u32) -> f64 {
-    BYTES * work / (LEAST_BYTES_A_CYCLE * f64::from(units.max(1)) * f64::from(clock_mhz.max(1)) * 1e6)
+    ENTRY_BYTES * work / (LEAST_BYTES_A_CYCLE * f64::from(units.max(1)) * f64::from(clock_mhz.max(1)) * 1e6)
 }
 
 /// How long a device takes for some work: a straight line through two measurements.

@@ -36,6 +36,7 @@ use crate::error::Result;
 use crate::matrix::Csr;
 use crate::matrix::reorder::{Locality, Permutation, growth, permuted, rcm, rcm_of_symmetric};
 use crate::named::named;
+use crate::partition::{ENTRY_BYTES, ROW_BYTES};
 use crate::runtime::Reorder;
 
 /// Bytes of x that a near cache holds.
@@ -190,7 +191,7 @@ impl Reordering {
 /// What an iteration moves for a row, in bytes.
 fn bytes(a: &Csr, locality: &Locality) -> f64 {
     let entries = a.nnz() as f64 / a.n_rows() as f64;
-    12.0 * entries + 76.0 + LINE * locality.lines / Locality::ROWS as f64 + HALO * locality.sent
+    ENTRY_BYTES * entries + ROW_BYTES + LINE * locality.lines / Locality::ROWS as f64 + HALO * locality.sent
 }
 
 #[cfg(test)]

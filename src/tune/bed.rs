@@ -9,12 +9,12 @@ use crate::device::{Context, DeviceVec, Grid};
 use crate::error::{Error, Result};
 use crate::kernels::csr::{BlockSet, CsrBlock};
 use crate::kernels::sell::{SellBlock, SliceSet};
-use crate::kernels::{CONVERSIONS, Kernels, SELL_PRODUCTS, STENCIL_PRODUCTS, Tuning, count};
+use crate::kernels::{CONVERSIONS, Kernels, PRODUCTS, SELL_PRODUCTS, STENCIL_PRODUCTS, Tuning, count};
 use crate::operator::opencl::{DeviceBlock, Layout};
 use crate::operator::row_blocks::RowBlocks;
 use crate::operator::{Format, LinearOperator};
 use crate::ops::opencl::OpenClOps;
-use crate::partition::{Part, compressed_bytes};
+use crate::partition::Part;
 use crate::real::Real;
 use crate::timing::{Timing, timing};
 
@@ -184,15 +184,16 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
     pub(super) fn cost(&self, kernel: &str) -> (u64, u64) {
         let (n, nnz, real) = (self.n() as u64, self.part.nnz() as u64, size_of::<T>() as u64);
         let vectors = |moved: u64, flops: u64| (moved * n * real, flops * n);
-        let rows = compressed_bytes(n, nnz, real);
-        let product = |vectors: u64, flops: u64| (rows + vectors * n * real, 2 * nnz + flops * n);
+        // vectors that are read beside x, and operations on a row beside those on its entries
+        let (more, flops) = match kernel {
+            _ if kernel.starts_with("spmv_dot") => (0, 4),
+            _ if kernel.starts_with("residual") => (1, 1),
+            _ => (0, 0),
+        };
         match kernel {
             "dot_partial" => vectors(2, 2),
             "next_iterate" | "next_residual" | "next_direction" => vectors(3, 2),
             "scale_diagonal" => vectors(3, 1),
-            "spmv_csr" => product(2, 0),
-            "spmv_dot_csr" => product(2, 4),
-            "residual_csr" => product(3, 1),
             "halo_pack" => (self.send.len() as u64 * (4 + 2 * real), 0),
             "stream_copy" => vectors(2, 0),
             "narrow" => (n * (real + size_of::<A>() as u64), 0),
@@ -203,11 +204,6 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
                 // rows that need a halo are as others
                 let launched: f64 = sets.iter().map(|set| set.part_of(block)).sum();
                 let share = |all: u64| (all as f64 * launched).round() as u64;
-                let (more, flops) = match kernel {
-                    "spmv_dot_sell" | "spmv_dot_sell_parts" => (0, 4),
-                    "residual_sell" | "residual_sell_parts" => (1, 1),
-                    _ => (0, 0),
-                };
                 if kernel.ends_with("_parts") {
                     // x is read for the dot product alone
                     (parts * real + long * (16 + (2 + more) * real), parts + flops * long)
@@ -217,13 +213,9 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
                 }
             }
             _ => {
-                let block = self.stencil(kernel).map_or(0, LinearOperator::<OpenClOps<T, A>>::bytes);
-                let (more, flops) = match kernel {
-                    "spmv_dot_stencil" | "spmv_dot_pattern" => (0, 4),
-                    "residual_stencil" | "residual_pattern" => (1, 1),
-                    _ => (0, 0),
-                };
-                (block + more * n * real, 2 * nnz + flops * n)
+                let block = if PRODUCTS.contains(&kernel) { Some(&self.matrix) } else { self.stencil(kernel) };
+                let bytes = block.map_or(0, LinearOperator::<OpenClOps<T, A>>::bytes);
+                (bytes + more * n * real, 2 * nnz + flops * n)
             }
         }
     }

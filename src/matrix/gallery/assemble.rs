@@ -1,9 +1,11 @@
 //! Square matrices built row by row, in parallel.
 
+use bytemuck::Zeroable;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
+use crate::memory::zeros;
 
 /// Rows that one task counts.
 const ROWS: usize = 1 << 14;
@@ -94,16 +96,9 @@ fn fill_rows(
     }
 }
 
-/// `len` zeros, or [`Error::OutOfMemory`] where the allocator refuses.
-///
-/// A reservation that is given back asks the allocator first, because `vec!` aborts on refusal; `vec!` itself takes
-/// untouched zero pages, so that the threads that fill them also place them.
-pub(super) fn zeroed<T: Clone + Default>(len: usize, what: &str) -> Result<Vec<T>> {
-    if Vec::<T>::new().try_reserve_exact(len).is_err() {
-        let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
-        return Err(Error::OutOfMemory { what: what.into(), bytes });
-    }
-    Ok(vec![T::default(); len])
+/// `len` zeros, or [`Error::OutOfMemory`].
+pub(super) fn zeroed<T: Zeroable>(len: usize, what: &str) -> Result<Vec<T>> {
+    zeros(len).map_err(|e| e.into_error(what))
 }
 
 /// The error for a system that 32-bit column indices can't address.
