@@ -13,6 +13,7 @@ use super::experiments::{Alike, Series, Team, kinds};
 use super::failure::Failure;
 use super::interrupt;
 use super::measured::{Measured, Page, grid, load};
+use super::output::print;
 use super::progress::Screen;
 use crate::report::bench::{DeviceKind, Entry, Matrix, Report, as_published};
 use crate::report::{distinct, in_flags, tune_html};
@@ -132,7 +133,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         published: as_published(),
         notes,
     };
-    measured.publish(&report)?;
+    print(&report, measured.json)?;
     if let Some(page) = page {
         let html = tune_html::page(&[], &report.experiments(), &report.notes);
         page.write(|out| out.write_all(html.as_bytes()))?;

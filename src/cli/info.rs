@@ -69,7 +69,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let picture = args.spy.map(|path| Picture::plan(&path, &source)).transpose()?;
     interrupt::kill_cleanly();
     let screen = Screen::new(false);
-    let read = source.load(Zeros::Keep, screen)?;
+    let read = source.load(Zeros::Keep, false, screen)?;
 
     let request = Request { source: source.to_string(), picture: picture.as_ref(), start };
     match &read.a {

@@ -46,8 +46,8 @@ pub(crate) struct Loaded {
 }
 
 impl Input {
-    /// Reads a matrix, real or complex, and with `system` the right-hand sides that come with it.
-    fn load(&self, zeros: Zeros, system: bool, screen: Screen) -> Result<Loaded, Failure> {
+    /// Reads a matrix, real or complex, and the right-hand sides that come with it if they are wanted.
+    fn load(&self, zeros: Zeros, with_rhs: bool, screen: Screen) -> Result<Loaded, Failure> {
         let name = self.to_string();
         log::info!("reading {name}");
         let start = Instant::now();
@@ -64,7 +64,7 @@ impl Input {
         let reader = Reader::new().with_zeros(zeros).with_progress(&progress);
         let alone = |matrix| (matrix, None);
         let both = |system: System| (system.matrix, system.b);
-        let read = match (self, system) {
+        let read = match (self, with_rhs) {
             (Self::Stdin, true) => reader.system_from(stdin(), &name).map(both),
             (Self::Stdin, false) => reader.any_matrix_from(stdin(), &name).map(alone),
             (Self::File(path), true) => reader.system(path).map(both),
@@ -98,20 +98,11 @@ impl Source {
         if let Self::Input(Input::File(path)) = self { Some(path) } else { None }
     }
 
-    /// Reads or makes the matrix.
-    pub(crate) fn load(&self, zeros: Zeros, screen: Screen) -> Result<Loaded, Failure> {
-        self.load_with(zeros, false, screen)
-    }
-
-    /// Reads or makes the matrix, and reads the right-hand sides that come with it.
-    pub(crate) fn load_system(&self, zeros: Zeros, screen: Screen) -> Result<Loaded, Failure> {
-        self.load_with(zeros, true, screen)
-    }
-
-    fn load_with(&self, zeros: Zeros, system: bool, screen: Screen) -> Result<Loaded, Failure> {
+    /// Reads or makes the matrix, and reads the right-hand sides that come with it if they are wanted.
+    pub(crate) fn load(&self, zeros: Zeros, with_rhs: bool, screen: Screen) -> Result<Loaded, Failure> {
         let start = Instant::now();
         let mut loaded = match self {
-            Self::Input(input) => input.load(zeros, system, screen)?,
+            Self::Input(input) => input.load(zeros, with_rhs, screen)?,
             Self::Generated(spec) => {
                 let _shown = screen.working(&format!("generating {spec}"));
                 let a = cleaned(spec.build()?.into(), zeros)?;

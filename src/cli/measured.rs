@@ -11,7 +11,7 @@ use declive::{Csr, Error};
 
 use super::failure::Failure;
 use super::input::Source;
-use super::output::{Target, print};
+use super::output::Target;
 use super::progress::Screen;
 
 /// The options of both.
@@ -53,11 +53,6 @@ impl Measured {
     pub(crate) fn is_default(&self) -> bool {
         self.matrix.is_none() && self.generate.is_none() && self.order.is_none()
     }
-
-    /// Prints a report in the form that was asked for.
-    pub(crate) fn publish<R: serde::Serialize + ToString>(&self, report: &R) -> Result<(), Failure> {
-        print(report, self.json)
-    }
 }
 
 /// Where a report with charts goes.
@@ -90,7 +85,7 @@ pub(crate) fn grid(order: u64) -> Result<Source, Failure> {
 /// Reads or makes a matrix, which has to be square and real; and its name.
 pub(crate) fn load(source: &Source, screen: Screen) -> Result<(Csr, String), Failure> {
     let name = source.to_string();
-    let a = source.real(source.load(Zeros::Keep, screen)?.a)?;
+    let a = source.real(source.load(Zeros::Keep, false, screen)?.a)?;
     if a.n_rows() != a.n_cols() {
         return Err(Failure::about(source, Error::NotSquare { rows: a.n_rows(), cols: a.n_cols() }));
     }

@@ -17,7 +17,7 @@ use super::experiments::{Series, Team, kinds};
 use super::failure::Failure;
 use super::interrupt;
 use super::measured::{Measured, Page, grid, load};
-use super::output::Target;
+use super::output::{Target, print};
 use super::progress::Screen;
 use crate::report::tune::{Kept, Report};
 use crate::report::tune_html;
@@ -73,7 +73,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let Args { measured, page, search, dry_run, .. } = args;
     let store = Store::open();
     if args.show || args.clear {
-        measured.publish(&Kept::new(store.list(), args.clear.then(|| store.clear())))?;
+        print(&Kept::new(store.list(), args.clear.then(|| store.clear())), measured.json)?;
         return Ok(Exit::Success);
     }
     let given = measured.source();
@@ -137,7 +137,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         }
         tuned.push((Team::alone(kind), system));
     }
-    measured.publish(&report)?;
+    print(&report, measured.json)?;
     if let Some(page) = page {
         let largest = tuned.iter().map(|(_, system)| system.clone()).max_by_key(|system| system.a.n_rows());
         tuned.extend(Team::all(&ranks, &kinds).zip(largest));

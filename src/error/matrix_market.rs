@@ -1,8 +1,6 @@
 //! What can be wrong with a Matrix Market file, one variant a cause.
 
-use std::fmt;
-
-use super::OneLine;
+use super::one_line;
 use crate::banner::Symmetry;
 
 /// Rows or columns that any file may have: for vectors with few nonzeros. A row takes 8 bytes.
@@ -13,7 +11,7 @@ pub(crate) const PLAUSIBLE_PER_ENTRY: u64 = 64;
 
 /// What is wrong with a Matrix Market file, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}:{line}:{} {kind}", OneLine(file), Column(*column))]
+#[error("{}:{line}:{} {kind}", one_line(file), column.map_or_else(String::new, |column| format!("{column}:")))]
 pub struct Error {
     /// The file's name, or `<stdin>`.
     pub file: String,
@@ -319,15 +317,6 @@ pub(crate) fn quote(text: &[u8]) -> String {
     quoted
 }
 
-/// `7:` for column 7, nothing for none.
-struct Column(Option<u32>);
-
-impl fmt::Display for Column {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.map_or(Ok(()), |column| write!(f, "{column}:"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -352,7 +341,7 @@ mod tests {
 
     #[test]
     fn errors_travel_between_threads() {
-        fn check<T: Clone + fmt::Debug + std::error::Error + Send + Sync + 'static>() {}
+        fn check<T: Clone + std::fmt::Debug + std::error::Error + Send + Sync + 'static>() {}
         check::<Error>();
         check::<ErrorKind>();
     }

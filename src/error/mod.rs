@@ -11,7 +11,6 @@ pub(crate) mod matrix_market;
 pub(crate) mod npz;
 pub(crate) mod unwritable;
 
-use std::fmt;
 use std::path::PathBuf;
 
 use unwritable::Unwritable;
@@ -298,18 +297,14 @@ fn below(log: &str) -> String {
 }
 
 /// A name with its control characters escaped.
-pub(crate) struct OneLine<'a>(pub(crate) &'a str);
-
-impl fmt::Display for OneLine<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use fmt::Write;
-        for c in self.0.chars() {
-            if c.is_control() {
-                write!(f, "{}", c.escape_default())?;
-            } else {
-                f.write_char(c)?;
-            }
+pub(crate) fn one_line(name: &str) -> String {
+    let mut line = String::new();
+    for c in name.chars() {
+        if c.is_control() {
+            line.extend(c.escape_default());
+        } else {
+            line.push(c);
         }
-        Ok(())
     }
+    line
 }

@@ -1,12 +1,10 @@
 //! What can be wrong with a `.npz` file, one variant a cause.
 
-use std::fmt;
-
-use super::OneLine;
+use super::one_line;
 
 /// What is wrong with a `.npz` file, and with which of its members.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}: {}{kind}", OneLine(file), Prefix(member))]
+#[error("{}: {}{kind}", one_line(file), member.as_ref().map_or_else(String::new, |name| one_line(name) + ": "))]
 pub struct Error {
     /// The file's name.
     pub file: String,
@@ -214,15 +212,6 @@ pub(crate) fn quote(text: &[u8]) -> String {
     format!("{}{more}", text[..text.len().min(QUOTED)].escape_ascii())
 }
 
-/// A member's name and a colon, if there is one.
-struct Prefix<'a>(&'a Option<String>);
-
-impl fmt::Display for Prefix<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.as_ref().map_or(Ok(()), |name| write!(f, "{}: ", OneLine(name)))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -239,7 +228,7 @@ mod tests {
 
     #[test]
     fn errors_travel_between_threads() {
-        fn check<T: Clone + fmt::Debug + std::error::Error + Send + Sync + 'static>() {}
+        fn check<T: Clone + std::fmt::Debug + std::error::Error + Send + Sync + 'static>() {}
         check::<Error>();
         check::<ErrorKind>();
     }

@@ -12,7 +12,7 @@ use super::{Csr, Scalar};
 ///
 /// The sums are rounded. Where one is not exact (it is for integers, say), a row counts as strictly dominant, or as not
 /// dominant, only if that is certain in spite of the rounding; other rows are `close`.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Dominance {
     /// Rows with |a_ii| > Σ |a_ij|.
     pub strict: usize,
@@ -64,8 +64,7 @@ impl Dominance {
                 worst: Some((i, ratio)),
             }
         };
-        let none = || Self { strict: 0, equal: 0, close: 0, violated: Tally::default(), worst: None };
-        Some((0..a.n_rows()).into_par_iter().map(row).reduce(none, Self::and))
+        Some((0..a.n_rows()).into_par_iter().map(row).reduce(Self::default, Self::and))
     }
 
     fn and(self, after: Self) -> Self {

@@ -46,7 +46,7 @@ fn ends<S: Serializer>(range: &Option<Range>, serializer: S) -> Result<S::Ok, S:
 }
 
 /// The stored values of a matrix.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Values {
     /// Stored entries whose value is 0, and the first row with one.
     pub zeros: Tally,
@@ -60,7 +60,7 @@ impl Values {
     #[must_use]
     pub fn of<T: Scalar>(a: &Csr<T>) -> Self {
         let row = |i: usize| {
-            let mut row = Self { zeros: Tally::default(), range: None };
+            let mut row = Self::default();
             for v in a.row(i).1 {
                 let range = Range::of(v.modulus());
                 if range.is_none() {
@@ -70,14 +70,13 @@ impl Values {
             }
             row
         };
-        let none = || Self { zeros: Tally::default(), range: None };
         let and = |a: Self, b: Self| Self { zeros: a.zeros.and(b.zeros), range: Range::and(a.range, b.range) };
-        (0..a.n_rows()).into_par_iter().map(row).reduce(none, and)
+        (0..a.n_rows()).into_par_iter().map(row).reduce(Self::default, and)
     }
 }
 
 /// The main diagonal. All its entries are real and positive if the matrix is positive definite.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct MainDiagonal {
     /// Entries that are not stored.
     pub missing: Tally,
@@ -107,8 +106,6 @@ impl MainDiagonal {
                 range: Range::of(d.modulus()),
             }
         };
-        let nothing = Tally::default();
-        let none = || Self { missing: nothing, zero: nothing, negative: nothing, not_real: nothing, range: None };
         let and = |a: Self, b: Self| Self {
             missing: a.missing.and(b.missing),
             zero: a.zero.and(b.zero),
@@ -116,7 +113,7 @@ impl MainDiagonal {
             not_real: a.not_real.and(b.not_real),
             range: Range::and(a.range, b.range),
         };
-        (0..a.n_rows().min(a.n_cols())).into_par_iter().map(row).reduce(none, and)
+        (0..a.n_rows().min(a.n_cols())).into_par_iter().map(row).reduce(Self::default, and)
     }
 
     /// The first row, from 0, whose entry is not stored or not a positive real number.

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use crate::error::npz::ErrorKind;
 use crate::matrix::Scalar;
-use crate::{Csr, Error};
 
 /// Entries that come one by one, all within the matrix.
 #[derive(Default)]
@@ -23,36 +22,15 @@ impl<T: Scalar> Triplets<T> {
     }
 }
 
-/// Sorts entries into rows and adds those that share a place, in the order given.
-pub(super) fn sorted<T: Scalar>(
-    (n_rows, n_cols): (usize, usize),
-    rows: &[u32],
-    cols: &[u32],
-    values: &[T],
-) -> Result<Csr<T>, Fault> {
-    match Csr::from_triplets(n_rows, n_cols, rows, cols, values) {
-        Err(Error::NotFinite { .. }) => Err(infinite_sum(rows, cols, values)),
-        other => other.map_err(Fault::Other),
-    }
-}
-
 /// The first place whose entries, each of them finite, add up to something infinite.
-fn infinite_sum<T: Scalar>(rows: &[u32], cols: &[u32], values: &[T]) -> Fault {
+pub(super) fn infinite_sum<T: Scalar>(rows: &[u32], cols: &[u32], values: &[T]) -> ErrorKind {
     let mut sums = BTreeMap::new();
     for ((&row, &col), &value) in rows.iter().zip(cols).zip(values) {
         *sums.entry((row as usize, col as usize)).or_insert_with(T::default) += value;
     }
     let place = sums.into_iter().find(|(_, sum)| !sum.is_finite()).map(|(place, _)| place);
     let (row, col) = place.unwrap_or_default();
-    Fault::Kind(ErrorKind::SumNotFinite { row, col })
-}
-
-/// Why entries make no matrix.
-pub(super) enum Fault {
-    /// It is the file's fault.
-    Kind(ErrorKind),
-    /// It is not.
-    Other(Error),
+    ErrorKind::SumNotFinite { row, col }
 }
 
 /// The row of each entry, given where rows start; of columns likewise.
@@ -120,7 +98,7 @@ mod tests {
     #[test]
     fn sums_beyond_all_bounds() {
         let max = f64::MAX;
-        let found = sorted((3, 4), &[2, 0, 2, 0, 2], &[1, 3, 1, 3, 1], &[max, max, 1e300, max, max]);
-        assert!(matches!(found, Err(Fault::Kind(ErrorKind::SumNotFinite { row: 0, col: 3 }))));
+        let found = infinite_sum(&[2, 0, 2, 0, 2], &[1, 3, 1, 3, 1], &[max, max, 1e300, max, max]);
+        assert_eq!(found, ErrorKind::SumNotFinite { row: 0, col: 3 });
     }
 }

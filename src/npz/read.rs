@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::archive::Archive;
 use super::array::{Array, Progress};
-use super::convert::{Fault, Triplets, expand, is_rising, sorted};
+use super::convert::{Triplets, expand, infinite_sum, is_rising};
 use super::element::Element;
 use crate::error::npz::{ErrorKind, quote};
 use crate::matrix::{AnyCsr, Complex64, Csr};
@@ -292,9 +292,9 @@ impl Content<'_> {
     }
 
     fn assemble<T: Element>(&self, rows: &[u32], cols: &[u32], values: &[T]) -> Result<(Csr<T>, u64)> {
-        let a = sorted((self.n_rows, self.n_cols), rows, cols, values).map_err(|fault| match fault {
-            Fault::Kind(kind) => self.archive.error(None, kind),
-            Fault::Other(error) => error,
+        let a = Csr::from_triplets(self.n_rows, self.n_cols, rows, cols, values).map_err(|error| match error {
+            Error::NotFinite { .. } => self.archive.error(None, infinite_sum(rows, cols, values)),
+            other => other,
         })?;
         let duplicates = (values.len() - a.nnz()) as u64;
         if duplicates > 0 {

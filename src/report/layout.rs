@@ -27,8 +27,11 @@ impl Text {
         self.wrapped(&format!("  {label}"), INDENT, value);
     }
 
-    /// A table; the columns are as wide as they must be. Text to the left, numbers to the right.
+    /// A table, if there are rows; the columns are as wide as they must be. Text to the left, numbers to the right.
     pub(super) fn table<const N: usize>(&mut self, header: [&str; N], left: [bool; N], rows: &[[String; N]]) {
+        if rows.is_empty() {
+            return;
+        }
         let rows = rows.iter().map(|row| row.iter().map(String::as_str).collect());
         let rows: Vec<Vec<&str>> = std::iter::once(header.to_vec()).chain(rows).collect();
         self.rows(&widths(&rows), &rows, |column| left[column]);

@@ -17,6 +17,10 @@ use super::solve::Report;
 const COMMAND: usize = 1;
 const FIRST_RANK: usize = COMMAND + 1;
 
+/// The threads of a rank: what they have, their numbers, their names, and the category of their events.
+const LANES: [(Lane, usize, &str, &str); 2] =
+    [(Lane::Kernels, 1, "kernels", "kernel"), (Lane::Host, 2, "host", "host")];
+
 /// Writes the trace, an event a line.
 ///
 /// # Errors
@@ -72,7 +76,7 @@ impl Events<'_> {
     fn names(&mut self, report: &Report) -> io::Result<()> {
         self.process(COMMAND, "declive", &[(1, "command")])?;
         for (k, rank) in report.ranks.iter().enumerate() {
-            let lanes = [Lane::Kernels, Lane::Host].map(|lane| (thread(lane), lane_name(lane)));
+            let lanes = LANES.map(|(_, thread, name, _)| (thread, name));
             self.process(FIRST_RANK + k, &format!("rank {k}: {}", rank.label()), &lanes)?;
         }
         Ok(())
@@ -110,7 +114,7 @@ impl Events<'_> {
         for (column, one) in recording.columns.iter().enumerate() {
             let Some(origin) = one.origin else { continue };
             for (rank, timeline) in one.timelines.iter().enumerate() {
-                for lane in [Lane::Kernels, Lane::Host] {
+                for (lane, thread, _, cat) in LANES {
                     let mut spans: Vec<Span> = timeline.spans.iter().filter(|s| s.lane == lane).copied().collect();
                     in_order(&mut spans);
                     if lane == Lane::Kernels {
@@ -125,8 +129,7 @@ impl Events<'_> {
                             args.insert("rhs".into(), (column + 1).into());
                         }
                         let at = [span.start, span.end].map(|at| origin + at);
-                        let cat = if lane == Lane::Kernels { "kernel" } else { "host" };
-                        self.complete(span.name, cat, [FIRST_RANK + rank, thread(lane)], at, args.into())?;
+                        self.complete(span.name, cat, [FIRST_RANK + rank, thread], at, args.into())?;
                     }
                 }
             }
@@ -143,20 +146,6 @@ fn apart(spans: &mut [Span]) {
         span.start = span.start.max(free);
         span.end = span.end.max(span.start);
         free = span.end;
-    }
-}
-
-fn thread(lane: Lane) -> usize {
-    match lane {
-        Lane::Kernels => 1,
-        Lane::Host => 2,
-    }
-}
-
-fn lane_name(lane: Lane) -> &'static str {
-    match lane {
-        Lane::Kernels => "kernels",
-        Lane::Host => "host",
     }
 }
 

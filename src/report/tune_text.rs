@@ -42,17 +42,13 @@ impl fmt::Display for Kept {
                 ["kernel", "elements", "sums", "rows from", "entries from", "groups", "size", "time", "driver"];
             let left = [true, true, true, false, false, false, false, false, true];
             let rows: Vec<[String; 9]> = device.kernels.iter().map(kept_row).collect();
-            if !rows.is_empty() {
-                text.table(header, left, &rows);
-            }
+            text.table(header, left, &rows);
             if !rows.is_empty() && !device.formats.is_empty() {
                 text.gap();
             }
             let rows: Vec<[String; 7]> = device.formats.iter().map(kept_format).collect();
-            if !rows.is_empty() {
-                let header = ["format", "elements", "sums", "rows", "entries", "of", "driver"];
-                text.table(header, [true, true, true, false, false, true, true], &rows);
-            }
+            let header = ["format", "elements", "sums", "rows", "entries", "of", "driver"];
+            text.table(header, [true, true, true, false, false, true, true], &rows);
             for line in device.meetings.iter().map(kept_meeting).chain(device.paces.iter().map(kept_pace)) {
                 text.gap();
                 text.paragraph(&line);
@@ -184,7 +180,7 @@ fn row(kernel: &KernelFound, limit: f64) -> [String; 9] {
         format!("{:.0} %", (100.0 * kernel.saving()).round() + 0.0), // no −0
         figure(kernel.bytes_per_second() / 1e9),
         format!("{:.0} %", 100.0 * kernel.bytes_per_second() / limit),
-        factor(kernel.speedup()),
+        format!("{:.2}", kernel.speedup()),
     ]
 }
 
@@ -212,10 +208,6 @@ fn percent(part: Option<f64>) -> String {
             format!("{:.decimals$}", if percent.abs() < 0.05 { 0.0 } else { percent })
         },
     )
-}
-
-fn factor(value: f64) -> String {
-    format!("{value:.2}")
 }
 
 fn micros(timing: &Timing) -> String {

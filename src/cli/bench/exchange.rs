@@ -12,6 +12,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::interrupt;
 use crate::cli::measured::{Measured, grid, load};
+use crate::cli::output::print;
 use crate::cli::progress::Screen;
 use crate::report::bench::Matrix;
 use crate::report::exchange::{Entry, Report};
@@ -149,7 +150,7 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
         entries,
         notes,
     };
-    measured.publish(&report)?;
+    print(&report, measured.json)?;
     Ok(exit)
 }
 

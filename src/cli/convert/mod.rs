@@ -120,10 +120,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let plan = Plan::new(args)?;
     interrupt::kill_cleanly();
     let screen = Screen::new(plan.quiet);
-    let Loaded { a, header, duplicates, b, time } = match plan.rhs {
-        Some(_) => plan.source.load_system(plan.zeros, screen)?,
-        None => plan.source.load(plan.zeros, screen)?,
-    };
+    let Loaded { a, header, duplicates, b, time } = plan.source.load(plan.zeros, plan.rhs.is_some(), screen)?;
     let b = match (&plan.rhs, b) {
         (None, _) => Vec::new(),
         (Some(_), Some(b)) => of_length(b, a.n_rows(), format!("the right-hand side in {}", plan.source))?,

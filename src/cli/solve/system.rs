@@ -27,7 +27,7 @@ pub(super) struct System {
 impl System {
     /// Reads or makes all parts.
     pub(super) fn read(plan: &Plan, screen: Screen) -> Result<Self, Failure> {
-        let Loaded { a, duplicates, b: beside, .. } = plan.source.load_system(Zeros::Keep, screen)?;
+        let Loaded { a, duplicates, b: beside, .. } = plan.source.load(Zeros::Keep, true, screen)?;
         let a = plan.source.real(a)?;
         if a.n_rows() != a.n_cols() {
             let error = Error::NotSquare { rows: a.n_rows(), cols: a.n_cols() };

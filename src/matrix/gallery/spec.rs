@@ -56,20 +56,22 @@ impl Problem {
             &[Parameter::real("epsilon", "diffusion along z", 1e-3, (1e-12, 1e12))],
             |s| anisotropic(s.sides, s.values[0]),
         ),
-        Self::seeded(
+        Self::new(
             "jumps",
             "diffusion through random blocks of two materials",
             3,
             &[Parameter::real("contrast", "diffusion in the second material", 1e4, (1e-12, 1e12))],
             |s| jumps(s.sides, s.values[0], s.seed),
-        ),
-        Self::seeded(
+        )
+        .seeded(),
+        Self::new(
             "variable",
             "diffusion with another lognormal coefficient in every cell",
             3,
             &[Parameter::real("sigma", "standard deviation of ln k", 1.0, (0.0, 10.0))],
             |s| variable(s.sides, s.values[0], s.seed),
-        ),
+        )
+        .seeded(),
         Self::new(
             "elasticity3d",
             "linear elasticity of a clamped block, 3 unknowns a node; the size is in elements",
@@ -77,14 +79,15 @@ impl Problem {
             &[],
             |s| elasticity3d(s.sides),
         ),
-        Self::seeded(
+        Self::new(
             "tetrahedra",
             "linear elasticity as elasticity3d, on an unstructured mesh; the size is in cells of six tetrahedra",
             3,
             &[Parameter::whole("shuffle", "side of the blocks in which nodes are numbered at random", 8.0)],
             |s| tetrahedra(s.sides, s.values[0] as usize, s.seed),
-        ),
-        Self::seeded(
+        )
+        .seeded(),
+        Self::new(
             "graph-laplacian",
             "shifted Laplacian of a random graph, some rows very long",
             1,
@@ -94,14 +97,16 @@ impl Problem {
                 Parameter::real("shift", "added to the diagonal", 1e-2, (1e-10, 1e10)),
             ],
             |s| graph_laplacian(s.sides[0], s.values[0] as usize, s.values[1] as u32, s.values[2], s.seed),
-        ),
-        Self::seeded(
+        )
+        .seeded(),
+        Self::new(
             "random-spd",
             "random places and values, diagonally dominant",
             1,
             &[Parameter::whole("degree", "places that a row draws", 8.0)],
             |s| random_spd(s.sides[0], s.values[0] as usize, s.seed),
-        ),
+        )
+        .seeded(),
         Self::new("tridiagonal", "second difference on a line: -1 2 -1", 1, &[], |s| tridiagonal(s.sides[0])),
         Self::new(
             "band",
@@ -130,15 +135,9 @@ impl Problem {
         Self { name, about, axes, seeded: false, parameters, build }
     }
 
-    /// A random problem.
-    const fn seeded(
-        name: &'static str,
-        about: &'static str,
-        axes: usize,
-        parameters: &'static [Parameter],
-        build: fn(&Spec) -> Result<Csr>,
-    ) -> Self {
-        Self { seeded: true, ..Self::new(name, about, axes, parameters, build) }
+    /// The same, but random.
+    const fn seeded(self) -> Self {
+        Self { seeded: true, ..self }
     }
 
     /// How to ask for it, with the defaults of what may be left out: `jumps:M[xMxM][,contrast=10000][,seed=1]`.

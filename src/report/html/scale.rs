@@ -71,7 +71,7 @@ fn few(ticks: Vec<f64>, most: usize) -> Vec<f64> {
 }
 
 /// The smallest of 1, 2, 5, 10, 20, 50 … and their fractions that is not below `step`.
-pub(in crate::report) fn round_step(step: f64) -> f64 {
+fn round_step(step: f64) -> f64 {
     let power = 10f64.powf(step.log10().floor());
     let parts = [1.0, 2.0, 5.0, 10.0];
     parts.into_iter().map(|part| part * power).find(|round| *round >= step * (1.0 - 1e-9)).unwrap_or(0.0)

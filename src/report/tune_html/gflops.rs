@@ -7,6 +7,7 @@ use declive::tune::{Found, KernelFound};
 use maud::{Markup, html};
 
 use super::figures::{column, hundredths, percent};
+use super::scale::Scale;
 use super::svg::{chart, line, rectangle, text};
 use super::table::{Column, table};
 use crate::report::units::count;
@@ -55,19 +56,21 @@ impl Rate {
     }
 }
 
+/// The counts, as they are called here and in the style sheet.
+const COUNTS: [(&str, &str); 2] = [("dissertation", "dissertation"), ("byte rule", "byte-rule")];
+
+/// A kernel, and its rates by each of [`COUNTS`].
 struct Row<'a> {
     kernel: &'a str,
-    dissertation: Option<Rate>,
-    byte_rule: Option<Rate>,
+    rates: [Option<Rate>; 2],
 }
 
 fn rows(found: &Found) -> Vec<Row<'_>> {
     let rows = found.kernels.iter().map(|kernel| Row {
         kernel: &kernel.kernel,
-        dissertation: Rate::of_dissertation(kernel, found),
-        byte_rule: Rate::of_byte_rule(kernel, found),
+        rates: [Rate::of_dissertation(kernel, found), Rate::of_byte_rule(kernel, found)],
     });
-    rows.filter(|row| row.dissertation.is_some() || row.byte_rule.is_some()).collect()
+    rows.filter(|row| row.rates.iter().any(Option::is_some)).collect()
 }
 
 /// A table and a chart for each device.
@@ -98,8 +101,7 @@ pub(super) fn section(found: &[Found]) -> Markup {
                     figcaption {
                         b { "Reached, % of the theoretical GFLOP/s" }
                         span.legend {
-                            span.entry { span.key.dissertation {} "dissertation" }
-                            span.entry { span.key.byte-rule {} "byte rule" }
+                            @for (name, class) in COUNTS { span.entry { span class={ "key " (class) } {} (name) } }
                         }
                     }
                     (bars(one, &rows))
@@ -111,29 +113,27 @@ pub(super) fn section(found: &[Found]) -> Markup {
 
 fn rates(found: &Found, rows: &[Row<'_>]) -> Markup {
     let names: Vec<&str> = rows.iter().map(|row| row.kernel).collect();
-    let numbers = |rate: fn(&Row<'_>) -> Option<Rate>, of: fn(Rate) -> f64| {
-        let values: Vec<f64> = rows.iter().map(|row| rate(row).map_or(f64::NAN, of)).collect();
-        let texts = column(&values).into_iter().zip(rows.iter().map(rate));
-        texts.map(|(text, rate)| if rate.is_some() { text } else { String::new() }).collect::<Vec<_>>()
+    let texts = |count: usize, of: fn(Rate) -> String| {
+        rows.iter().map(|row| row.rates[count].map_or(String::new(), of)).collect::<Vec<_>>()
     };
-    let texts = |rate: fn(&Row<'_>) -> Option<Rate>, of: fn(Rate) -> String| {
-        rows.iter().map(|row| rate(row).map_or(String::new(), of)).collect::<Vec<_>>()
+    let numbers = |count: usize, of: fn(Rate) -> f64| {
+        let values: Vec<f64> = rows.iter().map(|row| row.rates[count].map_or(f64::NAN, of)).collect();
+        let texts = column(&values).into_iter().zip(rows);
+        texts.map(|(text, row)| row.rates[count].map_or(String::new(), |_| text)).collect::<Vec<_>>()
     };
     let mut columns = Vec::new();
-    let dissertation: fn(&Row<'_>) -> Option<Rate> = |row| row.dissertation;
-    let byte_rule: fn(&Row<'_>) -> Option<Rate> = |row| row.byte_rule;
-    let mut add = |group, head: &str, cells| columns.push(Column { group, head: head.into(), cells });
-    let group = "by the dissertation";
-    add(group, "bytes an element", texts(dissertation, |rate| count(rate.bytes as u64)));
-    add(group, "FLOP an element", texts(dissertation, |rate| count(rate.flops as u64)));
-    add(group, "theoretical GFLOP/s", numbers(dissertation, |rate| 1e-9 * rate.theoretical));
-    add(group, "reached GFLOP/s", numbers(dissertation, |rate| 1e-9 * rate.reached));
-    add(group, "%", texts(dissertation, |rate| hundredths(rate.part())));
-    let group = "by the byte rule";
-    add(group, "FLOP a byte", numbers(byte_rule, |rate| rate.flops / rate.bytes));
-    add(group, "theoretical GFLOP/s", numbers(byte_rule, |rate| 1e-9 * rate.theoretical));
-    add(group, "reached GFLOP/s", numbers(byte_rule, |rate| 1e-9 * rate.reached));
-    add(group, "%", texts(byte_rule, |rate| hundredths(rate.part())));
+    for (k, group) in ["by the dissertation", "by the byte rule"].into_iter().enumerate() {
+        let mut add = |head: &str, cells| columns.push(Column { group, head: head.into(), cells });
+        if k == 0 {
+            add("bytes an element", texts(k, |rate| count(rate.bytes as u64)));
+            add("FLOP an element", texts(k, |rate| count(rate.flops as u64)));
+        } else {
+            add("FLOP a byte", numbers(k, |rate| rate.flops / rate.bytes));
+        }
+        add("theoretical GFLOP/s", numbers(k, |rate| 1e-9 * rate.theoretical));
+        add("reached GFLOP/s", numbers(k, |rate| 1e-9 * rate.reached));
+        add("%", texts(k, |rate| hundredths(rate.part())));
+    }
     table(&format!("GFLOP/s, {}", found.device.name), "kernel", &names, &columns)
 }
 
@@ -146,26 +146,24 @@ const TOP: f64 = 6.0;
 /// The percentages as bars.
 fn bars(found: &Found, rows: &[Row<'_>]) -> Markup {
     let rates = |row: &Row<'_>| -> Vec<(&'static str, f64)> {
-        let both = [("dissertation", row.dissertation), ("byte-rule", row.byte_rule)];
-        both.into_iter().filter_map(|(class, rate)| Some((class, rate?.part()))).collect()
+        COUNTS.iter().zip(row.rates).filter_map(|((_, class), rate)| Some((*class, rate?.part()))).collect()
     };
     let parts = || rows.iter().flat_map(rates).map(|(_, part)| part).filter(|part| part.is_finite());
     let most = parts().fold(1.0, f64::max);
-    let x = |part: f64| LEFT + (RIGHT - LEFT) * (part / most);
+    let scale = Scale::linear([0.0, most], [LEFT, RIGHT]);
+    let x = |part: f64| scale.at(part);
     // where each row begins
     let mut tops = vec![TOP];
     for row in rows {
         tops.push(tops[tops.len() - 1] + BAR * rates(row).len() as f64 + 8.0);
     }
     let bottom = tops[tops.len() - 1];
-    let step = super::scale::round_step(most / 5.0);
-    let ticks = (0..=(most / step + 1e-9) as u32).map(|k| f64::from(k) * step);
     chart(
         [WIDTH, bottom + 22.0],
         &format!("Reached part of the theoretical GFLOP/s on {}", found.device.name),
         &rows.iter().map(|row| in_words(row)).collect::<String>(),
         html! {
-            @for tick in ticks {
+            @for tick in scale.ticks(5) {
                 @let class = if (tick - 1.0).abs() < 1e-9 { "limit" } else { "grid" };
                 (line(class, [x(tick), TOP - 4.0], [x(tick), bottom]))
                 (text("tick", "middle", [x(tick), bottom + 16.0], &percent(tick)))
@@ -191,7 +189,7 @@ fn bars(found: &Found, rows: &[Row<'_>]) -> Markup {
 }
 
 fn in_words(row: &Row<'_>) -> String {
-    let part = |name: &str, rate: Option<Rate>| rate.map(|rate| format!("{} by the {name}", percent(rate.part())));
-    let parts = [part("dissertation", row.dissertation), part("byte rule", row.byte_rule)];
-    format!("{}: {}. ", row.kernel, parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+    let part = |((name, _), rate): (&(&str, _), Option<Rate>)| Some(format!("{} by the {name}", percent(rate?.part())));
+    let parts: Vec<String> = COUNTS.iter().zip(row.rates).filter_map(part).collect();
+    format!("{}: {}. ", row.kernel, parts.join(", "))
 }
