@@ -1,240 +1,237 @@
-//! Passes on the host's threads: chunk by chunk, so that each array is moved once.
+//! The host as a rank: rayon's threads, no OpenCL. The reference for every kernel, and a partner for devices.
+//!
+//! Work is cut into chunks of fixed length, and partial sums are added in order: the same bits for any number of threads.
 
-use std::collections::BTreeMap;
-use std::ops::Range;
+pub(crate) mod passes;
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
-use super::deferred::{self, Deferred};
-use super::machine::{Backend, Turn, Which};
-use super::program::{Pass, Program};
-use super::source::{Partials, partials};
-use super::text::{Line, Slot, Term, X};
+use super::ops::{Ops, Widens};
+use crate::comm::{Communicator, MAX_SUMS};
 use crate::error::Result;
-use crate::kernels::pass::interned;
-use crate::ops::Ops;
-use crate::ops::host::HostOps;
 use crate::real::Real;
+use crate::timeline::{Guard, Lane, Recorder, Split, Timeline};
 
-/// Elements of a chunk, which a thread takes at a time: sums are those of chunks, in order.
-const CHUNK: usize = deferred::RUN;
-/// Elements that each line of a pass is done for at a time: they stay in the first cache.
-const BLOCK: usize = 512;
+/// Elements of a chunk: large enough to be worth a thread's while, small enough for an even spread.
+const CHUNK: usize = 4096;
 
-/// What the passes of a program leave on the host.
-pub(crate) struct HostPasses {
-    /// This rank's parts of the sums of passes.
-    parts: Vec<f64>,
-    /// Those of products.
-    dots: Vec<[f64; 2]>,
-    partials: BTreeMap<usize, Partials>,
+/// The host's vector operations on elements `T`.
+pub struct HostOps<T> {
+    n: usize,
+    comm: Box<dyn Communicator<T>>,
+    begun: Cell<Instant>,
+    sums: Cell<Duration>,
+    pub(crate) halos: Cell<Duration>,
+    /// When somebody last asked for the pace: the iteration, the time, and what was waited for until then.
+    paced: Cell<(u64, Instant, Duration)>,
+    pub(crate) recorder: Recorder,
 }
 
-impl<T: Real> Backend for HostOps<T> {
-    type Passes = HostPasses;
-
-    fn compile(&self, program: &Program) -> Result<HostPasses> {
-        let dots = (0..program.products()).map(|_| self.product_sums()).collect::<Result<_>>()?;
-        Ok(HostPasses { parts: vec![f64::NAN; program.sums], dots, partials: partials(program) })
+impl<T: Real> HostOps<T> {
+    /// The operations on `n` owned rows.
+    #[must_use]
+    pub fn new(n: usize, comm: Box<dyn Communicator<T>>) -> Self {
+        let (sums, halos, recorder) = (Cell::default(), Cell::default(), Recorder::default());
+        let now = Instant::now();
+        let paced = Cell::new((1, now, Duration::ZERO));
+        Self { n, comm, begun: Cell::new(now), sums, halos, paced, recorder }
     }
 
-    fn pass(
-        &self,
-        passes: &mut HostPasses,
-        _: Which,
-        pass: &Pass,
-        factors: &[f64],
-        (v, slots): (&mut [Vec<T>], &[Slot]),
-        (range, _): (Range<usize>, Turn),
-    ) -> Result<()> {
-        let _running = self.running(interned(&pass.name));
-        let sums = run(pass, factors, v, slots, range);
-        pass.sums().into_iter().zip(sums).for_each(|(k, sum)| passes.parts[k] = sum);
-        Ok(())
-    }
-
-    fn take_dots(&self, passes: &mut HostPasses, product: usize, _: Turn) -> Result<[f64; 2]> {
-        Ok(passes.dots[product])
-    }
-
-    fn put_dots(&self, passes: &mut HostPasses, product: usize, _: Turn, dots: [f64; 2]) {
-        passes.dots[product] = dots;
-    }
-
-    fn parts(&self, passes: &mut HostPasses, wanted: &[(usize, Turn)], values: &mut [f64]) -> Result<()> {
-        for (sum, _) in wanted {
-            values[*sum] = match passes.partials.get(sum) {
-                Some(Partials::Product(k, is_second)) => passes.dots[*k][usize::from(*is_second)],
-                Some(Partials::Pass) | None => passes.parts[*sum],
-            };
+    /// Replaces values by their sums over all ranks.
+    ///
+    /// # Errors
+    /// A failing rank.
+    pub(crate) fn sum_values(&self, values: &mut [f64]) -> Result<()> {
+        let start = Instant::now();
+        self.comm.sum(values)?;
+        self.sums.set(self.sums.get() + start.elapsed());
+        if self.comm.size() > 1 {
+            self.recorder.span(Lane::Host, "sum over ranks", start);
         }
         Ok(())
     }
 
-    fn sum_over_ranks(&self, values: &mut [f64]) -> Result<()> {
-        self.sum_values(values)
+    /// Records that a kernel runs until the guard is dropped.
+    pub(crate) fn running(&self, kernel: &'static str) -> Guard<'_> {
+        self.recorder.guard(Lane::Kernels, kernel)
     }
 }
 
-/// A line of a pass, with vectors and factors by their numbers in the pass.
-enum Action<T> {
-    /// What vector `to` is set to: factors, vectors of factors, and vectors.
-    Assign(usize, Vec<(Option<T>, Option<usize>, usize)>),
-    /// A sum of the products of two vectors, and of weights.
-    Dot([usize; 2], Option<usize>),
-    /// x = x + α p with what was deferred, where it is not deferred: x, p and r, α, the deferred factors of before and now.
-    Defer([usize; 3], T, [f64; 2]),
-    /// What was deferred.
-    Complete([usize; 3], f64),
+/// This rank's part of x·y: sums of chunks, in order.
+pub(crate) fn dot<T: Real>(x: &[T], y: &[T]) -> f64 {
+    if x.len() <= CHUNK {
+        return dot_chunk(x, y);
+    }
+    let parts: Vec<f64> = x.par_chunks(CHUNK).zip(y.par_chunks(CHUNK)).map(|(x, y)| dot_chunk(x, y)).collect();
+    parts.into_iter().sum()
 }
 
-/// Does a pass with elements `range` of the vectors in `slots`, which stand for those of the pass in its order, and gives this
-/// rank's part of its sums.
-pub(crate) fn run<T: Real>(
-    pass: &Pass,
-    factors: &[f64],
-    all: &mut [Vec<T>],
-    slots: &[Slot],
-    range: Range<usize>,
-) -> Vec<f64> {
-    let steps = steps(pass, factors);
-    let count = pass.sums().len();
-    let mut arrays: Vec<Option<&mut [T]>> = slots.iter().map(|_| None).collect();
-    for (slot, vector) in all.iter_mut().enumerate() {
-        if let Some(k) = slots.iter().position(|s| *s == slot) {
-            arrays[k] = Some(&mut vector[range.clone()]);
+/// x·y, in eight interleaved sums: the processor's vector units need them independent.
+fn dot_chunk<T: Real>(x: &[T], y: &[T]) -> f64 {
+    let (x8, x_rest) = x.as_chunks::<8>();
+    let (y8, y_rest) = y.as_chunks::<8>();
+    let mut lanes = [0.0; 8];
+    for (x, y) in x8.iter().zip(y8) {
+        for k in 0..8 {
+            lanes[k] += x[k].to_f64() * y[k].to_f64();
         }
     }
-    let mut chunks: Vec<Vec<&mut [T]>> =
-        range.clone().step_by(CHUNK).map(|_| Vec::with_capacity(slots.len())).collect();
-    for array in arrays.into_iter().flatten() {
-        chunks.iter_mut().zip(array.chunks_mut(CHUNK)).for_each(|(chunk, piece)| chunk.push(piece));
-    }
-    let sums = if let [chunk] = &mut chunks[..] {
-        vec![of_chunk(&steps, 0, chunk, count)]
+    let rest: f64 = x_rest.iter().zip(y_rest).map(|(x, y)| x.to_f64() * y.to_f64()).sum();
+    ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7])) + rest
+}
+
+/// Runs `body` on corresponding chunks of `y` and `x`.
+fn for_chunks<T: Real>(y: &mut [T], x: &[T], body: impl Fn(&mut [T], &[T]) + Sync) {
+    if y.len() <= CHUNK {
+        body(y, x);
     } else {
-        chunks.into_par_iter().enumerate().map(|(run, mut chunk)| of_chunk(&steps, run, &mut chunk, count)).collect()
-    };
-    let mut total = vec![0.0; count];
-    for of_chunk in sums {
-        total.iter_mut().zip(of_chunk).for_each(|(total, sum)| *total += sum);
-    }
-    total
-}
-
-fn steps<T: Real>(pass: &Pass, factors: &[f64]) -> Vec<Action<T>> {
-    let (vectors, nodes) = (pass.vectors(), pass.factors());
-    let at = |slot: Slot| vectors.iter().position(|v| *v == slot).unwrap_or_default();
-    let number = |node| nodes.iter().position(|n| *n == node).map_or(f64::NAN, |k| factors[k]);
-    let factor = |node| Some(T::from_f64(number(node)));
-    let step = |line: &Line| match line {
-        Line::Assign { to, terms } => {
-            let term = |term: &Term| (term.factor.and_then(factor), term.scale.map(at), at(term.vector));
-            Some(Action::Assign(at(*to), terms.iter().map(term).collect()))
-        }
-        Line::Dot { of, weights, .. } => Some(Action::Dot(of.map(at), weights.map(at))),
-        Line::Defer(Deferred { of: [p, r], alpha, former, next, .. }) => {
-            let [former, next] = [former, next].map(|node| number(*node));
-            Some(Action::Defer([X, *p, *r].map(at), T::from_f64(number(*alpha)), [former, next]))
-        }
-        Line::Complete(Deferred { of: [p, r], former, .. }) => {
-            Some(Action::Complete([X, *p, *r].map(at), number(*former)))
-        }
-        Line::Multiply { .. } | Line::Check(_) => None,
-    };
-    pass.lines.iter().filter_map(step).collect()
-}
-
-/// The sums of chunk `run`, each in eight interleaved ones: the processor's vector units need them independent.
-fn of_chunk<T: Real>(steps: &[Action<T>], run: usize, chunk: &mut [&mut [T]], count: usize) -> Vec<f64> {
-    let len = chunk.first().map_or(0, |array| array.len());
-    let mut lanes = vec![[0.0; 8]; count];
-    let [mut value, mut product] = [[T::default(); BLOCK]; 2];
-    for begin in (0..len).step_by(BLOCK) {
-        let block = begin..len.min(begin + BLOCK);
-        let value = &mut value[..block.len()];
-        let mut lanes = lanes.iter_mut();
-        for step in steps {
-            match step {
-                Action::Assign(to, terms) => {
-                    for (k, (factor, scale, of)) in terms.iter().enumerate() {
-                        let of = &chunk[*of][block.clone()];
-                        let Some(scale) = scale else {
-                            add(value, *factor, of, k == 0);
-                            continue;
-                        };
-                        let product = &mut product[..of.len()];
-                        let scale = &chunk[*scale][block.clone()];
-                        product.iter_mut().zip(scale).zip(of).for_each(|((y, &d), &x)| *y = d * x);
-                        add(value, *factor, product, k == 0);
-                    }
-                    chunk[*to][block.clone()].copy_from_slice(value);
-                }
-                Action::Dot([a, b], weights) => {
-                    let Some(lanes) = lanes.next() else { continue };
-                    let [a, b] = [*a, *b].map(|k| &chunk[k][block.clone()]);
-                    dot(lanes, a, b, weights.map(|k| &chunk[k][block.clone()]));
-                }
-                Action::Defer(of, alpha, [former, next]) => {
-                    if deferred::factor(run, *next) > 0.0 {
-                        continue;
-                    }
-                    let factor = T::from_f64(deferred::factor(run, *former));
-                    let [x, p, r] = three(chunk, *of).map(|v| &mut v[block.clone()]);
-                    for ((x, &mut p), &mut r) in x.iter_mut().zip(p).zip(r) {
-                        *x += *alpha * p + factor * (p - r);
-                    }
-                }
-                Action::Complete(of, former) => {
-                    let factor = T::from_f64(deferred::factor(run, *former));
-                    let [x, p, r] = three(chunk, *of).map(|v| &mut v[block.clone()]);
-                    deferred::complete_run(x, p, r, factor);
-                }
-            }
-        }
-    }
-    lanes.iter().map(|l| ((l[0] + l[1]) + (l[2] + l[3])) + ((l[4] + l[5]) + (l[6] + l[7]))).collect()
-}
-
-/// Three vectors of a chunk.
-fn three<'a, T>(chunk: &'a mut [&mut [T]], of: [usize; 3]) -> [&'a mut [T]; 3] {
-    let three = chunk.get_disjoint_mut(of).unwrap_or_else(|_| unreachable!("three vectors are three"));
-    three.map(|v| &mut **v)
-}
-
-/// value = factor x for the first term, value += factor x for the others.
-fn add<T: Real>(value: &mut [T], factor: Option<T>, x: &[T], is_first: bool) {
-    let pairs = value.iter_mut().zip(x);
-    match (factor, is_first) {
-        (None, true) => pairs.for_each(|(v, &x)| *v = x),
-        (None, false) => pairs.for_each(|(v, &x)| *v += x),
-        (Some(f), true) => pairs.for_each(|(v, &x)| *v = f * x),
-        (Some(f), false) => pairs.for_each(|(v, &x)| *v += f * x),
+        y.par_chunks_mut(CHUNK).zip(x.par_chunks(CHUNK)).for_each(|(y, x)| body(y, x));
     }
 }
 
-/// Adds a b, or w (a b), to eight sums in turns.
-fn dot<T: Real>(lanes: &mut [f64; 8], a: &[T], b: &[T], weights: Option<&[T]>) {
-    let (a8, a_rest) = a.as_chunks::<8>();
-    let (b8, b_rest) = b.as_chunks::<8>();
-    if let Some(w) = weights {
-        let (w8, w_rest) = w.as_chunks::<8>();
-        for ((a, b), w) in a8.iter().zip(b8).zip(w8) {
-            for k in 0..8 {
-                lanes[k] += w[k].to_f64() * (a[k].to_f64() * b[k].to_f64());
-            }
-        }
-        for (k, ((a, b), w)) in a_rest.iter().zip(b_rest).zip(w_rest).enumerate() {
-            lanes[k] += w.to_f64() * (a.to_f64() * b.to_f64());
-        }
-    } else {
-        for (a, b) in a8.iter().zip(b8) {
-            for k in 0..8 {
-                lanes[k] += a[k].to_f64() * b[k].to_f64();
-            }
-        }
-        for (k, (a, b)) in a_rest.iter().zip(b_rest).enumerate() {
-            lanes[k] += a.to_f64() * b.to_f64();
-        }
+impl Widens<HostOps<f64>> for HostOps<f32> {
+    fn narrow(&self, from: &Vec<f64>, to: &mut Vec<f32>) -> Result<()> {
+        let _running = self.running("narrow");
+        to[..self.n].par_iter_mut().with_min_len(CHUNK).zip(from).for_each(|(to, &from)| *to = from as f32);
+        Ok(())
+    }
+
+    fn add_wide(&self, d: &mut Vec<f32>, x: &mut Vec<f64>) -> Result<()> {
+        let _running = self.running("add_wide");
+        d[..self.n].par_iter_mut().with_min_len(CHUNK).zip(x).for_each(|(d, x)| *x += f64::from(std::mem::take(d)));
+        Ok(())
+    }
+}
+
+impl<T: Real> Ops for HostOps<T> {
+    type Real = T;
+    type Vector = Vec<T>;
+    type Rows<'a> = ();
+    type ProductSums = [f64; 2];
+
+    fn comm(&self) -> &dyn Communicator<T> {
+        &*self.comm
+    }
+
+    fn set_comm(&mut self, comm: Box<dyn Communicator<T>>) {
+        self.comm = comm;
+    }
+
+    fn n_owned(&self) -> usize {
+        self.n
+    }
+
+    fn vector(&self, halo: usize, _: &'static str) -> Result<Vec<T>> {
+        Ok(vec![T::default(); self.n + halo])
+    }
+
+    fn nothing(&self) -> Result<Vec<T>> {
+        Ok(Vec::new())
+    }
+
+    fn clear(&self, v: &mut Vec<T>) -> Result<()> {
+        v.par_chunks_mut(CHUNK).for_each(|chunk| chunk.fill(T::default()));
+        Ok(())
+    }
+
+    fn product_sums(&self) -> Result<[f64; 2]> {
+        Ok([f64::NAN; 2])
+    }
+
+    fn write(&self, from: &[T], to: &mut Vec<T>) -> Result<()> {
+        to[..self.n].copy_from_slice(from);
+        Ok(())
+    }
+
+    fn read(&self, from: &Vec<T>, to: &mut [T]) -> Result<()> {
+        to.copy_from_slice(&from[..self.n]);
+        Ok(())
+    }
+
+    fn copy(&self, from: &Vec<T>, to: &mut Vec<T>) -> Result<()> {
+        for_chunks(&mut to[..self.n], &from[..self.n], |to, from| to.copy_from_slice(from));
+        Ok(())
+    }
+
+    fn dots(&self, pairs: &[[&Vec<T>; 2]]) -> Result<Vec<f64>> {
+        let of_pair = |[x, y]: &[&Vec<T>; 2]| {
+            let _running = self.running("dot_partial");
+            dot(&x[..self.n], &y[..self.n])
+        };
+        let mut sums: Vec<f64> = pairs.iter().map(of_pair).collect();
+        sums.chunks_mut(MAX_SUMS).try_for_each(|sums| self.sum_values(sums))?;
+        Ok(sums)
+    }
+
+    fn axpy(&self, a: f64, x: &Vec<T>, y: &mut Vec<T>) -> Result<()> {
+        let _running = self.running("next_iterate");
+        let a = T::from_f64(a);
+        for_chunks(&mut y[..self.n], &x[..self.n], |y, x| y.iter_mut().zip(x).for_each(|(y, &x)| *y += a * x));
+        Ok(())
+    }
+
+    fn axmy(&self, a: f64, x: &Vec<T>, y: &mut Vec<T>) -> Result<()> {
+        let _running = self.running("next_residual");
+        let a = T::from_f64(a);
+        for_chunks(&mut y[..self.n], &x[..self.n], |y, x| y.iter_mut().zip(x).for_each(|(y, &x)| *y -= a * x));
+        Ok(())
+    }
+
+    fn xpby(&self, x: &Vec<T>, b: f64, y: &mut Vec<T>) -> Result<()> {
+        let _running = self.running("next_direction");
+        let b = T::from_f64(b);
+        for_chunks(&mut y[..self.n], &x[..self.n], |y, x| y.iter_mut().zip(x).for_each(|(y, &x)| *y = x + b * *y));
+        Ok(())
+    }
+
+    fn multiply(&self, d: &Vec<T>, x: &Vec<T>, y: &mut Vec<T>) -> Result<()> {
+        let _running = self.running("scale_diagonal");
+        self.copy(x, y)?;
+        for_chunks(&mut y[..self.n], d, |y, d| y.iter_mut().zip(d).for_each(|(y, &d)| *y = d * *y));
+        Ok(())
+    }
+
+    fn count_from(&self, _: u64) {}
+
+    fn begin(&self) -> Result<()> {
+        self.paced.set((1, Instant::now(), self.sums.get() + self.halos.get()));
+        Ok(())
+    }
+
+    fn begin_iteration(&self, iteration: u64) -> Result<()> {
+        self.recorder.begin_iteration(iteration);
+        Ok(())
+    }
+
+    fn pace(&self, iteration: u64) -> Result<Option<f64>> {
+        let now = (iteration, Instant::now(), self.sums.get() + self.halos.get());
+        let before = self.paced.replace(now);
+        let iterations = now.0.saturating_sub(before.0);
+        let time = (now.1 - before.1).saturating_sub(now.2.saturating_sub(before.2));
+        Ok((iterations > 0).then(|| time.as_secs_f64() / iterations as f64))
+    }
+
+    fn end_run(&self, last: u64) -> Result<()> {
+        self.recorder.end_run(last);
+        Ok(())
+    }
+
+    fn record(&self, origin: Instant, before: u64) -> Result<()> {
+        self.recorder.start(origin, before);
+        Ok(())
+    }
+
+    fn take_timeline(&self) -> Result<Timeline> {
+        Ok(self.recorder.stop())
+    }
+
+    fn finish(&self, _: u64) -> Result<Split> {
+        let now = Instant::now();
+        let (sums, halos) = (self.sums.take(), self.halos.take());
+        let kernels = (now - self.begun.replace(now)).saturating_sub(sums + halos);
+        Ok(Split { kernels, sums, halos, host_wait: Duration::ZERO })
     }
 }

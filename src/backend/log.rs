@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use super::program::Program;
 use super::source::Columns;
+use crate::backend::Record;
 use crate::device::{Context, DeviceVec, PendingRead, Pinned, Queue};
 use crate::error::Result;
-use crate::ops::Record;
 use crate::real::Real;
 
 /// Rows of the log: the host is never as far behind.

@@ -4,13 +4,13 @@ use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::linear_operator::{Arriving, LinearOperator, pair};
 use super::program::{Multiply, Pass, Program, Stage, Step};
 use super::scalar::Node;
 use super::text::{Check, OWN, R, Slot, WEIGHTS, X};
+use crate::backend::{Ops, Record};
 use crate::comm::MAX_SUMS;
 use crate::error::Result;
-use crate::operator::{Arriving, LinearOperator, pair};
-use crate::ops::{Ops, Record};
 use crate::real::Real;
 
 /// Vectors that the caller lends: the iterate, the residual, the weights, and the first two that are a method's own.

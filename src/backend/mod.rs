@@ -6,20 +6,26 @@
 //! deferred   half of an update of x that the next iteration makes
 //! barriers   where the groups of a persistent kernel wait for each other
 //! machine    runs a program on a rank: starts it, iterates, meets other ranks
-//!   ├ opencl   passes on a device, from `source`, ahead of the host if the device works alone: `log` then tells what is done
-//!   └ host     passes on the host's threads
+//! ops        vectors of a rank, and what is done with them beside passes; linear_operator, what its rows do
+//!   ├ opencl   on a device: passes from `source`, ahead of the host if the device works alone: `log` then tells what is done
+//!   └ host     on the host's threads
 //! ```
 
 mod barriers;
 pub(crate) mod deferred;
 pub(crate) mod host;
+pub(crate) mod linear_operator;
 mod log;
 pub(crate) mod machine;
 pub(crate) mod opencl;
+pub(crate) mod ops;
 pub(crate) mod program;
 pub(crate) mod scalar;
 pub(crate) mod source;
 pub(crate) mod text;
+
+pub(crate) use linear_operator::{Arriving, LinearOperator, pair};
+pub(crate) use ops::{Ops, Record, Widens};
 
 #[cfg(test)]
 mod tests;

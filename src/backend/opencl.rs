@@ -1,459 +1,308 @@
-//! Passes on an OpenCL device.
-//!
-//! A device that works alone runs ahead of the host: each pass adds the partial sums that it needs and forms its scalars by itself,
-//! in every group in the same order, and leaves what later ones need in the iteration's row of a log, which the host reads late. It
-//! stops by itself: each pass tells the next whether the run is over. Among several ranks the host gives each pass its factors.
+//! An OpenCL device as a rank.
 
-use std::collections::BTreeMap;
-use std::ops::Range;
+mod grids;
+pub(crate) mod passes;
+mod sums;
+mod timings;
+pub(crate) mod trials;
+
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::log::{Launches, Log};
-use super::machine::{Backend, Turn, Which};
-use super::program::{Pass, Program, Stage, Step};
-use super::source::{self, Columns, Partials, Style};
-use super::text::Slot;
-use crate::device::{DeviceVec, Grid, SumsRead};
+use self::sums::PARTIAL_SUMS;
+pub(crate) use self::sums::{DeviceSums, add_up};
+use self::timings::{Clock, Recorded, is_sample};
+use self::trials::{MAX_TRIED_PER_UNIT, Trials};
+use super::ops::{Ops, Widens};
+use crate::comm::{Communicator, MAX_SUMS};
+use crate::device::{Context, DeviceVec, Moment, Pinned};
 use crate::error::Result;
-use crate::kernels::pass::{Ahead, AlonePass, GivenPass, PassSums};
-use crate::kernels::persistent::{Persistent, Rows, Span};
-use crate::kernels::{self, PERSISTENT_GROUP, Shape};
-use crate::ops::opencl::{DeviceSums, OpenClOps, add_up};
-use crate::ops::{Ops, Record};
+use crate::kernels::persistent::Rows;
+use crate::kernels::{Kernels, count};
 use crate::real::Real;
+use crate::timeline::{Recorder, Split, Timeline};
 
-/// Elements that a work-item has under way.
-const UNDER_WAY: usize = 4;
-
-/// Bytes of an iteration up to which it is rather the launches of kernels that it waits for.
-const PERSISTENT_BYTES: u64 = 48 << 20;
-/// The same for compressed rows, whose work-groups wait at barriers of their own: more than one on a compute unit would
-/// fill the time.
-const PERSISTENT_CSR_BYTES: u64 = 20 << 20;
-/// The most iterations of a launch: where the end of one costs little beside them.
-const MAX_ITERATIONS: u64 = 32;
-
-/// The compiled passes of a program on a device, and what they leave.
-pub(crate) struct DevicePasses<A: Real> {
-    given: BTreeMap<Which, GivenPass>,
-    alone: Vec<AlonePass>,
-    /// What forms the end of an iteration without beginning the next one.
-    last: Option<AlonePass>,
-    grid: Grid,
-    tiles: usize,
-    /// Groups of the kernels that work on halos.
-    group_size: usize,
-    /// Partial sums, of iterations in turns.
-    sets: [Set<A>; 2],
-    last_sum: usize,
-    partials: BTreeMap<usize, Partials>,
-    /// Sums on their way to the host, and which they are.
-    coming: Option<Coming<A>>,
-    log: Log<A>,
-    /// Several iterations in one launch, if that is worth while, and possible.
-    persistent: Option<Persistent>,
-    /// Whether the run is over, as each pass says, in even and in odd iterations.
-    done: [Vec<Arc<DeviceVec<i32>>>; 2],
-    /// The same of what forms the end of an iteration.
-    done_last: DeviceVec<i32>,
-}
-
-/// Sums on their way, and which they are.
-type Coming<A> = (SumsRead<A>, Vec<(usize, Turn)>);
-
-/// Partial sums: those of the passes of an iteration, and behind them those of the products of the next one, which the host so reads
-/// at once.
-struct Set<A> {
-    array: Arc<DeviceVec<A>>,
-    /// Of each product.
-    dots: Vec<Option<DeviceSums<A>>>,
-}
-
-/// Launches of a product that there is room for behind the sums of passes; if it has more, it gets room elsewhere.
-const LAUNCHES: usize = 3;
-
-/// Partial sums so close to each other are read at once.
-const GAP: usize = 64;
-
-impl<T: Real, A: Real> Backend for OpenClOps<T, A> {
-    type Passes = DevicePasses<A>;
-
-    fn compile(&self, program: &Program) -> Result<DevicePasses<A>> {
-        let (ctx, n) = (&self.ctx, self.n_owned());
-        let units = ctx.info().compute_units.max(1) as usize;
-        let launch = self.kernels.tuning.passes();
-        let (group_size, shape) = (launch.group_size, Shape::of_group(launch.group_size));
-        let (lanes, tiles) = (kernels::lanes(group_size), kernels::tiles(n, units, group_size));
-        let (groups, fronts) = if shape == Shape::Gpu {
-            let most_sets = launch.max_groups.max(1) * (group_size / lanes);
-            let fronts = tiles.div_ceil(most_sets);
-            (tiles.div_ceil(fronts).div_ceil(group_size / lanes), fronts)
-        } else {
-            (tiles.min(launch.max_groups.max(1)), 1)
-        };
-        let style = Style { shape, fronts, rounds: (UNDER_WAY / fronts).max(1) };
-        let columns = Columns::of(program);
-        let is_alone = self.comm().size() == 1;
-
-        let mut wanted: Vec<(Which, Pass)> = Vec::new();
-        for stage in [Stage::Begin, Stage::Start, Stage::Resume, Stage::Iteration, Stage::Complete] {
-            for (k, step) in program.steps(stage).iter().enumerate() {
-                let Step::Pass(pass) = step else { continue };
-                if stage != Stage::Iteration || !is_alone {
-                    wanted.push((Which { stage, step: k, is_halo: false }, pass.clone()));
-                }
-                let on_halo = pass.on_halo(&program.has_halo);
-                if stage == Stage::Iteration && !is_alone && !on_halo.lines.is_empty() {
-                    wanted.push((Which { stage, step: k, is_halo: true }, on_halo));
-                }
-            }
-        }
-        let mut text: String =
-            wanted.iter().map(|(which, pass)| source::given(pass, &which.kernel(pass), style)).collect();
-        if is_alone {
-            let passes = program.passes().chain(&program.last);
-            passes.for_each(|pass| text.push_str(&source::alone(pass, program, &columns, style)));
-        }
-        let code = kernels::build_generated::<T, A>(ctx, &text, group_size)?;
-        let types = [T::CL_NAME, A::CL_NAME];
-        let mut given = BTreeMap::new();
-        for (which, pass) in wanted {
-            let counts = [pass.factors().len(), pass.vectors().len()];
-            given.insert(which, GivenPass::load(ctx, &code, &which.kernel(&pass), types, counts)?);
-        }
-        let partials = source::partials(program);
-        let load = |pass: &Pass| {
-            let needs = [source::products_of(pass, &partials), pass.vectors()];
-            AlonePass::load(ctx, &code, &pass.name, types, needs, program.finished_by(pass).is_some())
-        };
-        let alone = program.passes().filter(|_| is_alone).map(load).collect::<Result<_>>()?;
-        let last = program.last.as_ref().filter(|_| is_alone).map(load).transpose()?;
-
-        let products = program.products();
-        let room = (program.sums.max(1) * tiles).next_multiple_of(2);
-        let of_product = LAUNCHES * self.most_groups();
-        let set = || -> Result<Set<A>> {
-            let array = Arc::new(DeviceVec::zeros(ctx, room + 2 * products * of_product, "partial sums")?);
-            let dots = |k| Some(DeviceSums::behind(Arc::clone(&array), room / 2 + k * of_product));
-            Ok(Set { dots: (0..products).map(dots).collect(), array })
-        };
-        let flags = || {
-            let flag = |_| Ok(Arc::new(DeviceVec::zeros(ctx, 1, "the state")?));
-            program.passes().map(flag).collect::<Result<Vec<_>>>()
-        };
-        Ok(DevicePasses {
-            given,
-            alone,
-            last,
-            grid: Grid { groups, group_size },
-            tiles,
-            group_size,
-            sets: [set()?, set()?],
-            last_sum: program.sums.saturating_sub(1),
-            partials,
-            coming: None,
-            log: Log::new(ctx, columns)?,
-            persistent: None,
-            done: [flags()?, flags()?],
-            done_last: DeviceVec::zeros(ctx, 1, "the state")?,
-        })
-    }
-
-    fn pass(
-        &self,
-        passes: &mut DevicePasses<A>,
-        which: Which,
-        _: &Pass,
-        factors: &[f64],
-        (v, slots): (&mut [DeviceVec<T>], &[Slot]),
-        (range, turn): (Range<usize>, Turn),
-    ) -> Result<()> {
-        let vectors: Vec<&DeviceVec<T>> = slots.iter().map(|slot| &v[*slot]).collect();
-        let factors: Vec<A> = factors.iter().map(|factor| A::from_f64(*factor)).collect();
-        let grid = if which.is_halo {
-            Grid { groups: range.len().div_ceil(passes.group_size).clamp(1, passes.grid.groups), ..passes.grid }
-        } else {
-            passes.grid
-        };
-        // on a halo there are no sums: its tiles are those of the launch
-        let tiles = if which.is_halo && passes.group_size > 1 { grid.groups } else { passes.tiles };
-        let sums = PassSums { tiles: tiles as u32, ..passes.sums(turn) };
-        passes.given[&which].launch(&self.ctx, grid, range.start, range.len(), &factors, sums, &vectors)
-    }
-
-    fn take_dots(&self, passes: &mut DevicePasses<A>, product: usize, turn: Turn) -> Result<DeviceSums<A>> {
-        passes.sets[turn.0].dots[product].take().map_or_else(|| self.product_sums(), Ok)
-    }
-
-    fn put_dots(&self, passes: &mut DevicePasses<A>, product: usize, turn: Turn, dots: DeviceSums<A>) {
-        passes.sets[turn.0].dots[product] = Some(dots);
-    }
-
-    fn sum_over_ranks(&self, values: &mut [f64]) -> Result<()> {
-        self.sum_values(values)
-    }
-
-    fn send_parts(&self, passes: &mut DevicePasses<A>, wanted: &[(usize, Turn)]) -> Result<()> {
-        if let Some((read, _)) = passes.coming.take() {
-            self.keep_landing(self.end_fetch(read)?);
-        }
-        let runs = passes.runs(wanted);
-        passes.coming = Some((self.start_fetch(&runs)?, wanted.to_vec()));
-        Ok(())
-    }
-
-    fn parts(&self, passes: &mut DevicePasses<A>, wanted: &[(usize, Turn)], values: &mut [f64]) -> Result<()> {
-        let start = Instant::now();
-        let read = match passes.coming.take() {
-            Some((read, of)) if of == wanted => read,
-            other => {
-                other.map_or(Ok(()), |(read, _)| self.end_fetch(read).map(|memory| self.keep_landing(memory)))?;
-                self.start_fetch(&passes.runs(wanted))?
-            }
-        };
-        let memory = self.end_fetch(read)?;
-        let mut rest = &memory[..];
-        for (array, run) in passes.runs(wanted) {
-            let (here, others) = rest.split_at(run.len());
-            rest = others;
-            for (sum, turn) in wanted {
-                let (of, elements, step) = passes.place(*sum, *turn);
-                if of.id() == array.id() && run.start <= elements.start && elements.end <= run.end {
-                    let elements = elements.start - run.start..elements.end - run.start;
-                    values[*sum] = add_up(&here[elements], step);
-                }
-            }
-        }
-        self.keep_landing(memory);
-        self.waited(start);
-        Ok(())
-    }
-
-    fn runs_ahead(&self) -> bool {
-        self.comm().size() == 1
-    }
-
-    fn begin_ahead(&self, passes: &mut DevicePasses<A>, carried: &[f64]) -> Result<()> {
-        passes.log.begin(&self.ctx, carried)?;
-        for flag in passes.done.iter().flatten() {
-            flag.fill(&self.ctx, 0)?;
-        }
-        self.set_done(passes.done_before(1, 0));
-        Ok(())
-    }
-
-    fn pass_ahead(
-        &self,
-        passes: &mut DevicePasses<A>,
-        (pass, number): (&Pass, usize),
-        iteration: u64,
-        limit: f64,
-        v: &mut [DeviceVec<T>],
-    ) -> Result<()> {
-        let vectors: Vec<&DeviceVec<T>> = passes.alone[number].vectors().iter().map(|slot| &v[*slot]).collect();
-        let (done, done_next) = (passes.done_before(iteration, number), &passes.done[(iteration % 2) as usize][number]);
-        let ahead = passes.ahead(&passes.alone[number], iteration, limit, [&done, done_next]);
-        // scalars are one group's work
-        let grid = if pass.lines.is_empty() { Grid { groups: 1, ..passes.grid } } else { passes.grid };
-        let sums = passes.sums(Turn::of(iteration));
-        passes.alone[number].launch(&self.ctx, grid, self.n_owned(), &ahead, sums, &vectors)?;
-        self.set_done(Arc::clone(done_next));
-        Ok(())
-    }
-
-    fn carried_ahead(&self, passes: &DevicePasses<A>, iteration: u64, k: usize) -> Result<f64> {
-        passes.log.carried(&self.ctx, iteration, k)
-    }
-
-    fn look(
-        &self,
-        passes: &mut DevicePasses<A>,
-        program: &Program,
-        iteration: u64,
-        drain: bool,
-        records: &mut Vec<Record>,
-    ) -> Result<()> {
-        let mut end = iteration + 1;
-        match &program.last {
-            Some(_) if drain && passes.log.has_news(end) => self.form_last(passes, iteration)?,
-            Some(_) if !drain => end = iteration, // the next iteration tells of this one
-            _ => {}
-        }
-        let waited = |start| self.waited(start);
-        let done = passes.log.look(&self.ctx, program, (end, iteration), drain, &waited, records)?;
-        done.into_iter().for_each(|iteration| self.set_known_done(iteration));
-        Ok(())
-    }
-
-    fn prepare_several(
-        &self,
-        passes: &mut DevicePasses<A>,
-        program: &Program,
-        rows: Option<Rows<'_, T>>,
-        bytes: u64,
-    ) -> Result<()> {
-        let (ctx, tuning, info) = (&self.ctx, &self.kernels.tuning, self.ctx.info());
-        let group_size = PERSISTENT_GROUP.min(1 << info.max_work_group.max(1).ilog2());
-        let is_possible = |rows: &Rows<'_, T>| {
-            let most = if matches!(rows, Rows::Csr(..)) { PERSISTENT_CSR_BYTES } else { PERSISTENT_BYTES };
-            bytes <= most
-                && Shape::of_group(tuning.passes().group_size) == Shape::Gpu
-                && ctx.fence_options().is_some()
-                && Persistent::local_bytes::<T, A>(tuning, *rows, group_size) <= info.local_memory_bytes
-        };
-        let Some(rows) = rows.filter(|rows| self.runs_ahead() && is_possible(rows)) else { return Ok(()) };
-        // a barrier over groups: one on each compute unit
-        let groups = rows.groups(group_size, self.most_groups().min(info.compute_units as usize));
-        let lanes = kernels::lanes(tuning.passes().group_size);
-        let fronts = passes.tiles.div_ceil(groups * (group_size / lanes).max(1));
-        let style = Style { shape: Shape::Gpu, fronts, rounds: (UNDER_WAY / fronts).max(1) };
-        let (name, text) = (source::persistent_name(program), source::persistent(program, &passes.log.columns, style));
-        match Persistent::build::<T, A>(ctx, tuning, rows, (&name, &text), (group_size, lanes), groups) {
-            Ok(persistent) => passes.persistent = Some(persistent),
-            Err(e) => log::warn!("{}: iterations are launched one by one: {e}", info.name),
-        }
-        Ok(())
-    }
-
-    fn several_ahead(
-        &self,
-        passes: &mut DevicePasses<A>,
-        rows: Option<Rows<'_, T>>,
-        (iteration, most): (u64, u64),
-        limit: f64,
-        v: &mut [DeviceVec<T>],
-    ) -> Result<Option<u64>> {
-        if let Launches::Refused(first) = passes.log.launches() {
-            log::info!("{}: not all work-groups run at once, iterations are launched one by one", self.ctx.info().name);
-            self.forget_timed();
-            passes.log.give_up_launches();
-            // as if neither that launch nor the later ones had been
-            self.set_done(passes.done_before(first, 0));
-            return Ok(Some(first));
-        }
-        let count = passes.log.batch.min(MAX_ITERATIONS).min(most);
-        let (Some(persistent), Some(rows)) = (&passes.persistent, rows) else { return Ok(None) };
-        if passes.log.launches() == Launches::Over || count == 0 || !self.begin_several(iteration, count)? {
-            return Ok(None);
-        }
-        let next = iteration + count;
-        let [sums, former] =
-            [Turn::of(iteration), Turn::of_products(iteration)].map(|turn| &*passes.sets[turn.0].array);
-        let first: Vec<u32> = passes.sets[0].dots.iter().flatten().map(|dots| dots.parts().1).collect();
-        let done_next = passes.done_before(next, 0);
-        persistent.launch(
-            &self.ctx,
-            rows,
-            &Span {
-                at: Log::<A>::row(iteration),
-                rows: passes.log.size(),
-                log: &passes.log.entries,
-                count: count as u32,
-                n: self.n_owned(),
-                tiles: passes.tiles as u32,
-                has_former: iteration > 1,
-                limit: A::from_f64(limit),
-                done: &passes.done_before(iteration, 0),
-                done_next: &done_next,
-                sums: [sums, former],
-                first: &first,
-                vectors: v,
-            },
-        )?;
-        self.set_done(done_next);
-        Ok(Some(next))
-    }
-
-    #[cfg(test)]
-    fn refuse_several(&self, passes: &mut DevicePasses<A>) -> bool {
-        passes.persistent.as_mut().is_some_and(|persistent| persistent.refuse(&self.ctx).is_ok())
-    }
+/// The vector operations of a device on elements `T`, with sums in `A`.
+pub(crate) struct OpenClOps<T: Real, A: Real> {
+    pub(crate) ctx: Arc<Context>,
+    pub(crate) kernels: Kernels<T, A>,
+    comm: Box<dyn Communicator<T>>,
+    n: u32,
+    /// Compute units.
+    units: usize,
+    /// The most groups of a launch.
+    max_groups: usize,
+    /// Where passes that run ahead say that the run is over,
+    done: RefCell<Arc<DeviceVec<i32>>>,
+    /// or where nobody does.
+    never: Arc<DeviceVec<i32>>,
+    /// The iteration that is being enqueued.
+    current: Cell<u64>,
+    /// The device is known to have done this one.
+    known_done: Cell<u64>,
+    /// Partial sums of dot products,
+    partials: RefCell<Option<DeviceVec<A>>>,
+    /// and where sums arrive on the host.
+    landing: RefCell<Option<Pinned<A>>>,
+    clock: RefCell<Clock>,
+    pub(crate) recorder: Recorder,
+    recorded: RefCell<Recorded>,
+    trials: RefCell<Trials>,
+    /// Iterations of former runs.
+    before: Cell<u64>,
 }
 
 impl<T: Real, A: Real> OpenClOps<T, A> {
-    /// Forms what the first pass of the next iteration would form of this one.
-    fn form_last(&self, passes: &DevicePasses<A>, iteration: u64) -> Result<()> {
-        let Some(kernel) = &passes.last else { return Ok(()) };
-        let done = passes.done_before(iteration + 1, 0);
-        let ahead = passes.ahead(kernel, iteration, 0.0, [&done, &passes.done_last]);
-        let grid = Grid { groups: 1, ..passes.grid };
-        kernel.launch(
-            &self.ctx,
-            grid,
-            self.n_owned(),
-            &ahead,
-            passes.sums(Turn::of(iteration)),
-            &[] as &[&DeviceVec<T>],
-        )
+    /// The operations on `n` owned rows. If `tries`, kernels without launch parameters of their own are tried with others in
+    /// the course of the iterations.
+    ///
+    /// # Errors
+    /// More rows than a device can address, or not enough memory.
+    pub(crate) fn new(
+        ctx: Arc<Context>,
+        kernels: Kernels<T, A>,
+        n: usize,
+        comm: Box<dyn Communicator<T>>,
+        tries: bool,
+    ) -> Result<Self> {
+        let never = Arc::new(DeviceVec::zeros(&ctx, 1, "the state")?);
+        let units = ctx.info().compute_units.max(1) as usize;
+        let max_groups = kernels.tuning.max_groups().max(if tries { MAX_TRIED_PER_UNIT * units } else { 0 });
+        let landing = RefCell::new(Some(Pinned::zeros(&ctx, 4 * max_groups)?));
+        Ok(Self {
+            ctx,
+            kernels,
+            comm,
+            n: count(n),
+            done: RefCell::new(Arc::clone(&never)),
+            never,
+            current: Cell::default(),
+            known_done: Cell::default(),
+            partials: RefCell::default(),
+            landing,
+            clock: RefCell::default(),
+            recorder: Recorder::default(),
+            recorded: RefCell::default(),
+            trials: RefCell::new(Trials::new(tries)),
+            before: Cell::default(),
+            units,
+            max_groups,
+        })
+    }
+
+    /// The most groups of a launch that leaves partial sums.
+    pub(crate) fn most_groups(&self) -> usize {
+        self.max_groups
+    }
+
+    /// Set once the iteration is over; products then do nothing.
+    pub(crate) fn done(&self) -> Arc<DeviceVec<i32>> {
+        Arc::clone(&self.done.borrow())
+    }
+
+    /// From now on that is where the passes say it.
+    pub(crate) fn set_done(&self, done: Arc<DeviceVec<i32>>) {
+        self.done.replace(done);
+    }
+
+    /// Begins several iterations, unless they are to be made one by one, as for a timeline.
+    pub(crate) fn begin_several(&self, iteration: u64, count: u64) -> Result<bool> {
+        if self.recorder.is_wanted() {
+            return Ok(false);
+        }
+        self.make_room_for_timings()?;
+        self.ctx.set_iteration(self.before.get() + iteration);
+        // an event costs little beside a launch of many iterations, and short launches are not like long ones
+        self.ctx.set_timing(Some(iteration))?;
+        self.clock.borrow_mut().spans.insert(iteration, count);
+        self.current.set(iteration + count);
+        Ok(true)
+    }
+
+    /// The device is known to have done this iteration.
+    pub(crate) fn set_known_done(&self, iteration: u64) {
+        self.known_done.set(iteration);
     }
 }
 
-impl<A: Real> DevicePasses<A> {
-    fn sums(&self, turn: Turn) -> PassSums<'_, A> {
-        let Self { sets, last_sum, tiles, .. } = self;
-        let tiles = *tiles as u32;
-        PassSums { partials: &sets[turn.0].array, last: *last_sum, stride: tiles, tiles }
+impl<T: Real, A: Real> Widens<OpenClOps<A, A>> for OpenClOps<T, A> {
+    fn narrow(&self, from: &DeviceVec<A>, to: &mut DeviceVec<T>) -> Result<()> {
+        self.kernels.convert.narrow(&self.ctx, self.grid("narrow"), self.n, from, to)
     }
 
-    /// What a pass of iteration `iteration` is told, with where it finds and says whether the run is over.
-    fn ahead<'a>(
-        &'a self,
-        pass: &AlonePass,
-        iteration: u64,
-        limit: f64,
-        [done, done_next]: [&'a DeviceVec<i32>; 2],
-    ) -> Ahead<'a, A> {
-        let of_products = &self.sets[Turn::of_products(iteration).0];
-        let dots = |k: usize| of_products.dots[k].as_ref().unwrap_or_else(|| unreachable!("the product is over"));
-        Ahead {
-            log: &self.log.entries,
-            width: self.log.size()[1],
-            rows: [iteration, iteration - 1, iteration.saturating_sub(2)].map(|iteration| self.log.begin_of(iteration)),
-            has_former: iteration > 1,
-            limit: A::from_f64(limit),
-            done,
-            done_next,
-            products: pass.products().iter().map(|k| dots(*k).parts()).collect(),
-            former: &of_products.array,
+    fn add_wide(&self, d: &mut DeviceVec<T>, x: &mut DeviceVec<A>) -> Result<()> {
+        self.kernels.convert.add_wide(&self.ctx, self.grid("add_wide"), self.n, d, x)
+    }
+}
+
+impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
+    type Real = T;
+    type Vector = DeviceVec<T>;
+    type Rows<'a> = Rows<'a, T>;
+    type ProductSums = DeviceSums<A>;
+
+    fn comm(&self) -> &dyn Communicator<T> {
+        &*self.comm
+    }
+
+    fn set_comm(&mut self, comm: Box<dyn Communicator<T>>) {
+        self.comm = comm;
+    }
+
+    fn n_owned(&self) -> usize {
+        self.n as usize
+    }
+
+    fn vector(&self, halo: usize, what: &'static str) -> Result<DeviceVec<T>> {
+        DeviceVec::zeros(&self.ctx, self.n_owned() + halo, what)
+    }
+
+    fn nothing(&self) -> Result<DeviceVec<T>> {
+        DeviceVec::zeros(&self.ctx, 0, "nothing")
+    }
+
+    fn clear(&self, v: &mut DeviceVec<T>) -> Result<()> {
+        v.fill(&self.ctx, 0).map(|_| ())
+    }
+
+    fn product_sums(&self) -> Result<DeviceSums<A>> {
+        Ok(DeviceSums::behind(Arc::new(DeviceVec::zeros(&self.ctx, 2 * self.max_groups, PARTIAL_SUMS)?), 0))
+    }
+
+    fn write(&self, from: &[T], to: &mut DeviceVec<T>) -> Result<()> {
+        assert_eq!(from.len(), self.n_owned());
+        to.write(&self.ctx, 0, from)
+    }
+
+    fn read(&self, from: &DeviceVec<T>, to: &mut [T]) -> Result<()> {
+        assert_eq!(to.len(), self.n_owned());
+        from.read(&self.ctx, 0, to)
+    }
+
+    fn copy(&self, from: &DeviceVec<T>, to: &mut DeviceVec<T>) -> Result<()> {
+        from.copy_to(&self.ctx, to, self.n_owned())
+    }
+
+    fn dots(&self, pairs: &[[&DeviceVec<T>; 2]]) -> Result<Vec<f64>> {
+        let grid = self.grid("dot_partial");
+        let room = pairs.len() * grid.groups;
+        let mut partials = self.partials.take().filter(|partials| partials.len() >= room);
+        if partials.is_none() {
+            partials = Some(DeviceVec::zeros(&self.ctx, room, PARTIAL_SUMS)?);
         }
-    }
-
-    /// Where the partial sums of a sum are, in steps of so many.
-    fn place(&self, sum: usize, turn: Turn) -> (&DeviceVec<A>, Range<usize>, usize) {
-        let set = &self.sets[turn.0];
-        match self.partials.get(&sum) {
-            Some(Partials::Product(k, is_second)) => {
-                let dots = set.dots[*k].as_ref().unwrap_or_else(|| unreachable!("the product is over"));
-                let (array, first, count) = dots.parts();
-                let begin = 2 * first as usize + usize::from(*is_second);
-                (array, begin..2 * (first + count) as usize, 2)
+        let mut sums = Vec::with_capacity(pairs.len());
+        if let Some(partials) = &partials {
+            for (k, [x, y]) in pairs.iter().enumerate() {
+                let place = ((k * grid.groups) as u32, 1);
+                self.kernels.dot.dot_partial(&self.ctx, grid, self.n, x, y, partials, place)?;
             }
-            Some(Partials::Pass) | None => (&set.array, sum * self.tiles..(sum + 1) * self.tiles, 1),
+            let start = Instant::now();
+            let memory = self.end_fetch(self.start_fetch(&[(partials, 0..room)])?)?;
+            sums.extend(memory[..room].chunks(grid.groups).map(|parts| add_up(parts, 1)));
+            self.keep_landing(memory);
+            self.waited(start);
         }
+        self.partials.replace(partials);
+        sums.chunks_mut(MAX_SUMS).try_for_each(|sums| self.sum_values(sums))?;
+        Ok(sums)
     }
 
-    /// The parts of arrays that have these sums, each once, and together what lies together.
-    fn runs(&self, wanted: &[(usize, Turn)]) -> Vec<(&DeviceVec<A>, Range<usize>)> {
-        let mut places: Vec<(&DeviceVec<A>, Range<usize>)> =
-            wanted.iter().map(|(sum, turn)| self.place(*sum, *turn)).map(|(array, run, _)| (array, run)).collect();
-        places.sort_by_key(|(array, run)| (array.id(), run.start));
-        let mut runs: Vec<(&DeviceVec<A>, Range<usize>)> = Vec::new();
-        for (array, place) in places {
-            match runs.last_mut() {
-                Some((of, run)) if of.id() == array.id() && place.start <= run.end + GAP => {
-                    run.end = run.end.max(place.end);
-                }
-                _ => runs.push((array, place)),
+    fn axpy(&self, a: f64, x: &DeviceVec<T>, y: &mut DeviceVec<T>) -> Result<()> {
+        let a = T::from_f64(a);
+        self.kernels.update.next_iterate(&self.ctx, self.grid("next_iterate"), self.n, a, x, y)
+    }
+
+    fn axmy(&self, a: f64, x: &DeviceVec<T>, y: &mut DeviceVec<T>) -> Result<()> {
+        let a = T::from_f64(a);
+        self.kernels.update.next_residual(&self.ctx, self.grid("next_residual"), self.n, a, x, y)
+    }
+
+    fn xpby(&self, x: &DeviceVec<T>, b: f64, y: &mut DeviceVec<T>) -> Result<()> {
+        let b = T::from_f64(b);
+        self.kernels.update.next_direction(&self.ctx, self.grid("next_direction"), self.n, b, x, y)
+    }
+
+    fn multiply(&self, d: &DeviceVec<T>, x: &DeviceVec<T>, y: &mut DeviceVec<T>) -> Result<()> {
+        self.kernels.update.scale_diagonal(&self.ctx, self.grid("scale_diagonal"), self.n, d, x, y)
+    }
+
+    fn count_from(&self, before: u64) {
+        self.before.set(before);
+    }
+
+    fn begin(&self) -> Result<()> {
+        self.done.replace(Arc::clone(&self.never));
+        self.current.take();
+        self.known_done.take();
+        self.trials.borrow_mut().begin_run();
+        self.clock.borrow_mut().sampled = 0;
+        self.ctx.set_timing(self.recorder.is_on().then_some(0)).map(|_| ())
+    }
+
+    fn begin_iteration(&self, iteration: u64) -> Result<()> {
+        self.recorder.begin_iteration(iteration);
+        self.ctx.set_iteration(self.before.get() + iteration);
+        self.current.set(iteration);
+        self.make_room_for_timings()?;
+        self.judge_trials(iteration)?;
+        let is_trial = self.trials.borrow_mut().begin_iteration(iteration);
+        // not the first one, which pays for warming up
+        let is_sample = iteration > 1 && is_sample(iteration - 2);
+        let is_timed = is_sample || is_trial || self.recorder.is_on();
+        self.ctx.set_timing(is_timed.then_some(iteration)).map(|_| ())
+    }
+
+    fn pace(&self, _: u64) -> Result<Option<f64>> {
+        self.take_timed(self.known_done.get())?;
+        let clock = &mut *self.clock.borrow_mut();
+        let now = (clock.samples, clock.kernels.values().map(|(_, time)| *time).sum());
+        let before = std::mem::replace(&mut clock.paced, now);
+        let (samples, time) = (now.0 - before.0, now.1 - before.1);
+        Ok((samples > 0).then(|| time.as_secs_f64() / samples as f64))
+    }
+
+    fn end_run(&self, last: u64) -> Result<()> {
+        self.ctx.set_iteration(0);
+        self.ctx.set_timing(None)?;
+        self.known_done.set(last);
+        self.judge_trials(last + 1)?;
+        self.take_timed(last)?;
+        self.forget_timed(); // iterations that did nothing
+        self.recorder.end_run(last);
+        Ok(())
+    }
+
+    fn record(&self, origin: Instant, before: u64) -> Result<()> {
+        self.recorder.start(origin, before);
+        self.recorded.replace(Recorded { first: Moment::now(&self.ctx)?, kernels: Vec::new() });
+        Ok(())
+    }
+
+    fn take_timeline(&self) -> Result<Timeline> {
+        let Recorded { first, kernels } = self.recorded.take();
+        if let Some(first) = first
+            && let Some(last) = Moment::now(&self.ctx)?
+        {
+            for (iteration, kernel) in kernels {
+                let times = [kernel.start, kernel.end].map(|at| first.host_time(&last, at));
+                self.recorder.device_span(kernel.kernel, iteration, times);
             }
         }
-        runs
+        Ok(self.recorder.stop())
     }
 
-    /// Where it is said whether the run is over, before pass `number` of an iteration.
-    fn done_before(&self, iteration: u64, number: usize) -> Arc<DeviceVec<i32>> {
-        let of = |iteration: u64| &self.done[(iteration % 2) as usize];
-        let flag = if number > 0 { of(iteration).get(number - 1) } else { of(iteration + 1).last() };
-        Arc::clone(flag.unwrap_or_else(|| unreachable!("an iteration has a pass")))
+    fn finish(&self, iterations: u64) -> Result<Split> {
+        self.ctx.finish()?;
+        let clock = self.clock.take();
+        let mut kernels = Duration::ZERO;
+        for (name, (count, time)) in &clock.kernels {
+            log::debug!("{}: {name} takes {:?}, the mean of {count}", self.ctx.info().name, *time / *count);
+            kernels += *time;
+        }
+        if clock.samples > 0 {
+            kernels = kernels.mul_f64(iterations as f64 / clock.samples as f64);
+        }
+        Ok(Split { kernels, sums: clock.sums, halos: clock.halos, host_wait: clock.host_wait })
     }
 }

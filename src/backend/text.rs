@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use super::deferred::Deferred;
 use super::scalar::{Form, Node, Scalars};
-use crate::ops::Record;
+use crate::backend::Record;
 
 /// A vector's place among those of a program.
 pub(crate) type Slot = usize;

@@ -6,14 +6,14 @@ use std::time::Instant;
 
 use serde::Serialize;
 
+use crate::backend::LinearOperator;
+use crate::backend::Ops;
+use crate::backend::host::HostOps;
 use crate::comm::{Failure, Links, in_threads};
 use crate::device::{Choice, Context, Info, Pick, SharedContext};
 use crate::error::Result;
 use crate::matrix::{Csr, gallery};
-use crate::operator::LinearOperator;
 use crate::operator::host::HostBlock;
-use crate::ops::Ops;
-use crate::ops::host::HostOps;
 use crate::partition::{Part, row_ranges, split};
 use crate::real::Real;
 use crate::runtime::loaded::load;

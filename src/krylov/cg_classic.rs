@@ -8,9 +8,9 @@ use super::iterate::Iterate;
 use super::judge::Judge;
 use super::verdict::Verdict;
 use super::workspace::Workspace;
+use crate::backend::LinearOperator;
+use crate::backend::{Ops, Record};
 use crate::error::Result;
-use crate::operator::LinearOperator;
-use crate::ops::{Ops, Record};
 use crate::precond::scaling::Share;
 
 /// Runs from `iterate` until `judge` says so. The direction may be that which the former run has left.

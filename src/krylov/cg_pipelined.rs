@@ -51,6 +51,7 @@ mod tests {
     use std::time::Instant;
 
     use super::REPLACE_EVERY;
+    use crate::backend::host::HostOps;
     use crate::backend::machine::Machine;
     use crate::backend::program::Program;
     use crate::comm::Alone;
@@ -58,7 +59,6 @@ mod tests {
     use crate::matrix::gallery;
     use crate::operator::Format;
     use crate::operator::host::HostBlock;
-    use crate::ops::host::HostOps;
     use crate::partition::split;
     use crate::real::Precision;
     use crate::runtime::{Control, Monitor, Plain, Stop};

@@ -8,10 +8,10 @@
 //! Gear 1989, doi 10.1016/0377-0427(89)90045-9). A difference may lose its sign to rounding: see [`curvature`].
 
 use super::workspace::Workspace;
+use crate::backend::LinearOperator;
+use crate::backend::Ops;
 use crate::backend::text::{Recorder, Scalar, Vector};
 use crate::error::Result;
-use crate::operator::LinearOperator;
-use crate::ops::Ops;
 
 /// The part of r·r that a direction may have of r in the former one, to which it should be orthogonal.
 const ASTRAY: f64 = 0.1;

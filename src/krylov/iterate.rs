@@ -1,10 +1,10 @@
 //! What a method asks of whoever has the right-hand side and the iterate.
 
 use super::workspace::Workspace;
+use crate::backend::LinearOperator;
+use crate::backend::Ops;
 use crate::comm::Links;
 use crate::error::Result;
-use crate::operator::LinearOperator;
-use crate::ops::Ops;
 
 /// What a run of a method starts from, and adds to.
 pub(crate) trait Iterate<O: Ops>: Send {

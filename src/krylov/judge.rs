@@ -3,9 +3,9 @@
 use super::iterate::Iterate;
 use super::verdict::Verdict;
 use super::workspace::Workspace;
+use crate::backend::{Ops, Record};
 use crate::comm::Communicator;
 use crate::error::Result;
-use crate::ops::{Ops, Record};
 use crate::precond::scaling::Share;
 
 /// Judges the iterations of a rank. All ranks see the same numbers and so come to the same verdict.

@@ -1,7 +1,7 @@
 //! Krylov methods, each written once for all ranks, and what they need.
 //!
 //! A method is a text over a [`Recorder`](crate::backend::text::Recorder), which [`run()`] runs, or a function over
-//! [`Ops`](crate::ops::Ops). Either gets an [`Iterate`] and a [`Judge`], who tells when it ends.
+//! [`Ops`](crate::backend::Ops). Either gets an [`Iterate`] and a [`Judge`], who tells when it ends.
 
 mod cg;
 mod cg_classic;

@@ -6,10 +6,10 @@ use super::iterate::Iterate;
 use super::judge::Judge;
 use super::verdict::Verdict;
 use super::workspace::Workspace;
+use crate::backend::LinearOperator;
 use crate::backend::machine::{Backend, Machine};
 use crate::backend::text::{OWN, R, WEIGHTS, X};
 use crate::error::Result;
-use crate::operator::LinearOperator;
 use crate::precond::scaling::Share;
 
 /// Runs from `iterate` until `judge` says so. The first residual is computed, not assumed; the direction may be that which the

@@ -1,8 +1,8 @@
 //! The vectors of a rank that outlive a run, allocated once.
 
+use crate::backend::LinearOperator;
+use crate::backend::Ops;
 use crate::error::Result;
-use crate::operator::LinearOperator;
-use crate::ops::Ops;
 
 /// Vectors that every method has; a text has others beside. An [`Iterate`](super::iterate::Iterate) has its own.
 pub struct Workspace<O: Ops> {

@@ -10,12 +10,12 @@ use std::time::Instant;
 
 use self::places::{OnDevices, OnHost};
 use self::traffic::{Through, Traffic};
+use crate::backend::Ops;
+use crate::backend::opencl::OpenClOps;
 use crate::comm::Message;
 use crate::device::{Context, DeviceVec, Event, Pinned, Queue};
 use crate::error::Result;
 use crate::named::named;
-use crate::ops::Ops;
-use crate::ops::opencl::OpenClOps;
 use crate::partition::{HaloPlan, Part};
 use crate::real::Real;
 use crate::timeline::Lane;

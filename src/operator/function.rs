@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
 
-use super::{Arriving, LinearOperator, pair};
+use crate::backend::host::{HostOps, dot};
+use crate::backend::{Arriving, LinearOperator, pair};
 use crate::error::{Error, Result};
 use crate::matrix::gallery::random_vector;
-use crate::ops::host::{HostOps, dot};
 use crate::verify::{self, Residual, norm_2};
 
 /// What (u·A v − v·A u) √n may be beside ‖u‖₂ ‖A v‖₂, for random u and v: about ‖A − Aᵀ‖ / ‖A‖ in the Frobenius norm. Functions in

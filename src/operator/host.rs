@@ -7,15 +7,16 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
+use super::Format;
 use super::kinds::Kinds;
 use super::plan::refused;
-use super::{Arriving, Format, LinearOperator, pair};
+use crate::backend::Ops;
+use crate::backend::host::HostOps;
+use crate::backend::{Arriving, LinearOperator, pair};
 use crate::comm::Message;
 use crate::error::Result;
 use crate::kernels::Shape;
 use crate::matrix::Csr;
-use crate::ops::Ops;
-use crate::ops::host::HostOps;
 use crate::partition::{HaloPlan, Part};
 use crate::real::Real;
 use crate::timeline::Lane;

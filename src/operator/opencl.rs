@@ -10,7 +10,9 @@ use super::kinds::Kinds;
 use super::main_kind::Main;
 use super::plan::{Offer, Plan, Target};
 use super::row_blocks::RowBlocks;
-use super::{Arriving, Exchange, Format, LinearOperator, pair};
+use super::{Exchange, Format};
+use crate::backend::opencl::{DeviceSums, OpenClOps};
+use crate::backend::{Arriving, LinearOperator, pair};
 use crate::device::{Context, DeviceVec, Grid};
 use crate::error::Result;
 use crate::kernels::csr::{BlockSet, CsrBand, CsrBlock};
@@ -18,7 +20,6 @@ use crate::kernels::persistent::Rows;
 use crate::kernels::sell::{SellBlock, SliceSet};
 use crate::kernels::stencil::{MainKind, RowSet, StencilBand, StencilBlock};
 use crate::kernels::{Kernels, Shape, Tuning};
-use crate::ops::opencl::{DeviceSums, OpenClOps};
 use crate::partition::{HaloPlan, Part};
 use crate::real::Real;
 

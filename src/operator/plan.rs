@@ -179,12 +179,12 @@ fn with_vectors<T: Real>(part: &Part<'_>, matrix: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::LinearOperator;
+    use crate::backend::opencl::OpenClOps;
     use crate::device::{Context, list};
     use crate::kernels::Tuning;
     use crate::matrix::{Csr, gallery};
-    use crate::operator::LinearOperator;
     use crate::operator::opencl::DeviceBlock;
-    use crate::ops::opencl::OpenClOps;
     use crate::partition::{row_ranges, split};
 
     fn build(spec: &str) -> Csr {

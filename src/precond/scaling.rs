@@ -10,9 +10,9 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use crate::backend::Ops;
 use crate::error::Result;
 use crate::matrix::Csr;
-use crate::ops::Ops;
 use crate::real::Real;
 
 /// The scaling of a whole system.

@@ -3,12 +3,12 @@
 
 use rayon::prelude::*;
 
+use crate::backend::LinearOperator;
 use crate::backend::deferred;
+use crate::backend::{Ops, Widens};
 use crate::comm::Links;
 use crate::error::Result;
 use crate::krylov::{Iterate, Workspace};
-use crate::operator::LinearOperator;
-use crate::ops::{Ops, Widens};
 use crate::real::Real;
 
 /// All in the precision of the iteration: the iterate is `w.x`.

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::setup::Setup;
+use crate::backend::opencl::OpenClOps;
 use crate::comm::Communicator;
 use crate::device::Context;
 use crate::error::Result;
 use crate::kernels::{Kernels, Shape, Tuning};
 use crate::operator::opencl::DeviceBlock;
-use crate::ops::opencl::OpenClOps;
 use crate::partition::Part;
 use crate::real::Real;
 use crate::tune::formats::{self, Uploaded, Wanted};

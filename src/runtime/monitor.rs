@@ -7,10 +7,10 @@ use super::control::{Control, Progress, Stop};
 use super::iteration_time::IterationTime;
 use super::rebalance::{self, Balance, Pace};
 use super::snapshot::Shelf;
+use crate::backend::{Ops, Record};
 use crate::comm::Communicator;
 use crate::error::Result;
 use crate::krylov::{Indefinite, Iterate, Judge, Reason, Verdict, Workspace};
-use crate::ops::{Ops, Record};
 use crate::precond::scaling::Share;
 use crate::real::{Precision, Real};
 

@@ -5,6 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::backend::LinearOperator;
+use crate::backend::host::HostOps;
 use crate::backend::machine::{Backend, LENT, Machine};
 use crate::backend::text::R;
 use crate::comm::Alone;
@@ -12,9 +14,7 @@ use crate::device::{Context, DeviceVec, Info};
 use crate::error::Result;
 use crate::krylov::Method;
 use crate::matrix::Csr;
-use crate::operator::LinearOperator;
 use crate::operator::host::HostBlock;
-use crate::ops::host::HostOps;
 use crate::partition::{Part, part_alone};
 use crate::real::{Precision, Real};
 use crate::runtime::Setup;

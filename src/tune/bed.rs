@@ -5,15 +5,16 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::stopwatch::{Stopwatch, span};
+use crate::backend::LinearOperator;
+use crate::backend::opencl::OpenClOps;
 use crate::device::{Context, DeviceVec, Grid};
 use crate::error::{Error, Result};
 use crate::kernels::csr::{BlockSet, CsrBlock};
 use crate::kernels::sell::{SellBlock, SliceSet};
 use crate::kernels::{CONVERSIONS, Kernels, PRODUCTS, SELL_PRODUCTS, STENCIL_PRODUCTS, Tuning, count};
+use crate::operator::Format;
 use crate::operator::opencl::{DeviceBlock, Layout};
 use crate::operator::row_blocks::RowBlocks;
-use crate::operator::{Format, LinearOperator};
-use crate::ops::opencl::OpenClOps;
 use crate::partition::Part;
 use crate::real::Real;
 use crate::timing::{Timing, timing};

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::store::{Device, Entry, FormatKey, Key, Known, Size, Store, source_hash};
 use super::{Found, Launch, MAX_SEARCHED_PER_UNIT, Search, Tune, Watch};
+use crate::backend::opencl::trials::Tried;
 use crate::device::Info;
 use crate::kernels::{
     self, CONVERSIONS, FAMILIES, PRODUCTS, SELL_PRODUCTS, STENCIL_PRODUCTS, Shape, Tuning, general_options,
 };
-use crate::ops::trials::Tried;
 use crate::partition::Part;
 use crate::real::{Precision, Real};
 use crate::timing::timing;

@@ -237,7 +237,7 @@ impl Spec {
         &self.sides[..self.problem.axes]
     }
 
-    /// The seed; of no consequence to problems that are not [`seeded`](Problem::seeded).
+    /// The seed; of no consequence to problems that are not random.
     #[must_use]
     pub fn seed(&self) -> u64 {
         self.seed

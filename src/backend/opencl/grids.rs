@@ -1,11 +1,11 @@
 //! How many groups a device's kernels run on: as tuning found, or as trials want.
 
 use super::OpenClOps;
+use crate::backend::Ops;
+use crate::backend::opencl::trials::Tried;
 use crate::device::Grid;
 use crate::error::Result;
 use crate::kernels::Launch;
-use crate::ops::Ops;
-use crate::ops::trials::Tried;
 use crate::real::Real;
 
 impl<T: Real, A: Real> OpenClOps<T, A> {

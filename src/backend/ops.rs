@@ -4,10 +4,6 @@
 //! the host, alone or one of several. Vectors are distributed: each rank holds the elements of its own rows, and an operation
 //! works on those. Sums over all ranks are formed by [`Ops::dots`] alone.
 
-pub mod host;
-pub(crate) mod opencl;
-pub(crate) mod trials;
-
 use std::time::Instant;
 
 use crate::comm::Communicator;
@@ -126,7 +122,7 @@ pub trait Ops {
     fn axmy(&self, a: f64, x: &Self::Vector, y: &mut Self::Vector) -> Result<()>;
 
     /// y = x + b y. Building block 4, the next direction. (The fifth is
-    /// [`LinearOperator::apply`](crate::operator::LinearOperator::apply).)
+    /// [`LinearOperator::apply`](super::LinearOperator::apply).)
     ///
     /// # Errors
     /// A failing device.

@@ -1,0 +1,240 @@
+//! Passes on the host's threads: chunk by chunk, so that each array is moved once.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::HostOps;
+use crate::backend::Ops;
+use crate::backend::deferred::{self, Deferred};
+use crate::backend::machine::{Backend, Turn, Which};
+use crate::backend::program::{Pass, Program};
+use crate::backend::source::{Partials, partials};
+use crate::backend::text::{Line, Slot, Term, X};
+use crate::error::Result;
+use crate::kernels::pass::interned;
+use crate::real::Real;
+
+/// Elements of a chunk, which a thread takes at a time: sums are those of chunks, in order.
+const CHUNK: usize = deferred::RUN;
+/// Elements that each line of a pass is done for at a time: they stay in the first cache.
+const BLOCK: usize = 512;
+
+/// What the passes of a program leave on the host.
+pub(crate) struct HostPasses {
+    /// This rank's parts of the sums of passes.
+    parts: Vec<f64>,
+    /// Those of products.
+    dots: Vec<[f64; 2]>,
+    partials: BTreeMap<usize, Partials>,
+}
+
+impl<T: Real> Backend for HostOps<T> {
+    type Passes = HostPasses;
+
+    fn compile(&self, program: &Program) -> Result<HostPasses> {
+        let dots = (0..program.products()).map(|_| self.product_sums()).collect::<Result<_>>()?;
+        Ok(HostPasses { parts: vec![f64::NAN; program.sums], dots, partials: partials(program) })
+    }
+
+    fn pass(
+        &self,
+        passes: &mut HostPasses,
+        _: Which,
+        pass: &Pass,
+        factors: &[f64],
+        (v, slots): (&mut [Vec<T>], &[Slot]),
+        (range, _): (Range<usize>, Turn),
+    ) -> Result<()> {
+        let _running = self.running(interned(&pass.name));
+        let sums = run(pass, factors, v, slots, range);
+        pass.sums().into_iter().zip(sums).for_each(|(k, sum)| passes.parts[k] = sum);
+        Ok(())
+    }
+
+    fn take_dots(&self, passes: &mut HostPasses, product: usize, _: Turn) -> Result<[f64; 2]> {
+        Ok(passes.dots[product])
+    }
+
+    fn put_dots(&self, passes: &mut HostPasses, product: usize, _: Turn, dots: [f64; 2]) {
+        passes.dots[product] = dots;
+    }
+
+    fn parts(&self, passes: &mut HostPasses, wanted: &[(usize, Turn)], values: &mut [f64]) -> Result<()> {
+        for (sum, _) in wanted {
+            values[*sum] = match passes.partials.get(sum) {
+                Some(Partials::Product(k, is_second)) => passes.dots[*k][usize::from(*is_second)],
+                Some(Partials::Pass) | None => passes.parts[*sum],
+            };
+        }
+        Ok(())
+    }
+
+    fn sum_over_ranks(&self, values: &mut [f64]) -> Result<()> {
+        self.sum_values(values)
+    }
+}
+
+/// A line of a pass, with vectors and factors by their numbers in the pass.
+enum Action<T> {
+    /// What vector `to` is set to: factors, vectors of factors, and vectors.
+    Assign(usize, Vec<(Option<T>, Option<usize>, usize)>),
+    /// A sum of the products of two vectors, and of weights.
+    Dot([usize; 2], Option<usize>),
+    /// x = x + α p with what was deferred, where it is not deferred: x, p and r, α, the deferred factors of before and now.
+    Defer([usize; 3], T, [f64; 2]),
+    /// What was deferred.
+    Complete([usize; 3], f64),
+}
+
+/// Does a pass with elements `range` of the vectors in `slots`, which stand for those of the pass in its order, and gives this
+/// rank's part of its sums.
+pub(crate) fn run<T: Real>(
+    pass: &Pass,
+    factors: &[f64],
+    all: &mut [Vec<T>],
+    slots: &[Slot],
+    range: Range<usize>,
+) -> Vec<f64> {
+    let steps = steps(pass, factors);
+    let count = pass.sums().len();
+    let mut arrays: Vec<Option<&mut [T]>> = slots.iter().map(|_| None).collect();
+    for (slot, vector) in all.iter_mut().enumerate() {
+        if let Some(k) = slots.iter().position(|s| *s == slot) {
+            arrays[k] = Some(&mut vector[range.clone()]);
+        }
+    }
+    let mut chunks: Vec<Vec<&mut [T]>> =
+        range.clone().step_by(CHUNK).map(|_| Vec::with_capacity(slots.len())).collect();
+    for array in arrays.into_iter().flatten() {
+        chunks.iter_mut().zip(array.chunks_mut(CHUNK)).for_each(|(chunk, piece)| chunk.push(piece));
+    }
+    let sums = if let [chunk] = &mut chunks[..] {
+        vec![of_chunk(&steps, 0, chunk, count)]
+    } else {
+        chunks.into_par_iter().enumerate().map(|(run, mut chunk)| of_chunk(&steps, run, &mut chunk, count)).collect()
+    };
+    let mut total = vec![0.0; count];
+    for of_chunk in sums {
+        total.iter_mut().zip(of_chunk).for_each(|(total, sum)| *total += sum);
+    }
+    total
+}
+
+fn steps<T: Real>(pass: &Pass, factors: &[f64]) -> Vec<Action<T>> {
+    let (vectors, nodes) = (pass.vectors(), pass.factors());
+    let at = |slot: Slot| vectors.iter().position(|v| *v == slot).unwrap_or_default();
+    let number = |node| nodes.iter().position(|n| *n == node).map_or(f64::NAN, |k| factors[k]);
+    let factor = |node| Some(T::from_f64(number(node)));
+    let step = |line: &Line| match line {
+        Line::Assign { to, terms } => {
+            let term = |term: &Term| (term.factor.and_then(factor), term.scale.map(at), at(term.vector));
+            Some(Action::Assign(at(*to), terms.iter().map(term).collect()))
+        }
+        Line::Dot { of, weights, .. } => Some(Action::Dot(of.map(at), weights.map(at))),
+        Line::Defer(Deferred { of: [p, r], alpha, former, next, .. }) => {
+            let [former, next] = [former, next].map(|node| number(*node));
+            Some(Action::Defer([X, *p, *r].map(at), T::from_f64(number(*alpha)), [former, next]))
+        }
+        Line::Complete(Deferred { of: [p, r], former, .. }) => {
+            Some(Action::Complete([X, *p, *r].map(at), number(*former)))
+        }
+        Line::Multiply { .. } | Line::Check(_) => None,
+    };
+    pass.lines.iter().filter_map(step).collect()
+}
+
+/// The sums of chunk `run`, each in eight interleaved ones: the processor's vector units need them independent.
+fn of_chunk<T: Real>(steps: &[Action<T>], run: usize, chunk: &mut [&mut [T]], count: usize) -> Vec<f64> {
+    let len = chunk.first().map_or(0, |array| array.len());
+    let mut lanes = vec![[0.0; 8]; count];
+    let [mut value, mut product] = [[T::default(); BLOCK]; 2];
+    for begin in (0..len).step_by(BLOCK) {
+        let block = begin..len.min(begin + BLOCK);
+        let value = &mut value[..block.len()];
+        let mut lanes = lanes.iter_mut();
+        for step in steps {
+            match step {
+                Action::Assign(to, terms) => {
+                    for (k, (factor, scale, of)) in terms.iter().enumerate() {
+                        let of = &chunk[*of][block.clone()];
+                        let Some(scale) = scale else {
+                            add(value, *factor, of, k == 0);
+                            continue;
+                        };
+                        let product = &mut product[..of.len()];
+                        let scale = &chunk[*scale][block.clone()];
+                        product.iter_mut().zip(scale).zip(of).for_each(|((y, &d), &x)| *y = d * x);
+                        add(value, *factor, product, k == 0);
+                    }
+                    chunk[*to][block.clone()].copy_from_slice(value);
+                }
+                Action::Dot([a, b], weights) => {
+                    let Some(lanes) = lanes.next() else { continue };
+                    let [a, b] = [*a, *b].map(|k| &chunk[k][block.clone()]);
+                    dot(lanes, a, b, weights.map(|k| &chunk[k][block.clone()]));
+                }
+                Action::Defer(of, alpha, [former, next]) => {
+                    if deferred::factor(run, *next) > 0.0 {
+                        continue;
+                    }
+                    let factor = T::from_f64(deferred::factor(run, *former));
+                    let [x, p, r] = three(chunk, *of).map(|v| &mut v[block.clone()]);
+                    for ((x, &mut p), &mut r) in x.iter_mut().zip(p).zip(r) {
+                        *x += *alpha * p + factor * (p - r);
+                    }
+                }
+                Action::Complete(of, former) => {
+                    let factor = T::from_f64(deferred::factor(run, *former));
+                    let [x, p, r] = three(chunk, *of).map(|v| &mut v[block.clone()]);
+                    deferred::complete_run(x, p, r, factor);
+                }
+            }
+        }
+    }
+    lanes.iter().map(|l| ((l[0] + l[1]) + (l[2] + l[3])) + ((l[4] + l[5]) + (l[6] + l[7]))).collect()
+}
+
+/// Three vectors of a chunk.
+fn three<'a, T>(chunk: &'a mut [&mut [T]], of: [usize; 3]) -> [&'a mut [T]; 3] {
+    let three = chunk.get_disjoint_mut(of).unwrap_or_else(|_| unreachable!("three vectors are three"));
+    three.map(|v| &mut **v)
+}
+
+/// value = factor x for the first term, value += factor x for the others.
+fn add<T: Real>(value: &mut [T], factor: Option<T>, x: &[T], is_first: bool) {
+    let pairs = value.iter_mut().zip(x);
+    match (factor, is_first) {
+        (None, true) => pairs.for_each(|(v, &x)| *v = x),
+        (None, false) => pairs.for_each(|(v, &x)| *v += x),
+        (Some(f), true) => pairs.for_each(|(v, &x)| *v = f * x),
+        (Some(f), false) => pairs.for_each(|(v, &x)| *v += f * x),
+    }
+}
+
+/// Adds a b, or w (a b), to eight sums in turns.
+fn dot<T: Real>(lanes: &mut [f64; 8], a: &[T], b: &[T], weights: Option<&[T]>) {
+    let (a8, a_rest) = a.as_chunks::<8>();
+    let (b8, b_rest) = b.as_chunks::<8>();
+    if let Some(w) = weights {
+        let (w8, w_rest) = w.as_chunks::<8>();
+        for ((a, b), w) in a8.iter().zip(b8).zip(w8) {
+            for k in 0..8 {
+                lanes[k] += w[k].to_f64() * (a[k].to_f64() * b[k].to_f64());
+            }
+        }
+        for (k, ((a, b), w)) in a_rest.iter().zip(b_rest).zip(w_rest).enumerate() {
+            lanes[k] += w.to_f64() * (a.to_f64() * b.to_f64());
+        }
+    } else {
+        for (a, b) in a8.iter().zip(b8) {
+            for k in 0..8 {
+                lanes[k] += a[k].to_f64() * b[k].to_f64();
+            }
+        }
+        for (k, (a, b)) in a_rest.iter().zip(b_rest).enumerate() {
+            lanes[k] += a.to_f64() * b.to_f64();
+        }
+    }
+}

@@ -1,0 +1,459 @@
+//! Passes on an OpenCL device.
+//!
+//! A device that works alone runs ahead of the host: each pass adds the partial sums that it needs and forms its scalars by itself,
+//! in every group in the same order, and leaves what later ones need in the iteration's row of a log, which the host reads late. It
+//! stops by itself: each pass tells the next whether the run is over. Among several ranks the host gives each pass its factors.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::{DeviceSums, OpenClOps, add_up};
+use crate::backend::log::{Launches, Log};
+use crate::backend::machine::{Backend, Turn, Which};
+use crate::backend::program::{Pass, Program, Stage, Step};
+use crate::backend::source::{self, Columns, Partials, Style};
+use crate::backend::text::Slot;
+use crate::backend::{Ops, Record};
+use crate::device::{DeviceVec, Grid, SumsRead};
+use crate::error::Result;
+use crate::kernels::pass::{Ahead, AlonePass, GivenPass, PassSums};
+use crate::kernels::persistent::{Persistent, Rows, Span};
+use crate::kernels::{self, PERSISTENT_GROUP, Shape};
+use crate::real::Real;
+
+/// Elements that a work-item has under way.
+const UNDER_WAY: usize = 4;
+
+/// Bytes of an iteration up to which it is rather the launches of kernels that it waits for.
+const PERSISTENT_BYTES: u64 = 48 << 20;
+/// The same for compressed rows, whose work-groups wait at barriers of their own: more than one on a compute unit would
+/// fill the time.
+const PERSISTENT_CSR_BYTES: u64 = 20 << 20;
+/// The most iterations of a launch: where the end of one costs little beside them.
+const MAX_ITERATIONS: u64 = 32;
+
+/// The compiled passes of a program on a device, and what they leave.
+pub(crate) struct DevicePasses<A: Real> {
+    given: BTreeMap<Which, GivenPass>,
+    alone: Vec<AlonePass>,
+    /// What forms the end of an iteration without beginning the next one.
+    last: Option<AlonePass>,
+    grid: Grid,
+    tiles: usize,
+    /// Groups of the kernels that work on halos.
+    group_size: usize,
+    /// Partial sums, of iterations in turns.
+    sets: [Set<A>; 2],
+    last_sum: usize,
+    partials: BTreeMap<usize, Partials>,
+    /// Sums on their way to the host, and which they are.
+    coming: Option<Coming<A>>,
+    log: Log<A>,
+    /// Several iterations in one launch, if that is worth while, and possible.
+    persistent: Option<Persistent>,
+    /// Whether the run is over, as each pass says, in even and in odd iterations.
+    done: [Vec<Arc<DeviceVec<i32>>>; 2],
+    /// The same of what forms the end of an iteration.
+    done_last: DeviceVec<i32>,
+}
+
+/// Sums on their way, and which they are.
+type Coming<A> = (SumsRead<A>, Vec<(usize, Turn)>);
+
+/// Partial sums: those of the passes of an iteration, and behind them those of the products of the next one, which the host so reads
+/// at once.
+struct Set<A> {
+    array: Arc<DeviceVec<A>>,
+    /// Of each product.
+    dots: Vec<Option<DeviceSums<A>>>,
+}
+
+/// Launches of a product that there is room for behind the sums of passes; if it has more, it gets room elsewhere.
+const LAUNCHES: usize = 3;
+
+/// Partial sums so close to each other are read at once.
+const GAP: usize = 64;
+
+impl<T: Real, A: Real> Backend for OpenClOps<T, A> {
+    type Passes = DevicePasses<A>;
+
+    fn compile(&self, program: &Program) -> Result<DevicePasses<A>> {
+        let (ctx, n) = (&self.ctx, self.n_owned());
+        let units = ctx.info().compute_units.max(1) as usize;
+        let launch = self.kernels.tuning.passes();
+        let (group_size, shape) = (launch.group_size, Shape::of_group(launch.group_size));
+        let (lanes, tiles) = (kernels::lanes(group_size), kernels::tiles(n, units, group_size));
+        let (groups, fronts) = if shape == Shape::Gpu {
+            let most_sets = launch.max_groups.max(1) * (group_size / lanes);
+            let fronts = tiles.div_ceil(most_sets);
+            (tiles.div_ceil(fronts).div_ceil(group_size / lanes), fronts)
+        } else {
+            (tiles.min(launch.max_groups.max(1)), 1)
+        };
+        let style = Style { shape, fronts, rounds: (UNDER_WAY / fronts).max(1) };
+        let columns = Columns::of(program);
+        let is_alone = self.comm().size() == 1;
+
+        let mut wanted: Vec<(Which, Pass)> = Vec::new();
+        for stage in [Stage::Begin, Stage::Start, Stage::Resume, Stage::Iteration, Stage::Complete] {
+            for (k, step) in program.steps(stage).iter().enumerate() {
+                let Step::Pass(pass) = step else { continue };
+                if stage != Stage::Iteration || !is_alone {
+                    wanted.push((Which { stage, step: k, is_halo: false }, pass.clone()));
+                }
+                let on_halo = pass.on_halo(&program.has_halo);
+                if stage == Stage::Iteration && !is_alone && !on_halo.lines.is_empty() {
+                    wanted.push((Which { stage, step: k, is_halo: true }, on_halo));
+                }
+            }
+        }
+        let mut text: String =
+            wanted.iter().map(|(which, pass)| source::given(pass, &which.kernel(pass), style)).collect();
+        if is_alone {
+            let passes = program.passes().chain(&program.last);
+            passes.for_each(|pass| text.push_str(&source::alone(pass, program, &columns, style)));
+        }
+        let code = kernels::build_generated::<T, A>(ctx, &text, group_size)?;
+        let types = [T::CL_NAME, A::CL_NAME];
+        let mut given = BTreeMap::new();
+        for (which, pass) in wanted {
+            let counts = [pass.factors().len(), pass.vectors().len()];
+            given.insert(which, GivenPass::load(ctx, &code, &which.kernel(&pass), types, counts)?);
+        }
+        let partials = source::partials(program);
+        let load = |pass: &Pass| {
+            let needs = [source::products_of(pass, &partials), pass.vectors()];
+            AlonePass::load(ctx, &code, &pass.name, types, needs, program.finished_by(pass).is_some())
+        };
+        let alone = program.passes().filter(|_| is_alone).map(load).collect::<Result<_>>()?;
+        let last = program.last.as_ref().filter(|_| is_alone).map(load).transpose()?;
+
+        let products = program.products();
+        let room = (program.sums.max(1) * tiles).next_multiple_of(2);
+        let of_product = LAUNCHES * self.most_groups();
+        let set = || -> Result<Set<A>> {
+            let array = Arc::new(DeviceVec::zeros(ctx, room + 2 * products * of_product, "partial sums")?);
+            let dots = |k| Some(DeviceSums::behind(Arc::clone(&array), room / 2 + k * of_product));
+            Ok(Set { dots: (0..products).map(dots).collect(), array })
+        };
+        let flags = || {
+            let flag = |_| Ok(Arc::new(DeviceVec::zeros(ctx, 1, "the state")?));
+            program.passes().map(flag).collect::<Result<Vec<_>>>()
+        };
+        Ok(DevicePasses {
+            given,
+            alone,
+            last,
+            grid: Grid { groups, group_size },
+            tiles,
+            group_size,
+            sets: [set()?, set()?],
+            last_sum: program.sums.saturating_sub(1),
+            partials,
+            coming: None,
+            log: Log::new(ctx, columns)?,
+            persistent: None,
+            done: [flags()?, flags()?],
+            done_last: DeviceVec::zeros(ctx, 1, "the state")?,
+        })
+    }
+
+    fn pass(
+        &self,
+        passes: &mut DevicePasses<A>,
+        which: Which,
+        _: &Pass,
+        factors: &[f64],
+        (v, slots): (&mut [DeviceVec<T>], &[Slot]),
+        (range, turn): (Range<usize>, Turn),
+    ) -> Result<()> {
+        let vectors: Vec<&DeviceVec<T>> = slots.iter().map(|slot| &v[*slot]).collect();
+        let factors: Vec<A> = factors.iter().map(|factor| A::from_f64(*factor)).collect();
+        let grid = if which.is_halo {
+            Grid { groups: range.len().div_ceil(passes.group_size).clamp(1, passes.grid.groups), ..passes.grid }
+        } else {
+            passes.grid
+        };
+        // on a halo there are no sums: its tiles are those of the launch
+        let tiles = if which.is_halo && passes.group_size > 1 { grid.groups } else { passes.tiles };
+        let sums = PassSums { tiles: tiles as u32, ..passes.sums(turn) };
+        passes.given[&which].launch(&self.ctx, grid, range.start, range.len(), &factors, sums, &vectors)
+    }
+
+    fn take_dots(&self, passes: &mut DevicePasses<A>, product: usize, turn: Turn) -> Result<DeviceSums<A>> {
+        passes.sets[turn.0].dots[product].take().map_or_else(|| self.product_sums(), Ok)
+    }
+
+    fn put_dots(&self, passes: &mut DevicePasses<A>, product: usize, turn: Turn, dots: DeviceSums<A>) {
+        passes.sets[turn.0].dots[product] = Some(dots);
+    }
+
+    fn sum_over_ranks(&self, values: &mut [f64]) -> Result<()> {
+        self.sum_values(values)
+    }
+
+    fn send_parts(&self, passes: &mut DevicePasses<A>, wanted: &[(usize, Turn)]) -> Result<()> {
+        if let Some((read, _)) = passes.coming.take() {
+            self.keep_landing(self.end_fetch(read)?);
+        }
+        let runs = passes.runs(wanted);
+        passes.coming = Some((self.start_fetch(&runs)?, wanted.to_vec()));
+        Ok(())
+    }
+
+    fn parts(&self, passes: &mut DevicePasses<A>, wanted: &[(usize, Turn)], values: &mut [f64]) -> Result<()> {
+        let start = Instant::now();
+        let read = match passes.coming.take() {
+            Some((read, of)) if of == wanted => read,
+            other => {
+                other.map_or(Ok(()), |(read, _)| self.end_fetch(read).map(|memory| self.keep_landing(memory)))?;
+                self.start_fetch(&passes.runs(wanted))?
+            }
+        };
+        let memory = self.end_fetch(read)?;
+        let mut rest = &memory[..];
+        for (array, run) in passes.runs(wanted) {
+            let (here, others) = rest.split_at(run.len());
+            rest = others;
+            for (sum, turn) in wanted {
+                let (of, elements, step) = passes.place(*sum, *turn);
+                if of.id() == array.id() && run.start <= elements.start && elements.end <= run.end {
+                    let elements = elements.start - run.start..elements.end - run.start;
+                    values[*sum] = add_up(&here[elements], step);
+                }
+            }
+        }
+        self.keep_landing(memory);
+        self.waited(start);
+        Ok(())
+    }
+
+    fn runs_ahead(&self) -> bool {
+        self.comm().size() == 1
+    }
+
+    fn begin_ahead(&self, passes: &mut DevicePasses<A>, carried: &[f64]) -> Result<()> {
+        passes.log.begin(&self.ctx, carried)?;
+        for flag in passes.done.iter().flatten() {
+            flag.fill(&self.ctx, 0)?;
+        }
+        self.set_done(passes.done_before(1, 0));
+        Ok(())
+    }
+
+    fn pass_ahead(
+        &self,
+        passes: &mut DevicePasses<A>,
+        (pass, number): (&Pass, usize),
+        iteration: u64,
+        limit: f64,
+        v: &mut [DeviceVec<T>],
+    ) -> Result<()> {
+        let vectors: Vec<&DeviceVec<T>> = passes.alone[number].vectors().iter().map(|slot| &v[*slot]).collect();
+        let (done, done_next) = (passes.done_before(iteration, number), &passes.done[(iteration % 2) as usize][number]);
+        let ahead = passes.ahead(&passes.alone[number], iteration, limit, [&done, done_next]);
+        // scalars are one group's work
+        let grid = if pass.lines.is_empty() { Grid { groups: 1, ..passes.grid } } else { passes.grid };
+        let sums = passes.sums(Turn::of(iteration));
+        passes.alone[number].launch(&self.ctx, grid, self.n_owned(), &ahead, sums, &vectors)?;
+        self.set_done(Arc::clone(done_next));
+        Ok(())
+    }
+
+    fn carried_ahead(&self, passes: &DevicePasses<A>, iteration: u64, k: usize) -> Result<f64> {
+        passes.log.carried(&self.ctx, iteration, k)
+    }
+
+    fn look(
+        &self,
+        passes: &mut DevicePasses<A>,
+        program: &Program,
+        iteration: u64,
+        drain: bool,
+        records: &mut Vec<Record>,
+    ) -> Result<()> {
+        let mut end = iteration + 1;
+        match &program.last {
+            Some(_) if drain && passes.log.has_news(end) => self.form_last(passes, iteration)?,
+            Some(_) if !drain => end = iteration, // the next iteration tells of this one
+            _ => {}
+        }
+        let waited = |start| self.waited(start);
+        let done = passes.log.look(&self.ctx, program, (end, iteration), drain, &waited, records)?;
+        done.into_iter().for_each(|iteration| self.set_known_done(iteration));
+        Ok(())
+    }
+
+    fn prepare_several(
+        &self,
+        passes: &mut DevicePasses<A>,
+        program: &Program,
+        rows: Option<Rows<'_, T>>,
+        bytes: u64,
+    ) -> Result<()> {
+        let (ctx, tuning, info) = (&self.ctx, &self.kernels.tuning, self.ctx.info());
+        let group_size = PERSISTENT_GROUP.min(1 << info.max_work_group.max(1).ilog2());
+        let is_possible = |rows: &Rows<'_, T>| {
+            let most = if matches!(rows, Rows::Csr(..)) { PERSISTENT_CSR_BYTES } else { PERSISTENT_BYTES };
+            bytes <= most
+                && Shape::of_group(tuning.passes().group_size) == Shape::Gpu
+                && ctx.fence_options().is_some()
+                && Persistent::local_bytes::<T, A>(tuning, *rows, group_size) <= info.local_memory_bytes
+        };
+        let Some(rows) = rows.filter(|rows| self.runs_ahead() && is_possible(rows)) else { return Ok(()) };
+        // a barrier over groups: one on each compute unit
+        let groups = rows.groups(group_size, self.most_groups().min(info.compute_units as usize));
+        let lanes = kernels::lanes(tuning.passes().group_size);
+        let fronts = passes.tiles.div_ceil(groups * (group_size / lanes).max(1));
+        let style = Style { shape: Shape::Gpu, fronts, rounds: (UNDER_WAY / fronts).max(1) };
+        let (name, text) = (source::persistent_name(program), source::persistent(program, &passes.log.columns, style));
+        match Persistent::build::<T, A>(ctx, tuning, rows, (&name, &text), (group_size, lanes), groups) {
+            Ok(persistent) => passes.persistent = Some(persistent),
+            Err(e) => log::warn!("{}: iterations are launched one by one: {e}", info.name),
+        }
+        Ok(())
+    }
+
+    fn several_ahead(
+        &self,
+        passes: &mut DevicePasses<A>,
+        rows: Option<Rows<'_, T>>,
+        (iteration, most): (u64, u64),
+        limit: f64,
+        v: &mut [DeviceVec<T>],
+    ) -> Result<Option<u64>> {
+        if let Launches::Refused(first) = passes.log.launches() {
+            log::info!("{}: not all work-groups run at once, iterations are launched one by one", self.ctx.info().name);
+            self.forget_timed();
+            passes.log.give_up_launches();
+            // as if neither that launch nor the later ones had been
+            self.set_done(passes.done_before(first, 0));
+            return Ok(Some(first));
+        }
+        let count = passes.log.batch.min(MAX_ITERATIONS).min(most);
+        let (Some(persistent), Some(rows)) = (&passes.persistent, rows) else { return Ok(None) };
+        if passes.log.launches() == Launches::Over || count == 0 || !self.begin_several(iteration, count)? {
+            return Ok(None);
+        }
+        let next = iteration + count;
+        let [sums, former] =
+            [Turn::of(iteration), Turn::of_products(iteration)].map(|turn| &*passes.sets[turn.0].array);
+        let first: Vec<u32> = passes.sets[0].dots.iter().flatten().map(|dots| dots.parts().1).collect();
+        let done_next = passes.done_before(next, 0);
+        persistent.launch(
+            &self.ctx,
+            rows,
+            &Span {
+                at: Log::<A>::row(iteration),
+                rows: passes.log.size(),
+                log: &passes.log.entries,
+                count: count as u32,
+                n: self.n_owned(),
+                tiles: passes.tiles as u32,
+                has_former: iteration > 1,
+                limit: A::from_f64(limit),
+                done: &passes.done_before(iteration, 0),
+                done_next: &done_next,
+                sums: [sums, former],
+                first: &first,
+                vectors: v,
+            },
+        )?;
+        self.set_done(done_next);
+        Ok(Some(next))
+    }
+
+    #[cfg(test)]
+    fn refuse_several(&self, passes: &mut DevicePasses<A>) -> bool {
+        passes.persistent.as_mut().is_some_and(|persistent| persistent.refuse(&self.ctx).is_ok())
+    }
+}
+
+impl<T: Real, A: Real> OpenClOps<T, A> {
+    /// Forms what the first pass of the next iteration would form of this one.
+    fn form_last(&self, passes: &DevicePasses<A>, iteration: u64) -> Result<()> {
+        let Some(kernel) = &passes.last else { return Ok(()) };
+        let done = passes.done_before(iteration + 1, 0);
+        let ahead = passes.ahead(kernel, iteration, 0.0, [&done, &passes.done_last]);
+        let grid = Grid { groups: 1, ..passes.grid };
+        kernel.launch(
+            &self.ctx,
+            grid,
+            self.n_owned(),
+            &ahead,
+            passes.sums(Turn::of(iteration)),
+            &[] as &[&DeviceVec<T>],
+        )
+    }
+}
+
+impl<A: Real> DevicePasses<A> {
+    fn sums(&self, turn: Turn) -> PassSums<'_, A> {
+        let Self { sets, last_sum, tiles, .. } = self;
+        let tiles = *tiles as u32;
+        PassSums { partials: &sets[turn.0].array, last: *last_sum, stride: tiles, tiles }
+    }
+
+    /// What a pass of iteration `iteration` is told, with where it finds and says whether the run is over.
+    fn ahead<'a>(
+        &'a self,
+        pass: &AlonePass,
+        iteration: u64,
+        limit: f64,
+        [done, done_next]: [&'a DeviceVec<i32>; 2],
+    ) -> Ahead<'a, A> {
+        let of_products = &self.sets[Turn::of_products(iteration).0];
+        let dots = |k: usize| of_products.dots[k].as_ref().unwrap_or_else(|| unreachable!("the product is over"));
+        Ahead {
+            log: &self.log.entries,
+            width: self.log.size()[1],
+            rows: [iteration, iteration - 1, iteration.saturating_sub(2)].map(|iteration| self.log.begin_of(iteration)),
+            has_former: iteration > 1,
+            limit: A::from_f64(limit),
+            done,
+            done_next,
+            products: pass.products().iter().map(|k| dots(*k).parts()).collect(),
+            former: &of_products.array,
+        }
+    }
+
+    /// Where the partial sums of a sum are, in steps of so many.
+    fn place(&self, sum: usize, turn: Turn) -> (&DeviceVec<A>, Range<usize>, usize) {
+        let set = &self.sets[turn.0];
+        match self.partials.get(&sum) {
+            Some(Partials::Product(k, is_second)) => {
+                let dots = set.dots[*k].as_ref().unwrap_or_else(|| unreachable!("the product is over"));
+                let (array, first, count) = dots.parts();
+                let begin = 2 * first as usize + usize::from(*is_second);
+                (array, begin..2 * (first + count) as usize, 2)
+            }
+            Some(Partials::Pass) | None => (&set.array, sum * self.tiles..(sum + 1) * self.tiles, 1),
+        }
+    }
+
+    /// The parts of arrays that have these sums, each once, and together what lies together.
+    fn runs(&self, wanted: &[(usize, Turn)]) -> Vec<(&DeviceVec<A>, Range<usize>)> {
+        let mut places: Vec<(&DeviceVec<A>, Range<usize>)> =
+            wanted.iter().map(|(sum, turn)| self.place(*sum, *turn)).map(|(array, run, _)| (array, run)).collect();
+        places.sort_by_key(|(array, run)| (array.id(), run.start));
+        let mut runs: Vec<(&DeviceVec<A>, Range<usize>)> = Vec::new();
+        for (array, place) in places {
+            match runs.last_mut() {
+                Some((of, run)) if of.id() == array.id() && place.start <= run.end + GAP => {
+                    run.end = run.end.max(place.end);
+                }
+                _ => runs.push((array, place)),
+            }
+        }
+        runs
+    }
+
+    /// Where it is said whether the run is over, before pass `number` of an iteration.
+    fn done_before(&self, iteration: u64, number: usize) -> Arc<DeviceVec<i32>> {
+        let of = |iteration: u64| &self.done[(iteration % 2) as usize];
+        let flag = if number > 0 { of(iteration).get(number - 1) } else { of(iteration + 1).last() };
+        Arc::clone(flag.unwrap_or_else(|| unreachable!("an iteration has a pass")))
+    }
+}
