@@ -55,9 +55,7 @@ impl Precond {
             Self::Jacobi => Ok(Jacobi::set_up(rows, comm)?.map(|jacobi| Arc::new(jacobi) as Arc<dyn Preconditioner>)),
         }
     }
-}
 
-impl Precond {
     /// One like it, for no rows: to see what its application takes.
     pub(crate) fn shape(self) -> Option<Arc<dyn Preconditioner>> {
         match self {

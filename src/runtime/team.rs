@@ -95,8 +95,8 @@ pub(crate) struct Ranks<'a> {
     costs: Vec<f64>,
     /// Which ranks could hold the whole system.
     holds_all: Vec<bool>,
-    /// Whether their matrix is scaled by its diagonal.
-    is_scaled: bool,
+    /// Whether the preconditioner changes anything.
+    is_preconditioned: bool,
     /// Changes what the ranks are watched for.
     #[cfg(test)]
     pub(crate) altered: Option<fn(&mut Balance)>,
@@ -170,7 +170,8 @@ impl Ranks<'static> {
             left_out: Vec::new(),
             costs,
             holds_all,
-            is_scaled: scaling.is_some(),
+            is_preconditioned: scaling.is_some()
+                || whole.setup.method.applies(whole.setup.precond) && diagonal.iter().any(|d| *d != diagonal[0]),
             #[cfg(test)]
             altered: None,
             times,
@@ -186,7 +187,7 @@ impl<'a> Ranks<'a> {
     /// # Errors
     /// Those of the rank.
     pub(crate) fn of_function(a: &HostOperator<'a>, setup: &Setup) -> Result<Self, Error> {
-        let (rank, is_scaled) = rank::function::open(a, setup)?;
+        let (rank, is_preconditioned) = rank::function::open(a, setup)?;
         let rows = std::iter::once(0..a.order()).collect();
         Ok(Self {
             ranks: vec![rank],
@@ -196,7 +197,7 @@ impl<'a> Ranks<'a> {
             left_out: Vec::new(),
             costs: vec![1.0],
             holds_all: vec![true],
-            is_scaled,
+            is_preconditioned,
             #[cfg(test)]
             altered: None,
             times: SetupTimes::default(),
@@ -215,7 +216,7 @@ impl<'a> Ranks<'a> {
     /// The byte rule: each array that an operation reads counts once, and each that it writes. What replaces residuals
     /// in mixed precision is not counted, as it is not part of every iteration.
     pub(crate) fn bytes_per_iteration(&self, setup: &Setup, n: usize) -> u64 {
-        let vectors = setup.method.vectors_moved(setup.precond, self.is_scaled);
+        let vectors = setup.method.vectors_moved(setup.precond, self.is_preconditioned);
         let products: u64 = self.ranks.iter().map(|rank| rank.product_bytes()).sum();
         products + vectors * n as u64 * setup.precision.bytes()
     }

@@ -6,7 +6,7 @@ use crate::krylov::IsFor;
 use crate::operator::HostOperator;
 use crate::operator::function::FunctionBlock;
 
-/// Opens the rank, for a method and a preconditioner that go with `a`. Tells also whether the system is scaled.
+/// Opens the rank, for a method and a preconditioner that go with `a`. Tells also whether the preconditioner changes anything.
 pub(crate) fn open<'a>(a: &HostOperator<'a>, setup: &Setup) -> Result<(Box<dyn Rank + 'a>, bool)> {
     let (n, method) = (a.order(), setup.method);
     let diagonal = a.diagonal().filter(|_| setup.precond == Precond::Jacobi);
@@ -32,7 +32,8 @@ pub(crate) fn open<'a>(a: &HostOperator<'a>, setup: &Setup) -> Result<(Box<dyn R
     let iterate = Plain::new(&ops)?;
     let block = a.block(scaling.as_ref().map(Scaling::roots));
     let rank = Box::new(Engine::new(ops, (block, FormatChoice::unknown()), iterate, &plan)?);
-    Ok((rank, scaling.is_some()))
+    let varies = |diagonal: &[f64]| diagonal.iter().any(|d| *d != diagonal[0]);
+    Ok((rank, scaling.is_some() || method.applies(setup.precond) && diagonal.is_some_and(varies)))
 }
 
 impl<I: Iterate<HostOps<f64>>> Rank for Engine<HostOps<f64>, FunctionBlock<'_>, I> {
