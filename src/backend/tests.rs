@@ -279,6 +279,8 @@ enum Said {
     Set(usize, Vec<(i8, usize)>),
     /// v[to] = v[to] + s v[of], with the last dot product s, if there was one.
     Add(usize, usize),
+    /// v[to] = d ∘ v[of] for another vector d, element by element.
+    Times(usize, [usize; 2]),
     /// s = v · v, weighted by nothing.
     Dot(usize, usize),
     /// v[to] = A v[of].
@@ -306,6 +308,7 @@ fn text(k: &Recorder, said: &[Said]) {
                     let mut to = v[*to];
                     to += last * v[*of];
                 }
+                Said::Times(to, [d, of]) => v[*to].set(v[*d].times(v[*of])),
                 Said::Dot(x, y) => last = v[*x].dot(v[*y]),
                 Said::Multiply(to, of) => v[*to].set(k.a() * v[*of]),
             }
@@ -330,6 +333,7 @@ fn plainly(a: &Csr, r: &[f64], said: &[Said], iterations: usize) -> Vec<Vec<f64>
                         (0..n).map(|i| terms.iter().map(|(factor, of)| f64::from(*factor) * v[*of][i]).sum()).collect();
                 }
                 Said::Add(to, of) => v[*to] = (0..n).map(|i| v[*to][i] + last * v[*of][i]).collect(),
+                Said::Times(to, [d, of]) => v[*to] = (0..n).map(|i| v[*d][i] * v[*of][i]).collect(),
                 Said::Dot(x, y) => last = dot(&v[*x], &v[*y]),
                 Said::Multiply(to, of) => v[*to] = a.mul_vec(&v[*of]),
             }
@@ -386,16 +390,17 @@ fn said() -> impl Strategy<Value = Vec<Said>> {
     let one = prop_oneof![
         3 => (0..4_usize, terms).prop_map(|(to, terms)| Said::Set(to, terms)),
         1 => (0..4_usize, 0..4_usize).prop_map(|(to, of)| Said::Add(to, of)),
+        1 => (0..4_usize, [0..4_usize, 0..4]).prop_map(|(to, of)| Said::Times(to, of)),
         2 => (0..4_usize, 0..4_usize).prop_map(|(x, y)| Said::Dot(x, y)),
         1 => (0..4_usize, 1..4_usize).prop_map(|(to, by)| Said::Multiply(to, (to + by) % 4)),
     ];
     // vectors that are multiplied travel until the next product: nothing else sets the product meanwhile
     prop::collection::vec(one, 1..7).prop_filter("few large factors, and products that stay", |said| {
-        let adds = said.iter().filter(|what| matches!(what, Said::Add(..))).count();
+        let adds = said.iter().filter(|what| matches!(what, Said::Add(..) | Said::Times(..))).count();
         let products: Vec<usize> =
             said.iter().filter_map(|what| if let Said::Multiply(to, _) = what { Some(*to) } else { None }).collect();
         let is_set_in = |said: &[Said], to: usize| {
-            said.iter().any(|what| matches!(what, Said::Set(t, _) | Said::Add(t, _) if *t == to))
+            said.iter().any(|what| matches!(what, Said::Set(t, _) | Said::Add(t, _) | Said::Times(t, _) if *t == to))
         };
         let is_set = |to: usize| is_set_in(said, to);
         let first = said.iter().position(|what| matches!(what, Said::Multiply(..))).unwrap_or(0);

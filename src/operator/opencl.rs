@@ -20,7 +20,7 @@ use crate::kernels::persistent::Rows;
 use crate::kernels::sell::{SellBlock, SliceSet};
 use crate::kernels::stencil::{MainKind, RowSet, StencilBand, StencilBlock};
 use crate::kernels::{Kernels, Shape, Tuning};
-use crate::partition::{HaloPlan, Part};
+use crate::partition::{HaloPlan, Part, compressed_bytes};
 use crate::real::Real;
 
 /// A block of rows in one of several formats, with what its halo needs.
@@ -512,7 +512,7 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
     fn bytes(&self) -> u64 {
         let (n, real) = (self.n_rows, size_of::<T>());
         let matrix = match &self.layout {
-            Layout::Csr(..) => self.nnz * (4 + real) + 4 * (n + 1),
+            Layout::Csr(..) => compressed_bytes(n as u64, self.nnz as u64, real as u64) as usize,
             Layout::Stencil(block, _) => {
                 let values = if block.width.is_some() { self.nnz } else { 0 };
                 2 * n + 12 * block.runs.len() + (block.entries.len() + values) * real
