@@ -1,8 +1,7 @@
-//! The vector operations of a rank: all that a solver does beside products with the matrix.
+//! The vectors of a rank, and what is done with them beside passes and products with the matrix.
 //!
-//! A solver is written once over [`Ops`], and runs as the same text on every rank, whether the rank is an OpenCL device or
-//! the host, alone or one of several. Vectors are distributed: each rank holds the elements of its own rows, and an operation
-//! works on those. Sums over all ranks are formed by [`Ops::dots`] alone.
+//! Vectors are distributed: each rank, an OpenCL device or the host, alone or one of several, holds the elements of its own rows, and
+//! an operation works on those. [`Ops::dots`] alone leads to sums over all ranks.
 
 use std::time::Instant;
 
@@ -11,7 +10,7 @@ use crate::error::Result;
 use crate::real::Real;
 use crate::timeline::{Split, Timeline};
 
-/// What became known of an iteration of conjugate gradients.
+/// What became known of an iteration.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Record {
     /// p·q of an iteration, counted from 1: the curvature along its direction.
