@@ -15,6 +15,9 @@ family! {
     }
 }
 
+/// Rows of a slice.
+pub(crate) const SLICE: usize = 32;
+
 /// A block of rows on a device, as the kernels take it. Made by
 /// [`DeviceBlock`](crate::operator::opencl::DeviceBlock) alone, which vouches for it: there are as many kinds as rows, each below
 /// the number of runs and of masks; of each row, the columns that its kind gives are below `n_cols`, and its values there; so
@@ -33,6 +36,10 @@ pub(crate) struct StencilBlock<T> {
     pub(crate) width: Option<u32>,
     /// Of each kind, which entries of the main kind it has.
     pub(crate) masks: DeviceVec<u32>,
+    /// Of each [`SLICE`] rows, what all of them have of it, if that is the same and not nothing; else 0.
+    pub(crate) slice_masks: DeviceVec<u32>,
+    /// Bytes of the kinds of rows, and of these masks, that a product reads.
+    pub(crate) kinds_bytes: usize,
     /// The main kind, and the number of its entries: 0 if there is none.
     pub(crate) main: MainKind<T>,
     pub(crate) main_len: usize,
@@ -186,7 +193,15 @@ impl<T: Real> StencilBlock<T> {
     pub(super) fn with<'a>(&'a self, rows: &'a RowSet, others: &[&'a dyn Argument]) -> Vec<&'a dyn Argument> {
         let band = &self.bands[rows.band];
         let mut all: Vec<&dyn Argument> = vec![&rows.first, &rows.count, &rows.before_gap, &rows.gap];
-        all.extend([&self.kinds as &dyn Argument, &self.runs, &self.entries, &band.values, &self.masks, self]);
+        all.extend([
+            &self.kinds as &dyn Argument,
+            &self.runs,
+            &self.entries,
+            &band.values,
+            &self.masks,
+            &self.slice_masks,
+            self,
+        ]);
         if let Some(width) = &self.width {
             all.extend([width as &dyn Argument, &band.rows.start]);
         }

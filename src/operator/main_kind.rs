@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use rayon::prelude::*;
+
 use super::kinds::Kinds;
 use crate::kernels::MOST_MAIN;
 
@@ -38,6 +40,13 @@ impl Main {
         let begin = (-low).clamp(0, n);
         let end = (n - high.max(0)).clamp(begin, n);
         Some(Self { kind, masks, rows: begin as u32..end as u32 })
+    }
+
+    /// Of each `slice` rows, what all of them have of the main kind, if that is the same; else 0.
+    pub(super) fn slice_masks(&self, kinds: &Kinds, slice: usize) -> Vec<u32> {
+        let mask = |&kind: &u16| self.masks[kind as usize];
+        let of_slice = |rows: &[u16]| rows.iter().map(mask).reduce(|a, b| if a == b { a } else { 0 }).unwrap_or(0);
+        kinds.of_row.par_chunks(slice).map(of_slice).collect()
     }
 
     /// Its entries among those of all kinds.
@@ -97,6 +106,9 @@ mod tests {
         let main = Main::of(&line).unwrap();
         assert_eq!(main, Main { kind: 1, masks: vec![0b110, 0b111, 0b011, 0], rows: 1..5 });
         assert_eq!(main.entries(&line), 2..5);
+        // both of one kind, and not; those that have other entries
+        assert_eq!(main.slice_masks(&line, 2), [0, 0b111, 0]);
+        assert_eq!(main.slice_masks(&line, 5), [0, 0]);
         let positions = |row, kind, len| main.positions(row, kind, len).collect::<Vec<_>>();
         assert_eq!([positions(1, 0, 2), positions(4, 1, 3)], [[1, 2].as_slice(), &[0, 1, 2]]);
         // outside, and of another kind

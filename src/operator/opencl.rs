@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::kernels::csr::{BlockSet, CsrBand, CsrBlock};
 use crate::kernels::persistent::Rows;
 use crate::kernels::sell::{SellBlock, SliceSet};
-use crate::kernels::stencil::{MainKind, RowSet, StencilBand, StencilBlock};
+use crate::kernels::stencil::{MainKind, RowSet, SLICE, StencilBand, StencilBlock};
 use crate::kernels::{Kernels, Shape, Tuning};
 use crate::partition::{HaloPlan, Part, compressed_bytes};
 use crate::real::Real;
@@ -63,7 +63,7 @@ pub(crate) enum Layout<T> {
     /// Compressed rows, and the row blocks of each launch.
     Csr(CsrBlock<T>, Sets<BlockSet>),
     /// Rows of a few kinds: the longest run of rows without a halo, or half of it, and the others.
-    Stencil(StencilBlock<T>, Sets<RowSet>),
+    Stencil(Box<StencilBlock<T>>, Sets<RowSet>),
     /// Rows in slices, and the slices of each launch.
     Sell(SellBlock<T>, Sets<SliceSet>),
 }
@@ -176,11 +176,6 @@ impl<T: Real> DeviceBlock<T> {
         &self.layout
     }
 
-    /// Rows and entries.
-    pub(crate) fn size(&self) -> (usize, usize) {
-        (self.n_rows, self.nnz)
-    }
-
     /// Memory that the rows take on the device, in bytes, without what belongs to their halo.
     pub(crate) fn memory(&self) -> u64 {
         let (n, real) = (self.n_rows, size_of::<T>());
@@ -188,7 +183,8 @@ impl<T: Real> DeviceBlock<T> {
             Layout::Csr(block, _) => self.nnz * (4 + real) + 4 * (n + 1) + 8 * block.blocks.len(),
             Layout::Stencil(block, _) => {
                 let values: usize = block.bands.iter().map(|band| band.values.len()).sum();
-                2 * n + 12 * block.runs.len() + (block.entries.len() + values) * real
+                let kinds = 2 * n + 4 * block.slice_masks.len();
+                kinds + 12 * block.runs.len() + (block.entries.len() + values) * real
             }
             Layout::Sell(block, _) => block.bytes() + block.parts.len() * real,
         };
@@ -354,6 +350,12 @@ fn stencil<T: Real>(ctx: &Context, part: &Part<'_>, kinds: &Kinds, factor: f64, 
         bands.iter().enumerate().map(|(k, band)| RowSet::around(k, &band.rows, &interior)).collect();
     let of_main = main.as_ref().map_or(0..0, |main| main.entries(kinds));
     let main_values = values.as_ref().map_or(&[][..], |values| &values[of_main.clone()]);
+    let slice_masks = main.as_ref().map_or(Vec::new(), |main| main.slice_masks(kinds, SLICE));
+    // where a slice has no mask, the kinds of its rows are read
+    let kinds_bytes = match slice_masks.iter().filter(|&&mask| mask != 0).count() {
+        0 => 2 * n,
+        alike => 4 * slice_masks.len() + 2 * n.saturating_sub(SLICE * alike),
+    };
     let (masks, rows) = main.map_or_else(|| (vec![0; runs.len()], 0..0), |main| (main.masks, main.rows));
     let block = StencilBlock {
         n_rows: n,
@@ -364,14 +366,13 @@ fn stencil<T: Real>(ctx: &Context, part: &Part<'_>, kinds: &Kinds, factor: f64, 
         bands,
         width: kinds.values.is_none().then_some(width as u32),
         masks: DeviceVec::from_slice(ctx, &masks, "the parts of the main kind")?,
+        slice_masks: DeviceVec::from_slice(ctx, &slice_masks, "the parts of the main kind in slices")?,
+        kinds_bytes,
         main: MainKind::new(main_values, &kinds.distances[of_main.clone()], rows),
         main_len: of_main.len(),
     };
-    Ok(Layout::Stencil(block, launches(&sets, |set| set.count == 0)))
+    Ok(Layout::Stencil(Box::new(block), launches(&sets, |set| set.count == 0)))
 }
-
-/// Rows of a slice in `cl/stencil.cl`.
-const SLICE: usize = 32;
 
 /// The values of some rows with room for `width` entries each, in slices of 32 rows: see `cl/stencil.cl`.
 fn sliced<T: Real>(
@@ -515,7 +516,7 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
             Layout::Csr(..) => compressed_bytes(n as u64, self.nnz as u64, real as u64) as usize,
             Layout::Stencil(block, _) => {
                 let values = if block.width.is_some() { self.nnz } else { 0 };
-                2 * n + 12 * block.runs.len() + (block.entries.len() + values) * real
+                block.kinds_bytes + 12 * block.runs.len() + (block.entries.len() + values) * real
             }
             Layout::Sell(block, _) => block.bytes() + 2 * block.parts.len() * real,
         };
