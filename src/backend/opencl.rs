@@ -1,10 +1,8 @@
 //! An OpenCL device as a rank.
 
-mod grids;
 pub(crate) mod passes;
 mod sums;
 mod timings;
-pub(crate) mod trials;
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -13,10 +11,9 @@ use std::time::{Duration, Instant};
 use self::sums::PARTIAL_SUMS;
 pub(crate) use self::sums::{DeviceSums, add_up};
 use self::timings::{Clock, Recorded, is_sample};
-use self::trials::{MAX_TRIED_PER_UNIT, Trials};
 use super::ops::{Ops, Widens};
 use crate::comm::{Communicator, MAX_SUMS};
-use crate::device::{Context, DeviceVec, Moment, Pinned};
+use crate::device::{Context, DeviceVec, Grid, Moment, Pinned};
 use crate::error::Result;
 use crate::kernels::persistent::Rows;
 use crate::kernels::{Kernels, count};
@@ -29,8 +26,6 @@ pub(crate) struct OpenClOps<T: Real, A: Real> {
     pub(crate) kernels: Kernels<T, A>,
     comm: Box<dyn Communicator<T>>,
     n: u32,
-    /// Compute units.
-    units: usize,
     /// The most groups of a launch.
     max_groups: usize,
     /// Where passes that run ahead say that the run is over,
@@ -48,14 +43,12 @@ pub(crate) struct OpenClOps<T: Real, A: Real> {
     clock: RefCell<Clock>,
     pub(crate) recorder: Recorder,
     recorded: RefCell<Recorded>,
-    trials: RefCell<Trials>,
     /// Iterations of former runs.
     before: Cell<u64>,
 }
 
 impl<T: Real, A: Real> OpenClOps<T, A> {
-    /// The operations on `n` owned rows. If `tries`, kernels without launch parameters of their own are tried with others in
-    /// the course of the iterations.
+    /// The operations on `n` owned rows.
     ///
     /// # Errors
     /// More rows than a device can address, or not enough memory.
@@ -64,11 +57,9 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         kernels: Kernels<T, A>,
         n: usize,
         comm: Box<dyn Communicator<T>>,
-        tries: bool,
     ) -> Result<Self> {
         let never = Arc::new(DeviceVec::zeros(&ctx, 1, "the state")?);
-        let units = ctx.info().compute_units.max(1) as usize;
-        let max_groups = kernels.tuning.max_groups().max(if tries { MAX_TRIED_PER_UNIT * units } else { 0 });
+        let max_groups = kernels.tuning.max_groups();
         let landing = RefCell::new(Some(Pinned::zeros(&ctx, 4 * max_groups)?));
         Ok(Self {
             ctx,
@@ -84,9 +75,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
             clock: RefCell::default(),
             recorder: Recorder::default(),
             recorded: RefCell::default(),
-            trials: RefCell::new(Trials::new(tries)),
             before: Cell::default(),
-            units,
             max_groups,
         })
     }
@@ -94,6 +83,21 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
     /// The most groups of a launch that leaves partial sums.
     pub(crate) fn most_groups(&self) -> usize {
         self.max_groups
+    }
+
+    /// The grid of a vector kernel.
+    fn grid(&self, kernel: &str) -> Grid {
+        self.grid_for(kernel, self.n_owned())
+    }
+
+    /// The grid of a kernel for `n` elements.
+    pub(crate) fn grid_for(&self, kernel: &str, n: usize) -> Grid {
+        self.kernels.tuning.launch(kernel).grid(n)
+    }
+
+    /// The grid of a kernel for `count` row blocks.
+    pub(crate) fn block_grid(&self, kernel: &str, count: usize) -> Grid {
+        self.kernels.tuning.launch(kernel).block_grid(count)
     }
 
     /// Set once the iteration is over; products then do nothing.
@@ -235,7 +239,6 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         self.done.replace(Arc::clone(&self.never));
         self.current.take();
         self.known_done.take();
-        self.trials.borrow_mut().begin_run();
         self.clock.borrow_mut().sampled = 0;
         self.ctx.set_timing(self.recorder.is_on().then_some(0)).map(|_| ())
     }
@@ -245,11 +248,9 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         self.ctx.set_iteration(self.before.get() + iteration);
         self.current.set(iteration);
         self.make_room_for_timings()?;
-        self.judge_trials(iteration)?;
-        let is_trial = self.trials.borrow_mut().begin_iteration(iteration);
         // not the first one, which pays for warming up
         let is_sample = iteration > 1 && is_sample(iteration - 2);
-        let is_timed = is_sample || is_trial || self.recorder.is_on();
+        let is_timed = is_sample || self.recorder.is_on();
         self.ctx.set_timing(is_timed.then_some(iteration)).map(|_| ())
     }
 
@@ -266,7 +267,6 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         self.ctx.set_iteration(0);
         self.ctx.set_timing(None)?;
         self.known_done.set(last);
-        self.judge_trials(last + 1)?;
         self.take_timed(last)?;
         self.forget_timed(); // iterations that did nothing
         self.recorder.end_run(last);

@@ -150,7 +150,7 @@ fn on_device(
 ) -> Ran {
     let ctx = Arc::new(Context::open(&device()).unwrap());
     let kernels = Kernels::build(&ctx, tuning).unwrap();
-    let ops = OpenClOps::<f64, f64>::new(ctx.clone(), kernels, part.n_owned(), comm, false).unwrap();
+    let ops = OpenClOps::<f64, f64>::new(ctx.clone(), kernels, part.n_owned(), comm).unwrap();
     let block = DeviceBlock::upload(&ctx, &ops.kernels.tuning, part, 1.0, Format::Csr).unwrap();
     run(&ops, &block, program, b, limit, most, limit > 0.0)
 }
@@ -433,7 +433,7 @@ proptest! {
         for shape in [Shape::Cpu, Shape::Gpu] {
             let ctx = Arc::new(Context::open(&device()).unwrap());
             let kernels = Kernels::build(&ctx, tuning(shape, groups)).unwrap();
-            let ops = OpenClOps::<f64, f64>::new(ctx.clone(), kernels, n, Box::new(Alone::default()), false).unwrap();
+            let ops = OpenClOps::<f64, f64>::new(ctx.clone(), kernels, n, Box::new(Alone::default())).unwrap();
             let block = DeviceBlock::upload(&ctx, &ops.kernels.tuning, &whole(), 1.0, Format::Csr).unwrap();
             for are_refused in [false, true] {
                 let left = left(&ops, &block, &said, &r, 3, are_refused);
@@ -465,7 +465,7 @@ proptest! {
         let of_ranks = ranks(&a, parts, &r, |part, comm, r| {
             let ctx = Arc::new(Context::open(&device()).unwrap());
             let kernels = Kernels::build(&ctx, tuning(Shape::Cpu, 2)).unwrap();
-            let ops = OpenClOps::<f64, f64>::new(ctx.clone(), kernels, r.len(), Box::new(comm), false).unwrap();
+            let ops = OpenClOps::<f64, f64>::new(ctx.clone(), kernels, r.len(), Box::new(comm)).unwrap();
             let block = DeviceBlock::upload(&ctx, &ops.kernels.tuning, &part, 1.0, Format::Csr).unwrap();
             left(&ops, &block, &said, r, 3, false)
         });
@@ -490,7 +490,7 @@ fn passes_before_the_first_product() {
         let devices = ranks(&a, parts, &r, |part, comm, r| {
             let ctx = Arc::new(Context::open(&device()).unwrap());
             let kernels = Kernels::build(&ctx, tuning(Shape::Cpu, 2)).unwrap();
-            let ops = OpenClOps::<f64, f64>::new(ctx.clone(), kernels, r.len(), Box::new(comm), false).unwrap();
+            let ops = OpenClOps::<f64, f64>::new(ctx.clone(), kernels, r.len(), Box::new(comm)).unwrap();
             let block = DeviceBlock::upload(&ctx, &ops.kernels.tuning, &part, 1.0, Format::Csr).unwrap();
             left(&ops, &block, &said, r, 3, false)
         });
@@ -546,7 +546,7 @@ fn refused_launches_are_made_up_for() {
         let run = |refused_at: u64, limit: f64, most: u64| {
             let ctx = Arc::new(Context::open(&device()).unwrap());
             let kernels = Kernels::build(&ctx, tuning(Shape::Gpu, 1)).unwrap();
-            let ops = OpenClOps::<f64, f64>::new(ctx.clone(), kernels, n, Box::new(Alone::default()), false).unwrap();
+            let ops = OpenClOps::<f64, f64>::new(ctx.clone(), kernels, n, Box::new(Alone::default())).unwrap();
             let block = DeviceBlock::upload(&ctx, &ops.kernels.tuning, &part(), 1.0, Format::Csr).unwrap();
             refused_run(&ops, &block, method.program(false, None).unwrap(), &b, (limit, most), refused_at)
         };
@@ -577,7 +577,7 @@ fn a_late_refusal_is_not_lost() {
     let (n, b) = (a.n_rows(), gallery::random_vector(a.n_rows(), 5));
     let ctx = Arc::new(Context::open(&device()).unwrap());
     let kernels = Kernels::build(&ctx, tuning(Shape::Gpu, 1)).unwrap();
-    let ops = OpenClOps::<f64, f64>::new(ctx.clone(), kernels, n, Box::new(Alone::default()), false).unwrap();
+    let ops = OpenClOps::<f64, f64>::new(ctx.clone(), kernels, n, Box::new(Alone::default())).unwrap();
     let part = split(&a, std::slice::from_ref(&(0..n))).remove(0);
     let block = DeviceBlock::upload(&ctx, &ops.kernels.tuning, &part, 1.0, Format::Csr).unwrap();
     let mut machine = Machine::new(&ops, &block, Method::Cg.program(false, None).unwrap()).unwrap();
@@ -755,7 +755,7 @@ fn deferred_updates_are_made() {
         for shape in [Shape::Cpu, Shape::Gpu] {
             let ctx = Arc::new(Context::open(&device()).unwrap());
             let kernels = Kernels::build(&ctx, tuning(shape, 3)).unwrap();
-            let ops = OpenClOps::<f64, f64>::new(ctx.clone(), kernels, n, Box::new(Alone::default()), false).unwrap();
+            let ops = OpenClOps::<f64, f64>::new(ctx.clone(), kernels, n, Box::new(Alone::default())).unwrap();
             let block = DeviceBlock::upload(&ctx, &ops.kernels.tuning, &part(), 1.0, Format::Csr).unwrap();
             all.push(early_and_late(&ops, &block, &b, iterations));
         }

@@ -292,7 +292,7 @@ pub(crate) fn general_options<T: Real, A: Real>(device: &Info) -> String {
 
 fn types_and_extras<T: Real, A: Real>(device: &Info) -> String {
     let fp64 = if device.has_f64 { " -D USE_FP64" } else { "" };
-    let arg_info = if cfg!(debug_assertions) { " -cl-kernel-arg-info" } else { "" };
+    let arg_info = if cfg!(test) { " -cl-kernel-arg-info" } else { "" };
     let extra = std::env::var("DECLIVE_BUILD_OPTIONS").unwrap_or_default();
     let extra = if extra.is_empty() { extra } else { format!(" {extra}") };
     format!("-D REAL={} -D ACC={} -D OFFSET=uint{fp64}{arg_info}{extra}", T::CL_NAME, A::CL_NAME)

@@ -97,7 +97,7 @@ pub(crate) struct Tuning {
     pub(crate) block_nnz: usize,
     /// Work-items that share a row of a product, at least.
     pub(crate) items_per_row: usize,
-    /// Kernels that were looked at.
+    /// Kernels with launches of their own.
     launches: BTreeMap<&'static str, Launch>,
     /// Passes: their number of groups and the elements under way matter little (`docs/measurements.md`).
     passes: Launch,
@@ -153,7 +153,13 @@ impl Tuning {
                 // Each group adds all partial sums of two kernels; and what it waits for before it stores anything, it should
                 // wait for together.
                 let passes = Launch { max_groups: 2 * units, ..usual.passes };
-                Self { passes, ..usual }
+                let mut tuning = Self { passes, ..usual };
+                // What was best on an H200: `docs/measurements.md`.
+                let by_columns = STENCIL_PRODUCTS.iter().filter(|kernel| kernel.ends_with("_pattern"));
+                for kernel in by_columns.chain(SELL_PRODUCTS) {
+                    tuning.set(kernel, Launch { max_groups: 4 * units, ..tuning.others });
+                }
+                tuning
             }
         }
     }
@@ -172,11 +178,6 @@ impl Tuning {
     #[cfg(test)]
     pub(crate) fn with_passes(self, passes: Launch) -> Self {
         Self { passes, ..self }
-    }
-
-    /// Whether a kernel's launch was set, or is what is usual for all.
-    pub(crate) fn is_set(&self, kernel: &str) -> bool {
-        self.launches.contains_key(kernel)
     }
 
     /// Sets how a kernel is launched.

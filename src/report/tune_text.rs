@@ -54,10 +54,6 @@ impl fmt::Display for Kept {
                 text.paragraph(&line);
             }
         }
-        if self.devices.iter().flat_map(|device| &device.kernels).any(|entry| entry.tried) {
-            text.gap();
-            text.paragraph("*: found by trials in the course of a solve, for numbers of groups alone.");
-        }
         f.write_str(&text.finish())
     }
 }
@@ -71,7 +67,7 @@ fn kept_row(entry: &Entry) -> [String; 9] {
         key.sum.clone(),
         count(1u64 << key.size.rows_log2),
         key.size.entries_log2.map_or_else(String::new, |log2| count(1u64 << log2)),
-        format!("{}{}", entry.launch.groups_per_unit, if entry.tried { "*" } else { "" }),
+        entry.launch.groups_per_unit.to_string(),
         size(entry.launch),
         micros(&entry.timing),
         key.driver.clone(),

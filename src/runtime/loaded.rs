@@ -33,7 +33,7 @@ pub(crate) fn load<T: Real, A: Real>(
         None => Tuning::default_for(info, Shape::of(info)),
     };
     let kernels = Kernels::build(ctx, tuning)?;
-    let ops = OpenClOps::new(Arc::clone(ctx), kernels, part.n_owned(), comm, false)?;
+    let ops = OpenClOps::new(Arc::clone(ctx), kernels, part.n_owned(), comm)?;
     let wanted = Wanted {
         format: setup.format,
         tune: Tune::Stored,

@@ -98,7 +98,6 @@ struct Plan<'a> {
     /// Launch parameters of the device, from former runs.
     known: Option<&'a Known>,
     /// Whether iterations look for others.
-    tries: bool,
     /// How rows are stored.
     format: Format,
     tune: Tune,
@@ -164,7 +163,6 @@ pub(crate) fn open(
         factor,
         method: setup.method,
         known: known.as_ref(),
-        tries: setup.tune == Tune::Quick,
         format: setup.format,
         tune: setup.tune,
         room: device.map_or(0, |device| device.memory_bytes / sharers).saturating_sub(beside_rows(&part, setup)),
@@ -223,7 +221,7 @@ impl Plan<'_> {
         let prepare = start.elapsed();
         let store = Store::open();
         let wanted = self.wanted(&store);
-        let ops = OpenClOps::new(ctx, kernels, part.n_owned(), Box::new(Alone::default()), self.tries)?;
+        let ops = OpenClOps::new(ctx, kernels, part.n_owned(), Box::new(Alone::default()))?;
         let Uploaded { block, choice, comparing } = formats::upload(&ops, &part, self.factor, wanted)?;
         drop(part); // renumbered columns may take as much memory as those of the matrix
         let iterate = Plain::new(&ops)?;
@@ -238,11 +236,11 @@ impl Plan<'_> {
         let prepare = start.elapsed();
         let store = Store::open();
         let (n, wanted) = (part.n_owned(), self.wanted(&store));
-        let wide_ops = OpenClOps::new(ctx.clone(), wide_kernels, n, Box::new(Alone::default()), false)?;
+        let wide_ops = OpenClOps::new(ctx.clone(), wide_kernels, n, Box::new(Alone::default()))?;
         // products in double precision are too few to be worth a measurement
         let few = Wanted { tune: Tune::Stored, ..wanted };
         let Uploaded { block: wide, .. } = formats::upload(&wide_ops, &part, self.factor, few)?;
-        let ops = OpenClOps::new(ctx, kernels, n, Box::new(Alone::default()), self.tries)?;
+        let ops = OpenClOps::new(ctx, kernels, n, Box::new(Alone::default()))?;
         let stored = wide.memory();
         let narrow = Wanted { room: wanted.room.saturating_sub(stored), ..wanted };
         let Uploaded { block, choice, comparing } = formats::upload(&ops, &part, self.factor, narrow)?;
@@ -299,15 +297,8 @@ impl<T: Real, A: Real, I: Iterate<OpenClOps<T, A>>> Rank for Engine<OpenClOps<T,
         Stored { format: self.a.format(), choice: self.choice.clone(), bytes }
     }
 
-    /// Keeps the launch parameters that were found in the course of it, too.
     fn run(&mut self, links: Links, stretch: Stretch<'_>, monitor: Monitor<'_>) -> Result<Ended> {
-        let ended = self.solve(links, stretch, monitor)?;
-        let found = self.ops.take_found();
-        if !found.is_empty() {
-            let (device, (rows, nnz)) = (self.ops.ctx.info(), self.a.size());
-            kept::keep_tried::<T, A>(&Store::open(), device, rows, nnz, &self.ops.kernels.tuning, &found);
-        }
-        Ok(ended)
+        self.solve(links, stretch, monitor)
     }
 }
 

@@ -305,7 +305,7 @@ mod tests {
         let device = list().devices.remove(0);
         let ctx = Arc::new(Context::open(&device).unwrap());
         let kernels = Kernels::build(&ctx, Tuning::default_for(&device, shape)).unwrap();
-        OpenClOps::new(ctx, kernels, rows, Box::new(Alone::default()), false).unwrap()
+        OpenClOps::new(ctx, kernels, rows, Box::new(Alone::default())).unwrap()
     }
 
     /// y = A x for whole numbers, with a halo that no other rank has filled.

@@ -6,14 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::store::{Device, Entry, FormatKey, Key, Known, Size, Store, source_hash};
 use super::{Found, Launch, MAX_SEARCHED_PER_UNIT, Search, Tune, Watch};
-use crate::backend::opencl::trials::Tried;
 use crate::device::Info;
 use crate::kernels::{
     self, CONVERSIONS, FAMILIES, PRODUCTS, SELL_PRODUCTS, STENCIL_PRODUCTS, Shape, Tuning, general_options,
 };
 use crate::partition::Part;
 use crate::real::{Precision, Real};
-use crate::timing::timing;
 
 /// The most unrolling that is believed: beyond, compilers take their time for programs that only spill registers.
 const MAX_UNROLL: usize = 16;
@@ -67,39 +65,17 @@ pub(crate) fn of_ranks(
     devices.iter().zip(parts).map(of_rank).collect()
 }
 
-/// Whether all kernels were tuned for blocks of this size by more than trials, but for those that not every block can have.
+/// Whether all kernels were tuned for blocks of this size but for those that not every block can have.
 fn is_searched(known: &Known, device: &Info, part: &Part<'_>, precision: Precision) -> bool {
     let unused = [STENCIL_PRODUCTS, SELL_PRODUCTS, CONVERSIONS];
     let is_used = |kernel: &&str| !unused.iter().any(|kernels| kernels.contains(kernel));
-    kernel_names().filter(is_used).all(|kernel| {
-        let hit = known.lookup(&key_in(precision, device, kernel, part.n_owned(), part.nnz()));
-        hit.is_some_and(|hit| !hit.entry.tried)
-    })
+    kernel_names()
+        .filter(is_used)
+        .all(|kernel| known.lookup(&key_in(precision, device, kernel, part.n_owned(), part.nnz())).is_some())
 }
 
 fn kernel_names() -> impl Iterator<Item = &'static str> {
     FAMILIES.iter().flat_map(|(_, _, kernels)| *kernels).copied()
-}
-
-/// Keeps what the iterations of a solve have found, on a block of so many rows and entries.
-pub(crate) fn keep_tried<T: Real, A: Real>(
-    store: &Store,
-    device: &Info,
-    rows: usize,
-    nnz: usize,
-    tuning: &Tuning,
-    found: &[Tried],
-) {
-    let entry = |tried: &Tried| {
-        let kernels::Launch { group_size, unroll, .. } = tuning.launch(tried.kernel);
-        let is_product = PRODUCTS.contains(&tried.kernel);
-        let (block_nnz, items_per_row) = if is_product { (tuning.block_nnz, tuning.items_per_row) } else { (0, 1) };
-        let groups_per_unit = tried.groups_per_unit;
-        let launch = Launch { group_size, groups_per_unit, block_nnz, items_per_row, unroll };
-        let entry = Entry::new(key::<T, A>(device, tried.kernel, rows, nnz), launch, timing(tried.times.clone()));
-        Entry { tried: true, ..entry }
-    };
-    store.insert(&Device::from(device), found.iter().map(entry));
 }
 
 /// How kernels are launched on a block of so many rows and entries: as is known, and as usual where it isn't.

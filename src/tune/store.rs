@@ -90,13 +90,11 @@ impl Known {
     }
 
     /// The entry for `key`; or, where there is none, the one of the nearest size class, if it is one step away at most in
-    /// rows and in entries: the newest of several, then the smallest. What was [tried](Entry::tried) serves no other class:
-    /// solves of that had better try themselves. O(entries).
+    /// rows and in entries: the newest of several, then the smallest. O(entries).
     #[must_use]
     pub fn lookup(&self, key: &Key) -> Option<Hit<'_>> {
         let steps = |entry: &Entry| key.size.steps(entry.key.size).filter(|_| key.differs_in_size_only(&entry.key));
         let near = self.entries.iter().filter_map(|entry| Some((steps(entry)?, entry)));
-        let near = near.filter(|&(steps, entry)| steps == 0 || !entry.tried);
         let (steps, entry) = near.min_by_key(|(steps, entry)| (*steps, u64::MAX - entry.inserted, entry.key.size))?;
         Some(Hit { entry, exact: steps == 0 })
     }
@@ -201,8 +199,6 @@ impl Store {
 
     /// Adds `entries`, in the place of those with the same keys, and returns the file that has them now: `None` if they
     /// could not be kept. An entry without a finite time or with an impossible size of groups is left out.
-    ///
-    /// What was [tried](Entry::tried) does not replace what was searched.
     ///
     /// A device has 512 entries at most. Beyond, the oldest go; first of those that are of other drivers or sources than
     /// the new ones.
@@ -428,9 +424,6 @@ fn merged<E: Kept>(old: Vec<E>, new: Vec<E>, is_in_use: impl Fn(&E) -> bool) -> 
     // Not older than any other, even if the clock was set back.
     let inserted = all.values_mut().map(|entry| *entry.inserted()).fold(now(), u64::max);
     for mut entry in new.into_iter().filter(E::makes_sense) {
-        if all.get(entry.key()).is_some_and(|old| old.outranks(&entry)) {
-            continue;
-        }
         *entry.inserted() = inserted;
         all.insert(entry.key().clone(), entry);
     }

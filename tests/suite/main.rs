@@ -38,8 +38,8 @@ mod single_sum;
 mod solve;
 mod solve_into;
 mod store;
-mod tries;
 mod tune;
+mod tuned;
 mod write;
 
 /// A file that is no module would never be compiled.

@@ -168,19 +168,6 @@ fn the_nearest_size_within_a_step_is_found() {
     assert_eq!(found(12, None), None);
 }
 
-#[test]
-fn what_was_tried_serves_its_own_size_alone() {
-    let dir = place();
-    let store = Store::at(dir.path());
-    let sized = |rows_log2| Key { size: Size { rows_log2, entries_log2: None }, ..key(1) };
-    store.insert(&device("d"), [entry(sized(10), 1.0), Entry { tried: true, ..entry(sized(12), 2.0) }]).unwrap();
-    let known = store.load(&device("d"));
-    let found = |rows| known.lookup(&sized(rows)).map(|hit| (hit.entry.timing.median, hit.exact));
-    assert_eq!(found(12), Some((2.0, true)));
-    assert_eq!(found(11), Some((1.0, false)), "one step from both");
-    assert_eq!(found(13), None);
-}
-
 /// A file from before there were these parameters.
 #[test]
 fn what_an_old_file_does_not_know_is_one() {

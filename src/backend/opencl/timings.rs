@@ -69,10 +69,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         let timed = self.ctx.take_timed(last)?;
         let clock = &mut *self.clock.borrow_mut();
         for kernel in timed {
-            let trials = &mut *self.trials.borrow_mut();
-            if trials.has(kernel.tag) {
-                trials.note(kernel.kernel, kernel.tag, kernel.time());
-            } else if kernel.tag > 0 {
+            if kernel.tag > 0 {
                 // of the iterations of one launch, those count that are no later
                 let iterations = clock.spans.remove(&kernel.tag).map_or(1, |count| count.min(last + 1 - kernel.tag));
                 clock.samples += if kernel.tag == clock.sampled { 0 } else { iterations };

@@ -22,7 +22,6 @@ pub(crate) fn open<'a>(a: &HostOperator<'a>, setup: &Setup) -> Result<(Box<dyn R
         factor: 1.0,
         method,
         known: None,
-        tries: false,
         format: Format::Auto,
         tune: Tune::Off,
         room: 0,

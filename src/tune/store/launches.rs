@@ -100,16 +100,13 @@ pub struct Entry {
     pub timing: Timing,
     /// When it was inserted, in seconds since 1970.
     pub inserted: u64,
-    /// Whether it comes from the iterations of a solve, which try numbers of groups alone.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub tried: bool,
 }
 
 impl Entry {
     /// An entry of now.
     #[must_use]
     pub fn new(key: Key, launch: Launch, timing: Timing) -> Self {
-        Self { key, launch, timing, inserted: now(), tried: false }
+        Self { key, launch, timing, inserted: now() }
     }
 }
 
@@ -132,11 +129,6 @@ impl Kept for Entry {
             && self.launch.items_per_row.is_power_of_two()
             && self.launch.unroll > 0
             && times.iter().all(|time| time.is_finite() && *time >= 0.0)
-    }
-
-    /// What was found by more than trials, perhaps while the solve went on that has tried.
-    fn outranks(&self, new: &Self) -> bool {
-        new.tried && !self.tried
     }
 }
 

@@ -140,11 +140,6 @@ pub(super) trait Kept: for<'de> Deserialize<'de> + Clone {
     fn key(&self) -> &Self::Key;
     fn inserted(&mut self) -> &mut u64;
     fn makes_sense(&self) -> bool;
-
-    /// Whether a new entry of the same key does not take its place.
-    fn outranks(&self, _new: &Self) -> bool {
-        false
-    }
 }
 
 fn is_time(seconds: f64) -> bool {

@@ -18,8 +18,14 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// Compiled programs, which depend on nothing but their sources, are those of all tests.
     pub(crate) fn new() -> Self {
-        Self { work: tempfile::tempdir().unwrap(), cache: tempfile::tempdir().unwrap() }
+        let cache = tempfile::tempdir().unwrap();
+        let programs = Path::new(env!("CARGO_TARGET_TMPDIR")).join("programs");
+        fs::create_dir_all(&programs).unwrap();
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(&programs, cache.path().join("programs")).unwrap();
+        Self { work: tempfile::tempdir().unwrap(), cache }
     }
 
     /// Where commands keep what they find.
