@@ -15,14 +15,13 @@ use super::interrupt;
 use super::measured::{Measured, Page, grid, load};
 use super::output::print;
 use super::progress::Screen;
-use crate::report::bench::{DeviceKind, Entry, Matrix, Report, as_published};
+use crate::report::bench::{DeviceKind, Entry, Matrix, Report};
 use crate::report::{distinct, in_flags, tune_html};
 
 /// Time iterations kernel by kernel, on each device alone and on all together
 ///
 /// Each method makes a fixed number of iterations, however small the residual. The report has the time of each kernel,
-/// the overhead beside them, and the total, and with them the figures of the dissertation where cg-classic was first
-/// measured (Bueno 2013). Devices that are alike are measured once.
+/// the overhead beside them, and the total. Devices that are alike are measured once.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
@@ -65,7 +64,7 @@ Examples:
   declive bench A.mtx --methods cg --devices 0,1 --json
   declive bench exchange --devices all";
 
-/// The order that the dissertation measured.
+/// Rows of the matrix, unless it is given: as in Bueno 2013, section 4.4.
 const ORDER: u64 = 10_000_000;
 
 /// Runs the command.
@@ -130,7 +129,6 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         repeat: args.repeat.into(),
         kinds: kinds.iter().map(described).collect(),
         experiments: Entry::all(experiments),
-        published: as_published(),
         notes,
     };
     print(&report, measured.json)?;

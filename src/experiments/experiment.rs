@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::device::together;
 use crate::error::{Error, Result};
 use crate::matrix::{Csr, gallery};
-use crate::solve::{Control, Method, Outcome, Precond, Reason, Setup, Solver, Stop};
+use crate::solve::{Control, Outcome, Precond, Reason, Setup, Solver, Stop};
 use crate::timeline::{Lane, Timeline};
 
 /// Iterations of the run before those that count, which pays for what happens once.
@@ -42,7 +42,6 @@ const WARM_UP: u64 = 10;
 /// assert_eq!(experiment.seconds_per_iteration(), 0.01);
 /// assert_eq!(experiment.bytes_per_second(), 18.4e6);
 /// assert_eq!(experiment.flops_per_second(), 100.0 * (2.0 * 5000.0 + 10.0 * 1000.0));
-/// assert_eq!(experiment.counted_flops_per_second(), Some(1e6));
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
@@ -124,19 +123,11 @@ impl Experiment {
     pub fn flops_per_second(&self) -> f64 {
         (2.0 * self.nnz as f64 + 10.0 * self.order as f64) / self.seconds_per_iteration()
     }
-
-    /// Operations a second as the dissertation counts them (Bueno 2013, table 4.7): for each row 1 in a sum, 2 in an update,
-    /// 2 in a product, whatever its number of entries; 10 n an iteration. None for methods that it has not.
-    #[must_use]
-    pub fn counted_flops_per_second(&self) -> Option<f64> {
-        let counted = self.method == Method::CgClassic.name();
-        counted.then(|| 10.0 * self.order as f64 / self.seconds_per_iteration())
-    }
 }
 
 /// Runs a method for `iterations` iterations: `repeat` times undisturbed, for the total, and once more with all kernels timed.
 /// `matrix` says what `a` is; the right-hand side is random. Method, precision, devices and launch parameters are those of
-/// `setup`; there is no preconditioner. Use [`Tune::Stored`](crate::solve::Tune) or `Off`, so that nothing is tried meanwhile.
+/// `setup`; there is no preconditioner. Use [`Tune::Stored`](crate::solve::Tune) or `Off`, so that nothing is measured meanwhile.
 ///
 /// A run that can't go on for so long, since the precision is exhausted, counts with the iterations that it made, and a note.
 /// `progress` is called with the runs that are done and their number.
@@ -235,6 +226,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::solve::Method;
     use crate::timeline::Span;
 
     fn on_host(a: Csr, method: Method, iterations: u64, repeat: usize) -> Result<Experiment> {

@@ -67,7 +67,7 @@ impl Report {
         }
         text.section(title);
         let head = [vec!["model, devices".to_owned()], heads.into_iter().collect()].concat();
-        text.columns(None, &[vec![head], rows].concat());
+        text.columns(&[vec![head], rows].concat());
     }
 
     fn halos(&self, text: &mut Text, scattered: bool) {

@@ -38,15 +38,10 @@ impl Text {
     }
 
     /// A table of as many columns as it takes: text in the first, numbers to the right in the others. The first row is the
-    /// header; `title` stands above the columns from a certain one on.
-    pub(super) fn columns(&mut self, title: Option<(usize, &str)>, rows: &[Vec<String>]) {
+    /// header.
+    pub(super) fn columns(&mut self, rows: &[Vec<String>]) {
         let rows: Vec<Vec<&str>> = rows.iter().map(|row| row.iter().map(String::as_str).collect()).collect();
-        let widths = widths(&rows);
-        if let Some((first, title)) = title {
-            let before: usize = widths.iter().take(first).map(|width| width + 2).sum();
-            self.0.push_str(&format!("{}  {title}\n", " ".repeat(before)));
-        }
-        self.rows(&widths, &rows, |column| column == 0);
+        self.rows(&widths(&rows), &rows, |column| column == 0);
     }
 
     /// Rows of columns of these widths: text to the left, numbers to the right.
@@ -132,11 +127,12 @@ mod tests {
         text.table(["n", "name"], [false, true], &[["1".into(), "a".into()], ["10".into(), "bcdefg".into()]]);
         assert_eq!(text.finish(), "   n  name\n   1  a\n  10  bcdefg\n");
     }
+
     #[test]
-    fn columns_have_titles() {
+    fn columns_are_as_wide_as_they_must_be() {
         let mut text = Text::default();
         let rows = [["name", "a", "b"], ["x", "1", "10"], ["", "2.5", ""]].map(|row| row.map(String::from).to_vec());
-        text.columns(Some((2, "late")), &rows);
-        assert_eq!(text.finish(), "             late\n  name    a   b\n  x       1  10\n        2.5\n");
+        text.columns(&rows);
+        assert_eq!(text.finish(), "  name    a   b\n  x       1  10\n        2.5\n");
     }
 }

@@ -2,7 +2,6 @@
 //! the two can't disagree.
 
 pub(crate) mod bench;
-mod bench_published;
 mod bench_text;
 pub(crate) mod convert;
 pub(crate) mod devices;

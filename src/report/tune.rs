@@ -1,9 +1,7 @@
 //! What tuning found.
 
-use std::collections::BTreeMap;
-
+use declive::tune::Found;
 use declive::tune::store::{self, Entry, FormatEntry, Known, MeetingEntry, PaceEntry};
-use declive::tune::{Axis, EarlyStop, Found, KernelFound};
 use serde::Serialize;
 
 /// All that was measured.
@@ -19,24 +17,6 @@ pub(super) struct Device {
     pub(super) indices: Vec<usize>,
     #[serde(flatten)]
     pub(super) found: Found,
-    /// What follows from the measurements, kernel by kernel.
-    pub(super) findings: Vec<Finding>,
-}
-
-/// What follows from the measurements of a kernel.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Finding {
-    pub(super) kernel: String,
-    /// What each parameter gains over the next best value, as a part.
-    pub(super) gains: BTreeMap<Axis, Option<f64>>,
-    pub(super) early_stop: Option<EarlyStop>,
-}
-
-impl Finding {
-    fn new(kernel: &KernelFound) -> Self {
-        let gains = Axis::ALL.map(|axis| (axis, kernel.gain(axis)));
-        Self { kernel: kernel.kernel.clone(), gains: gains.into(), early_stop: kernel.early_stop() }
-    }
 }
 
 impl Report {
@@ -47,8 +27,7 @@ impl Report {
 
     /// Adds what was found for the devices of these numbers.
     pub(crate) fn add(&mut self, found: Found, indices: Vec<usize>) {
-        let findings = found.kernels.iter().map(Finding::new).collect();
-        self.devices.push(Device { indices, found, findings });
+        self.devices.push(Device { indices, found });
     }
 }
 

@@ -4,10 +4,10 @@ use std::fmt;
 
 use declive::device::together;
 use declive::tune::store::{Entry, FormatEntry, MeetingEntry, MeetingKey, PaceEntry};
-use declive::tune::{Axis, KernelFound, Launch, Timing};
+use declive::tune::{KernelFound, Launch, Timing};
 
 use super::layout::Text;
-use super::tune::{Device, Finding, Kept, Report};
+use super::tune::{Device, Kept, Report};
 use super::units::{count, figure, plural};
 
 impl fmt::Display for Report {
@@ -153,15 +153,6 @@ impl Device {
              how many times as long the launch without tuning takes. What fits into caches goes beyond the limit.",
         );
         text.gap();
-        let rows: Vec<[String; 7]> = self.findings.iter().map(finding_row).collect();
-        let header = ["kernel", "groups", "size", "block", "items", "unroll", "early stop"];
-        text.table(header, [true, false, false, false, false, false, false], &rows);
-        text.gap();
-        text.paragraph(
-            "How much longer a launch takes, in percent: with the next best number and size of groups, row block, work-items of a \
-             row and unrolling; and where a search ends that adds one group a unit until the time rises. – is what was not tried, or \
-             in steps too coarse to tell.",
-        );
     }
 }
 
@@ -178,32 +169,6 @@ fn row(kernel: &KernelFound, limit: f64) -> [String; 9] {
         format!("{:.0} %", 100.0 * kernel.bytes_per_second() / limit),
         format!("{:.2}", kernel.speedup()),
     ]
-}
-
-fn finding_row(finding: &Finding) -> [String; 7] {
-    let gain = |axis| percent(finding.gains.get(&axis).copied().flatten());
-    [
-        finding.kernel.clone(),
-        gain(Axis::GroupsPerUnit),
-        gain(Axis::GroupSize),
-        gain(Axis::BlockNnz),
-        gain(Axis::ItemsPerRow),
-        gain(Axis::Unroll),
-        percent(finding.early_stop.map(|stop| stop.cost)),
-    ]
-}
-
-/// A part in percent, with a decimal if it is small.
-fn percent(part: Option<f64>) -> String {
-    part.map_or_else(
-        || "–".into(),
-        |part| {
-            let percent = 100.0 * part;
-            let decimals = usize::from(percent.abs() < 9.95);
-            // no −0
-            format!("{:.decimals$}", if percent.abs() < 0.05 { 0.0 } else { percent })
-        },
-    )
 }
 
 fn micros(timing: &Timing) -> String {

@@ -79,8 +79,8 @@ pub struct Outcome<X = Vec<f64>> {
     pub moves: Vec<Move>,
     /// Seconds of each rank's kernels an iteration, as the ranks compared them last; empty if they did not.
     pub kernel_seconds: Vec<f64>,
-    /// Seconds of an iteration, the median over windows of some of them, so that neither the first ones count nor what is tried
-    /// now and then; none if they were few.
+    /// Seconds of an iteration, the median over windows of some of them, so that the first ones do not count;
+    /// none if they were few.
     pub iteration_seconds: Option<f64>,
     /// Bytes that an iteration moves over all ranks, each array counted once. In mixed precision, the residuals in
     /// double precision are beside that.

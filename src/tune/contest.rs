@@ -3,7 +3,7 @@
 use super::device::Work;
 use super::found::{Chosen, Curve, KernelFound, Launch};
 use super::lab::{Lab, Way};
-use super::search::{fastest, first_minimum};
+use super::search::fastest;
 use crate::device::Kind;
 use crate::error::Result;
 use crate::kernels::PRODUCTS;
@@ -165,45 +165,17 @@ impl Work<'_> {
             }
         }
         let (bytes, flops) = lab.bed.cost(kernel);
-        let (curve_ways, curves): (Vec<Way>, Vec<Curve>) = curves.into_iter().unzip();
-        let mut found = KernelFound {
+        Ok(KernelFound {
             kernel: kernel.into(),
             bytes,
             flops,
             elements: lab.bed.n(),
-            curves,
+            curves: curves.into_iter().map(|(_, curve)| curve).collect(),
             one_per_unit: timings[1],
             default: Chosen { launch: ways[0].launch, timing: timings[0] },
             chosen: tried[0],
             tried,
-        };
-        self.find_first_minimum(lab, &curve_ways, &mut found)?;
-        Ok(found)
-    }
-
-    /// Fills in, on the curve that the dissertation's search goes along, the points up to its end.
-    fn find_first_minimum<T: Real, A: Real>(
-        &self,
-        lab: &mut Lab<'_, T, A>,
-        ways: &[Way],
-        found: &mut KernelFound,
-    ) -> Result<()> {
-        let Some(early) = found.early_curve().filter(|curve| curve.first_minimum.is_none()).cloned() else {
-            return Ok(());
-        };
-        for (way, curve) in ways.iter().zip(&mut found.curves).filter(|(_, curve)| **curve == early) {
-            for groups_per_unit in 1..=lab.most(way, &found.kernel)? {
-                if curve.points.iter().all(|point| point.groups_per_unit != groups_per_unit) {
-                    curve.points.push(lab.measure(way, &found.kernel, groups_per_unit)?);
-                    curve.points.sort_by_key(|point| point.groups_per_unit);
-                }
-                curve.first_minimum = first_minimum(&curve.points);
-                if curve.first_minimum.is_some() {
-                    break;
-                }
-            }
-        }
-        Ok(())
+        })
     }
 }
 
@@ -289,7 +261,7 @@ mod tests {
             let timing = |time| Timing { median: time, low: time, high: time, runs: 1 };
             let point = |(&time, groups)| Point { groups_per_unit: groups, groups, timing: timing(time) };
             let points = times.iter().zip(1..).map(point).collect();
-            (way(group_size), Curve { group_size, block_nnz: 0, points, first_minimum: None })
+            (way(group_size), Curve { group_size, block_nnz: 0, points })
         };
         let curves = vec![curve(256, &[9.0, 8.0]), curve(1, &[5.0, 4.0]), curve(64, &[7.0, 6.0, 5.0])];
         let mut contest = Contest { kernel: "cg_step", curves, default: way(256), best: way(256) };

@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::contest::Contest;
 use super::found::{Curve, DeviceFacts, Found, KernelFound, Launch, Search};
 use super::lab::{Lab, Way};
-use super::search::{first_minimum, search};
+use super::search::search;
 use super::store::Size;
 use super::watch::Watch;
 use crate::bandwidth;
@@ -165,9 +165,8 @@ impl Work<'_> {
     pub(super) fn curve<T: Real, A: Real>(&self, lab: &mut Lab<'_, T, A>, way: &Way, kernel: &str) -> Result<Curve> {
         let most = lab.most(way, kernel)?;
         let points = search(self.how, most, |groups_per_unit| lab.measure(way, kernel, groups_per_unit))?;
-        let first_minimum = first_minimum(&points);
         let Launch { group_size, block_nnz, .. } = way.launch;
-        Ok(Curve { group_size, block_nnz, points, first_minimum })
+        Ok(Curve { group_size, block_nnz, points })
     }
 }
 

@@ -52,9 +52,6 @@ pub struct Curve {
     pub block_nnz: usize,
     /// What was tried, by rising number of work-groups.
     pub points: Vec<Point>,
-    /// The groups for each unit at which a search for the first local minimum, in steps of one from one on, ends; `None` if
-    /// the steps were too coarse to tell.
-    pub first_minimum: Option<usize>,
 }
 
 /// The launch parameters that are to be used.
@@ -190,53 +187,6 @@ impl KernelFound {
     }
 }
 
-/// A launch parameter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Axis {
-    /// [`Launch::groups_per_unit`].
-    GroupsPerUnit,
-    /// [`Launch::group_size`].
-    GroupSize,
-    /// [`Launch::block_nnz`].
-    BlockNnz,
-    /// [`Launch::items_per_row`].
-    ItemsPerRow,
-    /// [`Launch::unroll`].
-    Unroll,
-}
-
-impl Axis {
-    /// All of them, in the order in which they are searched.
-    pub const ALL: [Self; 5] = [Self::GroupsPerUnit, Self::GroupSize, Self::BlockNnz, Self::ItemsPerRow, Self::Unroll];
-
-    /// Its name in a few words.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::GroupsPerUnit => "groups a unit",
-            Self::GroupSize => "group size",
-            Self::BlockNnz => "row block",
-            Self::ItemsPerRow => "items a row",
-            Self::Unroll => "unroll",
-        }
-    }
-}
-
-/// Where the search for the first local minimum ends, and what that costs.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct EarlyStop {
-    /// Work-items of a group.
-    pub group_size: usize,
-    /// The number of groups there, with its time.
-    pub point: Point,
-    /// How much longer it takes than the chosen launch, as a part: time / chosen time − 1. Negative where it is faster, as
-    /// far as that can be measured; 0 if it is the chosen one.
-    pub cost: f64,
-    /// Whether these are the chosen groups.
-    pub is_chosen: bool,
-}
-
 impl Timing {
     /// Whether the median is a time that a launch may take, and not what goes wrong in measuring.
     #[must_use]
@@ -288,70 +238,6 @@ impl KernelFound {
         let Launch { group_size, groups_per_unit, .. } = self.chosen.launch;
         self.curves_by_size().iter().find(|curve| curve.group_size == group_size)?.at(groups_per_unit)
     }
-
-    /// Where a search ends that adds one group a unit as long as the time falls, and what that costs. It goes along the
-    /// largest groups; where groups are single work-items by default, as on CPUs, along those. `None` if the steps were too
-    /// coarse to tell.
-    #[must_use]
-    pub fn early_stop(&self) -> Option<EarlyStop> {
-        let curve = self.early_curve()?;
-        let point = curve.at(curve.first_minimum?)?;
-        let Launch { group_size, groups_per_unit, .. } = self.chosen.launch;
-        let is_chosen = (group_size, groups_per_unit) == (curve.group_size, point.groups_per_unit);
-        // both from the same sweep, if possible
-        let best = self.chosen_on_curve().map_or(self.chosen.timing.median, |point| point.timing.median);
-        let cost = if is_chosen { 0.0 } else { point.timing.median / best - 1.0 };
-        Some(EarlyStop { group_size: curve.group_size, point, cost, is_chosen })
-    }
-
-    /// The curve that [`KernelFound::early_stop`] goes along.
-    pub(super) fn early_curve(&self) -> Option<&Curve> {
-        let curves = self.curves_by_size();
-        let single = curves.iter().find(|curve| curve.group_size == 1 && self.default.launch.group_size == 1);
-        single.or(curves.last()).copied()
-    }
-
-    /// What the chosen value of a parameter gains over the next best value that was tried: its time / the time with the
-    /// chosen value − 1, both the least of those measured together. `None` if there is no other value. Below 0 where
-    /// noise decided, a gain was too small to change the default for, or the row blocks of another product did not allow
-    /// better.
-    ///
-    /// Together were measured: the numbers of groups of the chosen curve; all sizes of groups; all row blocks with groups of
-    /// the chosen size; and in turns what differs from the chosen launch in the work-items of a row or in unrolling alone.
-    #[must_use]
-    pub fn gain(&self, axis: Axis) -> Option<f64> {
-        let chosen = self.chosen.launch;
-        let is_size = |curve: &&Curve| curve.group_size == chosen.group_size;
-        let of_curves = |same: &dyn Fn(&&Curve) -> bool, among: &dyn Fn(&&Curve) -> bool| {
-            let times = |wanted: bool| {
-                let curves = self.curves.iter().filter(|curve| among(curve) && same(curve) == wanted);
-                curves.map(Curve::least).fold(f64::INFINITY, f64::min)
-            };
-            [times(true), times(false)]
-        };
-        let in_turns = |with: &dyn Fn(Launch) -> Launch| {
-            let is_other = |one: &&Chosen| one.launch != chosen && with(one.launch) == chosen;
-            let others = self.tried.iter().filter(is_other).map(|one| &one.timing);
-            [self.chosen.timing.median, least(others)]
-        };
-        let [time, other] = match axis {
-            Axis::GroupsPerUnit => {
-                let curves = self.curves_by_size();
-                let points = &curves.iter().find(|curve| is_size(curve))?.points;
-                let times = |wanted: bool| {
-                    let is_it = |point: &&Point| (point.groups_per_unit == chosen.groups_per_unit) == wanted;
-                    least(points.iter().filter(is_it).map(|point| &point.timing))
-                };
-                [times(true), times(false)]
-            }
-            Axis::GroupSize => of_curves(&is_size, &|_| true),
-            Axis::BlockNnz => of_curves(&|curve| curve.block_nnz == chosen.block_nnz, &is_size),
-            Axis::ItemsPerRow => in_turns(&|launch| Launch { items_per_row: chosen.items_per_row, ..launch }),
-            Axis::Unroll => in_turns(&|launch| Launch { unroll: chosen.unroll, ..launch }),
-        };
-        let gain = other / time - 1.0;
-        (time.is_finite() && gain.is_finite()).then_some(gain)
-    }
 }
 
 #[cfg(test)]
@@ -370,7 +256,7 @@ mod tests {
     fn curve(group_size: usize, block_nnz: usize, times: &[f64]) -> Curve {
         let point = |(k, &time): (usize, &f64)| Point { groups_per_unit: k + 1, groups: k + 1, timing: timing(time) };
         let points = times.iter().enumerate().map(point).collect();
-        Curve { group_size, block_nnz, points, first_minimum: None }
+        Curve { group_size, block_nnz, points }
     }
 
     /// A kernel whose chosen launch took 4.
@@ -390,27 +276,6 @@ mod tests {
     }
 
     #[test]
-    fn what_a_value_gains_over_the_next_best() {
-        let curves = vec![
-            curve(64, 1024, &[9.0, 6.0, 5.0]),
-            curve(64, 2048, &[9.0, 4.4, 5.5]),
-            curve(128, 2048, &[7.0, 6.6, f64::NAN]),
-        ];
-        let mut kernel = kernel(launch(64, 2, [2048, 2, 1]), curves);
-        let gains =
-            |kernel: &KernelFound| Axis::ALL.map(|axis| kernel.gain(axis).map(|gain| (1e6 * gain).round() / 1e6));
-        assert_eq!(gains(&kernel), [Some(0.25), Some(0.5), Some(0.136364), None, None]);
-        let others = [([2048, 1, 1], 4.2), ([2048, 4, 1], 5.0), ([2048, 2, 4], 3.9), ([1024, 2, 2], 1.0)];
-        kernel.tried.extend(others.map(|(rest, time)| Chosen { launch: launch(64, 2, rest), timing: timing(time) }));
-        assert_eq!(gains(&kernel)[3..], [Some(0.05), Some(-0.025)]);
-        // more groups than there is work for, which the curve has not
-        kernel.chosen.launch.groups_per_unit = 9;
-        assert_eq!(gains(&kernel)[0], None);
-        kernel.curves.clear();
-        assert_eq!(gains(&kernel)[..3], [None; 3]);
-    }
-
-    #[test]
     fn a_curve_for_each_size() {
         let curves = vec![
             curve(64, 1024, &[1.0]),
@@ -424,21 +289,5 @@ mod tests {
         let shown: Vec<f64> = kernel.curves_by_size().into_iter().map(Curve::least).collect();
         assert_eq!(shown, [3.5, 4.0]);
         assert_eq!(kernel.chosen_on_curve().unwrap().timing.median, 3.5);
-    }
-
-    #[test]
-    fn what_an_early_stop_costs() {
-        let mut kernel =
-            kernel(launch(64, 3, [0, 1, 1]), vec![curve(64, 0, &[9.0, 9.0, 4.5]), curve(128, 0, &[7.0, 6.75, 7.5])]);
-        assert_eq!(kernel.early_stop(), None);
-        kernel.curves[1].first_minimum = Some(2);
-        let stop = kernel.early_stop().unwrap();
-        assert_eq!((stop.group_size, stop.point.groups_per_unit, stop.cost, stop.is_chosen), (128, 2, 0.5, false));
-        // from another sweep, if the chosen launch has no point
-        kernel.chosen.launch.groups_per_unit = 7;
-        assert_eq!(kernel.early_stop().unwrap().cost, 6.75 / 4.0 - 1.0);
-        kernel.chosen.launch = launch(128, 2, [0, 1, 1]);
-        let stop = kernel.early_stop().unwrap();
-        assert_eq!((stop.cost, stop.is_chosen), (0.0, true));
     }
 }

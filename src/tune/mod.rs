@@ -21,7 +21,7 @@ mod ways;
 
 pub use crate::timing::Timing;
 pub use device::{MAX_SEARCHED_PER_UNIT, device, rank, ranks_to_tune};
-pub use found::{Axis, Chosen, Curve, DeviceFacts, EarlyStop, Found, KernelFound, Launch, Point, Search};
+pub use found::{Chosen, Curve, DeviceFacts, Found, KernelFound, Launch, Point, Search};
 pub use kept::keep;
 pub use mode::Tune;
 pub use watch::Watch;

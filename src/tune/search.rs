@@ -55,16 +55,6 @@ pub(super) fn fastest(points: &[Point]) -> Option<usize> {
     (0..points.len()).min_by(|&a, &b| points[a].timing.median.total_cmp(&points[b].timing.median))
 }
 
-/// The groups for each unit at which a search for the first local minimum would end; `None` if the points do not go up in
-/// steps of one from one on so far.
-pub(super) fn first_minimum(points: &[Point]) -> Option<usize> {
-    let steps = points.iter().zip(1..).take_while(|(point, groups)| point.groups_per_unit == *groups).count();
-    let rises = |k: &usize| points[k + 1].timing.median > points[*k].timing.median;
-    let end = (0..steps.saturating_sub(1)).find(rises);
-    // without a rise, the last one, if nothing is missing
-    end.or((steps == points.len()).then(|| steps.checked_sub(1)).flatten()).map(|k| points[k].groups_per_unit)
-}
-
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
@@ -117,19 +107,5 @@ mod tests {
         let (points, best) = tried(Search::Refine, 48, |groups| 1.0 / groups as f64);
         assert!(best == 48 && points.contains(&32));
         assert_eq!(tried(Search::Refine, 64, |groups| groups as f64).1, 1);
-    }
-
-    #[test]
-    fn where_the_first_minimum_is() {
-        let points = |times: &[(usize, f64)]| -> Vec<Point> {
-            let point = |&(groups, time)| Point { groups_per_unit: groups, groups, timing: timing(vec![time]) };
-            times.iter().map(point).collect()
-        };
-        assert_eq!(first_minimum(&points(&[(1, 3.0), (2, 2.0), (3, 2.5), (4, 1.0)])), Some(2));
-        assert_eq!(first_minimum(&points(&[(1, 3.0), (2, 2.0), (4, 1.0)])), None);
-        assert_eq!(first_minimum(&points(&[(1, 3.0), (2, 4.0), (8, 1.0)])), Some(1));
-        assert_eq!(first_minimum(&points(&[(1, 3.0), (2, 2.0)])), Some(2));
-        assert_eq!(first_minimum(&points(&[(2, 3.0)])), None);
-        assert_eq!(first_minimum(&[]), None);
     }
 }

@@ -54,7 +54,6 @@ fn a_device_alone_and_as_three_ranks() {
         let micros = number("microseconds_per_iteration");
         assert!((micros * 20.0 - 1e6 * number("total_seconds")).abs() < 1e-6 * micros);
         assert_eq!(one["speedup"].is_null(), one["label"] == "[0]");
-        assert_eq!(one["gigaflops_counted"].is_null(), method == "cg");
         assert!(number("part_of_copy") > 0.0);
         let nnz = report["matrix"]["nnz"].as_u64().unwrap();
         // 66 bytes a row, and some kinds of rows; or 124, and 12 an entry
@@ -63,26 +62,23 @@ fn a_device_alone_and_as_three_ranks() {
         assert!((bytes..=bytes + more).contains(&found), "{found} and {bytes}");
     }
     assert_eq!(experiments[1]["devices"].as_array().unwrap().len(), 3);
-    let published = report["published"]["experiments"].as_array().unwrap();
-    let totals: Vec<f64> = published.iter().map(|one| one["total_seconds"].as_f64().unwrap()).collect();
-    assert_eq!(totals, [4.46, 1.81, 1.55, 0.67, 0.91]);
 
     let page = place.read("r.html");
-    assert!(page.contains("Where the time of 20 iterations goes") && page.contains("figure 4.21"), "{page}");
+    assert!(page.contains("Where the time of 20 iterations goes"), "{page}");
 }
 
 #[test]
 fn the_text() {
     let place = Place::new();
     let text = place.run("bench --order 1000 --devices 0 --iterations 10 --repeat 1 --precision f32").ok();
-    for part in ["poisson3d:10, 1,000 rows, 6,400 entries", "7-point operator", "[0]", "published 2013, f32", "6750M"] {
+    for part in ["poisson3d:10, 1,000 rows, 6,400 entries", "7-point operator", "[0]"] {
         assert!(words(&text).contains(part), "{part} is not in\n{text}");
     }
     let kernels = |name: &str| text.lines().filter(|line| line.trim_start().starts_with(name)).count();
     assert_eq!(["spmv_csr", "cg_step", "overhead", "total"].map(kernels), [1, 1, 2, 2]);
     let text =
         place.run("bench --order 1000 --devices host --iterations 10 --repeat 1 --methods cg,cg --tune off").ok();
-    assert!(!text.contains("published") && !text.contains("speed-up") && text.contains("off: Usual"), "{text}");
+    assert!(!text.contains("speed-up") && text.contains("off: Usual"), "{text}");
     assert_eq!(text.matches("\ncg\n").count(), 1);
 }
 
@@ -169,9 +165,7 @@ fn the_page_of_tuning_has_experiments() {
     let tuned = "tune --order 1000 --search first-minimum --dry-run --devices 0,0 --report";
     assert_eq!(place.run(&format!("{tuned} one.html")).code, Some(0));
     let page = place.read("one.html");
-    for part in
-        ["Launch parameters found by measurement", "Rates, cg-classic", "Rates, cg\"", "published 2013", "4.46", "2 × "]
-    {
+    for part in ["Launch parameters found by measurement", "Rates, cg-classic", "Rates, cg\"", "2 × "] {
         assert!(page.contains(part), "{part}");
     }
 }

@@ -91,7 +91,7 @@ fn slices_are_measured_where_rows_are_few() {
     crate::common::require_opencl();
     let place = Place::new();
     let mut command = place.command("solve --generate random-spd:900,seed=7 --devices 0 --json");
-    command.env("DECLIVE_SHAPE", "gpu");
+    command.env("DECLIVE_SHAPE", "gpu").env("DECLIVE_PROGRAM_CACHE", "off");
     let report = crate::common::process::Run::of(command, "").ends(0).json();
     let rank = &report["ranks"][0];
     assert_eq!((&rank["format_why"], considered(rank).1), (&"measured".into(), 2), "{rank}");

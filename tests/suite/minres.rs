@@ -436,7 +436,7 @@ fn equal_launches_give_equal_bits() {
                 // a timeline has iterations launched one by one: a processor may refuse launches of several at any time
                 let args = format!("{args} -o x.mtx --max-iters 600 --json --history h.csv --trace t.json");
                 let mut command = place.command(&args);
-                command.env("DECLIVE_SHAPE", shape);
+                command.env("DECLIVE_SHAPE", shape).env("DECLIVE_PROGRAM_CACHE", "off");
                 let report = Run::of(command, "").json();
                 assert!(report["iterations"].as_u64() > Some(200), "{shape}, {devices}: {}", report["iterations"]);
                 (bits(&place), place.read("h.csv"))

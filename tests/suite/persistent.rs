@@ -11,7 +11,7 @@ use declive::matrix::gallery::Spec;
 /// `declive` with the kernels of GPUs, and details in its log.
 fn gpu_shaped(place: &Place, args: &str) -> Run {
     let mut command = place.command(&format!("{args} --tune off --json -vv"));
-    command.env("DECLIVE_SHAPE", "gpu");
+    command.env("DECLIVE_SHAPE", "gpu").env("DECLIVE_PROGRAM_CACHE", "off");
     Run::of(command, "")
 }
 

@@ -73,7 +73,7 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
         return Err(Failure::usage("--precision is f64 or f32 here: messages are of one or the other"));
     }
     if !matches!(args.tune, Tune::Off | Tune::Stored) {
-        return Err(Failure::usage("--tune is off or stored here, so that nothing is tried meanwhile"));
+        return Err(Failure::usage("--tune is off or stored here, so that nothing is measured meanwhile"));
     }
     let source = measured.source().map_or_else(|| grid(measured.order.unwrap_or(ORDER)), Ok)?;
     interrupt::kill_cleanly();

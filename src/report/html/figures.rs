@@ -75,11 +75,6 @@ pub(in crate::report) fn fine_percent(part: f64) -> String {
     if percent.is_finite() { format!("{} %", fixed(percent, usize::from(percent < 9.95))) } else { NONE.into() }
 }
 
-/// A part in tenths of a percent, without the sign of percent: `12.3`, `−0.4`.
-pub(in crate::report) fn signed_percent(part: f64) -> String {
-    fixed(100.0 * part, 1)
-}
-
 /// A part in percent without the sign, for a column that has it in its head.
 pub(in crate::report) fn hundredths(part: f64) -> String {
     fixed(100.0 * part, 0)
@@ -141,7 +136,6 @@ mod tests {
         assert_eq!([0.874, -0.001, -0.25, f64::NAN].map(percent), ["87 %", "0 %", "−25 %", "–"]);
         assert_eq!([0.0514, 0.25, 14.781].map(fine_percent), ["5.1 %", "25 %", "1,478 %"]);
         assert_eq!([hundredths(0.5), factor(1.236)], ["50", "1.24"]);
-        assert_eq!([0.1234, -0.004, -0.0001].map(signed_percent), ["12.3", "−0.4", "0.0"]);
     }
 
     #[test]

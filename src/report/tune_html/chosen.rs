@@ -1,9 +1,9 @@
 //! The chosen parameters (Bueno 2013, table 4.4).
 
-use declive::tune::{Axis, Found, KernelFound, Launch};
+use declive::tune::{Found, KernelFound, Launch};
 use maud::{Markup, html};
 
-use super::figures::{Unit, column, factor, hundredths, signed_percent};
+use super::figures::{Unit, column, factor, hundredths};
 use super::table::{Column, table};
 use crate::report::units::{count, plural};
 
@@ -13,7 +13,6 @@ pub(super) fn section(found: &[Found]) -> Markup {
         @for one in found {
             h3 { (one.device.name) }
             (kernels(one))
-            (gains(one))
             @for (launch, names) in defaults(&one.kernels) {
                 p.small { "Default launch of " (names.join(", ")) ": " (in_words(launch)) "." }
             }
@@ -52,24 +51,6 @@ fn kernels(found: &Found) -> Markup {
         Column::new("×\u{a0}default", texts(&|k| factor(k.speedup()))),
     ]);
     table(&format!("Chosen parameters, {}", found.device.name), "kernel", &names, &columns)
-}
-
-/// What each parameter gains.
-fn gains(found: &Found) -> Markup {
-    let names: Vec<&str> = found.kernels.iter().map(|kernel| &*kernel.kernel).collect();
-    let tried = |axis: &Axis| found.kernels.iter().any(|kernel| kernel.gain(*axis).is_some());
-    let cell = |kernel: &KernelFound, axis| kernel.gain(axis).map_or_else(String::new, signed_percent);
-    let columns: Vec<Column> = Axis::ALL
-        .into_iter()
-        .filter(tried)
-        .map(|axis| Column::new(axis.name(), found.kernels.iter().map(|kernel| cell(kernel, axis)).collect()))
-        .collect();
-    html! {
-        @if !columns.is_empty() {
-            p { "What the next best value of each parameter would cost, in percent of the time:" }
-            (table(&format!("Gain of each parameter, {}", found.device.name), "kernel", &names, &columns))
-        }
-    }
 }
 
 /// The default launches, each with its kernels.

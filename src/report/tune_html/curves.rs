@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use declive::tune::{Curve, EarlyStop, Found, KernelFound, Point};
+use declive::tune::{Curve, Found, KernelFound, Point};
 use maud::{Markup, html};
 
-use super::figures::{Unit, fine_percent, tick_label, time};
+use super::figures::{Unit, tick_label, time};
 use super::scale::{Scale, spread};
 use super::svg::{chart, line, n, path, text};
-use crate::report::units::{count, plural};
+use crate::report::units::count;
 
 /// Of a chart, in the units of the style sheet's text.
 const SIZE: [f64; 2] = [460.0, 300.0];
@@ -71,25 +71,11 @@ fn lines(kernel: &KernelFound) -> Vec<Line> {
     lines.filter(|line| !line.points.is_empty()).collect()
 }
 
-/// What the early stop costs.
-fn caption(kernel: &KernelFound) -> String {
-    let Some(EarlyStop { group_size, point, cost, is_chosen }) = kernel.early_stop() else {
-        return "The steps are too coarse to tell where the first minimum is.".into();
-    };
-    let groups = plural(point.groups_per_unit, "group");
-    let place = format!("the first minimum, {groups} a unit of {}", count(group_size));
-    if is_chosen {
-        return format!("Stopping at {place}, would cost 0 %: it is chosen.");
-    }
-    let would = if cost < 0.0 { "save" } else { "cost" };
-    format!("Stopping at {place}, would {would} {}.", fine_percent(cost.abs()))
-}
-
 fn figure(kernel: &KernelFound, device: &str, colours: &BTreeSet<usize>) -> Markup {
     let lines = lines(kernel);
     html! {
         figure {
-            figcaption { b { (kernel.kernel) } span { (caption(kernel)) } }
+            figcaption { b { (kernel.kernel) } }
             (drawing(kernel, &lines, device, colours))
         }
     }
@@ -156,8 +142,6 @@ fn drawing(kernel: &KernelFound, lines: &[Line], device: &str, colours: &BTreeSe
     let (front, back): (Vec<&Line>, Vec<&Line>) = lines.iter().partition(|line| line.group_size == strong);
     let is_drawn = |point: &Point| point.groups_per_unit > 0;
     let chosen = kernel.chosen_on_curve().filter(is_drawn);
-    let stop = kernel.early_stop().filter(|stop| is_drawn(&stop.point));
-    let both = stop.is_some_and(|stop| stop.is_chosen);
     let title = format!("{} on {device}", kernel.kernel);
     chart(
         SIZE,
@@ -191,19 +175,10 @@ fn drawing(kernel: &KernelFound, lines: &[Line], device: &str, colours: &BTreeSe
                 }
             }
             (labels(lines, &place, &class))
-            @if let Some(EarlyStop { point, .. }) = &stop {
-                @let [x, y] = place(point);
-                path.stop d={ (path([[x, y - 6.0], [x + 6.0, y], [x, y + 6.0], [x - 6.0, y]])) "Z" } {}
-                @if !both {
-                    @let y = if y > TOP + 14.0 { y - 12.0 } else { y + 22.0 };
-                    (mark([x, y], &format!("first minimum: {}", count(point.groups_per_unit))))
-                }
-            }
             @if let Some(point) = &chosen {
                 @let [x, y] = place(point);
                 circle.chosen cx=(n(x)) cy=(n(y)) r="4.5" {}
-                @let what = if both { "chosen, first minimum" } else { "chosen" };
-                (mark([x, y + 20.0], &format!("{what}: {}", count(point.groups_per_unit))))
+                (mark([x, y + 20.0], &format!("chosen: {}", count(point.groups_per_unit))))
             }
         },
     )
@@ -249,13 +224,12 @@ fn description(kernel: &KernelFound, lines: &[Line]) -> String {
     let launch = kernel.chosen.launch;
     format!(
         "Time of a launch over {} to {} work-groups a compute unit, for groups of {} work-items. Chosen: {} groups a \
-         unit of {} work-items, {}. {}",
+         unit of {} work-items, {}.",
         groups().min().unwrap_or(0),
         groups().max().unwrap_or(0),
         sizes.join(", "),
         launch.groups_per_unit,
         launch.group_size,
         time(kernel.chosen.timing.median),
-        caption(kernel),
     )
 }

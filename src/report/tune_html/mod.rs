@@ -4,7 +4,6 @@ mod chosen;
 mod curves;
 mod experiments;
 mod facts;
-mod gflops;
 mod notes;
 #[cfg(test)]
 mod tests;
@@ -35,7 +34,6 @@ fn dated(date: &str, found: &[Found], experiments: &[Experiment], missing: &[Str
     if !found.is_empty() {
         sections.push(Section::new("chosen", "Chosen parameters", chosen::section(&found)));
         sections.push(Section::new("curves", "Time over the number of work-groups", curves::section(&found)));
-        sections.push(Section::new("gflops", "GFLOP/s, theoretical and reached", gflops::section(&found)));
     }
     if !experiments.is_empty() || !missing.is_empty() {
         let heading = experiments::heading(experiments);

@@ -30,13 +30,6 @@ pub(super) fn section() -> Markup {
             }
             dt { "Saving" }
             dd { "1 − best time / time with one work-group of the largest size for each compute unit, in percent." }
-            dt { "Next best value" }
-            dd {
-                "Time with the next best value of a parameter / time with the chosen one − 1. Numbers of groups are compared "
-                "on the curve of the chosen size; sizes, and row blocks of the chosen size, by the best of their curves; "
-                "work-items of a row and unrolling in turns with the chosen launch. It is negative where the times differ "
-                "by less than a change of the default is made for, or where all products must share their row blocks."
-            }
             dt { "× default" }
             dd { "Time with the parameters that are used without tuning, over the best time." }
         }

@@ -3,7 +3,7 @@
 mod fixture;
 
 use declive::experiments::Experiment;
-use declive::tune::{Axis, Found};
+use declive::tune::Found;
 use proptest::prelude::{ProptestConfig, any, prop, proptest};
 use scraper::{ElementRef, Html, Selector};
 
@@ -53,63 +53,15 @@ fn each_kernel_has_a_chart_with_a_line_for_each_group_size() {
     let one = large_gpu();
     let (text, html) = read(std::slice::from_ref(&one), &[]);
     assert_eq!(all(&html, "#curves svg").len(), one.kernels.len());
-    assert_eq!(svgs(&text).len(), one.kernels.len() + 1);
-    assert_eq!(all(&html, "svg[role=img] > title").len(), one.kernels.len() + 1);
-    assert_eq!(all(&html, "svg[role=img] > desc").len(), one.kernels.len() + 1);
+    assert_eq!(svgs(&text).len(), one.kernels.len());
+    assert_eq!(all(&html, "svg[role=img] > title").len(), one.kernels.len());
+    assert_eq!(all(&html, "svg[role=img] > desc").len(), one.kernels.len());
     for (figure, kernel) in all(&html, "#curves figure").into_iter().zip(&one.kernels) {
         let count = |selector: &str| figure.select(&Selector::parse(selector).unwrap()).count();
         assert_eq!([count("path.line"), count("path.line.strong"), count("path.band")], [8, 1, 1]);
-        assert_eq!([count("circle.chosen"), count("path.stop")], [1, 1]);
+        assert_eq!(count("circle.chosen"), 1);
         let marks = words(figure);
         assert!(marks.contains(&format!(": {}", kernel.chosen.launch.groups_per_unit)), "{marks}");
-    }
-}
-
-#[test]
-fn the_caption_has_the_cost_of_an_early_stop() {
-    let mut one = cpu();
-    one.kernels.truncate(1);
-    let kernel = &mut one.kernels[0];
-    let curve = &mut kernel.curves[0];
-    for (point, median) in curve.points.iter_mut().zip([8.0, 4.0, 5.0, 3.2, 6.0, 6.0, 6.0, 6.0]) {
-        point.timing.median = median;
-    }
-    curve.first_minimum = Some(2);
-    kernel.chosen.launch.groups_per_unit = 4;
-    let caption = |one: &Found| {
-        let (_, html) = read(std::slice::from_ref(one), &[]);
-        words(all(&html, "#curves figcaption span")[0])
-    };
-    assert_eq!(caption(&one), "Stopping at the first minimum, 2 groups a unit of 1, would cost 25 %.");
-    // larger groups, which are not what single work-items are compared with
-    let mut larger = one.kernels[0].curves[0].clone();
-    (larger.group_size, larger.first_minimum) = (64, Some(1));
-    one.kernels[0].curves.push(larger);
-    assert!(caption(&one).ends_with("2 groups a unit of 1, would cost 25 %."));
-    one.kernels[0].default.launch.group_size = 64;
-    assert!(caption(&one).ends_with("1 group a unit of 64, would cost 150 %."));
-    one.kernels[0].default.launch.group_size = 1;
-    one.kernels[0].curves[0].points[1].timing.median = 3.184;
-    assert_eq!(caption(&one), "Stopping at the first minimum, 2 groups a unit of 1, would save 0.5 %.");
-    one.kernels[0].chosen.launch.groups_per_unit = 2;
-    assert!(caption(&one).ends_with("would cost 0 %: it is chosen."));
-    one.kernels[0].curves[0].first_minimum = None;
-    assert!(caption(&one).starts_with("The steps are too coarse"));
-}
-
-#[test]
-fn what_each_parameter_gains() {
-    let one = small_gpu();
-    let (_, html) = read(std::slice::from_ref(&one), &[]);
-    let rows = rows(&html, "Gain of each parameter, Radeon HD 6750M");
-    for (row, kernel) in rows.iter().zip(&one.kernels) {
-        let is_product = kernel.chosen.launch.block_nnz > 0;
-        assert_eq!([row[3].is_empty(), row[4].is_empty()], [!is_product; 2], "{row:?}");
-        // as the fixture has them
-        assert!(row[5] == "2.0" && (!is_product || row[4] == "3.0"), "{row:?}");
-        for (cell, axis) in row[1..].iter().zip(Axis::ALL).filter(|(cell, _)| !cell.is_empty()) {
-            assert!(same(cell, 100.0 * kernel.gain(axis).unwrap(), 0.1), "{row:?}");
-        }
     }
 }
 
@@ -123,43 +75,6 @@ fn sizes_of_one_device_are_told_apart() {
     assert_eq!(rows(&html, "Chosen parameters, Radeon HD 6750M, 1,000 rows").len(), 12);
     let halos = rows(&html, "Matrix and devices").into_iter().find(|row| row[0] == "Halo").unwrap();
     assert_eq!(halos[1..], ["0 columns", "100 columns"]);
-}
-
-#[test]
-fn gflops_by_both_counts() {
-    let mut one = small_gpu();
-    // table 4.7 of the dissertation, whose precision is single, and a time of table 4.8
-    one.precision = "f32".into();
-    one.limit_bytes_per_second = 57.6e9;
-    for kernel in &mut one.kernels {
-        kernel.elements = 10_000_000;
-        kernel.chosen.timing.median = 0.0053;
-        (kernel.bytes, kernel.flops) = (120_000_000, if kernel.flops > 0 { 30_000_000 } else { 0 });
-    }
-    let (_, html) = read(&[one], &[]);
-    let rows = rows(&html, "GFLOP/s, Radeon HD 6750M");
-    assert_eq!(rows.len(), 10);
-    let by_both = ["0.250", "14.4", "5.66", "39"];
-    let expected = [
-        ("dot_partial", ["8", "1", "7.20", "1.89", "26"]),
-        ("next_direction", ["12", "2", "9.60", "3.77", "39"]),
-        ("spmv_csr", ["44", "2", "2.62", "3.77", "144"]),
-        ("cg_step", ["", "", "", "", ""]),
-    ];
-    for (kernel, cells) in expected {
-        let row = rows.iter().find(|row| row[0] == kernel).unwrap();
-        assert_eq!(row[1..], [&cells[..], &by_both[..]].concat());
-    }
-    // five kernels have two bars
-    assert_eq!(all(&html, "#gflops rect").len(), 10 + 5);
-}
-
-#[test]
-fn wider_numbers_are_more_bytes() {
-    let (_, html) = read(&[small_gpu()], &[]);
-    let rows = rows(&html, "GFLOP/s, Radeon HD 6750M");
-    let bytes: Vec<&str> = rows.iter().map(|row| &*row[1]).filter(|cell| !cell.is_empty()).collect();
-    assert_eq!(bytes, ["16", "24", "24", "24", "88"]);
 }
 
 #[test]
@@ -190,34 +105,14 @@ fn experiments_as_tables_and_bars() {
         assert!(same(cell(5), 1e-9 * one.flops_per_second(), 0.0));
     }
     assert_eq!(rates[6], ["speed-up", "", "1.90"]);
-    // a piece for each kernel, and one for the overhead: of the first method, of the second, and of what was published
+    // a piece for each kernel, and one for the overhead: of the first method and of the second
     let charts = all(&html, "#time svg");
     let width = |rect: ElementRef<'_>| rect.value().attr("width").unwrap().parse::<f64>().unwrap();
     let pieces = |k: usize| charts[k].select(&Selector::parse("rect").unwrap()).map(width).collect::<Vec<f64>>();
-    assert_eq!([0, 1, 2].map(|k| pieces(k).len()), [3 + 4, 6, 5 * 6]);
+    assert_eq!([0, 1].map(|k| pieces(k).len()), [3 + 4, 6]);
     let (first, second): (f64, f64) = (pieces(0)[..3].iter().sum(), pieces(0)[3..].iter().sum());
     let ratio = experiments[0].total_seconds / experiments[1].total_seconds;
     assert!((first / second - ratio).abs() < 0.01);
-}
-
-/// Tables 4.5 and 4.6 of the dissertation, beside what was measured with its method.
-#[test]
-fn published_figures_stand_beside_the_new_ones() {
-    let (_, html) = read(&[], &experiments());
-    let table = rows(&html, "Time of kernels and overhead, cg-classic");
-    let cells = |name: &str| table.iter().find(|row| row[0] == name).unwrap()[3..].to_vec();
-    assert_eq!(cells("dot_partial"), ["0.43", "0.29", "0.26", "0.07", "0.08"]);
-    assert_eq!(cells("next_direction"), ["0.53", "0.23", "0.20", "0.05", "0.09"]);
-    assert_eq!(cells("next_residual"), cells("next_direction"));
-    assert_eq!(cells("next_iterate"), cells("next_direction"));
-    assert_eq!(cells("spmv_csr"), ["2.16", "0.69", "0.57", "0.17", "0.28"]);
-    assert_eq!(cells("overhead"), ["0.26", "0.13", "0.12", "0.24", "0.26"]);
-    assert_eq!(cells("total"), ["4.46", "1.81", "1.55", "0.67", "0.91"]);
-    assert!(same(&table[1][2], 9.1, 0.0), "{:?}", table[1]);
-    let rates = rows(&html, "Rates, cg-classic");
-    assert_eq!(rates[6][2..], ["2.24", "5.52", "6.45", "14.9", "11.0"]);
-    assert_eq!(rates[7][1..], ["", "", "", "", "2.70", "1.70"]);
-    assert_eq!(words(all(&html, "#time th.group")[1]), "published 2013, single precision");
 }
 
 #[test]
@@ -229,7 +124,7 @@ fn experiments_alone() {
     assert_eq!(words(all(&html, "h1")[0]), "Where the time of conjugate gradients goes");
     assert_eq!(words(all(&html, "#time h2")[0]), "Where the time goes");
     assert!(text.contains("ended after 50 iterations") && text.contains("one device is left out: why."));
-    assert!(all(&html, "#chosen, #curves, #gflops, #devices, #notes").is_empty());
+    assert!(all(&html, "#chosen, #curves, #devices, #notes").is_empty());
     read(&[], &[]);
 }
 
@@ -278,7 +173,6 @@ fn a_single_point() {
     one.kernels.truncate(1);
     one.kernels[0].curves[0].points.truncate(1);
     one.kernels[0].chosen.launch.groups_per_unit = 1;
-    one.kernels[0].curves[0].first_minimum = Some(1);
     let (_, html) = read(&[one], &[]);
     assert_eq!(all(&html, "#curves circle.dot").len(), 1);
     assert_eq!(all(&html, "#curves circle.chosen").len(), 1);
@@ -320,7 +214,7 @@ proptest! {
         points in prop::collection::vec((any::<f64>(), any::<f64>(), 0..200usize), 1..12),
         magnitude in -20..20i32,
         [limit, total] in any::<[f64; 2]>(),
-        [at, stop] in [0..200usize, 0..200usize],
+        at in 0..200usize,
         [flops, bytes] in any::<[u32; 2]>(),
     ) {
         let mut one = cpu();
@@ -335,7 +229,6 @@ proptest! {
                 (point.timing.median, point.timing.high) = (value(*median), value(*high));
                 point.groups_per_unit = *groups;
             }
-            curve.first_minimum = Some(stop);
             kernel.chosen.launch.groups_per_unit = at;
             (kernel.flops, kernel.bytes) = (flops.into(), bytes.into());
             kernel.chosen.timing.median = value(points[0].0);
@@ -356,7 +249,7 @@ fn headings() {
 fn links_lead_somewhere() {
     let (_, html) = read(&three(), &experiments());
     let links = all(&html, "nav a");
-    assert_eq!(links.len(), 5);
+    assert_eq!(links.len(), 4);
     for link in links {
         assert_eq!(all(&html, link.value().attr("href").unwrap()).len(), 1);
     }

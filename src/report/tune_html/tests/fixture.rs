@@ -73,10 +73,7 @@ impl Model {
                     timing: time(groups_per_unit, group_size, block_nnz),
                 };
                 let points: Vec<Point> = self.groups.iter().map(point).collect();
-                let rise = points.windows(2).find(|two| two[1].timing.median >= two[0].timing.median);
-                let steps = points.windows(2).all(|two| two[1].groups_per_unit == two[0].groups_per_unit + 1);
-                let first_minimum = rise.filter(|_| steps).map(|two| two[0].groups_per_unit);
-                curves.push(Curve { group_size, block_nnz, points, first_minimum });
+                curves.push(Curve { group_size, block_nnz, points });
             }
         }
         let all = curves.iter().flat_map(|curve| curve.points.iter().map(move |point| (curve, point)));
