@@ -15,7 +15,7 @@ use super::ops::{Ops, Widens};
 use crate::comm::{Communicator, MAX_SUMS};
 use crate::device::{Context, DeviceVec, Grid, Moment, Pinned};
 use crate::error::Result;
-use crate::kernels::persistent::Rows;
+use crate::kernels::products::Rows;
 use crate::kernels::{Kernels, count};
 use crate::real::Real;
 use crate::timeline::{Recorder, Split, Timeline};
@@ -92,12 +92,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
 
     /// The grid of a kernel for `n` elements.
     pub(crate) fn grid_for(&self, kernel: &str, n: usize) -> Grid {
-        self.kernels.tuning.launch(kernel).grid(n)
-    }
-
-    /// The grid of a kernel for `count` row blocks.
-    pub(crate) fn block_grid(&self, kernel: &str, count: usize) -> Grid {
-        self.kernels.tuning.launch(kernel).block_grid(count)
+        self.kernels.tuning.grid(kernel, n)
     }
 
     /// Set once the iteration is over; products then do nothing.

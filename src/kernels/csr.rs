@@ -1,10 +1,9 @@
-//! Launchers of `cl/csr.cl`.
+//! Compressed rows, as `cl/csr.cl` takes them.
 
 use std::ops::Range;
 
-use super::{Argument, family, launch};
-use crate::device::{Context, DeviceVec, Grid};
-use crate::error::Result;
+use super::{Argument, family};
+use crate::device::DeviceVec;
 use crate::real::Real;
 
 family! {
@@ -55,65 +54,11 @@ impl<T> CsrBlock<T> {
 }
 
 impl<T: Real> CsrBlock<T> {
-    /// The arguments that all kernels begin with, then the others.
-    pub(super) fn with<'a>(&'a self, set: &'a BlockSet, others: &[&'a dyn Argument]) -> Vec<&'a dyn Argument> {
+    /// The arguments that all kernels begin with.
+    pub(super) fn arguments<'a>(&'a self, set: &'a BlockSet) -> Vec<&'a dyn Argument> {
         let CsrBand { before, col_idx, values, .. } = &self.bands[set.band];
         let mut all: Vec<&dyn Argument> = vec![&set.first, &set.last, &self.blocks, &self.row_ptr];
         all.extend([before as &dyn Argument, col_idx, values]);
-        all.extend(others);
         all
-    }
-}
-
-impl<T: Real, A: Real> Csr<T, A> {
-    /// y = A x for some row blocks.
-    pub(crate) fn spmv_csr(
-        &self,
-        ctx: &Context,
-        grid: Grid,
-        set: BlockSet,
-        a: &CsrBlock<T>,
-        x: &DeviceVec<T>,
-        y: &mut DeviceVec<T>,
-    ) -> Result<()> {
-        assert!(a.has(set) && x.len() >= a.n_cols && y.len() >= a.n_rows);
-        // SAFETY: types as declared in the file; sizes checked above, and by the maker of the block.
-        unsafe { launch(ctx, &self.spmv_csr, grid, &a.with(&set, &[x, y])) }
-    }
-
-    /// y = A x for some row blocks, and the partial sums of x·y and of y·y over their rows: a pair for each group, of
-    /// which `first_partial` come before. Does nothing if `done[0]` is set.
-    pub(crate) fn spmv_dot_csr(
-        &self,
-        ctx: &Context,
-        grid: Grid,
-        set: BlockSet,
-        a: &CsrBlock<T>,
-        x: &DeviceVec<T>,
-        y: &mut DeviceVec<T>,
-        partials: &DeviceVec<A>,
-        first_partial: u32,
-        done: &DeviceVec<i32>,
-    ) -> Result<()> {
-        assert!(a.has(set) && x.len() >= a.n_cols.max(a.n_rows) && y.len() >= a.n_rows);
-        assert!(2 * (first_partial as usize + grid.groups) <= partials.len() && done.len() > 0);
-        // SAFETY: types as declared in the file; sizes checked above, and by the maker of the block.
-        unsafe { launch(ctx, &self.spmv_dot_csr, grid, &a.with(&set, &[x, y, partials, &first_partial, done])) }
-    }
-
-    /// r = b − A x for some row blocks.
-    pub(crate) fn residual_csr(
-        &self,
-        ctx: &Context,
-        grid: Grid,
-        set: BlockSet,
-        a: &CsrBlock<T>,
-        x: &DeviceVec<T>,
-        b: &DeviceVec<T>,
-        r: &mut DeviceVec<T>,
-    ) -> Result<()> {
-        assert!(a.has(set) && x.len() >= a.n_cols && b.len().min(r.len()) >= a.n_rows);
-        // SAFETY: types as declared in the file; sizes checked above, and by the maker of the block.
-        unsafe { launch(ctx, &self.residual_csr, grid, &a.with(&set, &[x, b, r])) }
     }
 }

@@ -11,6 +11,7 @@ pub(crate) mod dot;
 pub(crate) mod halo;
 pub(crate) mod pass;
 pub(crate) mod persistent;
+pub(crate) mod products;
 pub(crate) mod sell;
 pub(crate) mod stencil;
 pub(crate) mod stream;
@@ -57,7 +58,7 @@ pub(crate) struct Kernels<T, A> {
     pub(crate) tuning: Tuning,
     pub(crate) dot: dot::Dot<T, A>,
     pub(crate) update: update::Update<T>,
-    pub(crate) csr: csr::Csr<T, A>,
+    csr: csr::Csr<T, A>,
     /// Compiled when they are first asked for, being of use to one format alone; by the entries of the main
     /// kind.
     stencil: [OnceCell<stencil::Stencil<T, A>>; MOST_MAIN + 1],
@@ -110,7 +111,7 @@ impl<T: Real, A: Real> Kernels<T, A> {
     ///
     /// # Errors
     /// [`Error::KernelBuild`](crate::Error::KernelBuild).
-    pub(crate) fn stencil(&self, ctx: &Context, main: usize) -> Result<&stencil::Stencil<T, A>> {
+    fn stencil(&self, ctx: &Context, main: usize) -> Result<&stencil::Stencil<T, A>> {
         let place = &self.stencil[main];
         if let Some(stencil) = place.get() {
             return Ok(stencil);
@@ -125,7 +126,7 @@ impl<T: Real, A: Real> Kernels<T, A> {
     ///
     /// # Errors
     /// [`Error::KernelBuild`](crate::Error::KernelBuild).
-    pub(crate) fn sell(&self, ctx: &Context) -> Result<&sell::Sell<T, A>> {
+    fn sell(&self, ctx: &Context) -> Result<&sell::Sell<T, A>> {
         if let Some(sell) = self.sell.get() {
             return Ok(sell);
         }
@@ -459,7 +460,7 @@ macro_rules! family {
     ($(#[$doc:meta])* $name:ident<$($t:ident),+> { $($kernel:ident),+ $(,)? }) => {
         $(#[$doc])*
         pub(crate) struct $name<$($t),+> {
-            $($kernel: $crate::device::Kernel,)+
+            $(pub(super) $kernel: $crate::device::Kernel,)+
             types: $crate::kernels::Types<($($t,)+)>,
         }
 

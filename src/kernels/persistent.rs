@@ -2,10 +2,8 @@
 
 use std::cell::Cell;
 
-use super::csr::{BlockSet, CsrBlock};
 use super::pass::interned;
-use super::sell::{SellBlock, SliceSet};
-use super::stencil::{RowSet, StencilBlock};
+use super::products::Rows;
 use super::{Argument, PASSES, PRELUDE, Tuning, USUAL_STD, launch, main_option, options_of, sources};
 use crate::device::{Context, DeviceVec, Grid, Kernel};
 use crate::error::Result;
@@ -21,42 +19,12 @@ pub(crate) struct Persistent {
     turn: Cell<u32>,
 }
 
-/// All rows of a block, as one launch takes them.
-#[derive(Clone, Copy)]
-pub(crate) enum Rows<'a, T> {
-    /// Compressed rows.
-    Csr(&'a CsrBlock<T>, &'a BlockSet),
-    /// Rows of a few kinds.
-    Stencil(&'a StencilBlock<T>, &'a RowSet),
-    /// Rows in slices, none of which is a long one.
-    Sell(&'a SellBlock<T>, &'a SliceSet),
-}
-
-impl<'a, T: Real> Rows<'a, T> {
-    /// How many rows, and how long a vector is that is multiplied.
-    fn lens(&self) -> [usize; 2] {
-        match self {
-            Self::Csr(block, _) => [block.n_rows, block.n_cols],
-            Self::Stencil(block, _) => [block.n_rows, block.n_cols],
-            Self::Sell(block, _) => [block.n_rows, block.n_cols],
-        }
-    }
-
-    /// Whether the launch is one of the block's.
-    fn is_there(&self) -> bool {
-        match *self {
-            Self::Csr(block, set) => block.has(*set),
-            Self::Stencil(block, set) => block.has(*set),
-            Self::Sell(block, set) => block.has(*set) && block.long_count() == 0,
-        }
-    }
-
+impl<T: Real> Rows<'_, T> {
     /// Groups of `group_size`, at most `most`, that have something to do.
     pub(crate) fn groups(&self, group_size: usize, most: usize) -> usize {
         let groups = match self {
-            Self::Csr(_, set) => set.len(),
-            Self::Stencil(block, _) => block.n_rows.div_ceil(group_size),
-            Self::Sell(block, set) => block.rows(**set).div_ceil(group_size),
+            Self::Csr(..) => self.items(),
+            _ => self.items().div_ceil(group_size),
         };
         groups.clamp(1, most.max(1))
     }
@@ -67,16 +35,7 @@ impl<'a, T: Real> Rows<'a, T> {
             Self::Csr(..) => ("spmv_dot_csr", "FORMAT_CSR"),
             Self::Stencil(block, _) if block.width.is_some() => ("spmv_dot_pattern", "FORMAT_PATTERN"),
             Self::Stencil(..) => ("spmv_dot_stencil", "FORMAT_STENCIL"),
-            Self::Sell(..) => ("spmv_dot_sell", "FORMAT_SELL"),
-        }
-    }
-
-    /// The arguments that the kernel begins with, then the others.
-    fn with(self, others: &[&'a dyn Argument]) -> Vec<&'a dyn Argument> {
-        match self {
-            Self::Csr(block, set) => block.with(set, others),
-            Self::Stencil(block, set) => block.with(set, others),
-            Self::Sell(block, set) => block.with(set, others),
+            Self::Sell(..) | Self::Long(..) => ("spmv_dot_sell", "FORMAT_SELL"),
         }
     }
 }
@@ -179,21 +138,22 @@ impl Persistent {
         let Span { at, rows: [log_len, row_len], log, count, n, tiles, has_former, limit, .. } = span;
         let [sums, former] = span.sums;
         let has_room = |v: &DeviceVec<T>| v.len() == 0 || v.len() >= n_rows.max(n_cols).max(*n);
-        assert!(rows.is_there() && *n == n_rows && span.vectors.iter().all(has_room));
+        let is_all = !matches!(rows, Rows::Sell(block, _) if block.long_count() > 0);
+        assert!(rows.is_there() && is_all && *n == n_rows && span.vectors.iter().all(has_room));
         assert!(self.kernel.types == [T::CL_NAME, A::CL_NAME] && span.done.len().min(span.done_next.len()) > 0);
         assert!(at < log_len && log.len() > (log_len * row_len) as usize);
         let of_products = |first: &u32| 2 * (*first as usize + self.grid.groups);
         assert!(span.first.iter().map(of_products).all(|end| end <= sums.len().min(former.len())));
         let (n, has_former, turn) = (super::count(*n), u32::from(*has_former), self.turn.get());
         self.turn.set(3 - turn);
-        let mut args: Vec<&dyn Argument> =
-            vec![span.done, span.done_next, &n, tiles, at, log_len, row_len, &has_former];
+        let mut args = rows.arguments();
+        args.extend([span.done as &dyn Argument, span.done_next, &n, tiles, at, log_len, row_len, &has_former]);
         args.extend([limit as &dyn Argument, *log, count, sums, former]);
         args.extend(span.first.iter().map(|first| first as &dyn Argument));
         args.extend([tiles as &dyn Argument, &self.words, &turn]);
         args.extend(span.vectors.iter().map(|v| v as &dyn Argument));
         // SAFETY: arguments as the source is generated; elements 0..n and those that the rows have columns for, pairs of partial sums
         // and the log, checked above; the matrix by the maker of the block. Vectors without elements are not used.
-        unsafe { launch(ctx, &self.kernel, self.grid, &rows.with(&args)) }
+        unsafe { launch(ctx, &self.kernel, self.grid, &args) }
     }
 }

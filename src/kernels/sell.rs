@@ -1,10 +1,9 @@
-//! Launchers of `cl/sell.cl`.
+//! Rows in slices, as `cl/sell.cl` takes them.
 
 use std::ops::Range;
 
-use super::{Argument, family, launch};
-use crate::device::{Context, DeviceVec, Grid};
-use crate::error::Result;
+use super::{Argument, family};
+use crate::device::DeviceVec;
 use crate::real::Real;
 
 family! {
@@ -116,122 +115,10 @@ impl<T> SellBlock<T> {
 }
 
 impl<T: Real> SellBlock<T> {
-    /// The arguments that all kernels of slices begin with, then the others.
-    pub(super) fn with<'a>(&'a self, set: &'a SliceSet, others: &[&'a dyn Argument]) -> Vec<&'a dyn Argument> {
+    /// The arguments that all kernels of slices begin with.
+    pub(super) fn arguments<'a>(&'a self, set: &'a SliceSet) -> Vec<&'a dyn Argument> {
         let mut all: Vec<&dyn Argument> = vec![&set.first, &set.blocked, &set.single, &self.block, &self.scale];
         all.extend([&self.slices as &dyn Argument, &self.bands[set.band].data, &self.parts]);
-        all.extend(others);
         all
-    }
-}
-
-impl<T: Real, A: Real> Sell<T, A> {
-    /// y = A x for some slices.
-    pub(crate) fn spmv(
-        &self,
-        ctx: &Context,
-        grid: Grid,
-        set: SliceSet,
-        a: &SellBlock<T>,
-        x: &DeviceVec<T>,
-        y: &mut DeviceVec<T>,
-    ) -> Result<()> {
-        assert!(a.has(set) && x.len() >= a.n_cols && y.len() >= a.n_rows);
-        // SAFETY: types as declared in the file; sizes checked above, and by the maker of the block.
-        unsafe { launch(ctx, &self.spmv_sell, grid, &a.with(&set, &[x, y])) }
-    }
-
-    /// y = A x for some slices, and the partial sums of x·y and of y·y over their rows: a pair for each group, of which
-    /// `first_partial` come before.
-    /// Does nothing if `done[0]` is set.
-    pub(crate) fn spmv_dot(
-        &self,
-        ctx: &Context,
-        grid: Grid,
-        set: SliceSet,
-        a: &SellBlock<T>,
-        x: &DeviceVec<T>,
-        y: &mut DeviceVec<T>,
-        partials: &DeviceVec<A>,
-        first_partial: u32,
-        done: &DeviceVec<i32>,
-    ) -> Result<()> {
-        assert!(a.has(set) && x.len() >= a.n_cols.max(a.n_rows) && y.len() >= a.n_rows);
-        assert!(2 * (first_partial as usize + grid.groups) <= partials.len() && done.len() > 0);
-        // SAFETY: types as declared in the file; sizes checked above, and by the maker of the block.
-        unsafe { launch(ctx, &self.spmv_dot_sell, grid, &a.with(&set, &[x, y, partials, &first_partial, done])) }
-    }
-
-    /// r = b − A x for some slices.
-    pub(crate) fn residual(
-        &self,
-        ctx: &Context,
-        grid: Grid,
-        set: SliceSet,
-        a: &SellBlock<T>,
-        x: &DeviceVec<T>,
-        b: &DeviceVec<T>,
-        r: &mut DeviceVec<T>,
-    ) -> Result<()> {
-        assert!(a.has(set) && x.len() >= a.n_cols && b.len().min(r.len()) >= a.n_rows);
-        // SAFETY: types as declared in the file; sizes checked above, and by the maker of the block.
-        unsafe { launch(ctx, &self.residual_sell, grid, &a.with(&set, &[x, b, r])) }
-    }
-
-    /// y = A x for the long rows, whose pieces were summed before.
-    pub(crate) fn spmv_parts(
-        &self,
-        ctx: &Context,
-        grid: Grid,
-        a: &SellBlock<T>,
-        x: &DeviceVec<T>,
-        y: &mut DeviceVec<T>,
-    ) -> Result<()> {
-        assert!(x.len() >= a.n_cols && y.len() >= a.n_rows);
-        let count = a.long_count() as u32;
-        // SAFETY: types as declared in the file; sizes checked above, and by the maker of the block.
-        unsafe { launch(ctx, &self.spmv_sell_parts, grid, &[&a.few, &count, &a.long_rows, &a.parts, x, y]) }
-    }
-
-    /// The same, with partial sums of x·y as [`Self::spmv_dot`] has them.
-    pub(crate) fn spmv_dot_parts(
-        &self,
-        ctx: &Context,
-        grid: Grid,
-        a: &SellBlock<T>,
-        x: &DeviceVec<T>,
-        y: &mut DeviceVec<T>,
-        partials: &DeviceVec<A>,
-        first_partial: u32,
-        done: &DeviceVec<i32>,
-    ) -> Result<()> {
-        assert!(x.len() >= a.n_cols.max(a.n_rows) && y.len() >= a.n_rows);
-        assert!(2 * (first_partial as usize + grid.groups) <= partials.len() && done.len() > 0);
-        let count = a.long_count() as u32;
-        // SAFETY: types as declared in the file; sizes checked above, and by the maker of the block.
-        unsafe {
-            launch(
-                ctx,
-                &self.spmv_dot_sell_parts,
-                grid,
-                &[&a.few, &count, &a.long_rows, &a.parts, x, y, partials, &first_partial, done],
-            )
-        }
-    }
-
-    /// r = b − A x for the long rows, whose pieces were summed before.
-    pub(crate) fn residual_parts(
-        &self,
-        ctx: &Context,
-        grid: Grid,
-        a: &SellBlock<T>,
-        x: &DeviceVec<T>,
-        b: &DeviceVec<T>,
-        r: &mut DeviceVec<T>,
-    ) -> Result<()> {
-        assert!(x.len() >= a.n_cols && b.len().min(r.len()) >= a.n_rows);
-        let count = a.long_count() as u32;
-        // SAFETY: types as declared in the file; sizes checked above, and by the maker of the block.
-        unsafe { launch(ctx, &self.residual_sell_parts, grid, &[&a.few, &count, &a.long_rows, &a.parts, x, b, r]) }
     }
 }

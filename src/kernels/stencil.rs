@@ -1,10 +1,9 @@
-//! Launchers of `cl/stencil.cl`.
+//! Rows of a few kinds, as `cl/stencil.cl` takes them.
 
 use std::ops::Range;
 
-use super::{Argument, MOST_MAIN, family, launch};
-use crate::device::{ClKernel, ClResult, Context, DeviceVec, Grid};
-use crate::error::Result;
+use super::{Argument, MOST_MAIN, family};
+use crate::device::{ClKernel, ClResult, DeviceVec};
 use crate::real::Real;
 
 family! {
@@ -119,62 +118,6 @@ impl RowSet {
     }
 }
 
-impl<T: Real, A: Real> Stencil<T, A> {
-    /// y = A x for some rows.
-    pub(crate) fn spmv(
-        &self,
-        ctx: &Context,
-        grid: Grid,
-        rows: RowSet,
-        a: &StencilBlock<T>,
-        x: &DeviceVec<T>,
-        y: &mut DeviceVec<T>,
-    ) -> Result<()> {
-        assert!(a.has(rows) && x.len() >= a.n_cols && y.len() >= a.n_rows);
-        let kernel = if a.width.is_some() { &self.spmv_pattern } else { &self.spmv_stencil };
-        // SAFETY: types as declared in the file; sizes checked above, and by the maker of the block.
-        unsafe { launch(ctx, kernel, grid, &a.with(&rows, &[x, y])) }
-    }
-
-    /// y = A x for some rows, and the partial sums of x·y and of y·y over them: a pair for each group, of which
-    /// `first_partial` come before. Does nothing if `done[0]` is set.
-    pub(crate) fn spmv_dot(
-        &self,
-        ctx: &Context,
-        grid: Grid,
-        rows: RowSet,
-        a: &StencilBlock<T>,
-        x: &DeviceVec<T>,
-        y: &mut DeviceVec<T>,
-        partials: &DeviceVec<A>,
-        first_partial: u32,
-        done: &DeviceVec<i32>,
-    ) -> Result<()> {
-        assert!(a.has(rows) && x.len() >= a.n_cols.max(a.n_rows) && y.len() >= a.n_rows);
-        assert!(2 * (first_partial as usize + grid.groups) <= partials.len() && done.len() > 0);
-        let kernel = if a.width.is_some() { &self.spmv_dot_pattern } else { &self.spmv_dot_stencil };
-        // SAFETY: types as declared in the file; sizes checked above, and by the maker of the block.
-        unsafe { launch(ctx, kernel, grid, &a.with(&rows, &[x, y, partials, &first_partial, done])) }
-    }
-
-    /// r = b − A x for some rows.
-    pub(crate) fn residual(
-        &self,
-        ctx: &Context,
-        grid: Grid,
-        rows: RowSet,
-        a: &StencilBlock<T>,
-        x: &DeviceVec<T>,
-        b: &DeviceVec<T>,
-        r: &mut DeviceVec<T>,
-    ) -> Result<()> {
-        assert!(a.has(rows) && x.len() >= a.n_cols && b.len().min(r.len()) >= a.n_rows);
-        let kernel = if a.width.is_some() { &self.residual_pattern } else { &self.residual_stencil };
-        // SAFETY: types as declared in the file; sizes checked above, and by the maker of the block.
-        unsafe { launch(ctx, kernel, grid, &a.with(&rows, &[x, b, r])) }
-    }
-}
-
 impl<T> StencilBlock<T> {
     /// All rows, band by band.
     pub(crate) fn whole(&self) -> impl Iterator<Item = RowSet> {
@@ -189,8 +132,8 @@ impl<T> StencilBlock<T> {
 }
 
 impl<T: Real> StencilBlock<T> {
-    /// The arguments that all kernels begin with, the last of which is the main kind, then the others.
-    pub(super) fn with<'a>(&'a self, rows: &'a RowSet, others: &[&'a dyn Argument]) -> Vec<&'a dyn Argument> {
+    /// The arguments that all kernels begin with, behind the main kind those of `pattern` kernels.
+    pub(super) fn arguments<'a>(&'a self, rows: &'a RowSet) -> Vec<&'a dyn Argument> {
         let band = &self.bands[rows.band];
         let mut all: Vec<&dyn Argument> = vec![&rows.first, &rows.count, &rows.before_gap, &rows.gap];
         all.extend([
@@ -205,7 +148,6 @@ impl<T: Real> StencilBlock<T> {
         if let Some(width) = &self.width {
             all.extend([width as &dyn Argument, &band.rows.start]);
         }
-        all.extend(others);
         all
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::csr::BlockSet;
+use super::products::{Product, Rows};
 use super::sell::SliceSet;
 use super::stencil::RowSet;
 use super::*;
@@ -12,7 +13,7 @@ use crate::device::list;
 use crate::error::Error;
 use crate::matrix::{Csr as Matrix, gallery};
 use crate::operator::Format;
-use crate::operator::opencl::{DeviceBlock, Layout};
+use crate::operator::opencl::{DeviceBlock, Layout, Which};
 use crate::partition::{HaloPlan, Part, split};
 
 const SIZES: &[usize] = &[0, 1, 7, 8, 9, 63, 64, 65, 255, 256, 257, 1000, 2049, 5003];
@@ -75,6 +76,11 @@ impl<T: Real, A: Real> Bench<T, A> {
 
     fn grid(&self, n: usize) -> Grid {
         self.kernels.tuning.grid("any", n)
+    }
+
+    /// Launches a product; tells on how many groups.
+    fn product(&self, rows: Rows<'_, T>, x: &DeviceVec<T>, product: Product<'_, T, A>) -> u32 {
+        self.kernels.product(&self.ctx, rows, x, &product, None).unwrap() as u32
     }
 }
 
@@ -223,10 +229,10 @@ fn unrolling_changes_no_bit() {
         kernels.update.next_iterate(&ctx, grid, count(n), 0.3, &x, &mut y).unwrap();
         let parts = split(&a, std::slice::from_ref(&(0..a.n_rows())));
         let matrix = DeviceBlock::<f64>::upload(&ctx, &kernels.tuning, &parts[0], 1.0, Format::Csr).unwrap();
-        let Layout::Csr(block, sets) = matrix.layout() else { panic!() };
         let mut product = up(&vec![0.0; a.n_rows()]);
-        let all = sets[0][0];
-        kernels.csr.spmv_csr(&ctx, Grid { groups: 3, group_size: 64 }, all, block, &x, &mut product).unwrap();
+        for rows in matrix.launches(Which::All) {
+            kernels.product(&ctx, rows, &x, &Product::Store(&mut product), Some(3)).unwrap();
+        }
         let mut all = Vec::new();
         for vector in [&y, &sums, &product] {
             let mut values = vec![0.0; vector.len()];
@@ -257,22 +263,8 @@ fn formats_give_the_same_bits() {
             let bits = [Format::Csr, Format::Sell, Format::Pattern, Format::Stencil].map(|format| {
                 let block = DeviceBlock::<f64>::upload(&ctx, &kernels.tuning, &part, 1.0, format).unwrap();
                 let mut y = DeviceVec::<f64>::zeros(&ctx, n, "y").unwrap();
-                match block.layout() {
-                    Layout::Csr(block, sets) => {
-                        let grid = kernels.tuning.launch("spmv_csr").block_grid(sets[0][0].len());
-                        kernels.csr.spmv_csr(&ctx, grid, sets[0][0], block, &x, &mut y).unwrap();
-                    }
-                    Layout::Stencil(block, sets) => {
-                        let stencil = kernels.stencil(&ctx, block.main_len).unwrap();
-                        stencil.spmv(&ctx, kernels.tuning.grid("any", n), sets[0][0], block, &x, &mut y).unwrap();
-                    }
-                    Layout::Sell(block, sets) => {
-                        kernels
-                            .sell(&ctx)
-                            .unwrap()
-                            .spmv(&ctx, kernels.tuning.grid("any", n), sets[0][0], block, &x, &mut y)
-                            .unwrap();
-                    }
+                for rows in block.launches(Which::All) {
+                    kernels.product(&ctx, rows, &x, &Product::Store(&mut y), None).unwrap();
                 }
                 let mut back = vec![0.0; n];
                 y.read(&ctx, 0, &mut back).unwrap();
@@ -312,11 +304,8 @@ fn slices_keep_the_order_of_columns() {
                 assert_eq!(block.long_count(), 0);
                 let x = DeviceVec::from_slice(&ctx, &x, "x").unwrap();
                 let mut y = DeviceVec::<f64>::zeros(&ctx, n, "y").unwrap();
-                kernels
-                    .sell(&ctx)
-                    .unwrap()
-                    .spmv(&ctx, kernels.tuning.grid("any", n), sets[0][0], block, &x, &mut y)
-                    .unwrap();
+                let rows = Rows::Sell(block, sets[0][0]);
+                kernels.product(&ctx, rows, &x, &Product::Store(&mut y), None).unwrap();
                 let mut back = vec![0.0; n];
                 y.read(&ctx, 0, &mut back).unwrap();
                 assert!(back.into_iter().map(f64::to_bits).eq(expected));

@@ -13,10 +13,10 @@ use super::row_blocks::RowBlocks;
 use super::{Exchange, Format};
 use crate::backend::opencl::{DeviceSums, OpenClOps};
 use crate::backend::{Arriving, LinearOperator, pair};
-use crate::device::{Context, DeviceVec, Grid};
+use crate::device::{Context, DeviceVec};
 use crate::error::Result;
 use crate::kernels::csr::{BlockSet, CsrBand, CsrBlock};
-use crate::kernels::persistent::Rows;
+use crate::kernels::products::{Product, Rows};
 use crate::kernels::sell::{SellBlock, SliceSet};
 use crate::kernels::stencil::{MainKind, RowSet, SLICE, StencilBand, StencilBlock};
 use crate::kernels::{Kernels, Shape, Tuning};
@@ -33,14 +33,10 @@ pub(crate) struct DeviceBlock<T: Real> {
 
 /// What a product launches on rows without a halo, and on the others: of each band what is not empty.
 pub(crate) type Sets<S> = [Vec<S>; 2];
-/// Rows without a halo among [`Sets`],
-const INTERIOR: usize = 0;
-/// and the others.
-const BOUNDARY: usize = 1;
 
 /// Rows of a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Which {
+pub(crate) enum Which {
     /// Those without a halo.
     Interior,
     /// The others.
@@ -49,12 +45,13 @@ enum Which {
 }
 
 impl Which {
-    fn of<S: Copy>(self, [interior, boundary]: &Sets<S>) -> Vec<S> {
-        match self {
-            Self::Interior => interior.clone(),
-            Self::Boundary => boundary.clone(),
-            Self::All => interior.iter().chain(boundary).copied().collect(),
-        }
+    fn of<S: Copy>(self, [interior, boundary]: &Sets<S>) -> impl Iterator<Item = S> {
+        let (interior, boundary) = match self {
+            Self::Interior => (&interior[..], &[][..]),
+            Self::Boundary => (&[][..], &boundary[..]),
+            Self::All => (&interior[..], &boundary[..]),
+        };
+        interior.iter().chain(boundary).copied()
     }
 }
 
@@ -127,28 +124,23 @@ impl<T: Real> DeviceBlock<T> {
     /// # Errors
     /// [`Error::KernelBuild`](crate::Error::KernelBuild).
     pub(crate) fn compile<A: Real>(&self, ctx: &Context, kernels: &Kernels<T, A>) -> Result<()> {
-        match &self.layout {
-            Layout::Csr(..) => {}
-            Layout::Stencil(block, _) => {
-                kernels.stencil(ctx, block.main_len)?;
-            }
-            Layout::Sell(..) => {
-                kernels.sell(ctx)?;
-            }
-        }
-        Ok(())
+        self.launches(Which::All).into_iter().try_for_each(|rows| kernels.prepare(ctx, rows))
     }
 
-    /// All rows, if one launch of one kernel takes them.
-    fn one_launch(&self) -> Option<Rows<'_, T>> {
-        fn alone<S>([interior, boundary]: &Sets<S>) -> Option<&S> {
-            if let ([set], []) = (&interior[..], &boundary[..]) { Some(set) } else { None }
-        }
+    /// What a product launches on some rows, one after the other. Long rows in slices, which may need the halo, come last.
+    pub(crate) fn launches(&self, which: Which) -> Vec<Rows<'_, T>> {
         match &self.layout {
-            Layout::Csr(block, sets) => Some(Rows::Csr(block, alone(sets)?)),
-            Layout::Stencil(block, sets) => Some(Rows::Stencil(block, alone(sets)?)),
-            Layout::Sell(block, sets) if block.long_count() == 0 => Some(Rows::Sell(block, alone(sets)?)),
-            Layout::Sell(..) => None,
+            Layout::Csr(block, sets) => which.of(sets).map(|set| Rows::Csr(block, set)).collect(),
+            // without a gap
+            Layout::Stencil(block, _) if which == Which::All => {
+                block.whole().map(|set| Rows::Stencil(block, set)).collect()
+            }
+            Layout::Stencil(block, sets) => which.of(sets).map(|set| Rows::Stencil(block, set)).collect(),
+            Layout::Sell(block, sets) => {
+                let has_long = which != Which::Interior && block.long_count() > 0;
+                let long = has_long.then(|| Rows::Long(block, block.long_count() as u32));
+                which.of(sets).map(|set| Rows::Sell(block, set)).chain(long).collect()
+            }
         }
     }
 
@@ -202,32 +194,31 @@ impl<T: Real> DeviceBlock<T> {
     }
 
     /// Kernels that a product launches: each leaves partial sums of its own.
-    pub(crate) fn launches(&self) -> usize {
-        let of = |[interior, boundary]: [usize; 2]| interior + boundary;
-        match &self.layout {
-            Layout::Csr(_, sets) => of(sets.each_ref().map(Vec::len)),
-            Layout::Stencil(_, sets) => of(sets.each_ref().map(Vec::len)),
-            Layout::Sell(block, sets) => of(sets.each_ref().map(Vec::len)) + usize::from(block.long_count() > 0),
-        }
+    pub(crate) fn launch_count(&self) -> usize {
+        self.launches(Which::Interior).len() + self.launches(Which::Boundary).len()
     }
 
-    /// Launches a kernel on the rows that need no halo while the halo of `x` is under way, then on the others.
-    fn overlapped<A: Real, S: Copy>(
+    /// Launches a product on the rows that need no halo while the halo of `x` is under way, then on the others.
+    fn overlapped<A: Real>(
         &self,
         ops: &OpenClOps<T, A>,
-        sets: &Sets<S>,
         x: &mut DeviceVec<T>,
-        mut kernel: impl FnMut(&DeviceVec<T>, S) -> Result<()>,
+        product: &Product<'_, T, A>,
     ) -> Result<()> {
+        let on = |which, x: &DeviceVec<T>| {
+            let rows = self.launches(which).into_iter();
+            rows.map(|rows| ops.kernels.product(&ops.ctx, rows, x, product, None))
+                .try_for_each(|groups| groups.map(|_| ()))
+        };
         self.exchange.pack(ops, x)?;
-        sets[INTERIOR].iter().try_for_each(|&set| kernel(x, set))?;
+        on(Which::Interior, x)?;
         self.exchange.send(ops, x)?;
         self.exchange.receive(ops, x)?;
-        sets[BOUNDARY].iter().try_for_each(|&set| kernel(x, set))
+        on(Which::Boundary, x)
     }
 
     /// y = A x on some rows, with parts of x·y and y·y behind those of the `before` work-groups that were launched so far.
-    /// Tells how many there are then. Long rows in slices, which may need the halo, come last.
+    /// Tells how many there are then.
     fn dots_of<A: Real>(
         &self,
         ops: &OpenClOps<T, A>,
@@ -237,42 +228,11 @@ impl<T: Real> DeviceBlock<T> {
         partials: &DeviceVec<A>,
         before: usize,
     ) -> Result<usize> {
-        let (ctx, kernels, done) = (&ops.ctx, &ops.kernels, &*ops.done());
-        let mut groups = before;
-        match &self.layout {
-            Layout::Csr(block, sets) => {
-                for set in which.of(sets) {
-                    let grid = ops.block_grid("spmv_dot_csr", set.len());
-                    kernels.csr.spmv_dot_csr(ctx, grid, set, block, x, y, partials, groups as u32, done)?;
-                    groups += grid.groups;
-                }
-            }
-            Layout::Stencil(block, sets) => {
-                let stencil = kernels.stencil(ctx, block.main_len)?;
-                let name = if block.width.is_some() { "spmv_dot_pattern" } else { "spmv_dot_stencil" };
-                let sets = if which == Which::All { block.whole().collect() } else { which.of(sets) };
-                for set in sets {
-                    let grid = ops.grid_for(name, set.count as usize);
-                    stencil.spmv_dot(ctx, grid, set, block, x, y, partials, groups as u32, done)?;
-                    groups += grid.groups;
-                }
-            }
-            Layout::Sell(block, sets) => {
-                let sell = kernels.sell(ctx)?;
-                for set in which.of(sets) {
-                    let grid = ops.grid_for("spmv_dot_sell", block.rows(set));
-                    sell.spmv_dot(ctx, grid, set, block, x, y, partials, groups as u32, done)?;
-                    groups += grid.groups;
-                }
-                if which != Which::Interior
-                    && let Some(grid) = long_grid(ops, "spmv_dot_sell_parts", block)
-                {
-                    sell.spmv_dot_parts(ctx, grid, block, x, y, partials, groups as u32, done)?;
-                    groups += grid.groups;
-                }
-            }
-        }
-        Ok(groups)
+        let done = &*ops.done();
+        self.launches(which).into_iter().try_fold(before, |groups, rows| {
+            let product = Product::Dots { y: &mut *y, partials, first: groups as u32, done };
+            Ok(groups + ops.kernels.product(&ops.ctx, rows, x, &product, None)?)
+        })
     }
 }
 
@@ -405,28 +365,7 @@ fn sliced<T: Real>(
 
 impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
     fn apply(&self, ops: &OpenClOps<T, A>, x: &mut DeviceVec<T>, y: &mut DeviceVec<T>) -> Result<()> {
-        let (ctx, kernels) = (&ops.ctx, &ops.kernels);
-        match &self.layout {
-            Layout::Csr(block, sets) => self.overlapped(ops, sets, x, |x, set| {
-                let grid = ops.block_grid("spmv_csr", set.len());
-                kernels.csr.spmv_csr(ctx, grid, set, block, x, y)
-            }),
-            Layout::Stencil(block, sets) => {
-                let stencil = kernels.stencil(ctx, block.main_len)?;
-                let name = if block.width.is_some() { "spmv_pattern" } else { "spmv_stencil" };
-                self.overlapped(ops, sets, x, |x, set| {
-                    stencil.spmv(ctx, ops.grid_for(name, set.count as usize), set, block, x, y)
-                })
-            }
-            Layout::Sell(block, sets) => {
-                let sell = kernels.sell(ctx)?;
-                self.overlapped(ops, sets, x, |x, set| {
-                    sell.spmv(ctx, ops.grid_for("spmv_sell", block.rows(set)), set, block, x, y)
-                })?;
-                let long = long_grid(ops, "spmv_sell_parts", block);
-                long.map_or(Ok(()), |grid| sell.spmv_parts(ctx, grid, block, x, y))
-            }
-        }
+        self.overlapped(ops, x, &Product::Store(y))
     }
 
     fn fill_halo(&self, ops: &OpenClOps<T, A>, x: &mut DeviceVec<T>) -> Result<()> {
@@ -443,7 +382,7 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
         arriving: Option<Arriving<'_, DeviceVec<T>>>,
         dots: &mut DeviceSums<A>,
     ) -> Result<()> {
-        let partials = ops.empty(dots, self.launches())?;
+        let partials = ops.empty(dots, self.launch_count())?;
         if let Some(Arriving { of, .. }) = &arriving {
             self.exchange.send(ops, &v[*of])?;
         }
@@ -477,33 +416,19 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
         x: &mut DeviceVec<T>,
         r: &mut DeviceVec<T>,
     ) -> Result<()> {
-        let (ctx, kernels) = (&ops.ctx, &ops.kernels);
-        match &self.layout {
-            Layout::Csr(block, sets) => self.overlapped(ops, sets, x, |x, set| {
-                let grid = ops.block_grid("residual_csr", set.len());
-                kernels.csr.residual_csr(ctx, grid, set, block, x, b, r)
-            }),
-            Layout::Stencil(block, sets) => {
-                let stencil = kernels.stencil(ctx, block.main_len)?;
-                let name = if block.width.is_some() { "residual_pattern" } else { "residual_stencil" };
-                self.overlapped(ops, sets, x, |x, set| {
-                    stencil.residual(ctx, ops.grid_for(name, set.count as usize), set, block, x, b, r)
-                })
-            }
-            Layout::Sell(block, sets) => {
-                let sell = kernels.sell(ctx)?;
-                self.overlapped(ops, sets, x, |x, set| {
-                    sell.residual(ctx, ops.grid_for("residual_sell", block.rows(set)), set, block, x, b, r)
-                })?;
-                let long = long_grid(ops, "residual_sell_parts", block);
-                long.map_or(Ok(()), |grid| sell.residual_parts(ctx, grid, block, x, b, r))
-            }
-        }
+        self.overlapped(ops, x, &Product::Residual { b, r })
     }
 
     fn rows(&self) -> Option<Rows<'_, T>> {
         let is_alone = self.exchange.halo() == 0 && !self.exchange.is_shared();
-        if is_alone { self.one_launch() } else { None }
+        let launches = [Which::Interior, Which::Boundary].map(|which| self.launches(which));
+        if let ([rows], []) = (&launches[0][..], &launches[1][..])
+            && is_alone
+        {
+            Some(*rows)
+        } else {
+            None
+        }
     }
 
     fn halo(&self) -> usize {
@@ -527,12 +452,6 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
 /// What rows are laid out for on a device.
 pub(crate) fn target(ctx: &Context, tuning: &Tuning) -> Target {
     Target::new(ctx.info(), Shape::of_group(tuning.launch("spmv_dot_pattern").group_size))
-}
-
-/// The grid for the long rows, if there are any.
-fn long_grid<T: Real, A: Real>(ops: &OpenClOps<T, A>, name: &'static str, block: &SellBlock<T>) -> Option<Grid> {
-    let group_size = ops.kernels.tuning.launch(name).group_size;
-    (block.long_count() > 0).then(|| ops.grid_for(name, block.long_items(group_size)))
 }
 
 #[cfg(test)]

@@ -9,11 +9,11 @@ use crate::backend::LinearOperator;
 use crate::backend::opencl::OpenClOps;
 use crate::device::{Context, DeviceVec, Grid};
 use crate::error::{Error, Result};
-use crate::kernels::csr::{BlockSet, CsrBlock};
-use crate::kernels::sell::{SellBlock, SliceSet};
+use crate::kernels::csr::BlockSet;
+use crate::kernels::products::{Product, Rows};
 use crate::kernels::{CONVERSIONS, Kernels, PRODUCTS, SELL_PRODUCTS, STENCIL_PRODUCTS, Tuning, count};
 use crate::operator::Format;
-use crate::operator::opencl::{DeviceBlock, Layout};
+use crate::operator::opencl::{DeviceBlock, Layout, Sets};
 use crate::operator::row_blocks::RowBlocks;
 use crate::partition::Part;
 use crate::real::Real;
@@ -34,11 +34,7 @@ const MESSAGE: usize = 1 << 16;
 pub(super) struct Bed<'a, T: Real, A: Real> {
     pub(super) ctx: Arc<Context>,
     part: &'a Part<'a>,
-    matrix: DeviceBlock<T>,
-    /// The same rows by kinds, with values in the kinds, or with values of their own, where there are few kinds.
-    stencils: [Option<DeviceBlock<T>>; 2],
-    /// The same rows in slices, where a solve would have them so.
-    slices: Option<DeviceBlock<T>>,
+    blocks: Blocks<T>,
     /// Row blocks that were cut so far, by their limits.
     cuts: BTreeMap<Option<(usize, usize)>, RowBlocks>,
     /// The limits of those on the device.
@@ -61,6 +57,44 @@ pub(super) struct Bed<'a, T: Real, A: Real> {
     stopwatch: Stopwatch,
 }
 
+/// A block of rows in several formats.
+struct Blocks<T: Real> {
+    csr: DeviceBlock<T>,
+    /// By kinds, with values in the kinds, or with values of their own, where there are few kinds.
+    stencils: [Option<DeviceBlock<T>>; 2],
+    /// In slices, where a solve would have them so.
+    slices: Option<DeviceBlock<T>>,
+}
+
+impl<T: Real> Blocks<T> {
+    /// What a product's kernel is launched on: all rows, band by band, but of slices those that need no halo, most of them.
+    /// `None` if there is nothing for it, or it is no product.
+    fn launches(&self, kernel: &str) -> Option<Vec<Rows<'_, T>>> {
+        let block = match kernel {
+            _ if PRODUCTS.contains(&kernel) => &self.csr,
+            _ if STENCIL_PRODUCTS.contains(&kernel) => {
+                self.stencils[usize::from(kernel.ends_with("_pattern"))].as_ref()?
+            }
+            _ if SELL_PRODUCTS.contains(&kernel) => self.slices.as_ref()?,
+            _ => return None,
+        };
+        match block.layout() {
+            Layout::Csr(block, sets) => Some(side_by_side(sets).into_iter().map(|set| Rows::Csr(block, set)).collect()),
+            Layout::Stencil(block, _) => Some(block.whole().map(|set| Rows::Stencil(block, set)).collect()),
+            Layout::Sell(block, _) if kernel.ends_with("_parts") => {
+                let long = block.long_count() as u32;
+                (long > 0).then(|| vec![Rows::Long(block, long)])
+            }
+            Layout::Sell(block, [interior, _]) => Some(interior.iter().map(|&set| Rows::Sell(block, set)).collect()),
+        }
+    }
+
+    /// All in one format.
+    fn all(&self) -> impl Iterator<Item = &DeviceBlock<T>> {
+        [&self.csr].into_iter().chain(self.stencils.iter().flatten()).chain(&self.slices)
+    }
+}
+
 /// Whether sums are in another precision than elements, so that there is something to convert.
 fn converts<T: Real, A: Real>() -> bool {
     T::CL_NAME != A::CL_NAME
@@ -70,7 +104,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
     /// Moves a block to the device. No launch may have more than `max_groups` groups.
     pub(super) fn new(ctx: Context, part: &'a Part<'a>, tuning: &Tuning, max_groups: usize) -> Result<Self> {
         let n = part.n_owned();
-        let matrix = DeviceBlock::upload(&ctx, tuning, part, 1.0, Format::Csr)?;
+        let csr = DeviceBlock::upload(&ctx, tuning, part, 1.0, Format::Csr)?;
         let stored = |format| match DeviceBlock::upload(&ctx, tuning, part, 1.0, format) {
             Ok(block) => Ok(Some(block)),
             Err(Error::Usage(_)) => Ok(None),
@@ -89,9 +123,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
         let spread = || (0..MESSAGE.min(n)).map(|k| (k * (n / MESSAGE.min(n)).max(1)) as u32).collect();
         let indices = if part.halo.send.is_empty() { spread() } else { part.halo.send.clone() };
         Ok(Self {
-            matrix,
-            stencils,
-            slices,
+            blocks: Blocks { csr, stencils, slices },
             part,
             cuts: BTreeMap::new(),
             cut: tuning.row_block(),
@@ -126,9 +158,10 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
         let limits = tuning.row_block();
         if self.cut != limits {
             let part = self.part;
-            let bands: Vec<_> = csr(&self.matrix).0.bands.iter().map(|band| band.rows.clone()).collect();
-            let blocks = self.cuts.entry(limits).or_insert_with(|| RowBlocks::cut(part, tuning, &bands));
-            self.matrix.recut(&self.ctx, blocks)?;
+            let Layout::Csr(csr, _) = self.blocks.csr.layout() else { unreachable!("compressed rows") };
+            let bands: Vec<_> = csr.bands.iter().map(|band| band.rows.clone()).collect();
+            let cut = self.cuts.entry(limits).or_insert_with(|| RowBlocks::cut(part, tuning, &bands));
+            self.blocks.csr.recut(&self.ctx, cut)?;
             self.cut = limits;
         }
         Ok(())
@@ -136,47 +169,23 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
 
     /// Compiles what the block's formats need beside the usual kernels.
     pub(super) fn complete(&self, kernels: &Kernels<T, A>) -> Result<()> {
-        self.stencils.iter().flatten().chain(&self.slices).try_for_each(|block| block.compile(&self.ctx, kernels))
+        self.blocks.all().try_for_each(|block| block.compile(&self.ctx, kernels))
     }
 
     /// Whether there is something for a kernel to work on.
     pub(super) fn has(&self, kernel: &str) -> bool {
         match kernel {
-            _ if STENCIL_PRODUCTS.contains(&kernel) => self.stencil(kernel).is_some(),
             _ if CONVERSIONS.contains(&kernel) => converts::<T, A>(),
-            _ if SELL_PRODUCTS.contains(&kernel) => {
-                self.sell().is_some_and(|(block, _)| !kernel.ends_with("_parts") || block.long_count() > 0)
-            }
-            _ => true,
-        }
-    }
-
-    /// The rows that a stencil's kernel works on.
-    fn stencil(&self, kernel: &str) -> Option<&DeviceBlock<T>> {
-        self.stencils[usize::from(kernel.ends_with("_pattern"))].as_ref()
-    }
-
-    /// The rows in slices, and what is launched of each band: what needs no halo, most of them.
-    fn sell(&self) -> Option<(&SellBlock<T>, &[SliceSet])> {
-        match self.slices.as_ref()?.layout() {
-            Layout::Sell(block, sets) => Some((block, &sets[0])),
-            _ => None,
+            _ => !is_product(kernel) || self.blocks.launches(kernel).is_some(),
         }
     }
 
     /// What there is to share among groups, in the largest launch: row blocks, or elements.
     pub(super) fn items(&self, kernel: &str) -> usize {
+        let most = |launches: Vec<Rows<'_, T>>| launches.iter().map(Rows::items).max();
         match kernel {
-            "spmv_csr" | "spmv_dot_csr" | "residual_csr" => {
-                csr(&self.matrix).1.iter().map(|set| set.len()).max().unwrap_or(0)
-            }
             "halo_pack" => self.send.len(),
-            "spmv_sell_parts" | "spmv_dot_sell_parts" | "residual_sell_parts" => {
-                self.sell().map_or(0, |(block, _)| block.long_count())
-            }
-            "spmv_sell" | "spmv_dot_sell" | "residual_sell" => {
-                self.sell().map_or(0, |(block, sets)| sets.iter().map(|&set| block.rows(set)).max().unwrap_or(0))
-            }
+            _ if is_product(kernel) => self.blocks.launches(kernel).and_then(most).unwrap_or(0),
             _ => self.n(),
         }
     }
@@ -200,7 +209,9 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             "narrow" => (n * (real + size_of::<A>() as u64), 0),
             "add_wide" => (2 * n * (real + size_of::<A>() as u64), n),
             _ if SELL_PRODUCTS.contains(&kernel) => {
-                let Some((block, sets)) = self.sell() else { return (0, 0) };
+                let Some(Layout::Sell(block, [sets, _])) = self.blocks.slices.as_ref().map(DeviceBlock::layout) else {
+                    return (0, 0);
+                };
                 let [parts, long] = [block.parts.len(), block.long_count()].map(|v| v as u64);
                 // rows that need a halo are as others
                 let launched: f64 = sets.iter().map(|set| set.part_of(block)).sum();
@@ -214,7 +225,9 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
                 }
             }
             _ => {
-                let block = if PRODUCTS.contains(&kernel) { Some(&self.matrix) } else { self.stencil(kernel) };
+                let Blocks { csr, stencils, .. } = &self.blocks;
+                let stencil = stencils[usize::from(kernel.ends_with("_pattern"))].as_ref();
+                let block = if PRODUCTS.contains(&kernel) { Some(csr) } else { stencil };
                 let bytes = block.map_or(0, LinearOperator::<OpenClOps<T, A>>::bytes);
                 (bytes + more * n * real, 2 * nnz + flops * n)
             }
@@ -227,44 +240,15 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
         let Self { ctx, x, r, p, q, d, never, .. } = self;
         let grid = Grid { groups, group_size: kernels.tuning.launch(kernel).group_size };
         let (tiny, half) = (T::from_f64(1e-30), T::from_f64(0.5));
-        let (block, all) = csr(&self.matrix);
-        let mut all = all.into_iter();
-        if let Some(Layout::Stencil(block, _)) =
-            self.stencils[usize::from(kernel.ends_with("_pattern"))].as_ref().map(DeviceBlock::layout)
-        {
-            let mut sets = block.whole();
-            let (stencil, done) = (kernels.stencil(ctx, block.main_len)?, &*never);
-            match kernel {
-                "spmv_stencil" | "spmv_pattern" => {
-                    return sets.try_for_each(|rows| stencil.spmv(ctx, grid, rows, block, p, q));
+        for rows in self.blocks.launches(kernel).unwrap_or_default() {
+            let product = match kernel {
+                _ if kernel.starts_with("spmv_dot") => {
+                    Product::Dots { y: q, partials: &self.sums, first: 0, done: never }
                 }
-                "spmv_dot_stencil" | "spmv_dot_pattern" => {
-                    let sums = &mut self.sums;
-                    return sets.try_for_each(|rows| stencil.spmv_dot(ctx, grid, rows, block, p, q, sums, 0, done));
-                }
-                "residual_stencil" | "residual_pattern" => {
-                    return sets.try_for_each(|rows| stencil.residual(ctx, grid, rows, block, p, x, r));
-                }
-                _ => {}
-            }
-        }
-        if let Some(Layout::Sell(block, sets)) = self.slices.as_ref().map(DeviceBlock::layout) {
-            let (sell, done) = (kernels.sell(ctx)?, &*never);
-            let mut sets = sets[0].iter();
-            match kernel {
-                "spmv_sell" => return sets.try_for_each(|&set| sell.spmv(ctx, grid, set, block, p, q)),
-                "spmv_dot_sell" => {
-                    let sums = &mut self.sums;
-                    return sets.try_for_each(|&set| sell.spmv_dot(ctx, grid, set, block, p, q, sums, 0, done));
-                }
-                "residual_sell" => return sets.try_for_each(|&set| sell.residual(ctx, grid, set, block, p, x, r)),
-                "spmv_sell_parts" => return sell.spmv_parts(ctx, grid, block, p, q),
-                "spmv_dot_sell_parts" => {
-                    return sell.spmv_dot_parts(ctx, grid, block, p, q, &self.sums, 0, done);
-                }
-                "residual_sell_parts" => return sell.residual_parts(ctx, grid, block, p, x, r),
-                _ => {}
-            }
+                _ if kernel.starts_with("spmv") => Product::Store(q),
+                _ => Product::Residual { b: x, r },
+            };
+            kernels.product(ctx, rows, p, &product, Some(groups))?;
         }
         match kernel {
             "dot_partial" => kernels.dot.dot_partial(ctx, grid, n, r, q, &self.sums, (0, 1)),
@@ -272,16 +256,11 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             "next_residual" => kernels.update.next_residual(ctx, grid, n, tiny, q, r),
             "next_direction" => kernels.update.next_direction(ctx, grid, n, half, r, p),
             "scale_diagonal" => kernels.update.scale_diagonal(ctx, grid, n, d, r, q),
-            "spmv_csr" => all.try_for_each(|set| kernels.csr.spmv_csr(ctx, grid, set, block, p, q)),
-            "spmv_dot_csr" => {
-                let (sums, done) = (&mut self.sums, &*never);
-                all.try_for_each(|set| kernels.csr.spmv_dot_csr(ctx, grid, set, block, p, q, sums, 0, done))
-            }
-            "residual_csr" => all.try_for_each(|set| kernels.csr.residual_csr(ctx, grid, set, block, p, x, r)),
             "halo_pack" => kernels.halo.halo_pack(ctx, grid, &self.send, p, &mut self.message),
             "narrow" => kernels.convert.narrow(ctx, grid, n, &self.wide, q),
             "add_wide" => kernels.convert.add_wide(ctx, grid, n, q, &mut self.wide),
             "stream_copy" => kernels.stream.stream_copy(ctx, grid, n, p, q),
+            _ if is_product(kernel) => Ok(()),
             other => unreachable!("no kernel '{other}'"),
         }
     }
@@ -329,21 +308,20 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
     }
 }
 
-/// Rows that were compressed, and what is launched of them: all row blocks of a band at once, where they are side by side.
-fn csr<T: Real>(block: &DeviceBlock<T>) -> (&CsrBlock<T>, Vec<BlockSet>) {
-    match block.layout() {
-        Layout::Csr(block, sets) => {
-            let mut all: Vec<BlockSet> = Vec::new();
-            for &set in sets.iter().flatten() {
-                match all.last_mut() {
-                    Some(last) if last.band == set.band && last.last == set.first => last.last = set.last,
-                    _ => all.push(set),
-                }
-            }
-            (block, all)
+fn is_product(kernel: &str) -> bool {
+    [PRODUCTS, STENCIL_PRODUCTS, SELL_PRODUCTS].iter().any(|products| products.contains(&kernel))
+}
+
+/// All row blocks of a band at once, where they are side by side.
+fn side_by_side(sets: &Sets<BlockSet>) -> Vec<BlockSet> {
+    let mut all: Vec<BlockSet> = Vec::new();
+    for &set in sets.iter().flatten() {
+        match all.last_mut() {
+            Some(last) if last.band == set.band && last.last == set.first => last.last = set.last,
+            _ => all.push(set),
         }
-        Layout::Stencil(..) | Layout::Sell(..) => unreachable!("asked for compressed rows"),
     }
+    all
 }
 
 /// Numbers between 1/2 and 3/2 without a pattern: zeros may be faster than what is met in earnest.

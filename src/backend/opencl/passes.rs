@@ -19,7 +19,8 @@ use crate::backend::{Ops, Record};
 use crate::device::{DeviceVec, Grid, SumsRead};
 use crate::error::Result;
 use crate::kernels::pass::{Ahead, AlonePass, GivenPass, PassSums};
-use crate::kernels::persistent::{Persistent, Rows, Span};
+use crate::kernels::persistent::{Persistent, Span};
+use crate::kernels::products::Rows;
 use crate::kernels::{self, PERSISTENT_GROUP, Shape};
 use crate::real::Real;
 

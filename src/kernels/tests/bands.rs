@@ -16,46 +16,13 @@ fn products<T: Real, A: Real>(
     let (dx, db) = (t.up(x), t.up(b));
     let [mut y, mut r, mut q] = [1, 2, 3].map(|salt| t.up(&ints(b.len(), salt)));
     let done = DeviceVec::zeros(ctx, 1, "the state").unwrap();
-    let room = 2 * block.launches() * kernels.tuning.max_groups();
+    let room = 2 * block.launch_count() * kernels.tuning.max_groups();
     let partials = t.partials(room);
     let mut before = 0;
-    match block.layout() {
-        Layout::Csr(block, sets) => {
-            for &set in sets.iter().flatten() {
-                let grid = kernels.tuning.launch("any").block_grid(set.len());
-                kernels.csr.spmv_csr(ctx, grid, set, block, &dx, &mut y).unwrap();
-                kernels.csr.residual_csr(ctx, grid, set, block, &dx, &db, &mut r).unwrap();
-                kernels.csr.spmv_dot_csr(ctx, grid, set, block, &dx, &mut q, &partials, before, &done).unwrap();
-                before += grid.groups as u32;
-            }
-        }
-        Layout::Stencil(block, sets) => {
-            let stencil = kernels.stencil(ctx, block.main_len).unwrap();
-            for &set in sets.iter().flatten() {
-                let grid = t.grid(set.count as usize);
-                stencil.spmv(ctx, grid, set, block, &dx, &mut y).unwrap();
-                stencil.residual(ctx, grid, set, block, &dx, &db, &mut r).unwrap();
-                stencil.spmv_dot(ctx, grid, set, block, &dx, &mut q, &partials, before, &done).unwrap();
-                before += grid.groups as u32;
-            }
-        }
-        Layout::Sell(block, sets) => {
-            let sell = kernels.sell(ctx).unwrap();
-            let long = t.grid(block.long_items(kernels.tuning.launch("any").group_size));
-            let sets = || sets.iter().flatten().map(|&set| (set, t.grid(block.rows(set))));
-            sets().for_each(|(set, grid)| sell.spmv(ctx, grid, set, block, &dx, &mut y).unwrap());
-            sell.spmv_parts(ctx, long, block, &dx, &mut y).unwrap();
-            sets().for_each(|(set, grid)| sell.residual(ctx, grid, set, block, &dx, &db, &mut r).unwrap());
-            sell.residual_parts(ctx, long, block, &dx, &db, &mut r).unwrap();
-            for (set, grid) in sets() {
-                sell.spmv_dot(ctx, grid, set, block, &dx, &mut q, &partials, before, &done).unwrap();
-                before += grid.groups as u32;
-            }
-            if block.long_count() > 0 {
-                sell.spmv_dot_parts(ctx, long, block, &dx, &mut q, &partials, before, &done).unwrap();
-                before += long.groups as u32;
-            }
-        }
+    for rows in block.launches(Which::Interior).into_iter().chain(block.launches(Which::Boundary)) {
+        t.product(rows, &dx, Product::Store(&mut y));
+        t.product(rows, &dx, Product::Residual { b: &db, r: &mut r });
+        before += t.product(rows, &dx, Product::Dots { y: &mut q, partials: &partials, first: before, done: &done });
     }
     let sums = t.down(&partials);
     let (left, untouched) = sums.split_at(2 * before as usize);

@@ -67,7 +67,6 @@ pub(super) fn conversions<T: Real, A: Real>(t: &Bench<T, A>) {
 }
 
 pub(super) fn products<T: Real, A: Real>(t: &Bench<T, A>) {
-    let csr = &t.kernels.csr;
     let done = DeviceVec::zeros(&t.ctx, 1, "the state").unwrap();
     for a in matrices() {
         let n = a.n_rows();
@@ -88,11 +87,12 @@ pub(super) fn products<T: Real, A: Real>(t: &Bench<T, A>) {
             let groups: usize = grids.iter().map(|g| g.groups).sum();
             let partials = t.partials(2 * groups);
             let mut before = 0;
-            for (range, grid) in ranges.into_iter().zip(grids) {
-                csr.spmv_csr(&t.ctx, grid, range, block, &dx, &mut y).unwrap();
-                csr.residual_csr(&t.ctx, grid, range, block, &dx, &db, &mut r).unwrap();
-                csr.spmv_dot_csr(&t.ctx, grid, range, block, &dx, &mut q, &partials, before, &done).unwrap();
-                before += grid.groups as u32;
+            for set in ranges {
+                let rows = Rows::Csr(block, set);
+                t.product(rows, &dx, Product::Store(&mut y));
+                t.product(rows, &dx, Product::Residual { b: &db, r: &mut r });
+                before +=
+                    t.product(rows, &dx, Product::Dots { y: &mut q, partials: &partials, first: before, done: &done });
             }
             assert_eq!(t.down(&y), expected, "spmv_csr, {what}");
             assert_eq!(t.down(&q), expected, "spmv_dot_csr, {what}");
@@ -137,7 +137,6 @@ pub(super) fn stencil_products<T: Real, A: Real>(t: &Bench<T, A>) {
             let Layout::Stencil(block, sets) = block.layout() else { panic!() };
             has_main += usize::from(block.main_len > 0);
             assert_eq!((sets[0][0].count as usize, sets[0].len(), sets[1].len()), (n, 1, 0));
-            let stencil = t.kernels.stencil(&t.ctx, block.main_len).unwrap();
             for interior in [0..n, 0..0, n / 3..n / 2, n / 5..n, 0..n / 2] {
                 let sets = RowSet::around(0, &(0..n as u32), &(interior.start as u32..interior.end as u32));
                 let what = format!("{format}, n = {n}, {interior:?}, {:?}", t.kernels.tuning);
@@ -146,11 +145,15 @@ pub(super) fn stencil_products<T: Real, A: Real>(t: &Bench<T, A>) {
                 let grids = sets.map(|set| t.grid(set.count as usize));
                 let partials = t.partials(2 * grids.iter().map(|grid| grid.groups).sum::<usize>());
                 let mut before = 0;
-                for (set, grid) in sets.into_iter().zip(grids) {
-                    stencil.spmv(&t.ctx, grid, set, block, &dx, &mut y).unwrap();
-                    stencil.residual(&t.ctx, grid, set, block, &dx, &db, &mut r).unwrap();
-                    stencil.spmv_dot(&t.ctx, grid, set, block, &dx, &mut q, &partials, before, &done).unwrap();
-                    before += grid.groups as u32;
+                for set in sets {
+                    let rows = Rows::Stencil(block, set);
+                    t.product(rows, &dx, Product::Store(&mut y));
+                    t.product(rows, &dx, Product::Residual { b: &db, r: &mut r });
+                    before += t.product(
+                        rows,
+                        &dx,
+                        Product::Dots { y: &mut q, partials: &partials, first: before, done: &done },
+                    );
                 }
                 assert_eq!(t.down(&y), expected, "y, {what}");
                 assert_eq!(t.down(&q), expected, "q, {what}");
@@ -160,8 +163,8 @@ pub(super) fn stencil_products<T: Real, A: Real>(t: &Bench<T, A>) {
             }
             let set = DeviceVec::from_slice(&t.ctx, &[1], "the state").unwrap();
             let (mut q, partials) = (t.up(&ints(n, 6)), t.partials(2));
-            let grid = Grid { groups: 1, ..t.grid(n) };
-            stencil.spmv_dot(&t.ctx, grid, sets[0][0], block, &t.up(&x), &mut q, &partials, 0, &set).unwrap();
+            let product = Product::Dots { y: &mut q, partials: &partials, first: 0, done: &set };
+            t.kernels.product(&t.ctx, Rows::Stencil(block, sets[0][0]), &t.up(&x), &product, Some(1)).unwrap();
             assert_eq!((t.down(&q), t.down(&partials)), (ints(n, 6), vec![0.0; 2]), "after the end");
         }
     }
@@ -172,7 +175,6 @@ pub(super) fn stencil_products<T: Real, A: Real>(t: &Bench<T, A>) {
 /// Rows in slices: both sets as they are, and cut in two.
 pub(super) fn sell_products<T: Real, A: Real>(t: &Bench<T, A>) {
     let (go, stop) = ([0, 1]).map(|v| DeviceVec::from_slice(&t.ctx, &[v], "the state").unwrap()).into();
-    let sell = t.kernels.sell(&t.ctx).unwrap();
     // a simulator takes its time
     let most = if t.ctx.info().platform == "Oclgrind" { 5_500 } else { usize::MAX };
     for (case, a) in sliced_matrices().into_iter().enumerate().filter(|(_, a)| a.nnz() <= most) {
@@ -191,28 +193,21 @@ pub(super) fn sell_products<T: Real, A: Real>(t: &Bench<T, A>) {
             [first, second, SliceSet { first: behind, blocked: 0, single: set.single - single, ..set }]
         };
         let sets = sets.concat();
+        let long = Rows::Long(block, block.long_count() as u32);
         for sets in [sets.clone(), sets.iter().flat_map(|&set| cut(set)).collect()] {
             let what = format!("matrix {case}, {sets:?}, {:?}", t.kernels.tuning);
             let (dx, db) = (t.up(&x), t.up(&b));
             let (mut y, mut q, mut r) = (t.up(&ints(n, 6)), t.up(&ints(n, 6)), t.up(&ints(n, 6)));
-            let long = t.grid(block.long_items(t.kernels.tuning.launch("any").group_size));
-            let grids: Vec<Grid> = sets.iter().map(|&set| t.grid(block.rows(set))).collect();
-            let groups = grids.iter().map(|grid| grid.groups).sum::<usize>();
-            let partials = t.partials(2 * (groups + long.groups));
-            for (&set, &grid) in sets.iter().zip(&grids) {
-                sell.spmv(&t.ctx, grid, set, block, &dx, &mut y).unwrap();
-            }
-            sell.spmv_parts(&t.ctx, long, block, &dx, &mut y).unwrap();
-            for (&set, &grid) in sets.iter().zip(&grids) {
-                sell.residual(&t.ctx, grid, set, block, &dx, &db, &mut r).unwrap();
-            }
-            sell.residual_parts(&t.ctx, long, block, &dx, &db, &mut r).unwrap();
+            let launches: Vec<Rows<'_, T>> = sets.iter().map(|&set| Rows::Sell(block, set)).chain([long]).collect();
+            let groups = launches.iter().map(|rows| rows.grid(t.kernels.tuning.launch("any")).groups).sum::<usize>();
+            let partials = t.partials(2 * groups);
+            launches.iter().for_each(|&rows| _ = t.product(rows, &dx, Product::Store(&mut y)));
+            launches.iter().for_each(|&rows| _ = t.product(rows, &dx, Product::Residual { b: &db, r: &mut r }));
             let mut before = 0;
-            for (&set, &grid) in sets.iter().zip(&grids) {
-                sell.spmv_dot(&t.ctx, grid, set, block, &dx, &mut q, &partials, before, &go).unwrap();
-                before += grid.groups as u32;
+            for &rows in &launches {
+                before +=
+                    t.product(rows, &dx, Product::Dots { y: &mut q, partials: &partials, first: before, done: &go });
             }
-            sell.spmv_dot_parts(&t.ctx, long, block, &dx, &mut q, &partials, before, &go).unwrap();
             assert_eq!(t.down(&y), expected, "y, {what}");
             assert_eq!(t.down(&q), expected, "q, {what}");
             assert_eq!(t.down(&r), residual, "r, {what}");
@@ -223,9 +218,10 @@ pub(super) fn sell_products<T: Real, A: Real>(t: &Bench<T, A>) {
             assert!(xy == dot(&x[..n], &expected) && (yy - squares).abs() <= slack, "x·y, y·y: {xy}, {yy}, {what}");
         }
         let (mut q, partials) = (t.up(&ints(n, 6)), t.partials(4));
-        let grid = Grid { groups: 1, ..t.grid(n) };
-        sell.spmv_dot(&t.ctx, grid, sets[0], block, &t.up(&x), &mut q, &partials, 0, &stop).unwrap();
-        sell.spmv_dot_parts(&t.ctx, grid, block, &t.up(&x), &mut q, &partials, 1, &stop).unwrap();
+        for (first, rows) in [(0, Rows::Sell(block, sets[0])), (1, long)] {
+            let product = Product::Dots { y: &mut q, partials: &partials, first, done: &stop };
+            t.kernels.product(&t.ctx, rows, &t.up(&x), &product, Some(1)).unwrap();
+        }
         assert_eq!((t.down(&q), t.down(&partials)), (ints(n, 6), vec![0.0; 4]), "after the end");
     }
 }
