@@ -95,12 +95,6 @@ impl Target {
         }
     }
 
-    /// Whether what is written once more takes the place of what was written before: not in pipes and devices.
-    pub(crate) fn can_be_replaced(&self) -> bool {
-        let Self::File(file) = self else { return false };
-        fs::metadata(&file.real).map_or(true, |meta| meta.is_file())
-    }
-
     /// How large the file is now; standard output, pipes and devices have no size.
     pub(crate) fn bytes(&self) -> Option<u64> {
         let Self::File(file) = self else { return None };

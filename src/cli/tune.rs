@@ -1,23 +1,21 @@
 //! `declive tune`: launch parameters for each kernel of each device, found by measurement.
 
 use std::collections::VecDeque;
-use std::io::{Write, stderr};
 use std::sync::Arc;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use declive::device::{Kind, select};
-use declive::experiments::Experiment;
-use declive::solve::{Method, Precision, Reorder, Setup, Tune};
+use declive::solve::Precision;
 use declive::tune::store::Store;
-use declive::tune::{self, Found, Search, Watch};
+use declive::tune::{self, Search, Watch};
 use declive::{Csr, Error};
 
 use super::exit::Exit;
-use super::experiments::{Series, Team, kinds};
+use super::experiments::kinds;
 use super::failure::Failure;
 use super::interrupt;
 use super::measured::{Measured, Page, grid, load};
-use super::output::{Target, print};
+use super::output::print;
 use super::progress::Screen;
 use crate::report::tune::{Kept, Report};
 use crate::report::tune_html;
@@ -27,8 +25,8 @@ use crate::report::tune_html;
 /// Every kernel is timed alone on each device, by the device's own clock, on a matrix of your own or on a 7-point
 /// operator. Devices that are alike are measured once; the host, which launches no kernels, is not. With k devices that
 /// is done for the whole matrix, which a solve on one of them has, and for the block of about 1/k of its rows that each
-/// has in a solve on all, if k is so large that the whole tells nothing about it (3 or more). A report has, too, where
-/// the time of 100 iterations then goes.
+/// has in a solve on all, if k is so large that the whole tells nothing about it (3 or more). Where the time of iterations
+/// then goes, 'declive bench' tells.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -85,7 +83,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     }
     let screen = Screen::new(false);
     let ranks = select(&measured.devices, measured.precision.needs_f64())?.ranks;
-    let mut kinds = kinds(&ranks);
+    let kinds = kinds(&ranks);
     if ranks.iter().all(Option::is_none) {
         let wanted = measured.devices.to_string();
         let found = "only the host, whose threads launch no kernels".into();
@@ -93,17 +91,16 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     }
     let given = given.map(|source| load(&source, screen)).transpose()?.map(System::from);
     let mut report = Report::default();
-    let mut tuned: Vec<(Team, System)> = Vec::new();
-    for kind in &mut kinds {
+    let mut systems: Vec<System> = Vec::new();
+    for kind in &kinds {
         let Some(device) = &kind.device else { continue };
         let system = match &given {
             Some(system) => system.clone(),
             None => {
                 let usual = if device.kind == Kind::Gpu { 10_000_000 } else { 1_000_000 };
                 let source = grid(measured.order.unwrap_or(usual))?;
-                let same = tuned.iter().find(|(_, system)| system.name == source.to_string());
-                match same {
-                    Some((_, system)) => system.clone(),
+                match systems.iter().find(|system| system.name == source.to_string()) {
+                    Some(system) => system.clone(),
                     None => load(&source, screen)?.into(),
                 }
             }
@@ -132,17 +129,13 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
             if !dry_run {
                 tune::keep(&store, device, &found);
             }
-            kind.copy = Some(found.limit_bytes_per_second);
             report.add(found, kind.indices.clone());
         }
-        tuned.push((Team::alone(kind), system));
+        systems.push(system);
     }
     print(&report, measured.json)?;
     if let Some(page) = page {
-        let largest = tuned.iter().map(|(_, system)| system.clone()).max_by_key(|system| system.a.n_rows());
-        tuned.extend(Team::all(&ranks, &kinds).zip(largest));
-        let note = dry_run.then(|| "iterations ran without what was found here, as --dry-run keeps nothing".into());
-        write_page(&page, &report.found(), &tuned, measured.precision, note, screen)?;
+        page.write(|out| out.write_all(tune_html::page(&report.found(), &[], &[]).as_bytes()))?;
     }
     Ok(Exit::Success)
 }
@@ -158,44 +151,4 @@ impl From<(Csr, String)> for System {
     fn from((a, name): (Csr, String)) -> Self {
         Self { a: Arc::new(a), name }
     }
-}
-
-/// Writes the page about what was found, with iterations of each team on its matrix.
-///
-/// It is written before the first of them and again after each, as far as they have come: the drivers of some devices
-/// end the process where several work together.
-fn write_page(
-    page: &Target,
-    found: &[Found],
-    teams: &[(Team, System)],
-    precision: Precision,
-    note: Option<String>,
-    screen: Screen,
-) -> Result<(), Failure> {
-    let methods = [Method::CgClassic, Method::Cg];
-    let runs: Vec<_> = methods.iter().flat_map(|method| teams.iter().map(move |team| (*method, team))).collect();
-    let mut experiments: Vec<Experiment> = Vec::new();
-    let mut notes = Vec::new();
-    let say = |notes: &mut Vec<String>, note: String| {
-        let _ = writeln!(stderr(), "note: {note}");
-        notes.push(note);
-    };
-    note.into_iter().for_each(|note| say(&mut notes, note));
-    for done in 0..=runs.len() {
-        if done == runs.len() || page.can_be_replaced() {
-            let not_yet = |(method, (team, _)): &(Method, &(Team, System))| {
-                format!("{method} on {} is not timed: the command has not come so far", team.label)
-            };
-            let missing: Vec<String> = notes.iter().cloned().chain(runs[done..].iter().map(not_yet)).collect();
-            page.write(|out| out.write_all(tune_html::page(found, &experiments, &missing).as_bytes()))?;
-        }
-        let Some((method, (team, System { a, name }))) = runs.get(done) else { break };
-        let setup = Setup::default().with_precision(precision).with_tune(Tune::Stored).with_reorder(Reorder::None);
-        let series = Series { a, matrix: name, setup, iterations: 100, repeat: 3 };
-        match series.run(*method, team, screen) {
-            Ok(experiment) => experiments.push(experiment),
-            Err(error) => say(&mut notes, format!("{method} on {} is left out: {error}", team.label)),
-        }
-    }
-    Ok(())
 }

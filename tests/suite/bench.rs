@@ -160,12 +160,14 @@ fn an_interruption_leaves_nothing_behind() {
 }
 
 #[test]
-fn the_page_of_tuning_has_experiments() {
+fn pages_of_tuning_and_of_benchmarks() {
     let place = Place::new();
-    let tuned = "tune --order 1000 --search first-minimum --dry-run --devices 0,0 --report";
-    assert_eq!(place.run(&format!("{tuned} one.html")).code, Some(0));
+    place.run("tune --order 1000 --search first-minimum --dry-run --devices 0,0 --report one.html").ok();
     let page = place.read("one.html");
-    for part in ["Launch parameters found by measurement", "Rates, cg-classic", "Rates, cg\"", "2 × "] {
+    assert!(page.contains("Launch parameters found by measurement") && !page.contains("Rates, "), "{page}");
+    place.run("bench --order 1000 --iterations 10 --repeat 1 --devices 0,0 --report two.html").ok();
+    let page = place.read("two.html");
+    for part in ["Where the time of 10 iterations goes", "Rates, cg-classic", "Rates, cg\"", "2 × "] {
         assert!(page.contains(part), "{part}");
     }
 }

@@ -190,23 +190,6 @@ fn an_interrupted_solve_ends_tuning() {
     assert!(!place.cache().join("tuning").exists());
 }
 
-/// Whatever ends the process while iterations run, the page is there.
-#[cfg(unix)]
-#[test]
-fn a_page_before_the_iterations() {
-    let place = Place::new();
-    let args = "tune --devices 0,0 --order 30000 --search first-minimum --report r.html -v";
-    let (mut child, _err) = started(place.command(args), "cg-classic on [0]");
-    interrupt(&child);
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-    let page = place.read("r.html");
-    assert!(page.ends_with("</html>") && page.contains("spmv_dot_csr"), "{}", page.len());
-    for run in ["cg-classic on [0]", "cg-classic on all", "cg on [0]", "cg on all"] {
-        assert!(page.contains(&format!("{run} is not timed: the command has not come so far")), "{run}");
-    }
-    assert_eq!(place.names(), ["r.html"]);
-}
-
 #[test]
 fn what_can_not_be_tuned() {
     let place = Place::new();
