@@ -15,9 +15,7 @@ KERNEL void narrow(uint n, __global const acc *restrict from, __global real *res
         d[i] = 0;                                                                                                      \
     }
 #else
-#define ADD_WIDE                                                                                                       \
-    acc x_of[UNROLL];                                                                                                  \
-    LOAD_STORE(i, n, x_of[k] = x[i] + (acc)d[i], x[i] = x_of[k]; d[i] = 0)
+#define ADD_WIDE EACH(i, n, x[i] += (acc)d[i]; d[i] = 0)
 #endif
 KERNEL void add_wide(uint n, __global real *restrict d, __global acc *restrict x)
 {

@@ -59,14 +59,12 @@ static inline acc2 csr_rows(int mode, uint first, uint last, __global const uint
         if (rows == 1 && end - begin > BLOCK_NNZ) {
             /* a long row: every lane a share of it */
             real sum = 0;
-            UNROLLED
             for (offset_t e = begin + lane; e < end; e += GROUP_SIZE)
                 sum += values[e] * x[col_idx[e]];
             products[lane] = sum;
             at = lane;
             to = lane + 1;
         } else {
-            UNROLLED
             for (uint e = lane; e < (uint)(end - begin); e += GROUP_SIZE)
                 products[e] = values[begin + e] * x[col_idx[begin + e]];
             if (row < rows) {

@@ -18,8 +18,7 @@ KERNEL void dot_partial(uint n, __global const real *restrict x, __global const 
         s += (acc)x[i] * (acc)y[i];
     s += sum8(s8);
 #else
-    real x_of[UNROLL], y_of[UNROLL];
-    LOAD_STORE(i, n, x_of[k] = x[i]; y_of[k] = y[i], s += (acc)x_of[k] * (acc)y_of[k])
+    EACH(i, n, s += (acc)x[i] * (acc)y[i])
 #endif
     s = group_sum(s, scratch);
     if (get_local_id(0) == 0)

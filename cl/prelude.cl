@@ -7,7 +7,6 @@
  *   GROUP_SIZE   work-items of a work-group, a power of two; 1 in the CPU shape
  *   BLOCK_NNZ    entries of a row block that fit into local memory (csr.cl)
  *   SHAPE_CPU    1 or 0
- *   UNROLL       if defined, iterations of the loop over elements that a work-item has under way (GPU shape)
  *
  * GPU shape: neighbouring work-items take neighbouring elements, so that accesses coalesce; a group sums by a tree in
  * local memory. CPU shape: a group is one work-item, which takes a contiguous chunk, so that a core streams through
@@ -48,19 +47,9 @@ typedef JOIN(ACC, 8) acc8;
 static inline uint chunk_begin(uint n) { return min(n, (uint)((ulong)(n / 8 + 1) * get_group_id(0) / get_num_groups(0)) * 8); }
 static inline uint chunk_end(uint n) { return min(n, (uint)((ulong)(n / 8 + 1) * (get_group_id(0) + 1) / get_num_groups(0)) * 8); }
 
-/* Elements that a work-item of the GPU shape has under way. */
-#ifndef UNROLL
-#define UNROLL 1
-#endif
-
 /* Asks the compiler to unroll the loop that follows. What does not know the pragma does without. */
 #define PRAGMA(text) _Pragma(#text)
 #define UNROLL_BY(times) PRAGMA(unroll times)
-#if UNROLL > 1
-#define UNROLLED UNROLL_BY(UNROLL)
-#else
-#define UNROLLED
-#endif
 
 /* Asks the compiler to sum in the loop that follows as it is written, one element after the other: Intel's for CPUs (2026.22.10)
  * else sums every few elements apart, in the loops of single work-items. */
@@ -70,39 +59,14 @@ static inline uint chunk_end(uint n) { return min(n, (uint)((ulong)(n / 8 + 1) *
 #define IN_ORDER
 #endif
 
-/* GPU shape: does DO for the UNROLL elements i of 0..n that the work-item has from `first` on, numbered k, the last
- * one first. */
-#define EACH(i, first, n, DO)                                                                                          \
-    {                                                                                                                  \
-        uint i##_step = get_global_size(0);                                                                            \
-        if (first + (UNROLL - 1) * i##_step < n) {                                                                     \
-            UNROLLED                                                                                                   \
-            for (uint i##_k = 0, k = UNROLL - 1, i = first + k * i##_step; i##_k < UNROLL; i##_k++, k--, i -= i##_step) { \
-                DO;                                                                                                    \
-            }                                                                                                          \
-        } else {                                                                                                       \
-            UNROLLED                                                                                                   \
-            for (uint i##_k = 0, k = UNROLL - 1, i = first + k * i##_step; i##_k < UNROLL; i##_k++, k--, i -= i##_step) { \
-                if (i < n) {                                                                                           \
-                    DO;                                                                                                \
-                }                                                                                                      \
-            }                                                                                                          \
+/* GPU shape: does DO for each element i of 0..n that the work-item has, from the last to the first: products begin with the first rows,
+ * so that a cache still has the last of what a product has read and written, and then the first of what the next one reads. */
+#define EACH(i, n, DO)                                                                                                 \
+    for (uint i##_left = (n + get_global_size(0) - 1) / get_global_size(0); i##_left-- > 0;) {                         \
+        uint i = get_global_id(0) + i##_left * get_global_size(0);                                                     \
+        if (i < n) {                                                                                                   \
+            DO;                                                                                                        \
         }                                                                                                              \
-    }
-
-/* What EACH leaves of 0..n is so far away. */
-#define EACH_STEP (UNROLL * get_global_size(0))
-
-/* GPU shape: does LOAD, then STORE for each element i of 0..n that the work-item has. Of UNROLL elements, numbered k, all
- * LOADs come before the first STORE, so that the work-item waits for them together: a compiler could not change that order,
- * as it can't know that stores and loads of one array do not meet. The order of the STOREs, and so of sums, is that of one
- * element after the other, from the last to the first: products begin with the first rows, so that a cache still has the last
- * of what a product has read and written, and then the first of what the next one reads. */
-#define LOAD_STORE(i, n, LOAD, STORE)                                                                                  \
-    for (uint i##_left = (n + EACH_STEP - 1) / EACH_STEP; i##_left-- > 0;) {                                           \
-        uint i##_0 = get_global_id(0) + i##_left * EACH_STEP;                                                          \
-        EACH(i, i##_0, n, LOAD)                                                                                        \
-        EACH(i, i##_0, n, STORE)                                                                                       \
     }
 
 /* y[i] = value for each element i of 0..n. */
@@ -111,11 +75,7 @@ static inline uint chunk_end(uint n) { return min(n, (uint)((ulong)(n / 8 + 1) *
     for (uint i = chunk_begin(n), i##_end = chunk_end(n); i < i##_end; i++)                                            \
         y[i] = value;
 #else
-#define SET_EACH(i, n, y, value)                                                                                       \
-    {                                                                                                                  \
-        real value_of[UNROLL];                                                                                         \
-        LOAD_STORE(i, n, value_of[k] = value, y[i] = value_of[k])                                                      \
-    }
+#define SET_EACH(i, n, y, value) EACH(i, n, y[i] = value)
 #endif
 
 /* Sum of s over the work-group, the same on every work-item; scratch has GROUP_SIZE elements and may be reused after. For one

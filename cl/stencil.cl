@@ -60,7 +60,6 @@ static inline real stencil_row(uint row, uint width, uint band, __global const u
     uint2 run = runs[kinds[row]];
     offset_t value = VALUES_AT(row);
     real sum = 0;
-    UNROLLED
     for (uint e = run.s0; e < run.s1; e++) {
         real2 entry = vload2(e, entries);
         sum += (width ? values[value] : entry.s0) * x[row + LOW_WORD(entry.s1)];

@@ -209,21 +209,21 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
 
     fn axpy(&self, a: f64, x: &DeviceVec<T>, y: &mut DeviceVec<T>) -> Result<()> {
         let a = T::from_f64(a);
-        self.kernels.update.next_iterate(&self.ctx, self.grid("next_iterate"), self.n, a, x, y)
+        self.kernels.update.next_iterate((&self.ctx, self.grid("next_iterate"), self.n), a, x, y)
     }
 
     fn axmy(&self, a: f64, x: &DeviceVec<T>, y: &mut DeviceVec<T>) -> Result<()> {
         let a = T::from_f64(a);
-        self.kernels.update.next_residual(&self.ctx, self.grid("next_residual"), self.n, a, x, y)
+        self.kernels.update.next_residual((&self.ctx, self.grid("next_residual"), self.n), a, x, y)
     }
 
     fn xpby(&self, x: &DeviceVec<T>, b: f64, y: &mut DeviceVec<T>) -> Result<()> {
         let b = T::from_f64(b);
-        self.kernels.update.next_direction(&self.ctx, self.grid("next_direction"), self.n, b, x, y)
+        self.kernels.update.next_direction((&self.ctx, self.grid("next_direction"), self.n), b, x, y)
     }
 
     fn multiply(&self, d: &DeviceVec<T>, x: &DeviceVec<T>, y: &mut DeviceVec<T>) -> Result<()> {
-        self.kernels.update.scale_diagonal(&self.ctx, self.grid("scale_diagonal"), self.n, d, x, y)
+        self.kernels.update.scale_diagonal((&self.ctx, self.grid("scale_diagonal"), self.n), d, x, y)
     }
 
     fn count_from(&self, before: u64) {

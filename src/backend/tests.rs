@@ -519,7 +519,7 @@ fn launches_of_passes_change_no_bits() {
     for method in [Method::CgTextbook, Method::Minres] {
         for (shape, sizes) in [(Shape::Gpu, [256, 256, 512]), (Shape::Cpu, [1; 3])] {
             let run = |(group_size, max_groups): (usize, usize)| {
-                let tuning = tuning(shape, 8).with_passes(Launch { group_size, max_groups, unroll: 1 });
+                let tuning = tuning(shape, 8).with_passes(Launch { group_size, max_groups });
                 on_device(
                     &part(),
                     Box::new(Alone::default()),

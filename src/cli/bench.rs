@@ -74,7 +74,6 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     }
     let Args { measured, page, .. } = args;
     let given = measured.source();
-    let default = given.is_none();
     let source = given.map_or_else(|| grid(measured.order.unwrap_or(ORDER)), Ok)?;
     let page = page.target(Some(&source))?;
     interrupt::kill_cleanly();
@@ -82,7 +81,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let selection = select(&measured.devices, measured.precision.needs_f64())?;
     let mut notes: Vec<String> = selection.note.into_iter().map(in_flags).collect();
     let (a, name) = load(&source, screen)?;
-    let matrix = Matrix { source: name.clone(), default, rows: a.n_rows(), nnz: a.nnz() };
+    let matrix = Matrix { source: name.clone(), rows: a.n_rows(), nnz: a.nnz() };
 
     let mut kinds = kinds(&selection.ranks);
     for kind in &mut kinds {

@@ -48,11 +48,6 @@ impl Measured {
     pub(crate) fn source(&self) -> Option<Source> {
         Source::named(self.matrix.clone(), self.generate.clone())
     }
-
-    /// Whether nothing was said about the matrix.
-    pub(crate) fn is_default(&self) -> bool {
-        self.matrix.is_none() && self.generate.is_none() && self.order.is_none()
-    }
 }
 
 /// Where a report with charts goes.

@@ -1,7 +1,6 @@
 //! `declive tune`: launch parameters for each kernel of each device, found by measurement.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use declive::device::{Kind, select};
@@ -89,23 +88,20 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         let found = "only the host, whose threads launch no kernels".into();
         return Err(Error::NoDevice { wanted, found }.into());
     }
-    let given = given.map(|source| load(&source, screen)).transpose()?.map(System::from);
+    // matrices, and what they are
+    let mut systems: Vec<(Csr, String)> = given.map(|source| load(&source, screen)).transpose()?.into_iter().collect();
+    let is_given = !systems.is_empty();
     let mut report = Report::default();
-    let mut systems: Vec<System> = Vec::new();
     for kind in &kinds {
         let Some(device) = &kind.device else { continue };
-        let system = match &given {
-            Some(system) => system.clone(),
-            None => {
-                let usual = if device.kind == Kind::Gpu { 10_000_000 } else { 1_000_000 };
-                let source = grid(measured.order.unwrap_or(usual))?;
-                match systems.iter().find(|system| system.name == source.to_string()) {
-                    Some(system) => system.clone(),
-                    None => load(&source, screen)?.into(),
-                }
+        if !is_given {
+            let usual = if device.kind == Kind::Gpu { 10_000_000 } else { 1_000_000 };
+            let source = grid(measured.order.unwrap_or(usual))?;
+            if systems.last().is_none_or(|(_, name)| *name != source.to_string()) {
+                systems.push(load(&source, screen)?);
             }
-        };
-        let System { a, name } = &system;
+        }
+        let Some((a, name)) = systems.last() else { continue };
         let blocks = tune::ranks_to_tune(a, ranks.len(), &kind.ranks).into_iter().map(|k| (k, ranks.len()));
         let mut work: VecDeque<(usize, usize)> = std::iter::once((0, 1)).chain(blocks).collect();
         while let Some((k, of)) = work.pop_front() {
@@ -131,24 +127,10 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
             }
             report.add(found, kind.indices.clone());
         }
-        systems.push(system);
     }
     print(&report, measured.json)?;
     if let Some(page) = page {
         page.write(|out| out.write_all(tune_html::page(&report.found(), &[], &[]).as_bytes()))?;
     }
     Ok(Exit::Success)
-}
-
-/// A matrix, and what it is.
-#[derive(Clone)]
-struct System {
-    a: Arc<Csr>,
-    name: String,
-}
-
-impl From<(Csr, String)> for System {
-    fn from((a, name): (Csr, String)) -> Self {
-        Self { a: Arc::new(a), name }
-    }
 }

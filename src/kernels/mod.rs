@@ -183,9 +183,9 @@ impl Made {
     }
 }
 
-/// What kernels of one program have in common: the size of groups and the unrolling, which are compiled in, and whether they
-/// are products, if those are apart.
-type Common = (usize, usize, bool);
+/// What kernels of one program have in common: the size of groups, which is compiled in, and whether they are products, if those
+/// are apart.
+type Common = (usize, bool);
 
 /// A program for each combination that is used, with the families that have such kernels.
 struct Programs {
@@ -221,10 +221,10 @@ impl Programs {
             }
         }
         for (common, (source, has_products)) in sources {
-            let (group_size, unroll, _) = common;
+            let (group_size, _) = common;
             // row blocks are no matter of other kernels
             let block_nnz = if has_products { tuning.block_nnz } else { group_size };
-            let options = options::<T, A>(ctx.info(), group_size, unroll, block_nnz) + more;
+            let options = options::<T, A>(ctx.info(), group_size, block_nnz) + more;
             let program = match made {
                 Some(made) => made.get(ctx, &source, &options)?,
                 None => Arc::new(ctx.build(&source, &options)?),
@@ -235,8 +235,7 @@ impl Programs {
     }
 
     fn common(&self, kernel: &str) -> Common {
-        let Launch { group_size, unroll, .. } = self.tuning.launch(kernel);
-        (group_size, unroll, self.apart && PRODUCTS.contains(&kernel))
+        (self.tuning.launch(kernel).group_size, self.apart && PRODUCTS.contains(&kernel))
     }
 
     /// The program that has a kernel.
@@ -252,28 +251,21 @@ impl Programs {
 pub(crate) fn build_generated<T: Real, A: Real>(ctx: &Context, passes: &str, group_size: usize) -> Result<Program> {
     let source =
         format!("#line 1 \"prelude.cl\"\n{PRELUDE}\n#line 1 \"passes.cl\"\n{PASSES}\n#line 1 \"generated\"\n{passes}");
-    ctx.build(&source, &options::<T, A>(ctx.info(), group_size, 1, group_size))
+    ctx.build(&source, &options::<T, A>(ctx.info(), group_size, group_size))
 }
 
-/// Options for the device's compiler. Without unrolling there is none for it, so that those for experiments can have it.
-fn options<T: Real, A: Real>(device: &Info, group_size: usize, unroll: usize, block_nnz: usize) -> String {
-    options_of::<T, A>(USUAL_STD, device, group_size, unroll, block_nnz)
+/// Options for the device's compiler.
+fn options<T: Real, A: Real>(device: &Info, group_size: usize, block_nnz: usize) -> String {
+    options_of::<T, A>(USUAL_STD, device, group_size, block_nnz)
 }
 
 /// The version of OpenCL C that kernels are in.
 const USUAL_STD: &str = "-cl-std=CL1.2";
 
 /// The same with another version of OpenCL C.
-fn options_of<T: Real, A: Real>(
-    std: &str,
-    device: &Info,
-    group_size: usize,
-    unroll: usize,
-    block_nnz: usize,
-) -> String {
-    let unroll = if unroll > 1 { format!(" -D UNROLL={unroll}") } else { String::new() };
+fn options_of<T: Real, A: Real>(std: &str, device: &Info, group_size: usize, block_nnz: usize) -> String {
     format!(
-        "{std} {} -D GROUP_SIZE={group_size}{unroll} -D BLOCK_NNZ={} -D SHAPE_CPU={} -D READ_EARLY={}",
+        "{std} {} -D GROUP_SIZE={group_size} -D BLOCK_NNZ={} -D SHAPE_CPU={} -D READ_EARLY={}",
         types_and_extras::<T, A>(device),
         block_nnz.max(group_size),
         i32::from(Shape::of_group(group_size) == Shape::Cpu),

@@ -94,8 +94,7 @@ impl Persistent {
         let fence = ctx.fence_options();
         let std = fence.as_deref().unwrap_or(USUAL_STD);
         let main = if let Rows::Stencil(block, _) = rows { block.main_len } else { 0 };
-        let unroll = tuning.launch(family).unroll;
-        let options = options_of::<T, A>(std, ctx.info(), group_size, unroll, tuning.block_nnz)
+        let options = options_of::<T, A>(std, ctx.info(), group_size, tuning.block_nnz)
             + &main_option(main)
             + &format!(" -D FORMAT={format} -D LANES={lanes}");
         let program = ctx.build(&source, &options)?;

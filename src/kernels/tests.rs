@@ -36,7 +36,7 @@ fn benches<T: Real, A: Real>() -> Vec<Bench<T, A>> {
         for tuning in [
             Tuning::uniform(1, 1, 3),
             Tuning::uniform(64, 128, 5),
-            Tuning::uniform(64, 512, 2).sharing(8).unrolled(4),
+            Tuning::uniform(64, 512, 2).sharing(8),
             Tuning::uniform(256, 512, 2),
         ] {
             let ctx = Context::open(device).unwrap();
@@ -211,40 +211,6 @@ mod bands;
 mod bodies;
 
 /// Fractions, whose sums are rounded: with another order of the operations, bits would differ.
-#[test]
-fn unrolling_changes_no_bit() {
-    let device = list().devices.remove(0);
-    let ctx = Context::open(&device).unwrap();
-    let n = 5003;
-    let fractions =
-        |salt: usize| -> Vec<f64> { (0..n).map(|i| 1.0 / ((i * 31 + salt * 17) % 97 + 3) as f64).collect() };
-    let a = matrices().remove(4);
-    let bits = |unroll: usize| {
-        let tuning = Tuning::uniform(64, 256, 5).unrolled(unroll);
-        let kernels = Kernels::<f64, f64>::build(&ctx, tuning).unwrap();
-        let up = |v: &[f64]| DeviceVec::from_slice(&ctx, v, "a test vector").unwrap();
-        let (x, mut y, sums) = (up(&fractions(1)), up(&fractions(2)), up(&[0.0; 5]));
-        let grid = kernels.tuning.grid("any", n);
-        kernels.dot.dot_partial(&ctx, grid, count(n), &x, &y, &sums, (0, 1)).unwrap();
-        kernels.update.next_iterate(&ctx, grid, count(n), 0.3, &x, &mut y).unwrap();
-        let parts = split(&a, std::slice::from_ref(&(0..a.n_rows())));
-        let matrix = DeviceBlock::<f64>::upload(&ctx, &kernels.tuning, &parts[0], 1.0, Format::Csr).unwrap();
-        let mut product = up(&vec![0.0; a.n_rows()]);
-        for rows in matrix.launches(Which::All) {
-            kernels.product(&ctx, rows, &x, &Product::Store(&mut product), Some(3)).unwrap();
-        }
-        let mut all = Vec::new();
-        for vector in [&y, &sums, &product] {
-            let mut values = vec![0.0; vector.len()];
-            vector.read(&ctx, 0, &mut values).unwrap();
-            all.extend(values.into_iter().map(f64::to_bits));
-        }
-        all
-    };
-    let plain = bits(1);
-    assert!(plain == bits(2) && plain == bits(4));
-}
-
 /// Rounded values: rows are summed in the order of their columns, whatever their format. (Row blocks have room for 64 rows of 27
 /// entries: one work-item sums a row.)
 #[test]

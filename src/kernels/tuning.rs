@@ -42,8 +42,6 @@ pub(crate) struct Launch {
     pub(crate) group_size: usize,
     /// At most so many groups.
     pub(crate) max_groups: usize,
-    /// Iterations of the loop over elements that a work-item has under way; 1 leaves it to the compiler.
-    pub(crate) unroll: usize,
 }
 
 impl Launch {
@@ -125,19 +123,13 @@ pub(crate) const PERSISTENT_GROUP: usize = 512;
 impl Tuning {
     /// The same for all kernels.
     pub(crate) fn uniform(group_size: usize, block_nnz: usize, max_groups: usize) -> Self {
-        let others = Launch { group_size, max_groups, unroll: 1 };
+        let others = Launch { group_size, max_groups };
         Self { block_nnz, items_per_row: 1, launches: BTreeMap::new(), passes: others, others }
     }
 
     /// The same with other work-items for a row.
     pub(crate) fn sharing(self, items_per_row: usize) -> Self {
         Self { items_per_row, ..self }
-    }
-
-    /// The same with other unrolling.
-    pub(crate) fn unrolled(mut self, unroll: usize) -> Self {
-        self.launches.values_mut().chain([&mut self.others]).for_each(|launch| launch.unroll = unroll);
-        self
     }
 
     /// Sane values for a device never seen.
@@ -211,23 +203,21 @@ mod tests {
     #[test]
     fn a_kernel_of_its_own() {
         let mut tuning = Tuning::uniform(64, 128, 10);
-        tuning.set("dot_partial", Launch { group_size: 256, max_groups: 3, unroll: 1 });
+        tuning.set("dot_partial", Launch { group_size: 256, max_groups: 3 });
         assert_eq!(tuning.grid("dot_partial", 10_000), Grid { groups: 3, group_size: 256 });
         assert_eq!(tuning.grid("next_iterate", 10_000), Grid { groups: 10, group_size: 64 });
         assert_eq!(tuning.grid("next_iterate", 65), Grid { groups: 2, group_size: 64 });
         assert_eq!((tuning.grid("next_iterate", 0).groups, tuning.max_groups()), (1, 10));
         assert_eq!(tuning.row_block(), Some((64, 128)));
-        tuning.set("residual_csr", Launch { group_size: 32, max_groups: 20, unroll: 1 });
+        tuning.set("residual_csr", Launch { group_size: 32, max_groups: 20 });
         assert_eq!((tuning.row_block(), tuning.max_groups()), (Some((32, 128)), 20));
         assert_eq!(tuning.launch("residual_csr").block_grid(7), Grid { groups: 7, group_size: 32 });
         let mut mixed = Tuning::uniform(1, 512, 4);
         assert_eq!(mixed.row_block(), None);
-        mixed.set("spmv_dot_csr", Launch { group_size: 64, max_groups: 2, unroll: 1 });
+        mixed.set("spmv_dot_csr", Launch { group_size: 64, max_groups: 2 });
         assert_eq!(mixed.row_block(), Some((64, 512)));
         let rows = |items_per_row| Tuning { items_per_row, ..mixed.clone() }.row_block();
         assert_eq!([1, 4, 64, 256].map(rows), [64, 16, 1, 1].map(|rows| Some((rows, 512))));
-        assert_eq!(mixed.clone().unrolled(4).launch("spmv_dot_csr").unroll, 4);
-        assert_eq!(mixed.unrolled(4).launch("dot_partial").unroll, 4);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Launchers of `cl/update.cl`.
 
 use super::{family, launch};
-use crate::device::{Context, DeviceVec, Grid};
+use crate::device::{Context, DeviceVec, Grid, Kernel};
 use crate::error::Result;
 use crate::real::Real;
 
@@ -10,58 +10,29 @@ family! {
     Update<T> { next_iterate, next_residual, next_direction, scale_diagonal }
 }
 
+/// Where, on which groups, and on how many elements a kernel is launched.
+type Elements<'a> = (&'a Context, Grid, u32);
+
 impl<T: Real> Update<T> {
-    /// x += alpha p on n elements. Reads 2 n, writes n.
-    pub(crate) fn next_iterate(
-        &self,
-        ctx: &Context,
-        grid: Grid,
-        n: u32,
-        alpha: T,
-        p: &DeviceVec<T>,
-        x: &mut DeviceVec<T>,
-    ) -> Result<()> {
-        assert!(n as usize <= x.len().min(p.len()));
-        // SAFETY: types as declared in the file; elements 0..n, checked above.
-        unsafe { launch(ctx, &self.next_iterate, grid, &[&n, &alpha, p, x]) }
+    /// x += a p on n elements. Reads 2 n, writes n.
+    pub(crate) fn next_iterate(&self, on: Elements<'_>, a: T, p: &DeviceVec<T>, x: &mut DeviceVec<T>) -> Result<()> {
+        combine(&self.next_iterate, on, a, p, x)
     }
 
-    /// r -= alpha q on n elements. Reads 2 n, writes n.
-    pub(crate) fn next_residual(
-        &self,
-        ctx: &Context,
-        grid: Grid,
-        n: u32,
-        alpha: T,
-        q: &DeviceVec<T>,
-        r: &mut DeviceVec<T>,
-    ) -> Result<()> {
-        assert!(n as usize <= r.len().min(q.len()));
-        // SAFETY: types as declared in the file; elements 0..n, checked above.
-        unsafe { launch(ctx, &self.next_residual, grid, &[&n, &alpha, q, r]) }
+    /// r -= a q on n elements. Reads 2 n, writes n.
+    pub(crate) fn next_residual(&self, on: Elements<'_>, a: T, q: &DeviceVec<T>, r: &mut DeviceVec<T>) -> Result<()> {
+        combine(&self.next_residual, on, a, q, r)
     }
 
-    /// p = z + beta p on n elements. Reads 2 n, writes n.
-    pub(crate) fn next_direction(
-        &self,
-        ctx: &Context,
-        grid: Grid,
-        n: u32,
-        beta: T,
-        z: &DeviceVec<T>,
-        p: &mut DeviceVec<T>,
-    ) -> Result<()> {
-        assert!(n as usize <= p.len().min(z.len()));
-        // SAFETY: types as declared in the file; elements 0..n, checked above.
-        unsafe { launch(ctx, &self.next_direction, grid, &[&n, &beta, z, p]) }
+    /// p = z + b p on n elements. Reads 2 n, writes n.
+    pub(crate) fn next_direction(&self, on: Elements<'_>, b: T, z: &DeviceVec<T>, p: &mut DeviceVec<T>) -> Result<()> {
+        combine(&self.next_direction, on, b, z, p)
     }
 
     /// z = d r, element by element, on n elements. Reads 2 n, writes n.
     pub(crate) fn scale_diagonal(
         &self,
-        ctx: &Context,
-        grid: Grid,
-        n: u32,
+        (ctx, grid, n): Elements<'_>,
         d: &DeviceVec<T>,
         r: &DeviceVec<T>,
         z: &mut DeviceVec<T>,
@@ -70,4 +41,17 @@ impl<T: Real> Update<T> {
         // SAFETY: types as declared in the file; elements 0..n, checked above.
         unsafe { launch(ctx, &self.scale_diagonal, grid, &[&n, d, r, z]) }
     }
+}
+
+/// A vector from itself and another one.
+fn combine<T: Real>(
+    kernel: &Kernel,
+    (ctx, grid, n): Elements<'_>,
+    factor: T,
+    from: &DeviceVec<T>,
+    to: &mut DeviceVec<T>,
+) -> Result<()> {
+    assert!(n as usize <= from.len().min(to.len()));
+    // SAFETY: types as declared in the file; elements 0..n, checked above.
+    unsafe { launch(ctx, kernel, grid, &[&n, &factor, from, to]) }
 }

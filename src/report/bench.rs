@@ -28,8 +28,6 @@ pub(crate) struct Report {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Matrix {
     pub(crate) source: String,
-    /// Whether nothing was said about it: the 7-point operator of some order.
-    pub(crate) default: bool,
     pub(crate) rows: usize,
     pub(crate) nnz: usize,
 }
@@ -136,7 +134,7 @@ mod tests {
 
     fn report() -> Report {
         Report {
-            matrix: Matrix { source: "poisson3d:215".into(), default: true, rows: 10_000_000, nnz: 70_000_000 },
+            matrix: Matrix { source: "poisson3d:215".into(), rows: 10_000_000, nnz: 70_000_000 },
             precision: Precision::F64,
             tune: Tune::Stored,
             devices: "auto".into(),

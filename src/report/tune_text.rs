@@ -107,18 +107,15 @@ fn kept_format(entry: &FormatEntry) -> [String; 7] {
     ]
 }
 
-/// The size of a group, the entries of a row block, the work-items of a row, and the unrolling: what there is of them.
+/// The size of a group, the entries of a row block, and the work-items of a row: what there is of them.
 fn size(launch: Launch) -> String {
-    let Launch { group_size, block_nnz, items_per_row, unroll, .. } = launch;
+    let Launch { group_size, block_nnz, items_per_row, .. } = launch;
     let mut text = group_size.to_string();
     if block_nnz > 0 {
         text += &format!("/{block_nnz}");
     }
     if items_per_row > 1 {
         text += &format!("/{items_per_row}");
-    }
-    if unroll > 1 {
-        text += &format!("·{unroll}");
     }
     text
 }
@@ -142,29 +139,26 @@ impl Device {
         let seconds = figure(found.seconds);
         text.line("search", &format!("{}, {}, {units}; {seconds} s", found.search.name(), found.precision));
         text.gap();
-        let header = ["kernel", "1 a unit", "best", "groups", "size", "saving", "GB/s", "of limit", "default"];
-        let left = [true, false, false, false, false, false, false, false, false];
-        let rows: Vec<[String; 9]> = found.kernels.iter().map(|kernel| row(kernel, limit)).collect();
+        let header = ["kernel", "best", "groups", "size", "GB/s", "of limit", "default"];
+        let left = [true, false, false, false, false, false, false];
+        let rows: Vec<[String; 7]> = found.kernels.iter().map(|kernel| row(kernel, limit)).collect();
         text.table(header, left, &rows);
         text.gap();
         text.paragraph(
             "Times are microseconds a launch, medians by the device's clock. Groups are for each compute unit, at most; size is \
-             that of a group, with the entries of a row block and, above 1, the work-items of a row; ·2 is unrolling. Saving is against one group of the largest size a unit. Default: \
+             that of a group, with the entries of a row block and, above 1, the work-items of a row. Default: \
              how many times as long the launch without tuning takes. What fits into caches goes beyond the limit.",
         );
-        text.gap();
     }
 }
 
-fn row(kernel: &KernelFound, limit: f64) -> [String; 9] {
+fn row(kernel: &KernelFound, limit: f64) -> [String; 7] {
     let launch = kernel.chosen.launch;
     [
         kernel.kernel.clone(),
-        micros(&kernel.one_per_unit),
         micros(&kernel.chosen.timing),
         launch.groups_per_unit.to_string(),
         size(launch),
-        format!("{:.0} %", (100.0 * kernel.saving()).round() + 0.0), // no −0
         figure(kernel.bytes_per_second() / 1e9),
         format!("{:.0} %", 100.0 * kernel.bytes_per_second() / limit),
         format!("{:.2}", kernel.speedup()),

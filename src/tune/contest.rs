@@ -4,7 +4,6 @@ use super::device::Work;
 use super::found::{Chosen, Curve, KernelFound, Launch};
 use super::lab::{Lab, Way};
 use super::search::fastest;
-use crate::device::Kind;
 use crate::error::Result;
 use crate::kernels::PRODUCTS;
 use crate::real::Real;
@@ -12,9 +11,6 @@ use crate::timing::Timing;
 
 /// Candidates for the last round, beside the default.
 const FINALISTS: usize = 4;
-
-/// How much longer larger groups may take than single work-items, which there is nothing to unroll for, to be unrolled.
-const NEAR: f64 = 1.25;
 
 /// What a change has to gain before it is made.
 const WORTH: f64 = 0.01;
@@ -45,42 +41,19 @@ impl Contest {
         bests.sort_by(|a, b| a.1.total_cmp(&b.1));
         bests
     }
-
-    /// What is tried with other unrolling: the best, or larger groups that come near it if it is of single work-items.
-    /// Not so of products, which share their sizes.
-    pub(super) fn to_unroll(&self) -> Way {
-        let is_near = |(way, time): &(Way, f64)| way.launch.group_size > 1 && *time <= NEAR * self.least();
-        match self.best.launch.group_size {
-            1 if !self.is_product() => self.bests().into_iter().find(is_near).map_or(self.best, |(way, _)| way),
-            _ => self.best,
-        }
-    }
-
-    /// The least time that is known; infinite if there is none.
-    pub(super) fn least(&self) -> f64 {
-        self.curves.iter().map(|(_, curve)| curve.least()).fold(f64::INFINITY, f64::min)
-    }
-}
-
-/// The last round of a kernel's contest: what was measured in turns, first the default, and which of it is chosen.
-pub(super) struct Round {
-    pub(super) contest: Contest,
-    ways: Vec<Way>,
-    timings: Vec<Timing>,
-    winner: usize,
 }
 
 impl Work<'_> {
-    /// The contests from the best of the curves to the last rounds.
+    /// The contests from the best of the curves to what is found in the last rounds.
     pub(super) fn rounds<T: Real, A: Real>(
         &self,
         lab: &mut Lab<'_, T, A>,
         contests: Vec<Contest>,
         step: &mut dyn FnMut(),
-    ) -> Result<Vec<Round>> {
+    ) -> Result<Vec<KernelFound>> {
         // row blocks are cut once for all products: those that are part of an iteration decide how
         let (first, rest) = contests.into_iter().partition(|contest| contest.kernel == "spmv_dot_csr");
-        let mut rounds: Vec<Round> = Vec::new();
+        let mut found: Vec<KernelFound> = Vec::new();
         let mut cut = None;
         for mut batch in [first, rest] as [Vec<Contest>; 2] {
             for contest in &mut batch {
@@ -92,14 +65,13 @@ impl Work<'_> {
                     contest.best = lab.best(contest.kernel, &ways, |_| true)?;
                 }
             }
-            let unrolled = self.unrolled(lab, &batch)?;
             for contest in batch {
-                rounds.push(self.last_round(lab, contest, &unrolled, cut)?);
+                found.push(self.last_round(lab, contest, cut)?);
                 step();
             }
-            cut = cut.or(rounds.first().map(|round| round.ways[round.winner].launch));
+            cut = cut.or(found.first().map(|found| found.chosen.launch));
         }
-        Ok(rounds)
+        Ok(found)
     }
 
     /// What takes part in a kernel's contest: the usual launch, the start of the search, and the best of the curves; of
@@ -118,64 +90,24 @@ impl Work<'_> {
         finalists
     }
 
-    /// One group a unit, of the largest size on a GPU: where the search of the dissertation begins.
-    fn start(&self, curves: &[(Way, Curve)], usual: Way) -> Way {
-        let is_plain = |way: &Way| {
-            let size = self.info.kind == Kind::Gpu || way.launch.group_size == usual.launch.group_size;
-            size && (way.launch.items_per_row, way.launch.unroll) == (1, 1)
-        };
-        let ways = curves.iter().map(|(way, _)| *way).filter(is_plain);
-        let largest = ways.max_by_key(|way| way.launch.group_size).unwrap_or(usual);
-        Way { launch: Launch { groups_per_unit: 1, ..largest.launch }, ..largest }
-    }
-
-    /// Measures the best launch of a kernel in turns with the default, with one group a unit, and with its neighbours
-    /// along the parameters that are searched last, and chooses.
+    /// Measures the best launch of a kernel in turns with the default and, of a product, with other work-items for a row, and chooses.
     fn last_round<T: Real, A: Real>(
         &self,
         lab: &mut Lab<'_, T, A>,
         contest: Contest,
-        unrolled: &[(&str, Way)],
         cut: Option<Launch>,
-    ) -> Result<Round> {
+    ) -> Result<KernelFound> {
         let Contest { kernel, default, best, .. } = contest;
-        let mut ways = vec![default, self.start(&contest.curves, default), best];
-        for (_, way) in unrolled.iter().filter(|(other, _)| *other == kernel) {
-            if lab.fits(way, kernel)? {
-                ways.push(*way);
-            }
-        }
+        let mut ways = vec![default, best];
         if contest.is_product() {
             ways.extend(self.with_other_items(best));
         }
         let timings = lab.in_turns(kernel, &ways)?;
-        let winner = choose(&ways, &timings, 2, |way| fits_cut(way, kernel, cut));
-        Ok(Round { contest, ways, timings, winner })
-    }
-
-    /// All about a kernel after its last round.
-    pub(super) fn found<T: Real, A: Real>(&self, lab: &mut Lab<'_, T, A>, round: Round) -> Result<KernelFound> {
-        let Round { contest: Contest { kernel, curves, .. }, ways, timings, winner } = round;
-        // the winner first, the others as they are, each launch once
-        let mut tried: Vec<Chosen> = Vec::new();
-        for k in [winner].into_iter().chain(0..ways.len()) {
-            let one = Chosen { launch: ways[k].launch, timing: timings[k] };
-            if tried.iter().all(|other| other.launch != one.launch) {
-                tried.push(one);
-            }
-        }
+        let winner = choose(&ways, &timings, 1, |way| fits_cut(way, kernel, cut));
+        let [default, chosen] = [0, winner].map(|k| Chosen { launch: ways[k].launch, timing: timings[k] });
         let (bytes, flops) = lab.bed.cost(kernel);
-        Ok(KernelFound {
-            kernel: kernel.into(),
-            bytes,
-            flops,
-            elements: lab.bed.n(),
-            curves: curves.into_iter().map(|(_, curve)| curve).collect(),
-            one_per_unit: timings[1],
-            default: Chosen { launch: ways[0].launch, timing: timings[0] },
-            chosen: tried[0],
-            tried,
-        })
+        let curves = contest.curves.into_iter().map(|(_, curve)| curve).collect();
+        Ok(KernelFound { kernel: kernel.into(), bytes, flops, elements: lab.bed.n(), curves, default, chosen })
     }
 }
 
@@ -197,7 +129,7 @@ pub(super) fn choose(ways: &[Way], timings: &[Timing], current: usize, allowed: 
 
 #[cfg(test)]
 mod tests {
-    use super::super::found::{Point, Search};
+    use super::super::found::Search;
     use super::super::watch::Watch;
     use super::*;
     use crate::device::{Context, list};
@@ -207,8 +139,7 @@ mod tests {
 
     #[test]
     fn a_change_has_to_gain() {
-        let launch =
-            |groups_per_unit| Launch { groups_per_unit, group_size: 64, block_nnz: 0, items_per_row: 1, unroll: 1 };
+        let launch = |groups_per_unit| Launch { groups_per_unit, group_size: 64, block_nnz: 0, items_per_row: 1 };
         let ways = [1, 2, 3, 4].map(|groups| Way { compiled: 0, launch: launch(groups) });
         let chosen = |times: [f64; 4], current: usize, banned: &[usize]| {
             let timings = times.map(|time| Timing { median: time, low: time, high: time, runs: 1 });
@@ -224,7 +155,7 @@ mod tests {
         assert_eq!(chosen([1.0, 1.5, 1.2, 1.3], 0, &[1]), 2);
     }
 
-    /// With work-groups as on a GPU, row blocks and unrolling are tried on any device.
+    /// With work-groups as on a GPU, row blocks are tried on any device.
     #[test]
     fn both_stages() {
         let device = list().devices.remove(0);
@@ -234,48 +165,14 @@ mod tests {
         let default = Tuning::uniform(64, 1024, 4 * device.compute_units as usize);
         let ctx = Context::open(&device).unwrap();
         let mut lab = Lab::<f64, f64>::new(ctx, &part, &default, Watch::default()).unwrap();
-        let launch = Launch { group_size: 64, groups_per_unit: 1, block_nnz: 1024, items_per_row: 1, unroll: 1 };
+        let launch = Launch { group_size: 64, groups_per_unit: 1, block_nnz: 1024, items_per_row: 1 };
         let way = Way { compiled: lab.compile(&lab.uniform(launch)).unwrap(), launch };
         assert_eq!(lab.compile(&lab.uniform(launch)).unwrap(), way.compiled, "nothing is compiled twice");
         let kernel = "spmv_dot_csr";
         let curves = vec![(way, work.curve(&mut lab, &way, kernel).unwrap())];
         let contest = Contest { kernel, curves, default: way, best: way };
-        let unrolled = work.unrolled(&mut lab, std::slice::from_ref(&contest)).unwrap();
-        assert_eq!(unrolled.iter().map(|(_, way)| way.launch.unroll).collect::<Vec<_>>(), [2, 4]);
-        let round = work.last_round(&mut lab, contest, &unrolled, None).unwrap();
-        let found = work.found(&mut lab, round).unwrap();
-        let mut tried: Vec<[usize; 2]> =
-            found.tried.iter().map(|one| [one.launch.items_per_row, one.launch.unroll]).collect();
-        tried.sort_unstable();
-        assert_eq!(tried, [[1, 1], [1, 2], [1, 4], [2, 1], [4, 1], [8, 1]]);
+        let found = work.last_round(&mut lab, contest, None).unwrap();
+        assert!([1, 2, 4, 8].contains(&found.chosen.launch.items_per_row) && found.curves.len() == 1);
         assert!(found.chosen.timing.median <= found.default.timing.median);
-    }
-
-    #[test]
-    fn what_is_unrolled() {
-        let way = |group_size| {
-            let launch = Launch { group_size, groups_per_unit: 1, block_nnz: 0, items_per_row: 1, unroll: 1 };
-            Way { compiled: group_size, launch }
-        };
-        let curve = |group_size: usize, times: &[f64]| {
-            let timing = |time| Timing { median: time, low: time, high: time, runs: 1 };
-            let point = |(&time, groups)| Point { groups_per_unit: groups, groups, timing: timing(time) };
-            let points = times.iter().zip(1..).map(point).collect();
-            (way(group_size), Curve { group_size, block_nnz: 0, points })
-        };
-        let curves = vec![curve(256, &[9.0, 8.0]), curve(1, &[5.0, 4.0]), curve(64, &[7.0, 6.0, 5.0])];
-        let mut contest = Contest { kernel: "cg_step", curves, default: way(256), best: way(256) };
-        let to_unroll = |contest: &Contest| {
-            let Launch { group_size, groups_per_unit, .. } = contest.to_unroll().launch;
-            (group_size, groups_per_unit)
-        };
-        assert_eq!(to_unroll(&contest), (256, 1), "the best as it is");
-        contest.best = way(1);
-        assert_eq!(to_unroll(&contest), (64, 3), "a quarter slower");
-        contest.kernel = "spmv_csr";
-        assert_eq!(to_unroll(&contest), (1, 1));
-        contest.kernel = "cg_step";
-        contest.curves[1] = curve(1, &[3.9]);
-        assert_eq!(to_unroll(&contest), (1, 1));
     }
 }

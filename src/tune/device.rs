@@ -153,10 +153,7 @@ impl Work<'_> {
             contests.push(contest);
         }
 
-        let mut found: Vec<KernelFound> = Vec::new();
-        for round in self.rounds(&mut lab, contests, &mut step)? {
-            found.push(self.found(&mut lab, round)?);
-        }
+        let mut found = self.rounds(&mut lab, contests, &mut step)?;
         found.sort_by_key(|found| names.iter().position(|&name| name == found.kernel));
         Ok(found)
     }

@@ -21,10 +21,6 @@ pub struct Launch {
     /// kernels that have no use for it.
     #[serde(default = "one")]
     pub items_per_row: usize,
-    /// Iterations of the loop over elements that a work-item has under way, for which the compiler is asked; 1 leaves it
-    /// to the compiler.
-    #[serde(default = "one")]
-    pub unroll: usize,
 }
 
 /// What files have that know nothing of a parameter.
@@ -76,17 +72,10 @@ pub struct KernelFound {
     pub elements: usize,
     /// All that was measured.
     pub curves: Vec<Curve>,
-    /// One work-group for each compute unit, of the largest size on a GPU and the usual one on a CPU: where the search of
-    /// the dissertation begins.
-    pub one_per_unit: Timing,
     /// What would be used without tuning, measured like `chosen`.
     pub default: Chosen,
     /// What was found.
     pub chosen: Chosen,
-    /// All that was measured in turns with it, itself first: beside the default, what differs in
-    /// [`items_per_row`](Launch::items_per_row) or [`unroll`](Launch::unroll), some of it in the number of groups as
-    /// well.
-    pub tried: Vec<Chosen>,
 }
 
 /// The facts about a device that times depend on.
@@ -174,12 +163,6 @@ impl KernelFound {
         self.bytes as f64 / self.chosen.timing.median
     }
 
-    /// The part of the time that one group a unit takes which is saved: 1 − chosen / one a unit.
-    #[must_use]
-    pub fn saving(&self) -> f64 {
-        1.0 - self.chosen.timing.median / self.one_per_unit.median
-    }
-
     /// How many times as fast as with the default parameters.
     #[must_use]
     pub fn speedup(&self) -> f64 {
@@ -248,8 +231,8 @@ mod tests {
         Timing { median, low: median, high: median, runs: 1 }
     }
 
-    fn launch(group_size: usize, groups_per_unit: usize, [block_nnz, items_per_row, unroll]: [usize; 3]) -> Launch {
-        Launch { group_size, groups_per_unit, block_nnz, items_per_row, unroll }
+    fn launch(group_size: usize, groups_per_unit: usize, [block_nnz, items_per_row]: [usize; 2]) -> Launch {
+        Launch { group_size, groups_per_unit, block_nnz, items_per_row }
     }
 
     /// Times with 1, 2, 3, … groups a unit.
@@ -268,10 +251,8 @@ mod tests {
             flops: 10,
             elements: 1,
             curves,
-            one_per_unit: timing(8.0),
-            default: Chosen { launch: launch(256, 8, [2048, 1, 1]), timing: timing(5.0) },
+            default: Chosen { launch: launch(256, 8, [2048, 1]), timing: timing(5.0) },
             chosen,
-            tried: vec![chosen],
         }
     }
 
@@ -284,7 +265,7 @@ mod tests {
             curve(128, 1024, &[4.0]),
             curve(256, 2048, &[f64::NAN]),
         ];
-        let kernel = kernel(launch(64, 1, [2048, 1, 2]), curves);
+        let kernel = kernel(launch(64, 1, [2048, 1]), curves);
         // as chosen; and of those that are not, the fastest
         let shown: Vec<f64> = kernel.curves_by_size().into_iter().map(Curve::least).collect();
         assert_eq!(shown, [3.5, 4.0]);

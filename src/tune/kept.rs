@@ -13,9 +13,6 @@ use crate::kernels::{
 use crate::partition::Part;
 use crate::real::{Precision, Real};
 
-/// The most unrolling that is believed: beyond, compilers take their time for programs that only spill registers.
-const MAX_UNROLL: usize = 16;
-
 /// Keeps what was found on a device for later solves; tells where, or `None` if it could not be kept.
 pub fn keep(store: &Store, device: &Info, found: &Found) -> Option<PathBuf> {
     store.insert(&Device::from(device), entries(device, found))
@@ -101,8 +98,7 @@ pub(crate) fn tuning<T: Real, A: Real>(known: &Known, device: &Info, rows: usize
         if let Some(launch) = launch(kernel).filter(fits) {
             let units = device.compute_units.max(1) as usize;
             let max_groups = launch.groups_per_unit * units;
-            let Launch { group_size, unroll, .. } = launch;
-            tuning.set(kernel, kernels::Launch { group_size, max_groups, unroll });
+            tuning.set(kernel, kernels::Launch { group_size: launch.group_size, max_groups });
             count += 1;
         }
     }
@@ -117,7 +113,6 @@ fn is_possible<T>(device: &Info, launch: Launch) -> bool {
         && launch.group_size.is_power_of_two()
         && (1..=MAX_SEARCHED_PER_UNIT).contains(&launch.groups_per_unit)
         && (1..=launch.group_size).contains(&launch.items_per_row)
-        && (1..=MAX_UNROLL).contains(&launch.unroll)
         && local_bytes as u64 <= device.local_memory_bytes
 }
 
@@ -171,7 +166,7 @@ mod tests {
     }
 
     fn entry(device: &Info, kernel: &str, launch: (usize, usize, usize)) -> Entry {
-        with(device, kernel, launch, 1, 1)
+        with(device, kernel, launch, 1)
     }
 
     fn with(
@@ -179,33 +174,31 @@ mod tests {
         kernel: &str,
         (group_size, groups_per_unit, block_nnz): (usize, usize, usize),
         items_per_row: usize,
-        unroll: usize,
     ) -> Entry {
-        let launch = Launch { group_size, groups_per_unit, block_nnz, items_per_row, unroll };
+        let launch = Launch { group_size, groups_per_unit, block_nnz, items_per_row };
         Entry::new(key::<f64, f64>(device, kernel, 1000, 7000), launch, timing())
     }
 
     #[test]
-    fn row_blocks_and_unrolling_are_kept_too() {
+    fn row_blocks_are_kept_too() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::at(dir.path());
         let device = list().devices.remove(0);
         let entries = [
-            with(&device, "spmv_dot_csr", (64, 5, 512), 4, 2),
-            with(&device, "spmv_csr", (32, 6, 512), 4, 1),
-            with(&device, "residual_csr", (64, 7, 512), 1, 1),
-            with(&device, "next_iterate", (64, 2, 0), 1, 8),
-            with(&device, "next_residual", (64, 2, 0), 1, 2 * MAX_UNROLL),
-            with(&device, "dot_partial", (64, 2, 0), 128, 1),
+            with(&device, "spmv_dot_csr", (64, 5, 512), 4),
+            with(&device, "spmv_csr", (32, 6, 512), 4),
+            with(&device, "residual_csr", (64, 7, 512), 1),
+            with(&device, "next_iterate", (64, 2, 0), 1),
+            with(&device, "dot_partial", (64, 2, 0), 128),
         ];
         store.insert(&Device::from(&device), entries).unwrap();
         let usual = Tuning::default_for(&device, Shape::of(&device));
         let tuning = tuning::<f64, f64>(&store.load(&Device::from(&device)), &device, 1000, 7000);
-        let of = |kernel| (tuning.launch(kernel).group_size, tuning.launch(kernel).unroll);
-        assert_eq!([of("spmv_dot_csr"), of("spmv_csr"), of("next_iterate")], [(64, 2), (32, 1), (64, 8)]);
+        let of = |kernel| tuning.launch(kernel).group_size;
+        assert_eq!([of("spmv_dot_csr"), of("spmv_csr"), of("next_iterate")], [64, 32, 64]);
         assert_eq!((tuning.items_per_row, tuning.row_block()), (4, tuning.row_block().map(|_| (8, 512))));
-        // cut for other row blocks; unrolled beyond reason; more work-items for a row than there are
-        for other in ["residual_csr", "next_residual", "dot_partial"] {
+        // cut for other row blocks; more work-items for a row than there are
+        for other in ["residual_csr", "dot_partial"] {
             assert_eq!(tuning.launch(other), usual.launch(other), "{other}");
         }
     }

@@ -56,9 +56,9 @@ impl<'a, T: Real, A: Real> Lab<'a, T, A> {
 
     /// The same launch for all kernels.
     pub(super) fn uniform(&self, launch: Launch) -> Tuning {
-        let Launch { group_size, block_nnz, items_per_row, unroll, .. } = launch;
+        let Launch { group_size, block_nnz, items_per_row, .. } = launch;
         let max_groups = MAX_SEARCHED_PER_UNIT * self.units;
-        Tuning::uniform(group_size, block_nnz, max_groups).sharing(items_per_row).unrolled(unroll)
+        Tuning::uniform(group_size, block_nnz, max_groups).sharing(items_per_row)
     }
 
     /// Compiles kernels, unless that was done before; gives their number.

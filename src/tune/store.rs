@@ -22,7 +22,7 @@
 //!     sources: source_hash(["kernel void spmv_csr() {}"]),
 //!     options: "-cl-std=CL1.2".into(),
 //! };
-//! let launch = Launch { group_size: 256, groups_per_unit: 8, block_nnz: 2048, items_per_row: 1, unroll: 1 };
+//! let launch = Launch { group_size: 256, groups_per_unit: 8, block_nnz: 2048, items_per_row: 1 };
 //! let timing = Timing { median: 4.1e-5, low: 4.0e-5, high: 4.3e-5, runs: 20 };
 //! store.insert(&device, [Entry::new(key.clone(), launch, timing)]);
 //!

@@ -1,6 +1,5 @@
 //! What is tried of a kernel's launches, but for the number of groups.
 
-use super::contest::Contest;
 use super::device::{MAX_SEARCHED_PER_UNIT, Work};
 use super::found::{Launch, Search};
 use super::lab::{Lab, Way};
@@ -11,9 +10,6 @@ use crate::real::Real;
 
 /// Entries of a row block that are tried.
 const BLOCKS: &[usize] = &[1024, 2048, 4096];
-
-/// Iterations under way that are tried.
-const UNROLLS: &[usize] = &[1, 2, 4];
 
 impl Work<'_> {
     /// The sizes of groups that are tried.
@@ -37,13 +33,8 @@ impl Work<'_> {
     /// What is tried, but for the number of groups: for products, and for the other kernels.
     pub(super) fn ways<T: Real, A: Real>(&self, lab: &mut Lab<'_, T, A>, default: &Tuning) -> Result<[Vec<Way>; 2]> {
         let usual_size = default.launch("dot_partial").group_size;
-        let usual = Launch {
-            group_size: usual_size,
-            groups_per_unit: 1,
-            block_nnz: default.block_nnz,
-            items_per_row: 1,
-            unroll: 1,
-        };
+        let usual =
+            Launch { group_size: usual_size, groups_per_unit: 1, block_nnz: default.block_nnz, items_per_row: 1 };
         let preferred = lab.preferred_multiple(usual)?;
         let room = self.info.local_memory_bytes as usize / (2 * size_of::<T>());
         let [mut products, mut vectors] = [const { Vec::<Way>::new() }; 2];
@@ -91,44 +82,6 @@ impl Work<'_> {
         others.map(|items_per_row| Way { launch: Launch { items_per_row, ..way.launch }, ..way }).collect()
     }
 
-    /// Each kernel's best, as far as it can be, with other unrolling, by as many groups and by half as many. All are
-    /// compiled together: a program for each size of groups in use.
-    pub(super) fn unrolled<T: Real, A: Real>(
-        &self,
-        lab: &mut Lab<'_, T, A>,
-        contests: &[Contest],
-    ) -> Result<Vec<(&'static str, Way)>> {
-        let mut ways = Vec::new();
-        if self.how == Search::FirstMinimum {
-            return Ok(ways);
-        }
-        for &unroll in UNROLLS {
-            let mut tuning = None;
-            let mut new = Vec::new();
-            for contest in contests {
-                let (kernel, best) = (contest.kernel, contest.to_unroll());
-                if unrolls(best.launch.group_size).contains(&unroll) && best.launch.unroll != unroll {
-                    let launch = Launch { unroll, ..best.launch };
-                    let tuning = tuning.get_or_insert_with(|| lab.uniform(launch));
-                    if launch.block_nnz > 0 {
-                        tuning.block_nnz = launch.block_nnz;
-                    }
-                    let max_groups = MAX_SEARCHED_PER_UNIT * lab.units();
-                    tuning.set(kernel, kernels::Launch { group_size: launch.group_size, max_groups, unroll });
-                    new.push((kernel, launch));
-                    // work-items that do more at a time may be fewer
-                    let fewer = launch.groups_per_unit / 2;
-                    new.extend((fewer > 0).then_some((kernel, Launch { groups_per_unit: fewer, ..launch })));
-                }
-            }
-            if let Some(tuning) = tuning {
-                let compiled = lab.compile(&tuning)?;
-                ways.extend(new.into_iter().map(|(kernel, launch)| (kernel, Way { compiled, launch })));
-            }
-        }
-        Ok(ways)
-    }
-
     /// The launch without tuning, which need not be among the `ways` that are tried.
     pub(super) fn usual<T: Real, A: Real>(
         &self,
@@ -137,27 +90,22 @@ impl Work<'_> {
         kernel: &'static str,
         default: &Tuning,
     ) -> Result<Way> {
-        let kernels::Launch { group_size, max_groups, unroll } = default.launch(kernel);
+        let kernels::Launch { group_size, max_groups } = default.launch(kernel);
         let block_nnz = if PRODUCTS.contains(&kernel) { default.block_nnz } else { 0 };
         let groups_per_unit = max_groups / lab.units();
-        let launch = Launch { group_size, groups_per_unit, block_nnz, items_per_row: default.items_per_row, unroll };
+        let launch = Launch { group_size, groups_per_unit, block_nnz, items_per_row: default.items_per_row };
         let is_usual = |way: &&Way| Launch { groups_per_unit, ..way.launch } == launch;
         let compiled = match ways.iter().find(is_usual) {
             Some(way) => way.compiled,
             None => {
-                let mut tuning = lab.uniform(Launch { block_nnz: default.block_nnz, unroll: 1, ..launch });
+                let mut tuning = lab.uniform(Launch { block_nnz: default.block_nnz, ..launch });
                 let max_groups = MAX_SEARCHED_PER_UNIT * lab.units();
-                tuning.set(kernel, kernels::Launch { group_size, max_groups, unroll });
+                tuning.set(kernel, kernels::Launch { group_size, max_groups });
                 lab.compile(&tuning)?
             }
         };
         Ok(Way { compiled, launch })
     }
-}
-
-/// What is tried of [`Launch::unroll`]; single work-items stream through memory, and leave it to the compiler.
-fn unrolls(group_size: usize) -> &'static [usize] {
-    if group_size == 1 { &[1] } else { UNROLLS }
 }
 
 #[cfg(test)]
@@ -174,7 +122,7 @@ mod tests {
         let a = gallery::poisson3d([8, 8, 8]).unwrap();
         let part = split(&a, &row_ranges(&a, 1)).remove(0);
         let items = |how, group_size, items_per_row| -> Vec<usize> {
-            let launch = Launch { group_size, groups_per_unit: 3, block_nnz: 1024, items_per_row, unroll: 2 };
+            let launch = Launch { group_size, groups_per_unit: 3, block_nnz: 1024, items_per_row };
             let work = Work { info: &device, part: &part, how, watch: Watch::default() };
             let others = work.with_other_items(Way { compiled: 5, launch });
             assert!(others.iter().all(|way| Launch { items_per_row, ..way.launch } == launch && way.compiled == 5));
@@ -196,10 +144,10 @@ mod tests {
         let work = Work { info: &device, part: &part, how: Search::Refine, watch: Watch::default() };
         let mut lab = Lab::<f64, f64>::new(Context::open(&device).unwrap(), &part, &default, Watch::default()).unwrap();
         for kernel in ["dot_partial", "next_iterate", "spmv_dot_csr"] {
-            let kernels::Launch { group_size, max_groups, unroll } = default.launch(kernel);
+            let kernels::Launch { group_size, max_groups } = default.launch(kernel);
             let way = work.usual(&mut lab, &[], kernel, &default).unwrap();
             let launch = way.launch;
-            assert_eq!((launch.group_size, launch.unroll), (group_size, unroll), "{kernel}");
+            assert_eq!(launch.group_size, group_size, "{kernel}");
             assert_eq!(launch.groups_per_unit * lab.units(), max_groups, "{kernel}");
             assert!(lab.fits(&way, kernel).unwrap() && lab.measure(&way, kernel, 1).unwrap().timing.median > 0.0);
             assert_eq!(work.usual(&mut lab, &[way], kernel, &default).unwrap(), way, "{kernel}");

@@ -38,7 +38,7 @@ fn key(number: u64) -> Key {
 
 /// An entry that shows `mark` as its time.
 fn entry(key: Key, mark: f64) -> Entry {
-    let launch = Launch { group_size: 64, groups_per_unit: 8, block_nnz: 2048, items_per_row: 2, unroll: 4 };
+    let launch = Launch { group_size: 64, groups_per_unit: 8, block_nnz: 2048, items_per_row: 2 };
     Entry::new(key, launch, Timing { median: mark, low: mark, high: mark, runs: 9 })
 }
 
@@ -168,23 +168,23 @@ fn the_nearest_size_within_a_step_is_found() {
     assert_eq!(found(12, None), None);
 }
 
-/// A file from before there were these parameters.
+/// A file from before there was this parameter.
 #[test]
 fn what_an_old_file_does_not_know_is_one() {
     let dir = place();
     let store = Store::at(dir.path());
     let path = store.insert(&device("d"), [numbered(1), numbered(2)]).unwrap();
     let text = fs::read_to_string(&path).unwrap();
-    let is_new = |line: &&str| line.contains("\"items_per_row\"") || line.contains("\"unroll\"");
-    assert_eq!(text.lines().filter(is_new).count(), 4);
+    let is_new = |line: &&str| line.contains("\"items_per_row\"");
+    assert_eq!(text.lines().filter(is_new).count(), 2);
     let old: String = text.lines().filter(|line| !is_new(line)).collect::<Vec<_>>().join("\n");
     fs::write(&path, old.replace("\"block_nnz\": 2048,", "\"block_nnz\": 2048")).unwrap();
     let known = store.load(&device("d"));
-    let expected = Launch { items_per_row: 1, unroll: 1, ..numbered(1).launch };
+    let expected = Launch { items_per_row: 1, ..numbered(1).launch };
     assert_eq!(known.entries.iter().map(|entry| entry.launch).collect::<Vec<_>>(), [expected; 2]);
     // and an insert brings it up to date
     store.insert(&device("d"), [numbered(3)]).unwrap();
-    assert_eq!(fs::read_to_string(&path).unwrap().matches("\"unroll\": 1").count(), 2);
+    assert_eq!(fs::read_to_string(&path).unwrap().matches("\"items_per_row\": 1").count(), 2);
 }
 
 #[test]
@@ -195,11 +195,11 @@ fn what_makes_no_sense_is_left_out() {
         let entry = entry(key(1), time);
         Entry { launch: Launch { group_size, groups_per_unit, ..entry.launch }, ..entry }
     };
-    let shaped = |items_per_row, unroll| {
+    let shaped = |items_per_row| {
         let entry = entry(key(1), 1.0);
-        Entry { launch: Launch { items_per_row, unroll, ..entry.launch }, ..entry }
+        Entry { launch: Launch { items_per_row, ..entry.launch }, ..entry }
     };
-    store.insert(&device("d"), [shaped(0, 1), shaped(3, 1), shaped(1, 0)]).unwrap();
+    store.insert(&device("d"), [shaped(0), shaped(3)]).unwrap();
     assert!(store.load(&device("d")).entries.is_empty());
     let none = [with(0, 1, 1.0), with(3, 1, 1.0), with(4, 0, 1.0), with(4, 1, f64::NAN), with(4, 1, f64::INFINITY)];
     store.insert(&device("d"), none).unwrap();
@@ -285,8 +285,7 @@ fn the_file_is_for_people_too() {
         "group_size": 64,
         "groups_per_unit": 8,
         "block_nnz": 2048,
-        "items_per_row": 2,
-        "unroll": 4
+        "items_per_row": 2
       }},
       "timing": {{
         "median": 1e-6,

@@ -42,15 +42,15 @@ fn from_measurement_to_solve() {
     assert_eq!(kernels.len(), 13);
     for kernel in kernels {
         let name = &kernel["kernel"];
-        let times = ["one_per_unit", "default", "chosen"].map(|which| {
-            let timing = if which == "one_per_unit" { &kernel[which] } else { &kernel[which]["timing"] };
+        let times = ["default", "chosen"].map(|which| {
+            let timing = &kernel[which]["timing"];
             let [low, median, high] = ["low", "median", "high"].map(|part| timing[part].as_f64().unwrap());
             assert!(0.0 < low && low <= median && median <= high, "{name}: {timing}");
             median
         });
         // those two have to go along with the row blocks of the third product
         let is_free = name != "spmv_csr" && name != "residual_csr";
-        assert!(!is_free || times[2] <= times[1], "{name} is slower than without tuning: {times:?}");
+        assert!(!is_free || times[1] <= times[0], "{name} is slower than without tuning: {times:?}");
         let curves = kernel["curves"].as_array().unwrap();
         let begins_with_one = |curve: &Value| curve["points"][0]["groups_per_unit"] == 1;
         assert!(!curves.is_empty() && curves.iter().all(begins_with_one), "{name}");
@@ -64,9 +64,6 @@ fn from_measurement_to_solve() {
         assert!([1, 64].iter().all(|size| tried.iter().any(|launch| launch[0] == *size)), "{name}: {tried:?}");
         assert_eq!(tried.iter().any(|launch| launch[1] == 1024), name.as_str().unwrap().ends_with("_csr"), "{tried:?}");
         assert!(kernel["bytes"].as_u64().unwrap() > 0);
-    }
-    for kernel in kernels {
-        assert_eq!(kernel["tried"][0], kernel["chosen"]);
     }
     let page = place.read("r.html");
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("spmv_dot_csr") && page.contains("<svg"));
@@ -126,9 +123,6 @@ fn edited_by_hand() {
         };
         for (k, part) in ["group_size", "groups_per_unit", "block_nnz"].into_iter().enumerate() {
             entry["launch"][part] = launch[k].into();
-        }
-        if launch[0] > 1 {
-            entry["launch"]["unroll"] = 4.into();
         }
         if launch[2] > 1 {
             entry["launch"]["items_per_row"] = 4.into();

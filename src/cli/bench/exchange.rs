@@ -82,7 +82,7 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
     let devices = selection.ranks;
     let counts = counts(&args.counts, devices.len())?;
     let (a, name) = load(&source, screen)?;
-    let matrix = Matrix { source: name, default: measured.is_default(), rows: a.n_rows(), nnz: a.nnz() };
+    let matrix = Matrix { source: name, rows: a.n_rows(), nnz: a.nnz() };
     let a = Arc::new(a);
 
     let mut notes: Vec<String> = selection.note.into_iter().map(in_flags).collect();

@@ -28,19 +28,19 @@ pub(super) fn updates<T: Real, A: Real>(t: &Bench<T, A>) {
         let (dx, three) = (t.up(&x), T::from_f64(3.0));
 
         let mut v = t.up(&y);
-        update.next_iterate(&t.ctx, grid, count, three, &dx, &mut v).unwrap();
+        update.next_iterate((&t.ctx, grid, count), three, &dx, &mut v).unwrap();
         assert_eq!(t.down(&v), expect(|x, y| y + 3.0 * x));
 
         let mut v = t.up(&y);
-        update.next_residual(&t.ctx, grid, count, three, &dx, &mut v).unwrap();
+        update.next_residual((&t.ctx, grid, count), three, &dx, &mut v).unwrap();
         assert_eq!(t.down(&v), expect(|x, y| y - 3.0 * x));
 
         let mut v = t.up(&y);
-        update.next_direction(&t.ctx, grid, count, three, &dx, &mut v).unwrap();
+        update.next_direction((&t.ctx, grid, count), three, &dx, &mut v).unwrap();
         assert_eq!(t.down(&v), expect(|x, y| x + 3.0 * y));
 
         let mut v = t.up(&y);
-        update.scale_diagonal(&t.ctx, grid, count, &t.up(&d), &dx, &mut v).unwrap();
+        update.scale_diagonal((&t.ctx, grid, count), &t.up(&d), &dx, &mut v).unwrap();
         assert_eq!(t.down(&v), d.iter().zip(&x).map(|(d, x)| d * x).collect::<Vec<_>>());
     }
 }

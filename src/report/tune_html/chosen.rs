@@ -1,4 +1,4 @@
-//! The chosen parameters (Bueno 2013, table 4.4).
+//! The chosen parameters.
 
 use declive::tune::{Found, KernelFound, Launch};
 use maud::{Markup, html};
@@ -23,13 +23,11 @@ pub(super) fn section(found: &[Found]) -> Markup {
 fn kernels(found: &Found) -> Markup {
     let kernels = &found.kernels;
     let names: Vec<&str> = kernels.iter().map(|kernel| &*kernel.kernel).collect();
-    let unit =
-        Unit::of_all(kernels.iter().flat_map(|kernel| [kernel.one_per_unit.median, kernel.chosen.timing.median]));
+    let unit = Unit::of_all(kernels.iter().map(|kernel| kernel.chosen.timing.median));
     let numbers = |of: &dyn Fn(&KernelFound) -> f64| column(&kernels.iter().map(of).collect::<Vec<_>>());
     let times = |of: &dyn Fn(&KernelFound) -> f64| numbers(&|kernel| unit.per_second * of(kernel));
     let texts = |of: &dyn Fn(&KernelFound) -> String| kernels.iter().map(of).collect::<Vec<_>>();
     let mut columns = vec![
-        Column::new(format!("1\u{a0}group a\u{a0}unit,\u{a0}{}", unit.name), times(&|k| k.one_per_unit.median)),
         Column::new(format!("best,\u{a0}{}", unit.name), times(&|k| k.chosen.timing.median)),
         Column::new("groups a\u{a0}unit", texts(&|k| count(k.chosen.launch.groups_per_unit))),
         Column::new("local\u{a0}size", texts(&|k| count(k.chosen.launch.group_size))),
@@ -40,9 +38,7 @@ fn kernels(found: &Found) -> Markup {
         let items = |launch: Launch| if launch.block_nnz > 0 { count(launch.items_per_row) } else { String::new() };
         columns.push(Column::new("items a\u{a0}row", texts(&|k| items(k.chosen.launch))));
     }
-    columns.push(Column::new("unroll", texts(&|k| count(k.chosen.launch.unroll))));
     columns.extend([
-        Column::new("saving,\u{a0}%", texts(&|k| hundredths(k.saving()))),
         Column::new("GB/s", numbers(&|k| 1e-9 * k.bytes_per_second())),
         Column::new(
             "of\u{a0}the limit,\u{a0}%",
@@ -71,7 +67,7 @@ fn defaults(kernels: &[KernelFound]) -> Vec<(Launch, Vec<&str>)> {
 }
 
 fn in_words(launch: Launch) -> String {
-    let Launch { group_size, groups_per_unit, block_nnz, items_per_row, unroll } = launch;
+    let Launch { group_size, groups_per_unit, block_nnz, items_per_row } = launch;
     let groups = plural(groups_per_unit, "group");
     let mut text = format!("{groups} a unit of {}", plural(group_size, "work-item"));
     if block_nnz > 0 {
@@ -79,9 +75,6 @@ fn in_words(launch: Launch) -> String {
     }
     if items_per_row > 1 {
         text += &format!(", {} a row", plural(items_per_row, "work-item"));
-    }
-    if unroll > 1 {
-        text += &format!(", loops unrolled {unroll} times");
     }
     text
 }

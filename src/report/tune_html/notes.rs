@@ -28,8 +28,6 @@ pub(super) fn section() -> Markup {
                 "written. It is measured, not from a data sheet: a kernel that mostly reads, or whose data stay in a "
                 "cache, may exceed it."
             }
-            dt { "Saving" }
-            dd { "1 − best time / time with one work-group of the largest size for each compute unit, in percent." }
             dt { "× default" }
             dd { "Time with the parameters that are used without tuning, over the best time." }
         }

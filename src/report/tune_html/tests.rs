@@ -27,23 +27,20 @@ fn the_table_has_the_numbers_that_were_found() {
         let rows = rows(&html, &format!("Chosen parameters, {}", one.device.name));
         assert_eq!(rows.len(), one.kernels.len());
         for (row, kernel) in rows.iter().zip(&one.kernels) {
-            assert_eq!(row.len(), 10 + 2 * usize::from(has_blocks));
+            assert_eq!(row.len(), 7 + 2 * usize::from(has_blocks));
             let launch = kernel.chosen.launch;
             assert_eq!(row[0], kernel.kernel);
-            assert!(same(&row[1], factor * kernel.one_per_unit.median, 0.0), "{row:?}");
-            assert!(same(&row[2], factor * kernel.chosen.timing.median, 0.0), "{row:?}");
-            assert_eq!(number(&row[3]), launch.groups_per_unit as f64);
-            assert_eq!(number(&row[4]), launch.group_size as f64);
+            assert!(same(&row[1], factor * kernel.chosen.timing.median, 0.0), "{row:?}");
+            assert_eq!(number(&row[2]), launch.groups_per_unit as f64);
+            assert_eq!(number(&row[3]), launch.group_size as f64);
+            assert_eq!(row[4].is_empty(), launch.block_nnz == 0);
+            assert!(row[4].is_empty() || number(&row[4]) == launch.block_nnz as f64);
             assert_eq!(row[5].is_empty(), launch.block_nnz == 0);
-            assert!(row[5].is_empty() || number(&row[5]) == launch.block_nnz as f64);
-            assert_eq!(row[6].is_empty(), launch.block_nnz == 0);
-            assert!(row[6].is_empty() || number(&row[6]) == launch.items_per_row as f64);
-            assert_eq!(number(&row[7]), launch.unroll as f64);
-            assert!(same(&row[8], 100.0 * kernel.saving(), 1.0), "{row:?}");
-            assert!(same(&row[9], 1e-9 * kernel.bytes_per_second(), 0.0), "{row:?}");
+            assert!(row[5].is_empty() || number(&row[5]) == launch.items_per_row as f64);
+            assert!(same(&row[6], 1e-9 * kernel.bytes_per_second(), 0.0), "{row:?}");
             let part = kernel.bytes_per_second() / one.limit_bytes_per_second;
-            assert!(same(&row[10], 100.0 * part, 1.0), "{row:?}");
-            assert!(same(&row[11], kernel.speedup(), 0.01), "{row:?}");
+            assert!(same(&row[7], 100.0 * part, 1.0), "{row:?}");
+            assert!(same(&row[8], kernel.speedup(), 0.01), "{row:?}");
         }
     }
 }
@@ -183,7 +180,6 @@ fn without_numbers_there_are_dashes() {
     let mut one = small_gpu();
     one.limit_bytes_per_second = 0.0;
     one.kernels[0].chosen.timing.median = 0.0;
-    one.kernels[1].one_per_unit.median = f64::NAN;
     for curve in &mut one.kernels[2].curves {
         for point in &mut curve.points {
             (point.timing.low, point.timing.high) = (f64::NAN, f64::INFINITY);
@@ -199,8 +195,8 @@ fn without_numbers_there_are_dashes() {
     experiments[2].kernels.clear();
     let (_, html) = read(&[one.clone()], &experiments);
     let table = rows(&html, "Chosen parameters, Radeon HD 6750M");
-    assert_eq!([&*table[0][9], &*table[0][10], &*table[1][1], &*table[1][8]], ["–"; 4]);
-    assert!(table[1..].iter().all(|row| row[10] == "–"));
+    assert_eq!([&*table[0][6], &*table[0][7]], ["–"; 2]);
+    assert!(table[1..].iter().all(|row| row[7] == "–"));
     one.kernels.clear();
     let (_, html) = read(&[one], &[]);
     assert!(words(all(&html, ".summary")[0]).ends_with("no kernel was timed."));

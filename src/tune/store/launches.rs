@@ -127,7 +127,6 @@ impl Kept for Entry {
         self.launch.group_size.is_power_of_two()
             && self.launch.groups_per_unit > 0
             && self.launch.items_per_row.is_power_of_two()
-            && self.launch.unroll > 0
             && times.iter().all(|time| time.is_finite() && *time >= 0.0)
     }
 }

@@ -83,16 +83,9 @@ impl Model {
             groups_per_unit,
             block_nnz,
             items_per_row: 1,
-            unroll: 1,
         };
         let chosen = launch(best.1.groups_per_unit, best.0.group_size, best.0.block_nnz);
         let chosen = Chosen { launch: chosen, timing: timing(1.002 * best.1.timing.median, 0.015) };
-        // as measured in turns: two work-items a row cost 3 %, unrolling by two 2 %
-        let other = |launch, factor: f64| Chosen { launch, timing: timing(factor * chosen.timing.median, 0.015) };
-        let mut tried = vec![chosen, other(Launch { unroll: 2, ..chosen.launch }, 1.02)];
-        if blocks.len() > 1 {
-            tried.push(other(Launch { items_per_row: 2, ..chosen.launch }, 1.03));
-        }
         let largest = self.sizes[self.sizes.len() - 1];
         let default = launch(8, 256.min(largest), blocks[blocks.len() / 2]);
         let default_time = time(default.groups_per_unit, default.group_size, default.block_nnz);
@@ -101,11 +94,9 @@ impl Model {
             bytes,
             flops,
             elements,
-            one_per_unit: time(1, largest, default.block_nnz),
             curves,
             default: Chosen { launch: default, timing: default_time },
             chosen,
-            tried,
         }
     }
 
