@@ -22,7 +22,6 @@ use crate::krylov::{Indefinite, Iterate, Method, Reason, Verdict, Workspace, cg_
 use crate::matrix::Csr;
 use crate::operator::choice::{Candidate, FormatChoice, Why};
 use crate::operator::host::HostBlock;
-use crate::operator::opencl::DeviceBlock;
 use crate::operator::{Exchange, Format};
 use crate::partition::Part;
 use crate::precond::scaling::{Scaling, Share};
@@ -55,6 +54,7 @@ pub(crate) struct Stretch<'a> {
 }
 
 /// How a rank stores its rows.
+#[derive(Clone)]
 pub(crate) struct Stored {
     pub(crate) format: Format,
     /// How it came to that.
@@ -68,7 +68,7 @@ struct Engine<O: Backend, A, I> {
     method: Method,
     ops: O,
     a: A,
-    choice: FormatChoice,
+    stored: Stored,
     iterate: I,
     /// The preconditioner and what it is set up for, if the method applies it.
     precond: Option<(Precond, Rows)>,
@@ -190,23 +190,24 @@ impl Plan<'_> {
     /// A rank of the host's threads.
     fn on_host<T: Real>(&self, a: &Arc<Csr>, part: Part<'_>) -> Result<Box<dyn Rank>> {
         let (ops, matrix) = self.host_rows::<T>(a, part)?;
-        let (iterate, choice) = (Plain::new(&ops)?, self.host_choice(&matrix));
-        Ok(Box::new(Engine::new(ops, (matrix, choice), iterate, self)?))
+        let (iterate, stored) = (Plain::new(&ops)?, self.stored_on_host(&matrix));
+        Ok(Box::new(Engine::new(ops, (matrix, stored), iterate, self)?))
     }
 
     /// The same in mixed precision.
     fn mixed_on_host(&self, a: &Arc<Csr>, part: Part<'_>) -> Result<Box<dyn Rank>> {
         let (wide_ops, wide) = self.host_rows::<f64>(a, part.clone())?;
         let (ops, matrix) = self.host_rows::<f32>(a, part)?;
-        let stored = wide.memory();
-        let (iterate, choice) = (Mixed::new(wide_ops, wide, stored)?, self.host_choice(&matrix));
-        Ok(Box::new(Engine::new(ops, (matrix, choice), iterate, self)?))
+        let wide_bytes = wide.memory();
+        let (iterate, stored) = (Mixed::new(wide_ops, wide, wide_bytes)?, self.stored_on_host(&matrix));
+        Ok(Box::new(Engine::new(ops, (matrix, stored), iterate, self)?))
     }
 
     /// The host measures nothing.
-    fn host_choice<T: Real>(&self, block: &HostBlock<T>) -> FormatChoice {
+    fn stored_on_host<T: Real>(&self, block: &HostBlock<T>) -> Stored {
         let why = if self.format == Format::Auto { Why::FewestBytes } else { Why::Forced };
-        FormatChoice::only(why, Candidate::new(block.format(), block.bytes()))
+        let choice = FormatChoice::only(why, Candidate::new(block.format(), block.bytes()));
+        Stored { format: block.format(), choice, bytes: block.memory() }
     }
 
     fn host_rows<T: Real>(&self, a: &Arc<Csr>, part: Part<'_>) -> Result<(HostOps<T>, HostBlock<T>)> {
@@ -224,8 +225,8 @@ impl Plan<'_> {
         let ops = OpenClOps::new(ctx, kernels, part.n_owned(), Box::new(Alone::default()))?;
         let Uploaded { block, choice, comparing } = formats::upload(&ops, &part, self.factor, wanted)?;
         drop(part); // renumbered columns may take as much memory as those of the matrix
-        let iterate = Plain::new(&ops)?;
-        let rank = Box::new(Engine::new(ops, (block, choice), iterate, self)?);
+        let (iterate, stored) = (Plain::new(&ops)?, Stored { format: block.format(), choice, bytes: block.memory() });
+        let rank = Box::new(Engine::new(ops, (block, stored), iterate, self)?);
         Ok(Opened { rank, prepare, upload: start.elapsed() - prepare - comparing, tune: comparing })
     }
 
@@ -246,7 +247,8 @@ impl Plan<'_> {
         let Uploaded { block, choice, comparing } = formats::upload(&ops, &part, self.factor, narrow)?;
         drop(part);
         let iterate = Mixed::new(wide_ops, wide, stored)?;
-        let rank = Box::new(Engine::new(ops, (block, choice), iterate, self)?);
+        let stored = Stored { format: block.format(), choice, bytes: block.memory() };
+        let rank = Box::new(Engine::new(ops, (block, stored), iterate, self)?);
         Ok(Opened { rank, prepare, upload: start.elapsed() - prepare - comparing, tune: comparing })
     }
 
@@ -272,38 +274,8 @@ impl Plan<'_> {
     }
 }
 
-impl<T: Real, I: Iterate<HostOps<T>>> Rank for Engine<HostOps<T>, HostBlock<T>, I> {
-    fn product_bytes(&self) -> u64 {
-        self.a.bytes()
-    }
-
-    fn stored(&self) -> Stored {
-        let bytes = self.a.memory() + self.iterate.stored();
-        Stored { format: self.a.format(), choice: self.choice.clone(), bytes }
-    }
-
-    fn run(&mut self, links: Links, stretch: Stretch<'_>, monitor: Monitor<'_>) -> Result<Ended> {
-        self.solve(links, stretch, monitor)
-    }
-}
-
-impl<T: Real, A: Real, I: Iterate<OpenClOps<T, A>>> Rank for Engine<OpenClOps<T, A>, DeviceBlock<T>, I> {
-    fn product_bytes(&self) -> u64 {
-        LinearOperator::<OpenClOps<T, A>>::bytes(&self.a)
-    }
-
-    fn stored(&self) -> Stored {
-        let bytes = self.a.memory() + self.iterate.stored();
-        Stored { format: self.a.format(), choice: self.choice.clone(), bytes }
-    }
-
-    fn run(&mut self, links: Links, stretch: Stretch<'_>, monitor: Monitor<'_>) -> Result<Ended> {
-        self.solve(links, stretch, monitor)
-    }
-}
-
 impl<O: Backend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
-    fn new(ops: O, (a, choice): (A, FormatChoice), iterate: I, plan: &Plan<'_>) -> Result<Self> {
+    fn new(ops: O, (a, stored): (A, Stored), iterate: I, plan: &Plan<'_>) -> Result<Self> {
         let scaling = match &plan.scaling {
             Some((scaling, rows)) => Some(scaling.share(&ops, rows.clone())?),
             None => None,
@@ -313,7 +285,7 @@ impl<O: Backend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
             method: plan.method,
             ops,
             a,
-            choice,
+            stored,
             iterate,
             precond: plan.precond.clone(),
             scaling,
@@ -321,8 +293,21 @@ impl<O: Backend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
             machine: None,
         })
     }
+}
 
-    fn solve(&mut self, links: Links, Stretch { b, x, p }: Stretch<'_>, mut monitor: Monitor<'_>) -> Result<Ended> {
+impl<O: Backend, A: LinearOperator<O>, I: Iterate<O>> Rank for Engine<O, A, I>
+where
+    Self: Send,
+{
+    fn product_bytes(&self) -> u64 {
+        self.a.bytes()
+    }
+
+    fn stored(&self) -> Stored {
+        Stored { bytes: self.stored.bytes + self.iterate.stored(), ..self.stored.clone() }
+    }
+
+    fn run(&mut self, links: Links, Stretch { b, x, p }: Stretch<'_>, mut monitor: Monitor<'_>) -> Result<Ended> {
         let Self { method, ops, a, iterate, precond, scaling, w, machine, .. } = self;
         iterate.connect(ops, links);
         let start = Instant::now();

@@ -102,19 +102,14 @@ impl Whole {
         }
     }
 
-    /// The diagonal of `rows`, if the method asks for it; where it need not be positive, its absolute value, or, where that is 0,
-    /// the largest absolute value of the row.
+    /// The diagonal of `rows`, if the method asks for it, or what stands for it [where it need not be positive](without_sign).
     pub(crate) fn diagonal(&self, rows: &Csr) -> Vec<f64> {
         if self.setup.precond != Precond::Jacobi {
             return Vec::new();
         }
         let mut diagonal = rows.diagonal();
         if self.setup.method.facts().is_for == IsFor::Symmetric {
-            diagonal.par_iter_mut().enumerate().for_each(|(row, d)| {
-                let values = &rows.values()[rows.row_ptr()[row]..rows.row_ptr()[row + 1]];
-                let largest = || values.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
-                *d = if *d == 0.0 { largest() } else { d.abs() };
-            });
+            diagonal = without_sign(rows, &diagonal);
         }
         diagonal
     }
@@ -126,10 +121,51 @@ impl Whole {
     }
 }
 
+/// A diagonal entry below this part of the largest of its row keeps the matrix from being singular, and says nothing of scale.
+const HARDLY: f64 = 1e-4;
+
+/// The absolute value of a diagonal that need not be positive. Where it is 0, or hardly more, |a_ii| + Σ a_ij² / |a_jj| over the
+/// columns where it is not: in a saddle point problem [H Bᵀ; B 0] that is the diagonal of B D⁻¹ Bᵀ, with D that of H, which stands
+/// for the Schur complement (Benzi, Golub and Liesen 2005, section 10.1, doi 10.1017/S0962492904000212). Where there are none, the
+/// largest |a_ij|. O(entries).
+fn without_sign(rows: &Csr, diagonal: &[f64]) -> Vec<f64> {
+    let entries = |row: usize| {
+        let entries = rows.row_ptr()[row]..rows.row_ptr()[row + 1];
+        rows.col_idx()[entries.clone()].iter().map(|&j| j as usize).zip(&rows.values()[entries])
+    };
+    let largest = |row: usize| entries(row).fold(0.0, |m: f64, (_, v)| m.max(v.abs()));
+    let counts: Vec<bool> =
+        (0..diagonal.len()).into_par_iter().map(|row| diagonal[row].abs() > HARDLY * largest(row)).collect();
+    let of_row = |row: usize| {
+        if counts[row] {
+            return diagonal[row].abs();
+        }
+        let sum: f64 = entries(row).filter(|(j, _)| counts[*j]).map(|(j, v)| v * (v / diagonal[j].abs())).sum();
+        let d = diagonal[row].abs() + sum;
+        if sum > 0.0 && d.is_finite() { d } else { largest(row) }
+    };
+    (0..diagonal.len()).into_par_iter().map(of_row).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::matrix::gallery;
+
+    /// [2 0 1 4; 0 4 2 0; 1 2 d 0; 4 0 0 0], whose third and fourth row stand for constraints, and the same times −1.
+    #[test]
+    fn what_stands_for_a_diagonal_that_is_hardly_there() {
+        for (d, third) in [(0.0, 1.5), (-1e-8, 1e-8 + 1.5), (-1.0, 1.0)] {
+            for sign in [1.0, -1.0] {
+                let values = [2.0, 1.0, 4.0, 4.0, 2.0, 1.0, 2.0, d, 4.0].map(|v| sign * v).to_vec();
+                let a = Csr::new(4, 4, vec![0, 3, 5, 8, 9], vec![0, 2, 3, 1, 2, 0, 1, 2, 0], values).unwrap();
+                assert_eq!(without_sign(&a, &a.diagonal()), [2.0, 4.0, third, 8.0]);
+            }
+        }
+        // none that counts, and no entry at all
+        let a = Csr::new(3, 3, vec![0, 1, 2, 2], vec![1, 0], vec![-3.0, -3.0]).unwrap();
+        assert_eq!(without_sign(&a, &a.diagonal()), [3.0, 3.0, 0.0]);
+    }
 
     #[test]
     fn rows_are_there_again() {

@@ -1,10 +1,9 @@
 //! The rank of a function in place of a matrix: the host, which has all rows.
 
-use super::{Alone, Engine, FormatChoice, HostOps, Iterate, LinearOperator, Links, Monitor, Plain, Plan};
-use super::{Ended, Exchange, Format, Precond, Rank, Result, Rows, Scaling, Setup, Stored, Stretch, Tune};
+use super::{Alone, Engine, Exchange, Format, FormatChoice, HostOps, Plain, Plan};
+use super::{Precond, Rank, Result, Rows, Scaling, Setup, Stored, Tune};
 use crate::krylov::IsFor;
 use crate::operator::HostOperator;
-use crate::operator::function::FunctionBlock;
 
 /// Opens the rank, for a method and a preconditioner that go with `a`. Tells also whether the preconditioner changes anything.
 pub(crate) fn open<'a>(a: &HostOperator<'a>, setup: &Setup) -> Result<(Box<dyn Rank + 'a>, bool)> {
@@ -30,21 +29,8 @@ pub(crate) fn open<'a>(a: &HostOperator<'a>, setup: &Setup) -> Result<(Box<dyn R
     let ops = HostOps::new(n, Box::new(Alone::default()));
     let iterate = Plain::new(&ops)?;
     let block = a.block(scaling.as_ref().map(Scaling::roots));
-    let rank = Box::new(Engine::new(ops, (block, FormatChoice::unknown()), iterate, &plan)?);
+    let stored = Stored { format: Format::Auto, choice: FormatChoice::unknown(), bytes: 0 };
+    let rank = Box::new(Engine::new(ops, (block, stored), iterate, &plan)?);
     let varies = |diagonal: &[f64]| diagonal.iter().any(|d| *d != diagonal[0]);
     Ok((rank, scaling.is_some() || method.applies(setup.precond) && diagonal.is_some_and(varies)))
-}
-
-impl<I: Iterate<HostOps<f64>>> Rank for Engine<HostOps<f64>, FunctionBlock<'_>, I> {
-    fn product_bytes(&self) -> u64 {
-        self.a.bytes()
-    }
-
-    fn stored(&self) -> Stored {
-        Stored { format: Format::Auto, choice: self.choice.clone(), bytes: 0 }
-    }
-
-    fn run(&mut self, links: Links, stretch: Stretch<'_>, monitor: Monitor<'_>) -> Result<Ended> {
-        self.solve(links, stretch, monitor)
-    }
 }
