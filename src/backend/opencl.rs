@@ -26,7 +26,7 @@ pub(crate) struct OpenClOps<T: Real, A: Real> {
     pub(crate) kernels: Kernels<T, A>,
     comm: Box<dyn Communicator<T>>,
     n: u32,
-    /// The most groups of a launch.
+    /// The most groups of a launch that leaves partial sums.
     max_groups: usize,
     /// Where passes that run ahead say that the run is over,
     done: RefCell<Arc<DeviceVec<i32>>>,
@@ -80,19 +80,9 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
         })
     }
 
-    /// The most groups of a launch that leaves partial sums.
-    pub(crate) fn most_groups(&self) -> usize {
-        self.max_groups
-    }
-
     /// The grid of a vector kernel.
     fn grid(&self, kernel: &str) -> Grid {
-        self.grid_for(kernel, self.n_owned())
-    }
-
-    /// The grid of a kernel for `n` elements.
-    pub(crate) fn grid_for(&self, kernel: &str, n: usize) -> Grid {
-        self.kernels.tuning.grid(kernel, n)
+        self.kernels.tuning.grid(kernel, self.n_owned())
     }
 
     /// Set once the iteration is over; products then do nothing.

@@ -188,6 +188,11 @@ pub(crate) trait Preconditioner: fmt::Debug + Send + Sync {
 
     /// Says z = M⁻¹ r, in terms of these vectors.
     fn apply<'k>(&self, vectors: &[Vector<'k>], r: Vector<'k>, z: Vector<'k>);
+
+    /// Whether M may be another one in each iteration, as where it iterates itself.
+    fn varies(&self) -> bool {
+        false
+    }
 }
 
 /// Takes note of what a method says.

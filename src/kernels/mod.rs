@@ -224,7 +224,7 @@ impl Programs {
             let (group_size, _) = common;
             // row blocks are no matter of other kernels
             let block_nnz = if has_products { tuning.block_nnz } else { group_size };
-            let options = options::<T, A>(ctx.info(), group_size, block_nnz) + more;
+            let options = options_of::<T, A>(USUAL_STD, ctx.info(), group_size, block_nnz) + more;
             let program = match made {
                 Some(made) => made.get(ctx, &source, &options)?,
                 None => Arc::new(ctx.build(&source, &options)?),
@@ -251,18 +251,13 @@ impl Programs {
 pub(crate) fn build_generated<T: Real, A: Real>(ctx: &Context, passes: &str, group_size: usize) -> Result<Program> {
     let source =
         format!("#line 1 \"prelude.cl\"\n{PRELUDE}\n#line 1 \"passes.cl\"\n{PASSES}\n#line 1 \"generated\"\n{passes}");
-    ctx.build(&source, &options::<T, A>(ctx.info(), group_size, group_size))
-}
-
-/// Options for the device's compiler.
-fn options<T: Real, A: Real>(device: &Info, group_size: usize, block_nnz: usize) -> String {
-    options_of::<T, A>(USUAL_STD, device, group_size, block_nnz)
+    ctx.build(&source, &options_of::<T, A>(USUAL_STD, ctx.info(), group_size, group_size))
 }
 
 /// The version of OpenCL C that kernels are in.
 const USUAL_STD: &str = "-cl-std=CL1.2";
 
-/// The same with another version of OpenCL C.
+/// Options for the device's compiler, with a version of OpenCL C.
 fn options_of<T: Real, A: Real>(std: &str, device: &Info, group_size: usize, block_nnz: usize) -> String {
     format!(
         "{std} {} -D GROUP_SIZE={group_size} -D BLOCK_NNZ={} -D SHAPE_CPU={} -D READ_EARLY={}",

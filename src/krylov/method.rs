@@ -20,6 +20,8 @@ pub(crate) struct Facts {
     pub(crate) keeps_direction: bool,
     /// Whether the method has the diagonal as preconditioner in the form of a scaling of the system.
     pub(crate) scales: bool,
+    /// Whether a preconditioner that it applies may be another one in each iteration.
+    pub(crate) lets_vary: bool,
 }
 
 /// Of which symmetric matrices a method finds solutions.
@@ -32,7 +34,8 @@ pub(crate) enum IsFor {
 }
 
 /// Facts of most methods.
-const USUAL: Facts = Facts { text: None, is_for: IsFor::Definite, keeps_direction: true, scales: true };
+const USUAL: Facts =
+    Facts { text: None, is_for: IsFor::Definite, keeps_direction: true, scales: true, lets_vary: false };
 
 /// Facts of a method that is a text.
 const fn text(text: fn(&Recorder)) -> Facts {
@@ -79,6 +82,12 @@ impl Method {
     /// All that an iteration can be by: all but [`Method::Auto`].
     pub const FORCED: &[Self] = Self::ALL.split_at(1).1;
 
+    /// The method that [`Method::Auto`] takes where the matrix is symmetric and not positive definite: the first one for such.
+    #[must_use]
+    pub fn for_indefinite() -> Option<Self> {
+        Self::FORCED.iter().copied().find(|method| method.facts().is_for == IsFor::Symmetric)
+    }
+
     /// Whether the method works in this precision: a method that can't go on in the direction of a former run gains nothing from
     /// residuals that are replaced.
     #[must_use]
@@ -93,7 +102,12 @@ impl Method {
 
     /// The method as it is run, for a system that is scaled or is not, and with a preconditioner that it applies; if it is a text.
     pub(crate) fn program(self, is_scaled: bool, m: Option<Arc<dyn Preconditioner>>) -> Option<Program> {
-        self.facts().text.map(|text| Program::new(self.name(), is_scaled, m, text))
+        let Facts { text, lets_vary, .. } = self.facts();
+        assert!(
+            lets_vary || m.as_ref().is_none_or(|m| !m.varies()),
+            "{self} needs one preconditioner for all iterations"
+        );
+        text.map(|text| Program::new(self.name(), is_scaled, m, text))
     }
 
     /// Its shape, with a preconditioner that changes something or does not.
@@ -122,6 +136,30 @@ impl Method {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::text::Vector;
+
+    #[derive(Debug)]
+    struct Varying;
+
+    impl Preconditioner for Varying {
+        fn vectors(&self) -> Vec<(&'static str, Arc<Vec<f64>>)> {
+            Vec::new()
+        }
+
+        fn apply<'k>(&self, _: &[Vector<'k>], r: Vector<'k>, z: Vector<'k>) {
+            z.set(r.times(r));
+        }
+
+        fn varies(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "cg-textbook needs one preconditioner for all iterations")]
+    fn what_varies_is_for_methods_that_let_it() {
+        Method::CgTextbook.program(false, Some(Arc::new(Varying)));
+    }
 
     #[test]
     fn vectors_moved_by_hand() {

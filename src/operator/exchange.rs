@@ -146,7 +146,7 @@ impl<T: Real> HaloExchange<T> {
     fn pack_singles<A: Real>(&self, ops: &OpenClOps<T, A>, v: &DeviceVec<T>) -> Result<()> {
         let Form::Packed(send, message) = &self.message else { return Ok(()) };
         self.traffic.borrow_mut().message(&ops.ctx)?; // of an exchange that came to no end
-        let grid = ops.grid_for("halo_pack", send.len());
+        let grid = ops.kernels.tuning.grid("halo_pack", send.len());
         ops.kernels.halo.halo_pack(&ops.ctx, grid, send, v, &mut message.borrow_mut())
     }
 

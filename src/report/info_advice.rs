@@ -90,7 +90,7 @@ impl Advice {
             Definiteness::Impossible(Obstacle::NotHermitian(_)) => {
                 return none("the matrix is not symmetric; there is no method for unsymmetric systems".into());
             }
-            Definiteness::Impossible(_) => Method::Minres,
+            Definiteness::Impossible(_) => Method::for_indefinite().unwrap_or(Method::Cg),
             Definiteness::Proven(_) | Definiteness::Possible => Method::Cg,
         };
         let (precond, reason) = precond(square.diagonal.range);

@@ -41,7 +41,7 @@ impl<T: Scalar> Report<T> {
                 "Symmetric positive definite: a matrix for declive solve.".into()
             }
             (None, Some(definite)) if definite.verdict == "no" => {
-                "Symmetric, but not positive definite: a matrix for declive solve, by minres.".into()
+                "Symmetric, but not positive definite: a matrix for declive solve.".into()
             }
             (None, _) => "Symmetric and perhaps positive definite: if it is, a matrix for declive solve.".into(),
         }

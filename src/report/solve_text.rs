@@ -195,9 +195,11 @@ impl Report {
         if figures.reason == "Stagnation" && setup.precision != Precision::F64 {
             text.line("", "--precision f64 goes further; so does a larger --rtol");
         }
-        if figures.reason == "IndefiniteOperator" && setup.method != Method::Minres {
+        if figures.reason == "IndefiniteOperator"
+            && let Some(method) = Method::for_indefinite().filter(|method| setup.method != *method)
+        {
             let precision = if setup.precision == Precision::Mixed { ", with --precision f64" } else { "" };
-            text.line("", &format!("--method minres is for matrices that are not definite{precision}"));
+            text.line("", &format!("--method {method} is for matrices that are not definite{precision}"));
         }
         let restarts = if figures.restarts == 0 { "no restarts".into() } else { plural(figures.restarts, "restart") };
         text.line("iterations", &format!("{}, {restarts}", count(figures.iterations)));

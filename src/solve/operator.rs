@@ -135,10 +135,8 @@ impl<'a> OperatorSolver<'a> {
 
     /// Lets the rank go on by a method for matrices that are not definite, as p·A p = `curvature` has shown, if that is allowed.
     fn switch(&mut self, curvature: f64, statistics: &mut Statistics) -> Result<bool> {
-        let (from, to) = (self.setup.method, Method::Minres);
-        if !self.may_switch || from == to {
-            return Ok(false);
-        }
+        let from = self.setup.method;
+        let Some(to) = Method::for_indefinite().filter(|to| self.may_switch && from != *to) else { return Ok(false) };
         let start = Instant::now();
         log::info!("p·Ap = {curvature:e}: the operator is not positive definite; {to} goes on");
         self.setup.method = to;
@@ -163,6 +161,6 @@ impl<'a> OperatorSolver<'a> {
     /// Why [`Method::Auto`] did not begin with `cg`, if it did not: what shows that the matrix is not positive definite.
     #[must_use]
     pub fn method_reason(&self) -> Option<Indefinite> {
-        self.obstacle.filter(|_| self.may_switch && self.method() == Method::Minres)
+        self.obstacle.filter(|_| self.may_switch && self.method().facts().is_for == IsFor::Symmetric)
     }
 }

@@ -183,10 +183,9 @@ impl Solver {
     /// Lets the ranks go on by a method for matrices that are not definite, as p·A p = `curvature` has shown, if that is allowed:
     /// from now on, for later right-hand sides, too.
     fn switch(&mut self, curvature: f64, statistics: &mut Statistics) -> Result<bool> {
-        let (from, to) = (self.whole.setup.method, Method::Minres);
-        if !self.may_switch || from == to || !to.allows(self.whole.setup.precision) {
-            return Ok(false);
-        }
+        let (from, precision) = (self.whole.setup.method, self.whole.setup.precision);
+        let to = Method::for_indefinite().filter(|to| self.may_switch && from != *to && to.allows(precision));
+        let Some(to) = to else { return Ok(false) };
         let start = Instant::now();
         log::info!("p·Ap = {curvature:e}: the matrix is not positive definite; {to} goes on");
         self.whole.setup.method = to;
@@ -273,7 +272,7 @@ impl Solver {
     /// Why [`Method::Auto`] did not begin with `cg`, if it did not: what shows that the matrix is not positive definite.
     #[must_use]
     pub fn method_reason(&self) -> Option<Indefinite> {
-        self.obstacle.filter(|_| self.may_switch && self.method() == Method::Minres)
+        self.obstacle.filter(|_| self.may_switch && self.method().facts().is_for == IsFor::Symmetric)
     }
 
     /// The order of the rows on the ranks, and why it is so.
@@ -326,8 +325,10 @@ fn obstacle(a: &Csr, stats: &Stats) -> Option<Indefinite> {
 /// positive definite.
 pub(super) fn method(setup: &Setup, is_indefinite: bool) -> Result<Method> {
     match setup.method {
-        Method::Auto if is_indefinite && Method::Minres.allows(setup.precision) => Ok(Method::Minres),
-        Method::Auto => Ok(Method::Cg),
+        Method::Auto => {
+            let other = Method::for_indefinite().filter(|method| is_indefinite && method.allows(setup.precision));
+            Ok(other.unwrap_or(Method::Cg))
+        }
         method if method.allows(setup.precision) => Ok(method),
         method => Err(Error::Usage(format!(
             "{method} does not work with precision = {}: its iterations can't go on after a residual was replaced; precision = f64 \

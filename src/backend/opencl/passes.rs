@@ -133,7 +133,7 @@ impl<T: Real, A: Real> Backend for OpenClOps<T, A> {
 
         let products = program.products();
         let room = (program.sums.max(1) * tiles).next_multiple_of(2);
-        let of_product = LAUNCHES * self.most_groups();
+        let of_product = LAUNCHES * self.max_groups;
         let set = || -> Result<Set<A>> {
             let array = Arc::new(DeviceVec::zeros(ctx, room + 2 * products * of_product, "partial sums")?);
             let dots = |k| Some(DeviceSums::behind(Arc::clone(&array), room / 2 + k * of_product));
@@ -305,7 +305,7 @@ impl<T: Real, A: Real> Backend for OpenClOps<T, A> {
         };
         let Some(rows) = rows.filter(|rows| self.runs_ahead() && is_possible(rows)) else { return Ok(()) };
         // a barrier over groups: one on each compute unit
-        let groups = rows.groups(group_size, self.most_groups().min(info.compute_units as usize));
+        let groups = rows.groups(group_size, self.max_groups.min(info.compute_units as usize));
         let lanes = kernels::lanes(tuning.passes().group_size);
         let fronts = passes.tiles.div_ceil(groups * (group_size / lanes).max(1));
         let style = Style { shape: Shape::Gpu, fronts, rounds: (UNDER_WAY / fronts).max(1) };

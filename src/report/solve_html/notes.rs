@@ -24,9 +24,9 @@ pub(super) fn section() -> Markup {
             }
             dt { "Method" }
             dd {
-                "\"auto\" is cg, or minres if a number on the diagonal is not positive. Where p·Ap ≤ 0 for a direction p of "
-                "cg, the matrix is not positive definite, and minres goes on from x: the residual, which has risen and "
-                "fallen before, only falls from then on."
+                "\"auto\" is cg, or a method for matrices that are not definite if a number on the diagonal is not positive. "
+                "Where p·Ap ≤ 0 for a direction p of cg, that method goes on from x: the residual, which has risen and fallen "
+                "before, only falls from then on."
             }
             dt { "Kernels" }
             dd { "From start to end on the device, by the events of OpenCL; on the host, by its clock." }
