@@ -76,10 +76,13 @@ impl<T: Real> Backend for HostOps<T> {
     }
 }
 
+/// A factor, a vector of factors, and a vector.
+type Part<T> = (Option<T>, Option<usize>, usize);
+
 /// A line of a pass, with vectors and factors by their numbers in the pass.
 enum Action<T> {
-    /// What vector `to` is set to: factors, vectors of factors, and vectors.
-    Assign(usize, Vec<(Option<T>, Option<usize>, usize)>),
+    /// What vector `to` is set to.
+    Assign(usize, Vec<Part<T>>),
     /// A sum of the products of two vectors, and of weights.
     Dot([usize; 2], Option<usize>),
     /// x = x + α p with what was deferred, where it is not deferred: x, p and r, α, the deferred factors of before and now.
@@ -156,6 +159,7 @@ fn of_chunk<T: Real>(steps: &[Action<T>], run: usize, chunk: &mut [&mut [T]], co
         let mut lanes = lanes.iter_mut();
         for step in steps {
             match step {
+                Action::Assign(y, terms) if in_place(chunk, &block, *y, terms) => {}
                 Action::Assign(to, terms) => {
                     for (k, (factor, scale, of)) in terms.iter().enumerate() {
                         let of = &chunk[*of][block.clone()];
@@ -194,6 +198,20 @@ fn of_chunk<T: Real>(steps: &[Action<T>], run: usize, chunk: &mut [&mut [T]], co
         }
     }
     lanes.iter().map(|l| ((l[0] + l[1]) + (l[2] + l[3])) + ((l[4] + l[5]) + (l[6] + l[7]))).collect()
+}
+
+/// y = y + f x or y = x + f y, in one loop; says whether it was one of them.
+fn in_place<T: Real>(chunk: &mut [&mut [T]], block: &Range<usize>, y: usize, terms: &[Part<T>]) -> bool {
+    let [(None, None, first), (Some(f), None, second)] = *terms else { return false };
+    let other = if first == y { second } else { first };
+    let (true, Ok([to, x])) = (first == y || second == y, chunk.get_disjoint_mut([y, other])) else { return false };
+    let pairs = to[block.clone()].iter_mut().zip(&x[block.clone()]);
+    if first == y {
+        pairs.for_each(|(y, &x)| *y += f * x)
+    } else {
+        pairs.for_each(|(y, &x)| *y = x + f * *y)
+    }
+    true
 }
 
 /// Three vectors of a chunk.
