@@ -34,21 +34,12 @@ pub(crate) enum Product<'a, T, A> {
 }
 
 impl<T: Real, A: Real> Product<'_, T, A> {
-    /// Which of a format's three kernels does it.
-    fn index(&self) -> usize {
+    /// Which of a format's three kernels does it, and its arguments behind x.
+    fn arguments(&self) -> (usize, Vec<&dyn Argument>) {
         match self {
-            Self::Store(_) => 0,
-            Self::Dots { .. } => 1,
-            Self::Residual { .. } => 2,
-        }
-    }
-
-    /// The arguments behind x.
-    fn arguments(&self) -> Vec<&dyn Argument> {
-        match self {
-            Self::Store(y) => vec![&**y],
-            Self::Dots { y, partials, first, done } => vec![&**y, *partials, first, *done],
-            Self::Residual { b, r } => vec![*b, &**r],
+            Self::Store(y) => (0, vec![&**y]),
+            Self::Dots { y, partials, first, done } => (1, vec![&**y, *partials, first, *done]),
+            Self::Residual { b, r } => (2, vec![*b, &**r]),
         }
     }
 
@@ -162,13 +153,14 @@ impl<T: Real, A: Real> Kernels<T, A> {
         product: &Product<'_, T, A>,
         groups: Option<usize>,
     ) -> Result<usize> {
-        let kernel = rows.kernel(ctx, self, product.index())?;
+        let (index, others) = product.arguments();
+        let kernel = rows.kernel(ctx, self, index)?;
         let usual = rows.grid(self.tuning.launch(kernel.name));
         let grid = groups.map_or(usual, |groups| Grid { groups, ..usual });
         assert!(rows.is_there() && product.fits(rows.lens(), x.len(), grid.groups));
         let mut all = rows.arguments();
         all.push(x);
-        all.extend(product.arguments());
+        all.extend(others);
         // SAFETY: types as declared in the files; sizes checked above, and by the maker of the block.
         unsafe { launch(ctx, kernel, grid, &all)? };
         Ok(grid.groups)
