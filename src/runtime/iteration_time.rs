@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_leaves_the_start_and_trials_alone() {
+    fn the_median_leaves_the_start_and_outliers_alone() {
         // 32 iterations to warm up, then 70 µs each but for some of 150 µs
         let times = (0..400).map(|k| if k < 32 || (100..130).contains(&k) { 150 } else { 70 });
         assert_eq!(micros(&iteration_time(times)), Some(70.0));
