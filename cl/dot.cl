@@ -1,6 +1,5 @@
 /* Dot product by multi-stage reduction (Bueno 2013, section 4.2.1): each work-item sums its share, each work-group adds
- * the sums of its work-items and writes one partial sum. Whoever needs the product adds the partial sums, in order:
- * the host, or the next kernel.
+ * the sums of its work-items and writes one partial sum. The host adds the partial sums, in order.
  *
  *   partials[first + g stride] = sum over the share of group g of x[i] y[i]
  */

@@ -22,8 +22,7 @@
 #define MOST_LOOKS (1 << 16)
 
 /* What the work-item wrote, and those whom it has met at a barrier, comes before what follows, for the whole device. NVIDIA's
- * compiler takes instructions of its own. OpenCL C 1.2 has no such thing; its mem_fence serves where all caches are coherent, as
- * on a CPU (src/device/context.rs). */
+ * compiler takes instructions of its own. OpenCL C 1.2 has no such thing: without, there is one group (src/device/context.rs). */
 static inline void device_fence(void)
 {
 #if COMPUTE_CAPABILITY >= 70

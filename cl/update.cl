@@ -18,7 +18,7 @@ KERNEL void next_direction(uint n, real beta, __global const real *restrict z, _
     SET_EACH(i, n, p, z[i] + beta * p[i])
 }
 
-/* Diagonal preconditioner: z = d r, element by element. */
+/* z = d r, element by element: the residual of a scaled system in the units given. */
 KERNEL void scale_diagonal(uint n, __global const real *restrict d, __global const real *restrict r,
                            __global real *restrict z)
 {

@@ -273,11 +273,11 @@ impl<O: Backend> Machine<O> {
         self.program.derives_curvature
     }
 
-    /// Begins a run with the residual that is there: r·r, and what the test looks at.
+    /// Begins a run with the residual that is there: what the test looks at.
     ///
     /// # Errors
     /// A failing device or rank.
-    pub(crate) fn begin(&mut self, ops: &O) -> Result<[f64; 2]> {
+    pub(crate) fn begin(&mut self, ops: &O) -> Result<f64> {
         self.sums.fill(f64::NAN);
         self.carried.fill(f64::NAN);
         (self.arriving, self.on_halo, self.unfinished, self.iteration) = (None, Vec::new(), None, 0);
@@ -285,7 +285,7 @@ impl<O: Backend> Machine<O> {
         self.passes_of(ops, Stage::Begin)?;
         self.resolve_all::<Infallible>(ops, &mut |_| None)?;
         let values = self.program.scalars.values(&self.sums, &self.carried);
-        Ok(self.program.norms.map(|node| values[node.0]))
+        Ok(values[self.program.norm2.0])
     }
 
     /// What comes before the first iteration, from the iterate and the residual that are there, after [`begin`](Self::begin). With

@@ -24,8 +24,6 @@ pub enum Record {
     Residual {
         /// Which one.
         iteration: u64,
-        /// r·M⁻¹r.
-        rho: f64,
         /// What the test looks at: ‖r‖₂².
         rr: f64,
     },

@@ -27,8 +27,8 @@ pub(crate) struct Program {
     pub(crate) carried: Vec<Carried>,
     /// What a run begins with: it forms r·r and what the test looks at,
     pub(crate) begin: Vec<Step>,
-    /// which are these.
-    pub(crate) norms: [Node; 2],
+    /// which is this.
+    pub(crate) norm2: Node,
     /// What is done before the first iteration.
     pub(crate) start: Vec<Step>,
     /// The same for a run that takes over the direction of the one before.
@@ -208,10 +208,11 @@ impl Program {
     ) -> Self {
         let recorder = Recorder::new(is_scaled, preconditioner);
         method(&recorder);
+        assert!(!recorder.forgets_preconditioner(), "{name} applies no preconditioner");
         let recording = recorder.finish();
         let Recording { direction, ref given, replace_every, derives_curvature, .. } = recording;
         let given = given.clone();
-        let Recording { names, mut scalars, sums, mut carried, begin, norms, start, iteration, order, .. } = recording;
+        let Recording { names, mut scalars, sums, mut carried, begin, norm2, start, iteration, order, .. } = recording;
         assert!(products_stay(&iteration, &order), "{name}: a product is set to something else before the next one");
         let has_halo = halos(&iteration, &order);
         let is_given = |slot: &Slot| given.iter().any(|(other, _)| other == slot);
@@ -223,7 +224,7 @@ impl Program {
         let mut program = Self {
             method: name,
             begin: fuse(&begin, &scalars, false),
-            norms: norms.unwrap_or_else(|| unreachable!("every text begins with them")),
+            norm2: norm2.unwrap_or_else(|| unreachable!("every text begins with it")),
             start: fuse(&start, &scalars, false),
             resume: fuse(&without(&start, direction), &scalars, false),
             iteration: steps,

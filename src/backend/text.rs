@@ -12,7 +12,7 @@
 //!
 //! [`Program`]: super::program::Program
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
 use std::sync::Arc;
@@ -93,7 +93,7 @@ impl Check {
     pub(crate) fn record(self, iteration: u64, value: f64) -> Record {
         match self.kind {
             CheckKind::Curvature => Record::Curvature { iteration, pq: value },
-            CheckKind::Norm => Record::Residual { iteration, rho: value, rr: value },
+            CheckKind::Norm => Record::Residual { iteration, rr: value },
         }
     }
 }
@@ -158,8 +158,8 @@ pub(crate) struct Recording {
     pub(crate) names: Vec<&'static str>,
     /// What a run begins with: r·r, and what the test looks at,
     pub(crate) begin: Vec<Line>,
-    /// which are these.
-    pub(crate) norms: Option<[Node; 2]>,
+    /// which is this.
+    pub(crate) norm2: Option<Node>,
     pub(crate) scalars: Scalars,
     /// Number of sums.
     pub(crate) sums: usize,
@@ -186,8 +186,8 @@ pub(crate) trait Preconditioner: fmt::Debug + Send + Sync {
     /// The vectors that its application reads: their names, and this rank's elements.
     fn vectors(&self) -> Vec<(&'static str, Arc<Vec<f64>>)>;
 
-    /// Says z = M⁻¹ r, in terms of these vectors.
-    fn apply<'k>(&self, vectors: &[Vector<'k>], r: Vector<'k>, z: Vector<'k>);
+    /// Says z = M⁻¹ r, in terms of these vectors, and of the matrix and vectors of its own that `k` gives.
+    fn apply<'k>(&self, k: &'k Recorder, vectors: &[Vector<'k>], r: Vector<'k>, z: Vector<'k>);
 
     /// Whether M may be another one in each iteration, as where it iterates itself.
     fn varies(&self) -> bool {
@@ -200,6 +200,8 @@ pub(crate) struct Recorder {
     state: RefCell<State>,
     has_weights: bool,
     preconditioner: Option<Arc<dyn Preconditioner>>,
+    /// Whether the method has asked for it.
+    is_preconditioned: Cell<bool>,
 }
 
 #[derive(Default)]
@@ -235,17 +237,24 @@ struct Dot {
 impl Recorder {
     /// Takes note of a method for a system that is scaled, or is not, with a preconditioner that the method applies, if there is one.
     pub(crate) fn new(has_weights: bool, preconditioner: Option<Arc<dyn Preconditioner>>) -> Self {
-        let recorder = Self { state: RefCell::default(), has_weights, preconditioner };
+        let recorder =
+            Self { state: RefCell::default(), has_weights, preconditioner, is_preconditioned: Cell::default() };
         for name in ["x", "r", "w"] {
             recorder.vector(name);
         }
         let r = recorder.r();
-        let norms = [r.dot(r), recorder.norm2(r)].map(|norm| norm.node);
+        r.dot(r);
+        let norm2 = recorder.norm2(r).node;
         {
             let state = &mut *recorder.state.borrow_mut();
-            (state.all.norms, state.part) = (Some(norms), Part::Start);
+            (state.all.norm2, state.part) = (Some(norm2), Part::Start);
         }
         recorder
+    }
+
+    /// Whether a preconditioner was given that the method has not asked for.
+    pub(crate) fn forgets_preconditioner(&self) -> bool {
+        self.preconditioner.is_some() && !self.is_preconditioned.get()
     }
 
     /// What was noted.
@@ -288,6 +297,7 @@ impl Recorder {
     /// The preconditioner; asked for once a method has its first vectors, which the caller of a run lends.
     pub(crate) fn preconditioner(&self) -> Preconditioning<'_> {
         assert!(self.state.borrow().place.len() >= OWN + 2, "the direction and the product come first");
+        self.is_preconditioned.set(true);
         let given = |(name, elements): (&'static str, Arc<Vec<f64>>)| {
             let vector = self.vector(name);
             self.state.borrow_mut().all.given.push((vector.handle, elements));
@@ -442,7 +452,7 @@ impl<'k> Preconditioning<'k> {
     /// z = M⁻¹ r, where z is a [`vector`](Self::vector) of it.
     pub(crate) fn apply(&self, r: Vector<'k>, z: Vector<'k>) {
         if let Some(m) = &self.of.preconditioner {
-            m.apply(&self.vectors, r, z);
+            m.apply(self.of, &self.vectors, r, z);
         }
     }
 

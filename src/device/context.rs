@@ -23,7 +23,7 @@ use super::faults::{Call, Doing, Faults};
 use super::programs::{self, Programs};
 use super::shared::SharedContext;
 use super::transfers::PendingWrite;
-use super::{ClResult, Info, Kind};
+use super::{ClResult, Info};
 use crate::error::{Error, Result};
 
 /// How many work-groups of how many work-items a kernel runs on.
@@ -280,8 +280,7 @@ impl Context {
     }
 
     /// Options of the compiler, `-cl-std` among them, with which a kernel's groups can order what they write for each other;
-    /// `None` if there is no way. NVIDIA's compiler takes instructions of its own for that, by the compute capability; a
-    /// CPU's caches need none.
+    /// `None` if there is no way. NVIDIA's compiler takes instructions of its own for that, by the compute capability.
     pub(crate) fn fence_options(&self) -> Option<String> {
         let device = Device::new(self.id());
         let versions: Vec<u32> =
@@ -298,7 +297,7 @@ impl Context {
         {
             Some("-cl-std=CL3.0".into())
         } else {
-            (self.info.kind == Kind::Cpu).then(|| "-cl-std=CL1.2".into())
+            None
         }
     }
 

@@ -94,7 +94,7 @@ pub enum Error {
     /// A method for symmetric systems was given another. Rows and columns are counted from 1, as in the file.
     #[error(
         "the matrix is not symmetric: a({row},{col}) = {upper:e} but a({col},{row}) = {lower:e}; \
-         the conjugate gradient method needs a symmetric positive definite matrix \
+         all methods need a symmetric one \
          (assume_symmetric = true solves with the matrix as it is)"
     )]
     NotSymmetric {

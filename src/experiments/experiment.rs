@@ -41,7 +41,6 @@ const WARM_UP: u64 = 10;
 /// assert_eq!(experiment.overhead_seconds(), 0.25);
 /// assert_eq!(experiment.seconds_per_iteration(), 0.01);
 /// assert_eq!(experiment.bytes_per_second(), 18.4e6);
-/// assert_eq!(experiment.flops_per_second(), 100.0 * (2.0 * 5000.0 + 10.0 * 1000.0));
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
@@ -115,13 +114,6 @@ impl Experiment {
     #[must_use]
     pub fn bytes_per_second(&self) -> f64 {
         self.bytes_per_iteration as f64 / self.seconds_per_iteration()
-    }
-
-    /// Floating-point operations a second. An iteration counts as 2 nnz + 10 n by either method: 2 nnz for the product,
-    /// 2 n for each of two sums and three updates. The third sum of `cg`, q·q, is not counted.
-    #[must_use]
-    pub fn flops_per_second(&self) -> f64 {
-        (2.0 * self.nnz as f64 + 10.0 * self.order as f64) / self.seconds_per_iteration()
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn cg_classic<O: Ops>(
     ops.begin()?;
     iterate.residual(ops, a, w)?; //                                           r = b − A x
     let mut rho = ops.dot(&w.r, &w.r)?;
-    if let Some(verdict) = judge.begin(rho, norm2(ops, scaling, rho, w)?) {
+    if let Some(verdict) = judge.begin(norm2(ops, scaling, rho, w)?) {
         return Ok(verdict);
     }
     if judge.is_best() {
@@ -52,7 +52,7 @@ pub(crate) fn cg_classic<O: Ops>(
         rho = rho_next;
 
         let rr = norm2(ops, scaling, rho, w)?;
-        if let Some(verdict) = judge.judge(&[Record::Residual { iteration, rho, rr }], ops.comm()) {
+        if let Some(verdict) = judge.judge(&[Record::Residual { iteration, rr }], ops.comm()) {
             return Ok(verdict);
         }
         judge.set_aside(ops, iterate, scaling, w, 0.0)?;

@@ -10,8 +10,8 @@ use crate::precond::scaling::Share;
 
 /// Judges the iterations of a rank. All ranks see the same numbers and so come to the same verdict.
 pub(crate) trait Judge<O: Ops> {
-    /// Takes note of the true residual at the start of a run, and of ρ = r·M⁻¹r.
-    fn begin(&mut self, rho: f64, rr: f64) -> Option<Verdict>;
+    /// Takes note of ‖r‖² of the true residual at the start of a run.
+    fn begin(&mut self, rr: f64) -> Option<Verdict>;
 
     /// Whether this run goes on in the direction that the former one has left: in mixed precision, or where rows were
     /// moved, if the true residual is about that of the recurrence. To start anew with the residual would cost many

@@ -95,9 +95,14 @@ impl Method {
         precision != Precision::Mixed || self.facts().keeps_direction
     }
 
-    /// Whether it applies this preconditioner itself, in place of a scaling of the system.
+    /// Whether this preconditioner is a scaling of the system for it.
+    pub(crate) fn scales_by(self, precond: Precond) -> bool {
+        precond.is_diagonal() && self.facts().scales
+    }
+
+    /// Whether it applies this preconditioner itself.
     pub(crate) fn applies(self, precond: Precond) -> bool {
-        precond != Precond::None && !self.facts().scales
+        precond != Precond::None && !self.scales_by(precond)
     }
 
     /// The method as it is run, for a system that is scaled or is not, and with a preconditioner that it applies; if it is a text.
@@ -136,7 +141,7 @@ impl Method {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::text::Vector;
+    use crate::backend::text::{Recorder, Vector};
 
     #[derive(Debug)]
     struct Varying;
@@ -146,7 +151,7 @@ mod tests {
             Vec::new()
         }
 
-        fn apply<'k>(&self, _: &[Vector<'k>], r: Vector<'k>, z: Vector<'k>) {
+        fn apply<'k>(&self, _: &'k Recorder, _: &[Vector<'k>], r: Vector<'k>, z: Vector<'k>) {
             z.set(r.times(r));
         }
 
@@ -159,6 +164,12 @@ mod tests {
     #[should_panic(expected = "cg-textbook needs one preconditioner for all iterations")]
     fn what_varies_is_for_methods_that_let_it() {
         Method::CgTextbook.program(false, Some(Arc::new(Varying)));
+    }
+
+    #[test]
+    #[should_panic(expected = "cg applies no preconditioner")]
+    fn a_preconditioner_is_not_forgotten() {
+        Method::Cg.program(false, Precond::Jacobi.shape());
     }
 
     #[test]

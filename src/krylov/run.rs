@@ -26,10 +26,9 @@ pub(crate) fn run<O: Backend>(
     ops.begin()?;
     iterate.residual(ops, a, w)?; //                                           r = b − A x
     lend(machine, w, &mut scaling);
-    let norms = machine.begin(ops);
+    let norm2 = machine.begin(ops);
     lend(machine, w, &mut scaling);
-    let [rho, rr] = norms?;
-    if let Some(verdict) = judge.begin(rho, rr) {
+    if let Some(verdict) = judge.begin(norm2?) {
         return Ok(verdict);
     }
     if judge.is_best() {

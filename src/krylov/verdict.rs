@@ -84,13 +84,6 @@ pub enum Reason {
     Divergence,
     /// The matrix is not positive definite.
     IndefiniteOperator(Indefinite),
-    /// The preconditioner is not positive definite; the iteration that showed it.
-    IndefinitePreconditioner {
-        /// The iteration, from 1.
-        iteration: u64,
-    },
-    /// The recurrence can't go on.
-    Breakdown(&'static str),
     /// An infinity or a NaN turned up.
     NonFinite(&'static str),
     /// The caller asked for the end.
@@ -114,8 +107,6 @@ impl Reason {
             Self::Stagnation => "Stagnation",
             Self::Divergence => "Divergence",
             Self::IndefiniteOperator(_) => "IndefiniteOperator",
-            Self::IndefinitePreconditioner { .. } => "IndefinitePreconditioner",
-            Self::Breakdown(_) => "Breakdown",
             Self::NonFinite(_) => "NonFinite",
             Self::Interrupted => "Interrupted",
         }
@@ -138,10 +129,6 @@ impl fmt::Display for Reason {
             Self::Divergence => f.write_str("the residual has grown beyond all bounds"),
             Self::IndefiniteOperator(what @ Indefinite::EmptyRow { .. }) => write!(f, "{what}: the matrix is singular"),
             Self::IndefiniteOperator(what) => write!(f, "the matrix is not positive definite: {what}"),
-            Self::IndefinitePreconditioner { iteration } => {
-                write!(f, "the preconditioner is not positive definite: r·z ≤ 0 in iteration {iteration}")
-            }
-            Self::Breakdown(what) => f.write_str(what),
             Self::NonFinite(what) => write!(f, "an infinity or a NaN in {what}"),
             Self::Interrupted => f.write_str("stopped on request"),
         }

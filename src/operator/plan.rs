@@ -137,8 +137,8 @@ impl<'a, T: Real> Offer<'a, T> {
             Some(_) => (Format::Stencil, 0),
             None => (Format::Pattern, part.nnz()),
         };
-        // of each row its kind, which is less where rows of the main kind are side by side; of each kind where it begins and ends, its part of the main kind, and values and
-        // distances
+        // of each row its kind, which is less where rows of the main kind are side by side; of each kind where it begins and
+        // ends, its part of the main kind, and values and distances
         let tables = 12 * (kinds.starts.len() - 1) + 2 * kinds.distances.len() * size_of::<T>();
         let bytes = with_vectors::<T>(part, 2 * part.n_owned() + tables + values * size_of::<T>());
         Self { format, bytes, plan: Plan::Kinds(kinds) }

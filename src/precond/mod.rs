@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::backend::text::{Preconditioner, Vector};
+use crate::backend::text::{Preconditioner, Recorder, Vector};
 use crate::comm::Communicator;
 use crate::error::Result;
 use crate::matrix::Csr;
@@ -21,7 +21,7 @@ named! {
     /// The preconditioner.
     Precond, "preconditioner":
     None = "none", "No preconditioner.";
-    Jacobi = "jacobi", "The inverse of the diagonal: the system is scaled by it; cg-textbook multiplies by it.";
+    Jacobi = "jacobi", "The inverse of the diagonal: the system is scaled by it, or the residual multiplied by it.";
 }
 
 /// The rows of a rank, as a set-up gets them.
@@ -45,6 +45,11 @@ impl Rows {
 }
 
 impl Precond {
+    /// Whether M is diagonal, so that a scaling of the system does what it does.
+    pub(crate) fn is_diagonal(self) -> bool {
+        self == Self::Jacobi
+    }
+
     /// Sets it up for the rows of a rank, together with the others that `comm` leads to. None if M is a multiple of 1.
     ///
     /// # Errors
@@ -92,7 +97,7 @@ impl Preconditioner for Jacobi {
         vec![("d", Arc::clone(&self.inverse))]
     }
 
-    fn apply<'k>(&self, vectors: &[Vector<'k>], r: Vector<'k>, z: Vector<'k>) {
+    fn apply<'k>(&self, _: &'k Recorder, vectors: &[Vector<'k>], r: Vector<'k>, z: Vector<'k>) {
         z.set(vectors[0].times(r));
     }
 }

@@ -1,5 +1,5 @@
-//! Jacobi's preconditioner as a symmetric scaling of the system: in place of A x = b, conjugate gradients solve
-//! (S A S) (S⁻¹ x) = S b with S = D^(−1/2), D the diagonal of A. The iterates are the same as with M = D in exact arithmetic
+//! Jacobi's preconditioner as a symmetric scaling of the system: in place of A x = b, a method solves
+//! (S A S) (S⁻¹ x) = S b with S = D^(−1/2), D the diagonal of A, or what stands for it. The iterates are the same as with M = D in exact arithmetic
 //! (Saad, *Iterative Methods for Sparse Linear Systems*, section 9.2), but an iteration multiplies by no diagonal: the scaling
 //! is done once, when the matrix is moved to its device.
 //!

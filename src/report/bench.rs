@@ -60,8 +60,6 @@ pub(crate) struct Entry {
     pub(super) gigabytes_per_second: f64,
     /// The same as a part of what copies reach on all devices at once.
     pub(super) part_of_copy: Option<f64>,
-    /// All operations.
-    pub(super) gigaflops: f64,
     /// Of all together: how many times as fast an iteration as on the fastest device alone.
     pub(super) speedup: Option<f64>,
 }
@@ -83,7 +81,6 @@ impl Entry {
             microseconds_per_iteration: 1e6 * one.seconds_per_iteration(),
             gigabytes_per_second: 1e-9 * one.bytes_per_second(),
             part_of_copy: one.copy_bytes_per_second.map(|copy| one.bytes_per_second() / copy),
-            gigaflops: 1e-9 * one.flops_per_second(),
             speedup: speedup(&one, &all),
             label,
             experiment: one,
@@ -169,7 +166,6 @@ mod tests {
         close("microseconds_per_iteration", 400.0);
         close("gigabytes_per_second", 5000.0);
         close("part_of_copy", 1.25);
-        close("gigaflops", 600.0);
         close("speedup", 2.0);
         assert!(report["experiments"][0]["speedup"].is_null() && report["experiments"][2]["speedup"].is_null());
     }
@@ -188,7 +184,6 @@ mod tests {
         assert_eq!(row("µs an iteration"), ["800", "400"]);
         assert_eq!(row("GB/s"), ["2500", "5000"]);
         assert_eq!(row("of a copy"), ["62.5", "%", "125.0", "%"]);
-        assert_eq!(row("GFLOP/s"), ["300", "600"]);
         assert_eq!(row("speed-up"), ["2.00"]);
         for part in
             ["[0]             GPU (GPU), one of 4 that are alike, copies 4000 GB/s", "poisson3d:215", "left out: why."]

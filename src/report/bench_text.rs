@@ -80,7 +80,6 @@ impl Report {
         row("µs an iteration", &|entry| Some(figure(entry.microseconds_per_iteration)));
         row("GB/s", &|entry| Some(figure(entry.gigabytes_per_second)));
         row("of a copy", &|entry| entry.part_of_copy.map(|part| percent(part, 1.0)));
-        row("GFLOP/s", &|entry| Some(figure(entry.gigaflops)));
         if entries.iter().any(|entry| entry.speedup.is_some()) {
             row("speed-up", &|entry| entry.speedup.map(figure));
         }
@@ -102,9 +101,8 @@ impl Report {
         text.gap();
         text.paragraph(
             "Kernels are timed in a run of their own, by the device's clock; of several devices, those of the one where they \
-             take longest. Overhead is the total less the kernels: launches, waiting, and the first residual. GB/s are by the byte rule, and beyond a copy where data fit \
-             into caches; GFLOP/s count 2 nnz + 10 n operations an iteration. cg-classic works on compressed rows, other methods \
-             on the format that is remembered for the rows, or reads the fewest bytes.",
+             take longest. Overhead is the total less the kernels: launches, waiting, and the first residual. GB/s are by the byte rule, and \
+             beyond a copy where data fit into caches. cg-classic works on compressed rows, other methods on the format that is remembered for the rows, or reads the fewest bytes.",
         );
     }
 }

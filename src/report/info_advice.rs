@@ -13,9 +13,6 @@ use serde::Serialize;
 
 use super::units::{count, figure, scientific};
 
-/// From where on evening out the diagonal is worth two more vectors in each iteration.
-const UNEVEN: f64 = 2.0;
-
 /// What was found out about a square matrix.
 #[derive(Debug)]
 pub(crate) struct Square<T> {
@@ -121,9 +118,6 @@ impl Advice {
 fn precond(diagonal: Option<Range>) -> (Precond, String) {
     match diagonal.map_or(1.0, |range| range.ratio()) {
         1.0 => (Precond::None, "the diagonal is constant, so that jacobi would change nothing".into()),
-        ratio if ratio < UNEVEN => {
-            (Precond::None, format!("the diagonal varies by a factor of {} only", figure(ratio)))
-        }
         ratio => {
             let factor = if ratio < 1e4 { figure(ratio) } else { scientific(ratio) };
             (Precond::Jacobi, format!("it evens out the diagonal, which varies by a factor of {factor}"))
@@ -140,7 +134,10 @@ mod tests {
         let of = |min, max| precond(Some(Range { min, max }));
         assert_eq!(of(4.0, 4.0).0, Precond::None);
         assert!(of(4.0, 4.0).1.contains("constant"));
-        assert_eq!(of(1.0, 1.5), (Precond::None, "the diagonal varies by a factor of 1.50 only".into()));
+        assert_eq!(
+            of(1.0, 1.5),
+            (Precond::Jacobi, "it evens out the diagonal, which varies by a factor of 1.50".into())
+        );
         let (precond_of, reason) = of(1e-3, 1e3);
         assert_eq!(precond_of, Precond::Jacobi);
         assert!(reason.ends_with("a factor of 1.00e6"), "{reason}");

@@ -10,7 +10,6 @@ use crate::kernels::MAX_COUNT;
 use crate::matrix::Csr;
 use crate::operator::opencl::DeviceBlock;
 use crate::partition::{Part, compressed_bytes, halo_sizes, row_ranges_by};
-use crate::precond::Precond;
 use crate::real::Precision;
 
 /// What a block of rows takes on a device.
@@ -33,7 +32,7 @@ fn matrices(setup: &Setup) -> &'static [u64] {
 /// Bytes a row of the vectors that a rank keeps: see [`Workspace`](crate::krylov::Workspace) and
 /// [`Iterate`](crate::krylov::Iterate); and the diagonal, of which a scaling has the weights.
 fn vector_bytes(setup: &Setup) -> u64 {
-    let weights = u64::from(setup.precond == Precond::Jacobi && !setup.method.applies(setup.precond));
+    let weights = u64::from(setup.method.scales_by(setup.precond));
     let others = setup.method.more_vectors(setup.precond);
     let of_iterate = match setup.precision {
         Precision::F64 => 2 * 8,
@@ -242,6 +241,7 @@ fn hint(parts: &[Part<'_>], devices: &[Option<Info>], setup: &Setup) -> String {
 mod tests {
     use super::*;
     use crate::krylov::Method;
+    use crate::precond::Precond;
 
     /// A device of `memory` bytes.
     fn device(index: usize, memory: u64) -> Option<Info> {

@@ -222,8 +222,8 @@ impl<'a> Monitor<'a> {
         self.replaces = true;
     }
 
-    /// Takes note of the true residual at the start of a run, and of ρ = r·M⁻¹r.
-    pub(crate) fn begin(&mut self, rho: f64, rr: f64) -> Option<Verdict> {
+    /// Takes note of ‖r‖² of the true residual at the start of a run.
+    pub(crate) fn begin(&mut self, rr: f64) -> Option<Verdict> {
         self.before = self.iterations;
         let is_same = rr <= SAME * SAME * self.last_rr; // not so at first, where there is none
         let [goes_on, replaces] = [&mut self.goes_on, &mut self.replaces].map(std::mem::take);
@@ -252,9 +252,6 @@ impl<'a> Monitor<'a> {
         self.least_rr = self.least_rr.min(rr);
         let aim = if self.is_mixed() { MARGIN * self.limit } else { self.limit };
         self.run_limit = aim.max(comparable(self.reach * self.reach * rr, self.precision));
-        if let Some(reason) = Self::judge_rho(rho, self.iterations + 1) {
-            return Some(Verdict::Ended(reason));
-        }
         if self.iterations >= self.max_iters {
             return Some(Verdict::Ended(Reason::MaxIters));
         }
@@ -302,17 +299,6 @@ impl<'a> Monitor<'a> {
     /// The last iteration that was seen, counted within this run.
     pub(crate) fn run_iterations(&self) -> u64 {
         self.iterations - self.before
-    }
-
-    /// ρ = r·M⁻¹r with r ≠ 0 must be positive.
-    fn judge_rho(rho: f64, iteration: u64) -> Option<Reason> {
-        if rho > 0.0 {
-            None
-        } else if rho < 0.0 {
-            Some(Reason::IndefinitePreconditioner { iteration })
-        } else {
-            Some(Reason::Breakdown("r·M⁻¹r vanishes although r does not"))
-        }
     }
 
     /// How many iterations are allowed from `iteration` of this run on.
@@ -366,7 +352,7 @@ impl<'a> Monitor<'a> {
     fn judge_record(&mut self, record: &Record) -> Option<Verdict> {
         match *record {
             Record::Curvature { iteration, pq } => Self::judge_curvature(self.before + iteration, pq),
-            Record::Residual { iteration, rho, rr } => self.judge_residual(self.before + iteration, rho, rr),
+            Record::Residual { iteration, rr } => self.judge_residual(self.before + iteration, rr),
         }
     }
 
@@ -378,7 +364,7 @@ impl<'a> Monitor<'a> {
         (curvature <= 0.0).then_some(Verdict::Ended(Reason::IndefiniteOperator(direction)))
     }
 
-    fn judge_residual(&mut self, iteration: u64, rho: f64, rr: f64) -> Option<Verdict> {
+    fn judge_residual(&mut self, iteration: u64, rr: f64) -> Option<Verdict> {
         let ended = |reason| Some(Verdict::Ended(reason));
         if !rr.is_finite() {
             return ended(Reason::NonFinite("the residual"));
@@ -391,9 +377,6 @@ impl<'a> Monitor<'a> {
         }
         if rr > DIVERGED * DIVERGED * self.first_rr.max(self.rhs_norm * self.rhs_norm) {
             return ended(Reason::Divergence);
-        }
-        if let Some(reason) = Self::judge_rho(rho, iteration) {
-            return ended(reason);
         }
         if iteration >= self.max_iters {
             return ended(Reason::MaxIters);
@@ -454,8 +437,8 @@ impl<'a> Monitor<'a> {
 }
 
 impl<O: Ops> Judge<O> for Monitor<'_> {
-    fn begin(&mut self, rho: f64, rr: f64) -> Option<Verdict> {
-        self.begin(rho, rr)
+    fn begin(&mut self, rr: f64) -> Option<Verdict> {
+        self.begin(rr)
     }
 
     fn keeps_direction(&self) -> bool {
@@ -528,7 +511,7 @@ mod tests {
     fn judge(records: &[Record]) -> (Option<Verdict>, u64) {
         let stop = Stop { max_iters: Some(5), ..Stop::default() };
         let mut monitor = Monitor::new(10, 1e-3, 1.0, Precision::F64, &stop, Control::default(), (0, Instant::now()));
-        assert_eq!(monitor.begin(1.0, 1.0), None);
+        assert_eq!(monitor.begin(1.0), None);
         let verdict = monitor.judge::<f64>(records, &Alone::default());
         (verdict, monitor.into_seen().iterations)
     }
@@ -537,8 +520,8 @@ mod tests {
         Record::Curvature { iteration, pq }
     }
 
-    fn residual(iteration: u64, rho: f64, rr: f64) -> Record {
-        Record::Residual { iteration, rho, rr }
+    fn residual(iteration: u64, rr: f64) -> Record {
+        Record::Residual { iteration, rr }
     }
 
     #[test]
@@ -546,46 +529,44 @@ mod tests {
         let ended = |reason| Some(Verdict::Ended(reason));
         let direction =
             |iteration, curvature| ended(Reason::IndefiniteOperator(Indefinite::Direction { iteration, curvature }));
-        assert_eq!(judge(&[curvature(1, 1.0), residual(1, 0.5, 0.5)]), (None, 1));
-        assert_eq!(judge(&[residual(1, 0.5, 0.5), residual(2, 1e-7, 1e-7)]), (Some(Verdict::Presumed), 2));
-        assert_eq!(judge(&[curvature(1, -2.0), residual(1, 0.0, 0.0)]), (direction(1, -2.0), 0));
+        assert_eq!(judge(&[curvature(1, 1.0), residual(1, 0.5)]), (None, 1));
+        assert_eq!(judge(&[residual(1, 0.5), residual(2, 1e-7)]), (Some(Verdict::Presumed), 2));
+        assert_eq!(judge(&[curvature(1, -2.0), residual(1, 0.0)]), (direction(1, -2.0), 0));
         assert_eq!(judge(&[curvature(1, 0.0)]), (direction(1, 0.0), 0));
-        assert_eq!(judge(&[residual(1, 0.5, 0.5), curvature(2, -1.0)]), (direction(2, -1.0), 1));
+        assert_eq!(judge(&[residual(1, 0.5), curvature(2, -1.0)]), (direction(2, -1.0), 1));
         assert_eq!(judge(&[curvature(1, f64::NAN)]), (ended(Reason::NonFinite("p·Ap")), 0));
-        assert_eq!(judge(&[residual(1, 1.0, f64::INFINITY)]), (ended(Reason::NonFinite("the residual")), 0));
-        assert_eq!(judge(&[residual(1, 1e30, 1e30)]), (ended(Reason::Divergence), 1));
-        assert_eq!(judge(&[residual(1, -1.0, 0.5)]), (ended(Reason::IndefinitePreconditioner { iteration: 1 }), 1));
-        assert!(matches!(judge(&[residual(1, 0.0, 0.5)]).0, Some(Verdict::Ended(Reason::Breakdown(_)))));
-        assert_eq!(judge(&[residual(5, 0.5, 0.5)]), (ended(Reason::MaxIters), 5));
+        assert_eq!(judge(&[residual(1, f64::INFINITY)]), (ended(Reason::NonFinite("the residual")), 0));
+        assert_eq!(judge(&[residual(1, 1e30)]), (ended(Reason::Divergence), 1));
+        assert_eq!(judge(&[residual(5, 0.5)]), (ended(Reason::MaxIters), 5));
     }
 
     #[test]
     fn mixed_precision_goes_on_from_true_residuals_in_the_same_direction() {
         let stop = Stop::default();
         let mut monitor = Monitor::new(10, 1e-3, 1.0, Precision::Mixed, &stop, Control::default(), (0, Instant::now()));
-        assert_eq!(monitor.begin(1.0, 1.0), None);
+        assert_eq!(monitor.begin(1.0), None);
         assert!(!monitor.keeps_direction);
         assert_eq!(monitor.run_limit, RUN_REDUCTION * RUN_REDUCTION);
-        let record = Record::Residual { iteration: 1, rho: 0.9e-4, rr: 0.9e-4 };
+        let record = Record::Residual { iteration: 1, rr: 0.9e-4 };
         assert_eq!(monitor.judge::<f32>(&[record], &Alone::default()), Some(Verdict::Presumed));
-        assert_eq!(monitor.begin(0.9e-4, 0.9e-4), None);
+        assert_eq!(monitor.begin(0.9e-4), None);
         assert!(monitor.keeps_direction);
         // the last run goes a little beyond the limit
         assert_eq!(monitor.run_limit, MARGIN * (1e-3 * 1e-3));
-        assert_eq!(monitor.begin(0.999e-6, 0.999e-6), Some(Verdict::Converged));
+        assert_eq!(monitor.begin(0.999e-6), Some(Verdict::Converged));
     }
 
     #[test]
     fn a_direction_is_worth_what_its_residual_is() {
         let stop = Stop::default();
         let mut monitor = Monitor::new(10, 1e-5, 1.0, Precision::Mixed, &stop, Control::default(), (0, Instant::now()));
-        assert_eq!(monitor.begin(1.0, 1.0), None);
+        assert_eq!(monitor.begin(1.0), None);
         // the recurrence has found zero at once, the true residual is one of rounding
-        let record = Record::Residual { iteration: 1, rho: 0.0, rr: 0.0 };
+        let record = Record::Residual { iteration: 1, rr: 0.0 };
         assert_eq!(monitor.judge::<f32>(&[record], &Alone::default()), Some(Verdict::Presumed));
-        assert_eq!(monitor.begin(1e-8, 1e-8), None);
+        assert_eq!(monitor.begin(1e-8), None);
         assert!(!monitor.keeps_direction && !monitor.gives_up_direction());
-        assert_eq!(monitor.begin(1e-8, 1e-8), None);
+        assert_eq!(monitor.begin(1e-8), None);
     }
 
     #[test]
@@ -601,10 +582,10 @@ mod tests {
     fn a_run_that_gains_nothing_is_the_last() {
         let stop = Stop::default();
         let mut monitor = Monitor::new(10, 1e-3, 1.0, Precision::F64, &stop, Control::default(), (0, Instant::now()));
-        assert_eq!(monitor.begin(1.0, 1.0), None);
-        assert_eq!(monitor.begin(0.2, 0.2), None);
-        assert_eq!(monitor.begin(0.1, 0.1), Some(Verdict::Stalled { worse: false }));
+        assert_eq!(monitor.begin(1.0), None);
+        assert_eq!(monitor.begin(0.2), None);
+        assert_eq!(monitor.begin(0.1), Some(Verdict::Stalled { worse: false }));
         let mut monitor = Monitor::new(10, 1e-3, 1.0, Precision::F64, &stop, Control::default(), (0, Instant::now()));
-        assert_eq!((monitor.begin(1.0, 1.0), monitor.begin(2.0, 2.0)), (None, Some(Verdict::Stalled { worse: true })));
+        assert_eq!((monitor.begin(1.0), monitor.begin(2.0)), (None, Some(Verdict::Stalled { worse: true })));
     }
 }

@@ -337,9 +337,9 @@ where
         let mut moves = false;
         let reason = loop {
             ops.count_from(monitor.iterations());
-            let verdict = match (&mut *machine, &method) {
-                (Some(machine), _) => run(ops, a, iterate, scaling.as_mut(), w, machine, &mut monitor)?,
-                (None, _) => cg_classic(ops, a, iterate, scaling.as_ref(), w, &mut monitor)?,
+            let verdict = match &mut *machine {
+                Some(machine) => run(ops, a, iterate, scaling.as_mut(), w, machine, &mut monitor)?,
+                None => cg_classic(ops, a, iterate, scaling.as_ref(), w, &mut monitor)?,
             };
             ops.end_run(monitor.run_iterations())?;
             match verdict {
@@ -373,7 +373,7 @@ where
                             *found = iterate.curvature(ops, w)?.unwrap_or(*found);
                             *found > 0.0
                         }
-                        Reason::Divergence | Reason::Breakdown(_) => {
+                        Reason::Divergence => {
                             iterate.restore(ops, w)?;
                             monitor.may_try_anew()
                         }

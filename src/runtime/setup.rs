@@ -45,8 +45,8 @@ pub struct Setup {
     /// of the diagonal is not positive, else once `cg` has met p·A p ≤ 0, from the x that it has reached. In mixed precision, which
     /// `minres` doesn't have, it is `cg` in any case. [`Solver::method`](crate::Solver::method) tells which it is.
     pub method: Method,
-    /// The preconditioner. That by the diagonal, the default, is a scaling of the system, made once, and costs an iteration next
-    /// to nothing: see [`Precond::Jacobi`].
+    /// The preconditioner. That by the diagonal, the default, is a scaling of the system, made once; an iteration then reads the
+    /// diagonal for its test: see [`Precond::Jacobi`].
     pub precond: Precond,
     /// The precision of the iteration.
     pub precision: Precision,

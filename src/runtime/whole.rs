@@ -12,7 +12,6 @@ use crate::krylov::{IsFor, Method};
 use crate::matrix::Csr;
 use crate::matrix::reorder::{Permutation, permuted};
 use crate::partition::part_alone;
-use crate::precond::Precond;
 use crate::precond::scaling::Scaling;
 use crate::tune::formats::fingerprint;
 use crate::tune::store::{PaceKey, Store, kinds, unusual};
@@ -104,7 +103,7 @@ impl Whole {
 
     /// The diagonal of `rows`, if the method asks for it, or what stands for it [where it need not be positive](without_sign).
     pub(crate) fn diagonal(&self, rows: &Csr) -> Vec<f64> {
-        if self.setup.precond != Precond::Jacobi {
+        if !self.setup.precond.is_diagonal() {
             return Vec::new();
         }
         let mut diagonal = rows.diagonal();
@@ -116,8 +115,7 @@ impl Whole {
 
     /// What the system is scaled by, if that changes anything.
     pub(crate) fn scaling(&self, diagonal: &[f64]) -> Option<Scaling> {
-        let scales = self.setup.method.facts().scales && self.setup.precond == Precond::Jacobi;
-        scales.then(|| Scaling::of(diagonal, self.factor)).flatten()
+        self.setup.method.scales_by(self.setup.precond).then(|| Scaling::of(diagonal, self.factor)).flatten()
     }
 }
 

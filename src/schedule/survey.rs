@@ -5,7 +5,6 @@ use crate::matrix::Csr;
 use crate::operator::Format;
 use crate::operator::plan::{Offer, Target, by_bytes};
 use crate::partition::{Part, split};
-use crate::precond::Precond;
 use crate::precond::scaling::Scaling;
 use crate::real::{Precision, Real};
 use crate::runtime::Setup;
@@ -24,7 +23,7 @@ pub struct FormatSurvey {
 }
 
 /// Looks at what each format would read of the square matrix `a` on one device, as `setup` would have it there: in the
-/// precision of the iteration, and scaled by its diagonal for [`Precond::Jacobi`]. Some six passes over the entries.
+/// precision of the iteration, and scaled by its diagonal for [`Precond::Jacobi`](crate::solve::Precond::Jacobi). Some six passes over the entries.
 ///
 /// ```
 /// use declive::matrix::gallery;
@@ -44,7 +43,7 @@ pub struct FormatSurvey {
 pub fn formats(a: &Csr, setup: &Setup) -> FormatSurvey {
     assert_eq!(a.n_rows(), a.n_cols(), "rows and columns");
     let mut part = split(a, std::slice::from_ref(&(0..a.n_rows()))).remove(0);
-    if setup.method.facts().scales && setup.precond == Precond::Jacobi {
+    if setup.method.scales_by(setup.precond) {
         let scaling = Scaling::of(&a.diagonal(), 1.0);
         part.values = scaling.map_or(part.values, |scaling| scaling.values(a, 0..a.n_rows()).into());
     }

@@ -190,38 +190,30 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
         }
     }
 
-    /// Bytes that one launch moves, each array counted once, and its floating-point operations.
-    pub(super) fn cost(&self, kernel: &str) -> (u64, u64) {
-        let (n, nnz, real) = (self.n() as u64, self.part.nnz() as u64, size_of::<T>() as u64);
-        let vectors = |moved: u64, flops: u64| (moved * n * real, flops * n);
-        // vectors that are read beside x, and operations on a row beside those on its entries
-        let (more, flops) = match kernel {
-            _ if kernel.starts_with("spmv_dot") => (0, 4),
-            _ if kernel.starts_with("residual") => (1, 1),
-            _ => (0, 0),
-        };
+    /// Bytes that one launch moves, each array counted once.
+    pub(super) fn bytes(&self, kernel: &str) -> u64 {
+        let (n, real) = (self.n() as u64, size_of::<T>() as u64);
+        // vectors that are read beside x
+        let more = u64::from(kernel.starts_with("residual"));
         match kernel {
-            "dot_partial" => vectors(2, 2),
-            "next_iterate" | "next_residual" | "next_direction" => vectors(3, 2),
-            "scale_diagonal" => vectors(3, 1),
-            "halo_pack" => (self.send.len() as u64 * (4 + 2 * real), 0),
-            "stream_copy" => vectors(2, 0),
-            "narrow" => (n * (real + size_of::<A>() as u64), 0),
-            "add_wide" => (2 * n * (real + size_of::<A>() as u64), n),
+            "dot_partial" | "stream_copy" => 2 * n * real,
+            "next_iterate" | "next_residual" | "next_direction" | "scale_diagonal" => 3 * n * real,
+            "halo_pack" => self.send.len() as u64 * (4 + 2 * real),
+            "narrow" => n * (real + size_of::<A>() as u64),
+            "add_wide" => 2 * n * (real + size_of::<A>() as u64),
             _ if SELL_PRODUCTS.contains(&kernel) => {
                 let Some(Layout::Sell(block, [sets, _])) = self.blocks.slices.as_ref().map(DeviceBlock::layout) else {
-                    return (0, 0);
+                    return 0;
                 };
                 let [parts, long] = [block.parts.len(), block.long_count()].map(|v| v as u64);
                 // rows that need a halo are as others
                 let launched: f64 = sets.iter().map(|set| set.part_of(block)).sum();
-                let share = |all: u64| (all as f64 * launched).round() as u64;
                 if kernel.ends_with("_parts") {
                     // x is read for the dot product alone
-                    (parts * real + long * (16 + (2 + more) * real), parts + flops * long)
+                    parts * real + long * (16 + (2 + more) * real)
                 } else {
                     let all = block.bytes() as u64 + (parts + (2 + more) * n) * real;
-                    (share(all), share(2 * nnz + flops * n))
+                    (all as f64 * launched).round() as u64
                 }
             }
             _ => {
@@ -229,7 +221,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
                 let stencil = stencils[usize::from(kernel.ends_with("_pattern"))].as_ref();
                 let block = if PRODUCTS.contains(&kernel) { Some(csr) } else { stencil };
                 let bytes = block.map_or(0, LinearOperator::<OpenClOps<T, A>>::bytes);
-                (bytes + more * n * real, 2 * nnz + flops * n)
+                bytes + more * n * real
             }
         }
     }

@@ -105,9 +105,9 @@ impl Work<'_> {
         let timings = lab.in_turns(kernel, &ways)?;
         let winner = choose(&ways, &timings, 1, |way| fits_cut(way, kernel, cut));
         let [default, chosen] = [0, winner].map(|k| Chosen { launch: ways[k].launch, timing: timings[k] });
-        let (bytes, flops) = lab.bed.cost(kernel);
+        let bytes = lab.bed.bytes(kernel);
         let curves = contest.curves.into_iter().map(|(_, curve)| curve).collect();
-        Ok(KernelFound { kernel: kernel.into(), bytes, flops, elements: lab.bed.n(), curves, default, chosen })
+        Ok(KernelFound { kernel: kernel.into(), bytes, elements: lab.bed.n(), curves, default, chosen })
     }
 }
 

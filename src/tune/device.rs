@@ -226,7 +226,7 @@ mod tests {
         let kernel = |name: &str| found.kernels.iter().find(|k| k.kernel == name).unwrap();
         // 4 bytes of an index, and 8 read and 8 written, for each element that the block sends
         assert_eq!(kernel("halo_pack").bytes, 20 * parts[1].halo.send.len() as u64);
-        assert_eq!(kernel("spmv_csr").flops, 2 * parts[1].nnz() as u64);
+        assert!(kernel("spmv_csr").bytes >= 12 * parts[1].nnz() as u64);
     }
 
     /// What two ranks need counts twice in the message.

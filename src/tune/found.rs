@@ -66,8 +66,6 @@ pub struct KernelFound {
     pub kernel: String,
     /// Bytes that one launch moves by the byte rule: each array that it reads counts once, and each that it writes.
     pub bytes: u64,
-    /// Floating-point operations of one launch.
-    pub flops: u64,
     /// Rows, or elements of a vector.
     pub elements: usize,
     /// All that was measured.
@@ -248,7 +246,6 @@ mod tests {
         KernelFound {
             kernel: "spmv_dot_csr".into(),
             bytes: 100,
-            flops: 10,
             elements: 1,
             curves,
             default: Chosen { launch: launch(256, 8, [2048, 1]), timing: timing(5.0) },

@@ -21,16 +21,22 @@ fn stderr(output: &Output) -> String {
 
 #[test]
 fn whole_solves_with_the_kernels_for_gpus() {
-    for devices in ["0", "0,0,0", "0,host"] {
-        for rest in [
+    let systems = ["poisson3d:9", "random-spd:600", "elasticity3d:3", "tridiagonal:5"];
+    for (k, devices) in ["0", "0,0,0", "0,host"].into_iter().enumerate() {
+        for (l, rest) in [
             "--method cg",
             "--method cg-classic",
             "--method cg-single-reduction",
             "--method cg-pipelined",
+            "--method minres",
             "--precond none",
             "--precision f32 --rtol 1e-4",
-        ] {
-            for system in ["poisson3d:9", "random-spd:600", "elasticity3d:3", "tridiagonal:5"] {
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            // two of them, so that any two of devices, options and systems meet
+            for system in [systems[(k + l) % 4], systems[(k + l + 2) % 4]] {
                 let args = format!("solve --generate {system} --devices {devices} {rest}");
                 let output = declive(&args, &[("DECLIVE_SHAPE", "gpu"), NOT_KEPT]);
                 assert_eq!(output.status.code(), Some(0), "{args}\n{}", String::from_utf8_lossy(&output.stdout));

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::common::process::Place;
-use crate::common::{choices, relative_residual, setup, setups, solve, solve_with, system};
+use crate::common::{choices, relative_residual, setup, setups, setups_in_pairs, solve, solve_with, system};
 use declive::matrix::gallery;
 use declive::solve::{Criterion, Indefinite, Method, Precision, Precond, Progress};
 use declive::{Control, Csr, Reason, Solver, Stop};
@@ -80,7 +80,7 @@ fn the_same_devices_give_the_same_bits() {
 fn a_solver_serves_several_right_hand_sides_and_initial_guesses() {
     let a = system("variable:9");
     let stop = Stop::default().with_rtol(1e-11);
-    for setup in setups(Precision::Mixed) {
+    for setup in setups_in_pairs(Precision::Mixed) {
         let mut solver = Solver::new(a.clone(), &setup).unwrap();
         for seed in 1..4 {
             let b = gallery::random_vector(a.n_rows(), seed);

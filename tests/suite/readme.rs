@@ -10,12 +10,14 @@ const README: &str = include_str!("../../README.md");
 /// The reference of the command.
 const COMMAND: &str = include_str!("../../docs/command.md");
 
+const ARCHITECTURE: &str = include_str!("../../docs/architecture.md");
+
 /// All pages, by their paths.
 const PAGES: &[(&str, &str)] = &[
     ("README.md", README),
     ("CHANGELOG.md", include_str!("../../CHANGELOG.md")),
     ("docs/command.md", COMMAND),
-    ("docs/architecture.md", include_str!("../../docs/architecture.md")),
+    ("docs/architecture.md", ARCHITECTURE),
     ("docs/measurements.md", include_str!("../../docs/measurements.md")),
     ("data/README.md", include_str!("../../data/README.md")),
     ("data/bad/README.md", include_str!("../../data/bad/README.md")),
@@ -203,6 +205,14 @@ fn exit_codes() {
 }
 
 #[test]
+fn the_method_that_is_shown_is_the_one_in_the_source() {
+    let shown = ARCHITECTURE.split("```rust\n").nth(1).unwrap().split("```").next().unwrap();
+    let source = include_str!("../../src/krylov/cg_textbook.rs");
+    let source: String = source.lines().flat_map(|line| [line.strip_prefix("    ").unwrap_or(line), "\n"]).collect();
+    assert!(source.contains(shown), "{shown}");
+}
+
+#[test]
 fn reasons() {
     let table = COMMAND.split("| reason |").nth(1).unwrap();
     let reasons = [
@@ -212,8 +222,6 @@ fn reasons() {
         Reason::Stagnation,
         Reason::Divergence,
         Reason::IndefiniteOperator(Indefinite::Diagonal { row: 1, value: 0.0 }),
-        Reason::IndefinitePreconditioner { iteration: 1 },
-        Reason::Breakdown(""),
         Reason::NonFinite(""),
         Reason::Interrupted,
     ];

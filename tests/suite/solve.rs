@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::common::{choices, relative_residual, setup, setups, solve, solve_with, system};
+use crate::common::{choices, relative_residual, setup, setups, setups_in_pairs, solve, solve_with, system};
 use declive::device::Choice;
 use declive::matrix::gallery;
 use declive::solve::{Criterion, Format, Indefinite, Method, Precision, Precond, Progress, RankInfo};
@@ -515,7 +515,7 @@ fn every_format_gives_the_same_answer() {
 fn timelines_tell_what_each_rank_did_and_change_nothing() {
     let a = system("poisson2d:150x150");
     let b = gallery::random_vector(a.n_rows(), 3);
-    for setup in setups(Precision::F64) {
+    for setup in setups_in_pairs(Precision::F64) {
         let mut solver = Solver::new(a.clone(), &setup).unwrap();
         let plain = solver.solve(&b, None, &Stop::default(), Control::default()).unwrap();
         assert!(plain.timelines.iter().all(|t| t.spans.is_empty()), "{setup:?}");

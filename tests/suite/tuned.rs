@@ -32,7 +32,7 @@ fn kept(cache: &Path) -> BTreeSet<String> {
     files.flat_map(kernels).collect()
 }
 
-/// The same bits from the first run on, whatever is tried, measured or kept; on several devices, too.
+/// The same bits from the first run on, whatever is measured or kept; on several devices with the same shares, too.
 #[test]
 fn tuning_states_change_no_bit() {
     crate::common::require_opencl();

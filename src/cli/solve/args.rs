@@ -58,7 +58,7 @@ pub(crate) struct Args {
     #[arg(long, default_value = Setup::default().precond.name(), value_parser = preconds(), help_heading = METHOD)]
     pub(super) precond: Precond,
 
-    /// Precision of the iteration; the answer is checked in double precision in any case
+    /// Precision of the iteration; the answer is checked in more than double precision in any case
     #[arg(long, default_value = Setup::default().precision.name(), value_parser = precisions(), help_heading = METHOD)]
     pub(super) precision: Precision,
 

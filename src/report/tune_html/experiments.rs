@@ -116,7 +116,6 @@ fn rates(label: &str, experiments: &[Experiment]) -> Markup {
         "µs an iteration".into(),
         "GB/s".into(),
         "of a copy, %".into(),
-        "GFLOP/s".into(),
         "speed-up".into(),
     ];
     let measured = |one: &Experiment| {
@@ -127,7 +126,6 @@ fn rates(label: &str, experiments: &[Experiment]) -> Markup {
             three(1e6 * one.seconds_per_iteration()),
             three(1e-9 * one.bytes_per_second()),
             hundredths(one.bytes_per_second() / copy),
-            three(1e-9 * one.flops_per_second()),
             speedup(one, experiments).map_or(String::new(), factor),
         ]
     };

@@ -91,7 +91,7 @@ fn experiments_as_tables_and_bars() {
         assert!(same(&table[4][2 + k], 1e3 * one.total_seconds, 0.0));
     }
     let rates = rows(&html, "Rates, cg");
-    assert_eq!(rates.len(), 7);
+    assert_eq!(rates.len(), 6);
     for (k, one) in experiments[..2].iter().enumerate() {
         let cell = |row: usize| &*rates[row][1 + k];
         assert!(same(cell(0), 1e3 * one.least_seconds, 0.0) && same(cell(1), 1e3 * one.most_seconds, 0.0));
@@ -99,9 +99,8 @@ fn experiments_as_tables_and_bars() {
         assert!(same(cell(3), 1e-9 * one.bytes_per_second(), 0.0));
         let copy = one.copy_bytes_per_second.unwrap();
         assert!(same(cell(4), 100.0 * one.bytes_per_second() / copy, 1.0));
-        assert!(same(cell(5), 1e-9 * one.flops_per_second(), 0.0));
     }
-    assert_eq!(rates[6], ["speed-up", "", "1.90"]);
+    assert_eq!(rates[5], ["speed-up", "", "1.90"]);
     // a piece for each kernel, and one for the overhead: of the first method and of the second
     let charts = all(&html, "#time svg");
     let width = |rect: ElementRef<'_>| rect.value().attr("width").unwrap().parse::<f64>().unwrap();
@@ -211,7 +210,7 @@ proptest! {
         magnitude in -20..20i32,
         [limit, total] in any::<[f64; 2]>(),
         at in 0..200usize,
-        [flops, bytes] in any::<[u32; 2]>(),
+        bytes in any::<u32>(),
     ) {
         let mut one = cpu();
         one.kernels.truncate(2);
@@ -226,7 +225,7 @@ proptest! {
                 point.groups_per_unit = *groups;
             }
             kernel.chosen.launch.groups_per_unit = at;
-            (kernel.flops, kernel.bytes) = (flops.into(), bytes.into());
+            kernel.bytes = bytes.into();
             kernel.chosen.timing.median = value(points[0].0);
         }
         let mut experiments = experiments();

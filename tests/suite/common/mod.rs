@@ -54,6 +54,17 @@ pub(crate) fn setups(precision: Precision) -> Vec<Setup> {
     all
 }
 
+/// Every method on every choice of devices, with preconditioners in turns, so that any two of the three meet.
+pub(crate) fn setups_in_pairs(precision: Precision) -> Vec<Setup> {
+    let mut all = Vec::new();
+    for (k, devices) in choices().iter().enumerate() {
+        for (l, &method) in Method::FORCED.iter().filter(|method| method.allows(precision)).enumerate() {
+            all.push(setup(method, Precond::ALL[(k + l) % Precond::ALL.len()], precision, devices));
+        }
+    }
+    all
+}
+
 /// A matrix of the gallery.
 pub(crate) fn system(spec: &str) -> Csr {
     spec.parse::<Spec>().unwrap().build().unwrap()

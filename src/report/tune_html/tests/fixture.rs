@@ -3,20 +3,20 @@
 use declive::experiments::{Experiment, KernelTime};
 use declive::tune::{Chosen, Curve, DeviceFacts, Found, KernelFound, Launch, Point, Search, Timing};
 
-/// Kernels with the bytes and operations of a row and of an entry, and whether they have row blocks.
-const KERNELS: [(&str, [u64; 2], [u64; 2], bool); 12] = [
-    ("dot_partial", [16, 0], [2, 0], false),
-    ("next_iterate", [24, 0], [2, 0], false),
-    ("next_residual", [24, 0], [2, 0], false),
-    ("next_direction", [24, 0], [2, 0], false),
-    ("scale_diagonal", [24, 0], [1, 0], false),
-    ("spmv_csr", [20, 12], [0, 2], true),
-    ("spmv_dot_csr", [20, 12], [4, 2], true),
-    ("residual_csr", [28, 12], [1, 2], true),
-    ("cg_step", [56, 0], [8, 0], false),
-    ("cg_step_weighted", [64, 0], [10, 0], false),
-    ("halo_pack", [0, 0], [0, 0], false),
-    ("stream_copy", [16, 0], [0, 0], false),
+/// Kernels with the bytes of a row and of an entry, and whether they have row blocks.
+const KERNELS: [(&str, [u64; 2], bool); 12] = [
+    ("dot_partial", [16, 0], false),
+    ("next_iterate", [24, 0], false),
+    ("next_residual", [24, 0], false),
+    ("next_direction", [24, 0], false),
+    ("scale_diagonal", [24, 0], false),
+    ("spmv_csr", [20, 12], true),
+    ("spmv_dot_csr", [20, 12], true),
+    ("residual_csr", [28, 12], true),
+    ("cg_step", [56, 0], false),
+    ("cg_step_weighted", [64, 0], false),
+    ("halo_pack", [0, 0], false),
+    ("stream_copy", [16, 0], false),
 ];
 const ROWS: usize = 1 << 23;
 const ENTRIES: usize = 7 * ROWS - 6 * (1 << 15) * 8;
@@ -58,10 +58,9 @@ impl Model {
     }
 
     fn kernel(&self, index: usize) -> KernelFound {
-        let (kernel, bytes, flops, blocks) = KERNELS[index];
+        let (kernel, bytes, blocks) = KERNELS[index];
         let of = |[row, entry]: [u64; 2]| row * ROWS as u64 + entry * ENTRIES as u64;
         let (bytes, elements) = if kernel == "halo_pack" { (1_310_720, 65_536) } else { (of(bytes), ROWS) };
-        let flops = of(flops);
         let blocks: &[usize] = if blocks { &[1024, 2048, 4096] } else { &[0] };
         let time = |groups, size, block| self.timing(index, bytes, groups, size, block);
         let mut curves = Vec::new();
@@ -92,7 +91,6 @@ impl Model {
         KernelFound {
             kernel: kernel.into(),
             bytes,
-            flops,
             elements,
             curves,
             default: Chosen { launch: default, timing: default_time },
