@@ -2,7 +2,7 @@
  *
  * Rows come in row blocks, runs of consecutive rows that the host has cut (src/operator/row_blocks.rs). A launch works on
  * the row blocks first..last of the list, so that those that need nothing from other devices can run first. Columns and
- * values may be those of a band of rows, all of which these row blocks then lie in: `before` entries come before it.
+ * values may be those of a segment of rows, all of which these row blocks then lie in: `before` entries come before it.
  *
  * GPU shape, after CSR-Stream and CSR-Vector of Greathouse and Daga (SC14, doi 10.1109/SC.2014.68): a block has at most
  * GROUP_SIZE rows, fewer if rows are to have several lanes, and BLOCK_NNZ entries. The group reads its entries in storage order, so that the loads coalesce however

@@ -96,8 +96,8 @@ static inline void all_groups(__global volatile uint *words, uint passed)
 #define ROWS_ARGS STENCIL_ARGS(restrict, const main_kind main_row)
 #define ROWS_TIMES(x, y) stencil_rows(ROWS_DOT, 0, 0, 0, STENCIL_PASS, x, x, y)
 #elif FORMAT == FORMAT_PATTERN
-#define ROWS_ARGS STENCIL_ARGS(restrict, const main_kind main_row), uint width, uint band
-#define ROWS_TIMES(x, y) stencil_rows(ROWS_DOT, width, band, 0, STENCIL_PASS, x, x, y)
+#define ROWS_ARGS STENCIL_ARGS(restrict, const main_kind main_row), uint width, uint segment
+#define ROWS_TIMES(x, y) stencil_rows(ROWS_DOT, width, segment, 0, STENCIL_PASS, x, x, y)
 #elif FORMAT == FORMAT_SELL
 #define ROWS_ARGS SELL_ARGS(restrict)
 #define ROWS_TIMES(x, y) sell_rows(ROWS_DOT, SELL_PASS, x, x, y)

@@ -5,7 +5,7 @@
  * many bytes, so that both come with one load. So a row costs the 2 bytes of its kind in place of 4 bytes for each column. In
  * `stencil` kernels no value is read but from this table, which stays in a cache. In `pattern` kernels rows have values of
  * their own, in slices of 32 rows (SELL-32: Kreutzer et al., SIAM J. Sci. Comput. 36 (2014) C401, doi 10.1137/130930352):
- * entry e of row i is values[((i - band) / 32 * width + e) * 32 + i % 32], where the row `band`, the first of a slice, is the
+ * entry e of row i is values[((i - segment) / 32 * width + e) * 32 + i % 32], where the row `segment`, the first of a slice, is the
  * first that there are values of.
  *
  * GPU shape: most rows are of one kind, the main one, or lack some of its entries, as at the sides of a grid. masks[kind] has
@@ -51,9 +51,9 @@ typedef struct {
 static inline uint row_of(uint v, uint first, uint before_gap, uint gap) { return first + v + (v >= before_gap ? gap : 0); }
 
 /* Where the values of a row begin, if it has its own. */
-#define VALUES_AT(row) ((offset_t)(((row) - band) / SLICE) * SLICE * width + (row) % SLICE)
+#define VALUES_AT(row) ((offset_t)(((row) - segment) / SLICE) * SLICE * width + (row) % SLICE)
 
-static inline real stencil_row(uint row, uint width, uint band, __global const ushort *kinds,
+static inline real stencil_row(uint row, uint width, uint segment, __global const ushort *kinds,
                                __global const uint2 *runs, __global const real *entries,
                                __global const real *values, __global const real *x)
 {
@@ -72,7 +72,7 @@ static inline real stencil_row(uint row, uint width, uint band, __global const u
 #define ALL_OF_MAIN (UINT_MAX >> (32 - MAIN))
 
 /* Sum of a row for which the main kind is inside. */
-ALWAYS_INLINE real stencil_inside(uint row, uint width, uint band, __global const ushort *kinds,
+ALWAYS_INLINE real stencil_inside(uint row, uint width, uint segment, __global const ushort *kinds,
                                   __global const uint2 *runs, __global const real *entries,
                                   __global const real *values, __global const uint *masks,
                                   __global const uint *slice_masks, const main_kind *main_row, __global const real *x)
@@ -99,12 +99,12 @@ ALWAYS_INLINE real stencil_inside(uint row, uint width, uint band, __global cons
                 sum += value_of[e] * x_of[e];
         }
     }
-    return mask ? sum : stencil_row(row, width, band, kinds, runs, entries, values, x);
+    return mask ? sum : stencil_row(row, width, segment, kinds, runs, entries, values, x);
 }
 #endif
 
 /* width: entries of a row that there is room for; 0 where the kind has the values. is_done: nothing is to be stored. */
-ALWAYS_INLINE acc2 stencil_rows(int mode, uint width, uint band, int is_done, STENCIL_ARGS(, const main_kind *main_row),
+ALWAYS_INLINE acc2 stencil_rows(int mode, uint width, uint segment, int is_done, STENCIL_ARGS(, const main_kind *main_row),
                                 __global const real *x, __global const real *b, __global real *y)
 {
     acc2 s = 0;
@@ -137,7 +137,7 @@ ALWAYS_INLINE acc2 stencil_rows(int mode, uint width, uint band, int is_done, ST
             }
             v += 8;
         } else {
-            real sum = stencil_row(row, width, band, kinds, runs, entries, values, x);
+            real sum = stencil_row(row, width, segment, kinds, runs, entries, values, x);
             s += finish_row(mode, row, sum, x, b, y);
             v++;
         }
@@ -148,11 +148,11 @@ ALWAYS_INLINE acc2 stencil_rows(int mode, uint width, uint band, int is_done, ST
         uint row = row_of(v, first, before_gap, gap);
 #if MAIN > 0
         int is_inside = row >= main_row->begin && row < main_row->end;
-        real sum = is_inside ? stencil_inside(row, width, band, kinds, runs, entries, values, masks, slice_masks,
+        real sum = is_inside ? stencil_inside(row, width, segment, kinds, runs, entries, values, masks, slice_masks,
                                               main_row, x)
-                             : stencil_row(row, width, band, kinds, runs, entries, values, x);
+                             : stencil_row(row, width, segment, kinds, runs, entries, values, x);
 #else
-        real sum = stencil_row(row, width, band, kinds, runs, entries, values, x);
+        real sum = stencil_row(row, width, segment, kinds, runs, entries, values, x);
 #endif
         /* only now, when the loads are under way */
         if (is_done)
@@ -189,26 +189,26 @@ KERNEL void residual_stencil(STENCIL_ARGS(restrict, const main_kind main_row), _
 }
 
 /* y = A x, each row with values of its own. */
-KERNEL void spmv_pattern(STENCIL_ARGS(restrict, const main_kind main_row), uint width, uint band,
+KERNEL void spmv_pattern(STENCIL_ARGS(restrict, const main_kind main_row), uint width, uint segment,
                          __global const real *restrict x, __global real *restrict y)
 {
-    stencil_rows(ROWS_PRODUCT, width, band, 0, STENCIL_PASS, x, x, y);
+    stencil_rows(ROWS_PRODUCT, width, segment, 0, STENCIL_PASS, x, x, y);
 }
 
 /* As spmv_dot_stencil. */
-KERNEL void spmv_dot_pattern(STENCIL_ARGS(restrict, const main_kind main_row), uint width, uint band,
+KERNEL void spmv_dot_pattern(STENCIL_ARGS(restrict, const main_kind main_row), uint width, uint segment,
                              __global const real *restrict x, __global real *restrict y,
                              __global acc *restrict partials, uint first_partial, __global const int *restrict done)
 {
     __local acc2 scratch[GROUP_SIZE];
-    acc2 s = stencil_rows(ROWS_DOT, width, band, *done, STENCIL_PASS, x, x, y);
+    acc2 s = stencil_rows(ROWS_DOT, width, segment, *done, STENCIL_PASS, x, x, y);
     leave_dots(s, scratch, partials, first_partial);
 }
 
 /* r = b - A x. */
-KERNEL void residual_pattern(STENCIL_ARGS(restrict, const main_kind main_row), uint width, uint band,
+KERNEL void residual_pattern(STENCIL_ARGS(restrict, const main_kind main_row), uint width, uint segment,
                              __global const real *restrict x, __global const real *restrict b,
                              __global real *restrict r)
 {
-    stencil_rows(ROWS_RESIDUAL, width, band, 0, STENCIL_PASS, x, b, r);
+    stencil_rows(ROWS_RESIDUAL, width, segment, 0, STENCIL_PASS, x, b, r);
 }

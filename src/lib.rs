@@ -46,7 +46,7 @@
 //! | `interchange` | [`matrix::interchange`], with the crates that it is about |
 //! | `picture` | [`matrix::spy`] |
 //!
-//! Inside: `partition` cuts the rows and plans halos, `comm` is how ranks meet, `backend`, `operator` and `precond` are what a
+//! Inside: `partition` cuts the rows and plans halos, `comm` is how ranks synchronise, `backend`, `operator` and `precond` are what a
 //! rank can do, `krylov` has the methods, `runtime` the ranks that follow them, `schedule` says which devices work on which
 //! rows; `kernels` launches what stands in `cl/`, `memory` has large arrays and mapped files, `cache` what is kept between
 //! runs.

@@ -25,8 +25,8 @@ pub struct HostOps<T> {
     begun: Cell<Instant>,
     sums: Cell<Duration>,
     pub(crate) halos: Cell<Duration>,
-    /// When somebody last asked for the pace: the iteration, the time, and what was waited for until then.
-    paced: Cell<(u64, Instant, Duration)>,
+    /// When somebody last asked for kernel seconds: the iteration, the time, and what was waited for until then.
+    last_asked: Cell<(u64, Instant, Duration)>,
     pub(crate) recorder: Recorder,
 }
 
@@ -36,8 +36,8 @@ impl<T: Real> HostOps<T> {
     pub fn new(n: usize, comm: Box<dyn Communicator<T>>) -> Self {
         let (sums, halos, recorder) = (Cell::default(), Cell::default(), Recorder::default());
         let now = Instant::now();
-        let paced = Cell::new((1, now, Duration::ZERO));
-        Self { n, comm, begun: Cell::new(now), sums, halos, paced, recorder }
+        let last_asked = Cell::new((1, now, Duration::ZERO));
+        Self { n, comm, begun: Cell::new(now), sums, halos, last_asked, recorder }
     }
 
     /// Replaces values by their sums over all ranks.
@@ -197,7 +197,7 @@ impl<T: Real> Ops for HostOps<T> {
     fn count_from(&self, _: u64) {}
 
     fn begin(&self) -> Result<()> {
-        self.paced.set((1, Instant::now(), self.sums.get() + self.halos.get()));
+        self.last_asked.set((1, Instant::now(), self.sums.get() + self.halos.get()));
         Ok(())
     }
 
@@ -206,9 +206,9 @@ impl<T: Real> Ops for HostOps<T> {
         Ok(())
     }
 
-    fn pace(&self, iteration: u64) -> Result<Option<f64>> {
+    fn kernel_seconds(&self, iteration: u64) -> Result<Option<f64>> {
         let now = (iteration, Instant::now(), self.sums.get() + self.halos.get());
-        let before = self.paced.replace(now);
+        let before = self.last_asked.replace(now);
         let iterations = now.0.saturating_sub(before.0);
         let time = (now.1 - before.1).saturating_sub(now.2.saturating_sub(before.2));
         Ok((iterations > 0).then(|| time.as_secs_f64() / iterations as f64))

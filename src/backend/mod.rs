@@ -5,7 +5,7 @@
 //! program    the same as few passes over the vectors, fused; what of it concerns halos; its bytes
 //! deferred   half of an update of x that the next iteration makes
 //! barriers   where the groups of a persistent kernel wait for each other
-//! machine    runs a program on a rank: starts it, iterates, meets other ranks
+//! machine    runs a program on a rank: starts it, iterates, synchronises with other ranks
 //! ops        vectors of a rank, and what is done with them beside passes; linear_operator, what its rows do
 //!   ├ opencl   on a device: passes from `source`, ahead of the host if the device works alone: `log` then tells what is done
 //!   └ host     on the host's threads

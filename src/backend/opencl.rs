@@ -239,11 +239,11 @@ impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
         self.ctx.set_timing(is_timed.then_some(iteration)).map(|_| ())
     }
 
-    fn pace(&self, _: u64) -> Result<Option<f64>> {
+    fn kernel_seconds(&self, _: u64) -> Result<Option<f64>> {
         self.take_timed(self.known_done.get())?;
         let clock = &mut *self.clock.borrow_mut();
         let now = (clock.samples, clock.kernels.values().map(|(_, time)| *time).sum());
-        let before = std::mem::replace(&mut clock.paced, now);
+        let before = std::mem::replace(&mut clock.last_asked, now);
         let (samples, time) = (now.0 - before.0, now.1 - before.1);
         Ok((samples > 0).then(|| time.as_secs_f64() / samples as f64))
     }

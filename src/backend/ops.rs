@@ -151,7 +151,7 @@ pub trait Ops {
     ///
     /// # Errors
     /// A failing device.
-    fn pace(&self, iteration: u64) -> Result<Option<f64>>;
+    fn kernel_seconds(&self, iteration: u64) -> Result<Option<f64>>;
 
     /// Called at the end of a run, of which iteration `last` was the last that counted.
     ///

@@ -1,4 +1,4 @@
-//! How ranks meet: global sums and halos. The only places where one rank waits for another.
+//! How ranks synchronise: global sums and halos. The only places where one rank waits for another.
 //!
 //! The ranks of a solve run the same program text. They call the collective operations in the same order, as with MPI.
 

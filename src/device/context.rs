@@ -50,7 +50,7 @@ pub(crate) enum Queue {
 /// context, and moves whole arrays between them. The operations of two precisions on one device share one.
 pub(crate) struct Context {
     info: Info,
-    /// Above so many bytes, arrays of a matrix are cut into bands: the device's largest buffer, if nobody lowers it.
+    /// Above so many bytes, arrays of a matrix are cut into segments: the device's largest buffer, if nobody lowers it.
     pub(crate) max_band_bytes: u64,
     pub(super) context: Arc<ClContext>,
     /// Of the queues for kernels, that whose commands are not timed: timing costs NVIDIA's driver (580.159) some 15 µs a command that

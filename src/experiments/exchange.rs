@@ -1,4 +1,4 @@
-//! What ranks need to meet, by one model of exchange or the other: sums, halos of any size, and a solve stage by stage.
+//! How long ranks take to synchronise, by one model of exchange or the other: sums, halos of any size, and a solve stage by stage.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ const ROUNDS: [f64; 2] = [3.0, 2000.0];
 
 /// Ranks, and how they exchange halos.
 #[derive(Debug, Clone)]
-pub struct Meeting {
+pub struct Synchronization {
     devices: Vec<Option<Info>>,
     setup: Setup,
     /// Measurements of each time.
@@ -74,8 +74,8 @@ pub struct Stages {
     pub solver: f64,
 }
 
-impl Meeting {
-    /// Ranks of these devices, `None` being the host, that meet by `exchange`; times are those of `repeat` measurements.
+impl Synchronization {
+    /// Ranks of these devices, `None` being the host, that synchronise by `exchange`; times are those of `repeat` measurements.
     #[must_use]
     pub fn new(devices: &[Option<Info>], exchange: Exchange, precision: Precision, tune: Tune, repeat: usize) -> Self {
         let pick = |device: &Option<Info>| device.as_ref().map_or(Pick::Host, |device| Pick::Index(device.index));
@@ -331,15 +331,15 @@ mod tests {
         let is_some_time = |time: Timing| time.median > 0.0 && time.low <= time.median && time.median <= time.high;
         for &exchange in Exchange::ALL {
             for precision in [Precision::F64, Precision::F32] {
-                let meeting = Meeting::new(&devices(), exchange, precision, Tune::Off, 2);
-                let sums = meeting.sums(&[1, 4]).unwrap();
+                let ranks = Synchronization::new(&devices(), exchange, precision, Tune::Off, 2);
+                let sums = ranks.sums(&[1, 4]).unwrap();
                 assert_eq!(sums.iter().map(|sum| sum.values).collect::<Vec<_>>(), [1, 4]);
                 assert!(sums.iter().all(|sum| is_some_time(sum.time)));
                 for scattered in [false, true] {
-                    let halo = meeting.halos(100, scattered).unwrap();
+                    let halo = ranks.halos(100, scattered).unwrap();
                     assert!(halo.elements == 100 && halo.scattered == scattered && is_some_time(halo.time));
                 }
-                let stages = meeting.stages(&a, 3).unwrap();
+                let stages = ranks.stages(&a, 3).unwrap();
                 assert!(is_some_time(stages.product) && is_some_time(stages.iteration));
                 assert!(stages.boundary.is_some_and(is_some_time) && stages.solver > stages.iteration.low);
             }
@@ -350,13 +350,13 @@ mod tests {
     fn ranks_of_the_host() {
         let mixed = [vec![None, None], [devices(), vec![None]].concat()];
         for devices in mixed {
-            let meeting = Meeting::new(&devices, Exchange::HostStaged, Precision::F64, Tune::Off, 1);
-            assert!(meeting.sums(&[2]).is_ok() && meeting.halos(10, true).is_ok());
-            let shared = Meeting::new(&devices, Exchange::SharedContext, Precision::F64, Tune::Off, 1);
+            let ranks = Synchronization::new(&devices, Exchange::HostStaged, Precision::F64, Tune::Off, 1);
+            assert!(ranks.sums(&[2]).is_ok() && ranks.halos(10, true).is_ok());
+            let shared = Synchronization::new(&devices, Exchange::SharedContext, Precision::F64, Tune::Off, 1);
             assert!(shared.sums(&[2]).unwrap_err().to_string().contains("the host is none"));
         }
         let a = Arc::new(gallery::poisson2d([5, 5]).unwrap());
-        let alone = Meeting::new(&[None], Exchange::HostStaged, Precision::F64, Tune::Off, 1);
+        let alone = Synchronization::new(&[None], Exchange::HostStaged, Precision::F64, Tune::Off, 1);
         assert_eq!(alone.stages(&a, 3).unwrap().boundary, None);
     }
 }

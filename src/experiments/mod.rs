@@ -1,4 +1,4 @@
-//! Where the time of solves goes: the kernels of a method's iterations, and what several devices need to meet.
+//! Where the time of solves goes: the kernels of a method's iterations, and how long several devices take to synchronise.
 
 pub mod exchange;
 mod experiment;

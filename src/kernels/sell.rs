@@ -12,7 +12,7 @@ family! {
 }
 
 /// A block of rows on a device, as the kernels take it. Made by [`DeviceBlock`](crate::operator::opencl::DeviceBlock)
-/// alone, which vouches for it: what slices say of their data lies in that of their band; each row but the long ones
+/// alone, which vouches for it: what slices say of their data lies in that of their segment; each row but the long ones
 /// is in one slice, pieces of long ones have a part each, and columns are below `n_cols`.
 pub(crate) struct SellBlock<T> {
     pub(crate) n_rows: usize,
@@ -24,7 +24,7 @@ pub(crate) struct SellBlock<T> {
     /// Five numbers a slice.
     pub(crate) slices: DeviceVec<u32>,
     /// One, unless the data are longer than a buffer.
-    pub(crate) bands: Vec<SellBand>,
+    pub(crate) segments: Vec<SellSegment>,
     /// Sums of the pieces of long rows.
     pub(crate) parts: DeviceVec<T>,
     /// Four numbers for each long row.
@@ -34,15 +34,15 @@ pub(crate) struct SellBlock<T> {
 }
 
 /// The data of consecutive slices.
-pub(crate) struct SellBand {
+pub(crate) struct SellSegment {
     pub(crate) slices: Range<usize>,
     pub(crate) data: DeviceVec<u8>,
 }
 
-/// Slices that a launch works on: from `first` on, so many of blocks, then so many of rows; all are in one band.
+/// Slices that a launch works on: from `first` on, so many of blocks, then so many of rows; all are in one segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct SliceSet {
-    pub(crate) band: usize,
+    pub(crate) segment: usize,
     pub(crate) first: u32,
     pub(crate) blocked: u32,
     pub(crate) single: u32,
@@ -67,14 +67,14 @@ impl SliceSet {
         self.first as usize..self.first as usize + self.len()
     }
 
-    /// Those of them that are among the slices of a band.
-    pub(crate) fn within(self, band: usize, slices: &Range<usize>) -> Self {
+    /// Those of them that are among the slices of a segment.
+    pub(crate) fn within(self, segment: usize, slices: &Range<usize>) -> Self {
         let all = self.range();
         let behind_blocks = all.start + self.blocked as usize;
         let common = |range: Range<usize>| (range.start.max(slices.start), range.end.min(slices.end));
         let count = |(start, end): (usize, usize)| end.saturating_sub(start) as u32;
         let (blocked, single) = (count(common(all.start..behind_blocks)), count(common(behind_blocks..all.end)));
-        Self { band, first: all.start.max(slices.start) as u32, blocked, single }
+        Self { segment, first: all.start.max(slices.start) as u32, blocked, single }
     }
 }
 
@@ -90,7 +90,7 @@ impl<T> SellBlock<T> {
 
     /// Bytes of the slices and of the list of long rows.
     pub(crate) fn bytes(&self) -> usize {
-        let data: usize = self.bands.iter().map(|band| band.data.len()).sum();
+        let data: usize = self.segments.iter().map(|segment| segment.data.len()).sum();
         data + 4 * (self.slices.len() + self.long_rows.len())
     }
 
@@ -105,12 +105,12 @@ impl<T> SellBlock<T> {
     }
 
     pub(super) fn has(&self, set: SliceSet) -> bool {
-        let is_there = |band: &SellBand| {
+        let is_there = |segment: &SellSegment| {
             let slices = set.range();
-            band.slices.end * Self::SLICE_WORDS <= self.slices.len()
-                && (slices.is_empty() || band.slices.start <= slices.start && slices.end <= band.slices.end)
+            segment.slices.end * Self::SLICE_WORDS <= self.slices.len()
+                && (slices.is_empty() || segment.slices.start <= slices.start && slices.end <= segment.slices.end)
         };
-        self.bands.get(set.band).is_some_and(is_there) && u32::try_from(self.rows(set)).is_ok()
+        self.segments.get(set.segment).is_some_and(is_there) && u32::try_from(self.rows(set)).is_ok()
     }
 }
 
@@ -118,7 +118,7 @@ impl<T: Real> SellBlock<T> {
     /// The arguments that all kernels of slices begin with.
     pub(super) fn arguments<'a>(&'a self, set: &'a SliceSet) -> Vec<&'a dyn Argument> {
         let mut all: Vec<&dyn Argument> = vec![&set.first, &set.blocked, &set.single, &self.block, &self.scale];
-        all.extend([&self.slices as &dyn Argument, &self.bands[set.band].data, &self.parts]);
+        all.extend([&self.slices as &dyn Argument, &self.segments[set.segment].data, &self.parts]);
         all
     }
 }

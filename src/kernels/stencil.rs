@@ -29,8 +29,8 @@ pub(crate) struct StencilBlock<T> {
     pub(crate) runs: DeviceVec<[u32; 2]>,
     /// Value and distance of each.
     pub(crate) entries: DeviceVec<T>,
-    /// Values of the rows, if they have their own: one band, unless there are more of them than fit into a buffer.
-    pub(crate) bands: Vec<StencilBand<T>>,
+    /// Values of the rows, if they have their own: one segment, unless there are more of them than fit into a buffer.
+    pub(crate) segments: Vec<StencilSegment<T>>,
     /// Entries of a row that there is room for; `None` where the kind has the values.
     pub(crate) width: Option<u32>,
     /// Of each kind, which entries of the main kind it has.
@@ -45,7 +45,7 @@ pub(crate) struct StencilBlock<T> {
 }
 
 /// Consecutive rows, the first of which begins a slice, and what values they have of their own.
-pub(crate) struct StencilBand<T> {
+pub(crate) struct StencilSegment<T> {
     pub(crate) rows: Range<u32>,
     pub(crate) values: DeviceVec<T>,
 }
@@ -91,10 +91,10 @@ impl<T: Real> Argument for StencilBlock<T> {
 }
 
 /// Rows that a launch works on: `count` of them from `first` on, but after `before_gap` rows `gap` are left out; all
-/// are in one band.
+/// are in one segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RowSet {
-    pub(crate) band: usize,
+    pub(crate) segment: usize,
     pub(crate) first: u32,
     pub(crate) count: u32,
     pub(crate) before_gap: u32,
@@ -102,13 +102,13 @@ pub(crate) struct RowSet {
 }
 
 impl RowSet {
-    /// Those rows of a band that are in a run, and its others.
-    pub(crate) fn around(band: usize, rows: &Range<u32>, run: &Range<u32>) -> [Self; 2] {
+    /// Those rows of a segment that are in a run, and its others.
+    pub(crate) fn around(segment: usize, rows: &Range<u32>, run: &Range<u32>) -> [Self; 2] {
         let [begin, end] = [run.start, run.end].map(|row| row.clamp(rows.start, rows.end));
         let (inside, all) = (end - begin, rows.end - rows.start);
         [
-            Self { band, first: begin, count: inside, before_gap: inside, gap: 0 },
-            Self { band, first: rows.start, count: all - inside, before_gap: begin - rows.start, gap: inside },
+            Self { segment, first: begin, count: inside, before_gap: inside, gap: 0 },
+            Self { segment, first: rows.start, count: all - inside, before_gap: begin - rows.start, gap: inside },
         ]
     }
 
@@ -119,34 +119,35 @@ impl RowSet {
 }
 
 impl<T> StencilBlock<T> {
-    /// All rows, band by band.
+    /// All rows, segment by segment.
     pub(crate) fn whole(&self) -> impl Iterator<Item = RowSet> {
-        self.bands.iter().enumerate().map(|(k, band)| RowSet::around(k, &band.rows, &band.rows)[0])
+        self.segments.iter().enumerate().map(|(k, segment)| RowSet::around(k, &segment.rows, &segment.rows)[0])
     }
 
     pub(super) fn has(&self, rows: RowSet) -> bool {
-        let is_there =
-            |band: &StencilBand<T>| rows.count == 0 || band.rows.start <= rows.first && rows.end() <= band.rows.end;
-        self.bands.get(rows.band).is_some_and(is_there)
+        let is_there = |segment: &StencilSegment<T>| {
+            rows.count == 0 || segment.rows.start <= rows.first && rows.end() <= segment.rows.end
+        };
+        self.segments.get(rows.segment).is_some_and(is_there)
     }
 }
 
 impl<T: Real> StencilBlock<T> {
     /// The arguments that all kernels begin with, behind the main kind those of `pattern` kernels.
     pub(super) fn arguments<'a>(&'a self, rows: &'a RowSet) -> Vec<&'a dyn Argument> {
-        let band = &self.bands[rows.band];
+        let segment = &self.segments[rows.segment];
         let mut all: Vec<&dyn Argument> = vec![&rows.first, &rows.count, &rows.before_gap, &rows.gap];
         all.extend([
             &self.kinds as &dyn Argument,
             &self.runs,
             &self.entries,
-            &band.values,
+            &segment.values,
             &self.masks,
             &self.slice_masks,
             self,
         ]);
         if let Some(width) = &self.width {
-            all.extend([width as &dyn Argument, &band.rows.start]);
+            all.extend([width as &dyn Argument, &segment.rows.start]);
         }
         all
     }

@@ -13,7 +13,7 @@ use crate::device::list;
 use crate::error::Error;
 use crate::matrix::{Csr as Matrix, gallery};
 use crate::operator::Format;
-use crate::operator::opencl::{DeviceBlock, Layout, Which};
+use crate::operator::opencl::{DeviceBlock, Stored, Which};
 use crate::partition::{HaloPlan, Part, split};
 
 const SIZES: &[usize] = &[0, 1, 7, 8, 9, 63, 64, 65, 255, 256, 257, 1000, 2049, 5003];
@@ -204,8 +204,8 @@ fn sum_pairs(pairs: &[f64]) -> [f64; 2] {
     [0, 1].map(|k| pairs.iter().skip(k).step_by(2).sum())
 }
 
-/// Products with rows in several bands.
-mod bands;
+/// Products with rows in several segments.
+mod segments;
 
 /// Several iterations in one launch.
 mod bodies;
@@ -266,7 +266,7 @@ fn slices_keep_the_order_of_columns() {
                     .collect();
                 let part = whole(&a);
                 let block = DeviceBlock::<f64>::upload(&ctx, &kernels.tuning, &part, factor, Format::Sell).unwrap();
-                let Layout::Sell(block, sets) = block.layout() else { panic!() };
+                let Stored::Sell(block, sets) = block.stored() else { panic!() };
                 assert_eq!(block.long_count(), 0);
                 let x = DeviceVec::from_slice(&ctx, &x, "x").unwrap();
                 let mut y = DeviceVec::<f64>::zeros(&ctx, n, "y").unwrap();

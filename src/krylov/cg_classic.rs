@@ -11,14 +11,14 @@ use super::workspace::Workspace;
 use crate::backend::LinearOperator;
 use crate::backend::{Ops, Record};
 use crate::error::Result;
-use crate::precond::scaling::Share;
+use crate::precond::scaling::RankScaling;
 
 /// Runs from `iterate` until `judge` says so. The direction may be that which the former run has left.
 pub(crate) fn cg_classic<O: Ops>(
     ops: &O,
     a: &impl LinearOperator<O>,
     iterate: &mut impl Iterate<O>,
-    scaling: Option<&Share<O>>,
+    scaling: Option<&RankScaling<O>>,
     w: &mut Workspace<O>,
     judge: &mut impl Judge<O>,
 ) -> Result<Verdict> {
@@ -55,13 +55,13 @@ pub(crate) fn cg_classic<O: Ops>(
         if let Some(verdict) = judge.judge(&[Record::Residual { iteration, rr }], ops.comm()) {
             return Ok(verdict);
         }
-        judge.set_aside(ops, iterate, scaling, w, 0.0)?;
+        judge.take_snapshot(ops, iterate, scaling, w, 0.0)?;
     }
     unreachable!("an iteration without end")
 }
 
 /// ‖b − A x‖², where r·r is `rho`: the same, or Σ w r² if the system is scaled. Uses up `w.q`.
-fn norm2<O: Ops>(ops: &O, scaling: Option<&Share<O>>, rho: f64, w: &mut Workspace<O>) -> Result<f64> {
+fn norm2<O: Ops>(ops: &O, scaling: Option<&RankScaling<O>>, rho: f64, w: &mut Workspace<O>) -> Result<f64> {
     let Some(share) = scaling else { return Ok(rho) };
     ops.multiply(&share.weights, &w.r, &mut w.q)?;
     ops.dot(&w.r, &w.q)

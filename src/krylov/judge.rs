@@ -6,7 +6,7 @@ use super::workspace::Workspace;
 use crate::backend::{Ops, Record};
 use crate::comm::Communicator;
 use crate::error::Result;
-use crate::precond::scaling::Share;
+use crate::precond::scaling::RankScaling;
 
 /// Judges the iterations of a rank. All ranks see the same numbers and so come to the same verdict.
 pub(crate) trait Judge<O: Ops> {
@@ -40,17 +40,17 @@ pub(crate) trait Judge<O: Ops> {
     /// rows had better be shared otherwise.
     fn compare(&mut self, ops: &O, iteration: u64) -> Result<Option<Verdict>>;
 
-    /// Whether all ranks have agreed to set the iterate aside now.
-    fn is_to_set_aside(&self) -> bool;
+    /// Whether all ranks have agreed to take a snapshot of the iterate now.
+    fn is_snapshot_due(&self) -> bool;
 
-    /// Sets the iterate aside, if all ranks have agreed to do that now. To be called where `w` and `iterate` have the iterate
+    /// Takes a snapshot of the iterate, if all ranks have agreed to do that now. To be called where `w` and `iterate` have the iterate
     /// of the last iteration that was judged, and `w` the direction of the next; `deferred` tells what is
     /// [deferred](crate::backend::deferred) of x.
-    fn set_aside(
+    fn take_snapshot(
         &mut self,
         ops: &O,
         iterate: &impl Iterate<O>,
-        scaling: Option<&Share<O>>,
+        scaling: Option<&RankScaling<O>>,
         w: &Workspace<O>,
         deferred: f64,
     ) -> Result<()>;

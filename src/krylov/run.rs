@@ -10,7 +10,7 @@ use crate::backend::LinearOperator;
 use crate::backend::machine::{Backend, Machine};
 use crate::backend::text::{OWN, R, WEIGHTS, X};
 use crate::error::Result;
-use crate::precond::scaling::Share;
+use crate::precond::scaling::RankScaling;
 
 /// Runs from `iterate` until `judge` says so. The first residual is computed, not assumed; the direction may be that which the
 /// former run has left. If the system is scaled, what the judge sees is the residual of the one that is not.
@@ -18,7 +18,7 @@ pub(crate) fn run<O: Backend>(
     ops: &O,
     a: &impl LinearOperator<O>,
     iterate: &mut impl Iterate<O>,
-    mut scaling: Option<&mut Share<O>>,
+    mut scaling: Option<&mut RankScaling<O>>,
     w: &mut Workspace<O>,
     machine: &mut Machine<O>,
     judge: &mut impl Judge<O>,
@@ -46,7 +46,7 @@ fn iterations<O: Backend>(
     ops: &O,
     a: &impl LinearOperator<O>,
     iterate: &mut impl Iterate<O>,
-    scaling: &mut Option<&mut Share<O>>,
+    scaling: &mut Option<&mut RankScaling<O>>,
     w: &mut Workspace<O>,
     machine: &mut Machine<O>,
     judge: &mut impl Judge<O>,
@@ -75,10 +75,10 @@ fn iterations<O: Backend>(
         if let Some(verdict) = judge.judge(&records, ops.comm()) {
             return Ok(verdict);
         }
-        if judge.is_to_set_aside() {
+        if judge.is_snapshot_due() {
             let deferred = machine.deferred(ops)?;
             lend(machine, w, scaling);
-            judge.set_aside(ops, iterate, scaling.as_deref(), w, deferred)?;
+            judge.take_snapshot(ops, iterate, scaling.as_deref(), w, deferred)?;
             lend(machine, w, scaling);
         }
         if is_over {
@@ -91,7 +91,7 @@ fn iterations<O: Backend>(
 }
 
 /// The vectors of the workspace go to the machine, or back.
-fn lend<O: Backend>(machine: &mut Machine<O>, w: &mut Workspace<O>, scaling: &mut Option<&mut Share<O>>) {
+fn lend<O: Backend>(machine: &mut Machine<O>, w: &mut Workspace<O>, scaling: &mut Option<&mut RankScaling<O>>) {
     let own = [(X, &mut w.x), (R, &mut w.r), (OWN, &mut w.p), (OWN + 1, &mut w.q)];
     let weights = scaling.iter_mut().map(|share| (WEIGHTS, &mut share.weights));
     for (slot, vector) in own.into_iter().chain(weights) {

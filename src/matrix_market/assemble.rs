@@ -35,9 +35,9 @@ pub(super) fn assemble<T: Value>(
     zeros: Zeros,
 ) -> crate::Result<(Csr<T>, u64)> {
     let out_of_memory = |bytes: NoMemory| bytes.into_error("the matrix");
-    let mut layout = Layout::of(header, &entries).map_err(out_of_memory)?;
-    let mut rows = layout.fill(header, &mut entries).map_err(out_of_memory)?;
-    let tidied = rows.tidy(&layout, zeros);
+    let mut division = Division::of(header, &entries).map_err(out_of_memory)?;
+    let mut rows = division.fill(header, &mut entries).map_err(out_of_memory)?;
+    let tidied = rows.tidy(&division, zeros);
     let mirrors = header.symmetry.mirrors();
     if mirrors
         && tidied.off_diagonal > 0
@@ -52,20 +52,20 @@ pub(super) fn assemble<T: Value>(
         return Err(Error::whole(name, line, ErrorKind::SumNotFinite { row: row as usize + 1, col: col as usize + 1 }));
     }
     drop(entries);
-    rows.close_gaps(&mut layout, &tidied);
+    rows.close_gaps(&mut division, &tidied);
     // off the diagonal each duplicate was met twice, once a triangle
     let duplicates = tidied.diagonal + if mirrors { tidied.off_diagonal / 2 } else { tidied.off_diagonal };
-    Ok((Csr::assembled(header.rows, header.cols, layout.row_ptr, rows.col_idx, rows.values), duplicates))
+    Ok((Csr::assembled(header.rows, header.cols, division.row_ptr, rows.col_idx, rows.values), duplicates))
 }
 
 /// Where the rows begin, duplicates still counted apart, and how they are divided.
-struct Layout {
+struct Division {
     row_ptr: Vec<usize>,
     pieces: Vec<Range<usize>>,
     mirrors: bool,
 }
 
-impl Layout {
+impl Division {
     fn of<T: Sync>(header: &Header, entries: &Entries<T>) -> Result<Self, NoMemory> {
         let mirrors = header.symmetry.mirrors();
         let pieces = pieces(header.rows, entries, mirrors);
@@ -281,13 +281,13 @@ struct Infinite {
 impl<T: Value> Rows<T> {
     /// Sorts each row by columns, adds what shares a place, in the file's order, and drops zeros if asked to. What is
     /// left of a piece moves to its front.
-    fn tidy(&mut self, layout: &Layout, zeros: Zeros) -> Tidied {
-        let parts = layout.divide(&mut self.col_idx).into_par_iter().zip(layout.divide(&mut self.values));
+    fn tidy(&mut self, division: &Division, zeros: Zeros) -> Tidied {
+        let parts = division.divide(&mut self.col_idx).into_par_iter().zip(division.divide(&mut self.values));
         let tidied: Vec<Tidied> = parts
-            .zip(&layout.pieces)
+            .zip(&division.pieces)
             .map(|((cols, values), piece)| {
-                let start = layout.row_ptr[piece.start];
-                let ends = layout.row_ptr[piece.start + 1..=piece.end].iter().map(|end| end - start);
+                let start = division.row_ptr[piece.start];
+                let ends = division.row_ptr[piece.start + 1..=piece.end].iter().map(|end| end - start);
                 tidy_piece(piece.start as u32, ends, cols, values, zeros)
             })
             .collect();
@@ -300,17 +300,17 @@ impl<T: Value> Rows<T> {
     }
 
     /// Moves the pieces together after some have become shorter.
-    fn close_gaps(&mut self, layout: &mut Layout, tidied: &Tidied) {
+    fn close_gaps(&mut self, division: &mut Division, tidied: &Tidied) {
         if tidied.lengths.iter().all(Option::is_none) {
             return;
         }
         let (mut kept, mut end) = (0, 0);
-        for (piece, lengths) in layout.pieces.iter().zip(&tidied.lengths) {
+        for (piece, lengths) in division.pieces.iter().zip(&tidied.lengths) {
             let (from, to) = (end, kept);
             for (k, i) in piece.clone().enumerate() {
-                let start = std::mem::replace(&mut end, layout.row_ptr[i + 1]);
+                let start = std::mem::replace(&mut end, division.row_ptr[i + 1]);
                 kept += lengths.as_ref().map_or(end - start, |lengths| lengths[k]);
-                layout.row_ptr[i + 1] = kept;
+                division.row_ptr[i + 1] = kept;
             }
             self.col_idx.copy_within(from..from + kept - to, to);
             self.values.copy_within(from..from + kept - to, to);

@@ -51,7 +51,7 @@ impl fmt::Display for Why {
 /// A format that was considered for a block of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Candidate {
+pub struct FormatCandidate {
     /// The format.
     #[serde(serialize_with = "by_name")]
     pub format: Format,
@@ -73,7 +73,7 @@ fn in_microseconds<S: Serializer>(time: &Option<Duration>, serializer: S) -> Res
     }
 }
 
-impl Candidate {
+impl FormatCandidate {
     /// A format that was not measured.
     pub(crate) fn new(format: Format, bytes: u64) -> Self {
         Self { format, bytes, time: None }
@@ -89,12 +89,12 @@ pub struct FormatChoice {
     pub why: Why,
     /// What was considered, the format taken first.
     #[serde(rename = "formats")]
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<FormatCandidate>,
 }
 
 impl FormatChoice {
     /// The choice of `format`, one of the candidates.
-    pub(crate) fn new(why: Why, format: Format, mut candidates: Vec<Candidate>) -> Self {
+    pub(crate) fn new(why: Why, format: Format, mut candidates: Vec<FormatCandidate>) -> Self {
         candidates.sort_by_key(|candidate| candidate.format != format);
         Self { why, candidates }
     }
@@ -105,7 +105,7 @@ impl FormatChoice {
     }
 
     /// What was considered alone.
-    pub(crate) fn only(why: Why, candidate: Candidate) -> Self {
+    pub(crate) fn only(why: Why, candidate: FormatCandidate) -> Self {
         Self { why, candidates: vec![candidate] }
     }
 }
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn the_format_taken_comes_first() {
-        let all = [Stencil, Sell, Csr].map(|format| Candidate::new(format, 1)).to_vec();
+        let all = [Stencil, Sell, Csr].map(|format| FormatCandidate::new(format, 1)).to_vec();
         let choice = FormatChoice::new(Why::Measured, Sell, all);
         assert_eq!(choice.candidates.iter().map(|one| one.format).collect::<Vec<_>>(), [Sell, Stencil, Csr]);
     }

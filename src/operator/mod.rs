@@ -1,6 +1,5 @@
 //! A matrix on a rank: the block of rows that the rank owns, times a vector whose halo other ranks fill.
 
-mod bands;
 pub(crate) mod choice;
 mod exchange;
 mod format;
@@ -11,6 +10,7 @@ mod main_kind;
 pub(crate) mod opencl;
 pub(crate) mod plan;
 pub(crate) mod row_blocks;
+mod segments;
 mod sell;
 
 pub use exchange::Exchange;

@@ -4,34 +4,34 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::bands::{self, launches};
 use super::exchange::{HaloExchange, early};
 use super::kinds::Kinds;
 use super::main_kind::Main;
 use super::plan::{Offer, Plan, Target};
 use super::row_blocks::RowBlocks;
+use super::segments::{self, launches};
 use super::{Exchange, Format};
 use crate::backend::opencl::{DeviceSums, OpenClOps};
 use crate::backend::{Arriving, LinearOperator, pair};
 use crate::device::{Context, DeviceVec};
 use crate::error::Result;
-use crate::kernels::csr::{BlockSet, CsrBand, CsrBlock};
+use crate::kernels::csr::{BlockSet, CsrBlock, CsrSegment};
 use crate::kernels::products::{Product, Rows};
 use crate::kernels::sell::{SellBlock, SliceSet};
-use crate::kernels::stencil::{MainKind, RowSet, SLICE, StencilBand, StencilBlock};
+use crate::kernels::stencil::{MainKind, RowSet, SLICE, StencilBlock, StencilSegment};
 use crate::kernels::{Kernels, Shape, Tuning};
 use crate::partition::{HaloPlan, Part, compressed_bytes};
 use crate::real::Real;
 
 /// A block of rows in one of several formats, with what its halo needs.
 pub(crate) struct DeviceBlock<T: Real> {
-    layout: Layout<T>,
+    stored: Stored<T>,
     n_rows: usize,
     nnz: usize,
     exchange: HaloExchange<T>,
 }
 
-/// What a product launches on rows without a halo, and on the others: of each band what is not empty.
+/// What a product launches on rows without a halo, and on the others: of each segment what is not empty.
 pub(crate) type Sets<S> = [Vec<S>; 2];
 
 /// Rows of a product.
@@ -56,7 +56,7 @@ impl Which {
 }
 
 /// How the rows lie on the device, and what a product launches.
-pub(crate) enum Layout<T> {
+pub(crate) enum Stored<T> {
     /// Compressed rows, and the row blocks of each launch.
     Csr(CsrBlock<T>, Sets<BlockSet>),
     /// Rows of a few kinds: the longest run of rows without a halo, or half of it, and the others.
@@ -67,7 +67,7 @@ pub(crate) enum Layout<T> {
 
 impl<T: Real> DeviceBlock<T> {
     /// The most entries of a block, which row pointers count in 32 bits.
-    pub(crate) const MAX_NNZ: usize = bands::MAX_LEN;
+    pub(crate) const MAX_NNZ: usize = segments::MAX_LEN;
 
     /// Moves the block of `part`, times `factor`, to the device, in `format`.
     ///
@@ -97,18 +97,18 @@ impl<T: Real> DeviceBlock<T> {
         offer: &Offer<'_, T>,
     ) -> Result<Self> {
         assert!(part.nnz() <= Self::MAX_NNZ, "{} entries in one block", part.nnz());
-        let layout = match &offer.plan {
+        let stored = match &offer.plan {
             Plan::Csr => csr(ctx, tuning, part, factor)?,
             Plan::Kinds(kinds) => stencil(ctx, part, kinds, factor, target(ctx, tuning).shape)?,
             Plan::Sell(slices) => {
                 let (block, sets) = slices.upload(ctx)?;
-                Layout::Sell(block, sets)
+                Stored::Sell(block, sets)
             }
         };
         let (n_rows, nnz) = (part.n_owned(), part.nnz());
         let nobody = HaloPlan { len: part.halo.len, ..HaloPlan::default() };
         let exchange = HaloExchange::new(ctx, n_rows, &nobody, Exchange::HostStaged)?;
-        Ok(Self { layout, n_rows, nnz, exchange })
+        Ok(Self { stored, n_rows, nnz, exchange })
     }
 
     /// The block as one of several, whose products fill the halo; the context must be of the kind that `exchange` needs.
@@ -129,14 +129,14 @@ impl<T: Real> DeviceBlock<T> {
 
     /// What a product launches on some rows, one after the other. Long rows in slices, which may need the halo, come last.
     pub(crate) fn launches(&self, which: Which) -> Vec<Rows<'_, T>> {
-        match &self.layout {
-            Layout::Csr(block, sets) => which.of(sets).map(|set| Rows::Csr(block, set)).collect(),
+        match &self.stored {
+            Stored::Csr(block, sets) => which.of(sets).map(|set| Rows::Csr(block, set)).collect(),
             // without a gap
-            Layout::Stencil(block, _) if which == Which::All => {
+            Stored::Stencil(block, _) if which == Which::All => {
                 block.whole().map(|set| Rows::Stencil(block, set)).collect()
             }
-            Layout::Stencil(block, sets) => which.of(sets).map(|set| Rows::Stencil(block, set)).collect(),
-            Layout::Sell(block, sets) => {
+            Stored::Stencil(block, sets) => which.of(sets).map(|set| Rows::Stencil(block, set)).collect(),
+            Stored::Sell(block, sets) => {
                 let has_long = which != Which::Interior && block.long_count() > 0;
                 let long = has_long.then(|| Rows::Long(block, block.long_count() as u32));
                 which.of(sets).map(|set| Rows::Sell(block, set)).chain(long).collect()
@@ -150,11 +150,11 @@ impl<T: Real> DeviceBlock<T> {
     /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
     pub(crate) fn recut(&mut self, ctx: &Context, rows: &RowBlocks) -> Result<()> {
         assert!(rows.blocks.iter().all(|&[begin, end]| begin <= end && end as usize <= self.n_rows));
-        if let Layout::Csr(block, sets) = &mut self.layout {
+        if let Stored::Csr(block, sets) = &mut self.stored {
             let is_inside = |set: &BlockSet| {
-                let band = &block.bands[set.band].rows;
+                let segment = &block.segments[set.segment].rows;
                 let of_set = &rows.blocks[set.first as usize..set.last as usize];
-                of_set.iter().all(|&[begin, end]| band.start <= begin as usize && end as usize <= band.end)
+                of_set.iter().all(|&[begin, end]| segment.start <= begin as usize && end as usize <= segment.end)
             };
             assert!(rows.sets.iter().flatten().all(is_inside));
             block.blocks = DeviceVec::from_slice(ctx, &rows.blocks, "the row blocks")?;
@@ -164,32 +164,32 @@ impl<T: Real> DeviceBlock<T> {
     }
 
     /// The rows, for those who launch kernels themselves.
-    pub(crate) fn layout(&self) -> &Layout<T> {
-        &self.layout
+    pub(crate) fn stored(&self) -> &Stored<T> {
+        &self.stored
     }
 
     /// Memory that the rows take on the device, in bytes, without what belongs to their halo.
     pub(crate) fn memory(&self) -> u64 {
         let (n, real) = (self.n_rows, size_of::<T>());
-        let bytes = match &self.layout {
-            Layout::Csr(block, _) => self.nnz * (4 + real) + 4 * (n + 1) + 8 * block.blocks.len(),
-            Layout::Stencil(block, _) => {
-                let values: usize = block.bands.iter().map(|band| band.values.len()).sum();
+        let bytes = match &self.stored {
+            Stored::Csr(block, _) => self.nnz * (4 + real) + 4 * (n + 1) + 8 * block.blocks.len(),
+            Stored::Stencil(block, _) => {
+                let values: usize = block.segments.iter().map(|segment| segment.values.len()).sum();
                 let kinds = 2 * n + 4 * block.slice_masks.len();
                 kinds + 12 * block.runs.len() + (block.entries.len() + values) * real
             }
-            Layout::Sell(block, _) => block.bytes() + block.parts.len() * real,
+            Stored::Sell(block, _) => block.bytes() + block.parts.len() * real,
         };
         bytes as u64
     }
 
     /// The format that was chosen.
     pub(crate) fn format(&self) -> Format {
-        match &self.layout {
-            Layout::Csr(..) => Format::Csr,
-            Layout::Stencil(block, _) if block.width.is_some() => Format::Pattern,
-            Layout::Stencil(..) => Format::Stencil,
-            Layout::Sell(..) => Format::Sell,
+        match &self.stored {
+            Stored::Csr(..) => Format::Csr,
+            Stored::Stencil(block, _) if block.width.is_some() => Format::Pattern,
+            Stored::Stencil(..) => Format::Stencil,
+            Stored::Sell(..) => Format::Sell,
         }
     }
 
@@ -254,15 +254,15 @@ fn columns(ctx: &Context, indices: &[u32], limit: usize) -> Result<DeviceVec<u32
 }
 
 /// Compressed rows on the device.
-fn csr<T: Real>(ctx: &Context, tuning: &Tuning, part: &Part<'_>, factor: f64) -> Result<Layout<T>> {
+fn csr<T: Real>(ctx: &Context, tuning: &Tuning, part: &Part<'_>, factor: f64) -> Result<Stored<T>> {
     let base = part.row_ptr[0];
     let lens = part.row_ptr.windows(2).map(|row| row[1] - row[0]);
-    let bands = bands::cut(ctx, lens, size_of::<T>().max(4));
-    let rows = RowBlocks::cut(part, tuning, &bands);
+    let segments = segments::cut(ctx, lens, size_of::<T>().max(4));
+    let rows = RowBlocks::cut(part, tuning, &segments);
     let n_cols = part.n_owned() + part.halo.len;
-    let band = |rows: Range<usize>| {
+    let segment = |rows: Range<usize>| {
         let entries = part.row_ptr[rows.start] - base..part.row_ptr[rows.end] - base;
-        Ok(CsrBand {
+        Ok(CsrSegment {
             rows,
             before: entries.start as u32,
             col_idx: columns(ctx, &part.col_idx[entries.clone()], n_cols)?,
@@ -275,13 +275,13 @@ fn csr<T: Real>(ctx: &Context, tuning: &Tuning, part: &Part<'_>, factor: f64) ->
         n_cols,
         blocks: DeviceVec::from_slice(ctx, &rows.blocks, "the row blocks")?,
         row_ptr: DeviceVec::from_slice(ctx, &row_ptr, "the row pointers")?,
-        bands: bands.into_iter().map(band).collect::<Result<_>>()?,
+        segments: segments.into_iter().map(segment).collect::<Result<_>>()?,
     };
-    Ok(Layout::Csr(block, rows.sets))
+    Ok(Stored::Csr(block, rows.sets))
 }
 
 /// Rows of a few kinds on the device.
-fn stencil<T: Real>(ctx: &Context, part: &Part<'_>, kinds: &Kinds, factor: f64, shape: Shape) -> Result<Layout<T>> {
+fn stencil<T: Real>(ctx: &Context, part: &Part<'_>, kinds: &Kinds, factor: f64, shape: Shape) -> Result<Stored<T>> {
     let (n, n_cols) = (part.n_owned(), part.n_owned() + part.halo.len);
     kinds.check_columns(n_cols);
     // single work-items take rows of a kind together, which suits a CPU better
@@ -296,18 +296,18 @@ fn stencil<T: Real>(ctx: &Context, part: &Part<'_>, kinds: &Kinds, factor: f64, 
     // values by kind are the table's
     let width_of_rows = if values.is_some() { 0 } else { width };
     let slices = std::iter::repeat_n(SLICE * width_of_rows, n.div_ceil(SLICE));
-    let band = |slices: Range<usize>| {
+    let segment = |slices: Range<usize>| {
         let rows = n.min(slices.start * SLICE)..n.min(slices.end * SLICE);
         let of_rows = sliced::<T>(part, rows.clone(), kinds, main.as_ref(), width_of_rows, factor);
         let values = DeviceVec::from_slice(ctx, &of_rows, "the values of the matrix")?;
-        Ok(StencilBand { rows: rows.start as u32..rows.end as u32, values })
+        Ok(StencilSegment { rows: rows.start as u32..rows.end as u32, values })
     };
-    let bands: Vec<StencilBand<T>> =
-        bands::cut(ctx, slices, size_of::<T>()).into_iter().map(band).collect::<Result<_>>()?;
+    let segments: Vec<StencilSegment<T>> =
+        segments::cut(ctx, slices, size_of::<T>()).into_iter().map(segment).collect::<Result<_>>()?;
     let interior = early::<T>(part, kinds.interior(n));
     let interior = interior.start as u32..interior.end as u32;
     let sets: Vec<[RowSet; 2]> =
-        bands.iter().enumerate().map(|(k, band)| RowSet::around(k, &band.rows, &interior)).collect();
+        segments.iter().enumerate().map(|(k, segment)| RowSet::around(k, &segment.rows, &interior)).collect();
     let of_main = main.as_ref().map_or(0..0, |main| main.entries(kinds));
     let main_values = values.as_ref().map_or(&[][..], |values| &values[of_main.clone()]);
     let slice_masks = main.as_ref().map_or(Vec::new(), |main| main.slice_masks(kinds, SLICE));
@@ -323,7 +323,7 @@ fn stencil<T: Real>(ctx: &Context, part: &Part<'_>, kinds: &Kinds, factor: f64, 
         kinds: DeviceVec::from_slice(ctx, &kinds.of_row, "the kinds of the rows")?,
         runs: DeviceVec::from_slice(ctx, &runs, "the lengths of the kinds")?,
         entries: DeviceVec::from_slice(ctx, &entries, "the entries of the kinds")?,
-        bands,
+        segments,
         width: kinds.values.is_none().then_some(width as u32),
         masks: DeviceVec::from_slice(ctx, &masks, "the parts of the main kind")?,
         slice_masks: DeviceVec::from_slice(ctx, &slice_masks, "the parts of the main kind in slices")?,
@@ -331,7 +331,7 @@ fn stencil<T: Real>(ctx: &Context, part: &Part<'_>, kinds: &Kinds, factor: f64, 
         main: MainKind::new(main_values, &kinds.distances[of_main.clone()], rows),
         main_len: of_main.len(),
     };
-    Ok(Layout::Stencil(Box::new(block), launches(&sets, |set| set.count == 0)))
+    Ok(Stored::Stencil(Box::new(block), launches(&sets, |set| set.count == 0)))
 }
 
 /// The values of some rows with room for `width` entries each, in slices of 32 rows: see `cl/stencil.cl`.
@@ -387,7 +387,7 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
             self.exchange.send(ops, &v[*of])?;
         }
         // one launch is quicker than two, if it does not wait
-        let is_halo_early = matches!(self.layout, Layout::Stencil(..)) && self.exchange.is_hidden_by_step();
+        let is_halo_early = matches!(self.stored, Stored::Stencil(..)) && self.exchange.is_hidden_by_step();
         let mut groups = dots.groups();
         if !is_halo_early {
             let [x, y] = pair(v, of);
@@ -437,13 +437,13 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
 
     fn bytes(&self) -> u64 {
         let (n, real) = (self.n_rows, size_of::<T>());
-        let matrix = match &self.layout {
-            Layout::Csr(..) => compressed_bytes(n as u64, self.nnz as u64, real as u64) as usize,
-            Layout::Stencil(block, _) => {
+        let matrix = match &self.stored {
+            Stored::Csr(..) => compressed_bytes(n as u64, self.nnz as u64, real as u64) as usize,
+            Stored::Stencil(block, _) => {
                 let values = if block.width.is_some() { self.nnz } else { 0 };
                 block.kinds_bytes + 12 * block.runs.len() + (block.entries.len() + values) * real
             }
-            Layout::Sell(block, _) => block.bytes() + 2 * block.parts.len() * real,
+            Stored::Sell(block, _) => block.bytes() + 2 * block.parts.len() * real,
         };
         (matrix + 2 * n * real) as u64
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::bands::launches;
+use super::segments::launches;
 use crate::kernels::Tuning;
 use crate::kernels::csr::BlockSet;
 use crate::partition::Part;
@@ -15,14 +15,14 @@ const CPU_BLOCK_NNZ: usize = 1 << 14;
 pub(crate) struct RowBlocks {
     /// First row and row after the last of each.
     pub(super) blocks: Vec<[u32; 2]>,
-    /// Those of each band that need no halo, and the others: what is launched.
+    /// Those of each segment that need no halo, and the others: what is launched.
     pub(super) sets: [Vec<BlockSet>; 2],
 }
 
 impl RowBlocks {
-    /// Cuts the rows of `part`, band by band: a block has at most `block_nnz` entries, unless it is a single longer
+    /// Cuts the rows of `part`, segment by segment: a block has at most `block_nnz` entries, unless it is a single longer
     /// row, and in the GPU shape at most `group_size / items_per_row` rows. O(rows), and O(entries) more with a halo.
-    pub(crate) fn cut(part: &Part<'_>, tuning: &Tuning, bands: &[Range<usize>]) -> Self {
+    pub(crate) fn cut(part: &Part<'_>, tuning: &Tuning, segments: &[Range<usize>]) -> Self {
         let (max_rows, max_nnz) = tuning.row_block().unwrap_or((CPU_BLOCK_NNZ, CPU_BLOCK_NNZ));
         let (n, base) = (part.n_owned(), part.row_ptr[0]);
         let needs_halo = |begin: usize, end: usize| {
@@ -31,26 +31,27 @@ impl RowBlocks {
         };
         // without a halo, and with one
         let mut lists: [Vec<[u32; 2]>; 2] = Default::default();
-        for band in bands {
-            let mut begin = band.start;
-            while begin < band.end {
+        for segment in segments {
+            let mut begin = segment.start;
+            while begin < segment.end {
                 let fits = |end: usize| end - begin <= max_rows && part.row_ptr[end] - part.row_ptr[begin] <= max_nnz;
                 let mut end = begin + 1;
-                while end < band.end && fits(end + 1) {
+                while end < segment.end && fits(end + 1) {
                     end += 1;
                 }
                 lists[usize::from(needs_halo(begin, end))].push([begin as u32, end as u32]);
                 begin = end;
             }
         }
-        let set = |band: usize, list: usize| {
+        let set = |segment: usize, list: usize| {
             let before = |row: usize| lists[list].partition_point(|block| (block[0] as usize) < row);
-            let [first, last] =
-                [bands[band].start, bands[band].end].map(|row| (list * lists[0].len() + before(row)) as u32);
-            BlockSet { band, first, last }
+            let [first, last] = [segments[segment].start, segments[segment].end]
+                .map(|row| (list * lists[0].len() + before(row)) as u32);
+            BlockSet { segment, first, last }
         };
-        let of_bands: Vec<[BlockSet; 2]> = (0..bands.len()).map(|band| [set(band, 0), set(band, 1)]).collect();
-        Self { blocks: lists.concat(), sets: launches(&of_bands, |set| set.len() == 0) }
+        let of_segments: Vec<[BlockSet; 2]> =
+            (0..segments.len()).map(|segment| [set(segment, 0), set(segment, 1)]).collect();
+        Self { blocks: lists.concat(), sets: launches(&of_segments, |set| set.len() == 0) }
     }
 }
 
@@ -65,8 +66,8 @@ mod tests {
         Tuning::uniform(4, 8, 2)
     }
 
-    fn set(band: usize, first: u32, last: u32) -> BlockSet {
-        BlockSet { band, first, last }
+    fn set(segment: usize, first: u32, last: u32) -> BlockSet {
+        BlockSet { segment, first, last }
     }
 
     /// Rows of 3, 9 (longer than a block), 1, 1, 1, 1, 1 entries.
@@ -87,14 +88,14 @@ mod tests {
             values: a.values().into(),
             halo: Default::default(),
         };
-        let cut = |tuning: Tuning, bands: &[Range<usize>]| RowBlocks::cut(&part, &tuning, bands);
+        let cut = |tuning: Tuning, segments: &[Range<usize>]| RowBlocks::cut(&part, &tuning, segments);
         let one = cut(gpu(), std::slice::from_ref(&(0..7)));
         assert_eq!(one.blocks, [[0, 1], [1, 2], [2, 6], [6, 7]]);
         assert_eq!(one.sets, [vec![set(0, 0, 4)], vec![]]);
         let shared = |items| cut(gpu().sharing(items), std::slice::from_ref(&(0..7))).blocks;
         assert_eq!(shared(2), [[0, 1], [1, 2], [2, 4], [4, 6], [6, 7]]);
         assert_eq!(shared(4), (0..7).map(|row| [row, row + 1]).collect::<Vec<_>>());
-        // no block is in two bands
+        // no block is in two segments
         let three = cut(gpu(), &[0..1, 1..4, 4..7]);
         assert_eq!(three.blocks, [[0, 1], [1, 2], [2, 4], [4, 7]]);
         assert_eq!(three.sets, [vec![set(0, 0, 1), set(1, 1, 3), set(2, 3, 4)], vec![]]);
@@ -110,7 +111,7 @@ mod tests {
         let (rows, cols): (Vec<u32>, Vec<u32>) = (0..n).flat_map(|i| near(i).map(move |j| (i, j))).unzip();
         let a = Csr::from_triplets(12, 12, &rows, &cols, &vec![1.0; rows.len()]).unwrap();
         let parts = split(&a, &[0..4, 4..8, 8..12]);
-        let cut = |bands: &[Range<usize>]| RowBlocks::cut(&parts[1], &Tuning::uniform(2, 3, 2), bands);
+        let cut = |segments: &[Range<usize>]| RowBlocks::cut(&parts[1], &Tuning::uniform(2, 3, 2), segments);
         let blocks = vec![[1, 2], [2, 3], [0, 1], [3, 4]];
         let one = cut(std::slice::from_ref(&(0..4)));
         assert_eq!((one.blocks, one.sets), (blocks.clone(), [vec![set(0, 0, 2)], vec![set(0, 2, 4)]]));

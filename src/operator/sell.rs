@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::bands;
+use super::segments;
 use crate::device::{Context, DeviceVec};
 use crate::error::Result;
-use crate::kernels::sell::{SellBand, SellBlock, SliceSet};
+use crate::kernels::sell::{SellBlock, SellSegment, SliceSet};
 use crate::partition::Part;
 use crate::real::Real;
 
@@ -143,7 +143,7 @@ impl Slice {
         [values, columns, rows, end.next_multiple_of(ALIGNED)]
     }
 
-    /// What the device is told of a slice that begins so many [`ALIGNED`] bytes behind the beginning of its band.
+    /// What the device is told of a slice that begins so many [`ALIGNED`] bytes behind the beginning of its segment.
     fn words(&self, list: &List, start: u32) -> [u32; 5] {
         let flag = |is_set: bool, flag: u32| if is_set { flag } else { 0 };
         let flags = self.value as u32
@@ -360,7 +360,7 @@ impl<'a, T: Real> Sell<'a, T> {
         self.part.row_ptr[unit.row as usize + row] - self.part.row_ptr[0] + e * block
     }
 
-    /// Moves everything to the device. Of each set of slices it gives those of each band.
+    /// Moves everything to the device. Of each set of slices it gives those of each segment.
     ///
     /// # Errors
     /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
@@ -369,7 +369,7 @@ impl<'a, T: Real> Sell<'a, T> {
     /// If a column is outside the block. Kernels check no index, and those of a matrix in a mapped file may change at any time:
     /// each is looked at when it is copied.
     pub(super) fn upload(&self, ctx: &Context) -> Result<(SellBlock<T>, [Vec<SliceSet>; 2])> {
-        let ranges = bands::cut(ctx, self.slices.iter().map(|slice| self.size(slice) / ALIGNED), ALIGNED);
+        let ranges = segments::cut(ctx, self.slices.iter().map(|slice| self.size(slice) / ALIGNED), ALIGNED);
         let mut words = Vec::with_capacity(self.slices.len() * SellBlock::<T>::SLICE_WORDS);
         for range in &ranges {
             let mut start = 0;
@@ -378,24 +378,25 @@ impl<'a, T: Real> Sell<'a, T> {
                 start += self.size(slice);
             }
         }
-        let set = |band: usize, k: usize| self.sets[k].within(band, &ranges[band]);
-        let of_bands: Vec<[SliceSet; 2]> = (0..ranges.len()).map(|band| [set(band, 0), set(band, 1)]).collect();
+        let set = |segment: usize, k: usize| self.sets[k].within(segment, &ranges[segment]);
+        let of_segments: Vec<[SliceSet; 2]> =
+            (0..ranges.len()).map(|segment| [set(segment, 0), set(segment, 1)]).collect();
         let block = SellBlock {
             n_rows: self.part.n_owned(),
             n_cols: self.n_cols(),
             block: self.block as u32,
             scale: T::from_f64(self.factor),
             slices: DeviceVec::from_slice(ctx, &words, WHAT)?,
-            bands: ranges.into_iter().map(|slices| self.band(ctx, slices)).collect::<Result<_>>()?,
+            segments: ranges.into_iter().map(|slices| self.segment(ctx, slices)).collect::<Result<_>>()?,
             parts: DeviceVec::zeros(ctx, self.parts, "the sums of long rows")?,
             long_rows: DeviceVec::from_slice(ctx, self.long_rows.as_flattened(), "the long rows")?,
             few: self.few as u32,
         };
-        Ok((block, bands::launches(&of_bands, |set| set.len() == 0)))
+        Ok((block, segments::launches(&of_segments, |set| set.len() == 0)))
     }
 
     /// Moves the data of some slices.
-    fn band(&self, ctx: &Context, slices: Range<usize>) -> Result<SellBand> {
+    fn segment(&self, ctx: &Context, slices: Range<usize>) -> Result<SellSegment> {
         let mut rest = &self.slices[slices.clone()];
         let mut data = DeviceVec::<u8>::zeros(ctx, rest.iter().map(|slice| self.size(slice)).sum(), WHAT)?;
         let mut at = 0;
@@ -419,7 +420,7 @@ impl<'a, T: Real> Sell<'a, T> {
             at += bytes;
             rest = later;
         }
-        Ok(SellBand { slices, data })
+        Ok(SellSegment { slices, data })
     }
 
     fn n_cols(&self) -> usize {
@@ -587,7 +588,7 @@ mod tests {
         let sell = Sell::<f64>::plan(&part, 1.0);
         assert_eq!((sell.block, sell.slices.len(), sell.parts), (2, 2, 0));
         // columns 3 and 4 are a halo, which the last row does not need
-        let set = |first, blocked, single| SliceSet { band: 0, first, blocked, single };
+        let set = |first, blocked, single| SliceSet { segment: 0, first, blocked, single };
         assert_eq!(sell.sets, [set(0, 0, 1), set(1, 1, 0)]);
         let bytes = |slice: usize| {
             let slice = &sell.slices[slice];
@@ -630,7 +631,7 @@ mod tests {
         let a = matrix(121, 121, &entries);
         let part = part(&a);
         let sell = Sell::<f64>::plan(&part, 1.0);
-        assert_eq!((sell.block, sell.sets[0]), (3, SliceSet { band: 0, first: 0, blocked: 2, single: 1 }));
+        assert_eq!((sell.block, sell.sets[0]), (3, SliceSet { segment: 0, first: 0, blocked: 2, single: 1 }));
         assert!(sell.slices.iter().take(2).all(|slice| slice.step == 3 && slice.value == Value::Real));
     }
 

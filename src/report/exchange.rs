@@ -1,4 +1,4 @@
-//! What ranks need to meet, by each model of exchange.
+//! What ranks take to synchronise, by each model of exchange.
 
 use std::fmt;
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use declive::solve::{Candidate, Method, Move, Precision, RankInfo, Split};
+use declive::solve::{FormatCandidate, Method, Move, Precision, RankInfo, Split};
 
 use super::layout::Text;
 use super::solve::{Options, Rank, Report, Solve};
@@ -317,7 +317,7 @@ impl Rank {
 
     /// The format and why, with the times that were measured: `sell (measured: sell 19.7 µs, csr 23.5 µs)`.
     pub(super) fn stored(&self) -> String {
-        let time = |one: &Candidate| {
+        let time = |one: &FormatCandidate| {
             let micros = 1e6 * one.time?.as_secs_f64();
             Some(format!("{} {} µs", one.format, figure(micros)))
         };
@@ -328,7 +328,7 @@ impl Rank {
 
     /// Bytes of a product in each format that was considered: `sell 1.2 MiB, csr 1.9 MiB`.
     pub(super) fn bytes_by_format(&self) -> String {
-        let of = |one: &Candidate| format!("{} {}", one.format, bytes(one.bytes));
+        let of = |one: &FormatCandidate| format!("{} {}", one.format, bytes(one.bytes));
         self.info.format_choice.candidates.iter().map(of).collect::<Vec<_>>().join(", ")
     }
 

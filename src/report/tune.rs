@@ -1,7 +1,7 @@
 //! What tuning found.
 
 use declive::tune::Found;
-use declive::tune::store::{self, Entry, FormatEntry, Known, MeetingEntry, PaceEntry};
+use declive::tune::store::{self, Entry, FormatEntry, IterationTimeEntry, Known, LatencyEntry};
 use serde::Serialize;
 
 /// All that was measured.
@@ -47,10 +47,10 @@ pub(super) struct KeptDevice {
     pub(super) kernels: Vec<Entry>,
     /// Formats that were measured on blocks of rows.
     pub(super) formats: Vec<FormatEntry>,
-    /// What it costs this device and others to meet.
-    pub(super) meetings: Vec<MeetingEntry>,
+    /// How long this device and others take to synchronise.
+    pub(super) latencies: Vec<LatencyEntry>,
     /// How fast this device and others were in solves.
-    pub(super) paces: Vec<PaceEntry>,
+    pub(super) iteration_times: Vec<IterationTimeEntry>,
 }
 
 impl Kept {
@@ -59,8 +59,8 @@ impl Kept {
             device: known.device,
             kernels: known.entries,
             formats: known.formats,
-            meetings: known.meetings,
-            paces: known.paces,
+            latencies: known.latencies,
+            iteration_times: known.iteration_times,
         };
         let devices = if removed.is_some() { Vec::new() } else { known.into_iter().map(device).collect() };
         Self { removed, devices }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use declive::device::together;
-use declive::tune::store::{Entry, FormatEntry, MeetingEntry, MeetingKey, PaceEntry};
+use declive::tune::store::{Entry, FormatEntry, IterationTimeEntry, LatencyEntry, LatencyKey};
 use declive::tune::{KernelFound, Launch, Timing};
 
 use super::layout::Text;
@@ -49,7 +49,9 @@ impl fmt::Display for Kept {
             let rows: Vec<[String; 7]> = device.formats.iter().map(kept_format).collect();
             let header = ["format", "elements", "sums", "rows", "entries", "of", "driver"];
             text.table(header, [true, true, true, false, false, true, true], &rows);
-            for line in device.meetings.iter().map(kept_meeting).chain(device.paces.iter().map(kept_pace)) {
+            for line in
+                device.latencies.iter().map(kept_latency).chain(device.iteration_times.iter().map(kept_iteration_time))
+            {
                 text.gap();
                 text.paragraph(&line);
             }
@@ -75,13 +77,16 @@ fn kept_row(entry: &Entry) -> [String; 9] {
 }
 
 /// The format of a block, and what it was compared with in microseconds.
-fn kept_meeting(entry: &MeetingEntry) -> String {
-    let MeetingKey { devices, method, .. } = &entry.key;
+fn kept_latency(entry: &LatencyEntry) -> String {
+    let LatencyKey { devices, method, .. } = &entry.key;
     let (ranks, micros) = (devices.len(), figure(1e6 * entry.seconds));
-    format!("{ranks} ranks need {micros} µs to meet by {method}: {}.", together(devices.iter().map(String::as_str)))
+    format!(
+        "{ranks} ranks take {micros} µs to synchronise by {method}: {}.",
+        together(devices.iter().map(String::as_str))
+    )
 }
 
-fn kept_pace(entry: &PaceEntry) -> String {
+fn kept_iteration_time(entry: &IterationTimeEntry) -> String {
     let key = &entry.key;
     let system = format!("{} rows, {} entries, {}", count(key.rows), count(key.entries), key.method);
     let devices = together(key.devices.iter().map(String::as_str));

@@ -16,7 +16,7 @@ use crate::real::Precision;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Demand {
     total: u64,
-    /// The longest array that can't be cut into bands, as entries of the matrix can.
+    /// The longest array that can't be cut into segments, as entries of the matrix can.
     largest_buffer: u64,
 }
 

@@ -1,5 +1,5 @@
 //! Ranks, and what keeps them going: opened on devices with their rows of a system, run until their [`Monitor`] says so,
-//! their iterates set aside meanwhile.
+//! snapshots of their iterates meanwhile.
 
 mod control;
 mod iterate;

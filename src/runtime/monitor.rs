@@ -5,19 +5,19 @@ use std::time::{Duration, Instant};
 
 use super::control::{Control, Progress, Stop};
 use super::iteration_time::IterationTime;
-use super::rebalance::{self, Balance, Pace};
-use super::snapshot::Shelf;
+use super::rebalance::{self, Balance, IterationTimes};
+use super::snapshot::Snapshots;
 use crate::backend::{Ops, Record};
 use crate::comm::Communicator;
 use crate::error::Result;
 use crate::krylov::{Indefinite, Iterate, Judge, Reason, Verdict, Workspace};
-use crate::precond::scaling::Share;
+use crate::precond::scaling::RankScaling;
 use crate::real::{Precision, Real};
 
 /// Requests that all ranks agree on in their sums: see [`Communicator::request_stop`].
 const INTERRUPT: u32 = 3;
 const TIME_OUT: u32 = 2;
-const SET_ASIDE: u32 = 1;
+const SNAPSHOT: u32 = 1;
 
 /// ‖r‖₂ beyond this multiple of what it was, or of ‖b‖₂, is divergence. In exact arithmetic ‖r‖₂ of conjugate gradients can grow
 /// by the square root of the condition number.
@@ -78,19 +78,19 @@ pub(crate) struct Monitor<'a> {
     /// ‖r‖₂ / ‖b‖₂, by the recurrence.
     history: Vec<f64>,
     last_progress: Option<Duration>,
-    /// Where iterates are set aside, if they are.
-    shelf: Option<&'a Shelf>,
+    /// Where snapshots are left, if they are taken.
+    snapshots: Option<&'a Snapshots>,
     /// When that was last asked for.
-    last_aside: Duration,
+    last_snapshot: Duration,
     /// What this rank has asked for.
     requested: u32,
-    /// Whether all ranks have agreed to set the iterate aside.
-    sets_aside: bool,
+    /// Whether all ranks have agreed to take a snapshot.
+    takes_snapshot: bool,
     /// The ranks, if they are watched, and what they did.
     balance: Option<Balance>,
-    /// Since when iterations count for the pace, and the first of them.
-    paced: (Instant, u64),
-    pace: Option<Pace>,
+    /// Since when iterations count for these times, and the first of them.
+    measured_since: (Instant, u64),
+    iteration_times: Option<IterationTimes>,
     /// How long iterations take, by rank 0's clock.
     iteration_time: IterationTime,
     shares: Option<Vec<f64>>,
@@ -111,7 +111,7 @@ pub(crate) struct Seen {
     pub(crate) history: Vec<f64>,
     pub(crate) rel_residual_2: f64,
     /// What the ranks measured last, if they were watched.
-    pub(crate) pace: Option<Pace>,
+    pub(crate) iteration_times: Option<IterationTimes>,
     /// Seconds of an undisturbed iteration, if rank 0 has seen enough of them.
     pub(crate) iteration_seconds: Option<f64>,
     /// What part of the rows each rank had better have.
@@ -167,13 +167,13 @@ impl<'a> Monitor<'a> {
             iterations: before,
             history: Vec::new(),
             last_progress: None,
-            shelf: None,
-            last_aside: started.elapsed(),
+            snapshots: None,
+            last_snapshot: started.elapsed(),
             requested: 0,
-            sets_aside: false,
+            takes_snapshot: false,
             balance: None,
-            paced: (Instant::now(), 1),
-            pace: None,
+            measured_since: (Instant::now(), 1),
+            iteration_times: None,
             iteration_time: IterationTime::default(),
             shares: None,
             goes_on: false,
@@ -183,20 +183,20 @@ impl<'a> Monitor<'a> {
         }
     }
 
-    /// Lets the ranks set iterates aside.
-    pub(crate) fn with_shelf(self, shelf: Option<&'a Shelf>) -> Self {
-        Self { shelf, ..self }
+    /// Lets the ranks take snapshots.
+    pub(crate) fn with_snapshots(self, snapshots: Option<&'a Snapshots>) -> Self {
+        Self { snapshots, ..self }
     }
 
-    /// Where the iterate is to be set aside now, if it is.
-    fn sets_aside(&self) -> Option<&'a Shelf> {
-        self.shelf.filter(|_| self.sets_aside)
+    /// Where to leave the snapshot that is to be taken now, if one is.
+    fn takes_snapshot(&self) -> Option<&'a Snapshots> {
+        self.snapshots.filter(|_| self.takes_snapshot)
     }
 
     /// That is done.
-    fn has_set_aside<T>(&mut self, comm: &dyn Communicator<T>) {
-        self.sets_aside = false;
-        if self.requested == SET_ASIDE {
+    fn has_taken_snapshot<T>(&mut self, comm: &dyn Communicator<T>) {
+        self.takes_snapshot = false;
+        if self.requested == SNAPSHOT {
             self.request(comm, 0);
         }
     }
@@ -233,7 +233,7 @@ impl<'a> Monitor<'a> {
         if !replaces {
             former_rr = std::mem::replace(&mut self.first_rr, rr);
             self.before_all = self.iterations;
-            self.paced = (Instant::now(), 1);
+            self.measured_since = (Instant::now(), 1);
             self.iteration_time.pause();
         }
         self.last_rr = rr;
@@ -316,7 +316,7 @@ impl<'a> Monitor<'a> {
         match comm.stop_request() {
             INTERRUPT => return Some(Verdict::Ended(Reason::Interrupted)),
             TIME_OUT => return Some(Verdict::Ended(Reason::TimeLimit)),
-            request => self.sets_aside = request == SET_ASIDE,
+            request => self.takes_snapshot = request == SNAPSHOT,
         }
         if comm.rank() == 0 {
             self.attend(comm);
@@ -333,19 +333,19 @@ impl<'a> Monitor<'a> {
             return Ok(None);
         }
         let now = (Instant::now(), of_all);
-        let (since, first) = std::mem::replace(&mut self.paced, now);
+        let (since, first) = std::mem::replace(&mut self.measured_since, now);
         let whole = (now.0 - since).as_secs_f64() / (of_all - first) as f64;
-        let kernels = ops.pace(iteration)?.unwrap_or(f64::NAN);
+        let kernels = ops.kernel_seconds(iteration)?.unwrap_or(f64::NAN);
         #[cfg(test)]
         let rank = ops.comm().rank();
         #[cfg(test)]
         let kernels = balance.injected.as_ref().map_or(kernels, |all| balance.costs[rank] * all[rank]);
         let kernels = ops.comm().gather(kernels)?;
         let whole = ops.comm().gather(whole)?[0];
-        let pace = Pace { kernels, whole };
-        log::debug!("iteration {iteration}: {pace:?}");
-        self.shares = balance.better_shares(&pace, of_all);
-        self.pace = Some(pace);
+        let times = IterationTimes { kernels, whole };
+        log::debug!("iteration {iteration}: {times:?}");
+        self.shares = balance.better_shares(&times, of_all);
+        self.iteration_times = Some(times);
         Ok(self.shares.is_some().then_some(Verdict::Moves))
     }
 
@@ -393,11 +393,11 @@ impl<'a> Monitor<'a> {
         } else if self.stop.time_limit.is_some_and(|limit| elapsed >= limit) {
             self.request(comm, TIME_OUT);
         }
-        if let Some(shelf) = self.shelf {
-            shelf.reach(self.iterations);
-            if self.requested == 0 && shelf.is_due(elapsed - self.last_aside) {
-                self.last_aside = elapsed;
-                self.request(comm, SET_ASIDE);
+        if let Some(snapshots) = self.snapshots {
+            snapshots.reach(self.iterations);
+            if self.requested == 0 && snapshots.is_due(elapsed - self.last_snapshot) {
+                self.last_snapshot = elapsed;
+                self.request(comm, SNAPSHOT);
             }
         }
         if let Some(progress) = self.control.progress
@@ -430,9 +430,9 @@ impl<'a> Monitor<'a> {
     /// What was seen.
     pub(crate) fn into_seen(self) -> Seen {
         let rel_residual_2 = self.relative(self.last_rr);
-        let Self { iterations, runs, history, pace, iteration_time, shares, .. } = self;
+        let Self { iterations, runs, history, iteration_times, iteration_time, shares, .. } = self;
         let iteration_seconds = iteration_time.seconds();
-        Seen { iterations, runs, history, rel_residual_2, pace, iteration_seconds, shares }
+        Seen { iterations, runs, history, rel_residual_2, iteration_times, iteration_seconds, shares }
     }
 }
 
@@ -473,22 +473,22 @@ impl<O: Ops> Judge<O> for Monitor<'_> {
         self.compare(ops, iteration)
     }
 
-    fn is_to_set_aside(&self) -> bool {
-        self.sets_aside().is_some()
+    fn is_snapshot_due(&self) -> bool {
+        self.takes_snapshot().is_some()
     }
 
-    fn set_aside(
+    fn take_snapshot(
         &mut self,
         ops: &O,
         iterate: &impl Iterate<O>,
-        scaling: Option<&Share<O>>,
+        scaling: Option<&RankScaling<O>>,
         w: &Workspace<O>,
         deferred: f64,
     ) -> Result<()> {
-        let Some(shelf) = self.sets_aside() else { return Ok(()) };
+        let Some(snapshots) = self.takes_snapshot() else { return Ok(()) };
         let mut x = vec![0.0; ops.n_owned()];
         iterate.look(ops, w, deferred, &mut x)?;
-        let mut p = shelf.has_directions.then(|| vec![0.0; x.len()]);
+        let mut p = snapshots.has_directions.then(|| vec![0.0; x.len()]);
         if let Some(p) = &mut p {
             O::Real::fill(p, |p| ops.read(&w.p, p))?;
         }
@@ -497,8 +497,8 @@ impl<O: Ops> Judge<O> for Monitor<'_> {
             p.iter_mut().for_each(|p| scaling.undo(p));
         }
         let reached = (self.iterations, self.rel_residual_2(), self.history());
-        shelf.put(ops.comm().rank(), &x, p.as_deref(), reached);
-        self.has_set_aside(ops.comm());
+        snapshots.put(ops.comm().rank(), &x, p.as_deref(), reached);
+        self.has_taken_snapshot(ops.comm());
         Ok(())
     }
 }

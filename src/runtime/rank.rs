@@ -20,11 +20,11 @@ use crate::error::Result;
 use crate::kernels::{Kernels, Shape, Tuning};
 use crate::krylov::{Indefinite, Iterate, Method, Reason, Verdict, Workspace, cg_classic, curvature, run};
 use crate::matrix::Csr;
-use crate::operator::choice::{Candidate, FormatChoice, Why};
+use crate::operator::choice::{FormatCandidate, FormatChoice, Why};
 use crate::operator::host::HostBlock;
 use crate::operator::{Exchange, Format};
 use crate::partition::Part;
-use crate::precond::scaling::{Scaling, Share};
+use crate::precond::scaling::{RankScaling, Scaling};
 use crate::precond::{Precond, Rows};
 use crate::real::{Precision, Real};
 use crate::timeline::{Split, Timeline};
@@ -72,7 +72,7 @@ struct Engine<O: Backend, A, I> {
     iterate: I,
     /// The preconditioner and what it is set up for, if the method applies it.
     precond: Option<(Precond, Rows)>,
-    scaling: Option<Share<O>>,
+    scaling: Option<RankScaling<O>>,
     w: Workspace<O>,
     /// Of a method that is a text, once the other ranks are known.
     machine: Option<Machine<O>>,
@@ -206,7 +206,7 @@ impl Plan<'_> {
     /// The host measures nothing.
     fn stored_on_host<T: Real>(&self, block: &HostBlock<T>) -> Stored {
         let why = if self.format == Format::Auto { Why::FewestBytes } else { Why::Forced };
-        let choice = FormatChoice::only(why, Candidate::new(block.format(), block.bytes()));
+        let choice = FormatChoice::only(why, FormatCandidate::new(block.format(), block.bytes()));
         Stored { format: block.format(), choice, bytes: block.memory() }
     }
 

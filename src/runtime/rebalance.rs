@@ -37,7 +37,7 @@ pub(crate) struct Balance {
 
 /// What the ranks have measured.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Pace {
+pub(crate) struct IterationTimes {
     /// Seconds of each rank's kernels an iteration.
     pub(crate) kernels: Vec<f64>,
     /// Seconds of an iteration.
@@ -55,24 +55,24 @@ pub(crate) fn is_time(iteration: u64) -> bool {
 
 impl Balance {
     /// The shares that the ranks should have, if the time of so many iterations would have paid for the move.
-    pub(crate) fn better_shares(&self, pace: &Pace, iterations: u64) -> Option<Vec<f64>> {
+    pub(crate) fn better_shares(&self, times: &IterationTimes, iterations: u64) -> Option<Vec<f64>> {
         let works = |k: &usize| self.costs[*k] > 0.0;
         let ranks: Vec<usize> = (0..self.costs.len()).filter(works).collect();
-        let is_known = |k: &usize| pace.kernels[*k].is_finite() && pace.kernels[*k] > 0.0;
-        if !pace.whole.is_finite() || !ranks.iter().all(is_known) {
+        let is_known = |k: &usize| times.kernels[*k].is_finite() && times.kernels[*k] > 0.0;
+        if !times.whole.is_finite() || !ranks.iter().all(is_known) {
             return None;
         }
-        let slowest = ranks.iter().map(|&k| pace.kernels[k]).fold(0.0, f64::max);
-        let now = pace.whole.max(slowest); // a device's clock may differ from the host's
+        let slowest = ranks.iter().map(|&k| times.kernels[k]).fold(0.0, f64::max);
+        let now = times.whole.max(slowest); // a device's clock may differ from the host's
         let is_paid = |saved: f64, least: f64| saved > least * now && saved * iterations as f64 > self.moving;
         let whole: f64 = self.costs.iter().sum();
-        let speed = |k: usize| if works(&k) { self.costs[k] / pace.kernels[k] } else { 0.0 };
+        let speed = |k: usize| if works(&k) { self.costs[k] / times.kernels[k] } else { 0.0 };
         let speeds: Vec<f64> = (0..self.costs.len()).map(speed).collect();
 
         let alone = ranks.iter().copied().filter(|&k| self.can_be_alone[k]);
         if let Some(fastest) = alone.max_by(|&one, &other| speeds[one].total_cmp(&speeds[other]))
             && ranks.len() > 1
-            && is_paid(pace.whole - whole / speeds[fastest], WORTH_ALONE)
+            && is_paid(times.whole - whole / speeds[fastest], WORTH_ALONE)
         {
             return Some((0..self.costs.len()).map(|k| f64::from(u8::from(k == fastest))).collect());
         }
@@ -100,39 +100,39 @@ mod tests {
     fn uneven_ranks_by_hand() {
         // the second is three times as slow: 3 s an iteration in place of 1.5
         let two = balance(&[100.0, 100.0], 60.0, false);
-        let pace = Pace { kernels: vec![1.0, 3.0], whole: 3.2 };
-        assert_eq!(two.better_shares(&pace, 40), None, "40 × 1.5 s are not more than 60 s");
-        assert_eq!(two.better_shares(&pace, 41), Some(vec![100.0, 100.0 / 3.0]));
+        let times = IterationTimes { kernels: vec![1.0, 3.0], whole: 3.2 };
+        assert_eq!(two.better_shares(&times, 40), None, "40 × 1.5 s are not more than 60 s");
+        assert_eq!(two.better_shares(&times, 41), Some(vec![100.0, 100.0 / 3.0]));
         // a tenth of the iteration is the least
-        assert_eq!(two.better_shares(&Pace { whole: 16.0, ..pace.clone() }, 10_000), None);
-        let even = Pace { kernels: vec![1.0, 1.1], whole: 1.2 };
+        assert_eq!(two.better_shares(&IterationTimes { whole: 16.0, ..times.clone() }, 10_000), None);
+        let even = IterationTimes { kernels: vec![1.0, 1.1], whole: 1.2 };
         assert_eq!(two.better_shares(&even, 1_000_000), None);
         // whoever has no rows has no speed, and gets none
         let idle = balance(&[100.0, 0.0, 100.0], 0.0, false);
-        let pace = Pace { kernels: vec![1.0, f64::NAN, 3.0], whole: 3.2 };
-        assert_eq!(idle.better_shares(&pace, 1), Some(vec![100.0, 0.0, 100.0 / 3.0]));
+        let times = IterationTimes { kernels: vec![1.0, f64::NAN, 3.0], whole: 3.2 };
+        assert_eq!(idle.better_shares(&times, 1), Some(vec![100.0, 0.0, 100.0 / 3.0]));
         // nothing is decided without a number of each
         for kernels in [vec![f64::NAN, 3.0], vec![0.0, 3.0]] {
-            assert_eq!(two.better_shares(&Pace { kernels, whole: 3.0 }, 1_000_000), None);
+            assert_eq!(two.better_shares(&IterationTimes { kernels, whole: 3.0 }, 1_000_000), None);
         }
     }
 
     #[test]
     fn a_device_that_is_faster_alone() {
-        // each takes 10 µs, and to meet 90: alone, either would take 20
-        let pace = Pace { kernels: vec![1e-5, 1e-5], whole: 1e-4 };
+        // each takes 10 µs, and to synchronise 90: alone, either would take 20
+        let times = IterationTimes { kernels: vec![1e-5, 1e-5], whole: 1e-4 };
         let two = balance(&[5.0, 5.0], 8e-3, true);
-        assert_eq!(two.better_shares(&pace, 100), None);
-        assert_eq!(two.better_shares(&pace, 101).unwrap().iter().filter(|share| **share > 0.0).count(), 1);
-        assert_eq!(balance(&[5.0, 5.0], 8e-3, false).better_shares(&pace, 101), None);
+        assert_eq!(two.better_shares(&times, 100), None);
+        assert_eq!(two.better_shares(&times, 101).unwrap().iter().filter(|share| **share > 0.0).count(), 1);
+        assert_eq!(balance(&[5.0, 5.0], 8e-3, false).better_shares(&times, 101), None);
         // by less than 3 %: all stay
-        let near = Pace { kernels: vec![1e-5, 1e-5], whole: 2.05e-5 };
+        let near = IterationTimes { kernels: vec![1e-5, 1e-5], whole: 2.05e-5 };
         assert_eq!(two.better_shares(&near, 1_000_000), None);
         // the faster of the two
-        let pace = Pace { kernels: vec![2e-5, 1e-5], whole: 1e-4 };
-        assert_eq!(two.better_shares(&pace, 1000), Some(vec![0.0, 1.0]));
+        let times = IterationTimes { kernels: vec![2e-5, 1e-5], whole: 1e-4 };
+        assert_eq!(two.better_shares(&times, 1000), Some(vec![0.0, 1.0]));
         // one that is alone stays
         let one = balance(&[5.0], 0.0, true);
-        assert_eq!(one.better_shares(&Pace { kernels: vec![1e-5], whole: 1.0 }, 1000), None);
+        assert_eq!(one.better_shares(&IterationTimes { kernels: vec![1e-5], whole: 1.0 }, 1000), None);
     }
 }

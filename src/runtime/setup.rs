@@ -25,7 +25,7 @@ named! {
     /// What becomes of a solve when a device fails.
     OnFailure, "answer to a failing device":
     Stop = "stop", "The solve ends with the error.";
-    Continue = "continue", "The other devices take over its rows, and go on from the last iterate that was set aside.";
+    Continue = "continue", "The other devices take over its rows, and go on from the last snapshot of x.";
 }
 
 /// What is fixed when a [`Solver`](crate::Solver) is built.

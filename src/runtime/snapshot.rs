@@ -1,6 +1,6 @@
-//! Iterates that the ranks set aside while they go on: for checkpoints, and to go on from after a failure.
+//! Snapshots of the iterate while the ranks go on: for checkpoints, and to go on from after a failure.
 //!
-//! Rank 0 asks for it when it is time, as it asks for an end ([`Communicator::request_stop`]), so that all ranks set aside
+//! Rank 0 asks for it when it is time, as it asks for an end ([`Communicator::request_stop`]), so that all ranks copy
 //! their parts of the same iterate. They only read it: the iteration goes on with the same numbers. What is to be done with
 //! it is another thread's work, and none is asked for before that has come to its end.
 //!
@@ -50,11 +50,11 @@ impl Snapshot {
     }
 }
 
-/// Where the ranks of a stretch of iterations leave their parts.
-pub(crate) struct Shelf {
+/// Where the ranks of a stretch of iterations leave their parts of snapshots.
+pub(crate) struct Snapshots {
     every: Duration,
     rows: Vec<Range<usize>>,
-    /// Whether directions are set aside, too.
+    /// Whether snapshots have directions, too.
     pub(crate) has_directions: bool,
     is_idle: AtomicBool,
     reached: AtomicU64,
@@ -69,33 +69,33 @@ struct Gathering {
     whole: Option<Sender<Snapshot>>,
 }
 
-/// Lets ranks run that have done so many iterations, and gives what they leave on the shelf, if there is one, to `take`, in
+/// Lets ranks run that have done so many iterations, and gives their snapshots to `take`, if there is where to leave them, in
 /// a thread of its own. Tells also how many iterations rank 0 has seen.
 pub(crate) fn beside<R>(
-    shelf: Option<Shelf>,
+    snapshots: Option<Snapshots>,
     iterations: u64,
     take: impl FnMut(Snapshot) + Send,
-    run: impl FnOnce(Option<&Shelf>) -> R,
+    run: impl FnOnce(Option<&Snapshots>) -> R,
 ) -> (R, u64) {
-    let Some(shelf) = shelf else { return (run(None), iterations) };
-    let (whole, snapshots) = mpsc::channel();
-    shelf.gathering().whole = Some(whole);
+    let Some(snapshots) = snapshots else { return (run(None), iterations) };
+    let (whole, gathered) = mpsc::channel();
+    snapshots.gathering().whole = Some(whole);
     let ended = std::thread::scope(|scope| {
-        let (shelf, mut take) = (&shelf, take);
+        let (snapshots, mut take) = (&snapshots, take);
         scope.spawn(move || {
-            for snapshot in snapshots {
+            for snapshot in gathered {
                 take(snapshot);
-                shelf.take_next();
+                snapshots.take_next();
             }
         });
-        let _ends_thread = Closing(shelf);
-        run(Some(shelf))
+        let _ends_thread = Closing(snapshots);
+        run(Some(snapshots))
     });
-    (ended, shelf.reached.into_inner())
+    (ended, snapshots.reached.into_inner())
 }
 
-/// Closes the shelf, whatever happens.
-struct Closing<'a>(&'a Shelf);
+/// No snapshot comes any more, whatever happens.
+struct Closing<'a>(&'a Snapshots);
 
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
@@ -103,7 +103,7 @@ impl Drop for Closing<'_> {
     }
 }
 
-impl Shelf {
+impl Snapshots {
     /// For ranks with these rows, which have done so many iterations: `every` so often, but never before whoever takes
     /// the iterates is done with the last one.
     pub(crate) fn new(every: Duration, rows: &[Range<usize>], has_directions: bool, iterations: u64) -> Self {
@@ -127,7 +127,7 @@ impl Shelf {
         self.reached.store(iterations, Ordering::Relaxed);
     }
 
-    /// Whether it is time, so long after the last time. If so, the answer is no until [`Shelf::take_next`].
+    /// Whether it is time, so long after the last time. If so, the answer is no until [`Snapshots::take_next`].
     pub(crate) fn is_due(&self, since: Duration) -> bool {
         since >= self.every && self.is_idle.swap(false, Ordering::Acquire)
     }
@@ -176,7 +176,7 @@ mod tests {
     /// Two ranks leave their parts in turn; whoever takes them is slow.
     #[test]
     fn a_slow_taker_makes_them_rare_and_gets_whole_ones() {
-        let shelf = Shelf::new(Duration::ZERO, &[0..2, 2..2, 2..5], true, 7);
+        let snapshots = Snapshots::new(Duration::ZERO, &[0..2, 2..2, 2..5], true, 7);
         let reached = (7, 1e-3, [1.0].as_slice());
         let taken = Mutex::new(Vec::new());
         let is_slow = AtomicBool::new(true);
@@ -186,23 +186,23 @@ mod tests {
             }
             taken.lock().unwrap().push(snapshot);
         };
-        let ((), reached) = beside(Some(shelf), 7, take, |shelf| {
-            let shelf = shelf.unwrap();
+        let ((), reached) = beside(Some(snapshots), 7, take, |snapshots| {
+            let snapshots = snapshots.unwrap();
             let put = |v: f64| {
                 for (rank, part) in [(2, vec![v; 3]), (0, vec![-v; 2]), (1, vec![])] {
-                    shelf.put(rank, &part, Some(&part), reached);
+                    snapshots.put(rank, &part, Some(&part), reached);
                 }
             };
-            assert!(shelf.is_due(Duration::ZERO) && !shelf.is_due(Duration::MAX));
+            assert!(snapshots.is_due(Duration::ZERO) && !snapshots.is_due(Duration::MAX));
             put(1.0);
-            assert!(!shelf.is_due(Duration::MAX), "the taker is at work");
+            assert!(!snapshots.is_due(Duration::MAX), "the taker is at work");
             is_slow.store(false, Ordering::Relaxed);
-            while !shelf.is_due(Duration::ZERO) {
+            while !snapshots.is_due(Duration::ZERO) {
                 std::thread::yield_now();
             }
             put(2.0);
-            shelf.put(0, &[9.0; 2], None, reached); // a part of one that comes to no end
-            shelf.reach(12);
+            snapshots.put(0, &[9.0; 2], None, reached); // a part of one that comes to no end
+            snapshots.reach(12);
         });
         let expected = |v: f64| [-v, -v, v, v, v].to_vec();
         let taken = taken.into_inner().unwrap();
@@ -213,14 +213,14 @@ mod tests {
 
     #[test]
     fn not_before_it_is_time() {
-        let shelf = Shelf::new(Duration::from_secs(5), &[0..1, 1..2], false, 0);
-        assert!(!shelf.is_due(Duration::from_secs(4)) && shelf.is_due(Duration::from_secs(5)));
+        let snapshots = Snapshots::new(Duration::from_secs(5), &[0..1, 1..2], false, 0);
+        assert!(!snapshots.is_due(Duration::from_secs(4)) && snapshots.is_due(Duration::from_secs(5)));
     }
 
     #[test]
     fn a_panic_beside_it_is_no_end_without_end() {
-        let shelf = Shelf::new(Duration::ZERO, &[0..1, 1..2], false, 0);
-        let run = || beside(Some(shelf), 0, |_| {}, |_| panic!("a defect"));
+        let snapshots = Snapshots::new(Duration::ZERO, &[0..1, 1..2], false, 0);
+        let run = || beside(Some(snapshots), 0, |_| {}, |_| panic!("a defect"));
         assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err());
     }
 }

@@ -14,7 +14,7 @@ use crate::matrix::reorder::{Permutation, permuted};
 use crate::partition::part_alone;
 use crate::precond::scaling::Scaling;
 use crate::tune::formats::fingerprint;
-use crate::tune::store::{PaceKey, Store, kinds, unusual};
+use crate::tune::store::{IterationTimeKey, Store, kinds, unusual};
 
 /// A matrix, and what ranks make of it before they have it.
 pub(crate) struct Whole {
@@ -78,20 +78,20 @@ impl Whole {
         }
     }
 
-    /// What the store knows the pace of ranks on these devices by; `rows` are in the order of the ranks.
-    pub(crate) fn pace_key(&self, devices: &[Option<Info>], rows: &Csr) -> PaceKey {
+    /// What the store knows the times of ranks on these devices by; `rows` are in the order of the ranks.
+    pub(crate) fn iteration_time_key(&self, devices: &[Option<Info>], rows: &Csr) -> IterationTimeKey {
         let hash = || fingerprint(&part_alone(rows, 0..rows.n_rows()), self.factor);
         self.key(devices, self.hash.get_or_init(hash))
     }
 
     /// The same, if somebody has asked for it before.
-    pub(crate) fn known_pace_key(&self, devices: &[Option<Info>]) -> Option<PaceKey> {
+    pub(crate) fn known_iteration_time_key(&self, devices: &[Option<Info>]) -> Option<IterationTimeKey> {
         Some(self.key(devices, self.hash.get()?))
     }
 
-    fn key(&self, devices: &[Option<Info>], hash: &str) -> PaceKey {
+    fn key(&self, devices: &[Option<Info>], hash: &str) -> IterationTimeKey {
         let Setup { method, precond, precision, format, exchange, .. } = self.setup;
-        PaceKey {
+        IterationTimeKey {
             system: hash.into(),
             rows: self.a.n_rows() as u64,
             entries: self.a.nnz() as u64,

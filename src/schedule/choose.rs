@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::offer::{Forecast, micros};
+use super::forecast::{Forecast, micros};
 use super::performance_model::PerformanceModel;
 use crate::device::{Choice, Info, Rejected, Selection};
 use crate::error::Result;
@@ -36,16 +36,17 @@ pub(crate) fn choose(whole: &Whole, rows: &Arc<Csr>, selection: &Selection) -> R
         even(devices)
     } else {
         let mut model = PerformanceModel::new(whole, rows, devices);
-        let offer = match &whole.setup.devices {
+        let prediction = match &whole.setup.devices {
             Choice::Auto => {
-                let offer = model.best(selection, &mut forecast, &mut rejected);
-                Some(model.with_processors(selection, offer, &mut forecast, &mut rejected))
+                let prediction = model.best(selection, &mut forecast, &mut rejected);
+                Some(model.with_processors(selection, prediction, &mut forecast, &mut rejected))
             }
-            Choice::List(_) => model.offer(devices, false),
+            Choice::List(_) => model.prediction(devices, false),
         };
-        forecast.seconds = offer.as_ref().map(|offer| offer.seconds).filter(|seconds| seconds.is_finite());
-        match offer {
-            Some(offer) => (offer.devices, offer.shares, offer.source),
+        forecast.seconds =
+            prediction.as_ref().map(|prediction| prediction.seconds).filter(|seconds| seconds.is_finite());
+        match prediction {
+            Some(prediction) => (prediction.devices, prediction.shares, prediction.source),
             None => even(devices),
         }
     };
@@ -65,7 +66,7 @@ pub(crate) fn choose(whole: &Whole, rows: &Arc<Csr>, selection: &Selection) -> R
 
 #[cfg(test)]
 mod tests {
-    use super::super::offer::{sample, small_reason};
+    use super::super::forecast::{sample, small_reason};
     use super::*;
     use crate::device::list;
     use crate::krylov::Method;
@@ -73,7 +74,7 @@ mod tests {
     use crate::operator::Exchange;
     use crate::partition::cost;
     use crate::runtime::Setup;
-    use crate::tune::store::{Device, MeetingEntry, MeetingKey, PaceEntry, Store};
+    use crate::tune::store::{Device, IterationTimeEntry, LatencyEntry, LatencyKey, Store};
 
     #[test]
     fn samples_are_from_the_middle() {
@@ -111,35 +112,35 @@ mod tests {
 
     /// Remembers that the first so many of `devices` took `kernels` and `seconds` for a system.
     fn remember(whole: &Whole, devices: &[Option<Info>], count: usize, kernels: f64, seconds: f64) {
-        let key = whole.pace_key(&devices[..count], &whole.a);
-        let entry = PaceEntry::new(key, vec![1.0 / count as f64; count], vec![kernels; count], seconds);
-        whole.store.insert_pace(&Device::from(devices[0].as_ref().unwrap()), entry).unwrap();
+        let key = whole.iteration_time_key(&devices[..count], &whole.a);
+        let entry = IterationTimeEntry::new(key, vec![1.0 / count as f64; count], vec![kernels; count], seconds);
+        whole.store.insert_iteration_time(&Device::from(devices[0].as_ref().unwrap()), entry).unwrap();
     }
 
-    fn meet(store: &Store, devices: &[Option<Info>], count: usize, seconds: f64) {
-        let entry = MeetingEntry::new(MeetingKey::new(Exchange::HostStaged, &devices[..count]), seconds);
-        store.insert_meeting(&Device::from(devices[0].as_ref().unwrap()), entry).unwrap();
+    fn keep_latency(store: &Store, devices: &[Option<Info>], count: usize, seconds: f64) {
+        let entry = LatencyEntry::new(LatencyKey::new(Exchange::HostStaged, &devices[..count]), seconds);
+        store.insert_latency(&Device::from(devices[0].as_ref().unwrap()), entry).unwrap();
     }
 
     #[test]
     fn the_number_of_devices_by_what_is_remembered() {
         let a = Arc::new(gallery::poisson2d([300, 300]).unwrap());
         let devices = gpus(4);
-        // seconds alone; who is chosen, for meetings of 80 and 120 µs: as on H200s
+        // seconds alone; who is chosen, for latencies of 80 and 120 µs: as on H200s
         for (alone, expected) in [(11.8e-6, 1), (24.6e-6, 1), (213e-6, 4), (2032e-6, 4), (140e-6, 2)] {
             let dir = tempfile::tempdir().unwrap();
             let store = Store::at(dir.path());
             let whole = whole(&a, Tune::Stored, &store);
             remember(&whole, &devices, 1, alone, alone);
-            meet(&store, &devices, 2, 80e-6);
-            meet(&store, &devices, 4, 120e-6);
+            keep_latency(&store, &devices, 2, 80e-6);
+            keep_latency(&store, &devices, 4, 120e-6);
             let chosen = choose(&whole, &a, &selection(devices.clone(), Vec::new())).unwrap();
             assert_eq!(chosen.placement.devices.len(), expected, "{alone}");
             assert_eq!(chosen.rejected.len(), 4 - expected, "{alone}");
             assert!(chosen.rejected.iter().all(|one| one.reason.contains("µs")), "{:?}", chosen.rejected);
             if alone == 140e-6 {
                 let reason = &chosen.rejected[0].reason;
-                assert!(reason.contains("4 ranks need 120 µs to meet"), "{reason}");
+                assert!(reason.contains("4 ranks take 120 µs to synchronise"), "{reason}");
                 assert_eq!(chosen.forecast.considered.len(), 3);
             }
         }
@@ -155,8 +156,8 @@ mod tests {
         let whole = whole(&a, Tune::Stored, &store);
         remember(&whole, &devices, 1, 213e-6, 213e-6);
         remember(&whole, &devices, 4, 85e-6, 186e-6);
-        meet(&store, &devices, 2, 97e-6);
-        meet(&store, &devices, 4, 148e-6);
+        keep_latency(&store, &devices, 2, 97e-6);
+        keep_latency(&store, &devices, 4, 148e-6);
         let chosen = choose(&whole, &a, &selection(devices.clone(), Vec::new())).unwrap();
         assert_eq!(chosen.placement.devices.len(), 2);
         let sets = &chosen.forecast.considered;
@@ -211,8 +212,8 @@ mod tests {
         let considered = &chosen.forecast.considered;
         assert!(chosen.forecast.seconds.is_some_and(|seconds| seconds > 0.0) && !considered.is_empty());
         let known = store.load(&Device::from(devices[0].as_ref().unwrap()));
-        // to meet was measured if it could have paid
-        assert_eq!(known.meetings.len(), considered.len() - 1);
+        // the latency was measured if it could have paid
+        assert_eq!(known.latencies.len(), considered.len() - 1);
     }
 
     /// Kinds that differ: faster devices get more, as they were, or as they are measured to be.
@@ -228,9 +229,9 @@ mod tests {
         let chosen = choose(&whole, &a, &selection(devices.clone(), Vec::new())).unwrap();
         assert_eq!(chosen.placement.source, ShareSource::Measured);
         assert_eq!(chosen.placement.rows[1].end, a.n_rows());
-        let key = whole.pace_key(&devices, &a);
-        let entry = PaceEntry::new(key, vec![0.5, 0.5], vec![1e-4, 3e-4], 4e-4);
-        store.insert_pace(&Device::from(devices[0].as_ref().unwrap()), entry).unwrap();
+        let key = whole.iteration_time_key(&devices, &a);
+        let entry = IterationTimeEntry::new(key, vec![0.5, 0.5], vec![1e-4, 3e-4], 4e-4);
+        store.insert_iteration_time(&Device::from(devices[0].as_ref().unwrap()), entry).unwrap();
         for tune in [Tune::Stored, Tune::Quick, Tune::Full] {
             let setup = Setup { tune, ..setup.clone() };
             let whole = Whole::new(Arc::clone(&a), &a, None, 1.0, &setup, store.clone());
@@ -244,7 +245,7 @@ mod tests {
         assert_eq!(chosen.placement.source, ShareSource::Even);
     }
 
-    /// What it could save is less than it costs to meet: it is not even opened.
+    /// What it could save is less than it takes to synchronise: it is not even opened.
     #[test]
     fn a_processor_beside_a_fast_gpu() {
         let a = Arc::new(gallery::poisson2d([300, 300]).unwrap());

@@ -1,8 +1,8 @@
 //! Which devices work on a system, on which rows, and in what order these are.
 
 mod choose;
-mod meeting;
-mod offer;
+mod forecast;
+mod latency;
 mod performance_model;
 mod placement;
 mod reorder;
@@ -10,7 +10,7 @@ mod speed;
 mod survey;
 
 pub(crate) use choose::{Chosen, choose};
-pub use offer::{DeviceSet, Forecast};
+pub use forecast::{DeviceSet, Forecast};
 pub(crate) use reorder::Ordered;
 pub use reorder::{Cause, Reordering};
 pub use survey::{FormatSurvey, formats};

@@ -1,4 +1,4 @@
-//! A system and the devices for it: what is known of their speed and their meetings, what can be measured, and the best
+//! A system and the devices for it: what is known of their speed and latency, what can be measured, and the best
 //! set of them.
 
 use std::collections::BTreeMap;
@@ -7,16 +7,16 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-use super::offer::{Forecast, Offer, micros, sample, set_of, small_reason, uses, why_not};
-use super::placement::{self, LEAST_MEETING, Speed};
-use super::{meeting, speed};
+use super::forecast::{Forecast, Prediction, micros, sample, set_of, small_reason, uses, why_not};
+use super::placement::{self, LEAST_LATENCY, Speed};
+use super::{latency, speed};
 use crate::device::{Choice, Info, Rejected, Selection};
 use crate::matrix::Csr;
 use crate::matrix::reorder::Locality;
 use crate::partition::{ENTRY_BYTES, cost, cost_of};
 use crate::runtime::{ShareSource, Whole, memory_check};
 use crate::tune::Tune;
-use crate::tune::store::{Device, Known, MeetingEntry, MeetingKey, PaceEntry, Store, kind};
+use crate::tune::store::{Device, IterationTimeEntry, Known, LatencyEntry, LatencyKey, Store, kind};
 
 /// The most that a link between devices takes for an element of a halo, in seconds: 8 bytes in each direction at 10 GB/s.
 const HALO_SECONDS: f64 = 1.6e-9;
@@ -43,8 +43,8 @@ pub(crate) struct PerformanceModel<'a> {
     known: BTreeMap<Device, Known>,
     /// Speeds by kinds of devices, and whether they are remembered.
     speeds: BTreeMap<String, Option<(Speed, bool)>>,
-    /// What was measured just now of what devices need to meet; nothing where it could not be.
-    met: BTreeMap<MeetingKey, Option<f64>>,
+    /// The latencies that were measured just now; nothing where they could not be.
+    measured: BTreeMap<LatencyKey, Option<f64>>,
     measures: bool,
 }
 
@@ -59,7 +59,7 @@ impl<'a> PerformanceModel<'a> {
             store: if tune == Tune::Off { Store::none() } else { whole.store.clone() },
             known: BTreeMap::new(),
             speeds: BTreeMap::new(),
-            met: BTreeMap::new(),
+            measured: BTreeMap::new(),
             measures: matches!(tune, Tune::Quick | Tune::Full),
         };
         new.remember_speeds(devices);
@@ -74,7 +74,7 @@ impl<'a> PerformanceModel<'a> {
             if set.iter().all(|device| self.speeds.contains_key(&kind(device))) {
                 continue;
             }
-            let Some(speeds) = self.pace(set).and_then(|entry| entry.speeds()) else { continue };
+            let Some(speeds) = self.iteration_time(set).and_then(|entry| entry.speeds()) else { continue };
             for (device, speed) in set.iter().zip(speeds).filter(|(_, speed)| *speed > 0.0) {
                 let speed = Speed::proportional(self.work, 1.0 / speed);
                 self.speeds.entry(kind(device)).or_insert(Some((speed, true)));
@@ -90,42 +90,42 @@ impl<'a> PerformanceModel<'a> {
     }
 
     /// How fast these devices solved this system, if they did.
-    fn pace(&mut self, devices: &[Option<Info>]) -> Option<PaceEntry> {
-        let key = self.whole.pace_key(devices, self.rows);
-        self.known(devices)?.pace(&key).cloned()
+    fn iteration_time(&mut self, devices: &[Option<Info>]) -> Option<IterationTimeEntry> {
+        let key = self.whole.iteration_time_key(devices, self.rows);
+        self.known(devices)?.iteration_time(&key).cloned()
     }
 
-    fn meeting_key(&self, devices: &[Option<Info>]) -> MeetingKey {
-        MeetingKey::new(self.whole.setup.exchange, devices)
+    fn latency_key(&self, devices: &[Option<Info>]) -> LatencyKey {
+        LatencyKey::new(self.whole.setup.exchange, devices)
     }
 
-    /// What these devices need to meet, if it was measured.
-    fn known_meeting(&mut self, devices: &[Option<Info>]) -> Option<f64> {
-        let key = self.meeting_key(devices);
-        match self.met.get(&key) {
-            Some(met) => *met,
-            None => Some(self.known(devices)?.meeting(&key)?.seconds),
+    /// The latency of these devices, if it was measured.
+    fn known_latency(&mut self, devices: &[Option<Info>]) -> Option<f64> {
+        let key = self.latency_key(devices);
+        match self.measured.get(&key) {
+            Some(latency) => *latency,
+            None => Some(self.known(devices)?.latency(&key)?.seconds),
         }
     }
 
     /// The same: as was measured once on this machine, or now.
-    fn meeting(&mut self, devices: &[Option<Info>]) -> Option<f64> {
-        let (key, known) = (self.meeting_key(devices), self.known_meeting(devices));
-        if known.is_some() || !self.measures || self.met.contains_key(&key) {
+    fn latency(&mut self, devices: &[Option<Info>]) -> Option<f64> {
+        let (key, known) = (self.latency_key(devices), self.known_latency(devices));
+        if known.is_some() || !self.measures || self.measured.contains_key(&key) {
             return known;
         }
         let owner = Device::from(devices.iter().flatten().next()?);
-        let (count, met) = (devices.len(), meeting::seconds(self.whole.setup.exchange, devices));
-        match &met {
+        let (count, latency) = (devices.len(), latency::seconds(self.whole.setup.exchange, devices));
+        match &latency {
             Ok(seconds) => {
-                log::info!("{count} ranks need {:.1} µs to meet", 1e6 * seconds);
-                self.store.insert_meeting(&owner, MeetingEntry::new(key.clone(), *seconds));
+                log::info!("{count} ranks take {:.1} µs to synchronise", 1e6 * seconds);
+                self.store.insert_latency(&owner, LatencyEntry::new(key.clone(), *seconds));
             }
-            Err(e) => log::warn!("what {count} ranks need to meet can't be measured: {e}"),
+            Err(e) => log::warn!("how long {count} ranks take to synchronise can't be measured: {e}"),
         }
-        let met = met.ok();
-        self.met.insert(key, met);
-        met
+        let latency = latency.ok();
+        self.measured.insert(key, latency);
+        latency
     }
 
     /// How fast a device is on rows of the system: as it was in a former solve of it, or measured now, once for each kind.
@@ -139,9 +139,9 @@ impl<'a> PerformanceModel<'a> {
             && let Some(owner) = device
         {
             // of an iteration nothing is known by that
-            let key = self.whole.pace_key(std::slice::from_ref(device), self.rows);
-            let entry = PaceEntry::new(key, vec![1.0], vec![speed.seconds(self.work)], 0.0);
-            self.store.insert_pace(&Device::from(owner), entry);
+            let key = self.whole.iteration_time_key(std::slice::from_ref(device), self.rows);
+            let entry = IterationTimeEntry::new(key, vec![1.0], vec![speed.seconds(self.work)], 0.0);
+            self.store.insert_iteration_time(&Device::from(owner), entry);
         }
         self.speeds.insert(kind, speed);
         speed
@@ -176,21 +176,21 @@ impl<'a> PerformanceModel<'a> {
     }
 
     /// Shares and the time of an iteration, as these devices had them when they last solved this system.
-    fn remembered(&mut self, devices: &[Option<Info>]) -> Option<Offer> {
-        let entry = self.pace(devices).filter(|entry| entry.whole > 0.0)?;
+    fn remembered(&mut self, devices: &[Option<Info>]) -> Option<Prediction> {
+        let entry = self.iteration_time(devices).filter(|entry| entry.whole > 0.0)?;
         let shares = entry.speeds()?;
         let kernels = entry.kernels.iter().copied().fold(0.0, f64::max);
-        let meeting = if devices.len() == 1 { None } else { self.known_meeting(devices) };
+        let latency = if devices.len() == 1 { None } else { self.known_latency(devices) };
         let kinds: Vec<_> = devices.iter().map(kind).collect();
         let indices: Vec<_> = devices.iter().map(|device| device.as_ref().map(|device| device.index)).collect();
         let shares = placement::steadied(&shares, &kinds, &indices);
         let (devices, source, seconds) = (devices.to_vec(), ShareSource::Remembered, entry.whole);
-        Some(Offer { devices, shares, source, kernels, meeting, seconds, is_remembered: true })
+        Some(Prediction { devices, shares, source, kernels, latency, seconds, is_remembered: true })
     }
 
     /// Shares and the time of an iteration for these devices; without a time, where the shares alone are known. `None` if
     /// nothing is.
-    pub(crate) fn offer(&mut self, devices: &[Option<Info>], must_be_timed: bool) -> Option<Offer> {
+    pub(crate) fn prediction(&mut self, devices: &[Option<Info>], must_be_timed: bool) -> Option<Prediction> {
         let is_alone = devices.len() == 1;
         let remembered = self.remembered(devices);
         if remembered.is_some() {
@@ -209,17 +209,17 @@ impl<'a> PerformanceModel<'a> {
             (false, true) => ShareSource::Remembered,
             (false, false) => ShareSource::Measured,
         };
-        let meeting = match (is_alone, must_be_timed) {
+        let latency = match (is_alone, must_be_timed) {
             (true, _) => None,
-            (false, true) => Some(self.meeting(devices)?),
-            (false, false) => self.known_meeting(devices),
+            (false, true) => Some(self.latency(devices)?),
+            (false, false) => self.known_latency(devices),
         };
-        let seconds = if is_alone || meeting.is_some() {
-            placement::seconds(kernels, if is_alone { 0.0 } else { self.halo(devices.len()) }, meeting)
+        let seconds = if is_alone || latency.is_some() {
+            placement::seconds(kernels, if is_alone { 0.0 } else { self.halo(devices.len()) }, latency)
         } else {
             f64::NAN
         };
-        Some(Offer { devices: devices.to_vec(), shares, source, kernels, meeting, seconds, is_remembered: false })
+        Some(Prediction { devices: devices.to_vec(), shares, source, kernels, latency, seconds, is_remembered: false })
     }
 
     /// Seconds that a rank's halo is on its way, by a sample of the rows.
@@ -234,7 +234,7 @@ impl<'a> PerformanceModel<'a> {
         selection: &Selection,
         forecast: &mut Forecast,
         rejected: &mut Vec<Rejected>,
-    ) -> Option<Offer> {
+    ) -> Option<Prediction> {
         let mut devices = selection.ranks.clone();
         if devices.len() > 1 {
             self.sort(&mut devices);
@@ -247,31 +247,35 @@ impl<'a> PerformanceModel<'a> {
             return Some(self.one(devices));
         }
         if devices.len() == 1 {
-            return self.offer(&devices, false).or_else(|| Some(self.one(devices)));
+            return self.prediction(&devices, false).or_else(|| Some(self.one(devices)));
         }
-        let mut offers: Vec<Offer> = Vec::new();
+        let mut predictions: Vec<Prediction> = Vec::new();
         for count in placement::counts(devices.len()) {
             let set = &devices[..count];
             // what can't be faster than the best so far need not be measured
-            let best = offers.iter().map(|offer| offer.seconds).fold(f64::INFINITY, f64::min);
-            let alone = offers.first().filter(|offer| offer.devices.len() == 1).map(|offer| offer.seconds);
-            let is_hopeless = alone.is_some_and(|alone| alone / count as f64 + 0.5 * LEAST_MEETING > best);
+            let best = predictions.iter().map(|prediction| prediction.seconds).fold(f64::INFINITY, f64::min);
+            let alone = predictions
+                .first()
+                .filter(|prediction| prediction.devices.len() == 1)
+                .map(|prediction| prediction.seconds);
+            let is_hopeless = alone.is_some_and(|alone| alone / count as f64 + 0.5 * LEAST_LATENCY > best);
             if !memory_check::can_hold(self.rows, set, &self.whole.setup) || is_hopeless {
                 continue;
             }
-            offers.extend(self.offer(set, true).filter(|offer| offer.seconds.is_finite()));
+            predictions.extend(self.prediction(set, true).filter(|prediction| prediction.seconds.is_finite()));
         }
-        forecast.considered = offers.iter().map(set_of).collect();
+        forecast.considered = predictions.iter().map(set_of).collect();
         // nothing to compare: all of them, as far as is known
-        let has_all = offers.iter().any(|offer| offer.devices.len() == devices.len());
-        let chosen = offers.iter().enumerate().min_by(|(_, one), (_, other)| one.seconds.total_cmp(&other.seconds));
+        let has_all = predictions.iter().any(|prediction| prediction.devices.len() == devices.len());
+        let chosen =
+            predictions.iter().enumerate().min_by(|(_, one), (_, other)| one.seconds.total_cmp(&other.seconds));
         let chosen = match chosen {
-            Some((k, _)) if offers.len() > 1 || has_all || self.measures => offers.swap_remove(k),
+            Some((k, _)) if predictions.len() > 1 || has_all || self.measures => predictions.swap_remove(k),
             _ => return None,
         };
         for device in devices.iter().flatten().filter(|device| !uses(&chosen, device)) {
             let larger =
-                offers.iter().filter(|other| other.devices.len() > chosen.devices.len() && uses(other, device));
+                predictions.iter().filter(|other| other.devices.len() > chosen.devices.len() && uses(other, device));
             let reason = why_not(&chosen, larger.min_by(|one, other| one.seconds.total_cmp(&other.seconds)));
             rejected.push(Rejected { device: device.clone(), reason });
         }
@@ -279,42 +283,42 @@ impl<'a> PerformanceModel<'a> {
     }
 
     /// With the processor beside GPUs, if that makes an iteration faster. What it can save at most is told by how fast the
-    /// host reads the matrix: nothing else is measured unless that is more than it costs to meet.
+    /// host reads the matrix: nothing else is measured unless that is more than it takes to synchronise.
     pub(crate) fn with_processors(
         &mut self,
         selection: &Selection,
-        offer: Option<Offer>,
+        prediction: Option<Prediction>,
         forecast: &mut Forecast,
         rejected: &mut Vec<Rejected>,
-    ) -> Offer {
+    ) -> Prediction {
         let (devices, shares) = (selection.ranks.clone(), vec![1.0; selection.ranks.len()]);
-        let as_before = || Offer { shares, ..self.one(devices) };
-        let mut offer = offer.unwrap_or_else(as_before);
+        let as_before = || Prediction { shares, ..self.one(devices) };
+        let mut prediction = prediction.unwrap_or_else(as_before);
         for processor in &selection.beside {
             if rejected.iter().any(|other| other.device.index == processor.index) {
                 continue; // as the system is small
             }
-            let is_known = offer.seconds.is_finite();
-            let now = if is_known { offer.seconds } else { self.most_seconds(&offer.devices) };
+            let is_known = prediction.seconds.is_finite();
+            let now = if is_known { prediction.seconds } else { self.most_seconds(&prediction.devices) };
             let own = ENTRY_BYTES * self.work / (DOUBT * self.host_rate());
             let saved = now * now / (now + own);
-            let with = if is_known && saved > LEAST_MEETING {
-                let set: Vec<_> = offer.devices.iter().cloned().chain([Some(processor.clone())]).collect();
-                self.offer(&set, true).filter(|with| with.seconds.is_finite())
+            let with = if is_known && saved > LEAST_LATENCY {
+                let set: Vec<_> = prediction.devices.iter().cloned().chain([Some(processor.clone())]).collect();
+                self.prediction(&set, true).filter(|with| with.seconds.is_finite())
             } else {
                 None
             };
             forecast.considered.extend(with.as_ref().map(set_of));
             let reason = match with {
-                Some(with) if with.seconds < offer.seconds => {
-                    offer = with;
+                Some(with) if with.seconds < prediction.seconds => {
+                    prediction = with;
                     continue;
                 }
-                Some(with) => why_not(&offer, Some(&with)),
-                None if saved <= LEAST_MEETING => {
-                    let [saved, now, meeting] = [saved, now, LEAST_MEETING].map(micros);
+                Some(with) => why_not(&prediction, Some(&with)),
+                None if saved <= LEAST_LATENCY => {
+                    let [saved, now, latency] = [saved, now, LEAST_LATENCY].map(micros);
                     format!(
-                        "it would take {saved} off {now} an iteration at most, but devices need {meeting} or more to meet"
+                        "it would take {saved} off {now} an iteration at most, but devices take {latency} or more to synchronise"
                     )
                 }
                 None => {
@@ -323,7 +327,7 @@ impl<'a> PerformanceModel<'a> {
             };
             rejected.push(Rejected { device: processor.clone(), reason });
         }
-        offer
+        prediction
     }
 
     /// About the most seconds of an iteration on these devices.
@@ -342,9 +346,17 @@ impl<'a> PerformanceModel<'a> {
     }
 
     /// The only device, of which nothing need be known.
-    fn one(&self, devices: Vec<Option<Info>>) -> Offer {
+    fn one(&self, devices: Vec<Option<Info>>) -> Prediction {
         let (shares, source) = (vec![1.0], ShareSource::Even);
-        Offer { devices, shares, source, kernels: f64::NAN, meeting: None, seconds: f64::NAN, is_remembered: false }
+        Prediction {
+            devices,
+            shares,
+            source,
+            kernels: f64::NAN,
+            latency: None,
+            seconds: f64::NAN,
+            is_remembered: false,
+        }
     }
 
     /// The fastest first: as was measured where kinds differ, or else by units and clock.
@@ -378,7 +390,7 @@ impl<'a> PerformanceModel<'a> {
     fn slowest_seen(&mut self, device: &Option<Info>) -> Option<f64> {
         let kind = kind(device);
         let known = self.known(std::slice::from_ref(device))?;
-        let rates = known.paces.iter().flat_map(|entry| {
+        let rates = known.iteration_times.iter().flat_map(|entry| {
             let work = cost_of(entry.key.rows as usize, entry.key.entries as usize) as f64;
             let ranks = entry.key.devices.iter().zip(entry.shares.iter().zip(&entry.kernels));
             let own = ranks.filter(|(other, (share, seconds))| **other == kind && **share > 0.0 && **seconds > 0.0);

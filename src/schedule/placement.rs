@@ -6,9 +6,9 @@
 //! T = 0.4 m + max(0.6 m + halo, kernels of the slowest rank)
 //! ```
 //!
-//! where m is what these ranks need to meet, whatever they compute: the time of an iteration with next to nothing to do.
+//! where m is their synchronisation latency, whatever they compute: the time of an iteration with next to nothing to do.
 //! Six tenths of it pass beside kernels, if these take as long: the halo is on its way while they run. A device alone
-//! meets nobody. On four NVIDIA H200 (7-point operators, µs an iteration; m was about 80 of two, 120 of four):
+//! synchronises with nobody. On four NVIDIA H200 (7-point operators, µs an iteration; m was about 80 of two, 120 of four):
 //!
 //! | | 64³ | 100³ | 215³ | 464³ |
 //! |---|---|---|---|---|
@@ -20,32 +20,32 @@
 
 use crate::partition::ENTRY_BYTES;
 
-/// The part of a meeting in which no kernel runs.
+/// The part of a latency in which no kernel runs.
 const EXPOSED: f64 = 0.4;
 
 /// What a device alone needs beside its kernels, in seconds: several launches are under way at once.
 const LAUNCH: f64 = 2e-6;
 
-/// No meeting takes less, in seconds: a launch, a transfer and an answer, twice over.
-pub(crate) const LEAST_MEETING: f64 = 40e-6;
+/// No latency takes less, in seconds: a launch, a transfer and an answer, twice over.
+pub(crate) const LEAST_LATENCY: f64 = 40e-6;
 
 /// Bytes that a GPU moves in each cycle of each of its units, at least, as far as one can tell beforehand: an NVIDIA H200
 /// moves 18, an RTX 4090 3. To take a slower one for that fast costs little, as what it decides is about systems that are
 /// small.
 const LEAST_BYTES_A_CYCLE: f64 = 3.0;
 
-/// Seconds of an iteration on several ranks that need `meeting` to meet, of which the slowest one's kernels take
-/// `kernels`, and the halo `halo`; or on one that meets nobody.
-pub(crate) fn seconds(kernels: f64, halo: f64, meeting: Option<f64>) -> f64 {
-    match meeting {
-        Some(meeting) => EXPOSED * meeting + ((1.0 - EXPOSED) * meeting + halo).max(kernels),
+/// Seconds of an iteration on several ranks with this `latency`, of which the slowest one's kernels take
+/// `kernels`, and the halo `halo`; or on one that synchronises with nobody.
+pub(crate) fn seconds(kernels: f64, halo: f64, latency: Option<f64>) -> f64 {
+    match latency {
+        Some(latency) => EXPOSED * latency + ((1.0 - EXPOSED) * latency + halo).max(kernels),
         None => kernels + LAUNCH,
     }
 }
 
-/// Whether ranks that share what takes one of them `alone` seconds at most can't be faster than it, however they meet.
+/// Whether ranks that share what takes one of them `alone` seconds at most can't be faster than it, whatever their latency.
 pub(crate) fn is_enough(alone: f64, ranks: usize) -> bool {
-    let least = LEAST_MEETING.max(EXPOSED * LEAST_MEETING + alone / ranks as f64);
+    let least = LEAST_LATENCY.max(EXPOSED * LEAST_LATENCY + alone / ranks as f64);
     alone + LAUNCH <= least
 }
 
@@ -158,8 +158,8 @@ mod tests {
         for (alone, two, four) in FACTS {
             // kernels of a quarter of 215³ took 85 µs rather than 53
             let quarter = if alone == 213.0 { 85.0 } else { alone / 4.0 };
-            for (kernels, meeting, [low, high]) in [(alone / 2.0, 80.0, two), (quarter, 120.0, four)] {
-                let predicted = 1e6 * seconds(kernels * 1e-6, 0.0, Some(meeting * 1e-6));
+            for (kernels, latency, [low, high]) in [(alone / 2.0, 80.0, two), (quarter, 120.0, four)] {
+                let predicted = 1e6 * seconds(kernels * 1e-6, 0.0, Some(latency * 1e-6));
                 assert!(predicted > 0.92 * low && predicted < 1.08 * high, "{predicted} in place of {low} to {high}");
             }
         }

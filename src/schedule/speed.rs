@@ -20,8 +20,8 @@ use crate::real::{Precision, Real};
 use crate::runtime::Setup;
 use crate::runtime::loaded::load;
 use crate::timing::timing;
-use crate::tune::bed::numbers;
 use crate::tune::stopwatch::{Stopwatch, sum};
+use crate::tune::workload::numbers;
 
 /// Iterations that are timed, and the time that they may take beyond the least number.
 const COUNT: [usize; 2] = [3, 15];

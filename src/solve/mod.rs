@@ -1,17 +1,17 @@
 //! The [`Solver`] and the [`OperatorSolver`], what they are told, and what they give.
 
-mod moves;
+mod iteration_times;
 mod operator;
 mod outcome;
-mod pace;
+mod rebalancing;
+mod recovery;
 mod rounds;
 mod session;
 mod statistics;
 mod subject;
-mod survivors;
 
 pub use crate::krylov::{Criterion, Indefinite, Method, Reason};
-pub use crate::operator::choice::{Candidate, FormatChoice, Why};
+pub use crate::operator::choice::{FormatCandidate, FormatChoice, Why};
 pub use crate::operator::{Exchange, Format, HostOperator};
 pub use crate::precond::Precond;
 pub use crate::real::Precision;
@@ -24,5 +24,5 @@ pub use crate::timeline::Split;
 pub use crate::tune::Tune;
 pub use operator::OperatorSolver;
 pub use outcome::{Move, Outcome, Switch};
+pub use recovery::DeviceFailure;
 pub use session::Solver;
-pub use survivors::DeviceFailure;

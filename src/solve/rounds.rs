@@ -4,15 +4,15 @@ use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
-use super::moves::share_anew;
+use super::rebalancing::share_anew;
+use super::recovery::{DeviceFailure, open, without_failed};
 use super::statistics::{Answer, Statistics};
 use super::subject::Subject;
-use super::survivors::{DeviceFailure, open, without_failed};
 use crate::comm::Failed;
 use crate::error::Result;
 use crate::krylov::{Criterion, IsFor, Reason};
 use crate::real::Real;
-use crate::runtime::snapshot::{self, Shelf, Snapshot};
+use crate::runtime::snapshot::{self, Snapshot, Snapshots};
 use crate::runtime::{Checkpoint, Checkpoints, Control, Ended, Monitor, OnFailure, Position, Ranks, Stop};
 use crate::verify::{self, Residual};
 
@@ -22,7 +22,7 @@ const MAX_ROUNDS: u32 = 5;
 /// A true residual beyond this multiple of the recurrence's has nothing to do with it.
 const LOST: f64 = 10.0;
 
-/// How often iterates are set aside to go on from after a failure, if nothing else was said.
+/// How often snapshots are taken to go on from after a failure, if nothing else was said.
 const SNAPSHOT_EVERY: Duration = Duration::from_secs(10);
 
 /// Solves the system for `b` from and to `x`, after what is known from `statistics`, and since `started`. Tells why it ended, and
@@ -169,7 +169,7 @@ impl Round<'_> {
         }
     }
 
-    /// Runs the ranks from a position until they end or fail. With them come the last iterate that was set aside, if others
+    /// Runs the ranks from a position until they end or fail. With them comes the last snapshot, if others
     /// may go on from there, and the iterations that are known to be done.
     fn stretch(
         &self,
@@ -185,11 +185,11 @@ impl Round<'_> {
         let balance = ranks.balance(setup, statistics.reopened);
         let goes_on = position.p.is_some().then_some(rel_residual_2);
         let mut kept = others_go_on.then(|| Snapshot::first(position, before, rel_residual_2));
-        let shelf = every.map(|every| Shelf::new(every, &ranks.placement.rows, others_go_on, before));
+        let snapshots = every.map(|every| Snapshots::new(every, &ranks.placement.rows, others_go_on, before));
         let take = |snapshot: Snapshot| self.take(snapshot, &mut kept);
-        let (ended, iterations) = snapshot::beside(shelf, before, take, |shelf| {
+        let (ended, iterations) = snapshot::beside(snapshots, before, take, |snapshots| {
             let monitor = || {
-                let new = self.monitor(before).with_shelf(shelf).watching(balance.clone());
+                let new = self.monitor(before).with_snapshots(snapshots).watching(balance.clone());
                 goes_on.into_iter().fold(new, Monitor::going_on)
             };
             ranks.run(self.b, position, &monitor)
@@ -197,7 +197,7 @@ impl Round<'_> {
         (ended, kept, iterations)
     }
 
-    /// Takes what the ranks have set aside, unless it is useless: for the caller, and to go on from if others may.
+    /// Takes a snapshot of the ranks, unless it is useless: for the caller, and to go on from if others may.
     fn take(&self, snapshot: Snapshot, kept: &mut Option<Snapshot>) {
         if !snapshot.x.par_iter().all(|v| v.is_finite()) {
             return;
@@ -324,7 +324,7 @@ mod tests {
         }
     }
 
-    /// To meet takes all of the time.
+    /// Synchronisation takes all of the time.
     fn better_alone(balance: &mut Balance) {
         let count = balance.costs.len();
         balance.injected = Some((0..count).map(|k| 1e-12 * (count - k) as f64).collect());

@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
+use super::iteration_times;
 use super::outcome::Outcome;
-use super::pace;
+use super::recovery::{self, DeviceFailure};
 use super::rounds::{self, power_of_two_near};
 use super::statistics::{Answer, Statistics};
 use super::subject::Subject;
-use super::survivors::{self, DeviceFailure};
 use crate::device::{self, Rejected, Selection};
 use crate::error::{Error, Result};
 use crate::krylov::{Criterion, Indefinite, IsFor, Method, Reason};
@@ -92,7 +92,7 @@ impl Solver {
         let prepare = start.elapsed() - forecast.time;
         log::debug!("checks and partition took {prepare:?}");
         let mut failures = Vec::new();
-        let ranks = survivors::open(&whole, rows, placement, &mut failures, cancel)?;
+        let ranks = recovery::open(&whole, rows, placement, &mut failures, cancel)?;
         let tune = ranks.times.tune + forecast.time;
         let prepare = prepare + ranks.times.prepare;
         let times = SetupTimes { prepare, reorder: reordering.time, tune, ..ranks.times };
@@ -114,7 +114,7 @@ impl Solver {
 
     /// Solves `A x = b` from and to `x`: it holds the first guess, and then the solution, or the best approximation reached. Beside
     /// it, a solve takes one vector of the host's memory for the ranks' iterates, and a few more where rows are reordered, scaled
-    /// or set aside.
+    /// or copied for snapshots.
     ///
     /// After an error, `x` is the first guess, or an iterate that was reached from there.
     ///
@@ -174,7 +174,7 @@ impl Solver {
             }
         };
         if self.failures.len() == failed && statistics.switch.is_none() {
-            pace::remember(&self.whole, &self.ranks, &statistics);
+            iteration_times::remember(&self.whole, &self.ranks, &statistics);
         }
         self.rejected.append(&mut self.ranks.left_out);
         Ok((statistics, answer))
@@ -192,7 +192,7 @@ impl Solver {
         let (rows, placement) = (self.whole.rows()?, self.ranks.placement.clone());
         let left_out = std::mem::take(&mut self.ranks.left_out);
         self.ranks.close(); // what is on the devices now would be in the way
-        self.ranks = survivors::open(&self.whole, rows, placement, &mut self.failures, None)?;
+        self.ranks = recovery::open(&self.whole, rows, placement, &mut self.failures, None)?;
         self.ranks.left_out = left_out;
         statistics.switched(from, to, curvature, start.elapsed());
         Ok(true)

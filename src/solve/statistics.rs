@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::outcome::{Move, Outcome, Switch};
 use crate::krylov::{Method, Reason};
-use crate::runtime::rebalance::Pace;
+use crate::runtime::rebalance::IterationTimes;
 use crate::runtime::snapshot::Snapshot;
 use crate::runtime::{Ended, Position};
 use crate::timeline::{Split, Timeline};
@@ -37,7 +37,7 @@ pub(crate) struct Statistics {
     /// How often ranks were opened anew.
     pub(crate) reopened: u32,
     /// What the ranks measured last.
-    pub(crate) pace: Option<Pace>,
+    pub(crate) iteration_times: Option<IterationTimes>,
     /// Seconds of an iteration of these ranks, undisturbed.
     pub(crate) iteration_seconds: Option<f64>,
 }
@@ -64,7 +64,7 @@ impl Statistics {
     pub(crate) fn forget_ranks(&mut self) {
         self.split.clear();
         self.timelines.clear();
-        self.pace = None;
+        self.iteration_times = None;
         self.iteration_seconds = None;
     }
 
@@ -86,7 +86,7 @@ impl Statistics {
             self.split[k] = self.split[k] + split;
             join(&mut self.timelines[k], timeline);
             if k == 0 {
-                self.pace = seen.pace.or(self.pace.take());
+                self.iteration_times = seen.iteration_times.or(self.iteration_times.take());
                 self.iteration_seconds = seen.iteration_seconds.or(self.iteration_seconds);
                 self.iterations = seen.iterations;
                 self.restarts += seen.runs.saturating_sub(1);
@@ -102,7 +102,7 @@ impl Statistics {
         self.upload += time;
         self.reopened += 1;
         self.iteration_seconds = None;
-        let kernels = self.pace.take().map_or_else(Vec::new, |pace| pace.kernels);
+        let kernels = self.iteration_times.take().map_or_else(Vec::new, |times| times.kernels);
         if let Some((shares, kept)) = moved {
             self.split = kept.iter().map(|&k| self.split[k]).collect();
             self.timelines = kept.iter().map(|&k| std::mem::take(&mut self.timelines[k])).collect();
@@ -150,7 +150,7 @@ impl Statistics {
             switch: self.switch,
             moves: self.moves,
             iteration_seconds: self.iteration_seconds,
-            kernel_seconds: self.pace.map_or_else(Vec::new, |pace| pace.kernels),
+            kernel_seconds: self.iteration_times.map_or_else(Vec::new, |times| times.kernels),
             bytes_per_iteration,
         }
     }

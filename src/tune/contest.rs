@@ -2,7 +2,7 @@
 
 use super::device::Work;
 use super::found::{Chosen, Curve, KernelFound, Launch};
-use super::lab::{Lab, Way};
+use super::kernel_bench::{Candidate, KernelBench};
 use super::search::fastest;
 use crate::error::Result;
 use crate::kernels::PRODUCTS;
@@ -18,11 +18,11 @@ const WORTH: f64 = 0.01;
 /// A kernel with what is known of it so far.
 pub(super) struct Contest {
     pub(super) kernel: &'static str,
-    pub(super) curves: Vec<(Way, Curve)>,
+    pub(super) curves: Vec<(Candidate, Curve)>,
     /// What it is launched with without tuning.
-    pub(super) default: Way,
+    pub(super) default: Candidate,
     /// What it is launched with, unless something better turns up.
-    pub(super) best: Way,
+    pub(super) best: Candidate,
 }
 
 impl Contest {
@@ -31,13 +31,13 @@ impl Contest {
     }
 
     /// The best of each curve with its time, the fastest first.
-    fn bests(&self) -> Vec<(Way, f64)> {
-        let best_of = |(way, curve): &(Way, Curve)| {
+    fn bests(&self) -> Vec<(Candidate, f64)> {
+        let best_of = |(candidate, curve): &(Candidate, Curve)| {
             let best = &curve.points[fastest(&curve.points)?];
-            let launch = Launch { groups_per_unit: best.groups_per_unit, ..way.launch };
-            Some((Way { launch, ..*way }, best.timing.median))
+            let launch = Launch { groups_per_unit: best.groups_per_unit, ..candidate.launch };
+            Some((Candidate { launch, ..*candidate }, best.timing.median))
         };
-        let mut bests: Vec<(Way, f64)> = self.curves.iter().filter_map(best_of).collect();
+        let mut bests: Vec<(Candidate, f64)> = self.curves.iter().filter_map(best_of).collect();
         bests.sort_by(|a, b| a.1.total_cmp(&b.1));
         bests
     }
@@ -47,7 +47,7 @@ impl Work<'_> {
     /// The contests from the best of the curves to what is found in the last rounds.
     pub(super) fn rounds<T: Real, A: Real>(
         &self,
-        lab: &mut Lab<'_, T, A>,
+        bench: &mut KernelBench<'_, T, A>,
         contests: Vec<Contest>,
         step: &mut dyn FnMut(),
     ) -> Result<Vec<KernelFound>> {
@@ -58,15 +58,16 @@ impl Work<'_> {
         for mut batch in [first, rest] as [Vec<Contest>; 2] {
             for contest in &mut batch {
                 let finalists = self.finalists(contest, cut);
-                contest.best = lab.best(contest.kernel, &finalists, |way| fits_cut(way, contest.kernel, cut))?;
+                contest.best =
+                    bench.best(contest.kernel, &finalists, |candidate| fits_cut(candidate, contest.kernel, cut))?;
                 if cut.is_none() {
-                    let mut ways = vec![contest.best];
-                    ways.extend(self.with_other_items(contest.best));
-                    contest.best = lab.best(contest.kernel, &ways, |_| true)?;
+                    let mut candidates = vec![contest.best];
+                    candidates.extend(self.with_other_items(contest.best));
+                    contest.best = bench.best(contest.kernel, &candidates, |_| true)?;
                 }
             }
             for contest in batch {
-                found.push(self.last_round(lab, contest, cut)?);
+                found.push(self.last_round(bench, contest, cut)?);
                 step();
             }
             cut = cut.or(found.first().map(|found| found.chosen.launch));
@@ -76,15 +77,15 @@ impl Work<'_> {
 
     /// What takes part in a kernel's contest: the usual launch, the start of the search, and the best of the curves; of
     /// a product those whose row blocks are `cut` already, if they are.
-    fn finalists(&self, contest: &Contest, cut: Option<Launch>) -> Vec<Way> {
+    fn finalists(&self, contest: &Contest, cut: Option<Launch>) -> Vec<Candidate> {
         let mut finalists = vec![contest.best];
-        for (mut way, _) in contest.bests() {
+        for (mut candidate, _) in contest.bests() {
             if let Some(cut) = cut.filter(|_| contest.is_product()) {
-                way.launch.items_per_row = cut.items_per_row;
+                candidate.launch.items_per_row = cut.items_per_row;
             }
-            let fits = fits_cut(&way, contest.kernel, cut);
-            if fits && !finalists.contains(&way) && finalists.len() <= FINALISTS {
-                finalists.push(way);
+            let fits = fits_cut(&candidate, contest.kernel, cut);
+            if fits && !finalists.contains(&candidate) && finalists.len() <= FINALISTS {
+                finalists.push(candidate);
             }
         }
         finalists
@@ -93,38 +94,43 @@ impl Work<'_> {
     /// Measures the best launch of a kernel in turns with the default and, of a product, with other work-items for a row, and chooses.
     fn last_round<T: Real, A: Real>(
         &self,
-        lab: &mut Lab<'_, T, A>,
+        bench: &mut KernelBench<'_, T, A>,
         contest: Contest,
         cut: Option<Launch>,
     ) -> Result<KernelFound> {
         let Contest { kernel, default, best, .. } = contest;
-        let mut ways = vec![default, best];
+        let mut candidates = vec![default, best];
         if contest.is_product() {
-            ways.extend(self.with_other_items(best));
+            candidates.extend(self.with_other_items(best));
         }
-        let timings = lab.in_turns(kernel, &ways)?;
-        let winner = choose(&ways, &timings, 1, |way| fits_cut(way, kernel, cut));
-        let [default, chosen] = [0, winner].map(|k| Chosen { launch: ways[k].launch, timing: timings[k] });
-        let bytes = lab.bed.bytes(kernel);
+        let timings = bench.in_turns(kernel, &candidates)?;
+        let winner = choose(&candidates, &timings, 1, |candidate| fits_cut(candidate, kernel, cut));
+        let [default, chosen] = [0, winner].map(|k| Chosen { launch: candidates[k].launch, timing: timings[k] });
+        let bytes = bench.workload.bytes(kernel);
         let curves = contest.curves.into_iter().map(|(_, curve)| curve).collect();
-        Ok(KernelFound { kernel: kernel.into(), bytes, elements: lab.bed.n(), curves, default, chosen })
+        Ok(KernelFound { kernel: kernel.into(), bytes, elements: bench.workload.n(), curves, default, chosen })
     }
 }
 
 /// Whether a kernel can have this launch with the row blocks that all products share.
-fn fits_cut(way: &Way, kernel: &str, cut: Option<Launch>) -> bool {
+fn fits_cut(candidate: &Candidate, kernel: &str, cut: Option<Launch>) -> bool {
     let blocks = |launch: Launch| (launch.group_size, launch.block_nnz, launch.items_per_row);
-    !PRODUCTS.contains(&kernel) || cut.is_none_or(|cut| blocks(way.launch) == blocks(cut))
+    !PRODUCTS.contains(&kernel) || cut.is_none_or(|cut| blocks(candidate.launch) == blocks(cut))
 }
 
-/// The best of some ways: `current`, unless a change gains enough; and the first, which is the default, unless that gains
+/// The best of some candidates: `current`, unless a change gains enough; and the first, which is the default, unless that gains
 /// enough. Only what is `allowed`.
-pub(super) fn choose(ways: &[Way], timings: &[Timing], current: usize, allowed: impl Fn(&Way) -> bool) -> usize {
+pub(super) fn choose(
+    candidates: &[Candidate],
+    timings: &[Timing],
+    current: usize,
+    allowed: impl Fn(&Candidate) -> bool,
+) -> usize {
     let time = |k: usize| timings[k].median;
     let gains = |k: usize, over: usize| time(k) <= (1.0 - WORTH) * time(over);
-    let best = (0..ways.len()).filter(|&k| allowed(&ways[k])).min_by(|&a, &b| time(a).total_cmp(&time(b)));
-    let best = best.filter(|&best| gains(best, current) || !allowed(&ways[current])).unwrap_or(current);
-    if allowed(&ways[0]) && !gains(best, 0) { 0 } else { best }
+    let best = (0..candidates.len()).filter(|&k| allowed(&candidates[k])).min_by(|&a, &b| time(a).total_cmp(&time(b)));
+    let best = best.filter(|&best| gains(best, current) || !allowed(&candidates[current])).unwrap_or(current);
+    if allowed(&candidates[0]) && !gains(best, 0) { 0 } else { best }
 }
 
 #[cfg(test)]
@@ -140,10 +146,10 @@ mod tests {
     #[test]
     fn a_change_has_to_gain() {
         let launch = |groups_per_unit| Launch { groups_per_unit, group_size: 64, block_nnz: 0, items_per_row: 1 };
-        let ways = [1, 2, 3, 4].map(|groups| Way { compiled: 0, launch: launch(groups) });
+        let candidates = [1, 2, 3, 4].map(|groups| Candidate { compiled: 0, launch: launch(groups) });
         let chosen = |times: [f64; 4], current: usize, banned: &[usize]| {
             let timings = times.map(|time| Timing { median: time, low: time, high: time, runs: 1 });
-            choose(&ways, &timings, current, |way| !banned.contains(&way.launch.groups_per_unit))
+            choose(&candidates, &timings, current, |candidate| !banned.contains(&candidate.launch.groups_per_unit))
         };
         assert_eq!(chosen([1.0, 0.995, 0.992, 0.991], 0, &[]), 0, "less than a hundredth");
         assert_eq!(chosen([1.0, 0.95, 0.9, 0.98], 0, &[]), 2);
@@ -164,14 +170,14 @@ mod tests {
         let work = Work { info: &device, part: &part, how: Search::Refine, watch: Watch::default() };
         let default = Tuning::uniform(64, 1024, 4 * device.compute_units as usize);
         let ctx = Context::open(&device).unwrap();
-        let mut lab = Lab::<f64, f64>::new(ctx, &part, &default, Watch::default()).unwrap();
+        let mut bench = KernelBench::<f64, f64>::new(ctx, &part, &default, Watch::default()).unwrap();
         let launch = Launch { group_size: 64, groups_per_unit: 1, block_nnz: 1024, items_per_row: 1 };
-        let way = Way { compiled: lab.compile(&lab.uniform(launch)).unwrap(), launch };
-        assert_eq!(lab.compile(&lab.uniform(launch)).unwrap(), way.compiled, "nothing is compiled twice");
+        let candidate = Candidate { compiled: bench.compile(&bench.uniform(launch)).unwrap(), launch };
+        assert_eq!(bench.compile(&bench.uniform(launch)).unwrap(), candidate.compiled, "nothing is compiled twice");
         let kernel = "spmv_dot_csr";
-        let curves = vec![(way, work.curve(&mut lab, &way, kernel).unwrap())];
-        let contest = Contest { kernel, curves, default: way, best: way };
-        let found = work.last_round(&mut lab, contest, None).unwrap();
+        let curves = vec![(candidate, work.curve(&mut bench, &candidate, kernel).unwrap())];
+        let contest = Contest { kernel, curves, default: candidate, best: candidate };
+        let found = work.last_round(&mut bench, contest, None).unwrap();
         assert!([1, 2, 4, 8].contains(&found.chosen.launch.items_per_row) && found.curves.len() == 1);
         assert!(found.chosen.timing.median <= found.default.timing.median);
     }

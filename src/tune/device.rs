@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::contest::Contest;
 use super::found::{Curve, DeviceFacts, Found, KernelFound, Launch, Search};
-use super::lab::{Lab, Way};
+use super::kernel_bench::{Candidate, KernelBench};
 use super::search::search;
 use super::store::Size;
 use super::watch::Watch;
@@ -124,13 +124,13 @@ impl Work<'_> {
     fn run<T: Real, A: Real>(&self) -> Result<Vec<KernelFound>> {
         let ctx = Context::open(self.info)?;
         let default = Tuning::default_for(self.info, Shape::of(self.info));
-        let mut lab = Lab::<T, A>::new(ctx, self.part, &default, self.watch)?;
-        let [products, vectors] = self.ways(&mut lab, &default)?;
+        let mut bench = KernelBench::<T, A>::new(ctx, self.part, &default, self.watch)?;
+        let [products, vectors] = self.candidates(&mut bench, &default)?;
         let all_names = FAMILIES.iter().flat_map(|(_, _, kernels)| *kernels).copied();
-        let names: Vec<&'static str> = all_names.filter(|name| lab.bed.has(name)).collect();
-        let ways = |name: &str| if PRODUCTS.contains(&name) { &products } else { &vectors };
-        // a part for each way of each kernel, and one for each kernel's last round
-        let all = names.iter().map(|name| ways(name).len() + 1).sum();
+        let names: Vec<&'static str> = all_names.filter(|name| bench.workload.has(name)).collect();
+        let candidates = |name: &str| if PRODUCTS.contains(&name) { &products } else { &vectors };
+        // a part for each candidate of each kernel, and one for each kernel's last round
+        let all = names.iter().map(|name| candidates(name).len() + 1).sum();
         let mut done = 0;
         let mut step = || {
             done += 1;
@@ -139,30 +139,35 @@ impl Work<'_> {
 
         let mut contests = Vec::new();
         for &kernel in &names {
-            let default = self.usual(&mut lab, ways(kernel), kernel, &default)?;
+            let default = self.usual(&mut bench, candidates(kernel), kernel, &default)?;
             let mut contest = Contest { kernel, curves: Vec::new(), default, best: default };
             // the largest first: the search of the dissertation is at the largest size that the kernel can have
-            for &way in ways(kernel).iter().rev() {
+            for &candidate in candidates(kernel).iter().rev() {
                 let is_wanted = self.how != Search::FirstMinimum || contest.curves.is_empty();
-                if is_wanted && lab.fits(&way, kernel)? {
-                    let curve = self.curve(&mut lab, &way, kernel)?;
-                    contest.curves.push((way, curve));
+                if is_wanted && bench.fits(&candidate, kernel)? {
+                    let curve = self.curve(&mut bench, &candidate, kernel)?;
+                    contest.curves.push((candidate, curve));
                 }
                 step();
             }
             contests.push(contest);
         }
 
-        let mut found = self.rounds(&mut lab, contests, &mut step)?;
+        let mut found = self.rounds(&mut bench, contests, &mut step)?;
         found.sort_by_key(|found| names.iter().position(|&name| name == found.kernel));
         Ok(found)
     }
 
-    /// Searches along one way.
-    pub(super) fn curve<T: Real, A: Real>(&self, lab: &mut Lab<'_, T, A>, way: &Way, kernel: &str) -> Result<Curve> {
-        let most = lab.most(way, kernel)?;
-        let points = search(self.how, most, |groups_per_unit| lab.measure(way, kernel, groups_per_unit))?;
-        let Launch { group_size, block_nnz, .. } = way.launch;
+    /// Searches for the number of groups of one candidate.
+    pub(super) fn curve<T: Real, A: Real>(
+        &self,
+        bench: &mut KernelBench<'_, T, A>,
+        candidate: &Candidate,
+        kernel: &str,
+    ) -> Result<Curve> {
+        let most = bench.most(candidate, kernel)?;
+        let points = search(self.how, most, |groups_per_unit| bench.measure(candidate, kernel, groups_per_unit))?;
+        let Launch { group_size, block_nnz, .. } = candidate.launch;
         Ok(Curve { group_size, block_nnz, points })
     }
 }

@@ -4,18 +4,18 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::bed::numbers;
 use super::kept;
 use super::mode::Tune;
 use super::stopwatch::{Stopwatch, span};
 use super::store::{Device, FormatEntry, FormatKey, FormatTime, Known, Store};
+use super::workload::numbers;
 use crate::backend::LinearOperator;
 use crate::backend::Ops;
 use crate::backend::opencl::OpenClOps;
 use crate::cache::Digest;
 use crate::device::DeviceVec;
 use crate::error::Result;
-use crate::operator::choice::{Candidate, FormatChoice, Why, contenders, fastest};
+use crate::operator::choice::{FormatCandidate, FormatChoice, Why, contenders, fastest};
 use crate::operator::opencl::{DeviceBlock, target};
 use crate::operator::plan::{Offer, Target, by_bytes};
 use crate::operator::{Exchange, Format};
@@ -154,7 +154,7 @@ impl<T: Real, A: Real> Ground<'_, T, A> {
         };
         let candidate = |one: &FormatTime| {
             let time = one.timing.as_ref().and_then(|timing| Duration::try_from_secs_f64(timing.median).ok());
-            Some(Candidate { time, ..Candidate::new(named(&one.format)?, one.bytes) })
+            Some(FormatCandidate { time, ..FormatCandidate::new(named(&one.format)?, one.bytes) })
         };
         let candidates = entry.candidates.iter().filter_map(candidate).collect();
         let format = offer.format;
@@ -201,7 +201,7 @@ impl<T: Real, A: Real> Ground<'_, T, A> {
             if let Some(time) = time {
                 log::debug!("{device}: a product of {bytes} bytes as {format} takes {time:?}");
             }
-            Candidate { time, ..Candidate::new(*format, *bytes) }
+            FormatCandidate { time, ..FormatCandidate::new(*format, *bytes) }
         });
         let choice = FormatChoice::new(Why::Measured, format, candidates.collect());
         Some((blocks.into_iter().map(|(block, _)| block).find(|block| block.format() == format)?, choice))
@@ -261,8 +261,8 @@ impl<T: Real, A: Real> Ground<'_, T, A> {
     }
 }
 
-fn candidate<T>(offer: &Offer<'_, T>) -> Candidate {
-    Candidate::new(offer.format, offer.bytes)
+fn candidate<T>(offer: &Offer<'_, T>) -> FormatCandidate {
+    FormatCandidate::new(offer.format, offer.bytes)
 }
 
 /// A hash of a block, times `factor`: of its size, and of a sample of evenly spaced row pointers, columns and bits of
@@ -378,7 +378,7 @@ mod tests {
             for tune in [Tune::Stored, Tune::Quick, Tune::Full] {
                 let (again, choice) = choose(Format::Auto, tune, Some(&known), plenty);
                 assert_eq!((again, choice.why), (taken, Why::Remembered));
-                let format = |one: &Candidate| (one.format, one.bytes);
+                let format = |one: &FormatCandidate| (one.format, one.bytes);
                 let same = |choice: &FormatChoice| choice.candidates.iter().map(format).collect::<Vec<_>>();
                 assert_eq!(same(&choice), same(&measured));
             }

@@ -5,19 +5,19 @@
 //! GPUs with OpenCL*, PUC-Rio 2013, sections 4.3 and 4.4). So both are measured.
 //! [`experiment`](crate::experiments::experiment()) tells where the time of a method's iterations then goes.
 
-pub(crate) mod bed;
+mod candidates;
 mod contest;
 pub(crate) mod device;
 pub(crate) mod formats;
 mod found;
 pub(crate) mod kept;
-mod lab;
+mod kernel_bench;
 mod mode;
 mod search;
 pub(crate) mod stopwatch;
 pub mod store;
 mod watch;
-mod ways;
+pub(crate) mod workload;
 
 pub use crate::timing::Timing;
 pub use device::{MAX_SEARCHED_PER_UNIT, device, rank, ranks_to_tune};

@@ -2,8 +2,8 @@
 //!
 //! A file holds entries, each the launch parameters of one kernel with their time, under a [`Key`] of all that they
 //! depend on beside the device; the formats that were measured on blocks of rows ([`FormatEntry`]); and, of several devices
-//! of which this is the first, what it costs them to meet ([`MeetingEntry`]) and how fast each was in a solve
-//! ([`PaceEntry`]). It is JSON: sorted, so that it can be read and compared. It is replaced whole, under a lock of the operating system that ends
+//! of which this is the first, how long they take to synchronise ([`LatencyEntry`]) and how fast each was in a solve
+//! ([`IterationTimeEntry`]). It is JSON: sorted, so that it can be read and compared. It is replaced whole, under a lock of the operating system that ends
 //! with its process. So it can be read without a lock; what processes insert at the same time is all kept; and one that
 //! is killed leaves the former file or the new one.
 //!
@@ -51,7 +51,7 @@ pub use self::formats::{FormatEntry, FormatKey, FormatTime};
 pub use self::launches::{Entry, Hit, Key, Size, source_hash};
 use self::ranks::Kept;
 pub(crate) use self::ranks::unusual;
-pub use self::ranks::{MeetingEntry, MeetingKey, PaceEntry, PaceKey, kind, kinds};
+pub use self::ranks::{IterationTimeEntry, IterationTimeKey, LatencyEntry, LatencyKey, kind, kinds};
 use crate::cache;
 
 /// The version of the files.
@@ -71,12 +71,12 @@ pub struct Known {
     /// The formats of blocks, sorted likewise.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "known")]
     pub formats: Vec<FormatEntry>,
-    /// What it costs this device and others to meet, sorted likewise.
+    /// How long this device and others take to synchronise, sorted likewise.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "known")]
-    pub meetings: Vec<MeetingEntry>,
+    pub latencies: Vec<LatencyEntry>,
     /// How fast this device and others were in solves, sorted likewise.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "known")]
-    pub paces: Vec<PaceEntry>,
+    pub iteration_times: Vec<IterationTimeEntry>,
 }
 
 impl Known {
@@ -101,20 +101,20 @@ impl Known {
 
     /// Nothing.
     fn nothing(device: &Device) -> Self {
-        let (entries, formats, meetings, paces) = Default::default();
-        Self { device: device.clone(), entries, formats, meetings, paces }
+        let (entries, formats, latencies, iteration_times) = Default::default();
+        Self { device: device.clone(), entries, formats, latencies, iteration_times }
     }
 
-    /// What it costs these devices to meet. O(log meetings).
+    /// How long these devices take to synchronise. O(log latencies).
     #[must_use]
-    pub fn meeting(&self, key: &MeetingKey) -> Option<&MeetingEntry> {
-        found(&self.meetings, key)
+    pub fn latency(&self, key: &LatencyKey) -> Option<&LatencyEntry> {
+        found(&self.latencies, key)
     }
 
-    /// How fast these devices solved this system. O(log paces).
+    /// How fast these devices solved this system. O(log iteration times).
     #[must_use]
-    pub fn pace(&self, key: &PaceKey) -> Option<&PaceEntry> {
-        found(&self.paces, key)
+    pub fn iteration_time(&self, key: &IterationTimeKey) -> Option<&IterationTimeEntry> {
+        found(&self.iteration_times, key)
     }
 
     /// What was measured on this very block. O(log formats).
@@ -213,14 +213,14 @@ impl Store {
         self.add(Known { formats: formats.into_iter().collect(), ..Known::nothing(device) })
     }
 
-    /// The same for what it costs `device` and others to meet, of which a device has 64 at most.
-    pub fn insert_meeting(&self, device: &Device, meeting: MeetingEntry) -> Option<PathBuf> {
-        self.add(Known { meetings: vec![meeting], ..Known::nothing(device) })
+    /// The same for how long `device` and others take to synchronise, of which a device has 64 at most.
+    pub fn insert_latency(&self, device: &Device, latency: LatencyEntry) -> Option<PathBuf> {
+        self.add(Known { latencies: vec![latency], ..Known::nothing(device) })
     }
 
     /// The same for how fast `device` and others were in a solve, of which a device has 256 at most.
-    pub fn insert_pace(&self, device: &Device, pace: PaceEntry) -> Option<PathBuf> {
-        self.add(Known { paces: vec![pace], ..Known::nothing(device) })
+    pub fn insert_iteration_time(&self, device: &Device, time: IterationTimeEntry) -> Option<PathBuf> {
+        self.add(Known { iteration_times: vec![time], ..Known::nothing(device) })
     }
 
     fn add(&self, new: Known) -> Option<PathBuf> {
@@ -374,8 +374,8 @@ fn read(path: &Path) -> Result<Option<Known>, Unreadable> {
     // Files can be edited.
     sort(&mut known.entries);
     sort(&mut known.formats);
-    sort(&mut known.meetings);
-    sort(&mut known.paces);
+    sort(&mut known.latencies);
+    sort(&mut known.iteration_times);
     Ok(Some(known))
 }
 
@@ -408,9 +408,9 @@ fn merge(path: &Path, new: Known) -> Result<(), Unreadable> {
     let in_use: BTreeSet<_> = new.entries.iter().filter(|entry| entry.makes_sense()).map(made_from).collect();
     let entries = merged(old.entries, new.entries, |entry| in_use.contains(&made_from(entry)));
     let formats = merged(old.formats, new.formats, |_| true);
-    let meetings = merged(old.meetings, new.meetings, |_| true);
-    let paces = merged(old.paces, new.paces, |_| true);
-    let known = Known { device, entries, formats, meetings, paces };
+    let latencies = merged(old.latencies, new.latencies, |_| true);
+    let iteration_times = merged(old.iteration_times, new.iteration_times, |_| true);
+    let known = Known { device, entries, formats, latencies, iteration_times };
     let content = Content { version: VERSION, known };
     let mut text = serde_json::to_vec_pretty(&content).map_err(|e| Unreadable::Io(e.into()))?;
     text.push(b'\n');

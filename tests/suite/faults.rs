@@ -221,7 +221,7 @@ fn all_ranks_of_a_device_go() {
     run.ends(0);
     assert!(is_solved(&place));
     assert_eq!((report["ranks"].as_array().unwrap().len(), report["failures"].as_array().unwrap().len()), (1, 1));
-    // nothing was set aside within 10 s: all was done again
+    // no snapshot was taken within 10 s: all was done again
     assert_eq!(report["failures"][0]["lost_iterations"], report["failures"][0]["iterations"]);
 }
 
@@ -234,7 +234,7 @@ fn one_after_the_other_until_none_is_left() {
     assert!(is_solved(&place));
     assert_eq!(run.err.lines().count(), 2, "{}", run.err);
     assert!(run.out.contains("failed          pthread"), "{}", run.out);
-    // nothing is set aside, so that the one that is left begins anew, and gets far enough to fail
+    // no snapshot is taken, so that the one that is left begins anew, and gets far enough to fail
     let run = solve(&place, "0,1", both, "--on-failure continue -o x.mtx").ends(3);
     let error = run.err.lines().last().unwrap();
     assert!(error.starts_with("error: no device is left to go on with: [1] "), "{error}");

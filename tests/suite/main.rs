@@ -7,7 +7,6 @@ mod common;
 mod packing;
 
 mod arrays;
-mod bands;
 mod bench;
 mod checkpoints;
 mod cli;
@@ -33,6 +32,7 @@ mod persistent;
 mod readme;
 mod reorder;
 mod report;
+mod segments;
 mod shares;
 mod single_sum;
 mod solve;

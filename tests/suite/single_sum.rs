@@ -1,4 +1,4 @@
-//! The methods whose ranks meet for one sum an iteration, by recurrence of A p: as far as `cg`, in about as many
+//! The methods whose ranks synchronise for one sum an iteration, by recurrence of A p: as far as `cg`, in about as many
 //! iterations, on any ranks. Each test recomputes b − A x by itself.
 
 use std::path::Path;

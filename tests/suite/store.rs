@@ -11,8 +11,8 @@ use std::time::{Duration, SystemTime};
 
 use crate::common::process::alone;
 use declive::tune::store::{
-    Device, Entry, FormatEntry, FormatKey, FormatTime, Key, Known, MeetingEntry, MeetingKey, PaceEntry, PaceKey, Size,
-    Store, source_hash,
+    Device, Entry, FormatEntry, FormatKey, FormatTime, IterationTimeEntry, IterationTimeKey, Key, Known, LatencyEntry,
+    LatencyKey, Size, Store, source_hash,
 };
 use declive::tune::{Launch, Timing};
 use proptest::prelude::*;
@@ -674,13 +674,13 @@ fn formats_of_several_threads_are_all_kept() {
 
 // ------------------------------------------------------------------------------------- devices together
 
-fn meeting(number: u64, seconds: f64) -> MeetingEntry {
+fn latency(number: u64, seconds: f64) -> LatencyEntry {
     let devices = vec![format!("GPU {number}"), "GPU".into()];
-    MeetingEntry::new(MeetingKey { devices, method: "cg".into(), declive: "1.0".into() }, seconds)
+    LatencyEntry::new(LatencyKey { devices, method: "cg".into(), declive: "1.0".into() }, seconds)
 }
 
-fn pace(number: u64, whole: f64) -> PaceEntry {
-    let key = PaceKey {
+fn iteration_time(number: u64, whole: f64) -> IterationTimeEntry {
+    let key = IterationTimeKey {
         system: format!("{number:032x}"),
         rows: 1000,
         entries: 5000,
@@ -688,26 +688,26 @@ fn pace(number: u64, whole: f64) -> PaceEntry {
         devices: vec!["GPU".into(), "host".into()],
         declive: "1.0".into(),
     };
-    PaceEntry::new(key, vec![0.75, 0.25], vec![1e-4, 0.9e-4], whole)
+    IterationTimeEntry::new(key, vec![0.75, 0.25], vec![1e-4, 0.9e-4], whole)
 }
 
-/// Older files do not tell what method a meeting was measured with: `cg`, as there was no other.
+/// Older files do not tell what method a latency was measured with: `cg`, as there was no other.
 #[test]
-fn meetings_are_of_a_method() {
+fn latencies_are_of_a_method() {
     let place = place();
     let (store, device) = (Store::at(place.path()), device("GPU"));
-    let path = store.insert_meeting(&device, meeting(1, 8e-5)).unwrap();
+    let path = store.insert_latency(&device, latency(1, 8e-5)).unwrap();
     let text = fs::read_to_string(&path).unwrap();
     let older = text.replace("\"method\": \"cg\",", "");
     assert_ne!(older, text);
     fs::write(&path, older).unwrap();
-    let single = MeetingKey { method: "cg-single-reduction".into(), ..meeting(1, 0.0).key };
+    let single = LatencyKey { method: "cg-single-reduction".into(), ..latency(1, 0.0).key };
     let known = store.load(&device);
-    let seconds = |known: &Known, key: &MeetingKey| known.meeting(key).map(|entry| entry.seconds);
-    assert_eq!((seconds(&known, &meeting(1, 0.0).key), seconds(&known, &single)), (Some(8e-5), None));
-    store.insert_meeting(&device, MeetingEntry::new(single.clone(), 6e-5)).unwrap();
+    let seconds = |known: &Known, key: &LatencyKey| known.latency(key).map(|entry| entry.seconds);
+    assert_eq!((seconds(&known, &latency(1, 0.0).key), seconds(&known, &single)), (Some(8e-5), None));
+    store.insert_latency(&device, LatencyEntry::new(single.clone(), 6e-5)).unwrap();
     let known = store.load(&device);
-    assert_eq!((seconds(&known, &meeting(1, 0.0).key), seconds(&known, &single)), (Some(8e-5), Some(6e-5)));
+    assert_eq!((seconds(&known, &latency(1, 0.0).key), seconds(&known, &single)), (Some(8e-5), Some(6e-5)));
 }
 
 #[test]
@@ -716,15 +716,18 @@ fn devices_together_are_kept_beside_the_rest() {
     let (store, device) = (Store::at(place.path()), device("GPU"));
     store.insert(&device, [numbered(1)]).unwrap();
     store.insert_formats(&device, [format_entry(1, 1e-6)]).unwrap();
-    store.insert_meeting(&device, meeting(2, 9e-5)).unwrap();
-    store.insert_meeting(&device, meeting(1, 8e-5)).unwrap();
-    store.insert_pace(&device, pace(7, 2e-4)).unwrap();
-    store.insert_meeting(&device, meeting(2, 7e-5)).unwrap();
+    store.insert_latency(&device, latency(2, 9e-5)).unwrap();
+    store.insert_latency(&device, latency(1, 8e-5)).unwrap();
+    store.insert_iteration_time(&device, iteration_time(7, 2e-4)).unwrap();
+    store.insert_latency(&device, latency(2, 7e-5)).unwrap();
     let known = Store::at(place.path()).load(&device);
-    assert_eq!((known.entries.len(), known.formats.len(), known.meetings.len(), known.paces.len()), (1, 1, 2, 1));
-    assert_eq!(known.meeting(&meeting(2, 0.0).key).unwrap().seconds, 7e-5);
-    assert_eq!(known.meeting(&meeting(3, 0.0).key), None);
-    let found = known.pace(&pace(7, 0.0).key).unwrap();
+    assert_eq!(
+        (known.entries.len(), known.formats.len(), known.latencies.len(), known.iteration_times.len()),
+        (1, 1, 2, 1)
+    );
+    assert_eq!(known.latency(&latency(2, 0.0).key).unwrap().seconds, 7e-5);
+    assert_eq!(known.latency(&latency(3, 0.0).key), None);
+    let found = known.iteration_time(&iteration_time(7, 0.0).key).unwrap();
     assert_eq!(
         (found.whole, found.shares.as_slice(), found.kernels.as_slice()),
         (2e-4, [0.75, 0.25].as_slice(), [1e-4, 0.9e-4].as_slice())
@@ -732,7 +735,7 @@ fn devices_together_are_kept_beside_the_rest() {
     let speeds = found.speeds().unwrap();
     assert!((speeds[0] - 7500.0).abs() < 1e-9 && (speeds[1] - 0.25 / 0.9e-4).abs() < 1e-9, "{speeds:?}");
     // of a rank that worked, nothing is known; one that did not has no speed
-    let mut unknown = pace(1, 1.0);
+    let mut unknown = iteration_time(1, 1.0);
     unknown.kernels[1] = 0.0;
     assert_eq!(unknown.speeds(), None);
     (unknown.shares[0], unknown.shares[1]) = (1.0, 0.0);
@@ -743,26 +746,34 @@ fn devices_together_are_kept_beside_the_rest() {
 fn devices_together_that_make_no_sense_are_left_out() {
     let place = place();
     let (store, device) = (Store::at(place.path()), device("GPU"));
-    store.insert_meeting(&device, meeting(1, f64::NAN)).unwrap();
-    let mut bad = pace(1, 1.0);
+    store.insert_latency(&device, latency(1, f64::NAN)).unwrap();
+    let mut bad = iteration_time(1, 1.0);
     bad.shares.pop();
-    store.insert_pace(&device, bad).unwrap();
-    store.insert_pace(&device, PaceEntry { shares: vec![0.0, 0.0], ..pace(2, 1.0) }).unwrap();
-    store.insert_pace(&device, PaceEntry { kernels: vec![-1.0, 1.0], ..pace(3, 1.0) }).unwrap();
-    store.insert_pace(&device, pace(4, f64::INFINITY)).unwrap();
-    store.insert_pace(&device, pace(5, 1.0)).unwrap();
+    store.insert_iteration_time(&device, bad).unwrap();
+    store
+        .insert_iteration_time(&device, IterationTimeEntry { shares: vec![0.0, 0.0], ..iteration_time(2, 1.0) })
+        .unwrap();
+    store
+        .insert_iteration_time(&device, IterationTimeEntry { kernels: vec![-1.0, 1.0], ..iteration_time(3, 1.0) })
+        .unwrap();
+    store.insert_iteration_time(&device, iteration_time(4, f64::INFINITY)).unwrap();
+    store.insert_iteration_time(&device, iteration_time(5, 1.0)).unwrap();
     let path = store.path(&device).unwrap();
     let known = store.load(&device);
-    assert_eq!((known.meetings.len(), known.paces.len()), (0, 1));
+    assert_eq!((known.latencies.len(), known.iteration_times.len()), (0, 1));
     // entries of another kind in their place, and a file cut short
     let text = fs::read_to_string(&path).unwrap();
-    fs::write(&path, text.replace("\"paces\": [", "\"meetings\": 7, \"paces\": [{\"strange\": true}, 3,")).unwrap();
+    fs::write(
+        &path,
+        text.replace("\"iteration_times\": [", "\"latencies\": 7, \"iteration_times\": [{\"strange\": true}, 3,"),
+    )
+    .unwrap();
     let known = store.load(&device);
-    assert_eq!((known.meetings.len(), known.paces.len()), (0, 1));
+    assert_eq!((known.latencies.len(), known.iteration_times.len()), (0, 1));
     fs::write(&path, &text[..text.len() / 2]).unwrap();
-    assert_eq!(store.load(&device).paces, []);
-    store.insert_pace(&device, pace(6, 1.0)).unwrap();
-    assert_eq!(store.load(&device).paces.len(), 1);
+    assert_eq!(store.load(&device).iteration_times, []);
+    store.insert_iteration_time(&device, iteration_time(6, 1.0)).unwrap();
+    assert_eq!(store.load(&device).iteration_times.len(), 1);
 }
 
 #[test]
@@ -770,11 +781,11 @@ fn beyond_256_paces_the_oldest_go() {
     let place = place();
     let (store, device) = (Store::at(place.path()), device("GPU"));
     for number in 0..260 {
-        store.insert_pace(&device, pace(number, 1.0)).unwrap();
-        store.insert_meeting(&device, meeting(number, 1.0)).unwrap();
+        store.insert_iteration_time(&device, iteration_time(number, 1.0)).unwrap();
+        store.insert_latency(&device, latency(number, 1.0)).unwrap();
     }
     let known = store.load(&device);
-    assert_eq!((known.paces.len(), known.meetings.len()), (256, 64));
+    assert_eq!((known.iteration_times.len(), known.latencies.len()), (256, 64));
 }
 
 #[test]
@@ -786,12 +797,12 @@ fn threads_that_keep_devices_together_lose_nothing() {
             let (device, store) = (&device, Store::at(place.path()));
             scope.spawn(move || {
                 for k in 0..5 {
-                    store.insert_meeting(device, meeting(10 * thread + k, 1e-6)).unwrap();
-                    store.insert_pace(device, pace(10 * thread + k, 1e-6)).unwrap();
+                    store.insert_latency(device, latency(10 * thread + k, 1e-6)).unwrap();
+                    store.insert_iteration_time(device, iteration_time(10 * thread + k, 1e-6)).unwrap();
                 }
             });
         }
     });
     let known = Store::at(place.path()).load(&device);
-    assert_eq!((known.meetings.len(), known.paces.len()), (20, 20));
+    assert_eq!((known.latencies.len(), known.iteration_times.len()), (20, 20));
 }

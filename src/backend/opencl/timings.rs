@@ -37,7 +37,7 @@ pub(super) struct Clock {
     pub(super) halos: Duration,
     pub(super) host_wait: Duration,
     /// Samples, and their time, that were asked for already.
-    pub(super) paced: (u64, Duration),
+    pub(super) last_asked: (u64, Duration),
 }
 
 impl<T: Real, A: Real> OpenClOps<T, A> {

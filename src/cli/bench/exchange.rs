@@ -1,10 +1,10 @@
-//! `declive bench exchange`: what ranks need to meet, by each model of exchange.
+//! `declive bench exchange`: what ranks take to synchronise, by each model of exchange.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use declive::device::{Info, select};
-use declive::experiments::exchange::Meeting;
+use declive::experiments::exchange::Synchronization;
 use declive::solve::{Exchange, Precision, Tune};
 use declive::{Error, ErrorKind};
 
@@ -102,21 +102,21 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
             let set = &devices[..count];
             let what = format!("{model} on {count}");
             let bar = screen.steps(&what);
-            let meeting = Meeting::new(set, model, measured.precision, args.tune, args.repeat.into());
+            let ranks = Synchronization::new(set, model, measured.precision, args.tune, args.repeat.into());
             let measure = || -> Result<Entry, Error> {
                 let all = 2 + 2 * args.sizes.len();
                 let mut entry = Entry::new(model, count, names(set));
                 if count > 1 {
-                    entry.sums = meeting.sums(&VALUES)?;
+                    entry.sums = ranks.sums(&VALUES)?;
                     bar.update(1, all);
                     for (k, size) in args.sizes.iter().enumerate() {
                         for scattered in [false, true] {
-                            entry.halos.push(meeting.halos(size.get(), scattered)?);
+                            entry.halos.push(ranks.halos(size.get(), scattered)?);
                             bar.update(2 + 2 * k + usize::from(scattered), all);
                         }
                     }
                 }
-                entry.stages = Some(meeting.stages(&a, args.iterations)?);
+                entry.stages = Some(ranks.stages(&a, args.iterations)?);
                 bar.update(all, all);
                 Ok(entry)
             };

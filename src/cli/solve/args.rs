@@ -204,7 +204,7 @@ fn long_help() -> String {
            RUST_LOG               what is logged to standard error, such as declive=debug\n  \
            DECLIVE_SHAPE          cpu or gpu: run the kernels made for the other kind of device\n  \
            DECLIVE_F64            off: take no device for one with double precision\n  \
-           DECLIVE_MAX_BUFFER     bytes of a buffer, at most: longer matrices are cut into bands\n  \
+           DECLIVE_MAX_BUFFER     bytes of a buffer, at most: longer matrices are cut into segments\n  \
            DECLIVE_BUILD_OPTIONS  further options for the compiler of the kernels\n  \
            DECLIVE_CACHE_DIR      where compiled kernels and launch parameters are kept; empty: nowhere\n  \
            DECLIVE_PROGRAM_CACHE  off: keep no compiled kernels\n  \

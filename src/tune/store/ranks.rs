@@ -1,4 +1,4 @@
-//! What is kept of several devices together: what it costs them to meet, and how fast each was in a solve.
+//! What is kept of several devices together: how long they take to synchronise, and how fast each was in a solve.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,9 +7,9 @@ use crate::device::Info;
 use crate::krylov::Method;
 use crate::operator::Exchange;
 
-/// Devices that meet in an iteration of `cg`, how, and by whom it was measured.
+/// Devices that synchronise in an iteration of `cg`, how, and by whom it was measured.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct MeetingKey {
+pub struct LatencyKey {
     /// Kind of each: see [`kinds`].
     pub devices: Vec<String>,
     /// `cg`, and the name of the model of exchange, if it is not the usual one. Older files may lack it, or have other methods.
@@ -19,7 +19,7 @@ pub struct MeetingKey {
     pub declive: String,
 }
 
-impl MeetingKey {
+impl LatencyKey {
     /// For ranks of these devices, by a model of exchange; `None` is the host.
     #[must_use]
     pub fn new(exchange: Exchange, devices: &[Option<Info>]) -> Self {
@@ -37,29 +37,29 @@ fn cg() -> String {
     Method::Cg.name().into()
 }
 
-/// What ranks need to meet in an iteration.
+/// How long ranks take to synchronise in an iteration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct MeetingEntry {
+pub struct LatencyEntry {
     /// Who.
     #[serde(flatten)]
-    pub key: MeetingKey,
+    pub key: LatencyKey,
     /// Seconds of an iteration with next to nothing to compute.
     pub seconds: f64,
     /// When it was inserted, in seconds since 1970.
     pub inserted: u64,
 }
 
-impl MeetingEntry {
+impl LatencyEntry {
     /// An entry of now.
     #[must_use]
-    pub fn new(key: MeetingKey, seconds: f64) -> Self {
+    pub fn new(key: LatencyKey, seconds: f64) -> Self {
         Self { key, seconds, inserted: now() }
     }
 }
 
 /// A system, its method, and the devices that solved it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct PaceKey {
+pub struct IterationTimeKey {
     /// A hash of the matrix, by a sample of its rows.
     pub system: String,
     /// Rows of the matrix.
@@ -68,7 +68,7 @@ pub struct PaceKey {
     pub entries: u64,
     /// Method, preconditioner, precision and format, and a model of exchange that is not the usual one, by their names.
     pub method: String,
-    /// As in [`MeetingKey`].
+    /// As in [`LatencyKey`].
     pub devices: Vec<String>,
     /// Version of declive.
     pub declive: String,
@@ -76,10 +76,10 @@ pub struct PaceKey {
 
 /// How fast the ranks of a solve were.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PaceEntry {
+pub struct IterationTimeEntry {
     /// Where it holds.
     #[serde(flatten)]
-    pub key: PaceKey,
+    pub key: IterationTimeKey,
     /// The share of the work that each rank had, from 0 to 1.
     pub shares: Vec<f64>,
     /// Seconds of each rank's kernels an iteration with that share; 0 where it is not known.
@@ -90,10 +90,10 @@ pub struct PaceEntry {
     pub inserted: u64,
 }
 
-impl PaceEntry {
+impl IterationTimeEntry {
     /// An entry of now.
     #[must_use]
-    pub fn new(key: PaceKey, shares: Vec<f64>, kernels: Vec<f64>, whole: f64) -> Self {
+    pub fn new(key: IterationTimeKey, shares: Vec<f64>, kernels: Vec<f64>, whole: f64) -> Self {
         Self { key, shares, kernels, whole, inserted: now() }
     }
 
@@ -121,7 +121,7 @@ pub fn kind(device: &Option<Info>) -> String {
     }
 }
 
-/// The kinds of the devices of ranks. A device that is a rank once more is of a kind of its own: two ranks meet otherwise on one
+/// The kinds of the devices of ranks. A device that is a rank once more is of a kind of its own: two ranks synchronise otherwise on one
 /// device than on two.
 #[must_use]
 pub fn kinds(devices: &[Option<Info>]) -> Vec<String> {
@@ -146,11 +146,11 @@ fn is_time(seconds: f64) -> bool {
     seconds.is_finite() && seconds >= 0.0
 }
 
-impl Kept for MeetingEntry {
-    type Key = MeetingKey;
+impl Kept for LatencyEntry {
+    type Key = LatencyKey;
     const MOST: usize = 64;
 
-    fn key(&self) -> &MeetingKey {
+    fn key(&self) -> &LatencyKey {
         &self.key
     }
 
@@ -163,11 +163,11 @@ impl Kept for MeetingEntry {
     }
 }
 
-impl Kept for PaceEntry {
-    type Key = PaceKey;
+impl Kept for IterationTimeEntry {
+    type Key = IterationTimeKey;
     const MOST: usize = 256;
 
-    fn key(&self) -> &PaceKey {
+    fn key(&self) -> &IterationTimeKey {
         &self.key
     }
 
@@ -202,7 +202,7 @@ mod tests {
         let same = kinds(&[one.clone(), one.clone(), two]);
         assert_eq!([&same[0], &same[2]], [&alike[0]; 2]);
         assert_eq!(same[1], format!("again {}", alike[0]));
-        let of = |exchange| MeetingKey::new(exchange, &[one.clone(), None]);
+        let of = |exchange| LatencyKey::new(exchange, &[one.clone(), None]);
         assert_eq!(of(Exchange::HostStaged).method, "cg");
         assert_eq!(of(Exchange::HostCopied).method, "cg, host-copied");
     }

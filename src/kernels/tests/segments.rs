@@ -1,4 +1,4 @@
-//! Products with rows whose arrays are cut into bands, in the blocks of one rank and of several, against plain loops.
+//! Products with rows whose arrays are cut into segments, in the blocks of one rank and of several, against plain loops.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -30,16 +30,16 @@ fn products<T: Real, A: Real>(
     ([y, r, q].map(|v| t.down(&v)), sum_pairs(left))
 }
 
-/// How many bands a block has.
-fn bands<T: Real>(block: &DeviceBlock<T>) -> usize {
-    match block.layout() {
-        Layout::Csr(block, _) => block.bands.len(),
-        Layout::Stencil(block, _) => block.bands.len(),
-        Layout::Sell(block, _) => block.bands.len(),
+/// How many segments a block has.
+fn segments<T: Real>(block: &DeviceBlock<T>) -> usize {
+    match block.stored() {
+        Stored::Csr(block, _) => block.segments.len(),
+        Stored::Stencil(block, _) => block.segments.len(),
+        Stored::Sell(block, _) => block.segments.len(),
     }
 }
 
-/// Cuts the rows of a part into about `wanted` bands, or fewer if they are too long; `None` if they do not fit the
+/// Cuts the rows of a part into about `wanted` segments, or fewer if they are too long; `None` if they do not fit the
 /// format.
 fn upload<T: Real, A: Real>(
     t: &mut Bench<T, A>,
@@ -67,7 +67,7 @@ fn ranks(n: usize, count: usize) -> Vec<Range<usize>> {
     ends.windows(2).map(|ends| ends[0]..ends[1]).collect()
 }
 
-/// Products with all matrices, in the blocks of 1, 2, 3 and 5 ranks, in one band and in several.
+/// Products with all matrices, in the blocks of 1, 2, 3 and 5 ranks, in one segment and in several.
 fn check<T: Real, A: Real>(format: Format, matrices: &[Matrix]) {
     let mut met = BTreeSet::new();
     let mut is_simulated = false;
@@ -93,9 +93,9 @@ fn check<T: Real, A: Real>(format: Format, matrices: &[Matrix]) {
                     let residual: Vec<f64> = b.iter().zip(expected).map(|(b, y)| b - y).collect();
                     for wanted in [1, 2, 3, 20] {
                         let Some(block) = upload(&mut t, &part, format, wanted) else { continue };
-                        let count = bands(&block);
+                        let count = segments(&block);
                         met.insert(count.min(10));
-                        let what = format!("matrix {case}, rows {rows:?}, {count} bands, {:?}", t.kernels.tuning);
+                        let what = format!("matrix {case}, rows {rows:?}, {count} segments, {:?}", t.kernels.tuning);
                         assert!(wanted > 1 || count == 1, "{what}");
                         let ([y, r, q], [xy, yy]) = products(&t, &block, &x, b);
                         assert!(y == expected && q == expected && r == residual, "{what}");
@@ -110,7 +110,7 @@ fn check<T: Real, A: Real>(format: Format, matrices: &[Matrix]) {
         }
     }
     let wanted = if is_simulated { &[1, 2][..] } else { &[1, 2, 3, 10] };
-    assert!(wanted.iter().all(|count| met.contains(count)), "numbers of bands: {met:?}");
+    assert!(wanted.iter().all(|count| met.contains(count)), "numbers of segments: {met:?}");
 }
 
 #[test]

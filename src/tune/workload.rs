@@ -1,4 +1,4 @@
-//! A test bed: a block of a matrix and vectors on a device, on which each kernel can be launched alone.
+//! What kernels are timed on: a block of a matrix and vectors on a device, on which each kernel can be launched alone.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::kernels::csr::BlockSet;
 use crate::kernels::products::{Product, Rows};
 use crate::kernels::{CONVERSIONS, Kernels, PRODUCTS, SELL_PRODUCTS, STENCIL_PRODUCTS, Tuning, count};
 use crate::operator::Format;
-use crate::operator::opencl::{DeviceBlock, Layout, Sets};
+use crate::operator::opencl::{DeviceBlock, Sets, Stored};
 use crate::operator::row_blocks::RowBlocks;
 use crate::partition::Part;
 use crate::real::Real;
@@ -31,7 +31,7 @@ const CALM: f64 = 0.03;
 const MESSAGE: usize = 1 << 16;
 
 /// What all kernels work on.
-pub(super) struct Bed<'a, T: Real, A: Real> {
+pub(super) struct Workload<'a, T: Real, A: Real> {
     pub(super) ctx: Arc<Context>,
     part: &'a Part<'a>,
     blocks: Blocks<T>,
@@ -67,7 +67,7 @@ struct Blocks<T: Real> {
 }
 
 impl<T: Real> Blocks<T> {
-    /// What a product's kernel is launched on: all rows, band by band, but of slices those that need no halo, most of them.
+    /// What a product's kernel is launched on: all rows, segment by segment, but of slices those that need no halo, most of them.
     /// `None` if there is nothing for it, or it is no product.
     fn launches(&self, kernel: &str) -> Option<Vec<Rows<'_, T>>> {
         let block = match kernel {
@@ -78,14 +78,14 @@ impl<T: Real> Blocks<T> {
             _ if SELL_PRODUCTS.contains(&kernel) => self.slices.as_ref()?,
             _ => return None,
         };
-        match block.layout() {
-            Layout::Csr(block, sets) => Some(side_by_side(sets).into_iter().map(|set| Rows::Csr(block, set)).collect()),
-            Layout::Stencil(block, _) => Some(block.whole().map(|set| Rows::Stencil(block, set)).collect()),
-            Layout::Sell(block, _) if kernel.ends_with("_parts") => {
+        match block.stored() {
+            Stored::Csr(block, sets) => Some(side_by_side(sets).into_iter().map(|set| Rows::Csr(block, set)).collect()),
+            Stored::Stencil(block, _) => Some(block.whole().map(|set| Rows::Stencil(block, set)).collect()),
+            Stored::Sell(block, _) if kernel.ends_with("_parts") => {
                 let long = block.long_count() as u32;
                 (long > 0).then(|| vec![Rows::Long(block, long)])
             }
-            Layout::Sell(block, [interior, _]) => Some(interior.iter().map(|&set| Rows::Sell(block, set)).collect()),
+            Stored::Sell(block, [interior, _]) => Some(interior.iter().map(|&set| Rows::Sell(block, set)).collect()),
         }
     }
 
@@ -100,7 +100,7 @@ fn converts<T: Real, A: Real>() -> bool {
     T::CL_NAME != A::CL_NAME
 }
 
-impl<'a, T: Real, A: Real> Bed<'a, T, A> {
+impl<'a, T: Real, A: Real> Workload<'a, T, A> {
     /// Moves a block to the device. No launch may have more than `max_groups` groups.
     pub(super) fn new(ctx: Context, part: &'a Part<'a>, tuning: &Tuning, max_groups: usize) -> Result<Self> {
         let n = part.n_owned();
@@ -158,9 +158,9 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
         let limits = tuning.row_block();
         if self.cut != limits {
             let part = self.part;
-            let Layout::Csr(csr, _) = self.blocks.csr.layout() else { unreachable!("compressed rows") };
-            let bands: Vec<_> = csr.bands.iter().map(|band| band.rows.clone()).collect();
-            let cut = self.cuts.entry(limits).or_insert_with(|| RowBlocks::cut(part, tuning, &bands));
+            let Stored::Csr(csr, _) = self.blocks.csr.stored() else { unreachable!("compressed rows") };
+            let segments: Vec<_> = csr.segments.iter().map(|segment| segment.rows.clone()).collect();
+            let cut = self.cuts.entry(limits).or_insert_with(|| RowBlocks::cut(part, tuning, &segments));
             self.blocks.csr.recut(&self.ctx, cut)?;
             self.cut = limits;
         }
@@ -202,7 +202,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
             "narrow" => n * (real + size_of::<A>() as u64),
             "add_wide" => 2 * n * (real + size_of::<A>() as u64),
             _ if SELL_PRODUCTS.contains(&kernel) => {
-                let Some(Layout::Sell(block, [sets, _])) = self.blocks.slices.as_ref().map(DeviceBlock::layout) else {
+                let Some(Stored::Sell(block, [sets, _])) = self.blocks.slices.as_ref().map(DeviceBlock::stored) else {
                     return 0;
                 };
                 let [parts, long] = [block.parts.len(), block.long_count()].map(|v| v as u64);
@@ -226,7 +226,7 @@ impl<'a, T: Real, A: Real> Bed<'a, T, A> {
         }
     }
 
-    /// Enqueues a kernel on so many groups, for each band of the rows. Whatever it computes stays near where it was.
+    /// Enqueues a kernel on so many groups, for each segment of the rows. Whatever it computes stays near where it was.
     fn launch(&mut self, kernels: &Kernels<T, A>, kernel: &str, groups: usize) -> Result<()> {
         let n = count(self.n());
         let Self { ctx, x, r, p, q, d, never, .. } = self;
@@ -304,12 +304,12 @@ fn is_product(kernel: &str) -> bool {
     [PRODUCTS, STENCIL_PRODUCTS, SELL_PRODUCTS].iter().any(|products| products.contains(&kernel))
 }
 
-/// All row blocks of a band at once, where they are side by side.
+/// All row blocks of a segment at once, where they are side by side.
 fn side_by_side(sets: &Sets<BlockSet>) -> Vec<BlockSet> {
     let mut all: Vec<BlockSet> = Vec::new();
     for &set in sets.iter().flatten() {
         match all.last_mut() {
-            Some(last) if last.band == set.band && last.last == set.first => last.last = set.last,
+            Some(last) if last.segment == set.segment && last.last == set.first => last.last = set.last,
             _ => all.push(set),
         }
     }

@@ -1,4 +1,4 @@
-//! What ranks need to meet in an iteration of `cg`, whatever their kernels do: measured with the ranks of a solve on these
+//! The synchronisation latency: what ranks take for an iteration of `cg`, whatever their kernels do: measured with the ranks of a solve on these
 //! very devices, for a system so small that its kernels take next to no time. So all that the driver does is in it.
 
 use std::sync::Arc;
@@ -30,7 +30,7 @@ const RUNS: usize = 4;
 /// # Errors
 /// Those of the devices.
 pub(crate) fn seconds(exchange: Exchange, devices: &[Option<Info>]) -> Result<f64> {
-    // what has no double precision meets as fast
+    // what has no double precision synchronises as fast
     let has_f64 = devices.iter().flatten().all(|device| device.has_f64);
     let precision = if has_f64 { Precision::F64 } else { Precision::F32 };
     let setup =
@@ -62,7 +62,7 @@ mod tests {
     use crate::device::list;
 
     #[test]
-    fn ranks_meet() {
+    fn latency_of_devices() {
         let device = list().devices.into_iter().next();
         assert!(device.is_some(), "the tests need an OpenCL device");
         for devices in [vec![device.clone(), device.clone()], vec![device.clone(), None, device], vec![None, None]] {

@@ -2,7 +2,7 @@
 
 use super::device::{MAX_SEARCHED_PER_UNIT, Work};
 use super::found::{Launch, Search};
-use super::lab::{Lab, Way};
+use super::kernel_bench::{Candidate, KernelBench};
 use crate::device::Kind;
 use crate::error::Result;
 use crate::kernels::{self, PRODUCTS, Shape, Tuning};
@@ -31,13 +31,17 @@ impl Work<'_> {
     }
 
     /// What is tried, but for the number of groups: for products, and for the other kernels.
-    pub(super) fn ways<T: Real, A: Real>(&self, lab: &mut Lab<'_, T, A>, default: &Tuning) -> Result<[Vec<Way>; 2]> {
+    pub(super) fn candidates<T: Real, A: Real>(
+        &self,
+        bench: &mut KernelBench<'_, T, A>,
+        default: &Tuning,
+    ) -> Result<[Vec<Candidate>; 2]> {
         let usual_size = default.launch("dot_partial").group_size;
         let usual =
             Launch { group_size: usual_size, groups_per_unit: 1, block_nnz: default.block_nnz, items_per_row: 1 };
-        let preferred = lab.preferred_multiple(usual)?;
+        let preferred = bench.preferred_multiple(usual)?;
         let room = self.info.local_memory_bytes as usize / (2 * size_of::<T>());
-        let [mut products, mut vectors] = [const { Vec::<Way>::new() }; 2];
+        let [mut products, mut vectors] = [const { Vec::<Candidate>::new() }; 2];
         for group_size in self.sizes(preferred, usual_size) {
             let mut blocks: Vec<usize> = match (Shape::of_group(group_size), self.how) {
                 (Shape::Cpu, _) => vec![1],
@@ -46,8 +50,8 @@ impl Work<'_> {
             };
             // larger ones would not fit either
             let launch = Launch { group_size, block_nnz: default.block_nnz.max(group_size), ..usual };
-            let way = Way { compiled: lab.compile(&lab.uniform(launch))?, launch };
-            if group_size > usual_size && !lab.fits(&way, "dot_partial")? {
+            let candidate = Candidate { compiled: bench.compile(&bench.uniform(launch))?, launch };
+            if group_size > usual_size && !bench.fits(&candidate, "dot_partial")? {
                 break;
             }
             if group_size == usual_size {
@@ -58,20 +62,20 @@ impl Work<'_> {
             let mut first = None;
             for &block_nnz in &blocks {
                 let launch = Launch { group_size, block_nnz, ..usual };
-                let way = Way { compiled: lab.compile(&lab.uniform(launch))?, launch };
-                first.get_or_insert(way.compiled);
-                products.push(way);
+                let candidate = Candidate { compiled: bench.compile(&bench.uniform(launch))?, launch };
+                first.get_or_insert(candidate.compiled);
+                products.push(candidate);
             }
             // row blocks are no matter of vectors
             let launch = Launch { group_size, block_nnz: 0, ..usual };
-            vectors.extend(first.map(|compiled| Way { compiled, launch }));
+            vectors.extend(first.map(|compiled| Candidate { compiled, launch }));
         }
         Ok([products, vectors])
     }
 
-    /// A product's way with other numbers of work-items for a row: powers of two, up to the mean length of rows.
-    pub(super) fn with_other_items(&self, way: Way) -> Vec<Way> {
-        let Launch { group_size, items_per_row, .. } = way.launch;
+    /// A product's candidate with other numbers of work-items for a row: powers of two, up to the mean length of rows.
+    pub(super) fn with_other_items(&self, candidate: Candidate) -> Vec<Candidate> {
+        let Launch { group_size, items_per_row, .. } = candidate.launch;
         if self.how == Search::FirstMinimum || group_size == 1 {
             return Vec::new();
         }
@@ -79,32 +83,34 @@ impl Work<'_> {
         let most = mean.next_power_of_two().min(group_size);
         let items = std::iter::successors(Some(1), |items| Some(2 * items)).take_while(|&items| items <= most);
         let others = items.filter(|&items| items != items_per_row);
-        others.map(|items_per_row| Way { launch: Launch { items_per_row, ..way.launch }, ..way }).collect()
+        others
+            .map(|items_per_row| Candidate { launch: Launch { items_per_row, ..candidate.launch }, ..candidate })
+            .collect()
     }
 
-    /// The launch without tuning, which need not be among the `ways` that are tried.
+    /// The launch without tuning, which need not be among the `candidates` that are tried.
     pub(super) fn usual<T: Real, A: Real>(
         &self,
-        lab: &mut Lab<'_, T, A>,
-        ways: &[Way],
+        bench: &mut KernelBench<'_, T, A>,
+        candidates: &[Candidate],
         kernel: &'static str,
         default: &Tuning,
-    ) -> Result<Way> {
+    ) -> Result<Candidate> {
         let kernels::Launch { group_size, max_groups } = default.launch(kernel);
         let block_nnz = if PRODUCTS.contains(&kernel) { default.block_nnz } else { 0 };
-        let groups_per_unit = max_groups / lab.units();
+        let groups_per_unit = max_groups / bench.units();
         let launch = Launch { group_size, groups_per_unit, block_nnz, items_per_row: default.items_per_row };
-        let is_usual = |way: &&Way| Launch { groups_per_unit, ..way.launch } == launch;
-        let compiled = match ways.iter().find(is_usual) {
-            Some(way) => way.compiled,
+        let is_usual = |candidate: &&Candidate| Launch { groups_per_unit, ..candidate.launch } == launch;
+        let compiled = match candidates.iter().find(is_usual) {
+            Some(candidate) => candidate.compiled,
             None => {
-                let mut tuning = lab.uniform(Launch { block_nnz: default.block_nnz, ..launch });
-                let max_groups = MAX_SEARCHED_PER_UNIT * lab.units();
+                let mut tuning = bench.uniform(Launch { block_nnz: default.block_nnz, ..launch });
+                let max_groups = MAX_SEARCHED_PER_UNIT * bench.units();
                 tuning.set(kernel, kernels::Launch { group_size, max_groups });
-                lab.compile(&tuning)?
+                bench.compile(&tuning)?
             }
         };
-        Ok(Way { compiled, launch })
+        Ok(Candidate { compiled, launch })
     }
 }
 
@@ -124,9 +130,13 @@ mod tests {
         let items = |how, group_size, items_per_row| -> Vec<usize> {
             let launch = Launch { group_size, groups_per_unit: 3, block_nnz: 1024, items_per_row };
             let work = Work { info: &device, part: &part, how, watch: Watch::default() };
-            let others = work.with_other_items(Way { compiled: 5, launch });
-            assert!(others.iter().all(|way| Launch { items_per_row, ..way.launch } == launch && way.compiled == 5));
-            others.iter().map(|way| way.launch.items_per_row).collect()
+            let others = work.with_other_items(Candidate { compiled: 5, launch });
+            assert!(
+                others
+                    .iter()
+                    .all(|candidate| Launch { items_per_row, ..candidate.launch } == launch && candidate.compiled == 5)
+            );
+            others.iter().map(|candidate| candidate.launch.items_per_row).collect()
         };
         // rows have 6.25 entries on average: 7, and the power of two above
         assert_eq!(items(Search::Refine, 64, 1), [2, 4, 8]);
@@ -142,15 +152,19 @@ mod tests {
         let part = split(&a, &row_ranges(&a, 1)).remove(0);
         let default = Tuning::default_for(&device, Shape::Gpu);
         let work = Work { info: &device, part: &part, how: Search::Refine, watch: Watch::default() };
-        let mut lab = Lab::<f64, f64>::new(Context::open(&device).unwrap(), &part, &default, Watch::default()).unwrap();
+        let mut bench =
+            KernelBench::<f64, f64>::new(Context::open(&device).unwrap(), &part, &default, Watch::default()).unwrap();
         for kernel in ["dot_partial", "next_iterate", "spmv_dot_csr"] {
             let kernels::Launch { group_size, max_groups } = default.launch(kernel);
-            let way = work.usual(&mut lab, &[], kernel, &default).unwrap();
-            let launch = way.launch;
+            let candidate = work.usual(&mut bench, &[], kernel, &default).unwrap();
+            let launch = candidate.launch;
             assert_eq!(launch.group_size, group_size, "{kernel}");
-            assert_eq!(launch.groups_per_unit * lab.units(), max_groups, "{kernel}");
-            assert!(lab.fits(&way, kernel).unwrap() && lab.measure(&way, kernel, 1).unwrap().timing.median > 0.0);
-            assert_eq!(work.usual(&mut lab, &[way], kernel, &default).unwrap(), way, "{kernel}");
+            assert_eq!(launch.groups_per_unit * bench.units(), max_groups, "{kernel}");
+            assert!(
+                bench.fits(&candidate, kernel).unwrap()
+                    && bench.measure(&candidate, kernel, 1).unwrap().timing.median > 0.0
+            );
+            assert_eq!(work.usual(&mut bench, &[candidate], kernel, &default).unwrap(), candidate, "{kernel}");
         }
     }
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use super::pace;
+use super::iteration_times;
+use super::recovery::{DeviceFailure, open};
 use super::statistics::Statistics;
-use super::survivors::{DeviceFailure, open};
 use crate::device::Rejected;
 use crate::error::{Error, Result};
 use crate::runtime::{Placement, Ranks, ShareSource, Whole, memory_check};
@@ -37,8 +37,8 @@ pub(crate) fn share_anew(
             format!("the others are faster without it, as the first {} iterations showed", statistics.iterations);
         left_out.push(Rejected { device, reason });
     }
-    if let Some(known) = statistics.pace.clone() {
-        pace::keep(whole, ranks, known.kernels, known.whole);
+    if let Some(known) = statistics.iteration_times.clone() {
+        iteration_times::keep(whole, ranks, known.kernels, known.whole);
     }
     #[cfg(test)]
     let altered = ranks.altered;

@@ -13,14 +13,14 @@ fn limited(place: &Place, bytes: u64, args: &str) -> Run {
     Run::of(command, "")
 }
 
-/// Into how many bands each rank's matrix was cut, as the log has it.
-fn bands(run: &Run) -> Vec<usize> {
+/// Into how many segments each rank's matrix was cut, as the log has it.
+fn segments(run: &Run) -> Vec<usize> {
     let count = |line: &str| line.split_once("the matrix is cut into ")?.1.split(' ').next()?.parse().ok();
     run.err.lines().filter_map(count).collect()
 }
 
 #[test]
-fn bands_change_no_answer() {
+fn segments_change_no_answer() {
     crate::common::require_opencl();
     let place = Place::new();
     // vectors and logs fit, and so does a slice; but matrices are several times as long
@@ -41,12 +41,12 @@ fn bands_change_no_answer() {
                     );
                     let iterations = |run: &Run| run.json()["iterations"].as_u64().unwrap();
                     let whole = place.run(&args).ends(0);
-                    assert!(bands(&whole).is_empty(), "{args}");
+                    assert!(segments(&whole).is_empty(), "{args}");
                     let expected = place.vectors("x.mtx");
 
                     let cut = limited(&place, limit, &args).ends(0);
                     let x = place.vectors("x.mtx");
-                    let is_cut = bands(&cut);
+                    let is_cut = segments(&cut);
                     assert!(is_cut.iter().all(|&count| count > 1), "{args}");
                     if devices == "0" {
                         assert_eq!(is_cut.len(), 1, "{args}");
@@ -67,7 +67,7 @@ fn bands_change_no_answer() {
 }
 
 #[test]
-fn tuning_with_bands() {
+fn tuning_with_segments() {
     let place = Place::new();
     for shape in ["", "DECLIVE_SHAPE=gpu"] {
         let mut command =

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::placement::LEAST_MEETING;
+use super::placement::LEAST_LATENCY;
 use crate::device::Info;
 use crate::matrix::Csr;
 use crate::partition::row_ranges_by;
@@ -44,26 +44,26 @@ pub struct Forecast {
 }
 
 /// A set of devices, its shares and its time.
-pub(crate) struct Offer {
+pub(crate) struct Prediction {
     pub(crate) devices: Vec<Option<Info>>,
     pub(crate) shares: Vec<f64>,
     pub(crate) source: ShareSource,
     /// Seconds of the slowest rank's kernels.
     pub(crate) kernels: f64,
-    pub(crate) meeting: Option<f64>,
+    pub(crate) latency: Option<f64>,
     pub(crate) seconds: f64,
     pub(crate) is_remembered: bool,
 }
 
-pub(crate) fn uses(offer: &Offer, device: &Info) -> bool {
-    offer.devices.iter().flatten().any(|used| used.index == device.index)
+pub(crate) fn uses(prediction: &Prediction, device: &Info) -> bool {
+    prediction.devices.iter().flatten().any(|used| used.index == device.index)
 }
 
-pub(crate) fn set_of(offer: &Offer) -> DeviceSet {
+pub(crate) fn set_of(prediction: &Prediction) -> DeviceSet {
     DeviceSet {
-        devices: offer.devices.iter().map(|device| device.as_ref().map(|device| device.index)).collect(),
-        seconds: offer.seconds,
-        is_remembered: offer.is_remembered,
+        devices: prediction.devices.iter().map(|device| device.as_ref().map(|device| device.index)).collect(),
+        seconds: prediction.seconds,
+        is_remembered: prediction.is_remembered,
     }
 }
 
@@ -74,21 +74,21 @@ pub(crate) fn micros(seconds: f64) -> String {
 
 /// Why others are not used where one device is enough.
 pub(crate) fn small_reason() -> String {
-    format!("an iteration takes one device less than several need to meet: {} at least", micros(LEAST_MEETING))
+    format!("an iteration takes one device less than several take to synchronise: {} at least", micros(LEAST_LATENCY))
 }
 
 /// Why a set that has a device is not taken.
-pub(crate) fn why_not(chosen: &Offer, with: Option<&Offer>) -> String {
+pub(crate) fn why_not(chosen: &Prediction, with: Option<&Prediction>) -> String {
     let Some(with) = with else {
         return format!("the others take {} an iteration, which more could hardly save", micros(chosen.seconds));
     };
     let saved = micros((chosen.kernels - with.kernels).max(0.0));
     let so = format!("{} with it in place of {}", micros(with.seconds), micros(chosen.seconds));
-    match with.meeting {
-        Some(meeting) => format!(
-            "an iteration would take {so}: kernels take {saved} less, but {} ranks need {} to meet",
+    match with.latency {
+        Some(latency) => format!(
+            "an iteration would take {so}: kernels take {saved} less, but {} ranks take {} to synchronise",
             with.devices.len(),
-            micros(meeting)
+            micros(latency)
         ),
         None => format!("an iteration takes {so}, as a former solve showed"),
     }

@@ -3,7 +3,7 @@
 use super::statistics::Statistics;
 use crate::runtime::{Ranks, Whole};
 use crate::tune::Tune;
-use crate::tune::store::{Device, PaceEntry};
+use crate::tune::store::{Device, IterationTimeEntry};
 
 /// Iterations that tell how long one takes.
 const ENOUGH: u64 = 20;
@@ -19,7 +19,7 @@ pub(crate) fn remember(whole: &Whole, ranks: &Ranks, statistics: &Statistics) {
     }
     let kernels = match statistics.split.as_slice() {
         [alone] => vec![alone.kernels.as_secs_f64() / iterations as f64],
-        _ => statistics.pace.as_ref().map_or_else(Vec::new, |pace| pace.kernels.clone()),
+        _ => statistics.iteration_times.as_ref().map_or_else(Vec::new, |times| times.kernels.clone()),
     };
     let mean = statistics.solve.as_secs_f64() / iterations as f64;
     keep(whole, ranks, kernels, statistics.iteration_seconds.unwrap_or(mean));
@@ -30,16 +30,17 @@ pub(crate) fn keep(whole: &Whole, ranks: &Ranks, mut kernels: Vec<f64>, seconds:
     let devices = &ranks.placement.devices;
     let measures = matches!(whole.setup.tune, Tune::Quick | Tune::Full) && whole.setup.shares.is_none();
     let Some(owner) = devices.iter().flatten().next().map(Device::from) else { return };
-    let Some(key) = whole.known_pace_key(devices).filter(|_| measures && kernels.len() == devices.len()) else {
+    let Some(key) = whole.known_iteration_time_key(devices).filter(|_| measures && kernels.len() == devices.len())
+    else {
         return;
     };
     kernels.iter_mut().filter(|seconds| !seconds.is_finite()).for_each(|seconds| *seconds = 0.0);
     let shares: Vec<f64> = ranks.infos.iter().map(|info| info.share).collect();
     let is_near = |one: f64, other: f64| (one - other).abs() <= SAME * one.abs().max(other.abs());
-    let is_known = whole.store.load(&owner).pace(&key).is_some_and(|known| {
+    let is_known = whole.store.load(&owner).iteration_time(&key).is_some_and(|known| {
         is_near(known.whole, seconds) && known.shares.iter().zip(&shares).all(|(&one, &other)| is_near(one, other))
     });
     if !is_known {
-        whole.store.insert_pace(&owner, PaceEntry::new(key, shares, kernels, seconds));
+        whole.store.insert_iteration_time(&owner, IterationTimeEntry::new(key, shares, kernels, seconds));
     }
 }
