@@ -79,7 +79,7 @@ static inline void all_groups(__global volatile uint *words, uint passed)
 }
 
 #define FORMAT_CSR 1
-#define FORMAT_STENCIL 2
+#define FORMAT_DICTIONARY 2
 #define FORMAT_PATTERN 3
 #define FORMAT_SELL 4
 
@@ -92,12 +92,12 @@ static inline void all_groups(__global volatile uint *words, uint passed)
 #undef ROWS_LOCAL
 #define ROWS_LOCAL __local real products[BLOCK_NNZ];
 #define ROWS_TIMES(x, y) csr_rows(ROWS_DOT, first, last, blocks, row_ptr, before, col_idx, values, x, x, y, products)
-#elif FORMAT == FORMAT_STENCIL
-#define ROWS_ARGS STENCIL_ARGS(restrict, const main_kind main_row)
-#define ROWS_TIMES(x, y) stencil_rows(ROWS_DOT, 0, 0, 0, STENCIL_PASS, x, x, y)
+#elif FORMAT == FORMAT_DICTIONARY
+#define ROWS_ARGS DICTIONARY_ARGS(restrict, const main_pattern main_row)
+#define ROWS_TIMES(x, y) dictionary_rows(ROWS_DOT, 0, 0, 0, DICTIONARY_PASS, x, x, y)
 #elif FORMAT == FORMAT_PATTERN
-#define ROWS_ARGS STENCIL_ARGS(restrict, const main_kind main_row), uint width, uint segment
-#define ROWS_TIMES(x, y) stencil_rows(ROWS_DOT, width, segment, 0, STENCIL_PASS, x, x, y)
+#define ROWS_ARGS DICTIONARY_ARGS(restrict, const main_pattern main_row), uint width, uint segment
+#define ROWS_TIMES(x, y) dictionary_rows(ROWS_DOT, width, segment, 0, DICTIONARY_PASS, x, x, y)
 #elif FORMAT == FORMAT_SELL
 #define ROWS_ARGS SELL_ARGS(restrict)
 #define ROWS_TIMES(x, y) sell_rows(ROWS_DOT, SELL_PASS, x, x, y)

@@ -7,13 +7,13 @@
 
 pub(crate) mod convert;
 pub(crate) mod csr;
+pub(crate) mod dictionary;
 pub(crate) mod dot;
 pub(crate) mod halo;
 pub(crate) mod pass;
 pub(crate) mod persistent;
 pub(crate) mod products;
 pub(crate) mod sell;
-pub(crate) mod stencil;
 pub(crate) mod stream;
 mod tuning;
 pub(crate) mod update;
@@ -28,7 +28,7 @@ use crate::error::Result;
 use crate::memory::Plain;
 use crate::real::Real;
 pub(crate) use tuning::{
-    CONVERSIONS, Launch, PERSISTENT_GROUP, PRODUCTS, SELL_PRODUCTS, STENCIL_PRODUCTS, Shape, Tuning, lanes, tiles,
+    CONVERSIONS, DICTIONARY_PRODUCTS, Launch, PERSISTENT_GROUP, PRODUCTS, SELL_PRODUCTS, Shape, Tuning, lanes, tiles,
 };
 
 /// The kernel families: file name, source, kernels. The only list of them.
@@ -40,14 +40,14 @@ pub(crate) const FAMILIES: &[(&str, &str, &[&str])] = &[
         &["next_iterate", "next_residual", "next_direction", "scale_diagonal"],
     ),
     ("csr.cl", include_str!("../../cl/csr.cl"), &["spmv_csr", "spmv_dot_csr", "residual_csr"]),
-    ("stencil.cl", include_str!("../../cl/stencil.cl"), STENCIL_PRODUCTS),
+    ("dictionary.cl", include_str!("../../cl/dictionary.cl"), DICTIONARY_PRODUCTS),
     ("sell.cl", include_str!("../../cl/sell.cl"), SELL_PRODUCTS),
     ("convert.cl", include_str!("../../cl/convert.cl"), CONVERSIONS),
     ("halo.cl", include_str!("../../cl/halo.cl"), &["halo_pack"]),
     ("stream.cl", include_str!("../../cl/stream.cl"), &["stream_copy"]),
 ];
 
-/// The most entries of a main kind of rows (`cl/stencil.cl`).
+/// The most entries of a main pattern of rows (`cl/dictionary.cl`).
 pub(crate) const MOST_MAIN: usize = 32;
 
 const PRELUDE: &str = include_str!("../../cl/prelude.cl");
@@ -61,7 +61,7 @@ pub(crate) struct Kernels<T, A> {
     csr: csr::Csr<T, A>,
     /// Compiled when they are first asked for, being of use to one format alone; by the entries of the main
     /// kind.
-    stencil: [OnceCell<stencil::Stencil<T, A>>; MOST_MAIN + 1],
+    dictionary: [OnceCell<dictionary::Dictionary<T, A>>; MOST_MAIN + 1],
     sell: OnceCell<sell::Sell<T, A>>,
     pub(crate) convert: convert::Convert<T, A>,
     pub(crate) halo: halo::Halo<T>,
@@ -90,14 +90,14 @@ impl<T: Real, A: Real> Kernels<T, A> {
     }
 
     fn new(ctx: &Context, tuning: Tuning, made: Option<Made>) -> Result<Self> {
-        let of_some_use = [STENCIL_PRODUCTS, SELL_PRODUCTS];
+        let of_some_use = [DICTIONARY_PRODUCTS, SELL_PRODUCTS];
         let usual = |kernels: &[&str]| !of_some_use.contains(&kernels);
         let programs = Programs::new::<T, A>(ctx, &tuning, made.as_ref(), "", &usual)?;
         Ok(Self {
             dot: dot::Dot::load(ctx, &programs)?,
             update: update::Update::load(ctx, &programs)?,
             csr: csr::Csr::load(ctx, &programs)?,
-            stencil: [const { OnceCell::new() }; MOST_MAIN + 1],
+            dictionary: [const { OnceCell::new() }; MOST_MAIN + 1],
             sell: OnceCell::new(),
             convert: convert::Convert::load(ctx, &programs)?,
             halo: halo::Halo::load(ctx, &programs)?,
@@ -107,19 +107,20 @@ impl<T: Real, A: Real> Kernels<T, A> {
         })
     }
 
-    /// The products with rows of a few kinds, of which the main one has so many entries.
+    /// The products with rows of a few patterns, of which the main one has so many entries.
     ///
     /// # Errors
     /// [`Error::KernelBuild`](crate::Error::KernelBuild).
-    fn stencil(&self, ctx: &Context, main: usize) -> Result<&stencil::Stencil<T, A>> {
-        let place = &self.stencil[main];
-        if let Some(stencil) = place.get() {
-            return Ok(stencil);
+    fn dictionary(&self, ctx: &Context, main: usize) -> Result<&dictionary::Dictionary<T, A>> {
+        let place = &self.dictionary[main];
+        if let Some(dictionary) = place.get() {
+            return Ok(dictionary);
         }
-        let of_stencil = |kernels: &[&str]| kernels == STENCIL_PRODUCTS;
-        let programs = Programs::new::<T, A>(ctx, &self.tuning, self.made.as_ref(), &main_option(main), &of_stencil)?;
-        let stencil = stencil::Stencil::load(ctx, &programs)?;
-        Ok(place.get_or_init(|| stencil))
+        let of_dictionary = |kernels: &[&str]| kernels == DICTIONARY_PRODUCTS;
+        let programs =
+            Programs::new::<T, A>(ctx, &self.tuning, self.made.as_ref(), &main_option(main), &of_dictionary)?;
+        let dictionary = dictionary::Dictionary::load(ctx, &programs)?;
+        Ok(place.get_or_init(|| dictionary))
     }
 
     /// The products with rows in slices.
@@ -159,7 +160,7 @@ impl<T: Real, A: Real> Kernels<T, A> {
             .into_iter()
             .chain([self.halo.find(name), self.stream.find(name), self.convert.find(name)])
             .chain([self.sell.get().and_then(|sell| sell.find(name))])
-            .chain(self.stencil.iter().map(|place| place.get().and_then(|stencil| stencil.find(name))))
+            .chain(self.dictionary.iter().map(|place| place.get().and_then(|dictionary| dictionary.find(name))))
             .flatten()
             .next();
         kernel.map(look).transpose()
@@ -268,7 +269,7 @@ fn options_of<T: Real, A: Real>(std: &str, device: &Info, group_size: usize, blo
     )
 }
 
-/// The option that tells the entries of the main kind of rows (`cl/stencil.cl`), if there is one.
+/// The option that tells the entries of the main pattern of rows (`cl/dictionary.cl`), if there is one.
 fn main_option(main: usize) -> String {
     if main > 0 { format!(" -D MAIN={main}") } else { String::new() }
 }

@@ -33,8 +33,8 @@ impl<T: Real> Rows<'_, T> {
     fn family(&self) -> (&'static str, &'static str) {
         match self {
             Self::Csr(..) => ("spmv_dot_csr", "FORMAT_CSR"),
-            Self::Stencil(block, _) if block.width.is_some() => ("spmv_dot_pattern", "FORMAT_PATTERN"),
-            Self::Stencil(..) => ("spmv_dot_stencil", "FORMAT_STENCIL"),
+            Self::Dictionary(block, _) if block.width.is_some() => ("spmv_dot_pattern", "FORMAT_PATTERN"),
+            Self::Dictionary(..) => ("spmv_dot_dictionary", "FORMAT_DICTIONARY"),
             Self::Sell(..) | Self::Long(..) => ("spmv_dot_sell", "FORMAT_SELL"),
         }
     }
@@ -93,7 +93,7 @@ impl Persistent {
             .collect();
         let fence = ctx.fence_options();
         let std = fence.as_deref().unwrap_or(USUAL_STD);
-        let main = if let Rows::Stencil(block, _) = rows { block.main_len } else { 0 };
+        let main = if let Rows::Dictionary(block, _) = rows { block.main_len } else { 0 };
         let options = options_of::<T, A>(std, ctx.info(), group_size, tuning.block_nnz)
             + &main_option(main)
             + &format!(" -D FORMAT={format} -D LANES={lanes}");

@@ -1,9 +1,9 @@
-//! Products of a block's rows with a vector: one launcher for the kernels of `cl/csr.cl`, `cl/stencil.cl` and `cl/sell.cl`, which
+//! Products of a block's rows with a vector: one launcher for the kernels of `cl/csr.cl`, `cl/dictionary.cl` and `cl/sell.cl`, which
 //! differ in what they take of the matrix.
 
 use super::csr::{BlockSet, CsrBlock};
+use super::dictionary::{DictionaryBlock, RowSet};
 use super::sell::{SellBlock, SliceSet};
-use super::stencil::{RowSet, StencilBlock};
 use super::{Argument, Kernels, Launch, launch};
 use crate::device::{Context, DeviceVec, Grid, Kernel};
 use crate::error::Result;
@@ -14,8 +14,8 @@ use crate::real::Real;
 pub(crate) enum Rows<'a, T> {
     /// Compressed rows.
     Csr(&'a CsrBlock<T>, BlockSet),
-    /// Rows of a few kinds.
-    Stencil(&'a StencilBlock<T>, RowSet),
+    /// Rows by a dictionary of their patterns.
+    Dictionary(&'a DictionaryBlock<T>, RowSet),
     /// Rows in slices.
     Sell(&'a SellBlock<T>, SliceSet),
     /// All long rows of a block in slices, and how many: their pieces were summed with the slices.
@@ -61,7 +61,7 @@ impl<T: Real> Rows<'_, T> {
     pub(super) fn lens(&self) -> [usize; 2] {
         match self {
             Self::Csr(block, _) => [block.n_rows, block.n_cols],
-            Self::Stencil(block, _) => [block.n_rows, block.n_cols],
+            Self::Dictionary(block, _) => [block.n_rows, block.n_cols],
             Self::Sell(block, _) | Self::Long(block, _) => [block.n_rows, block.n_cols],
         }
     }
@@ -70,7 +70,7 @@ impl<T: Real> Rows<'_, T> {
     pub(super) fn is_there(&self) -> bool {
         match *self {
             Self::Csr(block, set) => block.has(set),
-            Self::Stencil(block, set) => block.has(set),
+            Self::Dictionary(block, set) => block.has(set),
             Self::Sell(block, set) => block.has(set),
             Self::Long(block, count) => block.long_count() == count as usize,
         }
@@ -80,7 +80,7 @@ impl<T: Real> Rows<'_, T> {
     pub(crate) fn items(&self) -> usize {
         match *self {
             Self::Csr(_, set) => set.len(),
-            Self::Stencil(_, set) => set.count as usize,
+            Self::Dictionary(_, set) => set.count as usize,
             Self::Sell(block, set) => block.rows(set),
             Self::Long(_, count) => count as usize,
         }
@@ -90,7 +90,7 @@ impl<T: Real> Rows<'_, T> {
     pub(crate) fn grid(&self, launch: Launch) -> Grid {
         match self {
             Self::Csr(..) => launch.block_grid(self.items()),
-            Self::Stencil(..) | Self::Sell(..) => launch.grid(self.items()),
+            Self::Dictionary(..) | Self::Sell(..) => launch.grid(self.items()),
             Self::Long(block, _) => launch.grid(block.long_items(launch.group_size)),
         }
     }
@@ -99,7 +99,7 @@ impl<T: Real> Rows<'_, T> {
     pub(super) fn arguments(&self) -> Vec<&dyn Argument> {
         match self {
             Self::Csr(block, set) => block.arguments(set),
-            Self::Stencil(block, set) => block.arguments(set),
+            Self::Dictionary(block, set) => block.arguments(set),
             Self::Sell(block, set) => block.arguments(set),
             Self::Long(block, count) => vec![&block.few, count, &block.long_rows, &block.parts],
         }
@@ -112,11 +112,13 @@ impl<T: Real> Rows<'_, T> {
                 let csr = &kernels.csr;
                 [&csr.spmv_csr, &csr.spmv_dot_csr, &csr.residual_csr]
             }
-            Self::Stencil(block, _) => {
-                let stencil = kernels.stencil(ctx, block.main_len)?;
+            Self::Dictionary(block, _) => {
+                let dictionary = kernels.dictionary(ctx, block.main_len)?;
                 match block.width {
-                    Some(_) => [&stencil.spmv_pattern, &stencil.spmv_dot_pattern, &stencil.residual_pattern],
-                    None => [&stencil.spmv_stencil, &stencil.spmv_dot_stencil, &stencil.residual_stencil],
+                    Some(_) => [&dictionary.spmv_pattern, &dictionary.spmv_dot_pattern, &dictionary.residual_pattern],
+                    None => {
+                        [&dictionary.spmv_dictionary, &dictionary.spmv_dot_dictionary, &dictionary.residual_dictionary]
+                    }
                 }
             }
             Self::Sell(..) => {

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::csr::BlockSet;
+use super::dictionary::RowSet;
 use super::products::{Product, Rows};
 use super::sell::SliceSet;
-use super::stencil::RowSet;
 use super::*;
 use crate::device::list;
 use crate::error::Error;
@@ -99,7 +99,7 @@ on_all!(dot_product);
 on_all!(updates);
 on_all!(conversions);
 on_all!(products);
-on_all!(stencil_products);
+on_all!(dictionary_products);
 on_all!(sell_products);
 on_all!(pack_and_copy);
 
@@ -226,7 +226,7 @@ fn formats_give_the_same_bits() {
         let x = DeviceVec::from_slice(&ctx, &x, "x").unwrap();
         for tuning in [Tuning::uniform(1, 1, 3), Tuning::uniform(64, 2048, 5)] {
             let kernels = Kernels::<f64, f64>::build(&ctx, tuning).unwrap();
-            let bits = [Format::Csr, Format::Sell, Format::Pattern, Format::Stencil].map(|format| {
+            let bits = [Format::Csr, Format::Sell, Format::Pattern, Format::Dictionary].map(|format| {
                 let block = DeviceBlock::<f64>::upload(&ctx, &kernels.tuning, &part, 1.0, format).unwrap();
                 let mut y = DeviceVec::<f64>::zeros(&ctx, n, "y").unwrap();
                 for rows in block.launches(Which::All) {

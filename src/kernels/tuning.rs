@@ -106,9 +106,15 @@ pub(crate) struct Tuning {
 /// The kernels that work on row blocks, which are cut once for all of them.
 pub(crate) const PRODUCTS: &[&str] = &["spmv_csr", "spmv_dot_csr", "residual_csr"];
 
-/// The products with rows of a few kinds.
-pub(crate) const STENCIL_PRODUCTS: &[&str] =
-    &["spmv_stencil", "spmv_dot_stencil", "residual_stencil", "spmv_pattern", "spmv_dot_pattern", "residual_pattern"];
+/// The products with rows of a few patterns.
+pub(crate) const DICTIONARY_PRODUCTS: &[&str] = &[
+    "spmv_dictionary",
+    "spmv_dot_dictionary",
+    "residual_dictionary",
+    "spmv_pattern",
+    "spmv_dot_pattern",
+    "residual_pattern",
+];
 
 /// The kernels between vectors of two precisions.
 pub(crate) const CONVERSIONS: &[&str] = &["narrow", "add_wide"];
@@ -147,7 +153,7 @@ impl Tuning {
                 let passes = Launch { max_groups: 2 * units, ..usual.passes };
                 let mut tuning = Self { passes, ..usual };
                 // What was best on an H200: `docs/measurements.md`.
-                let by_columns = STENCIL_PRODUCTS.iter().filter(|kernel| kernel.ends_with("_pattern"));
+                let by_columns = DICTIONARY_PRODUCTS.iter().filter(|kernel| kernel.ends_with("_pattern"));
                 for kernel in by_columns.chain(SELL_PRODUCTS) {
                     tuning.set(kernel, Launch { max_groups: 4 * units, ..tuning.others });
                 }

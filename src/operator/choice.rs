@@ -142,7 +142,7 @@ pub(crate) fn fastest(measured: &[(Format, u64, Option<Timing>)]) -> Option<Form
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Format::{Csr, Pattern, Sell, Stencil};
+    use Format::{Csr, Dictionary, Pattern, Sell};
 
     fn rated(all: &[(Format, u64, bool)]) -> Vec<Rated> {
         all.iter().map(|&(format, bytes, is_trusted)| Rated { format, bytes, is_trusted }).collect()
@@ -158,11 +158,11 @@ mod tests {
         let of = |all: &[(Format, u64, bool)]| contenders(&rated(all));
         assert_eq!(of(&[(Sell, 100, true), (Csr, 160, true)]), [Sell, Csr]);
         assert_eq!(of(&[(Sell, 100, true), (Csr, 161, true)]), [Sell]);
-        assert_eq!(of(&[(Stencil, 18, true), (Sell, 37, true), (Csr, 104, true)]), [Stencil]);
+        assert_eq!(of(&[(Dictionary, 18, true), (Sell, 37, true), (Csr, 104, true)]), [Dictionary]);
         assert_eq!(of(&[(Csr, 104, true)]), [Csr]);
         assert_eq!(of(&[]), []);
         // what is not trusted rules nothing out, but is measured
-        assert_eq!(of(&[(Stencil, 18, false), (Pattern, 74, true), (Csr, 104, true)]), [Stencil, Pattern, Csr]);
+        assert_eq!(of(&[(Dictionary, 18, false), (Pattern, 74, true), (Csr, 104, true)]), [Dictionary, Pattern, Csr]);
         assert_eq!(of(&[(Sell, 170, false), (Csr, 100, true)]), [Csr]);
     }
 
@@ -195,8 +195,8 @@ mod tests {
 
     #[test]
     fn the_format_taken_comes_first() {
-        let all = [Stencil, Sell, Csr].map(|format| FormatCandidate::new(format, 1)).to_vec();
+        let all = [Dictionary, Sell, Csr].map(|format| FormatCandidate::new(format, 1)).to_vec();
         let choice = FormatChoice::new(Why::Measured, Sell, all);
-        assert_eq!(choice.candidates.iter().map(|one| one.format).collect::<Vec<_>>(), [Sell, Stencil, Csr]);
+        assert_eq!(choice.candidates.iter().map(|one| one.format).collect::<Vec<_>>(), [Sell, Dictionary, Csr]);
     }
 }

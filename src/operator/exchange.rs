@@ -39,7 +39,7 @@ const MEMORY_TO_LINK: usize = 80;
 /// Bytes that go over the link in the time that it takes to set an exchange going, whatever its size: some 30 µs.
 const LINK_START: usize = 3 << 19;
 
-/// Bytes that a device moves, at least, in the time that a product by kinds takes for an entry: on an H200, 2.3 with 27 entries a
+/// Bytes that a device moves, at least, in the time that a product by a dictionary takes for an entry: on an H200, 2.3 with 27 entries a
 /// row, 3.5 with 81, 4.2 with 7.
 const ENTRY: usize = 2;
 
@@ -53,7 +53,7 @@ fn step_bytes<T>(n_rows: usize) -> usize {
     6 * n_rows * size_of::<T>()
 }
 
-/// Of the rows of `part` that need no halo, a run, those that a product by kinds takes while the halo is on its way. If half of
+/// Of the rows of `part` that need no halo, a run, those that a product by a dictionary takes while the halo is on its way. If half of
 /// them, after a step, take longer than that, the others wait with the rows that need it: these alone are so few that most
 /// of a device would have nothing to do.
 pub(super) fn early<T>(part: &Part<'_>, interior: Range<usize>) -> Range<usize> {

@@ -8,7 +8,7 @@ use std::time::Instant;
 use rayon::prelude::*;
 
 use super::Format;
-use super::kinds::Kinds;
+use super::dictionary::Dictionary;
 use super::plan::refused;
 use crate::backend::Ops;
 use crate::backend::host::HostOps;
@@ -24,48 +24,50 @@ use crate::timeline::Lane;
 /// Entries that are worth a thread's while.
 const CHUNK_NNZ: usize = 1 << 14;
 
-/// Rows of a kind that are summed together: their sums stay in the processor's first cache.
+/// Rows of a pattern that are summed together: their sums stay in the processor's first cache.
 const RUN: usize = 512;
 
 /// A block of rows of a matrix that is shared with the caller; only what differs is held here: renumbered columns where
-/// there is a halo, values that are scaled or in single precision. Of rows of a few kinds, with the same values in rows of a
-/// kind, nothing is read but the kinds.
+/// there is a halo, values that are scaled or in single precision. Of rows of a few patterns, with the same values in rows of a
+/// pattern, nothing is read but the patterns.
 pub struct HostBlock<T> {
     a: Arc<Csr>,
     rows: Range<usize>,
     col_idx: Option<Vec<u32>>,
     values: Option<Vec<T>>,
-    stencil: Option<Stencil<T>>,
+    dictionary: Option<ByDictionary<T>>,
     halo: HaloPlan,
     chunk_rows: usize,
 }
 
-/// Rows by kinds.
-struct Stencil<T> {
-    kinds: Kinds,
+/// Rows by patterns.
+struct ByDictionary<T> {
+    dictionary: Dictionary,
     values: Vec<T>,
 }
 
-impl<T> Stencil<T> {
-    /// The kinds of the rows and their tables.
+impl<T> ByDictionary<T> {
+    /// The patterns of the rows and their tables.
     fn bytes(&self) -> usize {
-        let Self { kinds, values } = self;
-        2 * kinds.of_row.len() + 4 * (kinds.starts.len() + kinds.distances.len()) + values.len() * size_of::<T>()
+        let Self { dictionary, values } = self;
+        2 * dictionary.of_row.len()
+            + 4 * (dictionary.starts.len() + dictionary.distances.len())
+            + values.len() * size_of::<T>()
     }
 }
 
-impl<T: Real> Stencil<T> {
+impl<T: Real> ByDictionary<T> {
     /// Calls `row(i, (A x)_i)` for the rows of `y`, of which the first is row `first`, and adds the results. A run of rows of
-    /// one kind is summed entry by entry, each over all its rows: the same sums in the same order, but in vectors.
+    /// one pattern is summed entry by entry, each over all its rows: the same sums in the same order, but in vectors.
     fn for_rows(&self, first: usize, x: &[T], y: &mut [T], row: impl Fn(usize, T, &mut T) -> [f64; 2]) -> [f64; 2] {
-        let of_row = &self.kinds.of_row[first..first + y.len()];
+        let of_row = &self.dictionary.of_row[first..first + y.len()];
         let (mut total, mut sums) = ([0.0; 2], [T::default(); RUN]);
         let mut begin = 0;
         for run in of_row.chunk_by(|a, b| a == b).flat_map(|run| run.chunks(RUN)) {
             let (i, sums) = (first + begin, &mut sums[..run.len()]);
             sums.fill(T::default());
-            for e in self.kinds.entries(run[0]) {
-                let at = (i as i64 + i64::from(self.kinds.distances[e])) as usize;
+            for e in self.dictionary.entries(run[0]) {
+                let at = (i as i64 + i64::from(self.dictionary.distances[e])) as usize;
                 let value = self.values[e];
                 sums.iter_mut().zip(&x[at..at + run.len()]).for_each(|(sum, &x)| *sum += value * x);
             }
@@ -84,8 +86,8 @@ impl<T: Real> HostBlock<T> {
     /// # Errors
     /// [`Error::Usage`](crate::Error::Usage) if the rows do not fit `format`.
     pub fn new(a: &Arc<Csr>, part: Part<'_>, factor: f64, format: Format) -> Result<Self> {
-        let stencil = stencil(&part, factor, format)?;
-        let values = match (&part.values, T::scaled(if stencil.is_some() { &[] } else { &part.values }, factor)) {
+        let dictionary = dictionary(&part, factor, format)?;
+        let values = match (&part.values, T::scaled(if dictionary.is_some() { &[] } else { &part.values }, factor)) {
             (Cow::Borrowed(_), Cow::Borrowed(_)) => None,
             (_, values) => Some(values.into_owned()),
         };
@@ -94,11 +96,11 @@ impl<T: Real> HostBlock<T> {
             a: Arc::clone(a),
             rows: part.rows,
             col_idx: match part.col_idx {
-                Cow::Owned(col_idx) if stencil.is_none() => Some(col_idx),
+                Cow::Owned(col_idx) if dictionary.is_none() => Some(col_idx),
                 _ => None,
             },
             values,
-            stencil,
+            dictionary,
             halo: part.halo,
             chunk_rows: (CHUNK_NNZ / mean_nnz).max(1),
         })
@@ -107,7 +109,7 @@ impl<T: Real> HostBlock<T> {
     /// How rows are stored.
     #[must_use]
     pub fn format(&self) -> Format {
-        if self.stencil.is_some() { Format::Stencil } else { Format::Csr }
+        if self.dictionary.is_some() { Format::Dictionary } else { Format::Csr }
     }
 
     /// Memory that the rows take beside the matrix that is shared, in bytes.
@@ -115,20 +117,20 @@ impl<T: Real> HostBlock<T> {
     pub fn memory(&self) -> u64 {
         let columns = 4 * self.col_idx.as_ref().map_or(0, Vec::len);
         let values = size_of::<T>() * self.values.as_ref().map_or(0, Vec::len);
-        let kinds = self.stencil.as_ref().map_or(0, Stencil::bytes);
-        (columns + values + kinds) as u64
+        let dictionary = self.dictionary.as_ref().map_or(0, ByDictionary::bytes);
+        (columns + values + dictionary) as u64
     }
 
     /// The name of a kernel, as devices call it.
-    fn kernel(&self, csr: &'static str, stencil: &'static str) -> &'static str {
-        if self.stencil.is_some() { stencil } else { csr }
+    fn kernel(&self, csr: &'static str, dictionary: &'static str) -> &'static str {
+        if self.dictionary.is_some() { dictionary } else { csr }
     }
 
     /// Calls `row(i, (A x)_i)` in parallel over chunks of `y`, and adds the results of each chunk in order.
     fn for_rows(&self, x: &[T], y: &mut [T], row: impl Fn(usize, T, &mut T) -> [f64; 2] + Sync) -> [f64; 2] {
-        if let Some(stencil) = &self.stencil {
+        if let Some(dictionary) = &self.dictionary {
             let pieces = y.par_chunks_mut(self.chunk_rows).enumerate();
-            let parts: Vec<_> = pieces.map(|(k, y)| stencil.for_rows(k * self.chunk_rows, x, y, &row)).collect();
+            let parts: Vec<_> = pieces.map(|(k, y)| dictionary.for_rows(k * self.chunk_rows, x, y, &row)).collect();
             return parts.into_iter().fold([0.0; 2], add);
         }
         let entries = self.a.row_ptr()[self.rows.start]..self.a.row_ptr()[self.rows.end];
@@ -179,24 +181,24 @@ fn add(a: [f64; 2], b: [f64; 2]) -> [f64; 2] {
     [a[0] + b[0], a[1] + b[1]]
 }
 
-/// The rows by kinds, if a kind has the values, too: otherwise the host, which has the matrix anyway, gains little.
-fn stencil<T: Real>(part: &Part<'_>, factor: f64, format: Format) -> Result<Option<Stencil<T>>> {
-    let kinds = match format {
-        Format::Stencil => Some(Kinds::with_values(part).map_err(|why| refused(format, &why))?),
-        Format::Auto => Kinds::with_values(part).ok().filter(|kinds| kinds.suit(Shape::Cpu)),
+/// The rows by patterns, if a pattern has the values, too: otherwise the host, which has the matrix anyway, gains little.
+fn dictionary<T: Real>(part: &Part<'_>, factor: f64, format: Format) -> Result<Option<ByDictionary<T>>> {
+    let dictionary = match format {
+        Format::Dictionary => Some(Dictionary::with_values(part).map_err(|why| refused(format, &why))?),
+        Format::Auto => Dictionary::with_values(part).ok().filter(|dictionary| dictionary.suit(Shape::Cpu)),
         Format::Csr | Format::Pattern | Format::Sell => None,
     };
-    Ok(kinds.and_then(|kinds| {
-        let values = T::scaled(kinds.values.as_ref()?, factor).into_owned();
-        kinds.check_columns(part.n_owned() + part.halo.len);
-        Some(Stencil { kinds, values })
+    Ok(dictionary.and_then(|dictionary| {
+        let values = T::scaled(dictionary.values.as_ref()?, factor).into_owned();
+        dictionary.check_columns(part.n_owned() + part.halo.len);
+        Some(ByDictionary { dictionary, values })
     }))
 }
 
 impl<T: Real> LinearOperator<HostOps<T>> for HostBlock<T> {
     fn apply(&self, ops: &HostOps<T>, x: &mut Vec<T>, y: &mut Vec<T>) -> Result<()> {
         self.exchange(ops, x)?;
-        let _running = ops.running(self.kernel("spmv_csr", "spmv_stencil"));
+        let _running = ops.running(self.kernel("spmv_csr", "spmv_dictionary"));
         self.for_rows(x, &mut y[..self.rows.len()], |_, sum, y| {
             *y = sum;
             [0.0; 2]
@@ -221,7 +223,7 @@ impl<T: Real> LinearOperator<HostOps<T>> for HostBlock<T> {
             then(v)?;
         }
         let [x, y] = pair(v, of);
-        let _running = ops.running(self.kernel("spmv_dot_csr", "spmv_dot_stencil"));
+        let _running = ops.running(self.kernel("spmv_dot_csr", "spmv_dot_dictionary"));
         *dots = self.for_rows(x, &mut y[..self.rows.len()], |i, sum, y| {
             *y = sum;
             [x[i].to_f64() * sum.to_f64(), sum.to_f64() * sum.to_f64()]
@@ -236,7 +238,7 @@ impl<T: Real> LinearOperator<HostOps<T>> for HostBlock<T> {
 
     fn residual(&self, ops: &HostOps<T>, b: &Vec<T>, x: &mut Vec<T>, r: &mut Vec<T>) -> Result<()> {
         self.exchange(ops, x)?;
-        let _running = ops.running(self.kernel("residual_csr", "residual_stencil"));
+        let _running = ops.running(self.kernel("residual_csr", "residual_dictionary"));
         self.for_rows(x, &mut r[..self.rows.len()], |i, sum, r| {
             *r = b[i] - sum;
             [0.0; 2]
@@ -251,8 +253,8 @@ impl<T: Real> LinearOperator<HostOps<T>> for HostBlock<T> {
     fn bytes(&self) -> u64 {
         let entries = self.a.row_ptr()[self.rows.end] - self.a.row_ptr()[self.rows.start];
         let n = self.rows.len();
-        if let Some(stencil) = &self.stencil {
-            return (stencil.bytes() + 2 * n * size_of::<T>()) as u64;
+        if let Some(dictionary) = &self.dictionary {
+            return (dictionary.bytes() + 2 * n * size_of::<T>()) as u64;
         }
         // the host keeps 8-byte row pointers
         (entries * (4 + size_of::<T>()) + 8 * (n + 1) + 2 * n * size_of::<T>()) as u64

@@ -1,12 +1,12 @@
 //! A matrix on a rank: the block of rows that the rank owns, times a vector whose halo other ranks fill.
 
 pub(crate) mod choice;
+mod dictionary;
 mod exchange;
 mod format;
 pub(crate) mod function;
 pub mod host;
-mod kinds;
-mod main_kind;
+mod main_pattern;
 pub(crate) mod opencl;
 pub(crate) mod plan;
 pub(crate) mod row_blocks;

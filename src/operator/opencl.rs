@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use super::dictionary::Dictionary;
 use super::exchange::{HaloExchange, early};
-use super::kinds::Kinds;
-use super::main_kind::Main;
+use super::main_pattern::Main;
 use super::plan::{Offer, Plan, Target};
 use super::row_blocks::RowBlocks;
 use super::segments::{self, launches};
@@ -16,9 +16,9 @@ use crate::backend::{Arriving, LinearOperator, pair};
 use crate::device::{Context, DeviceVec};
 use crate::error::Result;
 use crate::kernels::csr::{BlockSet, CsrBlock, CsrSegment};
+use crate::kernels::dictionary::{DictionaryBlock, DictionarySegment, MainPattern, RowSet, SLICE};
 use crate::kernels::products::{Product, Rows};
 use crate::kernels::sell::{SellBlock, SliceSet};
-use crate::kernels::stencil::{MainKind, RowSet, SLICE, StencilBlock, StencilSegment};
 use crate::kernels::{Kernels, Shape, Tuning};
 use crate::partition::{HaloPlan, Part, compressed_bytes};
 use crate::real::Real;
@@ -59,8 +59,8 @@ impl Which {
 pub(crate) enum Stored<T> {
     /// Compressed rows, and the row blocks of each launch.
     Csr(CsrBlock<T>, Sets<BlockSet>),
-    /// Rows of a few kinds: the longest run of rows without a halo, or half of it, and the others.
-    Stencil(Box<StencilBlock<T>>, Sets<RowSet>),
+    /// Rows by a dictionary: the longest run of rows without a halo, or half of it, and the others.
+    Dictionary(Box<DictionaryBlock<T>>, Sets<RowSet>),
     /// Rows in slices, and the slices of each launch.
     Sell(SellBlock<T>, Sets<SliceSet>),
 }
@@ -99,7 +99,7 @@ impl<T: Real> DeviceBlock<T> {
         assert!(part.nnz() <= Self::MAX_NNZ, "{} entries in one block", part.nnz());
         let stored = match &offer.plan {
             Plan::Csr => csr(ctx, tuning, part, factor)?,
-            Plan::Kinds(kinds) => stencil(ctx, part, kinds, factor, target(ctx, tuning).shape)?,
+            Plan::Dictionary(dictionary) => by_dictionary(ctx, part, dictionary, factor, target(ctx, tuning).shape)?,
             Plan::Sell(slices) => {
                 let (block, sets) = slices.upload(ctx)?;
                 Stored::Sell(block, sets)
@@ -132,10 +132,10 @@ impl<T: Real> DeviceBlock<T> {
         match &self.stored {
             Stored::Csr(block, sets) => which.of(sets).map(|set| Rows::Csr(block, set)).collect(),
             // without a gap
-            Stored::Stencil(block, _) if which == Which::All => {
-                block.whole().map(|set| Rows::Stencil(block, set)).collect()
+            Stored::Dictionary(block, _) if which == Which::All => {
+                block.whole().map(|set| Rows::Dictionary(block, set)).collect()
             }
-            Stored::Stencil(block, sets) => which.of(sets).map(|set| Rows::Stencil(block, set)).collect(),
+            Stored::Dictionary(block, sets) => which.of(sets).map(|set| Rows::Dictionary(block, set)).collect(),
             Stored::Sell(block, sets) => {
                 let has_long = which != Which::Interior && block.long_count() > 0;
                 let long = has_long.then(|| Rows::Long(block, block.long_count() as u32));
@@ -173,10 +173,10 @@ impl<T: Real> DeviceBlock<T> {
         let (n, real) = (self.n_rows, size_of::<T>());
         let bytes = match &self.stored {
             Stored::Csr(block, _) => self.nnz * (4 + real) + 4 * (n + 1) + 8 * block.blocks.len(),
-            Stored::Stencil(block, _) => {
+            Stored::Dictionary(block, _) => {
                 let values: usize = block.segments.iter().map(|segment| segment.values.len()).sum();
-                let kinds = 2 * n + 4 * block.slice_masks.len();
-                kinds + 12 * block.runs.len() + (block.entries.len() + values) * real
+                let patterns = 2 * n + 4 * block.slice_masks.len();
+                patterns + 12 * block.runs.len() + (block.entries.len() + values) * real
             }
             Stored::Sell(block, _) => block.bytes() + block.parts.len() * real,
         };
@@ -187,8 +187,8 @@ impl<T: Real> DeviceBlock<T> {
     pub(crate) fn format(&self) -> Format {
         match &self.stored {
             Stored::Csr(..) => Format::Csr,
-            Stored::Stencil(block, _) if block.width.is_some() => Format::Pattern,
-            Stored::Stencil(..) => Format::Stencil,
+            Stored::Dictionary(block, _) if block.width.is_some() => Format::Pattern,
+            Stored::Dictionary(..) => Format::Dictionary,
             Stored::Sell(..) => Format::Sell,
         }
     }
@@ -280,65 +280,71 @@ fn csr<T: Real>(ctx: &Context, tuning: &Tuning, part: &Part<'_>, factor: f64) ->
     Ok(Stored::Csr(block, rows.sets))
 }
 
-/// Rows of a few kinds on the device.
-fn stencil<T: Real>(ctx: &Context, part: &Part<'_>, kinds: &Kinds, factor: f64, shape: Shape) -> Result<Stored<T>> {
+/// Rows by a dictionary of their patterns, on the device.
+fn by_dictionary<T: Real>(
+    ctx: &Context,
+    part: &Part<'_>,
+    dictionary: &Dictionary,
+    factor: f64,
+    shape: Shape,
+) -> Result<Stored<T>> {
     let (n, n_cols) = (part.n_owned(), part.n_owned() + part.halo.len);
-    kinds.check_columns(n_cols);
-    // single work-items take rows of a kind together, which suits a CPU better
-    let main = if shape == Shape::Gpu { Main::of(kinds) } else { None };
-    let width = kinds.width();
-    let values = kinds.values.as_ref().map(|values| T::scaled(values, factor));
+    dictionary.check_columns(n_cols);
+    // single work-items take rows of a pattern together, which suits a CPU better
+    let main = if shape == Shape::Gpu { Main::of(dictionary) } else { None };
+    let width = dictionary.width();
+    let values = dictionary.values.as_ref().map(|values| T::scaled(values, factor));
     let entry = |(k, &distance): (usize, &i32)| {
         [values.as_ref().map_or(T::default(), |values| values[k]), T::with_low_word(distance)]
     };
-    let entries: Vec<T> = kinds.distances.iter().enumerate().flat_map(entry).collect();
-    let runs: Vec<[u32; 2]> = kinds.starts.windows(2).map(|run| [run[0], run[1]]).collect();
-    // values by kind are the table's
+    let entries: Vec<T> = dictionary.distances.iter().enumerate().flat_map(entry).collect();
+    let runs: Vec<[u32; 2]> = dictionary.starts.windows(2).map(|run| [run[0], run[1]]).collect();
+    // values by pattern are the table's
     let width_of_rows = if values.is_some() { 0 } else { width };
     let slices = std::iter::repeat_n(SLICE * width_of_rows, n.div_ceil(SLICE));
     let segment = |slices: Range<usize>| {
         let rows = n.min(slices.start * SLICE)..n.min(slices.end * SLICE);
-        let of_rows = sliced::<T>(part, rows.clone(), kinds, main.as_ref(), width_of_rows, factor);
+        let of_rows = sliced::<T>(part, rows.clone(), dictionary, main.as_ref(), width_of_rows, factor);
         let values = DeviceVec::from_slice(ctx, &of_rows, "the values of the matrix")?;
-        Ok(StencilSegment { rows: rows.start as u32..rows.end as u32, values })
+        Ok(DictionarySegment { rows: rows.start as u32..rows.end as u32, values })
     };
-    let segments: Vec<StencilSegment<T>> =
+    let segments: Vec<DictionarySegment<T>> =
         segments::cut(ctx, slices, size_of::<T>()).into_iter().map(segment).collect::<Result<_>>()?;
-    let interior = early::<T>(part, kinds.interior(n));
+    let interior = early::<T>(part, dictionary.interior(n));
     let interior = interior.start as u32..interior.end as u32;
     let sets: Vec<[RowSet; 2]> =
         segments.iter().enumerate().map(|(k, segment)| RowSet::around(k, &segment.rows, &interior)).collect();
-    let of_main = main.as_ref().map_or(0..0, |main| main.entries(kinds));
+    let of_main = main.as_ref().map_or(0..0, |main| main.entries(dictionary));
     let main_values = values.as_ref().map_or(&[][..], |values| &values[of_main.clone()]);
-    let slice_masks = main.as_ref().map_or(Vec::new(), |main| main.slice_masks(kinds, SLICE));
-    // where a slice has no mask, the kinds of its rows are read
-    let kinds_bytes = match slice_masks.iter().filter(|&&mask| mask != 0).count() {
+    let slice_masks = main.as_ref().map_or(Vec::new(), |main| main.slice_masks(dictionary, SLICE));
+    // where a slice has no mask, the patterns of its rows are read
+    let patterns_bytes = match slice_masks.iter().filter(|&&mask| mask != 0).count() {
         0 => 2 * n,
         alike => 4 * slice_masks.len() + 2 * n.saturating_sub(SLICE * alike),
     };
     let (masks, rows) = main.map_or_else(|| (vec![0; runs.len()], 0..0), |main| (main.masks, main.rows));
-    let block = StencilBlock {
+    let block = DictionaryBlock {
         n_rows: n,
         n_cols,
-        kinds: DeviceVec::from_slice(ctx, &kinds.of_row, "the kinds of the rows")?,
-        runs: DeviceVec::from_slice(ctx, &runs, "the lengths of the kinds")?,
-        entries: DeviceVec::from_slice(ctx, &entries, "the entries of the kinds")?,
+        patterns: DeviceVec::from_slice(ctx, &dictionary.of_row, "the patterns of the rows")?,
+        runs: DeviceVec::from_slice(ctx, &runs, "the lengths of the patterns")?,
+        entries: DeviceVec::from_slice(ctx, &entries, "the entries of the patterns")?,
         segments,
-        width: kinds.values.is_none().then_some(width as u32),
-        masks: DeviceVec::from_slice(ctx, &masks, "the parts of the main kind")?,
-        slice_masks: DeviceVec::from_slice(ctx, &slice_masks, "the parts of the main kind in slices")?,
-        kinds_bytes,
-        main: MainKind::new(main_values, &kinds.distances[of_main.clone()], rows),
+        width: dictionary.values.is_none().then_some(width as u32),
+        masks: DeviceVec::from_slice(ctx, &masks, "the parts of the main pattern")?,
+        slice_masks: DeviceVec::from_slice(ctx, &slice_masks, "the parts of the main pattern in slices")?,
+        patterns_bytes,
+        main: MainPattern::new(main_values, &dictionary.distances[of_main.clone()], rows),
         main_len: of_main.len(),
     };
-    Ok(Stored::Stencil(Box::new(block), launches(&sets, |set| set.count == 0)))
+    Ok(Stored::Dictionary(Box::new(block), launches(&sets, |set| set.count == 0)))
 }
 
-/// The values of some rows with room for `width` entries each, in slices of 32 rows: see `cl/stencil.cl`.
+/// The values of some rows with room for `width` entries each, in slices of 32 rows: see `cl/dictionary.cl`.
 fn sliced<T: Real>(
     part: &Part<'_>,
     rows: Range<usize>,
-    kinds: &Kinds,
+    dictionary: &Dictionary,
     main: Option<&Main>,
     width: usize,
     factor: f64,
@@ -355,7 +361,7 @@ fn sliced<T: Real>(
             let values = &values[part.row_ptr[row] - of_rows.start..part.row_ptr[row + 1] - of_rows.start];
             let put = |(e, &value): (usize, &T)| slice[e * SLICE + lane] = value;
             match main {
-                Some(main) => main.positions(row, kinds.of_row[row], values.len()).zip(values).for_each(put),
+                Some(main) => main.positions(row, dictionary.of_row[row], values.len()).zip(values).for_each(put),
                 None => values.iter().enumerate().for_each(put),
             }
         }
@@ -387,7 +393,7 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
             self.exchange.send(ops, &v[*of])?;
         }
         // one launch is quicker than two, if it does not wait
-        let is_halo_early = matches!(self.stored, Stored::Stencil(..)) && self.exchange.is_hidden_by_step();
+        let is_halo_early = matches!(self.stored, Stored::Dictionary(..)) && self.exchange.is_hidden_by_step();
         let mut groups = dots.groups();
         if !is_halo_early {
             let [x, y] = pair(v, of);
@@ -439,9 +445,9 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
         let (n, real) = (self.n_rows, size_of::<T>());
         let matrix = match &self.stored {
             Stored::Csr(..) => compressed_bytes(n as u64, self.nnz as u64, real as u64) as usize,
-            Stored::Stencil(block, _) => {
+            Stored::Dictionary(block, _) => {
                 let values = if block.width.is_some() { self.nnz } else { 0 };
-                block.kinds_bytes + 12 * block.runs.len() + (block.entries.len() + values) * real
+                block.patterns_bytes + 12 * block.runs.len() + (block.entries.len() + values) * real
             }
             Stored::Sell(block, _) => block.bytes() + 2 * block.parts.len() * real,
         };

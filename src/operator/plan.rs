@@ -2,7 +2,7 @@
 
 use super::Format;
 use super::choice::{Rated, is_near};
-use super::kinds::Kinds;
+use super::dictionary::Dictionary;
 use super::sell::Sell;
 use crate::device::Info;
 use crate::error::{Error, Result};
@@ -19,8 +19,8 @@ const LEAST_SLICED: usize = 3;
 /// What an upload needs beside the rows themselves.
 pub(super) enum Plan<'a, T> {
     Csr,
-    /// Rows of a few kinds.
-    Kinds(Kinds),
+    /// Rows by a dictionary of their patterns.
+    Dictionary(Dictionary),
     Sell(Sell<'a, T>),
 }
 
@@ -64,7 +64,7 @@ impl<'a, T: Real> Offer<'a, T> {
 
     /// Each format, or in a few words why the rows do not fit it; `csr`, which all do, is the last.
     pub(crate) fn each(part: &'a Part<'a>, factor: f64) -> [(Format, std::result::Result<Self, String>); 4] {
-        [Format::Stencil, Format::Pattern, Format::Sell, Format::Csr].map(|format| match format {
+        [Format::Dictionary, Format::Pattern, Format::Sell, Format::Csr].map(|format| match format {
             Format::Sell => (format, Ok(Self::sell(part, Sell::plan(part, factor)))),
             _ => (format, Self::without_slices(part, format)),
         })
@@ -74,11 +74,11 @@ impl<'a, T: Real> Offer<'a, T> {
     /// `compared`, not near it; `csr` is always there, and the last. Slices are not for CPUs: on two cores with PoCL
     /// 3.1 products took 1.1 to 1.8 times as long as with `csr`, for fewer bytes, and 0.1 s more to prepare.
     ///
-    /// Costs a pass over the entries for each way to find kinds, which ends early where rows differ, and three for
+    /// Costs a pass over the entries for each way to find patterns, which ends early where rows differ, and three for
     /// slices.
     pub(crate) fn all(part: &'a Part<'a>, factor: f64, target: Target, compared: bool) -> Vec<Self> {
         let trusted = |all: &[Self]| all.iter().find(|offer| offer.is_trusted(part, target)).map(|offer| offer.bytes);
-        let mut all: Vec<Self> = Self::without_slices(part, Format::Stencil).into_iter().collect();
+        let mut all: Vec<Self> = Self::without_slices(part, Format::Dictionary).into_iter().collect();
         if trusted(&all).is_none() {
             all.extend(Self::without_slices(part, Format::Pattern));
         }
@@ -99,7 +99,7 @@ impl<'a, T: Real> Offer<'a, T> {
     fn is_trusted(&self, part: &Part<'_>, target: Target) -> bool {
         match &self.plan {
             Plan::Csr => true,
-            Plan::Kinds(kinds) => kinds.suit(target.shape),
+            Plan::Dictionary(dictionary) => dictionary.suit(target.shape),
             // where rows differ in length, slices suit a GPU better; with few rows, several work-items a row may do
             // more
             Plan::Sell(sell) => {
@@ -121,8 +121,8 @@ impl<'a, T: Real> Offer<'a, T> {
     /// Any format but slices; an error tells in a few words why the rows do not fit it.
     fn without_slices(part: &Part<'_>, format: Format) -> std::result::Result<Self, String> {
         match format {
-            Format::Stencil => Kinds::with_values(part).map(|kinds| Self::kinds(part, kinds)),
-            Format::Pattern => Kinds::by_columns(part).map(|kinds| Self::kinds(part, kinds)),
+            Format::Dictionary => Dictionary::with_values(part).map(|dictionary| Self::dictionary(part, dictionary)),
+            Format::Pattern => Dictionary::by_columns(part).map(|dictionary| Self::dictionary(part, dictionary)),
             _ => Ok(Self::csr(part)),
         }
     }
@@ -132,16 +132,16 @@ impl<'a, T: Real> Offer<'a, T> {
         Self { format: Format::Csr, bytes, plan: Plan::Csr }
     }
 
-    fn kinds(part: &Part<'_>, kinds: Kinds) -> Self {
-        let (format, values) = match &kinds.values {
-            Some(_) => (Format::Stencil, 0),
+    fn dictionary(part: &Part<'_>, dictionary: Dictionary) -> Self {
+        let (format, values) = match &dictionary.values {
+            Some(_) => (Format::Dictionary, 0),
             None => (Format::Pattern, part.nnz()),
         };
-        // of each row its kind, which is less where rows of the main kind are side by side; of each kind where it begins and
-        // ends, its part of the main kind, and values and distances
-        let tables = 12 * (kinds.starts.len() - 1) + 2 * kinds.distances.len() * size_of::<T>();
+        // of each row its pattern, which is less where rows of the main pattern are side by side; of each pattern where it begins and
+        // ends, its part of the main pattern, and values and distances
+        let tables = 12 * (dictionary.starts.len() - 1) + 2 * dictionary.distances.len() * size_of::<T>();
         let bytes = with_vectors::<T>(part, 2 * part.n_owned() + tables + values * size_of::<T>());
-        Self { format, bytes, plan: Plan::Kinds(kinds) }
+        Self { format, bytes, plan: Plan::Dictionary(dictionary) }
     }
 
     fn sell(part: &Part<'_>, sell: Sell<'a, T>) -> Self {
@@ -205,23 +205,23 @@ mod tests {
 
     #[test]
     fn what_is_offered() {
-        use Format::{Csr, Pattern, Sell, Stencil};
+        use Format::{Csr, Dictionary, Pattern, Sell};
         use Shape::{Cpu, Gpu};
         // nothing comes near a stencil, but for slices of the shortest rows
         for shape in [Gpu, Cpu] {
-            assert_eq!(formats("poisson2d:40", shape, true), [(Stencil, true), (Csr, true)]);
+            assert_eq!(formats("poisson2d:40", shape, true), [(Dictionary, true), (Csr, true)]);
         }
-        assert_eq!(formats("band:2000,width=1", Gpu, true), [(Stencil, true), (Sell, true), (Csr, true)]);
-        assert_eq!(formats("band:2000,width=1", Gpu, false), [(Stencil, true), (Csr, true)]);
+        assert_eq!(formats("band:2000,width=1", Gpu, true), [(Dictionary, true), (Sell, true), (Csr, true)]);
+        assert_eq!(formats("band:2000,width=1", Gpu, false), [(Dictionary, true), (Csr, true)]);
         // values of their own
         for compared in [false, true] {
             assert_eq!(formats("variable:20", Gpu, compared), [(Pattern, true), (Sell, true), (Csr, true)]);
             assert_eq!(formats("variable:20", Cpu, compared), [(Pattern, true), (Csr, true)]);
         }
         // unknowns that alternate are not for CPUs, unless they are measured
-        let alternating = [(Stencil, false), (Pattern, false), (Csr, true)];
+        let alternating = [(Dictionary, false), (Pattern, false), (Csr, true)];
         assert_eq!(formats("elasticity3d:10", Cpu, true), alternating);
-        assert_eq!(formats("elasticity3d:10", Gpu, true), [(Stencil, true), (Csr, true)]);
+        assert_eq!(formats("elasticity3d:10", Gpu, true), [(Dictionary, true), (Csr, true)]);
         // rows that differ
         assert_eq!(formats("random-spd:1500,seed=7", Gpu, false), [(Sell, true), (Csr, true)]);
         assert_eq!(formats("random-spd:1500,seed=7", Cpu, true), [(Csr, true)]);
@@ -237,9 +237,12 @@ mod tests {
         let all = ["poisson2d:40", "variable:20", "elasticity3d:10", "random-spd:1500,seed=7"];
         assert_eq!(
             all.map(|spec| of(spec, Shape::Gpu)),
-            [Format::Stencil, Format::Pattern, Format::Stencil, Format::Sell]
+            [Format::Dictionary, Format::Pattern, Format::Dictionary, Format::Sell]
         );
-        assert_eq!(all.map(|spec| of(spec, Shape::Cpu)), [Format::Stencil, Format::Pattern, Format::Csr, Format::Csr]);
+        assert_eq!(
+            all.map(|spec| of(spec, Shape::Cpu)),
+            [Format::Dictionary, Format::Pattern, Format::Csr, Format::Csr]
+        );
     }
 
     #[test]

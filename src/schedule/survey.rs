@@ -33,7 +33,7 @@ pub struct FormatSurvey {
 /// let survey = formats(&a, &declive::Setup::default());
 /// // columns and values; row pointers; both vectors
 /// assert!(survey.formats.contains(&(Format::Csr, Ok(1920 * 12 + 401 * 4 + 2 * 400 * 8))));
-/// assert_eq!(survey.on_cpu, Format::Stencil);
+/// assert_eq!(survey.on_cpu, Format::Dictionary);
 /// # Ok::<(), declive::Error>(())
 /// ```
 ///

@@ -293,7 +293,7 @@ mod tests {
     use crate::matrix::{Csr, gallery};
     use crate::partition::{row_ranges, split};
 
-    /// Rows that are of a few kinds by their columns, with values that are whole numbers, but take all bytes of a
+    /// Rows that are of a few patterns by their columns, with values that are whole numbers, but take all bytes of a
     /// double.
     fn matrix(n: usize) -> Csr {
         let a = gallery::poisson3d([n, n, n]).unwrap();
@@ -384,7 +384,7 @@ mod tests {
             }
             // a file that was edited: rows that do not fit the format are looked at anew
             let mut edited = known.clone();
-            edited.formats[0].format = "stencil".into();
+            edited.formats[0].format = "dictionary".into();
             assert_eq!(choose(Format::Auto, Tune::Stored, Some(&edited), plenty).1.why, Why::FewestBytes);
             edited.formats[0].format = "csr".into();
             assert_eq!(choose(Format::Auto, Tune::Stored, Some(&edited), plenty).0, Format::Csr);

@@ -8,7 +8,7 @@ use super::store::{Device, Entry, FormatKey, Key, Known, Size, Store, source_has
 use super::{Found, Launch, MAX_SEARCHED_PER_UNIT, Search, Tune, Watch};
 use crate::device::Info;
 use crate::kernels::{
-    self, CONVERSIONS, FAMILIES, PRODUCTS, SELL_PRODUCTS, STENCIL_PRODUCTS, Shape, Tuning, general_options,
+    self, CONVERSIONS, DICTIONARY_PRODUCTS, FAMILIES, PRODUCTS, SELL_PRODUCTS, Shape, Tuning, general_options,
 };
 use crate::partition::Part;
 use crate::real::{Precision, Real};
@@ -64,7 +64,7 @@ pub(crate) fn of_ranks(
 
 /// Whether all kernels were tuned for blocks of this size but for those that not every block can have.
 fn is_searched(known: &Known, device: &Info, part: &Part<'_>, precision: Precision) -> bool {
-    let unused = [STENCIL_PRODUCTS, SELL_PRODUCTS, CONVERSIONS];
+    let unused = [DICTIONARY_PRODUCTS, SELL_PRODUCTS, CONVERSIONS];
     let is_used = |kernel: &&str| !unused.iter().any(|kernels| kernels.contains(kernel));
     kernel_names()
         .filter(is_used)
@@ -129,7 +129,7 @@ fn key<T: Real, A: Real>(device: &Info, kernel: &str, rows: usize, nnz: usize) -
         kernel: kernel.into(),
         element: T::CL_NAME.into(),
         sum: A::CL_NAME.into(),
-        size: if [PRODUCTS, STENCIL_PRODUCTS, SELL_PRODUCTS].iter().any(|products| products.contains(&kernel)) {
+        size: if [PRODUCTS, DICTIONARY_PRODUCTS, SELL_PRODUCTS].iter().any(|products| products.contains(&kernel)) {
             Size::of_matrix(rows, nnz)
         } else {
             Size::of_vector(rows)
@@ -142,7 +142,7 @@ fn key<T: Real, A: Real>(device: &Info, kernel: &str, rows: usize, nnz: usize) -
 
 /// What the formats of a block were measured on, whose hash is `block`.
 pub(crate) fn format_key<T: Real, A: Real>(device: &Info, part: &Part<'_>, block: String) -> FormatKey {
-    let products = ["spmv_dot_csr", "spmv_dot_sell", "spmv_dot_stencil"];
+    let products = ["spmv_dot_csr", "spmv_dot_sell", "spmv_dot_dictionary"];
     FormatKey {
         element: T::CL_NAME.into(),
         sum: A::CL_NAME.into(),

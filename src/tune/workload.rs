@@ -11,7 +11,7 @@ use crate::device::{Context, DeviceVec, Grid};
 use crate::error::{Error, Result};
 use crate::kernels::csr::BlockSet;
 use crate::kernels::products::{Product, Rows};
-use crate::kernels::{CONVERSIONS, Kernels, PRODUCTS, SELL_PRODUCTS, STENCIL_PRODUCTS, Tuning, count};
+use crate::kernels::{CONVERSIONS, DICTIONARY_PRODUCTS, Kernels, PRODUCTS, SELL_PRODUCTS, Tuning, count};
 use crate::operator::Format;
 use crate::operator::opencl::{DeviceBlock, Sets, Stored};
 use crate::operator::row_blocks::RowBlocks;
@@ -60,8 +60,8 @@ pub(super) struct Workload<'a, T: Real, A: Real> {
 /// A block of rows in several formats.
 struct Blocks<T: Real> {
     csr: DeviceBlock<T>,
-    /// By kinds, with values in the kinds, or with values of their own, where there are few kinds.
-    stencils: [Option<DeviceBlock<T>>; 2],
+    /// By a dictionary, with the values in it, or with values of their own, where there are few patterns.
+    dictionaries: [Option<DeviceBlock<T>>; 2],
     /// In slices, where a solve would have them so.
     slices: Option<DeviceBlock<T>>,
 }
@@ -72,15 +72,15 @@ impl<T: Real> Blocks<T> {
     fn launches(&self, kernel: &str) -> Option<Vec<Rows<'_, T>>> {
         let block = match kernel {
             _ if PRODUCTS.contains(&kernel) => &self.csr,
-            _ if STENCIL_PRODUCTS.contains(&kernel) => {
-                self.stencils[usize::from(kernel.ends_with("_pattern"))].as_ref()?
+            _ if DICTIONARY_PRODUCTS.contains(&kernel) => {
+                self.dictionaries[usize::from(kernel.ends_with("_pattern"))].as_ref()?
             }
             _ if SELL_PRODUCTS.contains(&kernel) => self.slices.as_ref()?,
             _ => return None,
         };
         match block.stored() {
             Stored::Csr(block, sets) => Some(side_by_side(sets).into_iter().map(|set| Rows::Csr(block, set)).collect()),
-            Stored::Stencil(block, _) => Some(block.whole().map(|set| Rows::Stencil(block, set)).collect()),
+            Stored::Dictionary(block, _) => Some(block.whole().map(|set| Rows::Dictionary(block, set)).collect()),
             Stored::Sell(block, _) if kernel.ends_with("_parts") => {
                 let long = block.long_count() as u32;
                 (long > 0).then(|| vec![Rows::Long(block, long)])
@@ -91,7 +91,7 @@ impl<T: Real> Blocks<T> {
 
     /// All in one format.
     fn all(&self) -> impl Iterator<Item = &DeviceBlock<T>> {
-        [&self.csr].into_iter().chain(self.stencils.iter().flatten()).chain(&self.slices)
+        [&self.csr].into_iter().chain(self.dictionaries.iter().flatten()).chain(&self.slices)
     }
 }
 
@@ -110,11 +110,11 @@ impl<'a, T: Real, A: Real> Workload<'a, T, A> {
             Err(Error::Usage(_)) => Ok(None),
             Err(other) => Err(other),
         };
-        let stencil = stored(Format::Stencil)?;
+        let dictionary = stored(Format::Dictionary)?;
         // which `auto` would never choose
-        let pattern = if stencil.is_some() { None } else { stored(Format::Pattern)? };
-        let stencils = [stencil, pattern];
-        let slices = match stencils {
+        let pattern = if dictionary.is_some() { None } else { stored(Format::Pattern)? };
+        let dictionaries = [dictionary, pattern];
+        let slices = match dictionaries {
             [None, None] => stored(Format::Auto)?.filter(|block| block.format() == Format::Sell),
             _ => None,
         };
@@ -123,7 +123,7 @@ impl<'a, T: Real, A: Real> Workload<'a, T, A> {
         let spread = || (0..MESSAGE.min(n)).map(|k| (k * (n / MESSAGE.min(n)).max(1)) as u32).collect();
         let indices = if part.halo.send.is_empty() { spread() } else { part.halo.send.clone() };
         Ok(Self {
-            blocks: Blocks { csr, stencils, slices },
+            blocks: Blocks { csr, dictionaries, slices },
             part,
             cuts: BTreeMap::new(),
             cut: tuning.row_block(),
@@ -217,9 +217,9 @@ impl<'a, T: Real, A: Real> Workload<'a, T, A> {
                 }
             }
             _ => {
-                let Blocks { csr, stencils, .. } = &self.blocks;
-                let stencil = stencils[usize::from(kernel.ends_with("_pattern"))].as_ref();
-                let block = if PRODUCTS.contains(&kernel) { Some(csr) } else { stencil };
+                let Blocks { csr, dictionaries, .. } = &self.blocks;
+                let dictionary = dictionaries[usize::from(kernel.ends_with("_pattern"))].as_ref();
+                let block = if PRODUCTS.contains(&kernel) { Some(csr) } else { dictionary };
                 let bytes = block.map_or(0, LinearOperator::<OpenClOps<T, A>>::bytes);
                 bytes + more * n * real
             }
@@ -301,7 +301,7 @@ impl<'a, T: Real, A: Real> Workload<'a, T, A> {
 }
 
 fn is_product(kernel: &str) -> bool {
-    [PRODUCTS, STENCIL_PRODUCTS, SELL_PRODUCTS].iter().any(|products| products.contains(&kernel))
+    [PRODUCTS, DICTIONARY_PRODUCTS, SELL_PRODUCTS].iter().any(|products| products.contains(&kernel))
 }
 
 /// All row blocks of a segment at once, where they are side by side.

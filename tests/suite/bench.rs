@@ -28,8 +28,8 @@ fn a_device_alone_and_as_three_ranks() {
         let names: Vec<&str> = kernels.iter().map(|kernel| kernel["kernel"].as_str().unwrap()).collect();
         let is_alone = one["label"] == "[0]";
         let expected: &[&str] = match method {
-            "cg" if is_alone => &["spmv_dot_stencil", "cg_step"],
-            "cg" => &["spmv_dot_stencil", "cg_step_given", "cg_halo"],
+            "cg" if is_alone => &["spmv_dot_dictionary", "cg_step"],
+            "cg" => &["spmv_dot_dictionary", "cg_step_given", "cg_halo"],
             _ => &["spmv_csr", "dot_partial", "next_iterate", "next_residual", "next_direction"],
         };
         assert!(expected.iter().all(|name| names.contains(name)), "{names:?}");
@@ -56,7 +56,7 @@ fn a_device_alone_and_as_three_ranks() {
         assert_eq!(one["speedup"].is_null(), one["label"] == "[0]");
         assert!(number("part_of_copy") > 0.0);
         let nnz = report["matrix"]["nnz"].as_u64().unwrap();
-        // 66 bytes a row, and some kinds of rows; or 124, and 12 an entry
+        // 66 bytes a row, and some row patterns; or 124, and 12 an entry
         let (bytes, more) = if method == "cg" { (66 * 8000, 12_288) } else { (124 * 8000 + 12 * nnz, 64) };
         let found = one["bytes_per_iteration"].as_u64().unwrap();
         assert!((bytes..=bytes + more).contains(&found), "{found} and {bytes}");

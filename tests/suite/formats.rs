@@ -3,7 +3,7 @@
 use crate::common::process::Place;
 use serde_json::Value;
 
-/// Rows of a few kinds by their columns: compressed rows are near enough in bytes to be measured. 22,275 entries.
+/// Rows of a few patterns: compressed rows are near enough in bytes to be measured. 22,275 entries.
 const SYSTEM: &str = "--generate variable:15 --rhs random:3";
 
 /// The first rank of a solve on some devices, and what was logged.

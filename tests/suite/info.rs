@@ -70,7 +70,7 @@ fn the_json_of_a_small_matrix() {
     let none = json!({ "count": 0, "first": null });
     let band = json!({ "lower": 1, "upper": 1, "lower_profile": 2, "upper_profile": 2 });
     let exact = json!({ "holds": true, "largest_difference": 0.0, "first": null });
-    let too_many = "the 3 rows have more than 0 kinds, or too long ones";
+    let too_many = "the 3 rows have more than 0 patterns, or too long ones";
     let expected = json!({
         "version": 1,
         "declive": env!("CARGO_PKG_VERSION"),
@@ -112,7 +112,7 @@ fn the_json_of_a_small_matrix() {
         },
         "formats": {
             "each": [
-                { "format": "stencil", "bytes": null, "bytes_per_entry": null, "obstacle": too_many },
+                { "format": "dictionary", "bytes": null, "bytes_per_entry": null, "obstacle": too_many },
                 { "format": "pattern", "bytes": null, "bytes_per_entry": null, "obstacle": too_many },
                 // counts, values and columns of 2, 2 and 3 entries, rows; the slice; x and y
                 { "format": "sell", "bytes": 116, "bytes_per_entry": 116.0 / 7.0, "obstacle": null },
@@ -260,21 +260,25 @@ fn formats_by_hand() {
     // 16 rows, 64 entries. In slices: 8 bytes of counts, 64 values of a byte, 64 columns and 16 rows of two, made up to 240;
     // five numbers of the slice. In both, 256 bytes of vectors.
     let small = value("poisson2d:4");
-    let expected =
-        [("stencil", None), ("pattern", None), ("sell", Some(240 + 20 + 256)), ("csr", Some(64 * 12 + 17 * 4 + 256))];
+    let expected = [
+        ("dictionary", None),
+        ("pattern", None),
+        ("sell", Some(240 + 20 + 256)),
+        ("csr", Some(64 * 12 + 17 * 4 + 256)),
+    ];
     assert_eq!(bytes(&small), named(expected));
     assert_eq!(small["each"][0]["obstacle"], "the 16 rows have more than 1 kind, or too long ones");
     assert_eq!(small["each"][3]["bytes_per_entry"], 1092.0 / 64.0);
     assert_eq!((&small["auto_on_gpu"], &small["auto_on_cpu"]), (&json!("csr"), &json!("csr")));
-    // 400 rows, 1920 entries, 9 kinds with 33 entries together
+    // 400 rows, 1920 entries, 9 patterns with 33 entries together
     let larger = value("poisson2d:20");
-    let kinds = 400 * 2 + 9 * 12 + 33 * 16 + 2 * 400 * 8;
-    let expected = [("stencil".to_owned(), Some(kinds)), ("pattern".to_owned(), Some(kinds + 1920 * 8))];
+    let patterns = 400 * 2 + 9 * 12 + 33 * 16 + 2 * 400 * 8;
+    let expected = [("dictionary".to_owned(), Some(patterns)), ("pattern".to_owned(), Some(patterns + 1920 * 8))];
     assert_eq!(bytes(&larger)[..2], expected);
-    assert_eq!((&larger["auto_on_gpu"], &larger["auto_on_cpu"]), (&json!("stencil"), &json!("stencil")));
+    assert_eq!((&larger["auto_on_gpu"], &larger["auto_on_cpu"]), (&json!("dictionary"), &json!("dictionary")));
     let text = place.run("info --generate random-spd:1500,seed=7").ok();
     assert_eq!(line(&text, "format"), "auto: by bytes sell on a GPU, csr on a CPU");
-    assert!(line(&text, "stencil").starts_with("does not fit: the 1500 rows have more than 93 kinds"), "{text}");
+    assert!(line(&text, "dictionary").starts_with("does not fit: the 1500 rows have more than 93 patterns"), "{text}");
     assert!(line(&text, "csr").ends_with(" B an entry"), "{text}");
     // nothing to solve
     assert_eq!(json_of("coordinate real general", "2 3 1\n1 1 1\n")["formats"], Value::Null);

@@ -39,9 +39,9 @@ fn all_formats_and_precisions() {
     crate::common::require_opencl();
     let place = Place::new();
     for (system, formats) in [
-        ("poisson2d:18x25", &["csr", "sell", "pattern", "stencil"][..]),
+        ("poisson2d:18x25", &["csr", "sell", "pattern", "dictionary"][..]),
         ("jumps:7,contrast=10", &["csr", "sell"]),
-        ("poisson2d:45x50", &["stencil"]),
+        ("poisson2d:45x50", &["dictionary"]),
     ] {
         let a: Csr = system.parse::<Spec>().unwrap().build().unwrap();
         let b = vec![1.0; a.n_rows()];
@@ -89,7 +89,7 @@ fn equal_runs_give_equal_bits_from_the_first_one_on() {
 fn several_devices_and_the_shape_of_cpus_do_without() {
     crate::common::require_opencl();
     let place = Place::new();
-    let args = "solve --generate poisson2d:18x25 --format stencil";
+    let args = "solve --generate poisson2d:18x25 --format dictionary";
     assert!(is_persistent(&gpu_shaped(&place, &format!("{args} --devices 0"))));
     for options in ["--devices 0,0", "--devices 0,host", "--devices 0 --method cg-classic"] {
         let run = gpu_shaped(&place, &format!("{args} {options}")).ends(0);
@@ -109,7 +109,7 @@ fn limits_hold_to_the_iteration() {
     let mut former = 1.0;
     for max_iters in [1, 2, 3, 7, 20, 41] {
         let args = format!(
-            "solve --generate poisson2d:18x25 --format stencil --devices 0 -o x.mtx --rtol 1e-14 --max-iters {max_iters}"
+            "solve --generate poisson2d:18x25 --format dictionary --devices 0 -o x.mtx --rtol 1e-14 --max-iters {max_iters}"
         );
         let run = gpu_shaped(&place, &args).ends(1);
         assert_eq!((iterations(&run), run.json()["reason"].as_str()), (max_iters, Some("MaxIters")));
@@ -136,7 +136,7 @@ fn an_indefinite_matrix_is_found_out_in_the_same_iteration() {
     }
     place.write("A.mtx", text);
     let found = |options: &str| {
-        let args = format!("solve A.mtx --method cg --rhs random:3 --devices 0 --format stencil {options}");
+        let args = format!("solve A.mtx --method cg --rhs random:3 --devices 0 --format dictionary {options}");
         let run = gpu_shaped(&place, &args).ends(1);
         let report = run.json();
         assert_eq!(report["reason"], "IndefiniteOperator");

@@ -447,7 +447,7 @@ fn what_others_need_may_need_no_others() {
     let a = Csr::from_triplets(n, n, &t.0, &t.1, &t.2).unwrap();
     let b = gallery::random_vector(n, 3);
     let stop = Stop::default().with_max_iters(9).with_rtol(0.0);
-    for format in [Format::Csr, Format::Stencil, Format::Sell] {
+    for format in [Format::Csr, Format::Dictionary, Format::Sell] {
         let history = |devices: &Choice| {
             let usual = setup(Method::Cg, Precond::None, Precision::F64, devices);
             let setup = usual.with_assume_symmetric(true).with_format(format);
@@ -465,9 +465,9 @@ fn what_others_need_may_need_no_others() {
 
 #[test]
 fn every_format_gives_the_same_answer() {
-    // constant and other coefficients on a grid; what has no kinds of rows
+    // constant and other coefficients on a grid; what has no row patterns
     for (name, possible) in [
-        ("poisson2d:40x50", &[Format::Stencil, Format::Pattern, Format::Csr, Format::Sell][..]),
+        ("poisson2d:40x50", &[Format::Dictionary, Format::Pattern, Format::Csr, Format::Sell][..]),
         ("variable:20", &[Format::Pattern, Format::Csr, Format::Sell]),
         ("random-spd:1500,seed=7", &[Format::Csr, Format::Sell]),
         // blocks, and a long row, on devices that are too small for slices to pay
@@ -484,7 +484,7 @@ fn every_format_gives_the_same_answer() {
             let (mut auto, devices) = (of(Format::Auto).unwrap(), setup.devices.to_string());
             let expected = auto.solve(&b, None, &Stop::default(), Control::default()).unwrap();
             // the host has the values of each row anyway
-            let on_host = if possible[0] == Format::Stencil { Format::Stencil } else { Format::Csr };
+            let on_host = if possible[0] == Format::Dictionary { Format::Dictionary } else { Format::Csr };
             let chosen = |rank: &RankInfo| if rank.index.is_some() { possible[0] } else { on_host };
             assert!(auto.ranks().iter().all(|rank| rank.format == chosen(rank)), "{name} on {devices}");
             for &format in Format::ALL.iter().filter(|&&format| format != Format::Auto) {
@@ -492,7 +492,8 @@ fn every_format_gives_the_same_answer() {
                 let mut solver = match of(format) {
                     Ok(solver) => solver,
                     Err(e) => {
-                        let is_asked = format == Format::Stencil || devices.split(',').any(|device| device != "host");
+                        let is_asked =
+                            format == Format::Dictionary || devices.split(',').any(|device| device != "host");
                         assert!(!possible.contains(&format) && is_asked, "{what}: {e}");
                         assert!(e.to_string().contains(&format!("format = {format}")), "{what}: {e}");
                         continue;

@@ -38,7 +38,7 @@ fn from_measurement_to_solve() {
     let found = &report["devices"][0];
     assert_eq!((&found["order"], &found["nnz"], &found["precision"]), (&1728.into(), &11232.into(), &"f64".into()));
     let kernels = found["kernels"].as_array().unwrap();
-    // compressed rows, and rows of a few kinds with their values
+    // compressed rows, and rows of a few patterns with their values
     assert_eq!(kernels.len(), 13);
     for kernel in kernels {
         let name = &kernel["kernel"];

@@ -112,12 +112,12 @@ fn with_diagonal(a: &crate::Csr, value: impl Fn(usize) -> f64) -> crate::Csr {
     crate::Csr::new(a.n_rows(), a.n_cols(), a.row_ptr().to_vec(), a.col_idx().to_vec(), values).unwrap()
 }
 
-/// Rows of a few kinds, with values by kind and of their own: all at once, and around a gap.
-pub(super) fn stencil_products<T: Real, A: Real>(t: &Bench<T, A>) {
+/// Rows of a few patterns, with values by pattern and of their own: all at once, and around a gap.
+pub(super) fn dictionary_products<T: Real, A: Real>(t: &Bench<T, A>) {
     let done = DeviceVec::zeros(&t.ctx, 1, "the state").unwrap();
     let (mut used, mut has_main) = ([0, 0], 0);
     let grids = [[1, 16], [40, 50], [8, 37], [33, 64]].map(|sides| gallery::poisson2d(sides).unwrap());
-    // rows that are no part of the main kind, and rows of which it is no part
+    // rows that are no part of the main pattern, and rows of which it is no part
     let seldom = with_diagonal(&grids[1], |i| if i % 7 == 3 { 5.0 } else { 4.0 });
     let often = with_diagonal(&grids[1], |i| (i % 3) as f64);
     for a in matrices().into_iter().chain(grids).chain([seldom, often]) {
@@ -126,7 +126,7 @@ pub(super) fn stencil_products<T: Real, A: Real>(t: &Bench<T, A>) {
         let expected = a.mul_vec(&x);
         let residual: Vec<f64> = b.iter().zip(&expected).map(|(b, y)| b - y).collect();
         let part = split(&a, std::slice::from_ref(&(0..n))).remove(0);
-        for (k, format) in [Format::Stencil, Format::Pattern].into_iter().enumerate() {
+        for (k, format) in [Format::Dictionary, Format::Pattern].into_iter().enumerate() {
             let block = match DeviceBlock::<T>::upload(&t.ctx, &t.kernels.tuning, &part, 1.0, format) {
                 Ok(block) => block,
                 Err(Error::Usage(_)) => continue,
@@ -134,7 +134,7 @@ pub(super) fn stencil_products<T: Real, A: Real>(t: &Bench<T, A>) {
             };
             used[k] += 1;
             assert_eq!(block.format(), format);
-            let Stored::Stencil(block, sets) = block.stored() else { panic!() };
+            let Stored::Dictionary(block, sets) = block.stored() else { panic!() };
             has_main += usize::from(block.main_len > 0);
             assert_eq!((sets[0][0].count as usize, sets[0].len(), sets[1].len()), (n, 1, 0));
             for interior in [0..n, 0..0, n / 3..n / 2, n / 5..n, 0..n / 2] {
@@ -146,7 +146,7 @@ pub(super) fn stencil_products<T: Real, A: Real>(t: &Bench<T, A>) {
                 let partials = t.partials(2 * grids.iter().map(|grid| grid.groups).sum::<usize>());
                 let mut before = 0;
                 for set in sets {
-                    let rows = Rows::Stencil(block, set);
+                    let rows = Rows::Dictionary(block, set);
                     t.product(rows, &dx, Product::Store(&mut y));
                     t.product(rows, &dx, Product::Residual { b: &db, r: &mut r });
                     before += t.product(
@@ -164,12 +164,12 @@ pub(super) fn stencil_products<T: Real, A: Real>(t: &Bench<T, A>) {
             let set = DeviceVec::from_slice(&t.ctx, &[1], "the state").unwrap();
             let (mut q, partials) = (t.up(&ints(n, 6)), t.partials(2));
             let product = Product::Dots { y: &mut q, partials: &partials, first: 0, done: &set };
-            t.kernels.product(&t.ctx, Rows::Stencil(block, sets[0][0]), &t.up(&x), &product, Some(1)).unwrap();
+            t.kernels.product(&t.ctx, Rows::Dictionary(block, sets[0][0]), &t.up(&x), &product, Some(1)).unwrap();
             assert_eq!((t.down(&q), t.down(&partials)), (ints(n, 6), vec![0.0; 2]), "after the end");
         }
     }
     assert!(used[0] >= 4 && used[1] >= 6, "{used:?}");
-    assert_eq!(has_main > 0, t.kernels.tuning.launch("spmv_dot_stencil").group_size > 1);
+    assert_eq!(has_main > 0, t.kernels.tuning.launch("spmv_dot_dictionary").group_size > 1);
 }
 
 /// Rows in slices: both sets as they are, and cut in two.

@@ -34,7 +34,7 @@ fn products<T: Real, A: Real>(
 fn segments<T: Real>(block: &DeviceBlock<T>) -> usize {
     match block.stored() {
         Stored::Csr(block, _) => block.segments.len(),
-        Stored::Stencil(block, _) => block.segments.len(),
+        Stored::Dictionary(block, _) => block.segments.len(),
         Stored::Sell(block, _) => block.segments.len(),
     }
 }

@@ -1,4 +1,4 @@
-//! Rows of a few kinds: what discretisations on grids, and other products of short rules, are made of.
+//! A dictionary of the patterns of rows, where these are few: what discretisations on grids, and other products of short rules, are made of.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -9,17 +9,17 @@ use rayon::prelude::*;
 use crate::kernels::Shape;
 use crate::partition::Part;
 
-/// The most kinds that are looked for, and the most entries that they may have together: tables should stay in a cache.
-const MAX_KINDS: usize = 1 << 12;
+/// The most patterns that are looked for, and the most entries that they may have together: tables should stay in a cache.
+const MAX_PATTERNS: usize = 1 << 12;
 const MAX_ENTRIES: usize = 1 << 14;
 
-/// A kind should stand for so many rows in the mean, or its table is no gain.
-const ROWS_OF_A_KIND: usize = 16;
+/// A pattern should stand for so many rows in the mean, or its table is no gain.
+const ROWS_OF_A_PATTERN: usize = 16;
 
 /// Room for entries over entries, above which rows are not padded.
 const MOST_PADDING: f64 = 1.25;
 
-/// Part of rows like the one before, below which a CPU seldom finds eight of a kind.
+/// Part of rows like the one before, below which a CPU seldom finds eight of a pattern.
 const ALIKE: f64 = 0.8;
 
 /// The same for rows without values of their own: below, the host sums rows alone, three times as slowly as compressed ones.
@@ -28,28 +28,28 @@ const RUNS: f64 = 0.5;
 /// Rows of a piece of the work.
 const PIECE: usize = 1 << 14;
 
-/// Rows by kinds: those of a kind have the same distances column − row, in the same order, and perhaps the same values.
+/// Patterns of rows: rows of a pattern have the same distances column − row, in the same order, and perhaps the same values.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Kinds {
-    /// The kind of each row.
+pub(super) struct Dictionary {
+    /// The pattern of each row.
     pub(super) of_row: Vec<u16>,
-    /// Where the entries of each kind begin, and where the last ends.
+    /// Where the entries of each pattern begin, and where the last ends.
     pub(super) starts: Vec<u32>,
     /// Column − row.
     pub(super) distances: Vec<i32>,
-    /// The values, if rows of a kind have the same.
+    /// The values, if rows of a pattern have the same.
     pub(super) values: Option<Vec<f64>>,
 }
 
-impl Kinds {
-    /// The kinds of the rows of `part`, with the values or without; `None` if there are too many. They are numbered in the
+impl Dictionary {
+    /// The patterns of the rows of `part`, with the values or without; `None` if there are too many. They are numbered in the
     /// order in which they come first. O(entries); rows that are all different end it early.
     pub(super) fn find(part: &Part<'_>, with_values: bool) -> Option<Self> {
         let n = part.n_owned();
-        let most = MAX_KINDS.min(n / ROWS_OF_A_KIND);
+        let most = MAX_PATTERNS.min(n / ROWS_OF_A_PATTERN);
         let rows = Rows { part, with_values, hasher: RandomState::new() };
         let begins: Vec<usize> = (0..n).step_by(PIECE).collect();
-        // of each piece: the first row of each of its kinds, and the kind of each row
+        // of each piece: the first row of each of its patterns, and the pattern of each row
         let pieces: Option<Vec<(Vec<usize>, Vec<u16>)>> = begins
             .into_par_iter()
             .map(|begin| {
@@ -65,21 +65,22 @@ impl Kinds {
             let global = global?;
             of_row.extend(numbers.into_iter().map(|number| global[number as usize]));
         }
-        let mut kinds = Self { of_row, starts: vec![0], distances: Vec::new(), values: with_values.then(Vec::new) };
+        let mut dictionary =
+            Self { of_row, starts: vec![0], distances: Vec::new(), values: with_values.then(Vec::new) };
         for &row in &known.firsts {
-            kinds.distances.extend(rows.distances(row));
-            if let Some(values) = &mut kinds.values {
+            dictionary.distances.extend(rows.distances(row));
+            if let Some(values) = &mut dictionary.values {
                 values.extend_from_slice(rows.values(row));
             }
-            kinds.starts.push(kinds.distances.len() as u32);
-            if kinds.distances.len() > MAX_ENTRIES {
+            dictionary.starts.push(dictionary.distances.len() as u32);
+            if dictionary.distances.len() > MAX_ENTRIES {
                 return None;
             }
         }
-        Some(kinds)
+        Some(dictionary)
     }
 
-    /// The kinds of rows that have the same values, too.
+    /// The patterns of rows that have the same values, too.
     ///
     /// # Errors
     /// In a few words, why there are none.
@@ -87,41 +88,41 @@ impl Kinds {
         Self::find(part, true).ok_or_else(|| too_many(part))
     }
 
-    /// The kinds of rows by their columns alone, whose values are padded.
+    /// The patterns of rows by their columns alone, whose values are padded.
     ///
     /// # Errors
     /// In a few words, why there are none, or padding costs more than the columns that are saved.
     pub(super) fn by_columns(part: &Part<'_>) -> Result<Self, String> {
-        let kinds = Self::find(part, false).ok_or_else(|| too_many(part))?;
-        let (n, width) = (part.n_owned(), kinds.width());
+        let dictionary = Self::find(part, false).ok_or_else(|| too_many(part))?;
+        let (n, width) = (part.n_owned(), dictionary.width());
         if n > 0 && (n * width) as f64 > MOST_PADDING * part.nnz() as f64 {
             return Err(format!("room for {width} entries in each row is mostly empty"));
         }
-        Ok(kinds)
+        Ok(dictionary)
     }
 
     /// Whether the bytes that are saved save time in this shape. In that for CPUs they do only where neighbours are
-    /// mostly of one kind, and rows with values of their own need more of them: alone, such rows jump from value to
+    /// mostly of one pattern, and rows with values of their own need more of them: alone, such rows jump from value to
     /// value.
     pub(super) fn suit(&self, shape: Shape) -> bool {
         shape == Shape::Gpu || self.alike() > if self.values.is_some() { RUNS } else { ALIKE }
     }
 
-    /// The part of rows that are of the kind of the one before.
+    /// The part of rows that are of the pattern of the one before.
     fn alike(&self) -> f64 {
         let alike = self.of_row.windows(2).filter(|pair| pair[0] == pair[1]).count();
         alike as f64 / self.of_row.len().max(1) as f64
     }
 
-    /// Lowest and highest distance of a kind.
-    pub(super) fn reach(&self, kind: u16) -> [i64; 2] {
-        let distances = || self.distances[self.entries(kind)].iter().map(|&d| i64::from(d));
+    /// Lowest and highest distance of a pattern.
+    pub(super) fn reach(&self, pattern: u16) -> [i64; 2] {
+        let distances = || self.distances[self.entries(pattern)].iter().map(|&d| i64::from(d));
         [distances().min().unwrap_or(0), distances().max().unwrap_or(0)]
     }
 
     /// The same of each.
     fn reaches(&self) -> Vec<[i64; 2]> {
-        (0..self.starts.len() - 1).map(|kind| self.reach(kind as u16)).collect()
+        (0..self.starts.len() - 1).map(|pattern| self.reach(pattern as u16)).collect()
     }
 
     /// Checks what kernels rely on: that each row's columns are below `n_cols`.
@@ -130,8 +131,8 @@ impl Kinds {
     /// If one is not.
     pub(super) fn check_columns(&self, n_cols: usize) {
         let reach = self.reaches();
-        self.of_row.par_iter().enumerate().for_each(|(row, &kind)| {
-            let [low, high] = reach[kind as usize].map(|distance| row as i64 + distance);
+        self.of_row.par_iter().enumerate().for_each(|(row, &pattern)| {
+            let [low, high] = reach[pattern as usize].map(|distance| row as i64 + distance);
             assert!(low >= 0 && high < n_cols.max(row + 1) as i64, "columns {low} to {high} of {n_cols} in row {row}");
         });
     }
@@ -140,8 +141,8 @@ impl Kinds {
     pub(super) fn interior(&self, n: usize) -> Range<usize> {
         let reach = self.reaches();
         let (mut longest, mut begin) = (0..0, 0);
-        for (row, &kind) in self.of_row.iter().enumerate() {
-            if row as i64 + reach[kind as usize][1] >= n as i64 {
+        for (row, &pattern) in self.of_row.iter().enumerate() {
+            if row as i64 + reach[pattern as usize][1] >= n as i64 {
                 begin = row + 1;
             } else if row + 1 - begin > longest.len() {
                 longest = begin..row + 1;
@@ -150,9 +151,9 @@ impl Kinds {
         longest
     }
 
-    /// Where the entries of a kind are.
-    pub(super) fn entries(&self, kind: u16) -> Range<usize> {
-        self.starts[kind as usize] as usize..self.starts[kind as usize + 1] as usize
+    /// Where the entries of a pattern are.
+    pub(super) fn entries(&self, pattern: u16) -> Range<usize> {
+        self.starts[pattern as usize] as usize..self.starts[pattern as usize + 1] as usize
     }
 
     /// The most entries of a row.
@@ -163,8 +164,8 @@ impl Kinds {
 
 fn too_many(part: &Part<'_>) -> String {
     let n = part.n_owned();
-    let most = MAX_KINDS.min(n / ROWS_OF_A_KIND);
-    format!("the {n} rows have more than {most} kind{}, or too long ones", if most == 1 { "" } else { "s" })
+    let most = MAX_PATTERNS.min(n / ROWS_OF_A_PATTERN);
+    format!("the {n} rows have more than {most} pattern{}, or too long ones", if most == 1 { "" } else { "s" })
 }
 
 /// The rows of a part, as they are compared.
@@ -201,19 +202,19 @@ impl Rows<'_> {
     }
 }
 
-/// Kinds that were met.
+/// Patterns that were met.
 #[derive(Default)]
 struct Known {
     /// The first row of each.
     firsts: Vec<usize>,
-    /// By hash. Kinds with equal hashes follow each other at the next numbers.
+    /// By hash. Patterns with equal hashes follow each other at the next numbers.
     by_hash: HashMap<u64, u16>,
-    /// The kind met last: neighbours are mostly alike.
+    /// The pattern met last: neighbours are mostly alike.
     last: Option<u16>,
 }
 
 impl Known {
-    /// The number of the kind of a row, a new one if need be; `None` above `most`.
+    /// The number of the pattern of a row, a new one if need be; `None` above `most`.
     fn number(&mut self, rows: &Rows<'_>, row: usize, most: usize) -> Option<u16> {
         if let Some(last) = self.last.filter(|&last| rows.are_alike(self.firsts[last as usize], row)) {
             return Some(last);
@@ -243,36 +244,39 @@ mod tests {
     use crate::matrix::{Csr, gallery};
     use crate::partition::{row_ranges, split};
 
-    /// What the kinds say of each row, put together again.
-    fn is_same(part: &Part<'_>, kinds: &Kinds) -> bool {
+    /// What the patterns say of each row, put together again.
+    fn is_same(part: &Part<'_>, dictionary: &Dictionary) -> bool {
         let base = part.row_ptr[0];
         (0..part.n_owned()).all(|row| {
-            let kind = kinds.of_row[row] as usize;
-            let (begin, end) = (kinds.starts[kind] as usize, kinds.starts[kind + 1] as usize);
+            let pattern = dictionary.of_row[row] as usize;
+            let (begin, end) = (dictionary.starts[pattern] as usize, dictionary.starts[pattern + 1] as usize);
             let entries = part.row_ptr[row] - base..part.row_ptr[row + 1] - base;
-            let columns = kinds.distances[begin..end].iter().map(|d| (row as i64 + i64::from(*d)) as u32);
+            let columns = dictionary.distances[begin..end].iter().map(|d| (row as i64 + i64::from(*d)) as u32);
             columns.eq(part.col_idx[entries.clone()].iter().copied())
-                && kinds.values.as_ref().is_none_or(|values| values[begin..end] == part.values[entries])
+                && dictionary.values.as_ref().is_none_or(|values| values[begin..end] == part.values[entries])
         })
     }
 
     #[test]
-    fn grids_have_few_kinds() {
+    fn grids_have_few_patterns() {
         // inside and at each end of each direction
         let a = gallery::poisson2d([40, 50]).unwrap();
         let whole = split(&a, std::slice::from_ref(&(0..2000))).remove(0);
-        let kinds = Kinds::find(&whole, true).unwrap();
-        assert_eq!((kinds.starts.len() - 1, kinds.width(), kinds.distances.len()), (9, 5, 4 * 3 + 4 * 4 + 5));
-        assert!(is_same(&whole, &kinds));
-        assert_eq!(&kinds.of_row[..2], [0, 1]);
+        let dictionary = Dictionary::find(&whole, true).unwrap();
         assert_eq!(
-            (&kinds.distances[..3], &kinds.values.as_ref().unwrap()[..3]),
+            (dictionary.starts.len() - 1, dictionary.width(), dictionary.distances.len()),
+            (9, 5, 4 * 3 + 4 * 4 + 5)
+        );
+        assert!(is_same(&whole, &dictionary));
+        assert_eq!(&dictionary.of_row[..2], [0, 1]);
+        assert_eq!(
+            (&dictionary.distances[..3], &dictionary.values.as_ref().unwrap()[..3]),
             (&[0, 1, 40][..], &[4.0, -1.0, -1.0][..])
         );
         // the halo of a block is at a fixed distance, too
         for part in split(&a, &row_ranges(&a, 3)) {
-            let kinds = Kinds::find(&part, true).unwrap();
-            assert!(is_same(&part, &kinds) && kinds.starts.len() <= 16);
+            let dictionary = Dictionary::find(&part, true).unwrap();
+            assert!(is_same(&part, &dictionary) && dictionary.starts.len() <= 16);
         }
     }
 
@@ -280,10 +284,10 @@ mod tests {
     fn values_of_their_own() {
         let a: Csr = "jumps:12,contrast=1000".parse::<gallery::Spec>().unwrap().build().unwrap();
         let whole = split(&a, std::slice::from_ref(&(0..a.n_rows()))).remove(0);
-        assert_eq!(Kinds::find(&whole, true), None);
-        let kinds = Kinds::find(&whole, false).unwrap();
-        assert_eq!((kinds.starts.len() - 1, &kinds.values), (27, &None));
-        assert!(is_same(&whole, &kinds));
+        assert_eq!(Dictionary::find(&whole, true), None);
+        let dictionary = Dictionary::find(&whole, false).unwrap();
+        assert_eq!((dictionary.starts.len() - 1, &dictionary.values), (27, &None));
+        assert!(is_same(&whole, &dictionary));
     }
 
     #[test]
@@ -294,7 +298,7 @@ mod tests {
             let values = (0..a.nnz()).map(|k| 1.0 + k as f64).collect();
             let a = Csr::new(a.n_rows(), a.n_cols(), a.row_ptr().to_vec(), a.col_idx().to_vec(), values).unwrap();
             let whole = split(&a, std::slice::from_ref(&(0..a.n_rows()))).remove(0);
-            Kinds::by_columns(&whole).unwrap().suit(shape)
+            Dictionary::by_columns(&whole).unwrap().suit(shape)
         };
         // three unknowns a node alternate
         assert_eq!(["poisson3d:20", "elasticity3d:20"].map(|spec| chosen(spec, Shape::Gpu)), [true, true]);
@@ -302,16 +306,16 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_differ_have_no_kinds() {
+    fn rows_that_differ_have_no_patterns() {
         let a = gallery::random_spd(1500, 8, 7).unwrap();
         let whole = split(&a, std::slice::from_ref(&(0..1500))).remove(0);
-        assert_eq!(Kinds::find(&whole, false), None);
-        // nothing at all, and too few rows for a kind
+        assert_eq!(Dictionary::find(&whole, false), None);
+        // nothing at all, and too few rows for a pattern
         for n in [0, 1, 15, 16] {
             let a = Csr::from_triplets(n, n, &[], &[], &[]).unwrap();
             let whole = split(&a, std::slice::from_ref(&(0..n))).remove(0);
-            let kinds = Kinds::find(&whole, true);
-            assert_eq!(kinds.is_some(), n == 0 || n == 16, "{n}");
+            let dictionary = Dictionary::find(&whole, true);
+            assert_eq!(dictionary.is_some(), n == 0 || n == 16, "{n}");
         }
     }
 }

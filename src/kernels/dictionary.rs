@@ -1,4 +1,4 @@
-//! Rows of a few kinds, as `cl/stencil.cl` takes them.
+//! Rows of a few patterns, as `cl/dictionary.cl` takes them.
 
 use std::ops::Range;
 
@@ -7,10 +7,10 @@ use crate::device::{ClKernel, ClResult, DeviceVec};
 use crate::real::Real;
 
 family! {
-    /// Products with a matrix whose rows are of a few kinds: the kind has the values in `stencil` kernels, rows have values of
+    /// Products with a matrix whose rows are of a few patterns: the pattern has the values in `dictionary` kernels, rows have values of
     /// their own in `pattern` kernels.
-    Stencil<T, A> {
-        spmv_stencil, spmv_dot_stencil, residual_stencil, spmv_pattern, spmv_dot_pattern, residual_pattern
+    Dictionary<T, A> {
+        spmv_dictionary, spmv_dot_dictionary, residual_dictionary, spmv_pattern, spmv_dot_pattern, residual_pattern
     }
 }
 
@@ -18,49 +18,49 @@ family! {
 pub(crate) const SLICE: usize = 32;
 
 /// A block of rows on a device, as the kernels take it. Made by
-/// [`DeviceBlock`](crate::operator::opencl::DeviceBlock) alone, which vouches for it: there are as many kinds as rows, each below
-/// the number of runs and of masks; of each row, the columns that its kind gives are below `n_cols`, and its values there; so
-/// are, for the rows of the main kind, all of its columns.
-pub(crate) struct StencilBlock<T> {
+/// [`DeviceBlock`](crate::operator::opencl::DeviceBlock) alone, which vouches for it: there are as many patterns as rows, each below
+/// the number of runs and of masks; of each row, the columns that its pattern gives are below `n_cols`, and its values there; so
+/// are, for the rows of the main pattern, all of its columns.
+pub(crate) struct DictionaryBlock<T> {
     pub(crate) n_rows: usize,
     pub(crate) n_cols: usize,
-    pub(crate) kinds: DeviceVec<u16>,
-    /// Where the entries of each kind begin, and where they end.
+    pub(crate) patterns: DeviceVec<u16>,
+    /// Where the entries of each pattern begin, and where they end.
     pub(crate) runs: DeviceVec<[u32; 2]>,
     /// Value and distance of each.
     pub(crate) entries: DeviceVec<T>,
     /// Values of the rows, if they have their own: one segment, unless there are more of them than fit into a buffer.
-    pub(crate) segments: Vec<StencilSegment<T>>,
-    /// Entries of a row that there is room for; `None` where the kind has the values.
+    pub(crate) segments: Vec<DictionarySegment<T>>,
+    /// Entries of a row that there is room for; `None` where the pattern has the values.
     pub(crate) width: Option<u32>,
-    /// Of each kind, which entries of the main kind it has.
+    /// Of each pattern, which entries of the main pattern it has.
     pub(crate) masks: DeviceVec<u32>,
     /// Of each [`SLICE`] rows, what all of them have of it, if that is the same and not nothing; else 0.
     pub(crate) slice_masks: DeviceVec<u32>,
-    /// Bytes of the kinds of rows, and of these masks, that a product reads.
-    pub(crate) kinds_bytes: usize,
-    /// The main kind, and the number of its entries: 0 if there is none.
-    pub(crate) main: MainKind<T>,
+    /// Bytes of the patterns of rows, and of these masks, that a product reads.
+    pub(crate) patterns_bytes: usize,
+    /// The main pattern, and the number of its entries: 0 if there is none.
+    pub(crate) main: MainPattern<T>,
     pub(crate) main_len: usize,
 }
 
 /// Consecutive rows, the first of which begins a slice, and what values they have of their own.
-pub(crate) struct StencilSegment<T> {
+pub(crate) struct DictionarySegment<T> {
     pub(crate) rows: Range<u32>,
     pub(crate) values: DeviceVec<T>,
 }
 
-/// The main kind of the rows, as the kernels take it.
+/// The main pattern of the rows, as the kernels take it.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct MainKind<T> {
+pub(crate) struct MainPattern<T> {
     value: [T; MOST_MAIN],
     distance: [i32; MOST_MAIN],
     begin: u32,
     end: u32,
 }
 
-impl<T: Real> MainKind<T> {
+impl<T: Real> MainPattern<T> {
     /// Entries, and the rows for which they are inside the vector. Where rows have values of their own, these are no matter.
     ///
     /// # Panics
@@ -74,10 +74,10 @@ impl<T: Real> MainKind<T> {
     }
 }
 
-/// The main kind of a block.
-impl<T: Real> Argument for StencilBlock<T> {
+/// The main pattern of a block.
+impl<T: Real> Argument for DictionaryBlock<T> {
     fn cl_type(&self) -> String {
-        "main_kind".into()
+        "main_pattern".into()
     }
 
     fn key(&self) -> u64 {
@@ -85,7 +85,7 @@ impl<T: Real> Argument for StencilBlock<T> {
     }
 
     unsafe fn bind(&self, kernel: &ClKernel, index: u32) -> ClResult<()> {
-        // SAFETY: the caller's promise; `main_kind` has the same members in the same order.
+        // SAFETY: the caller's promise; `main_pattern` has the same members in the same order.
         unsafe { kernel.set_arg(index, &self.main) }
     }
 }
@@ -118,27 +118,27 @@ impl RowSet {
     }
 }
 
-impl<T> StencilBlock<T> {
+impl<T> DictionaryBlock<T> {
     /// All rows, segment by segment.
     pub(crate) fn whole(&self) -> impl Iterator<Item = RowSet> {
         self.segments.iter().enumerate().map(|(k, segment)| RowSet::around(k, &segment.rows, &segment.rows)[0])
     }
 
     pub(super) fn has(&self, rows: RowSet) -> bool {
-        let is_there = |segment: &StencilSegment<T>| {
+        let is_there = |segment: &DictionarySegment<T>| {
             rows.count == 0 || segment.rows.start <= rows.first && rows.end() <= segment.rows.end
         };
         self.segments.get(rows.segment).is_some_and(is_there)
     }
 }
 
-impl<T: Real> StencilBlock<T> {
-    /// The arguments that all kernels begin with, behind the main kind those of `pattern` kernels.
+impl<T: Real> DictionaryBlock<T> {
+    /// The arguments that all kernels begin with, behind the main pattern those of `pattern` kernels.
     pub(super) fn arguments<'a>(&'a self, rows: &'a RowSet) -> Vec<&'a dyn Argument> {
         let segment = &self.segments[rows.segment];
         let mut all: Vec<&dyn Argument> = vec![&rows.first, &rows.count, &rows.before_gap, &rows.gap];
         all.extend([
-            &self.kinds as &dyn Argument,
+            &self.patterns as &dyn Argument,
             &self.runs,
             &self.entries,
             &segment.values,

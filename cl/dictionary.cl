@@ -1,25 +1,25 @@
-/* Products with a block of rows of a few kinds, as discretisations on grids give them.
+/* Products with a block of rows of a few patterns, as discretisations on grids give them.
  *
- * The kind of a row says how many entries it has and at which distances from the diagonal, column - row, in the order of the
- * columns: it has the entries runs[kind].s0 .. runs[kind].s1, each a value and behind it the distance, as an integer with as
- * many bytes, so that both come with one load. So a row costs the 2 bytes of its kind in place of 4 bytes for each column. In
- * `stencil` kernels no value is read but from this table, which stays in a cache. In `pattern` kernels rows have values of
- * their own, in slices of 32 rows (SELL-32: Kreutzer et al., SIAM J. Sci. Comput. 36 (2014) C401, doi 10.1137/130930352):
- * entry e of row i is values[((i - segment) / 32 * width + e) * 32 + i % 32], where the row `segment`, the first of a slice, is the
- * first that there are values of.
+ * The pattern of a row says how many entries it has and at which distances from the diagonal, column - row, in the order of
+ * the columns: in the dictionary it has the entries runs[pattern].s0 .. runs[pattern].s1, each a value and behind it the
+ * distance, as an integer with as many bytes, so that both come with one load. So a row costs the 2 bytes of the number of its
+ * pattern in place of 4 bytes for each column. In `dictionary` kernels no value is read but from there, which stays in a cache.
+ * In `pattern` kernels rows have values of their own, in slices of 32 rows (SELL-32: Kreutzer et al., SIAM J. Sci. Comput. 36
+ * (2014) C401, doi 10.1137/130930352): entry e of row i is values[((i - segment) / 32 * width + e) * 32 + i % 32], where the row
+ * `segment`, the first of a slice, is the first that there are values of.
  *
- * GPU shape: most rows are of one kind, the main one, or lack some of its entries, as at the sides of a grid. masks[kind] has
- * a bit for each entry of the main kind that the kind has; of kinds that have other entries it is 0. For the rows
- * main.begin .. main.end all entries of the main kind are among the rank's own rows, so that they are loaded before it is
- * known which of them count, and such a row's own values lie where the main kind has them. MAIN is the number of its entries,
- * known to the compiler: the loop over them becomes straight code without a look at a table. Where the 32 rows of a slice have
- * one mask, slice_masks[row / 32] is that mask, and their kinds are not read; else it is 0.
+ * GPU shape: most rows are of one pattern, the main one, or lack some of its entries, as at the sides of a grid.
+ * masks[pattern] has a bit for each entry of the main pattern that the pattern has; of patterns that have other entries it is
+ * 0. For the rows main.begin .. main.end all entries of the main pattern are among the rank's own rows, so that they are loaded
+ * before it is known which of them count, and such a row's own values lie where the main pattern has them. MAIN is the number
+ * of its entries, known to the compiler: the loop over them becomes straight code without a look at the dictionary. Where the
+ * 32 rows of a slice have one mask, slice_masks[row / 32] is that mask, and their patterns are not read; else it is 0.
  *
  * A launch works on `count` rows: from `first` on, but after `before_gap` rows it leaves out `gap` rows. Interior rows are one
  * run without a gap; those that need what other ranks send are what comes before and after.
  *
  * A row is summed in the order of its columns, each product rounded (prelude.cl): the same bits as from compressed rows that
- * are summed by one work-item. CPU shape: eight rows at a time where they are of one kind.
+ * are summed by one work-item. CPU shape: eight rows at a time where they are of one pattern.
  */
 #define SLICE 32
 
@@ -27,21 +27,21 @@
 #define MAIN 0
 #endif
 
-/* The main kind: values, if rows have none of their own, distances, and the rows for which it is inside. */
+/* The main pattern: values, if rows have none of their own, distances, and the rows for which it is inside. */
 #define MOST_MAIN 32
 typedef struct {
     real value[MOST_MAIN];
     int distance[MOST_MAIN];
     uint begin, end;
-} main_kind;
+} main_pattern;
 
 /* RESTRICT stands in kernels only: inlined functions with it are more than some tools understand. */
-#define STENCIL_ARGS(RESTRICT, MAIN_ROW)                                                                               \
-    uint first, uint count, uint before_gap, uint gap, __global const ushort *RESTRICT kinds,                          \
+#define DICTIONARY_ARGS(RESTRICT, MAIN_ROW)                                                                            \
+    uint first, uint count, uint before_gap, uint gap, __global const ushort *RESTRICT patterns,                       \
         __global const uint2 *RESTRICT runs, __global const real *RESTRICT entries,                                    \
         __global const real *RESTRICT values, __global const uint *RESTRICT masks,                                     \
         __global const uint *RESTRICT slice_masks, MAIN_ROW
-#define STENCIL_PASS first, count, before_gap, gap, kinds, runs, entries, values, masks, slice_masks, &main_row
+#define DICTIONARY_PASS first, count, before_gap, gap, patterns, runs, entries, values, masks, slice_masks, &main_row
 
 /* The integer in the low bytes of a number. */
 #define LOW_WORD_float(v) as_int(v)
@@ -53,11 +53,11 @@ static inline uint row_of(uint v, uint first, uint before_gap, uint gap) { retur
 /* Where the values of a row begin, if it has its own. */
 #define VALUES_AT(row) ((offset_t)(((row) - segment) / SLICE) * SLICE * width + (row) % SLICE)
 
-static inline real stencil_row(uint row, uint width, uint segment, __global const ushort *kinds,
+static inline real dictionary_row(uint row, uint width, uint segment, __global const ushort *patterns,
                                __global const uint2 *runs, __global const real *entries,
                                __global const real *values, __global const real *x)
 {
-    uint2 run = runs[kinds[row]];
+    uint2 run = runs[patterns[row]];
     offset_t value = VALUES_AT(row);
     real sum = 0;
     for (uint e = run.s0; e < run.s1; e++) {
@@ -71,16 +71,16 @@ static inline real stencil_row(uint row, uint width, uint segment, __global cons
 #if MAIN > 0
 #define ALL_OF_MAIN (UINT_MAX >> (32 - MAIN))
 
-/* Sum of a row for which the main kind is inside. */
-ALWAYS_INLINE real stencil_inside(uint row, uint width, uint segment, __global const ushort *kinds,
+/* Sum of a row for which the main pattern is inside. */
+ALWAYS_INLINE real dictionary_inside(uint row, uint width, uint segment, __global const ushort *patterns,
                                   __global const uint2 *runs, __global const real *entries,
                                   __global const real *values, __global const uint *masks,
-                                  __global const uint *slice_masks, const main_kind *main_row, __global const real *x)
+                                  __global const uint *slice_masks, const main_pattern *main_row, __global const real *x)
 {
     real sum = 0;
     uint mask = slice_masks[row / SLICE];
     if (!mask)
-        mask = masks[kinds[row]];
+        mask = masks[patterns[row]];
     real x_of[MAIN], value_of[MAIN];
     UNROLL_BY(MAIN)
     for (uint e = 0; e < MAIN; e++) {
@@ -99,12 +99,12 @@ ALWAYS_INLINE real stencil_inside(uint row, uint width, uint segment, __global c
                 sum += value_of[e] * x_of[e];
         }
     }
-    return mask ? sum : stencil_row(row, width, segment, kinds, runs, entries, values, x);
+    return mask ? sum : dictionary_row(row, width, segment, patterns, runs, entries, values, x);
 }
 #endif
 
-/* width: entries of a row that there is room for; 0 where the kind has the values. is_done: nothing is to be stored. */
-ALWAYS_INLINE acc2 stencil_rows(int mode, uint width, uint segment, int is_done, STENCIL_ARGS(, const main_kind *main_row),
+/* width: entries of a row that there is room for; 0 where the pattern has the values. is_done: nothing is to be stored. */
+ALWAYS_INLINE acc2 dictionary_rows(int mode, uint width, uint segment, int is_done, DICTIONARY_ARGS(, const main_pattern *main_row),
                                 __global const real *x, __global const real *b, __global real *y)
 {
     acc2 s = 0;
@@ -115,8 +115,8 @@ ALWAYS_INLINE acc2 stencil_rows(int mode, uint width, uint segment, int is_done,
     while (v < v_end) {
         uint row = row_of(v, first, before_gap, gap);
         int is_run = v + 8 <= v_end && (v >= before_gap || v + 8 <= before_gap) && row % SLICE <= SLICE - 8;
-        if (is_run && all(vload8(0, kinds + row) == (ushort8)kinds[row])) {
-            uint2 run = runs[kinds[row]];
+        if (is_run && all(vload8(0, patterns + row) == (ushort8)patterns[row])) {
+            uint2 run = runs[patterns[row]];
             offset_t value = VALUES_AT(row);
             real8 sum = 0;
             for (uint e = run.s0; e < run.s1; e++) {
@@ -137,7 +137,7 @@ ALWAYS_INLINE acc2 stencil_rows(int mode, uint width, uint segment, int is_done,
             }
             v += 8;
         } else {
-            real sum = stencil_row(row, width, segment, kinds, runs, entries, values, x);
+            real sum = dictionary_row(row, width, segment, patterns, runs, entries, values, x);
             s += finish_row(mode, row, sum, x, b, y);
             v++;
         }
@@ -148,11 +148,11 @@ ALWAYS_INLINE acc2 stencil_rows(int mode, uint width, uint segment, int is_done,
         uint row = row_of(v, first, before_gap, gap);
 #if MAIN > 0
         int is_inside = row >= main_row->begin && row < main_row->end;
-        real sum = is_inside ? stencil_inside(row, width, segment, kinds, runs, entries, values, masks, slice_masks,
+        real sum = is_inside ? dictionary_inside(row, width, segment, patterns, runs, entries, values, masks, slice_masks,
                                               main_row, x)
-                             : stencil_row(row, width, segment, kinds, runs, entries, values, x);
+                             : dictionary_row(row, width, segment, patterns, runs, entries, values, x);
 #else
-        real sum = stencil_row(row, width, segment, kinds, runs, entries, values, x);
+        real sum = dictionary_row(row, width, segment, patterns, runs, entries, values, x);
 #endif
         /* only now, when the loads are under way */
         if (is_done)
@@ -163,52 +163,52 @@ ALWAYS_INLINE acc2 stencil_rows(int mode, uint width, uint segment, int is_done,
     return s;
 }
 
-/* y = A x, values by kind. */
-KERNEL void spmv_stencil(STENCIL_ARGS(restrict, const main_kind main_row), __global const real *restrict x,
+/* y = A x, values by pattern. */
+KERNEL void spmv_dictionary(DICTIONARY_ARGS(restrict, const main_pattern main_row), __global const real *restrict x,
                          __global real *restrict y)
 {
-    stencil_rows(ROWS_PRODUCT, 0, 0, 0, STENCIL_PASS, x, x, y);
+    dictionary_rows(ROWS_PRODUCT, 0, 0, 0, DICTIONARY_PASS, x, x, y);
 }
 
 /* y = A x, and the part of x.y and of y.y in the rows of group g in partials[2 (first_partial + g)] and behind; y stays if
  * *done is set. */
-KERNEL void spmv_dot_stencil(STENCIL_ARGS(restrict, const main_kind main_row), __global const real *restrict x,
+KERNEL void spmv_dot_dictionary(DICTIONARY_ARGS(restrict, const main_pattern main_row), __global const real *restrict x,
                              __global real *restrict y,
                              __global acc *restrict partials, uint first_partial, __global const int *restrict done)
 {
     __local acc2 scratch[GROUP_SIZE];
-    acc2 s = stencil_rows(ROWS_DOT, 0, 0, *done, STENCIL_PASS, x, x, y);
+    acc2 s = dictionary_rows(ROWS_DOT, 0, 0, *done, DICTIONARY_PASS, x, x, y);
     leave_dots(s, scratch, partials, first_partial);
 }
 
 /* r = b - A x. */
-KERNEL void residual_stencil(STENCIL_ARGS(restrict, const main_kind main_row), __global const real *restrict x,
+KERNEL void residual_dictionary(DICTIONARY_ARGS(restrict, const main_pattern main_row), __global const real *restrict x,
                              __global const real *restrict b, __global real *restrict r)
 {
-    stencil_rows(ROWS_RESIDUAL, 0, 0, 0, STENCIL_PASS, x, b, r);
+    dictionary_rows(ROWS_RESIDUAL, 0, 0, 0, DICTIONARY_PASS, x, b, r);
 }
 
 /* y = A x, each row with values of its own. */
-KERNEL void spmv_pattern(STENCIL_ARGS(restrict, const main_kind main_row), uint width, uint segment,
+KERNEL void spmv_pattern(DICTIONARY_ARGS(restrict, const main_pattern main_row), uint width, uint segment,
                          __global const real *restrict x, __global real *restrict y)
 {
-    stencil_rows(ROWS_PRODUCT, width, segment, 0, STENCIL_PASS, x, x, y);
+    dictionary_rows(ROWS_PRODUCT, width, segment, 0, DICTIONARY_PASS, x, x, y);
 }
 
-/* As spmv_dot_stencil. */
-KERNEL void spmv_dot_pattern(STENCIL_ARGS(restrict, const main_kind main_row), uint width, uint segment,
+/* As spmv_dot_dictionary. */
+KERNEL void spmv_dot_pattern(DICTIONARY_ARGS(restrict, const main_pattern main_row), uint width, uint segment,
                              __global const real *restrict x, __global real *restrict y,
                              __global acc *restrict partials, uint first_partial, __global const int *restrict done)
 {
     __local acc2 scratch[GROUP_SIZE];
-    acc2 s = stencil_rows(ROWS_DOT, width, segment, *done, STENCIL_PASS, x, x, y);
+    acc2 s = dictionary_rows(ROWS_DOT, width, segment, *done, DICTIONARY_PASS, x, x, y);
     leave_dots(s, scratch, partials, first_partial);
 }
 
 /* r = b - A x. */
-KERNEL void residual_pattern(STENCIL_ARGS(restrict, const main_kind main_row), uint width, uint segment,
+KERNEL void residual_pattern(DICTIONARY_ARGS(restrict, const main_pattern main_row), uint width, uint segment,
                              __global const real *restrict x, __global const real *restrict b,
                              __global real *restrict r)
 {
-    stencil_rows(ROWS_RESIDUAL, width, segment, 0, STENCIL_PASS, x, b, r);
+    dictionary_rows(ROWS_RESIDUAL, width, segment, 0, DICTIONARY_PASS, x, b, r);
 }
