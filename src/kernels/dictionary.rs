@@ -37,8 +37,6 @@ pub(crate) struct DictionaryBlock<T> {
     pub(crate) masks: DeviceVec<u32>,
     /// Of each [`SLICE`] rows, what all of them have of it, if that is the same and not nothing; else 0.
     pub(crate) slice_masks: DeviceVec<u32>,
-    /// Bytes of the patterns of rows, and of these masks, that a product reads.
-    pub(crate) patterns_bytes: usize,
     /// The main pattern, and the number of its entries: 0 if there is none.
     pub(crate) main: MainPattern<T>,
     pub(crate) main_len: usize,

@@ -13,7 +13,8 @@ use crate::device::list;
 use crate::error::Error;
 use crate::matrix::{Csr as Matrix, gallery};
 use crate::operator::Format;
-use crate::operator::opencl::{DeviceBlock, Stored, Which};
+use crate::operator::device_rows::{Arrays, Which};
+use crate::operator::opencl::DeviceBlock;
 use crate::partition::{HaloPlan, Part, split};
 
 const SIZES: &[usize] = &[0, 1, 7, 8, 9, 63, 64, 65, 255, 256, 257, 1000, 2049, 5003];
@@ -266,7 +267,7 @@ fn slices_keep_the_order_of_columns() {
                     .collect();
                 let part = whole(&a);
                 let block = DeviceBlock::<f64>::upload(&ctx, &kernels.tuning, &part, factor, Format::Sell).unwrap();
-                let Stored::Sell(block, sets) = block.stored() else { panic!() };
+                let Arrays::Sell(block, sets) = block.arrays() else { panic!() };
                 assert_eq!(block.long_count(), 0);
                 let x = DeviceVec::from_slice(&ctx, &x, "x").unwrap();
                 let mut y = DeviceVec::<f64>::zeros(&ctx, n, "y").unwrap();

@@ -1,6 +1,9 @@
 //! A matrix on a rank: the block of rows that the rank owns, times a vector whose halo other ranks fill.
 
+mod by_dictionary;
 pub(crate) mod choice;
+mod csr;
+pub(crate) mod device_rows;
 mod dictionary;
 mod exchange;
 mod format;

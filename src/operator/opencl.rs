@@ -1,68 +1,25 @@
 //! A device's block of rows.
 
-use std::ops::Range;
-
-use rayon::prelude::*;
-
-use super::dictionary::Dictionary;
-use super::exchange::{HaloExchange, early};
-use super::main_pattern::Main;
+use super::device_rows::{Arrays, DeviceRows, Which};
+use super::exchange::HaloExchange;
 use super::plan::{Offer, Plan, Target};
 use super::row_blocks::RowBlocks;
-use super::segments::{self, launches};
-use super::{Exchange, Format};
+use super::{Exchange, Format, by_dictionary, csr, segments};
 use crate::backend::opencl::{DeviceSums, OpenClOps};
 use crate::backend::{Arriving, LinearOperator, pair};
 use crate::device::{Context, DeviceVec};
 use crate::error::Result;
-use crate::kernels::csr::{BlockSet, CsrBlock, CsrSegment};
-use crate::kernels::dictionary::{DictionaryBlock, DictionarySegment, MainPattern, RowSet, SLICE};
+use crate::kernels::csr::BlockSet;
 use crate::kernels::products::{Product, Rows};
-use crate::kernels::sell::{SellBlock, SliceSet};
 use crate::kernels::{Kernels, Shape, Tuning};
-use crate::partition::{HaloPlan, Part, compressed_bytes};
+use crate::partition::{HaloPlan, Part};
 use crate::real::Real;
 
 /// A block of rows in one of several formats, with what its halo needs.
 pub(crate) struct DeviceBlock<T: Real> {
-    stored: Stored<T>,
+    rows: DeviceRows<T>,
     n_rows: usize,
-    nnz: usize,
     exchange: HaloExchange<T>,
-}
-
-/// What a product launches on rows without a halo, and on the others: of each segment what is not empty.
-pub(crate) type Sets<S> = [Vec<S>; 2];
-
-/// Rows of a product.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Which {
-    /// Those without a halo.
-    Interior,
-    /// The others.
-    Boundary,
-    All,
-}
-
-impl Which {
-    fn of<S: Copy>(self, [interior, boundary]: &Sets<S>) -> impl Iterator<Item = S> {
-        let (interior, boundary) = match self {
-            Self::Interior => (&interior[..], &[][..]),
-            Self::Boundary => (&[][..], &boundary[..]),
-            Self::All => (&interior[..], &boundary[..]),
-        };
-        interior.iter().chain(boundary).copied()
-    }
-}
-
-/// How the rows lie on the device, and what a product launches.
-pub(crate) enum Stored<T> {
-    /// Compressed rows, and the row blocks of each launch.
-    Csr(CsrBlock<T>, Sets<BlockSet>),
-    /// Rows by a dictionary: the longest run of rows without a halo, or half of it, and the others.
-    Dictionary(Box<DictionaryBlock<T>>, Sets<RowSet>),
-    /// Rows in slices, and the slices of each launch.
-    Sell(SellBlock<T>, Sets<SliceSet>),
 }
 
 impl<T: Real> DeviceBlock<T> {
@@ -97,18 +54,17 @@ impl<T: Real> DeviceBlock<T> {
         offer: &Offer<'_, T>,
     ) -> Result<Self> {
         assert!(part.nnz() <= Self::MAX_NNZ, "{} entries in one block", part.nnz());
-        let stored = match &offer.plan {
-            Plan::Csr => csr(ctx, tuning, part, factor)?,
-            Plan::Dictionary(dictionary) => by_dictionary(ctx, part, dictionary, factor, target(ctx, tuning).shape)?,
-            Plan::Sell(slices) => {
-                let (block, sets) = slices.upload(ctx)?;
-                Stored::Sell(block, sets)
+        let rows = match &offer.plan {
+            Plan::Csr => csr::upload(ctx, tuning, part, factor)?,
+            Plan::Dictionary(dictionary) => {
+                by_dictionary::upload(ctx, part, dictionary, factor, target(ctx, tuning).shape)?
             }
+            Plan::Sell(slices) => slices.upload(ctx)?,
         };
-        let (n_rows, nnz) = (part.n_owned(), part.nnz());
+        let n_rows = part.n_owned();
         let nobody = HaloPlan { len: part.halo.len, ..HaloPlan::default() };
         let exchange = HaloExchange::new(ctx, n_rows, &nobody, Exchange::HostStaged)?;
-        Ok(Self { stored, n_rows, nnz, exchange })
+        Ok(Self { rows, n_rows, exchange })
     }
 
     /// The block as one of several, whose products fill the halo; the context must be of the kind that `exchange` needs.
@@ -119,6 +75,11 @@ impl<T: Real> DeviceBlock<T> {
         Ok(Self { exchange: HaloExchange::new(ctx, self.n_rows, halo, exchange)?, ..self })
     }
 
+    /// What a product launches on some rows, one after the other.
+    pub(crate) fn launches(&self, which: Which) -> Vec<Rows<'_, T>> {
+        self.rows.launches(which)
+    }
+
     /// Compiles the products of its format, or else the first of them waits for the compiler.
     ///
     /// # Errors
@@ -127,30 +88,13 @@ impl<T: Real> DeviceBlock<T> {
         self.launches(Which::All).into_iter().try_for_each(|rows| kernels.prepare(ctx, rows))
     }
 
-    /// What a product launches on some rows, one after the other. Long rows in slices, which may need the halo, come last.
-    pub(crate) fn launches(&self, which: Which) -> Vec<Rows<'_, T>> {
-        match &self.stored {
-            Stored::Csr(block, sets) => which.of(sets).map(|set| Rows::Csr(block, set)).collect(),
-            // without a gap
-            Stored::Dictionary(block, _) if which == Which::All => {
-                block.whole().map(|set| Rows::Dictionary(block, set)).collect()
-            }
-            Stored::Dictionary(block, sets) => which.of(sets).map(|set| Rows::Dictionary(block, set)).collect(),
-            Stored::Sell(block, sets) => {
-                let has_long = which != Which::Interior && block.long_count() > 0;
-                let long = has_long.then(|| Rows::Long(block, block.long_count() as u32));
-                which.of(sets).map(|set| Rows::Sell(block, set)).chain(long).collect()
-            }
-        }
-    }
-
     /// Puts other row blocks of the same rows in the place of those it has.
     ///
     /// # Errors
     /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
     pub(crate) fn recut(&mut self, ctx: &Context, rows: &RowBlocks) -> Result<()> {
         assert!(rows.blocks.iter().all(|&[begin, end]| begin <= end && end as usize <= self.n_rows));
-        if let Stored::Csr(block, sets) = &mut self.stored {
+        if let Arrays::Csr(block, sets) = &mut self.rows.arrays {
             let is_inside = |set: &BlockSet| {
                 let segment = &block.segments[set.segment].rows;
                 let of_set = &rows.blocks[set.first as usize..set.last as usize];
@@ -164,33 +108,18 @@ impl<T: Real> DeviceBlock<T> {
     }
 
     /// The rows, for those who launch kernels themselves.
-    pub(crate) fn stored(&self) -> &Stored<T> {
-        &self.stored
+    pub(crate) fn arrays(&self) -> &Arrays<T> {
+        &self.rows.arrays
     }
 
     /// Memory that the rows take on the device, in bytes, without what belongs to their halo.
     pub(crate) fn memory(&self) -> u64 {
-        let (n, real) = (self.n_rows, size_of::<T>());
-        let bytes = match &self.stored {
-            Stored::Csr(block, _) => self.nnz * (4 + real) + 4 * (n + 1) + 8 * block.blocks.len(),
-            Stored::Dictionary(block, _) => {
-                let values: usize = block.segments.iter().map(|segment| segment.values.len()).sum();
-                let patterns = 2 * n + 4 * block.slice_masks.len();
-                patterns + 12 * block.runs.len() + (block.entries.len() + values) * real
-            }
-            Stored::Sell(block, _) => block.bytes() + block.parts.len() * real,
-        };
-        bytes as u64
+        self.rows.memory as u64
     }
 
     /// The format that was chosen.
     pub(crate) fn format(&self) -> Format {
-        match &self.stored {
-            Stored::Csr(..) => Format::Csr,
-            Stored::Dictionary(block, _) if block.width.is_some() => Format::Pattern,
-            Stored::Dictionary(..) => Format::Dictionary,
-            Stored::Sell(..) => Format::Sell,
-        }
+        self.rows.format
     }
 
     /// Kernels that a product launches: each leaves partial sums of its own.
@@ -236,139 +165,6 @@ impl<T: Real> DeviceBlock<T> {
     }
 }
 
-/// Moves column indices to the device, all of them below `limit`.
-///
-/// Kernels check no index. Those of a matrix in a mapped file may change at any time, so that only a copy can be vouched
-/// for: piece by piece, which costs a fraction of the transfer.
-fn columns(ctx: &Context, indices: &[u32], limit: usize) -> Result<DeviceVec<u32>> {
-    const PIECE: usize = 1 << 20;
-    let mut on_device = DeviceVec::zeros(ctx, indices.len(), "the column indices")?;
-    let mut copy = Vec::new();
-    for (k, piece) in indices.chunks(PIECE).enumerate() {
-        piece.par_iter().copied().collect_into_vec(&mut copy);
-        let max = copy.par_iter().max().map_or(0, |&j| j as usize);
-        assert!(max < limit, "column {max} of {limit}: was the matrix's file changed after it was read?");
-        on_device.write(ctx, k * PIECE, &copy)?;
-    }
-    Ok(on_device)
-}
-
-/// Compressed rows on the device.
-fn csr<T: Real>(ctx: &Context, tuning: &Tuning, part: &Part<'_>, factor: f64) -> Result<Stored<T>> {
-    let base = part.row_ptr[0];
-    let lens = part.row_ptr.windows(2).map(|row| row[1] - row[0]);
-    let segments = segments::cut(ctx, lens, size_of::<T>().max(4));
-    let rows = RowBlocks::cut(part, tuning, &segments);
-    let n_cols = part.n_owned() + part.halo.len;
-    let segment = |rows: Range<usize>| {
-        let entries = part.row_ptr[rows.start] - base..part.row_ptr[rows.end] - base;
-        Ok(CsrSegment {
-            rows,
-            before: entries.start as u32,
-            col_idx: columns(ctx, &part.col_idx[entries.clone()], n_cols)?,
-            values: DeviceVec::from_slice(ctx, &T::scaled(&part.values[entries], factor), "the values of the matrix")?,
-        })
-    };
-    let row_ptr: Vec<u32> = part.row_ptr.iter().map(|&p| (p - base) as u32).collect();
-    let block = CsrBlock {
-        n_rows: part.n_owned(),
-        n_cols,
-        blocks: DeviceVec::from_slice(ctx, &rows.blocks, "the row blocks")?,
-        row_ptr: DeviceVec::from_slice(ctx, &row_ptr, "the row pointers")?,
-        segments: segments.into_iter().map(segment).collect::<Result<_>>()?,
-    };
-    Ok(Stored::Csr(block, rows.sets))
-}
-
-/// Rows by a dictionary of their patterns, on the device.
-fn by_dictionary<T: Real>(
-    ctx: &Context,
-    part: &Part<'_>,
-    dictionary: &Dictionary,
-    factor: f64,
-    shape: Shape,
-) -> Result<Stored<T>> {
-    let (n, n_cols) = (part.n_owned(), part.n_owned() + part.halo.len);
-    dictionary.check_columns(n_cols);
-    // single work-items take rows of a pattern together, which suits a CPU better
-    let main = if shape == Shape::Gpu { Main::of(dictionary) } else { None };
-    let width = dictionary.width();
-    let values = dictionary.values.as_ref().map(|values| T::scaled(values, factor));
-    let entry = |(k, &distance): (usize, &i32)| {
-        [values.as_ref().map_or(T::default(), |values| values[k]), T::with_low_word(distance)]
-    };
-    let entries: Vec<T> = dictionary.distances.iter().enumerate().flat_map(entry).collect();
-    let runs: Vec<[u32; 2]> = dictionary.starts.windows(2).map(|run| [run[0], run[1]]).collect();
-    // values by pattern are the table's
-    let width_of_rows = if values.is_some() { 0 } else { width };
-    let slices = std::iter::repeat_n(SLICE * width_of_rows, n.div_ceil(SLICE));
-    let segment = |slices: Range<usize>| {
-        let rows = n.min(slices.start * SLICE)..n.min(slices.end * SLICE);
-        let of_rows = sliced::<T>(part, rows.clone(), dictionary, main.as_ref(), width_of_rows, factor);
-        let values = DeviceVec::from_slice(ctx, &of_rows, "the values of the matrix")?;
-        Ok(DictionarySegment { rows: rows.start as u32..rows.end as u32, values })
-    };
-    let segments: Vec<DictionarySegment<T>> =
-        segments::cut(ctx, slices, size_of::<T>()).into_iter().map(segment).collect::<Result<_>>()?;
-    let interior = early::<T>(part, dictionary.interior(n));
-    let interior = interior.start as u32..interior.end as u32;
-    let sets: Vec<[RowSet; 2]> =
-        segments.iter().enumerate().map(|(k, segment)| RowSet::around(k, &segment.rows, &interior)).collect();
-    let of_main = main.as_ref().map_or(0..0, |main| main.entries(dictionary));
-    let main_values = values.as_ref().map_or(&[][..], |values| &values[of_main.clone()]);
-    let slice_masks = main.as_ref().map_or(Vec::new(), |main| main.slice_masks(dictionary, SLICE));
-    // where a slice has no mask, the patterns of its rows are read
-    let patterns_bytes = match slice_masks.iter().filter(|&&mask| mask != 0).count() {
-        0 => 2 * n,
-        alike => 4 * slice_masks.len() + 2 * n.saturating_sub(SLICE * alike),
-    };
-    let (masks, rows) = main.map_or_else(|| (vec![0; runs.len()], 0..0), |main| (main.masks, main.rows));
-    let block = DictionaryBlock {
-        n_rows: n,
-        n_cols,
-        patterns: DeviceVec::from_slice(ctx, &dictionary.of_row, "the patterns of the rows")?,
-        runs: DeviceVec::from_slice(ctx, &runs, "the lengths of the patterns")?,
-        entries: DeviceVec::from_slice(ctx, &entries, "the entries of the patterns")?,
-        segments,
-        width: dictionary.values.is_none().then_some(width as u32),
-        masks: DeviceVec::from_slice(ctx, &masks, "the parts of the main pattern")?,
-        slice_masks: DeviceVec::from_slice(ctx, &slice_masks, "the parts of the main pattern in slices")?,
-        patterns_bytes,
-        main: MainPattern::new(main_values, &dictionary.distances[of_main.clone()], rows),
-        main_len: of_main.len(),
-    };
-    Ok(Stored::Dictionary(Box::new(block), launches(&sets, |set| set.count == 0)))
-}
-
-/// The values of some rows with room for `width` entries each, in slices of 32 rows: see `cl/dictionary.cl`.
-fn sliced<T: Real>(
-    part: &Part<'_>,
-    rows: Range<usize>,
-    dictionary: &Dictionary,
-    main: Option<&Main>,
-    width: usize,
-    factor: f64,
-) -> Vec<T> {
-    if width == 0 {
-        return Vec::new();
-    }
-    let (base, of_rows) = (part.row_ptr[0], part.row_ptr[rows.start]..part.row_ptr[rows.end]);
-    let values = T::scaled(&part.values[of_rows.start - base..of_rows.end - base], factor);
-    let mut all = vec![T::default(); rows.len().div_ceil(SLICE) * SLICE * width];
-    all.par_chunks_mut((SLICE * width).max(1)).enumerate().for_each(|(k, slice)| {
-        let begin = rows.start + k * SLICE;
-        for (lane, row) in (begin..rows.end.min(begin + SLICE)).enumerate() {
-            let values = &values[part.row_ptr[row] - of_rows.start..part.row_ptr[row + 1] - of_rows.start];
-            let put = |(e, &value): (usize, &T)| slice[e * SLICE + lane] = value;
-            match main {
-                Some(main) => main.positions(row, dictionary.of_row[row], values.len()).zip(values).for_each(put),
-                None => values.iter().enumerate().for_each(put),
-            }
-        }
-    });
-    all
-}
-
 impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
     fn apply(&self, ops: &OpenClOps<T, A>, x: &mut DeviceVec<T>, y: &mut DeviceVec<T>) -> Result<()> {
         self.overlapped(ops, x, &Product::Store(y))
@@ -393,7 +189,7 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
             self.exchange.send(ops, &v[*of])?;
         }
         // one launch is quicker than two, if it does not wait
-        let is_halo_early = matches!(self.stored, Stored::Dictionary(..)) && self.exchange.is_hidden_by_step();
+        let is_halo_early = matches!(self.rows.arrays, Arrays::Dictionary(..)) && self.exchange.is_hidden_by_step();
         let mut groups = dots.groups();
         if !is_halo_early {
             let [x, y] = pair(v, of);
@@ -442,16 +238,7 @@ impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
     }
 
     fn bytes(&self) -> u64 {
-        let (n, real) = (self.n_rows, size_of::<T>());
-        let matrix = match &self.stored {
-            Stored::Csr(..) => compressed_bytes(n as u64, self.nnz as u64, real as u64) as usize,
-            Stored::Dictionary(block, _) => {
-                let values = if block.width.is_some() { self.nnz } else { 0 };
-                block.patterns_bytes + 12 * block.runs.len() + (block.entries.len() + values) * real
-            }
-            Stored::Sell(block, _) => block.bytes() + 2 * block.parts.len() * real,
-        };
-        (matrix + 2 * n * real) as u64
+        (self.rows.bytes + 2 * self.n_rows * size_of::<T>()) as u64
     }
 }
 
@@ -483,17 +270,5 @@ mod tests {
         };
         upload([0, 1, 1]).unwrap();
         upload([0, 1, 2]).unwrap();
-    }
-
-    #[test]
-    fn columns_of_several_pieces() {
-        let device = list().devices.remove(0);
-        let ctx = Context::open(&device).unwrap();
-        for len in [0, 1, (1 << 20) - 1, 1 << 20, (1 << 21) + 5] {
-            let indices: Vec<u32> = (0..len).rev().collect();
-            let mut back = vec![9; len as usize];
-            columns(&ctx, &indices, len as usize).unwrap().read(&ctx, 0, &mut back).unwrap();
-            assert!(back == indices, "{len}");
-        }
     }
 }

@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::segments;
+use super::device_rows::{Arrays, DeviceRows};
+use super::{Format, segments};
 use crate::device::{Context, DeviceVec};
 use crate::error::Result;
 use crate::kernels::sell::{SellBlock, SellSegment, SliceSet};
@@ -360,7 +361,7 @@ impl<'a, T: Real> Sell<'a, T> {
         self.part.row_ptr[unit.row as usize + row] - self.part.row_ptr[0] + e * block
     }
 
-    /// Moves everything to the device. Of each set of slices it gives those of each segment.
+    /// Moves everything to the device.
     ///
     /// # Errors
     /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
@@ -368,7 +369,7 @@ impl<'a, T: Real> Sell<'a, T> {
     /// # Panics
     /// If a column is outside the block. Kernels check no index, and those of a matrix in a mapped file may change at any time:
     /// each is looked at when it is copied.
-    pub(super) fn upload(&self, ctx: &Context) -> Result<(SellBlock<T>, [Vec<SliceSet>; 2])> {
+    pub(super) fn upload(&self, ctx: &Context) -> Result<DeviceRows<T>> {
         let ranges = segments::cut(ctx, self.slices.iter().map(|slice| self.size(slice) / ALIGNED), ALIGNED);
         let mut words = Vec::with_capacity(self.slices.len() * SellBlock::<T>::SLICE_WORDS);
         for range in &ranges {
@@ -392,7 +393,9 @@ impl<'a, T: Real> Sell<'a, T> {
             long_rows: DeviceVec::from_slice(ctx, self.long_rows.as_flattened(), "the long rows")?,
             few: self.few as u32,
         };
-        Ok((block, segments::launches(&of_segments, |set| set.len() == 0)))
+        let (bytes, parts) = (block.bytes(), block.parts.len() * size_of::<T>());
+        let arrays = Arrays::Sell(block, segments::launches(&of_segments, |set| set.len() == 0));
+        Ok(DeviceRows { format: Format::Sell, memory: bytes + parts, bytes: bytes + 2 * parts, arrays })
     }
 
     /// Moves the data of some slices.

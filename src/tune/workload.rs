@@ -13,7 +13,8 @@ use crate::kernels::csr::BlockSet;
 use crate::kernels::products::{Product, Rows};
 use crate::kernels::{CONVERSIONS, DICTIONARY_PRODUCTS, Kernels, PRODUCTS, SELL_PRODUCTS, Tuning, count};
 use crate::operator::Format;
-use crate::operator::opencl::{DeviceBlock, Sets, Stored};
+use crate::operator::device_rows::{Arrays, Sets};
+use crate::operator::opencl::DeviceBlock;
 use crate::operator::row_blocks::RowBlocks;
 use crate::partition::Part;
 use crate::real::Real;
@@ -78,14 +79,14 @@ impl<T: Real> Blocks<T> {
             _ if SELL_PRODUCTS.contains(&kernel) => self.slices.as_ref()?,
             _ => return None,
         };
-        match block.stored() {
-            Stored::Csr(block, sets) => Some(side_by_side(sets).into_iter().map(|set| Rows::Csr(block, set)).collect()),
-            Stored::Dictionary(block, _) => Some(block.whole().map(|set| Rows::Dictionary(block, set)).collect()),
-            Stored::Sell(block, _) if kernel.ends_with("_parts") => {
+        match block.arrays() {
+            Arrays::Csr(block, sets) => Some(side_by_side(sets).into_iter().map(|set| Rows::Csr(block, set)).collect()),
+            Arrays::Dictionary(block, _) => Some(block.whole().map(|set| Rows::Dictionary(block, set)).collect()),
+            Arrays::Sell(block, _) if kernel.ends_with("_parts") => {
                 let long = block.long_count() as u32;
                 (long > 0).then(|| vec![Rows::Long(block, long)])
             }
-            Stored::Sell(block, [interior, _]) => Some(interior.iter().map(|&set| Rows::Sell(block, set)).collect()),
+            Arrays::Sell(block, [interior, _]) => Some(interior.iter().map(|&set| Rows::Sell(block, set)).collect()),
         }
     }
 
@@ -158,7 +159,7 @@ impl<'a, T: Real, A: Real> Workload<'a, T, A> {
         let limits = tuning.row_block();
         if self.cut != limits {
             let part = self.part;
-            let Stored::Csr(csr, _) = self.blocks.csr.stored() else { unreachable!("compressed rows") };
+            let Arrays::Csr(csr, _) = self.blocks.csr.arrays() else { unreachable!("compressed rows") };
             let segments: Vec<_> = csr.segments.iter().map(|segment| segment.rows.clone()).collect();
             let cut = self.cuts.entry(limits).or_insert_with(|| RowBlocks::cut(part, tuning, &segments));
             self.blocks.csr.recut(&self.ctx, cut)?;
@@ -202,7 +203,7 @@ impl<'a, T: Real, A: Real> Workload<'a, T, A> {
             "narrow" => n * (real + size_of::<A>() as u64),
             "add_wide" => 2 * n * (real + size_of::<A>() as u64),
             _ if SELL_PRODUCTS.contains(&kernel) => {
-                let Some(Stored::Sell(block, [sets, _])) = self.blocks.slices.as_ref().map(DeviceBlock::stored) else {
+                let Some(Arrays::Sell(block, [sets, _])) = self.blocks.slices.as_ref().map(DeviceBlock::arrays) else {
                     return 0;
                 };
                 let [parts, long] = [block.parts.len(), block.long_count()].map(|v| v as u64);

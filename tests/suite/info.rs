@@ -267,7 +267,7 @@ fn formats_by_hand() {
         ("csr", Some(64 * 12 + 17 * 4 + 256)),
     ];
     assert_eq!(bytes(&small), named(expected));
-    assert_eq!(small["each"][0]["obstacle"], "the 16 rows have more than 1 kind, or too long ones");
+    assert_eq!(small["each"][0]["obstacle"], "the 16 rows have more than 1 pattern, or too long ones");
     assert_eq!(small["each"][3]["bytes_per_entry"], 1092.0 / 64.0);
     assert_eq!((&small["auto_on_gpu"], &small["auto_on_cpu"]), (&json!("csr"), &json!("csr")));
     // 400 rows, 1920 entries, 9 patterns with 33 entries together

@@ -75,7 +75,7 @@ pub(super) fn products<T: Real, A: Real>(t: &Bench<T, A>) {
         let a = Arc::new(a);
         let part = split(&a, std::slice::from_ref(&(0..n))).remove(0);
         let block = DeviceBlock::<T>::upload(&t.ctx, &t.kernels.tuning, &part, 1.0, Format::Csr).unwrap();
-        let Stored::Csr(block, sets) = block.stored() else { panic!() };
+        let Arrays::Csr(block, sets) = block.arrays() else { panic!() };
         let what = format!("n = {n}, {:?}", t.kernels.tuning);
         // all row blocks at once, and in two launches
         let [BlockSet { segment, last, .. }] = sets[0][..] else { panic!() };
@@ -134,7 +134,7 @@ pub(super) fn dictionary_products<T: Real, A: Real>(t: &Bench<T, A>) {
             };
             used[k] += 1;
             assert_eq!(block.format(), format);
-            let Stored::Dictionary(block, sets) = block.stored() else { panic!() };
+            let Arrays::Dictionary(block, sets) = block.arrays() else { panic!() };
             has_main += usize::from(block.main_len > 0);
             assert_eq!((sets[0][0].count as usize, sets[0].len(), sets[1].len()), (n, 1, 0));
             for interior in [0..n, 0..0, n / 3..n / 2, n / 5..n, 0..n / 2] {
@@ -184,7 +184,7 @@ pub(super) fn sell_products<T: Real, A: Real>(t: &Bench<T, A>) {
         let residual: Vec<f64> = b.iter().zip(&expected).map(|(b, y)| b - y).collect();
         let part = whole(&a);
         let block = DeviceBlock::<T>::upload(&t.ctx, &t.kernels.tuning, &part, 1.0, Format::Sell).unwrap();
-        let Stored::Sell(block, sets) = block.stored() else { panic!() };
+        let Arrays::Sell(block, sets) = block.arrays() else { panic!() };
         let cut = |set: SliceSet| {
             let (blocked, single) = (set.blocked / 2, set.single / 3);
             let first = SliceSet { blocked, single: 0, ..set };

@@ -32,10 +32,10 @@ fn products<T: Real, A: Real>(
 
 /// How many segments a block has.
 fn segments<T: Real>(block: &DeviceBlock<T>) -> usize {
-    match block.stored() {
-        Stored::Csr(block, _) => block.segments.len(),
-        Stored::Dictionary(block, _) => block.segments.len(),
-        Stored::Sell(block, _) => block.segments.len(),
+    match block.arrays() {
+        Arrays::Csr(block, _) => block.segments.len(),
+        Arrays::Dictionary(block, _) => block.segments.len(),
+        Arrays::Sell(block, _) => block.segments.len(),
     }
 }
 
