@@ -43,8 +43,7 @@ pub(crate) fn choose(whole: &Whole, rows: &Arc<Csr>, selection: &Selection) -> R
             }
             Choice::List(_) => model.prediction(devices, false),
         };
-        forecast.seconds =
-            prediction.as_ref().map(|prediction| prediction.seconds).filter(|seconds| seconds.is_finite());
+        forecast.seconds = prediction.as_ref().map(|one| one.seconds).filter(|seconds| seconds.is_finite());
         match prediction {
             Some(prediction) => (prediction.devices, prediction.shares, prediction.source),
             None => even(devices),

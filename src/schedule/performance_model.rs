@@ -253,20 +253,17 @@ impl<'a> PerformanceModel<'a> {
         for count in placement::counts(devices.len()) {
             let set = &devices[..count];
             // what can't be faster than the best so far need not be measured
-            let best = predictions.iter().map(|prediction| prediction.seconds).fold(f64::INFINITY, f64::min);
-            let alone = predictions
-                .first()
-                .filter(|prediction| prediction.devices.len() == 1)
-                .map(|prediction| prediction.seconds);
+            let best = predictions.iter().map(|one| one.seconds).fold(f64::INFINITY, f64::min);
+            let alone = predictions.first().filter(|one| one.devices.len() == 1).map(|one| one.seconds);
             let is_hopeless = alone.is_some_and(|alone| alone / count as f64 + 0.5 * LEAST_LATENCY > best);
             if !memory_check::can_hold(self.rows, set, &self.whole.setup) || is_hopeless {
                 continue;
             }
-            predictions.extend(self.prediction(set, true).filter(|prediction| prediction.seconds.is_finite()));
+            predictions.extend(self.prediction(set, true).filter(|one| one.seconds.is_finite()));
         }
         forecast.considered = predictions.iter().map(set_of).collect();
         // nothing to compare: all of them, as far as is known
-        let has_all = predictions.iter().any(|prediction| prediction.devices.len() == devices.len());
+        let has_all = predictions.iter().any(|one| one.devices.len() == devices.len());
         let chosen =
             predictions.iter().enumerate().min_by(|(_, one), (_, other)| one.seconds.total_cmp(&other.seconds));
         let chosen = match chosen {

@@ -131,12 +131,8 @@ mod tests {
             let launch = Launch { group_size, groups_per_unit: 3, block_nnz: 1024, items_per_row };
             let work = Work { info: &device, part: &part, how, watch: Watch::default() };
             let others = work.with_other_items(Candidate { compiled: 5, launch });
-            assert!(
-                others
-                    .iter()
-                    .all(|candidate| Launch { items_per_row, ..candidate.launch } == launch && candidate.compiled == 5)
-            );
-            others.iter().map(|candidate| candidate.launch.items_per_row).collect()
+            assert!(others.iter().all(|one| Launch { items_per_row, ..one.launch } == launch && one.compiled == 5));
+            others.iter().map(|one| one.launch.items_per_row).collect()
         };
         // rows have 6.25 entries on average: 7, and the power of two above
         assert_eq!(items(Search::Refine, 64, 1), [2, 4, 8]);

@@ -58,8 +58,7 @@ impl Work<'_> {
         for mut batch in [first, rest] as [Vec<Contest>; 2] {
             for contest in &mut batch {
                 let finalists = self.finalists(contest, cut);
-                contest.best =
-                    bench.best(contest.kernel, &finalists, |candidate| fits_cut(candidate, contest.kernel, cut))?;
+                contest.best = bench.best(contest.kernel, &finalists, |one| fits_cut(one, contest.kernel, cut))?;
                 if cut.is_none() {
                     let mut candidates = vec![contest.best];
                     candidates.extend(self.with_other_items(contest.best));
@@ -104,7 +103,7 @@ impl Work<'_> {
             candidates.extend(self.with_other_items(best));
         }
         let timings = bench.in_turns(kernel, &candidates)?;
-        let winner = choose(&candidates, &timings, 1, |candidate| fits_cut(candidate, kernel, cut));
+        let winner = choose(&candidates, &timings, 1, |one| fits_cut(one, kernel, cut));
         let [default, chosen] = [0, winner].map(|k| Chosen { launch: candidates[k].launch, timing: timings[k] });
         let bytes = bench.workload.bytes(kernel);
         let curves = contest.curves.into_iter().map(|(_, curve)| curve).collect();
@@ -149,7 +148,7 @@ mod tests {
         let candidates = [1, 2, 3, 4].map(|groups| Candidate { compiled: 0, launch: launch(groups) });
         let chosen = |times: [f64; 4], current: usize, banned: &[usize]| {
             let timings = times.map(|time| Timing { median: time, low: time, high: time, runs: 1 });
-            choose(&candidates, &timings, current, |candidate| !banned.contains(&candidate.launch.groups_per_unit))
+            choose(&candidates, &timings, current, |one| !banned.contains(&one.launch.groups_per_unit))
         };
         assert_eq!(chosen([1.0, 0.995, 0.992, 0.991], 0, &[]), 0, "less than a hundredth");
         assert_eq!(chosen([1.0, 0.95, 0.9, 0.98], 0, &[]), 2);
