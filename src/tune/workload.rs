@@ -35,7 +35,8 @@ const MESSAGE: usize = 1 << 16;
 pub(super) struct Workload<'a, T: Real, A: Real> {
     pub(super) ctx: Arc<Context>,
     part: &'a Part<'a>,
-    blocks: Blocks<T>,
+    /// The rows in several formats, of which compressed rows are the first.
+    blocks: Vec<DeviceBlock<T>>,
     /// Row blocks that were cut so far, by their limits.
     cuts: BTreeMap<Option<(usize, usize)>, RowBlocks>,
     /// The limits of those on the device.
@@ -58,44 +59,6 @@ pub(super) struct Workload<'a, T: Real, A: Real> {
     stopwatch: Stopwatch,
 }
 
-/// A block of rows in several formats.
-struct Blocks<T: Real> {
-    csr: DeviceBlock<T>,
-    /// By a dictionary, with the values in it, or with values of their own, where there are few patterns.
-    dictionaries: [Option<DeviceBlock<T>>; 2],
-    /// In slices, where a solve would have them so.
-    slices: Option<DeviceBlock<T>>,
-}
-
-impl<T: Real> Blocks<T> {
-    /// What a product's kernel is launched on: all rows, segment by segment, but of slices those that need no halo, most of them.
-    /// `None` if there is nothing for it, or it is no product.
-    fn launches(&self, kernel: &str) -> Option<Vec<Rows<'_, T>>> {
-        let block = match kernel {
-            _ if PRODUCTS.contains(&kernel) => &self.csr,
-            _ if DICTIONARY_PRODUCTS.contains(&kernel) => {
-                self.dictionaries[usize::from(kernel.ends_with("_pattern"))].as_ref()?
-            }
-            _ if SELL_PRODUCTS.contains(&kernel) => self.slices.as_ref()?,
-            _ => return None,
-        };
-        match block.arrays() {
-            Arrays::Csr(block, sets) => Some(side_by_side(sets).into_iter().map(|set| Rows::Csr(block, set)).collect()),
-            Arrays::Dictionary(block, _) => Some(block.whole().map(|set| Rows::Dictionary(block, set)).collect()),
-            Arrays::Sell(block, _) if kernel.ends_with("_parts") => {
-                let long = block.long_count() as u32;
-                (long > 0).then(|| vec![Rows::Long(block, long)])
-            }
-            Arrays::Sell(block, [interior, _]) => Some(interior.iter().map(|&set| Rows::Sell(block, set)).collect()),
-        }
-    }
-
-    /// All in one format.
-    fn all(&self) -> impl Iterator<Item = &DeviceBlock<T>> {
-        [&self.csr].into_iter().chain(self.dictionaries.iter().flatten()).chain(&self.slices)
-    }
-}
-
 /// Whether sums are in another precision than elements, so that there is something to convert.
 fn converts<T: Real, A: Real>() -> bool {
     T::CL_NAME != A::CL_NAME
@@ -111,20 +74,18 @@ impl<'a, T: Real, A: Real> Workload<'a, T, A> {
             Err(Error::Usage(_)) => Ok(None),
             Err(other) => Err(other),
         };
-        let dictionary = stored(Format::Dictionary)?;
-        // which `auto` would never choose
-        let pattern = if dictionary.is_some() { None } else { stored(Format::Pattern)? };
-        let dictionaries = [dictionary, pattern];
-        let slices = match dictionaries {
-            [None, None] => stored(Format::Auto)?.filter(|block| block.format() == Format::Sell),
-            _ => None,
-        };
+        // of the others, those that a solve might choose
+        let mut others = stored(Format::Dictionary)?;
+        for format in [Format::Pattern, Format::Auto] {
+            others = if others.is_none() { stored(format)? } else { others };
+        }
+        let blocks = [csr].into_iter().chain(others.filter(|block| block.format() != Format::Csr)).collect();
         let vector = |len: usize, salt: u32, what| DeviceVec::from_slice(&ctx, &numbers::<T>(len, salt), what);
         // as many, evenly spread, where there is no other rank
         let spread = || (0..MESSAGE.min(n)).map(|k| (k * (n / MESSAGE.min(n)).max(1)) as u32).collect();
         let indices = if part.halo.send.is_empty() { spread() } else { part.halo.send.clone() };
         Ok(Self {
-            blocks: Blocks { csr, dictionaries, slices },
+            blocks,
             part,
             cuts: BTreeMap::new(),
             cut: tuning.row_block(),
@@ -159,10 +120,10 @@ impl<'a, T: Real, A: Real> Workload<'a, T, A> {
         let limits = tuning.row_block();
         if self.cut != limits {
             let part = self.part;
-            let Arrays::Csr(csr, _) = self.blocks.csr.arrays() else { unreachable!("compressed rows") };
+            let Arrays::Csr(csr, _) = self.blocks[0].arrays() else { unreachable!("compressed rows") };
             let segments: Vec<_> = csr.segments.iter().map(|segment| segment.rows.clone()).collect();
             let cut = self.cuts.entry(limits).or_insert_with(|| RowBlocks::cut(part, tuning, &segments));
-            self.blocks.csr.recut(&self.ctx, cut)?;
+            self.blocks[0].recut(&self.ctx, cut)?;
             self.cut = limits;
         }
         Ok(())
@@ -170,14 +131,14 @@ impl<'a, T: Real, A: Real> Workload<'a, T, A> {
 
     /// Compiles what the block's formats need beside the usual kernels.
     pub(super) fn complete(&self, kernels: &Kernels<T, A>) -> Result<()> {
-        self.blocks.all().try_for_each(|block| block.compile(&self.ctx, kernels))
+        self.blocks.iter().try_for_each(|block| block.compile(&self.ctx, kernels))
     }
 
     /// Whether there is something for a kernel to work on.
     pub(super) fn has(&self, kernel: &str) -> bool {
         match kernel {
             _ if CONVERSIONS.contains(&kernel) => converts::<T, A>(),
-            _ => !is_product(kernel) || self.blocks.launches(kernel).is_some(),
+            _ => !is_product(kernel) || launches(&self.blocks, kernel).is_some(),
         }
     }
 
@@ -186,7 +147,7 @@ impl<'a, T: Real, A: Real> Workload<'a, T, A> {
         let most = |launches: Vec<Rows<'_, T>>| launches.iter().map(Rows::items).max();
         match kernel {
             "halo_pack" => self.send.len(),
-            _ if is_product(kernel) => self.blocks.launches(kernel).and_then(most).unwrap_or(0),
+            _ if is_product(kernel) => launches(&self.blocks, kernel).and_then(most).unwrap_or(0),
             _ => self.n(),
         }
     }
@@ -202,28 +163,22 @@ impl<'a, T: Real, A: Real> Workload<'a, T, A> {
             "halo_pack" => self.send.len() as u64 * (4 + 2 * real),
             "narrow" => n * (real + size_of::<A>() as u64),
             "add_wide" => 2 * n * (real + size_of::<A>() as u64),
-            _ if SELL_PRODUCTS.contains(&kernel) => {
-                let Some(Arrays::Sell(block, [sets, _])) = self.blocks.slices.as_ref().map(DeviceBlock::arrays) else {
-                    return 0;
-                };
-                let [parts, long] = [block.parts.len(), block.long_count()].map(|v| v as u64);
+            _ => match block_of(&self.blocks, kernel).map(|block| (block, block.arrays())) {
                 // rows that need a halo are as others
-                let launched: f64 = sets.iter().map(|set| set.part_of(block)).sum();
-                if kernel.ends_with("_parts") {
-                    // x is read for the dot product alone
-                    parts * real + long * (16 + (2 + more) * real)
-                } else {
-                    let all = block.bytes() as u64 + (parts + (2 + more) * n) * real;
-                    (all as f64 * launched).round() as u64
+                Some((_, Arrays::Sell(block, [sets, _]))) => {
+                    let [parts, long] = [block.parts.len(), block.long_count()].map(|v| v as u64);
+                    let launched: f64 = sets.iter().map(|set| set.part_of(block)).sum();
+                    if kernel.ends_with("_parts") {
+                        // x is read for the dot product alone
+                        parts * real + long * (16 + (2 + more) * real)
+                    } else {
+                        let all = block.bytes() as u64 + (parts + (2 + more) * n) * real;
+                        (all as f64 * launched).round() as u64
+                    }
                 }
-            }
-            _ => {
-                let Blocks { csr, dictionaries, .. } = &self.blocks;
-                let dictionary = dictionaries[usize::from(kernel.ends_with("_pattern"))].as_ref();
-                let block = if PRODUCTS.contains(&kernel) { Some(csr) } else { dictionary };
-                let bytes = block.map_or(0, LinearOperator::<OpenClOps<T, A>>::bytes);
-                bytes + more * n * real
-            }
+                Some((block, _)) => LinearOperator::<OpenClOps<T, A>>::bytes(block) + more * n * real,
+                None => 0,
+            },
         }
     }
 
@@ -233,7 +188,7 @@ impl<'a, T: Real, A: Real> Workload<'a, T, A> {
         let Self { ctx, x, r, p, q, d, never, .. } = self;
         let grid = Grid { groups, group_size: kernels.tuning.launch(kernel).group_size };
         let (tiny, half) = (T::from_f64(1e-30), T::from_f64(0.5));
-        for rows in self.blocks.launches(kernel).unwrap_or_default() {
+        for rows in launches(&self.blocks, kernel).unwrap_or_default() {
             let product = match kernel {
                 _ if kernel.starts_with("spmv_dot") => {
                     Product::Dots { y: q, partials: &self.sums, first: 0, done: never }
@@ -298,6 +253,25 @@ impl<'a, T: Real, A: Real> Workload<'a, T, A> {
             }
         }
         Ok(timing(times))
+    }
+}
+
+/// The block that a product's kernel multiplies with, if there is one.
+fn block_of<'b, T: Real>(blocks: &'b [DeviceBlock<T>], kernel: &str) -> Option<&'b DeviceBlock<T>> {
+    blocks.iter().find(|block| kernel.trim_end_matches("_parts").ends_with(block.format().name()))
+}
+
+/// What a product's kernel is launched on: all rows, segment by segment, but of slices those that need no halo, most of them.
+/// `None` if there is nothing for it, or it is no product.
+fn launches<'b, T: Real>(blocks: &'b [DeviceBlock<T>], kernel: &str) -> Option<Vec<Rows<'b, T>>> {
+    match block_of(blocks, kernel)?.arrays() {
+        Arrays::Csr(block, sets) => Some(side_by_side(sets).into_iter().map(|set| Rows::Csr(block, set)).collect()),
+        Arrays::Dictionary(block, _) => Some(block.whole().map(|set| Rows::Dictionary(block, set)).collect()),
+        Arrays::Sell(block, _) if kernel.ends_with("_parts") => {
+            let long = block.long_count() as u32;
+            (long > 0).then(|| vec![Rows::Long(block, long)])
+        }
+        Arrays::Sell(block, [interior, _]) => Some(interior.iter().map(|&set| Rows::Sell(block, set)).collect()),
     }
 }
 
