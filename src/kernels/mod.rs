@@ -27,24 +27,22 @@ use crate::device::{Call, ClKernel, ClResult, Context, DeviceVec, Doing, Grid, I
 use crate::error::Result;
 use crate::memory::Plain;
 use crate::real::Real;
-pub(crate) use tuning::{
-    CONVERSIONS, DICTIONARY_PRODUCTS, Launch, PERSISTENT_GROUP, PRODUCTS, SELL_PRODUCTS, Shape, Tuning, lanes, tiles,
-};
+pub(crate) use convert::KERNELS as CONVERSIONS;
+pub(crate) use csr::KERNELS as PRODUCTS;
+pub(crate) use dictionary::KERNELS as DICTIONARY_PRODUCTS;
+pub(crate) use sell::KERNELS as SELL_PRODUCTS;
+pub(crate) use tuning::{Launch, PERSISTENT_GROUP, Shape, Tuning, lanes, tiles};
 
-/// The kernel families: file name, source, kernels. The only list of them.
+/// The kernel families: file name, source, kernels.
 pub(crate) const FAMILIES: &[(&str, &str, &[&str])] = &[
-    ("dot.cl", include_str!("../../cl/dot.cl"), &["dot_partial"]),
-    (
-        "update.cl",
-        include_str!("../../cl/update.cl"),
-        &["next_iterate", "next_residual", "next_direction", "scale_diagonal"],
-    ),
-    ("csr.cl", include_str!("../../cl/csr.cl"), &["spmv_csr", "spmv_dot_csr", "residual_csr"]),
-    ("dictionary.cl", include_str!("../../cl/dictionary.cl"), DICTIONARY_PRODUCTS),
-    ("sell.cl", include_str!("../../cl/sell.cl"), SELL_PRODUCTS),
-    ("convert.cl", include_str!("../../cl/convert.cl"), CONVERSIONS),
-    ("halo.cl", include_str!("../../cl/halo.cl"), &["halo_pack"]),
-    ("stream.cl", include_str!("../../cl/stream.cl"), &["stream_copy"]),
+    ("dot.cl", include_str!("../../cl/dot.cl"), dot::KERNELS),
+    ("update.cl", include_str!("../../cl/update.cl"), update::KERNELS),
+    ("csr.cl", include_str!("../../cl/csr.cl"), csr::KERNELS),
+    ("dictionary.cl", include_str!("../../cl/dictionary.cl"), dictionary::KERNELS),
+    ("sell.cl", include_str!("../../cl/sell.cl"), sell::KERNELS),
+    ("convert.cl", include_str!("../../cl/convert.cl"), convert::KERNELS),
+    ("halo.cl", include_str!("../../cl/halo.cl"), halo::KERNELS),
+    ("stream.cl", include_str!("../../cl/stream.cl"), stream::KERNELS),
 ];
 
 /// The most entries of a main pattern of rows (`cl/dictionary.cl`).
@@ -446,6 +444,9 @@ type Types<T> = PhantomData<fn() -> T>;
 /// Declares a family of kernels with its loader.
 macro_rules! family {
     ($(#[$doc:meta])* $name:ident<$($t:ident),+> { $($kernel:ident),+ $(,)? }) => {
+        /// The names of the kernels of this file.
+        pub(crate) const KERNELS: &[&str] = &[$(stringify!($kernel)),+];
+
         $(#[$doc])*
         pub(crate) struct $name<$($t),+> {
             $(pub(super) $kernel: $crate::device::Kernel,)+

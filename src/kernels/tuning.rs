@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::{DICTIONARY_PRODUCTS, PRODUCTS, SELL_PRODUCTS};
 use crate::device::{Grid, Info, Kind};
 
 /// How kernels are written for a device: see `cl/prelude.cl`.
@@ -102,26 +103,6 @@ pub(crate) struct Tuning {
     /// All the rest.
     others: Launch,
 }
-
-/// The kernels that work on row blocks, which are cut once for all of them.
-pub(crate) const PRODUCTS: &[&str] = &["spmv_csr", "spmv_dot_csr", "residual_csr"];
-
-/// The products with rows of a few patterns.
-pub(crate) const DICTIONARY_PRODUCTS: &[&str] = &[
-    "spmv_dictionary",
-    "spmv_dot_dictionary",
-    "residual_dictionary",
-    "spmv_pattern",
-    "spmv_dot_pattern",
-    "residual_pattern",
-];
-
-/// The kernels between vectors of two precisions.
-pub(crate) const CONVERSIONS: &[&str] = &["narrow", "add_wide"];
-
-/// The products with rows in slices.
-pub(crate) const SELL_PRODUCTS: &[&str] =
-    &["spmv_sell", "spmv_dot_sell", "residual_sell", "spmv_sell_parts", "spmv_dot_sell_parts", "residual_sell_parts"];
 
 /// Work-items of a group that stays on the device for several iterations, of which each compute unit has one.
 pub(crate) const PERSISTENT_GROUP: usize = 512;
