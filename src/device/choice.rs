@@ -47,8 +47,8 @@ impl FromStr for Choice {
             "host" => Ok(Pick::Host),
             other => other.parse().map(Pick::Index).map_err(|_| {
                 Error::Usage(format!(
-                    "unknown device '{other}'; use auto, or a list of gpu, cpu, host, all and the numbers that \
-                     'declive devices' shows"
+                    "unknown device '{other}'; use auto, or a list of gpu, cpu, host, all and numbers of \
+                     devices"
                 ))
             }),
         };

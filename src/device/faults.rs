@@ -169,7 +169,7 @@ impl FromStr for Fault {
             let calls = Call::NAMES.map(|(name, _)| name).join(", ");
             Error::Usage(format!(
                 "{VARIABLE}: '{item}' is not DEVICE:CALL:FIRST, DEVICE:CALL:FIRST-LAST or one of these with :CODE behind \
-                 it, where DEVICE is a number of 'declive devices', CALL is one of {calls}, lost, calls count from 1, \
+                 it, where DEVICE is the number of a device, CALL is one of {calls}, lost, calls count from 1, \
                  and codes are negative"
             ))
         })

@@ -29,7 +29,7 @@ pub(crate) fn minres(k: &Recorder) {
     let [beta, beta_old, phi_bar] = [beta_1, one, beta_1].map(|first| k.carried(first));
     let [delta_bar, epsilon, c, s] = [zero, zero, -one, zero].map(|first| k.carried(first));
     k.iteration(|| {
-        // Lanczos: β v = A z − α v − β v
+        // Lanczos: the next u is A v − α v − β v_old, and takes the place of u_old; likewise z and w
         q.set(a * z);
         let alpha = z.dot(q) / (beta * beta);
         u_old.set(1.0 / beta * q - alpha / beta * u - beta / beta_old * u_old);

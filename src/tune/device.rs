@@ -21,26 +21,12 @@ use crate::real::{Precision, Real};
 /// what is kept.
 pub const MAX_SEARCHED_PER_UNIT: usize = 64;
 
-/// Finds launch parameters for every kernel on a device, working on `a`; `matrix` says what it is.
+/// Finds launch parameters for every kernel on a device, working on the block of rows of `a` that rank `k` of `ranks` has in a
+/// solve on so many devices, with the columns of its halo; `matrix` says what `a` is.
 ///
 /// # Errors
-/// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory) if the matrix and seven vectors do not fit;
+/// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory) if the block and seven vectors do not fit;
 /// [`Error::Interrupted`](crate::Error::Interrupted) if `watch` says so; errors of the device.
-pub fn device(
-    info: &Info,
-    a: &Csr,
-    matrix: &str,
-    precision: Precision,
-    how: Search,
-    watch: Watch<'_>,
-) -> Result<Found> {
-    rank(info, a, (0, 1), matrix, precision, how, watch)
-}
-
-/// The same for the block of rows that rank `k` of `ranks` has in a solve on so many devices, with the columns of its halo.
-///
-/// # Errors
-/// As [`device()`].
 ///
 /// # Panics
 /// If there is no rank `k`.
@@ -78,10 +64,10 @@ pub fn ranks_to_tune(a: &Csr, ranks: usize, candidates: &[usize]) -> Vec<usize> 
     order
 }
 
-/// The same as [`device()`] for the block of a rank, called `name`.
+/// The same as [`rank`] for the block of a rank, called `name`.
 ///
 /// # Errors
-/// As [`device()`].
+/// As [`rank`].
 pub(crate) fn block(
     info: &Info,
     part: &Part<'_>,
@@ -210,7 +196,7 @@ mod tests {
             cancel.store(done == 3, Ordering::Relaxed);
         };
         let watch = Watch { cancel: Some(&cancel), progress: Some(&progress) };
-        let ended = super::device(&device, &a, "cube", Precision::F64, Search::FirstMinimum, watch);
+        let ended = super::rank(&device, &a, (0, 1), "cube", Precision::F64, Search::FirstMinimum, watch);
         assert!(matches!(ended, Err(Error::Interrupted)));
         assert_eq!(last.get(), 3);
     }

@@ -20,7 +20,7 @@ mod watch;
 pub(crate) mod workload;
 
 pub use crate::timing::Timing;
-pub use device::{MAX_SEARCHED_PER_UNIT, device, rank, ranks_to_tune};
+pub use device::{MAX_SEARCHED_PER_UNIT, rank, ranks_to_tune};
 pub use found::{Chosen, Curve, DeviceFacts, Found, KernelFound, Launch, Point, Search};
 pub use kept::keep;
 pub use mode::Tune;

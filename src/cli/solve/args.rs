@@ -206,7 +206,7 @@ fn long_help() -> String {
            DECLIVE_F64            off: take no device for one with double precision\n  \
            DECLIVE_MAX_BUFFER     bytes of a buffer, at most: longer matrices are cut into segments\n  \
            DECLIVE_BUILD_OPTIONS  further options for the compiler of the kernels\n  \
-           DECLIVE_CACHE_DIR      where compiled kernels and launch parameters are kept; empty: nowhere\n  \
+           DECLIVE_CACHE_DIR      where compiled kernels and what was measured are kept; empty: nowhere\n  \
            DECLIVE_PROGRAM_CACHE  off: keep no compiled kernels\n  \
            DECLIVE_FAULT          1:launch:130 lets device 1 fail from its 130th launch on, to see\n  \
                                   what becomes of a solve then; see docs/command.md"
