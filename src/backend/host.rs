@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
-use super::ops::{Ops, Widens};
+use super::vectors::{Backend, Widens};
 use crate::comm::{Communicator, MAX_SUMS};
 use crate::error::Result;
 use crate::real::Real;
@@ -19,7 +19,7 @@ use crate::timeline::{Guard, Lane, Recorder, Split, Timeline};
 const CHUNK: usize = 4096;
 
 /// The host's vector operations on elements `T`.
-pub struct HostOps<T> {
+pub struct HostBackend<T> {
     n: usize,
     comm: Box<dyn Communicator<T>>,
     begun: Cell<Instant>,
@@ -30,7 +30,7 @@ pub struct HostOps<T> {
     pub(crate) recorder: Recorder,
 }
 
-impl<T: Real> HostOps<T> {
+impl<T: Real> HostBackend<T> {
     /// The operations on `n` owned rows.
     #[must_use]
     pub fn new(n: usize, comm: Box<dyn Communicator<T>>) -> Self {
@@ -92,7 +92,7 @@ fn for_chunks<T: Real>(y: &mut [T], x: &[T], body: impl Fn(&mut [T], &[T]) + Syn
     }
 }
 
-impl Widens<HostOps<f64>> for HostOps<f32> {
+impl Widens<HostBackend<f64>> for HostBackend<f32> {
     fn narrow(&self, from: &Vec<f64>, to: &mut Vec<f32>) -> Result<()> {
         let _running = self.running("narrow");
         to[..self.n].par_iter_mut().with_min_len(CHUNK).zip(from).for_each(|(to, &from)| *to = from as f32);
@@ -106,7 +106,7 @@ impl Widens<HostOps<f64>> for HostOps<f32> {
     }
 }
 
-impl<T: Real> Ops for HostOps<T> {
+impl<T: Real> Backend for HostBackend<T> {
     type Real = T;
     type Vector = Vec<T>;
     type Rows<'a> = ();

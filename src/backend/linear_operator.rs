@@ -1,6 +1,6 @@
 //! What a rank's block of rows does for methods.
 
-use super::ops::Ops;
+use super::vectors::Backend;
 use crate::error::Result;
 
 /// A product whose halo is under way.
@@ -21,18 +21,18 @@ pub(crate) fn pair<V>(v: &mut [V], [x, y]: [usize; 2]) -> [&mut V; 2] {
 
 /// Products with a distributed square matrix A. The vector that is multiplied has room for [`halo`](Self::halo) elements
 /// behind the owned ones, for those of other ranks that the rows of this one need.
-pub trait LinearOperator<O: Ops> {
+pub trait LinearOperator<O: Backend> {
     /// y = A x; fills the halo of x. Building block 5 of 5 (Bueno 2013, section 4.2.3).
     ///
     /// # Errors
     /// A failing device or rank.
-    fn apply(&self, ops: &O, x: &mut O::Vector, y: &mut O::Vector) -> Result<()>;
+    fn apply(&self, backend: &O, x: &mut O::Vector, y: &mut O::Vector) -> Result<()>;
 
     /// Fills the halo of `x`.
     ///
     /// # Errors
     /// A failing device or rank.
-    fn fill_halo(&self, ops: &O, x: &mut O::Vector) -> Result<()>;
+    fn fill_halo(&self, backend: &O, x: &mut O::Vector) -> Result<()>;
 
     /// y = A x, and this rank's part of x·y and of y·y, for the vectors in places x and y of `v`. The halo of x must be filled, but for
     /// what depends on the product that is still `arriving`: its halo is exchanged meanwhile. Rows that need no halo do not wait
@@ -42,7 +42,7 @@ pub trait LinearOperator<O: Ops> {
     /// A failing device or rank.
     fn multiply(
         &self,
-        ops: &O,
+        backend: &O,
         v: &mut [O::Vector],
         of: [usize; 2],
         arriving: Option<Arriving<'_, O::Vector>>,
@@ -54,13 +54,13 @@ pub trait LinearOperator<O: Ops> {
     ///
     /// # Errors
     /// A failing device.
-    fn pack_halo(&self, ops: &O, y: &O::Vector, is_summed: bool) -> Result<()>;
+    fn pack_halo(&self, backend: &O, y: &O::Vector, is_summed: bool) -> Result<()>;
 
     /// r = b − A x; fills the halo of x.
     ///
     /// # Errors
     /// A failing device or rank.
-    fn residual(&self, ops: &O, b: &O::Vector, x: &mut O::Vector, r: &mut O::Vector) -> Result<()>;
+    fn residual(&self, backend: &O, b: &O::Vector, x: &mut O::Vector, r: &mut O::Vector) -> Result<()>;
 
     /// All rows, if one launch of one kernel takes them, and no other rank has to do with them.
     fn rows(&self) -> Option<O::Rows<'_>> {

@@ -8,7 +8,7 @@ use super::linear_operator::{Arriving, LinearOperator, pair};
 use super::program::{Multiply, Pass, Program, Stage, Step};
 use super::scalar::Node;
 use super::text::{Check, OWN, R, Slot, WEIGHTS, X};
-use crate::backend::{Ops, Record};
+use crate::backend::{Backend, Record};
 use crate::comm::MAX_SUMS;
 use crate::error::Result;
 use crate::real::Real;
@@ -52,7 +52,7 @@ impl Which {
 }
 
 /// What does passes: a device or the host.
-pub(crate) trait Backend: Ops {
+pub(crate) trait PassBackend: Backend {
     /// The passes of a program, ready to be done, and what they leave.
     type Passes;
 
@@ -209,7 +209,7 @@ pub(crate) trait Backend: Ops {
 }
 
 /// A program on a rank, with its vectors.
-pub(crate) struct Machine<O: Backend> {
+pub(crate) struct Machine<O: PassBackend> {
     program: Arc<Program>,
     passes: O::Passes,
     /// By their places.
@@ -229,23 +229,23 @@ pub(crate) struct Machine<O: Backend> {
     iteration: u64,
 }
 
-impl<O: Backend> Machine<O> {
+impl<O: PassBackend> Machine<O> {
     /// Makes a program ready. The iterate, the residual, the weights and the first two vectors of its own are lent by the caller for
     /// each run: in [`v`](Self::v) there is nothing in their places.
     ///
     /// # Errors
     /// A compiler that fails, or not enough memory.
-    pub(crate) fn new(ops: &O, a: &impl LinearOperator<O>, program: Program) -> Result<Self> {
+    pub(crate) fn new(backend: &O, a: &impl LinearOperator<O>, program: Program) -> Result<Self> {
         let vector = |(slot, name): (Slot, &&'static str)| {
-            if LENT.contains(&slot) { ops.nothing() } else { ops.vector(a.halo(), name) }
+            if LENT.contains(&slot) { backend.nothing() } else { backend.vector(a.halo(), name) }
         };
         let mut v = program.names.iter().enumerate().map(vector).collect::<Result<Vec<_>>>()?;
         for (slot, elements) in &program.given {
-            ops.write(&O::Real::scaled(elements, 1.0), &mut v[*slot])?;
+            backend.write(&O::Real::scaled(elements, 1.0), &mut v[*slot])?;
         }
-        let mut passes = ops.compile(&program)?;
-        let bytes = a.bytes() + (program.arrays_moved() * ops.n_owned() * size_of::<O::Real>()) as u64;
-        ops.prepare_several(&mut passes, &program, a.rows(), bytes)?;
+        let mut passes = backend.compile(&program)?;
+        let bytes = a.bytes() + (program.arrays_moved() * backend.n_owned() * size_of::<O::Real>()) as u64;
+        backend.prepare_several(&mut passes, &program, a.rows(), bytes)?;
         let (carried, sums) = (vec![f64::NAN; program.carried.len()], vec![f64::NAN; program.sums]);
         let (pending, on_halo) = (Vec::new(), Vec::new());
         Ok(Self {
@@ -277,13 +277,13 @@ impl<O: Backend> Machine<O> {
     ///
     /// # Errors
     /// A failing device or rank.
-    pub(crate) fn begin(&mut self, ops: &O) -> Result<f64> {
+    pub(crate) fn begin(&mut self, backend: &O) -> Result<f64> {
         self.sums.fill(f64::NAN);
         self.carried.fill(f64::NAN);
         (self.arriving, self.on_halo, self.unfinished, self.iteration) = (None, Vec::new(), None, 0);
         self.pending.clear();
-        self.passes_of(ops, Stage::Begin)?;
-        self.resolve_all::<Infallible>(ops, &mut |_| None)?;
+        self.passes_of(backend, Stage::Begin)?;
+        self.resolve_all::<Infallible>(backend, &mut |_| None)?;
         let values = self.program.scalars.values(&self.sums, &self.carried);
         Ok(values[self.program.norm2.0])
     }
@@ -293,9 +293,9 @@ impl<O: Backend> Machine<O> {
     ///
     /// # Errors
     /// A failing device or rank.
-    pub(crate) fn start(&mut self, ops: &O, a: &impl LinearOperator<O>, keeps_direction: bool) -> Result<()> {
+    pub(crate) fn start(&mut self, backend: &O, a: &impl LinearOperator<O>, keeps_direction: bool) -> Result<()> {
         for slot in &self.program.zeroed {
-            ops.clear(&mut self.v[*slot])?;
+            backend.clear(&mut self.v[*slot])?;
         }
         let stage = if keeps_direction { Stage::Resume } else { Stage::Start };
         let program = Arc::clone(&self.program);
@@ -303,24 +303,24 @@ impl<O: Backend> Machine<O> {
             match step {
                 Step::Multiply(Multiply { x, y, .. }) => {
                     let [x, y] = pair(&mut self.v, [*x, *y]);
-                    a.apply(ops, x, y)?;
+                    a.apply(backend, x, y)?;
                 }
                 Step::Pass(pass) => {
-                    self.resolve::<Infallible>(ops, &pass.factors(), &mut |_| None)?;
-                    self.run(ops, Which { stage, step: k, is_halo: false }, pass)?;
+                    self.resolve::<Infallible>(backend, &pass.factors(), &mut |_| None)?;
+                    self.run(backend, Which { stage, step: k, is_halo: false }, pass)?;
                 }
             }
         }
-        self.resolve_all::<Infallible>(ops, &mut |_| None)?;
+        self.resolve_all::<Infallible>(backend, &mut |_| None)?;
         let values = self.program.scalars.values(&self.sums, &self.carried);
         self.carried = self.program.carried.iter().map(|carried| values[carried.first.0]).collect();
         for slot in 0..self.v.len() {
-            if self.program.has_halo[slot] && ops.comm().size() > 1 {
-                a.fill_halo(ops, &mut self.v[slot])?;
+            if self.program.has_halo[slot] && backend.comm().size() > 1 {
+                a.fill_halo(backend, &mut self.v[slot])?;
             }
         }
-        if ops.runs_ahead() {
-            ops.begin_ahead(&mut self.passes, &self.carried)?;
+        if backend.runs_ahead() {
+            backend.begin_ahead(&mut self.passes, &self.carried)?;
         }
         Ok(())
     }
@@ -331,7 +331,7 @@ impl<O: Backend> Machine<O> {
     /// A failing device or rank.
     pub(crate) fn iterate<V>(
         &mut self,
-        ops: &O,
+        backend: &O,
         a: &impl LinearOperator<O>,
         iteration: u64,
         limit: f64,
@@ -343,21 +343,21 @@ impl<O: Backend> Machine<O> {
         for (k, step) in program.iteration.iter().enumerate() {
             match step {
                 Step::Multiply(multiply) => {
-                    self.multiply(ops, a, multiply, products)?;
+                    self.multiply(backend, a, multiply, products)?;
                     products += 1;
                 }
-                Step::Pass(pass) if ops.runs_ahead() => {
-                    ops.pass_ahead(&mut self.passes, (pass, passes), iteration, limit, &mut self.v)?;
+                Step::Pass(pass) if backend.runs_ahead() => {
+                    backend.pass_ahead(&mut self.passes, (pass, passes), iteration, limit, &mut self.v)?;
                     passes += 1;
                 }
                 Step::Pass(pass) => {
-                    if let Some(verdict) = self.judged_pass(ops, k, pass, judge)? {
+                    if let Some(verdict) = self.judged_pass(backend, k, pass, judge)? {
                         return Ok(Some(verdict));
                     }
                 }
             }
         }
-        if !ops.runs_ahead() {
+        if !backend.runs_ahead() {
             if self.program.last.is_some() {
                 self.unfinished = Some((iteration, self.pending.len()));
             } else {
@@ -370,18 +370,18 @@ impl<O: Backend> Machine<O> {
     }
 
     /// Enqueues several iterations from `iteration` on, at most `most`, and tells which one comes next: see
-    /// [`Backend::several_ahead`].
+    /// [`PassBackend::several_ahead`].
     ///
     /// # Errors
     /// A failing device.
     pub(crate) fn several(
         &mut self,
-        ops: &O,
+        backend: &O,
         a: &impl LinearOperator<O>,
         (iteration, most): (u64, u64),
         limit: f64,
     ) -> Result<Option<u64>> {
-        let next = ops.several_ahead(&mut self.passes, a.rows(), (iteration, most), limit, &mut self.v)?;
+        let next = backend.several_ahead(&mut self.passes, a.rows(), (iteration, most), limit, &mut self.v)?;
         if let Some(next) = next {
             (iteration..next).for_each(|_| self.reorder());
             (next..iteration).for_each(|_| self.reorder_back());
@@ -392,8 +392,8 @@ impl<O: Backend> Machine<O> {
 
     /// Lets launches of several iterations fail from now on; says whether there are any.
     #[cfg(test)]
-    pub(crate) fn refuse_several(&mut self, ops: &O) -> bool {
-        ops.refuse_several(&mut self.passes)
+    pub(crate) fn refuse_several(&mut self, backend: &O) -> bool {
+        backend.refuse_several(&mut self.passes)
     }
 
     /// Adds to `records` what has become known of iterations, of which `iteration` is the last: late and in batches, or with `drain`
@@ -401,15 +401,15 @@ impl<O: Backend> Machine<O> {
     ///
     /// # Errors
     /// A failing device or rank.
-    pub(crate) fn look(&mut self, ops: &O, iteration: u64, drain: bool, records: &mut Vec<Record>) -> Result<()> {
-        if ops.runs_ahead() {
-            ops.look(&mut self.passes, &self.program, iteration, drain, records)
+    pub(crate) fn look(&mut self, backend: &O, iteration: u64, drain: bool, records: &mut Vec<Record>) -> Result<()> {
+        if backend.runs_ahead() {
+            backend.look(&mut self.passes, &self.program, iteration, drain, records)
         } else if drain && self.unfinished.is_some() {
             let mut note = |record| {
                 records.push(record);
                 None::<Infallible>
             };
-            self.resolve_all(ops, &mut note).map(|_| ())
+            self.resolve_all(backend, &mut note).map(|_| ())
         } else {
             Ok(())
         }
@@ -419,11 +419,13 @@ impl<O: Backend> Machine<O> {
     ///
     /// # Errors
     /// A failing device.
-    pub(crate) fn deferred(&self, ops: &O) -> Result<f64> {
+    pub(crate) fn deferred(&self, backend: &O) -> Result<f64> {
         match self.program.deferred {
             None => Ok(0.0),
             Some(_) if self.iteration == 0 => Ok(0.0),
-            Some(deferred) if ops.runs_ahead() => ops.carried_ahead(&self.passes, self.iteration, deferred.carried),
+            Some(deferred) if backend.runs_ahead() => {
+                backend.carried_ahead(&self.passes, self.iteration, deferred.carried)
+            }
             Some(deferred) => Ok(match &self.unfinished {
                 Some(_) => self.program.scalars.values(&self.sums, &self.carried)[deferred.next.0],
                 None => self.carried[deferred.carried],
@@ -435,12 +437,12 @@ impl<O: Backend> Machine<O> {
     ///
     /// # Errors
     /// A failing device.
-    pub(crate) fn complete(&mut self, ops: &O) -> Result<()> {
+    pub(crate) fn complete(&mut self, backend: &O) -> Result<()> {
         let Some(deferred) = self.program.deferred else { return Ok(()) };
-        let left = self.deferred(ops)?;
+        let left = self.deferred(backend)?;
         self.carried[deferred.carried] = left;
         if left != 0.0 {
-            self.passes_of(ops, Stage::Complete)?;
+            self.passes_of(backend, Stage::Complete)?;
         }
         self.iteration = 0;
         Ok(())
@@ -468,24 +470,24 @@ impl<O: Backend> Machine<O> {
 
     /// y = A x, with its sums. What passes have done to owned elements since the last product is now done to halos, once that of the
     /// last product has arrived.
-    fn multiply(&mut self, ops: &O, a: &impl LinearOperator<O>, multiply: &Multiply, number: usize) -> Result<()> {
+    fn multiply(&mut self, backend: &O, a: &impl LinearOperator<O>, multiply: &Multiply, number: usize) -> Result<()> {
         // the first pass behind the product completes what the former iteration has left
         if self.unfinished.is_some() && !self.pending.is_empty() && !multiply.is_awaited {
-            ops.send_parts(&mut self.passes, &self.pending)?; // beside the product
+            backend.send_parts(&mut self.passes, &self.pending)?; // beside the product
         }
         let Self { program, passes, v, on_halo, arriving, iteration, .. } = self;
-        let (n, halo) = (ops.n_owned(), a.halo());
+        let (n, halo) = (backend.n_owned(), a.halo());
         let (turn, of_passes) = (Turn::of_products(*iteration), Turn::of(*iteration));
         let work = std::mem::take(on_halo);
         let former = arriving.take();
         // room for the sums is among the passes, which halos need, too
-        let mut dots = ops.take_dots(passes, number, turn)?;
+        let mut dots = backend.take_dots(passes, number, turn)?;
         let mut do_on_halo = |v: &mut [O::Vector]| {
             for (step, factors, slots) in &work {
                 let Step::Pass(pass) = &program.iteration[*step] else { continue };
                 let pass = pass.on_halo(&program.has_halo);
                 let which = Which { stage: Stage::Iteration, step: *step, is_halo: true };
-                ops.pass(passes, which, &pass, factors, (v, slots), (n..n + halo, of_passes))?;
+                backend.pass(passes, which, &pass, factors, (v, slots), (n..n + halo, of_passes))?;
             }
             Ok(())
         };
@@ -493,17 +495,17 @@ impl<O: Backend> Machine<O> {
             do_on_halo(v)?; // nothing is on its way: the first product of a run
         }
         let arriving = former.map(|of| Arriving { of, then: &mut do_on_halo });
-        a.multiply(ops, v, [multiply.x, multiply.y], arriving, &mut dots)?;
-        ops.put_dots(&mut self.passes, number, turn, dots);
-        if ops.runs_ahead() {
+        a.multiply(backend, v, [multiply.x, multiply.y], arriving, &mut dots)?;
+        backend.put_dots(&mut self.passes, number, turn, dots);
+        if backend.runs_ahead() {
             return Ok(());
         }
         self.pending.extend(multiply.sums().map(|sum| (sum, turn)));
         if multiply.is_awaited {
-            ops.send_parts(&mut self.passes, &self.pending)?;
+            backend.send_parts(&mut self.passes, &self.pending)?;
         }
-        if self.program.has_halo[multiply.y] && ops.comm().size() > 1 {
-            a.pack_halo(ops, &self.v[multiply.y], multiply.is_awaited)?;
+        if self.program.has_halo[multiply.y] && backend.comm().size() > 1 {
+            a.pack_halo(backend, &self.v[multiply.y], multiply.is_awaited)?;
             self.arriving = Some(multiply.y);
         }
         Ok(())
@@ -512,7 +514,7 @@ impl<O: Backend> Machine<O> {
     /// A pass whose factors the host gives, with what is looked at before and after.
     fn judged_pass<V>(
         &mut self,
-        ops: &O,
+        backend: &O,
         step: usize,
         pass: &Pass,
         judge: &mut dyn FnMut(Record) -> Option<V>,
@@ -520,14 +522,14 @@ impl<O: Backend> Machine<O> {
         let mut needed = pass.factors();
         needed.extend(pass.before.iter().chain(&pass.after).map(|check| check.node));
         needed.extend(&pass.forms);
-        let verdict = self.resolve(ops, &needed, judge)?;
+        let verdict = self.resolve(backend, &needed, judge)?;
         if verdict.is_some() {
             return Ok(verdict);
         }
         if let Some(verdict) = self.judge(&pass.before, self.iteration, judge) {
             return Ok(Some(verdict));
         }
-        self.run(ops, Which { stage: Stage::Iteration, step, is_halo: false }, pass)?;
+        self.run(backend, Which { stage: Stage::Iteration, step, is_halo: false }, pass)?;
         Ok(self.judge(&pass.after, self.iteration, judge))
     }
 
@@ -538,26 +540,26 @@ impl<O: Backend> Machine<O> {
     }
 
     /// Does the passes of a part in which there are no products.
-    fn passes_of(&mut self, ops: &O, stage: Stage) -> Result<()> {
+    fn passes_of(&mut self, backend: &O, stage: Stage) -> Result<()> {
         let program = Arc::clone(&self.program);
         for (step, pass) in program.steps(stage).iter().enumerate() {
             let Step::Pass(pass) = pass else { continue };
-            self.run(ops, Which { stage, step, is_halo: false }, pass)?;
+            self.run(backend, Which { stage, step, is_halo: false }, pass)?;
         }
         Ok(())
     }
 
     /// Does a pass with factors that are known.
-    fn run(&mut self, ops: &O, which: Which, pass: &Pass) -> Result<()> {
+    fn run(&mut self, backend: &O, which: Which, pass: &Pass) -> Result<()> {
         let values = self.program.scalars.values(&self.sums, &self.carried);
         let factors: Vec<f64> = pass.factors().iter().map(|node| values[node.0]).collect();
         let turn = Turn::of(self.iteration);
         if !pass.lines.is_empty() {
             let vectors = (&mut self.v[..], &pass.vectors()[..]);
-            ops.pass(&mut self.passes, which, pass, &factors, vectors, (0..ops.n_owned(), turn))?;
+            backend.pass(&mut self.passes, which, pass, &factors, vectors, (0..backend.n_owned(), turn))?;
         }
         self.pending.extend(pass.sums().into_iter().map(|sum| (sum, turn)));
-        if which.stage == Stage::Iteration && ops.comm().size() > 1 {
+        if which.stage == Stage::Iteration && backend.comm().size() > 1 {
             let on_halo = pass.on_halo(&self.program.has_halo);
             if !on_halo.lines.is_empty() {
                 let factors = on_halo.factors().iter().map(|node| values[node.0]).collect();
@@ -568,20 +570,25 @@ impl<O: Backend> Machine<O> {
     }
 
     /// Completes all sums that were set out, if one of these scalars is formed of them, or if the former iteration is unfinished.
-    fn resolve<V>(&mut self, ops: &O, nodes: &[Node], judge: &mut dyn FnMut(Record) -> Option<V>) -> Result<Option<V>> {
+    fn resolve<V>(
+        &mut self,
+        backend: &O,
+        nodes: &[Node],
+        judge: &mut dyn FnMut(Record) -> Option<V>,
+    ) -> Result<Option<V>> {
         let is_pending = |sum| self.pending.iter().any(|(pending, _)| *pending == sum);
         let is_needed = nodes.iter().any(|node| self.program.scalars.awaits(*node, &is_pending));
-        if is_needed || self.unfinished.is_some() { self.resolve_all(ops, judge) } else { Ok(None) }
+        if is_needed || self.unfinished.is_some() { self.resolve_all(backend, judge) } else { Ok(None) }
     }
 
-    fn resolve_all<V>(&mut self, ops: &O, judge: &mut dyn FnMut(Record) -> Option<V>) -> Result<Option<V>> {
+    fn resolve_all<V>(&mut self, backend: &O, judge: &mut dyn FnMut(Record) -> Option<V>) -> Result<Option<V>> {
         let pending = std::mem::take(&mut self.pending);
         let mut values = self.sums.clone();
         if !pending.is_empty() {
-            ops.parts(&mut self.passes, &pending, &mut values)?;
+            backend.parts(&mut self.passes, &pending, &mut values)?;
             let mut total: Vec<f64> = pending.iter().map(|(sum, _)| values[*sum]).collect();
             for total in total.chunks_mut(MAX_SUMS) {
-                ops.sum_over_ranks(total)?;
+                backend.sum_over_ranks(total)?;
             }
             pending.iter().zip(total).for_each(|((sum, _), total)| values[*sum] = total);
         }

@@ -6,7 +6,7 @@
 //! deferred   half of an update of x that the next iteration makes
 //! barriers   where the groups of a persistent kernel wait for each other
 //! machine    runs a program on a rank: starts it, iterates, synchronises with other ranks
-//! ops        vectors of a rank, and what is done with them beside passes; linear_operator, what its rows do
+//! vectors    of a rank, and what is done with them beside passes; linear_operator, what its rows do
 //!   ├ opencl   on a device: passes from `source`, ahead of the host if the device works alone: `log` then tells what is done
 //!   └ host     on the host's threads
 //! ```
@@ -18,14 +18,14 @@ pub(crate) mod linear_operator;
 mod log;
 pub(crate) mod machine;
 pub(crate) mod opencl;
-pub(crate) mod ops;
 pub(crate) mod program;
 pub(crate) mod scalar;
 pub(crate) mod source;
 pub(crate) mod text;
+pub(crate) mod vectors;
 
 pub(crate) use linear_operator::{Arriving, LinearOperator, pair};
-pub(crate) use ops::{Ops, Record, Widens};
+pub(crate) use vectors::{Backend, Record, Widens};
 
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use self::sums::PARTIAL_SUMS;
 pub(crate) use self::sums::{DeviceSums, add_up};
 use self::timings::{Clock, Recorded, is_sample};
-use super::ops::{Ops, Widens};
+use super::vectors::{Backend, Widens};
 use crate::comm::{Communicator, MAX_SUMS};
 use crate::device::{Context, DeviceVec, Grid, Moment, Pinned};
 use crate::error::Result;
@@ -21,7 +21,7 @@ use crate::real::Real;
 use crate::timeline::{Recorder, Split, Timeline};
 
 /// The vector operations of a device on elements `T`, with sums in `A`.
-pub(crate) struct OpenClOps<T: Real, A: Real> {
+pub(crate) struct OpenClBackend<T: Real, A: Real> {
     pub(crate) ctx: Arc<Context>,
     pub(crate) kernels: Kernels<T, A>,
     comm: Box<dyn Communicator<T>>,
@@ -47,7 +47,7 @@ pub(crate) struct OpenClOps<T: Real, A: Real> {
     before: Cell<u64>,
 }
 
-impl<T: Real, A: Real> OpenClOps<T, A> {
+impl<T: Real, A: Real> OpenClBackend<T, A> {
     /// The operations on `n` owned rows.
     ///
     /// # Errors
@@ -115,7 +115,7 @@ impl<T: Real, A: Real> OpenClOps<T, A> {
     }
 }
 
-impl<T: Real, A: Real> Widens<OpenClOps<A, A>> for OpenClOps<T, A> {
+impl<T: Real, A: Real> Widens<OpenClBackend<A, A>> for OpenClBackend<T, A> {
     fn narrow(&self, from: &DeviceVec<A>, to: &mut DeviceVec<T>) -> Result<()> {
         self.kernels.convert.narrow(&self.ctx, self.grid("narrow"), self.n, from, to)
     }
@@ -125,7 +125,7 @@ impl<T: Real, A: Real> Widens<OpenClOps<A, A>> for OpenClOps<T, A> {
     }
 }
 
-impl<T: Real, A: Real> Ops for OpenClOps<T, A> {
+impl<T: Real, A: Real> Backend for OpenClBackend<T, A> {
     type Real = T;
     type Vector = DeviceVec<T>;
     type Rows<'a> = Rows<'a, T>;

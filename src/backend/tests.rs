@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::deferred::complete;
-use super::machine::{Backend, LENT, Machine};
+use super::machine::{LENT, Machine, PassBackend};
 use super::program::Program;
 use super::text::{OWN, R, Recorder, X};
 use crate::backend::LinearOperator;
-use crate::backend::host::HostOps;
-use crate::backend::opencl::OpenClOps;
-use crate::backend::{Ops, Record};
+use crate::backend::host::HostBackend;
+use crate::backend::opencl::OpenClBackend;
+use crate::backend::{Backend, Record};
 use crate::comm::{Alone, Communicator, Failure, Threads};
 use crate::device::{Context, Info, list};
 use crate::kernels::{Kernels, Launch, Shape, Tuning};
@@ -45,8 +45,8 @@ struct Ran {
 }
 
 /// Runs a program from x = 0 until ‖r‖² ≤ `limit`, or for so many iterations, several in a launch if they may be.
-fn run<O: Backend<Real = f64>>(
-    ops: &O,
+fn run<O: PassBackend<Real = f64>>(
+    backend: &O,
     a: &impl LinearOperator<O>,
     program: Program,
     b: &[f64],
@@ -54,14 +54,14 @@ fn run<O: Backend<Real = f64>>(
     most: u64,
     by_several: bool,
 ) -> Ran {
-    let mut machine = Machine::new(ops, a, program).unwrap();
+    let mut machine = Machine::new(backend, a, program).unwrap();
     for slot in LENT {
-        machine.v[slot] = ops.vector(a.halo(), "a vector").unwrap();
+        machine.v[slot] = backend.vector(a.halo(), "a vector").unwrap();
     }
-    ops.begin().unwrap();
-    ops.write(b, &mut machine.v[R]).unwrap();
-    machine.begin(ops).unwrap();
-    machine.start(ops, a, false).unwrap();
+    backend.begin().unwrap();
+    backend.write(b, &mut machine.v[R]).unwrap();
+    machine.begin(backend).unwrap();
+    machine.start(backend, a, false).unwrap();
     let mut ran = Ran { x: vec![0.0; b.len()], history: Vec::new(), indefinite: None };
     let mut judge = |record: Record| match record {
         Record::Curvature { iteration, pq } => (pq <= 0.0 || pq.is_nan()).then(|| ran.indefinite = Some(iteration)),
@@ -72,25 +72,26 @@ fn run<O: Backend<Real = f64>>(
     };
     let mut next = 1;
     while next <= most {
-        let several = if by_several { machine.several(ops, a, (next, most + 1 - next), limit).unwrap() } else { None };
+        let several =
+            if by_several { machine.several(backend, a, (next, most + 1 - next), limit).unwrap() } else { None };
         if several.is_none() {
-            ops.begin_iteration(next).unwrap();
-            if machine.iterate(ops, a, next, limit, &mut judge).unwrap().is_some() {
+            backend.begin_iteration(next).unwrap();
+            if machine.iterate(backend, a, next, limit, &mut judge).unwrap().is_some() {
                 break;
             }
         }
         next = several.unwrap_or(next + 1);
         let mut records = Vec::new();
-        machine.look(ops, next - 1, next > most, &mut records).unwrap();
+        machine.look(backend, next - 1, next > most, &mut records).unwrap();
         if records.into_iter().find_map(&mut judge).is_some() {
             break;
         }
         if next > most {
-            next = machine.several(ops, a, (next, 0), limit).unwrap().unwrap_or(next); // was a launch refused?
+            next = machine.several(backend, a, (next, 0), limit).unwrap().unwrap_or(next); // was a launch refused?
         }
     }
-    machine.complete(ops).unwrap();
-    ops.read(&machine.v[X], &mut ran.x).unwrap();
+    machine.complete(backend).unwrap();
+    backend.read(&machine.v[X], &mut ran.x).unwrap();
     ran
 }
 
@@ -135,9 +136,9 @@ fn on_host(
     limit: f64,
     most: u64,
 ) -> Ran {
-    let ops = HostOps::<f64>::new(part.n_owned(), comm);
+    let backend = HostBackend::<f64>::new(part.n_owned(), comm);
     let block = HostBlock::new(a, part, 1.0, Format::Csr).unwrap();
-    run(&ops, &block, program, b, limit, most, limit > 0.0)
+    run(&backend, &block, program, b, limit, most, limit > 0.0)
 }
 
 fn on_device(
@@ -151,9 +152,9 @@ fn on_device(
 ) -> Ran {
     let ctx = Arc::new(Context::open(&device()).unwrap());
     let kernels = Kernels::build(&ctx, tuning).unwrap();
-    let ops = OpenClOps::<f64, f64>::new(ctx.clone(), kernels, part.n_owned(), comm).unwrap();
-    let block = DeviceBlock::upload(&ctx, &ops.kernels.tuning, part, 1.0, Format::Csr).unwrap();
-    run(&ops, &block, program, b, limit, most, limit > 0.0)
+    let backend = OpenClBackend::<f64, f64>::new(ctx.clone(), kernels, part.n_owned(), comm).unwrap();
+    let block = DeviceBlock::upload(&ctx, &backend.kernels.tuning, part, 1.0, Format::Csr).unwrap();
+    run(&backend, &block, program, b, limit, most, limit > 0.0)
 }
 
 fn norm(v: &[f64]) -> f64 {
@@ -309,9 +310,9 @@ fn refused_launches_are_made_up_for() {
         let run = |refused_at: u64, limit: f64, most: u64| {
             let ctx = Arc::new(Context::open(&device()).unwrap());
             let kernels = Kernels::build(&ctx, tuning(Shape::Gpu, 1)).unwrap();
-            let ops = OpenClOps::<f64, f64>::new(ctx.clone(), kernels, n, Box::new(Alone::default())).unwrap();
-            let block = DeviceBlock::upload(&ctx, &ops.kernels.tuning, &part(), 1.0, Format::Csr).unwrap();
-            refused_run(&ops, &block, method.program(false, None).unwrap(), &b, (limit, most), refused_at)
+            let backend = OpenClBackend::<f64, f64>::new(ctx.clone(), kernels, n, Box::new(Alone::default())).unwrap();
+            let block = DeviceBlock::upload(&ctx, &backend.kernels.tuning, &part(), 1.0, Format::Csr).unwrap();
+            refused_run(&backend, &block, method.program(false, None).unwrap(), &b, (limit, most), refused_at)
         };
         let limit = (1e-6 * norm(&b)).powi(2);
         let expected = run(u64::MAX, limit, 400);
@@ -340,28 +341,28 @@ fn a_late_refusal_is_not_lost() {
     let (n, b) = (a.n_rows(), gallery::random_vector(a.n_rows(), 5));
     let ctx = Arc::new(Context::open(&device()).unwrap());
     let kernels = Kernels::build(&ctx, tuning(Shape::Gpu, 1)).unwrap();
-    let ops = OpenClOps::<f64, f64>::new(ctx.clone(), kernels, n, Box::new(Alone::default())).unwrap();
+    let backend = OpenClBackend::<f64, f64>::new(ctx.clone(), kernels, n, Box::new(Alone::default())).unwrap();
     let part = split(&a, std::slice::from_ref(&(0..n))).remove(0);
-    let block = DeviceBlock::upload(&ctx, &ops.kernels.tuning, &part, 1.0, Format::Csr).unwrap();
-    let mut machine = Machine::new(&ops, &block, Method::Cg.program(false, None).unwrap()).unwrap();
+    let block = DeviceBlock::upload(&ctx, &backend.kernels.tuning, &part, 1.0, Format::Csr).unwrap();
+    let mut machine = Machine::new(&backend, &block, Method::Cg.program(false, None).unwrap()).unwrap();
     for slot in LENT {
-        machine.v[slot] = ops.vector(0, "a vector").unwrap();
+        machine.v[slot] = backend.vector(0, "a vector").unwrap();
     }
     let begin = |machine: &mut Machine<_>| {
-        ops.begin().unwrap();
-        ops.clear(&mut machine.v[X]).unwrap();
-        ops.write(&b, &mut machine.v[R]).unwrap();
-        machine.begin(&ops).unwrap();
-        machine.start(&ops, &block, false).unwrap();
+        backend.begin().unwrap();
+        backend.clear(&mut machine.v[X]).unwrap();
+        backend.write(&b, &mut machine.v[R]).unwrap();
+        machine.begin(&backend).unwrap();
+        machine.start(&backend, &block, false).unwrap();
     };
     begin(&mut machine);
-    assert_eq!(machine.several(&ops, &block, (1, 3), 0.0).unwrap(), Some(4));
-    assert!(machine.refuse_several(&ops));
-    assert_eq!(machine.several(&ops, &block, (4, 3), 0.0).unwrap(), Some(7));
-    machine.complete(&ops).unwrap();
-    let x = |machine: &Machine<OpenClOps<f64, f64>>| {
+    assert_eq!(machine.several(&backend, &block, (1, 3), 0.0).unwrap(), Some(4));
+    assert!(machine.refuse_several(&backend));
+    assert_eq!(machine.several(&backend, &block, (4, 3), 0.0).unwrap(), Some(7));
+    machine.complete(&backend).unwrap();
+    let x = |machine: &Machine<OpenClBackend<f64, f64>>| {
         let mut x = vec![0.0; n];
-        ops.read(&machine.v[X], &mut x).unwrap();
+        backend.read(&machine.v[X], &mut x).unwrap();
         x
     };
     let expected = plain_cg(&a, &b, 3);
@@ -369,31 +370,31 @@ fn a_late_refusal_is_not_lost() {
     assert!(is_close(&x(&machine)), "what was done before is complete");
     begin(&mut machine);
     for iteration in 1..=3 {
-        assert_eq!(machine.several(&ops, &block, (iteration, 3), 0.0).unwrap(), None);
-        ops.begin_iteration(iteration).unwrap();
-        machine.iterate(&ops, &block, iteration, 0.0, &mut |_| None::<()>).unwrap();
+        assert_eq!(machine.several(&backend, &block, (iteration, 3), 0.0).unwrap(), None);
+        backend.begin_iteration(iteration).unwrap();
+        machine.iterate(&backend, &block, iteration, 0.0, &mut |_| None::<()>).unwrap();
     }
-    machine.complete(&ops).unwrap();
+    machine.complete(&backend).unwrap();
     assert!(is_close(&x(&machine)));
 }
 
 /// A run from whose iteration `at` on launches of several iterations begin to fail.
 fn refused_run(
-    ops: &OpenClOps<f64, f64>,
+    backend: &OpenClBackend<f64, f64>,
     a: &DeviceBlock<f64>,
     program: Program,
     b: &[f64],
     (limit, most): (f64, u64),
     at: u64,
 ) -> Ran {
-    let mut machine = Machine::new(ops, a, program).unwrap();
+    let mut machine = Machine::new(backend, a, program).unwrap();
     for slot in LENT {
-        machine.v[slot] = ops.vector(0, "a vector").unwrap();
+        machine.v[slot] = backend.vector(0, "a vector").unwrap();
     }
-    ops.begin().unwrap();
-    ops.write(b, &mut machine.v[R]).unwrap();
-    machine.begin(ops).unwrap();
-    machine.start(ops, a, false).unwrap();
+    backend.begin().unwrap();
+    backend.write(b, &mut machine.v[R]).unwrap();
+    machine.begin(backend).unwrap();
+    machine.start(backend, a, false).unwrap();
     let mut ran = Ran { x: vec![0.0; b.len()], history: Vec::new(), indefinite: None };
     let mut judge = |record: Record| match record {
         Record::Curvature { .. } => None,
@@ -406,24 +407,24 @@ fn refused_run(
     let (mut next, mut is_refused) = (1, false);
     loop {
         if next >= at && !is_refused {
-            assert!(machine.refuse_several(ops), "small systems have launches of several iterations");
+            assert!(machine.refuse_several(backend), "small systems have launches of several iterations");
             is_refused = true;
         }
-        let several = machine.several(ops, a, (next, most + 1 - next), limit).unwrap();
+        let several = machine.several(backend, a, (next, most + 1 - next), limit).unwrap();
         next = several.unwrap_or(next);
         if several.is_none() && next <= most {
-            ops.begin_iteration(next).unwrap();
-            machine.iterate(ops, a, next, limit, &mut |_| None::<()>).unwrap();
+            backend.begin_iteration(next).unwrap();
+            machine.iterate(backend, a, next, limit, &mut |_| None::<()>).unwrap();
             next += 1;
         }
         let mut records = Vec::new();
-        machine.look(ops, next - 1, next > most, &mut records).unwrap();
+        machine.look(backend, next - 1, next > most, &mut records).unwrap();
         if records.into_iter().find_map(&mut judge).is_some() {
             break;
         }
     }
-    machine.complete(ops).unwrap();
-    ops.read(&machine.v[X], &mut ran.x).unwrap();
+    machine.complete(backend).unwrap();
+    backend.read(&machine.v[X], &mut ran.x).unwrap();
     ran
 }
 
@@ -432,22 +433,22 @@ fn refused_run(
 fn directions_are_taken_over() {
     let a = Arc::new(gallery::poisson2d([15, 14]).unwrap());
     let (n, b) = (a.n_rows(), gallery::random_vector(a.n_rows(), 3));
-    let ops = HostOps::<f64>::new(n, Box::new(Alone::default()));
+    let backend = HostBackend::<f64>::new(n, Box::new(Alone::default()));
     let rows = HostBlock::new(&a, split(&a, std::slice::from_ref(&(0..n))).remove(0), 1.0, Format::Csr).unwrap();
     let iterates = |breaks: &[u64]| {
-        let mut machine = Machine::new(&ops, &rows, Method::CgTextbook.program(false, None).unwrap()).unwrap();
+        let mut machine = Machine::new(&backend, &rows, Method::CgTextbook.program(false, None).unwrap()).unwrap();
         for slot in LENT {
-            machine.v[slot] = ops.vector(0, "a vector").unwrap();
+            machine.v[slot] = backend.vector(0, "a vector").unwrap();
         }
-        ops.write(&b, &mut machine.v[R]).unwrap();
-        machine.begin(&ops).unwrap();
-        machine.start(&ops, &rows, false).unwrap();
+        backend.write(&b, &mut machine.v[R]).unwrap();
+        machine.begin(&backend).unwrap();
+        machine.start(&backend, &rows, false).unwrap();
         for iteration in 1..=20 {
             if breaks.contains(&iteration) {
-                machine.begin(&ops).unwrap();
-                machine.start(&ops, &rows, true).unwrap();
+                machine.begin(&backend).unwrap();
+                machine.start(&backend, &rows, true).unwrap();
             }
-            machine.iterate(&ops, &rows, iteration, 0.0, &mut |_| None::<()>).unwrap();
+            machine.iterate(&backend, &rows, iteration, 0.0, &mut |_| None::<()>).unwrap();
         }
         machine.v[X].clone()
     };
@@ -473,34 +474,34 @@ fn plain_cg(a: &Csr, b: &[f64], iterations: usize) -> Vec<f64> {
 }
 
 /// x after so many iterations of `cg`: what an early look tells, and what the end of the run leaves, and what was deferred.
-fn early_and_late<O: Backend<Real = f64>>(
-    ops: &O,
+fn early_and_late<O: PassBackend<Real = f64>>(
+    backend: &O,
     a: &impl LinearOperator<O>,
     b: &[f64],
     iterations: u64,
 ) -> ([Vec<f64>; 2], f64) {
-    let mut machine = Machine::new(ops, a, Method::Cg.program(false, None).unwrap()).unwrap();
+    let mut machine = Machine::new(backend, a, Method::Cg.program(false, None).unwrap()).unwrap();
     for slot in LENT {
-        machine.v[slot] = ops.vector(a.halo(), "a vector").unwrap();
+        machine.v[slot] = backend.vector(a.halo(), "a vector").unwrap();
     }
-    ops.begin().unwrap();
-    ops.write(b, &mut machine.v[R]).unwrap();
-    machine.begin(ops).unwrap();
-    machine.start(ops, a, false).unwrap();
+    backend.begin().unwrap();
+    backend.write(b, &mut machine.v[R]).unwrap();
+    machine.begin(backend).unwrap();
+    machine.start(backend, a, false).unwrap();
     for iteration in 1..=iterations {
-        ops.begin_iteration(iteration).unwrap();
-        machine.iterate(ops, a, iteration, 0.0, &mut |_| None::<()>).unwrap();
+        backend.begin_iteration(iteration).unwrap();
+        machine.iterate(backend, a, iteration, 0.0, &mut |_| None::<()>).unwrap();
     }
-    machine.look(ops, iterations, true, &mut Vec::new()).unwrap();
+    machine.look(backend, iterations, true, &mut Vec::new()).unwrap();
     let read = |v: &O::Vector| {
         let mut here = vec![0.0; b.len()];
-        ops.read(v, &mut here).unwrap();
+        backend.read(v, &mut here).unwrap();
         here
     };
-    let deferred = machine.deferred(ops).unwrap();
+    let deferred = machine.deferred(backend).unwrap();
     let [mut early, r, p] = [X, R, OWN].map(|slot| read(&machine.v[slot]));
     complete(&mut early, &p, &r, deferred);
-    machine.complete(ops).unwrap();
+    machine.complete(backend).unwrap();
     ([early, read(&machine.v[X])], deferred)
 }
 
@@ -510,7 +511,7 @@ fn deferred_updates_are_made() {
     let a = Arc::new(gallery::poisson2d([120, 110]).unwrap());
     let (n, b) = (a.n_rows(), gallery::random_vector(a.n_rows(), 3));
     let part = || split(&a, std::slice::from_ref(&(0..n))).remove(0);
-    let host = HostOps::<f64>::new(n, Box::new(Alone::default()));
+    let host = HostBackend::<f64>::new(n, Box::new(Alone::default()));
     let rows = HostBlock::new(&a, part(), 1.0, Format::Csr).unwrap();
     for iterations in [1, 2, 3, 7, 12] {
         let expected = plain_cg(&a, &b, iterations as usize);
@@ -518,9 +519,9 @@ fn deferred_updates_are_made() {
         for shape in [Shape::Cpu, Shape::Gpu] {
             let ctx = Arc::new(Context::open(&device()).unwrap());
             let kernels = Kernels::build(&ctx, tuning(shape, 3)).unwrap();
-            let ops = OpenClOps::<f64, f64>::new(ctx.clone(), kernels, n, Box::new(Alone::default())).unwrap();
-            let block = DeviceBlock::upload(&ctx, &ops.kernels.tuning, &part(), 1.0, Format::Csr).unwrap();
-            all.push(early_and_late(&ops, &block, &b, iterations));
+            let backend = OpenClBackend::<f64, f64>::new(ctx.clone(), kernels, n, Box::new(Alone::default())).unwrap();
+            let block = DeviceBlock::upload(&ctx, &backend.kernels.tuning, &part(), 1.0, Format::Csr).unwrap();
+            all.push(early_and_late(&backend, &block, &b, iterations));
         }
         for ([early, late], deferred) in all {
             assert_eq!(early, late, "who looks early gets the same bits: after {iterations}");

@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use serde::Serialize;
 
+use crate::backend::Backend;
 use crate::backend::LinearOperator;
-use crate::backend::Ops;
-use crate::backend::host::HostOps;
+use crate::backend::host::HostBackend;
 use crate::comm::{Failure, Links, in_threads};
 use crate::device::{Choice, Context, Info, Pick, SharedContext};
 use crate::error::Result;
@@ -199,13 +199,13 @@ impl Synchronization {
     }
 
     fn on_device<T: Real, A: Real>(&self, ctx: &Arc<Context>, part: &Part<'_>, links: Links) -> Result<Box<dyn Rank>> {
-        let (ops, a) = load::<T, A>(ctx, part, &self.setup, T::link(links))?;
-        Ok(Box::new(Loaded::new(ops, a, self.repeat)?))
+        let (backend, a) = load::<T, A>(ctx, part, &self.setup, T::link(links))?;
+        Ok(Box::new(Loaded::new(backend, a, self.repeat)?))
     }
 
     fn on_host<T: Real>(&self, a: &Arc<Csr>, part: Part<'_>, links: Links) -> Result<Box<dyn Rank>> {
-        let ops = HostOps::<T>::new(part.n_owned(), T::link(links));
-        Ok(Box::new(Loaded::new(ops, HostBlock::new(a, part, 1.0, self.setup.format)?, self.repeat)?))
+        let backend = HostBackend::<T>::new(part.n_owned(), T::link(links));
+        Ok(Box::new(Loaded::new(backend, HostBlock::new(a, part, 1.0, self.setup.format)?, self.repeat)?))
     }
 }
 
@@ -248,52 +248,52 @@ trait Rank {
 }
 
 /// The operations, the rows and two vectors of a rank.
-struct Loaded<O: Ops, A> {
-    ops: O,
+struct Loaded<O: Backend, A> {
+    backend: O,
     a: A,
     x: O::Vector,
     y: O::Vector,
     repeat: usize,
 }
 
-impl<O: Ops, A: LinearOperator<O>> Loaded<O, A> {
-    fn new(ops: O, a: A, repeat: usize) -> Result<Self> {
-        let [x, y] = [ops.vector(a.halo(), "x")?, ops.vector(a.halo(), "y")?];
-        Ok(Self { ops, a, x, y, repeat })
+impl<O: Backend, A: LinearOperator<O>> Loaded<O, A> {
+    fn new(backend: O, a: A, repeat: usize) -> Result<Self> {
+        let [x, y] = [backend.vector(a.halo(), "x")?, backend.vector(a.halo(), "y")?];
+        Ok(Self { backend, a, x, y, repeat })
     }
 
     /// Seconds of one of so many.
     fn rounds(&mut self, what: What, rounds: usize) -> Result<f64> {
-        let Self { ops, a, x, y, .. } = self;
-        ops.finish(0)?;
-        ops.comm().sum(&mut [])?; // all ranks are there
+        let Self { backend, a, x, y, .. } = self;
+        backend.finish(0)?;
+        backend.comm().sum(&mut [])?; // all ranks are there
         let start = Instant::now();
         for _ in 0..rounds {
             match what {
                 What::Sum(values) => {
-                    ops.dots(&vec![[&*x, &*y]; values])?;
+                    backend.dots(&vec![[&*x, &*y]; values])?;
                 }
                 What::Halo => {
-                    a.fill_halo(ops, x)?;
-                    ops.finish(0)?;
+                    a.fill_halo(backend, x)?;
+                    backend.finish(0)?;
                 }
                 What::Product => {
-                    a.apply(ops, x, y)?;
-                    ops.finish(0)?;
+                    a.apply(backend, x, y)?;
+                    backend.finish(0)?;
                 }
             }
         }
-        ops.finish(0)?;
+        backend.finish(0)?;
         Ok(start.elapsed().as_secs_f64() / rounds as f64)
     }
 }
 
-impl<O: Ops, A: LinearOperator<O>> Rank for Loaded<O, A> {
+impl<O: Backend, A: LinearOperator<O>> Rank for Loaded<O, A> {
     fn time(&mut self, what: What) -> Result<Timing> {
         self.rounds(what, WARM_UP)?;
         let mut once = [self.rounds(what, WARM_UP)?];
-        self.ops.comm().sum(&mut once)?;
-        let ranks = self.ops.comm().size() as f64;
+        self.backend.comm().sum(&mut once)?;
+        let ranks = self.backend.comm().size() as f64;
         // the same number on all ranks
         let rounds = (TIME * ranks / once[0]).clamp(ROUNDS[0], ROUNDS[1]) as usize;
         let times = (0..self.repeat).map(|_| self.rounds(what, rounds)).collect::<Result<_>>()?;

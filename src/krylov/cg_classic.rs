@@ -9,60 +9,60 @@ use super::judge::Judge;
 use super::verdict::Verdict;
 use super::workspace::Workspace;
 use crate::backend::LinearOperator;
-use crate::backend::{Ops, Record};
+use crate::backend::{Backend, Record};
 use crate::error::Result;
 use crate::precond::scaling::RankScaling;
 
 /// Runs from `iterate` until `judge` says so. The direction may be that which the former run has left.
-pub(crate) fn cg_classic<O: Ops>(
-    ops: &O,
+pub(crate) fn cg_classic<O: Backend>(
+    backend: &O,
     a: &impl LinearOperator<O>,
     iterate: &mut impl Iterate<O>,
     scaling: Option<&RankScaling<O>>,
     w: &mut Workspace<O>,
     judge: &mut impl Judge<O>,
 ) -> Result<Verdict> {
-    ops.begin()?;
-    iterate.residual(ops, a, w)?; //                                           r = b − A x
-    let mut rho = ops.dot(&w.r, &w.r)?;
-    if let Some(verdict) = judge.begin(norm2(ops, scaling, rho, w)?) {
+    backend.begin()?;
+    iterate.residual(backend, a, w)?; //                  r = b − A x
+    let mut rho = backend.dot(&w.r, &w.r)?;
+    if let Some(verdict) = judge.begin(norm2(backend, scaling, rho, w)?) {
         return Ok(verdict);
     }
     if judge.is_best() {
-        iterate.keep(ops, w)?;
+        iterate.keep(backend, w)?;
     }
     if !judge.keeps_direction() {
-        ops.copy(&w.r, &mut w.p)?; //                                          p = r
+        backend.copy(&w.r, &mut w.p)?; //                 p = r
     }
     for iteration in 1.. {
-        ops.begin_iteration(iteration)?;
-        a.apply(ops, &mut w.p, &mut w.q)?; //                                  q = A p
-        let pq = ops.dot(&w.p, &w.q)?;
-        if let Some(verdict) = judge.judge(&[Record::Curvature { iteration, pq }], ops.comm()) {
+        backend.begin_iteration(iteration)?;
+        a.apply(backend, &mut w.p, &mut w.q)?; //         q = A p
+        let pq = backend.dot(&w.p, &w.q)?;
+        if let Some(verdict) = judge.judge(&[Record::Curvature { iteration, pq }], backend.comm()) {
             return Ok(verdict);
         }
-        if let Some(verdict) = judge.compare(ops, iteration)? {
+        if let Some(verdict) = judge.compare(backend, iteration)? {
             return Ok(verdict);
         }
         let alpha = rho / pq;
-        ops.axpy(alpha, &w.p, &mut w.x)?; //                                   x += α p
-        ops.axmy(alpha, &w.q, &mut w.r)?; //                                   r −= α q
-        let rho_next = ops.dot(&w.r, &w.r)?;
-        ops.xpby(&w.r, rho_next / rho, &mut w.p)?; //                          p = r + ρ'/ρ p
+        backend.axpy(alpha, &w.p, &mut w.x)?; //          x += α p
+        backend.axmy(alpha, &w.q, &mut w.r)?; //          r −= α q
+        let rho_next = backend.dot(&w.r, &w.r)?;
+        backend.xpby(&w.r, rho_next / rho, &mut w.p)?; // p = r + ρ'/ρ p
         rho = rho_next;
 
-        let rr = norm2(ops, scaling, rho, w)?;
-        if let Some(verdict) = judge.judge(&[Record::Residual { iteration, rr }], ops.comm()) {
+        let rr = norm2(backend, scaling, rho, w)?;
+        if let Some(verdict) = judge.judge(&[Record::Residual { iteration, rr }], backend.comm()) {
             return Ok(verdict);
         }
-        judge.take_snapshot(ops, iterate, scaling, w, 0.0)?;
+        judge.take_snapshot(backend, iterate, scaling, w, 0.0)?;
     }
     unreachable!("an iteration without end")
 }
 
 /// ‖b − A x‖², where r·r is `rho`: the same, or Σ w r² if the system is scaled. Uses up `w.q`.
-fn norm2<O: Ops>(ops: &O, scaling: Option<&RankScaling<O>>, rho: f64, w: &mut Workspace<O>) -> Result<f64> {
+fn norm2<O: Backend>(backend: &O, scaling: Option<&RankScaling<O>>, rho: f64, w: &mut Workspace<O>) -> Result<f64> {
     let Some(share) = scaling else { return Ok(rho) };
-    ops.multiply(&share.weights, &w.r, &mut w.q)?;
-    ops.dot(&w.r, &w.q)
+    backend.multiply(&share.weights, &w.r, &mut w.q)?;
+    backend.dot(&w.r, &w.q)
 }

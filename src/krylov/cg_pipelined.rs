@@ -6,12 +6,12 @@
 //! | q = A t | 12 nnz / n + 20 |
 //! | z = q + β z, s = t + β s, p = r + β p, x += α p, r −= α s, t −= α z, γ = r·r, δ = r·t | 104 / 112 |
 //!
-//! α and β follow from γ and δ as [`Former`] has it. s = A p, z = A s and t = A r come by recurrence, and their rounding errors grow
+//! α and β follow from γ and δ as [`PreviousStep`] has it. s = A p, z = A s and t = A r come by recurrence, and their rounding errors grow
 //! from step to step. So the residual and these products are *replaced* by b − A x and by products once in so many iterations, with
 //! the direction as it is (van der Vorst and Ye 2000, doi 10.1137/S1064827599353865; Cools, Yetkin, Agullo, Giraud and Vanroose
 //! 2018, doi 10.1137/17M1117872): a run of so many iterations is followed by another one.
 
-use super::former::Former;
+use super::previous_step::PreviousStep;
 use crate::backend::text::Recorder;
 
 /// Iterations between two replacements, each of which takes four products, in double and in single precision: see
@@ -28,11 +28,11 @@ pub(crate) fn cg_pipelined(k: &Recorder) {
     z.set(a * s);
     t.set(a * r);
     let [gamma, delta] = [r.dot(r), r.dot(t)].map(|first| k.carried(first));
-    let former = Former::of_direction(k, r, p, s);
+    let previous = PreviousStep::of_direction(k, r, p, s);
     k.replace_residual_every(REPLACE_EVERY);
     k.iteration(|| {
         q.set(a * t);
-        let [alpha, beta] = former.next(k, gamma, delta);
+        let [alpha, beta] = previous.next(k, gamma, delta);
         z.set(q + beta * z);
         s.set(t + beta * s);
         p.set(r + beta * p);
@@ -51,7 +51,7 @@ mod tests {
     use std::time::Instant;
 
     use super::REPLACE_EVERY;
-    use crate::backend::host::HostOps;
+    use crate::backend::host::HostBackend;
     use crate::backend::machine::Machine;
     use crate::backend::program::Program;
     use crate::comm::Alone;
@@ -68,20 +68,21 @@ mod tests {
     fn solve(spec: &str, replace_every: Option<[u64; 2]>) -> (u64, f64) {
         let a = Arc::new(spec.parse::<gallery::Spec>().unwrap().build().unwrap());
         let (n, b) = (a.n_rows(), gallery::random_vector(a.n_rows(), 7));
-        let ops = HostOps::<f64>::new(n, Box::new(Alone::default()));
+        let backend = HostBackend::<f64>::new(n, Box::new(Alone::default()));
         let part = split(&a, std::slice::from_ref(&(0..n))).remove(0);
         let rows = HostBlock::new(&a, part, 1.0, Format::Csr).unwrap();
-        let mut w = Workspace::new(&ops, &rows).unwrap();
+        let mut w = Workspace::new(&backend, &rows).unwrap();
         let program = Program { replace_every, ..Method::CgPipelined.program(false, None).unwrap() };
-        let mut machine = Machine::new(&ops, &rows, program).unwrap();
-        let mut iterate = Plain::new(&ops).unwrap();
-        iterate.write(&ops, &mut w, &b, &vec![0.0; n]).unwrap();
+        let mut machine = Machine::new(&backend, &rows, program).unwrap();
+        let mut iterate = Plain::new(&backend).unwrap();
+        iterate.write(&backend, &mut w, &b, &vec![0.0; n]).unwrap();
         let norm = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>().sqrt();
         let stop = Stop { max_iters: Some(2000), ..Stop::default() };
         let (begun, target) = ((0, Instant::now()), 1e-12 * norm(&b));
         let mut monitor = Monitor::new(n, target, norm(&b), Precision::F64, &stop, Control::default(), begun);
-        let mut one =
-            |monitor: &mut Monitor<'_>| run(&ops, &rows, &mut iterate, None, &mut w, &mut machine, monitor).unwrap();
+        let mut one = |monitor: &mut Monitor<'_>| {
+            run(&backend, &rows, &mut iterate, None, &mut w, &mut machine, monitor).unwrap()
+        };
         while one(&mut monitor) == Verdict::Replaces {
             monitor.replaces();
         }

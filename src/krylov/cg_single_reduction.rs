@@ -7,9 +7,9 @@
 //! | p = r + β p, s = q + β s, x += α p, r −= α s, γ = r·r | 72 / 80 |
 //!
 //! β = γ / γ' is formed of residuals as they were computed, where [`cg`](mod@super::cg) predicts it; what is derived here is p·A p:
-//! see [`Former`].
+//! see [`PreviousStep`].
 
-use super::former::Former;
+use super::previous_step::PreviousStep;
 use crate::backend::text::Recorder;
 
 /// x, r and p of one iteration after the other, for a symmetric and positive definite matrix.
@@ -20,10 +20,10 @@ pub(crate) fn cg_single_reduction(k: &Recorder) {
     k.direction(p, k.number(0.0) * r);
     s.set(a * p);
     let gamma = k.carried(r.dot(r));
-    let former = Former::of_direction(k, r, p, s);
+    let previous = PreviousStep::of_direction(k, r, p, s);
     k.iteration(|| {
         q.set(a * r);
-        let [alpha, beta] = former.next(k, gamma, r.dot(q));
+        let [alpha, beta] = previous.next(k, gamma, r.dot(q));
         p.set(r + beta * p);
         s.set(q + beta * s);
         x += alpha * p;

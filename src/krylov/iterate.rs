@@ -1,38 +1,38 @@
 //! What a method asks of whoever has the right-hand side and the iterate.
 
 use super::workspace::Workspace;
+use crate::backend::Backend;
 use crate::backend::LinearOperator;
-use crate::backend::Ops;
 use crate::comm::Links;
 use crate::error::Result;
 
 /// What a run of a method starts from, and adds to.
-pub(crate) trait Iterate<O: Ops>: Send {
+pub(crate) trait Iterate<O: Backend>: Send {
     /// Takes over the communicators of a solve.
-    fn connect(&mut self, ops: &mut O, links: Links);
+    fn connect(&mut self, backend: &mut O, links: Links);
 
     /// Sets the right-hand side and the iterate.
-    fn write(&mut self, ops: &O, w: &mut Workspace<O>, b: &[f64], x: &[f64]) -> Result<()>;
+    fn write(&mut self, backend: &O, w: &mut Workspace<O>, b: &[f64], x: &[f64]) -> Result<()>;
 
     /// r = b − A x in `w.r`, rounded to the precision of the iteration. `w.q` may be used up.
-    fn residual(&mut self, ops: &O, a: &impl LinearOperator<O>, w: &mut Workspace<O>) -> Result<()>;
+    fn residual(&mut self, backend: &O, a: &impl LinearOperator<O>, w: &mut Workspace<O>) -> Result<()>;
 
     /// Keeps the iterate that the last residual was of: the best so far.
-    fn keep(&mut self, ops: &O, w: &Workspace<O>) -> Result<()>;
+    fn keep(&mut self, backend: &O, w: &Workspace<O>) -> Result<()>;
 
     /// Goes back to the iterate that was kept.
-    fn restore(&mut self, ops: &O, w: &mut Workspace<O>) -> Result<()>;
+    fn restore(&mut self, backend: &O, w: &mut Workspace<O>) -> Result<()>;
 
     /// Gets the iterate.
-    fn read(&mut self, ops: &O, w: &mut Workspace<O>, x: &mut [f64]) -> Result<()>;
+    fn read(&mut self, backend: &O, w: &mut Workspace<O>, x: &mut [f64]) -> Result<()>;
 
     /// A look at the iterate, of which so much is [deferred](crate::backend::deferred), that leaves everything as it is.
-    fn look(&self, ops: &O, w: &Workspace<O>, deferred: f64, x: &mut [f64]) -> Result<()>;
+    fn look(&self, backend: &O, w: &Workspace<O>, deferred: f64, x: &mut [f64]) -> Result<()>;
 
     /// p·A p for the direction in `w.p`, over all ranks, if the matrix is there in more precision than that of the
     /// iteration, which may have lost its sign. Then the direction is used up, and the iterate is the one that was
     /// kept.
-    fn curvature(&mut self, ops: &O, w: &mut Workspace<O>) -> Result<Option<f64>>;
+    fn curvature(&mut self, backend: &O, w: &mut Workspace<O>) -> Result<Option<f64>>;
 
     /// Memory of rows beside those of the iteration, in bytes.
     fn stored(&self) -> u64;

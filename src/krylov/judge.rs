@@ -3,13 +3,13 @@
 use super::iterate::Iterate;
 use super::verdict::Verdict;
 use super::workspace::Workspace;
-use crate::backend::{Ops, Record};
+use crate::backend::{Backend, Record};
 use crate::comm::Communicator;
 use crate::error::Result;
 use crate::precond::scaling::RankScaling;
 
 /// Judges the iterations of a rank. All ranks see the same numbers and so come to the same verdict.
-pub(crate) trait Judge<O: Ops> {
+pub(crate) trait Judge<O: Backend> {
     /// Takes note of ‖r‖² of the true residual at the start of a run.
     fn begin(&mut self, rr: f64) -> Option<Verdict>;
 
@@ -38,7 +38,7 @@ pub(crate) trait Judge<O: Ops> {
 
     /// Now and then, in the middle of iteration `iteration` of a run: compares what the ranks' kernels take, and whether
     /// rows had better be shared otherwise.
-    fn compare(&mut self, ops: &O, iteration: u64) -> Result<Option<Verdict>>;
+    fn compare(&mut self, backend: &O, iteration: u64) -> Result<Option<Verdict>>;
 
     /// Whether all ranks have agreed to take a snapshot of the iterate now.
     fn is_snapshot_due(&self) -> bool;
@@ -48,7 +48,7 @@ pub(crate) trait Judge<O: Ops> {
     /// [deferred](crate::backend::deferred) of x.
     fn take_snapshot(
         &mut self,
-        ops: &O,
+        backend: &O,
         iterate: &impl Iterate<O>,
         scaling: Option<&RankScaling<O>>,
         w: &Workspace<O>,

@@ -1,8 +1,8 @@
 //! The methods: a row for each, with all that is known of it without running it.
 
-use super::{cg, cg_pipelined, cg_single_reduction, cg_textbook, minres};
 use std::sync::Arc;
 
+use super::{cg, cg_pipelined, cg_single_reduction, cg_textbook, minres};
 use crate::backend::program::Program;
 use crate::backend::text::{Preconditioner, Recorder};
 use crate::named::named;

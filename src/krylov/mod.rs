@@ -1,28 +1,28 @@
 //! Krylov methods, each written once for all ranks, and what they need.
 //!
 //! A method is a text over a [`Recorder`](crate::backend::text::Recorder), which [`run()`] runs, or a function over
-//! [`Ops`](crate::backend::Ops). Either gets an [`Iterate`] and a [`Judge`], who tells when it ends.
+//! [`Backend`](crate::backend::Backend). Either gets an [`Iterate`] and a [`Judge`], who tells when it ends.
 
 mod cg;
 mod cg_classic;
 mod cg_pipelined;
 mod cg_single_reduction;
 mod cg_textbook;
-mod former;
 mod iterate;
 mod judge;
 mod method;
 mod minres;
+mod previous_step;
 mod run;
 mod verdict;
 mod workspace;
 
 pub(crate) use cg_classic::cg_classic;
-pub(crate) use former::curvature;
 pub(crate) use iterate::Iterate;
 pub(crate) use judge::Judge;
 pub(crate) use method::IsFor;
 pub use method::Method;
+pub(crate) use previous_step::curvature;
 pub(crate) use run::run;
 pub(crate) use verdict::Verdict;
 pub use verdict::{Criterion, Indefinite, Reason};

@@ -7,15 +7,15 @@ use super::judge::Judge;
 use super::verdict::Verdict;
 use super::workspace::Workspace;
 use crate::backend::LinearOperator;
-use crate::backend::machine::{Backend, Machine};
+use crate::backend::machine::{Machine, PassBackend};
 use crate::backend::text::{OWN, R, WEIGHTS, X};
 use crate::error::Result;
 use crate::precond::scaling::RankScaling;
 
 /// Runs from `iterate` until `judge` says so. The first residual is computed, not assumed; the direction may be that which the
 /// former run has left. If the system is scaled, what the judge sees is the residual of the one that is not.
-pub(crate) fn run<O: Backend>(
-    ops: &O,
+pub(crate) fn run<O: PassBackend>(
+    backend: &O,
     a: &impl LinearOperator<O>,
     iterate: &mut impl Iterate<O>,
     mut scaling: Option<&mut RankScaling<O>>,
@@ -23,27 +23,27 @@ pub(crate) fn run<O: Backend>(
     machine: &mut Machine<O>,
     judge: &mut impl Judge<O>,
 ) -> Result<Verdict> {
-    ops.begin()?;
-    iterate.residual(ops, a, w)?; //                                           r = b − A x
+    backend.begin()?;
+    iterate.residual(backend, a, w)?; // r = b − A x
     lend(machine, w, &mut scaling);
-    let norm2 = machine.begin(ops);
+    let norm2 = machine.begin(backend);
     lend(machine, w, &mut scaling);
     if let Some(verdict) = judge.begin(norm2?) {
         return Ok(verdict);
     }
     if judge.is_best() {
-        iterate.keep(ops, w)?;
+        iterate.keep(backend, w)?;
     }
     lend(machine, w, &mut scaling);
-    let verdict = iterations(ops, a, iterate, &mut scaling, w, machine, judge);
-    let completed = if verdict.is_ok() { machine.complete(ops) } else { Ok(()) };
+    let verdict = iterations(backend, a, iterate, &mut scaling, w, machine, judge);
+    let completed = if verdict.is_ok() { machine.complete(backend) } else { Ok(()) };
     lend(machine, w, &mut scaling);
     completed.and(verdict)
 }
 
 /// The iterations, while the machine has the vectors.
-fn iterations<O: Backend>(
-    ops: &O,
+fn iterations<O: PassBackend>(
+    backend: &O,
     a: &impl LinearOperator<O>,
     iterate: &mut impl Iterate<O>,
     scaling: &mut Option<&mut RankScaling<O>>,
@@ -51,47 +51,47 @@ fn iterations<O: Backend>(
     machine: &mut Machine<O>,
     judge: &mut impl Judge<O>,
 ) -> Result<Verdict> {
-    machine.start(ops, a, judge.keeps_direction())?;
+    machine.start(backend, a, judge.keeps_direction())?;
     let mut records = Vec::new();
     let most = if judge.may_replace() { machine.longest_run() } else { u64::MAX };
     let mut next = 1;
     loop {
         let limit = judge.run_limit();
         let allowed = |next| judge.allowed_from(next).min(most.saturating_add(1) - next);
-        let several = machine.several(ops, a, (next, allowed(next)), limit)?; // at once, or else one:
+        let several = machine.several(backend, a, (next, allowed(next)), limit)?; // at once, or else one:
         next = several.unwrap_or(next);
         let (iteration, is_over) = (next, allowed(next) == 0);
         let is_single = several.is_none() && !is_over;
         if is_single {
-            ops.begin_iteration(iteration)?;
-            if let Some(verdict) = machine.iterate(ops, a, iteration, limit, &mut |record| judge.see(&record))? {
+            backend.begin_iteration(iteration)?;
+            if let Some(verdict) = machine.iterate(backend, a, iteration, limit, &mut |record| judge.see(&record))? {
                 return Ok(verdict);
             }
             next += 1;
         }
         records.clear();
-        let drain = is_over || ops.comm().stop_request() != 0;
-        machine.look(ops, next - 1, drain, &mut records)?;
-        if let Some(verdict) = judge.judge(&records, ops.comm()) {
+        let drain = is_over || backend.comm().stop_request() != 0;
+        machine.look(backend, next - 1, drain, &mut records)?;
+        if let Some(verdict) = judge.judge(&records, backend.comm()) {
             return Ok(verdict);
         }
         if judge.is_snapshot_due() {
-            let deferred = machine.deferred(ops)?;
+            let deferred = machine.deferred(backend)?;
             lend(machine, w, scaling);
-            judge.take_snapshot(ops, iterate, scaling.as_deref(), w, deferred)?;
+            judge.take_snapshot(backend, iterate, scaling.as_deref(), w, deferred)?;
             lend(machine, w, scaling);
         }
         if is_over {
             return Ok(Verdict::Replaces);
         }
-        if is_single && let Some(verdict) = judge.compare(ops, iteration)? {
+        if is_single && let Some(verdict) = judge.compare(backend, iteration)? {
             return Ok(verdict);
         }
     }
 }
 
 /// The vectors of the workspace go to the machine, or back.
-fn lend<O: Backend>(machine: &mut Machine<O>, w: &mut Workspace<O>, scaling: &mut Option<&mut RankScaling<O>>) {
+fn lend<O: PassBackend>(machine: &mut Machine<O>, w: &mut Workspace<O>, scaling: &mut Option<&mut RankScaling<O>>) {
     let own = [(X, &mut w.x), (R, &mut w.r), (OWN, &mut w.p), (OWN + 1, &mut w.q)];
     let weights = scaling.iter_mut().map(|share| (WEIGHTS, &mut share.weights));
     for (slot, vector) in own.into_iter().chain(weights) {

@@ -10,8 +10,8 @@ use std::time::Instant;
 
 use self::places::{OnDevices, OnHost};
 use self::traffic::{Through, Traffic};
-use crate::backend::Ops;
-use crate::backend::opencl::OpenClOps;
+use crate::backend::Backend;
+use crate::backend::opencl::OpenClBackend;
 use crate::comm::Message;
 use crate::device::{Context, DeviceVec, Event, Pinned, Queue};
 use crate::error::Result;
@@ -129,33 +129,33 @@ impl<T: Real> HaloExchange<T> {
     }
 
     /// Packs what other ranks need of `v`, as what is in the compute queue will have left it.
-    pub(super) fn pack<A: Real>(&self, ops: &OpenClOps<T, A>, v: &DeviceVec<T>) -> Result<()> {
+    pub(super) fn pack<A: Real>(&self, backend: &OpenClBackend<T, A>, v: &DeviceVec<T>) -> Result<()> {
         if self.plan.send.is_empty() {
             return Ok(());
         }
-        self.pack_singles(ops, v)?;
-        self.packed.replace(Some(ops.ctx.marker()?));
+        self.pack_singles(backend, v)?;
+        self.packed.replace(Some(backend.ctx.marker()?));
         Ok(())
     }
 
     /// The same for a `v` that will be as it has to be, for sure, when it is sent.
-    pub(super) fn pack_known<A: Real>(&self, ops: &OpenClOps<T, A>, v: &DeviceVec<T>) -> Result<()> {
-        if let Form::Packed(..) = self.message { self.pack(ops, v) } else { Ok(()) }
+    pub(super) fn pack_known<A: Real>(&self, backend: &OpenClBackend<T, A>, v: &DeviceVec<T>) -> Result<()> {
+        if let Form::Packed(..) = self.message { self.pack(backend, v) } else { Ok(()) }
     }
 
-    fn pack_singles<A: Real>(&self, ops: &OpenClOps<T, A>, v: &DeviceVec<T>) -> Result<()> {
+    fn pack_singles<A: Real>(&self, backend: &OpenClBackend<T, A>, v: &DeviceVec<T>) -> Result<()> {
         let Form::Packed(send, message) = &self.message else { return Ok(()) };
-        self.traffic.borrow_mut().message(&ops.ctx)?; // of an exchange that came to no end
-        let grid = ops.kernels.tuning.grid("halo_pack", send.len());
-        ops.kernels.halo.halo_pack(&ops.ctx, grid, send, v, &mut message.borrow_mut())
+        self.traffic.borrow_mut().message(&backend.ctx)?; // of an exchange that came to no end
+        let grid = backend.kernels.tuning.grid("halo_pack", send.len());
+        backend.kernels.halo.halo_pack(&backend.ctx, grid, send, v, &mut message.borrow_mut())
     }
 
     /// Starts to move what other ranks need of `v`, while the device works on what is in the compute queue.
-    pub(super) fn send<A: Real>(&self, ops: &OpenClOps<T, A>, v: &DeviceVec<T>) -> Result<()> {
+    pub(super) fn send<A: Real>(&self, backend: &OpenClBackend<T, A>, v: &DeviceVec<T>) -> Result<()> {
         if !self.is_shared() {
             return Ok(());
         }
-        let ctx = &ops.ctx;
+        let ctx = &backend.ctx;
         ctx.flush(Queue::Compute)?;
         if !self.plan.send.is_empty() {
             let (mut traffic, packed) = (self.traffic.borrow_mut(), self.packed.take());
@@ -176,11 +176,11 @@ impl<T: Real> HaloExchange<T> {
 
     /// Hands the message over, and fills the halo of `v` with those of other ranks: kernels that are enqueued afterwards find
     /// it there.
-    pub(super) fn receive<A: Real>(&self, ops: &OpenClOps<T, A>, v: &mut DeviceVec<T>) -> Result<()> {
+    pub(super) fn receive<A: Real>(&self, backend: &OpenClBackend<T, A>, v: &mut DeviceVec<T>) -> Result<()> {
         if !self.is_shared() {
             return Ok(());
         }
-        let (ctx, comm, begun) = (&ops.ctx, ops.comm(), Instant::now());
+        let (ctx, comm, begun) = (&backend.ctx, backend.comm(), Instant::now());
         let traffic = &mut *self.traffic.borrow_mut();
         ctx.flush(Queue::Compute)?;
         if let Some(message) = traffic.message(ctx)? {
@@ -189,20 +189,20 @@ impl<T: Real> HaloExchange<T> {
             ctx.finish()?; // nothing else tells when the former halo has been read
             comm.post(Message::Host(Arc::new(Vec::new())))?;
         }
-        ops.recorder.span(Lane::Host, "halo to the host", begun);
+        backend.recorder.span(Lane::Host, "halo to the host", begun);
         // a sum, or the message, has come since the former ones were enqueued, and after them
         traffic.forget_arrived();
         for receive in &self.plan.receive {
             let start = Instant::now();
             let message = comm.fetch(receive.from)?;
-            ops.recorder.span(Lane::Host, "wait for a neighbour", start);
+            backend.recorder.span(Lane::Host, "wait for a neighbour", start);
             traffic.arrive(ctx, message, receive.segment.clone(), v, self.n_rows + receive.halo.start)?;
         }
         let start = Instant::now();
         ctx.flush(Queue::Transfer)?;
         traffic.compute_after(ctx)?;
-        ops.recorder.span(Lane::Host, "halo to the device", start);
-        ops.count_halo(begun.elapsed());
+        backend.recorder.span(Lane::Host, "halo to the device", start);
+        backend.count_halo(begun.elapsed());
         Ok(())
     }
 }

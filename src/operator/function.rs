@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
 
-use crate::backend::host::{HostOps, dot};
+use crate::backend::host::{HostBackend, dot};
 use crate::backend::{Arriving, LinearOperator, pair};
 use crate::error::{Error, Result};
 use crate::matrix::gallery::random_vector;
@@ -163,8 +163,8 @@ pub(crate) struct FunctionBlock<'a> {
 
 impl FunctionBlock<'_> {
     /// y = S A S x, over the rows.
-    fn product(&self, ops: &HostOps<f64>, x: &[f64], y: &mut [f64]) {
-        let _running = ops.running("function");
+    fn product(&self, backend: &HostBackend<f64>, x: &[f64], y: &mut [f64]) {
+        let _running = backend.running("function");
         let (x, y) = (&x[..self.a.n], &mut y[..self.a.n]);
         let Some((roots, scaled)) = &self.scaling else { return self.a.apply(x, y) };
         let scaled = &mut *scaled.borrow_mut();
@@ -175,19 +175,19 @@ impl FunctionBlock<'_> {
 }
 
 /// The rank is alone: there are no halos.
-impl LinearOperator<HostOps<f64>> for FunctionBlock<'_> {
-    fn apply(&self, ops: &HostOps<f64>, x: &mut Vec<f64>, y: &mut Vec<f64>) -> Result<()> {
-        self.product(ops, x, y);
+impl LinearOperator<HostBackend<f64>> for FunctionBlock<'_> {
+    fn apply(&self, backend: &HostBackend<f64>, x: &mut Vec<f64>, y: &mut Vec<f64>) -> Result<()> {
+        self.product(backend, x, y);
         Ok(())
     }
 
-    fn fill_halo(&self, _: &HostOps<f64>, _: &mut Vec<f64>) -> Result<()> {
+    fn fill_halo(&self, _: &HostBackend<f64>, _: &mut Vec<f64>) -> Result<()> {
         Ok(())
     }
 
     fn multiply(
         &self,
-        ops: &HostOps<f64>,
+        backend: &HostBackend<f64>,
         v: &mut [Vec<f64>],
         of: [usize; 2],
         arriving: Option<Arriving<'_, Vec<f64>>>,
@@ -197,18 +197,18 @@ impl LinearOperator<HostOps<f64>> for FunctionBlock<'_> {
             then(v)?;
         }
         let [x, y] = pair(v, of);
-        self.product(ops, x, y);
+        self.product(backend, x, y);
         let (x, y) = (&x[..self.a.n], &y[..self.a.n]);
         *dots = [dot(x, y), dot(y, y)];
         Ok(())
     }
 
-    fn pack_halo(&self, _: &HostOps<f64>, _: &Vec<f64>, _: bool) -> Result<()> {
+    fn pack_halo(&self, _: &HostBackend<f64>, _: &Vec<f64>, _: bool) -> Result<()> {
         Ok(())
     }
 
-    fn residual(&self, ops: &HostOps<f64>, b: &Vec<f64>, x: &mut Vec<f64>, r: &mut Vec<f64>) -> Result<()> {
-        self.product(ops, x, r);
+    fn residual(&self, backend: &HostBackend<f64>, b: &Vec<f64>, x: &mut Vec<f64>, r: &mut Vec<f64>) -> Result<()> {
+        self.product(backend, x, r);
         minus(b, &mut r[..self.a.n]);
         Ok(())
     }

@@ -10,8 +10,8 @@ use rayon::prelude::*;
 use super::Format;
 use super::dictionary::Dictionary;
 use super::plan::refused;
-use crate::backend::Ops;
-use crate::backend::host::HostOps;
+use crate::backend::Backend;
+use crate::backend::host::HostBackend;
 use crate::backend::{Arriving, LinearOperator, pair};
 use crate::comm::Message;
 use crate::error::Result;
@@ -159,9 +159,9 @@ impl<T: Real> HostBlock<T> {
         parts.into_iter().fold([0.0; 2], add)
     }
 
-    fn exchange(&self, ops: &HostOps<T>, x: &mut [T]) -> Result<()> {
+    fn exchange(&self, backend: &HostBackend<T>, x: &mut [T]) -> Result<()> {
         let start = Instant::now();
-        let comm = ops.comm();
+        let comm = backend.comm();
         let (owned, halo) = x.split_at_mut(self.rows.len());
         let message: Vec<T> = self.halo.send.iter().map(|&i| owned[i as usize]).collect();
         comm.post(Message::Host(Arc::new(message)))?;
@@ -169,9 +169,9 @@ impl<T: Real> HostBlock<T> {
             let Message::Host(message) = comm.fetch(receive.from)? else { unreachable!("the host shares no context") };
             halo[receive.halo.clone()].copy_from_slice(&message[receive.segment.clone()]);
         }
-        ops.halos.set(ops.halos.get() + start.elapsed());
-        if ops.comm().size() > 1 {
-            ops.recorder.span(Lane::Host, "halo", start);
+        backend.halos.set(backend.halos.get() + start.elapsed());
+        if backend.comm().size() > 1 {
+            backend.recorder.span(Lane::Host, "halo", start);
         }
         Ok(())
     }
@@ -195,10 +195,10 @@ fn dictionary<T: Real>(part: &Part<'_>, factor: f64, format: Format) -> Result<O
     }))
 }
 
-impl<T: Real> LinearOperator<HostOps<T>> for HostBlock<T> {
-    fn apply(&self, ops: &HostOps<T>, x: &mut Vec<T>, y: &mut Vec<T>) -> Result<()> {
-        self.exchange(ops, x)?;
-        let _running = ops.running(self.kernel("spmv_csr", "spmv_dictionary"));
+impl<T: Real> LinearOperator<HostBackend<T>> for HostBlock<T> {
+    fn apply(&self, backend: &HostBackend<T>, x: &mut Vec<T>, y: &mut Vec<T>) -> Result<()> {
+        self.exchange(backend, x)?;
+        let _running = backend.running(self.kernel("spmv_csr", "spmv_dictionary"));
         self.for_rows(x, &mut y[..self.rows.len()], |_, sum, y| {
             *y = sum;
             [0.0; 2]
@@ -206,24 +206,24 @@ impl<T: Real> LinearOperator<HostOps<T>> for HostBlock<T> {
         Ok(())
     }
 
-    fn fill_halo(&self, ops: &HostOps<T>, x: &mut Vec<T>) -> Result<()> {
-        self.exchange(ops, x)
+    fn fill_halo(&self, backend: &HostBackend<T>, x: &mut Vec<T>) -> Result<()> {
+        self.exchange(backend, x)
     }
 
     fn multiply(
         &self,
-        ops: &HostOps<T>,
+        backend: &HostBackend<T>,
         v: &mut [Vec<T>],
         of: [usize; 2],
         arriving: Option<Arriving<'_, Vec<T>>>,
         dots: &mut [f64; 2],
     ) -> Result<()> {
         if let Some(Arriving { of, then }) = arriving {
-            self.exchange(ops, &mut v[of])?;
+            self.exchange(backend, &mut v[of])?;
             then(v)?;
         }
         let [x, y] = pair(v, of);
-        let _running = ops.running(self.kernel("spmv_dot_csr", "spmv_dot_dictionary"));
+        let _running = backend.running(self.kernel("spmv_dot_csr", "spmv_dot_dictionary"));
         *dots = self.for_rows(x, &mut y[..self.rows.len()], |i, sum, y| {
             *y = sum;
             [x[i].to_f64() * sum.to_f64(), sum.to_f64() * sum.to_f64()]
@@ -232,13 +232,13 @@ impl<T: Real> LinearOperator<HostOps<T>> for HostBlock<T> {
     }
 
     /// The message is made when it is sent.
-    fn pack_halo(&self, _: &HostOps<T>, _: &Vec<T>, _: bool) -> Result<()> {
+    fn pack_halo(&self, _: &HostBackend<T>, _: &Vec<T>, _: bool) -> Result<()> {
         Ok(())
     }
 
-    fn residual(&self, ops: &HostOps<T>, b: &Vec<T>, x: &mut Vec<T>, r: &mut Vec<T>) -> Result<()> {
-        self.exchange(ops, x)?;
-        let _running = ops.running(self.kernel("residual_csr", "residual_dictionary"));
+    fn residual(&self, backend: &HostBackend<T>, b: &Vec<T>, x: &mut Vec<T>, r: &mut Vec<T>) -> Result<()> {
+        self.exchange(backend, x)?;
+        let _running = backend.running(self.kernel("residual_csr", "residual_dictionary"));
         self.for_rows(x, &mut r[..self.rows.len()], |i, sum, r| {
             *r = b[i] - sum;
             [0.0; 2]

@@ -5,7 +5,7 @@ use super::exchange::HaloExchange;
 use super::plan::{Offer, Plan, Target};
 use super::row_blocks::RowBlocks;
 use super::{Exchange, Format, by_dictionary, csr, segments};
-use crate::backend::opencl::{DeviceSums, OpenClOps};
+use crate::backend::opencl::{DeviceSums, OpenClBackend};
 use crate::backend::{Arriving, LinearOperator, pair};
 use crate::device::{Context, DeviceVec};
 use crate::error::Result;
@@ -130,19 +130,19 @@ impl<T: Real> DeviceBlock<T> {
     /// Launches a product on the rows that need no halo while the halo of `x` is under way, then on the others.
     fn overlapped<A: Real>(
         &self,
-        ops: &OpenClOps<T, A>,
+        backend: &OpenClBackend<T, A>,
         x: &mut DeviceVec<T>,
         product: &Product<'_, T, A>,
     ) -> Result<()> {
         let on = |which, x: &DeviceVec<T>| {
             let rows = self.launches(which).into_iter();
-            rows.map(|rows| ops.kernels.product(&ops.ctx, rows, x, product, None))
+            rows.map(|rows| backend.kernels.product(&backend.ctx, rows, x, product, None))
                 .try_for_each(|groups| groups.map(|_| ()))
         };
-        self.exchange.pack(ops, x)?;
+        self.exchange.pack(backend, x)?;
         on(Which::Interior, x)?;
-        self.exchange.send(ops, x)?;
-        self.exchange.receive(ops, x)?;
+        self.exchange.send(backend, x)?;
+        self.exchange.receive(backend, x)?;
         on(Which::Boundary, x)
     }
 
@@ -150,75 +150,75 @@ impl<T: Real> DeviceBlock<T> {
     /// Tells how many there are then.
     fn dots_of<A: Real>(
         &self,
-        ops: &OpenClOps<T, A>,
+        backend: &OpenClBackend<T, A>,
         which: Which,
         x: &DeviceVec<T>,
         y: &mut DeviceVec<T>,
         partials: &DeviceVec<A>,
         before: usize,
     ) -> Result<usize> {
-        let done = &*ops.done();
+        let done = &*backend.done();
         self.launches(which).into_iter().try_fold(before, |groups, rows| {
             let product = Product::Dots { y: &mut *y, partials, first: groups as u32, done };
-            Ok(groups + ops.kernels.product(&ops.ctx, rows, x, &product, None)?)
+            Ok(groups + backend.kernels.product(&backend.ctx, rows, x, &product, None)?)
         })
     }
 }
 
-impl<T: Real, A: Real> LinearOperator<OpenClOps<T, A>> for DeviceBlock<T> {
-    fn apply(&self, ops: &OpenClOps<T, A>, x: &mut DeviceVec<T>, y: &mut DeviceVec<T>) -> Result<()> {
-        self.overlapped(ops, x, &Product::Store(y))
+impl<T: Real, A: Real> LinearOperator<OpenClBackend<T, A>> for DeviceBlock<T> {
+    fn apply(&self, backend: &OpenClBackend<T, A>, x: &mut DeviceVec<T>, y: &mut DeviceVec<T>) -> Result<()> {
+        self.overlapped(backend, x, &Product::Store(y))
     }
 
-    fn fill_halo(&self, ops: &OpenClOps<T, A>, x: &mut DeviceVec<T>) -> Result<()> {
-        self.exchange.pack(ops, x)?;
-        self.exchange.send(ops, x)?;
-        self.exchange.receive(ops, x)
+    fn fill_halo(&self, backend: &OpenClBackend<T, A>, x: &mut DeviceVec<T>) -> Result<()> {
+        self.exchange.pack(backend, x)?;
+        self.exchange.send(backend, x)?;
+        self.exchange.receive(backend, x)
     }
 
     fn multiply(
         &self,
-        ops: &OpenClOps<T, A>,
+        backend: &OpenClBackend<T, A>,
         v: &mut [DeviceVec<T>],
         of: [usize; 2],
         arriving: Option<Arriving<'_, DeviceVec<T>>>,
         dots: &mut DeviceSums<A>,
     ) -> Result<()> {
-        let partials = ops.empty(dots, self.launch_count())?;
+        let partials = backend.empty(dots, self.launch_count())?;
         if let Some(Arriving { of, .. }) = &arriving {
-            self.exchange.send(ops, &v[*of])?;
+            self.exchange.send(backend, &v[*of])?;
         }
         // one launch is quicker than two, if it does not wait
         let is_halo_early = matches!(self.rows.arrays, Arrays::Dictionary(..)) && self.exchange.is_hidden_by_step();
         let mut groups = dots.groups();
         if !is_halo_early {
             let [x, y] = pair(v, of);
-            groups = self.dots_of(ops, Which::Interior, x, y, &partials, groups)?;
+            groups = self.dots_of(backend, Which::Interior, x, y, &partials, groups)?;
         }
         if let Some(Arriving { of, then }) = arriving {
-            self.exchange.receive(ops, &mut v[of])?;
+            self.exchange.receive(backend, &mut v[of])?;
             if self.exchange.halo() > 0 {
                 then(v)?;
             }
         }
         let rest = if is_halo_early { Which::All } else { Which::Boundary };
         let [x, y] = pair(v, of);
-        dots.set_groups(self.dots_of(ops, rest, x, y, &partials, groups)?);
+        dots.set_groups(self.dots_of(backend, rest, x, y, &partials, groups)?);
         Ok(())
     }
 
-    fn pack_halo(&self, ops: &OpenClOps<T, A>, y: &DeviceVec<T>, is_summed: bool) -> Result<()> {
-        if is_summed { self.exchange.pack_known(ops, y) } else { self.exchange.pack(ops, y) }
+    fn pack_halo(&self, backend: &OpenClBackend<T, A>, y: &DeviceVec<T>, is_summed: bool) -> Result<()> {
+        if is_summed { self.exchange.pack_known(backend, y) } else { self.exchange.pack(backend, y) }
     }
 
     fn residual(
         &self,
-        ops: &OpenClOps<T, A>,
+        backend: &OpenClBackend<T, A>,
         b: &DeviceVec<T>,
         x: &mut DeviceVec<T>,
         r: &mut DeviceVec<T>,
     ) -> Result<()> {
-        self.overlapped(ops, x, &Product::Residual { b, r })
+        self.overlapped(backend, x, &Product::Residual { b, r })
     }
 
     fn rows(&self) -> Option<Rows<'_, T>> {

@@ -180,7 +180,7 @@ fn with_vectors<T: Real>(part: &Part<'_>, matrix: usize) -> u64 {
 mod tests {
     use super::*;
     use crate::backend::LinearOperator;
-    use crate::backend::opencl::OpenClOps;
+    use crate::backend::opencl::OpenClBackend;
     use crate::device::{Context, list};
     use crate::kernels::Tuning;
     use crate::matrix::{Csr, gallery};
@@ -270,7 +270,7 @@ mod tests {
                     let Ok(offer) = offer else { continue };
                     let block = DeviceBlock::alone(&ctx, &tuning, &part, 1.0, &offer).unwrap();
                     assert_eq!(block.format(), format, "{spec}");
-                    let bytes = LinearOperator::<OpenClOps<f64, f64>>::bytes(&block);
+                    let bytes = LinearOperator::<OpenClBackend<f64, f64>>::bytes(&block);
                     assert_eq!(offer.bytes, bytes, "{spec} {format}");
                 }
             }

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::backend::Ops;
+use crate::backend::Backend;
 use crate::error::Result;
 use crate::matrix::Csr;
 use crate::real::Real;
@@ -64,11 +64,11 @@ impl Scaling {
     }
 
     /// A rank's share, on its device.
-    pub(crate) fn share<O: Ops>(&self, ops: &O, rows: Range<usize>) -> Result<RankScaling<O>> {
+    pub(crate) fn share<O: Backend>(&self, backend: &O, rows: Range<usize>) -> Result<RankScaling<O>> {
         let roots = self.roots[rows].to_vec();
         let weights: Vec<O::Real> = roots.par_iter().map(|t| O::Real::from_f64(t * t)).collect();
-        let mut on_device = ops.vector(0, "the diagonal")?;
-        ops.write(&weights, &mut on_device)?;
+        let mut on_device = backend.vector(0, "the diagonal")?;
+        backend.write(&weights, &mut on_device)?;
         Ok(RankScaling { roots, weights: on_device })
     }
 }
@@ -77,13 +77,13 @@ impl Scaling {
 const PIECE: usize = 1 << 12;
 
 /// The scaling of a rank's rows.
-pub(crate) struct RankScaling<O: Ops> {
+pub(crate) struct RankScaling<O: Backend> {
     roots: Vec<f64>,
     /// The diagonal: weights of the squares of the scaled residual in ‖b − A x‖₂².
     pub(crate) weights: O::Vector,
 }
 
-impl<O: Ops> RankScaling<O> {
+impl<O: Backend> RankScaling<O> {
     /// S b.
     pub(crate) fn of_rhs(&self, b: &[f64]) -> Vec<f64> {
         self.map(b, |b, root| b / root)

@@ -5,54 +5,54 @@ use rayon::prelude::*;
 
 use crate::backend::LinearOperator;
 use crate::backend::deferred;
-use crate::backend::{Ops, Widens};
+use crate::backend::{Backend, Widens};
 use crate::comm::Links;
 use crate::error::Result;
 use crate::krylov::{Iterate, Workspace};
 use crate::real::Real;
 
 /// All in the precision of the iteration: the iterate is `w.x`.
-pub(crate) struct Plain<O: Ops> {
+pub(crate) struct Plain<O: Backend> {
     b: O::Vector,
     kept: O::Vector,
 }
 
-impl<O: Ops> Plain<O> {
+impl<O: Backend> Plain<O> {
     /// Allocates it.
-    pub(crate) fn new(ops: &O) -> Result<Self> {
-        Ok(Self { b: ops.vector(0, "b")?, kept: ops.vector(0, "the first iterate")? })
+    pub(crate) fn new(backend: &O) -> Result<Self> {
+        Ok(Self { b: backend.vector(0, "b")?, kept: backend.vector(0, "the first iterate")? })
     }
 }
 
-impl<O: Ops<Vector: Send>> Iterate<O> for Plain<O> {
-    fn connect(&mut self, ops: &mut O, links: Links) {
-        ops.set_comm(O::Real::link(links));
+impl<O: Backend<Vector: Send>> Iterate<O> for Plain<O> {
+    fn connect(&mut self, backend: &mut O, links: Links) {
+        backend.set_comm(O::Real::link(links));
     }
 
-    fn write(&mut self, ops: &O, w: &mut Workspace<O>, b: &[f64], x: &[f64]) -> Result<()> {
-        ops.write(&O::Real::scaled(b, 1.0), &mut self.b)?;
-        ops.write(&O::Real::scaled(x, 1.0), &mut w.x)
+    fn write(&mut self, backend: &O, w: &mut Workspace<O>, b: &[f64], x: &[f64]) -> Result<()> {
+        backend.write(&O::Real::scaled(b, 1.0), &mut self.b)?;
+        backend.write(&O::Real::scaled(x, 1.0), &mut w.x)
     }
 
-    fn residual(&mut self, ops: &O, a: &impl LinearOperator<O>, w: &mut Workspace<O>) -> Result<()> {
-        ops.copy(&w.x, &mut w.q)?; // which has room for the halo
-        a.residual(ops, &self.b, &mut w.q, &mut w.r)
+    fn residual(&mut self, backend: &O, a: &impl LinearOperator<O>, w: &mut Workspace<O>) -> Result<()> {
+        backend.copy(&w.x, &mut w.q)?; // which has room for the halo
+        a.residual(backend, &self.b, &mut w.q, &mut w.r)
     }
 
-    fn keep(&mut self, ops: &O, w: &Workspace<O>) -> Result<()> {
-        ops.copy(&w.x, &mut self.kept)
+    fn keep(&mut self, backend: &O, w: &Workspace<O>) -> Result<()> {
+        backend.copy(&w.x, &mut self.kept)
     }
 
-    fn restore(&mut self, ops: &O, w: &mut Workspace<O>) -> Result<()> {
-        ops.copy(&self.kept, &mut w.x)
+    fn restore(&mut self, backend: &O, w: &mut Workspace<O>) -> Result<()> {
+        backend.copy(&self.kept, &mut w.x)
     }
 
-    fn read(&mut self, ops: &O, w: &mut Workspace<O>, x: &mut [f64]) -> Result<()> {
-        self.look(ops, w, 0.0, x)
+    fn read(&mut self, backend: &O, w: &mut Workspace<O>, x: &mut [f64]) -> Result<()> {
+        self.look(backend, w, 0.0, x)
     }
 
-    fn look(&self, ops: &O, w: &Workspace<O>, deferred: f64, x: &mut [f64]) -> Result<()> {
-        O::Real::fill(x, |x| read_completed(ops, w, deferred, x))
+    fn look(&self, backend: &O, w: &Workspace<O>, deferred: f64, x: &mut [f64]) -> Result<()> {
+        O::Real::fill(x, |x| read_completed(backend, w, deferred, x))
     }
 
     fn curvature(&mut self, _: &O, _: &mut Workspace<O>) -> Result<Option<f64>> {
@@ -65,12 +65,12 @@ impl<O: Ops<Vector: Send>> Iterate<O> for Plain<O> {
 }
 
 /// Gets the owned elements of `w.x`, with what is deferred of it.
-fn read_completed<O: Ops>(ops: &O, w: &Workspace<O>, deferred: f64, to: &mut [O::Real]) -> Result<()> {
-    ops.read(&w.x, to)?;
+fn read_completed<O: Backend>(backend: &O, w: &Workspace<O>, deferred: f64, to: &mut [O::Real]) -> Result<()> {
+    backend.read(&w.x, to)?;
     if deferred != 0.0 {
         let [mut p, mut r] = [vec![O::Real::default(); to.len()], vec![O::Real::default(); to.len()]];
-        ops.read(&w.p, &mut p)?;
-        ops.read(&w.r, &mut r)?;
+        backend.read(&w.p, &mut p)?;
+        backend.read(&w.r, &mut r)?;
         deferred::complete(to, &p, &r, deferred);
     }
     Ok(())
@@ -81,8 +81,8 @@ fn read_completed<O: Ops>(ops: &O, w: &Workspace<O>, deferred: f64, to: &mut [O:
 /// 10.1016/j.cpc.2010.05.002). A run of a method gathers in `w.x` what is to be added to the iterate; the next
 /// residual begins with adding it. So the iteration's rounding errors, which are relative to what a run adds, get
 /// smaller with the residual.
-pub(crate) struct Mixed<W: Ops, B> {
-    ops: W,
+pub(crate) struct Mixed<W: Backend, B> {
+    backend: W,
     a: B,
     stored: u64,
     b: W::Vector,
@@ -92,69 +92,69 @@ pub(crate) struct Mixed<W: Ops, B> {
     r: W::Vector,
 }
 
-impl<W: Ops, B: LinearOperator<W>> Mixed<W, B> {
+impl<W: Backend, B: LinearOperator<W>> Mixed<W, B> {
     /// Allocates it, for a matrix whose rows take `stored` bytes.
-    pub(crate) fn new(ops: W, a: B, stored: u64) -> Result<Self> {
-        let b = ops.vector(0, "b")?;
-        let x = ops.vector(a.halo(), "x in double precision")?;
-        let kept = ops.vector(0, "the first iterate")?;
-        let r = ops.vector(0, "r in double precision")?;
-        Ok(Self { ops, a, stored, b, x, kept, r })
+    pub(crate) fn new(backend: W, a: B, stored: u64) -> Result<Self> {
+        let b = backend.vector(0, "b")?;
+        let x = backend.vector(a.halo(), "x in double precision")?;
+        let kept = backend.vector(0, "the first iterate")?;
+        let r = backend.vector(0, "r in double precision")?;
+        Ok(Self { backend, a, stored, b, x, kept, r })
     }
 }
 
 impl<O, W, B> Iterate<O> for Mixed<W, B>
 where
-    O: Ops<Real = f32> + Widens<W>,
-    W: Ops<Real = f64, Vector: Send> + Send,
+    O: Backend<Real = f32> + Widens<W>,
+    W: Backend<Real = f64, Vector: Send> + Send,
     B: LinearOperator<W> + Send,
 {
-    fn connect(&mut self, ops: &mut O, links: Links) {
-        ops.set_comm(links.single);
-        self.ops.set_comm(links.double);
+    fn connect(&mut self, backend: &mut O, links: Links) {
+        backend.set_comm(links.single);
+        self.backend.set_comm(links.double);
     }
 
-    fn write(&mut self, ops: &O, w: &mut Workspace<O>, b: &[f64], x: &[f64]) -> Result<()> {
-        self.ops.write(b, &mut self.b)?;
-        ops.add_wide(&mut w.x, &mut self.x)?; // leaves zeros
-        self.ops.write(x, &mut self.x)
+    fn write(&mut self, backend: &O, w: &mut Workspace<O>, b: &[f64], x: &[f64]) -> Result<()> {
+        self.backend.write(b, &mut self.b)?;
+        backend.add_wide(&mut w.x, &mut self.x)?; // leaves zeros
+        self.backend.write(x, &mut self.x)
     }
 
-    fn residual(&mut self, ops: &O, _: &impl LinearOperator<O>, w: &mut Workspace<O>) -> Result<()> {
-        ops.add_wide(&mut w.x, &mut self.x)?;
-        self.a.residual(&self.ops, &self.b, &mut self.x, &mut self.r)?;
-        ops.narrow(&self.r, &mut w.r)
+    fn residual(&mut self, backend: &O, _: &impl LinearOperator<O>, w: &mut Workspace<O>) -> Result<()> {
+        backend.add_wide(&mut w.x, &mut self.x)?;
+        self.a.residual(&self.backend, &self.b, &mut self.x, &mut self.r)?;
+        backend.narrow(&self.r, &mut w.r)
     }
 
     fn keep(&mut self, _: &O, _: &Workspace<O>) -> Result<()> {
-        self.ops.copy(&self.x, &mut self.kept)
+        self.backend.copy(&self.x, &mut self.kept)
     }
 
-    fn restore(&mut self, ops: &O, w: &mut Workspace<O>) -> Result<()> {
-        ops.add_wide(&mut w.x, &mut self.x)?; // leaves zeros
-        self.ops.copy(&self.kept, &mut self.x)
+    fn restore(&mut self, backend: &O, w: &mut Workspace<O>) -> Result<()> {
+        backend.add_wide(&mut w.x, &mut self.x)?; // leaves zeros
+        self.backend.copy(&self.kept, &mut self.x)
     }
 
-    fn read(&mut self, ops: &O, w: &mut Workspace<O>, x: &mut [f64]) -> Result<()> {
-        ops.add_wide(&mut w.x, &mut self.x)?;
-        self.ops.read(&self.x, x)
+    fn read(&mut self, backend: &O, w: &mut Workspace<O>, x: &mut [f64]) -> Result<()> {
+        backend.add_wide(&mut w.x, &mut self.x)?;
+        self.backend.read(&self.x, x)
     }
 
-    fn look(&self, ops: &O, w: &Workspace<O>, deferred: f64, x: &mut [f64]) -> Result<()> {
-        self.ops.read(&self.x, x)?;
+    fn look(&self, backend: &O, w: &Workspace<O>, deferred: f64, x: &mut [f64]) -> Result<()> {
+        self.backend.read(&self.x, x)?;
         let mut added = vec![0.0; x.len()];
-        read_completed(ops, w, deferred, &mut added)?;
+        read_completed(backend, w, deferred, &mut added)?;
         x.par_iter_mut().with_min_len(1 << 14).zip(&added).for_each(|(x, d)| *x += f64::from(*d));
         Ok(())
     }
 
-    fn curvature(&mut self, ops: &O, w: &mut Workspace<O>) -> Result<Option<f64>> {
-        let Self { ops: wide, a, x, r, .. } = self;
+    fn curvature(&mut self, backend: &O, w: &mut Workspace<O>) -> Result<Option<f64>> {
+        let Self { backend: wide, a, x, r, .. } = self;
         wide.write(&vec![0.0; wide.n_owned()], x)?;
-        ops.add_wide(&mut w.p, x)?; // where there is room for the halo
+        backend.add_wide(&mut w.p, x)?; // where there is room for the halo
         a.apply(wide, x, r)?;
         let curvature = wide.dot(x, r)?;
-        Iterate::<O>::restore(self, ops, w)?;
+        Iterate::<O>::restore(self, backend, w)?;
         Ok(Some(curvature))
     }
 

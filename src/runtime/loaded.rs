@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::setup::Setup;
-use crate::backend::opencl::OpenClOps;
+use crate::backend::opencl::OpenClBackend;
 use crate::comm::Communicator;
 use crate::device::Context;
 use crate::error::Result;
@@ -25,7 +25,7 @@ pub(crate) fn load<T: Real, A: Real>(
     part: &Part<'_>,
     setup: &Setup,
     comm: Box<dyn Communicator<T>>,
-) -> Result<(OpenClOps<T, A>, DeviceBlock<T>)> {
+) -> Result<(OpenClBackend<T, A>, DeviceBlock<T>)> {
     let (info, store) = (ctx.info(), Store::open());
     let known = (setup.tune != Tune::Off).then(|| store.load(&Device::from(info)));
     let tuning = match &known {
@@ -33,7 +33,7 @@ pub(crate) fn load<T: Real, A: Real>(
         None => Tuning::default_for(info, Shape::of(info)),
     };
     let kernels = Kernels::build(ctx, tuning)?;
-    let ops = OpenClOps::new(Arc::clone(ctx), kernels, part.n_owned(), comm)?;
+    let backend = OpenClBackend::new(Arc::clone(ctx), kernels, part.n_owned(), comm)?;
     let wanted = Wanted {
         format: setup.format,
         tune: Tune::Stored,
@@ -43,6 +43,6 @@ pub(crate) fn load<T: Real, A: Real>(
         exchange: setup.exchange,
         set_up: formats::SET_UP_TIME,
     };
-    let Uploaded { block, .. } = formats::upload(&ops, part, 1.0, wanted)?;
-    Ok((ops, block))
+    let Uploaded { block, .. } = formats::upload(&backend, part, 1.0, wanted)?;
+    Ok((backend, block))
 }

@@ -7,7 +7,7 @@ use super::control::{Control, Progress, Stop};
 use super::iteration_time::IterationTime;
 use super::rebalance::{self, Balance, IterationTimes};
 use super::snapshot::Snapshots;
-use crate::backend::{Ops, Record};
+use crate::backend::{Backend, Record};
 use crate::comm::Communicator;
 use crate::error::Result;
 use crate::krylov::{Indefinite, Iterate, Judge, Reason, Verdict, Workspace};
@@ -326,7 +326,7 @@ impl<'a> Monitor<'a> {
 
     /// Now and then, in the middle of iteration `iteration` of a run: compares what the ranks' kernels take, and whether
     /// rows had better be shared otherwise. All ranks see the same numbers.
-    pub(crate) fn compare<O: Ops>(&mut self, ops: &O, iteration: u64) -> Result<Option<Verdict>> {
+    pub(crate) fn compare<O: Backend>(&mut self, backend: &O, iteration: u64) -> Result<Option<Verdict>> {
         let Some(balance) = &self.balance else { return Ok(None) };
         let of_all = self.before - self.before_all + iteration;
         if !rebalance::is_time(of_all) {
@@ -335,13 +335,13 @@ impl<'a> Monitor<'a> {
         let now = (Instant::now(), of_all);
         let (since, first) = std::mem::replace(&mut self.measured_since, now);
         let whole = (now.0 - since).as_secs_f64() / (of_all - first) as f64;
-        let kernels = ops.kernel_seconds(iteration)?.unwrap_or(f64::NAN);
+        let kernels = backend.kernel_seconds(iteration)?.unwrap_or(f64::NAN);
         #[cfg(test)]
-        let rank = ops.comm().rank();
+        let rank = backend.comm().rank();
         #[cfg(test)]
         let kernels = balance.injected.as_ref().map_or(kernels, |all| balance.costs[rank] * all[rank]);
-        let kernels = ops.comm().gather(kernels)?;
-        let whole = ops.comm().gather(whole)?[0];
+        let kernels = backend.comm().gather(kernels)?;
+        let whole = backend.comm().gather(whole)?[0];
         let times = IterationTimes { kernels, whole };
         log::debug!("iteration {iteration}: {times:?}");
         self.shares = balance.better_shares(&times, of_all);
@@ -436,7 +436,7 @@ impl<'a> Monitor<'a> {
     }
 }
 
-impl<O: Ops> Judge<O> for Monitor<'_> {
+impl<O: Backend> Judge<O> for Monitor<'_> {
     fn begin(&mut self, rr: f64) -> Option<Verdict> {
         self.begin(rr)
     }
@@ -469,8 +469,8 @@ impl<O: Ops> Judge<O> for Monitor<'_> {
         self.judge(records, comm)
     }
 
-    fn compare(&mut self, ops: &O, iteration: u64) -> Result<Option<Verdict>> {
-        self.compare(ops, iteration)
+    fn compare(&mut self, backend: &O, iteration: u64) -> Result<Option<Verdict>> {
+        self.compare(backend, iteration)
     }
 
     fn is_snapshot_due(&self) -> bool {
@@ -479,26 +479,26 @@ impl<O: Ops> Judge<O> for Monitor<'_> {
 
     fn take_snapshot(
         &mut self,
-        ops: &O,
+        backend: &O,
         iterate: &impl Iterate<O>,
         scaling: Option<&RankScaling<O>>,
         w: &Workspace<O>,
         deferred: f64,
     ) -> Result<()> {
         let Some(snapshots) = self.takes_snapshot() else { return Ok(()) };
-        let mut x = vec![0.0; ops.n_owned()];
-        iterate.look(ops, w, deferred, &mut x)?;
+        let mut x = vec![0.0; backend.n_owned()];
+        iterate.look(backend, w, deferred, &mut x)?;
         let mut p = snapshots.has_directions.then(|| vec![0.0; x.len()]);
         if let Some(p) = &mut p {
-            O::Real::fill(p, |p| ops.read(&w.p, p))?;
+            O::Real::fill(p, |p| backend.read(&w.p, p))?;
         }
         if let Some(scaling) = scaling {
             scaling.undo(&mut x);
             p.iter_mut().for_each(|p| scaling.undo(p));
         }
         let reached = (self.iterations, self.rel_residual_2(), self.history());
-        snapshots.put(ops.comm().rank(), &x, p.as_deref(), reached);
-        self.has_taken_snapshot(ops.comm());
+        snapshots.put(backend.comm().rank(), &x, p.as_deref(), reached);
+        self.has_taken_snapshot(backend.comm());
         Ok(())
     }
 }

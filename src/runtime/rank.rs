@@ -11,9 +11,9 @@ use super::memory_check::beside_rows;
 use super::monitor::{Monitor, Seen};
 use super::setup::Setup;
 use crate::backend::LinearOperator;
-use crate::backend::host::HostOps;
-use crate::backend::machine::{Backend, Machine};
-use crate::backend::opencl::OpenClOps;
+use crate::backend::host::HostBackend;
+use crate::backend::machine::{Machine, PassBackend};
+use crate::backend::opencl::OpenClBackend;
 use crate::comm::{Alone, Links};
 use crate::device::{Context, Info, SharedContext};
 use crate::error::Result;
@@ -64,9 +64,9 @@ pub(crate) struct Stored {
 }
 
 /// The method, the operations, the matrix, the iterate, the preconditioner and the vectors of a rank.
-struct Engine<O: Backend, A, I> {
+struct Engine<O: PassBackend, A, I> {
     method: Method,
-    ops: O,
+    backend: O,
     a: A,
     stored: Stored,
     iterate: I,
@@ -189,18 +189,18 @@ pub(crate) fn open(
 impl Plan<'_> {
     /// A rank of the host's threads.
     fn on_host<T: Real>(&self, a: &Arc<Csr>, part: Part<'_>) -> Result<Box<dyn Rank>> {
-        let (ops, matrix) = self.host_rows::<T>(a, part)?;
-        let (iterate, stored) = (Plain::new(&ops)?, self.stored_on_host(&matrix));
-        Ok(Box::new(Engine::new(ops, (matrix, stored), iterate, self)?))
+        let (backend, matrix) = self.host_rows::<T>(a, part)?;
+        let (iterate, stored) = (Plain::new(&backend)?, self.stored_on_host(&matrix));
+        Ok(Box::new(Engine::new(backend, (matrix, stored), iterate, self)?))
     }
 
     /// The same in mixed precision.
     fn mixed_on_host(&self, a: &Arc<Csr>, part: Part<'_>) -> Result<Box<dyn Rank>> {
-        let (wide_ops, wide) = self.host_rows::<f64>(a, part.clone())?;
-        let (ops, matrix) = self.host_rows::<f32>(a, part)?;
+        let (wide_backend, wide) = self.host_rows::<f64>(a, part.clone())?;
+        let (backend, matrix) = self.host_rows::<f32>(a, part)?;
         let wide_bytes = wide.memory();
-        let (iterate, stored) = (Mixed::new(wide_ops, wide, wide_bytes)?, self.stored_on_host(&matrix));
-        Ok(Box::new(Engine::new(ops, (matrix, stored), iterate, self)?))
+        let (iterate, stored) = (Mixed::new(wide_backend, wide, wide_bytes)?, self.stored_on_host(&matrix));
+        Ok(Box::new(Engine::new(backend, (matrix, stored), iterate, self)?))
     }
 
     /// The host measures nothing.
@@ -210,10 +210,10 @@ impl Plan<'_> {
         Stored { format: block.format(), choice, bytes: block.memory() }
     }
 
-    fn host_rows<T: Real>(&self, a: &Arc<Csr>, part: Part<'_>) -> Result<(HostOps<T>, HostBlock<T>)> {
-        let ops = HostOps::new(part.n_owned(), Box::new(Alone::default()));
+    fn host_rows<T: Real>(&self, a: &Arc<Csr>, part: Part<'_>) -> Result<(HostBackend<T>, HostBlock<T>)> {
+        let backend = HostBackend::new(part.n_owned(), Box::new(Alone::default()));
         let block = HostBlock::new(a, part, self.factor, self.format)?;
-        Ok((ops, block))
+        Ok((backend, block))
     }
 
     /// A rank of a device, on which sums are in `A`.
@@ -222,11 +222,12 @@ impl Plan<'_> {
         let prepare = start.elapsed();
         let store = Store::open();
         let wanted = self.wanted(&store);
-        let ops = OpenClOps::new(ctx, kernels, part.n_owned(), Box::new(Alone::default()))?;
-        let Uploaded { block, choice, comparing } = formats::upload(&ops, &part, self.factor, wanted)?;
+        let backend = OpenClBackend::new(ctx, kernels, part.n_owned(), Box::new(Alone::default()))?;
+        let Uploaded { block, choice, comparing } = formats::upload(&backend, &part, self.factor, wanted)?;
         drop(part); // renumbered columns may take as much memory as those of the matrix
-        let (iterate, stored) = (Plain::new(&ops)?, Stored { format: block.format(), choice, bytes: block.memory() });
-        let rank = Box::new(Engine::new(ops, (block, stored), iterate, self)?);
+        let (iterate, stored) =
+            (Plain::new(&backend)?, Stored { format: block.format(), choice, bytes: block.memory() });
+        let rank = Box::new(Engine::new(backend, (block, stored), iterate, self)?);
         Ok(Opened { rank, prepare, upload: start.elapsed() - prepare - comparing, tune: comparing })
     }
 
@@ -237,18 +238,18 @@ impl Plan<'_> {
         let prepare = start.elapsed();
         let store = Store::open();
         let (n, wanted) = (part.n_owned(), self.wanted(&store));
-        let wide_ops = OpenClOps::new(ctx.clone(), wide_kernels, n, Box::new(Alone::default()))?;
+        let wide_backend = OpenClBackend::new(ctx.clone(), wide_kernels, n, Box::new(Alone::default()))?;
         // products in double precision are too few to be worth a measurement
         let few = Wanted { tune: Tune::Stored, ..wanted };
-        let Uploaded { block: wide, .. } = formats::upload(&wide_ops, &part, self.factor, few)?;
-        let ops = OpenClOps::new(ctx, kernels, n, Box::new(Alone::default()))?;
+        let Uploaded { block: wide, .. } = formats::upload(&wide_backend, &part, self.factor, few)?;
+        let backend = OpenClBackend::new(ctx, kernels, n, Box::new(Alone::default()))?;
         let stored = wide.memory();
         let narrow = Wanted { room: wanted.room.saturating_sub(stored), ..wanted };
-        let Uploaded { block, choice, comparing } = formats::upload(&ops, &part, self.factor, narrow)?;
+        let Uploaded { block, choice, comparing } = formats::upload(&backend, &part, self.factor, narrow)?;
         drop(part);
-        let iterate = Mixed::new(wide_ops, wide, stored)?;
+        let iterate = Mixed::new(wide_backend, wide, stored)?;
         let stored = Stored { format: block.format(), choice, bytes: block.memory() };
-        let rank = Box::new(Engine::new(ops, (block, stored), iterate, self)?);
+        let rank = Box::new(Engine::new(backend, (block, stored), iterate, self)?);
         Ok(Opened { rank, prepare, upload: start.elapsed() - prepare - comparing, tune: comparing })
     }
 
@@ -274,16 +275,16 @@ impl Plan<'_> {
     }
 }
 
-impl<O: Backend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
-    fn new(ops: O, (a, stored): (A, Stored), iterate: I, plan: &Plan<'_>) -> Result<Self> {
+impl<O: PassBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
+    fn new(backend: O, (a, stored): (A, Stored), iterate: I, plan: &Plan<'_>) -> Result<Self> {
         let scaling = match &plan.scaling {
-            Some((scaling, rows)) => Some(scaling.share(&ops, rows.clone())?),
+            Some((scaling, rows)) => Some(scaling.share(&backend, rows.clone())?),
             None => None,
         };
-        let w = Workspace::new(&ops, &a)?;
+        let w = Workspace::new(&backend, &a)?;
         Ok(Self {
             method: plan.method,
-            ops,
+            backend,
             a,
             stored,
             iterate,
@@ -295,7 +296,7 @@ impl<O: Backend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
     }
 }
 
-impl<O: Backend, A: LinearOperator<O>, I: Iterate<O>> Rank for Engine<O, A, I>
+impl<O: PassBackend, A: LinearOperator<O>, I: Iterate<O>> Rank for Engine<O, A, I>
 where
     Self: Send,
 {
@@ -308,40 +309,40 @@ where
     }
 
     fn run(&mut self, links: Links, Stretch { b, x, p }: Stretch<'_>, mut monitor: Monitor<'_>) -> Result<Ended> {
-        let Self { method, ops, a, iterate, precond, scaling, w, machine, .. } = self;
-        iterate.connect(ops, links);
+        let Self { method, backend, a, iterate, precond, scaling, w, machine, .. } = self;
+        iterate.connect(backend, links);
         let start = Instant::now();
         if machine.is_none() {
-            let m = precond.as_ref().map(|(precond, rows)| precond.set_up(rows, ops.comm())).transpose()?.flatten();
+            let m = precond.as_ref().map(|(precond, rows)| precond.set_up(rows, backend.comm())).transpose()?.flatten();
             let program = method.program(scaling.is_some(), m);
-            *machine = program.map(|program| Machine::new(ops, a, program)).transpose()?;
+            *machine = program.map(|program| Machine::new(backend, a, program)).transpose()?;
         }
         let before = monitor.iterations();
         match scaling {
-            Some(scaling) => iterate.write(ops, w, &scaling.of_rhs(b), &scaling.of_iterate(x))?,
-            None => iterate.write(ops, w, b, x)?,
+            Some(scaling) => iterate.write(backend, w, &scaling.of_rhs(b), &scaling.of_iterate(x))?,
+            None => iterate.write(backend, w, b, x)?,
         }
         if let Some(p) = p {
             let p = scaling.as_ref().map_or_else(|| p.to_vec(), |scaling| scaling.of_iterate(p));
-            ops.write(&O::Real::scaled(&p, 1.0), &mut w.p)?;
+            backend.write(&O::Real::scaled(&p, 1.0), &mut w.p)?;
         }
-        iterate.keep(ops, w)?;
-        ops.finish(0)?;
-        ops.comm().sum(&mut [])?; // all ranks are there
+        iterate.keep(backend, w)?;
+        backend.finish(0)?;
+        backend.comm().sum(&mut [])?; // all ranks are there
         if let Some(origin) = monitor.timeline() {
-            ops.record(origin, before)?;
+            backend.record(origin, before)?;
         }
         let upload = start.elapsed();
 
         let start = Instant::now();
         let mut moves = false;
         let reason = loop {
-            ops.count_from(monitor.iterations());
+            backend.count_from(monitor.iterations());
             let verdict = match &mut *machine {
-                Some(machine) => run(ops, a, iterate, scaling.as_mut(), w, machine, &mut monitor)?,
-                None => cg_classic(ops, a, iterate, scaling.as_ref(), w, &mut monitor)?,
+                Some(machine) => run(backend, a, iterate, scaling.as_mut(), w, machine, &mut monitor)?,
+                None => cg_classic(backend, a, iterate, scaling.as_ref(), w, &mut monitor)?,
             };
-            ops.end_run(monitor.run_iterations())?;
+            backend.end_run(monitor.run_iterations())?;
             match verdict {
                 Verdict::Converged => break None,
                 Verdict::Presumed => {}
@@ -352,7 +353,7 @@ where
                 }
                 Verdict::Stalled { worse } => {
                     if worse {
-                        iterate.restore(ops, w)?;
+                        iterate.restore(backend, w)?;
                     }
                     break Some(Reason::Stagnation);
                 }
@@ -361,24 +362,24 @@ where
                     let is_imprecise = match &mut reason {
                         Reason::IndefiniteOperator(Indefinite::Direction { curvature: found, .. }) => {
                             if machine.as_ref().is_some_and(Machine::derives_curvature) {
-                                *found = curvature(ops, a, w)?;
+                                *found = curvature(backend, a, w)?;
                                 if *found > 0.0 {
                                     if monitor.starts_anew() {
                                         continue;
                                     }
-                                    iterate.restore(ops, w)?;
+                                    iterate.restore(backend, w)?;
                                     break Some(Reason::Stagnation);
                                 }
                             }
-                            *found = iterate.curvature(ops, w)?.unwrap_or(*found);
+                            *found = iterate.curvature(backend, w)?.unwrap_or(*found);
                             *found > 0.0
                         }
                         Reason::Divergence => {
-                            iterate.restore(ops, w)?;
+                            iterate.restore(backend, w)?;
                             monitor.may_try_anew()
                         }
                         Reason::NonFinite(_) => {
-                            iterate.restore(ops, w)?;
+                            iterate.restore(backend, w)?;
                             false
                         }
                         _ => false,
@@ -393,20 +394,20 @@ where
             }
         };
         let seen = monitor.into_seen();
-        let split = ops.finish(seen.iterations - before)?;
+        let split = backend.finish(seen.iterations - before)?;
         let solve = start.elapsed();
 
         let start = Instant::now();
         let mut p = if moves { Some(vec![0.0; x.len()]) } else { None };
         if let Some(p) = &mut p {
-            O::Real::fill(p, |p| ops.read(&w.p, p))?;
+            O::Real::fill(p, |p| backend.read(&w.p, p))?;
         }
-        iterate.read(ops, w, x)?;
+        iterate.read(backend, w, x)?;
         if let Some(scaling) = scaling {
             scaling.undo(x);
             p.iter_mut().for_each(|p| scaling.undo(p));
         }
         let gather = start.elapsed();
-        Ok(Ended { reason, p, seen, split, timeline: ops.take_timeline()?, upload, solve, gather })
+        Ok(Ended { reason, p, seen, split, timeline: backend.take_timeline()?, upload, solve, gather })
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::backend::LinearOperator;
-use crate::backend::host::HostOps;
-use crate::backend::machine::{Backend, LENT, Machine};
+use crate::backend::host::HostBackend;
+use crate::backend::machine::{LENT, Machine, PassBackend};
 use crate::backend::text::R;
 use crate::comm::Alone;
 use crate::device::{Context, DeviceVec, Info};
@@ -58,9 +58,9 @@ pub(crate) fn seconds(
 }
 
 fn on_device<T: Real, A: Real>(ctx: &Arc<Context>, part: &Part<'_>, setup: &Setup) -> Result<f64> {
-    let (ops, block) = load::<T, A>(ctx, part, setup, Box::new(Alone::default()))?;
+    let (backend, block) = load::<T, A>(ctx, part, setup, Box::new(Alone::default()))?;
     let r = DeviceVec::from_slice(ctx, &numbers::<T>(part.n_owned() + part.halo.len, 3), "r")?;
-    let mut iteration = iteration(&ops, &block, r)?;
+    let mut iteration = iteration(&backend, &block, r)?;
     iteration()?; // the first one pays for more than itself
     ctx.finish()?;
     let start = Instant::now();
@@ -71,10 +71,10 @@ fn on_device<T: Real, A: Real>(ctx: &Arc<Context>, part: &Part<'_>, setup: &Setu
 }
 
 fn on_host<T: Real>(a: &Arc<Csr>, part: Part<'_>, setup: &Setup) -> Result<f64> {
-    let ops = HostOps::<T>::new(part.n_owned(), Box::new(Alone::default()));
+    let backend = HostBackend::<T>::new(part.n_owned(), Box::new(Alone::default()));
     let r = numbers::<T>(part.n_owned() + part.halo.len, 3);
     let block = HostBlock::new(a, part, 1.0, setup.format)?;
-    let mut iteration = iteration(&ops, &block, r)?;
+    let mut iteration = iteration(&backend, &block, r)?;
     let mut timed = || -> Result<f64> {
         let start = Instant::now();
         iteration()?;
@@ -92,8 +92,8 @@ fn count(once: Duration) -> usize {
 }
 
 /// What makes one iteration of `cg` after the other, from this residual.
-fn iteration<'a, O: Backend>(
-    ops: &'a O,
+fn iteration<'a, O: PassBackend>(
+    backend: &'a O,
     block: &'a impl LinearOperator<O>,
     r: O::Vector,
 ) -> Result<impl FnMut() -> Result<()> + 'a>
@@ -102,19 +102,19 @@ where
     O::Passes: 'a,
 {
     let program = Method::Cg.program(false, None).unwrap_or_else(|| unreachable!("cg is a text"));
-    let mut machine = Machine::new(ops, block, program)?;
+    let mut machine = Machine::new(backend, block, program)?;
     for slot in LENT {
-        machine.v[slot] = ops.vector(block.halo(), "a vector")?;
+        machine.v[slot] = backend.vector(block.halo(), "a vector")?;
     }
     machine.v[R] = r;
-    ops.begin()?;
-    machine.begin(ops)?;
-    machine.start(ops, block, false)?;
+    backend.begin()?;
+    machine.begin(backend)?;
+    machine.start(backend, block, false)?;
     let mut iterations = 1..;
     Ok(move || {
         let iteration = iterations.next().unwrap_or_default();
         // nothing meets a test of −1
-        machine.iterate(ops, block, iteration, -1.0, &mut |_| None::<()>)?;
+        machine.iterate(backend, block, iteration, -1.0, &mut |_| None::<()>)?;
         Ok(())
     })
 }

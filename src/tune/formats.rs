@@ -9,9 +9,9 @@ use super::mode::Tune;
 use super::stopwatch::{Stopwatch, span};
 use super::store::{Device, FormatEntry, FormatKey, FormatTime, Known, Store};
 use super::workload::numbers;
+use crate::backend::Backend;
 use crate::backend::LinearOperator;
-use crate::backend::Ops;
-use crate::backend::opencl::OpenClOps;
+use crate::backend::opencl::OpenClBackend;
 use crate::cache::Digest;
 use crate::device::DeviceVec;
 use crate::error::Result;
@@ -79,22 +79,22 @@ pub(crate) struct Uploaded<T: Real> {
 /// # Errors
 /// As [`DeviceBlock::upload`]; those of the formats that are compared make them fall out.
 pub(crate) fn upload<T: Real, A: Real>(
-    ops: &OpenClOps<T, A>,
+    backend: &OpenClBackend<T, A>,
     part: &Part<'_>,
     factor: f64,
     wanted: Wanted<'_>,
 ) -> Result<Uploaded<T>> {
-    let ground = Ground { ops, part, factor, target: target(&ops.ctx, &ops.kernels.tuning) };
+    let ground = Ground { backend, part, factor, target: target(&backend.ctx, &backend.kernels.tuning) };
     let mut comparing = Duration::ZERO;
     let (block, choice) = ground.choose(wanted, &mut comparing)?;
-    block.compile(&ops.ctx, &ops.kernels)?;
-    let block = block.join(&ops.ctx, &part.halo, wanted.exchange)?;
+    block.compile(&backend.ctx, &backend.kernels)?;
+    let block = block.join(&backend.ctx, &part.halo, wanted.exchange)?;
     Ok(Uploaded { block, choice, comparing })
 }
 
 /// The block and its device.
 struct Ground<'a, T: Real, A: Real> {
-    ops: &'a OpenClOps<T, A>,
+    backend: &'a OpenClBackend<T, A>,
     part: &'a Part<'a>,
     factor: f64,
     target: Target,
@@ -136,11 +136,11 @@ impl<T: Real, A: Real> Ground<'_, T, A> {
     }
 
     fn alone(&self, offer: &Offer<'_, T>) -> Result<DeviceBlock<T>> {
-        DeviceBlock::alone(&self.ops.ctx, &self.ops.kernels.tuning, self.part, self.factor, offer)
+        DeviceBlock::alone(&self.backend.ctx, &self.backend.kernels.tuning, self.part, self.factor, offer)
     }
 
     fn key(&self) -> FormatKey {
-        kept::format_key::<T, A>(self.ops.ctx.info(), self.part, fingerprint(self.part, self.factor))
+        kept::format_key::<T, A>(self.backend.ctx.info(), self.part, fingerprint(self.part, self.factor))
     }
 
     /// The block in the format that a former run has measured, if it did and the rows fit it.
@@ -158,14 +158,14 @@ impl<T: Real, A: Real> Ground<'_, T, A> {
         };
         let candidates = entry.candidates.iter().filter_map(candidate).collect();
         let format = offer.format;
-        log::debug!("{}: {format} was measured in a former run; nothing is", self.ops.ctx.info().name);
+        log::debug!("{}: {format} was measured in a former run; nothing is", self.backend.ctx.info().name);
         Ok(Some((self.alone(&offer)?, FormatChoice::new(Why::Remembered, format, candidates))))
     }
 
     /// The block in the fastest format, which is kept for later runs; `None` if there is nothing to measure, or it
     /// failed.
     fn measured(&self, offers: &[Offer<'_, T>], wanted: Wanted<'_>) -> Option<Chosen<T>> {
-        let device = &self.ops.ctx.info().name;
+        let device = &self.backend.ctx.info().name;
         let rated: Vec<_> = offers.iter().map(|offer| offer.rated(self.part, self.target)).collect();
         let formats = contenders(&rated);
         if formats.len() < 2 {
@@ -195,7 +195,7 @@ impl<T: Real, A: Real> Ground<'_, T, A> {
             timing: *timing,
         };
         let entry = FormatEntry::new(self.key(), format.name(), measured.iter().map(time).collect());
-        wanted.store.insert_formats(&Device::from(self.ops.ctx.info()), [entry]);
+        wanted.store.insert_formats(&Device::from(self.backend.ctx.info()), [entry]);
         let candidates = measured.iter().map(|(format, bytes, timing)| {
             let time = timing.map(|timing| Duration::from_secs_f64(timing.median));
             if let Some(time) = time {
@@ -210,11 +210,11 @@ impl<T: Real, A: Real> Ground<'_, T, A> {
     /// Some formats on the device, and the times of products with each, which take turns. What fails, or finds no room
     /// or no time, is left out.
     fn times(&self, offers: Vec<&Offer<'_, T>>, wanted: Wanted<'_>) -> Result<Vec<Timed<T>>> {
-        let (ctx, n, mut room) = (&self.ops.ctx, self.part.n_owned(), wanted.room);
+        let (ctx, n, mut room) = (&self.backend.ctx, self.part.n_owned(), wanted.room);
         let p = DeviceVec::from_slice(ctx, &numbers::<T>(n + self.part.halo.len, 1), "p")?;
-        let mut vectors = [p, self.ops.vector(0, "q")?];
-        let mut sums = self.ops.product_sums()?;
-        let mut product = |block: &DeviceBlock<T>| block.multiply(self.ops, &mut vectors, [0, 1], None, &mut sums);
+        let mut vectors = [p, self.backend.vector(0, "q")?];
+        let mut sums = self.backend.product_sums()?;
+        let mut product = |block: &DeviceBlock<T>| block.multiply(self.backend, &mut vectors, [0, 1], None, &mut sums);
         let (mut set_up, mut blocks, mut round) = (Duration::ZERO, Vec::new(), Duration::ZERO);
         for offer in offers {
             let format = offer.format;
@@ -228,7 +228,7 @@ impl<T: Real, A: Real> Ground<'_, T, A> {
                 let block = self.alone(offer)?;
                 set_up += start.elapsed();
                 // its result is kept for later runs, so that this is no matter of this one
-                block.compile(ctx, &self.ops.kernels)?;
+                block.compile(ctx, &self.backend.kernels)?;
                 let first = Instant::now();
                 product(&block)?;
                 ctx.finish()?;
@@ -301,20 +301,20 @@ mod tests {
         Csr::new(a.n_rows(), a.n_cols(), a.row_ptr().to_vec(), a.col_idx().to_vec(), values).unwrap()
     }
 
-    fn ops(shape: Shape, rows: usize) -> OpenClOps<f64, f64> {
+    fn backend(shape: Shape, rows: usize) -> OpenClBackend<f64, f64> {
         let device = list().devices.remove(0);
         let ctx = Arc::new(Context::open(&device).unwrap());
         let kernels = Kernels::build(&ctx, Tuning::default_for(&device, shape)).unwrap();
-        OpenClOps::new(ctx, kernels, rows, Box::new(Alone::default())).unwrap()
+        OpenClBackend::new(ctx, kernels, rows, Box::new(Alone::default())).unwrap()
     }
 
     /// y = A x for whole numbers, with a halo that no other rank has filled.
-    fn product(ops: &OpenClOps<f64, f64>, block: &DeviceBlock<f64>, x: &[f64]) -> Vec<f64> {
-        let mut x = DeviceVec::from_slice(&ops.ctx, x, "x").unwrap();
-        let mut y = ops.vector(0, "y").unwrap();
-        block.apply(ops, &mut x, &mut y).unwrap();
-        let mut out = vec![0.0; ops.n_owned()];
-        ops.read(&y, &mut out).unwrap();
+    fn product(backend: &OpenClBackend<f64, f64>, block: &DeviceBlock<f64>, x: &[f64]) -> Vec<f64> {
+        let mut x = DeviceVec::from_slice(&backend.ctx, x, "x").unwrap();
+        let mut y = backend.vector(0, "y").unwrap();
+        block.apply(backend, &mut x, &mut y).unwrap();
+        let mut out = vec![0.0; backend.n_owned()];
+        backend.read(&y, &mut out).unwrap();
         out
     }
 
@@ -335,8 +335,8 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let store = Store::at(dir.path());
             let part = split(&a, std::slice::from_ref(&(0..a.n_rows()))).remove(0);
-            let ops = ops(shape, a.n_rows());
-            let device = Device::from(ops.ctx.info());
+            let backend = backend(shape, a.n_rows());
+            let device = Device::from(backend.ctx.info());
             let choose = |format, tune, known: Option<&Known>, room| {
                 let wanted = Wanted {
                     format,
@@ -347,9 +347,9 @@ mod tests {
                     exchange: Exchange::HostStaged,
                     set_up: Duration::MAX,
                 };
-                let Uploaded { block, choice, .. } = upload(&ops, &part, 1.0, wanted).unwrap();
+                let Uploaded { block, choice, .. } = upload(&backend, &part, 1.0, wanted).unwrap();
                 let x = numbers_of(a.n_cols());
-                assert!(product(&ops, &block, &x) == a.mul_vec(&x), "{shape:?} {format} {tune}");
+                assert!(product(&backend, &block, &x) == a.mul_vec(&x), "{shape:?} {format} {tune}");
                 (block.format(), choice)
             };
             let plenty = u64::MAX;
@@ -397,12 +397,12 @@ mod tests {
         for part in split(&a, &row_ranges(&a, 2)) {
             let dir = tempfile::tempdir().unwrap();
             let store = Store::at(dir.path());
-            let ops = ops(Shape::Cpu, part.n_owned());
-            let known = store.load(&Device::from(ops.ctx.info()));
+            let backend = backend(Shape::Cpu, part.n_owned());
+            let known = store.load(&Device::from(backend.ctx.info()));
             let wanted = anything(&known, &store);
-            let Uploaded { block, choice, .. } = upload(&ops, &part, 1.0, wanted).unwrap();
+            let Uploaded { block, choice, .. } = upload(&backend, &part, 1.0, wanted).unwrap();
             assert_eq!(choice.why, Why::Measured);
-            assert_eq!(LinearOperator::<OpenClOps<f64, f64>>::halo(&block), part.halo.len);
+            assert_eq!(LinearOperator::<OpenClBackend<f64, f64>>::halo(&block), part.halo.len);
         }
     }
 
@@ -413,10 +413,10 @@ mod tests {
         let store = Store::at(dir.path());
         for n in [0, 1, a.n_rows()] {
             let part = split(&a, &[0..n, n..a.n_rows()]).remove(0);
-            let ops = ops(Shape::Cpu, n);
-            let known = store.load(&Device::from(ops.ctx.info()));
+            let backend = backend(Shape::Cpu, n);
+            let known = store.load(&Device::from(backend.ctx.info()));
             let wanted = anything(&known, &store);
-            assert_eq!(upload(&ops, &part, 1.0, wanted).unwrap().choice.why, Why::FewestBytes);
+            assert_eq!(upload(&backend, &part, 1.0, wanted).unwrap().choice.why, Why::FewestBytes);
         }
         assert_eq!(store.list(), []);
     }

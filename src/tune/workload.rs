@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::stopwatch::{Stopwatch, span};
 use crate::backend::LinearOperator;
-use crate::backend::opencl::OpenClOps;
+use crate::backend::opencl::OpenClBackend;
 use crate::device::{Context, DeviceVec, Grid};
 use crate::error::{Error, Result};
 use crate::kernels::csr::BlockSet;
@@ -176,7 +176,7 @@ impl<'a, T: Real, A: Real> Workload<'a, T, A> {
                         (all as f64 * launched).round() as u64
                     }
                 }
-                Some((block, _)) => LinearOperator::<OpenClOps<T, A>>::bytes(block) + more * n * real,
+                Some((block, _)) => LinearOperator::<OpenClBackend<T, A>>::bytes(block) + more * n * real,
                 None => 0,
             },
         }

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::HostOps;
-use crate::backend::Ops;
+use super::HostBackend;
+use crate::backend::Backend;
 use crate::backend::deferred::{self, Deferred};
-use crate::backend::machine::{Backend, Turn, Which};
+use crate::backend::machine::{PassBackend, Turn, Which};
 use crate::backend::program::{Pass, Program};
 use crate::backend::source::{Partials, partials};
 use crate::backend::text::{Line, Slot, Term, X};
@@ -30,7 +30,7 @@ pub(crate) struct HostPasses {
     partials: BTreeMap<usize, Partials>,
 }
 
-impl<T: Real> Backend for HostOps<T> {
+impl<T: Real> PassBackend for HostBackend<T> {
     type Passes = HostPasses;
 
     fn compile(&self, program: &Program) -> Result<HostPasses> {

@@ -9,13 +9,13 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{DeviceSums, OpenClOps, add_up};
+use super::{DeviceSums, OpenClBackend, add_up};
 use crate::backend::log::{Launches, Log};
-use crate::backend::machine::{Backend, Turn, Which};
+use crate::backend::machine::{PassBackend, Turn, Which};
 use crate::backend::program::{Pass, Program, Stage, Step};
 use crate::backend::source::{self, Columns, Partials, Style};
 use crate::backend::text::Slot;
-use crate::backend::{Ops, Record};
+use crate::backend::{Backend, Record};
 use crate::device::{DeviceVec, Grid, Kind, SumsRead};
 use crate::error::Result;
 use crate::kernels::pass::{Ahead, AlonePass, GivenPass, PassSums};
@@ -77,7 +77,7 @@ const LAUNCHES: usize = 3;
 /// Partial sums so close to each other are read at once.
 const GAP: usize = 64;
 
-impl<T: Real, A: Real> Backend for OpenClOps<T, A> {
+impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
     type Passes = DevicePasses<A>;
 
     fn compile(&self, program: &Program) -> Result<DevicePasses<A>> {
@@ -375,7 +375,7 @@ impl<T: Real, A: Real> Backend for OpenClOps<T, A> {
     }
 }
 
-impl<T: Real, A: Real> OpenClOps<T, A> {
+impl<T: Real, A: Real> OpenClBackend<T, A> {
     /// Forms what the first pass of the next iteration would form of this one.
     fn form_last(&self, passes: &DevicePasses<A>, iteration: u64) -> Result<()> {
         let Some(kernel) = &passes.last else { return Ok(()) };

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::OpenClOps;
+use super::OpenClBackend;
 use crate::device::{DeviceVec, Pinned, SumsRead};
 use crate::error::Result;
 use crate::real::Real;
@@ -44,7 +44,7 @@ impl<A: Real> DeviceSums<A> {
     }
 }
 
-impl<T: Real, A: Real> OpenClOps<T, A> {
+impl<T: Real, A: Real> OpenClBackend<T, A> {
     /// Empties sums, and makes room in them for the partial sums of so many launches, behind those of others.
     ///
     /// # Errors

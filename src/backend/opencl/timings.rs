@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::OpenClOps;
+use super::OpenClBackend;
 use crate::device::{Moment, Timed};
 use crate::error::Result;
 use crate::real::Real;
@@ -40,7 +40,7 @@ pub(super) struct Clock {
     pub(super) last_asked: (u64, Duration),
 }
 
-impl<T: Real, A: Real> OpenClOps<T, A> {
+impl<T: Real, A: Real> OpenClBackend<T, A> {
     /// Adds to the time spent in halo exchanges.
     pub(crate) fn count_halo(&self, time: Duration) {
         self.clock.borrow_mut().halos += time;

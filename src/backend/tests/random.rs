@@ -76,8 +76,8 @@ fn plainly(a: &Csr, r: &[f64], said: &[Said], iterations: usize) -> Vec<Vec<f64>
 }
 
 /// The vectors that a program leaves on a rank, by launches of several iterations if there are such, unless they `are_refused`.
-fn left<O: Backend<Real = f64>>(
-    ops: &O,
+fn left<O: PassBackend<Real = f64>>(
+    backend: &O,
     a: &impl LinearOperator<O>,
     said: &[Said],
     r: &[f64],
@@ -85,33 +85,33 @@ fn left<O: Backend<Real = f64>>(
     are_refused: bool,
 ) -> Vec<Vec<f64>> {
     let program = Program::new("random", false, None, |k| text(k, said));
-    let mut machine = Machine::new(ops, a, program).unwrap();
+    let mut machine = Machine::new(backend, a, program).unwrap();
     for slot in LENT {
-        machine.v[slot] = ops.vector(a.halo(), "a vector").unwrap();
+        machine.v[slot] = backend.vector(a.halo(), "a vector").unwrap();
     }
-    ops.begin().unwrap();
-    ops.write(r, &mut machine.v[R]).unwrap();
-    machine.begin(ops).unwrap();
-    machine.start(ops, a, false).unwrap();
+    backend.begin().unwrap();
+    backend.write(r, &mut machine.v[R]).unwrap();
+    machine.begin(backend).unwrap();
+    machine.start(backend, a, false).unwrap();
     if are_refused {
-        machine.refuse_several(ops);
+        machine.refuse_several(backend);
     }
     let mut next = 1;
     while next <= most {
-        let several = machine.several(ops, a, (next, most + 1 - next), 0.0).unwrap();
+        let several = machine.several(backend, a, (next, most + 1 - next), 0.0).unwrap();
         if several.is_none() {
-            ops.begin_iteration(next).unwrap();
-            machine.iterate(ops, a, next, 0.0, &mut |_| None::<()>).unwrap();
+            backend.begin_iteration(next).unwrap();
+            machine.iterate(backend, a, next, 0.0, &mut |_| None::<()>).unwrap();
         }
         next = several.unwrap_or(next + 1);
         if next > most {
-            machine.look(ops, most, true, &mut Vec::new()).unwrap();
-            next = machine.several(ops, a, (next, 0), 0.0).unwrap().unwrap_or(next); // was a launch refused?
+            machine.look(backend, most, true, &mut Vec::new()).unwrap();
+            next = machine.several(backend, a, (next, 0), 0.0).unwrap().unwrap_or(next); // was a launch refused?
         }
     }
     let read = |slot: usize| {
         let mut v = vec![0.0; r.len()];
-        ops.read(&machine.v[slot], &mut v).unwrap();
+        backend.read(&machine.v[slot], &mut v).unwrap();
         v
     };
     (OWN..OWN + 4).map(read).collect()
@@ -159,24 +159,24 @@ proptest! {
         let expected = plainly(&a, &r, &said, 3);
         prop_assume!(expected.iter().flatten().all(|v| v.abs() < 1e12));
         let whole = || split(&a, std::slice::from_ref(&(0..n))).remove(0);
-        let host = HostOps::<f64>::new(n, Box::new(Alone::default()));
+        let host = HostBackend::<f64>::new(n, Box::new(Alone::default()));
         let rows = HostBlock::new(&a, whole(), 1.0, Format::Csr).unwrap();
         prop_assert_eq!(&left(&host, &rows, &said, &r, 3, false), &expected, "the host");
         for shape in [Shape::Cpu, Shape::Gpu] {
             let ctx = Arc::new(Context::open(&device()).unwrap());
             let kernels = Kernels::build(&ctx, tuning(shape, groups)).unwrap();
-            let ops = OpenClOps::<f64, f64>::new(ctx.clone(), kernels, n, Box::new(Alone::default())).unwrap();
-            let block = DeviceBlock::upload(&ctx, &ops.kernels.tuning, &whole(), 1.0, Format::Csr).unwrap();
+            let backend = OpenClBackend::<f64, f64>::new(ctx.clone(), kernels, n, Box::new(Alone::default())).unwrap();
+            let block = DeviceBlock::upload(&ctx, &backend.kernels.tuning, &whole(), 1.0, Format::Csr).unwrap();
             for are_refused in [false, true] {
-                let left = left(&ops, &block, &said, &r, 3, are_refused);
+                let left = left(&backend, &block, &said, &r, 3, are_refused);
                 prop_assert_eq!(&left, &expected, "{:?}, {} groups, {}", shape, groups, are_refused);
             }
         }
         if n > 7 {
             let parts = ranks(&a, 3, &r, |part, comm, r| {
-                let ops = HostOps::<f64>::new(part.n_owned(), Box::new(comm));
+                let backend = HostBackend::<f64>::new(part.n_owned(), Box::new(comm));
                 let rows = HostBlock::new(&a, part, 1.0, Format::Csr).unwrap();
-                left(&ops, &rows, &said, r, 3, false)
+                left(&backend, &rows, &said, r, 3, false)
             });
             let together: Vec<Vec<f64>> = (0..4).map(|k| parts.iter().flat_map(|part| part[k].clone()).collect()).collect();
             prop_assert_eq!(&together, &expected, "three ranks");
@@ -197,9 +197,9 @@ proptest! {
         let of_ranks = ranks(&a, parts, &r, |part, comm, r| {
             let ctx = Arc::new(Context::open(&device()).unwrap());
             let kernels = Kernels::build(&ctx, tuning(Shape::Cpu, 2)).unwrap();
-            let ops = OpenClOps::<f64, f64>::new(ctx.clone(), kernels, r.len(), Box::new(comm)).unwrap();
-            let block = DeviceBlock::upload(&ctx, &ops.kernels.tuning, &part, 1.0, Format::Csr).unwrap();
-            left(&ops, &block, &said, r, 3, false)
+            let backend = OpenClBackend::<f64, f64>::new(ctx.clone(), kernels, r.len(), Box::new(comm)).unwrap();
+            let block = DeviceBlock::upload(&ctx, &backend.kernels.tuning, &part, 1.0, Format::Csr).unwrap();
+            left(&backend, &block, &said, r, 3, false)
         });
         let all: Vec<Vec<f64>> = (0..4).map(|k| of_ranks.iter().flat_map(|part| part[k].clone()).collect()).collect();
         prop_assert_eq!(&all, &expected);
@@ -215,16 +215,16 @@ fn passes_before_the_first_product() {
     let expected = plainly(&a, &r, &said, 3);
     for parts in [2, 3, 5] {
         let host = ranks(&a, parts, &r, |part, comm, r| {
-            let ops = HostOps::<f64>::new(part.n_owned(), Box::new(comm));
+            let backend = HostBackend::<f64>::new(part.n_owned(), Box::new(comm));
             let rows = HostBlock::new(&a, part, 1.0, Format::Csr).unwrap();
-            left(&ops, &rows, &said, r, 3, false)
+            left(&backend, &rows, &said, r, 3, false)
         });
         let devices = ranks(&a, parts, &r, |part, comm, r| {
             let ctx = Arc::new(Context::open(&device()).unwrap());
             let kernels = Kernels::build(&ctx, tuning(Shape::Cpu, 2)).unwrap();
-            let ops = OpenClOps::<f64, f64>::new(ctx.clone(), kernels, r.len(), Box::new(comm)).unwrap();
-            let block = DeviceBlock::upload(&ctx, &ops.kernels.tuning, &part, 1.0, Format::Csr).unwrap();
-            left(&ops, &block, &said, r, 3, false)
+            let backend = OpenClBackend::<f64, f64>::new(ctx.clone(), kernels, r.len(), Box::new(comm)).unwrap();
+            let block = DeviceBlock::upload(&ctx, &backend.kernels.tuning, &part, 1.0, Format::Csr).unwrap();
+            left(&backend, &block, &said, r, 3, false)
         });
         for of_ranks in [host, devices] {
             let together: Vec<Vec<f64>> =

@@ -1,6 +1,6 @@
 //! The rank of a function in place of a matrix: the host, which has all rows.
 
-use super::{Alone, Engine, Exchange, Format, FormatChoice, HostOps, Plain, Plan};
+use super::{Alone, Engine, Exchange, Format, FormatChoice, HostBackend, Plain, Plan};
 use super::{Rank, Result, Rows, Scaling, Setup, Stored, Tune};
 use crate::krylov::IsFor;
 use crate::operator::HostOperator;
@@ -26,11 +26,11 @@ pub(crate) fn open<'a>(a: &HostOperator<'a>, setup: &Setup) -> Result<(Box<dyn R
         room: 0,
         exchange: Exchange::HostStaged,
     };
-    let ops = HostOps::new(n, Box::new(Alone::default()));
-    let iterate = Plain::new(&ops)?;
+    let backend = HostBackend::new(n, Box::new(Alone::default()));
+    let iterate = Plain::new(&backend)?;
     let block = a.block(scaling.as_ref().map(Scaling::roots));
     let stored = Stored { format: Format::Auto, choice: FormatChoice::unknown(), bytes: 0 };
-    let rank = Box::new(Engine::new(ops, (block, stored), iterate, &plan)?);
+    let rank = Box::new(Engine::new(backend, (block, stored), iterate, &plan)?);
     let varies = |diagonal: &[f64]| diagonal.iter().any(|d| *d != diagonal[0]);
     Ok((rank, scaling.is_some() || method.applies(setup.precond) && diagonal.is_some_and(varies)))
 }

@@ -4,27 +4,27 @@
 //! β = γ / γ',   p·A p = δ − β γ / α',   α = γ / p·A p          γ', α' of the step before; β = 0 in the first one
 //! ```
 //!
-//! The second is p·A p for p = r + β p', since r·A p' = −γ / α' as r is orthogonal to the former residual (Chronopoulos and
+//! The second is p·A p for p = r + β p', since r·A p' = −γ / α' as r is orthogonal to the residual before (Chronopoulos and
 //! Gear 1989, doi 10.1016/0377-0427(89)90045-9). A difference may lose its sign to rounding: see [`curvature`].
 
 use super::workspace::Workspace;
+use crate::backend::Backend;
 use crate::backend::LinearOperator;
-use crate::backend::Ops;
 use crate::backend::text::{Recorder, Scalar, Vector};
 use crate::error::Result;
 
-/// The part of r·r that a direction may have of r in the former one, to which it should be orthogonal.
+/// The part of r·r that a direction may have of r in the one before, to which it should be orthogonal.
 const ASTRAY: f64 = 0.1;
 
-/// What the next step needs of the former one.
-pub(super) struct Former<'k> {
+/// What the next step needs of the one before.
+pub(super) struct PreviousStep<'k> {
     /// 1 / γ',
     over_gamma: Scalar<'k>,
     /// and 1 / α': both are 0 where a direction begins.
     over_alpha: Scalar<'k>,
 }
 
-impl<'k> Former<'k> {
+impl<'k> PreviousStep<'k> {
     /// The step that has led along p, with s = A p, to the residual r that a run begins with. r need not be orthogonal to what it
     /// was: γ' and α' follow from r·s = −γ / α' and p·s = γ' / α', so that the next direction is conjugate to p, and its p·A p as it
     /// is. None where p is worth nothing for r, as where it is 0.
@@ -52,12 +52,12 @@ impl<'k> Former<'k> {
 
 /// p·A p over all ranks for the next direction p = r + β p, as it is: where a difference has come out as 0 or less. Then p is in
 /// `w.p`, and A p in `w.q`.
-pub(crate) fn curvature<O: Ops>(ops: &O, a: &impl LinearOperator<O>, w: &mut Workspace<O>) -> Result<f64> {
-    a.apply(ops, &mut w.p, &mut w.q)?;
-    let [ps, rs] = [ops.dot(&w.p, &w.q)?, ops.dot(&w.r, &w.q)?];
-    ops.xpby(&w.r, if ps == 0.0 { 0.0 } else { -rs / ps }, &mut w.p)?;
-    a.apply(ops, &mut w.p, &mut w.q)?;
-    ops.dot(&w.p, &w.q)
+pub(crate) fn curvature<O: Backend>(backend: &O, a: &impl LinearOperator<O>, w: &mut Workspace<O>) -> Result<f64> {
+    a.apply(backend, &mut w.p, &mut w.q)?;
+    let [ps, rs] = [backend.dot(&w.p, &w.q)?, backend.dot(&w.r, &w.q)?];
+    backend.xpby(&w.r, if ps == 0.0 { 0.0 } else { -rs / ps }, &mut w.p)?;
+    a.apply(backend, &mut w.p, &mut w.q)?;
+    backend.dot(&w.p, &w.q)
 }
 
 #[cfg(test)]
@@ -71,11 +71,11 @@ mod tests {
         let of = |sums: [f64; 4], delta: f64| {
             let k = Recorder::new(false, None);
             let [p, s] = k.vectors(["p", "s"]);
-            let former = Former::of_direction(&k, k.r(), p, s);
+            let previous = PreviousStep::of_direction(&k, k.r(), p, s);
             let node = |v: Scalar<'_>| v.node();
-            let firsts = [former.over_gamma, former.over_alpha].map(node);
+            let firsts = [previous.over_gamma, previous.over_alpha].map(node);
             let [gamma, delta_of] = [sums[0], delta].map(|value| k.number(value));
-            let [alpha, beta] = former.next(&k, gamma, delta_of).map(node);
+            let [alpha, beta] = previous.next(&k, gamma, delta_of).map(node);
             let all = k.finish();
             let first =
                 |values: &[f64]| -> Vec<f64> { all.carried.iter().map(|carried| values[carried.first.0]).collect() };

@@ -1,7 +1,7 @@
 //! The vectors of a rank, and what is done with them beside passes and products with the matrix.
 //!
 //! Vectors are distributed: each rank, an OpenCL device or the host, alone or one of several, holds the elements of its own rows, and
-//! an operation works on those. [`Ops::dots`] alone leads to sums over all ranks.
+//! an operation works on those. [`Backend::dots`] alone leads to sums over all ranks.
 
 use std::time::Instant;
 
@@ -30,7 +30,7 @@ pub enum Record {
 }
 
 /// The operations of one rank.
-pub trait Ops {
+pub trait Backend {
     /// Element of a vector.
     type Real: Real;
     /// The rank's part of a vector, perhaps with room for a halo behind it.
@@ -180,7 +180,7 @@ pub trait Ops {
 
 /// Operations between the vectors of a rank in the precision of its iteration and those, of the same rows, of
 /// operations `W` in a wider one.
-pub trait Widens<W: Ops>: Ops {
+pub trait Widens<W: Backend>: Backend {
     /// to = from, rounded to nearest, owned elements. 12 bytes a row.
     ///
     /// # Errors
