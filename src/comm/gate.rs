@@ -15,8 +15,9 @@ const YIELDS: u32 = 200;
 const NAP: Duration = Duration::from_millis(20);
 
 /// A number that only rises. Waiting spins first, as a park and a wake-up cost more than most waits here.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Gate {
+    spins: u32,
     count: AtomicU64,
     sleepers: AtomicUsize,
     lock: Mutex<()>,
@@ -24,6 +25,19 @@ pub(super) struct Gate {
 }
 
 impl Gate {
+    /// At 0, for so many threads. If there are fewer processors, whoever spins keeps others from what it waits for.
+    pub(super) fn new(threads: usize) -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let spins = if threads > processors { 0 } else { SPINS };
+        Self {
+            spins,
+            count: AtomicU64::new(0),
+            sleepers: AtomicUsize::new(0),
+            lock: Mutex::new(()),
+            wake: Condvar::new(),
+        }
+    }
+
     /// Raises the number by one; what was written before is visible to whoever sees it.
     pub(super) fn advance(&self) {
         self.count.fetch_add(1, Ordering::SeqCst);
@@ -39,11 +53,11 @@ impl Gate {
     /// If a rank fails meanwhile.
     pub(super) fn wait(&self, count: u64, failure: &Failure) -> Result<()> {
         let open = || self.count.load(Ordering::SeqCst) >= count;
-        for spin in 0..SPINS + YIELDS {
+        for spin in 0..self.spins + YIELDS {
             if open() {
                 return Ok(());
             }
-            if spin < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
+            if spin < self.spins { std::hint::spin_loop() } else { std::thread::yield_now() }
         }
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         let mut guard = self.lock.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

@@ -49,13 +49,13 @@ impl<T: Send + Sync + 'static> Threads<T> {
         let mailbox = |&receivers: &usize| Mailbox {
             message: Mutex::default(),
             receivers: receivers as u64,
-            posted: Gate::default(),
-            read: Gate::default(),
+            posted: Gate::new(size),
+            read: Gate::new(size),
         };
         let shared = Arc::new(Shared {
             failure: Arc::clone(failure),
             lines: [lines(), lines()],
-            arrivals: Gate::default(),
+            arrivals: Gate::new(size),
             mailboxes: receivers.iter().map(mailbox).collect(),
         });
         let rank = |rank| Self {

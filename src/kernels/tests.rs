@@ -88,11 +88,23 @@ impl<T: Real, A: Real> Bench<T, A> {
 /// Runs a test in every precision on every bench.
 macro_rules! on_all {
     ($test:ident) => {
-        #[test]
-        fn $test() {
-            benches::<f64, f64>().iter().for_each(bodies::$test);
-            benches::<f32, f64>().iter().for_each(bodies::$test);
-            benches::<f32, f32>().iter().for_each(bodies::$test);
+        mod $test {
+            use super::{benches, bodies};
+
+            #[test]
+            fn double() {
+                benches::<f64, f64>().iter().for_each(bodies::$test);
+            }
+
+            #[test]
+            fn double_sums() {
+                benches::<f32, f64>().iter().for_each(bodies::$test);
+            }
+
+            #[test]
+            fn single() {
+                benches::<f32, f32>().iter().for_each(bodies::$test);
+            }
         }
     };
 }

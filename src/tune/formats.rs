@@ -84,16 +84,16 @@ pub(crate) fn upload<T: Real, A: Real>(
     factor: f64,
     wanted: Wanted<'_>,
 ) -> Result<Uploaded<T>> {
-    let ground = Ground { backend, part, factor, target: target(&backend.ctx, &backend.kernels.tuning) };
+    let comparison = Comparison { backend, part, factor, target: target(&backend.ctx, &backend.kernels.tuning) };
     let mut comparing = Duration::ZERO;
-    let (block, choice) = ground.choose(wanted, &mut comparing)?;
+    let (block, choice) = comparison.choose(wanted, &mut comparing)?;
     block.compile(&backend.ctx, &backend.kernels)?;
     let block = block.join(&backend.ctx, &part.halo, wanted.exchange)?;
     Ok(Uploaded { block, choice, comparing })
 }
 
 /// The block and its device.
-struct Ground<'a, T: Real, A: Real> {
+struct Comparison<'a, T: Real, A: Real> {
     backend: &'a OpenClBackend<T, A>,
     part: &'a Part<'a>,
     factor: f64,
@@ -106,7 +106,7 @@ type Timed<T> = (DeviceBlock<T>, Vec<f64>);
 /// A block, and how it came to its format.
 type Chosen<T> = (DeviceBlock<T>, FormatChoice);
 
-impl<T: Real, A: Real> Ground<'_, T, A> {
+impl<T: Real, A: Real> Comparison<'_, T, A> {
     fn choose(&self, wanted: Wanted<'_>, comparing: &mut Duration) -> Result<Chosen<T>> {
         let Self { part, factor, target, .. } = *self;
         if wanted.format != Format::Auto {

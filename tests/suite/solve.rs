@@ -57,7 +57,7 @@ fn single_precision_reaches_what_it_can() {
     for name in ["poisson2d:13x9", "jumps:9,contrast=100,seed=3", "random-spd:1500,seed=7"] {
         let a = system(name);
         let b = gallery::random_vector(a.n_rows(), 11);
-        for setup in setups(Precision::F32) {
+        for setup in setups_in_pairs(Precision::F32) {
             let mut solver = Solver::new(a.clone(), &setup).unwrap();
             let o = solve_with(&mut solver, &b, 1e-4);
             assert!(o.reason.converged(), "{name}, {setup:?}: {}", o.reason);
