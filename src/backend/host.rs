@@ -2,6 +2,7 @@
 //!
 //! Work is cut into chunks of fixed length, and partial sums are added in order: the same bits for any number of threads.
 
+pub(crate) mod lanes;
 pub(crate) mod passes;
 
 use std::cell::Cell;
@@ -63,24 +64,10 @@ impl<T: Real> HostBackend<T> {
 /// This rank's part of x·y: sums of chunks, in order.
 pub(crate) fn dot<T: Real>(x: &[T], y: &[T]) -> f64 {
     if x.len() <= CHUNK {
-        return dot_chunk(x, y);
+        return lanes::dot(x, y);
     }
-    let parts: Vec<f64> = x.par_chunks(CHUNK).zip(y.par_chunks(CHUNK)).map(|(x, y)| dot_chunk(x, y)).collect();
+    let parts: Vec<f64> = x.par_chunks(CHUNK).zip(y.par_chunks(CHUNK)).map(|(x, y)| lanes::dot(x, y)).collect();
     parts.into_iter().sum()
-}
-
-/// x·y, in eight interleaved sums: the processor's vector units need them independent.
-fn dot_chunk<T: Real>(x: &[T], y: &[T]) -> f64 {
-    let (x8, x_rest) = x.as_chunks::<8>();
-    let (y8, y_rest) = y.as_chunks::<8>();
-    let mut lanes = [0.0; 8];
-    for (x, y) in x8.iter().zip(y8) {
-        for k in 0..8 {
-            lanes[k] += x[k].to_f64() * y[k].to_f64();
-        }
-    }
-    let rest: f64 = x_rest.iter().zip(y_rest).map(|(x, y)| x.to_f64() * y.to_f64()).sum();
-    ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7])) + rest
 }
 
 /// Runs `body` on corresponding chunks of `y` and `x`.

@@ -12,6 +12,7 @@ use super::dictionary::Dictionary;
 use super::plan::refused;
 use crate::backend::Backend;
 use crate::backend::host::HostBackend;
+use crate::backend::host::lanes::dot;
 use crate::backend::{Arriving, LinearOperator, pair};
 use crate::comm::Message;
 use crate::error::Result;
@@ -24,8 +25,8 @@ use crate::timeline::Lane;
 /// Entries that are worth a thread's while.
 const CHUNK_NNZ: usize = 1 << 14;
 
-/// Rows of a pattern that are summed together: their sums stay in the processor's first cache.
-const RUN: usize = 512;
+/// Rows of a pattern that are summed together: their sums stay in registers.
+const BLOCK: usize = 8;
 
 /// A block of rows of a matrix that is shared with the caller; only what differs is held here: renumbered columns where
 /// there is a halo, values that are scaled or in single precision. Of rows of a few patterns, with the same values in rows of a
@@ -38,6 +39,25 @@ pub struct HostBlock<T> {
     dictionary: Option<ByDictionary<T>>,
     halo: HaloPlan,
     chunk_rows: usize,
+}
+
+/// Rows by their entries.
+struct Rows<'a, T> {
+    row_ptr: &'a [usize],
+    col_idx: &'a [u32],
+    values: &'a [T],
+}
+
+impl<T: Real> Rows<'_, T> {
+    /// y = A x in the rows of `y`, of which the first is row `first`.
+    fn multiply(&self, first: usize, x: &[T], y: &mut [T]) {
+        let base = self.row_ptr[0];
+        for (y, ends) in y.iter_mut().zip(self.row_ptr[first..].windows(2)) {
+            let row = ends[0] - base..ends[1] - base;
+            let entries = self.values[row.clone()].iter().zip(&self.col_idx[row]);
+            *y = entries.fold(T::default(), |sum, (&v, &j)| sum + v * x[j as usize]);
+        }
+    }
 }
 
 /// Rows by patterns.
@@ -57,27 +77,39 @@ impl<T> ByDictionary<T> {
 }
 
 impl<T: Real> ByDictionary<T> {
-    /// Calls `row(i, (A x)_i)` for the rows of `y`, of which the first is row `first`, and adds the results. A run of rows of
-    /// one pattern is summed entry by entry, each over all its rows: the same sums in the same order, but in vectors.
-    fn for_rows(&self, first: usize, x: &[T], y: &mut [T], row: impl Fn(usize, T, &mut T) -> [f64; 2]) -> [f64; 2] {
+    /// y = A x in the rows of `y`, of which the first is row `first`. Rows of one pattern are summed together, entry by entry, in
+    /// the order of row by row.
+    fn multiply(&self, first: usize, x: &[T], mut y: &mut [T]) {
         let of_row = &self.dictionary.of_row[first..first + y.len()];
-        let (mut total, mut sums) = ([0.0; 2], [T::default(); RUN]);
-        let mut begin = 0;
-        for run in of_row.chunk_by(|a, b| a == b).flat_map(|run| run.chunks(RUN)) {
-            let (i, sums) = (first + begin, &mut sums[..run.len()]);
-            sums.fill(T::default());
-            for e in self.dictionary.entries(run[0]) {
-                let at = (i as i64 + i64::from(self.dictionary.distances[e])) as usize;
-                let value = self.values[e];
-                sums.iter_mut().zip(&x[at..at + run.len()]).for_each(|(sum, &x)| *sum += value * x);
+        let mut i = first;
+        for run in of_row.chunk_by(|a, b| a == b) {
+            let entries = self.dictionary.entries(run[0]);
+            let entries = self.dictionary.distances[entries.clone()].iter().zip(&self.values[entries]);
+            let (of_run, rest) = y.split_at_mut(run.len());
+            let (blocks, single) = of_run.as_chunks_mut::<BLOCK>();
+            for y in blocks {
+                *y = entries.clone().fold([T::default(); BLOCK], |sums, (&distance, &value)| {
+                    let x = elements::<_, BLOCK>(x, i, distance);
+                    std::array::from_fn(|k| sums[k] + value * x[k])
+                });
+                i += BLOCK;
             }
-            for (k, (&sum, y)) in sums.iter().zip(&mut y[begin..]).enumerate() {
-                total = add(total, row(i + k, sum, y));
+            for y in single {
+                *y = entries.clone().fold(T::default(), |sum, (&distance, &value)| {
+                    let [x] = elements(x, i, distance);
+                    sum + value * *x
+                });
+                i += 1;
             }
-            begin += run.len();
+            y = rest;
         }
-        total
     }
+}
+
+/// Elements of x from `distance` behind row i on.
+fn elements<T, const N: usize>(x: &[T], i: usize, distance: i32) -> &[T; N] {
+    let x = x[(i as i64 + i64::from(distance)) as usize..].first_chunk();
+    x.unwrap_or_else(|| unreachable!("columns of patterns are checked"))
 }
 
 impl<T: Real> HostBlock<T> {
@@ -126,37 +158,29 @@ impl<T: Real> HostBlock<T> {
         if self.dictionary.is_some() { dictionary } else { csr }
     }
 
-    /// Calls `row(i, (A x)_i)` in parallel over chunks of `y`, and adds the results of each chunk in order.
-    fn for_rows(&self, x: &[T], y: &mut [T], row: impl Fn(usize, T, &mut T) -> [f64; 2] + Sync) -> [f64; 2] {
-        if let Some(dictionary) = &self.dictionary {
-            let pieces = y.par_chunks_mut(self.chunk_rows).enumerate();
-            let parts: Vec<_> = pieces.map(|(k, y)| dictionary.for_rows(k * self.chunk_rows, x, y, &row)).collect();
-            return parts.into_iter().fold([0.0; 2], add);
-        }
+    /// y = A x in parallel over chunks of `y`; gives each to `finish` with its first row while it is in the cache, and adds what
+    /// comes of that in order.
+    fn for_chunks(&self, x: &[T], y: &mut [T], finish: impl Fn(usize, &mut [T]) -> [f64; 2] + Sync) -> [f64; 2] {
         let entries = self.a.row_ptr()[self.rows.start]..self.a.row_ptr()[self.rows.end];
         let shared_values = T::scaled(if self.values.is_some() { &[] } else { &self.a.values()[entries.clone()] }, 1.0);
-        let values = self.values.as_deref().unwrap_or(&shared_values);
-        let col_idx = self.col_idx.as_deref().unwrap_or(&self.a.col_idx()[entries.clone()]);
-        let row_ptr = &self.a.row_ptr()[self.rows.start..=self.rows.end];
-        let chunk = |first: usize, y: &mut [T]| {
-            let mut total = [0.0; 2];
-            for (k, y) in y.iter_mut().enumerate() {
-                let i = first + k;
-                let range = row_ptr[i] - entries.start..row_ptr[i + 1] - entries.start;
-                let mut sum = T::default();
-                for (&v, &j) in values[range.clone()].iter().zip(&col_idx[range]) {
-                    sum += v * x[j as usize];
-                }
-                total = add(total, row(i, sum, y));
-            }
-            total
+        let rows = Rows {
+            row_ptr: &self.a.row_ptr()[self.rows.start..=self.rows.end],
+            col_idx: self.col_idx.as_deref().unwrap_or(&self.a.col_idx()[entries.clone()]),
+            values: self.values.as_deref().unwrap_or(&shared_values),
         };
-        if values.len() <= CHUNK_NNZ {
-            return chunk(0, y);
+        let chunk = |(k, y): (usize, &mut [T])| {
+            let first = k * self.chunk_rows;
+            match &self.dictionary {
+                Some(dictionary) => dictionary.multiply(first, x, y),
+                None => rows.multiply(first, x, y),
+            }
+            finish(first, y)
+        };
+        if y.len() <= self.chunk_rows {
+            return chunk((0, y));
         }
-        let parts: Vec<_> =
-            y.par_chunks_mut(self.chunk_rows).enumerate().map(|(k, y)| chunk(k * self.chunk_rows, y)).collect();
-        parts.into_iter().fold([0.0; 2], add)
+        let parts: Vec<_> = y.par_chunks_mut(self.chunk_rows).enumerate().map(chunk).collect();
+        parts.into_iter().fold([0.0; 2], |a, b| [a[0] + b[0], a[1] + b[1]])
     }
 
     fn exchange(&self, backend: &HostBackend<T>, x: &mut [T]) -> Result<()> {
@@ -177,10 +201,6 @@ impl<T: Real> HostBlock<T> {
     }
 }
 
-fn add(a: [f64; 2], b: [f64; 2]) -> [f64; 2] {
-    [a[0] + b[0], a[1] + b[1]]
-}
-
 /// The rows by patterns, if a pattern has the values, too: otherwise the host, which has the matrix anyway, gains little.
 fn dictionary<T: Real>(part: &Part<'_>, factor: f64, format: Format) -> Result<Option<ByDictionary<T>>> {
     let dictionary = match format {
@@ -199,10 +219,7 @@ impl<T: Real> LinearOperator<HostBackend<T>> for HostBlock<T> {
     fn apply(&self, backend: &HostBackend<T>, x: &mut Vec<T>, y: &mut Vec<T>) -> Result<()> {
         self.exchange(backend, x)?;
         let _running = backend.running(self.kernel("spmv_csr", "spmv_dictionary"));
-        self.for_rows(x, &mut y[..self.rows.len()], |_, sum, y| {
-            *y = sum;
-            [0.0; 2]
-        });
+        self.for_chunks(x, &mut y[..self.rows.len()], |_, _| [0.0; 2]);
         Ok(())
     }
 
@@ -224,10 +241,8 @@ impl<T: Real> LinearOperator<HostBackend<T>> for HostBlock<T> {
         }
         let [x, y] = pair(v, of);
         let _running = backend.running(self.kernel("spmv_dot_csr", "spmv_dot_dictionary"));
-        *dots = self.for_rows(x, &mut y[..self.rows.len()], |i, sum, y| {
-            *y = sum;
-            [x[i].to_f64() * sum.to_f64(), sum.to_f64() * sum.to_f64()]
-        });
+        *dots =
+            self.for_chunks(x, &mut y[..self.rows.len()], |first, y| [dot(&x[first..first + y.len()], y), dot(y, y)]);
         Ok(())
     }
 
@@ -239,8 +254,8 @@ impl<T: Real> LinearOperator<HostBackend<T>> for HostBlock<T> {
     fn residual(&self, backend: &HostBackend<T>, b: &Vec<T>, x: &mut Vec<T>, r: &mut Vec<T>) -> Result<()> {
         self.exchange(backend, x)?;
         let _running = backend.running(self.kernel("residual_csr", "residual_dictionary"));
-        self.for_rows(x, &mut r[..self.rows.len()], |i, sum, r| {
-            *r = b[i] - sum;
+        self.for_chunks(x, &mut r[..self.rows.len()], |first, r| {
+            r.iter_mut().zip(&b[first..]).for_each(|(r, &b)| *r = b - *r);
             [0.0; 2]
         });
         Ok(())

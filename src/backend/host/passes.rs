@@ -6,6 +6,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::HostBackend;
+use super::lanes::Lanes;
 use crate::backend::Backend;
 use crate::backend::deferred::{self, Deferred};
 use crate::backend::machine::{PassBackend, Turn, Which};
@@ -148,10 +149,10 @@ fn steps<T: Real>(pass: &Pass, factors: &[f64]) -> Vec<Action<T>> {
     pass.lines.iter().filter_map(step).collect()
 }
 
-/// The sums of chunk `run`, each in eight interleaved ones: the processor's vector units need them independent.
+/// The sums of chunk `run`.
 fn of_chunk<T: Real>(steps: &[Action<T>], run: usize, chunk: &mut [&mut [T]], count: usize) -> Vec<f64> {
     let len = chunk.first().map_or(0, |array| array.len());
-    let mut lanes = vec![[0.0; 8]; count];
+    let mut lanes = vec![Lanes::default(); count];
     let [mut value, mut product] = [[T::default(); BLOCK]; 2];
     for begin in (0..len).step_by(BLOCK) {
         let block = begin..len.min(begin + BLOCK);
@@ -177,7 +178,10 @@ fn of_chunk<T: Real>(steps: &[Action<T>], run: usize, chunk: &mut [&mut [T]], co
                 Action::Dot([a, b], weights) => {
                     let Some(lanes) = lanes.next() else { continue };
                     let [a, b] = [*a, *b].map(|k| &chunk[k][block.clone()]);
-                    dot(lanes, a, b, weights.map(|k| &chunk[k][block.clone()]));
+                    match weights {
+                        None => lanes.add_dot(a, b),
+                        Some(w) => lanes.add_weighted_dot(&chunk[*w][block.clone()], a, b),
+                    }
                 }
                 Action::Defer(of, alpha, [former, next]) => {
                     if deferred::factor(run, *next) > 0.0 {
@@ -197,7 +201,7 @@ fn of_chunk<T: Real>(steps: &[Action<T>], run: usize, chunk: &mut [&mut [T]], co
             }
         }
     }
-    lanes.iter().map(|l| ((l[0] + l[1]) + (l[2] + l[3])) + ((l[4] + l[5]) + (l[6] + l[7]))).collect()
+    lanes.into_iter().map(Lanes::sum).collect()
 }
 
 /// y = y + f x or y = x + f y, in one loop; says whether it was one of them.
@@ -228,31 +232,5 @@ fn add<T: Real>(value: &mut [T], factor: Option<T>, x: &[T], is_first: bool) {
         (None, false) => pairs.for_each(|(v, &x)| *v += x),
         (Some(f), true) => pairs.for_each(|(v, &x)| *v = f * x),
         (Some(f), false) => pairs.for_each(|(v, &x)| *v += f * x),
-    }
-}
-
-/// Adds a b, or w (a b), to eight sums in turns.
-fn dot<T: Real>(lanes: &mut [f64; 8], a: &[T], b: &[T], weights: Option<&[T]>) {
-    let (a8, a_rest) = a.as_chunks::<8>();
-    let (b8, b_rest) = b.as_chunks::<8>();
-    if let Some(w) = weights {
-        let (w8, w_rest) = w.as_chunks::<8>();
-        for ((a, b), w) in a8.iter().zip(b8).zip(w8) {
-            for k in 0..8 {
-                lanes[k] += w[k].to_f64() * (a[k].to_f64() * b[k].to_f64());
-            }
-        }
-        for (k, ((a, b), w)) in a_rest.iter().zip(b_rest).zip(w_rest).enumerate() {
-            lanes[k] += w.to_f64() * (a.to_f64() * b.to_f64());
-        }
-    } else {
-        for (a, b) in a8.iter().zip(b8) {
-            for k in 0..8 {
-                lanes[k] += a[k].to_f64() * b[k].to_f64();
-            }
-        }
-        for (k, (a, b)) in a_rest.iter().zip(b_rest).enumerate() {
-            lanes[k] += a.to_f64() * b.to_f64();
-        }
     }
 }
