@@ -156,7 +156,7 @@ fn few_setups() -> Vec<Setup> {
 }
 
 #[test]
-fn both_methods_take_the_same_iterations_everywhere() {
+fn every_method_takes_the_same_iterations_everywhere() {
     // the second three are ill-conditioned: a small residual leaves room for the answer
     for (name, distance) in [
         ("poisson3d:12", 1e-5),
@@ -176,7 +176,10 @@ fn both_methods_take_the_same_iterations_everywhere() {
                 // what comes by recurrence twice over is less exact
                 let slack = reference.iterations / if setup.method == Method::CgPipelined { 10 } else { 50 } + 3;
                 let what = format!("{name}, {setup:?}: {} and {} iterations", o.iterations, reference.iterations);
-                assert!(o.iterations.abs_diff(reference.iterations) <= slack, "{what}");
+                assert!(o.iterations <= reference.iterations + slack, "{what}");
+                // minres has the least residual of all methods here: it may well be done before
+                let may_be_fewer = setup.method == Method::Minres;
+                assert!(may_be_fewer || o.iterations + slack >= reference.iterations, "{what}");
                 assert!(relative_residual(&a, &b, &o.x) <= 1.01e-8, "{what}");
                 let norm: f64 = reference.x.iter().map(|v| v * v).sum::<f64>().sqrt();
                 let apart: f64 = o.x.iter().zip(&reference.x).map(|(x, y)| (x - y).powi(2)).sum::<f64>().sqrt();
