@@ -133,3 +133,10 @@ KERNEL void residual_csr(uint first, uint last, __global const uint2 *restrict b
     __local real products[BLOCK_NNZ];
     csr_rows(ROWS_RESIDUAL, first, last, blocks, row_ptr, before, col_idx, values, x, b, r, products);
 }
+
+/* For persistent.cl. */
+#define CSR_ROWS_ARGS                                                                                                  \
+    uint first, uint last, __global const uint2 *restrict blocks, __global const offset_t *restrict row_ptr,           \
+        offset_t before, __global const uint *restrict col_idx, __global const real *restrict values
+#define CSR_ROWS_LOCAL __local real products[BLOCK_NNZ];
+#define CSR_ROWS_TIMES(x, y) csr_rows(ROWS_DOT, first, last, blocks, row_ptr, before, col_idx, values, x, x, y, products)

@@ -212,3 +212,11 @@ KERNEL void residual_pattern(DICTIONARY_ARGS(restrict, const main_pattern main_r
 {
     dictionary_rows(ROWS_RESIDUAL, width, segment, 0, DICTIONARY_PASS, x, b, r);
 }
+
+/* For persistent.cl. */
+#define DICTIONARY_ROWS_ARGS DICTIONARY_ARGS(restrict, const main_pattern main_row)
+#define DICTIONARY_ROWS_LOCAL
+#define DICTIONARY_ROWS_TIMES(x, y) dictionary_rows(ROWS_DOT, 0, 0, 0, DICTIONARY_PASS, x, x, y)
+#define PATTERN_ROWS_ARGS DICTIONARY_ARGS(restrict, const main_pattern main_row), uint width, uint segment
+#define PATTERN_ROWS_LOCAL
+#define PATTERN_ROWS_TIMES(x, y) dictionary_rows(ROWS_DOT, width, segment, 0, DICTIONARY_PASS, x, x, y)

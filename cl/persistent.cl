@@ -78,29 +78,10 @@ static inline void all_groups(__global volatile uint *words, uint passed)
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
 }
 
-#define FORMAT_CSR 1
-#define FORMAT_DICTIONARY 2
-#define FORMAT_PATTERN 3
-#define FORMAT_SELL 4
-
-/* What the kernel has of the matrix, and how it leaves y = A x and gives the work-item's part of x.y and y.y. */
-#define ROWS_LOCAL
-#if FORMAT == FORMAT_CSR
-#define ROWS_ARGS                                                                                                      \
-    uint first, uint last, __global const uint2 *restrict blocks, __global const offset_t *restrict row_ptr,           \
-        offset_t before, __global const uint *restrict col_idx, __global const real *restrict values
-#undef ROWS_LOCAL
-#define ROWS_LOCAL __local real products[BLOCK_NNZ];
-#define ROWS_TIMES(x, y) csr_rows(ROWS_DOT, first, last, blocks, row_ptr, before, col_idx, values, x, x, y, products)
-#elif FORMAT == FORMAT_DICTIONARY
-#define ROWS_ARGS DICTIONARY_ARGS(restrict, const main_pattern main_row)
-#define ROWS_TIMES(x, y) dictionary_rows(ROWS_DOT, 0, 0, 0, DICTIONARY_PASS, x, x, y)
-#elif FORMAT == FORMAT_PATTERN
-#define ROWS_ARGS DICTIONARY_ARGS(restrict, const main_pattern main_row), uint width, uint segment
-#define ROWS_TIMES(x, y) dictionary_rows(ROWS_DOT, width, segment, 0, DICTIONARY_PASS, x, x, y)
-#elif FORMAT == FORMAT_SELL
-#define ROWS_ARGS SELL_ARGS(restrict)
-#define ROWS_TIMES(x, y) sell_rows(ROWS_DOT, SELL_PASS, x, x, y)
-#else
-#error "FORMAT must be one of these"
-#endif
+/* What the kernel has of the matrix, and how it leaves y = A x and gives the work-item's part of x.y and y.y: macros in the file of
+ * the products, whose names begin with the format's. */
+#define PASTE(A, B) A##B
+#define OF_FORMAT(A, B) PASTE(A, B)
+#define ROWS_ARGS OF_FORMAT(FORMAT, _ROWS_ARGS)
+#define ROWS_LOCAL OF_FORMAT(FORMAT, _ROWS_LOCAL)
+#define ROWS_TIMES OF_FORMAT(FORMAT, _ROWS_TIMES)

@@ -308,3 +308,8 @@ KERNEL void residual_sell_parts(uint few, uint count, __global const uint *restr
     __local acc scratch[GROUP_SIZE];
     sell_add_parts(ROWS_RESIDUAL, few, count, rows, parts, x, b, r, scratch);
 }
+
+/* For persistent.cl. */
+#define SELL_ROWS_ARGS SELL_ARGS(restrict)
+#define SELL_ROWS_LOCAL
+#define SELL_ROWS_TIMES(x, y) sell_rows(ROWS_DOT, SELL_PASS, x, x, y)

@@ -1,23 +1,26 @@
 //! Compressed rows, as `cl/csr.cl` takes them.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use super::{Argument, family};
-use crate::device::DeviceVec;
+use super::products::{InPersistent, ProductRows, Products};
+use super::{Argument, Launch, Tuning};
+use crate::device::{DeviceVec, Grid};
 use crate::real::Real;
 
-family! {
-    /// Products with a matrix in compressed sparse rows.
-    Csr<T, A> { spmv_csr, spmv_dot_csr, residual_csr }
-}
+/// The kernels of the file.
+pub(crate) const KERNELS: &[&str] = &PRODUCTS.names;
 
-/// A block of rows on a device, as the kernels take it. Made by [`DeviceBlock`](crate::operator::opencl::DeviceBlock)
-/// alone, which vouches for it: rows in blocks are below `n_rows`, and each row block lies in one segment; a segment has
+const PRODUCTS: Products = Products { names: ["spmv_csr", "spmv_dot_csr", "residual_csr"], main: 0 };
+
+/// Work-groups wait at barriers of their own: more than one on a compute unit would fill the time.
+const PERSISTENT_BYTES: u64 = 20 << 20;
+
+/// Rows on a device, as the kernels take them. Made by `crate::operator::csr` alone, which vouches for them: a segment has
 /// the entries of all its rows, and columns are below `n_cols`.
 pub(crate) struct CsrBlock<T> {
     pub(crate) n_rows: usize,
     pub(crate) n_cols: usize,
-    pub(crate) blocks: DeviceVec<[u32; 2]>,
     pub(crate) row_ptr: DeviceVec<u32>,
     /// One, unless there are more entries than fit into a buffer.
     pub(crate) segments: Vec<CsrSegment<T>>,
@@ -47,18 +50,48 @@ impl BlockSet {
     }
 }
 
-impl<T> CsrBlock<T> {
-    pub(super) fn has(&self, set: BlockSet) -> bool {
-        set.segment < self.segments.len() && set.first <= set.last && set.last as usize <= self.blocks.len()
-    }
+/// Compressed rows of one launch: rows in blocks are below `n_rows`, and each row block lies in one segment.
+pub(crate) struct CsrRows<T> {
+    pub(crate) block: Arc<CsrBlock<T>>,
+    pub(crate) blocks: Arc<DeviceVec<[u32; 2]>>,
+    pub(crate) set: BlockSet,
 }
 
-impl<T: Real> CsrBlock<T> {
-    /// The arguments that all kernels begin with.
-    pub(super) fn arguments<'a>(&'a self, set: &'a BlockSet) -> Vec<&'a dyn Argument> {
-        let CsrSegment { before, col_idx, values, .. } = &self.segments[set.segment];
-        let mut all: Vec<&dyn Argument> = vec![&set.first, &set.last, &self.blocks, &self.row_ptr];
+impl<T: Real> ProductRows<T> for CsrRows<T> {
+    fn products(&self) -> Products {
+        PRODUCTS
+    }
+
+    fn lens(&self) -> [usize; 2] {
+        [self.block.n_rows, self.block.n_cols]
+    }
+
+    fn is_there(&self) -> bool {
+        let BlockSet { segment, first, last } = self.set;
+        segment < self.block.segments.len() && first <= last && last as usize <= self.blocks.len()
+    }
+
+    fn items(&self) -> usize {
+        self.set.len()
+    }
+
+    fn grid(&self, launch: Launch) -> Grid {
+        launch.block_grid(self.items())
+    }
+
+    fn arguments(&self) -> Vec<&dyn Argument> {
+        let CsrSegment { before, col_idx, values, .. } = &self.block.segments[self.set.segment];
+        let mut all: Vec<&dyn Argument> = vec![&self.set.first, &self.set.last, &*self.blocks, &self.block.row_ptr];
         all.extend([before as &dyn Argument, col_idx, values]);
         all
+    }
+
+    fn in_persistent(&self, tuning: &Tuning, group_size: usize) -> Option<InPersistent> {
+        Some(InPersistent {
+            macros: "CSR",
+            groups: self.items(),
+            local_elements: tuning.block_nnz.max(group_size),
+            most_bytes: PERSISTENT_BYTES,
+        })
     }
 }

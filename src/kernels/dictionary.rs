@@ -1,24 +1,27 @@
 //! Rows of a few patterns, as `cl/dictionary.cl` takes them.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use super::{Argument, MOST_MAIN, family};
+use super::products::{InPersistent, PERSISTENT_BYTES, ProductRows, Products};
+use super::{Argument, MOST_MAIN, Tuning};
 use crate::device::{ClKernel, ClResult, DeviceVec};
 use crate::real::Real;
 
-family! {
-    /// Products with a matrix whose rows are of a few patterns: the pattern has the values in `dictionary` kernels, rows have values of
-    /// their own in `pattern` kernels.
-    Dictionary<T, A> {
-        spmv_dictionary, spmv_dot_dictionary, residual_dictionary, spmv_pattern, spmv_dot_pattern, residual_pattern
-    }
-}
+/// The kernels of the file.
+pub(crate) const KERNELS: &[&str] = BY_PATTERN.as_flattened();
+
+/// Those for rows whose pattern has the values, and for rows that have values of their own.
+const BY_PATTERN: &[[&str; 3]] = &[
+    ["spmv_dictionary", "spmv_dot_dictionary", "residual_dictionary"],
+    ["spmv_pattern", "spmv_dot_pattern", "residual_pattern"],
+];
 
 /// Rows of a slice.
 pub(crate) const SLICE: usize = 32;
 
 /// A block of rows on a device, as the kernels take it. Made by
-/// [`DeviceBlock`](crate::operator::opencl::DeviceBlock) alone, which vouches for it: there are as many patterns as rows, each below
+/// `crate::operator::by_dictionary` alone, which vouches for it: there are as many patterns as rows, each below
 /// the number of runs and of masks; of each row, the columns that its pattern gives are below `n_cols`, and its values there; so
 /// are, for the rows of the main pattern, all of its columns.
 pub(crate) struct DictionaryBlock<T> {
@@ -121,32 +124,54 @@ impl<T> DictionaryBlock<T> {
     pub(crate) fn whole(&self) -> impl Iterator<Item = RowSet> {
         self.segments.iter().enumerate().map(|(k, segment)| RowSet::around(k, &segment.rows, &segment.rows)[0])
     }
-
-    pub(super) fn has(&self, rows: RowSet) -> bool {
-        let is_there = |segment: &DictionarySegment<T>| {
-            rows.count == 0 || segment.rows.start <= rows.first && rows.end() <= segment.rows.end
-        };
-        self.segments.get(rows.segment).is_some_and(is_there)
-    }
 }
 
-impl<T: Real> DictionaryBlock<T> {
-    /// The arguments that all kernels begin with, behind the main pattern those of `pattern` kernels.
-    pub(super) fn arguments<'a>(&'a self, rows: &'a RowSet) -> Vec<&'a dyn Argument> {
-        let segment = &self.segments[rows.segment];
-        let mut all: Vec<&dyn Argument> = vec![&rows.first, &rows.count, &rows.before_gap, &rows.gap];
-        all.extend([
-            &self.patterns as &dyn Argument,
-            &self.runs,
-            &self.entries,
-            &segment.values,
-            &self.masks,
-            &self.slice_masks,
-            self,
-        ]);
-        if let Some(width) = &self.width {
+/// Rows of one launch.
+pub(crate) struct DictionaryRows<T> {
+    pub(crate) block: Arc<DictionaryBlock<T>>,
+    pub(crate) set: RowSet,
+}
+
+impl<T: Real> ProductRows<T> for DictionaryRows<T> {
+    fn products(&self) -> Products {
+        let names = BY_PATTERN[usize::from(self.block.width.is_some())];
+        Products { names, main: self.block.main_len }
+    }
+
+    fn lens(&self) -> [usize; 2] {
+        [self.block.n_rows, self.block.n_cols]
+    }
+
+    fn is_there(&self) -> bool {
+        let is_there = |segment: &DictionarySegment<T>| {
+            self.set.count == 0 || segment.rows.start <= self.set.first && self.set.end() <= segment.rows.end
+        };
+        self.block.segments.get(self.set.segment).is_some_and(is_there)
+    }
+
+    fn items(&self) -> usize {
+        self.set.count as usize
+    }
+
+    /// Behind the main pattern those of `pattern` kernels.
+    fn arguments(&self) -> Vec<&dyn Argument> {
+        let Self { block, set } = self;
+        let segment = &block.segments[set.segment];
+        let mut all: Vec<&dyn Argument> = vec![&set.first, &set.count, &set.before_gap, &set.gap];
+        all.extend([&block.patterns as &dyn Argument, &block.runs, &block.entries, &segment.values]);
+        all.extend([&block.masks as &dyn Argument, &block.slice_masks, &**block]);
+        if let Some(width) = &block.width {
             all.extend([width as &dyn Argument, &segment.rows.start]);
         }
         all
+    }
+
+    fn in_persistent(&self, _: &Tuning, group_size: usize) -> Option<InPersistent> {
+        Some(InPersistent {
+            macros: if self.block.width.is_some() { "PATTERN" } else { "DICTIONARY" },
+            groups: self.items().div_ceil(group_size),
+            local_elements: 0,
+            most_bytes: PERSISTENT_BYTES,
+        })
     }
 }

@@ -29,8 +29,7 @@ use crate::memory::Plain;
 use crate::real::Real;
 pub(crate) use convert::KERNELS as CONVERSIONS;
 pub(crate) use csr::KERNELS as PRODUCTS;
-pub(crate) use dictionary::KERNELS as DICTIONARY_PRODUCTS;
-pub(crate) use sell::KERNELS as SELL_PRODUCTS;
+use products::Products;
 pub(crate) use tuning::{Launch, PERSISTENT_GROUP, Shape, Tuning, lanes, tiles};
 
 /// The kernel families: file name, source, kernels.
@@ -45,6 +44,9 @@ pub(crate) const FAMILIES: &[(&str, &str, &[&str])] = &[
     ("stream.cl", include_str!("../../cl/stream.cl"), stream::KERNELS),
 ];
 
+/// The kernels of the files that have products.
+pub(crate) const PRODUCT_FILES: [&[&str]; 3] = [PRODUCTS, dictionary::KERNELS, sell::KERNELS];
+
 /// The most entries of a main pattern of rows (`cl/dictionary.cl`).
 pub(crate) const MOST_MAIN: usize = 32;
 
@@ -56,11 +58,9 @@ pub(crate) struct Kernels<T, A> {
     pub(crate) tuning: Tuning,
     pub(crate) dot: dot::Dot<T, A>,
     pub(crate) update: update::Update<T>,
-    csr: csr::Csr<T, A>,
-    /// Compiled when they are first asked for, being of use to one format alone; by the entries of the main
-    /// kind.
-    dictionary: [OnceCell<dictionary::Dictionary<T, A>>; MOST_MAIN + 1],
-    sell: OnceCell<sell::Sell<T, A>>,
+    /// The kernels of each of [`PRODUCT_FILES`] by the entries of a main pattern: compiled when they are first asked for, as most
+    /// are of use to one format alone.
+    products: [[OnceCell<Vec<Kernel>>; MOST_MAIN + 1]; PRODUCT_FILES.len()],
     pub(crate) convert: convert::Convert<T, A>,
     pub(crate) halo: halo::Halo<T>,
     pub(crate) stream: stream::Stream<T>,
@@ -88,51 +88,46 @@ impl<T: Real, A: Real> Kernels<T, A> {
     }
 
     fn new(ctx: &Context, tuning: Tuning, made: Option<Made>) -> Result<Self> {
-        let of_some_use = [DICTIONARY_PRODUCTS, SELL_PRODUCTS];
-        let usual = |kernels: &[&str]| !of_some_use.contains(&kernels);
+        // compressed rows are for all matrices
+        let usual = |kernels: &[&str]| kernels == PRODUCTS || !PRODUCT_FILES.contains(&kernels);
         let programs = Programs::new::<T, A>(ctx, &tuning, made.as_ref(), "", &usual)?;
-        Ok(Self {
+        let kernels = programs.kernels(ctx, PRODUCTS)?;
+        let products = [const { [const { OnceCell::new() }; MOST_MAIN + 1] }; PRODUCT_FILES.len()];
+        let all = Self {
             dot: dot::Dot::load(ctx, &programs)?,
             update: update::Update::load(ctx, &programs)?,
-            csr: csr::Csr::load(ctx, &programs)?,
-            dictionary: [const { OnceCell::new() }; MOST_MAIN + 1],
-            sell: OnceCell::new(),
+            products,
             convert: convert::Convert::load(ctx, &programs)?,
             halo: halo::Halo::load(ctx, &programs)?,
             stream: stream::Stream::load(ctx, &programs)?,
             tuning,
             made,
-        })
+        };
+        all.products[0][0].get_or_init(|| kernels);
+        Ok(all)
     }
 
-    /// The products with rows of a few patterns, of which the main one has so many entries.
+    /// One of the kernels of a format's products.
     ///
     /// # Errors
     /// [`Error::KernelBuild`](crate::Error::KernelBuild).
-    fn dictionary(&self, ctx: &Context, main: usize) -> Result<&dictionary::Dictionary<T, A>> {
-        let place = &self.dictionary[main];
-        if let Some(dictionary) = place.get() {
-            return Ok(dictionary);
-        }
-        let of_dictionary = |kernels: &[&str]| kernels == DICTIONARY_PRODUCTS;
-        let programs =
-            Programs::new::<T, A>(ctx, &self.tuning, self.made.as_ref(), &main_option(main), &of_dictionary)?;
-        let dictionary = dictionary::Dictionary::load(ctx, &programs)?;
-        Ok(place.get_or_init(|| dictionary))
-    }
-
-    /// The products with rows in slices.
-    ///
-    /// # Errors
-    /// [`Error::KernelBuild`](crate::Error::KernelBuild).
-    fn sell(&self, ctx: &Context) -> Result<&sell::Sell<T, A>> {
-        if let Some(sell) = self.sell.get() {
-            return Ok(sell);
-        }
-        let of_sell = |kernels: &[&str]| kernels == SELL_PRODUCTS;
-        let programs = Programs::new::<T, A>(ctx, &self.tuning, self.made.as_ref(), "", &of_sell)?;
-        let sell = sell::Sell::load(ctx, &programs)?;
-        Ok(self.sell.get_or_init(|| sell))
+    fn of_products(&self, ctx: &Context, products: Products, index: usize) -> Result<&Kernel> {
+        let name = products.names[index];
+        let file = PRODUCT_FILES.iter().position(|kernels| kernels.contains(&name));
+        let file = file.unwrap_or_else(|| unreachable!("{name} is in the table of files"));
+        let place = &self.products[file][products.main];
+        let kernels = match place.get() {
+            Some(kernels) => kernels,
+            None => {
+                let of_file = |kernels: &[&str]| kernels == PRODUCT_FILES[file];
+                let more = main_option(products.main);
+                let programs = Programs::new::<T, A>(ctx, &self.tuning, self.made.as_ref(), &more, &of_file)?;
+                let kernels = programs.kernels(ctx, PRODUCT_FILES[file])?;
+                place.get_or_init(|| kernels)
+            }
+        };
+        let kernel = kernels.iter().find(|kernel| kernel.name == name);
+        Ok(kernel.unwrap_or_else(|| unreachable!("{name} is in its file")))
     }
 
     /// The largest work-group that the device runs a kernel with; `None` if there is no kernel of this name.
@@ -153,13 +148,13 @@ impl<T: Real, A: Real> Kernels<T, A> {
 
     /// Looks at a kernel, if it is compiled.
     fn with<R>(&self, name: &str, look: impl FnOnce(&Kernel) -> Result<R>) -> Result<Option<R>> {
-        let families = [self.dot.find(name), self.update.find(name), self.csr.find(name)];
+        let families = [self.dot.find(name), self.update.find(name)];
+        let products = self.products.iter().flatten().filter_map(OnceCell::get).flatten();
         let kernel = families
             .into_iter()
             .chain([self.halo.find(name), self.stream.find(name), self.convert.find(name)])
-            .chain([self.sell.get().and_then(|sell| sell.find(name))])
-            .chain(self.dictionary.iter().map(|place| place.get().and_then(|dictionary| dictionary.find(name))))
             .flatten()
+            .chain(products.filter(|kernel| kernel.name == name))
             .next();
         kernel.map(look).transpose()
     }
@@ -235,6 +230,11 @@ impl Programs {
 
     fn common(&self, kernel: &str) -> Common {
         (self.tuning.launch(kernel).group_size, self.apart && PRODUCTS.contains(&kernel))
+    }
+
+    /// The kernels of these names.
+    fn kernels(&self, ctx: &Context, names: &[&'static str]) -> Result<Vec<Kernel>> {
+        names.iter().map(|name| ctx.kernel(self.of(name), name, self.types)).collect()
     }
 
     /// The program that has a kernel.

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use super::pass::interned;
-use super::products::Rows;
+use super::products::{InPersistent, Rows};
 use super::{Argument, PASSES, PRELUDE, Tuning, USUAL_STD, launch, main_option, options_of, sources};
 use crate::device::{Context, DeviceVec, Grid, Kernel};
 use crate::error::Result;
@@ -17,27 +17,6 @@ pub(crate) struct Persistent {
     words: DeviceVec<u32>,
     /// 1 and 2 from launch to launch.
     turn: Cell<u32>,
-}
-
-impl<T: Real> Rows<'_, T> {
-    /// Groups of `group_size`, at most `most`, that have something to do.
-    pub(crate) fn groups(&self, group_size: usize, most: usize) -> usize {
-        let groups = match self {
-            Self::Csr(..) => self.items(),
-            _ => self.items().div_ceil(group_size),
-        };
-        groups.clamp(1, most.max(1))
-    }
-
-    /// A kernel of the file that has its products, and what `FORMAT` is in the source.
-    fn family(&self) -> (&'static str, &'static str) {
-        match self {
-            Self::Csr(..) => ("spmv_dot_csr", "FORMAT_CSR"),
-            Self::Dictionary(block, _) if block.width.is_some() => ("spmv_dot_pattern", "FORMAT_PATTERN"),
-            Self::Dictionary(..) => ("spmv_dot_dictionary", "FORMAT_DICTIONARY"),
-            Self::Sell(..) | Self::Long(..) => ("spmv_dot_sell", "FORMAT_SELL"),
-        }
-    }
 }
 
 /// What a launch does, and works on.
@@ -69,7 +48,7 @@ pub(crate) struct Span<'a, T, A> {
 }
 
 impl Persistent {
-    /// Compiles the kernel `name` of a generated source for the format of `rows`, to be launched in so many groups of `group_size`, in
+    /// Compiles the kernel `name` of a generated source for `rows`, of which `format` is known, to be launched in so many groups of `group_size`, in
     /// which `lanes` work-items share a tile.
     ///
     /// # Errors
@@ -77,13 +56,13 @@ impl Persistent {
     pub(crate) fn build<T: Real, A: Real>(
         ctx: &Context,
         tuning: &Tuning,
-        rows: Rows<'_, T>,
+        (rows, format): (Rows<'_, T>, InPersistent),
         (name, text): (&str, &str),
         (group_size, lanes): (usize, usize),
         groups: usize,
     ) -> Result<Self> {
-        let (family, format) = rows.family();
-        let [_, products] = sources(family);
+        let of_rows = rows.products();
+        let [_, products] = sources(of_rows.names[0]);
         let persistent = include_str!("../../cl/persistent.cl");
         let files = [("prelude", PRELUDE), ("products", products), ("passes", PASSES), ("persistent", persistent)];
         let source: String = files
@@ -93,10 +72,9 @@ impl Persistent {
             .collect();
         let fence = ctx.fence_options();
         let std = fence.as_deref().unwrap_or(USUAL_STD);
-        let main = if let Rows::Dictionary(block, _) = rows { block.main_len } else { 0 };
         let options = options_of::<T, A>(std, ctx.info(), group_size, tuning.block_nnz)
-            + &main_option(main)
-            + &format!(" -D FORMAT={format} -D LANES={lanes}");
+            + &main_option(of_rows.main)
+            + &format!(" -D FORMAT={} -D LANES={lanes}", format.macros);
         let program = ctx.build(&source, &options)?;
         Ok(Self {
             kernel: ctx.kernel(&program, interned(name), [T::CL_NAME, A::CL_NAME])?,
@@ -115,11 +93,9 @@ impl Persistent {
         if was_refused { Ok(()) } else { self.words.write(ctx, 0, &[1000, 0, 3 - self.turn.get()]) }
     }
 
-    /// Local memory of a group that the kernel takes for rows of its format, in bytes.
-    pub(crate) fn local_bytes<T, A>(tuning: &Tuning, rows: Rows<'_, T>, group_size: usize) -> u64 {
-        let products =
-            if matches!(rows, Rows::Csr(..)) { tuning.block_nnz.max(group_size) * size_of::<T>() } else { 0 };
-        (4 * group_size * size_of::<A>() + products + 4) as u64
+    /// Local memory of a group that the kernel takes, in bytes.
+    pub(crate) fn local_bytes<T, A>(format: InPersistent, group_size: usize) -> u64 {
+        (4 * group_size * size_of::<A>() + format.local_elements * size_of::<T>() + 4) as u64
     }
 
     /// Does iterations up to the one in which the run turns out to be over; or nothing, if not all groups are on the device at once,
@@ -137,8 +113,7 @@ impl Persistent {
         let Span { at, rows: [log_len, row_len], log, count, n, tiles, has_former, limit, .. } = span;
         let [sums, former] = span.sums;
         let has_room = |v: &DeviceVec<T>| v.len() == 0 || v.len() >= n_rows.max(n_cols).max(*n);
-        let is_all = !matches!(rows, Rows::Sell(block, _) if block.long_count() > 0);
-        assert!(rows.is_there() && is_all && *n == n_rows && span.vectors.iter().all(has_room));
+        assert!(rows.is_there() && *n == n_rows && span.vectors.iter().all(has_room));
         assert!(self.kernel.types == [T::CL_NAME, A::CL_NAME] && span.done.len().min(span.done_next.len()) > 0);
         assert!(at < log_len && log.len() > (log_len * row_len) as usize);
         let of_products = |first: &u32| 2 * (*first as usize + self.grid.groups);

@@ -1,26 +1,72 @@
-//! Products of a block's rows with a vector: one launcher for the kernels of `cl/csr.cl`, `cl/dictionary.cl` and `cl/sell.cl`, which
-//! differ in what they take of the matrix.
+//! Products of a block's rows with a vector: one launcher for the kernels of all formats, which differ in what they take of the
+//! matrix.
 
-use super::csr::{BlockSet, CsrBlock};
-use super::dictionary::{DictionaryBlock, RowSet};
-use super::sell::{SellBlock, SliceSet};
-use super::{Argument, Kernels, Launch, launch};
-use crate::device::{Context, DeviceVec, Grid, Kernel};
+use super::{Argument, Kernels, Launch, Tuning, launch};
+use crate::device::{Context, DeviceVec, Grid};
 use crate::error::Result;
 use crate::real::Real;
 
-/// Rows of a block that one launch works on.
-#[derive(Clone, Copy)]
-pub(crate) enum Rows<'a, T> {
-    /// Compressed rows.
-    Csr(&'a CsrBlock<T>, BlockSet),
-    /// Rows by a dictionary of their patterns.
-    Dictionary(&'a DictionaryBlock<T>, RowSet),
-    /// Rows in slices.
-    Sell(&'a SellBlock<T>, SliceSet),
-    /// All long rows of a block in slices, and how many: their pieces were summed with the slices.
-    Long(&'a SellBlock<T>, u32),
+/// The kernels of a format's products.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Products {
+    /// y = A x; the same with x·y and y·y; r = b − A x.
+    pub(crate) names: [&'static str; 3],
+    /// The entries of the main pattern that they are compiled for: 0 where there is none.
+    pub(crate) main: usize,
 }
+
+/// Rows in a format that one launch works on: what is to be known to launch kernels on them.
+pub(crate) trait ProductRows<T>: Send + Sync {
+    /// Their kernels, which all take [`arguments`](Self::arguments), x and what [`Product`] adds.
+    fn products(&self) -> Products;
+
+    /// How many rows the block has, and how long a vector is that is multiplied.
+    fn lens(&self) -> [usize; 2];
+
+    /// Whether the block has these rows.
+    fn is_there(&self) -> bool;
+
+    /// What there is to share among groups: row blocks, or rows.
+    fn items(&self) -> usize;
+
+    /// The grid of a launch.
+    fn grid(&self, launch: Launch) -> Grid {
+        launch.grid(self.items())
+    }
+
+    /// The arguments that a kernel begins with.
+    fn arguments(&self) -> Vec<&dyn Argument>;
+
+    /// Bytes of the matrix that a launch reads, if it is apart from the products of other rows; else it has its share of what they
+    /// read together.
+    fn bytes(&self) -> Option<usize> {
+        None
+    }
+
+    /// What kernels that do several iterations need to know, in groups of `group_size`; `None` if they can't have such rows.
+    fn in_persistent(&self, _tuning: &Tuning, _group_size: usize) -> Option<InPersistent> {
+        None
+    }
+}
+
+/// Rows that one launch works on.
+pub(crate) type Rows<'a, T> = &'a dyn ProductRows<T>;
+
+/// What `cl/persistent.cl` needs of a format.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InPersistent {
+    /// What the names of the format's macros `…_ROWS_ARGS`, `…_ROWS_LOCAL` and `…_ROWS_TIMES` begin with.
+    pub(crate) macros: &'static str,
+    /// Groups that have something to do.
+    pub(crate) groups: usize,
+    /// Elements in a group's local memory.
+    pub(crate) local_elements: usize,
+    /// Bytes of an iteration up to which it is rather the launches of kernels that it waits for.
+    pub(crate) most_bytes: u64,
+}
+
+/// [`InPersistent::most_bytes`] of most formats.
+pub(super) const PERSISTENT_BYTES: u64 = 48 << 20;
 
 /// What becomes of A x.
 pub(crate) enum Product<'a, T, A> {
@@ -56,91 +102,13 @@ impl<T: Real, A: Real> Product<'_, T, A> {
     }
 }
 
-impl<T: Real> Rows<'_, T> {
-    /// How many rows the block has, and how long a vector is that is multiplied.
-    pub(super) fn lens(&self) -> [usize; 2] {
-        match self {
-            Self::Csr(block, _) => [block.n_rows, block.n_cols],
-            Self::Dictionary(block, _) => [block.n_rows, block.n_cols],
-            Self::Sell(block, _) | Self::Long(block, _) => [block.n_rows, block.n_cols],
-        }
-    }
-
-    /// Whether the block has these rows.
-    pub(super) fn is_there(&self) -> bool {
-        match *self {
-            Self::Csr(block, set) => block.has(set),
-            Self::Dictionary(block, set) => block.has(set),
-            Self::Sell(block, set) => block.has(set),
-            Self::Long(block, count) => block.long_count() == count as usize,
-        }
-    }
-
-    /// What there is to share among groups: row blocks, or rows.
-    pub(crate) fn items(&self) -> usize {
-        match *self {
-            Self::Csr(_, set) => set.len(),
-            Self::Dictionary(_, set) => set.count as usize,
-            Self::Sell(block, set) => block.rows(set),
-            Self::Long(_, count) => count as usize,
-        }
-    }
-
-    /// The grid of a launch.
-    pub(crate) fn grid(&self, launch: Launch) -> Grid {
-        match self {
-            Self::Csr(..) => launch.block_grid(self.items()),
-            Self::Dictionary(..) | Self::Sell(..) => launch.grid(self.items()),
-            Self::Long(block, _) => launch.grid(block.long_items(launch.group_size)),
-        }
-    }
-
-    /// The arguments that a kernel begins with.
-    pub(super) fn arguments(&self) -> Vec<&dyn Argument> {
-        match self {
-            Self::Csr(block, set) => block.arguments(set),
-            Self::Dictionary(block, set) => block.arguments(set),
-            Self::Sell(block, set) => block.arguments(set),
-            Self::Long(block, count) => vec![&block.few, count, &block.long_rows, &block.parts],
-        }
-    }
-
-    /// The kernel of a product.
-    fn kernel<'k, A: Real>(&self, ctx: &Context, kernels: &'k Kernels<T, A>, index: usize) -> Result<&'k Kernel> {
-        let all = match self {
-            Self::Csr(..) => {
-                let csr = &kernels.csr;
-                [&csr.spmv_csr, &csr.spmv_dot_csr, &csr.residual_csr]
-            }
-            Self::Dictionary(block, _) => {
-                let dictionary = kernels.dictionary(ctx, block.main_len)?;
-                match block.width {
-                    Some(_) => [&dictionary.spmv_pattern, &dictionary.spmv_dot_pattern, &dictionary.residual_pattern],
-                    None => {
-                        [&dictionary.spmv_dictionary, &dictionary.spmv_dot_dictionary, &dictionary.residual_dictionary]
-                    }
-                }
-            }
-            Self::Sell(..) => {
-                let sell = kernels.sell(ctx)?;
-                [&sell.spmv_sell, &sell.spmv_dot_sell, &sell.residual_sell]
-            }
-            Self::Long(..) => {
-                let sell = kernels.sell(ctx)?;
-                [&sell.spmv_sell_parts, &sell.spmv_dot_sell_parts, &sell.residual_sell_parts]
-            }
-        };
-        Ok(all[index])
-    }
-}
-
 impl<T: Real, A: Real> Kernels<T, A> {
     /// Compiles the products of these rows, or else the first of them waits for the compiler.
     ///
     /// # Errors
     /// [`Error::KernelBuild`](crate::Error::KernelBuild).
     pub(crate) fn prepare(&self, ctx: &Context, rows: Rows<'_, T>) -> Result<()> {
-        rows.kernel(ctx, self, 0).map(|_| ())
+        self.of_products(ctx, rows.products(), 0).map(|_| ())
     }
 
     /// Launches a product on some rows, with as many groups as tuning has found, or as are given; tells how many.
@@ -156,7 +124,7 @@ impl<T: Real, A: Real> Kernels<T, A> {
         groups: Option<usize>,
     ) -> Result<usize> {
         let (index, others) = product.arguments();
-        let kernel = rows.kernel(ctx, self, index)?;
+        let kernel = self.of_products(ctx, rows.products(), index)?;
         let usual = rows.grid(self.tuning.launch(kernel.name));
         let grid = groups.map_or(usual, |groups| Grid { groups, ..usual });
         assert!(rows.is_there() && product.fits(rows.lens(), x.len(), grid.groups));

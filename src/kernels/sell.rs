@@ -1,18 +1,23 @@
 //! Rows in slices, as `cl/sell.cl` takes them.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use super::{Argument, family};
-use crate::device::DeviceVec;
+use super::products::{InPersistent, PERSISTENT_BYTES, ProductRows, Products};
+use super::{Argument, Launch, Tuning};
+use crate::device::{DeviceVec, Grid};
 use crate::real::Real;
 
-family! {
-    /// Products with a matrix in slices of rows; `parts` kernels complete the long rows.
-    Sell<T, A> { spmv_sell, spmv_dot_sell, residual_sell, spmv_sell_parts, spmv_dot_sell_parts, residual_sell_parts }
-}
+/// The kernels of the file.
+pub(crate) const KERNELS: &[&str] = NAMES.as_flattened();
 
-/// A block of rows on a device, as the kernels take it. Made by [`DeviceBlock`](crate::operator::opencl::DeviceBlock)
-/// alone, which vouches for it: what slices say of their data lies in that of their segment; each row but the long ones
+/// Those for slices, and those that complete the long rows.
+const NAMES: &[[&str; 3]] = &[
+    ["spmv_sell", "spmv_dot_sell", "residual_sell"],
+    ["spmv_sell_parts", "spmv_dot_sell_parts", "residual_sell_parts"],
+];
+
+/// A block of rows on a device, as the kernels take it. Made by `crate::operator::sell` alone, which vouches for it: what slices say of their data lies in that of their segment; each row but the long ones
 /// is in one slice, pieces of long ones have a part each, and columns are below `n_cols`.
 pub(crate) struct SellBlock<T> {
     pub(crate) n_rows: usize,
@@ -52,12 +57,6 @@ impl SliceSet {
     /// Units of a slice.
     pub(crate) const UNITS: usize = 32;
 
-    /// Which part of the block's slices these are.
-    pub(crate) fn part_of<T>(self, block: &SellBlock<T>) -> f64 {
-        let all = block.slices.len() / SellBlock::<T>::SLICE_WORDS;
-        self.len() as f64 / all.max(1) as f64
-    }
-
     /// How many slices.
     pub(crate) fn len(self) -> usize {
         self.blocked as usize + self.single as usize
@@ -88,12 +87,6 @@ impl<T> SellBlock<T> {
         (set.blocked as usize * self.block as usize + set.single as usize) * SliceSet::UNITS
     }
 
-    /// Bytes of the slices and of the list of long rows.
-    pub(crate) fn bytes(&self) -> usize {
-        let data: usize = self.segments.iter().map(|segment| segment.data.len()).sum();
-        data + 4 * (self.slices.len() + self.long_rows.len())
-    }
-
     /// Long rows.
     pub(crate) fn long_count(&self) -> usize {
         self.long_rows.len() / Self::LONG_ROW_WORDS
@@ -103,22 +96,94 @@ impl<T> SellBlock<T> {
     pub(crate) fn long_items(&self, group_size: usize) -> usize {
         self.few as usize + (self.long_count() - self.few as usize) * group_size
     }
+}
 
-    pub(super) fn has(&self, set: SliceSet) -> bool {
+/// Slices of one launch.
+pub(crate) struct SellRows<T> {
+    pub(crate) block: Arc<SellBlock<T>>,
+    pub(crate) set: SliceSet,
+}
+
+impl<T: Real> ProductRows<T> for SellRows<T> {
+    fn products(&self) -> Products {
+        Products { names: NAMES[0], main: 0 }
+    }
+
+    fn lens(&self) -> [usize; 2] {
+        [self.block.n_rows, self.block.n_cols]
+    }
+
+    fn is_there(&self) -> bool {
+        let Self { block, set } = self;
         let is_there = |segment: &SellSegment| {
             let slices = set.range();
-            segment.slices.end * Self::SLICE_WORDS <= self.slices.len()
+            segment.slices.end * SellBlock::<T>::SLICE_WORDS <= block.slices.len()
                 && (slices.is_empty() || segment.slices.start <= slices.start && slices.end <= segment.slices.end)
         };
-        self.segments.get(set.segment).is_some_and(is_there) && u32::try_from(self.rows(set)).is_ok()
+        block.segments.get(set.segment).is_some_and(is_there) && u32::try_from(self.items()).is_ok()
+    }
+
+    fn items(&self) -> usize {
+        self.block.rows(self.set)
+    }
+
+    fn arguments(&self) -> Vec<&dyn Argument> {
+        let Self { block, set } = self;
+        let mut all: Vec<&dyn Argument> = vec![&set.first, &set.blocked, &set.single, &block.block, &block.scale];
+        all.extend([&block.slices as &dyn Argument, &block.segments[set.segment].data, &block.parts]);
+        all
+    }
+
+    fn in_persistent(&self, _: &Tuning, group_size: usize) -> Option<InPersistent> {
+        (self.block.long_count() == 0).then(|| InPersistent {
+            macros: "SELL",
+            groups: self.items().div_ceil(group_size),
+            local_elements: 0,
+            most_bytes: PERSISTENT_BYTES,
+        })
     }
 }
 
-impl<T: Real> SellBlock<T> {
-    /// The arguments that all kernels of slices begin with.
-    pub(super) fn arguments<'a>(&'a self, set: &'a SliceSet) -> Vec<&'a dyn Argument> {
-        let mut all: Vec<&dyn Argument> = vec![&set.first, &set.blocked, &set.single, &self.block, &self.scale];
-        all.extend([&self.slices as &dyn Argument, &self.segments[set.segment].data, &self.parts]);
-        all
+/// All long rows of a block: their pieces were summed with the slices.
+pub(crate) struct LongRows<T> {
+    pub(crate) block: Arc<SellBlock<T>>,
+    count: u32,
+}
+
+impl<T> LongRows<T> {
+    /// The long rows of `block`, if there are any.
+    pub(crate) fn of(block: &Arc<SellBlock<T>>) -> Option<Self> {
+        let count = block.long_count() as u32;
+        (count > 0).then(|| Self { block: Arc::clone(block), count })
+    }
+}
+
+impl<T: Real> ProductRows<T> for LongRows<T> {
+    fn products(&self) -> Products {
+        Products { names: NAMES[1], main: 0 }
+    }
+
+    fn lens(&self) -> [usize; 2] {
+        [self.block.n_rows, self.block.n_cols]
+    }
+
+    fn is_there(&self) -> bool {
+        self.count > 0
+    }
+
+    fn items(&self) -> usize {
+        self.count as usize
+    }
+
+    fn grid(&self, launch: Launch) -> Grid {
+        launch.grid(self.block.long_items(launch.group_size))
+    }
+
+    fn arguments(&self) -> Vec<&dyn Argument> {
+        vec![&self.block.few, &self.count, &self.block.long_rows, &self.block.parts]
+    }
+
+    fn bytes(&self) -> Option<usize> {
+        Some(4 * self.block.long_rows.len() + size_of::<T>() * self.block.parts.len())
     }
 }

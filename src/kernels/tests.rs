@@ -4,17 +4,21 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::csr::BlockSet;
-use super::dictionary::RowSet;
+use super::csr::{BlockSet, CsrRows};
+use super::dictionary::{DictionaryRows, RowSet};
 use super::products::{Product, Rows};
-use super::sell::SliceSet;
+use super::sell::{LongRows, SellRows, SliceSet};
 use super::*;
 use crate::device::list;
 use crate::error::Error;
 use crate::matrix::{Csr as Matrix, gallery};
-use crate::operator::Format;
-use crate::operator::device_rows::{Arrays, Which};
+use crate::operator::by_dictionary::ByDictionary;
+use crate::operator::device_rows::Which;
+use crate::operator::dictionary::Dictionary;
 use crate::operator::opencl::DeviceBlock;
+use crate::operator::row_blocks::RowBlocks;
+use crate::operator::sell::Sell;
+use crate::operator::{Format, csr};
 use crate::partition::{HaloPlan, Part, split};
 
 const SIZES: &[usize] = &[0, 1, 7, 8, 9, 63, 64, 65, 255, 256, 257, 1000, 2049, 5003];
@@ -278,13 +282,12 @@ fn slices_keep_the_order_of_columns() {
                     })
                     .collect();
                 let part = whole(&a);
-                let block = DeviceBlock::<f64>::upload(&ctx, &kernels.tuning, &part, factor, Format::Sell).unwrap();
-                let Arrays::Sell(block, sets) = block.arrays() else { panic!() };
+                let (block, sets) = Sell::<f64>::plan(&part, factor).block(&ctx).unwrap();
                 assert_eq!(block.long_count(), 0);
                 let x = DeviceVec::from_slice(&ctx, &x, "x").unwrap();
                 let mut y = DeviceVec::<f64>::zeros(&ctx, n, "y").unwrap();
-                let rows = Rows::Sell(block, sets[0][0]);
-                kernels.product(&ctx, rows, &x, &Product::Store(&mut y), None).unwrap();
+                let rows = SellRows { block, set: sets[0][0] };
+                kernels.product(&ctx, &rows, &x, &Product::Store(&mut y), None).unwrap();
                 let mut back = vec![0.0; n];
                 y.read(&ctx, 0, &mut back).unwrap();
                 assert!(back.into_iter().map(f64::to_bits).eq(expected));

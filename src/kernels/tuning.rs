@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{DICTIONARY_PRODUCTS, PRODUCTS, SELL_PRODUCTS};
+use super::{PRODUCTS, dictionary, sell};
 use crate::device::{Grid, Info, Kind};
 
 /// How kernels are written for a device: see `cl/prelude.cl`.
@@ -134,8 +134,8 @@ impl Tuning {
                 let passes = Launch { max_groups: 2 * units, ..usual.passes };
                 let mut tuning = Self { passes, ..usual };
                 // What was best on an H200: `docs/measurements.md`.
-                let by_columns = DICTIONARY_PRODUCTS.iter().filter(|kernel| kernel.ends_with("_pattern"));
-                for kernel in by_columns.chain(SELL_PRODUCTS) {
+                let by_columns = dictionary::KERNELS.iter().filter(|kernel| kernel.ends_with("_pattern"));
+                for kernel in by_columns.chain(sell::KERNELS) {
                     tuning.set(kernel, Launch { max_groups: 4 * units, ..tuning.others });
                 }
                 tuning

@@ -1,94 +1,135 @@
 //! Rows by a dictionary of their patterns, on a device.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use super::Format;
-use super::device_rows::{Arrays, DeviceRows};
+use super::device_rows::{DeviceRows, Sets, each};
 use super::dictionary::Dictionary;
 use super::exchange::early;
 use super::main_pattern::Main;
+use super::plan::{Layout, Target};
 use super::segments::{self, launches};
 use crate::device::{Context, DeviceVec};
 use crate::error::Result;
-use crate::kernels::Shape;
-use crate::kernels::dictionary::{DictionaryBlock, DictionarySegment, MainPattern, RowSet, SLICE};
+use crate::kernels::dictionary::{DictionaryBlock, DictionaryRows, DictionarySegment, MainPattern, RowSet, SLICE};
+use crate::kernels::{Shape, Tuning};
 use crate::partition::Part;
 use crate::real::Real;
 
-/// Moves the rows of `part`, times `factor`, to the device.
-///
-/// # Errors
-/// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
-///
-/// # Panics
-/// If a column is outside the block.
-pub(super) fn upload<T: Real>(
-    ctx: &Context,
-    part: &Part<'_>,
-    dictionary: &Dictionary,
+/// The rows of a part, times `factor`, by their patterns.
+pub(crate) struct ByDictionary<'a> {
+    part: &'a Part<'a>,
     factor: f64,
-    shape: Shape,
-) -> Result<DeviceRows<T>> {
-    let (n, n_cols) = (part.n_owned(), part.n_owned() + part.halo.len);
-    dictionary.check_columns(n_cols);
-    // single work-items take rows of a pattern together, which suits a CPU better
-    let main = if shape == Shape::Gpu { Main::of(dictionary) } else { None };
-    let width = dictionary.width();
-    let values = dictionary.values.as_ref().map(|values| T::scaled(values, factor));
-    let entry = |(k, &distance): (usize, &i32)| {
-        [values.as_ref().map_or(T::default(), |values| values[k]), T::with_low_word(distance)]
-    };
-    let entries: Vec<T> = dictionary.distances.iter().enumerate().flat_map(entry).collect();
-    let runs: Vec<[u32; 2]> = dictionary.starts.windows(2).map(|run| [run[0], run[1]]).collect();
-    // values by pattern are the table's
-    let width_of_rows = if values.is_some() { 0 } else { width };
-    let slices = std::iter::repeat_n(SLICE * width_of_rows, n.div_ceil(SLICE));
-    let segment = |slices: Range<usize>| {
-        let rows = n.min(slices.start * SLICE)..n.min(slices.end * SLICE);
-        let of_rows = sliced::<T>(part, rows.clone(), dictionary, main.as_ref(), width_of_rows, factor);
-        let values = DeviceVec::from_slice(ctx, &of_rows, "the values of the matrix")?;
-        Ok(DictionarySegment { rows: rows.start as u32..rows.end as u32, values })
-    };
-    let segments: Vec<DictionarySegment<T>> =
-        segments::cut(ctx, slices, size_of::<T>()).into_iter().map(segment).collect::<Result<_>>()?;
-    let interior = early::<T>(part, dictionary.interior(n));
-    let interior = interior.start as u32..interior.end as u32;
-    let sets: Vec<[RowSet; 2]> =
-        segments.iter().enumerate().map(|(k, segment)| RowSet::around(k, &segment.rows, &interior)).collect();
-    let of_main = main.as_ref().map_or(0..0, |main| main.entries(dictionary));
-    let main_values = values.as_ref().map_or(&[][..], |values| &values[of_main.clone()]);
-    let slice_masks = main.as_ref().map_or(Vec::new(), |main| main.slice_masks(dictionary, SLICE));
-    // where a slice has no mask, the patterns of its rows are read
-    let patterns_bytes = match slice_masks.iter().filter(|&&mask| mask != 0).count() {
-        0 => 2 * n,
-        alike => 4 * slice_masks.len() + 2 * n.saturating_sub(SLICE * alike),
-    };
-    let (masks, rows) = main.map_or_else(|| (vec![0; runs.len()], 0..0), |main| (main.masks, main.rows));
-    let block = DictionaryBlock {
-        n_rows: n,
-        n_cols,
-        patterns: DeviceVec::from_slice(ctx, &dictionary.of_row, "the patterns of the rows")?,
-        runs: DeviceVec::from_slice(ctx, &runs, "the lengths of the patterns")?,
-        entries: DeviceVec::from_slice(ctx, &entries, "the entries of the patterns")?,
-        segments,
-        width: dictionary.values.is_none().then_some(width as u32),
-        masks: DeviceVec::from_slice(ctx, &masks, "the parts of the main pattern")?,
-        slice_masks: DeviceVec::from_slice(ctx, &slice_masks, "the parts of the main pattern in slices")?,
-        main: MainPattern::new(main_values, &dictionary.distances[of_main.clone()], rows),
-        main_len: of_main.len(),
-    };
-    let (format, own) =
-        if dictionary.values.is_some() { (Format::Dictionary, 0) } else { (Format::Pattern, part.nnz()) };
-    let tables = 12 * runs.len() + entries.len() * size_of::<T>();
-    let room: usize = block.segments.iter().map(|segment| segment.values.len()).sum();
-    Ok(DeviceRows {
-        format,
-        memory: 2 * n + 4 * slice_masks.len() + tables + room * size_of::<T>(),
-        bytes: patterns_bytes + tables + own * size_of::<T>(),
-        arrays: Arrays::Dictionary(Box::new(block), launches(&sets, |set| set.count == 0)),
-    })
+    dictionary: Dictionary,
+    /// Single work-items take rows of a pattern together, which suits a CPU better.
+    main: Option<Main>,
+    /// Of each [`SLICE`] rows, what all of them have of the main pattern, if there is one.
+    slice_masks: Vec<u32>,
+}
+
+impl<'a> ByDictionary<'a> {
+    /// Looks for the main pattern, if products in this shape profit from it. O(rows).
+    pub(crate) fn new(part: &'a Part<'a>, factor: f64, dictionary: Dictionary, shape: Shape) -> Self {
+        let main = if shape == Shape::Gpu { Main::of(&dictionary) } else { None };
+        let slice_masks = main.as_ref().map_or(Vec::new(), |main| main.slice_masks(&dictionary, SLICE));
+        Self { part, factor, dictionary, main, slice_masks }
+    }
+
+    /// Bytes of the patterns and of what is told of each.
+    fn tables<T>(&self) -> usize {
+        12 * (self.dictionary.starts.len() - 1) + 2 * self.dictionary.distances.len() * size_of::<T>()
+    }
+}
+
+impl<T: Real> Layout<T> for ByDictionary<'_> {
+    fn format(&self) -> Format {
+        if self.dictionary.values.is_some() { Format::Dictionary } else { Format::Pattern }
+    }
+
+    fn bytes(&self) -> usize {
+        let n = self.part.n_owned();
+        // where a slice has no mask, the patterns of its rows are read
+        let of_rows = match self.slice_masks.iter().filter(|&&mask| mask != 0).count() {
+            0 => 2 * n,
+            alike => 4 * self.slice_masks.len() + 2 * n.saturating_sub(SLICE * alike),
+        };
+        let values = if self.dictionary.values.is_some() { 0 } else { self.part.nnz() };
+        of_rows + self.tables::<T>() + values * size_of::<T>()
+    }
+
+    fn is_trusted(&self, target: Target) -> bool {
+        self.dictionary.suit(target.shape)
+    }
+
+    fn upload(&self, ctx: &Context, _: &Tuning) -> Result<DeviceRows<T>> {
+        let (block, sets) = self.block(ctx)?;
+        let room: usize = block.segments.iter().map(|segment| segment.values.len()).sum();
+        let memory = 2 * block.n_rows + 4 * self.slice_masks.len() + self.tables::<T>() + room * size_of::<T>();
+        let rows = |set| DictionaryRows { block: Arc::clone(&block), set };
+        // without a gap
+        let whole = each(block.whole(), rows);
+        Ok(DeviceRows::new(memory, sets.map(|sets| each(sets, rows)), whole))
+    }
+}
+
+impl ByDictionary<'_> {
+    /// Moves the rows to the device: the longest run of rows without a halo, or half of it, and the others.
+    ///
+    /// # Errors
+    /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
+    ///
+    /// # Panics
+    /// If a column is outside the block.
+    pub(crate) fn block<T: Real>(&self, ctx: &Context) -> Result<(Arc<DictionaryBlock<T>>, Sets<RowSet>)> {
+        let Self { part, factor, dictionary, main, slice_masks } = self;
+        let (n, n_cols) = (part.n_owned(), part.n_owned() + part.halo.len);
+        dictionary.check_columns(n_cols);
+        let width = dictionary.width();
+        let values = dictionary.values.as_ref().map(|values| T::scaled(values, *factor));
+        let entry = |(k, &distance): (usize, &i32)| {
+            [values.as_ref().map_or(T::default(), |values| values[k]), T::with_low_word(distance)]
+        };
+        let entries: Vec<T> = dictionary.distances.iter().enumerate().flat_map(entry).collect();
+        let runs: Vec<[u32; 2]> = dictionary.starts.windows(2).map(|run| [run[0], run[1]]).collect();
+        // values by pattern are the table's
+        let width_of_rows = if values.is_some() { 0 } else { width };
+        let slices = std::iter::repeat_n(SLICE * width_of_rows, n.div_ceil(SLICE));
+        let segment = |slices: Range<usize>| {
+            let rows = n.min(slices.start * SLICE)..n.min(slices.end * SLICE);
+            let of_rows = sliced::<T>(part, rows.clone(), dictionary, main.as_ref(), width_of_rows, *factor);
+            let values = DeviceVec::from_slice(ctx, &of_rows, "the values of the matrix")?;
+            Ok(DictionarySegment { rows: rows.start as u32..rows.end as u32, values })
+        };
+        let segments: Vec<DictionarySegment<T>> =
+            segments::cut(ctx, slices, size_of::<T>()).into_iter().map(segment).collect::<Result<_>>()?;
+        let interior = early::<T>(part, dictionary.interior(n));
+        let interior = interior.start as u32..interior.end as u32;
+        let sets: Vec<[RowSet; 2]> =
+            segments.iter().enumerate().map(|(k, segment)| RowSet::around(k, &segment.rows, &interior)).collect();
+        let of_main = main.as_ref().map_or(0..0, |main| main.entries(dictionary));
+        let main_values = values.as_ref().map_or(&[][..], |values| &values[of_main.clone()]);
+        let (masks, rows) = match main {
+            Some(main) => (main.masks.clone(), main.rows.clone()),
+            None => (vec![0; runs.len()], 0..0),
+        };
+        let block = DictionaryBlock {
+            n_rows: n,
+            n_cols,
+            patterns: DeviceVec::from_slice(ctx, &dictionary.of_row, "the patterns of the rows")?,
+            runs: DeviceVec::from_slice(ctx, &runs, "the lengths of the patterns")?,
+            entries: DeviceVec::from_slice(ctx, &entries, "the entries of the patterns")?,
+            segments,
+            width: dictionary.values.is_none().then_some(width as u32),
+            masks: DeviceVec::from_slice(ctx, &masks, "the parts of the main pattern")?,
+            slice_masks: DeviceVec::from_slice(ctx, slice_masks, "the parts of the main pattern in slices")?,
+            main: MainPattern::new(main_values, &dictionary.distances[of_main.clone()], rows),
+            main_len: of_main.len(),
+        };
+        Ok((Arc::new(block), launches(&sets, |set| set.count == 0)))
+    }
 }
 
 /// The values of some rows with room for `width` entries each, in slices of 32 rows: see `cl/dictionary.cl`.

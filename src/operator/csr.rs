@@ -1,18 +1,50 @@
 //! Compressed rows on a device.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::device_rows::{Arrays, DeviceRows};
+use super::device_rows::{DeviceRows, Sets, each};
+use super::plan::{Layout, Target};
 use super::row_blocks::RowBlocks;
 use super::{Format, segments};
 use crate::device::{Context, DeviceVec};
 use crate::error::Result;
 use crate::kernels::Tuning;
-use crate::kernels::csr::{CsrBlock, CsrSegment};
+use crate::kernels::csr::{BlockSet, CsrBlock, CsrRows, CsrSegment};
 use crate::partition::{Part, compressed_bytes};
 use crate::real::Real;
+
+/// The rows of a part, times `factor`, as they are.
+pub(super) struct Compressed<'a> {
+    pub(super) part: &'a Part<'a>,
+    pub(super) factor: f64,
+}
+
+impl<T: Real> Layout<T> for Compressed<'_> {
+    fn format(&self) -> Format {
+        Format::Csr
+    }
+
+    fn bytes(&self) -> usize {
+        compressed_bytes(self.part.n_owned() as u64, self.part.nnz() as u64, size_of::<T>() as u64) as usize
+    }
+
+    fn is_trusted(&self, _: Target) -> bool {
+        true
+    }
+
+    fn upload(&self, ctx: &Context, tuning: &Tuning) -> Result<DeviceRows<T>> {
+        let block = block(ctx, self.part, self.factor)?;
+        rows(ctx, &block, &RowBlocks::cut(self.part, tuning, &segments_of(&block)))
+    }
+}
+
+/// The rows of each segment.
+pub(crate) fn segments_of<T>(block: &CsrBlock<T>) -> Vec<Range<usize>> {
+    block.segments.iter().map(|segment| segment.rows.clone()).collect()
+}
 
 /// Moves the rows of `part`, times `factor`, to the device.
 ///
@@ -21,11 +53,9 @@ use crate::real::Real;
 ///
 /// # Panics
 /// If a column is outside the block.
-pub(super) fn upload<T: Real>(ctx: &Context, tuning: &Tuning, part: &Part<'_>, factor: f64) -> Result<DeviceRows<T>> {
+pub(crate) fn block<T: Real>(ctx: &Context, part: &Part<'_>, factor: f64) -> Result<Arc<CsrBlock<T>>> {
     let base = part.row_ptr[0];
     let lens = part.row_ptr.windows(2).map(|row| row[1] - row[0]);
-    let segments = segments::cut(ctx, lens, size_of::<T>().max(4));
-    let rows = RowBlocks::cut(part, tuning, &segments);
     let n_cols = part.n_owned() + part.halo.len;
     let segment = |rows: Range<usize>| {
         let entries = part.row_ptr[rows.start] - base..part.row_ptr[rows.end] - base;
@@ -37,16 +67,49 @@ pub(super) fn upload<T: Real>(ctx: &Context, tuning: &Tuning, part: &Part<'_>, f
         })
     };
     let row_ptr: Vec<u32> = part.row_ptr.iter().map(|&p| (p - base) as u32).collect();
-    let block = CsrBlock {
+    let segments = segments::cut(ctx, lens, size_of::<T>().max(4));
+    Ok(Arc::new(CsrBlock {
         n_rows: part.n_owned(),
         n_cols,
-        blocks: DeviceVec::from_slice(ctx, &rows.blocks, "the row blocks")?,
         row_ptr: DeviceVec::from_slice(ctx, &row_ptr, "the row pointers")?,
         segments: segments.into_iter().map(segment).collect::<Result<_>>()?,
+    }))
+}
+
+/// The rows of a block in these row blocks.
+///
+/// # Errors
+/// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
+///
+/// # Panics
+/// If a row block is not inside its segment.
+pub(crate) fn rows<T: Real>(ctx: &Context, block: &Arc<CsrBlock<T>>, cut: &RowBlocks) -> Result<DeviceRows<T>> {
+    let is_inside = |set: &BlockSet| {
+        let rows = &block.segments[set.segment].rows;
+        let of_set = &cut.blocks[set.first as usize..set.last as usize];
+        of_set.iter().all(|&[begin, end]| begin <= end && rows.start <= begin as usize && end as usize <= rows.end)
     };
-    let bytes = compressed_bytes(part.n_owned() as u64, part.nnz() as u64, size_of::<T>() as u64) as usize;
-    let memory = bytes + 8 * rows.blocks.len();
-    Ok(DeviceRows { format: Format::Csr, memory, bytes, arrays: Arrays::Csr(block, rows.sets) })
+    assert!(cut.sets.iter().flatten().all(is_inside));
+    let blocks = Arc::new(DeviceVec::from_slice(ctx, &cut.blocks, "the row blocks")?);
+    let rows = |set: BlockSet| CsrRows { block: Arc::clone(block), blocks: Arc::clone(&blocks), set };
+    let entries: usize = block.segments.iter().map(|segment| segment.values.len()).sum();
+    let memory =
+        compressed_bytes(block.n_rows as u64, entries as u64, size_of::<T>() as u64) as usize + 8 * cut.blocks.len();
+    let [interior, boundary] = &cut.sets;
+    let sets = [interior, boundary].map(|sets| each(sets.iter().copied(), rows));
+    Ok(DeviceRows::new(memory, sets, each(side_by_side(&cut.sets), rows)))
+}
+
+/// All row blocks of a segment at once, where they are side by side.
+fn side_by_side(sets: &Sets<BlockSet>) -> Vec<BlockSet> {
+    let mut all: Vec<BlockSet> = Vec::new();
+    for &set in sets.iter().flatten() {
+        match all.last_mut() {
+            Some(last) if last.segment == set.segment && last.last == set.first => last.last = set.last,
+            _ => all.push(set),
+        }
+    }
+    all
 }
 
 /// Moves column indices to the device, all of them below `limit`.

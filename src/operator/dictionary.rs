@@ -30,7 +30,7 @@ const PIECE: usize = 1 << 14;
 
 /// Patterns of rows: rows of a pattern have the same distances column − row, in the same order, and perhaps the same values.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Dictionary {
+pub(crate) struct Dictionary {
     /// The pattern of each row.
     pub(super) of_row: Vec<u16>,
     /// Where the entries of each pattern begin, and where the last ends.
@@ -84,7 +84,7 @@ impl Dictionary {
     ///
     /// # Errors
     /// In a few words, why there are none.
-    pub(super) fn with_values(part: &Part<'_>) -> Result<Self, String> {
+    pub(crate) fn with_values(part: &Part<'_>) -> Result<Self, String> {
         Self::find(part, true).ok_or_else(|| too_many(part))
     }
 
@@ -92,7 +92,7 @@ impl Dictionary {
     ///
     /// # Errors
     /// In a few words, why there are none, or padding costs more than the columns that are saved.
-    pub(super) fn by_columns(part: &Part<'_>) -> Result<Self, String> {
+    pub(crate) fn by_columns(part: &Part<'_>) -> Result<Self, String> {
         let dictionary = Self::find(part, false).ok_or_else(|| too_many(part))?;
         let (n, width) = (part.n_owned(), dictionary.width());
         if n > 0 && (n * width) as f64 > MOST_PADDING * part.nnz() as f64 {

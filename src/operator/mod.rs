@@ -1,10 +1,10 @@
 //! A matrix on a rank: the block of rows that the rank owns, times a vector whose halo other ranks fill.
 
-mod by_dictionary;
+pub(crate) mod by_dictionary;
 pub(crate) mod choice;
-mod csr;
+pub(crate) mod csr;
 pub(crate) mod device_rows;
-mod dictionary;
+pub(crate) mod dictionary;
 mod exchange;
 mod format;
 pub(crate) mod function;
@@ -14,7 +14,7 @@ pub(crate) mod opencl;
 pub(crate) mod plan;
 pub(crate) mod row_blocks;
 mod segments;
-mod sell;
+pub(crate) mod sell;
 
 pub use exchange::Exchange;
 pub use format::Format;

@@ -1,15 +1,13 @@
 //! A device's block of rows.
 
-use super::device_rows::{Arrays, DeviceRows, Which};
+use super::device_rows::{DeviceRows, Which};
 use super::exchange::HaloExchange;
-use super::plan::{Offer, Plan, Target};
-use super::row_blocks::RowBlocks;
-use super::{Exchange, Format, by_dictionary, csr, segments};
+use super::plan::{Offer, Target};
+use super::{Exchange, Format, segments};
 use crate::backend::opencl::{DeviceSums, OpenClBackend};
 use crate::backend::{Arriving, LinearOperator, pair};
 use crate::device::{Context, DeviceVec};
 use crate::error::Result;
-use crate::kernels::csr::BlockSet;
 use crate::kernels::products::{Product, Rows};
 use crate::kernels::{Kernels, Shape, Tuning};
 use crate::partition::{HaloPlan, Part};
@@ -18,6 +16,9 @@ use crate::real::Real;
 /// A block of rows in one of several formats, with what its halo needs.
 pub(crate) struct DeviceBlock<T: Real> {
     rows: DeviceRows<T>,
+    format: Format,
+    /// Bytes that a product reads and writes.
+    bytes: u64,
     n_rows: usize,
     exchange: HaloExchange<T>,
 }
@@ -33,38 +34,27 @@ impl<T: Real> DeviceBlock<T> {
     ///
     /// # Panics
     /// If there are more entries than 32-bit row pointers can count, or a column is outside the block.
+    #[cfg(test)]
     pub(crate) fn upload(ctx: &Context, tuning: &Tuning, part: &Part<'_>, factor: f64, format: Format) -> Result<Self> {
         let offer = Offer::of(part, factor, format, target(ctx, tuning))?;
-        Self::alone(ctx, tuning, part, factor, &offer)?.join(ctx, &part.halo, Exchange::HostStaged)
+        Self::alone(ctx, tuning, part, &offer)?.join(ctx, &part.halo, Exchange::HostStaged)
     }
 
-    /// Moves the block of `part`, times `factor`, to the device as one of the formats that were found for it, as if no
-    /// other rank took part: products leave the halo as it is.
+    /// Moves the block of `part` to the device as one of the formats that were found for it, as if no other rank took part:
+    /// products leave the halo as it is.
     ///
     /// # Errors
     /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
     ///
     /// # Panics
     /// As [`upload`](Self::upload).
-    pub(crate) fn alone(
-        ctx: &Context,
-        tuning: &Tuning,
-        part: &Part<'_>,
-        factor: f64,
-        offer: &Offer<'_, T>,
-    ) -> Result<Self> {
+    pub(crate) fn alone(ctx: &Context, tuning: &Tuning, part: &Part<'_>, offer: &Offer<'_, T>) -> Result<Self> {
         assert!(part.nnz() <= Self::MAX_NNZ, "{} entries in one block", part.nnz());
-        let rows = match &offer.plan {
-            Plan::Csr => csr::upload(ctx, tuning, part, factor)?,
-            Plan::Dictionary(dictionary) => {
-                by_dictionary::upload(ctx, part, dictionary, factor, target(ctx, tuning).shape)?
-            }
-            Plan::Sell(slices) => slices.upload(ctx)?,
-        };
+        let rows = offer.upload(ctx, tuning)?;
         let n_rows = part.n_owned();
         let nobody = HaloPlan { len: part.halo.len, ..HaloPlan::default() };
         let exchange = HaloExchange::new(ctx, n_rows, &nobody, Exchange::HostStaged)?;
-        Ok(Self { rows, n_rows, exchange })
+        Ok(Self { rows, format: offer.format, bytes: offer.bytes, n_rows, exchange })
     }
 
     /// The block as one of several, whose products fill the halo; the context must be of the kind that `exchange` needs.
@@ -76,7 +66,7 @@ impl<T: Real> DeviceBlock<T> {
     }
 
     /// What a product launches on some rows, one after the other.
-    pub(crate) fn launches(&self, which: Which) -> Vec<Rows<'_, T>> {
+    pub(crate) fn launches(&self, which: Which) -> impl ExactSizeIterator<Item = Rows<'_, T>> {
         self.rows.launches(which)
     }
 
@@ -85,31 +75,7 @@ impl<T: Real> DeviceBlock<T> {
     /// # Errors
     /// [`Error::KernelBuild`](crate::Error::KernelBuild).
     pub(crate) fn compile<A: Real>(&self, ctx: &Context, kernels: &Kernels<T, A>) -> Result<()> {
-        self.launches(Which::All).into_iter().try_for_each(|rows| kernels.prepare(ctx, rows))
-    }
-
-    /// Puts other row blocks of the same rows in the place of those it has.
-    ///
-    /// # Errors
-    /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
-    pub(crate) fn recut(&mut self, ctx: &Context, rows: &RowBlocks) -> Result<()> {
-        assert!(rows.blocks.iter().all(|&[begin, end]| begin <= end && end as usize <= self.n_rows));
-        if let Arrays::Csr(block, sets) = &mut self.rows.arrays {
-            let is_inside = |set: &BlockSet| {
-                let segment = &block.segments[set.segment].rows;
-                let of_set = &rows.blocks[set.first as usize..set.last as usize];
-                of_set.iter().all(|&[begin, end]| segment.start <= begin as usize && end as usize <= segment.end)
-            };
-            assert!(rows.sets.iter().flatten().all(is_inside));
-            block.blocks = DeviceVec::from_slice(ctx, &rows.blocks, "the row blocks")?;
-            sets.clone_from(&rows.sets);
-        }
-        Ok(())
-    }
-
-    /// The rows, for those who launch kernels themselves.
-    pub(crate) fn arrays(&self) -> &Arrays<T> {
-        &self.rows.arrays
+        self.launches(Which::All).try_for_each(|rows| kernels.prepare(ctx, rows))
     }
 
     /// Memory that the rows take on the device, in bytes, without what belongs to their halo.
@@ -119,7 +85,7 @@ impl<T: Real> DeviceBlock<T> {
 
     /// The format that was chosen.
     pub(crate) fn format(&self) -> Format {
-        self.rows.format
+        self.format
     }
 
     /// Kernels that a product launches: each leaves partial sums of its own.
@@ -135,8 +101,8 @@ impl<T: Real> DeviceBlock<T> {
         product: &Product<'_, T, A>,
     ) -> Result<()> {
         let on = |which, x: &DeviceVec<T>| {
-            let rows = self.launches(which).into_iter();
-            rows.map(|rows| backend.kernels.product(&backend.ctx, rows, x, product, None))
+            self.launches(which)
+                .map(|rows| backend.kernels.product(&backend.ctx, rows, x, product, None))
                 .try_for_each(|groups| groups.map(|_| ()))
         };
         self.exchange.pack(backend, x)?;
@@ -158,7 +124,7 @@ impl<T: Real> DeviceBlock<T> {
         before: usize,
     ) -> Result<usize> {
         let done = &*backend.done();
-        self.launches(which).into_iter().try_fold(before, |groups, rows| {
+        self.launches(which).try_fold(before, |groups, rows| {
             let product = Product::Dots { y: &mut *y, partials, first: groups as u32, done };
             Ok(groups + backend.kernels.product(&backend.ctx, rows, x, &product, None)?)
         })
@@ -189,7 +155,8 @@ impl<T: Real, A: Real> LinearOperator<OpenClBackend<T, A>> for DeviceBlock<T> {
             self.exchange.send(backend, &v[*of])?;
         }
         // one launch is quicker than two, if it does not wait
-        let is_halo_early = matches!(self.rows.arrays, Arrays::Dictionary(..)) && self.exchange.is_hidden_by_step();
+        let saves_launches = self.launches(Which::All).len() < self.launch_count();
+        let is_halo_early = saves_launches && self.exchange.is_hidden_by_step();
         let mut groups = dots.groups();
         if !is_halo_early {
             let [x, y] = pair(v, of);
@@ -223,14 +190,7 @@ impl<T: Real, A: Real> LinearOperator<OpenClBackend<T, A>> for DeviceBlock<T> {
 
     fn rows(&self) -> Option<Rows<'_, T>> {
         let is_alone = self.exchange.halo() == 0 && !self.exchange.is_shared();
-        let launches = [Which::Interior, Which::Boundary].map(|which| self.launches(which));
-        if let ([rows], []) = (&launches[0][..], &launches[1][..])
-            && is_alone
-        {
-            Some(*rows)
-        } else {
-            None
-        }
+        (is_alone && self.launch_count() == 1).then(|| self.launches(Which::Interior).next()).flatten()
     }
 
     fn halo(&self) -> usize {
@@ -238,7 +198,7 @@ impl<T: Real, A: Real> LinearOperator<OpenClBackend<T, A>> for DeviceBlock<T> {
     }
 
     fn bytes(&self) -> u64 {
-        (self.rows.bytes + 2 * self.n_rows * size_of::<T>()) as u64
+        self.bytes
     }
 }
 

@@ -1,12 +1,15 @@
 //! A block of rows laid out in a format, on the host: all but moved, so that formats can be compared by their bytes.
 
 use super::Format;
+use super::by_dictionary::ByDictionary;
 use super::choice::{Rated, is_near};
+use super::csr::Compressed;
+use super::device_rows::DeviceRows;
 use super::dictionary::Dictionary;
 use super::sell::Sell;
-use crate::device::Info;
+use crate::device::{Context, Info};
 use crate::error::{Error, Result};
-use crate::kernels::Shape;
+use crate::kernels::{Shape, Tuning};
 use crate::partition::Part;
 use crate::real::Real;
 
@@ -16,12 +19,24 @@ const ROWS_OF_A_UNIT: usize = 512;
 /// Bytes of an entry in slices at the least, but for those of full blocks: a value of one byte and a column of two.
 const LEAST_SLICED: usize = 3;
 
-/// What an upload needs beside the rows themselves.
-pub(super) enum Plan<'a, T> {
-    Csr,
-    /// Rows by a dictionary of their patterns.
-    Dictionary(Dictionary),
-    Sell(Sell<'a, T>),
+/// Rows laid out in a format, all but moved: what is to be known of a format before its rows are on a device.
+pub(super) trait Layout<T> {
+    fn format(&self) -> Format;
+
+    /// Bytes of the matrix that a product reads and writes, each array counted once.
+    fn bytes(&self) -> usize;
+
+    /// Whether its bytes tell its time on such a device.
+    fn is_trusted(&self, target: Target) -> bool;
+
+    /// Moves the rows to the device.
+    ///
+    /// # Errors
+    /// [`Error::OutOfDeviceMemory`].
+    ///
+    /// # Panics
+    /// If a column is outside the block.
+    fn upload(&self, ctx: &Context, tuning: &Tuning) -> Result<DeviceRows<T>>;
 }
 
 /// What the rows are laid out for.
@@ -41,33 +56,57 @@ impl Target {
 /// A format that is possible for a block.
 pub(crate) struct Offer<'a, T> {
     pub(crate) format: Format,
-    /// Bytes that a product reads and writes.
+    /// Bytes that a product reads and writes, those of both vectors included.
     pub(crate) bytes: u64,
-    pub(super) plan: Plan<'a, T>,
+    layout: Box<dyn Layout<T> + 'a>,
 }
 
+/// A format, or in a few words why rows do not fit it.
+type Fitting<'a, T> = std::result::Result<Offer<'a, T>, String>;
+
+/// How the rows of a part, times a factor, are laid out in a format for a device.
+type Lay<T> = for<'a> fn(&'a Part<'a>, f64, Target) -> Fitting<'a, T>;
+
 impl<'a, T: Real> Offer<'a, T> {
+    /// The formats; `csr`, which all rows fit, is the last.
+    const ALL: [(Format, Lay<T>); 4] = [
+        (Format::Dictionary, |part, factor, target| {
+            let dictionary = Dictionary::with_values(part)?;
+            Ok(Offer::new(part, ByDictionary::new(part, factor, dictionary, target.shape)))
+        }),
+        (Format::Pattern, |part, factor, target| {
+            let dictionary = Dictionary::by_columns(part)?;
+            Ok(Offer::new(part, ByDictionary::new(part, factor, dictionary, target.shape)))
+        }),
+        (Format::Sell, |part, factor, _| Ok(Offer::new(part, Sell::plan(part, factor)))),
+        (Format::Csr, |part, factor, _| Ok(Offer::new(part, Compressed { part, factor }))),
+    ];
+
+    fn new(part: &Part<'_>, layout: impl Layout<T> + 'a) -> Self {
+        Self { format: layout.format(), bytes: with_vectors::<T>(part, layout.bytes()), layout: Box::new(layout) }
+    }
+
     /// The rows of `part`, times `factor`, in `format`; in [`Format::Auto`], in what the rule of bytes takes.
     ///
     /// # Errors
     /// [`Error::Usage`] if the rows do not fit the format.
     pub(crate) fn of(part: &'a Part<'a>, factor: f64, format: Format, target: Target) -> Result<Self> {
-        match format {
-            Format::Auto => {
-                let mut all = Self::all(part, factor, target, false);
-                Ok(all.swap_remove(by_bytes(&all, part, target)))
-            }
-            Format::Sell => Ok(Self::sell(part, Sell::plan(part, factor))),
-            _ => Self::without_slices(part, format).map_err(|why| refused(format, &why)),
+        if format == Format::Auto {
+            let mut all = Self::all(part, factor, target, false);
+            return Ok(all.swap_remove(by_bytes(&all, target)));
         }
+        Self::one(part, factor, format, target).map_err(|why| refused(format, &why))
     }
 
-    /// Each format, or in a few words why the rows do not fit it; `csr`, which all do, is the last.
-    pub(crate) fn each(part: &'a Part<'a>, factor: f64) -> [(Format, std::result::Result<Self, String>); 4] {
-        [Format::Dictionary, Format::Pattern, Format::Sell, Format::Csr].map(|format| match format {
-            Format::Sell => (format, Ok(Self::sell(part, Sell::plan(part, factor)))),
-            _ => (format, Self::without_slices(part, format)),
-        })
+    /// Each format.
+    pub(crate) fn each(part: &'a Part<'a>, factor: f64, target: Target) -> [(Format, Fitting<'a, T>); 4] {
+        Self::ALL.map(|(format, lay)| (format, lay(part, factor, target)))
+    }
+
+    fn one(part: &'a Part<'a>, factor: f64, format: Format, target: Target) -> Fitting<'a, T> {
+        let row = Self::ALL.into_iter().find(|row| row.0 == format);
+        let (_, lay) = row.unwrap_or_else(|| unreachable!("{format} has a layout"));
+        lay(part, factor, target)
     }
 
     /// The formats that are possible, but for those that can't be what the rule of bytes takes or, if formats are to be
@@ -77,10 +116,11 @@ impl<'a, T: Real> Offer<'a, T> {
     /// Costs a pass over the entries for each way to find patterns, which ends early where rows differ, and three for
     /// slices.
     pub(crate) fn all(part: &'a Part<'a>, factor: f64, target: Target, compared: bool) -> Vec<Self> {
-        let trusted = |all: &[Self]| all.iter().find(|offer| offer.is_trusted(part, target)).map(|offer| offer.bytes);
-        let mut all: Vec<Self> = Self::without_slices(part, Format::Dictionary).into_iter().collect();
+        let trusted = |all: &[Self]| all.iter().find(|offer| offer.layout.is_trusted(target)).map(|offer| offer.bytes);
+        let one = |format| Self::one(part, factor, format, target);
+        let mut all: Vec<Self> = one(Format::Dictionary).into_iter().collect();
         if trusted(&all).is_none() {
-            all.extend(Self::without_slices(part, Format::Pattern));
+            all.extend(one(Format::Pattern));
         }
         let least = with_vectors::<T>(part, LEAST_SLICED * part.nnz());
         let is_worthwhile = match trusted(&all) {
@@ -89,70 +129,38 @@ impl<'a, T: Real> Offer<'a, T> {
             None => compared || has_rows(part, target),
         };
         if target.shape == Shape::Gpu && is_worthwhile {
-            all.push(Self::sell(part, Sell::plan(part, factor)));
+            all.extend(one(Format::Sell));
         }
-        all.push(Self::csr(part));
+        all.extend(one(Format::Csr));
         all
     }
 
-    /// Whether the rule of bytes may take it on a device.
-    fn is_trusted(&self, part: &Part<'_>, target: Target) -> bool {
-        match &self.plan {
-            Plan::Csr => true,
-            Plan::Dictionary(dictionary) => dictionary.suit(target.shape),
-            // where rows differ in length, slices suit a GPU better; with few rows, several work-items a row may do
-            // more
-            Plan::Sell(sell) => {
-                target.shape == Shape::Gpu && has_rows(part, target) && sell.bytes() <= compressed::<T>(part)
-            }
-        }
-    }
-
     /// What judgement needs.
-    pub(crate) fn rated(&self, part: &Part<'_>, target: Target) -> Rated {
-        Rated { format: self.format, bytes: self.bytes, is_trusted: self.is_trusted(part, target) }
+    pub(crate) fn rated(&self, target: Target) -> Rated {
+        Rated { format: self.format, bytes: self.bytes, is_trusted: self.layout.is_trusted(target) }
     }
 
     /// Memory that the rows take at the most, in bytes: values may be padded.
-    pub(crate) fn memory(&self, part: &Part<'_>) -> u64 {
-        5 * (self.bytes - with_vectors::<T>(part, 0)) / 4
+    pub(crate) fn memory(&self) -> u64 {
+        5 * self.layout.bytes() as u64 / 4
     }
 
-    /// Any format but slices; an error tells in a few words why the rows do not fit it.
-    fn without_slices(part: &Part<'_>, format: Format) -> std::result::Result<Self, String> {
-        match format {
-            Format::Dictionary => Dictionary::with_values(part).map(|dictionary| Self::dictionary(part, dictionary)),
-            Format::Pattern => Dictionary::by_columns(part).map(|dictionary| Self::dictionary(part, dictionary)),
-            _ => Ok(Self::csr(part)),
-        }
-    }
-
-    fn csr(part: &Part<'_>) -> Self {
-        let bytes = with_vectors::<T>(part, compressed::<T>(part));
-        Self { format: Format::Csr, bytes, plan: Plan::Csr }
-    }
-
-    fn dictionary(part: &Part<'_>, dictionary: Dictionary) -> Self {
-        let (format, values) = match &dictionary.values {
-            Some(_) => (Format::Dictionary, 0),
-            None => (Format::Pattern, part.nnz()),
-        };
-        // of each row its pattern, which is less where rows of the main pattern are side by side; of each pattern where it begins and
-        // ends, its part of the main pattern, and values and distances
-        let tables = 12 * (dictionary.starts.len() - 1) + 2 * dictionary.distances.len() * size_of::<T>();
-        let bytes = with_vectors::<T>(part, 2 * part.n_owned() + tables + values * size_of::<T>());
-        Self { format, bytes, plan: Plan::Dictionary(dictionary) }
-    }
-
-    fn sell(part: &Part<'_>, sell: Sell<'a, T>) -> Self {
-        Self { format: Format::Sell, bytes: with_vectors::<T>(part, sell.bytes()), plan: Plan::Sell(sell) }
+    /// Moves the rows to the device.
+    ///
+    /// # Errors
+    /// [`Error::OutOfDeviceMemory`].
+    ///
+    /// # Panics
+    /// If a column is outside the block.
+    pub(crate) fn upload(&self, ctx: &Context, tuning: &Tuning) -> Result<DeviceRows<T>> {
+        self.layout.upload(ctx, tuning)
     }
 }
 
 /// Which of some offers the rule of bytes takes: of those that are trusted, as compressed rows always are, the one that
 /// reads the fewest.
-pub(crate) fn by_bytes<T: Real>(all: &[Offer<'_, T>], part: &Part<'_>, target: Target) -> usize {
-    let trusted = (0..all.len()).filter(|&k| all[k].is_trusted(part, target));
+pub(crate) fn by_bytes<T: Real>(all: &[Offer<'_, T>], target: Target) -> usize {
+    let trusted = (0..all.len()).filter(|&k| all[k].layout.is_trusted(target));
     trusted.min_by_key(|&k| all[k].bytes).unwrap_or(all.len() - 1)
 }
 
@@ -162,13 +170,8 @@ pub(super) fn refused(format: Format, why: &str) -> Error {
 }
 
 /// Whether there are rows for all work-items of a device.
-fn has_rows(part: &Part<'_>, target: Target) -> bool {
+pub(super) fn has_rows(part: &Part<'_>, target: Target) -> bool {
     part.n_owned() >= ROWS_OF_A_UNIT * target.compute_units.max(1) as usize
-}
-
-/// Bytes of compressed rows.
-fn compressed<T: Real>(part: &Part<'_>) -> usize {
-    part.nnz() * (4 + size_of::<T>()) + 4 * (part.n_owned() + 1)
 }
 
 /// Bytes of a product: those of the matrix and of both vectors.
@@ -200,7 +203,7 @@ mod tests {
         let a = build(spec);
         let part = split(&a, std::slice::from_ref(&(0..a.n_rows()))).remove(0);
         let all = Offer::<f64>::all(&part, 1.0, target(shape), compared);
-        all.iter().map(|offer| (offer.format, offer.is_trusted(&part, target(shape)))).collect()
+        all.iter().map(|offer| (offer.format, offer.layout.is_trusted(target(shape)))).collect()
     }
 
     #[test]
@@ -252,7 +255,7 @@ mod tests {
         let of = |compute_units, compared| {
             let target = Target { compute_units, ..target(Shape::Gpu) };
             let all = Offer::<f64>::all(&part, 1.0, target, compared);
-            all.iter().map(|offer| (offer.format, offer.is_trusted(&part, target))).collect::<Vec<_>>()
+            all.iter().map(|offer| (offer.format, offer.layout.is_trusted(target))).collect::<Vec<_>>()
         };
         assert_eq!(of(2, false), [(Format::Sell, true), (Format::Csr, true)]);
         assert_eq!(of(3, false), [(Format::Csr, true)]);
@@ -260,18 +263,42 @@ mod tests {
     }
 
     #[test]
-    fn offers_are_what_is_uploaded() {
+    fn bytes_by_hand() {
+        // 1,600 rows, 5 · 1600 − 2 · 16 − 2 · 100 entries, 9 patterns of 3 to 5 entries, 33 of them in all
+        let a = build("poisson2d:100x16");
+        let part = split(&a, std::slice::from_ref(&(0..1600))).remove(0);
+        let of = |shape| {
+            let bytes = |(_, offer): (Format, Fitting<'_, f64>)| offer.ok().map(|offer| offer.bytes - 2 * 8 * 1600);
+            Offer::each(&part, 1.0, target(shape)).map(bytes)
+        };
+        let (tables, csr) = (9 * 12 + 2 * 8 * 33, 7768 * 12 + 4 * 1601);
+        let [dictionary, pattern, sell, compressed] = of(Shape::Cpu).map(Option::unwrap);
+        assert_eq!([dictionary, pattern, compressed], [2 * 1600 + tables, 2 * 1600 + tables + 8 * 7768, csr]);
+        // values of a byte, columns of two
+        assert!((3 * 7768..4 * 7768).contains(&sell), "{sell}");
+        // of 50 slices of 32 rows, those that have no end of a line have one pattern
+        let alike = (0..50).filter(|k| (32 * k..32 * k + 32).all(|row| (1..99).contains(&(row % 100)))).count() as u64;
+        assert_eq!(alike, 32);
+        let patterns = 4 * 50 + 2 * (1600 - 32 * alike);
+        assert_eq!(of(Shape::Gpu)[0].unwrap(), patterns + tables);
+    }
+
+    #[test]
+    fn what_is_offered_is_uploaded() {
         let device = list().devices.remove(0);
-        let (ctx, tuning) = (Context::open(&device).unwrap(), Tuning::default_for(&device, Shape::of(&device)));
-        for spec in ["poisson2d:40", "variable:12", "elasticity3d:6", "dense-rows:3000"] {
+        let ctx = Context::open(&device).unwrap();
+        for (spec, tuning) in ["poisson2d:40", "variable:12", "elasticity3d:6", "dense-rows:3000"]
+            .into_iter()
+            .flat_map(|spec| [Tuning::uniform(1, 1, 3), Tuning::uniform(32, 512, 3)].map(|tuning| (spec, tuning)))
+        {
             let a = build(spec);
             for part in split(&a, &row_ranges(&a, 3)) {
-                for (format, offer) in Offer::<f64>::each(&part, 1.0) {
+                for (format, offer) in Offer::<f64>::each(&part, 1.0, crate::operator::opencl::target(&ctx, &tuning)) {
                     let Ok(offer) = offer else { continue };
-                    let block = DeviceBlock::alone(&ctx, &tuning, &part, 1.0, &offer).unwrap();
+                    let block = DeviceBlock::alone(&ctx, &tuning, &part, &offer).unwrap();
                     assert_eq!(block.format(), format, "{spec}");
-                    let bytes = LinearOperator::<OpenClBackend<f64, f64>>::bytes(&block);
-                    assert_eq!(offer.bytes, bytes, "{spec} {format}");
+                    assert_eq!(LinearOperator::<OpenClBackend<f64, f64>>::bytes(&block), offer.bytes);
+                    assert!(block.memory() <= offer.memory() + 8 * part.n_owned() as u64, "{spec} {format}");
                 }
             }
         }

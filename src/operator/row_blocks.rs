@@ -14,9 +14,9 @@ const CPU_BLOCK_NNZ: usize = 1 << 14;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RowBlocks {
     /// First row and row after the last of each.
-    pub(super) blocks: Vec<[u32; 2]>,
+    pub(crate) blocks: Vec<[u32; 2]>,
     /// Those of each segment that need no halo, and the others: what is launched.
-    pub(super) sets: [Vec<BlockSet>; 2],
+    pub(crate) sets: [Vec<BlockSet>; 2],
 }
 
 impl RowBlocks {

@@ -2,14 +2,18 @@
 
 use std::cmp::Reverse;
 use std::ops::Range;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::device_rows::{Arrays, DeviceRows};
+use super::csr::Compressed;
+use super::device_rows::{DeviceRows, Sets, each};
+use super::plan::{Layout, Target, has_rows};
 use super::{Format, segments};
 use crate::device::{Context, DeviceVec};
 use crate::error::Result;
-use crate::kernels::sell::{SellBlock, SellSegment, SliceSet};
+use crate::kernels::sell::{LongRows, SellBlock, SellRows, SellSegment, SliceSet};
+use crate::kernels::{Shape, Tuning};
 use crate::partition::Part;
 use crate::real::Real;
 
@@ -158,7 +162,7 @@ impl Slice {
 }
 
 /// How a block of rows is laid out: all but the data themselves.
-pub(super) struct Sell<'a, T> {
+pub(crate) struct Sell<'a, T> {
     part: &'a Part<'a>,
     factor: f64,
     block: usize,
@@ -177,9 +181,42 @@ pub(super) struct Sell<'a, T> {
     real: std::marker::PhantomData<T>,
 }
 
+impl<T: Real> Layout<T> for Sell<'_, T> {
+    fn format(&self) -> Format {
+        Format::Sell
+    }
+
+    /// Sums of pieces are written and read.
+    fn bytes(&self) -> usize {
+        self.bytes() + 2 * self.parts * size_of::<T>()
+    }
+
+    /// Where rows differ in length, slices suit a GPU better; with few rows, several work-items a row may do more.
+    fn is_trusted(&self, target: Target) -> bool {
+        let compressed = Compressed { part: self.part, factor: self.factor };
+        target.shape == Shape::Gpu
+            && has_rows(self.part, target)
+            && Layout::<T>::bytes(self) <= Layout::<T>::bytes(&compressed)
+    }
+
+    fn upload(&self, ctx: &Context, _: &Tuning) -> Result<DeviceRows<T>> {
+        let (block, [interior, boundary]) = self.block(ctx)?;
+        let memory = self.bytes() + self.parts * size_of::<T>();
+        let rows = |set| SellRows { block: Arc::clone(&block), set };
+        // long rows may need the halo
+        let with_long = |sets: Vec<SliceSet>| {
+            let mut all = each(sets, rows);
+            all.extend(LongRows::of(&block).map(|long| Box::new(long) as _));
+            all
+        };
+        let whole = with_long([&interior[..], &boundary].concat());
+        Ok(DeviceRows::new(memory, [each(interior, rows), with_long(boundary)], whole))
+    }
+}
+
 impl<'a, T: Real> Sell<'a, T> {
     /// Lays out the rows of `part`, times `factor`. Three passes over the entries, the memory of 8 bytes a row.
-    pub(super) fn plan(part: &'a Part<'a>, factor: f64) -> Self {
+    pub(crate) fn plan(part: &'a Part<'a>, factor: f64) -> Self {
         let marks = marks(part);
         let block = block_size(part, &marks);
         let mut this = Self {
@@ -202,10 +239,11 @@ impl<'a, T: Real> Sell<'a, T> {
         this
     }
 
-    /// Bytes that a product reads and writes of the matrix.
-    pub(super) fn bytes(&self) -> usize {
-        let numbers = self.slices.len() * SellBlock::<T>::SLICE_WORDS + 4 * self.long_rows.len();
-        self.bytes + 4 * numbers + 2 * self.parts * size_of::<T>()
+    /// Bytes of the slices and of the list of long rows.
+    fn bytes(&self) -> usize {
+        let numbers =
+            self.slices.len() * SellBlock::<T>::SLICE_WORDS + self.long_rows.len() * SellBlock::<T>::LONG_ROW_WORDS;
+        self.bytes + 4 * numbers
     }
 
     /// Puts each row into its list.
@@ -369,7 +407,7 @@ impl<'a, T: Real> Sell<'a, T> {
     /// # Panics
     /// If a column is outside the block. Kernels check no index, and those of a matrix in a mapped file may change at any time:
     /// each is looked at when it is copied.
-    pub(super) fn upload(&self, ctx: &Context) -> Result<DeviceRows<T>> {
+    pub(crate) fn block(&self, ctx: &Context) -> Result<(Arc<SellBlock<T>>, Sets<SliceSet>)> {
         let ranges = segments::cut(ctx, self.slices.iter().map(|slice| self.size(slice) / ALIGNED), ALIGNED);
         let mut words = Vec::with_capacity(self.slices.len() * SellBlock::<T>::SLICE_WORDS);
         for range in &ranges {
@@ -393,9 +431,7 @@ impl<'a, T: Real> Sell<'a, T> {
             long_rows: DeviceVec::from_slice(ctx, self.long_rows.as_flattened(), "the long rows")?,
             few: self.few as u32,
         };
-        let (bytes, parts) = (block.bytes(), block.parts.len() * size_of::<T>());
-        let arrays = Arrays::Sell(block, segments::launches(&of_segments, |set| set.len() == 0));
-        Ok(DeviceRows { format: Format::Sell, memory: bytes + parts, bytes: bytes + 2 * parts, arrays })
+        Ok((Arc::new(block), segments::launches(&of_segments, |set| set.len() == 0)))
     }
 
     /// Moves the data of some slices.

@@ -54,12 +54,11 @@ pub fn formats(a: &Csr, setup: &Setup) -> FormatSurvey {
 }
 
 fn survey<T: Real>(part: &Part<'_>) -> FormatSurvey {
-    let all = Offer::<T>::each(part, 1.0);
+    let [gpu, cpu] = [Shape::Gpu, Shape::Cpu].map(|shape| Target { shape, compute_units: 1 });
+    let all = Offer::<T>::each(part, 1.0, gpu);
     let bytes = |offer: &Result<Offer<'_, T>, String>| offer.as_ref().map(|offer| offer.bytes).map_err(String::clone);
     let formats = all.iter().map(|(format, offer)| (*format, bytes(offer))).collect();
+    let best = |possible: &[Offer<'_, T>], target| possible[by_bytes(possible, target)].format;
     let possible: Vec<_> = all.into_iter().filter_map(|(_, offer)| offer.ok()).collect();
-    let target = |shape| Target { shape, compute_units: 1 };
-    let [on_gpu, on_cpu] =
-        [Shape::Gpu, Shape::Cpu].map(|shape| possible[by_bytes(&possible, part, target(shape))].format);
-    FormatSurvey { formats, on_gpu, on_cpu }
+    FormatSurvey { formats, on_gpu: best(&possible, gpu), on_cpu: best(&Offer::all(part, 1.0, cpu, false), cpu) }
 }

@@ -131,12 +131,12 @@ impl<T: Real, A: Real> Comparison<'_, T, A> {
             }
         }
         let candidates = offers.iter().map(candidate).collect();
-        let offer = offers.swap_remove(by_bytes(&offers, part, target));
+        let offer = offers.swap_remove(by_bytes(&offers, target));
         Ok((self.alone(&offer)?, FormatChoice::new(Why::FewestBytes, offer.format, candidates)))
     }
 
     fn alone(&self, offer: &Offer<'_, T>) -> Result<DeviceBlock<T>> {
-        DeviceBlock::alone(&self.backend.ctx, &self.backend.kernels.tuning, self.part, self.factor, offer)
+        DeviceBlock::alone(&self.backend.ctx, &self.backend.kernels.tuning, self.part, offer)
     }
 
     fn key(&self) -> FormatKey {
@@ -166,7 +166,7 @@ impl<T: Real, A: Real> Comparison<'_, T, A> {
     /// failed.
     fn measured(&self, offers: &[Offer<'_, T>], wanted: Wanted<'_>) -> Option<Chosen<T>> {
         let device = &self.backend.ctx.info().name;
-        let rated: Vec<_> = offers.iter().map(|offer| offer.rated(self.part, self.target)).collect();
+        let rated: Vec<_> = offers.iter().map(|offer| offer.rated(self.target)).collect();
         let formats = contenders(&rated);
         if formats.len() < 2 {
             return None;
@@ -174,7 +174,7 @@ impl<T: Real, A: Real> Comparison<'_, T, A> {
         let _turn = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
         // what is taken without a measurement comes first, so that there is something to take if there is no room for
         // others
-        let usual = offers[by_bytes(offers, self.part, self.target)].format;
+        let usual = offers[by_bytes(offers, self.target)].format;
         let mut compared: Vec<_> = offers.iter().filter(|offer| formats.contains(&offer.format)).collect();
         compared.sort_by_key(|offer| (offer.format != usual, offer.bytes));
         let mut blocks =
@@ -218,7 +218,7 @@ impl<T: Real, A: Real> Comparison<'_, T, A> {
         let (mut set_up, mut blocks, mut round) = (Duration::ZERO, Vec::new(), Duration::ZERO);
         for offer in offers {
             let format = offer.format;
-            if offer.memory(self.part) > room || set_up > wanted.set_up {
+            if offer.memory() > room || set_up > wanted.set_up {
                 log::debug!("{}: no room, or no time, to measure {format}", ctx.info().name);
                 continue;
             }
@@ -240,7 +240,7 @@ impl<T: Real, A: Real> Comparison<'_, T, A> {
             };
             match warmed() {
                 Ok((block, time)) => {
-                    room -= offer.memory(self.part);
+                    room -= offer.memory();
                     round += TURN as u32 * time;
                     blocks.push((block, Vec::new()));
                 }

@@ -7,9 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::store::{Device, Entry, FormatKey, Key, Known, Size, Store, source_hash};
 use super::{Found, Launch, MAX_SEARCHED_PER_UNIT, Search, Tune, Watch};
 use crate::device::Info;
-use crate::kernels::{
-    self, CONVERSIONS, DICTIONARY_PRODUCTS, FAMILIES, PRODUCTS, SELL_PRODUCTS, Shape, Tuning, general_options,
-};
+use crate::kernels::{self, CONVERSIONS, FAMILIES, PRODUCT_FILES, PRODUCTS, Shape, Tuning, general_options};
 use crate::partition::Part;
 use crate::real::{Precision, Real};
 
@@ -64,8 +62,9 @@ pub(crate) fn of_ranks(
 
 /// Whether all kernels were tuned for blocks of this size but for those that not every block can have.
 fn is_searched(known: &Known, device: &Info, part: &Part<'_>, precision: Precision) -> bool {
-    let unused = [DICTIONARY_PRODUCTS, SELL_PRODUCTS, CONVERSIONS];
-    let is_used = |kernel: &&str| !unused.iter().any(|kernels| kernels.contains(kernel));
+    let is_of_some =
+        |kernel: &str| CONVERSIONS.contains(&kernel) || PRODUCT_FILES.iter().any(|file| file.contains(&kernel));
+    let is_used = |kernel: &&str| PRODUCTS.contains(kernel) || !is_of_some(kernel);
     kernel_names()
         .filter(is_used)
         .all(|kernel| known.lookup(&key_in(precision, device, kernel, part.n_owned(), part.nnz())).is_some())
@@ -129,7 +128,7 @@ fn key<T: Real, A: Real>(device: &Info, kernel: &str, rows: usize, nnz: usize) -
         kernel: kernel.into(),
         element: T::CL_NAME.into(),
         sum: A::CL_NAME.into(),
-        size: if [PRODUCTS, DICTIONARY_PRODUCTS, SELL_PRODUCTS].iter().any(|products| products.contains(&kernel)) {
+        size: if PRODUCT_FILES.iter().any(|products| products.contains(&kernel)) {
             Size::of_matrix(rows, nnz)
         } else {
             Size::of_vector(rows)

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::stopwatch::{Stopwatch, span};
-use crate::backend::LinearOperator;
-use crate::backend::opencl::OpenClBackend;
 use crate::device::{Context, DeviceVec, Grid};
 use crate::error::{Error, Result};
-use crate::kernels::csr::BlockSet;
+use crate::kernels::csr::CsrBlock;
 use crate::kernels::products::{Product, Rows};
-use crate::kernels::{CONVERSIONS, DICTIONARY_PRODUCTS, Kernels, PRODUCTS, SELL_PRODUCTS, Tuning, count};
+use crate::kernels::{CONVERSIONS, Kernels, PRODUCT_FILES, Tuning, count};
 use crate::operator::Format;
-use crate::operator::device_rows::{Arrays, Sets};
-use crate::operator::opencl::DeviceBlock;
+use crate::operator::csr;
+use crate::operator::device_rows::{DeviceRows, Which};
+use crate::operator::opencl::target;
+use crate::operator::plan::Offer;
 use crate::operator::row_blocks::RowBlocks;
 use crate::partition::Part;
 use crate::real::Real;
@@ -35,8 +35,9 @@ const MESSAGE: usize = 1 << 16;
 pub(super) struct Workload<'a, T: Real, A: Real> {
     pub(super) ctx: Arc<Context>,
     part: &'a Part<'a>,
-    /// The rows in several formats, of which compressed rows are the first.
-    blocks: Vec<DeviceBlock<T>>,
+    csr: Arc<CsrBlock<T>>,
+    /// The rows in several formats, of which compressed rows are the first, and bytes that a product moves in each.
+    blocks: Vec<(DeviceRows<T>, u64)>,
     /// Row blocks that were cut so far, by their limits.
     cuts: BTreeMap<Option<(usize, usize)>, RowBlocks>,
     /// The limits of those on the device.
@@ -68,23 +69,25 @@ impl<'a, T: Real, A: Real> Workload<'a, T, A> {
     /// Moves a block to the device. No launch may have more than `max_groups` groups.
     pub(super) fn new(ctx: Context, part: &'a Part<'a>, tuning: &Tuning, max_groups: usize) -> Result<Self> {
         let n = part.n_owned();
-        let csr = DeviceBlock::upload(&ctx, tuning, part, 1.0, Format::Csr)?;
-        let stored = |format| match DeviceBlock::upload(&ctx, tuning, part, 1.0, format) {
-            Ok(block) => Ok(Some(block)),
-            Err(Error::Usage(_)) => Ok(None),
-            Err(other) => Err(other),
+        let offer = |format| Offer::<T>::of(part, 1.0, format, target(&ctx, tuning));
+        let csr = csr::block(&ctx, part, 1.0)?;
+        let cut = RowBlocks::cut(part, tuning, &csr::segments_of(&csr));
+        let mut blocks = vec![(csr::rows(&ctx, &csr, &cut)?, offer(Format::Csr)?.bytes)];
+        // of the others, one that a solve might choose
+        let fits = |format| match offer(format) {
+            Err(Error::Usage(_)) => None,
+            other => Some(other),
         };
-        // of the others, those that a solve might choose
-        let mut others = stored(Format::Dictionary)?;
-        for format in [Format::Pattern, Format::Auto] {
-            others = if others.is_none() { stored(format)? } else { others };
+        let other = [Format::Dictionary, Format::Pattern, Format::Auto].into_iter().find_map(fits).transpose()?;
+        if let Some(other) = other.filter(|offer| offer.format != Format::Csr) {
+            blocks.push((other.upload(&ctx, tuning)?, other.bytes));
         }
-        let blocks = [csr].into_iter().chain(others.filter(|block| block.format() != Format::Csr)).collect();
         let vector = |len: usize, salt: u32, what| DeviceVec::from_slice(&ctx, &numbers::<T>(len, salt), what);
         // as many, evenly spread, where there is no other rank
         let spread = || (0..MESSAGE.min(n)).map(|k| (k * (n / MESSAGE.min(n)).max(1)) as u32).collect();
         let indices = if part.halo.send.is_empty() { spread() } else { part.halo.send.clone() };
         Ok(Self {
+            csr,
             blocks,
             part,
             cuts: BTreeMap::new(),
@@ -120,10 +123,9 @@ impl<'a, T: Real, A: Real> Workload<'a, T, A> {
         let limits = tuning.row_block();
         if self.cut != limits {
             let part = self.part;
-            let Arrays::Csr(csr, _) = self.blocks[0].arrays() else { unreachable!("compressed rows") };
-            let segments: Vec<_> = csr.segments.iter().map(|segment| segment.rows.clone()).collect();
+            let segments = csr::segments_of(&self.csr);
             let cut = self.cuts.entry(limits).or_insert_with(|| RowBlocks::cut(part, tuning, &segments));
-            self.blocks[0].recut(&self.ctx, cut)?;
+            self.blocks[0].0 = csr::rows(&self.ctx, &self.csr, cut)?;
             self.cut = limits;
         }
         Ok(())
@@ -131,23 +133,23 @@ impl<'a, T: Real, A: Real> Workload<'a, T, A> {
 
     /// Compiles what the block's formats need beside the usual kernels.
     pub(super) fn complete(&self, kernels: &Kernels<T, A>) -> Result<()> {
-        self.blocks.iter().try_for_each(|block| block.compile(&self.ctx, kernels))
+        let all = self.blocks.iter().flat_map(|(rows, _)| rows.launches(Which::All));
+        all.into_iter().try_for_each(|rows| kernels.prepare(&self.ctx, rows))
     }
 
     /// Whether there is something for a kernel to work on.
     pub(super) fn has(&self, kernel: &str) -> bool {
         match kernel {
             _ if CONVERSIONS.contains(&kernel) => converts::<T, A>(),
-            _ => !is_product(kernel) || launches(&self.blocks, kernel).is_some(),
+            _ => !is_product(kernel) || launches(&self.blocks, kernel).next().is_some(),
         }
     }
 
     /// What there is to share among groups, in the largest launch: row blocks, or elements.
     pub(super) fn items(&self, kernel: &str) -> usize {
-        let most = |launches: Vec<Rows<'_, T>>| launches.iter().map(Rows::items).max();
         match kernel {
             "halo_pack" => self.send.len(),
-            _ if is_product(kernel) => launches(&self.blocks, kernel).and_then(most).unwrap_or(0),
+            _ if is_product(kernel) => launches(&self.blocks, kernel).map(|rows| rows.items()).max().unwrap_or(0),
             _ => self.n(),
         }
     }
@@ -163,22 +165,20 @@ impl<'a, T: Real, A: Real> Workload<'a, T, A> {
             "halo_pack" => self.send.len() as u64 * (4 + 2 * real),
             "narrow" => n * (real + size_of::<A>() as u64),
             "add_wide" => 2 * n * (real + size_of::<A>() as u64),
-            _ => match block_of(&self.blocks, kernel).map(|block| (block, block.arrays())) {
-                // rows that need a halo are as others
-                Some((_, Arrays::Sell(block, [sets, _]))) => {
-                    let [parts, long] = [block.parts.len(), block.long_count()].map(|v| v as u64);
-                    let launched: f64 = sets.iter().map(|set| set.part_of(block)).sum();
-                    if kernel.ends_with("_parts") {
-                        // x is read for the dot product alone
-                        parts * real + long * (16 + (2 + more) * real)
-                    } else {
-                        let all = block.bytes() as u64 + (parts + (2 + more) * n) * real;
-                        (all as f64 * launched).round() as u64
+            _ => {
+                let block = self.blocks.iter().find(|(block, _)| of_kernel(block, kernel).next().is_some());
+                let Some((block, bytes)) = block else { return 0 };
+                // what is apart; x is read for its product with y alone
+                let apart = |rows: Rows<'_, T>| Some((rows.bytes()? as u64, rows.items() as u64));
+                let of_rows = |(bytes, rows): (u64, u64)| bytes + (2 + more) * rows * real;
+                match of_kernel(block, kernel).find_map(apart) {
+                    Some(alone) => of_rows(alone),
+                    None => {
+                        let others = block.launches(Which::All).filter_map(apart).map(|(bytes, _)| bytes).sum::<u64>();
+                        bytes - others + more * n * real
                     }
                 }
-                Some((block, _)) => LinearOperator::<OpenClBackend<T, A>>::bytes(block) + more * n * real,
-                None => 0,
-            },
+            }
         }
     }
 
@@ -188,7 +188,7 @@ impl<'a, T: Real, A: Real> Workload<'a, T, A> {
         let Self { ctx, x, r, p, q, d, never, .. } = self;
         let grid = Grid { groups, group_size: kernels.tuning.launch(kernel).group_size };
         let (tiny, half) = (T::from_f64(1e-30), T::from_f64(0.5));
-        for rows in launches(&self.blocks, kernel).unwrap_or_default() {
+        for rows in launches(&self.blocks, kernel) {
             let product = match kernel {
                 _ if kernel.starts_with("spmv_dot") => {
                     Product::Dots { y: q, partials: &self.sums, first: 0, done: never }
@@ -256,39 +256,18 @@ impl<'a, T: Real, A: Real> Workload<'a, T, A> {
     }
 }
 
-/// The block that a product's kernel multiplies with, if there is one.
-fn block_of<'b, T: Real>(blocks: &'b [DeviceBlock<T>], kernel: &str) -> Option<&'b DeviceBlock<T>> {
-    blocks.iter().find(|block| kernel.trim_end_matches("_parts").ends_with(block.format().name()))
+/// What a product's kernel is launched on in one format: all of its rows, segment by segment.
+fn of_kernel<'b, T>(block: &'b DeviceRows<T>, kernel: &str) -> impl Iterator<Item = Rows<'b, T>> {
+    block.launches(Which::All).filter(move |rows| rows.products().names.contains(&kernel))
 }
 
-/// What a product's kernel is launched on: all rows, segment by segment, but of slices those that need no halo, most of them.
-/// `None` if there is nothing for it, or it is no product.
-fn launches<'b, T: Real>(blocks: &'b [DeviceBlock<T>], kernel: &str) -> Option<Vec<Rows<'b, T>>> {
-    match block_of(blocks, kernel)?.arrays() {
-        Arrays::Csr(block, sets) => Some(side_by_side(sets).into_iter().map(|set| Rows::Csr(block, set)).collect()),
-        Arrays::Dictionary(block, _) => Some(block.whole().map(|set| Rows::Dictionary(block, set)).collect()),
-        Arrays::Sell(block, _) if kernel.ends_with("_parts") => {
-            let long = block.long_count() as u32;
-            (long > 0).then(|| vec![Rows::Long(block, long)])
-        }
-        Arrays::Sell(block, [interior, _]) => Some(interior.iter().map(|&set| Rows::Sell(block, set)).collect()),
-    }
+/// The same in the format that has the kernel, if one has.
+fn launches<'b, T>(blocks: &'b [(DeviceRows<T>, u64)], kernel: &str) -> impl Iterator<Item = Rows<'b, T>> {
+    blocks.iter().flat_map(move |(block, _)| of_kernel(block, kernel))
 }
 
 fn is_product(kernel: &str) -> bool {
-    [PRODUCTS, DICTIONARY_PRODUCTS, SELL_PRODUCTS].iter().any(|products| products.contains(&kernel))
-}
-
-/// All row blocks of a segment at once, where they are side by side.
-fn side_by_side(sets: &Sets<BlockSet>) -> Vec<BlockSet> {
-    let mut all: Vec<BlockSet> = Vec::new();
-    for &set in sets.iter().flatten() {
-        match all.last_mut() {
-            Some(last) if last.segment == set.segment && last.last == set.first => last.last = set.last,
-            _ => all.push(set),
-        }
-    }
-    all
+    PRODUCT_FILES.iter().any(|products| products.contains(&kernel))
 }
 
 /// Numbers between 1/2 and 3/2 without a pattern: zeros may be faster than what is met in earnest.

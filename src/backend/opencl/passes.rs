@@ -27,11 +27,6 @@ use crate::real::Real;
 /// Elements that a work-item has under way.
 const UNDER_WAY: usize = 4;
 
-/// Bytes of an iteration up to which it is rather the launches of kernels that it waits for.
-const PERSISTENT_BYTES: u64 = 48 << 20;
-/// The same for compressed rows, whose work-groups wait at barriers of their own: more than one on a compute unit would
-/// fill the time.
-const PERSISTENT_CSR_BYTES: u64 = 20 << 20;
 /// The most iterations of a launch: where the end of one costs little beside them.
 const MAX_ITERATIONS: u64 = 32;
 
@@ -296,15 +291,18 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
     ) -> Result<()> {
         let (ctx, tuning, info) = (&self.ctx, &self.kernels.tuning, self.ctx.info());
         let group_size = PERSISTENT_GROUP.min(1 << info.max_work_group.max(1).ilog2());
-        let is_possible = |rows: &Rows<'_, T>| {
-            let most = if matches!(rows, Rows::Csr(..)) { PERSISTENT_CSR_BYTES } else { PERSISTENT_BYTES };
-            bytes <= most
-                && Shape::of_group(tuning.passes().group_size) == Shape::Gpu
-                && Persistent::local_bytes::<T, A>(tuning, *rows, group_size) <= info.local_memory_bytes
+        let Some((rows, format)) = rows.and_then(|rows| Some((rows, rows.in_persistent(tuning, group_size)?))) else {
+            return Ok(());
         };
-        let Some(rows) = rows.filter(|rows| self.runs_ahead() && is_possible(rows)) else { return Ok(()) };
+        let is_possible = self.runs_ahead()
+            && bytes <= format.most_bytes
+            && Shape::of_group(tuning.passes().group_size) == Shape::Gpu
+            && Persistent::local_bytes::<T, A>(format, group_size) <= info.local_memory_bytes;
+        if !is_possible {
+            return Ok(());
+        }
         // a barrier over groups: one on each compute unit
-        let groups = rows.groups(group_size, self.max_groups.min(info.compute_units as usize));
+        let groups = format.groups.clamp(1, self.max_groups.min(info.compute_units as usize).max(1));
         // PoCL 3.1 has the fence, and gave wrong sums where two groups ran at once: see docs/measurements.md
         if groups > 1 && (info.kind == Kind::Cpu || ctx.fence_options().is_none()) {
             return Ok(());
@@ -313,7 +311,7 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
         let fronts = passes.tiles.div_ceil(groups * (group_size / lanes).max(1));
         let style = Style { shape: Shape::Gpu, fronts, rounds: (UNDER_WAY / fronts).max(1) };
         let (name, text) = (source::persistent_name(program), source::persistent(program, &passes.log.columns, style));
-        match Persistent::build::<T, A>(ctx, tuning, rows, (&name, &text), (group_size, lanes), groups) {
+        match Persistent::build::<T, A>(ctx, tuning, (rows, format), (&name, &text), (group_size, lanes), groups) {
             Ok(persistent) => passes.persistent = Some(persistent),
             Err(e) => log::warn!("{}: iterations are launched one by one: {e}", info.name),
         }

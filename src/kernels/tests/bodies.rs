@@ -74,11 +74,12 @@ pub(super) fn products<T: Real, A: Real>(t: &Bench<T, A>) {
         let expected = a.mul_vec(&x);
         let a = Arc::new(a);
         let part = split(&a, std::slice::from_ref(&(0..n))).remove(0);
-        let block = DeviceBlock::<T>::upload(&t.ctx, &t.kernels.tuning, &part, 1.0, Format::Csr).unwrap();
-        let Arrays::Csr(block, sets) = block.arrays() else { panic!() };
+        let block = csr::block::<T>(&t.ctx, &part, 1.0).unwrap();
+        let cut = RowBlocks::cut(&part, &t.kernels.tuning, &csr::segments_of(&block));
+        let blocks = Arc::new(DeviceVec::from_slice(&t.ctx, &cut.blocks, "the row blocks").unwrap());
         let what = format!("n = {n}, {:?}", t.kernels.tuning);
         // all row blocks at once, and in two launches
-        let [BlockSet { segment, last, .. }] = sets[0][..] else { panic!() };
+        let [BlockSet { segment, last, .. }] = cut.sets[0][..] else { panic!() };
         for cut in [0, last / 3] {
             let ranges = [(0, cut), (cut, last)].map(|(first, last)| BlockSet { segment, first, last });
             let (dx, db) = (t.up(&x), t.up(&b));
@@ -88,7 +89,7 @@ pub(super) fn products<T: Real, A: Real>(t: &Bench<T, A>) {
             let partials = t.partials(2 * groups);
             let mut before = 0;
             for set in ranges {
-                let rows = Rows::Csr(block, set);
+                let rows = &CsrRows { block: Arc::clone(&block), blocks: Arc::clone(&blocks), set };
                 t.product(rows, &dx, Product::Store(&mut y));
                 t.product(rows, &dx, Product::Residual { b: &db, r: &mut r });
                 before +=
@@ -127,14 +128,12 @@ pub(super) fn dictionary_products<T: Real, A: Real>(t: &Bench<T, A>) {
         let residual: Vec<f64> = b.iter().zip(&expected).map(|(b, y)| b - y).collect();
         let part = split(&a, std::slice::from_ref(&(0..n))).remove(0);
         for (k, format) in [Format::Dictionary, Format::Pattern].into_iter().enumerate() {
-            let block = match DeviceBlock::<T>::upload(&t.ctx, &t.kernels.tuning, &part, 1.0, format) {
-                Ok(block) => block,
-                Err(Error::Usage(_)) => continue,
-                Err(other) => panic!("{other}"),
-            };
+            let find = [Dictionary::with_values, Dictionary::by_columns][k];
+            let Ok(dictionary) = find(&part) else { continue };
             used[k] += 1;
-            assert_eq!(block.format(), format);
-            let Arrays::Dictionary(block, sets) = block.arrays() else { panic!() };
+            let shape = Shape::of_group(t.kernels.tuning.launch("any").group_size);
+            let (block, sets) = ByDictionary::new(&part, 1.0, dictionary, shape).block::<T>(&t.ctx).unwrap();
+            assert_eq!(block.width.is_some(), format == Format::Pattern);
             has_main += usize::from(block.main_len > 0);
             assert_eq!((sets[0][0].count as usize, sets[0].len(), sets[1].len()), (n, 1, 0));
             for interior in [0..n, 0..0, n / 3..n / 2, n / 5..n, 0..n / 2] {
@@ -146,7 +145,7 @@ pub(super) fn dictionary_products<T: Real, A: Real>(t: &Bench<T, A>) {
                 let partials = t.partials(2 * grids.iter().map(|grid| grid.groups).sum::<usize>());
                 let mut before = 0;
                 for set in sets {
-                    let rows = Rows::Dictionary(block, set);
+                    let rows = &DictionaryRows { block: Arc::clone(&block), set };
                     t.product(rows, &dx, Product::Store(&mut y));
                     t.product(rows, &dx, Product::Residual { b: &db, r: &mut r });
                     before += t.product(
@@ -164,7 +163,8 @@ pub(super) fn dictionary_products<T: Real, A: Real>(t: &Bench<T, A>) {
             let set = DeviceVec::from_slice(&t.ctx, &[1], "the state").unwrap();
             let (mut q, partials) = (t.up(&ints(n, 6)), t.partials(2));
             let product = Product::Dots { y: &mut q, partials: &partials, first: 0, done: &set };
-            t.kernels.product(&t.ctx, Rows::Dictionary(block, sets[0][0]), &t.up(&x), &product, Some(1)).unwrap();
+            let rows = DictionaryRows { block, set: sets[0][0] };
+            t.kernels.product(&t.ctx, &rows, &t.up(&x), &product, Some(1)).unwrap();
             assert_eq!((t.down(&q), t.down(&partials)), (ints(n, 6), vec![0.0; 2]), "after the end");
         }
     }
@@ -183,8 +183,7 @@ pub(super) fn sell_products<T: Real, A: Real>(t: &Bench<T, A>) {
         let expected = a.mul_vec(&x);
         let residual: Vec<f64> = b.iter().zip(&expected).map(|(b, y)| b - y).collect();
         let part = whole(&a);
-        let block = DeviceBlock::<T>::upload(&t.ctx, &t.kernels.tuning, &part, 1.0, Format::Sell).unwrap();
-        let Arrays::Sell(block, sets) = block.arrays() else { panic!() };
+        let (block, sets) = Sell::<T>::plan(&part, 1.0).block(&t.ctx).unwrap();
         let cut = |set: SliceSet| {
             let (blocked, single) = (set.blocked / 2, set.single / 3);
             let first = SliceSet { blocked, single: 0, ..set };
@@ -193,12 +192,15 @@ pub(super) fn sell_products<T: Real, A: Real>(t: &Bench<T, A>) {
             [first, second, SliceSet { first: behind, blocked: 0, single: set.single - single, ..set }]
         };
         let sets = sets.concat();
-        let long = Rows::Long(block, block.long_count() as u32);
+        let long = LongRows::of(&block);
+        let rows_of = |set: SliceSet| SellRows { block: Arc::clone(&block), set };
         for sets in [sets.clone(), sets.iter().flat_map(|&set| cut(set)).collect()] {
             let what = format!("matrix {case}, {sets:?}, {:?}", t.kernels.tuning);
             let (dx, db) = (t.up(&x), t.up(&b));
             let (mut y, mut q, mut r) = (t.up(&ints(n, 6)), t.up(&ints(n, 6)), t.up(&ints(n, 6)));
-            let launches: Vec<Rows<'_, T>> = sets.iter().map(|&set| Rows::Sell(block, set)).chain([long]).collect();
+            let slices: Vec<SellRows<T>> = sets.iter().map(|&set| rows_of(set)).collect();
+            let slices = slices.iter().map(|rows| rows as Rows<'_, T>);
+            let launches: Vec<Rows<'_, T>> = slices.chain(long.iter().map(|long| long as _)).collect();
             let groups = launches.iter().map(|rows| rows.grid(t.kernels.tuning.launch("any")).groups).sum::<usize>();
             let partials = t.partials(2 * groups);
             launches.iter().for_each(|&rows| _ = t.product(rows, &dx, Product::Store(&mut y)));
@@ -217,12 +219,14 @@ pub(super) fn sell_products<T: Real, A: Real>(t: &Bench<T, A>) {
             let slack = if size_of::<A>() == 8 { 0.0 } else { 1e-6 * squares };
             assert!(xy == dot(&x[..n], &expected) && (yy - squares).abs() <= slack, "x·y, y·y: {xy}, {yy}, {what}");
         }
-        let (mut q, partials) = (t.up(&ints(n, 6)), t.partials(4));
-        for (first, rows) in [(0, Rows::Sell(block, sets[0])), (1, long)] {
+        let some = rows_of(sets[0]);
+        let launches: Vec<Rows<'_, T>> = [&some as _].into_iter().chain(long.iter().map(|long| long as _)).collect();
+        let (mut q, partials) = (t.up(&ints(n, 6)), t.partials(2 * launches.len()));
+        for (first, rows) in (0..).zip(&launches) {
             let product = Product::Dots { y: &mut q, partials: &partials, first, done: &stop };
-            t.kernels.product(&t.ctx, rows, &t.up(&x), &product, Some(1)).unwrap();
+            t.kernels.product(&t.ctx, *rows, &t.up(&x), &product, Some(1)).unwrap();
         }
-        assert_eq!((t.down(&q), t.down(&partials)), (ints(n, 6), vec![0.0; 4]), "after the end");
+        assert_eq!((t.down(&q), t.down(&partials)), (ints(n, 6), vec![0.0; 2 * launches.len()]), "after the end");
     }
 }
 

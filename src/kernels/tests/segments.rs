@@ -19,7 +19,7 @@ fn products<T: Real, A: Real>(
     let room = 2 * block.launch_count() * kernels.tuning.max_groups();
     let partials = t.partials(room);
     let mut before = 0;
-    for rows in block.launches(Which::Interior).into_iter().chain(block.launches(Which::Boundary)) {
+    for rows in block.launches(Which::Interior).chain(block.launches(Which::Boundary)) {
         t.product(rows, &dx, Product::Store(&mut y));
         t.product(rows, &dx, Product::Residual { b: &db, r: &mut r });
         before += t.product(rows, &dx, Product::Dots { y: &mut q, partials: &partials, first: before, done: &done });
@@ -30,12 +30,16 @@ fn products<T: Real, A: Real>(
     ([y, r, q].map(|v| t.down(&v)), sum_pairs(left))
 }
 
-/// How many segments a block has.
-fn segments<T: Real>(block: &DeviceBlock<T>) -> usize {
-    match block.arrays() {
-        Arrays::Csr(block, _) => block.segments.len(),
-        Arrays::Dictionary(block, _) => block.segments.len(),
-        Arrays::Sell(block, _) => block.segments.len(),
+/// How many segments a part has in a format.
+fn segments<T: Real, A: Real>(t: &Bench<T, A>, part: &Part<'_>, format: Format) -> usize {
+    match format {
+        Format::Csr => csr::block::<T>(&t.ctx, part, 1.0).unwrap().segments.len(),
+        Format::Sell => Sell::<T>::plan(part, 1.0).block(&t.ctx).unwrap().0.segments.len(),
+        _ => {
+            let dictionary = Dictionary::by_columns(part).unwrap();
+            let by_dictionary = ByDictionary::new(part, 1.0, dictionary, Shape::Cpu);
+            by_dictionary.block::<T>(&t.ctx).unwrap().0.segments.len()
+        }
     }
 }
 
@@ -93,7 +97,7 @@ fn check<T: Real, A: Real>(format: Format, matrices: &[Matrix]) {
                     let residual: Vec<f64> = b.iter().zip(expected).map(|(b, y)| b - y).collect();
                     for wanted in [1, 2, 3, 20] {
                         let Some(block) = upload(&mut t, &part, format, wanted) else { continue };
-                        let count = segments(&block);
+                        let count = segments(&t, &part, format);
                         met.insert(count.min(10));
                         let what = format!("matrix {case}, rows {rows:?}, {count} segments, {:?}", t.kernels.tuning);
                         assert!(wanted > 1 || count == 1, "{what}");
