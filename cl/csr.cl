@@ -16,7 +16,7 @@
 #if SHAPE_CPU
 
 static inline acc2 csr_rows(int mode, uint first, uint last, __global const uint2 *restrict blocks,
-                    __global const offset_t *restrict row_ptr, offset_t before, __global const uint *restrict col_idx,
+                    __global const uint *restrict row_ptr, uint before, __global const uint *restrict col_idx,
                     __global const real *restrict values, __global const real *restrict x,
                     __global const real *restrict b, __global real *restrict y, __local real *products)
 {
@@ -25,9 +25,9 @@ static inline acc2 csr_rows(int mode, uint first, uint last, __global const uint
     uint begin = first + (uint)((ulong)count * get_group_id(0) / get_num_groups(0));
     uint end = first + (uint)((ulong)count * (get_group_id(0) + 1) / get_num_groups(0));
     for (uint k = begin; k < end; k++) {
-        offset_t at = row_ptr[blocks[k].s0] - before;
+        uint at = row_ptr[blocks[k].s0] - before;
         for (uint row = blocks[k].s0; row < blocks[k].s1; row++) {
-            offset_t row_end = row_ptr[row + 1] - before;
+            uint row_end = row_ptr[row + 1] - before;
             real sum = 0;
             IN_ORDER
             for (; at < row_end; at++)
@@ -41,7 +41,7 @@ static inline acc2 csr_rows(int mode, uint first, uint last, __global const uint
 #else
 
 static inline acc2 csr_rows(int mode, uint first, uint last, __global const uint2 *restrict blocks,
-                    __global const offset_t *restrict row_ptr, offset_t before, __global const uint *restrict col_idx,
+                    __global const uint *restrict row_ptr, uint before, __global const uint *restrict col_idx,
                     __global const real *restrict values, __global const real *restrict x,
                     __global const real *restrict b, __global real *restrict y, __local real *products)
 {
@@ -49,7 +49,7 @@ static inline acc2 csr_rows(int mode, uint first, uint last, __global const uint
     uint lane = get_local_id(0);
     for (uint k = first + get_group_id(0); k < last; k += get_num_groups(0)) {
         uint row_begin = blocks[k].s0, rows = blocks[k].s1 - row_begin;
-        offset_t begin = row_ptr[row_begin] - before, end = row_ptr[row_begin + rows] - before;
+        uint begin = row_ptr[row_begin] - before, end = row_ptr[row_begin + rows] - before;
         /* a power of two of lanes for each row */
         uint lanes = GROUP_SIZE;
         while (lanes * rows > GROUP_SIZE)
@@ -59,7 +59,7 @@ static inline acc2 csr_rows(int mode, uint first, uint last, __global const uint
         if (rows == 1 && end - begin > BLOCK_NNZ) {
             /* a long row: every lane a share of it */
             real sum = 0;
-            for (offset_t e = begin + lane; e < end; e += GROUP_SIZE)
+            for (uint e = begin + lane; e < end; e += GROUP_SIZE)
                 sum += values[e] * x[col_idx[e]];
             products[lane] = sum;
             at = lane;
@@ -100,7 +100,7 @@ static inline acc2 csr_rows(int mode, uint first, uint last, __global const uint
 
 /* y = A x (Bueno 2013, section 4.2.3). */
 KERNEL void spmv_csr(uint first, uint last, __global const uint2 *restrict blocks,
-                     __global const offset_t *restrict row_ptr, offset_t before, __global const uint *restrict col_idx,
+                     __global const uint *restrict row_ptr, uint before, __global const uint *restrict col_idx,
                      __global const real *restrict values, __global const real *restrict x, __global real *restrict y)
 {
     __local real products[BLOCK_NNZ];
@@ -110,7 +110,7 @@ KERNEL void spmv_csr(uint first, uint last, __global const uint2 *restrict block
 /* y = A x, and the part of x.y and of y.y in the rows of group g in partials[2 (first_partial + g)] and behind; y stays if
  * *done is set. */
 KERNEL void spmv_dot_csr(uint first, uint last, __global const uint2 *restrict blocks,
-                         __global const offset_t *restrict row_ptr, offset_t before,
+                         __global const uint *restrict row_ptr, uint before,
                          __global const uint *restrict col_idx, __global const real *restrict values,
                          __global const real *restrict x,
                          __global real *restrict y, __global acc *restrict partials, uint first_partial,
@@ -125,7 +125,7 @@ KERNEL void spmv_dot_csr(uint first, uint last, __global const uint2 *restrict b
 
 /* r = b - A x. */
 KERNEL void residual_csr(uint first, uint last, __global const uint2 *restrict blocks,
-                         __global const offset_t *restrict row_ptr, offset_t before,
+                         __global const uint *restrict row_ptr, uint before,
                          __global const uint *restrict col_idx, __global const real *restrict values,
                          __global const real *restrict x,
                          __global const real *restrict b, __global real *restrict r)
@@ -136,7 +136,7 @@ KERNEL void residual_csr(uint first, uint last, __global const uint2 *restrict b
 
 /* For persistent.cl. */
 #define CSR_ROWS_ARGS                                                                                                  \
-    uint first, uint last, __global const uint2 *restrict blocks, __global const offset_t *restrict row_ptr,           \
-        offset_t before, __global const uint *restrict col_idx, __global const real *restrict values
+    uint first, uint last, __global const uint2 *restrict blocks, __global const uint *restrict row_ptr,           \
+        uint before, __global const uint *restrict col_idx, __global const real *restrict values
 #define CSR_ROWS_LOCAL __local real products[BLOCK_NNZ];
 #define CSR_ROWS_TIMES(x, y) csr_rows(ROWS_DOT, first, last, blocks, row_ptr, before, col_idx, values, x, x, y, products)

@@ -51,14 +51,14 @@ typedef struct {
 static inline uint row_of(uint v, uint first, uint before_gap, uint gap) { return first + v + (v >= before_gap ? gap : 0); }
 
 /* Where the values of a row begin, if it has its own. */
-#define VALUES_AT(row) ((offset_t)(((row) - segment) / SLICE) * SLICE * width + (row) % SLICE)
+#define VALUES_AT(row) ((uint)(((row) - segment) / SLICE) * SLICE * width + (row) % SLICE)
 
 static inline real dictionary_row(uint row, uint width, uint segment, __global const ushort *patterns,
                                __global const uint2 *runs, __global const real *entries,
                                __global const real *values, __global const real *x)
 {
     uint2 run = runs[patterns[row]];
-    offset_t value = VALUES_AT(row);
+    uint value = VALUES_AT(row);
     real sum = 0;
     for (uint e = run.s0; e < run.s1; e++) {
         real2 entry = vload2(e, entries);
@@ -117,7 +117,7 @@ ALWAYS_INLINE acc2 dictionary_rows(int mode, uint width, uint segment, int is_do
         int is_run = v + 8 <= v_end && (v >= before_gap || v + 8 <= before_gap) && row % SLICE <= SLICE - 8;
         if (is_run && all(vload8(0, patterns + row) == (ushort8)patterns[row])) {
             uint2 run = runs[patterns[row]];
-            offset_t value = VALUES_AT(row);
+            uint value = VALUES_AT(row);
             real8 sum = 0;
             for (uint e = run.s0; e < run.s1; e++) {
                 real2 entry = vload2(e, entries);

@@ -1,10 +1,10 @@
 /* Dot product by multi-stage reduction (Bueno 2013, section 4.2.1): each work-item sums its share, each work-group adds
  * the sums of its work-items and writes one partial sum. The host adds the partial sums, in order.
  *
- *   partials[first + g stride] = sum over the share of group g of x[i] y[i]
+ *   partials[first + g] = sum over the share of group g of x[i] y[i]
  */
 KERNEL void dot_partial(uint n, __global const real *restrict x, __global const real *restrict y,
-                        __global acc *restrict partials, uint first, uint stride)
+                        __global acc *restrict partials, uint first)
 {
     __local acc scratch[GROUP_SIZE];
     acc s = 0;
@@ -21,5 +21,5 @@ KERNEL void dot_partial(uint n, __global const real *restrict x, __global const 
 #endif
     s = group_sum(s, scratch);
     if (get_local_id(0) == 0)
-        partials[first + get_group_id(0) * stride] = s;
+        partials[first + get_group_id(0)] = s;
 }

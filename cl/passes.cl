@@ -65,9 +65,8 @@ LANES_SUM(lanes_sum, acc)
 LANES_SUM(lanes_sum2, acc2)
 LANES_SUM(lanes_sum4, acc4)
 
-/* Elements side by side of which x is updated or its update deferred together: see src/backend/deferred.rs. `deferred` is positive
+/* Of RUN elements side by side x is updated or its update deferred together: see src/backend/deferred.rs. `deferred` is positive
  * where it is even runs that are deferred, negative where it is the odd ones. */
-#define RUN 4096
 #define IS_EVEN(i) ((i) / RUN % 2 == 0)
 
 /* Whether the update of element i is deferred. */

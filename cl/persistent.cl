@@ -80,8 +80,6 @@ static inline void all_groups(__global volatile uint *words, uint passed)
 
 /* What the kernel has of the matrix, and how it leaves y = A x and gives the work-item's part of x.y and y.y: macros in the file of
  * the products, whose names begin with the format's. */
-#define PASTE(A, B) A##B
-#define OF_FORMAT(A, B) PASTE(A, B)
-#define ROWS_ARGS OF_FORMAT(FORMAT, _ROWS_ARGS)
-#define ROWS_LOCAL OF_FORMAT(FORMAT, _ROWS_LOCAL)
-#define ROWS_TIMES OF_FORMAT(FORMAT, _ROWS_TIMES)
+#define ROWS_ARGS JOIN(FORMAT, _ROWS_ARGS)
+#define ROWS_LOCAL JOIN(FORMAT, _ROWS_LOCAL)
+#define ROWS_TIMES JOIN(FORMAT, _ROWS_TIMES)

@@ -3,10 +3,10 @@
  * Defined by the host (src/kernels/mod.rs):
  *   REAL         element of matrix and vectors: float or double
  *   ACC          element of sums: double where the device has it, else float
- *   OFFSET       index into the entries of the matrix: uint or ulong
  *   GROUP_SIZE   work-items of a work-group, a power of two; 1 in the CPU shape
  *   BLOCK_NNZ    entries of a row block that fit into local memory (csr.cl)
  *   SHAPE_CPU    1 or 0
+ *   RUN          elements side by side of which x is updated or its update deferred together (passes.cl)
  *
  * GPU shape: neighbouring work-items take neighbouring elements, so that accesses coalesce; a group sums by a tree in
  * local memory. CPU shape: a group is one work-item, which takes a contiguous chunk, so that a core streams through
@@ -14,8 +14,8 @@
  *
  * Numbers of elements stay below 2^31 on a rank, so that index arithmetic in 32 bits does not overflow.
  */
-#if !defined(REAL) || !defined(ACC) || !defined(OFFSET) || !defined(GROUP_SIZE) || !defined(BLOCK_NNZ) || !defined(SHAPE_CPU)
-#error "REAL, ACC, OFFSET, GROUP_SIZE, BLOCK_NNZ and SHAPE_CPU must be defined"
+#if !defined(REAL) || !defined(ACC) || !defined(GROUP_SIZE) || !defined(BLOCK_NNZ) || !defined(SHAPE_CPU)
+#error "REAL, ACC, GROUP_SIZE, BLOCK_NNZ and SHAPE_CPU must be defined"
 #endif
 
 #ifdef USE_FP64
@@ -30,7 +30,6 @@
 
 typedef REAL real;
 typedef ACC acc;
-typedef OFFSET offset_t;
 typedef JOIN(REAL, 2) real2;
 typedef JOIN(REAL, 8) real8;
 typedef JOIN(ACC, 2) acc2;
@@ -110,7 +109,6 @@ static inline uint chunk_end(uint n) { return min(n, (uint)((ulong)(n / 8 + 1) *
 #endif
 GROUP_SUM(group_sum, acc)
 GROUP_SUM(group_sum2, acc2)
-GROUP_SUM(group_sum4, acc4)
 
 /* Sum of the eight elements, pairwise. */
 static inline acc sum8(acc8 v)

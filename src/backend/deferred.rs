@@ -10,10 +10,8 @@
 use super::program::{Pass, Step};
 use super::scalar::{Form, Node, Scalars};
 use super::text::{Carried, Line, Slot, Term, X};
+pub(crate) use crate::kernels::RUN;
 use crate::real::Real;
-
-/// Elements side by side that are updated or deferred together.
-pub(crate) const RUN: usize = 4096;
 
 /// The least β with which an update is deferred.
 const LEAST_BETA: f64 = 0.25;

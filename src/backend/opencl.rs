@@ -183,8 +183,8 @@ impl<T: Real, A: Real> Backend for OpenClBackend<T, A> {
         let mut sums = Vec::with_capacity(pairs.len());
         if let Some(partials) = &partials {
             for (k, [x, y]) in pairs.iter().enumerate() {
-                let place = ((k * grid.groups) as u32, 1);
-                self.kernels.dot.dot_partial(&self.ctx, grid, self.n, x, y, partials, place)?;
+                let first = (k * grid.groups) as u32;
+                self.kernels.dot.dot_partial(&self.ctx, grid, self.n, x, y, partials, first)?;
             }
             let start = Instant::now();
             let memory = self.end_fetch(self.start_fetch(&[(partials, 0..room)])?)?;

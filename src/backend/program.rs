@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::deferred::Deferred;
 use super::scalar::{Form, Node, Scalars};
-use super::text::{Carried, Check, CheckKind, Line, OWN, Preconditioner, Recorder, Recording, Slot};
+use super::text::{Carried, Check, CheckKind, Line, OWN, Preconditioner, R, Recorder, Recording, Slot};
 
 /// A method, fused.
 #[derive(Debug, Clone, PartialEq)]
@@ -220,6 +220,10 @@ impl Program {
         zeroed.retain(|slot| !is_given(slot));
         let mut steps = fuse(&iteration, &scalars, true);
         let deferred = Deferred::find(&mut steps, &order, &mut scalars, &mut carried);
+        // what else looks at the direction and at x from outside knows where they are
+        assert!(direction.is_none_or(|slot| slot == OWN), "{name}: the direction is the first vector of a method");
+        let is_known = |deferred: Deferred| deferred.of == [OWN, R];
+        assert!(deferred.is_none_or(is_known), "{name}: x is updated by the direction, and that by r");
         let complete = Pass { lines: deferred.map(Line::Complete).into_iter().collect(), ..Pass::default() };
         let mut program = Self {
             method: name,

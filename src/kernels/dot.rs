@@ -11,7 +11,7 @@ family! {
 }
 
 impl<T: Real, A: Real> Dot<T, A> {
-    /// One partial sum of Σ x\[i\] y\[i\], i < n, a group, at `partials[first]` and every `stride` behind. Reads 2 n elements.
+    /// One partial sum of Σ x\[i\] y\[i\], i < n, a group, from `partials[first]` on. Reads 2 n elements.
     pub(crate) fn dot_partial(
         &self,
         ctx: &Context,
@@ -20,11 +20,10 @@ impl<T: Real, A: Real> Dot<T, A> {
         x: &DeviceVec<T>,
         y: &DeviceVec<T>,
         partials: &DeviceVec<A>,
-        (first, stride): (u32, u32),
+        first: u32,
     ) -> Result<()> {
-        let last = first as usize + (grid.groups - 1) * stride as usize;
-        assert!(n as usize <= x.len().min(y.len()) && grid.groups > 0 && last < partials.len());
+        assert!(n as usize <= x.len().min(y.len()) && first as usize + grid.groups <= partials.len());
         // SAFETY: types as declared in the file; elements 0..n of x and y and one partial a group, checked above.
-        unsafe { launch(ctx, &self.dot_partial, grid, &[&n, x, y, partials, &first, &stride]) }
+        unsafe { launch(ctx, &self.dot_partial, grid, &[&n, x, y, partials, &first]) }
     }
 }

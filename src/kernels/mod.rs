@@ -47,6 +47,9 @@ pub(crate) const FAMILIES: &[(&str, &str, &[&str])] = &[
 /// The kernels of the files that have products.
 pub(crate) const PRODUCT_FILES: [&[&str]; 3] = [PRODUCTS, dictionary::KERNELS, sell::KERNELS];
 
+/// Elements side by side of which x is updated or its update deferred together (`cl/passes.cl`).
+pub(crate) const RUN: usize = 4096;
+
 /// The most entries of a main pattern of rows (`cl/dictionary.cl`).
 pub(crate) const MOST_MAIN: usize = 32;
 
@@ -259,7 +262,7 @@ const USUAL_STD: &str = "-cl-std=CL1.2";
 /// Options for the device's compiler, with a version of OpenCL C.
 fn options_of<T: Real, A: Real>(std: &str, device: &Info, group_size: usize, block_nnz: usize) -> String {
     format!(
-        "{std} {} -D GROUP_SIZE={group_size} -D BLOCK_NNZ={} -D SHAPE_CPU={} -D READ_EARLY={}",
+        "{std} {} -D GROUP_SIZE={group_size} -D BLOCK_NNZ={} -D SHAPE_CPU={} -D READ_EARLY={} -D RUN={RUN}",
         types_and_extras::<T, A>(device),
         block_nnz.max(group_size),
         i32::from(Shape::of_group(group_size) == Shape::Cpu),
@@ -282,7 +285,7 @@ fn types_and_extras<T: Real, A: Real>(device: &Info) -> String {
     let arg_info = if cfg!(test) { " -cl-kernel-arg-info" } else { "" };
     let extra = std::env::var("DECLIVE_BUILD_OPTIONS").unwrap_or_default();
     let extra = if extra.is_empty() { extra } else { format!(" {extra}") };
-    format!("-D REAL={} -D ACC={} -D OFFSET=uint{fp64}{arg_info}{extra}", T::CL_NAME, A::CL_NAME)
+    format!("-D REAL={} -D ACC={}{fp64}{arg_info}{extra}", T::CL_NAME, A::CL_NAME)
 }
 
 /// The text that a kernel is compiled from, part by part.
@@ -420,8 +423,7 @@ fn check_types(ctx: &Context, kernel: &Kernel, args: &[&dyn Argument]) -> Result
         // Some runtimes keep no argument information.
         let Ok(declared) = kernel.kernel.get_arg_type_name(index as u32) else { return Ok(()) };
         let [real, acc] = kernel.types;
-        let declared =
-            declared.trim_end_matches('\0').replace("offset_t", "uint").replace("real", real).replace("acc", acc);
+        let declared = declared.trim_end_matches('\0').replace("real", real).replace("acc", acc);
         assert_eq!(declared, arg.cl_type(), "argument {index} of {name}");
     }
     Ok(())

@@ -14,28 +14,35 @@ use crate::real::Precision;
 pub(crate) struct Facts {
     /// What it says, if it is a text; or else a function of its own runs it.
     pub(crate) text: Option<fn(&Recorder)>,
-    /// What it needs of the matrix, beside that it is symmetric.
-    pub(crate) is_for: IsFor,
+    /// What it needs of the matrix, beside that it is square.
+    pub(crate) needs: Needs,
     /// Whether a run may take over the direction of the one before: so that residuals can be replaced, and rows be moved.
     pub(crate) keeps_direction: bool,
     /// Whether the method has the diagonal as preconditioner in the form of a scaling of the system.
     pub(crate) scales: bool,
+    /// Whether it applies preconditioners; if not, it has those alone that are a scaling.
+    pub(crate) applies: bool,
     /// Whether a preconditioner that it applies may be another one in each iteration.
     pub(crate) lets_vary: bool,
 }
 
-/// Of which symmetric matrices a method finds solutions.
+/// What a method needs of a matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum IsFor {
-    /// Positive definite ones.
-    Definite,
-    /// All.
-    Symmetric,
+pub(crate) struct Needs {
+    pub(crate) symmetric: bool,
+    /// That all eigenvalues are positive.
+    pub(crate) definite: bool,
 }
 
 /// Facts of most methods.
-const USUAL: Facts =
-    Facts { text: None, is_for: IsFor::Definite, keeps_direction: true, scales: true, lets_vary: false };
+const USUAL: Facts = Facts {
+    text: None,
+    needs: Needs { symmetric: true, definite: true },
+    keeps_direction: true,
+    scales: true,
+    applies: false,
+    lets_vary: false,
+};
 
 /// Facts of a method that is a text.
 const fn text(text: fn(&Recorder)) -> Facts {
@@ -73,9 +80,14 @@ methods! {
     CgPipelined = "cg-pipelined", "Conjugate gradients whose sums travel while the product runs (Ghysels and Vanroose 2014)."
         => text(cg_pipelined::cg_pipelined);
     CgTextbook = "cg-textbook", "Conjugate gradients as textbooks have them: the reference (Hestenes and Stiefel 1952)."
-        => Facts { scales: false, ..text(cg_textbook::cg) };
+        => Facts { scales: false, applies: true, ..text(cg_textbook::cg) };
     Minres = "minres", "Minimal residuals, for a symmetric matrix that need not be definite (Paige and Saunders 1975)."
-        => Facts { is_for: IsFor::Symmetric, keeps_direction: false, ..text(minres::minres) };
+        => Facts {
+            needs: Needs { symmetric: true, definite: false },
+            keeps_direction: false,
+            applies: true,
+            ..text(minres::minres)
+        };
 }
 
 impl Method {
@@ -85,7 +97,7 @@ impl Method {
     /// The method that [`Method::Auto`] takes where the matrix is symmetric and not positive definite: the first one for such.
     #[must_use]
     pub fn for_indefinite() -> Option<Self> {
-        Self::FORCED.iter().copied().find(|method| method.facts().is_for == IsFor::Symmetric)
+        Self::FORCED.iter().copied().find(|method| method.facts().needs == Needs { symmetric: true, definite: false })
     }
 
     /// Whether the method works in this precision: a method that can't go on in the direction of a former run gains nothing from
@@ -93,6 +105,22 @@ impl Method {
     #[must_use]
     pub fn allows(self, precision: Precision) -> bool {
         precision != Precision::Mixed || self.facts().keeps_direction
+    }
+
+    /// Whether the method works with this preconditioner.
+    #[must_use]
+    pub fn takes(self, precond: Precond) -> bool {
+        precond == Precond::None || self.scales_by(precond) || self.facts().applies
+    }
+
+    /// Whether it needs a symmetric matrix.
+    pub(crate) fn needs_symmetric(self) -> bool {
+        self.facts().needs.symmetric
+    }
+
+    /// Whether it needs a positive definite matrix.
+    pub(crate) fn needs_definite(self) -> bool {
+        self.facts().needs.definite
     }
 
     /// Whether this preconditioner is a scaling of the system for it.
@@ -107,7 +135,8 @@ impl Method {
 
     /// The method as it is run, for a system that is scaled or is not, and with a preconditioner that it applies; if it is a text.
     pub(crate) fn program(self, is_scaled: bool, m: Option<Arc<dyn Preconditioner>>) -> Option<Program> {
-        let Facts { text, lets_vary, .. } = self.facts();
+        let Facts { text, applies, lets_vary, .. } = self.facts();
+        assert!(applies || m.is_none(), "{self} applies no preconditioner");
         assert!(
             lets_vary || m.as_ref().is_none_or(|m| !m.varies()),
             "{self} needs one preconditioner for all iterations"
@@ -124,6 +153,12 @@ impl Method {
     /// Vectors that a rank keeps for it beside the iterate, the residual, the direction and the product; all have room for a halo.
     pub(crate) fn more_vectors(self, precond: Precond) -> u64 {
         self.shape(precond, true).map_or(0, |program| program.own_vectors().saturating_sub(2) as u64)
+    }
+
+    /// Bytes that an iteration in double precision moves for a row beside its entries: two vectors and the row pointer of the
+    /// product, and all other vectors.
+    pub(crate) fn row_bytes(self, precond: Precond) -> f64 {
+        (2 * 8 + 4 + 8 * self.vectors_moved(precond, true)) as f64
     }
 
     /// How many vectors an iteration reads and writes beside its product, by the byte rule: each array that an operation reads
@@ -170,6 +205,32 @@ mod tests {
     #[should_panic(expected = "cg applies no preconditioner")]
     fn a_preconditioner_is_not_forgotten() {
         Method::Cg.program(false, Precond::Jacobi.shape());
+    }
+
+    #[test]
+    #[should_panic(expected = "cg-classic applies no preconditioner")]
+    fn nor_by_what_is_no_text() {
+        Method::CgClassic.program(false, Precond::Jacobi.shape());
+    }
+
+    #[test]
+    fn what_applies_says_so() {
+        for &method in Method::FORCED {
+            let says = || {
+                method.facts().text.is_some_and(|text| {
+                    Program::new("a method", false, Some(Arc::new(Varying)), text).own_vectors() > 0
+                })
+            };
+            let applies = std::panic::catch_unwind(says).unwrap_or(false);
+            assert_eq!(method.facts().applies, applies, "{method}");
+            assert_eq!(method.takes(Precond::Jacobi), method.facts().scales || applies, "{method}");
+        }
+    }
+
+    #[test]
+    fn row_bytes_by_hand() {
+        assert_eq!(Method::Cg.row_bytes(Precond::Jacobi), 76.0);
+        assert_eq!(Method::Minres.row_bytes(Precond::Jacobi), 132.0);
     }
 
     #[test]

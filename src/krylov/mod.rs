@@ -20,7 +20,6 @@ mod workspace;
 pub(crate) use cg_classic::cg_classic;
 pub(crate) use iterate::Iterate;
 pub(crate) use judge::Judge;
-pub(crate) use method::IsFor;
 pub use method::Method;
 pub(crate) use previous_step::curvature;
 pub(crate) use run::run;

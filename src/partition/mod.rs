@@ -19,5 +19,5 @@ mod rows;
 
 pub use halo::{HaloPlan, Part, split};
 pub(crate) use halo::{halo_sizes, part_alone};
-pub(crate) use rows::{ENTRY_BYTES, ROW_BYTES, compressed_bytes, cost_of};
+pub(crate) use rows::{ENTRY_BYTES, compressed_bytes, cost_of};
 pub use rows::{cost, row_ranges, row_ranges_by};

@@ -4,10 +4,8 @@ use std::ops::Range;
 
 use crate::matrix::Csr;
 
-/// Bytes that an iteration of conjugate gradients moves for an entry, and for a row with its part of the vectors: with
-/// `jacobi`, in double precision.
+/// Bytes that an iteration in double precision moves for an entry.
 pub(crate) const ENTRY_BYTES: f64 = 12.0;
-pub(crate) const ROW_BYTES: f64 = 76.0;
 
 /// What the vector operations of a row cost beside its entries, in entries.
 const ROW_COST: usize = 7;

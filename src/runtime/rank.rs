@@ -97,7 +97,6 @@ struct Plan<'a> {
     method: Method,
     /// Launch parameters of the device, from former runs.
     known: Option<&'a Known>,
-    /// Whether iterations look for others.
     /// How rows are stored.
     format: Format,
     tune: Tune,

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::setup::Setup;
 use crate::device::Info;
 use crate::error::Result;
-use crate::krylov::{IsFor, Method};
+use crate::krylov::Method;
 use crate::matrix::Csr;
 use crate::matrix::reorder::{Permutation, permuted};
 use crate::partition::part_alone;
@@ -107,7 +107,7 @@ impl Whole {
             return Vec::new();
         }
         let mut diagonal = rows.diagonal();
-        if self.setup.method.facts().is_for == IsFor::Symmetric {
+        if !self.setup.method.needs_definite() {
             diagonal = without_sign(rows, &diagonal);
         }
         diagonal

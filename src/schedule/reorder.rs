@@ -36,7 +36,7 @@ use crate::error::Result;
 use crate::matrix::Csr;
 use crate::matrix::reorder::{Locality, Permutation, growth, permuted, rcm, rcm_of_symmetric};
 use crate::named::named;
-use crate::partition::{ENTRY_BYTES, ROW_BYTES};
+use crate::partition::ENTRY_BYTES;
 use crate::runtime::Reorder;
 
 /// Bytes of x that a near cache holds.
@@ -129,11 +129,12 @@ pub(crate) struct Ordered {
 }
 
 impl Ordered {
-    /// Decides on the order of the rows of a square matrix for `ranks` ranks, and makes it.
+    /// Decides on the order of the rows of a square matrix for `ranks` ranks, and makes it. An iteration moves `row_bytes` for a row
+    /// beside its entries.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) for the reordered matrix.
-    pub(crate) fn new(a: &Arc<Csr>, wanted: Reorder, ranks: usize) -> Result<Self> {
+    pub(crate) fn new(a: &Arc<Csr>, wanted: Reorder, ranks: usize, row_bytes: f64) -> Result<Self> {
         let start = Instant::now();
         let mut reordering = Reordering { cause: Cause::KeepAsked, given: None, rcm: None, time: Duration::ZERO };
         let order = match wanted {
@@ -145,7 +146,7 @@ impl Ordered {
                 reordering.rcm = Some(Locality::reordered(a, ranks, &p));
                 Some(p)
             }
-            Reorder::Auto => reordering.find(a, ranks),
+            Reorder::Auto => reordering.find(a, ranks, row_bytes),
         };
         let rows = match &order {
             Some(p) => Arc::new(permuted(a, p)?),
@@ -159,15 +160,16 @@ impl Ordered {
 
 impl Reordering {
     /// The new order, if there is one that pays; notes why.
-    fn find(&mut self, a: &Csr, ranks: usize) -> Option<Permutation> {
+    fn find(&mut self, a: &Csr, ranks: usize, row_bytes: f64) -> Option<Permutation> {
         self.cause = Cause::Small;
         if size_of::<f64>() * a.n_rows() < NEAR {
             return None;
         }
         let given = Locality::of(a, ranks);
         let best = Locality { lines: given.lines.min(Locality::ROWS as f64), sent: 0.0 };
-        let now = bytes(a, &given);
-        let saves = |part: f64, locality: &Locality| bytes(a, locality) < (1.0 - part) * now;
+        let bytes = |locality: &Locality| bytes(a, locality) + row_bytes;
+        let now = bytes(&given);
+        let saves = |part: f64, locality: &Locality| bytes(locality) < (1.0 - part) * now;
         self.given = Some(given);
         self.cause = Cause::Local;
         if !saves(PROMISED, &best) {
@@ -188,10 +190,10 @@ impl Reordering {
     }
 }
 
-/// What an iteration moves for a row, in bytes.
+/// What an iteration moves for the entries of a row, and for what it reads of others, in bytes.
 fn bytes(a: &Csr, locality: &Locality) -> f64 {
     let entries = a.nnz() as f64 / a.n_rows() as f64;
-    ENTRY_BYTES * entries + ROW_BYTES + LINE * locality.lines / Locality::ROWS as f64 + HALO * locality.sent
+    ENTRY_BYTES * entries + LINE * locality.lines / Locality::ROWS as f64 + HALO * locality.sent
 }
 
 #[cfg(test)]
@@ -201,7 +203,7 @@ mod tests {
 
     fn auto(spec: &str, ranks: usize) -> Ordered {
         let a = Arc::new(spec.parse::<Spec>().unwrap().build().unwrap());
-        let ordered = Ordered::new(&a, Reorder::Auto, ranks).unwrap();
+        let ordered = Ordered::new(&a, Reorder::Auto, ranks, 76.0).unwrap();
         assert_eq!(ordered.order.is_some(), ordered.reordering.is_rcm());
         match &ordered.order {
             Some(p) => assert_eq!(*ordered.a, permuted(&a, p).unwrap()),
@@ -272,7 +274,7 @@ mod tests {
         let lines = (0..20_000).step_by(2).chain((1..20_000).step_by(2));
         let p = Permutation::new(lines.flat_map(|line| 4 * line..4 * line + 4).collect()).unwrap();
         let a = Arc::new(permuted(&grid, &p).unwrap());
-        let reordering = |ranks| Ordered::new(&a, Reorder::Auto, ranks).unwrap().reordering;
+        let reordering = |ranks| Ordered::new(&a, Reorder::Auto, ranks, 76.0).unwrap().reordering;
         assert_eq!(reordering(1).cause, Cause::Local);
         let two = reordering(2);
         assert_eq!(two.cause, Cause::Gain);

@@ -1,4 +1,4 @@
-//! How fast a device, or the host, is on rows of a system: the kernels of an iteration of `cg` are made and timed on a
+//! How fast a device, or the host, is on rows of a system: the kernels of an iteration are made and timed on a
 //! sample of them, in the format and with the launches that a rank would have.
 
 use std::ops::Range;
@@ -60,7 +60,7 @@ pub(crate) fn seconds(
 fn on_device<T: Real, A: Real>(ctx: &Arc<Context>, part: &Part<'_>, setup: &Setup) -> Result<f64> {
     let (backend, block) = load::<T, A>(ctx, part, setup, Box::new(Alone::default()))?;
     let r = DeviceVec::from_slice(ctx, &numbers::<T>(part.n_owned() + part.halo.len, 3), "r")?;
-    let mut iteration = iteration(&backend, &block, r)?;
+    let mut iteration = iteration(&backend, &block, setup.method, r)?;
     iteration()?; // the first one pays for more than itself
     ctx.finish()?;
     let start = Instant::now();
@@ -74,7 +74,7 @@ fn on_host<T: Real>(a: &Arc<Csr>, part: Part<'_>, setup: &Setup) -> Result<f64> 
     let backend = HostBackend::<T>::new(part.n_owned(), Box::new(Alone::default()));
     let r = numbers::<T>(part.n_owned() + part.halo.len, 3);
     let block = HostBlock::new(a, part, 1.0, setup.format)?;
-    let mut iteration = iteration(&backend, &block, r)?;
+    let mut iteration = iteration(&backend, &block, setup.method, r)?;
     let mut timed = || -> Result<f64> {
         let start = Instant::now();
         iteration()?;
@@ -91,17 +91,19 @@ fn count(once: Duration) -> usize {
     ((TIME.as_secs_f64() / once.as_secs_f64().max(1e-9)) as usize).clamp(COUNT[0], COUNT[1])
 }
 
-/// What makes one iteration of `cg` after the other, from this residual.
+/// What makes one iteration after the other, from this residual; of a method that is no text, those of `cg` stand for its own.
 fn iteration<'a, O: PassBackend>(
     backend: &'a O,
     block: &'a impl LinearOperator<O>,
+    method: Method,
     r: O::Vector,
 ) -> Result<impl FnMut() -> Result<()> + 'a>
 where
     O::Vector: 'a,
     O::Passes: 'a,
 {
-    let program = Method::Cg.program(false, None).unwrap_or_else(|| unreachable!("cg is a text"));
+    let program = method.program(false, None).or_else(|| Method::Cg.program(false, None));
+    let program = program.unwrap_or_else(|| unreachable!("cg is a text"));
     let mut machine = Machine::new(backend, block, program)?;
     for slot in LENT {
         machine.v[slot] = backend.vector(block.halo(), "a vector")?;

@@ -10,7 +10,7 @@ use super::statistics::{Answer, Statistics};
 use super::subject::Subject;
 use crate::device::{Choice, Pick};
 use crate::error::{Error, Result};
-use crate::krylov::{Indefinite, IsFor, Method, Reason};
+use crate::krylov::{Indefinite, Method, Reason};
 use crate::operator::HostOperator;
 use crate::precond::Precond;
 use crate::real::Precision;
@@ -61,7 +61,7 @@ impl<'a> OperatorSolver<'a> {
         if let Some(diagonal) = a.diagonal() {
             check_vector("the diagonal", diagonal, a.order())?;
         }
-        if !setup.assume_symmetric {
+        if setup.method.needs_symmetric() && !setup.assume_symmetric {
             a.check_symmetry()?;
         }
         let first = a.diagonal().and_then(|diagonal| diagonal.iter().position(|d| *d <= 0.0));
@@ -147,7 +147,7 @@ impl<'a> OperatorSolver<'a> {
 
     /// What is known without an iteration.
     fn settled(&self, b: &[f64], stop: &Stop, control: Control<'_>) -> Option<Reason> {
-        let needs_definite = self.setup.method.facts().is_for == IsFor::Definite;
+        let needs_definite = self.setup.method.needs_definite();
         let obstacle = self.obstacle.filter(|_| needs_definite).map(Reason::IndefiniteOperator);
         nothing_to_do(b, stop, control).or(obstacle)
     }
@@ -161,6 +161,6 @@ impl<'a> OperatorSolver<'a> {
     /// Why [`Method::Auto`] did not begin with `cg`, if it did not: what shows that the matrix is not positive definite.
     #[must_use]
     pub fn method_reason(&self) -> Option<Indefinite> {
-        self.obstacle.filter(|_| self.may_switch && self.method().facts().is_for == IsFor::Symmetric)
+        self.obstacle.filter(|_| self.may_switch && !self.method().needs_definite())
     }
 }

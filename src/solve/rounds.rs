@@ -10,7 +10,7 @@ use super::statistics::{Answer, Statistics};
 use super::subject::Subject;
 use crate::comm::Failed;
 use crate::error::Result;
-use crate::krylov::{Criterion, IsFor, Reason};
+use crate::krylov::{Criterion, Reason};
 use crate::real::Real;
 use crate::runtime::snapshot::{self, Snapshot, Snapshots};
 use crate::runtime::{Checkpoint, Checkpoints, Control, Ended, Monitor, OnFailure, Position, Ranks, Stop};
@@ -53,7 +53,7 @@ pub(crate) fn solve(
         let (reached, y) = round.run(ranks, failures, statistics, x)?;
 
         let start = Instant::now();
-        let before = (subject.setup().method.facts().is_for == IsFor::Symmetric).then(|| x.to_vec());
+        let before = (!subject.setup().method.needs_definite()).then(|| x.to_vec());
         round.give(&y, x);
         drop(y);
         statistics.gather += start.elapsed();

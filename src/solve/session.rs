@@ -14,7 +14,7 @@ use super::statistics::{Answer, Statistics};
 use super::subject::Subject;
 use crate::device::{self, Rejected, Selection};
 use crate::error::{Error, Result};
-use crate::krylov::{Criterion, Indefinite, IsFor, Method, Reason};
+use crate::krylov::{Criterion, Indefinite, Method, Reason};
 use crate::matrix::Csr;
 use crate::matrix::stats::Stats;
 use crate::real::Precision;
@@ -76,7 +76,8 @@ impl Solver {
         }
         let selection = device::select(&setup.devices, setup.precision.needs_f64());
         let count = selection.as_ref().map_or(1, |s| s.ranks.len());
-        let Ordered { a: rows, order, reordering } = Ordered::new(&a, setup.reorder, count)?;
+        let Ordered { a: rows, order, reordering } =
+            Ordered::new(&a, setup.reorder, count, setup.method.row_bytes(setup.precond))?;
         let stats = check(&a, &rows, setup)?;
         let factor = matrix_factor(&a, &stats, setup.precision)?;
         let selection = selection?;
@@ -204,14 +205,14 @@ impl Solver {
         if let Some(reason) = nothing_to_do(b, stop, control) {
             return Some(reason);
         }
-        let obstacle = match self.method().facts().is_for {
-            IsFor::Definite => self.obstacle,
-            IsFor::Symmetric if self.stats.empty_rows == 0 => None,
-            IsFor::Symmetric => {
-                let row_ptr = self.whole.a.row_ptr();
-                let row = (0..b.len()).find(|&i| b[i] != 0.0 && row_ptr[i] == row_ptr[i + 1])?;
-                Some(Indefinite::EmptyRow { row: row + 1 })
-            }
+        let obstacle = if self.method().needs_definite() {
+            self.obstacle
+        } else if self.stats.empty_rows > 0 {
+            let row_ptr = self.whole.a.row_ptr();
+            let row = (0..b.len()).find(|&i| b[i] != 0.0 && row_ptr[i] == row_ptr[i + 1])?;
+            Some(Indefinite::EmptyRow { row: row + 1 })
+        } else {
+            None
         };
         obstacle.map(Reason::IndefiniteOperator)
     }
@@ -272,7 +273,7 @@ impl Solver {
     /// Why [`Method::Auto`] did not begin with `cg`, if it did not: what shows that the matrix is not positive definite.
     #[must_use]
     pub fn method_reason(&self) -> Option<Indefinite> {
-        self.obstacle.filter(|_| self.may_switch && self.method().facts().is_for == IsFor::Symmetric)
+        self.obstacle.filter(|_| self.may_switch && !self.method().needs_definite())
     }
 
     /// The order of the rows on the ranks, and why it is so.
@@ -324,11 +325,16 @@ fn obstacle(a: &Csr, stats: &Stats) -> Option<Indefinite> {
 /// The method for a matrix: that which is asked for, or, with [`Method::Auto`], `cg` unless it is known that the matrix is not
 /// positive definite.
 pub(super) fn method(setup: &Setup, is_indefinite: bool) -> Result<Method> {
+    let precond = setup.precond;
     match setup.method {
         Method::Auto => {
             let other = Method::for_indefinite().filter(|method| is_indefinite && method.allows(setup.precision));
-            Ok(other.unwrap_or(Method::Cg))
+            let usual = || Method::FORCED.iter().copied().find(|method| method.takes(precond)).unwrap_or(Method::Cg);
+            Ok(other.unwrap_or_else(usual))
         }
+        method if !method.takes(precond) => Err(Error::Usage(format!(
+            "{method} takes no preconditioner but a diagonal one, and {precond} is none; method = auto takes one that does"
+        ))),
         method if method.allows(setup.precision) => Ok(method),
         method => Err(Error::Usage(format!(
             "{method} does not work with precision = {}: its iterations can't go on after a residual was replaced; precision = f64 \
@@ -342,6 +348,7 @@ pub(super) fn method(setup: &Setup, is_indefinite: bool) -> Result<Method> {
 fn check(a: &Arc<Csr>, rows: &Arc<Csr>, setup: &Setup) -> Result<Stats> {
     let stats = if Arc::ptr_eq(a, rows) { Stats::of(a) } else { Stats::of_reordered(a, rows) };
     if let Some(found) = &stats.asymmetry
+        && setup.method.needs_symmetric()
         && !setup.assume_symmetric
     {
         return Err(Error::NotSymmetric {

@@ -199,7 +199,7 @@ impl<'a, T: Real, A: Real> Workload<'a, T, A> {
             kernels.product(ctx, rows, p, &product, Some(groups))?;
         }
         match kernel {
-            "dot_partial" => kernels.dot.dot_partial(ctx, grid, n, r, q, &self.sums, (0, 1)),
+            "dot_partial" => kernels.dot.dot_partial(ctx, grid, n, r, q, &self.sums, 0),
             "next_iterate" => kernels.update.next_iterate((ctx, grid, n), tiny, p, x),
             "next_residual" => kernels.update.next_residual((ctx, grid, n), tiny, q, r),
             "next_direction" => kernels.update.next_direction((ctx, grid, n), half, r, p),

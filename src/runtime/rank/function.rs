@@ -2,16 +2,15 @@
 
 use super::{Alone, Engine, Exchange, Format, FormatChoice, HostBackend, Plain, Plan};
 use super::{Rank, Result, Rows, Scaling, Setup, Stored, Tune};
-use crate::krylov::IsFor;
 use crate::operator::HostOperator;
 
 /// Opens the rank, for a method and a preconditioner that go with `a`. Tells also whether the preconditioner changes anything.
 pub(crate) fn open<'a>(a: &HostOperator<'a>, setup: &Setup) -> Result<(Box<dyn Rank + 'a>, bool)> {
     let (n, method) = (a.order(), setup.method);
     let diagonal = a.diagonal().filter(|_| setup.precond.is_diagonal());
-    let scaling = diagonal.filter(|_| method.facts().scales).and_then(|diagonal| match method.facts().is_for {
-        IsFor::Definite => Scaling::of(diagonal, 1.0),
-        IsFor::Symmetric => Scaling::of(&diagonal.iter().map(|d| d.abs()).collect::<Vec<_>>(), 1.0),
+    let scaling = diagonal.filter(|_| method.facts().scales).and_then(|diagonal| match method.needs_definite() {
+        true => Scaling::of(diagonal, 1.0),
+        false => Scaling::of(&diagonal.iter().map(|d| d.abs()).collect::<Vec<_>>(), 1.0),
     });
     let plan = Plan {
         precond: diagonal
