@@ -224,7 +224,7 @@ fn windows_are_limited() {
         ("a full dictionary of 8 MiB".into(), xz_8, "read", 8 * MIB),
         ("a full window of 8 MiB".into(), zstd_of(23), "read", 8 * MIB),
         ("a full dictionary of 64 MiB".into(), xz_64, greedy, 8 * MIB),
-        ("a full window of 128 MiB".into(), zstd_of(27), greedy, 0),
+        ("a full window of 128 MiB".into(), zstd_of(27), greedy, 8 * MIB),
     ]);
 }
 
