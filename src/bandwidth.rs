@@ -34,7 +34,7 @@ fn of_device_in<T: Real>(device: &Info) -> Result<f64> {
     for times in [1, 2, 4, 8] {
         let grid = Grid { groups: launch.max_groups * times, group_size: launch.group_size };
         let rate = best_of(2 * n * size_of::<T>(), || {
-            kernels.stream.stream_copy(&ctx, grid, count(n), &x, &mut y)?;
+            kernels.stream_copy(&ctx, grid, count(n), &x, &mut y)?;
             ctx.finish()?;
             Ok(ctx.take_timed(0)?.first().map(Timed::time))
         })?;

@@ -117,11 +117,11 @@ impl<T: Real, A: Real> OpenClBackend<T, A> {
 
 impl<T: Real, A: Real> Widens<OpenClBackend<A, A>> for OpenClBackend<T, A> {
     fn narrow(&self, from: &DeviceVec<A>, to: &mut DeviceVec<T>) -> Result<()> {
-        self.kernels.convert.narrow(&self.ctx, self.grid("narrow"), self.n, from, to)
+        self.kernels.narrow(&self.ctx, self.grid("narrow"), self.n, from, to)
     }
 
     fn add_wide(&self, d: &mut DeviceVec<T>, x: &mut DeviceVec<A>) -> Result<()> {
-        self.kernels.convert.add_wide(&self.ctx, self.grid("add_wide"), self.n, d, x)
+        self.kernels.add_wide(&self.ctx, self.grid("add_wide"), self.n, d, x)
     }
 }
 
@@ -184,7 +184,7 @@ impl<T: Real, A: Real> Backend for OpenClBackend<T, A> {
         if let Some(partials) = &partials {
             for (k, [x, y]) in pairs.iter().enumerate() {
                 let first = (k * grid.groups) as u32;
-                self.kernels.dot.dot_partial(&self.ctx, grid, self.n, x, y, partials, first)?;
+                self.kernels.dot_partial(&self.ctx, grid, self.n, x, y, partials, first)?;
             }
             let start = Instant::now();
             let memory = self.end_fetch(self.start_fetch(&[(partials, 0..room)])?)?;
@@ -199,21 +199,21 @@ impl<T: Real, A: Real> Backend for OpenClBackend<T, A> {
 
     fn axpy(&self, a: f64, x: &DeviceVec<T>, y: &mut DeviceVec<T>) -> Result<()> {
         let a = T::from_f64(a);
-        self.kernels.update.next_iterate((&self.ctx, self.grid("next_iterate"), self.n), a, x, y)
+        self.kernels.next_iterate((&self.ctx, self.grid("next_iterate"), self.n), a, x, y)
     }
 
     fn axmy(&self, a: f64, x: &DeviceVec<T>, y: &mut DeviceVec<T>) -> Result<()> {
         let a = T::from_f64(a);
-        self.kernels.update.next_residual((&self.ctx, self.grid("next_residual"), self.n), a, x, y)
+        self.kernels.next_residual((&self.ctx, self.grid("next_residual"), self.n), a, x, y)
     }
 
     fn xpby(&self, x: &DeviceVec<T>, b: f64, y: &mut DeviceVec<T>) -> Result<()> {
         let b = T::from_f64(b);
-        self.kernels.update.next_direction((&self.ctx, self.grid("next_direction"), self.n), b, x, y)
+        self.kernels.next_direction((&self.ctx, self.grid("next_direction"), self.n), b, x, y)
     }
 
     fn multiply(&self, d: &DeviceVec<T>, x: &DeviceVec<T>, y: &mut DeviceVec<T>) -> Result<()> {
-        self.kernels.update.scale_diagonal((&self.ctx, self.grid("scale_diagonal"), self.n), d, x, y)
+        self.kernels.scale_diagonal((&self.ctx, self.grid("scale_diagonal"), self.n), d, x, y)
     }
 
     fn count_from(&self, before: u64) {

@@ -1,16 +1,14 @@
 //! Launchers of `cl/convert.cl`.
 
-use super::{family, launch};
+use super::{Kernels, launch};
 use crate::device::{Context, DeviceVec, Grid};
 use crate::error::Result;
 use crate::real::Real;
 
-family! {
-    /// Between vectors of two precisions.
-    Convert<T, A> { narrow, add_wide }
-}
+/// The kernels of the file.
+pub(crate) const KERNELS: &[&str] = &["narrow", "add_wide"];
 
-impl<T: Real, A: Real> Convert<T, A> {
+impl<T: Real, A: Real> Kernels<T, A> {
     /// to = from, rounded to nearest, on n elements. Reads n wide ones, writes n.
     pub(crate) fn narrow(
         &self,
@@ -22,7 +20,7 @@ impl<T: Real, A: Real> Convert<T, A> {
     ) -> Result<()> {
         assert!(n as usize <= from.len().min(to.len()));
         // SAFETY: types as declared in the file; elements 0..n, checked above.
-        unsafe { launch(ctx, &self.narrow, grid, &[&n, from, to]) }
+        unsafe { launch(ctx, self.kernel("narrow"), grid, &[&n, from, to]) }
     }
 
     /// x += d, d = 0 on n elements. Reads and writes n wide ones and n others.
@@ -36,6 +34,6 @@ impl<T: Real, A: Real> Convert<T, A> {
     ) -> Result<()> {
         assert!(n as usize <= d.len().min(x.len()));
         // SAFETY: types as declared in the file; elements 0..n, checked above.
-        unsafe { launch(ctx, &self.add_wide, grid, &[&n, d, x]) }
+        unsafe { launch(ctx, self.kernel("add_wide"), grid, &[&n, d, x]) }
     }
 }

@@ -1,16 +1,14 @@
 //! Launcher of `cl/dot.cl`.
 
-use super::{family, launch};
+use super::{Kernels, launch};
 use crate::device::{Context, DeviceVec, Grid};
 use crate::error::Result;
 use crate::real::Real;
 
-family! {
-    /// The dot product.
-    Dot<T, A> { dot_partial }
-}
+/// The kernels of the file.
+pub(crate) const KERNELS: &[&str] = &["dot_partial"];
 
-impl<T: Real, A: Real> Dot<T, A> {
+impl<T: Real, A: Real> Kernels<T, A> {
     /// One partial sum of Σ x\[i\] y\[i\], i < n, a group, from `partials[first]` on. Reads 2 n elements.
     pub(crate) fn dot_partial(
         &self,
@@ -24,6 +22,6 @@ impl<T: Real, A: Real> Dot<T, A> {
     ) -> Result<()> {
         assert!(n as usize <= x.len().min(y.len()) && first as usize + grid.groups <= partials.len());
         // SAFETY: types as declared in the file; elements 0..n of x and y and one partial a group, checked above.
-        unsafe { launch(ctx, &self.dot_partial, grid, &[&n, x, y, partials, &first]) }
+        unsafe { launch(ctx, self.kernel("dot_partial"), grid, &[&n, x, y, partials, &first]) }
     }
 }

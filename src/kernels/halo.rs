@@ -1,16 +1,14 @@
 //! Launcher of `cl/halo.cl`.
 
-use super::{family, launch};
+use super::{Kernels, launch};
 use crate::device::{Context, DeviceVec, Grid};
 use crate::error::Result;
 use crate::real::Real;
 
-family! {
-    /// Packing of halo messages.
-    Halo<T> { halo_pack }
-}
+/// The kernels of the file.
+pub(crate) const KERNELS: &[&str] = &["halo_pack"];
 
-impl<T: Real> Halo<T> {
+impl<T: Real, A: Real> Kernels<T, A> {
     /// out\[k\] = x\[indices\[k\]\] for all of `indices`, which must be below `x.len()`: the halo plan vouches for that.
     pub(crate) fn halo_pack(
         &self,
@@ -23,6 +21,6 @@ impl<T: Real> Halo<T> {
         assert!(indices.len() <= out.len());
         let count = super::count(indices.len());
         // SAFETY: types as declared in the file; `count` elements of indices and out; indices by the plan's promise.
-        unsafe { launch(ctx, &self.halo_pack, grid, &[&count, indices, x, out]) }
+        unsafe { launch(ctx, self.kernel("halo_pack"), grid, &[&count, indices, x, out]) }
     }
 }

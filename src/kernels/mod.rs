@@ -59,16 +59,14 @@ const PASSES: &str = include_str!("../../cl/passes.cl");
 /// All kernels for elements `T` and sums `A`, compiled for one device.
 pub(crate) struct Kernels<T, A> {
     pub(crate) tuning: Tuning,
-    pub(crate) dot: dot::Dot<T, A>,
-    pub(crate) update: update::Update<T>,
+    /// Those of vectors.
+    usual: Vec<Kernel>,
     /// The kernels of each of [`PRODUCT_FILES`] by the entries of a main pattern: compiled when they are first asked for, as most
     /// are of use to one format alone.
     products: [[OnceCell<Vec<Kernel>>; MOST_MAIN + 1]; PRODUCT_FILES.len()],
-    pub(crate) convert: convert::Convert<T, A>,
-    pub(crate) halo: halo::Halo<T>,
-    pub(crate) stream: stream::Stream<T>,
     /// Where programs come from, if not from former runs or the compiler.
     made: Option<Made>,
+    types: PhantomData<fn() -> (T, A)>,
 }
 
 impl<T: Real, A: Real> Kernels<T, A> {
@@ -94,20 +92,20 @@ impl<T: Real, A: Real> Kernels<T, A> {
         // compressed rows are for all matrices
         let usual = |kernels: &[&str]| kernels == PRODUCTS || !PRODUCT_FILES.contains(&kernels);
         let programs = Programs::new::<T, A>(ctx, &tuning, made.as_ref(), "", &usual)?;
-        let kernels = programs.kernels(ctx, PRODUCTS)?;
+        let of_vectors = FAMILIES.iter().map(|(_, _, kernels)| *kernels).filter(|file| !PRODUCT_FILES.contains(file));
+        let usual =
+            of_vectors.map(|file| programs.kernels(ctx, file)).collect::<Result<Vec<_>>>()?.into_iter().flatten();
         let products = [const { [const { OnceCell::new() }; MOST_MAIN + 1] }; PRODUCT_FILES.len()];
-        let all = Self {
-            dot: dot::Dot::load(ctx, &programs)?,
-            update: update::Update::load(ctx, &programs)?,
-            products,
-            convert: convert::Convert::load(ctx, &programs)?,
-            halo: halo::Halo::load(ctx, &programs)?,
-            stream: stream::Stream::load(ctx, &programs)?,
-            tuning,
-            made,
-        };
+        let all = Self { tuning, usual: usual.collect(), products, made, types: PhantomData };
+        let kernels = programs.kernels(ctx, PRODUCTS)?;
         all.products[0][0].get_or_init(|| kernels);
         Ok(all)
+    }
+
+    /// A kernel of vectors.
+    fn kernel(&self, name: &str) -> &Kernel {
+        let kernel = self.usual.iter().find(|kernel| kernel.name == name);
+        kernel.unwrap_or_else(|| unreachable!("{name} is in the table of files"))
     }
 
     /// One of the kernels of a format's products.
@@ -151,14 +149,8 @@ impl<T: Real, A: Real> Kernels<T, A> {
 
     /// Looks at a kernel, if it is compiled.
     fn with<R>(&self, name: &str, look: impl FnOnce(&Kernel) -> Result<R>) -> Result<Option<R>> {
-        let families = [self.dot.find(name), self.update.find(name)];
         let products = self.products.iter().flatten().filter_map(OnceCell::get).flatten();
-        let kernel = families
-            .into_iter()
-            .chain([self.halo.find(name), self.stream.find(name), self.convert.find(name)])
-            .flatten()
-            .chain(products.filter(|kernel| kernel.name == name))
-            .next();
+        let kernel = self.usual.iter().chain(products).find(|kernel| kernel.name == name);
         kernel.map(look).transpose()
     }
 }
@@ -312,27 +304,19 @@ pub trait Argument {
     unsafe fn bind(&self, kernel: &ClKernel, index: u32) -> ClResult<()>;
 }
 
-macro_rules! scalar_argument {
-    ($($rust:ty = $cl:literal, $bits:expr;)+) => {$(
-        impl Argument for $rust {
-            fn cl_type(&self) -> String {
-                $cl.into()
-            }
+impl Argument for u32 {
+    fn cl_type(&self) -> String {
+        "uint".into()
+    }
 
-            fn key(&self) -> u64 {
-                let bits: fn($rust) -> u64 = $bits;
-                bits(*self)
-            }
+    fn key(&self) -> u64 {
+        u64::from(*self)
+    }
 
-            unsafe fn bind(&self, kernel: &ClKernel, index: u32) -> ClResult<()> {
-                // SAFETY: the caller's promise.
-                unsafe { kernel.set_arg(index, self) }
-            }
-        }
-    )+};
-}
-scalar_argument! {
-    u32 = "uint", u64::from;
+    unsafe fn bind(&self, kernel: &ClKernel, index: u32) -> ClResult<()> {
+        // SAFETY: the caller's promise.
+        unsafe { kernel.set_arg(index, self) }
+    }
 }
 
 impl<T: Real> Argument for T {
@@ -440,41 +424,6 @@ pub(crate) fn count(n: usize) -> u32 {
     assert!(n <= MAX_COUNT, "{n} elements on one device");
     n as u32
 }
-
-type Types<T> = PhantomData<fn() -> T>;
-
-/// Declares a family of kernels with its loader.
-macro_rules! family {
-    ($(#[$doc:meta])* $name:ident<$($t:ident),+> { $($kernel:ident),+ $(,)? }) => {
-        /// The names of the kernels of this file.
-        pub(crate) const KERNELS: &[&str] = &[$(stringify!($kernel)),+];
-
-        $(#[$doc])*
-        pub(crate) struct $name<$($t),+> {
-            $(pub(super) $kernel: $crate::device::Kernel,)+
-            types: $crate::kernels::Types<($($t,)+)>,
-        }
-
-        impl<$($t: $crate::real::Real),+> $name<$($t),+> {
-            /// Finds the kernels in the compiled programs.
-            ///
-            /// # Errors
-            /// [`Error::OpenCl`](crate::Error::OpenCl) if one is missing.
-            pub(super) fn load(ctx: &$crate::device::Context, programs: &$crate::kernels::Programs) -> $crate::error::Result<Self> {
-                Ok(Self {
-                    $($kernel: ctx.kernel(programs.of(stringify!($kernel)), stringify!($kernel), programs.types)?,)+
-                    types: std::marker::PhantomData,
-                })
-            }
-
-            /// The kernel of this name.
-            pub(super) fn find(&self, name: &str) -> Option<&$crate::device::Kernel> {
-                [$(&self.$kernel),+].into_iter().find(|kernel| kernel.name == name)
-            }
-        }
-    };
-}
-pub(crate) use family;
 
 #[cfg(test)]
 mod tests;

@@ -1,16 +1,14 @@
 //! Launcher of `cl/stream.cl`.
 
-use super::{family, launch};
+use super::{Kernels, launch};
 use crate::device::{Context, DeviceVec, Grid};
 use crate::error::Result;
 use crate::real::Real;
 
-family! {
-    /// The plain copy that measures bandwidth.
-    Stream<T> { stream_copy }
-}
+/// The kernels of the file.
+pub(crate) const KERNELS: &[&str] = &["stream_copy"];
 
-impl<T: Real> Stream<T> {
+impl<T: Real, A: Real> Kernels<T, A> {
     /// y = x on n elements. Reads n, writes n.
     pub(crate) fn stream_copy(
         &self,
@@ -22,6 +20,6 @@ impl<T: Real> Stream<T> {
     ) -> Result<()> {
         assert!(n as usize <= x.len().min(y.len()));
         // SAFETY: types as declared in the file; elements 0..n, checked above.
-        unsafe { launch(ctx, &self.stream_copy, grid, &[&n, x, y]) }
+        unsafe { launch(ctx, self.kernel("stream_copy"), grid, &[&n, x, y]) }
     }
 }

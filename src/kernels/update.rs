@@ -1,32 +1,30 @@
 //! Launchers of `cl/update.cl`.
 
-use super::{family, launch};
+use super::{Kernels, launch};
 use crate::device::{Context, DeviceVec, Grid, Kernel};
 use crate::error::Result;
 use crate::real::Real;
 
-family! {
-    /// The vector updates.
-    Update<T> { next_iterate, next_residual, next_direction, scale_diagonal }
-}
+/// The kernels of the file.
+pub(crate) const KERNELS: &[&str] = &["next_iterate", "next_residual", "next_direction", "scale_diagonal"];
 
 /// Where, on which groups, and on how many elements a kernel is launched.
 type Elements<'a> = (&'a Context, Grid, u32);
 
-impl<T: Real> Update<T> {
+impl<T: Real, A: Real> Kernels<T, A> {
     /// x += a p on n elements. Reads 2 n, writes n.
     pub(crate) fn next_iterate(&self, on: Elements<'_>, a: T, p: &DeviceVec<T>, x: &mut DeviceVec<T>) -> Result<()> {
-        combine(&self.next_iterate, on, a, p, x)
+        combine(self.kernel("next_iterate"), on, a, p, x)
     }
 
     /// r -= a q on n elements. Reads 2 n, writes n.
     pub(crate) fn next_residual(&self, on: Elements<'_>, a: T, q: &DeviceVec<T>, r: &mut DeviceVec<T>) -> Result<()> {
-        combine(&self.next_residual, on, a, q, r)
+        combine(self.kernel("next_residual"), on, a, q, r)
     }
 
     /// p = z + b p on n elements. Reads 2 n, writes n.
     pub(crate) fn next_direction(&self, on: Elements<'_>, b: T, z: &DeviceVec<T>, p: &mut DeviceVec<T>) -> Result<()> {
-        combine(&self.next_direction, on, b, z, p)
+        combine(self.kernel("next_direction"), on, b, z, p)
     }
 
     /// z = d r, element by element, on n elements. Reads 2 n, writes n.
@@ -39,7 +37,7 @@ impl<T: Real> Update<T> {
     ) -> Result<()> {
         assert!(n as usize <= d.len().min(r.len()).min(z.len()));
         // SAFETY: types as declared in the file; elements 0..n, checked above.
-        unsafe { launch(ctx, &self.scale_diagonal, grid, &[&n, d, r, z]) }
+        unsafe { launch(ctx, self.kernel("scale_diagonal"), grid, &[&n, d, r, z]) }
     }
 }
 

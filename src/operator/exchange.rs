@@ -147,7 +147,7 @@ impl<T: Real> HaloExchange<T> {
         let Form::Packed(send, message) = &self.message else { return Ok(()) };
         self.traffic.borrow_mut().message(&backend.ctx)?; // of an exchange that came to no end
         let grid = backend.kernels.tuning.grid("halo_pack", send.len());
-        backend.kernels.halo.halo_pack(&backend.ctx, grid, send, v, &mut message.borrow_mut())
+        backend.kernels.halo_pack(&backend.ctx, grid, send, v, &mut message.borrow_mut())
     }
 
     /// Starts to move what other ranks need of `v`, while the device works on what is in the compute queue.

@@ -199,15 +199,15 @@ impl<'a, T: Real, A: Real> Workload<'a, T, A> {
             kernels.product(ctx, rows, p, &product, Some(groups))?;
         }
         match kernel {
-            "dot_partial" => kernels.dot.dot_partial(ctx, grid, n, r, q, &self.sums, 0),
-            "next_iterate" => kernels.update.next_iterate((ctx, grid, n), tiny, p, x),
-            "next_residual" => kernels.update.next_residual((ctx, grid, n), tiny, q, r),
-            "next_direction" => kernels.update.next_direction((ctx, grid, n), half, r, p),
-            "scale_diagonal" => kernels.update.scale_diagonal((ctx, grid, n), d, r, q),
-            "halo_pack" => kernels.halo.halo_pack(ctx, grid, &self.send, p, &mut self.message),
-            "narrow" => kernels.convert.narrow(ctx, grid, n, &self.wide, q),
-            "add_wide" => kernels.convert.add_wide(ctx, grid, n, q, &mut self.wide),
-            "stream_copy" => kernels.stream.stream_copy(ctx, grid, n, p, q),
+            "dot_partial" => kernels.dot_partial(ctx, grid, n, r, q, &self.sums, 0),
+            "next_iterate" => kernels.next_iterate((ctx, grid, n), tiny, p, x),
+            "next_residual" => kernels.next_residual((ctx, grid, n), tiny, q, r),
+            "next_direction" => kernels.next_direction((ctx, grid, n), half, r, p),
+            "scale_diagonal" => kernels.scale_diagonal((ctx, grid, n), d, r, q),
+            "halo_pack" => kernels.halo_pack(ctx, grid, &self.send, p, &mut self.message),
+            "narrow" => kernels.narrow(ctx, grid, n, &self.wide, q),
+            "add_wide" => kernels.add_wide(ctx, grid, n, q, &mut self.wide),
+            "stream_copy" => kernels.stream_copy(ctx, grid, n, p, q),
             _ if is_product(kernel) => Ok(()),
             other => unreachable!("no kernel '{other}'"),
         }

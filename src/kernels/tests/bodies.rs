@@ -8,7 +8,7 @@ pub(super) fn dot_product<T: Real, A: Real>(t: &Bench<T, A>) {
         let grid = t.grid(n);
         let (dx, dy) = (t.up(&x), t.up(&y));
         let partials = t.partials(grid.groups + 2);
-        t.kernels.dot.dot_partial(&t.ctx, grid, n as u32, &dx, &dy, &partials, 1).unwrap();
+        t.kernels.dot_partial(&t.ctx, grid, n as u32, &dx, &dy, &partials, 1).unwrap();
         let sums = t.down(&partials);
         let what = format!("n = {n}, {:?}", t.kernels.tuning);
         assert_eq!((sums[0], sums[grid.groups + 1]), (99.0, 99.0), "outside the range asked for, {what}");
@@ -20,7 +20,7 @@ pub(super) fn updates<T: Real, A: Real>(t: &Bench<T, A>) {
     for &n in SIZES {
         let (x, y, d) = (ints(n, 1), ints(n, 2), ints(n, 3));
         let expect = |f: fn(f64, f64) -> f64| x.iter().zip(&y).map(|(&x, &y)| f(x, y)).collect::<Vec<_>>();
-        let (grid, count, update) = (t.grid(n), n as u32, &t.kernels.update);
+        let (grid, count, update) = (t.grid(n), n as u32, &t.kernels);
         let (dx, three) = (t.up(&x), T::from_f64(3.0));
 
         let mut v = t.up(&y);
@@ -47,7 +47,7 @@ pub(super) fn conversions<T: Real, A: Real>(t: &Bench<T, A>) {
         DeviceVec::from_slice(&t.ctx, &guarded, "a wide test vector").unwrap()
     };
     for &n in SIZES {
-        let (grid, count, convert) = (t.grid(n), n as u32, &t.kernels.convert);
+        let (grid, count, convert) = (t.grid(n), n as u32, &t.kernels);
         // thirds need all the digits that there are
         let x: Vec<f64> = ints(n, 1).iter().map(|v| A::from_f64(v / 3.0).to_f64()).collect();
         let mut narrowed = t.up(&vec![9.0; n]);
@@ -232,11 +232,11 @@ pub(super) fn pack_and_copy<T: Real, A: Real>(t: &Bench<T, A>) {
         let indices: Vec<u32> = (0..n as u32).rev().step_by(3).collect();
         let send = DeviceVec::from_slice(&t.ctx, &indices, "indices").unwrap();
         let mut out = t.up(&vec![0.0; indices.len()]);
-        t.kernels.halo.halo_pack(&t.ctx, t.grid(indices.len()), &send, &t.up(&x), &mut out).unwrap();
+        t.kernels.halo_pack(&t.ctx, t.grid(indices.len()), &send, &t.up(&x), &mut out).unwrap();
         assert_eq!(t.down(&out), indices.iter().map(|&i| x[i as usize]).collect::<Vec<_>>());
 
         let mut y = t.up(&vec![0.0; n]);
-        t.kernels.stream.stream_copy(&t.ctx, t.grid(n), n as u32, &t.up(&x), &mut y).unwrap();
+        t.kernels.stream_copy(&t.ctx, t.grid(n), n as u32, &t.up(&x), &mut y).unwrap();
         assert_eq!(t.down(&y), x);
     }
 }
