@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 
 use declive::Error;
+use declive::matrix_market::ErrorKind;
 
 use super::exit::Exit;
 use crate::report::in_flags;
@@ -74,7 +75,8 @@ impl fmt::Display for Failure {
 /// What the command's user can do about an error that does not say so.
 fn advice(error: &Error) -> &'static str {
     match error {
-        Error::OpenCl { .. } => "; in a solve, --on-failure continue lets other devices take over",
+        Error::OpenCl { .. } => "; in a solve on several devices, --on-failure continue lets the others take over",
+        Error::MatrixMarket(error) if error.kind == ErrorKind::Complex => "; info and convert take it",
         Error::NoDevice { .. } => "; 'declive devices' shows what there is",
         _ => "",
     }

@@ -34,7 +34,7 @@ pub(crate) struct Measured {
     #[arg(long, value_name = "LIST", default_value_t)]
     pub(crate) devices: Choice,
 
-    /// Precision of matrix and vectors: f64, f32 or, of bench, mixed
+    /// Precision of matrix and vectors: f64, f32 or, of bench without exchange, mixed
     #[arg(long, default_value = Precision::F64.name())]
     pub(crate) precision: Precision,
 

@@ -12,6 +12,7 @@ pub(crate) const PLAUSIBLE_PER_ENTRY: u64 = 64;
 /// What is wrong with a Matrix Market file, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}:{line}:{} {kind}", one_line(file), column.map_or_else(String::new, |column| format!("{column}:")))]
+#[non_exhaustive]
 pub struct Error {
     /// The file's name, or `<stdin>`.
     pub file: String,
@@ -65,7 +66,7 @@ pub enum ErrorKind {
     },
 
     /// A file of complex numbers where real ones are needed.
-    #[error("the file holds complex numbers, but a system to solve has to be real; info and convert take it")]
+    #[error("the file holds complex numbers, but a system to solve has to be real")]
     Complex,
 
     /// Two words of the banner that exclude each other.

@@ -5,6 +5,7 @@ use super::one_line;
 /// What is wrong with a `.npz` file, and with which of its members.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {}{kind}", one_line(file), member.as_ref().map_or_else(String::new, |name| one_line(name) + ": "))]
+#[non_exhaustive]
 pub struct Error {
     /// The file's name.
     pub file: String,

@@ -30,6 +30,7 @@ const ROUNDS: [f64; 2] = [3.0, 2000.0];
 
 /// Ranks, and how they exchange halos.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Synchronization {
     devices: Vec<Option<Info>>,
     setup: Setup,
@@ -39,6 +40,7 @@ pub struct Synchronization {
 
 /// A sum over all ranks, in seconds: from numbers on each device, which a kernel adds up, to the sum on each.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct SumTime {
     /// Numbers that are summed at once.
     pub values: usize,
@@ -48,6 +50,7 @@ pub struct SumTime {
 
 /// An exchange of halos, in seconds: from elements on each device to the halos on all.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct HaloTime {
     /// Elements from each neighbour.
     pub elements: usize,
@@ -59,6 +62,7 @@ pub struct HaloTime {
 
 /// The stages of a solve (as the thesis has them that compared multi-threaded copies with direct ones), in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Stages {
     /// Checks of the matrix, its partition, the plan of halos, contexts and kernels.
     pub preparation: f64,

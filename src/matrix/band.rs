@@ -14,6 +14,7 @@ use super::{Csr, Scalar};
 /// first stored entry of a column and the diagonal. Its size is what a direct factorisation without pivoting would fill
 /// at most.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Band {
     /// The largest i − j of an entry, 0 if none lies below the diagonal.
     pub lower: usize,

@@ -13,6 +13,7 @@ use super::{Csr, Scalar};
 /// The sums are rounded. Where one is not exact (it is for integers, say), a row counts as strictly dominant, or as not
 /// dominant, only if that is certain in spite of the rounding; other rows are `close`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Dominance {
     /// Rows with |a_ii| > Σ |a_ij|.
     pub strict: usize,

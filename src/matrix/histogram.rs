@@ -10,6 +10,7 @@ use super::{Csr, Scalar};
 
 /// Lengths of rows by powers of two: 0, 1, 2, 3–4, 5–8, 9–16, …
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RowLengths {
     /// Entries of the shortest row; 0 for a matrix without rows.
     pub min: usize,

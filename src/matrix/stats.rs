@@ -51,6 +51,7 @@ impl Tally {
 
 /// What there is to know about a matrix before solving with it. Rows and columns are counted from 0.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Stats {
     /// Rows.
     pub n_rows: usize,
@@ -83,6 +84,7 @@ pub struct Stats {
 
 /// What is wrong with the main diagonal; a positive definite matrix has every entry positive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Diagonal {
     /// The first row, from 0, whose diagonal entry is not stored or is 0.
     pub missing_or_zero: Option<usize>,

@@ -12,6 +12,7 @@ pub const TOLERANCE: f64 = 1e-12;
 /// Two entries across the diagonal, at least one of them stored; one that is not is 0. Rows and columns are counted
 /// from 0; in JSON, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Pair<T> {
     /// Row of the entry above the diagonal.
     #[serde(serialize_with = "from_one")]
@@ -57,6 +58,7 @@ pub(super) fn pairs_of_row<T: Scalar>(a: &Csr<T>, i: usize, mut visit: impl FnMu
 /// across the diagonal by the rounding of sums in another order, which is small against the diagonal but not always
 /// against the entries themselves: those that nearly cancelled may share no digit. So up to 10⁻¹² counts as none.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Likeness<T> {
     /// Whether all differences are within 10⁻¹².
     pub holds: bool,
@@ -69,6 +71,7 @@ pub struct Likeness<T> {
 
 /// The symmetries of a square matrix. For real numbers `hermitian` and `symmetric` are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Symmetries<T> {
     /// Stored entries whose mirror image is not stored, and the first row with one. None: the pattern is symmetric.
     pub unmatched: Tally,

@@ -47,6 +47,7 @@ fn ends<S: Serializer>(range: &Option<Range>, serializer: S) -> Result<S::Ok, S:
 
 /// The stored values of a matrix.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Values {
     /// Stored entries whose value is 0, and the first row with one.
     pub zeros: Tally,
@@ -77,6 +78,7 @@ impl Values {
 
 /// The main diagonal. All its entries are real and positive if the matrix is positive definite.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct MainDiagonal {
     /// Entries that are not stored.
     pub missing: Tally,

@@ -165,6 +165,9 @@ impl Dictionary {
 fn too_many(part: &Part<'_>) -> String {
     let n = part.n_owned();
     let most = MAX_PATTERNS.min(n / ROWS_OF_A_PATTERN);
+    if most == 0 {
+        return format!("the {n} rows are fewer than the {ROWS_OF_A_PATTERN} that a pattern is for");
+    }
     format!("the {n} rows have more than {most} pattern{}, or too long ones", if most == 1 { "" } else { "s" })
 }
 

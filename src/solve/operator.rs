@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::outcome::Outcome;
 use super::rounds;
-use super::session::{check_vector, method, nothing_to_do};
+use super::session::{check_tolerances, check_vector, method, nothing_to_do};
 use super::statistics::{Answer, Statistics};
 use super::subject::Subject;
 use crate::device::{Choice, Pick};
@@ -92,7 +92,7 @@ impl<'a> OperatorSolver<'a> {
     /// Solves `A x = b` from and to `x`, as [`Solver::solve_into`](super::Solver::solve_into) does.
     ///
     /// # Errors
-    /// [`Error::SizeMismatch`] and [`Error::NotFinite`] for `b` and `x`; [`Error::RankPanicked`] if the function panics in the
+    /// [`Error::SizeMismatch`] and [`Error::NotFinite`] for `b` and `x`; [`Error::Usage`] for a tolerance below 0 or NaN; [`Error::RankPanicked`] if the function panics in the
     /// iteration, after which the solver can't be used any more. Not converging is not an error: see [`Outcome::reason`].
     pub fn solve_into(&mut self, b: &[f64], x: &mut [f64], stop: &Stop, control: Control<'_>) -> Result<Outcome<()>> {
         let (statistics, answer) = self.run(b, x, stop, control)?;
@@ -103,6 +103,7 @@ impl<'a> OperatorSolver<'a> {
         let n = self.a.order();
         check_vector("b", b, n)?;
         check_vector("x", x, n)?;
+        check_tolerances(stop)?;
         if let Some(reason) = self.settled(b, stop, control) {
             if reason.converged() {
                 x.fill(0.0);

@@ -142,7 +142,7 @@ impl Solver {
     /// ```
     ///
     /// # Errors
-    /// [`Error::SizeMismatch`] and [`Error::NotFinite`] for `b` and `x`; errors of devices that no others take over from, after
+    /// [`Error::SizeMismatch`] and [`Error::NotFinite`] for `b` and `x`; [`Error::Usage`] for a tolerance below 0 or NaN; errors of devices that no others take over from, after
     /// which the solver can't be used any more. Not converging is not an error: see [`Outcome::reason`].
     pub fn solve_into(&mut self, b: &[f64], x: &mut [f64], stop: &Stop, control: Control<'_>) -> Result<Outcome<()>> {
         let (statistics, answer) = self.run(b, x, stop, control)?;
@@ -152,6 +152,7 @@ impl Solver {
     fn run(&mut self, b: &[f64], x: &mut [f64], stop: &Stop, control: Control<'_>) -> Result<(Statistics, Answer)> {
         check_vector("b", b, self.whole.a.n_rows())?;
         check_vector("x", x, self.whole.a.n_rows())?;
+        check_tolerances(stop)?;
         if let Some(reason) = self.settled(b, stop, control) {
             if reason.converged() {
                 x.fill(0.0);
@@ -298,6 +299,14 @@ pub(super) fn nothing_to_do(b: &[f64], stop: &Stop, control: Control<'_>) -> Opt
         return Some(Reason::Interrupted);
     }
     stop.time_limit.is_some_and(|limit| limit.is_zero()).then_some(Reason::TimeLimit)
+}
+
+/// Checks the tolerances of a test.
+pub(super) fn check_tolerances(stop: &Stop) -> Result<()> {
+    match [("rtol", stop.rtol), ("atol", stop.atol)].into_iter().find(|(_, v)| v.is_nan() || *v < 0.0) {
+        Some((name, value)) => Err(Error::Usage(format!("{name} = {value} is no tolerance; use a number from 0 on"))),
+        None => Ok(()),
+    }
 }
 
 /// Checks a vector for a system of `n` rows.

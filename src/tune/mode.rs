@@ -9,5 +9,5 @@ named! {
     Off = "off", "Usual values.";
     Stored = "stored", "What is kept from former runs, and usual values for the rest; nothing is measured.";
     Quick = "quick", "What is kept from former runs, and usual values for the rest; formats are measured.";
-    Full = "full", "What 'declive tune' would find for systems of about this size: looked for now, unless it is kept.";
+    Full = "full", "What is kept for systems of about this size, or else a search for all kernels.";
 }

@@ -603,6 +603,13 @@ fn unusable_input_is_refused() {
     assert!(refused(&[1.0; 6], None).contains("b has 6 rows, but the matrix has 7"));
     assert!(refused(&[1.0; 7], Some(&[0.0; 8])).contains("x0 has 8 rows"));
     assert!(refused(&[1.0, 1.0, f64::NAN, 1.0, 1.0, 1.0, 1.0], None).contains("entry 3 is NaN"));
+    for (stop, what) in [
+        (Stop::default().with_rtol(f64::NAN), "rtol = NaN is no tolerance"),
+        (Stop::default().with_atol(-1.0), "atol = -1 is no tolerance"),
+    ] {
+        let error = solver.solve(&[1.0; 7], None, &stop, Control::default()).unwrap_err();
+        assert!(matches!(error, Error::Usage(_)) && error.to_string().contains(what), "{error}");
+    }
 }
 
 proptest! {

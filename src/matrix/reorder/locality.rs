@@ -23,6 +23,7 @@ const BALL: usize = 1 << 14;
 /// a grid in its natural order a window touches about as many lines as it has rows, or fewer; with unknowns numbered at
 /// random, one for each entry.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Locality {
     /// Different cache lines of x, 64 bytes each, that a window touches, on average.
     pub lines: f64,
