@@ -23,7 +23,6 @@ use super::output::{Target, print};
 use super::progress::Screen;
 use crate::report::info::{Matrix, PositiveDefinite, Report, Rows, Seconds};
 use crate::report::info_advice::{Advice, Square};
-use crate::report::info_formats::Formats;
 
 /// Tell what a matrix is like, and whether a solve fits it
 ///
@@ -107,7 +106,7 @@ fn look<T: Scalar>(
     let square = square.as_ref();
     let advice = Advice::new(a, square);
     let formats = match (&read.a, advice.setup()) {
-        (AnyCsr::Real(a), Some(setup)) => Some(Formats::new(&formats(a, &setup), a.nnz())),
+        (AnyCsr::Real(a), Some(setup)) => Some(formats(a, &setup)),
         _ => None,
     };
     let mut report = Report {

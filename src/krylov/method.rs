@@ -107,12 +107,6 @@ impl Method {
         precision != Precision::Mixed || self.facts().keeps_direction
     }
 
-    /// Whether the method works with this preconditioner.
-    #[must_use]
-    pub fn takes(self, precond: Precond) -> bool {
-        precond == Precond::None || self.scales_by(precond) || self.facts().applies
-    }
-
     /// Whether it needs a symmetric matrix.
     pub(crate) fn needs_symmetric(self) -> bool {
         self.facts().needs.symmetric
@@ -223,7 +217,6 @@ mod tests {
             };
             let applies = std::panic::catch_unwind(says).unwrap_or(false);
             assert_eq!(method.facts().applies, applies, "{method}");
-            assert_eq!(method.takes(Precond::Jacobi), method.facts().scales || applies, "{method}");
         }
     }
 

@@ -11,10 +11,10 @@ use declive::matrix::symmetry::{Pair, Symmetries};
 use declive::matrix::values::{MainDiagonal, Values};
 use declive::matrix::{Csr, Scalar};
 use declive::matrix_market::Header;
+use declive::solve::FormatSurvey;
 use serde::Serialize;
 
 use super::info_advice::Advice;
-use super::info_formats::Formats;
 use super::units::number;
 
 /// All that is known about a matrix. Rows and columns are counted from 1, as in the file.
@@ -36,7 +36,7 @@ pub(crate) struct Report<T> {
     pub(crate) positive_definite: Option<PositiveDefinite>,
     pub(crate) solve: Advice,
     /// None unless there is something to solve.
-    pub(crate) formats: Option<Formats>,
+    pub(crate) formats: Option<FormatSurvey>,
     /// Where the picture was written.
     pub(crate) spy: Option<String>,
     pub(crate) seconds: Seconds,

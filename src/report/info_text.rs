@@ -9,6 +9,7 @@ use declive::matrix::symmetry::Likeness;
 use declive::matrix::values::Range;
 
 use super::info::{Report, both};
+use super::info_formats;
 use super::layout::Text;
 use super::units::{bytes, count, figure, number, percent, plural, scientific};
 
@@ -25,7 +26,7 @@ impl<T: Scalar> fmt::Display for Report<T> {
         self.pattern(&mut text);
         self.histogram(&mut text);
         if let Some(formats) = &self.formats {
-            formats.describe(&mut text);
+            info_formats::describe(formats, &mut text);
         }
         self.solve(&mut text);
         self.time(&mut text);
@@ -237,7 +238,7 @@ impl<T: Scalar> Report<T> {
             text.line("precond", &format!("{precond}: {reason}"));
         }
         if let Some(formats) = &self.formats {
-            text.line("format", &format!("{}: {}", advice.format, formats.auto()));
+            text.line("format", &format!("{}: {}", advice.format, info_formats::auto(formats)));
         }
         if let Some(memory) = &advice.device_bytes {
             let words =

@@ -13,4 +13,4 @@ pub(crate) use choose::{Chosen, choose};
 pub use forecast::{DeviceSet, Forecast};
 pub(crate) use reorder::Ordered;
 pub use reorder::{Cause, Reordering};
-pub use survey::{FormatSurvey, formats};
+pub use survey::{FormatBytes, FormatSurvey, formats};

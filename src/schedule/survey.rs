@@ -1,5 +1,7 @@
 //! Which formats a matrix could have on a device, without one.
 
+use serde::Serialize;
+
 use crate::kernels::Shape;
 use crate::matrix::Csr;
 use crate::operator::Format;
@@ -10,16 +12,32 @@ use crate::real::{Precision, Real};
 use crate::runtime::Setup;
 
 /// What each format would read of a matrix.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct FormatSurvey {
-    /// Each format with the bytes that a product reads and writes, each array counted once; or, in a few words, why the
-    /// rows do not fit it.
-    pub formats: Vec<(Format, Result<u64, String>)>,
+    /// The formats.
+    #[serde(rename = "each")]
+    pub formats: Vec<FormatBytes>,
     /// What the rule of bytes takes on a GPU for which there are rows enough.
+    #[serde(rename = "auto_on_gpu")]
     pub on_gpu: Format,
     /// What it takes on a CPU.
+    #[serde(rename = "auto_on_cpu")]
     pub on_cpu: Format,
+}
+
+/// What one format would read of a matrix.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct FormatBytes {
+    /// The format.
+    pub format: Format,
+    /// Bytes that a product reads and writes, each array counted once; none if the rows do not fit.
+    pub bytes: Option<u64>,
+    /// The same for each entry, if there are any.
+    pub bytes_per_entry: Option<f64>,
+    /// In a few words, why the rows do not fit.
+    pub obstacle: Option<String>,
 }
 
 /// Looks at what each format would read of the square matrix `a` on one device, as `setup` would have it there: in the
@@ -32,7 +50,8 @@ pub struct FormatSurvey {
 /// let a = gallery::poisson2d([20, 20])?; // 400 rows, 1920 entries
 /// let survey = formats(&a, &declive::Setup::default());
 /// // columns and values; row pointers; both vectors
-/// assert!(survey.formats.contains(&(Format::Csr, Ok(1920 * 12 + 401 * 4 + 2 * 400 * 8))));
+/// let csr = survey.formats.iter().find(|one| one.format == Format::Csr).unwrap();
+/// assert_eq!(csr.bytes, Some(1920 * 12 + 401 * 4 + 2 * 400 * 8));
 /// assert_eq!(survey.on_cpu, Format::Dictionary);
 /// # Ok::<(), declive::Error>(())
 /// ```
@@ -56,8 +75,12 @@ pub fn formats(a: &Csr, setup: &Setup) -> FormatSurvey {
 fn survey<T: Real>(part: &Part<'_>) -> FormatSurvey {
     let [gpu, cpu] = [Shape::Gpu, Shape::Cpu].map(|shape| Target { shape, compute_units: 1 });
     let all = Offer::<T>::each(part, 1.0, gpu);
-    let bytes = |offer: &Result<Offer<'_, T>, String>| offer.as_ref().map(|offer| offer.bytes).map_err(String::clone);
-    let formats = all.iter().map(|(format, offer)| (*format, bytes(offer))).collect();
+    let of = |(format, offer): &(Format, Result<Offer<'_, T>, String>)| {
+        let bytes = offer.as_ref().ok().map(|offer| offer.bytes);
+        let bytes_per_entry = bytes.filter(|_| part.nnz() > 0).map(|bytes| bytes as f64 / part.nnz() as f64);
+        FormatBytes { format: *format, bytes, bytes_per_entry, obstacle: offer.as_ref().err().cloned() }
+    };
+    let formats = all.iter().map(of).collect();
     let best = |possible: &[Offer<'_, T>], target| possible[by_bytes(possible, target)].format;
     let possible: Vec<_> = all.into_iter().filter_map(|(_, offer)| offer.ok()).collect();
     FormatSurvey { formats, on_gpu: best(&possible, gpu), on_cpu: best(&Offer::all(part, 1.0, cpu, false), cpu) }

@@ -19,7 +19,7 @@ pub use crate::runtime::{
     Checkpoint, Checkpoints, Control, OnFailure, Progress, RankInfo, Reorder, Setup, SetupTimes, ShareSource, Shares,
     Stop, device_bytes,
 };
-pub use crate::schedule::{Cause, DeviceSet, Forecast, FormatSurvey, Reordering, formats};
+pub use crate::schedule::{Cause, DeviceSet, Forecast, FormatBytes, FormatSurvey, Reordering, formats};
 pub use crate::timeline::Split;
 pub use crate::tune::Tune;
 pub use operator::OperatorSolver;

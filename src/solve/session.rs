@@ -334,16 +334,11 @@ fn obstacle(a: &Csr, stats: &Stats) -> Option<Indefinite> {
 /// The method for a matrix: that which is asked for, or, with [`Method::Auto`], `cg` unless it is known that the matrix is not
 /// positive definite.
 pub(super) fn method(setup: &Setup, is_indefinite: bool) -> Result<Method> {
-    let precond = setup.precond;
     match setup.method {
         Method::Auto => {
             let other = Method::for_indefinite().filter(|method| is_indefinite && method.allows(setup.precision));
-            let usual = || Method::FORCED.iter().copied().find(|method| method.takes(precond)).unwrap_or(Method::Cg);
-            Ok(other.unwrap_or_else(usual))
+            Ok(other.unwrap_or(Method::Cg))
         }
-        method if !method.takes(precond) => Err(Error::Usage(format!(
-            "{method} takes no preconditioner but a diagonal one, and {precond} is none; method = auto takes one that does"
-        ))),
         method if method.allows(setup.precision) => Ok(method),
         method => Err(Error::Usage(format!(
             "{method} does not work with precision = {}: its iterations can't go on after a residual was replaced; precision = f64 \
