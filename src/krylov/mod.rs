@@ -11,7 +11,6 @@ mod cg_textbook;
 mod iterate;
 mod judge;
 mod method;
-mod minres;
 mod previous_step;
 mod run;
 mod verdict;

@@ -23,7 +23,6 @@ mod info;
 mod interchange;
 mod matrices;
 mod matrix_market;
-mod minres;
 mod mixed;
 mod npz;
 mod operator;
