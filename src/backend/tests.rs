@@ -234,7 +234,7 @@ fn badly_scaled(shift: f64) -> Arc<Csr> {
 /// The diagonal as a preconditioner that methods apply themselves.
 #[test]
 fn preconditioners_are_applied() {
-    for (method, shift) in [(Method::CgTextbook, 0.0)] {
+    for (method, shift) in [(Method::CgTextbook, 0.0), (Method::Minres, 1.0)] {
         let a = badly_scaled(shift);
         let with = |precond: Precond| {
             converges_everywhere(method.name(), &a, |part, comm| {
@@ -269,6 +269,9 @@ fn passes_of_methods() {
     assert_eq!(arrays(Method::Cg, false), (1, named(&[("cg_step", 6)])));
     assert_eq!(arrays(Method::Cg, true), (1, named(&[("cg_step", 7)])));
     assert_eq!(arrays(Method::CgTextbook, false), (1, named(&textbook)));
+    assert_eq!(arrays(Method::Minres, false), (1, named(&[("minres_u_old_dots", 4), ("minres_w_old_x", 6)])));
+    let scaled = [("minres_u_old_dots", 4), ("minres_w_old_x_r_dots", 10)];
+    assert_eq!(arrays(Method::Minres, true), (1, named(&scaled)));
 }
 
 /// Other groups for the passes, and the same bits.
@@ -277,7 +280,7 @@ fn launches_of_passes_change_no_bits() {
     let a = gallery::poisson2d([90, 70]).unwrap();
     let (n, b) = (a.n_rows(), gallery::random_vector(a.n_rows(), 11));
     let part = || split(&a, std::slice::from_ref(&(0..n))).remove(0);
-    for method in [Method::CgTextbook, Method::CgPipelined] {
+    for method in [Method::CgTextbook, Method::Minres] {
         for (shape, sizes) in [(Shape::Gpu, [256, 256, 512]), (Shape::Cpu, [1; 3])] {
             let run = |(group_size, max_groups): (usize, usize)| {
                 let tuning = tuning(shape, 8).with_passes(Launch { group_size, max_groups });

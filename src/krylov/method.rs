@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{cg, cg_pipelined, cg_single_reduction, cg_textbook};
+use super::{cg, cg_pipelined, cg_single_reduction, cg_textbook, minres};
 use crate::backend::program::Program;
 use crate::backend::text::{Preconditioner, Recorder};
 use crate::named::named;
@@ -70,7 +70,7 @@ macro_rules! methods {
 }
 
 methods! {
-    Auto = "auto", "cg; or what there is for a symmetric matrix that is not definite." => Self::Cg.facts();
+    Auto = "auto", "cg, or minres where the matrix is symmetric and not definite; in mixed precision cg." => Self::Cg.facts();
     Cg = "cg", "Preconditioned conjugate gradients with fused kernels; the scalars stay on the device when it works alone."
         => text(cg::cg);
     CgClassic = "cg-classic", "Conjugate gradients from five separate kernels, partial sums added on the host (Bueno 2013)."
@@ -81,6 +81,13 @@ methods! {
         => text(cg_pipelined::cg_pipelined);
     CgTextbook = "cg-textbook", "Conjugate gradients as textbooks have them: the reference (Hestenes and Stiefel 1952)."
         => Facts { scales: false, applies: true, ..text(cg_textbook::cg) };
+    Minres = "minres", "Minimal residuals, for a symmetric matrix that need not be definite (Paige and Saunders 1975)."
+        => Facts {
+            needs: Needs { symmetric: true, definite: false },
+            keeps_direction: false,
+            applies: true,
+            ..text(minres::minres)
+        };
 }
 
 impl Method {
@@ -216,6 +223,7 @@ mod tests {
     #[test]
     fn row_bytes_by_hand() {
         assert_eq!(Method::Cg.row_bytes(Precond::Jacobi), 76.0);
+        assert_eq!(Method::Minres.row_bytes(Precond::Jacobi), 132.0);
     }
 
     #[test]
@@ -225,12 +233,15 @@ mod tests {
         assert_eq!(methods.map(of), [[6, 7], [9, 10], [13, 14], [13, 18]]);
         // r −= α q, r·r; x += α p, p = r + β p; with z = d r
         assert_eq!(of(Method::CgTextbook), [8, 10]);
+        // u; w, x, and with weights r
+        assert_eq!(of(Method::Minres), [10, 14]);
     }
 
     #[test]
     fn vectors_kept_by_hand() {
         let of = |method: Method| [Precond::None, Precond::Jacobi].map(|m| method.more_vectors(m));
         assert_eq!([Method::Cg, Method::CgPipelined, Method::CgClassic].map(of), [[0, 0], [3, 3], [0, 0]]);
+        assert_eq!(of(Method::Minres), [3, 3]); // q, w and w_old
         assert_eq!(of(Method::CgTextbook), [0, 2]); // d and z
     }
 }

@@ -11,6 +11,7 @@ mod cg_textbook;
 mod iterate;
 mod judge;
 mod method;
+mod minres;
 mod previous_step;
 mod run;
 mod verdict;

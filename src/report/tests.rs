@@ -170,6 +170,22 @@ fn what_failed_and_where_it_began_are_told() {
 }
 
 #[test]
+fn why_the_method_is_not_cg_is_told() {
+    let words = |report: &super::solve::Report| report.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut report = report(1, &[1e-9, 1e-9]);
+    report.options.setup.method = Method::Minres;
+    report.options.method_reason = Some("a(17,17) = 0".into());
+    assert!(words(&report).contains("method minres (auto: a(17,17) = 0), preconditioner jacobi"));
+    report.options.method_reason = None;
+    let switch = Some(Switch { iteration: 1199, from: Method::Cg, to: Method::Minres, curvature: -0.32 });
+    (report.figures.switch, report.solves[1].figures.switch) = (switch, switch);
+    let words = words(&report);
+    let expected = "method cg, then minres, preconditioner jacobi minres from iteration 1,200 of right-hand side 2 on: p·Ap = \
+                    -3.20e-1 shows that the matrix is not positive definite";
+    assert!(words.contains(expected), "{words}");
+}
+
+#[test]
 fn the_verdict_comes_first() {
     let verdict = |residuals: &[f64]| report(1, residuals).to_string().lines().next().unwrap().to_owned();
     assert_eq!(verdict(&[1e-9]), "Converged in 123,456 iterations, true relative residual 1.00e-9.");

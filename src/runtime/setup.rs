@@ -34,14 +34,16 @@ named! {
 /// use declive::Setup;
 /// use declive::solve::{Method, Precision};
 ///
-/// let setup = Setup::default().with_method(Method::CgTextbook).with_devices("host".parse()?);
-/// assert_eq!((setup.method, setup.precision), (Method::CgTextbook, Precision::F64));
+/// let setup = Setup::default().with_method(Method::Minres).with_devices("host".parse()?);
+/// assert_eq!((setup.method, setup.precision), (Method::Minres, Precision::F64));
 /// # Ok::<(), declive::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Setup {
-    /// The Krylov method. [`Method::Auto`] is `cg`. [`Solver::method`](crate::Solver::method) tells which it is.
+    /// The Krylov method. [`Method::Auto`] is `cg`, or `minres` where the matrix is not positive definite: from the start if an entry
+    /// of the diagonal is not positive, else once `cg` has met p·A p ≤ 0, from the x that it has reached. In mixed precision, which
+    /// `minres` doesn't have, it is `cg` in any case. [`Solver::method`](crate::Solver::method) tells which it is.
     pub method: Method,
     /// The preconditioner. That by the diagonal, the default, is a scaling of the system, made once; an iteration then reads the
     /// diagonal for its test: see [`Precond::Jacobi`].

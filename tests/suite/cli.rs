@@ -427,6 +427,20 @@ fn out_of_time() {
 }
 
 #[test]
+fn indefinite() {
+    let place = Place::new();
+    place.write("I.mtx", "%%MatrixMarket matrix coordinate real symmetric\n3 3 3\n1 1 1\n2 2 -1\n3 3 1\n");
+    let run = place.run("solve I.mtx --method cg --devices host -o x.mtx").ends(1);
+    assert!(run.out.contains("IndefiniteOperator") && run.out.contains("a(2,2) = -1"), "{}", run.out);
+    assert_eq!(place.vectors("x.mtx")[0].len(), 3);
+    let run = place.run("solve I.mtx --devices host -o x.mtx --json").ends(0);
+    assert_eq!(run.json()["options"]["method"], "minres");
+    for (x, expected) in place.vectors("x.mtx")[0].iter().zip([1.0, -1.0, 1.0]) {
+        assert!((x - expected).abs() <= 1e-7, "{x} is not {expected}");
+    }
+}
+
+#[test]
 fn quiet_and_verbose() {
     let place = Place::new();
     place.write("A.mtx", SMALL);

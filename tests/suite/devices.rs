@@ -28,6 +28,7 @@ fn whole_solves_with_the_kernels_for_gpus() {
             "--method cg-classic",
             "--method cg-single-reduction",
             "--method cg-pipelined",
+            "--method minres",
             "--precond none",
             "--precision f32 --rtol 1e-4",
         ]

@@ -136,6 +136,42 @@ fn what_the_header_claims_and_what_is_there() {
 }
 
 #[test]
+fn verdicts() {
+    let verdict = |banner: &str, body: &str| {
+        let value = json_of(&format!("coordinate real {banner}"), body);
+        let definite = &value["positive_definite"];
+        let is_symmetric = definite["by"] != "hermitian";
+        let method = match definite["verdict"].as_str() {
+            Some("no") => is_symmetric.then_some("minres"),
+            _ => Some("cg"),
+        };
+        assert_eq!(value["solve"]["method"].as_str(), method);
+        assert_eq!(value["solve"]["obstacle"].is_null(), is_symmetric);
+        assert_eq!(value["solve"]["device_bytes"].is_null(), !is_symmetric);
+        let [verdict, by, reason] = ["verdict", "by", "reason"].map(|k| definite[k].as_str().unwrap_or("").to_owned());
+        (verdict, by, definite["row"].as_u64(), definite["column"].as_u64(), reason)
+    };
+    let (answer, by, row, column, reason) = verdict("general", "2 2 3\n1 1 1\n1 2 0.5\n2 2 1\n");
+    assert_eq!((answer.as_str(), by.as_str(), row, column), ("no", "hermitian", Some(1), Some(2)));
+    assert_eq!(reason, "not symmetric: a(1,2) = 0.5 but a(2,1) = 0");
+    let (answer, by, row, column, reason) = verdict("symmetric", "2 2 2\n1 1 1\n2 2 -3\n");
+    assert_eq!((answer.as_str(), by.as_str(), row, column), ("no", "diagonal", Some(2), None));
+    assert_eq!(reason, "a(2,2) = -3 is not positive");
+    let (.., reason) = verdict("symmetric", "2 2 2\n1 1 1\n2 1 1\n");
+    assert_eq!(reason, "a(2,2) is not stored, which makes it 0");
+    let (answer, by, row, column, reason) = verdict("symmetric", "2 2 1\n1 1 1\n");
+    assert_eq!((answer.as_str(), by.as_str(), row, column), ("no", "empty-row", Some(2), None));
+    assert_eq!(reason, "row 2 has no entries: the matrix is singular");
+    let (answer, by, row, column, reason) = verdict("symmetric", "2 2 3\n1 1 1\n2 1 3\n2 2 4\n");
+    assert_eq!((answer.as_str(), by.as_str(), row, column), ("no", "minor", Some(1), Some(2)));
+    assert_eq!(reason, "a(1,2) = 3 is too large beside a(1,1) = 1 and a(2,2) = 4");
+    let (answer, by, ..) = verdict("symmetric", "2 2 3\n1 1 1\n2 1 1.5\n2 2 4\n");
+    assert_eq!((answer.as_str(), by.as_str()), ("maybe", ""));
+    let (answer, by, ..) = verdict("symmetric", "2 2 3\n1 1 1\n2 1 -1\n2 2 2\n");
+    assert_eq!((answer.as_str(), by.as_str()), ("yes", "chained-dominant"));
+}
+
+#[test]
 fn why_nothing_fits() {
     for (banner, body, headline) in [
         (
@@ -154,6 +190,26 @@ fn why_nothing_fits() {
         let first: Vec<_> = text.lines().take_while(|l| !l.is_empty()).collect();
         assert_eq!(first.join(" "), format!("Nothing to solve with declive: {headline}"));
         assert_eq!(line(&text, "method"), format!("none: {}", headline.trim_end_matches('.')));
+    }
+}
+
+#[test]
+fn minres_is_for_what_is_not_definite() {
+    for (body, precond, why) in [
+        ("1 1 1\n1 1 0\n", "none", "a(1,1) = 0 is not positive"),
+        ("2 2 2\n1 1 1\n2 2 -3\n", "jacobi", "a(2,2) = -3 is not positive"),
+        ("2 2 1\n1 1 1\n", "none", "row 2 has no entries: the matrix is singular"),
+        ("2 2 3\n1 1 1\n2 1 3\n2 2 4\n", "jacobi", "a(1,2) = 3 is too large beside a(1,1) = 1 and a(2,2) = 4"),
+    ] {
+        let text = text("coordinate real symmetric", body);
+        let first: Vec<_> = text.lines().take_while(|l| !l.is_empty()).collect();
+        let expected = match why.starts_with("row") {
+            true => "Symmetric, but singular: declive solve finds an x where b is 0 in the rows without entries.",
+            false => "Symmetric, but not positive definite: a matrix for declive solve.",
+        };
+        assert_eq!(first.join(" "), expected);
+        assert_eq!(line(&text, "method"), format!("minres: {why}"));
+        assert!(line(&text, "precond").starts_with(precond), "{text}");
     }
 }
 

@@ -23,6 +23,7 @@ mod info;
 mod interchange;
 mod matrices;
 mod matrix_market;
+mod minres;
 mod mixed;
 mod npz;
 mod operator;

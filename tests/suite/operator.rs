@@ -57,7 +57,7 @@ fn every_method_takes_the_iterations_that_it_takes_with_the_matrix() {
 fn a_diagonal_serves_the_preconditioner() {
     let a = system("jumps:9,contrast=1e4,seed=3");
     let b = vec![1.0; a.n_rows()];
-    for method in [Method::Cg, Method::CgClassic, Method::CgTextbook] {
+    for method in [Method::Cg, Method::CgClassic, Method::CgTextbook, Method::Minres] {
         let setup = host(method, Precond::Jacobi);
         let with = solved(function(&a).with_diagonal(a.diagonal()), &b, &setup, 1e-8);
         let without = solved(function(&a), &b, &setup, 1e-8);
@@ -101,6 +101,68 @@ fn a_function_with_a_state_of_its_own() {
         assert!((o.iterations..=o.iterations + 4).contains(&calls), "{calls} products, {} iterations", o.iterations);
         assert!(o.iterations > 10);
     }
+}
+
+#[test]
+fn indefinite_functions() {
+    let n = 300;
+    // eigenvalues from −1 on, though no element of the diagonal tells
+    let eigenvalues: Vec<f64> = (0..n).map(|i| if i == 7 { -1.0 } else { 1.0 + i as f64 / 10.0 }).collect();
+    let w = {
+        let w = gallery::random_vector(n, 6);
+        let norm = w.iter().map(|w| w * w).sum::<f64>().sqrt();
+        w.iter().map(|w| w / norm).collect::<Vec<_>>()
+    };
+    // H D H with the reflection H = 1 − 2 w wᵀ
+    let reflect = |v: &mut [f64]| {
+        let s = 2.0 * w.iter().zip(&*v).map(|(w, v)| w * v).sum::<f64>();
+        v.iter_mut().zip(&w).for_each(|(v, w)| *v -= s * w);
+    };
+    let product = |x: &[f64], y: &mut [f64]| {
+        y.copy_from_slice(x);
+        reflect(y);
+        y.iter_mut().zip(&eigenvalues).for_each(|(y, d)| *y *= d);
+        reflect(y);
+    };
+    let b = gallery::random_vector(n, 8);
+    let residual = |x: &[f64]| {
+        let mut ax = vec![0.0; n];
+        product(x, &mut ax);
+        let norm = |v: &mut dyn Iterator<Item = f64>| v.map(|v| v * v).sum::<f64>().sqrt();
+        norm(&mut b.iter().zip(&ax).map(|(b, y)| b - y)) / norm(&mut b.iter().copied())
+    };
+    let o = solved(HostOperator::new(n, product), &b, &host(Method::Minres, Precond::None), 1e-9);
+    assert!(o.reason.converged() && residual(&o.x) <= 1.01e-9, "{}", o.reason);
+    // cg says what it has met; auto goes on by minres, and stays with it
+    let cg = solved(HostOperator::new(n, product), &b, &host(Method::Cg, Precond::None), 1e-9);
+    let Reason::IndefiniteOperator(Indefinite::Direction { iteration, curvature }) = cg.reason else {
+        panic!("{}", cg.reason);
+    };
+    let mut solver = OperatorSolver::new(HostOperator::new(n, product), &host(Method::Auto, Precond::Jacobi)).unwrap();
+    assert_eq!((solver.method(), solver.method_reason()), (Method::Cg, None));
+    for switches in [true, false] {
+        let o = solver.solve(&b, None, &Stop::default().with_rtol(1e-9), Control::default()).unwrap();
+        assert!(o.reason.converged() && residual(&o.x) <= 1.01e-9, "{}", o.reason);
+        let switch = o.switch.map(|s| (s.iteration, s.from, s.to, s.curvature));
+        let expected = (iteration - 1, Method::Cg, Method::Minres, curvature);
+        assert_eq!((switch, solver.method()), (switches.then_some(expected), Method::Minres));
+    }
+}
+
+#[test]
+fn a_diagonal_that_is_not_positive_is_known_before() {
+    let a = Csr::from_triplets(3, 3, &[0, 1, 2, 0, 1], &[0, 1, 2, 1, 0], &[2.0, 3.0, -1.0, 1.0, 1.0]).unwrap();
+    let of = |method| {
+        let a = function(&a).with_diagonal(a.diagonal());
+        OperatorSolver::new(a, &host(method, Precond::Jacobi)).unwrap()
+    };
+    let reason = Indefinite::Diagonal { row: 3, value: -1.0 };
+    let mut auto = of(Method::Auto);
+    assert_eq!((auto.method(), auto.method_reason()), (Method::Minres, Some(reason)));
+    let o = auto.solve(&[1.0, 2.0, 3.0], None, &Stop::default(), Control::default()).unwrap();
+    assert!(o.reason.converged() && relative_residual(&a, &[1.0, 2.0, 3.0], &o.x) <= 1.01e-8);
+    let o = of(Method::Cg).solve(&[1.0; 3], None, &Stop::default(), Control::default()).unwrap();
+    assert_eq!((o.reason, o.iterations, &o.x[..]), (Reason::IndefiniteOperator(reason), 0, &[0.0; 3][..]));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use declive::{Control, Setup, Stop};
 #[test]
 fn of_a_setup() {
     let setup = Setup::default()
-        .with_method(Method::CgTextbook)
+        .with_method(Method::Minres)
         .with_precond(Precond::None)
         .with_precision(Precision::F32)
         .with_devices("0,host".parse().unwrap())
@@ -26,7 +26,7 @@ fn of_a_setup() {
         .with_on_failure(OnFailure::Continue);
     assert_eq!(
         (setup.method, setup.precond, setup.precision, setup.devices.to_string(), setup.assume_symmetric),
-        (Method::CgTextbook, Precond::None, Precision::F32, "0,host".to_string(), true)
+        (Method::Minres, Precond::None, Precision::F32, "0,host".to_string(), true)
     );
     assert_eq!((setup.tune, setup.format, setup.shares), (Tune::Off, Format::Sell, Some("3:1".parse().unwrap())));
     assert_eq!(

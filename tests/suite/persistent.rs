@@ -71,7 +71,7 @@ fn all_formats_and_precisions() {
 #[test]
 fn equal_runs_give_equal_bits_from_the_first_one_on() {
     crate::common::require_opencl();
-    for method in ["cg", "cg-textbook", "cg-single-reduction", "cg-pipelined"] {
+    for method in ["cg", "cg-textbook", "cg-single-reduction", "cg-pipelined", "minres"] {
         let place = Place::new();
         let of = |tune: &str| {
             let args =

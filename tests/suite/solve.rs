@@ -177,7 +177,9 @@ fn every_method_takes_the_same_iterations_everywhere() {
                 let slack = reference.iterations / if setup.method == Method::CgPipelined { 10 } else { 50 } + 3;
                 let what = format!("{name}, {setup:?}: {} and {} iterations", o.iterations, reference.iterations);
                 assert!(o.iterations <= reference.iterations + slack, "{what}");
-                assert!(o.iterations + slack >= reference.iterations, "{what}");
+                // minres has the least residual of all methods here: it may well be done before
+                let may_be_fewer = setup.method == Method::Minres;
+                assert!(may_be_fewer || o.iterations + slack >= reference.iterations, "{what}");
                 assert!(relative_residual(&a, &b, &o.x) <= 1.01e-8, "{what}");
                 let norm: f64 = reference.x.iter().map(|v| v * v).sum::<f64>().sqrt();
                 let apart: f64 = o.x.iter().zip(&reference.x).map(|(x, y)| (x - y).powi(2)).sum::<f64>().sqrt();
@@ -311,7 +313,18 @@ fn indefinite_matrices_are_recognised() {
     let negative = dense(&[&[2.0, 1.0, 0.0], &[1.0, 4.0, 0.0], &[0.0, 0.0, -3.0]]);
     let hidden = dense(&[&[1.0, 2.0], &[2.0, 1.0]]); // eigenvalues 3 and −1
     let empty = Csr::new(3, 3, vec![0, 1, 1, 2], vec![0, 2], vec![2.0, 3.0]).unwrap();
-    for setup in setups(Precision::F64) {
+    let (minres, cg): (Vec<_>, Vec<_>) = setups(Precision::F64).into_iter().partition(|s| s.method == Method::Minres);
+    for setup in minres {
+        for a in [&zero, &negative] {
+            let o = solve(a, &[1.0; 3], &setup, 1e-8);
+            assert!(
+                o.reason.converged() && relative_residual(a, &[1.0; 3], &o.x) <= 1.01e-8,
+                "{setup:?}: {}",
+                o.reason
+            );
+        }
+    }
+    for setup in cg {
         let diagonal = |row, value| Reason::IndefiniteOperator(Indefinite::Diagonal { row, value });
         assert_eq!(solve(&zero, &[1.0; 3], &setup, 1e-8).reason, diagonal(2, 0.0), "{setup:?}");
         assert_eq!(solve(&negative, &[1.0; 3], &setup, 1e-8).reason, diagonal(3, -3.0), "{setup:?}");

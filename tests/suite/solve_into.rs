@@ -27,7 +27,7 @@ fn the_bits_of_a_solve() {
     let stop = Stop::default().with_rtol(1e-9);
     for devices in choices() {
         for (method, precision) in
-            [(Method::Cg, Precision::F64), (Method::CgTextbook, Precision::F64), (Method::Cg, Precision::Mixed)]
+            [(Method::Cg, Precision::F64), (Method::Minres, Precision::F64), (Method::Cg, Precision::Mixed)]
         {
             for reorder in [Reorder::None, Reorder::Rcm] {
                 let setup = setup(method, Precond::Jacobi, precision, &devices).with_reorder(reorder);
@@ -81,6 +81,29 @@ fn x_where_there_is_nothing_to_do_or_no_end() {
     let found = relative_residual(&a, &b, &x);
     assert_eq!((o.reason, o.iterations), (Reason::MaxIters, 5));
     assert!((o.history[5] - found).abs() < 1e-10 && x != vec![0.0; n], "{found:e}, not {:?}", o.history);
+}
+
+/// Where the last iterate of a singular system without a solution is worse than the first, the first one comes back.
+#[test]
+fn a_lost_iterate_is_given_back() {
+    let n = 60;
+    let places = (0..n as u32).flat_map(|i| [(i, i, 2.0), (i, (i + 1) % 60, -1.0), ((i + 1) % 60, i, -1.0)]);
+    let (mut rows, mut cols, mut values) = (Vec::new(), Vec::new(), Vec::new());
+    for (i, j, v) in places {
+        rows.push(i);
+        cols.push(j);
+        values.push(v);
+    }
+    let ring = Csr::from_triplets(n, n, &rows, &cols, &values).unwrap();
+    let b: Vec<f64> = gallery::random_vector(n, 9).iter().map(|b| b + 0.5).collect();
+    let setup = setup(Method::Minres, Precond::None, Precision::F64, &"host".parse().unwrap());
+    let mut solver = Solver::new(ring.clone(), &setup).unwrap();
+    let mut x = vec![0.0; n];
+    let o = into(&mut solver, &b, &mut x, &Stop::default());
+    let found = relative_residual(&ring, &b, &x);
+    assert!(!o.reason.converged() && found <= 1.0 + 1e-12, "{}: {found:e}", o.reason);
+    assert!((o.residual.relative_2 - found).abs() <= 1e-9 * found, "{:e}, not {found:e}", o.residual.relative_2);
+    assert_eq!(x, solve_with(&mut solver, &b, 1e-8).x);
 }
 
 #[test]

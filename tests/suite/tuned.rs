@@ -36,7 +36,7 @@ fn kept(cache: &Path) -> BTreeSet<String> {
 #[test]
 fn tuning_states_change_no_bit() {
     crate::common::require_opencl();
-    for method in ["cg", "cg-single-reduction", "cg-classic"] {
+    for method in ["cg", "cg-single-reduction", "minres", "cg-classic"] {
         let place = Place::new();
         let mut answers = BTreeSet::new();
         for tune in ["quick", "quick", "stored", "off", "quick"] {
