@@ -47,7 +47,7 @@ impl<T: Real> DeviceBlock<T> {
     /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
     ///
     /// # Panics
-    /// As [`upload`](Self::upload).
+    /// If there are more entries than 32-bit row pointers can count, or a column is outside the block.
     pub(crate) fn alone(ctx: &Context, tuning: &Tuning, part: &Part<'_>, offer: &Offer<'_, T>) -> Result<Self> {
         assert!(part.nnz() <= Self::MAX_NNZ, "{} entries in one block", part.nnz());
         let rows = offer.upload(ctx, tuning)?;

@@ -77,7 +77,7 @@ pub(crate) struct Uploaded<T: Real> {
 /// each are made.
 ///
 /// # Errors
-/// As [`DeviceBlock::upload`]; those of the formats that are compared make them fall out.
+/// As [`Offer::of`] and [`DeviceBlock::alone`]; those of the formats that are compared make them fall out.
 pub(crate) fn upload<T: Real, A: Real>(
     backend: &OpenClBackend<T, A>,
     part: &Part<'_>,
