@@ -155,8 +155,7 @@ impl<T: Real, A: Real> LinearOperator<OpenClBackend<T, A>> for DeviceBlock<T> {
             self.exchange.send(backend, &v[*of])?;
         }
         // one launch is quicker than two, if it does not wait
-        let saves_launches = self.launches(Which::All).len() < self.launch_count();
-        let is_halo_early = saves_launches && self.exchange.is_hidden_by_step();
+        let is_halo_early = self.rows.is_quicker_whole && self.exchange.is_hidden_by_step();
         let mut groups = dots.groups();
         if !is_halo_early {
             let [x, y] = pair(v, of);

@@ -1,0 +1,65 @@
+//! Full blocks among the entries of neighbouring rows.
+
+use rayon::prelude::*;
+
+use crate::partition::Part;
+
+/// Sizes of blocks that are looked for. Rows with blocks of six have blocks of three.
+const BLOCKS: [usize; 3] = [4, 3, 2];
+
+/// A mark for each size of blocks, if runs of consecutive columns in a row are made of such; further marks for a row that
+/// has the columns of the next one, and for one that needs the halo.
+const SAME_AS_NEXT: u8 = 1;
+pub(super) const NEEDS_HALO: u8 = 2;
+
+fn made_of(block: usize) -> u8 {
+    1 << block
+}
+
+/// The marks of each row. O(entries).
+pub(super) fn marks(part: &Part<'_>) -> Vec<u8> {
+    let (n, base) = (part.n_owned(), part.row_ptr[0]);
+    let columns = |row: usize| &part.col_idx[part.row_ptr[row] - base..part.row_ptr[row + 1] - base];
+    let mark = |row: usize| {
+        let mut marks = BLOCKS.iter().fold(0, |marks, &block| marks | made_of(block));
+        for run in columns(row).chunk_by(|&a, &b| u64::from(a) + 1 == u64::from(b)) {
+            marks &= BLOCKS.iter().filter(|&&b| run.len() % b == 0).fold(0, |marks, &b| marks | made_of(b));
+            if marks == 0 {
+                break;
+            }
+        }
+        if marks != 0 && row + 1 < n && columns(row) == columns(row + 1) {
+            marks |= SAME_AS_NEXT;
+        }
+        if part.halo.len > 0 && columns(row).iter().any(|&j| j as usize >= n) {
+            marks |= NEEDS_HALO;
+        }
+        marks
+    };
+    (0..n).into_par_iter().with_min_len(1 << 10).map(mark).collect()
+}
+
+/// Whether `row` is the first of `block` rows of full blocks.
+pub(super) fn begins(marks: &[u8], block: usize, row: usize) -> bool {
+    marks[row] & made_of(block) != 0
+        && marks.get(row..row + block - 1).is_some_and(|rows| rows.iter().all(|mark| mark & SAME_AS_NEXT != 0))
+}
+
+/// The size of blocks that saves most columns; 1 if less than half of the entries are in blocks.
+pub(super) fn block_size(part: &Part<'_>, marks: &[u8]) -> usize {
+    let (n, nnz) = (part.n_owned(), part.nnz());
+    let saved = |block: usize| {
+        let (mut row, mut covered) = (0, 0);
+        while row < n {
+            if begins(marks, block, row) {
+                covered += part.row_ptr[row + block] - part.row_ptr[row];
+                row += block;
+            } else {
+                row += 1;
+            }
+        }
+        if 2 * covered < nnz { 0 } else { covered - covered / (block * block) }
+    };
+    let savings = BLOCKS.map(|block| (saved(block), block));
+    savings.into_iter().max().filter(|&(saved, _)| saved > 0).map_or(1, |(_, block)| block)
+}
