@@ -6,6 +6,7 @@ mod alone;
 mod failure;
 mod gate;
 mod links;
+pub(crate) mod live;
 mod spawn;
 mod threads;
 

@@ -31,6 +31,11 @@ const SHORT_PATTERNS: usize = 16 << 30;
 /// The arrays made so far.
 static MADE: AtomicU64 = AtomicU64::new(0);
 
+/// A number for an array.
+pub(super) fn new_id() -> u64 {
+    MADE.fetch_add(1, Ordering::Relaxed)
+}
+
 impl<T: Plain> DeviceVec<T> {
     /// An array of `len` zeros; `what` names it in errors.
     ///
@@ -93,7 +98,7 @@ impl<T: Plain> DeviceVec<T> {
             Buffer::create(&ctx.context, CL_MEM_READ_WRITE, room, ptr::null_mut())
         });
         let buffer = buffer.map_err(|e| no_room(ctx, what, bytes, e))?;
-        Ok(Self { buffer, len, id: MADE.fetch_add(1, Ordering::Relaxed), what })
+        Ok(Self { buffer, len, id: new_id(), what })
     }
 
     /// Drivers allocate late: the first use of a buffer fails where its creation did not.

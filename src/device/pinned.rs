@@ -13,7 +13,7 @@ use crate::memory::Plain;
 
 /// Host memory that the device's driver keeps in place, so that transfers run at full speed.
 pub(crate) struct Pinned<T: Plain> {
-    buffer: Buffer<T>,
+    pub(super) buffer: Buffer<T>,
     /// The queue that unmaps it, kept alive until then.
     queue: cl_command_queue,
     pub(super) data: *mut T,
@@ -37,6 +37,15 @@ impl<T: Plain> Pinned<T> {
         let buffer = ctx.call(doing, "clCreateBuffer", || unsafe {
             Buffer::<T>::create(&ctx.context, flags, len.max(1), ptr::null_mut())
         })?;
+        Self::in_buffer(ctx, buffer, len)
+    }
+
+    /// `len` zeros in a buffer with room for them, and for one at least, which the host may map.
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`](crate::Error::OpenCl) if it may not.
+    pub(super) fn in_buffer(ctx: &Context, buffer: Buffer<T>, len: usize) -> Result<Self> {
+        let doing = Doing(Call::Allocate, "pinned memory");
         let bytes = len.max(1) * size_of::<T>();
         let mut data: cl_mem = ptr::null_mut();
         // SAFETY: the range is the whole buffer; the call blocks until the pointer is valid.

@@ -232,6 +232,17 @@ pub enum Error {
         meaning: &'static str,
     },
 
+    /// Ranks whose running kernels waited in vain for others.
+    #[error("{ranks} met in {sums} sums; in the next one {missing} did not come in time")]
+    NotMet {
+        /// All of them.
+        ranks: String,
+        /// Sums in which all have met.
+        sums: u32,
+        /// Who did not come.
+        missing: String,
+    },
+
     /// A rank's thread that panicked: a defect of this program.
     #[error("internal error on rank {rank}: {message}")]
     RankPanicked {

@@ -2,5 +2,6 @@
 
 pub mod exchange;
 mod experiment;
+pub mod live;
 
 pub use experiment::{Experiment, KernelTime, experiment};

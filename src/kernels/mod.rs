@@ -10,6 +10,7 @@ pub(crate) mod csr;
 pub(crate) mod dictionary;
 pub(crate) mod dot;
 pub(crate) mod halo;
+pub(crate) mod live;
 pub(crate) mod pass;
 pub(crate) mod persistent;
 pub(crate) mod products;

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use declive::experiments::exchange::{HaloTime, Stages, SumTime};
+use declive::experiments::live::Answers;
 use declive::solve::{Exchange, Precision};
 use declive::tune::Timing;
 use serde::Serialize;
@@ -23,6 +24,10 @@ pub(crate) struct Report {
     /// Measurements of each time.
     pub(crate) repeat: usize,
     pub(crate) entries: Vec<Entry>,
+    /// Of each OpenCL device, once.
+    pub(crate) answers: Vec<Answers>,
+    /// Sums of kernels that run.
+    pub(crate) running: Vec<Running>,
     /// What could not be measured.
     pub(crate) notes: Vec<String>,
 }
@@ -37,6 +42,13 @@ pub(crate) struct Entry {
     pub(crate) sums: Vec<SumTime>,
     pub(crate) halos: Vec<HaloTime>,
     pub(crate) stages: Option<Stages>,
+}
+
+/// Sums among so many devices by kernels that run meanwhile.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Running {
+    pub(crate) ranks: usize,
+    pub(crate) sums: Vec<SumTime>,
 }
 
 impl Entry {
@@ -82,6 +94,27 @@ impl Report {
     }
 }
 
+impl Report {
+    /// What kernels and the host tell each other while kernels run.
+    fn live(&self, text: &mut Text) {
+        if !self.answers.is_empty() {
+            text.section("Answers of a running kernel to the host, µs");
+        }
+        for Answers { device, time, .. } in &self.answers {
+            text.line(device, &time.map_or_else(|| "none: its memory is not live".into(), micros));
+        }
+        let Some(first) = self.running.first() else { return };
+        text.section("Sums over running kernels, µs");
+        let heads = first.sums.iter().map(|sum| plural(sum.values, "number"));
+        let head = std::iter::once("devices".to_owned()).chain(heads).collect();
+        let row = |Running { ranks, sums }: &Running| {
+            std::iter::once(ranks.to_string()).chain(sums.iter().map(|sum| micros(sum.time))).collect()
+        };
+        let rows: Vec<Vec<String>> = std::iter::once(head).chain(self.running.iter().map(row)).collect();
+        text.columns(&rows);
+    }
+}
+
 fn micros(time: Timing) -> String {
     figure(1e6 * time.median)
 }
@@ -105,6 +138,7 @@ impl fmt::Display for Report {
         });
         self.halos(&mut text, false);
         self.halos(&mut text, true);
+        self.live(&mut text);
         let iterations = plural(self.iterations, "iteration");
         let heads = ["preparation s", "input s", "boundary µs", "product µs", "iteration µs"].map(String::from);
         self.table(&mut text, &format!("Stages of a solve of {iterations}"), heads, |entry| {

@@ -187,14 +187,21 @@ fn exchanges_by_every_model() {
     let expected = expected.into_iter().chain([("shared-context", 2)]).map(|(model, ranks)| (model.to_owned(), ranks));
     assert_eq!(entries.iter().map(of).collect::<Vec<_>>(), expected.collect::<Vec<_>>());
     // the host shares no context
-    let notes = report["notes"].as_array().unwrap();
+    let is_of_running = |note: &&Value| note.as_str().unwrap().starts_with("sums over running kernels of ");
+    let (of_running, notes): (Vec<_>, Vec<_>) = report["notes"].as_array().unwrap().iter().partition(is_of_running);
     let note = notes[0].as_str().unwrap();
     assert!(
         notes.len() == 1 && note.starts_with("shared-context on 3 is left out: ") && note.contains("host"),
         "{note}"
     );
+    let is_time = |time: &Value| time["median"].as_f64().is_some_and(|seconds| seconds > 0.0);
+    let answers = report["answers"].as_array().unwrap();
+    assert!(answers.len() == 1 && is_time(&answers[0]["time"]), "{answers:?}");
+    // where a runtime does not run all kernels at once, it is said
+    let running = report["running"].as_array().unwrap();
+    assert_eq!(running.len() + of_running.len(), 2, "{running:?} {of_running:?}");
+    assert!(running.iter().flat_map(|of| of["sums"].as_array().unwrap()).all(|sum| is_time(&sum["time"])));
     for entry in entries {
-        let is_time = |time: &Value| time["median"].as_f64().is_some_and(|seconds| seconds > 0.0);
         let is_alone = entry["ranks"] == 1;
         let [sums, halos] = ["sums", "halos"].map(|kind| entry[kind].as_array().unwrap());
         let values: Vec<_> = sums.iter().map(|sum| sum["values"].as_u64().unwrap()).collect();
@@ -211,10 +218,27 @@ fn exchanges_by_every_model() {
         assert!(["preparation", "input", "solver"].iter().all(|stage| stages[*stage].as_f64().unwrap() > 0.0));
     }
     let text = words(&place.run(args).ok());
-    for part in
-        ["Sums over the ranks", "elements side by side", "every other element", "Stages of a solve of 5 iterations"]
-    {
+    for part in [
+        "Sums over the ranks",
+        "elements side by side",
+        "every other element",
+        "Stages of a solve of 5 iterations",
+        "Answers of a running kernel",
+    ] {
         assert!(text.contains(part), "{text}");
+    }
+}
+
+#[test]
+fn threads_add_up_as_running_kernels_do() {
+    let args = "bench exchange --devices host,host,host --counts 2,3 --models host-staged --sizes 1 --order 1000";
+    let report = Place::new().run(&format!("{args} --iterations 5 --repeat 2 --json")).ends(0).json();
+    assert_eq!((&report["answers"], &report["notes"]), (&Value::Array(vec![]), &Value::Array(vec![])));
+    let running = report["running"].as_array().unwrap();
+    assert_eq!(running.iter().map(|of| of["ranks"].as_u64().unwrap()).collect::<Vec<_>>(), [2, 3]);
+    for of in running {
+        let values: Vec<_> = of["sums"].as_array().unwrap().iter().map(|sum| sum["values"].as_u64().unwrap()).collect();
+        assert_eq!(values, [1, 2, 4]);
     }
 }
 

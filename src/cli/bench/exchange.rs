@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use declive::device::{Info, select};
 use declive::experiments::exchange::Synchronization;
+use declive::experiments::live::{self, Answers};
 use declive::solve::{Exchange, Precision, Tune};
 use declive::{Error, ErrorKind};
 
@@ -15,7 +16,7 @@ use crate::cli::measured::{Measured, grid, load};
 use crate::cli::output::print;
 use crate::cli::progress::Screen;
 use crate::report::bench::Matrix;
-use crate::report::exchange::{Entry, Report};
+use crate::report::exchange::{Entry, Report, Running};
 use crate::report::{distinct, in_flags};
 
 /// Time sums and halos between devices by each model of exchange, and a solve stage by stage
@@ -23,6 +24,9 @@ use crate::report::{distinct, in_flags};
 /// For each model and number of devices: sums over the ranks of 1, 2 and 4 numbers; halos of several sizes, side by side in
 /// memory or not; and the stages of a solve: preparation, input, an exchange of the system's own halo, a product, an
 /// iteration, all iterations. Devices are taken in the order of --devices; a model that they don't have is left out.
+///
+/// Then, whatever the model, how soon a running kernel answers the host, and sums over kernels that run meanwhile: what devices can do
+/// without the host's calls.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
@@ -132,6 +136,18 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
             }
         }
     }
+    let answers = answers(&devices, args.repeat.into(), &mut notes);
+    let mut running = Vec::new();
+    for &ranks in counts.iter().filter(|&&count| count > 1) {
+        let bar = screen.steps(&format!("running kernels on {ranks}"));
+        bar.update(0, 1);
+        match live::sums(&devices[..ranks], &VALUES, args.repeat.into()) {
+            Ok(sums) => running.push(Running { ranks, sums }),
+            Err(error) => {
+                notes.push(in_flags(format!("sums over running kernels of {ranks} devices are left out: {error}")))
+            }
+        }
+    }
     if entries.is_empty()
         && let Some(error) = first_error
     {
@@ -148,10 +164,24 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
         iterations: args.iterations,
         repeat: args.repeat.into(),
         entries,
+        answers,
+        running,
         notes,
     };
     print(&report, measured.json)?;
     Ok(exit)
+}
+
+/// How soon running kernels answer, on each device that there is, once.
+fn answers(devices: &[Option<Info>], repeat: usize, notes: &mut Vec<String>) -> Vec<Answers> {
+    let mut answers = Vec::new();
+    for device in distinct(devices.iter().flatten().cloned()) {
+        match live::answers(&device, repeat) {
+            Ok(answer) => answers.push(answer),
+            Err(error) => notes.push(in_flags(format!("answers of {} are left out: {error}", device.label()))),
+        }
+    }
+    answers
 }
 
 /// `NVIDIA H200 (1)` or `host`, of each.

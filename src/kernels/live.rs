@@ -1,0 +1,179 @@
+//! Launchers of `cl/live.cl`.
+
+use super::{Argument, PRELUDE, Shape, launch, options_of};
+use crate::comm::live::{MOST_VALUES, ROOM};
+use crate::device::{ClKernel, ClResult, Context, DeviceVec, Grid, Kernel, LiveMemory};
+use crate::error::Result;
+
+/// Kernels that answer while they run.
+pub(crate) struct LiveKernels {
+    echo: Kernel,
+    sums: Kernel,
+    grid: Grid,
+}
+
+/// Sums that a running kernel takes part in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sums {
+    /// The number of the first one,
+    pub(crate) first: u32,
+    /// how many there are,
+    pub(crate) rounds: u32,
+    /// of how many values each.
+    pub(crate) values: u32,
+    /// What the rank multiplies its values by, and all ranks together.
+    pub(crate) weights: [u32; 2],
+}
+
+impl LiveKernels {
+    /// Compiles them, or takes what was compiled in a former run.
+    ///
+    /// # Errors
+    /// [`Error::KernelBuild`](crate::Error::KernelBuild).
+    pub(crate) fn build(ctx: &Context) -> Result<Self> {
+        let source =
+            format!("#line 1 \"prelude.cl\"\n{PRELUDE}\n#line 1 \"live.cl\"\n{}", include_str!("../../cl/live.cl"));
+        // a work-item for each word of a line, but on processors
+        let group_size = if Shape::of(ctx.info()) == Shape::Cpu { 1 } else { MOST_VALUES + 1 };
+        let std = ctx.fence_options().unwrap_or_else(|| super::USUAL_STD.into());
+        let program = ctx.build(&source, &options_of::<f32, f32>(&std, ctx.info(), group_size, group_size))?;
+        let kernel = |name| ctx.kernel(&program, name, ["float", "float"]);
+        Ok(Self { echo: kernel("live_echo")?, sums: kernel("live_sums")?, grid: Grid { groups: 1, group_size } })
+    }
+
+    /// Answers `rounds` numbers, and tells in `answered` how many, after at most so many looks in vain for one.
+    ///
+    /// # Errors
+    /// A failing device.
+    pub(crate) fn echo(
+        &self,
+        ctx: &Context,
+        memory: &LiveMemory,
+        [rounds, most_looks]: [u32; 2],
+        answered: &mut DeviceVec<u32>,
+    ) -> Result<()> {
+        assert!(memory.len() >= ROOM && answered.len() >= 1);
+        // SAFETY: types as declared in the file; lines of live memory and one number, as checked.
+        unsafe { launch(ctx, &self.echo, self.grid, &[memory, &rounds, &most_looks, answered]) }
+    }
+
+    /// Takes part in sums; tells in `met` how many were met, and how many totals were wrong.
+    ///
+    /// # Errors
+    /// A failing device.
+    pub(crate) fn sums(
+        &self,
+        ctx: &Context,
+        memory: &LiveMemory,
+        sums: &Sums,
+        most_looks: u32,
+        met: &mut DeviceVec<u32>,
+    ) -> Result<()> {
+        let Sums { first, rounds, values, weights: [weight, weights] } = sums;
+        assert!(memory.len() >= ROOM && met.len() >= 2 && *values as usize <= MOST_VALUES);
+        // SAFETY: types as declared in the file; lines of live memory and two numbers, as checked.
+        unsafe {
+            launch(ctx, &self.sums, self.grid, &[memory, first, rounds, values, weight, weights, &most_looks, met])
+        }
+    }
+}
+
+impl Argument for LiveMemory {
+    fn cl_type(&self) -> String {
+        "ulong*".into()
+    }
+
+    fn key(&self) -> u64 {
+        self.id()
+    }
+
+    unsafe fn bind(&self, kernel: &ClKernel, index: u32) -> ClResult<()> {
+        // SAFETY: the caller's promise.
+        unsafe { Self::bind(self, kernel, index) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comm::live::{Lines, get, put};
+    use crate::device::list;
+
+    struct Ready {
+        ctx: Context,
+        kernels: LiveKernels,
+        memory: LiveMemory,
+        told: DeviceVec<u32>,
+    }
+
+    fn ready() -> Ready {
+        let ctx = Context::open(&list().devices.remove(0)).unwrap();
+        let (kernels, memory) = (LiveKernels::build(&ctx).unwrap(), LiveMemory::zeros(&ctx, ROOM).unwrap());
+        let told = DeviceVec::from_slice(&ctx, &[9; 3], "what is told").unwrap();
+        Ready { ctx, kernels, memory, told }
+    }
+
+    impl Ready {
+        fn told(&self) -> [u32; 3] {
+            let mut told = [0; 3];
+            self.told.read(&self.ctx, 0, &mut told).unwrap();
+            told
+        }
+
+        fn meet(&mut self, sums: &Sums) -> [u32; 3] {
+            let Self { ctx, kernels, memory, told } = self;
+            kernels.sums(ctx, memory, sums, 10, told).unwrap();
+            self.told()
+        }
+    }
+
+    #[test]
+    fn answers_are_one_more() {
+        let mut ready = ready();
+        for number in [1, 2] {
+            put(&ready.memory, Lines::Totals, number, &[f64::from(number)]);
+        }
+        let Ready { ctx, kernels, memory, told } = &mut ready;
+        kernels.echo(ctx, memory, [2, 10], told).unwrap();
+        assert_eq!(ready.told(), [2, 9, 9]);
+        for number in [1, 2] {
+            let answer = f64::from_bits(f64::from(number).to_bits() + 1);
+            assert_eq!(get(&ready.memory, Lines::Values, number).unwrap()[..], [answer]);
+        }
+        // a third one does not come
+        let Ready { ctx, kernels, memory, told } = &mut ready;
+        told.write(ctx, 0, &[9]).unwrap();
+        kernels.echo(ctx, memory, [3, 10], told).unwrap();
+        assert_eq!(ready.told(), [2, 9, 9]);
+    }
+
+    #[test]
+    fn a_sum_has_the_values_of_the_rank() {
+        for values in 0..=MOST_VALUES as u32 {
+            let mut ready = ready();
+            let sums = Sums { first: 2047, rounds: 2, values, weights: [3, 10] };
+            let all = |number: u32, weight: u32| -> Vec<f64> {
+                (0..values).map(|k| f64::from((number % 1024 + k) * weight)).collect()
+            };
+            put(&ready.memory, Lines::Totals, 2047, &all(2047, 10));
+            put(&ready.memory, Lines::Totals, 2048, &all(2048, 10));
+            assert_eq!(ready.meet(&sums), [2, 0, 9]);
+            for number in [2047, 2048] {
+                assert_eq!(get(&ready.memory, Lines::Values, number).unwrap()[..], all(number, 3));
+            }
+            // what is wrong is counted, each value; value 0 of sum 2048 is 0, whatever its weight
+            put(&ready.memory, Lines::Totals, 2048, &all(2048, 11));
+            assert_eq!(ready.meet(&sums), [2, values.saturating_sub(1), 9]);
+        }
+    }
+
+    #[test]
+    fn who_waits_in_vain_gives_up() {
+        let mut ready = ready();
+        put(&ready.memory, Lines::Totals, 1, &[10.0, 20.0]);
+        let sums = Sums { first: 1, rounds: 3, values: 2, weights: [1, 10] };
+        assert_eq!(ready.meet(&sums), [1, 0, 9]);
+        assert_eq!(get(&ready.memory, Lines::Values, 2).unwrap()[..], [2.0, 3.0]);
+        assert!(get(&ready.memory, Lines::Values, 3).is_none());
+    }
+}
