@@ -25,6 +25,12 @@ pub(crate) struct Sums {
     pub(crate) weights: [u32; 2],
 }
 
+/// Where lines of words are: live memory, or, for what need not be live, an array.
+pub(crate) trait Lines64: Argument {
+    /// Numbers of 64 bits.
+    fn len(&self) -> usize;
+}
+
 impl LiveKernels {
     /// Compiles them, or takes what was compiled in a former run.
     ///
@@ -48,7 +54,7 @@ impl LiveKernels {
     pub(crate) fn echo(
         &self,
         ctx: &Context,
-        memory: &LiveMemory,
+        memory: &impl Lines64,
         [rounds, most_looks]: [u32; 2],
         answered: &mut DeviceVec<u32>,
     ) -> Result<()> {
@@ -64,7 +70,7 @@ impl LiveKernels {
     pub(crate) fn sums(
         &self,
         ctx: &Context,
-        memory: &LiveMemory,
+        memory: &impl Lines64,
         sums: &Sums,
         most_looks: u32,
         met: &mut DeviceVec<u32>,
@@ -75,6 +81,12 @@ impl LiveKernels {
         unsafe {
             launch(ctx, &self.sums, self.grid, &[memory, first, rounds, values, weight, weights, &most_looks, met])
         }
+    }
+}
+
+impl Lines64 for LiveMemory {
+    fn len(&self) -> usize {
+        <[_]>::len(self)
     }
 }
 
@@ -95,25 +107,52 @@ impl Argument for LiveMemory {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicU64;
+
     use super::*;
     use crate::comm::live::{Lines, get, put};
     use crate::device::list;
 
+    /// Kernels, which find what they wait for, or don't wait for long. Their memory is a plain array, as Oclgrind rightly says that
+    /// OpenCL knows no memory that both sides use at once.
     struct Ready {
         ctx: Context,
         kernels: LiveKernels,
-        memory: LiveMemory,
+        memory: DeviceVec<u64>,
         told: DeviceVec<u32>,
+    }
+
+    impl Lines64 for DeviceVec<u64> {
+        fn len(&self) -> usize {
+            Self::len(self)
+        }
     }
 
     fn ready() -> Ready {
         let ctx = Context::open(&list().devices.remove(0)).unwrap();
-        let (kernels, memory) = (LiveKernels::build(&ctx).unwrap(), LiveMemory::zeros(&ctx, ROOM).unwrap());
+        let (kernels, memory) = (LiveKernels::build(&ctx).unwrap(), DeviceVec::zeros(&ctx, ROOM, "lines").unwrap());
         let told = DeviceVec::from_slice(&ctx, &[9; 3], "what is told").unwrap();
         Ready { ctx, kernels, memory, told }
     }
 
     impl Ready {
+        fn words(&self) -> Vec<AtomicU64> {
+            let mut words = vec![0; ROOM];
+            self.memory.read(&self.ctx, 0, &mut words).unwrap();
+            words.into_iter().map(AtomicU64::new).collect()
+        }
+
+        fn put_totals(&mut self, number: u32, values: &[f64]) {
+            let words = self.words();
+            put(&words, Lines::Totals, number, values);
+            let words: Vec<u64> = words.into_iter().map(AtomicU64::into_inner).collect();
+            self.memory.write(&self.ctx, 0, &words).unwrap();
+        }
+
+        fn values(&self, number: u32) -> Option<Vec<f64>> {
+            get(&self.words(), Lines::Values, number).map(|values| values.to_vec())
+        }
+
         fn told(&self) -> [u32; 3] {
             let mut told = [0; 3];
             self.told.read(&self.ctx, 0, &mut told).unwrap();
@@ -131,14 +170,14 @@ mod tests {
     fn answers_are_one_more() {
         let mut ready = ready();
         for number in [1, 2] {
-            put(&ready.memory, Lines::Totals, number, &[f64::from(number)]);
+            ready.put_totals(number, &[f64::from(number)]);
         }
         let Ready { ctx, kernels, memory, told } = &mut ready;
         kernels.echo(ctx, memory, [2, 10], told).unwrap();
         assert_eq!(ready.told(), [2, 9, 9]);
         for number in [1, 2] {
             let answer = f64::from_bits(f64::from(number).to_bits() + 1);
-            assert_eq!(get(&ready.memory, Lines::Values, number).unwrap()[..], [answer]);
+            assert_eq!(ready.values(number).unwrap(), [answer]);
         }
         // a third one does not come
         let Ready { ctx, kernels, memory, told } = &mut ready;
@@ -155,14 +194,14 @@ mod tests {
             let all = |number: u32, weight: u32| -> Vec<f64> {
                 (0..values).map(|k| f64::from((number % 1024 + k) * weight)).collect()
             };
-            put(&ready.memory, Lines::Totals, 2047, &all(2047, 10));
-            put(&ready.memory, Lines::Totals, 2048, &all(2048, 10));
+            ready.put_totals(2047, &all(2047, 10));
+            ready.put_totals(2048, &all(2048, 10));
             assert_eq!(ready.meet(&sums), [2, 0, 9]);
             for number in [2047, 2048] {
-                assert_eq!(get(&ready.memory, Lines::Values, number).unwrap()[..], all(number, 3));
+                assert_eq!(ready.values(number).unwrap(), all(number, 3));
             }
             // what is wrong is counted, each value; value 0 of sum 2048 is 0, whatever its weight
-            put(&ready.memory, Lines::Totals, 2048, &all(2048, 11));
+            ready.put_totals(2048, &all(2048, 11));
             assert_eq!(ready.meet(&sums), [2, values.saturating_sub(1), 9]);
         }
     }
@@ -170,10 +209,10 @@ mod tests {
     #[test]
     fn who_waits_in_vain_gives_up() {
         let mut ready = ready();
-        put(&ready.memory, Lines::Totals, 1, &[10.0, 20.0]);
+        ready.put_totals(1, &[10.0, 20.0]);
         let sums = Sums { first: 1, rounds: 3, values: 2, weights: [1, 10] };
         assert_eq!(ready.meet(&sums), [1, 0, 9]);
-        assert_eq!(get(&ready.memory, Lines::Values, 2).unwrap()[..], [2.0, 3.0]);
-        assert!(get(&ready.memory, Lines::Values, 3).is_none());
+        assert_eq!(ready.values(2).unwrap(), [2.0, 3.0]);
+        assert!(ready.values(3).is_none());
     }
 }

@@ -345,6 +345,9 @@ impl Element for i32 {
 impl Element for u32 {
     const CL_NAME: &'static str = "uint";
 }
+impl Element for u64 {
+    const CL_NAME: &'static str = "ulong";
+}
 impl Element for u8 {
     const CL_NAME: &'static str = "uchar";
 }
