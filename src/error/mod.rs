@@ -232,15 +232,15 @@ pub enum Error {
         meaning: &'static str,
     },
 
-    /// Ranks whose running kernels waited in vain for others.
-    #[error("{ranks} met in {sums} sums; in the next one {missing} did not come in time")]
+    /// Ranks whose running kernels could not add up numbers.
+    #[error("{ranks} met in {sums} sums; {why}")]
     NotMet {
         /// All of them.
         ranks: String,
         /// Sums in which all have met.
         sums: u32,
-        /// Who did not come.
-        missing: String,
+        /// What went wrong.
+        why: String,
     },
 
     /// A rank's thread that panicked: a defect of this program.

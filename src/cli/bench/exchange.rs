@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use declive::device::{Info, select};
 use declive::experiments::exchange::Synchronization;
-use declive::experiments::live::{self, Answers};
+use declive::experiments::live;
 use declive::solve::{Exchange, Precision, Tune};
 use declive::{Error, ErrorKind};
 
@@ -136,7 +136,16 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
             }
         }
     }
-    let answers = answers(&devices, args.repeat.into(), &mut notes);
+    let mut answers = Vec::new();
+    for device in distinct(devices.iter().flatten().cloned()) {
+        match live::answers(&device, args.repeat.into()) {
+            Ok(answer) => answers.push(answer),
+            Err(error) => {
+                notes.push(in_flags(format!("answers of {} are left out: {error}", device.label())));
+                first_error.get_or_insert(error);
+            }
+        }
+    }
     let mut running = Vec::new();
     for &ranks in counts.iter().filter(|&&count| count > 1) {
         let bar = screen.steps(&format!("running kernels on {ranks}"));
@@ -144,7 +153,11 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
         match live::sums(&devices[..ranks], &VALUES, args.repeat.into()) {
             Ok(sums) => running.push(Running { ranks, sums }),
             Err(error) => {
-                notes.push(in_flags(format!("sums over running kernels of {ranks} devices are left out: {error}")))
+                notes.push(in_flags(format!("sums over running kernels of {ranks} devices are left out: {error}")));
+                // that kernels don't run side by side is a result
+                if !matches!(error, Error::NotMet { .. }) {
+                    first_error.get_or_insert(error);
+                }
             }
         }
     }
@@ -170,18 +183,6 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
     };
     print(&report, measured.json)?;
     Ok(exit)
-}
-
-/// How soon running kernels answer, on each device that there is, once.
-fn answers(devices: &[Option<Info>], repeat: usize, notes: &mut Vec<String>) -> Vec<Answers> {
-    let mut answers = Vec::new();
-    for device in distinct(devices.iter().flatten().cloned()) {
-        match live::answers(&device, repeat) {
-            Ok(answer) => answers.push(answer),
-            Err(error) => notes.push(in_flags(format!("answers of {} are left out: {error}", device.label()))),
-        }
-    }
-    answers
 }
 
 /// `NVIDIA H200 (1)` or `host`, of each.
