@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::Format;
+use super::csr::Compressed;
 use super::device_rows::{DeviceRows, Sets, each};
 use super::dictionary::Dictionary;
 use super::exchange::early;
@@ -18,6 +19,9 @@ use crate::kernels::dictionary::{DictionaryBlock, DictionaryRows, DictionarySegm
 use crate::kernels::{Shape, Tuning};
 use crate::partition::Part;
 use crate::real::Real;
+
+/// Bytes of compressed rows that no cache of a processor holds: then a look into the dictionary takes less time than reading them.
+const FAR: usize = 96 << 20;
 
 /// The rows of a part, times `factor`, by their patterns.
 pub(crate) struct ByDictionary<'a> {
@@ -61,7 +65,11 @@ impl<T: Real> Layout<T> for ByDictionary<'_> {
     }
 
     fn is_trusted(&self, target: Target) -> bool {
-        self.dictionary.suit(target.shape)
+        self.dictionary.suit(target.shape) || {
+            let compressed = Compressed { part: self.part, factor: self.factor };
+            let usual = Layout::<T>::bytes(&compressed);
+            self.dictionary.values.is_some() && usual > FAR && Layout::<T>::bytes(self) <= usual / 8
+        }
     }
 
     fn upload(&self, ctx: &Context, _: &Tuning) -> Result<DeviceRows<T>> {

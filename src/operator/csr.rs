@@ -6,13 +6,13 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::device_rows::{DeviceRows, Sets, each};
-use super::plan::{Layout, Target};
+use super::plan::{Layout, Target, has_dominant_row};
 use super::row_blocks::RowBlocks;
 use super::{Format, segments};
 use crate::device::{Context, DeviceVec};
 use crate::error::Result;
-use crate::kernels::Tuning;
 use crate::kernels::csr::{BlockSet, CsrBlock, CsrRows, CsrSegment};
+use crate::kernels::{Shape, Tuning};
 use crate::partition::{Part, compressed_bytes};
 use crate::real::Real;
 
@@ -31,8 +31,9 @@ impl<T: Real> Layout<T> for Compressed<'_> {
         compressed_bytes(self.part.n_owned() as u64, self.part.nnz() as u64, size_of::<T>() as u64) as usize
     }
 
-    fn is_trusted(&self, _: Target) -> bool {
-        true
+    /// On a GPU a group takes a long row as it is.
+    fn is_trusted(&self, target: Target) -> bool {
+        target.shape == Shape::Cpu || !has_dominant_row(self.part, target)
     }
 
     fn upload(&self, ctx: &Context, tuning: &Tuning) -> Result<DeviceRows<T>> {

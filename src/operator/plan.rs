@@ -14,7 +14,12 @@ use crate::partition::Part;
 use crate::real::Real;
 
 /// Rows for each compute unit, below which a GPU may be better off if several work-items share a row.
-const ROWS_OF_A_UNIT: usize = 512;
+const ROWS_OF_A_UNIT: usize = 256;
+
+/// A group that sums a row alone reads this part of what a compute unit reads in the same time,
+const UNIT_OF_A_GROUP: usize = 3;
+/// which does not matter in rows of fewer entries.
+const LONG_ROW: usize = 2048;
 
 /// Bytes of an entry in slices at the least, but for those of full blocks: a value of one byte and a column of two.
 const LEAST_SLICED: usize = 3;
@@ -126,7 +131,7 @@ impl<'a, T: Real> Offer<'a, T> {
         let is_worthwhile = match trusted(&all) {
             Some(fewest) if compared => is_near(least, fewest),
             Some(fewest) => has_rows(part, target) && least < fewest,
-            None => compared || has_rows(part, target),
+            None => compared || has_rows(part, target) || has_dominant_row(part, target),
         };
         if target.shape == Shape::Gpu && is_worthwhile {
             all.extend(one(Format::Sell));
@@ -172,6 +177,12 @@ pub(super) fn refused(format: Format, why: &str) -> Error {
 /// Whether there are rows for all work-items of a device.
 pub(super) fn has_rows(part: &Part<'_>, target: Target) -> bool {
     part.n_owned() >= ROWS_OF_A_UNIT * target.compute_units.max(1) as usize
+}
+
+/// Whether a single group is longer with the longest row than the device with all of them, in a format that does not cut it.
+pub(super) fn has_dominant_row(part: &Part<'_>, target: Target) -> bool {
+    let longest = part.row_ptr.windows(2).map(|row| row[1] - row[0]).max().unwrap_or(0);
+    longest > LONG_ROW && longest * target.compute_units.max(1) as usize * UNIT_OF_A_GROUP > part.nnz()
 }
 
 /// Bytes of a product: those of the matrix and of both vectors.
@@ -257,9 +268,21 @@ mod tests {
             let all = Offer::<f64>::all(&part, 1.0, target, compared);
             all.iter().map(|offer| (offer.format, offer.layout.is_trusted(target))).collect::<Vec<_>>()
         };
-        assert_eq!(of(2, false), [(Format::Sell, true), (Format::Csr, true)]);
-        assert_eq!(of(3, false), [(Format::Csr, true)]);
-        assert_eq!(of(3, true), [(Format::Sell, false), (Format::Csr, true)]);
+        assert_eq!(of(5, false), [(Format::Sell, true), (Format::Csr, true)]);
+        assert_eq!(of(6, false), [(Format::Csr, true)]);
+        assert_eq!(of(6, true), [(Format::Sell, false), (Format::Csr, true)]);
+    }
+
+    #[test]
+    fn long_rows_are_cut_where_a_group_would_be_the_last() {
+        // a line of 3000 points of which 4 are tied to all: 21,000 entries or so
+        let a = build("dense-rows:3000");
+        let part = split(&a, std::slice::from_ref(&(0..3000))).remove(0);
+        let of = |compute_units| {
+            let target = Target { compute_units, ..target(Shape::Gpu) };
+            Offer::<f64>::of(&part, 1.0, Format::Auto, target).unwrap().format
+        };
+        assert_eq!([1, 4, 132].map(of), [Format::Csr, Format::Sell, Format::Sell]);
     }
 
     #[test]

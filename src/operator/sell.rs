@@ -185,12 +185,14 @@ impl<T: Real> Layout<T> for Sell<'_, T> {
         self.bytes() + 2 * self.parts * size_of::<T>()
     }
 
-    /// Where rows differ in length, slices suit a GPU better; with few rows, several work-items a row may do more.
+    /// Where rows differ in length, slices suit a GPU better; with few rows, several work-items a row may do more. The sums of
+    /// pieces are a launch of their own, which has to be worth while.
     fn is_trusted(&self, target: Target) -> bool {
         let compressed = Compressed { part: self.part, factor: self.factor };
+        let [bytes, usual] = [Layout::<T>::bytes(self), Layout::<T>::bytes(&compressed)];
+        let is_worthwhile = if self.long_rows.is_empty() { bytes <= usual } else { bytes <= usual / 20 * 19 };
         target.shape == Shape::Gpu
-            && has_rows(self.part, target)
-            && Layout::<T>::bytes(self) <= Layout::<T>::bytes(&compressed)
+            && (has_rows(self.part, target) && is_worthwhile || !Layout::<T>::is_trusted(&compressed, target))
     }
 
     fn upload(&self, ctx: &Context, _: &Tuning) -> Result<DeviceRows<T>> {

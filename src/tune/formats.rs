@@ -120,7 +120,7 @@ impl<T: Real, A: Real> Comparison<'_, T, A> {
         {
             return Ok(remembered);
         }
-        let measures = is_large && matches!(wanted.tune, Tune::Quick | Tune::Full);
+        let measures = is_large && wanted.tune == Tune::Full;
         let mut offers = Offer::all(part, factor, target, measures);
         if measures {
             let start = Instant::now();
@@ -320,7 +320,7 @@ mod tests {
 
     /// The fastest format, whatever it takes to find it.
     fn anything<'a>(known: &'a Known, store: &'a Store) -> Wanted<'a> {
-        let (format, tune, known) = (Format::Auto, Tune::Quick, Some(known));
+        let (format, tune, known) = (Format::Auto, Tune::Full, Some(known));
         Wanted { format, tune, known, store, room: u64::MAX, exchange: Exchange::HostStaged, set_up: Duration::MAX }
     }
 
@@ -359,8 +359,7 @@ mod tests {
                 assert_eq!((taken, choice.why, choice.candidates.len()), (format, Why::Forced, 1));
             }
             // where nothing may be measured, or there is no room for two
-            for (tune, room) in [(Tune::Off, plenty), (Tune::Stored, plenty), (Tune::Quick, 0), (Tune::Quick, 220_000)]
-            {
+            for (tune, room) in [(Tune::Off, plenty), (Tune::Quick, plenty), (Tune::Full, 0), (Tune::Full, 220_000)] {
                 let known = (tune != Tune::Off).then_some(&nothing);
                 let (taken, choice) = choose(Format::Auto, tune, known, room);
                 let first = choice.candidates[0];
@@ -368,7 +367,7 @@ mod tests {
             }
             assert_eq!(store.list(), []);
 
-            let (taken, measured) = choose(Format::Auto, Tune::Quick, Some(&nothing), plenty);
+            let (taken, measured) = choose(Format::Auto, Tune::Full, Some(&nothing), plenty);
             assert_eq!((measured.why, measured.candidates.len()), (Why::Measured, 1 + others), "{shape:?}");
             assert!(measured.candidates.iter().all(|one| one.time.is_some_and(|time| !time.is_zero())));
             assert_eq!(measured.candidates[0].format, taken);

@@ -3,11 +3,11 @@
 use crate::named::named;
 
 named! {
-    /// Where the launch parameters of kernels come from, and the formats of [`Format::Auto`](crate::operator::Format::Auto), which `quick`
-    /// and `full` measure if they are not kept.
+    /// Where the launch parameters of kernels, the formats of [`Format::Auto`](crate::operator::Format::Auto) and the shares of devices come
+    /// from.
     Tune, "candidate of tuning":
     Off = "off", "Usual values.";
     Stored = "stored", "What is kept from former runs, and usual values for the rest; nothing is measured.";
-    Quick = "quick", "What is kept from former runs, and usual values for the rest; formats are measured.";
-    Full = "full", "What is kept for systems of about this size, or else a search for all kernels.";
+    Quick = "quick", "The same, but the speed of devices that share the rows is measured.";
+    Full = "full", "What is kept for systems of about this size, or else a search for all kernels, and formats are measured.";
 }

@@ -1,4 +1,4 @@
-//! The format of a block of rows as a process sees it: measured by one solve, remembered by the next.
+//! The format of a block of rows as a process sees it: by its bytes, or measured by one solve and remembered by the next.
 
 use crate::common::process::Place;
 use serde_json::Value;
@@ -25,12 +25,12 @@ fn considered(rank: &Value) -> (Vec<&str>, usize) {
 fn one_solve_measures_and_the_next_remembers() {
     crate::common::require_opencl();
     let place = Place::new();
-    let (first, log) = solve(&place, "--devices 0");
+    let (first, log) = solve(&place, "--devices 0 --tune full");
     assert_eq!(first[0]["format_why"], "measured", "{log}");
     let (formats, timed) = considered(&first[0]);
     assert_eq!((timed, formats[0]), (formats.len(), first[0]["format"].as_str().unwrap()));
     assert!(log.contains("bytes as csr takes") && log.contains("bytes as pattern takes"), "{log}");
-    for tune in ["quick", "stored"] {
+    for tune in ["full", "quick", "stored"] {
         let (again, log) = solve(&place, &format!("--devices 0 --tune {tune}"));
         assert_eq!(again[0]["format_why"], "remembered", "{log}");
         assert_eq!((&again[0]["format"], considered(&again[0])), (&first[0]["format"], (formats.clone(), timed)));
@@ -52,14 +52,14 @@ fn one_solve_measures_and_the_next_remembers() {
 }
 
 #[test]
-fn off_neither_measures_nor_remembers() {
+fn only_full_measures_and_off_remembers_nothing() {
     crate::common::require_opencl();
     let place = Place::new();
-    for tune in ["off", "stored"] {
+    for tune in ["off", "stored", "quick"] {
         let (ranks, log) = solve(&place, &format!("--devices 0 --tune {tune}"));
         assert_eq!((&ranks[0]["format_why"], considered(&ranks[0]).1), (&"fewest bytes".into(), 0), "{log}");
     }
-    solve(&place, "--devices 0");
+    solve(&place, "--devices 0 --tune full");
     assert_eq!(solve(&place, "--devices 0 --tune off").0[0]["format_why"], "fewest bytes");
     let (ranks, log) = solve(&place, "--devices 0 --format csr");
     assert_eq!((&ranks[0]["format"], &ranks[0]["format_why"]), (&"csr".into(), &"forced".into()));
@@ -72,13 +72,13 @@ fn each_rank_has_its_own() {
     let place = Place::new();
     // a half has more entries than are too few to matter
     for why in ["measured", "remembered"] {
-        let (ranks, log) = solve(&place, "--devices 0,0 --tune quick");
+        let (ranks, log) = solve(&place, "--devices 0,0 --tune full");
         assert_eq!(ranks.as_array().unwrap().iter().map(|r| &r["format_why"]).collect::<Vec<_>>(), [why; 2], "{log}");
     }
-    let (ranks, _) = solve(&place, "--devices 0,host,0 --tune quick");
+    let (ranks, _) = solve(&place, "--devices 0,host,0 --tune full");
     assert_eq!((&ranks[1]["kind"], &ranks[1]["format_why"]), (&"host".into(), &"fewest bytes".into()));
     // of the two precisions, that of the iteration
-    let mixed = "solve --generate elasticity3d:10 --devices 0 --precision mixed --json";
+    let mixed = "solve --generate elasticity3d:10 --devices 0 --precision mixed --tune full --json";
     let report = place.run(mixed).ends(0).json();
     assert_eq!(report["ranks"][0]["format_why"], "measured");
     let kept = place.run("tune --show --json").ends(0).json();
@@ -90,7 +90,7 @@ fn each_rank_has_its_own() {
 fn slices_are_measured_where_rows_are_few() {
     crate::common::require_opencl();
     let place = Place::new();
-    let mut command = place.command("solve --generate random-spd:900,seed=7 --devices 0 --json");
+    let mut command = place.command("solve --generate random-spd:900,seed=7 --devices 0 --tune full --json");
     command.env("DECLIVE_SHAPE", "gpu").env("DECLIVE_PROGRAM_CACHE", "off");
     let report = crate::common::process::Run::of(command, "").ends(0).json();
     let rank = &report["ranks"][0];
@@ -98,4 +98,21 @@ fn slices_are_measured_where_rows_are_few() {
     let (mut formats, _) = considered(rank);
     formats.sort_unstable();
     assert_eq!(formats, ["csr", "sell"]);
+}
+
+#[test]
+fn equal_solves_give_equal_bits_whatever_is_kept() {
+    crate::common::require_opencl();
+    for devices in ["0", "0,0", "host"] {
+        let of = |place: &Place| {
+            place.run(&format!("solve {SYSTEM} --devices {devices} -o x.mtx")).ok();
+            place.read("x.mtx")
+        };
+        let place = Place::new();
+        let first = of(&place);
+        assert!(of(&place) == first, "{devices}: the second solve");
+        for _ in 0..3 {
+            assert!(of(&Place::new()) == first, "{devices}: nothing is kept");
+        }
+    }
 }

@@ -78,7 +78,7 @@ pub(crate) struct Args {
 
     /// How devices store their rows
     ///
-    /// With --tune quick or full, auto times products in those formats that read about the fewest bytes, and keeps the
+    /// With --tune full, auto times products in those formats that read about the fewest bytes, and keeps the
     /// fastest for the next solve with the same rows, which --tune stored takes, too.
     #[arg(long, default_value = Setup::default().format.name(), value_parser = formats(), help_heading = METHOD)]
     pub(super) format: Format,
