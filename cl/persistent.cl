@@ -36,6 +36,44 @@ static inline void device_fence(void)
 #endif
 }
 
+/* Adds to what all groups see: what comes before it is seen by who comes after. How much it was. */
+static inline uint come_to(__global volatile uint *word)
+{
+    uint former;
+#if COMPUTE_CAPABILITY >= 70
+    asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(former) : "l"(word) : "memory");
+#else
+    device_fence();
+    former = atomic_inc(word);
+    device_fence();
+#endif
+    return former;
+}
+
+/* What all groups see, and all that came before it. A fence would wait for the work-item's own stores, too. */
+static inline uint look_at(__global volatile uint *word)
+{
+    uint seen;
+#if COMPUTE_CAPABILITY >= 70
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(word) : "memory");
+#else
+    seen = atomic_or(word, 0u);
+    device_fence();
+#endif
+    return seen;
+}
+
+/* Lets all groups see a number, and all that comes before it. */
+static inline void show(__global volatile uint *word, uint number)
+{
+#if COMPUTE_CAPABILITY >= 70
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(word), "r"(number) : "memory");
+#else
+    device_fence();
+    atomic_xchg(word, number);
+#endif
+}
+
 /* Whether all groups are there; the same in all of them. */
 static inline int all_are_there(__global volatile uint *words, uint turn, __global acc *refused, uint slot, __local uint *said)
 {
@@ -69,11 +107,9 @@ static inline void all_groups(__global volatile uint *words, uint passed)
 {
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     if (get_local_id(0) == 0) {
-        device_fence();
-        uint all = passed * get_num_groups(0), there = atomic_inc(words + WAITING) + 1;
+        uint all = passed * get_num_groups(0), there = come_to(words + WAITING) + 1;
         while (there < all)
-            there = atomic_or(words + WAITING, 0u);
-        device_fence();
+            there = look_at(words + WAITING);
     }
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
 }

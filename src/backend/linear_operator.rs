@@ -2,6 +2,7 @@
 
 use super::vectors::Backend;
 use crate::error::Result;
+use crate::partition::HaloPlan;
 
 /// A product whose halo is under way.
 pub struct Arriving<'a, V> {
@@ -62,8 +63,13 @@ pub trait LinearOperator<O: Backend> {
     /// A failing device or rank.
     fn residual(&self, backend: &O, b: &O::Vector, x: &mut O::Vector, r: &mut O::Vector) -> Result<()>;
 
-    /// All rows, if one launch of one kernel takes them, and no other rank has to do with them.
+    /// All rows, if one launch of one kernel takes them.
     fn rows(&self) -> Option<O::Rows<'_>> {
+        None
+    }
+
+    /// What is exchanged with other ranks, if that may be left to kernels that run.
+    fn live_halo(&self) -> Option<&HaloPlan> {
         None
     }
 

@@ -19,9 +19,13 @@ const MAX_BATCH: u64 = 64;
 /// How long the iterations between two looks should take: long against the cost of a look, short against a human's patience.
 const BATCH_TIME: Duration = Duration::from_micros(300);
 
+/// Numbers behind the rows.
+const BEHIND: usize = 2;
+
 /// A row of scalars for each of the last iterations.
 pub(super) struct Log<A: Real> {
-    /// Rows, and behind them the row of the first iteration that was not done because its launch was refused.
+    /// Rows, and behind them the row of the first iteration that was not done because its launch was refused, and whether another rank
+    /// did not come in time.
     pub(super) entries: DeviceVec<A>,
     pub(super) columns: Columns,
     idle: Vec<Pinned<A>>,
@@ -35,6 +39,8 @@ pub(super) struct Log<A: Real> {
     launches: Launches,
     /// Whether there was a run before.
     has_begun: bool,
+    /// Whether another rank did not come in time.
+    pub(super) has_lost_rank: bool,
 }
 
 /// How launches of several iterations fare.
@@ -54,7 +60,7 @@ impl<A: Real> Log<A> {
     /// # Errors
     /// Not enough memory.
     pub(super) fn new(ctx: &Context, columns: Columns) -> Result<Self> {
-        let len = columns.width * ROWS as usize + 1;
+        let len = columns.width * ROWS as usize + BEHIND;
         let idle = vec![Pinned::zeros(ctx, len)?, Pinned::zeros(ctx, len)?];
         let entries = DeviceVec::zeros(ctx, len, "the log")?;
         let launches = Launches::Granted;
@@ -68,6 +74,7 @@ impl<A: Real> Log<A> {
             last_look: Instant::now(),
             launches,
             has_begun: false,
+            has_lost_rank: false,
         })
     }
 
@@ -77,7 +84,7 @@ impl<A: Real> Log<A> {
         (self.seen, self.batch, self.last_look) = (1, FIRST_BATCH, Instant::now());
         // a refusal may have come too late for the former run to notice
         let mut end = [A::default()];
-        self.entries.read(ctx, self.entries.len() - 1, &mut end)?;
+        self.entries.read(ctx, self.entries.len() - BEHIND, &mut end)?;
         let is_refused = self.has_begun && !end[0].to_f64().is_nan();
         if is_refused || matches!(self.launches, Launches::Refused(_)) {
             self.launches = Launches::Over;
@@ -117,7 +124,7 @@ impl<A: Real> Log<A> {
         let mut value = [A::default()];
         let mut last = iteration;
         if self.launches != Launches::Over {
-            self.entries.read(ctx, self.entries.len() - 1, &mut value)?;
+            self.entries.read(ctx, self.entries.len() - BEHIND, &mut value)?;
             last = refused(value[0], iteration).map_or(iteration, |first| first - 1);
         }
         self.entries.read(ctx, self.begin_of(last) as usize + self.columns.carried(k), &mut value)?;
@@ -147,7 +154,7 @@ impl<A: Real> Log<A> {
         ctx: &Context,
         program: &Program,
         (end, enqueued): (u64, u64),
-        drain: bool,
+        (drain, is_alone): (bool, bool),
         waited: &dyn Fn(Instant),
         records: &mut Vec<Record>,
     ) -> Result<Option<u64>> {
@@ -163,7 +170,11 @@ impl<A: Real> Log<A> {
                 self.seen = end;
             }
             known = self.take_in(ctx, program, former, enqueued, waited, records)?.or(known);
-            self.adapt();
+            if is_alone {
+                self.adapt();
+            } else {
+                self.batch = (2 * self.batch).min(MAX_BATCH); // all ranks look at the same iterations
+            }
         }
         if drain {
             let pending = self.pending.take();
@@ -185,7 +196,9 @@ impl<A: Real> Log<A> {
         let start = Instant::now();
         let memory = read.wait(ctx)?;
         waited(start);
-        let refused = memory.last().and_then(|row| refused(*row, enqueued));
+        let behind = &memory[memory.len() - BEHIND..];
+        let refused = refused(behind[0], enqueued);
+        self.has_lost_rank |= !behind[1].to_f64().is_nan();
         if let (Launches::Granted, Some(first)) = (self.launches, refused) {
             self.launches = Launches::Refused(first);
         }

@@ -11,6 +11,7 @@ use super::text::{Check, OWN, R, Slot, WEIGHTS, X};
 use crate::backend::{Backend, Record};
 use crate::comm::MAX_SUMS;
 use crate::error::Result;
+use crate::partition::HaloPlan;
 use crate::real::Real;
 
 /// Vectors that the caller lends: the iterate, the residual, the weights, and the first two that are a method's own.
@@ -150,9 +151,29 @@ pub(crate) trait PassBackend: Backend {
         passes: &mut Self::Passes,
         program: &Program,
         rows: Option<Self::Rows<'_>>,
+        halo: Option<&HaloPlan>,
         bytes: u64,
     ) -> Result<()> {
-        let _ = (passes, program, rows, bytes);
+        let _ = (passes, program, rows, halo, bytes);
+        Ok(())
+    }
+
+    /// Begins a run of launches of several iterations that several ranks make together, before the first of which carried scalars have
+    /// these values and halos are filled. Says whether all ranks can; collective.
+    ///
+    /// # Errors
+    /// A failing device or rank.
+    fn begin_together(&self, passes: &mut Self::Passes, carried: &[f64]) -> Result<bool> {
+        let _ = (passes, carried);
+        if self.comm().size() > 1 { Ok(self.comm().relay(None)?.is_some()) } else { Ok(false) }
+    }
+
+    /// Ends it, once all that was launched is over: until then kernels need each other.
+    ///
+    /// # Errors
+    /// A failing device.
+    fn end_together(&self, passes: &mut Self::Passes) -> Result<()> {
+        let _ = passes;
         Ok(())
     }
 
@@ -227,6 +248,10 @@ pub(crate) struct Machine<O: PassBackend> {
     arriving: Option<Slot>,
     /// The last iteration that was made or enqueued.
     iteration: u64,
+    /// Whether several ranks make the iterations of this run in launches of several,
+    is_together: bool,
+    /// or did so until such a launch was refused.
+    is_refused: bool,
 }
 
 impl<O: PassBackend> Machine<O> {
@@ -245,7 +270,7 @@ impl<O: PassBackend> Machine<O> {
         }
         let mut passes = backend.compile(&program)?;
         let bytes = a.bytes() + (program.arrays_moved() * backend.n_owned() * size_of::<O::Real>()) as u64;
-        backend.prepare_several(&mut passes, &program, a.rows(), bytes)?;
+        backend.prepare_several(&mut passes, &program, a.rows(), a.live_halo(), bytes)?;
         let (carried, sums) = (vec![f64::NAN; program.carried.len()], vec![f64::NAN; program.sums]);
         let (pending, on_halo) = (Vec::new(), Vec::new());
         Ok(Self {
@@ -259,6 +284,8 @@ impl<O: PassBackend> Machine<O> {
             on_halo,
             arriving: None,
             iteration: 0,
+            is_together: false,
+            is_refused: false,
         })
     }
 
@@ -281,6 +308,7 @@ impl<O: PassBackend> Machine<O> {
         self.sums.fill(f64::NAN);
         self.carried.fill(f64::NAN);
         (self.arriving, self.on_halo, self.unfinished, self.iteration) = (None, Vec::new(), None, 0);
+        (self.is_together, self.is_refused) = (false, false);
         self.pending.clear();
         self.passes_of(backend, Stage::Begin)?;
         self.resolve_all::<Infallible>(backend, &mut |_| None)?;
@@ -322,6 +350,7 @@ impl<O: PassBackend> Machine<O> {
         if backend.runs_ahead() {
             backend.begin_ahead(&mut self.passes, &self.carried)?;
         }
+        self.is_together = backend.begin_together(&mut self.passes, &self.carried)?;
         Ok(())
     }
 
@@ -386,8 +415,20 @@ impl<O: PassBackend> Machine<O> {
             (iteration..next).for_each(|_| self.reorder());
             (next..iteration).for_each(|_| self.reorder_back());
             self.iteration = next - 1;
+            self.is_refused = self.is_together && next <= iteration;
+            if self.is_together {
+                backend.sum_over_ranks(&mut [])?; // so that all learn of requests at the same time
+            }
         }
         Ok(next)
+    }
+
+    /// Whether a launch that several ranks were to make together was refused, after others that were not: they go on from another residual.
+    pub(crate) fn must_replace(&mut self) -> bool {
+        if self.is_refused && self.iteration == 0 {
+            (self.is_together, self.is_refused) = (false, false); // nothing has been done
+        }
+        self.is_refused
     }
 
     /// Lets launches of several iterations fail from now on; says whether there are any.
@@ -402,7 +443,7 @@ impl<O: PassBackend> Machine<O> {
     /// # Errors
     /// A failing device or rank.
     pub(crate) fn look(&mut self, backend: &O, iteration: u64, drain: bool, records: &mut Vec<Record>) -> Result<()> {
-        if backend.runs_ahead() {
+        if backend.runs_ahead() || self.is_together {
             backend.look(&mut self.passes, &self.program, iteration, drain, records)
         } else if drain && self.unfinished.is_some() {
             let mut note = |record| {
@@ -423,7 +464,7 @@ impl<O: PassBackend> Machine<O> {
         match self.program.deferred {
             None => Ok(0.0),
             Some(_) if self.iteration == 0 => Ok(0.0),
-            Some(deferred) if backend.runs_ahead() => {
+            Some(deferred) if backend.runs_ahead() || self.is_together => {
                 backend.carried_ahead(&self.passes, self.iteration, deferred.carried)
             }
             Some(deferred) => Ok(match &self.unfinished {
@@ -438,6 +479,7 @@ impl<O: PassBackend> Machine<O> {
     /// # Errors
     /// A failing device.
     pub(crate) fn complete(&mut self, backend: &O) -> Result<()> {
+        backend.end_together(&mut self.passes)?;
         let Some(deferred) = self.program.deferred else { return Ok(()) };
         let left = self.deferred(backend)?;
         self.carried[deferred.carried] = left;

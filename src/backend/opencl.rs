@@ -3,6 +3,7 @@
 pub(crate) mod passes;
 mod sums;
 mod timings;
+mod together;
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;

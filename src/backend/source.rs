@@ -8,6 +8,7 @@ use super::deferred::Deferred;
 use super::program::{Pass, Program, Step};
 use super::scalar::{Form, Node};
 use super::text::{Check, CheckKind, Line, Slot, Term, X};
+use crate::comm::live::MOST_VALUES;
 use crate::kernels::Shape;
 
 /// How passes are written for a device.
@@ -142,7 +143,7 @@ fn arguments(pass: &Pass, program: &Program, f: impl Fn(&str, &str) -> String) -
 /// partial sums of passes are.
 pub(crate) fn alone(pass: &Pass, program: &Program, columns: &Columns, style: Style) -> String {
     let mut text = function(pass, style);
-    text.push_str(&step(pass, program, columns));
+    text.push_str(&step(pass, program, columns, false));
     let declared = arguments(pass, program, |of, name| format!("{of}{name}"));
     let given = arguments(pass, program, |_, name| name.into());
     let name = &pass.name;
@@ -155,12 +156,14 @@ pub(crate) fn alone(pass: &Pass, program: &Program, columns: &Columns, style: St
     text
 }
 
-/// The function of a pass that forms its factors itself.
-fn step(pass: &Pass, program: &Program, columns: &Columns) -> String {
-    let partials = partials(program);
+/// The function of a pass that forms its factors itself: of partial sums, or if it `is_shared` by several ranks of totals that are
+/// there. Then it also does to the halo what concerns it, once that of the vector that is `arriving` has come.
+fn step(pass: &Pass, program: &Program, columns: &Columns, is_shared: bool) -> String {
     let name = &pass.name;
     let mut head = Head::of(pass, program, columns);
-    let mut former = Former::of(head.finished, program, columns);
+    let former = Former::of(head.finished, program, columns);
+    let on_halo = pass.on_halo(&program.has_halo);
+    let factors_on_halo: Vec<String> = on_halo.factors().into_iter().map(|node| head.name(node)).collect();
     let factors: Vec<String> = pass.factors().into_iter().map(|node| head.name(node)).collect();
     let [before, after] = [&pass.before, &pass.after]
         .map(|checks| checks.iter().map(|check| goes_on(check, &head.name(check.node))).collect::<Vec<_>>());
@@ -176,20 +179,19 @@ fn step(pass: &Pass, program: &Program, columns: &Columns) -> String {
         left.map(|(k, carried)| (columns.carried(k), head.name(carried.next), carried.stays)).collect();
 
     let declared = arguments(pass, program, |of, name| format!("{of}{name}"));
-    let mut text = format!("static inline int form_{name}(int is_on, __local acc4 *scratch, {declared})\n{{\n");
+    let of_ranks = if is_shared { "together *t, __global real *arriving, " } else { "" };
+    let mut text =
+        format!("static inline int form_{name}(int is_on, __local acc4 *scratch, {of_ranks}{declared})\n{{\n");
     let reads = former.reads.clone() + &head.reads;
     let _ = write!(text, "#if READ_EARLY\n{reads}#endif\n");
-    let own = |sum: &usize| {
-        let (at, count, apart) = match partials.get(sum) {
-            Some(Partials::Product(k, is_second)) => {
-                (format!("dots{k} + 2 * first{k} + {}", usize::from(*is_second)), format!("count{k}"), 2)
-            }
-            Some(Partials::Pass) | None => (format!("sums + {sum} * stride"), "tiles".into(), 1),
-        };
-        Total { name: head.total(*sum), at, count, apart }
-    };
-    former.totals.extend(pass.awaits.iter().map(own));
-    add_totals(&mut text, &former.totals);
+    let totals = totals_of(pass, program, columns);
+    if is_shared {
+        for (k, Total { name, .. }) in totals.iter().enumerate() {
+            let _ = writeln!(text, "    const acc {name} = t->totals[{k}];");
+        }
+    } else {
+        add_totals(&mut text, &totals, "");
+    }
     let _ = write!(text, "#if !READ_EARLY\n{reads}#endif\n");
     text.push_str(&former.text);
     text.push_str(&head.text);
@@ -227,7 +229,105 @@ fn step(pass: &Pass, program: &Program, columns: &Columns) -> String {
         (0..pass.vectors().len()).for_each(|k| text.push_str(&format!(", v{k}")));
         text.push_str(");\n");
     }
+    if is_shared {
+        text.push_str("    if (arriving)\n        take_halo(t, goes_on, arriving, n);\n");
+        if !on_halo.lines.is_empty() {
+            let _ = write!(text, "    do_{}(goes_on ? t->halo : 0, n", on_halo.name);
+            factors_on_halo.iter().for_each(|factor| text.push_str(&format!(", (real){factor}")));
+            for slot in on_halo.vectors() {
+                let k = pass.vectors().iter().position(|other| *other == slot).unwrap_or_default();
+                let _ = write!(text, ", v{k}");
+            }
+            text.push_str(");\n");
+        }
+    }
     let _ = writeln!(text, "    return goes_on{};\n}}\n", all(&after));
+    text
+}
+
+/// The totals that a pass needs: of what the former iteration has left to be formed, then its own.
+fn totals_of(pass: &Pass, program: &Program, columns: &Columns) -> Vec<Total> {
+    let (head, partials) = (Head::of(pass, program, columns), partials(program));
+    let mut totals = Former::of(head.finished, program, columns).totals;
+    let own = |sum: &usize| {
+        let (at, count, apart) = match partials.get(sum) {
+            Some(Partials::Product(k, is_second)) => {
+                (format!("dots{k} + 2 * first{k} + {}", usize::from(*is_second)), format!("count{k}"), 2)
+            }
+            Some(Partials::Pass) | None => (format!("sums + {sum} * stride"), "tiles".into(), 1),
+        };
+        Total { name: head.total(*sum), at, count, apart }
+    };
+    totals.extend(pass.awaits.iter().map(own));
+    totals
+}
+
+/// What several ranks do together in a launch of several iterations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Meetings {
+    /// Sums over ranks in an iteration,
+    pub(crate) of_iteration: u32,
+    /// and at the end of a launch.
+    pub(crate) of_end: u32,
+}
+
+/// How often ranks meet, if they can have iterations of this program in one launch: with one product, whose halo is exchanged, and sums
+/// of no more values than travel together.
+pub(crate) fn meetings(program: &Program) -> Option<Meetings> {
+    let columns = Columns::of(program);
+    let mut products = program.iteration.iter().filter_map(|step| match step {
+        Step::Multiply(multiply) => Some(multiply.y),
+        Step::Pass(_) => None,
+    });
+    let (Some(y), None) = (products.next(), products.next()) else { return None };
+    let counts: Vec<usize> =
+        program.passes().chain(&program.last).map(|pass| totals_of(pass, program, &columns).len()).collect();
+    let of_iteration = program.passes().zip(&counts).filter(|(_, count)| **count > 0).count() as u32;
+    let is_possible = program.has_halo[y] && of_iteration > 0 && counts.iter().all(|count| *count <= MOST_VALUES);
+    is_possible.then_some(Meetings { of_iteration, of_end: u32::from(program.last.is_some()) })
+}
+
+/// The sum over ranks of what a pass needs: the last group adds up its rank's partial sums and takes the totals. Meanwhile all
+/// send what other ranks need of the product in w`sends`.
+fn meeting(text: &mut String, pass: &Pass, program: &Program, columns: &Columns, sends: Option<Slot>) {
+    let totals = totals_of(pass, program, columns);
+    text.push_str("        {\n    come(&t, &said);\n");
+    for k in products_of(pass, &partials(program)) {
+        let _ =
+            writeln!(text, "    __global const acc *dots{k} = former;\n    const uint count{k} = get_num_groups(0);");
+    }
+    add_totals(text, &totals, "!said ? 0 : ");
+    let count = totals.len();
+    let own: String = totals
+        .iter()
+        .enumerate()
+        .map(|(k, total)| format!("get_local_id(0) == {} ? {} : ", k + 1, total.name))
+        .collect();
+    let _ =
+        writeln!(text, "    const acc own = {own}0;\n    if (goes_on && said)\n        put_values(&t, {count}, own);");
+    if let Some(y) = sends {
+        let _ = writeln!(text, "    all_have_come(&t);\n    send_halo(&t, goes_on, w{y});");
+    }
+    let _ = writeln!(text, "    take_totals(&t, goes_on, &said, {count});\n        }}");
+}
+
+/// The function that does to halos what a pass does to owned elements.
+fn halo_function(pass: &Pass) -> String {
+    let (vectors, loads) = (pass.vectors(), pass.loads());
+    let at = |slot: Slot| vectors.iter().position(|v| *v == slot).unwrap_or_default();
+    let mut text = format!("static inline void do_{}(uint halo, uint n", pass.name);
+    (0..pass.factors().len()).for_each(|k| text.push_str(&format!(", const real k{k}")));
+    (0..vectors.len()).for_each(|k| text.push_str(&format!(", __global real *v{k}")));
+    text.push_str(
+        ")\n{\n    for (uint i = n + get_global_id(0), end = n + halo; i < end; i += get_global_size(0)) {\n        ",
+    );
+    for slot in &vectors {
+        let value = if loads.contains(slot) { format!(" = v{}[i]", at(*slot)) } else { String::new() };
+        let _ = write!(text, "real e{}{value}; ", at(*slot));
+    }
+    text.push_str(&element(pass, &at, "(acc)", &|_, _| String::new()));
+    pass.stores().iter().for_each(|slot| text.push_str(&format!("v{0}[i] = e{0}; ", at(*slot))));
+    text.push_str("\n    }\n}\n\n");
     text
 }
 
@@ -240,11 +340,18 @@ fn step(pass: &Pass, program: &Program, columns: &Columns) -> String {
 ///
 /// Once the run is over, the rest of the iteration does nothing: barriers stand in no branch, which some runtimes can't compile. The
 /// first iteration has row `at` of the `log_len` rows of the log, each of `row_len` numbers.
-pub(crate) fn persistent(program: &Program, columns: &Columns, style: Style) -> String {
+///
+/// If it `is_shared` by several ranks, see `cl/together.cl`, there are more arguments: `(memory, totals, send, sent, halo, sum,
+/// exchange, ranks, most_looks)`.
+pub(crate) fn persistent(program: &Program, columns: &Columns, style: Style, is_shared: bool) -> String {
     let mut text = String::new();
-    for pass in program.passes() {
+    for pass in program.passes().chain(program.last.iter().filter(|_| is_shared)) {
         text.push_str(&function(pass, style));
-        text.push_str(&step(pass, program, columns));
+        let on_halo = pass.on_halo(&program.has_halo);
+        if is_shared && !on_halo.lines.is_empty() {
+            text.push_str(&halo_function(&on_halo));
+        }
+        text.push_str(&step(pass, program, columns, is_shared));
     }
     let products = program.products();
     let _ = write!(
@@ -257,20 +364,48 @@ pub(crate) fn persistent(program: &Program, columns: &Columns, style: Style) -> 
     (0..products).for_each(|k| text.push_str(&format!(", uint first{k}")));
     text.push_str(", uint stride, __global uint *words, uint turn");
     (0..program.names.len()).for_each(|slot| text.push_str(&format!(", __global real *w{slot}")));
+    if is_shared {
+        text.push_str(
+            ", __global volatile ulong *memory, __global acc *totals, __global const uint *send, uint sent, uint halo, \
+             uint sum, uint exchange, uint ranks, uint most_looks",
+        );
+    }
     text.push_str(
         ")\n{\n    __local acc4 scratch[GROUP_SIZE];\n    __local uint said;\n    ROWS_LOCAL\n    \
-         __local acc2 *scratch2 = (__local acc2 *)scratch;\n    uint passed = 0, i = 0;\n    int goes_on = !*done;\n    \
-         if (!all_are_there(words, turn, log + log_len * row_len, at, &said))\n        return;\n    \
-         while (goes_on && i < iterations) {\n",
+         __local acc2 *scratch2 = (__local acc2 *)scratch;\n    uint passed = 0, i = 0;\n    int goes_on = !*done;\n",
     );
+    text.push_str(if is_shared {
+        "    together t = {words, memory, totals, log + log_len * row_len, send, 0, sum, exchange, ranks, most_looks, \
+         sent, halo};\n    if (!all_ranks_are_there(&t, goes_on, turn, at, &said))\n"
+    } else {
+        "    if (!all_are_there(words, turn, log + log_len * row_len, at, &said))\n"
+    });
+    text.push_str("        return;\n    while (goes_on && i < iterations) {\n");
+    if is_shared {
+        text.push_str("        const uint has_iteration = has_former || i > 0;\n        {\n        const uint has_former = has_iteration;\n");
+    }
     let waits = barriers(program);
-    let mut product = 0;
+    let (mut product, mut sends, mut takes) = (0, None, None);
     for (step, waits) in program.iteration.iter().zip(waits) {
-        if waits {
-            text.push_str("        all_groups(words, ++passed);\n");
+        let meets = match step {
+            Step::Pass(pass) if is_shared => !totals_of(pass, program, columns).is_empty(),
+            _ => false,
+        };
+        if let (Step::Pass(pass), true) = (step, meets) {
+            meeting(&mut text, pass, program, columns, sends.take());
+        } else if waits || matches!(step, Step::Pass(_)) && sends.is_some() {
+            let passed = if is_shared { "++t.passed" } else { "++passed" };
+            let _ = writeln!(text, "        all_groups(words, {passed});");
+            sends
+                .take()
+                .into_iter()
+                .for_each(|y: Slot| text.push_str(&format!("        send_halo(&t, goes_on, w{y});\n")));
         }
         match step {
             Step::Multiply(multiply) => {
+                if is_shared {
+                    (sends, takes) = (Some(multiply.y), Some(multiply.y));
+                }
                 let _ = writeln!(
                     text,
                     "        leave_dots(ROWS_TIMES(w{}, w{}), scratch2, former, first{product});",
@@ -292,9 +427,20 @@ pub(crate) fn persistent(program: &Program, columns: &Columns, style: Style) -> 
                         None => name.into(),
                     },
                 });
-                let _ = writeln!(text, "        goes_on = form_{}(goes_on, scratch, {given});", pass.name);
+                let of_ranks = match takes {
+                    _ if !is_shared => String::new(),
+                    Some(y) if !pass.on_halo(&program.has_halo).lines.is_empty() => {
+                        takes = None;
+                        format!("&t, w{y}, ")
+                    }
+                    _ => "&t, 0, ".into(),
+                };
+                let _ = writeln!(text, "        goes_on = form_{}(goes_on, scratch, {of_ranks}{given});", pass.name);
             }
         }
+    }
+    if is_shared {
+        text.push_str("        }\n");
     }
     // vectors and sums take turns
     for (slot, from) in program.order.iter().enumerate().filter(|(slot, from)| *slot != **from) {
@@ -304,9 +450,20 @@ pub(crate) fn persistent(program: &Program, columns: &Columns, style: Style) -> 
         let _ = writeln!(text, "        w{slot} = next{slot};");
     }
     text.push_str(
-        "        __global acc *next_sums = former;\n        former = sums;\n        sums = next_sums;\n        i++;\n    }\n    \
-         if (get_global_id(0) == 0) {\n        *done_next = !goes_on;\n",
+        "        __global acc *next_sums = former;\n        former = sums;\n        sums = next_sums;\n        i++;\n    }\n",
     );
+    if let Some(last) = program.last.as_ref().filter(|_| is_shared) {
+        // no device alone could form it later
+        text.push_str("    {\n    __global acc *sums = former;\n");
+        meeting(&mut text, last, program, columns, None);
+        let given = arguments(last, program, |_, name| match name {
+            "now" => "(at + i + log_len - 1) % log_len * row_len".into(),
+            "before" => "(at + i + log_len - 2) % log_len * row_len".into(),
+            _ => name.into(),
+        });
+        let _ = writeln!(text, "    goes_on = form_{}(goes_on, scratch, &t, 0, {given});\n    }}", last.name);
+    }
+    text.push_str("    if (get_global_id(0) == 0) {\n        *done_next = !goes_on;\n");
     // what stays as it is, to be found in the row of the last iteration that was asked for
     for (k, _) in program.carried.iter().enumerate().filter(|(_, carried)| carried.stays) {
         let column = columns.carried(k);
@@ -342,8 +499,9 @@ struct Total {
     apart: usize,
 }
 
-/// Adds up partial sums: each work-item its part in one loop for all, so that what is loaded is waited for together.
-fn add_totals(text: &mut String, totals: &[Total]) {
+/// Adds up partial sums, unless there are none: each work-item its part in one loop for all, so that what is loaded is waited for
+/// together.
+fn add_totals(text: &mut String, totals: &[Total], unless: &str) {
     let Some(most) =
         totals.iter().map(|total| total.count.clone()).reduce(|a, b| if a == b { a } else { format!("max({a}, {b})") })
     else {
@@ -352,9 +510,9 @@ fn add_totals(text: &mut String, totals: &[Total]) {
     for Total { name, .. } in totals {
         let _ = writeln!(text, "    acc {name} = 0;");
     }
-    let _ = writeln!(text, "    for (uint i = first_part(), most = {most}; i < most; i += LANES) {{");
+    let _ = writeln!(text, "    for (uint k = first_part(), most = {unless}{most}; k < most; k += LANES) {{");
     for Total { name, at, count, apart } in totals {
-        let _ = writeln!(text, "        {name} += i < ({count}) ? ({at})[i * {apart}] : (acc)0;");
+        let _ = writeln!(text, "        {name} += k < ({count}) ? ({at})[k * {apart}] : (acc)0;");
     }
     text.push_str("    }\n");
     let names: Vec<String> = totals.iter().map(|total| total.name.clone()).collect();

@@ -20,7 +20,10 @@ use crate::operator::host::HostBlock;
 use crate::operator::opencl::DeviceBlock;
 use crate::partition::{Part, split};
 use crate::precond::{Precond, Rows};
+use crate::real::Real;
 
+/// Several ranks' launches, on one device.
+mod mirrored;
 /// Random texts, against plain loops.
 mod random;
 
@@ -54,12 +57,24 @@ fn run<O: PassBackend<Real = f64>>(
     most: u64,
     by_several: bool,
 ) -> Ran {
+    run_counting(backend, a, program, (b, limit, most), by_several, &mut 0)
+}
+
+/// The same, which counts the launches of several iterations that were not refused.
+fn run_counting<O: PassBackend>(
+    backend: &O,
+    a: &impl LinearOperator<O>,
+    program: Program,
+    (b, limit, most): (&[f64], f64, u64),
+    by_several: bool,
+    launches: &mut u64,
+) -> Ran {
     let mut machine = Machine::new(backend, a, program).unwrap();
     for slot in LENT {
         machine.v[slot] = backend.vector(a.halo(), "a vector").unwrap();
     }
     backend.begin().unwrap();
-    backend.write(b, &mut machine.v[R]).unwrap();
+    backend.write(&O::Real::scaled(b, 1.0), &mut machine.v[R]).unwrap();
     machine.begin(backend).unwrap();
     machine.start(backend, a, false).unwrap();
     let mut ran = Ran { x: vec![0.0; b.len()], history: Vec::new(), indefinite: None };
@@ -80,7 +95,9 @@ fn run<O: PassBackend<Real = f64>>(
                 break;
             }
         }
+        *launches += u64::from(several.is_some_and(|several| several > next));
         next = several.unwrap_or(next + 1);
+        assert!(!machine.must_replace(), "only the first launch is refused here");
         let mut records = Vec::new();
         machine.look(backend, next - 1, next > most, &mut records).unwrap();
         if records.into_iter().find_map(&mut judge).is_some() {
@@ -91,7 +108,7 @@ fn run<O: PassBackend<Real = f64>>(
         }
     }
     machine.complete(backend).unwrap();
-    backend.read(&machine.v[X], &mut ran.x).unwrap();
+    O::Real::fill(&mut ran.x, |x| backend.read(&machine.v[X], x)).unwrap();
     ran
 }
 

@@ -17,9 +17,11 @@
 //! of sum s, and there are none before the relay has the values of all ranks. So a line is written again, with sum s + 2, only when
 //! all have read s: nobody reads a number later than the one that it waits for.
 
+pub(crate) mod halos;
+pub(crate) mod relaying;
+
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Numbers of 64 bits in a word.
 pub(crate) const WORD: usize = 2;
@@ -29,12 +31,6 @@ pub(crate) const LINE: usize = 16;
 pub(crate) const MOST_VALUES: usize = LINE / WORD - 1;
 /// Numbers of 64 bits that a rank's memory has for sums: two lines of values, then two of totals.
 pub(crate) const ROOM: usize = 4 * LINE;
-
-/// How often the relay looks in vain before it lets other threads run, and before it naps.
-const SPINS: u32 = 20_000;
-const MOST_IDLE: u32 = SPINS + 1_000;
-/// How long it naps.
-const NAP: Duration = Duration::from_micros(50);
 
 /// A number of 64 bits that others change.
 pub(crate) trait Shared64 {
@@ -152,25 +148,6 @@ impl Relay {
         true
     }
 
-    /// Relays sums until it is told to stop. If there are fewer processors than ranks and the relay, it does not keep them from others.
-    pub(crate) fn run(&mut self, memories: &[&[AtomicU64]], stops: &AtomicBool) {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let begin = if self.come.len() < processors { 0 } else { SPINS };
-        let mut idle = begin;
-        while !stops.load(Ordering::Relaxed) {
-            if self.look(memories) {
-                idle = begin;
-                continue;
-            }
-            idle = (idle + 1).min(MOST_IDLE);
-            match idle {
-                ..SPINS => std::hint::spin_loop(),
-                SPINS..MOST_IDLE => std::thread::yield_now(),
-                _ => std::thread::sleep(NAP),
-            }
-        }
-    }
-
     /// The sum that is under way, and the ranks that have not come to it.
     pub(crate) fn missing(&self) -> (u32, Vec<usize>) {
         let missing = self.come.iter().enumerate().filter(|(_, values)| values.is_none());
@@ -252,38 +229,6 @@ mod tests {
             assert!(
                 words.iter().all(|words| get(words, Lines::Totals, number).unwrap()[..] == [2.0 * f64::from(number)])
             );
-        }
-    }
-
-    #[test]
-    fn many_sums_of_threads() {
-        for ranks in [1, 2, 3, 5] {
-            let memories: Vec<_> = (0..ranks).map(|_| memory()).collect();
-            let words: Vec<&[AtomicU64]> = memories.iter().map(|memory| &memory[..]).collect();
-            let stops = AtomicBool::new(false);
-            std::thread::scope(|scope| {
-                scope.spawn(|| Relay::new(ranks).run(&words, &stops));
-                let rank = |rank: usize| {
-                    let words = words[rank];
-                    move || {
-                        for number in 1..=2000_u32 {
-                            put(words, Lines::Values, number, &[f64::from(number) * rank as f64, 1.0]);
-                            let totals = loop {
-                                match get(words, Lines::Totals, number) {
-                                    Some(totals) => break totals,
-                                    None => std::thread::yield_now(),
-                                }
-                            };
-                            let all = (ranks * (ranks - 1) / 2) as f64;
-                            assert_eq!(totals[..], [f64::from(number) * all, ranks as f64]);
-                        }
-                    }
-                };
-                let threads: Vec<_> = (0..ranks).map(|k| scope.spawn(rank(k))).collect();
-                let ends: Vec<_> = threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
-                stops.store(true, Ordering::Relaxed);
-                ends.into_iter().for_each(|end| end.unwrap());
-            });
         }
     }
 

@@ -14,6 +14,7 @@ use std::any::Any;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use self::live::relaying::{Member, Relaying};
 use crate::error::Result;
 
 pub use alone::Alone;
@@ -75,6 +76,16 @@ pub trait Communicator<T>: Send {
     /// # Errors
     /// A failed rank.
     fn fetch(&self, from: usize) -> Result<Message<T>>;
+
+    /// Lets sums and halos among running kernels be relayed, as long as some rank keeps what it is given, if all ranks bring something to
+    /// be relayed and there are processors to do it. Collective: all ranks get the same answer.
+    ///
+    /// # Errors
+    /// A failed rank.
+    fn relay(&self, member: Option<Member>) -> Result<Option<Arc<Relaying>>> {
+        let _ = member;
+        Ok(None)
+    }
 
     /// Asks all ranks to stop for `request`, or to do what it stands for; 0 takes that back. They learn of it, together, in
     /// their next sum.

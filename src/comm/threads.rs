@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::gate::Gate;
+use super::live::relaying::{Member, Relaying};
 use super::{Communicator, Failure, MAX_SUMS, Message};
 use crate::error::{Error, Result};
 
@@ -25,6 +26,14 @@ struct Shared<T> {
     lines: [Vec<Line>; 2],
     arrivals: Gate,
     mailboxes: Vec<Mailbox<T>>,
+    /// What ranks bring to be relayed, and who does it.
+    relaying: Mutex<Brought>,
+}
+
+/// What ranks bring to be relayed, and who relays it.
+struct Brought {
+    members: Vec<Option<Member>>,
+    relaying: Option<Arc<Relaying>>,
 }
 
 /// A rank's contribution to a sum, on a cache line of its own: values, then the stop request.
@@ -57,6 +66,7 @@ impl<T: Send + Sync + 'static> Threads<T> {
             lines: [lines(), lines()],
             arrivals: Gate::new(size),
             mailboxes: receivers.iter().map(mailbox).collect(),
+            relaying: Mutex::new(Brought { members: vec![None; size], relaying: None }),
         });
         let rank = |rank| Self {
             rank,
@@ -140,6 +150,25 @@ impl<T: Send + Sync + 'static> Communicator<T> for Threads<T> {
         let message = mailbox.message.lock().unwrap_or_else(PoisonError::into_inner).clone();
         mailbox.read.advance();
         message.ok_or(Error::PeerFailed)
+    }
+
+    fn relay(&self, member: Option<Member>) -> Result<Option<Arc<Relaying>>> {
+        let relaying = || self.shared.relaying.lock().unwrap_or_else(PoisonError::into_inner);
+        relaying().members[self.rank] = member;
+        self.gather(0.0)?; // all have brought theirs
+        if self.rank == 0 {
+            let Brought { members, relaying } = &mut *relaying();
+            let all: Option<Vec<Member>> = members.drain(..).collect();
+            *members = vec![None; self.size()];
+            *relaying = all.and_then(|members| Relaying::among(&members)).map(Arc::new);
+        }
+        self.gather(0.0)?; // it is decided
+        let relayed = relaying().relaying.clone();
+        self.gather(0.0)?; // all have taken it
+        if self.rank == 0 {
+            relaying().relaying = None;
+        }
+        Ok(relayed)
     }
 
     fn request_stop(&self, request: u32) {

@@ -23,6 +23,11 @@ pub(crate) struct LiveMemory {
     id: u64,
 }
 
+// SAFETY: all access is by atomic numbers, see `deref`.
+unsafe impl Send for LiveMemory {}
+// SAFETY: the same.
+unsafe impl Sync for LiveMemory {}
+
 /// `clCreateBufferNV` of `cl_nv_create_buffer`: the second flags say where the buffer is.
 type CreateBufferNv =
     unsafe extern "system" fn(cl_context, cl_mem_flags, cl_mem_flags, usize, *mut c_void, *mut cl_int) -> cl_mem;

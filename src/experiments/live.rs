@@ -2,16 +2,19 @@
 //! up numbers while they run.
 
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
 use super::exchange::SumTime;
-use crate::comm::live::{Lines, ROOM, Relay, get, put};
-use crate::device::{Context, DeviceVec, Info, Kind, LiveMemory, Queue};
+use crate::comm::live::halos::Places;
+use crate::comm::live::relaying::{Member, Relaying};
+use crate::comm::live::{Lines, ROOM, get, put};
+use crate::device::{Context, DeviceVec, Info, LiveMemory, Queue};
 use crate::error::{Error, Result};
-use crate::kernels::live::{LiveKernels, Sums};
+use crate::kernels::live::{LiveKernels, Sums, most_looks};
 use crate::timing::{Timing, timing};
 
 /// Answers of one launch.
@@ -23,16 +26,6 @@ const TIME: Duration = Duration::from_millis(50);
 const MOST: u32 = 100_000;
 /// How long the host waits for a kernel.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// How often a kernel looks in vain before it gives up: for a second or some.
-fn most_looks(kind: Kind) -> u32 {
-    match kind {
-        // some 0.7 µs over the bus
-        Kind::Gpu => 2_000_000,
-        // some nanoseconds each
-        _ => 400_000_000,
-    }
-}
 
 /// A device, and how soon a running kernel on it answers the host.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -51,52 +44,20 @@ pub struct Answers {
 pub fn answers(device: &Info, repeat: usize) -> Result<Answers> {
     let ctx = Context::open(device)?;
     let (kernels, memory) = (LiveKernels::build(&ctx)?, LiveMemory::zeros(&ctx, ROOM)?);
-    let mut answered = DeviceVec::from_slice(&ctx, &[0], "how many were answered")?;
     let mut times = Vec::new();
     for _ in 0..repeat {
-        memory.iter().for_each(|word| word.store(0, Ordering::Relaxed));
-        kernels.echo(&ctx, &memory, [ANSWERS, most_looks(device.kind)], &mut answered)?;
-        ctx.flush(Queue::Compute)?;
-        let seconds = ask(&memory, ANSWERS);
-        ctx.finish()?;
-        let mut count = [0];
-        answered.read(&ctx, 0, &mut count)?;
-        match seconds {
-            Some(seconds) if count[0] == ANSWERS => times.push(seconds),
-            _ => return Ok(Answers { device: device.label(), time: None }),
+        match kernels.answers(&ctx, &memory, ANSWERS)? {
+            Some(seconds) => times.push(seconds),
+            None => return Ok(Answers { device: device.label(), time: None }),
         }
     }
     Ok(Answers { device: device.label(), time: (!times.is_empty()).then(|| timing(times)) })
 }
 
-/// Seconds from a number to its answer, of so many; none if one was wrong or did not come.
-fn ask(memory: &LiveMemory, count: u32) -> Option<f64> {
-    let mut start = Instant::now();
-    for number in 1..=count {
-        let asked = f64::from(number);
-        put(memory, Lines::Totals, number, &[asked]);
-        let begun = Instant::now();
-        let answer = loop {
-            match get(memory, Lines::Values, number) {
-                Some(answer) => break answer,
-                None if begun.elapsed() > PATIENCE => return None,
-                None => std::hint::spin_loop(),
-            }
-        };
-        if answer[..] != [f64::from_bits(asked.to_bits() + 1)] {
-            return None;
-        }
-        if number == 1 {
-            start = Instant::now(); // the launch is no part of it
-        }
-    }
-    Some(start.elapsed().as_secs_f64() / f64::from(count - 1))
-}
-
 /// A rank that meets others: a device, or the host.
 struct Rank {
     name: String,
-    memory: Memory,
+    memory: Arc<Memory>,
     device: Option<Launched>,
 }
 
@@ -127,11 +88,11 @@ impl Deref for Memory {
 impl Rank {
     fn new(device: Option<&Info>) -> Result<Self> {
         let Some(device) = device else {
-            let memory = Memory::Host((0..ROOM).map(|_| AtomicU64::new(0)).collect());
+            let memory = Arc::new(Memory::Host((0..ROOM).map(|_| AtomicU64::new(0)).collect()));
             return Ok(Self { name: "host".into(), memory, device: None });
         };
         let ctx = Context::open(device)?;
-        let (kernels, memory) = (LiveKernels::build(&ctx)?, Memory::Device(LiveMemory::zeros(&ctx, ROOM)?));
+        let (kernels, memory) = (LiveKernels::build(&ctx)?, Arc::new(Memory::Device(LiveMemory::zeros(&ctx, ROOM)?)));
         let met = DeviceVec::from_slice(&ctx, &[0; 2], "how many sums were met")?;
         Ok(Self { name: device.label(), memory, device: Some(Launched { ctx, kernels, met }) })
     }
@@ -191,11 +152,20 @@ fn meet(ranks: &mut [Rank], values: usize, repeat: usize) -> Result<Timing> {
     for rank in &*ranks {
         rank.memory.iter().for_each(|word| word.store(0, Ordering::Relaxed));
     }
-    let mut relay = Relay::new(ranks.len());
+    let member = |rank: &Rank| Member {
+        memory: Arc::clone(&rank.memory) as _,
+        places: Places::new(0, 0, size_of::<f64>()),
+        receive: Vec::new(),
+        device: None,
+        name: rank.name.clone(),
+    };
+    let members: Vec<Member> = ranks.iter().map(member).collect();
+    let relaying =
+        Relaying::with_threads(&members, 1).ok_or_else(|| Error::Usage("there are no more threads".into()))?;
     let mut first = 1;
     let mut launch = |rounds: u32| -> Result<f64> {
         let start = Instant::now();
-        together(ranks, &mut relay, &Sums { first, rounds, values: values as u32, weights: [0; 2] })?;
+        together(ranks, &relaying, &Sums { first, rounds, values: values as u32, weights: [0; 2] })?;
         first += rounds;
         Ok(start.elapsed().as_secs_f64() / f64::from(rounds))
     };
@@ -205,51 +175,29 @@ fn meet(ranks: &mut [Rank], values: usize, repeat: usize) -> Result<Timing> {
 }
 
 /// All ranks in the same sums, with a thread that relays.
-fn together(ranks: &mut [Rank], relay: &mut Relay, sums: &Sums) -> Result<()> {
+fn together(ranks: &mut [Rank], relaying: &Relaying, sums: &Sums) -> Result<()> {
     let weights = (1..=ranks.len() as u32).sum();
-    let names: Vec<String> = ranks.iter().map(|rank| rank.name.clone()).collect();
-    let (memories, devices): (Vec<&Memory>, Vec<_>) =
-        ranks.iter_mut().map(|rank| (&rank.memory, &mut rank.device)).unzip();
-    let stops = AtomicBool::new(false);
     let met: Vec<Result<[u32; 2]>> = std::thread::scope(|scope| {
-        let words: Vec<&[AtomicU64]> = memories.iter().map(|memory| &***memory).collect();
-        let (relay, stops) = (&mut *relay, &stops);
-        scope.spawn(move || relay.run(&words, stops));
         let mut meeting = Vec::new();
-        for ((memory, device), weight) in memories.into_iter().zip(devices).zip(1..) {
+        for (Rank { memory, device, .. }, weight) in ranks.iter_mut().zip(1..) {
             let sums = Sums { weights: [weight, weights], ..*sums };
-            meeting.push(scope.spawn(move || match (memory, device) {
+            meeting.push(scope.spawn(move || match (&**memory, device) {
                 (Memory::Device(memory), Some(device)) => device.meet(memory, &sums),
-                _ => Ok(meet_on_host(memory, &sums)),
+                (memory, _) => Ok(meet_on_host(memory, &sums)),
             }));
         }
         let met = meeting.into_iter().enumerate().map(|(rank, thread)| {
             let panicked = |_| Error::RankPanicked { rank, message: "in a sum".into() };
             thread.join().map_err(panicked).and_then(|met| met)
         });
-        let met = met.collect();
-        stops.store(true, Ordering::Relaxed);
-        met
+        met.collect()
     });
     let met = met.into_iter().collect::<Result<Vec<_>>>()?;
     let wrong: u32 = met.iter().map(|[_, wrong]| wrong).sum();
     if wrong > 0 {
-        let why = format!("{wrong} of their totals were wrong");
-        return Err(Error::NotMet { ranks: names.join(", "), sums: relay.missing().0 - 1, why });
+        return Err(relaying.wrong(wrong));
     }
-    if met.iter().all(|[count, _]| *count == sums.rounds) {
-        return Ok(());
-    }
-    Err(not_met(&names, relay))
-}
-
-/// That a sum was given up.
-fn not_met(names: &[String], relay: &Relay) -> Error {
-    let (number, missing) = relay.missing();
-    let missing: Vec<&str> = missing.into_iter().map(|rank| names[rank].as_str()).collect();
-    let missing = if missing.is_empty() { "the relay".into() } else { missing.join(", ") };
-    let why = format!("in the next one {missing} did not come in time");
-    Error::NotMet { ranks: names.join(", "), sums: number - 1, why }
+    if met.iter().all(|[count, _]| *count == sums.rounds) { Ok(()) } else { Err(relaying.lost()) }
 }
 
 #[cfg(test)]
@@ -278,24 +226,5 @@ mod tests {
             assert_eq!(times.iter().map(|sum| sum.values).collect::<Vec<_>>(), [1, 3, 7]);
             assert!(times.iter().all(|sum| is_some_time(sum.time)));
         }
-    }
-
-    #[test]
-    fn who_does_not_come_is_named() {
-        let names = ["host", "[0] a GPU", "[1] a GPU"].map(String::from);
-        let memories = [(); 3].map(|()| (0..ROOM).map(|_| AtomicU64::new(0)).collect::<Vec<_>>());
-        let words = memories.each_ref().map(|memory| &memory[..]);
-        let mut relay = Relay::new(3);
-        for number in 1..=4 {
-            words.iter().for_each(|words| put(words, Lines::Values, number, &[1.0]));
-            assert!(relay.look(&words));
-        }
-        put(words[1], Lines::Values, 5, &[1.0]);
-        assert!(!relay.look(&words));
-        let message = not_met(&names, &relay).to_string();
-        assert_eq!(
-            message,
-            "host, [0] a GPU, [1] a GPU met in 4 sums; in the next one host, [1] a GPU did not come in time"
-        );
     }
 }

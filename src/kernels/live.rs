@@ -1,9 +1,25 @@
-//! Launchers of `cl/live.cl`.
+//! Launchers of `cl/live.cl`, and whether a device answers while it runs.
 
-use super::{Argument, PRELUDE, Shape, launch, options_of};
-use crate::comm::live::{MOST_VALUES, ROOM};
-use crate::device::{ClKernel, ClResult, Context, DeviceVec, Grid, Kernel, LiveMemory};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::{Argument, PRELUDE, Shape, WORDS, launch, options_of};
+use crate::comm::live::{Lines, MOST_VALUES, ROOM, get, put};
+use crate::device::{ClKernel, ClResult, Context, DeviceVec, Grid, Kernel, Kind, LiveMemory, Queue};
 use crate::error::Result;
+
+/// How long the host waits for an answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How often a kernel looks in vain before it gives up: for two seconds or some.
+pub(crate) fn most_looks(kind: Kind) -> u32 {
+    match kind {
+        // some 0.7 µs over the bus
+        Kind::Gpu => 3_000_000,
+        // a cycle or two each
+        _ => 4_000_000_000,
+    }
+}
 
 /// Kernels that answer while they run.
 pub(crate) struct LiveKernels {
@@ -37,8 +53,8 @@ impl LiveKernels {
     /// # Errors
     /// [`Error::KernelBuild`](crate::Error::KernelBuild).
     pub(crate) fn build(ctx: &Context) -> Result<Self> {
-        let source =
-            format!("#line 1 \"prelude.cl\"\n{PRELUDE}\n#line 1 \"live.cl\"\n{}", include_str!("../../cl/live.cl"));
+        let files = [("prelude", PRELUDE), ("words", WORDS), ("live", include_str!("../../cl/live.cl"))];
+        let source: String = files.into_iter().map(|(file, text)| format!("#line 1 \"{file}.cl\"\n{text}\n")).collect();
         // a work-item for each word of a line, but on processors
         let group_size = if Shape::of(ctx.info()) == Shape::Cpu { 1 } else { MOST_VALUES + 1 };
         let std = ctx.fence_options().unwrap_or_else(|| super::USUAL_STD.into());
@@ -63,6 +79,22 @@ impl LiveKernels {
         unsafe { launch(ctx, &self.echo, self.grid, &[memory, &rounds, &most_looks, answered]) }
     }
 
+    /// Seconds that a running kernel takes to answer, the mean of `rounds` numbers; none if an answer did not come, or was wrong.
+    ///
+    /// # Errors
+    /// A failing device.
+    pub(crate) fn answers(&self, ctx: &Context, memory: &LiveMemory, rounds: u32) -> Result<Option<f64>> {
+        let mut answered = DeviceVec::from_slice(ctx, &[0], "how many were answered")?;
+        memory.iter().take(ROOM).for_each(|word| word.store(0, Ordering::Relaxed));
+        self.echo(ctx, memory, [rounds, most_looks(ctx.info().kind)], &mut answered)?;
+        ctx.flush(Queue::Compute)?;
+        let seconds = ask(memory, rounds);
+        ctx.finish()?;
+        let mut count = [0];
+        answered.read(ctx, 0, &mut count)?;
+        Ok(seconds.filter(|_| count[0] == rounds))
+    }
+
     /// Takes part in sums; tells in `met` how many were met, and how many totals were wrong.
     ///
     /// # Errors
@@ -82,6 +114,30 @@ impl LiveKernels {
             launch(ctx, &self.sums, self.grid, &[memory, first, rounds, values, weight, weights, &most_looks, met])
         }
     }
+}
+
+/// Seconds from a number to its answer, of so many; none if one was wrong or did not come.
+fn ask(memory: &LiveMemory, count: u32) -> Option<f64> {
+    let mut start = Instant::now();
+    for number in 1..=count {
+        let asked = f64::from(number);
+        put(memory, Lines::Totals, number, &[asked]);
+        let begun = Instant::now();
+        let answer = loop {
+            match get(memory, Lines::Values, number) {
+                Some(answer) => break answer,
+                None if begun.elapsed() > PATIENCE => return None,
+                None => std::hint::spin_loop(),
+            }
+        };
+        if answer[..] != [f64::from_bits(asked.to_bits() + 1)] {
+            return None;
+        }
+        if number == 1 {
+            start = Instant::now(); // the launch is no part of it
+        }
+    }
+    Some(start.elapsed().as_secs_f64() / f64::from(count - 1))
 }
 
 impl Lines64 for LiveMemory {

@@ -56,6 +56,7 @@ pub(crate) const MOST_MAIN: usize = 32;
 
 const PRELUDE: &str = include_str!("../../cl/prelude.cl");
 const PASSES: &str = include_str!("../../cl/passes.cl");
+const WORDS: &str = include_str!("../../cl/words.cl");
 
 /// All kernels for elements `T` and sums `A`, compiled for one device.
 pub(crate) struct Kernels<T, A> {

@@ -2,10 +2,13 @@
 
 use std::cell::Cell;
 
+use super::live::most_looks;
 use super::pass::interned;
 use super::products::{InPersistent, Rows};
-use super::{Argument, PASSES, PRELUDE, Tuning, USUAL_STD, launch, main_option, options_of, sources};
-use crate::device::{Context, DeviceVec, Grid, Kernel};
+use super::{Argument, PASSES, PRELUDE, Tuning, USUAL_STD, WORDS, launch, main_option, options_of, sources};
+use crate::comm::live::MOST_VALUES;
+use crate::comm::live::halos::Places;
+use crate::device::{Context, DeviceVec, Grid, Kernel, LiveMemory};
 use crate::error::Result;
 use crate::real::Real;
 
@@ -17,6 +20,7 @@ pub(crate) struct Persistent {
     words: DeviceVec<u32>,
     /// 1 and 2 from launch to launch.
     turn: Cell<u32>,
+    is_shared: bool,
 }
 
 /// What a launch does, and works on.
@@ -45,11 +49,28 @@ pub(crate) struct Span<'a, T, A> {
     pub(crate) first: &'a [u32],
     /// All vectors.
     pub(crate) vectors: &'a [DeviceVec<T>],
+    /// What the launch has to do with other ranks.
+    pub(crate) shared: Option<Shared<'a, A>>,
+}
+
+/// What ranks share in a launch: see `cl/together.cl`.
+pub(crate) struct Shared<'a, A> {
+    pub(crate) memory: &'a LiveMemory,
+    pub(crate) places: Places,
+    /// Room for totals.
+    pub(crate) totals: &'a DeviceVec<A>,
+    /// Which of the vectors have a halo.
+    pub(crate) has_halo: &'a [bool],
+    /// Which elements are sent.
+    pub(crate) send: &'a DeviceVec<u32>,
+    /// The numbers of the next sum, and of the last exchange.
+    pub(crate) next: [u32; 2],
+    pub(crate) ranks: u32,
 }
 
 impl Persistent {
     /// Compiles the kernel `name` of a generated source for `rows`, of which `format` is known, to be launched in so many groups of `group_size`, in
-    /// which `lanes` work-items share a tile.
+    /// which `lanes` work-items share a tile; if it `is_shared`, as one of several ranks.
     ///
     /// # Errors
     /// [`Error::KernelBuild`](crate::Error::KernelBuild), or not enough memory.
@@ -59,14 +80,16 @@ impl Persistent {
         (rows, format): (Rows<'_, T>, InPersistent),
         (name, text): (&str, &str),
         (group_size, lanes): (usize, usize),
-        groups: usize,
+        (groups, is_shared): (usize, bool),
     ) -> Result<Self> {
         let of_rows = rows.products();
         let [_, products] = sources(of_rows.names[0]);
         let persistent = include_str!("../../cl/persistent.cl");
         let files = [("prelude", PRELUDE), ("products", products), ("passes", PASSES), ("persistent", persistent)];
+        let of_ranks = [("words", WORDS), ("together", include_str!("../../cl/together.cl"))];
         let source: String = files
             .into_iter()
+            .chain(of_ranks.into_iter().filter(|_| is_shared))
             .chain([("generated", text)])
             .map(|(file, text)| format!("#line 1 \"{file}.cl\"\n{text}"))
             .collect();
@@ -79,8 +102,9 @@ impl Persistent {
         Ok(Self {
             kernel: ctx.kernel(&program, interned(name), [T::CL_NAME, A::CL_NAME])?,
             grid: Grid { groups, group_size },
-            words: DeviceVec::from_slice(ctx, &[0, 0, 2], "what groups tell each other")?,
+            words: DeviceVec::from_slice(ctx, &[0, 0, 2, 2, 0], "what groups tell each other")?,
             turn: Cell::new(1),
+            is_shared,
         })
     }
 
@@ -112,12 +136,24 @@ impl Persistent {
         let [n_rows, n_cols] = rows.lens();
         let Span { at, rows: [log_len, row_len], log, count, n, tiles, has_former, limit, .. } = span;
         let [sums, former] = span.sums;
-        let has_room = |v: &DeviceVec<T>| v.len() == 0 || v.len() >= n_rows.max(n_cols).max(*n);
+        let least = if self.is_shared { n_rows } else { n_rows.max(n_cols) };
+        let has_room = |v: &DeviceVec<T>| v.len() == 0 || v.len() >= least;
         assert!(rows.is_there() && *n == n_rows && span.vectors.iter().all(has_room));
         assert!(self.kernel.types == [T::CL_NAME, A::CL_NAME] && span.done.len().min(span.done_next.len()) > 0);
-        assert!(at < log_len && log.len() > (log_len * row_len) as usize);
+        assert!(at < log_len && log.len() > (log_len * row_len) as usize + 1);
         let of_products = |first: &u32| 2 * (*first as usize + self.grid.groups);
         assert!(span.first.iter().map(of_products).all(|end| end <= sums.len().min(former.len())));
+        let most_looks = most_looks(ctx.info().kind);
+        let of_ranks =
+            span.shared.as_ref().map(|shared| (shared, [shared.places.sent, shared.places.halo].map(super::count)));
+        let is_as_compiled = |shared: &Shared<'_, A>| {
+            let Places { sent, halo, .. } = shared.places;
+            let is_there = shared.memory.len() >= shared.places.room() && shared.totals.len() >= MOST_VALUES;
+            let mut with_halo = span.vectors.iter().zip(shared.has_halo).filter(|(_, has_halo)| **has_halo);
+            let has_room = with_halo.all(|(v, _)| v.len() >= (*n + halo).max(n_cols));
+            is_there && shared.send.len() == sent && has_room
+        };
+        assert!(span.shared.is_some() == self.is_shared && span.shared.as_ref().is_none_or(is_as_compiled));
         let (n, has_former, turn) = (super::count(*n), u32::from(*has_former), self.turn.get());
         self.turn.set(3 - turn);
         let mut args = rows.arguments();
@@ -126,6 +162,11 @@ impl Persistent {
         args.extend(span.first.iter().map(|first| first as &dyn Argument));
         args.extend([tiles as &dyn Argument, &self.words, &turn]);
         args.extend(span.vectors.iter().map(|v| v as &dyn Argument));
+        if let Some((shared, [sent, halo])) = &of_ranks {
+            let [sum, exchange] = &shared.next;
+            args.extend([shared.memory as &dyn Argument, shared.totals, shared.send, sent, halo, sum, exchange]);
+            args.extend([&shared.ranks as &dyn Argument, &most_looks]);
+        }
         // SAFETY: arguments as the source is generated; elements 0..n and those that the rows have columns for, pairs of partial sums
         // and the log, checked above; the matrix by the maker of the block. Vectors without elements are not used.
         unsafe { launch(ctx, &self.kernel, self.grid, &args) }

@@ -60,6 +60,9 @@ fn iterations<O: PassBackend>(
         let allowed = |next| judge.allowed_from(next).min(most.saturating_add(1) - next);
         let several = machine.several(backend, a, (next, allowed(next)), limit)?; // at once, or else one:
         next = several.unwrap_or(next);
+        if machine.must_replace() {
+            return Ok(Verdict::Replaces);
+        }
         let (iteration, is_over) = (next, allowed(next) == 0);
         let is_single = several.is_none() && !is_over;
         if is_single {

@@ -23,6 +23,7 @@ use crate::timeline::Lane;
 named! {
     /// How elements of a halo get from device to device. Sums go through the host in any case.
     Exchange, "model of exchange":
+    Live = "live", "While kernels run, through memory that they and the host see at once, where all devices have it; else as host-staged.";
     HostStaged = "host-staged", "Through pinned memory of the host, which all devices read and write themselves.";
     HostCopied = "host-copied", "Through plain memory of the host; drivers copy it to pinned memory of their own.";
     SharedContext = "shared-context", "From array to array in one OpenCL context, for devices of one platform.";
@@ -75,6 +76,8 @@ pub(super) fn early<T>(part: &Part<'_>, interior: Range<usize>) -> Range<usize> 
 /// order. Where it lies between two devices is a matter of the [`Exchange`].
 pub(crate) struct HaloExchange<T: Real> {
     plan: HaloPlan,
+    /// Whether it may be left to kernels that run.
+    is_live: bool,
     /// Where the halo begins in a vector.
     n_rows: usize,
     message: Form<T>,
@@ -99,7 +102,7 @@ impl<T: Real> HaloExchange<T> {
     pub(super) fn new(ctx: &Context, n_rows: usize, plan: &HaloPlan, exchange: Exchange) -> Result<Self> {
         let len = plan.send.len();
         let traffic: Box<dyn Traffic<T>> = match exchange {
-            Exchange::HostStaged => Box::new(Through::<T, OnHost<Pinned<T>>>::new(ctx, len)?),
+            Exchange::Live | Exchange::HostStaged => Box::new(Through::<T, OnHost<Pinned<T>>>::new(ctx, len)?),
             Exchange::HostCopied => Box::new(Through::<T, OnHost<Vec<T>>>::new(ctx, len)?),
             Exchange::SharedContext => Box::new(Through::<T, OnDevices>::new(ctx, len)?),
         };
@@ -110,12 +113,19 @@ impl<T: Real> HaloExchange<T> {
                 RefCell::new(DeviceVec::zeros(ctx, len, MESSAGE)?),
             ),
         };
-        Ok(Self { n_rows, message, packed: RefCell::default(), traffic: RefCell::new(traffic), plan: plan.clone() })
+        let is_live = exchange == Exchange::Live;
+        let (packed, traffic) = (RefCell::default(), RefCell::new(traffic));
+        Ok(Self { n_rows, is_live, message, packed, traffic, plan: plan.clone() })
     }
 
     /// Elements of the halo.
     pub(super) fn halo(&self) -> usize {
         self.plan.len
+    }
+
+    /// What is exchanged, if that may be left to kernels that run.
+    pub(super) fn live(&self) -> Option<&HaloPlan> {
+        Some(&self.plan).filter(|_| self.is_live)
     }
 
     /// Whether other ranks have a part in products.

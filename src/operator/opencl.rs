@@ -188,8 +188,12 @@ impl<T: Real, A: Real> LinearOperator<OpenClBackend<T, A>> for DeviceBlock<T> {
     }
 
     fn rows(&self) -> Option<Rows<'_, T>> {
-        let is_alone = self.exchange.halo() == 0 && !self.exchange.is_shared();
-        (is_alone && self.launch_count() == 1).then(|| self.launches(Which::Interior).next()).flatten()
+        let mut all = self.launches(Which::All);
+        (all.len() == 1).then(|| all.next()).flatten()
+    }
+
+    fn live_halo(&self) -> Option<&HaloPlan> {
+        self.exchange.live()
     }
 
     fn halo(&self) -> usize {

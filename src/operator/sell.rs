@@ -205,9 +205,28 @@ impl<T: Real> Layout<T> for Sell<'_, T> {
             all.extend(LongRows::of(&block).map(|long| Box::new(long) as _));
             all
         };
-        let whole = with_long([&interior[..], &boundary].concat());
+        let whole = with_long(side_by_side(&interior, &boundary));
         Ok(DeviceRows::new(memory, [each(interior, rows), with_long(boundary)], whole))
     }
+}
+
+/// All slices, in fewer sets where those of blocks, and those of rows, are side by side.
+fn side_by_side(interior: &[SliceSet], boundary: &[SliceSet]) -> Vec<SliceSet> {
+    let mut all: Vec<SliceSet> = Vec::new();
+    for &set in interior.iter().chain(boundary) {
+        match all.last_mut() {
+            Some(last)
+                if last.segment == set.segment
+                    && last.first + last.blocked + last.single == set.first
+                    && (last.single == 0 || set.blocked == 0) =>
+            {
+                last.blocked += set.blocked;
+                last.single += set.single;
+            }
+            _ => all.push(set),
+        }
+    }
+    all
 }
 
 impl<'a, T: Real> Sell<'a, T> {

@@ -17,7 +17,7 @@
 mod halo;
 mod rows;
 
-pub use halo::{HaloPlan, Part, split};
+pub use halo::{HaloPlan, Part, Receive, split};
 pub(crate) use halo::{halo_sizes, part_alone};
 pub(crate) use rows::{ENTRY_BYTES, compressed_bytes, cost_of};
 pub use rows::{cost, row_ranges, row_ranges_by};

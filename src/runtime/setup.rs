@@ -85,7 +85,7 @@ impl Default for Setup {
             format: Format::Auto,
             shares: None,
             reorder: Reorder::Auto,
-            exchange: Exchange::HostStaged,
+            exchange: Exchange::Live,
             on_failure: OnFailure::Stop,
         }
     }

@@ -70,7 +70,6 @@ mod tests {
     use crate::device::list;
     use crate::krylov::Method;
     use crate::matrix::gallery;
-    use crate::operator::Exchange;
     use crate::partition::cost;
     use crate::runtime::Setup;
     use crate::tune::store::{Device, IterationTimeEntry, LatencyEntry, LatencyKey, Store};
@@ -117,7 +116,7 @@ mod tests {
     }
 
     fn keep_latency(store: &Store, devices: &[Option<Info>], count: usize, seconds: f64) {
-        let entry = LatencyEntry::new(LatencyKey::new(Exchange::HostStaged, &devices[..count]), seconds);
+        let entry = LatencyEntry::new(LatencyKey::new(Setup::default().exchange, &devices[..count]), seconds);
         store.insert_latency(&Device::from(devices[0].as_ref().unwrap()), entry).unwrap();
     }
 

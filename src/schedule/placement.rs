@@ -26,8 +26,8 @@ const EXPOSED: f64 = 0.4;
 /// What a device alone needs beside its kernels, in seconds: several launches are under way at once.
 const LAUNCH: f64 = 2e-6;
 
-/// No latency takes less, in seconds: a launch, a transfer and an answer, twice over.
-pub(crate) const LEAST_LATENCY: f64 = 40e-6;
+/// No latency takes less, in seconds: a sum of kernels that run, and two barriers of their groups.
+pub(crate) const LEAST_LATENCY: f64 = 14e-6;
 
 /// Bytes that a GPU moves in each cycle of each of its units, at least, as far as one can tell beforehand: an NVIDIA H200
 /// moves 18, an RTX 4090 3. To take a slower one for that fast costs little, as what it decides is about systems that are

@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::together::Together;
 use super::{DeviceSums, OpenClBackend, add_up};
 use crate::backend::log::{Launches, Log};
 use crate::backend::machine::{PassBackend, Turn, Which};
@@ -16,12 +17,13 @@ use crate::backend::program::{Pass, Program, Stage, Step};
 use crate::backend::source::{self, Columns, Partials, Style};
 use crate::backend::text::Slot;
 use crate::backend::{Backend, Record};
-use crate::device::{DeviceVec, Grid, Kind, SumsRead};
+use crate::device::{DeviceVec, Grid, Kind, Queue, SumsRead};
 use crate::error::Result;
 use crate::kernels::pass::{Ahead, AlonePass, GivenPass, PassSums};
 use crate::kernels::persistent::{Persistent, Span};
-use crate::kernels::products::Rows;
+use crate::kernels::products::{Rows, TOGETHER_BYTES};
 use crate::kernels::{self, PERSISTENT_GROUP, Shape};
+use crate::partition::HaloPlan;
 use crate::real::Real;
 
 /// Elements that a work-item has under way.
@@ -29,6 +31,8 @@ const UNDER_WAY: usize = 4;
 
 /// The most iterations of a launch: where the end of one costs little beside them.
 const MAX_ITERATIONS: u64 = 32;
+/// The same for several ranks, which begin and end with a sum.
+const MAX_TOGETHER: u64 = 64;
 
 /// The compiled passes of a program on a device, and what they leave.
 pub(crate) struct DevicePasses<A: Real> {
@@ -49,6 +53,8 @@ pub(crate) struct DevicePasses<A: Real> {
     log: Log<A>,
     /// Several iterations in one launch, if that is worth while, and possible.
     persistent: Option<Persistent>,
+    /// The same among several ranks: what these have to do with each other.
+    together: Option<Together<A>>,
     /// Whether the run is over, as each pass says, in even and in odd iterations.
     done: [Vec<Arc<DeviceVec<i32>>>; 2],
     /// The same of what forms the end of an iteration.
@@ -151,6 +157,7 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
             coming: None,
             log: Log::new(ctx, columns)?,
             persistent: None,
+            together: None,
             done: [flags()?, flags()?],
             done_last: DeviceVec::zeros(ctx, 1, "the state")?,
         })
@@ -270,16 +277,20 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
         drain: bool,
         records: &mut Vec<Record>,
     ) -> Result<()> {
+        let is_alone = self.runs_ahead();
         let mut end = iteration + 1;
-        match &program.last {
+        match program.last.as_ref().filter(|_| is_alone) {
             Some(_) if drain && passes.log.has_news(end) => self.form_last(passes, iteration)?,
             Some(_) if !drain => end = iteration, // the next iteration tells of this one
             _ => {}
         }
         let waited = |start| self.waited(start);
-        let done = passes.log.look(&self.ctx, program, (end, iteration), drain, &waited, records)?;
+        let done = passes.log.look(&self.ctx, program, (end, iteration), (drain, is_alone), &waited, records)?;
         done.into_iter().for_each(|iteration| self.set_known_done(iteration));
-        Ok(())
+        match &passes.together {
+            Some(together) if passes.log.has_lost_rank => Err(together.lost()),
+            _ => Ok(()),
+        }
     }
 
     fn prepare_several(
@@ -287,6 +298,7 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
         passes: &mut DevicePasses<A>,
         program: &Program,
         rows: Option<Rows<'_, T>>,
+        halo: Option<&HaloPlan>,
         bytes: u64,
     ) -> Result<()> {
         let (ctx, tuning, info) = (&self.ctx, &self.kernels.tuning, self.ctx.info());
@@ -294,8 +306,15 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
         let Some((rows, format)) = rows.and_then(|rows| Some((rows, rows.in_persistent(tuning, group_size)?))) else {
             return Ok(());
         };
-        let is_possible = self.runs_ahead()
-            && bytes <= format.most_bytes
+        let is_shared = !self.runs_ahead();
+        let meetings = halo.zip(source::meetings(program)).filter(|_| is_shared);
+        // on a processor, kernels that wait keep from running what they wait for; in tests of this crate there is but one
+        let may_meet = info.kind != Kind::Cpu && format.is_quick_together || cfg!(test);
+        if is_shared && (meetings.is_none() || !may_meet) {
+            return Ok(());
+        }
+        let most_bytes = if is_shared { TOGETHER_BYTES } else { format.most_bytes };
+        let is_possible = bytes <= most_bytes
             && Shape::of_group(tuning.passes().group_size) == Shape::Gpu
             && Persistent::local_bytes::<T, A>(format, group_size) <= info.local_memory_bytes;
         if !is_possible {
@@ -310,10 +329,49 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
         let lanes = kernels::lanes(tuning.passes().group_size);
         let fronts = passes.tiles.div_ceil(groups * (group_size / lanes).max(1));
         let style = Style { shape: Shape::Gpu, fronts, rounds: (UNDER_WAY / fronts).max(1) };
-        let (name, text) = (source::persistent_name(program), source::persistent(program, &passes.log.columns, style));
-        match Persistent::build::<T, A>(ctx, tuning, (rows, format), (&name, &text), (group_size, lanes), groups) {
-            Ok(persistent) => passes.persistent = Some(persistent),
+        let together =
+            meetings.map(|(halo, meetings)| Together::new::<T>(ctx, halo, &program.has_halo, meetings)).transpose();
+        let together = together.unwrap_or_else(|e| {
+            log::info!("{}: {e}", info.name);
+            None
+        });
+        let together = together.flatten();
+        if is_shared && together.is_none() {
+            return Ok(());
+        }
+        let columns = &passes.log.columns;
+        let (name, text) = (source::persistent_name(program), source::persistent(program, columns, style, is_shared));
+        let shape = ((group_size, lanes), (groups, is_shared));
+        match Persistent::build::<T, A>(ctx, tuning, (rows, format), (&name, &text), shape.0, shape.1) {
+            Ok(persistent) => (passes.persistent, passes.together) = (Some(persistent), together),
             Err(e) => log::warn!("{}: iterations are launched one by one: {e}", info.name),
+        }
+        Ok(())
+    }
+
+    fn begin_together(&self, passes: &mut DevicePasses<A>, carried: &[f64]) -> Result<bool> {
+        if self.comm().size() == 1 {
+            return Ok(false);
+        }
+        let is_possible = !self.recorder.is_wanted();
+        if passes.together.is_some() && is_possible {
+            passes.log.begin(&self.ctx, carried)?;
+            for flag in passes.done.iter().flatten() {
+                flag.fill(&self.ctx, 0)?;
+            }
+            self.ctx.finish()?;
+        }
+        let is_possible = is_possible && passes.log.launches() == Launches::Granted;
+        match passes.together.as_mut().filter(|_| is_possible) {
+            Some(together) => together.begin(self.comm()),
+            None => Ok(self.comm().relay(None)?.is_some()),
+        }
+    }
+
+    fn end_together(&self, passes: &mut DevicePasses<A>) -> Result<()> {
+        if let Some(together) = passes.together.as_mut().filter(|together| together.is_under_way()) {
+            self.ctx.finish()?;
+            together.end();
         }
         Ok(())
     }
@@ -331,10 +389,16 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
             self.forget_timed();
             passes.log.give_up_launches();
             // as if neither that launch nor the later ones had been
-            self.set_done(passes.done_before(first, 0));
+            if self.runs_ahead() {
+                self.set_done(passes.done_before(first, 0));
+            }
             return Ok(Some(first));
         }
-        let count = passes.log.batch.min(MAX_ITERATIONS).min(most);
+        let is_shared = passes.together.as_ref().is_some_and(Together::is_under_way);
+        if !is_shared && !self.runs_ahead() {
+            return Ok(None);
+        }
+        let count = passes.log.batch.min(if is_shared { MAX_TOGETHER } else { MAX_ITERATIONS }).min(most);
         let (Some(persistent), Some(rows)) = (&passes.persistent, rows) else { return Ok(None) };
         if passes.log.launches() == Launches::Over || count == 0 || !self.begin_several(iteration, count)? {
             return Ok(None);
@@ -361,9 +425,15 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
                 sums: [sums, former],
                 first: &first,
                 vectors: v,
+                shared: passes.together.as_ref().map(|together| together.shared(self.comm().size())),
             },
         )?;
-        self.set_done(done_next);
+        if is_shared {
+            self.ctx.flush(Queue::Compute)?; // others wait for it
+            passes.together.iter_mut().for_each(|together| together.launched(count as u32));
+        } else {
+            self.set_done(done_next);
+        }
         Ok(Some(next))
     }
 

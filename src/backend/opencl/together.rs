@@ -1,0 +1,121 @@
+//! What a device has to do with other ranks in launches of several iterations: see `cl/together.cl`.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::backend::source::Meetings;
+use crate::comm::Communicator;
+use crate::comm::live::MOST_VALUES;
+use crate::comm::live::halos::Places;
+use crate::comm::live::relaying::{Member, Relaying};
+use crate::device::{Context, DeviceVec, Kind, LiveMemory};
+use crate::error::{Error, Result};
+use crate::kernels::live::LiveKernels;
+use crate::kernels::persistent::Shared;
+use crate::partition::{HaloPlan, Receive};
+use crate::real::Real;
+
+/// Answers of a running kernel that show that memory is live.
+const ANSWERS: u32 = 10;
+
+/// A device's part in launches of several ranks.
+pub(super) struct Together<A> {
+    memory: Arc<LiveMemory>,
+    places: Places,
+    receive: Vec<Receive>,
+    send: DeviceVec<u32>,
+    totals: DeviceVec<A>,
+    has_halo: Vec<bool>,
+    meetings: Meetings,
+    name: String,
+    /// If no other rank may be of it: the device's number.
+    device: Option<usize>,
+    /// As long as a run is under way.
+    relaying: Option<Arc<Relaying>>,
+    /// The numbers of the next sum, and of the last exchange.
+    next: [u32; 2],
+}
+
+impl<A: Real> Together<A> {
+    /// What a rank with this halo needs, if the device answers while it runs.
+    ///
+    /// # Errors
+    /// A failing device, or not enough memory.
+    pub(super) fn new<T: Real>(
+        ctx: &Context,
+        halo: &HaloPlan,
+        has_halo: &[bool],
+        meetings: Meetings,
+    ) -> Result<Option<Self>> {
+        let info = ctx.info();
+        if size_of::<A>() < size_of::<f64>() || !info.has_f64 || info.max_work_group < 2 * MOST_VALUES {
+            return Ok(None);
+        }
+        let places = Places::new(halo.send.len(), halo.len, size_of::<T>());
+        let memory = LiveMemory::zeros(ctx, places.room())?;
+        if LiveKernels::build(ctx)?.answers(ctx, &memory, ANSWERS)?.is_none() {
+            log::info!("{}: what a running kernel writes is not seen on the host", info.name);
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            memory: Arc::new(memory),
+            places,
+            receive: halo.receive.clone(),
+            send: DeviceVec::from_slice(ctx, &halo.send, "the halo's indices")?,
+            totals: DeviceVec::zeros(ctx, MOST_VALUES, "totals")?,
+            has_halo: has_halo.to_vec(),
+            meetings,
+            name: info.label(),
+            device: (info.kind != Kind::Cpu).then_some(info.index),
+            relaying: None,
+            next: [1, 0],
+        }))
+    }
+
+    /// Begins a run; whether all ranks take part. Nothing is under way on the device.
+    ///
+    /// # Errors
+    /// A failed rank.
+    pub(super) fn begin<T>(&mut self, comm: &dyn Communicator<T>) -> Result<bool> {
+        self.memory.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        self.next = [1, 0];
+        let member = Member {
+            memory: Arc::clone(&self.memory) as _,
+            places: self.places,
+            receive: self.receive.clone(),
+            device: self.device,
+            name: self.name.clone(),
+        };
+        self.relaying = comm.relay(Some(member))?;
+        Ok(self.relaying.is_some())
+    }
+
+    /// Ends it.
+    pub(super) fn end(&mut self) {
+        self.relaying = None;
+    }
+
+    /// Whether a run is under way.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.relaying.is_some()
+    }
+
+    /// What a launch is told.
+    pub(super) fn shared(&self, ranks: usize) -> Shared<'_, A> {
+        let Self { memory, places, totals, send, has_halo, next, .. } = self;
+        Shared { memory, places: *places, has_halo, totals, send, next: *next, ranks: ranks as u32 }
+    }
+
+    /// Counts what a launch of so many iterations does, unless the run is over before: then nothing comes after it.
+    pub(super) fn launched(&mut self, iterations: u32) {
+        let Meetings { of_iteration, of_end } = self.meetings;
+        let [sum, exchange] = &mut self.next;
+        *sum = sum.wrapping_add(1 + iterations * of_iteration + of_end);
+        *exchange = exchange.wrapping_add(iterations);
+    }
+
+    /// That a rank did not come in time.
+    pub(super) fn lost(&self) -> Error {
+        self.relaying.as_ref().map_or(Error::PeerFailed, |relaying| relaying.lost())
+    }
+}

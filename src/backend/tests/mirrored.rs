@@ -1,0 +1,158 @@
+//! Launches of several iterations that several ranks make together, with one device: it is two ranks that have the same rows, on a
+//! torus of which each has half, so that what the other one sends is what this one does. So no two kernels run at once, and it
+//! does not matter how a runtime shares the processor among them.
+
+use std::cell::RefCell;
+
+use super::*;
+use crate::backend::source::meetings;
+use crate::comm::Message;
+use crate::comm::live::ROOM;
+use crate::comm::live::relaying::{Member, Relaying};
+use crate::error::{Error, Result};
+use crate::operator::Exchange;
+use crate::operator::opencl::target;
+use crate::operator::plan::Offer;
+
+/// The other rank is as this one, or never comes to what kernels do together.
+struct Mirror<T> {
+    comes: bool,
+    message: RefCell<Option<Message<T>>>,
+}
+
+impl<T: Send + Sync + 'static> Communicator<T> for Mirror<T> {
+    fn rank(&self) -> usize {
+        0
+    }
+
+    fn size(&self) -> usize {
+        2
+    }
+
+    fn sum(&self, values: &mut [f64]) -> Result<()> {
+        values.iter_mut().for_each(|value| *value += *value);
+        Ok(())
+    }
+
+    fn gather(&self, value: f64) -> Result<Vec<f64>> {
+        Ok(vec![value; 2])
+    }
+
+    fn post(&self, message: Message<T>) -> Result<()> {
+        self.message.replace(Some(message));
+        Ok(())
+    }
+
+    fn fetch(&self, _: usize) -> Result<Message<T>> {
+        self.message.borrow().clone().ok_or(Error::PeerFailed)
+    }
+
+    fn relay(&self, member: Option<Member>) -> Result<Option<Arc<Relaying>>> {
+        let Some(member) = member else { return Ok(None) };
+        let mut other = Member { receive: Vec::new(), name: "the other one".into(), ..member.clone() };
+        if !self.comes {
+            let words: Vec<_> = (0..member.memory.len().max(ROOM)).map(|_| Default::default()).collect();
+            other.memory = Arc::new(words);
+        }
+        Ok(Relaying::with_threads(&[member, other], 1).map(Arc::new))
+    }
+
+    fn request_stop(&self, _: u32) {}
+
+    fn stop_request(&self) -> u32 {
+        0
+    }
+}
+
+/// A positive definite matrix on a torus of `[w, h]` points, which have so many neighbours each.
+fn torus([w, h]: [usize; 2]) -> Csr {
+    let (mut rows, mut columns, mut values) = (Vec::new(), Vec::new(), Vec::new());
+    for (i, j) in (0..h).flat_map(|i| (0..w).map(move |j| (i, j))) {
+        let place = |i: usize, j: usize| i % h * w + j % w;
+        for (to, value) in [
+            (place(i, j), 4.5),
+            (place(i + 1, j), -1.0),
+            (place(i + h - 1, j), -1.0),
+            (place(i, j + 1), -1.0),
+            (place(i, j + w - 1), -1.0),
+        ] {
+            rows.push(place(i, j) as u32);
+            columns.push(to as u32);
+            values.push(value);
+        }
+    }
+    Csr::from_triplets(w * h, w * h, &rows, &columns, &values).unwrap()
+}
+
+/// What half of a torus comes to.
+fn half<T: Real>(a: &Csr, method: Method, format: Format, b: &[f64], limit: f64, comes: bool) -> (Ran, bool) {
+    let n = a.n_rows() / 2;
+    let part = split(a, &[0..n, n..2 * n]).remove(0);
+    let ctx = Arc::new(Context::open(&device()).unwrap());
+    let kernels = Kernels::build(&ctx, tuning(Shape::Gpu, 1)).unwrap();
+    let comm = Mirror { comes, message: RefCell::default() };
+    let backend = OpenClBackend::<T, f64>::new(ctx.clone(), kernels, n, Box::new(comm)).unwrap();
+    let tuning = &backend.kernels.tuning;
+    let offer = Offer::of(&part, 1.0, format, target(&ctx, tuning)).unwrap();
+    let block = DeviceBlock::alone(&ctx, tuning, &part, &offer).unwrap();
+    let block = block.join(&ctx, &part.halo, Exchange::Live).unwrap();
+    let mut several = 0_u64;
+    let ran = run_counting(&backend, &block, method.program(false, None).unwrap(), (b, limit, 200), true, &mut several);
+    (ran, several > 0)
+}
+
+#[test]
+fn ranks_iterate_together() {
+    let a = torus([17, 40]);
+    let half_b = gallery::random_vector(a.n_rows() / 2, 5);
+    let b = [&half_b[..], &half_b].concat();
+    // PoCL 3.1 makes 0 of sums of passes that another sum of the iteration comes before; PoCL 5, Intel's runtime and NVIDIA's don't
+    let device = device();
+    let is_pocl_3 = device.platform.contains("Portable Computing Language") && device.driver.starts_with("3.");
+    for method in Method::FORCED.iter().copied().filter(|method| method.facts().text.is_some()) {
+        let meetings = meetings(&method.program(false, None).unwrap()).unwrap();
+        if is_pocl_3 && meetings.of_iteration > 1 {
+            continue;
+        }
+        let expected = {
+            let program = method.program(false, None).unwrap();
+            let part = split(&a, std::slice::from_ref(&(0..a.n_rows()))).remove(0);
+            on_host(&Arc::new(a.clone()), part, Box::new(Alone::default()), program, &b, 1e-20, 200).history
+        };
+        let check = |(ran, is_together): (Ran, bool), tolerance: f64, format: Format| {
+            let what = format!("{method}, {format}, {tolerance:e}");
+            assert!(is_together, "{what}: iterations are to be made together");
+            let x = [&ran.x[..], &ran.x].concat();
+            assert!(residual(&a, &x, &b) < 1.1 * tolerance * norm(&b), "{what}");
+            let limit = (tolerance * norm(&b)).powi(2);
+            let count = 1 + expected.iter().take_while(|rr| **rr > limit).count();
+            assert!(ran.history.len().abs_diff(count) <= 1, "{what}: {}, {count}", ran.history.len());
+        };
+        let limit = |tolerance: f64| (tolerance * norm(&b)).powi(2);
+        for format in [Format::Csr, Format::Sell, Format::Dictionary] {
+            check(half::<f64>(&a, method, format, &half_b, limit(1e-8), true), 1e-8, format);
+        }
+        check(half::<f32>(&a, method, Format::Csr, &half_b, limit(1e-4), true), 1e-4, Format::Csr);
+    }
+}
+
+/// Launches of several iterations and equal runs: the bits do not depend on who was late.
+#[test]
+fn equal_runs_together_have_equal_bits() {
+    let a = torus([17, 40]);
+    let b = gallery::random_vector(a.n_rows() / 2, 6);
+    let of = || half::<f64>(&a, Method::Cg, Format::Csr, &b, 1e-12, true).0;
+    let first = of();
+    assert!((0..3).all(|_| of() == first));
+}
+
+/// Nothing has changed then: the host goes on, one iteration after the other.
+#[test]
+fn a_launch_to_which_a_rank_does_not_come_is_refused() {
+    let a = torus([12, 10]);
+    let half_b = gallery::random_vector(a.n_rows() / 2, 7);
+    let b = [&half_b[..], &half_b].concat();
+    let (ran, _) = half::<f64>(&a, Method::Cg, Format::Csr, &half_b, (1e-8 * norm(&b)).powi(2), false);
+    let x = [&ran.x[..], &ran.x].concat();
+    assert!(residual(&a, &x, &b) < 1.1e-8 * norm(&b));
+}
