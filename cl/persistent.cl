@@ -1,6 +1,6 @@
 /* Iterations of a method that stay on the device: one launch does several of them, with a barrier over all groups where something is
  * needed that other groups have left. Compiled behind the products of one format and passes.cl, and before the kernel itself, which
- * src/backend/source.rs writes; FORMAT says which format.
+ * src/backend/source/persistent.rs writes; FORMAT says which format.
  *
  * A barrier over groups is passed only if all of them are on the device at once, which OpenCL does not promise (Sorensen et
  * al., OOPSLA 2016, doi 10.1145/2983990.2984032). So a launch begins with a check, where no group waits for long: the last

@@ -1,5 +1,5 @@
 /* Iterations that stay on several devices: what persistent.cl does on one, with sums over all ranks and halos exchanged meanwhile,
- * through live memory (words.cl). Compiled behind persistent.cl; src/backend/source.rs writes the kernel.
+ * through live memory (words.cl). Compiled behind persistent.cl; src/backend/source/persistent.rs writes the kernel.
  *
  * *Sums.* The last group to come where sums are awaited adds the partial sums of its rank, puts them into live memory, takes the
  * totals, and tells the other groups. *Halos.* All groups put what other ranks need of a product into live memory, once all

@@ -307,7 +307,7 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
             return Ok(());
         };
         let is_shared = !self.runs_ahead();
-        let meetings = halo.zip(source::meetings(program)).filter(|_| is_shared);
+        let meetings = halo.zip(source::persistent::meetings(program)).filter(|_| is_shared);
         // on a processor, kernels that wait keep from running what they wait for; in tests of this crate there is but one
         let may_meet = info.kind != Kind::Cpu && format.is_quick_together || cfg!(test);
         if is_shared && (meetings.is_none() || !may_meet) {
@@ -340,7 +340,8 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
             return Ok(());
         }
         let columns = &passes.log.columns;
-        let (name, text) = (source::persistent_name(program), source::persistent(program, columns, style, is_shared));
+        let (name, text) =
+            (source::persistent::name(program), source::persistent::kernel(program, columns, style, is_shared));
         let shape = ((group_size, lanes), (groups, is_shared));
         match Persistent::build::<T, A>(ctx, tuning, (rows, format), (&name, &text), shape.0, shape.1) {
             Ok(persistent) => (passes.persistent, passes.together) = (Some(persistent), together),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::backend::source::Meetings;
+use crate::backend::source::persistent::Meetings;
 use crate::comm::Communicator;
 use crate::comm::live::MOST_VALUES;
 use crate::comm::live::halos::Places;

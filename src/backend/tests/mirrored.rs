@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 
 use super::*;
-use crate::backend::source::meetings;
+use crate::backend::source::persistent::meetings;
 use crate::comm::Message;
 use crate::comm::live::ROOM;
 use crate::comm::live::relaying::{Member, Relaying};

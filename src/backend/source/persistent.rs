@@ -1,0 +1,230 @@
+//! The kernel that does several iterations in one launch, of a device alone or of several ranks together: see `cl/persistent.cl` and
+//! `cl/together.cl`.
+
+use std::fmt::Write;
+
+use super::{Columns, Style, add_totals, arguments, element, function, partials, products_of, step, totals_of};
+use crate::backend::barriers::barriers;
+use crate::backend::program::{Pass, Program, Step};
+use crate::backend::text::Slot;
+use crate::comm::live::MOST_VALUES;
+
+/// The kernel that does several iterations in one launch, and the functions that it needs: see `cl/persistent.cl`.
+///
+/// ```text
+/// METHOD_persistent(matrix…, done, done_next, n, tiles, at, log_len, row_len, has_former, limit, log, iterations,
+///                   sums, former, first of each product…, stride, words, turn, vectors…)
+/// ```
+///
+/// Once the run is over, the rest of the iteration does nothing: barriers stand in no branch, which some runtimes can't compile. The
+/// first iteration has row `at` of the `log_len` rows of the log, each of `row_len` numbers.
+///
+/// If it `is_shared` by several ranks, see `cl/together.cl`, there are more arguments: `(memory, totals, send, sent, halo, sum,
+/// exchange, ranks, most_looks)`.
+pub(crate) fn kernel(program: &Program, columns: &Columns, style: Style, is_shared: bool) -> String {
+    let mut text = String::new();
+    for pass in program.passes().chain(program.last.iter().filter(|_| is_shared)) {
+        text.push_str(&function(pass, style));
+        let on_halo = pass.on_halo(&program.has_halo);
+        if is_shared && !on_halo.lines.is_empty() {
+            text.push_str(&halo_function(&on_halo));
+        }
+        text.push_str(&step(pass, program, columns, is_shared));
+    }
+    let products = program.products();
+    let _ = write!(
+        text,
+        "KERNEL void {}(ROWS_ARGS, __global const int *done, __global int *done_next, uint n, uint tiles, uint at, \
+         uint log_len, uint row_len, uint has_former, acc limit, __global acc *log, uint iterations, \
+         __global acc *sums, __global acc *former",
+        name(program)
+    );
+    (0..products).for_each(|k| text.push_str(&format!(", uint first{k}")));
+    text.push_str(", uint stride, __global uint *words, uint turn");
+    (0..program.names.len()).for_each(|slot| text.push_str(&format!(", __global real *w{slot}")));
+    if is_shared {
+        text.push_str(
+            ", __global volatile ulong *memory, __global acc *totals, __global const uint *send, uint sent, uint halo, \
+             uint sum, uint exchange, uint ranks, uint most_looks",
+        );
+    }
+    text.push_str(
+        ")\n{\n    __local acc4 scratch[GROUP_SIZE];\n    __local uint said;\n    ROWS_LOCAL\n    \
+         __local acc2 *scratch2 = (__local acc2 *)scratch;\n    uint passed = 0, i = 0;\n    int goes_on = !*done;\n",
+    );
+    text.push_str(if is_shared {
+        "    together t = {words, memory, totals, log + log_len * row_len, send, 0, sum, exchange, ranks, most_looks, \
+         sent, halo};\n    if (!all_ranks_are_there(&t, goes_on, turn, at, &said))\n"
+    } else {
+        "    if (!all_are_there(words, turn, log + log_len * row_len, at, &said))\n"
+    });
+    text.push_str("        return;\n    while (goes_on && i < iterations) {\n");
+    if is_shared {
+        text.push_str("        const uint has_iteration = has_former || i > 0;\n        {\n        const uint has_former = has_iteration;\n");
+    }
+    let waits = barriers(program);
+    let (mut product, mut sends, mut takes) = (0, None, None);
+    for (step, waits) in program.iteration.iter().zip(waits) {
+        let meets = match step {
+            Step::Pass(pass) if is_shared => !totals_of(pass, program, columns).is_empty(),
+            _ => false,
+        };
+        if let (Step::Pass(pass), true) = (step, meets) {
+            meeting(&mut text, pass, program, columns, sends.take());
+        } else if waits || matches!(step, Step::Pass(_)) && sends.is_some() {
+            let passed = if is_shared { "++t.passed" } else { "++passed" };
+            let _ = writeln!(text, "        all_groups(words, {passed});");
+            sends
+                .take()
+                .into_iter()
+                .for_each(|y: Slot| text.push_str(&format!("        send_halo(&t, goes_on, w{y});\n")));
+        }
+        match step {
+            Step::Multiply(multiply) => {
+                if is_shared {
+                    (sends, takes) = (Some(multiply.y), Some(multiply.y));
+                }
+                let _ = writeln!(
+                    text,
+                    "        leave_dots(ROWS_TIMES(w{}, w{}), scratch2, former, first{product});",
+                    multiply.x, multiply.y
+                );
+                product += 1;
+            }
+            Step::Pass(pass) => {
+                let vectors = pass.vectors();
+                let given = arguments(pass, program, |_, name| match name {
+                    "now" => "(at + i) % log_len * row_len".into(),
+                    "before" => "(at + i + log_len - 1) % log_len * row_len".into(),
+                    "older" => "(at + i + log_len - 2) % log_len * row_len".into(),
+                    "has_former" => "has_former || i > 0".into(),
+                    _ if name.starts_with("dots") => "former".into(),
+                    _ if name.starts_with("count") => "get_num_groups(0)".into(),
+                    _ => match name.strip_prefix('v').and_then(|k| vectors.get(k.parse::<usize>().ok()?)) {
+                        Some(slot) => format!("w{slot}"),
+                        None => name.into(),
+                    },
+                });
+                let of_ranks = match takes {
+                    _ if !is_shared => String::new(),
+                    Some(y) if !pass.on_halo(&program.has_halo).lines.is_empty() => {
+                        takes = None;
+                        format!("&t, w{y}, ")
+                    }
+                    _ => "&t, 0, ".into(),
+                };
+                let _ = writeln!(text, "        goes_on = form_{}(goes_on, scratch, {of_ranks}{given});", pass.name);
+            }
+        }
+    }
+    if is_shared {
+        text.push_str("        }\n");
+    }
+    // vectors and sums take turns
+    for (slot, from) in program.order.iter().enumerate().filter(|(slot, from)| *slot != **from) {
+        let _ = writeln!(text, "        __global real *next{slot} = w{from};");
+    }
+    for (slot, _) in program.order.iter().enumerate().filter(|(slot, from)| *slot != **from) {
+        let _ = writeln!(text, "        w{slot} = next{slot};");
+    }
+    text.push_str(
+        "        __global acc *next_sums = former;\n        former = sums;\n        sums = next_sums;\n        i++;\n    }\n",
+    );
+    if let Some(last) = program.last.as_ref().filter(|_| is_shared) {
+        // no device alone could form it later
+        text.push_str("    {\n    __global acc *sums = former;\n");
+        meeting(&mut text, last, program, columns, None);
+        let given = arguments(last, program, |_, name| match name {
+            "now" => "(at + i + log_len - 1) % log_len * row_len".into(),
+            "before" => "(at + i + log_len - 2) % log_len * row_len".into(),
+            _ => name.into(),
+        });
+        let _ = writeln!(text, "    goes_on = form_{}(goes_on, scratch, &t, 0, {given});\n    }}", last.name);
+    }
+    text.push_str("    if (get_global_id(0) == 0) {\n        *done_next = !goes_on;\n");
+    // what stays as it is, to be found in the row of the last iteration that was asked for
+    for (k, _) in program.carried.iter().enumerate().filter(|(_, carried)| carried.stays) {
+        let column = columns.carried(k);
+        let _ = writeln!(
+            text,
+            "        for (uint k = i; k < iterations; k++)\n            \
+             log[(at + k) % log_len * row_len + {column}] = log[(at + k + log_len - 1) % log_len * row_len + {column}];"
+        );
+    }
+    text.push_str("    }\n}\n");
+    text
+}
+
+/// The name of the kernel that does several iterations in one launch.
+pub(crate) fn name(program: &Program) -> String {
+    format!("{}_persistent", program.method.replace('-', "_"))
+}
+
+/// What several ranks do together in a launch of several iterations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Meetings {
+    /// Sums over ranks in an iteration,
+    pub(crate) of_iteration: u32,
+    /// and at the end of a launch.
+    pub(crate) of_end: u32,
+}
+
+/// How often ranks meet, if they can have iterations of this program in one launch: with one product, whose halo is exchanged, and sums
+/// of no more values than travel together.
+pub(crate) fn meetings(program: &Program) -> Option<Meetings> {
+    let columns = Columns::of(program);
+    let mut products = program.iteration.iter().filter_map(|step| match step {
+        Step::Multiply(multiply) => Some(multiply.y),
+        Step::Pass(_) => None,
+    });
+    let (Some(y), None) = (products.next(), products.next()) else { return None };
+    let counts: Vec<usize> =
+        program.passes().chain(&program.last).map(|pass| totals_of(pass, program, &columns).len()).collect();
+    let of_iteration = program.passes().zip(&counts).filter(|(_, count)| **count > 0).count() as u32;
+    let is_possible = program.has_halo[y] && of_iteration > 0 && counts.iter().all(|count| *count <= MOST_VALUES);
+    is_possible.then_some(Meetings { of_iteration, of_end: u32::from(program.last.is_some()) })
+}
+
+/// The sum over ranks of what a pass needs: the last group adds up its rank's partial sums and takes the totals. Meanwhile all
+/// send what other ranks need of the product in w`sends`.
+fn meeting(text: &mut String, pass: &Pass, program: &Program, columns: &Columns, sends: Option<Slot>) {
+    let totals = totals_of(pass, program, columns);
+    text.push_str("        {\n    come(&t, &said);\n");
+    for k in products_of(pass, &partials(program)) {
+        let _ =
+            writeln!(text, "    __global const acc *dots{k} = former;\n    const uint count{k} = get_num_groups(0);");
+    }
+    add_totals(text, &totals, "!said ? 0 : ");
+    let count = totals.len();
+    let own: String = totals
+        .iter()
+        .enumerate()
+        .map(|(k, total)| format!("get_local_id(0) == {} ? {} : ", k + 1, total.name))
+        .collect();
+    let _ =
+        writeln!(text, "    const acc own = {own}0;\n    if (goes_on && said)\n        put_values(&t, {count}, own);");
+    if let Some(y) = sends {
+        let _ = writeln!(text, "    all_have_come(&t);\n    send_halo(&t, goes_on, w{y});");
+    }
+    let _ = writeln!(text, "    take_totals(&t, goes_on, &said, {count});\n        }}");
+}
+
+/// The function that does to halos what a pass does to owned elements.
+fn halo_function(pass: &Pass) -> String {
+    let (vectors, loads) = (pass.vectors(), pass.loads());
+    let at = |slot: Slot| vectors.iter().position(|v| *v == slot).unwrap_or_default();
+    let mut text = format!("static inline void do_{}(uint halo, uint n", pass.name);
+    (0..pass.factors().len()).for_each(|k| text.push_str(&format!(", const real k{k}")));
+    (0..vectors.len()).for_each(|k| text.push_str(&format!(", __global real *v{k}")));
+    text.push_str(
+        ")\n{\n    for (uint i = n + get_global_id(0), end = n + halo; i < end; i += get_global_size(0)) {\n        ",
+    );
+    for slot in &vectors {
+        let value = if loads.contains(slot) { format!(" = v{}[i]", at(*slot)) } else { String::new() };
+        let _ = write!(text, "real e{}{value}; ", at(*slot));
+    }
+    text.push_str(&element(pass, &at, "(acc)", &|_, _| String::new()));
+    pass.stores().iter().for_each(|slot| text.push_str(&format!("v{0}[i] = e{0}; ", at(*slot))));
+    text.push_str("\n    }\n}\n\n");
+    text
+}
