@@ -87,20 +87,6 @@ fn each_rank_has_its_own() {
 }
 
 #[test]
-fn slices_are_measured_where_rows_are_few() {
-    crate::common::require_opencl();
-    let place = Place::new();
-    let mut command = place.command("solve --generate random-spd:900,seed=7 --devices 0 --tune full --json");
-    command.env("DECLIVE_SHAPE", "gpu").env("DECLIVE_PROGRAM_CACHE", "off");
-    let report = crate::common::process::Run::of(command, "").ends(0).json();
-    let rank = &report["ranks"][0];
-    assert_eq!((&rank["format_why"], considered(rank).1), (&"measured".into(), 2), "{rank}");
-    let (mut formats, _) = considered(rank);
-    formats.sort_unstable();
-    assert_eq!(formats, ["csr", "sell"]);
-}
-
-#[test]
 fn equal_solves_give_equal_bits_whatever_is_kept() {
     crate::common::require_opencl();
     for devices in ["0", "0,0", "host"] {
