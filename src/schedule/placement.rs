@@ -177,7 +177,8 @@ mod tests {
             let found = [1, 2, 4].into_iter().min_by(|&one, &other| of(one).total_cmp(&of(other)));
             assert_eq!(found, Some(best), "{alone} µs alone");
         }
-        assert!(is_enough(11.8e-6, 4) && is_enough(24.6e-6, 4) && !is_enough(213e-6, 2));
+        // kernels that meet on four devices may be worth it from some 20 µs on
+        assert!(is_enough(11.8e-6, 4) && !is_enough(24.6e-6, 4) && !is_enough(213e-6, 2));
     }
 
     #[test]
