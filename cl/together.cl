@@ -1,10 +1,11 @@
-/* Iterations that stay on several devices: what persistent.cl does on one, with sums over all ranks and halos exchanged meanwhile,
- * through live memory (words.cl). Compiled behind persistent.cl; src/backend/source/persistent.rs writes the kernel.
+/* Iterations of several ranks without the host: sums over all ranks and halos are exchanged through live memory (words.cl), in launches of
+ * several iterations, which are what persistent.cl does on one device, or in a kernel between two passes. Compiled behind persistent.cl;
+ * src/backend/source writes the kernels.
  *
  * *Sums.* The last group to come where sums are awaited adds the partial sums of its rank, puts them into live memory, takes the
  * totals, and tells the other groups. *Halos.* All groups put what other ranks need of a product into live memory, once all
- * have come; each work-item takes elements of the halo before it does with them what passes do with owned elements. Words
- * of halos have two slots, in turns: between two exchanges there is a sum (src/comm/live/halos.rs).
+ * have come; each work-item takes elements of the halo before it does with them what passes do with owned elements. Between two
+ * exchanges there is a sum (src/comm/live/halos.rs).
  *
  * *Waits are bounded.* A rank that waits in vain says so in `lost`, and takes NaN for what has not come, which ends the run as any
  * number does that is not finite. A launch begins with a check that all groups of all ranks are there; if not, all leave and
@@ -24,11 +25,13 @@ typedef struct {
     /* Numbers behind the log: what was refused, and whether a rank was lost. */
     __global acc *refused;
     __global const uint *send;
-    /* Barriers passed, the numbers of the next sum and of the last exchange. */
+    /* The first elements of the pieces of the halo, and its end. */
+    __global const uint *firsts;
+    /* Elements that are sent, those of the halo, and pieces of it. */
+    uint sent, halo, pieces;
+    /* Barriers passed, and the numbers of the next sum and of the exchange. */
     uint passed, sum, exchange;
     uint ranks, most_looks;
-    /* Elements that are sent, and those of the halo. */
-    uint sent, halo;
 } together;
 
 /* Words of a line, each a work-item's: that of the number of values, then the values. */
@@ -110,14 +113,14 @@ static inline int all_ranks_are_there(together *t, int is_on, uint turn, uint sl
     return *said == turn;
 }
 
-/* Comes to a barrier; says whether this is the last group, so that all that others have left before is there. (In local memory: PoCL 3.1
- * loses what is read before a barrier and used behind it.) */
-static inline void come(together *t, __local uint *said)
+/* Comes to a barrier; says in `is_last` whether this is the last group, so that all that others have left before is there. (In local
+ * memory: PoCL 3.1 loses what is read before a barrier and used behind it.) */
+static inline void come(together *t, __local uint *is_last)
 {
     t->passed++;
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     if (get_local_id(0) == 0) {
-        *said = come_to(t->words + WAITING) + 1 == t->passed * get_num_groups(0);
+        *is_last = come_to(t->words + WAITING) + 1 == t->passed * get_num_groups(0);
     }
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
 }
@@ -150,36 +153,74 @@ static inline void take_totals(together *t, int is_on, __local const uint *is_la
     t->sum++;
 }
 
-/* Bits of an element in a halo's words: one word of 64 bits in single precision, two in double. */
-#define IS_DOUBLE (sizeof(real) == 8)
-#define HALO_WORD (IS_DOUBLE ? WORD : 1)
+/* Elements of what is sent that have a flag together, and numbers from one flag to the next; so few elements travel as words, as values of
+ * sums do: src/comm/live/halos.rs. */
+#define BLOCK 512
+#define FLAG 8
+#define FEW 8192
 
-/* Where a slot of what is sent begins, and one of the halo. */
-#define SENT_AT(t, number) ((t)->memory + 4 * LINE + ((number) % 2) * (t)->sent * HALO_WORD)
-#define HALO_AT(t, number) ((t)->memory + 4 * LINE + 2 * (t)->sent * HALO_WORD + ((number) % 2) * (t)->halo * HALO_WORD)
-
-/* Puts what other ranks need of v. */
-static inline void send_halo(together *t, int is_on, __global real *v)
+/* Flags of so many elements, and numbers of 64 bits of a slot. */
+static inline uint flags_of(uint elements, uint flags) { return elements <= FEW ? 0 : flags; }
+static inline uint slot_of(uint elements, uint flags)
 {
-    t->exchange++;
-    __global volatile ulong *to = SENT_AT(t, t->exchange);
-    for (uint k = get_global_id(0), end = is_on ? t->sent : 0; k < end; k += get_global_size(0)) {
-        const real value = v[t->send[k]];
-        put_element(to + k * HALO_WORD, value, t->exchange);
+    return elements <= FEW ? elements * WORD : flags * FLAG + (elements + FLAG - 1) / FLAG * FLAG;
+}
+static inline uint blocks_of(uint sent) { return (sent + BLOCK - 1) / BLOCK; }
+
+/* Puts what other ranks need of v in this exchange: every `groups`th block from `group` on. */
+static inline void send_halo(together *t, int is_on, __global const real *v, uint group, uint groups)
+{
+    const uint slot = slot_of(t->sent, blocks_of(t->sent)), blocks = is_on ? blocks_of(t->sent) : 0;
+    __global volatile ulong *to = t->memory + 4 * LINE + t->exchange % 2 * slot;
+    const uint flags = flags_of(t->sent, blocks_of(t->sent));
+    for (uint block = group; block < blocks; block += groups) {
+        const uint end = min(t->sent, (block + 1) * BLOCK);
+        for (uint k = block * BLOCK + get_local_id(0); k < end; k += GROUP_SIZE) {
+            const ulong bits = bits_of_element(v[t->send[k]]);
+            if (flags == 0)
+                put_word(to + k * WORD, bits, t->exchange);
+            else
+                ((__global ulong *)to)[flags * FLAG + k] = bits;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+        if (get_local_id(0) == 0 && flags > 0)
+            raise(to + block * FLAG, t->exchange);
     }
 }
 
-/* Takes this work-item's elements of the halo of v. */
-static inline void take_halo(together *t, int is_on, __global real *v, uint n)
+/* The bits in a word of this exchange, once they are there. */
+static inline ulong take_word(together *t, __global volatile ulong *word)
 {
-    __global volatile ulong *from = HALO_AT(t, t->exchange);
-    for (uint k = get_global_id(0), end = is_on ? t->halo : 0; k < end; k += get_global_size(0)) {
-        real value;
-        uint looks = 0;
-        while (!take_element(from + k * HALO_WORD, &value, t->exchange) && ++looks < t->most_looks)
-            ;
-        if (looks == t->most_looks)
+    ulong2 seen = load_word(word);
+    for (uint looks = 1; !has_come(seen, t->exchange) && looks < t->most_looks; looks++)
+        seen = load_word(word);
+    if (has_come(seen, t->exchange))
+        return bits_of(seen);
+    t->refused[1] = 1;
+    return bits_of_element((real)NAN); /* so that the run ends */
+}
+
+/* Takes pieces of the halo of v, likewise, once they are there. If they have flags, one work-item waits for each. */
+static inline void take_halo(together *t, int is_on, __global real *v, uint n, uint group, uint groups)
+{
+    const uint slot = slot_of(t->halo, t->pieces), pieces = is_on ? t->pieces : 0;
+    __global volatile ulong *from =
+        t->memory + 4 * LINE + 2 * slot_of(t->sent, blocks_of(t->sent)) + t->exchange % 2 * slot;
+    const uint flags = flags_of(t->halo, t->pieces);
+    for (uint piece = group; piece < pieces; piece += groups) {
+        if (get_local_id(0) == 0 && flags > 0) {
+            for (uint looks = 1; raised(from + piece * FLAG) != t->exchange && looks < t->most_looks; looks++)
+                ;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+        for (uint k = t->firsts[piece] + get_local_id(0); k < t->firsts[piece + 1]; k += GROUP_SIZE) {
+            const ulong bits =
+                flags == 0 ? take_word(t, from + k * WORD) : ((__global const ulong *)from)[flags * FLAG + k];
+            v[n + k] = element_of(bits);
+        }
+        if (get_local_id(0) == 0 && flags > 0 && raised(from + piece * FLAG) != t->exchange) {
             t->refused[1] = 1;
-        v[n + k] = looks == t->most_looks ? (real)NAN : value;
+            v[n + t->firsts[piece]] = (real)NAN; /* so that the run ends */
+        }
     }
 }

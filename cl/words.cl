@@ -1,6 +1,5 @@
 /* Words in live memory (src/device/live.rs), through which running kernels, the host and kernels on other devices tell each other
- * values: src/comm/live.rs describes them. A value travels with the number of its sum, or of its exchange, so that no fence is
- * needed.
+ * values: src/comm/live.rs describes them. A value of a sum travels with the number of the sum, so that no fence is needed; elements of halos are many, and have flags.
  */
 #define WORD 2
 #define LINE 16
@@ -37,50 +36,47 @@ static inline ulong2 load_word(__global volatile ulong *word)
 static inline int has_come(ulong2 word, uint number) { return (uint)word.s0 == number && (uint)word.s1 == number; }
 static inline ulong bits_of(ulong2 word) { return word.s1 >> 32 << 32 | word.s0 >> 32; }
 
-/* An element of a halo, with the number of its exchange: as a word, or in single precision in one number of 64 bits. */
+/* Lets others see a number, and before it all that the group has written before a barrier. */
+static inline void raise(__global volatile ulong *flag, ulong number)
+{
+#if COMPUTE_CAPABILITY >= 70
+    asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(flag), "l"(number) : "memory");
+#else
+#if __OPENCL_C_VERSION__ >= 300 && defined(__opencl_c_atomic_scope_all_devices) || __OPENCL_C_VERSION__ == 200
+    atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_release, memory_scope_all_svm_devices);
+#else
+    mem_fence(CLK_GLOBAL_MEM_FENCE);
+#endif
+    *flag = number;
+#endif
+}
+
+/* A number that others have raised: what they have written before is seen from now on, by the group behind a barrier. */
+static inline ulong raised(__global volatile ulong *flag)
+{
+    ulong number;
+#if COMPUTE_CAPABILITY >= 70
+    asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(number) : "l"(flag) : "memory");
+#else
+    number = *flag;
+#if __OPENCL_C_VERSION__ >= 300 && defined(__opencl_c_atomic_scope_all_devices) || __OPENCL_C_VERSION__ == 200
+    atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acquire, memory_scope_all_svm_devices);
+#else
+    mem_fence(CLK_GLOBAL_MEM_FENCE);
+#endif
+#endif
+    return number;
+}
+
+/* An element of a halo travels as a number of 64 bits. */
 #ifdef USE_FP64
-static inline void put_double(__global volatile ulong *word, double value, uint number)
-{
-    const ulong bits = as_ulong(value), low = bits << 32 | number, high = bits >> 32 << 32 | number;
-#if COMPUTE_CAPABILITY >= 70
-    asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(word), "l"(low), "l"(high) : "memory");
-#else
-    word[0] = low;
-    word[1] = high;
+static inline ulong bits_of_double(double value) { return as_ulong(value); }
+static inline double double_of(ulong bits) { return as_double(bits); }
 #endif
-}
-
-static inline int take_double(__global volatile ulong *word, double *value, uint number)
-{
-    const ulong2 seen = load_word(word);
-    *value = as_double(bits_of(seen));
-    return has_come(seen, number);
-}
-#endif
-
-static inline void put_float(__global volatile ulong *word, float value, uint number)
-{
-    const ulong bits = (ulong)as_uint(value) << 32 | number;
-#if COMPUTE_CAPABILITY >= 70
-    asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(word), "l"(bits) : "memory");
-#else
-    *word = bits;
-#endif
-}
-
-static inline int take_float(__global volatile ulong *word, float *value, uint number)
-{
-    ulong seen;
-#if COMPUTE_CAPABILITY >= 70
-    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(seen) : "l"(word) : "memory");
-#else
-    seen = *word;
-#endif
-    *value = as_float((uint)(seen >> 32));
-    return (uint)seen == number;
-}
-#define put_element JOIN(put_, REAL)
-#define take_element JOIN(take_, REAL)
+static inline ulong bits_of_float(float value) { return as_uint(value); }
+static inline float float_of(ulong bits) { return as_float((uint)bits); }
+#define bits_of_element JOIN(bits_of_, REAL)
+#define element_of JOIN(REAL, _of)
 
 /* The word of value `k` of sum `number`, or of its total; that of k = -1 has the number of values. */
 static inline __global volatile ulong *word_of(__global volatile ulong *memory, int is_total, uint number, int k)

@@ -89,7 +89,7 @@ impl<A: Real> Log<A> {
         if is_refused || matches!(self.launches, Launches::Refused(_)) {
             self.launches = Launches::Over;
         }
-        self.has_begun = true;
+        (self.has_begun, self.has_lost_rank) = (true, false);
         // a row that no kernel has written must not look like numbers
         self.entries.fill(ctx, 0xFF)?;
         let first: Vec<A> = carried.iter().map(|value| A::from_f64(*value)).collect();
@@ -107,6 +107,11 @@ impl<A: Real> Log<A> {
     /// Number of rows, and of numbers in each.
     pub(super) fn size(&self) -> [u32; 2] {
         [ROWS as u32, self.columns.width as u32]
+    }
+
+    /// Where the numbers behind the rows are.
+    pub(super) fn behind(&self) -> u32 {
+        (self.entries.len() - BEHIND) as u32
     }
 
     /// The row of an iteration.

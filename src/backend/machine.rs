@@ -17,6 +17,9 @@ use crate::real::Real;
 /// Vectors that the caller lends: the iterate, the residual, the weights, and the first two that are a method's own.
 pub(crate) const LENT: [Slot; 5] = [X, R, WEIGHTS, OWN, OWN + 1];
 
+/// Iterations after which ranks that meet between launches agree on requests.
+const AGREE_EVERY: u64 = 8;
+
 /// Iterations take turns with room for sums: those of an iteration's passes stay until the next one has formed what it needs of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Turn(pub(crate) usize);
@@ -124,8 +127,8 @@ pub(crate) trait PassBackend: Backend {
         Ok(())
     }
 
-    /// Enqueues a pass, number `number` of those of an iteration. Nothing is done once the run is over: when ‖r‖² is at most `limit`,
-    /// or a check has failed.
+    /// Enqueues a pass, number `number` of those of an iteration, on vectors of which the halo of one may be `arriving`: it is exchanged
+    /// before. Nothing is done once the run is over: when ‖r‖² is at most `limit`, or a check has failed.
     ///
     /// # Errors
     /// A failing device.
@@ -135,9 +138,9 @@ pub(crate) trait PassBackend: Backend {
         (pass, number): (&Pass, usize),
         iteration: u64,
         limit: f64,
-        v: &mut [Self::Vector],
+        (v, arriving): (&mut [Self::Vector], Option<Slot>),
     ) -> Result<()> {
-        let _ = (passes, pass, number, iteration, limit, v);
+        let _ = (passes, pass, number, iteration, limit, v, arriving);
         unreachable!("only what runs ahead does so")
     }
 
@@ -375,8 +378,9 @@ impl<O: PassBackend> Machine<O> {
                     self.multiply(backend, a, multiply, products)?;
                     products += 1;
                 }
-                Step::Pass(pass) if backend.runs_ahead() => {
-                    backend.pass_ahead(&mut self.passes, (pass, passes), iteration, limit, &mut self.v)?;
+                Step::Pass(pass) if self.is_ahead(backend) => {
+                    let vectors = (&mut self.v[..], self.arriving.take());
+                    backend.pass_ahead(&mut self.passes, (pass, passes), iteration, limit, vectors)?;
                     passes += 1;
                 }
                 Step::Pass(pass) => {
@@ -386,7 +390,11 @@ impl<O: PassBackend> Machine<O> {
                 }
             }
         }
-        if !backend.runs_ahead() {
+        // so that all learn of requests at the same time, and at once that they were met
+        if self.is_together && (iteration.is_multiple_of(AGREE_EVERY) || backend.comm().stop_request() != 0) {
+            backend.sum_over_ranks(&mut [])?;
+        }
+        if !self.is_ahead(backend) {
             if self.program.last.is_some() {
                 self.unfinished = Some((iteration, self.pending.len()));
             } else {
@@ -431,6 +439,12 @@ impl<O: PassBackend> Machine<O> {
         self.is_refused
     }
 
+    /// Whether several ranks iterate without the host in this run.
+    #[cfg(test)]
+    pub(crate) fn is_together(&self) -> bool {
+        self.is_together
+    }
+
     /// Lets launches of several iterations fail from now on; says whether there are any.
     #[cfg(test)]
     pub(crate) fn refuse_several(&mut self, backend: &O) -> bool {
@@ -443,7 +457,7 @@ impl<O: PassBackend> Machine<O> {
     /// # Errors
     /// A failing device or rank.
     pub(crate) fn look(&mut self, backend: &O, iteration: u64, drain: bool, records: &mut Vec<Record>) -> Result<()> {
-        if backend.runs_ahead() || self.is_together {
+        if self.is_ahead(backend) {
             backend.look(&mut self.passes, &self.program, iteration, drain, records)
         } else if drain && self.unfinished.is_some() {
             let mut note = |record| {
@@ -464,7 +478,7 @@ impl<O: PassBackend> Machine<O> {
         match self.program.deferred {
             None => Ok(0.0),
             Some(_) if self.iteration == 0 => Ok(0.0),
-            Some(deferred) if backend.runs_ahead() || self.is_together => {
+            Some(deferred) if self.is_ahead(backend) => {
                 backend.carried_ahead(&self.passes, self.iteration, deferred.carried)
             }
             Some(deferred) => Ok(match &self.unfinished {
@@ -472,6 +486,11 @@ impl<O: PassBackend> Machine<O> {
                 None => self.carried[deferred.carried],
             }),
         }
+    }
+
+    /// Whether the host is behind in this run: passes form their factors themselves.
+    fn is_ahead(&self, backend: &O) -> bool {
+        backend.runs_ahead() || self.is_together
     }
 
     /// Makes the updates of x that were deferred. The run is over then.
@@ -539,14 +558,16 @@ impl<O: PassBackend> Machine<O> {
         let arriving = former.map(|of| Arriving { of, then: &mut do_on_halo });
         a.multiply(backend, v, [multiply.x, multiply.y], arriving, &mut dots)?;
         backend.put_dots(&mut self.passes, number, turn, dots);
-        if backend.runs_ahead() {
+        let is_exchanged = self.program.has_halo[multiply.y] && backend.comm().size() > 1;
+        if self.is_ahead(backend) {
+            self.arriving = Some(multiply.y).filter(|_| is_exchanged);
             return Ok(());
         }
         self.pending.extend(multiply.sums().map(|sum| (sum, turn)));
         if multiply.is_awaited {
             backend.send_parts(&mut self.passes, &self.pending)?;
         }
-        if self.program.has_halo[multiply.y] && backend.comm().size() > 1 {
+        if is_exchanged {
             a.pack_halo(backend, &self.v[multiply.y], multiply.is_awaited)?;
             self.arriving = Some(multiply.y);
         }

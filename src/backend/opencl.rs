@@ -17,7 +17,7 @@ use crate::comm::{Communicator, MAX_SUMS};
 use crate::device::{Context, DeviceVec, Grid, Moment, Pinned};
 use crate::error::Result;
 use crate::kernels::products::Rows;
-use crate::kernels::{Kernels, count};
+use crate::kernels::{Kernels, count, lanes};
 use crate::real::Real;
 use crate::timeline::{Recorder, Split, Timeline};
 
@@ -189,7 +189,8 @@ impl<T: Real, A: Real> Backend for OpenClBackend<T, A> {
             }
             let start = Instant::now();
             let memory = self.end_fetch(self.start_fetch(&[(partials, 0..room)])?)?;
-            sums.extend(memory[..room].chunks(grid.groups).map(|parts| add_up(parts, 1)));
+            let lanes = lanes(grid.group_size);
+            sums.extend(memory[..room].chunks(grid.groups).map(|parts| add_up(parts, 1, lanes)));
             self.keep_landing(memory);
             self.waited(start);
         }

@@ -11,6 +11,17 @@ use super::scalar::{Form, Node};
 use super::text::{Check, CheckKind, Line, Slot, Term, X};
 use crate::kernels::Shape;
 
+/// Who takes part in iterations of which the host gives no factors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ranks {
+    /// A device alone.
+    Alone,
+    /// Several ranks, whose sums and halos are exchanged between passes, in a launch of their own,
+    BetweenLaunches,
+    /// or within a launch of several iterations.
+    WithinLaunch,
+}
+
 /// How passes are written for a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Style {
@@ -102,7 +113,7 @@ pub(crate) fn given(pass: &Pass, kernel: &str, style: Style) -> String {
     text.push_str(", __global acc *sums, uint stride");
     (0..vectors).for_each(|k| text.push_str(&format!(", __global real *v{k}")));
     let _ = writeln!(text, ")\n{{\n    __local acc4 scratch[GROUP_SIZE];");
-    let _ = write!(text, "    do_{}(n, tiles", pass.name);
+    let _ = write!(text, "    do_{}(0, n, tiles", pass.name);
     (0..factors).for_each(|k| text.push_str(&format!(", (real)f{k}")));
     text.push_str(", sums, stride, scratch");
     (0..vectors).for_each(|k| text.push_str(&format!(", v{k} + begin")));
@@ -131,34 +142,130 @@ fn arguments(pass: &Pass, program: &Program, f: impl Fn(&str, &str) -> String) -
     all.join(", ")
 }
 
-/// A pass on a device that works alone, which forms its factors itself: a function, which tells whether the run goes on, and a
+/// A pass of a device that is ahead of the host, which forms its factors itself: a function, which tells whether the run goes on, and a
 /// kernel.
 ///
 /// ```text
 /// NAME(done, done_next, n, tiles, now, before, [older, has_former], limit, log, (partials, first, count) of products…,
-///      sums, [former], stride, vectors…)
+///      sums, [former], stride, vectors…, [totals, memory, firsts, sent, halo, pieces, first,
+///      exchange, behind, most_looks, is_arriving, arriving])
 /// ```
 ///
 /// `now`, `before` and `older` say where the rows of this iteration and of former ones are in the log, `sums` and `former` where
-/// partial sums of passes are.
-pub(crate) fn alone(pass: &Pass, program: &Program, columns: &Columns, style: Style) -> String {
+/// partial sums of passes are. Among several ranks it has totals in place of partial sums, which the [`meeting`] before it has left, and
+/// its `first` work-items do to the halo what concerns it, once that of the vector that is arriving has come.
+pub(crate) fn ahead(pass: &Pass, program: &Program, columns: &Columns, style: Style, ranks: Ranks) -> String {
     let mut text = function(pass, style);
-    text.push_str(&step(pass, program, columns, false));
+    let is_shared = ranks == Ranks::BetweenLaunches;
+    let on_halo = pass.on_halo(&program.has_halo);
+    if is_shared && !on_halo.lines.is_empty() {
+        text.push_str(&on_halo_function(&on_halo));
+    }
+    text.push_str(&step(pass, program, columns, ranks));
     let declared = arguments(pass, program, |of, name| format!("{of}{name}"));
     let given = arguments(pass, program, |_, name| name.into());
+    let [of_ranks, together, shared] = if is_shared {
+        [
+            ", __global acc *totals, __global volatile ulong *memory, __global const uint *firsts, uint sent, uint halo, \
+             uint pieces, uint first, uint exchange, uint behind, \
+             uint most_looks, uint is_arriving, __global real *arriving",
+            "    together t = {0, memory, totals, log + behind, 0, firsts, sent, halo, pieces, 0, 0, exchange, 0, most_looks};\n",
+            "&t, is_arriving ? arriving : 0, first, ",
+        ]
+    } else {
+        [""; 3]
+    };
     let name = &pass.name;
     let _ = write!(
         text,
-        "KERNEL void {name}(__global const int *done, __global int *done_next, {declared})\n{{\n    \
-         __local acc4 scratch[GROUP_SIZE];\n    const int goes_on = form_{name}(!*done, scratch, {given});\n    \
+        "KERNEL void {name}(__global const int *done, __global int *done_next, {declared}{of_ranks})\n{{\n    \
+         __local acc4 scratch[GROUP_SIZE];\n{together}    \
+         const int goes_on = form_{name}(!*done, scratch, {shared}{given});\n    \
          if (get_global_id(0) == 0)\n        *done_next = !goes_on;\n}}\n\n"
     );
     text
 }
 
-/// The function of a pass that forms its factors itself: of partial sums, or if it `is_shared` by several ranks of totals that are
-/// there. Then it also does to the halo what concerns it, once that of the vector that is `arriving` has come.
-fn step(pass: &Pass, program: &Program, columns: &Columns, is_shared: bool) -> String {
+/// What several ranks do before a pass: a kernel in whose first group they sum what the pass needs, and leave the totals; the other groups
+/// send what other ranks need of a vector.
+///
+/// ```text
+/// NAME_meeting(arguments of the pass…, totals, memory, send, sent, sum, exchange, behind, most_looks, vector)
+/// ```
+pub(crate) fn meeting(pass: &Pass, program: &Program, columns: &Columns) -> String {
+    let totals = totals_of(pass, program, columns);
+    let declared = arguments(pass, program, |of, name| format!("{of}{name}"));
+    let mut text = format!(
+        "KERNEL void {}(__global const int *done, __global int *done_next, {declared}, __global acc *totals, \
+         __global volatile ulong *memory, __global const uint *send, uint sent, uint sum, uint exchange, uint behind, \
+         uint most_looks, __global real *vector)\n{{\n    __local acc4 scratch[GROUP_SIZE];\n    \
+         const int is_on = !*done;\n    const uint is_one = get_num_groups(0) == 1, sender = get_group_id(0) - !is_one;\n    \
+         together t = {{0, memory, totals, log + behind, send, 0, sent, 0, 0, 0, sum, exchange, 0, most_looks}};\n    \
+         send_halo(&t, is_on, vector, sender, get_num_groups(0) - !is_one);\n",
+        meeting_name(pass)
+    );
+    let count = totals.len();
+    if count > 0 {
+        add_totals(&mut text, &totals, "get_group_id(0) > 0 || !is_on ? 0 : ");
+        let _ = writeln!(
+            text,
+            "    const int is_sum = is_on && get_group_id(0) == 0;\n    const acc own = {};\n    if (is_sum)\n        \
+             put_values(&t, {count}, own);\n    barrier(CLK_LOCAL_MEM_FENCE);\n    \
+             if (is_sum && get_local_id(0) < {count})\n        totals[get_local_id(0)] = take_total(&t, get_local_id(0));",
+            own_value(&totals)
+        );
+    }
+    text.push_str("}\n\n");
+    text
+}
+
+/// How the names of these kernels end.
+pub(crate) const MEETING: &str = "_meeting";
+
+/// The name of the kernel in which several ranks meet before a pass.
+pub(crate) fn meeting_name(pass: &Pass) -> String {
+    format!("{}{MEETING}", pass.name)
+}
+
+/// How many totals a pass needs.
+pub(crate) fn totals_before(pass: &Pass, program: &Program, columns: &Columns) -> usize {
+    totals_of(pass, program, columns).len()
+}
+
+/// The value that a work-item puts: none of its own the first, which has the number of values, then one each.
+fn own_value(totals: &[Total]) -> String {
+    let each = totals.iter().enumerate();
+    let each: String = each.map(|(k, total)| format!("get_local_id(0) == {} ? {} : ", k + 1, total.name)).collect();
+    format!("{each}0")
+}
+
+/// The function that does to part of a halo what a pass does to owned elements.
+fn on_halo_function(pass: &Pass) -> String {
+    let (vectors, loads) = (pass.vectors(), pass.loads());
+    let at = |slot: Slot| vectors.iter().position(|v| *v == slot).unwrap_or_default();
+    let mut text = format!(
+        "static inline void do_{}(uint n, uint pieces, __global const uint *firsts, uint group, uint groups",
+        pass.name
+    );
+    (0..pass.factors().len()).for_each(|k| text.push_str(&format!(", const real k{k}")));
+    (0..vectors.len()).for_each(|k| text.push_str(&format!(", __global real *v{k}")));
+    text.push_str(
+        ")\n{\n    for (uint piece = group; piece < pieces; piece += groups)\n        \
+         for (uint i = n + firsts[piece] + get_local_id(0); i < n + firsts[piece + 1]; i += GROUP_SIZE) {\n        ",
+    );
+    for slot in &vectors {
+        let value = if loads.contains(slot) { format!(" = v{}[i]", at(*slot)) } else { String::new() };
+        let _ = write!(text, "real e{}{value}; ", at(*slot));
+    }
+    text.push_str(&element(pass, &at, "(acc)", &|_, _| String::new()));
+    pass.stores().iter().for_each(|slot| text.push_str(&format!("v{0}[i] = e{0}; ", at(*slot))));
+    text.push_str("\n    }\n}\n\n");
+    text
+}
+
+/// The function of a pass that forms its factors itself: of partial sums, or among several ranks of totals that are there. Then it also
+/// does to the halo what concerns it, within a launch once that of the vector that is `arriving` has come.
+fn step(pass: &Pass, program: &Program, columns: &Columns, ranks: Ranks) -> String {
     let name = &pass.name;
     let mut head = Head::of(pass, program, columns);
     let former = Former::of(head.finished, program, columns);
@@ -179,18 +286,23 @@ fn step(pass: &Pass, program: &Program, columns: &Columns, is_shared: bool) -> S
         left.map(|(k, carried)| (columns.carried(k), head.name(carried.next), carried.stays)).collect();
 
     let declared = arguments(pass, program, |of, name| format!("{of}{name}"));
-    let of_ranks = if is_shared { "together *t, __global real *arriving, " } else { "" };
+    // within a launch all groups have part of the halo
+    let [of_ranks, first, groups] = match ranks {
+        Ranks::Alone => ["", "0", ""],
+        Ranks::BetweenLaunches => ["together *t, __global real *arriving, uint first, ", "first", "first / GROUP_SIZE"],
+        Ranks::WithinLaunch => ["together *t, __global real *arriving, ", "0", "get_num_groups(0)"],
+    };
     let mut text =
         format!("static inline int form_{name}(int is_on, __local acc4 *scratch, {of_ranks}{declared})\n{{\n");
     let reads = former.reads.clone() + &head.reads;
     let _ = write!(text, "#if READ_EARLY\n{reads}#endif\n");
     let totals = totals_of(pass, program, columns);
-    if is_shared {
+    if ranks == Ranks::Alone {
+        add_totals(&mut text, &totals, "");
+    } else {
         for (k, Total { name, .. }) in totals.iter().enumerate() {
             let _ = writeln!(text, "    const acc {name} = t->totals[{k}];");
         }
-    } else {
-        add_totals(&mut text, &totals, "");
     }
     let _ = write!(text, "#if !READ_EARLY\n{reads}#endif\n");
     text.push_str(&former.text);
@@ -223,23 +335,31 @@ fn step(pass: &Pass, program: &Program, columns: &Columns, is_shared: bool) -> S
     }
     text.push_str("    }\n");
     if !pass.lines.is_empty() {
-        let _ = write!(text, "    do_{name}(goes_on ? n : 0, tiles");
+        let _ = write!(text, "    do_{name}({first}, goes_on ? n : 0, tiles");
         factors.iter().for_each(|factor| text.push_str(&format!(", (real){factor}")));
         text.push_str(", sums, stride, scratch");
         (0..pass.vectors().len()).for_each(|k| text.push_str(&format!(", v{k}")));
         text.push_str(");\n");
     }
-    if is_shared {
-        text.push_str("    if (arriving)\n        take_halo(t, goes_on, arriving, n);\n");
-        if !on_halo.lines.is_empty() {
-            let _ = write!(text, "    do_{}(goes_on ? t->halo : 0, n", on_halo.name);
-            factors_on_halo.iter().for_each(|factor| text.push_str(&format!(", (real){factor}")));
-            for slot in on_halo.vectors() {
-                let k = pass.vectors().iter().position(|other| *other == slot).unwrap_or_default();
-                let _ = write!(text, ", v{k}");
-            }
-            text.push_str(");\n");
+    if ranks != Ranks::Alone {
+        let _ = writeln!(
+            text,
+            "    const uint group = get_group_id(0), groups = {groups};\n    \
+             take_halo(t, goes_on && arriving && group < groups, arriving, n, group, groups);"
+        );
+    }
+    if ranks != Ranks::Alone && !on_halo.lines.is_empty() {
+        let _ = write!(
+            text,
+            "    do_{}(n, goes_on && group < groups ? t->pieces : 0, t->firsts, group, groups",
+            on_halo.name
+        );
+        factors_on_halo.iter().for_each(|factor| text.push_str(&format!(", (real){factor}")));
+        for slot in on_halo.vectors() {
+            let k = pass.vectors().iter().position(|other| *other == slot).unwrap_or_default();
+            let _ = write!(text, ", v{k}");
         }
+        text.push_str(");\n");
     }
     let _ = writeln!(text, "    return goes_on{};\n}}\n", all(&after));
     text
@@ -460,11 +580,12 @@ impl<'a> Head<'a> {
     }
 }
 
-/// The function that does what a pass does with the elements of a launch, factors given.
+/// The function that does what a pass does with the elements of a launch, factors given; in the GPU shape the `first` work-items, of whole
+/// groups, do something else.
 fn function(pass: &Pass, style: Style) -> String {
     let vectors = pass.vectors();
     let at = |slot: Slot| vectors.iter().position(|v| *v == slot).unwrap_or_default();
-    let mut text = format!("static inline void do_{}(uint n, uint tiles", pass.name);
+    let mut text = format!("static inline void do_{}(uint first, uint n, uint tiles", pass.name);
     (0..pass.factors().len()).for_each(|k| text.push_str(&format!(", const real k{k}")));
     text.push_str(", __global acc *sums, uint stride, __local acc4 *scratch");
     (0..vectors.len()).for_each(|k| text.push_str(&format!(", __global real *v{k}")));
@@ -531,7 +652,10 @@ fn gpu(text: &mut String, pass: &Pass, style: Style, at: &dyn Fn(Slot) -> usize)
     let Style { fronts, rounds, .. } = style;
     let (loads, stores, sums) = (pass.loads(), pass.stores(), pass.sums());
     let at_once = fronts * rounds;
-    text.push_str("    const uint set = get_global_id(0) / LANES, sets = get_global_size(0) / LANES;\n");
+    text.push_str(
+        "    const uint sets = (get_global_size(0) - first) / LANES;\n    \
+         const uint set = get_global_id(0) < first ? tiles : (get_global_id(0) - first) / LANES;\n",
+    );
     text.push_str("    const uint lane = get_local_id(0) % LANES;\n");
     for k in 0..sums.len() {
         let zeros = vec!["0"; fronts].join(", ");

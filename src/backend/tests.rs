@@ -45,6 +45,8 @@ struct Ran {
     history: Vec<f64>,
     /// Of curvatures that were not positive.
     indefinite: Option<u64>,
+    /// Whether ranks iterated without the host.
+    is_together: bool,
 }
 
 /// Runs a program from x = 0 until ‖r‖² ≤ `limit`, or for so many iterations, several in a launch if they may be.
@@ -77,7 +79,8 @@ fn run_counting<O: PassBackend>(
     backend.write(&O::Real::scaled(b, 1.0), &mut machine.v[R]).unwrap();
     machine.begin(backend).unwrap();
     machine.start(backend, a, false).unwrap();
-    let mut ran = Ran { x: vec![0.0; b.len()], history: Vec::new(), indefinite: None };
+    let is_together = machine.is_together();
+    let mut ran = Ran { x: vec![0.0; b.len()], history: Vec::new(), indefinite: None, is_together };
     let mut judge = |record: Record| match record {
         Record::Curvature { iteration, pq } => (pq <= 0.0 || pq.is_nan()).then(|| ran.indefinite = Some(iteration)),
         Record::Residual { rr, .. } => {
@@ -412,7 +415,8 @@ fn refused_run(
     backend.write(b, &mut machine.v[R]).unwrap();
     machine.begin(backend).unwrap();
     machine.start(backend, a, false).unwrap();
-    let mut ran = Ran { x: vec![0.0; b.len()], history: Vec::new(), indefinite: None };
+    let is_together = machine.is_together();
+    let mut ran = Ran { x: vec![0.0; b.len()], history: Vec::new(), indefinite: None, is_together };
     let mut judge = |record: Record| match record {
         Record::Curvature { .. } => None,
         Record::Residual { iteration, rr, .. } => {

@@ -38,6 +38,10 @@ pub(crate) trait Shared64 {
     fn get(&self) -> u64;
     /// Changes it.
     fn put(&self, value: u64);
+    /// Changes it, once all that this thread has changed before is seen by whoever sees this value.
+    fn hand_over(&self, value: u64);
+    /// Its value, with what was changed before it was handed over.
+    fn take_over(&self) -> u64;
 }
 
 impl Shared64 for AtomicU64 {
@@ -47,6 +51,14 @@ impl Shared64 for AtomicU64 {
 
     fn put(&self, value: u64) {
         self.store(value, Ordering::Relaxed);
+    }
+
+    fn hand_over(&self, value: u64) {
+        self.store(value, Ordering::Release);
+    }
+
+    fn take_over(&self) -> u64 {
+        self.load(Ordering::Acquire)
     }
 }
 
@@ -172,6 +184,14 @@ mod tests {
 
         fn put(&self, value: u64) {
             self.store(value, Ordering::Relaxed);
+        }
+
+        fn hand_over(&self, value: u64) {
+            self.store(value, Ordering::Release);
+        }
+
+        fn take_over(&self) -> u64 {
+            self.load(Ordering::Acquire)
         }
     }
 

@@ -154,7 +154,7 @@ fn meet(ranks: &mut [Rank], values: usize, repeat: usize) -> Result<Timing> {
     }
     let member = |rank: &Rank| Member {
         memory: Arc::clone(&rank.memory) as _,
-        places: Places::new(0, 0, size_of::<f64>()),
+        places: Places::new(0, &[]),
         receive: Vec::new(),
         device: None,
         name: rank.name.clone(),

@@ -92,7 +92,6 @@ impl<T: Real> ProductRows<T> for CsrRows<T> {
             groups: self.items(),
             local_elements: tuning.block_nnz.max(group_size),
             most_bytes: PERSISTENT_BYTES,
-            is_quick_together: false,
         })
     }
 }

@@ -172,7 +172,6 @@ impl<T: Real> ProductRows<T> for DictionaryRows<T> {
             groups: self.items().div_ceil(group_size),
             local_elements: 0,
             most_bytes: PERSISTENT_BYTES,
-            is_quick_together: true,
         })
     }
 }

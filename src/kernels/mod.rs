@@ -31,7 +31,7 @@ use crate::real::Real;
 pub(crate) use convert::KERNELS as CONVERSIONS;
 pub(crate) use csr::KERNELS as PRODUCTS;
 use products::Products;
-pub(crate) use tuning::{Launch, PERSISTENT_GROUP, Shape, Tuning, lanes, tiles};
+pub(crate) use tuning::{Launch, MAX_LANES, PERSISTENT_GROUP, Shape, Tuning, lanes, tiles};
 
 /// The kernel families: file name, source, kernels.
 pub(crate) const FAMILIES: &[(&str, &str, &[&str])] = &[
@@ -56,7 +56,9 @@ pub(crate) const MOST_MAIN: usize = 32;
 
 const PRELUDE: &str = include_str!("../../cl/prelude.cl");
 const PASSES: &str = include_str!("../../cl/passes.cl");
+const PERSISTENT: &str = include_str!("../../cl/persistent.cl");
 const WORDS: &str = include_str!("../../cl/words.cl");
+const TOGETHER: &str = include_str!("../../cl/together.cl");
 
 /// All kernels for elements `T` and sums `A`, compiled for one device.
 pub(crate) struct Kernels<T, A> {
@@ -240,14 +242,24 @@ impl Programs {
     }
 }
 
-/// Compiles generated passes, in groups of `group_size`: see `cl/passes.cl`.
+/// Compiles generated passes, in groups of `group_size`: see `cl/passes.cl`; if they are `is_shared` by several ranks that iterate ahead
+/// of the host, with what `cl/together.cl` has.
 ///
 /// # Errors
 /// [`Error::KernelBuild`](crate::Error::KernelBuild).
-pub(crate) fn build_generated<T: Real, A: Real>(ctx: &Context, passes: &str, group_size: usize) -> Result<Program> {
-    let source =
-        format!("#line 1 \"prelude.cl\"\n{PRELUDE}\n#line 1 \"passes.cl\"\n{PASSES}\n#line 1 \"generated\"\n{passes}");
-    ctx.build(&source, &options_of::<T, A>(USUAL_STD, ctx.info(), group_size, group_size))
+pub(crate) fn build_generated<T: Real, A: Real>(
+    ctx: &Context,
+    passes: &str,
+    group_size: usize,
+    is_shared: bool,
+) -> Result<Program> {
+    let of_ranks = [("persistent", PERSISTENT), ("words", WORDS), ("together", TOGETHER)];
+    let files = [("prelude", PRELUDE), ("passes", PASSES)];
+    let files = files.into_iter().chain(of_ranks.into_iter().filter(|_| is_shared)).chain([("generated", passes)]);
+    let source: String = files.map(|(file, text)| format!("#line 1 \"{file}.cl\"\n{text}\n")).collect();
+    let fence = ctx.fence_options().filter(|_| is_shared);
+    let std = fence.as_deref().unwrap_or(USUAL_STD);
+    ctx.build(&source, &options_of::<T, A>(std, ctx.info(), group_size, group_size))
 }
 
 /// The version of OpenCL C that kernels are in.

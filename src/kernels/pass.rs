@@ -3,9 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
+use super::live::most_looks;
+use super::persistent::Shared;
 use super::{Argument, launch};
+use crate::comm::live::halos::BLOCK;
 use crate::device::{Context, DeviceVec, Grid, Kernel, Program};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::real::Real;
 
 /// A pass whose factors the host gives.
@@ -15,13 +18,33 @@ pub(crate) struct GivenPass {
     vectors: usize,
 }
 
-/// A pass that forms its factors from partial sums and the log.
-pub(crate) struct AlonePass {
+/// A pass that forms its factors from the log, and from partial sums, or among several ranks from totals.
+pub(crate) struct AheadPass {
     kernel: Kernel,
+    /// In which ranks meet before it, and how many totals it then has.
+    meeting: Option<(Kernel, usize)>,
     products: Vec<usize>,
     vectors: Vec<usize>,
     /// Whether it begins with what the iteration before has left to be formed.
     finishes: bool,
+}
+
+/// What a device among several ranks has to do with the others before a pass and in it: see `cl/together.cl`.
+pub(crate) struct Meeting<'a, A> {
+    pub(crate) shared: Shared<'a, A>,
+    /// Where the numbers behind the log are.
+    pub(crate) behind: u32,
+    /// Compute units.
+    pub(crate) units: usize,
+    /// Whether the halo of a vector is to be exchanged.
+    pub(crate) is_arriving: bool,
+}
+
+impl<A: Real> Meeting<'_, A> {
+    /// That there is room for all that kernels look at.
+    fn check(&self, log: &DeviceVec<A>) {
+        assert!(self.shared.has_room() && (self.behind as usize + 1) < log.len());
+    }
 }
 
 /// Where the partial sums of passes are: those of sum `k` are the `stride` numbers from `k stride` on.
@@ -105,22 +128,27 @@ impl GivenPass {
     }
 }
 
-impl AlonePass {
-    /// The kernel of this name, in a program whose `real` and `acc` are `types`, with the numbers of the products whose sums it adds,
-    /// and of its vectors.
+impl AheadPass {
+    /// The kernel of the first name, in a program whose `real` and `acc` are `types`, with the numbers of the products whose sums it adds,
+    /// and of its vectors; among several ranks also that of the second name, in which they meet before it, and so many totals.
     ///
     /// # Errors
-    /// [`Error::OpenCl`](crate::Error::OpenCl) if it is missing.
+    /// [`Error::OpenCl`](crate::Error::OpenCl) if one is missing.
     pub(crate) fn load(
         ctx: &Context,
         program: &Program,
-        name: &str,
+        (name, meeting): (&str, Option<(String, usize)>),
         types: [&'static str; 2],
         [products, vectors]: [Vec<usize>; 2],
         finishes: bool,
     ) -> Result<Self> {
         let kernel = ctx.kernel(program, interned(name), types)?;
-        Ok(Self { kernel, products, vectors, finishes })
+        let meet = |(name, totals): (String, usize)| {
+            let kernel = ctx.kernel(program, interned(&name), types)?;
+            Ok::<_, Error>((kernel, totals))
+        };
+        let meeting = meeting.map(meet).transpose()?;
+        Ok(Self { kernel, meeting, products, vectors, finishes })
     }
 
     /// The products whose sums it adds.
@@ -133,7 +161,13 @@ impl AlonePass {
         &self.vectors
     }
 
-    /// Does the pass with the first `n` elements.
+    /// Totals over all ranks that it needs.
+    pub(crate) fn totals(&self) -> usize {
+        self.meeting.as_ref().map_or(0, |(_, totals)| *totals)
+    }
+
+    /// Does the pass with the first `n` elements; as one of several ranks, with the halo behind them, once that of the vector `y` has come if it
+    /// is arriving.
     ///
     /// # Errors
     /// A failing device.
@@ -145,6 +179,78 @@ impl AlonePass {
         ahead: &Ahead<'_, A>,
         sums: PassSums<'_, A>,
         vectors: &[&DeviceVec<T>],
+        meeting: Option<(&Meeting<'_, A>, &DeviceVec<T>)>,
+    ) -> Result<()> {
+        assert!(meeting.is_some() == self.meeting.is_some());
+        let Some((meeting, y)) = meeting else {
+            return self.launch_one(ctx, &self.kernel, grid, n, ahead, sums, vectors, &[]);
+        };
+        let Meeting {
+            shared: Shared { memory, places, totals, firsts, next: [_, exchange], .. },
+            behind,
+            units,
+            is_arriving,
+        } = meeting;
+        meeting.check(ahead.log);
+        assert!(vectors.iter().all(|v| v.len() == n || n + places.halo <= v.len()));
+        assert!(!is_arriving || n + places.halo <= y.len());
+        let groups_on_halo = places.pieces.min(*units);
+        let first = super::count(groups_on_halo * grid.group_size);
+        let grid = Grid { groups: grid.groups + groups_on_halo, ..grid };
+        let most_looks = most_looks(ctx.info().kind);
+        let [sent, halo, pieces] = [places.sent, places.halo, places.pieces].map(super::count);
+        let (is_arriving, exchange) = (u32::from(*is_arriving), exchange.wrapping_add(1));
+        let of_ranks: [&dyn Argument; 12] =
+            [*totals, *memory, *firsts, &sent, &halo, &pieces, &first, &exchange, behind, &most_looks, &is_arriving, y];
+        self.launch_one(ctx, &self.kernel, grid, n, ahead, sums, vectors, &of_ranks)
+    }
+
+    /// Meets the other ranks before the pass: leaves totals, and sends what they need of `y` if that is arriving.
+    ///
+    /// # Errors
+    /// A failing device.
+    pub(crate) fn meet<T: Real, A: Real>(
+        &self,
+        ctx: &Context,
+        group_size: usize,
+        n: usize,
+        ahead: &Ahead<'_, A>,
+        sums: PassSums<'_, A>,
+        vectors: &[&DeviceVec<T>],
+        (meeting, y): (&Meeting<'_, A>, &DeviceVec<T>),
+    ) -> Result<()> {
+        let Some((kernel, totals_here)) = &self.meeting else { return Ok(()) };
+        let Meeting {
+            shared: Shared { memory, places, totals, send, next: [sum, exchange], .. },
+            behind,
+            units,
+            is_arriving,
+        } = meeting;
+        meeting.check(ahead.log);
+        let sent = if *is_arriving { places.sent } else { 0 };
+        if *totals_here == 0 && sent == 0 {
+            return Ok(());
+        }
+        assert!(sent == 0 || n <= y.len(), "indices are below n: the halo's plan vouches for that");
+        let others = sent.div_ceil(BLOCK).min(*units);
+        let grid = Grid { groups: 1 + others, group_size };
+        let (sent, most_looks) = (super::count(sent), most_looks(ctx.info().kind));
+        let exchange = exchange.wrapping_add(1);
+        let of_ranks: [&dyn Argument; 9] = [*totals, *memory, *send, &sent, sum, &exchange, behind, &most_looks, y];
+        self.launch_one(ctx, kernel, grid, n, ahead, sums, vectors, &of_ranks)
+    }
+
+    /// Launches the pass, or the meeting before it: with arguments that both have, and with those `of_ranks`.
+    fn launch_one<T: Real, A: Real>(
+        &self,
+        ctx: &Context,
+        kernel: &Kernel,
+        grid: Grid,
+        n: usize,
+        ahead: &Ahead<'_, A>,
+        sums: PassSums<'_, A>,
+        vectors: &[&DeviceVec<T>],
+        of_ranks: &[&dyn Argument],
     ) -> Result<()> {
         let Ahead { log, width, rows, has_former, limit, done, done_next, products, former } = ahead;
         assert!(products.len() == self.products.len() && vectors.len() == self.vectors.len() && sums.has_room());
@@ -167,8 +273,9 @@ impl AlonePass {
         }
         args.push(&sums.stride);
         args.extend(vectors.iter().map(|v| *v as &dyn Argument));
-        // SAFETY: arguments as the source is generated; sizes checked above.
-        unsafe { launch(ctx, &self.kernel, grid, &args) }
+        args.extend(of_ranks);
+        // SAFETY: arguments as the source is generated; sizes checked above, and for those of ranks by the caller.
+        unsafe { launch(ctx, kernel, grid, &args) }
     }
 }
 

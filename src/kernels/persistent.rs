@@ -5,7 +5,9 @@ use std::cell::Cell;
 use super::live::most_looks;
 use super::pass::interned;
 use super::products::{InPersistent, Rows};
-use super::{Argument, PASSES, PRELUDE, Tuning, USUAL_STD, WORDS, launch, main_option, options_of, sources};
+use super::{
+    Argument, PASSES, PERSISTENT, PRELUDE, TOGETHER, Tuning, USUAL_STD, WORDS, launch, main_option, options_of, sources,
+};
 use crate::comm::live::MOST_VALUES;
 use crate::comm::live::halos::Places;
 use crate::device::{Context, DeviceVec, Grid, Kernel, LiveMemory};
@@ -63,9 +65,22 @@ pub(crate) struct Shared<'a, A> {
     pub(crate) has_halo: &'a [bool],
     /// Which elements are sent.
     pub(crate) send: &'a DeviceVec<u32>,
+    /// The first elements of the pieces of the halo, and its end.
+    pub(crate) firsts: &'a DeviceVec<u32>,
     /// The numbers of the next sum, and of the last exchange.
     pub(crate) next: [u32; 2],
     pub(crate) ranks: u32,
+}
+
+impl<A: Real> Shared<'_, A> {
+    /// Whether there is room for all that kernels look at.
+    pub(crate) fn has_room(&self) -> bool {
+        let Self { memory, places, totals, send, firsts, .. } = self;
+        memory.len() >= places.room()
+            && totals.len() >= MOST_VALUES
+            && send.len() == places.sent
+            && firsts.len() == places.pieces + 1
+    }
 }
 
 impl Persistent {
@@ -84,9 +99,8 @@ impl Persistent {
     ) -> Result<Self> {
         let of_rows = rows.products();
         let [_, products] = sources(of_rows.names[0]);
-        let persistent = include_str!("../../cl/persistent.cl");
-        let files = [("prelude", PRELUDE), ("products", products), ("passes", PASSES), ("persistent", persistent)];
-        let of_ranks = [("words", WORDS), ("together", include_str!("../../cl/together.cl"))];
+        let files = [("prelude", PRELUDE), ("products", products), ("passes", PASSES), ("persistent", PERSISTENT)];
+        let of_ranks = [("words", WORDS), ("together", TOGETHER)];
         let source: String = files
             .into_iter()
             .chain(of_ranks.into_iter().filter(|_| is_shared))
@@ -144,14 +158,17 @@ impl Persistent {
         let of_products = |first: &u32| 2 * (*first as usize + self.grid.groups);
         assert!(span.first.iter().map(of_products).all(|end| end <= sums.len().min(former.len())));
         let most_looks = most_looks(ctx.info().kind);
-        let of_ranks =
-            span.shared.as_ref().map(|shared| (shared, [shared.places.sent, shared.places.halo].map(super::count)));
+        let of_ranks = span
+            .shared
+            .as_ref()
+            .map(|shared| (shared, shared.places))
+            .map(|(shared, Places { sent, halo, pieces, .. })| (shared, [sent, halo, pieces].map(super::count)));
         let is_as_compiled = |shared: &Shared<'_, A>| {
-            let Places { sent, halo, .. } = shared.places;
-            let is_there = shared.memory.len() >= shared.places.room() && shared.totals.len() >= MOST_VALUES;
+            let halo = shared.places.halo;
+            let is_there = shared.has_room();
             let mut with_halo = span.vectors.iter().zip(shared.has_halo).filter(|(_, has_halo)| **has_halo);
             let has_room = with_halo.all(|(v, _)| v.len() >= (*n + halo).max(n_cols));
-            is_there && shared.send.len() == sent && has_room
+            is_there && has_room
         };
         assert!(span.shared.is_some() == self.is_shared && span.shared.as_ref().is_none_or(is_as_compiled));
         let (n, has_former, turn) = (super::count(*n), u32::from(*has_former), self.turn.get());
@@ -162,10 +179,18 @@ impl Persistent {
         args.extend(span.first.iter().map(|first| first as &dyn Argument));
         args.extend([tiles as &dyn Argument, &self.words, &turn]);
         args.extend(span.vectors.iter().map(|v| v as &dyn Argument));
-        if let Some((shared, [sent, halo])) = &of_ranks {
+        if let Some((shared, [sent, halo, pieces])) = &of_ranks {
             let [sum, exchange] = &shared.next;
-            args.extend([shared.memory as &dyn Argument, shared.totals, shared.send, sent, halo, sum, exchange]);
-            args.extend([&shared.ranks as &dyn Argument, &most_looks]);
+            args.extend([
+                shared.memory as &dyn Argument,
+                shared.totals,
+                shared.send,
+                shared.firsts,
+                sent,
+                halo,
+                pieces,
+            ]);
+            args.extend([sum as &dyn Argument, exchange, &shared.ranks, &most_looks]);
         }
         // SAFETY: arguments as the source is generated; elements 0..n and those that the rows have columns for, pairs of partial sums
         // and the log, checked above; the matrix by the maker of the block. Vectors without elements are not used.

@@ -63,15 +63,15 @@ pub(crate) struct InPersistent {
     pub(crate) local_elements: usize,
     /// Bytes of an iteration up to which it is rather the launches of kernels that it waits for.
     pub(crate) most_bytes: u64,
-    /// Whether launches of several ranks have been measured to be quicker than the host's way.
-    pub(crate) is_quick_together: bool,
 }
 
 /// [`InPersistent::most_bytes`] of most formats.
 pub(super) const PERSISTENT_BYTES: u64 = 48 << 20;
 
-/// Bytes of an iteration of one of several ranks up to which they make several in one launch: the host's way costs more than launches do.
+/// Bytes of an iteration of one of several ranks up to which they make several in one launch,
 pub(crate) const TOGETHER_BYTES: u64 = 144 << 20;
+/// and up to which they meet between launches: beyond, the host's way hides what it costs.
+pub(crate) const MEETING_BYTES: u64 = 640 << 20;
 
 /// What becomes of A x.
 pub(crate) enum Product<'a, T, A> {

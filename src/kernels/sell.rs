@@ -140,7 +140,6 @@ impl<T: Real> ProductRows<T> for SellRows<T> {
             groups: self.items().div_ceil(group_size),
             local_elements: 0,
             most_bytes: PERSISTENT_BYTES,
-            is_quick_together: false,
         })
     }
 }

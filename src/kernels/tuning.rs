@@ -62,7 +62,7 @@ impl Launch {
 }
 
 /// Work-items that share a tile in the GPU shape, at most: see `cl/passes.cl`.
-const MAX_LANES: usize = 256;
+pub(crate) const MAX_LANES: usize = 256;
 /// Elements that each of them has, at least, before there are more tiles than that:
 const LANE_ELEMENTS: usize = 4;
 const FEW_TILES: usize = 256;

@@ -65,6 +65,12 @@ impl<T: Real> DeviceBlock<T> {
         Ok(Self { exchange: HaloExchange::new(ctx, self.n_rows, halo, exchange)?, ..self })
     }
 
+    /// The same, as if a product moved so many bytes.
+    #[cfg(test)]
+    pub(crate) fn with_bytes(self, bytes: u64) -> Self {
+        Self { bytes, ..self }
+    }
+
     /// What a product launches on some rows, one after the other.
     pub(crate) fn launches(&self, which: Which) -> impl ExactSizeIterator<Item = Rows<'_, T>> {
         self.rows.launches(which)

@@ -1,7 +1,6 @@
 //! A system and the devices for it: what is known of their speed and latency, what can be measured, and the best
 //! set of them.
 
-use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,13 +11,11 @@ use super::forecast::{Forecast, Prediction, micros, sample, set_of, small_reason
 use super::placement::{self, LEAST_LATENCY, Speed};
 use super::{latency, speed};
 use crate::device::{Choice, Info, Rejected, Selection};
-use crate::kernels::Shape;
 use crate::kernels::products::TOGETHER_BYTES;
 use crate::matrix::Csr;
 use crate::matrix::reorder::Locality;
-use crate::operator::plan::{Offer, Target};
-use crate::operator::{Exchange, Format};
-use crate::partition::{ENTRY_BYTES, Part, cost, cost_of, part_alone};
+use crate::operator::Exchange;
+use crate::partition::{ENTRY_BYTES, cost, cost_of};
 use crate::runtime::{ShareSource, Whole, memory_check};
 use crate::tune::Tune;
 use crate::tune::store::{Device, IterationTimeEntry, Known, LatencyEntry, LatencyKey, Store, kind};
@@ -35,15 +32,10 @@ const NEXT_TO_NOTHING: f64 = 1024.0;
 /// Work below which nothing is measured for shares: a device opens more slowly than they could ever make up for.
 const LEAST_WORK: f64 = 1e5;
 
-/// A GPU of which it does not matter how many units it has.
-const ANY_GPU: Target = Target { shape: Shape::Gpu, compute_units: 1 };
-
 /// A system, and what is known of the devices for it.
 pub(crate) struct PerformanceModel<'a> {
     whole: &'a Whole,
     rows: &'a Arc<Csr>,
-    /// Whether its rows are of a few patterns.
-    has_patterns: OnceCell<bool>,
     /// The work of an iteration.
     work: f64,
     /// How many ranks there may be.
@@ -64,7 +56,6 @@ impl<'a> PerformanceModel<'a> {
         let mut new = Self {
             whole,
             rows,
-            has_patterns: OnceCell::new(),
             work: cost(rows, &(0..rows.n_rows())) as f64,
             most: devices.len(),
             store: if tune == Tune::Off { Store::none() } else { whole.store.clone() },
@@ -106,16 +97,12 @@ impl<'a> PerformanceModel<'a> {
         self.known(devices)?.iteration_time(&key).cloned()
     }
 
-    /// How so many ranks exchange their halos: what a rank of too many rows, or of rows without patterns, leaves to the host is not live.
+    /// How so many ranks exchange their halos: beyond launches of several iterations it costs about what it does by the host.
     fn exchange(&self, ranks: usize) -> Exchange {
         let a = &self.whole.a;
         let bytes = (48 * a.n_rows() + 4 * a.nnz()) as u64 / ranks as u64; // of `cg`, in a format that saves bytes
-        let has_patterns = || {
-            let of = |part: &Part<'_>| Offer::<f64>::of(part, 1.0, Format::Pattern, ANY_GPU).is_ok();
-            *self.has_patterns.get_or_init(|| of(&part_alone(self.rows, 0..self.rows.n_rows())))
-        };
         match self.whole.setup.exchange {
-            Exchange::Live if bytes > TOGETHER_BYTES || !has_patterns() => Exchange::HostStaged,
+            Exchange::Live if bytes > TOGETHER_BYTES => Exchange::HostStaged,
             exchange => exchange,
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! A device that works alone runs ahead of the host: each pass adds the partial sums that it needs and forms its scalars by itself,
 //! in every group in the same order, and leaves what later ones need in the iteration's row of a log, which the host reads late. It
-//! stops by itself: each pass tells the next whether the run is over. Among several ranks the host gives each pass its factors.
+//! stops by itself: each pass tells the next whether the run is over. Several ranks whose kernels can meet do the same, with totals that
+//! they exchange before a pass; of others the host gives each pass its factors.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -14,14 +15,14 @@ use super::{DeviceSums, OpenClBackend, add_up};
 use crate::backend::log::{Launches, Log};
 use crate::backend::machine::{PassBackend, Turn, Which};
 use crate::backend::program::{Pass, Program, Stage, Step};
-use crate::backend::source::{self, Columns, Partials, Style};
-use crate::backend::text::Slot;
+use crate::backend::source::{self, Columns, Partials, Ranks, Style};
+use crate::backend::text::{Slot, X};
 use crate::backend::{Backend, Record};
-use crate::device::{DeviceVec, Grid, Kind, Queue, SumsRead};
+use crate::device::{Context, DeviceVec, Grid, Kind, Queue, SumsRead};
 use crate::error::Result;
-use crate::kernels::pass::{Ahead, AlonePass, GivenPass, PassSums};
+use crate::kernels::pass::{Ahead, AheadPass, GivenPass, Meeting, PassSums};
 use crate::kernels::persistent::{Persistent, Span};
-use crate::kernels::products::{Rows, TOGETHER_BYTES};
+use crate::kernels::products::{MEETING_BYTES, Rows, TOGETHER_BYTES};
 use crate::kernels::{self, PERSISTENT_GROUP, Shape};
 use crate::partition::HaloPlan;
 use crate::real::Real;
@@ -37,9 +38,11 @@ const MAX_TOGETHER: u64 = 64;
 /// The compiled passes of a program on a device, and what they leave.
 pub(crate) struct DevicePasses<A: Real> {
     given: BTreeMap<Which, GivenPass>,
-    alone: Vec<AlonePass>,
-    /// What forms the end of an iteration without beginning the next one.
-    last: Option<AlonePass>,
+    /// Those of an iteration that form their factors themselves,
+    ahead: Vec<AheadPass>,
+    /// and what forms the end of an iteration without beginning the next one.
+    last: Option<AheadPass>,
+    style: Style,
     grid: Grid,
     tiles: usize,
     /// Groups of the kernels that work on halos.
@@ -114,10 +117,9 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
         let mut text: String =
             wanted.iter().map(|(which, pass)| source::given(pass, &which.kernel(pass), style)).collect();
         if is_alone {
-            let passes = program.passes().chain(&program.last);
-            passes.for_each(|pass| text.push_str(&source::alone(pass, program, &columns, style)));
+            text.push_str(&ahead_text(program, &columns, style, Ranks::Alone));
         }
-        let code = kernels::build_generated::<T, A>(ctx, &text, group_size)?;
+        let code = kernels::build_generated::<T, A>(ctx, &text, group_size, false)?;
         let types = [T::CL_NAME, A::CL_NAME];
         let mut given = BTreeMap::new();
         for (which, pass) in wanted {
@@ -125,12 +127,11 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
             given.insert(which, GivenPass::load(ctx, &code, &which.kernel(&pass), types, counts)?);
         }
         let partials = source::partials(program);
-        let load = |pass: &Pass| {
-            let needs = [source::products_of(pass, &partials), pass.vectors()];
-            AlonePass::load(ctx, &code, &pass.name, types, needs, program.finished_by(pass).is_some())
+        let (ahead, last) = if is_alone {
+            load_ahead::<T, A>(ctx, &code, program, &columns, Ranks::Alone)?
+        } else {
+            (Vec::new(), None)
         };
-        let alone = program.passes().filter(|_| is_alone).map(load).collect::<Result<_>>()?;
-        let last = program.last.as_ref().filter(|_| is_alone).map(load).transpose()?;
 
         let products = program.products();
         let room = (program.sums.max(1) * tiles).next_multiple_of(2);
@@ -146,8 +147,9 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
         };
         Ok(DevicePasses {
             given,
-            alone,
+            ahead,
             last,
+            style,
             grid: Grid { groups, group_size },
             tiles,
             group_size,
@@ -224,7 +226,7 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
                 let (of, elements, step) = passes.place(*sum, *turn);
                 if of.id() == array.id() && run.start <= elements.start && elements.end <= run.end {
                     let elements = elements.start - run.start..elements.end - run.start;
-                    values[*sum] = add_up(&here[elements], step);
+                    values[*sum] = add_up(&here[elements], step, kernels::lanes(passes.grid.group_size));
                 }
             }
         }
@@ -252,16 +254,27 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
         (pass, number): (&Pass, usize),
         iteration: u64,
         limit: f64,
-        v: &mut [DeviceVec<T>],
+        (v, arriving): (&mut [DeviceVec<T>], Option<Slot>),
     ) -> Result<()> {
-        let vectors: Vec<&DeviceVec<T>> = passes.alone[number].vectors().iter().map(|slot| &v[*slot]).collect();
+        let vectors: Vec<&DeviceVec<T>> = passes.ahead[number].vectors().iter().map(|slot| &v[*slot]).collect();
         let (done, done_next) = (passes.done_before(iteration, number), &passes.done[(iteration % 2) as usize][number]);
-        let ahead = passes.ahead(&passes.alone[number], iteration, limit, [&done, done_next]);
+        let kernel = &passes.ahead[number];
+        let ahead = passes.ahead(kernel, iteration, limit, [&done, done_next]);
         // scalars are one group's work
         let grid = if pass.lines.is_empty() { Grid { groups: 1, ..passes.grid } } else { passes.grid };
         let sums = passes.sums(Turn::of(iteration));
-        passes.alone[number].launch(&self.ctx, grid, self.n_owned(), &ahead, sums, &vectors)?;
+        let (y, meeting) = (&v[arriving.unwrap_or(X)], self.meeting(passes, arriving.is_some()));
+        let meeting = meeting.as_ref().map(|meeting| (meeting, y));
+        if let Some(meeting) = meeting {
+            kernel.meet(&self.ctx, grid.group_size, self.n_owned(), &ahead, sums, &vectors, meeting)?;
+        }
+        kernel.launch(&self.ctx, grid, self.n_owned(), &ahead, sums, &vectors, meeting)?;
         self.set_done(Arc::clone(done_next));
+        let met = [kernel.totals() > 0, arriving.is_some()];
+        if let Some(together) = &mut passes.together {
+            together.met(met);
+            self.ctx.flush(Queue::Compute)?; // others wait for it
+        }
         Ok(())
     }
 
@@ -279,8 +292,10 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
     ) -> Result<()> {
         let is_alone = self.runs_ahead();
         let mut end = iteration + 1;
-        match program.last.as_ref().filter(|_| is_alone) {
-            Some(_) if drain && passes.log.has_news(end) => self.form_last(passes, iteration)?,
+        // launches of several iterations of several ranks form it themselves
+        let is_left = is_alone || passes.persistent.is_none();
+        match program.last.as_ref().filter(|_| is_left) {
+            Some(_) if drain && passes.log.has_news(end) => self.form_last(passes, iteration, &self.nothing()?)?,
             Some(_) if !drain => end = iteration, // the next iteration tells of this one
             _ => {}
         }
@@ -301,51 +316,31 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
         halo: Option<&HaloPlan>,
         bytes: u64,
     ) -> Result<()> {
-        let (ctx, tuning, info) = (&self.ctx, &self.kernels.tuning, self.ctx.info());
-        let group_size = PERSISTENT_GROUP.min(1 << info.max_work_group.max(1).ilog2());
-        let Some((rows, format)) = rows.and_then(|rows| Some((rows, rows.in_persistent(tuning, group_size)?))) else {
+        if self.runs_ahead() {
+            passes.persistent = self.persistent(passes, program, rows, bytes, false);
             return Ok(());
-        };
-        let is_shared = !self.runs_ahead();
-        let meetings = halo.zip(source::persistent::meetings(program)).filter(|_| is_shared);
+        }
+        let info = self.ctx.info();
         // on a processor, kernels that wait keep from running what they wait for; in tests of this crate there is but one
-        let may_meet = info.kind != Kind::Cpu && format.is_quick_together || cfg!(test);
-        if is_shared && (meetings.is_none() || !may_meet) {
-            return Ok(());
+        let may_meet = (info.kind != Kind::Cpu || cfg!(test))
+            && bytes <= MEETING_BYTES
+            && passes.style.shape == Shape::Gpu
+            && self.ctx.fence_options().is_some();
+        let meetings = halo.zip(source::persistent::meetings(program)).filter(|_| may_meet);
+        let Some((halo, meetings)) = meetings else { return Ok(()) };
+        match Together::new::<T>(&self.ctx, halo, &program.has_halo, meetings) {
+            Ok(together) => passes.together = together,
+            Err(e) => log::info!("{}: {e}", info.name),
         }
-        let most_bytes = if is_shared { TOGETHER_BYTES } else { format.most_bytes };
-        let is_possible = bytes <= most_bytes
-            && Shape::of_group(tuning.passes().group_size) == Shape::Gpu
-            && Persistent::local_bytes::<T, A>(format, group_size) <= info.local_memory_bytes;
-        if !is_possible {
-            return Ok(());
-        }
-        // a barrier over groups: one on each compute unit
-        let groups = format.groups.clamp(1, self.max_groups.min(info.compute_units as usize).max(1));
-        // PoCL 3.1 has the fence, and gave wrong sums where two groups ran at once: see docs/measurements.md
-        if groups > 1 && (info.kind == Kind::Cpu || ctx.fence_options().is_none()) {
-            return Ok(());
-        }
-        let lanes = kernels::lanes(tuning.passes().group_size);
-        let fronts = passes.tiles.div_ceil(groups * (group_size / lanes).max(1));
-        let style = Style { shape: Shape::Gpu, fronts, rounds: (UNDER_WAY / fronts).max(1) };
-        let together =
-            meetings.map(|(halo, meetings)| Together::new::<T>(ctx, halo, &program.has_halo, meetings)).transpose();
-        let together = together.unwrap_or_else(|e| {
-            log::info!("{}: {e}", info.name);
-            None
-        });
-        let together = together.flatten();
-        if is_shared && together.is_none() {
-            return Ok(());
-        }
-        let columns = &passes.log.columns;
-        let (name, text) =
-            (source::persistent::name(program), source::persistent::kernel(program, columns, style, is_shared));
-        let shape = ((group_size, lanes), (groups, is_shared));
-        match Persistent::build::<T, A>(ctx, tuning, (rows, format), (&name, &text), shape.0, shape.1) {
-            Ok(persistent) => (passes.persistent, passes.together) = (Some(persistent), together),
-            Err(e) => log::warn!("{}: iterations are launched one by one: {e}", info.name),
+        if passes.together.is_some() {
+            passes.persistent = self.persistent(passes, program, rows, bytes, true);
+            if passes.persistent.is_none() {
+                let text = ahead_text(program, &passes.log.columns, passes.style, Ranks::BetweenLaunches);
+                let code = kernels::build_generated::<T, A>(&self.ctx, &text, passes.grid.group_size, true)?;
+                let columns = &passes.log.columns;
+                (passes.ahead, passes.last) =
+                    load_ahead::<T, A>(&self.ctx, &code, program, columns, Ranks::BetweenLaunches)?;
+            }
         }
         Ok(())
     }
@@ -354,19 +349,20 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
         if self.comm().size() == 1 {
             return Ok(false);
         }
-        let is_possible = !self.recorder.is_wanted();
-        if passes.together.is_some() && is_possible {
-            passes.log.begin(&self.ctx, carried)?;
-            for flag in passes.done.iter().flatten() {
-                flag.fill(&self.ctx, 0)?;
-            }
+        let mut is_possible = passes.together.is_some() && !self.recorder.is_wanted();
+        if is_possible {
+            self.begin_ahead(passes, carried)?;
             self.ctx.finish()?;
+            is_possible = passes.persistent.is_none() || passes.log.launches() == Launches::Granted;
         }
-        let is_possible = is_possible && passes.log.launches() == Launches::Granted;
-        match passes.together.as_mut().filter(|_| is_possible) {
-            Some(together) => together.begin(self.comm()),
-            None => Ok(self.comm().relay(None)?.is_some()),
+        let has_begun = match passes.together.as_mut().filter(|_| is_possible) {
+            Some(together) => together.begin(self.comm())?,
+            None => self.comm().relay(None)?.is_some(),
+        };
+        if !has_begun {
+            self.set_done(Arc::clone(&self.never));
         }
+        Ok(has_begun)
     }
 
     fn end_together(&self, passes: &mut DevicePasses<A>) -> Result<()> {
@@ -444,21 +440,98 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
     }
 }
 
+/// The text of the passes of an iteration, and of what forms its end, which form their factors themselves.
+fn ahead_text(program: &Program, columns: &Columns, style: Style, ranks: Ranks) -> String {
+    let passes = program.passes().chain(&program.last);
+    passes
+        .map(|pass| {
+            let meeting = (ranks == Ranks::BetweenLaunches).then(|| source::meeting(pass, program, columns));
+            source::ahead(pass, program, columns, style, ranks) + &meeting.unwrap_or_default()
+        })
+        .collect()
+}
+
+/// The kernels of that text.
+fn load_ahead<T: Real, A: Real>(
+    ctx: &Context,
+    code: &crate::device::Program,
+    program: &Program,
+    columns: &Columns,
+    ranks: Ranks,
+) -> Result<(Vec<AheadPass>, Option<AheadPass>)> {
+    let partials = source::partials(program);
+    let load = |pass: &Pass| {
+        let needs = [source::products_of(pass, &partials), pass.vectors()];
+        let meeting = (ranks == Ranks::BetweenLaunches)
+            .then(|| (source::meeting_name(pass), source::totals_before(pass, program, columns)));
+        let types = [T::CL_NAME, A::CL_NAME];
+        AheadPass::load(ctx, code, (&pass.name, meeting), types, needs, program.finished_by(pass).is_some())
+    };
+    Ok((program.passes().map(load).collect::<Result<_>>()?, program.last.as_ref().map(load).transpose()?))
+}
+
 impl<T: Real, A: Real> OpenClBackend<T, A> {
+    /// What does several iterations in one launch, if it is worth while, and possible.
+    fn persistent(
+        &self,
+        passes: &DevicePasses<A>,
+        program: &Program,
+        rows: Option<Rows<'_, T>>,
+        bytes: u64,
+        is_shared: bool,
+    ) -> Option<Persistent> {
+        let (ctx, tuning, info) = (&self.ctx, &self.kernels.tuning, self.ctx.info());
+        let group_size = PERSISTENT_GROUP.min(1 << info.max_work_group.max(1).ilog2());
+        let rows = rows?;
+        let format = rows.in_persistent(tuning, group_size)?;
+        let most_bytes = if is_shared { TOGETHER_BYTES } else { format.most_bytes };
+        let is_possible = bytes <= most_bytes
+            && Shape::of_group(tuning.passes().group_size) == Shape::Gpu
+            && Persistent::local_bytes::<T, A>(format, group_size) <= info.local_memory_bytes;
+        if !is_possible {
+            return None;
+        }
+        // a barrier over groups: one on each compute unit
+        let groups = format.groups.clamp(1, self.max_groups.min(info.compute_units as usize).max(1));
+        // PoCL 3.1 has the fence, and gave wrong sums where two groups ran at once: see docs/measurements.md
+        if groups > 1 && (info.kind == Kind::Cpu || ctx.fence_options().is_none()) {
+            return None;
+        }
+        let lanes = kernels::lanes(tuning.passes().group_size);
+        let fronts = passes.tiles.div_ceil(groups * (group_size / lanes).max(1));
+        let style = Style { shape: Shape::Gpu, fronts, rounds: (UNDER_WAY / fronts).max(1) };
+        let columns = &passes.log.columns;
+        let (name, text) =
+            (source::persistent::name(program), source::persistent::kernel(program, columns, style, is_shared));
+        let shape = ((group_size, lanes), (groups, is_shared));
+        Persistent::build::<T, A>(ctx, tuning, (rows, format), (&name, &text), shape.0, shape.1)
+            .inspect_err(|e| log::warn!("{}: iterations are launched one by one: {e}", info.name))
+            .ok()
+    }
+
+    /// What the device has to do with other ranks before a pass and in it, if ranks iterate together.
+    fn meeting<'a>(&self, passes: &'a DevicePasses<A>, is_arriving: bool) -> Option<Meeting<'a, A>> {
+        let units = self.ctx.info().compute_units as usize;
+        let shared = passes.together.as_ref()?.shared(self.comm().size());
+        Some(Meeting { shared, behind: passes.log.behind(), units, is_arriving })
+    }
+
     /// Forms what the first pass of the next iteration would form of this one.
-    fn form_last(&self, passes: &DevicePasses<A>, iteration: u64) -> Result<()> {
+    fn form_last(&self, passes: &mut DevicePasses<A>, iteration: u64, nothing: &DeviceVec<T>) -> Result<()> {
         let Some(kernel) = &passes.last else { return Ok(()) };
         let done = passes.done_before(iteration + 1, 0);
         let ahead = passes.ahead(kernel, iteration, 0.0, [&done, &passes.done_last]);
         let grid = Grid { groups: 1, ..passes.grid };
-        kernel.launch(
-            &self.ctx,
-            grid,
-            self.n_owned(),
-            &ahead,
-            passes.sums(Turn::of(iteration)),
-            &[] as &[&DeviceVec<T>],
-        )
+        let (sums, vectors) = (passes.sums(Turn::of(iteration)), &[] as &[&DeviceVec<T>]);
+        let meeting = self.meeting(passes, false);
+        let meeting = meeting.as_ref().map(|meeting| (meeting, nothing));
+        if let Some(meeting) = meeting {
+            kernel.meet(&self.ctx, passes.grid.group_size, self.n_owned(), &ahead, sums, vectors, meeting)?;
+        }
+        kernel.launch(&self.ctx, grid, self.n_owned(), &ahead, sums, vectors, meeting)?;
+        let met = [kernel.totals() > 0, false];
+        passes.together.iter_mut().for_each(|together| together.met(met));
+        Ok(())
     }
 }
 
@@ -472,7 +545,7 @@ impl<A: Real> DevicePasses<A> {
     /// What a pass of iteration `iteration` is told, with where it finds and says whether the run is over.
     fn ahead<'a>(
         &'a self,
-        pass: &AlonePass,
+        pass: &AheadPass,
         iteration: u64,
         limit: f64,
         [done, done_next]: [&'a DeviceVec<i32>; 2],

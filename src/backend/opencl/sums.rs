@@ -7,6 +7,7 @@ use std::time::Instant;
 use super::OpenClBackend;
 use crate::device::{DeviceVec, Pinned, SumsRead};
 use crate::error::Result;
+use crate::kernels::MAX_LANES;
 use crate::real::Real;
 use crate::timeline::Lane;
 
@@ -99,11 +100,43 @@ impl<T: Real, A: Real> OpenClBackend<T, A> {
     }
 }
 
-/// The sum of every `step`th number, added in eight interleaved ones: in one row they would take longer than they took to arrive.
-pub(crate) fn add_up<A: Real>(parts: &[A], step: usize) -> f64 {
-    let mut lanes = [0.0; 8];
+/// Numbers that the kernels' tree of sums takes at once: see `cl/prelude.cl`.
+const FAN: usize = 8;
+
+/// The sum of every `step`th number, in the order in which `lanes` work-items of a device add them (`cl/passes.cl`), so that it does not
+/// matter who does.
+pub(crate) fn add_up<A: Real>(parts: &[A], step: usize, lanes: usize) -> f64 {
+    let mut sums = [0.0_f64; MAX_LANES];
     for (i, part) in parts.iter().step_by(step).enumerate() {
-        lanes[i % 8] += part.to_f64();
+        sums[i % lanes] += part.to_f64();
     }
-    lanes.iter().sum()
+    let mut n = lanes;
+    while n > FAN {
+        let next = n / FAN;
+        for lane in 0..next {
+            (1..FAN).for_each(|k| sums[lane] += sums[lane + k * next]);
+        }
+        n = next;
+    }
+    sums[1..n].iter().fold(sums[0], |sum, part| sum + part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_by_hand() {
+        assert_eq!(add_up::<f64>(&[], 1, 1), 0.0);
+        assert_eq!(add_up(&[1.0, 100.0, 2.0, 100.0, 3.0], 2, 1), 6.0);
+        let ones = [1.0_f64; 1000];
+        assert!([1, 2, 4, 8, 16, 64, 128, 256].iter().all(|lanes| add_up(&ones, 1, *lanes) == 1000.0));
+        // two lanes: (1e16 − 1e16) + (1 + 1); one: ((1e16 + 1) − 1e16) + 1
+        let parts = [1e16, 1.0, -1e16, 1.0];
+        assert_eq!([add_up(&parts, 1, 2), add_up(&parts, 1, 1)], [2.0, 1.0]);
+        // 16 lanes come to two, of which each has every other one
+        let mut parts = [0.0; 16];
+        (parts[0], parts[1], parts[2], parts[3]) = (1e16, 1.0, -1e16, 1.0);
+        assert_eq!(add_up(&parts, 1, 16), 2.0);
+    }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::OpenClBackend;
+use crate::backend::source;
 use crate::device::{Moment, Timed};
 use crate::error::Result;
 use crate::real::Real;
@@ -74,6 +75,9 @@ impl<T: Real, A: Real> OpenClBackend<T, A> {
                 let iterations = clock.spans.remove(&kernel.tag).map_or(1, |count| count.min(last + 1 - kernel.tag));
                 clock.samples += if kernel.tag == clock.sampled { 0 } else { iterations };
                 clock.sampled = kernel.tag;
+                if kernel.kernel.ends_with(source::MEETING) {
+                    continue; // it waits for others
+                }
                 let entry = clock.kernels.entry(kernel.kernel).or_default();
                 *entry = (entry.0 + 1, entry.1 + kernel.time());
             }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use crate::backend::source::persistent::Meetings;
 use crate::comm::Communicator;
 use crate::comm::live::MOST_VALUES;
-use crate::comm::live::halos::Places;
+use crate::comm::live::halos::{Places, pieces};
 use crate::comm::live::relaying::{Member, Relaying};
 use crate::device::{Context, DeviceVec, Kind, LiveMemory};
 use crate::error::{Error, Result};
@@ -24,6 +24,8 @@ pub(super) struct Together<A> {
     places: Places,
     receive: Vec<Receive>,
     send: DeviceVec<u32>,
+    /// The first elements of the pieces in which the halo arrives, and its end.
+    firsts: DeviceVec<u32>,
     totals: DeviceVec<A>,
     has_halo: Vec<bool>,
     meetings: Meetings,
@@ -51,7 +53,10 @@ impl<A: Real> Together<A> {
         if size_of::<A>() < size_of::<f64>() || !info.has_f64 || info.max_work_group < 2 * MOST_VALUES {
             return Ok(None);
         }
-        let places = Places::new(halo.send.len(), halo.len, size_of::<T>());
+        let (places, pieces) = (Places::new(halo.send.len(), &halo.receive), pieces(&halo.receive));
+        let firsts = pieces.iter().map(|piece| piece.halo.start as u32).chain([halo.len as u32]);
+        let firsts: Vec<u32> = firsts.collect();
+        assert!(places.halo == halo.len && firsts.is_sorted());
         let memory = LiveMemory::zeros(ctx, places.room())?;
         if LiveKernels::build(ctx)?.answers(ctx, &memory, ANSWERS)?.is_none() {
             log::info!("{}: what a running kernel writes is not seen on the host", info.name);
@@ -62,6 +67,7 @@ impl<A: Real> Together<A> {
             places,
             receive: halo.receive.clone(),
             send: DeviceVec::from_slice(ctx, &halo.send, "the halo's indices")?,
+            firsts: DeviceVec::from_slice(ctx, &firsts, "the halo's pieces")?,
             totals: DeviceVec::zeros(ctx, MOST_VALUES, "totals")?,
             has_halo: has_halo.to_vec(),
             meetings,
@@ -102,8 +108,8 @@ impl<A: Real> Together<A> {
 
     /// What a launch is told.
     pub(super) fn shared(&self, ranks: usize) -> Shared<'_, A> {
-        let Self { memory, places, totals, send, has_halo, next, .. } = self;
-        Shared { memory, places: *places, has_halo, totals, send, next: *next, ranks: ranks as u32 }
+        let Self { memory, places, totals, send, firsts, has_halo, next, .. } = self;
+        Shared { memory, places: *places, has_halo, totals, send, firsts, next: *next, ranks: ranks as u32 }
     }
 
     /// Counts what a launch of so many iterations does, unless the run is over before: then nothing comes after it.
@@ -112,6 +118,13 @@ impl<A: Real> Together<A> {
         let [sum, exchange] = &mut self.next;
         *sum = sum.wrapping_add(1 + iterations * of_iteration + of_end);
         *exchange = exchange.wrapping_add(iterations);
+    }
+
+    /// Counts what ranks do before a pass and in it: a sum, an exchange of halos.
+    pub(super) fn met(&mut self, [sums, exchanges]: [bool; 2]) {
+        let [sum, exchange] = &mut self.next;
+        *sum = sum.wrapping_add(u32::from(sums));
+        *exchange = exchange.wrapping_add(u32::from(exchanges));
     }
 
     /// That a rank did not come in time.

@@ -3,7 +3,10 @@
 
 use std::fmt::Write;
 
-use super::{Columns, Style, add_totals, arguments, element, function, partials, products_of, step, totals_of};
+use super::{
+    Columns, Ranks, Style, add_totals, arguments, function, on_halo_function, own_value, partials, products_of, step,
+    totals_of,
+};
 use crate::backend::barriers::barriers;
 use crate::backend::program::{Pass, Program, Step};
 use crate::backend::text::Slot;
@@ -19,17 +22,17 @@ use crate::comm::live::MOST_VALUES;
 /// Once the run is over, the rest of the iteration does nothing: barriers stand in no branch, which some runtimes can't compile. The
 /// first iteration has row `at` of the `log_len` rows of the log, each of `row_len` numbers.
 ///
-/// If it `is_shared` by several ranks, see `cl/together.cl`, there are more arguments: `(memory, totals, send, sent, halo, sum,
-/// exchange, ranks, most_looks)`.
+/// If it `is_shared` by several ranks, see `cl/together.cl`, there are more arguments: `(memory, totals, send, firsts, sent,
+/// halo, pieces, sum, exchange, ranks, most_looks)`.
 pub(crate) fn kernel(program: &Program, columns: &Columns, style: Style, is_shared: bool) -> String {
     let mut text = String::new();
     for pass in program.passes().chain(program.last.iter().filter(|_| is_shared)) {
         text.push_str(&function(pass, style));
         let on_halo = pass.on_halo(&program.has_halo);
         if is_shared && !on_halo.lines.is_empty() {
-            text.push_str(&halo_function(&on_halo));
+            text.push_str(&on_halo_function(&on_halo));
         }
-        text.push_str(&step(pass, program, columns, is_shared));
+        text.push_str(&step(pass, program, columns, if is_shared { Ranks::WithinLaunch } else { Ranks::Alone }));
     }
     let products = program.products();
     let _ = write!(
@@ -44,8 +47,9 @@ pub(crate) fn kernel(program: &Program, columns: &Columns, style: Style, is_shar
     (0..program.names.len()).for_each(|slot| text.push_str(&format!(", __global real *w{slot}")));
     if is_shared {
         text.push_str(
-            ", __global volatile ulong *memory, __global acc *totals, __global const uint *send, uint sent, uint halo, \
-             uint sum, uint exchange, uint ranks, uint most_looks",
+            ", __global volatile ulong *memory, __global acc *totals, __global const uint *send, \
+             __global const uint *firsts, uint sent, uint halo, uint pieces, uint sum, uint exchange, \
+             uint ranks, uint most_looks",
         );
     }
     text.push_str(
@@ -53,8 +57,8 @@ pub(crate) fn kernel(program: &Program, columns: &Columns, style: Style, is_shar
          __local acc2 *scratch2 = (__local acc2 *)scratch;\n    uint passed = 0, i = 0;\n    int goes_on = !*done;\n",
     );
     text.push_str(if is_shared {
-        "    together t = {words, memory, totals, log + log_len * row_len, send, 0, sum, exchange, ranks, most_looks, \
-         sent, halo};\n    if (!all_ranks_are_there(&t, goes_on, turn, at, &said))\n"
+        "    together t = {words, memory, totals, log + log_len * row_len, send, firsts, sent, halo, pieces, 0, sum, \
+         exchange, ranks, most_looks};\n    if (!all_ranks_are_there(&t, goes_on, turn, at, &said))\n"
     } else {
         "    if (!all_are_there(words, turn, log + log_len * row_len, at, &said))\n"
     });
@@ -74,10 +78,7 @@ pub(crate) fn kernel(program: &Program, columns: &Columns, style: Style, is_shar
         } else if waits || matches!(step, Step::Pass(_)) && sends.is_some() {
             let passed = if is_shared { "++t.passed" } else { "++passed" };
             let _ = writeln!(text, "        all_groups(words, {passed});");
-            sends
-                .take()
-                .into_iter()
-                .for_each(|y: Slot| text.push_str(&format!("        send_halo(&t, goes_on, w{y});\n")));
+            sends.take().into_iter().for_each(|y: Slot| text.push_str(&send(y)));
         }
         match step {
             Step::Multiply(multiply) => {
@@ -196,35 +197,19 @@ fn meeting(text: &mut String, pass: &Pass, program: &Program, columns: &Columns,
     }
     add_totals(text, &totals, "!said ? 0 : ");
     let count = totals.len();
-    let own: String = totals
-        .iter()
-        .enumerate()
-        .map(|(k, total)| format!("get_local_id(0) == {} ? {} : ", k + 1, total.name))
-        .collect();
-    let _ =
-        writeln!(text, "    const acc own = {own}0;\n    if (goes_on && said)\n        put_values(&t, {count}, own);");
+    let _ = writeln!(
+        text,
+        "    const acc own = {};\n    if (goes_on && said)\n        put_values(&t, {count}, own);",
+        own_value(&totals)
+    );
     if let Some(y) = sends {
-        let _ = writeln!(text, "    all_have_come(&t);\n    send_halo(&t, goes_on, w{y});");
+        text.push_str("    all_have_come(&t);\n");
+        text.push_str(&send(y));
     }
     let _ = writeln!(text, "    take_totals(&t, goes_on, &said, {count});\n        }}");
 }
 
-/// The function that does to halos what a pass does to owned elements.
-fn halo_function(pass: &Pass) -> String {
-    let (vectors, loads) = (pass.vectors(), pass.loads());
-    let at = |slot: Slot| vectors.iter().position(|v| *v == slot).unwrap_or_default();
-    let mut text = format!("static inline void do_{}(uint halo, uint n", pass.name);
-    (0..pass.factors().len()).for_each(|k| text.push_str(&format!(", const real k{k}")));
-    (0..vectors.len()).for_each(|k| text.push_str(&format!(", __global real *v{k}")));
-    text.push_str(
-        ")\n{\n    for (uint i = n + get_global_id(0), end = n + halo; i < end; i += get_global_size(0)) {\n        ",
-    );
-    for slot in &vectors {
-        let value = if loads.contains(slot) { format!(" = v{}[i]", at(*slot)) } else { String::new() };
-        let _ = write!(text, "real e{}{value}; ", at(*slot));
-    }
-    text.push_str(&element(pass, &at, "(acc)", &|_, _| String::new()));
-    pass.stores().iter().for_each(|slot| text.push_str(&format!("v{0}[i] = e{0}; ", at(*slot))));
-    text.push_str("\n    }\n}\n\n");
-    text
+/// All send what other ranks need of vector `y`.
+fn send(y: Slot) -> String {
+    format!("    t.exchange++;\n    send_halo(&t, goes_on, w{y}, get_group_id(0), get_num_groups(0));\n")
 }

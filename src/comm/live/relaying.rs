@@ -45,19 +45,8 @@ pub(crate) struct Relaying {
 /// The most threads. On 32 processors eight made exchanges of 10,000 elements take half as long as three; more gained nothing.
 const THREADS: usize = 8;
 
-/// Elements that a thread copies one behind the other.
-const PIECE: usize = 1024;
-
-/// What is received, in pieces for several threads.
-fn pieces(receive: &Receive) -> impl Iterator<Item = Receive> + use<> {
-    let Receive { from, segment, halo } = receive.clone();
-    let count = segment.len().div_ceil(PIECE).max(1);
-    (0..count).map(move |k| {
-        let [begin, end] = [k, k + 1].map(|k| segment.len() * k / count);
-        let piece = |of: &std::ops::Range<usize>| of.start + begin..of.start + end;
-        Receive { from, segment: piece(&segment), halo: piece(&halo) }
-    })
-}
+/// Elements of an exchange that a thread copies in a microsecond or two. More threads for fewer are more that the system may stop.
+const SHARE: usize = 2048;
 
 /// Looks for something to do; says whether there was anything.
 type Task = Box<dyn FnMut(&[&[AtomicU64]]) -> bool + Send>;
@@ -72,7 +61,9 @@ impl Relaying {
         if !(0..devices.len()).all(is_new) || !devices.is_empty() && processors <= members.len() + 1 {
             return None;
         }
-        Self::with_threads(members, processors.saturating_sub(members.len()).clamp(1, THREADS))
+        let copied: usize = members.iter().map(|member| member.places.halo).sum();
+        let useful = (1 + copied.div_ceil(SHARE)).min(THREADS);
+        Self::with_threads(members, processors.saturating_sub(members.len()).clamp(1, useful))
     }
 
     /// The same, with at most so many threads, whoever they are.
@@ -88,8 +79,7 @@ impl Relaying {
             has_come
         })];
         for (to, member) in members.iter().enumerate() {
-            for receive in member.receive.iter().flat_map(pieces) {
-                let mut link = Link::new(to, &receive, &places);
+            for mut link in Link::all(to, &member.receive, &places) {
                 tasks.push(Box::new(move |memories| link.look(memories)));
             }
         }
@@ -169,14 +159,15 @@ fn work(mut tasks: Vec<Task>, memories: &[Live], stops: &AtomicBool) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::halos::tests::{send, take};
     use super::super::put;
     use super::*;
 
     fn member(rank: usize, ranks: usize, device: Option<usize>) -> Member {
         // in a ring, each sends two elements to the next one
-        let places = Places::new(2, 2, 8);
-        let memory: Vec<AtomicU64> = (0..places.room()).map(|_| AtomicU64::new(0)).collect();
         let receive = vec![Receive { from: (rank + ranks - 1) % ranks, segment: 0..2, halo: 0..2 }];
+        let places = Places::new(2, &receive);
+        let memory: Vec<AtomicU64> = (0..places.room()).map(|_| AtomicU64::new(0)).collect();
         Member { memory: Arc::new(memory), places, receive, device, name: format!("rank {rank}") }
     }
 
@@ -197,30 +188,25 @@ mod tests {
             let relaying = Relaying::with_threads(&members, threads).unwrap();
             assert_eq!(relaying.missing(), (1, (0..ranks).collect()));
             for number in 1..=200 {
-                for (rank, Member { memory, .. }) in members.iter().enumerate().rev() {
-                    for k in 0..2 {
-                        let bits = (rank as u64 * 10 + k as u64) << 32 | u64::from(number);
-                        let at = super::super::ROOM + (number % 2) as usize * 4 + 2 * k;
-                        memory[at].store(bits, Ordering::Relaxed);
-                        memory[at + 1].store(u64::from(number), Ordering::Relaxed);
-                    }
+                let elements = |rank: usize| [rank as u64 * 10, rank as u64 * 10 + u64::from(number)];
+                for (rank, Member { memory, places, .. }) in members.iter().enumerate().rev() {
+                    send(memory, *places, &elements(rank), number);
                     put(memory, Lines::Values, number, &[rank as f64]);
                 }
-                for (rank, Member { memory, .. }) in members.iter().enumerate() {
-                    let wait = |has_come: &dyn Fn() -> bool| {
-                        while !has_come() {
-                            std::thread::yield_now();
-                        }
-                    };
-                    wait(&|| get(memory, Lines::Totals, number).is_some());
-                    assert_eq!(get(memory, Lines::Totals, number).unwrap()[..], [(ranks * (ranks - 1) / 2) as f64]);
-                    for k in 0..2 {
-                        let at = super::super::ROOM + 8 + (number % 2) as usize * 4 + 2 * k;
-                        wait(&|| memory[at + 1].load(Ordering::Relaxed) as u32 == number);
-                        let from = (rank + ranks - 1) % ranks;
-                        assert_eq!(memory[at].load(Ordering::Relaxed) >> 32, (from * 10 + k) as u64);
-                    }
+                for (rank, Member { memory, places, receive, .. }) in members.iter().enumerate() {
+                    let total = wait(|| get(memory, Lines::Totals, number));
+                    assert_eq!(total[..], [(ranks * (ranks - 1) / 2) as f64]);
+                    assert_eq!(wait(|| take(memory, *places, receive, number)), elements((rank + ranks - 1) % ranks));
                 }
+            }
+        }
+    }
+
+    fn wait<R>(mut look: impl FnMut() -> Option<R>) -> R {
+        loop {
+            match look() {
+                Some(seen) => return seen,
+                None => std::thread::yield_now(),
             }
         }
     }
