@@ -17,12 +17,14 @@
 #define RANKS_SAID 3
 #define TOLD 4
 
+/* Numbers behind the log, before totals. */
+#define BEHIND 2
+
 typedef struct {
     __global volatile uint *words;
     __global volatile ulong *memory;
-    /* Totals of the last sum. */
+    /* Numbers behind the log: totals of the last sum, and in front of them what was refused, and whether a rank was lost. */
     __global acc *totals;
-    /* Numbers behind the log: what was refused, and whether a rank was lost. */
     __global acc *refused;
     __global const uint *send;
     /* The first elements of the pieces of the halo, and its end. */

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::program::Program;
 use super::source::Columns;
 use crate::backend::Record;
+use crate::comm::live::MOST_VALUES;
 use crate::device::{Context, DeviceVec, PendingRead, Pinned, Queue};
 use crate::error::Result;
 use crate::real::Real;
@@ -19,13 +20,13 @@ const MAX_BATCH: u64 = 64;
 /// How long the iterations between two looks should take: long against the cost of a look, short against a human's patience.
 const BATCH_TIME: Duration = Duration::from_micros(300);
 
-/// Numbers behind the rows.
-const BEHIND: usize = 2;
+/// Numbers behind the rows: two, and room for totals over ranks.
+const BEHIND: usize = 2 + MOST_VALUES;
 
 /// A row of scalars for each of the last iterations.
 pub(super) struct Log<A: Real> {
     /// Rows, and behind them the row of the first iteration that was not done because its launch was refused, and whether another rank
-    /// did not come in time.
+    /// did not come in time; then totals over ranks.
     pub(super) entries: DeviceVec<A>,
     pub(super) columns: Columns,
     idle: Vec<Pinned<A>>,

@@ -10,6 +10,7 @@ use super::program::{Pass, Program, Step};
 use super::scalar::{Form, Node};
 use super::text::{Check, CheckKind, Line, Slot, Term, X};
 use crate::kernels::Shape;
+use crate::kernels::pass::Given;
 
 /// Who takes part in iterations of which the host gives no factors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,24 +122,25 @@ pub(crate) fn given(pass: &Pass, kernel: &str, style: Style) -> String {
     text
 }
 
-/// Arguments of a pass on a device that works alone, in order; `f` gives the text for each, by its type and name.
-fn arguments(pass: &Pass, program: &Program, f: impl Fn(&str, &str) -> String) -> String {
+/// Arguments of a pass that forms its factors, in order; `f` gives the text for each, by its type and name.
+fn arguments(pass: &Pass, program: &Program, given: Given, f: impl Fn(&str, &str) -> String) -> String {
     let partials = partials(program);
     let mut all: Vec<String> = vec![f("uint ", "n"), f("uint ", "tiles"), f("uint ", "now"), f("uint ", "before")];
     if program.finished_by(pass).is_some() {
         all.extend([f("uint ", "older"), f("uint ", "has_former")]);
     }
     all.extend([f("acc ", "limit"), f("__global acc *", "log")]);
-    for product in products_of(pass, &partials) {
+    for product in products_of(pass, &partials).into_iter().filter(|_| given != Given::Totals) {
         all.push(f("__global const acc *", &format!("dots{product}")));
         all.extend(["first", "count"].map(|what| f("uint ", &format!("{what}{product}"))));
     }
     all.push(f("__global acc *", "sums"));
-    if program.finished_by(pass).is_some() {
+    if program.finished_by(pass).is_some() && given != Given::Totals {
         all.push(f("__global const acc *", "former"));
     }
     all.push(f("uint ", "stride"));
-    all.extend((0..pass.vectors().len()).map(|k| f("__global real *", &format!("v{k}"))));
+    let vectors = if given == Given::Partials { 0 } else { pass.vectors().len() };
+    all.extend((0..vectors).map(|k| f("__global real *", &format!("v{k}"))));
     all.join(", ")
 }
 
@@ -147,8 +149,9 @@ fn arguments(pass: &Pass, program: &Program, f: impl Fn(&str, &str) -> String) -
 ///
 /// ```text
 /// NAME(done, done_next, n, tiles, now, before, [older, has_former], limit, log, (partials, first, count) of products…,
-///      sums, [former], stride, vectors…, [totals, memory, firsts, sent, halo, pieces, first,
-///      exchange, behind, most_looks, is_arriving, arriving])
+///      sums, [former], stride, vectors…)
+/// NAME(done, done_next, n, tiles, now, before, [older, has_former], limit, log, sums, stride, vectors…,
+///      memory, firsts, sent, halo, pieces, first, exchange, behind, most_looks, is_arriving, [arriving])
 /// ```
 ///
 /// `now`, `before` and `older` say where the rows of this iteration and of former ones are in the log, `sums` and `former` where
@@ -162,19 +165,23 @@ pub(crate) fn ahead(pass: &Pass, program: &Program, columns: &Columns, style: St
         text.push_str(&on_halo_function(&on_halo));
     }
     text.push_str(&step(pass, program, columns, ranks));
-    let declared = arguments(pass, program, |of, name| format!("{of}{name}"));
-    let given = arguments(pass, program, |_, name| name.into());
-    let [of_ranks, together, shared] = if is_shared {
-        [
-            ", __global acc *totals, __global volatile ulong *memory, __global const uint *firsts, uint sent, uint halo, \
-             uint pieces, uint first, uint exchange, uint behind, \
-             uint most_looks, uint is_arriving, __global real *arriving",
-            "    together t = {0, memory, totals, log + behind, 0, firsts, sent, halo, pieces, 0, 0, exchange, 0, most_looks};\n",
-            "&t, is_arriving ? arriving : 0, first, ",
-        ]
-    } else {
-        [""; 3]
-    };
+    let needs = if is_shared { Given::Totals } else { Given::All };
+    let declared = arguments(pass, program, needs, |of, name| format!("{of}{name}"));
+    let given = arguments(pass, program, needs, |_, name| name.into());
+    let [mut of_ranks, mut together, mut shared] = [const { String::new() }; 3];
+    if is_shared {
+        of_ranks.push_str(
+            ", __global volatile ulong *memory, __global const uint *firsts, uint sent, uint halo, uint pieces, \
+             uint first, uint exchange, uint behind, uint most_looks, uint is_arriving",
+        );
+        let arriving = arriving(pass, program).map(|k| format!("v{k}"));
+        of_ranks.push_str(if arriving.is_some() { "" } else { ", __global real *arriving" });
+        together.push_str(
+            "    together t = {0, memory, log + behind + BEHIND, log + behind, 0, firsts, sent, halo, pieces, 0, 0, exchange, 0, \
+             most_looks};\n",
+        );
+        shared = format!("&t, is_arriving ? {} : 0, first, ", arriving.as_deref().unwrap_or("arriving"));
+    }
     let name = &pass.name;
     let _ = write!(
         text,
@@ -190,17 +197,18 @@ pub(crate) fn ahead(pass: &Pass, program: &Program, columns: &Columns, style: St
 /// send what other ranks need of a vector.
 ///
 /// ```text
-/// NAME_meeting(arguments of the pass…, totals, memory, send, sent, sum, exchange, behind, most_looks, vector)
+/// NAME_meeting(done, n, tiles, now, before, [older, has_former], limit, log, (partials, first, count) of products…,
+///              sums, [former], stride, memory, send, sent, sum, exchange, behind, most_looks, vector)
 /// ```
 pub(crate) fn meeting(pass: &Pass, program: &Program, columns: &Columns) -> String {
     let totals = totals_of(pass, program, columns);
-    let declared = arguments(pass, program, |of, name| format!("{of}{name}"));
+    let declared = arguments(pass, program, Given::Partials, |of, name| format!("{of}{name}"));
     let mut text = format!(
-        "KERNEL void {}(__global const int *done, __global int *done_next, {declared}, __global acc *totals, \
+        "KERNEL void {}(__global const int *done, {declared}, \
          __global volatile ulong *memory, __global const uint *send, uint sent, uint sum, uint exchange, uint behind, \
          uint most_looks, __global real *vector)\n{{\n    __local acc4 scratch[GROUP_SIZE];\n    \
          const int is_on = !*done;\n    const uint is_one = get_num_groups(0) == 1, sender = get_group_id(0) - !is_one;\n    \
-         together t = {{0, memory, totals, log + behind, send, 0, sent, 0, 0, 0, sum, exchange, 0, most_looks}};\n    \
+         together t = {{0, memory, log + behind + BEHIND, log + behind, send, 0, sent, 0, 0, 0, sum, exchange, 0, most_looks}};\n    \
          send_halo(&t, is_on, vector, sender, get_num_groups(0) - !is_one);\n",
         meeting_name(pass)
     );
@@ -211,12 +219,21 @@ pub(crate) fn meeting(pass: &Pass, program: &Program, columns: &Columns) -> Stri
             text,
             "    const int is_sum = is_on && get_group_id(0) == 0;\n    const acc own = {};\n    if (is_sum)\n        \
              put_values(&t, {count}, own);\n    barrier(CLK_LOCAL_MEM_FENCE);\n    \
-             if (is_sum && get_local_id(0) < {count})\n        totals[get_local_id(0)] = take_total(&t, get_local_id(0));",
+             if (is_sum && get_local_id(0) < {count})\n        t.totals[get_local_id(0)] = take_total(&t, get_local_id(0));",
             own_value(&totals)
         );
     }
     text.push_str("}\n\n");
     text
+}
+
+/// Which of a pass's vectors is that whose halo arrives before it, if that is one of them and always the same.
+pub(crate) fn arriving(pass: &Pass, program: &Program) -> Option<usize> {
+    let at = program.iteration.iter().position(|step| matches!(step, Step::Pass(other) if other.name == pass.name))?;
+    match program.iteration.get(at.checked_sub(1)?)? {
+        Step::Multiply(multiply) => pass.vectors().iter().position(|slot| *slot == multiply.y),
+        Step::Pass(_) => None,
+    }
 }
 
 /// How the names of these kernels end.
@@ -285,7 +302,8 @@ fn step(pass: &Pass, program: &Program, columns: &Columns, ranks: Ranks) -> Stri
     let left: Vec<(usize, String, bool)> =
         left.map(|(k, carried)| (columns.carried(k), head.name(carried.next), carried.stays)).collect();
 
-    let declared = arguments(pass, program, |of, name| format!("{of}{name}"));
+    let needs = if ranks == Ranks::BetweenLaunches { Given::Totals } else { Given::All };
+    let declared = arguments(pass, program, needs, |of, name| format!("{of}{name}"));
     // within a launch all groups have part of the halo
     let [of_ranks, first, groups] = match ranks {
         Ranks::Alone => ["", "0", ""],

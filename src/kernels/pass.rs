@@ -6,10 +6,22 @@ use std::sync::{Mutex, PoisonError};
 use super::live::most_looks;
 use super::persistent::Shared;
 use super::{Argument, launch};
+use crate::comm::live::MOST_VALUES;
 use crate::comm::live::halos::BLOCK;
 use crate::device::{Context, DeviceVec, Grid, Kernel, Program};
 use crate::error::{Error, Result};
 use crate::real::Real;
+
+/// What a kernel of a pass that forms its factors is given. The driver takes longer for each array.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Given {
+    /// Partial sums, and vectors,
+    All,
+    /// the first alone, which come to totals,
+    Partials,
+    /// or these, and vectors.
+    Totals,
+}
 
 /// A pass whose factors the host gives.
 pub(crate) struct GivenPass {
@@ -27,11 +39,13 @@ pub(crate) struct AheadPass {
     vectors: Vec<usize>,
     /// Whether it begins with what the iteration before has left to be formed.
     finishes: bool,
+    /// Whether one of its vectors is that whose halo arrives.
+    has_arriving: bool,
 }
 
 /// What a device among several ranks has to do with the others before a pass and in it: see `cl/together.cl`.
-pub(crate) struct Meeting<'a, A> {
-    pub(crate) shared: Shared<'a, A>,
+pub(crate) struct Meeting<'a> {
+    pub(crate) shared: Shared<'a>,
     /// Where the numbers behind the log are.
     pub(crate) behind: u32,
     /// Compute units.
@@ -40,10 +54,10 @@ pub(crate) struct Meeting<'a, A> {
     pub(crate) is_arriving: bool,
 }
 
-impl<A: Real> Meeting<'_, A> {
+impl Meeting<'_> {
     /// That there is room for all that kernels look at.
-    fn check(&self, log: &DeviceVec<A>) {
-        assert!(self.shared.has_room() && (self.behind as usize + 1) < log.len());
+    fn check<A: Real>(&self, log: &DeviceVec<A>) {
+        assert!(self.shared.has_room() && self.behind as usize + 2 + MOST_VALUES <= log.len());
     }
 }
 
@@ -90,7 +104,7 @@ impl GivenPass {
     /// The kernel of this name, in a program whose `real` and `acc` are `types`.
     ///
     /// # Errors
-    /// [`Error::OpenCl`](crate::Error::OpenCl) if it is missing.
+    /// [`Error::OpenCl`] if it is missing.
     pub(crate) fn load(
         ctx: &Context,
         program: &Program,
@@ -133,14 +147,14 @@ impl AheadPass {
     /// and of its vectors; among several ranks also that of the second name, in which they meet before it, and so many totals.
     ///
     /// # Errors
-    /// [`Error::OpenCl`](crate::Error::OpenCl) if one is missing.
+    /// [`Error::OpenCl`] if one is missing.
     pub(crate) fn load(
         ctx: &Context,
         program: &Program,
         (name, meeting): (&str, Option<(String, usize)>),
         types: [&'static str; 2],
         [products, vectors]: [Vec<usize>; 2],
-        finishes: bool,
+        [finishes, has_arriving]: [bool; 2],
     ) -> Result<Self> {
         let kernel = ctx.kernel(program, interned(name), types)?;
         let meet = |(name, totals): (String, usize)| {
@@ -148,7 +162,7 @@ impl AheadPass {
             Ok::<_, Error>((kernel, totals))
         };
         let meeting = meeting.map(meet).transpose()?;
-        Ok(Self { kernel, meeting, products, vectors, finishes })
+        Ok(Self { kernel, meeting, products, vectors, finishes, has_arriving })
     }
 
     /// The products whose sums it adds.
@@ -179,18 +193,14 @@ impl AheadPass {
         ahead: &Ahead<'_, A>,
         sums: PassSums<'_, A>,
         vectors: &[&DeviceVec<T>],
-        meeting: Option<(&Meeting<'_, A>, &DeviceVec<T>)>,
+        meeting: Option<(&Meeting<'_>, &DeviceVec<T>)>,
     ) -> Result<()> {
         assert!(meeting.is_some() == self.meeting.is_some());
         let Some((meeting, y)) = meeting else {
-            return self.launch_one(ctx, &self.kernel, grid, n, ahead, sums, vectors, &[]);
+            return self.launch_one(ctx, (&self.kernel, Given::All), grid, n, ahead, sums, vectors, &[]);
         };
-        let Meeting {
-            shared: Shared { memory, places, totals, firsts, next: [_, exchange], .. },
-            behind,
-            units,
-            is_arriving,
-        } = meeting;
+        let Meeting { shared: Shared { memory, places, firsts, next: [_, exchange], .. }, behind, units, is_arriving } =
+            meeting;
         meeting.check(ahead.log);
         assert!(vectors.iter().all(|v| v.len() == n || n + places.halo <= v.len()));
         assert!(!is_arriving || n + places.halo <= y.len());
@@ -200,9 +210,10 @@ impl AheadPass {
         let most_looks = most_looks(ctx.info().kind);
         let [sent, halo, pieces] = [places.sent, places.halo, places.pieces].map(super::count);
         let (is_arriving, exchange) = (u32::from(*is_arriving), exchange.wrapping_add(1));
-        let of_ranks: [&dyn Argument; 12] =
-            [*totals, *memory, *firsts, &sent, &halo, &pieces, &first, &exchange, behind, &most_looks, &is_arriving, y];
-        self.launch_one(ctx, &self.kernel, grid, n, ahead, sums, vectors, &of_ranks)
+        let mut of_ranks: Vec<&dyn Argument> =
+            vec![*memory, *firsts, &sent, &halo, &pieces, &first, &exchange, behind, &most_looks, &is_arriving];
+        of_ranks.extend((!self.has_arriving).then_some(y as &dyn Argument));
+        self.launch_one(ctx, (&self.kernel, Given::Totals), grid, n, ahead, sums, vectors, &of_ranks)
     }
 
     /// Meets the other ranks before the pass: leaves totals, and sends what they need of `y` if that is arriving.
@@ -217,15 +228,11 @@ impl AheadPass {
         ahead: &Ahead<'_, A>,
         sums: PassSums<'_, A>,
         vectors: &[&DeviceVec<T>],
-        (meeting, y): (&Meeting<'_, A>, &DeviceVec<T>),
+        (meeting, y): (&Meeting<'_>, &DeviceVec<T>),
     ) -> Result<()> {
         let Some((kernel, totals_here)) = &self.meeting else { return Ok(()) };
-        let Meeting {
-            shared: Shared { memory, places, totals, send, next: [sum, exchange], .. },
-            behind,
-            units,
-            is_arriving,
-        } = meeting;
+        let Meeting { shared: Shared { memory, places, send, next: [sum, exchange], .. }, behind, units, is_arriving } =
+            meeting;
         meeting.check(ahead.log);
         let sent = if *is_arriving { places.sent } else { 0 };
         if *totals_here == 0 && sent == 0 {
@@ -236,15 +243,15 @@ impl AheadPass {
         let grid = Grid { groups: 1 + others, group_size };
         let (sent, most_looks) = (super::count(sent), most_looks(ctx.info().kind));
         let exchange = exchange.wrapping_add(1);
-        let of_ranks: [&dyn Argument; 9] = [*totals, *memory, *send, &sent, sum, &exchange, behind, &most_looks, y];
-        self.launch_one(ctx, kernel, grid, n, ahead, sums, vectors, &of_ranks)
+        let of_ranks: [&dyn Argument; 8] = [*memory, *send, &sent, sum, &exchange, behind, &most_looks, y];
+        self.launch_one(ctx, (kernel, Given::Partials), grid, n, ahead, sums, vectors, &of_ranks)
     }
 
-    /// Launches the pass, or the meeting before it: with arguments that both have, and with those `of_ranks`.
+    /// Launches the pass, or the meeting before it, with what it is given, and with arguments `of_ranks`.
     fn launch_one<T: Real, A: Real>(
         &self,
         ctx: &Context,
-        kernel: &Kernel,
+        (kernel, given): (&Kernel, Given),
         grid: Grid,
         n: usize,
         ahead: &Ahead<'_, A>,
@@ -259,20 +266,20 @@ impl AheadPass {
         assert!(products.iter().all(|(partials, first, count)| 2 * (first + count) as usize <= partials.len()));
         assert!(PassSums { partials: former, ..sums }.has_room());
         let (n, has_former) = (super::count(n), u32::from(*has_former));
-        let mut args: Vec<&dyn Argument> = vec![*done, *done_next, &n, &sums.tiles, &rows[0], &rows[1]];
+        let mut args: Vec<&dyn Argument> = vec![*done];
+        args.extend((given != Given::Partials).then_some(*done_next as &dyn Argument));
+        args.extend([&n as &dyn Argument, &sums.tiles, &rows[0], &rows[1]]);
         if self.finishes {
             args.extend([&rows[2] as &dyn Argument, &has_former]);
         }
         args.extend([limit as &dyn Argument, *log]);
-        for (partials, first, count) in products {
+        for (partials, first, count) in products.iter().filter(|_| given != Given::Totals) {
             args.extend([*partials as &dyn Argument, first, count]);
         }
         args.push(sums.partials);
-        if self.finishes {
-            args.push(*former);
-        }
+        args.extend((self.finishes && given != Given::Totals).then_some(*former as &dyn Argument));
         args.push(&sums.stride);
-        args.extend(vectors.iter().map(|v| *v as &dyn Argument));
+        args.extend(vectors.iter().filter(|_| given != Given::Partials).map(|v| *v as &dyn Argument));
         args.extend(of_ranks);
         // SAFETY: arguments as the source is generated; sizes checked above, and for those of ranks by the caller.
         unsafe { launch(ctx, kernel, grid, &args) }

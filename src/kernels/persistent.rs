@@ -52,15 +52,13 @@ pub(crate) struct Span<'a, T, A> {
     /// All vectors.
     pub(crate) vectors: &'a [DeviceVec<T>],
     /// What the launch has to do with other ranks.
-    pub(crate) shared: Option<Shared<'a, A>>,
+    pub(crate) shared: Option<Shared<'a>>,
 }
 
 /// What ranks share in a launch: see `cl/together.cl`.
-pub(crate) struct Shared<'a, A> {
+pub(crate) struct Shared<'a> {
     pub(crate) memory: &'a LiveMemory,
     pub(crate) places: Places,
-    /// Room for totals.
-    pub(crate) totals: &'a DeviceVec<A>,
     /// Which of the vectors have a halo.
     pub(crate) has_halo: &'a [bool],
     /// Which elements are sent.
@@ -72,14 +70,11 @@ pub(crate) struct Shared<'a, A> {
     pub(crate) ranks: u32,
 }
 
-impl<A: Real> Shared<'_, A> {
+impl Shared<'_> {
     /// Whether there is room for all that kernels look at.
     pub(crate) fn has_room(&self) -> bool {
-        let Self { memory, places, totals, send, firsts, .. } = self;
-        memory.len() >= places.room()
-            && totals.len() >= MOST_VALUES
-            && send.len() == places.sent
-            && firsts.len() == places.pieces + 1
+        let Self { memory, places, send, firsts, .. } = self;
+        memory.len() >= places.room() && send.len() == places.sent && firsts.len() == places.pieces + 1
     }
 }
 
@@ -154,7 +149,7 @@ impl Persistent {
         let has_room = |v: &DeviceVec<T>| v.len() == 0 || v.len() >= least;
         assert!(rows.is_there() && *n == n_rows && span.vectors.iter().all(has_room));
         assert!(self.kernel.types == [T::CL_NAME, A::CL_NAME] && span.done.len().min(span.done_next.len()) > 0);
-        assert!(at < log_len && log.len() > (log_len * row_len) as usize + 1);
+        assert!(at < log_len && log.len() >= (log_len * row_len) as usize + 2 + MOST_VALUES);
         let of_products = |first: &u32| 2 * (*first as usize + self.grid.groups);
         assert!(span.first.iter().map(of_products).all(|end| end <= sums.len().min(former.len())));
         let most_looks = most_looks(ctx.info().kind);
@@ -163,7 +158,7 @@ impl Persistent {
             .as_ref()
             .map(|shared| (shared, shared.places))
             .map(|(shared, Places { sent, halo, pieces, .. })| (shared, [sent, halo, pieces].map(super::count)));
-        let is_as_compiled = |shared: &Shared<'_, A>| {
+        let is_as_compiled = |shared: &Shared<'_>| {
             let halo = shared.places.halo;
             let is_there = shared.has_room();
             let mut with_halo = span.vectors.iter().zip(shared.has_halo).filter(|(_, has_halo)| **has_halo);
@@ -181,15 +176,7 @@ impl Persistent {
         args.extend(span.vectors.iter().map(|v| v as &dyn Argument));
         if let Some((shared, [sent, halo, pieces])) = &of_ranks {
             let [sum, exchange] = &shared.next;
-            args.extend([
-                shared.memory as &dyn Argument,
-                shared.totals,
-                shared.send,
-                shared.firsts,
-                sent,
-                halo,
-                pieces,
-            ]);
+            args.extend([shared.memory as &dyn Argument, shared.send, shared.firsts, sent, halo, pieces]);
             args.extend([sum as &dyn Argument, exchange, &shared.ranks, &most_looks]);
         }
         // SAFETY: arguments as the source is generated; elements 0..n and those that the rows have columns for, pairs of partial sums

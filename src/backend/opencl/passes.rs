@@ -57,7 +57,7 @@ pub(crate) struct DevicePasses<A: Real> {
     /// Several iterations in one launch, if that is worth while, and possible.
     persistent: Option<Persistent>,
     /// The same among several ranks: what these have to do with each other.
-    together: Option<Together<A>>,
+    together: Option<Together>,
     /// Whether the run is over, as each pass says, in even and in odd iterations.
     done: [Vec<Arc<DeviceVec<i32>>>; 2],
     /// The same of what forms the end of an iteration.
@@ -328,7 +328,7 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
             && self.ctx.fence_options().is_some();
         let meetings = halo.zip(source::persistent::meetings(program)).filter(|_| may_meet);
         let Some((halo, meetings)) = meetings else { return Ok(()) };
-        match Together::new::<T>(&self.ctx, halo, &program.has_halo, meetings) {
+        match Together::new::<A>(&self.ctx, halo, &program.has_halo, meetings) {
             Ok(together) => passes.together = together,
             Err(e) => log::info!("{}: {e}", info.name),
         }
@@ -465,7 +465,8 @@ fn load_ahead<T: Real, A: Real>(
         let meeting = (ranks == Ranks::BetweenLaunches)
             .then(|| (source::meeting_name(pass), source::totals_before(pass, program, columns)));
         let types = [T::CL_NAME, A::CL_NAME];
-        AheadPass::load(ctx, code, (&pass.name, meeting), types, needs, program.finished_by(pass).is_some())
+        let is = [program.finished_by(pass).is_some(), source::arriving(pass, program).is_some()];
+        AheadPass::load(ctx, code, (&pass.name, meeting), types, needs, is)
     };
     Ok((program.passes().map(load).collect::<Result<_>>()?, program.last.as_ref().map(load).transpose()?))
 }
@@ -510,7 +511,7 @@ impl<T: Real, A: Real> OpenClBackend<T, A> {
     }
 
     /// What the device has to do with other ranks before a pass and in it, if ranks iterate together.
-    fn meeting<'a>(&self, passes: &'a DevicePasses<A>, is_arriving: bool) -> Option<Meeting<'a, A>> {
+    fn meeting<'a>(&self, passes: &'a DevicePasses<A>, is_arriving: bool) -> Option<Meeting<'a>> {
         let units = self.ctx.info().compute_units as usize;
         let shared = passes.together.as_ref()?.shared(self.comm().size());
         Some(Meeting { shared, behind: passes.log.behind(), units, is_arriving })

@@ -19,14 +19,13 @@ use crate::real::Real;
 const ANSWERS: u32 = 10;
 
 /// A device's part in launches of several ranks.
-pub(super) struct Together<A> {
+pub(super) struct Together {
     memory: Arc<LiveMemory>,
     places: Places,
     receive: Vec<Receive>,
     send: DeviceVec<u32>,
     /// The first elements of the pieces in which the halo arrives, and its end.
     firsts: DeviceVec<u32>,
-    totals: DeviceVec<A>,
     has_halo: Vec<bool>,
     meetings: Meetings,
     name: String,
@@ -38,12 +37,12 @@ pub(super) struct Together<A> {
     next: [u32; 2],
 }
 
-impl<A: Real> Together<A> {
+impl Together {
     /// What a rank with this halo needs, if the device answers while it runs.
     ///
     /// # Errors
     /// A failing device, or not enough memory.
-    pub(super) fn new<T: Real>(
+    pub(super) fn new<A: Real>(
         ctx: &Context,
         halo: &HaloPlan,
         has_halo: &[bool],
@@ -68,7 +67,6 @@ impl<A: Real> Together<A> {
             receive: halo.receive.clone(),
             send: DeviceVec::from_slice(ctx, &halo.send, "the halo's indices")?,
             firsts: DeviceVec::from_slice(ctx, &firsts, "the halo's pieces")?,
-            totals: DeviceVec::zeros(ctx, MOST_VALUES, "totals")?,
             has_halo: has_halo.to_vec(),
             meetings,
             name: info.label(),
@@ -107,9 +105,9 @@ impl<A: Real> Together<A> {
     }
 
     /// What a launch is told.
-    pub(super) fn shared(&self, ranks: usize) -> Shared<'_, A> {
-        let Self { memory, places, totals, send, firsts, has_halo, next, .. } = self;
-        Shared { memory, places: *places, has_halo, totals, send, firsts, next: *next, ranks: ranks as u32 }
+    pub(super) fn shared(&self, ranks: usize) -> Shared<'_> {
+        let Self { memory, places, send, firsts, has_halo, next, .. } = self;
+        Shared { memory, places: *places, has_halo, send, firsts, next: *next, ranks: ranks as u32 }
     }
 
     /// Counts what a launch of so many iterations does, unless the run is over before: then nothing comes after it.

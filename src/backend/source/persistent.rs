@@ -11,6 +11,7 @@ use crate::backend::barriers::barriers;
 use crate::backend::program::{Pass, Program, Step};
 use crate::backend::text::Slot;
 use crate::comm::live::MOST_VALUES;
+use crate::kernels::pass::Given;
 
 /// The kernel that does several iterations in one launch, and the functions that it needs: see `cl/persistent.cl`.
 ///
@@ -22,7 +23,7 @@ use crate::comm::live::MOST_VALUES;
 /// Once the run is over, the rest of the iteration does nothing: barriers stand in no branch, which some runtimes can't compile. The
 /// first iteration has row `at` of the `log_len` rows of the log, each of `row_len` numbers.
 ///
-/// If it `is_shared` by several ranks, see `cl/together.cl`, there are more arguments: `(memory, totals, send, firsts, sent,
+/// If it `is_shared` by several ranks, see `cl/together.cl`, there are more arguments: `(memory, send, firsts, sent,
 /// halo, pieces, sum, exchange, ranks, most_looks)`.
 pub(crate) fn kernel(program: &Program, columns: &Columns, style: Style, is_shared: bool) -> String {
     let mut text = String::new();
@@ -47,7 +48,7 @@ pub(crate) fn kernel(program: &Program, columns: &Columns, style: Style, is_shar
     (0..program.names.len()).for_each(|slot| text.push_str(&format!(", __global real *w{slot}")));
     if is_shared {
         text.push_str(
-            ", __global volatile ulong *memory, __global acc *totals, __global const uint *send, \
+            ", __global volatile ulong *memory, __global const uint *send, \
              __global const uint *firsts, uint sent, uint halo, uint pieces, uint sum, uint exchange, \
              uint ranks, uint most_looks",
         );
@@ -57,7 +58,7 @@ pub(crate) fn kernel(program: &Program, columns: &Columns, style: Style, is_shar
          __local acc2 *scratch2 = (__local acc2 *)scratch;\n    uint passed = 0, i = 0;\n    int goes_on = !*done;\n",
     );
     text.push_str(if is_shared {
-        "    together t = {words, memory, totals, log + log_len * row_len, send, firsts, sent, halo, pieces, 0, sum, \
+        "    together t = {words, memory, log + log_len * row_len + BEHIND, log + log_len * row_len, send, firsts, sent, halo, pieces, 0, sum, \
          exchange, ranks, most_looks};\n    if (!all_ranks_are_there(&t, goes_on, turn, at, &said))\n"
     } else {
         "    if (!all_are_there(words, turn, log + log_len * row_len, at, &said))\n"
@@ -94,7 +95,7 @@ pub(crate) fn kernel(program: &Program, columns: &Columns, style: Style, is_shar
             }
             Step::Pass(pass) => {
                 let vectors = pass.vectors();
-                let given = arguments(pass, program, |_, name| match name {
+                let given = arguments(pass, program, Given::All, |_, name| match name {
                     "now" => "(at + i) % log_len * row_len".into(),
                     "before" => "(at + i + log_len - 1) % log_len * row_len".into(),
                     "older" => "(at + i + log_len - 2) % log_len * row_len".into(),
@@ -135,7 +136,7 @@ pub(crate) fn kernel(program: &Program, columns: &Columns, style: Style, is_shar
         // no device alone could form it later
         text.push_str("    {\n    __global acc *sums = former;\n");
         meeting(&mut text, last, program, columns, None);
-        let given = arguments(last, program, |_, name| match name {
+        let given = arguments(last, program, Given::All, |_, name| match name {
             "now" => "(at + i + log_len - 1) % log_len * row_len".into(),
             "before" => "(at + i + log_len - 2) % log_len * row_len".into(),
             _ => name.into(),

@@ -144,7 +144,9 @@ fn ranks_iterate_together() {
         for how in formats.map(|format| (format, By::Several)).into_iter().chain([(Format::Sell, By::One)]) {
             if how.1 == By::One || !(is_pocl_3 && meetings.of_iteration > 1) {
                 check(half::<f64>(&a, (method, how.0, how.1), &half_b, limit(1e-8), true), 1e-8, how);
-                check(half::<f32>(&a, (method, how.0, how.1), &half_b, limit(1e-4), true), 1e-4, how);
+                if matches!(how, (Format::Csr, By::Several) | (_, By::One)) {
+                    check(half::<f32>(&a, (method, how.0, how.1), &half_b, limit(1e-4), true), 1e-4, how);
+                }
             }
         }
     }
@@ -161,10 +163,9 @@ fn equal_runs_together_have_equal_bits() {
         assert!((0..3).all(|_| of() == first), "{by:?}");
     }
     for method in Method::FORCED.iter().copied().filter(|method| method.facts().text.is_some()) {
-        for format in [Format::Csr, Format::Dictionary] {
-            let [one, host] = [By::One, By::Host].map(|by| half::<f64>(&a, (method, format, by), &b, 1e-12, true));
-            assert!(one.x == host.x && one.history == host.history, "{method}, {format}");
-        }
+        let format = if method == Method::Cg { Format::Csr } else { Format::Dictionary };
+        let [one, host] = [By::One, By::Host].map(|by| half::<f64>(&a, (method, format, by), &b, 1e-12, true));
+        assert!(one.x == host.x && one.history == host.history, "{method}, {format}");
     }
 }
 
