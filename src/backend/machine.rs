@@ -470,6 +470,14 @@ impl<O: PassBackend> Machine<O> {
         }
     }
 
+    /// Adds to `records` what is not yet known of iterations that were enqueued ahead of the host, before the run ends in between.
+    ///
+    /// # Errors
+    /// A failing device or rank.
+    pub(crate) fn catch_up(&mut self, backend: &O, records: &mut Vec<Record>) -> Result<()> {
+        if self.is_ahead(backend) { self.look(backend, self.iteration, true, records) } else { Ok(()) }
+    }
+
     /// What the last iteration has deferred of x; 0 if there is nothing: see [`Deferred`](super::deferred::Deferred).
     ///
     /// # Errors

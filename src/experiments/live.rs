@@ -220,6 +220,16 @@ mod tests {
     }
 
     #[test]
+    fn a_running_kernel_answers_through_memory_of_any_kind() {
+        let ctx = Context::open(&device()).unwrap();
+        let kernels = LiveKernels::build(&ctx).unwrap();
+        for (k, memory) in LiveMemory::all(&ctx, ROOM).iter().enumerate() {
+            let time = kernels.answers(&ctx, memory, 3).unwrap();
+            assert!(time.is_some(), "kind {k}");
+        }
+    }
+
+    #[test]
     fn ranks_add_up_while_they_run() {
         for devices in [vec![None], vec![None; 3], vec![Some(device())], vec![Some(device()), None]] {
             let times = sums(&devices, &[1, 3, 7], 2).unwrap();

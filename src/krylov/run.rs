@@ -89,7 +89,7 @@ fn iterations<O: PassBackend>(
         }
         if is_single && let Some(verdict) = judge.compare(backend, iteration)? {
             records.clear();
-            machine.look(backend, iteration, true, &mut records)?; // the host may be behind
+            machine.catch_up(backend, &mut records)?;
             return Ok(judge.judge(&records, backend.comm()).unwrap_or(verdict));
         }
     }
