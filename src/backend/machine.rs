@@ -161,14 +161,17 @@ pub(crate) trait PassBackend: Backend {
         Ok(())
     }
 
-    /// Begins a run of launches of several iterations that several ranks make together, before the first of which carried scalars have
-    /// these values and halos are filled. Says whether all ranks can; collective.
+    /// Begins a run of iterations that several ranks make without the host, before the first of which carried scalars have these values and
+    /// halos are filled: all as the one that can do least. Says whether all can; collective.
     ///
     /// # Errors
     /// A failing device or rank.
-    fn begin_together(&self, passes: &mut Self::Passes, carried: &[f64]) -> Result<bool> {
-        let _ = (passes, carried);
-        if self.comm().size() > 1 { Ok(self.comm().relay(None)?.is_some()) } else { Ok(false) }
+    fn begin_together(&self, passes: &mut Self::Passes, program: &Program, carried: &[f64]) -> Result<bool> {
+        let _ = (passes, program, carried);
+        if self.comm().size() > 1 {
+            self.comm().gather(0.0)?; // what others bring is in vain
+        }
+        Ok(false)
     }
 
     /// Ends it, once all that was launched is over: until then kernels need each other.
@@ -353,7 +356,7 @@ impl<O: PassBackend> Machine<O> {
         if backend.runs_ahead() {
             backend.begin_ahead(&mut self.passes, &self.carried)?;
         }
-        self.is_together = backend.begin_together(&mut self.passes, &self.carried)?;
+        self.is_together = backend.begin_together(&mut self.passes, &program, &self.carried)?;
         Ok(())
     }
 

@@ -77,12 +77,12 @@ pub trait Communicator<T>: Send {
     /// A failed rank.
     fn fetch(&self, from: usize) -> Result<Message<T>>;
 
-    /// Lets sums and halos among running kernels be relayed, as long as some rank keeps what it is given, if all ranks bring something to
-    /// be relayed and there are processors to do it. Collective: all ranks get the same answer.
+    /// Lets sums and halos among running kernels be relayed, as long as some rank keeps what it is given, if there are processors to do
+    /// it. Collective: all ranks bring what is to be relayed, and get the same answer.
     ///
     /// # Errors
     /// A failed rank.
-    fn relay(&self, member: Option<Member>) -> Result<Option<Arc<Relaying>>> {
+    fn relay(&self, member: Member) -> Result<Option<Arc<Relaying>>> {
         let _ = member;
         Ok(None)
     }

@@ -152,9 +152,9 @@ impl<T: Send + Sync + 'static> Communicator<T> for Threads<T> {
         message.ok_or(Error::PeerFailed)
     }
 
-    fn relay(&self, member: Option<Member>) -> Result<Option<Arc<Relaying>>> {
+    fn relay(&self, member: Member) -> Result<Option<Arc<Relaying>>> {
         let relaying = || self.shared.relaying.lock().unwrap_or_else(PoisonError::into_inner);
-        relaying().members[self.rank] = member;
+        relaying().members[self.rank] = Some(member);
         self.gather(0.0)?; // all have brought theirs
         if self.rank == 0 {
             let Brought { members, relaying } = &mut *relaying();

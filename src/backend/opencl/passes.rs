@@ -64,6 +64,17 @@ pub(crate) struct DevicePasses<A: Real> {
     done_last: DeviceVec<i32>,
 }
 
+/// How several ranks iterate, from the one that asks least of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// The host has a part in each iteration.
+    Host,
+    /// Ranks meet between launches,
+    One,
+    /// or within launches of several iterations.
+    Several,
+}
+
 /// Sums on their way, and which they are.
 type Coming<A> = (SumsRead<A>, Vec<(usize, Turn)>);
 
@@ -335,29 +346,31 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
         if passes.together.is_some() {
             passes.persistent = self.persistent(passes, program, rows, bytes, true);
             if passes.persistent.is_none() {
-                let text = ahead_text(program, &passes.log.columns, passes.style, Ranks::BetweenLaunches);
-                let code = kernels::build_generated::<T, A>(&self.ctx, &text, passes.grid.group_size, true)?;
-                let columns = &passes.log.columns;
-                (passes.ahead, passes.last) =
-                    load_ahead::<T, A>(&self.ctx, &code, program, columns, Ranks::BetweenLaunches)?;
+                self.prepare_meetings(passes, program)?;
             }
         }
         Ok(())
     }
 
-    fn begin_together(&self, passes: &mut DevicePasses<A>, carried: &[f64]) -> Result<bool> {
+    fn begin_together(&self, passes: &mut DevicePasses<A>, program: &Program, carried: &[f64]) -> Result<bool> {
         if self.comm().size() == 1 {
             return Ok(false);
         }
-        let mut is_possible = passes.together.is_some() && !self.recorder.is_wanted();
-        if is_possible {
+        let mut by = By::Host;
+        if passes.together.is_some() && !self.recorder.is_wanted() {
             self.begin_ahead(passes, carried)?;
             self.ctx.finish()?;
-            is_possible = passes.persistent.is_none() || passes.log.launches() == Launches::Granted;
+            let is_granted = passes.persistent.is_some() && passes.log.launches() == Launches::Granted;
+            by = if is_granted { By::Several } else { By::One };
         }
-        let has_begun = match passes.together.as_mut().filter(|_| is_possible) {
-            Some(together) => together.begin(self.comm())?,
-            None => self.comm().relay(None)?.is_some(),
+        // all do as the one that can do least
+        let agreed = self.comm().gather(f64::from(by as u8))?.into_iter().fold(f64::from(by as u8), f64::min);
+        if agreed == f64::from(By::One as u8) {
+            self.prepare_meetings(passes, program)?;
+        }
+        let has_begun = match &mut passes.together {
+            Some(together) if agreed > 0.0 => together.begin(self.comm())?,
+            _ => false,
         };
         if !has_begun {
             self.set_done(Arc::clone(&self.never));
@@ -508,6 +521,18 @@ impl<T: Real, A: Real> OpenClBackend<T, A> {
         Persistent::build::<T, A>(ctx, tuning, (rows, format), (&name, &text), shape.0, shape.1)
             .inspect_err(|e| log::warn!("{}: iterations are launched one by one: {e}", info.name))
             .ok()
+    }
+
+    /// Prepares for iterations of several ranks that meet between launches, unless that was done.
+    fn prepare_meetings(&self, passes: &mut DevicePasses<A>, program: &Program) -> Result<()> {
+        passes.persistent = None;
+        if passes.ahead.is_empty() {
+            let (ctx, columns, ranks) = (&self.ctx, &passes.log.columns, Ranks::BetweenLaunches);
+            let text = ahead_text(program, columns, passes.style, ranks);
+            let code = kernels::build_generated::<T, A>(ctx, &text, passes.grid.group_size, true)?;
+            (passes.ahead, passes.last) = load_ahead::<T, A>(ctx, &code, program, columns, ranks)?;
+        }
+        Ok(())
     }
 
     /// What the device has to do with other ranks before a pass and in it, if ranks iterate together.

@@ -76,7 +76,7 @@ impl Together {
         }))
     }
 
-    /// Begins a run; whether all ranks take part. Nothing is under way on the device.
+    /// Begins a run, as all ranks do; whether there is somebody who relays. Nothing is under way on the device.
     ///
     /// # Errors
     /// A failed rank.
@@ -90,7 +90,7 @@ impl Together {
             device: self.device,
             name: self.name.clone(),
         };
-        self.relaying = comm.relay(Some(member))?;
+        self.relaying = comm.relay(member)?;
         Ok(self.relaying.is_some())
     }
 
