@@ -18,6 +18,8 @@ use crate::operator::plan::Offer;
 /// The other rank is as this one, or never comes to what kernels do together.
 struct Mirror<T> {
     comes: bool,
+    /// Whether what ranks say is relayed.
+    relays: bool,
     /// What it says at most if asked for a number.
     most: f64,
     message: RefCell<Option<Message<T>>>,
@@ -56,7 +58,9 @@ impl<T: Send + Sync + 'static> Communicator<T> for Mirror<T> {
             let words: Vec<_> = (0..member.memory.len().max(ROOM)).map(|_| Default::default()).collect();
             other.memory = Arc::new(words);
         }
-        Ok(Relaying::with_threads(&[member, other], 1).map(Arc::new))
+        let relaying = Relaying::with_threads(&[member, other], 1).map(Arc::new);
+        relaying.iter().filter(|_| !self.relays).for_each(|relaying| relaying.fail());
+        Ok(relaying)
     }
 
     fn request_stop(&self, _: u32) {}
@@ -93,6 +97,8 @@ enum By {
     One,
     /// One by one, as the other one can't do several.
     Less,
+    /// One by one, but nobody relays.
+    Unheard,
     Host,
 }
 
@@ -103,14 +109,15 @@ fn half<T: Real>(a: &Csr, (method, format, by): (Method, Format, By), b: &[f64],
     let ctx = Arc::new(Context::open(&device()).unwrap());
     let kernels = Kernels::build(&ctx, tuning(Shape::Gpu, 1)).unwrap();
     let most = if by == By::Less { 1.0 } else { f64::MAX };
-    let comm = Mirror { comes, most, message: RefCell::default() };
+    let relays = by != By::Unheard;
+    let comm = Mirror { comes, relays, most, message: RefCell::default() };
     let backend = OpenClBackend::<T, f64>::new(ctx.clone(), kernels, n, Box::new(comm)).unwrap();
     let tuning = &backend.kernels.tuning;
     let offer = Offer::of(&part, 1.0, format, target(&ctx, tuning)).unwrap();
     let block = DeviceBlock::alone(&ctx, tuning, &part, &offer).unwrap();
     let exchange = if by == By::Host { Exchange::HostStaged } else { Exchange::Live };
     let block = block.join(&ctx, &part.halo, exchange).unwrap();
-    let block = if by == By::One { block.with_bytes(TOGETHER_BYTES) } else { block };
+    let block = if matches!(by, By::One | By::Unheard) { block.with_bytes(TOGETHER_BYTES) } else { block };
     let mut several = 0_u64;
     let ran = run_counting(&backend, &block, method.program(false, None).unwrap(), (b, limit, 200), true, &mut several);
     if comes {
@@ -177,14 +184,15 @@ fn equal_runs_together_have_equal_bits() {
 
 /// Who waits in vain for a sum says so, and the run ends.
 #[test]
-fn a_rank_that_does_not_come_is_missed() {
+fn a_rank_or_a_relay_that_does_not_come_is_missed() {
     let a = torus([12, 10]);
     let b = gallery::random_vector(a.n_rows() / 2, 7);
-    let error = std::thread::scope(|scope| {
-        scope.spawn(|| half::<f64>(&a, (Method::Cg, Format::Csr, By::One), &b, 1e-12, false)).join()
-    });
-    let message = *error.map(|_| ()).unwrap_err().downcast::<String>().unwrap();
-    assert!(message.contains("the other one did not come in time"), "{message}");
+    for (by, comes, missed) in [(By::One, false, "the other one"), (By::Unheard, true, "the relay")] {
+        let run = || half::<f64>(&a, (Method::Cg, Format::Csr, by), &b, 1e-12, comes);
+        let error = std::thread::scope(|scope| scope.spawn(run).join().map(|_| ()).unwrap_err());
+        let message = *error.downcast::<String>().unwrap();
+        assert!(message.contains(&format!("{missed} did not come in time")), "{message}");
+    }
 }
 
 /// Nothing has changed then: the host goes on, one iteration after the other.

@@ -100,6 +100,12 @@ impl Relaying {
         Some(all)
     }
 
+    /// Its threads end, as if they were killed.
+    #[cfg(test)]
+    pub(crate) fn fail(&self) {
+        self.stops.store(true, Ordering::Relaxed);
+    }
+
     /// That somebody waited in vain for a sum, or for a halo.
     pub(crate) fn lost(&self) -> Error {
         let (_, missing) = self.missing();
