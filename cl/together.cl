@@ -3,11 +3,11 @@
  * src/backend/source writes the kernels.
  *
  * *Sums.* The last group to come where sums are awaited adds the partial sums of its rank, puts them into live memory, takes the
- * totals, and tells the other groups. *Halos.* All groups put what other ranks need of a product into live memory, once all
- * have come; each work-item takes elements of the halo before it does with them what passes do with owned elements. Between two
- * exchanges there is a sum (src/comm/live/halos.rs).
+ * totals, and tells the other groups; between launches the first group does. *Halos.* Groups put blocks of what other ranks need of a
+ * product into live memory, once all of it is there, and take pieces of the halo before they do with them what passes do with owned
+ * elements. Between two exchanges there is a sum (src/comm/live/halos.rs).
  *
- * *Waits are bounded.* A rank that waits in vain says so in `lost`, and takes NaN for what has not come, which ends the run as any
+ * *Waits are bounded.* A rank that waits in vain says so behind the log, and takes NaN for what has not come, which ends the run as any
  * number does that is not finite. A launch begins with a check that all groups of all ranks are there; if not, all leave and
  * nothing has changed.
  */
@@ -44,17 +44,30 @@ static inline void put_values(together *t, uint count, acc own)
         put_word(word_of(t->memory, 0, t->sum, (int)k - 1), k == 0 ? count : as_ulong((double)own), t->sum);
 }
 
+/* A word, once that of this number has come, or what is there after so many looks. */
+static inline ulong2 await_word(__global volatile ulong *word, uint number, uint most_looks)
+{
+    ulong2 seen = load_word(word);
+    for (uint looks = 1; !has_come(seen, number) && looks < most_looks; looks++)
+        seen = load_word(word);
+    return seen;
+}
+
 /* The total of value k, or NaN if it does not come. */
 static inline acc take_total(together *t, uint k)
 {
-    __global volatile ulong *word = word_of(t->memory, 1, t->sum, k);
-    ulong2 seen = load_word(word);
-    for (uint looks = 1; !has_come(seen, t->sum) && looks < t->most_looks; looks++)
-        seen = load_word(word);
+    const ulong2 seen = await_word(word_of(t->memory, 1, t->sum, k), t->sum, t->most_looks);
     if (has_come(seen, t->sum))
         return (acc)as_double(bits_of(seen));
     t->refused[1] = 1;
     return (acc)NAN;
+}
+
+/* One value of a sum, by one work-item. */
+static inline void put_answer(together *t, double value)
+{
+    put_word(word_of(t->memory, 0, t->sum, -1), 1, t->sum);
+    put_word(word_of(t->memory, 0, t->sum, 0), as_ulong(value), t->sum);
 }
 
 /* Whether all groups of all ranks are there; the same in all of them. A launch after the end of the run asks no other rank. */
@@ -72,12 +85,8 @@ static inline int all_ranks_are_there(together *t, int is_on, uint turn, uint sl
             if (heard == former) {
                 heard = turn;
                 if (is_on) {
-                    put_word(word_of(t->memory, 0, t->sum, -1), 1, t->sum);
-                    put_word(word_of(t->memory, 0, t->sum, 0), as_ulong(1.0), t->sum);
-                    __global volatile ulong *word = word_of(t->memory, 1, t->sum, 0);
-                    ulong2 seen = load_word(word);
-                    for (uint looks = 1; !has_come(seen, t->sum) && looks < t->most_looks; looks++)
-                        seen = load_word(word);
+                    put_answer(t, 1);
+                    const ulong2 seen = await_word(word_of(t->memory, 1, t->sum, 0), t->sum, t->most_looks);
                     if (!has_come(seen, t->sum) || as_double(bits_of(seen)) != t->ranks) {
                         heard = REFUSED;
                         *t->refused = slot;
@@ -96,8 +105,7 @@ static inline int all_ranks_are_there(together *t, int is_on, uint turn, uint sl
                     heard = REFUSED;
                     *t->refused = slot;
                     if (is_on) {
-                        put_word(word_of(t->memory, 0, t->sum, -1), 1, t->sum);
-                        put_word(word_of(t->memory, 0, t->sum, 0), as_ulong(0.0), t->sum);
+                        put_answer(t, 0);
                     }
                 }
             }
@@ -193,9 +201,7 @@ static inline void send_halo(together *t, int is_on, __global const real *v, uin
 /* The bits in a word of this exchange, once they are there. */
 static inline ulong take_word(together *t, __global volatile ulong *word)
 {
-    ulong2 seen = load_word(word);
-    for (uint looks = 1; !has_come(seen, t->exchange) && looks < t->most_looks; looks++)
-        seen = load_word(word);
+    const ulong2 seen = await_word(word, t->exchange, t->most_looks);
     if (has_come(seen, t->exchange))
         return bits_of(seen);
     t->refused[1] = 1;

@@ -458,7 +458,7 @@ fn ahead_text(program: &Program, columns: &Columns, style: Style, ranks: Ranks) 
     let passes = program.passes().chain(&program.last);
     passes
         .map(|pass| {
-            let meeting = (ranks == Ranks::BetweenLaunches).then(|| source::meeting(pass, program, columns));
+            let meeting = (ranks == Ranks::BetweenLaunches).then(|| source::meeting::kernel(pass, program, columns));
             source::ahead(pass, program, columns, style, ranks) + &meeting.unwrap_or_default()
         })
         .collect()
@@ -476,9 +476,9 @@ fn load_ahead<T: Real, A: Real>(
     let load = |pass: &Pass| {
         let needs = [source::products_of(pass, &partials), pass.vectors()];
         let meeting = (ranks == Ranks::BetweenLaunches)
-            .then(|| (source::meeting_name(pass), source::totals_before(pass, program, columns)));
+            .then(|| (source::meeting::name(pass), source::meeting::totals_before(pass, program, columns)));
         let types = [T::CL_NAME, A::CL_NAME];
-        let is = [program.finished_by(pass).is_some(), source::arriving(pass, program).is_some()];
+        let is = [program.finished_by(pass).is_some(), source::meeting::arriving(pass, program).is_some()];
         AheadPass::load(ctx, code, (&pass.name, meeting), types, needs, is)
     };
     Ok((program.passes().map(load).collect::<Result<_>>()?, program.last.as_ref().map(load).transpose()?))

@@ -75,7 +75,7 @@ impl<T: Real, A: Real> OpenClBackend<T, A> {
                 let iterations = clock.spans.remove(&kernel.tag).map_or(1, |count| count.min(last + 1 - kernel.tag));
                 clock.samples += if kernel.tag == clock.sampled { 0 } else { iterations };
                 clock.sampled = kernel.tag;
-                if kernel.kernel.ends_with(source::MEETING) {
+                if kernel.kernel.ends_with(source::meeting::SUFFIX) {
                     continue; // it waits for others
                 }
                 let entry = clock.kernels.entry(kernel.kernel).or_default();

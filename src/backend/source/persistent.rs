@@ -3,10 +3,9 @@
 
 use std::fmt::Write;
 
-use super::{
-    Columns, Ranks, Style, add_totals, arguments, function, on_halo_function, own_value, partials, products_of, step,
-    totals_of,
-};
+use super::elements::{function, on_halo_function};
+use super::meeting::own_value;
+use super::{Columns, Ranks, Style, add_totals, arguments, partials, products_of, step, totals_of};
 use crate::backend::barriers::barriers;
 use crate::backend::program::{Pass, Program, Step};
 use crate::backend::text::Slot;
