@@ -1,21 +1,20 @@
 /* Iterations of several ranks without the host: sums over all ranks and halos are exchanged through live memory (words.cl), in launches of
- * several iterations, which are what persistent.cl does on one device, or in a kernel between two passes. Compiled behind persistent.cl;
- * src/backend/source writes the kernels.
+ * several iterations, which are what persistent.cl does on one device, or where a pass of its own launch begins. Compiled behind
+ * persistent.cl; src/backend/source writes the kernels.
  *
  * *Sums.* The last group to come where sums are awaited adds the partial sums of its rank, puts them into live memory, takes the
- * totals, and tells the other groups; between launches the first group does. *Halos.* Groups put blocks of what other ranks need of a
- * product into live memory, once all of it is there, and take pieces of the halo before they do with them what passes do with owned
- * elements. Between two exchanges there is a sum (src/comm/live/halos.rs).
+ * totals, and tells the other groups; in a launch of one pass the first group does. *Halos.* Groups put blocks of what other ranks need
+ * of a product into live memory, once all of it is there, and take pieces of the halo before they do with them what passes do with
+ * owned elements; in a launch of one pass there are groups in front that do nothing else. Between two exchanges there is a sum
+ * (src/comm/live/halos.rs).
  *
  * *Waits are bounded.* A rank that waits in vain says so behind the log, and takes NaN for what has not come, which ends the run as any
  * number does that is not finite. A launch begins with a check that all groups of all ranks are there; if not, all leave and
  * nothing has changed.
  */
 
-/* Numbers that all groups share, behind those of persistent.cl: what ranks have said, and the last barrier to whose sum the totals are
- * there. */
+/* A number that all groups share, behind those of persistent.cl: what ranks have said. */
 #define RANKS_SAID 3
-#define TOLD 4
 
 /* Numbers behind the log, before totals. */
 #define BEHIND 2
@@ -23,12 +22,10 @@
 typedef struct {
     __global volatile uint *words;
     __global volatile ulong *memory;
-    /* Numbers behind the log: totals of the last sum, and in front of them what was refused, and whether a rank was lost. */
-    __global acc *totals;
+    /* Numbers behind the log: what was refused, and whether a rank was lost. Behind them words: the totals of the last sum. */
     __global acc *refused;
-    __global const uint *send;
-    /* The first elements of the pieces of the halo, and its end. */
-    __global const uint *firsts;
+    /* Elements that are sent; then the first elements of the pieces of the halo, and its end. */
+    __global const uint *indices;
     /* Elements that are sent, those of the halo, and pieces of it. */
     uint sent, halo, pieces;
     /* Barriers passed, and the numbers of the next sum and of the exchange. */
@@ -53,14 +50,14 @@ static inline ulong2 await_word(__global volatile ulong *word, uint number, uint
     return seen;
 }
 
-/* The total of value k, or NaN if it does not come. */
-static inline acc take_total(together *t, uint k)
+/* The bits in the word of this number, once it is there; `otherwise` if it does not come. */
+static inline ulong take_word(together *t, __global volatile ulong *word, uint number, ulong otherwise)
 {
-    const ulong2 seen = await_word(word_of(t->memory, 1, t->sum, k), t->sum, t->most_looks);
-    if (has_come(seen, t->sum))
-        return (acc)as_double(bits_of(seen));
+    const ulong2 seen = await_word(word, number, t->most_looks);
+    if (has_come(seen, number))
+        return bits_of(seen);
     t->refused[1] = 1;
-    return (acc)NAN;
+    return otherwise; /* so that the run ends */
 }
 
 /* One value of a sum, by one work-item. */
@@ -79,7 +76,6 @@ static inline int all_ranks_are_there(together *t, int is_on, uint turn, uint sl
         if (atomic_inc(t->words + ARRIVED) == get_num_groups(0) - 1) {
             atomic_xchg(t->words + ARRIVED, 0u);
             atomic_xchg(t->words + WAITING, 0u);
-            atomic_xchg(t->words + TOLD, 0u);
             device_fence();
             heard = atomic_cmpxchg(t->words + SAID, former, turn);
             if (heard == former) {
@@ -145,19 +141,31 @@ static inline void all_have_come(together *t)
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
 }
 
-/* Waits for the totals, which the last group takes. If all groups looked for themselves, the bus would have no time for anything else. */
-static inline void take_totals(together *t, int is_on, __local const uint *is_last, uint count)
+/* The word in which the device's groups find total k of the last sum. */
+static inline __global volatile ulong *told(together *t, uint k) { return (__global volatile ulong *)t->refused + BEHIND + k * WORD; }
+
+/* What a sum that does not come is: so that the run ends. */
+#define NO_TOTAL as_ulong((double)NAN)
+
+/* One group takes the totals and tells the others. If all looked for themselves, the bus would have no time for anything else. */
+static inline void tell_totals(together *t, uint count)
 {
     const uint k = get_local_id(0);
-    barrier(CLK_LOCAL_MEM_FENCE); /* all have put theirs before one waits: work-items may run one after the other */
-    if (is_on && *is_last && k < count)
-        t->totals[k] = take_total(t, k);
-    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-    if (k == 0) {
-        if (*is_last)
-            show(t->words + TOLD, t->passed);
-        while (look_at(t->words + TOLD) < t->passed)
-            ;
+    if (k < count) {
+        if (t->words)
+            device_fence(); /* for all that groups have left before they came */
+        put_word(told(t, k), take_word(t, word_of(t->memory, 1, t->sum, k), t->sum, NO_TOTAL), t->sum);
+    }
+}
+
+/* All have the totals then. */
+static inline void hear_totals(together *t, int is_on, uint count, __local acc *totals)
+{
+    const uint k = get_local_id(0);
+    if (is_on && k < count) {
+        totals[k] = (acc)as_double(take_word(t, told(t, k), t->sum, NO_TOTAL));
+        if (t->words)
+            device_fence();
     }
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     t->sum++;
@@ -186,7 +194,7 @@ static inline void send_halo(together *t, int is_on, __global const real *v, uin
     for (uint block = group; block < blocks; block += groups) {
         const uint end = min(t->sent, (block + 1) * BLOCK);
         for (uint k = block * BLOCK + get_local_id(0); k < end; k += GROUP_SIZE) {
-            const ulong bits = bits_of_element(v[t->send[k]]);
+            const ulong bits = bits_of_element(v[t->indices[k]]);
             if (flags == 0)
                 put_word(to + k * WORD, bits, t->exchange);
             else
@@ -198,22 +206,13 @@ static inline void send_halo(together *t, int is_on, __global const real *v, uin
     }
 }
 
-/* The bits in a word of this exchange, once they are there. */
-static inline ulong take_word(together *t, __global volatile ulong *word)
-{
-    const ulong2 seen = await_word(word, t->exchange, t->most_looks);
-    if (has_come(seen, t->exchange))
-        return bits_of(seen);
-    t->refused[1] = 1;
-    return bits_of_element((real)NAN); /* so that the run ends */
-}
-
 /* Takes pieces of the halo of v, likewise, once they are there. If they have flags, one work-item waits for each. */
 static inline void take_halo(together *t, int is_on, __global real *v, uint n, uint group, uint groups)
 {
     const uint slot = slot_of(t->halo, t->pieces), pieces = is_on ? t->pieces : 0;
     __global volatile ulong *from =
         t->memory + 4 * LINE + 2 * slot_of(t->sent, blocks_of(t->sent)) + t->exchange % 2 * slot;
+    __global const uint *firsts = t->indices + t->sent;
     const uint flags = flags_of(t->halo, t->pieces);
     for (uint piece = group; piece < pieces; piece += groups) {
         if (get_local_id(0) == 0 && flags > 0) {
@@ -221,14 +220,14 @@ static inline void take_halo(together *t, int is_on, __global real *v, uint n, u
                 ;
         }
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-        for (uint k = t->firsts[piece] + get_local_id(0); k < t->firsts[piece + 1]; k += GROUP_SIZE) {
-            const ulong bits =
-                flags == 0 ? take_word(t, from + k * WORD) : ((__global const ulong *)from)[flags * FLAG + k];
-            v[n + k] = element_of(bits);
+        for (uint k = firsts[piece] + get_local_id(0); k < firsts[piece + 1]; k += GROUP_SIZE) {
+            const ulong otherwise = bits_of_element((real)NAN);
+            v[n + k] = element_of(flags == 0 ? take_word(t, from + k * WORD, t->exchange, otherwise)
+                                             : ((__global const ulong *)from)[flags * FLAG + k]);
         }
         if (get_local_id(0) == 0 && flags > 0 && raised(from + piece * FLAG) != t->exchange) {
             t->refused[1] = 1;
-            v[n + t->firsts[piece]] = (real)NAN; /* so that the run ends */
+            v[n + firsts[piece]] = (real)NAN; /* so that the run ends */
         }
     }
 }

@@ -193,12 +193,12 @@ impl<T: Real> Backend for HostBackend<T> {
         Ok(())
     }
 
-    fn kernel_seconds(&self, iteration: u64) -> Result<Option<f64>> {
+    fn kernel_seconds(&self, iteration: u64) -> Result<Option<[f64; 2]>> {
         let now = (iteration, Instant::now(), self.sums.get() + self.halos.get());
         let before = self.last_asked.replace(now);
         let iterations = now.0.saturating_sub(before.0);
         let time = (now.1 - before.1).saturating_sub(now.2.saturating_sub(before.2));
-        Ok((iterations > 0).then(|| time.as_secs_f64() / iterations as f64))
+        Ok((iterations > 0).then(|| [time.as_secs_f64() / iterations as f64, 0.0]))
     }
 
     fn end_run(&self, last: u64) -> Result<()> {

@@ -20,8 +20,8 @@ const MAX_BATCH: u64 = 64;
 /// How long the iterations between two looks should take: long against the cost of a look, short against a human's patience.
 const BATCH_TIME: Duration = Duration::from_micros(300);
 
-/// Numbers behind the rows: two, and room for totals over ranks.
-const BEHIND: usize = 2 + MOST_VALUES;
+/// Numbers behind the rows: two, and room for totals over ranks, as words.
+const BEHIND: usize = 2 + 2 * MOST_VALUES;
 
 /// A row of scalars for each of the last iterations.
 pub(super) struct Log<A: Real> {

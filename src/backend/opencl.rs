@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use self::sums::PARTIAL_SUMS;
 pub(crate) use self::sums::{DeviceSums, add_up};
 use self::timings::{Clock, Recorded, is_sample};
+use super::source::TOGETHER;
 use super::vectors::{Backend, Widens};
 use crate::comm::{Communicator, MAX_SUMS};
 use crate::device::{Context, DeviceVec, Grid, Moment, Pinned};
@@ -241,13 +242,17 @@ impl<T: Real, A: Real> Backend for OpenClBackend<T, A> {
         self.ctx.set_timing(is_timed.then_some(iteration)).map(|_| ())
     }
 
-    fn kernel_seconds(&self, _: u64) -> Result<Option<f64>> {
+    fn kernel_seconds(&self, _: u64) -> Result<Option<[f64; 2]>> {
         self.take_timed(self.known_done.get())?;
         let clock = &mut *self.clock.borrow_mut();
-        let now = (clock.samples, clock.kernels.values().map(|(_, time)| *time).sum());
-        let before = std::mem::replace(&mut clock.last_asked, now);
-        let (samples, time) = (now.0 - before.0, now.1 - before.1);
-        Ok((samples > 0).then(|| time.as_secs_f64() / samples as f64))
+        let mut times = [Duration::ZERO; 2];
+        for (name, (_, time)) in &clock.kernels {
+            times[usize::from(name.ends_with(TOGETHER))] += *time;
+        }
+        let (samples, before) = std::mem::replace(&mut clock.last_asked, (clock.samples, times));
+        let samples = clock.samples - samples;
+        let each = |k: usize| (times[k] - before[k]).as_secs_f64() / samples as f64;
+        Ok((samples > 0).then(|| [each(0), each(1)]))
     }
 
     fn end_run(&self, last: u64) -> Result<()> {

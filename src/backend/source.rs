@@ -1,7 +1,6 @@
 //! The OpenCL C of a program's passes: see `cl/passes.cl` for what they are made of, and for the order of sums.
 
 mod elements;
-pub(crate) mod meeting;
 pub(crate) mod persistent;
 mod scalars;
 
@@ -14,14 +13,13 @@ use super::program::{Pass, Program, Step};
 use super::scalar::{Form, Node};
 use super::text::{Check, CheckKind};
 use crate::kernels::Shape;
-use crate::kernels::pass::Given;
 
 /// Who takes part in iterations of which the host gives no factors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ranks {
     /// A device alone.
     Alone,
-    /// Several ranks, whose sums and halos are exchanged between passes, in a launch of their own,
+    /// Several ranks, whose sums and halos are exchanged where a pass begins that has a launch of its own,
     BetweenLaunches,
     /// or within a launch of several iterations.
     WithinLaunch,
@@ -126,25 +124,24 @@ pub(crate) fn given(pass: &Pass, kernel: &str, style: Style) -> String {
     text
 }
 
-/// Arguments of a pass that forms its factors, in order; `f` gives the text for each, by its type and name.
-fn arguments(pass: &Pass, program: &Program, given: Given, f: impl Fn(&str, &str) -> String) -> String {
-    let partials = partials(program);
+/// Arguments of a pass that forms its factors, in order; `f` gives the text for each, by its type and name. Among several ranks the
+/// partial sums of products are in `former`: the driver takes longer for each array.
+fn arguments(pass: &Pass, program: &Program, ranks: Ranks, f: impl Fn(&str, &str) -> String) -> String {
+    let products = products_of(pass, &partials(program));
+    let has_former = program.finished_by(pass).is_some() || ranks != Ranks::Alone && !products.is_empty();
     let mut all: Vec<String> = vec![f("uint ", "n"), f("uint ", "tiles"), f("uint ", "now"), f("uint ", "before")];
     if program.finished_by(pass).is_some() {
         all.extend([f("uint ", "older"), f("uint ", "has_former")]);
     }
     all.extend([f("acc ", "limit"), f("__global acc *", "log")]);
-    for product in products_of(pass, &partials).into_iter().filter(|_| given != Given::Totals) {
-        all.push(f("__global const acc *", &format!("dots{product}")));
+    for product in products {
+        all.extend((ranks == Ranks::Alone).then(|| f("__global const acc *", &format!("dots{product}"))));
         all.extend(["first", "count"].map(|what| f("uint ", &format!("{what}{product}"))));
     }
     all.push(f("__global acc *", "sums"));
-    if program.finished_by(pass).is_some() && given != Given::Totals {
-        all.push(f("__global const acc *", "former"));
-    }
+    all.extend(has_former.then(|| f("__global const acc *", "former")));
     all.push(f("uint ", "stride"));
-    let vectors = if given == Given::Partials { 0 } else { pass.vectors().len() };
-    all.extend((0..vectors).map(|k| f("__global real *", &format!("v{k}"))));
+    all.extend((0..pass.vectors().len()).map(|k| f("__global real *", &format!("v{k}"))));
     all.join(", ")
 }
 
@@ -154,13 +151,14 @@ fn arguments(pass: &Pass, program: &Program, given: Given, f: impl Fn(&str, &str
 /// ```text
 /// NAME(done, done_next, n, tiles, now, before, [older, has_former], limit, log, (partials, first, count) of products…,
 ///      sums, [former], stride, vectors…)
-/// NAME(done, done_next, n, tiles, now, before, [older, has_former], limit, log, sums, stride, vectors…,
-///      memory, firsts, sent, halo, pieces, first, exchange, behind, most_looks, is_arriving, [arriving])
+/// NAME_together(done, done_next, n, tiles, now, before, [older, has_former], limit, log, (first, count) of products…,
+///               sums, [former], stride, vectors…,
+///               memory, indices, sent, halo, pieces, front, sum, exchange, behind, most_looks, is_arriving, [arriving])
 /// ```
 ///
 /// `now`, `before` and `older` say where the rows of this iteration and of former ones are in the log, `sums` and `former` where
-/// partial sums of passes are. Among several ranks it has totals in place of partial sums, which the [`meeting`](mod@meeting) before it has left, and
-/// its `first` work-items do to the halo what concerns it, once that of the vector that is arriving has come.
+/// partial sums of passes are. Among several ranks the first group sums over ranks what the pass needs, and the others of the `front`
+/// work-items send what other ranks need of the vector that is arriving, and do to the halo what concerns it.
 pub(crate) fn ahead(pass: &Pass, program: &Program, columns: &Columns, style: Style, ranks: Ranks) -> String {
     let mut text = function(pass, style);
     let is_shared = ranks == Ranks::BetweenLaunches;
@@ -169,27 +167,26 @@ pub(crate) fn ahead(pass: &Pass, program: &Program, columns: &Columns, style: St
         text.push_str(&on_halo_function(&on_halo));
     }
     text.push_str(&step(pass, program, columns, ranks));
-    let needs = if is_shared { Given::Totals } else { Given::All };
-    let declared = arguments(pass, program, needs, |of, name| format!("{of}{name}"));
-    let given = arguments(pass, program, needs, |_, name| name.into());
+    let declared = arguments(pass, program, ranks, |of, name| format!("{of}{name}"));
+    let given = arguments(pass, program, ranks, |_, name| name.into());
     let [mut of_ranks, mut together, mut shared] = [const { String::new() }; 3];
     if is_shared {
         of_ranks.push_str(
-            ", __global volatile ulong *memory, __global const uint *firsts, uint sent, uint halo, uint pieces, \
-             uint first, uint exchange, uint behind, uint most_looks, uint is_arriving",
+            ", __global volatile ulong *memory, __global const uint *indices, uint sent, uint halo, uint pieces, uint front, \
+             uint sum, uint exchange, uint behind, uint most_looks, uint is_arriving",
         );
-        let arriving = meeting::arriving(pass, program).map(|k| format!("v{k}"));
+        let arriving = arriving(pass, program).map(|k| format!("v{k}"));
         of_ranks.push_str(if arriving.is_some() { "" } else { ", __global real *arriving" });
         together.push_str(
-            "    together t = {0, memory, log + behind + BEHIND, log + behind, 0, firsts, sent, halo, pieces, 0, 0, exchange, 0, \
-             most_looks};\n",
+            "    __local acc totals[MOST_VALUES];\n    \
+             together t = {0, memory, log + behind, indices, sent, halo, pieces, 0, sum, exchange, 0, most_looks};\n",
         );
-        shared = format!("&t, is_arriving ? {} : 0, first, ", arriving.as_deref().unwrap_or("arriving"));
+        shared = format!("&t, totals, is_arriving ? {} : 0, front, ", arriving.as_deref().unwrap_or("arriving"));
     }
-    let name = &pass.name;
+    let (name, kernel) = (&pass.name, kernel_ahead(pass, ranks));
     let _ = write!(
         text,
-        "KERNEL void {name}(__global const int *done, __global int *done_next, {declared}{of_ranks})\n{{\n    \
+        "KERNEL void {kernel}(__global const int *done, __global int *done_next, {declared}{of_ranks})\n{{\n    \
          __local acc4 scratch[GROUP_SIZE];\n{together}    \
          const int goes_on = form_{name}(!*done, scratch, {shared}{given});\n    \
          if (get_global_id(0) == 0)\n        *done_next = !goes_on;\n}}\n\n"
@@ -197,8 +194,25 @@ pub(crate) fn ahead(pass: &Pass, program: &Program, columns: &Columns, style: St
     text
 }
 
-/// The function of a pass that forms its factors itself: of partial sums, or among several ranks of totals that are there. Then it also
-/// does to the halo what concerns it, within a launch once that of the vector that is `arriving` has come.
+/// How the names of kernels end that wait for other ranks.
+pub(crate) const TOGETHER: &str = "_together";
+
+/// The name of the kernel of a pass that forms its factors itself.
+pub(crate) fn kernel_ahead(pass: &Pass, ranks: Ranks) -> String {
+    format!("{}{}", pass.name, if ranks == Ranks::Alone { "" } else { TOGETHER })
+}
+
+/// Which of a pass's vectors is that whose halo arrives before it, if that is one of them and always the same.
+pub(crate) fn arriving(pass: &Pass, program: &Program) -> Option<usize> {
+    let at = program.iteration.iter().position(|step| matches!(step, Step::Pass(other) if other.name == pass.name))?;
+    match program.iteration.get(at.checked_sub(1)?)? {
+        Step::Multiply(multiply) => pass.vectors().iter().position(|slot| *slot == multiply.y),
+        Step::Pass(_) => None,
+    }
+}
+
+/// The function of a pass that forms its factors itself: of partial sums, or among several ranks of totals. Then it also does to the halo
+/// what concerns it, once that of the vector that is `arriving` has come.
 fn step(pass: &Pass, program: &Program, columns: &Columns, ranks: Ranks) -> String {
     let name = &pass.name;
     let mut head = Head::of(pass, program, columns);
@@ -219,25 +233,47 @@ fn step(pass: &Pass, program: &Program, columns: &Columns, ranks: Ranks) -> Stri
     let left: Vec<(usize, String, bool)> =
         left.map(|(k, carried)| (columns.carried(k), head.name(carried.next), carried.stays)).collect();
 
-    let needs = if ranks == Ranks::BetweenLaunches { Given::Totals } else { Given::All };
-    let declared = arguments(pass, program, needs, |of, name| format!("{of}{name}"));
-    // within a launch all groups have part of the halo
-    let [of_ranks, first, groups] = match ranks {
+    let declared = arguments(pass, program, ranks, |of, name| format!("{of}{name}"));
+    // within a launch all groups have part of the halo; else some in front, behind the one that sums
+    let [of_ranks, front, groups] = match ranks {
         Ranks::Alone => ["", "0", ""],
-        Ranks::BetweenLaunches => ["together *t, __global real *arriving, uint first, ", "first", "first / GROUP_SIZE"],
-        Ranks::WithinLaunch => ["together *t, __global real *arriving, ", "0", "get_num_groups(0)"],
+        Ranks::WithinLaunch => [
+            "together *t, __local acc *totals, __global real *arriving, ",
+            "0",
+            "get_group_id(0), groups = get_num_groups(0)",
+        ],
+        Ranks::BetweenLaunches => [
+            "together *t, __local acc *totals, __global real *arriving, uint front, ",
+            "front",
+            "get_group_id(0) - 1, groups = front / GROUP_SIZE - 1",
+        ],
     };
     let mut text =
         format!("static inline int form_{name}(int is_on, __local acc4 *scratch, {of_ranks}{declared})\n{{\n");
+    if ranks != Ranks::Alone {
+        let _ = writeln!(text, "    const uint group = {groups};");
+    }
+    if ranks == Ranks::BetweenLaunches {
+        text.push_str("    send_halo(t, is_on && arriving && group < groups, arriving, group, groups);\n");
+    }
     let reads = former.reads.clone() + &head.reads;
     let _ = write!(text, "#if READ_EARLY\n{reads}#endif\n");
     let totals = totals_of(pass, program, columns);
-    if ranks == Ranks::Alone {
-        add_totals(&mut text, &totals, "");
-    } else {
-        for (k, Total { name, .. }) in totals.iter().enumerate() {
-            let _ = writeln!(text, "    const acc {name} = t->totals[{k}];");
+    match ranks {
+        Ranks::Alone => add_totals(&mut text, &totals, ""),
+        Ranks::WithinLaunch => {}
+        Ranks::BetweenLaunches => {
+            sum_over_ranks(
+                &mut text,
+                &totals,
+                products_of(pass, &partials(program)),
+                ["is_on", "get_group_id(0) == 0"],
+                "",
+            );
         }
+    }
+    for (k, Total { name, .. }) in totals.iter().enumerate().filter(|_| ranks != Ranks::Alone) {
+        let _ = writeln!(text, "    const acc {name} = totals[{k}];");
     }
     let _ = write!(text, "#if !READ_EARLY\n{reads}#endif\n");
     text.push_str(&former.text);
@@ -270,23 +306,19 @@ fn step(pass: &Pass, program: &Program, columns: &Columns, ranks: Ranks) -> Stri
     }
     text.push_str("    }\n");
     if !pass.lines.is_empty() {
-        let _ = write!(text, "    do_{name}({first}, goes_on ? n : 0, tiles");
+        let _ = write!(text, "    do_{name}({front}, goes_on ? n : 0, tiles");
         factors.iter().for_each(|factor| text.push_str(&format!(", (real){factor}")));
         text.push_str(", sums, stride, scratch");
         (0..pass.vectors().len()).for_each(|k| text.push_str(&format!(", v{k}")));
         text.push_str(");\n");
     }
     if ranks != Ranks::Alone {
-        let _ = writeln!(
-            text,
-            "    const uint group = get_group_id(0), groups = {groups};\n    \
-             take_halo(t, goes_on && arriving && group < groups, arriving, n, group, groups);"
-        );
+        text.push_str("    take_halo(t, goes_on && arriving && group < groups, arriving, n, group, groups);\n");
     }
     if ranks != Ranks::Alone && !on_halo.lines.is_empty() {
         let _ = write!(
             text,
-            "    do_{}(n, goes_on && group < groups ? t->pieces : 0, t->firsts, group, groups",
+            "    do_{}(n, goes_on && group < groups ? t->pieces : 0, t->indices + t->sent, group, groups",
             on_halo.name
         );
         factors_on_halo.iter().for_each(|factor| text.push_str(&format!(", (real){factor}")));
@@ -315,6 +347,40 @@ fn totals_of(pass: &Pass, program: &Program, columns: &Columns) -> Vec<Total> {
     };
     totals.extend(pass.awaits.iter().map(own));
     totals
+}
+
+/// How many totals a pass needs.
+pub(crate) fn totals(pass: &Pass, program: &Program, columns: &Columns) -> usize {
+    totals_of(pass, program, columns).len()
+}
+
+/// The sum over ranks of what a pass needs: if it `is_on`, the group that `is_one` adds the partial sums of its rank, and puts and takes.
+/// `meanwhile` all do something else.
+fn sum_over_ranks(
+    text: &mut String,
+    totals: &[Total],
+    products: Vec<usize>,
+    [is_on, is_one]: [&str; 2],
+    meanwhile: &str,
+) {
+    let count = totals.len();
+    if count == 0 {
+        return;
+    }
+    text.push_str("    {\n");
+    for k in products {
+        let _ = writeln!(text, "    __global const acc *dots{k} = former;");
+    }
+    add_totals(text, totals, &format!("!({is_on} && {is_one}) ? 0 : "));
+    // the first work-item has the number of values, then each has one
+    let each = totals.iter().enumerate();
+    let own: String = each.map(|(k, total)| format!("get_local_id(0) == {} ? {} : ", k + 1, total.name)).collect();
+    let _ = writeln!(
+        text,
+        "    const acc own = {own}0;\n    if ({is_on} && {is_one})\n        put_values(t, {count}, own);\n{meanwhile}    \
+         barrier(CLK_LOCAL_MEM_FENCE);\n    if ({is_on} && {is_one})\n        tell_totals(t, {count});\n    \
+         hear_totals(t, {is_on}, {count}, totals);\n    }}"
+    );
 }
 
 /// When a check lets the iteration go on.

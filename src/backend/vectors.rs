@@ -146,12 +146,12 @@ pub trait Backend {
     /// A failing device.
     fn begin_iteration(&self, iteration: u64) -> Result<()>;
 
-    /// Seconds of kernels an iteration since this was last asked, or since the run began, in which `iteration` is next;
-    /// `None` if none was timed.
+    /// Seconds of kernels an iteration since this was last asked, or since the run began, in which `iteration` is next: of
+    /// those that do not wait for other ranks, and of those that do; `None` if none was timed.
     ///
     /// # Errors
     /// A failing device.
-    fn kernel_seconds(&self, iteration: u64) -> Result<Option<f64>>;
+    fn kernel_seconds(&self, iteration: u64) -> Result<Option<[f64; 2]>>;
 
     /// Called at the end of a run, of which iteration `last` was the last that counted.
     ///

@@ -9,19 +9,8 @@ use super::{Argument, launch};
 use crate::comm::live::MOST_VALUES;
 use crate::comm::live::halos::BLOCK;
 use crate::device::{Context, DeviceVec, Grid, Kernel, Program};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::real::Real;
-
-/// What a kernel of a pass that forms its factors is given. The driver takes longer for each array.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Given {
-    /// Partial sums, and vectors,
-    All,
-    /// the first alone, which come to totals,
-    Partials,
-    /// or these, and vectors.
-    Totals,
-}
 
 /// A pass whose factors the host gives.
 pub(crate) struct GivenPass {
@@ -33,8 +22,8 @@ pub(crate) struct GivenPass {
 /// A pass that forms its factors from the log, and from partial sums, or among several ranks from totals.
 pub(crate) struct AheadPass {
     kernel: Kernel,
-    /// In which ranks meet before it, and how many totals it then has.
-    meeting: Option<(Kernel, usize)>,
+    /// Among several ranks, how many totals it needs.
+    totals: Option<usize>,
     products: Vec<usize>,
     vectors: Vec<usize>,
     /// Whether it begins with what the iteration before has left to be formed.
@@ -43,7 +32,7 @@ pub(crate) struct AheadPass {
     has_arriving: bool,
 }
 
-/// What a device among several ranks has to do with the others before a pass and in it: see `cl/together.cl`.
+/// What a device among several ranks has to do with the others in a pass: see `cl/together.cl`.
 pub(crate) struct Meeting<'a> {
     pub(crate) shared: Shared<'a>,
     /// Where the numbers behind the log are.
@@ -57,7 +46,7 @@ pub(crate) struct Meeting<'a> {
 impl Meeting<'_> {
     /// That there is room for all that kernels look at.
     fn check<A: Real>(&self, log: &DeviceVec<A>) {
-        assert!(self.shared.has_room() && self.behind as usize + 2 + MOST_VALUES <= log.len());
+        assert!(self.shared.has_room() && self.behind as usize + 2 + 2 * MOST_VALUES <= log.len());
     }
 }
 
@@ -104,7 +93,7 @@ impl GivenPass {
     /// The kernel of this name, in a program whose `real` and `acc` are `types`.
     ///
     /// # Errors
-    /// [`Error::OpenCl`] if it is missing.
+    /// [`Error::OpenCl`](crate::Error::OpenCl) if it is missing.
     pub(crate) fn load(
         ctx: &Context,
         program: &Program,
@@ -143,26 +132,21 @@ impl GivenPass {
 }
 
 impl AheadPass {
-    /// The kernel of the first name, in a program whose `real` and `acc` are `types`, with the numbers of the products whose sums it adds,
-    /// and of its vectors; among several ranks also that of the second name, in which they meet before it, and so many totals.
+    /// The kernel of this name, in a program whose `real` and `acc` are `types`, with the numbers of the products whose sums it adds, and of its
+    /// vectors; among several ranks also how many totals it needs.
     ///
     /// # Errors
-    /// [`Error::OpenCl`] if one is missing.
+    /// [`Error::OpenCl`](crate::Error::OpenCl) if it is missing.
     pub(crate) fn load(
         ctx: &Context,
         program: &Program,
-        (name, meeting): (&str, Option<(String, usize)>),
+        (name, totals): (&str, Option<usize>),
         types: [&'static str; 2],
         [products, vectors]: [Vec<usize>; 2],
         [finishes, has_arriving]: [bool; 2],
     ) -> Result<Self> {
         let kernel = ctx.kernel(program, interned(name), types)?;
-        let meet = |(name, totals): (String, usize)| {
-            let kernel = ctx.kernel(program, interned(&name), types)?;
-            Ok::<_, Error>((kernel, totals))
-        };
-        let meeting = meeting.map(meet).transpose()?;
-        Ok(Self { kernel, meeting, products, vectors, finishes, has_arriving })
+        Ok(Self { kernel, totals, products, vectors, finishes, has_arriving })
     }
 
     /// The products whose sums it adds.
@@ -175,12 +159,12 @@ impl AheadPass {
         &self.vectors
     }
 
-    /// Totals over all ranks that it needs.
-    pub(crate) fn totals(&self) -> usize {
-        self.meeting.as_ref().map_or(0, |(_, totals)| *totals)
+    /// Whether it sums over ranks.
+    pub(crate) fn has_totals(&self) -> bool {
+        self.totals.is_some_and(|totals| totals > 0)
     }
 
-    /// Does the pass with the first `n` elements; as one of several ranks, with the halo behind them, once that of the vector `y` has come if it
+    /// Does the pass with the first `n` elements; as one of several ranks, with what it has to do with the others: of the vector `y` if that
     /// is arriving.
     ///
     /// # Errors
@@ -195,94 +179,57 @@ impl AheadPass {
         vectors: &[&DeviceVec<T>],
         meeting: Option<(&Meeting<'_>, &DeviceVec<T>)>,
     ) -> Result<()> {
-        assert!(meeting.is_some() == self.meeting.is_some());
-        let Some((meeting, y)) = meeting else {
-            return self.launch_one(ctx, (&self.kernel, Given::All), grid, n, ahead, sums, vectors, &[]);
-        };
-        let Meeting { shared: Shared { memory, places, firsts, next: [_, exchange], .. }, behind, units, is_arriving } =
-            meeting;
-        meeting.check(ahead.log);
-        assert!(vectors.iter().all(|v| v.len() == n || n + places.halo <= v.len()));
-        assert!(!is_arriving || n + places.halo <= y.len());
-        let groups_on_halo = places.pieces.min(*units);
-        let first = super::count(groups_on_halo * grid.group_size);
-        let grid = Grid { groups: grid.groups + groups_on_halo, ..grid };
-        let most_looks = most_looks(ctx.info().kind);
-        let [sent, halo, pieces] = [places.sent, places.halo, places.pieces].map(super::count);
-        let (is_arriving, exchange) = (u32::from(*is_arriving), exchange.wrapping_add(1));
-        let mut of_ranks: Vec<&dyn Argument> =
-            vec![*memory, *firsts, &sent, &halo, &pieces, &first, &exchange, behind, &most_looks, &is_arriving];
-        of_ranks.extend((!self.has_arriving).then_some(y as &dyn Argument));
-        self.launch_one(ctx, (&self.kernel, Given::Totals), grid, n, ahead, sums, vectors, &of_ranks)
-    }
-
-    /// Meets the other ranks before the pass: leaves totals, and sends what they need of `y` if that is arriving.
-    ///
-    /// # Errors
-    /// A failing device.
-    pub(crate) fn meet<T: Real, A: Real>(
-        &self,
-        ctx: &Context,
-        group_size: usize,
-        n: usize,
-        ahead: &Ahead<'_, A>,
-        sums: PassSums<'_, A>,
-        vectors: &[&DeviceVec<T>],
-        (meeting, y): (&Meeting<'_>, &DeviceVec<T>),
-    ) -> Result<()> {
-        let Some((kernel, totals_here)) = &self.meeting else { return Ok(()) };
-        let Meeting { shared: Shared { memory, places, send, next: [sum, exchange], .. }, behind, units, is_arriving } =
-            meeting;
-        meeting.check(ahead.log);
-        let sent = if *is_arriving { places.sent } else { 0 };
-        if *totals_here == 0 && sent == 0 {
-            return Ok(());
-        }
-        assert!(sent == 0 || n <= y.len(), "indices are below n: the halo's plan vouches for that");
-        let others = sent.div_ceil(BLOCK).min(*units);
-        let grid = Grid { groups: 1 + others, group_size };
-        let (sent, most_looks) = (super::count(sent), most_looks(ctx.info().kind));
-        let exchange = exchange.wrapping_add(1);
-        let of_ranks: [&dyn Argument; 8] = [*memory, *send, &sent, sum, &exchange, behind, &most_looks, y];
-        self.launch_one(ctx, (kernel, Given::Partials), grid, n, ahead, sums, vectors, &of_ranks)
-    }
-
-    /// Launches the pass, or the meeting before it, with what it is given, and with arguments `of_ranks`.
-    fn launch_one<T: Real, A: Real>(
-        &self,
-        ctx: &Context,
-        (kernel, given): (&Kernel, Given),
-        grid: Grid,
-        n: usize,
-        ahead: &Ahead<'_, A>,
-        sums: PassSums<'_, A>,
-        vectors: &[&DeviceVec<T>],
-        of_ranks: &[&dyn Argument],
-    ) -> Result<()> {
         let Ahead { log, width, rows, has_former, limit, done, done_next, products, former } = ahead;
         assert!(products.len() == self.products.len() && vectors.len() == self.vectors.len() && sums.has_room());
         assert!(vectors.iter().all(|v| n <= v.len()), "{}: {n} elements", self.kernel.name);
         assert!(rows.iter().all(|row| (row + width) as usize <= log.len()) && done.len().min(done_next.len()) > 0);
         assert!(products.iter().all(|(partials, first, count)| 2 * (first + count) as usize <= partials.len()));
-        assert!(PassSums { partials: former, ..sums }.has_room());
-        let (n, has_former) = (super::count(n), u32::from(*has_former));
-        let mut args: Vec<&dyn Argument> = vec![*done];
-        args.extend((given != Given::Partials).then_some(*done_next as &dyn Argument));
-        args.extend([&n as &dyn Argument, &sums.tiles, &rows[0], &rows[1]]);
+        assert!(PassSums { partials: former, ..sums }.has_room() && meeting.is_some() == self.totals.is_some());
+        let is_shared = meeting.is_some();
+        let (count, has_former) = (super::count(n), u32::from(*has_former));
+        let mut args: Vec<&dyn Argument> = vec![*done, *done_next, &count, &sums.tiles, &rows[0], &rows[1]];
         if self.finishes {
             args.extend([&rows[2] as &dyn Argument, &has_former]);
         }
         args.extend([limit as &dyn Argument, *log]);
-        for (partials, first, count) in products.iter().filter(|_| given != Given::Totals) {
-            args.extend([*partials as &dyn Argument, first, count]);
+        for (partials, first, count) in products {
+            assert!(
+                !is_shared || partials.id() == former.id(),
+                "there is room for the product's sums among the others"
+            );
+            args.extend((!is_shared).then_some(*partials as &dyn Argument));
+            args.extend([first as &dyn Argument, count]);
         }
         args.push(sums.partials);
-        args.extend((self.finishes && given != Given::Totals).then_some(*former as &dyn Argument));
+        args.extend((self.finishes || is_shared && !products.is_empty()).then_some(*former as &dyn Argument));
         args.push(&sums.stride);
-        args.extend(vectors.iter().filter(|_| given != Given::Partials).map(|v| *v as &dyn Argument));
-        args.extend(of_ranks);
-        // SAFETY: arguments as the source is generated; sizes checked above, and for those of ranks by the caller.
-        unsafe { launch(ctx, kernel, grid, &args) }
+        args.extend(vectors.iter().map(|v| *v as &dyn Argument));
+        let Some((meeting, y)) = meeting else {
+            // SAFETY: arguments as the source is generated; sizes checked above.
+            return unsafe { launch(ctx, &self.kernel, grid, &args) };
+        };
+        meeting.check(log);
+        let Meeting {
+            shared: Shared { memory, places, indices, next: [sum, exchange], .. },
+            behind,
+            units,
+            is_arriving,
+        } = meeting;
+        assert!(vectors.iter().all(|v| v.len() == n || n + places.halo <= v.len()));
+        assert!(!is_arriving || n + places.halo <= y.len(), "indices are below n: the halo's plan vouches for that");
+        // in front those that work on the halo, behind the one that sums
+        let blocks = if *is_arriving { places.sent.div_ceil(BLOCK) } else { 0 };
+        let on_halo = if self.vectors.is_empty() { 0 } else { places.pieces.max(blocks).min(*units) };
+        let front = super::count((1 + on_halo) * grid.group_size);
+        let grid = Grid { groups: grid.groups + 1 + on_halo, ..grid };
+        let [sent, halo, pieces] = [places.sent, places.halo, places.pieces].map(super::count);
+        let (is_arriving, exchange) = (u32::from(*is_arriving), exchange.wrapping_add(1));
+        let most_looks = most_looks(ctx.info().kind);
+        args.extend([*memory as &dyn Argument, *indices, &sent, &halo, &pieces, &front, sum, &exchange, behind]);
+        args.extend([&most_looks as &dyn Argument, &is_arriving]);
+        args.extend((!self.has_arriving).then_some(y as &dyn Argument));
+        // SAFETY: arguments as the source is generated; sizes checked above.
+        unsafe { launch(ctx, &self.kernel, grid, &args) }
     }
 }
 

@@ -61,10 +61,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) places: Places,
     /// Which of the vectors have a halo.
     pub(crate) has_halo: &'a [bool],
-    /// Which elements are sent.
-    pub(crate) send: &'a DeviceVec<u32>,
-    /// The first elements of the pieces of the halo, and its end.
-    pub(crate) firsts: &'a DeviceVec<u32>,
+    /// Which elements are sent; then the first elements of the pieces of the halo, and its end.
+    pub(crate) indices: &'a DeviceVec<u32>,
     /// The numbers of the next sum, and of the last exchange.
     pub(crate) next: [u32; 2],
     pub(crate) ranks: u32,
@@ -73,8 +71,8 @@ pub(crate) struct Shared<'a> {
 impl Shared<'_> {
     /// Whether there is room for all that kernels look at.
     pub(crate) fn has_room(&self) -> bool {
-        let Self { memory, places, send, firsts, .. } = self;
-        memory.len() >= places.room() && send.len() == places.sent && firsts.len() == places.pieces + 1
+        let Self { memory, places, indices, .. } = self;
+        memory.len() >= places.room() && indices.len() == places.sent + places.pieces + 1
     }
 }
 
@@ -111,7 +109,7 @@ impl Persistent {
         Ok(Self {
             kernel: ctx.kernel(&program, interned(name), [T::CL_NAME, A::CL_NAME])?,
             grid: Grid { groups, group_size },
-            words: DeviceVec::from_slice(ctx, &[0, 0, 2, 2, 0], "what groups tell each other")?,
+            words: DeviceVec::from_slice(ctx, &[0, 0, 2, 2], "what groups tell each other")?,
             turn: Cell::new(1),
             is_shared,
         })
@@ -176,7 +174,7 @@ impl Persistent {
         args.extend(span.vectors.iter().map(|v| v as &dyn Argument));
         if let Some((shared, [sent, halo, pieces])) = &of_ranks {
             let [sum, exchange] = &shared.next;
-            args.extend([shared.memory as &dyn Argument, shared.send, shared.firsts, sent, halo, pieces]);
+            args.extend([shared.memory as &dyn Argument, shared.indices, sent, halo, pieces]);
             args.extend([sum as &dyn Argument, exchange, &shared.ranks, &most_looks]);
         }
         // SAFETY: arguments as the source is generated; elements 0..n and those that the rows have columns for, pairs of partial sums

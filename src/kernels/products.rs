@@ -69,9 +69,9 @@ pub(crate) struct InPersistent {
 pub(super) const PERSISTENT_BYTES: u64 = 48 << 20;
 
 /// Bytes of an iteration of one of several ranks up to which they make several in one launch,
-pub(crate) const TOGETHER_BYTES: u64 = 144 << 20;
+pub(crate) const TOGETHER_BYTES: u64 = 80 << 20;
 /// and up to which they meet between launches: beyond, the host's way hides what it costs.
-pub(crate) const MEETING_BYTES: u64 = 640 << 20;
+pub(crate) const MEETING_BYTES: u64 = 2 << 30;
 
 /// What becomes of A x.
 pub(crate) enum Product<'a, T, A> {

@@ -79,9 +79,7 @@ impl<T: Real> Layout<T> for ByDictionary<'_> {
         let rows = |set| DictionaryRows { block: Arc::clone(&block), set };
         // without a gap
         let whole = each(block.whole(), rows);
-        let mut rows = DeviceRows::new(memory, sets.map(|sets| each(sets, rows)), whole);
-        rows.is_quicker_whole = true;
-        Ok(rows)
+        Ok(DeviceRows::new(memory, sets.map(|sets| each(sets, rows)), whole))
     }
 }
 

@@ -25,8 +25,6 @@ pub(crate) struct DeviceRows<T> {
     boundary: Vec<Box<dyn ProductRows<T>>>,
     /// All of them, in fewer launches if that can be.
     whole: Vec<Box<dyn ProductRows<T>>>,
-    /// Whether these are quicker, where none waits for a halo.
-    pub(crate) is_quicker_whole: bool,
 }
 
 /// Launches of one kind.
@@ -45,7 +43,7 @@ impl<T> DeviceRows<T> {
         [interior, boundary]: [Vec<Box<dyn ProductRows<T>>>; 2],
         whole: Vec<Box<dyn ProductRows<T>>>,
     ) -> Self {
-        Self { memory, interior, boundary, whole, is_quicker_whole: false }
+        Self { memory, interior, boundary, whole }
     }
 
     /// What a product launches on some rows.

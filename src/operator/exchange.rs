@@ -78,6 +78,8 @@ pub(crate) struct HaloExchange<T: Real> {
     plan: HaloPlan,
     /// Whether it may be left to kernels that run.
     is_live: bool,
+    /// Whether a step on the owned rows most likely takes longer.
+    pub(super) is_hidden_by_step: bool,
     /// Where the halo begins in a vector.
     n_rows: usize,
     message: Form<T>,
@@ -114,8 +116,9 @@ impl<T: Real> HaloExchange<T> {
             ),
         };
         let is_live = exchange == Exchange::Live;
+        let is_hidden_by_step = step_bytes::<T>(n_rows) > exchange_bytes::<T>(plan);
         let (packed, traffic) = (RefCell::default(), RefCell::new(traffic));
-        Ok(Self { n_rows, is_live, message, packed, traffic, plan: plan.clone() })
+        Ok(Self { n_rows, is_live, is_hidden_by_step, message, packed, traffic, plan: plan.clone() })
     }
 
     /// Elements of the halo.
@@ -131,11 +134,6 @@ impl<T: Real> HaloExchange<T> {
     /// Whether other ranks have a part in products.
     pub(super) fn is_shared(&self) -> bool {
         !self.plan.receive.is_empty() || !self.plan.send.is_empty()
-    }
-
-    /// Whether a step on the owned rows most likely takes longer than an exchange.
-    pub(super) fn is_hidden_by_step(&self) -> bool {
-        step_bytes::<T>(self.n_rows) > exchange_bytes::<T>(&self.plan)
     }
 
     /// Packs what other ranks need of `v`, as what is in the compute queue will have left it.

@@ -71,6 +71,13 @@ impl<T: Real> DeviceBlock<T> {
         Self { bytes, ..self }
     }
 
+    /// The same, as if a step took longer than an exchange, so that no product is launched in two parts.
+    #[cfg(test)]
+    pub(crate) fn whole(mut self) -> Self {
+        self.exchange.is_hidden_by_step = true;
+        self
+    }
+
     /// What a product launches on some rows, one after the other.
     pub(crate) fn launches(&self, which: Which) -> impl ExactSizeIterator<Item = Rows<'_, T>> {
         self.rows.launches(which)
@@ -161,9 +168,9 @@ impl<T: Real, A: Real> LinearOperator<OpenClBackend<T, A>> for DeviceBlock<T> {
             self.exchange.send(backend, &v[*of])?;
         }
         // one launch is quicker than two, if it does not wait
-        let is_halo_early = self.rows.is_quicker_whole && self.exchange.is_hidden_by_step();
+        let is_whole = arriving.is_none() || self.exchange.is_hidden_by_step;
         let mut groups = dots.groups();
-        if !is_halo_early {
+        if !is_whole {
             let [x, y] = pair(v, of);
             groups = self.dots_of(backend, Which::Interior, x, y, &partials, groups)?;
         }
@@ -173,7 +180,7 @@ impl<T: Real, A: Real> LinearOperator<OpenClBackend<T, A>> for DeviceBlock<T> {
                 then(v)?;
             }
         }
-        let rest = if is_halo_early { Which::All } else { Which::Boundary };
+        let rest = if is_whole { Which::All } else { Which::Boundary };
         let [x, y] = pair(v, of);
         dots.set_groups(self.dots_of(backend, rest, x, y, &partials, groups)?);
         Ok(())

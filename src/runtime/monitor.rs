@@ -335,12 +335,14 @@ impl<'a> Monitor<'a> {
         let now = (Instant::now(), of_all);
         let (since, first) = std::mem::replace(&mut self.measured_since, now);
         let whole = (now.0 - since).as_secs_f64() / (of_all - first) as f64;
-        let kernels = backend.kernel_seconds(iteration)?.unwrap_or(f64::NAN);
+        let [own, waiting] = backend.kernel_seconds(iteration)?.unwrap_or([f64::NAN; 2]);
+        let [own, waiting] = [backend.comm().gather(own)?, backend.comm().gather(waiting)?];
+        let kernels = rebalance::without_waits(&own, &waiting);
         #[cfg(test)]
-        let rank = backend.comm().rank();
-        #[cfg(test)]
-        let kernels = balance.injected.as_ref().map_or(kernels, |all| balance.costs[rank] * all[rank]);
-        let kernels = backend.comm().gather(kernels)?;
+        let kernels = match &balance.injected {
+            Some(all) => balance.costs.iter().zip(all).map(|(cost, each)| cost * each).collect(),
+            None => kernels,
+        };
         let whole = backend.comm().gather(whole)?[0];
         let times = IterationTimes { kernels, whole };
         log::debug!("iteration {iteration}: {times:?}");

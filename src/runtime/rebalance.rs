@@ -44,6 +44,14 @@ pub(crate) struct IterationTimes {
     pub(crate) whole: f64,
 }
 
+/// Seconds of each rank's kernels, from those of its kernels that do not wait for other ranks, and of those that do: of these there is
+/// as much for each second of the former as with the rank that waits least.
+pub(crate) fn without_waits(own: &[f64], waiting: &[f64]) -> Vec<f64> {
+    let least = own.iter().zip(waiting).filter(|(own, _)| **own > 0.0).map(|(own, waiting)| waiting / own);
+    let least = least.fold(f64::INFINITY, f64::min);
+    own.iter().map(|own| if *own > 0.0 { own * (1.0 + least) } else { *own }).collect()
+}
+
 /// Whether ranks compare in this iteration of a run.
 pub(crate) fn is_time(iteration: u64) -> bool {
     match iteration.checked_sub(FIRST) {
@@ -89,6 +97,16 @@ mod tests {
     fn ranks_compare_after_samples() {
         let times: Vec<u64> = (0..1100).filter(|&iteration| is_time(iteration)).collect();
         assert_eq!(times, [6, 70, 134, 262, 518, 1030]);
+    }
+
+    #[test]
+    fn waits_are_not_work() {
+        assert_eq!(without_waits(&[2.0, 1.0], &[0.0, 0.0]), [2.0, 1.0]);
+        // both take 6 s in all, as the second waits for the first
+        assert_eq!(without_waits(&[2.0, 1.0], &[4.0, 5.0]), [6.0, 3.0]);
+        // whose kernels all wait, or who has none, is not known
+        assert_eq!(without_waits(&[0.0, 1.0], &[4.0, 2.0]), [0.0, 3.0]);
+        assert!(without_waits(&[f64::NAN, 1.0], &[f64::NAN, 2.0])[0].is_nan());
     }
 
     fn balance(costs: &[f64], moving: f64, can_be_alone: bool) -> Balance {

@@ -11,7 +11,7 @@ use super::forecast::{Forecast, Prediction, micros, sample, set_of, small_reason
 use super::placement::{self, LEAST_LATENCY, Speed};
 use super::{latency, speed};
 use crate::device::{Choice, Info, Rejected, Selection};
-use crate::kernels::products::TOGETHER_BYTES;
+use crate::kernels::products::MEETING_BYTES;
 use crate::matrix::Csr;
 use crate::matrix::reorder::Locality;
 use crate::operator::Exchange;
@@ -97,12 +97,12 @@ impl<'a> PerformanceModel<'a> {
         self.known(devices)?.iteration_time(&key).cloned()
     }
 
-    /// How so many ranks exchange their halos: beyond launches of several iterations it costs about what it does by the host.
+    /// How so many ranks exchange their halos: large ones by the host in any case.
     fn exchange(&self, ranks: usize) -> Exchange {
         let a = &self.whole.a;
         let bytes = (48 * a.n_rows() + 4 * a.nnz()) as u64 / ranks as u64; // of `cg`, in a format that saves bytes
         match self.whole.setup.exchange {
-            Exchange::Live if bytes > TOGETHER_BYTES => Exchange::HostStaged,
+            Exchange::Live if bytes > MEETING_BYTES => Exchange::HostStaged,
             exchange => exchange,
         }
     }

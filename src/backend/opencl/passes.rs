@@ -276,12 +276,9 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
         let sums = passes.sums(Turn::of(iteration));
         let (y, meeting) = (&v[arriving.unwrap_or(X)], self.meeting(passes, arriving.is_some()));
         let meeting = meeting.as_ref().map(|meeting| (meeting, y));
-        if let Some(meeting) = meeting {
-            kernel.meet(&self.ctx, grid.group_size, self.n_owned(), &ahead, sums, &vectors, meeting)?;
-        }
         kernel.launch(&self.ctx, grid, self.n_owned(), &ahead, sums, &vectors, meeting)?;
         self.set_done(Arc::clone(done_next));
-        let met = [kernel.totals() > 0, arriving.is_some()];
+        let met = [kernel.has_totals(), arriving.is_some()];
         if let Some(together) = &mut passes.together {
             together.met(met);
             self.ctx.flush(Queue::Compute)?; // others wait for it
@@ -337,7 +334,8 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
             && bytes <= MEETING_BYTES
             && passes.style.shape == Shape::Gpu
             && self.ctx.fence_options().is_some();
-        let meetings = halo.zip(source::persistent::meetings(program)).filter(|_| may_meet);
+        // rows in one launch: there is room for its partial sums among those of passes
+        let meetings = halo.zip(source::persistent::meetings(program)).filter(|_| may_meet && rows.is_some());
         let Some((halo, meetings)) = meetings else { return Ok(()) };
         match Together::new::<A>(&self.ctx, halo, &program.has_halo, meetings) {
             Ok(together) => passes.together = together,
@@ -456,12 +454,7 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
 /// The text of the passes of an iteration, and of what forms its end, which form their factors themselves.
 fn ahead_text(program: &Program, columns: &Columns, style: Style, ranks: Ranks) -> String {
     let passes = program.passes().chain(&program.last);
-    passes
-        .map(|pass| {
-            let meeting = (ranks == Ranks::BetweenLaunches).then(|| source::meeting::kernel(pass, program, columns));
-            source::ahead(pass, program, columns, style, ranks) + &meeting.unwrap_or_default()
-        })
-        .collect()
+    passes.map(|pass| source::ahead(pass, program, columns, style, ranks)).collect()
 }
 
 /// The kernels of that text.
@@ -475,11 +468,10 @@ fn load_ahead<T: Real, A: Real>(
     let partials = source::partials(program);
     let load = |pass: &Pass| {
         let needs = [source::products_of(pass, &partials), pass.vectors()];
-        let meeting = (ranks == Ranks::BetweenLaunches)
-            .then(|| (source::meeting::name(pass), source::meeting::totals_before(pass, program, columns)));
+        let totals = (ranks != Ranks::Alone).then(|| source::totals(pass, program, columns));
         let types = [T::CL_NAME, A::CL_NAME];
-        let is = [program.finished_by(pass).is_some(), source::meeting::arriving(pass, program).is_some()];
-        AheadPass::load(ctx, code, (&pass.name, meeting), types, needs, is)
+        let is = [program.finished_by(pass).is_some(), source::arriving(pass, program).is_some()];
+        AheadPass::load(ctx, code, (&source::kernel_ahead(pass, ranks), totals), types, needs, is)
     };
     Ok((program.passes().map(load).collect::<Result<_>>()?, program.last.as_ref().map(load).transpose()?))
 }
@@ -515,8 +507,10 @@ impl<T: Real, A: Real> OpenClBackend<T, A> {
         let fronts = passes.tiles.div_ceil(groups * (group_size / lanes).max(1));
         let style = Style { shape: Shape::Gpu, fronts, rounds: (UNDER_WAY / fronts).max(1) };
         let columns = &passes.log.columns;
-        let (name, text) =
-            (source::persistent::name(program), source::persistent::kernel(program, columns, style, is_shared));
+        let (name, text) = (
+            source::persistent::name(program, is_shared),
+            source::persistent::kernel(program, columns, style, is_shared),
+        );
         let shape = ((group_size, lanes), (groups, is_shared));
         Persistent::build::<T, A>(ctx, tuning, (rows, format), (&name, &text), shape.0, shape.1)
             .inspect_err(|e| log::warn!("{}: iterations are launched one by one: {e}", info.name))
@@ -535,7 +529,7 @@ impl<T: Real, A: Real> OpenClBackend<T, A> {
         Ok(())
     }
 
-    /// What the device has to do with other ranks before a pass and in it, if ranks iterate together.
+    /// What the device has to do with other ranks in a pass, if ranks iterate together.
     fn meeting<'a>(&self, passes: &'a DevicePasses<A>, is_arriving: bool) -> Option<Meeting<'a>> {
         let units = self.ctx.info().compute_units as usize;
         let shared = passes.together.as_ref()?.shared(self.comm().size());
@@ -551,11 +545,8 @@ impl<T: Real, A: Real> OpenClBackend<T, A> {
         let (sums, vectors) = (passes.sums(Turn::of(iteration)), &[] as &[&DeviceVec<T>]);
         let meeting = self.meeting(passes, false);
         let meeting = meeting.as_ref().map(|meeting| (meeting, nothing));
-        if let Some(meeting) = meeting {
-            kernel.meet(&self.ctx, passes.grid.group_size, self.n_owned(), &ahead, sums, vectors, meeting)?;
-        }
         kernel.launch(&self.ctx, grid, self.n_owned(), &ahead, sums, vectors, meeting)?;
-        let met = [kernel.totals() > 0, false];
+        let met = [kernel.has_totals(), false];
         passes.together.iter_mut().for_each(|together| together.met(met));
         Ok(())
     }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::OpenClBackend;
-use crate::backend::source;
 use crate::device::{Moment, Timed};
 use crate::error::Result;
 use crate::real::Real;
@@ -37,8 +36,8 @@ pub(super) struct Clock {
     pub(super) sums: Duration,
     pub(super) halos: Duration,
     pub(super) host_wait: Duration,
-    /// Samples, and their time, that were asked for already.
-    pub(super) last_asked: (u64, Duration),
+    /// Samples, and their times, that were asked for already: of kernels that do not wait for other ranks, and of those that do.
+    pub(super) last_asked: (u64, [Duration; 2]),
 }
 
 impl<T: Real, A: Real> OpenClBackend<T, A> {
@@ -75,9 +74,6 @@ impl<T: Real, A: Real> OpenClBackend<T, A> {
                 let iterations = clock.spans.remove(&kernel.tag).map_or(1, |count| count.min(last + 1 - kernel.tag));
                 clock.samples += if kernel.tag == clock.sampled { 0 } else { iterations };
                 clock.sampled = kernel.tag;
-                if kernel.kernel.ends_with(source::meeting::SUFFIX) {
-                    continue; // it waits for others
-                }
                 let entry = clock.kernels.entry(kernel.kernel).or_default();
                 *entry = (entry.0 + 1, entry.1 + kernel.time());
             }

@@ -23,9 +23,8 @@ pub(super) struct Together {
     memory: Arc<LiveMemory>,
     places: Places,
     receive: Vec<Receive>,
-    send: DeviceVec<u32>,
-    /// The first elements of the pieces in which the halo arrives, and its end.
-    firsts: DeviceVec<u32>,
+    /// Which elements are sent; then the first elements of the pieces in which the halo arrives, and its end.
+    indices: DeviceVec<u32>,
     has_halo: Vec<bool>,
     meetings: Meetings,
     name: String,
@@ -54,8 +53,8 @@ impl Together {
         }
         let (places, pieces) = (Places::new(halo.send.len(), &halo.receive), pieces(&halo.receive));
         let firsts = pieces.iter().map(|piece| piece.halo.start as u32).chain([halo.len as u32]);
-        let firsts: Vec<u32> = firsts.collect();
-        assert!(places.halo == halo.len && firsts.is_sorted());
+        let indices: Vec<u32> = halo.send.iter().copied().chain(firsts).collect();
+        assert!(places.halo == halo.len && indices[halo.send.len()..].is_sorted());
         let memory = LiveMemory::zeros(ctx, places.room())?;
         if LiveKernels::build(ctx)?.answers(ctx, &memory, ANSWERS)?.is_none() {
             log::info!("{}: what a running kernel writes is not seen on the host", info.name);
@@ -65,8 +64,7 @@ impl Together {
             memory: Arc::new(memory),
             places,
             receive: halo.receive.clone(),
-            send: DeviceVec::from_slice(ctx, &halo.send, "the halo's indices")?,
-            firsts: DeviceVec::from_slice(ctx, &firsts, "the halo's pieces")?,
+            indices: DeviceVec::from_slice(ctx, &indices, "the halo's indices")?,
             has_halo: has_halo.to_vec(),
             meetings,
             name: info.label(),
@@ -106,8 +104,8 @@ impl Together {
 
     /// What a launch is told.
     pub(super) fn shared(&self, ranks: usize) -> Shared<'_> {
-        let Self { memory, places, send, firsts, has_halo, next, .. } = self;
-        Shared { memory, places: *places, has_halo, send, firsts, next: *next, ranks: ranks as u32 }
+        let Self { memory, places, indices, has_halo, next, .. } = self;
+        Shared { memory, places: *places, has_halo, indices, next: *next, ranks: ranks as u32 }
     }
 
     /// Counts what a launch of so many iterations does, unless the run is over before: then nothing comes after it.
@@ -118,7 +116,7 @@ impl Together {
         *exchange = exchange.wrapping_add(iterations);
     }
 
-    /// Counts what ranks do before a pass and in it: a sum, an exchange of halos.
+    /// Counts what ranks do in a pass: a sum, an exchange of halos.
     pub(super) fn met(&mut self, [sums, exchanges]: [bool; 2]) {
         let [sum, exchange] = &mut self.next;
         *sum = sum.wrapping_add(u32::from(sums));

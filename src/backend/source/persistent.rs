@@ -4,35 +4,34 @@
 use std::fmt::Write;
 
 use super::elements::{function, on_halo_function};
-use super::meeting::own_value;
-use super::{Columns, Ranks, Style, add_totals, arguments, partials, products_of, step, totals_of};
+use super::{Columns, Ranks, Style, TOGETHER, arguments, partials, products_of, step, sum_over_ranks, totals_of};
 use crate::backend::barriers::barriers;
 use crate::backend::program::{Pass, Program, Step};
 use crate::backend::text::Slot;
 use crate::comm::live::MOST_VALUES;
-use crate::kernels::pass::Given;
 
 /// The kernel that does several iterations in one launch, and the functions that it needs: see `cl/persistent.cl`.
 ///
 /// ```text
-/// METHOD_persistent(matrix…, done, done_next, n, tiles, at, log_len, row_len, has_former, limit, log, iterations,
+/// NAME(matrix…, done, done_next, n, tiles, at, log_len, row_len, has_former, limit, log, iterations,
 ///                   sums, former, first of each product…, stride, words, turn, vectors…)
 /// ```
 ///
 /// Once the run is over, the rest of the iteration does nothing: barriers stand in no branch, which some runtimes can't compile. The
 /// first iteration has row `at` of the `log_len` rows of the log, each of `row_len` numbers.
 ///
-/// If it `is_shared` by several ranks, see `cl/together.cl`, there are more arguments: `(memory, send, firsts, sent,
-/// halo, pieces, sum, exchange, ranks, most_looks)`.
+/// If it `is_shared` by several ranks, see `cl/together.cl`, there are more arguments: `(memory, indices, sent, halo,
+/// pieces, sum, exchange, ranks, most_looks)`.
 pub(crate) fn kernel(program: &Program, columns: &Columns, style: Style, is_shared: bool) -> String {
     let mut text = String::new();
+    let ranks = if is_shared { Ranks::WithinLaunch } else { Ranks::Alone };
     for pass in program.passes().chain(program.last.iter().filter(|_| is_shared)) {
         text.push_str(&function(pass, style));
         let on_halo = pass.on_halo(&program.has_halo);
         if is_shared && !on_halo.lines.is_empty() {
             text.push_str(&on_halo_function(&on_halo));
         }
-        text.push_str(&step(pass, program, columns, if is_shared { Ranks::WithinLaunch } else { Ranks::Alone }));
+        text.push_str(&step(pass, program, columns, ranks));
     }
     let products = program.products();
     let _ = write!(
@@ -40,16 +39,15 @@ pub(crate) fn kernel(program: &Program, columns: &Columns, style: Style, is_shar
         "KERNEL void {}(ROWS_ARGS, __global const int *done, __global int *done_next, uint n, uint tiles, uint at, \
          uint log_len, uint row_len, uint has_former, acc limit, __global acc *log, uint iterations, \
          __global acc *sums, __global acc *former",
-        name(program)
+        name(program, is_shared)
     );
     (0..products).for_each(|k| text.push_str(&format!(", uint first{k}")));
     text.push_str(", uint stride, __global uint *words, uint turn");
     (0..program.names.len()).for_each(|slot| text.push_str(&format!(", __global real *w{slot}")));
     if is_shared {
         text.push_str(
-            ", __global volatile ulong *memory, __global const uint *send, \
-             __global const uint *firsts, uint sent, uint halo, uint pieces, uint sum, uint exchange, \
-             uint ranks, uint most_looks",
+            ", __global volatile ulong *memory, __global const uint *indices, uint sent, uint halo, uint pieces, uint sum, \
+             uint exchange, uint ranks, uint most_looks",
         );
     }
     text.push_str(
@@ -57,8 +55,9 @@ pub(crate) fn kernel(program: &Program, columns: &Columns, style: Style, is_shar
          __local acc2 *scratch2 = (__local acc2 *)scratch;\n    uint passed = 0, i = 0;\n    int goes_on = !*done;\n",
     );
     text.push_str(if is_shared {
-        "    together t = {words, memory, log + log_len * row_len + BEHIND, log + log_len * row_len, send, firsts, sent, halo, pieces, 0, sum, \
-         exchange, ranks, most_looks};\n    if (!all_ranks_are_there(&t, goes_on, turn, at, &said))\n"
+        "    __local acc totals[MOST_VALUES];\n    \
+         together all = {words, memory, log + log_len * row_len, indices, sent, halo, pieces, 0, sum, exchange, ranks, most_looks};\n    \
+         together *t = &all;\n    if (!all_ranks_are_there(t, goes_on, turn, at, &said))\n"
     } else {
         "    if (!all_are_there(words, turn, log + log_len * row_len, at, &said))\n"
     });
@@ -76,7 +75,7 @@ pub(crate) fn kernel(program: &Program, columns: &Columns, style: Style, is_shar
         if let (Step::Pass(pass), true) = (step, meets) {
             meeting(&mut text, pass, program, columns, sends.take());
         } else if waits || matches!(step, Step::Pass(_)) && sends.is_some() {
-            let passed = if is_shared { "++t.passed" } else { "++passed" };
+            let passed = if is_shared { "++t->passed" } else { "++passed" };
             let _ = writeln!(text, "        all_groups(words, {passed});");
             sends.take().into_iter().for_each(|y: Slot| text.push_str(&send(y)));
         }
@@ -94,7 +93,7 @@ pub(crate) fn kernel(program: &Program, columns: &Columns, style: Style, is_shar
             }
             Step::Pass(pass) => {
                 let vectors = pass.vectors();
-                let given = arguments(pass, program, Given::All, |_, name| match name {
+                let given = arguments(pass, program, ranks, |_, name| match name {
                     "now" => "(at + i) % log_len * row_len".into(),
                     "before" => "(at + i + log_len - 1) % log_len * row_len".into(),
                     "older" => "(at + i + log_len - 2) % log_len * row_len".into(),
@@ -110,9 +109,9 @@ pub(crate) fn kernel(program: &Program, columns: &Columns, style: Style, is_shar
                     _ if !is_shared => String::new(),
                     Some(y) if !pass.on_halo(&program.has_halo).lines.is_empty() => {
                         takes = None;
-                        format!("&t, w{y}, ")
+                        format!("t, totals, w{y}, ")
                     }
-                    _ => "&t, 0, ".into(),
+                    _ => "t, totals, 0, ".into(),
                 };
                 let _ = writeln!(text, "        goes_on = form_{}(goes_on, scratch, {of_ranks}{given});", pass.name);
             }
@@ -135,12 +134,12 @@ pub(crate) fn kernel(program: &Program, columns: &Columns, style: Style, is_shar
         // no device alone could form it later
         text.push_str("    {\n    __global acc *sums = former;\n");
         meeting(&mut text, last, program, columns, None);
-        let given = arguments(last, program, Given::All, |_, name| match name {
+        let given = arguments(last, program, ranks, |_, name| match name {
             "now" => "(at + i + log_len - 1) % log_len * row_len".into(),
             "before" => "(at + i + log_len - 2) % log_len * row_len".into(),
             _ => name.into(),
         });
-        let _ = writeln!(text, "    goes_on = form_{}(goes_on, scratch, &t, 0, {given});\n    }}", last.name);
+        let _ = writeln!(text, "    goes_on = form_{}(goes_on, scratch, t, totals, 0, {given});\n    }}", last.name);
     }
     text.push_str("    if (get_global_id(0) == 0) {\n        *done_next = !goes_on;\n");
     // what stays as it is, to be found in the row of the last iteration that was asked for
@@ -157,8 +156,8 @@ pub(crate) fn kernel(program: &Program, columns: &Columns, style: Style, is_shar
 }
 
 /// The name of the kernel that does several iterations in one launch.
-pub(crate) fn name(program: &Program) -> String {
-    format!("{}_persistent", program.method.replace('-', "_"))
+pub(crate) fn name(program: &Program, is_shared: bool) -> String {
+    format!("{}{}", program.method.replace('-', "_"), if is_shared { TOGETHER } else { "_persistent" })
 }
 
 /// What several ranks do together in a launch of several iterations.
@@ -170,8 +169,8 @@ pub(crate) struct Meetings {
     pub(crate) of_end: u32,
 }
 
-/// How often ranks meet, if they can have iterations of this program in one launch: with one product, whose halo is exchanged, and sums
-/// of no more values than travel together.
+/// How often ranks meet, if they can have iterations of this program without the host: with one product, which passes leave as it is
+/// while its halo is exchanged, and sums of no more values than travel together.
 pub(crate) fn meetings(program: &Program) -> Option<Meetings> {
     let columns = Columns::of(program);
     let mut products = program.iteration.iter().filter_map(|step| match step {
@@ -182,34 +181,26 @@ pub(crate) fn meetings(program: &Program) -> Option<Meetings> {
     let counts: Vec<usize> =
         program.passes().chain(&program.last).map(|pass| totals_of(pass, program, &columns).len()).collect();
     let of_iteration = program.passes().zip(&counts).filter(|(_, count)| **count > 0).count() as u32;
-    let is_possible = program.has_halo[y] && of_iteration > 0 && counts.iter().all(|count| *count <= MOST_VALUES);
+    let is_left = program.passes().all(|pass| !pass.stores().contains(&y));
+    let is_possible =
+        program.has_halo[y] && is_left && of_iteration > 0 && counts.iter().all(|count| *count <= MOST_VALUES);
     is_possible.then_some(Meetings { of_iteration, of_end: u32::from(program.last.is_some()) })
 }
 
-/// The sum over ranks of what a pass needs: the last group adds up its rank's partial sums and takes the totals. Meanwhile all
-/// send what other ranks need of the product in w`sends`.
+/// The sum over ranks of what a pass needs, by the group that comes last. Meanwhile all send what other ranks need of the product in
+/// w`sends`.
 fn meeting(text: &mut String, pass: &Pass, program: &Program, columns: &Columns, sends: Option<Slot>) {
-    let totals = totals_of(pass, program, columns);
-    text.push_str("        {\n    come(&t, &said);\n");
-    for k in products_of(pass, &partials(program)) {
-        let _ =
-            writeln!(text, "    __global const acc *dots{k} = former;\n    const uint count{k} = get_num_groups(0);");
+    let products = products_of(pass, &partials(program));
+    text.push_str("        {\n    come(t, &said);\n");
+    for k in &products {
+        let _ = writeln!(text, "    const uint count{k} = get_num_groups(0);");
     }
-    add_totals(text, &totals, "!said ? 0 : ");
-    let count = totals.len();
-    let _ = writeln!(
-        text,
-        "    const acc own = {};\n    if (goes_on && said)\n        put_values(&t, {count}, own);",
-        own_value(&totals)
-    );
-    if let Some(y) = sends {
-        text.push_str("    all_have_come(&t);\n");
-        text.push_str(&send(y));
-    }
-    let _ = writeln!(text, "    take_totals(&t, goes_on, &said, {count});\n        }}");
+    let meanwhile = sends.map_or(String::new(), |y| format!("    all_have_come(t);\n{}", send(y)));
+    sum_over_ranks(text, &totals_of(pass, program, columns), products, ["goes_on", "said"], &meanwhile);
+    text.push_str("        }\n");
 }
 
 /// All send what other ranks need of vector `y`.
 fn send(y: Slot) -> String {
-    format!("    t.exchange++;\n    send_halo(&t, goes_on, w{y}, get_group_id(0), get_num_groups(0));\n")
+    format!("    t->exchange++;\n    send_halo(t, goes_on, w{y}, get_group_id(0), get_num_groups(0));\n")
 }
