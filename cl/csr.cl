@@ -18,7 +18,7 @@
 static inline acc2 csr_rows(int mode, uint first, uint last, __global const uint2 *restrict blocks,
                     __global const uint *restrict row_ptr, uint before, __global const uint *restrict col_idx,
                     __global const real *restrict values, __global const real *restrict x,
-                    __global const real *restrict b, __global real *restrict y, __local real *products)
+                    __global const real *restrict b, __global real *restrict y, __local real *products SENDING)
 {
     acc2 s = 0;
     uint count = last - first;
@@ -32,7 +32,7 @@ static inline acc2 csr_rows(int mode, uint first, uint last, __global const uint
             IN_ORDER
             for (; at < row_end; at++)
                 sum += values[at] * x[col_idx[at]];
-            s += finish_row(mode, row, sum, x, b, y);
+            s += finish_row(mode, row, sum, x, b, y SEND);
         }
     }
     return s;
@@ -43,7 +43,7 @@ static inline acc2 csr_rows(int mode, uint first, uint last, __global const uint
 static inline acc2 csr_rows(int mode, uint first, uint last, __global const uint2 *restrict blocks,
                     __global const uint *restrict row_ptr, uint before, __global const uint *restrict col_idx,
                     __global const real *restrict values, __global const real *restrict x,
-                    __global const real *restrict b, __global real *restrict y, __local real *products)
+                    __global const real *restrict b, __global real *restrict y, __local real *products SENDING)
 {
     acc2 s = 0;
     uint lane = get_local_id(0);
@@ -90,7 +90,7 @@ static inline acc2 csr_rows(int mode, uint first, uint last, __global const uint
             }
         }
         if (row < rows && part == 0)
-            s += finish_row(mode, row_begin + row, sum, x, b, y);
+            s += finish_row(mode, row_begin + row, sum, x, b, y SEND);
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     return s;
@@ -104,7 +104,7 @@ KERNEL void spmv_csr(uint first, uint last, __global const uint2 *restrict block
                      __global const real *restrict values, __global const real *restrict x, __global real *restrict y)
 {
     __local real products[BLOCK_NNZ];
-    csr_rows(ROWS_PRODUCT, first, last, blocks, row_ptr, before, col_idx, values, x, x, y, products);
+    csr_rows(ROWS_PRODUCT, first, last, blocks, row_ptr, before, col_idx, values, x, x, y, products SEND_NOTHING);
 }
 
 /* y = A x, and the part of x.y and of y.y in the rows of group g in partials[2 (first_partial + g)] and behind; y stays if
@@ -114,12 +114,13 @@ KERNEL void spmv_dot_csr(uint first, uint last, __global const uint2 *restrict b
                          __global const uint *restrict col_idx, __global const real *restrict values,
                          __global const real *restrict x,
                          __global real *restrict y, __global acc *restrict partials, uint first_partial,
-                         __global const int *restrict done)
+                         __global const int *restrict done SENDS_ARGS)
 {
     __local real products[BLOCK_NNZ];
     __local acc2 scratch[GROUP_SIZE];
+    SENDS_HERE
     last = *done ? first : last;
-    acc2 s = csr_rows(ROWS_DOT, first, last, blocks, row_ptr, before, col_idx, values, x, x, y, products);
+    acc2 s = csr_rows(ROWS_DOT, first, last, blocks, row_ptr, before, col_idx, values, x, x, y, products SEND);
     leave_dots(s, scratch, partials, first_partial);
 }
 
@@ -131,7 +132,7 @@ KERNEL void residual_csr(uint first, uint last, __global const uint2 *restrict b
                          __global const real *restrict b, __global real *restrict r)
 {
     __local real products[BLOCK_NNZ];
-    csr_rows(ROWS_RESIDUAL, first, last, blocks, row_ptr, before, col_idx, values, x, b, r, products);
+    csr_rows(ROWS_RESIDUAL, first, last, blocks, row_ptr, before, col_idx, values, x, b, r, products SEND_NOTHING);
 }
 
 /* For persistent.cl. */
@@ -139,4 +140,5 @@ KERNEL void residual_csr(uint first, uint last, __global const uint2 *restrict b
     uint first, uint last, __global const uint2 *restrict blocks, __global const uint *restrict row_ptr,           \
         uint before, __global const uint *restrict col_idx, __global const real *restrict values
 #define CSR_ROWS_LOCAL __local real products[BLOCK_NNZ];
-#define CSR_ROWS_TIMES(x, y) csr_rows(ROWS_DOT, first, last, blocks, row_ptr, before, col_idx, values, x, x, y, products)
+#define CSR_ROWS_TIMES(x, y)                                                                                          \
+    csr_rows(ROWS_DOT, first, last, blocks, row_ptr, before, col_idx, values, x, x, y, products SEND)

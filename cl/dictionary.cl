@@ -105,7 +105,7 @@ ALWAYS_INLINE real dictionary_inside(uint row, uint width, uint segment, __globa
 
 /* width: entries of a row that there is room for; 0 where the pattern has the values. is_done: nothing is to be stored. */
 ALWAYS_INLINE acc2 dictionary_rows(int mode, uint width, uint segment, int is_done, DICTIONARY_ARGS(, const main_pattern *main_row),
-                                __global const real *x, __global const real *b, __global real *y)
+                                __global const real *x, __global const real *b, __global real *y SENDING)
 {
     acc2 s = 0;
 #if SHAPE_CPU
@@ -114,7 +114,7 @@ ALWAYS_INLINE acc2 dictionary_rows(int mode, uint width, uint segment, int is_do
     uint v = chunk_begin(count), v_end = chunk_end(count);
     while (v < v_end) {
         uint row = row_of(v, first, before_gap, gap);
-        int is_run = v + 8 <= v_end && (v >= before_gap || v + 8 <= before_gap) && row % SLICE <= SLICE - 8;
+        int is_run = !SENDS && v + 8 <= v_end && (v >= before_gap || v + 8 <= before_gap) && row % SLICE <= SLICE - 8;
         if (is_run && all(vload8(0, patterns + row) == (ushort8)patterns[row])) {
             uint2 run = runs[patterns[row]];
             uint value = VALUES_AT(row);
@@ -138,7 +138,7 @@ ALWAYS_INLINE acc2 dictionary_rows(int mode, uint width, uint segment, int is_do
             v += 8;
         } else {
             real sum = dictionary_row(row, width, segment, patterns, runs, entries, values, x);
-            s += finish_row(mode, row, sum, x, b, y);
+            s += finish_row(mode, row, sum, x, b, y SEND);
             v++;
         }
     }
@@ -157,7 +157,7 @@ ALWAYS_INLINE acc2 dictionary_rows(int mode, uint width, uint segment, int is_do
         /* only now, when the loads are under way */
         if (is_done)
             break;
-        s += finish_row(mode, row, sum, x, b, y);
+        s += finish_row(mode, row, sum, x, b, y SEND);
     }
 #endif
     return s;
@@ -167,17 +167,18 @@ ALWAYS_INLINE acc2 dictionary_rows(int mode, uint width, uint segment, int is_do
 KERNEL void spmv_dictionary(DICTIONARY_ARGS(restrict, const main_pattern main_row), __global const real *restrict x,
                          __global real *restrict y)
 {
-    dictionary_rows(ROWS_PRODUCT, 0, 0, 0, DICTIONARY_PASS, x, x, y);
+    dictionary_rows(ROWS_PRODUCT, 0, 0, 0, DICTIONARY_PASS, x, x, y SEND_NOTHING);
 }
 
 /* y = A x, and the part of x.y and of y.y in the rows of group g in partials[2 (first_partial + g)] and behind; y stays if
  * *done is set. */
 KERNEL void spmv_dot_dictionary(DICTIONARY_ARGS(restrict, const main_pattern main_row), __global const real *restrict x,
                              __global real *restrict y,
-                             __global acc *restrict partials, uint first_partial, __global const int *restrict done)
+                             __global acc *restrict partials, uint first_partial, __global const int *restrict done SENDS_ARGS)
 {
     __local acc2 scratch[GROUP_SIZE];
-    acc2 s = dictionary_rows(ROWS_DOT, 0, 0, *done, DICTIONARY_PASS, x, x, y);
+    SENDS_HERE
+    acc2 s = dictionary_rows(ROWS_DOT, 0, 0, *done, DICTIONARY_PASS, x, x, y SEND);
     leave_dots(s, scratch, partials, first_partial);
 }
 
@@ -185,23 +186,24 @@ KERNEL void spmv_dot_dictionary(DICTIONARY_ARGS(restrict, const main_pattern mai
 KERNEL void residual_dictionary(DICTIONARY_ARGS(restrict, const main_pattern main_row), __global const real *restrict x,
                              __global const real *restrict b, __global real *restrict r)
 {
-    dictionary_rows(ROWS_RESIDUAL, 0, 0, 0, DICTIONARY_PASS, x, b, r);
+    dictionary_rows(ROWS_RESIDUAL, 0, 0, 0, DICTIONARY_PASS, x, b, r SEND_NOTHING);
 }
 
 /* y = A x, each row with values of its own. */
 KERNEL void spmv_pattern(DICTIONARY_ARGS(restrict, const main_pattern main_row), uint width, uint segment,
                          __global const real *restrict x, __global real *restrict y)
 {
-    dictionary_rows(ROWS_PRODUCT, width, segment, 0, DICTIONARY_PASS, x, x, y);
+    dictionary_rows(ROWS_PRODUCT, width, segment, 0, DICTIONARY_PASS, x, x, y SEND_NOTHING);
 }
 
 /* As spmv_dot_dictionary. */
 KERNEL void spmv_dot_pattern(DICTIONARY_ARGS(restrict, const main_pattern main_row), uint width, uint segment,
                              __global const real *restrict x, __global real *restrict y,
-                             __global acc *restrict partials, uint first_partial, __global const int *restrict done)
+                             __global acc *restrict partials, uint first_partial, __global const int *restrict done SENDS_ARGS)
 {
     __local acc2 scratch[GROUP_SIZE];
-    acc2 s = dictionary_rows(ROWS_DOT, width, segment, *done, DICTIONARY_PASS, x, x, y);
+    SENDS_HERE
+    acc2 s = dictionary_rows(ROWS_DOT, width, segment, *done, DICTIONARY_PASS, x, x, y SEND);
     leave_dots(s, scratch, partials, first_partial);
 }
 
@@ -210,13 +212,13 @@ KERNEL void residual_pattern(DICTIONARY_ARGS(restrict, const main_pattern main_r
                              __global const real *restrict x, __global const real *restrict b,
                              __global real *restrict r)
 {
-    dictionary_rows(ROWS_RESIDUAL, width, segment, 0, DICTIONARY_PASS, x, b, r);
+    dictionary_rows(ROWS_RESIDUAL, width, segment, 0, DICTIONARY_PASS, x, b, r SEND_NOTHING);
 }
 
 /* For persistent.cl. */
 #define DICTIONARY_ROWS_ARGS DICTIONARY_ARGS(restrict, const main_pattern main_row)
 #define DICTIONARY_ROWS_LOCAL
-#define DICTIONARY_ROWS_TIMES(x, y) dictionary_rows(ROWS_DOT, 0, 0, 0, DICTIONARY_PASS, x, x, y)
+#define DICTIONARY_ROWS_TIMES(x, y) dictionary_rows(ROWS_DOT, 0, 0, 0, DICTIONARY_PASS, x, x, y SEND)
 #define PATTERN_ROWS_ARGS DICTIONARY_ARGS(restrict, const main_pattern main_row), uint width, uint segment
 #define PATTERN_ROWS_LOCAL
-#define PATTERN_ROWS_TIMES(x, y) dictionary_rows(ROWS_DOT, width, segment, 0, DICTIONARY_PASS, x, x, y)
+#define PATTERN_ROWS_TIMES(x, y) dictionary_rows(ROWS_DOT, width, segment, 0, DICTIONARY_PASS, x, x, y SEND)

@@ -121,13 +121,65 @@ static inline acc sum8(acc8 v)
 #define ROWS_DOT 1      /* y = A x, and the row's part of x.y and of y.y */
 #define ROWS_RESIDUAL 2 /* y = b - A x */
 
-static inline acc2 finish_row(int mode, uint row, real sum, __global const real *x, __global const real *b, __global real *y)
+/* An element of a halo travels as a number of 64 bits. */
+#ifdef USE_FP64
+static inline ulong bits_of_double(double value) { return as_ulong(value); }
+static inline double double_of(ulong bits) { return as_double(bits); }
+#endif
+static inline ulong bits_of_float(float value) { return as_uint(value); }
+static inline float float_of(ulong bits) { return as_float((uint)bits); }
+#define bits_of_element JOIN(bits_of_, REAL)
+#define element_of JOIN(REAL, _of)
+
+/* With SENDS, ROWS_DOT also puts what other ranks need of y into live memory, as soon as it is formed: element y[row] into to[place] for each
+ * of the row's places, which are places[places[row]] .. places[places[row + 1]]. Rows begin..end have none, and are left out there. */
+#ifndef SENDS
+#define SENDS 0
+#endif
+#if SENDS
+typedef struct {
+    __global ulong *to;
+    __global const uint *places;
+    uint begin, end;
+} sending;
+
+static inline void send_row(const sending *send, uint row, real value)
+{
+    if (!send || row >= send->begin && row < send->end)
+        return;
+    const uint k = row < send->begin ? row : row - (send->end - send->begin);
+    for (uint at = send->places[k]; at < send->places[k + 1]; at++)
+        send->to[send->places[at]] = bits_of_element(value);
+}
+
+/* What functions are given of it, a kernel's arguments, and what it makes of them. */
+#define SENDING , const sending *send
+#define SEND , send
+#define SEND_NOTHING , 0
+#define SENDS_ARGS                                                                                                     \
+    , __global volatile ulong *memory, uint slot, __global const uint *indices, uint first_place, uint begin, uint end
+#define SENDS_HERE                                                                                                     \
+    const sending here = {(__global ulong *)memory + slot, indices + first_place, begin, end};                         \
+    const sending *send = &here;
+#else
+#define SENDING
+#define SEND
+#define SEND_NOTHING
+#define SENDS_ARGS
+#define SENDS_HERE
+#endif
+
+static inline acc2 finish_row(int mode, uint row, real sum, __global const real *x, __global const real *b, __global real *y SENDING)
 {
     if (mode == ROWS_RESIDUAL) {
         y[row] = b[row] - sum;
         return 0;
     }
     y[row] = sum;
+#if SENDS
+    if (mode == ROWS_DOT)
+        send_row(send, row, sum);
+#endif
     return mode == ROWS_DOT ? (acc2)((acc)x[row], (acc)sum) * (acc)sum : (acc2)0;
 }
 

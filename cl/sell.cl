@@ -95,7 +95,7 @@ static inline uint sell_row(const sell_slice *s, uint unit)
     }
 
 static inline acc2 sell_rows(int mode, SELL_ARGS(), __global const real *x, __global const real *b_vector,
-                            __global real *y)
+                            __global real *y SENDING)
 {
     acc2 total = 0;
     uint count = blocked + single;
@@ -121,7 +121,7 @@ static inline acc2 sell_rows(int mode, SELL_ARGS(), __global const real *x, __gl
                 if (s.flags & SELL_PIECES)
                     parts[at] = sums[unit * b + row];
                 else
-                    total += finish_row(mode, at, sums[unit * b + row], x, b_vector, y);
+                    total += finish_row(mode, at, sums[unit * b + row], x, b_vector, y SEND);
             }
         }
     }
@@ -195,7 +195,7 @@ ALWAYS_INLINE real sell_sum(const uint b, const uint batch, uint lane, const sel
 }
 
 static inline acc2 sell_rows(int mode, SELL_ARGS(), __global const real *x, __global const real *b_vector,
-                            __global real *y)
+                            __global real *y SENDING)
 {
     acc2 total = 0;
     uint in_blocks = blocked * SELL_UNITS * block;
@@ -218,7 +218,7 @@ static inline acc2 sell_rows(int mode, SELL_ARGS(), __global const real *x, __gl
             if (s.flags & SELL_PIECES)
                 parts[row] = sum;
             else
-                total += finish_row(mode, row, sum, x, b_vector, y);
+                total += finish_row(mode, row, sum, x, b_vector, y SEND);
         }
     }
     return total;
@@ -230,7 +230,7 @@ static inline acc2 sell_rows(int mode, SELL_ARGS(), __global const real *x, __gl
  * rows, a group those of one of the others. */
 static inline acc2 sell_add_parts(int mode, uint few, uint count, __global const uint *rows, __global const real *parts,
                                  __global const real *x, __global const real *b_vector, __global real *y,
-                                 __local acc *scratch)
+                                 __local acc *scratch SENDING)
 {
     acc2 total = 0;
     for (uint i = get_global_id(0); i < few; i += get_global_size(0)) {
@@ -238,7 +238,7 @@ static inline acc2 sell_add_parts(int mode, uint few, uint count, __global const
         acc sum = 0;
         for (uint p = 0; p < row[2]; p++)
             sum += parts[row[1] + p * row[3]];
-        total += finish_row(mode, row[0], (real)sum, x, b_vector, y);
+        total += finish_row(mode, row[0], (real)sum, x, b_vector, y SEND);
     }
     for (uint i = few + get_group_id(0); i < count; i += get_num_groups(0)) {
         __global const uint *row = rows + 4 * i;
@@ -247,7 +247,7 @@ static inline acc2 sell_add_parts(int mode, uint few, uint count, __global const
             sum += parts[row[1] + p * row[3]];
         sum = group_sum(sum, scratch);
         if (get_local_id(0) == 0)
-            total += finish_row(mode, row[0], (real)sum, x, b_vector, y);
+            total += finish_row(mode, row[0], (real)sum, x, b_vector, y SEND);
     }
     return total;
 }
@@ -255,18 +255,19 @@ static inline acc2 sell_add_parts(int mode, uint few, uint count, __global const
 /* y = A x. */
 KERNEL void spmv_sell(SELL_ARGS(restrict), __global const real *restrict x, __global real *restrict y)
 {
-    sell_rows(ROWS_PRODUCT, SELL_PASS, x, x, y);
+    sell_rows(ROWS_PRODUCT, SELL_PASS, x, x, y SEND_NOTHING);
 }
 
 /* y = A x, and the part of x.y and of y.y in the rows of group g in partials[2 (first_partial + g)] and behind; y stays if
  * *done is set. */
 KERNEL void spmv_dot_sell(SELL_ARGS(restrict), __global const real *restrict x, __global real *restrict y,
-                          __global acc *restrict partials, uint first_partial, __global const int *restrict done)
+                          __global acc *restrict partials, uint first_partial, __global const int *restrict done SENDS_ARGS)
 {
     __local acc2 scratch[GROUP_SIZE];
+    SENDS_HERE
     blocked = *done ? 0 : blocked;
     single = *done ? 0 : single;
-    acc2 s = sell_rows(ROWS_DOT, SELL_PASS, x, x, y);
+    acc2 s = sell_rows(ROWS_DOT, SELL_PASS, x, x, y SEND);
     leave_dots(s, scratch, partials, first_partial);
 }
 
@@ -274,7 +275,7 @@ KERNEL void spmv_dot_sell(SELL_ARGS(restrict), __global const real *restrict x, 
 KERNEL void residual_sell(SELL_ARGS(restrict), __global const real *restrict x, __global const real *restrict b,
                           __global real *restrict r)
 {
-    sell_rows(ROWS_RESIDUAL, SELL_PASS, x, b, r);
+    sell_rows(ROWS_RESIDUAL, SELL_PASS, x, b, r SEND_NOTHING);
 }
 
 /* y = A x in the long rows, from the sums of their pieces. */
@@ -283,20 +284,21 @@ KERNEL void spmv_sell_parts(uint few, uint count, __global const uint *restrict 
                             __global real *restrict y)
 {
     __local acc scratch[GROUP_SIZE];
-    sell_add_parts(ROWS_PRODUCT, few, count, rows, parts, x, x, y, scratch);
+    sell_add_parts(ROWS_PRODUCT, few, count, rows, parts, x, x, y, scratch SEND_NOTHING);
 }
 
 /* The same, and the part of x.y and of y.y in these rows, as in spmv_dot_sell. */
 KERNEL void spmv_dot_sell_parts(uint few, uint count, __global const uint *restrict rows,
                                 __global const real *restrict parts, __global const real *restrict x,
                                 __global real *restrict y, __global acc *restrict partials, uint first_partial,
-                                __global const int *restrict done)
+                                __global const int *restrict done SENDS_ARGS)
 {
     __local acc scratch[GROUP_SIZE];
     __local acc2 scratch2[GROUP_SIZE];
+    SENDS_HERE
     few = *done ? 0 : few;
     count = *done ? 0 : count;
-    acc2 s = sell_add_parts(ROWS_DOT, few, count, rows, parts, x, x, y, scratch);
+    acc2 s = sell_add_parts(ROWS_DOT, few, count, rows, parts, x, x, y, scratch SEND);
     leave_dots(s, scratch2, partials, first_partial);
 }
 
@@ -306,10 +308,10 @@ KERNEL void residual_sell_parts(uint few, uint count, __global const uint *restr
                                 __global const real *restrict b, __global real *restrict r)
 {
     __local acc scratch[GROUP_SIZE];
-    sell_add_parts(ROWS_RESIDUAL, few, count, rows, parts, x, b, r, scratch);
+    sell_add_parts(ROWS_RESIDUAL, few, count, rows, parts, x, b, r, scratch SEND_NOTHING);
 }
 
 /* For persistent.cl. */
 #define SELL_ROWS_ARGS SELL_ARGS(restrict)
 #define SELL_ROWS_LOCAL
-#define SELL_ROWS_TIMES(x, y) sell_rows(ROWS_DOT, SELL_PASS, x, x, y)
+#define SELL_ROWS_TIMES(x, y) sell_rows(ROWS_DOT, SELL_PASS, x, x, y SEND)

@@ -3,10 +3,10 @@
  * persistent.cl; src/backend/source writes the kernels.
  *
  * *Sums.* The last group to come where sums are awaited adds the partial sums of its rank, puts them into live memory, takes the
- * totals, and tells the other groups; in a launch of one pass the first group does. *Halos.* Groups put blocks of what other ranks need
- * of a product into live memory, once all of it is there, and take pieces of the halo before they do with them what passes do with
- * owned elements; in a launch of one pass there are groups in front that do nothing else. Between two exchanges there is a sum
- * (src/comm/live/halos.rs).
+ * totals, and tells the other groups; in a launch of one pass the first group does. *Halos.* Products put what other ranks need of them
+ * into live memory, row by row (prelude.cl). Once all of a product is there a flag says so. Groups take pieces of the halo before they
+ * do with them what passes do with owned elements; in a launch of one pass there are groups in front that do nothing else. Between two
+ * exchanges there is a sum (src/comm/live/halos.rs).
  *
  * *Waits are bounded.* A rank that waits in vain says so behind the log, and takes NaN for what has not come, which ends the run as any
  * number does that is not finite. A launch begins with a check that all groups of all ranks are there; if not, all leave and
@@ -24,8 +24,8 @@ typedef struct {
     __global volatile ulong *memory;
     /* Numbers behind the log: what was refused, and whether a rank was lost. Behind them words: the totals of the last sum. */
     __global acc *refused;
-    /* Elements that are sent; then the first elements of the pieces of the halo, and its end. */
-    __global const uint *indices;
+    /* The first elements of the pieces of the halo, and its end. */
+    __global const uint *firsts;
     /* Elements that are sent, those of the halo, and pieces of it. */
     uint sent, halo, pieces;
     /* Barriers passed, and the numbers of the next sum and of the exchange. */
@@ -131,16 +131,6 @@ static inline void come(together *t, __local uint *is_last)
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
 }
 
-/* Waits until all groups have come. */
-static inline void all_have_come(together *t)
-{
-    if (get_local_id(0) == 0) {
-        while (look_at(t->words + WAITING) < t->passed * get_num_groups(0))
-            ;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-}
-
 /* The word in which the device's groups find total k of the last sum. */
 static inline __global volatile ulong *told(together *t, uint k) { return (__global volatile ulong *)t->refused + BEHIND + k * WORD; }
 
@@ -171,63 +161,53 @@ static inline void hear_totals(together *t, int is_on, uint count, __local acc *
     t->sum++;
 }
 
-/* Elements of what is sent that have a flag together, and numbers from one flag to the next; so few elements travel as words, as values of
- * sums do: src/comm/live/halos.rs. */
-#define BLOCK 512
+/* Numbers of 64 bits from one flag to the next; so few elements of a halo arrive as words, as values of sums do:
+ * src/comm/live/halos.rs. */
 #define FLAG 8
 #define FEW 8192
 
-/* Flags of so many elements, and numbers of 64 bits of a slot. */
-static inline uint flags_of(uint elements, uint flags) { return elements <= FEW ? 0 : flags; }
+/* Flags of a halo that arrives in so many pieces, and numbers of 64 bits of a slot. */
+static inline uint flags_of(uint elements, uint pieces) { return elements <= FEW ? 0 : pieces; }
 static inline uint slot_of(uint elements, uint flags)
 {
-    return elements <= FEW ? elements * WORD : flags * FLAG + (elements + FLAG - 1) / FLAG * FLAG;
+    return flags == 0 ? elements * WORD : flags * FLAG + (elements + FLAG - 1) / FLAG * FLAG;
 }
-static inline uint blocks_of(uint sent) { return (sent + BLOCK - 1) / BLOCK; }
 
-/* Puts what other ranks need of v in this exchange: every `groups`th block from `group` on. */
-static inline void send_halo(together *t, int is_on, __global const real *v, uint group, uint groups)
+/* The flag of what is sent in this exchange; the elements are behind it. */
+static inline __global volatile ulong *sent_slot(together *t)
 {
-    const uint slot = slot_of(t->sent, blocks_of(t->sent)), blocks = is_on ? blocks_of(t->sent) : 0;
-    __global volatile ulong *to = t->memory + 4 * LINE + t->exchange % 2 * slot;
-    const uint flags = flags_of(t->sent, blocks_of(t->sent));
-    for (uint block = group; block < blocks; block += groups) {
-        const uint end = min(t->sent, (block + 1) * BLOCK);
-        for (uint k = block * BLOCK + get_local_id(0); k < end; k += GROUP_SIZE) {
-            const ulong bits = bits_of_element(v[t->indices[k]]);
-            if (flags == 0)
-                put_word(to + k * WORD, bits, t->exchange);
-            else
-                ((__global ulong *)to)[flags * FLAG + k] = bits;
-        }
-        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-        if (get_local_id(0) == 0 && flags > 0)
-            raise(to + block * FLAG, t->exchange);
-    }
+    return t->memory + 4 * LINE + t->exchange % 2 * slot_of(t->sent, 1);
 }
 
-/* Takes pieces of the halo of v, likewise, once they are there. If they have flags, one work-item waits for each. */
+/* Says that all of the product is there, of which products have put what is sent: a work-item does, within a launch once all groups have
+ * come. */
+static inline void raise_sent(together *t)
+{
+    while (t->words && look_at(t->words + WAITING) < t->passed * get_num_groups(0))
+        ;
+    raise(sent_slot(t), t->exchange);
+}
+
+/* Takes pieces of the halo of v, every `groups`th from `group` on, once they are there. If they have flags, one work-item waits for each. */
 static inline void take_halo(together *t, int is_on, __global real *v, uint n, uint group, uint groups)
 {
-    const uint slot = slot_of(t->halo, t->pieces), pieces = is_on ? t->pieces : 0;
+    const uint flags = flags_of(t->halo, t->pieces), pieces = is_on ? t->pieces : 0;
     __global volatile ulong *from =
-        t->memory + 4 * LINE + 2 * slot_of(t->sent, blocks_of(t->sent)) + t->exchange % 2 * slot;
-    __global const uint *firsts = t->indices + t->sent;
-    const uint flags = flags_of(t->halo, t->pieces);
+        t->memory + 4 * LINE + 2 * slot_of(t->sent, 1) + t->exchange % 2 * slot_of(t->halo, flags);
     for (uint piece = group; piece < pieces; piece += groups) {
         if (get_local_id(0) == 0 && flags > 0) {
             for (uint looks = 1; raised(from + piece * FLAG) != t->exchange && looks < t->most_looks; looks++)
                 ;
         }
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-        for (uint k = firsts[piece] + get_local_id(0); k < firsts[piece + 1]; k += GROUP_SIZE) {
+        for (uint k = t->firsts[piece] + get_local_id(0); k < t->firsts[piece + 1]; k += GROUP_SIZE) {
             const ulong otherwise = bits_of_element((real)NAN);
             v[n + k] = element_of(flags == 0 ? take_word(t, from + k * WORD, t->exchange, otherwise)
                                              : ((__global const ulong *)from)[flags * FLAG + k]);
         }
         if (get_local_id(0) == 0 && flags > 0 && raised(from + piece * FLAG) != t->exchange) {
             t->refused[1] = 1;
-            v[n + firsts[piece]] = (real)NAN; /* so that the run ends */
+            v[n + t->firsts[piece]] = (real)NAN; /* so that the run ends */
         }
     }
 }

@@ -68,16 +68,6 @@ static inline ulong raised(__global volatile ulong *flag)
     return number;
 }
 
-/* An element of a halo travels as a number of 64 bits. */
-#ifdef USE_FP64
-static inline ulong bits_of_double(double value) { return as_ulong(value); }
-static inline double double_of(ulong bits) { return as_double(bits); }
-#endif
-static inline ulong bits_of_float(float value) { return as_uint(value); }
-static inline float float_of(ulong bits) { return as_float((uint)bits); }
-#define bits_of_element JOIN(bits_of_, REAL)
-#define element_of JOIN(REAL, _of)
-
 /* The word of value `k` of sum `number`, or of its total; that of k = -1 has the number of values. */
 static inline __global volatile ulong *word_of(__global volatile ulong *memory, int is_total, uint number, int k)
 {

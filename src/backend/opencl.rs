@@ -17,7 +17,7 @@ use super::vectors::{Backend, Widens};
 use crate::comm::{Communicator, MAX_SUMS};
 use crate::device::{Context, DeviceVec, Grid, Moment, Pinned};
 use crate::error::Result;
-use crate::kernels::products::Rows;
+use crate::kernels::products::{Rows, Sending};
 use crate::kernels::{Kernels, count, lanes};
 use crate::real::Real;
 use crate::timeline::{Recorder, Split, Timeline};
@@ -34,6 +34,8 @@ pub(crate) struct OpenClBackend<T: Real, A: Real> {
     done: RefCell<Arc<DeviceVec<i32>>>,
     /// or where nobody does.
     never: Arc<DeviceVec<i32>>,
+    /// Where products put what other ranks need, if these iterate without the host.
+    sending: RefCell<Option<Sending>>,
     /// The iteration that is being enqueued.
     current: Cell<u64>,
     /// The device is known to have done this one.
@@ -70,6 +72,7 @@ impl<T: Real, A: Real> OpenClBackend<T, A> {
             n: count(n),
             done: RefCell::new(Arc::clone(&never)),
             never,
+            sending: RefCell::default(),
             current: Cell::default(),
             known_done: Cell::default(),
             partials: RefCell::default(),
@@ -95,6 +98,11 @@ impl<T: Real, A: Real> OpenClBackend<T, A> {
     /// From now on that is where the passes say it.
     pub(crate) fn set_done(&self, done: Arc<DeviceVec<i32>>) {
         self.done.replace(done);
+    }
+
+    /// Where products put what other ranks need, if kernels do that.
+    pub(crate) fn sending(&self) -> Option<Sending> {
+        self.sending.borrow().clone()
     }
 
     /// Begins several iterations, unless they are to be made one by one, as for a timeline.
@@ -225,6 +233,7 @@ impl<T: Real, A: Real> Backend for OpenClBackend<T, A> {
 
     fn begin(&self) -> Result<()> {
         self.done.replace(Arc::clone(&self.never));
+        self.sending.take();
         self.current.take();
         self.known_done.take();
         self.clock.borrow_mut().sampled = 0;

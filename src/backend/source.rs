@@ -153,12 +153,12 @@ fn arguments(pass: &Pass, program: &Program, ranks: Ranks, f: impl Fn(&str, &str
 ///      sums, [former], stride, vectors…)
 /// NAME_together(done, done_next, n, tiles, now, before, [older, has_former], limit, log, (first, count) of products…,
 ///               sums, [former], stride, vectors…,
-///               memory, indices, sent, halo, pieces, front, sum, exchange, behind, most_looks, is_arriving, [arriving])
+///               memory, firsts, sent, halo, pieces, front, sum, exchange, behind, most_looks, is_arriving, [arriving])
 /// ```
 ///
 /// `now`, `before` and `older` say where the rows of this iteration and of former ones are in the log, `sums` and `former` where
 /// partial sums of passes are. Among several ranks the first group sums over ranks what the pass needs, and the others of the `front`
-/// work-items send what other ranks need of the vector that is arriving, and do to the halo what concerns it.
+/// work-items do to the halo what concerns it, once that of the vector that is arriving has come.
 pub(crate) fn ahead(pass: &Pass, program: &Program, columns: &Columns, style: Style, ranks: Ranks) -> String {
     let mut text = function(pass, style);
     let is_shared = ranks == Ranks::BetweenLaunches;
@@ -172,14 +172,14 @@ pub(crate) fn ahead(pass: &Pass, program: &Program, columns: &Columns, style: St
     let [mut of_ranks, mut together, mut shared] = [const { String::new() }; 3];
     if is_shared {
         of_ranks.push_str(
-            ", __global volatile ulong *memory, __global const uint *indices, uint sent, uint halo, uint pieces, uint front, \
+            ", __global volatile ulong *memory, __global const uint *firsts, uint sent, uint halo, uint pieces, uint front, \
              uint sum, uint exchange, uint behind, uint most_looks, uint is_arriving",
         );
         let arriving = arriving(pass, program).map(|k| format!("v{k}"));
         of_ranks.push_str(if arriving.is_some() { "" } else { ", __global real *arriving" });
         together.push_str(
             "    __local acc totals[MOST_VALUES];\n    \
-             together t = {0, memory, log + behind, indices, sent, halo, pieces, 0, sum, exchange, 0, most_looks};\n",
+             together t = {0, memory, log + behind, firsts, sent, halo, pieces, 0, sum, exchange, 0, most_looks};\n",
         );
         shared = format!("&t, totals, is_arriving ? {} : 0, front, ", arriving.as_deref().unwrap_or("arriving"));
     }
@@ -254,7 +254,7 @@ fn step(pass: &Pass, program: &Program, columns: &Columns, ranks: Ranks) -> Stri
         let _ = writeln!(text, "    const uint group = {groups};");
     }
     if ranks == Ranks::BetweenLaunches {
-        text.push_str("    send_halo(t, is_on && arriving && group < groups, arriving, group, groups);\n");
+        text.push_str("    if (is_on && arriving && group == 0 && get_local_id(0) == 0)\n        raise_sent(t);\n");
     }
     let reads = former.reads.clone() + &head.reads;
     let _ = write!(text, "#if READ_EARLY\n{reads}#endif\n");
@@ -318,7 +318,7 @@ fn step(pass: &Pass, program: &Program, columns: &Columns, ranks: Ranks) -> Stri
     if ranks != Ranks::Alone && !on_halo.lines.is_empty() {
         let _ = write!(
             text,
-            "    do_{}(n, goes_on && group < groups ? t->pieces : 0, t->indices + t->sent, group, groups",
+            "    do_{}(n, goes_on && group < groups ? t->pieces : 0, t->firsts, group, groups",
             on_halo.name
         );
         factors_on_halo.iter().for_each(|factor| text.push_str(&format!(", (real){factor}")));
@@ -355,7 +355,7 @@ pub(crate) fn totals(pass: &Pass, program: &Program, columns: &Columns) -> usize
 }
 
 /// The sum over ranks of what a pass needs: if it `is_on`, the group that `is_one` adds the partial sums of its rank, and puts and takes.
-/// `meanwhile` all do something else.
+/// `meanwhile` something else is done.
 fn sum_over_ranks(
     text: &mut String,
     totals: &[Total],

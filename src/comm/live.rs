@@ -19,6 +19,7 @@
 
 pub(crate) mod halos;
 pub(crate) mod relaying;
+pub(crate) mod sending;
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -60,14 +60,17 @@ const PERSISTENT: &str = include_str!("../../cl/persistent.cl");
 const WORDS: &str = include_str!("../../cl/words.cl");
 const TOGETHER: &str = include_str!("../../cl/together.cl");
 
+/// The option with which products put what other ranks need into live memory.
+const SENDS: &str = " -D SENDS=1";
+
 /// All kernels for elements `T` and sums `A`, compiled for one device.
 pub(crate) struct Kernels<T, A> {
     pub(crate) tuning: Tuning,
     /// Those of vectors.
     usual: Vec<Kernel>,
-    /// The kernels of each of [`PRODUCT_FILES`] by the entries of a main pattern: compiled when they are first asked for, as most
-    /// are of use to one format alone.
-    products: [[OnceCell<Vec<Kernel>>; MOST_MAIN + 1]; PRODUCT_FILES.len()],
+    /// The kernels of each of [`PRODUCT_FILES`] by the entries of a main pattern, and whether they send: compiled when they are first
+    /// asked for, as most are of use to one format alone.
+    products: [[[OnceCell<Vec<Kernel>>; 2]; MOST_MAIN + 1]; PRODUCT_FILES.len()],
     /// Where programs come from, if not from former runs or the compiler.
     made: Option<Made>,
     types: PhantomData<fn() -> (T, A)>,
@@ -99,10 +102,10 @@ impl<T: Real, A: Real> Kernels<T, A> {
         let of_vectors = FAMILIES.iter().map(|(_, _, kernels)| *kernels).filter(|file| !PRODUCT_FILES.contains(file));
         let usual =
             of_vectors.map(|file| programs.kernels(ctx, file)).collect::<Result<Vec<_>>>()?.into_iter().flatten();
-        let products = [const { [const { OnceCell::new() }; MOST_MAIN + 1] }; PRODUCT_FILES.len()];
+        let products = [const { [const { [const { OnceCell::new() }; 2] }; MOST_MAIN + 1] }; PRODUCT_FILES.len()];
         let all = Self { tuning, usual: usual.collect(), products, made, types: PhantomData };
         let kernels = programs.kernels(ctx, PRODUCTS)?;
-        all.products[0][0].get_or_init(|| kernels);
+        all.products[0][0][0].get_or_init(|| kernels);
         Ok(all)
     }
 
@@ -112,20 +115,20 @@ impl<T: Real, A: Real> Kernels<T, A> {
         kernel.unwrap_or_else(|| unreachable!("{name} is in the table of files"))
     }
 
-    /// One of the kernels of a format's products.
+    /// One of the kernels of a format's products; if it `sends`, that which puts what other ranks need into live memory.
     ///
     /// # Errors
     /// [`Error::KernelBuild`](crate::Error::KernelBuild).
-    fn of_products(&self, ctx: &Context, products: Products, index: usize) -> Result<&Kernel> {
+    fn of_products(&self, ctx: &Context, products: Products, index: usize, sends: bool) -> Result<&Kernel> {
         let name = products.names[index];
         let file = PRODUCT_FILES.iter().position(|kernels| kernels.contains(&name));
         let file = file.unwrap_or_else(|| unreachable!("{name} is in the table of files"));
-        let place = &self.products[file][products.main];
+        let place = &self.products[file][products.main][usize::from(sends)];
         let kernels = match place.get() {
             Some(kernels) => kernels,
             None => {
                 let of_file = |kernels: &[&str]| kernels == PRODUCT_FILES[file];
-                let more = main_option(products.main);
+                let more = main_option(products.main) + if sends { SENDS } else { "" };
                 let programs = Programs::new::<T, A>(ctx, &self.tuning, self.made.as_ref(), &more, &of_file)?;
                 let kernels = programs.kernels(ctx, PRODUCT_FILES[file])?;
                 place.get_or_init(|| kernels)
@@ -153,7 +156,7 @@ impl<T: Real, A: Real> Kernels<T, A> {
 
     /// Looks at a kernel, if it is compiled.
     fn with<R>(&self, name: &str, look: impl FnOnce(&Kernel) -> Result<R>) -> Result<Option<R>> {
-        let products = self.products.iter().flatten().filter_map(OnceCell::get).flatten();
+        let products = self.products.iter().flatten().flatten().filter_map(OnceCell::get).flatten();
         let kernel = self.usual.iter().chain(products).find(|kernel| kernel.name == name);
         kernel.map(look).transpose()
     }

@@ -7,7 +7,6 @@ use super::live::most_looks;
 use super::persistent::Shared;
 use super::{Argument, launch};
 use crate::comm::live::MOST_VALUES;
-use crate::comm::live::halos::BLOCK;
 use crate::device::{Context, DeviceVec, Grid, Kernel, Program};
 use crate::error::Result;
 use crate::real::Real;
@@ -217,9 +216,8 @@ impl AheadPass {
         } = meeting;
         assert!(vectors.iter().all(|v| v.len() == n || n + places.halo <= v.len()));
         assert!(!is_arriving || n + places.halo <= y.len(), "indices are below n: the halo's plan vouches for that");
-        // in front those that work on the halo, behind the one that sums
-        let blocks = if *is_arriving { places.sent.div_ceil(BLOCK) } else { 0 };
-        let on_halo = if self.vectors.is_empty() { 0 } else { places.pieces.max(blocks).min(*units) };
+        // in front those that work on the halo, behind the one that sums; one of them says that what is sent is there
+        let on_halo = if self.vectors.is_empty() { 0 } else { places.pieces.clamp(1, *units) };
         let front = super::count((1 + on_halo) * grid.group_size);
         let grid = Grid { groups: grid.groups + 1 + on_halo, ..grid };
         let [sent, halo, pieces] = [places.sent, places.halo, places.pieces].map(super::count);

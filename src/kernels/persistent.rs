@@ -6,7 +6,8 @@ use super::live::most_looks;
 use super::pass::interned;
 use super::products::{InPersistent, Rows};
 use super::{
-    Argument, PASSES, PERSISTENT, PRELUDE, TOGETHER, Tuning, USUAL_STD, WORDS, launch, main_option, options_of, sources,
+    Argument, PASSES, PERSISTENT, PRELUDE, SENDS, TOGETHER, Tuning, USUAL_STD, WORDS, launch, main_option, options_of,
+    sources,
 };
 use crate::comm::live::MOST_VALUES;
 use crate::comm::live::halos::Places;
@@ -61,8 +62,10 @@ pub(crate) struct Shared<'a> {
     pub(crate) places: Places,
     /// Which of the vectors have a halo.
     pub(crate) has_halo: &'a [bool],
-    /// Which elements are sent; then the first elements of the pieces of the halo, and its end.
+    /// The first elements of the pieces of the halo, and its end; then the places of rows that are sent.
     pub(crate) indices: &'a DeviceVec<u32>,
+    /// Rows that are not.
+    pub(crate) kept: [u32; 2],
     /// The numbers of the next sum, and of the last exchange.
     pub(crate) next: [u32; 2],
     pub(crate) ranks: u32,
@@ -72,7 +75,7 @@ impl Shared<'_> {
     /// Whether there is room for all that kernels look at.
     pub(crate) fn has_room(&self) -> bool {
         let Self { memory, places, indices, .. } = self;
-        memory.len() >= places.room() && indices.len() == places.sent + places.pieces + 1
+        memory.len() >= places.room() && indices.len() > places.sent + places.pieces
     }
 }
 
@@ -92,6 +95,7 @@ impl Persistent {
     ) -> Result<Self> {
         let of_rows = rows.products();
         let [_, products] = sources(of_rows.names[0]);
+        let sends = if is_shared { SENDS } else { "" };
         let files = [("prelude", PRELUDE), ("products", products), ("passes", PASSES), ("persistent", PERSISTENT)];
         let of_ranks = [("words", WORDS), ("together", TOGETHER)];
         let source: String = files
@@ -104,7 +108,7 @@ impl Persistent {
         let std = fence.as_deref().unwrap_or(USUAL_STD);
         let options = options_of::<T, A>(std, ctx.info(), group_size, tuning.block_nnz)
             + &main_option(of_rows.main)
-            + &format!(" -D FORMAT={} -D LANES={lanes}", format.macros);
+            + &format!(" -D FORMAT={} -D LANES={lanes}{sends}", format.macros);
         let program = ctx.build(&source, &options)?;
         Ok(Self {
             kernel: ctx.kernel(&program, interned(name), [T::CL_NAME, A::CL_NAME])?,
@@ -174,7 +178,8 @@ impl Persistent {
         args.extend(span.vectors.iter().map(|v| v as &dyn Argument));
         if let Some((shared, [sent, halo, pieces])) = &of_ranks {
             let [sum, exchange] = &shared.next;
-            args.extend([shared.memory as &dyn Argument, shared.indices, sent, halo, pieces]);
+            let [begin, end] = &shared.kept;
+            args.extend([shared.memory as &dyn Argument, shared.indices, begin, end, sent, halo, pieces]);
             args.extend([sum as &dyn Argument, exchange, &shared.ranks, &most_looks]);
         }
         // SAFETY: arguments as the source is generated; elements 0..n and those that the rows have columns for, pairs of partial sums

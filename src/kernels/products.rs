@@ -1,8 +1,10 @@
 //! Products of a block's rows with a vector: one launcher for the kernels of all formats, which differ in what they take of the
 //! matrix.
 
+use std::sync::Arc;
+
 use super::{Argument, Kernels, Launch, Tuning, launch};
-use crate::device::{Context, DeviceVec, Grid};
+use crate::device::{Context, DeviceVec, Grid, LiveMemory};
 use crate::error::Result;
 use crate::real::Real;
 
@@ -73,13 +75,34 @@ pub(crate) const TOGETHER_BYTES: u64 = 80 << 20;
 /// and up to which they meet between launches: beyond, the host's way hides what it costs.
 pub(crate) const MEETING_BYTES: u64 = 2 << 30;
 
+/// Where products put what other ranks need: see `cl/prelude.cl`.
+#[derive(Clone)]
+pub(crate) struct Sending {
+    pub(crate) memory: Arc<LiveMemory>,
+    /// Where the elements of this exchange are in it.
+    pub(crate) slot: u32,
+    /// Places of rows, from `first_place` on: see [`SentRows`](crate::comm::live::sending::SentRows).
+    pub(crate) indices: Arc<DeviceVec<u32>>,
+    pub(crate) first_place: u32,
+    /// Rows that are not sent,
+    pub(crate) kept: [u32; 2],
+    /// of so many.
+    pub(crate) rows: usize,
+}
+
 /// What becomes of A x.
 pub(crate) enum Product<'a, T, A> {
     /// y = A x.
     Store(&'a mut DeviceVec<T>),
     /// y = A x, and the partial sums of x·y and of y·y over the rows: a pair for each group, of which `first` come before. Nothing is
-    /// done if `done[0]` is set.
-    Dots { y: &'a mut DeviceVec<T>, partials: &'a DeviceVec<A>, first: u32, done: &'a DeviceVec<i32> },
+    /// done if `done[0]` is set. What other ranks need of y goes where `sending` says.
+    Dots {
+        y: &'a mut DeviceVec<T>,
+        partials: &'a DeviceVec<A>,
+        first: u32,
+        done: &'a DeviceVec<i32>,
+        sending: Option<&'a Sending>,
+    },
     /// r = b − A x.
     Residual { b: &'a DeviceVec<T>, r: &'a mut DeviceVec<T> },
 }
@@ -89,17 +112,28 @@ impl<T: Real, A: Real> Product<'_, T, A> {
     fn arguments(&self) -> (usize, Vec<&dyn Argument>) {
         match self {
             Self::Store(y) => (0, vec![&**y]),
-            Self::Dots { y, partials, first, done } => (1, vec![&**y, *partials, first, *done]),
+            Self::Dots { y, partials, first, done, sending } => {
+                let mut all: Vec<&dyn Argument> = vec![&**y, *partials, first, *done];
+                if let Some(Sending { memory, slot, indices, first_place, kept: [begin, end], .. }) = sending {
+                    all.extend([&**memory as &dyn Argument, slot, &**indices, first_place, begin, end]);
+                }
+                (1, all)
+            }
             Self::Residual { b, r } => (2, vec![*b, &**r]),
         }
+    }
+
+    fn sends(&self) -> bool {
+        matches!(self, Self::Dots { sending: Some(_), .. })
     }
 
     /// Whether all vectors are as long as the kernel will address.
     fn fits(&self, [n_rows, n_cols]: [usize; 2], x: usize, groups: usize) -> bool {
         match self {
             Self::Store(y) => x >= n_cols && y.len() >= n_rows,
-            Self::Dots { y, partials, first, done } => {
+            Self::Dots { y, partials, first, done, sending } => {
                 let has_room = 2 * (*first as usize + groups) <= partials.len() && done.len() > 0;
+                let has_room = has_room && sending.is_none_or(|sending| sending.rows == n_rows);
                 x >= n_cols.max(n_rows) && y.len() >= n_rows && has_room
             }
             Self::Residual { b, r } => x >= n_cols && b.len().min(r.len()) >= n_rows,
@@ -108,12 +142,12 @@ impl<T: Real, A: Real> Product<'_, T, A> {
 }
 
 impl<T: Real, A: Real> Kernels<T, A> {
-    /// Compiles the products of these rows, or else the first of them waits for the compiler.
+    /// Compiles the products of these rows, those that send or the others, or else the first of them waits for the compiler.
     ///
     /// # Errors
     /// [`Error::KernelBuild`](crate::Error::KernelBuild).
-    pub(crate) fn prepare(&self, ctx: &Context, rows: Rows<'_, T>) -> Result<()> {
-        self.of_products(ctx, rows.products(), 0).map(|_| ())
+    pub(crate) fn prepare(&self, ctx: &Context, rows: Rows<'_, T>, sends: bool) -> Result<()> {
+        self.of_products(ctx, rows.products(), 0, sends).map(|_| ())
     }
 
     /// Launches a product on some rows, with as many groups as tuning has found, or as are given; tells how many.
@@ -129,7 +163,7 @@ impl<T: Real, A: Real> Kernels<T, A> {
         groups: Option<usize>,
     ) -> Result<usize> {
         let (index, others) = product.arguments();
-        let kernel = self.of_products(ctx, rows.products(), index)?;
+        let kernel = self.of_products(ctx, rows.products(), index, product.sends())?;
         let usual = rows.grid(self.tuning.launch(kernel.name));
         let grid = groups.map_or(usual, |groups| Grid { groups, ..usual });
         assert!(rows.is_there() && product.fits(rows.lens(), x.len(), grid.groups));

@@ -88,7 +88,7 @@ impl<T: Real> DeviceBlock<T> {
     /// # Errors
     /// [`Error::KernelBuild`](crate::Error::KernelBuild).
     pub(crate) fn compile<A: Real>(&self, ctx: &Context, kernels: &Kernels<T, A>) -> Result<()> {
-        self.launches(Which::All).try_for_each(|rows| kernels.prepare(ctx, rows))
+        self.launches(Which::All).try_for_each(|rows| kernels.prepare(ctx, rows, false))
     }
 
     /// Memory that the rows take on the device, in bytes, without what belongs to their halo.
@@ -136,9 +136,10 @@ impl<T: Real> DeviceBlock<T> {
         partials: &DeviceVec<A>,
         before: usize,
     ) -> Result<usize> {
-        let done = &*backend.done();
+        let (done, sending) = (&*backend.done(), backend.sending());
         self.launches(which).try_fold(before, |groups, rows| {
-            let product = Product::Dots { y: &mut *y, partials, first: groups as u32, done };
+            let (first, sending) = (groups as u32, sending.as_ref());
+            let product = Product::Dots { y: &mut *y, partials, first, done, sending };
             Ok(groups + backend.kernels.product(&backend.ctx, rows, x, &product, None)?)
         })
     }

@@ -134,7 +134,7 @@ impl<'a, T: Real, A: Real> Workload<'a, T, A> {
     /// Compiles what the block's formats need beside the usual kernels.
     pub(super) fn complete(&self, kernels: &Kernels<T, A>) -> Result<()> {
         let all = self.blocks.iter().flat_map(|(rows, _)| rows.launches(Which::All));
-        all.into_iter().try_for_each(|rows| kernels.prepare(&self.ctx, rows))
+        all.into_iter().try_for_each(|rows| kernels.prepare(&self.ctx, rows, false))
     }
 
     /// Whether there is something for a kernel to work on.
@@ -191,7 +191,7 @@ impl<'a, T: Real, A: Real> Workload<'a, T, A> {
         for rows in launches(&self.blocks, kernel) {
             let product = match kernel {
                 _ if kernel.starts_with("spmv_dot") => {
-                    Product::Dots { y: q, partials: &self.sums, first: 0, done: never }
+                    Product::Dots { y: q, partials: &self.sums, first: 0, done: never, sending: None }
                 }
                 _ if kernel.starts_with("spmv") => Product::Store(q),
                 _ => Product::Residual { b: x, r },

@@ -281,6 +281,7 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
         let met = [kernel.has_totals(), arriving.is_some()];
         if let Some(together) = &mut passes.together {
             together.met(met);
+            self.sending.replace(Some(together.sending()));
             self.ctx.flush(Queue::Compute)?; // others wait for it
         }
         Ok(())
@@ -337,7 +338,7 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
         // rows in one launch: there is room for its partial sums among those of passes
         let meetings = halo.zip(source::persistent::meetings(program)).filter(|_| may_meet && rows.is_some());
         let Some((halo, meetings)) = meetings else { return Ok(()) };
-        match Together::new::<A>(&self.ctx, halo, &program.has_halo, meetings) {
+        match Together::new::<A>(&self.ctx, self.n_owned(), halo, &program.has_halo, meetings) {
             Ok(together) => passes.together = together,
             Err(e) => log::info!("{}: {e}", info.name),
         }
@@ -345,6 +346,7 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
             passes.persistent = self.persistent(passes, program, rows, bytes, true);
             if passes.persistent.is_none() {
                 self.prepare_meetings(passes, program)?;
+                rows.map_or(Ok(()), |rows| self.kernels.prepare(&self.ctx, rows, true))?;
             }
         }
         Ok(())
@@ -372,6 +374,8 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
         };
         if !has_begun {
             self.set_done(Arc::clone(&self.never));
+        } else if agreed == f64::from(By::One as u8) {
+            self.sending.replace(passes.together.as_ref().map(Together::sending));
         }
         Ok(has_begun)
     }
@@ -380,6 +384,7 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
         if let Some(together) = passes.together.as_mut().filter(|together| together.is_under_way()) {
             self.ctx.finish()?;
             together.end();
+            self.sending.take();
         }
         Ok(())
     }

@@ -8,10 +8,12 @@ use crate::comm::Communicator;
 use crate::comm::live::MOST_VALUES;
 use crate::comm::live::halos::{Places, pieces};
 use crate::comm::live::relaying::{Member, Relaying};
+use crate::comm::live::sending::SentRows;
 use crate::device::{Context, DeviceVec, Kind, LiveMemory};
 use crate::error::{Error, Result};
 use crate::kernels::live::LiveKernels;
 use crate::kernels::persistent::Shared;
+use crate::kernels::products::Sending;
 use crate::partition::{HaloPlan, Receive};
 use crate::real::Real;
 
@@ -23,8 +25,11 @@ pub(super) struct Together {
     memory: Arc<LiveMemory>,
     places: Places,
     receive: Vec<Receive>,
-    /// Which elements are sent; then the first elements of the pieces in which the halo arrives, and its end.
-    indices: DeviceVec<u32>,
+    /// The first elements of the pieces in which the halo arrives, and its end; then the places of rows that are sent.
+    indices: Arc<DeviceVec<u32>>,
+    /// Rows that are not, of so many.
+    kept: [u32; 2],
+    rows: usize,
     has_halo: Vec<bool>,
     meetings: Meetings,
     name: String,
@@ -37,12 +42,13 @@ pub(super) struct Together {
 }
 
 impl Together {
-    /// What a rank with this halo needs, if the device answers while it runs.
+    /// What a rank with so many rows and this halo needs, if the device answers while it runs.
     ///
     /// # Errors
     /// A failing device, or not enough memory.
     pub(super) fn new<A: Real>(
         ctx: &Context,
+        rows: usize,
         halo: &HaloPlan,
         has_halo: &[bool],
         meetings: Meetings,
@@ -53,8 +59,9 @@ impl Together {
         }
         let (places, pieces) = (Places::new(halo.send.len(), &halo.receive), pieces(&halo.receive));
         let firsts = pieces.iter().map(|piece| piece.halo.start as u32).chain([halo.len as u32]);
-        let indices: Vec<u32> = halo.send.iter().copied().chain(firsts).collect();
-        assert!(places.halo == halo.len && indices[halo.send.len()..].is_sorted());
+        let SentRows { kept, places: of_rows } = SentRows::new(rows, &halo.send);
+        let indices: Vec<u32> = firsts.chain(of_rows).collect();
+        assert!(places.halo == halo.len && indices[..=places.pieces].is_sorted());
         let memory = LiveMemory::zeros(ctx, places.room())?;
         if LiveKernels::build(ctx)?.answers(ctx, &memory, ANSWERS)?.is_none() {
             log::info!("{}: what a running kernel writes is not seen on the host", info.name);
@@ -64,7 +71,9 @@ impl Together {
             memory: Arc::new(memory),
             places,
             receive: halo.receive.clone(),
-            indices: DeviceVec::from_slice(ctx, &indices, "the halo's indices")?,
+            indices: Arc::new(DeviceVec::from_slice(ctx, &indices, "the halo's indices")?),
+            kept: [kept.start, kept.end].map(|row| row as u32),
+            rows,
             has_halo: has_halo.to_vec(),
             meetings,
             name: info.label(),
@@ -104,8 +113,16 @@ impl Together {
 
     /// What a launch is told.
     pub(super) fn shared(&self, ranks: usize) -> Shared<'_> {
-        let Self { memory, places, indices, has_halo, next, .. } = self;
-        Shared { memory, places: *places, has_halo, indices, next: *next, ranks: ranks as u32 }
+        let Self { memory, places, indices, kept, has_halo, next, .. } = self;
+        Shared { memory, places: *places, has_halo, indices, kept: *kept, next: *next, ranks: ranks as u32 }
+    }
+
+    /// Where the next product puts what other ranks need of it.
+    pub(super) fn sending(&self) -> Sending {
+        let Self { memory, places, indices, kept, rows, next: [_, exchange], .. } = self;
+        let (memory, indices, slot) =
+            (Arc::clone(memory), Arc::clone(indices), places.sent_at(exchange.wrapping_add(1)));
+        Sending { memory, slot: slot as u32, indices, first_place: places.pieces as u32 + 1, kept: *kept, rows: *rows }
     }
 
     /// Counts what a launch of so many iterations does, unless the run is over before: then nothing comes after it.

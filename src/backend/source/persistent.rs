@@ -7,7 +7,6 @@ use super::elements::{function, on_halo_function};
 use super::{Columns, Ranks, Style, TOGETHER, arguments, partials, products_of, step, sum_over_ranks, totals_of};
 use crate::backend::barriers::barriers;
 use crate::backend::program::{Pass, Program, Step};
-use crate::backend::text::Slot;
 use crate::comm::live::MOST_VALUES;
 
 /// The kernel that does several iterations in one launch, and the functions that it needs: see `cl/persistent.cl`.
@@ -20,8 +19,8 @@ use crate::comm::live::MOST_VALUES;
 /// Once the run is over, the rest of the iteration does nothing: barriers stand in no branch, which some runtimes can't compile. The
 /// first iteration has row `at` of the `log_len` rows of the log, each of `row_len` numbers.
 ///
-/// If it `is_shared` by several ranks, see `cl/together.cl`, there are more arguments: `(memory, indices, sent, halo,
-/// pieces, sum, exchange, ranks, most_looks)`.
+/// If it `is_shared` by several ranks, see `cl/together.cl`, there are more arguments: `(memory, indices, begin, end, sent, halo,
+/// pieces, sum, exchange, ranks, most_looks)`, `indices` those of the pieces and of what products send.
 pub(crate) fn kernel(program: &Program, columns: &Columns, style: Style, is_shared: bool) -> String {
     let mut text = String::new();
     let ranks = if is_shared { Ranks::WithinLaunch } else { Ranks::Alone };
@@ -46,8 +45,8 @@ pub(crate) fn kernel(program: &Program, columns: &Columns, style: Style, is_shar
     (0..program.names.len()).for_each(|slot| text.push_str(&format!(", __global real *w{slot}")));
     if is_shared {
         text.push_str(
-            ", __global volatile ulong *memory, __global const uint *indices, uint sent, uint halo, uint pieces, uint sum, \
-             uint exchange, uint ranks, uint most_looks",
+            ", __global volatile ulong *memory, __global const uint *indices, uint begin, uint end, uint sent, uint halo, \
+             uint pieces, uint sum, uint exchange, uint ranks, uint most_looks",
         );
     }
     text.push_str(
@@ -57,7 +56,8 @@ pub(crate) fn kernel(program: &Program, columns: &Columns, style: Style, is_shar
     text.push_str(if is_shared {
         "    __local acc totals[MOST_VALUES];\n    \
          together all = {words, memory, log + log_len * row_len, indices, sent, halo, pieces, 0, sum, exchange, ranks, most_looks};\n    \
-         together *t = &all;\n    if (!all_ranks_are_there(t, goes_on, turn, at, &said))\n"
+         together *t = &all;\n    \
+         sending sent_rows = {0, indices + pieces + 1, begin, end};\n    const sending *send = &sent_rows;\n    if (!all_ranks_are_there(t, goes_on, turn, at, &said))\n"
     } else {
         "    if (!all_are_there(words, turn, log + log_len * row_len, at, &said))\n"
     });
@@ -66,23 +66,26 @@ pub(crate) fn kernel(program: &Program, columns: &Columns, style: Style, is_shar
         text.push_str("        const uint has_iteration = has_former || i > 0;\n        {\n        const uint has_former = has_iteration;\n");
     }
     let waits = barriers(program);
-    let (mut product, mut sends, mut takes) = (0, None, None);
+    let (mut product, mut sends, mut takes) = (0, false, None);
     for (step, waits) in program.iteration.iter().zip(waits) {
         let meets = match step {
             Step::Pass(pass) if is_shared => !totals_of(pass, program, columns).is_empty(),
             _ => false,
         };
         if let (Step::Pass(pass), true) = (step, meets) {
-            meeting(&mut text, pass, program, columns, sends.take());
-        } else if waits || matches!(step, Step::Pass(_)) && sends.is_some() {
+            meeting(&mut text, pass, program, columns, std::mem::take(&mut sends));
+        } else if waits || matches!(step, Step::Pass(_)) && sends {
             let passed = if is_shared { "++t->passed" } else { "++passed" };
             let _ = writeln!(text, "        all_groups(words, {passed});");
-            sends.take().into_iter().for_each(|y: Slot| text.push_str(&send(y)));
+            text.push_str(if std::mem::take(&mut sends) { RAISE } else { "" });
         }
         match step {
             Step::Multiply(multiply) => {
                 if is_shared {
-                    (sends, takes) = (Some(multiply.y), Some(multiply.y));
+                    (sends, takes) = (true, Some(multiply.y));
+                    text.push_str(
+                        "        t->exchange++;\n        sent_rows.to = (__global ulong *)sent_slot(t) + FLAG;\n",
+                    );
                 }
                 let _ = writeln!(
                     text,
@@ -133,7 +136,7 @@ pub(crate) fn kernel(program: &Program, columns: &Columns, style: Style, is_shar
     if let Some(last) = program.last.as_ref().filter(|_| is_shared) {
         // no device alone could form it later
         text.push_str("    {\n    __global acc *sums = former;\n");
-        meeting(&mut text, last, program, columns, None);
+        meeting(&mut text, last, program, columns, false);
         let given = arguments(last, program, ranks, |_, name| match name {
             "now" => "(at + i + log_len - 1) % log_len * row_len".into(),
             "before" => "(at + i + log_len - 2) % log_len * row_len".into(),
@@ -187,20 +190,18 @@ pub(crate) fn meetings(program: &Program) -> Option<Meetings> {
     is_possible.then_some(Meetings { of_iteration, of_end: u32::from(program.last.is_some()) })
 }
 
-/// The sum over ranks of what a pass needs, by the group that comes last. Meanwhile all send what other ranks need of the product in
-/// w`sends`.
-fn meeting(text: &mut String, pass: &Pass, program: &Program, columns: &Columns, sends: Option<Slot>) {
+/// The sum over ranks of what a pass needs, by the group that comes last. Meanwhile, behind a product, another one says that what is sent
+/// of it is there.
+fn meeting(text: &mut String, pass: &Pass, program: &Program, columns: &Columns, sends: bool) {
     let products = products_of(pass, &partials(program));
     text.push_str("        {\n    come(t, &said);\n");
     for k in &products {
         let _ = writeln!(text, "    const uint count{k} = get_num_groups(0);");
     }
-    let meanwhile = sends.map_or(String::new(), |y| format!("    all_have_come(t);\n{}", send(y)));
-    sum_over_ranks(text, &totals_of(pass, program, columns), products, ["goes_on", "said"], &meanwhile);
+    let meanwhile = if sends { RAISE } else { "" };
+    sum_over_ranks(text, &totals_of(pass, program, columns), products, ["goes_on", "said"], meanwhile);
     text.push_str("        }\n");
 }
 
-/// All send what other ranks need of vector `y`.
-fn send(y: Slot) -> String {
-    format!("    t->exchange++;\n    send_halo(t, goes_on, w{y}, get_group_id(0), get_num_groups(0));\n")
-}
+/// One says that what other ranks need of a product is there.
+const RAISE: &str = "    if (goes_on && get_group_id(0) == 0 && get_local_id(0) == 0)\n        raise_sent(t);\n";

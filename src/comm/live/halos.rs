@@ -1,34 +1,34 @@
 //! Halos among kernels that run: elements in live memory, and flags that tell when they are there.
 //!
-//! A rank's kernel writes what others need into its own memory, in *blocks*, and raises the flag of each behind it; threads of the host copy
-//! it, in *pieces*, into the memories of those who need it, and raise the flags of the pieces; their kernels wait for these. A flag is the
-//! number of the exchange. Who sees one (acquire) sees what was written before it was raised (release). [Few](FEW) elements travel as words
-//! instead, as values of sums do: twice the bytes, but nobody waits until all that was written is seen by all.
+//! A rank's kernel writes what others need into its own memory, and then raises a flag; threads of the host copy it, in *pieces*, into the
+//! memories of those who need it, and raise the flags of the pieces; their kernels wait for these. A flag is the number of the exchange.
+//! Who sees one (acquire) sees what was written before it was raised (release). [Few](FEW) elements arrive as words instead, as values of
+//! sums do: twice the bytes, but a kernel needs no second look.
 //!
-//! *Slots.* Exchanges take turns with two slots. Who writes what is sent in exchange e + 2 has the totals of a sum to which all have come that
-//! had taken exchange e: there is a sum between two exchanges. So nothing is written again before it was copied, nor before it was taken,
-//! and a link may look for one exchange after the other.
+//! *Slots.* Exchanges take turns with two slots. Who writes what is sent in exchange e + 2, before its flag and the sum behind it, has the
+//! totals of the sum behind exchange e + 1, to which all have come that had taken exchange e. So nothing is written again before it was
+//! copied, nor before it was taken, and a link may look for one exchange after the other.
 
 use std::ops::Range;
 
 use super::{ROOM, Shared64, WORD, get_word, put_word};
 use crate::partition::Receive;
 
-/// Elements of what is sent that have a flag together, and the most of a piece. Smaller ones gain nothing, and have more flags.
-pub(crate) const BLOCK: usize = 512;
+/// The most elements of a piece. Smaller ones gain nothing, and have more flags.
+const PIECE: usize = 512;
 
 /// Numbers of 64 bits from one flag to the next: each has a cache line.
-const FLAG: usize = 8;
+pub(crate) const FLAG: usize = 8;
 
-/// The most elements that a rank sends, or receives, as words.
+/// The most elements that a rank receives as words.
 pub(crate) const FEW: usize = 8192;
 
 /// The pieces in which a halo arrives: of one sender each, neighbouring elements, in order.
 pub(crate) fn pieces(receive: &[Receive]) -> Vec<Receive> {
     let of_one = |Receive { from, segment, halo }: &Receive| {
         let (from, segment, halo) = (*from, segment.clone(), halo.clone());
-        (0..segment.len()).step_by(BLOCK).map(move |begin| {
-            let piece = |of: &Range<usize>| of.start + begin..of.end.min(of.start + begin + BLOCK);
+        (0..segment.len()).step_by(PIECE).map(move |begin| {
+            let piece = |of: &Range<usize>| of.start + begin..of.end.min(of.start + begin + PIECE);
             Receive { from, segment: piece(&segment), halo: piece(&halo) }
         })
     };
@@ -44,7 +44,7 @@ pub(crate) struct Places {
     pub(crate) halo: usize,
     /// and in how many pieces.
     pub(crate) pieces: usize,
-    /// How many travel as words, at most: [`FEW`], but in tests.
+    /// How many arrive as words, at most: [`FEW`], but in tests.
     few: usize,
 }
 
@@ -75,20 +75,20 @@ impl Slot {
         &memory[self.begin + self.flags * FLAG..][of.start..of.end]
     }
 
-    /// The elements, once they are there, of the exchange of this number, under so many of its flags.
+    /// The elements, once they are there, of the exchange of this number, under a flag.
     fn get<S: Shared64>(
         self,
         memory: &[S],
         of: &Range<usize>,
-        mut flags: Range<usize>,
+        flag: usize,
         number: u32,
-        into: &mut [u64; BLOCK],
+        into: &mut [u64; PIECE],
     ) -> bool {
         if self.has_words {
             let mut words = self.words(memory, of).zip(into);
             return words.all(|(word, bits)| get_word(word, number).map(|seen| *bits = seen).is_some());
         }
-        let is_there = flags.all(|flag| self.flag(memory, flag).take_over() == u64::from(number));
+        let is_there = self.flag(memory, flag).take_over() == u64::from(number);
         if is_there {
             self.elements(memory, of).iter().zip(into).for_each(|(element, bits)| *bits = element.get());
         }
@@ -120,9 +120,13 @@ impl Places {
 
     /// What is sent in exchange `number`.
     fn sent(self, number: u32) -> Slot {
-        let (elements, has_words) = (self.sent, self.sent <= self.few);
-        let first = Slot { begin: ROOM, flags: elements.div_ceil(BLOCK), elements, has_words };
+        let first = Slot { begin: ROOM, flags: 1, elements: self.sent, has_words: false };
         if number.is_multiple_of(2) { first } else { Slot { begin: first.end(), ..first } }
+    }
+
+    /// Where the elements are that are sent in exchange `number`.
+    pub(crate) fn sent_at(self, number: u32) -> usize {
+        self.sent(number).begin + FLAG
     }
 
     /// What is received in exchange `number`.
@@ -160,9 +164,8 @@ impl Link {
     /// Copies the piece if it is there, and says whether it was.
     pub(crate) fn look<S: Shared64>(&mut self, memories: &[&[S]]) -> bool {
         let [sent, received] = [self.places[0].sent(self.number), self.places[1].received(self.number)];
-        let blocks = self.segment.start / BLOCK..self.segment.end.div_ceil(BLOCK);
-        let mut elements = [0; BLOCK];
-        if !sent.get(memories[self.from], &self.segment, blocks, self.number, &mut elements) {
+        let mut elements = [0; PIECE];
+        if !sent.get(memories[self.from], &self.segment, 0, self.number, &mut elements) {
             return false;
         }
         let elements = &elements[..self.halo.len()];
@@ -182,14 +185,9 @@ pub(super) mod tests {
     use super::super::{Lines, Relay, get, put};
     use super::*;
 
-    /// What a kernel does with what is sent, the last block first.
+    /// What a kernel does with what is sent.
     pub(in super::super) fn send<S: Shared64>(memory: &[S], places: Places, elements: &[u64], number: u32) {
-        (0..places.sent.div_ceil(BLOCK)).rev().for_each(|block| send_block(memory, places, elements, block, number));
-    }
-
-    fn send_block<S: Shared64>(memory: &[S], places: Places, elements: &[u64], block: usize, number: u32) {
-        let of = block * BLOCK..places.sent.min((block + 1) * BLOCK);
-        places.sent(number).put(memory, &of, block, number, &elements[of.clone()]);
+        places.sent(number).put(memory, &(0..places.sent), 0, number, elements);
     }
 
     /// The halo, if all of it is there.
@@ -201,8 +199,8 @@ pub(super) mod tests {
     ) -> Option<Vec<u64>> {
         let mut halo = Vec::new();
         for (k, piece) in pieces(receive).iter().enumerate() {
-            let mut elements = [0; BLOCK];
-            if !places.received(number).get(memory, &piece.halo, k..k + 1, number, &mut elements) {
+            let mut elements = [0; PIECE];
+            if !places.received(number).get(memory, &piece.halo, k, number, &mut elements) {
                 return None;
             }
             halo.extend(&elements[..piece.halo.len()]);
@@ -220,6 +218,7 @@ pub(super) mod tests {
             assert_eq!((slots[3].end(), places.sent(7), places.received(8)), (places.room(), slots[1], slots[2]));
             assert!(slots.iter().all(|slot| slot.begin % WORD == 0 && slot.end() - slot.begin >= slot.elements));
             assert!(slots.iter().all(|slot| slot.has_words || slot.begin % FLAG == 0), "flags have lines of their own");
+            assert_eq!([2, 3].map(|number| places.sent_at(number)), [slots[0], slots[1]].map(|slot| slot.begin + FLAG));
         }
     }
 
@@ -232,26 +231,24 @@ pub(super) mod tests {
         assert_eq!(Places::new(9, &expected), Places { sent: 9, halo: 1025, pieces: 3, few: FEW });
     }
 
-    /// A piece is copied once all blocks in which it lies are there, each exchange in full.
+    /// Pieces are copied once what is sent is there, each exchange in full.
     #[test]
     fn links_copy_what_has_come() {
-        // what is sent and what is received have words, or flags, or one of both
-        for (len, more) in [(1, 0), (511, 0), (512, 0), (513, 0), (1025, FEW), (FEW + 1, 0), (FEW - 1, 0)] {
+        // what arrives has words, or flags
+        for len in [1, 511, 512, 513, 1025, FEW, FEW + 1] {
             let receive = [Receive { from: 0, segment: 1..len + 1, halo: 0..len }];
-            let places = [Places::new(len + 2 + more, &[]), Places::new(0, &receive)];
+            let places = [Places::new(len + 2, &[]), Places::new(0, &receive)];
             let memories = places.map(|places| (0..places.room()).map(|_| AtomicU64::new(0)).collect::<Vec<_>>());
             let words = memories.each_ref().map(|memory| &memory[..]);
             let mut links: Vec<Link> = Link::all(1, &receive, &places).collect();
-            assert_eq!(links.len(), len.div_ceil(BLOCK));
+            assert_eq!(links.len(), len.div_ceil(PIECE));
             for number in 1..=5 {
                 let elements: Vec<u64> = (0..places[0].sent as u64).map(|k| 100 * k + u64::from(number)).collect();
                 assert!(!links.iter_mut().any(|link| link.look(&words)));
-                for block in (0..(len + 2).div_ceil(BLOCK)).rev() {
+                send(words[0], places[0], &elements, number);
+                for link in links.iter_mut().rev() {
                     assert!(take(words[1], places[1], &receive, number).is_none());
-                    send_block(words[0], places[0], &elements, block, number);
-                    links.iter_mut().for_each(|link| {
-                        link.look(&words);
-                    });
+                    assert!(link.look(&words));
                 }
                 assert_eq!(take(words[1], places[1], &receive, number).unwrap(), elements[1..=len]);
             }

@@ -88,8 +88,11 @@ pub(super) fn products<T: Real, A: Real>(t: &Bench<T, A>) {
                 let rows = &CsrRows { block: Arc::clone(&block), blocks: Arc::clone(&blocks), set };
                 t.product(rows, &dx, Product::Store(&mut y));
                 t.product(rows, &dx, Product::Residual { b: &db, r: &mut r });
-                before +=
-                    t.product(rows, &dx, Product::Dots { y: &mut q, partials: &partials, first: before, done: &done });
+                before += t.product(
+                    rows,
+                    &dx,
+                    Product::Dots { y: &mut q, partials: &partials, first: before, done: &done, sending: None },
+                );
             }
             assert_eq!(t.down(&y), expected, "spmv_csr, {what}");
             assert_eq!(t.down(&q), expected, "spmv_dot_csr, {what}");
@@ -147,7 +150,7 @@ pub(super) fn dictionary_products<T: Real, A: Real>(t: &Bench<T, A>) {
                     before += t.product(
                         rows,
                         &dx,
-                        Product::Dots { y: &mut q, partials: &partials, first: before, done: &done },
+                        Product::Dots { y: &mut q, partials: &partials, first: before, done: &done, sending: None },
                     );
                 }
                 assert_eq!(t.down(&y), expected, "y, {what}");
@@ -158,7 +161,7 @@ pub(super) fn dictionary_products<T: Real, A: Real>(t: &Bench<T, A>) {
             }
             let set = DeviceVec::from_slice(&t.ctx, &[1], "the state").unwrap();
             let (mut q, partials) = (t.up(&ints(n, 6)), t.partials(2));
-            let product = Product::Dots { y: &mut q, partials: &partials, first: 0, done: &set };
+            let product = Product::Dots { y: &mut q, partials: &partials, first: 0, done: &set, sending: None };
             let rows = DictionaryRows { block, set: sets[0][0] };
             t.kernels.product(&t.ctx, &rows, &t.up(&x), &product, Some(1)).unwrap();
             assert_eq!((t.down(&q), t.down(&partials)), (ints(n, 6), vec![0.0; 2]), "after the end");
@@ -203,8 +206,11 @@ pub(super) fn sell_products<T: Real, A: Real>(t: &Bench<T, A>) {
             launches.iter().for_each(|&rows| _ = t.product(rows, &dx, Product::Residual { b: &db, r: &mut r }));
             let mut before = 0;
             for &rows in &launches {
-                before +=
-                    t.product(rows, &dx, Product::Dots { y: &mut q, partials: &partials, first: before, done: &go });
+                before += t.product(
+                    rows,
+                    &dx,
+                    Product::Dots { y: &mut q, partials: &partials, first: before, done: &go, sending: None },
+                );
             }
             assert_eq!(t.down(&y), expected, "y, {what}");
             assert_eq!(t.down(&q), expected, "q, {what}");
@@ -219,7 +225,7 @@ pub(super) fn sell_products<T: Real, A: Real>(t: &Bench<T, A>) {
         let launches: Vec<Rows<'_, T>> = [&some as _].into_iter().chain(long.iter().map(|long| long as _)).collect();
         let (mut q, partials) = (t.up(&ints(n, 6)), t.partials(2 * launches.len()));
         for (first, rows) in (0..).zip(&launches) {
-            let product = Product::Dots { y: &mut q, partials: &partials, first, done: &stop };
+            let product = Product::Dots { y: &mut q, partials: &partials, first, done: &stop, sending: None };
             t.kernels.product(&t.ctx, *rows, &t.up(&x), &product, Some(1)).unwrap();
         }
         assert_eq!((t.down(&q), t.down(&partials)), (ints(n, 6), vec![0.0; 2 * launches.len()]), "after the end");

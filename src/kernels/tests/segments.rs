@@ -22,7 +22,11 @@ fn products<T: Real, A: Real>(
     for rows in block.launches(Which::Interior).chain(block.launches(Which::Boundary)) {
         t.product(rows, &dx, Product::Store(&mut y));
         t.product(rows, &dx, Product::Residual { b: &db, r: &mut r });
-        before += t.product(rows, &dx, Product::Dots { y: &mut q, partials: &partials, first: before, done: &done });
+        before += t.product(
+            rows,
+            &dx,
+            Product::Dots { y: &mut q, partials: &partials, first: before, done: &done, sending: None },
+        );
     }
     let sums = t.down(&partials);
     let (left, untouched) = sums.split_at(2 * before as usize);
