@@ -20,7 +20,7 @@ pub(crate) fn cg_classic<O: Backend>(
     iterate: &mut impl Iterate<O>,
     scaling: Option<&RankScaling<O>>,
     w: &mut Workspace<O>,
-    judge: &mut impl Judge<O>,
+    judge: &mut impl Judge,
 ) -> Result<Verdict> {
     backend.begin()?;
     iterate.residual(backend, a, w)?; //                  r = b − A x

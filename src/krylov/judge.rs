@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::precond::scaling::RankScaling;
 
 /// Judges the iterations of a rank. All ranks see the same numbers and so come to the same verdict.
-pub(crate) trait Judge<O: Backend> {
+pub(crate) trait Judge {
     /// Takes note of ‖r‖² of the true residual at the start of a run.
     fn begin(&mut self, rr: f64) -> Option<Verdict>;
 
@@ -34,11 +34,11 @@ pub(crate) trait Judge<O: Backend> {
     fn see(&mut self, record: &Record) -> Option<Verdict>;
 
     /// Judges what has become known, in order; then the clock and the caller.
-    fn judge(&mut self, records: &[Record], comm: &dyn Communicator<O::Real>) -> Option<Verdict>;
+    fn judge<T>(&mut self, records: &[Record], comm: &dyn Communicator<T>) -> Option<Verdict>;
 
     /// Now and then, in the middle of iteration `iteration` of a run: compares what the ranks' kernels take, and whether
     /// rows had better be shared otherwise.
-    fn compare(&mut self, backend: &O, iteration: u64) -> Result<Option<Verdict>>;
+    fn compare<O: Backend>(&mut self, backend: &O, iteration: u64) -> Result<Option<Verdict>>;
 
     /// Whether all ranks have agreed to take a snapshot of the iterate now.
     fn is_snapshot_due(&self) -> bool;
@@ -46,7 +46,7 @@ pub(crate) trait Judge<O: Backend> {
     /// Takes a snapshot of the iterate, if all ranks have agreed to do that now. To be called where `w` and `iterate` have the iterate
     /// of the last iteration that was judged, and `w` the direction of the next; `deferred` tells what is
     /// [deferred](crate::backend::deferred) of x.
-    fn take_snapshot(
+    fn take_snapshot<O: Backend>(
         &mut self,
         backend: &O,
         iterate: &impl Iterate<O>,

@@ -21,7 +21,7 @@ pub(crate) fn run<O: PassBackend>(
     mut scaling: Option<&mut RankScaling<O>>,
     w: &mut Workspace<O>,
     machine: &mut Machine<O>,
-    judge: &mut impl Judge<O>,
+    judge: &mut impl Judge,
 ) -> Result<Verdict> {
     backend.begin()?;
     iterate.residual(backend, a, w)?; // r = b − A x
@@ -49,7 +49,7 @@ fn iterations<O: PassBackend>(
     scaling: &mut Option<&mut RankScaling<O>>,
     w: &mut Workspace<O>,
     machine: &mut Machine<O>,
-    judge: &mut impl Judge<O>,
+    judge: &mut impl Judge,
 ) -> Result<Verdict> {
     machine.start(backend, a, judge.keeps_direction())?;
     let mut records = Vec::new();

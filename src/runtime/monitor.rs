@@ -222,43 +222,6 @@ impl<'a> Monitor<'a> {
         self.replaces = true;
     }
 
-    /// Takes note of ‖r‖² of the true residual at the start of a run.
-    pub(crate) fn begin(&mut self, rr: f64) -> Option<Verdict> {
-        self.before = self.iterations;
-        let is_same = rr <= SAME * SAME * self.last_rr; // not so at first, where there is none
-        let [goes_on, replaces] = [&mut self.goes_on, &mut self.replaces].map(std::mem::take);
-        self.keeps_direction = (self.is_mixed() || goes_on || replaces) && is_same;
-        let mut former_rr = f64::NAN;
-        self.may_replace = !replaces || self.may_replace && (rr / self.last_rr - 1.0).abs() <= VISIBLE;
-        if !replaces {
-            former_rr = std::mem::replace(&mut self.first_rr, rr);
-            self.before_all = self.iterations;
-            self.measured_since = (Instant::now(), 1);
-            self.iteration_time.pause();
-        }
-        self.last_rr = rr;
-        if self.history.is_empty() {
-            self.history.push(self.relative(rr));
-        }
-        if !rr.is_finite() {
-            return Some(Verdict::Ended(Reason::NonFinite("the residual b − A x")));
-        }
-        if rr <= self.limit {
-            return Some(Verdict::Converged);
-        }
-        if rr > REPLACED * REPLACED * former_rr {
-            return Some(Verdict::Stalled { worse: rr > self.least_rr });
-        }
-        self.least_rr = self.least_rr.min(rr);
-        let aim = if self.is_mixed() { MARGIN * self.limit } else { self.limit };
-        self.run_limit = aim.max(comparable(self.reach * self.reach * rr, self.precision));
-        if self.iterations >= self.max_iters {
-            return Some(Verdict::Ended(Reason::MaxIters));
-        }
-        self.runs += u32::from(!replaces || self.is_mixed());
-        None
-    }
-
     /// Whether a run that led nowhere may be undone and made anew: not if nothing would be different.
     pub(crate) fn may_try_anew(&self) -> bool {
         self.is_mixed() || self.keeps_direction
@@ -299,63 +262,6 @@ impl<'a> Monitor<'a> {
     /// The last iteration that was seen, counted within this run.
     pub(crate) fn run_iterations(&self) -> u64 {
         self.iterations - self.before
-    }
-
-    /// How many iterations are allowed from `iteration` of this run on.
-    pub(crate) fn allowed_from(&self, iteration: u64) -> u64 {
-        self.max_iters.saturating_add(1).saturating_sub(self.before + iteration)
-    }
-
-    /// Judges what has become known, in order; then the clock and the caller.
-    pub(crate) fn judge<T>(&mut self, records: &[Record], comm: &dyn Communicator<T>) -> Option<Verdict> {
-        for record in records {
-            if let Some(verdict) = self.judge_record(record) {
-                return Some(verdict);
-            }
-        }
-        match comm.stop_request() {
-            INTERRUPT => return Some(Verdict::Ended(Reason::Interrupted)),
-            TIME_OUT => return Some(Verdict::Ended(Reason::TimeLimit)),
-            request => self.takes_snapshot = request == SNAPSHOT,
-        }
-        if comm.rank() == 0 {
-            self.attend(comm);
-        }
-        None
-    }
-
-    /// Now and then, in the middle of iteration `iteration` of a run: compares what the ranks' kernels take, and whether
-    /// rows had better be shared otherwise. All ranks see the same numbers.
-    pub(crate) fn compare<O: Backend>(&mut self, backend: &O, iteration: u64) -> Result<Option<Verdict>> {
-        let Some(balance) = &self.balance else { return Ok(None) };
-        let of_all = self.before - self.before_all + iteration;
-        if !rebalance::is_time(of_all) {
-            return Ok(None);
-        }
-        let now = (Instant::now(), of_all);
-        let (since, first) = std::mem::replace(&mut self.measured_since, now);
-        let whole = (now.0 - since).as_secs_f64() / (of_all - first) as f64;
-        let [own, waiting] = backend.kernel_seconds(iteration)?.unwrap_or([f64::NAN; 2]);
-        let [own, waiting] = [backend.comm().gather(own)?, backend.comm().gather(waiting)?];
-        let kernels = rebalance::without_waits(&own, &waiting);
-        #[cfg(test)]
-        let kernels = match &balance.injected {
-            Some(all) => balance.costs.iter().zip(all).map(|(cost, each)| cost * each).collect(),
-            None => kernels,
-        };
-        let whole = backend.comm().gather(whole)?[0];
-        let times = IterationTimes { kernels, whole };
-        log::debug!("iteration {iteration}: {times:?}");
-        self.shares = balance.better_shares(&times, of_all);
-        self.iteration_times = Some(times);
-        Ok(self.shares.is_some().then_some(Verdict::Moves))
-    }
-
-    fn judge_record(&mut self, record: &Record) -> Option<Verdict> {
-        match *record {
-            Record::Curvature { iteration, pq } => Self::judge_curvature(self.before + iteration, pq),
-            Record::Residual { iteration, rr } => self.judge_residual(self.before + iteration, rr),
-        }
     }
 
     fn judge_curvature(iteration: u64, curvature: f64) -> Option<Verdict> {
@@ -438,9 +344,41 @@ impl<'a> Monitor<'a> {
     }
 }
 
-impl<O: Backend> Judge<O> for Monitor<'_> {
+impl Judge for Monitor<'_> {
     fn begin(&mut self, rr: f64) -> Option<Verdict> {
-        self.begin(rr)
+        self.before = self.iterations;
+        let is_same = rr <= SAME * SAME * self.last_rr; // not so at first, where there is none
+        let [goes_on, replaces] = [&mut self.goes_on, &mut self.replaces].map(std::mem::take);
+        self.keeps_direction = (self.is_mixed() || goes_on || replaces) && is_same;
+        let mut former_rr = f64::NAN;
+        self.may_replace = !replaces || self.may_replace && (rr / self.last_rr - 1.0).abs() <= VISIBLE;
+        if !replaces {
+            former_rr = std::mem::replace(&mut self.first_rr, rr);
+            self.before_all = self.iterations;
+            self.measured_since = (Instant::now(), 1);
+            self.iteration_time.pause();
+        }
+        self.last_rr = rr;
+        if self.history.is_empty() {
+            self.history.push(self.relative(rr));
+        }
+        if !rr.is_finite() {
+            return Some(Verdict::Ended(Reason::NonFinite("the residual b − A x")));
+        }
+        if rr <= self.limit {
+            return Some(Verdict::Converged);
+        }
+        if rr > REPLACED * REPLACED * former_rr {
+            return Some(Verdict::Stalled { worse: rr > self.least_rr });
+        }
+        self.least_rr = self.least_rr.min(rr);
+        let aim = if self.is_mixed() { MARGIN * self.limit } else { self.limit };
+        self.run_limit = aim.max(comparable(self.reach * self.reach * rr, self.precision));
+        if self.iterations >= self.max_iters {
+            return Some(Verdict::Ended(Reason::MaxIters));
+        }
+        self.runs += u32::from(!replaces || self.is_mixed());
+        None
     }
 
     fn keeps_direction(&self) -> bool {
@@ -460,26 +398,63 @@ impl<O: Backend> Judge<O> for Monitor<'_> {
     }
 
     fn allowed_from(&self, iteration: u64) -> u64 {
-        self.allowed_from(iteration)
+        self.max_iters.saturating_add(1).saturating_sub(self.before + iteration)
     }
 
     fn see(&mut self, record: &Record) -> Option<Verdict> {
-        self.judge_record(record)
+        match *record {
+            Record::Curvature { iteration, pq } => Self::judge_curvature(self.before + iteration, pq),
+            Record::Residual { iteration, rr } => self.judge_residual(self.before + iteration, rr),
+        }
     }
 
-    fn judge(&mut self, records: &[Record], comm: &dyn Communicator<O::Real>) -> Option<Verdict> {
-        self.judge(records, comm)
+    fn judge<T>(&mut self, records: &[Record], comm: &dyn Communicator<T>) -> Option<Verdict> {
+        for record in records {
+            if let Some(verdict) = self.see(record) {
+                return Some(verdict);
+            }
+        }
+        match comm.stop_request() {
+            INTERRUPT => return Some(Verdict::Ended(Reason::Interrupted)),
+            TIME_OUT => return Some(Verdict::Ended(Reason::TimeLimit)),
+            request => self.takes_snapshot = request == SNAPSHOT,
+        }
+        if comm.rank() == 0 {
+            self.attend(comm);
+        }
+        None
     }
 
-    fn compare(&mut self, backend: &O, iteration: u64) -> Result<Option<Verdict>> {
-        self.compare(backend, iteration)
+    fn compare<O: Backend>(&mut self, backend: &O, iteration: u64) -> Result<Option<Verdict>> {
+        let Some(balance) = &self.balance else { return Ok(None) };
+        let of_all = self.before - self.before_all + iteration;
+        if !rebalance::is_time(of_all) {
+            return Ok(None);
+        }
+        let now = (Instant::now(), of_all);
+        let (since, first) = std::mem::replace(&mut self.measured_since, now);
+        let whole = (now.0 - since).as_secs_f64() / (of_all - first) as f64;
+        let [own, waiting] = backend.kernel_seconds(iteration)?.unwrap_or([f64::NAN; 2]);
+        let [own, waiting] = [backend.comm().gather(own)?, backend.comm().gather(waiting)?];
+        let kernels = rebalance::without_waits(&own, &waiting);
+        #[cfg(test)]
+        let kernels = match &balance.injected {
+            Some(all) => balance.costs.iter().zip(all).map(|(cost, each)| cost * each).collect(),
+            None => kernels,
+        };
+        let whole = backend.comm().gather(whole)?[0];
+        let times = IterationTimes { kernels, whole };
+        log::debug!("iteration {iteration}: {times:?}");
+        self.shares = balance.better_shares(&times, of_all);
+        self.iteration_times = Some(times);
+        Ok(self.shares.is_some().then_some(Verdict::Moves))
     }
 
     fn is_snapshot_due(&self) -> bool {
         self.takes_snapshot().is_some()
     }
 
-    fn take_snapshot(
+    fn take_snapshot<O: Backend>(
         &mut self,
         backend: &O,
         iterate: &impl Iterate<O>,
