@@ -169,7 +169,7 @@ impl<T: Real, A: Real> LinearOperator<OpenClBackend<T, A>> for DeviceBlock<T> {
             self.exchange.send(backend, &v[*of])?;
         }
         // one launch is quicker than two, if it does not wait
-        let is_whole = arriving.is_none() || self.exchange.is_hidden_by_step;
+        let is_whole = backend.sending().is_some() || self.exchange.is_hidden_by_step;
         let mut groups = dots.groups();
         if !is_whole {
             let [x, y] = pair(v, of);
