@@ -63,17 +63,6 @@ static inline uint look_at(__global volatile uint *word)
     return seen;
 }
 
-/* Lets all groups see a number, and all that comes before it. */
-static inline void show(__global volatile uint *word, uint number)
-{
-#if COMPUTE_CAPABILITY >= 70
-    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(word), "r"(number) : "memory");
-#else
-    device_fence();
-    atomic_xchg(word, number);
-#endif
-}
-
 /* Whether all groups are there; the same in all of them. */
 static inline int all_are_there(__global volatile uint *words, uint turn, __global acc *refused, uint slot, __local uint *said)
 {

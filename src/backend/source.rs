@@ -263,13 +263,7 @@ fn step(pass: &Pass, program: &Program, columns: &Columns, ranks: Ranks) -> Stri
         Ranks::Alone => add_totals(&mut text, &totals, ""),
         Ranks::WithinLaunch => {}
         Ranks::BetweenLaunches => {
-            sum_over_ranks(
-                &mut text,
-                &totals,
-                products_of(pass, &partials(program)),
-                ["is_on", "get_group_id(0) == 0"],
-                "",
-            );
+            meeting(&mut text, &totals, products_of(pass, &partials(program)), ["is_on", "get_group_id(0) == 0"], "");
         }
     }
     for (k, Total { name, .. }) in totals.iter().enumerate().filter(|_| ranks != Ranks::Alone) {
@@ -349,20 +343,14 @@ fn totals_of(pass: &Pass, program: &Program, columns: &Columns) -> Vec<Total> {
     totals
 }
 
-/// How many totals a pass needs.
-pub(crate) fn totals(pass: &Pass, program: &Program, columns: &Columns) -> usize {
-    totals_of(pass, program, columns).len()
+/// Whether a pass needs sums over ranks.
+pub(crate) fn sums_over_ranks(pass: &Pass, program: &Program, columns: &Columns) -> bool {
+    !totals_of(pass, program, columns).is_empty()
 }
 
 /// The sum over ranks of what a pass needs: if it `is_on`, the group that `is_one` adds the partial sums of its rank, and puts and takes.
 /// `meanwhile` something else is done.
-fn sum_over_ranks(
-    text: &mut String,
-    totals: &[Total],
-    products: Vec<usize>,
-    [is_on, is_one]: [&str; 2],
-    meanwhile: &str,
-) {
+fn meeting(text: &mut String, totals: &[Total], products: Vec<usize>, [is_on, is_one]: [&str; 2], meanwhile: &str) {
     let count = totals.len();
     if count == 0 {
         return;

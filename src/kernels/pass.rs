@@ -21,8 +21,8 @@ pub(crate) struct GivenPass {
 /// A pass that forms its factors from the log, and from partial sums, or among several ranks from totals.
 pub(crate) struct AheadPass {
     kernel: Kernel,
-    /// Among several ranks, how many totals it needs.
-    totals: Option<usize>,
+    /// Among several ranks, whether it sums over them.
+    sums_over_ranks: Option<bool>,
     products: Vec<usize>,
     vectors: Vec<usize>,
     /// Whether it begins with what the iteration before has left to be formed.
@@ -132,20 +132,20 @@ impl GivenPass {
 
 impl AheadPass {
     /// The kernel of this name, in a program whose `real` and `acc` are `types`, with the numbers of the products whose sums it adds, and of its
-    /// vectors; among several ranks also how many totals it needs.
+    /// vectors; among several ranks also whether it sums over them.
     ///
     /// # Errors
     /// [`Error::OpenCl`](crate::Error::OpenCl) if it is missing.
     pub(crate) fn load(
         ctx: &Context,
         program: &Program,
-        (name, totals): (&str, Option<usize>),
+        (name, sums_over_ranks): (&str, Option<bool>),
         types: [&'static str; 2],
         [products, vectors]: [Vec<usize>; 2],
         [finishes, has_arriving]: [bool; 2],
     ) -> Result<Self> {
         let kernel = ctx.kernel(program, interned(name), types)?;
-        Ok(Self { kernel, totals, products, vectors, finishes, has_arriving })
+        Ok(Self { kernel, sums_over_ranks, products, vectors, finishes, has_arriving })
     }
 
     /// The products whose sums it adds.
@@ -159,8 +159,8 @@ impl AheadPass {
     }
 
     /// Whether it sums over ranks.
-    pub(crate) fn has_totals(&self) -> bool {
-        self.totals.is_some_and(|totals| totals > 0)
+    pub(crate) fn sums_over_ranks(&self) -> bool {
+        self.sums_over_ranks == Some(true)
     }
 
     /// Does the pass with the first `n` elements; as one of several ranks, with what it has to do with the others: of the vector `y` if that
@@ -183,7 +183,9 @@ impl AheadPass {
         assert!(vectors.iter().all(|v| n <= v.len()), "{}: {n} elements", self.kernel.name);
         assert!(rows.iter().all(|row| (row + width) as usize <= log.len()) && done.len().min(done_next.len()) > 0);
         assert!(products.iter().all(|(partials, first, count)| 2 * (first + count) as usize <= partials.len()));
-        assert!(PassSums { partials: former, ..sums }.has_room() && meeting.is_some() == self.totals.is_some());
+        assert!(
+            PassSums { partials: former, ..sums }.has_room() && meeting.is_some() == self.sums_over_ranks.is_some()
+        );
         let is_shared = meeting.is_some();
         let (count, has_former) = (super::count(n), u32::from(*has_former));
         let mut args: Vec<&dyn Argument> = vec![*done, *done_next, &count, &sums.tiles, &rows[0], &rows[1]];
@@ -217,7 +219,8 @@ impl AheadPass {
         assert!(vectors.iter().all(|v| v.len() == n || n + places.halo <= v.len()));
         assert!(!is_arriving || n + places.halo <= y.len(), "indices are below n: the halo's plan vouches for that");
         // in front those that work on the halo, behind the one that sums; one of them says that what is sent is there
-        let on_halo = if self.vectors.is_empty() { 0 } else { places.pieces.clamp(1, *units) };
+        let has_work = *is_arriving || !self.vectors.is_empty();
+        let on_halo = if has_work { places.pieces.clamp(1, *units) } else { 0 };
         let front = super::count((1 + on_halo) * grid.group_size);
         let grid = Grid { groups: grid.groups + 1 + on_halo, ..grid };
         let [sent, halo, pieces] = [places.sent, places.halo, places.pieces].map(super::count);

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use super::live::Lines64;
 use super::{Argument, Kernels, Launch, Tuning, launch};
-use crate::device::{Context, DeviceVec, Grid, LiveMemory};
+use crate::device::{Context, DeviceVec, Grid};
 use crate::error::Result;
 use crate::real::Real;
 
@@ -78,7 +79,7 @@ pub(crate) const MEETING_BYTES: u64 = 2 << 30;
 /// Where products put what other ranks need: see `cl/prelude.cl`.
 #[derive(Clone)]
 pub(crate) struct Sending {
-    pub(crate) memory: Arc<LiveMemory>,
+    pub(crate) memory: Arc<dyn Lines64 + Send + Sync>,
     /// Where the elements of this exchange are in it.
     pub(crate) slot: u32,
     /// Places of rows, from `first_place` on: see [`SentRows`](crate::comm::live::sending::SentRows).
@@ -88,6 +89,15 @@ pub(crate) struct Sending {
     pub(crate) kept: [u32; 2],
     /// of so many.
     pub(crate) rows: usize,
+}
+
+impl Sending {
+    /// Whether it is made for so many rows, and all of their places are in the memory.
+    fn has_room(&self, rows: usize) -> bool {
+        let others = self.rows - (self.kept[1] - self.kept[0]) as usize;
+        let sent = self.indices.len().checked_sub(self.first_place as usize + others + 1);
+        self.rows == rows && sent.is_some_and(|sent| self.slot as usize + sent <= self.memory.len())
+    }
 }
 
 /// What becomes of A x.
@@ -133,7 +143,7 @@ impl<T: Real, A: Real> Product<'_, T, A> {
             Self::Store(y) => x >= n_cols && y.len() >= n_rows,
             Self::Dots { y, partials, first, done, sending } => {
                 let has_room = 2 * (*first as usize + groups) <= partials.len() && done.len() > 0;
-                let has_room = has_room && sending.is_none_or(|sending| sending.rows == n_rows);
+                let has_room = has_room && sending.is_none_or(|sending| sending.has_room(n_rows));
                 x >= n_cols.max(n_rows) && y.len() >= n_rows && has_room
             }
             Self::Residual { b, r } => x >= n_cols && b.len().min(r.len()) >= n_rows,

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use super::csr::{BlockSet, CsrRows};
 use super::dictionary::{DictionaryRows, RowSet};
-use super::products::{Product, Rows};
+use super::products::{Product, Rows, Sending};
 use super::sell::{LongRows, SellRows, SliceSet};
 use super::*;
+use crate::comm::live::sending::SentRows;
 use crate::device::list;
 use crate::error::Error;
 use crate::matrix::{Csr as Matrix, gallery};
@@ -116,8 +117,10 @@ on_all!(dot_product);
 on_all!(updates);
 on_all!(conversions);
 on_all!(products);
+on_all!(products_send);
 on_all!(dictionary_products);
 on_all!(sell_products);
+on_all!(sell_products_send);
 on_all!(pack_and_copy);
 
 /// Σ x\[i\] y\[i\].

@@ -278,7 +278,7 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
         let meeting = meeting.as_ref().map(|meeting| (meeting, y));
         kernel.launch(&self.ctx, grid, self.n_owned(), &ahead, sums, &vectors, meeting)?;
         self.set_done(Arc::clone(done_next));
-        let met = [kernel.has_totals(), arriving.is_some()];
+        let met = [kernel.sums_over_ranks(), arriving.is_some()];
         if let Some(together) = &mut passes.together {
             together.met(met);
             self.sending.replace(Some(together.sending()));
@@ -473,10 +473,10 @@ fn load_ahead<T: Real, A: Real>(
     let partials = source::partials(program);
     let load = |pass: &Pass| {
         let needs = [source::products_of(pass, &partials), pass.vectors()];
-        let totals = (ranks != Ranks::Alone).then(|| source::totals(pass, program, columns));
+        let sums_over_ranks = (ranks != Ranks::Alone).then(|| source::sums_over_ranks(pass, program, columns));
         let types = [T::CL_NAME, A::CL_NAME];
         let is = [program.finished_by(pass).is_some(), source::arriving(pass, program).is_some()];
-        AheadPass::load(ctx, code, (&source::kernel_ahead(pass, ranks), totals), types, needs, is)
+        AheadPass::load(ctx, code, (&source::kernel_ahead(pass, ranks), sums_over_ranks), types, needs, is)
     };
     Ok((program.passes().map(load).collect::<Result<_>>()?, program.last.as_ref().map(load).transpose()?))
 }
@@ -551,7 +551,7 @@ impl<T: Real, A: Real> OpenClBackend<T, A> {
         let meeting = self.meeting(passes, false);
         let meeting = meeting.as_ref().map(|meeting| (meeting, nothing));
         kernel.launch(&self.ctx, grid, self.n_owned(), &ahead, sums, vectors, meeting)?;
-        let met = [kernel.has_totals(), false];
+        let met = [kernel.sums_over_ranks(), false];
         passes.together.iter_mut().for_each(|together| together.met(met));
         Ok(())
     }

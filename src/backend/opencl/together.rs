@@ -122,7 +122,14 @@ impl Together {
         let Self { memory, places, indices, kept, rows, next: [_, exchange], .. } = self;
         let (memory, indices, slot) =
             (Arc::clone(memory), Arc::clone(indices), places.sent_at(exchange.wrapping_add(1)));
-        Sending { memory, slot: slot as u32, indices, first_place: places.pieces as u32 + 1, kept: *kept, rows: *rows }
+        Sending {
+            memory: memory as _,
+            slot: slot as u32,
+            indices,
+            first_place: places.pieces as u32 + 1,
+            kept: *kept,
+            rows: *rows,
+        }
     }
 
     /// Counts what a launch of so many iterations does, unless the run is over before: then nothing comes after it.

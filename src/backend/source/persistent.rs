@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use super::elements::{function, on_halo_function};
-use super::{Columns, Ranks, Style, TOGETHER, arguments, partials, products_of, step, sum_over_ranks, totals_of};
+use super::{Columns, Ranks, Style, TOGETHER, arguments, partials, products_of, step, sums_over_ranks, totals_of};
 use crate::backend::barriers::barriers;
 use crate::backend::program::{Pass, Program, Step};
 use crate::comm::live::MOST_VALUES;
@@ -69,7 +69,7 @@ pub(crate) fn kernel(program: &Program, columns: &Columns, style: Style, is_shar
     let (mut product, mut sends, mut takes) = (0, false, None);
     for (step, waits) in program.iteration.iter().zip(waits) {
         let meets = match step {
-            Step::Pass(pass) if is_shared => !totals_of(pass, program, columns).is_empty(),
+            Step::Pass(pass) if is_shared => sums_over_ranks(pass, program, columns),
             _ => false,
         };
         if let (Step::Pass(pass), true) = (step, meets) {
@@ -183,7 +183,7 @@ pub(crate) fn meetings(program: &Program) -> Option<Meetings> {
     let (Some(y), None) = (products.next(), products.next()) else { return None };
     let counts: Vec<usize> =
         program.passes().chain(&program.last).map(|pass| totals_of(pass, program, &columns).len()).collect();
-    let of_iteration = program.passes().zip(&counts).filter(|(_, count)| **count > 0).count() as u32;
+    let of_iteration = program.passes().filter(|pass| sums_over_ranks(pass, program, &columns)).count() as u32;
     let is_left = program.passes().all(|pass| !pass.stores().contains(&y));
     let is_possible =
         program.has_halo[y] && is_left && of_iteration > 0 && counts.iter().all(|count| *count <= MOST_VALUES);
@@ -199,7 +199,7 @@ fn meeting(text: &mut String, pass: &Pass, program: &Program, columns: &Columns,
         let _ = writeln!(text, "    const uint count{k} = get_num_groups(0);");
     }
     let meanwhile = if sends { RAISE } else { "" };
-    sum_over_ranks(text, &totals_of(pass, program, columns), products, ["goes_on", "said"], meanwhile);
+    super::meeting(text, &totals_of(pass, program, columns), products, ["goes_on", "said"], meanwhile);
     text.push_str("        }\n");
 }
 

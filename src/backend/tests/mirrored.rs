@@ -3,6 +3,7 @@
 //! does not matter how a runtime shares the processor among them.
 
 use std::cell::RefCell;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::*;
 use crate::backend::source::persistent::meetings;
@@ -90,6 +91,12 @@ fn torus([w, h]: [usize; 2]) -> Csr {
     Csr::from_triplets(w * h, w * h, &rows, &columns, &values).unwrap()
 }
 
+/// One test at a time: kernels that wait take the processor's threads, of which others need one to answer in time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// How ranks iterate: in launches of several iterations, one by one, or each with the host's part in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
@@ -128,6 +135,7 @@ fn half<T: Real>(a: &Csr, (method, format, by): (Method, Format, By), b: &[f64],
 
 #[test]
 fn ranks_iterate_together() {
+    let _alone = alone();
     let a = torus([17, 40]);
     let half_b = gallery::random_vector(a.n_rows() / 2, 5);
     let b = [&half_b[..], &half_b].concat();
@@ -167,6 +175,7 @@ fn ranks_iterate_together() {
 /// can do least.
 #[test]
 fn equal_runs_together_have_equal_bits() {
+    let _alone = alone();
     let a = torus([17, 40]);
     let b = gallery::random_vector(a.n_rows() / 2, 6);
     for by in [By::Several, By::One] {
@@ -185,6 +194,7 @@ fn equal_runs_together_have_equal_bits() {
 /// Who waits in vain for a sum says so, and the run ends.
 #[test]
 fn a_rank_or_a_relay_that_does_not_come_is_missed() {
+    let _alone = alone();
     let a = torus([12, 10]);
     let b = gallery::random_vector(a.n_rows() / 2, 7);
     for (by, comes, missed) in [(By::One, false, "the other one"), (By::Unheard, true, "the relay")] {
@@ -198,6 +208,7 @@ fn a_rank_or_a_relay_that_does_not_come_is_missed() {
 /// Nothing has changed then: the host goes on, one iteration after the other.
 #[test]
 fn a_launch_to_which_a_rank_does_not_come_is_refused() {
+    let _alone = alone();
     let a = torus([17, 40]);
     let half_b = gallery::random_vector(a.n_rows() / 2, 7);
     let b = [&half_b[..], &half_b].concat();

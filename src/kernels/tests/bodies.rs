@@ -62,6 +62,58 @@ pub(super) fn conversions<T: Real, A: Real>(t: &Bench<T, A>) {
     }
 }
 
+pub(super) fn products_send<T: Real, A: Real>(t: &Bench<T, A>) {
+    let grids = [[13, 17], [16, 32], [33, 31]].map(|shape| gallery::poisson2d(shape).unwrap());
+    grids.iter().for_each(|a| sends(t, a, &[Format::Csr, Format::Dictionary, Format::Pattern]));
+    matrices().iter().for_each(|a| sends(t, a, &[Format::Csr]));
+}
+
+pub(super) fn sell_products_send<T: Real, A: Real>(t: &Bench<T, A>) {
+    let kinds = [blocks(3, 33, 0), blocks(2, 100, 7)];
+    matrices().iter().chain(&kinds).for_each(|a| sends(t, a, &[Format::Sell]));
+}
+
+/// Each element that other ranks need is put into each of its places, and nothing beside them: of an array, as it need not be live.
+fn sends<T: Real, A: Real>(t: &Bench<T, A>, a: &Matrix, formats: &[Format]) {
+    let (n, done) = (a.n_rows(), DeviceVec::zeros(&t.ctx, 1, "the state").unwrap());
+    let (x, all) = (ints(n, 4), 0..n as u32);
+    let expected = a.mul_vec(&x);
+    let some: Vec<u32> = all.clone().filter(|row| row % 7 == 3 || *row as usize + 5 > n).collect();
+    let part = split(a, std::slice::from_ref(&(0..n))).remove(0);
+    for format in formats {
+        let block = DeviceBlock::<T>::upload(&t.ctx, &t.kernels.tuning, &part, 1.0, *format).unwrap();
+        for send in [vec![], some.clone(), all.clone().rev().chain(some.clone()).collect()] {
+            let (slot, SentRows { kept, places }) = (3, SentRows::new(n, &send));
+            let indices: Vec<u32> = [7, 7].into_iter().chain(places).collect();
+            let memory = Arc::new(DeviceVec::<u64>::zeros(&t.ctx, slot + send.len() + 1, "lines").unwrap());
+            let sending = Sending {
+                memory: Arc::clone(&memory) as _,
+                slot: slot as u32,
+                indices: Arc::new(DeviceVec::from_slice(&t.ctx, &indices, "places").unwrap()),
+                first_place: 2,
+                kept: [kept.start, kept.end].map(|row| row as u32),
+                rows: n,
+            };
+            let (dx, mut y) = (t.up(&x), t.up(&ints(n, 6)));
+            let partials = t.partials(2 * block.launch_count() * t.kernels.tuning.max_groups());
+            let mut first = 0;
+            for rows in block.launches(Which::All) {
+                let (partials, done, sending) = (&partials, &done, Some(&sending));
+                first += t.product(rows, &dx, Product::Dots { y: &mut y, partials, first, done, sending });
+            }
+            assert_eq!(t.down(&y), expected, "{format}, n = {n}");
+            let mut seen = vec![1; memory.len()];
+            memory.read(&t.ctx, 0, &mut seen).unwrap();
+            let value = |bits: &u64| {
+                if size_of::<T>() == 4 { f64::from(f32::from_bits(*bits as u32)) } else { f64::from_bits(*bits) }
+            };
+            let sent: Vec<f64> = seen[slot..slot + send.len()].iter().map(value).collect();
+            assert_eq!(sent, send.iter().map(|row| expected[*row as usize]).collect::<Vec<_>>(), "{format}, n = {n}");
+            assert!(seen[..slot].iter().chain(&seen[slot + send.len()..]).all(|bits| *bits == 0), "{format}, n = {n}");
+        }
+    }
+}
+
 pub(super) fn products<T: Real, A: Real>(t: &Bench<T, A>) {
     let done = DeviceVec::zeros(&t.ctx, 1, "the state").unwrap();
     for a in matrices() {
