@@ -50,10 +50,10 @@ static inline ulong2 await_word(__global volatile ulong *word, uint number, uint
     return seen;
 }
 
-/* The bits in the word of this number, once it is there; `otherwise` if it does not come. */
-static inline ulong take_word(together *t, __global volatile ulong *word, uint number, ulong otherwise)
+/* The bits in the word of this number, once it is there; `otherwise` if it does not come within so many looks. */
+static inline ulong take_word(together *t, __global volatile ulong *word, uint number, uint most_looks, ulong otherwise)
 {
-    const ulong2 seen = await_word(word, number, t->most_looks);
+    const ulong2 seen = await_word(word, number, most_looks);
     if (has_come(seen, number))
         return bits_of(seen);
     t->refused[1] = 1;
@@ -137,6 +137,13 @@ static inline __global volatile ulong *told(together *t, uint k) { return (__glo
 /* What a sum that does not come is: so that the run ends. */
 #define NO_TOTAL as_ulong((double)NAN)
 
+/* Looks after which who hears gives up: long after who tells, though a look at the device's own memory takes less time. If some gave up and
+ * others heard the totals a moment later, these would wait at a barrier that nobody else comes to. */
+static inline uint looks_of_hearers(const together *t)
+{
+    return t->most_looks < UINT_MAX / 16 ? 16 * t->most_looks : UINT_MAX;
+}
+
 /* One group takes the totals and tells the others. If all looked for themselves, the bus would have no time for anything else. */
 static inline void tell_totals(together *t, uint count)
 {
@@ -144,7 +151,7 @@ static inline void tell_totals(together *t, uint count)
     if (k < count) {
         if (t->words)
             device_fence(); /* for all that groups have left before they came */
-        put_word(told(t, k), take_word(t, word_of(t->memory, 1, t->sum, k), t->sum, NO_TOTAL), t->sum);
+        put_word(told(t, k), take_word(t, word_of(t->memory, 1, t->sum, k), t->sum, t->most_looks, NO_TOTAL), t->sum);
     }
 }
 
@@ -153,7 +160,7 @@ static inline void hear_totals(together *t, int is_on, uint count, __local acc *
 {
     const uint k = get_local_id(0);
     if (is_on && k < count) {
-        totals[k] = (acc)as_double(take_word(t, told(t, k), t->sum, NO_TOTAL));
+        totals[k] = (acc)as_double(take_word(t, told(t, k), t->sum, looks_of_hearers(t), NO_TOTAL));
         if (t->words)
             device_fence();
     }
@@ -202,7 +209,7 @@ static inline void take_halo(together *t, int is_on, __global real *v, uint n, u
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
         for (uint k = t->firsts[piece] + get_local_id(0); k < t->firsts[piece + 1]; k += GROUP_SIZE) {
             const ulong otherwise = bits_of_element((real)NAN);
-            v[n + k] = element_of(flags == 0 ? take_word(t, from + k * WORD, t->exchange, otherwise)
+            v[n + k] = element_of(flags == 0 ? take_word(t, from + k * WORD, t->exchange, t->most_looks, otherwise)
                                              : ((__global const ulong *)from)[flags * FLAG + k]);
         }
         if (get_local_id(0) == 0 && flags > 0 && raised(from + piece * FLAG) != t->exchange) {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::gate::Gate;
-use super::live::relaying::{Member, Relaying};
+use super::live::relaying::{Crew, Member, Relaying};
 use super::{Communicator, Failure, MAX_SUMS, Message};
 use crate::error::{Error, Result};
 
@@ -34,6 +34,8 @@ struct Shared<T> {
 struct Brought {
     members: Vec<Option<Member>>,
     relaying: Option<Arc<Relaying>>,
+    /// Its threads, from run to run.
+    crew: Crew,
 }
 
 /// A rank's contribution to a sum, on a cache line of its own: values, then the stop request.
@@ -66,7 +68,7 @@ impl<T: Send + Sync + 'static> Threads<T> {
             lines: [lines(), lines()],
             arrivals: Gate::new(size),
             mailboxes: receivers.iter().map(mailbox).collect(),
-            relaying: Mutex::new(Brought { members: vec![None; size], relaying: None }),
+            relaying: Mutex::new(Brought { members: vec![None; size], relaying: None, crew: Crew::default() }),
         });
         let rank = |rank| Self {
             rank,
@@ -157,10 +159,10 @@ impl<T: Send + Sync + 'static> Communicator<T> for Threads<T> {
         relaying().members[self.rank] = Some(member);
         self.gather(0.0)?; // all have brought theirs
         if self.rank == 0 {
-            let Brought { members, relaying } = &mut *relaying();
+            let Brought { members, relaying, crew } = &mut *relaying();
             let all: Option<Vec<Member>> = members.drain(..).collect();
             *members = vec![None; self.size()];
-            *relaying = all.and_then(|members| Relaying::among(&members)).map(Arc::new);
+            *relaying = all.and_then(|members| Relaying::among(&members, crew)).map(Arc::new);
         }
         self.gather(0.0)?; // it is decided
         let relayed = relaying().relaying.clone();

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::exchange::SumTime;
 use crate::comm::live::halos::Places;
-use crate::comm::live::relaying::{Member, Relaying};
+use crate::comm::live::relaying::{Crew, Member, Relaying};
 use crate::comm::live::{Lines, ROOM, get, put};
 use crate::device::{Context, DeviceVec, Info, LiveMemory, Queue};
 use crate::error::{Error, Result};
@@ -160,8 +160,8 @@ fn meet(ranks: &mut [Rank], values: usize, repeat: usize) -> Result<Timing> {
         name: rank.name.clone(),
     };
     let members: Vec<Member> = ranks.iter().map(member).collect();
-    let relaying =
-        Relaying::with_threads(&members, 1).ok_or_else(|| Error::Usage("there are no more threads".into()))?;
+    let relaying = Relaying::with_threads(&members, &mut Crew::default(), 1)
+        .ok_or_else(|| Error::Usage("there are no more threads".into()))?;
     let mut first = 1;
     let mut launch = |rounds: u32| -> Result<f64> {
         let start = Instant::now();

@@ -8,9 +8,9 @@ use std::time::Instant;
 use rayon::prelude::*;
 
 use super::forecast::{Forecast, Prediction, micros, sample, set_of, small_reason, uses, why_not};
-use super::placement::{self, LEAST_LATENCY, Speed};
+use super::placement::{self, LEAST_LATENCY, Speed, Synchronization};
 use super::{latency, speed};
-use crate::device::{Choice, Info, Rejected, Selection};
+use crate::device::{Choice, Info, Kind, Rejected, Selection};
 use crate::kernels::products::MEETING_BYTES;
 use crate::matrix::Csr;
 use crate::matrix::reorder::Locality;
@@ -19,9 +19,6 @@ use crate::partition::{ENTRY_BYTES, cost, cost_of};
 use crate::runtime::{ShareSource, Whole, memory_check};
 use crate::tune::Tune;
 use crate::tune::store::{Device, IterationTimeEntry, Known, LatencyEntry, LatencyKey, Store, kind};
-
-/// The most that a link between devices takes for an element of a halo, in seconds: 8 bytes in each direction at 10 GB/s.
-const HALO_SECONDS: f64 = 1.6e-9;
 
 /// How many times faster than it seems the processor's memory may be, when it is said that it would not help GPUs.
 const DOUBT: f64 = 2.0;
@@ -105,6 +102,12 @@ impl<'a> PerformanceModel<'a> {
             Exchange::Live if bytes > MEETING_BYTES => Exchange::HostStaged,
             exchange => exchange,
         }
+    }
+
+    /// Whether kernels of these devices exchange while they run, if they have the memory for it.
+    fn may_meet(&self, devices: &[Option<Info>]) -> bool {
+        let is_gpu = |device: &Option<Info>| device.as_ref().is_some_and(|device| device.kind == Kind::Gpu);
+        self.exchange(devices.len()) == Exchange::Live && devices.iter().all(is_gpu)
     }
 
     fn latency_key(&self, devices: &[Option<Info>]) -> LatencyKey {
@@ -226,18 +229,19 @@ impl<'a> PerformanceModel<'a> {
             (false, true) => Some(self.latency(devices)?),
             (false, false) => self.known_latency(devices),
         };
-        let seconds = if is_alone || latency.is_some() {
-            placement::seconds(kernels, if is_alone { 0.0 } else { self.halo(devices.len()) }, latency)
-        } else {
-            f64::NAN
+        let with_halo = |by| placement::seconds(kernels, self.halo(devices.len()), by);
+        let seconds = match latency {
+            _ if is_alone => placement::seconds(kernels, 0.0, Synchronization::Alone),
+            Some(latency) if self.may_meet(devices) => with_halo(Synchronization::Live(latency)),
+            Some(latency) => with_halo(Synchronization::Host(latency)),
+            None => f64::NAN,
         };
         Some(Prediction { devices: devices.to_vec(), shares, source, kernels, latency, seconds, is_remembered: false })
     }
 
-    /// Seconds that a rank's halo is on its way, by a sample of the rows.
+    /// Elements of a rank's halo, by a sample of the rows.
     fn halo(&self, ranks: usize) -> f64 {
-        let elements = Locality::of(self.rows, ranks).sent * self.rows.n_rows() as f64 / ranks as f64;
-        elements * HALO_SECONDS
+        Locality::of(self.rows, ranks).sent * self.rows.n_rows() as f64 / ranks as f64
     }
 
     /// The best set of the devices that may be used.

@@ -1,9 +1,9 @@
-//! How fast a device, or the host, is on rows of a system: the kernels of an iteration are made and timed on a
-//! sample of them, in the format and with the launches that a rank would have.
+//! How fast a device, or the host, is on rows of a system: iterations are made and timed on a sample of them, in the format and with the
+//! launches that a rank alone would have.
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::backend::LinearOperator;
 use crate::backend::host::HostBackend;
@@ -20,15 +20,18 @@ use crate::real::{Precision, Real};
 use crate::runtime::Setup;
 use crate::runtime::loaded::load;
 use crate::timing::timing;
-use crate::tune::stopwatch::{Stopwatch, sum};
 use crate::tune::workload::numbers;
 
-/// Iterations that are timed, and the time that they may take beyond the least number.
-const COUNT: [usize; 2] = [3, 15];
-const TIME: Duration = Duration::from_millis(50);
+/// Iterations that warm up, and others that tell about how long one takes.
+const WARM_UP: u64 = 8;
+const FEW: u64 = 4;
+/// How often is measured; the least and the most iterations of a measurement, and the time that it should take. There are so few that even
+/// an easy system is not solved before.
+const REPEAT: usize = 3;
+const COUNT: [u64; 2] = [3, 16];
+const TIME: f64 = 10e-3;
 
-/// Seconds that the kernels of the product and the step of an iteration take on each of some `samples`, rows of `a` of which
-/// other ranks have the rest: on devices the kernels' own, as ranks measure them in a solve.
+/// Seconds that an iteration takes on each of some `samples`, rows of `a`, if the device has nothing else.
 ///
 /// # Errors
 /// Those of the device.
@@ -60,44 +63,38 @@ pub(crate) fn seconds(
 fn on_device<T: Real, A: Real>(ctx: &Arc<Context>, part: &Part<'_>, setup: &Setup) -> Result<f64> {
     let (backend, block) = load::<T, A>(ctx, part, setup, Box::new(Alone::default()))?;
     let r = DeviceVec::from_slice(ctx, &numbers::<T>(part.n_owned() + part.halo.len, 3), "r")?;
-    let mut iteration = iteration(&backend, &block, setup.method, r)?;
-    iteration()?; // the first one pays for more than itself
-    ctx.finish()?;
-    let start = Instant::now();
-    iteration()?;
-    ctx.finish()?;
-    let times = Stopwatch::default().times(ctx, count(start.elapsed()), sum, |_| iteration())?;
-    Ok(timing(times).median)
+    timed(&backend, &block, setup.method, r)
 }
 
 fn on_host<T: Real>(a: &Arc<Csr>, part: Part<'_>, setup: &Setup) -> Result<f64> {
     let backend = HostBackend::<T>::new(part.n_owned(), Box::new(Alone::default()));
     let r = numbers::<T>(part.n_owned() + part.halo.len, 3);
-    let block = HostBlock::new(a, part, 1.0, setup.format)?;
-    let mut iteration = iteration(&backend, &block, setup.method, r)?;
-    let mut timed = || -> Result<f64> {
+    timed(&backend, &HostBlock::new(a, part, 1.0, setup.format)?, setup.method, r)
+}
+
+/// Seconds of an iteration.
+fn timed<O: PassBackend>(backend: &O, block: &impl LinearOperator<O>, method: Method, r: O::Vector) -> Result<f64> {
+    let mut iterations = iterations(backend, block, method, r)?;
+    let mut mean = |count: u64| -> Result<f64> {
         let start = Instant::now();
-        iteration()?;
-        Ok(start.elapsed().as_secs_f64())
+        iterations(count)?;
+        backend.finish(0)?;
+        Ok(start.elapsed().as_secs_f64() / count as f64)
     };
-    timed()?;
-    let once = Duration::from_secs_f64(timed()?);
-    let times = (0..count(once)).map(|_| timed()).collect::<Result<_>>()?;
+    mean(WARM_UP)?;
+    let count = ((TIME / mean(FEW)?.max(1e-9)) as u64).clamp(COUNT[0], COUNT[1]);
+    let times = (0..REPEAT).map(|_| mean(count)).collect::<Result<_>>()?;
     Ok(timing(times).median)
 }
 
-/// How many iterations are timed, if one takes so long.
-fn count(once: Duration) -> usize {
-    ((TIME.as_secs_f64() / once.as_secs_f64().max(1e-9)) as usize).clamp(COUNT[0], COUNT[1])
-}
-
-/// What makes one iteration after the other, from this residual; of a method that is no text, those of `cg` stand for its own.
-fn iteration<'a, O: PassBackend>(
+/// What makes, or enqueues, so many iterations after the former ones, from this residual; of a method that is no text, those of `cg`
+/// stand for its own.
+fn iterations<'a, O: PassBackend>(
     backend: &'a O,
     block: &'a impl LinearOperator<O>,
     method: Method,
     r: O::Vector,
-) -> Result<impl FnMut() -> Result<()> + 'a>
+) -> Result<impl FnMut(u64) -> Result<()> + 'a>
 where
     O::Vector: 'a,
     O::Passes: 'a,
@@ -112,11 +109,20 @@ where
     backend.begin()?;
     machine.begin(backend)?;
     machine.start(backend, block, false)?;
-    let mut iterations = 1..;
-    Ok(move || {
-        let iteration = iterations.next().unwrap_or_default();
-        // nothing meets a test of −1
-        machine.iterate(backend, block, iteration, -1.0, &mut |_| None::<()>)?;
+    let mut next = 1;
+    Ok(move |count| {
+        let end = next + count;
+        while next < end {
+            // nothing meets a test of −1
+            let several = machine.several(backend, block, (next, end - next), -1.0)?;
+            next = match several {
+                Some(later) => later,
+                None => {
+                    machine.iterate(backend, block, next, -1.0, &mut |_| None::<()>)?;
+                    next + 1
+                }
+            };
+        }
         Ok(())
     })
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::kept;
 use super::mode::Tune;
-use super::stopwatch::{Stopwatch, span};
+use super::stopwatch::Stopwatch;
 use super::store::{Device, FormatEntry, FormatKey, FormatTime, Known, Store};
 use super::workload::numbers;
 use crate::backend::Backend;
@@ -252,7 +252,7 @@ impl<T: Real, A: Real> Comparison<'_, T, A> {
             let rounds = (ROUNDS_TIME.as_secs_f64() / round.as_secs_f64()) as usize;
             let launches = rounds.clamp(ROUNDS[0], ROUNDS[1]) * count * TURN;
             let whose = |launch: usize| launch / TURN % count;
-            let all = Stopwatch::default().times(ctx, launches, span, |launch| product(&blocks[whose(launch)].0))?;
+            let all = Stopwatch::default().times(ctx, launches, |launch| product(&blocks[whose(launch)].0))?;
             for (launch, time) in all.into_iter().enumerate().filter(|(launch, _)| launch % TURN > 0) {
                 blocks[whose(launch)].1.push(time);
             }

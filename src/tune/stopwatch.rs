@@ -14,8 +14,8 @@ pub(crate) struct Stopwatch {
 
 impl Stopwatch {
     /// The time of each of `count` launches, in seconds; `launch` gets the number of each, and may enqueue several
-    /// kernels, whose time together is `time`: their [`span`], or their [`sum`]. Where the device's times make no sense, all are
-    /// made once more.
+    /// kernels, from the beginning of the first to the end of the last. Where the device's times make no sense, all are made once
+    /// more.
     ///
     /// # Errors
     /// Those of `launch`, and of the device.
@@ -23,7 +23,6 @@ impl Stopwatch {
         &mut self,
         ctx: &Context,
         count: usize,
-        time: fn(&[Timed]) -> f64,
         mut launch: impl FnMut(usize) -> Result<()>,
     ) -> Result<Vec<f64>> {
         if !self.distrusted {
@@ -39,7 +38,7 @@ impl Stopwatch {
             }
             let elapsed = start.elapsed().as_secs_f64();
             let timed = ctx.take_timed(count as u64)?;
-            let times: Vec<f64> = timed.chunk_by(|a, b| a.tag == b.tag).map(time).collect();
+            let times: Vec<f64> = timed.chunk_by(|a, b| a.tag == b.tag).map(span).collect();
             if times.len() == count && times.iter().all(|&t| t > 0.0) && times.iter().sum::<f64>() < 1.1 * elapsed {
                 return Ok(times);
             }
@@ -58,15 +57,9 @@ impl Stopwatch {
 }
 
 /// Seconds from the beginning of the first kernel to the end of the last.
-pub(crate) fn span(kernels: &[Timed]) -> f64 {
+fn span(kernels: &[Timed]) -> f64 {
     let (start, end) = (kernels[0].start, kernels[kernels.len() - 1].end);
     end.saturating_sub(start) as f64 * 1e-9
-}
-
-/// Seconds of all kernels, each by itself: what passes between them does not count, as in a solve other kernels, or launches
-/// of the next iteration, may fill it.
-pub(crate) fn sum(kernels: &[Timed]) -> f64 {
-    kernels.iter().map(|kernel| kernel.time().as_secs_f64()).sum()
 }
 
 #[cfg(test)]
@@ -78,6 +71,6 @@ mod tests {
         let kernel = |start, end| Timed { tag: 1, kernel: "", start, end };
         // 3 µs and 2 µs, and 5 µs between them
         let kernels = [kernel(1_000, 4_000), kernel(9_000, 11_000)];
-        assert!((span(&kernels) - 10e-6).abs() < 1e-15 && (sum(&kernels) - 5e-6).abs() < 1e-15);
+        assert!((span(&kernels) - 10e-6).abs() < 1e-15);
     }
 }

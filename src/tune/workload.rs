@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::stopwatch::{Stopwatch, span};
+use super::stopwatch::Stopwatch;
 use crate::device::{Context, DeviceVec, Grid};
 use crate::error::{Error, Result};
 use crate::kernels::csr::CsrBlock;
@@ -237,7 +237,7 @@ impl<'a, T: Real, A: Real> Workload<'a, T, A> {
         self.ctx.finish()?;
         let launches = launches.min((BATCH_SECONDS / start.elapsed().as_secs_f64()) as usize).max(3);
         let (ctx, mut stopwatch) = (Arc::clone(&self.ctx), self.stopwatch);
-        let times = stopwatch.times(&ctx, launches, span, |_| self.launch(kernels, kernel, groups));
+        let times = stopwatch.times(&ctx, launches, |_| self.launch(kernels, kernel, groups));
         self.stopwatch = stopwatch;
         times
     }

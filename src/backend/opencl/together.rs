@@ -1,7 +1,6 @@
 //! What a device has to do with other ranks in launches of several iterations: see `cl/together.cl`.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use crate::backend::source::persistent::Meetings;
 use crate::comm::Communicator;
@@ -88,7 +87,8 @@ impl Together {
     /// # Errors
     /// A failed rank.
     pub(super) fn begin<T>(&mut self, comm: &dyn Communicator<T>) -> Result<bool> {
-        self.memory.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        self.relaying = None; // nor does anybody look
+        self.places.clear(&self.memory);
         self.next = [1, 0];
         let member = Member {
             memory: Arc::clone(&self.memory) as _,

@@ -9,7 +9,7 @@ use super::*;
 use crate::backend::source::persistent::meetings;
 use crate::comm::Message;
 use crate::comm::live::ROOM;
-use crate::comm::live::relaying::{Member, Relaying};
+use crate::comm::live::relaying::{Crew, Member, Relaying};
 use crate::error::{Error, Result};
 use crate::kernels::products::TOGETHER_BYTES;
 use crate::operator::Exchange;
@@ -59,7 +59,7 @@ impl<T: Send + Sync + 'static> Communicator<T> for Mirror<T> {
             let words: Vec<_> = (0..member.memory.len().max(ROOM)).map(|_| Default::default()).collect();
             other.memory = Arc::new(words);
         }
-        let relaying = Relaying::with_threads(&[member, other], 1).map(Arc::new);
+        let relaying = Relaying::with_threads(&[member, other], &mut Crew::default(), 1).map(Arc::new);
         relaying.iter().filter(|_| !self.relays).for_each(|relaying| relaying.fail());
         Ok(relaying)
     }

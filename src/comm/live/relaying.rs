@@ -2,8 +2,9 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::thread::{Builder, JoinHandle};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::Builder;
 use std::time::Duration;
 
 use super::halos::{Link, Places};
@@ -32,10 +33,33 @@ pub(crate) struct Member {
     pub(crate) name: String,
 }
 
-/// Threads that relay until this is dropped.
+/// Threads that relay now and then. They wait in between, as making them takes longer than many a run; they end when this is dropped.
+#[derive(Default)]
+pub(crate) struct Crew(Vec<Sender<Job>>);
+
+/// What a thread does.
+type Job = Box<dyn FnOnce() + Send>;
+
+impl Crew {
+    /// Lets a thread that has nothing to do do this; `false` if there are no more threads. Jobs are given `number`s from 0 on, once all
+    /// former ones are over.
+    fn start(&mut self, number: usize, job: Job) -> bool {
+        if number == self.0.len() {
+            let (sender, jobs) = channel::<Job>();
+            if Builder::new().name("relay".into()).spawn(move || jobs.into_iter().for_each(|job| job())).is_err() {
+                return false;
+            }
+            self.0.push(sender);
+        }
+        self.0[number].send(job).is_ok()
+    }
+}
+
+/// What relays until this is dropped.
 pub(crate) struct Relaying {
     stops: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<()>>,
+    /// How many threads have not stopped.
+    at_work: Arc<AtomicUsize>,
     memories: Vec<Live>,
     names: Vec<String>,
     /// The sum that is under way.
@@ -54,7 +78,7 @@ type Task = Box<dyn FnMut(&[&[AtomicU64]]) -> bool + Send>;
 impl Relaying {
     /// Among so many ranks; `None` if two are of one device, if there are not processors enough for them and a thread that never rests,
     /// or if there are no more threads.
-    pub(crate) fn among(members: &[Member]) -> Option<Self> {
+    pub(crate) fn among(members: &[Member], crew: &mut Crew) -> Option<Self> {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let devices: Vec<usize> = members.iter().filter_map(|member| member.device).collect();
         let is_new = |k: usize| !devices[..k].contains(&devices[k]);
@@ -63,11 +87,11 @@ impl Relaying {
         }
         let copied: usize = members.iter().map(|member| member.places.halo).sum();
         let useful = (1 + copied.div_ceil(SHARE)).min(THREADS);
-        Self::with_threads(members, processors.saturating_sub(members.len()).clamp(1, useful))
+        Self::with_threads(members, crew, processors.saturating_sub(members.len()).clamp(1, useful))
     }
 
     /// The same, with at most so many threads, whoever they are.
-    pub(crate) fn with_threads(members: &[Member], most: usize) -> Option<Self> {
+    pub(crate) fn with_threads(members: &[Member], crew: &mut Crew, most: usize) -> Option<Self> {
         let memories: Vec<Live> = members.iter().map(|member| Arc::clone(&member.memory)).collect();
         let places: Vec<Places> = members.iter().map(|member| member.places).collect();
         let (stops, number) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(1)));
@@ -90,12 +114,19 @@ impl Relaying {
         let others = if count > 1 { 1..count } else { 0..1 };
         rest.into_iter().zip(others.cycle()).for_each(|(task, k)| shares[k].push(task));
         let names = members.iter().map(|member| member.name.clone()).collect();
-        let mut all =
-            Self { stops: Arc::clone(&stops), threads: Vec::new(), memories: memories.clone(), names, number };
-        for share in shares {
-            let (stops, memories) = (Arc::clone(&stops), memories.clone());
-            let thread = Builder::new().name("relay".into()).spawn(move || work(share, &memories, &stops)).ok()?;
-            all.threads.push(thread);
+        let at_work = Arc::new(AtomicUsize::new(0));
+        let all = Self { stops, at_work, memories, names, number };
+        for (k, share) in shares.into_iter().enumerate() {
+            let (stops, at_work) = (Arc::clone(&all.stops), AtWork::new(&all.at_work));
+            let memories = all.memories.clone();
+            let job = move || {
+                work(share, &memories, &stops);
+                drop(memories);
+                drop(at_work);
+            };
+            if !crew.start(k, Box::new(job)) {
+                return None; // those that were started stop
+            }
         }
         Some(all)
     }
@@ -135,9 +166,25 @@ impl Relaying {
 impl Drop for Relaying {
     fn drop(&mut self) {
         self.stops.store(true, Ordering::Relaxed);
-        for thread in self.threads.drain(..) {
-            drop(thread.join());
+        while self.at_work.load(Ordering::Acquire) > 0 {
+            std::thread::yield_now();
         }
+    }
+}
+
+/// A thread that has not stopped.
+struct AtWork(Arc<AtomicUsize>);
+
+impl AtWork {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
     }
 }
 
@@ -181,7 +228,7 @@ mod tests {
     fn two_ranks_of_one_gpu_are_not_relayed() {
         let of = |devices: [Option<usize>; 2]| {
             let members = [0, 1].map(|rank| member(rank, 2, devices[rank]));
-            Relaying::among(&members).is_some()
+            Relaying::among(&members, &mut Crew::default()).is_some()
         };
         assert!(of([None, None]));
         assert!(!of([Some(3), Some(3)]));
@@ -189,9 +236,11 @@ mod tests {
 
     #[test]
     fn all_is_relayed_by_any_number_of_threads() {
-        for (ranks, threads) in [(1, 1), (2, 1), (3, 2), (5, 9)] {
+        // the same threads, more of them, fewer
+        let mut crew = Crew::default();
+        for (ranks, threads) in [(1, 1), (2, 1), (3, 2), (5, 9), (2, 2)] {
             let members: Vec<Member> = (0..ranks).map(|rank| member(rank, ranks, None)).collect();
-            let relaying = Relaying::with_threads(&members, threads).unwrap();
+            let relaying = Relaying::with_threads(&members, &mut crew, threads).unwrap();
             assert_eq!(relaying.missing(), (1, (0..ranks).collect()));
             for number in 1..=200 {
                 let elements = |rank: usize| [rank as u64 * 10, rank as u64 * 10 + u64::from(number)];
@@ -220,7 +269,7 @@ mod tests {
     #[test]
     fn who_does_not_come_is_named() {
         let members: Vec<Member> = (0..3).map(|rank| member(rank, 3, None)).collect();
-        let relaying = Relaying::with_threads(&members, 1).unwrap();
+        let relaying = Relaying::with_threads(&members, &mut Crew::default(), 1).unwrap();
         for number in 1..=4 {
             members.iter().for_each(|member| put(&member.memory, Lines::Values, number, &[1.0]));
             while get(&members[0].memory, Lines::Totals, number).is_none() {
