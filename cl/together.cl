@@ -141,7 +141,7 @@ static inline __global volatile ulong *told(together *t, uint k) { return (__glo
  * others heard the totals a moment later, these would wait at a barrier that nobody else comes to. */
 static inline uint looks_of_hearers(const together *t)
 {
-    return t->most_looks < UINT_MAX / 16 ? 16 * t->most_looks : UINT_MAX;
+    return t->most_looks < UINT_MAX / 64 ? 64 * t->most_looks : UINT_MAX;
 }
 
 /* One group takes the totals and tells the others. If all looked for themselves, the bus would have no time for anything else. */

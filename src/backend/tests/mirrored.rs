@@ -4,6 +4,7 @@
 
 use std::cell::RefCell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::*;
 use crate::backend::source::persistent::meetings;
@@ -19,8 +20,10 @@ use crate::operator::plan::Offer;
 /// The other rank is as this one, or never comes to what kernels do together.
 struct Mirror<T> {
     comes: bool,
-    /// Whether what ranks say is relayed.
+    /// Whether what ranks say is relayed,
     relays: bool,
+    /// and how late.
+    late: Duration,
     /// What it says at most if asked for a number.
     most: f64,
     message: RefCell<Option<Message<T>>>,
@@ -59,7 +62,9 @@ impl<T: Send + Sync + 'static> Communicator<T> for Mirror<T> {
             let words: Vec<_> = (0..member.memory.len().max(ROOM)).map(|_| Default::default()).collect();
             other.memory = Arc::new(words);
         }
-        let relaying = Relaying::with_threads(&[member, other], &mut Crew::default(), 1).map(Arc::new);
+        let mut crew = Crew::default();
+        crew.sleep(self.late);
+        let relaying = Relaying::with_threads(&[member, other], &mut crew, 1).map(Arc::new);
         relaying.iter().filter(|_| !self.relays).for_each(|relaying| relaying.fail());
         Ok(relaying)
     }
@@ -106,6 +111,8 @@ enum By {
     Less,
     /// One by one, but nobody relays.
     Unheard,
+    /// In launches of several iterations, but whoever relays comes late.
+    Late,
     Host,
 }
 
@@ -117,7 +124,8 @@ fn half<T: Real>(a: &Csr, (method, format, by): (Method, Format, By), b: &[f64],
     let kernels = Kernels::build(&ctx, tuning(Shape::Gpu, 1)).unwrap();
     let most = if by == By::Less { 1.0 } else { f64::MAX };
     let relays = by != By::Unheard;
-    let comm = Mirror { comes, relays, most, message: RefCell::default() };
+    let late = if by == By::Late { Duration::from_millis(200) } else { Duration::ZERO };
+    let comm = Mirror { comes, relays, late, most, message: RefCell::default() };
     let backend = OpenClBackend::<T, f64>::new(ctx.clone(), kernels, n, Box::new(comm)).unwrap();
     let tuning = &backend.kernels.tuning;
     let offer = Offer::of(&part, 1.0, format, target(&ctx, tuning)).unwrap();
@@ -128,7 +136,11 @@ fn half<T: Real>(a: &Csr, (method, format, by): (Method, Format, By), b: &[f64],
     let mut several = 0_u64;
     let ran = run_counting(&backend, &block, method.program(false, None).unwrap(), (b, limit, 200), true, &mut several);
     if comes {
-        assert_eq!((ran.is_together, several > 0), (by != By::Host, by == By::Several), "{method}, {format}, {by:?}");
+        assert_eq!(
+            (ran.is_together, several > 0),
+            (by != By::Host, matches!(by, By::Several | By::Late)),
+            "{method}, {format}, {by:?}"
+        );
     }
     ran
 }
@@ -183,6 +195,9 @@ fn equal_runs_together_have_equal_bits() {
         let first = of();
         assert!((0..3).all(|_| of() == first), "{by:?}");
     }
+    let [on_time, late] =
+        [By::Several, By::Late].map(|by| half::<f64>(&a, (Method::Cg, Format::Csr, by), &b, 1e-12, true));
+    assert!(on_time == late);
     for method in Method::FORCED.iter().copied().filter(|method| method.facts().text.is_some()) {
         let format = if method == Method::Cg { Format::Csr } else { Format::Dictionary };
         let [one, host] = [By::One, By::Host].map(|by| half::<f64>(&a, (method, format, by), &b, 1e-12, true));

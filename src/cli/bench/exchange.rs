@@ -23,7 +23,8 @@ use crate::report::{distinct, in_flags};
 ///
 /// For each model and number of devices: sums over the ranks of 1, 2 and 4 numbers; halos of several sizes, side by side in
 /// memory or not; and the stages of a solve: preparation, input, an exchange of the system's own halo, a product, an
-/// iteration, all iterations. Devices are taken in the order of --devices; a model that they don't have is left out.
+/// iteration, all iterations. Devices are taken in the order of --devices; a model that they don't have is left out. With live, what
+/// is exchanged outside of iterations goes by the host, so that only its solve is timed.
 ///
 /// Then, whatever the model, how soon a running kernel answers the host, and sums over kernels that run meanwhile: what devices can do
 /// without the host's calls.
@@ -34,7 +35,12 @@ pub(super) struct Args {
     measured: Measured,
 
     /// Models of exchange: a list of those that a solve has
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "host-staged,host-copied,shared-context")]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "live,host-staged,host-copied,shared-context"
+    )]
     models: Vec<Exchange>,
 
     /// How many of the devices, such as 1,2,4 [default: each number from 1 to all]
@@ -110,7 +116,7 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
             let measure = || -> Result<Entry, Error> {
                 let all = 2 + 2 * args.sizes.len();
                 let mut entry = Entry::new(model, count, names(set));
-                if count > 1 {
+                if count > 1 && model != Exchange::Live {
                     entry.sums = ranks.sums(&VALUES)?;
                     bar.update(1, all);
                     for (k, size) in args.sizes.iter().enumerate() {

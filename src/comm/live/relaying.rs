@@ -53,6 +53,12 @@ impl Crew {
         }
         self.0[number].send(job).is_ok()
     }
+
+    /// The first thread does nothing for this long.
+    #[cfg(test)]
+    pub(crate) fn sleep(&mut self, time: Duration) {
+        assert!(self.start(0, Box::new(move || std::thread::sleep(time))));
+    }
 }
 
 /// What relays until this is dropped.
