@@ -76,6 +76,7 @@ impl fmt::Display for Failure {
 fn advice(error: &Error) -> &'static str {
     match error {
         Error::OpenCl { .. } => "; in a solve on several devices, --on-failure continue lets the others take over",
+        Error::NotMet { .. } => "; with --on-failure continue a solve goes on by the host",
         Error::MatrixMarket(error) if error.kind == ErrorKind::Complex => "; info and convert take it",
         Error::NoDevice { .. } => "; 'declive devices' shows what there is",
         _ => "",

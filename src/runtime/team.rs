@@ -117,7 +117,7 @@ impl Ranks<'static> {
         cancel: Option<&AtomicBool>,
     ) -> Result<Self, Failed> {
         let start = Instant::now();
-        let setup = &whole.setup;
+        let setup = &whole.setup_of_ranks();
         let a = rows.map_or_else(|| whole.rows(), Ok)?;
         let parts = split(&a, &placement.rows);
         memory_check::check(&parts, &placement.devices, setup)?;

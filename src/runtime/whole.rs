@@ -1,6 +1,7 @@
 //! A system as all ranks share it, whoever they are: what ranks are opened from, at first and anew.
 
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use rayon::prelude::*;
@@ -11,6 +12,7 @@ use crate::error::Result;
 use crate::krylov::Method;
 use crate::matrix::Csr;
 use crate::matrix::reorder::{Permutation, permuted};
+use crate::operator::Exchange;
 use crate::partition::part_alone;
 use crate::precond::scaling::Scaling;
 use crate::tune::formats::fingerprint;
@@ -32,6 +34,8 @@ pub(crate) struct Whole {
     pub(crate) store: Store,
     /// A hash of the rows in the order of the ranks, once it was asked for.
     hash: OnceLock<String>,
+    /// Whether kernels of ranks have missed each other.
+    have_missed: AtomicBool,
 }
 
 impl Whole {
@@ -46,7 +50,22 @@ impl Whole {
     ) -> Self {
         let method = if setup.method == Method::Auto { Method::Cg } else { setup.method };
         let (rows, setup) = (Arc::downgrade(rows), Setup { method, ..setup.clone() });
-        Self { a, order, rows, factor, setup, store, hash: OnceLock::new() }
+        let have_missed = AtomicBool::new(false);
+        Self { a, order, rows, factor, setup, store, hash: OnceLock::new(), have_missed }
+    }
+
+    /// How ranks are opened: by the host alone, once their kernels have missed each other.
+    pub(crate) fn setup_of_ranks(&self) -> Setup {
+        let mut setup = self.setup.clone();
+        if self.have_missed.load(Ordering::Relaxed) && setup.exchange == Exchange::Live {
+            setup.exchange = Exchange::HostStaged;
+        }
+        setup
+    }
+
+    /// Kernels of ranks have missed each other.
+    pub(crate) fn set_missed(&self) {
+        self.have_missed.store(true, Ordering::Relaxed);
     }
 
     /// The matrix in the order of the ranks. If another order was made and nobody has the result any more, it is made

@@ -47,7 +47,8 @@ pub(crate) fn open(
 }
 
 /// Where the ranks are without the devices that failed, which are told in `failures`: `during` a solve that had done so
-/// many iterations, so many of which are lost. The others have shares as before, in proportion to each other.
+/// many iterations, so many of which are lost. The others have shares as before, in proportion to each other. If none failed, but
+/// kernels missed each other, all go on by the host.
 ///
 /// # Errors
 /// The first of `failed` if the set-up says so, or if one is not of a device; [`Error::NoDeviceLeft`].
@@ -60,13 +61,24 @@ pub(crate) fn without_failed(
     failures: &mut Vec<DeviceFailure>,
 ) -> Result<Placement> {
     let devices = &placement.devices;
+    let has_missed = |(_, error): &&(Option<usize>, Error)| matches!(error, Error::NotMet { .. });
+    let goes_on = whole.setup.on_failure == OnFailure::Continue;
+    let missed = failed.0.first().filter(|_| goes_on && failed.0.iter().all(|one| has_missed(&one)));
+    if let Some((_, error)) = missed {
+        let from = during.map_or(0, |(done, lost)| done - lost);
+        log::warn!("{error}; all go on from iteration {from}, and from now on the host has a part in each");
+        whole.set_missed();
+        return Ok(placement.clone());
+    }
+    // who waited for one that failed is none of them
     let culprits: Option<Vec<(&Info, &Error)>> = failed
         .0
         .iter()
+        .filter(|one| !has_missed(one))
         .map(|(rank, error)| Some((devices.get((*rank)?)?.as_ref()?, Some(error).filter(|e| is_of_device(e))?)))
         .collect();
     let Some(culprits) = culprits.filter(|culprits| !culprits.is_empty()) else { return Err(failed.into()) };
-    if whole.setup.on_failure == OnFailure::Stop {
+    if !goes_on {
         return Err(failed.into());
     }
     let is_left = |device: &Option<Info>| {
@@ -125,4 +137,58 @@ fn in_a_line(error: &Error) -> String {
 /// Whether an error is of the device that it came from, and not of the program or the system.
 fn is_of_device(error: &Error) -> bool {
     matches!(error, Error::OpenCl { .. } | Error::OutOfDeviceMemory { .. } | Error::KernelBuild { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::list;
+    use crate::matrix::gallery;
+    use crate::operator::Exchange;
+    use crate::runtime::{Setup, ShareSource};
+    use crate::tune::store::Store;
+
+    fn missed() -> Error {
+        Error::NotMet { ranks: "both".into(), sums: 3, why: "one did not come".into() }
+    }
+
+    fn lost(device: &str) -> Error {
+        let (device, doing, code) = (device.to_owned(), "adding up".to_owned(), "CL_OUT_OF_RESOURCES".to_owned());
+        Error::OpenCl { device, doing, call: "clFinish", code, meaning: "" }
+    }
+
+    /// Where two ranks are, and how they exchange, after these errors.
+    fn after(errors: Vec<(usize, Error)>, on_failure: OnFailure) -> Result<(Vec<Option<usize>>, Exchange)> {
+        let devices = [7, 8].map(|index| {
+            let mut device = list().devices.remove(0);
+            device.index = index;
+            Some(device)
+        });
+        let a = Arc::new(gallery::poisson2d([4, 4]).unwrap());
+        let setup = Setup { on_failure, ..Setup::default() };
+        let whole = Whole::new(Arc::clone(&a), &a, None, 1.0, &setup, Store::none());
+        let placement = Placement { devices: devices.to_vec(), rows: vec![0..8, 8..16], source: ShareSource::Even };
+        let failed = Failed(errors.into_iter().map(|(rank, error)| (Some(rank), error)).collect());
+        let mut failures = Vec::new();
+        let left = without_failed(&whole, &a, &placement, failed, Some((9, 2)), &mut failures)?;
+        let indices: Vec<_> = left.devices.iter().map(|device| device.as_ref().map(|device| device.index)).collect();
+        assert_eq!(failures.len(), 2 - indices.len());
+        assert_eq!(left.rows.iter().map(ExactSizeIterator::len).sum::<usize>(), 16);
+        Ok((indices, whole.setup_of_ranks().exchange))
+    }
+
+    #[test]
+    fn ranks_that_miss_each_other_go_on_by_the_host() {
+        let both = || vec![(1, missed()), (0, missed())];
+        assert_eq!(after(both(), OnFailure::Continue).unwrap(), (vec![Some(7), Some(8)], Exchange::HostStaged));
+        let error = after(both(), OnFailure::Stop).unwrap_err();
+        assert_eq!(error.to_string(), missed().to_string());
+    }
+
+    #[test]
+    fn who_waited_for_a_device_that_failed_goes_on() {
+        let errors = vec![(0, missed()), (1, lost("b"))];
+        assert_eq!(after(errors, OnFailure::Continue).unwrap(), (vec![Some(7)], Exchange::Live));
+        assert!(after(vec![(0, lost("a")), (1, lost("b"))], OnFailure::Continue).is_err());
+    }
 }
