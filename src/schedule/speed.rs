@@ -22,13 +22,10 @@ use crate::runtime::loaded::load;
 use crate::timing::timing;
 use crate::tune::workload::numbers;
 
-/// Iterations that warm up, and others that tell about how long one takes.
-const WARM_UP: u64 = 8;
-const FEW: u64 = 4;
 /// How often is measured; the least and the most iterations of a measurement, and the time that it should take. There are so few that even
 /// an easy system is not solved before.
 const REPEAT: usize = 3;
-const COUNT: [u64; 2] = [3, 16];
+const COUNT: [u64; 2] = [2, 16];
 const TIME: f64 = 10e-3;
 
 /// Seconds that an iteration takes on each of some `samples`, rows of `a`, if the device has nothing else.
@@ -81,8 +78,11 @@ fn timed<O: PassBackend>(backend: &O, block: &impl LinearOperator<O>, method: Me
         backend.finish(0)?;
         Ok(start.elapsed().as_secs_f64() / count as f64)
     };
-    mean(WARM_UP)?;
-    let count = ((TIME / mean(FEW)?.max(1e-9)) as u64).clamp(COUNT[0], COUNT[1]);
+    mean(1)?; // the first one pays for more than itself
+    let count = ((TIME / mean(1)?.max(1e-9)) as u64).clamp(COUNT[0], COUNT[1]);
+    if count == COUNT[1] {
+        mean(count)?; // as do launches of several
+    }
     let times = (0..REPEAT).map(|_| mean(count)).collect::<Result<_>>()?;
     Ok(timing(times).median)
 }
