@@ -26,8 +26,7 @@ const ITERATIONS: [u64; 2] = [20, 120];
 const RUNS: usize = 4;
 
 /// Seconds of an iteration of `cg`, by a model of exchange, on ranks of these devices with next to nothing to compute: the
-/// least of three runs. What comes before the first
-/// iteration does not count.
+/// least of three runs. What comes before the first iteration does not count.
 ///
 /// # Errors
 /// Those of the devices.
