@@ -161,6 +161,11 @@ mod tests {
         let sets = &chosen.forecast.considered;
         assert_eq!(sets.iter().map(|set| set.is_remembered).collect::<Vec<_>>(), [true, false, true]);
         assert_eq!(chosen.forecast.seconds, Some(sets[1].seconds));
+        // and what two took, of whose kernels nothing is known
+        remember(&whole, &devices, 2, 0.0, 250e-6);
+        let chosen = choose(&whole, &a, &selection(devices, Vec::new())).unwrap();
+        assert_eq!(chosen.placement.devices.len(), 4);
+        assert!(chosen.forecast.considered.iter().all(|set| set.is_remembered));
     }
 
     #[test]

@@ -23,10 +23,10 @@ const POINTS: usize = 64;
 /// Iterations of short and of long runs, before the precision is exhausted; how much longer a long one takes tells of iterations, and
 /// not of the start. And runs of each, of which the first pays for warming up.
 const ITERATIONS: [u64; 2] = [20, 120];
-const RUNS: usize = 4;
+const RUNS: usize = 8;
 
 /// Seconds of an iteration of `cg`, by a model of exchange, on ranks of these devices with next to nothing to compute: the
-/// least of three runs. What comes before the first iteration does not count.
+/// least of some runs. What comes before the first iteration does not count.
 ///
 /// # Errors
 /// Those of the devices.

@@ -193,7 +193,8 @@ impl<'a> PerformanceModel<'a> {
     /// Shares and the time of an iteration, as these devices had them when they last solved this system.
     fn remembered(&mut self, devices: &[Option<Info>]) -> Option<Prediction> {
         let entry = self.iteration_time(devices).filter(|entry| entry.whole > 0.0)?;
-        let shares = entry.speeds()?;
+        // in proportion to the speeds, or as they were
+        let shares = entry.speeds().unwrap_or_else(|| entry.shares.clone());
         let kernels = entry.kernels.iter().copied().fold(0.0, f64::max);
         let latency = if devices.len() == 1 { None } else { self.known_latency(devices) };
         let kinds: Vec<_> = devices.iter().map(kind).collect();

@@ -19,7 +19,10 @@ pub(crate) fn remember(whole: &Whole, ranks: &Ranks, statistics: &Statistics) {
     }
     let kernels = match statistics.split.as_slice() {
         [alone] => vec![alone.kernels.as_secs_f64() / iterations as f64],
-        _ => statistics.iteration_times.as_ref().map_or_else(Vec::new, |times| times.kernels.clone()),
+        // kernels that do several iterations in a launch are not timed
+        ranks => {
+            statistics.iteration_times.as_ref().map_or_else(|| vec![0.0; ranks.len()], |times| times.kernels.clone())
+        }
     };
     let mean = statistics.solve.as_secs_f64() / iterations as f64;
     keep(whole, ranks, kernels, statistics.iteration_seconds.unwrap_or(mean));
