@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::deferred::Deferred;
 use super::scalar::{Form, Node, Scalars};
-use super::text::{Carried, Check, CheckKind, Line, OWN, Preconditioner, R, Recorder, Recording, Slot};
+use super::text::{Carried, Check, Line, OWN, Preconditioner, R, Recorder, Recording, Slot};
 
 /// A method, fused.
 #[derive(Debug, Clone, PartialEq)]
@@ -210,7 +210,8 @@ impl Program {
         method(&recorder);
         assert!(!recorder.forgets_preconditioner(), "{name} applies no preconditioner");
         let recording = recorder.finish();
-        let Recording { direction, ref given, replace_every, derives_curvature, .. } = recording;
+        let Recording { direction, ref given, ref kept, replace_every, derives_curvature, .. } = recording;
+        let taken_over: Vec<Slot> = direction.iter().chain(kept).copied().collect();
         let given = given.clone();
         let Recording { names, mut scalars, sums, mut carried, begin, norm2, start, iteration, order, .. } = recording;
         assert!(products_stay(&iteration, &order), "{name}: a product is set to something else before the next one");
@@ -230,7 +231,7 @@ impl Program {
             begin: fuse(&begin, &scalars, false),
             norm2: norm2.unwrap_or_else(|| unreachable!("every text begins with it")),
             start: fuse(&start, &scalars, false),
-            resume: fuse(&without(&start, direction), &scalars, false),
+            resume: fuse(&without(&start, &taken_over), &scalars, false),
             iteration: steps,
             last: None,
             complete: deferred.map(|_| Step::Pass(complete)).into_iter().collect(),
@@ -435,9 +436,9 @@ fn used_before_set<'a>(lines: impl Iterator<Item = &'a Line>) -> Vec<Slot> {
     used.into_iter().collect()
 }
 
-/// The lines that do not set `direction`.
-fn without(lines: &[Line], direction: Option<Slot>) -> Vec<Line> {
-    let is_other = |line: &&Line| !matches!(line, Line::Assign { to, .. } if Some(*to) == direction);
+/// The lines that do not set `taken_over`.
+fn without(lines: &[Line], taken_over: &[Slot]) -> Vec<Line> {
+    let is_other = |line: &&Line| !matches!(line, Line::Assign { to, .. } if taken_over.contains(to));
     lines.iter().filter(is_other).cloned().collect()
 }
 
@@ -503,7 +504,7 @@ fn fuse(lines: &[Line], scalars: &Scalars, products_sum: bool) -> Vec<Step> {
                 draft(&mut parts, joins).lines.push((at, line.clone()));
             }
             Line::Check(check) => {
-                let is_guard = check.kind == CheckKind::Curvature;
+                let is_guard = check.kind.is_guard();
                 let joins = |draft: &Draft| {
                     !(awaits(check.node, &draft.sums()) || is_guard && draft.lines.iter().any(|(line, _)| *line < at))
                 };
@@ -544,8 +545,7 @@ fn sink(parts: &mut [Part]) {
             let is_free = first.lines[i + 1..].iter().all(|(_, line)| {
                 line.sets().is_none_or(|other| other != to && !reads.contains(&other)) && !line.reads().contains(&to)
             });
-            let is_guarded =
-                second.checks.iter().any(|(check, guard)| guard.kind == CheckKind::Curvature && *check > at);
+            let is_guarded = second.checks.iter().any(|(check, guard)| guard.kind.is_guard() && *check > at);
             if !is_free || is_guarded {
                 continue;
             }

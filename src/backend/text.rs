@@ -93,6 +93,7 @@ impl Check {
     pub(crate) fn record(self, iteration: u64, value: f64) -> Record {
         match self.kind {
             CheckKind::Curvature => Record::Curvature { iteration, pq: value },
+            CheckKind::Breakdown => Record::Breakdown { iteration, value },
             CheckKind::Norm => Record::Residual { iteration, rr: value },
         }
     }
@@ -103,8 +104,17 @@ impl Check {
 pub(crate) enum CheckKind {
     /// p·A p: what comes later is done only if it is positive.
     Curvature,
+    /// What the method divides by, or so: the same.
+    Breakdown,
     /// ‖r‖² of the iterate that the lines before have left: the run ends once it meets the test.
     Norm,
+}
+
+impl CheckKind {
+    /// Whether nothing is done of what comes later if it fails.
+    pub(crate) fn is_guard(self) -> bool {
+        matches!(self, Self::Curvature | Self::Breakdown)
+    }
 }
 
 /// A scalar that one iteration leaves to the next.
@@ -170,8 +180,10 @@ pub(crate) struct Recording {
     pub(crate) iteration: Vec<Line>,
     /// Where the vector in each place is found in the next iteration.
     pub(crate) order: Vec<Slot>,
-    /// The vector that a run may take over from the one before, in place of its value at the start.
+    /// The vector that a run may take over from the one before, in place of its value at the start,
     pub(crate) direction: Option<Slot>,
+    /// and others that go with it.
+    pub(crate) kept: Vec<Slot>,
     /// Vectors that stay as they are, and their elements.
     pub(crate) given: Vec<(Slot, Arc<Vec<f64>>)>,
     /// Iterations after which the residual is replaced, in double and in single precision.
@@ -344,6 +356,14 @@ impl Recorder {
         p.set(first);
     }
 
+    /// A vector that is `first` when a run begins, unless that takes over the [direction](Self::direction) of the one before, and this
+    /// with it.
+    pub(crate) fn keep<'k>(&self, v: Vector<'k>, first: impl Value<'k>) {
+        let slot = self.place(v);
+        self.state.borrow_mut().all.kept.push(slot);
+        v.set(first);
+    }
+
     /// Two vectors take each other's place.
     pub(crate) fn swap(&self, a: Vector<'_>, b: Vector<'_>) {
         let state = &mut *self.state.borrow_mut();
@@ -374,6 +394,11 @@ impl Recorder {
     pub(crate) fn require_definite_difference(&self, curvature: Scalar<'_>) {
         self.state.borrow_mut().all.derives_curvature = true;
         self.require_definite(curvature);
+    }
+
+    /// The iteration goes on only if this is positive; if not, the method can't, and begins anew from the residual.
+    pub(crate) fn require_no_breakdown(&self, value: Scalar<'_>) {
+        self.note(Line::Check(Check { node: value.node, kind: CheckKind::Breakdown }));
     }
 
     /// After so many iterations, in double and in single precision, the residual is replaced by b − A x, and what the method forms
@@ -561,6 +586,11 @@ impl<'k> Scalar<'k> {
     /// `then` where this is positive, else `other`.
     pub(crate) fn choose(self, then: Self, other: Self) -> Self {
         self.of.form(Form::Choice(self.node, then.node, other.node))
+    }
+
+    /// The smaller of two.
+    pub(crate) fn smaller(self, other: Self) -> Self {
+        -(-self).larger(-other)
     }
 
     /// The larger of two.

@@ -20,6 +20,13 @@ pub enum Record {
         /// p·A p.
         pq: f64,
     },
+    /// What must be positive for the method to go on.
+    Breakdown {
+        /// Which one.
+        iteration: u64,
+        /// How far it is from breaking down.
+        value: f64,
+    },
     /// The residual that its step has left.
     Residual {
         /// Which one.

@@ -94,10 +94,12 @@ pub enum Error {
     /// A method for symmetric systems was given another. Rows and columns are counted from 1, as in the file.
     #[error(
         "the matrix is not symmetric: a({row},{col}) = {upper:e} but a({col},{row}) = {lower:e}; \
-         all methods need a symmetric one \
+         {method} needs a symmetric one; method = auto takes any \
          (assume_symmetric = true solves with the matrix as it is)"
     )]
     NotSymmetric {
+        /// The method.
+        method: &'static str,
         /// Row of the offending entry, from 1.
         row: usize,
         /// Column of the offending entry, from 1.

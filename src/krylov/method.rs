@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{cg, cg_pipelined, cg_single_reduction, cg_textbook, minres};
+use super::{bicgstab, cg, cg_pipelined, cg_single_reduction, cg_textbook, minres};
 use crate::backend::program::Program;
 use crate::backend::text::{Preconditioner, Recorder};
 use crate::named::named;
@@ -16,8 +16,10 @@ pub(crate) struct Facts {
     pub(crate) text: Option<fn(&Recorder)>,
     /// What it needs of the matrix, beside that it is square.
     pub(crate) needs: Needs,
-    /// Whether a run may take over the direction of the one before: so that residuals can be replaced, and rows be moved.
+    /// Whether a run may take over the direction of the one before, so that residuals can be replaced;
     pub(crate) keeps_direction: bool,
+    /// and whether rows can be moved, as that is all it takes over.
+    pub(crate) moves: bool,
     /// Whether the method has the diagonal as preconditioner in the form of a scaling of the system.
     pub(crate) scales: bool,
     /// Whether it applies preconditioners; if not, it has those alone that are a scaling.
@@ -39,6 +41,7 @@ const USUAL: Facts = Facts {
     text: None,
     needs: Needs { symmetric: true, definite: true },
     keeps_direction: true,
+    moves: true,
     scales: true,
     applies: false,
     lets_vary: false,
@@ -70,7 +73,7 @@ macro_rules! methods {
 }
 
 methods! {
-    Auto = "auto", "cg, or minres where the matrix is symmetric and not definite; in mixed precision cg." => Self::Cg.facts();
+    Auto = "auto", "What the matrix asks for: cg, minres or bicgstab, and another one where that comes to nothing." => Self::Cg.facts();
     Cg = "cg", "Preconditioned conjugate gradients with fused kernels; the scalars stay on the device when it works alone."
         => text(cg::cg);
     CgClassic = "cg-classic", "Conjugate gradients from five separate kernels, partial sums added on the host (Bueno 2013)."
@@ -85,20 +88,17 @@ methods! {
         => Facts {
             needs: Needs { symmetric: true, definite: false },
             keeps_direction: false,
+            moves: false,
             applies: true,
             ..text(minres::minres)
         };
+    Bicgstab = "bicgstab", "Stabilised biconjugate gradients, for any square matrix (van der Vorst 1992)."
+        => Facts { needs: Needs { symmetric: false, definite: false }, moves: false, ..text(bicgstab::bicgstab) };
 }
 
 impl Method {
     /// All that an iteration can be by: all but [`Method::Auto`].
     pub const FORCED: &[Self] = Self::ALL.split_at(1).1;
-
-    /// The method that [`Method::Auto`] takes where the matrix is symmetric and not positive definite: the first one for such.
-    #[must_use]
-    pub fn for_indefinite() -> Option<Self> {
-        Self::FORCED.iter().copied().find(|method| method.facts().needs == Needs { symmetric: true, definite: false })
-    }
 
     /// Whether the method works in this precision: a method that can't go on in the direction of a former run gains nothing from
     /// residuals that are replaced.

@@ -3,6 +3,7 @@
 //! A method is a text over a [`Recorder`](crate::backend::text::Recorder), which [`run()`] runs, or a function over
 //! [`Backend`](crate::backend::Backend). Either gets an [`Iterate`] and a [`Judge`], who tells when it ends.
 
+mod bicgstab;
 mod cg;
 mod cg_classic;
 mod cg_pipelined;

@@ -15,6 +15,8 @@ pub(crate) enum Verdict {
     Replaces,
     /// Rows had better be shared otherwise. The iterate and the direction are those to go on with.
     Moves,
+    /// The method can't go on from here, but perhaps from the residual.
+    BreaksDown,
     /// Something else.
     Ended(Reason),
 }
@@ -47,6 +49,17 @@ pub enum Indefinite {
         /// Row, from 1.
         row: usize,
     },
+    /// Entries on both sides of the diagonal that differ.
+    Asymmetry {
+        /// Row, from 1.
+        row: usize,
+        /// Column, from 1.
+        col: usize,
+        /// The entry in that place.
+        upper: f64,
+        /// Its mirror image.
+        lower: f64,
+    },
     /// A direction p with p·Ap ≤ 0.
     Direction {
         /// The iteration, from 1.
@@ -63,6 +76,9 @@ impl fmt::Display for Indefinite {
             Self::Diagonal { row, value: 0.0 } => write!(f, "a({row},{row}) = 0"),
             Self::Diagonal { row, value } => write!(f, "a({row},{row}) = {value:e}"),
             Self::EmptyRow { row } => write!(f, "row {row} has no entries"),
+            Self::Asymmetry { row, col, upper, lower } => {
+                write!(f, "a({row},{col}) = {upper:e} but a({col},{row}) = {lower:e}")
+            }
             Self::Direction { iteration, curvature } => write!(f, "p·Ap = {curvature:e} in iteration {iteration}"),
         }
     }
@@ -84,6 +100,8 @@ pub enum Reason {
     Divergence,
     /// The matrix is not positive definite.
     IndefiniteOperator(Indefinite),
+    /// The method would divide by zero, or nearly so, and did again when it had started anew from the residual.
+    Breakdown,
     /// An infinity or a NaN turned up.
     NonFinite(&'static str),
     /// The caller asked for the end.
@@ -107,6 +125,7 @@ impl Reason {
             Self::Stagnation => "Stagnation",
             Self::Divergence => "Divergence",
             Self::IndefiniteOperator(_) => "IndefiniteOperator",
+            Self::Breakdown => "Breakdown",
             Self::NonFinite(_) => "NonFinite",
             Self::Interrupted => "Interrupted",
         }
@@ -117,6 +136,24 @@ impl fmt::Display for Reason {
     /// `Name: explanation`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.name())?;
+        self.explain(f)
+    }
+}
+
+impl Reason {
+    /// The explanation alone.
+    #[must_use]
+    pub fn text(&self) -> String {
+        struct Text<'a>(&'a Reason);
+        impl fmt::Display for Text<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.explain(f)
+            }
+        }
+        Text(self).to_string()
+    }
+
+    fn explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Converged(Criterion::Rtol) => f.write_str("the relative residual is below rtol"),
             Self::Converged(Criterion::Atol) => f.write_str("the residual is below atol"),
@@ -129,6 +166,7 @@ impl fmt::Display for Reason {
             Self::Divergence => f.write_str("the residual has grown beyond all bounds"),
             Self::IndefiniteOperator(what @ Indefinite::EmptyRow { .. }) => write!(f, "{what}: the matrix is singular"),
             Self::IndefiniteOperator(what) => write!(f, "the matrix is not positive definite: {what}"),
+            Self::Breakdown => f.write_str("the method has come to a division by zero, or nearly so"),
             Self::NonFinite(what) => write!(f, "an infinity or a NaN in {what}"),
             Self::Interrupted => f.write_str("stopped on request"),
         }

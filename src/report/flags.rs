@@ -1,7 +1,7 @@
 //! Options of the library as the command's flags.
 
 /// Fields of the library's set-up that its errors, reasons and notes may name.
-const FIELDS: [&str; 6] = ["devices", "precision", "format", "shares", "tune", "assume_symmetric"];
+const FIELDS: [&str; 7] = ["devices", "method", "precision", "format", "shares", "tune", "assume_symmetric"];
 
 /// The library's words, with each `field = value` written as the flag that sets it.
 pub(crate) fn in_flags(text: impl ToString) -> String {

@@ -8,7 +8,7 @@ use declive::matrix::reorder::rcm;
 use declive::matrix::symmetry::Symmetries;
 use declive::matrix::values::{MainDiagonal, Range};
 use declive::matrix::{Csr, Scalar};
-use declive::solve::{Format, Method, Precision, Precond, device_bytes};
+use declive::solve::{Format, Method, Precision, Precond, candidates, device_bytes};
 use serde::Serialize;
 
 use super::units::{count, figure, scientific};
@@ -83,13 +83,9 @@ impl Advice {
         if T::IS_COMPLEX {
             return none("the matrix is complex; solving complex systems is not supported yet".into());
         }
-        let method = match square.definiteness {
-            Definiteness::Impossible(Obstacle::NotHermitian(_)) => {
-                return none("the matrix is not symmetric; there is no method for unsymmetric systems".into());
-            }
-            Definiteness::Impossible(_) => Method::for_indefinite().unwrap_or(Method::Cg),
-            Definiteness::Proven(_) | Definiteness::Possible => Method::Cg,
-        };
+        let is_symmetric = !matches!(square.definiteness, Definiteness::Impossible(Obstacle::NotHermitian(_)));
+        let may_be_definite = !matches!(square.definiteness, Definiteness::Impossible(_));
+        let method = candidates(Precision::F64, is_symmetric, may_be_definite)[0];
         let (precond, reason) = precond(square.diagonal.range);
         let bytes = |precision| {
             device_bytes(

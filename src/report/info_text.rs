@@ -44,6 +44,9 @@ impl<T: Scalar> Report<T> {
             (None, Some(definite)) if definite.by == Some("empty-row") => {
                 "Symmetric, but singular: declive solve finds an x where b is 0 in the rows without entries.".into()
             }
+            (None, Some(definite)) if definite.by == Some("hermitian") => {
+                "Not symmetric: a matrix for declive solve.".into()
+            }
             (None, Some(definite)) if definite.verdict == "no" => {
                 "Symmetric, but not positive definite: a matrix for declive solve.".into()
             }

@@ -89,8 +89,8 @@ pub(crate) struct Figures {
     pub(super) microseconds_per_iteration: Option<f64>,
     /// Bytes of all iterations by the byte rule over the time of the iterations.
     pub(super) gigabytes_per_second: Option<f64>,
-    /// When another method took over, if one did: over several right-hand sides, the first time.
-    pub(super) switch: Option<Switch>,
+    /// When other methods took over, over all right-hand sides.
+    pub(super) switches: Vec<Switch>,
 }
 
 /// Wall-clock time, in seconds.
@@ -367,7 +367,7 @@ impl Figures {
             bytes_per_iteration: outcomes.iter().map(|o| o.bytes_per_iteration).max().unwrap_or(0),
             microseconds_per_iteration: rates.then(|| 1e6 * seconds / timed as f64),
             gigabytes_per_second: rates.then(|| 1e-9 * bytes / seconds),
-            switch: outcomes.iter().find_map(|o| o.switch),
+            switches: outcomes.iter().flat_map(|o| o.switches.iter().copied()).collect(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use declive::solve::{FormatCandidate, Method, Move, Precision, RankInfo, Split};
+use declive::solve::{FormatCandidate, Indefinite, Move, Precision, RankInfo, Reason, Split, Switch, candidates};
 
 use super::layout::Text;
 use super::solve::{Options, Rank, Report, Solve};
@@ -148,30 +148,39 @@ impl Report {
 
     /// The methods that iterated, and why not `cg` from the start, if that was known.
     pub(super) fn methods(&self) -> String {
-        match (&self.figures.switch, &self.options.method_reason) {
-            (Some(switch), _) => format!("{}, then {}", switch.from, switch.to),
-            (None, Some(reason)) => format!("{} (auto: {reason})", self.options.setup.method),
-            (None, None) => self.options.setup.method.to_string(),
+        match (&self.figures.switches[..], &self.options.method_reason) {
+            ([first, ..], _) => {
+                let all = self.figures.switches.iter().map(|switch| switch.to.to_string());
+                [first.from.to_string()].into_iter().chain(all).collect::<Vec<_>>().join(", then ")
+            }
+            ([], Some(reason)) => format!("{} (auto: {reason})", self.options.setup.method),
+            ([], None) => self.options.setup.method.to_string(),
         }
     }
 
-    /// When another method took over, and why, if one did.
-    pub(super) fn switch(&self) -> Option<String> {
-        let (rhs, switch) = self.solves.iter().find_map(|solve| Some((solve.rhs, solve.figures.switch?)))?;
-        let of = if self.solves.len() > 1 { format!(" of right-hand side {rhs}") } else { String::new() };
-        Some(format!(
-            "{} from iteration {}{of} on: p·Ap = {} shows that the matrix is not positive definite",
-            switch.to,
-            count(switch.iteration + 1),
-            scientific(switch.curvature)
-        ))
+    /// When other methods took over, and why.
+    pub(super) fn switches(&self) -> Vec<String> {
+        let line = |solve: &Solve, switch: &Switch| {
+            let of = if self.solves.len() > 1 { format!(" of right-hand side {}", solve.rhs) } else { String::new() };
+            let why = match switch.why {
+                Reason::IndefiniteOperator(Indefinite::Direction { curvature, .. }) => {
+                    format!("p·Ap = {} shows that the matrix is not positive definite", scientific(curvature))
+                }
+                why => why.text(),
+            };
+            format!("{} from iteration {}{of} on: {why}", switch.to, count(switch.iteration + 1))
+        };
+        self.solves
+            .iter()
+            .flat_map(|solve| solve.figures.switches.iter().map(move |switch| line(solve, switch)))
+            .collect()
     }
 
     fn method(&self, text: &mut Text) {
         let Options { setup, stop, .. } = &self.options;
         text.section("Method");
         text.line("method", &format!("{}, preconditioner {}", self.methods(), setup.precond));
-        if let Some(switch) = self.switch() {
+        for switch in self.switches() {
             text.line("", &switch);
         }
         text.line("precision", setup.precision.name());
@@ -196,10 +205,10 @@ impl Report {
             text.line("", "--precision f64 goes further; so does a larger --rtol");
         }
         if figures.reason == "IndefiniteOperator"
-            && let Some(method) = Method::for_indefinite().filter(|method| setup.method != *method)
+            && let Some(method) =
+                candidates(setup.precision, true, false).first().filter(|method| setup.method != **method)
         {
-            let precision = if setup.precision == Precision::Mixed { ", with --precision f64" } else { "" };
-            text.line("", &format!("--method {method} is for matrices that are not definite{precision}"));
+            text.line("", &format!("--method {method} is for matrices that are not definite"));
         }
         let restarts = if figures.restarts == 0 { "no restarts".into() } else { plural(figures.restarts, "restart") };
         text.line("iterations", &format!("{}, {restarts}", count(figures.iterations)));

@@ -7,7 +7,8 @@ use std::time::Duration;
 use declive::device::Kind;
 use declive::matrix::gallery;
 use declive::solve::{
-    Cause, Exchange, Forecast, Method, Move, OnFailure, RankInfo, Setup, ShareSource, Solver, Split, Stop, Switch,
+    Cause, Exchange, Forecast, Indefinite, Method, Move, OnFailure, RankInfo, Reason, Setup, ShareSource, Solver,
+    Split, Stop, Switch,
 };
 
 use super::json;
@@ -32,7 +33,7 @@ fn figures(residual: f64) -> Figures {
         bytes_per_iteration: 1_000_000,
         microseconds_per_iteration: Some(81.0),
         gigabytes_per_second: Some(12.3),
-        switch: None,
+        switches: Vec::new(),
     }
 }
 
@@ -177,8 +178,9 @@ fn why_the_method_is_not_cg_is_told() {
     report.options.method_reason = Some("a(17,17) = 0".into());
     assert!(words(&report).contains("method minres (auto: a(17,17) = 0), preconditioner jacobi"));
     report.options.method_reason = None;
-    let switch = Some(Switch { iteration: 1199, from: Method::Cg, to: Method::Minres, curvature: -0.32 });
-    (report.figures.switch, report.solves[1].figures.switch) = (switch, switch);
+    let why = Reason::IndefiniteOperator(Indefinite::Direction { iteration: 1200, curvature: -0.32 });
+    let switches = vec![Switch { iteration: 1199, from: Method::Cg, to: Method::Minres, why }];
+    (report.figures.switches, report.solves[1].figures.switches) = (switches.clone(), switches);
     let words = words(&report);
     let expected = "method cg, then minres, preconditioner jacobi minres from iteration 1,200 of right-hand side 2 on: p·Ap = \
                     -3.20e-1 shows that the matrix is not positive definite";

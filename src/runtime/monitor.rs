@@ -239,7 +239,7 @@ impl<'a> Monitor<'a> {
         std::mem::take(&mut self.keeps_direction)
     }
 
-    /// After a difference of rounding errors was taken for p·A p: whether the next run, from the residual, may be of use. It is not if
+    /// After a breakdown, or where a difference of rounding errors was taken for p·A p: whether the next run, from the residual, may be of use. It is not if
     /// nothing was gained since the last time.
     pub(crate) fn starts_anew(&mut self) -> bool {
         let has_moved = self.run_iterations() > 0 || self.keeps_direction;
@@ -404,6 +404,8 @@ impl Judge for Monitor<'_> {
     fn see(&mut self, record: &Record) -> Option<Verdict> {
         match *record {
             Record::Curvature { iteration, pq } => Self::judge_curvature(self.before + iteration, pq),
+            // a NaN is none, too
+            Record::Breakdown { value, .. } => (!(value > 0.0)).then_some(Verdict::BreaksDown),
             Record::Residual { iteration, rr } => self.judge_residual(self.before + iteration, rr),
         }
     }

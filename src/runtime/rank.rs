@@ -356,6 +356,12 @@ where
                     }
                     break Some(Reason::Stagnation);
                 }
+                Verdict::BreaksDown => {
+                    if !monitor.starts_anew() {
+                        iterate.restore(backend, w)?;
+                        break Some(Reason::Breakdown);
+                    }
+                }
                 Verdict::Ended(mut reason) => {
                     // what a more precise iteration might not have met
                     let is_imprecise = match &mut reason {

@@ -229,7 +229,7 @@ impl<'a> Ranks<'a> {
         let measures = measures || self.altered.is_some();
         if self.ranks.len() < 2
             || !measures
-            || !setup.method.facts().keeps_direction
+            || !setup.method.facts().moves
             || self.placement.source == ShareSource::ByHand
             || moved >= rebalance::MOVES
         {

@@ -1,5 +1,6 @@
 //! The [`Solver`] and the [`OperatorSolver`], what they are told, and what they give.
 
+mod chain;
 mod iteration_times;
 mod operator;
 mod outcome;
@@ -22,6 +23,7 @@ pub use crate::runtime::{
 pub use crate::schedule::{Cause, DeviceSet, Forecast, FormatBytes, FormatSurvey, Reordering, formats};
 pub use crate::timeline::Split;
 pub use crate::tune::Tune;
+pub use chain::candidates;
 pub use operator::OperatorSolver;
 pub use outcome::{Move, Outcome, Switch};
 pub use recovery::DeviceFailure;

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::time::Instant;
 
+use super::chain::{Chain, Known};
 use super::outcome::Outcome;
 use super::rounds;
-use super::session::{check_tolerances, check_vector, method, nothing_to_do};
+use super::session::{check_tolerances, check_vector, nothing_to_do};
 use super::statistics::{Answer, Statistics};
 use super::subject::Subject;
 use crate::device::{Choice, Pick};
@@ -27,8 +28,7 @@ pub struct OperatorSolver<'a> {
     ranks: Ranks<'a>,
     /// What the diagonal shows, if it is known.
     obstacle: Option<Indefinite>,
-    /// Whether another method may take over.
-    may_switch: bool,
+    chain: Chain,
 }
 
 impl fmt::Debug for OperatorSolver<'_> {
@@ -67,13 +67,14 @@ impl<'a> OperatorSolver<'a> {
         let first = a.diagonal().and_then(|diagonal| diagonal.iter().position(|d| *d <= 0.0));
         let value = |row: usize| a.diagonal().map_or(0.0, |diagonal| diagonal[row]);
         let obstacle = first.map(|row| Indefinite::Diagonal { row: row + 1, value: value(row) });
-        let may_switch = setup.method == Method::Auto;
-        let mut setup = setup.clone().with_method(method(setup, obstacle.is_some())?);
+        // an unsymmetric one is asked for by the name of its method
+        let (method, chain) = Chain::of(setup, Known { is_symmetric: true, obstacle })?;
+        let mut setup = setup.clone().with_method(method);
         if a.diagonal().is_none() {
             setup.precond = Precond::None;
         }
         let ranks = Ranks::of_function(&a, &setup)?;
-        Ok(Self { a, setup, ranks, obstacle, may_switch })
+        Ok(Self { a, setup, ranks, obstacle, chain })
     }
 
     /// Solves `A x = b` from `x0`, or from zero: [`solve_into`](Self::solve_into) with a vector for x.
@@ -120,12 +121,8 @@ impl<'a> OperatorSolver<'a> {
             let subject = Subject::Function { n, setup, residual: &residual };
             let of_solve = (&mut statistics, started);
             let answer = rounds::solve(subject, ranks, &mut Vec::new(), b, x, (stop, control), of_solve)?;
-            let (Reason::IndefiniteOperator(Indefinite::Direction { curvature, .. }), _) = answer else {
-                break answer;
-            };
-            if !self.switch(curvature, &mut statistics)? {
-                break answer;
-            }
+            let Some(to) = self.chain.after(self.setup.method, &answer, true) else { break answer };
+            self.switch(to, answer.0, &mut statistics)?;
         };
         Ok((statistics, answer))
     }
@@ -134,16 +131,14 @@ impl<'a> OperatorSolver<'a> {
         self.ranks.bytes_per_iteration(&self.setup, self.a.order())
     }
 
-    /// Lets the rank go on by a method for matrices that are not definite, as p·A p = `curvature` has shown, if that is allowed.
-    fn switch(&mut self, curvature: f64, statistics: &mut Statistics) -> Result<bool> {
-        let from = self.setup.method;
-        let Some(to) = Method::for_indefinite().filter(|to| self.may_switch && from != *to) else { return Ok(false) };
-        let start = Instant::now();
-        log::info!("p·Ap = {curvature:e}: the operator is not positive definite; {to} goes on");
+    /// Lets the rank go on by another method, as the present one has ended.
+    fn switch(&mut self, to: Method, why: Reason, statistics: &mut Statistics) -> Result<()> {
+        let (start, from) = (Instant::now(), self.setup.method);
+        log::info!("{from} has ended ({why}); {to} goes on");
         self.setup.method = to;
         self.ranks = Ranks::of_function(&self.a, &self.setup)?;
-        statistics.switched(from, to, curvature, start.elapsed());
-        Ok(true)
+        statistics.switched(from, to, why, start.elapsed());
+        Ok(())
     }
 
     /// What is known without an iteration.
@@ -162,6 +157,6 @@ impl<'a> OperatorSolver<'a> {
     /// Why [`Method::Auto`] did not begin with `cg`, if it did not: what shows that the matrix is not positive definite.
     #[must_use]
     pub fn method_reason(&self) -> Option<Indefinite> {
-        self.obstacle.filter(|_| self.may_switch && !self.method().needs_definite())
+        self.chain.why()
     }
 }

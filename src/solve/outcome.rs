@@ -34,8 +34,13 @@ pub struct Switch {
     pub from: Method,
     /// The method that went on from its iterate.
     pub to: Method,
-    /// p·A p of the direction that showed it.
-    pub curvature: f64,
+    /// Why the method before has ended: not converged.
+    #[serde(rename = "reason", serialize_with = "by_text")]
+    pub why: Reason,
+}
+
+fn by_text<S: serde::Serializer>(reason: &Reason, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(reason)
 }
 
 /// What a solve gives, converged or not.
@@ -73,8 +78,8 @@ pub struct Outcome<X = Vec<f64>> {
     pub split: Vec<Split>,
     /// For each rank, what it did when: empty unless [`Control::timeline`](super::Control::timeline) asks for it.
     pub timelines: Vec<Timeline>,
-    /// When another method took over, if one did: with [`Method::Auto`], where the matrix was found not to be definite.
-    pub switch: Option<Switch>,
+    /// When other methods took over, with [`Method::Auto`]: where the matrix was found not to be definite, or a method came to nothing.
+    pub switches: Vec<Switch>,
     /// When rows were moved, as the ranks' kernels took uneven times.
     pub moves: Vec<Move>,
     /// Seconds of each rank's kernels an iteration, as the ranks compared them last; empty if they did not.

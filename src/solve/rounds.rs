@@ -183,7 +183,7 @@ impl Round<'_> {
             self.control.checkpoint.map(|checkpoint| checkpoint.every).or(others_go_on.then_some(SNAPSHOT_EVERY));
         let (before, rel_residual_2) = (statistics.iterations, statistics.recurrence_rel_residual_2);
         let balance = ranks.balance(setup, statistics.reopened);
-        let goes_on = position.p.is_some().then_some(rel_residual_2);
+        let goes_on = (position.p.is_some() && setup.method.facts().moves).then_some(rel_residual_2);
         let mut kept = others_go_on.then(|| Snapshot::first(position, before, rel_residual_2));
         let snapshots = every.map(|every| Snapshots::new(every, &ranks.placement.rows, others_go_on, before));
         let take = |snapshot: Snapshot| self.take(snapshot, &mut kept);

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
+use super::chain::{Chain, Known};
 use super::iteration_times;
 use super::outcome::Outcome;
 use super::recovery::{self, DeviceFailure};
@@ -38,8 +39,7 @@ pub struct Solver {
     failures: Vec<DeviceFailure>,
     /// What shows without an iteration that the matrix is not positive definite.
     obstacle: Option<Indefinite>,
-    /// Whether another method may take over.
-    may_switch: bool,
+    chain: Chain,
 }
 
 impl std::fmt::Debug for Solver {
@@ -52,7 +52,7 @@ impl Solver {
     /// Distributes `a` over the devices that `setup` asks for. The matrix stays in memory for the check of each answer.
     ///
     /// # Errors
-    /// [`Error::NotSquare`]; [`Error::NotSymmetric`] unless `setup` says to assume it; [`Error::BeyondSingle`] if single
+    /// [`Error::NotSquare`]; [`Error::NotSymmetric`] for a method that needs a symmetric matrix, unless `setup` says to assume it; [`Error::BeyondSingle`] if single
     /// precision can't hold the matrix; [`Error::NoDevice`], [`Error::KernelBuild`], [`Error::OutOfDeviceMemory`],
     /// [`Error::OpenCl`] for devices.
     pub fn new(a: impl Into<Arc<Csr>>, setup: &Setup) -> Result<Self> {
@@ -81,8 +81,10 @@ impl Solver {
         let stats = check(&a, &rows, setup)?;
         let factor = matrix_factor(&a, &stats, setup.precision)?;
         let selection = selection?;
-        let (obstacle, may_switch) = (obstacle(&a, &stats), setup.method == Method::Auto);
-        let setup = &Setup { method: method(setup, obstacle.is_some())?, ..setup.clone() };
+        let is_symmetric = stats.asymmetry.is_none() || setup.assume_symmetric;
+        let obstacle = obstacle(&a, &stats, is_symmetric);
+        let (method, chain) = Chain::of(setup, Known { is_symmetric, obstacle })?;
+        let setup = &Setup { method, ..setup.clone() };
         let whole = Whole::new(a, &rows, order, factor, setup, Store::open());
         let Chosen { placement, rejected: considered, forecast } = choose(&whole, &rows, &selection)?;
         let Selection { mut rejected, note, .. } = selection;
@@ -97,7 +99,7 @@ impl Solver {
         let tune = ranks.times.tune + forecast.time;
         let prepare = prepare + ranks.times.prepare;
         let times = SetupTimes { prepare, reorder: reordering.time, tune, ..ranks.times };
-        Ok(Self { whole, stats, reordering, rejected, note, times, forecast, ranks, failures, obstacle, may_switch })
+        Ok(Self { whole, stats, reordering, rejected, note, times, forecast, ranks, failures, obstacle, chain })
     }
 
     /// Solves `A x = b` from `x0`, or from zero: [`solve_into`](Self::solve_into) with a vector for x.
@@ -164,40 +166,39 @@ impl Solver {
         }
         let failed = self.failures.len();
         let (mut statistics, started) = (Statistics::after(control.done), Instant::now());
+        let mut limits = stop.clone();
         let answer = loop {
             let Self { whole, ranks, failures, .. } = self;
             let (subject, of_solve) = (Subject::Matrix(whole), (&mut statistics, started));
-            let answer = rounds::solve(subject, ranks, failures, b, x, (stop, control), of_solve)?;
-            let (Reason::IndefiniteOperator(Indefinite::Direction { curvature, .. }), _) = answer else {
+            let answer = rounds::solve(subject, ranks, failures, b, x, (&limits, control), of_solve)?;
+            let Some(to) = self.chain.after(self.whole.setup.method, &answer, stop.max_iters.is_some()) else {
                 break answer;
             };
-            if !self.switch(curvature, &mut statistics)? {
-                break answer;
+            self.switch(to, answer.0, &mut statistics)?;
+            if stop.max_iters.is_none() {
+                // each has as many iterations as it would have alone
+                limits.max_iters = Some(statistics.iterations + Stop::default_max_iters(b.len()));
             }
         };
-        if self.failures.len() == failed && statistics.switch.is_none() {
+        if self.failures.len() == failed && statistics.switches.is_empty() {
             iteration_times::remember(&self.whole, &self.ranks, &statistics);
         }
         self.rejected.append(&mut self.ranks.left_out);
         Ok((statistics, answer))
     }
 
-    /// Lets the ranks go on by a method for matrices that are not definite, as p·A p = `curvature` has shown, if that is allowed:
-    /// from now on, for later right-hand sides, too.
-    fn switch(&mut self, curvature: f64, statistics: &mut Statistics) -> Result<bool> {
-        let (from, precision) = (self.whole.setup.method, self.whole.setup.precision);
-        let to = Method::for_indefinite().filter(|to| self.may_switch && from != *to && to.allows(precision));
-        let Some(to) = to else { return Ok(false) };
-        let start = Instant::now();
-        log::info!("p·Ap = {curvature:e}: the matrix is not positive definite; {to} goes on");
+    /// Lets the ranks go on by another method, as the present one has ended: from now on, for later right-hand sides, too.
+    fn switch(&mut self, to: Method, why: Reason, statistics: &mut Statistics) -> Result<()> {
+        let (start, from) = (Instant::now(), self.whole.setup.method);
+        log::info!("{from} has ended ({why}); {to} goes on");
         self.whole.setup.method = to;
         let (rows, placement) = (self.whole.rows()?, self.ranks.placement.clone());
         let left_out = std::mem::take(&mut self.ranks.left_out);
         self.ranks.close(); // what is on the devices now would be in the way
         self.ranks = recovery::open(&self.whole, rows, placement, &mut self.failures, None)?;
         self.ranks.left_out = left_out;
-        statistics.switched(from, to, curvature, start.elapsed());
-        Ok(true)
+        statistics.switched(from, to, why, start.elapsed());
+        Ok(())
     }
 
     /// What is known without an iteration: b = 0, a diagonal that no positive definite matrix has where the method needs one, a row
@@ -274,7 +275,7 @@ impl Solver {
     /// Why [`Method::Auto`] did not begin with `cg`, if it did not: what shows that the matrix is not positive definite.
     #[must_use]
     pub fn method_reason(&self) -> Option<Indefinite> {
-        self.obstacle.filter(|_| self.may_switch && !self.method().needs_definite())
+        self.chain.why()
     }
 
     /// The order of the rows on the ranks, and why it is so.
@@ -320,8 +321,12 @@ pub(super) fn check_vector(what: &str, v: &[f64], n: usize) -> Result<()> {
     }
 }
 
-/// What the diagonal of a matrix shows, if no positive definite matrix has such a one.
-fn obstacle(a: &Csr, stats: &Stats) -> Option<Indefinite> {
+/// What shows that a matrix is not positive definite: that it is not symmetric, or its diagonal.
+fn obstacle(a: &Csr, stats: &Stats, is_symmetric: bool) -> Option<Indefinite> {
+    if let Some(pair) = stats.asymmetry.as_ref().filter(|_| !is_symmetric) {
+        let (upper, lower) = (pair.upper, pair.lower);
+        return Some(Indefinite::Asymmetry { row: pair.row + 1, col: pair.col + 1, upper, lower });
+    }
     let diagonal = &stats.diagonal;
     let first = [diagonal.missing_or_zero, diagonal.negative].into_iter().flatten().min()?;
     let row = first + 1;
@@ -331,31 +336,16 @@ fn obstacle(a: &Csr, stats: &Stats) -> Option<Indefinite> {
     })
 }
 
-/// The method for a matrix: that which is asked for, or, with [`Method::Auto`], `cg` unless it is known that the matrix is not
-/// positive definite.
-pub(super) fn method(setup: &Setup, is_indefinite: bool) -> Result<Method> {
-    match setup.method {
-        Method::Auto => {
-            let other = Method::for_indefinite().filter(|method| is_indefinite && method.allows(setup.precision));
-            Ok(other.unwrap_or(Method::Cg))
-        }
-        method if method.allows(setup.precision) => Ok(method),
-        method => Err(Error::Usage(format!(
-            "{method} does not work with precision = {}: its iterations can't go on after a residual was replaced; precision = f64 \
-             is as exact",
-            setup.precision
-        ))),
-    }
-}
-
 /// Checks a matrix that the ranks get as `rows`, in the same or another order.
 fn check(a: &Arc<Csr>, rows: &Arc<Csr>, setup: &Setup) -> Result<Stats> {
     let stats = if Arc::ptr_eq(a, rows) { Stats::of(a) } else { Stats::of_reordered(a, rows) };
     if let Some(found) = &stats.asymmetry
+        && setup.method != Method::Auto
         && setup.method.needs_symmetric()
         && !setup.assume_symmetric
     {
         return Err(Error::NotSymmetric {
+            method: setup.method.name(),
             row: found.row + 1,
             col: found.col + 1,
             upper: found.upper,

@@ -32,8 +32,8 @@ pub(crate) struct Statistics {
     timelines: Vec<Timeline>,
     /// When rows were moved.
     pub(crate) moves: Vec<Move>,
-    /// The method that took over, if one did.
-    pub(crate) switch: Option<Switch>,
+    /// The methods that took over, in order.
+    pub(crate) switches: Vec<Switch>,
     /// How often ranks were opened anew.
     pub(crate) reopened: u32,
     /// What the ranks measured last.
@@ -111,9 +111,9 @@ impl Statistics {
     }
 
     /// Takes note that ranks were opened anew, in so much time, to go on by another method.
-    pub(crate) fn switched(&mut self, from: Method, to: Method, curvature: f64, time: Duration) {
+    pub(crate) fn switched(&mut self, from: Method, to: Method, why: Reason, time: Duration) {
         self.reopened(None, time);
-        self.switch = Some(Switch { iteration: self.iterations, from, to, curvature });
+        self.switches.push(Switch { iteration: self.iterations, from, to, why });
     }
 
     /// Of a solve by so many ranks that ended before their first iteration, at `residual`, which was found in `verify`.
@@ -147,7 +147,7 @@ impl Statistics {
             verify: self.verify,
             split: self.split,
             timelines: self.timelines,
-            switch: self.switch,
+            switches: self.switches,
             moves: self.moves,
             iteration_seconds: self.iteration_seconds,
             kernel_seconds: self.iteration_times.map_or_else(Vec::new, |times| times.kernels),

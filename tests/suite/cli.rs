@@ -153,7 +153,10 @@ fn sizes_that_do_not_fit() {
 fn unsymmetric() {
     let place = Place::new();
     place.write("U.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 3\n1 1 2\n1 2 0.001\n2 2 2\n");
-    place.run("solve U.mtx --devices host").fails(2, &["U.mtx", "not symmetric", "a(1,2)", "--assume-symmetric"]);
+    let refusal = ["U.mtx", "not symmetric", "a(1,2)", "minres needs", "--method auto", "--assume-symmetric"];
+    place.run("solve U.mtx --devices host --method minres").fails(2, &refusal);
+    let run = place.run("solve U.mtx --devices host --json").ends(0);
+    assert_eq!(run.json()["options"]["method"], "bicgstab");
     let run = place.run("solve U.mtx --devices host --assume-symmetric --json --rtol 1e-2").ends(0);
     assert_eq!(run.json()["matrix"]["symmetric"], false);
 }

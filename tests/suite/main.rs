@@ -40,6 +40,7 @@ mod solve_into;
 mod store;
 mod tune;
 mod tuned;
+mod unsymmetric;
 mod write;
 
 /// A file that is no module would never be compiled.

@@ -587,8 +587,8 @@ fn unusable_input_is_refused() {
     assert!(matches!(Solver::new(wide, &host), Err(Error::NotSquare { rows: 2, cols: 3 })));
 
     let lopsided = dense(&[&[4.0, 1.0], &[2.0, 3.0]]);
-    let error = Solver::new(lopsided.clone(), &host).unwrap_err();
-    assert!(matches!(error, Error::NotSymmetric { row: 1, col: 2, upper: 1.0, lower: 2.0 }), "{error}");
+    let error = Solver::new(lopsided.clone(), &host.clone().with_method(Method::Cg)).unwrap_err();
+    assert!(matches!(error, Error::NotSymmetric { row: 1, col: 2, upper: 1.0, lower: 2.0, .. }), "{error}");
     let assumed = host.clone().with_assume_symmetric(true);
     assert!(Solver::new(lopsided, &assumed).is_ok());
 

@@ -134,10 +134,10 @@ impl Together {
 
     /// Counts what a launch of so many iterations does, unless the run is over before: then nothing comes after it.
     pub(super) fn launched(&mut self, iterations: u32) {
-        let Meetings { of_iteration, of_end } = self.meetings;
+        let Meetings { of_iteration, of_end, exchanges } = self.meetings;
         let [sum, exchange] = &mut self.next;
         *sum = sum.wrapping_add(1 + iterations * of_iteration + of_end);
-        *exchange = exchange.wrapping_add(iterations);
+        *exchange = exchange.wrapping_add(iterations * exchanges);
     }
 
     /// Counts what ranks do in a pass: a sum, an exchange of halos.

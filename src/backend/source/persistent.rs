@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::elements::{function, on_halo_function};
 use super::{Columns, Ranks, Style, TOGETHER, arguments, partials, products_of, step, sums_over_ranks, totals_of};
 use crate::backend::barriers::barriers;
-use crate::backend::program::{Pass, Program, Step};
+use crate::backend::program::{Multiply, Pass, Program, Step};
 use crate::comm::live::MOST_VALUES;
 
 /// The kernel that does several iterations in one launch, and the functions that it needs: see `cl/persistent.cl`.
@@ -170,24 +170,33 @@ pub(crate) struct Meetings {
     pub(crate) of_iteration: u32,
     /// and at the end of a launch.
     pub(crate) of_end: u32,
+    /// Exchanges of halos in an iteration.
+    pub(crate) exchanges: u32,
 }
 
-/// How often ranks meet, if they can have iterations of this program without the host: with one product, which passes leave as it is
-/// while its halo is exchanged, and sums of no more values than travel together.
+/// How often ranks meet, if they can have iterations of this program without the host: with products that passes leave as they are
+/// while their halos are exchanged, a sum between one exchange and the next, and sums of no more values than travel together.
 pub(crate) fn meetings(program: &Program) -> Option<Meetings> {
     let columns = Columns::of(program);
-    let mut products = program.iteration.iter().filter_map(|step| match step {
-        Step::Multiply(multiply) => Some(multiply.y),
-        Step::Pass(_) => None,
-    });
-    let (Some(y), None) = (products.next(), products.next()) else { return None };
-    let counts: Vec<usize> =
-        program.passes().chain(&program.last).map(|pass| totals_of(pass, program, &columns).len()).collect();
-    let of_iteration = program.passes().filter(|pass| sums_over_ranks(pass, program, &columns)).count() as u32;
-    let is_left = program.passes().all(|pass| !pass.stores().contains(&y));
-    let is_possible =
-        program.has_halo[y] && is_left && of_iteration > 0 && counts.iter().all(|count| *count <= MOST_VALUES);
-    is_possible.then_some(Meetings { of_iteration, of_end: u32::from(program.last.is_some()) })
+    let (mut of_iteration, mut exchanges, mut has_summed) = (0, 0, true);
+    for step in &program.iteration {
+        match step {
+            Step::Multiply(Multiply { y, .. }) => {
+                let is_left = program.passes().all(|pass| !pass.stores().contains(y));
+                if !(program.has_halo[*y] && is_left && has_summed) {
+                    return None;
+                }
+                (exchanges, has_summed) = (exchanges + 1, false);
+            }
+            Step::Pass(pass) if sums_over_ranks(pass, program, &columns) => {
+                (of_iteration, has_summed) = (of_iteration + 1, true);
+            }
+            Step::Pass(_) => {}
+        }
+    }
+    let mut counts = program.passes().chain(&program.last).map(|pass| totals_of(pass, program, &columns).len());
+    let is_possible = exchanges > 0 && of_iteration >= exchanges && counts.all(|count| count <= MOST_VALUES);
+    is_possible.then_some(Meetings { of_iteration, of_end: u32::from(program.last.is_some()), exchanges })
 }
 
 /// The sum over ranks of what a pass needs, by the group that comes last. Meanwhile, behind a product, another one says that what is sent

@@ -23,7 +23,7 @@ pub(super) fn summary(report: &Report) -> Markup {
             @if let (Some(micros), Some(rate)) = (figures.microseconds_per_iteration, figures.gigabytes_per_second) {
                 " " (three(micros)) " µs an iteration, " (three(rate)) " GB/s."
             }
-            @if let Some(switch) = report.switch() { " " (switch) "." }
+            @for switch in report.switches() { " " (switch) "." }
         }
     }
 }

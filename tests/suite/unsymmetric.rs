@@ -1,0 +1,180 @@
+//! Matrices that are not symmetric, in values or in pattern. Each test recomputes b − A x by itself.
+
+use proptest::prelude::*;
+
+use crate::common::process::{Place, array};
+use crate::common::{choices, relative_residual, setup, solve, system};
+use declive::matrix::gallery;
+use declive::solve::{Indefinite, Method, Precision, Precond};
+use declive::{Csr, Reason, Setup, Solver};
+
+/// The methods for any square matrix.
+const METHODS: [Method; 1] = [Method::Bicgstab];
+
+/// The matrix with these entries.
+fn general(n: usize, entries: impl IntoIterator<Item = (usize, usize, f64)>) -> Csr {
+    let mut t = (Vec::new(), Vec::new(), Vec::new());
+    for (i, j, v) in entries {
+        t.0.push(i as u32);
+        t.1.push(j as u32);
+        t.2.push(v);
+    }
+    Csr::from_triplets(n, n, &t.0, &t.1, &t.2).unwrap()
+}
+
+/// Convection and diffusion along a line, upwind: dominated by its diagonal, in a pattern that is symmetric.
+fn convection(n: usize) -> Csr {
+    let along = |i: usize| [(i, i.wrapping_sub(1), -1.75), (i, i, 3.0), (i, i + 1, -0.25)];
+    general(n, (0..n).flat_map(along).filter(|(_, j, _)| *j < n))
+}
+
+/// A ring in which each needs its follower, and the first ones one far away: nobody needs those that need them.
+fn one_way(n: usize) -> Csr {
+    let of =
+        |i: usize| [(i, i, 4.0 + (i % 3) as f64), (i, (i + 1) % n, -2.0), (i, (i + n / 2) % n, (i % 5) as f64 / 4.0)];
+    general(n, (0..n).flat_map(of).filter(|(i, j, v)| i == j || *v != 0.0))
+}
+
+#[test]
+fn every_rank_and_precision() {
+    for (a, n) in
+        [(convection(1), 1), (convection(2), 2), (one_way(3), 3), (convection(257), 257), (one_way(1000), 1000)]
+    {
+        let b = gallery::random_vector(n, 7);
+        for method in METHODS {
+            for devices in choices() {
+                for precond in [Precond::None, Precond::Jacobi] {
+                    let limits = [(Precision::F64, 1e-10), (Precision::F32, 1e-4), (Precision::Mixed, 1e-10)];
+                    for (precision, rtol) in limits.into_iter().filter(|(precision, _)| method.allows(*precision)) {
+                        let setup = setup(method, precond, precision, &devices);
+                        let o = solve(&a, &b, &setup, rtol);
+                        let found = relative_residual(&a, &b, &o.x);
+                        let what = format!("{n} rows, {method}, {precond}, {precision}, {devices}: {}", o.reason);
+                        assert!(o.reason.converged() && found <= 1.01 * rtol, "{what}, {found:e}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn as_many_iterations_on_several_ranks() {
+    let a = one_way(1000);
+    let b = gallery::random_vector(1000, 3);
+    for method in METHODS {
+        let of = |devices: &str| {
+            let devices = crate::common::choice(devices);
+            solve(&a, &b, &setup(method, Precond::Jacobi, Precision::F64, &devices), 1e-10).iterations
+        };
+        let alone = of("D");
+        for devices in ["host", "D,D", "D,D,D", "D,host,D", "D,D,D,D,D"] {
+            let several = of(devices);
+            assert!(several.abs_diff(alone) <= 1 + alone / 10, "{method}, {devices}: {several} and {alone}");
+        }
+    }
+}
+
+#[test]
+fn auto_takes_what_is_for_it() {
+    let a = convection(50);
+    let solver = Solver::new(a.clone(), &Setup::default().with_devices("host".parse().unwrap())).unwrap();
+    let reason = Indefinite::Asymmetry { row: 1, col: 2, upper: -0.25, lower: -1.75 };
+    assert_eq!((solver.method(), solver.method_reason()), (Method::Bicgstab, Some(reason)));
+    let assumed = Setup::default().with_devices("host".parse().unwrap()).with_assume_symmetric(true);
+    assert_eq!(Solver::new(a, &assumed).unwrap().method(), Method::Cg);
+}
+
+/// Of A v and v at right angles nothing follows: that is said, and nothing is called solved that is not.
+#[test]
+fn breakdowns_are_told() {
+    let turn = general(2, [(0, 1, 1.0), (1, 0, -1.0)]);
+    for devices in choices() {
+        let o = solve(&turn, &[1.0, 0.0], &setup(Method::Bicgstab, Precond::None, Precision::F64, &devices), 1e-8);
+        assert_eq!(o.reason, Reason::Breakdown, "{devices}");
+        assert!(o.x.iter().all(|v| v.is_finite()));
+    }
+    // what breaks down in its first iteration from 0 need not from elsewhere
+    let a = general(3, [(0, 1, 1.0), (1, 0, 1.0), (2, 2, 1.0), (0, 2, 0.5)]);
+    for devices in choices() {
+        let o = solve(&a, &[1.0, 2.0, 3.0], &setup(Method::Bicgstab, Precond::None, Precision::F64, &devices), 1e-10);
+        let found = relative_residual(&a, &[1.0, 2.0, 3.0], &o.x);
+        assert_eq!(o.reason.converged(), found <= 1e-10, "{devices}: {}, {found:e}", o.reason);
+    }
+}
+
+#[test]
+fn the_command_solves_and_tells_why() {
+    let place = Place::new();
+    let a = convection(300);
+    let entries: Vec<String> = (0..300)
+        .flat_map(|i| a.row(i).0.iter().zip(a.row(i).1).map(move |(j, v)| format!("{} {} {v}", i + 1, j + 1)))
+        .collect();
+    let head = format!("%%MatrixMarket matrix coordinate real general\n300 300 {}\n", entries.len());
+    place.write("A.mtx", head + &entries.join("\n") + "\n");
+    let b = gallery::random_vector(300, 9);
+    place.write("b.mtx", array(std::slice::from_ref(&b)));
+    for devices in ["host", "0", "0,0"] {
+        let args = format!("solve A.mtx -b b.mtx --devices {devices} --tune off -o x.mtx");
+        let report = place.run(&format!("{args} --json")).ends(0).json();
+        assert_eq!((&report["options"]["method"], &report["matrix"]["symmetric"]), (&"bicgstab".into(), &false.into()));
+        assert!(relative_residual(&a, &b, &place.vectors("x.mtx")[0]) <= 1.01e-8);
+        let text = place.run(&args).ok().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains("method bicgstab (auto: a(1,2) = -2.5e-1 but a(2,1) = -1.75e0)"), "{text}");
+    }
+}
+
+/// Rows in another order have another halo.
+#[test]
+fn scrambled_rows() {
+    let n = 400;
+    let order = gallery::random_permutation(n, 3);
+    let a = one_way(n);
+    let scrambled = declive::matrix::reorder::permuted(&a, &order).unwrap();
+    let b = gallery::random_vector(n, 5);
+    for devices in choices() {
+        for reorder in [declive::solve::Reorder::None, declive::solve::Reorder::Rcm] {
+            let setup = setup(Method::Bicgstab, Precond::Jacobi, Precision::F64, &devices).with_reorder(reorder);
+            let o = solve(&scrambled, &b, &setup, 1e-10);
+            let found = relative_residual(&scrambled, &b, &o.x);
+            assert!(o.reason.converged() && found <= 1.01e-10, "{devices}, {reorder}: {}", o.reason);
+        }
+    }
+}
+
+proptest! {
+    /// Matrices dominated by their diagonal, on any ranks.
+    #[test]
+    fn random_matrices(
+        n in 1usize..40,
+        entries in prop::collection::vec((0usize..40, 0usize..40, -1.0..1.0f64), 0..120),
+        case in 0usize..7,
+    ) {
+        let mut of = std::collections::BTreeMap::new();
+        for (i, j, v) in entries {
+            of.insert((i % n, j % n), v);
+        }
+        for i in 0..n {
+            let sum: f64 = (0..n).filter_map(|j| of.get(&(i, j))).map(|v: &f64| v.abs()).sum();
+            of.insert((i, i), sum + 0.5);
+        }
+        let a = general(n, of.into_iter().map(|((i, j), v)| (i, j, v)));
+        let b = gallery::random_vector(n, 5);
+        for method in METHODS {
+            let o = solve(&a, &b, &setup(method, Precond::Jacobi, Precision::F64, &choices()[case]), 1e-9);
+            let found = relative_residual(&a, &b, &o.x);
+            prop_assert!(o.reason.converged() && found <= 1.01e-9, "{}, {}: {found:e}", method, o.reason);
+        }
+    }
+}
+
+/// A system that the command generates, and its symmetric part: the same rows, another method.
+#[test]
+fn symmetric_systems_too() {
+    let a = system("jumps:8");
+    let b = gallery::random_vector(512, 2);
+    for method in METHODS {
+        let o = solve(&a, &b, &setup(method, Precond::Jacobi, Precision::F64, &choices()[2]), 1e-9);
+        assert!(o.reason.converged() && relative_residual(&a, &b, &o.x) <= 1.01e-9, "{method}: {}", o.reason);
+    }
+}
