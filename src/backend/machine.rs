@@ -11,11 +11,15 @@ use super::text::{Check, OWN, R, Slot, WEIGHTS, X};
 use crate::backend::{Backend, Record};
 use crate::comm::MAX_SUMS;
 use crate::error::Result;
+use crate::matrix::gallery::random_part;
 use crate::partition::HaloPlan;
 use crate::real::Real;
 
 /// Vectors that the caller lends: the iterate, the residual, the weights, and the first two that are a method's own.
 pub(crate) const LENT: [Slot; 5] = [X, R, WEIGHTS, OWN, OWN + 1];
+
+/// Seeds of random vectors: none that a right-hand side may have by chance.
+const SEED: u64 = 0x5eed_0000_0000_0000;
 
 /// Iterations after which ranks that meet between launches agree on requests.
 const AGREE_EVERY: u64 = 8;
@@ -273,6 +277,14 @@ impl<O: PassBackend> Machine<O> {
         let mut v = program.names.iter().enumerate().map(vector).collect::<Result<Vec<_>>>()?;
         for (slot, elements) in &program.given {
             backend.write(&O::Real::scaled(elements, 1.0), &mut v[*slot])?;
+        }
+        if !program.random.is_empty() {
+            let owned = backend.comm().gather(backend.n_owned() as f64)?;
+            let before: f64 = owned[..backend.comm().rank()].iter().sum();
+            for slot in &program.random {
+                let numbers = random_part(SEED + *slot as u64, before as u64, backend.n_owned());
+                backend.write(&O::Real::scaled(&numbers, 1.0), &mut v[*slot])?;
+            }
         }
         let mut passes = backend.compile(&program)?;
         let bytes = a.bytes() + (program.arrays_moved() * backend.n_owned() * size_of::<O::Real>()) as u64;

@@ -47,6 +47,8 @@ pub(crate) struct Program {
     pub(crate) direction: Option<Slot>,
     /// Vectors that stay as they are, and their elements on this rank.
     pub(crate) given: Vec<(Slot, Arc<Vec<f64>>)>,
+    /// Vectors of random numbers, which stay, too.
+    pub(crate) random: Vec<Slot>,
     /// Iterations after which a run ends for another one to begin with the true residual, in double and in single precision.
     pub(crate) replace_every: Option<[u64; 2]>,
     /// Whether p·A p is a difference, which may have lost its sign to rounding.
@@ -210,13 +212,13 @@ impl Program {
         method(&recorder);
         assert!(!recorder.forgets_preconditioner(), "{name} applies no preconditioner");
         let recording = recorder.finish();
-        let Recording { direction, ref given, ref kept, replace_every, derives_curvature, .. } = recording;
+        let Recording { direction, ref given, ref kept, ref random, replace_every, derives_curvature, .. } = recording;
         let taken_over: Vec<Slot> = direction.iter().chain(kept).copied().collect();
-        let given = given.clone();
+        let (given, random) = (given.clone(), random.clone());
         let Recording { names, mut scalars, sums, mut carried, begin, norm2, start, iteration, order, .. } = recording;
         assert!(products_stay(&iteration, &order), "{name}: a product is set to something else before the next one");
         let has_halo = halos(&iteration, &order);
-        let is_given = |slot: &Slot| given.iter().any(|(other, _)| other == slot);
+        let is_given = |slot: &Slot| random.contains(slot) || given.iter().any(|(other, _)| other == slot);
         let mut zeroed = used_before_set(start.iter().chain(&iteration));
         zeroed.retain(|slot| !is_given(slot));
         let mut steps = fuse(&iteration, &scalars, true);
@@ -243,6 +245,7 @@ impl Program {
             order,
             direction,
             given,
+            random,
             replace_every,
             derives_curvature,
             zeroed,

@@ -83,7 +83,7 @@ fn run_counting<O: PassBackend>(
     let mut ran = Ran { x: vec![0.0; b.len()], history: Vec::new(), indefinite: None, is_together };
     let mut judge = |record: Record| match record {
         Record::Curvature { iteration, pq } => (pq <= 0.0 || pq.is_nan()).then(|| ran.indefinite = Some(iteration)),
-        Record::Breakdown { value, .. } => (!(value > 0.0)).then_some(()),
+        Record::Breakdown { value, .. } => (value <= 0.0 || value.is_nan()).then_some(()),
         Record::Residual { rr, .. } => {
             ran.history.push(rr);
             (rr <= limit || rr.is_nan()).then_some(())

@@ -186,6 +186,8 @@ pub(crate) struct Recording {
     pub(crate) kept: Vec<Slot>,
     /// Vectors that stay as they are, and their elements.
     pub(crate) given: Vec<(Slot, Arc<Vec<f64>>)>,
+    /// Vectors of random numbers, which stay, too.
+    pub(crate) random: Vec<Slot>,
     /// Iterations after which the residual is replaced, in double and in single precision.
     pub(crate) replace_every: Option<[u64; 2]>,
     /// Whether p·A p is a difference.
@@ -304,6 +306,13 @@ impl Recorder {
     /// Room for all that a method needs beside: in the order of `names`.
     pub(crate) fn vectors<const N: usize>(&self, names: [&'static str; N]) -> [Vector<'_>; N] {
         names.map(|name| self.vector(name))
+    }
+
+    /// A vector of random numbers from −1 to 1, which stays as it is: the same ones however rows are shared.
+    pub(crate) fn random(&self, name: &'static str) -> Vector<'_> {
+        let vector = self.vector(name);
+        self.state.borrow_mut().all.random.push(vector.handle);
+        vector
     }
 
     /// The preconditioner; asked for once a method has its first vectors, which the caller of a run lends.

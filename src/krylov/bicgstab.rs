@@ -1,8 +1,7 @@
 //! The stabilised method of biconjugate gradients (van der Vorst 1992, doi 10.1137/0913035), for any square matrix.
 //!
 //! Half an iteration is one of biconjugate gradients, orthogonal to a vector r̂ that stays; the other half takes the step ω along
-//! the residual that minimises it. Where A s is nearly orthogonal to s, that step is hardly one, and the next α and β are lost to
-//! rounding: ω is then what it would be at an angle of cosine 0.7 (Sleijpen and van der Vorst 1995, doi 10.1007/BF02141261).
+//! the residual that minimises it.
 //!
 //! | pass | bytes a row in double precision, without / with weights |
 //! |---|---|
@@ -12,19 +11,14 @@
 //! | x, r = s − ω t, r·r, r̂·r | 56 / 64 |
 //! | p | 32 |
 
+use super::steepest::{self, TINY};
 use crate::backend::text::Recorder;
-
-/// Cosines below this can't be told from 0: the method has broken down.
-const TINY: f64 = 1e-14;
-
-/// The least cosine of the angle between s and A s for which ω minimises the residual.
-const STRAIGHT: f64 = 0.7;
 
 /// x by steps of biconjugate gradients and of steepest descent in turns.
 pub(crate) fn bicgstab(k: &Recorder) {
     let (a, mut x, mut r) = (k.a(), k.x(), k.r());
     let [p, v, t, shadow] = k.vectors(["p", "v", "t", "shadow"]);
-    let [zero, one, tiny, straight] = [0.0, 1.0, TINY * TINY, STRAIGHT].map(|value| k.number(value));
+    let [one, tiny] = [1.0, TINY * TINY].map(|value| k.number(value));
 
     k.keep(shadow, r);
     k.direction(p, r);
@@ -42,12 +36,7 @@ pub(crate) fn bicgstab(k: &Recorder) {
 
         let s_norm = r.dot(r).sqrt();
         t.set(a * r);
-        let (t_s, t_norm) = (r.dot(t), t.dot(t).sqrt());
-        let of_t = t_s / t_norm / s_norm;
-        let size = of_t.larger(-of_t);
-        // with A s = 0 there is no such step
-        k.require_no_breakdown(t_norm.choose(of_t * of_t - tiny, one));
-        let omega = t_norm.choose(t_s / t_norm / t_norm * (straight / size).larger(one), zero);
+        let omega = steepest::step(k, r.dot(t), t.dot(t).sqrt(), s_norm);
         x += alpha * p + omega * r;
         r -= omega * t;
         let (rho_next, norm2) = (shadow.dot(r), k.norm2(r));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{bicgstab, cg, cg_pipelined, cg_single_reduction, cg_textbook, minres};
+use super::{bicgstab, cg, cg_pipelined, cg_single_reduction, cg_textbook, idr, minres};
 use crate::backend::program::Program;
 use crate::backend::text::{Preconditioner, Recorder};
 use crate::named::named;
@@ -94,6 +94,13 @@ methods! {
         };
     Bicgstab = "bicgstab", "Stabilised biconjugate gradients, for any square matrix (van der Vorst 1992)."
         => Facts { needs: Needs { symmetric: false, definite: false }, moves: false, ..text(bicgstab::bicgstab) };
+    Idr = "idr", "Induced dimension reduction IDR(4), for any square matrix (van Gijzen and Sonneveld 2011)."
+        => Facts {
+            needs: Needs { symmetric: false, definite: false },
+            keeps_direction: false,
+            moves: false,
+            ..text(idr::idr)
+        };
 }
 
 impl Method {

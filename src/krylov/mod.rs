@@ -9,12 +9,14 @@ mod cg_classic;
 mod cg_pipelined;
 mod cg_single_reduction;
 mod cg_textbook;
+mod idr;
 mod iterate;
 mod judge;
 mod method;
 mod minres;
 mod previous_step;
 mod run;
+mod steepest;
 mod verdict;
 mod workspace;
 

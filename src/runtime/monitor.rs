@@ -404,8 +404,7 @@ impl Judge for Monitor<'_> {
     fn see(&mut self, record: &Record) -> Option<Verdict> {
         match *record {
             Record::Curvature { iteration, pq } => Self::judge_curvature(self.before + iteration, pq),
-            // a NaN is none, too
-            Record::Breakdown { value, .. } => (!(value > 0.0)).then_some(Verdict::BreaksDown),
+            Record::Breakdown { value, .. } => (value <= 0.0 || value.is_nan()).then_some(Verdict::BreaksDown),
             Record::Residual { iteration, rr } => self.judge_residual(self.before + iteration, rr),
         }
     }

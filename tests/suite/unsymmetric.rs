@@ -9,7 +9,7 @@ use declive::solve::{Indefinite, Method, Precision, Precond};
 use declive::{Csr, Reason, Setup, Solver};
 
 /// The methods for any square matrix.
-const METHODS: [Method; 1] = [Method::Bicgstab];
+const METHODS: [Method; 2] = [Method::Bicgstab, Method::Idr];
 
 /// The matrix with these entries.
 fn general(n: usize, entries: impl IntoIterator<Item = (usize, usize, f64)>) -> Csr {
@@ -143,6 +143,8 @@ fn scrambled_rows() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
     /// Matrices dominated by their diagonal, on any ranks.
     #[test]
     fn random_matrices(

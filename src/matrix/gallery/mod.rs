@@ -28,6 +28,7 @@ pub use arrow::dense_rows;
 pub use banded::{band, tridiagonal};
 pub use elasticity::elasticity3d;
 pub use graph::{graph_laplacian, random_spd};
+pub(crate) use random::random_part;
 pub use random::{random_permutation, random_vector};
 pub use spec::{Parameter, Problem, Spec};
 pub use stencil::{anisotropic, jumps, poisson2d, poisson3d, poisson3d27, variable};

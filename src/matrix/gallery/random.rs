@@ -67,8 +67,13 @@ fn mix(z: u64) -> u64 {
 /// Element `k` depends on `seed` and `k` alone: a shorter vector is the beginning of a longer one.
 #[must_use]
 pub fn random_vector(n: usize, seed: u64) -> Vec<f64> {
+    random_part(seed, 0, n)
+}
+
+/// `n` elements of [`random_vector`] from element `first` on.
+pub(crate) fn random_part(seed: u64, first: u64, n: usize) -> Vec<f64> {
     let stream = Stream::new(seed);
-    (0..n).into_par_iter().map(|k| stream.signed(k as u64)).collect()
+    (0..n as u64).into_par_iter().map(|k| stream.signed(first + k)).collect()
 }
 
 /// An order of `n` things that is drawn at random, any as likely as another, and the same for a seed whatever the
