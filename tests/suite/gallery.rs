@@ -15,7 +15,7 @@ fn build(spec: &str) -> Csr {
     spec.parse::<Spec>().unwrap().build().unwrap()
 }
 
-fn any(spec: &str) -> AnyCsr {
+fn built(spec: &str) -> AnyCsr {
     spec.parse::<Spec>().unwrap().build_any().unwrap()
 }
 
@@ -30,7 +30,7 @@ fn small(which: impl Fn(Class) -> bool) -> impl Iterator<Item = &'static str> {
 
 /// The matrix, or if it is complex the real one of twice the order with the same eigenvalues, twice each if it is Hermitian.
 fn as_real(spec: &str) -> Csr {
-    match any(spec) {
+    match built(spec) {
         AnyCsr::Real(a) => a,
         AnyCsr::Complex(a) => real_form(&a).unwrap(),
     }
@@ -161,7 +161,7 @@ fn symmetric_to_the_bit() {
         }
     }
     for spec in small(|class| class.is_symmetric() || class.is_hermitian()) {
-        match any(spec) {
+        match built(spec) {
             AnyCsr::Real(a) => check(spec, &a, |v| v),
             AnyCsr::Complex(a) if class(spec).is_hermitian() => check(spec, &a, |v| v.conj()),
             AnyCsr::Complex(a) => check(spec, &a, |v| v),
@@ -174,9 +174,9 @@ fn others_are_not_symmetric() {
     for spec in small(|class| !class.is_symmetric() && !class.is_hermitian()) {
         assert!(!Stats::of(&build(spec)).numerically_symmetric, "{spec}");
     }
-    let AnyCsr::Complex(a) = any("gauge2d:4") else { panic!("gauge2d is real") };
+    let AnyCsr::Complex(a) = built("gauge2d:4") else { panic!("gauge2d is real") };
     assert!((0..16).any(|i| a.row(i).0.iter().any(|&j| a.get(i, j as usize) != a.get(j as usize, i))));
-    let AnyCsr::Complex(a) = any("helmholtz3d-absorbing:3") else { panic!("it is real") };
+    let AnyCsr::Complex(a) = built("helmholtz3d-absorbing:3") else { panic!("it is real") };
     assert!(a.diagonal().iter().any(|v| v.im != 0.0));
 }
 
@@ -284,8 +284,8 @@ fn entries_of_the_others_by_hand() {
     assert_eq!(dense(&a)[0], [2.0, -1.0, -1.0, 0.0]);
     assert_eq!(build("neumann2d:6x4").nnz(), 5 * 24 - 2 * 10);
     assert_eq!(build("convection3d:6x4x5").nnz(), build("poisson3d:6x4x5").nnz());
-    assert_eq!(any("helmholtz3d-absorbing:6x4x5").nnz(), build("poisson3d:6x4x5").nnz());
-    assert_eq!((build("stokes2d:6x4").n_rows(), any("gauge2d:6x4").nnz()), (5 * 4 + 6 * 3 + 23, 5 * 24));
+    assert_eq!(built("helmholtz3d-absorbing:6x4x5").nnz(), build("poisson3d:6x4x5").nnz());
+    assert_eq!((build("stokes2d:6x4").n_rows(), built("gauge2d:6x4").nnz()), (5 * 4 + 6 * 3 + 23, 5 * 24));
     assert_eq!((build("markov:9").n_rows(), build("markov:9").nnz()), (55, 3 * 45 + 55));
 }
 
@@ -316,10 +316,10 @@ fn files_have_the_symmetry_of_the_matrix() {
         let first = file.lines().next().unwrap();
         assert_eq!(first, format!("%%MatrixMarket matrix coordinate {banner}"), "{spec}");
         let read = Reader::new().any_matrix_from(file.as_bytes(), spec).unwrap().a;
-        assert_eq!(read, any(spec), "{spec}");
+        assert_eq!(read, built(spec), "{spec}");
     }
     place.run("generate gauge2d:3 -o A.npz").ends(0);
-    assert_eq!(declive::npz::read(&place.path("A.npz")).unwrap(), any("gauge2d:3"));
+    assert_eq!(declive::npz::read(&place.path("A.npz")).unwrap(), built("gauge2d:3"));
     let refused = place.run("solve --generate gauge2d:3 --devices host").ends(2);
     assert!(refused.err.contains("gauge2d:3 is complex"), "{}", refused.err);
     let help = place.run("generate --help").ends(0).out;
@@ -366,7 +366,7 @@ fn the_same_for_any_number_of_threads() {
     for spec in SMALL.iter().chain(&larger) {
         let with = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| any(spec))
+            pool.install(|| built(spec))
         };
         let one = with(1);
         assert!([2, 7].into_iter().all(|threads| with(threads) == one), "{spec}");
@@ -381,8 +381,8 @@ fn the_same_for_any_number_of_threads() {
 #[test]
 fn seeds_matter_and_repeat() {
     for p in Problem::ALL.iter().filter(|p| p.seeded) {
-        let with = |seed: u64| any(&format!("{}:12,seed={seed}", p.name));
-        assert_eq!(with(1), any(&format!("{}:12", p.name)));
+        let with = |seed: u64| built(&format!("{}:12,seed={seed}", p.name));
+        assert_eq!(with(1), built(&format!("{}:12", p.name)));
         assert_eq!(with(u64::MAX), with(u64::MAX));
         assert_ne!(with(1), with(2), "{}", p.name);
         assert_ne!(with(0), with(u64::MAX), "{}", p.name);
@@ -395,10 +395,10 @@ fn scrambled_systems_are_the_same_in_another_order() {
         permuted(b, &gallery::random_permutation(b.n_rows(), 4).inverse()).unwrap()
     }
     for p in Problem::ALL {
-        let (a, b) = (any(&format!("{}:12", p.name)), any(&format!("{}:12,scramble=4", p.name)));
+        let (a, b) = (built(&format!("{}:12", p.name)), built(&format!("{}:12,scramble=4", p.name)));
         assert_ne!(a, b, "{}", p.name);
-        assert_ne!(b, any(&format!("{}:12,scramble=5", p.name)), "{}", p.name);
-        let again = match b {
+        assert_ne!(b, built(&format!("{}:12,scramble=5", p.name)), "{}", p.name);
+        let again: AnyCsr = match b {
             AnyCsr::Real(b) => back(&b).into(),
             AnyCsr::Complex(b) => back(&b).into(),
         };

@@ -14,9 +14,8 @@ use crate::matrix::{Complex64, Csr};
 /// 4 sin²(aπ / 2(mx+1)) + 4 sin²(bπ / 2(my+1)) + 4 sin²(cπ / 2(mz+1)) − κ²,   a = 1 … mx, b = 1 … my, c = 1 … mz
 /// ```
 ///
-/// It is indefinite as soon as the first of them, with a = b = c = 1, is negative: on m × m × m points if about
-/// m > 5.4/κ. About V κ³ / 6π² of V points' eigenvalues are negative, fewer by some near the boundary. Singular if one is
-/// 0, which takes a κ made for it.
+/// It is indefinite as soon as the first of them, a = b = c = 1, is negative: on m × m × m points if m + 1 > 5.4/κ, about.
+/// On large grids some n κ³ / 6π² eigenvalues are negative. Singular if one is 0, which takes a κ made for it.
 ///
 /// A. Bayliss, C. I. Goldstein, E. Turkel, "An iterative method for the Helmholtz equation" (1983),
 /// doi 10.1016/0021-9991(83)90139-0.

@@ -133,13 +133,17 @@ impl Problem {
             &[Parameter::whole("dense", "rows that are full", 4.0)],
             |s| dense_rows(s.sides[0], s.values[0] as usize),
         ),
-        Self::new("neumann2d", "5-point Laplacian in a closed rectangle, constants its null space", 2, &[], |s| {
+        Self::new("neumann2d", "5-point Laplacian in a closed square: constants are its null space", 2, &[], |s| {
             neumann2d([s.sides[0], s.sides[1]])
         })
         .of(Class::Semidefinite),
-        Self::new("helmholtz3d", "7-point Laplacian in a cube less a multiple of 1", 3, &[WAVENUMBER], |s| {
-            helmholtz3d(s.sides, s.values[0])
-        })
+        Self::new(
+            "helmholtz3d",
+            "waves between the walls of a cube: 7-point Laplacian less wavenumber^2",
+            3,
+            &[WAVENUMBER],
+            |s| helmholtz3d(s.sides, s.values[0]),
+        )
         .of(Class::Indefinite),
         Self::new(
             "stokes2d",
@@ -163,9 +167,12 @@ impl Problem {
         .of(Class::UnsymmetricSingular),
         Self::complex(
             "helmholtz3d-absorbing",
-            "helmholtz3d in a cube whose faces absorb waves",
+            "waves in a cube whose faces absorb them, as helmholtz3d otherwise",
             3,
-            &[WAVENUMBER, Parameter::real("damping", "losses in an angle of 1/k", 0.0, (0.0, 10.0))],
+            &[
+                WAVENUMBER,
+                Parameter::real("damping", "imaginary part of the square of k, by its real part", 0.0, (0.0, 10.0)),
+            ],
             Class::ComplexSymmetric,
             |s| helmholtz3d_absorbing(s.sides, s.values[0], s.values[1]),
         ),

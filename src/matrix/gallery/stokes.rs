@@ -22,8 +22,8 @@ use crate::matrix::assemble::{assemble, too_large};
 /// n = (mx − 1) my + mx (my − 1) + mx my − 1.
 ///
 /// Symmetric and indefinite, [K, G; Gᵀ, 0] in another order: as many eigenvalues are positive as there are flows, and as
-/// many negative as pressures, mx my − 1. Rows of pressures have no entry on the diagonal. The condition number grows as
-/// m²; that of K, too, while GᵀK⁻¹G has about the same on all grids, but for the fixed pressure.
+/// many negative as pressures, mx my − 1. Rows of pressures have no entry on the diagonal. On m × m cells the
+/// condition number is about 22 m².
 ///
 /// F. H. Harlow, J. E. Welch (1965), doi 10.1063/1.1761178; M. Benzi, G. H. Golub, J. Liesen, "Numerical solution of
 /// saddle point problems" (2005), doi 10.1017/S0962492904000212.
@@ -190,8 +190,9 @@ mod tests {
         let push = field(&|_, _, kind| if kind == Kind::Right { 1.0 } else { 0.0 });
         assert_eq!(a.mul_vec(&pressure), push);
         // flows by a stream function on the corners of the cells, 0 on the walls, neither fill nor empty any cell
-        let stream =
-            |x: usize, y: usize| if x % 6 == 0 || y % 5 == 0 { 0.0 } else { (7 * x * x + 3 * y + x * y) as f64 };
+        let stream = |x: usize, y: usize| {
+            if [0, 6].contains(&x) || [0, 5].contains(&y) { 0.0 } else { (7 * x * x + 3 * y + x * y) as f64 }
+        };
         let flow = field(&|x, y, kind| match kind {
             Kind::Right => stream(x + 1, y + 1) - stream(x + 1, y),
             Kind::Up => stream(x, y + 1) - stream(x + 1, y + 1),
