@@ -21,10 +21,10 @@ use crate::matrix::Csr;
 /// F ∝ sin πξ · sin π(ζ − η), and likewise in turn: the flows of a cell add up to 0 but for rounding. `peclet` is the cell
 /// Péclet number: a bound of |F| = |v| h for cells of side h, which the flow comes near to if sides are long.
 ///
-/// Unsymmetric for `peclet` > 0, with a symmetric pattern, and hardly a value occurs twice but for symmetries of the
-/// flow. An M-matrix: off the diagonal no entry is positive, and rows dominate their diagonals, strictly at the boundary;
-/// so it is nonsingular, all eigenvalues have positive real parts, and the inverse has no negative entry. The diagonal
-/// carries what leaves the cell as what enters: no oscillations at any `peclet`, for an error of first order.
+/// Unsymmetric for `peclet` > 0, with a symmetric pattern. Hardly two rows are alike; values repeat along the lines where
+/// the flow does, so that m³ cells have about 2 m² of them. An M-matrix: off the diagonal no entry is positive, and rows
+/// dominate their diagonals, strictly at the boundary; so it is nonsingular, all eigenvalues have positive real parts, and
+/// the inverse has no negative entry. Upwind differences don't oscillate at any `peclet`, and are of first order.
 ///
 /// H. C. Elman, D. J. Silvester, A. J. Wathen, *Finite Elements and Fast Iterative Solvers*, 2nd edition, Oxford 2014,
 /// chapter 6, on the recirculating wind; S. V. Patankar, *Numerical Heat Transfer and Fluid Flow*, Hemisphere 1980,
