@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use declive::matrix::gallery::{Problem, Spec};
-use declive::matrix::stats::Stats;
+use declive::matrix::AnyCsr;
+use declive::matrix::gallery::{Class, Problem, Spec};
 use declive::matrix_market::{Symmetry, WriteOptions};
 
 use super::exit::Exit;
@@ -13,8 +13,8 @@ use super::place::Place;
 
 /// Write the matrix of a test problem to a file
 ///
-/// That is a Matrix Market file, or what the name says. Symmetric matrices are written to it as such, which means their
-/// lower triangle.
+/// That is a Matrix Market file, or what the name says. Symmetric and Hermitian matrices are written to it as such, which
+/// means their lower triangle.
 #[derive(Debug, clap::Args)]
 #[command(after_help = help())]
 pub(crate) struct Args {
@@ -36,9 +36,13 @@ pub(crate) struct Args {
 }
 
 fn help() -> String {
-    let problems = Problem::ALL.iter().map(|p| format!("  {}\n      {}\n", p.syntax(), p.about));
+    let problems = Problem::ALL.iter().map(|p| {
+        let kind = if p.class == Class::PositiveDefinite { "" } else { p.class.describe() };
+        let separator = if kind.is_empty() { "" } else { "; " };
+        format!("  {}\n      {}{separator}{kind}\n", p.syntax(), p.about)
+    });
     format!(
-        "Problems, with what may be left out in brackets:\n{}\n\
+        "Problems, with what may be left out in brackets; symmetric positive definite unless told otherwise:\n{}\n\
          All take scramble=SEED: rows and columns in a random order.\n\n\
          Examples:\n  \
            declive generate poisson3d --size 100 -o A.mtx\n  \
@@ -75,14 +79,27 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let spec = args.spec()?;
     let place = Place::probe_usual(&args.output)?;
     interrupt::kill_cleanly();
-    let a = spec.build()?;
-    let stats = Stats::of(&a);
-    let symmetry = if stats.numerically_symmetric { Symmetry::Symmetric } else { Symmetry::General };
-    log::info!("{spec}: {} rows, {} entries", stats.n_rows, stats.nnz);
+    let a = spec.build_any()?;
+    log::info!("{spec}: {} rows, {} entries", a.n_rows(), a.nnz());
     let comments = vec![format!("{spec}, by declive {}", crate::report::DECLIVE)];
-    let options = WriteOptions::default().with_symmetry(symmetry).with_comments(comments).with_trusted(true);
-    place.write(&a, &options)?;
+    let options = WriteOptions::default()
+        .with_symmetry(symmetry(spec.problem().class))
+        .with_comments(comments)
+        .with_trusted(true);
+    match a {
+        AnyCsr::Real(a) => place.write(&a, &options)?,
+        AnyCsr::Complex(a) => place.write(&a, &options)?,
+    }
     Ok(Exit::Success)
+}
+
+/// How a file has matrices of a kind.
+fn symmetry(class: Class) -> Symmetry {
+    match (class.is_symmetric(), class.is_hermitian()) {
+        (true, _) => Symmetry::Symmetric,
+        (false, true) => Symmetry::Hermitian,
+        (false, false) => Symmetry::General,
+    }
 }
 
 #[cfg(test)]

@@ -105,7 +105,7 @@ impl Source {
             Self::Input(input) => input.load(zeros, with_rhs, screen)?,
             Self::Generated(spec) => {
                 let _shown = screen.working(&format!("generating {spec}"));
-                let a = cleaned(spec.build()?.into(), zeros)?;
+                let a = cleaned(spec.build_any()?, zeros)?;
                 Loaded { a, header: None, duplicates: 0, b: None, time: Duration::ZERO }
             }
         };

@@ -8,13 +8,16 @@
 //! | [`reorder`] | permutations, reverse Cuthill–McKee |
 //! | [`spy`] | a picture of the pattern (feature `picture`) |
 //! | [`interchange`] | matrices from and to other crates' types (feature `interchange`) |
+//! | [`equivalent`] | complex systems as real ones |
 //! | [`gallery`] | generated systems |
 
 mod any;
+mod assemble;
 pub mod band;
 mod csr;
 pub mod definiteness;
 pub mod dominance;
+pub mod equivalent;
 pub mod gallery;
 pub mod histogram;
 #[cfg(feature = "interchange")]

@@ -1,12 +1,39 @@
 //! The generated test systems: entries, symmetry, definiteness, reproducibility, and their names.
 
-use declive::matrix::gallery::{self, Problem, Spec};
+use declive::matrix::equivalent::real_form;
+use declive::matrix::gallery::{self, Class, Problem, Spec};
+use declive::matrix::reorder::permuted;
 use declive::matrix::stats::Stats;
+use declive::matrix::{AnyCsr, Scalar};
+use declive::matrix_market::Reader;
 use declive::{Csr, Error};
 use proptest::prelude::*;
 
+use crate::common::process::Place;
+
 fn build(spec: &str) -> Csr {
     spec.parse::<Spec>().unwrap().build().unwrap()
+}
+
+fn built(spec: &str) -> AnyCsr {
+    spec.parse::<Spec>().unwrap().build_any().unwrap()
+}
+
+fn class(spec: &str) -> Class {
+    spec.parse::<Spec>().unwrap().problem().class
+}
+
+/// The small cases whose kind of matrix is `which`.
+fn small(which: impl Fn(Class) -> bool) -> impl Iterator<Item = &'static str> {
+    SMALL.iter().copied().filter(move |spec| which(class(spec)))
+}
+
+/// The matrix, or if it is complex the real one of twice the order with the same eigenvalues, twice each if it is Hermitian.
+fn as_real(spec: &str) -> Csr {
+    match built(spec) {
+        AnyCsr::Real(a) => a,
+        AnyCsr::Complex(a) => real_form(&a).unwrap(),
+    }
 }
 
 fn dense(a: &Csr) -> Vec<Vec<f64>> {
@@ -49,6 +76,26 @@ const SMALL: &[&str] = &[
     "dense-rows:1",
     "poisson2d:7x5,scramble=3",
     "jumps:4,seed=2,scramble=9",
+    "neumann2d:7",
+    "neumann2d:1x6",
+    "neumann2d:5x4,scramble=2",
+    "helmholtz3d:4,wavenumber=2",
+    "helmholtz3d:3x1x5,wavenumber=2.5",
+    "stokes2d:5",
+    "stokes2d:3x7",
+    "stokes2d:1x4",
+    "stokes2d:4x3,scramble=6",
+    "convection3d:5",
+    "convection3d:4x3x6,peclet=50",
+    "convection3d:1x5x3,peclet=2",
+    "markov:1",
+    "markov:12",
+    "helmholtz3d-absorbing:4",
+    "helmholtz3d-absorbing:3x1x5,wavenumber=1.5,damping=0.1",
+    "gauge2d:6",
+    "gauge2d:2x5,disorder=1,seed=3",
+    "gauge2d:1x2,shift=2",
+    "gauge2d:4x5,scramble=3",
 ];
 
 #[test]
@@ -104,22 +151,39 @@ fn entries_are_as_many_as_the_formulas_say() {
 
 #[test]
 fn symmetric_to_the_bit() {
-    for spec in SMALL {
-        let a = build(spec);
+    fn check<T: Scalar>(spec: &str, a: &Csr<T>, image: impl Fn(T) -> T) {
         for i in 0..a.n_rows() {
             let (cols, values) = a.row(i);
-            for (&j, v) in cols.iter().zip(values) {
+            for (&j, &v) in cols.iter().zip(values) {
                 let mirror = a.get(j as usize, i).unwrap_or_else(|| panic!("{spec}: ({j}, {i}) is missing"));
-                assert_eq!(v.to_bits(), mirror.to_bits(), "{spec}: {v} at ({i}, {j}), {mirror} across");
+                assert_eq!(v, image(mirror), "{spec}: at ({i}, {j}) and across");
             }
+        }
+    }
+    for spec in small(|class| class.is_symmetric() || class.is_hermitian()) {
+        match built(spec) {
+            AnyCsr::Real(a) => check(spec, &a, |v| v),
+            AnyCsr::Complex(a) if class(spec).is_hermitian() => check(spec, &a, |v| v.conj()),
+            AnyCsr::Complex(a) => check(spec, &a, |v| v),
         }
     }
 }
 
 #[test]
+fn others_are_not_symmetric() {
+    for spec in small(|class| !class.is_symmetric() && !class.is_hermitian()) {
+        assert!(!Stats::of(&build(spec)).numerically_symmetric, "{spec}");
+    }
+    let AnyCsr::Complex(a) = built("gauge2d:4") else { panic!("gauge2d is real") };
+    assert!((0..16).any(|i| a.row(i).0.iter().any(|&j| a.get(i, j as usize) != a.get(j as usize, i))));
+    let AnyCsr::Complex(a) = built("helmholtz3d-absorbing:3") else { panic!("it is real") };
+    assert!(a.diagonal().iter().any(|v| v.im != 0.0));
+}
+
+#[test]
 fn positive_definite() {
-    for spec in SMALL {
-        let mut l = dense(&build(spec));
+    for spec in small(Class::is_positive_definite) {
+        let mut l = dense(&as_real(spec));
         for j in 0..l.len() {
             for i in j..l.len() {
                 let (above, below) = l.split_at_mut(i);
@@ -134,6 +198,140 @@ fn positive_definite() {
                 }
             }
         }
+    }
+}
+
+/// The eigenvalues of a symmetric matrix, rising, by Jacobi's rotations.
+fn eigenvalues(a: &Csr) -> Vec<f64> {
+    let mut a = dense(a);
+    let n = a.len();
+    for _ in 0..30 {
+        for p in 0..n {
+            for q in p + 1..n {
+                if a[p][q].abs() < 1e-18 {
+                    continue;
+                }
+                let theta = (a[q][q] - a[p][p]) / (2.0 * a[p][q]);
+                let t = if theta < 0.0 { -1.0 } else { 1.0 } / (theta.abs() + theta.hypot(1.0));
+                let c = 1.0 / t.hypot(1.0);
+                let s = t * c;
+                for row in &mut a {
+                    (row[p], row[q]) = (c * row[p] - s * row[q], s * row[p] + c * row[q]);
+                }
+                let (above, below) = a.split_at_mut(q);
+                for (x, y) in above[p].iter_mut().zip(&mut below[0]) {
+                    (*x, *y) = (c * *x - s * *y, s * *x + c * *y);
+                }
+            }
+        }
+    }
+    let mut all: Vec<f64> = (0..n).map(|i| a[i][i]).collect();
+    all.sort_by(f64::total_cmp);
+    all
+}
+
+#[test]
+fn as_many_eigenvalues_are_negative_as_there_should_be() {
+    // of the shifted Laplacian, known one by one
+    for (text, sides, kappa) in
+        [("helmholtz3d:4,wavenumber=2", [4; 3], 2.0f64), ("helmholtz3d:3x1x5,wavenumber=2.5", [3, 1, 5], 2.5)]
+    {
+        let along = |m: usize| {
+            let angle = move |a: usize| std::f64::consts::PI * a as f64 / (2 * (m + 1)) as f64;
+            (1..=m).map(move |a| 4.0 * angle(a).sin().powi(2))
+        };
+        let mut expected = Vec::new();
+        for x in along(sides[0]) {
+            for y in along(sides[1]) {
+                expected.extend(along(sides[2]).map(|z| x + y + z - kappa * kappa));
+            }
+        }
+        expected.sort_by(f64::total_cmp);
+        let found = eigenvalues(&build(text));
+        assert!(found.iter().zip(&expected).all(|(f, e)| (f - e).abs() < 1e-12), "{text}: {found:?} {expected:?}");
+        assert!(found[0] < -0.1 && found[found.len() - 1] > 0.1);
+        assert!(found.iter().all(|f| f.abs() > 1e-3), "{text} is singular");
+    }
+    // of saddle points, one for each pressure but one
+    for (text, cells) in
+        [("stokes2d:5", 25), ("stokes2d:3x7", 21), ("stokes2d:1x4", 4), ("stokes2d:4x3,scramble=6", 12)]
+    {
+        let found = eigenvalues(&build(text));
+        assert_eq!(found.iter().filter(|v| **v < -1e-3).count(), cells - 1, "{text}: {found:?}");
+        assert_eq!(found.iter().filter(|v| **v > 1e-3).count(), found.len() + 1 - cells, "{text}: {found:?}");
+    }
+}
+
+#[test]
+fn null_spaces() {
+    for spec in small(Class::is_singular) {
+        let a = build(spec);
+        let (rows, cols, values) = a.to_triplets();
+        let transpose = Csr::from_triplets(a.n_rows(), a.n_rows(), &cols, &rows, &values).unwrap();
+        let sums = transpose.mul_vec(&vec![1.0; a.n_rows()]);
+        assert!(sums.into_iter().all(|s| s.abs() < 1e-15), "{spec}");
+    }
+    for spec in small(|class| class == Class::Semidefinite) {
+        let a = build(spec);
+        assert!(a.mul_vec(&vec![1.0; a.n_rows()]).into_iter().all(|r| r == 0.0), "{spec}");
+        let found = eigenvalues(&a);
+        assert!(found[0].abs() < 1e-13 && found[1] > 1e-2, "{spec}: {found:?}");
+    }
+}
+
+#[test]
+fn entries_of_the_others_by_hand() {
+    let a = gallery::neumann2d([2, 2]).unwrap();
+    assert_eq!(dense(&a)[0], [2.0, -1.0, -1.0, 0.0]);
+    assert_eq!(build("neumann2d:6x4").nnz(), 5 * 24 - 2 * 10);
+    assert_eq!(build("convection3d:6x4x5").nnz(), build("poisson3d:6x4x5").nnz());
+    assert_eq!(built("helmholtz3d-absorbing:6x4x5").nnz(), build("poisson3d:6x4x5").nnz());
+    assert_eq!((build("stokes2d:6x4").n_rows(), built("gauge2d:6x4").nnz()), (5 * 4 + 6 * 3 + 23, 5 * 24));
+    assert_eq!((build("markov:9").n_rows(), build("markov:9").nnz()), (55, 3 * 45 + 55));
+}
+
+#[test]
+fn unsymmetric_matrices_have_eigenvalues_on_the_right() {
+    // rows dominate: no entry off the diagonal is positive, and no sum of a row negative
+    for spec in small(|class| class == Class::Unsymmetric) {
+        let a = build(spec);
+        let (rows, cols, values) = a.to_triplets();
+        assert!(values.iter().zip(rows.iter().zip(&cols)).all(|(v, (i, j))| (*v > 0.0) == (i == j)), "{spec}");
+        let sums = a.mul_vec(&vec![1.0; a.n_rows()]);
+        assert!(sums.iter().all(|s| *s > -1e-12) && sums.iter().any(|s| *s >= 2.0), "{spec}");
+    }
+}
+
+#[test]
+fn files_have_the_symmetry_of_the_matrix() {
+    let place = Place::new();
+    for (spec, banner) in [
+        ("neumann2d:4", "real symmetric"),
+        ("stokes2d:3", "real symmetric"),
+        ("convection3d:3", "real general"),
+        ("markov:3", "real general"),
+        ("helmholtz3d-absorbing:3", "complex symmetric"),
+        ("gauge2d:3", "complex hermitian"),
+    ] {
+        let file = place.run(&format!("generate {spec}")).ends(0).out;
+        let first = file.lines().next().unwrap();
+        assert_eq!(first, format!("%%MatrixMarket matrix coordinate {banner}"), "{spec}");
+        let read = Reader::new().any_matrix_from(file.as_bytes(), spec).unwrap().a;
+        assert_eq!(read, built(spec), "{spec}");
+    }
+    place.run("generate gauge2d:3 -o A.npz").ends(0);
+    assert_eq!(declive::npz::read(&place.path("A.npz")).unwrap(), built("gauge2d:3"));
+    let refused = place.run("solve --generate gauge2d:3 --devices host").ends(2);
+    assert!(refused.err.contains("gauge2d:3 is complex"), "{}", refused.err);
+    let help = place.run("generate --help").ends(0).out;
+    assert!(help.contains("Hermitian positive definite") && help.contains("complex symmetric"), "{help}");
+}
+
+#[test]
+fn complex_matrices_where_real_ones_are_needed() {
+    for spec in small(Class::is_complex) {
+        let err = spec.parse::<Spec>().unwrap().build().unwrap_err();
+        assert!(matches!(&err, Error::Usage(message) if message.contains("is complex")), "{err}");
     }
 }
 
@@ -158,11 +356,18 @@ fn the_same_for_any_number_of_threads() {
         "tetrahedra:9",
         "graph-laplacian:20000",
         "random-spd:9000",
+        "neumann2d:300",
+        "helmholtz3d:30",
+        "stokes2d:150",
+        "convection3d:30",
+        "markov:200",
+        "helmholtz3d-absorbing:30",
+        "gauge2d:200",
     ];
     for spec in SMALL.iter().chain(&larger) {
         let with = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| build(spec))
+            pool.install(|| built(spec))
         };
         let one = with(1);
         assert!([2, 7].into_iter().all(|threads| with(threads) == one), "{spec}");
@@ -177,8 +382,8 @@ fn the_same_for_any_number_of_threads() {
 #[test]
 fn seeds_matter_and_repeat() {
     for p in Problem::ALL.iter().filter(|p| p.seeded) {
-        let with = |seed: u64| build(&format!("{}:12,seed={seed}", p.name));
-        assert_eq!(with(1), build(&format!("{}:12", p.name)));
+        let with = |seed: u64| built(&format!("{}:12,seed={seed}", p.name));
+        assert_eq!(with(1), built(&format!("{}:12", p.name)));
         assert_eq!(with(u64::MAX), with(u64::MAX));
         assert_ne!(with(1), with(2), "{}", p.name);
         assert_ne!(with(0), with(u64::MAX), "{}", p.name);
@@ -187,12 +392,18 @@ fn seeds_matter_and_repeat() {
 
 #[test]
 fn scrambled_systems_are_the_same_in_another_order() {
+    fn back<T: Scalar>(b: &Csr<T>) -> Csr<T> {
+        permuted(b, &gallery::random_permutation(b.n_rows(), 4).inverse()).unwrap()
+    }
     for p in Problem::ALL {
-        let (a, b) = (build(&format!("{}:12", p.name)), build(&format!("{}:12,scramble=4", p.name)));
+        let (a, b) = (built(&format!("{}:12", p.name)), built(&format!("{}:12,scramble=4", p.name)));
         assert_ne!(a, b, "{}", p.name);
-        let order = gallery::random_permutation(a.n_rows(), 4);
-        assert_eq!(declive::matrix::reorder::permuted(&b, &order.inverse()).unwrap(), a, "{}", p.name);
-        assert_ne!(b, build(&format!("{}:12,scramble=5", p.name)), "{}", p.name);
+        assert_ne!(b, built(&format!("{}:12,scramble=5", p.name)), "{}", p.name);
+        let again: AnyCsr = match b {
+            AnyCsr::Real(b) => back(&b).into(),
+            AnyCsr::Complex(b) => back(&b).into(),
+        };
+        assert_eq!(again, a, "{}", p.name);
     }
 }
 
@@ -204,7 +415,7 @@ fn rows_of_the_graph_are_irregular() {
 
 #[test]
 fn requests_that_make_no_sense() {
-    let err = |text: &str| match text.parse::<Spec>().and_then(|s| s.build()) {
+    let err = |text: &str| match text.parse::<Spec>().and_then(|s| s.build_any()) {
         Err(Error::Usage(message)) => message,
         other => panic!("{text}: {other:?}"),
     };
@@ -239,6 +450,23 @@ fn requests_that_make_no_sense() {
     {
         assert!(err(text).contains("too large"), "{text}");
     }
+    for text in [
+        "neumann2d:65536",
+        "helmholtz3d:1626",
+        "stokes2d:37838",
+        "convection3d:1626",
+        "markov:92681",
+        "markov:18446744073709551615",
+        "stokes2d:18446744073709551615",
+        "helmholtz3d-absorbing:1626",
+        "gauge2d:65536",
+    ] {
+        assert!(err(text).contains("too large"), "{text}");
+    }
+    assert!(err("stokes2d:1").contains("nothing flows"));
+    assert!(err("gauge2d:5,disorder=2").contains("from 0 to 1"));
+    assert!(err("helmholtz3d:5,wavenumber=0").contains("from 1e-3 to 10"));
+    assert!(err("convection3d:5,peclet=-1").contains("from 0 to 1000000"));
     for text in ["poisson3d:18446744073709551615", "elasticity3d:18446744073709551615", "random-spd:4294967296"] {
         assert!(err(text).contains("too large"), "{text}");
     }
@@ -265,8 +493,15 @@ fn sizes_of_zero_given_to_the_functions() {
         gallery::band(4, 0),
         gallery::dense_rows(0, 1),
         gallery::dense_rows(4, 0),
+        gallery::neumann2d([0, 2]),
+        gallery::helmholtz3d([0; 3], 0.5),
+        gallery::stokes2d([3, 0]),
+        gallery::convection3d([2, 0, 2], 1.0),
+        gallery::markov(0),
     ];
     assert!(all.iter().all(|r| matches!(r, Err(Error::Usage(_)))));
+    assert!(matches!(gallery::helmholtz3d_absorbing([1, 1, 0], 0.5, 0.0), Err(Error::Usage(_))));
+    assert!(matches!(gallery::gauge2d([0, 5], 0.1, 0.1, 1), Err(Error::Usage(_))));
 }
 
 /// A request with any problem, sizes, seed and parameters.
@@ -287,7 +522,10 @@ fn any_request() -> impl Strategy<Value = String> {
                 let value = match q.name {
                     "width" | "degree" | "dense" | "shuffle" => number.ceil(),
                     "skew" => number.ceil().min(16.0),
-                    "sigma" => number.min(10.0),
+                    "sigma" | "damping" => number.min(10.0),
+                    "wavenumber" => number.clamp(1e-3, 10.0),
+                    "disorder" => number.min(1.0),
+                    "peclet" => number.min(1e6),
                     _ => *number,
                 };
                 if given {

@@ -1,8 +1,8 @@
 //! A few dense rows among sparse ones.
 
-use super::assemble::assemble;
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
+use crate::matrix::assemble::assemble;
 
 /// A line of n points, some of which are tied to all others: a few dense rows and columns among sparse ones.
 ///

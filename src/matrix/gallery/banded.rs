@@ -1,8 +1,8 @@
 //! Bands of constant entries.
 
-use super::assemble::assemble;
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
+use crate::matrix::assemble::assemble;
 
 /// The second difference on n points: −u″ = f on (0, 1), u(0) = u(1) = 0.
 ///

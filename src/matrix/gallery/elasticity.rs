@@ -1,9 +1,9 @@
 //! Linear elasticity with trilinear bricks.
 
-use super::assemble::assemble;
 use super::grid::Grid;
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
+use crate::matrix::assemble::assemble;
 
 /// Young's modulus.
 const YOUNG: f64 = 1.0;

@@ -2,10 +2,10 @@
 
 use rayon::prelude::*;
 
-use super::assemble::{assemble, too_large, zeroed};
 use super::random::Stream;
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
+use crate::matrix::assemble::{assemble, too_large, zeroed};
 
 /// The shifted Laplacian of a random graph with a power law of degrees: rows from very short to very long.
 ///

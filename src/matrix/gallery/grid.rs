@@ -2,9 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use super::assemble::too_large;
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
+use crate::matrix::assemble::too_large;
 
 /// An nx × ny × nz box; point (x, y, z) has the number `x + nx (y + ny z)`.
 #[derive(Debug, Clone, Copy)]

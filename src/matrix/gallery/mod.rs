@@ -1,7 +1,8 @@
 //! Generators of test systems, from grids with known spectra to graphs with very long rows.
 //!
 //! Every generator fills the arrays of a [`Csr`](crate::Csr) in parallel, row by row and without triplets, and gives
-//! the same bits for any number of threads. All matrices are symmetric to the bit and positive definite.
+//! the same bits for any number of threads. Most matrices are symmetric to the bit and positive definite; others are
+//! indefinite, singular, unsymmetric or complex, as [`Problem::class`] tells.
 //!
 //! ```
 //! use declive::matrix::gallery::{self, Spec};
@@ -11,25 +12,39 @@
 //! # Ok::<(), declive::Error>(())
 //! ```
 //!
+//! Singular systems have solutions for some right-hand sides only: A times any vector is one of them.
+//!
 //! To add a problem, write its function and give it a row in [`Problem::ALL`].
 
 mod arrow;
-mod assemble;
 mod banded;
+mod class;
+mod convection;
 mod elasticity;
+mod gauge;
 mod graph;
 mod grid;
+mod helmholtz;
+mod markov;
 mod random;
 mod spec;
+mod star;
 mod stencil;
+mod stokes;
 mod tetrahedra;
 
 pub use arrow::dense_rows;
 pub use banded::{band, tridiagonal};
+pub use class::Class;
+pub use convection::convection3d;
 pub use elasticity::elasticity3d;
+pub use gauge::gauge2d;
 pub use graph::{graph_laplacian, random_spd};
+pub use helmholtz::{helmholtz3d, helmholtz3d_absorbing};
+pub use markov::markov;
 pub(crate) use random::random_part;
 pub use random::{random_permutation, random_vector};
 pub use spec::{Parameter, Problem, Spec};
-pub use stencil::{anisotropic, jumps, poisson2d, poisson3d, poisson3d27, variable};
+pub use stencil::{anisotropic, jumps, neumann2d, poisson2d, poisson3d, poisson3d27, variable};
+pub use stokes::stokes2d;
 pub use tetrahedra::tetrahedra;

@@ -4,12 +4,13 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{
-    anisotropic, band, dense_rows, elasticity3d, graph_laplacian, jumps, poisson2d, poisson3d, poisson3d27,
-    random_permutation, random_spd, tetrahedra, tridiagonal, variable,
+    Class, anisotropic, band, convection3d, dense_rows, elasticity3d, gauge2d, graph_laplacian, helmholtz3d,
+    helmholtz3d_absorbing, jumps, markov, neumann2d, poisson2d, poisson3d, poisson3d27, random_permutation, random_spd,
+    stokes2d, tetrahedra, tridiagonal, variable,
 };
 use crate::error::{Error, Result};
-use crate::matrix::Csr;
 use crate::matrix::reorder::permuted;
+use crate::matrix::{AnyCsr, Complex64, Csr, Scalar};
 
 /// A kind of test system.
 pub struct Problem {
@@ -23,7 +24,15 @@ pub struct Problem {
     pub seeded: bool,
     /// The numbers that shape it, besides its size and seed.
     pub parameters: &'static [Parameter],
-    build: fn(&Spec) -> Result<Csr>,
+    /// What kind of matrix it has.
+    pub class: Class,
+    build: Build,
+}
+
+/// What makes the matrix.
+enum Build {
+    Real(fn(&Spec) -> Result<Csr>),
+    Complex(fn(&Spec) -> Result<Csr<Complex64>>),
 }
 
 /// A number that shapes a problem, `name=value` in a [`Spec`].
@@ -42,6 +51,8 @@ pub struct Parameter {
 
 /// The largest `width` or `degree`; sizes are checked again with the number of rows.
 const MANY: f64 = u32::MAX as f64;
+
+const WAVENUMBER: Parameter = Parameter::real("wavenumber", "radians of a wave from point to point", 0.6, (1e-3, 10.0));
 
 impl Problem {
     /// Every problem there is.
@@ -122,9 +133,64 @@ impl Problem {
             &[Parameter::whole("dense", "rows that are full", 4.0)],
             |s| dense_rows(s.sides[0], s.values[0] as usize),
         ),
+        Self::new("neumann2d", "5-point Laplacian in a closed square: constants are its null space", 2, &[], |s| {
+            neumann2d([s.sides[0], s.sides[1]])
+        })
+        .of(Class::Semidefinite),
+        Self::new(
+            "helmholtz3d",
+            "waves between the walls of a cube: 7-point Laplacian less wavenumber^2",
+            3,
+            &[WAVENUMBER],
+            |s| helmholtz3d(s.sides, s.values[0]),
+        )
+        .of(Class::Indefinite),
+        Self::new(
+            "stokes2d",
+            "slow flow on a staggered grid, no entries on the diagonal of pressures; the size is in cells",
+            2,
+            &[],
+            |s| stokes2d([s.sides[0], s.sides[1]]),
+        )
+        .of(Class::Indefinite),
+        Self::new(
+            "convection3d",
+            "7-point diffusion and upwind convection round a cube",
+            3,
+            &[Parameter::real("peclet", "largest cell Peclet number", 1.0, (0.0, 1e6))],
+            |s| convection3d(s.sides, s.values[0]),
+        )
+        .of(Class::Unsymmetric),
+        Self::new("markov", "I - P' of three queues in a circle; the size is in customers", 1, &[], |s| {
+            markov(s.sides[0])
+        })
+        .of(Class::UnsymmetricSingular),
+        Self::complex(
+            "helmholtz3d-absorbing",
+            "waves in a cube whose faces absorb them, as helmholtz3d otherwise",
+            3,
+            &[
+                WAVENUMBER,
+                Parameter::real("damping", "imaginary part of the square of k, by its real part", 0.0, (0.0, 10.0)),
+            ],
+            Class::ComplexSymmetric,
+            |s| helmholtz3d_absorbing(s.sides, s.values[0], s.values[1]),
+        ),
+        Self::complex(
+            "gauge2d",
+            "periodic 5-point Laplacian with random phases",
+            2,
+            &[
+                Parameter::real("disorder", "of the phases, from none to any angle", 0.1, (0.0, 1.0)),
+                Parameter::real("shift", "added to the diagonal", 1e-2, (1e-10, 1e10)),
+            ],
+            Class::HermitianPositiveDefinite,
+            |s| gauge2d([s.sides[0], s.sides[1]], s.values[0], s.values[1], s.seed),
+        )
+        .seeded(),
     ];
 
-    /// A problem without a seed.
+    /// A symmetric positive definite problem without a seed.
     const fn new(
         name: &'static str,
         about: &'static str,
@@ -132,7 +198,25 @@ impl Problem {
         parameters: &'static [Parameter],
         build: fn(&Spec) -> Result<Csr>,
     ) -> Self {
-        Self { name, about, axes, seeded: false, parameters, build }
+        let (class, build) = (Class::PositiveDefinite, Build::Real(build));
+        Self { name, about, axes, seeded: false, parameters, class, build }
+    }
+
+    /// A complex problem without a seed.
+    const fn complex(
+        name: &'static str,
+        about: &'static str,
+        axes: usize,
+        parameters: &'static [Parameter],
+        class: Class,
+        build: fn(&Spec) -> Result<Csr<Complex64>>,
+    ) -> Self {
+        Self { name, about, axes, seeded: false, parameters, class, build: Build::Complex(build) }
+    }
+
+    /// The same with another kind of matrix.
+    const fn of(self, class: Class) -> Self {
+        Self { class, ..self }
     }
 
     /// The same, but random.
@@ -249,13 +333,32 @@ impl Spec {
         self.scramble
     }
 
-    /// Builds the matrix, in parallel; costs O(nnz), or O(nnz log nnz) for graphs. A random order takes the memory of
+    /// Builds a real matrix, in parallel; costs O(nnz), or O(nnz log nnz) for graphs. A random order takes the memory of
     /// the matrix once more meanwhile.
     ///
     /// # Errors
-    /// [`Error::Usage`] if 32-bit indices can't address it; [`Error::OutOfMemory`] if it doesn't fit.
+    /// [`Error::Usage`] if 32-bit indices can't address it, or if it is complex; [`Error::OutOfMemory`] if it doesn't fit.
     pub fn build(&self) -> Result<Csr> {
-        let a = (self.problem.build)(self)?;
+        match self.problem.build {
+            Build::Real(build) => self.in_order(build(self)?),
+            Build::Complex(_) => {
+                Err(Error::Usage(format!("{} is complex, and a real matrix is needed", self.problem.name)))
+            }
+        }
+    }
+
+    /// Builds the matrix, real or complex, as [`build`](Self::build) does.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if 32-bit indices can't address it; [`Error::OutOfMemory`] if it doesn't fit.
+    pub fn build_any(&self) -> Result<AnyCsr> {
+        match self.problem.build {
+            Build::Real(_) => self.build().map(AnyCsr::Real),
+            Build::Complex(build) => self.in_order(build(self)?).map(AnyCsr::Complex),
+        }
+    }
+
+    fn in_order<T: Scalar>(&self, a: Csr<T>) -> Result<Csr<T>> {
         match self.scramble {
             Some(seed) => permuted(&a, &random_permutation(a.n_rows(), seed)),
             None => Ok(a),
@@ -383,7 +486,9 @@ mod tests {
             }
             let spec: Spec = format!("{}:3", p.name).parse().unwrap();
             assert_eq!(spec.to_string(), format!("{}:3", p.name));
-            assert!(spec.build().unwrap().nnz() > 0);
+            let a = spec.build_any().unwrap();
+            assert!(a.nnz() > 0 && a.is_complex() == p.class.is_complex(), "{}", p.name);
+            assert_eq!(spec.build().is_ok(), !a.is_complex());
         }
     }
 

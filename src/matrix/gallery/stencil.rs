@@ -2,11 +2,12 @@
 
 use rayon::prelude::*;
 
-use super::assemble::{assemble, zeroed};
 use super::grid::Grid;
 use super::random::Stream;
+use super::star::star;
 use crate::error::Result;
 use crate::matrix::Csr;
+use crate::matrix::assemble::{assemble, zeroed};
 
 /// Blocks along each axis of [`jumps`].
 const BLOCKS: usize = 8;
@@ -140,6 +141,24 @@ fn harmonic_mean(a: f64, b: f64) -> f64 {
     low * (2.0 * high / (low + high))
 }
 
+/// Diffusion in a rectangle that nothing enters or leaves: −Δu = f in the unit square, ∂u/∂n = 0 on its boundary.
+///
+/// Cell-centred finite volumes on mx × my cells: `Σ (u − u(neighbour))` over the sides of a cell that are within the
+/// rectangle, times h² of the differential equation. n = mx·my, nnz = 5n − 2(mx + my). Symmetric and positive
+/// semidefinite: all rows add up to exactly 0, and the null space is that of the constants. So A x = b has solutions
+/// just if the elements of b add up to 0, as those of A times any vector do; they differ by a constant. On an m × m grid
+/// the largest eigenvalue is 8 cos²(π / 2m) and the smallest but 0 is 4 sin²(π / 2m).
+///
+/// R. J. LeVeque, *Finite Difference Methods for Ordinary and Partial Differential Equations*, SIAM 2007, section 2.13;
+/// E. F. Kaasschieter, "Preconditioned conjugate gradients for solving singular systems" (1988),
+/// doi 10.1016/0377-0427(88)90358-5.
+///
+/// # Errors
+/// [`Error::Usage`](crate::Error::Usage) for an empty or too large grid.
+pub fn neumann2d([mx, my]: [usize; 2]) -> Result<Csr> {
+    seven_point(Grid::new([mx, my, 1], 1)?, |_, _, _| 1.0, |_, _| 0.0)
+}
+
 /// The same coefficient for every face across an axis, boundary included.
 fn constant(grid: Grid, along: [f64; 3]) -> Result<Csr> {
     seven_point(grid, |axis, _, _| along[axis], |axis, _| along[axis])
@@ -154,32 +173,13 @@ fn seven_point(
     inner: impl Fn(usize, usize, usize) -> f64 + Sync,
     boundary: impl Fn(usize, usize) -> f64 + Sync,
 ) -> Result<Csr> {
-    let (strides, sides) = (grid.strides(), grid.sides);
-    assemble(
-        grid.points,
-        |i| {
-            let place = grid.place(i);
-            (0..3).fold(1, |n, axis| n + usize::from(place[axis] > 0) + usize::from(place[axis] + 1 < sides[axis]))
-        },
-        |i, row| {
-            let place = grid.place(i);
-            let mut diagonal = 0.0;
-            let mut face = |axis: usize, inside: bool, j: usize| {
-                let t = if inside { inner(axis, i, j) } else { boundary(axis, i) };
-                diagonal += t;
-                (inside, j, -t)
-            };
-            let before = [2, 1, 0].map(|axis| face(axis, place[axis] > 0, i.wrapping_sub(strides[axis])));
-            let after = [0, 1, 2].map(|axis| face(axis, place[axis] + 1 < sides[axis], i + strides[axis]));
-            for (_, j, value) in before.into_iter().filter(|(inside, ..)| *inside) {
-                row.push(j, value);
-            }
-            row.push(i, diagonal);
-            for (_, j, value) in after.into_iter().filter(|(inside, ..)| *inside) {
-                row.push(j, value);
-            }
-        },
-    )
+    star(grid, 0.0, |i, _, face| {
+        let t = match face.neighbour {
+            Some(j) => inner(face.axis, i, j),
+            None => boundary(face.axis, i),
+        };
+        (-t, t)
+    })
 }
 
 #[cfg(test)]

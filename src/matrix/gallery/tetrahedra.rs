@@ -2,12 +2,12 @@
 
 use rayon::prelude::*;
 
-use super::assemble::{assemble, zeroed};
 use super::elasticity::{LAMBDA, MU};
 use super::grid::Grid;
 use super::random::Stream;
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
+use crate::matrix::assemble::{assemble, zeroed};
 
 /// How far a node is moved along each axis, at most, in sides of a cell. No tetrahedron can turn inside out.
 const JITTER: f64 = 0.1;

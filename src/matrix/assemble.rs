@@ -3,8 +3,8 @@
 use bytemuck::Zeroable;
 use rayon::prelude::*;
 
+use super::{Csr, Scalar};
 use crate::error::{Error, Result};
-use crate::matrix::Csr;
 use crate::memory::zeros;
 
 /// Rows that one task counts.
@@ -13,15 +13,15 @@ const ROWS: usize = 1 << 14;
 const ENTRIES: usize = 1 << 15;
 
 /// One row being written, its columns in rising order.
-pub(super) struct Row<'a> {
+pub(super) struct Row<'a, T> {
     cols: &'a mut [u32],
-    values: &'a mut [f64],
+    values: &'a mut [T],
     next: usize,
 }
 
-impl Row<'_> {
+impl<T> Row<'_, T> {
     /// Appends the entry in column `j`, which must be below 2³².
-    pub(super) fn push(&mut self, j: usize, value: f64) {
+    pub(super) fn push(&mut self, j: usize, value: T) {
         self.cols[self.next] = j as u32;
         self.values[self.next] = value;
         self.next += 1;
@@ -31,18 +31,18 @@ impl Row<'_> {
 /// Builds an `n` × `n` matrix: `count(i)` is the number of entries of row `i`, and `fill(i, row)` pushes as many.
 ///
 /// Both are called from many threads, `count` twice a row. Costs O(n + nnz) and no memory beyond the result.
-pub(super) fn assemble(
+pub(super) fn assemble<T: Scalar>(
     n: usize,
     count: impl Fn(usize) -> usize + Sync,
-    fill: impl Fn(usize, &mut Row<'_>) + Sync,
-) -> Result<Csr> {
+    fill: impl Fn(usize, &mut Row<'_, T>) + Sync,
+) -> Result<Csr<T>> {
     if n > Csr::MAX_DIM {
         return Err(too_large(format_args!("{n} rows")));
     }
     let row_ptr = offsets(n, &count)?;
     let nnz = row_ptr[n];
     let mut cols: Vec<u32> = zeroed(nnz, "the column indices")?;
-    let mut values: Vec<f64> = zeroed(nnz, "the values")?;
+    let mut values: Vec<T> = zeroed(nnz, "the values")?;
     fill_rows(0, &row_ptr, &mut cols, &mut values, &fill);
     Csr::new(n, n, row_ptr, cols, values)
 }
@@ -69,12 +69,12 @@ fn offsets(n: usize, count: &(impl Fn(usize) -> usize + Sync)) -> Result<Vec<usi
 }
 
 /// Fills the rows from `first` on, one for each window of `row_ptr`, by halves until a task is small.
-fn fill_rows(
+fn fill_rows<T: Scalar>(
     first: usize,
     row_ptr: &[usize],
     cols: &mut [u32],
-    values: &mut [f64],
-    fill: &(impl Fn(usize, &mut Row<'_>) + Sync),
+    values: &mut [T],
+    fill: &(impl Fn(usize, &mut Row<'_, T>) + Sync),
 ) {
     let rows = row_ptr.len() - 1;
     if rows > 1 && cols.len() > ENTRIES {
@@ -132,12 +132,12 @@ mod tests {
 
     #[test]
     fn nothing_at_all() {
-        assert_eq!(assemble(0, |_| 1, |_, _| ()).unwrap().nnz(), 0);
+        assert_eq!(assemble::<f64>(0, |_| 1, |_, _| ()).unwrap().nnz(), 0);
     }
 
     #[test]
     fn too_many_rows_and_too_much_memory() {
-        let err = assemble(Csr::MAX_DIM + 1, |_| 1, |_, _| ()).unwrap_err();
+        let err = assemble::<f64>(Csr::MAX_DIM + 1, |_| 1, |_, _| ()).unwrap_err();
         assert!(matches!(err, Error::Usage(_)), "{err}");
         let err = zeroed::<f64>(usize::MAX / 64, "much").unwrap_err();
         assert!(matches!(err, Error::OutOfMemory { .. }), "{err}");
