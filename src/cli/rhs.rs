@@ -16,6 +16,8 @@ pub(crate) enum Recipe {
     RowSums,
     /// Random, by this seed.
     Random(u64),
+    /// A times such a vector: what a singular system has a solution for, too.
+    Products(u64),
 }
 
 impl Recipe {
@@ -25,6 +27,7 @@ impl Recipe {
             Self::Ones => vec![1.0; a.n_rows()],
             Self::RowSums => a.mul_vec(&vec![1.0; a.n_cols()]),
             Self::Random(seed) => random_vector(a.n_rows(), seed),
+            Self::Products(seed) => a.mul_vec(&random_vector(a.n_cols(), seed)),
         }
     }
 }
@@ -36,11 +39,13 @@ impl FromStr for Recipe {
         match s {
             "ones" => Ok(Self::Ones),
             "A*ones" => Ok(Self::RowSums),
-            _ => s
-                .strip_prefix("random:")
-                .and_then(|seed| seed.parse().ok())
-                .map(Self::Random)
-                .ok_or_else(|| "write ones, A*ones, or random:SEED with a whole number".into()),
+            _ => {
+                let seed = |start| s.strip_prefix(start).and_then(|seed| seed.parse().ok());
+                let random = seed("random:").map(Self::Random);
+                random
+                    .or_else(|| seed("A*random:").map(Self::Products))
+                    .ok_or_else(|| "write ones, A*ones, random:SEED or A*random:SEED, with a whole number".into())
+            }
         }
     }
 }
@@ -51,6 +56,7 @@ impl fmt::Display for Recipe {
             Self::Ones => f.write_str("ones"),
             Self::RowSums => f.write_str("A*ones"),
             Self::Random(seed) => write!(f, "random:{seed}"),
+            Self::Products(seed) => write!(f, "A*random:{seed}"),
         }
     }
 }
@@ -61,7 +67,7 @@ mod tests {
 
     #[test]
     fn recipes_parse_and_print() {
-        for s in ["ones", "A*ones", "random:7"] {
+        for s in ["ones", "A*ones", "random:7", "A*random:7"] {
             assert_eq!(s.parse::<Recipe>().unwrap().to_string(), s);
         }
         for s in ["", "one", "random", "random:", "random:x", "a*ones"] {
@@ -74,5 +80,7 @@ mod tests {
         let a = Csr::from_triplets(2, 2, &[0, 0, 1], &[0, 1, 1], &[2.0, -1.0, 3.0]).unwrap();
         assert_eq!(Recipe::RowSums.make(&a), [1.0, 3.0]);
         assert_eq!(Recipe::Ones.make(&a), [1.0, 1.0]);
+        let x = Recipe::Random(3).make(&a);
+        assert_eq!(Recipe::Products(3).make(&a), [2.0 * x[0] - x[1], 3.0 * x[1]]);
     }
 }

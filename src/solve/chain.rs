@@ -19,7 +19,8 @@ pub fn candidates(precision: Precision, is_symmetric: bool, may_be_definite: boo
     match (is_symmetric, may_be_definite) {
         (true, true) => vec![Method::Cg, for_indefinite],
         (true, false) => vec![for_indefinite],
-        (false, _) => vec![Method::Bicgstab],
+        // idr solves most of what nothing is known of, bicgstab some that it does not
+        (false, _) => [Method::Idr, Method::Bicgstab].into_iter().filter(|method| method.allows(precision)).collect(),
     }
 }
 
@@ -116,7 +117,7 @@ mod tests {
         };
         assert_eq!(of(&auto, true, None), (Method::Cg, None));
         assert_eq!(of(&auto, true, zero), (Method::Minres, zero));
-        assert_eq!(of(&auto, false, uneven), (Method::Bicgstab, uneven));
+        assert_eq!(of(&auto, false, uneven), (Method::Idr, uneven));
         let mixed = Setup { precision: Precision::Mixed, ..Setup::default() };
         assert_eq!(of(&mixed, true, zero), (Method::Bicgstab, zero));
         let named = Setup { method: Method::Minres, ..Setup::default() };

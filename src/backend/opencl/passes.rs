@@ -495,8 +495,10 @@ impl<T: Real, A: Real> OpenClBackend<T, A> {
         let group_size = PERSISTENT_GROUP.min(1 << info.max_work_group.max(1).ilog2());
         let rows = rows?;
         let format = rows.in_persistent(tuning, group_size)?;
+        // of iterations of two launches; each that is saved is worth as much
         let most_bytes = if is_shared { TOGETHER_BYTES } else { format.most_bytes };
-        let is_possible = bytes <= most_bytes
+        let launches = program.iteration.len() as u64;
+        let is_possible = bytes <= most_bytes / 2 * launches
             && Shape::of_group(tuning.passes().group_size) == Shape::Gpu
             && Persistent::local_bytes::<T, A>(format, group_size) <= info.local_memory_bytes;
         if !is_possible {

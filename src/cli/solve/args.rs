@@ -38,7 +38,7 @@ pub(crate) struct Args {
     #[arg(short, value_name = "b.mtx", help_heading = SYSTEM)]
     pub(super) b: Option<PathBuf>,
 
-    /// Make b instead of reading it: ones, A*ones (the solution is 1 everywhere), random:SEED [default: ones]
+    /// Make b instead of reading it: ones, A*ones (the solution is 1 everywhere), random:SEED, A*random:SEED (consistent where A is singular) [default: ones]
     #[arg(long, value_name = "RHS", conflicts_with = "b", help_heading = SYSTEM)]
     pub(super) rhs: Option<Recipe>,
 
