@@ -8,6 +8,7 @@
 //! | [`reorder`] | permutations, reverse Cuthill–McKee |
 //! | [`spy`] | a picture of the pattern (feature `picture`) |
 //! | [`interchange`] | matrices from and to other crates' types (feature `interchange`) |
+//! | `transversal` | large entries for the diagonal, structural rank |
 //! | [`gallery`] | generated systems |
 
 mod any;
@@ -26,8 +27,10 @@ mod search;
 pub mod spy;
 pub mod stats;
 pub mod symmetry;
+mod transversal;
 pub mod values;
 
 pub use any::AnyCsr;
 pub use csr::Csr;
 pub use scalar::{Complex64, Scalar};
+pub(crate) use transversal::{Deficiency, Transversal};
