@@ -3,8 +3,10 @@
 //! | module | its one job |
 //! |---|---|
 //! | [`cholesky`] | A = L Lᵀ of symmetric positive definite matrices, by the crate `faer` |
-//! | [`lu`] | A = L U of any others, with static pivoting |
-//! | [`front`] | the dense part of the latter: eliminates the columns of a supernode |
+//! | [`lu`] | A = L U of any others |
+//! | [`multifrontal`] | its numbers, by dense fronts, with pivots within supernodes |
+//! | [`front`] | eliminates the columns of a supernode |
+//! | [`pivoting`] | the same numbers column by column, with pivots from all rows |
 //! | [`tree`] | an order with little fill, supernodes, and what they take |
 //! | [`refine`] | iterative refinement |
 //! | [`available`] | how much memory there is |
@@ -14,8 +16,8 @@
 //! Csr ─ Analysis: order, bytes, operations ─ Factor ─ solve ─ refine ─ verify
 //! ```
 //!
-//! An [`Analysis`] knows beforehand what the factor takes, as no pivot changes the pattern: the memory is asked for once, and none is
-//! asked for that there is not.
+//! An [`Analysis`] knows beforehand what the factor takes, as no pivot changes the pattern; where pivots from all rows are
+//! needed after all, which does change it, that ends when it would take more.
 //!
 //! There is no L D Lᵀ. That of `faer` pivots within a supernode only, and where a supernode is one row with a zero on the diagonal,
 //! as in saddle point problems, the factor is full of NaN. The L U of a symmetric indefinite matrix takes twice the memory.
@@ -25,6 +27,8 @@ mod available;
 mod cholesky;
 mod front;
 mod lu;
+mod multifrontal;
+mod pivoting;
 mod power;
 mod refine;
 #[cfg(test)]
