@@ -152,6 +152,7 @@ fn tiny_pivot(symbolic: &SymbolicCholesky<usize>, values: &[f64]) -> Option<usiz
     (0..nodes.n_supernodes()).find_map(|s| {
         let node = factor.supernode(s);
         let block = node.val();
-        (0..block.ncols()).find(|&k| !(block[(k, k)] * block[(k, k)] >= TINY)).map(|k| node.start() + k)
+        let is_tiny = |pivot: f64| pivot < TINY || pivot.is_nan();
+        (0..block.ncols()).find(|&k| is_tiny(block[(k, k)] * block[(k, k)])).map(|k| node.start() + k)
     })
 }

@@ -21,7 +21,7 @@
 //!
 //! There is no L D Lᵀ. That of `faer` pivots within a supernode only, and where a supernode is one row with a zero on the diagonal,
 //! as in saddle point problems, the factor is full of NaN. The L U of a symmetric indefinite matrix takes twice the memory.
-#![cfg_attr(not(test), expect(dead_code, reason = "for solvers of systems that are not definite"))]
+#![cfg_attr(not(test), expect(dead_code, unused_imports, reason = "for solvers of systems that are not definite"))]
 
 mod available;
 mod cholesky;
@@ -38,9 +38,7 @@ mod tree;
 use std::fmt;
 
 pub(crate) use available::available_bytes;
-#[expect(unused_imports, reason = "for solvers of systems that are not definite")]
-pub(crate) use refine::Refinement;
-pub(crate) use refine::refine;
+pub(crate) use refine::{Refinement, refine};
 
 use crate::error::{Error, Result};
 use crate::matrix::{Csr, Deficiency};

@@ -206,7 +206,7 @@ impl Pivoting {
             row = self.step.iter().position(|&step| step == NONE).unwrap_or_default() as u32;
         }
         let mut pivot = x[row as usize];
-        let is_replaced = !(pivot.abs() >= TINY);
+        let is_replaced = pivot.abs() < TINY || pivot.is_nan();
         if is_replaced {
             pivot = TINY.copysign(pivot);
         }

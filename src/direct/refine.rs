@@ -45,8 +45,7 @@ pub(crate) fn refine(a: &Csr, factor: &Factor, b: &[f64], x: &mut [f64]) -> Refi
         }
         residual(a, b, &next, &mut r);
         let after = norm_2(&r);
-        // nor if it is NaN
-        if !next.iter().all(|v| v.is_finite()) || !(after < norm) {
+        if after >= norm || after.is_nan() || !next.iter().all(|v| v.is_finite()) {
             return Refinement { steps, residual: norm };
         }
         x.copy_from_slice(&next);

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::{Analysis, Factor, Kind, Singular, available_bytes, refine};
+use super::{Analysis, Factor, Kind, Refinement, Singular, available_bytes, refine};
 use crate::Error;
 use crate::matrix::{Csr, gallery};
 use crate::verify::residual;
@@ -43,7 +43,7 @@ fn transposed(a: &Csr) -> Csr {
 /// The backward error after refinement, with the solution.
 fn refined(a: &Csr, kind: Kind, b: &[f64]) -> (f64, Vec<f64>) {
     let mut x = vec![0.0; b.len()];
-    let found = refine(a, &factor(a, kind), b, &mut x);
+    let found: Refinement = refine(a, &factor(a, kind), b, &mut x);
     let measured = residual(a, b, &x);
     assert_eq!(found.residual, measured.norm_2);
     (measured.backward_error, x)
