@@ -7,7 +7,7 @@ use super::multifrontal::{self, Multifrontal};
 use super::pivoting::{self, Pivoting};
 use super::power::{nearest, scaled};
 use super::tree::{Tree, Upper};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::matrix::{Csr, Transversal};
 
 /// The least pivot, of a matrix whose entries are at most 1 in size.
@@ -19,20 +19,25 @@ const SMALL: u64 = 1 << 21;
 /// What the memory is for.
 pub(super) const WHAT: &str = "the LU factor";
 
-/// Rows, columns and scalings, and the structure of the factor: that of the Cholesky factor of a matrix with the pattern of B + Bᵀ,
-/// where B is A with the transversal of the largest product on its diagonal, scaled by powers of two so that all entries are about 1
-/// at most, and those of the diagonal about 1.
+/// Where rows and columns go, and the structure of the factor: that of the Cholesky factor of a matrix with the pattern of B + Bᵀ, if
+/// B is the matrix as it is arranged.
 #[derive(Debug)]
 pub(super) struct Analysis {
-    /// Gone once the factorisation begins.
-    tree: Option<Tree>,
-    pub(super) rows: Side,
-    pub(super) cols: Side,
+    pub(super) tree: Tree,
+    pub(super) arranged: Arranged,
     elements: u64,
-    flops: f64,
-    bytes: u64,
     /// The most elements of a factor with other pivots.
     most: usize,
+}
+
+/// The matrix as it is eliminated: with the transversal of the largest product on its diagonal, scaled by powers of two so that
+/// these entries are about 1, and no other is more, its rows and columns in an order with little fill.
+#[derive(Debug)]
+pub(super) struct Arranged {
+    pub(super) rows: Side,
+    pub(super) cols: Side,
+    /// What a factorisation takes.
+    pub(super) bytes: u64,
 }
 
 /// What becomes of the rows, or of the columns.
@@ -87,8 +92,7 @@ impl Analysis {
         // no more than what the factor takes already, unless that is little
         let most = (bytes / 24).max((n as u64 * (n as u64 + 1)).min(SMALL)) as usize;
         let bytes = bytes.max((pivoting::bytes(most, n, a.nnz()) + places) as u64);
-        let flops = tree.flops();
-        Ok(Ok(Self { tree: Some(tree), rows, cols, elements, flops, bytes, most }))
+        Ok(Ok(Self { tree, arranged: Arranged { rows, cols, bytes }, elements, most }))
     }
 
     pub(super) fn elements(&self) -> u64 {
@@ -96,11 +100,11 @@ impl Analysis {
     }
 
     pub(super) fn flops(&self) -> f64 {
-        self.flops
+        self.tree.flops()
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        self.bytes
+        self.arranged.bytes
     }
 }
 
@@ -122,22 +126,20 @@ enum Numbers {
 impl Factor {
     /// Factorises with the pivots that there are within supernodes. If some of these were too small, factorises anew, column by
     /// column, with pivots from all rows, unless that takes more memory than there is for it.
-    pub(super) fn new(mut analysis: Analysis, a: &Csr) -> Result<Self> {
-        let no_tree = || Error::Usage("a factorisation needs an analysis of its own".into());
-        let tree = analysis.tree.take().ok_or_else(no_tree)?;
-        let (factor, mut perturbed) = Multifrontal::new(&analysis, tree, a)?;
-        let mut numbers = Numbers::Multifrontal(factor);
-        if !perturbed.is_empty() {
-            let Numbers::Multifrontal(factor) = numbers else { unreachable!("it is") };
+    pub(super) fn new(analysis: Analysis, a: &Csr) -> Result<Self> {
+        let Analysis { tree, arranged, most, .. } = analysis;
+        let (factor, perturbed) = Multifrontal::new(&arranged, tree, a)?;
+        let (numbers, mut perturbed) = if perturbed.is_empty() {
+            (Numbers::Multifrontal(factor), perturbed)
+        } else {
             let tree = factor.into_tree();
-            numbers = if let Some((factor, at)) = Pivoting::new(&analysis, a, analysis.most)? {
-                perturbed = at;
-                Numbers::Pivoting(factor)
+            if let Some((factor, perturbed)) = Pivoting::new(&arranged, a, most)? {
+                (Numbers::Pivoting(factor), perturbed)
             } else {
-                Numbers::Multifrontal(Multifrontal::new(&analysis, tree, a)?.0)
-            };
-        }
-        let Analysis { rows, cols, .. } = analysis;
+                (Numbers::Multifrontal(Multifrontal::new(&arranged, tree, a)?.0), perturbed)
+            }
+        };
+        let Arranged { rows, cols, .. } = arranged;
         if !perturbed.is_empty() {
             let mut row_at = vec![0u32; rows.place.len()];
             (0..).zip(&rows.place).for_each(|(i, &place)| row_at[place as usize] = i);

@@ -1,7 +1,7 @@
 //! L U by dense fronts, with pivots within supernodes.
 
 use super::front::{Front, Size};
-use super::lu::{Analysis, TINY, WHAT};
+use super::lu::{Arranged, TINY, WHAT};
 use super::power::scaled;
 use super::tree::Tree;
 use crate::error::{Error, Result};
@@ -31,8 +31,8 @@ struct Entries {
 
 impl Entries {
     /// Those with a row or a column of a supernode, and none of an earlier one, are its own.
-    fn of(analysis: &Analysis, tree: &Tree, a: &Csr) -> Result<Self> {
-        let Analysis { rows, cols, .. } = analysis;
+    fn of(arranged: &Arranged, tree: &Tree, a: &Csr) -> Result<Self> {
+        let Arranged { rows, cols, .. } = arranged;
         let mut node_of_place = vec![0u32; a.n_rows()];
         for s in 0..tree.len() {
             node_of_place[tree.begin[s]..tree.begin[s + 1]].fill(s as u32);
@@ -48,7 +48,7 @@ impl Entries {
             begin[s + 1] += begin[s];
         }
         let mut all = Vec::new();
-        let no_memory = |_| Error::OutOfMemory { what: WHAT.into(), bytes: analysis.bytes() };
+        let no_memory = |_| Error::OutOfMemory { what: WHAT.into(), bytes: arranged.bytes };
         all.try_reserve_exact(a.nnz()).map_err(no_memory)?;
         all.resize(a.nnz(), Entry::default());
         for i in 0..a.n_rows() {
@@ -94,10 +94,10 @@ impl Multifrontal {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    pub(super) fn new(analysis: &Analysis, tree: Tree, a: &Csr) -> Result<(Self, Vec<u32>)> {
-        let bytes = analysis.bytes();
+    pub(super) fn new(arranged: &Arranged, tree: Tree, a: &Csr) -> Result<(Self, Vec<u32>)> {
+        let bytes = arranged.bytes;
         let array = |len: usize| zeros::<f64>(len).map_err(|_| Error::OutOfMemory { what: WHAT.into(), bytes });
-        let entries = Entries::of(analysis, &tree, a)?;
+        let entries = Entries::of(arranged, &tree, a)?;
         let n = a.n_rows();
         let mut values = array(tree.elements() as usize)?;
         let (mut begin, mut swaps) = (Vec::with_capacity(tree.len()), vec![0u32; n]);

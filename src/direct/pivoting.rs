@@ -2,7 +2,7 @@
 
 use std::collections::TryReserveError;
 
-use super::lu::{Analysis, TINY, WHAT};
+use super::lu::{Arranged, TINY, WHAT};
 use super::power::scaled;
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
@@ -60,8 +60,8 @@ impl Columns {
     }
 
     /// The columns of the scaled matrix, rows and columns by their places.
-    fn of(analysis: &Analysis, a: &Csr) -> Self {
-        let (n, of_rows, of_cols) = (a.n_rows(), &analysis.rows, &analysis.cols);
+    fn of(arranged: &Arranged, a: &Csr) -> Self {
+        let (n, of_rows, of_cols) = (a.n_rows(), &arranged.rows, &arranged.cols);
         let mut begin = vec![0usize; n + 1];
         for &j in a.col_idx() {
             begin[of_cols.place[j as usize] as usize + 1] += 1;
@@ -120,9 +120,9 @@ impl Pivoting {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    pub(super) fn new(analysis: &Analysis, a: &Csr, most: usize) -> Result<Option<(Self, Vec<u32>)>> {
+    pub(super) fn new(arranged: &Arranged, a: &Csr, most: usize) -> Result<Option<(Self, Vec<u32>)>> {
         let n = a.n_rows();
-        let b = Columns::of(analysis, a);
+        let b = Columns::of(arranged, a);
         let mut factor = Self { l: Columns::new(n), u: Columns::new(n), diagonal: vec![0.0; n], step: vec![NONE; n] };
         let mut work =
             Work { x: vec![0.0; n], met: vec![NONE; n], stack: Vec::new(), done: Vec::new(), open: Vec::new() };
@@ -134,7 +134,7 @@ impl Pivoting {
             if used > most {
                 return Ok(None);
             }
-            let no_memory = |_| Error::OutOfMemory { what: WHAT.into(), bytes: analysis.bytes() };
+            let no_memory = |_| Error::OutOfMemory { what: WHAT.into(), bytes: arranged.bytes };
             factor.u.reserve(work.done.len(), most).map_err(no_memory)?;
             factor.l.reserve(work.open.len(), most).map_err(no_memory)?;
             if let Some(row) = factor.eliminate(j, &mut work) {

@@ -1,5 +1,7 @@
 use proptest::prelude::*;
 
+use super::multifrontal::Multifrontal;
+use super::pivoting::Pivoting;
 use super::{Analysis, Factor, Kind, Refinement, Singular, available_bytes, refine};
 use crate::Error;
 use crate::matrix::{Csr, gallery};
@@ -164,6 +166,53 @@ fn singular_but_consistent() {
 }
 
 #[test]
+fn a_pivot_from_another_supernode() {
+    // an arrow, whose tip is eliminated last: no pivot of the first columns is large enough, but after one step all are
+    let n = 30usize;
+    let small = 1e-15;
+    let (mut r, mut c, mut v) = (vec![], vec![], vec![]);
+    for i in 0..n as u32 {
+        let last = n as u32 - 1;
+        let mut entry = |i, j, value| {
+            r.push(i);
+            c.push(j);
+            v.push(value);
+        };
+        if i < last {
+            entry(i, i, if i % 3 == 0 { small } else { 1.0 });
+            entry(i, last, 1.0);
+            entry(last, i, 1.0);
+            entry(i, (i + 1) % last, 0.5);
+        } else {
+            entry(i, i, 1.0);
+        }
+    }
+    let a = Csr::from_triplets(n, n, &r, &c, &v).unwrap();
+    let exact = gallery::random_vector(n, 4);
+    let (error, x) = refined(&a, Kind::Lu, &a.mul_vec(&exact));
+    assert!(error < 1e-16, "{error:e}");
+    assert!(x.iter().zip(&exact).all(|(x, e)| (x - e).abs() < 1e-10));
+}
+
+#[test]
+fn both_ways_to_the_numbers_agree() {
+    let a = gallery::poisson3d([5, 4, 6]).unwrap();
+    let n = a.n_rows();
+    let super::lu::Analysis { tree, arranged, .. } = super::lu::Analysis::new(&a).unwrap().unwrap();
+    let y = gallery::random_vector(n, 5);
+    let (mut first, mut second) = (y.clone(), y.clone());
+    let (factor, perturbed) = Multifrontal::new(&arranged, tree, &a).unwrap();
+    assert!(perturbed.is_empty());
+    factor.solve(&mut first);
+    factor.solve_transposed(&mut first);
+    let (factor, perturbed) = Pivoting::new(&arranged, &a, n * n).unwrap().unwrap();
+    assert!(perturbed.is_empty());
+    factor.solve(&mut second);
+    factor.solve_transposed(&mut second);
+    assert!(first.iter().zip(&second).all(|(a, b)| (a - b).abs() < 1e-13), "{first:?} {second:?}");
+}
+
+#[test]
 fn memory_that_there_is_not() {
     let a = gallery::poisson3d([4, 4, 4]).unwrap();
     let analysis = Analysis::new(&a, Kind::Lu).unwrap().unwrap();
@@ -211,6 +260,34 @@ proptest! {
             let error = residual(&at, &b, &x).backward_error;
             prop_assert!(error < 1e-9 , "{error:e}");
         }
+    }
+
+    #[test]
+    fn pivots_from_all_rows(a in matrix(), seed in 0..100u64) {
+        let n = a.n_rows();
+        let Ok(super::lu::Analysis { arranged, .. }) = super::lu::Analysis::new(&a).unwrap() else { return Ok(()) };
+        // the matrix as it is eliminated
+        let (rows, cols) = (&arranged.rows, &arranged.cols);
+        let (r, c, mut v) = a.to_triplets();
+        for ((i, j), v) in r.iter().zip(&c).zip(&mut v) {
+            *v = super::power::scaled(*v, rows.exponent[*i as usize] + cols.exponent[*j as usize]);
+        }
+        let r: Vec<u32> = r.iter().map(|&i| rows.place[i as usize]).collect();
+        let c: Vec<u32> = c.iter().map(|&j| cols.place[j as usize]).collect();
+        let b = Csr::from_triplets(n, n, &r, &c, &v).unwrap();
+        let (factor, perturbed) = Pivoting::new(&arranged, &a, n * n + n).unwrap().unwrap();
+        if perturbed.is_empty() {
+            let exact = gallery::random_vector(n, seed);
+            for (b, is_transposed) in [(b.clone(), false), (transposed(&b), true)] {
+                let rhs = b.mul_vec(&exact);
+                let mut y = rhs.clone();
+                if is_transposed { factor.solve_transposed(&mut y) } else { factor.solve(&mut y) }
+                let error = residual(&b, &rhs, &y).backward_error;
+                prop_assert!(error < 1e-11, "{error:e} {is_transposed}");
+            }
+        }
+        // every row takes at least its pivot
+        prop_assert!(Pivoting::new(&arranged, &a, n - 1).unwrap().is_none());
     }
 
     #[test]
