@@ -123,8 +123,9 @@ impl Analysis {
         }
     }
 
-    /// Bytes that the factor and the workspace of its computation take at most at one time, beside the matrix: exact but for the
-    /// allocator's own.
+    /// Bytes that the factor and the workspace of its computation take at most at one time, beside the matrix and what the allocator
+    /// needs itself. Of large matrices this is what they take; of small ones [`Kind::Lu`] may take up to some 50 MB, if pivots from all
+    /// rows are needed, and most often takes much less.
     pub(crate) fn bytes(&self) -> u64 {
         match &self.0 {
             Analysed::Cholesky(analysis) => analysis.bytes(),
