@@ -59,6 +59,7 @@ mod cache;
 pub mod checkpoint;
 mod comm;
 pub mod device;
+mod direct;
 pub mod error;
 pub mod experiments;
 mod kernels;

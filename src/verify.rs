@@ -84,7 +84,7 @@ pub fn norm_2(v: &[f64]) -> f64 {
 
 /// s − Σ aᵢ xᵢ in twice the working precision, rounded once: algorithm `Dot2` of T. Ogita, S. M. Rump, S. Oishi,
 /// "Accurate sum and dot product", SIAM J. Sci. Comput. 26 (2005), doi 10.1137/030601818.
-fn difference(s: f64, products: impl Iterator<Item = (f64, f64)>) -> f64 {
+pub(crate) fn difference(s: f64, products: impl Iterator<Item = (f64, f64)>) -> f64 {
     let (mut sum, mut low) = (s, 0.0);
     for (a, x) in products {
         let product = -a * x;

@@ -141,9 +141,10 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
 /// A method of this name: one that iterations can be timed of.
 fn by_name(name: &str) -> Result<Method, String> {
     match name.parse::<Method>() {
-        Ok(Method::Auto) => {
+        Ok(method) if !Method::FORCED.contains(&method) => {
             let names: Vec<_> = Method::FORCED.iter().map(|method| method.name()).collect();
-            Err(format!("auto is one of them; name those to be timed: {}", names.join(", ")))
+            let why = if method == Method::Auto { "is one of them" } else { "has no iterations" };
+            Err(format!("{method} {why}; name those to be timed: {}", names.join(", ")))
         }
         other => other.map_err(|error| error.to_string()),
     }

@@ -101,17 +101,25 @@ methods! {
             moves: false,
             ..text(idr::idr)
         };
+    Direct = "direct", "Sparse Cholesky or LU factors on the host, with iterative refinement."
+        => Facts {
+            needs: Needs { symmetric: false, definite: false },
+            keeps_direction: false,
+            moves: false,
+            scales: false,
+            ..USUAL
+        };
 }
 
 impl Method {
-    /// All that an iteration can be by: all but [`Method::Auto`].
-    pub const FORCED: &[Self] = Self::ALL.split_at(1).1;
+    /// All that an iteration can be by: all but [`Method::Auto`] and [`Method::Direct`].
+    pub const FORCED: &[Self] = Self::ALL.split_at(1).1.split_at(Self::ALL.len() - 2).0;
 
     /// Whether the method works in this precision: a method that can't go on in the direction of a former run gains nothing from
     /// residuals that are replaced.
     #[must_use]
     pub fn allows(self, precision: Precision) -> bool {
-        precision != Precision::Mixed || self.facts().keeps_direction
+        precision != Precision::Mixed || self.facts().keeps_direction || self == Self::Direct
     }
 
     /// Whether it needs a symmetric matrix.

@@ -27,5 +27,5 @@ pub use method::Method;
 pub(crate) use previous_step::curvature;
 pub(crate) use run::run;
 pub(crate) use verdict::Verdict;
-pub use verdict::{Criterion, Indefinite, Reason};
+pub use verdict::{Criterion, Indefinite, Reason, Singularity};
 pub(crate) use workspace::Workspace;

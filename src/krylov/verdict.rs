@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::matrix::Shortage;
+
 /// How a run of a method ended. A run begins with the true residual b − A x, and goes on by recurrence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Verdict {
@@ -84,6 +86,28 @@ impl fmt::Display for Indefinite {
     }
 }
 
+/// What showed that the matrix is singular.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Singularity {
+    /// Whatever the values of its entries.
+    Structural(Shortage),
+    /// In double precision: nothing but rounding errors was left to eliminate this row by, from 1.
+    Numerical {
+        /// Row, from 1.
+        row: usize,
+    },
+}
+
+impl fmt::Display for Singularity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Structural(shortage) => write!(f, "whatever its values: {shortage}"),
+            Self::Numerical { row } => write!(f, "in double precision: no pivot for row {row}"),
+        }
+    }
+}
+
 /// Why a solve ended. Only [`Reason::Converged`] is a success, and it is said only after b − A x has been recomputed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
@@ -100,6 +124,8 @@ pub enum Reason {
     Divergence,
     /// The matrix is not positive definite.
     IndefiniteOperator(Indefinite),
+    /// The matrix is singular, and b not in its range, as far as can be told.
+    Singular(Singularity),
     /// The method would divide by zero, or nearly so, and did again when it had started anew from the residual.
     Breakdown,
     /// An infinity or a NaN turned up.
@@ -125,6 +151,7 @@ impl Reason {
             Self::Stagnation => "Stagnation",
             Self::Divergence => "Divergence",
             Self::IndefiniteOperator(_) => "IndefiniteOperator",
+            Self::Singular(_) => "Singular",
             Self::Breakdown => "Breakdown",
             Self::NonFinite(_) => "NonFinite",
             Self::Interrupted => "Interrupted",
@@ -166,6 +193,7 @@ impl Reason {
             Self::Divergence => f.write_str("the residual has grown beyond all bounds"),
             Self::IndefiniteOperator(what @ Indefinite::EmptyRow { .. }) => write!(f, "{what}: the matrix is singular"),
             Self::IndefiniteOperator(what) => write!(f, "the matrix is not positive definite: {what}"),
+            Self::Singular(what) => write!(f, "the matrix is singular {what}"),
             Self::Breakdown => f.write_str("the method has come to a division by zero, or nearly so"),
             Self::NonFinite(what) => write!(f, "an infinity or a NaN in {what}"),
             Self::Interrupted => f.write_str("stopped on request"),

@@ -9,6 +9,7 @@
 //! | [`spy`] | a picture of the pattern (feature `picture`) |
 //! | [`interchange`] | matrices from and to other crates' types (feature `interchange`) |
 //! | [`equivalent`] | complex systems as real ones |
+//! | `transversal` | large entries for the diagonal, structural rank |
 //! | [`gallery`] | generated systems |
 
 mod any;
@@ -29,8 +30,11 @@ mod search;
 pub mod spy;
 pub mod stats;
 pub mod symmetry;
+mod transversal;
 pub mod values;
 
 pub use any::AnyCsr;
 pub use csr::Csr;
 pub use scalar::{Complex64, Scalar};
+pub use transversal::Shortage;
+pub(crate) use transversal::{Deficiency, Transversal};

@@ -15,13 +15,20 @@ const ROUNDING: f64 = 1e-15;
 /// known not to be.
 #[must_use]
 pub fn candidates(precision: Precision, is_symmetric: bool, may_be_definite: bool) -> Vec<Method> {
-    let for_indefinite = if Method::Minres.allows(precision) { Method::Minres } else { Method::Bicgstab };
-    match (is_symmetric, may_be_definite) {
-        (true, true) => vec![Method::Cg, for_indefinite],
-        (true, false) => vec![for_indefinite],
+    let methods: &[Method] = match (is_symmetric, may_be_definite) {
+        (true, true) => &[Method::Cg, Method::Minres],
+        (true, false) => &[Method::Minres],
         // idr solves most of what nothing is known of, bicgstab some that it does not
-        (false, _) => [Method::Idr, Method::Bicgstab].into_iter().filter(|method| method.allows(precision)).collect(),
+        (false, _) => &[Method::Idr, Method::Bicgstab],
+    };
+    let mut methods: Vec<Method> = methods.iter().copied().filter(|method| method.allows(precision)).collect();
+    if precision == Precision::Mixed && is_symmetric {
+        methods.push(Method::Bicgstab); // in place of minres
     }
+    if precision != Precision::F32 {
+        methods.push(Method::Direct); // it knows of no single precision
+    }
+    methods
 }
 
 /// What is known of a matrix before the first iteration.
@@ -71,17 +78,30 @@ impl Chain {
     /// iterations.
     pub(super) fn after(&mut self, method: Method, (reason, residual): &Answer, limited: bool) -> Option<Method> {
         let leaves_off = match reason {
-            Reason::IndefiniteOperator(Indefinite::Direction { .. }) => true,
-            // what a method for definite matrices comes to is their condition
-            Reason::Stagnation | Reason::Breakdown | Reason::Divergence | Reason::NonFinite(_) => {
-                !method.needs_definite()
-            }
-            Reason::MaxIters => !limited && !method.needs_definite(),
+            Reason::IndefiniteOperator(Indefinite::Direction { .. }) => return self.left.pop_front(),
+            Reason::Stagnation | Reason::Breakdown | Reason::Divergence | Reason::NonFinite(_) => true,
+            Reason::MaxIters => !limited,
             _ => false,
         };
         // a NaN is no rounding error
         let is_rounding = residual.backward_error <= ROUNDING;
-        if leaves_off && !is_rounding { self.left.pop_front() } else { None }
+        if !leaves_off || is_rounding {
+            return None;
+        }
+        if method.needs_definite() {
+            self.left.retain(|method| *method == Method::Direct); // what it came to is the condition of the matrix
+        }
+        self.left.pop_front()
+    }
+
+    /// Whether this is the last resort.
+    pub(super) fn ends_with(&self, method: Method) -> bool {
+        self.left.back() == Some(&method)
+    }
+
+    /// Begins with `method` in place of all others.
+    pub(super) fn only(self, method: Method) -> (Method, Self) {
+        (method, Self { left: VecDeque::new(), ..self })
     }
 
     /// Why the first method is not one for positive definite matrices, if that was decided here.
@@ -134,7 +154,8 @@ mod tests {
         let direction = Reason::IndefiniteOperator(Indefinite::Direction { iteration: 3, curvature: -1.0 });
         let start = || chain(&Setup::default(), true, None).1;
         assert_eq!(start().after(Method::Cg, &answer(direction, 1.0), false), Some(Method::Minres));
-        assert_eq!(start().after(Method::Cg, &answer(Reason::Stagnation, 1.0), false), None);
+        assert_eq!(start().after(Method::Cg, &answer(Reason::Stagnation, 1.0), false), Some(Method::Direct));
+        assert_eq!(start().after(Method::Cg, &answer(Reason::MaxIters, 1.0), true), None);
         let named = Setup { method: Method::Cg, ..Setup::default() };
         assert_eq!(chain(&named, true, None).1.after(Method::Cg, &answer(direction, 1.0), false), None);
         let start = || Chain { left: [Method::Minres].into(), why: None };

@@ -1,6 +1,7 @@
 //! The [`Solver`] and the [`OperatorSolver`], what they are told, and what they give.
 
 mod chain;
+mod factorised;
 mod iteration_times;
 mod operator;
 mod outcome;
@@ -11,7 +12,7 @@ mod session;
 mod statistics;
 mod subject;
 
-pub use crate::krylov::{Criterion, Indefinite, Method, Reason};
+pub use crate::krylov::{Criterion, Indefinite, Method, Reason, Singularity};
 pub use crate::operator::choice::{FormatCandidate, FormatChoice, Why};
 pub use crate::operator::{Exchange, Format, HostOperator};
 pub use crate::precond::Precond;

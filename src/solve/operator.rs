@@ -58,6 +58,9 @@ impl<'a> OperatorSolver<'a> {
                 setup.devices
             )));
         }
+        if setup.method == Method::Direct {
+            return Err(Error::Usage("a function in place of a matrix has no factors; use another method".into()));
+        }
         if let Some(diagonal) = a.diagonal() {
             check_vector("the diagonal", diagonal, a.order())?;
         }
@@ -121,7 +124,8 @@ impl<'a> OperatorSolver<'a> {
             let subject = Subject::Function { n, setup, residual: &residual };
             let of_solve = (&mut statistics, started);
             let answer = rounds::solve(subject, ranks, &mut Vec::new(), b, x, (stop, control), of_solve)?;
-            let Some(to) = self.chain.after(self.setup.method, &answer, true) else { break answer };
+            let to = self.chain.after(self.setup.method, &answer, true).filter(|to| *to != Method::Direct);
+            let Some(to) = to else { break answer };
             self.switch(to, answer.0, &mut statistics)?;
         };
         Ok((statistics, answer))

@@ -7,22 +7,24 @@ use std::time::Instant;
 use rayon::prelude::*;
 
 use super::chain::{Chain, Known};
+use super::factorised::Factorised;
 use super::iteration_times;
 use super::outcome::Outcome;
 use super::recovery::{self, DeviceFailure};
 use super::rounds::{self, power_of_two_near};
 use super::statistics::{Answer, Statistics};
 use super::subject::Subject;
-use crate::device::{self, Rejected, Selection};
+use crate::device::{self, Choice, Pick, Rejected, Selection};
 use crate::error::{Error, Result};
 use crate::krylov::{Criterion, Indefinite, Method, Reason};
 use crate::matrix::Csr;
 use crate::matrix::stats::Stats;
+use crate::precond::Precond;
 use crate::real::Precision;
 use crate::runtime::{Control, RankInfo, Ranks, Setup, SetupTimes, Stop, Whole};
 use crate::schedule::{Chosen, Forecast, Ordered, Reordering, choose};
 use crate::tune::store::Store;
-use crate::verify;
+use crate::verify::{self, Residual};
 
 /// A system's matrix on its ranks, ready to solve for many right-hand sides.
 ///
@@ -40,6 +42,8 @@ pub struct Solver {
     /// What shows without an iteration that the matrix is not positive definite.
     obstacle: Option<Indefinite>,
     chain: Chain,
+    /// The factorisation of the matrix, if it was thought of.
+    factorised: Option<Factorised>,
 }
 
 impl std::fmt::Debug for Solver {
@@ -74,17 +78,32 @@ impl Solver {
         if a.n_rows() != a.n_cols() {
             return Err(Error::NotSquare { rows: a.n_rows(), cols: a.n_cols() });
         }
+        // factors are the host's
+        let on_host = Setup { devices: Choice::List(vec![Pick::Host]), precond: Precond::None, ..setup.clone() };
+        let setup = if setup.method == Method::Direct { &on_host } else { setup };
         let selection = device::select(&setup.devices, setup.precision.needs_f64());
         let count = selection.as_ref().map_or(1, |s| s.ranks.len());
         let Ordered { a: rows, order, reordering } =
             Ordered::new(&a, setup.reorder, count, setup.method.row_bytes(setup.precond))?;
         let stats = check(&a, &rows, setup)?;
         let factor = matrix_factor(&a, &stats, setup.precision)?;
-        let selection = selection?;
         let is_symmetric = stats.asymmetry.is_none() || setup.assume_symmetric;
         let obstacle = obstacle(&a, &stats, is_symmetric);
-        let (method, chain) = Chain::of(setup, Known { is_symmetric, obstacle })?;
+        let (mut method, mut chain) = Chain::of(setup, Known { is_symmetric, obstacle })?;
+        let mut factorised = None;
+        // a matrix that is not definite, and factorised sooner than a device is opened
+        let is_candidate = obstacle.is_some() && setup.devices == Choice::Auto && chain.ends_with(Method::Direct);
+        if is_candidate && Factorised::may_be_quick(&a) {
+            let analysed = Factorised::analysed(&a, false)?;
+            if analysed.is_quick() {
+                (method, chain) = chain.only(Method::Direct);
+            }
+            factorised = Some(analysed);
+        }
+        let setup = if method == Method::Direct { &on_host } else { setup };
+        let selection = if method == Method::Direct { device::select(&setup.devices, true) } else { selection };
         let setup = &Setup { method, ..setup.clone() };
+        let selection = selection?;
         let whole = Whole::new(a, &rows, order, factor, setup, Store::open());
         let Chosen { placement, rejected: considered, forecast } = choose(&whole, &rows, &selection)?;
         let Selection { mut rejected, note, .. } = selection;
@@ -99,7 +118,20 @@ impl Solver {
         let tune = ranks.times.tune + forecast.time;
         let prepare = prepare + ranks.times.prepare;
         let times = SetupTimes { prepare, reorder: reordering.time, tune, ..ranks.times };
-        Ok(Self { whole, stats, reordering, rejected, note, times, forecast, ranks, failures, obstacle, chain })
+        Ok(Self {
+            whole,
+            stats,
+            reordering,
+            rejected,
+            note,
+            times,
+            forecast,
+            ranks,
+            failures,
+            obstacle,
+            chain,
+            factorised,
+        })
     }
 
     /// Solves `A x = b` from `x0`, or from zero: [`solve_into`](Self::solve_into) with a vector for x.
@@ -165,26 +197,79 @@ impl Solver {
             return Ok((statistics, (reason, residual)));
         }
         let failed = self.failures.len();
-        let (mut statistics, started) = (Statistics::after(control.done), Instant::now());
-        let mut limits = stop.clone();
-        let answer = loop {
-            let Self { whole, ranks, failures, .. } = self;
-            let (subject, of_solve) = (Subject::Matrix(whole), (&mut statistics, started));
-            let answer = rounds::solve(subject, ranks, failures, b, x, (&limits, control), of_solve)?;
-            let Some(to) = self.chain.after(self.whole.setup.method, &answer, stop.max_iters.is_some()) else {
-                break answer;
-            };
-            self.switch(to, answer.0, &mut statistics)?;
-            if stop.max_iters.is_none() {
-                // each has as many iterations as it would have alone
-                limits.max_iters = Some(statistics.iterations + Stop::default_max_iters(b.len()));
-            }
-        };
-        if self.failures.len() == failed && statistics.switches.is_empty() {
+        let mut statistics = Statistics::after(control.done);
+        let answer = self.by_methods(b, x, stop, control, &mut statistics)?;
+        let is_usual = statistics.switches.is_empty() && self.method() != Method::Direct;
+        if self.failures.len() == failed && is_usual {
             iteration_times::remember(&self.whole, &self.ranks, &statistics);
         }
         self.rejected.append(&mut self.ranks.left_out);
         Ok((statistics, answer))
+    }
+
+    /// Solves by one method after the other, until the test is met or there is none left: each from the x of the one before. The best x
+    /// of all stays.
+    fn by_methods(
+        &mut self,
+        b: &[f64],
+        x: &mut [f64],
+        stop: &Stop,
+        control: Control<'_>,
+        statistics: &mut Statistics,
+    ) -> Result<Answer> {
+        let (started, mut limits) = (Instant::now(), stop.clone());
+        let mut best: Option<(Vec<f64>, Residual)> = None;
+        loop {
+            let Self { whole, ranks, failures, .. } = self;
+            let answer = if whole.setup.method == Method::Direct {
+                self.by_factors(b, x, stop, statistics)?
+            } else {
+                let (subject, of_solve) = (Subject::Matrix(whole), (&mut *statistics, started));
+                rounds::solve(subject, ranks, failures, b, x, (&limits, control), of_solve)?
+            };
+            let (reason, residual) = answer;
+            let to = self.next_method(&answer, stop)?;
+            let is_best = best.as_ref().is_none_or(|(_, best)| residual.norm_2 < best.norm_2 || best.norm_2.is_nan());
+            match (to, best.take()) {
+                (Some(to), former) => {
+                    best = if is_best { Some((x.to_vec(), residual)) } else { former };
+                    self.switch(to, reason, statistics)?;
+                }
+                (None, Some((former, residual))) if !is_best => {
+                    x.copy_from_slice(&former);
+                    return Ok((reason, residual));
+                }
+                (None, _) => return Ok(answer),
+            }
+            if stop.max_iters.is_none() {
+                // each has as many iterations as it would have alone
+                limits.max_iters = Some(statistics.iterations + Stop::default_max_iters(b.len()));
+            }
+        }
+    }
+
+    /// The method that goes on after this, if one does: factors, if there is memory and time for them.
+    fn next_method(&mut self, answer: &Answer, stop: &Stop) -> Result<Option<Method>> {
+        let to = self.chain.after(self.method(), answer, stop.max_iters.is_some());
+        if to == Some(Method::Direct) && !self.factorised()?.is_possible(stop) {
+            return Ok(None);
+        }
+        Ok(to)
+    }
+
+    /// The factorisation of the matrix, which is analysed the first time.
+    fn factorised(&mut self) -> Result<&mut Factorised> {
+        let new = match self.factorised.take() {
+            Some(known) => known,
+            None => Factorised::analysed(&self.whole.a, self.obstacle.is_none() && self.stats.asymmetry.is_none())?,
+        };
+        Ok(self.factorised.insert(new))
+    }
+
+    /// Solves by factors of the matrix.
+    fn by_factors(&mut self, b: &[f64], x: &mut [f64], stop: &Stop, statistics: &mut Statistics) -> Result<Answer> {
+        let (a, ranks) = (Arc::clone(&self.whole.a), self.ranks().len());
+        self.factorised()?.solve(&a, b, x, stop, (statistics, ranks))
     }
 
     /// Lets the ranks go on by another method, as the present one has ended: from now on, for later right-hand sides, too.
@@ -192,6 +277,10 @@ impl Solver {
         let (start, from) = (Instant::now(), self.whole.setup.method);
         log::info!("{from} has ended ({why}); {to} goes on");
         self.whole.setup.method = to;
+        if to == Method::Direct {
+            statistics.switched(from, to, why, start.elapsed());
+            return Ok(());
+        }
         let (rows, placement) = (self.whole.rows()?, self.ranks.placement.clone());
         let left_out = std::mem::take(&mut self.ranks.left_out);
         self.ranks.close(); // what is on the devices now would be in the way
@@ -220,6 +309,9 @@ impl Solver {
     }
 
     fn bytes_per_iteration(&self) -> u64 {
+        if let (Method::Direct, Some(factorised)) = (self.method(), &self.factorised) {
+            return factorised.bytes();
+        }
         self.ranks.bytes_per_iteration(&self.whole.setup, self.whole.a.n_rows())
     }
 

@@ -116,6 +116,17 @@ impl Statistics {
         self.switches.push(Switch { iteration: self.iterations, from, to, why });
     }
 
+    /// Adds what a factorisation has done: steps of refinement, and ‖r‖₂ / ‖b‖₂ before and after.
+    pub(crate) fn add_factorised(&mut self, steps: u64, [before, after]: [f64; 2], ranks: usize, time: Duration) {
+        self.solve += time;
+        self.iterations += steps;
+        self.extend_history(&[before]);
+        self.history.extend(std::iter::repeat_n(after, steps as usize));
+        self.recurrence_rel_residual_2 = after;
+        self.split.resize(ranks, Split::default());
+        self.timelines.resize(ranks, Timeline::default());
+    }
+
     /// Of a solve by so many ranks that ended before their first iteration, at `residual`, which was found in `verify`.
     pub(crate) fn of_none(done: u64, ranks: usize, residual: &Residual, verify: Duration) -> Self {
         let found = residual.relative_2;

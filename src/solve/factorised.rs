@@ -1,0 +1,154 @@
+//! A solve by factors of the matrix: on the host, refined, and checked as any other.
+
+use std::time::Instant;
+
+use super::statistics::{Answer, Statistics};
+use crate::direct::{Analysis, Factor, Kind, Singular, available_bytes, refine};
+use crate::error::Result;
+use crate::krylov::{Criterion, Reason, Singularity};
+use crate::matrix::Csr;
+use crate::runtime::Stop;
+use crate::verify;
+
+/// Operations that take the host less than a device takes to open: some 50 ms.
+const FEW: f64 = 5e7;
+
+/// Entries of a matrix that is analysed, if the analysis alone decides whether it is factorised: some 50 ms, too.
+const FEW_ENTRIES: usize = 400_000;
+
+/// Operations that the host does in a second, at least.
+const RATE: f64 = 1e9;
+
+/// How far the factorisation of a matrix is.
+#[derive(Debug)]
+enum Stage {
+    Analysed(Analysis),
+    Factorised(Factor),
+    Singular(Singularity),
+}
+
+/// The factorisation of a matrix.
+#[derive(Debug)]
+pub(super) struct Factorised {
+    /// Nothing only while one stage becomes the next.
+    stage: Option<Stage>,
+}
+
+/// By pattern, or numerically.
+fn singularity(singular: &Singular) -> Singularity {
+    match singular {
+        Singular::Structurally(deficiency) => Singularity::Structural(deficiency.in_short()),
+        Singular::NotPositiveDefinite { row } => Singularity::Numerical { row: row + 1 },
+    }
+}
+
+impl Factorised {
+    /// Analyses a matrix: for L Lᵀ, if it may be positive definite, or else L U.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+    pub(super) fn analysed(a: &Csr, may_be_definite: bool) -> Result<Self> {
+        let kind = if may_be_definite { Kind::Cholesky } else { Kind::Lu };
+        let stage = match (Analysis::new(a, kind)?, kind) {
+            (Ok(analysis), _) => Stage::Analysed(analysis),
+            (Err(_), Kind::Cholesky) => return Self::analysed(a, false),
+            (Err(singular), Kind::Lu) => Stage::Singular(singularity(&singular)),
+        };
+        Ok(Self { stage: Some(stage) })
+    }
+
+    /// Whether it is worth an analysis to see whether a matrix is factorised sooner than a device is opened.
+    pub(super) fn may_be_quick(a: &Csr) -> bool {
+        a.nnz() <= FEW_ENTRIES
+    }
+
+    /// Whether a matrix is factorised sooner than a device is opened; what is singular is not.
+    pub(super) fn is_quick(&self) -> bool {
+        matches!(&self.stage, Some(Stage::Analysed(analysis)) if analysis.flops() <= FEW && fits(analysis))
+    }
+
+    /// Whether there is memory for it, and time.
+    pub(super) fn is_possible(&self, stop: &Stop) -> bool {
+        let Some(Stage::Analysed(analysis)) = &self.stage else { return true };
+        let seconds = analysis.flops() / RATE;
+        let has_time = stop.time_limit.is_none_or(|limit| seconds <= limit.as_secs_f64());
+        if !fits(analysis) {
+            log::info!(
+                "{} factors would take {:.1} GB, more than there are",
+                analysis.kind(),
+                1e-9 * analysis.bytes() as f64
+            );
+        } else if !has_time {
+            log::info!("{} factors would take some {seconds:.0} s, more than there are", analysis.kind());
+        }
+        fits(analysis) && has_time
+    }
+
+    /// Bytes that a step of refinement reads of the factors.
+    pub(super) fn bytes(&self) -> u64 {
+        match &self.stage {
+            Some(Stage::Factorised(factor)) => 8 * factor.elements(),
+            _ => 0,
+        }
+    }
+
+    /// Solves the system for `b` from and to `x`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+    pub(super) fn solve(
+        &mut self,
+        a: &Csr,
+        b: &[f64],
+        x: &mut [f64],
+        stop: &Stop,
+        (statistics, ranks): (&mut Statistics, usize),
+    ) -> Result<Answer> {
+        let started = Instant::now();
+        let stage = match self.stage.take() {
+            Some(Stage::Analysed(analysis)) => factorise(analysis, a)?,
+            other => other.map_or_else(|| Self::analysed(a, false).map(|new| new.stage), |stage| Ok(Some(stage)))?,
+        };
+        self.stage = stage;
+        let first = verify::residual(a, b, x);
+        let (steps, singular) = match &self.stage {
+            Some(Stage::Factorised(factor)) => {
+                log::debug!("factors after {:?}", started.elapsed());
+                let row = factor.perturbed().first().map(|row| Singularity::Numerical { row: *row as usize + 1 });
+                (refine(a, factor, b, x).steps as u64, row)
+            }
+            Some(Stage::Singular(singular)) => (0, Some(*singular)),
+            _ => (0, None),
+        };
+        let time = started.elapsed();
+        let start = Instant::now();
+        let residual = verify::residual(a, b, x);
+        statistics.verify += start.elapsed();
+        statistics.add_factorised(steps, [first.relative_2, residual.relative_2], ranks, time);
+        let reason = if residual.relative_2 <= stop.rtol {
+            Reason::Converged(Criterion::Rtol)
+        } else if residual.norm_2 <= stop.atol {
+            Reason::Converged(Criterion::Atol)
+        } else {
+            singular.map_or(Reason::Stagnation, Reason::Singular)
+        };
+        Ok((reason, residual))
+    }
+}
+
+fn fits(analysis: &Analysis) -> bool {
+    available_bytes().is_none_or(|free| analysis.bytes() <= free)
+}
+
+/// What becomes of an analysis: where the matrix is not positive definite after all, L U.
+fn factorise(analysis: Analysis, a: &Csr) -> Result<Option<Stage>> {
+    let kind = analysis.kind();
+    Ok(Some(match (Factor::new(analysis, a)?, kind) {
+        (Ok(factor), _) => Stage::Factorised(factor),
+        (Err(_), Kind::Cholesky) => match Factorised::analysed(a, false)?.stage {
+            Some(Stage::Analysed(analysis)) => return factorise(analysis, a),
+            other => return Ok(other),
+        },
+        (Err(singular), Kind::Lu) => Stage::Singular(singularity(&singular)),
+    }))
+}
