@@ -23,7 +23,7 @@ pub(crate) enum Verdict {
     Ended(Reason),
 }
 
-/// Which part of the stop test max(rtol ‖b‖₂, atol) was met.
+/// Which part of the stop test was met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Criterion {
@@ -31,6 +31,8 @@ pub enum Criterion {
     Rtol,
     /// ‖b − A x‖₂ ≤ atol.
     Atol,
+    /// The normwise backward error is as small as was asked for.
+    BackwardError,
     /// b = 0, so that x = 0 is the solution.
     ZeroRhs,
 }
@@ -120,6 +122,8 @@ pub enum Reason {
     TimeLimit,
     /// The true residual no longer falls: the precision is exhausted, or the system is singular.
     Stagnation,
+    /// The true residual no longer falls, and is one of rounding: by its backward error no x in double precision is better.
+    Rounding,
     /// The residual has grown beyond all bounds.
     Divergence,
     /// The matrix is not positive definite.
@@ -149,6 +153,7 @@ impl Reason {
             Self::MaxIters => "MaxIters",
             Self::TimeLimit => "TimeLimit",
             Self::Stagnation => "Stagnation",
+            Self::Rounding => "Rounding",
             Self::Divergence => "Divergence",
             Self::IndefiniteOperator(_) => "IndefiniteOperator",
             Self::Singular(_) => "Singular",
@@ -184,12 +189,16 @@ impl Reason {
         match self {
             Self::Converged(Criterion::Rtol) => f.write_str("the relative residual is below rtol"),
             Self::Converged(Criterion::Atol) => f.write_str("the residual is below atol"),
+            Self::Converged(Criterion::BackwardError) => f.write_str("the backward error is as small as asked for"),
             Self::Converged(Criterion::ZeroRhs) => f.write_str("the right-hand side is zero, and so is x"),
             Self::MaxIters => f.write_str("the limit on iterations was reached"),
             Self::TimeLimit => f.write_str("the limit on time was reached"),
             Self::Stagnation => {
                 f.write_str("the true residual no longer falls; the precision is exhausted, or the system is singular")
             }
+            Self::Rounding => f.write_str(
+                "the true residual no longer falls, and its backward error is one of rounding: no x in double precision is better",
+            ),
             Self::Divergence => f.write_str("the residual has grown beyond all bounds"),
             Self::IndefiniteOperator(what @ Indefinite::EmptyRow { .. }) => write!(f, "{what}: the matrix is singular"),
             Self::IndefiniteOperator(what) => write!(f, "the matrix is not positive definite: {what}"),

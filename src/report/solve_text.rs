@@ -186,10 +186,12 @@ impl Report {
         text.line("precision", setup.precision.name());
         text.line("devices", &setup.devices.to_string());
         let time = stop.time_limit.map_or_else(|| "no time limit".into(), |limit| format!("{} s", limit.as_secs_f64()));
+        let is_asked = stop.backward_error > 0.0;
+        let error = if is_asked { format!(", backward error {}", exact(stop.backward_error)) } else { String::new() };
         text.line(
             "stop at",
             &format!(
-                "rtol {}, atol {}; at most {}, {time}",
+                "rtol {}, atol {}{error}; at most {}, {time}",
                 exact(stop.rtol),
                 exact(stop.atol),
                 plural(stop.max_iters.unwrap_or_default(), "iteration")

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::krylov::Criterion;
 use crate::setters::setters;
 use crate::timing::in_seconds;
+use crate::verify::Residual;
 
-/// When to stop: ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol), or one of the limits.
+/// When to stop: ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol), or a small backward error, or one of the limits.
 ///
 /// ```
 /// use std::time::Duration;
@@ -26,6 +28,9 @@ pub struct Stop {
     pub rtol: f64,
     /// Absolute, in the units of b.
     pub atol: f64,
+    /// [Normwise backward error](Residual::backward_error) that is small enough, too; 0 if it doesn't count. It says what rounding lets one
+    /// ask for where the relative residual is out of reach, as x is large beside b; then set `rtol` to 0.
+    pub backward_error: f64,
     /// At most so many iterations; `None` stands for [`Stop::default_max_iters`].
     pub max_iters: Option<u64>,
     /// At most so much time in the iteration.
@@ -35,18 +40,30 @@ pub struct Stop {
 
 impl Default for Stop {
     fn default() -> Self {
-        Self { rtol: 1e-8, atol: 0.0, max_iters: None, time_limit: None }
+        Self { rtol: 1e-8, atol: 0.0, backward_error: 0.0, max_iters: None, time_limit: None }
     }
 }
 
 setters! { Stop:
     with_rtol = rtol: f64;
     with_atol = atol: f64;
+    with_backward_error = backward_error: f64;
     with_max_iters = max_iters: u64 as Some;
     with_time_limit = time_limit: Duration as Some;
 }
 
 impl Stop {
+    /// Which part of the test a residual meets, if one.
+    pub(crate) fn met(&self, residual: &Residual) -> Option<Criterion> {
+        [
+            (residual.relative_2 <= self.rtol, Criterion::Rtol),
+            (residual.norm_2 <= self.atol, Criterion::Atol),
+            (self.backward_error > 0.0 && residual.backward_error <= self.backward_error, Criterion::BackwardError),
+        ]
+        .into_iter()
+        .find_map(|(is_met, criterion)| is_met.then_some(criterion))
+    }
+
     /// The limit on iterations for a system of order `n`, unless one is given: 10 n, between 1 000 and 200 000. In exact
     /// arithmetic n would do; rounding delays convergence on ill-conditioned systems by several times that.
     #[must_use]

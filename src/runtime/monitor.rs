@@ -232,6 +232,11 @@ impl<'a> Monitor<'a> {
         self.precision == Precision::Mixed
     }
 
+    /// Whether a run has begun with a smaller residual than the present one.
+    pub(crate) fn is_worse(&self) -> bool {
+        self.last_rr > self.least_rr
+    }
+
     /// After a run that led nowhere: whether it went in a direction that a former one had left, so that it is worth a
     /// trial to start anew, from the residual.
     pub(crate) fn gives_up_direction(&mut self) -> bool {

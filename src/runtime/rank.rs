@@ -387,6 +387,13 @@ where
                             iterate.restore(backend, w)?;
                             false
                         }
+                        // residuals that rise and fall may be above where the run began
+                        Reason::MaxIters | Reason::TimeLimit | Reason::Interrupted
+                            if !method.needs_symmetric() && monitor.is_worse() =>
+                        {
+                            iterate.restore(backend, w)?;
+                            false
+                        }
                         _ => false,
                     };
                     if !is_imprecise {

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::krylov::{Indefinite, Method, Reason};
 use crate::real::Precision;
 use crate::runtime::Setup;
+use crate::verify::Residual;
 
 /// A backward error below this is one of rounding: no other method finds a better x in double precision.
 const ROUNDING: f64 = 1e-15;
@@ -29,6 +30,11 @@ pub fn candidates(precision: Precision, is_symmetric: bool, may_be_definite: boo
         methods.push(Method::Direct); // it knows of no single precision
     }
     methods
+}
+
+/// Whether a residual is one of rounding; a NaN is not.
+pub(super) fn is_rounding(residual: &Residual) -> bool {
+    residual.backward_error <= ROUNDING
 }
 
 /// What is known of a matrix before the first iteration.
@@ -83,9 +89,7 @@ impl Chain {
             Reason::MaxIters => !limited,
             _ => false,
         };
-        // a NaN is no rounding error
-        let is_rounding = residual.backward_error <= ROUNDING;
-        if !leaves_off || is_rounding {
+        if !leaves_off || is_rounding(residual) {
             return None;
         }
         if method.needs_definite() {

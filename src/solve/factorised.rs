@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::statistics::{Answer, Statistics};
 use crate::direct::{Analysis, Factor, Kind, Singular, available_bytes, refine};
 use crate::error::Result;
-use crate::krylov::{Criterion, Reason, Singularity};
+use crate::krylov::{Reason, Singularity};
 use crate::matrix::Csr;
 use crate::runtime::Stop;
 use crate::verify;
@@ -125,14 +125,8 @@ impl Factorised {
         let residual = verify::residual(a, b, x);
         statistics.verify += start.elapsed();
         statistics.add_factorised(steps, [first.relative_2, residual.relative_2], ranks, time);
-        let reason = if residual.relative_2 <= stop.rtol {
-            Reason::Converged(Criterion::Rtol)
-        } else if residual.norm_2 <= stop.atol {
-            Reason::Converged(Criterion::Atol)
-        } else {
-            singular.map_or(Reason::Stagnation, Reason::Singular)
-        };
-        Ok((reason, residual))
+        let failure = singular.map_or(Reason::Stagnation, Reason::Singular);
+        Ok((stop.met(&residual).map_or(failure, Reason::Converged), residual))
     }
 }
 

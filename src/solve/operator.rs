@@ -108,6 +108,11 @@ impl<'a> OperatorSolver<'a> {
         check_vector("b", b, n)?;
         check_vector("x", x, n)?;
         check_tolerances(stop)?;
+        if stop.backward_error > 0.0 {
+            return Err(Error::Usage(
+                "a function in place of a matrix has no known norm, and so no backward error; use rtol".into(),
+            ));
+        }
         if let Some(reason) = self.settled(b, stop, control) {
             if reason.converged() {
                 x.fill(0.0);

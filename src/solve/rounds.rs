@@ -10,7 +10,7 @@ use super::statistics::{Answer, Statistics};
 use super::subject::Subject;
 use crate::comm::Failed;
 use crate::error::Result;
-use crate::krylov::{Criterion, Reason};
+use crate::krylov::Reason;
 use crate::real::Real;
 use crate::runtime::snapshot::{self, Snapshot, Snapshots};
 use crate::runtime::{Checkpoint, Checkpoints, Control, Ended, Monitor, OnFailure, Position, Ranks, Stop};
@@ -18,6 +18,9 @@ use crate::verify::{self, Residual};
 
 /// How often an answer that the host's check does not confirm is handed back to the ranks with a tighter target.
 const MAX_ROUNDS: u32 = 5;
+
+/// How far the residual is reduced first where ‖x‖ has to be known for the test.
+const ESTIMATE: f64 = 1e-2;
 
 /// A true residual beyond this multiple of the recurrence's has nothing to do with it.
 const LOST: f64 = 10.0;
@@ -45,9 +48,10 @@ pub(crate) fn solve(
     let b = f64::scaled(b, 1.0 / scale);
     let rhs_norm = verify::norm_2(&b);
     let b = &*subject.in_ranks_order(b);
-    let confirmed = |r: &Residual| r.relative_2 <= stop.rtol || r.norm_2 <= stop.atol;
-
-    let target = (stop.rtol * rhs_norm).max(stop.atol / scale);
+    let by_norms = (stop.rtol * rhs_norm).max(stop.atol / scale);
+    // what a backward error asks of ‖r‖₂ is known once ‖x‖ is about known
+    let mut is_estimate = stop.backward_error > 0.0 && by_norms < ESTIMATE * rhs_norm;
+    let target = if is_estimate { ESTIMATE * rhs_norm } else { by_norms };
     let mut round = Round { subject, b, rhs_norm, scale, target, stop, control, started };
     for count in 1.. {
         let (reached, y) = round.run(ranks, failures, statistics, x)?;
@@ -61,16 +65,16 @@ pub(crate) fn solve(
         let residual = subject.residual(unscaled_b, x);
         statistics.verify += start.elapsed();
 
-        let criterion = if residual.relative_2 <= stop.rtol { Criterion::Rtol } else { Criterion::Atol };
-        let reason = match reached {
-            None => Reason::Converged(criterion),
+        let met = stop.met(&residual);
+        let reason = match (reached, met) {
             // The last iterate of a solve that ended for another reason may meet the test all the same.
-            Some(Reason::MaxIters | Reason::TimeLimit | Reason::Stagnation) if confirmed(&residual) => {
-                Reason::Converged(criterion)
+            (None | Some(Reason::MaxIters | Reason::TimeLimit | Reason::Stagnation), Some(met)) => {
+                Some(Reason::Converged(met))
             }
-            Some(reason) => reason,
+            (reached, _) => reached,
         };
         if let Some(before) = before
+            && let Some(reason) = reason
             && !reason.converged()
             && is_lost(&residual, statistics.recurrence_rel_residual_2)
         {
@@ -81,17 +85,26 @@ pub(crate) fn solve(
                 return Ok((if is_limit { Reason::Stagnation } else { reason }, of_before));
             }
         }
-        if !reason.converged() || confirmed(&residual) {
+        if let Some(reason) = reason {
             return Ok((reason, residual));
         }
-        // The ranks' own check, in working precision, was too kind.
-        let excess = (residual.relative_2 / stop.rtol).min(residual.norm_2 / stop.atol);
+        // Tolerances that are 0 ask for nothing that can be had.
+        let excess = (residual.relative_2 / stop.rtol)
+            .min(residual.norm_2 / stop.atol)
+            .min(residual.backward_error / stop.backward_error);
         if count == MAX_ROUNDS || !excess.is_finite() {
             return Ok((Reason::Stagnation, residual));
         }
-        log::info!("the ranks' residual is {excess:.3} times too large by the host's check; iterating on");
-        round.target *= 0.5 / excess;
-        statistics.restarts += 1;
+        if std::mem::take(&mut is_estimate) {
+            let sufficient = 0.5 * stop.backward_error / residual.backward_error * residual.norm_inf / scale;
+            log::info!("for the backward error, ‖b − A x‖₂ has to be {:e}", sufficient * scale);
+            round.target = sufficient.max(by_norms);
+        } else {
+            // The ranks' own check, in working precision, was too kind.
+            log::info!("the ranks' residual is {excess:.3} times too large by the host's check; iterating on");
+            round.target *= 0.5 / excess;
+            statistics.restarts += 1;
+        }
     }
     unreachable!("the rounds end")
 }

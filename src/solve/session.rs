@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-use super::chain::{Chain, Known};
+use super::chain::{Chain, Known, is_rounding};
 use super::factorised::Factorised;
 use super::iteration_times;
 use super::outcome::Outcome;
@@ -198,7 +198,10 @@ impl Solver {
         }
         let failed = self.failures.len();
         let mut statistics = Statistics::after(control.done);
-        let answer = self.by_methods(b, x, stop, control, &mut statistics)?;
+        let mut answer = self.by_methods(b, x, stop, control, &mut statistics)?;
+        if answer.0 == Reason::Stagnation && is_rounding(&answer.1) {
+            answer.0 = Reason::Rounding;
+        }
         let is_usual = statistics.switches.is_empty() && self.method() != Method::Direct;
         if self.failures.len() == failed && is_usual {
             iteration_times::remember(&self.whole, &self.ranks, &statistics);
@@ -396,7 +399,10 @@ pub(super) fn nothing_to_do(b: &[f64], stop: &Stop, control: Control<'_>) -> Opt
 
 /// Checks the tolerances of a test.
 pub(super) fn check_tolerances(stop: &Stop) -> Result<()> {
-    match [("rtol", stop.rtol), ("atol", stop.atol)].into_iter().find(|(_, v)| v.is_nan() || *v < 0.0) {
+    match [("rtol", stop.rtol), ("atol", stop.atol), ("backward_error", stop.backward_error)]
+        .into_iter()
+        .find(|(_, v)| v.is_nan() || *v < 0.0)
+    {
         Some((name, value)) => Err(Error::Usage(format!("{name} = {value} is no tolerance; use a number from 0 on"))),
         None => Ok(()),
     }

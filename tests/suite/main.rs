@@ -14,6 +14,7 @@ mod convert;
 mod data;
 mod devices;
 mod differential;
+mod direct;
 mod exchange;
 mod faults;
 mod formats;

@@ -265,10 +265,18 @@ fn limits_hold_over_a_switch() {
         let endless = Stop::default().with_rtol(0.0).with_max_iters(u64::MAX);
         let o = solver(&auto(Precision::F64, &devices), &endless, control);
         // with rtol = 0 the precision may be exhausted before anybody looks
-        assert!(matches!(o.reason, Reason::Interrupted | Reason::Stagnation), "{devices}: {}", o.reason);
+        assert!(
+            matches!(o.reason, Reason::Interrupted | Reason::Stagnation | Reason::Rounding),
+            "{devices}: {}",
+            o.reason
+        );
         let stop = endless.with_time_limit(Duration::from_millis(30));
         let o = solver(&auto(Precision::F64, &devices), &stop, Control::default());
-        assert!(matches!(o.reason, Reason::TimeLimit | Reason::Stagnation), "{devices}: {}", o.reason);
+        assert!(
+            matches!(o.reason, Reason::TimeLimit | Reason::Stagnation | Reason::Rounding),
+            "{devices}: {}",
+            o.reason
+        );
     }
 }
 
@@ -418,8 +426,9 @@ fn not_in_mixed_precision() {
     place.write("A.mtx", file(&saddle_point()));
     let refused = place.run("solve A.mtx --method minres --precision mixed --devices host");
     refused.fails(2, &["minres", "--precision mixed", "--precision f64"]);
-    let run = place.run("solve A.mtx --precision mixed --devices host").ends(1);
-    assert!(run.out.contains("IndefiniteOperator") && run.out.contains("--precision f64"), "{}", run.out);
+    // auto takes another one then
+    let report = place.run("solve A.mtx --precision mixed --devices host --json").ends(0).json();
+    assert_eq!(report["options"]["method"], "bicgstab");
     let mixed = setup(Method::Minres, Precond::None, Precision::Mixed, &choice("host"));
     assert!(matches!(Solver::new(saddle_point(), &mixed), Err(Error::Usage(_))));
 }

@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::common::process::Place;
-use crate::common::{choices, relative_residual, setup, setups, setups_in_pairs, solve, solve_with, system};
+use crate::common::{
+    choices, is_general, relative_residual, setup, setups, setups_in_pairs, solve, solve_with, symmetric_setups, system,
+};
 use declive::matrix::gallery;
 use declive::solve::{Criterion, Indefinite, Method, Precision, Precond, Progress};
 use declive::{Control, Csr, Reason, Solver, Stop};
@@ -130,7 +132,7 @@ fn the_units_do_not_matter() {
 fn what_single_precision_cannot_tell_from_singular_ends_in_stagnation() {
     // condition 2·10⁹, whose smaller eigenvalue is lost in single precision
     let a = two_by_two(1.0, 1.0 - 1e-9);
-    for setup in setups(Precision::Mixed) {
+    for setup in symmetric_setups(Precision::Mixed) {
         let mut mixed = Solver::new(a.clone(), &setup).unwrap();
         let mut double = Solver::new(a.clone(), &setup.clone().with_precision(Precision::F64)).unwrap();
         for b in [[1.0, -1.0], [1.0, -0.5]] {
@@ -155,7 +157,8 @@ fn a_hard_way_is_gone_or_said_to_be_too_hard() {
                 let o = solve(&a, &b, &setup, 1e-8);
                 let residual = relative_residual(&a, &b, &o.x);
                 let what = format!("{name}, {setup:?}: {} at {residual:e}", o.reason);
-                assert!(o.reason == Reason::Stagnation || o.reason.converged() && residual <= 1.01e-8, "{what}");
+                let is_hard = o.reason == Reason::Stagnation || is_general(method) && !o.reason.converged();
+                assert!(is_hard || o.reason.converged() && residual <= 1.01e-8, "{what}");
                 assert!(residual <= 1.01, "{what}: worse than nothing");
             }
         }
@@ -165,7 +168,7 @@ fn a_hard_way_is_gone_or_said_to_be_too_hard() {
 #[test]
 fn indefinite_matrices_are_still_found_out() {
     let a = two_by_two(1.0, 2.0);
-    for setup in setups(Precision::Mixed) {
+    for setup in symmetric_setups(Precision::Mixed) {
         let o = solve(&a, &[1.0, -1.0], &setup, 1e-10);
         let Reason::IndefiniteOperator(Indefinite::Direction { iteration: 1, curvature }) = o.reason else {
             panic!("{setup:?}: {}", o.reason);

@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::common::{choices, relative_residual, setup, setups, setups_in_pairs, solve, solve_with, system};
+use crate::common::{
+    choices, is_general, relative_residual, setup, setups, setups_in_pairs, solve, solve_with, symmetric_setups, system,
+};
 use declive::device::Choice;
 use declive::matrix::gallery;
 use declive::solve::{Criterion, Format, Indefinite, Method, Precision, Precond, Progress, RankInfo};
@@ -171,7 +173,8 @@ fn every_method_takes_the_same_iterations_everywhere() {
         for &precond in Precond::ALL {
             let host = "host".parse().unwrap();
             let reference = solve(&a, &b, &setup(Method::CgClassic, precond, Precision::F64, &host), 1e-8);
-            for setup in few_setups().into_iter().filter(|s| s.precond == precond) {
+            let is_one = |s: &Setup| s.precond == precond && !is_general(s.method);
+            for setup in few_setups().into_iter().filter(is_one) {
                 let o = solve(&a, &b, &setup, 1e-8);
                 // what comes by recurrence twice over is less exact
                 let slack = reference.iterations / if setup.method == Method::CgPipelined { 10 } else { 50 } + 3;
@@ -228,12 +231,13 @@ fn both_methods_reach_the_same_accuracy() {
             // as far as the precision goes
             let last = |solver: &mut Solver, setup: &Setup| {
                 let o = solve_with(solver, &b, 1e-17);
-                assert_eq!(o.reason, Reason::Stagnation, "{name}, {setup:?}");
+                assert!(matches!(o.reason, Reason::Stagnation | Reason::Rounding), "{name}, {setup:?}: {}", o.reason);
                 relative_residual(&a, &b, &o.x)
             };
             let host = setup(Method::CgClassic, precond, Precision::F64, &"host".parse().unwrap());
             let reference = last(&mut Solver::new(a.clone(), &host).unwrap(), &host);
-            for setup in few_setups().into_iter().filter(|s| s.precond == precond) {
+            let is_one = |s: &Setup| s.precond == precond && !is_general(s.method);
+            for setup in few_setups().into_iter().filter(is_one) {
                 let mut solver = Solver::new(a.clone(), &setup).unwrap();
                 let o = solve_with(&mut solver, &b, 1e-14);
                 assert!(o.reason.converged(), "{name}, {setup:?}: {}", o.reason);
@@ -254,7 +258,7 @@ fn diagonals_over_many_magnitudes() {
     let a = mapped(&grid, |i, j, v| v * (roots[i] * roots[j]) / 6.0);
     let b = a.mul_vec(&gallery::random_vector(a.n_rows(), 4));
     for (precision, rtol, slack) in [(Precision::F64, 1e-7, 1e-6), (Precision::F32, 1e-3, 0.05)] {
-        for setup in setups(precision).into_iter().filter(|s| s.precond == Precond::Jacobi) {
+        for setup in symmetric_setups(precision).into_iter().filter(|s| s.precond == Precond::Jacobi) {
             let o = solve(&a, &b, &setup, rtol);
             let found = relative_residual(&a, &b, &o.x);
             let what = format!("{setup:?}: {} in {}, {found:e}", o.reason, o.iterations);
@@ -313,7 +317,8 @@ fn indefinite_matrices_are_recognised() {
     let negative = dense(&[&[2.0, 1.0, 0.0], &[1.0, 4.0, 0.0], &[0.0, 0.0, -3.0]]);
     let hidden = dense(&[&[1.0, 2.0], &[2.0, 1.0]]); // eigenvalues 3 and −1
     let empty = Csr::new(3, 3, vec![0, 1, 1, 2], vec![0, 2], vec![2.0, 3.0]).unwrap();
-    let (minres, cg): (Vec<_>, Vec<_>) = setups(Precision::F64).into_iter().partition(|s| s.method == Method::Minres);
+    let (minres, cg): (Vec<_>, Vec<_>) =
+        symmetric_setups(Precision::F64).into_iter().partition(|s| s.method == Method::Minres);
     for setup in minres {
         for a in [&zero, &negative] {
             let o = solve(a, &[1.0; 3], &setup, 1e-8);
@@ -382,7 +387,7 @@ fn limits_end_the_iteration_exactly() {
     let b = vec![1.0; a.n_rows()];
     for setup in setups(Precision::F64) {
         let mut solver = Solver::new(a.clone(), &setup).unwrap();
-        for limit in [1, 2, 7] {
+        for limit in [1, 2, 5] {
             let stop = Stop::default().with_max_iters(limit);
             let o = solver.solve(&b, None, &stop, Control::default()).unwrap();
             assert_eq!((o.reason, o.iterations), (Reason::MaxIters, limit), "{setup:?}");
@@ -396,7 +401,11 @@ fn limits_end_the_iteration_exactly() {
         let stop = Stop::default().with_rtol(0.0).with_time_limit(Duration::from_millis(30)).with_max_iters(u64::MAX);
         let o = solver.solve(&b, None, &stop, Control::default()).unwrap();
         // with rtol = 0 the precision may be exhausted before the time is
-        assert!(matches!(o.reason, Reason::TimeLimit | Reason::Stagnation), "{setup:?}: {}", o.reason);
+        assert!(
+            matches!(o.reason, Reason::TimeLimit | Reason::Stagnation | Reason::Rounding),
+            "{setup:?}: {}",
+            o.reason
+        );
         let none = Stop::default().with_time_limit(Duration::ZERO);
         let o = solver.solve(&b, None, &none, Control::default()).unwrap();
         assert_eq!((o.reason, o.iterations), (Reason::TimeLimit, 0));
@@ -519,7 +528,7 @@ fn every_format_gives_the_same_answer() {
 fn timelines_tell_what_each_rank_did_and_change_nothing() {
     let a = system("poisson2d:150x150");
     let b = gallery::random_vector(a.n_rows(), 3);
-    for setup in setups_in_pairs(Precision::F64) {
+    for setup in setups_in_pairs(Precision::F64).into_iter().filter(|setup| !is_general(setup.method)) {
         let mut solver = Solver::new(a.clone(), &setup).unwrap();
         let plain = solver.solve(&b, None, &Stop::default(), Control::default()).unwrap();
         assert!(plain.timelines.iter().all(|t| t.spans.is_empty()), "{setup:?}");

@@ -80,7 +80,7 @@ fn auto_takes_what_is_for_it() {
     let a = convection(50);
     let solver = Solver::new(a.clone(), &Setup::default().with_devices("host".parse().unwrap())).unwrap();
     let reason = Indefinite::Asymmetry { row: 1, col: 2, upper: -0.25, lower: -1.75 };
-    assert_eq!((solver.method(), solver.method_reason()), (Method::Bicgstab, Some(reason)));
+    assert_eq!((solver.method(), solver.method_reason()), (Method::Idr, Some(reason)));
     let assumed = Setup::default().with_devices("host".parse().unwrap()).with_assume_symmetric(true);
     assert_eq!(Solver::new(a, &assumed).unwrap().method(), Method::Cg);
 }
@@ -117,10 +117,10 @@ fn the_command_solves_and_tells_why() {
     for devices in ["host", "0", "0,0"] {
         let args = format!("solve A.mtx -b b.mtx --devices {devices} --tune off -o x.mtx");
         let report = place.run(&format!("{args} --json")).ends(0).json();
-        assert_eq!((&report["options"]["method"], &report["matrix"]["symmetric"]), (&"bicgstab".into(), &false.into()));
+        assert_eq!((&report["options"]["method"], &report["matrix"]["symmetric"]), (&"idr".into(), &false.into()));
         assert!(relative_residual(&a, &b, &place.vectors("x.mtx")[0]) <= 1.01e-8);
         let text = place.run(&args).ok().split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(text.contains("method bicgstab (auto: a(1,2) = -2.5e-1 but a(2,1) = -1.75e0)"), "{text}");
+        assert!(text.contains("method idr (auto: a(1,2) = -2.5e-1 but a(2,1) = -1.75e0)"), "{text}");
     }
 }
 

@@ -103,15 +103,19 @@ pub(crate) struct Args {
     #[arg(long, default_value = Setup::default().on_failure.name(), value_parser = answers(), help_heading = METHOD)]
     pub(super) on_failure: OnFailure,
 
-    /// Converged when ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol)
-    #[arg(long, value_name = "R", default_value = "1e-8", value_parser = tolerance, allow_negative_numbers = true,
-          help_heading = STOP)]
-    pub(super) rtol: f64,
+    /// Converged when ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol) [default: 1e-8, or 0 with --backward-error]
+    #[arg(long, value_name = "R", value_parser = tolerance, allow_negative_numbers = true, help_heading = STOP)]
+    pub(super) rtol: Option<f64>,
 
     /// Absolute tolerance, in the units of b
     #[arg(long, value_name = "R", default_value = "0", value_parser = tolerance, allow_negative_numbers = true,
           help_heading = STOP)]
     pub(super) atol: f64,
+
+    /// Converged, too, when ‖b − A x‖∞ ≤ R (‖A‖∞ ‖x‖∞ + ‖b‖∞): x solves a system that differs from this one by the part R. What is
+    /// left to ask for where the relative residual can't be had in double precision: 1e-15, say
+    #[arg(long, value_name = "R", value_parser = tolerance, allow_negative_numbers = true, help_heading = STOP)]
+    pub(super) backward_error: Option<f64>,
 
     /// At most N iterations for each right-hand side [default: 10 n, but from 1000 to 200000]
     #[arg(long, value_name = "N", help_heading = STOP)]

@@ -31,8 +31,8 @@ impl<'a> Saver<'a> {
         let (target, identity) = (plan.checkpoint.as_ref()?, identity?);
         let (setup, stop) = (&plan.setup, &plan.stop);
         let note = format!(
-            "declive {DECLIVE}: A {}, b {}; method {}, preconditioner {}, precision {}, rtol {:e}, atol {:e}",
-            plan.source, plan.rhs, method, setup.precond, setup.precision, stop.rtol, stop.atol
+            "declive {DECLIVE}: A {}, b {}; method {}, preconditioner {}, precision {}, rtol {:e}, atol {:e}, backward error {:e}",
+            plan.source, plan.rhs, method, setup.precond, setup.precision, stop.rtol, stop.atol, stop.backward_error
         );
         let every = plan.checkpoint_every.unwrap_or(EVERY);
         Some(Self { target, identity, note, every, last: Mutex::new(Instant::now()) })

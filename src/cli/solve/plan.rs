@@ -115,7 +115,9 @@ impl Plan {
             .with_exchange(args.exchange)
             .with_on_failure(args.on_failure);
         setup.shares = args.shares;
-        let mut stop = Stop::default().with_rtol(args.rtol).with_atol(args.atol);
+        let usual = if args.backward_error.is_some() { 0.0 } else { Stop::default().rtol };
+        let mut stop = Stop::default().with_rtol(args.rtol.unwrap_or(usual)).with_atol(args.atol);
+        stop.backward_error = args.backward_error.unwrap_or_default();
         (stop.max_iters, stop.time_limit) = (args.max_iters, args.time_limit);
         let (checkpoint_every, resume, quiet) = (args.checkpoint_every, args.resume, args.quiet);
         Ok(Self {

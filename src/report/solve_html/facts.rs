@@ -60,6 +60,7 @@ pub(super) fn system(report: &Report) -> Markup {
         ("--on-failure", vec![setup.on_failure.to_string()]),
         ("--rtol", vec![exact(stop.rtol)]),
         ("--atol", vec![exact(stop.atol)]),
+        ("--backward-error", vec![exact(stop.backward_error)]),
         ("--max-iters", vec![count(stop.max_iters.unwrap_or_default())]),
         ("--time-limit", vec![limit]),
         ("--assume-symmetric", vec![flag.into()]),

@@ -54,6 +54,16 @@ pub(crate) fn setups(precision: Precision) -> Vec<Setup> {
     all
 }
 
+/// The same for symmetric matrices alone.
+pub(crate) fn symmetric_setups(precision: Precision) -> Vec<Setup> {
+    setups(precision).into_iter().filter(|setup| !is_general(setup.method)).collect()
+}
+
+/// Whether a method is for any square matrix.
+pub(crate) fn is_general(method: Method) -> bool {
+    matches!(method, Method::Bicgstab | Method::Idr)
+}
+
 /// Every method on every choice of devices, with preconditioners in turns, so that any two of the three meet.
 pub(crate) fn setups_in_pairs(precision: Precision) -> Vec<Setup> {
     let mut all = Vec::new();
