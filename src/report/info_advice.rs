@@ -80,17 +80,15 @@ impl Advice {
                 count(a.n_cols())
             ));
         };
-        if T::IS_COMPLEX {
-            return none("the matrix is complex; solving complex systems is not supported yet".into());
-        }
         let is_symmetric = !matches!(square.definiteness, Definiteness::Impossible(Obstacle::NotHermitian(_)));
         let may_be_definite = !matches!(square.definiteness, Definiteness::Impossible(_));
         let method = candidates(Precision::F64, is_symmetric, may_be_definite)[0];
         let (precond, reason) = precond(square.diagonal.range);
+        let parts = if T::IS_COMPLEX { 2 } else { 1 }; // rows of the real form for each
         let bytes = |precision| {
             device_bytes(
-                a.n_rows(),
-                a.nnz(),
+                parts * a.n_rows(),
+                parts * parts * a.nnz(),
                 &Setup::default().with_method(method).with_precond(precond).with_precision(precision),
             )
         };
