@@ -228,7 +228,7 @@ fn compressed_in_and_out() {
 }
 
 /// An archive as SuiteSparse has them.
-fn archive(members: &[(&str, &str)]) -> Vec<u8> {
+pub(crate) fn archive(members: &[(&str, &str)]) -> Vec<u8> {
     let mut tar = tar::Builder::new(Vec::new());
     for (path, text) in members {
         let mut header = tar::Header::new_gnu();
