@@ -40,7 +40,7 @@ fn definite(n: usize) -> Matrix {
 
 /// Hermitian, with as many eigenvalues below 0 as above, none of them near 0.
 fn indefinite(n: usize) -> Matrix {
-    let sign = |i: usize| if i % 2 == 0 { 2.0 } else { -2.0 };
+    let sign = |i: usize| if i.is_multiple_of(2) { 2.0 } else { -2.0 };
     matrix(n, (0..n).flat_map(|i| [(i, i, sign(i).into()), (i, i + 1, I), (i + 1, i, -I)]))
 }
 
