@@ -31,7 +31,7 @@
 //! | [`matrix`] | [`Csr`], [facts](matrix), [reordering](matrix::reorder), [generated systems](matrix::gallery) |
 //! | [`matrix::interchange`] | matrices from and to other crates' types |
 //! | [`device`] | which OpenCL devices there are, and which to use |
-//! | [`solve`] | the [`Solver`], its options and outcomes; the [`OperatorSolver`] of a function in place of a matrix |
+//! | [`solve`] | the [`Solver`], its options and outcomes; the [`ComplexSolver`](solve::ComplexSolver); the [`OperatorSolver`] of a function in place of a matrix |
 //! | [`checkpoint`] | files from which a solve goes on |
 //! | [`timeline`] | when a rank did what |
 //! | [`tune`] | launch parameters for each kernel of each device, found by measurement |

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::matrix::Csr;
+use crate::matrix::{Complex64, Csr, Scalar};
 
 /// Elements that are added up in one task, in order: fixed, so that the bits do not depend on the number of threads.
 const CHUNK: usize = 4096;
@@ -57,6 +57,32 @@ pub fn residual(a: &Csr, b: &[f64], x: &[f64]) -> Residual {
     let found = of_difference(&r, b, x);
     let backward_error = backward_error(found.norm_inf, a_inf, norm_inf(x), norm_inf(b));
     Residual { backward_error, ..found }
+}
+
+/// Measures the residual of `x` in a complex A x = b: [`residual`] in complex numbers, where |z| is the modulus. Real and imaginary
+/// parts of each r_i are summed as if in twice the precision. About 40 operations an entry and 16 bytes of memory a row.
+///
+/// # Panics
+/// If `b` has not one element a row, or `x` not one a column.
+#[must_use]
+pub fn complex_residual(a: &Csr<Complex64>, b: &[Complex64], x: &[Complex64]) -> Residual {
+    assert_eq!(b.len(), a.n_rows(), "b must have one element a row");
+    assert_eq!(x.len(), a.n_cols(), "x must have one element a column");
+    let (r, row_sums): (Vec<Complex64>, Vec<f64>) = (0..a.n_rows())
+        .into_par_iter()
+        .map(|i| {
+            let (cols, values) = a.row(i);
+            let entries = || cols.iter().zip(values).map(|(&j, &v)| (v, x[j as usize]));
+            let re = difference(b[i].re, entries().flat_map(|(v, x)| [(v.re, x.re), (-v.im, x.im)]));
+            let im = difference(b[i].im, entries().flat_map(|(v, x)| [(v.im, x.re), (v.re, x.im)]));
+            (Complex64::new(re, im), values.iter().map(|v| v.modulus()).sum::<f64>())
+        })
+        .unzip();
+    let largest = |v: &[Complex64]| max_propagating_nan(v.par_iter().map(|z| z.modulus()));
+    let a_inf = max_propagating_nan(row_sums.into_par_iter());
+    let parts = of_difference(bytemuck::cast_slice(&r), bytemuck::cast_slice(b), bytemuck::cast_slice(x));
+    let norm_inf = if parts.norm_inf.is_nan() { f64::NAN } else { largest(&r) };
+    Residual { norm_inf, backward_error: backward_error(norm_inf, a_inf, largest(x), largest(b)), ..parts }
 }
 
 /// What a residual `r` = b − A x says that was formed elsewhere, by an A whose norm is not known: the backward error is NaN.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use declive::matrix::gallery::Spec;
-use declive::matrix::{AnyCsr, Scalar};
-use declive::matrix_market::{self, Header, Matrix, Reader, System, Zeros, read_vectors, read_vectors_from};
+use declive::matrix::{AnyCsr, AnyVectors, Scalar};
+use declive::matrix_market::{self, Header, Matrix, Reader, System, Zeros, read_any_vectors, read_any_vectors_from};
 use declive::{Csr, Error, npz};
 
 use super::failure::Failure;
@@ -40,7 +40,7 @@ pub(crate) struct Loaded {
     /// Entries that were added to another one.
     pub(crate) duplicates: u64,
     /// Right-hand sides that lay beside the matrix.
-    pub(crate) b: Option<Vec<Vec<f64>>>,
+    pub(crate) b: Option<AnyVectors>,
     /// From the file to the finished matrix.
     pub(crate) time: Duration,
 }
@@ -74,16 +74,15 @@ impl Input {
         Ok(Loaded { a, header: Some(header), duplicates, b, time: start.elapsed() })
     }
 
-    /// Reads vectors of `rows` elements, at least one.
-    pub(crate) fn columns(&self, rows: usize, screen: Screen) -> Result<Vec<Vec<f64>>, Failure> {
+    /// Reads vectors, real or complex.
+    pub(crate) fn columns(&self, screen: Screen) -> Result<AnyVectors, Failure> {
         let name = self.to_string();
         let _shown = screen.working(&format!("reading {name}"));
-        let columns = match self {
-            Self::Stdin => read_vectors_from(stdin(), &name).map_err(|e| unseekable(e, &name))?,
-            Self::File(path) if npz::is_npz(path) => dense(&real(npz::map(path)?, &name)?, &name)?,
-            Self::File(path) => read_vectors(path).map_err(|e| unseekable(e, &name))?,
-        };
-        of_length(columns, rows, name)
+        match self {
+            Self::Stdin => read_any_vectors_from(stdin(), &name).map_err(|e| unseekable(e, &name)),
+            Self::File(path) if npz::is_npz(path) => dense(&npz::map(path)?, &name),
+            Self::File(path) => read_any_vectors(path).map_err(|e| unseekable(e, &name)),
+        }
     }
 }
 
@@ -114,9 +113,10 @@ impl Source {
         Ok(loaded)
     }
 
-    /// The matrix to solve with, or the word that complex ones can't be solved.
+    /// The matrix if it is real, or the word that only such ones are measured.
     pub(crate) fn real(&self, a: AnyCsr) -> Result<Csr, Failure> {
-        real(a, &self.to_string())
+        let why = "only real matrices are measured (solve, info and convert take it)";
+        a.into_real().ok_or_else(|| Failure::usage(format!("{self} is complex; {why}")))
     }
 }
 
@@ -159,22 +159,17 @@ fn unseekable(error: Error, name: &str) -> Failure {
     error.into()
 }
 
-fn real(a: AnyCsr, name: &str) -> Result<Csr, Failure> {
-    let why = "solving complex systems is not supported yet (info and convert take them)";
-    a.into_real().ok_or_else(|| Failure::usage(format!("{name} is complex; {why}")))
-}
-
 /// The columns of a sparse matrix, if it is plausible that they are vectors.
-fn dense(a: &Csr, name: &str) -> Result<Vec<Vec<f64>>, Failure> {
+fn dense(a: &AnyCsr, name: &str) -> Result<AnyVectors, Failure> {
     let (rows, cols) = (a.n_rows(), a.n_cols());
     if rows.saturating_mul(cols) > (1 << 16) + 256 * a.nnz() {
         return Err(Failure::usage(format!("{name} has {rows} × {cols} elements and is too sparse for vectors")));
     }
-    Ok(a.to_columns())
+    Ok(a.into())
 }
 
-/// Checks vectors that were read.
-pub(crate) fn of_length(columns: Vec<Vec<f64>>, rows: usize, name: String) -> Result<Vec<Vec<f64>>, Failure> {
+/// Checks vectors that were read, of which there must be one at least.
+pub(crate) fn of_length<T>(columns: Vec<Vec<T>>, rows: usize, name: String) -> Result<Vec<Vec<T>>, Failure> {
     match columns.first() {
         None => Err(Failure::usage(format!("{name} has no columns"))),
         Some(first) if first.len() != rows => {

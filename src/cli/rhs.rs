@@ -4,7 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use declive::Csr;
+use declive::matrix::equivalent::Form;
 use declive::matrix::gallery::random_vector;
+use declive::matrix::{Complex64, Scalar};
 
 /// How to make a right-hand side.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -22,13 +24,31 @@ pub(crate) enum Recipe {
 
 impl Recipe {
     /// The right-hand side for the system of `a`.
-    pub(crate) fn make(self, a: &Csr) -> Vec<f64> {
+    pub(crate) fn make<T: Random>(self, a: &Csr<T>) -> Vec<T> {
         match self {
-            Self::Ones => vec![1.0; a.n_rows()],
-            Self::RowSums => a.mul_vec(&vec![1.0; a.n_cols()]),
-            Self::Random(seed) => random_vector(a.n_rows(), seed),
-            Self::Products(seed) => a.mul_vec(&random_vector(a.n_cols(), seed)),
+            Self::Ones => vec![T::ONE; a.n_rows()],
+            Self::RowSums => a.mul_vec(&vec![T::ONE; a.n_cols()]),
+            Self::Random(seed) => T::random_vector(a.n_rows(), seed),
+            Self::Products(seed) => a.mul_vec(&T::random_vector(a.n_cols(), seed)),
         }
+    }
+}
+
+/// Numbers that random vectors are made of.
+pub(crate) trait Random: Scalar {
+    /// A vector of this length by this seed, real and imaginary parts independent.
+    fn random_vector(n: usize, seed: u64) -> Vec<Self>;
+}
+
+impl Random for f64 {
+    fn random_vector(n: usize, seed: u64) -> Vec<Self> {
+        random_vector(n, seed)
+    }
+}
+
+impl Random for Complex64 {
+    fn random_vector(n: usize, seed: u64) -> Vec<Self> {
+        Form::General.solution(&random_vector(2 * n, seed))
     }
 }
 
@@ -82,5 +102,16 @@ mod tests {
         assert_eq!(Recipe::Ones.make(&a), [1.0, 1.0]);
         let x = Recipe::Random(3).make(&a);
         assert_eq!(Recipe::Products(3).make(&a), [2.0 * x[0] - x[1], 3.0 * x[1]]);
+    }
+
+    #[test]
+    fn complex_ones_and_random_vectors() {
+        let i = Complex64::I;
+        let a = Csr::from_triplets(2, 2, &[0, 0, 1], &[0, 1, 1], &[2.0 * i, -i, 3.0 + i]).unwrap();
+        assert_eq!(Recipe::Ones.make(&a), [Complex64::ONE; 2]);
+        assert_eq!(Recipe::RowSums.make(&a), [i, 3.0 + i]);
+        let x = Recipe::Random(3).make(&a);
+        assert!(x.iter().all(|x| x.re != 0.0 && x.im != 0.0 && x.re != x.im));
+        assert_eq!(Recipe::Products(3).make(&a), [2.0 * i * x[0] - i * x[1], (3.0 + i) * x[1]]);
     }
 }

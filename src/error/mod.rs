@@ -15,6 +15,8 @@ use std::path::PathBuf;
 
 use unwritable::Unwritable;
 
+use crate::matrix::Complex64;
+
 /// The result of everything in this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -108,6 +110,25 @@ pub enum Error {
         upper: f64,
         /// The value across the diagonal.
         lower: f64,
+    },
+
+    /// A method for Hermitian complex systems was given another. Rows and columns are counted from 1, as in the file.
+    #[error(
+        "the matrix is not Hermitian: a({row},{col}) = {upper:e} and a({col},{row}) = {lower:e} are not conjugates; \
+         {method} needs a Hermitian one; method = auto takes any \
+         (assume_symmetric = true solves with the matrix as it is)"
+    )]
+    NotHermitian {
+        /// The method.
+        method: &'static str,
+        /// Row of the offending entry, from 1.
+        row: usize,
+        /// Column of the offending entry, from 1.
+        col: usize,
+        /// Its value.
+        upper: Complex64,
+        /// The value across the diagonal.
+        lower: Complex64,
     },
 
     /// A function in place of a matrix that is not symmetric, as two random vectors u and v have shown.
@@ -289,6 +310,7 @@ impl Error {
             | Self::NotSquare { .. }
             | Self::SizeMismatch { .. }
             | Self::NotSymmetric { .. }
+            | Self::NotHermitian { .. }
             | Self::OperatorNotSymmetric { .. }
             | Self::NotFinite { .. }
             | Self::BeyondSingle { .. }

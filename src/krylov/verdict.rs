@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::matrix::Shortage;
+use crate::matrix::{Complex64, Shortage};
 
 /// How a run of a method ended. A run begins with the true residual b − A x, and goes on by recurrence.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -64,6 +64,17 @@ pub enum Indefinite {
         /// Its mirror image.
         lower: f64,
     },
+    /// Entries on both sides of the diagonal of a complex matrix that are not conjugates; or an entry on it that is not real.
+    NotHermitian {
+        /// Row, from 1.
+        row: usize,
+        /// Column, from 1.
+        col: usize,
+        /// The entry in that place.
+        upper: Complex64,
+        /// Its mirror image.
+        lower: Complex64,
+    },
     /// A direction p with p·Ap ≤ 0.
     Direction {
         /// The iteration, from 1.
@@ -82,6 +93,12 @@ impl fmt::Display for Indefinite {
             Self::EmptyRow { row } => write!(f, "row {row} has no entries"),
             Self::Asymmetry { row, col, upper, lower } => {
                 write!(f, "a({row},{col}) = {upper:e} but a({col},{row}) = {lower:e}")
+            }
+            Self::NotHermitian { row, col, upper, .. } if row == col => {
+                write!(f, "a({row},{col}) = {upper:e} is not real")
+            }
+            Self::NotHermitian { row, col, upper, lower } => {
+                write!(f, "a({row},{col}) = {upper:e} is not the conjugate of a({col},{row}) = {lower:e}")
             }
             Self::Direction { iteration, curvature } => write!(f, "p·Ap = {curvature:e} in iteration {iteration}"),
         }

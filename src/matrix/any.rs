@@ -1,4 +1,4 @@
-//! A matrix whose kind of numbers is known only at run time.
+//! Matrices and vectors whose kind of numbers is known only at run time.
 
 use super::{Complex64, Csr};
 
@@ -65,5 +65,44 @@ impl From<Csr> for AnyCsr {
 impl From<Csr<Complex64>> for AnyCsr {
     fn from(a: Csr<Complex64>) -> Self {
         Self::Complex(a)
+    }
+}
+
+/// Real or complex vectors of one length, as a file may hold either.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AnyVectors {
+    /// Real numbers.
+    Real(Vec<Vec<f64>>),
+    /// Complex numbers.
+    Complex(Vec<Vec<Complex64>>),
+}
+
+impl AnyVectors {
+    /// The real vectors, if they are.
+    #[must_use]
+    pub fn into_real(self) -> Option<Vec<Vec<f64>>> {
+        match self {
+            Self::Real(vectors) => Some(vectors),
+            Self::Complex(_) => None,
+        }
+    }
+
+    /// The complex vectors; real ones with imaginary parts of 0.
+    #[must_use]
+    pub fn into_complex(self) -> Vec<Vec<Complex64>> {
+        match self {
+            Self::Real(vectors) => vectors.into_iter().map(|v| v.into_iter().map(Complex64::from).collect()).collect(),
+            Self::Complex(vectors) => vectors,
+        }
+    }
+}
+
+impl From<&AnyCsr> for AnyVectors {
+    /// The columns of a matrix in full.
+    fn from(a: &AnyCsr) -> Self {
+        match a {
+            AnyCsr::Real(a) => Self::Real(a.to_columns()),
+            AnyCsr::Complex(a) => Self::Complex(a.to_columns()),
+        }
     }
 }

@@ -33,8 +33,8 @@ pub mod symmetry;
 mod transversal;
 pub mod values;
 
-pub use any::AnyCsr;
+pub use any::{AnyCsr, AnyVectors};
 pub use csr::Csr;
 pub use scalar::{Complex64, Scalar};
 pub use transversal::Shortage;
-pub(crate) use transversal::{Deficiency, Transversal};
+pub(crate) use transversal::{Deficiency, Transversal, shortage};

@@ -8,7 +8,7 @@ pub use num_complex::Complex64;
 
 /// An entry of a matrix: [`f64`] or [`Complex64`].
 ///
-/// Systems to solve are real. Complex matrices can be read, described, converted and written.
+/// Complex systems are solved as real ones of twice the order: [`equivalent`](super::equivalent).
 pub trait Scalar:
     Copy
     + Debug

@@ -20,5 +20,15 @@ pub(crate) use deficiency::Deficiency;
 pub use deficiency::Shortage;
 pub(crate) use product::Transversal;
 
+use super::{Complex64, Csr, Scalar};
+use cardinality::Matching as Pairs;
+
+/// Why a complex matrix is singular whatever the values of its entries, if it is: O(√n nnz) at worst.
+pub(crate) fn shortage(a: &Csr<Complex64>) -> Option<Shortage> {
+    let moduli = a.values().iter().map(|v| v.modulus()).collect();
+    let a = Csr::new(a.n_rows(), a.n_cols(), a.row_ptr().to_vec(), a.col_idx().to_vec(), moduli).ok()?;
+    Deficiency::of(&a, &Pairs::maximum(&a)).map(|found| found.in_short())
+}
+
 /// No row, or no column.
 const NONE: u32 = u32::MAX;

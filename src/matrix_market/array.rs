@@ -9,7 +9,7 @@ use crate::error::matrix_market::Error;
 use crate::memory::{NoMemory, zeros};
 
 /// The columns of a general array.
-pub(super) fn columns(header: &Header, entries: &Entries<f64>) -> Vec<Vec<f64>> {
+pub(super) fn columns<T: Value>(header: &Header, entries: &Entries<T>) -> Vec<Vec<T>> {
     let mut all = entries.blocks().flat_map(|(wave, block)| &wave.values[block.range()]).copied();
     (0..header.cols).map(|_| all.by_ref().take(header.rows).collect()).collect()
 }

@@ -66,5 +66,8 @@ pub use crate::banner::{Field, Layout, Object, Symmetry};
 pub use crate::error::matrix_market::{Error, ErrorKind};
 pub use assemble::Zeros;
 pub use header::Header;
-pub use read::{Matrix, Reader, System, read_matrix, read_matrix_from, read_vectors, read_vectors_from};
+pub use read::{
+    Matrix, Reader, System, read_any_vectors, read_any_vectors_from, read_matrix, read_matrix_from, read_vectors,
+    read_vectors_from,
+};
 pub use write::{Unwritable, WriteOptions, write_matrix, write_vectors};

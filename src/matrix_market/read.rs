@@ -14,7 +14,7 @@ use super::line::Value;
 use super::lines::Lines;
 use super::source::{Input, Source};
 use crate::error::matrix_market::{Error, ErrorKind, quote};
-use crate::matrix::{AnyCsr, Complex64};
+use crate::matrix::{AnyCsr, AnyVectors, Complex64};
 use crate::memory::Map;
 use crate::{Csr, Result};
 
@@ -37,7 +37,7 @@ pub struct System {
     /// The matrix.
     pub matrix: Matrix<AnyCsr>,
     /// The columns of `NAME_b.mtx`, if the file is an archive that holds one.
-    pub b: Option<Vec<Vec<f64>>>,
+    pub b: Option<AnyVectors>,
 }
 
 /// How to read: what becomes of zeros, and who is told of the progress.
@@ -156,7 +156,7 @@ impl<'a> Reader<'a> {
                     let (header, text) = begin(Source::Stream(Box::new(content)), name)?;
                     matrix = Some(self.any(header, text, name, want)?);
                 }
-                Role::Rhs if want.rhs => b = Some(vectors(Source::Stream(Box::new(content)), name)?),
+                Role::Rhs if want.rhs => b = Some(any_vectors(Source::Stream(Box::new(content)), name, false)?),
                 Role::Rhs | Role::Other => {}
             }
             Ok(())
@@ -281,26 +281,52 @@ pub fn read_vectors_from(input: impl Read + Send, name: &str) -> Result<Vec<Vec<
     vectors(source_of(input, name)?, name)
 }
 
+/// Reads the columns of an n×k file, real or complex, as [`read_vectors`] does.
+///
+/// # Errors
+/// As [`read_matrix`], but complex files are fine.
+pub fn read_any_vectors(path: &Path) -> Result<AnyVectors> {
+    any_vectors(Source::open(path)?, &path.to_string_lossy(), false)
+}
+
+/// Reads the columns of an n×k file, real or complex, from any input, called `name` in errors.
+///
+/// # Errors
+/// As [`read_matrix`], but complex files are fine.
+pub fn read_any_vectors_from(input: impl Read + Send, name: &str) -> Result<AnyVectors> {
+    any_vectors(source_of(input, name)?, name, false)
+}
+
 fn vectors(source: Source, name: &str) -> Result<Vec<Vec<f64>>> {
+    any_vectors(source, name, true)?.into_real().ok_or_else(|| is_complex(name))
+}
+
+/// Only real ones will do if they are to be `real`.
+fn any_vectors(source: Source, name: &str, real: bool) -> Result<AnyVectors> {
     if let Source::Archive(input) = source {
         let mut b = None;
         let files = read_members(input, name, |role, content, name| {
             if role == Role::Rhs {
-                b = Some(vectors(Source::Stream(Box::new(content)), name)?);
+                b = Some(any_vectors(Source::Stream(Box::new(content)), name, real)?);
             }
             Ok(())
         })?;
         return b.ok_or_else(|| no_member(name, "NAME/NAME_b.mtx", &files));
     }
     let (header, text) = begin(source, name)?;
-    if header.field == Field::Complex {
-        return Err(is_complex(name));
+    match header.field {
+        Field::Complex if real => Err(is_complex(name)),
+        Field::Complex => dense(header, text, name).map(AnyVectors::Complex),
+        _ => dense(header, text, name).map(AnyVectors::Real),
     }
+}
+
+fn dense<T: Value>(header: Header, text: Text, name: &str) -> Result<Vec<Vec<T>>> {
     if header.layout == Layout::Array && header.symmetry == Symmetry::General {
         return Ok(columns(&header, &text.entries(&header, name, &|_, _| {})?.0));
     }
     header.check_dense().map_err(|kind| Error::whole(name, text.line() - 1, kind))?;
-    let a = Reader::new().read::<f64>(header, text, name)?.a;
+    let a = Reader::new().read::<T>(header, text, name)?.a;
     Ok(a.to_columns())
 }
 

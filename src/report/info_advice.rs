@@ -80,17 +80,15 @@ impl Advice {
                 count(a.n_cols())
             ));
         };
-        if T::IS_COMPLEX {
-            return none("the matrix is complex; solving complex systems is not supported yet".into());
-        }
         let is_symmetric = !matches!(square.definiteness, Definiteness::Impossible(Obstacle::NotHermitian(_)));
         let may_be_definite = !matches!(square.definiteness, Definiteness::Impossible(_));
         let method = candidates(Precision::F64, is_symmetric, may_be_definite)[0];
-        let (precond, reason) = precond(square.diagonal.range);
+        let (precond, reason) = precond(&square.diagonal);
+        let parts = if T::IS_COMPLEX { 2 } else { 1 }; // rows of the real form for each
         let bytes = |precision| {
             device_bytes(
-                a.n_rows(),
-                a.nnz(),
+                parts * a.n_rows(),
+                parts * parts * a.nnz(),
                 &Setup::default().with_method(method).with_precond(precond).with_precision(precision),
             )
         };
@@ -110,8 +108,16 @@ impl Advice {
     }
 }
 
+/// The preconditioner for this diagonal, and why.
+fn precond(diagonal: &MainDiagonal) -> (Precond, String) {
+    if diagonal.not_real.count > 0 {
+        return (Precond::Jacobi, "it evens out the real parts of the diagonal, where they are positive".into());
+    }
+    of_range(diagonal.range)
+}
+
 /// The preconditioner for a positive diagonal of this range, and why.
-fn precond(diagonal: Option<Range>) -> (Precond, String) {
+fn of_range(diagonal: Option<Range>) -> (Precond, String) {
     match diagonal.map_or(1.0, |range| range.ratio()) {
         1.0 => (Precond::None, "the diagonal is constant, so that jacobi would change nothing".into()),
         ratio => {
@@ -127,7 +133,7 @@ mod tests {
 
     #[test]
     fn jacobi_is_for_uneven_diagonals() {
-        let of = |min, max| precond(Some(Range { min, max }));
+        let of = |min, max| of_range(Some(Range { min, max }));
         assert_eq!(of(4.0, 4.0).0, Precond::None);
         assert!(of(4.0, 4.0).1.contains("constant"));
         assert_eq!(
@@ -137,6 +143,6 @@ mod tests {
         let (precond_of, reason) = of(1e-3, 1e3);
         assert_eq!(precond_of, Precond::Jacobi);
         assert!(reason.ends_with("a factor of 1.00e6"), "{reason}");
-        assert_eq!(precond(None).0, Precond::None);
+        assert_eq!(of_range(None).0, Precond::None);
     }
 }

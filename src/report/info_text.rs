@@ -36,21 +36,22 @@ impl<T: Scalar> fmt::Display for Report<T> {
 
 impl<T: Scalar> Report<T> {
     fn headline(&self) -> String {
+        let (kind, not) = if T::IS_COMPLEX { ("Hermitian", "Not Hermitian") } else { ("Symmetric", "Not symmetric") };
         match (&self.solve.obstacle, &self.positive_definite) {
             (Some(obstacle), _) => format!("Nothing to solve with declive: {obstacle}."),
             (None, Some(definite)) if definite.verdict == "yes" => {
-                "Symmetric positive definite: a matrix for declive solve.".into()
+                format!("{kind} positive definite: a matrix for declive solve.")
             }
             (None, Some(definite)) if definite.by == Some("empty-row") => {
-                "Symmetric, but singular: declive solve finds an x where b is 0 in the rows without entries.".into()
+                format!("{kind}, but singular: declive solve finds an x where b is 0 in the rows without entries.")
             }
             (None, Some(definite)) if definite.by == Some("hermitian") => {
-                "Not symmetric: a matrix for declive solve.".into()
+                format!("{not}: a matrix for declive solve.")
             }
             (None, Some(definite)) if definite.verdict == "no" => {
-                "Symmetric, but not positive definite: a matrix for declive solve.".into()
+                format!("{kind}, but not positive definite: a matrix for declive solve.")
             }
-            (None, _) => "Symmetric and perhaps positive definite: if it is, a matrix for declive solve.".into(),
+            (None, _) => format!("{kind} and perhaps positive definite: if it is, a matrix for declive solve."),
         }
     }
 
@@ -239,6 +240,9 @@ impl<T: Scalar> Report<T> {
             let why = why.map_or_else(String::new, |definite| format!(": {}", definite.reason));
             text.line("method", &format!("{method}{why}"));
             text.line("precond", &format!("{precond}: {reason}"));
+            if T::IS_COMPLEX {
+                text.line("solved as", "a real system of twice the order");
+            }
         }
         if let Some(formats) = &self.formats {
             text.line("format", &format!("{}: {}", advice.format, info_formats::auto(formats)));

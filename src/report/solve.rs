@@ -6,7 +6,8 @@ use std::time::Duration;
 use declive::device::Rejected;
 use declive::matrix::stats::Stats;
 use declive::solve::{
-    Cause, DeviceFailure, Forecast, Move, Outcome, Precision, RankInfo, Reordering, Setup, Solver, Split, Stop, Switch,
+    Cause, DeviceFailure, Forecast, Indefinite, Move, Outcome, Precision, RankInfo, Reordering, Setup, Solver, Split,
+    Stop, Switch,
 };
 use serde::Serialize;
 
@@ -119,13 +120,50 @@ pub(crate) struct Matrix {
     pub(super) rows: usize,
     pub(super) columns: usize,
     pub(super) nnz: usize,
+    pub(super) complex: bool,
+    /// Whether it is its own transpose.
     pub(super) symmetric: bool,
+    /// Whether it is its own conjugate transpose: of a real matrix, the same.
+    pub(super) hermitian: bool,
+    /// The real system that is solved in place of a complex one.
+    pub(super) real_form: Option<RealForm>,
     pub(super) bandwidth: usize,
     pub(super) row_min: usize,
     pub(super) row_max: usize,
     pub(super) row_mean: f64,
     /// Entries of the file that fell on others and were added.
     pub(super) duplicates: u64,
+}
+
+/// A real matrix of twice the order, with a block of 2 × 2 for each entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(super) struct RealForm {
+    pub(super) rows: usize,
+    pub(super) nnz: usize,
+}
+
+impl Matrix {
+    /// The matrix of a solver, or the complex one that this is the real form of.
+    fn new(source: String, stats: &Stats, complex: Option<Complex>, duplicates: u64) -> Self {
+        // the real form has an even bandwidth more one, and twice as long rows
+        let parts = if complex.is_some() { 2 } else { 1 };
+        let hermitian = stats.numerically_symmetric;
+        Self {
+            source,
+            rows: stats.n_rows / parts,
+            columns: stats.n_cols / parts,
+            nnz: stats.nnz / (parts * parts),
+            complex: complex.is_some(),
+            symmetric: complex.map_or(hermitian, |complex| complex.is_symmetric),
+            hermitian,
+            real_form: complex.map(|_| RealForm { rows: stats.n_rows, nnz: stats.nnz }),
+            bandwidth: stats.bandwidth / parts,
+            row_min: stats.row_min / parts,
+            row_max: stats.row_max / parts,
+            row_mean: stats.row_mean / parts as f64,
+            duplicates,
+        }
+    }
 }
 
 /// The right-hand sides.
@@ -245,6 +283,13 @@ pub(crate) struct SolveSeconds {
     pub(super) verify: f64,
 }
 
+/// What its real form does not tell of a complex matrix.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Complex {
+    /// Whether it is its own transpose.
+    pub(crate) is_symmetric: bool,
+}
+
 /// What a [`Report`] is made from.
 #[derive(Debug)]
 pub(crate) struct Facts<'a> {
@@ -256,8 +301,12 @@ pub(crate) struct Facts<'a> {
     pub(crate) rhs: Rhs,
     /// File of the initial guess.
     pub(crate) x0: Option<String>,
-    /// What was solved with.
+    /// What is known of a complex matrix; none if it is real.
+    pub(crate) complex: Option<Complex>,
+    /// What was solved with: for a complex matrix, with its real form.
     pub(crate) solver: &'a Solver,
+    /// Why the method is not `cg`, if that was chosen for the matrix.
+    pub(crate) method_reason: Option<Indefinite>,
     /// As the solver was built.
     pub(crate) setup: &'a Setup,
     /// As it was to stop.
@@ -303,23 +352,12 @@ impl Report {
                 write: facts.write.as_secs_f64(),
                 total: facts.total.as_secs_f64(),
             },
-            matrix: Matrix {
-                source: facts.source,
-                rows: stats.n_rows,
-                columns: stats.n_cols,
-                nnz: stats.nnz,
-                symmetric: stats.numerically_symmetric,
-                bandwidth: stats.bandwidth,
-                row_min: stats.row_min,
-                row_max: stats.row_max,
-                row_mean: stats.row_mean,
-                duplicates: facts.duplicates,
-            },
+            matrix: Matrix::new(facts.source, stats, facts.complex, facts.duplicates),
             rhs: facts.rhs,
             x0: facts.x0,
             options: Options {
                 setup: facts.setup.clone().with_method(solver.method()),
-                method_reason: solver.method_reason().map(|reason| reason.to_string()),
+                method_reason: facts.method_reason.map(|reason| reason.to_string()),
                 checkpoint_every: facts.checkpoint_every.map(|every| every.as_secs_f64()),
                 stop: facts.stop.clone().with_max_iters(max_iters),
             },

@@ -54,6 +54,9 @@ impl Report {
             ),
         );
         text.line("structure", &self.structure());
+        if let Some(form) = self.real_form() {
+            text.line("solved as", &form);
+        }
         text.line("order", &self.order.text);
         if matrix.duplicates > 0 {
             text.line("duplicates", &format!("{} of the file, added up", count(matrix.duplicates)));
@@ -71,12 +74,24 @@ impl Report {
 
     /// Whether the matrix is symmetric, and how wide its band is.
     pub(super) fn structure(&self) -> String {
-        let symmetry = match (self.matrix.symmetric, self.options.setup.assume_symmetric) {
-            (true, _) => "symmetric",
-            (false, true) => "not symmetric, but assumed to be (--assume-symmetric)",
-            (false, false) => "not symmetric",
+        let matrix = &self.matrix;
+        let (kind, other) =
+            if matrix.complex { ("Hermitian", "not Hermitian") } else { ("symmetric", "not symmetric") };
+        let symmetry = match (matrix.hermitian, self.options.setup.assume_symmetric) {
+            (true, _) => kind.to_owned(),
+            (false, true) => format!("{other}, but assumed to be (--assume-symmetric)"),
+            (false, false) if matrix.symmetric => "symmetric".into(),
+            (false, false) => other.into(),
         };
-        format!("{symmetry}; bandwidth {}", count(self.matrix.bandwidth))
+        let complex = if matrix.complex { "complex, " } else { "" };
+        format!("{complex}{symmetry}; bandwidth {}", count(matrix.bandwidth))
+    }
+
+    /// The real system that is solved in place of a complex one.
+    pub(super) fn real_form(&self) -> Option<String> {
+        let form = self.matrix.real_form?;
+        let (rows, entries) = (plural(form.rows, "row"), plural(form.nnz, "entry"));
+        Some(format!("a real system of twice the order: {rows}, {entries}"))
     }
 
     /// Where the iteration began.

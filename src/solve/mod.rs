@@ -1,6 +1,7 @@
-//! The [`Solver`] and the [`OperatorSolver`], what they are told, and what they give.
+//! The [`Solver`], the [`ComplexSolver`] and the [`OperatorSolver`], what they are told, and what they give.
 
 mod chain;
+mod complex;
 mod factorised;
 mod iteration_times;
 mod operator;
@@ -25,6 +26,7 @@ pub use crate::schedule::{Cause, DeviceSet, Forecast, FormatBytes, FormatSurvey,
 pub use crate::timeline::Split;
 pub use crate::tune::Tune;
 pub use chain::candidates;
+pub use complex::ComplexSolver;
 pub use operator::OperatorSolver;
 pub use outcome::{Move, Outcome, Switch};
 pub use recovery::DeviceFailure;

@@ -91,3 +91,31 @@ pub struct Outcome<X = Vec<f64>> {
     /// double precision are beside that.
     pub bytes_per_iteration: u64,
 }
+
+impl<X> Outcome<X> {
+    /// The same with another x, made of this.
+    #[must_use]
+    pub fn map_x<Y>(self, map: impl FnOnce(X) -> Y) -> Outcome<Y> {
+        Outcome {
+            x: map(self.x),
+            reason: self.reason,
+            done: self.done,
+            iterations: self.iterations,
+            restarts: self.restarts,
+            history: self.history,
+            recurrence_rel_residual_2: self.recurrence_rel_residual_2,
+            residual: self.residual,
+            upload: self.upload,
+            solve: self.solve,
+            gather: self.gather,
+            verify: self.verify,
+            split: self.split,
+            timelines: self.timelines,
+            switches: self.switches,
+            moves: self.moves,
+            kernel_seconds: self.kernel_seconds,
+            iteration_seconds: self.iteration_seconds,
+            bytes_per_iteration: self.bytes_per_iteration,
+        }
+    }
+}

@@ -132,7 +132,7 @@ fn half<T: Real>(a: &Csr, (method, format, by): (Method, Format, By), b: &[f64],
     let block = DeviceBlock::alone(&ctx, tuning, &part, &offer).unwrap();
     let exchange = if by == By::Host { Exchange::HostStaged } else { Exchange::Live };
     let block = block.join(&ctx, &part.halo, exchange).unwrap().whole();
-    let block = if matches!(by, By::One | By::Unheard) { block.with_bytes(TOGETHER_BYTES) } else { block };
+    let block = if matches!(by, By::One | By::Unheard) { block.with_bytes(12 * TOGETHER_BYTES) } else { block };
     let mut several = 0_u64;
     let ran = run_counting(&backend, &block, method.program(false, None).unwrap(), (b, limit, 200), true, &mut several);
     if comes {

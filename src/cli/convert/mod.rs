@@ -123,7 +123,11 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let Loaded { a, header, duplicates, b, time } = plan.source.load(plan.zeros, plan.rhs.is_some(), screen)?;
     let b = match (&plan.rhs, b) {
         (None, _) => Vec::new(),
-        (Some(_), Some(b)) => of_length(b, a.n_rows(), format!("the right-hand side in {}", plan.source))?,
+        (Some(_), Some(b)) => {
+            let name = format!("the right-hand side in {}", plan.source);
+            let b = b.into_real().ok_or_else(|| Failure::usage(format!("--rhs: {name} is complex")))?;
+            of_length(b, a.n_rows(), name)?
+        }
         (Some(_), None) => {
             let why = "has no right-hand side beside the matrix; only archives with a NAME_b.mtx do";
             return Err(Failure::usage(format!("--rhs: {} {why}", plan.source)));

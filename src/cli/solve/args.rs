@@ -17,6 +17,8 @@ use crate::cli::rhs::Recipe;
 /// A is a symmetric matrix from a file, or a generated one. Several columns in b are solved one after
 /// the other. The residual b − A x is recomputed on the host before the report says "Converged".
 ///
+/// A complex A is solved as a real matrix of twice the order; x is complex then, and b may be.
+///
 /// Files are Matrix Market, plain or compressed (gzip, bzip2, xz, zstd), or .npz files of SciPy's sparse matrices; the
 /// first bytes tell. Of an archive of the SuiteSparse collection (.tar.gz), A and, if there is no other, b are read.
 #[derive(Debug, clap::Args)]

@@ -5,21 +5,22 @@ mod checkpoint;
 mod plan;
 mod recorder;
 mod results;
+mod solver;
 mod system;
 
 use std::io::{Write, stderr};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use declive::checkpoint::{Column, Saved};
 use declive::solve::{Checkpoint, Checkpoints, Control, Progress, Tune};
-use declive::{Error, Outcome, Solver};
+use declive::{Error, Outcome};
 
 pub(crate) use args::Args;
 use checkpoint::Saver;
 use plan::Plan;
 use recorder::Recorder;
+use solver::AnySolver;
 use system::System;
 
 use super::exit::Exit;
@@ -28,7 +29,7 @@ use super::interrupt;
 use super::output::Target;
 use super::progress::Screen;
 use crate::report::recording::Recording;
-use crate::report::solve::{Facts, Files, Report, Rhs};
+use crate::report::solve::{Complex, Facts, Files, Report, Rhs};
 use crate::report::{in_flags, solve_html, trace};
 
 /// Runs the command.
@@ -45,9 +46,9 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let read = start.elapsed();
 
     let mut solver = distribute(&plan, &system, cancel, screen)?;
-    let saver = Saver::new(&plan, identity, solver.method());
-    recorder.set_up(read, &solver);
-    if let Some(note) = solver.note().filter(|_| !plan.quiet) {
+    let saver = Saver::new(&plan, identity, solver.real().method());
+    recorder.set_up(read, solver.real());
+    if let Some(note) = solver.real().note().filter(|_| !plan.quiet) {
         let _ = writeln!(stderr(), "note: {}", in_flags(note));
     }
     let work = Work { plan: &plan, system: &system, from: &from, saver: saver.as_ref(), cancel, screen };
@@ -64,7 +65,9 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         duplicates: system.duplicates,
         rhs: Rhs { source: system.rhs.0.clone(), default: system.rhs.1, columns: outcomes.len() },
         x0: plan.x0.as_ref().map(ToString::to_string),
-        solver: &solver,
+        complex: system.complex.as_ref().map(|complex| Complex { is_symmetric: complex.is_symmetric }),
+        solver: solver.real(),
+        method_reason: solver.method_reason(),
         setup: &plan.setup,
         stop: &plan.stop,
         checkpoint_every: saver.as_ref().map(Saver::every).or(plan.checkpoint_every),
@@ -82,7 +85,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         total: start.elapsed(),
     });
     let (page, trace) = if plan.records() {
-        write_pages(&plan, &report, &recorder.finish(&solver, &outcomes))
+        write_pages(&plan, &report, &recorder.finish(solver.real(), &outcomes))
     } else {
         (Ok(()), Ok(()))
     };
@@ -92,12 +95,13 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     Ok(if report.converged() { Exit::Success } else { Exit::NotConverged })
 }
 
-fn distribute(plan: &Plan, system: &System, cancel: &AtomicBool, screen: Screen) -> Result<Solver, Failure> {
+fn distribute(plan: &Plan, system: &System, cancel: &AtomicBool, screen: Screen) -> Result<AnySolver, Failure> {
     let is_full = plan.setup.tune == Tune::Full;
     let _shown = screen.working(if is_full { "tuning and preparing the devices" } else { "preparing the devices" });
-    Solver::cancellable(Arc::clone(&system.a), &plan.setup, cancel).map_err(|error| match error {
+    AnySolver::new(system, &plan.setup, cancel).map_err(|error| match error {
         Error::NotSquare { .. }
         | Error::NotSymmetric { .. }
+        | Error::NotHermitian { .. }
         | Error::NotFinite { .. }
         | Error::BeyondSingle { .. }
         | Error::InvalidCsr(_) => Failure::about(&plan.source, error),
@@ -119,7 +123,7 @@ struct Work<'a> {
 impl Work<'_> {
     /// Solves for one column after the other. After an interruption the rest ends before its first iteration, so that
     /// each column has an outcome.
-    fn iterate(&self, solver: &mut Solver, recorder: &mut Recorder) -> Result<Vec<Outcome>, Failure> {
+    fn iterate(&self, solver: &mut AnySolver, recorder: &mut Recorder) -> Result<Vec<Outcome>, Failure> {
         let mut outcomes = Vec::new();
         for k in 0..self.system.b.len() {
             let outcome = self.column(k, &outcomes, solver, recorder)?;
@@ -136,7 +140,7 @@ impl Work<'_> {
         &self,
         k: usize,
         done: &[Outcome],
-        solver: &mut Solver,
+        solver: &mut AnySolver,
         recorder: &mut Recorder,
     ) -> Result<Outcome, Failure> {
         let (plan, count) = (self.plan, self.system.b.len());
@@ -166,7 +170,7 @@ impl Work<'_> {
 
 fn write_results(plan: &Plan, system: &System, outcomes: &[Outcome]) -> Result<(), Failure> {
     let solution =
-        plan.output.as_ref().map_or(Ok(()), |t| t.write(|out| results::solution(out, plan, &system.rhs.0, outcomes)));
+        plan.output.as_ref().map_or(Ok(()), |t| t.write(|out| results::solution(out, plan, system, outcomes)));
     let history = plan.history.as_ref().map_or(Ok(()), |t| t.write(|out| results::history(out, outcomes)));
     solution.and(history)
 }
