@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 use unwritable::Unwritable;
 
-use crate::matrix::Complex64;
+use num_complex::Complex64;
 
 /// The result of everything in this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
