@@ -8,7 +8,7 @@
 //! | [`front`] | eliminates the columns of a supernode |
 //! | [`pivoting`] | the same numbers column by column, with pivots from all rows |
 //! | [`tree`] | an order with little fill, supernodes, and what they take |
-//! | [`refine`] | iterative refinement |
+//! | [`mod@refine`] | iterative refinement |
 //! | [`available`] | how much memory there is |
 //! | [`power`] | scaling by powers of two, which rounds nothing |
 //!
@@ -191,7 +191,7 @@ impl Factor {
     }
 
     /// Rows whose pivot, too small, was replaced by a larger one. If there are any, the factor is that of a matrix nearby, and a
-    /// solution needs [`refine`]: it does not get one where the matrix is singular and b not in its range.
+    /// solution needs [`refine()`]: it does not get one where the matrix is singular and b not in its range.
     pub(crate) fn perturbed(&self) -> &[u32] {
         match &self.factors {
             Factorised::Cholesky(_) => &[],
