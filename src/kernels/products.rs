@@ -64,14 +64,14 @@ pub(crate) struct InPersistent {
     pub(crate) groups: usize,
     /// Elements in a group's local memory.
     pub(crate) local_elements: usize,
-    /// Bytes of an iteration up to which it is rather the launches of kernels that it waits for.
+    /// Bytes of an iteration of two launches up to which it is rather these that it waits for; of more launches, in proportion.
     pub(crate) most_bytes: u64,
 }
 
 /// [`InPersistent::most_bytes`] of most formats.
 pub(super) const PERSISTENT_BYTES: u64 = 48 << 20;
 
-/// Bytes of an iteration of one of several ranks up to which they make several in one launch,
+/// Bytes of an iteration of two launches of one of several ranks up to which they make several in one launch; of more launches, in proportion;
 pub(crate) const TOGETHER_BYTES: u64 = 80 << 20;
 /// and up to which they meet between launches: beyond, the host's way hides what it costs.
 pub(crate) const MEETING_BYTES: u64 = 2 << 30;

@@ -105,11 +105,12 @@ impl Factorised {
         (statistics, ranks): (&mut Statistics, usize),
     ) -> Result<Answer> {
         let started = Instant::now();
-        let stage = match self.stage.take() {
+        // there is none where the memory did not suffice before
+        let known = if self.stage.is_some() { self.stage.take() } else { Self::analysed(a, false)?.stage };
+        self.stage = match known {
             Some(Stage::Analysed(analysis)) => factorise(analysis, a)?,
-            other => other.map_or_else(|| Self::analysed(a, false).map(|new| new.stage), |stage| Ok(Some(stage)))?,
+            other => other,
         };
-        self.stage = stage;
         let first = verify::residual(a, b, x);
         let (steps, singular) = match &self.stage {
             Some(Stage::Factorised(factor)) => {
