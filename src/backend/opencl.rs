@@ -27,7 +27,9 @@ pub(crate) struct OpenClBackend<T: Real, A: Real> {
     pub(crate) ctx: Arc<Context>,
     pub(crate) kernels: Kernels<T, A>,
     comm: Box<dyn Communicator<T>>,
+    /// Elements of a vector.
     n: u32,
+    columns: usize,
     /// The most groups of a launch that leaves partial sums.
     max_groups: usize,
     /// Where passes that run ahead say that the run is over,
@@ -62,6 +64,19 @@ impl<T: Real, A: Real> OpenClBackend<T, A> {
         n: usize,
         comm: Box<dyn Communicator<T>>,
     ) -> Result<Self> {
+        Self::of_columns(ctx, kernels, [n, 1], comm)
+    }
+
+    /// The operations on vectors of so many rows and [columns](Backend::columns).
+    ///
+    /// # Errors
+    /// More elements than a device can address, or not enough memory.
+    pub(crate) fn of_columns(
+        ctx: Arc<Context>,
+        kernels: Kernels<T, A>,
+        [n, columns]: [usize; 2],
+        comm: Box<dyn Communicator<T>>,
+    ) -> Result<Self> {
         let never = Arc::new(DeviceVec::zeros(&ctx, 1, "the state")?);
         let max_groups = kernels.tuning.max_groups();
         let landing = RefCell::new(Some(Pinned::zeros(&ctx, 4 * max_groups)?));
@@ -69,7 +84,8 @@ impl<T: Real, A: Real> OpenClBackend<T, A> {
             ctx,
             kernels,
             comm,
-            n: count(n),
+            n: count(n * columns),
+            columns,
             done: RefCell::new(Arc::clone(&never)),
             never,
             sending: RefCell::default(),
@@ -151,6 +167,10 @@ impl<T: Real, A: Real> Backend for OpenClBackend<T, A> {
 
     fn n_owned(&self) -> usize {
         self.n as usize
+    }
+
+    fn columns(&self) -> usize {
+        self.columns
     }
 
     fn vector(&self, halo: usize, what: &'static str) -> Result<DeviceVec<T>> {

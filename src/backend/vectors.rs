@@ -53,8 +53,14 @@ pub trait Backend {
     /// Replaces the communicator, between solves.
     fn set_comm(&mut self, comm: Box<dyn Communicator<Self::Real>>);
 
-    /// Number of rows that this rank owns.
+    /// Elements of a vector that this rank owns: its rows, times [`columns`](Self::columns).
     fn n_owned(&self) -> usize;
+
+    /// Right-hand sides that are solved for together: a vector has as many columns, side by side. Element (row, column) is number
+    /// `row * columns + column`.
+    fn columns(&self) -> usize {
+        1
+    }
 
     /// A vector of zeros with room for `halo` elements behind the owned ones; `what` names it in errors.
     ///
