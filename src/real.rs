@@ -19,6 +19,14 @@ named! {
 }
 
 impl Precision {
+    /// Between 1 and the next number.
+    pub(crate) fn epsilon(self) -> f64 {
+        match self {
+            Self::F64 => f64::EPSILON,
+            Self::F32 | Self::Mixed => f64::from(f32::EPSILON),
+        }
+    }
+
     /// Bytes of an element in the iteration.
     pub(crate) fn bytes(self) -> u64 {
         match self {

@@ -4,7 +4,7 @@
 //! later ones: a device that times a kernel takes some microseconds more for each launch.
 
 use std::cell::RefCell;
-use std::ops::Add;
+use std::ops::{Add, Div};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -78,6 +78,19 @@ pub struct Split {
     /// The host waiting for its device elsewhere: for partial sums, or the log of the iteration.
     #[serde(serialize_with = "in_seconds")]
     pub host_wait: Duration,
+}
+
+impl Div<u32> for Split {
+    type Output = Self;
+
+    fn div(self, count: u32) -> Self {
+        Self {
+            kernels: self.kernels / count,
+            sums: self.sums / count,
+            halos: self.halos / count,
+            host_wait: self.host_wait / count,
+        }
+    }
 }
 
 impl Add for Split {

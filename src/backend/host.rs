@@ -2,6 +2,7 @@
 //!
 //! Work is cut into chunks of fixed length, and partial sums are added in order: the same bits for any number of threads.
 
+mod columns;
 pub(crate) mod lanes;
 pub(crate) mod passes;
 
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 
 use super::vectors::{Backend, Widens};
-use crate::comm::{Communicator, MAX_SUMS};
+use crate::comm::{Alone, Communicator, MAX_SUMS};
 use crate::error::Result;
 use crate::real::Real;
 use crate::timeline::{Guard, Lane, Recorder, Split, Timeline};
@@ -21,7 +22,9 @@ const CHUNK: usize = 4096;
 
 /// The host's vector operations on elements `T`.
 pub struct HostBackend<T> {
+    /// Elements of a vector.
     n: usize,
+    columns: usize,
     comm: Box<dyn Communicator<T>>,
     begun: Cell<Instant>,
     sums: Cell<Duration>,
@@ -35,10 +38,15 @@ impl<T: Real> HostBackend<T> {
     /// The operations on `n` owned rows.
     #[must_use]
     pub fn new(n: usize, comm: Box<dyn Communicator<T>>) -> Self {
+        Self::of_columns([n, 1], comm)
+    }
+
+    /// The operations on vectors of so many rows and [columns](Backend::columns).
+    pub(crate) fn of_columns([n, columns]: [usize; 2], comm: Box<dyn Communicator<T>>) -> Self {
         let (sums, halos, recorder) = (Cell::default(), Cell::default(), Recorder::default());
         let now = Instant::now();
         let last_asked = Cell::new((1, now, Duration::ZERO));
-        Self { n, comm, begun: Cell::new(now), sums, halos, last_asked, recorder }
+        Self { n: n * columns, columns, comm, begun: Cell::new(now), sums, halos, last_asked, recorder }
     }
 
     /// Replaces values by their sums over all ranks.
@@ -97,7 +105,7 @@ impl<T: Real> Backend for HostBackend<T> {
     type Real = T;
     type Vector = Vec<T>;
     type Rows<'a> = ();
-    type ProductSums = [f64; 2];
+    type ProductSums = Vec<f64>;
 
     fn comm(&self) -> &dyn Communicator<T> {
         &*self.comm
@@ -107,12 +115,30 @@ impl<T: Real> Backend for HostBackend<T> {
         self.comm = comm;
     }
 
+    fn take_comm(&mut self) -> Box<dyn Communicator<T>> {
+        std::mem::replace(&mut self.comm, Box::new(Alone::default()))
+    }
+
     fn n_owned(&self) -> usize {
         self.n
     }
 
+    fn columns(&self) -> usize {
+        self.columns
+    }
+
+    fn with_columns(&self, columns: usize) -> Result<Self> {
+        Ok(Self::of_columns([self.n / self.columns, columns], Box::new(Alone::default())))
+    }
+
     fn vector(&self, halo: usize, _: &'static str) -> Result<Vec<T>> {
         Ok(vec![T::default(); self.n + halo])
+    }
+
+    fn shared_vector(&self, elements: &[T], halo: usize, _: &'static str) -> Result<Vec<T>> {
+        let mut vector = elements.to_vec();
+        vector.resize(elements.len() + halo, T::default());
+        Ok(vector)
     }
 
     fn nothing(&self) -> Result<Vec<T>> {
@@ -124,8 +150,8 @@ impl<T: Real> Backend for HostBackend<T> {
         Ok(())
     }
 
-    fn product_sums(&self) -> Result<[f64; 2]> {
-        Ok([f64::NAN; 2])
+    fn product_sums(&self) -> Result<Vec<f64>> {
+        Ok(vec![f64::NAN; 2 * self.columns])
     }
 
     fn write(&self, from: &[T], to: &mut Vec<T>) -> Result<()> {

@@ -57,6 +57,23 @@ pub trait LinearOperator<O: Backend> {
     /// A failing device.
     fn pack_halo(&self, backend: &O, y: &O::Vector, is_summed: bool) -> Result<()>;
 
+    /// Exchanges the halo of what is arriving without a product.
+    ///
+    /// # Errors
+    /// A failing device or rank.
+    fn receive_halo(&self, backend: &O, v: &mut [O::Vector], arriving: Arriving<'_, O::Vector>) -> Result<()>;
+
+    /// Whether there are products with vectors of 2, 4, 8 or 16 [columns](Backend::columns).
+    const TAKES_COLUMNS: bool;
+
+    /// The same rows for those.
+    ///
+    /// # Errors
+    /// Not enough memory on the device.
+    fn of_columns(&self, backend: &O, columns: usize) -> Result<Self>
+    where
+        Self: Sized;
+
     /// r = b − A x; fills the halo of x.
     ///
     /// # Errors

@@ -71,7 +71,8 @@ pub(crate) trait PassBackend: Backend {
     fn compile(&self, program: &Program) -> Result<Self::Passes>;
 
     /// Does a pass, with these factors, on the elements in `place` of those of `vectors` that are in these slots, and sets this rank's parts of its
-    /// sums out.
+    /// sums out. Of several [columns](Backend::columns), the first factor of each comes first, then the second of each, and so on; then 1 for each
+    /// that the pass is done for, or 0.
     ///
     /// # Errors
     /// A failing device.
@@ -110,7 +111,7 @@ pub(crate) trait PassBackend: Backend {
         Ok(())
     }
 
-    /// This rank's parts of sums, waited for, by their numbers.
+    /// This rank's parts of sums, waited for, by their numbers; those of several columns side by side.
     ///
     /// # Errors
     /// A failing device.
@@ -205,6 +206,18 @@ pub(crate) trait PassBackend: Backend {
         Ok(None)
     }
 
+    /// `to` = columns `which` of `from`, which has `of` of them. `to` has as many columns as the backend; those beyond `which` are anything.
+    ///
+    /// # Errors
+    /// A failing device.
+    fn take_columns(
+        &self,
+        passes: &Self::Passes,
+        from: (&Self::Vector, usize),
+        which: &[usize],
+        to: &mut Self::Vector,
+    ) -> Result<()>;
+
     /// Lets launches of several iterations fail from now on; says whether there are any.
     #[cfg(test)]
     fn refuse_several(&self, passes: &mut Self::Passes) -> bool {
@@ -239,21 +252,67 @@ pub(crate) trait PassBackend: Backend {
     }
 }
 
+/// The scalars of a right-hand side.
+#[derive(Debug, Clone, Default)]
+struct Column {
+    carried: Vec<f64>,
+    /// Sums over all ranks, as far as they are known.
+    sums: Vec<f64>,
+    /// Whether its run is over, while those of others go on: nothing of it changes any more.
+    is_over: bool,
+}
+
+impl Column {
+    /// The values of all scalars.
+    fn values(&self, program: &Program) -> Vec<f64> {
+        program.scalars.values(&self.sums, &self.carried)
+    }
+
+    /// What the iteration leaves to the next.
+    fn carry(&mut self, program: &Program) {
+        let values = self.values(program);
+        self.carried = program.carried.iter().map(|carried| values[carried.next.0]).collect();
+    }
+}
+
+/// What is told of a number that became known of a column: the column, and the number. It may end that column's run.
+pub(crate) type Judging<'a, V> = &'a mut dyn FnMut(usize, Record) -> Option<V>;
+
+/// What is to be done on a halo: step, factors, places of the vectors.
+type OnHalo = (usize, Vec<f64>, Vec<Slot>);
+
+/// Does it, on halos of so many elements.
+fn do_on_halo<O: PassBackend>(
+    backend: &O,
+    program: &Program,
+    passes: &mut O::Passes,
+    (work, halo): (&[OnHalo], usize),
+    v: &mut [O::Vector],
+    iteration: u64,
+) -> Result<()> {
+    let n = backend.n_owned();
+    for (step, factors, slots) in work {
+        let Step::Pass(pass) = &program.iteration[*step] else { continue };
+        let pass = pass.on_halo(&program.has_halo);
+        let which = Which { stage: Stage::Iteration, step: *step, is_halo: true };
+        backend.pass(passes, which, &pass, factors, (v, slots), (n..n + halo, Turn::of(iteration)))?;
+    }
+    Ok(())
+}
+
 /// A program on a rank, with its vectors.
 pub(crate) struct Machine<O: PassBackend> {
     program: Arc<Program>,
     passes: O::Passes,
     /// By their places.
     pub(crate) v: Vec<O::Vector>,
-    carried: Vec<f64>,
-    /// Sums over all ranks, as far as they are known.
-    sums: Vec<f64>,
+    columns: Vec<Column>,
     /// Sums that ranks have not yet added up.
     pending: Vec<(usize, Turn)>,
     /// An iteration of which [`Program::last`] has yet to be formed, and how many of the pending sums are its own.
     unfinished: Option<(u64, usize)>,
-    /// What is to be done on halos once that of a product has arrived: step, factors, places of the vectors.
-    on_halo: Vec<(usize, Vec<f64>, Vec<Slot>)>,
+    /// What is to be done on halos once that of a product has arrived.
+    on_halo: Vec<OnHalo>,
     /// The product whose halo is on its way.
     arriving: Option<Slot>,
     /// The last iteration that was made or enqueued.
@@ -272,31 +331,32 @@ impl<O: PassBackend> Machine<O> {
     /// A compiler that fails, or not enough memory.
     pub(crate) fn new(backend: &O, a: &impl LinearOperator<O>, program: Program) -> Result<Self> {
         let vector = |(slot, name): (Slot, &&'static str)| {
-            if LENT.contains(&slot) { backend.nothing() } else { backend.vector(a.halo(), name) }
+            let is_elsewhere = LENT.contains(&slot) || program.shared().contains(&slot);
+            if is_elsewhere { backend.nothing() } else { backend.vector(a.halo(), name) }
         };
         let mut v = program.names.iter().enumerate().map(vector).collect::<Result<Vec<_>>>()?;
+        let (rows, halo) = (backend.n_owned() / backend.columns(), a.halo() / backend.columns());
         for (slot, elements) in &program.given {
-            backend.write(&O::Real::scaled(elements, 1.0), &mut v[*slot])?;
+            v[*slot] = backend.shared_vector(&O::Real::scaled(elements, 1.0), halo, program.names[*slot])?;
         }
         if !program.random.is_empty() {
-            let owned = backend.comm().gather(backend.n_owned() as f64)?;
+            let owned = backend.comm().gather(rows as f64)?;
             let before: f64 = owned[..backend.comm().rank()].iter().sum();
             for slot in &program.random {
-                let numbers = random_part(SEED + *slot as u64, before as u64, backend.n_owned());
-                backend.write(&O::Real::scaled(&numbers, 1.0), &mut v[*slot])?;
+                let numbers = random_part(SEED + *slot as u64, before as u64, rows);
+                v[*slot] = backend.shared_vector(&O::Real::scaled(&numbers, 1.0), halo, program.names[*slot])?;
             }
         }
         let mut passes = backend.compile(&program)?;
         let bytes = a.bytes() + (program.arrays_moved() * backend.n_owned() * size_of::<O::Real>()) as u64;
         backend.prepare_several(&mut passes, &program, a.rows(), a.live_halo(), bytes)?;
-        let (carried, sums) = (vec![f64::NAN; program.carried.len()], vec![f64::NAN; program.sums]);
+        let columns = vec![Column::default(); backend.columns()];
         let (pending, on_halo) = (Vec::new(), Vec::new());
         Ok(Self {
             program: Arc::new(program),
             passes,
             v,
-            carried,
-            sums,
+            columns,
             pending,
             unfinished: None,
             on_halo,
@@ -323,15 +383,36 @@ impl<O: PassBackend> Machine<O> {
     /// # Errors
     /// A failing device or rank.
     pub(crate) fn begin(&mut self, backend: &O) -> Result<f64> {
-        self.sums.fill(f64::NAN);
-        self.carried.fill(f64::NAN);
+        Ok(self.begin_columns(backend)?[0])
+    }
+
+    /// The same of each column.
+    ///
+    /// # Errors
+    /// A failing device or rank.
+    pub(crate) fn begin_columns(&mut self, backend: &O) -> Result<Vec<f64>> {
+        let column = Column {
+            carried: vec![f64::NAN; self.program.carried.len()],
+            sums: vec![f64::NAN; self.program.sums],
+            is_over: false,
+        };
+        self.columns.fill(column);
         (self.arriving, self.on_halo, self.unfinished, self.iteration) = (None, Vec::new(), None, 0);
         (self.is_together, self.is_refused) = (false, false);
         self.pending.clear();
         self.passes_of(backend, Stage::Begin)?;
-        self.resolve_all::<Infallible>(backend, &mut |_| None)?;
-        let values = self.program.scalars.values(&self.sums, &self.carried);
-        Ok(values[self.program.norm2.0])
+        self.resolve_all::<Infallible>(backend, &mut |_, _| None)?;
+        Ok(self.columns.iter().map(|column| column.values(&self.program)[self.program.norm2.0]).collect())
+    }
+
+    /// Leaves a column as it is from now on, until the next run begins.
+    pub(crate) fn leave(&mut self, column: usize) {
+        self.columns[column].is_over = true;
+    }
+
+    /// Columns whose run is not over.
+    pub(crate) fn active(&self) -> usize {
+        self.columns.iter().filter(|column| !column.is_over).count()
     }
 
     /// What comes before the first iteration, from the iterate and the residual that are there, after [`begin`](Self::begin). With
@@ -352,27 +433,30 @@ impl<O: PassBackend> Machine<O> {
                     a.apply(backend, x, y)?;
                 }
                 Step::Pass(pass) => {
-                    self.resolve::<Infallible>(backend, &pass.factors(), &mut |_| None)?;
+                    self.resolve::<Infallible>(backend, &pass.factors(), &mut |_, _| None)?;
                     self.run(backend, Which { stage, step: k, is_halo: false }, pass)?;
                 }
             }
         }
-        self.resolve_all::<Infallible>(backend, &mut |_| None)?;
-        let values = self.program.scalars.values(&self.sums, &self.carried);
-        self.carried = self.program.carried.iter().map(|carried| values[carried.first.0]).collect();
+        self.resolve_all::<Infallible>(backend, &mut |_, _| None)?;
+        for column in &mut self.columns {
+            let values = column.values(&program);
+            column.carried = program.carried.iter().map(|carried| values[carried.first.0]).collect();
+        }
         for slot in 0..self.v.len() {
             if self.program.has_halo[slot] && backend.comm().size() > 1 {
                 a.fill_halo(backend, &mut self.v[slot])?;
             }
         }
         if backend.runs_ahead() {
-            backend.begin_ahead(&mut self.passes, &self.carried)?;
+            backend.begin_ahead(&mut self.passes, &self.columns[0].carried)?;
         }
-        self.is_together = backend.begin_together(&mut self.passes, &program, &self.carried)?;
+        self.is_together = backend.begin_together(&mut self.passes, &program, &self.columns[0].carried)?;
         Ok(())
     }
 
-    /// Does iteration `iteration`, or enqueues it. What becomes known at once goes to `judge`, which may end the run there.
+    /// Does iteration `iteration`, or enqueues it. What becomes known at once goes to `judge`, which may end the run there; of several columns,
+    /// the run of one.
     ///
     /// # Errors
     /// A failing device or rank.
@@ -382,7 +466,7 @@ impl<O: PassBackend> Machine<O> {
         a: &impl LinearOperator<O>,
         iteration: u64,
         limit: f64,
-        judge: &mut dyn FnMut(Record) -> Option<V>,
+        judge: Judging<'_, V>,
     ) -> Result<Option<V>> {
         let (mut products, mut passes) = (0, 0);
         self.iteration = iteration;
@@ -413,7 +497,7 @@ impl<O: PassBackend> Machine<O> {
             if self.program.last.is_some() {
                 self.unfinished = Some((iteration, self.pending.len()));
             } else {
-                self.carry();
+                self.carry(&self.going_on());
                 self.pending.clear();
             }
         }
@@ -475,7 +559,7 @@ impl<O: PassBackend> Machine<O> {
         if self.is_ahead(backend) {
             backend.look(&mut self.passes, &self.program, iteration, drain, records)
         } else if drain && self.unfinished.is_some() {
-            let mut note = |record| {
+            let mut note = |_, record| {
                 records.push(record);
                 None::<Infallible>
             };
@@ -505,10 +589,46 @@ impl<O: PassBackend> Machine<O> {
                 backend.carried_ahead(&self.passes, self.iteration, deferred.carried)
             }
             Some(deferred) => Ok(match &self.unfinished {
-                Some(_) => self.program.scalars.values(&self.sums, &self.carried)[deferred.next.0],
-                None => self.carried[deferred.carried],
+                Some(_) => self.columns[0].values(&self.program)[deferred.next.0],
+                None => self.columns[0].carried[deferred.carried],
             }),
         }
+    }
+
+    /// Brings what is under way among ranks to its end, between two iterations: all scalars and halos are then as they have to be.
+    ///
+    /// # Errors
+    /// A failing device or rank.
+    pub(crate) fn settle<V>(&mut self, backend: &O, a: &impl LinearOperator<O>, judge: Judging<'_, V>) -> Result<()> {
+        self.resolve_all(backend, judge)?;
+        let work = std::mem::take(&mut self.on_halo);
+        let former = self.arriving.take();
+        let Self { program, passes, v, iteration, .. } = self;
+        let mut then = |v: &mut [O::Vector]| do_on_halo(backend, program, passes, (&work, a.halo()), v, *iteration);
+        match former {
+            Some(of) => a.receive_halo(backend, v, Arriving { of, then: &mut then }),
+            None if a.halo() > 0 => then(v),
+            None => Ok(()),
+        }
+    }
+
+    /// Goes on with columns `which` of another machine, which is [settled](Self::settle) and [completed](Self::complete): in the first of
+    /// its own columns. It has its vectors, those that are lent, too.
+    ///
+    /// # Errors
+    /// A failing device.
+    pub(crate) fn take_over(&mut self, backend: &O, other: &Self, which: &[usize]) -> Result<()> {
+        let (shared, of) = (self.program.shared(), other.columns.len());
+        for slot in (0..self.v.len()).filter(|slot| !shared.contains(slot)) {
+            backend.take_columns(&self.passes, (&other.v[slot], of), which, &mut self.v[slot])?;
+        }
+        let nobody = Column { is_over: true, ..other.columns[which[0]].clone() };
+        self.columns = which.iter().map(|k| other.columns[*k].clone()).collect();
+        self.columns.resize(backend.columns(), nobody);
+        (self.arriving, self.on_halo, self.unfinished, self.iteration) = (None, Vec::new(), None, other.iteration);
+        (self.is_together, self.is_refused) = (false, false);
+        self.pending.clear();
+        Ok(())
     }
 
     /// Whether the host is behind in this run: passes form their factors themselves.
@@ -523,11 +643,13 @@ impl<O: PassBackend> Machine<O> {
     pub(crate) fn complete(&mut self, backend: &O) -> Result<()> {
         backend.end_together(&mut self.passes)?;
         let Some(deferred) = self.program.deferred else { return Ok(()) };
-        let left = self.deferred(backend)?;
-        self.carried[deferred.carried] = left;
-        if left != 0.0 {
+        if let [_] = self.columns[..] {
+            self.columns[0].carried[deferred.carried] = self.deferred(backend)?;
+        }
+        if self.columns.iter().any(|column| column.carried[deferred.carried] != 0.0) {
             self.passes_of(backend, Stage::Complete)?;
         }
+        self.columns.iter_mut().for_each(|column| column.carried[deferred.carried] = 0.0);
         self.iteration = 0;
         Ok(())
     }
@@ -560,25 +682,16 @@ impl<O: PassBackend> Machine<O> {
             backend.send_parts(&mut self.passes, &self.pending)?; // beside the product
         }
         let Self { program, passes, v, on_halo, arriving, iteration, .. } = self;
-        let (n, halo) = (backend.n_owned(), a.halo());
-        let (turn, of_passes) = (Turn::of_products(*iteration), Turn::of(*iteration));
+        let (halo, turn) = (a.halo(), Turn::of_products(*iteration));
         let work = std::mem::take(on_halo);
         let former = arriving.take();
         // room for the sums is among the passes, which halos need, too
         let mut dots = backend.take_dots(passes, number, turn)?;
-        let mut do_on_halo = |v: &mut [O::Vector]| {
-            for (step, factors, slots) in &work {
-                let Step::Pass(pass) = &program.iteration[*step] else { continue };
-                let pass = pass.on_halo(&program.has_halo);
-                let which = Which { stage: Stage::Iteration, step: *step, is_halo: true };
-                backend.pass(passes, which, &pass, factors, (v, slots), (n..n + halo, of_passes))?;
-            }
-            Ok(())
-        };
+        let mut then = |v: &mut [O::Vector]| do_on_halo(backend, program, passes, (&work, halo), v, *iteration);
         if former.is_none() && halo > 0 {
-            do_on_halo(v)?; // nothing is on its way: the first product of a run
+            then(v)?; // nothing is on its way: the first product of a run
         }
-        let arriving = former.map(|of| Arriving { of, then: &mut do_on_halo });
+        let arriving = former.map(|of| Arriving { of, then: &mut then });
         a.multiply(backend, v, [multiply.x, multiply.y], arriving, &mut dots)?;
         backend.put_dots(&mut self.passes, number, turn, dots);
         let is_exchanged = self.program.has_halo[multiply.y] && backend.comm().size() > 1;
@@ -598,13 +711,7 @@ impl<O: PassBackend> Machine<O> {
     }
 
     /// A pass whose factors the host gives, with what is looked at before and after.
-    fn judged_pass<V>(
-        &mut self,
-        backend: &O,
-        step: usize,
-        pass: &Pass,
-        judge: &mut dyn FnMut(Record) -> Option<V>,
-    ) -> Result<Option<V>> {
+    fn judged_pass<V>(&mut self, backend: &O, step: usize, pass: &Pass, judge: Judging<'_, V>) -> Result<Option<V>> {
         let mut needed = pass.factors();
         needed.extend(pass.before.iter().chain(&pass.after).map(|check| check.node));
         needed.extend(&pass.forms);
@@ -619,10 +726,19 @@ impl<O: PassBackend> Machine<O> {
         Ok(self.judge(&pass.after, self.iteration, judge))
     }
 
-    /// Lets checks of an iteration be judged, in order.
-    fn judge<V>(&self, checks: &[Check], iteration: u64, judge: &mut dyn FnMut(Record) -> Option<V>) -> Option<V> {
-        let values = self.program.scalars.values(&self.sums, &self.carried);
-        checks.iter().find_map(|check| judge(check.record(iteration, values[check.node.0])))
+    /// Lets checks of an iteration be judged, in order. One of several columns whose run so ends is left alone from then on.
+    fn judge<V>(&mut self, checks: &[Check], iteration: u64, judge: Judging<'_, V>) -> Option<V> {
+        let is_one = self.columns.len() == 1;
+        for (k, column) in self.columns.iter_mut().enumerate().filter(|(_, column)| !column.is_over) {
+            let values = column.values(&self.program);
+            let mut each = checks.iter().map(|check| check.record(iteration, values[check.node.0]));
+            let verdict = each.find_map(|record| judge(k, record));
+            if is_one {
+                return verdict;
+            }
+            column.is_over |= verdict.is_some();
+        }
+        None
     }
 
     /// Does the passes of a part in which there are no products.
@@ -637,8 +753,7 @@ impl<O: PassBackend> Machine<O> {
 
     /// Does a pass with factors that are known.
     fn run(&mut self, backend: &O, which: Which, pass: &Pass) -> Result<()> {
-        let values = self.program.scalars.values(&self.sums, &self.carried);
-        let factors: Vec<f64> = pass.factors().iter().map(|node| values[node.0]).collect();
+        let factors = self.factors(which.stage, pass);
         let turn = Turn::of(self.iteration);
         if !pass.lines.is_empty() {
             let vectors = (&mut self.v[..], &pass.vectors()[..]);
@@ -648,52 +763,72 @@ impl<O: PassBackend> Machine<O> {
         if which.stage == Stage::Iteration && backend.comm().size() > 1 {
             let on_halo = pass.on_halo(&self.program.has_halo);
             if !on_halo.lines.is_empty() {
-                let factors = on_halo.factors().iter().map(|node| values[node.0]).collect();
+                let factors = self.factors(which.stage, &on_halo);
                 self.on_halo.push((which.step, factors, on_halo.vectors()));
             }
         }
         Ok(())
     }
 
+    /// The factors of a pass, as [`PassBackend::pass`] takes them.
+    fn factors(&self, stage: Stage, pass: &Pass) -> Vec<f64> {
+        let values: Vec<Vec<f64>> = self.columns.iter().map(|column| column.values(&self.program)).collect();
+        let nodes = pass.factors();
+        let mut factors: Vec<f64> = nodes.iter().flat_map(|node| values.iter().map(|values| values[node.0])).collect();
+        if self.columns.len() > 1 {
+            let is_for_all = matches!(stage, Stage::Begin | Stage::Complete);
+            factors.extend(self.columns.iter().map(|column| f64::from(is_for_all || !column.is_over)));
+        }
+        factors
+    }
+
     /// Completes all sums that were set out, if one of these scalars is formed of them, or if the former iteration is unfinished.
-    fn resolve<V>(
-        &mut self,
-        backend: &O,
-        nodes: &[Node],
-        judge: &mut dyn FnMut(Record) -> Option<V>,
-    ) -> Result<Option<V>> {
+    fn resolve<V>(&mut self, backend: &O, nodes: &[Node], judge: Judging<'_, V>) -> Result<Option<V>> {
         let is_pending = |sum| self.pending.iter().any(|(pending, _)| *pending == sum);
         let is_needed = nodes.iter().any(|node| self.program.scalars.awaits(*node, &is_pending));
         if is_needed || self.unfinished.is_some() { self.resolve_all(backend, judge) } else { Ok(None) }
     }
 
-    fn resolve_all<V>(&mut self, backend: &O, judge: &mut dyn FnMut(Record) -> Option<V>) -> Result<Option<V>> {
+    fn resolve_all<V>(&mut self, backend: &O, judge: Judging<'_, V>) -> Result<Option<V>> {
         let pending = std::mem::take(&mut self.pending);
-        let mut values = self.sums.clone();
+        let width = self.columns.len();
+        let mut values = vec![f64::NAN; self.program.sums * width];
         if !pending.is_empty() {
             backend.parts(&mut self.passes, &pending, &mut values)?;
-            let mut total: Vec<f64> = pending.iter().map(|(sum, _)| values[*sum]).collect();
+            let of_sum = |(sum, _): &(usize, Turn)| sum * width..(sum + 1) * width;
+            let mut total: Vec<f64> = pending.iter().flat_map(of_sum).map(|at| values[at]).collect();
             for total in total.chunks_mut(MAX_SUMS) {
                 backend.sum_over_ranks(total)?;
             }
-            pending.iter().zip(total).for_each(|((sum, _), total)| values[*sum] = total);
+            pending.iter().flat_map(of_sum).zip(total).for_each(|(at, total)| values[at] = total);
         }
+        let take_in = |columns: &mut [Column], pending: &[(usize, Turn)]| {
+            for (sum, _) in pending {
+                columns.iter_mut().zip(&values[sum * width..]).for_each(|(column, total)| column.sums[*sum] = *total);
+            }
+        };
         let (iteration, former) = self.unfinished.take().unzip();
         let (former, own) = pending.split_at(former.unwrap_or(0));
-        former.iter().for_each(|(sum, _)| self.sums[*sum] = values[*sum]);
+        take_in(&mut self.columns, former);
         let mut verdict = None;
         if let (Some(iteration), Some(last)) = (iteration, &self.program.last) {
             let checks: Vec<Check> = last.before.iter().chain(&last.after).copied().collect();
+            let going_on = self.going_on();
             verdict = self.judge(&checks, iteration, judge);
-            self.carry();
+            self.carry(&going_on);
         }
-        own.iter().for_each(|(sum, _)| self.sums[*sum] = values[*sum]);
+        take_in(&mut self.columns, own);
         Ok(verdict)
     }
 
-    /// What the iteration leaves to the next.
-    fn carry(&mut self) {
-        let values = self.program.scalars.values(&self.sums, &self.carried);
-        self.carried = self.program.carried.iter().map(|carried| values[carried.next.0]).collect();
+    /// Which columns' runs are not over.
+    fn going_on(&self) -> Vec<bool> {
+        self.columns.iter().map(|column| !column.is_over).collect()
+    }
+
+    /// What the iteration leaves to the next, for columns whose runs went on in it.
+    fn carry(&mut self, went_on: &[bool]) {
+        let columns = self.columns.iter_mut().zip(went_on).filter(|(_, went_on)| **went_on);
+        columns.for_each(|(column, _)| column.carry(&self.program));
     }
 }

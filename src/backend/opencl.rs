@@ -1,5 +1,6 @@
 //! An OpenCL device as a rank.
 
+mod columns;
 pub(crate) mod passes;
 mod sums;
 mod timings;
@@ -14,7 +15,7 @@ pub(crate) use self::sums::{DeviceSums, add_up};
 use self::timings::{Clock, Recorded, is_sample};
 use super::source::TOGETHER;
 use super::vectors::{Backend, Widens};
-use crate::comm::{Communicator, MAX_SUMS};
+use crate::comm::{Alone, Communicator, MAX_SUMS};
 use crate::device::{Context, DeviceVec, Grid, Moment, Pinned};
 use crate::error::Result;
 use crate::kernels::products::{Rows, Sending};
@@ -165,6 +166,10 @@ impl<T: Real, A: Real> Backend for OpenClBackend<T, A> {
         self.comm = comm;
     }
 
+    fn take_comm(&mut self) -> Box<dyn Communicator<T>> {
+        std::mem::replace(&mut self.comm, Box::new(Alone::default()))
+    }
+
     fn n_owned(&self) -> usize {
         self.n as usize
     }
@@ -173,8 +178,21 @@ impl<T: Real, A: Real> Backend for OpenClBackend<T, A> {
         self.columns
     }
 
+    fn with_columns(&self, columns: usize) -> Result<Self> {
+        let kernels = Kernels::build(&self.ctx, self.kernels.tuning.clone())?;
+        let rows = self.n_owned() / self.columns;
+        Self::of_columns(Arc::clone(&self.ctx), kernels, [rows, columns], Box::new(Alone::default()))
+    }
+
     fn vector(&self, halo: usize, what: &'static str) -> Result<DeviceVec<T>> {
         DeviceVec::zeros(&self.ctx, self.n_owned() + halo, what)
+    }
+
+    fn shared_vector(&self, elements: &[T], halo: usize, what: &'static str) -> Result<DeviceVec<T>> {
+        assert_eq!(elements.len() * self.columns, self.n_owned());
+        let mut vector = DeviceVec::zeros(&self.ctx, elements.len() + halo, what)?;
+        vector.write(&self.ctx, 0, elements)?;
+        Ok(vector)
     }
 
     fn nothing(&self) -> Result<DeviceVec<T>> {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::deferred::Deferred;
 use super::scalar::{Form, Node, Scalars};
-use super::text::{Carried, Check, Line, OWN, Preconditioner, R, Recorder, Recording, Slot};
+use super::text::{Carried, Check, Line, OWN, Preconditioner, R, Recorder, Recording, Slot, WEIGHTS};
 
 /// A method, fused.
 #[derive(Debug, Clone, PartialEq)]
@@ -283,6 +283,12 @@ impl Program {
     /// Arrays that the passes of an iteration move, by the rule of bytes: its products not counted.
     pub(crate) fn arrays_moved(&self) -> usize {
         self.passes().map(Pass::arrays_moved).sum()
+    }
+
+    /// Vectors that stay as they are, of which all columns share one: the weights, those that are given, and random ones.
+    pub(crate) fn shared(&self) -> Vec<Slot> {
+        let given = self.given.iter().map(|(slot, _)| *slot);
+        std::iter::once(WEIGHTS).chain(given).chain(self.random.iter().copied()).collect()
     }
 
     /// Vectors beside the iterate, the residual and the weights.

@@ -81,7 +81,7 @@ fn run_counting<O: PassBackend>(
     machine.start(backend, a, false).unwrap();
     let is_together = machine.is_together();
     let mut ran = Ran { x: vec![0.0; b.len()], history: Vec::new(), indefinite: None, is_together };
-    let mut judge = |record: Record| match record {
+    let mut judge = |_, record: Record| match record {
         Record::Curvature { iteration, pq } => (pq <= 0.0 || pq.is_nan()).then(|| ran.indefinite = Some(iteration)),
         Record::Breakdown { value, .. } => (value <= 0.0 || value.is_nan()).then_some(()),
         Record::Residual { rr, .. } => {
@@ -104,7 +104,7 @@ fn run_counting<O: PassBackend>(
         assert!(!machine.must_replace(), "only the first launch is refused here");
         let mut records = Vec::new();
         machine.look(backend, next - 1, next > most, &mut records).unwrap();
-        if records.into_iter().find_map(&mut judge).is_some() {
+        if records.into_iter().find_map(|record| judge(0, record)).is_some() {
             break;
         }
         if next > most {
@@ -399,7 +399,7 @@ fn a_late_refusal_is_not_lost() {
     for iteration in 1..=3 {
         assert_eq!(machine.several(&backend, &block, (iteration, 3), 0.0).unwrap(), None);
         backend.begin_iteration(iteration).unwrap();
-        machine.iterate(&backend, &block, iteration, 0.0, &mut |_| None::<()>).unwrap();
+        machine.iterate(&backend, &block, iteration, 0.0, &mut |_, _| None::<()>).unwrap();
     }
     machine.complete(&backend).unwrap();
     assert!(is_close(&x(&machine)));
@@ -424,7 +424,7 @@ fn refused_run(
     machine.start(backend, a, false).unwrap();
     let is_together = machine.is_together();
     let mut ran = Ran { x: vec![0.0; b.len()], history: Vec::new(), indefinite: None, is_together };
-    let mut judge = |record: Record| match record {
+    let mut judge = |_, record: Record| match record {
         Record::Curvature { .. } | Record::Breakdown { .. } => None,
         Record::Residual { iteration, rr, .. } => {
             ran.history.push(rr);
@@ -442,12 +442,12 @@ fn refused_run(
         next = several.unwrap_or(next);
         if several.is_none() && next <= most {
             backend.begin_iteration(next).unwrap();
-            machine.iterate(backend, a, next, limit, &mut |_| None::<()>).unwrap();
+            machine.iterate(backend, a, next, limit, &mut |_, _| None::<()>).unwrap();
             next += 1;
         }
         let mut records = Vec::new();
         machine.look(backend, next - 1, next > most, &mut records).unwrap();
-        if records.into_iter().find_map(&mut judge).is_some() {
+        if records.into_iter().find_map(|record| judge(0, record)).is_some() {
             break;
         }
     }
@@ -476,7 +476,7 @@ fn directions_are_taken_over() {
                 machine.begin(&backend).unwrap();
                 machine.start(&backend, &rows, true).unwrap();
             }
-            machine.iterate(&backend, &rows, iteration, 0.0, &mut |_| None::<()>).unwrap();
+            machine.iterate(&backend, &rows, iteration, 0.0, &mut |_, _| None::<()>).unwrap();
         }
         machine.v[X].clone()
     };
@@ -518,7 +518,7 @@ fn early_and_late<O: PassBackend<Real = f64>>(
     machine.start(backend, a, false).unwrap();
     for iteration in 1..=iterations {
         backend.begin_iteration(iteration).unwrap();
-        machine.iterate(backend, a, iteration, 0.0, &mut |_| None::<()>).unwrap();
+        machine.iterate(backend, a, iteration, 0.0, &mut |_, _| None::<()>).unwrap();
     }
     machine.look(backend, iterations, true, &mut Vec::new()).unwrap();
     let read = |v: &O::Vector| {

@@ -53,6 +53,9 @@ pub trait Backend {
     /// Replaces the communicator, between solves.
     fn set_comm(&mut self, comm: Box<dyn Communicator<Self::Real>>);
 
+    /// Takes the communicator, and leaves one of a rank alone.
+    fn take_comm(&mut self) -> Box<dyn Communicator<Self::Real>>;
+
     /// Elements of a vector that this rank owns: its rows, times [`columns`](Self::columns).
     fn n_owned(&self) -> usize;
 
@@ -62,11 +65,25 @@ pub trait Backend {
         1
     }
 
+    /// The same rank, alone, with vectors of so many columns.
+    ///
+    /// # Errors
+    /// More elements than a device can address, or not enough memory.
+    fn with_columns(&self, columns: usize) -> Result<Self>
+    where
+        Self: Sized;
+
     /// A vector of zeros with room for `halo` elements behind the owned ones; `what` names it in errors.
     ///
     /// # Errors
     /// Not enough memory on the device.
     fn vector(&self, halo: usize, what: &'static str) -> Result<Self::Vector>;
+
+    /// A vector of one column that all share, with these elements for the owned rows and room for `halo` others.
+    ///
+    /// # Errors
+    /// Not enough memory on the device.
+    fn shared_vector(&self, elements: &[Self::Real], halo: usize, what: &'static str) -> Result<Self::Vector>;
 
     /// A vector without elements, to stand in the place of one that is elsewhere.
     ///

@@ -1,7 +1,7 @@
 //! Progress on standard error, for people only: nothing is shown unless it is a terminal.
 
 use std::io::IsTerminal;
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use declive::solve::Progress;
@@ -52,7 +52,7 @@ impl Screen {
         let bar = self.bar("{prefix}: {msg} [{wide_bar}]", String::new());
         bar.0.set_length(STEPS);
         bar.0.set_prefix(what.to_owned());
-        SolveBar { bar, first: OnceLock::new() }
+        SolveBar { bar, way: Mutex::default() }
     }
 
     fn bar(self, style: &str, message: String) -> Bar {
@@ -89,8 +89,8 @@ impl Drop for Bar {
 #[derive(Debug)]
 pub(crate) struct SolveBar {
     bar: Bar,
-    /// Residual of the first report, where the way begins.
-    first: OnceLock<f64>,
+    /// Residual of the first report, where the way begins, and the iterations of the last.
+    way: Mutex<Option<(f64, u64)>>,
 }
 
 impl SolveBar {
@@ -100,7 +100,13 @@ impl SolveBar {
         if bar.is_hidden() {
             return;
         }
-        let first = *self.first.get_or_init(|| progress.rel_residual_2);
+        let mut known = self.way.lock().unwrap_or_else(PoisonError::into_inner);
+        let former = known.filter(|(_, iterations)| *iterations <= progress.iterations);
+        if former.is_none() {
+            bar.set_position(0); // other right-hand sides
+        }
+        let first = former.map_or(progress.rel_residual_2, |(first, _)| first);
+        *known = Some((first, progress.iterations));
         let way = fraction(first, progress.rel_residual_2, progress.target);
         // the residual of conjugate gradients goes up and down; the bar only forward
         bar.set_position(bar.position().max((way * STEPS as f64) as u64));

@@ -5,6 +5,7 @@
 
 #![allow(clippy::too_many_arguments)] // a launcher takes what its kernel takes
 
+pub(crate) mod columns;
 pub(crate) mod convert;
 pub(crate) mod csr;
 pub(crate) mod dictionary;
@@ -56,6 +57,7 @@ pub(crate) const MOST_MAIN: usize = 32;
 
 const PRELUDE: &str = include_str!("../../cl/prelude.cl");
 const PASSES: &str = include_str!("../../cl/passes.cl");
+const COLUMNS: &str = include_str!("../../cl/columns.cl");
 const PERSISTENT: &str = include_str!("../../cl/persistent.cl");
 const WORDS: &str = include_str!("../../cl/words.cl");
 const TOGETHER: &str = include_str!("../../cl/together.cl");
@@ -245,8 +247,18 @@ impl Programs {
     }
 }
 
-/// Compiles generated passes, in groups of `group_size`: see `cl/passes.cl`; if they are `is_shared` by several ranks that iterate ahead
-/// of the host, with what `cl/together.cl` has.
+/// Who generated passes are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PassesFor {
+    /// A device whose passes have nothing to do with others,
+    One,
+    /// several ranks that iterate ahead of the host (`cl/together.cl`),
+    Ranks,
+    /// or vectors of so many columns (`cl/columns.cl`).
+    Columns(usize),
+}
+
+/// Compiles generated passes, in groups of `group_size`: see `cl/passes.cl`.
 ///
 /// # Errors
 /// [`Error::KernelBuild`](crate::Error::KernelBuild).
@@ -254,15 +266,20 @@ pub(crate) fn build_generated<T: Real, A: Real>(
     ctx: &Context,
     passes: &str,
     group_size: usize,
-    is_shared: bool,
+    of: PassesFor,
 ) -> Result<Program> {
-    let of_ranks = [("persistent", PERSISTENT), ("words", WORDS), ("together", TOGETHER)];
-    let files = [("prelude", PRELUDE), ("passes", PASSES)];
-    let files = files.into_iter().chain(of_ranks.into_iter().filter(|_| is_shared)).chain([("generated", passes)]);
+    let more: &[(&str, &str)] = match of {
+        PassesFor::One => &[],
+        PassesFor::Ranks => &[("persistent", PERSISTENT), ("words", WORDS), ("together", TOGETHER)],
+        PassesFor::Columns(_) => &[("columns", COLUMNS)],
+    };
+    let (before, generated) = ([("prelude", PRELUDE), ("passes", PASSES)], [("generated", passes)]);
+    let files = before.iter().chain(more).chain(&generated);
     let source: String = files.map(|(file, text)| format!("#line 1 \"{file}.cl\"\n{text}\n")).collect();
-    let fence = ctx.fence_options().filter(|_| is_shared);
+    let fence = ctx.fence_options().filter(|_| of == PassesFor::Ranks);
     let std = fence.as_deref().unwrap_or(USUAL_STD);
-    ctx.build(&source, &options_of::<T, A>(std, ctx.info(), group_size, group_size))
+    let columns = if let PassesFor::Columns(columns) = of { format!(" -D COLUMNS={columns}") } else { String::new() };
+    ctx.build(&source, &(options_of::<T, A>(std, ctx.info(), group_size, group_size) + &columns))
 }
 
 /// The version of OpenCL C that kernels are in.

@@ -61,7 +61,7 @@ pub(crate) struct PassSums<'a, A> {
 }
 
 impl<A: Real> PassSums<'_, A> {
-    fn has_room(&self) -> bool {
+    pub(super) fn has_room(&self) -> bool {
         self.tiles <= self.stride && (self.last + 1) * self.stride as usize <= self.partials.len()
     }
 }

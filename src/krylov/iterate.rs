@@ -34,6 +34,11 @@ pub(crate) trait Iterate<O: Backend>: Send {
     /// kept.
     fn curvature(&mut self, backend: &O, w: &mut Workspace<O>) -> Result<Option<f64>>;
 
+    /// Whether all of it is in the precision of the iteration, so that it may as well be that of several right-hand sides.
+    fn takes_columns(&self) -> bool {
+        false
+    }
+
     /// Memory of rows beside those of the iteration, in bytes.
     fn stored(&self) -> u64;
 }

@@ -25,7 +25,7 @@ pub(crate) use iterate::Iterate;
 pub(crate) use judge::Judge;
 pub use method::Method;
 pub(crate) use previous_step::curvature;
-pub(crate) use run::run;
+pub(crate) use run::{lend, run};
 pub(crate) use verdict::Verdict;
 pub use verdict::{Criterion, Indefinite, Reason, Singularity};
 pub(crate) use workspace::Workspace;

@@ -67,7 +67,7 @@ fn iterations<O: PassBackend>(
         let is_single = several.is_none() && !is_over;
         if is_single {
             backend.begin_iteration(iteration)?;
-            if let Some(verdict) = machine.iterate(backend, a, iteration, limit, &mut |record| judge.see(&record))? {
+            if let Some(verdict) = machine.iterate(backend, a, iteration, limit, &mut |_, record| judge.see(&record))? {
                 return Ok(verdict);
             }
             next += 1;
@@ -96,7 +96,11 @@ fn iterations<O: PassBackend>(
 }
 
 /// The vectors of the workspace go to the machine, or back.
-fn lend<O: PassBackend>(machine: &mut Machine<O>, w: &mut Workspace<O>, scaling: &mut Option<&mut RankScaling<O>>) {
+pub(crate) fn lend<O: PassBackend>(
+    machine: &mut Machine<O>,
+    w: &mut Workspace<O>,
+    scaling: &mut Option<&mut RankScaling<O>>,
+) {
     let own = [(X, &mut w.x), (R, &mut w.r), (OWN, &mut w.p), (OWN + 1, &mut w.q)];
     let weights = scaling.iter_mut().map(|share| (WEIGHTS, &mut share.weights));
     for (slot, vector) in own.into_iter().chain(weights) {

@@ -191,7 +191,7 @@ impl LinearOperator<HostBackend<f64>> for FunctionBlock<'_> {
         v: &mut [Vec<f64>],
         of: [usize; 2],
         arriving: Option<Arriving<'_, Vec<f64>>>,
-        dots: &mut [f64; 2],
+        dots: &mut Vec<f64>,
     ) -> Result<()> {
         if let Some(Arriving { then, .. }) = arriving {
             then(v)?;
@@ -199,8 +199,23 @@ impl LinearOperator<HostBackend<f64>> for FunctionBlock<'_> {
         let [x, y] = pair(v, of);
         self.product(backend, x, y);
         let (x, y) = (&x[..self.a.n], &y[..self.a.n]);
-        *dots = [dot(x, y), dot(y, y)];
+        *dots = vec![dot(x, y), dot(y, y)];
         Ok(())
+    }
+
+    const TAKES_COLUMNS: bool = false;
+
+    fn of_columns(&self, _: &HostBackend<f64>, columns: usize) -> Result<Self> {
+        unreachable!("a function takes one vector, not {columns}")
+    }
+
+    fn receive_halo(
+        &self,
+        _: &HostBackend<f64>,
+        v: &mut [Vec<f64>],
+        Arriving { then, .. }: Arriving<'_, Vec<f64>>,
+    ) -> Result<()> {
+        then(v)
     }
 
     fn pack_halo(&self, _: &HostBackend<f64>, _: &Vec<f64>, _: bool) -> Result<()> {

@@ -34,11 +34,13 @@ const BLOCK: usize = 8;
 pub struct HostBlock<T> {
     a: Arc<Csr>,
     rows: Range<usize>,
-    col_idx: Option<Vec<u32>>,
-    values: Option<Vec<T>>,
-    dictionary: Option<ByDictionary<T>>,
+    col_idx: Option<Arc<Vec<u32>>>,
+    values: Option<Arc<Vec<T>>>,
+    dictionary: Option<Arc<ByDictionary<T>>>,
     halo: HaloPlan,
     chunk_rows: usize,
+    /// Of vectors.
+    columns: usize,
 }
 
 /// Rows by their entries.
@@ -49,6 +51,20 @@ struct Rows<'a, T> {
 }
 
 impl<T: Real> Rows<'_, T> {
+    /// The same for vectors of K columns.
+    fn multiply_columns<const K: usize>(&self, first: usize, x: &[T], y: &mut [T]) {
+        let (base, x) = (self.row_ptr[0], x.as_chunks::<K>().0);
+        for (y, ends) in y.as_chunks_mut::<K>().0.iter_mut().zip(self.row_ptr[first..].windows(2)) {
+            let row = ends[0] - base..ends[1] - base;
+            let mut sums = [T::default(); K];
+            for (&v, &j) in self.values[row.clone()].iter().zip(&self.col_idx[row]) {
+                let x = &x[j as usize];
+                (0..K).for_each(|c| sums[c] += v * x[c]);
+            }
+            *y = sums;
+        }
+    }
+
     /// y = A x in the rows of `y`, of which the first is row `first`.
     fn multiply(&self, first: usize, x: &[T], y: &mut [T]) {
         let base = self.row_ptr[0];
@@ -77,6 +93,20 @@ impl<T> ByDictionary<T> {
 }
 
 impl<T: Real> ByDictionary<T> {
+    /// The same for vectors of K columns.
+    fn multiply_columns<const K: usize>(&self, first: usize, x: &[T], y: &mut [T]) {
+        let x = x.as_chunks::<K>().0;
+        for (i, y) in (first..).zip(y.as_chunks_mut::<K>().0) {
+            let entries = self.dictionary.entries(self.dictionary.of_row[i]);
+            let mut sums = [T::default(); K];
+            for (&distance, &v) in self.dictionary.distances[entries.clone()].iter().zip(&self.values[entries]) {
+                let [x] = elements(x, i, distance);
+                (0..K).for_each(|c| sums[c] += v * x[c]);
+            }
+            *y = sums;
+        }
+    }
+
     /// y = A x in the rows of `y`, of which the first is row `first`. Rows of one pattern are summed together, entry by entry, in
     /// the order of row by row.
     fn multiply(&self, first: usize, x: &[T], mut y: &mut [T]) {
@@ -121,21 +151,37 @@ impl<T: Real> HostBlock<T> {
         let dictionary = dictionary(&part, factor, format)?;
         let values = match (&part.values, T::scaled(if dictionary.is_some() { &[] } else { &part.values }, factor)) {
             (Cow::Borrowed(_), Cow::Borrowed(_)) => None,
-            (_, values) => Some(values.into_owned()),
+            (_, values) => Some(Arc::new(values.into_owned())),
         };
         let mean_nnz = (part.nnz() / part.n_owned().max(1)).max(1);
         Ok(Self {
             a: Arc::clone(a),
             rows: part.rows,
             col_idx: match part.col_idx {
-                Cow::Owned(col_idx) if dictionary.is_none() => Some(col_idx),
+                Cow::Owned(col_idx) if dictionary.is_none() => Some(Arc::new(col_idx)),
                 _ => None,
             },
             values,
-            dictionary,
+            dictionary: dictionary.map(Arc::new),
             halo: part.halo,
             chunk_rows: (CHUNK_NNZ / mean_nnz).max(1),
+            columns: 1,
         })
+    }
+
+    /// The same rows, for vectors of 2, 4, 8 or 16 columns.
+    pub(crate) fn of_columns(&self, columns: usize) -> Self {
+        let Self { a, rows, col_idx, values, dictionary, .. } = self;
+        Self {
+            a: Arc::clone(a),
+            rows: rows.clone(),
+            col_idx: col_idx.clone(),
+            values: values.clone(),
+            dictionary: dictionary.clone(),
+            halo: self.halo.of_columns(columns),
+            chunk_rows: (self.chunk_rows / columns).max(1),
+            columns,
+        }
     }
 
     /// How rows are stored.
@@ -147,9 +193,9 @@ impl<T: Real> HostBlock<T> {
     /// Memory that the rows take beside the matrix that is shared, in bytes.
     #[must_use]
     pub fn memory(&self) -> u64 {
-        let columns = 4 * self.col_idx.as_ref().map_or(0, Vec::len);
-        let values = size_of::<T>() * self.values.as_ref().map_or(0, Vec::len);
-        let dictionary = self.dictionary.as_ref().map_or(0, ByDictionary::bytes);
+        let columns = 4 * self.col_idx.as_ref().map_or(0, |columns| columns.len());
+        let values = size_of::<T>() * self.values.as_ref().map_or(0, |values| values.len());
+        let dictionary = self.dictionary.as_ref().map_or(0, |dictionary| dictionary.bytes());
         (columns + values + dictionary) as u64
     }
 
@@ -158,35 +204,67 @@ impl<T: Real> HostBlock<T> {
         if self.dictionary.is_some() { dictionary } else { csr }
     }
 
-    /// y = A x in parallel over chunks of `y`; gives each to `finish` with its first row while it is in the cache, and adds what
-    /// comes of that in order.
-    fn for_chunks(&self, x: &[T], y: &mut [T], finish: impl Fn(usize, &mut [T]) -> [f64; 2] + Sync) -> [f64; 2] {
+    /// y = A x in parallel over chunks of `y`; gives each to `finish` with the place of its first element while it is in the cache, and
+    /// adds what comes of that in order.
+    fn for_chunks(&self, x: &[T], y: &mut [T], finish: impl Fn(usize, &mut [T]) -> Vec<f64> + Sync) -> Vec<f64> {
         let entries = self.a.row_ptr()[self.rows.start]..self.a.row_ptr()[self.rows.end];
         let shared_values = T::scaled(if self.values.is_some() { &[] } else { &self.a.values()[entries.clone()] }, 1.0);
         let rows = Rows {
             row_ptr: &self.a.row_ptr()[self.rows.start..=self.rows.end],
-            col_idx: self.col_idx.as_deref().unwrap_or(&self.a.col_idx()[entries.clone()]),
-            values: self.values.as_deref().unwrap_or(&shared_values),
+            col_idx: self.col_idx.as_ref().map_or(&self.a.col_idx()[entries.clone()], |columns| columns),
+            values: self.values.as_ref().map_or(&shared_values, |values| values),
         };
         let chunk = |(k, y): (usize, &mut [T])| {
             let first = k * self.chunk_rows;
-            match &self.dictionary {
-                Some(dictionary) => dictionary.multiply(first, x, y),
-                None => rows.multiply(first, x, y),
+            match (self.columns, &self.dictionary) {
+                (1, Some(dictionary)) => dictionary.multiply(first, x, y),
+                (1, None) => rows.multiply(first, x, y),
+                (2, Some(dictionary)) => dictionary.multiply_columns::<2>(first, x, y),
+                (2, None) => rows.multiply_columns::<2>(first, x, y),
+                (4, Some(dictionary)) => dictionary.multiply_columns::<4>(first, x, y),
+                (4, None) => rows.multiply_columns::<4>(first, x, y),
+                (8, Some(dictionary)) => dictionary.multiply_columns::<8>(first, x, y),
+                (8, None) => rows.multiply_columns::<8>(first, x, y),
+                (_, Some(dictionary)) => dictionary.multiply_columns::<16>(first, x, y),
+                (_, None) => rows.multiply_columns::<16>(first, x, y),
             }
-            finish(first, y)
+            finish(first * self.columns, y)
         };
-        if y.len() <= self.chunk_rows {
+        let len = self.chunk_rows * self.columns;
+        if y.len() <= len {
             return chunk((0, y));
         }
-        let parts: Vec<_> = y.par_chunks_mut(self.chunk_rows).enumerate().map(chunk).collect();
-        parts.into_iter().fold([0.0; 2], |a, b| [a[0] + b[0], a[1] + b[1]])
+        let parts: Vec<_> = y.par_chunks_mut(len).enumerate().map(chunk).collect();
+        let add = |a: Vec<f64>, b: Vec<f64>| a.iter().zip(b).map(|(a, b)| a + b).collect();
+        parts.into_iter().reduce(add).unwrap_or_default()
+    }
+
+    /// The rank's owned elements of a vector.
+    fn owned(&self) -> usize {
+        self.rows.len() * self.columns
+    }
+
+    /// x·y and y·y of some elements, for each column.
+    fn dots(&self, x: &[T], y: &[T]) -> Vec<f64> {
+        if self.columns == 1 {
+            return vec![dot(x, y), dot(y, y)];
+        }
+        let mut sums = vec![0.0; 2 * self.columns];
+        let (xy, yy) = sums.split_at_mut(self.columns);
+        for (x, y) in x.chunks_exact(self.columns).zip(y.chunks_exact(self.columns)) {
+            for (c, (x, y)) in x.iter().zip(y).enumerate() {
+                let y = y.to_f64();
+                xy[c] += x.to_f64() * y;
+                yy[c] += y * y;
+            }
+        }
+        sums
     }
 
     fn exchange(&self, backend: &HostBackend<T>, x: &mut [T]) -> Result<()> {
         let start = Instant::now();
         let comm = backend.comm();
-        let (owned, halo) = x.split_at_mut(self.rows.len());
+        let (owned, halo) = x.split_at_mut(self.owned());
         let message: Vec<T> = self.halo.send.iter().map(|&i| owned[i as usize]).collect();
         comm.post(Message::Host(Arc::new(message)))?;
         for receive in &self.halo.receive {
@@ -219,7 +297,7 @@ impl<T: Real> LinearOperator<HostBackend<T>> for HostBlock<T> {
     fn apply(&self, backend: &HostBackend<T>, x: &mut Vec<T>, y: &mut Vec<T>) -> Result<()> {
         self.exchange(backend, x)?;
         let _running = backend.running(self.kernel("spmv_csr", "spmv_dictionary"));
-        self.for_chunks(x, &mut y[..self.rows.len()], |_, _| [0.0; 2]);
+        self.for_chunks(x, &mut y[..self.owned()], |_, _| Vec::new());
         Ok(())
     }
 
@@ -233,17 +311,31 @@ impl<T: Real> LinearOperator<HostBackend<T>> for HostBlock<T> {
         v: &mut [Vec<T>],
         of: [usize; 2],
         arriving: Option<Arriving<'_, Vec<T>>>,
-        dots: &mut [f64; 2],
+        dots: &mut Vec<f64>,
     ) -> Result<()> {
-        if let Some(Arriving { of, then }) = arriving {
-            self.exchange(backend, &mut v[of])?;
-            then(v)?;
+        if let Some(arriving) = arriving {
+            self.receive_halo(backend, v, arriving)?;
         }
         let [x, y] = pair(v, of);
         let _running = backend.running(self.kernel("spmv_dot_csr", "spmv_dot_dictionary"));
-        *dots =
-            self.for_chunks(x, &mut y[..self.rows.len()], |first, y| [dot(&x[first..first + y.len()], y), dot(y, y)]);
+        *dots = self.for_chunks(x, &mut y[..self.owned()], |first, y| self.dots(&x[first..first + y.len()], y));
         Ok(())
+    }
+
+    fn receive_halo(
+        &self,
+        backend: &HostBackend<T>,
+        v: &mut [Vec<T>],
+        Arriving { of, then }: Arriving<'_, Vec<T>>,
+    ) -> Result<()> {
+        self.exchange(backend, &mut v[of])?;
+        then(v)
+    }
+
+    const TAKES_COLUMNS: bool = true;
+
+    fn of_columns(&self, _: &HostBackend<T>, columns: usize) -> Result<Self> {
+        Ok(HostBlock::of_columns(self, columns))
     }
 
     /// The message is made when it is sent.
@@ -254,9 +346,9 @@ impl<T: Real> LinearOperator<HostBackend<T>> for HostBlock<T> {
     fn residual(&self, backend: &HostBackend<T>, b: &Vec<T>, x: &mut Vec<T>, r: &mut Vec<T>) -> Result<()> {
         self.exchange(backend, x)?;
         let _running = backend.running(self.kernel("residual_csr", "residual_dictionary"));
-        self.for_chunks(x, &mut r[..self.rows.len()], |first, r| {
+        self.for_chunks(x, &mut r[..self.owned()], |first, r| {
             r.iter_mut().zip(&b[first..]).for_each(|(r, &b)| *r = b - *r);
-            [0.0; 2]
+            Vec::new()
         });
         Ok(())
     }
@@ -267,11 +359,11 @@ impl<T: Real> LinearOperator<HostBackend<T>> for HostBlock<T> {
 
     fn bytes(&self) -> u64 {
         let entries = self.a.row_ptr()[self.rows.end] - self.a.row_ptr()[self.rows.start];
-        let n = self.rows.len();
+        let vectors = 2 * self.owned() * size_of::<T>();
         if let Some(dictionary) = &self.dictionary {
-            return (dictionary.bytes() + 2 * n * size_of::<T>()) as u64;
+            return (dictionary.bytes() + vectors) as u64;
         }
         // the host keeps 8-byte row pointers
-        (entries * (4 + size_of::<T>()) + 8 * (n + 1) + 2 * n * size_of::<T>()) as u64
+        (entries * (4 + size_of::<T>()) + 8 * (self.rows.len() + 1) + vectors) as u64
     }
 }

@@ -57,6 +57,10 @@ impl<T: Real> DeviceBlock<T> {
         Ok(Self { rows, format: offer.format, bytes: offer.bytes, n_rows, exchange })
     }
 
+    fn of_columns(&self, _: &Context, _: usize) -> Result<Self> {
+        todo!()
+    }
+
     /// The block as one of several, whose products fill the halo; the context must be of the kind that `exchange` needs.
     ///
     /// # Errors
@@ -185,6 +189,23 @@ impl<T: Real, A: Real> LinearOperator<OpenClBackend<T, A>> for DeviceBlock<T> {
         let [x, y] = pair(v, of);
         dots.set_groups(self.dots_of(backend, rest, x, y, &partials, groups)?);
         Ok(())
+    }
+
+    const TAKES_COLUMNS: bool = true;
+
+    fn of_columns(&self, backend: &OpenClBackend<T, A>, columns: usize) -> Result<Self> {
+        DeviceBlock::of_columns(self, &backend.ctx, columns)
+    }
+
+    fn receive_halo(
+        &self,
+        backend: &OpenClBackend<T, A>,
+        v: &mut [DeviceVec<T>],
+        Arriving { of, then }: Arriving<'_, DeviceVec<T>>,
+    ) -> Result<()> {
+        self.exchange.send(backend, &v[of])?;
+        self.exchange.receive(backend, &mut v[of])?;
+        if self.exchange.halo() > 0 { then(v) } else { Ok(()) }
     }
 
     fn pack_halo(&self, backend: &OpenClBackend<T, A>, y: &DeviceVec<T>, is_summed: bool) -> Result<()> {

@@ -37,6 +37,25 @@ pub struct HaloPlan {
     pub is_mutual: bool,
 }
 
+impl HaloPlan {
+    /// The same for vectors of several columns: of each element, those of all columns side by side.
+    pub(crate) fn of_columns(&self, columns: usize) -> Self {
+        let times = |range: &Range<usize>| range.start * columns..range.end * columns;
+        let of = |receive: &Receive| Receive {
+            from: receive.from,
+            segment: times(&receive.segment),
+            halo: times(&receive.halo),
+        };
+        let each = |&i: &u32| (0..columns as u32).map(move |c| i * columns as u32 + c);
+        Self {
+            len: self.len * columns,
+            receive: self.receive.iter().map(of).collect(),
+            send: self.send.iter().flat_map(each).collect(),
+            ..*self
+        }
+    }
+}
+
 /// The part of a halo that one other rank owns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receive {

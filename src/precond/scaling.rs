@@ -67,9 +67,8 @@ impl Scaling {
     pub(crate) fn share<O: Backend>(&self, backend: &O, rows: Range<usize>) -> Result<RankScaling<O>> {
         let roots = self.roots[rows].to_vec();
         let weights: Vec<O::Real> = roots.par_iter().map(|t| O::Real::from_f64(t * t)).collect();
-        let mut on_device = backend.vector(0, "the diagonal")?;
-        backend.write(&weights, &mut on_device)?;
-        Ok(RankScaling { roots, weights: on_device })
+        let weights = backend.shared_vector(&weights, 0, "the diagonal")?;
+        Ok(RankScaling { roots, weights })
     }
 }
 
@@ -84,6 +83,11 @@ pub(crate) struct RankScaling<O: Backend> {
 }
 
 impl<O: Backend> RankScaling<O> {
+    /// √d of each row.
+    pub(crate) fn roots(&self) -> &[f64] {
+        &self.roots
+    }
+
     /// S b.
     pub(crate) fn of_rhs(&self, b: &[f64]) -> Vec<f64> {
         self.map(b, |b, root| b / root)

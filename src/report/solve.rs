@@ -75,6 +75,8 @@ pub(crate) struct Figures {
     /// Iterations before the checkpoint that this went on from.
     pub(super) resumed_iterations: u64,
     pub(super) restarts: u32,
+    /// Right-hand sides that were solved for at a time, at the most.
+    pub(super) side_by_side: usize,
     /// ‖b − A x‖₂ / ‖b‖₂, recomputed.
     pub(super) rel_residual_2: f64,
     /// The same by the recurrence.
@@ -396,6 +398,7 @@ impl Figures {
             iterations,
             resumed_iterations,
             restarts: outcomes.iter().map(|o| o.restarts).sum(),
+            side_by_side: outcomes.iter().map(|o| o.side_by_side).max().unwrap_or(1),
             rel_residual_2: worst(|o| o.residual.relative_2),
             recurrence_rel_residual_2: worst(|o| o.recurrence_rel_residual_2),
             backward_error: worst(|o| o.residual.backward_error),

@@ -24,6 +24,7 @@ fn figures(residual: f64) -> Figures {
         iterations: 123_456,
         resumed_iterations: 0,
         restarts: 1,
+        side_by_side: 1,
         rel_residual_2: residual,
         recurrence_rel_residual_2: residual,
         backward_error: 1e-16,

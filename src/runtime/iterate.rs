@@ -59,6 +59,10 @@ impl<O: Backend<Vector: Send>> Iterate<O> for Plain<O> {
         Ok(None)
     }
 
+    fn takes_columns(&self) -> bool {
+        true
+    }
+
     fn stored(&self) -> u64 {
         0
     }

@@ -7,6 +7,7 @@ use super::setup::Setup;
 use crate::device::{Info, usable};
 use crate::error::{Error, Result};
 use crate::kernels::MAX_COUNT;
+use crate::kernels::columns::MOST_COLUMNS;
 use crate::matrix::Csr;
 use crate::operator::opencl::DeviceBlock;
 use crate::partition::{Part, compressed_bytes, halo_sizes, row_ranges_by};
@@ -82,6 +83,18 @@ pub fn device_bytes(rows: usize, nnz: usize, setup: &Setup) -> u64 {
 pub(crate) fn beside_rows(part: &Part<'_>, setup: &Setup) -> u64 {
     let (rows, nnz) = (part.n_owned() as u64, part.nnz() as u64);
     of_part(part, setup).total - row_bytes(rows, nnz, setup)
+}
+
+/// The most columns, up to those that the set-up wants, for which there is room on a device, with vectors of so many elements each. While some
+/// columns are taken over into narrower vectors, there are both.
+pub(crate) fn most_columns(elements: u64, room: u64, largest_buffer: u64, setup: &Setup) -> usize {
+    let column = 3 * (5 + setup.method.more_vectors(setup.precond)) * elements * setup.precision.bytes() / 2;
+    let most = [
+        room / column.max(1),
+        largest_buffer / (setup.precision.bytes() * elements).max(1),
+        MAX_COUNT as u64 / elements.max(1),
+    ];
+    most.into_iter().fold(setup.columns.min(MOST_COLUMNS) as u64, u64::min) as usize
 }
 
 /// How often a cut is mended until all ranks can hold what they get.

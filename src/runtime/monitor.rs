@@ -15,13 +15,13 @@ use crate::precond::scaling::RankScaling;
 use crate::real::{Precision, Real};
 
 /// Requests that all ranks agree on in their sums: see [`Communicator::request_stop`].
-const INTERRUPT: u32 = 3;
-const TIME_OUT: u32 = 2;
+pub(super) const INTERRUPT: u32 = 3;
+pub(super) const TIME_OUT: u32 = 2;
 const SNAPSHOT: u32 = 1;
 
 /// ‖r‖₂ beyond this multiple of what it was, or of ‖b‖₂, is divergence. In exact arithmetic ‖r‖₂ of conjugate gradients can grow
 /// by the square root of the condition number.
-const DIVERGED: f64 = 1e10;
+pub(super) const DIVERGED: f64 = 1e10;
 
 /// A run that met the test by recurrence, but left more than this part of the true residual that it began with, shows that the
 /// precision is exhausted.

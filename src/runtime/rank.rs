@@ -1,15 +1,18 @@
 //! One rank of a solver: a device or the host, with its block of the matrix.
 
+pub(crate) mod columns;
 pub(crate) mod function;
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use self::columns::{Columns, ColumnsEnded};
 use super::iterate::{Mixed, Plain};
 use super::memory_check::beside_rows;
 use super::monitor::{Monitor, Seen};
 use super::setup::Setup;
+use super::watch::Watch;
 use crate::backend::LinearOperator;
 use crate::backend::host::HostBackend;
 use crate::backend::machine::{Machine, PassBackend};
@@ -43,6 +46,12 @@ pub(crate) trait Rank: Send {
 
     /// Solves for this rank's part of the right-hand side, from and to its part of the iterate.
     fn run(&mut self, links: Links, stretch: Stretch<'_>, monitor: Monitor<'_>) -> Result<Ended>;
+
+    /// Whether it can [`run_columns`](Self::run_columns).
+    fn takes_columns(&self) -> bool;
+
+    /// Solves for this rank's part of several right-hand sides at a time.
+    fn run_columns(&mut self, links: Links, columns: Columns<'_>, watch: Watch<'_>) -> Result<ColumnsEnded>;
 }
 
 /// A rank's part of what a run is about.
@@ -301,6 +310,14 @@ where
 {
     fn product_bytes(&self) -> u64 {
         self.a.bytes()
+    }
+
+    fn takes_columns(&self) -> bool {
+        A::TAKES_COLUMNS && self.method.facts().text.is_some() && self.iterate.takes_columns()
+    }
+
+    fn run_columns(&mut self, links: Links, columns: Columns<'_>, watch: Watch<'_>) -> Result<ColumnsEnded> {
+        self.solve_columns(links, columns, watch)
     }
 
     fn stored(&self) -> Stored {

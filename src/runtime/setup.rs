@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::shares::Shares;
 use crate::device::Choice;
+use crate::kernels::columns::MOST_COLUMNS;
 use crate::krylov::Method;
 use crate::named::{as_text, named};
 use crate::operator::{Exchange, Format};
@@ -71,6 +72,9 @@ pub struct Setup {
     /// iterate aside from time to time, every 10 s unless [`Control::checkpoint`](crate::Control::checkpoint) says otherwise. Each time costs
     /// the transfer of x and p to the host, whose memory has up to six more vectors then.
     pub on_failure: OnFailure,
+    /// The most right-hand sides that [`Solver::solve_columns`](crate::Solver::solve_columns) solves for side by side, up to 16; 1 is one
+    /// after the other.
+    pub columns: usize,
 }
 
 impl Default for Setup {
@@ -87,6 +91,7 @@ impl Default for Setup {
             reorder: Reorder::Auto,
             exchange: Exchange::Live,
             on_failure: OnFailure::Stop,
+            columns: MOST_COLUMNS,
         }
     }
 }
@@ -103,4 +108,5 @@ setters! { Setup:
     with_reorder = reorder: Reorder;
     with_exchange = exchange: Exchange;
     with_on_failure = on_failure: OnFailure;
+    with_columns = columns: usize;
 }

@@ -9,15 +9,18 @@ use serde::Serialize;
 
 use super::memory_check;
 use super::monitor::Monitor;
+use super::rank::columns::{Columns, ColumnsEnded};
 use super::rank::{self, Ended, Opened, Place, Rank, Stored, Stretch, System};
 use super::rebalance::{self, Balance};
 use super::setup::Setup;
 use super::shares::ShareSource;
 use super::snapshot::Position;
+use super::watch::Watch;
 use super::whole::Whole;
 use crate::comm::{Failed, Failure, Links, in_threads};
 use crate::device::{Choice, Info, Kind, Rejected, SharedContext};
 use crate::error::Error;
+use crate::kernels::columns::MOST_COLUMNS;
 use crate::matrix::Csr;
 use crate::named::as_text;
 use crate::operator::choice::FormatChoice;
@@ -289,6 +292,67 @@ impl<'a> Ranks<'a> {
         let directions: Option<Vec<_>> = ended.iter_mut().map(|ended| ended.p.take()).collect();
         position.p = directions.map(|parts| parts.concat());
         Ok(ended)
+    }
+}
+
+impl Ranks<'_> {
+    /// Whether all ranks take several right-hand sides at a time.
+    pub(crate) fn take_columns(&self) -> bool {
+        !self.ranks.is_empty() && self.ranks.iter().all(|rank| rank.takes_columns())
+    }
+
+    /// The most right-hand sides that all ranks have room for at a time, and the set-up wants.
+    pub(crate) fn most_columns(&self, setup: &Setup) -> usize {
+        let devices = &self.placement.devices;
+        let of_rank = |(k, device): (usize, &Option<Info>)| {
+            let Some(device) = device else { return setup.columns.min(MOST_COLUMNS) };
+            let is_same = |other: &&Option<Info>| other.as_ref().is_some_and(|other| other.index == device.index);
+            let sharers = devices.iter().filter(is_same).count() as u64;
+            let room = (device.memory_bytes / sharers).saturating_sub(self.infos[k].bytes);
+            let elements = (self.infos[k].rows + self.infos[k].halo) as u64;
+            memory_check::most_columns(elements, room, device.max_buffer_bytes, setup)
+        };
+        let most = devices.iter().enumerate().map(of_rank).min().unwrap_or(1);
+        if most < 2 { 1 } else { 1 << most.ilog2() }
+    }
+
+    /// The bytes of an iteration for one of so many right-hand sides: its own, and its share of those of the matrix.
+    pub(crate) fn bytes_per_column(&self, setup: &Setup, n: usize, count: usize) -> u64 {
+        let width = rank::columns::width(count) as u64;
+        let vectors = 2 * n as u64 * setup.precision.bytes();
+        let products: u64 = self.ranks.iter().map(|rank| rank.product_bytes()).sum();
+        let matrix = products.saturating_sub(vectors);
+        self.bytes_per_iteration(setup, n) - matrix + matrix / width
+    }
+
+    /// Runs all ranks for several right-hand sides at a time, from and to `x`, until each has ended.
+    ///
+    /// # Errors
+    /// Those of the ranks, after which they are gone; [`Error::SolverBroken`] if they were.
+    pub(crate) fn run_columns<'m>(
+        &mut self,
+        b: &[&[f64]],
+        x: &mut [Vec<f64>],
+        watch: &(dyn Fn() -> Watch<'m> + Sync),
+    ) -> Result<Vec<ColumnsEnded>, Failed> {
+        if self.ranks.is_empty() {
+            return Err(Error::SolverBroken.into());
+        }
+        let failure = Arc::new(Failure::default());
+        let links = Links::new(&self.receivers, &failure);
+        let mut rest: Vec<&mut [f64]> = x.iter_mut().map(|x| &mut x[..]).collect();
+        let mut jobs = Vec::new();
+        for ((rank, links), rows) in self.ranks.iter_mut().zip(links).zip(&self.placement.rows) {
+            let own;
+            (own, rest) = rest.into_iter().map(|rest| rest.split_at_mut(rows.len())).unzip();
+            let b = b.iter().map(|b| &b[rows.clone()]).collect();
+            jobs.push((rank, links, Columns { b, x: own }));
+        }
+        let ended = in_threads(&failure, jobs, |(rank, links, columns)| rank.run_columns(links, columns, watch()));
+        if ended.is_err() {
+            self.ranks.clear();
+        }
+        ended
     }
 }
 

@@ -117,7 +117,7 @@ where
             next = match several {
                 Some(later) => later,
                 None => {
-                    machine.iterate(backend, block, next, -1.0, &mut |_| None::<()>)?;
+                    machine.iterate(backend, block, next, -1.0, &mut |_, _| None::<()>)?;
                     next + 1
                 }
             };

@@ -11,7 +11,7 @@ use crate::krylov::{Indefinite, Reason, Singularity};
 use crate::matrix::equivalent::{Form, real_form};
 use crate::matrix::{Complex64, Csr, shortage};
 use crate::runtime::{Control, Setup, Stop};
-use crate::verify;
+use crate::verify::{self, Residual};
 
 /// A complex system's matrix on its ranks, ready to solve for many right-hand sides.
 ///
@@ -113,15 +113,50 @@ impl ComplexSolver {
         control: Control<'_>,
     ) -> Result<Outcome> {
         let solved = self.solver.solve(b, x0, stop, control);
-        let mut outcome = solved.map_err(|error| error_of(&self.a, error))?;
-        let start = Instant::now();
-        outcome.residual = verify::complex_residual(&self.a, bytemuck::cast_slice(b), bytemuck::cast_slice(&outcome.x));
+        let outcome = solved.map_err(|error| error_of(&self.a, error))?;
+        let (start, residual) = (Instant::now(), self.residual(b, &outcome.x));
+        Ok(self.outcome_of(outcome, residual, start))
+    }
+
+    /// The same for several right-hand sides: as [`Solver::solve_each`].
+    ///
+    /// # Errors
+    /// As [`ComplexSolver::solve`].
+    ///
+    /// # Panics
+    /// If there are not as many `x` as `b`.
+    pub fn solve_each_by_turns(
+        &mut self,
+        b: &[&[f64]],
+        x: &mut [&mut [f64]],
+        stop: &Stop,
+        control: Control<'_>,
+        done: &mut dyn FnMut(usize, &Outcome<()>),
+    ) -> Result<Vec<Outcome<()>>> {
+        let solved = self.solver.solve_each(b, x, stop, control, done);
+        let outcomes = solved.map_err(|error| error_of(&self.a, error))?;
+        let each = outcomes.into_iter().zip(b).zip(x);
+        let checked = |((outcome, b), x): ((Outcome<()>, &&[f64]), &mut &mut [f64])| {
+            let (start, residual) = (Instant::now(), self.residual(b, x));
+            self.outcome_of(outcome, residual, start)
+        };
+        Ok(each.map(checked).collect())
+    }
+
+    /// b − A x in complex arithmetic, of vectors of real and imaginary parts by turns.
+    fn residual(&self, b: &[f64], x: &[f64]) -> Residual {
+        verify::complex_residual(&self.a, bytemuck::cast_slice(b), bytemuck::cast_slice(x))
+    }
+
+    /// What an outcome of the real form says of the complex system, with its residual, which was looked for since `start`.
+    fn outcome_of<X>(&self, mut outcome: Outcome<X>, residual: Residual, start: Instant) -> Outcome<X> {
+        outcome.residual = residual;
         outcome.verify += start.elapsed();
         outcome.reason = reason_of(&self.a, outcome.reason);
         for switch in &mut outcome.switches {
             switch.why = reason_of(&self.a, switch.why);
         }
-        Ok(outcome)
+        outcome
     }
 
     /// The matrix.

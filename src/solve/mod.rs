@@ -1,6 +1,7 @@
 //! The [`Solver`], the [`ComplexSolver`] and the [`OperatorSolver`], what they are told, and what they give.
 
 mod chain;
+mod columns;
 mod complex;
 mod factorised;
 mod iteration_times;

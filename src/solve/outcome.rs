@@ -78,6 +78,9 @@ pub struct Outcome<X = Vec<f64>> {
     pub split: Vec<Split>,
     /// For each rank, what it did when: empty unless [`Control::timeline`](super::Control::timeline) asks for it.
     pub timelines: Vec<Timeline>,
+    /// How many right-hand sides were solved for at a time, this one among them: see
+    /// [`Solver::solve_columns`](super::Solver::solve_columns).
+    pub side_by_side: usize,
     /// When other methods took over, with [`Method::Auto`]: where the matrix was found not to be definite, or a method came to nothing.
     pub switches: Vec<Switch>,
     /// When rows were moved, as the ranks' kernels took uneven times.
@@ -111,6 +114,7 @@ impl<X> Outcome<X> {
             verify: self.verify,
             split: self.split,
             timelines: self.timelines,
+            side_by_side: self.side_by_side,
             switches: self.switches,
             moves: self.moves,
             kernel_seconds: self.kernel_seconds,

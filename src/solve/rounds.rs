@@ -1,5 +1,6 @@
 //! A solve: the ranks run, and the host checks what they bring back, until it agrees.
 
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
@@ -40,15 +41,9 @@ pub(crate) fn solve(
     (stop, control): (&Stop, Control<'_>),
     (statistics, started): (&mut Statistics, Instant),
 ) -> Result<Answer> {
-    // A power of two, so that nothing is rounded: sums of squares then stay in range whatever the units of b are.
-    let largest =
-        b.par_chunks(1 << 14).map(|c| c.iter().fold(0.0, |m: f64, v| m.max(v.abs()))).reduce(|| 0.0, f64::max);
-    let scale = power_of_two_near(largest);
     let unscaled_b = b;
-    let b = f64::scaled(b, 1.0 / scale);
-    let rhs_norm = verify::norm_2(&b);
-    let b = &*subject.in_ranks_order(b);
-    let by_norms = (stop.rtol * rhs_norm).max(stop.atol / scale);
+    let Scaled { b, scale, rhs_norm, target: by_norms } = &Scaled::new(subject, b, stop);
+    let (scale, rhs_norm, by_norms) = (*scale, *rhs_norm, *by_norms);
     // what a backward error asks of ‖r‖₂ is known once ‖x‖ is about known
     let mut is_estimate = stop.backward_error > 0.0 && by_norms < ESTIMATE * rhs_norm;
     let target = if is_estimate { ESTIMATE * rhs_norm } else { by_norms };
@@ -115,6 +110,43 @@ fn is_lost(residual: &Residual, by_recurrence: f64) -> bool {
     residual.relative_2 > LOST * by_recurrence || residual.relative_2.is_nan()
 }
 
+/// A right-hand side as the ranks get it.
+pub(super) struct Scaled<'a> {
+    /// In their order, and divided by `scale`.
+    pub(super) b: Cow<'a, [f64]>,
+    /// A power of two, so that nothing is rounded: sums of squares then stay in range whatever the units of b are.
+    pub(super) scale: f64,
+    /// ‖b‖₂ in these units.
+    pub(super) rhs_norm: f64,
+    /// ‖r‖₂ that meets the tolerances.
+    pub(super) target: f64,
+}
+
+impl<'a> Scaled<'a> {
+    pub(super) fn new(subject: Subject<'_>, b: &'a [f64], stop: &Stop) -> Self {
+        let largest =
+            b.par_chunks(1 << 14).map(|c| c.iter().fold(0.0, |m: f64, v| m.max(v.abs()))).reduce(|| 0.0, f64::max);
+        let scale = power_of_two_near(largest);
+        let b = f64::scaled(b, 1.0 / scale);
+        let rhs_norm = verify::norm_2(&b);
+        let target = (stop.rtol * rhs_norm).max(stop.atol / scale);
+        Self { b: subject.in_ranks_order(b), scale, rhs_norm, target }
+    }
+}
+
+/// What x is in the order and scale of the ranks, for a right-hand side divided by `scale`.
+pub(super) fn own(subject: Subject<'_>, scale: f64, x: &[f64]) -> Vec<f64> {
+    let mut y = subject.in_ranks_order(x.into()).into_owned();
+    rescale(&mut y, 1.0 / subject.factor(), 1.0 / scale);
+    y
+}
+
+/// And back, to `x`.
+pub(super) fn give(subject: Subject<'_>, scale: f64, y: &[f64], x: &mut [f64]) {
+    subject.to_given_order(y, x);
+    rescale(x, subject.factor(), scale);
+}
+
 /// What the ranks are asked for: (factor A) y = b / scale, so that x = factor scale y.
 struct Round<'a> {
     subject: Subject<'a>,
@@ -133,15 +165,12 @@ struct Round<'a> {
 impl Round<'_> {
     /// y in the order and scale of the ranks.
     fn own(&self, x: &[f64]) -> Vec<f64> {
-        let mut y = self.subject.in_ranks_order(x.into()).into_owned();
-        rescale(&mut y, 1.0 / self.subject.factor(), 1.0 / self.scale);
-        y
+        own(self.subject, self.scale, x)
     }
 
     /// And back, to `x`.
     fn give(&self, y: &[f64], x: &mut [f64]) {
-        self.subject.to_given_order(y, x);
-        rescale(x, self.subject.factor(), self.scale);
+        give(self.subject, self.scale, y, x);
     }
 
     /// Runs ranks from `x` to their end: those that are there, or others where rows are moved or devices fail. Tells why they

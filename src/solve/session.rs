@@ -30,15 +30,15 @@ use crate::verify::{self, Residual};
 ///
 /// Solvers are independent of each other: several may work in several threads.
 pub struct Solver {
-    whole: Whole,
+    pub(super) whole: Whole,
     stats: Stats,
     reordering: Reordering,
     rejected: Vec<Rejected>,
     note: Option<String>,
     times: SetupTimes,
     forecast: Forecast,
-    ranks: Ranks<'static>,
-    failures: Vec<DeviceFailure>,
+    pub(super) ranks: Ranks<'static>,
+    pub(super) failures: Vec<DeviceFailure>,
     /// What shows without an iteration that the matrix is not positive definite.
     obstacle: Option<Indefinite>,
     chain: Chain,
@@ -143,7 +143,7 @@ impl Solver {
             check_vector("x0", x0, self.whole.a.n_rows())?;
         }
         let mut x = x0.map_or_else(|| vec![0.0; b.len()], <[f64]>::to_vec);
-        let (statistics, answer) = self.run(b, &mut x, stop, control)?;
+        let (statistics, answer) = self.run(b, &mut x, stop, control, Statistics::after(control.done))?;
         Ok(statistics.outcome(x, answer, self.bytes_per_iteration()))
     }
 
@@ -179,11 +179,19 @@ impl Solver {
     /// [`Error::SizeMismatch`] and [`Error::NotFinite`] for `b` and `x`; [`Error::Usage`] for a tolerance below 0 or NaN; errors of devices that no others take over from, after
     /// which the solver can't be used any more. Not converging is not an error: see [`Outcome::reason`].
     pub fn solve_into(&mut self, b: &[f64], x: &mut [f64], stop: &Stop, control: Control<'_>) -> Result<Outcome<()>> {
-        let (statistics, answer) = self.run(b, x, stop, control)?;
+        let (statistics, answer) = self.run(b, x, stop, control, Statistics::after(control.done))?;
         Ok(statistics.outcome((), answer, self.bytes_per_iteration()))
     }
 
-    fn run(&mut self, b: &[f64], x: &mut [f64], stop: &Stop, control: Control<'_>) -> Result<(Statistics, Answer)> {
+    /// Solves for one right-hand side, after what is known from `statistics`.
+    pub(super) fn run(
+        &mut self,
+        b: &[f64],
+        x: &mut [f64],
+        stop: &Stop,
+        control: Control<'_>,
+        mut statistics: Statistics,
+    ) -> Result<(Statistics, Answer)> {
         check_vector("b", b, self.whole.a.n_rows())?;
         check_vector("x", x, self.whole.a.n_rows())?;
         check_tolerances(stop)?;
@@ -197,7 +205,6 @@ impl Solver {
             return Ok((statistics, (reason, residual)));
         }
         let failed = self.failures.len();
-        let mut statistics = Statistics::after(control.done);
         let mut answer = self.by_methods(b, x, stop, control, &mut statistics)?;
         if answer.0 == Reason::Stagnation && is_rounding(&answer.1) {
             answer.0 = Reason::Rounding;
@@ -295,7 +302,7 @@ impl Solver {
 
     /// What is known without an iteration: b = 0, a diagonal that no positive definite matrix has where the method needs one, a row
     /// without entries where b is not 0, or no time.
-    fn settled(&self, b: &[f64], stop: &Stop, control: Control<'_>) -> Option<Reason> {
+    pub(super) fn settled(&self, b: &[f64], stop: &Stop, control: Control<'_>) -> Option<Reason> {
         if let Some(reason) = nothing_to_do(b, stop, control) {
             return Some(reason);
         }
@@ -311,7 +318,7 @@ impl Solver {
         obstacle.map(Reason::IndefiniteOperator)
     }
 
-    fn bytes_per_iteration(&self) -> u64 {
+    pub(super) fn bytes_per_iteration(&self) -> u64 {
         if let (Method::Direct, Some(factorised)) = (self.method(), &self.factorised) {
             return factorised.bytes();
         }

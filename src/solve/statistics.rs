@@ -6,7 +6,7 @@ use super::outcome::{Move, Outcome, Switch};
 use crate::krylov::{Method, Reason};
 use crate::runtime::rebalance::IterationTimes;
 use crate::runtime::snapshot::Snapshot;
-use crate::runtime::{Ended, Position};
+use crate::runtime::{ColumnsEnded, Ended, Position};
 use crate::timeline::{Split, Timeline};
 use crate::verify::Residual;
 
@@ -34,6 +34,8 @@ pub(crate) struct Statistics {
     pub(crate) moves: Vec<Move>,
     /// The methods that took over, in order.
     pub(crate) switches: Vec<Switch>,
+    /// Right-hand sides that were solved for together with it, at the most.
+    pub(crate) side_by_side: usize,
     /// How often ranks were opened anew.
     pub(crate) reopened: u32,
     /// What the ranks measured last.
@@ -94,6 +96,23 @@ impl Statistics {
                 self.recurrence_rel_residual_2 = seen.rel_residual_2;
             }
         }
+    }
+
+    /// Adds column `place` of those that all ranks have solved for together, in time of which it has its share.
+    pub(crate) fn add_column(&mut self, ended: &[ColumnsEnded], place: usize, prepared: Duration) {
+        let count = ended[0].columns.len() as u32;
+        let longest = |time: fn(&ColumnsEnded) -> Duration| ended.iter().map(time).max().unwrap_or_default() / count;
+        self.upload += longest(|e| e.upload) + prepared / count;
+        self.solve += longest(|e| e.solve);
+        self.gather += longest(|e| e.gather);
+        self.split.resize(ended.len(), Split::default());
+        self.timelines.resize(ended.len(), Timeline::default());
+        self.split.iter_mut().zip(ended).for_each(|(split, ended)| *split = *split + ended.split / count);
+        let column = &ended[0].columns[place];
+        self.iterations += column.iterations;
+        self.extend_history(&column.history);
+        self.recurrence_rel_residual_2 = column.rel_residual_2();
+        self.side_by_side = self.side_by_side.max(count as usize);
     }
 
     /// Takes note that ranks were opened anew in so much time. If rows were moved: the shares of the former ranks now, and
@@ -158,6 +177,7 @@ impl Statistics {
             verify: self.verify,
             split: self.split,
             timelines: self.timelines,
+            side_by_side: self.side_by_side.max(1),
             switches: self.switches,
             moves: self.moves,
             iteration_seconds: self.iteration_seconds,

@@ -10,6 +10,7 @@ mod arrays;
 mod bench;
 mod checkpoints;
 mod cli;
+mod columns;
 mod complex;
 mod convert;
 mod data;

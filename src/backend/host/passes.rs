@@ -6,6 +6,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::HostBackend;
+use super::columns;
 use super::lanes::Lanes;
 use crate::backend::Backend;
 use crate::backend::deferred::{self, Deferred};
@@ -24,11 +25,13 @@ const BLOCK: usize = 512;
 
 /// What the passes of a program leave on the host.
 pub(crate) struct HostPasses {
-    /// This rank's parts of the sums of passes.
+    /// This rank's parts of the sums of passes: of each, those of all columns.
     parts: Vec<f64>,
     /// Those of products.
-    dots: Vec<[f64; 2]>,
+    dots: Vec<Vec<f64>>,
     partials: BTreeMap<usize, Partials>,
+    /// Vectors that columns share.
+    shared: Vec<Slot>,
 }
 
 impl<T: Real> PassBackend for HostBackend<T> {
@@ -36,7 +39,8 @@ impl<T: Real> PassBackend for HostBackend<T> {
 
     fn compile(&self, program: &Program) -> Result<HostPasses> {
         let dots = (0..program.products()).map(|_| self.product_sums()).collect::<Result<_>>()?;
-        Ok(HostPasses { parts: vec![f64::NAN; program.sums], dots, partials: partials(program) })
+        let parts = vec![f64::NAN; program.sums * self.columns];
+        Ok(HostPasses { parts, dots, partials: partials(program), shared: program.shared() })
     }
 
     fn pass(
@@ -49,26 +53,47 @@ impl<T: Real> PassBackend for HostBackend<T> {
         (range, _): (Range<usize>, Turn),
     ) -> Result<()> {
         let _running = self.running(interned(&pass.name));
-        let sums = run(pass, factors, v, slots, range);
-        pass.sums().into_iter().zip(sums).for_each(|(k, sum)| passes.parts[k] = sum);
+        let width = self.columns;
+        let sums = if width == 1 {
+            run(pass, factors, v, slots, range)
+        } else {
+            columns::run(pass, (factors, width), v, (slots, &passes.shared), range)
+        };
+        for (k, sums) in pass.sums().into_iter().zip(sums.chunks(width)) {
+            passes.parts[k * width..(k + 1) * width].copy_from_slice(sums);
+        }
         Ok(())
     }
 
-    fn take_dots(&self, passes: &mut HostPasses, product: usize, _: Turn) -> Result<[f64; 2]> {
-        Ok(passes.dots[product])
+    fn take_dots(&self, passes: &mut HostPasses, product: usize, _: Turn) -> Result<Vec<f64>> {
+        Ok(std::mem::take(&mut passes.dots[product]))
     }
 
-    fn put_dots(&self, passes: &mut HostPasses, product: usize, _: Turn, dots: [f64; 2]) {
+    fn put_dots(&self, passes: &mut HostPasses, product: usize, _: Turn, dots: Vec<f64>) {
         passes.dots[product] = dots;
     }
 
     fn parts(&self, passes: &mut HostPasses, wanted: &[(usize, Turn)], values: &mut [f64]) -> Result<()> {
+        let width = self.columns;
         for (sum, _) in wanted {
-            values[*sum] = match passes.partials.get(sum) {
-                Some(Partials::Product(k, is_second)) => passes.dots[*k][usize::from(*is_second)],
-                Some(Partials::Pass) | None => passes.parts[*sum],
+            let (of, k) = match passes.partials.get(sum) {
+                Some(Partials::Product(k, is_second)) => (&passes.dots[*k], usize::from(*is_second)),
+                Some(Partials::Pass) | None => (&passes.parts, *sum),
             };
+            values[sum * width..(sum + 1) * width].copy_from_slice(&of[k * width..(k + 1) * width]);
         }
+        Ok(())
+    }
+
+    fn take_columns(
+        &self,
+        _: &HostPasses,
+        (from, of): (&Vec<T>, usize),
+        which: &[usize],
+        to: &mut Vec<T>,
+    ) -> Result<()> {
+        let rows = to.par_chunks_mut(self.columns).zip(from.par_chunks(of)).with_min_len(CHUNK);
+        rows.for_each(|(to, from)| to.iter_mut().zip(which).for_each(|(to, k)| *to = from[*k]));
         Ok(())
     }
 

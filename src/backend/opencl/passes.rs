@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::columns::ColumnPasses;
 use super::together::Together;
 use super::{DeviceSums, OpenClBackend, add_up};
 use crate::backend::log::{Launches, Log};
@@ -20,10 +21,11 @@ use crate::backend::text::{Slot, X};
 use crate::backend::{Backend, Record};
 use crate::device::{Context, DeviceVec, Grid, Kind, Queue, SumsRead};
 use crate::error::Result;
+use crate::kernels::columns::Series;
 use crate::kernels::pass::{Ahead, AheadPass, GivenPass, Meeting, PassSums};
 use crate::kernels::persistent::{Persistent, Span};
 use crate::kernels::products::{MEETING_BYTES, Rows, TOGETHER_BYTES};
-use crate::kernels::{self, PERSISTENT_GROUP, Shape};
+use crate::kernels::{self, PERSISTENT_GROUP, PassesFor, Shape};
 use crate::partition::HaloPlan;
 use crate::real::Real;
 
@@ -38,6 +40,8 @@ const MAX_TOGETHER: u64 = 64;
 /// The compiled passes of a program on a device, and what they leave.
 pub(crate) struct DevicePasses<A: Real> {
     given: BTreeMap<Which, GivenPass>,
+    /// The same for vectors of several columns.
+    of_columns: Option<ColumnPasses<A>>,
     /// Those of an iteration that form their factors themselves,
     ahead: Vec<AheadPass>,
     /// and what forms the end of an iteration without beginning the next one.
@@ -110,13 +114,13 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
         };
         let style = Style { shape, fronts, rounds: (UNDER_WAY / fronts).max(1) };
         let columns = Columns::of(program);
-        let is_alone = self.comm().size() == 1;
+        let (is_alone, is_ahead, width) = (self.comm().size() == 1, self.runs_ahead(), self.columns);
 
         let mut wanted: Vec<(Which, Pass)> = Vec::new();
         for stage in [Stage::Begin, Stage::Start, Stage::Resume, Stage::Iteration, Stage::Complete] {
             for (k, step) in program.steps(stage).iter().enumerate() {
                 let Step::Pass(pass) = step else { continue };
-                if stage != Stage::Iteration || !is_alone {
+                if stage != Stage::Iteration || !is_ahead {
                     wanted.push((Which { stage, step: k, is_halo: false }, pass.clone()));
                 }
                 let on_halo = pass.on_halo(&program.has_halo);
@@ -125,31 +129,35 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
                 }
             }
         }
-        let mut text: String =
-            wanted.iter().map(|(which, pass)| source::given(pass, &which.kernel(pass), style)).collect();
-        if is_alone {
-            text.push_str(&ahead_text(program, &columns, style, Ranks::Alone));
-        }
-        let code = kernels::build_generated::<T, A>(ctx, &text, group_size, false)?;
         let types = [T::CL_NAME, A::CL_NAME];
-        let mut given = BTreeMap::new();
-        for (which, pass) in wanted {
-            let counts = [pass.factors().len(), pass.vectors().len()];
-            given.insert(which, GivenPass::load(ctx, &code, &which.kernel(&pass), types, counts)?);
+        let (mut given, mut of_columns) = (BTreeMap::new(), None);
+        let (mut ahead, mut last) = (Vec::new(), None);
+        if width > 1 {
+            of_columns = Some(ColumnPasses::compile(self, program, wanted, style, group_size)?);
+        } else {
+            let mut text: String =
+                wanted.iter().map(|(which, pass)| source::given(pass, &which.kernel(pass), style)).collect();
+            if is_ahead {
+                text.push_str(&ahead_text(program, &columns, style, Ranks::Alone));
+            }
+            let code = kernels::build_generated::<T, A>(ctx, &text, group_size, PassesFor::One)?;
+            for (which, pass) in wanted {
+                let counts = [pass.factors().len(), pass.vectors().len()];
+                given.insert(which, GivenPass::load(ctx, &code, &which.kernel(&pass), types, counts)?);
+            }
+            if is_ahead {
+                (ahead, last) = load_ahead::<T, A>(ctx, &code, program, &columns, Ranks::Alone)?;
+            }
         }
         let partials = source::partials(program);
-        let (ahead, last) = if is_alone {
-            load_ahead::<T, A>(ctx, &code, program, &columns, Ranks::Alone)?
-        } else {
-            (Vec::new(), None)
-        };
 
         let products = program.products();
-        let room = (program.sums.max(1) * tiles).next_multiple_of(2);
+        // a group leaves two numbers for each column
+        let room = (program.sums.max(1) * tiles * width).next_multiple_of(2 * width);
         let of_product = LAUNCHES * self.max_groups;
         let set = || -> Result<Set<A>> {
-            let array = Arc::new(DeviceVec::zeros(ctx, room + 2 * products * of_product, "partial sums")?);
-            let dots = |k| Some(DeviceSums::behind(Arc::clone(&array), room / 2 + k * of_product));
+            let array = Arc::new(DeviceVec::zeros(ctx, room + 2 * width * products * of_product, "partial sums")?);
+            let dots = |k| Some(DeviceSums::behind(Arc::clone(&array), room / (2 * width) + k * of_product));
             Ok(Set { dots: (0..products).map(dots).collect(), array })
         };
         let flags = || {
@@ -158,6 +166,7 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
         };
         Ok(DevicePasses {
             given,
+            of_columns,
             ahead,
             last,
             style,
@@ -186,7 +195,7 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
         (range, turn): (Range<usize>, Turn),
     ) -> Result<()> {
         let vectors: Vec<&DeviceVec<T>> = slots.iter().map(|slot| &v[*slot]).collect();
-        let factors: Vec<A> = factors.iter().map(|factor| A::from_f64(*factor)).collect();
+        let elements = [range.start, range.len()];
         let grid = if which.is_halo {
             Grid { groups: range.len().div_ceil(passes.group_size).clamp(1, passes.grid.groups), ..passes.grid }
         } else {
@@ -194,7 +203,13 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
         };
         // on a halo there are no sums: its tiles are those of the launch
         let tiles = if which.is_halo && passes.group_size > 1 { grid.groups } else { passes.tiles };
-        let sums = PassSums { tiles: tiles as u32, ..passes.sums(turn) };
+        let Set { array, .. } = &passes.sets[turn.0];
+        let (last, stride) = (passes.last_sum, passes.tiles as u32);
+        let sums = PassSums { partials: array, last, stride, tiles: tiles as u32 };
+        if let Some(of_columns) = &mut passes.of_columns {
+            return of_columns.pass(self, which, factors, (grid, elements), sums, &vectors);
+        }
+        let factors: Vec<A> = factors.iter().map(|factor| A::from_f64(*factor)).collect();
         passes.given[&which].launch(&self.ctx, grid, range.start, range.len(), &factors, sums, &vectors)
     }
 
@@ -206,6 +221,17 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
         passes.sets[turn.0].dots[product] = Some(dots);
     }
 
+    fn take_columns(
+        &self,
+        passes: &DevicePasses<A>,
+        (from, of): (&DeviceVec<T>, usize),
+        which: &[usize],
+        to: &mut DeviceVec<T>,
+    ) -> Result<()> {
+        let Some(of_columns) = &passes.of_columns else { unreachable!("one column is not taken from others") };
+        of_columns.take(self, passes.grid, (from, of), which, to)
+    }
+
     fn sum_over_ranks(&self, values: &mut [f64]) -> Result<()> {
         self.sum_values(values)
     }
@@ -214,8 +240,7 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
         if let Some((read, _)) = passes.coming.take() {
             self.keep_landing(self.end_fetch(read)?);
         }
-        let runs = passes.runs(wanted);
-        passes.coming = Some((self.start_fetch(&runs)?, wanted.to_vec()));
+        passes.coming = Some((self.fetch(passes, wanted)?, wanted.to_vec()));
         Ok(())
     }
 
@@ -225,10 +250,17 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
             Some((read, of)) if of == wanted => read,
             other => {
                 other.map_or(Ok(()), |(read, _)| self.end_fetch(read).map(|memory| self.keep_landing(memory)))?;
-                self.start_fetch(&passes.runs(wanted))?
+                self.fetch(passes, wanted)?
             }
         };
         let memory = self.end_fetch(read)?;
+        if passes.of_columns.is_some() {
+            let sums = wanted.iter().flat_map(|(sum, _)| sum * self.columns..(sum + 1) * self.columns);
+            sums.zip(&memory[..]).for_each(|(at, sum)| values[at] = sum.to_f64());
+            self.keep_landing(memory);
+            self.waited(start);
+            return Ok(());
+        }
         let mut rest = &memory[..];
         for (array, run) in passes.runs(wanted) {
             let (here, others) = rest.split_at(run.len());
@@ -247,7 +279,7 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
     }
 
     fn runs_ahead(&self) -> bool {
-        self.comm().size() == 1
+        self.comm().size() == 1 && self.columns == 1
     }
 
     fn begin_ahead(&self, passes: &mut DevicePasses<A>, carried: &[f64]) -> Result<()> {
@@ -325,6 +357,9 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
         halo: Option<&HaloPlan>,
         bytes: u64,
     ) -> Result<()> {
+        if self.columns > 1 {
+            return Ok(());
+        }
         if self.runs_ahead() {
             passes.persistent = self.persistent(passes, program, rows, bytes, false);
             return Ok(());
@@ -524,13 +559,28 @@ impl<T: Real, A: Real> OpenClBackend<T, A> {
             .ok()
     }
 
+    /// Starts to bring this rank's parts of sums to the host: partial sums, or those of columns added up.
+    fn fetch(&self, passes: &DevicePasses<A>, wanted: &[(usize, Turn)]) -> Result<SumsRead<A>> {
+        let Some(of_columns) = &passes.of_columns else { return self.start_fetch(&passes.runs(wanted)) };
+        let parts = wanted.iter().map(|(sum, turn)| passes.series(*sum, *turn, self.columns)).collect();
+        of_columns.add_up(self, passes.grid.group_size, parts)?;
+        let mut runs: Vec<(&DeviceVec<A>, Range<usize>)> = Vec::new();
+        for (array, run) in wanted.iter().map(|(sum, _)| of_columns.totals(*sum)) {
+            match runs.last_mut() {
+                Some((_, last)) if last.end == run.start => last.end = run.end,
+                _ => runs.push((array, run)),
+            }
+        }
+        self.start_fetch(&runs)
+    }
+
     /// Prepares for iterations of several ranks that meet between launches, unless that was done.
     fn prepare_meetings(&self, passes: &mut DevicePasses<A>, program: &Program) -> Result<()> {
         passes.persistent = None;
         if passes.ahead.is_empty() {
             let (ctx, columns, ranks) = (&self.ctx, &passes.log.columns, Ranks::BetweenLaunches);
             let text = ahead_text(program, columns, passes.style, ranks);
-            let code = kernels::build_generated::<T, A>(ctx, &text, passes.grid.group_size, true)?;
+            let code = kernels::build_generated::<T, A>(ctx, &text, passes.grid.group_size, PassesFor::Ranks)?;
             (passes.ahead, passes.last) = load_ahead::<T, A>(ctx, &code, program, columns, ranks)?;
         }
         Ok(())
@@ -600,6 +650,29 @@ impl<A: Real> DevicePasses<A> {
                 (array, begin..2 * (first + count) as usize, 2)
             }
             Some(Partials::Pass) | None => (&set.array, sum * self.tiles..(sum + 1) * self.tiles, 1),
+        }
+    }
+
+    /// Where the partial sums of a sum's columns are.
+    fn series(&self, sum: usize, turn: Turn, columns: usize) -> (&DeviceVec<A>, Series) {
+        let set = &self.sets[turn.0];
+        let series = |base, step, count| Series {
+            base,
+            per: columns,
+            further: 0,
+            step,
+            count,
+            sums: columns,
+            to: sum * columns,
+        };
+        match self.partials.get(&sum) {
+            Some(Partials::Product(k, is_second)) => {
+                let dots = set.dots[*k].as_ref().unwrap_or_else(|| unreachable!("the product is over"));
+                let (array, first, count) = dots.parts();
+                let base = (2 * first as usize + usize::from(*is_second)) * columns;
+                (array, series(base, 2 * columns, count as usize))
+            }
+            Some(Partials::Pass) | None => (&set.array, series(sum * self.tiles * columns, columns, self.tiles)),
         }
     }
 

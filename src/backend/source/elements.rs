@@ -54,7 +54,12 @@ pub(super) fn function(pass: &Pass, style: Style) -> String {
 }
 
 /// What is done with an element, whose present values are `e` and the vector's number; sums are added up by `sum(k, …)`.
-fn element(pass: &Pass, at: &dyn Fn(Slot) -> usize, convert: &str, sum: &dyn Fn(usize, String) -> String) -> String {
+pub(super) fn element(
+    pass: &Pass,
+    at: &dyn Fn(Slot) -> usize,
+    convert: &str,
+    sum: &dyn Fn(usize, String) -> String,
+) -> String {
     let factors = pass.factors();
     let factor = |node: Node| format!("k{}", factors.iter().position(|factor| *factor == node).unwrap_or_default());
     let mut text = String::new();
@@ -94,7 +99,7 @@ fn element(pass: &Pass, at: &dyn Fn(Slot) -> usize, convert: &str, sum: &dyn Fn(
 }
 
 /// Where an element of a vector is not to be loaded or stored, if its update is deferred.
-fn unless_deferred(pass: &Pass, slot: Slot) -> String {
+pub(super) fn unless_deferred(pass: &Pass, slot: Slot) -> String {
     let next =
         pass.lines.iter().find_map(|line| if let Line::Defer(deferred) = line { Some(deferred.next) } else { None });
     let k = pass.factors().iter().position(|factor| Some(*factor) == next);
@@ -102,15 +107,44 @@ fn unless_deferred(pass: &Pass, slot: Slot) -> String {
 }
 
 fn gpu(text: &mut String, pass: &Pass, style: Style, at: &dyn Fn(Slot) -> usize) {
-    let Style { fronts, rounds, .. } = style;
-    let (loads, stores, sums) = (pass.loads(), pass.stores(), pass.sums());
-    let at_once = fronts * rounds;
     text.push_str(
         "    const uint sets = (get_global_size(0) - first) / LANES;\n    \
-         const uint set = get_global_id(0) < first ? tiles : (get_global_id(0) - first) / LANES;\n",
+         const uint set = get_global_id(0) < first ? tiles : (get_global_id(0) - first) / LANES;\n    \
+         const uint lane = get_local_id(0) % LANES;\n",
     );
-    text.push_str("    const uint lane = get_local_id(0) % LANES;\n");
-    for k in 0..sums.len() {
+    front(text, pass, style, at, &|_| "i");
+    let sums = pass.sums();
+    let places: Vec<(usize, usize)> =
+        (0..sums.len()).flat_map(|k| (0..style.fronts).map(move |front| (k, front))).collect();
+    if !places.is_empty() {
+        let numbers: Vec<String> = places.iter().map(|(k, front)| format!("a{k}[{front}]")).collect();
+        together(text, &numbers, "");
+        text.push_str("    if (lane == 0) {\n");
+        for ((k, front), part) in places.iter().zip(numbers) {
+            let tile = format!("set + {front} * sets");
+            let _ = writeln!(
+                text,
+                "        if ({tile} < tiles)\n            sums[{} * stride + {tile}] = {part};",
+                sums[*k]
+            );
+        }
+        text.push_str("    }\n");
+    }
+}
+
+/// What the work-items of a `set`, one of `sets`, do with the elements of its tiles: sum k of front f is then in `ak[f]`, each `lane`'s own.
+/// Element i of a vector is at `index`.
+pub(super) fn front(
+    text: &mut String,
+    pass: &Pass,
+    style: Style,
+    at: &dyn Fn(Slot) -> usize,
+    index: &dyn Fn(Slot) -> &'static str,
+) {
+    let Style { fronts, rounds, .. } = style;
+    let (loads, stores) = (pass.loads(), pass.stores());
+    let at_once = fronts * rounds;
+    for k in 0..pass.sums().len() {
         let zeros = vec!["0"; fronts].join(", ");
         let _ = writeln!(text, "    acc a{k}[{fronts}] = {{{zeros}}};");
     }
@@ -131,7 +165,10 @@ fn gpu(text: &mut String, pass: &Pass, style: Style, at: &dyn Fn(Slot) -> usize)
             last = rounds - 1
         );
     };
-    let load = |load: &Slot| format!("{}x{1}[k] = v{1}[i]; ", unless_deferred(pass, *load), at(*load));
+    let load = |load: &Slot| {
+        let (unless, at, index) = (unless_deferred(pass, *load), at(*load), index(*load));
+        format!("{unless}x{at}[k] = v{at}[{index}]; ")
+    };
     let loading: String = loads.iter().map(load).collect();
     each(text, &loading);
     let mut body = String::new();
@@ -145,22 +182,6 @@ fn gpu(text: &mut String, pass: &Pass, style: Style, at: &dyn Fn(Slot) -> usize)
     }
     each(text, &body);
     text.push_str("    }\n");
-
-    let places: Vec<(usize, usize)> = (0..sums.len()).flat_map(|k| (0..fronts).map(move |front| (k, front))).collect();
-    if !places.is_empty() {
-        let numbers: Vec<String> = places.iter().map(|(k, front)| format!("a{k}[{front}]")).collect();
-        together(text, &numbers, "");
-        text.push_str("    if (lane == 0) {\n");
-        for ((k, front), part) in places.iter().zip(numbers) {
-            let tile = format!("set + {front} * sets");
-            let _ = writeln!(
-                text,
-                "        if ({tile} < tiles)\n            sums[{} * stride + {tile}] = {part};",
-                sums[*k]
-            );
-        }
-        text.push_str("    }\n");
-    }
 }
 
 fn cpu(text: &mut String, pass: &Pass, at: &dyn Fn(Slot) -> usize) {

@@ -101,7 +101,7 @@ fn left<O: PassBackend<Real = f64>>(
         let several = machine.several(backend, a, (next, most + 1 - next), 0.0).unwrap();
         if several.is_none() {
             backend.begin_iteration(next).unwrap();
-            machine.iterate(backend, a, next, 0.0, &mut |_| None::<()>).unwrap();
+            machine.iterate(backend, a, next, 0.0, &mut |_, _| None::<()>).unwrap();
         }
         next = several.unwrap_or(next + 1);
         if next > most {

@@ -105,6 +105,13 @@ pub(crate) struct Args {
     #[arg(long, default_value = Setup::default().on_failure.name(), value_parser = answers(), help_heading = METHOD)]
     pub(super) on_failure: OnFailure,
 
+    /// At most so many columns of b side by side, up to 16; 1 solves one after the other
+    ///
+    /// Columns side by side go through the same iterations, in which the matrix is read once for all of them. Each has its own
+    /// scalars, and ends by itself.
+    #[arg(long, value_name = "K", default_value_t = Setup::default().columns, value_parser = columns, help_heading = METHOD)]
+    pub(super) columns: usize,
+
     /// Converged when ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol) [default: 1e-8, or 0 with --backward-error]
     #[arg(long, value_name = "R", value_parser = tolerance, allow_negative_numbers = true, help_heading = STOP)]
     pub(super) rtol: Option<f64>,
@@ -223,6 +230,13 @@ fn tolerance(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() && value >= 0.0 => Ok(value),
         _ => Err("a tolerance is a number from 0 up, such as 1e-8".into()),
+    }
+}
+
+fn columns(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(count) if (1..=Setup::default().columns).contains(&count) => Ok(count),
+        _ => Err(format!("a number of columns is one from 1 to {}", Setup::default().columns)),
     }
 }
 

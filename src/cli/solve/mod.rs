@@ -124,6 +124,10 @@ impl Work<'_> {
     /// Solves for one column after the other. After an interruption the rest ends before its first iteration, so that
     /// each column has an outcome.
     fn iterate(&self, solver: &mut AnySolver, recorder: &mut Recorder) -> Result<Vec<Outcome>, Failure> {
+        let is_each_apart = self.saver.is_some() || self.plan.checkpoint_every.is_some() || self.plan.records();
+        if self.system.b.len() > 1 && !is_each_apart {
+            return self.side_by_side(solver);
+        }
         let mut outcomes = Vec::new();
         for k in 0..self.system.b.len() {
             let outcome = self.column(k, &outcomes, solver, recorder)?;
@@ -133,6 +137,23 @@ impl Work<'_> {
             }
         }
         Ok(outcomes)
+    }
+
+    /// Solves for all columns, as many at a time as the solver takes.
+    fn side_by_side(&self, solver: &mut AnySolver) -> Result<Vec<Outcome>, Failure> {
+        let (system, count) = (self.system, self.system.b.len());
+        log::info!("solving {count}");
+        let bar = self.screen.solve(&format!("solving {count}"));
+        let progress = |progress: &Progress| bar.update(progress);
+        let control = Control::default().with_cancel(self.cancel).with_progress(&progress);
+        let first = |k| system.x0(k).map_or_else(|| vec![0.0; system.b[k].len()], <[f64]>::to_vec);
+        let mut x: Vec<Vec<f64>> = (0..count).map(first).collect();
+        let b: Vec<&[f64]> = system.b.iter().map(|b| &b[..]).collect();
+        let mut to: Vec<&mut [f64]> = x.iter_mut().map(|x| &mut x[..]).collect();
+        let outcomes = solver.solve_each(&b, &mut to, &self.plan.stop, control, &mut |k, outcome| {
+            log::info!("{}: {} after {} iterations", k + 1, outcome.reason, outcome.iterations);
+        })?;
+        Ok(outcomes.into_iter().zip(x).map(|(outcome, x)| outcome.map_x(|()| x)).collect())
     }
 
     /// Solves for column `k`, after those that are `done`.

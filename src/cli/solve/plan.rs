@@ -113,7 +113,8 @@ impl Plan {
             .with_format(args.format)
             .with_reorder(args.reorder)
             .with_exchange(args.exchange)
-            .with_on_failure(args.on_failure);
+            .with_on_failure(args.on_failure)
+            .with_columns(args.columns);
         setup.shares = args.shares;
         let usual = if args.backward_error.is_some() { 0.0 } else { Stop::default().rtol };
         let mut stop = Stop::default().with_rtol(args.rtol.unwrap_or(usual)).with_atol(args.atol);

@@ -39,6 +39,21 @@ impl AnySolver {
         }
     }
 
+    /// Solves for several right-hand sides, from and to `x`.
+    pub(super) fn solve_each(
+        &mut self,
+        b: &[&[f64]],
+        x: &mut [&mut [f64]],
+        stop: &Stop,
+        control: Control<'_>,
+        done: &mut dyn FnMut(usize, &Outcome<()>),
+    ) -> Result<Vec<Outcome<()>>, Error> {
+        match self {
+            Self::Real(solver) => solver.solve_each(b, x, stop, control, done),
+            Self::Complex(solver) => solver.solve_each_by_turns(b, x, stop, control, done),
+        }
+    }
+
     /// What solves the real system, which may be the form of a complex one.
     pub(super) fn real(&self) -> &Solver {
         match self {

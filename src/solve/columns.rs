@@ -1,0 +1,214 @@
+//! Several right-hand sides side by side: the ranks bring them to the test together, and each is then checked by itself. What is left to
+//! do for one is done for that one alone.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use super::outcome::Outcome;
+use super::recovery::{open, without_failed};
+use super::rounds::{self, Scaled};
+use super::session::{Solver, check_tolerances, check_vector};
+use super::statistics::{Answer, Statistics};
+use super::subject::Subject;
+use crate::error::{Error, Result};
+use crate::krylov::Reason;
+use crate::runtime::{Control, End, Goal, OnFailure, Stop, Watch};
+
+/// How often columns that the host's check does not confirm are brought together again.
+const ROUNDS: u32 = 3;
+
+/// A round that leaves more than this part of a residual is the last for its column.
+const GAIN: f64 = 0.1;
+
+impl Solver {
+    /// Solves `A X = B` for several right-hand sides, from and to `x`: both are arrays of n rows, column by column. Methods whose
+    /// iterations are texts take 2, 4, 8 or 16 columns through the same iterations, in which the matrix is read once for all of them; each
+    /// has scalars, limits and an outcome of its own. Others, and what is left to do for one of them, are solved one after the other.
+    ///
+    /// So many columns take as many times the memory of a method's vectors; where that is not there, fewer are taken at a time
+    /// ([`Setup::columns`](super::Setup::columns)). Times in the outcomes are shares of the time of all that were solved together. A time
+    /// limit is one for those. With [`Control::checkpoint`] or [`Control::timeline`], columns are solved one after the other.
+    ///
+    /// # Errors
+    /// As [`solve_into`](Self::solve_into); [`Error::SizeMismatch`] if `b` and `x` have not as many elements.
+    pub fn solve_columns(
+        &mut self,
+        b: &[f64],
+        x: &mut [f64],
+        stop: &Stop,
+        control: Control<'_>,
+    ) -> Result<Vec<Outcome<()>>> {
+        let n = self.stats().n_rows.max(1);
+        if !b.len().is_multiple_of(n) {
+            let expected = b.len().next_multiple_of(n);
+            return Err(Error::SizeMismatch { what: "b".into(), expected, found: b.len() });
+        }
+        if x.len() != b.len() {
+            return Err(Error::SizeMismatch { what: "x".into(), expected: b.len(), found: x.len() });
+        }
+        let b: Vec<&[f64]> = b.chunks(n).collect();
+        let mut x: Vec<&mut [f64]> = x.chunks_mut(n).collect();
+        self.solve_each(&b, &mut x, stop, control, &mut |_, _| ())
+    }
+
+    /// The same for columns that are vectors of their own. `done` is called with each outcome, and the number of its column, when it is there.
+    ///
+    /// # Errors
+    /// As [`solve_columns`](Self::solve_columns).
+    ///
+    /// # Panics
+    /// If there are not as many `x` as `b`.
+    pub fn solve_each(
+        &mut self,
+        b: &[&[f64]],
+        x: &mut [&mut [f64]],
+        stop: &Stop,
+        control: Control<'_>,
+        done: &mut dyn FnMut(usize, &Outcome<()>),
+    ) -> Result<Vec<Outcome<()>>> {
+        assert_eq!(b.len(), x.len(), "columns of b and of x");
+        for (b, x) in b.iter().zip(&*x) {
+            check_vector("b", b, self.stats().n_rows)?;
+            check_vector("x", x, self.stats().n_rows)?;
+        }
+        check_tolerances(stop)?;
+        let mut outcomes: Vec<Option<Outcome<()>>> = b.iter().map(|_| None).collect();
+        // what is known without an iteration would only fill the vectors
+        let is_open = |k: &usize| self.settled(b[*k], stop, control).is_none();
+        let (mut open, mut alone): (VecDeque<usize>, VecDeque<usize>) = (0..b.len()).partition(is_open);
+        let mut before: Vec<Option<Statistics>> = b.iter().map(|_| None).collect();
+        loop {
+            let count = self.columns_at_once(open.len(), stop, control);
+            if count > 1 {
+                let which: Vec<usize> = open.drain(..count).collect();
+                let solved = self.together(&which, b, x, stop, control)?;
+                for (k, (statistics, answer)) in which.into_iter().zip(solved) {
+                    match answer {
+                        Some(answer) => {
+                            let bytes = self.bytes_per_column(count);
+                            let outcome = statistics.outcome((), answer, bytes);
+                            done(k, &outcome);
+                            outcomes[k] = Some(outcome);
+                        }
+                        None => {
+                            before[k] = Some(statistics);
+                            alone.push_back(k);
+                        }
+                    }
+                }
+            }
+            let method = self.method();
+            let Some(k) = alone.pop_front().or_else(|| open.pop_front()) else { break };
+            let statistics = before[k].take().unwrap_or_else(|| Statistics::after(control.done));
+            let (statistics, answer) = self.run(b[k], x[k], stop, control, statistics)?;
+            let outcome = statistics.outcome((), answer, self.bytes_per_iteration());
+            done(k, &outcome);
+            outcomes[k] = Some(outcome);
+            if self.method() != method {
+                // what another method has to do may be done side by side again
+                open.extend(alone.drain(..).filter(|k| before[*k].take().is_some()));
+            }
+        }
+        Ok(outcomes.into_iter().flatten().collect())
+    }
+
+    /// How many of so many right-hand sides the ranks take at a time: 1 if they are to be solved one by one.
+    fn columns_at_once(&self, count: usize, stop: &Stop, control: Control<'_>) -> usize {
+        let one_by_one = control.checkpoint.is_some()
+            || control.timeline
+            || stop.backward_error > 0.0
+            || !self.ranks.take_columns()
+            || self.whole.setup.on_failure == OnFailure::Continue;
+        if one_by_one {
+            return 1;
+        }
+        let most = self.ranks.most_columns(&self.whole.setup);
+        count.min(most)
+    }
+
+    /// Bytes of an iteration for one of several columns: its share of those of the matrix.
+    fn bytes_per_column(&self, count: usize) -> u64 {
+        self.ranks.bytes_per_column(&self.whole.setup, self.whole.a.n_rows(), count)
+    }
+
+    /// Brings columns `which` to the test together. Those that have no answer then are to be solved alone, after what is known from their
+    /// statistics.
+    fn together(
+        &mut self,
+        which: &[usize],
+        b: &[&[f64]],
+        x: &mut [&mut [f64]],
+        stop: &Stop,
+        control: Control<'_>,
+    ) -> Result<Vec<(Statistics, Option<Answer>)>> {
+        let started = Instant::now();
+        log::info!("{} right-hand sides side by side", which.len());
+        let (whole, ranks) = (&self.whole, &mut self.ranks);
+        let subject = Subject::Matrix(whole);
+        let scaled: Vec<Scaled> = which.iter().map(|k| Scaled::new(subject, b[*k], stop)).collect();
+        let mut targets: Vec<f64> = scaled.iter().map(|scaled| scaled.target).collect();
+        let mut solved: Vec<(Statistics, Option<Answer>)> =
+            which.iter().map(|_| (Statistics::after(control.done), None)).collect();
+        let most = stop.max_iters.unwrap_or_else(|| Stop::default_max_iters(whole.a.n_rows()));
+        let mut left: Vec<usize> = (0..which.len()).collect();
+        for _ in 0..ROUNDS {
+            if left.is_empty() {
+                break;
+            }
+            let goal = |c: &usize| Goal {
+                target: targets[*c],
+                rhs_norm: scaled[*c].rhs_norm,
+                max_iters: most.saturating_sub(solved[*c].0.iterations),
+            };
+            let goals: Vec<Goal> = left.iter().map(goal).collect();
+            let start = Instant::now();
+            let of: Vec<&[f64]> = left.iter().map(|c| &scaled[*c].b[..]).collect();
+            let mut y: Vec<Vec<f64>> =
+                left.iter().map(|c| rounds::own(subject, scaled[*c].scale, x[which[*c]])).collect();
+            let prepared = start.elapsed();
+            let epsilon = whole.setup.precision.epsilon();
+            let watch = || Watch::new(&goals, epsilon, control, (stop.time_limit, started));
+            let ended = match ranks.run_columns(&of, &mut y, &watch) {
+                Ok(ended) => ended,
+                Err(failed) => {
+                    let rows = whole.rows()?;
+                    let placement =
+                        without_failed(whole, &rows, &ranks.placement, failed, Some((0, 0)), &mut self.failures)?;
+                    *ranks = open(whole, rows, placement, &mut self.failures, control.cancel)?;
+                    break;
+                }
+            };
+            let mut again = Vec::new();
+            for (place, (c, y)) in left.iter().copied().zip(&y).enumerate() {
+                let (statistics, answer) = &mut solved[c];
+                let column = &ended[0].columns[place];
+                statistics.add_column(&ended, place, prepared);
+                if column.end == Some(End::Unusual) {
+                    continue; // from where it began
+                }
+                let start = Instant::now();
+                let k = which[c];
+                let first = column.history.first().copied().unwrap_or(f64::NAN);
+                rounds::give(subject, scaled[c].scale, y, x[k]);
+                statistics.gather += start.elapsed();
+                let start = Instant::now();
+                let residual = subject.residual(b[k], x[k]);
+                statistics.verify += start.elapsed();
+                *answer = match (stop.met(&residual), column.end) {
+                    (Some(met), _) => Some((Reason::Converged(met), residual)),
+                    (None, Some(End::Limit(reason))) => Some((reason, residual)),
+                    (None, _) => None,
+                };
+                let excess = (residual.relative_2 / stop.rtol).min(residual.norm_2 / stop.atol);
+                let gains = residual.relative_2 <= GAIN * first && excess.is_finite();
+                if answer.is_none() && gains {
+                    targets[c] *= 0.5 / excess;
+                    statistics.restarts += 1;
+                    again.push(c);
+                }
+            }
+            left = again;
+        }
+        Ok(solved)
+    }
+}
