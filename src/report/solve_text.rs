@@ -251,7 +251,7 @@ impl Report {
         if several {
             let at_once = figures.side_by_side;
             let how = if at_once > 1 { format!("{at_once} side by side") } else { "one after the other".into() };
-            text.line("right-hand sides", &format!("{}, {how}", count(self.solves.len() as u64)));
+            text.line("columns of b", &format!("{}, {how}", count(self.solves.len() as u64)));
             self.columns(text);
         }
     }

@@ -83,7 +83,7 @@ impl<O: PassBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
         over.for_each(|column| block.machine.leave(column));
         block.machine.start(&block.backend, &block.a, false)?;
 
-        let mut iteration = 0;
+        let (mut iteration, mut since, mut split) = (0, 0, Split::default());
         while block.machine.active() > 0 {
             iteration += 1;
             let Block { backend, a, machine, which, .. } = &mut block;
@@ -96,6 +96,8 @@ impl<O: PassBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
             let width = block.backend.columns();
             if width > 2 && (1..=width / 2).contains(&block.machine.active()) {
                 let started = Instant::now();
+                split = split + block.backend.finish(iteration - since)?;
+                since = iteration;
                 block = self.narrower(block, &mut scaling, &mut watch, &mut x)?;
                 gather += started.elapsed();
             }
@@ -105,7 +107,7 @@ impl<O: PassBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
         machine.complete(backend)?;
         lend(&mut block.machine, &mut block.w, &mut scaling.as_mut());
         block.backend.end_run(watch.iterations)?;
-        let split = block.backend.finish(watch.iterations)?;
+        split = split + block.backend.finish(watch.iterations - since)?;
         let solve = start.elapsed().saturating_sub(gather);
 
         let start = Instant::now();
