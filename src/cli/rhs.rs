@@ -16,21 +16,60 @@ pub(crate) enum Recipe {
     Ones,
     /// A times a vector of ones, so that the solution is known.
     RowSums,
-    /// Random, by this seed.
-    Random(u64),
-    /// A times such a vector: what a singular system has a solution for, too.
-    Products(u64),
+    /// Random, a column for each of these seeds.
+    Random(Seeds),
+    /// A times such vectors: what a singular system has a solution for, too.
+    Products(Seeds),
+}
+
+/// Seeds from the first to the last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Seeds {
+    first: u64,
+    last: u64,
 }
 
 impl Recipe {
-    /// The right-hand side for the system of `a`.
-    pub(crate) fn make<T: Random>(self, a: &Csr<T>) -> Vec<T> {
+    /// The right-hand sides for the system of `a`, one or more.
+    pub(crate) fn make<T: Random>(self, a: &Csr<T>) -> Vec<Vec<T>> {
+        let one = |b| vec![b];
         match self {
-            Self::Ones => vec![T::ONE; a.n_rows()],
-            Self::RowSums => a.mul_vec(&vec![T::ONE; a.n_cols()]),
-            Self::Random(seed) => T::random_vector(a.n_rows(), seed),
-            Self::Products(seed) => a.mul_vec(&T::random_vector(a.n_cols(), seed)),
+            Self::Ones => one(vec![T::ONE; a.n_rows()]),
+            Self::RowSums => one(a.mul_vec(&vec![T::ONE; a.n_cols()])),
+            Self::Random(seeds) => seeds.each().map(|seed| T::random_vector(a.n_rows(), seed)).collect(),
+            Self::Products(seeds) => {
+                seeds.each().map(|seed| a.mul_vec(&T::random_vector(a.n_cols(), seed))).collect()
+            }
         }
+    }
+}
+
+impl Seeds {
+    /// The most of them.
+    const MOST: u64 = 10_000;
+
+    fn each(self) -> impl Iterator<Item = u64> {
+        self.first..=self.last
+    }
+}
+
+impl FromStr for Seeds {
+    type Err = ();
+
+    fn from_str(s: &str) -> Result<Self, ()> {
+        let (first, last) = s.split_once("..").unwrap_or((s, s));
+        let [first, last] = [first, last].map(str::parse);
+        match (first, last) {
+            (Ok(first), Ok(last)) if first <= last && last - first < Self::MOST => Ok(Self { first, last }),
+            _ => Err(()),
+        }
+    }
+}
+
+impl fmt::Display for Seeds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { first, last } = self;
+        if first == last { write!(f, "{first}") } else { write!(f, "{first}..{last}") }
     }
 }
 
@@ -64,7 +103,10 @@ impl FromStr for Recipe {
                 let random = seed("random:").map(Self::Random);
                 random
                     .or_else(|| seed("A*random:").map(Self::Products))
-                    .ok_or_else(|| "write ones, A*ones, random:SEED or A*random:SEED, with a whole number".into())
+                    .ok_or_else(|| {
+                        "write ones, A*ones, random:SEED or A*random:SEED, with a whole number, or 1..8 for eight columns"
+                            .into()
+                    })
             }
         }
     }
@@ -87,10 +129,10 @@ mod tests {
 
     #[test]
     fn recipes_parse_and_print() {
-        for s in ["ones", "A*ones", "random:7", "A*random:7"] {
+        for s in ["ones", "A*ones", "random:7", "A*random:7", "random:1..8"] {
             assert_eq!(s.parse::<Recipe>().unwrap().to_string(), s);
         }
-        for s in ["", "one", "random", "random:", "random:x", "a*ones"] {
+        for s in ["", "one", "random", "random:", "random:x", "a*ones", "random:8..1", "random:1..99999999"] {
             assert!(s.parse::<Recipe>().is_err(), "{s}");
         }
     }
@@ -98,20 +140,23 @@ mod tests {
     #[test]
     fn row_sums() {
         let a = Csr::from_triplets(2, 2, &[0, 0, 1], &[0, 1, 1], &[2.0, -1.0, 3.0]).unwrap();
-        assert_eq!(Recipe::RowSums.make(&a), [1.0, 3.0]);
-        assert_eq!(Recipe::Ones.make(&a), [1.0, 1.0]);
-        let x = Recipe::Random(3).make(&a);
-        assert_eq!(Recipe::Products(3).make(&a), [2.0 * x[0] - x[1], 3.0 * x[1]]);
+        assert_eq!(Recipe::RowSums.make(&a), [[1.0, 3.0]]);
+        assert_eq!(Recipe::Ones.make(&a), [[1.0, 1.0]]);
+        let seeds = Seeds { first: 3, last: 4 };
+        let x = Recipe::Random(seeds).make(&a);
+        let products = [0, 1].map(|k| [2.0 * x[k][0] - x[k][1], 3.0 * x[k][1]]);
+        assert_eq!(Recipe::Products(seeds).make(&a), products);
     }
 
     #[test]
     fn complex_ones_and_random_vectors() {
         let i = Complex64::I;
         let a = Csr::from_triplets(2, 2, &[0, 0, 1], &[0, 1, 1], &[2.0 * i, -i, 3.0 + i]).unwrap();
-        assert_eq!(Recipe::Ones.make(&a), [Complex64::ONE; 2]);
-        assert_eq!(Recipe::RowSums.make(&a), [i, 3.0 + i]);
-        let x = Recipe::Random(3).make(&a);
+        assert_eq!(Recipe::Ones.make(&a), [[Complex64::ONE; 2]]);
+        assert_eq!(Recipe::RowSums.make(&a), [[i, 3.0 + i]]);
+        let seeds = Seeds { first: 3, last: 3 };
+        let x = Recipe::Random(seeds).make(&a).remove(0);
         assert!(x.iter().all(|x| x.re != 0.0 && x.im != 0.0 && x.re != x.im));
-        assert_eq!(Recipe::Products(3).make(&a), [2.0 * i * x[0] - i * x[1], (3.0 + i) * x[1]]);
+        assert_eq!(Recipe::Products(seeds).make(&a), [[2.0 * i * x[0] - i * x[1], (3.0 + i) * x[1]]]);
     }
 }

@@ -40,7 +40,7 @@ pub(crate) struct Args {
     #[arg(short, value_name = "b.mtx", help_heading = SYSTEM)]
     pub(super) b: Option<PathBuf>,
 
-    /// Make b instead of reading it: ones, A*ones (the solution is 1 everywhere), random:SEED, A*random:SEED (consistent where A is singular) [default: ones]
+    /// Make b instead of reading it: ones, A*ones (the solution is 1 everywhere), random:SEED, A*random:SEED (consistent where A is singular); random:1..8 makes eight columns [default: ones]
     #[arg(long, value_name = "RHS", conflicts_with = "b", help_heading = SYSTEM)]
     pub(super) rhs: Option<Recipe>,
 

@@ -49,12 +49,12 @@ impl System {
         let named = (plan.rhs.to_string(), false);
         let (b, rhs) = match (&plan.rhs, beside) {
             (Rhs::Input(input), _) => (vectors_for(&a, input.columns(screen)?, input.to_string())?, named),
-            (Rhs::Made(recipe), _) => (vec![made(*recipe, &a)], named),
+            (Rhs::Made(recipe), _) => (made(*recipe, &a), named),
             (Rhs::Default, Some(b)) => {
                 let name = format!("the right-hand side in {}", plan.source);
                 (vectors_for(&a, b, name.clone())?, (name, false))
             }
-            (Rhs::Default, None) => (vec![made(Recipe::default(), &a)], (Recipe::default().to_string(), true)),
+            (Rhs::Default, None) => (made(Recipe::default(), &a), (Recipe::default().to_string(), true)),
         };
         let x0 = match &plan.x0 {
             Some(input) => {
@@ -102,9 +102,9 @@ fn vectors_for(a: &AnyCsr, vectors: AnyVectors, name: String) -> Result<Vec<Vec<
     }
 }
 
-fn made(recipe: Recipe, a: &AnyCsr) -> Vec<f64> {
+fn made(recipe: Recipe, a: &AnyCsr) -> Vec<Vec<f64>> {
     match a {
         AnyCsr::Real(a) => recipe.make(a),
-        AnyCsr::Complex(a) => Form::General.right_hand_side(&recipe.make(a)),
+        AnyCsr::Complex(a) => recipe.make(a).iter().map(|b| Form::General.right_hand_side(b)).collect(),
     }
 }
