@@ -239,6 +239,11 @@ pub(crate) trait PassBackend: Backend {
     }
 }
 
+/// Elements of the longest halo of these operators, for which vectors have room.
+pub(crate) fn largest_halo<O: Backend>(operators: &[impl LinearOperator<O>]) -> usize {
+    operators.iter().map(LinearOperator::halo).max().unwrap_or_default()
+}
+
 /// A program on a rank, with its vectors.
 pub(crate) struct Machine<O: PassBackend> {
     program: Arc<Program>,
@@ -248,6 +253,8 @@ pub(crate) struct Machine<O: PassBackend> {
     carried: Vec<f64>,
     /// Sums over all ranks, as far as they are known.
     sums: Vec<f64>,
+    /// The tolerance of a run, which has the place of a sum.
+    pub(crate) tolerance: f64,
     /// Sums that ranks have not yet added up.
     pending: Vec<(usize, Turn)>,
     /// An iteration of which [`Program::last`] has yet to be formed, and how many of the pending sums are its own.
@@ -270,9 +277,11 @@ impl<O: PassBackend> Machine<O> {
     ///
     /// # Errors
     /// A compiler that fails, or not enough memory.
-    pub(crate) fn new(backend: &O, a: &impl LinearOperator<O>, program: Program) -> Result<Self> {
+    pub(crate) fn new(backend: &O, operators: &[impl LinearOperator<O>], program: Program) -> Result<Self> {
+        assert!(operators.len() > usize::from(program.has_transpose()), "{} multiplies by Aᵀ, too", program.method);
+        let room = largest_halo(operators);
         let vector = |(slot, name): (Slot, &&'static str)| {
-            if LENT.contains(&slot) { backend.nothing() } else { backend.vector(a.halo(), name) }
+            if LENT.contains(&slot) { backend.nothing() } else { backend.vector(room, name) }
         };
         let mut v = program.names.iter().enumerate().map(vector).collect::<Result<Vec<_>>>()?;
         for (slot, elements) in &program.given {
@@ -287,8 +296,10 @@ impl<O: PassBackend> Machine<O> {
             }
         }
         let mut passes = backend.compile(&program)?;
-        let bytes = a.bytes() + (program.arrays_moved() * backend.n_owned() * size_of::<O::Real>()) as u64;
-        backend.prepare_several(&mut passes, &program, a.rows(), a.live_halo(), bytes)?;
+        if let [a] = operators {
+            let bytes = a.bytes() + (program.arrays_moved() * backend.n_owned() * size_of::<O::Real>()) as u64;
+            backend.prepare_several(&mut passes, &program, a.rows(), a.live_halo(), bytes)?;
+        }
         let (carried, sums) = (vec![f64::NAN; program.carried.len()], vec![f64::NAN; program.sums]);
         let (pending, on_halo) = (Vec::new(), Vec::new());
         Ok(Self {
@@ -297,6 +308,7 @@ impl<O: PassBackend> Machine<O> {
             v,
             carried,
             sums,
+            tolerance: 0.0,
             pending,
             unfinished: None,
             on_halo,
@@ -324,6 +336,7 @@ impl<O: PassBackend> Machine<O> {
     /// A failing device or rank.
     pub(crate) fn begin(&mut self, backend: &O) -> Result<f64> {
         self.sums.fill(f64::NAN);
+        self.program.tolerance.iter().for_each(|sum| self.sums[*sum] = self.tolerance);
         self.carried.fill(f64::NAN);
         (self.arriving, self.on_halo, self.unfinished, self.iteration) = (None, Vec::new(), None, 0);
         (self.is_together, self.is_refused) = (false, false);
@@ -339,7 +352,12 @@ impl<O: PassBackend> Machine<O> {
     ///
     /// # Errors
     /// A failing device or rank.
-    pub(crate) fn start(&mut self, backend: &O, a: &impl LinearOperator<O>, keeps_direction: bool) -> Result<()> {
+    pub(crate) fn start(
+        &mut self,
+        backend: &O,
+        operators: &[impl LinearOperator<O>],
+        keeps_direction: bool,
+    ) -> Result<()> {
         for slot in &self.program.zeroed {
             backend.clear(&mut self.v[*slot])?;
         }
@@ -347,9 +365,9 @@ impl<O: PassBackend> Machine<O> {
         let program = Arc::clone(&self.program);
         for (k, step) in program.steps(stage).iter().enumerate() {
             match step {
-                Step::Multiply(Multiply { x, y, .. }) => {
+                Step::Multiply(Multiply { operator, x, y, .. }) => {
                     let [x, y] = pair(&mut self.v, [*x, *y]);
-                    a.apply(backend, x, y)?;
+                    operators[*operator].apply(backend, x, y)?;
                 }
                 Step::Pass(pass) => {
                     self.resolve::<Infallible>(backend, &pass.factors(), &mut |_| None)?;
@@ -362,7 +380,7 @@ impl<O: PassBackend> Machine<O> {
         self.carried = self.program.carried.iter().map(|carried| values[carried.first.0]).collect();
         for slot in 0..self.v.len() {
             if self.program.has_halo[slot] && backend.comm().size() > 1 {
-                a.fill_halo(backend, &mut self.v[slot])?;
+                operators[program.operator_of[slot]].fill_halo(backend, &mut self.v[slot])?;
             }
         }
         if backend.runs_ahead() {
@@ -379,7 +397,7 @@ impl<O: PassBackend> Machine<O> {
     pub(crate) fn iterate<V>(
         &mut self,
         backend: &O,
-        a: &impl LinearOperator<O>,
+        operators: &[impl LinearOperator<O>],
         iteration: u64,
         limit: f64,
         judge: &mut dyn FnMut(Record) -> Option<V>,
@@ -390,7 +408,7 @@ impl<O: PassBackend> Machine<O> {
         for (k, step) in program.iteration.iter().enumerate() {
             match step {
                 Step::Multiply(multiply) => {
-                    self.multiply(backend, a, multiply, products)?;
+                    self.multiply(backend, operators, multiply, products)?;
                     products += 1;
                 }
                 Step::Pass(pass) if self.is_ahead(backend) => {
@@ -429,11 +447,12 @@ impl<O: PassBackend> Machine<O> {
     pub(crate) fn several(
         &mut self,
         backend: &O,
-        a: &impl LinearOperator<O>,
+        operators: &[impl LinearOperator<O>],
         (iteration, most): (u64, u64),
         limit: f64,
     ) -> Result<Option<u64>> {
-        let next = backend.several_ahead(&mut self.passes, a.rows(), (iteration, most), limit, &mut self.v)?;
+        let rows = if let [a] = operators { a.rows() } else { None };
+        let next = backend.several_ahead(&mut self.passes, rows, (iteration, most), limit, &mut self.v)?;
         if let Some(next) = next {
             (iteration..next).for_each(|_| self.reorder());
             (next..iteration).for_each(|_| self.reorder_back());
@@ -554,7 +573,14 @@ impl<O: PassBackend> Machine<O> {
 
     /// y = A x, with its sums. What passes have done to owned elements since the last product is now done to halos, once that of the
     /// last product has arrived.
-    fn multiply(&mut self, backend: &O, a: &impl LinearOperator<O>, multiply: &Multiply, number: usize) -> Result<()> {
+    fn multiply(
+        &mut self,
+        backend: &O,
+        operators: &[impl LinearOperator<O>],
+        multiply: &Multiply,
+        number: usize,
+    ) -> Result<()> {
+        let a = &operators[multiply.operator];
         // the first pass behind the product completes what the former iteration has left
         if self.unfinished.is_some() && !self.pending.is_empty() && !multiply.is_awaited {
             backend.send_parts(&mut self.passes, &self.pending)?; // beside the product
@@ -591,7 +617,8 @@ impl<O: PassBackend> Machine<O> {
             backend.send_parts(&mut self.passes, &self.pending)?;
         }
         if is_exchanged {
-            a.pack_halo(backend, &self.v[multiply.y], multiply.is_awaited)?;
+            let next = &operators[self.program.operator_of[multiply.y]];
+            next.pack_halo(backend, &self.v[multiply.y], multiply.is_awaited)?;
             self.arriving = Some(multiply.y);
         }
         Ok(())

@@ -11,7 +11,7 @@ use crate::krylov::{Indefinite, Reason, Singularity};
 use crate::matrix::equivalent::{Form, real_form};
 use crate::matrix::{Complex64, Csr, shortage};
 use crate::runtime::{Control, Setup, Stop};
-use crate::verify;
+use crate::verify::{self, Residual};
 
 /// A complex system's matrix on its ranks, ready to solve for many right-hand sides.
 ///
@@ -84,7 +84,7 @@ impl ComplexSolver {
         }
     }
 
-    /// Solves `A x = b` from `x0`, or from zero. Iterations, times and bytes are those of the real form; the residual, and the rows
+    /// Solves `A x = b` from `x0`, or from zero. Iterations, times, bytes and the optimality are those of the real form; the residual, and the rows
     /// that a reason names, those of the complex system. Checkpoints have real and imaginary parts of x by turns.
     ///
     /// # Errors
@@ -115,7 +115,9 @@ impl ComplexSolver {
         let solved = self.solver.solve(b, x0, stop, control);
         let mut outcome = solved.map_err(|error| error_of(&self.a, error))?;
         let start = Instant::now();
-        outcome.residual = verify::complex_residual(&self.a, bytemuck::cast_slice(b), bytemuck::cast_slice(&outcome.x));
+        let optimality = outcome.residual.optimality;
+        let residual = verify::complex_residual(&self.a, bytemuck::cast_slice(b), bytemuck::cast_slice(&outcome.x));
+        outcome.residual = Residual { optimality, ..residual };
         outcome.verify += start.elapsed();
         outcome.reason = reason_of(&self.a, outcome.reason);
         for switch in &mut outcome.switches {
@@ -190,6 +192,7 @@ fn error_of(a: &Csr<Complex64>, error: Error) -> Error {
         }
         Error::BeyondSingle { row, value, largest } => Error::BeyondSingle { row: row_of(row), value, largest },
         Error::NotFinite { what, index, value } => Error::NotFinite { what, index: row_of(index), value },
+        Error::Rectangular { method, rows, cols } => Error::Rectangular { method, rows: rows / 2, cols: cols / 2 },
         Error::SizeMismatch { what, expected, found } => {
             Error::SizeMismatch { what, expected: expected / 2, found: found / 2 }
         }
