@@ -8,12 +8,12 @@
 //! |---|---|
 //! | 12 | `89 64 65 63 6c 69 76 65 0d 0a 1a 0a`: the name, and what transfers of text would change |
 //! | 4 | version of the format, 1 |
-//! | 3 × 8 | rows and entries of A, columns of b |
+//! | 3 × 8 | unknowns and entries of A, columns of b |
 //! | 2 × 32 | SHA-256 of A, of b |
 //! | 2 × 8 | columns k that follow, bytes of the note |
 //! | k × 16 | of each: iterations done, ‖r‖₂ / ‖b‖₂ |
 //! | | the note, in UTF-8: by what program, with what options |
-//! | k × rows × 8 | the columns of x |
+//! | k × unknowns × 8 | the columns of x |
 //! | 4 | CRC-32 of all before |
 //!
 //! Numbers are little-endian, residuals and x in the format binary64. There are as many columns as were begun: those behind
@@ -81,7 +81,8 @@ const PIECE: usize = 1 << 16;
 /// What tells a system from others: A and all columns of b, to the last bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
-    rows: u64,
+    /// Columns of A, which x has an element for each of. How many rows there are is part of the hash.
+    unknowns: u64,
     entries: u64,
     columns: u64,
     a: Digest,
@@ -127,7 +128,7 @@ impl Identity {
         ];
         let columns: Vec<Digest> = b.iter().map(|b| of_pieces(b.as_ref(), |v| v.to_le_bytes())).collect();
         Self {
-            rows: a.n_rows() as u64,
+            unknowns: a.n_cols() as u64,
             entries: a.values().len() as u64,
             columns: b.len() as u64,
             a: Digest::of(arrays.iter().map(|d| &d.0[..])),
@@ -141,7 +142,7 @@ impl Identity {
     /// Those of `out`.
     ///
     /// # Panics
-    /// If a column has not as many elements as the matrix has rows, or if there are more than of b.
+    /// If a column has not as many elements as the matrix has columns, or if there are more than of b.
     pub fn write(&self, out: &mut dyn Write, note: &str, columns: &[Checkpoint<'_>]) -> io::Result<()> {
         assert!(columns.len() as u64 <= self.columns, "{} columns of {}", columns.len(), self.columns);
         let mut end = note.len().min(MAX_NOTE);
@@ -152,11 +153,11 @@ impl Identity {
         let mut head = Vec::with_capacity(HEADER);
         head.extend(MAGIC);
         head.extend(VERSION.to_le_bytes());
-        head.extend([self.rows, self.entries, self.columns].into_iter().flat_map(u64::to_le_bytes));
+        head.extend([self.unknowns, self.entries, self.columns].into_iter().flat_map(u64::to_le_bytes));
         head.extend([self.a.0, self.b.0].concat());
         head.extend([columns.len() as u64, note.len() as u64].into_iter().flat_map(u64::to_le_bytes));
         for column in columns {
-            assert_eq!(column.x.len() as u64, self.rows, "elements of a column");
+            assert_eq!(column.x.len() as u64, self.unknowns, "elements of a column");
             head.extend(column.iterations.to_le_bytes());
             head.extend(column.rel_residual_2.to_le_bytes());
         }
@@ -179,7 +180,7 @@ impl Identity {
     /// In what the system of `saved` is another one.
     fn difference(&self, saved: &Self) -> Option<String> {
         let sizes = [
-            ("rows", self.rows, saved.rows),
+            ("unknowns", self.unknowns, saved.unknowns),
             ("entries", self.entries, saved.entries),
             ("columns of b", self.columns, saved.columns),
         ];
@@ -270,11 +271,11 @@ impl<R: Read> Source<R> {
         if version != VERSION {
             return Err(Bad::Version(version));
         }
-        let [rows, entries, columns] = [self.number()?, self.number()?, self.number()?];
+        let [unknowns, entries, columns] = [self.number()?, self.number()?, self.number()?];
         let [a, b] = [Digest(self.array()?), Digest(self.array()?)];
         let [count, note_len] = [self.number()?, self.number()?];
         // what the header claims is believed only if it is there
-        let [wide_rows, wide_count] = [rows, count].map(u128::from);
+        let [wide_rows, wide_count] = [unknowns, count].map(u128::from);
         let of_columns = wide_rows.saturating_mul(8).saturating_add(16).saturating_mul(wide_count);
         let expected = of_columns.saturating_add(u128::from(note_len)).saturating_add(HEADER as u128 + 4);
         if expected != u128::from(self.found) {
@@ -292,9 +293,9 @@ impl<R: Read> Source<R> {
         let mut all = Vec::new();
         let mut bytes = vec![0; 8 * PIECE];
         for (iterations, rel_residual_2) in facts {
-            let mut x = Vec::with_capacity(rows as usize);
-            while x.len() < rows as usize {
-                let piece = &mut bytes[..8 * PIECE.min(rows as usize - x.len())];
+            let mut x = Vec::with_capacity(unknowns as usize);
+            while x.len() < unknowns as usize {
+                let piece = &mut bytes[..8 * PIECE.min(unknowns as usize - x.len())];
                 self.fill(piece)?;
                 x.extend(piece.as_chunks::<8>().0.iter().map(|bytes| f64::from_le_bytes(*bytes)));
             }
@@ -308,7 +309,7 @@ impl<R: Read> Source<R> {
         if !all.iter().all(|column| column.x.par_iter().all(|v| v.is_finite())) {
             return Err(Bad::Content("x is not finite"));
         }
-        Ok((Identity { rows, entries, columns, a, b }, note, all))
+        Ok((Identity { unknowns, entries, columns, a, b }, note, all))
     }
 
     fn fill(&mut self, to: &mut [u8]) -> io::Result<()> {
@@ -373,7 +374,7 @@ mod tests {
         let identity = identity();
         let difference = |other: &Csr, b: &[[f64; 6]]| identity.difference(&Identity::of(other, b)).unwrap_or_default();
         assert_eq!(difference(&a, &b), "");
-        assert!(difference(&gallery::poisson2d([3, 3]).unwrap(), &b).contains("9 rows"));
+        assert!(difference(&gallery::poisson2d([3, 3]).unwrap(), &b).contains("9 unknowns"));
         assert!(difference(&gallery::poisson2d([6, 1]).unwrap(), &b).contains("16 entries"));
         assert!(difference(&a, &b[..1]).contains("1 columns of b"));
         let mut values = a.values().to_vec();

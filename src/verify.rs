@@ -29,6 +29,12 @@ pub struct Residual {
     /// J. L. Rigal, J. Gaches, "On the compatibility of a given solution with the data of a linear system",
     /// J. ACM 14 (1967), doi 10.1145/321406.321416.
     pub backward_error: f64,
+    /// ‖Aᵀ r‖₂ / (‖A‖_F ‖r‖₂), where it was measured: 0 if no other x has a smaller ‖r‖₂, at most 1. It is the least ‖E‖₂ / ‖A‖_F of
+    /// those E = −r (Aᵀ r)ᵀ / ‖r‖₂² for which x is a solution of least squares of A + E. 0 for r = 0.
+    ///
+    /// C. C. Paige, M. A. Saunders, "LSQR: an algorithm for sparse linear equations and sparse least squares", ACM Trans. Math. Softw.
+    /// 8 (1982), doi 10.1145/355984.355989, after G. W. Stewart.
+    pub optimality: Option<f64>,
 }
 
 /// Measures the residual of `x` in A x = b.
@@ -42,6 +48,38 @@ pub struct Residual {
 /// If `b` has not one element a row, or `x` not one a column.
 #[must_use]
 pub fn residual(a: &Csr, b: &[f64], x: &[f64]) -> Residual {
+    measured(a, b, x).0
+}
+
+/// The same, and how near x is to a solution of least squares: [`Residual::optimality`]. `transpose` is Aᵀ. The sums of Aᵀ r, too, are
+/// formed in twice the precision, of r rounded.
+///
+/// # Panics
+/// If `b` has not one element a row, or `x` not one a column, or `transpose` not the shape of Aᵀ.
+#[must_use]
+pub fn least_squares_residual(a: &Csr, transpose: &Csr, b: &[f64], x: &[f64]) -> Residual {
+    assert_eq!((transpose.n_rows(), transpose.n_cols()), (a.n_cols(), a.n_rows()), "the shape of the transpose");
+    let (found, r) = measured(a, b, x);
+    Residual { optimality: Some(optimality(transpose, &r)), ..found }
+}
+
+/// ‖Aᵀ r‖₂ / (‖A‖_F ‖r‖₂).
+fn optimality(transpose: &Csr, r: &[f64]) -> f64 {
+    // powers of two keep all in range
+    let (of_a, of_r) = (Norm::of(transpose.values()), Norm::of(r));
+    let gradient = |j: usize| {
+        let (rows, values) = transpose.row(j);
+        difference(0.0, rows.iter().zip(values).map(|(&i, &v)| (v * of_a.scale, r[i as usize] * of_r.scale)))
+    };
+    let gradient: Vec<f64> = (0..transpose.n_rows()).into_par_iter().map(gradient).collect();
+    match norm_2(&gradient) {
+        0.0 => 0.0,
+        norm => norm / of_a.root / of_r.root,
+    }
+}
+
+/// What the residual says, and the residual.
+fn measured(a: &Csr, b: &[f64], x: &[f64]) -> (Residual, Vec<f64>) {
     assert_eq!(b.len(), a.n_rows(), "b must have one element a row");
     assert_eq!(x.len(), a.n_cols(), "x must have one element a column");
     // the row sums in the same pass: the matrix is read from memory once
@@ -56,7 +94,7 @@ pub fn residual(a: &Csr, b: &[f64], x: &[f64]) -> Residual {
     let a_inf = max_propagating_nan(row_sums.into_par_iter());
     let found = of_difference(&r, b, x);
     let backward_error = backward_error(found.norm_inf, a_inf, norm_inf(x), norm_inf(b));
-    Residual { backward_error, ..found }
+    (Residual { backward_error, ..found }, r)
 }
 
 /// Measures the residual of `x` in a complex A x = b: [`residual`] in complex numbers, where |z| is the modulus. Real and imaginary
@@ -96,6 +134,7 @@ pub(crate) fn of_difference(r: &[f64], b: &[f64], x: &[f64]) -> Residual {
         relative_2: norm.relative_to(&rhs),
         norm_inf: if norm.root.is_nan() { f64::NAN } else { norm_inf(r) },
         backward_error: f64::NAN,
+        optimality: None,
     }
 }
 
@@ -213,6 +252,23 @@ mod tests {
         assert_eq!(r.backward_error, 4.0 / (4.0 * 1.0 + 8.0));
         let r = residual(&a, &[3.0, 4.0], &[1.0, 1.0]);
         assert_eq!((r.norm_2, r.relative_2, r.norm_inf, r.backward_error), (0.0, 0.0, 0.0, 0.0));
+    }
+
+    #[test]
+    fn how_far_from_least_squares() {
+        // r = (1, 0) − (3, 4) x; from x = 3 / 25 on, r is orthogonal to the column
+        for scale in [1.0, 2f64.powi(500), 2f64.powi(-500)] {
+            let a = rows(&[&[3.0 * scale], &[4.0 * scale]]);
+            let transpose = a.transposed().unwrap();
+            let of = |b: f64, x: f64| least_squares_residual(&a, &transpose, &[b / scale, 0.0], &[x / scale / scale]);
+            assert_eq!(of(1.0, 0.0).optimality, Some(0.6));
+            let least = of(25.0, 3.0);
+            assert_eq!((least.optimality, least.norm_2), (Some(0.0), 20.0 / scale));
+            assert_eq!((of(0.0, 0.0).optimality, residual(&a, &[1.0, 0.0], &[0.0]).optimality), (Some(0.0), None));
+        }
+        let nothing = Csr::new(2, 1, vec![0; 3], vec![], vec![]).unwrap();
+        let found = least_squares_residual(&nothing, &nothing.transposed().unwrap(), &[1.0, 2.0], &[1.0]);
+        assert_eq!((found.optimality, found.relative_2), (Some(0.0), 1.0));
     }
 
     #[test]

@@ -300,6 +300,11 @@ fn do_on_halo<O: PassBackend>(
     Ok(())
 }
 
+/// Elements of the longest halo of these operators, for which vectors have room.
+pub(crate) fn largest_halo<O: Backend>(operators: &[impl LinearOperator<O>]) -> usize {
+    operators.iter().map(LinearOperator::halo).max().unwrap_or_default()
+}
+
 /// A program on a rank, with its vectors.
 pub(crate) struct Machine<O: PassBackend> {
     program: Arc<Program>,
@@ -307,6 +312,8 @@ pub(crate) struct Machine<O: PassBackend> {
     /// By their places.
     pub(crate) v: Vec<O::Vector>,
     columns: Vec<Column>,
+    /// The tolerance of a run, which has the place of a sum.
+    pub(crate) tolerance: f64,
     /// Sums that ranks have not yet added up.
     pending: Vec<(usize, Turn)>,
     /// An iteration of which [`Program::last`] has yet to be formed, and how many of the pending sums are its own.
@@ -329,13 +336,15 @@ impl<O: PassBackend> Machine<O> {
     ///
     /// # Errors
     /// A compiler that fails, or not enough memory.
-    pub(crate) fn new(backend: &O, a: &impl LinearOperator<O>, program: Program) -> Result<Self> {
+    pub(crate) fn new(backend: &O, operators: &[impl LinearOperator<O>], program: Program) -> Result<Self> {
+        assert!(operators.len() > usize::from(program.has_transpose()), "{} multiplies by Aᵀ, too", program.method);
+        let room = largest_halo(operators);
         let vector = |(slot, name): (Slot, &&'static str)| {
             let is_elsewhere = LENT.contains(&slot) || program.shared().contains(&slot);
-            if is_elsewhere { backend.nothing() } else { backend.vector(a.halo(), name) }
+            if is_elsewhere { backend.nothing() } else { backend.vector(room, name) }
         };
         let mut v = program.names.iter().enumerate().map(vector).collect::<Result<Vec<_>>>()?;
-        let (rows, halo) = (backend.n_owned() / backend.columns(), a.halo() / backend.columns());
+        let (rows, halo) = (backend.n_owned() / backend.columns(), room / backend.columns());
         for (slot, elements) in &program.given {
             v[*slot] = backend.shared_vector(&O::Real::scaled(elements, 1.0), halo, program.names[*slot])?;
         }
@@ -348,8 +357,10 @@ impl<O: PassBackend> Machine<O> {
             }
         }
         let mut passes = backend.compile(&program)?;
-        let bytes = a.bytes() + (program.arrays_moved() * backend.n_owned() * size_of::<O::Real>()) as u64;
-        backend.prepare_several(&mut passes, &program, a.rows(), a.live_halo(), bytes)?;
+        if let [a] = operators {
+            let bytes = a.bytes() + (program.arrays_moved() * backend.n_owned() * size_of::<O::Real>()) as u64;
+            backend.prepare_several(&mut passes, &program, a.rows(), a.live_halo(), bytes)?;
+        }
         let columns = vec![Column::default(); backend.columns()];
         let (pending, on_halo) = (Vec::new(), Vec::new());
         Ok(Self {
@@ -357,6 +368,7 @@ impl<O: PassBackend> Machine<O> {
             passes,
             v,
             columns,
+            tolerance: 0.0,
             pending,
             unfinished: None,
             on_halo,
@@ -391,11 +403,12 @@ impl<O: PassBackend> Machine<O> {
     /// # Errors
     /// A failing device or rank.
     pub(crate) fn begin_columns(&mut self, backend: &O) -> Result<Vec<f64>> {
-        let column = Column {
+        let mut column = Column {
             carried: vec![f64::NAN; self.program.carried.len()],
             sums: vec![f64::NAN; self.program.sums],
             is_over: false,
         };
+        self.program.tolerance.iter().for_each(|sum| column.sums[*sum] = self.tolerance);
         self.columns.fill(column);
         (self.arriving, self.on_halo, self.unfinished, self.iteration) = (None, Vec::new(), None, 0);
         (self.is_together, self.is_refused) = (false, false);
@@ -420,7 +433,12 @@ impl<O: PassBackend> Machine<O> {
     ///
     /// # Errors
     /// A failing device or rank.
-    pub(crate) fn start(&mut self, backend: &O, a: &impl LinearOperator<O>, keeps_direction: bool) -> Result<()> {
+    pub(crate) fn start(
+        &mut self,
+        backend: &O,
+        operators: &[impl LinearOperator<O>],
+        keeps_direction: bool,
+    ) -> Result<()> {
         for slot in &self.program.zeroed {
             backend.clear(&mut self.v[*slot])?;
         }
@@ -428,9 +446,9 @@ impl<O: PassBackend> Machine<O> {
         let program = Arc::clone(&self.program);
         for (k, step) in program.steps(stage).iter().enumerate() {
             match step {
-                Step::Multiply(Multiply { x, y, .. }) => {
+                Step::Multiply(Multiply { operator, x, y, .. }) => {
                     let [x, y] = pair(&mut self.v, [*x, *y]);
-                    a.apply(backend, x, y)?;
+                    operators[*operator].apply(backend, x, y)?;
                 }
                 Step::Pass(pass) => {
                     self.resolve::<Infallible>(backend, &pass.factors(), &mut |_, _| None)?;
@@ -445,7 +463,7 @@ impl<O: PassBackend> Machine<O> {
         }
         for slot in 0..self.v.len() {
             if self.program.has_halo[slot] && backend.comm().size() > 1 {
-                a.fill_halo(backend, &mut self.v[slot])?;
+                operators[program.operator_of[slot]].fill_halo(backend, &mut self.v[slot])?;
             }
         }
         if backend.runs_ahead() {
@@ -463,7 +481,7 @@ impl<O: PassBackend> Machine<O> {
     pub(crate) fn iterate<V>(
         &mut self,
         backend: &O,
-        a: &impl LinearOperator<O>,
+        operators: &[impl LinearOperator<O>],
         iteration: u64,
         limit: f64,
         judge: Judging<'_, V>,
@@ -474,7 +492,7 @@ impl<O: PassBackend> Machine<O> {
         for (k, step) in program.iteration.iter().enumerate() {
             match step {
                 Step::Multiply(multiply) => {
-                    self.multiply(backend, a, multiply, products)?;
+                    self.multiply(backend, operators, multiply, products)?;
                     products += 1;
                 }
                 Step::Pass(pass) if self.is_ahead(backend) => {
@@ -513,11 +531,12 @@ impl<O: PassBackend> Machine<O> {
     pub(crate) fn several(
         &mut self,
         backend: &O,
-        a: &impl LinearOperator<O>,
+        operators: &[impl LinearOperator<O>],
         (iteration, most): (u64, u64),
         limit: f64,
     ) -> Result<Option<u64>> {
-        let next = backend.several_ahead(&mut self.passes, a.rows(), (iteration, most), limit, &mut self.v)?;
+        let rows = if let [a] = operators { a.rows() } else { None };
+        let next = backend.several_ahead(&mut self.passes, rows, (iteration, most), limit, &mut self.v)?;
         if let Some(next) = next {
             (iteration..next).for_each(|_| self.reorder());
             (next..iteration).for_each(|_| self.reorder_back());
@@ -676,7 +695,14 @@ impl<O: PassBackend> Machine<O> {
 
     /// y = A x, with its sums. What passes have done to owned elements since the last product is now done to halos, once that of the
     /// last product has arrived.
-    fn multiply(&mut self, backend: &O, a: &impl LinearOperator<O>, multiply: &Multiply, number: usize) -> Result<()> {
+    fn multiply(
+        &mut self,
+        backend: &O,
+        operators: &[impl LinearOperator<O>],
+        multiply: &Multiply,
+        number: usize,
+    ) -> Result<()> {
+        let a = &operators[multiply.operator];
         // the first pass behind the product completes what the former iteration has left
         if self.unfinished.is_some() && !self.pending.is_empty() && !multiply.is_awaited {
             backend.send_parts(&mut self.passes, &self.pending)?; // beside the product
@@ -704,7 +730,8 @@ impl<O: PassBackend> Machine<O> {
             backend.send_parts(&mut self.passes, &self.pending)?;
         }
         if is_exchanged {
-            a.pack_halo(backend, &self.v[multiply.y], multiply.is_awaited)?;
+            let next = &operators[self.program.operator_of[multiply.y]];
+            next.pack_halo(backend, &self.v[multiply.y], multiply.is_awaited)?;
             self.arriving = Some(multiply.y);
         }
         Ok(())

@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use super::deferred::Deferred;
 use super::scalar::{Form, Node, Scalars};
-use super::text::{Carried, Check, Line, OWN, Preconditioner, R, Recorder, Recording, Slot, WEIGHTS};
+use super::text::{
+    Carried, Check, Line, MATRIX, OWN, Preconditioner, R, Recorder, Recording, Slot, TRANSPOSE, WEIGHTS,
+};
 
 /// A method, fused.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,8 +57,12 @@ pub(crate) struct Program {
     pub(crate) derives_curvature: bool,
     /// Vectors that must be zeros when a run begins: they are used before they are set.
     pub(crate) zeroed: Vec<Slot>,
-    /// Whether ranks keep each vector up to date on its halo, too: what is multiplied, and what that is made of.
+    /// Whether ranks keep each vector up to date on its halo, too: what is multiplied, and what that is made of;
     pub(crate) has_halo: Vec<bool>,
+    /// and the operator whose halo that is.
+    pub(crate) operator_of: Vec<usize>,
+    /// The sum in whose place the tolerance of a run is, if the method asks for it.
+    pub(crate) tolerance: Option<usize>,
 }
 
 /// A part of a program.
@@ -93,6 +99,8 @@ impl Step {
 /// A product with the matrix.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Multiply {
+    /// The number of the operator.
+    pub(crate) operator: usize,
     /// The vector that is multiplied.
     pub(crate) x: Slot,
     /// The product.
@@ -212,12 +220,17 @@ impl Program {
         method(&recorder);
         assert!(!recorder.forgets_preconditioner(), "{name} applies no preconditioner");
         let recording = recorder.finish();
-        let Recording { direction, ref given, ref kept, ref random, replace_every, derives_curvature, .. } = recording;
+        let Recording {
+            direction, ref given, ref kept, ref random, replace_every, derives_curvature, tolerance, ..
+        } = recording;
         let taken_over: Vec<Slot> = direction.iter().chain(kept).copied().collect();
         let (given, random) = (given.clone(), random.clone());
         let Recording { names, mut scalars, sums, mut carried, begin, norm2, start, iteration, order, .. } = recording;
         assert!(products_stay(&iteration, &order), "{name}: a product is set to something else before the next one");
-        let has_halo = halos(&iteration, &order);
+        let operators = halos(&iteration, &order);
+        assert!(halos_agree(&iteration, &operators), "{name}: a halo is not that of the next product");
+        let has_halo = operators.iter().map(Option::is_some).collect();
+        let operator_of = operators.iter().map(|operator| operator.unwrap_or(MATRIX)).collect();
         let is_given = |slot: &Slot| random.contains(slot) || given.iter().any(|(other, _)| other == slot);
         let mut zeroed = used_before_set(start.iter().chain(&iteration));
         zeroed.retain(|slot| !is_given(slot));
@@ -250,6 +263,8 @@ impl Program {
             derives_curvature,
             zeroed,
             has_halo,
+            operator_of,
+            tolerance,
         };
         program.form_scalars();
         program.find_awaited();
@@ -299,6 +314,11 @@ impl Program {
     /// Products of an iteration.
     pub(crate) fn products(&self) -> usize {
         self.iteration.iter().filter(|step| matches!(step, Step::Multiply(_))).count()
+    }
+
+    /// Whether an iteration multiplies by the transpose, too.
+    pub(crate) fn has_transpose(&self) -> bool {
+        self.iteration.iter().any(|step| matches!(step, Step::Multiply(multiply) if multiply.operator == TRANSPOSE))
     }
 
     /// Whether a pass is the first of an iteration.
@@ -499,8 +519,9 @@ fn fuse(lines: &[Line], scalars: &Scalars, products_sum: bool) -> Vec<Step> {
     for (at, line) in lines.iter().enumerate() {
         let awaits = |node: Node, sums: &[usize]| scalars.awaits(node, &|sum| sums.contains(&sum));
         match line {
-            Line::Multiply { x, y } => {
-                parts.push(Part::Multiply(Multiply { x: *x, y: *y, xy: None, yy: None, is_awaited: false }))
+            Line::Multiply { operator, x, y } => {
+                let (operator, x, y) = (*operator, *x, *y);
+                parts.push(Part::Multiply(Multiply { operator, x, y, xy: None, yy: None, is_awaited: false }))
             }
             Line::Dot { sum, of: [a, b], weights: None } if products_sum && is_of_product(parts.last(), [*a, *b]) => {
                 let Some(Part::Multiply(multiply)) = parts.last_mut() else { continue };
@@ -569,22 +590,51 @@ fn sink(parts: &mut [Part]) {
     }
 }
 
-/// Which vectors ranks keep up to date on their halos: those that are multiplied in an iteration, and all that they are made of.
-fn halos(iteration: &[Line], order: &[Slot]) -> Vec<bool> {
-    let mut has_halo = vec![false; order.len()];
+/// Which vectors ranks keep up to date on their halos, and of which operator these are: vectors that are multiplied in an iteration, and
+/// all that they are made of.
+///
+/// # Panics
+/// If a vector needs the halos of two operators.
+fn halos(iteration: &[Line], order: &[Slot]) -> Vec<Option<usize>> {
+    let mut operators = vec![None; order.len()];
+    let need = |operators: &mut Vec<Option<usize>>, slot: Slot, operator: usize| {
+        assert!(operators[slot].is_none_or(|other| other == operator), "a vector with the halos of two operators");
+        operators[slot] = Some(operator);
+    };
     let mut seen = None;
-    while seen.as_ref() != Some(&has_halo) {
-        seen = Some(has_halo.clone());
+    while seen.as_ref() != Some(&operators) {
+        seen = Some(operators.clone());
         for line in iteration.iter().rev() {
             match line {
-                Line::Multiply { x, .. } => has_halo[*x] = true,
-                Line::Assign { to, .. } if has_halo[*to] => line.reads().into_iter().for_each(|of| has_halo[of] = true),
+                Line::Multiply { operator, x, .. } => need(&mut operators, *x, *operator),
+                Line::Assign { to, .. } => {
+                    let Some(operator) = operators[*to] else { continue };
+                    line.reads().into_iter().for_each(|of| need(&mut operators, of, operator));
+                }
                 _ => {}
             }
         }
         for (k, from) in order.iter().enumerate() {
-            has_halo[*from] |= has_halo[k];
+            if let Some(operator) = operators[k] {
+                need(&mut operators, *from, operator);
+            }
         }
     }
-    has_halo
+    operators
+}
+
+/// Whether each product finds the halos that were left for it: what is set between two products, the first one's own among it, is kept
+/// on the halo of the second one's operator, if on any.
+fn halos_agree(iteration: &[Line], operators: &[Option<usize>]) -> bool {
+    let mut next = iteration.iter().find_map(product);
+    iteration.iter().rev().all(|line| {
+        let agrees = line.sets().is_none_or(|slot| operators[slot].is_none_or(|operator| next == Some(operator)));
+        next = product(line).or(next);
+        agrees
+    })
+}
+
+/// The operator of a product.
+fn product(line: &Line) -> Option<usize> {
+    if let Line::Multiply { operator, .. } = line { Some(*operator) } else { None }
 }

@@ -375,7 +375,7 @@ fn meeting(text: &mut String, totals: &[Total], products: Vec<usize>, [is_on, is
 /// When a check lets the iteration go on.
 fn goes_on(check: &Check, value: &str) -> String {
     let least = match check.kind {
-        CheckKind::Curvature | CheckKind::Breakdown => "0",
+        CheckKind::Curvature | CheckKind::Breakdown | CheckKind::Minimum => "0",
         CheckKind::Norm => "limit",
     };
     format!("{value} > {least} && isfinite({value})")

@@ -1,5 +1,6 @@
 //! Programs on every kind of rank, against plain loops that share nothing with them.
 
+use std::slice::from_ref;
 use std::sync::Arc;
 
 use super::deferred::complete;
@@ -26,6 +27,8 @@ use crate::real::Real;
 mod mirrored;
 /// Random texts, against plain loops.
 mod random;
+/// Products with A and with its transpose, each with halos of its own.
+mod transposes;
 
 fn device() -> Info {
     list().devices.into_iter().next().expect("the tests need an OpenCL device")
@@ -71,19 +74,21 @@ fn run_counting<O: PassBackend>(
     by_several: bool,
     launches: &mut u64,
 ) -> Ran {
-    let mut machine = Machine::new(backend, a, program).unwrap();
+    let mut machine = Machine::new(backend, from_ref(a), program).unwrap();
     for slot in LENT {
         machine.v[slot] = backend.vector(a.halo(), "a vector").unwrap();
     }
     backend.begin().unwrap();
     backend.write(&O::Real::scaled(b, 1.0), &mut machine.v[R]).unwrap();
     machine.begin(backend).unwrap();
-    machine.start(backend, a, false).unwrap();
+    machine.start(backend, from_ref(a), false).unwrap();
     let is_together = machine.is_together();
     let mut ran = Ran { x: vec![0.0; b.len()], history: Vec::new(), indefinite: None, is_together };
     let mut judge = |_, record: Record| match record {
         Record::Curvature { iteration, pq } => (pq <= 0.0 || pq.is_nan()).then(|| ran.indefinite = Some(iteration)),
-        Record::Breakdown { value, .. } => (value <= 0.0 || value.is_nan()).then_some(()),
+        Record::Breakdown { value, .. } | Record::Minimum { value, .. } => {
+            (value <= 0.0 || value.is_nan()).then_some(())
+        }
         Record::Residual { rr, .. } => {
             ran.history.push(rr);
             (rr <= limit || rr.is_nan()).then_some(())
@@ -91,11 +96,14 @@ fn run_counting<O: PassBackend>(
     };
     let mut next = 1;
     while next <= most {
-        let several =
-            if by_several { machine.several(backend, a, (next, most + 1 - next), limit).unwrap() } else { None };
+        let several = if by_several {
+            machine.several(backend, from_ref(a), (next, most + 1 - next), limit).unwrap()
+        } else {
+            None
+        };
         if several.is_none() {
             backend.begin_iteration(next).unwrap();
-            if machine.iterate(backend, a, next, limit, &mut judge).unwrap().is_some() {
+            if machine.iterate(backend, from_ref(a), next, limit, &mut judge).unwrap().is_some() {
                 break;
             }
         }
@@ -108,7 +116,7 @@ fn run_counting<O: PassBackend>(
             break;
         }
         if next > most {
-            next = machine.several(backend, a, (next, 0), limit).unwrap().unwrap_or(next); // was a launch refused?
+            next = machine.several(backend, from_ref(a), (next, 0), limit).unwrap().unwrap_or(next); // was a launch refused?
         }
     }
     machine.complete(backend).unwrap();
@@ -293,6 +301,8 @@ fn passes_of_methods() {
     assert_eq!(arrays(Method::Minres, false), (1, named(&[("minres_u_old_dots", 4), ("minres_w_old_x", 6)])));
     let scaled = [("minres_u_old_dots", 4), ("minres_w_old_x_r_dots", 10)];
     assert_eq!(arrays(Method::Minres, true), (1, named(&scaled)));
+    let lsmr = [("lsmr_r_dots", 3), ("lsmr_v_dots", 3), ("lsmr_h_bar_x_h", 7)];
+    assert_eq!(arrays(Method::Lsmr, false), (2, named(&lsmr)));
 }
 
 /// Other groups for the passes, and the same bits.
@@ -371,7 +381,7 @@ fn a_late_refusal_is_not_lost() {
     let backend = OpenClBackend::<f64, f64>::new(ctx.clone(), kernels, n, Box::new(Alone::default())).unwrap();
     let part = split(&a, std::slice::from_ref(&(0..n))).remove(0);
     let block = DeviceBlock::upload(&ctx, &backend.kernels.tuning, &part, 1.0, Format::Csr).unwrap();
-    let mut machine = Machine::new(&backend, &block, Method::Cg.program(false, None).unwrap()).unwrap();
+    let mut machine = Machine::new(&backend, from_ref(&block), Method::Cg.program(false, None).unwrap()).unwrap();
     for slot in LENT {
         machine.v[slot] = backend.vector(0, "a vector").unwrap();
     }
@@ -380,12 +390,12 @@ fn a_late_refusal_is_not_lost() {
         backend.clear(&mut machine.v[X]).unwrap();
         backend.write(&b, &mut machine.v[R]).unwrap();
         machine.begin(&backend).unwrap();
-        machine.start(&backend, &block, false).unwrap();
+        machine.start(&backend, from_ref(&block), false).unwrap();
     };
     begin(&mut machine);
-    assert_eq!(machine.several(&backend, &block, (1, 3), 0.0).unwrap(), Some(4));
+    assert_eq!(machine.several(&backend, from_ref(&block), (1, 3), 0.0).unwrap(), Some(4));
     assert!(machine.refuse_several(&backend));
-    assert_eq!(machine.several(&backend, &block, (4, 3), 0.0).unwrap(), Some(7));
+    assert_eq!(machine.several(&backend, from_ref(&block), (4, 3), 0.0).unwrap(), Some(7));
     machine.complete(&backend).unwrap();
     let x = |machine: &Machine<OpenClBackend<f64, f64>>| {
         let mut x = vec![0.0; n];
@@ -397,9 +407,9 @@ fn a_late_refusal_is_not_lost() {
     assert!(is_close(&x(&machine)), "what was done before is complete");
     begin(&mut machine);
     for iteration in 1..=3 {
-        assert_eq!(machine.several(&backend, &block, (iteration, 3), 0.0).unwrap(), None);
+        assert_eq!(machine.several(&backend, from_ref(&block), (iteration, 3), 0.0).unwrap(), None);
         backend.begin_iteration(iteration).unwrap();
-        machine.iterate(&backend, &block, iteration, 0.0, &mut |_, _| None::<()>).unwrap();
+        machine.iterate(&backend, from_ref(&block), iteration, 0.0, &mut |_, _| None::<()>).unwrap();
     }
     machine.complete(&backend).unwrap();
     assert!(is_close(&x(&machine)));
@@ -414,18 +424,18 @@ fn refused_run(
     (limit, most): (f64, u64),
     at: u64,
 ) -> Ran {
-    let mut machine = Machine::new(backend, a, program).unwrap();
+    let mut machine = Machine::new(backend, from_ref(a), program).unwrap();
     for slot in LENT {
         machine.v[slot] = backend.vector(0, "a vector").unwrap();
     }
     backend.begin().unwrap();
     backend.write(b, &mut machine.v[R]).unwrap();
     machine.begin(backend).unwrap();
-    machine.start(backend, a, false).unwrap();
+    machine.start(backend, from_ref(a), false).unwrap();
     let is_together = machine.is_together();
     let mut ran = Ran { x: vec![0.0; b.len()], history: Vec::new(), indefinite: None, is_together };
     let mut judge = |_, record: Record| match record {
-        Record::Curvature { .. } | Record::Breakdown { .. } => None,
+        Record::Curvature { .. } | Record::Breakdown { .. } | Record::Minimum { .. } => None,
         Record::Residual { iteration, rr, .. } => {
             ran.history.push(rr);
             assert_eq!(iteration, ran.history.len() as u64);
@@ -438,11 +448,11 @@ fn refused_run(
             assert!(machine.refuse_several(backend), "small systems have launches of several iterations");
             is_refused = true;
         }
-        let several = machine.several(backend, a, (next, most + 1 - next), limit).unwrap();
+        let several = machine.several(backend, from_ref(a), (next, most + 1 - next), limit).unwrap();
         next = several.unwrap_or(next);
         if several.is_none() && next <= most {
             backend.begin_iteration(next).unwrap();
-            machine.iterate(backend, a, next, limit, &mut |_, _| None::<()>).unwrap();
+            machine.iterate(backend, from_ref(a), next, limit, &mut |_, _| None::<()>).unwrap();
             next += 1;
         }
         let mut records = Vec::new();
@@ -464,19 +474,20 @@ fn directions_are_taken_over() {
     let backend = HostBackend::<f64>::new(n, Box::new(Alone::default()));
     let rows = HostBlock::new(&a, split(&a, std::slice::from_ref(&(0..n))).remove(0), 1.0, Format::Csr).unwrap();
     let iterates = |breaks: &[u64]| {
-        let mut machine = Machine::new(&backend, &rows, Method::CgTextbook.program(false, None).unwrap()).unwrap();
+        let mut machine =
+            Machine::new(&backend, from_ref(&rows), Method::CgTextbook.program(false, None).unwrap()).unwrap();
         for slot in LENT {
             machine.v[slot] = backend.vector(0, "a vector").unwrap();
         }
         backend.write(&b, &mut machine.v[R]).unwrap();
         machine.begin(&backend).unwrap();
-        machine.start(&backend, &rows, false).unwrap();
+        machine.start(&backend, from_ref(&rows), false).unwrap();
         for iteration in 1..=20 {
             if breaks.contains(&iteration) {
                 machine.begin(&backend).unwrap();
-                machine.start(&backend, &rows, true).unwrap();
+                machine.start(&backend, from_ref(&rows), true).unwrap();
             }
-            machine.iterate(&backend, &rows, iteration, 0.0, &mut |_, _| None::<()>).unwrap();
+            machine.iterate(&backend, from_ref(&rows), iteration, 0.0, &mut |_, _| None::<()>).unwrap();
         }
         machine.v[X].clone()
     };
@@ -508,17 +519,17 @@ fn early_and_late<O: PassBackend<Real = f64>>(
     b: &[f64],
     iterations: u64,
 ) -> ([Vec<f64>; 2], f64) {
-    let mut machine = Machine::new(backend, a, Method::Cg.program(false, None).unwrap()).unwrap();
+    let mut machine = Machine::new(backend, from_ref(a), Method::Cg.program(false, None).unwrap()).unwrap();
     for slot in LENT {
         machine.v[slot] = backend.vector(a.halo(), "a vector").unwrap();
     }
     backend.begin().unwrap();
     backend.write(b, &mut machine.v[R]).unwrap();
     machine.begin(backend).unwrap();
-    machine.start(backend, a, false).unwrap();
+    machine.start(backend, from_ref(a), false).unwrap();
     for iteration in 1..=iterations {
         backend.begin_iteration(iteration).unwrap();
-        machine.iterate(backend, a, iteration, 0.0, &mut |_, _| None::<()>).unwrap();
+        machine.iterate(backend, from_ref(a), iteration, 0.0, &mut |_, _| None::<()>).unwrap();
     }
     machine.look(backend, iterations, true, &mut Vec::new()).unwrap();
     let read = |v: &O::Vector| {

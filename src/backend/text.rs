@@ -33,6 +33,11 @@ pub(crate) const WEIGHTS: Slot = 2;
 /// The first that is a method's own.
 pub(crate) const OWN: Slot = 3;
 
+/// The operator A.
+pub(crate) const MATRIX: usize = 0;
+/// The operator Aᵀ, of methods that multiply by it.
+pub(crate) const TRANSPOSE: usize = 1;
+
 /// What a method says, in order.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Line {
@@ -57,8 +62,10 @@ pub(crate) enum Line {
     Defer(Deferred),
     /// What is left of that is done.
     Complete(Deferred),
-    /// y = A x.
+    /// y = A x, or Aᵀ x.
     Multiply {
+        /// The number of the operator: [`MATRIX`] or [`TRANSPOSE`].
+        operator: usize,
         /// The vector that is multiplied.
         x: Slot,
         /// The product.
@@ -94,6 +101,7 @@ impl Check {
         match self.kind {
             CheckKind::Curvature => Record::Curvature { iteration, pq: value },
             CheckKind::Breakdown => Record::Breakdown { iteration, value },
+            CheckKind::Minimum => Record::Minimum { iteration, value },
             CheckKind::Norm => Record::Residual { iteration, rr: value },
         }
     }
@@ -106,6 +114,8 @@ pub(crate) enum CheckKind {
     Curvature,
     /// What the method divides by, or so: the same.
     Breakdown,
+    /// How far ‖r‖ is from the least there is: the run ends, and nothing is done of what comes later, unless it is positive.
+    Minimum,
     /// ‖r‖² of the iterate that the lines before have left: the run ends once it meets the test.
     Norm,
 }
@@ -113,7 +123,7 @@ pub(crate) enum CheckKind {
 impl CheckKind {
     /// Whether nothing is done of what comes later if it fails.
     pub(crate) fn is_guard(self) -> bool {
-        matches!(self, Self::Curvature | Self::Breakdown)
+        matches!(self, Self::Curvature | Self::Breakdown | Self::Minimum)
     }
 }
 
@@ -192,6 +202,8 @@ pub(crate) struct Recording {
     pub(crate) replace_every: Option<[u64; 2]>,
     /// Whether p·A p is a difference.
     pub(crate) derives_curvature: bool,
+    /// The sum whose place has what the caller of a run gives as [tolerance](Recorder::tolerance).
+    pub(crate) tolerance: Option<usize>,
 }
 
 /// A preconditioner M ≈ A as a rank has it, after its set-up: symmetric and positive definite, with an inverse that is cheap to
@@ -290,7 +302,19 @@ impl Recorder {
 
     /// The matrix.
     pub(crate) fn a(&self) -> Operator {
-        Operator
+        Operator(MATRIX)
+    }
+
+    /// Its transpose.
+    pub(crate) fn transpose(&self) -> Operator {
+        Operator(TRANSPOSE)
+    }
+
+    /// The ‖Aᵀ r‖ / ‖r‖ that ends a run, as its caller wants it.
+    pub(crate) fn tolerance(&self) -> Scalar<'_> {
+        let sum = self.new_sum();
+        self.state.borrow_mut().all.tolerance = Some(sum);
+        self.carried(self.form(Form::Sum(sum))) // as all scalars that stay
     }
 
     /// A vector of zeros when a run begins.
@@ -410,6 +434,11 @@ impl Recorder {
         self.note(Line::Check(Check { node: value.node, kind: CheckKind::Breakdown }));
     }
 
+    /// The iteration goes on only if this is positive; if not, no other x has a smaller residual.
+    pub(crate) fn require_descent(&self, value: Scalar<'_>) {
+        self.note(Line::Check(Check { node: value.node, kind: CheckKind::Minimum }));
+    }
+
     /// After so many iterations, in double and in single precision, the residual is replaced by b − A x, and what the method forms
     /// before its first iteration is formed anew, with the direction as it is.
     pub(crate) fn replace_residual_every(&self, iterations: [u64; 2]) {
@@ -436,6 +465,12 @@ impl Recorder {
         }
     }
 
+    fn new_sum(&self) -> usize {
+        let state = &mut *self.state.borrow_mut();
+        state.all.sums += 1;
+        state.all.sums - 1
+    }
+
     /// The sum of the products of elements, which is formed once as long as the vectors stay as they are.
     fn dot<'k>(&'k self, x: Vector<'k>, y: Vector<'k>, weights: Option<Slot>) -> Scalar<'k> {
         let of = [x, y].map(|v| self.place(v));
@@ -449,11 +484,7 @@ impl Recorder {
         if let Some(node) = known {
             return Scalar { of: self, node };
         }
-        let sum = {
-            let state = &mut *self.state.borrow_mut();
-            state.all.sums += 1;
-            state.all.sums - 1
-        };
+        let sum = self.new_sum();
         self.note(Line::Dot { sum, of, weights });
         let scalar = self.form(Form::Sum(sum));
         self.state.borrow_mut().dots.push(Dot { of, weights, writes, node: scalar.node });
@@ -461,9 +492,9 @@ impl Recorder {
     }
 }
 
-/// The matrix of the system.
+/// The matrix of the system, or its transpose, by its number.
 #[derive(Clone, Copy)]
-pub(crate) struct Operator;
+pub(crate) struct Operator(usize);
 
 /// The preconditioner of a method, or that there is none: M = 1.
 pub(crate) struct Preconditioning<'k> {
@@ -498,8 +529,8 @@ impl<'k> Preconditioning<'k> {
     }
 }
 
-/// A x.
-pub(crate) struct Product<'k>(Vector<'k>);
+/// A x, or Aᵀ x.
+pub(crate) struct Product<'k>(Operator, Vector<'k>);
 
 /// A vector of the program.
 #[derive(Clone, Copy)]
@@ -541,8 +572,9 @@ impl<'k> Value<'k> for Vector<'k> {
 
 impl<'k> Value<'k> for Product<'k> {
     fn assign(self, to: Vector<'k>) {
-        let [x, y] = [self.0, to].map(|v| to.of.place(v));
-        to.of.note(Line::Multiply { x, y });
+        let Self(Operator(operator), x) = self;
+        let [x, y] = [x, to].map(|v| to.of.place(v));
+        to.of.note(Line::Multiply { operator, x, y });
     }
 }
 
@@ -612,7 +644,7 @@ impl<'k> Mul<Vector<'k>> for Operator {
     type Output = Product<'k>;
 
     fn mul(self, x: Vector<'k>) -> Product<'k> {
-        Product(x)
+        Product(self, x)
     }
 }
 

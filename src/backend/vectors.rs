@@ -27,6 +27,13 @@ pub enum Record {
         /// How far it is from breaking down.
         value: f64,
     },
+    /// What is positive as long as other iterates have a smaller residual.
+    Minimum {
+        /// Which one.
+        iteration: u64,
+        /// How far the residual is from the least there is.
+        value: f64,
+    },
     /// The residual that its step has left.
     Residual {
         /// Which one.

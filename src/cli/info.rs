@@ -106,7 +106,7 @@ fn look<T: Scalar>(
     let square = Square::of(a);
     let square = square.as_ref();
     let advice = Advice::new(a, square);
-    let formats = advice.setup().and_then(|setup| match &read.a {
+    let formats = square.map(|_| advice.setup()).and_then(|setup| match &read.a {
         AnyCsr::Real(a) => Some(formats(a, &setup)),
         AnyCsr::Complex(a) => real_form(a).ok().map(|form| formats(&form, &setup)),
     });

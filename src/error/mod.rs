@@ -82,6 +82,19 @@ pub enum Error {
         cols: usize,
     },
 
+    /// A method for square matrices was given another.
+    #[error(
+        "the matrix has {rows} rows and {cols} columns, and {method} needs a square one; method = lsmr finds the least squares for any"
+    )]
+    Rectangular {
+        /// The method.
+        method: &'static str,
+        /// Rows of the matrix.
+        rows: usize,
+        /// Columns of the matrix.
+        cols: usize,
+    },
+
     /// Two things whose sizes must agree do not.
     #[error("{what} has {found} rows, but the matrix has {expected}")]
     SizeMismatch {
@@ -308,6 +321,7 @@ impl Error {
             | Self::InvalidCsr(_)
             | Self::InvalidPermutation(_)
             | Self::NotSquare { .. }
+            | Self::Rectangular { .. }
             | Self::SizeMismatch { .. }
             | Self::NotSymmetric { .. }
             | Self::NotHermitian { .. }

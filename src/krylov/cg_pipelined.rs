@@ -70,7 +70,7 @@ mod tests {
         let (n, b) = (a.n_rows(), gallery::random_vector(a.n_rows(), 7));
         let backend = HostBackend::<f64>::new(n, Box::new(Alone::default()));
         let part = split(&a, std::slice::from_ref(&(0..n))).remove(0);
-        let rows = HostBlock::new(&a, part, 1.0, Format::Csr).unwrap();
+        let rows = [HostBlock::new(&a, part, 1.0, Format::Csr).unwrap()];
         let mut w = Workspace::new(&backend, &rows).unwrap();
         let program = Program { replace_every, ..Method::CgPipelined.program(false, None).unwrap() };
         let mut machine = Machine::new(&backend, &rows, program).unwrap();

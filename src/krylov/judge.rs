@@ -18,6 +18,9 @@ pub(crate) trait Judge {
     /// iterations.
     fn keeps_direction(&self) -> bool;
 
+    /// ‖Aᵀ r‖ / ‖r‖ at or below this ends the run of a method that minimises ‖r‖, for the matrix that the ranks have.
+    fn tolerance(&self) -> f64;
+
     /// r·r at or below this ends the run.
     fn run_limit(&self) -> f64;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{bicgstab, cg, cg_pipelined, cg_single_reduction, cg_textbook, idr, minres};
+use super::{bicgstab, cg, cg_pipelined, cg_single_reduction, cg_textbook, idr, lsmr, minres};
 use crate::backend::program::Program;
 use crate::backend::text::{Preconditioner, Recorder};
 use crate::named::named;
@@ -14,8 +14,11 @@ use crate::real::Precision;
 pub(crate) struct Facts {
     /// What it says, if it is a text; or else a function of its own runs it.
     pub(crate) text: Option<fn(&Recorder)>,
-    /// What it needs of the matrix, beside that it is square.
+    /// What it needs of the matrix.
     pub(crate) needs: Needs,
+    /// Whether it finds the least ‖b − A x‖ where that is not 0, and multiplies by Aᵀ for it; the columns of A are then scaled, not rows
+    /// and columns alike.
+    pub(crate) minimises: bool,
     /// Whether a run may take over the direction of the one before, so that residuals can be replaced;
     pub(crate) keeps_direction: bool,
     /// and whether rows can be moved, as that is all it takes over.
@@ -31,6 +34,8 @@ pub(crate) struct Facts {
 /// What a method needs of a matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Needs {
+    /// As many rows as columns.
+    pub(crate) square: bool,
     pub(crate) symmetric: bool,
     /// That all eigenvalues are positive.
     pub(crate) definite: bool,
@@ -39,13 +44,17 @@ pub(crate) struct Needs {
 /// Facts of most methods.
 const USUAL: Facts = Facts {
     text: None,
-    needs: Needs { symmetric: true, definite: true },
+    needs: Needs { square: true, symmetric: true, definite: true },
+    minimises: false,
     keeps_direction: true,
     moves: true,
     scales: true,
     applies: false,
     lets_vary: false,
 };
+
+/// What most methods for matrices that are not symmetric need.
+const ANY_SQUARE: Needs = Needs { square: true, symmetric: false, definite: false };
 
 /// Facts of a method that is a text.
 const fn text(text: fn(&Recorder)) -> Facts {
@@ -86,40 +95,59 @@ methods! {
         => Facts { scales: false, applies: true, ..text(cg_textbook::cg) };
     Minres = "minres", "Minimal residuals, for a symmetric matrix that need not be definite (Paige and Saunders 1975)."
         => Facts {
-            needs: Needs { symmetric: true, definite: false },
+            needs: Needs { square: true, symmetric: true, definite: false },
             keeps_direction: false,
             moves: false,
             applies: true,
             ..text(minres::minres)
         };
     Bicgstab = "bicgstab", "Stabilised biconjugate gradients, for any square matrix (van der Vorst 1992)."
-        => Facts { needs: Needs { symmetric: false, definite: false }, moves: false, ..text(bicgstab::bicgstab) };
+        => Facts { needs: ANY_SQUARE, moves: false, ..text(bicgstab::bicgstab) };
     Idr = "idr", "Induced dimension reduction IDR(4), for any square matrix (van Gijzen and Sonneveld 2011)."
         => Facts {
-            needs: Needs { symmetric: false, definite: false },
+            needs: ANY_SQUARE,
             keeps_direction: false,
             moves: false,
             ..text(idr::idr)
         };
     Direct = "direct", "Sparse Cholesky or LU factors on the host, with iterative refinement."
         => Facts {
-            needs: Needs { symmetric: false, definite: false },
+            needs: ANY_SQUARE,
             keeps_direction: false,
             moves: false,
             scales: false,
             ..USUAL
         };
+    Lsmr = "lsmr", "Least squares LSMR, for any matrix, rectangular or singular ones among them (Fong and Saunders 2011)."
+        => Facts {
+            needs: Needs { square: false, ..ANY_SQUARE },
+            minimises: true,
+            keeps_direction: false,
+            moves: false,
+            scales: false,
+            ..text(lsmr::lsmr)
+        };
 }
 
 impl Method {
-    /// All that an iteration can be by: all but [`Method::Auto`] and [`Method::Direct`].
-    pub const FORCED: &[Self] = Self::ALL.split_at(1).1.split_at(Self::ALL.len() - 2).0;
+    /// All that iterate with products with A alone: all but [`Method::Auto`], [`Method::Direct`] and [`Method::Lsmr`].
+    pub const FORCED: &[Self] = Self::ALL.split_at(1).1.split_at(Self::ALL.len() - 3).0;
 
     /// Whether the method works in this precision: a method that can't go on in the direction of a former run gains nothing from
     /// residuals that are replaced.
     #[must_use]
     pub fn allows(self, precision: Precision) -> bool {
         precision != Precision::Mixed || self.facts().keeps_direction || self == Self::Direct
+    }
+
+    /// Whether it needs as many rows as columns.
+    pub(crate) fn needs_square(self) -> bool {
+        self.facts().needs.square
+    }
+
+    /// Whether it finds the least ‖b − A x‖ where that is not 0.
+    pub(crate) fn minimises(self) -> bool {
+        self.facts().minimises
     }
 
     /// Whether it needs a symmetric matrix.
@@ -139,7 +167,7 @@ impl Method {
 
     /// Whether it applies this preconditioner itself.
     pub(crate) fn applies(self, precond: Precond) -> bool {
-        precond != Precond::None && !self.scales_by(precond)
+        precond != Precond::None && !self.scales_by(precond) && !self.minimises()
     }
 
     /// The method as it is run, for a system that is scaled or is not, and with a preconditioner that it applies; if it is a text.
@@ -156,7 +184,10 @@ impl Method {
     /// Its shape, with a preconditioner that changes something or does not.
     fn shape(self, precond: Precond, is_preconditioned: bool) -> Option<Program> {
         let applies = self.applies(precond);
-        self.program(is_preconditioned && !applies, precond.shape().filter(|_| is_preconditioned && applies))
+        self.program(
+            is_preconditioned && self.scales_by(precond),
+            precond.shape().filter(|_| is_preconditioned && applies),
+        )
     }
 
     /// Vectors that a rank keeps for it beside the iterate, the residual, the direction and the product; all have room for a halo.
@@ -167,7 +198,8 @@ impl Method {
     /// Bytes that an iteration in double precision moves for a row beside its entries: two vectors and the row pointer of the
     /// product, and all other vectors.
     pub(crate) fn row_bytes(self, precond: Precond) -> f64 {
-        (2 * 8 + 4 + 8 * self.vectors_moved(precond, true)) as f64
+        let products = if self.minimises() { 2 } else { 1 };
+        (products * (2 * 8 + 4) + 8 * self.vectors_moved(precond, true)) as f64
     }
 
     /// How many vectors an iteration reads and writes beside its product, by the byte rule: each array that an operation reads
@@ -239,6 +271,7 @@ mod tests {
     fn row_bytes_by_hand() {
         assert_eq!(Method::Cg.row_bytes(Precond::Jacobi), 76.0);
         assert_eq!(Method::Minres.row_bytes(Precond::Jacobi), 132.0);
+        assert_eq!(Method::Lsmr.row_bytes(Precond::Jacobi), 144.0);
     }
 
     #[test]
@@ -250,6 +283,8 @@ mod tests {
         assert_eq!(of(Method::CgTextbook), [8, 10]);
         // u; w, x, and with weights r
         assert_eq!(of(Method::Minres), [10, 14]);
+        // u; v; h̄, x, h
+        assert_eq!(of(Method::Lsmr), [13, 13]);
     }
 
     #[test]
@@ -257,6 +292,7 @@ mod tests {
         let of = |method: Method| [Precond::None, Precond::Jacobi].map(|m| method.more_vectors(m));
         assert_eq!([Method::Cg, Method::CgPipelined, Method::CgClassic].map(of), [[0, 0], [3, 3], [0, 0]]);
         assert_eq!(of(Method::Minres), [3, 3]); // q, w and w_old
+        assert_eq!(of(Method::Lsmr), [3, 3]); // t, h and h̄
         assert_eq!(of(Method::CgTextbook), [0, 2]); // d and z
     }
 }

@@ -12,6 +12,7 @@ mod cg_textbook;
 mod idr;
 mod iterate;
 mod judge;
+mod lsmr;
 mod method;
 mod minres;
 mod previous_step;

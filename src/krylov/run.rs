@@ -8,7 +8,7 @@ use super::verdict::Verdict;
 use super::workspace::Workspace;
 use crate::backend::LinearOperator;
 use crate::backend::machine::{Machine, PassBackend};
-use crate::backend::text::{OWN, R, WEIGHTS, X};
+use crate::backend::text::{MATRIX, OWN, R, WEIGHTS, X};
 use crate::error::Result;
 use crate::precond::scaling::RankScaling;
 
@@ -16,7 +16,7 @@ use crate::precond::scaling::RankScaling;
 /// former run has left. If the system is scaled, what the judge sees is the residual of the one that is not.
 pub(crate) fn run<O: PassBackend>(
     backend: &O,
-    a: &impl LinearOperator<O>,
+    operators: &[impl LinearOperator<O>],
     iterate: &mut impl Iterate<O>,
     mut scaling: Option<&mut RankScaling<O>>,
     w: &mut Workspace<O>,
@@ -24,8 +24,9 @@ pub(crate) fn run<O: PassBackend>(
     judge: &mut impl Judge,
 ) -> Result<Verdict> {
     backend.begin()?;
-    iterate.residual(backend, a, w)?; // r = b − A x
+    iterate.residual(backend, &operators[MATRIX], w)?; // r = b − A x
     lend(machine, w, &mut scaling);
+    machine.tolerance = judge.tolerance();
     let norm2 = machine.begin(backend);
     lend(machine, w, &mut scaling);
     if let Some(verdict) = judge.begin(norm2?) {
@@ -35,7 +36,7 @@ pub(crate) fn run<O: PassBackend>(
         iterate.keep(backend, w)?;
     }
     lend(machine, w, &mut scaling);
-    let verdict = iterations(backend, a, iterate, &mut scaling, w, machine, judge);
+    let verdict = iterations(backend, operators, iterate, &mut scaling, w, machine, judge);
     let completed = if verdict.is_ok() { machine.complete(backend) } else { Ok(()) };
     lend(machine, w, &mut scaling);
     completed.and(verdict)
@@ -44,21 +45,21 @@ pub(crate) fn run<O: PassBackend>(
 /// The iterations, while the machine has the vectors.
 fn iterations<O: PassBackend>(
     backend: &O,
-    a: &impl LinearOperator<O>,
+    operators: &[impl LinearOperator<O>],
     iterate: &mut impl Iterate<O>,
     scaling: &mut Option<&mut RankScaling<O>>,
     w: &mut Workspace<O>,
     machine: &mut Machine<O>,
     judge: &mut impl Judge,
 ) -> Result<Verdict> {
-    machine.start(backend, a, judge.keeps_direction())?;
+    machine.start(backend, operators, judge.keeps_direction())?;
     let mut records = Vec::new();
     let most = if judge.may_replace() { machine.longest_run() } else { u64::MAX };
     let mut next = 1;
     loop {
         let limit = judge.run_limit();
         let allowed = |next| judge.allowed_from(next).min(most.saturating_add(1) - next);
-        let several = machine.several(backend, a, (next, allowed(next)), limit)?; // at once, or else one:
+        let several = machine.several(backend, operators, (next, allowed(next)), limit)?; // at once, or else one:
         next = several.unwrap_or(next);
         if machine.must_replace() {
             return Ok(Verdict::Replaces);
@@ -67,7 +68,9 @@ fn iterations<O: PassBackend>(
         let is_single = several.is_none() && !is_over;
         if is_single {
             backend.begin_iteration(iteration)?;
-            if let Some(verdict) = machine.iterate(backend, a, iteration, limit, &mut |_, record| judge.see(&record))? {
+            if let Some(verdict) =
+                machine.iterate(backend, operators, iteration, limit, &mut |_, record| judge.see(&record))?
+            {
                 return Ok(verdict);
             }
             next += 1;

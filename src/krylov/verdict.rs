@@ -11,6 +11,8 @@ pub(crate) enum Verdict {
     Converged,
     /// The recurrence met the test; the true residual has yet to be looked at.
     Presumed,
+    /// By the recurrence, no other iterate has a smaller residual, which does not meet the test.
+    Minimised,
     /// The former run has hardly reduced the true residual, or even increased it.
     Stalled { worse: bool },
     /// The run was as long as the method lets it be: the residual is to be replaced by the true one.
@@ -127,12 +129,16 @@ impl fmt::Display for Singularity {
     }
 }
 
-/// Why a solve ended. Only [`Reason::Converged`] is a success, and it is said only after b − A x has been recomputed.
+/// Why a solve ended. Only [`Reason::Converged`] and [`Reason::LeastSquares`] are successes, and they are said only after b − A x has
+/// been recomputed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Reason {
     /// The stop test holds for the recomputed residual.
     Converged(Criterion),
+    /// The system has no solution, and ‖b − A x‖₂ is the least there is: ‖Aᵀ r‖₂ ≤ rtol ‖A‖_F ‖r‖₂ for the recomputed r = b − A x (the
+    /// second test of Paige and Saunders 1982, doi 10.1145/355984.355989). Said of methods that minimise it.
+    LeastSquares,
     /// The limit on iterations.
     MaxIters,
     /// The limit on time.
@@ -159,7 +165,7 @@ impl Reason {
     /// Whether the solve succeeded.
     #[must_use]
     pub fn converged(&self) -> bool {
-        matches!(self, Self::Converged(_))
+        matches!(self, Self::Converged(_) | Self::LeastSquares)
     }
 
     /// The variant's name, for machines: `Converged`, `MaxIters`, …
@@ -167,6 +173,7 @@ impl Reason {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Converged(_) => "Converged",
+            Self::LeastSquares => "LeastSquares",
             Self::MaxIters => "MaxIters",
             Self::TimeLimit => "TimeLimit",
             Self::Stagnation => "Stagnation",
@@ -208,6 +215,7 @@ impl Reason {
             Self::Converged(Criterion::Atol) => f.write_str("the residual is below atol"),
             Self::Converged(Criterion::BackwardError) => f.write_str("the backward error is as small as asked for"),
             Self::Converged(Criterion::ZeroRhs) => f.write_str("the right-hand side is zero, and so is x"),
+            Self::LeastSquares => f.write_str("no x has a smaller residual, which is not 0: the system has no solution"),
             Self::MaxIters => f.write_str("the limit on iterations was reached"),
             Self::TimeLimit => f.write_str("the limit on time was reached"),
             Self::Stagnation => {

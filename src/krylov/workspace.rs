@@ -2,6 +2,7 @@
 
 use crate::backend::Backend;
 use crate::backend::LinearOperator;
+use crate::backend::machine::largest_halo;
 use crate::error::Result;
 
 /// Vectors that every method has; a text has others beside. An [`Iterate`](super::iterate::Iterate) has its own.
@@ -21,12 +22,13 @@ impl<O: Backend> Workspace<O> {
     ///
     /// # Errors
     /// Not enough memory on the device.
-    pub fn new(backend: &O, a: &impl LinearOperator<O>) -> Result<Self> {
+    pub fn new(backend: &O, operators: &[impl LinearOperator<O>]) -> Result<Self> {
+        let halo = largest_halo(operators);
         Ok(Self {
             x: backend.vector(0, "x")?,
-            r: backend.vector(a.halo(), "r")?,
-            p: backend.vector(a.halo(), "p")?,
-            q: backend.vector(a.halo(), "q")?,
+            r: backend.vector(halo, "r")?,
+            p: backend.vector(halo, "p")?,
+            q: backend.vector(halo, "q")?,
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Square matrices built row by row, in parallel.
+//! Matrices built row by row, in parallel.
 
 use bytemuck::Zeroable;
 use rayon::prelude::*;
@@ -36,6 +36,15 @@ pub(super) fn assemble<T: Scalar>(
     count: impl Fn(usize) -> usize + Sync,
     fill: impl Fn(usize, &mut Row<'_, T>) + Sync,
 ) -> Result<Csr<T>> {
+    assemble_rectangle([n, n], count, fill)
+}
+
+/// The same of `n` rows and `columns` columns.
+pub(super) fn assemble_rectangle<T: Scalar>(
+    [n, columns]: [usize; 2],
+    count: impl Fn(usize) -> usize + Sync,
+    fill: impl Fn(usize, &mut Row<'_, T>) + Sync,
+) -> Result<Csr<T>> {
     if n > Csr::MAX_DIM {
         return Err(too_large(format_args!("{n} rows")));
     }
@@ -44,7 +53,7 @@ pub(super) fn assemble<T: Scalar>(
     let mut cols: Vec<u32> = zeroed(nnz, "the column indices")?;
     let mut values: Vec<T> = zeroed(nnz, "the values")?;
     fill_rows(0, &row_ptr, &mut cols, &mut values, &fill);
-    Csr::new(n, n, row_ptr, cols, values)
+    Csr::new(n, columns, row_ptr, cols, values)
 }
 
 /// The prefix sum of `count`, in blocks: their totals, where each block begins, then every row.

@@ -21,9 +21,9 @@
 //! D. Day, M. A. Heroux, "Solving complex-valued linear systems via equivalent real formulations", SIAM J. Sci. Comput.
 //! 23 (2001), doi 10.1137/S1064827500372262: their K1 and K2, by blocks.
 
-use super::assemble::{assemble, too_large};
+use super::assemble::{assemble_rectangle, too_large};
 use super::{Complex64, Csr};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// A way to write a complex system as a real one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -35,21 +35,18 @@ pub enum Form {
 }
 
 impl Form {
-    /// The real matrix: 2n rows and 4 nnz entries, zeros among them included, so that every entry is a full block of 2 × 2.
+    /// The real matrix: twice the rows and columns, and 4 nnz entries, zeros among them included, so that every entry is a full block of 2 × 2.
     /// Takes 48 nnz + 16 n bytes, in O(nnz), rows in parallel. No entry is −0.
     ///
     /// # Errors
-    /// [`Error::NotSquare`]; [`Error::Usage`] if 32-bit indices can't address it; [`Error::OutOfMemory`] if it doesn't fit.
+    /// [`Error::Usage`](crate::Error::Usage) if 32-bit indices can't address it; [`Error::OutOfMemory`](crate::Error::OutOfMemory) if it doesn't fit.
     pub fn matrix(self, a: &Csr<Complex64>) -> Result<Csr> {
-        let n = a.n_rows();
-        if n != a.n_cols() {
-            return Err(Error::NotSquare { rows: n, cols: a.n_cols() });
+        let (m, n) = (a.n_rows(), a.n_cols());
+        if m.max(n) > Csr::MAX_DIM / 2 {
+            return Err(too_large(format_args!("{} complex rows, as a real one,", m.max(n))));
         }
-        if n > Csr::MAX_DIM / 2 {
-            return Err(too_large(format_args!("{n} complex rows, as a real one,")));
-        }
-        assemble(
-            2 * n,
+        assemble_rectangle(
+            [2 * m, 2 * n],
             |i| 2 * a.row(i / 2).0.len(),
             |i, row| {
                 let (cols, values) = a.row(i / 2);
@@ -150,9 +147,10 @@ mod tests {
     }
 
     #[test]
-    fn shapes_that_are_not_systems() {
-        let wide = Csr::from_triplets(1, 2, &[0], &[1], &[z(1.0, 1.0)]).unwrap();
-        assert!(matches!(real_form(&wide), Err(Error::NotSquare { rows: 1, cols: 2 })));
+    fn other_shapes() {
+        let wide = Csr::from_triplets(1, 2, &[0], &[1], &[z(1.0, 3.0)]).unwrap();
+        let form = Csr::new(2, 4, vec![0, 2, 4], vec![2, 3, 2, 3], vec![1.0, -3.0, 3.0, 1.0]).unwrap();
+        assert_eq!(real_form(&wide).unwrap(), form);
         let nothing = Csr::<Complex64>::from_triplets(0, 0, &[], &[], &[]).unwrap();
         assert_eq!(real_form(&nothing).unwrap().n_rows(), 0);
     }

@@ -30,6 +30,7 @@ mod search;
 pub mod spy;
 pub mod stats;
 pub mod symmetry;
+mod transpose;
 mod transversal;
 pub mod values;
 

@@ -140,7 +140,7 @@ impl<T: Real> HaloExchange<T> {
 
     /// Whether other ranks have a part in products.
     pub(super) fn is_shared(&self) -> bool {
-        !self.plan.receive.is_empty() || !self.plan.send.is_empty()
+        !self.plan.receive.is_empty() || self.plan.receivers > 0
     }
 
     /// Packs what other ranks need of `v`, as what is in the compute queue will have left it.
@@ -211,7 +211,9 @@ impl<T: Real> HaloExchange<T> {
             let start = Instant::now();
             let message = comm.fetch(receive.from)?;
             backend.recorder.span(Lane::Host, "wait for a neighbour", start);
-            traffic.arrive(ctx, message, receive.segment.clone(), v, self.n_owned + receive.halo.start)?;
+            if !receive.segment.is_empty() {
+                traffic.arrive(ctx, message, receive.segment.clone(), v, self.n_owned + receive.halo.start)?;
+            }
         }
         let start = Instant::now();
         ctx.flush(Queue::Transfer)?;

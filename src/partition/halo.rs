@@ -202,6 +202,26 @@ pub fn split<'a>(a: &'a Csr, ranges: &[Range<usize>]) -> Vec<Part<'a>> {
         .collect()
 }
 
+/// Lets the ranks of several matrices have the same neighbours in each: those that exchange elements for one matrix exchange messages
+/// without elements for the others. So as many ranks receive a rank's message, whatever product it is for.
+pub(crate) fn join_neighbours(matrices: &mut [Vec<Part<'_>>]) {
+    let ranks = matrices.first().map_or(0, Vec::len);
+    for to in 0..ranks {
+        for from in 0..ranks {
+            let receives = |parts: &Vec<Part<'_>>| parts[to].halo.receive.iter().any(|one| one.from == from);
+            if !matrices.iter().any(receives) {
+                continue;
+            }
+            for parts in matrices.iter_mut().filter(|parts| !receives(parts)) {
+                let receive = &mut parts[to].halo.receive;
+                let at = receive.partition_point(|one| one.from < from);
+                receive.insert(at, Receive { from, segment: 0..0, halo: 0..0 });
+                parts[from].halo.receivers += 1;
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::single_range_in_vec_init)] // a list of one part
@@ -260,6 +280,25 @@ mod tests {
         let rank_2 = split(&matrix(), &[0..2, 2..4, 4..6]).swap_remove(2).halo;
         assert_eq!((rank_2.send.as_slice(), rank_2.of_columns(2).send), ([1, 0].as_slice(), vec![2, 3, 0, 1]));
         assert_eq!([&plan, &HaloPlan::default()].map(|plan| plan.of_columns(1)), [plan.clone(), HaloPlan::default()]);
+    }
+
+    #[test]
+    fn neighbours_of_either_matrix_are_those_of_both() {
+        let a = matrix();
+        let transpose = a.transposed().unwrap();
+        let ranges = [0..2, 2..4, 4..6];
+        let mut both = [split(&a, &ranges), split(&transpose, &ranges)];
+        let before = both.clone();
+        join_neighbours(&mut both);
+        // rank 2 sends to rank 0 for A, and rank 0 to rank 2 for its transpose
+        assert_eq!([0, 1].map(|k| both[k].iter().map(|part| part.halo.receivers).collect::<Vec<_>>()), [[2, 2, 2]; 2]);
+        let nothing = |from| Receive { from, segment: 0..0, halo: 0..0 };
+        assert_eq!(both[0][2].halo.receive, [nothing(0), before[0][2].halo.receive[0].clone()]);
+        assert_eq!(both[1][0].halo.receive, [before[1][0].halo.receive[0].clone(), nothing(2)]);
+        for (now, before) in both.iter().flatten().zip(before.iter().flatten()) {
+            assert_eq!((now.halo.len, &now.halo.send), (before.halo.len, &before.halo.send));
+        }
+        assert_eq!([both[0][0].halo.receive.len(), both[1][2].halo.receive.len()], [2, 2]);
     }
 
     #[test]

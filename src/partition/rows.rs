@@ -43,10 +43,13 @@ pub fn row_ranges(a: &Csr, parts: usize) -> Vec<Range<usize>> {
 #[must_use]
 pub fn row_ranges_by(a: &Csr, shares: &[f64]) -> Vec<Range<usize>> {
     assert!(shares.iter().all(|share| share.is_finite() && *share >= 0.0), "shares {shares:?}");
+    row_ranges_of(a.n_rows(), |row| cost(a, &(0..row)), shares)
+}
+
+/// The same of `n` rows, of which those before a row cost so much.
+pub(crate) fn row_ranges_of(n: usize, cost_before: impl Fn(usize) -> usize, shares: &[f64]) -> Vec<Range<usize>> {
     let whole: f64 = shares.iter().sum();
     assert!(whole > 0.0 && whole.is_finite(), "there must be a share above 0 in {shares:?}");
-    let n = a.n_rows();
-    let cost_before = |row: usize| cost(a, &(0..row));
     let cut = |before: f64| {
         let target = (cost_before(n) as f64 * before / whole) as usize;
         // the first row with cost_before(row) >= target

@@ -35,7 +35,7 @@ pub(crate) struct Report<T> {
     pub(crate) dominance: Option<Dominance>,
     pub(crate) positive_definite: Option<PositiveDefinite>,
     pub(crate) solve: Advice,
-    /// None unless there is something to solve.
+    /// None unless the matrix is square.
     pub(crate) formats: Option<FormatSurvey>,
     /// Where the picture was written.
     pub(crate) spy: Option<String>,

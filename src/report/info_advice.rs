@@ -11,7 +11,7 @@ use declive::matrix::{Csr, Scalar};
 use declive::solve::{Format, Method, Precision, Precond, candidates, device_bytes};
 use serde::Serialize;
 
-use super::units::{count, figure, scientific};
+use super::units::{figure, scientific};
 
 /// What was found out about a square matrix.
 #[derive(Debug)]
@@ -38,21 +38,19 @@ impl<T: Scalar> Square<T> {
     }
 }
 
-/// A method and a preconditioner, or why there are none.
+/// A method and a preconditioner.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Advice {
     /// The format of the matrix on the devices, which `auto` leaves to each.
     pub(super) format: Format,
-    /// The method that fits; none if none does.
-    pub(super) method: Option<Method>,
-    /// Why none does.
-    pub(super) obstacle: Option<String>,
+    /// The method that fits.
+    pub(super) method: Method,
     /// The preconditioner that fits.
-    pub(super) precond: Option<Precond>,
+    pub(super) precond: Precond,
     /// Why this one.
-    pub(super) precond_reason: Option<String>,
+    pub(super) precond_reason: String,
     /// Memory of a device that takes all of it as compressed rows, by precision.
-    pub(super) device_bytes: Option<DeviceBytes>,
+    pub(super) device_bytes: DeviceBytes,
 }
 
 /// Memory of matrix and vectors, in bytes.
@@ -65,46 +63,35 @@ pub(crate) struct DeviceBytes {
 impl Advice {
     /// For a matrix of which, if it is square, this was found.
     pub(crate) fn new<T: Scalar>(a: &Csr<T>, square: Option<&Square<T>>) -> Self {
-        let none = |obstacle: String| Self {
-            format: Format::Auto,
-            method: None,
-            obstacle: Some(obstacle),
-            precond: None,
-            precond_reason: None,
-            device_bytes: None,
+        let (method, (precond, reason)) = match square {
+            None => (Method::Lsmr, (Precond::Jacobi, "it scales the columns to norm 1".into())),
+            Some(square) => {
+                let is_symmetric = !matches!(square.definiteness, Definiteness::Impossible(Obstacle::NotHermitian(_)));
+                let may_be_definite = !matches!(square.definiteness, Definiteness::Impossible(_));
+                let method = candidates(Precision::F64, is_symmetric, may_be_definite)[0];
+                (method, precond(&square.diagonal))
+            }
         };
-        let Some(square) = square else {
-            return none(format!(
-                "the matrix is rectangular, {} × {}; a system to solve is square",
-                count(a.n_rows()),
-                count(a.n_cols())
-            ));
-        };
-        let is_symmetric = !matches!(square.definiteness, Definiteness::Impossible(Obstacle::NotHermitian(_)));
-        let may_be_definite = !matches!(square.definiteness, Definiteness::Impossible(_));
-        let method = candidates(Precision::F64, is_symmetric, may_be_definite)[0];
-        let (precond, reason) = precond(&square.diagonal);
         let parts = if T::IS_COMPLEX { 2 } else { 1 }; // rows of the real form for each
         let bytes = |precision| {
             device_bytes(
-                parts * a.n_rows(),
+                parts * a.n_rows().max(a.n_cols()),
                 parts * parts * a.nnz(),
                 &Setup::default().with_method(method).with_precond(precond).with_precision(precision),
             )
         };
         Self {
             format: Format::Auto,
-            method: Some(method),
-            obstacle: None,
-            precond: Some(precond),
-            precond_reason: Some(reason),
-            device_bytes: Some(DeviceBytes { f64: bytes(Precision::F64), f32: bytes(Precision::F32) }),
+            method,
+            precond,
+            precond_reason: reason,
+            device_bytes: DeviceBytes { f64: bytes(Precision::F64), f32: bytes(Precision::F32) },
         }
     }
 
-    /// The set-up of a solve as advised; none if there is nothing to solve.
-    pub(crate) fn setup(&self) -> Option<Setup> {
-        Some(Setup::default().with_method(self.method?).with_precond(self.precond?))
+    /// The set-up of a solve as advised.
+    pub(crate) fn setup(&self) -> Setup {
+        Setup::default().with_method(self.method).with_precond(self.precond)
     }
 }
 

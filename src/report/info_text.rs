@@ -37,21 +37,21 @@ impl<T: Scalar> fmt::Display for Report<T> {
 impl<T: Scalar> Report<T> {
     fn headline(&self) -> String {
         let (kind, not) = if T::IS_COMPLEX { ("Hermitian", "Not Hermitian") } else { ("Symmetric", "Not symmetric") };
-        match (&self.solve.obstacle, &self.positive_definite) {
-            (Some(obstacle), _) => format!("Nothing to solve with declive: {obstacle}."),
-            (None, Some(definite)) if definite.verdict == "yes" => {
+        match &self.positive_definite {
+            None => format!("Rectangular: declive solve finds the least squares, by {}.", self.solve.method),
+            Some(definite) if definite.verdict == "yes" => {
                 format!("{kind} positive definite: a matrix for declive solve.")
             }
-            (None, Some(definite)) if definite.by == Some("empty-row") => {
+            Some(definite) if definite.by == Some("empty-row") => {
                 format!("{kind}, but singular: declive solve finds an x where b is 0 in the rows without entries.")
             }
-            (None, Some(definite)) if definite.by == Some("hermitian") => {
+            Some(definite) if definite.by == Some("hermitian") => {
                 format!("{not}: a matrix for declive solve.")
             }
-            (None, Some(definite)) if definite.verdict == "no" => {
+            Some(definite) if definite.verdict == "no" => {
                 format!("{kind}, but not positive definite: a matrix for declive solve.")
             }
-            (None, _) => format!("{kind} and perhaps positive definite: if it is, a matrix for declive solve."),
+            Some(_) => format!("{kind} and perhaps positive definite: if it is, a matrix for declive solve."),
         }
     }
 
@@ -232,26 +232,20 @@ impl<T: Scalar> Report<T> {
     fn solve(&self, text: &mut Text) {
         let advice = &self.solve;
         text.section("Solve");
-        if let Some(obstacle) = &advice.obstacle {
-            text.line("method", &format!("none: {obstacle}"));
-        }
-        if let (Some(method), Some(precond), Some(reason)) = (advice.method, advice.precond, &advice.precond_reason) {
-            let why = self.positive_definite.as_ref().filter(|definite| definite.verdict == "no");
-            let why = why.map_or_else(String::new, |definite| format!(": {}", definite.reason));
-            text.line("method", &format!("{method}{why}"));
-            text.line("precond", &format!("{precond}: {reason}"));
-            if T::IS_COMPLEX {
-                text.line("solved as", "a real system of twice the order");
-            }
+        let why = self.positive_definite.as_ref().filter(|definite| definite.verdict == "no");
+        let why = why.map_or_else(String::new, |definite| format!(": {}", definite.reason));
+        text.line("method", &format!("{}{why}", advice.method));
+        text.line("precond", &format!("{}: {}", advice.precond, advice.precond_reason));
+        if T::IS_COMPLEX {
+            text.line("solved as", "a real system of twice the order");
         }
         if let Some(formats) = &self.formats {
             text.line("format", &format!("{}: {}", advice.format, info_formats::auto(formats)));
         }
-        if let Some(memory) = &advice.device_bytes {
-            let words =
-                format!("{} on a device alone as csr, {} with --precision f32", bytes(memory.f64), bytes(memory.f32));
-            text.line("memory", &words);
-        }
+        let memory = &advice.device_bytes;
+        let words =
+            format!("{} on a device alone as csr, {} with --precision f32", bytes(memory.f64), bytes(memory.f32));
+        text.line("memory", &words);
     }
 
     fn time(&self, text: &mut Text) {

@@ -82,6 +82,8 @@ pub(crate) struct Figures {
     /// The same by the recurrence.
     pub(super) recurrence_rel_residual_2: f64,
     pub(super) backward_error: f64,
+    /// ‖Aᵀ r‖₂ / (‖A‖_F ‖r‖₂) for r = b − A x, of a method that minimises ‖r‖₂.
+    pub(super) optimality: Option<f64>,
     /// ‖b − A x‖₂.
     pub(super) residual_2: f64,
     /// max |b − A x|.
@@ -402,6 +404,7 @@ impl Figures {
             rel_residual_2: worst(|o| o.residual.relative_2),
             recurrence_rel_residual_2: worst(|o| o.recurrence_rel_residual_2),
             backward_error: worst(|o| o.residual.backward_error),
+            optimality: outcomes.iter().filter_map(|o| o.residual.optimality).reduce(larger_or_nan),
             residual_2: worst(|o| o.residual.norm_2),
             residual_inf: worst(|o| o.residual.norm_inf),
             rhs_2: worst(|o| o.residual.rhs_norm_2),

@@ -28,6 +28,10 @@ impl Report {
         let iterations = plural(self.figures.iterations, "iteration");
         let failed = self.solves.iter().filter(|s| !s.figures.converged).count();
         match (self.solves.len(), failed) {
+            (1, 0) if self.figures.reason == "LeastSquares" => {
+                let residual = scientific(self.figures.residual_2);
+                format!("Least squares found in {iterations}: ‖b − A x‖ = {residual}, and no x has less.")
+            }
             (1, 0) => {
                 let residual = scientific(self.figures.rel_residual_2);
                 format!("Converged in {iterations}, true relative residual {residual}.")
@@ -45,8 +49,13 @@ impl Report {
         text.line(
             "size",
             &format!(
-                "{}, {}; {} to {} a row, mean {}",
+                "{}, {}{}; {} to {} a row, mean {}",
                 plural(matrix.rows as u64, "row"),
+                if matrix.columns == matrix.rows {
+                    String::new()
+                } else {
+                    plural(matrix.columns as u64, "column") + ", "
+                },
                 plural(matrix.nnz, "entry"),
                 count(matrix.row_min as u64),
                 count(matrix.row_max as u64),
@@ -78,6 +87,7 @@ impl Report {
         let (kind, other) =
             if matrix.complex { ("Hermitian", "not Hermitian") } else { ("symmetric", "not symmetric") };
         let symmetry = match (matrix.hermitian, self.options.setup.assume_symmetric) {
+            _ if matrix.rows != matrix.columns => "rectangular".into(),
             (true, _) => kind.to_owned(),
             (false, true) => format!("{other}, but assumed to be (--assume-symmetric)"),
             (false, false) if matrix.symmetric => "symmetric".into(),
@@ -234,6 +244,10 @@ impl Report {
         text.line("residual", &format!("{} true, relative{largest}", scientific(figures.rel_residual_2)));
         text.line("", &format!("{} by the recurrence", scientific(figures.recurrence_rel_residual_2)));
         text.line("backward error", &scientific(figures.backward_error));
+        if let Some(optimality) = figures.optimality {
+            text.line("least squares", &format!("‖b − A x‖ = {}{largest}", scientific(figures.residual_2)));
+            text.line("", &format!("‖Aᵀ r‖ / (‖A‖ ‖r‖) = {}, r = b − A x{largest}", scientific(optimality)));
+        }
         if let Some(output) = &files.output {
             let name = if output == "-" { "standard output" } else { output };
             text.line("solution", name);

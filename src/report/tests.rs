@@ -28,6 +28,7 @@ fn figures(residual: f64) -> Figures {
         rel_residual_2: residual,
         recurrence_rel_residual_2: residual,
         backward_error: 1e-16,
+        optimality: None,
         residual_2: residual,
         residual_inf: residual,
         rhs_2: 1.0,

@@ -60,8 +60,26 @@ fn demand(rows: u64, nnz: u64, halo: u64, setup: &Setup) -> Demand {
     }
 }
 
-fn of_part(part: &Part<'_>, setup: &Setup) -> Demand {
-    demand(part.n_owned() as u64, part.nnz() as u64, part.halo.len.max(part.halo.send.len()) as u64, setup)
+/// For all rows, which no other rank has a part of: with those of Aᵀ, if the method multiplies by it.
+fn of_all(rows: u64, nnz: u64, setup: &Setup) -> Demand {
+    let one = demand(rows, nnz, 0, setup);
+    let transpose = if setup.method.minimises() { row_bytes(rows, nnz, setup) } else { 0 };
+    Demand { total: one.total + transpose, ..one }
+}
+
+/// For a rank's parts of the matrices that it multiplies by: A, and Aᵀ if there is one.
+fn of_parts<'p>(parts: impl IntoIterator<Item = &'p Part<'p>>, setup: &Setup) -> Demand {
+    let size =
+        |part: &Part<'_>| [part.n_owned(), part.nnz(), part.halo.len.max(part.halo.send.len())].map(|size| size as u64);
+    let mut all = Demand::default();
+    for (k, part) in parts.into_iter().enumerate() {
+        let [rows, nnz, halo] = size(part);
+        let one = demand(rows, nnz, halo, setup);
+        let vectors = if k == 0 { 0 } else { vector_bytes(setup) * rows }; // which are there already
+        all.total += one.total - vectors;
+        all.largest_buffer = all.largest_buffer.max(one.largest_buffer);
+    }
+    all
 }
 
 /// Memory that a system of `rows` rows and `nnz` entries takes on a device that holds all of it, in bytes: the
@@ -76,13 +94,13 @@ fn of_part(part: &Part<'_>, setup: &Setup) -> Demand {
 /// ```
 #[must_use]
 pub fn device_bytes(rows: usize, nnz: usize, setup: &Setup) -> u64 {
-    demand(rows as u64, nnz as u64, 0, setup).total
+    of_all(rows as u64, nnz as u64, setup).total
 }
 
-/// Memory that the rank of `part` takes beside its rows: vectors, and what belongs to the halo.
-pub(crate) fn beside_rows(part: &Part<'_>, setup: &Setup) -> u64 {
-    let (rows, nnz) = (part.n_owned() as u64, part.nnz() as u64);
-    of_part(part, setup).total - row_bytes(rows, nnz, setup)
+/// Memory that the rank of these parts takes beside its rows: vectors, and what belongs to halos.
+pub(crate) fn beside_rows<'p>(parts: impl IntoIterator<Item = &'p Part<'p>> + Clone, setup: &Setup) -> u64 {
+    let rows = |part: &Part<'_>| row_bytes(part.n_owned() as u64, part.nnz() as u64, setup);
+    of_parts(parts.clone(), setup).total - parts.into_iter().map(rows).sum::<u64>()
 }
 
 /// The most columns, up to those that the set-up wants, for which there is room on a device, with vectors of so many elements each. While some
@@ -136,7 +154,7 @@ pub(crate) fn row_ranges(a: &Csr, shares: &[f64], devices: &[Option<Info>], setu
 pub(crate) fn holds(a: &Csr, device: Option<&Info>, setup: &Setup) -> bool {
     let (rows, nnz) = (a.n_rows(), a.nnz());
     let is_addressed = rows <= MAX_COUNT && nnz <= DeviceBlock::<f64>::MAX_NNZ;
-    device.is_none_or(|device| is_addressed && fits(demand(rows as u64, nnz as u64, 0, setup), device))
+    device.is_none_or(|device| is_addressed && fits(of_all(rows as u64, nnz as u64, setup), device))
 }
 
 /// Whether these devices together can hold all rows.
@@ -181,24 +199,30 @@ fn fits(demand: Demand, device: &Info) -> bool {
     demand.total <= device.memory_bytes && demand.largest_buffer <= device.max_buffer_bytes
 }
 
-/// Checks every rank that is a device; a device of several ranks must hold them all.
+/// Checks every rank that is a device; a device of several ranks must hold them all. `matrices` has the parts of the ranks, for each
+/// matrix that they multiply by.
 ///
 /// # Errors
 /// [`Error::TooManyElements`] for a block beyond 32-bit indices; [`Error::OutOfDeviceMemory`] for the first device that is too
 /// small, with a choice of devices that would do.
-pub(crate) fn check(parts: &[Part<'_>], devices: &[Option<Info>], setup: &Setup) -> Result<()> {
+pub(crate) fn check(matrices: &[Vec<Part<'_>>], devices: &[Option<Info>], setup: &Setup) -> Result<()> {
     let mut on_device: BTreeMap<usize, Demand> = BTreeMap::new();
-    for (part, device) in parts.iter().zip(devices) {
+    for (rank, device) in devices.iter().enumerate() {
         let Some(device) = device else { continue };
-        let elements = [
-            ("rows, with its halo,", part.n_owned() + part.halo.len, MAX_COUNT),
-            ("entries", part.nnz(), DeviceBlock::<f64>::MAX_NNZ),
-        ];
+        let parts = matrices.iter().map(|parts| &parts[rank]);
+        let elements = parts.clone().flat_map(|part| {
+            [
+                ("rows, with its halo,", part.n_owned() + part.halo.len, MAX_COUNT),
+                ("entries", part.nnz(), DeviceBlock::<f64>::MAX_NNZ),
+            ]
+        });
         if let Some((what, count, limit)) = elements.into_iter().find(|(_, count, limit)| count > limit) {
             let (device, what) = (device.label(), format!("a share of {count} {what}"));
             return Err(Error::TooManyElements { device, what, limit });
         }
-        let here = of_part(part, setup);
+        let [rows, nnz] = [parts.clone().map(Part::n_owned).max(), Some(parts.clone().map(Part::nnz).sum())]
+            .map(Option::unwrap_or_default);
+        let here = of_parts(parts, setup);
         let all = on_device.entry(device.index).or_default();
         all.total += here.total;
         all.largest_buffer = all.largest_buffer.max(here.largest_buffer);
@@ -216,22 +240,22 @@ pub(crate) fn check(parts: &[Part<'_>], devices: &[Option<Info>], setup: &Setup)
             what: format!(
                 "{} a share of {} rows and {} entries",
                 if in_all { "in all," } else { "a vector of" },
-                part.n_owned(),
-                part.nnz()
+                rows,
+                nnz
             ),
             need_bytes,
             limit,
             have_bytes,
-            hint: hint(parts, devices, setup),
+            hint: hint(matrices, devices, setup),
         });
     }
     Ok(())
 }
 
 /// A choice that would do.
-fn hint(parts: &[Part<'_>], devices: &[Option<Info>], setup: &Setup) -> String {
-    let rows: u64 = parts.iter().map(|p| p.n_owned() as u64).sum();
-    let nnz: u64 = parts.iter().map(|p| p.nnz() as u64).sum();
+fn hint(matrices: &[Vec<Part<'_>>], devices: &[Option<Info>], setup: &Setup) -> String {
+    let rows: u64 = matrices.first().into_iter().flatten().map(|p| p.n_owned() as u64).sum();
+    let nnz: u64 = matrices.iter().flatten().map(|p| p.nnz() as u64).sum();
     let shared_by = |devices: &[Info], setup: &Setup| {
         let k = devices.len().max(1) as u64;
         let halo = if k == 1 { 0 } else { rows.div_ceil(k) };
@@ -275,7 +299,7 @@ mod tests {
             ranges
         };
         let fits = |ranges: &[Range<usize>], devices: &[Option<Info>]| {
-            check(&crate::partition::split(&a, ranges), devices, &setup).is_ok()
+            check(&[crate::partition::split(&a, ranges)], devices, &setup).is_ok()
         };
         // plenty for all: the even cut
         let plenty = [device(0, 9 * whole), device(1, 9 * whole), None];
@@ -314,7 +338,7 @@ mod tests {
         // room for half of the rows, but not for the halo that goes with the last row
         let devices = [device(0, 9 * half), device(1, half + half / 10)];
         let ranges = row_ranges(&a, &[1.0; 2], &devices, &setup);
-        check(&crate::partition::split(&a, &ranges), &devices, &setup).unwrap();
+        check(&[crate::partition::split(&a, &ranges)], &devices, &setup).unwrap();
         assert!(ranges[1].len() < 900, "{ranges:?}");
     }
 
@@ -325,6 +349,13 @@ mod tests {
         assert_eq!(d, Demand { total: 600 + 44 + 480, largest_buffer: 80 });
         let single = Setup { precision: Precision::F32, precond: Precond::Jacobi, ..Setup::default() };
         assert_eq!(demand(10, 50, 5, &single).total, 400 + 44 + 7 * 10 * 4 + 5 * (12 + 8));
+        // the rows of the transpose, too, and three vectors more
+        let twice = Setup { method: Method::Lsmr, ..Setup::default() };
+        assert_eq!(device_bytes(10, 50, &twice), 2 * (600 + 44) + 9 * 10 * 8);
+        let a = crate::matrix::gallery::poisson2d([9, 9]).unwrap();
+        let parts = [crate::partition::part_alone(&a, 0..81), crate::partition::part_alone(&a, 0..81)];
+        assert_eq!(of_parts(&parts, &twice).total, device_bytes(81, a.nnz(), &twice));
+        assert_eq!(beside_rows(&parts, &twice), 9 * 81 * 8);
         let recurrent = Setup { method: Method::CgSingleReduction, ..single.clone() };
         assert_eq!(demand(10, 50, 5, &recurrent).total, 400 + 44 + 8 * 10 * 4 + 5 * (12 + 12));
         let recurrent = Setup { method: Method::CgPipelined, ..recurrent };

@@ -4,6 +4,7 @@
 mod control;
 mod iterate;
 mod iteration_time;
+mod least_squares;
 pub(crate) mod loaded;
 pub(crate) mod memory_check;
 mod monitor;

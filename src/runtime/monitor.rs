@@ -52,6 +52,8 @@ pub(crate) struct Monitor<'a> {
     /// ‖r‖₂² by the recurrence that ends the run.
     run_limit: f64,
     precision: Precision,
+    /// ‖Aᵀ r‖ / ‖r‖ at which a method that minimises ‖r‖ is done.
+    tolerance: f64,
     /// What part of its first residual a run may reach before the recurrence says nothing of the true one any more.
     reach: f64,
     rhs_norm: f64,
@@ -151,6 +153,7 @@ impl<'a> Monitor<'a> {
             limit,
             run_limit: limit,
             precision,
+            tolerance: 0.0,
             reach,
             rhs_norm,
             stop,
@@ -181,6 +184,11 @@ impl<'a> Monitor<'a> {
             may_replace: true,
             before_all: before,
         }
+    }
+
+    /// The same for a method that minimises ‖r‖: it ends at ‖Aᵀ r‖ ≤ `tolerance` ‖r‖, too.
+    pub(crate) fn minimising(self, tolerance: f64) -> Self {
+        Self { tolerance, ..self }
     }
 
     /// Lets the ranks take snapshots.
@@ -390,6 +398,10 @@ impl Judge for Monitor<'_> {
         self.keeps_direction
     }
 
+    fn tolerance(&self) -> f64 {
+        self.tolerance
+    }
+
     fn run_limit(&self) -> f64 {
         self.run_limit
     }
@@ -410,6 +422,8 @@ impl Judge for Monitor<'_> {
         match *record {
             Record::Curvature { iteration, pq } => Self::judge_curvature(self.before + iteration, pq),
             Record::Breakdown { value, .. } => (value <= 0.0 || value.is_nan()).then_some(Verdict::BreaksDown),
+            Record::Minimum { value, .. } if value.is_nan() => Some(Verdict::Ended(Reason::NonFinite("‖Aᵀ r‖"))),
+            Record::Minimum { value, .. } => (value <= 0.0).then_some(Verdict::Minimised),
             Record::Residual { iteration, rr } => self.judge_residual(self.before + iteration, rr),
         }
     }
@@ -521,6 +535,9 @@ mod tests {
         assert_eq!(judge(&[residual(1, f64::INFINITY)]), (ended(Reason::NonFinite("the residual")), 0));
         assert_eq!(judge(&[residual(1, 1e30)]), (ended(Reason::Divergence), 1));
         assert_eq!(judge(&[residual(5, 0.5)]), (ended(Reason::MaxIters), 5));
+        let minimum = |iteration, value| Record::Minimum { iteration, value };
+        assert_eq!(judge(&[minimum(1, 1.0), residual(1, 0.5), minimum(2, 0.0)]), (Some(Verdict::Minimised), 1));
+        assert_eq!(judge(&[minimum(1, f64::NAN)]), (ended(Reason::NonFinite("‖Aᵀ r‖")), 0));
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::backend::LinearOperator;
 use crate::backend::host::HostBackend;
 use crate::backend::machine::{Machine, PassBackend};
 use crate::backend::opencl::OpenClBackend;
+use crate::backend::text::MATRIX;
 use crate::comm::{Alone, Links};
 use crate::device::{Context, Info, SharedContext};
 use crate::error::Result;
@@ -25,6 +26,7 @@ use crate::krylov::{Indefinite, Iterate, Method, Reason, Verdict, Workspace, cg_
 use crate::matrix::Csr;
 use crate::operator::choice::{FormatCandidate, FormatChoice, Why};
 use crate::operator::host::HostBlock;
+use crate::operator::opencl::DeviceBlock;
 use crate::operator::{Exchange, Format};
 use crate::partition::Part;
 use crate::precond::scaling::{RankScaling, Scaling};
@@ -76,7 +78,8 @@ pub(crate) struct Stored {
 struct Engine<O: PassBackend, A, I> {
     method: Method,
     backend: O,
-    a: A,
+    /// A, and Aᵀ if the method multiplies by it.
+    operators: Vec<A>,
     stored: Stored,
     iterate: I,
     /// The preconditioner and what it is set up for, if the method applies it.
@@ -90,7 +93,8 @@ struct Engine<O: PassBackend, A, I> {
 /// The system whose rows are given to ranks.
 #[derive(Clone, Copy)]
 pub(crate) struct System<'a> {
-    pub(crate) a: &'a Arc<Csr>,
+    /// A, and Aᵀ if the method multiplies by it.
+    pub(crate) matrices: &'a [Arc<Csr>],
     /// What A is scaled by, if it is.
     pub(crate) scaling: Option<&'a Scaling>,
     /// What A is multiplied by.
@@ -150,15 +154,16 @@ pub(crate) struct Ended {
     pub(crate) gather: Duration,
 }
 
-/// Opens a device, or the host, and gives it `part` of `system`.
+/// Opens a device, or the host, and gives it its part of each matrix of `system`.
 pub(crate) fn open(
     Place { device, shared, known, sharers }: &Place<'_>,
-    mut part: Part<'_>,
+    mut parts: Vec<Part<'_>>,
     system: &System<'_>,
     setup: &Setup,
 ) -> Result<Opened> {
     let start = Instant::now();
-    let System { a, scaling, factor } = *system;
+    let System { matrices, scaling, factor } = *system;
+    let (a, part) = (&matrices[MATRIX], &mut parts[MATRIX]);
     if let Some(scaling) = scaling {
         part.values = scaling.values(a, part.rows.clone()).into();
     }
@@ -173,33 +178,35 @@ pub(crate) fn open(
         known: known.as_ref(),
         format: setup.format,
         tune: setup.tune,
-        room: device.map_or(0, |device| device.memory_bytes / sharers).saturating_sub(beside_rows(&part, setup)),
+        room: device.map_or(0, |device| device.memory_bytes / sharers).saturating_sub(beside_rows(&parts, setup)),
         exchange: setup.exchange,
     };
     let Some(device) = *device else {
         let rank = match setup.precision {
-            Precision::F64 => plan.on_host::<f64>(a, part)?,
-            Precision::F32 => plan.on_host::<f32>(a, part)?,
-            Precision::Mixed => plan.mixed_on_host(a, part)?,
+            Precision::F64 => plan.on_host::<f64>(matrices, parts)?,
+            Precision::F32 => plan.on_host::<f32>(matrices, parts)?,
+            Precision::Mixed => plan.mixed_on_host(a, parts.remove(MATRIX))?,
         };
         let (prepare, tune) = (Duration::ZERO, Duration::ZERO);
         return Ok(Opened { rank, prepare, upload: start.elapsed(), tune });
     };
     let ctx = Arc::new(shared.map_or_else(|| Context::open(device), |shared| Context::open_in(device, shared))?);
     match setup.precision {
-        Precision::F64 => plan.on_device::<f64, f64>(ctx, part, start),
-        Precision::F32 if device.has_f64 => plan.on_device::<f32, f64>(ctx, part, start),
-        Precision::F32 => plan.on_device::<f32, f32>(ctx, part, start),
-        Precision::Mixed => plan.mixed_on_device(ctx, part, start),
+        Precision::F64 => plan.on_device::<f64, f64>(ctx, parts, start),
+        Precision::F32 if device.has_f64 => plan.on_device::<f32, f64>(ctx, parts, start),
+        Precision::F32 => plan.on_device::<f32, f32>(ctx, parts, start),
+        Precision::Mixed => plan.mixed_on_device(ctx, parts.remove(MATRIX), start),
     }
 }
 
 impl Plan<'_> {
     /// A rank of the host's threads.
-    fn on_host<T: Real>(&self, a: &Arc<Csr>, part: Part<'_>) -> Result<Box<dyn Rank>> {
-        let (backend, matrix) = self.host_rows::<T>(a, part)?;
-        let (iterate, stored) = (Plain::new(&backend)?, self.stored_on_host(&matrix));
-        Ok(Box::new(Engine::new(backend, (matrix, stored), iterate, self)?))
+    fn on_host<T: Real>(&self, matrices: &[Arc<Csr>], parts: Vec<Part<'_>>) -> Result<Box<dyn Rank>> {
+        let backend = HostBackend::<T>::new(parts[MATRIX].n_owned(), Box::new(Alone::default()));
+        let block = |(a, part)| HostBlock::new(a, part, self.factor, self.format);
+        let operators: Vec<_> = matrices.iter().zip(parts).map(block).collect::<Result<_>>()?;
+        let (iterate, stored) = (Plain::new(&backend)?, self.stored_on_host(&operators));
+        Ok(Box::new(Engine::new(backend, (operators, stored), iterate, self)?))
     }
 
     /// The same in mixed precision.
@@ -207,15 +214,17 @@ impl Plan<'_> {
         let (wide_backend, wide) = self.host_rows::<f64>(a, part.clone())?;
         let (backend, matrix) = self.host_rows::<f32>(a, part)?;
         let wide_bytes = wide.memory();
-        let (iterate, stored) = (Mixed::new(wide_backend, wide, wide_bytes)?, self.stored_on_host(&matrix));
-        Ok(Box::new(Engine::new(backend, (matrix, stored), iterate, self)?))
+        let operators = vec![matrix];
+        let (iterate, stored) = (Mixed::new(wide_backend, wide, wide_bytes)?, self.stored_on_host(&operators));
+        Ok(Box::new(Engine::new(backend, (operators, stored), iterate, self)?))
     }
 
     /// The host measures nothing.
-    fn stored_on_host<T: Real>(&self, block: &HostBlock<T>) -> Stored {
+    fn stored_on_host<T: Real>(&self, operators: &[HostBlock<T>]) -> Stored {
+        let block = &operators[MATRIX];
         let why = if self.format == Format::Auto { Why::FewestBytes } else { Why::Forced };
         let choice = FormatChoice::only(why, FormatCandidate::new(block.format(), block.bytes()));
-        Stored { format: block.format(), choice, bytes: block.memory() }
+        Stored { format: block.format(), choice, bytes: operators.iter().map(HostBlock::memory).sum() }
     }
 
     fn host_rows<T: Real>(&self, a: &Arc<Csr>, part: Part<'_>) -> Result<(HostBackend<T>, HostBlock<T>)> {
@@ -225,17 +234,24 @@ impl Plan<'_> {
     }
 
     /// A rank of a device, on which sums are in `A`.
-    fn on_device<T: Real, A: Real>(&self, ctx: Arc<Context>, part: Part<'_>, start: Instant) -> Result<Opened> {
-        let kernels = self.kernels::<T, A>(&ctx, &part)?;
+    fn on_device<T: Real, A: Real>(&self, ctx: Arc<Context>, parts: Vec<Part<'_>>, start: Instant) -> Result<Opened> {
+        let kernels = self.kernels::<T, A>(&ctx, &parts[MATRIX])?;
         let prepare = start.elapsed();
         let store = Store::open();
-        let wanted = self.wanted(&store);
-        let backend = OpenClBackend::new(ctx, kernels, part.n_owned(), Box::new(Alone::default()))?;
-        let Uploaded { block, choice, comparing } = formats::upload(&backend, &part, self.factor, wanted)?;
-        drop(part); // renumbered columns may take as much memory as those of the matrix
-        let (iterate, stored) =
-            (Plain::new(&backend)?, Stored { format: block.format(), choice, bytes: block.memory() });
-        let rank = Box::new(Engine::new(backend, (block, stored), iterate, self)?);
+        let mut wanted = self.wanted(&store);
+        let backend = OpenClBackend::new(ctx, kernels, parts[MATRIX].n_owned(), Box::new(Alone::default()))?;
+        let (mut operators, mut choices, mut comparing) = (Vec::new(), Vec::new(), Duration::ZERO);
+        for part in parts {
+            // a part goes when it is moved: renumbered columns may take as much memory as those of the matrix
+            let one = formats::upload(&backend, &part, self.factor, wanted)?;
+            wanted.room = wanted.room.saturating_sub(one.block.memory());
+            comparing += one.comparing;
+            operators.push(one.block);
+            choices.push(one.choice);
+        }
+        let (format, bytes) = (operators[MATRIX].format(), operators.iter().map(DeviceBlock::memory).sum());
+        let (iterate, stored) = (Plain::new(&backend)?, Stored { format, choice: choices.swap_remove(MATRIX), bytes });
+        let rank = Box::new(Engine::new(backend, (operators, stored), iterate, self)?);
         Ok(Opened { rank, prepare, upload: start.elapsed() - prepare - comparing, tune: comparing })
     }
 
@@ -257,7 +273,7 @@ impl Plan<'_> {
         drop(part);
         let iterate = Mixed::new(wide_backend, wide, stored)?;
         let stored = Stored { format: block.format(), choice, bytes: block.memory() };
-        let rank = Box::new(Engine::new(backend, (block, stored), iterate, self)?);
+        let rank = Box::new(Engine::new(backend, (vec![block], stored), iterate, self)?);
         Ok(Opened { rank, prepare, upload: start.elapsed() - prepare - comparing, tune: comparing })
     }
 
@@ -284,16 +300,16 @@ impl Plan<'_> {
 }
 
 impl<O: PassBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
-    fn new(backend: O, (a, stored): (A, Stored), iterate: I, plan: &Plan<'_>) -> Result<Self> {
+    fn new(backend: O, (operators, stored): (Vec<A>, Stored), iterate: I, plan: &Plan<'_>) -> Result<Self> {
         let scaling = match &plan.scaling {
             Some((scaling, rows)) => Some(scaling.share(&backend, rows.clone())?),
             None => None,
         };
-        let w = Workspace::new(&backend, &a)?;
+        let w = Workspace::new(&backend, &operators)?;
         Ok(Self {
             method: plan.method,
             backend,
-            a,
+            operators,
             stored,
             iterate,
             precond: plan.precond.clone(),
@@ -309,11 +325,11 @@ where
     Self: Send,
 {
     fn product_bytes(&self) -> u64 {
-        self.a.bytes()
+        self.operators.iter().map(LinearOperator::bytes).sum()
     }
 
     fn takes_columns(&self) -> bool {
-        A::TAKES_COLUMNS && self.method.facts().text.is_some() && self.iterate.takes_columns()
+        A::TAKES_COLUMNS && self.operators.len() == 1 && self.method.facts().text.is_some() && self.iterate.takes_columns()
     }
 
     fn run_columns(&mut self, links: Links, columns: Columns<'_>, watch: Watch<'_>) -> Result<ColumnsEnded> {
@@ -325,13 +341,13 @@ where
     }
 
     fn run(&mut self, links: Links, Stretch { b, x, p }: Stretch<'_>, mut monitor: Monitor<'_>) -> Result<Ended> {
-        let Self { method, backend, a, iterate, precond, scaling, w, machine, .. } = self;
+        let Self { method, backend, operators, iterate, precond, scaling, w, machine, .. } = self;
         iterate.connect(backend, links);
         let start = Instant::now();
         if machine.is_none() {
             let m = precond.as_ref().map(|(precond, rows)| precond.set_up(rows, backend.comm())).transpose()?.flatten();
             let program = method.program(scaling.is_some(), m);
-            *machine = program.map(|program| Machine::new(backend, a, program)).transpose()?;
+            *machine = program.map(|program| Machine::new(backend, operators, program)).transpose()?;
         }
         let before = monitor.iterations();
         match scaling {
@@ -355,12 +371,12 @@ where
         let reason = loop {
             backend.count_from(monitor.iterations());
             let verdict = match &mut *machine {
-                Some(machine) => run(backend, a, iterate, scaling.as_mut(), w, machine, &mut monitor)?,
-                None => cg_classic(backend, a, iterate, scaling.as_ref(), w, &mut monitor)?,
+                Some(machine) => run(backend, operators, iterate, scaling.as_mut(), w, machine, &mut monitor)?,
+                None => cg_classic(backend, &operators[MATRIX], iterate, scaling.as_ref(), w, &mut monitor)?,
             };
             backend.end_run(monitor.run_iterations())?;
             match verdict {
-                Verdict::Converged => break None,
+                Verdict::Converged | Verdict::Minimised => break None,
                 Verdict::Presumed => {}
                 Verdict::Replaces => monitor.replaces(),
                 Verdict::Moves => {
@@ -384,7 +400,7 @@ where
                     let is_imprecise = match &mut reason {
                         Reason::IndefiniteOperator(Indefinite::Direction { curvature: found, .. }) => {
                             if machine.as_ref().is_some_and(Machine::derives_curvature) {
-                                *found = curvature(backend, a, w)?;
+                                *found = curvature(backend, &operators[MATRIX], w)?;
                                 if *found > 0.0 {
                                     if monitor.starts_anew() {
                                         continue;
@@ -406,7 +422,7 @@ where
                         }
                         // residuals that rise and fall may be above where the run began
                         Reason::MaxIters | Reason::TimeLimit | Reason::Interrupted
-                            if !method.needs_symmetric() && monitor.is_worse() =>
+                            if !method.needs_symmetric() && !method.minimises() && monitor.is_worse() =>
                         {
                             iterate.restore(backend, w)?;
                             false

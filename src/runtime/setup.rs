@@ -44,7 +44,7 @@ named! {
 pub struct Setup {
     /// The Krylov method. [`Method::Auto`] is `cg`, or `minres` where the matrix is not positive definite: from the start if an entry
     /// of the diagonal is not positive, else once `cg` has met p·A p ≤ 0, from the x that it has reached. In mixed precision, which
-    /// `minres` doesn't have, it is `cg` in any case. [`Solver::method`](crate::Solver::method) tells which it is.
+    /// `minres` doesn't have, it is `cg` in any case. Of a rectangular matrix it is `lsmr`. [`Solver::method`](crate::Solver::method) tells which it is.
     pub method: Method,
     /// The preconditioner. That by the diagonal, the default, is a scaling of the system, made once; an iteration then reads the
     /// diagonal for its test: see [`Precond::Jacobi`].

@@ -17,6 +17,7 @@ use super::shares::ShareSource;
 use super::snapshot::Position;
 use super::watch::Watch;
 use super::whole::Whole;
+use crate::backend::text::MATRIX;
 use crate::comm::{Failed, Failure, Links, in_threads};
 use crate::device::{Choice, Info, Kind, Rejected, SharedContext};
 use crate::error::Error;
@@ -25,7 +26,7 @@ use crate::matrix::Csr;
 use crate::named::as_text;
 use crate::operator::choice::FormatChoice;
 use crate::operator::{Exchange, Format, HostOperator};
-use crate::partition::{Part, cost, split};
+use crate::partition::{Part, join_neighbours, split};
 use crate::tune::{Tune, kept};
 
 /// Which devices work, and on which rows: one of each for a rank.
@@ -58,7 +59,7 @@ pub struct RankInfo {
     pub share: f64,
     /// Where that comes from.
     pub share_source: ShareSource,
-    /// Elements of a vector that it receives from other ranks for each product.
+    /// Elements of vectors that it receives from other ranks: for a product, or for one with A and one with Aᵀ.
     pub halo: usize,
     /// Entries of its rows in columns of other ranks: both ends of an edge of the matrix's graph that is cut have one.
     pub cut: usize,
@@ -121,23 +122,29 @@ impl Ranks<'static> {
     ) -> Result<Self, Failed> {
         let start = Instant::now();
         let setup = &whole.setup_of_ranks();
-        let a = rows.map_or_else(|| whole.rows(), Ok)?;
-        let parts = split(&a, &placement.rows);
+        let matrices = whole.matrices(rows.map_or_else(|| whole.rows(), Ok)?)?;
+        let a = &matrices[MATRIX];
+        let mut parts: Vec<_> = matrices.iter().map(|a| split(a, &placement.rows)).collect();
+        join_neighbours(&mut parts);
         memory_check::check(&parts, &placement.devices, setup)?;
-        let diagonal = whole.diagonal(&a);
-        let costs: Vec<f64> = placement.rows.iter().map(|rows| cost(&a, rows) as f64).collect();
+        let diagonal = whole.diagonal(a);
+        let costs: Vec<f64> = placement.rows.iter().map(|rows| whole.cost(a, rows) as f64).collect();
         let whole_cost: f64 = costs.iter().sum::<f64>().max(1.0);
         let share = |cost: &f64| (cost / whole_cost, placement.source);
-        let info = |((device, part), cost): ((&Option<Info>, _), _)| info(device.as_ref(), part, share(cost));
+        let parts: Vec<Vec<Part<'_>>> = of_each_rank(parts);
+        let info = |((device, parts), cost): ((&Option<Info>, &Vec<Part<'_>>), _)| {
+            let rows = whole.rows_in(&parts[MATRIX].rows);
+            info(device.as_ref(), rows, parts, share(cost))
+        };
         let infos = placement.devices.iter().zip(&parts).zip(&costs).map(info).collect();
-        let holds_all =
-            placement.devices.iter().map(|device| memory_check::holds(&a, device.as_ref(), setup)).collect();
-        let beside_rows: Vec<u64> = parts.iter().map(|part| memory_check::beside_rows(part, setup)).collect();
-        let receivers = parts.iter().map(|p| p.halo.receivers).collect();
+        let holds_all = placement.devices.iter().map(|device| memory_check::holds(a, device.as_ref(), setup)).collect();
+        let beside_rows: Vec<u64> = parts.iter().map(|parts| memory_check::beside_rows(parts, setup)).collect();
+        let receivers = parts.iter().map(|parts| parts[MATRIX].halo.receivers).collect();
         let mut times = SetupTimes { prepare: start.elapsed(), ..SetupTimes::default() };
 
         let start = Instant::now();
-        let known = kept::of_ranks(&placement.devices, &parts, (setup.tune, setup.precision), cancel);
+        let of_matrix = parts.iter().map(|parts| &parts[MATRIX]);
+        let known = kept::of_ranks(&placement.devices, of_matrix, (setup.tune, setup.precision), cancel);
         times.tune = start.elapsed();
 
         let start = Instant::now();
@@ -157,8 +164,8 @@ impl Ranks<'static> {
             sharers: sharers(device),
         };
         let jobs = placement.devices.iter().zip(known).map(place).zip(parts).collect();
-        let system = System { a: &a, scaling: scaling.as_ref(), factor: whole.factor };
-        let open = |(place, part): (Place<'_>, Part<'_>)| rank::open(&place, part, &system, setup);
+        let system = System { matrices: &matrices, scaling: scaling.as_ref(), factor: whole.factor };
+        let open = |(place, parts): (Place<'_>, Vec<Part<'_>>)| rank::open(&place, parts, &system, setup);
         let opened: Vec<Opened> = in_threads(&Failure::default(), jobs, open)?;
         let longest = |time: fn(&Opened) -> Duration| opened.iter().map(time).max().unwrap_or_default();
         times.prepare += longest(|o| o.prepare);
@@ -356,18 +363,29 @@ impl Ranks<'_> {
     }
 }
 
-/// A rank, before it has its rows.
-fn info(device: Option<&Info>, part: &Part<'_>, (share, share_source): (f64, ShareSource)) -> RankInfo {
+/// The parts of each rank, for those of each matrix.
+fn of_each_rank(matrices: Vec<Vec<Part<'_>>>) -> Vec<Vec<Part<'_>>> {
+    let ranks = matrices.first().map_or(0, Vec::len);
+    let mut of_ranks: Vec<Vec<Part<'_>>> = (0..ranks).map(|_| Vec::new()).collect();
+    for parts in matrices {
+        of_ranks.iter_mut().zip(parts).for_each(|(of_rank, part)| of_rank.push(part));
+    }
+    of_ranks
+}
+
+/// A rank with so many rows, before it has them.
+fn info(device: Option<&Info>, rows: usize, parts: &[Part<'_>], (share, share_source): (f64, ShareSource)) -> RankInfo {
+    let sum = |of: fn(&Part<'_>) -> usize| parts.iter().map(of).sum();
     RankInfo {
         device: device.map_or_else(host_name, |d| d.name.clone()),
         kind: device.map_or(Kind::Host, |d| d.kind),
         index: device.map(|d| d.index),
-        rows: part.n_owned(),
-        nnz: part.nnz(),
+        rows,
+        nnz: parts[MATRIX].nnz(),
         share,
         share_source,
-        halo: part.halo.len,
-        cut: part.cut(),
+        halo: sum(|part| part.halo.len),
+        cut: parts[MATRIX].cut(),
         bytes: 0,
         format: Format::Auto,
         format_choice: FormatChoice::unknown(),

@@ -75,7 +75,7 @@ impl Watched {
 
     fn see(&mut self, record: &Record) -> Option<End> {
         self.end = match *record {
-            Record::Curvature { pq: value, .. } | Record::Breakdown { value, .. } => {
+            Record::Curvature { pq: value, .. } | Record::Breakdown { value, .. } | Record::Minimum { value, .. } => {
                 (value <= 0.0 || !value.is_finite()).then_some(End::Unusual)
             }
             Record::Residual { iteration, rr } => {

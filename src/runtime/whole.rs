@@ -1,11 +1,14 @@
 //! A system as all ranks share it, whoever they are: what ranks are opened from, at first and anew.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use rayon::prelude::*;
 
+use super::least_squares::LeastSquares;
+use super::memory_check;
 use super::setup::Setup;
 use crate::device::Info;
 use crate::error::Result;
@@ -13,10 +16,11 @@ use crate::krylov::Method;
 use crate::matrix::Csr;
 use crate::matrix::reorder::{Permutation, permuted};
 use crate::operator::Exchange;
-use crate::partition::part_alone;
+use crate::partition::{cost_of, part_alone, row_ranges_of};
 use crate::precond::scaling::Scaling;
 use crate::tune::formats::fingerprint;
 use crate::tune::store::{IterationTimeKey, Store, kinds, unusual};
+use crate::verify::{self, Residual};
 
 /// A matrix, and what ranks make of it before they have it.
 pub(crate) struct Whole {
@@ -26,6 +30,8 @@ pub(crate) struct Whole {
     pub(crate) order: Option<Permutation>,
     /// In the order of the ranks, as long as somebody has it.
     rows: Weak<Csr>,
+    /// What a method has that minimises ‖b − A x‖.
+    pub(crate) least_squares: Option<LeastSquares>,
     /// What the ranks' matrix is multiplied by.
     pub(crate) factor: f64,
     /// How it is to be solved: by a method that ranks know, and never by [`Method::Auto`].
@@ -51,13 +57,63 @@ impl Whole {
         let method = if setup.method == Method::Auto { Method::Cg } else { setup.method };
         let (rows, setup) = (Arc::downgrade(rows), Setup { method, ..setup.clone() });
         let have_missed = AtomicBool::new(false);
-        Self { a, order, rows, factor, setup, store, hash: OnceLock::new(), have_missed }
+        let least_squares = None;
+        Self { a, order, rows, least_squares, factor, setup, store, hash: OnceLock::new(), have_missed }
     }
 
-    /// How ranks are opened: by the host alone, once their kernels have missed each other.
+    /// The same for a method that minimises ‖b − A x‖, with the matrix as the ranks have it.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+    pub(crate) fn minimising(self) -> Result<(Self, Arc<Csr>)> {
+        let least_squares = LeastSquares::new(&self.a, self.setup.precond)?;
+        let rows = least_squares.matrix(&self.a)?;
+        Ok((Self { rows: Arc::downgrade(&rows), least_squares: Some(least_squares), ..self }, rows))
+    }
+
+    /// Elements of the ranks' vectors, all together.
+    pub(crate) fn order_of_ranks(&self) -> usize {
+        self.least_squares.as_ref().map_or(self.a.n_rows(), LeastSquares::order)
+    }
+
+    /// The matrices that the ranks multiply by, A first, where `rows` is that.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+    pub(crate) fn matrices(&self, rows: Arc<Csr>) -> Result<Vec<Arc<Csr>>> {
+        let transpose = self.least_squares.as_ref().map(LeastSquares::transposed).transpose()?;
+        Ok([rows].into_iter().chain(transpose).collect())
+    }
+
+    /// How many rows of the matrix as given are in these places of the ranks' vectors.
+    pub(crate) fn rows_in(&self, places: &Range<usize>) -> usize {
+        self.least_squares.as_ref().map_or(places.len(), |least_squares| least_squares.rows_in(places))
+    }
+
+    /// The work of an iteration on these rows, as [`cost`](crate::partition::cost) counts it.
+    pub(crate) fn cost(&self, rows: &Csr, own: &Range<usize>) -> usize {
+        let before = |row| {
+            let transposed = self.least_squares.as_ref().map_or(0, |of| of.transposed_entries_before(row));
+            cost_of(row, rows.row_ptr()[row] + transposed)
+        };
+        before(own.end) - before(own.start)
+    }
+
+    /// Cuts `rows` by shares of the work, as the memory of the devices allows. With a transpose, memory is not looked at: there is an
+    /// error later if it is not enough.
+    pub(crate) fn row_ranges(&self, rows: &Csr, shares: &[f64], devices: &[Option<Info>]) -> Vec<Range<usize>> {
+        match &self.least_squares {
+            Some(_) => row_ranges_of(rows.n_rows(), |row| self.cost(rows, &(0..row)), shares),
+            None => memory_check::row_ranges(rows, shares, devices, &self.setup),
+        }
+    }
+
+    /// How ranks are opened: by the host alone, once their kernels have missed each other, and where there is a transpose.
     pub(crate) fn setup_of_ranks(&self) -> Setup {
         let mut setup = self.setup.clone();
-        if self.have_missed.load(Ordering::Relaxed) && setup.exchange == Exchange::Live {
+        // kernels that run exchange the halos of one matrix
+        let is_by_host = self.have_missed.load(Ordering::Relaxed) || self.least_squares.is_some();
+        if is_by_host && setup.exchange == Exchange::Live {
             setup.exchange = Exchange::HostStaged;
         }
         setup
@@ -76,24 +132,43 @@ impl Whole {
     pub(crate) fn rows(&self) -> Result<Arc<Csr>> {
         match (self.rows.upgrade(), &self.order) {
             (Some(rows), _) => Ok(rows),
+            (None, _) if let Some(least_squares) = &self.least_squares => least_squares.matrix(&self.a),
             (None, Some(order)) => Ok(Arc::new(permuted(&self.a, order)?)),
             (None, None) => Ok(Arc::clone(&self.a)),
         }
     }
 
-    /// A vector from the order given to that of the ranks.
-    pub(crate) fn in_ranks_order<'v>(&self, v: Cow<'v, [f64]>) -> Cow<'v, [f64]> {
-        match &self.order {
-            Some(order) => Cow::Owned(order.apply(&v)),
-            None => v,
+    /// b − A x, in the order and units given.
+    pub(crate) fn residual(&self, b: &[f64], x: &[f64]) -> Residual {
+        match &self.least_squares {
+            Some(least_squares) => verify::least_squares_residual(&self.a, &least_squares.transpose, b, x),
+            None => verify::residual(&self.a, b, x),
         }
     }
 
-    /// And back, into `to`.
-    pub(crate) fn to_given_order(&self, v: &[f64], to: &mut [f64]) {
-        match &self.order {
-            Some(order) => order.undo_into(v, to),
-            None => to.copy_from_slice(v),
+    /// A right-hand side in the order of the ranks.
+    pub(crate) fn rhs_of_ranks<'v>(&self, b: Cow<'v, [f64]>) -> Cow<'v, [f64]> {
+        match (&self.least_squares, &self.order) {
+            (Some(least_squares), _) => least_squares.rhs_of_ranks(&b),
+            (None, Some(order)) => Cow::Owned(order.apply(&b)),
+            (None, None) => b,
+        }
+    }
+
+    /// An iterate in the order of the ranks.
+    pub(crate) fn iterate_of_ranks<'v>(&self, x: Cow<'v, [f64]>) -> Cow<'v, [f64]> {
+        match &self.least_squares {
+            Some(least_squares) => least_squares.iterate_of_ranks(&x),
+            None => self.rhs_of_ranks(x),
+        }
+    }
+
+    /// And back, into `x`.
+    pub(crate) fn iterate_as_given(&self, y: &[f64], x: &mut [f64]) {
+        match (&self.least_squares, &self.order) {
+            (Some(least_squares), _) => least_squares.iterate_as_given(y, x),
+            (None, Some(order)) => order.undo_into(y, x),
+            (None, None) => x.copy_from_slice(y),
         }
     }
 
@@ -122,7 +197,7 @@ impl Whole {
 
     /// The diagonal of `rows`, if the method asks for it, or what stands for it [where it need not be positive](without_sign).
     pub(crate) fn diagonal(&self, rows: &Csr) -> Vec<f64> {
-        if !self.setup.precond.is_diagonal() {
+        if !self.setup.precond.is_diagonal() || self.least_squares.is_some() {
             return Vec::new();
         }
         let mut diagonal = rows.diagonal();

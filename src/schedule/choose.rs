@@ -30,6 +30,9 @@ pub(crate) fn choose(whole: &Whole, rows: &Arc<Csr>, selection: &Selection) -> R
     let mut rejected = Vec::new();
     let (devices, shares, source) = if let Some(shares) = &whole.setup.shares {
         (devices.clone(), shares.of_ranks(devices.len())?.to_vec(), ShareSource::ByHand)
+    } else if whole.least_squares.is_some() {
+        // two products an iteration, which nothing here knows of
+        even(by_memory(whole, rows, devices, &mut rejected))
     } else if devices.len() + selection.beside.len() == 1
         || whole.setup.tune == Tune::Off && whole.setup.devices != Choice::Auto
     {
@@ -50,8 +53,8 @@ pub(crate) fn choose(whole: &Whole, rows: &Arc<Csr>, selection: &Selection) -> R
         }
     };
     let ranges = match source {
-        ShareSource::ByHand => row_ranges_by(rows, &shares),
-        _ => memory_check::row_ranges(rows, &shares, &devices, &whole.setup),
+        ShareSource::ByHand if whole.least_squares.is_none() => row_ranges_by(rows, &shares),
+        _ => whole.row_ranges(rows, &shares, &devices),
     };
     for set in &forecast.considered {
         let name = |device: &Option<usize>| device.map_or_else(|| "host".into(), |index| format!("[{index}]"));
@@ -61,6 +64,25 @@ pub(crate) fn choose(whole: &Whole, rows: &Arc<Csr>, selection: &Selection) -> R
     }
     forecast.time = start.elapsed();
     Ok(Chosen { placement: Placement { devices, rows: ranges, source }, rejected, forecast })
+}
+
+/// The first device, if it was not said which and it can hold all; else all of them.
+fn by_memory<'d>(
+    whole: &Whole,
+    rows: &Csr,
+    devices: &'d [Option<Info>],
+    rejected: &mut Vec<Rejected>,
+) -> &'d [Option<Info>] {
+    let is_enough = |first: &Option<Info>| memory_check::holds(rows, first.as_ref(), &whole.setup);
+    if whole.setup.devices != Choice::Auto || !devices.first().is_some_and(is_enough) {
+        return devices;
+    }
+    let (first, others) = devices.split_at(1);
+    rejected.extend(others.iter().flatten().map(|device| Rejected {
+        device: device.clone(),
+        reason: format!("{} works on several devices only if it is told to (devices = all)", whole.setup.method),
+    }));
+    first
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! launches that a rank alone would have.
 
 use std::ops::Range;
+use std::slice::from_ref;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -100,24 +101,24 @@ where
 {
     let program = method.program(false, None).or_else(|| Method::Cg.program(false, None));
     let program = program.unwrap_or_else(|| unreachable!("cg is a text"));
-    let mut machine = Machine::new(backend, block, program)?;
+    let mut machine = Machine::new(backend, from_ref(block), program)?;
     for slot in LENT {
         machine.v[slot] = backend.vector(block.halo(), "a vector")?;
     }
     machine.v[R] = r;
     backend.begin()?;
     machine.begin(backend)?;
-    machine.start(backend, block, false)?;
+    machine.start(backend, from_ref(block), false)?;
     let mut next = 1;
     Ok(move |count| {
         let end = next + count;
         while next < end {
             // nothing meets a test of −1
-            let several = machine.several(backend, block, (next, end - next), -1.0)?;
+            let several = machine.several(backend, from_ref(block), (next, end - next), -1.0)?;
             next = match several {
                 Some(later) => later,
                 None => {
-                    machine.iterate(backend, block, next, -1.0, &mut |_, _| None::<()>)?;
+                    machine.iterate(backend, from_ref(block), next, -1.0, &mut |_, _| None::<()>)?;
                     next + 1
                 }
             };

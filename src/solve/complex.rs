@@ -84,7 +84,7 @@ impl ComplexSolver {
         }
     }
 
-    /// Solves `A x = b` from `x0`, or from zero. Iterations, times and bytes are those of the real form; the residual, and the rows
+    /// Solves `A x = b` from `x0`, or from zero. Iterations, times, bytes and the optimality are those of the real form; the residual, and the rows
     /// that a reason names, those of the complex system. Checkpoints have real and imaginary parts of x by turns.
     ///
     /// # Errors
@@ -150,7 +150,8 @@ impl ComplexSolver {
 
     /// What an outcome of the real form says of the complex system, with its residual, which was looked for since `start`.
     fn outcome_of<X>(&self, mut outcome: Outcome<X>, residual: Residual, start: Instant) -> Outcome<X> {
-        outcome.residual = residual;
+        let optimality = outcome.residual.optimality;
+        outcome.residual = Residual { optimality, ..residual };
         outcome.verify += start.elapsed();
         outcome.reason = reason_of(&self.a, outcome.reason);
         for switch in &mut outcome.switches {
@@ -225,6 +226,7 @@ fn error_of(a: &Csr<Complex64>, error: Error) -> Error {
         }
         Error::BeyondSingle { row, value, largest } => Error::BeyondSingle { row: row_of(row), value, largest },
         Error::NotFinite { what, index, value } => Error::NotFinite { what, index: row_of(index), value },
+        Error::Rectangular { method, rows, cols } => Error::Rectangular { method, rows: rows / 2, cols: cols / 2 },
         Error::SizeMismatch { what, expected, found } => {
             Error::SizeMismatch { what, expected: expected / 2, found: found / 2 }
         }

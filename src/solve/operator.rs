@@ -61,6 +61,9 @@ impl<'a> OperatorSolver<'a> {
         if setup.method == Method::Direct {
             return Err(Error::Usage("a function in place of a matrix has no factors; use another method".into()));
         }
+        if setup.method.minimises() {
+            return Err(Error::Usage("a function in place of a matrix has no transpose; use another method".into()));
+        }
         if let Some(diagonal) = a.diagonal() {
             check_vector("the diagonal", diagonal, a.order())?;
         }

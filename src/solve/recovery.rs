@@ -7,8 +7,7 @@ use crate::comm::Failed;
 use crate::device::Info;
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
-use crate::partition::cost;
-use crate::runtime::{OnFailure, Placement, Ranks, Whole, memory_check};
+use crate::runtime::{OnFailure, Placement, Ranks, Whole};
 
 /// A device that failed, so that others have taken over its rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,7 +87,7 @@ pub(crate) fn without_failed(
         .iter()
         .zip(&placement.rows)
         .filter(|(device, _)| is_left(device))
-        .map(|(device, own)| (device.clone(), cost(rows, own) as f64))
+        .map(|(device, own)| (device.clone(), whole.cost(rows, own) as f64))
         .unzip();
     let mut lost = during.map_or(0, |(_, lost)| lost);
     let before = failures.len();
@@ -119,7 +118,7 @@ pub(crate) fn without_failed(
     if shares.iter().all(|share| *share == 0.0) {
         shares.fill(1.0); // those that failed had all rows
     }
-    let rows = memory_check::row_ranges(rows, &shares, &left, &whole.setup);
+    let rows = whole.row_ranges(rows, &shares, &left);
     Ok(Placement { devices: left, rows, source: placement.source })
 }
 

@@ -21,10 +21,10 @@ use crate::matrix::Csr;
 use crate::matrix::stats::Stats;
 use crate::precond::Precond;
 use crate::real::Precision;
-use crate::runtime::{Control, RankInfo, Ranks, Setup, SetupTimes, Stop, Whole};
+use crate::runtime::{Control, RankInfo, Ranks, Reorder, Setup, SetupTimes, Stop, Whole};
 use crate::schedule::{Chosen, Forecast, Ordered, Reordering, choose};
 use crate::tune::store::Store;
-use crate::verify::{self, Residual};
+use crate::verify::Residual;
 
 /// A system's matrix on its ranks, ready to solve for many right-hand sides.
 ///
@@ -56,7 +56,7 @@ impl Solver {
     /// Distributes `a` over the devices that `setup` asks for. The matrix stays in memory for the check of each answer.
     ///
     /// # Errors
-    /// [`Error::NotSquare`]; [`Error::NotSymmetric`] for a method that needs a symmetric matrix, unless `setup` says to assume it; [`Error::BeyondSingle`] if single
+    /// [`Error::Rectangular`] for a method that needs a square matrix; [`Error::NotSymmetric`] for a method that needs a symmetric matrix, unless `setup` says to assume it; [`Error::BeyondSingle`] if single
     /// precision can't hold the matrix; [`Error::NoDevice`], [`Error::KernelBuild`], [`Error::OutOfDeviceMemory`],
     /// [`Error::OpenCl`] for devices.
     pub fn new(a: impl Into<Arc<Csr>>, setup: &Setup) -> Result<Self> {
@@ -75,18 +75,22 @@ impl Solver {
 
     fn open(a: Arc<Csr>, setup: &Setup, cancel: Option<&AtomicBool>) -> Result<Self> {
         let start = Instant::now();
-        if a.n_rows() != a.n_cols() {
-            return Err(Error::NotSquare { rows: a.n_rows(), cols: a.n_cols() });
+        let of_any_shape = Setup { method: Method::Lsmr, ..setup.clone() };
+        let is_square = a.n_rows() == a.n_cols();
+        let setup = if setup.method == Method::Auto && !is_square { &of_any_shape } else { setup };
+        if setup.method.needs_square() && !is_square {
+            return Err(Error::Rectangular { method: setup.method.name(), rows: a.n_rows(), cols: a.n_cols() });
         }
         // factors are the host's
         let on_host = Setup { devices: Choice::List(vec![Pick::Host]), precond: Precond::None, ..setup.clone() };
         let setup = if setup.method == Method::Direct { &on_host } else { setup };
         let selection = device::select(&setup.devices, setup.precision.needs_f64());
         let count = selection.as_ref().map_or(1, |s| s.ranks.len());
+        let reorder = order_for(setup)?;
         let Ordered { a: rows, order, reordering } =
-            Ordered::new(&a, setup.reorder, count, setup.method.row_bytes(setup.precond))?;
+            Ordered::new(&a, reorder, count, setup.method.row_bytes(setup.precond))?;
         let stats = check(&a, &rows, setup)?;
-        let factor = matrix_factor(&a, &stats, setup.precision)?;
+        let factor = matrix_factor(&a, &stats, setup)?;
         let is_symmetric = stats.asymmetry.is_none() || setup.assume_symmetric;
         let obstacle = obstacle(&a, &stats, is_symmetric);
         let (mut method, mut chain) = Chain::of(setup, Known { is_symmetric, obstacle })?;
@@ -105,6 +109,7 @@ impl Solver {
         let setup = &Setup { method, ..setup.clone() };
         let selection = selection?;
         let whole = Whole::new(a, &rows, order, factor, setup, Store::open());
+        let (whole, rows) = if setup.method.minimises() { whole.minimising()? } else { (whole, rows) };
         let Chosen { placement, rejected: considered, forecast } = choose(&whole, &rows, &selection)?;
         let Selection { mut rejected, note, .. } = selection;
         rejected.retain(|one| !considered.iter().any(|other| other.device.index == one.device.index));
@@ -134,15 +139,15 @@ impl Solver {
         })
     }
 
-    /// Solves `A x = b` from `x0`, or from zero: [`solve_into`](Self::solve_into) with a vector for x.
+    /// Solves `A x = b`, or finds its least squares by [`Method::Lsmr`], from `x0`, or from zero: [`solve_into`](Self::solve_into) with a vector for x.
     ///
     /// # Errors
     /// As [`solve_into`](Self::solve_into), for `x0` in place of `x`.
     pub fn solve(&mut self, b: &[f64], x0: Option<&[f64]>, stop: &Stop, control: Control<'_>) -> Result<Outcome> {
         if let Some(x0) = x0 {
-            check_vector("x0", x0, self.whole.a.n_rows())?;
+            check_vector("x0", x0, self.whole.a.n_cols())?;
         }
-        let mut x = x0.map_or_else(|| vec![0.0; b.len()], <[f64]>::to_vec);
+        let mut x = x0.map_or_else(|| vec![0.0; self.whole.a.n_cols()], <[f64]>::to_vec);
         let (statistics, answer) = self.run(b, &mut x, stop, control, Statistics::after(control.done))?;
         Ok(statistics.outcome(x, answer, self.bytes_per_iteration()))
     }
@@ -193,14 +198,14 @@ impl Solver {
         mut statistics: Statistics,
     ) -> Result<(Statistics, Answer)> {
         check_vector("b", b, self.whole.a.n_rows())?;
-        check_vector("x", x, self.whole.a.n_rows())?;
+        check_vector("x", x, self.whole.a.n_cols())?;
         check_tolerances(stop)?;
         if let Some(reason) = self.settled(b, stop, control) {
             if reason.converged() {
                 x.fill(0.0);
             }
             let start = Instant::now();
-            let residual = verify::residual(&self.whole.a, b, x);
+            let residual = self.whole.residual(b, x);
             let statistics = Statistics::of_none(control.done, self.ranks().len(), &residual, start.elapsed());
             return Ok((statistics, (reason, residual)));
         }
@@ -306,7 +311,9 @@ impl Solver {
         if let Some(reason) = nothing_to_do(b, stop, control) {
             return Some(reason);
         }
-        let obstacle = if self.method().needs_definite() {
+        let obstacle = if self.method().minimises() {
+            None
+        } else if self.method().needs_definite() {
             self.obstacle
         } else if self.stats.empty_rows > 0 {
             let row_ptr = self.whole.a.row_ptr();
@@ -322,7 +329,7 @@ impl Solver {
         if let (Method::Direct, Some(factorised)) = (self.method(), &self.factorised) {
             return factorised.bytes();
         }
-        self.ranks.bytes_per_iteration(&self.whole.setup, self.whole.a.n_rows())
+        self.ranks.bytes_per_iteration(&self.whole.setup, self.whole.order_of_ranks())
     }
 
     /// The ranks, to be altered.
@@ -390,6 +397,21 @@ impl Solver {
     #[must_use]
     pub fn times(&self) -> SetupTimes {
         self.times
+    }
+}
+
+/// The order of rows that a method can have.
+///
+/// # Errors
+/// [`Error::Usage`] for one that was asked for and that it can't have.
+fn order_for(setup: &Setup) -> Result<Reorder> {
+    match (setup.method.minimises(), setup.reorder) {
+        (true, Reorder::Rcm) => Err(Error::Usage(format!(
+            "{} has rows and columns as they are given; reverse Cuthill–McKee is for methods that need a square matrix",
+            setup.method
+        ))),
+        (true, _) => Ok(Reorder::None),
+        (false, reorder) => Ok(reorder),
     }
 }
 
@@ -462,15 +484,19 @@ fn check(a: &Arc<Csr>, rows: &Arc<Csr>, setup: &Setup) -> Result<Stats> {
 
 /// The power of two that the ranks' matrix is multiplied by, so that its entries and sums are well inside the range of the
 /// precision. Powers of two round nothing.
-fn matrix_factor(a: &Csr, stats: &Stats, precision: Precision) -> Result<f64> {
+fn matrix_factor(a: &Csr, stats: &Stats, setup: &Setup) -> Result<f64> {
+    if setup.method.minimises() && setup.precond.is_diagonal() {
+        return Ok(1.0); // columns have norm 1
+    }
     let largest =
         a.values().par_chunks(1 << 14).map(|c| c.iter().fold(0.0, |m: f64, v| m.max(v.abs()))).reduce(|| 0.0, f64::max);
     let factor = 1.0 / power_of_two_near(largest);
-    match precision {
+    match setup.precision {
         Precision::F64 if (2f64.powi(-400)..2f64.powi(400)).contains(&largest) => Ok(1.0),
         Precision::F64 => Ok(factor),
         Precision::F32 | Precision::Mixed => {
-            let smallest = stats.diagonal.missing_or_zero.is_none().then(|| a.diagonal());
+            let has_diagonal = stats.diagonal.missing_or_zero.is_none() && !setup.method.minimises();
+            let smallest = has_diagonal.then(|| a.diagonal());
             let lost = |d: &f64| *d > 0.0 && ((d * factor) as f32) < f32::MIN_POSITIVE;
             match smallest.and_then(|d| d.iter().position(lost).map(|i| (i, d[i]))) {
                 Some((i, value)) => Err(Error::BeyondSingle { row: i + 1, value, largest }),

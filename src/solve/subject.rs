@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::runtime::{Setup, Whole};
-use crate::verify::{self, Residual};
+use crate::verify::Residual;
 
 /// A system as the rounds of a solve see it.
 #[derive(Clone, Copy)]
@@ -20,10 +20,18 @@ pub(crate) enum Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// Rows.
+    /// Elements of b.
     pub(crate) fn n_rows(self) -> usize {
         match self {
             Self::Matrix(whole) => whole.a.n_rows(),
+            Self::Function { n, .. } => n,
+        }
+    }
+
+    /// Elements of x.
+    pub(crate) fn n_cols(self) -> usize {
+        match self {
+            Self::Matrix(whole) => whole.a.n_cols(),
             Self::Function { n, .. } => n,
         }
     }
@@ -39,7 +47,7 @@ impl<'a> Subject<'a> {
     /// b − A x, in the order and units given.
     pub(crate) fn residual(self, b: &[f64], x: &[f64]) -> Residual {
         match self {
-            Self::Matrix(whole) => verify::residual(&whole.a, b, x),
+            Self::Matrix(whole) => whole.residual(b, x),
             Self::Function { residual, .. } => residual(b, x),
         }
     }
@@ -57,19 +65,33 @@ impl<'a> Subject<'a> {
         self.whole().map_or(1.0, |whole| whole.factor)
     }
 
-    /// A vector from the order given to that of the ranks.
-    pub(crate) fn in_ranks_order<'v>(self, v: Cow<'v, [f64]>) -> Cow<'v, [f64]> {
+    /// A right-hand side in the order of the ranks.
+    pub(crate) fn rhs_of_ranks<'v>(self, b: Cow<'v, [f64]>) -> Cow<'v, [f64]> {
         match self {
-            Self::Matrix(whole) => whole.in_ranks_order(v),
-            Self::Function { .. } => v,
+            Self::Matrix(whole) => whole.rhs_of_ranks(b),
+            Self::Function { .. } => b,
         }
     }
 
-    /// And back, into `to`.
-    pub(crate) fn to_given_order(self, v: &[f64], to: &mut [f64]) {
+    /// An iterate in the order of the ranks, and in their units if these are others.
+    pub(crate) fn iterate_of_ranks<'v>(self, x: Cow<'v, [f64]>) -> Cow<'v, [f64]> {
         match self {
-            Self::Matrix(whole) => whole.to_given_order(v, to),
-            Self::Function { .. } => to.copy_from_slice(v),
+            Self::Matrix(whole) => whole.iterate_of_ranks(x),
+            Self::Function { .. } => x,
         }
+    }
+
+    /// And back, into `x`.
+    pub(crate) fn iterate_as_given(self, y: &[f64], x: &mut [f64]) {
+        match self {
+            Self::Matrix(whole) => whole.iterate_as_given(y, x),
+            Self::Function { .. } => x.copy_from_slice(y),
+        }
+    }
+
+    /// ‖A‖_F of the ranks' matrix, if its least squares are looked for; else 0.
+    pub(crate) fn frobenius(self) -> f64 {
+        let least_squares = self.whole().and_then(|whole| whole.least_squares.as_ref());
+        least_squares.map_or(0.0, |least_squares| least_squares.frobenius() * self.factor())
     }
 }

@@ -27,9 +27,9 @@ fn entries(device: &Info, found: &Found) -> Vec<Entry> {
 /// [`Tune::Full`] that is all that tuning on the rank's block finds, now or in a former run; now, it takes seconds a
 /// kind of device, one after the other, and what it finds is kept. A device that fails at it is warned of, and so is an
 /// end by `cancel`, after which nothing more is tuned.
-pub(crate) fn of_ranks(
+pub(crate) fn of_ranks<'p>(
     devices: &[Option<Info>],
-    parts: &[Part<'_>],
+    parts: impl Iterator<Item = &'p Part<'p>>,
     (tune, precision): (Tune, Precision),
     cancel: Option<&AtomicBool>,
 ) -> Vec<Option<Known>> {

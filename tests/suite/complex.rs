@@ -195,7 +195,7 @@ fn what_is_said_names_complex_rows() {
     assert!(matches!(of(&[I, z(0.0, f64::NAN), I]), Error::NotFinite { index: 2, .. }));
     let wide = Csr::from_triplets(1, 2, &[0], &[1], &[I]).unwrap();
     let wide = ComplexSolver::new(wide, &on_host(Method::Cg)).unwrap_err();
-    assert!(matches!(wide, Error::NotSquare { rows: 1, cols: 2 }));
+    assert!(matches!(wide, Error::Rectangular { rows: 1, cols: 2, .. }));
 }
 
 /// A file of a matrix.

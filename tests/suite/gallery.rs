@@ -90,6 +90,9 @@ const SMALL: &[&str] = &[
     "convection3d:1x5x3,peclet=2",
     "markov:1",
     "markov:12",
+    "fit2d:5",
+    "fit2d:1x4,points=1",
+    "fit2d:3x2,seed=7,scramble=2",
     "helmholtz3d-absorbing:4",
     "helmholtz3d-absorbing:3x1x5,wavenumber=1.5,damping=0.1",
     "gauge2d:6",
@@ -287,6 +290,15 @@ fn entries_of_the_others_by_hand() {
     assert_eq!(build("convection3d:6x4x5").nnz(), build("poisson3d:6x4x5").nnz());
     assert_eq!(built("helmholtz3d-absorbing:6x4x5").nnz(), build("poisson3d:6x4x5").nnz());
     assert_eq!((build("stokes2d:6x4").n_rows(), built("gauge2d:6x4").nnz()), (5 * 4 + 6 * 3 + 23, 5 * 24));
+    let fit = build("fit2d:6x4,points=3");
+    assert_eq!((fit.n_rows(), fit.n_cols(), fit.nnz()), (6 * 4 * 3, 7 * 5, 4 * 72));
+    // the cell in the second column of the second row; heights x + 10 y are what they are anywhere
+    assert_eq!(fit.row(3 * 7).0, [8, 9, 15, 16]);
+    let heights: Vec<f64> = (0..35).map(|k| f64::from(k % 7) + 10.0 * f64::from(k / 7)).collect();
+    for (i, height) in fit.mul_vec(&heights).into_iter().enumerate() {
+        let (x, y) = (f64::from((i / 3 % 6) as u32), f64::from((i / 18) as u32));
+        assert!((x + 10.0 * y..x + 1.0 + 10.0 * (y + 1.0)).contains(&height), "{i}: {height}");
+    }
     assert_eq!((build("markov:9").n_rows(), build("markov:9").nnz()), (55, 3 * 45 + 55));
 }
 
@@ -362,6 +374,7 @@ fn the_same_for_any_number_of_threads() {
         "stokes2d:150",
         "convection3d:30",
         "markov:200",
+        "fit2d:90",
         "helmholtz3d-absorbing:30",
         "gauge2d:200",
     ];
@@ -394,6 +407,14 @@ fn seeds_matter_and_repeat() {
 #[test]
 fn scrambled_systems_are_the_same_in_another_order() {
     fn back<T: Scalar>(b: &Csr<T>) -> Csr<T> {
+        let (m, n) = (b.n_rows(), b.n_cols());
+        if m != n {
+            let [of_rows, of_columns] = [m, n].map(|len| gallery::random_permutation(len, 4));
+            let (rows, cols, values) = b.to_triplets();
+            let moved = |places: Vec<u32>, to: &[u32]| places.iter().map(|&k| to[k as usize]).collect::<Vec<_>>();
+            return Csr::from_triplets(m, n, &moved(rows, of_rows.order()), &moved(cols, of_columns.order()), &values)
+                .unwrap();
+        }
         permuted(b, &gallery::random_permutation(b.n_rows(), 4).inverse()).unwrap()
     }
     for p in Problem::ALL {

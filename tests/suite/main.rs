@@ -24,6 +24,7 @@ mod gallery;
 mod hostile;
 mod info;
 mod interchange;
+mod least_squares;
 mod matrices;
 mod matrix_market;
 mod minres;

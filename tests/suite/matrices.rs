@@ -45,7 +45,7 @@ fn published_matrices_are_solved_or_refused_with_a_reason() {
             let setup = setup(Method::Cg, Precond::Jacobi, Precision::F64, &devices.parse().unwrap());
             let mut solver = match Solver::new(a.clone(), &setup) {
                 Ok(solver) => solver,
-                Err(e @ (Error::NotSquare { .. } | Error::NotSymmetric { .. })) => {
+                Err(e @ (Error::Rectangular { .. } | Error::NotSymmetric { .. })) => {
                     eprintln!("{}: {e}", file.display());
                     break;
                 }

@@ -593,7 +593,8 @@ fn solvers_in_several_threads() {
 fn unusable_input_is_refused() {
     let host = Setup::default().with_devices("host".parse().unwrap());
     let wide = dense(&[&[1.0, 2.0, 0.0], &[2.0, 5.0, 0.0]]);
-    assert!(matches!(Solver::new(wide, &host), Err(Error::NotSquare { rows: 2, cols: 3 })));
+    let cg = host.clone().with_method(Method::Cg);
+    assert!(matches!(Solver::new(wide, &cg), Err(Error::Rectangular { method: "cg", rows: 2, cols: 3 })));
 
     let lopsided = dense(&[&[4.0, 1.0], &[2.0, 3.0]]);
     let error = Solver::new(lopsided.clone(), &host.clone().with_method(Method::Cg)).unwrap_err();

@@ -85,28 +85,28 @@ fn left<O: PassBackend<Real = f64>>(
     are_refused: bool,
 ) -> Vec<Vec<f64>> {
     let program = Program::new("random", false, None, |k| text(k, said));
-    let mut machine = Machine::new(backend, a, program).unwrap();
+    let mut machine = Machine::new(backend, from_ref(a), program).unwrap();
     for slot in LENT {
         machine.v[slot] = backend.vector(a.halo(), "a vector").unwrap();
     }
     backend.begin().unwrap();
     backend.write(r, &mut machine.v[R]).unwrap();
     machine.begin(backend).unwrap();
-    machine.start(backend, a, false).unwrap();
+    machine.start(backend, from_ref(a), false).unwrap();
     if are_refused {
         machine.refuse_several(backend);
     }
     let mut next = 1;
     while next <= most {
-        let several = machine.several(backend, a, (next, most + 1 - next), 0.0).unwrap();
+        let several = machine.several(backend, from_ref(a), (next, most + 1 - next), 0.0).unwrap();
         if several.is_none() {
             backend.begin_iteration(next).unwrap();
-            machine.iterate(backend, a, next, 0.0, &mut |_, _| None::<()>).unwrap();
+            machine.iterate(backend, from_ref(a), next, 0.0, &mut |_, _| None::<()>).unwrap();
         }
         next = several.unwrap_or(next + 1);
         if next > most {
             machine.look(backend, most, true, &mut Vec::new()).unwrap();
-            next = machine.several(backend, a, (next, 0), 0.0).unwrap().unwrap_or(next); // was a launch refused?
+            next = machine.several(backend, from_ref(a), (next, 0), 0.0).unwrap().unwrap_or(next); // was a launch refused?
         }
     }
     let read = |slot: usize| {

@@ -100,6 +100,7 @@ fn distribute(plan: &Plan, system: &System, cancel: &AtomicBool, screen: Screen)
     let _shown = screen.working(if is_full { "tuning and preparing the devices" } else { "preparing the devices" });
     AnySolver::new(system, &plan.setup, cancel).map_err(|error| match error {
         Error::NotSquare { .. }
+        | Error::Rectangular { .. }
         | Error::NotSymmetric { .. }
         | Error::NotHermitian { .. }
         | Error::NotFinite { .. }

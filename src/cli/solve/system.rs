@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use declive::Csr;
 use declive::matrix::equivalent::{Form, real_form};
 use declive::matrix::symmetry::Symmetries;
 use declive::matrix::{AnyCsr, AnyVectors, Complex64};
 use declive::matrix_market::Zeros;
-use declive::{Csr, Error};
 
 use super::plan::{Plan, Rhs};
 use crate::cli::failure::Failure;
@@ -42,23 +42,19 @@ impl System {
     /// Reads or makes all parts.
     pub(super) fn read(plan: &Plan, screen: Screen) -> Result<Self, Failure> {
         let Loaded { a, duplicates, b: beside, .. } = plan.source.load(Zeros::Keep, true, screen)?;
-        if a.n_rows() != a.n_cols() {
-            let error = Error::NotSquare { rows: a.n_rows(), cols: a.n_cols() };
-            return Err(Failure::about(&plan.source, error));
-        }
         let named = (plan.rhs.to_string(), false);
         let (b, rhs) = match (&plan.rhs, beside) {
-            (Rhs::Input(input), _) => (vectors_for(&a, input.columns(screen)?, input.to_string())?, named),
+            (Rhs::Input(input), _) => (vectors_for(&a, a.n_rows(), input.columns(screen)?, input.to_string())?, named),
             (Rhs::Made(recipe), _) => (made(*recipe, &a), named),
             (Rhs::Default, Some(b)) => {
                 let name = format!("the right-hand side in {}", plan.source);
-                (vectors_for(&a, b, name.clone())?, (name, false))
+                (vectors_for(&a, a.n_rows(), b, name.clone())?, (name, false))
             }
             (Rhs::Default, None) => (made(Recipe::default(), &a), (Recipe::default().to_string(), true)),
         };
         let x0 = match &plan.x0 {
             Some(input) => {
-                let x0 = vectors_for(&a, input.columns(screen)?, input.to_string())?;
+                let x0 = vectors_for(&a, a.n_cols(), input.columns(screen)?, input.to_string())?;
                 if x0.len() != 1 && x0.len() != b.len() {
                     return Err(Failure::usage(format!(
                         "{input} has {} columns, but the right-hand side ({}) has {}; give one, or one for each",
@@ -88,15 +84,15 @@ impl System {
     }
 }
 
-/// Vectors that were read, as a system of `a` has them. A real system has no complex ones.
-fn vectors_for(a: &AnyCsr, vectors: AnyVectors, name: String) -> Result<Vec<Vec<f64>>, Failure> {
+/// Vectors of `n` elements that were read, as a system of `a` has them. A real system has no complex ones.
+fn vectors_for(a: &AnyCsr, n: usize, vectors: AnyVectors, name: String) -> Result<Vec<Vec<f64>>, Failure> {
     match (a, vectors) {
-        (AnyCsr::Real(a), AnyVectors::Real(vectors)) => of_length(vectors, a.n_rows(), name),
+        (AnyCsr::Real(_), AnyVectors::Real(vectors)) => of_length(vectors, n, name),
         (AnyCsr::Real(_), AnyVectors::Complex(_)) => Err(Failure::usage(format!(
             "{name} is complex, but the matrix is real; give the real and the imaginary parts as columns of a real file"
         ))),
-        (AnyCsr::Complex(a), vectors) => {
-            let vectors = of_length(vectors.into_complex(), a.n_rows(), name)?;
+        (AnyCsr::Complex(_), vectors) => {
+            let vectors = of_length(vectors.into_complex(), n, name)?;
             Ok(vectors.iter().map(|v| Form::General.right_hand_side(v)).collect())
         }
     }

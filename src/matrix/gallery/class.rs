@@ -10,6 +10,7 @@ named! {
     Indefinite = "indefinite", "symmetric indefinite";
     Unsymmetric = "unsymmetric", "unsymmetric";
     UnsymmetricSingular = "unsymmetric-singular", "unsymmetric and singular";
+    Rectangular = "rectangular", "rectangular";
     ComplexSymmetric = "complex-symmetric", "complex symmetric";
     HermitianPositiveDefinite = "hermitian", "Hermitian positive definite";
 }

@@ -2,7 +2,7 @@
 //!
 //! Every generator fills the arrays of a [`Csr`](crate::Csr) in parallel, row by row and without triplets, and gives
 //! the same bits for any number of threads. Most matrices are symmetric to the bit and positive definite; others are
-//! indefinite, singular, unsymmetric or complex, as [`Problem::class`] tells.
+//! indefinite, singular, unsymmetric, rectangular or complex, as [`Problem::class`] tells.
 //!
 //! ```
 //! use declive::matrix::gallery::{self, Spec};
@@ -21,6 +21,7 @@ mod banded;
 mod class;
 mod convection;
 mod elasticity;
+mod fit;
 mod gauge;
 mod graph;
 mod grid;
@@ -38,6 +39,7 @@ pub use banded::{band, tridiagonal};
 pub use class::Class;
 pub use convection::convection3d;
 pub use elasticity::elasticity3d;
+pub use fit::fit2d;
 pub use gauge::gauge2d;
 pub use graph::{graph_laplacian, random_spd};
 pub use helmholtz::{helmholtz3d, helmholtz3d_absorbing};

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{
-    Class, anisotropic, band, convection3d, dense_rows, elasticity3d, gauge2d, graph_laplacian, helmholtz3d,
+    Class, anisotropic, band, convection3d, dense_rows, elasticity3d, fit2d, gauge2d, graph_laplacian, helmholtz3d,
     helmholtz3d_absorbing, jumps, markov, neumann2d, poisson2d, poisson3d, poisson3d27, random_permutation, random_spd,
     stokes2d, tetrahedra, tridiagonal, variable,
 };
@@ -165,6 +165,15 @@ impl Problem {
             markov(s.sides[0])
         })
         .of(Class::UnsymmetricSingular),
+        Self::new(
+            "fit2d",
+            "heights at the nodes of a grid by those at points in its cells; the size is in cells",
+            2,
+            &[Parameter::whole("points", "random points in a cell", 4.0)],
+            |s| fit2d([s.sides[0], s.sides[1]], s.values[0] as usize, s.seed),
+        )
+        .seeded()
+        .of(Class::Rectangular),
         Self::complex(
             "helmholtz3d-absorbing",
             "waves in a cube whose faces absorb them, as helmholtz3d otherwise",
@@ -359,10 +368,15 @@ impl Spec {
     }
 
     fn in_order<T: Scalar>(&self, a: Csr<T>) -> Result<Csr<T>> {
-        match self.scramble {
-            Some(seed) => permuted(&a, &random_permutation(a.n_rows(), seed)),
-            None => Ok(a),
+        let Some(seed) = self.scramble else { return Ok(a) };
+        let (m, n) = (a.n_rows(), a.n_cols());
+        if m == n {
+            return permuted(&a, &random_permutation(n, seed));
         }
+        let [of_rows, of_columns] = [m, n].map(|len| random_permutation(len, seed).inverse());
+        let moved = |places: Vec<u32>, to: &[u32]| places.iter().map(|&k| to[k as usize]).collect::<Vec<u32>>();
+        let (rows, cols, values) = a.to_triplets();
+        Csr::from_triplets(m, n, &moved(rows, of_rows.order()), &moved(cols, of_columns.order()), &values)
     }
 
     fn parse_sides(problem: &Problem, text: &str) -> Result<[usize; 3]> {

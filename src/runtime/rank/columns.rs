@@ -11,6 +11,7 @@ use rayon::prelude::*;
 use super::Engine;
 use crate::backend::LinearOperator;
 use crate::backend::machine::{Machine, PassBackend};
+use crate::backend::text::MATRIX;
 use crate::comm::{Communicator, Links};
 use crate::error::Result;
 use crate::krylov::{Iterate, Workspace, lend};
@@ -37,7 +38,8 @@ pub(crate) struct ColumnsEnded {
 /// The rank's operations on vectors of several columns.
 struct Block<O: PassBackend, A> {
     backend: O,
-    a: A,
+    /// A, alone.
+    a: [A; 1],
     w: Workspace<O>,
     machine: Machine<O>,
     /// The right-hand side in each column; the others are there to fill the vectors.
@@ -73,7 +75,7 @@ impl<O: PassBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
         let Block { backend, a, w, .. } = &mut block;
         backend.begin()?;
         backend.copy(&w.x, &mut w.q)?; // which has room for the halo
-        a.residual(backend, &rhs, &mut w.q, &mut w.r)?;
+        a[0].residual(backend, &rhs, &mut w.q, &mut w.r)?;
         drop(rhs);
         lend(&mut block.machine, &mut block.w, &mut scaling.as_mut());
         let norms = block.machine.begin_columns(&block.backend)?;
@@ -89,7 +91,7 @@ impl<O: PassBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
             let Block { backend, a, machine, which, .. } = &mut block;
             backend.begin_iteration(iteration)?;
             let mut see = |column: usize, record| watch.see(which[column], &record);
-            machine.iterate(backend, a, iteration, 0.0, &mut see)?;
+            machine.iterate(backend, &*a, iteration, 0.0, &mut see)?;
             if watch.attend(iteration, block.backend.comm()) {
                 break;
             }
@@ -103,7 +105,7 @@ impl<O: PassBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
             }
         }
         let Block { backend, a, machine, which, .. } = &mut block;
-        machine.settle(backend, a, &mut |column, record| watch.see(which[column], &record))?;
+        machine.settle(backend, &a[0], &mut |column, record| watch.see(which[column], &record))?;
         machine.complete(backend)?;
         lend(&mut block.machine, &mut block.w, &mut scaling.as_mut());
         block.backend.end_run(watch.iterations)?;
@@ -121,7 +123,7 @@ impl<O: PassBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
     fn block(&self, which: Vec<usize>, is_scaled: bool, comm: Box<dyn Communicator<O::Real>>) -> Result<Block<O, A>> {
         let mut backend = self.backend.with_columns(width(which.len()))?;
         backend.set_comm(comm);
-        let a = self.a.of_columns(&backend, backend.columns())?;
+        let a = [self.operators[MATRIX].of_columns(&backend, backend.columns())?];
         let m =
             self.precond.as_ref().map(|(precond, rows)| precond.set_up(rows, backend.comm())).transpose()?.flatten();
         let program = self.method.program(is_scaled, m);
@@ -139,7 +141,7 @@ impl<O: PassBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
         x: &mut [&mut [f64]],
     ) -> Result<Block<O, A>> {
         let Block { backend, a, machine, which, .. } = &mut block;
-        machine.settle(backend, a, &mut |column, record| watch.see(which[column], &record))?;
+        machine.settle(backend, &a[0], &mut |column, record| watch.see(which[column], &record))?;
         machine.complete(backend)?;
         let goes_on = |column: usize| watch.columns[which[column]].end.is_none();
         let left: Vec<usize> = (0..which.len()).filter(|column| goes_on(*column)).collect();

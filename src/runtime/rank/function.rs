@@ -29,7 +29,7 @@ pub(crate) fn open<'a>(a: &HostOperator<'a>, setup: &Setup) -> Result<(Box<dyn R
     let iterate = Plain::new(&backend)?;
     let block = a.block(scaling.as_ref().map(Scaling::roots));
     let stored = Stored { format: Format::Auto, choice: FormatChoice::unknown(), bytes: 0 };
-    let rank = Box::new(Engine::new(backend, (block, stored), iterate, &plan)?);
+    let rank = Box::new(Engine::new(backend, (vec![block], stored), iterate, &plan)?);
     let varies = |diagonal: &[f64]| diagonal.iter().any(|d| *d != diagonal[0]);
     Ok((rank, scaling.is_some() || method.applies(setup.precond) && diagonal.is_some_and(varies)))
 }
