@@ -19,7 +19,7 @@
  * run without a gap; those that need what other ranks send are what comes before and after.
  *
  * A row is summed in the order of its columns, each product rounded (prelude.cl): the same bits as from compressed rows that
- * are summed by one work-item. CPU shape: eight rows at a time where they are of one pattern.
+ * are summed by one work-item. CPU shape: eight rows at a time where they are of one pattern, row by row if there are several columns.
  */
 #define SLICE 32
 
@@ -53,16 +53,16 @@ static inline uint row_of(uint v, uint first, uint before_gap, uint gap) { retur
 /* Where the values of a row begin, if it has its own. */
 #define VALUES_AT(row) ((uint)(((row) - segment) / SLICE) * SLICE * width + (row) % SLICE)
 
-static inline real dictionary_row(uint row, uint width, uint segment, __global const ushort *patterns,
+static inline wide dictionary_row(uint row, uint width, uint segment, __global const ushort *patterns,
                                __global const uint2 *runs, __global const real *entries,
                                __global const real *values, __global const real *x)
 {
     uint2 run = runs[patterns[row]];
     uint value = VALUES_AT(row);
-    real sum = 0;
+    wide sum = 0;
     for (uint e = run.s0; e < run.s1; e++) {
         real2 entry = vload2(e, entries);
-        sum += (width ? values[value] : entry.s0) * x[row + LOW_WORD(entry.s1)];
+        sum += (width ? values[value] : entry.s0) * ROW(x, row + LOW_WORD(entry.s1));
         value += SLICE;
     }
     return sum;
@@ -72,19 +72,20 @@ static inline real dictionary_row(uint row, uint width, uint segment, __global c
 #define ALL_OF_MAIN (UINT_MAX >> (32 - MAIN))
 
 /* Sum of a row for which the main pattern is inside. */
-ALWAYS_INLINE real dictionary_inside(uint row, uint width, uint segment, __global const ushort *patterns,
+ALWAYS_INLINE wide dictionary_inside(uint row, uint width, uint segment, __global const ushort *patterns,
                                   __global const uint2 *runs, __global const real *entries,
                                   __global const real *values, __global const uint *masks,
                                   __global const uint *slice_masks, const main_pattern *main_row, __global const real *x)
 {
-    real sum = 0;
+    wide sum = 0;
     uint mask = slice_masks[row / SLICE];
     if (!mask)
         mask = masks[patterns[row]];
-    real x_of[MAIN], value_of[MAIN];
+    wide x_of[MAIN];
+    real value_of[MAIN];
     UNROLL_BY(MAIN)
     for (uint e = 0; e < MAIN; e++) {
-        x_of[e] = x[row + main_row->distance[e]];
+        x_of[e] = ROW(x, row + main_row->distance[e]);
         value_of[e] = width ? values[VALUES_AT(row) + e * SLICE] : main_row->value[e];
     }
     /* with many entries, code of its own for all of them costs more than it saves: 27 take a seventh longer on an H200 */
@@ -104,11 +105,10 @@ ALWAYS_INLINE real dictionary_inside(uint row, uint width, uint segment, __globa
 #endif
 
 /* width: entries of a row that there is room for; 0 where the pattern has the values. is_done: nothing is to be stored. */
-ALWAYS_INLINE acc2 dictionary_rows(int mode, uint width, uint segment, int is_done, DICTIONARY_ARGS(, const main_pattern *main_row),
-                                __global const real *x, __global const real *b, __global real *y SENDING)
+ALWAYS_INLINE const dots *dictionary_rows(int mode, uint width, uint segment, int is_done, DICTIONARY_ARGS(, const main_pattern *main_row),
+                                __global const real *x, __global const real *b, __global real *y, dots *s SENDING)
 {
-    acc2 s = 0;
-#if SHAPE_CPU
+#if SHAPE_CPU && COLUMNS == 1
     acc8 xy8 = 0, yy8 = 0;
     count = is_done ? 0 : count;
     uint v = chunk_begin(count), v_end = chunk_end(count);
@@ -138,26 +138,33 @@ ALWAYS_INLINE acc2 dictionary_rows(int mode, uint width, uint segment, int is_do
             v += 8;
         } else {
             real sum = dictionary_row(row, width, segment, patterns, runs, entries, values, x);
-            s += finish_row(mode, row, sum, x, b, y SEND);
+            finish_row(mode, row, sum, x, b, y, s SEND);
             v++;
         }
     }
-    s += (acc2)(sum8(xy8), sum8(yy8));
+    if (mode == ROWS_DOT) {
+        s->xy += sum8(xy8);
+        s->yy += sum8(yy8);
+    }
 #else
-    for (uint v = get_global_id(0); v < count; v += get_global_size(0)) {
+#if SHAPE_CPU
+    for (uint v = chunk_begin(count), v_end = chunk_end(count); v < v_end; v++) {
+#else
+    for (uint v = SLOT; v < count; v += ALL_SLOTS) {
+#endif
         uint row = row_of(v, first, before_gap, gap);
 #if MAIN > 0
         int is_inside = row >= main_row->begin && row < main_row->end;
-        real sum = is_inside ? dictionary_inside(row, width, segment, patterns, runs, entries, values, masks, slice_masks,
+        wide sum = is_inside ? dictionary_inside(row, width, segment, patterns, runs, entries, values, masks, slice_masks,
                                               main_row, x)
                              : dictionary_row(row, width, segment, patterns, runs, entries, values, x);
 #else
-        real sum = dictionary_row(row, width, segment, patterns, runs, entries, values, x);
+        wide sum = dictionary_row(row, width, segment, patterns, runs, entries, values, x);
 #endif
         /* only now, when the loads are under way */
         if (is_done)
             break;
-        s += finish_row(mode, row, sum, x, b, y SEND);
+        finish_row(mode, row, sum, x, b, y, s SEND);
     }
 #endif
     return s;
@@ -167,33 +174,34 @@ ALWAYS_INLINE acc2 dictionary_rows(int mode, uint width, uint segment, int is_do
 KERNEL void spmv_dictionary(DICTIONARY_ARGS(restrict, const main_pattern main_row), __global const real *restrict x,
                          __global real *restrict y)
 {
-    dictionary_rows(ROWS_PRODUCT, 0, 0, 0, DICTIONARY_PASS, x, x, y SEND_NOTHING);
+    dictionary_rows(ROWS_PRODUCT, 0, 0, 0, DICTIONARY_PASS, x, x, y, 0 SEND_NOTHING);
 }
 
-/* y = A x, and the part of x.y and of y.y in the rows of group g in partials[2 (first_partial + g)] and behind; y stays if
- * *done is set. */
+/* y = A x, and the part of x.y and of y.y in the rows of group g in partials[2 COLUMNS (first_partial + g)] and
+ * behind; y stays if *done is set. */
 KERNEL void spmv_dot_dictionary(DICTIONARY_ARGS(restrict, const main_pattern main_row), __global const real *restrict x,
                              __global real *restrict y,
                              __global acc *restrict partials, uint first_partial, __global const int *restrict done SENDS_ARGS)
 {
-    __local acc2 scratch[GROUP_SIZE];
+    __local dots_scratch scratch[GROUP_SIZE];
     SENDS_HERE
-    acc2 s = dictionary_rows(ROWS_DOT, 0, 0, *done, DICTIONARY_PASS, x, x, y SEND);
-    leave_dots(s, scratch, partials, first_partial);
+    dots s;
+    dictionary_rows(ROWS_DOT, 0, 0, *done, DICTIONARY_PASS, x, x, y, no_dots(&s) SEND);
+    leave_dots(&s, scratch, partials, first_partial);
 }
 
 /* r = b - A x. */
 KERNEL void residual_dictionary(DICTIONARY_ARGS(restrict, const main_pattern main_row), __global const real *restrict x,
                              __global const real *restrict b, __global real *restrict r)
 {
-    dictionary_rows(ROWS_RESIDUAL, 0, 0, 0, DICTIONARY_PASS, x, b, r SEND_NOTHING);
+    dictionary_rows(ROWS_RESIDUAL, 0, 0, 0, DICTIONARY_PASS, x, b, r, 0 SEND_NOTHING);
 }
 
 /* y = A x, each row with values of its own. */
 KERNEL void spmv_pattern(DICTIONARY_ARGS(restrict, const main_pattern main_row), uint width, uint segment,
                          __global const real *restrict x, __global real *restrict y)
 {
-    dictionary_rows(ROWS_PRODUCT, width, segment, 0, DICTIONARY_PASS, x, x, y SEND_NOTHING);
+    dictionary_rows(ROWS_PRODUCT, width, segment, 0, DICTIONARY_PASS, x, x, y, 0 SEND_NOTHING);
 }
 
 /* As spmv_dot_dictionary. */
@@ -201,10 +209,11 @@ KERNEL void spmv_dot_pattern(DICTIONARY_ARGS(restrict, const main_pattern main_r
                              __global const real *restrict x, __global real *restrict y,
                              __global acc *restrict partials, uint first_partial, __global const int *restrict done SENDS_ARGS)
 {
-    __local acc2 scratch[GROUP_SIZE];
+    __local dots_scratch scratch[GROUP_SIZE];
     SENDS_HERE
-    acc2 s = dictionary_rows(ROWS_DOT, width, segment, *done, DICTIONARY_PASS, x, x, y SEND);
-    leave_dots(s, scratch, partials, first_partial);
+    dots s;
+    dictionary_rows(ROWS_DOT, width, segment, *done, DICTIONARY_PASS, x, x, y, no_dots(&s) SEND);
+    leave_dots(&s, scratch, partials, first_partial);
 }
 
 /* r = b - A x. */
@@ -212,13 +221,15 @@ KERNEL void residual_pattern(DICTIONARY_ARGS(restrict, const main_pattern main_r
                              __global const real *restrict x, __global const real *restrict b,
                              __global real *restrict r)
 {
-    dictionary_rows(ROWS_RESIDUAL, width, segment, 0, DICTIONARY_PASS, x, b, r SEND_NOTHING);
+    dictionary_rows(ROWS_RESIDUAL, width, segment, 0, DICTIONARY_PASS, x, b, r, 0 SEND_NOTHING);
 }
 
 /* For persistent.cl. */
 #define DICTIONARY_ROWS_ARGS DICTIONARY_ARGS(restrict, const main_pattern main_row)
-#define DICTIONARY_ROWS_LOCAL
-#define DICTIONARY_ROWS_TIMES(x, y) dictionary_rows(ROWS_DOT, 0, 0, 0, DICTIONARY_PASS, x, x, y SEND)
+#define DICTIONARY_ROWS_LOCAL dots of_rows;
+#define DICTIONARY_ROWS_TIMES(x, y)                                                                                    \
+    dictionary_rows(ROWS_DOT, 0, 0, 0, DICTIONARY_PASS, x, x, y, no_dots(&of_rows) SEND)
 #define PATTERN_ROWS_ARGS DICTIONARY_ARGS(restrict, const main_pattern main_row), uint width, uint segment
-#define PATTERN_ROWS_LOCAL
-#define PATTERN_ROWS_TIMES(x, y) dictionary_rows(ROWS_DOT, width, segment, 0, DICTIONARY_PASS, x, x, y SEND)
+#define PATTERN_ROWS_LOCAL dots of_rows;
+#define PATTERN_ROWS_TIMES(x, y)                                                                                       \
+    dictionary_rows(ROWS_DOT, width, segment, 0, DICTIONARY_PASS, x, x, y, no_dots(&of_rows) SEND)

@@ -6,6 +6,7 @@
  *   GROUP_SIZE   work-items of a work-group, a power of two; 1 in the CPU shape
  *   BLOCK_NNZ    entries of a row block that fit into local memory (csr.cl)
  *   SHAPE_CPU    1 or 0
+ *   COLUMNS      columns of the vectors of products, and WIDE, those that a work-item takes: 1 if not defined
  *   RUN          elements side by side of which x is updated or its update deferred together (passes.cl)
  *
  * GPU shape: neighbouring work-items take neighbouring elements, so that accesses coalesce; a group sums by a tree in
@@ -77,21 +78,21 @@ static inline uint chunk_end(uint n) { return min(n, (uint)((ulong)(n / 8 + 1) *
 #define SET_EACH(i, n, y, value) EACH(i, n, y[i] = value)
 #endif
 
-/* Sum of s over the work-group, the same on every work-item; scratch has GROUP_SIZE elements and may be reused after. For one
- * number, and for two and four that are summed each for itself. GPU shape: FAN numbers at a time, since it is barriers that
- * cost time here. */
+/* Sum of s over the work-group, for each work-item over every EVERY-th, counted from itself; scratch has GROUP_SIZE elements and may be
+ * reused after. For one number, and for vectors that are summed element by element. GPU shape: FAN numbers at a time, since it is
+ * barriers that cost time here. */
 #if SHAPE_CPU
-#define GROUP_SUM(NAME, TYPE)                                                                                          \
+#define GROUP_SUM(NAME, TYPE, EVERY)                                                                                   \
     static inline TYPE NAME(TYPE s, __local TYPE *scratch) { return s; }
 #else
 #define FAN 8
-#define GROUP_SUM(NAME, TYPE)                                                                                          \
+#define GROUP_SUM(NAME, TYPE, EVERY)                                                                                   \
     static inline TYPE NAME(TYPE s, __local TYPE *scratch)                                                             \
     {                                                                                                                  \
         uint lane = get_local_id(0), n = GROUP_SIZE;                                                                   \
         scratch[lane] = s;                                                                                             \
         barrier(CLK_LOCAL_MEM_FENCE);                                                                                  \
-        for (; n > FAN; n /= FAN) {                                                                                    \
+        for (; n > FAN * (EVERY); n /= FAN) {                                                                          \
             if (lane < n / FAN) {                                                                                      \
                 UNROLL_BY(FAN)                                                                                         \
                 for (uint k = 1; k < FAN; k++)                                                                         \
@@ -100,20 +101,61 @@ static inline uint chunk_end(uint n) { return min(n, (uint)((ulong)(n / 8 + 1) *
             }                                                                                                          \
             barrier(CLK_LOCAL_MEM_FENCE);                                                                              \
         }                                                                                                              \
-        s = scratch[0];                                                                                                \
-        for (uint k = 1; k < n; k++)                                                                                   \
-            s += scratch[k];                                                                                           \
+        s = scratch[lane % (EVERY)];                                                                                   \
+        for (uint k = EVERY; k < n; k += EVERY)                                                                        \
+            s += scratch[lane % (EVERY) + k];                                                                          \
         barrier(CLK_LOCAL_MEM_FENCE);                                                                                  \
         return s;                                                                                                      \
     }
 #endif
-GROUP_SUM(group_sum, acc)
-GROUP_SUM(group_sum2, acc2)
+GROUP_SUM(group_sum, acc, 1)
+GROUP_SUM(group_sum2, acc2, 1)
 
 /* Sum of the eight elements, pairwise. */
 static inline acc sum8(acc8 v)
 {
     return ((v.s0 + v.s1) + (v.s2 + v.s3)) + ((v.s4 + v.s5) + (v.s6 + v.s7));
+}
+
+/* Vectors of products have COLUMNS columns side by side: element (row, c) is number row * COLUMNS + c. A work-item takes WIDE of them,
+ * so that PARTS neighbouring ones share a row, of which ROW(v, i) is what the work-item takes of row i. Each stays with its part. */
+#ifndef COLUMNS
+#define COLUMNS 1
+#endif
+#ifndef WIDE
+#define WIDE COLUMNS
+#endif
+#define PARTS (COLUMNS / WIDE)
+#if WIDE > 1
+typedef JOIN(REAL, WIDE) wide;
+typedef JOIN(ACC, WIDE) wide_acc;
+#define to_wide JOIN(convert_, JOIN(REAL, WIDE))
+#define to_wide_acc JOIN(convert_, JOIN(ACC, WIDE))
+#else
+typedef real wide;
+typedef acc wide_acc;
+#define to_wide JOIN(convert_, REAL)
+#define to_wide_acc JOIN(convert_, ACC)
+#endif
+#define ROW(v, i) (((__global wide *)(v))[(i) * PARTS + get_local_id(0) % PARTS])
+GROUP_SUM(part_sum, wide_acc, PARTS)
+
+/* Work-items that take the same part of rows: their number, and which of them this one is, in the group and in all groups. */
+#define SLOTS (GROUP_SIZE / PARTS)
+#define LOCAL_SLOT ((uint)get_local_id(0) / PARTS)
+#define SLOT ((uint)get_global_id(0) / PARTS)
+#define ALL_SLOTS ((uint)get_global_size(0) / PARTS)
+
+/* A work-item's part of x.y and of y.y, column by column. Functions are given where it is, which they return, or 0 if there is none. */
+typedef struct {
+    wide_acc xy, yy;
+} dots;
+
+static inline dots *no_dots(dots *s)
+{
+    s->xy = 0;
+    s->yy = 0;
+    return s;
 }
 
 /* What a product does with the sum of a row. */
@@ -169,24 +211,43 @@ static inline void send_row(const sending *send, uint row, real value)
 #define SENDS_HERE
 #endif
 
-static inline acc2 finish_row(int mode, uint row, real sum, __global const real *x, __global const real *b, __global real *y SENDING)
+/* Leaves what the mode asks for of a row whose sum is given, and adds the row's part of dot products to s. */
+static inline void finish_row(int mode, uint row, wide sum, __global const real *x, __global const real *b, __global real *y,
+                              dots *s SENDING)
 {
     if (mode == ROWS_RESIDUAL) {
-        y[row] = b[row] - sum;
-        return 0;
+        ROW(y, row) = ROW(b, row) - sum;
+        return;
     }
-    y[row] = sum;
+    ROW(y, row) = sum;
+    if (mode == ROWS_DOT) {
+        const wide_acc value = to_wide_acc(sum);
 #if SENDS
-    if (mode == ROWS_DOT)
         send_row(send, row, sum);
 #endif
-    return mode == ROWS_DOT ? (acc2)((acc)x[row], (acc)sum) * (acc)sum : (acc2)0;
+        s->xy += to_wide_acc(ROW(x, row)) * value;
+        s->yy += value * value;
+    }
 }
 
-/* Leaves a group's part of x.y and of y.y, one behind the other. */
-static inline void leave_dots(acc2 s, __local acc2 *scratch, __global acc *partials, uint first_partial)
+/* Leaves a group's part of x.y, column by column, and behind it that of y.y. */
+#if COLUMNS == 1
+typedef acc2 dots_scratch; /* both at once */
+#else
+typedef wide_acc dots_scratch;
+#endif
+static inline void leave_dots(const dots *s, __local dots_scratch *scratch, __global acc *partials, uint first_partial)
 {
-    s = group_sum2(s, scratch);
-    if (get_local_id(0) == 0)
-        vstore2(s, first_partial + get_group_id(0), partials);
+    const uint group = first_partial + get_group_id(0), lane = get_local_id(0);
+#if COLUMNS == 1
+    const acc2 sums = group_sum2((acc2)(s->xy, s->yy), scratch);
+    if (lane == 0)
+        vstore2(sums, group, partials);
+#else
+    const wide_acc xy = part_sum(s->xy, scratch), yy = part_sum(s->yy, scratch);
+    if (lane < PARTS) {
+        ((__global wide_acc *)partials)[2 * group * PARTS + lane] = xy;
+        ((__global wide_acc *)partials)[(2 * group + 1) * PARTS + lane] = yy;
+    }
+#endif
 }

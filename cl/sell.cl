@@ -89,15 +89,14 @@ static inline uint sell_row(const sell_slice *s, uint unit)
             for (uint unit = 0; unit < units; unit++) {                                                                \
                 uint column = s.column + s.step * sell_index(s.columns, before + unit, s.flags & SELL_WIDE_COLUMNS);   \
                 for (uint row = 0; row < b; row++, value++)                                                            \
-                    sums[unit * b + row] += ((real)((__global const TYPE *)s.values)[value] TIMES) * x[column + k];    \
+                    sums[unit * b + row] += ((real)((__global const TYPE *)s.values)[value] TIMES) * ROW(x, column + k); \
             }                                                                                                          \
         before += units;                                                                                               \
     }
 
-static inline acc2 sell_rows(int mode, SELL_ARGS(), __global const real *x, __global const real *b_vector,
-                            __global real *y SENDING)
+static inline const dots *sell_rows(int mode, SELL_ARGS(), __global const real *x, __global const real *b_vector,
+                            __global real *y, dots *total SENDING)
 {
-    acc2 total = 0;
     uint count = blocked + single;
     uint begin = (uint)((ulong)count * get_group_id(0) / get_num_groups(0));
     uint end = (uint)((ulong)count * (get_group_id(0) + 1) / get_num_groups(0));
@@ -105,7 +104,7 @@ static inline acc2 sell_rows(int mode, SELL_ARGS(), __global const real *x, __gl
         uint b = i < blocked ? block : 1;
         sell_slice s;
         sell_find(&s, first + i, b, slices, data);
-        real sums[SELL_UNITS * SELL_MAX_BLOCK];
+        wide sums[SELL_UNITS * SELL_MAX_BLOCK];
         for (uint lane = 0; lane < s.units * b; lane++)
             sums[lane] = 0;
         uint before = 0, value = 0;
@@ -119,9 +118,9 @@ static inline acc2 sell_rows(int mode, SELL_ARGS(), __global const real *x, __gl
             for (uint row = 0; row < b; row++) {
                 uint at = sell_row(&s, unit) + row;
                 if (s.flags & SELL_PIECES)
-                    parts[at] = sums[unit * b + row];
+                    ROW(parts, at) = sums[unit * b + row];
                 else
-                    total += finish_row(mode, at, sums[unit * b + row], x, b_vector, y SEND);
+                    finish_row(mode, at, sums[unit * b + row], x, b_vector, y, total SEND);
             }
         }
     }
@@ -151,15 +150,17 @@ static inline acc2 sell_rows(int mode, SELL_ARGS(), __global const real *x, __gl
         column[u] = unit < units[u] ? s->column + s->step * ((__global const TYPE *)s->columns)[at[u] + unit] : 0;
 
 /* The sum of one row: `batch` blocks are under way at a time, batch * b <= 12 entries; 8 is a multiple of batch.
- * A GPU that has fewer under way waits for its memory. */
-ALWAYS_INLINE real sell_sum(const uint b, const uint batch, uint lane, const sell_slice *s, real scale,
+ * A GPU that has fewer under way waits for its memory. Half as many where each is of several columns. */
+#define SELL_BATCH(batch) (WIDE > 1 ? (batch) / 2 : (batch))
+ALWAYS_INLINE wide sell_sum(const uint b, const uint batch, uint lane, const sell_slice *s, real scale,
                             __global const real *x)
 {
-    real sum = 0;
+    wide sum = 0;
     uint unit = lane / b, before = 0;
     for (uint e = 0; e < s->width; e += batch) {
         uint units[8], at[8], column[8];
-        real value[12], xs[12];
+        real value[12];
+        wide xs[12];
         UNROLL_BY(8)
         for (uint u = 0; u < batch; u++) {
             units[u] = s->counts[e + u];
@@ -183,7 +184,7 @@ ALWAYS_INLINE real sell_sum(const uint b, const uint batch, uint lane, const sel
         for (uint u = 0; u < batch; u++)
             UNROLL_BY(4)
             for (uint k = 0; k < b; k++)
-                xs[u * b + k] = unit < units[u] ? x[column[u] + k] : 0;
+                xs[u * b + k] = unit < units[u] ? ROW(x, column[u] + k) : (wide)0;
         UNROLL_BY(8)
         for (uint u = 0; u < batch; u++)
             UNROLL_BY(4)
@@ -194,12 +195,11 @@ ALWAYS_INLINE real sell_sum(const uint b, const uint batch, uint lane, const sel
     return sum;
 }
 
-static inline acc2 sell_rows(int mode, SELL_ARGS(), __global const real *x, __global const real *b_vector,
-                            __global real *y SENDING)
+static inline const dots *sell_rows(int mode, SELL_ARGS(), __global const real *x, __global const real *b_vector,
+                            __global real *y, dots *total SENDING)
 {
-    acc2 total = 0;
     uint in_blocks = blocked * SELL_UNITS * block;
-    for (uint v = get_global_id(0); v < in_blocks + single * SELL_UNITS; v += get_global_size(0)) {
+    for (uint v = SLOT; v < in_blocks + single * SELL_UNITS; v += ALL_SLOTS) {
         uint b = v < in_blocks ? block : 1;
         uint of_kind = v < in_blocks ? v : v - in_blocks;
         uint number = first + (v < in_blocks ? 0 : blocked) + of_kind / (SELL_UNITS * b);
@@ -208,17 +208,17 @@ static inline acc2 sell_rows(int mode, SELL_ARGS(), __global const real *x, __gl
         sell_find(&s, number, b, slices, data);
         if (lane < s.units * b) {
             uint row = sell_row(&s, lane / b) + lane % b; /* on its way while the sum is formed */
-            real sum;
+            wide sum;
             switch (b) {
-            case 1: sum = sell_sum(1, 8, lane, &s, scale, x); break;
-            case 2: sum = sell_sum(2, 4, lane, &s, scale, x); break;
-            case 3: sum = sell_sum(3, 4, lane, &s, scale, x); break;
-            default: sum = sell_sum(4, 2, lane, &s, scale, x); break;
+            case 1: sum = sell_sum(1, SELL_BATCH(8), lane, &s, scale, x); break;
+            case 2: sum = sell_sum(2, SELL_BATCH(4), lane, &s, scale, x); break;
+            case 3: sum = sell_sum(3, SELL_BATCH(4), lane, &s, scale, x); break;
+            default: sum = sell_sum(4, SELL_BATCH(2), lane, &s, scale, x); break;
             }
             if (s.flags & SELL_PIECES)
-                parts[row] = sum;
+                ROW(parts, row) = sum;
             else
-                total += finish_row(mode, row, sum, x, b_vector, y SEND);
+                finish_row(mode, row, sum, x, b_vector, y, total SEND);
         }
     }
     return total;
@@ -228,54 +228,53 @@ static inline acc2 sell_rows(int mode, SELL_ARGS(), __global const real *x, __gl
 
 /* Long rows: row, first part, number of parts, how far apart they are. A work-item adds those of one of the first `few`
  * rows, a group those of one of the others. */
-static inline acc2 sell_add_parts(int mode, uint few, uint count, __global const uint *rows, __global const real *parts,
+static inline void sell_add_parts(int mode, uint few, uint count, __global const uint *rows, __global const real *parts,
                                  __global const real *x, __global const real *b_vector, __global real *y,
-                                 __local acc *scratch SENDING)
+                                 __local wide_acc *scratch, dots *total SENDING)
 {
-    acc2 total = 0;
-    for (uint i = get_global_id(0); i < few; i += get_global_size(0)) {
+    for (uint i = SLOT; i < few; i += ALL_SLOTS) {
         __global const uint *row = rows + 4 * i;
-        acc sum = 0;
+        wide_acc sum = 0;
         for (uint p = 0; p < row[2]; p++)
-            sum += parts[row[1] + p * row[3]];
-        total += finish_row(mode, row[0], (real)sum, x, b_vector, y SEND);
+            sum += to_wide_acc(ROW(parts, row[1] + p * row[3]));
+        finish_row(mode, row[0], to_wide(sum), x, b_vector, y, total SEND);
     }
     for (uint i = few + get_group_id(0); i < count; i += get_num_groups(0)) {
         __global const uint *row = rows + 4 * i;
-        acc sum = 0;
-        for (uint p = get_local_id(0); p < row[2]; p += GROUP_SIZE)
-            sum += parts[row[1] + p * row[3]];
-        sum = group_sum(sum, scratch);
-        if (get_local_id(0) == 0)
-            total += finish_row(mode, row[0], (real)sum, x, b_vector, y SEND);
+        wide_acc sum = 0;
+        for (uint p = LOCAL_SLOT; p < row[2]; p += SLOTS)
+            sum += to_wide_acc(ROW(parts, row[1] + p * row[3]));
+        sum = part_sum(sum, scratch);
+        if (LOCAL_SLOT == 0)
+            finish_row(mode, row[0], to_wide(sum), x, b_vector, y, total SEND);
     }
-    return total;
 }
 
 /* y = A x. */
 KERNEL void spmv_sell(SELL_ARGS(restrict), __global const real *restrict x, __global real *restrict y)
 {
-    sell_rows(ROWS_PRODUCT, SELL_PASS, x, x, y SEND_NOTHING);
+    sell_rows(ROWS_PRODUCT, SELL_PASS, x, x, y, 0 SEND_NOTHING);
 }
 
-/* y = A x, and the part of x.y and of y.y in the rows of group g in partials[2 (first_partial + g)] and behind; y stays if
- * *done is set. */
+/* y = A x, and the part of x.y and of y.y in the rows of group g in partials[2 COLUMNS (first_partial + g)] and
+ * behind; y stays if *done is set. */
 KERNEL void spmv_dot_sell(SELL_ARGS(restrict), __global const real *restrict x, __global real *restrict y,
                           __global acc *restrict partials, uint first_partial, __global const int *restrict done SENDS_ARGS)
 {
-    __local acc2 scratch[GROUP_SIZE];
+    __local dots_scratch scratch[GROUP_SIZE];
     SENDS_HERE
     blocked = *done ? 0 : blocked;
     single = *done ? 0 : single;
-    acc2 s = sell_rows(ROWS_DOT, SELL_PASS, x, x, y SEND);
-    leave_dots(s, scratch, partials, first_partial);
+    dots s;
+    sell_rows(ROWS_DOT, SELL_PASS, x, x, y, no_dots(&s) SEND);
+    leave_dots(&s, scratch, partials, first_partial);
 }
 
 /* r = b - A x. */
 KERNEL void residual_sell(SELL_ARGS(restrict), __global const real *restrict x, __global const real *restrict b,
                           __global real *restrict r)
 {
-    sell_rows(ROWS_RESIDUAL, SELL_PASS, x, b, r SEND_NOTHING);
+    sell_rows(ROWS_RESIDUAL, SELL_PASS, x, b, r, 0 SEND_NOTHING);
 }
 
 /* y = A x in the long rows, from the sums of their pieces. */
@@ -283,8 +282,8 @@ KERNEL void spmv_sell_parts(uint few, uint count, __global const uint *restrict 
                             __global const real *restrict parts, __global const real *restrict x,
                             __global real *restrict y)
 {
-    __local acc scratch[GROUP_SIZE];
-    sell_add_parts(ROWS_PRODUCT, few, count, rows, parts, x, x, y, scratch SEND_NOTHING);
+    __local wide_acc scratch[GROUP_SIZE];
+    sell_add_parts(ROWS_PRODUCT, few, count, rows, parts, x, x, y, scratch, 0 SEND_NOTHING);
 }
 
 /* The same, and the part of x.y and of y.y in these rows, as in spmv_dot_sell. */
@@ -293,13 +292,14 @@ KERNEL void spmv_dot_sell_parts(uint few, uint count, __global const uint *restr
                                 __global real *restrict y, __global acc *restrict partials, uint first_partial,
                                 __global const int *restrict done SENDS_ARGS)
 {
-    __local acc scratch[GROUP_SIZE];
-    __local acc2 scratch2[GROUP_SIZE];
+    __local wide_acc scratch[GROUP_SIZE];
+    __local dots_scratch scratch2[GROUP_SIZE];
     SENDS_HERE
     few = *done ? 0 : few;
     count = *done ? 0 : count;
-    acc2 s = sell_add_parts(ROWS_DOT, few, count, rows, parts, x, x, y, scratch SEND);
-    leave_dots(s, scratch2, partials, first_partial);
+    dots s;
+    sell_add_parts(ROWS_DOT, few, count, rows, parts, x, x, y, scratch, no_dots(&s) SEND);
+    leave_dots(&s, scratch2, partials, first_partial);
 }
 
 /* r = b - A x in the long rows. */
@@ -307,11 +307,11 @@ KERNEL void residual_sell_parts(uint few, uint count, __global const uint *restr
                                 __global const real *restrict parts, __global const real *restrict x,
                                 __global const real *restrict b, __global real *restrict r)
 {
-    __local acc scratch[GROUP_SIZE];
-    sell_add_parts(ROWS_RESIDUAL, few, count, rows, parts, x, b, r, scratch SEND_NOTHING);
+    __local wide_acc scratch[GROUP_SIZE];
+    sell_add_parts(ROWS_RESIDUAL, few, count, rows, parts, x, b, r, scratch, 0 SEND_NOTHING);
 }
 
 /* For persistent.cl. */
 #define SELL_ROWS_ARGS SELL_ARGS(restrict)
-#define SELL_ROWS_LOCAL
-#define SELL_ROWS_TIMES(x, y) sell_rows(ROWS_DOT, SELL_PASS, x, x, y SEND)
+#define SELL_ROWS_LOCAL dots of_rows;
+#define SELL_ROWS_TIMES(x, y) sell_rows(ROWS_DOT, SELL_PASS, x, x, y, no_dots(&of_rows) SEND)

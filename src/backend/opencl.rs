@@ -186,7 +186,8 @@ impl<T: Real, A: Real> Backend for OpenClBackend<T, A> {
     }
 
     fn product_sums(&self) -> Result<DeviceSums<A>> {
-        Ok(DeviceSums::behind(Arc::new(DeviceVec::zeros(&self.ctx, 2 * self.max_groups, PARTIAL_SUMS)?), 0))
+        let room = 2 * self.columns * self.max_groups;
+        Ok(DeviceSums::behind(Arc::new(DeviceVec::zeros(&self.ctx, room, PARTIAL_SUMS)?), 0))
     }
 
     fn write(&self, from: &[T], to: &mut DeviceVec<T>) -> Result<()> {

@@ -75,11 +75,11 @@ impl<T: Real> ProductRows<T> for CsrRows<T> {
         self.set.len()
     }
 
-    fn grid(&self, launch: Launch) -> Grid {
+    fn grid(&self, launch: Launch, _columns: usize) -> Grid {
         launch.block_grid(self.items())
     }
 
-    fn arguments(&self) -> Vec<&dyn Argument> {
+    fn arguments(&self, _columns: usize) -> Vec<&dyn Argument> {
         let CsrSegment { before, col_idx, values, .. } = &self.block.segments[self.set.segment];
         let mut all: Vec<&dyn Argument> = vec![&self.set.first, &self.set.last, &*self.blocks, &self.block.row_ptr];
         all.extend([before as &dyn Argument, col_idx, values]);

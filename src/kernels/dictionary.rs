@@ -154,7 +154,7 @@ impl<T: Real> ProductRows<T> for DictionaryRows<T> {
     }
 
     /// Behind the main pattern those of `pattern` kernels.
-    fn arguments(&self) -> Vec<&dyn Argument> {
+    fn arguments(&self, _columns: usize) -> Vec<&dyn Argument> {
         let Self { block, set } = self;
         let segment = &block.segments[set.segment];
         let mut all: Vec<&dyn Argument> = vec![&set.first, &set.count, &set.before_gap, &set.gap];

@@ -31,7 +31,7 @@ use crate::real::Real;
 pub(crate) use convert::KERNELS as CONVERSIONS;
 pub(crate) use csr::KERNELS as PRODUCTS;
 use products::Products;
-pub(crate) use tuning::{Launch, MAX_LANES, PERSISTENT_GROUP, Shape, Tuning, lanes, tiles};
+pub(crate) use tuning::{Launch, MAX_LANES, PERSISTENT_GROUP, Shape, Tuning, lanes, parts, tiles};
 
 /// The kernel families: file name, source, kernels.
 pub(crate) const FAMILIES: &[(&str, &str, &[&str])] = &[
@@ -68,9 +68,9 @@ pub(crate) struct Kernels<T, A> {
     pub(crate) tuning: Tuning,
     /// Those of vectors.
     usual: Vec<Kernel>,
-    /// The kernels of each of [`PRODUCT_FILES`] by the entries of a main pattern, and whether they send: compiled when they are first
-    /// asked for, as most are of use to one format alone.
-    products: [[[OnceCell<Vec<Kernel>>; 2]; MOST_MAIN + 1]; PRODUCT_FILES.len()],
+    /// The kernels of each of [`PRODUCT_FILES`] by the entries of a main pattern, and by the [columns](variant) of vectors: compiled when
+    /// they are first asked for, as most are of use to one format alone.
+    products: [[[OnceCell<Vec<Kernel>>; VARIANTS]; MOST_MAIN + 1]; PRODUCT_FILES.len()],
     /// Where programs come from, if not from former runs or the compiler.
     made: Option<Made>,
     types: PhantomData<fn() -> (T, A)>,
@@ -98,11 +98,12 @@ impl<T: Real, A: Real> Kernels<T, A> {
     fn new(ctx: &Context, tuning: Tuning, made: Option<Made>) -> Result<Self> {
         // compressed rows are for all matrices
         let usual = |kernels: &[&str]| kernels == PRODUCTS || !PRODUCT_FILES.contains(&kernels);
-        let programs = Programs::new::<T, A>(ctx, &tuning, made.as_ref(), "", &usual)?;
+        let programs = Programs::new::<T, A>(ctx, &tuning, made.as_ref(), ("", 1), &usual)?;
         let of_vectors = FAMILIES.iter().map(|(_, _, kernels)| *kernels).filter(|file| !PRODUCT_FILES.contains(file));
         let usual =
             of_vectors.map(|file| programs.kernels(ctx, file)).collect::<Result<Vec<_>>>()?.into_iter().flatten();
-        let products = [const { [const { [const { OnceCell::new() }; 2] }; MOST_MAIN + 1] }; PRODUCT_FILES.len()];
+        let products =
+            [const { [const { [const { OnceCell::new() }; VARIANTS] }; MOST_MAIN + 1] }; PRODUCT_FILES.len()];
         let all = Self { tuning, usual: usual.collect(), products, made, types: PhantomData };
         let kernels = programs.kernels(ctx, PRODUCTS)?;
         all.products[0][0][0].get_or_init(|| kernels);
@@ -115,21 +116,30 @@ impl<T: Real, A: Real> Kernels<T, A> {
         kernel.unwrap_or_else(|| unreachable!("{name} is in the table of files"))
     }
 
-    /// One of the kernels of a format's products; if it `sends`, that which puts what other ranks need into live memory.
+    /// One of the kernels of a format's products, with vectors of so many columns; if it `sends`, that which puts what other ranks need
+    /// into live memory.
     ///
     /// # Errors
     /// [`Error::KernelBuild`](crate::Error::KernelBuild).
-    fn of_products(&self, ctx: &Context, products: Products, index: usize, sends: bool) -> Result<&Kernel> {
+    fn of_products(
+        &self,
+        ctx: &Context,
+        products: Products,
+        index: usize,
+        columns: usize,
+        sends: bool,
+    ) -> Result<&Kernel> {
         let name = products.names[index];
         let file = PRODUCT_FILES.iter().position(|kernels| kernels.contains(&name));
         let file = file.unwrap_or_else(|| unreachable!("{name} is in the table of files"));
-        let place = &self.products[file][products.main][usize::from(sends)];
+        let place = &self.products[file][products.main][variant(columns, sends)];
         let kernels = match place.get() {
             Some(kernels) => kernels,
             None => {
                 let of_file = |kernels: &[&str]| kernels == PRODUCT_FILES[file];
                 let more = main_option(products.main) + if sends { SENDS } else { "" };
-                let programs = Programs::new::<T, A>(ctx, &self.tuning, self.made.as_ref(), &more, &of_file)?;
+                let programs =
+                    Programs::new::<T, A>(ctx, &self.tuning, self.made.as_ref(), (&more, columns), &of_file)?;
                 let kernels = programs.kernels(ctx, PRODUCT_FILES[file])?;
                 place.get_or_init(|| kernels)
             }
@@ -193,13 +203,13 @@ struct Programs {
 }
 
 impl Programs {
-    /// Programs with the families whose kernels are `wanted`, compiled with `more` options: among those `made`, or else from
-    /// a former run.
+    /// Programs with the families whose kernels are `wanted`, compiled with `more` options for vectors of so many columns: among those
+    /// `made`, or else from a former run.
     fn new<T: Real, A: Real>(
         ctx: &Context,
         tuning: &Tuning,
         made: Option<&Made>,
-        more: &str,
+        (more, columns): (&str, usize),
         wanted: &dyn Fn(&[&str]) -> bool,
     ) -> Result<Self> {
         // so that a compiler's complaint names the file
@@ -220,7 +230,9 @@ impl Programs {
             let (group_size, _) = common;
             // row blocks are no matter of other kernels
             let block_nnz = if has_products { tuning.block_nnz } else { group_size };
-            let options = options_of::<T, A>(USUAL_STD, ctx.info(), group_size, block_nnz) + more;
+            let options = options_of::<T, A>(USUAL_STD, ctx.info(), group_size, block_nnz)
+                + &columns_options::<T>(columns, group_size)
+                + more;
             let program = match made {
                 Some(made) => made.get(ctx, &source, &options)?,
                 None => Arc::new(ctx.build(&source, &options)?),
@@ -282,6 +294,30 @@ fn options_of<T: Real, A: Real>(std: &str, device: &Info, group_size: usize, blo
 /// The option that tells the entries of the main pattern of rows (`cl/dictionary.cl`), if there is one.
 fn main_option(main: usize) -> String {
     if main > 0 { format!(" -D MAIN={main}") } else { String::new() }
+}
+
+/// The options that tell how many columns vectors of products have, and how many of them a work-item takes, if there are several.
+fn columns_options<T>(columns: usize, group_size: usize) -> String {
+    if columns == 1 {
+        return String::new();
+    }
+    format!(" -D COLUMNS={columns} -D WIDE={}", columns / parts::<T>(columns, group_size))
+}
+
+/// The most columns of vectors that are multiplied together.
+pub(crate) const MAX_COLUMNS: usize = 16;
+
+/// The ways to multiply that kernels are compiled for: with vectors of 1, 2, 4, 8 or 16 columns, and with one column that is sent.
+const VARIANTS: usize = 6;
+
+/// The number of one of them.
+///
+/// # Panics
+/// If there is none.
+fn variant(columns: usize, sends: bool) -> usize {
+    let is_possible = columns.is_power_of_two() && columns <= MAX_COLUMNS && (columns == 1 || !sends);
+    assert!(is_possible, "{columns} columns{}", if sends { ", sent" } else { "" });
+    if sends { VARIANTS - 1 } else { columns.ilog2() as usize }
 }
 
 /// Those that set no launch parameters. The environment variable `DECLIVE_BUILD_OPTIONS` adds to them, for experiments.

@@ -170,7 +170,7 @@ impl Persistent {
         assert!(span.shared.is_some() == self.is_shared && span.shared.as_ref().is_none_or(is_as_compiled));
         let (n, has_former, turn) = (super::count(*n), u32::from(*has_former), self.turn.get());
         self.turn.set(3 - turn);
-        let mut args = rows.arguments();
+        let mut args = rows.arguments(1);
         args.extend([span.done as &dyn Argument, span.done_next, &n, tiles, at, log_len, row_len, &has_former]);
         args.extend([limit as &dyn Argument, *log, count, sums, former]);
         args.extend(span.first.iter().map(|first| first as &dyn Argument));

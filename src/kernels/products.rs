@@ -32,13 +32,24 @@ pub(crate) trait ProductRows<T>: Send + Sync {
     /// What there is to share among groups: row blocks, or rows.
     fn items(&self) -> usize;
 
-    /// The grid of a launch.
-    fn grid(&self, launch: Launch) -> Grid {
-        launch.grid(self.items())
+    /// The grid of a launch with vectors of so many columns.
+    fn grid(&self, launch: Launch, columns: usize) -> Grid {
+        launch.rows_grid::<T>(self.items(), columns)
     }
 
-    /// The arguments that a kernel begins with.
-    fn arguments(&self) -> Vec<&dyn Argument>;
+    /// Makes room for what products with vectors of so many columns keep beside the rows.
+    ///
+    /// # Errors
+    /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
+    fn make_room(&self, _ctx: &Context, _columns: usize) -> Result<()> {
+        Ok(())
+    }
+
+    /// The arguments that a kernel for vectors of so many columns begins with.
+    ///
+    /// # Panics
+    /// If there has been [made](Self::make_room) no room for several.
+    fn arguments(&self, columns: usize) -> Vec<&dyn Argument>;
 
     /// Bytes of the matrix that a launch reads, if it is apart from the products of other rows; else it has its share of what they
     /// read together.
@@ -100,12 +111,13 @@ impl Sending {
     }
 }
 
-/// What becomes of A x.
+/// What becomes of A x. Vectors have one column or several, side by side: element (row, c) is number `row * columns + c`.
 pub(crate) enum Product<'a, T, A> {
     /// y = A x.
     Store(&'a mut DeviceVec<T>),
-    /// y = A x, and the partial sums of x·y and of y·y over the rows: a pair for each group, of which `first` come before. Nothing is
-    /// done if `done[0]` is set. What other ranks need of y goes where `sending` says.
+    /// y = A x, and the partial sums of x·y and of y·y over the rows: for each group, of which `first` come before, those of x·y, column
+    /// by column, and behind them those of y·y. Nothing is done if `done[0]` is set. What other ranks need of y goes where `sending` says,
+    /// if there is one column.
     Dots {
         y: &'a mut DeviceVec<T>,
         partials: &'a DeviceVec<A>,
@@ -138,11 +150,12 @@ impl<T: Real, A: Real> Product<'_, T, A> {
     }
 
     /// Whether all vectors are as long as the kernel will address.
-    fn fits(&self, [n_rows, n_cols]: [usize; 2], x: usize, groups: usize) -> bool {
+    fn fits(&self, lens: [usize; 2], columns: usize, x: usize, groups: usize) -> bool {
+        let [n_rows, n_cols] = lens.map(|len| len * columns);
         match self {
             Self::Store(y) => x >= n_cols && y.len() >= n_rows,
             Self::Dots { y, partials, first, done, sending } => {
-                let has_room = 2 * (*first as usize + groups) <= partials.len() && done.len() > 0;
+                let has_room = 2 * columns * (*first as usize + groups) <= partials.len() && done.len() > 0;
                 let has_room = has_room && sending.is_none_or(|sending| sending.has_room(n_rows));
                 x >= n_cols.max(n_rows) && y.len() >= n_rows && has_room
             }
@@ -152,32 +165,46 @@ impl<T: Real, A: Real> Product<'_, T, A> {
 }
 
 impl<T: Real, A: Real> Kernels<T, A> {
-    /// Compiles the products of these rows, those that send or the others, or else the first of them waits for the compiler.
+    /// Compiles the products of these rows with vectors of one column, those that send or the others, or else the first of them waits for
+    /// the compiler.
     ///
     /// # Errors
     /// [`Error::KernelBuild`](crate::Error::KernelBuild).
     pub(crate) fn prepare(&self, ctx: &Context, rows: Rows<'_, T>, sends: bool) -> Result<()> {
-        self.of_products(ctx, rows.products(), 0, sends).map(|_| ())
+        self.of_products(ctx, rows.products(), 0, 1, sends).map(|_| ())
     }
 
-    /// Launches a product on some rows, with as many groups as tuning has found, or as are given; tells how many.
+    /// Compiles the products of these rows with vectors of so many columns.
+    ///
+    /// # Errors
+    /// [`Error::KernelBuild`](crate::Error::KernelBuild).
+    pub(crate) fn prepare_columns(&self, ctx: &Context, rows: Rows<'_, T>, columns: usize) -> Result<()> {
+        self.of_products(ctx, rows.products(), 0, columns, false).map(|_| ())
+    }
+
+    /// Launches a product of some rows with a vector of 1, 2, 4, 8 or 16 columns, with as many groups as tuning has found, or as are
+    /// given; tells how many.
     ///
     /// # Errors
     /// A failing device, or a failing compiler.
+    ///
+    /// # Panics
+    /// If a vector is too short, or there are other numbers of columns.
     pub(crate) fn product(
         &self,
         ctx: &Context,
         rows: Rows<'_, T>,
+        columns: usize,
         x: &DeviceVec<T>,
         product: &Product<'_, T, A>,
         groups: Option<usize>,
     ) -> Result<usize> {
         let (index, others) = product.arguments();
-        let kernel = self.of_products(ctx, rows.products(), index, product.sends())?;
-        let usual = rows.grid(self.tuning.launch(kernel.name));
+        let kernel = self.of_products(ctx, rows.products(), index, columns, product.sends())?;
+        let usual = rows.grid(self.tuning.launch(kernel.name), columns);
         let grid = groups.map_or(usual, |groups| Grid { groups, ..usual });
-        assert!(rows.is_there() && product.fits(rows.lens(), x.len(), grid.groups));
-        let mut all = rows.arguments();
+        assert!(rows.is_there() && product.fits(rows.lens(), columns, x.len(), grid.groups));
+        let mut all = rows.arguments(columns);
         all.push(x);
         all.extend(others);
         // SAFETY: types as declared in the files; sizes checked above, and by the maker of the block.

@@ -1,11 +1,12 @@
 //! Rows in slices, as `cl/sell.cl` takes them.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::products::{InPersistent, PERSISTENT_BYTES, ProductRows, Products};
-use super::{Argument, Launch, Tuning};
-use crate::device::{DeviceVec, Grid};
+use super::{Argument, Launch, MAX_COLUMNS, Tuning, parts};
+use crate::device::{Context, DeviceVec, Grid};
+use crate::error::Result;
 use crate::real::Real;
 
 /// The kernels of the file.
@@ -30,12 +31,44 @@ pub(crate) struct SellBlock<T> {
     pub(crate) slices: DeviceVec<u32>,
     /// One, unless the data are longer than a buffer.
     pub(crate) segments: Vec<SellSegment>,
-    /// Sums of the pieces of long rows.
-    pub(crate) parts: DeviceVec<T>,
+    pub(crate) parts: Parts<T>,
     /// Four numbers for each long row.
     pub(crate) long_rows: DeviceVec<u32>,
     /// How many long rows, the first, have few pieces.
     pub(crate) few: u32,
+}
+
+/// Sums of the pieces of long rows: an array for each number of columns that vectors have.
+pub(crate) struct Parts<T> {
+    len: usize,
+    /// Of 1, 2, 4, 8 and 16 columns.
+    of_columns: [OnceLock<DeviceVec<T>>; 1 + MAX_COLUMNS.ilog2() as usize],
+}
+
+impl<T: Real> Parts<T> {
+    /// For so many pieces, with vectors of one column.
+    ///
+    /// # Errors
+    /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
+    pub(crate) fn new(ctx: &Context, len: usize) -> Result<Self> {
+        let this = Self { len, of_columns: Default::default() };
+        this.make_room(ctx, 1)?;
+        Ok(this)
+    }
+
+    fn make_room(&self, ctx: &Context, columns: usize) -> Result<()> {
+        let place = &self.of_columns[columns.ilog2() as usize];
+        if place.get().is_none() {
+            let sums = DeviceVec::zeros(ctx, self.len * columns, "the sums of long rows")?;
+            place.get_or_init(|| sums);
+        }
+        Ok(())
+    }
+
+    fn of(&self, columns: usize) -> &DeviceVec<T> {
+        let sums = self.of_columns[columns.ilog2() as usize].get();
+        sums.unwrap_or_else(|| panic!("no room for the sums of long rows with {columns} columns"))
+    }
 }
 
 /// The data of consecutive slices.
@@ -92,9 +125,9 @@ impl<T> SellBlock<T> {
         self.long_rows.len() / Self::LONG_ROW_WORDS
     }
 
-    /// Work-items for the long rows: one, or a group of this size, each.
-    pub(crate) fn long_items(&self, group_size: usize) -> usize {
-        self.few as usize + (self.long_count() - self.few as usize) * group_size
+    /// Slots, each of the work-items that share a row, for the long rows: one each, or all so many of a group.
+    fn long_items(&self, slots: usize) -> usize {
+        self.few as usize + (self.long_count() - self.few as usize) * slots
     }
 }
 
@@ -127,10 +160,14 @@ impl<T: Real> ProductRows<T> for SellRows<T> {
         self.block.rows(self.set)
     }
 
-    fn arguments(&self) -> Vec<&dyn Argument> {
+    fn make_room(&self, ctx: &Context, columns: usize) -> Result<()> {
+        self.block.parts.make_room(ctx, columns)
+    }
+
+    fn arguments(&self, columns: usize) -> Vec<&dyn Argument> {
         let Self { block, set } = self;
         let mut all: Vec<&dyn Argument> = vec![&set.first, &set.blocked, &set.single, &block.block, &block.scale];
-        all.extend([&block.slices as &dyn Argument, &block.segments[set.segment].data, &block.parts]);
+        all.extend([&block.slices as &dyn Argument, &block.segments[set.segment].data, block.parts.of(columns)]);
         all
     }
 
@@ -175,15 +212,20 @@ impl<T: Real> ProductRows<T> for LongRows<T> {
         self.count as usize
     }
 
-    fn grid(&self, launch: Launch) -> Grid {
-        launch.grid(self.block.long_items(launch.group_size))
+    fn grid(&self, launch: Launch, columns: usize) -> Grid {
+        let slots = launch.group_size / parts::<T>(columns, launch.group_size);
+        launch.rows_grid::<T>(self.block.long_items(slots), columns)
     }
 
-    fn arguments(&self) -> Vec<&dyn Argument> {
-        vec![&self.block.few, &self.count, &self.block.long_rows, &self.block.parts]
+    fn make_room(&self, ctx: &Context, columns: usize) -> Result<()> {
+        self.block.parts.make_room(ctx, columns)
+    }
+
+    fn arguments(&self, columns: usize) -> Vec<&dyn Argument> {
+        vec![&self.block.few, &self.count, &self.block.long_rows, self.block.parts.of(columns)]
     }
 
     fn bytes(&self) -> Option<usize> {
-        Some(4 * self.block.long_rows.len() + size_of::<T>() * self.block.parts.len())
+        Some(4 * self.block.long_rows.len() + size_of::<T>() * self.block.parts.len)
     }
 }

@@ -32,6 +32,16 @@ struct Bench<T, A> {
 
 /// Every combination of device and shape, with several launch parameters.
 fn benches<T: Real, A: Real>() -> Vec<Bench<T, A>> {
+    benches_of(&[
+        Tuning::uniform(1, 1, 3),
+        Tuning::uniform(64, 128, 5),
+        Tuning::uniform(64, 512, 2).sharing(8),
+        Tuning::uniform(256, 512, 2),
+    ])
+}
+
+/// Every device with these launch parameters.
+fn benches_of<T: Real, A: Real>(tunings: &[Tuning]) -> Vec<Bench<T, A>> {
     let devices = list().devices;
     assert!(!devices.is_empty(), "kernel tests need an OpenCL device (apt-get install pocl-opencl-icd)");
     let mut all = Vec::new();
@@ -39,14 +49,9 @@ fn benches<T: Real, A: Real>() -> Vec<Bench<T, A>> {
     let platforms: BTreeSet<&str> = devices.iter().map(|d| d.platform.as_str()).collect();
     for platform in platforms {
         let device = devices.iter().find(|d| d.platform == platform).unwrap();
-        for tuning in [
-            Tuning::uniform(1, 1, 3),
-            Tuning::uniform(64, 128, 5),
-            Tuning::uniform(64, 512, 2).sharing(8),
-            Tuning::uniform(256, 512, 2),
-        ] {
+        for tuning in tunings {
             let ctx = Context::open(device).unwrap();
-            let kernels = Kernels::build(&ctx, tuning).unwrap();
+            let kernels = Kernels::build(&ctx, tuning.clone()).unwrap();
             all.push(Bench { ctx, kernels });
         }
     }
@@ -86,7 +91,7 @@ impl<T: Real, A: Real> Bench<T, A> {
 
     /// Launches a product; tells on how many groups.
     fn product(&self, rows: Rows<'_, T>, x: &DeviceVec<T>, product: Product<'_, T, A>) -> u32 {
-        self.kernels.product(&self.ctx, rows, x, &product, None).unwrap() as u32
+        self.kernels.product(&self.ctx, rows, 1, x, &product, None).unwrap() as u32
     }
 }
 
@@ -227,6 +232,9 @@ fn sum_pairs(pairs: &[f64]) -> [f64; 2] {
 /// Products with rows in several segments.
 mod segments;
 
+/// Products with vectors of several columns.
+mod columns;
+
 /// Several iterations in one launch.
 mod bodies;
 
@@ -250,7 +258,7 @@ fn formats_give_the_same_bits() {
                 let block = DeviceBlock::<f64>::upload(&ctx, &kernels.tuning, &part, 1.0, format).unwrap();
                 let mut y = DeviceVec::<f64>::zeros(&ctx, n, "y").unwrap();
                 for rows in block.launches(Which::All) {
-                    kernels.product(&ctx, rows, &x, &Product::Store(&mut y), None).unwrap();
+                    kernels.product(&ctx, rows, 1, &x, &Product::Store(&mut y), None).unwrap();
                 }
                 let mut back = vec![0.0; n];
                 y.read(&ctx, 0, &mut back).unwrap();
@@ -290,7 +298,7 @@ fn slices_keep_the_order_of_columns() {
                 let x = DeviceVec::from_slice(&ctx, &x, "x").unwrap();
                 let mut y = DeviceVec::<f64>::zeros(&ctx, n, "y").unwrap();
                 let rows = SellRows { block, set: sets[0][0] };
-                kernels.product(&ctx, &rows, &x, &Product::Store(&mut y), None).unwrap();
+                kernels.product(&ctx, &rows, 1, &x, &Product::Store(&mut y), None).unwrap();
                 let mut back = vec![0.0; n];
                 y.read(&ctx, 0, &mut back).unwrap();
                 assert!(back.into_iter().map(f64::to_bits).eq(expected));

@@ -55,10 +55,28 @@ impl Launch {
         Grid { groups: n.div_ceil(least).clamp(1, self.max_groups), group_size: self.group_size }
     }
 
+    /// The grid for `n` rows of vectors of so many columns.
+    pub(crate) fn rows_grid<T>(self, n: usize, columns: usize) -> Grid {
+        let each = match Shape::of_group(self.group_size) {
+            Shape::Cpu => columns,
+            Shape::Gpu => parts::<T>(columns, self.group_size),
+        };
+        self.grid(n * each)
+    }
+
     /// The grid for `count` row blocks.
     pub(crate) fn block_grid(self, count: usize) -> Grid {
         Grid { groups: count.clamp(1, self.max_groups), group_size: self.group_size }
     }
+}
+
+/// Bytes that a work-item of the GPU shape loads at once.
+const LOAD_BYTES: usize = 16;
+
+/// Neighbouring work-items, in groups of this size, that share a row of vectors of so many columns: each takes what it loads at once, or
+/// more of them where the group would else not have a whole row. In the CPU shape one takes all.
+pub(crate) fn parts<T>(columns: usize, group_size: usize) -> usize {
+    columns.div_ceil(LOAD_BYTES / size_of::<T>()).min(group_size)
 }
 
 /// Work-items that share a tile in the GPU shape, at most: see `cl/passes.cl`.
@@ -216,6 +234,18 @@ mod tests {
         assert_eq!(of(1 << 18), [256; 4]);
         assert_eq!(of(1_000_000), [528; 4]);
         assert_eq!(of(10_000_000), [4 * 132; 4]);
+    }
+
+    #[test]
+    fn work_items_that_share_a_row() {
+        let of = |group_size| {
+            [1, 2, 4, 8, 16].map(|columns| [parts::<f64>(columns, group_size), parts::<f32>(columns, group_size)])
+        };
+        assert_eq!(of(256), [[1, 1], [1, 1], [2, 1], [4, 2], [8, 4]]);
+        assert_eq!(of(2), [[1, 1], [1, 1], [2, 1], [2, 2], [2, 2]]);
+        assert_eq!(of(1), [[1, 1]; 5]);
+        let grid = |group_size, n| Launch { group_size, max_groups: 9 }.rows_grid::<f64>(n, 8).groups;
+        assert_eq!([grid(256, 64), grid(256, 65), grid(256, 9000), grid(1, 128), grid(1, 129)], [1, 2, 9, 1, 2]);
     }
 
     #[test]

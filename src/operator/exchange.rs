@@ -50,8 +50,8 @@ fn exchange_bytes<T>(plan: &HaloPlan) -> usize {
 }
 
 /// Bytes that the updates of an iteration move: six vectors, the fewest of any method.
-fn step_bytes<T>(n_rows: usize) -> usize {
-    6 * n_rows * size_of::<T>()
+fn step_bytes<T>(n_owned: usize) -> usize {
+    6 * n_owned * size_of::<T>()
 }
 
 /// Of the rows of `part` that need no halo, a run, those that a product by a dictionary takes while the halo is on its way. If half of
@@ -76,12 +76,11 @@ pub(super) fn early<T>(part: &Part<'_>, interior: Range<usize>) -> Range<usize> 
 /// order. Where it lies between two devices is a matter of the [`Exchange`].
 pub(crate) struct HaloExchange<T: Real> {
     plan: HaloPlan,
-    /// Whether it may be left to kernels that run.
-    is_live: bool,
+    model: Exchange,
     /// Whether a step on the owned rows most likely takes longer.
     pub(super) is_hidden_by_step: bool,
-    /// Where the halo begins in a vector.
-    n_rows: usize,
+    /// Elements of a vector in front of the halo.
+    n_owned: usize,
     message: Form<T>,
     /// When this rank's message is there to be moved.
     packed: RefCell<Option<Event>>,
@@ -97,13 +96,13 @@ enum Form<T: Real> {
 }
 
 impl<T: Real> HaloExchange<T> {
-    /// The exchange of a block of `n_rows` rows.
+    /// The exchange of vectors of which the rank owns so many elements.
     ///
     /// # Errors
     /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
-    pub(super) fn new(ctx: &Context, n_rows: usize, plan: &HaloPlan, exchange: Exchange) -> Result<Self> {
+    pub(super) fn new(ctx: &Context, n_owned: usize, plan: &HaloPlan, model: Exchange) -> Result<Self> {
         let len = plan.send.len();
-        let traffic: Box<dyn Traffic<T>> = match exchange {
+        let traffic: Box<dyn Traffic<T>> = match model {
             Exchange::Live | Exchange::HostStaged => Box::new(Through::<T, OnHost<Pinned<T>>>::new(ctx, len)?),
             Exchange::HostCopied => Box::new(Through::<T, OnHost<Vec<T>>>::new(ctx, len)?),
             Exchange::SharedContext => Box::new(Through::<T, OnDevices>::new(ctx, len)?),
@@ -115,10 +114,18 @@ impl<T: Real> HaloExchange<T> {
                 RefCell::new(DeviceVec::zeros(ctx, len, MESSAGE)?),
             ),
         };
-        let is_live = exchange == Exchange::Live;
-        let is_hidden_by_step = step_bytes::<T>(n_rows) > exchange_bytes::<T>(plan);
+        let is_hidden_by_step = step_bytes::<T>(n_owned) > exchange_bytes::<T>(plan);
         let (packed, traffic) = (RefCell::default(), RefCell::new(traffic));
-        Ok(Self { n_rows, is_live, is_hidden_by_step, message, packed, traffic, plan: plan.clone() })
+        Ok(Self { n_owned, model, is_hidden_by_step, message, packed, traffic, plan: plan.clone() })
+    }
+
+    /// That of vectors of so many columns in place of one, which is never left to kernels that run.
+    ///
+    /// # Errors
+    /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
+    pub(super) fn of_columns(&self, ctx: &Context, columns: usize) -> Result<Self> {
+        let model = if self.model == Exchange::Live { Exchange::HostStaged } else { self.model };
+        Self::new(ctx, self.n_owned * columns, &self.plan.of_columns(columns), model)
     }
 
     /// Elements of the halo.
@@ -128,7 +135,7 @@ impl<T: Real> HaloExchange<T> {
 
     /// What is exchanged, if that may be left to kernels that run.
     pub(super) fn live(&self) -> Option<&HaloPlan> {
-        Some(&self.plan).filter(|_| self.is_live)
+        Some(&self.plan).filter(|_| self.model == Exchange::Live)
     }
 
     /// Whether other ranks have a part in products.
@@ -204,7 +211,7 @@ impl<T: Real> HaloExchange<T> {
             let start = Instant::now();
             let message = comm.fetch(receive.from)?;
             backend.recorder.span(Lane::Host, "wait for a neighbour", start);
-            traffic.arrive(ctx, message, receive.segment.clone(), v, self.n_rows + receive.halo.start)?;
+            traffic.arrive(ctx, message, receive.segment.clone(), v, self.n_owned + receive.halo.start)?;
         }
         let start = Instant::now();
         ctx.flush(Queue::Transfer)?;

@@ -48,6 +48,25 @@ pub struct Receive {
     pub halo: Range<usize>,
 }
 
+impl HaloPlan {
+    /// The same exchange of vectors of so many columns: of `columns` elements in place of each, side by side.
+    pub(crate) fn of_columns(&self, columns: usize) -> Self {
+        let of_range = |range: &Range<usize>| range.start * columns..range.end * columns;
+        let of_receive = |receive: &Receive| Receive {
+            from: receive.from,
+            segment: of_range(&receive.segment),
+            halo: of_range(&receive.halo),
+        };
+        let of_element = |&i: &u32| i * columns as u32..(i + 1) * columns as u32;
+        Self {
+            len: self.len * columns,
+            receive: self.receive.iter().map(of_receive).collect(),
+            send: self.send.iter().flat_map(of_element).collect(),
+            ..*self
+        }
+    }
+}
+
 impl Part<'_> {
     /// Number of rows.
     #[must_use]
@@ -224,6 +243,23 @@ mod tests {
         assert_eq!(parts[1].halo.receive[1], Receive { from: 2, segment: 1..2, halo: 1..2 });
         // row 5 needs nothing of rank 0
         assert_eq!([0, 1, 2].map(|k| parts[k].halo.is_mutual), [true, true, false]);
+    }
+
+    #[test]
+    fn halos_of_columns_by_hand() {
+        let plan = split(&matrix(), &[0..2, 2..4, 4..6]).swap_remove(1).halo;
+        assert_eq!((plan.send.as_slice(), plan.len), ([0, 1].as_slice(), 2));
+        let of_three = plan.of_columns(3);
+        assert_eq!((of_three.send.as_slice(), of_three.len), ([0, 1, 2, 3, 4, 5].as_slice(), 6));
+        assert_eq!(
+            of_three.receive,
+            [Receive { from: 0, segment: 0..3, halo: 0..3 }, Receive { from: 2, segment: 3..6, halo: 3..6 }]
+        );
+        assert_eq!((of_three.receivers, of_three.is_mutual), (plan.receivers, plan.is_mutual));
+        // elements in the order of the message
+        let rank_2 = split(&matrix(), &[0..2, 2..4, 4..6]).swap_remove(2).halo;
+        assert_eq!((rank_2.send.as_slice(), rank_2.of_columns(2).send), ([1, 0].as_slice(), vec![2, 3, 0, 1]));
+        assert_eq!([&plan, &HaloPlan::default()].map(|plan| plan.of_columns(1)), [plan.clone(), HaloPlan::default()]);
     }
 
     #[test]

@@ -196,7 +196,7 @@ impl<'a, T: Real, A: Real> Workload<'a, T, A> {
                 _ if kernel.starts_with("spmv") => Product::Store(q),
                 _ => Product::Residual { b: x, r },
             };
-            kernels.product(ctx, rows, p, &product, Some(groups))?;
+            kernels.product(ctx, rows, 1, p, &product, Some(groups))?;
         }
         match kernel {
             "dot_partial" => kernels.dot_partial(ctx, grid, n, r, q, &self.sums, 0),

@@ -14,7 +14,8 @@ use crate::timeline::Lane;
 /// What the device is asked to make room for.
 pub(super) const PARTIAL_SUMS: &str = "partial sums";
 
-/// The two sums of a product as partial sums on the device: the two of a group one behind the other.
+/// The two sums of a product as partial sums on the device: those of a group one behind the other, the first of all columns, then the
+/// second.
 pub(crate) struct DeviceSums<A> {
     partials: Arc<DeviceVec<A>>,
     /// The first group whose they are; those of other sums may be in front of them.
@@ -52,7 +53,7 @@ impl<T: Real, A: Real> OpenClBackend<T, A> {
     /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
     pub(crate) fn empty(&self, sums: &mut DeviceSums<A>, launches: usize) -> Result<Arc<DeviceVec<A>>> {
         sums.count = 0;
-        let room = 2 * (sums.first + launches * self.max_groups);
+        let room = 2 * self.columns * (sums.first + launches * self.max_groups);
         if sums.partials.len() < room {
             (sums.partials, sums.first) = (Arc::new(DeviceVec::zeros(&self.ctx, room, PARTIAL_SUMS)?), 0);
         }

@@ -157,7 +157,7 @@ pub(super) fn products<T: Real, A: Real>(t: &Bench<T, A>) {
 }
 
 /// The matrix with another diagonal.
-fn with_diagonal(a: &crate::Csr, value: impl Fn(usize) -> f64) -> crate::Csr {
+pub(super) fn with_diagonal(a: &crate::Csr, value: impl Fn(usize) -> f64) -> crate::Csr {
     let of_row = |i: usize| (a.row_ptr()[i]..a.row_ptr()[i + 1]).map(move |e| (i, e));
     let entry = |(i, e): (usize, usize)| if a.col_idx()[e] as usize == i { value(i) } else { a.values()[e] };
     let values = (0..a.n_rows()).flat_map(of_row).map(entry).collect();
@@ -215,7 +215,7 @@ pub(super) fn dictionary_products<T: Real, A: Real>(t: &Bench<T, A>) {
             let (mut q, partials) = (t.up(&ints(n, 6)), t.partials(2));
             let product = Product::Dots { y: &mut q, partials: &partials, first: 0, done: &set, sending: None };
             let rows = DictionaryRows { block, set: sets[0][0] };
-            t.kernels.product(&t.ctx, &rows, &t.up(&x), &product, Some(1)).unwrap();
+            t.kernels.product(&t.ctx, &rows, 1, &t.up(&x), &product, Some(1)).unwrap();
             assert_eq!((t.down(&q), t.down(&partials)), (ints(n, 6), vec![0.0; 2]), "after the end");
         }
     }
@@ -252,7 +252,7 @@ pub(super) fn sell_products<T: Real, A: Real>(t: &Bench<T, A>) {
             let slices: Vec<SellRows<T>> = sets.iter().map(|&set| rows_of(set)).collect();
             let slices = slices.iter().map(|rows| rows as Rows<'_, T>);
             let launches: Vec<Rows<'_, T>> = slices.chain(long.iter().map(|long| long as _)).collect();
-            let groups = launches.iter().map(|rows| rows.grid(t.kernels.tuning.launch("any")).groups).sum::<usize>();
+            let groups = launches.iter().map(|rows| rows.grid(t.kernels.tuning.launch("any"), 1).groups).sum::<usize>();
             let partials = t.partials(2 * groups);
             launches.iter().for_each(|&rows| _ = t.product(rows, &dx, Product::Store(&mut y)));
             launches.iter().for_each(|&rows| _ = t.product(rows, &dx, Product::Residual { b: &db, r: &mut r }));
@@ -278,7 +278,7 @@ pub(super) fn sell_products<T: Real, A: Real>(t: &Bench<T, A>) {
         let (mut q, partials) = (t.up(&ints(n, 6)), t.partials(2 * launches.len()));
         for (first, rows) in (0..).zip(&launches) {
             let product = Product::Dots { y: &mut q, partials: &partials, first, done: &stop, sending: None };
-            t.kernels.product(&t.ctx, *rows, &t.up(&x), &product, Some(1)).unwrap();
+            t.kernels.product(&t.ctx, *rows, 1, &t.up(&x), &product, Some(1)).unwrap();
         }
         assert_eq!((t.down(&q), t.down(&partials)), (ints(n, 6), vec![0.0; 2 * launches.len()]), "after the end");
     }

@@ -49,7 +49,7 @@ fn segments<T: Real, A: Real>(t: &Bench<T, A>, part: &Part<'_>, format: Format) 
 
 /// Cuts the rows of a part into about `wanted` segments, or fewer if they are too long; `None` if they do not fit the
 /// format.
-fn upload<T: Real, A: Real>(
+pub(super) fn upload<T: Real, A: Real>(
     t: &mut Bench<T, A>,
     part: &Part<'_>,
     format: Format,
@@ -67,7 +67,7 @@ fn upload<T: Real, A: Real>(
 }
 
 /// Rows of so many ranks, one of which has none.
-fn ranks(n: usize, count: usize) -> Vec<Range<usize>> {
+pub(super) fn ranks(n: usize, count: usize) -> Vec<Range<usize>> {
     let mut ends: Vec<usize> = (0..=count).map(|k| n * k / count).collect();
     if count > 2 {
         ends[2] = ends[1];

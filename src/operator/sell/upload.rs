@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::{ALIGNED, List, Sell, Slice, Value};
 use crate::device::{Context, DeviceVec};
 use crate::error::Result;
-use crate::kernels::sell::{SellBlock, SellSegment, SliceSet};
+use crate::kernels::sell::{Parts, SellBlock, SellSegment, SliceSet};
 use crate::operator::device_rows::Sets;
 use crate::operator::segments;
 use crate::real::Real;
@@ -48,7 +48,7 @@ impl<T: Real> Sell<'_, T> {
             scale: T::from_f64(self.factor),
             slices: DeviceVec::from_slice(ctx, &words, WHAT)?,
             segments: ranges.into_iter().map(|slices| self.segment(ctx, slices)).collect::<Result<_>>()?,
-            parts: DeviceVec::zeros(ctx, self.parts, "the sums of long rows")?,
+            parts: Parts::new(ctx, self.parts)?,
             long_rows: DeviceVec::from_slice(ctx, self.long_rows.as_flattened(), "the long rows")?,
             few: self.few as u32,
         };
