@@ -29,10 +29,10 @@
 
 #if SHAPE_CPU
 
-static inline const dots *csr_rows(int mode, uint first, uint last, __global const uint2 *restrict blocks,
-                    __global const uint *restrict row_ptr, uint before, __global const uint *restrict col_idx,
-                    __global const real *restrict values, __global const real *restrict x,
-                    __global const real *restrict b, __global real *restrict y, CSR_LOCAL, dots *s SENDING)
+static inline const dots *csr_rows(int mode, uint first, uint last, __global const uint2 *blocks,
+                    __global const uint *row_ptr, uint before, __global const uint *col_idx,
+                    __global const real *values, __global const real *x,
+                    __global const real *b, __global real *y, CSR_LOCAL, dots *s SENDING)
 {
     uint count = last - first;
     uint begin = first + (uint)((ulong)count * get_group_id(0) / get_num_groups(0));
@@ -53,10 +53,10 @@ static inline const dots *csr_rows(int mode, uint first, uint last, __global con
 
 #elif COLUMNS == 1
 
-static inline const dots *csr_rows(int mode, uint first, uint last, __global const uint2 *restrict blocks,
-                    __global const uint *restrict row_ptr, uint before, __global const uint *restrict col_idx,
-                    __global const real *restrict values, __global const real *restrict x,
-                    __global const real *restrict b, __global real *restrict y, CSR_LOCAL, dots *s SENDING)
+static inline const dots *csr_rows(int mode, uint first, uint last, __global const uint2 *blocks,
+                    __global const uint *row_ptr, uint before, __global const uint *col_idx,
+                    __global const real *values, __global const real *x,
+                    __global const real *b, __global real *y, CSR_LOCAL, dots *s SENDING)
 {
     uint lane = get_local_id(0);
     for (uint k = first + get_group_id(0); k < last; k += get_num_groups(0)) {
@@ -114,8 +114,8 @@ static inline const dots *csr_rows(int mode, uint first, uint last, __global con
 #define CSR_BATCH 4
 
 /* The sum of every step-th entry from `at` on, in the order of the columns. */
-static inline wide csr_sum(uint at, uint end, uint step, __global const uint *restrict col_idx,
-                           __global const real *restrict values, __global const real *restrict x)
+static inline wide csr_sum(uint at, uint end, uint step, __global const uint *col_idx,
+                           __global const real *values, __global const real *x)
 {
     wide sum = 0;
     for (; at < end; at += CSR_BATCH * step) {
@@ -138,10 +138,10 @@ static inline wide csr_sum(uint at, uint end, uint step, __global const uint *re
     return sum;
 }
 
-static inline const dots *csr_rows(int mode, uint first, uint last, __global const uint2 *restrict blocks,
-                    __global const uint *restrict row_ptr, uint before, __global const uint *restrict col_idx,
-                    __global const real *restrict values, __global const real *restrict x,
-                    __global const real *restrict b, __global real *restrict y, CSR_LOCAL, dots *s SENDING)
+static inline const dots *csr_rows(int mode, uint first, uint last, __global const uint2 *blocks,
+                    __global const uint *row_ptr, uint before, __global const uint *col_idx,
+                    __global const real *values, __global const real *x,
+                    __global const real *b, __global real *y, CSR_LOCAL, dots *s SENDING)
 {
     const uint lane = get_local_id(0);
     for (uint k = first + get_group_id(0); k < last; k += get_num_groups(0)) {

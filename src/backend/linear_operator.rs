@@ -64,7 +64,7 @@ pub trait LinearOperator<O: Backend> {
     fn receive_halo(&self, backend: &O, v: &mut [O::Vector], arriving: Arriving<'_, O::Vector>) -> Result<()>;
 
     /// Whether there are products with vectors of 2, 4, 8 or 16 [columns](Backend::columns).
-    const TAKES_COLUMNS: bool;
+    fn takes_columns(&self) -> bool;
 
     /// The same rows for those.
     ///

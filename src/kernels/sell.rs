@@ -59,10 +59,8 @@ impl<T: Real> Parts<T> {
     fn make_room(&self, ctx: &Context, columns: usize) -> Result<()> {
         let place = &self.of_columns[columns.ilog2() as usize];
         if place.get().is_none() {
-            place.get_or_init({
-                let sums = DeviceVec::zeros(ctx, self.len * columns, "the sums of long rows")?;
-                || sums
-            });
+            let sums = DeviceVec::zeros(ctx, self.len * columns, "the sums of long rows")?;
+            place.get_or_init(|| sums);
         }
         Ok(())
     }

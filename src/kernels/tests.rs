@@ -234,7 +234,6 @@ mod segments;
 
 /// Products with vectors of several columns.
 mod columns;
-mod measure;
 
 /// Several iterations in one launch.
 mod bodies;

@@ -203,7 +203,9 @@ impl LinearOperator<HostBackend<f64>> for FunctionBlock<'_> {
         Ok(())
     }
 
-    const TAKES_COLUMNS: bool = false;
+    fn takes_columns(&self) -> bool {
+        false
+    }
 
     fn of_columns(&self, _: &HostBackend<f64>, columns: usize) -> Result<Self> {
         unreachable!("a function takes one vector, not {columns}")

@@ -332,7 +332,9 @@ impl<T: Real> LinearOperator<HostBackend<T>> for HostBlock<T> {
         then(v)
     }
 
-    const TAKES_COLUMNS: bool = true;
+    fn takes_columns(&self) -> bool {
+        true
+    }
 
     fn of_columns(&self, _: &HostBackend<T>, columns: usize) -> Result<Self> {
         Ok(HostBlock::of_columns(self, columns))

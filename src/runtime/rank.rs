@@ -329,7 +329,8 @@ where
     }
 
     fn takes_columns(&self) -> bool {
-        A::TAKES_COLUMNS && self.operators.len() == 1 && self.method.facts().text.is_some() && self.iterate.takes_columns()
+        let is_one = matches!(&self.operators[..], [a] if a.takes_columns());
+        is_one && self.method.facts().text.is_some() && self.iterate.takes_columns()
     }
 
     fn run_columns(&mut self, links: Links, columns: Columns<'_>, watch: Watch<'_>) -> Result<ColumnsEnded> {

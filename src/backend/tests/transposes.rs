@@ -61,7 +61,7 @@ fn left<O: PassBackend<Real = f64>>(
     for iteration in 1..=most {
         assert_eq!(machine.several(backend, operators, (iteration, 1), 0.0).unwrap(), None);
         backend.begin_iteration(iteration).unwrap();
-        machine.iterate(backend, operators, iteration, 0.0, &mut |_| None::<()>).unwrap();
+        machine.iterate(backend, operators, iteration, 0.0, &mut |_, _| None::<()>).unwrap();
     }
     machine.look(backend, most, true, &mut Vec::new()).unwrap();
     [R, OWN].map(|slot| {
