@@ -37,9 +37,7 @@ impl Recipe {
             Self::Ones => one(vec![T::ONE; a.n_rows()]),
             Self::RowSums => one(a.mul_vec(&vec![T::ONE; a.n_cols()])),
             Self::Random(seeds) => seeds.each().map(|seed| T::random_vector(a.n_rows(), seed)).collect(),
-            Self::Products(seeds) => {
-                seeds.each().map(|seed| a.mul_vec(&T::random_vector(a.n_cols(), seed))).collect()
-            }
+            Self::Products(seeds) => seeds.each().map(|seed| a.mul_vec(&T::random_vector(a.n_cols(), seed))).collect(),
         }
     }
 }
@@ -101,12 +99,10 @@ impl FromStr for Recipe {
             _ => {
                 let seed = |start| s.strip_prefix(start).and_then(|seed| seed.parse().ok());
                 let random = seed("random:").map(Self::Random);
-                random
-                    .or_else(|| seed("A*random:").map(Self::Products))
-                    .ok_or_else(|| {
-                        "write ones, A*ones, random:SEED or A*random:SEED, with a whole number, or 1..8 for eight columns"
-                            .into()
-                    })
+                random.or_else(|| seed("A*random:").map(Self::Products)).ok_or_else(|| {
+                    "write ones, A*ones, random:SEED or A*random:SEED, with a whole number, or 1..8 for eight columns"
+                        .into()
+                })
             }
         }
     }

@@ -1,13 +1,10 @@
 //! Launchers of generated passes over vectors of several columns (`src/backend/source/columns.rs`), and of `cl/columns.cl`.
 
 use super::pass::{PassSums, interned};
-use super::{Argument, count, launch};
+use super::{Argument, MAX_COLUMNS, count, launch};
 use crate::device::{Context, DeviceVec, Grid, Kernel, Program};
 use crate::error::Result;
 use crate::real::Real;
-
-/// The most columns: those of a group's lanes, and of OpenCL's longest vectors.
-pub(crate) const MOST_COLUMNS: usize = 16;
 
 /// A pass whose factors the host gives, in an array.
 pub(crate) struct ColumnsPass {
@@ -165,7 +162,7 @@ impl TakeColumns {
         which: &[usize],
         to: &mut DeviceVec<T>,
     ) -> Result<()> {
-        assert!(which.len() <= columns && which.iter().all(|k| *k < of) && of <= MOST_COLUMNS);
+        assert!(which.len() <= columns && which.iter().all(|k| *k < of) && of <= MAX_COLUMNS);
         let n = to.len();
         assert!(n.is_multiple_of(columns) && n / columns * of <= from.len(), "{n} elements of {}", from.len());
         // four bits for each

@@ -32,7 +32,7 @@ use crate::real::Real;
 pub(crate) use convert::KERNELS as CONVERSIONS;
 pub(crate) use csr::KERNELS as PRODUCTS;
 use products::Products;
-pub(crate) use tuning::{Launch, MAX_LANES, PERSISTENT_GROUP, Shape, Tuning, lanes, parts, tiles};
+pub(crate) use tuning::{Launch, MAX_LANES, PERSISTENT_GROUP, Shape, Tuning, lanes, load_bytes, parts, tiles};
 
 /// The kernel families: file name, source, kernels.
 pub(crate) const FAMILIES: &[(&str, &str, &[&str])] = &[
@@ -218,22 +218,24 @@ impl Programs {
         let named = |file: &str, text: &str| format!("#line 1 \"{file}\"\n{text}");
         let types = [T::CL_NAME, A::CL_NAME];
         let mut all = Self { programs: BTreeMap::new(), tuning: tuning.clone(), apart: made.is_some(), types };
-        let mut sources: BTreeMap<Common, (String, bool)> = BTreeMap::new();
+        let mut sources: BTreeMap<Common, (String, bool, usize)> = BTreeMap::new();
         for (file, text, kernels) in FAMILIES.iter().filter(|(_, _, kernels)| wanted(kernels)) {
             let commons: BTreeSet<Common> = kernels.iter().map(|kernel| all.common(kernel)).collect();
             for common in commons {
-                let (source, has_products) =
-                    sources.entry(common).or_insert_with(|| (named("prelude.cl", PRELUDE), false));
+                // products with several columns are apart
+                let (source, has_products, _) = sources
+                    .entry(common)
+                    .or_insert_with(|| (named("prelude.cl", PRELUDE), false, load_bytes(kernels[0])));
                 source.push_str(&named(file, text));
                 *has_products |= kernels.iter().any(|kernel| PRODUCTS.contains(kernel));
             }
         }
-        for (common, (source, has_products)) in sources {
+        for (common, (source, has_products, loads)) in sources {
             let (group_size, _) = common;
             // row blocks are no matter of other kernels
             let block_nnz = if has_products { tuning.block_nnz } else { group_size };
             let options = options_of::<T, A>(USUAL_STD, ctx.info(), group_size, block_nnz)
-                + &columns_options::<T>(columns, group_size)
+                + &columns_options::<T>(columns, group_size, loads)
                 + more;
             let program = match made {
                 Some(made) => made.get(ctx, &source, &options)?,
@@ -314,14 +316,14 @@ fn main_option(main: usize) -> String {
 }
 
 /// The options that tell how many columns vectors of products have, and how many of them a work-item takes, if there are several.
-fn columns_options<T>(columns: usize, group_size: usize) -> String {
+fn columns_options<T>(columns: usize, group_size: usize, loads: usize) -> String {
     if columns == 1 {
         return String::new();
     }
-    format!(" -D COLUMNS={columns} -D WIDE={}", columns / parts::<T>(columns, group_size))
+    format!(" -D COLUMNS={columns} -D WIDE={}", columns / parts::<T>(columns, group_size, loads))
 }
 
-/// The most columns of vectors that are multiplied together.
+/// The most columns of vectors that are multiplied together: those of OpenCL's longest vectors, and of any group's lanes.
 pub(crate) const MAX_COLUMNS: usize = 16;
 
 /// The ways to multiply that kernels are compiled for: with vectors of 1, 2, 4, 8 or 16 columns, and with one column that is sent.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::live::Lines64;
-use super::{Argument, Kernels, Launch, Tuning, launch};
+use super::{Argument, Kernels, Launch, Tuning, launch, load_bytes};
 use crate::device::{Context, DeviceVec, Grid};
 use crate::error::Result;
 use crate::real::Real;
@@ -34,7 +34,7 @@ pub(crate) trait ProductRows<T>: Send + Sync {
 
     /// The grid of a launch with vectors of so many columns.
     fn grid(&self, launch: Launch, columns: usize) -> Grid {
-        launch.rows_grid::<T>(self.items(), columns)
+        launch.rows_grid::<T>(self.items(), columns, load_bytes(self.products().names[0]))
     }
 
     /// Makes room for what products with vectors of so many columns keep beside the rows.

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::products::{InPersistent, PERSISTENT_BYTES, ProductRows, Products};
-use super::{Argument, Launch, MAX_COLUMNS, Tuning, parts};
+use super::{Argument, Launch, MAX_COLUMNS, Tuning, load_bytes, parts};
 use crate::device::{Context, DeviceVec, Grid};
 use crate::error::Result;
 use crate::real::Real;
@@ -213,8 +213,9 @@ impl<T: Real> ProductRows<T> for LongRows<T> {
     }
 
     fn grid(&self, launch: Launch, columns: usize) -> Grid {
-        let slots = launch.group_size / parts::<T>(columns, launch.group_size);
-        launch.rows_grid::<T>(self.block.long_items(slots), columns)
+        let loads = load_bytes(NAMES[1][0]);
+        let slots = launch.group_size / parts::<T>(columns, launch.group_size, loads);
+        launch.rows_grid::<T>(self.block.long_items(slots), columns, loads)
     }
 
     fn make_room(&self, ctx: &Context, columns: usize) -> Result<()> {

@@ -55,11 +55,11 @@ impl Launch {
         Grid { groups: n.div_ceil(least).clamp(1, self.max_groups), group_size: self.group_size }
     }
 
-    /// The grid for `n` rows of vectors of so many columns.
-    pub(crate) fn rows_grid<T>(self, n: usize, columns: usize) -> Grid {
+    /// The grid for `n` rows of vectors of so many columns, of which a work-item `loads` so many bytes.
+    pub(crate) fn rows_grid<T>(self, n: usize, columns: usize, loads: usize) -> Grid {
         let each = match Shape::of_group(self.group_size) {
             Shape::Cpu => columns,
-            Shape::Gpu => parts::<T>(columns, self.group_size),
+            Shape::Gpu => parts::<T>(columns, self.group_size, loads),
         };
         self.grid(n * each)
     }
@@ -70,13 +70,16 @@ impl Launch {
     }
 }
 
-/// Bytes that a work-item of the GPU shape loads at once.
-const LOAD_BYTES: usize = 16;
+/// Bytes that a work-item of the GPU shape loads at once of a row of several columns, in a product: what was best on an H100
+/// (`docs/measurements.md`). Where entries come from a dictionary, there is little else for work-items to share.
+pub(crate) fn load_bytes(kernel: &str) -> usize {
+    if dictionary::KERNELS.contains(&kernel) { 8 } else { 16 }
+}
 
-/// Neighbouring work-items, in groups of this size, that share a row of vectors of so many columns: each takes what it loads at once, or
+/// Neighbouring work-items, in groups of this size, that share a row of vectors of so many columns: each takes what it `loads` at once, or
 /// more of them where the group would else not have a whole row. In the CPU shape one takes all.
-pub(crate) fn parts<T>(columns: usize, group_size: usize) -> usize {
-    columns.div_ceil(LOAD_BYTES / size_of::<T>()).min(group_size)
+pub(crate) fn parts<T>(columns: usize, group_size: usize, loads: usize) -> usize {
+    columns.div_ceil(loads / size_of::<T>()).min(group_size)
 }
 
 /// Work-items that share a tile in the GPU shape, at most: see `cl/passes.cl`.
@@ -239,12 +242,14 @@ mod tests {
     #[test]
     fn work_items_that_share_a_row() {
         let of = |group_size| {
-            [1, 2, 4, 8, 16].map(|columns| [parts::<f64>(columns, group_size), parts::<f32>(columns, group_size)])
+            [1, 2, 4, 8, 16]
+                .map(|columns| [parts::<f64>(columns, group_size, 16), parts::<f32>(columns, group_size, 16)])
         };
         assert_eq!(of(256), [[1, 1], [1, 1], [2, 1], [4, 2], [8, 4]]);
         assert_eq!(of(2), [[1, 1], [1, 1], [2, 1], [2, 2], [2, 2]]);
         assert_eq!(of(1), [[1, 1]; 5]);
-        let grid = |group_size, n| Launch { group_size, max_groups: 9 }.rows_grid::<f64>(n, 8).groups;
+        assert_eq!([parts::<f64>(16, 256, 8), parts::<f32>(16, 256, 8), parts::<f64>(1, 256, 8)], [16, 8, 1]);
+        let grid = |group_size, n| Launch { group_size, max_groups: 9 }.rows_grid::<f64>(n, 8, 16).groups;
         assert_eq!([grid(256, 64), grid(256, 65), grid(256, 9000), grid(1, 128), grid(1, 129)], [1, 2, 9, 1, 2]);
     }
 

@@ -230,7 +230,9 @@ impl<T: Real, A: Real> LinearOperator<OpenClBackend<T, A>> for DeviceBlock<T> {
     }
 
     fn of_columns(&self, backend: &OpenClBackend<T, A>, columns: usize) -> Result<Self> {
-        DeviceBlock::of_columns(self, &backend.ctx, columns)
+        let block = DeviceBlock::of_columns(self, &backend.ctx, columns)?;
+        block.compile(&backend.ctx, &backend.kernels)?;
+        Ok(block)
     }
 
     fn receive_halo(

@@ -6,8 +6,7 @@ use std::ops::Range;
 use super::setup::Setup;
 use crate::device::{Info, usable};
 use crate::error::{Error, Result};
-use crate::kernels::MAX_COUNT;
-use crate::kernels::columns::MOST_COLUMNS;
+use crate::kernels::{MAX_COLUMNS, MAX_COUNT};
 use crate::matrix::Csr;
 use crate::operator::opencl::DeviceBlock;
 use crate::partition::{Part, compressed_bytes, halo_sizes, row_ranges_by};
@@ -112,7 +111,7 @@ pub(crate) fn most_columns(elements: u64, room: u64, largest_buffer: u64, setup:
         largest_buffer / (setup.precision.bytes() * elements).max(1),
         MAX_COUNT as u64 / elements.max(1),
     ];
-    most.into_iter().fold(setup.columns.min(MOST_COLUMNS) as u64, u64::min) as usize
+    most.into_iter().fold(setup.columns.min(MAX_COLUMNS) as u64, u64::min) as usize
 }
 
 /// How often a cut is mended until all ranks can hold what they get.

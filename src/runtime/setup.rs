@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::shares::Shares;
 use crate::device::Choice;
-use crate::kernels::columns::MOST_COLUMNS;
+use crate::kernels::MAX_COLUMNS;
 use crate::krylov::Method;
 use crate::named::{as_text, named};
 use crate::operator::{Exchange, Format};
@@ -91,7 +91,7 @@ impl Default for Setup {
             reorder: Reorder::Auto,
             exchange: Exchange::Live,
             on_failure: OnFailure::Stop,
-            columns: MOST_COLUMNS,
+            columns: MAX_COLUMNS,
         }
     }
 }

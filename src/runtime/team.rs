@@ -21,7 +21,7 @@ use crate::backend::text::MATRIX;
 use crate::comm::{Failed, Failure, Links, in_threads};
 use crate::device::{Choice, Info, Kind, Rejected, SharedContext};
 use crate::error::Error;
-use crate::kernels::columns::MOST_COLUMNS;
+use crate::kernels::MAX_COLUMNS;
 use crate::matrix::Csr;
 use crate::named::as_text;
 use crate::operator::choice::FormatChoice;
@@ -312,7 +312,7 @@ impl Ranks<'_> {
     pub(crate) fn most_columns(&self, setup: &Setup) -> usize {
         let devices = &self.placement.devices;
         let of_rank = |(k, device): (usize, &Option<Info>)| {
-            let Some(device) = device else { return setup.columns.min(MOST_COLUMNS) };
+            let Some(device) = device else { return setup.columns.min(MAX_COLUMNS) };
             let is_same = |other: &&Option<Info>| other.as_ref().is_some_and(|other| other.index == device.index);
             let sharers = devices.iter().filter(is_same).count() as u64;
             let room = (device.memory_bytes / sharers).saturating_sub(self.infos[k].bytes);
