@@ -249,7 +249,7 @@ fn what_no_solve_can_go_on_from() {
         let args = format!("solve --devices host --resume x.ckpt {args}");
         Run::in_time(place.command(&args)).fails(2, &[&["x.ckpt", "another system"], reasons].concat());
     };
-    other("--generate jumps:8", &["729 rows", "512"]);
+    other("--generate jumps:8", &["729 unknowns", "512"]);
     other("--generate poisson3d:9", &["the matrix"]);
     other(&format!("--generate {SYSTEM} --rhs random:1"), &["right-hand side"]);
 }

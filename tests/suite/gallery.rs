@@ -542,7 +542,7 @@ fn any_request() -> impl Strategy<Value = String> {
             let mut text = format!("{}:{}", p.name, sides.join("x"));
             for (q, (number, given)) in p.parameters.iter().zip(numbers.iter().zip(given)) {
                 let value = match q.name {
-                    "width" | "degree" | "dense" | "shuffle" => number.ceil(),
+                    "width" | "degree" | "dense" | "shuffle" | "points" => number.ceil(),
                     "skew" => number.ceil().min(16.0),
                     "sigma" | "damping" => number.min(10.0),
                     "wavenumber" => number.clamp(1e-3, 10.0),
