@@ -37,6 +37,7 @@ mod report;
 mod segments;
 mod shares;
 mod single_sum;
+mod singular;
 mod solve;
 mod solve_into;
 mod store;
