@@ -109,7 +109,8 @@ impl Solver {
         let selection = if method == Method::Direct { device::select(&setup.devices, true) } else { selection };
         let setup = &Setup { method, ..setup.clone() };
         let selection = selection?;
-        let whole = Whole::new(a, &rows, order, factor, setup, Store::open());
+        let mut whole = Whole::new(a, &rows, order, factor, setup, Store::open());
+        whole.is_symmetric = is_symmetric;
         let Chosen { placement, rejected: considered, forecast } = choose(&whole, &rows, &selection)?;
         let Selection { mut rejected, note, .. } = selection;
         rejected.retain(|one| !considered.iter().any(|other| other.device.index == one.device.index));
