@@ -20,6 +20,8 @@ pub(crate) struct Facts {
     pub(crate) keeps_direction: bool,
     /// and whether rows can be moved, as that is all it takes over.
     pub(crate) moves: bool,
+    /// Whether it converges in mixed precision, with runs that go on in a direction or begin anew.
+    pub(crate) mixes: bool,
     /// Whether the method has the diagonal as preconditioner in the form of a scaling of the system.
     pub(crate) scales: bool,
     /// Whether it applies preconditioners; if not, it has those alone that are a scaling.
@@ -42,6 +44,7 @@ const USUAL: Facts = Facts {
     needs: Needs { symmetric: true, definite: true },
     keeps_direction: true,
     moves: true,
+    mixes: true,
     scales: true,
     applies: false,
     lets_vary: false,
@@ -99,6 +102,7 @@ methods! {
             needs: Needs { symmetric: false, definite: false },
             keeps_direction: false,
             moves: false,
+            mixes: false,
             ..text(idr::idr)
         };
     Direct = "direct", "Sparse Cholesky or LU factors on the host, with iterative refinement."
@@ -115,11 +119,10 @@ impl Method {
     /// All that an iteration can be by: all but [`Method::Auto`] and [`Method::Direct`].
     pub const FORCED: &[Self] = Self::ALL.split_at(1).1.split_at(Self::ALL.len() - 2).0;
 
-    /// Whether the method works in this precision: a method that can't go on in the direction of a former run gains nothing from
-    /// residuals that are replaced.
+    /// Whether the method works in this precision: some stagnate in mixed precision.
     #[must_use]
     pub fn allows(self, precision: Precision) -> bool {
-        precision != Precision::Mixed || self.facts().keeps_direction || self == Self::Direct
+        precision != Precision::Mixed || self.facts().mixes
     }
 
     /// Whether it needs a symmetric matrix.

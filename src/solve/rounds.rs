@@ -242,7 +242,8 @@ impl Round<'_> {
     fn monitor(&self, before: u64) -> Monitor<'_> {
         let Self { rhs_norm, target, stop, control, started, .. } = *self;
         let (n, precision) = (self.subject.n_rows(), self.subject.setup().precision);
-        Monitor::new(n, target, rhs_norm, precision, stop, control, (before, started))
+        let new = Monitor::new(n, target, rhs_norm, precision, stop, control, (before, started));
+        if self.subject.setup().method.facts().keeps_direction { new } else { new.starting_anew() }
     }
 }
 

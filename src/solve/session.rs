@@ -135,8 +135,8 @@ impl Solver {
             ranks,
             failures,
             obstacle,
-            chain,
             null_space,
+            chain,
             factorised,
         })
     }
@@ -160,11 +160,11 @@ impl Solver {
     ///
     /// After an error, `x` is the first guess, or an iterate that was reached from there.
     ///
-    /// ```
     /// If the columns of A sum to 0, all of them or those of a connected part of a symmetric A, A is singular. For a b that is not in
     /// its range, `x` gets the least residual, and the reason is [`Reason::Singular`], with that residual. If A is symmetric, the
     /// mean of `x` in each part stays that of the first guess: so x is the solution of least norm along the null space if that is 0.
     ///
+    /// ```
     /// use declive::matrix::gallery;
     /// use declive::{Control, Setup, Solver, Stop};
     ///
