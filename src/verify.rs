@@ -162,7 +162,7 @@ pub(crate) fn difference(s: f64, products: impl Iterator<Item = (f64, f64)>) -> 
 }
 
 /// a + b rounded, and exactly what the rounding lost (D. E. Knuth).
-fn two_sum(a: f64, b: f64) -> (f64, f64) {
+pub(crate) fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
     let b_part = sum - a;
     (sum, (a - (sum - b_part)) + (b - b_part))

@@ -23,6 +23,8 @@ pub(crate) struct Facts {
     pub(crate) keeps_direction: bool,
     /// and whether rows can be moved, as that is all it takes over.
     pub(crate) moves: bool,
+    /// Whether it converges in mixed precision, with runs that go on in a direction or begin anew.
+    pub(crate) mixes: bool,
     /// Whether the method has the diagonal as preconditioner in the form of a scaling of the system.
     pub(crate) scales: bool,
     /// Whether it applies preconditioners; if not, it has those alone that are a scaling.
@@ -48,6 +50,7 @@ const USUAL: Facts = Facts {
     minimises: false,
     keeps_direction: true,
     moves: true,
+    mixes: true,
     scales: true,
     applies: false,
     lets_vary: false,
@@ -108,6 +111,7 @@ methods! {
             needs: ANY_SQUARE,
             keeps_direction: false,
             moves: false,
+            mixes: false,
             ..text(idr::idr)
         };
     Direct = "direct", "Sparse Cholesky or LU factors on the host, with iterative refinement."
@@ -133,11 +137,10 @@ impl Method {
     /// All that iterate with products with A alone: all but [`Method::Auto`], [`Method::Direct`] and [`Method::Lsmr`].
     pub const FORCED: &[Self] = Self::ALL.split_at(1).1.split_at(Self::ALL.len() - 3).0;
 
-    /// Whether the method works in this precision: a method that can't go on in the direction of a former run gains nothing from
-    /// residuals that are replaced.
+    /// Whether the method works in this precision: some stagnate in mixed precision.
     #[must_use]
     pub fn allows(self, precision: Precision) -> bool {
-        precision != Precision::Mixed || self.facts().keeps_direction || self == Self::Direct
+        precision != Precision::Mixed || self.facts().mixes
     }
 
     /// Whether it needs as many rows as columns.

@@ -108,7 +108,7 @@ impl fmt::Display for Indefinite {
 }
 
 /// What showed that the matrix is singular.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Singularity {
     /// Whatever the values of its entries.
@@ -118,6 +118,13 @@ pub enum Singularity {
         /// Row, from 1.
         row: usize,
     },
+    /// Its columns sum to 0, as a whole or in connected parts, and the sums of b do not.
+    Inconsistent {
+        /// How many such parts there are.
+        parts: usize,
+        /// The least ‖b − A x‖₂ / ‖b‖₂ that any x has.
+        least: f64,
+    },
 }
 
 impl fmt::Display for Singularity {
@@ -125,6 +132,10 @@ impl fmt::Display for Singularity {
         match self {
             Self::Structural(shortage) => write!(f, "whatever its values: {shortage}"),
             Self::Numerical { row } => write!(f, "in double precision: no pivot for row {row}"),
+            Self::Inconsistent { parts, least } => {
+                let where_ = if *parts == 1 { String::new() } else { format!(" in each of {parts} connected parts") };
+                write!(f, "as its columns sum to 0{where_}, and no x has a relative residual below {least:.3e}")
+            }
         }
     }
 }

@@ -3,6 +3,9 @@
 //! (Saad, *Iterative Methods for Sparse Linear Systems*, section 9.2), but an iteration multiplies by no diagonal: the scaling
 //! is done once, when the matrix is moved to its device.
 //!
+//! Where a diagonal that need not be positive is negative, its row is multiplied by −1 besides: the eigenvalues of what is
+//! dominated by its diagonal then lie about 1, and not about ±1. For that, A must not be meant to stay symmetric.
+//!
 //! What remains is the test, which is about the residual of the system itself: ‖b − A x‖₂² = Σ d_i s_i² for the residual s of
 //! the scaled system. So an iteration reads the 8 bytes a row of d.
 
@@ -17,7 +20,7 @@ use crate::real::Real;
 
 /// The scaling of a whole system.
 pub(crate) struct Scaling {
-    /// √d of each row; 1 where d is not positive, which methods for definite matrices never see.
+    /// √|d| of each row with the sign of d; 1 where d is 0, which methods for definite matrices never see.
     roots: Vec<f64>,
 }
 
@@ -27,11 +30,11 @@ impl Scaling {
         if diagonal.par_iter().all(|d| *d == diagonal[0]) {
             return None;
         }
-        let root = |&d: &f64| if d > 0.0 { d.sqrt() * factor.sqrt() } else { 1.0 };
+        let root = |&d: &f64| if d == 0.0 { 1.0 } else { (d.abs().sqrt() * factor.sqrt()).copysign(d) };
         Some(Self { roots: diagonal.par_iter().map(root).collect() })
     }
 
-    /// √d of each row.
+    /// √|d| of each row with the sign of d.
     pub(crate) fn roots(&self) -> &[f64] {
         &self.roots
     }
@@ -55,8 +58,8 @@ impl Scaling {
                 let columns = &a.col_idx()[entries.clone()];
                 for (value, &col) in values[entries.start - base..entries.end - base].iter_mut().zip(columns) {
                     // the same bits for (i, j) and (j, i); the product of two roots may be out of range
-                    let (one, other) = (self.roots[row], self.roots[col as usize]);
-                    *value = *value / one.max(other) / one.min(other);
+                    let (one, other) = (self.roots[row].abs(), self.roots[col as usize].abs());
+                    *value = *value / one.max(other) / one.min(other).copysign(self.roots[row]);
                 }
             }
         });
@@ -83,24 +86,24 @@ pub(crate) struct RankScaling<O: Backend> {
 }
 
 impl<O: Backend> RankScaling<O> {
-    /// √d of each row.
+    /// √|d| of each row with the sign of d.
     pub(crate) fn roots(&self) -> &[f64] {
         &self.roots
     }
 
-    /// S b.
+    /// S b, with the signs of rows.
     pub(crate) fn of_rhs(&self, b: &[f64]) -> Vec<f64> {
         self.map(b, |b, root| b / root)
     }
 
     /// S⁻¹ x.
     pub(crate) fn of_iterate(&self, x: &[f64]) -> Vec<f64> {
-        self.map(x, |x, root| x * root)
+        self.map(x, |x, root| x * root.abs())
     }
 
     /// x from S⁻¹ x, in place.
     pub(crate) fn undo(&self, x: &mut [f64]) {
-        x.par_iter_mut().zip(&self.roots).for_each(|(x, root)| *x /= root);
+        x.par_iter_mut().zip(&self.roots).for_each(|(x, root)| *x /= root.abs());
     }
 
     fn map(&self, v: &[f64], f: impl Fn(f64, f64) -> f64 + Sync) -> Vec<f64> {
@@ -126,6 +129,21 @@ mod tests {
         // a quarter of the matrix has half the roots
         let scaling = Scaling::of(&a.diagonal(), 0.25).unwrap();
         assert_eq!(scaling.values(&a, 0..1), [4.0, 1.0]);
+    }
+
+    /// [[−4, 2], [6, 16]]: roots −2 and 4. Row 1 is multiplied by −1, and nothing is changed of x.
+    #[test]
+    fn signs_by_hand() {
+        let a = Csr::new(2, 2, vec![0, 2, 4], vec![0, 1, 0, 1], vec![-4.0, 2.0, 6.0, 16.0]).unwrap();
+        let scaling = Scaling::of(&a.diagonal(), 1.0).unwrap();
+        assert_eq!(scaling.values(&a, 0..2), [1.0, -0.25, 0.75, 1.0]);
+        let backend = crate::backend::host::HostBackend::<f64>::new(2, Box::new(crate::comm::Alone::default()));
+        let share = scaling.share(&backend, 0..2).unwrap();
+        assert_eq!(share.of_rhs(&[6.0, 8.0]), [-3.0, 2.0]);
+        let mut x = share.of_iterate(&[5.0, 7.0]);
+        assert_eq!(x, [10.0, 28.0]);
+        share.undo(&mut x);
+        assert_eq!(x, [5.0, 7.0]);
     }
 
     #[test]

@@ -33,6 +33,10 @@ const REPLACED: f64 = 0.5;
 /// with 0.01; in double precision 883.
 const RUN_REDUCTION: f64 = 0.1;
 
+/// The same for a method whose runs begin from the residual alone: what the former one knew of the matrix is lost, so that runs
+/// had better be few. Products with `minres` to 10⁻¹⁰ are the fewest with 10⁻⁴ to 10⁻⁵: see `docs/measurements.md`.
+const ANEW_REDUCTION: f64 = 1e-4;
+
 /// In mixed precision, a run that is to be the last goes so far below the limit for ‖r‖₂² that the true residual,
 /// which differs a little, meets it, too.
 const MARGIN: f64 = 0.98;
@@ -65,7 +69,9 @@ pub(crate) struct Monitor<'a> {
     before: u64,
     /// Runs that had something to do.
     runs: u32,
-    /// Whether this run goes on in the direction that the former one has left.
+    /// Whether the method can go on in the direction that a former run has left,
+    can_go_on: bool,
+    /// and whether this run does.
     keeps_direction: bool,
     /// ‖r‖₂² at the start of this run.
     first_rr: f64,
@@ -162,6 +168,7 @@ impl<'a> Monitor<'a> {
             started,
             before,
             runs: 0,
+            can_go_on: true,
             keeps_direction: false,
             first_rr: f64::NAN,
             last_rr: f64::NAN,
@@ -223,6 +230,12 @@ impl<'a> Monitor<'a> {
     pub(crate) fn going_on(self, rel_residual_2: f64) -> Self {
         let norm = rel_residual_2 * self.rhs_norm;
         Self { goes_on: true, last_rr: norm * norm, ..self }
+    }
+
+    /// The same, for a method that can't go on in a former direction.
+    pub(crate) fn starting_anew(self) -> Self {
+        let reach = if self.is_mixed() { ANEW_REDUCTION } else { self.reach };
+        Self { can_go_on: false, reach, ..self }
     }
 
     /// The next run is one with this, and goes on in its direction; only the residual is replaced by the true one.
@@ -362,7 +375,7 @@ impl Judge for Monitor<'_> {
         self.before = self.iterations;
         let is_same = rr <= SAME * SAME * self.last_rr; // not so at first, where there is none
         let [goes_on, replaces] = [&mut self.goes_on, &mut self.replaces].map(std::mem::take);
-        self.keeps_direction = (self.is_mixed() || goes_on || replaces) && is_same;
+        self.keeps_direction = self.can_go_on && (self.is_mixed() || goes_on || replaces) && is_same;
         let mut former_rr = f64::NAN;
         self.may_replace = !replaces || self.may_replace && (rr / self.last_rr - 1.0).abs() <= VISIBLE;
         if !replaces {
@@ -554,6 +567,21 @@ mod tests {
         // the last run goes a little beyond the limit
         assert_eq!(monitor.run_limit, MARGIN * (1e-3 * 1e-3));
         assert_eq!(monitor.begin(0.999e-6), Some(Verdict::Converged));
+    }
+
+    #[test]
+    fn what_starts_anew_keeps_no_direction_and_has_longer_runs() {
+        let stop = Stop::default();
+        for (precision, reach) in [(Precision::Mixed, ANEW_REDUCTION), (Precision::F64, f64::EPSILON / 2.0)] {
+            let new = Monitor::new(10, 1e-20, 1.0, precision, &stop, Control::default(), (0, Instant::now()));
+            let mut monitor = new.starting_anew();
+            assert_eq!(monitor.begin(1.0), None);
+            assert_eq!(monitor.run_limit, reach * reach, "{precision}");
+            let record = Record::Residual { iteration: 1, rr: monitor.run_limit };
+            assert_eq!(monitor.judge::<f64>(&[record], &Alone::default()), Some(Verdict::Presumed));
+            assert_eq!(monitor.begin(reach * reach), None);
+            assert!(!monitor.keeps_direction, "{precision}");
+        }
     }
 
     #[test]

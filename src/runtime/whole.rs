@@ -34,6 +34,8 @@ pub(crate) struct Whole {
     pub(crate) least_squares: Option<LeastSquares>,
     /// What the ranks' matrix is multiplied by.
     pub(crate) factor: f64,
+    /// Whether it is symmetric, or is to be taken for it: if not, rows may be multiplied by −1.
+    pub(crate) is_symmetric: bool,
     /// How it is to be solved: by a method that ranks know, and never by [`Method::Auto`].
     pub(crate) setup: Setup,
     /// What is kept of devices together.
@@ -45,7 +47,8 @@ pub(crate) struct Whole {
 }
 
 impl Whole {
-    /// Of `a`, which the ranks get as `rows`, in the order `order`. [`Method::Auto`] is `cg`: whoever knows better says so.
+    /// Of `a`, which the ranks get as `rows`, in the order `order`. [`Method::Auto`] is `cg`, and `a`
+    /// symmetric: whoever knows better says so.
     pub(crate) fn new(
         a: Arc<Csr>,
         rows: &Arc<Csr>,
@@ -58,7 +61,8 @@ impl Whole {
         let (rows, setup) = (Arc::downgrade(rows), Setup { method, ..setup.clone() });
         let have_missed = AtomicBool::new(false);
         let least_squares = None;
-        Self { a, order, rows, least_squares, factor, setup, store, hash: OnceLock::new(), have_missed }
+        let (is_symmetric, hash) = (true, OnceLock::new());
+        Self { a, order, rows, least_squares, factor, is_symmetric, setup, store, hash, have_missed }
     }
 
     /// The same for a method that minimises ‖b − A x‖, with the matrix as the ranks have it.
@@ -195,14 +199,14 @@ impl Whole {
         }
     }
 
-    /// The diagonal of `rows`, if the method asks for it, or what stands for it [where it need not be positive](without_sign).
+    /// The diagonal of `rows`, if the method asks for it, or what stands for it [where it need not be positive](stand_in).
     pub(crate) fn diagonal(&self, rows: &Csr) -> Vec<f64> {
         if !self.setup.precond.is_diagonal() || self.least_squares.is_some() {
             return Vec::new();
         }
         let mut diagonal = rows.diagonal();
         if !self.setup.method.needs_definite() {
-            diagonal = without_sign(rows, &diagonal);
+            diagonal = stand_in(rows, &diagonal, !self.is_symmetric);
         }
         diagonal
     }
@@ -220,7 +224,10 @@ const HARDLY: f64 = 1e-4;
 /// columns where it is not: in a saddle point problem [H Bᵀ; B 0] that is the diagonal of B D⁻¹ Bᵀ, with D that of H, which stands
 /// for the Schur complement (Benzi, Golub and Liesen 2005, section 10.1, doi 10.1017/S0962492904000212). Where there are none, the
 /// largest |a_ij|. O(entries).
-fn without_sign(rows: &Csr, diagonal: &[f64]) -> Vec<f64> {
+///
+/// `with_signs`: the diagonal has its sign, and what stands for it that of a_ii − Σ a_ij a_ji / a_jj: −1 in such a problem, where H is
+/// positive definite, so that [H Bᵀ; −B 0] has its eigenvalues in the right half of the plane (section 3.4 there).
+fn stand_in(rows: &Csr, diagonal: &[f64], with_signs: bool) -> Vec<f64> {
     let entries = |row: usize| {
         let entries = rows.row_ptr()[row]..rows.row_ptr()[row + 1];
         rows.col_idx()[entries.clone()].iter().map(|&j| j as usize).zip(&rows.values()[entries])
@@ -228,7 +235,7 @@ fn without_sign(rows: &Csr, diagonal: &[f64]) -> Vec<f64> {
     let largest = |row: usize| entries(row).fold(0.0, |m: f64, (_, v)| m.max(v.abs()));
     let counts: Vec<bool> =
         (0..diagonal.len()).into_par_iter().map(|row| diagonal[row].abs() > HARDLY * largest(row)).collect();
-    let of_row = |row: usize| {
+    let size = |row: usize| {
         if counts[row] {
             return diagonal[row].abs();
         }
@@ -236,6 +243,13 @@ fn without_sign(rows: &Csr, diagonal: &[f64]) -> Vec<f64> {
         let d = diagonal[row].abs() + sum;
         if sum > 0.0 && d.is_finite() { d } else { largest(row) }
     };
+    let schur = |row: usize| {
+        let mirror = |j: usize| rows.get(j, row).unwrap_or(0.0);
+        let sum: f64 = entries(row).filter(|(j, _)| counts[*j]).map(|(j, v)| v * (mirror(j) / diagonal[j])).sum();
+        diagonal[row] - sum
+    };
+    let is_negative = |row: usize| if counts[row] { diagonal[row] < 0.0 } else { schur(row) < 0.0 };
+    let of_row = |row: usize| if with_signs && is_negative(row) { -size(row) } else { size(row) };
     (0..diagonal.len()).into_par_iter().map(of_row).collect()
 }
 
@@ -251,12 +265,15 @@ mod tests {
             for sign in [1.0, -1.0] {
                 let values = [2.0, 1.0, 4.0, 4.0, 2.0, 1.0, 2.0, d, 4.0].map(|v| sign * v).to_vec();
                 let a = Csr::new(4, 4, vec![0, 3, 5, 8, 9], vec![0, 2, 3, 1, 2, 0, 1, 2, 0], values).unwrap();
-                assert_eq!(without_sign(&a, &a.diagonal()), [2.0, 4.0, third, 8.0]);
+                assert_eq!(stand_in(&a, &a.diagonal(), false), [2.0, 4.0, third, 8.0]);
+                let signs = [sign, sign, -sign, -sign];
+                let signed: Vec<f64> = [2.0, 4.0, third, 8.0].iter().zip(signs).map(|(d, sign)| d * sign).collect();
+                assert_eq!(stand_in(&a, &a.diagonal(), true), signed);
             }
         }
         // none that counts, and no entry at all
         let a = Csr::new(3, 3, vec![0, 1, 2, 2], vec![1, 0], vec![-3.0, -3.0]).unwrap();
-        assert_eq!(without_sign(&a, &a.diagonal()), [3.0, 3.0, 0.0]);
+        assert_eq!(stand_in(&a, &a.diagonal(), true), [3.0, 3.0, 0.0]);
     }
 
     #[test]

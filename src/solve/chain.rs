@@ -23,9 +23,6 @@ pub fn candidates(precision: Precision, is_symmetric: bool, may_be_definite: boo
         (false, _) => &[Method::Idr, Method::Bicgstab],
     };
     let mut methods: Vec<Method> = methods.iter().copied().filter(|method| method.allows(precision)).collect();
-    if precision == Precision::Mixed && is_symmetric {
-        methods.push(Method::Bicgstab); // in place of minres
-    }
     if precision != Precision::F32 {
         methods.push(Method::Direct); // it knows of no single precision
     }
@@ -67,7 +64,7 @@ impl Chain {
                 Ok((method, Self { left: VecDeque::new(), why: None }))
             } else {
                 Err(Error::Usage(format!(
-                    "{method} does not work with precision = {}: its iterations can't go on after a residual was replaced; \
+                    "{method} does not work with precision = {}: its iterations stagnate where residuals are replaced; \
                      precision = f64 is as exact",
                     setup.precision
                 )))
@@ -143,10 +140,11 @@ mod tests {
         assert_eq!(of(&auto, true, zero), (Method::Minres, zero));
         assert_eq!(of(&auto, false, uneven), (Method::Idr, uneven));
         let mixed = Setup { precision: Precision::Mixed, ..Setup::default() };
-        assert_eq!(of(&mixed, true, zero), (Method::Bicgstab, zero));
+        assert_eq!(of(&mixed, true, zero), (Method::Minres, zero));
+        assert_eq!(of(&mixed, false, uneven), (Method::Bicgstab, uneven));
         let named = Setup { method: Method::Minres, ..Setup::default() };
         assert_eq!(of(&named, false, uneven), (Method::Minres, None), "nobody chose");
-        let impossible = Setup { method: Method::Minres, ..mixed };
+        let impossible = Setup { method: Method::Idr, ..mixed };
         let known = Known { is_symmetric: true, obstacle: None };
         assert!(
             Chain::of(&impossible, known).unwrap_err().to_string().contains("does not work with precision = mixed")

@@ -1,12 +1,14 @@
 //! Several right-hand sides side by side: the ranks bring them to the test together, and each is then checked by itself. What is left to
 //! do for one is done for that one alone.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::time::Instant;
 
 use super::outcome::Outcome;
 use super::recovery::{open, without_failed};
-use super::rounds::{self, Scaled};
+use super::reach::Reach;
+use super::rounds;
 use super::session::{Solver, check_tolerances, check_vector};
 use super::statistics::{Answer, Statistics};
 use super::subject::Subject;
@@ -144,9 +146,11 @@ impl Solver {
         let started = Instant::now();
         log::info!("{} right-hand sides side by side", which.len());
         let (whole, ranks) = (&self.whole, &mut self.ranks);
-        let subject = Subject::Matrix(whole);
-        let scaled: Vec<Scaled> = which.iter().map(|k| Scaled::new(subject, b[*k], stop)).collect();
-        let mut targets: Vec<f64> = scaled.iter().map(|scaled| scaled.target).collect();
+        let subject = Subject::Matrix(whole, self.null_space.as_ref());
+        let reach: Vec<Reach<'_>> =
+            which.iter().map(|k| Reach::of(subject.null_space(), b[*k], x[*k], stop)).collect();
+        let of_ranks: Vec<_> = reach.iter().map(|reach| subject.rhs_of_ranks(Cow::Borrowed(&*reach.b))).collect();
+        let mut targets: Vec<f64> = reach.iter().map(Reach::target).collect();
         let mut solved: Vec<(Statistics, Option<Answer>)> =
             which.iter().map(|_| (Statistics::after(control.done), None)).collect();
         let most = stop.max_iters.unwrap_or_else(|| Stop::default_max_iters(whole.a.n_rows()));
@@ -157,14 +161,14 @@ impl Solver {
             }
             let goal = |c: &usize| Goal {
                 target: targets[*c],
-                rhs_norm: scaled[*c].rhs_norm,
+                rhs_norm: reach[*c].rhs_norm,
                 max_iters: most.saturating_sub(solved[*c].0.iterations),
             };
             let goals: Vec<Goal> = left.iter().map(goal).collect();
             let start = Instant::now();
-            let of: Vec<&[f64]> = left.iter().map(|c| &scaled[*c].b[..]).collect();
+            let of: Vec<&[f64]> = left.iter().map(|c| &*of_ranks[*c]).collect();
             let mut y: Vec<Vec<f64>> =
-                left.iter().map(|c| rounds::own(subject, scaled[*c].scale, x[which[*c]])).collect();
+                left.iter().map(|c| rounds::own(subject, reach[*c].scale, x[which[*c]])).collect();
             let prepared = start.elapsed();
             let epsilon = whole.setup.precision.epsilon();
             let watch = || Watch::new(&goals, epsilon, control, (stop.time_limit, started));
@@ -189,16 +193,19 @@ impl Solver {
                 let start = Instant::now();
                 let k = which[c];
                 let first = column.history.first().copied().unwrap_or(f64::NAN);
-                rounds::give(subject, scaled[c].scale, y, x[k]);
+                rounds::give(subject, reach[c].scale, y, x[k]);
+                reach[c].settle(x[k]);
+                let (checked_b, stop) = reach[c].checked();
                 statistics.gather += start.elapsed();
                 let start = Instant::now();
-                let residual = subject.residual(b[k], x[k]);
+                let residual = subject.residual(checked_b, x[k]);
                 statistics.verify += start.elapsed();
                 *answer = match (stop.met(&residual), column.end) {
                     (Some(met), _) => Some((Reason::Converged(met), residual)),
                     (None, Some(End::Limit(reason))) => Some((reason, residual)),
                     (None, _) => None,
-                };
+                }
+                .map(|answer| reach[c].answer(answer, |b| subject.residual(b, x[k])));
                 let excess = (residual.relative_2 / stop.rtol).min(residual.norm_2 / stop.atol);
                 let gains = residual.relative_2 <= GAIN * first && excess.is_finite();
                 if answer.is_none() && gains {

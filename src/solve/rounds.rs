@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
+use super::reach::Reach;
 use super::rebalancing::share_anew;
 use super::recovery::{DeviceFailure, open, without_failed};
 use super::statistics::{Answer, Statistics};
@@ -12,10 +13,9 @@ use super::subject::Subject;
 use crate::comm::Failed;
 use crate::error::Result;
 use crate::krylov::Reason;
-use crate::real::Real;
 use crate::runtime::snapshot::{self, Snapshot, Snapshots};
 use crate::runtime::{Checkpoint, Checkpoints, Control, Ended, Monitor, OnFailure, Position, Ranks, Stop};
-use crate::verify::{self, Residual};
+use crate::verify::Residual;
 
 /// How often an answer that the host's check does not confirm is handed back to the ranks with a tighter target.
 const MAX_ROUNDS: u32 = 5;
@@ -41,9 +41,25 @@ pub(crate) fn solve(
     (stop, control): (&Stop, Control<'_>),
     (statistics, started): (&mut Statistics, Instant),
 ) -> Result<Answer> {
-    let unscaled_b = b;
-    let Scaled { b, scale, rhs_norm, target: by_norms } = &Scaled::new(subject, b, stop);
-    let (scale, rhs_norm, by_norms) = (*scale, *rhs_norm, *by_norms);
+    let reach = Reach::of(subject.null_space(), b, x, stop);
+    let answer = in_range(subject, ranks, failures, &reach, x, control, (statistics, started))?;
+    Ok(reach.answer(answer, |b| subject.residual(b, x)))
+}
+
+/// The same for what of b is in the range of A.
+fn in_range(
+    subject: Subject<'_>,
+    ranks: &mut Ranks<'_>,
+    failures: &mut Vec<DeviceFailure>,
+    reach: &Reach<'_>,
+    x: &mut [f64],
+    control: Control<'_>,
+    (statistics, started): (&mut Statistics, Instant),
+) -> Result<Answer> {
+    let &Reach { scale, rhs_norm, .. } = reach;
+    let (checked_b, stop) = reach.checked();
+    let b = &*subject.rhs_of_ranks(Cow::Borrowed(&*reach.b));
+    let by_norms = reach.target();
     // what a backward error asks of ‖r‖₂ is known once ‖x‖ is about known
     let mut is_estimate = stop.backward_error > 0.0 && by_norms < ESTIMATE * rhs_norm;
     let target = if is_estimate { ESTIMATE * rhs_norm } else { by_norms };
@@ -55,10 +71,11 @@ pub(crate) fn solve(
         let start = Instant::now();
         let before = (!subject.setup().method.needs_definite()).then(|| x.to_vec());
         round.give(&y, x);
+        reach.settle(x);
         drop(y);
         statistics.gather += start.elapsed();
         let start = Instant::now();
-        let residual = subject.residual(unscaled_b, x);
+        let residual = subject.residual(checked_b, x);
         statistics.verify += start.elapsed();
 
         let reason = match (reached, met(stop, &residual)) {
@@ -71,7 +88,7 @@ pub(crate) fn solve(
             && !reason.converged()
             && is_lost(&residual, statistics.recurrence_rel_residual_2)
         {
-            let of_before = subject.residual(unscaled_b, &before);
+            let of_before = subject.residual(checked_b, &before);
             if of_before.norm_2 < residual.norm_2 || residual.norm_2.is_nan() {
                 x.copy_from_slice(&before);
                 let is_limit = matches!(reason, Reason::MaxIters | Reason::TimeLimit);
@@ -117,30 +134,6 @@ fn met(stop: &Stop, residual: &Residual) -> Option<Reason> {
 /// residual of a singular system, which has no solution, and x has grown along the null space.
 fn is_lost(residual: &Residual, by_recurrence: f64) -> bool {
     residual.relative_2 > LOST * by_recurrence || residual.relative_2.is_nan()
-}
-
-/// A right-hand side as the ranks get it.
-pub(super) struct Scaled<'a> {
-    /// In their order, and divided by `scale`.
-    pub(super) b: Cow<'a, [f64]>,
-    /// A power of two, so that nothing is rounded: sums of squares then stay in range whatever the units of b are.
-    pub(super) scale: f64,
-    /// ‖b‖₂ in these units.
-    pub(super) rhs_norm: f64,
-    /// ‖r‖₂ that meets the tolerances.
-    pub(super) target: f64,
-}
-
-impl<'a> Scaled<'a> {
-    pub(super) fn new(subject: Subject<'_>, b: &'a [f64], stop: &Stop) -> Self {
-        let largest =
-            b.par_chunks(1 << 14).map(|c| c.iter().fold(0.0, |m: f64, v| m.max(v.abs()))).reduce(|| 0.0, f64::max);
-        let scale = power_of_two_near(largest);
-        let b = f64::scaled(b, 1.0 / scale);
-        let rhs_norm = verify::norm_2(&b);
-        let target = (stop.rtol * rhs_norm).max(stop.atol / scale);
-        Self { b: subject.rhs_of_ranks(b), scale, rhs_norm, target }
-    }
 }
 
 /// What x is in the order and scale of the ranks, for a right-hand side divided by `scale`.
@@ -271,14 +264,9 @@ impl Round<'_> {
         let Self { rhs_norm, target, optimality, stop, control, started, .. } = *self;
         let (n, precision) = (self.subject.n_rows(), self.subject.setup().precision);
         let new = Monitor::new(n, target, rhs_norm, precision, stop, control, (before, started));
-        new.minimising(optimality * self.subject.frobenius())
+        let new = new.minimising(optimality * self.subject.frobenius());
+        if self.subject.setup().method.facts().keeps_direction { new } else { new.starting_anew() }
     }
-}
-
-/// The power of two next below `v` > 0, within a range whose ends have finite reciprocals.
-pub(crate) fn power_of_two_near(v: f64) -> f64 {
-    // exponents at the ends of the range would make 1 / scale overflow
-    2f64.powi((v.log2().floor() as i32).clamp(-1000, 1000))
 }
 
 /// Multiplies `v` by two powers of two, whose product may be out of range.
@@ -416,12 +404,5 @@ mod tests {
         let (solver, outcome) = solve(&a, &setup, Some(slow_second));
         assert_eq!((outcome.moves.len(), solver.ranks().len()), (1, 3));
         assert!(solver.ranks()[1].rows < solver.ranks()[0].rows / 2);
-    }
-
-    #[test]
-    fn scales_are_powers_of_two() {
-        assert_eq!([1.0, 3.0, 0.3, 1e300].map(power_of_two_near), [1.0, 2.0, 0.25, 2f64.powi(996)]);
-        assert!(power_of_two_near(f64::MIN_POSITIVE / 4.0) > 0.0);
-        assert!((1.0 / power_of_two_near(f64::MAX)).is_normal());
     }
 }

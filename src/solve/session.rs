@@ -9,9 +9,11 @@ use rayon::prelude::*;
 use super::chain::{Chain, Known, is_rounding};
 use super::factorised::Factorised;
 use super::iteration_times;
+use super::null_space::NullSpace;
 use super::outcome::Outcome;
+use super::reach::{Reach, power_of_two_near};
 use super::recovery::{self, DeviceFailure};
-use super::rounds::{self, power_of_two_near};
+use super::rounds;
 use super::statistics::{Answer, Statistics};
 use super::subject::Subject;
 use crate::device::{self, Choice, Pick, Rejected, Selection};
@@ -24,7 +26,7 @@ use crate::real::Precision;
 use crate::runtime::{Control, RankInfo, Ranks, Reorder, Setup, SetupTimes, Stop, Whole};
 use crate::schedule::{Chosen, Forecast, Ordered, Reordering, choose};
 use crate::tune::store::Store;
-use crate::verify::Residual;
+use crate::verify::{self, Residual};
 
 /// A system's matrix on its ranks, ready to solve for many right-hand sides.
 ///
@@ -41,6 +43,8 @@ pub struct Solver {
     pub(super) failures: Vec<DeviceFailure>,
     /// What shows without an iteration that the matrix is not positive definite.
     obstacle: Option<Indefinite>,
+    /// What is known of its null space.
+    pub(super) null_space: Option<NullSpace>,
     chain: Chain,
     /// The factorisation of the matrix, if it was thought of.
     factorised: Option<Factorised>,
@@ -93,6 +97,7 @@ impl Solver {
         let factor = matrix_factor(&a, &stats, setup)?;
         let is_symmetric = stats.asymmetry.is_none() || setup.assume_symmetric;
         let obstacle = obstacle(&a, &stats, is_symmetric);
+        let null_space = NullSpace::of(&a, is_symmetric);
         let (mut method, mut chain) = Chain::of(setup, Known { is_symmetric, obstacle })?;
         let mut factorised = None;
         // a matrix that is not definite, and factorised sooner than a device is opened
@@ -108,7 +113,8 @@ impl Solver {
         let selection = if method == Method::Direct { device::select(&setup.devices, true) } else { selection };
         let setup = &Setup { method, ..setup.clone() };
         let selection = selection?;
-        let whole = Whole::new(a, &rows, order, factor, setup, Store::open());
+        let mut whole = Whole::new(a, &rows, order, factor, setup, Store::open());
+        whole.is_symmetric = is_symmetric;
         let (whole, rows) = if setup.method.minimises() { whole.minimising()? } else { (whole, rows) };
         let Chosen { placement, rejected: considered, forecast } = choose(&whole, &rows, &selection)?;
         let Selection { mut rejected, note, .. } = selection;
@@ -134,6 +140,7 @@ impl Solver {
             ranks,
             failures,
             obstacle,
+            null_space,
             chain,
             factorised,
         })
@@ -157,6 +164,10 @@ impl Solver {
     /// or copied for snapshots.
     ///
     /// After an error, `x` is the first guess, or an iterate that was reached from there.
+    ///
+    /// If the columns of A sum to 0, all of them or those of a connected part of a symmetric A, A is singular. For a b that is not in
+    /// its range, `x` gets the least residual, and the reason is [`Reason::Singular`], with that residual. If A is symmetric, the
+    /// mean of `x` in each part stays that of the first guess: so x is the solution of least norm along the null space if that is 0.
     ///
     /// ```
     /// use declive::matrix::gallery;
@@ -235,11 +246,11 @@ impl Solver {
         let (started, mut limits) = (Instant::now(), stop.clone());
         let mut best: Option<(Vec<f64>, Residual)> = None;
         loop {
-            let Self { whole, ranks, failures, .. } = self;
+            let Self { whole, null_space, ranks, failures, .. } = self;
             let answer = if whole.setup.method == Method::Direct {
                 self.by_factors(b, x, stop, statistics)?
             } else {
-                let (subject, of_solve) = (Subject::Matrix(whole), (&mut *statistics, started));
+                let (subject, of_solve) = (Subject::Matrix(whole, null_space.as_ref()), (&mut *statistics, started));
                 rounds::solve(subject, ranks, failures, b, x, (&limits, control), of_solve)?
             };
             let (reason, residual) = answer;
@@ -283,8 +294,15 @@ impl Solver {
 
     /// Solves by factors of the matrix.
     fn by_factors(&mut self, b: &[f64], x: &mut [f64], stop: &Stop, statistics: &mut Statistics) -> Result<Answer> {
-        let (a, ranks) = (Arc::clone(&self.whole.a), self.ranks().len());
-        self.factorised()?.solve(&a, b, x, stop, (statistics, ranks))
+        let (a, ranks, null_space) = (Arc::clone(&self.whole.a), self.ranks().len(), self.null_space.clone());
+        let reach = Reach::of(null_space.as_ref(), b, x, stop);
+        let (checked_b, checked_stop) = reach.checked();
+        let (reason, mut residual) = self.factorised()?.solve(&a, checked_b, x, checked_stop, (statistics, ranks))?;
+        if null_space.is_some() {
+            reach.settle(x);
+            residual = verify::residual(&a, checked_b, x);
+        }
+        Ok(reach.answer((reason, residual), |b| verify::residual(&a, b, x)))
     }
 
     /// Lets the ranks go on by another method, as the present one has ended: from now on, for later right-hand sides, too.

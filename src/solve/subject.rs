@@ -2,14 +2,15 @@
 
 use std::borrow::Cow;
 
+use super::null_space::NullSpace;
 use crate::runtime::{Setup, Whole};
 use crate::verify::Residual;
 
 /// A system as the rounds of a solve see it.
 #[derive(Clone, Copy)]
 pub(crate) enum Subject<'a> {
-    /// A matrix, from which ranks can be opened anew.
-    Matrix(&'a Whole),
+    /// A matrix, from which ranks can be opened anew, and what is known of its null space.
+    Matrix(&'a Whole, Option<&'a NullSpace>),
     /// A function, on the host alone.
     Function {
         n: usize,
@@ -23,7 +24,7 @@ impl<'a> Subject<'a> {
     /// Elements of b.
     pub(crate) fn n_rows(self) -> usize {
         match self {
-            Self::Matrix(whole) => whole.a.n_rows(),
+            Self::Matrix(whole, _) => whole.a.n_rows(),
             Self::Function { n, .. } => n,
         }
     }
@@ -31,7 +32,7 @@ impl<'a> Subject<'a> {
     /// Elements of x.
     pub(crate) fn n_cols(self) -> usize {
         match self {
-            Self::Matrix(whole) => whole.a.n_cols(),
+            Self::Matrix(whole, _) => whole.a.n_cols(),
             Self::Function { n, .. } => n,
         }
     }
@@ -39,7 +40,7 @@ impl<'a> Subject<'a> {
     /// How it is solved.
     pub(crate) fn setup(self) -> &'a Setup {
         match self {
-            Self::Matrix(whole) => &whole.setup,
+            Self::Matrix(whole, _) => &whole.setup,
             Self::Function { setup, .. } => setup,
         }
     }
@@ -47,7 +48,7 @@ impl<'a> Subject<'a> {
     /// b − A x, in the order and units given.
     pub(crate) fn residual(self, b: &[f64], x: &[f64]) -> Residual {
         match self {
-            Self::Matrix(whole) => whole.residual(b, x),
+            Self::Matrix(whole, _) => whole.residual(b, x),
             Self::Function { residual, .. } => residual(b, x),
         }
     }
@@ -55,7 +56,15 @@ impl<'a> Subject<'a> {
     /// What ranks can be opened from anew, if anything.
     pub(crate) fn whole(self) -> Option<&'a Whole> {
         match self {
-            Self::Matrix(whole) => Some(whole),
+            Self::Matrix(whole, _) => Some(whole),
+            Self::Function { .. } => None,
+        }
+    }
+
+    /// What is known of its null space.
+    pub(super) fn null_space(self) -> Option<&'a NullSpace> {
+        match self {
+            Self::Matrix(_, null_space) => null_space,
             Self::Function { .. } => None,
         }
     }
@@ -68,7 +77,7 @@ impl<'a> Subject<'a> {
     /// A right-hand side in the order of the ranks.
     pub(crate) fn rhs_of_ranks<'v>(self, b: Cow<'v, [f64]>) -> Cow<'v, [f64]> {
         match self {
-            Self::Matrix(whole) => whole.rhs_of_ranks(b),
+            Self::Matrix(whole, _) => whole.rhs_of_ranks(b),
             Self::Function { .. } => b,
         }
     }
@@ -76,7 +85,7 @@ impl<'a> Subject<'a> {
     /// An iterate in the order of the ranks, and in their units if these are others.
     pub(crate) fn iterate_of_ranks<'v>(self, x: Cow<'v, [f64]>) -> Cow<'v, [f64]> {
         match self {
-            Self::Matrix(whole) => whole.iterate_of_ranks(x),
+            Self::Matrix(whole, _) => whole.iterate_of_ranks(x),
             Self::Function { .. } => x,
         }
     }
@@ -84,7 +93,7 @@ impl<'a> Subject<'a> {
     /// And back, into `x`.
     pub(crate) fn iterate_as_given(self, y: &[f64], x: &mut [f64]) {
         match self {
-            Self::Matrix(whole) => whole.iterate_as_given(y, x),
+            Self::Matrix(whole, _) => whole.iterate_as_given(y, x),
             Self::Function { .. } => x.copy_from_slice(y),
         }
     }

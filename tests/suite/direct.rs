@@ -81,10 +81,10 @@ fn what_is_singular_is_told() {
         assert!(o.x.iter().all(|v| v.is_finite()));
     }
     // singular by its values, and b not in the range
-    let a = system("neumann2d:6");
-    let o = solve(&a, &[1.0; 36], &direct, 1e-8);
+    let a = general(3, &[(0, 0, 1.0), (0, 1, 2.0), (1, 0, 2.0), (1, 1, 4.0), (2, 2, 1.0)]);
+    let o = solve(&a, &[1.0; 3], &direct, 1e-8);
     assert!(matches!(o.reason, Reason::Singular(Singularity::Numerical { .. })), "{}", o.reason);
-    assert!(relative_residual(&a, &[1.0; 36], &o.x) > 0.9);
+    assert!(relative_residual(&a, &[1.0; 3], &o.x) > 0.1);
 }
 
 /// A small matrix that is not definite is factorised sooner than a device is opened; on devices that were named it is iterated, and

@@ -39,6 +39,7 @@ mod report;
 mod segments;
 mod shares;
 mod single_sum;
+mod singular;
 mod solve;
 mod solve_into;
 mod store;

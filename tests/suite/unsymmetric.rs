@@ -6,7 +6,7 @@ use crate::common::process::{Place, array};
 use crate::common::{choices, relative_residual, setup, solve, system};
 use declive::matrix::gallery;
 use declive::solve::{Indefinite, Method, Precision, Precond};
-use declive::{Csr, Reason, Setup, Solver};
+use declive::{Csr, Error, Reason, Setup, Solver};
 
 /// The methods for any square matrix.
 const METHODS: [Method; 2] = [Method::Bicgstab, Method::Idr];
@@ -56,6 +56,37 @@ fn every_rank_and_precision() {
             }
         }
     }
+}
+
+/// Rows times −1 change nothing: with the diagonal as preconditioner, the same numbers are iterated.
+#[test]
+fn signs_of_rows_do_not_matter() {
+    let a = one_way(1000);
+    let b = gallery::random_vector(1000, 3);
+    let sign = |i: usize| if i % 3 == 1 { -1.0 } else { 1.0 };
+    let rows = (0..1000).flat_map(|i| std::iter::repeat_n(i, a.row(i).0.len()));
+    let values = a.values().iter().zip(rows).map(|(v, i)| v * sign(i)).collect();
+    let turned = Csr::new(1000, 1000, a.row_ptr().to_vec(), a.col_idx().to_vec(), values).unwrap();
+    let turned_b: Vec<f64> = b.iter().enumerate().map(|(i, v)| v * sign(i)).collect();
+    for method in METHODS {
+        for devices in choices() {
+            let setup = setup(method, Precond::Jacobi, Precision::F64, &devices);
+            let [plain, other] = [(&a, &b), (&turned, &turned_b)].map(|(a, b)| solve(a, b, &setup, 1e-10));
+            assert!(plain.reason.converged() && relative_residual(&turned, &turned_b, &other.x) <= 1.01e-10);
+            assert_eq!((plain.x, plain.history), (other.x, other.history), "{method}, {devices}");
+        }
+    }
+}
+
+#[test]
+fn idr_does_not_work_in_mixed_precision() {
+    let mixed = setup(Method::Idr, Precond::None, Precision::Mixed, &crate::common::choice("host"));
+    assert!(matches!(Solver::new(one_way(10), &mixed), Err(Error::Usage(_))));
+    let place = Place::new();
+    let refused = place.run("solve --generate convection3d:5 --method idr --precision mixed --devices host");
+    refused.fails(2, &["idr", "--precision mixed", "--precision f64"]);
+    let report = place.run("solve --generate convection3d:5 --precision mixed --devices host --json").ends(0).json();
+    assert_eq!(report["options"]["method"], "bicgstab");
 }
 
 #[test]

@@ -65,7 +65,7 @@ impl<O: PassBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
         let roots = scaling.as_ref().map(RankScaling::roots);
         let rhs = vector(&block.backend, &b, |v, row| roots.map_or(v, |roots| v / roots[row]))?;
         let first: Vec<&[f64]> = x.iter().map(|x| &**x).collect();
-        block.w.x = vector(&block.backend, &first, |v, row| roots.map_or(v, |roots| v * roots[row]))?;
+        block.w.x = vector(&block.backend, &first, |v, row| roots.map_or(v, |roots| v * roots[row].abs()))?;
         block.backend.finish(0)?;
         block.backend.comm().sum(&mut [])?; // all ranks are there
         let upload = start.elapsed();

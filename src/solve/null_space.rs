@@ -1,0 +1,249 @@
+//! Null vectors that a pattern shows: the indicators of connected parts in which every column sums to 0.
+//!
+//! So are the constants of a Laplacian whose boundary is closed, of a graph, and of a Markov chain.
+
+use rayon::prelude::*;
+
+use crate::matrix::Csr;
+use crate::verify::{self, two_sum};
+
+/// Of no part.
+const NONE: u32 = u32::MAX;
+/// Not looked at yet.
+const OPEN: u32 = NONE - 1;
+
+/// Rows that one task looks at.
+const CHUNK: usize = 1 << 12;
+
+/// Orthogonal vectors z with zᵀ A = 0, each constant on a connected part of the rows and 0 elsewhere. Not all such vectors: only
+/// those. No row is in two of them. 4 bytes a row.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct NullSpace {
+    /// The part of each row, or `NONE`.
+    part: Vec<u32>,
+    /// The rows of each part.
+    sizes: Vec<usize>,
+    /// Whether A z = 0, too.
+    is_symmetric: bool,
+}
+
+impl NullSpace {
+    /// Of a square matrix, which is symmetric up to rounding or not; None if there is none. What rounding may leave of a sum that
+    /// would be 0 counts as 0. Of a matrix that is not symmetric, only the vector of ones is looked for.
+    ///
+    /// Where rows of a symmetric matrix don't sum to 0, what is connected with them needs no sums: O(n) for most matrices, and
+    /// O(nnz) at most.
+    pub(crate) fn of(a: &Csr, is_symmetric: bool) -> Option<Self> {
+        let found = if is_symmetric { of_symmetric(a) } else { of_general(a) };
+        found.filter(|found| !found.sizes.is_empty())
+    }
+
+    /// How many vectors there are.
+    pub(crate) fn dimension(&self) -> usize {
+        self.sizes.len()
+    }
+
+    /// Whether these are null vectors of A, not of its transpose alone.
+    pub(crate) fn is_symmetric(&self) -> bool {
+        self.is_symmetric
+    }
+
+    /// The mean of `v` over each part. O(n), summed in twice the working precision.
+    pub(crate) fn means(&self, v: &[f64]) -> Vec<f64> {
+        let mut sums = vec![(0.0, 0.0); self.sizes.len()];
+        for (part, v) in self.part.iter().zip(v) {
+            if let Some((sum, low)) = sums.get_mut(*part as usize) {
+                // a part of each element, so that no sum is out of range
+                let (next, error) = two_sum(*sum, v / self.sizes[*part as usize] as f64);
+                *sum = next;
+                *low += error;
+            }
+        }
+        sums.into_iter().map(|(sum, low)| sum + low).collect()
+    }
+
+    /// Subtracts `means` from the parts of `v`: with its own means, v − Z Zᵀ v.
+    pub(crate) fn subtract(&self, means: &[f64], v: &mut [f64]) {
+        v.par_iter_mut().with_min_len(CHUNK).zip(&self.part).for_each(|(v, part)| {
+            *v -= means.get(*part as usize).copied().unwrap_or(0.0);
+        });
+    }
+
+    /// ‖Z Zᵀ v‖₂ of a vector with these means.
+    pub(crate) fn norm(&self, means: &[f64]) -> f64 {
+        let parts: Vec<f64> = means.iter().zip(&self.sizes).map(|(mean, size)| mean * (*size as f64).sqrt()).collect();
+        verify::norm_2(&parts)
+    }
+}
+
+/// A sum in twice the working precision, with what it takes to tell it from 0.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
+    sum: f64,
+    low: f64,
+    /// Σ |v|.
+    whole: f64,
+    count: u32,
+}
+
+impl Sum {
+    fn and(self, v: f64) -> Self {
+        let (sum, error) = two_sum(self.sum, v);
+        Self { sum, low: self.low + error, whole: self.whole + v.abs(), count: self.count + 1 }
+    }
+
+    /// Whether it is 0, or what is left where one of the numbers is the sum of the others, rounded.
+    fn is_zero(self) -> bool {
+        (self.sum + self.low).abs() <= f64::from(self.count) * (f64::EPSILON / 2.0) * self.whole
+    }
+}
+
+/// Connected parts of a symmetric matrix whose rows all sum to 0; rows without entries are none.
+fn of_symmetric(a: &Csr) -> Option<NullSpace> {
+    let neighbours = |i: usize| {
+        let (cols, values) = a.row(i);
+        cols.iter().zip(values).filter(|(_, v)| **v != 0.0).map(|(&j, _)| j as usize)
+    };
+    let mut part = vec![OPEN; a.n_rows()];
+    // most matrices have no such part, and end here: each row is a neighbour of one that doesn't sum to 0, or of its neighbours
+    part.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, part)| {
+        let first = chunk * CHUNK;
+        for i in 0..part.len() {
+            let is_out = |j: usize| j >= first && j < first + i && part[j - first] == NONE;
+            let is_none = neighbours(first + i).any(is_out) || neighbours(first + i).next().is_none();
+            let sum = || a.row(first + i).1.iter().fold(Sum::default(), |sum, v| sum.and(*v));
+            if is_none || !sum().is_zero() {
+                part[i] = NONE;
+            }
+        }
+    });
+
+    let mut sizes = Vec::new();
+    let mut rows = Vec::new();
+    for start in 0..part.len() {
+        if part[start] != OPEN {
+            continue;
+        }
+        let own = sizes.len() as u32;
+        part[start] = own;
+        rows.clear();
+        rows.push(start);
+        let (mut next, mut is_closed) = (0, true);
+        while let Some(&row) = rows.get(next) {
+            next += 1;
+            for j in neighbours(row) {
+                is_closed &= part[j] != NONE;
+                if part[j] == OPEN {
+                    part[j] = own;
+                    rows.push(j);
+                }
+            }
+        }
+        if is_closed {
+            sizes.push(rows.len());
+        } else {
+            rows.iter().for_each(|&row| part[row] = NONE);
+        }
+    }
+    Some(NullSpace { part, sizes, is_symmetric: true })
+}
+
+/// The vector of ones, if all columns sum to 0; not where a row is empty.
+fn of_general(a: &Csr) -> Option<NullSpace> {
+    let n = a.n_rows();
+    // then all entries do, which is seen sooner
+    let add = |sum: Sum, v: &f64| sum.and(*v);
+    let totals: Vec<f64> = a.values().par_chunks(CHUNK).map(|v| v.iter().fold(Sum::default(), add).sum).collect();
+    let whole: f64 = a.values().par_iter().map(|v| v.abs()).sum();
+    if n == 0 || totals.iter().sum::<f64>().abs() > a.nnz() as f64 * f64::EPSILON * whole {
+        return None;
+    }
+    let mut sums = vec![Sum::default(); n];
+    for (&j, &v) in a.col_idx().iter().zip(a.values()) {
+        sums[j as usize] = sums[j as usize].and(v);
+    }
+    let is_null = sums.iter().all(|sum| sum.count > 0 && sum.is_zero());
+    is_null.then(|| NullSpace { part: vec![0; n], sizes: vec![n], is_symmetric: false })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matrix::gallery::{self, Spec};
+
+    fn triplets(n: usize, entries: &[(u32, u32, f64)]) -> Csr {
+        let column = |f: fn(&(u32, u32, f64)) -> u32| entries.iter().map(f).collect::<Vec<_>>();
+        let values: Vec<f64> = entries.iter().map(|entry| entry.2).collect();
+        Csr::from_triplets(n, n, &column(|e| e.0), &column(|e| e.1), &values).unwrap()
+    }
+
+    /// Edges of a graph with weights, as its Laplacian; and what is added to the diagonal.
+    fn laplacian(n: usize, edges: &[(u32, u32, f64)], added: &[(u32, f64)]) -> Csr {
+        let mut entries: Vec<_> = added.iter().map(|&(i, v)| (i, i, v)).collect();
+        for &(i, j, w) in edges {
+            entries.extend([(i, j, -w), (j, i, -w), (i, i, w), (j, j, w)]);
+        }
+        triplets(n, &entries)
+    }
+
+    /// Three parts, the second of which has 1 more on its diagonal, and a row without entries.
+    #[test]
+    fn parts_of_a_graph() {
+        let edges = [(0, 3, 2.0), (3, 5, 1.0), (1, 4, 5.0), (2, 7, 4.0)];
+        let a = laplacian(8, &edges, &[(4, 1.0)]);
+        let found = NullSpace::of(&a, true).unwrap();
+        assert_eq!(
+            found,
+            NullSpace { part: vec![0, NONE, 1, 0, NONE, 0, NONE, 1], sizes: vec![3, 2], is_symmetric: true }
+        );
+        let mut v = [1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 8.0, 9.0];
+        let means = found.means(&v);
+        assert_eq!((found.dimension(), &means[..]), (2, &[4.0, 6.0][..]));
+        assert_eq!(found.norm(&means), (3.0f64 * 16.0 + 2.0 * 36.0).sqrt());
+        found.subtract(&means, &mut v);
+        assert_eq!(v, [-3.0, 2.0, -3.0, 0.0, 5.0, 3.0, 8.0, 3.0]);
+        assert_eq!(a.mul_vec(&[1.0, 0.0, 2.0, 1.0, 0.0, 1.0, 0.0, 2.0]), [0.0; 8]);
+    }
+
+    /// Beyond what one task looks at, in any order, and with weights whose sums are rounded.
+    #[test]
+    fn large_parts() {
+        for scramble in ["", ",scramble=3"] {
+            let a = format!("neumann2d:90x70{scramble}").parse::<Spec>().unwrap().build().unwrap();
+            assert_eq!(NullSpace::of(&a, true).unwrap().sizes, [6300]);
+            let a = format!("poisson2d:90x70{scramble}").parse::<Spec>().unwrap().build().unwrap();
+            assert_eq!(NullSpace::of(&a, true), None);
+        }
+        let w = gallery::random_vector(19_998, 7);
+        let edges = |first: u32| (0..9_999).map(move |k| (first + k, first + k + 1));
+        let weighted: Vec<_> = edges(0).chain(edges(10_000)).zip(&w).map(|((i, j), w)| (i, j, w.abs() + 0.1)).collect();
+        let a = laplacian(20_000, &weighted, &[]);
+        assert_eq!(NullSpace::of(&a, true).unwrap().sizes, [10_000, 10_000]);
+        // the last row of the second part ties it to the ground
+        let a = laplacian(20_000, &weighted, &[(19_999, 1e-14)]);
+        assert_eq!(NullSpace::of(&a, true).unwrap().sizes, [10_000]);
+    }
+
+    #[test]
+    fn of_the_transpose() {
+        let a = "markov:30".parse::<Spec>().unwrap().build().unwrap();
+        let found = NullSpace::of(&a, false).unwrap();
+        assert_eq!((found.sizes.clone(), found.is_symmetric()), (vec![496], false));
+        let b = a.mul_vec(&gallery::random_vector(496, 1));
+        assert!(found.norm(&found.means(&b)) < 1e-15 * verify::norm_2(&b) * 4.0);
+        // all entries sum to 0, and no column does
+        assert_eq!(NullSpace::of(&triplets(2, &[(0, 0, 1.0), (1, 1, -1.0)]), false), None);
+        assert_eq!(NullSpace::of(&"convection3d:5".parse::<Spec>().unwrap().build().unwrap(), false), None);
+        let none = Csr::new(0, 0, vec![0], vec![], vec![]).unwrap();
+        assert_eq!([true, false].map(|is_symmetric| NullSpace::of(&none, is_symmetric)), [None, None]);
+    }
+
+    /// Means of numbers near the end of the range.
+    #[test]
+    fn nothing_overflows() {
+        let a = laplacian(3, &[(0, 1, 1.0), (1, 2, 1.0)], &[]);
+        let found = NullSpace::of(&a, true).unwrap();
+        let means = found.means(&[1.5e308; 3]);
+        assert!((means[0] / 1.5e308 - 1.0).abs() < 1e-15);
+    }
+}
