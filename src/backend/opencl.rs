@@ -1,5 +1,6 @@
 //! An OpenCL device as a rank.
 
+mod basis;
 pub(crate) mod passes;
 mod sums;
 mod timings;

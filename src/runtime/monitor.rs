@@ -33,6 +33,9 @@ const REPLACED: f64 = 0.5;
 /// with 0.01; in double precision 883.
 const RUN_REDUCTION: f64 = 0.1;
 
+/// The same for a method that restarts, and so loses its space then: as far as single precision leads without a look at the true residual.
+const CYCLE_REDUCTION: f64 = 1e-4;
+
 /// In mixed precision, a run that is to be the last goes so far below the limit for ‖r‖₂² that the true residual,
 /// which differs a little, meets it, too.
 const MARGIN: f64 = 0.98;
@@ -102,6 +105,8 @@ pub(crate) struct Monitor<'a> {
     may_replace: bool,
     /// Iterations before those runs.
     before_all: u64,
+    /// Whether the method itself lets each run begin with the true residual.
+    restarts: bool,
 }
 
 /// What a monitor has seen.
@@ -180,7 +185,16 @@ impl<'a> Monitor<'a> {
             replaces: false,
             may_replace: true,
             before_all: before,
+            restarts: false,
         }
+    }
+
+    /// The same for a method that restarts by itself, or does not.
+    pub(crate) fn of_cycles(mut self, restarts: bool) -> Self {
+        if restarts && self.is_mixed() {
+            self.reach = CYCLE_REDUCTION;
+        }
+        Self { restarts, ..self }
     }
 
     /// Lets the ranks take snapshots.
@@ -382,7 +396,7 @@ impl Judge for Monitor<'_> {
         if self.iterations >= self.max_iters {
             return Some(Verdict::Ended(Reason::MaxIters));
         }
-        self.runs += u32::from(!replaces || self.is_mixed());
+        self.runs += u32::from(!replaces || self.is_mixed() || self.restarts);
         None
     }
 

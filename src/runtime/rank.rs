@@ -11,6 +11,7 @@ use super::memory_check::beside_rows;
 use super::monitor::{Monitor, Seen};
 use super::setup::Setup;
 use crate::backend::LinearOperator;
+use crate::backend::basis::BasisBackend;
 use crate::backend::host::HostBackend;
 use crate::backend::machine::{Machine, PassBackend};
 use crate::backend::opencl::OpenClBackend;
@@ -18,7 +19,9 @@ use crate::comm::{Alone, Links};
 use crate::device::{Context, Info, SharedContext};
 use crate::error::Result;
 use crate::kernels::{Kernels, Shape, Tuning};
-use crate::krylov::{Indefinite, Iterate, Method, Reason, Verdict, Workspace, cg_classic, curvature, run};
+use crate::krylov::{
+    Gmres, Indefinite, Iterate, Method, Reason, Verdict, Workspace, cg_classic, curvature, gmres, run,
+};
 use crate::matrix::Csr;
 use crate::operator::choice::{FormatCandidate, FormatChoice, Why};
 use crate::operator::host::HostBlock;
@@ -64,8 +67,9 @@ pub(crate) struct Stored {
 }
 
 /// The method, the operations, the matrix, the iterate, the preconditioner and the vectors of a rank.
-struct Engine<O: PassBackend, A, I> {
+struct Engine<O: PassBackend + BasisBackend, A, I> {
     method: Method,
+    restart: u32,
     backend: O,
     a: A,
     stored: Stored,
@@ -74,8 +78,18 @@ struct Engine<O: PassBackend, A, I> {
     precond: Option<(Precond, Rows)>,
     scaling: Option<RankScaling<O>>,
     w: Workspace<O>,
-    /// Of a method that is a text, once the other ranks are known.
-    machine: Option<Machine<O>>,
+    /// Once the other ranks are known.
+    way: Option<Way<O>>,
+}
+
+/// What runs a method.
+enum Way<O: PassBackend + BasisBackend> {
+    /// One that is a text,
+    Text(Machine<O>),
+    /// `gmres`,
+    Cycles(Gmres<O>),
+    /// or `cg-classic`.
+    Classic,
 }
 
 /// The system whose rows are given to ranks.
@@ -95,6 +109,8 @@ struct Plan<'a> {
     scaling: Option<(&'a Scaling, Range<usize>)>,
     factor: f64,
     method: Method,
+    /// Steps of a cycle, if it has cycles.
+    restart: u32,
     /// Launch parameters of the device, from former runs.
     known: Option<&'a Known>,
     /// How rows are stored.
@@ -161,6 +177,7 @@ pub(crate) fn open(
         scaling: scaling.map(|scaling| (scaling, part.rows.clone())),
         factor,
         method: setup.method,
+        restart: setup.restart,
         known: known.as_ref(),
         format: setup.format,
         tune: setup.tune,
@@ -274,7 +291,7 @@ impl Plan<'_> {
     }
 }
 
-impl<O: PassBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
+impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
     fn new(backend: O, (a, stored): (A, Stored), iterate: I, plan: &Plan<'_>) -> Result<Self> {
         let scaling = match &plan.scaling {
             Some((scaling, rows)) => Some(scaling.share(&backend, rows.clone())?),
@@ -283,6 +300,7 @@ impl<O: PassBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
         let w = Workspace::new(&backend, &a)?;
         Ok(Self {
             method: plan.method,
+            restart: plan.restart,
             backend,
             a,
             stored,
@@ -290,12 +308,12 @@ impl<O: PassBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
             precond: plan.precond.clone(),
             scaling,
             w,
-            machine: None,
+            way: None,
         })
     }
 }
 
-impl<O: PassBackend, A: LinearOperator<O>, I: Iterate<O>> Rank for Engine<O, A, I>
+impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Rank for Engine<O, A, I>
 where
     Self: Send,
 {
@@ -308,13 +326,26 @@ where
     }
 
     fn run(&mut self, links: Links, Stretch { b, x, p }: Stretch<'_>, mut monitor: Monitor<'_>) -> Result<Ended> {
-        let Self { method, backend, a, iterate, precond, scaling, w, machine, .. } = self;
+        let Self { method, restart, backend, a, iterate, precond, scaling, w, way, .. } = self;
         iterate.connect(backend, links);
         let start = Instant::now();
-        if machine.is_none() {
-            let m = precond.as_ref().map(|(precond, rows)| precond.set_up(rows, backend.comm())).transpose()?.flatten();
-            let program = method.program(scaling.is_some(), m);
-            *machine = program.map(|program| Machine::new(backend, a, program)).transpose()?;
+        let way = match way {
+            Some(way) => way,
+            None => {
+                let set_up = |(precond, rows): &(Precond, Rows)| precond.set_up(rows, backend.comm());
+                let m = precond.as_ref().map(set_up).transpose()?.flatten();
+                let varies = m.as_ref().is_some_and(|m| m.varies());
+                way.insert(match (&*method, method.program(scaling.is_some(), m)) {
+                    (Method::Gmres, application) => {
+                        Way::Cycles(Gmres::new(backend, a, *restart, (application, varies))?)
+                    }
+                    (_, Some(program)) => Way::Text(Machine::new(backend, a, program)?),
+                    (_, None) => Way::Classic,
+                })
+            }
+        };
+        if let Way::Cycles(cycles) = way {
+            cycles.begin();
         }
         let before = monitor.iterations();
         match scaling {
@@ -337,9 +368,10 @@ where
         let mut moves = false;
         let reason = loop {
             backend.count_from(monitor.iterations());
-            let verdict = match &mut *machine {
-                Some(machine) => run(backend, a, iterate, scaling.as_mut(), w, machine, &mut monitor)?,
-                None => cg_classic(backend, a, iterate, scaling.as_ref(), w, &mut monitor)?,
+            let verdict = match way {
+                Way::Text(machine) => run(backend, a, iterate, scaling.as_mut(), w, machine, &mut monitor)?,
+                Way::Cycles(cycles) => gmres(backend, a, iterate, w, cycles, &mut monitor)?,
+                Way::Classic => cg_classic(backend, a, iterate, scaling.as_ref(), w, &mut monitor)?,
             };
             backend.end_run(monitor.run_iterations())?;
             match verdict {
@@ -366,7 +398,7 @@ where
                     // what a more precise iteration might not have met
                     let is_imprecise = match &mut reason {
                         Reason::IndefiniteOperator(Indefinite::Direction { curvature: found, .. }) => {
-                            if machine.as_ref().is_some_and(Machine::derives_curvature) {
+                            if matches!(way, Way::Text(machine) if machine.derives_curvature()) {
                                 *found = curvature(backend, a, w)?;
                                 if *found > 0.0 {
                                     if monitor.starts_anew() {

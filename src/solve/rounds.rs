@@ -229,8 +229,9 @@ impl Round<'_> {
     /// A rank's monitor, after so many iterations.
     fn monitor(&self, before: u64) -> Monitor<'_> {
         let Self { rhs_norm, target, stop, control, started, .. } = *self;
-        let (n, precision) = (self.subject.n_rows(), self.subject.setup().precision);
-        Monitor::new(n, target, rhs_norm, precision, stop, control, (before, started))
+        let (n, setup) = (self.subject.n_rows(), self.subject.setup());
+        Monitor::new(n, target, rhs_norm, setup.precision, stop, control, (before, started))
+            .of_cycles(setup.method.facts().restarts)
     }
 }
 

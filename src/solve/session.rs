@@ -84,7 +84,7 @@ impl Solver {
         let selection = device::select(&setup.devices, setup.precision.needs_f64());
         let count = selection.as_ref().map_or(1, |s| s.ranks.len());
         let Ordered { a: rows, order, reordering } =
-            Ordered::new(&a, setup.reorder, count, setup.method.row_bytes(setup.precond))?;
+            Ordered::new(&a, setup.reorder, count, setup.method.row_bytes(setup.precond, setup.restart))?;
         let stats = check(&a, &rows, setup)?;
         let factor = matrix_factor(&a, &stats, setup.precision)?;
         let is_symmetric = stats.asymmetry.is_none() || setup.assume_symmetric;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::store::{Device, Entry, FormatKey, Key, Known, Size, Store, source_hash};
 use super::{Found, Launch, MAX_SEARCHED_PER_UNIT, Search, Tune, Watch};
 use crate::device::Info;
-use crate::kernels::{self, CONVERSIONS, FAMILIES, PRODUCT_FILES, PRODUCTS, Shape, Tuning, general_options};
+use crate::kernels::{self, BASIS, CONVERSIONS, FAMILIES, PRODUCT_FILES, PRODUCTS, Shape, Tuning, general_options};
 use crate::partition::Part;
 use crate::real::{Precision, Real};
 
@@ -63,7 +63,7 @@ pub(crate) fn of_ranks(
 /// Whether all kernels were tuned for blocks of this size but for those that not every block can have.
 fn is_searched(known: &Known, device: &Info, part: &Part<'_>, precision: Precision) -> bool {
     let is_of_some =
-        |kernel: &str| CONVERSIONS.contains(&kernel) || PRODUCT_FILES.iter().any(|file| file.contains(&kernel));
+        |kernel: &str| [CONVERSIONS, BASIS].iter().chain(&PRODUCT_FILES).any(|file| file.contains(&kernel));
     let is_used = |kernel: &&str| PRODUCTS.contains(kernel) || !is_of_some(kernel);
     kernel_names()
         .filter(is_used)
