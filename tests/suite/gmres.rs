@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use crate::common::process::{Place, Run};
+use crate::common::process::{Place, Run, on_three_devices};
 use crate::common::{choice, choices, relative_residual, setup, solve, solve_with, system};
 use declive::device::Choice;
 use declive::matrix::gallery;
@@ -265,6 +265,27 @@ fn the_command_solves_and_reports() {
     let cg = place.run("solve --generate poisson2d:5 --devices host --method cg").ok();
     assert!(!cg.contains("in cycles"), "{cg}");
     place.run(&format!("{args} --restart 0")).misused(&["--restart"]);
+}
+
+/// The others go on from the end of a cycle; so does a solve from its checkpoint, wherever that was written.
+#[test]
+fn goes_on_after_a_failure_and_from_a_checkpoint() {
+    crate::common::require_opencl();
+    let place = Place::new();
+    let a = system("convection3d:14");
+    let args = "solve --generate convection3d:14 --method gmres --restart 9 --tune off --json -o x.mtx";
+    let is_solved = || relative_residual(&a, &vec![1.0; a.n_rows()], &place.vectors("x.mtx")[0]) <= 1.01e-8;
+    let several = format!("{args} --devices 0,1,2 --on-failure continue --checkpoint-every 0");
+    let run = Run::in_time(on_three_devices(place.command(&several), "1:launch:500")).ends(0);
+    let from = run.err.split_once("from iteration ").and_then(|(_, rest)| rest.split(' ').next()?.parse::<u64>().ok());
+    assert!(from.is_some_and(|from| from > 0 && from % 9 == 0), "{}", run.err);
+    assert!(is_solved());
+
+    for (from, to) in [("0,0", "host"), ("host", "0,0,0")] {
+        place.run(&format!("{args} --devices {from} --max-iters 20 --checkpoint x.ckpt")).ends(1);
+        let report = place.run(&format!("{args} --devices {to} --resume x.ckpt")).ends(0).json();
+        assert!(report["resumed_iterations"] == 20 && is_solved(), "{report}");
+    }
 }
 
 proptest! {
