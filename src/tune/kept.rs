@@ -63,15 +63,16 @@ pub(crate) fn of_ranks(
 /// Whether all kernels were tuned for blocks of this size but for those that not every block can have.
 fn is_searched(known: &Known, device: &Info, part: &Part<'_>, precision: Precision) -> bool {
     let is_of_some =
-        |kernel: &str| [CONVERSIONS, BASIS].iter().chain(&PRODUCT_FILES).any(|file| file.contains(&kernel));
+        |kernel: &str| CONVERSIONS.contains(&kernel) || PRODUCT_FILES.iter().any(|file| file.contains(&kernel));
     let is_used = |kernel: &&str| PRODUCTS.contains(kernel) || !is_of_some(kernel);
     kernel_names()
         .filter(is_used)
         .all(|kernel| known.lookup(&key_in(precision, device, kernel, part.n_owned(), part.nnz())).is_some())
 }
 
+/// Those of a basis are not tuned.
 fn kernel_names() -> impl Iterator<Item = &'static str> {
-    FAMILIES.iter().flat_map(|(_, _, kernels)| *kernels).copied()
+    FAMILIES.iter().filter(|(_, _, kernels)| *kernels != BASIS).flat_map(|(_, _, kernels)| *kernels).copied()
 }
 
 /// How kernels are launched on a block of so many rows and entries: as is known, and as usual where it isn't.
