@@ -2,6 +2,7 @@
 //!
 //! Work is cut into chunks of fixed length, and partial sums are added in order: the same bits for any number of threads.
 
+mod basis;
 mod columns;
 pub(crate) mod lanes;
 pub(crate) mod passes;

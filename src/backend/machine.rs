@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::ops::Range;
+use std::slice::from_ref;
 use std::sync::Arc;
 
 use super::linear_operator::{Arriving, LinearOperator, pair};
@@ -357,7 +358,9 @@ impl<O: PassBackend> Machine<O> {
             }
         }
         let mut passes = backend.compile(&program)?;
-        if let [a] = operators {
+        if let [a] = operators
+            && !program.iteration.is_empty()
+        {
             let bytes = a.bytes() + (program.arrays_moved() * backend.n_owned() * size_of::<O::Real>()) as u64;
             backend.prepare_several(&mut passes, &program, a.rows(), a.live_halo(), bytes)?;
         }
@@ -442,7 +445,40 @@ impl<O: PassBackend> Machine<O> {
         for slot in &self.program.zeroed {
             backend.clear(&mut self.v[*slot])?;
         }
-        let stage = if keeps_direction { Stage::Resume } else { Stage::Start };
+        let program = Arc::clone(&self.program);
+        self.steps_of(backend, operators, if keeps_direction { Stage::Resume } else { Stage::Start })?;
+        self.resolve_all::<Infallible>(backend, &mut |_, _| None)?;
+        for column in &mut self.columns {
+            let values = column.values(&program);
+            column.carried = program.carried.iter().map(|carried| values[carried.first.0]).collect();
+        }
+        for slot in 0..self.v.len() {
+            if program.has_halo[slot] && backend.comm().size() > 1 {
+                operators[program.operator_of[slot]].fill_halo(backend, &mut self.v[slot])?;
+            }
+        }
+        if backend.runs_ahead() {
+            backend.begin_ahead(&mut self.passes, &self.columns[0].carried)?;
+        }
+        self.is_together = backend.begin_together(&mut self.passes, &program, &self.columns[0].carried)?;
+        Ok(())
+    }
+
+    /// Does what comes before a first iteration, and nothing else, with the first vector of its own as the caller lends it: of a text
+    /// that has no iterations.
+    ///
+    /// # Errors
+    /// A failing device or rank.
+    pub(crate) fn apply_once(&mut self, backend: &O, a: &impl LinearOperator<O>) -> Result<()> {
+        self.pending.clear();
+        for slot in self.program.zeroed.iter().filter(|slot| **slot != OWN) {
+            backend.clear(&mut self.v[*slot])?;
+        }
+        self.steps_of(backend, from_ref(a), Stage::Start)
+    }
+
+    /// The steps of a part that is no iteration.
+    fn steps_of(&mut self, backend: &O, operators: &[impl LinearOperator<O>], stage: Stage) -> Result<()> {
         let program = Arc::clone(&self.program);
         for (k, step) in program.steps(stage).iter().enumerate() {
             match step {
@@ -456,20 +492,6 @@ impl<O: PassBackend> Machine<O> {
                 }
             }
         }
-        self.resolve_all::<Infallible>(backend, &mut |_, _| None)?;
-        for column in &mut self.columns {
-            let values = column.values(&program);
-            column.carried = program.carried.iter().map(|carried| values[carried.first.0]).collect();
-        }
-        for slot in 0..self.v.len() {
-            if self.program.has_halo[slot] && backend.comm().size() > 1 {
-                operators[program.operator_of[slot]].fill_halo(backend, &mut self.v[slot])?;
-            }
-        }
-        if backend.runs_ahead() {
-            backend.begin_ahead(&mut self.passes, &self.columns[0].carried)?;
-        }
-        self.is_together = backend.begin_together(&mut self.passes, &program, &self.columns[0].carried)?;
         Ok(())
     }
 

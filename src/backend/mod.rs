@@ -6,12 +6,14 @@
 //! deferred   half of an update of x that the next iteration makes
 //! barriers   where the groups of a persistent kernel wait for each other
 //! machine    runs a program on a rank: starts it, iterates, synchronises with other ranks
+//! basis      columns of a Krylov basis, and what is done with all of them at once
 //! vectors    of a rank, and what is done with them beside passes; linear_operator, what its rows do
 //!   ├ opencl   on a device: passes from `source`, ahead of the host if the device works alone: `log` then tells what is done
 //!   └ host     on the host's threads
 //! ```
 
 mod barriers;
+pub(crate) mod basis;
 pub(crate) mod deferred;
 pub(crate) mod host;
 pub(crate) mod linear_operator;

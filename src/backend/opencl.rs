@@ -1,5 +1,6 @@
 //! An OpenCL device as a rank.
 
+mod basis;
 mod columns;
 pub(crate) mod passes;
 mod sums;

@@ -23,6 +23,8 @@ use crate::partition::{Part, split};
 use crate::precond::{Precond, Rows};
 use crate::real::Real;
 
+/// A Krylov basis.
+mod basis;
 /// Several ranks' launches, on one device.
 mod mirrored;
 /// Random texts, against plain loops.

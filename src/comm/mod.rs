@@ -95,5 +95,5 @@ pub trait Communicator<T>: Send {
     fn stop_request(&self) -> u32;
 }
 
-/// The most values that one [`Communicator::sum`] takes.
-pub const MAX_SUMS: usize = 4;
+/// The most values that one [`Communicator::sum`] takes: with the request to stop, two lines of a cache.
+pub const MAX_SUMS: usize = 31;

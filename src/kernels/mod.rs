@@ -5,6 +5,7 @@
 
 #![allow(clippy::too_many_arguments)] // a launcher takes what its kernel takes
 
+pub(crate) mod basis;
 pub(crate) mod columns;
 pub(crate) mod convert;
 pub(crate) mod csr;
@@ -29,6 +30,7 @@ use crate::device::{Call, ClKernel, ClResult, Context, DeviceVec, Doing, Grid, I
 use crate::error::Result;
 use crate::memory::Plain;
 use crate::real::Real;
+pub(crate) use basis::KERNELS as BASIS;
 pub(crate) use convert::KERNELS as CONVERSIONS;
 pub(crate) use csr::KERNELS as PRODUCTS;
 use products::Products;
@@ -41,6 +43,7 @@ pub(crate) const FAMILIES: &[(&str, &str, &[&str])] = &[
     ("csr.cl", include_str!("../../cl/csr.cl"), csr::KERNELS),
     ("dictionary.cl", include_str!("../../cl/dictionary.cl"), dictionary::KERNELS),
     ("sell.cl", include_str!("../../cl/sell.cl"), sell::KERNELS),
+    ("basis.cl", include_str!("../../cl/basis.cl"), basis::KERNELS),
     ("convert.cl", include_str!("../../cl/convert.cl"), convert::KERNELS),
     ("halo.cl", include_str!("../../cl/halo.cl"), halo::KERNELS),
     ("stream.cl", include_str!("../../cl/stream.cl"), stream::KERNELS),
@@ -73,6 +76,8 @@ pub(crate) struct Kernels<T, A> {
     /// The kernels of each of [`PRODUCT_FILES`] by the entries of a main pattern, and by the [columns](variant) of vectors: compiled when
     /// they are first asked for, as most are of use to one format alone.
     products: [[[OnceCell<Vec<Kernel>>; VARIANTS]; MOST_MAIN + 1]; PRODUCT_FILES.len()],
+    /// Those of a Krylov basis, which few methods ask for.
+    basis: OnceCell<Vec<Kernel>>,
     /// Where programs come from, if not from former runs or the compiler.
     made: Option<Made>,
     types: PhantomData<fn() -> (T, A)>,
@@ -99,14 +104,16 @@ impl<T: Real, A: Real> Kernels<T, A> {
 
     fn new(ctx: &Context, tuning: Tuning, made: Option<Made>) -> Result<Self> {
         // compressed rows are for all matrices
-        let usual = |kernels: &[&str]| kernels == PRODUCTS || !PRODUCT_FILES.contains(&kernels);
+        let of_vectors = |kernels: &&[&str]| *kernels != BASIS && !PRODUCT_FILES.contains(kernels);
+        let usual = |kernels: &[&str]| kernels == PRODUCTS || of_vectors(&kernels);
         let programs = Programs::new::<T, A>(ctx, &tuning, made.as_ref(), ("", 1), &usual)?;
-        let of_vectors = FAMILIES.iter().map(|(_, _, kernels)| *kernels).filter(|file| !PRODUCT_FILES.contains(file));
+        let of_vectors = FAMILIES.iter().map(|(_, _, kernels)| *kernels).filter(of_vectors);
         let usual =
             of_vectors.map(|file| programs.kernels(ctx, file)).collect::<Result<Vec<_>>>()?.into_iter().flatten();
         let products =
             [const { [const { [const { OnceCell::new() }; VARIANTS] }; MOST_MAIN + 1] }; PRODUCT_FILES.len()];
-        let all = Self { tuning, usual: usual.collect(), products, made, types: PhantomData };
+        let (usual, basis) = (usual.collect(), OnceCell::new());
+        let all = Self { tuning, usual, products, basis, made, types: PhantomData };
         let kernels = programs.kernels(ctx, PRODUCTS)?;
         all.products[0][0][0].get_or_init(|| kernels);
         Ok(all)
@@ -116,6 +123,24 @@ impl<T: Real, A: Real> Kernels<T, A> {
     fn kernel(&self, name: &str) -> &Kernel {
         let kernel = self.usual.iter().find(|kernel| kernel.name == name);
         kernel.unwrap_or_else(|| unreachable!("{name} is in the table of files"))
+    }
+
+    /// A kernel of a Krylov basis.
+    ///
+    /// # Errors
+    /// [`Error::KernelBuild`](crate::Error::KernelBuild).
+    fn basis_kernel(&self, ctx: &Context, name: &str) -> Result<&Kernel> {
+        let kernels = match self.basis.get() {
+            Some(kernels) => kernels,
+            None => {
+                let of_file = |kernels: &[&str]| kernels == BASIS;
+                let programs = Programs::new::<T, A>(ctx, &self.tuning, self.made.as_ref(), ("", 1), &of_file)?;
+                let kernels = programs.kernels(ctx, BASIS)?;
+                self.basis.get_or_init(|| kernels)
+            }
+        };
+        let kernel = kernels.iter().find(|kernel| kernel.name == name);
+        Ok(kernel.unwrap_or_else(|| unreachable!("{name} is in its file")))
     }
 
     /// One of the kernels of a format's products, with vectors of so many columns; if it `sends`, that which puts what other ranks need

@@ -98,8 +98,11 @@ impl<T: Real, A: Real> Bench<T, A> {
 /// Runs a test in every precision on every bench.
 macro_rules! on_all {
     ($test:ident) => {
+        on_all!(bodies::$test);
+    };
+    ($bodies:ident::$test:ident) => {
         mod $test {
-            use super::{benches, bodies};
+            use super::{benches, $bodies as bodies};
 
             #[test]
             fn double() {
@@ -127,6 +130,7 @@ on_all!(dictionary_products);
 on_all!(sell_products);
 on_all!(sell_products_send);
 on_all!(pack_and_copy);
+on_all!(basis::bases);
 
 /// Σ x\[i\] y\[i\].
 fn dot(x: &[f64], y: &[f64]) -> f64 {
@@ -228,6 +232,9 @@ fn whole(a: &Matrix) -> Part<'_> {
 fn sum_pairs(pairs: &[f64]) -> [f64; 2] {
     [0, 1].map(|k| pairs.iter().skip(k).step_by(2).sum())
 }
+
+/// Columns of a Krylov basis.
+mod basis;
 
 /// Products with rows in several segments.
 mod segments;

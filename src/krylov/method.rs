@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{bicgstab, cg, cg_pipelined, cg_single_reduction, cg_textbook, idr, lsmr, minres};
-use crate::backend::program::Program;
+use super::{bicgstab, cg, cg_pipelined, cg_single_reduction, cg_textbook, gmres, idr, lsmr, minres};
+use crate::backend::program::{Program, Stage, Step};
 use crate::backend::text::{Preconditioner, Recorder};
 use crate::named::named;
 use crate::precond::Precond;
@@ -12,8 +12,10 @@ use crate::real::Precision;
 /// What is known of a method.
 #[derive(Clone, Copy)]
 pub(crate) struct Facts {
-    /// What it says, if it is a text; or else a function of its own runs it.
+    /// What it says, if it is a text; or else a function of its own runs it,
     pub(crate) text: Option<fn(&Recorder)>,
+    /// which applies preconditioners by this text.
+    pub(crate) application: Option<fn(&Recorder)>,
     /// What it needs of the matrix.
     pub(crate) needs: Needs,
     /// Whether it finds the least ‖b − A x‖ where that is not 0, and multiplies by Aᵀ for it; the columns of A are then scaled, not rows
@@ -25,6 +27,8 @@ pub(crate) struct Facts {
     pub(crate) moves: bool,
     /// Whether it converges in mixed precision, with runs that go on in a direction or begin anew.
     pub(crate) mixes: bool,
+    /// Whether a run of it is a cycle of so many steps, which begins anew from the residual.
+    pub(crate) restarts: bool,
     /// Whether the method has the diagonal as preconditioner in the form of a scaling of the system.
     pub(crate) scales: bool,
     /// Whether it applies preconditioners; if not, it has those alone that are a scaling.
@@ -46,11 +50,13 @@ pub(crate) struct Needs {
 /// Facts of most methods.
 const USUAL: Facts = Facts {
     text: None,
+    application: None,
     needs: Needs { square: true, symmetric: true, definite: true },
     minimises: false,
     keeps_direction: true,
     moves: true,
     mixes: true,
+    restarts: false,
     scales: true,
     applies: false,
     lets_vary: false,
@@ -114,6 +120,18 @@ methods! {
             mixes: false,
             ..text(idr::idr)
         };
+    Gmres = "gmres", "Generalised minimal residuals with restarts, for any square matrix (Saad and Schultz 1986)."
+        => Facts {
+            application: Some(gmres::application),
+            needs: ANY_SQUARE,
+            keeps_direction: false,
+            moves: false,
+            restarts: true,
+            scales: false,
+            applies: true,
+            lets_vary: true,
+            ..USUAL
+        };
     Direct = "direct", "Sparse Cholesky or LU factors on the host, with iterative refinement."
         => Facts {
             needs: ANY_SQUARE,
@@ -173,14 +191,16 @@ impl Method {
         precond != Precond::None && !self.scales_by(precond) && !self.minimises()
     }
 
-    /// The method as it is run, for a system that is scaled or is not, and with a preconditioner that it applies; if it is a text.
+    /// The method as it is run, for a system that is scaled or is not, and with a preconditioner that it applies; if it is a text. Or
+    /// else what it applies that by.
     pub(crate) fn program(self, is_scaled: bool, m: Option<Arc<dyn Preconditioner>>) -> Option<Program> {
-        let Facts { text, applies, lets_vary, .. } = self.facts();
+        let Facts { text, application, applies, lets_vary, .. } = self.facts();
         assert!(applies || m.is_none(), "{self} applies no preconditioner");
         assert!(
             lets_vary || m.as_ref().is_none_or(|m| !m.varies()),
             "{self} needs one preconditioner for all iterations"
         );
+        let text = text.or(application.filter(|_| m.is_some()));
         text.map(|text| Program::new(self.name(), is_scaled, m, text))
     }
 
@@ -198,18 +218,29 @@ impl Method {
         self.shape(precond, true).map_or(0, |program| program.own_vectors().saturating_sub(2) as u64)
     }
 
+    /// Columns of a Krylov basis that a rank keeps, with cycles of so many steps: they have no room for a halo.
+    pub(crate) fn basis_columns(self, precond: Precond, restart: u32) -> u64 {
+        let varies = self.applies(precond) && precond.shape().is_some_and(|m| m.varies());
+        if self == Self::Gmres { gmres::columns(restart, varies) } else { 0 }
+    }
+
     /// Bytes that an iteration in double precision moves for a row beside its entries: two vectors and the row pointer of the
     /// product, and all other vectors.
-    pub(crate) fn row_bytes(self, precond: Precond) -> f64 {
+    pub(crate) fn row_bytes(self, precond: Precond, restart: u32) -> f64 {
         let products = if self.minimises() { 2 } else { 1 };
-        (products * (2 * 8 + 4) + 8 * self.vectors_moved(precond, true)) as f64
+        (products * (2 * 8 + 4) + 8 * self.vectors_moved((precond, true), restart)) as f64
     }
 
     /// How many vectors an iteration reads and writes beside its product, by the byte rule: each array that an operation reads
     /// counts once, and each that it writes; of x, a step of `cg` has half. `is_preconditioned` tells whether the preconditioner
-    /// changes anything: if it scales the system, the test needs weights.
-    pub(crate) fn vectors_moved(self, precond: Precond, is_preconditioned: bool) -> u64 {
+    /// changes anything: if it scales the system, the test needs weights. Of a method that restarts, the mean over a cycle.
+    pub(crate) fn vectors_moved(self, (precond, is_preconditioned): (Precond, bool), restart: u32) -> u64 {
         match self.shape(precond, is_preconditioned) {
+            application if self == Self::Gmres => {
+                let steps = application.iter().flat_map(|program| program.steps(Stage::Start));
+                let passes = steps.filter_map(|step| if let Step::Pass(pass) = step { Some(pass) } else { None });
+                gmres::vectors_moved(restart) + passes.map(|pass| pass.arrays_moved() as u64).sum::<u64>()
+            }
             Some(program) => program.arrays_moved() as u64,
             // two dot products and three updates; the weighted residual, and its product with r
             None => 2 * 2 + 3 * 3 + if is_preconditioned { 3 + 2 } else { 0 },
@@ -261,7 +292,8 @@ mod tests {
     fn what_applies_says_so() {
         for &method in Method::FORCED {
             let says = || {
-                method.facts().text.is_some_and(|text| {
+                let Facts { text, application, .. } = method.facts();
+                text.or(application).is_some_and(|text| {
                     Program::new("a method", false, Some(Arc::new(Varying)), text).own_vectors() > 0
                 })
             };
@@ -272,14 +304,18 @@ mod tests {
 
     #[test]
     fn row_bytes_by_hand() {
-        assert_eq!(Method::Cg.row_bytes(Precond::Jacobi), 76.0);
-        assert_eq!(Method::Minres.row_bytes(Precond::Jacobi), 132.0);
-        assert_eq!(Method::Lsmr.row_bytes(Precond::Jacobi), 144.0);
+        assert_eq!(Method::Cg.row_bytes(Precond::Jacobi, 30), 76.0);
+        assert_eq!(Method::Minres.row_bytes(Precond::Jacobi, 30), 132.0);
+        // three passes over 5.5 of 10 columns, six more vectors, and z = d v
+        assert_eq!(Method::Gmres.row_bytes(Precond::Jacobi, 10), 20.0 + 8.0 * (17.0 + 6.0 + 3.0));
+        assert_eq!(Method::Gmres.row_bytes(Precond::None, 1), 20.0 + 8.0 * 9.0);
+        assert_eq!(Method::Minres.row_bytes(Precond::Jacobi, 30), 132.0);
+        assert_eq!(Method::Lsmr.row_bytes(Precond::Jacobi, 30), 144.0);
     }
 
     #[test]
     fn vectors_moved_by_hand() {
-        let of = |method: Method| [false, true].map(|scaled| method.vectors_moved(Precond::Jacobi, scaled));
+        let of = |method: Method| [false, true].map(|scaled| method.vectors_moved((Precond::Jacobi, scaled), 30));
         let methods = [Method::Cg, Method::CgSingleReduction, Method::CgPipelined, Method::CgClassic];
         assert_eq!(methods.map(of), [[6, 7], [9, 10], [13, 14], [13, 18]]);
         // r −= α q, r·r; x += α p, p = r + β p; with z = d r
@@ -297,5 +333,7 @@ mod tests {
         assert_eq!(of(Method::Minres), [3, 3]); // q, w and w_old
         assert_eq!(of(Method::Lsmr), [3, 3]); // t, h and h̄
         assert_eq!(of(Method::CgTextbook), [0, 2]); // d and z
+        assert_eq!(of(Method::Gmres), [0, 1]); // d, beside the basis
+        assert_eq!([Method::Gmres, Method::Idr].map(|method| method.basis_columns(Precond::Jacobi, 20)), [20, 0]);
     }
 }

@@ -34,14 +34,22 @@ pub(crate) enum Rows {
 }
 
 impl Rows {
+    /// The diagonal; where it is 0, the largest |a_ij| of the row, or 1.
     fn diagonal(&self) -> Vec<f64> {
         match self {
             Self::Matrix(a, rows, factor) => {
-                rows.clone().into_par_iter().map(|row| factor * a.get(row, row).unwrap_or_default()).collect()
+                let largest = |row: usize| a.row(row).1.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
+                let of_row = |row: usize| factor * or(a.get(row, row).unwrap_or_default(), || largest(row));
+                rows.clone().into_par_iter().map(|row| or(of_row(row), || 1.0)).collect()
             }
-            Self::Function(diagonal) => diagonal.clone(),
+            Self::Function(diagonal) => diagonal.par_iter().map(|d| or(*d, || 1.0)).collect(),
         }
     }
+}
+
+/// `d`, or another number if that is 0.
+fn or(d: f64, other: impl FnOnce() -> f64) -> f64 {
+    if d == 0.0 { other() } else { d }
 }
 
 impl Precond {

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use declive::solve::{FormatCandidate, Indefinite, Move, Precision, RankInfo, Reason, Split, Switch, candidates};
+use declive::solve::{
+    FormatCandidate, Indefinite, Method, Move, Precision, RankInfo, Reason, Split, Switch, candidates,
+};
 
 use super::layout::Text;
 use super::solve::{Options, Rank, Report, Solve};
@@ -204,7 +206,9 @@ impl Report {
     fn method(&self, text: &mut Text) {
         let Options { setup, stop, .. } = &self.options;
         text.section("Method");
-        text.line("method", &format!("{}, preconditioner {}", self.methods(), setup.precond));
+        let cycles =
+            if setup.method == Method::Gmres { format!(", in cycles of {}", setup.restart) } else { String::new() };
+        text.line("method", &format!("{}{cycles}, preconditioner {}", self.methods(), setup.precond));
         for switch in self.switches() {
             text.line("", &switch);
         }

@@ -30,7 +30,7 @@ fn matrices(setup: &Setup) -> &'static [u64] {
 }
 
 /// Bytes a row of the vectors that a rank keeps: see [`Workspace`](crate::krylov::Workspace) and
-/// [`Iterate`](crate::krylov::Iterate); and the diagonal, of which a scaling has the weights.
+/// [`Iterate`](crate::krylov::Iterate); the diagonal, of which a scaling has the weights; and the columns of a basis.
 fn vector_bytes(setup: &Setup) -> u64 {
     let weights = u64::from(setup.method.scales_by(setup.precond));
     let others = setup.method.more_vectors(setup.precond);
@@ -39,7 +39,8 @@ fn vector_bytes(setup: &Setup) -> u64 {
         Precision::F32 => 2 * 4,
         Precision::Mixed => 4 * 8,
     };
-    (4 + others + weights) * setup.precision.bytes() + of_iterate
+    let columns = setup.method.basis_columns(setup.precond, setup.restart);
+    (4 + others + weights + columns) * setup.precision.bytes() + of_iterate
 }
 
 /// Bytes of the rows, compressed.
@@ -263,9 +264,14 @@ fn hint(matrices: &[Vec<Part<'_>>], devices: &[Option<Info>], setup: &Setup) -> 
     let used: Vec<Info> = devices.iter().flatten().cloned().collect();
     let all = usable(setup.precision.needs_f64());
     let single = Setup { precision: Precision::F32, ..setup.clone() };
+    let has_basis = setup.method.basis_columns(setup.precond, setup.restart) > 0;
+    let restarts = 1..if has_basis { setup.restart } else { 1 };
+    let shorter = restarts.rev().find(|&restart| shared_by(&used, &Setup { restart, ..setup.clone() }));
     if all.len() > used.len() && shared_by(&all, setup) {
         let numbers: Vec<_> = all.iter().map(|d| d.index.to_string()).collect();
         format!("it would fit with devices = {}", numbers.join(","))
+    } else if let Some(restart) = shorter {
+        format!("it would fit with restart = {restart}")
     } else if setup.precision.needs_f64() && shared_by(&used, &single) {
         "it would fit with precision = f32, or with devices = host".into()
     } else {
@@ -339,6 +345,20 @@ mod tests {
         let ranges = row_ranges(&a, &[1.0; 2], &devices, &setup);
         check(&[crate::partition::split(&a, &ranges)], &devices, &setup).unwrap();
         assert!(ranges[1].len() < 900, "{ranges:?}");
+    }
+
+    /// What is too much of a basis is said before anything is moved, with what would fit.
+    #[test]
+    fn a_basis_counts() {
+        let a = crate::matrix::gallery::poisson2d([100, 100]).unwrap();
+        let of = |restart| Setup { method: Method::Gmres, precond: Precond::None, restart, ..Setup::default() };
+        let bytes = |restart| device_bytes(a.n_rows(), a.nnz(), &of(restart));
+        assert_eq!(bytes(30) - bytes(10), 20 * 8 * 10_000);
+        let parts = crate::partition::split(&a, std::slice::from_ref(&(0..a.n_rows())));
+        let devices = [device(0, bytes(17) + 8)];
+        assert!(check(&[parts.clone()], &devices, &of(17)).is_ok());
+        let error = check(&[parts], &devices, &of(30)).unwrap_err().to_string();
+        assert!(error.contains("it would fit with restart = 17"), "{error}");
     }
 
     #[test]

@@ -110,6 +110,8 @@ pub(crate) struct Monitor<'a> {
     may_replace: bool,
     /// Iterations before those runs.
     before_all: u64,
+    /// Whether the method itself lets each run begin with the true residual.
+    restarts: bool,
 }
 
 /// What a monitor has seen.
@@ -190,12 +192,18 @@ impl<'a> Monitor<'a> {
             replaces: false,
             may_replace: true,
             before_all: before,
+            restarts: false,
         }
     }
 
     /// The same for a method that minimises ‖r‖: it ends at ‖Aᵀ r‖ ≤ `tolerance` ‖r‖, too.
     pub(crate) fn minimising(self, tolerance: f64) -> Self {
         Self { tolerance, ..self }
+    }
+
+    /// The same for a method that restarts by itself, or does not.
+    pub(crate) fn of_cycles(self, restarts: bool) -> Self {
+        Self { restarts, ..self }
     }
 
     /// Lets the ranks take snapshots.
@@ -403,7 +411,7 @@ impl Judge for Monitor<'_> {
         if self.iterations >= self.max_iters {
             return Some(Verdict::Ended(Reason::MaxIters));
         }
-        self.runs += u32::from(!replaces || self.is_mixed());
+        self.runs += u32::from(!replaces || self.is_mixed() || self.restarts);
         None
     }
 

@@ -14,6 +14,7 @@ use super::monitor::{Monitor, Seen};
 use super::setup::Setup;
 use super::watch::Watch;
 use crate::backend::LinearOperator;
+use crate::backend::basis::BasisBackend;
 use crate::backend::host::HostBackend;
 use crate::backend::machine::{Machine, PassBackend};
 use crate::backend::opencl::OpenClBackend;
@@ -22,7 +23,9 @@ use crate::comm::{Alone, Links};
 use crate::device::{Context, Info, SharedContext};
 use crate::error::Result;
 use crate::kernels::{Kernels, Shape, Tuning};
-use crate::krylov::{Indefinite, Iterate, Method, Reason, Verdict, Workspace, cg_classic, curvature, run};
+use crate::krylov::{
+    Gmres, Indefinite, Iterate, Method, Reason, Verdict, Workspace, cg_classic, curvature, gmres, run,
+};
 use crate::matrix::Csr;
 use crate::operator::choice::{FormatCandidate, FormatChoice, Why};
 use crate::operator::host::HostBlock;
@@ -75,8 +78,9 @@ pub(crate) struct Stored {
 }
 
 /// The method, the operations, the matrix, the iterate, the preconditioner and the vectors of a rank.
-struct Engine<O: PassBackend, A, I> {
+struct Engine<O: PassBackend + BasisBackend, A, I> {
     method: Method,
+    restart: u32,
     backend: O,
     /// A, and Aᵀ if the method multiplies by it.
     operators: Vec<A>,
@@ -86,8 +90,18 @@ struct Engine<O: PassBackend, A, I> {
     precond: Option<(Precond, Rows)>,
     scaling: Option<RankScaling<O>>,
     w: Workspace<O>,
-    /// Of a method that is a text, once the other ranks are known.
-    machine: Option<Machine<O>>,
+    /// Once the other ranks are known.
+    way: Option<Way<O>>,
+}
+
+/// What runs a method.
+enum Way<O: PassBackend + BasisBackend> {
+    /// One that is a text,
+    Text(Machine<O>),
+    /// `gmres`,
+    Cycles(Gmres<O>),
+    /// or `cg-classic`.
+    Classic,
 }
 
 /// The system whose rows are given to ranks.
@@ -108,6 +122,8 @@ struct Plan<'a> {
     scaling: Option<(&'a Scaling, Range<usize>)>,
     factor: f64,
     method: Method,
+    /// Steps of a cycle, if it has cycles.
+    restart: u32,
     /// Launch parameters of the device, from former runs.
     known: Option<&'a Known>,
     /// How rows are stored.
@@ -175,6 +191,7 @@ pub(crate) fn open(
         scaling: scaling.map(|scaling| (scaling, part.rows.clone())),
         factor,
         method: setup.method,
+        restart: setup.restart,
         known: known.as_ref(),
         format: setup.format,
         tune: setup.tune,
@@ -299,7 +316,7 @@ impl Plan<'_> {
     }
 }
 
-impl<O: PassBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
+impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
     fn new(backend: O, (operators, stored): (Vec<A>, Stored), iterate: I, plan: &Plan<'_>) -> Result<Self> {
         let scaling = match &plan.scaling {
             Some((scaling, rows)) => Some(scaling.share(&backend, rows.clone())?),
@@ -308,6 +325,7 @@ impl<O: PassBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
         let w = Workspace::new(&backend, &operators)?;
         Ok(Self {
             method: plan.method,
+            restart: plan.restart,
             backend,
             operators,
             stored,
@@ -315,12 +333,12 @@ impl<O: PassBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
             precond: plan.precond.clone(),
             scaling,
             w,
-            machine: None,
+            way: None,
         })
     }
 }
 
-impl<O: PassBackend, A: LinearOperator<O>, I: Iterate<O>> Rank for Engine<O, A, I>
+impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Rank for Engine<O, A, I>
 where
     Self: Send,
 {
@@ -342,13 +360,26 @@ where
     }
 
     fn run(&mut self, links: Links, Stretch { b, x, p }: Stretch<'_>, mut monitor: Monitor<'_>) -> Result<Ended> {
-        let Self { method, backend, operators, iterate, precond, scaling, w, machine, .. } = self;
+        let Self { method, restart, backend, operators, iterate, precond, scaling, w, way, .. } = self;
         iterate.connect(backend, links);
         let start = Instant::now();
-        if machine.is_none() {
-            let m = precond.as_ref().map(|(precond, rows)| precond.set_up(rows, backend.comm())).transpose()?.flatten();
-            let program = method.program(scaling.is_some(), m);
-            *machine = program.map(|program| Machine::new(backend, operators, program)).transpose()?;
+        let way = match way {
+            Some(way) => way,
+            None => {
+                let set_up = |(precond, rows): &(Precond, Rows)| precond.set_up(rows, backend.comm());
+                let m = precond.as_ref().map(set_up).transpose()?.flatten();
+                let varies = m.as_ref().is_some_and(|m| m.varies());
+                way.insert(match (&*method, method.program(scaling.is_some(), m)) {
+                    (Method::Gmres, application) => {
+                        Way::Cycles(Gmres::new(backend, &operators[MATRIX], *restart, (application, varies))?)
+                    }
+                    (_, Some(program)) => Way::Text(Machine::new(backend, operators, program)?),
+                    (_, None) => Way::Classic,
+                })
+            }
+        };
+        if let Way::Cycles(cycles) = way {
+            cycles.begin();
         }
         let before = monitor.iterations();
         match scaling {
@@ -371,9 +402,10 @@ where
         let mut moves = false;
         let reason = loop {
             backend.count_from(monitor.iterations());
-            let verdict = match &mut *machine {
-                Some(machine) => run(backend, operators, iterate, scaling.as_mut(), w, machine, &mut monitor)?,
-                None => cg_classic(backend, &operators[MATRIX], iterate, scaling.as_ref(), w, &mut monitor)?,
+            let verdict = match way {
+                Way::Text(machine) => run(backend, operators, iterate, scaling.as_mut(), w, machine, &mut monitor)?,
+                Way::Cycles(cycles) => gmres(backend, &operators[MATRIX], iterate, w, cycles, &mut monitor)?,
+                Way::Classic => cg_classic(backend, &operators[MATRIX], iterate, scaling.as_ref(), w, &mut monitor)?,
             };
             backend.end_run(monitor.run_iterations())?;
             match verdict {
@@ -400,7 +432,7 @@ where
                     // what a more precise iteration might not have met
                     let is_imprecise = match &mut reason {
                         Reason::IndefiniteOperator(Indefinite::Direction { curvature: found, .. }) => {
-                            if machine.as_ref().is_some_and(Machine::derives_curvature) {
+                            if matches!(way, Way::Text(machine) if machine.derives_curvature()) {
                                 *found = curvature(backend, &operators[MATRIX], w)?;
                                 if *found > 0.0 {
                                     if monitor.starts_anew() {

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::shares::Shares;
 use crate::device::Choice;
 use crate::kernels::MAX_COLUMNS;
-use crate::krylov::Method;
+use crate::krylov::{Method, RESTART};
 use crate::named::{as_text, named};
 use crate::operator::{Exchange, Format};
 use crate::precond::Precond;
@@ -49,6 +49,9 @@ pub struct Setup {
     /// The preconditioner. That by the diagonal, the default, is a scaling of the system, made once; an iteration then reads the
     /// diagonal for its test: see [`Precond::Jacobi`].
     pub precond: Precond,
+    /// The most steps of a cycle of [`Method::Gmres`], from 1 to [`MOST_RESTART`](crate::solve::MOST_RESTART): each takes a vector's
+    /// memory, and the time of three passes over those of the steps before. More of them take fewer iterations.
+    pub restart: u32,
     /// The precision of the iteration.
     pub precision: Precision,
     /// The devices, each of which becomes a rank.
@@ -82,6 +85,7 @@ impl Default for Setup {
         Self {
             method: Method::Auto,
             precond: Precond::Jacobi,
+            restart: RESTART,
             precision: Precision::F64,
             devices: Choice::default(),
             assume_symmetric: false,
@@ -99,6 +103,7 @@ impl Default for Setup {
 setters! { Setup:
     with_method = method: Method;
     with_precond = precond: Precond;
+    with_restart = restart: u32;
     with_precision = precision: Precision;
     with_devices = devices: Choice;
     with_assume_symmetric = assume_symmetric: bool;

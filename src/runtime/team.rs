@@ -226,7 +226,7 @@ impl<'a> Ranks<'a> {
     /// The byte rule: each array that an operation reads counts once, and each that it writes. What replaces residuals
     /// in mixed precision is not counted, as it is not part of every iteration.
     pub(crate) fn bytes_per_iteration(&self, setup: &Setup, n: usize) -> u64 {
-        let vectors = setup.method.vectors_moved(setup.precond, self.is_preconditioned);
+        let vectors = setup.method.vectors_moved((setup.precond, self.is_preconditioned), setup.restart);
         let products: u64 = self.ranks.iter().map(|rank| rank.product_bytes()).sum();
         products + vectors * n as u64 * setup.precision.bytes()
     }

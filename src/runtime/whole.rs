@@ -188,12 +188,13 @@ impl Whole {
     }
 
     fn key(&self, devices: &[Option<Info>], hash: &str) -> IterationTimeKey {
-        let Setup { method, precond, precision, format, exchange, .. } = self.setup;
+        let Setup { method, restart, precond, precision, format, exchange, .. } = self.setup;
+        let cycles = if method.facts().restarts { format!("({restart})") } else { String::new() };
         IterationTimeKey {
             system: hash.into(),
             rows: self.a.n_rows() as u64,
             entries: self.a.nnz() as u64,
-            method: format!("{method}, {precond}, {precision}, {format}{}", unusual(exchange)),
+            method: format!("{method}{cycles}, {precond}, {precision}, {format}{}", unusual(exchange)),
             devices: kinds(devices),
             declive: env!("CARGO_PKG_VERSION").into(),
         }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::statistics::Answer;
 use crate::error::{Error, Result};
-use crate::krylov::{Indefinite, Method, Reason};
+use crate::krylov::{Indefinite, MOST_RESTART, Method, Reason};
 use crate::real::Precision;
 use crate::runtime::Setup;
 use crate::verify::Residual;
@@ -56,8 +56,14 @@ impl Chain {
     /// The first method for a matrix, and those that may come after it.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a method that does not work in the precision.
+    /// [`Error::Usage`] for a method that does not work in the precision, or for cycles of no steps or too many.
     pub(super) fn of(setup: &Setup, known: Known) -> Result<(Method, Self)> {
+        if !(1..=MOST_RESTART).contains(&setup.restart) {
+            return Err(Error::Usage(format!(
+                "restart = {} is not possible: a cycle has from 1 to {MOST_RESTART} steps",
+                setup.restart
+            )));
+        }
         if setup.method != Method::Auto {
             let method = setup.method;
             return if method.allows(setup.precision) {

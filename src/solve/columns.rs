@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use super::outcome::Outcome;
-use super::recovery::{open, without_failed};
 use super::reach::Reach;
+use super::recovery::{open, without_failed};
 use super::rounds;
 use super::session::{Solver, check_tolerances, check_vector};
 use super::statistics::{Answer, Statistics};
@@ -147,8 +147,7 @@ impl Solver {
         log::info!("{} right-hand sides side by side", which.len());
         let (whole, ranks) = (&self.whole, &mut self.ranks);
         let subject = Subject::Matrix(whole, self.null_space.as_ref());
-        let reach: Vec<Reach<'_>> =
-            which.iter().map(|k| Reach::of(subject.null_space(), b[*k], x[*k], stop)).collect();
+        let reach: Vec<Reach<'_>> = which.iter().map(|k| Reach::of(subject.null_space(), b[*k], x[*k], stop)).collect();
         let of_ranks: Vec<_> = reach.iter().map(|reach| subject.rhs_of_ranks(Cow::Borrowed(&*reach.b))).collect();
         let mut targets: Vec<f64> = reach.iter().map(Reach::target).collect();
         let mut solved: Vec<(Statistics, Option<Answer>)> =

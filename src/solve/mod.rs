@@ -16,7 +16,7 @@ mod session;
 mod statistics;
 mod subject;
 
-pub use crate::krylov::{Criterion, Indefinite, Method, Reason, Singularity};
+pub use crate::krylov::{Criterion, Indefinite, MOST_RESTART, Method, Reason, Singularity};
 pub use crate::operator::choice::{FormatCandidate, FormatChoice, Why};
 pub use crate::operator::{Exchange, Format, HostOperator};
 pub use crate::precond::Precond;

@@ -262,10 +262,12 @@ impl Round<'_> {
     /// A rank's monitor, after so many iterations.
     fn monitor(&self, before: u64) -> Monitor<'_> {
         let Self { rhs_norm, target, optimality, stop, control, started, .. } = *self;
-        let (n, precision) = (self.subject.n_rows(), self.subject.setup().precision);
-        let new = Monitor::new(n, target, rhs_norm, precision, stop, control, (before, started));
-        let new = new.minimising(optimality * self.subject.frobenius());
-        if self.subject.setup().method.facts().keeps_direction { new } else { new.starting_anew() }
+        let (n, setup) = (self.subject.n_rows(), self.subject.setup());
+        let facts = setup.method.facts();
+        let new = Monitor::new(n, target, rhs_norm, setup.precision, stop, control, (before, started))
+            .minimising(optimality * self.subject.frobenius())
+            .of_cycles(facts.restarts);
+        if facts.keeps_direction { new } else { new.starting_anew() }
     }
 }
 

@@ -92,7 +92,7 @@ impl Solver {
         let count = selection.as_ref().map_or(1, |s| s.ranks.len());
         let reorder = order_for(setup)?;
         let Ordered { a: rows, order, reordering } =
-            Ordered::new(&a, reorder, count, setup.method.row_bytes(setup.precond))?;
+            Ordered::new(&a, reorder, count, setup.method.row_bytes(setup.precond, setup.restart))?;
         let stats = check(&a, &rows, setup)?;
         let factor = matrix_factor(&a, &stats, setup)?;
         let is_symmetric = stats.asymmetry.is_none() || setup.assume_symmetric;

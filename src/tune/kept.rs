@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::store::{Device, Entry, FormatKey, Key, Known, Size, Store, source_hash};
 use super::{Found, Launch, MAX_SEARCHED_PER_UNIT, Search, Tune, Watch};
 use crate::device::Info;
-use crate::kernels::{self, CONVERSIONS, FAMILIES, PRODUCT_FILES, PRODUCTS, Shape, Tuning, general_options};
+use crate::kernels::{self, BASIS, CONVERSIONS, FAMILIES, PRODUCT_FILES, PRODUCTS, Shape, Tuning, general_options};
 use crate::partition::Part;
 use crate::real::{Precision, Real};
 
@@ -70,8 +70,9 @@ fn is_searched(known: &Known, device: &Info, part: &Part<'_>, precision: Precisi
         .all(|kernel| known.lookup(&key_in(precision, device, kernel, part.n_owned(), part.nnz())).is_some())
 }
 
+/// Those of a basis are not tuned.
 fn kernel_names() -> impl Iterator<Item = &'static str> {
-    FAMILIES.iter().flat_map(|(_, _, kernels)| *kernels).copied()
+    FAMILIES.iter().filter(|(_, _, kernels)| *kernels != BASIS).flat_map(|(_, _, kernels)| *kernels).copied()
 }
 
 /// How kernels are launched on a block of so many rows and entries: as is known, and as usual where it isn't.

@@ -9,7 +9,7 @@ use crate::device::{Context, DeviceVec, Grid};
 use crate::error::{Error, Result};
 use crate::kernels::csr::CsrBlock;
 use crate::kernels::products::{Product, Rows};
-use crate::kernels::{CONVERSIONS, Kernels, PRODUCT_FILES, Tuning, count};
+use crate::kernels::{BASIS, CONVERSIONS, Kernels, PRODUCT_FILES, Tuning, count};
 use crate::operator::Format;
 use crate::operator::csr;
 use crate::operator::device_rows::{DeviceRows, Which};
@@ -141,6 +141,7 @@ impl<'a, T: Real, A: Real> Workload<'a, T, A> {
     pub(super) fn has(&self, kernel: &str) -> bool {
         match kernel {
             _ if CONVERSIONS.contains(&kernel) => converts::<T, A>(),
+            _ if BASIS.contains(&kernel) => false, // as passes, they are not tuned
             _ => !is_product(kernel) || launches(&self.blocks, kernel).next().is_some(),
         }
     }

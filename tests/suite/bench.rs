@@ -125,7 +125,7 @@ fn a_device_that_is_too_small_is_left_out() {
 fn what_is_refused() {
     let place = Place::new();
     for (args, part) in [
-        ("bench --methods gmres", "gmres"),
+        ("bench --methods qmr", "qmr"),
         ("bench --methods cg,auto", "name those to be timed: cg, cg-classic, cg-single-reduction, cg-pipelined"),
         ("bench --iterations 0", "--iterations"),
         ("bench --repeat 0", "--repeat"),

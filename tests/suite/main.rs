@@ -21,6 +21,7 @@ mod exchange;
 mod faults;
 mod formats;
 mod gallery;
+mod gmres;
 mod hostile;
 mod info;
 mod interchange;

@@ -73,7 +73,7 @@ fn takes_hardly_more_iterations() {
 fn the_same_devices_give_the_same_bits() {
     let a = system("jumps:9,contrast=100,seed=3");
     let b = gallery::random_vector(a.n_rows(), 4);
-    for setup in setups(Precision::Mixed) {
+    for setup in setups(Precision::Mixed).into_iter().map(|setup| setup.with_restart(10)) {
         let (one, two) = (solve(&a, &b, &setup, 1e-11), solve(&a, &b, &setup, 1e-11));
         assert_eq!(bits(&one.x), bits(&two.x), "{setup:?}");
         assert_eq!((bits(&one.history), one.restarts), (bits(&two.history), two.restarts), "{setup:?}");
@@ -186,7 +186,8 @@ fn indefinite_matrices_are_still_found_out() {
 fn limits_and_interrupts_give_the_x_that_was_reached() {
     let a = system("poisson3d:20");
     let b = gallery::random_vector(a.n_rows(), 2);
-    for setup in setups(Precision::Mixed) {
+    // what the first cycle of gmres has found is in single precision
+    for setup in setups(Precision::Mixed).into_iter().map(|setup| setup.with_restart(10)) {
         let mut solver = Solver::new(a.clone(), &setup).unwrap();
         for limit in [1, 2, 30] {
             let stop = Stop::default().with_rtol(1e-12).with_max_iters(limit);

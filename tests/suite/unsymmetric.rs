@@ -9,7 +9,7 @@ use declive::solve::{Indefinite, Method, Precision, Precond};
 use declive::{Csr, Error, Reason, Setup, Solver};
 
 /// The methods for any square matrix.
-const METHODS: [Method; 2] = [Method::Bicgstab, Method::Idr];
+const METHODS: [Method; 3] = [Method::Bicgstab, Method::Idr, Method::Gmres];
 
 /// The matrix with these entries.
 fn general(n: usize, entries: impl IntoIterator<Item = (usize, usize, f64)>) -> Csr {

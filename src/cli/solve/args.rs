@@ -7,7 +7,9 @@ use clap::ArgGroup;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use declive::device::Choice;
 use declive::matrix::gallery::Spec;
-use declive::solve::{Exchange, Format, Method, OnFailure, Precision, Precond, Reorder, Setup, Shares, Tune};
+use declive::solve::{
+    Exchange, Format, MOST_RESTART, Method, OnFailure, Precision, Precond, Reorder, Setup, Shares, Tune,
+};
 
 use crate::cli::duration;
 use crate::cli::rhs::Recipe;
@@ -59,6 +61,11 @@ pub(crate) struct Args {
     /// Preconditioner
     #[arg(long, default_value = Setup::default().precond.name(), value_parser = preconds(), help_heading = METHOD)]
     pub(super) precond: Precond,
+
+    /// Steps of a cycle of gmres: each takes a vector's memory, and fewer iterations the more there are
+    #[arg(long, value_name = "M", default_value_t = Setup::default().restart,
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RESTART)), help_heading = METHOD)]
+    pub(super) restart: u32,
 
     /// Precision of the iteration; the answer is checked in more than double precision in any case
     #[arg(long, default_value = Setup::default().precision.name(), value_parser = precisions(), help_heading = METHOD)]

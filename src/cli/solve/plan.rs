@@ -106,6 +106,7 @@ impl Plan {
         let mut setup = Setup::default()
             .with_method(args.method)
             .with_precond(args.precond)
+            .with_restart(args.restart)
             .with_precision(args.precision)
             .with_devices(args.devices)
             .with_assume_symmetric(args.assume_symmetric)

@@ -54,6 +54,7 @@ pub(super) fn system(report: &Report) -> Markup {
     let options = [
         ("--method", vec![setup.method.to_string()]),
         ("--precond", vec![setup.precond.to_string()]),
+        ("--restart", vec![setup.restart.to_string()]),
         ("--precision", vec![setup.precision.to_string()]),
         ("--devices", vec![setup.devices.to_string()]),
         ("--tune", vec![setup.tune.to_string()]),

@@ -10,6 +10,7 @@ use rayon::prelude::*;
 
 use super::Engine;
 use crate::backend::LinearOperator;
+use crate::backend::basis::BasisBackend;
 use crate::backend::machine::{Machine, PassBackend};
 use crate::backend::text::MATRIX;
 use crate::comm::{Communicator, Links};
@@ -51,7 +52,7 @@ pub(crate) fn width(count: usize) -> usize {
     count.next_power_of_two().max(2)
 }
 
-impl<O: PassBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
+impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
     /// Solves for several right-hand sides at a time, if the rank can; all ranks can, or none.
     pub(super) fn solve_columns(
         &mut self,

@@ -19,6 +19,7 @@ pub(crate) fn open<'a>(a: &HostOperator<'a>, setup: &Setup) -> Result<(Box<dyn R
         scaling: scaling.as_ref().map(|scaling| (scaling, 0..n)),
         factor: 1.0,
         method,
+        restart: setup.restart,
         known: None,
         format: Format::Auto,
         tune: Tune::Off,
