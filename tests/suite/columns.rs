@@ -32,6 +32,10 @@ fn check(a: &Csr, b: &[f64], (x, outcomes): &(Vec<f64>, Vec<Outcome<()>>), rtol:
     assert_eq!(outcomes.len(), b.len() / n, "{what}");
     for (k, outcome) in outcomes.iter().enumerate() {
         let column = k * n..(k + 1) * n;
+        if b[column.clone()].iter().all(|b| *b == 0.0) {
+            assert!(x[column].iter().all(|x| *x == 0.0) && outcome.iterations == 0, "{what}, {k}");
+            continue;
+        }
         let found = relative_residual(a, &b[column.clone()], &x[column]);
         assert!(outcome.reason.converged() && found <= 1.01 * rtol, "{what}, {k}: {}, {found:e}", outcome.reason);
         assert!((outcome.residual.relative_2 - found).abs() <= 1e-3 * rtol, "{what}, {k}");
@@ -41,19 +45,18 @@ fn check(a: &Csr, b: &[f64], (x, outcomes): &(Vec<f64>, Vec<Outcome<()>>), rtol:
 
 #[test]
 fn every_rank_method_and_precision() {
-    let symmetric = [system("poisson2d:11x9"), system("jumps:6")];
-    let general = [system("convection3d:5")];
     let methods = [Method::Cg, Method::Minres, Method::Bicgstab, Method::Idr, Method::CgPipelined];
-    for method in methods {
-        let all = if matches!(method, Method::Bicgstab | Method::Idr) { &general[..] } else { &symmetric[..] };
-        for (a, devices) in all.iter().flat_map(|a| choices().into_iter().map(move |devices| (a, devices))) {
-            let b = columns(a.n_rows(), 5);
-            for (precision, rtol) in [(Precision::F64, 1e-9), (Precision::F32, 1e-4)] {
-                let setup = setup(method, Precond::Jacobi, precision, &devices);
-                let solved = solve(a, &b, &setup, rtol);
-                check(a, &b, &solved, rtol, &format!("{method}, {precision}, {devices}"));
-                assert_eq!(solved.1[0].side_by_side, 5, "{method}, {precision}, {devices}");
-            }
+    let precisions = [(Precision::F64, 1e-9), (Precision::F32, 1e-4)];
+    for (k, method) in methods.into_iter().enumerate() {
+        let is_general = matches!(method, Method::Bicgstab | Method::Idr);
+        let a = system(if is_general { "convection3d:5" } else { "jumps:6" });
+        let b = columns(a.n_rows(), 5);
+        for (l, devices) in choices().into_iter().enumerate() {
+            let (precision, rtol) = precisions[(k + l) % 2];
+            let setup = setup(method, Precond::Jacobi, precision, &devices);
+            let solved = solve(&a, &b, &setup, rtol);
+            check(&a, &b, &solved, rtol, &format!("{method}, {precision}, {devices}"));
+            assert_eq!(solved.1[0].side_by_side, 5, "{method}, {precision}, {devices}");
         }
     }
 }
@@ -61,7 +64,7 @@ fn every_rank_method_and_precision() {
 #[test]
 fn any_number_of_columns_on_any_number_of_rows() {
     for n in [1, 2, 3, 5, 17, 257] {
-        let a = system(&format!("band:{n},width={}", 2.min(n - 1)));
+        let a = system(&format!("band:{n},width=2"));
         for count in [0, 1, 2, 3, 4, 7, 8, 9, 16, 17, 35] {
             let b = columns(n, count);
             for devices in ["host", "D", "D,D,host"] {
@@ -76,7 +79,7 @@ fn any_number_of_columns_on_any_number_of_rows() {
 #[test]
 fn every_format() {
     for (spec, formats) in [
-        ("poisson3d:7", &[Format::Dictionary, Format::Pattern, Format::Sell, Format::Csr][..]),
+        ("poisson3d:12", &[Format::Dictionary, Format::Pattern, Format::Sell, Format::Csr][..]),
         ("variable:6", &[Format::Pattern, Format::Sell, Format::Csr]),
         ("elasticity3d:3", &[Format::Sell, Format::Csr]),
         ("dense-rows:700", &[Format::Sell, Format::Csr]),
@@ -189,7 +192,7 @@ fn the_command() {
     place.write("b.mtx", array(&b));
     for (columns, expected) in [("", 6), ("--columns 4", 4), ("--columns 1", 1)] {
         let run =
-            place.run(&format!("solve poisson2d:20 --rhs b.mtx --devices host {columns} --json -o x.mtx --quiet"));
+            place.run(&format!("solve --generate poisson2d:20 -b b.mtx --devices host {columns} --json -o x.mtx --quiet"));
         let report = run.json();
         assert_eq!(run.code, Some(0), "{}", run.err);
         let a = system("poisson2d:20");
@@ -199,11 +202,11 @@ fn the_command() {
         let at_once = report["solves"].as_array().unwrap().iter().map(|solve| solve["side_by_side"].as_u64().unwrap());
         assert_eq!(at_once.max(), Some(expected), "{columns}");
     }
-    let text = place.run("solve poisson2d:20 --rhs b.mtx --devices host").ok();
+    let text = place.run("solve --generate poisson2d:20 -b b.mtx --devices host").ok();
     assert!(text.contains("6, 6 side by side"), "{text}");
     // one that can't be solved makes the command fail, and all are told
-    let run = place.run("solve poisson2d:20 --rhs b.mtx --devices host --max-iters 3").ends(1);
+    let run = place.run("solve --generate poisson2d:20 -b b.mtx --devices host --max-iters 3").ends(1);
     assert_eq!(run.out.matches("MaxIters").count(), 7, "{}", run.out);
-    place.run("solve poisson2d:20 --columns 17").misused(&["a number of columns is one from 1 to 16"]);
-    place.run("solve poisson2d:20 --columns 0").misused(&["a number of columns is one from 1 to 16"]);
+    place.run("solve --generate poisson2d:20 --columns 17").misused(&["a number of columns is one from 1 to 16"]);
+    place.run("solve --generate poisson2d:20 --columns 0").misused(&["a number of columns is one from 1 to 16"]);
 }

@@ -1,8 +1,8 @@
 //! A rank that solves for several right-hand sides at a time.
 //!
 //! They take the same iterations side by side: a product reads the matrix once for all of them. Each has scalars and limits of its own. The
-//! rank leaves a column alone once its residual by recurrence meets the test; when half of them are left alone or more, those that go on are
-//! taken together into narrower vectors, and go on there as if nothing had been.
+//! rank leaves a column alone once its residual by recurrence meets the test; when half of them are left alone or more, and that was worth
+//! while, those that go on are taken together into narrower vectors, and go on there as if nothing had been.
 
 use std::time::{Duration, Instant};
 
@@ -47,6 +47,15 @@ struct Block<O: PassBackend, A> {
     which: Vec<usize>,
 }
 
+/// Iterations between two looks at whether columns had better be taken together.
+const LOOK_EVERY: u64 = 8;
+
+/// Whether iterations have taken longer than it takes to open a rank for narrower vectors, whose kernels may have to be compiled, by the
+/// clock of rank 0; collective.
+fn takes_longer<O: PassBackend>(backend: &O, spent: Duration, opening: Duration) -> Result<bool> {
+    Ok(backend.comm().gather(spent.as_secs_f64() - opening.as_secs_f64())?[0] > 0.0)
+}
+
 /// The columns of vectors for so many right-hand sides.
 pub(crate) fn width(count: usize) -> usize {
     count.next_power_of_two().max(2)
@@ -63,6 +72,7 @@ impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<
         let start = Instant::now();
         let mut scaling = self.scaling.take();
         let mut block = self.block((0..b.len()).collect(), scaling.is_some(), O::Real::link(links))?;
+        let opening = start.elapsed();
         let roots = scaling.as_ref().map(RankScaling::roots);
         let rhs = vector(&block.backend, &b, |v, row| roots.map_or(v, |roots| v / roots[row]))?;
         let first: Vec<&[f64]> = x.iter().map(|x| &**x).collect();
@@ -97,7 +107,8 @@ impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<
                 break;
             }
             let width = block.backend.columns();
-            if width > 2 && (1..=width / 2).contains(&block.machine.active()) {
+            let are_few = width > 2 && (1..=width / 2).contains(&block.machine.active());
+            if are_few && iteration.is_multiple_of(LOOK_EVERY) && takes_longer(&block.backend, start.elapsed(), opening)? {
                 let started = Instant::now();
                 split = split + block.backend.finish(iteration - since)?;
                 since = iteration;
