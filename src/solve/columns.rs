@@ -13,11 +13,16 @@ use super::session::{Solver, check_tolerances, check_vector};
 use super::statistics::{Answer, Statistics};
 use super::subject::Subject;
 use crate::error::{Error, Result};
-use crate::krylov::Reason;
+use crate::krylov::{Method, Reason};
 use crate::runtime::{Control, End, Goal, OnFailure, Stop, Watch};
 
 /// How often columns that the host's check does not confirm are brought together again.
 const ROUNDS: u32 = 3;
+
+/// The part of an iteration's bytes that is to be saved for columns side by side to be worth while,
+const LEAST_SAVED: f64 = 0.1;
+/// unless there are so many on GPUs, which then wait less for launches and sums: `docs/measurements.md`.
+const MANY: usize = 8;
 
 /// A round that leaves more than this part of a residual is the last for its column.
 const GAIN: f64 = 0.1;
@@ -119,13 +124,16 @@ impl Solver {
         let one_by_one = control.checkpoint.is_some()
             || control.timeline
             || stop.backward_error > 0.0
+            || self.method() == Method::Direct
             || !self.ranks.take_columns()
             || self.whole.setup.on_failure == OnFailure::Continue;
         if one_by_one {
             return 1;
         }
-        let most = self.ranks.most_columns(&self.whole.setup);
-        count.min(most)
+        let count = count.min(self.ranks.most_columns(&self.whole.setup));
+        let saved = 1.0 - self.bytes_per_column(count.max(1)) as f64 / self.bytes_per_iteration() as f64;
+        let is_worthwhile = saved >= LEAST_SAVED || count >= MANY && self.ranks.are_on_gpus();
+        if is_worthwhile { count } else { 1 }
     }
 
     /// Bytes of an iteration for one of several columns: its share of those of the matrix.

@@ -68,7 +68,8 @@ fn any_number_of_columns_on_any_number_of_rows() {
         for count in [0, 1, 2, 3, 4, 7, 8, 9, 16, 17, 35] {
             let b = columns(n, count);
             for devices in ["host", "D", "D,D,host"] {
-                let setup = setup(Method::Cg, Precond::Jacobi, Precision::F64, &choice(devices));
+                let setup =
+                    setup(Method::Cg, Precond::Jacobi, Precision::F64, &choice(devices)).with_format(Format::Csr);
                 let solved = solve(&a, &b, &setup, 1e-10);
                 check(&a, &b, &solved, 1e-10, &format!("{n} rows, {count} columns, {devices}"));
             }
@@ -79,8 +80,8 @@ fn any_number_of_columns_on_any_number_of_rows() {
 #[test]
 fn every_format() {
     for (spec, formats) in [
-        ("poisson3d:12", &[Format::Dictionary, Format::Pattern, Format::Sell, Format::Csr][..]),
-        ("variable:6", &[Format::Pattern, Format::Sell, Format::Csr]),
+        ("poisson3d:12", &[Format::Pattern, Format::Sell, Format::Csr][..]),
+        ("variable:8", &[Format::Pattern, Format::Sell, Format::Csr]),
         ("elasticity3d:3", &[Format::Sell, Format::Csr]),
         ("dense-rows:700", &[Format::Sell, Format::Csr]),
     ] {
@@ -107,9 +108,10 @@ fn columns_leave_when_they_are_there() {
     b[12 * n..].copy_from_slice(&gallery::random_vector(n, 2));
     for devices in ["host", "D", "D,D,D", "D,host"] {
         for method in [Method::Cg, Method::Minres, Method::Bicgstab] {
-            let setup = setup(method, Precond::None, Precision::F64, &choice(devices));
+            let setup = setup(method, Precond::None, Precision::F64, &choice(devices)).with_format(Format::Csr);
             let solved = solve(&a, &b, &setup, 1e-9);
             check(&a, &b, &solved, 1e-9, &format!("{method}, {devices}"));
+            assert_eq!(solved.1[7].side_by_side, 12, "that with b = 0 is known");
             let iterations: Vec<u64> = solved.1.iter().map(|outcome| outcome.iterations).collect();
             let few = |k: &u64| *k <= 2;
             assert!(iterations[3] == 0 && iterations.iter().filter(|k| few(k)).count() == 11, "{iterations:?}");
@@ -120,10 +122,7 @@ fn columns_leave_when_they_are_there() {
                 let stop = Stop::default().with_rtol(1e-9);
                 let alone =
                     solver.solve_into(&b[k * n..(k + 1) * n], &mut x, &stop, Control::default()).unwrap().iterations;
-                assert!(
-                    iterations[k].abs_diff(alone) <= 1 + alone / 20,
-                    "{method}, {devices}: {iterations:?}, {alone}"
-                );
+                assert!(iterations[k].abs_diff(alone) <= 1 + alone / 8, "{method}, {devices}: {iterations:?}, {alone}");
             }
         }
     }
@@ -184,6 +183,19 @@ proptest! {
     }
 }
 
+/// Where the matrix is hardly read, there is nothing to share.
+#[test]
+fn columns_that_gain_nothing_are_solved_one_by_one() {
+    let a = system("poisson2d:20");
+    let setup = setup(Method::Cg, Precond::None, Precision::F64, &choice("host"));
+    for (format, expected) in [(Format::Dictionary, 1), (Format::Csr, 4)] {
+        let b = columns(a.n_rows(), 4);
+        let solved = solve(&a, &b, &setup.clone().with_format(format), 1e-9);
+        check(&a, &b, &solved, 1e-9, "poisson2d");
+        assert!(solved.1.iter().all(|outcome| outcome.side_by_side == expected), "{format}");
+    }
+}
+
 #[test]
 fn the_command() {
     let place = Place::new();
@@ -191,22 +203,27 @@ fn the_command() {
     let b: Vec<Vec<f64>> = columns(n, 6).chunks(n).map(<[f64]>::to_vec).collect();
     place.write("b.mtx", array(&b));
     for (columns, expected) in [("", 6), ("--columns 4", 4), ("--columns 1", 1)] {
-        let run =
-            place.run(&format!("solve --generate poisson2d:20 -b b.mtx --devices host {columns} --json -o x.mtx --quiet"));
+        let run = place.run(&format!(
+            "solve --generate random-spd:400,seed=3 -b b.mtx --devices host {columns} --json -o x.mtx --quiet"
+        ));
         let report = run.json();
         assert_eq!(run.code, Some(0), "{}", run.err);
-        let a = system("poisson2d:20");
+        let a = system("random-spd:400,seed=3");
         for (b, x) in b.iter().zip(place.vectors("x.mtx")) {
             assert!(relative_residual(&a, b, &x) <= 1.01e-8);
         }
         let at_once = report["solves"].as_array().unwrap().iter().map(|solve| solve["side_by_side"].as_u64().unwrap());
         assert_eq!(at_once.max(), Some(expected), "{columns}");
     }
-    let text = place.run("solve --generate poisson2d:20 -b b.mtx --devices host").ok();
+    let text = place.run("solve --generate random-spd:400,seed=3 -b b.mtx --devices host").ok();
     assert!(text.contains("6, 6 side by side"), "{text}");
     // one that can't be solved makes the command fail, and all are told
-    let run = place.run("solve --generate poisson2d:20 -b b.mtx --devices host --max-iters 3").ends(1);
-    assert_eq!(run.out.matches("MaxIters").count(), 7, "{}", run.out);
-    place.run("solve --generate poisson2d:20 --columns 17").misused(&["a number of columns is one from 1 to 16"]);
-    place.run("solve --generate poisson2d:20 --columns 0").misused(&["a number of columns is one from 1 to 16"]);
+    let run = place.run("solve --generate random-spd:400,seed=3 -b b.mtx --devices host --max-iters 3").ends(1);
+    assert_eq!(run.out.lines().filter(|line| line.ends_with(" MaxIters")).count(), 6, "{}", run.out);
+    place
+        .run("solve --generate random-spd:400,seed=3 --columns 17")
+        .misused(&["a number of columns is one from 1 to 16"]);
+    place
+        .run("solve --generate random-spd:400,seed=3 --columns 0")
+        .misused(&["a number of columns is one from 1 to 16"]);
 }

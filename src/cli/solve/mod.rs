@@ -125,7 +125,8 @@ impl Work<'_> {
     /// Solves for one column after the other. After an interruption the rest ends before its first iteration, so that
     /// each column has an outcome.
     fn iterate(&self, solver: &mut AnySolver, recorder: &mut Recorder) -> Result<Vec<Outcome>, Failure> {
-        let is_each_apart = self.saver.is_some() || self.plan.checkpoint_every.is_some() || self.plan.records();
+        let goes_on = self.saver.is_some() || self.plan.checkpoint_every.is_some() || !self.from.is_empty();
+        let is_each_apart = goes_on || self.plan.records();
         if self.system.b.len() > 1 && !is_each_apart {
             return self.side_by_side(solver);
         }

@@ -108,7 +108,10 @@ impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<
             }
             let width = block.backend.columns();
             let are_few = width > 2 && (1..=width / 2).contains(&block.machine.active());
-            if are_few && iteration.is_multiple_of(LOOK_EVERY) && takes_longer(&block.backend, start.elapsed(), opening)? {
+            if are_few
+                && iteration.is_multiple_of(LOOK_EVERY)
+                && takes_longer(&block.backend, start.elapsed(), opening)?
+            {
                 let started = Instant::now();
                 split = split + block.backend.finish(iteration - since)?;
                 since = iteration;
