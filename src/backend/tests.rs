@@ -25,6 +25,8 @@ use crate::real::Real;
 
 /// A Krylov basis.
 mod basis;
+/// Several columns side by side.
+mod columns;
 /// Several ranks' launches, on one device.
 mod mirrored;
 /// Random texts, against plain loops.

@@ -356,7 +356,7 @@ mod tests {
         assert_eq!(bytes(30) - bytes(10), 20 * 8 * 10_000);
         let parts = crate::partition::split(&a, std::slice::from_ref(&(0..a.n_rows())));
         let devices = [device(0, bytes(17) + 8)];
-        assert!(check(&[parts.clone()], &devices, &of(17)).is_ok());
+        assert!(check(std::slice::from_ref(&parts), &devices, &of(17)).is_ok());
         let error = check(&[parts], &devices, &of(30)).unwrap_err().to_string();
         assert!(error.contains("it would fit with restart = 17"), "{error}");
     }
