@@ -146,6 +146,7 @@ methods! {
             minimises: true,
             keeps_direction: false,
             moves: false,
+            mixes: false,
             scales: false,
             ..text(lsmr::lsmr)
         };

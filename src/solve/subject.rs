@@ -61,10 +61,10 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// What is known of its null space.
+    /// What is known of its null space, if the method needs to know: one that minimises ‖b − A x‖ does not.
     pub(super) fn null_space(self) -> Option<&'a NullSpace> {
         match self {
-            Self::Matrix(_, null_space) => null_space,
+            Self::Matrix(whole, null_space) => null_space.filter(|_| !whole.setup.method.minimises()),
             Self::Function { .. } => None,
         }
     }

@@ -80,8 +80,8 @@ fn any_number_of_columns_on_any_number_of_rows() {
 #[test]
 fn every_format() {
     for (spec, formats) in [
-        ("poisson3d:12", &[Format::Pattern, Format::Sell, Format::Csr][..]),
-        ("variable:8", &[Format::Pattern, Format::Sell, Format::Csr]),
+        ("poisson3d:14", &[Format::Pattern, Format::Sell, Format::Csr][..]),
+        ("variable:12", &[Format::Pattern, Format::Sell, Format::Csr]),
         ("elasticity3d:3", &[Format::Sell, Format::Csr]),
         ("dense-rows:700", &[Format::Sell, Format::Csr]),
     ] {
