@@ -7,7 +7,6 @@ use std::time::Instant;
 
 use super::outcome::Outcome;
 use super::reach::Reach;
-use super::recovery::{open, without_failed};
 use super::rounds;
 use super::session::{Solver, check_tolerances, check_vector};
 use super::statistics::{Answer, Statistics};
@@ -179,16 +178,7 @@ impl Solver {
             let prepared = start.elapsed();
             let epsilon = whole.setup.precision.epsilon();
             let watch = || Watch::new(&goals, epsilon, control, (stop.time_limit, started));
-            let ended = match ranks.run_columns(&of, &mut y, &watch) {
-                Ok(ended) => ended,
-                Err(failed) => {
-                    let rows = whole.rows()?;
-                    let placement =
-                        without_failed(whole, &rows, &ranks.placement, failed, Some((0, 0)), &mut self.failures)?;
-                    *ranks = open(whole, rows, placement, &mut self.failures, control.cancel)?;
-                    break;
-                }
-            };
+            let ended = ranks.run_columns(&of, &mut y, &watch)?;
             let mut again = Vec::new();
             for (place, (c, y)) in left.iter().copied().zip(&y).enumerate() {
                 let (statistics, answer) = &mut solved[c];

@@ -40,7 +40,7 @@ pub struct Solver {
     times: SetupTimes,
     forecast: Forecast,
     pub(super) ranks: Ranks<'static>,
-    pub(super) failures: Vec<DeviceFailure>,
+    failures: Vec<DeviceFailure>,
     /// What shows without an iteration that the matrix is not positive definite.
     obstacle: Option<Indefinite>,
     /// What is known of its null space.
