@@ -27,7 +27,8 @@ const MANY: usize = 8;
 const GAIN: f64 = 0.1;
 
 impl Solver {
-    /// Solves `A X = B` for several right-hand sides, from and to `x`: both are arrays of n rows, column by column. Methods whose
+    /// Solves `A X = B` for several right-hand sides, from and to `x`: both are arrays, column by column, `b` of the rows of A and `x` of its
+    /// columns. Methods whose
     /// iterations are texts take 2, 4, 8 or 16 columns through the same iterations, in which the matrix is read once for all of them; each
     /// has scalars, limits and an outcome of its own. Others, and what is left to do for one of them, are solved one after the other.
     ///
@@ -44,16 +45,17 @@ impl Solver {
         stop: &Stop,
         control: Control<'_>,
     ) -> Result<Vec<Outcome<()>>> {
-        let n = self.stats().n_rows.max(1);
-        if !b.len().is_multiple_of(n) {
-            let expected = b.len().next_multiple_of(n);
+        let [n_rows, n_cols] = [self.whole.a.n_rows(), self.whole.a.n_cols()].map(|n| n.max(1));
+        if !b.len().is_multiple_of(n_rows) {
+            let expected = b.len().next_multiple_of(n_rows);
             return Err(Error::SizeMismatch { what: "b".into(), expected, found: b.len() });
         }
-        if x.len() != b.len() {
-            return Err(Error::SizeMismatch { what: "x".into(), expected: b.len(), found: x.len() });
+        let expected = b.len() / n_rows * n_cols;
+        if x.len() != expected {
+            return Err(Error::SizeMismatch { what: "x".into(), expected, found: x.len() });
         }
-        let b: Vec<&[f64]> = b.chunks(n).collect();
-        let mut x: Vec<&mut [f64]> = x.chunks_mut(n).collect();
+        let b: Vec<&[f64]> = b.chunks(n_rows).collect();
+        let mut x: Vec<&mut [f64]> = x.chunks_mut(n_cols).collect();
         self.solve_each(&b, &mut x, stop, control, &mut |_, _| ())
     }
 
@@ -74,8 +76,8 @@ impl Solver {
     ) -> Result<Vec<Outcome<()>>> {
         assert_eq!(b.len(), x.len(), "columns of b and of x");
         for (b, x) in b.iter().zip(&*x) {
-            check_vector("b", b, self.stats().n_rows)?;
-            check_vector("x", x, self.stats().n_rows)?;
+            check_vector("b", b, self.whole.a.n_rows())?;
+            check_vector("x", x, self.whole.a.n_cols())?;
         }
         check_tolerances(stop)?;
         let mut outcomes: Vec<Option<Outcome<()>>> = b.iter().map(|_| None).collect();

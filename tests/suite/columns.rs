@@ -183,6 +183,27 @@ proptest! {
     }
 }
 
+/// A line through three points, for two right-hand sides: one after the other, with x shorter than b.
+#[test]
+fn least_squares_of_several_columns() {
+    let a =
+        Csr::from_triplets(3, 2, &[0, 0, 1, 1, 2, 2], &[0, 1, 0, 1, 0, 1], &[1.0, 0.0, 1.0, 1.0, 1.0, 2.0]).unwrap();
+    let setup = setup(Method::Lsmr, Precond::None, Precision::F64, &choice("host"));
+    let mut solver = Solver::new(a, &setup).unwrap();
+    let (b, mut x) = ([1.0, 3.0, 5.0, 0.0, 3.0, 0.0], [0.0; 4]);
+    let stop = Stop::default().with_rtol(1e-12);
+    let outcomes = solver.solve_columns(&b, &mut x, &stop, Control::default()).unwrap();
+    assert!(outcomes[0].reason.converged() && outcomes[1].reason == Reason::LeastSquares);
+    assert!(x.iter().zip([1.0, 2.0, 1.0, 0.0]).all(|(x, expected)| (x - expected).abs() < 1e-10), "{x:?}");
+
+    let place = Place::new();
+    place.write("A.mtx", "%%MatrixMarket matrix coordinate real general\n3 2 5\n1 1 1\n2 1 1\n2 2 1\n3 1 1\n3 2 2\n");
+    place.write("b.mtx", array(&[b[..3].to_vec(), b[3..].to_vec()]));
+    place.run("solve A.mtx -b b.mtx -o x.mtx --devices host --rtol 1e-12").ok();
+    let x = place.vectors("x.mtx").concat();
+    assert!(x.iter().zip([1.0, 2.0, 1.0, 0.0]).all(|(x, expected)| (x - expected).abs() < 1e-10), "{x:?}");
+}
+
 /// Where the matrix is hardly read, there is nothing to share.
 #[test]
 fn columns_that_gain_nothing_are_solved_one_by_one() {

@@ -148,7 +148,7 @@ impl Work<'_> {
         let bar = self.screen.solve(&format!("solving {count}"));
         let progress = |progress: &Progress| bar.update(progress);
         let control = Control::default().with_cancel(self.cancel).with_progress(&progress);
-        let first = |k| system.x0(k).map_or_else(|| vec![0.0; system.b[k].len()], <[f64]>::to_vec);
+        let first = |k| system.x0(k).map_or_else(|| vec![0.0; system.a.n_cols()], <[f64]>::to_vec);
         let mut x: Vec<Vec<f64>> = (0..count).map(first).collect();
         let b: Vec<&[f64]> = system.b.iter().map(|b| &b[..]).collect();
         let mut to: Vec<&mut [f64]> = x.iter_mut().map(|x| &mut x[..]).collect();
