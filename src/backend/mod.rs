@@ -5,7 +5,8 @@
 //! program    the same as few passes over the vectors, fused; what of it concerns halos; its bytes
 //! deferred   half of an update of x that the next iteration makes
 //! barriers   where the groups of a persistent kernel wait for each other
-//! machine    runs a program on a rank: starts it, iterates, synchronises with other ranks
+//! machine    runs a program on a rank: starts it, iterates, synchronises with other ranks; column, the scalars of a right-hand side
+//! pass_backend   what it asks of whoever does the passes
 //! basis      columns of a Krylov basis, and what is done with all of them at once
 //! vectors    of a rank, and what is done with them beside passes; linear_operator, what its rows do
 //!   ├ opencl   on a device: passes from `source`, ahead of the host if the device works alone: `log` then tells what is done
@@ -14,12 +15,14 @@
 
 mod barriers;
 pub(crate) mod basis;
+mod column;
 pub(crate) mod deferred;
 pub(crate) mod host;
 pub(crate) mod linear_operator;
 mod log;
 pub(crate) mod machine;
 pub(crate) mod opencl;
+pub(crate) mod pass_backend;
 pub(crate) mod program;
 pub(crate) mod scalar;
 pub(crate) mod source;

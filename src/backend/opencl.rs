@@ -2,6 +2,7 @@
 
 mod basis;
 mod columns;
+mod device_passes;
 pub(crate) mod passes;
 mod sums;
 mod timings;

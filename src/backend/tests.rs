@@ -4,7 +4,8 @@ use std::slice::from_ref;
 use std::sync::Arc;
 
 use super::deferred::complete;
-use super::machine::{LENT, Machine, PassBackend};
+use super::machine::{LENT, Machine};
+use super::pass_backend::PassBackend;
 use super::program::Program;
 use super::text::{OWN, R, Recorder, X};
 use crate::backend::LinearOperator;

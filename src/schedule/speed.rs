@@ -8,7 +8,8 @@ use std::time::Instant;
 
 use crate::backend::LinearOperator;
 use crate::backend::host::HostBackend;
-use crate::backend::machine::{LENT, Machine, PassBackend};
+use crate::backend::machine::{LENT, Machine};
+use crate::backend::pass_backend::PassBackend;
 use crate::backend::text::R;
 use crate::comm::Alone;
 use crate::device::{Context, DeviceVec, Info};

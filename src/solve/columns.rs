@@ -89,7 +89,9 @@ impl Solver {
             let count = self.columns_at_once(open.len(), stop, control);
             if count > 1 {
                 let which: Vec<usize> = open.drain(..count).collect();
-                let solved = self.together(&which, b, x, stop, control)?;
+                let begun = which.iter().map(|k| before[*k].take().unwrap_or_else(|| Statistics::after(control.done)));
+                let begun: Vec<Statistics> = begun.collect();
+                let solved = self.together(&which, begun, b, x, (stop, control))?;
                 for (k, (statistics, answer)) in which.into_iter().zip(solved) {
                     match answer {
                         Some(answer) => {
@@ -114,7 +116,9 @@ impl Solver {
             outcomes[k] = Some(outcome);
             if self.method() != method {
                 // what another method has to do may be done side by side again
-                open.extend(alone.drain(..).filter(|k| before[*k].take().is_some()));
+                let (again, rest): (VecDeque<usize>, _) = alone.into_iter().partition(|k| before[*k].is_some());
+                open.extend(again);
+                alone = rest;
             }
         }
         Ok(outcomes.into_iter().flatten().collect())
@@ -131,8 +135,16 @@ impl Solver {
         if one_by_one {
             return 1;
         }
-        let count = count.min(self.ranks.most_columns(&self.whole.setup));
-        let saved = 1.0 - self.bytes_per_column(count.max(1)) as f64 / self.bytes_per_iteration() as f64;
+        let mut count = count.min(self.ranks.most_columns(&self.whole.setup));
+        if count < 2 {
+            return 1;
+        }
+        // vectors have as many columns as the next power of two: not if too many of them were only there to fill these
+        if 4 * count < 3 * count.next_power_of_two() {
+            count = count.next_power_of_two() / 2;
+        }
+        let filled = count.next_power_of_two() as f64 / count as f64;
+        let saved = 1.0 - filled * self.bytes_per_column(count) as f64 / self.bytes_per_iteration() as f64;
         let is_worthwhile = saved >= LEAST_SAVED || count >= MANY && self.ranks.are_on_gpus();
         if is_worthwhile { count } else { 1 }
     }
@@ -142,15 +154,15 @@ impl Solver {
         self.ranks.bytes_per_column(&self.whole.setup, self.whole.a.n_rows(), count)
     }
 
-    /// Brings columns `which` to the test together. Those that have no answer then are to be solved alone, after what is known from their
-    /// statistics.
+    /// Brings columns `which` to the test together, after what is known from the statistics of each. Those that have no answer then are to
+    /// be solved alone.
     fn together(
         &mut self,
         which: &[usize],
+        begun: Vec<Statistics>,
         b: &[&[f64]],
         x: &mut [&mut [f64]],
-        stop: &Stop,
-        control: Control<'_>,
+        (stop, control): (&Stop, Control<'_>),
     ) -> Result<Vec<(Statistics, Option<Answer>)>> {
         let started = Instant::now();
         log::info!("{} right-hand sides side by side", which.len());
@@ -159,9 +171,12 @@ impl Solver {
         let reach: Vec<Reach<'_>> = which.iter().map(|k| Reach::of(subject.null_space(), b[*k], x[*k], stop)).collect();
         let of_ranks: Vec<_> = reach.iter().map(|reach| subject.rhs_of_ranks(Cow::Borrowed(&*reach.b))).collect();
         let mut targets: Vec<f64> = reach.iter().map(Reach::target).collect();
-        let mut solved: Vec<(Statistics, Option<Answer>)> =
-            which.iter().map(|_| (Statistics::after(control.done), None)).collect();
-        let most = stop.max_iters.unwrap_or_else(|| Stop::default_max_iters(whole.a.n_rows()));
+        // each method has as many iterations as it would have alone, unless the caller has set a limit
+        let most = |of: &Statistics| {
+            stop.max_iters.unwrap_or_else(|| of.iterations + Stop::default_max_iters(whole.a.n_rows()))
+        };
+        let most: Vec<u64> = begun.iter().map(most).collect();
+        let mut solved: Vec<(Statistics, Option<Answer>)> = begun.into_iter().map(|begun| (begun, None)).collect();
         let mut left: Vec<usize> = (0..which.len()).collect();
         for _ in 0..ROUNDS {
             if left.is_empty() {
@@ -170,7 +185,7 @@ impl Solver {
             let goal = |c: &usize| Goal {
                 target: targets[*c],
                 rhs_norm: reach[*c].rhs_norm,
-                max_iters: most.saturating_sub(solved[*c].0.iterations),
+                max_iters: most[*c].saturating_sub(solved[*c].0.iterations),
             };
             let goals: Vec<Goal> = left.iter().map(goal).collect();
             let start = Instant::now();

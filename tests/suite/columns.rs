@@ -50,13 +50,13 @@ fn every_rank_method_and_precision() {
     for (k, method) in methods.into_iter().enumerate() {
         let is_general = matches!(method, Method::Bicgstab | Method::Idr);
         let a = system(if is_general { "convection3d:5" } else { "jumps:6" });
-        let b = columns(a.n_rows(), 5);
+        let b = columns(a.n_rows(), 8);
         for (l, devices) in choices().into_iter().enumerate() {
             let (precision, rtol) = precisions[(k + l) % 2];
-            let setup = setup(method, Precond::Jacobi, precision, &devices);
+            let setup = setup(method, Precond::Jacobi, precision, &devices).with_format(Format::Csr);
             let solved = solve(&a, &b, &setup, rtol);
             check(&a, &b, &solved, rtol, &format!("{method}, {precision}, {devices}"));
-            assert_eq!(solved.1[0].side_by_side, 5, "{method}, {precision}, {devices}");
+            assert_eq!(solved.1[0].side_by_side, 8, "{method}, {precision}, {devices}");
         }
     }
 }

@@ -7,22 +7,11 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use crate::common::process::{Place, Run, on_three_devices};
-use crate::common::{choice, choices, relative_residual, setup, solve, solve_with, system};
+use crate::common::{choice, choices, general, relative_residual, setup, solve, solve_with, system};
 use declive::device::Choice;
 use declive::matrix::gallery;
 use declive::solve::{Checkpoint, Checkpoints, Criterion, Method, Precision, Precond, Progress};
 use declive::{Control, Csr, Error, Reason, Setup, Solver, Stop};
-
-/// The matrix with these entries.
-fn general(n: usize, entries: impl IntoIterator<Item = (usize, usize, f64)>) -> Csr {
-    let mut t = (Vec::new(), Vec::new(), Vec::new());
-    for (i, j, v) in entries {
-        t.0.push(i as u32);
-        t.1.push(j as u32);
-        t.2.push(v);
-    }
-    Csr::from_triplets(n, n, &t.0, &t.1, &t.2).unwrap()
-}
 
 fn cycles(restart: u32, precond: Precond, precision: Precision, devices: &Choice) -> Setup {
     setup(Method::Gmres, precond, precision, devices).with_restart(restart)

@@ -3,24 +3,13 @@
 use proptest::prelude::*;
 
 use crate::common::process::{Place, array};
-use crate::common::{choices, relative_residual, setup, solve, system};
+use crate::common::{choices, general, relative_residual, setup, solve, system};
 use declive::matrix::gallery;
 use declive::solve::{Indefinite, Method, Precision, Precond};
 use declive::{Csr, Error, Reason, Setup, Solver};
 
 /// The methods for any square matrix.
 const METHODS: [Method; 3] = [Method::Bicgstab, Method::Idr, Method::Gmres];
-
-/// The matrix with these entries.
-fn general(n: usize, entries: impl IntoIterator<Item = (usize, usize, f64)>) -> Csr {
-    let mut t = (Vec::new(), Vec::new(), Vec::new());
-    for (i, j, v) in entries {
-        t.0.push(i as u32);
-        t.1.push(j as u32);
-        t.2.push(v);
-    }
-    Csr::from_triplets(n, n, &t.0, &t.1, &t.2).unwrap()
-}
 
 /// Convection and diffusion along a line, upwind: dominated by its diagonal, in a pattern that is symmetric.
 fn convection(n: usize) -> Csr {

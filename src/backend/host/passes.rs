@@ -10,7 +10,7 @@ use super::columns;
 use super::lanes::Lanes;
 use crate::backend::Backend;
 use crate::backend::deferred::{self, Deferred};
-use crate::backend::machine::{PassBackend, Turn, Which};
+use crate::backend::pass_backend::{PassBackend, Turn, Which};
 use crate::backend::program::{Pass, Program};
 use crate::backend::source::{Partials, partials};
 use crate::backend::text::{Line, Slot, Term, X};

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::OpenClBackend;
-use crate::backend::machine::Which;
+use crate::backend::pass_backend::Which;
 use crate::backend::program::{Pass, Program};
 use crate::backend::source::{Style, columns};
 use crate::device::{DeviceVec, Grid, PendingWrite, Queue};

@@ -11,18 +11,18 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::columns::ColumnPasses;
+use super::device_passes::{DevicePasses, Set};
 use super::together::Together;
 use super::{DeviceSums, OpenClBackend, add_up};
 use crate::backend::log::{Launches, Log};
-use crate::backend::machine::{PassBackend, Turn, Which};
+use crate::backend::pass_backend::{PassBackend, Turn, Which};
 use crate::backend::program::{Pass, Program, Stage, Step};
-use crate::backend::source::{self, Columns, Partials, Ranks, Style};
+use crate::backend::source::{self, Columns, Ranks, Style};
 use crate::backend::text::{Slot, X};
 use crate::backend::{Backend, Record};
 use crate::device::{Context, DeviceVec, Grid, Kind, Queue, SumsRead};
 use crate::error::Result;
-use crate::kernels::columns::Series;
-use crate::kernels::pass::{Ahead, AheadPass, GivenPass, Meeting, PassSums};
+use crate::kernels::pass::{AheadPass, GivenPass, Meeting, PassSums};
 use crate::kernels::persistent::{Persistent, Span};
 use crate::kernels::products::{MEETING_BYTES, Rows, TOGETHER_BYTES};
 use crate::kernels::{self, PERSISTENT_GROUP, PassesFor, Shape};
@@ -37,37 +37,6 @@ const MAX_ITERATIONS: u64 = 32;
 /// The same for several ranks, which begin and end with a sum.
 const MAX_TOGETHER: u64 = 64;
 
-/// The compiled passes of a program on a device, and what they leave.
-pub(crate) struct DevicePasses<A: Real> {
-    given: BTreeMap<Which, GivenPass>,
-    /// The same for vectors of several columns.
-    of_columns: Option<ColumnPasses<A>>,
-    /// Those of an iteration that form their factors themselves,
-    ahead: Vec<AheadPass>,
-    /// and what forms the end of an iteration without beginning the next one.
-    last: Option<AheadPass>,
-    style: Style,
-    grid: Grid,
-    tiles: usize,
-    /// Groups of the kernels that work on halos.
-    group_size: usize,
-    /// Partial sums, of iterations in turns.
-    sets: [Set<A>; 2],
-    last_sum: usize,
-    partials: BTreeMap<usize, Partials>,
-    /// Sums on their way to the host, and which they are.
-    coming: Option<Coming<A>>,
-    log: Log<A>,
-    /// Several iterations in one launch, if that is worth while, and possible.
-    persistent: Option<Persistent>,
-    /// The same among several ranks: what these have to do with each other.
-    together: Option<Together>,
-    /// Whether the run is over, as each pass says, in even and in odd iterations.
-    done: [Vec<Arc<DeviceVec<i32>>>; 2],
-    /// The same of what forms the end of an iteration.
-    done_last: DeviceVec<i32>,
-}
-
 /// How several ranks iterate, from the one that asks least of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
@@ -79,22 +48,8 @@ enum By {
     Several,
 }
 
-/// Sums on their way, and which they are.
-type Coming<A> = (SumsRead<A>, Vec<(usize, Turn)>);
-
-/// Partial sums: those of the passes of an iteration, and behind them those of the products of the next one, which the host so reads
-/// at once.
-struct Set<A> {
-    array: Arc<DeviceVec<A>>,
-    /// Of each product.
-    dots: Vec<Option<DeviceSums<A>>>,
-}
-
 /// Launches of a product that there is room for behind the sums of passes; if it has more, it gets room elsewhere.
 const LAUNCHES: usize = 3;
-
-/// Partial sums so close to each other are read at once.
-const GAP: usize = 64;
 
 impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
     type Passes = DevicePasses<A>;
@@ -606,97 +561,5 @@ impl<T: Real, A: Real> OpenClBackend<T, A> {
         let met = [kernel.sums_over_ranks(), false];
         passes.together.iter_mut().for_each(|together| together.met(met));
         Ok(())
-    }
-}
-
-impl<A: Real> DevicePasses<A> {
-    fn sums(&self, turn: Turn) -> PassSums<'_, A> {
-        let Self { sets, last_sum, tiles, .. } = self;
-        let tiles = *tiles as u32;
-        PassSums { partials: &sets[turn.0].array, last: *last_sum, stride: tiles, tiles }
-    }
-
-    /// What a pass of iteration `iteration` is told, with where it finds and says whether the run is over.
-    fn ahead<'a>(
-        &'a self,
-        pass: &AheadPass,
-        iteration: u64,
-        limit: f64,
-        [done, done_next]: [&'a DeviceVec<i32>; 2],
-    ) -> Ahead<'a, A> {
-        let of_products = &self.sets[Turn::of_products(iteration).0];
-        let dots = |k: usize| of_products.dots[k].as_ref().unwrap_or_else(|| unreachable!("the product is over"));
-        Ahead {
-            log: &self.log.entries,
-            width: self.log.size()[1],
-            rows: [iteration, iteration - 1, iteration.saturating_sub(2)].map(|iteration| self.log.begin_of(iteration)),
-            has_former: iteration > 1,
-            limit: A::from_f64(limit),
-            done,
-            done_next,
-            products: pass.products().iter().map(|k| dots(*k).parts()).collect(),
-            former: &of_products.array,
-        }
-    }
-
-    /// Where the partial sums of a sum are, in steps of so many.
-    fn place(&self, sum: usize, turn: Turn) -> (&DeviceVec<A>, Range<usize>, usize) {
-        let set = &self.sets[turn.0];
-        match self.partials.get(&sum) {
-            Some(Partials::Product(k, is_second)) => {
-                let dots = set.dots[*k].as_ref().unwrap_or_else(|| unreachable!("the product is over"));
-                let (array, first, count) = dots.parts();
-                let begin = 2 * first as usize + usize::from(*is_second);
-                (array, begin..2 * (first + count) as usize, 2)
-            }
-            Some(Partials::Pass) | None => (&set.array, sum * self.tiles..(sum + 1) * self.tiles, 1),
-        }
-    }
-
-    /// Where the partial sums of a sum's columns are.
-    fn series(&self, sum: usize, turn: Turn, columns: usize) -> (&DeviceVec<A>, Series) {
-        let set = &self.sets[turn.0];
-        let series = |base, step, count| Series {
-            base,
-            per: columns,
-            further: 0,
-            step,
-            count,
-            sums: columns,
-            to: sum * columns,
-        };
-        match self.partials.get(&sum) {
-            Some(Partials::Product(k, is_second)) => {
-                let dots = set.dots[*k].as_ref().unwrap_or_else(|| unreachable!("the product is over"));
-                let (array, first, count) = dots.parts();
-                let base = (2 * first as usize + usize::from(*is_second)) * columns;
-                (array, series(base, 2 * columns, count as usize))
-            }
-            Some(Partials::Pass) | None => (&set.array, series(sum * self.tiles * columns, columns, self.tiles)),
-        }
-    }
-
-    /// The parts of arrays that have these sums, each once, and together what lies together.
-    fn runs(&self, wanted: &[(usize, Turn)]) -> Vec<(&DeviceVec<A>, Range<usize>)> {
-        let mut places: Vec<(&DeviceVec<A>, Range<usize>)> =
-            wanted.iter().map(|(sum, turn)| self.place(*sum, *turn)).map(|(array, run, _)| (array, run)).collect();
-        places.sort_by_key(|(array, run)| (array.id(), run.start));
-        let mut runs: Vec<(&DeviceVec<A>, Range<usize>)> = Vec::new();
-        for (array, place) in places {
-            match runs.last_mut() {
-                Some((of, run)) if of.id() == array.id() && place.start <= run.end + GAP => {
-                    run.end = run.end.max(place.end);
-                }
-                _ => runs.push((array, place)),
-            }
-        }
-        runs
-    }
-
-    /// Where it is said whether the run is over, before pass `number` of an iteration.
-    fn done_before(&self, iteration: u64, number: usize) -> Arc<DeviceVec<i32>> {
-        let of = |iteration: u64| &self.done[(iteration % 2) as usize];
-        let flag = if number > 0 { of(iteration).get(number - 1) } else { of(iteration + 1).last() };
-        Arc::clone(flag.unwrap_or_else(|| unreachable!("an iteration has a pass")))
     }
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::{device, run, tuning};
 use crate::backend::host::HostBackend;
-use crate::backend::machine::{LENT, Machine, PassBackend};
+use crate::backend::machine::{LENT, Machine};
 use crate::backend::opencl::OpenClBackend;
+use crate::backend::pass_backend::PassBackend;
 use crate::backend::text::{R, X};
 use crate::backend::{Backend, LinearOperator};
 use crate::comm::Alone;

@@ -80,6 +80,17 @@ pub(crate) fn system(spec: &str) -> Csr {
     spec.parse::<Spec>().unwrap().build().unwrap()
 }
 
+/// The matrix with these entries.
+pub(crate) fn general(n: usize, entries: impl IntoIterator<Item = (usize, usize, f64)>) -> Csr {
+    let mut t = (Vec::new(), Vec::new(), Vec::new());
+    for (i, j, v) in entries {
+        t.0.push(i as u32);
+        t.1.push(j as u32);
+        t.2.push(v);
+    }
+    Csr::from_triplets(n, n, &t.0, &t.1, &t.2).unwrap()
+}
+
 /// Solves with default options but the relative tolerance.
 pub(crate) fn solve(a: &Csr, b: &[f64], setup: &Setup, rtol: f64) -> Outcome {
     solve_with(&mut Solver::new(a.clone(), setup).unwrap(), b, rtol)
