@@ -79,7 +79,7 @@ pub(crate) trait PassBackend: Backend {
     /// Puts it back.
     fn put_dots(&self, passes: &mut Self::Passes, product: usize, turn: Turn, dots: Self::ProductSums);
 
-    /// Replaces values by their sums over all ranks, at most [`MAX_SUMS`] of them.
+    /// Replaces values by their sums over all ranks, at most [`MAX_SUMS`](crate::comm::MAX_SUMS) of them.
     ///
     /// # Errors
     /// A failing rank.
