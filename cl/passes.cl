@@ -78,6 +78,11 @@ static inline real deferred_at(uint i, real deferred) { return fmax(IS_EVEN(i) ?
 static inline real finite_or_0(real v) { return isfinite(v) ? v : 0; }
 static inline real8 finite_or_0_8(real8 v) { return select((real8)0, v, isfinite(v)); }
 
+/* Pairs of real and imaginary parts: i v, and the sum of what a pair adds to a dot product. */
+static inline real2 turned2(real2 v) { return (real2)(-v.s1, v.s0); }
+static inline real8 turned8(real8 v) { return (real8)(-v.s1, v.s0, -v.s3, v.s2, -v.s5, v.s4, -v.s7, v.s6); }
+static inline acc sum2(acc2 v) { return v.s0 + v.s1; }
+
 /* Scalars are read before sums are formed, so that the one does not wait for the other; but not on CPUs, where PoCL 3.1 loses what is
  * read before a barrier and used behind it. */
 #ifndef READ_EARLY

@@ -36,6 +36,7 @@ typedef JOIN(REAL, 8) real8;
 typedef JOIN(ACC, 2) acc2;
 typedef JOIN(ACC, 4) acc4;
 typedef JOIN(ACC, 8) acc8;
+#define convert_acc2 JOIN(convert_, JOIN(ACC, 2))
 #define convert_acc8 JOIN(convert_, JOIN(ACC, 8))
 
 /* For functions whose arrays, or a kernel's parameter that they look at, would else be in memory. */

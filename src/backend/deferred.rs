@@ -98,20 +98,20 @@ pub(crate) fn complete_run<T: Real>(x: &mut [T], p: &[T], r: &[T], factor: T) {
 fn update(pass: &Pass) -> Option<(usize, [Slot; 2], [Node; 2])> {
     let (at, p, alpha) = pass.lines.iter().enumerate().find_map(|(k, line)| match line {
         Line::Assign { to: X, terms } => match terms[..] {
-            [Term { factor: None, scale: None, vector: X }, Term { factor: Some(alpha), scale: None, vector: p }] => {
-                Some((k, p, alpha))
-            }
+            [
+                Term { factor: None, scale: None, turned: false, vector: X },
+                Term { factor: Some(alpha), scale: None, turned: false, vector: p },
+            ] => Some((k, p, alpha)),
             _ => None,
         },
         _ => None,
     })?;
     let (then, r, beta) = pass.lines.iter().enumerate().find_map(|(k, line)| match line {
         Line::Assign { to, terms } if *to == p => match terms[..] {
-            [Term { factor: None, scale: None, vector: r }, Term { factor: Some(beta), scale: None, vector }]
-                if vector == p =>
-            {
-                Some((k, r, beta))
-            }
+            [
+                Term { factor: None, scale: None, turned: false, vector: r },
+                Term { factor: Some(beta), scale: None, turned: false, vector },
+            ] if vector == p => Some((k, r, beta)),
             _ => None,
         },
         _ => None,

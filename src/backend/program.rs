@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::deferred::Deferred;
 use super::scalar::{Form, Node, Scalars};
 use super::text::{
-    Carried, Check, Line, MATRIX, OWN, Preconditioner, R, Recorder, Recording, Slot, TRANSPOSE, WEIGHTS,
+    Carried, Check, Kind, Line, MATRIX, OWN, Preconditioner, R, Recorder, Recording, Slot, TRANSPOSE, WEIGHTS,
 };
 
 /// A method, fused.
@@ -135,6 +135,8 @@ pub(crate) struct Pass {
     pub(crate) forms: Vec<Node>,
     /// The sums that those, and the factors of the pass, are formed of, and that were not formed before.
     pub(crate) awaits: Vec<usize>,
+    /// Whether elements are pairs of real and imaginary parts.
+    pub(crate) is_complex: bool,
 }
 
 impl Pass {
@@ -203,20 +205,21 @@ impl Pass {
         Self {
             lines: self.lines.iter().filter(is_kept).cloned().collect(),
             name: self.name.strip_suffix("_step").unwrap_or(&self.name).to_owned() + "_halo",
+            is_complex: self.is_complex,
             ..Self::default()
         }
     }
 }
 
 impl Program {
-    /// What `method` says, of a system that is scaled or is not, with a preconditioner to be applied, if there is one.
+    /// What `method` says of such a system, with a preconditioner to be applied, if there is one.
     pub(crate) fn new(
         name: &'static str,
-        is_scaled: bool,
+        of: Kind,
         preconditioner: Option<Arc<dyn Preconditioner>>,
         method: impl FnOnce(&Recorder),
     ) -> Self {
-        let recorder = Recorder::new(is_scaled, preconditioner);
+        let recorder = Recorder::new(of, preconditioner);
         method(&recorder);
         assert!(!recorder.forgets_preconditioner(), "{name} applies no preconditioner");
         let recording = recorder.finish();
@@ -269,6 +272,7 @@ impl Program {
         program.form_scalars();
         program.find_awaited();
         program.name_passes();
+        program.passes_mut().for_each(|(pass, _)| pass.is_complex = of.is_complex);
         program
     }
 
@@ -427,20 +431,34 @@ impl Program {
             pass.name = if count == 0 { name } else { format!("{name}_{}", count + 1) };
         };
         let step = is_one.then_some("step");
-        let parts = [
-            (&mut self.iteration, step),
-            (&mut self.begin, Some("norms")),
-            (&mut self.start, None),
-            (&mut self.resume, None),
-            (&mut self.complete, Some("complete")),
-        ];
-        for (steps, of) in parts {
-            for pass in steps.iter_mut().filter_map(|step| if let Step::Pass(pass) = step { Some(pass) } else { None })
-            {
-                name(pass, of);
-            }
+        for (pass, stage) in self.passes_mut() {
+            let of = match stage {
+                Some(Stage::Iteration) => step,
+                Some(Stage::Begin) => Some("norms"),
+                Some(Stage::Complete) => Some("complete"),
+                Some(Stage::Start | Stage::Resume) => None,
+                None => Some("last"),
+            };
+            name(pass, of);
         }
-        self.last.iter_mut().for_each(|last| name(last, Some("last")));
+    }
+
+    /// All passes, and the parts that they are in; none is that of [`last`](Self::last).
+    fn passes_mut(&mut self) -> impl Iterator<Item = (&mut Pass, Option<Stage>)> {
+        let parts = [
+            (&mut self.iteration, Stage::Iteration),
+            (&mut self.begin, Stage::Begin),
+            (&mut self.start, Stage::Start),
+            (&mut self.resume, Stage::Resume),
+            (&mut self.complete, Stage::Complete),
+        ];
+        fn pass(step: &mut Step) -> Option<&mut Pass> {
+            if let Step::Pass(pass) = step { Some(pass) } else { None }
+        }
+        parts
+            .into_iter()
+            .flat_map(move |(steps, stage)| steps.iter_mut().filter_map(pass).map(move |pass| (pass, Some(stage))))
+            .chain(self.last.iter_mut().map(|last| (last, None)))
     }
 }
 
@@ -523,7 +541,9 @@ fn fuse(lines: &[Line], scalars: &Scalars, products_sum: bool) -> Vec<Step> {
                 let (operator, x, y) = (*operator, *x, *y);
                 parts.push(Part::Multiply(Multiply { operator, x, y, xy: None, yy: None, is_awaited: false }))
             }
-            Line::Dot { sum, of: [a, b], weights: None } if products_sum && is_of_product(parts.last(), [*a, *b]) => {
+            Line::Dot { sum, of: [a, b], weights: None, turned: false }
+                if products_sum && is_of_product(parts.last(), [*a, *b]) =>
+            {
                 let Some(Part::Multiply(multiply)) = parts.last_mut() else { continue };
                 *(if a == b { &mut multiply.yy } else { &mut multiply.xy }) = Some(*sum);
             }

@@ -7,7 +7,7 @@ use super::deferred::complete;
 use super::machine::{LENT, Machine};
 use super::pass_backend::PassBackend;
 use super::program::Program;
-use super::text::{OWN, R, Recorder, X};
+use super::text::{Kind, OWN, R, Recorder, Scalar, X};
 use crate::backend::LinearOperator;
 use crate::backend::host::HostBackend;
 use crate::backend::opencl::OpenClBackend;
@@ -137,7 +137,9 @@ fn ranks<R: Send>(
     rank: impl Fn(Part<'_>, Threads<f64>, &[f64]) -> R + Sync,
 ) -> Vec<R> {
     let n = a.n_rows();
-    let rows: Vec<_> = (0..parts).map(|k| k * n / parts..(k + 1) * n / parts).collect();
+    // the parts of a complex number stay together
+    let cut = |k: usize| if k == parts { n } else { k * n / parts / 2 * 2 };
+    let rows: Vec<_> = (0..parts).map(|k| cut(k)..cut(k + 1)).collect();
     let split = split(a, &rows);
     let receivers: Vec<usize> = split.iter().map(|part| part.halo.receivers).collect();
     let comms = Threads::new(&receivers, &Arc::new(Failure::default()));
@@ -247,7 +249,7 @@ fn converges_everywhere(
 fn methods_converge_on_every_rank() {
     let a = Arc::new(gallery::poisson2d([37, 29]).unwrap());
     for method in Method::FORCED.iter().copied().filter(|method| method.facts().text.is_some()) {
-        converges_everywhere(method.name(), &a, |_, _| method.program(false, None).unwrap());
+        converges_everywhere(method.name(), &a, |_, _| method.program(Kind::PLAIN, None).unwrap());
     }
 }
 
@@ -273,7 +275,7 @@ fn preconditioners_are_applied() {
         let with = |precond: Precond| {
             converges_everywhere(method.name(), &a, |part, comm| {
                 let rows = Rows::Matrix(Arc::clone(&a), part.rows.clone(), 1.0);
-                method.program(false, precond.set_up(&rows, comm).unwrap()).unwrap()
+                method.program(Kind::PLAIN, precond.set_up(&rows, comm).unwrap()).unwrap()
             })
         };
         let [without, with] = [Precond::None, Precond::Jacobi].map(with);
@@ -290,14 +292,14 @@ fn preconditioners_are_applied() {
 #[test]
 fn passes_of_methods() {
     let arrays = |method: Method, is_scaled| {
-        let program = method.program(is_scaled, None).unwrap();
+        let program = method.program(Kind { is_scaled, is_complex: false }, None).unwrap();
         let passes: Vec<(String, usize)> =
             program.passes().map(|pass| (pass.name.clone(), pass.arrays_moved())).collect();
         (program.products(), passes)
     };
     let named = |passes: &[(&str, usize)]| passes.iter().map(|(name, n)| (String::from(*name), *n)).collect::<Vec<_>>();
     let textbook = [("cg_textbook_r_dots", 3), ("cg_textbook_x_p", 5)];
-    let applied = Method::CgTextbook.program(false, Precond::Jacobi.shape()).unwrap();
+    let applied = Method::CgTextbook.program(Kind::PLAIN, Precond::Jacobi.shape()).unwrap();
     let applied: Vec<(String, usize)> = applied.passes().map(|pass| (pass.name.clone(), pass.arrays_moved())).collect();
     assert_eq!(applied, named(&[("cg_textbook_r_z_dots", 5), ("cg_textbook_x_p", 5)]));
     assert_eq!(arrays(Method::Cg, false), (1, named(&[("cg_step", 6)])));
@@ -324,7 +326,7 @@ fn launches_of_passes_change_no_bits() {
                     &part(),
                     Box::new(Alone::default()),
                     tuning,
-                    method.program(false, None).unwrap(),
+                    method.program(Kind::PLAIN, None).unwrap(),
                     &b,
                     0.0,
                     40,
@@ -350,7 +352,7 @@ fn refused_launches_are_made_up_for() {
             let kernels = Kernels::build(&ctx, tuning(Shape::Gpu, 1)).unwrap();
             let backend = OpenClBackend::<f64, f64>::new(ctx.clone(), kernels, n, Box::new(Alone::default())).unwrap();
             let block = DeviceBlock::upload(&ctx, &backend.kernels.tuning, &part(), 1.0, Format::Csr).unwrap();
-            refused_run(&backend, &block, method.program(false, None).unwrap(), &b, (limit, most), refused_at)
+            refused_run(&backend, &block, method.program(Kind::PLAIN, None).unwrap(), &b, (limit, most), refused_at)
         };
         let limit = (1e-6 * norm(&b)).powi(2);
         let expected = run(u64::MAX, limit, 400);
@@ -386,7 +388,7 @@ fn a_late_refusal_is_not_lost() {
     let backend = OpenClBackend::<f64, f64>::new(ctx.clone(), kernels, n, Box::new(Alone::default())).unwrap();
     let part = split(&a, std::slice::from_ref(&(0..n))).remove(0);
     let block = DeviceBlock::upload(&ctx, &backend.kernels.tuning, &part, 1.0, Format::Csr).unwrap();
-    let mut machine = Machine::new(&backend, from_ref(&block), Method::Cg.program(false, None).unwrap()).unwrap();
+    let mut machine = Machine::new(&backend, from_ref(&block), Method::Cg.program(Kind::PLAIN, None).unwrap()).unwrap();
     for slot in LENT {
         machine.v[slot] = backend.vector(0, "a vector").unwrap();
     }
@@ -480,7 +482,7 @@ fn directions_are_taken_over() {
     let rows = HostBlock::new(&a, split(&a, std::slice::from_ref(&(0..n))).remove(0), 1.0, Format::Csr).unwrap();
     let iterates = |breaks: &[u64]| {
         let mut machine =
-            Machine::new(&backend, from_ref(&rows), Method::CgTextbook.program(false, None).unwrap()).unwrap();
+            Machine::new(&backend, from_ref(&rows), Method::CgTextbook.program(Kind::PLAIN, None).unwrap()).unwrap();
         for slot in LENT {
             machine.v[slot] = backend.vector(0, "a vector").unwrap();
         }
@@ -524,7 +526,7 @@ fn early_and_late<O: PassBackend<Real = f64>>(
     b: &[f64],
     iterations: u64,
 ) -> ([Vec<f64>; 2], f64) {
-    let mut machine = Machine::new(backend, from_ref(a), Method::Cg.program(false, None).unwrap()).unwrap();
+    let mut machine = Machine::new(backend, from_ref(a), Method::Cg.program(Kind::PLAIN, None).unwrap()).unwrap();
     for slot in LENT {
         machine.v[slot] = backend.vector(a.halo(), "a vector").unwrap();
     }

@@ -58,6 +58,8 @@ pub(crate) enum Line {
         of: [Slot; 2],
         /// The weights.
         weights: Option<Slot>,
+        /// Whether x is multiplied by i: the imaginary part of xᴴ y.
+        turned: bool,
     },
     /// x = x + α p in every other run of elements, of which the others follow in the next iteration: see
     /// [`Deferred`].
@@ -84,6 +86,8 @@ pub(crate) struct Term {
     pub(crate) factor: Option<Node>,
     /// A vector whose elements multiply those of the vector; 1 without.
     pub(crate) scale: Option<Slot>,
+    /// Whether the vector is multiplied by i.
+    pub(crate) turned: bool,
     /// The vector.
     pub(crate) vector: Slot,
 }
@@ -183,6 +187,8 @@ pub(crate) struct Recording {
     /// which is this.
     pub(crate) norm2: Option<Node>,
     pub(crate) scalars: Scalars,
+    /// Whether elements are pairs of real and imaginary parts.
+    pub(crate) is_complex: bool,
     /// Number of sums.
     pub(crate) sums: usize,
     pub(crate) carried: Vec<Carried>,
@@ -208,6 +214,21 @@ pub(crate) struct Recording {
     pub(crate) tolerance: Option<usize>,
 }
 
+/// What a method must know of a system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Kind {
+    /// Whether it is scaled, so that r·r is not what the test looks at.
+    pub(crate) is_scaled: bool,
+    /// Whether it is the [real form](crate::matrix::equivalent::Form::General) of a complex one: neighbouring elements are then real and
+    /// imaginary parts, and scalars are complex.
+    pub(crate) is_complex: bool,
+}
+
+impl Kind {
+    /// A real system that is not scaled.
+    pub(crate) const PLAIN: Self = Self { is_scaled: false, is_complex: false };
+}
+
 /// A preconditioner M ≈ A as a rank has it, after its set-up: symmetric and positive definite, with an inverse that is cheap to
 /// apply.
 pub(crate) trait Preconditioner: fmt::Debug + Send + Sync {
@@ -226,6 +247,7 @@ pub(crate) trait Preconditioner: fmt::Debug + Send + Sync {
 /// Takes note of what a method says.
 pub(crate) struct Recorder {
     state: RefCell<State>,
+    is_complex: bool,
     has_weights: bool,
     preconditioner: Option<Arc<dyn Preconditioner>>,
     /// Whether the method has asked for it.
@@ -257,22 +279,25 @@ enum Part {
 struct Dot {
     of: [Slot; 2],
     weights: Option<Slot>,
+    turned: bool,
     /// How often its vectors had been written.
     writes: [u64; 2],
     node: Node,
 }
 
 impl Recorder {
-    /// Takes note of a method for a system that is scaled, or is not, with a preconditioner that the method applies, if there is one.
-    pub(crate) fn new(has_weights: bool, preconditioner: Option<Arc<dyn Preconditioner>>) -> Self {
-        let recorder =
-            Self { state: RefCell::default(), has_weights, preconditioner, is_preconditioned: Cell::default() };
+    /// Takes note of a method for such a system, with a preconditioner that the method applies, if there is one.
+    pub(crate) fn new(of: Kind, preconditioner: Option<Arc<dyn Preconditioner>>) -> Self {
+        let Kind { is_scaled: has_weights, is_complex } = of;
+        let state = RefCell::default();
+        let recorder = Self { state, is_complex, has_weights, preconditioner, is_preconditioned: Cell::default() };
+        recorder.state.borrow_mut().all.is_complex = is_complex;
         for name in ["x", "r", "w"] {
             recorder.vector(name);
         }
         let r = recorder.r();
         r.dot(r);
-        let norm2 = recorder.norm2(r).node;
+        let norm2 = recorder.norm2(r).real();
         {
             let state = &mut *recorder.state.borrow_mut();
             (state.all.norm2, state.part) = (Some(norm2), Part::Start);
@@ -354,25 +379,42 @@ impl Recorder {
         Preconditioning { of: self, vectors }
     }
 
-    /// A number.
+    /// A real number.
     pub(crate) fn number(&self, value: f64) -> Scalar<'_> {
         self.form(Form::Constant(value))
     }
 
-    /// A scalar that each iteration leaves to the next; before the first it has this value.
+    /// A number that is complex if the system is.
+    pub(crate) fn scalar(&self, value: f64) -> Scalar<'_> {
+        let imaginary = self.is_complex.then(|| self.number(0.0).real());
+        Scalar { imaginary, ..self.number(value) }
+    }
+
+    /// A scalar that each iteration leaves to the next; before the first it has this value, and is complex if that is.
     pub(crate) fn carried<'k>(&'k self, first: Scalar<'k>) -> Scalar<'k> {
-        let state = &mut *self.state.borrow_mut();
-        let k = state.all.carried.len();
-        let node = state.all.scalars.add(Form::Carried(k));
-        state.all.carried.push(Carried { first: first.node, next: node, stays: false });
-        Scalar { of: self, node }
+        let carried = |first: Node| {
+            let state = &mut *self.state.borrow_mut();
+            let node = state.all.scalars.add(Form::Carried(state.all.carried.len()));
+            state.all.carried.push(Carried { first, next: node, stays: false });
+            node
+        };
+        let real = carried(first.real);
+        Scalar { of: self, real, imaginary: first.imaginary.map(carried) }
     }
 
     /// What `scalar`, which is [`carried`](Self::carried), is in the next iteration.
+    ///
+    /// # Panics
+    /// If it is real, and the value is not.
     pub(crate) fn next(&self, scalar: Scalar<'_>, value: Scalar<'_>) {
+        assert!(scalar.imaginary.is_some() || value.imaginary.is_none(), "a complex value for a real scalar");
+        let zero = scalar.imaginary.filter(|_| value.imaginary.is_none()).map(|_| self.number(0.0).real);
+        let parts = [(Some(scalar.real), Some(value.real)), (scalar.imaginary, value.imaginary.or(zero))];
         let state = &mut *self.state.borrow_mut();
-        let Form::Carried(k) = state.all.scalars.form(scalar.node) else { panic!("the scalar is not carried") };
-        state.all.carried[k].next = value.node;
+        for (scalar, value) in parts.into_iter().filter_map(|(scalar, value)| scalar.zip(value)) {
+            let Form::Carried(k) = state.all.scalars.form(scalar) else { panic!("the scalar is not carried") };
+            state.all.carried[k].next = value;
+        }
     }
 
     /// What every iteration does; what was said before comes before the first.
@@ -407,7 +449,7 @@ impl Recorder {
 
     /// ‖b − A x‖² by the residual in `r`, in the units of the system as it was given.
     pub(crate) fn norm2<'k>(&'k self, r: Vector<'k>) -> Scalar<'k> {
-        self.dot(r, r, self.has_weights.then_some(WEIGHTS))
+        self.real_dot(r, r, self.has_weights.then_some(WEIGHTS), false)
     }
 
     /// Whether the system is scaled, so that r·r is not what the test looks at.
@@ -417,12 +459,12 @@ impl Recorder {
 
     /// The iterate now has this ‖b − A x‖².
     pub(crate) fn watch(&self, norm2: Scalar<'_>) {
-        self.note(Line::Check(Check { node: norm2.node, kind: CheckKind::Norm }));
+        self.note(Line::Check(Check { node: norm2.real(), kind: CheckKind::Norm }));
     }
 
     /// p·A p: the iteration goes on only if it is positive.
     pub(crate) fn require_definite(&self, curvature: Scalar<'_>) {
-        self.note(Line::Check(Check { node: curvature.node, kind: CheckKind::Curvature }));
+        self.note(Line::Check(Check { node: curvature.real(), kind: CheckKind::Curvature }));
     }
 
     /// The same for a p·A p that is a difference, which may have lost its sign to rounding: it is then looked at anew.
@@ -433,12 +475,12 @@ impl Recorder {
 
     /// The iteration goes on only if this is positive; if not, the method can't, and begins anew from the residual.
     pub(crate) fn require_no_breakdown(&self, value: Scalar<'_>) {
-        self.note(Line::Check(Check { node: value.node, kind: CheckKind::Breakdown }));
+        self.note(Line::Check(Check { node: value.real(), kind: CheckKind::Breakdown }));
     }
 
     /// The iteration goes on only if this is positive; if not, no other x has a smaller residual.
     pub(crate) fn require_descent(&self, value: Scalar<'_>) {
-        self.note(Line::Check(Check { node: value.node, kind: CheckKind::Minimum }));
+        self.note(Line::Check(Check { node: value.real(), kind: CheckKind::Minimum }));
     }
 
     /// After so many iterations, in double and in single precision, the residual is replaced by b − A x, and what the method forms
@@ -448,7 +490,7 @@ impl Recorder {
     }
 
     fn form(&self, form: Form) -> Scalar<'_> {
-        Scalar { of: self, node: self.state.borrow_mut().all.scalars.add(form) }
+        Scalar { of: self, real: self.state.borrow_mut().all.scalars.add(form), imaginary: None }
     }
 
     fn place(&self, v: Vector<'_>) -> Slot {
@@ -473,23 +515,30 @@ impl Recorder {
         state.all.sums - 1
     }
 
-    /// The sum of the products of elements, which is formed once as long as the vectors stay as they are.
-    fn dot<'k>(&'k self, x: Vector<'k>, y: Vector<'k>, weights: Option<Slot>) -> Scalar<'k> {
+    /// xᴴ y, whose imaginary part is (i x)·y.
+    fn dot<'k>(&'k self, x: Vector<'k>, y: Vector<'k>) -> Scalar<'k> {
+        let has_imaginary = self.is_complex && self.place(x) != self.place(y);
+        let real = self.real_dot(x, y, None, false);
+        Scalar { imaginary: has_imaginary.then(|| self.real_dot(x, y, None, true).real), ..real }
+    }
+
+    /// The sum of the products of elements, which is formed once as long as the vectors stay as they are; of those of i x if it is `turned`.
+    fn real_dot<'k>(&'k self, x: Vector<'k>, y: Vector<'k>, weights: Option<Slot>, turned: bool) -> Scalar<'k> {
         let of = [x, y].map(|v| self.place(v));
         let writes = of.map(|slot| self.state.borrow().writes[slot]);
-        let key = |of: [Slot; 2]| [of[0].min(of[1]), of[0].max(of[1])];
+        let key = |of: [Slot; 2]| if turned { of } else { [of[0].min(of[1]), of[0].max(of[1])] };
         let known = self.state.borrow().dots.iter().find_map(|dot| {
-            let is_same = key(dot.of) == key(of) && dot.weights == weights;
+            let is_same = key(dot.of) == key(of) && (dot.weights, dot.turned) == (weights, turned);
             let now = dot.of.map(|slot| self.state.borrow().writes[slot]);
             (is_same && dot.writes == now).then_some(dot.node)
         });
         if let Some(node) = known {
-            return Scalar { of: self, node };
+            return Scalar { of: self, real: node, imaginary: None };
         }
         let sum = self.new_sum();
-        self.note(Line::Dot { sum, of, weights });
+        self.note(Line::Dot { sum, of, weights, turned });
         let scalar = self.form(Form::Sum(sum));
-        self.state.borrow_mut().dots.push(Dot { of, weights, writes, node: scalar.node });
+        self.state.borrow_mut().dots.push(Dot { of, weights, turned, writes, node: scalar.real });
         scalar
     }
 }

@@ -24,19 +24,19 @@ pub(crate) fn bicgstab(k: &Recorder) {
     k.direction(p, r);
     let length = k.carried(shadow.dot(shadow).sqrt()); // ‖r̂‖
     let rho = k.carried(shadow.dot(r));
-    let cosine = k.carried(one); // of the angle between r̂ and r
+    let cosine2 = k.carried(one); // of the angle between r̂ and r, squared
     k.iteration(|| {
         v.set(a * p);
         let v_norm = v.dot(v).sqrt();
         let shadow_v = shadow.dot(v);
         let of_v = shadow_v / length / v_norm;
-        k.require_no_breakdown((of_v * of_v).smaller(cosine * cosine) - tiny);
+        k.require_no_breakdown(of_v.modulus2().smaller(cosine2) - tiny);
         let alpha = rho / shadow_v;
         r -= alpha * v; // s
 
         let s_norm = r.dot(r).sqrt();
         t.set(a * r);
-        let omega = steepest::step(k, r.dot(t), t.dot(t).sqrt(), s_norm);
+        let omega = steepest::step(k, t.dot(r), t.dot(t).sqrt(), s_norm);
         x += alpha * p + omega * r;
         r -= omega * t;
         let (rho_next, norm2) = (shadow.dot(r), k.norm2(r));
@@ -45,6 +45,6 @@ pub(crate) fn bicgstab(k: &Recorder) {
         let beta = rho_next / rho * alpha / omega;
         p.set(r + beta * p - beta * omega * v);
         k.next(rho, rho_next);
-        k.next(cosine, rho_next / length / r.dot(r).sqrt());
+        k.next(cosine2, (rho_next / length / r.dot(r).sqrt()).modulus2());
     });
 }

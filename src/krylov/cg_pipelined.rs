@@ -54,6 +54,7 @@ mod tests {
     use crate::backend::host::HostBackend;
     use crate::backend::machine::Machine;
     use crate::backend::program::Program;
+    use crate::backend::text::Kind;
     use crate::comm::Alone;
     use crate::krylov::{Iterate, Method, Verdict, Workspace, run};
     use crate::matrix::gallery;
@@ -72,7 +73,7 @@ mod tests {
         let part = split(&a, std::slice::from_ref(&(0..n))).remove(0);
         let rows = [HostBlock::new(&a, part, 1.0, Format::Csr).unwrap()];
         let mut w = Workspace::new(&backend, &rows).unwrap();
-        let program = Program { replace_every, ..Method::CgPipelined.program(false, None).unwrap() };
+        let program = Program { replace_every, ..Method::CgPipelined.program(Kind::PLAIN, None).unwrap() };
         let mut machine = Machine::new(&backend, &rows, program).unwrap();
         let mut iterate = Plain::new(&backend).unwrap();
         iterate.write(&backend, &mut w, &b, &vec![0.0; n]).unwrap();

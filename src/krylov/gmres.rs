@@ -201,6 +201,7 @@ mod tests {
 
     use super::*;
     use crate::backend::host::HostBackend;
+    use crate::backend::text::Kind;
     use crate::backend::text::{Preconditioner, Vector};
     use crate::comm::Alone;
     use crate::krylov::Method;
@@ -243,7 +244,7 @@ mod tests {
         let rows = HostBlock::new(a, part, 1.0, Format::Csr).unwrap();
         let mut w = Workspace::new(&backend, from_ref(&rows)).unwrap();
         let varies = m.varies();
-        let application = Method::Gmres.program(false, Some(Arc::new(m)));
+        let application = Method::Gmres.program(Kind::PLAIN, Some(Arc::new(m)));
         let mut cycles = Gmres::new(&backend, &rows, 20, (application, varies)).unwrap();
         let mut iterate = Plain::new(&backend).unwrap();
         iterate.write(&backend, &mut w, &b, &vec![0.0; n]).unwrap();

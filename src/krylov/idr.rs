@@ -30,12 +30,12 @@ pub(crate) fn idr<'k>(k: &'k Recorder) {
     let mut u = [u_1, u_2, u_3, u_4];
     let g = k.vectors(["g_1", "g_2", "g_3", "g_4"]);
     let p = ["p_1", "p_2", "p_3", "p_4"].map(|name| k.random(name));
-    let [zero, one] = [0.0, 1.0].map(|value| k.number(value));
+    let [zero, one] = [0.0, 1.0].map(|value| k.scalar(value));
     // where nothing is left to be divided, there is no step
-    let quotient = |a: Scalar<'k>, b: Scalar<'k>| b.larger(-b).choose(a / b, zero);
+    let quotient = |a: Scalar<'k>, b: Scalar<'k>| b.modulus().choose(a / b, zero);
 
     let omega = k.carried(one);
-    let first_f = p.map(|p| k.carried(p.dot(r))); // Pᵀ r
+    let first_f = p.map(|p| k.carried(p.dot(r))); // Pᴴ r
     let first_m: [[_; S]; S] = from_fn(|i| from_fn(|j| k.carried(if i == j { one } else { zero })));
     k.iteration(|| {
         let (mut f, mut m) = (first_f, first_m);
@@ -72,7 +72,7 @@ pub(crate) fn idr<'k>(k: &'k Recorder) {
 
         let r_norm = r.dot(r).sqrt();
         t.set(a * r);
-        let omega_next = steepest::step(k, r.dot(t), t.dot(t).sqrt(), r_norm);
+        let omega_next = steepest::step(k, t.dot(r), t.dot(t).sqrt(), r_norm);
         x += omega_next * r;
         r -= omega_next * t;
         k.watch(k.norm2(r));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{bicgstab, cg, cg_pipelined, cg_single_reduction, cg_textbook, gmres, idr, lsmr, minres};
 use crate::backend::program::{Program, Stage, Step};
-use crate::backend::text::{Preconditioner, Recorder};
+use crate::backend::text::{Kind, Preconditioner, Recorder};
 use crate::named::named;
 use crate::precond::Precond;
 use crate::real::Precision;
@@ -35,6 +35,8 @@ pub(crate) struct Facts {
     pub(crate) applies: bool,
     /// Whether a preconditioner that it applies may be another one in each iteration.
     pub(crate) lets_vary: bool,
+    /// Whether its scalars are complex where the system is. Those of methods for Hermitian matrices are real in any case.
+    pub(crate) is_complex: bool,
 }
 
 /// What a method needs of a matrix.
@@ -60,6 +62,7 @@ const USUAL: Facts = Facts {
     scales: true,
     applies: false,
     lets_vary: false,
+    is_complex: false,
 };
 
 /// What most methods for matrices that are not symmetric need.
@@ -111,13 +114,14 @@ methods! {
             ..text(minres::minres)
         };
     Bicgstab = "bicgstab", "Stabilised biconjugate gradients, for any square matrix (van der Vorst 1992)."
-        => Facts { needs: ANY_SQUARE, moves: false, ..text(bicgstab::bicgstab) };
+        => Facts { needs: ANY_SQUARE, moves: false, is_complex: true, ..text(bicgstab::bicgstab) };
     Idr = "idr", "Induced dimension reduction IDR(4), for any square matrix (van Gijzen and Sonneveld 2011)."
         => Facts {
             needs: ANY_SQUARE,
             keeps_direction: false,
             moves: false,
             mixes: false,
+            is_complex: true,
             ..text(idr::idr)
         };
     Gmres = "gmres", "Generalised minimal residuals with restarts, for any square matrix (Saad and Schultz 1986)."
@@ -192,31 +196,29 @@ impl Method {
         precond != Precond::None && !self.scales_by(precond) && !self.minimises()
     }
 
-    /// The method as it is run, for a system that is scaled or is not, and with a preconditioner that it applies; if it is a text. Or
-    /// else what it applies that by.
-    pub(crate) fn program(self, is_scaled: bool, m: Option<Arc<dyn Preconditioner>>) -> Option<Program> {
-        let Facts { text, application, applies, lets_vary, .. } = self.facts();
+    /// The method as it is run, for such a system, and with a preconditioner that it applies; if it is a text. Or else what it applies
+    /// that by.
+    pub(crate) fn program(self, of: Kind, m: Option<Arc<dyn Preconditioner>>) -> Option<Program> {
+        let Facts { text, application, applies, lets_vary, is_complex, .. } = self.facts();
         assert!(applies || m.is_none(), "{self} applies no preconditioner");
         assert!(
             lets_vary || m.as_ref().is_none_or(|m| !m.varies()),
             "{self} needs one preconditioner for all iterations"
         );
         let text = text.or(application.filter(|_| m.is_some()));
-        text.map(|text| Program::new(self.name(), is_scaled, m, text))
+        text.map(|text| Program::new(self.name(), Kind { is_complex: of.is_complex && is_complex, ..of }, m, text))
     }
 
-    /// Its shape, with a preconditioner that changes something or does not.
-    fn shape(self, precond: Precond, is_preconditioned: bool) -> Option<Program> {
+    /// Its shape for a real or complex system, with a preconditioner that changes something or does not.
+    fn shape(self, precond: Precond, is_preconditioned: bool, is_complex: bool) -> Option<Program> {
         let applies = self.applies(precond);
-        self.program(
-            is_preconditioned && self.scales_by(precond),
-            precond.shape().filter(|_| is_preconditioned && applies),
-        )
+        let is_scaled = is_preconditioned && self.scales_by(precond);
+        self.program(Kind { is_scaled, is_complex }, precond.shape().filter(|_| is_preconditioned && applies))
     }
 
     /// Products of an iteration with each matrix that it multiplies by.
     pub(crate) fn products(self) -> u64 {
-        match self.shape(Precond::None, false) {
+        match self.shape(Precond::None, false, false) {
             Some(program) if self != Self::Gmres => program.products() as u64 / if self.minimises() { 2 } else { 1 },
             _ => 1,
         }
@@ -224,7 +226,7 @@ impl Method {
 
     /// Vectors that a rank keeps for it beside the iterate, the residual, the direction and the product; all have room for a halo.
     pub(crate) fn more_vectors(self, precond: Precond) -> u64 {
-        self.shape(precond, true).map_or(0, |program| program.own_vectors().saturating_sub(2) as u64)
+        self.shape(precond, true, false).map_or(0, |program| program.own_vectors().saturating_sub(2) as u64)
     }
 
     /// Columns of a Krylov basis that a rank keeps, with cycles of so many steps: they have no room for a halo.
@@ -237,14 +239,19 @@ impl Method {
     /// product, and all other vectors.
     pub(crate) fn row_bytes(self, precond: Precond, restart: u32) -> f64 {
         let products = self.products() * if self.minimises() { 2 } else { 1 };
-        (products * (2 * 8 + 4) + 8 * self.vectors_moved((precond, true), restart)) as f64
+        (products * (2 * 8 + 4) + 8 * self.vectors_moved((precond, true), restart, false)) as f64
     }
 
     /// How many vectors an iteration reads and writes beside its product, by the byte rule: each array that an operation reads
     /// counts once, and each that it writes; of x, a step of `cg` has half. `is_preconditioned` tells whether the preconditioner
     /// changes anything: if it scales the system, the test needs weights. Of a method that restarts, the mean over a cycle.
-    pub(crate) fn vectors_moved(self, (precond, is_preconditioned): (Precond, bool), restart: u32) -> u64 {
-        match self.shape(precond, is_preconditioned) {
+    pub(crate) fn vectors_moved(
+        self,
+        (precond, is_preconditioned): (Precond, bool),
+        restart: u32,
+        is_complex: bool,
+    ) -> u64 {
+        match self.shape(precond, is_preconditioned, is_complex) {
             application if self == Self::Gmres => {
                 let steps = application.iter().flat_map(|program| program.steps(Stage::Start));
                 let passes = steps.filter_map(|step| if let Step::Pass(pass) = step { Some(pass) } else { None });
@@ -282,19 +289,19 @@ mod tests {
     #[test]
     #[should_panic(expected = "cg-textbook needs one preconditioner for all iterations")]
     fn what_varies_is_for_methods_that_let_it() {
-        Method::CgTextbook.program(false, Some(Arc::new(Varying)));
+        Method::CgTextbook.program(Kind::PLAIN, Some(Arc::new(Varying)));
     }
 
     #[test]
     #[should_panic(expected = "cg applies no preconditioner")]
     fn a_preconditioner_is_not_forgotten() {
-        Method::Cg.program(false, Precond::Jacobi.shape());
+        Method::Cg.program(Kind::PLAIN, Precond::Jacobi.shape());
     }
 
     #[test]
     #[should_panic(expected = "cg-classic applies no preconditioner")]
     fn nor_by_what_is_no_text() {
-        Method::CgClassic.program(false, Precond::Jacobi.shape());
+        Method::CgClassic.program(Kind::PLAIN, Precond::Jacobi.shape());
     }
 
     #[test]
@@ -303,7 +310,7 @@ mod tests {
             let says = || {
                 let Facts { text, application, .. } = method.facts();
                 text.or(application).is_some_and(|text| {
-                    Program::new("a method", false, Some(Arc::new(Varying)), text).own_vectors() > 0
+                    Program::new("a method", Kind::PLAIN, Some(Arc::new(Varying)), text).own_vectors() > 0
                 })
             };
             let applies = std::panic::catch_unwind(says).unwrap_or(false);
@@ -329,7 +336,8 @@ mod tests {
 
     #[test]
     fn vectors_moved_by_hand() {
-        let of = |method: Method| [false, true].map(|scaled| method.vectors_moved((Precond::Jacobi, scaled), 30));
+        let of =
+            |method: Method| [false, true].map(|scaled| method.vectors_moved((Precond::Jacobi, scaled), 30, false));
         let methods = [Method::Cg, Method::CgSingleReduction, Method::CgPipelined, Method::CgClassic];
         assert_eq!(methods.map(of), [[6, 7], [9, 10], [13, 14], [13, 18]]);
         // r −= α q, r·r; x += α p, p = r + β p; with z = d r

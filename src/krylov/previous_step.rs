@@ -63,16 +63,17 @@ pub(crate) fn curvature<O: Backend>(backend: &O, a: &impl LinearOperator<O>, w: 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::text::Kind;
 
     /// On [[2, 1], [1, 3]] with b = (1, 0): the second direction ends at the solution.
     #[test]
     fn by_hand() {
         // r = (0, −1/2), p = (1, 0), s = A p = (2, 1): r·r, r·s, p·s, r·p; then δ = r·A r
         let of = |sums: [f64; 4], delta: f64| {
-            let k = Recorder::new(false, None);
+            let k = Recorder::new(Kind::PLAIN, None);
             let [p, s] = k.vectors(["p", "s"]);
             let previous = PreviousStep::of_direction(&k, k.r(), p, s);
-            let node = |v: Scalar<'_>| v.node();
+            let node = |v: Scalar<'_>| v.real();
             let firsts = [previous.over_gamma, previous.over_alpha].map(node);
             let [gamma, delta_of] = [sums[0], delta].map(|value| k.number(value));
             let [alpha, beta] = previous.next(&k, gamma, delta_of).map(node);

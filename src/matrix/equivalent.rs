@@ -21,6 +21,8 @@
 //! D. Day, M. A. Heroux, "Solving complex-valued linear systems via equivalent real formulations", SIAM J. Sci. Comput.
 //! 23 (2001), doi 10.1137/S1064827500372262: their K1 and K2, by blocks.
 
+use rayon::prelude::*;
+
 use super::assemble::{assemble_rectangle, too_large};
 use super::{Complex64, Csr};
 use crate::error::Result;
@@ -103,6 +105,26 @@ pub fn real_form(a: &Csr<Complex64>) -> Result<Csr> {
     Form::General.matrix(a)
 }
 
+/// Whether a square matrix is the [`Form::General`] of a complex one, with a block `[r, −m; m, r]` for each entry, zeros in it included.
+/// Rows in parallel, O(nnz) if it is, and most other matrices are known by their first rows.
+pub(crate) fn is_real_form(a: &Csr) -> bool {
+    let is_pair = |row: usize| {
+        let ((columns, re), (others, im)) = (a.row(row), a.row(row + 1));
+        let is_block = |(j, ([r, minus_m], [m, again])): (&[u32; 2], (&[f64; 2], &[f64; 2]))| {
+            j[0].is_multiple_of(2) && j[1] == j[0] + 1 && r == again && *m == -minus_m
+        };
+        let [re, im] = [re, im].map(|values| values.as_chunks::<2>().0);
+        let blocks = columns.as_chunks::<2>().0;
+        columns == others && columns.len().is_multiple_of(2) && blocks.iter().zip(re.iter().zip(im)).all(is_block)
+    };
+    let (n, first) = (a.n_rows(), a.row_ptr().iter().position(|entries| *entries > 0));
+    let is_even = n > 0 && n == a.n_cols() && n.is_multiple_of(2) && a.nnz() > 0;
+    // the first row with entries tells of most
+    is_even
+        && first.is_none_or(|first| is_pair((first - 1) / 2 * 2))
+        && (0..n / 2).into_par_iter().with_min_len(1 << 12).all(|pair| is_pair(2 * pair))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -133,6 +155,28 @@ mod tests {
             assert!(real.values().iter().all(|v| *v != 0.0 || v.is_sign_positive()));
         }
         assert_eq!(real_form(&a).unwrap(), Form::General.matrix(&a).unwrap());
+    }
+
+    #[test]
+    fn real_forms_are_told_from_others() {
+        let entries = |values: [f64; 4]| Csr::new(2, 2, vec![0, 2, 4], vec![0, 1, 0, 1], values.to_vec()).unwrap();
+        assert!(is_real_form(&entries([1.0, -2.0, 2.0, 1.0])));
+        assert!(is_real_form(&entries([0.0, 0.0, 0.0, 0.0])));
+        for values in [[1.0, 2.0, 2.0, 1.0], [1.0, -2.0, 2.0, 1.5], [f64::NAN, -2.0, 2.0, f64::NAN]] {
+            assert!(!is_real_form(&entries(values)), "{values:?}");
+        }
+        let of = |n: usize, cols: &[u32]| {
+            let rows: Vec<u32> = (0..cols.len() as u32).collect();
+            Csr::from_triplets(n, n, &rows, cols, &vec![1.0; cols.len()]).unwrap()
+        };
+        for (n, cols) in [(0, &[][..]), (2, &[]), (3, &[0, 1, 2]), (2, &[0, 1]), (4, &[0, 1])] {
+            assert!(!is_real_form(&of(n, cols)), "{n}: {cols:?}");
+        }
+        // rows without entries, and blocks that do not begin at an even column
+        let late = Csr::new(6, 6, vec![0, 0, 0, 0, 0, 2, 4], vec![2, 3, 2, 3], vec![5.0, 1.0, -1.0, 5.0]).unwrap();
+        assert!(is_real_form(&late));
+        let odd = Csr::new(4, 4, vec![0, 2, 4, 4, 4], vec![1, 2, 1, 2], vec![5.0, 1.0, -1.0, 5.0]).unwrap();
+        assert!(!is_real_form(&odd));
     }
 
     #[test]
@@ -188,6 +232,7 @@ mod tests {
         fn products_and_residuals_are_those_of_complex_numbers((a, x, b) in system()) {
             let ax = a.mul_vec(&x);
             let residual: f64 = ax.iter().zip(&b).map(|(ax, b)| (b - ax).norm_sqr()).sum::<f64>().sqrt();
+            prop_assert_eq!(is_real_form(&real_form(&a).unwrap()), a.nnz() > 0);
             for form in FORMS {
                 let real = form.matrix(&a).unwrap();
                 let product = real.mul_vec(&form.unknowns(&x));

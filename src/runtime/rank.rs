@@ -19,7 +19,7 @@ use crate::backend::host::HostBackend;
 use crate::backend::machine::Machine;
 use crate::backend::opencl::OpenClBackend;
 use crate::backend::pass_backend::PassBackend;
-use crate::backend::text::MATRIX;
+use crate::backend::text::{Kind, MATRIX};
 use crate::comm::{Alone, Links};
 use crate::device::{Context, Info, SharedContext};
 use crate::error::Result;
@@ -90,6 +90,8 @@ struct Engine<O: PassBackend + BasisBackend, A, I> {
     /// The preconditioner and what it is set up for, if the method applies it.
     precond: Option<(Precond, Rows)>,
     scaling: Option<RankScaling<O>>,
+    /// Whether the system is the real form of a complex one.
+    is_complex: bool,
     w: Workspace<O>,
     /// Once the other ranks are known.
     way: Option<Way<O>>,
@@ -114,6 +116,8 @@ pub(crate) struct System<'a> {
     pub(crate) scaling: Option<&'a Scaling>,
     /// What A is multiplied by.
     pub(crate) factor: f64,
+    /// Whether A is the real form of a complex matrix.
+    pub(crate) is_complex: bool,
 }
 
 /// What an engine is made for.
@@ -122,6 +126,7 @@ struct Plan<'a> {
     /// The scaling of the system, and which rows of it are this rank's.
     scaling: Option<(&'a Scaling, Range<usize>)>,
     factor: f64,
+    is_complex: bool,
     method: Method,
     /// Steps of a cycle, if it has cycles.
     restart: u32,
@@ -179,7 +184,7 @@ pub(crate) fn open(
     setup: &Setup,
 ) -> Result<Opened> {
     let start = Instant::now();
-    let System { matrices, scaling, factor } = *system;
+    let System { matrices, scaling, factor, is_complex } = *system;
     let (a, part) = (&matrices[MATRIX], &mut parts[MATRIX]);
     if let Some(scaling) = scaling {
         part.values = scaling.values(a, part.rows.clone()).into();
@@ -191,6 +196,7 @@ pub(crate) fn open(
             .then(|| (setup.precond, Rows::Matrix(Arc::clone(a), part.rows.clone(), factor))),
         scaling: scaling.map(|scaling| (scaling, part.rows.clone())),
         factor,
+        is_complex,
         method: setup.method,
         restart: setup.restart,
         known: known.as_ref(),
@@ -333,6 +339,7 @@ impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<
             iterate,
             precond: plan.precond.clone(),
             scaling,
+            is_complex: plan.is_complex,
             w,
             way: None,
         })
@@ -349,7 +356,9 @@ where
 
     fn takes_columns(&self) -> bool {
         let is_one = matches!(&self.operators[..], [a] if a.takes_columns());
-        is_one && self.method.facts().text.is_some() && self.iterate.takes_columns()
+        // parts of a number are neighbours, and so are columns
+        let is_real = !(self.is_complex && self.method.facts().is_complex);
+        is_one && is_real && self.method.facts().text.is_some() && self.iterate.takes_columns()
     }
 
     fn run_columns(&mut self, links: Links, columns: Columns<'_>, watch: Watch<'_>) -> Result<ColumnsEnded> {
@@ -361,7 +370,7 @@ where
     }
 
     fn run(&mut self, links: Links, Stretch { b, x, p }: Stretch<'_>, mut monitor: Monitor<'_>) -> Result<Ended> {
-        let Self { method, restart, backend, operators, iterate, precond, scaling, w, way, .. } = self;
+        let Self { method, restart, backend, operators, iterate, precond, scaling, is_complex, w, way, .. } = self;
         iterate.connect(backend, links);
         let start = Instant::now();
         let way = match way {
@@ -370,13 +379,16 @@ where
                 let set_up = |(precond, rows): &(Precond, Rows)| precond.set_up(rows, backend.comm());
                 let m = precond.as_ref().map(set_up).transpose()?.flatten();
                 let varies = m.as_ref().is_some_and(|m| m.varies());
-                way.insert(match (&*method, method.program(scaling.is_some(), m)) {
-                    (Method::Gmres, application) => {
-                        Way::Cycles(Gmres::new(backend, &operators[MATRIX], *restart, (application, varies))?)
-                    }
-                    (_, Some(program)) => Way::Text(Machine::new(backend, operators, program)?),
-                    (_, None) => Way::Classic,
-                })
+                way.insert(
+                    match (&*method, method.program(Kind { is_scaled: scaling.is_some(), is_complex: *is_complex }, m))
+                    {
+                        (Method::Gmres, application) => {
+                            Way::Cycles(Gmres::new(backend, &operators[MATRIX], *restart, (application, varies))?)
+                        }
+                        (_, Some(program)) => Way::Text(Machine::new(backend, operators, program)?),
+                        (_, None) => Way::Classic,
+                    },
+                )
             }
         };
         if let Way::Cycles(cycles) = way {

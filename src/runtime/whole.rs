@@ -14,6 +14,7 @@ use crate::device::Info;
 use crate::error::Result;
 use crate::krylov::Method;
 use crate::matrix::Csr;
+use crate::matrix::equivalent::is_real_form;
 use crate::matrix::reorder::{Permutation, permuted};
 use crate::operator::Exchange;
 use crate::partition::{cost_of, part_alone, row_ranges_of};
@@ -36,6 +37,8 @@ pub(crate) struct Whole {
     pub(crate) factor: f64,
     /// Whether it is symmetric, or is to be taken for it: if not, rows may be multiplied by −1.
     pub(crate) is_symmetric: bool,
+    /// Whether it is the real form of a complex matrix: rows are then pairs, and no rank has half of one.
+    pub(crate) is_complex: bool,
     /// How it is to be solved: by a method that ranks know, and never by [`Method::Auto`].
     pub(crate) setup: Setup,
     /// What is kept of devices together.
@@ -61,8 +64,8 @@ impl Whole {
         let (rows, setup) = (Arc::downgrade(rows), Setup { method, ..setup.clone() });
         let have_missed = AtomicBool::new(false);
         let least_squares = None;
-        let (is_symmetric, hash) = (true, OnceLock::new());
-        Self { a, order, rows, least_squares, factor, is_symmetric, setup, store, hash, have_missed }
+        let (is_symmetric, is_complex, hash) = (true, is_real_form(&a), OnceLock::new());
+        Self { a, order, rows, least_squares, factor, is_symmetric, is_complex, setup, store, hash, have_missed }
     }
 
     /// The same for a method that minimises ‖b − A x‖, with the matrix as the ranks have it.
@@ -108,8 +111,14 @@ impl Whole {
     pub(crate) fn row_ranges(&self, rows: &Csr, shares: &[f64], devices: &[Option<Info>]) -> Vec<Range<usize>> {
         match &self.least_squares {
             Some(_) => row_ranges_of(rows.n_rows(), |row| self.cost(rows, &(0..row)), shares),
-            None => memory_check::row_ranges(rows, shares, devices, &self.setup),
+            None => self.whole_pairs(memory_check::row_ranges(rows, shares, devices, &self.setup)),
         }
+    }
+
+    /// These ranges, cut between pairs of rows if they are pairs.
+    pub(crate) fn whole_pairs(&self, ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+        let cut = |row: usize| if self.is_complex { row / 2 * 2 } else { row };
+        ranges.into_iter().map(|rows| cut(rows.start)..cut(rows.end)).collect()
     }
 
     /// How ranks are opened: by the host alone, once their kernels have missed each other, and where there is a transpose.
@@ -206,16 +215,32 @@ impl Whole {
             return Vec::new();
         }
         let mut diagonal = rows.diagonal();
-        if !self.setup.method.needs_definite() {
-            diagonal = stand_in(rows, &diagonal, !self.is_symmetric);
+        if self.setup.method.needs_definite() {
+            return diagonal;
         }
-        diagonal
+        let is_complex = self.is_complex && self.setup.method.facts().is_complex;
+        if is_complex {
+            diagonal = moduli(rows, &diagonal);
+        }
+        let mut stand_in = stand_in(rows, &diagonal, !self.is_symmetric);
+        if is_complex {
+            // both parts alike, whatever rounding did to their signs
+            stand_in.as_chunks_mut::<2>().0.iter_mut().for_each(|[re, im]| *im = *re);
+        }
+        stand_in
     }
 
     /// What the system is scaled by, if that changes anything.
     pub(crate) fn scaling(&self, diagonal: &[f64]) -> Option<Scaling> {
         self.setup.method.scales_by(self.setup.precond).then(|| Scaling::of(diagonal, self.factor)).flatten()
     }
+}
+
+/// The moduli of a complex diagonal, with the signs of its real parts, of the rows of a real form; O(n log(longest row)).
+fn moduli(rows: &Csr, real_parts: &[f64]) -> Vec<f64> {
+    let imaginary = |row: usize| rows.get(row | 1, row & !1).unwrap_or(0.0);
+    let modulus = |(row, re): (usize, &f64)| re.hypot(imaginary(row)).copysign(*re);
+    real_parts.par_iter().enumerate().map(modulus).collect()
 }
 
 /// A diagonal entry below this part of the largest of its row keeps the matrix from being singular, and says nothing of scale.

@@ -53,7 +53,7 @@ pub(crate) fn choose(whole: &Whole, rows: &Arc<Csr>, selection: &Selection) -> R
         }
     };
     let ranges = match source {
-        ShareSource::ByHand if whole.least_squares.is_none() => row_ranges_by(rows, &shares),
+        ShareSource::ByHand if whole.least_squares.is_none() => whole.whole_pairs(row_ranges_by(rows, &shares)),
         _ => whole.row_ranges(rows, &shares, &devices),
     };
     for set in &forecast.considered {

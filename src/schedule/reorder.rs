@@ -34,6 +34,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::Result;
 use crate::matrix::Csr;
+use crate::matrix::equivalent::is_real_form;
 use crate::matrix::reorder::{Locality, Permutation, growth, permuted, rcm, rcm_of_symmetric};
 use crate::named::named;
 use crate::partition::ENTRY_BYTES;
@@ -130,23 +131,25 @@ pub(crate) struct Ordered {
 
 impl Ordered {
     /// Decides on the order of the rows of a square matrix for `ranks` ranks, and makes it. An iteration moves `row_bytes` for a row
-    /// beside its entries.
+    /// beside its entries. The real and imaginary part of a complex row stay together.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) for the reordered matrix.
     pub(crate) fn new(a: &Arc<Csr>, wanted: Reorder, ranks: usize, row_bytes: f64) -> Result<Self> {
         let start = Instant::now();
+        let has_pairs = wanted != Reorder::None && is_real_form(a);
+        let in_pairs = |p: Permutation| if has_pairs { p.in_pairs() } else { p };
         let mut reordering = Reordering { cause: Cause::KeepAsked, given: None, rcm: None, time: Duration::ZERO };
         let order = match wanted {
             Reorder::None => None,
             Reorder::Rcm => {
                 reordering.cause = Cause::RcmAsked;
                 reordering.given = Some(Locality::of(a, ranks));
-                let p = rcm(a)?;
+                let p = in_pairs(rcm(a)?);
                 reordering.rcm = Some(Locality::reordered(a, ranks, &p));
                 Some(p)
             }
-            Reorder::Auto => reordering.find(a, ranks, row_bytes),
+            Reorder::Auto => reordering.find(a, ranks, row_bytes, &in_pairs),
         };
         let rows = match &order {
             Some(p) => Arc::new(permuted(a, p)?),
@@ -160,7 +163,13 @@ impl Ordered {
 
 impl Reordering {
     /// The new order, if there is one that pays; notes why.
-    fn find(&mut self, a: &Csr, ranks: usize, row_bytes: f64) -> Option<Permutation> {
+    fn find(
+        &mut self,
+        a: &Csr,
+        ranks: usize,
+        row_bytes: f64,
+        in_pairs: &dyn Fn(Permutation) -> Permutation,
+    ) -> Option<Permutation> {
         self.cause = Cause::Small;
         if size_of::<f64>() * a.n_rows() < NEAR {
             return None;
@@ -181,7 +190,7 @@ impl Reordering {
         }
         // A pattern that is not symmetric gives an order, too, if not the best one; whether it is symmetric is found
         // out in the new order.
-        let p = rcm_of_symmetric(a);
+        let p = in_pairs(rcm_of_symmetric(a));
         let found = Locality::reordered(a, ranks, &p);
         self.rcm = Some(found);
         let is_better = saves(SAVED, &found);

@@ -10,7 +10,7 @@ use crate::backend::LinearOperator;
 use crate::backend::host::HostBackend;
 use crate::backend::machine::{LENT, Machine};
 use crate::backend::pass_backend::PassBackend;
-use crate::backend::text::R;
+use crate::backend::text::{Kind, R};
 use crate::comm::Alone;
 use crate::device::{Context, DeviceVec, Info};
 use crate::error::Result;
@@ -100,7 +100,7 @@ where
     O::Vector: 'a,
     O::Passes: 'a,
 {
-    let program = method.program(false, None).or_else(|| Method::Cg.program(false, None));
+    let program = method.program(Kind::PLAIN, None).or_else(|| Method::Cg.program(Kind::PLAIN, None));
     let program = program.unwrap_or_else(|| unreachable!("cg is a text"));
     let mut machine = Machine::new(backend, from_ref(block), program)?;
     for slot in LENT {

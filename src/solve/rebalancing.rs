@@ -9,7 +9,7 @@ use super::recovery::{DeviceFailure, open};
 use super::statistics::Statistics;
 use crate::device::Rejected;
 use crate::error::{Error, Result};
-use crate::runtime::{Placement, Ranks, ShareSource, Whole, memory_check};
+use crate::runtime::{Placement, Ranks, ShareSource, Whole};
 
 /// Opens the ranks anew, with shares of the rows as given. Those that have none any more are left out.
 pub(crate) fn share_anew(
@@ -44,7 +44,7 @@ pub(crate) fn share_anew(
     let altered = ranks.altered;
     ranks.close(); // what is on the devices now would be in the way
     let rows = whole.rows()?;
-    let ranges = memory_check::row_ranges(&rows, &of_kept, &devices, &whole.setup);
+    let ranges = whole.row_ranges(&rows, &of_kept, &devices);
     let placement = Placement { devices, rows: ranges, source: ShareSource::Measured };
     let count = former.devices.len();
     let is_tuned = AtomicBool::new(true); // for blocks of about this size, if at all

@@ -102,15 +102,20 @@ impl<T: Real> PassBackend for HostBackend<T> {
     }
 }
 
-/// A factor, a vector of factors, and a vector.
-type Part<T> = (Option<T>, Option<usize>, usize);
+/// A term, with vectors by their numbers in the pass.
+struct Part<T> {
+    factor: Option<T>,
+    scale: Option<usize>,
+    turned: bool,
+    vector: usize,
+}
 
 /// A line of a pass, with vectors and factors by their numbers in the pass.
 enum Action<T> {
     /// What vector `to` is set to.
     Assign(usize, Vec<Part<T>>),
-    /// A sum of the products of two vectors, and of weights.
-    Dot([usize; 2], Option<usize>),
+    /// A sum of the products of two vectors, and of weights; the first may be multiplied by i.
+    Dot([usize; 2], Option<usize>, bool),
     /// x = x + α p with what was deferred, where it is not deferred: x, p and r, α, the deferred factors of before and now.
     Defer([usize; 3], T, [f64; 2]),
     /// What was deferred.
@@ -158,10 +163,15 @@ fn steps<T: Real>(pass: &Pass, factors: &[f64]) -> Vec<Action<T>> {
     let factor = |node| Some(T::from_f64(number(node)));
     let step = |line: &Line| match line {
         Line::Assign { to, terms } => {
-            let term = |term: &Term| (term.factor.and_then(factor), term.scale.map(at), at(term.vector));
+            let term = |term: &Term| Part {
+                factor: term.factor.and_then(factor),
+                scale: term.scale.map(at),
+                turned: term.turned,
+                vector: at(term.vector),
+            };
             Some(Action::Assign(at(*to), terms.iter().map(term).collect()))
         }
-        Line::Dot { of, weights, .. } => Some(Action::Dot(of.map(at), weights.map(at))),
+        Line::Dot { of, weights, turned, .. } => Some(Action::Dot(of.map(at), weights.map(at), *turned)),
         Line::Defer(Deferred { of: [p, r], alpha, former, next, .. }) => {
             let [former, next] = [former, next].map(|node| number(*node));
             Some(Action::Defer([X, *p, *r].map(at), T::from_f64(number(*alpha)), [former, next]))
@@ -187,22 +197,35 @@ fn of_chunk<T: Real>(steps: &[Action<T>], run: usize, chunk: &mut [&mut [T]], co
             match step {
                 Action::Assign(y, terms) if in_place(chunk, &block, *y, terms) => {}
                 Action::Assign(to, terms) => {
-                    for (k, (factor, scale, of)) in terms.iter().enumerate() {
-                        let of = &chunk[*of][block.clone()];
-                        let Some(scale) = scale else {
-                            add(value, *factor, of, k == 0);
-                            continue;
-                        };
+                    for (k, Part { factor, scale, turned, vector }) in terms.iter().enumerate() {
+                        let mut of = &chunk[*vector][block.clone()];
                         let product = &mut product[..of.len()];
-                        let scale = &chunk[*scale][block.clone()];
-                        product.iter_mut().zip(scale).zip(of).for_each(|((y, &d), &x)| *y = d * x);
-                        add(value, *factor, product, k == 0);
+                        if *turned {
+                            turn(of, product);
+                        }
+                        if let Some(scale) = scale {
+                            let scale = &chunk[*scale][block.clone()];
+                            if *turned {
+                                product.iter_mut().zip(scale).for_each(|(y, &d)| *y = d * *y);
+                            } else {
+                                product.iter_mut().zip(scale).zip(of).for_each(|((y, &d), &x)| *y = d * x);
+                            }
+                        }
+                        if *turned || scale.is_some() {
+                            of = product;
+                        }
+                        add(value, *factor, of, k == 0);
                     }
                     chunk[*to][block.clone()].copy_from_slice(value);
                 }
-                Action::Dot([a, b], weights) => {
+                Action::Dot([a, b], weights, turned) => {
                     let Some(lanes) = lanes.next() else { continue };
-                    let [a, b] = [*a, *b].map(|k| &chunk[k][block.clone()]);
+                    let [mut a, b] = [*a, *b].map(|k| &chunk[k][block.clone()]);
+                    if *turned {
+                        let product = &mut product[..a.len()];
+                        turn(a, product);
+                        a = product;
+                    }
                     match weights {
                         None => lanes.add_dot(a, b),
                         Some(w) => lanes.add_weighted_dot(&chunk[*w][block.clone()], a, b),
@@ -231,7 +254,9 @@ fn of_chunk<T: Real>(steps: &[Action<T>], run: usize, chunk: &mut [&mut [T]], co
 
 /// y = y + f x or y = x + f y, in one loop; says whether it was one of them.
 fn in_place<T: Real>(chunk: &mut [&mut [T]], block: &Range<usize>, y: usize, terms: &[Part<T>]) -> bool {
-    let [(None, None, first), (Some(f), None, second)] = *terms else { return false };
+    let [first, second] = terms else { return false };
+    let is_plain = first.factor.is_none() && [first, second].iter().all(|part| part.scale.is_none() && !part.turned);
+    let (true, Some(f), first, second) = (is_plain, second.factor, first.vector, second.vector) else { return false };
     let other = if first == y { second } else { first };
     let (true, Ok([to, x])) = (first == y || second == y, chunk.get_disjoint_mut([y, other])) else { return false };
     let pairs = to[block.clone()].iter_mut().zip(&x[block.clone()]);
@@ -247,6 +272,12 @@ fn in_place<T: Real>(chunk: &mut [&mut [T]], block: &Range<usize>, y: usize, ter
 fn three<'a, T>(chunk: &'a mut [&mut [T]], of: [usize; 3]) -> [&'a mut [T]; 3] {
     let three = chunk.get_disjoint_mut(of).unwrap_or_else(|_| unreachable!("three vectors are three"));
     three.map(|v| &mut **v)
+}
+
+/// y = i x, of pairs of real and imaginary parts.
+fn turn<T: Real>(x: &[T], y: &mut [T]) {
+    let (x, y) = (x.as_chunks::<2>().0, y.as_chunks_mut::<2>().0);
+    x.iter().zip(y).for_each(|(&[re, im], y)| *y = [T::default() - im, re]);
 }
 
 /// value = factor x for the first term, value += factor x for the others.

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::Style;
-use super::elements::{element, front, unless_deferred};
+use super::elements::{Elements, element, front, unless_deferred};
 use crate::backend::program::Pass;
 use crate::backend::text::Slot;
 use crate::kernels::Shape;
@@ -93,7 +93,7 @@ fn cpu(text: &mut String, pass: &Pass, factors: usize, at: &dyn Fn(Slot) -> usiz
             let _ = write!(text, "{}e{1} = v{1}[{index}]; ", unless_deferred(pass, slot), at(slot));
         }
     }
-    text.push_str(&element(pass, at, "(acc)", &|k, product| format!("a{k}[column] += {product};")));
+    text.push_str(&element(pass, at, Elements::of(pass), &|k, product| format!("a{k}[column] += {product};")));
     for slot in pass.stores() {
         let _ = write!(text, "{}v{1}[i] = e{1}; ", unless_deferred(pass, slot), at(slot));
     }

@@ -9,6 +9,53 @@ use crate::backend::scalar::Node;
 use crate::backend::text::{Line, Slot, Term, X};
 use crate::kernels::Shape;
 
+/// What elements are taken as.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Elements {
+    /// The type,
+    real: &'static str,
+    /// what makes it one of sums,
+    convert: &'static str,
+    /// the function that multiplies by i,
+    turned: &'static str,
+    /// that which sets numbers to 0 that are not finite,
+    finite_or_0: &'static str,
+    /// and how many there are in it.
+    count: usize,
+}
+
+impl Elements {
+    const ONE: Self = Self { real: "real", convert: "(acc)", turned: "", finite_or_0: "finite_or_0", count: 1 };
+    const TWO: Self = Self { real: "real2", convert: "convert_acc2", turned: "turned2", finite_or_0: "", count: 2 };
+    const EIGHT: Self =
+        Self { real: "real8", convert: "convert_acc8", turned: "turned8", finite_or_0: "finite_or_0_8", count: 8 };
+
+    /// Those of the GPU shape, and of what is left in the other one: a pair of real and imaginary part belongs together.
+    pub(super) fn of(pass: &Pass) -> Self {
+        if pass.is_complex { Self::TWO } else { Self::ONE }
+    }
+
+    /// Lets vectors and `n` be those of such elements, in a function over `n` numbers.
+    fn begin(self, text: &mut String, n: &str, vectors: usize) {
+        if self.count > 1 {
+            text.push_str(n);
+            (0..vectors).for_each(|k| {
+                let _ = writeln!(text, "    __global {0} *p{k} = (__global {0} *)v{k};", self.real);
+            });
+        }
+    }
+
+    /// What the names of vectors begin with.
+    fn vector(self) -> &'static str {
+        if self.count > 1 { "p" } else { "v" }
+    }
+
+    /// A product of such elements as a number.
+    fn sum(self, product: &str) -> String {
+        if self.count > 1 { format!("sum2({product})") } else { product.into() }
+    }
+}
+
 /// The function that does to part of a halo what a pass does to owned elements.
 pub(super) fn on_halo_function(pass: &Pass) -> String {
     let (vectors, loads) = (pass.vectors(), pass.loads());
@@ -19,16 +66,21 @@ pub(super) fn on_halo_function(pass: &Pass) -> String {
     );
     (0..pass.factors().len()).for_each(|k| text.push_str(&format!(", const real k{k}")));
     (0..vectors.len()).for_each(|k| text.push_str(&format!(", __global real *v{k}")));
-    text.push_str(
-        ")\n{\n    for (uint piece = group; piece < pieces; piece += groups)\n        \
-         for (uint i = n + firsts[piece] + get_local_id(0); i < n + firsts[piece + 1]; i += GROUP_SIZE) {\n        ",
+    let of = Elements::of(pass);
+    let (real, v, count) = (of.real, of.vector(), of.count);
+    text.push_str(")\n{\n");
+    of.begin(&mut text, "", vectors.len());
+    let _ = write!(
+        text,
+        "    for (uint piece = group; piece < pieces; piece += groups)\n        \
+         for (uint i = (n + firsts[piece]) / {count} + get_local_id(0); i < (n + firsts[piece + 1]) / {count}; i += GROUP_SIZE) {{\n        ",
     );
     for slot in &vectors {
-        let value = if loads.contains(slot) { format!(" = v{}[i]", at(*slot)) } else { String::new() };
-        let _ = write!(text, "real e{}{value}; ", at(*slot));
+        let value = if loads.contains(slot) { format!(" = {v}{}[i]", at(*slot)) } else { String::new() };
+        let _ = write!(text, "{real} e{}{value}; ", at(*slot));
     }
-    text.push_str(&element(pass, &at, "(acc)", &|_, _| String::new()));
-    pass.stores().iter().for_each(|slot| text.push_str(&format!("v{0}[i] = e{0}; ", at(*slot))));
+    text.push_str(&element(pass, &at, of, &|_, _| String::new()));
+    pass.stores().iter().for_each(|slot| text.push_str(&format!("{v}{0}[i] = e{0}; ", at(*slot))));
     text.push_str("\n    }\n}\n\n");
     text
 }
@@ -45,7 +97,10 @@ pub(super) fn function(pass: &Pass, style: Style) -> String {
     text.push_str(")\n{\n");
     if !pass.lines.is_empty() {
         match style.shape {
-            Shape::Gpu => gpu(&mut text, pass, style, &at),
+            Shape::Gpu => {
+                Elements::of(pass).begin(&mut text, "    n /= 2;\n", vectors.len());
+                gpu(&mut text, pass, style, &at);
+            }
             Shape::Cpu => cpu(&mut text, pass, &at),
         }
     }
@@ -57,9 +112,10 @@ pub(super) fn function(pass: &Pass, style: Style) -> String {
 pub(super) fn element(
     pass: &Pass,
     at: &dyn Fn(Slot) -> usize,
-    convert: &str,
+    of: Elements,
     sum: &dyn Fn(usize, String) -> String,
 ) -> String {
+    let Elements { convert, turned, finite_or_0, .. } = of;
     let factors = pass.factors();
     let factor = |node: Node| format!("k{}", factors.iter().position(|factor| *factor == node).unwrap_or_default());
     let mut text = String::new();
@@ -69,15 +125,17 @@ pub(super) fn element(
             Line::Assign { to, terms } => {
                 let term = |term: &Term| {
                     let value = format!("e{}", at(term.vector));
+                    let value = if term.turned { format!("{turned}({value})") } else { value };
                     let value = term.scale.map_or(value.clone(), |d| format!("(e{} * {value})", at(d)));
                     term.factor.map_or(value.clone(), |node| format!("{} * {value}", factor(node)))
                 };
                 let terms: Vec<String> = terms.iter().map(term).collect();
                 let _ = write!(text, "e{} = {}; ", at(*to), terms.join(" + "));
             }
-            Line::Dot { of: [a, b], weights, .. } => {
+            Line::Dot { of: [a, b], weights, turned: is_turned, .. } => {
                 let wide = |slot: Slot| format!("{convert}(e{})", at(slot));
-                let product = format!("{} * {}", wide(*a), wide(*b));
+                let first = if *is_turned { format!("{convert}({turned}(e{}))", at(*a)) } else { wide(*a) };
+                let product = format!("{first} * {}", wide(*b));
                 let product = weights.map_or(product.clone(), |w| format!("{} * ({product})", wide(w)));
                 let _ = write!(text, "{} ", sum(sums, product));
                 sums += 1;
@@ -89,8 +147,7 @@ pub(super) fn element(
             }
             Line::Complete(Deferred { of: [p, r], former, .. }) => {
                 let (former, [x, p, r]) = (factor(*former), [X, *p, *r].map(at));
-                let finite = if convert == "(acc)" { "finite_or_0" } else { "finite_or_0_8" };
-                let _ = write!(text, "e{x} = e{x} + {finite}(deferred_at(i, {former}) * (e{p} - e{r})); ");
+                let _ = write!(text, "e{x} = e{x} + {finite_or_0}(deferred_at(i, {former}) * (e{p} - e{r})); ");
             }
             Line::Multiply { .. } | Line::Check(_) => {}
         }
@@ -142,6 +199,8 @@ pub(super) fn front(
     index: &dyn Fn(Slot) -> &'static str,
 ) {
     let Style { fronts, rounds, .. } = style;
+    let of = Elements::of(pass);
+    let (real, v) = (of.real, of.vector());
     let (loads, stores) = (pass.loads(), pass.stores());
     let at_once = fronts * rounds;
     for k in 0..pass.sums().len() {
@@ -153,7 +212,7 @@ pub(super) fn front(
         "    for (uint left = (n + {rounds} * tiles * LANES - 1) / ({rounds} * tiles * LANES); left-- > 0;) {{"
     );
     for load in &loads {
-        let _ = writeln!(text, "        real x{}[{at_once}];", at(*load));
+        let _ = writeln!(text, "        {real} x{}[{at_once}];", at(*load));
     }
     let each = |text: &mut String, body: &str| {
         let _ = writeln!(
@@ -167,18 +226,18 @@ pub(super) fn front(
     };
     let load = |load: &Slot| {
         let (unless, at, index) = (unless_deferred(pass, *load), at(*load), index(*load));
-        format!("{unless}x{at}[k] = v{at}[{index}]; ")
+        format!("{unless}x{at}[k] = {v}{at}[{index}]; ")
     };
     let loading: String = loads.iter().map(load).collect();
     each(text, &loading);
     let mut body = String::new();
     for slot in pass.vectors() {
         let value = if loads.contains(&slot) { format!(" = x{}[k]", at(slot)) } else { String::new() };
-        let _ = write!(body, "real e{}{value}; ", at(slot));
+        let _ = write!(body, "{real} e{}{value}; ", at(slot));
     }
-    body.push_str(&element(pass, at, "(acc)", &|k, product| format!("a{k}[k % {fronts}] += {product};")));
+    body.push_str(&element(pass, at, of, &|k, product| format!("a{k}[k % {fronts}] += {};", of.sum(&product))));
     for store in &stores {
-        let _ = write!(body, "{}v{1}[i] = e{1}; ", unless_deferred(pass, *store), at(*store));
+        let _ = write!(body, "{}{v}{1}[i] = e{1}; ", unless_deferred(pass, *store), at(*store));
     }
     each(text, &body);
     text.push_str("    }\n");
@@ -197,19 +256,18 @@ fn cpu(text: &mut String, pass: &Pass, at: &dyn Fn(Slot) -> usize) {
         let _ = writeln!(text, "        acc8 a{k} = 0; acc b{k} = 0;");
     }
     let block = |text: &mut String,
-                 real: &str,
+                 of: Elements,
                  load: &dyn Fn(usize) -> String,
                  store: &dyn Fn(usize) -> String,
-                 convert,
                  sum: &dyn Fn(usize, String) -> String| {
         let mut body = String::new();
         for slot in pass.vectors() {
-            let _ = write!(body, "{real} e{0} = 0; ", at(slot));
+            let _ = write!(body, "{0} e{1} = 0; ", of.real, at(slot));
             if loads.contains(&slot) {
                 let _ = write!(body, "{}e{1} = {2}; ", unless_deferred(pass, slot), at(slot), load(at(slot)));
             }
         }
-        body.push_str(&element(pass, at, convert, sum));
+        body.push_str(&element(pass, at, of, sum));
         for slot in &stores {
             let _ = write!(body, "{}{} ", unless_deferred(pass, *slot), store(at(*slot)));
         }
@@ -218,11 +276,14 @@ fn cpu(text: &mut String, pass: &Pass, at: &dyn Fn(Slot) -> usize) {
     text.push_str("        for (; i + 8 <= end; i += 8) { ");
     let load8 = |k: usize| format!("vload8(0, v{k} + i)");
     let store8 = |k: usize| format!("vstore8(e{k}, 0, v{k} + i);");
-    block(text, "real8", &load8, &store8, "convert_acc8", &|k, product| format!("a{k} += {product};"));
-    text.push_str("}\n        for (; i < end; i++) { ");
-    let load = |k: usize| format!("v{k}[i]");
-    let store = |k: usize| format!("v{k}[i] = e{k};");
-    block(text, "real", &load, &store, "(acc)", &|k, product| format!("b{k} += {product};"));
+    block(text, Elements::EIGHT, &load8, &store8, &|k, product| format!("a{k} += {product};"));
+    let of = Elements::of(pass);
+    let count = of.count;
+    let _ = write!(text, "}}\n        for (; i + {count} <= end; i += {count}) {{ ");
+    let load = |k: usize| if count == 1 { format!("v{k}[i]") } else { format!("vload{count}(0, v{k} + i)") };
+    let store =
+        |k: usize| if count == 1 { format!("v{k}[i] = e{k};") } else { format!("vstore{count}(e{k}, 0, v{k} + i);") };
+    block(text, of, &load, &store, &|k, product| format!("b{k} += {};", of.sum(&product)));
     text.push_str("}\n");
     for (k, sum) in sums.iter().enumerate() {
         let _ = writeln!(text, "        sums[{sum} * stride + tile] = sum8(a{k}) + b{k};");

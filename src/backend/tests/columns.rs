@@ -8,7 +8,7 @@ use crate::backend::host::HostBackend;
 use crate::backend::machine::{LENT, Machine};
 use crate::backend::opencl::OpenClBackend;
 use crate::backend::pass_backend::PassBackend;
-use crate::backend::text::{R, X};
+use crate::backend::text::{Kind, R, X};
 use crate::backend::{Backend, LinearOperator};
 use crate::comm::Alone;
 use crate::device::Context;
@@ -24,7 +24,7 @@ use crate::partition::split;
 const STEPS: [u64; 3] = [4, 7, 11];
 
 fn ready<O: PassBackend<Real = f64>, A: LinearOperator<O>>(backend: &O, a: &A, method: Method) -> Machine<O> {
-    let mut machine = Machine::new(backend, from_ref(a), method.program(false, None).unwrap()).unwrap();
+    let mut machine = Machine::new(backend, from_ref(a), method.program(Kind::PLAIN, None).unwrap()).unwrap();
     for slot in LENT {
         machine.v[slot] = backend.vector(0, "lent").unwrap();
     }
@@ -110,7 +110,7 @@ fn columns_take_the_steps_of_each_alone() {
         for &method in methods {
             let alone = |k: usize| {
                 let most = if k == 1 { STEPS[0] } else { STEPS[2] };
-                run(&host, &rows, method.program(false, None).unwrap(), &b[k], 0.0, most, false).x
+                run(&host, &rows, method.program(Kind::PLAIN, None).unwrap(), &b[k], 0.0, most, false).x
             };
             let expected = [0, 1, 2].map(alone);
             check(side_by_side(&host, &rows, method, &b), &expected, &format!("{method}, host"));

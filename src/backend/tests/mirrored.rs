@@ -134,7 +134,8 @@ fn half<T: Real>(a: &Csr, (method, format, by): (Method, Format, By), b: &[f64],
     let block = block.join(&ctx, &part.halo, exchange).unwrap().whole();
     let block = if matches!(by, By::One | By::Unheard) { block.with_bytes(12 * TOGETHER_BYTES) } else { block };
     let mut several = 0_u64;
-    let ran = run_counting(&backend, &block, method.program(false, None).unwrap(), (b, limit, 200), true, &mut several);
+    let ran =
+        run_counting(&backend, &block, method.program(Kind::PLAIN, None).unwrap(), (b, limit, 200), true, &mut several);
     if comes {
         assert_eq!(
             (ran.is_together, several > 0),
@@ -156,9 +157,9 @@ fn ranks_iterate_together() {
     let device = device();
     let is_pocl_3 = device.platform.contains("Portable Computing Language") && device.driver.starts_with("3.");
     for method in Method::FORCED.iter().copied().filter(|method| method.facts().text.is_some()) {
-        let meetings = meetings(&method.program(false, None).unwrap()).unwrap();
+        let meetings = meetings(&method.program(Kind::PLAIN, None).unwrap()).unwrap();
         let expected = {
-            let program = method.program(false, None).unwrap();
+            let program = method.program(Kind::PLAIN, None).unwrap();
             let part = split(&a, std::slice::from_ref(&(0..a.n_rows()))).remove(0);
             on_host(&Arc::new(a.clone()), part, Box::new(Alone::default()), program, &b, 1e-20, 200).history
         };

@@ -3,6 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::matrix::Complex64;
+use crate::matrix::equivalent::real_form;
 
 /// What a random method says of four vectors: small integers, so that nothing is rounded.
 #[derive(Debug, Clone)]
@@ -13,7 +15,7 @@ enum Said {
     Add(usize, usize),
     /// v[to] = d ∘ v[of] for another vector d, element by element.
     Times(usize, [usize; 2]),
-    /// s = v · v, weighted by nothing.
+    /// s = v · v, a complex number in a complex system.
     Dot(usize, usize),
     /// v[to] = A v[of].
     Multiply(usize, usize),
@@ -25,7 +27,7 @@ const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 fn text(k: &Recorder, said: &[Said]) {
     let v = k.vectors(NAMES);
     v[0].set(k.r());
-    let first = v[0].dot(v[0]);
+    let first = v[0].dot(v[0]) + k.scalar(0.0);
     let left = k.carried(first);
     k.iteration(|| {
         let mut last = left;
@@ -50,12 +52,18 @@ fn text(k: &Recorder, said: &[Said]) {
     });
 }
 
+/// i v, of pairs of real and imaginary parts.
+fn turned(v: &[f64]) -> Vec<f64> {
+    v.chunks_exact(2).flat_map(|pair| [-pair[1], pair[0]]).collect()
+}
+
 /// The same in plain loops: the vectors after so many iterations.
-fn plainly(a: &Csr, r: &[f64], said: &[Said], iterations: usize) -> Vec<Vec<f64>> {
+fn plainly(a: &Csr, r: &[f64], said: &[Said], iterations: usize, is_complex: bool) -> Vec<Vec<f64>> {
     let n = r.len();
     let mut v = vec![vec![0.0; n]; 4];
     v[0] = r.to_vec();
-    let dot = |x: &[f64], y: &[f64]| (0..n).map(|i| x[i] * y[i]).sum::<f64>();
+    let real_dot = |x: &[f64], y: &[f64]| (0..n).map(|i| x[i] * y[i]).sum::<f64>();
+    let dot = |x: &[f64], y: &[f64]| [real_dot(x, y), if is_complex { real_dot(&turned(x), y) } else { 0.0 }];
     let mut last = dot(r, r);
     for _ in 0..iterations {
         for what in said {
@@ -64,7 +72,10 @@ fn plainly(a: &Csr, r: &[f64], said: &[Said], iterations: usize) -> Vec<Vec<f64>
                     v[*to] =
                         (0..n).map(|i| terms.iter().map(|(factor, of)| f64::from(*factor) * v[*of][i]).sum()).collect();
                 }
-                Said::Add(to, of) => v[*to] = (0..n).map(|i| v[*to][i] + last * v[*of][i]).collect(),
+                Said::Add(to, of) => {
+                    let other = if is_complex { turned(&v[*of]) } else { vec![0.0; n] };
+                    v[*to] = (0..n).map(|i| v[*to][i] + last[0] * v[*of][i] + last[1] * other[i]).collect();
+                }
                 Said::Times(to, [d, of]) => v[*to] = (0..n).map(|i| v[*d][i] * v[*of][i]).collect(),
                 Said::Dot(x, y) => last = dot(&v[*x], &v[*y]),
                 Said::Multiply(to, of) => v[*to] = a.mul_vec(&v[*of]),
@@ -81,10 +92,10 @@ fn left<O: PassBackend<Real = f64>>(
     a: &impl LinearOperator<O>,
     said: &[Said],
     r: &[f64],
-    most: u64,
+    (most, is_complex): (u64, bool),
     are_refused: bool,
 ) -> Vec<Vec<f64>> {
-    let program = Program::new("random", false, None, |k| text(k, said));
+    let program = Program::new("random", Kind { is_complex, ..Kind::PLAIN }, None, |k| text(k, said));
     let mut machine = Machine::new(backend, from_ref(a), program).unwrap();
     for slot in LENT {
         machine.v[slot] = backend.vector(a.halo(), "a vector").unwrap();
@@ -146,29 +157,44 @@ fn said() -> impl Strategy<Value = Vec<Said>> {
     })
 }
 
+/// A matrix of n rows, and a vector: a real one, or the real form of a complex one.
+fn system(n: usize, is_complex: bool) -> (Arc<Csr>, Vec<f64>) {
+    let r = (0..n).map(|i| (i * 7 % 3) as f64 - 1.0).collect();
+    if !is_complex {
+        return (Arc::new(gallery::poisson2d([n, 1]).unwrap()), r);
+    }
+    let entry = |i: usize, j: usize| Complex64::new(if i == j { 1.0 } else { 0.0 }, i as f64 % 2.0 - j as f64 % 3.0);
+    let (rows, cols): (Vec<u32>, Vec<u32>) =
+        (0..n as u32 / 2).flat_map(|i| (i.saturating_sub(1)..(i + 3).min(n as u32 / 2)).map(move |j| (i, j))).unzip();
+    let values: Vec<_> = rows.iter().zip(&cols).map(|(i, j)| entry(*i as usize, *j as usize)).collect();
+    let a = Csr::from_triplets(n / 2, n / 2, &rows, &cols, &values).unwrap();
+    (Arc::new(real_form(&a).unwrap()), r)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Fused or not, on the host, on a device in both shapes and by any number of groups, and among several ranks.
     #[test]
     fn programs_are_what_plain_loops_are(
         said in said(), n in prop::sample::select(vec![1_usize, 7, 255, 256, 257, 1030]), groups in 1..5_usize,
+        is_complex: bool,
     ) {
-        let a = Arc::new(gallery::poisson2d([n, 1]).unwrap());
-        let r: Vec<f64> = (0..n).map(|i| (i * 7 % 3) as f64 - 1.0).collect();
-        let expected = plainly(&a, &r, &said, 3);
+        let n = if is_complex { 2 * n } else { n };
+        let (a, r) = system(n, is_complex);
+        let expected = plainly(&a, &r, &said, 3, is_complex);
         prop_assume!(expected.iter().flatten().all(|v| v.abs() < 1e12));
         let whole = || split(&a, std::slice::from_ref(&(0..n))).remove(0);
         let host = HostBackend::<f64>::new(n, Box::new(Alone::default()));
         let rows = HostBlock::new(&a, whole(), 1.0, Format::Csr).unwrap();
-        prop_assert_eq!(&left(&host, &rows, &said, &r, 3, false), &expected, "the host");
+        prop_assert_eq!(&left(&host, &rows, &said, &r, (3, is_complex), false), &expected, "the host");
         for shape in [Shape::Cpu, Shape::Gpu] {
             let ctx = Arc::new(Context::open(&device()).unwrap());
             let kernels = Kernels::build(&ctx, tuning(shape, groups)).unwrap();
             let backend = OpenClBackend::<f64, f64>::new(ctx.clone(), kernels, n, Box::new(Alone::default())).unwrap();
             let block = DeviceBlock::upload(&ctx, &backend.kernels.tuning, &whole(), 1.0, Format::Csr).unwrap();
             for are_refused in [false, true] {
-                let left = left(&backend, &block, &said, &r, 3, are_refused);
+                let left = left(&backend, &block, &said, &r, (3, is_complex), are_refused);
                 prop_assert_eq!(&left, &expected, "{:?}, {} groups, {}", shape, groups, are_refused);
             }
         }
@@ -176,7 +202,7 @@ proptest! {
             let parts = ranks(&a, 3, &r, |part, comm, r| {
                 let backend = HostBackend::<f64>::new(part.n_owned(), Box::new(comm));
                 let rows = HostBlock::new(&a, part, 1.0, Format::Csr).unwrap();
-                left(&backend, &rows, &said, r, 3, false)
+                left(&backend, &rows, &said, r, (3, is_complex), false)
             });
             let together: Vec<Vec<f64>> = (0..4).map(|k| parts.iter().flat_map(|part| part[k].clone()).collect()).collect();
             prop_assert_eq!(&together, &expected, "three ranks");
@@ -189,17 +215,19 @@ proptest! {
 
     /// Halos travel while passes are done. Oclgrind, which can't have two contexts at once, does without this one.
     #[test]
-    fn several_devices_do_what_plain_loops_do(said in said(), n in 8..300_usize, parts in 2..4_usize) {
-        let a = Arc::new(gallery::poisson2d([n, 1]).unwrap());
-        let r: Vec<f64> = (0..n).map(|i| (i * 7 % 3) as f64 - 1.0).collect();
-        let expected = plainly(&a, &r, &said, 3);
+    fn several_devices_do_what_plain_loops_do(
+        said in said(), n in 8..300_usize, parts in 2..4_usize, is_complex: bool,
+    ) {
+        let n = if is_complex { 2 * n } else { n };
+        let (a, r) = system(n, is_complex);
+        let expected = plainly(&a, &r, &said, 3, is_complex);
         prop_assume!(expected.iter().flatten().all(|v| v.abs() < 1e12));
         let of_ranks = ranks(&a, parts, &r, |part, comm, r| {
             let ctx = Arc::new(Context::open(&device()).unwrap());
             let kernels = Kernels::build(&ctx, tuning(Shape::Cpu, 2)).unwrap();
             let backend = OpenClBackend::<f64, f64>::new(ctx.clone(), kernels, r.len(), Box::new(comm)).unwrap();
             let block = DeviceBlock::upload(&ctx, &backend.kernels.tuning, &part, 1.0, Format::Csr).unwrap();
-            left(&backend, &block, &said, r, 3, false)
+            left(&backend, &block, &said, r, (3, is_complex), false)
         });
         let all: Vec<Vec<f64>> = (0..4).map(|k| of_ranks.iter().flat_map(|part| part[k].clone()).collect()).collect();
         prop_assert_eq!(&all, &expected);
@@ -212,19 +240,20 @@ fn passes_before_the_first_product() {
     let a = Arc::new(gallery::poisson2d([12, 1]).unwrap());
     let r: Vec<f64> = (0..12).map(|i| (i * 7 % 3) as f64 - 1.0).collect();
     let said = [Said::Add(1, 0), Said::Multiply(0, 1)];
-    let expected = plainly(&a, &r, &said, 3);
+    let is_complex = false;
+    let expected = plainly(&a, &r, &said, 3, is_complex);
     for parts in [2, 3, 5] {
         let host = ranks(&a, parts, &r, |part, comm, r| {
             let backend = HostBackend::<f64>::new(part.n_owned(), Box::new(comm));
             let rows = HostBlock::new(&a, part, 1.0, Format::Csr).unwrap();
-            left(&backend, &rows, &said, r, 3, false)
+            left(&backend, &rows, &said, r, (3, is_complex), false)
         });
         let devices = ranks(&a, parts, &r, |part, comm, r| {
             let ctx = Arc::new(Context::open(&device()).unwrap());
             let kernels = Kernels::build(&ctx, tuning(Shape::Cpu, 2)).unwrap();
             let backend = OpenClBackend::<f64, f64>::new(ctx.clone(), kernels, r.len(), Box::new(comm)).unwrap();
             let block = DeviceBlock::upload(&ctx, &backend.kernels.tuning, &part, 1.0, Format::Csr).unwrap();
-            left(&backend, &block, &said, r, 3, false)
+            left(&backend, &block, &said, r, (3, is_complex), false)
         });
         for of_ranks in [host, devices] {
             let together: Vec<Vec<f64>> =
@@ -239,5 +268,51 @@ fn passes_before_the_first_product() {
 #[should_panic(expected = "random: a product is set to something else before the next one")]
 fn products_that_are_changed_on_their_way() {
     let said = [Said::Add(2, 0), Said::Multiply(1, 2)];
-    Program::new("random", false, None, |k| text(k, &said));
+    Program::new("random", Kind::PLAIN, None, |k| text(k, &said));
+}
+
+/// Scalars of a complex system, of sums with these values.
+#[test]
+fn complex_scalars_by_hand() {
+    let k = Recorder::new(Kind { is_complex: true, ..Kind::PLAIN }, None);
+    let [x, y] = k.vectors(["x", "y"]);
+    let (z, n) = (x.dot(y), x.dot(x)); // 3 + 4i and 2
+    let one = k.scalar(1.0);
+    let all = [
+        (z + n, [5.0, 4.0]),
+        (n - z, [-1.0, -4.0]),
+        (z * z, [-7.0, 24.0]),
+        (z * n, [6.0, 8.0]),
+        (n * z, [6.0, 8.0]),
+        (z / n, [1.5, 2.0]),
+        (n / z, [6.0 / 25.0, -8.0 / 25.0]),
+        (z / z, [1.0, 0.0]),
+        (-z, [-3.0, -4.0]),
+        (n.choose(z, n), [3.0, 4.0]),
+        ((-n).choose(z, n), [2.0, 0.0]),
+        ((-n).choose(n, one), [1.0, 0.0]),
+    ];
+    let (moduli, values) = ([z.modulus(), z.modulus2(), n.modulus(), (-n).modulus()], [5.0, 25.0, 2.0, 2.0]);
+    let moduli = moduli.map(Scalar::real);
+    let all = all.map(|(scalar, value)| (scalar.both(), value));
+    let sums = [f64::NAN, 3.0, 4.0, 2.0]; // r·r comes first
+    let found = k.finish().scalars.values(&sums, &[]);
+    for ((real, imaginary), value) in all {
+        let found = [found[real.0], found[imaginary.unwrap().0]];
+        assert!((0..2).all(|part| (found[part] - value[part]).abs() < 1e-15), "{found:?} {value:?}");
+    }
+    assert_eq!(moduli.map(|node| found[node.0]), values);
+}
+
+/// Quotients of numbers whose squares are out of range.
+#[test]
+fn complex_quotients_of_tiny_and_huge_numbers() {
+    for size in [1e-200, 1e200] {
+        let k = Recorder::new(Kind { is_complex: true, ..Kind::PLAIN }, None);
+        let [x, y, v] = k.vectors(["x", "y", "v"]);
+        let (real, imaginary) = (x.dot(y) / x.dot(v)).both();
+        let found = k.finish().scalars.values(&[f64::NAN, 3.0 * size, 4.0 * size, size, -size], &[]);
+        let found = [real, imaginary.unwrap()].map(|node| found[node.0]);
+        assert!((found[0] + 0.5).abs() < 1e-15 && (found[1] - 3.5).abs() < 1e-15, "{found:?}"); // (3 + 4i) / (1 − i)
+    }
 }

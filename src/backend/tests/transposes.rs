@@ -50,7 +50,7 @@ fn left<O: PassBackend<Real = f64>>(
     r: &[f64],
     most: u64,
 ) -> [Vec<f64>; 2] {
-    let mut machine = Machine::new(backend, operators, Program::new("transposes", false, None, text)).unwrap();
+    let mut machine = Machine::new(backend, operators, Program::new("transposes", Kind::PLAIN, None, text)).unwrap();
     for slot in LENT {
         machine.v[slot] = backend.vector(largest_halo(operators), "a vector").unwrap();
     }
@@ -122,7 +122,7 @@ fn each_product_has_the_halo_of_its_operator() {
 #[test]
 #[should_panic(expected = "a vector with the halos of two operators")]
 fn no_vector_has_two_halos() {
-    Program::new("twice", false, None, |k| {
+    Program::new("twice", Kind::PLAIN, None, |k| {
         let [v, q] = k.vectors(["v", "q"]);
         k.iteration(|| {
             q.set(k.a() * v);

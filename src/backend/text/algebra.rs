@@ -15,11 +15,12 @@ pub(crate) struct Vector<'k> {
     pub(super) handle: usize,
 }
 
-/// A scalar of the program.
+/// A scalar of the program: a real one, or a complex one of two real ones.
 #[derive(Clone, Copy)]
 pub(crate) struct Scalar<'k> {
     pub(super) of: &'k Recorder,
-    pub(super) node: Node,
+    pub(super) real: Node,
+    pub(super) imaginary: Option<Node>,
 }
 
 /// A linear combination of vectors.
@@ -63,18 +64,19 @@ impl<'k> Vector<'k> {
     /// The product with another vector, element by element.
     pub(crate) fn times(self, other: Vector<'k>) -> Combination<'k> {
         let [scale, vector] = [self, other].map(|v| self.of.place(v));
-        Combination { of: self.of, terms: vec![Term { factor: None, scale: Some(scale), vector }] }
+        Combination { of: self.of, terms: vec![Term { factor: None, scale: Some(scale), turned: false, vector }] }
     }
 
-    /// The dot product with another vector.
+    /// The dot product with another vector: xᴴ y in a complex system.
     pub(crate) fn dot(self, other: Vector<'k>) -> Scalar<'k> {
-        self.of.dot(self, other, None)
+        self.of.dot(self, other)
     }
 }
 
 impl<'k> From<Vector<'k>> for Combination<'k> {
     fn from(v: Vector<'k>) -> Self {
-        Self { of: v.of, terms: vec![Term { factor: None, scale: None, vector: v.of.place(v) }] }
+        let vector = v.of.place(v);
+        Self { of: v.of, terms: vec![Term { factor: None, scale: None, turned: false, vector }] }
     }
 }
 
@@ -82,7 +84,7 @@ impl Combination<'_> {
     fn negative(mut self) -> Self {
         for term in &mut self.terms {
             let form = term.factor.map_or(Form::Constant(-1.0), Form::Negative);
-            term.factor = Some(self.of.form(form).node);
+            term.factor = Some(self.of.form(form).real);
         }
         self
     }
@@ -90,29 +92,116 @@ impl Combination<'_> {
 
 impl<'k> Scalar<'k> {
     /// Its number.
+    ///
+    /// # Panics
+    /// If it is complex.
+    pub(crate) fn real(self) -> Node {
+        assert!(self.imaginary.is_none(), "a complex scalar where it must be real");
+        self.real
+    }
+
+    /// The numbers of its parts.
     #[cfg(test)]
-    pub(crate) fn node(self) -> Node {
-        self.node
+    pub(crate) fn both(self) -> (Node, Option<Node>) {
+        (self.real, self.imaginary)
     }
 
-    /// The square root.
+    /// The real scalar of this form.
+    fn form(self, form: Form) -> Self {
+        self.of.form(form)
+    }
+
+    /// Its real and imaginary part, if it has one.
+    fn parts(self) -> (Self, Option<Self>) {
+        let real = |real| Self { of: self.of, real, imaginary: None };
+        (real(self.real), self.imaginary.map(real))
+    }
+
+    fn complex(real: Self, imaginary: Option<Self>) -> Self {
+        Self { imaginary: imaginary.map(Self::real), ..real }
+    }
+
+    /// The square root of a real scalar.
     pub(crate) fn sqrt(self) -> Self {
-        self.of.form(Form::Root(self.node))
+        self.form(Form::Root(self.real()))
     }
 
-    /// `then` where this is positive, else `other`.
+    /// The square of its modulus.
+    pub(crate) fn modulus2(self) -> Self {
+        match self.parts() {
+            (a, None) => a * a,
+            (a, Some(b)) => a * a + b * b,
+        }
+    }
+
+    /// Its modulus.
+    pub(crate) fn modulus(self) -> Self {
+        if self.imaginary.is_some() { self.modulus2().sqrt() } else { self.larger(-self) }
+    }
+
+    /// `then` where this, a real scalar, is positive, else `other`.
     pub(crate) fn choose(self, then: Self, other: Self) -> Self {
-        self.of.form(Form::Choice(self.node, then.node, other.node))
+        let choice = |then: Self, other: Self| self.form(Form::Choice(self.real(), then.real(), other.real()));
+        let zero = || self.of.number(0.0);
+        let ((a, b), (c, d)) = (then.parts(), other.parts());
+        let imaginary = if b.is_some() || d.is_some() {
+            Some(choice(b.unwrap_or_else(zero), d.unwrap_or_else(zero)))
+        } else {
+            None
+        };
+        Self::complex(choice(a, c), imaginary)
     }
 
-    /// The smaller of two.
+    /// The smaller of two real scalars.
     pub(crate) fn smaller(self, other: Self) -> Self {
         -(-self).larger(-other)
     }
 
-    /// The larger of two.
+    /// The larger of two real scalars.
     pub(crate) fn larger(self, other: Self) -> Self {
-        self.of.form(Form::Larger(self.node, other.node))
+        self.form(Form::Larger(self.real(), other.real()))
+    }
+
+    /// a + b.
+    fn plus(self, other: Self) -> Self {
+        let ((a, b), (c, d)) = (self.parts(), other.parts());
+        let sum = |a: Self, b: Self| self.form(Form::Plus(a.real, b.real));
+        let imaginary = if let (Some(b), Some(d)) = (b, d) { Some(sum(b, d)) } else { b.or(d) };
+        Self::complex(sum(a, c), imaginary)
+    }
+
+    /// a − b.
+    fn minus(self, other: Self) -> Self {
+        let ((a, b), (c, d)) = (self.parts(), other.parts());
+        let difference = |a: Self, b: Self| self.form(Form::Minus(a.real, b.real));
+        let imaginary = match (b, d) {
+            (Some(b), Some(d)) => Some(difference(b, d)),
+            (b, d) => b.or(d.map(|d| -d)),
+        };
+        Self::complex(difference(a, c), imaginary)
+    }
+
+    /// a b.
+    fn times(self, other: Self) -> Self {
+        let ((a, b), (c, d)) = (self.parts(), other.parts());
+        let product = |a: Self, b: Self| self.form(Form::Times(a.real, b.real));
+        match (b, d) {
+            (Some(b), Some(d)) => Self::complex(product(a, c) - product(b, d), Some(product(a, d) + product(b, c))),
+            _ => Self::complex(product(a, c), d.map(|d| product(a, d)).or(b.map(|b| product(b, c)))),
+        }
+    }
+
+    /// a / b.
+    fn over(self, other: Self) -> Self {
+        let ((a, b), (c, d)) = (self.parts(), other.parts());
+        let quotient = |a: Self, b: Self| self.form(Form::Over(a.real, b.real));
+        let Some(d) = d else { return Self::complex(quotient(a, c), b.map(|b| quotient(b, c))) };
+        // by the larger part, so that no square is out of range
+        let largest = c.modulus().larger(d.modulus());
+        let conjugate = Self::complex(quotient(c, largest), Some(-quotient(d, largest)));
+        let (real, imaginary) = (self * conjugate).parts();
+        let size = c * quotient(c, largest) + d * quotient(d, largest);
+        Self::complex(quotient(real, size), imaginary.map(|imaginary| quotient(imaginary, size)))
     }
 }
 
@@ -128,10 +217,9 @@ impl<'k> Mul<Vector<'k>> for Scalar<'k> {
     type Output = Combination<'k>;
 
     fn mul(self, v: Vector<'k>) -> Combination<'k> {
-        Combination {
-            of: self.of,
-            terms: vec![Term { factor: Some(self.node), scale: None, vector: self.of.place(v) }],
-        }
+        let term = |factor, turned| Term { factor: Some(factor), scale: None, turned, vector: self.of.place(v) };
+        let imaginary = self.imaginary.map(|factor| term(factor, true));
+        Combination { of: self.of, terms: [term(self.real, false)].into_iter().chain(imaginary).collect() }
     }
 }
 
@@ -139,7 +227,9 @@ impl Neg for Scalar<'_> {
     type Output = Self;
 
     fn neg(self) -> Self {
-        self.of.form(Form::Negative(self.node))
+        let negative = |of: Self| self.form(Form::Negative(of.real));
+        let (real, imaginary) = self.parts();
+        Self::complex(negative(real), imaginary.map(negative))
     }
 }
 
@@ -149,7 +239,7 @@ macro_rules! operators {
             type Output = Self;
 
             fn $method(self, other: Self) -> Self {
-                self.of.form(Form::$form(self.node, other.node))
+                self.$form(other)
             }
         }
 
@@ -163,10 +253,10 @@ macro_rules! operators {
     )+};
 }
 operators! {
-    Add, add, Plus;
-    Sub, sub, Minus;
-    Mul, mul, Times;
-    Div, div, Over;
+    Add, add, plus;
+    Sub, sub, minus;
+    Mul, mul, times;
+    Div, div, over;
 }
 
 macro_rules! combinations {

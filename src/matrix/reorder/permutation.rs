@@ -51,6 +51,14 @@ impl Permutation {
         Self { order }
     }
 
+    /// The same order of pairs of neighbours, each where the first of it was: pair k is 2k and 2k + 1, which stay side by side. O(n).
+    pub(crate) fn in_pairs(&self) -> Self {
+        let mut seen = vec![false; self.order.len() / 2];
+        let is_first = |old: &&u32| !std::mem::replace(&mut seen[**old as usize / 2], true);
+        let firsts = self.order.iter().filter(is_first).map(|old| old & !1);
+        Self::of_order(firsts.flat_map(|old| [old, old + 1]).collect())
+    }
+
     /// How many things it orders.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -13,7 +13,7 @@ use crate::backend::LinearOperator;
 use crate::backend::basis::BasisBackend;
 use crate::backend::machine::Machine;
 use crate::backend::pass_backend::PassBackend;
-use crate::backend::text::MATRIX;
+use crate::backend::text::{Kind, MATRIX};
 use crate::comm::{Communicator, Links};
 use crate::error::Result;
 use crate::krylov::{Iterate, Workspace, lend};
@@ -142,7 +142,7 @@ impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<
         let a = [self.operators[MATRIX].of_columns(&backend, backend.columns())?];
         let m =
             self.precond.as_ref().map(|(precond, rows)| precond.set_up(rows, backend.comm())).transpose()?.flatten();
-        let program = self.method.program(is_scaled, m);
+        let program = self.method.program(Kind { is_scaled, is_complex: false }, m);
         let program = program.unwrap_or_else(|| unreachable!("{} is a text", self.method));
         let machine = Machine::new(&backend, &a, program)?;
         Ok(Block { w: Workspace::new(&backend, &a)?, backend, a, machine, which })

@@ -18,6 +18,7 @@ pub(crate) fn open<'a>(a: &HostOperator<'a>, setup: &Setup) -> Result<(Box<dyn R
             .map(|diagonal| (setup.precond, Rows::Function(diagonal.to_vec()))),
         scaling: scaling.as_ref().map(|scaling| (scaling, 0..n)),
         factor: 1.0,
+        is_complex: false,
         method,
         restart: setup.restart,
         known: None,
