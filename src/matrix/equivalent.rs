@@ -9,10 +9,11 @@
 //! | [`Symmetric`](Form::Symmetric) | `[r, m; m, −r]` | u, −v | c, d | symmetric if A = Aᵀ; the eigenvalues are then ± the singular values of A |
 //!
 //! The general form of a Hermitian matrix takes the iterations of the complex one, by conjugate gradients or minimal
-//! residuals. That of any other matrix takes more: its eigenvalues lie on both sides of the real axis alike, and polynomials
-//! with real coefficients must be small on both. IDR(s) takes 2 to 5 times the iterations of complex arithmetic, and restarted
+//! residuals. For any other matrix, methods with real scalars take more: the eigenvalues lie on both sides of the real axis alike, and
+//! polynomials with real coefficients must be small on both. IDR(s) takes 2 to 5 times the iterations of complex arithmetic, and restarted
 //! GMRES and BiCGSTAB, whose steps of one residual are real numbers, hardly converge where the eigenvalues are far from the
-//! real axis or around 0.
+//! real axis or around 0. So methods for such matrices have complex scalars: i v is the vector v with the parts of its numbers
+//! exchanged and a sign, a factor a + ib of it a v + b (i v), and xᴴ y = x·y + i ((i x)·y).
 //!
 //! The symmetric form makes a complex symmetric system one for minimal residuals (MINRES). Its eigenvalues lie on both sides
 //! of 0 alike, so that it takes twice the iterations of conjugate gradients on Aᴴ A. Norms of vectors and of residuals are

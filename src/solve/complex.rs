@@ -17,7 +17,8 @@ use crate::verify::{self, Residual};
 ///
 /// Ranks work on the [general real form](Form::General), of twice the order and with four entries for each. It is symmetric if the
 /// matrix is Hermitian, and definite if the matrix is: [`Method::Auto`](super::Method::Auto) and the methods for symmetric
-/// matrices take it then. [`Setup::assume_symmetric`] takes a matrix for Hermitian. Norms of residuals are those of the complex
+/// matrices take it then. Scalars of methods for other matrices are complex: they take the iterations of complex arithmetic, in which
+/// right-hand sides are solved one by one. [`Setup::assume_symmetric`] takes a matrix for Hermitian. Norms of residuals are those of the complex
 /// system.
 ///
 /// ```

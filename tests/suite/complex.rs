@@ -1,14 +1,15 @@
 //! Complex systems. Each test recomputes b − A x in complex arithmetic by itself.
 
+use declive::device::Choice;
 use declive::matrix::gallery::{Spec, random_vector};
 use declive::matrix::{AnyCsr, AnyVectors, Complex64, equivalent};
 use declive::matrix_market::read_any_vectors;
-use declive::solve::{ComplexSolver, Criterion, Indefinite, Method, Precision, Precond, Singularity};
+use declive::solve::{ComplexSolver, Criterion, Indefinite, Method, Precision, Precond, Reorder, Singularity};
 use declive::verify::complex_residual;
 use declive::{Control, Csr, Error, Outcome, Reason, Setup, Stop};
 
 use crate::common::process::Place;
-use crate::common::{choices, setup};
+use crate::common::{choice, choices, setup};
 
 const I: Complex64 = Complex64::I;
 
@@ -335,4 +336,35 @@ fn archives_with_complex_right_hand_sides() {
     place.write("C.tar.gz", crate::convert::archive(&files));
     place.run("solve C.tar.gz -o x.mtx --devices host -q").ends(0);
     assert!(relative_residual(&a, &b, &solutions(&place, "x.mtx")[0]) <= 1.01e-8);
+}
+
+/// e^(iθ) H has the iterates of H, whatever the angle: nothing is lost to the real form. With rows in any order, on any ranks, of which none
+/// has half a number.
+#[test]
+fn scalars_of_general_methods_are_complex() {
+    let (n, b) = (301, random(301, 5));
+    for method in [Method::Bicgstab, Method::Idr] {
+        let of = |angle: f64, devices: &Choice, reorder: Reorder| {
+            let turn = Complex64::from_polar(1.0, angle);
+            let line =
+                |i: usize| [(i, i, z(2.5 + i as f64 % 5.0, 0.0)), (i, i + 1, z(0.6, 0.8)), (i + 1, i, z(0.6, -0.8))];
+            let entries = (0..n).flat_map(line).filter(|(i, j, _)| *i < n && *j < n);
+            let a = matrix(n, entries.map(|(i, j, v)| (i * 5 % n, j * 5 % n, turn * v)));
+            let setup = setup(method, Precond::Jacobi, Precision::F64, devices).with_reorder(reorder);
+            let outcome = solve(&a, &b, &setup, 1e-9);
+            let found = relative_residual(&a, &b, &outcome.x);
+            let what = format!("{method}, {angle}, {devices}, {reorder}: {}", outcome.reason);
+            assert!(outcome.reason.converged() && found <= 1.01e-9, "{what}, {found:e}");
+            outcome.iterations
+        };
+        let straight = of(0.0, &choice("host"), Reorder::None);
+        assert!(straight < 100, "{method}: {straight}");
+        for devices in choices() {
+            for (angle, reorder) in [(1.5, Reorder::None), (2.5, Reorder::Rcm)] {
+                let count = of(angle, &devices, reorder);
+                let what = format!("{method}, {angle}, {devices}, {reorder}");
+                assert!(count.abs_diff(straight) <= 2 + straight / 10, "{what}: {count}, {straight}");
+            }
+        }
+    }
 }
