@@ -5,7 +5,8 @@
  *   basis_subtract_dots  w -= f_0 v_0 + f_1 v_1 + ..., in this order, where f_c is factors[first + c] and c < columns; then, with the new
  *                        w, the same sums for k < count, and as sum `columns` that of w[i]^2
  *   basis_totals         totals[first + k] = the sum of all tiles' sums k, for k < count
- *   basis_next           to = scale (w - f_0 v_0 - ...), which becomes column `column` of V, too
+ *   basis_next           to = scale (w - f_0 v_0 - ...), which becomes column `column` of V, too; if `turned`, with pairs of real and
+ *                        imaginary parts, i times that becomes the next column
  *   basis_add            x += f_0 v_0 + ..., in this order
  *
  * Sum k of tile t is partials[k * all_tiles + first_tile + t]. Elements belong to tiles whatever the number of groups, so that it changes no
@@ -227,8 +228,8 @@ KERNEL void basis_totals(uint count, uint tiles, __global const acc *restrict pa
     }
 }
 
-KERNEL void basis_next(uint n, uint begin, uint stride, uint columns, __global const acc *factors, uint first, uint column, real scale,
-                       __global real *basis, __global const real *w, __global real *to)
+KERNEL void basis_next(uint n, uint begin, uint stride, uint columns, __global const acc *factors, uint first, uint column, uint turned,
+                       real scale, __global real *basis, __global const real *w, __global real *to)
 {
     factors += first;
     w += begin;
@@ -243,9 +244,12 @@ KERNEL void basis_next(uint n, uint begin, uint stride, uint columns, __global c
             piece_add(here, -(real)factors[c], basis + (ulong)c * stride + at, s);
         piece_store(here, s, scale, to + at);
         piece_store(here, s, scale, next + at);
+        for (uint i = 0; turned && i < here; i++)
+            next[(ulong)stride + ((at + i) ^ 1)] = (at + i) % 2 == 0 ? scale * s[i] : -(scale * s[i]);
     }
 #else
-    EACH(i, n, const real s = scale * basis_add_columns(w[i], -1, columns, stride, factors, basis + i); to[i] = s; next[i] = s)
+    EACH(i, n, const real s = scale * basis_add_columns(w[i], -1, columns, stride, factors, basis + i); to[i] = s; next[i] = s;
+         if (turned) next[(ulong)stride + (i ^ 1)] = i % 2 == 0 ? s : -s)
 #endif
 }
 

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | h = Vᵀ w | j + 1 |
 //! | w = w − V h; d = Vᵀ w, w·w | j + 2 |
-//! | v = (w − V d) / ‖w − V d‖, which is the next column, and what is multiplied next | j + 3 |
+//! | v = (w − V d) / ‖w − V d‖, which is the next column, and what is multiplied next; in a complex system also i v | j + 3 or 4 |
 //!
 //! The norm of the third follows from sums of the second: ‖w − V d‖² = w·w − d·d. So there are two sums over ranks, of j and of j + 1
 //! values.
@@ -57,7 +57,8 @@ pub(crate) trait BasisBackend: Backend {
         Ok([h, d])
     }
 
-    /// to = scale (w − V f), and that as a column behind those that f goes with.
+    /// to = scale (w − V f), and that as a column in this place, behind those that f goes with; if it is one of two, i times that
+    /// comes behind it, where elements are pairs of real and imaginary parts.
     ///
     /// # Errors
     /// A failing device.
@@ -66,7 +67,8 @@ pub(crate) trait BasisBackend: Backend {
         v: &mut Self::Basis,
         f: &[f64],
         from: (f64, &Self::Vector),
-        to: (usize, &mut Self::Vector),
+        place: (usize, bool),
+        to: &mut Self::Vector,
     ) -> Result<()>;
 
     /// x = x + V f.

@@ -167,7 +167,8 @@ impl<T: Real, A: Real> Kernels<T, A> {
         unsafe { launch(ctx, kernel, grid, &[&sums, &tiles, of.partials, totals, &first]) }
     }
 
-    /// to = scale (w − V f) on a band, and as a column, too. Reads n (columns + 1) elements and writes 2 n.
+    /// to = scale (w − V f) on a band, and as a column, too; if it is one of a pair, i times that as the next one. Reads n (columns + 1)
+    /// elements and writes 2 n, or 3 n.
     pub(crate) fn basis_next(
         &self,
         ctx: &Context,
@@ -175,15 +176,18 @@ impl<T: Real, A: Real> Kernels<T, A> {
         columns: usize,
         factors: Factors<'_, A>,
         (scale, w): (T, &DeviceVec<T>),
-        (column, to): (usize, &mut DeviceVec<T>),
+        (column, is_pair): (usize, bool),
+        to: &mut DeviceVec<T>,
     ) -> Result<()> {
-        band.check(columns.max(column + 1), &[w, to]);
+        band.check(columns.max(column + 1 + usize::from(is_pair)), &[w, to]);
+        assert!(!is_pair || band.rows.len().is_multiple_of(2), "pairs are whole");
         let (factors, first) = factors.checked(columns);
-        let ([n, begin, stride], [columns, column]) = (band.place(), [columns, column].map(count));
+        let ([n, begin, stride], [columns, column, turned]) =
+            (band.place(), [columns, column, usize::from(is_pair)].map(count));
         let (kernel, grid) = (self.basis_kernel(ctx, "basis_next")?, self.tuning.grid("basis_next", band.rows.len()));
         let basis = &band.elements;
-        let args: [&dyn super::Argument; 11] =
-            [&n, &begin, &stride, &columns, factors, &first, &column, &scale, basis, w, to];
+        let args: [&dyn super::Argument; 12] =
+            [&n, &begin, &stride, &columns, factors, &first, &column, &turned, &scale, basis, w, to];
         // SAFETY: types as declared in the file; elements of the band, of both vectors and the factors were checked above.
         unsafe { launch(ctx, kernel, grid, &args) }
     }

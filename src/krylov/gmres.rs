@@ -18,6 +18,9 @@
 //! | at the end of a cycle: x += V y; or M⁻¹ V y | 8 j + 16, or 8 j + 72 / 8 j + 16 |
 //! | at its beginning: r = b − A x, r·r, v = r / ‖r‖; x is set aside | 12 nnz / n + 92 |
 //!
+//! Of the real form of a complex system, a step has two columns, v and i v: h = vᴴ w are then two sums, and w is made orthogonal to v in complex
+//! arithmetic. Both take memory, and are read.
+//!
 //! V is read once in each pass, as it must be: the sums of a pass are complete only after it. On average over a cycle of m steps that
 //! is 12 m + 60 bytes a row and step beside the product. V takes 8 m bytes a row of memory, and as many again for
 //! z of all steps if M varies.
@@ -37,6 +40,7 @@ use crate::backend::program::Program;
 use crate::backend::text::{OWN, Recorder};
 use crate::backend::{LinearOperator, Record};
 use crate::error::Result;
+use crate::matrix::Complex64;
 
 /// Steps of a cycle, if nobody says how many.
 pub const RESTART: u32 = 30;
@@ -58,19 +62,22 @@ pub(super) fn application(k: &Recorder) {
 }
 
 /// How many columns a rank keeps.
-pub(super) fn columns(restart: u32, varies: bool) -> u64 {
-    u64::from(restart) * if varies { 2 } else { 1 }
+pub(super) fn columns(restart: u32, varies: bool, is_complex: bool) -> u64 {
+    u64::from(restart) * if varies { 2 } else { 1 } * if is_complex { 2 } else { 1 }
 }
 
 /// Arrays that a step of a full cycle moves on average beside its product and M⁻¹, rounded: three passes over half of V, and what they have
 /// of other vectors.
-pub(super) fn vectors_moved(restart: u32) -> u64 {
-    (3 * (u64::from(restart) + 1)).div_ceil(2) + 6
+pub(super) fn vectors_moved(restart: u32, is_complex: bool) -> u64 {
+    let columns = 3 * (u64::from(restart) + 1);
+    if is_complex { columns + 7 } else { columns.div_ceil(2) + 6 }
 }
 
 /// What a rank keeps from cycle to cycle.
 pub(crate) struct Gmres<O: PassBackend + BasisBackend> {
     restart: usize,
+    /// Columns of a step: v, and i v in a complex system.
+    width: usize,
     v: O::Basis,
     /// M⁻¹ v of all columns, if M varies.
     z: Option<O::Basis>,
@@ -80,21 +87,22 @@ pub(crate) struct Gmres<O: PassBackend + BasisBackend> {
 }
 
 impl<O: PassBackend + BasisBackend> Gmres<O> {
-    /// Room for cycles of so many steps, with what applies a preconditioner, which may be one that varies.
+    /// Room for cycles of so many steps, of a real or complex system, with what applies a preconditioner, which may be one that varies.
     ///
     /// # Errors
     /// Not enough memory, or a compiler that fails.
     pub(crate) fn new(
         backend: &O,
         a: &impl LinearOperator<O>,
-        restart: u32,
+        (restart, is_complex): (u32, bool),
         (application, varies): (Option<Program>, bool),
     ) -> Result<Self> {
-        let restart = restart as usize;
+        let (restart, width) = (restart as usize, if is_complex { 2 } else { 1 });
         Ok(Self {
             restart,
-            v: backend.basis(restart)?,
-            z: if varies { Some(backend.basis(restart)?) } else { None },
+            width,
+            v: backend.basis(width * restart)?,
+            z: if varies { Some(backend.basis(width * restart)?) } else { None },
             m: application.map(|program| Machine::new(backend, from_ref(a), program)).transpose()?,
             idle: (f64::INFINITY, 0),
         })
@@ -119,13 +127,14 @@ impl<O: PassBackend + BasisBackend> Gmres<O> {
     }
 
     /// x += M⁻¹ V y, or Z y.
-    fn add(&mut self, backend: &O, a: &impl LinearOperator<O>, y: &[f64], w: &mut Workspace<O>) -> Result<()> {
+    fn add(&mut self, backend: &O, a: &impl LinearOperator<O>, y: &[Complex64], w: &mut Workspace<O>) -> Result<()> {
+        let y: Vec<f64> = y.iter().flat_map(|y| [y.re, y.im].into_iter().take(self.width)).collect();
         match &mut self.z {
-            Some(z) => backend.add_columns(z, y, &mut w.x),
-            None if self.m.is_none() => backend.add_columns(&mut self.v, y, &mut w.x),
+            Some(z) => backend.add_columns(z, &y, &mut w.x),
+            None if self.m.is_none() => backend.add_columns(&mut self.v, &y, &mut w.x),
             None => {
                 backend.clear(&mut w.p)?;
-                backend.add_columns(&mut self.v, y, &mut w.p)?;
+                backend.add_columns(&mut self.v, &y, &mut w.p)?;
                 self.apply(backend, a, w)?;
                 backend.axpy(1.0, &w.q, &mut w.x)
             }
@@ -162,30 +171,33 @@ pub(crate) fn gmres<O: PassBackend + BasisBackend>(
         return Ok(Verdict::Stalled { worse: !judge.is_best() });
     }
     let beta = rr.sqrt();
+    let (width, is_complex) = (cycle.width, cycle.width == 2);
     let mut small = LeastSquares::new(beta, epsilon::<O::Real>());
-    backend.next_column(&mut cycle.v, &[], (1.0 / beta, &w.r), (0, &mut w.p))?; // v = r / β
+    backend.next_column(&mut cycle.v, &[], (1.0 / beta, &w.r), (0, is_complex), &mut w.p)?; // v = r / β
     let mut verdict = None;
     for step in 1..=cycle.restart {
         let iteration = step as u64;
         backend.begin_iteration(iteration)?;
         cycle.apply(backend, a, w)?;
         if let Some(z) = &mut cycle.z {
-            backend.next_column(z, &[], (1.0, &w.q), (step - 1, &mut w.r))?; // r is set next
+            backend.next_column(z, &[], (1.0, &w.q), (width * (step - 1), is_complex), &mut w.r)?; // r is set next
         }
         let z = if cycle.m.is_some() { &mut w.q } else { &mut w.p };
         a.apply(backend, z, &mut w.r)?; //                                  w = A M⁻¹ v
-        let Projected { h, rest, norm } = orthogonalise(backend, &mut cycle.v, step, &mut w.r)?;
-        let is_regular = small.add(&h, norm);
+        let Projected { h, rest, norm } = orthogonalise(backend, &mut cycle.v, width * step, &mut w.r)?;
+        let number = |parts: &[f64]| Complex64::new(parts[0], if is_complex { parts[1] } else { 0.0 });
+        let is_regular = small.add(&h.chunks_exact(width).map(number).collect::<Vec<_>>(), norm);
         let rr = small.residual() * small.residual();
         verdict = judge.judge(&[Record::Residual { iteration, rr }], backend.comm());
         // where nothing is left of w, or it leads nowhere, the space grows no more
         if verdict.is_some() || !is_regular || norm == 0.0 || step == cycle.restart {
             break;
         }
-        backend.next_column(&mut cycle.v, &rest, (1.0 / norm, &w.r), (step, &mut w.p))?; // v = w / ‖w‖
+        let place = (width * step, is_complex);
+        backend.next_column(&mut cycle.v, &rest, (1.0 / norm, &w.r), place, &mut w.p)?; // v = w / ‖w‖
     }
     let y = small.solve();
-    if y.iter().all(|y| y.is_finite()) {
+    if y.iter().all(|y| y.re.is_finite() && y.im.is_finite()) {
         cycle.add(backend, a, &y, w)?; //                                   x += M⁻¹ V y
     }
     if verdict.is_none() {
@@ -245,7 +257,7 @@ mod tests {
         let mut w = Workspace::new(&backend, from_ref(&rows)).unwrap();
         let varies = m.varies();
         let application = Method::Gmres.program(Kind::PLAIN, Some(Arc::new(m)));
-        let mut cycles = Gmres::new(&backend, &rows, 20, (application, varies)).unwrap();
+        let mut cycles = Gmres::new(&backend, &rows, (20, false), (application, varies)).unwrap();
         let mut iterate = Plain::new(&backend).unwrap();
         iterate.write(&backend, &mut w, &b, &vec![0.0; n]).unwrap();
         let norm = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>().sqrt();

@@ -131,6 +131,7 @@ methods! {
             keeps_direction: false,
             moves: false,
             restarts: true,
+            is_complex: true,
             scales: false,
             applies: true,
             lets_vary: true,
@@ -230,9 +231,9 @@ impl Method {
     }
 
     /// Columns of a Krylov basis that a rank keeps, with cycles of so many steps: they have no room for a halo.
-    pub(crate) fn basis_columns(self, precond: Precond, restart: u32) -> u64 {
+    pub(crate) fn basis_columns(self, precond: Precond, restart: u32, is_complex: bool) -> u64 {
         let varies = self.applies(precond) && precond.shape().is_some_and(|m| m.varies());
-        if self == Self::Gmres { gmres::columns(restart, varies) } else { 0 }
+        if self == Self::Gmres { gmres::columns(restart, varies, is_complex) } else { 0 }
     }
 
     /// Bytes that an iteration in double precision moves for a row beside its entries: two vectors and the row pointer of the
@@ -255,7 +256,7 @@ impl Method {
             application if self == Self::Gmres => {
                 let steps = application.iter().flat_map(|program| program.steps(Stage::Start));
                 let passes = steps.filter_map(|step| if let Step::Pass(pass) = step { Some(pass) } else { None });
-                gmres::vectors_moved(restart) + passes.map(|pass| pass.arrays_moved() as u64).sum::<u64>()
+                gmres::vectors_moved(restart, is_complex) + passes.map(|pass| pass.arrays_moved() as u64).sum::<u64>()
             }
             Some(program) => program.arrays_moved() as u64,
             // two dot products and three updates; the weighted residual, and its product with r
@@ -356,6 +357,10 @@ mod tests {
         assert_eq!(of(Method::Lsmr), [3, 3]); // t, h and h̄
         assert_eq!(of(Method::CgTextbook), [0, 2]); // d and z
         assert_eq!(of(Method::Gmres), [0, 1]); // d, beside the basis
-        assert_eq!([Method::Gmres, Method::Idr].map(|method| method.basis_columns(Precond::Jacobi, 20)), [20, 0]);
+        assert_eq!(Method::Gmres.basis_columns(Precond::Jacobi, 20, true), 40); // v and i v
+        assert_eq!(
+            [Method::Gmres, Method::Idr].map(|method| method.basis_columns(Precond::Jacobi, 20, false)),
+            [20, 0]
+        );
     }
 }

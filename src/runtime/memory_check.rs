@@ -39,7 +39,7 @@ fn vector_bytes(setup: &Setup) -> u64 {
         Precision::F32 => 2 * 4,
         Precision::Mixed => 4 * 8,
     };
-    let columns = setup.method.basis_columns(setup.precond, setup.restart);
+    let columns = setup.method.basis_columns(setup.precond, setup.restart, setup.is_complex);
     (4 + others + weights + columns) * setup.precision.bytes() + of_iterate
 }
 
@@ -264,7 +264,7 @@ fn hint(matrices: &[Vec<Part<'_>>], devices: &[Option<Info>], setup: &Setup) -> 
     let used: Vec<Info> = devices.iter().flatten().cloned().collect();
     let all = usable(setup.precision.needs_f64());
     let single = Setup { precision: Precision::F32, ..setup.clone() };
-    let has_basis = setup.method.basis_columns(setup.precond, setup.restart) > 0;
+    let has_basis = setup.method.basis_columns(setup.precond, setup.restart, setup.is_complex) > 0;
     let restarts = 1..if has_basis { setup.restart } else { 1 };
     let shorter = restarts.rev().find(|&restart| shared_by(&used, &Setup { restart, ..setup.clone() }));
     if all.len() > used.len() && shared_by(&all, setup) {

@@ -116,8 +116,6 @@ pub(crate) struct System<'a> {
     pub(crate) scaling: Option<&'a Scaling>,
     /// What A is multiplied by.
     pub(crate) factor: f64,
-    /// Whether A is the real form of a complex matrix.
-    pub(crate) is_complex: bool,
 }
 
 /// What an engine is made for.
@@ -184,7 +182,7 @@ pub(crate) fn open(
     setup: &Setup,
 ) -> Result<Opened> {
     let start = Instant::now();
-    let System { matrices, scaling, factor, is_complex } = *system;
+    let System { matrices, scaling, factor } = *system;
     let (a, part) = (&matrices[MATRIX], &mut parts[MATRIX]);
     if let Some(scaling) = scaling {
         part.values = scaling.values(a, part.rows.clone()).into();
@@ -196,7 +194,7 @@ pub(crate) fn open(
             .then(|| (setup.precond, Rows::Matrix(Arc::clone(a), part.rows.clone(), factor))),
         scaling: scaling.map(|scaling| (scaling, part.rows.clone())),
         factor,
-        is_complex,
+        is_complex: setup.is_complex,
         method: setup.method,
         restart: setup.restart,
         known: known.as_ref(),
@@ -382,9 +380,12 @@ where
                 way.insert(
                     match (&*method, method.program(Kind { is_scaled: scaling.is_some(), is_complex: *is_complex }, m))
                     {
-                        (Method::Gmres, application) => {
-                            Way::Cycles(Gmres::new(backend, &operators[MATRIX], *restart, (application, varies))?)
-                        }
+                        (Method::Gmres, application) => Way::Cycles(Gmres::new(
+                            backend,
+                            &operators[MATRIX],
+                            (*restart, *is_complex),
+                            (application, varies),
+                        )?),
                         (_, Some(program)) => Way::Text(Machine::new(backend, operators, program)?),
                         (_, None) => Way::Classic,
                     },

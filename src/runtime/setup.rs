@@ -78,6 +78,9 @@ pub struct Setup {
     /// The most right-hand sides that [`Solver::solve_columns`](crate::Solver::solve_columns) solves for side by side, up to 16; 1 is one
     /// after the other.
     pub columns: usize,
+    /// Whether the matrix is the real form of a complex one: found out, and noted here for whoever opens ranks.
+    #[serde(skip)]
+    pub(crate) is_complex: bool,
 }
 
 impl Default for Setup {
@@ -96,6 +99,7 @@ impl Default for Setup {
             exchange: Exchange::Live,
             on_failure: OnFailure::Stop,
             columns: MAX_COLUMNS,
+            is_complex: false,
         }
     }
 }

@@ -105,8 +105,6 @@ pub(crate) struct Ranks<'a> {
     holds_all: Vec<bool>,
     /// Whether the preconditioner changes anything.
     is_preconditioned: bool,
-    /// Whether the system is the real form of a complex one.
-    is_complex: bool,
     /// Changes what the ranks are watched for.
     #[cfg(test)]
     pub(crate) altered: Option<fn(&mut Balance)>,
@@ -170,12 +168,7 @@ impl Ranks<'static> {
             sharers: sharers(device),
         };
         let jobs = placement.devices.iter().zip(known).map(place).zip(parts).collect();
-        let system = System {
-            matrices: &matrices,
-            scaling: scaling.as_ref(),
-            factor: whole.factor,
-            is_complex: whole.is_complex,
-        };
+        let system = System { matrices: &matrices, scaling: scaling.as_ref(), factor: whole.factor };
         let open = |(place, parts): (Place<'_>, Vec<Part<'_>>)| rank::open(&place, parts, &system, setup);
         let opened: Vec<Opened> = in_threads(&Failure::default(), jobs, open)?;
         let longest = |time: fn(&Opened) -> Duration| opened.iter().map(time).max().unwrap_or_default();
@@ -193,7 +186,6 @@ impl Ranks<'static> {
             holds_all,
             is_preconditioned: scaling.is_some()
                 || whole.setup.method.applies(whole.setup.precond) && diagonal.iter().any(|d| *d != diagonal[0]),
-            is_complex: whole.is_complex,
             #[cfg(test)]
             altered: None,
             times,
@@ -220,7 +212,6 @@ impl<'a> Ranks<'a> {
             costs: vec![1.0],
             holds_all: vec![true],
             is_preconditioned,
-            is_complex: false,
             #[cfg(test)]
             altered: None,
             times: SetupTimes::default(),
@@ -240,7 +231,7 @@ impl<'a> Ranks<'a> {
     /// in mixed precision is not counted, as it is not part of every iteration.
     pub(crate) fn bytes_per_iteration(&self, setup: &Setup, n: usize) -> u64 {
         let vectors =
-            setup.method.vectors_moved((setup.precond, self.is_preconditioned), setup.restart, self.is_complex);
+            setup.method.vectors_moved((setup.precond, self.is_preconditioned), setup.restart, setup.is_complex);
         self.product_bytes(setup) + vectors * n as u64 * setup.precision.bytes()
     }
 

@@ -37,8 +37,6 @@ pub(crate) struct Whole {
     pub(crate) factor: f64,
     /// Whether it is symmetric, or is to be taken for it: if not, rows may be multiplied by −1.
     pub(crate) is_symmetric: bool,
-    /// Whether it is the real form of a complex matrix: rows are then pairs, and no rank has half of one.
-    pub(crate) is_complex: bool,
     /// How it is to be solved: by a method that ranks know, and never by [`Method::Auto`].
     pub(crate) setup: Setup,
     /// What is kept of devices together.
@@ -61,11 +59,12 @@ impl Whole {
         store: Store,
     ) -> Self {
         let method = if setup.method == Method::Auto { Method::Cg } else { setup.method };
-        let (rows, setup) = (Arc::downgrade(rows), Setup { method, ..setup.clone() });
+        let setup = Setup { method, is_complex: is_real_form(&a), ..setup.clone() };
+        let rows = Arc::downgrade(rows);
         let have_missed = AtomicBool::new(false);
         let least_squares = None;
-        let (is_symmetric, is_complex, hash) = (true, is_real_form(&a), OnceLock::new());
-        Self { a, order, rows, least_squares, factor, is_symmetric, is_complex, setup, store, hash, have_missed }
+        let (is_symmetric, hash) = (true, OnceLock::new());
+        Self { a, order, rows, least_squares, factor, is_symmetric, setup, store, hash, have_missed }
     }
 
     /// The same for a method that minimises ‖b − A x‖, with the matrix as the ranks have it.
@@ -115,9 +114,9 @@ impl Whole {
         }
     }
 
-    /// These ranges, cut between pairs of rows if they are pairs.
+    /// These ranges, cut between pairs of rows if A is the real form of a complex matrix: no rank has half a number.
     pub(crate) fn whole_pairs(&self, ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
-        let cut = |row: usize| if self.is_complex { row / 2 * 2 } else { row };
+        let cut = |row: usize| if self.setup.is_complex { row / 2 * 2 } else { row };
         ranges.into_iter().map(|rows| cut(rows.start)..cut(rows.end)).collect()
     }
 
@@ -218,7 +217,7 @@ impl Whole {
         if self.setup.method.needs_definite() {
             return diagonal;
         }
-        let is_complex = self.is_complex && self.setup.method.facts().is_complex;
+        let is_complex = self.setup.is_complex && self.setup.method.facts().is_complex;
         if is_complex {
             diagonal = moduli(rows, &diagonal);
         }

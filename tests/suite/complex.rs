@@ -343,7 +343,7 @@ fn archives_with_complex_right_hand_sides() {
 #[test]
 fn scalars_of_general_methods_are_complex() {
     let (n, b) = (301, random(301, 5));
-    for method in [Method::Bicgstab, Method::Idr] {
+    for method in [Method::Bicgstab, Method::Idr, Method::Gmres] {
         let of = |angle: f64, devices: &Choice, reorder: Reorder| {
             let turn = Complex64::from_polar(1.0, angle);
             let line =

@@ -6,6 +6,7 @@ use rayon::prelude::*;
 
 use super::HostBackend;
 use super::lanes::dot;
+use super::passes::turn;
 use crate::backend::basis::BasisBackend;
 use crate::error::Result;
 use crate::memory::NoMemory;
@@ -80,18 +81,23 @@ impl<T: Real> BasisBackend for HostBackend<T> {
         v: &mut HostBasis<T>,
         f: &[f64],
         (scale, w): (f64, &Vec<T>),
-        (column, to): (usize, &mut Vec<T>),
+        (column, is_pair): (usize, bool),
+        to: &mut Vec<T>,
     ) -> Result<()> {
         let _running = self.running("basis_next");
         let (n, scale) = (v.n, T::from_f64(scale));
         let (former, rest) = v.elements.split_at_mut(column * n);
-        let chunks = to[..n].par_chunks_mut(CHUNK).zip(rest[..n].par_chunks_mut(CHUNK)).zip(w[..n].par_chunks(CHUNK));
+        let (new, turned) = rest.split_at_mut(n);
+        let chunks = to[..n].par_chunks_mut(CHUNK).zip(new.par_chunks_mut(CHUNK)).zip(w[..n].par_chunks(CHUNK));
         chunks.enumerate().for_each(|(k, ((to, column), w))| {
             column.copy_from_slice(w);
             add(-1.0, f, |c| c * n + k * CHUNK, former, column);
             column.iter_mut().for_each(|v| *v = scale * *v);
             to.copy_from_slice(column);
         });
+        if is_pair {
+            turned[..n].par_chunks_mut(CHUNK).zip(new.par_chunks(CHUNK)).for_each(|(turned, v)| turn(v, turned));
+        }
         Ok(())
     }
 

@@ -275,7 +275,7 @@ fn three<'a, T>(chunk: &'a mut [&mut [T]], of: [usize; 3]) -> [&'a mut [T]; 3] {
 }
 
 /// y = i x, of pairs of real and imaginary parts.
-fn turn<T: Real>(x: &[T], y: &mut [T]) {
+pub(super) fn turn<T: Real>(x: &[T], y: &mut [T]) {
     let (x, y) = (x.as_chunks::<2>().0, y.as_chunks_mut::<2>().0);
     x.iter().zip(y).for_each(|(&[re, im], y)| *y = [T::default() - im, re]);
 }

@@ -91,7 +91,7 @@ impl<T: Real, A: Real> BasisBackend for OpenClBackend<T, A> {
         let (ctx, n) = (&self.ctx, self.n_owned());
         let most = ((ctx.max_band_bytes / (columns.max(1) * size_of::<T>()) as u64) as usize).max(1);
         let count = n.div_ceil(most).max(1);
-        let rows = n.div_ceil(count).max(1);
+        let rows = n.div_ceil(count).next_multiple_of(2); // of whole pairs, where there are pairs
         let group_size = self.kernels.tuning.launch("basis_dots").group_size;
         let mut bands: Vec<Band<T>> = Vec::with_capacity(count);
         for k in 0..count {
@@ -140,12 +140,13 @@ impl<T: Real, A: Real> BasisBackend for OpenClBackend<T, A> {
         v: &mut DeviceBasis<T, A>,
         f: &[f64],
         (scale, w): (f64, &DeviceVec<T>),
-        (column, to): (usize, &mut DeviceVec<T>),
+        place: (usize, bool),
+        to: &mut DeviceVec<T>,
     ) -> Result<()> {
         let first = self.place(v, f)?;
         let factors = Factors(&v.totals, first);
         for band in &mut v.bands {
-            self.kernels.basis_next(&self.ctx, band, f.len(), factors, (T::from_f64(scale), w), (column, to))?;
+            self.kernels.basis_next(&self.ctx, band, f.len(), factors, (T::from_f64(scale), w), place, to)?;
         }
         Ok(())
     }

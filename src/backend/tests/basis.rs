@@ -21,7 +21,7 @@ fn columns<O: BasisBackend<Real = f64>>(backend: &O, vectors: &[Vec<f64>]) -> Fo
         backend.write(vector, &mut w).unwrap();
         let found = orthogonalise(backend, &mut v, k.min(COLUMNS), &mut w).unwrap();
         if k < COLUMNS {
-            backend.next_column(&mut v, &found.rest, (1.0 / found.norm, &w), (k, &mut to)).unwrap();
+            backend.next_column(&mut v, &found.rest, (1.0 / found.norm, &w), (k, false), &mut to).unwrap();
         }
         projected.push(found);
     }

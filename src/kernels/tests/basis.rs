@@ -111,16 +111,24 @@ pub(super) fn bases<T: Real, A: Real>(t: &Bench<T, A>) {
             case.bands.iter().for_each(|band| kernels.basis_add(ctx, band, count, factors, &mut x).unwrap());
             assert_eq!(t.down(&x), case.combined(1.0, &f, &w), "{what}");
 
-            // the next column, of all before the last, or of none
-            for columns in [count - 1, 0] {
+            // the next column, of all before the last, or of none; or the last two
+            let has_pairs = case.bands.iter().all(|band| band.rows.len().is_multiple_of(2)) && count > 1;
+            for (columns, is_pair) in [(count - 1, false), (0, false), (0, true), (count - 2.min(count), true)] {
+                if is_pair && !has_pairs {
+                    continue;
+                }
+                let last = count - 1 - usize::from(is_pair);
                 let (dw, mut to, scale) = (t.up(&w), t.up(&vec![9.0; n]), T::from_f64(0.5));
                 for band in &mut case.bands {
-                    kernels.basis_next(ctx, band, columns, factors, (scale, &dw), (count - 1, &mut to)).unwrap();
+                    kernels.basis_next(ctx, band, columns, factors, (scale, &dw), (last, is_pair), &mut to).unwrap();
                 }
                 let next: Vec<f64> =
                     case.combined(-1.0, &f[..columns], &w).iter().map(|v| T::from_f64(0.5 * v).to_f64()).collect();
                 assert_eq!(t.down(&to), next, "{what}");
-                case.v[count - 1] = next;
+                if is_pair {
+                    case.v[count - 1] = next.chunks_exact(2).flat_map(|pair| [-pair[1], pair[0]]).collect();
+                }
+                case.v[last] = next;
                 assert_eq!(case.read(), case.v, "{what}");
             }
         }
