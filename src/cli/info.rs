@@ -105,10 +105,12 @@ fn look<T: Scalar>(
     let start = Instant::now();
     let square = Square::of(a);
     let square = square.as_ref();
-    let advice = Advice::new(a, square);
-    let formats = square.map(|_| advice.setup()).and_then(|setup| match &read.a {
-        AnyCsr::Real(a) => Some(formats(a, &setup)),
-        AnyCsr::Complex(a) => real_form(a).ok().map(|form| formats(&form, &setup)),
+    let mut advice = Advice::new(a, square);
+    let form = if let AnyCsr::Complex(a) = &read.a { real_form(a).ok() } else { None };
+    let real = if let AnyCsr::Real(a) = &read.a { Some(a) } else { form.as_ref() };
+    let formats = square.and(real).map(|a| {
+        advice.look_at_factors(a);
+        formats(a, &advice.setup())
     });
     let mut report = Report {
         matrix: Matrix::new(request.source.clone(), a, read.duplicates),
@@ -188,8 +190,9 @@ mod tests {
         let text = squeezed(&report);
         for part in [
             "Hermitian positive definite: a matrix for declive solve.",
-            "method cg precond jacobi: it evens out the diagonal, which varies by a factor of 1.50 \
+            "precond jacobi: it evens out the diagonal, which varies by a factor of 1.50 \
              solved as a real system of twice the order",
+            "at first direct, if no devices are named",
             "found complex hermitian, 2 × 2, 4 entries",
             "symmetric no; a(1,2) = 0 + 1i, a(2,1) = 0 − 1i; relative differences up to 8.16e-1",
             "hermitian yes, to the last bit",
@@ -211,7 +214,7 @@ mod tests {
         for part in [
             "Not Hermitian: a matrix for declive solve.",
             "method idr: not hermitian: a(1,1) = 0 + 1i",
-            "precond jacobi: it evens out the real parts of the diagonal, where they are positive",
+            "precond jacobi: it evens out the moduli of the diagonal",
             "found complex symmetric",
             "hermitian no; a(1,1) = 0 + 1i; ",
             "diagonal 1 not stored, first in row 2; 1 not real, first in row 1; |a(i,i)| is 1 throughout",

@@ -183,7 +183,8 @@ impl Method {
     }
 
     /// Whether it needs a positive definite matrix.
-    pub(crate) fn needs_definite(self) -> bool {
+    #[must_use]
+    pub fn needs_definite(self) -> bool {
         self.facts().needs.definite
     }
 

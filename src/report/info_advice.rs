@@ -8,7 +8,7 @@ use declive::matrix::reorder::rcm;
 use declive::matrix::symmetry::Symmetries;
 use declive::matrix::values::{MainDiagonal, Range};
 use declive::matrix::{Csr, Scalar};
-use declive::solve::{Format, Method, Precision, Precond, candidates, device_bytes};
+use declive::solve::{Format, Method, Precision, Precond, candidates, device_bytes, factorises_first};
 use serde::Serialize;
 
 use super::units::{figure, scientific};
@@ -45,6 +45,8 @@ pub(crate) struct Advice {
     pub(super) format: Format,
     /// The method that fits.
     pub(super) method: Method,
+    /// Whether `direct` comes first where no devices are named.
+    pub(crate) direct_first: bool,
     /// The preconditioner that fits.
     pub(super) precond: Precond,
     /// Why this one.
@@ -83,10 +85,16 @@ impl Advice {
         Self {
             format: Format::Auto,
             method,
+            direct_first: false,
             precond,
             precond_reason: reason,
             device_bytes: DeviceBytes { f64: bytes(Precision::F64), f32: bytes(Precision::F32) },
         }
+    }
+
+    /// Whether the matrix, or its real form, is factorised first.
+    pub(crate) fn look_at_factors(&mut self, a: &Csr) {
+        self.direct_first = self.method != Method::Lsmr && factorises_first(a, self.method.needs_definite());
     }
 
     /// The set-up of a solve as advised.
@@ -98,7 +106,7 @@ impl Advice {
 /// The preconditioner for this diagonal, and why.
 fn precond(diagonal: &MainDiagonal) -> (Precond, String) {
     if diagonal.not_real.count > 0 {
-        return (Precond::Jacobi, "it evens out the real parts of the diagonal, where they are positive".into());
+        return (Precond::Jacobi, "it evens out the moduli of the diagonal".into());
     }
     of_range(diagonal.range)
 }

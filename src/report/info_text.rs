@@ -235,6 +235,9 @@ impl<T: Scalar> Report<T> {
         let why = self.positive_definite.as_ref().filter(|definite| definite.verdict == "no");
         let why = why.map_or_else(String::new, |definite| format!(": {}", definite.reason));
         text.line("method", &format!("{}{why}", advice.method));
+        if advice.direct_first {
+            text.line("at first", "direct, if no devices are named: factorised sooner than one is opened");
+        }
         text.line("precond", &format!("{}: {}", advice.precond, advice.precond_reason));
         if T::IS_COMPLEX {
             text.line("solved as", "a real system of twice the order");

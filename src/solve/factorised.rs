@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use super::null_space::NullSpace;
 use super::statistics::{Answer, Statistics};
 use crate::direct::{Analysis, Factor, Kind, Singular, available_bytes, refine};
 use crate::error::Result;
@@ -10,14 +11,26 @@ use crate::matrix::Csr;
 use crate::runtime::Stop;
 use crate::verify;
 
-/// Operations that take the host less than a device takes to open: some 50 ms.
+/// Operations that take the host less than a device takes to open, some 50 ms: for L U, and for L Lᵀ, whose blocks are larger.
 const FEW: f64 = 5e7;
+const FEW_OF_CHOLESKY: f64 = 5e8;
 
 /// Entries of a matrix that is analysed, if the analysis alone decides whether it is factorised: some 50 ms, too.
 const FEW_ENTRIES: usize = 400_000;
 
 /// Operations that the host does in a second, at least.
 const RATE: f64 = 1e9;
+
+/// Whether [`Method::Auto`](super::Method::Auto) begins with factors of the matrix if no devices are named: it is factorised in less time than
+/// a device takes to open, by what the analysis of its pattern tells. Takes some 50 ms at most.
+#[must_use]
+pub fn factorises_first(a: &Csr, may_be_definite: bool) -> bool {
+    let is_possible = a.n_rows() == a.n_cols() && Factorised::may_be_quick(a);
+    let is_semidefinite = may_be_definite && NullSpace::of(a, true).is_some();
+    is_possible
+        && !is_semidefinite
+        && Factorised::analysed(a, may_be_definite).is_ok_and(|factorised| factorised.is_quick())
+}
 
 /// How far the factorisation of a matrix is.
 #[derive(Debug)]
@@ -49,8 +62,13 @@ impl Factorised {
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
     pub(super) fn analysed(a: &Csr, may_be_definite: bool) -> Result<Self> {
         let kind = if may_be_definite { Kind::Cholesky } else { Kind::Lu };
+        let started = Instant::now();
         let stage = match (Analysis::new(a, kind)?, kind) {
-            (Ok(analysis), _) => Stage::Analysed(analysis),
+            (Ok(analysis), _) => {
+                let (flops, bytes, time) = (analysis.flops(), 1e-6 * analysis.bytes() as f64, started.elapsed());
+                log::debug!("{kind} factors would take {flops:.1e} operations and {bytes:.1} MB; analysed in {time:?}");
+                Stage::Analysed(analysis)
+            }
             (Err(_), Kind::Cholesky) => return Self::analysed(a, false),
             (Err(singular), Kind::Lu) => Stage::Singular(singularity(&singular)),
         };
@@ -64,7 +82,8 @@ impl Factorised {
 
     /// Whether a matrix is factorised sooner than a device is opened; what is singular is not.
     pub(super) fn is_quick(&self) -> bool {
-        matches!(&self.stage, Some(Stage::Analysed(analysis)) if analysis.flops() <= FEW && fits(analysis))
+        let few = |kind| if kind == Kind::Cholesky { FEW_OF_CHOLESKY } else { FEW };
+        matches!(&self.stage, Some(Stage::Analysed(of)) if of.flops() <= few(of.kind()) && fits(of))
     }
 
     /// Whether there is memory for it, and time.

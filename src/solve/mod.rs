@@ -30,6 +30,7 @@ pub use crate::timeline::Split;
 pub use crate::tune::Tune;
 pub use chain::candidates;
 pub use complex::ComplexSolver;
+pub use factorised::factorises_first;
 pub use operator::OperatorSolver;
 pub use outcome::{Move, Outcome, Switch};
 pub use recovery::DeviceFailure;

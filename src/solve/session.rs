@@ -100,10 +100,12 @@ impl Solver {
         let null_space = NullSpace::of(&a, is_symmetric);
         let (mut method, mut chain) = Chain::of(setup, Known { is_symmetric, obstacle })?;
         let mut factorised = None;
-        // a matrix that is not definite, and factorised sooner than a device is opened
-        let is_candidate = obstacle.is_some() && setup.devices == Choice::Auto && chain.ends_with(Method::Direct);
-        if is_candidate && Factorised::may_be_quick(&a) {
-            let analysed = Factorised::analysed(&a, false)?;
+        // one that is factorised sooner than a device is opened
+        let is_candidate = setup.devices == Choice::Auto && chain.ends_with(Method::Direct);
+        let may_be_definite = obstacle.is_none() && stats.asymmetry.is_none();
+        let is_semidefinite = may_be_definite && null_space.is_some();
+        if is_candidate && !is_semidefinite && Factorised::may_be_quick(&a) {
+            let analysed = Factorised::analysed(&a, may_be_definite)?;
             if analysed.is_quick() {
                 (method, chain) = chain.only(Method::Direct);
             }
