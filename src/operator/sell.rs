@@ -240,8 +240,7 @@ fn side_by_side(interior: &[SliceSet], boundary: &[SliceSet]) -> Vec<SliceSet> {
 }
 
 impl<'a, T: Real> Sell<'a, T> {
-    /// Lays out the rows of `part`, times `factor`. Three passes over the entries, of which one leaves out values that are in no blocks of
-    /// 2 × 2; the memory of 8 bytes a row.
+    /// Lays out the rows of `part`, times `factor`. Three passes over the entries, the memory of 8 bytes a row.
     pub(crate) fn plan(part: &'a Part<'a>, factor: f64) -> Self {
         let marks = marks(part);
         let block = block_size(part, &marks);
@@ -552,12 +551,11 @@ mod tests {
             assert_eq!(of(block), [true; 2], "{block:?}");
         }
         let others = [[[1.0, 0.1], [0.1, 1.0]], [[1.0, -0.1], [0.1, -1.0]], [[1.0, 1.0], [1.0, 1.0]]];
-        for block in others.into_iter().chain([[[1.0, -2.0], [2.0, 1.0 + f64::EPSILON]]; 1]) {
+        for block in others {
             assert!(!of(block)[0], "{block:?}");
         }
         // zeros of either sign: 0 − m is never −0
         assert_eq!(of([[1.0, 0.0], [-0.0, 1.0]]), [true; 2]);
-        assert_eq!([[1.0, -0.0], [0.0, 1.0]], [[1.0, 0.0], [-0.0, 1.0]], "equal, but not to the bit");
         for block in [[[1.0, -0.0], [0.0, 1.0]], [[1.0, -0.0], [-0.0, 1.0]], [[0.0, -1.0], [1.0, -0.0]]] {
             assert_eq!(of(block), [false; 2], "{block:?}");
         }
