@@ -7,7 +7,8 @@
  * slice is in one run of bytes (src/operator/sell.rs):
  *
  *   counts   uchar, one for each e below the slice's width, zeros up to a multiple of 8
- *   values   of the first entries of all rows, then of the second, ...: b * b * counts[e] values for each e
+ *   values   of the first entries of all rows, then of the second, ...: b * b * counts[e] values for each e; where all
+ *            blocks are complex numbers, [r, -m; m, r], of the first entries alone: r and m of each
  *   columns  counts[e] for each e: ushort, or uint where they are far apart, above the slice's least; in blocks where
  *            all are whole blocks apart
  *   rows     one for each unit: ushort or uint, above the slice's least
@@ -35,6 +36,16 @@
 #define SELL_WIDE_ROWS 8
 #define SELL_PIECES 16
 #define SELL_IN_BLOCKS 32
+#define SELL_COMPLEX 64
+
+/* DO(type, what makes a real of it) for the values of a slice. */
+#define SELL_BY_TYPE(slice_flags, DO)                                                                                  \
+    switch ((slice_flags) & SELL_TYPE) {                                                                               \
+    case SELL_REAL: DO(real, ) break;                                                                                  \
+    case SELL_FLOAT: DO(float, *scale) break;                                                                          \
+    case SELL_SHORT: DO(short, *scale) break;                                                                          \
+    default: DO(char, *scale) break;                                                                                   \
+    }
 
 /* RESTRICT stands in kernels only: inlined functions with it are more than some tools understand. */
 #define SELL_ARGS(RESTRICT)                                                                                            \
@@ -63,9 +74,10 @@ static inline void sell_find(sell_slice *s, uint number, uint b, __global const 
     uint type = s->flags & SELL_TYPE;
     uint value_bytes = type == SELL_REAL ? sizeof(real) : type == SELL_FLOAT ? 4 : type == SELL_SHORT ? 2 : 1;
     uint column_bytes = s->flags & SELL_WIDE_COLUMNS ? 4 : 2;
+    uint block_values = s->flags & SELL_COMPLEX ? 2 : b * b;
     s->counts = data + (ulong)words[0] * 16;
     s->values = s->counts + (s->width + 7) / 8 * 8;
-    s->columns = s->values + (blocks * b * b * value_bytes + 3) / 4 * 4;
+    s->columns = s->values + (blocks * block_values * value_bytes + 3) / 4 * 4;
     s->rows = s->columns + (blocks * column_bytes + 3) / 4 * 4;
 }
 
@@ -94,6 +106,21 @@ static inline uint sell_row(const sell_slice *s, uint unit)
         before += units;                                                                                               \
     }
 
+/* The same of complex blocks: 0 - m is what a matrix has for -m, where m is 0, too. */
+#define SELL_ADD_COMPLEX(TYPE, TIMES)                                                                                  \
+    for (uint e = 0; e < s.width; e++) {                                                                               \
+        uint units = s.counts[e];                                                                                      \
+        for (uint unit = 0; unit < units; unit++, value += 2) {                                                        \
+            uint column = s.column + s.step * sell_index(s.columns, before + unit, s.flags & SELL_WIDE_COLUMNS);       \
+            real r = (real)((__global const TYPE *)s.values)[value] TIMES;                                             \
+            real m = (real)((__global const TYPE *)s.values)[value + 1] TIMES;                                         \
+            wide x0 = ROW(x, column), x1 = ROW(x, column + 1);                                                         \
+            sums[2 * unit] = sums[2 * unit] + r * x0 + (0 - m) * x1;                                                   \
+            sums[2 * unit + 1] = sums[2 * unit + 1] + m * x0 + r * x1;                                                 \
+        }                                                                                                              \
+        before += units;                                                                                               \
+    }
+
 static inline const dots *sell_rows(int mode, SELL_ARGS(), __global const real *x, __global const real *b_vector,
                             __global real *y, dots *total SENDING)
 {
@@ -108,12 +135,10 @@ static inline const dots *sell_rows(int mode, SELL_ARGS(), __global const real *
         for (uint lane = 0; lane < s.units * b; lane++)
             sums[lane] = 0;
         uint before = 0, value = 0;
-        switch (s.flags & SELL_TYPE) {
-        case SELL_REAL: SELL_ADD(real, ) break;
-        case SELL_FLOAT: SELL_ADD(float, *scale) break;
-        case SELL_SHORT: SELL_ADD(short, *scale) break;
-        default: SELL_ADD(char, *scale) break;
-        }
+        if (s.flags & SELL_COMPLEX)
+            SELL_BY_TYPE(s.flags, SELL_ADD_COMPLEX)
+        else
+            SELL_BY_TYPE(s.flags, SELL_ADD)
         for (uint unit = 0; unit < s.units; unit++) {
             for (uint row = 0; row < b; row++) {
                 uint at = sell_row(&s, unit) + row;
@@ -129,16 +154,18 @@ static inline const dots *sell_rows(int mode, SELL_ARGS(), __global const real *
 
 #else
 
-/* value[] of all blocks that are under way: all loads, then what they are worth. */
+/* value[] of all blocks that are under way: all loads, then what they are worth. Of a complex block, a work-item and its neighbour
+ * have the first entries; the second ones are those of the neighbour, but for their sign. */
 #define SELL_VALUES(TYPE, TIMES)                                                                                       \
     {                                                                                                                  \
         TYPE loaded[12];                                                                                               \
         UNROLL_BY(8)                                                                                                   \
         for (uint u = 0; u < batch; u++)                                                                               \
             UNROLL_BY(4)                                                                                               \
-            for (uint k = 0; k < b; k++)                                                                               \
-                loaded[u * b + k] =                                                                                    \
-                    unit < units[u] ? ((__global const TYPE *)s->values)[at[u] * b * b + k * b * units[u] + lane] : 0; \
+            for (uint k = 0; k < b; k++) {                                                                             \
+                uint place = is_complex ? at[u] * b + (lane ^ k) : at[u] * b * b + k * b * units[u] + lane;            \
+                loaded[u * b + k] = unit < units[u] ? ((__global const TYPE *)s->values)[place] : 0;                   \
+            }                                                                                                          \
         UNROLL_BY(12)                                                                                                  \
         for (uint u = 0; u < batch * b; u++)                                                                           \
             value[u] = (real)loaded[u] TIMES;                                                                          \
@@ -152,8 +179,8 @@ static inline const dots *sell_rows(int mode, SELL_ARGS(), __global const real *
 /* The sum of one row: `batch` blocks are under way at a time, batch * b <= 12 entries; 8 is a multiple of batch.
  * A GPU that has fewer under way waits for its memory. Half as many where each is of several columns. */
 #define SELL_BATCH(batch) (WIDE > 1 ? (batch) / 2 : (batch))
-ALWAYS_INLINE wide sell_sum(const uint b, const uint batch, uint lane, const sell_slice *s, real scale,
-                            __global const real *x)
+ALWAYS_INLINE wide sell_sum(const uint b, const uint is_complex, const uint batch, uint lane, const sell_slice *s,
+                            real scale, __global const real *x)
 {
     wide sum = 0;
     uint unit = lane / b, before = 0;
@@ -174,11 +201,11 @@ ALWAYS_INLINE wide sell_sum(const uint b, const uint batch, uint lane, const sel
         } else {
             SELL_COLUMNS(ushort)
         }
-        switch (s->flags & SELL_TYPE) {
-        case SELL_REAL: SELL_VALUES(real, ) break;
-        case SELL_FLOAT: SELL_VALUES(float, *scale) break;
-        case SELL_SHORT: SELL_VALUES(short, *scale) break;
-        default: SELL_VALUES(char, *scale) break;
+        SELL_BY_TYPE(s->flags, SELL_VALUES)
+        if (is_complex && lane % 2 == 0) {
+            UNROLL_BY(8)
+            for (uint u = 0; u < batch; u++)
+                value[2 * u + 1] = 0 - value[2 * u + 1]; /* -m as a matrix has it, where m is 0, too */
         }
         UNROLL_BY(8)
         for (uint u = 0; u < batch; u++)
@@ -209,11 +236,12 @@ static inline const dots *sell_rows(int mode, SELL_ARGS(), __global const real *
         if (lane < s.units * b) {
             uint row = sell_row(&s, lane / b) + lane % b; /* on its way while the sum is formed */
             wide sum;
-            switch (b) {
-            case 1: sum = sell_sum(1, SELL_BATCH(8), lane, &s, scale, x); break;
-            case 2: sum = sell_sum(2, SELL_BATCH(4), lane, &s, scale, x); break;
-            case 3: sum = sell_sum(3, SELL_BATCH(4), lane, &s, scale, x); break;
-            default: sum = sell_sum(4, SELL_BATCH(2), lane, &s, scale, x); break;
+            switch (s.flags & SELL_COMPLEX ? 0 : b) {
+            case 0: sum = sell_sum(2, 1, SELL_BATCH(4), lane, &s, scale, x); break;
+            case 1: sum = sell_sum(1, 0, SELL_BATCH(8), lane, &s, scale, x); break;
+            case 2: sum = sell_sum(2, 0, SELL_BATCH(4), lane, &s, scale, x); break;
+            case 3: sum = sell_sum(3, 0, SELL_BATCH(4), lane, &s, scale, x); break;
+            default: sum = sell_sum(4, 0, SELL_BATCH(2), lane, &s, scale, x); break;
             }
             if (s.flags & SELL_PIECES)
                 ROW(parts, row) = sum;

@@ -190,6 +190,37 @@ fn blocks(block: usize, rows: usize, holes: usize) -> Matrix {
     Matrix::from_triplets(n, n, &t.0, &t.1, &t.2).unwrap()
 }
 
+/// The real form of a complex matrix of rows of all lengths, and one row before it. One in `holes` rows has a block that is no
+/// complex number, and if there is a `long` row, it has entries in all columns.
+fn complex(rows: usize, holes: usize, long: Option<usize>) -> Matrix {
+    let n = 2 * rows + 1;
+    let mut t = (Vec::new(), Vec::new(), Vec::new());
+    let mut entry = |i: usize, j: usize, v: f64| {
+        t.0.push(i as u32);
+        t.1.push(j as u32);
+        t.2.push(v);
+    };
+    entry(0, n - 1, 2.0);
+    for i in 0..rows {
+        let len = if long == Some(i) { rows } else { (1 + i % 5).min(rows) };
+        for k in 0..len {
+            let j = if long == Some(i) { k } else { (i * 7 + k) % rows };
+            // slices whose values need one byte, two, and more
+            let unit = match i % 64 {
+                40 => 33.0,
+                10 if i > 200 => 0.5,
+                _ => 1.0,
+            };
+            let [r, m] = [(i * 5 + 3 * j) % 9, (i + 2 * j) % 7].map(|v| unit * (v as f64 - 4.0));
+            let is_hole = holes > 0 && i % holes == 3 && k == 0;
+            for (row, col, v) in [(0, 0, r), (0, 1, 0.0 - m), (1, 0, m), (1, 1, if is_hole { r + 1.0 } else { r })] {
+                entry(1 + 2 * i + row, 1 + 2 * j + col, v);
+            }
+        }
+    }
+    Matrix::from_triplets(n, n, &t.0, &t.1, &t.2).unwrap()
+}
+
 /// Matrices that slices take in different ways. What has more columns than rows has a halo.
 fn sliced_matrices() -> Vec<Matrix> {
     let mut all = matrices();
@@ -197,6 +228,8 @@ fn sliced_matrices() -> Vec<Matrix> {
         all.extend([1, 31, 33, 300].map(|rows| blocks(block, rows, 0)));
         all.push(blocks(block, 100, 7));
     }
+    all.extend([1, 31, 33, 300].map(|rows| complex(rows, 0, None)));
+    all.extend([complex(150, 70, None), complex(200, 0, Some(77))]);
     // entries of rows: far and near columns, one long row in 40, values that need one byte, two, and more
     let of_rows = |n: usize, n_cols: usize, len: &dyn Fn(usize) -> usize, apart: usize| {
         let mut t = (Vec::new(), Vec::new(), Vec::new());
@@ -283,10 +316,16 @@ fn slices_keep_the_order_of_columns() {
     let ctx = Context::open(&device).unwrap();
     for tuning in [Tuning::uniform(1, 1, 3), Tuning::uniform(64, 512, 5)] {
         let kernels = Kernels::<f64, f64>::build(&ctx, tuning).unwrap();
-        for a in [blocks(1, 700, 0), blocks(2, 333, 9), blocks(3, 333, 0), blocks(4, 200, 0)] {
+        let fractions = |a: Matrix, of: fn(usize) -> f64| {
+            let values: Vec<f64> = a.values().iter().enumerate().map(|(k, v)| v / of(k)).collect();
+            Matrix::new(a.n_rows(), a.n_cols(), a.row_ptr().to_vec(), a.col_idx().to_vec(), values).unwrap()
+        };
+        let real = [blocks(1, 700, 0), blocks(2, 333, 9), blocks(3, 333, 0), blocks(4, 200, 0)];
+        let all = real.into_iter().map(|a| (fractions(a, |k| (k % 7 + 3) as f64), 0));
+        // slices of complex numbers: all but the one of row 0, and all but those with a hole, too
+        let complex = [(complex(300, 0, None), 10), (complex(300, 299, None), 9)];
+        for (a, complex) in all.chain(complex.into_iter().map(|(a, slices)| (fractions(a, |_| 7.0), slices))) {
             let n = a.n_rows();
-            let values: Vec<f64> = a.values().iter().enumerate().map(|(k, v)| v / (k % 7 + 3) as f64).collect();
-            let a = Matrix::new(n, n, a.row_ptr().to_vec(), a.col_idx().to_vec(), values).unwrap();
             let x: Vec<f64> = (0..n).map(|i| 1.0 / (i * 31 % 97 + 3) as f64).collect();
             // a power of two rounds nothing
             for factor in [1.0, 0.125] {
@@ -302,6 +341,9 @@ fn slices_keep_the_order_of_columns() {
                 let part = whole(&a);
                 let (block, sets) = Sell::<f64>::plan(&part, factor).block(&ctx).unwrap();
                 assert_eq!(block.long_count(), 0);
+                let mut words = vec![0; block.slices.len()];
+                block.slices.read(&ctx, 0, &mut words).unwrap();
+                assert_eq!(words.iter().skip(2).step_by(5).filter(|word| **word >> 24 & 64 != 0).count(), complex);
                 let x = DeviceVec::from_slice(&ctx, &x, "x").unwrap();
                 let mut y = DeviceVec::<f64>::zeros(&ctx, n, "y").unwrap();
                 let rows = SellRows { block, set: sets[0][0] };

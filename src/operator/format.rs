@@ -7,7 +7,7 @@ named! {
     Format, "format":
     Auto = "auto", "For each block of rows what was measured to be fastest on it, or else what reads the fewest bytes.";
     Csr = "csr", "Compressed rows: a column and a value for each entry.";
-    Sell = "sell", "In slices of rows: columns once a block or in two bytes, values in as few bytes as keep their bits.";
+    Sell = "sell", "In slices of rows: columns once a block or in two bytes, values in as few bytes as keep their bits, complex numbers as two.";
     Pattern = "pattern", "For rows of a few patterns: each row is a number in a dictionary of distances column − row, and its values.";
     Dictionary = "dictionary", "For rows of a few patterns with their values: each row is a number in a dictionary of both.";
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use self::blocks::{NEEDS_HALO, begins, block_size, marks};
+use self::blocks::{NEEDS_HALO, begins, block_size, is_complex, marks};
 use super::Format;
 use super::csr::Compressed;
 use super::device_rows::{DeviceRows, each};
@@ -112,6 +112,8 @@ struct Slice {
     columns: [u32; 2],
     /// Of what columns are told apart in: a block, if all are whole ones apart, or 1.
     step: usize,
+    /// Whether all blocks are [complex numbers](is_complex), of which the first column is stored alone.
+    is_complex: bool,
 }
 
 impl Slice {
@@ -119,6 +121,7 @@ impl Slice {
     const WIDE_ROWS: u32 = 8;
     const PIECES: u32 = 16;
     const IN_BLOCKS: u32 = 32;
+    const COMPLEX: u32 = 64;
 
     /// Bytes of an index up to this one.
     fn index_bytes(largest: u32) -> usize {
@@ -133,10 +136,16 @@ impl Slice {
         Self::index_bytes(self.rows[1] - self.rows[0])
     }
 
+    /// Columns of a block whose values are stored.
+    fn stored(&self, block: usize) -> usize {
+        if self.is_complex { 1 } else { block }
+    }
+
     /// Where values, columns and rows begin, and where all ends, in bytes.
     fn sections<T>(&self, block: usize) -> [usize; 4] {
         let values = self.width.next_multiple_of(8);
-        let columns = values + (self.blocks * block * block * self.value.bytes::<T>()).next_multiple_of(4);
+        let value_count = self.blocks * block * self.stored(block);
+        let columns = values + (value_count * self.value.bytes::<T>()).next_multiple_of(4);
         let rows = columns + (self.blocks * self.column_bytes()).next_multiple_of(4);
         let end = rows + self.count * self.row_bytes();
         [values, columns, rows, end.next_multiple_of(ALIGNED)]
@@ -149,7 +158,8 @@ impl Slice {
             | flag(self.column_bytes() == 4, Self::WIDE_COLUMNS)
             | flag(self.row_bytes() == 4, Self::WIDE_ROWS)
             | flag(list.has_pieces, Self::PIECES)
-            | flag(self.step > 1, Self::IN_BLOCKS);
+            | flag(self.step > 1, Self::IN_BLOCKS)
+            | flag(self.is_complex, Self::COMPLEX);
         let shape = self.width as u32 | (self.count as u32) << 16 | flags << 24;
         [start, self.blocks as u32, shape, self.rows[0], self.columns[0]]
     }
@@ -348,6 +358,7 @@ impl<'a, T: Real> Sell<'a, T> {
             rows: [u32::MAX, 0],
             columns: [u32::MAX, 0],
             step: block,
+            is_complex: block == 2,
         };
         let widen = |range: &mut [u32; 2], v: u32| *range = [range[0].min(v), range[1].max(v)];
         let mut fits: Vec<Value> =
@@ -365,6 +376,13 @@ impl<'a, T: Real> Sell<'a, T> {
                     slice.step = 1;
                 }
                 widen(&mut slice.columns, column);
+                if slice.is_complex {
+                    let of_row = |row: usize| {
+                        let at = self.entry(block, unit, e, row);
+                        [at, at + 1].map(|at| self.worth(self.part.values[at]))
+                    };
+                    slice.is_complex = is_complex([0, 1].map(of_row));
+                }
                 for row in 0..if fits.is_empty() { 0 } else { block } {
                     let at = self.entry(block, unit, e, row);
                     for &v in &self.part.values[at..at + block] {
@@ -383,7 +401,12 @@ impl<'a, T: Real> Sell<'a, T> {
     /// Whether the device gets the same bits if this value is stored so.
     fn survives(&self, value: Value, v: f64) -> bool {
         let stored = T::from_f64(value.narrowed(v)) * T::from_f64(self.factor);
-        stored.to_f64().to_bits() == T::from_f64(v * self.factor).to_f64().to_bits()
+        stored.to_f64().to_bits() == self.worth(v).to_bits()
+    }
+
+    /// What the device gets for a value.
+    fn worth(&self, v: f64) -> f64 {
+        T::from_f64(v * self.factor).to_f64()
     }
 
     fn row_len(&self, row: usize) -> usize {
@@ -418,7 +441,10 @@ impl<'a, T: Real> Sell<'a, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::matrix::{Csr, gallery};
+    use proptest::prelude::*;
+
+    use crate::matrix::equivalent::{Form, real_form};
+    use crate::matrix::{Complex64, Csr, gallery};
     use crate::partition::HaloPlan;
 
     fn part(a: &Csr) -> Part<'_> {
@@ -484,6 +510,116 @@ mod tests {
         assert_eq!(sell.bytes(), 64 + 2 * 20);
     }
 
+    /// The bytes of a slice.
+    fn bytes<T: Real>(sell: &Sell<'_, T>, slice: &Slice) -> Vec<u8> {
+        let mut out = vec![0; sell.size(slice)];
+        sell.fill(slice, &mut out);
+        out
+    }
+
+    #[test]
+    fn a_slice_of_complex_numbers_by_hand() {
+        // [1 + 2i, 0, 3; 0, −4i, 0]
+        let z = Complex64::new;
+        let a = Csr::from_triplets(2, 3, &[0, 0, 1], &[0, 2, 1], &[z(1.0, 2.0), z(3.0, 0.0), z(0.0, -4.0)]).unwrap();
+        let a = real_form(&a).unwrap();
+        let part = part(&a);
+        let sell = Sell::<f64>::plan(&part, 1.0);
+        let (halo, own) = (&sell.slices[1], &sell.slices[0]);
+        assert_eq!((sell.block, sell.slices.len(), halo.is_complex, own.is_complex), (2, 2, true, true));
+        // two counts, two values of a byte for each entry, columns in blocks, the row
+        let columns = [0u16, 2].map(u16::to_ne_bytes);
+        let expected = [&[1, 1, 0, 0, 0, 0, 0, 0, 1, 2, 3, 0], columns.as_flattened(), &[0; 16]].concat();
+        assert_eq!(bytes(&sell, halo), expected);
+        assert_eq!(halo.words(&sell.lists[4], 1), [1, 2, 2 | 1 << 16 | (3 | 32 | 64) << 24, 0, 0]);
+        let expected = [&[1, 0, 0, 0, 0, 0, 0, 0, 0, 252, 0, 0][..], &[0; 20]].concat();
+        assert_eq!(bytes(&sell, own), expected);
+        assert_eq!(own.words(&sell.lists[0], 0), [0, 1, 1 | 1 << 16 | (3 | 32 | 64) << 24, 2, 2]);
+    }
+
+    /// Whether a block of 2 × 2, times a factor, is stored as a complex number, in both precisions.
+    fn complex_of([[a, b], [c, d]]: [[f64; 2]; 2], factor: f64) -> [bool; 2] {
+        let a = matrix(2, 2, &[(0, 0, a), (0, 1, b), (1, 0, c), (1, 1, d)]);
+        let of = |slices: &[Slice]| slices[0].is_complex;
+        [of(&Sell::<f64>::plan(&part(&a), factor).slices), of(&Sell::<f32>::plan(&part(&a), factor).slices)]
+    }
+
+    #[test]
+    fn complex_numbers_are_known_by_their_bits() {
+        let of = |block| complex_of(block, 1.0);
+        for block in [[[1.5, -0.1], [0.1, 1.5]], [[0.0, 2.0], [-2.0, 0.0]], [[3.0, 0.0], [0.0, 3.0]]] {
+            assert_eq!(of(block), [true; 2], "{block:?}");
+        }
+        let others = [[[1.0, 0.1], [0.1, 1.0]], [[1.0, -0.1], [0.1, -1.0]], [[1.0, 1.0], [1.0, 1.0]]];
+        for block in others {
+            assert!(!of(block)[0], "{block:?}");
+        }
+        // zeros of either sign: 0 − m is never −0
+        assert_eq!(of([[1.0, 0.0], [-0.0, 1.0]]), [true; 2]);
+        for block in [[[1.0, -0.0], [0.0, 1.0]], [[1.0, -0.0], [-0.0, 1.0]], [[0.0, -1.0], [1.0, -0.0]]] {
+            assert_eq!(of(block), [false; 2], "{block:?}");
+        }
+        // what is told apart in double precision alone, and what becomes −0 in single precision or by the factor
+        assert_eq!(of([[1.0, -2.0], [2.0, 1.0 + f64::EPSILON]]), [false, true]);
+        assert_eq!(of([[1.0, -1e-60], [1e-60, 1.0]]), [true, false]);
+        assert_eq!(complex_of([[1e100, -1e-200], [1e-200, 1e100]], 1e-200), [false; 2]);
+    }
+
+    proptest! {
+        /// The bits of the block come back from its first column if it is stored alone, and only then.
+        #[test]
+        fn complex_numbers_keep_their_bits(
+            values in prop::array::uniform4(prop::sample::select(vec![0.0, -0.0, 1.0, -1.0, 0.1, -0.1, 300.0, 1e-310])),
+            factor in prop::sample::select(vec![1.0, 0.5, 1.0 / 3.0, 1e-20]),
+        ) {
+            let [a, b, c, d] = values;
+            let back = |of: &dyn Fn(f64) -> f64| {
+                [of(a), of(b)].map(f64::to_bits) == [of(d), 0.0 - of(c)].map(f64::to_bits)
+            };
+            let expected = [back(&|v| v * factor), back(&|v| f64::from((v * factor) as f32))];
+            prop_assert_eq!(complex_of([[a, b], [c, d]], factor), expected);
+        }
+    }
+
+    /// So many rows of `len` complex entries each, in places and of values that follow no order.
+    fn random_complex(n: u32, len: u32) -> Csr<Complex64> {
+        let entries = || (0..n).flat_map(|i| (0..len).map(move |k| (i, (i * 7919 + k * 104_729 + k * k * 31) % n)));
+        let number = |(i, j): (u32, u32)| Complex64::new((1.0 + f64::from(i)).sin(), f64::from(3 * i + 7 * j).cos());
+        let (rows, cols): (Vec<u32>, Vec<u32>) = entries().unzip();
+        Csr::from_triplets(n as usize, n as usize, &rows, &cols, &entries().map(number).collect::<Vec<_>>()).unwrap()
+    }
+
+    #[test]
+    fn complex_numbers_take_two_values() {
+        let complex = random_complex(2_000, 9);
+        let a = real_form(&complex).unwrap();
+        let part = part(&a);
+        let csr = Compressed { part: &part, factor: 1.0 };
+        let bytes = |of: [usize; 2]| of[0] as f64 / of[1] as f64;
+        let double = bytes([Layout::<f64>::bytes(&Sell::<f64>::plan(&part, 1.0)), Layout::<f64>::bytes(&csr)]);
+        let single = bytes([Layout::<f32>::bytes(&Sell::<f32>::plan(&part, 1.0)), Layout::<f32>::bytes(&csr)]);
+        // 18 of 48 bytes, and 10 of 32, but for what a row has
+        assert!((0.37..0.40).contains(&double) && (0.31..0.34).contains(&single), "{double}, {single}");
+        // the other form has no such blocks
+        let symmetric = Form::Symmetric.matrix(&complex).unwrap();
+        assert!(Sell::<f64>::plan(&self::part(&symmetric), 1.0).slices.iter().all(|slice| !slice.is_complex));
+    }
+
+    #[test]
+    fn slices_are_complex_one_by_one() {
+        // 100 units, of which the one of row 120 has a block that is no complex number
+        let a = real_form(&random_complex(100, 3)).unwrap();
+        let mut values = a.values().to_vec();
+        values[a.row_ptr()[121]] += 1.0;
+        let a = Csr::new(200, 200, a.row_ptr().to_vec(), a.col_idx().to_vec(), values).unwrap();
+        let part = part(&a);
+        let sell = Sell::<f64>::plan(&part, 1.0);
+        let others: Vec<&Slice> = sell.slices.iter().filter(|slice| !slice.is_complex).collect();
+        assert_eq!((sell.block, sell.slices.len(), others.len()), (2, 4, 1));
+        let units = &sell.lists[others[0].list].units[others[0].first..][..others[0].count];
+        assert!(units.iter().any(|unit| unit.row == 120));
+    }
+
     #[test]
     fn sizes_of_blocks() {
         let of = |a: &Csr| Sell::<f64>::plan(&part(a), 1.0).block;
@@ -494,6 +630,15 @@ mod tests {
             of(&matrix(n as usize, n as usize, &entries))
         };
         assert_eq!([1, 2, 3, 4, 6, 9].map(dense), [1, 2, 3, 4, 3, 3]);
+        // half of the values are worth more than columns
+        let complex = |n: u32| {
+            let places: Vec<[u32; 2]> = (0..n * n).map(|k| [k / n, k % n]).collect();
+            let [rows, cols] = [0, 1].map(|k| places.iter().map(|place| place[k]).collect::<Vec<_>>());
+            let a =
+                Csr::from_triplets(n as usize, n as usize, &rows, &cols, &vec![Complex64::new(1.0, 2.0); rows.len()]);
+            of(&real_form(&a.unwrap()).unwrap())
+        };
+        assert_eq!([1, 2, 3].map(complex), [2, 2, 2]);
     }
 
     #[test]

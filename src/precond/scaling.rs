@@ -59,7 +59,9 @@ impl Scaling {
                 for (value, &col) in values[entries.start - base..entries.end - base].iter_mut().zip(columns) {
                     // the same bits for (i, j) and (j, i); the product of two roots may be out of range
                     let (one, other) = (self.roots[row].abs(), self.roots[col as usize].abs());
-                    *value = *value / one.max(other) / one.min(other).copysign(self.roots[row]);
+                    let scaled = *value / one.max(other) / one.min(other).copysign(self.roots[row]);
+                    // where the sign makes −0 of it, formats would not know again what they store in less
+                    *value = scaled + 0.0;
                 }
             }
         });
@@ -144,6 +146,13 @@ mod tests {
         assert_eq!(x, [10.0, 28.0]);
         share.undo(&mut x);
         assert_eq!(x, [5.0, 7.0]);
+    }
+
+    #[test]
+    fn zeros_stay_positive() {
+        let a = Csr::new(2, 2, vec![0, 2, 4], vec![0, 1, 0, 1], vec![-4.0, 0.0, 0.0, 16.0]).unwrap();
+        let values = Scaling::of(&a.diagonal(), 1.0).unwrap().values(&a, 0..2);
+        assert_eq!(values.into_iter().map(f64::to_bits).collect::<Vec<_>>(), [1.0, 0.0, 0.0, 1.0].map(f64::to_bits));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use declive::device::Choice;
 use declive::matrix::gallery::{Spec, random_vector};
 use declive::matrix::{AnyCsr, AnyVectors, Complex64, equivalent};
 use declive::matrix_market::read_any_vectors;
-use declive::solve::{ComplexSolver, Criterion, Indefinite, Method, Precision, Precond, Reorder, Singularity};
+use declive::solve::{ComplexSolver, Criterion, Format, Indefinite, Method, Precision, Precond, Reorder, Singularity};
 use declive::verify::complex_residual;
 use declive::{Control, Csr, Error, Outcome, Reason, Setup, Stop};
 
@@ -94,6 +94,40 @@ fn every_kind_on_every_rank() {
                     let what = format!("{kind}, {n} rows, {precond}, {devices}: {}", o.reason);
                     assert!(o.reason.converged() && found <= 1.01e-10, "{what}, {found:e}");
                     assert!((o.residual.relative_2 - found).abs() <= 1e-13, "{what}");
+                }
+            }
+        }
+    }
+}
+
+/// Slices have two values for each entry, in rows that are scaled, by factors of either sign, and in each precision.
+#[test]
+fn slices_of_complex_numbers() {
+    let scaled = |n: usize, sign: fn(usize) -> f64| {
+        let diagonal = (0..n).map(|i| (i, i, z(sign(i) * (3.0 + (i % 5) as f64 / 3.0), 0.0)));
+        let beside = (0..n).flat_map(|i| [(i, i + 1, z(-1.0, 0.0)), (i, i + 7, z(0.3, 0.1)), (i + 7, i, z(0.3, -0.1))]);
+        matrix(n, diagonal.chain(beside).chain((0..n).map(|i| (i + 1, i, z(-1.0, 0.0)))))
+    };
+    let sizes = [1, 2, 33, 257].map(|n| (scaled(n, |_| 1.0), Method::Cg));
+    let signs = (scaled(300, |i| if i % 3 == 0 { -1.0 } else { 1.0 }), Method::Idr);
+    for (a, method) in sizes.into_iter().chain([signs]) {
+        let n = a.n_rows();
+        let b = random(n, 7);
+        for devices in ["D", "D,D,D", "D,host,D"].map(choice) {
+            let precisions = [(Precision::F64, 1e-10), (Precision::F32, 1e-4), (Precision::Mixed, 1e-10)];
+            for (precision, rtol) in precisions.into_iter().take(if method == Method::Cg { 3 } else { 1 }) {
+                let setup = setup(method, Precond::Jacobi, precision, &devices);
+                let of = |format| solve(&a, &b, &setup.clone().with_format(format), rtol);
+                let [slices, rows] = [Format::Sell, Format::Csr].map(of);
+                let what = format!("{n} rows, {method}, {precision}, {devices}: {}", slices.reason);
+                let found = relative_residual(&a, &b, &slices.x);
+                assert!(slices.reason.converged() && found <= 1.01 * rtol, "{what}, {found:e}");
+                // partial sums are of other rows
+                assert!(slices.iterations.abs_diff(rows.iterations) <= 1 + rows.iterations / 50, "{what}");
+                if n > 200 && precision == Precision::F64 && !devices.to_string().contains("host") {
+                    // 48 bytes an entry, and 18 but for what slices have besides
+                    let [slices, rows] = [slices, rows].map(|o| o.bytes_per_iteration);
+                    assert!(slices + 20 * a.nnz() as u64 <= rows, "{what}: {slices}, {rows}");
                 }
             }
         }

@@ -69,7 +69,7 @@ pub(super) fn products_send<T: Real, A: Real>(t: &Bench<T, A>) {
 }
 
 pub(super) fn sell_products_send<T: Real, A: Real>(t: &Bench<T, A>) {
-    let kinds = [blocks(3, 33, 0), blocks(2, 100, 7)];
+    let kinds = [blocks(3, 33, 0), blocks(2, 100, 7), complex(65, 40, None), complex(150, 0, Some(3))];
     matrices().iter().chain(&kinds).for_each(|a| sends(t, a, &[Format::Sell]));
 }
 

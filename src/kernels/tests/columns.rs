@@ -142,7 +142,7 @@ fn dictionary_products() {
 fn sell_products() {
     let mut all = matrices();
     all.extend([2, 3, 4].map(|block| blocks(block, 33, 0)));
-    all.push(blocks(3, 100, 7));
+    all.extend([blocks(3, 100, 7), complex(130, 50, None), complex(200, 0, Some(3))]);
     all.extend(sliced_matrices().into_iter().rev().take(4));
     check_all(Format::Sell, &all);
 }

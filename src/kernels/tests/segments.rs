@@ -138,7 +138,13 @@ fn pattern_products() {
 #[test]
 fn sell_products() {
     let mut all = matrices();
-    all.extend([blocks(2, 100, 0), blocks(3, 33, 0), blocks(4, 100, 7)]);
+    all.extend([
+        blocks(2, 100, 0),
+        blocks(3, 33, 0),
+        blocks(4, 100, 7),
+        complex(130, 50, None),
+        complex(200, 0, Some(3)),
+    ]);
     check::<f64, f64>(Format::Sell, &all);
     check::<f32, f32>(Format::Sell, &all);
 }

@@ -12,14 +12,24 @@ const BLOCKS: [usize; 3] = [4, 3, 2];
 const SAME_AS_NEXT: u8 = 1;
 pub(super) const NEEDS_HALO: u8 = 2;
 
+/// A row of blocks of 2 × 2 that are all complex numbers, with those of the next row.
+const COMPLEX: u8 = 1 << 5;
+
 fn made_of(block: usize) -> u8 {
     1 << block
+}
+
+/// Whether a block is `[r, −m; m, r]` to the last bit, with 0 − m for −m: so that it follows from its first column alone.
+pub(super) fn is_complex([[r, minus_m], [m, same]]: [[f64; 2]; 2]) -> bool {
+    r.to_bits() == same.to_bits() && minus_m.to_bits() == (0.0 - m).to_bits()
 }
 
 /// The marks of each row. O(entries).
 pub(super) fn marks(part: &Part<'_>) -> Vec<u8> {
     let (n, base) = (part.n_owned(), part.row_ptr[0]);
-    let columns = |row: usize| &part.col_idx[part.row_ptr[row] - base..part.row_ptr[row + 1] - base];
+    let entries = |row: usize| part.row_ptr[row] - base..part.row_ptr[row + 1] - base;
+    let columns = |row: usize| &part.col_idx[entries(row)];
+    let pairs = |row: usize| part.values[entries(row)].chunks_exact(2).map(|pair| [pair[0], pair[1]]);
     let mark = |row: usize| {
         let mut marks = BLOCKS.iter().fold(0, |marks, &block| marks | made_of(block));
         for run in columns(row).chunk_by(|&a, &b| u64::from(a) + 1 == u64::from(b)) {
@@ -30,6 +40,11 @@ pub(super) fn marks(part: &Part<'_>) -> Vec<u8> {
         }
         if marks != 0 && row + 1 < n && columns(row) == columns(row + 1) {
             marks |= SAME_AS_NEXT;
+            if marks & made_of(2) != 0
+                && pairs(row).zip(pairs(row + 1)).all(|(upper, lower)| is_complex([upper, lower]))
+            {
+                marks |= COMPLEX;
+            }
         }
         if part.halo.len > 0 && columns(row).iter().any(|&j| j as usize >= n) {
             marks |= NEEDS_HALO;
@@ -45,20 +60,22 @@ pub(super) fn begins(marks: &[u8], block: usize, row: usize) -> bool {
         && marks.get(row..row + block - 1).is_some_and(|rows| rows.iter().all(|mark| mark & SAME_AS_NEXT != 0))
 }
 
-/// The size of blocks that saves most columns; 1 if less than half of the entries are in blocks.
+/// The size of blocks that saves most columns, and values of complex blocks; 1 if less than half of the entries are in blocks.
 pub(super) fn block_size(part: &Part<'_>, marks: &[u8]) -> usize {
     let (n, nnz) = (part.n_owned(), part.nnz());
     let saved = |block: usize| {
-        let (mut row, mut covered) = (0, 0);
+        let (mut row, mut covered, mut complex) = (0, 0, 0);
         while row < n {
             if begins(marks, block, row) {
-                covered += part.row_ptr[row + block] - part.row_ptr[row];
+                let entries = part.row_ptr[row + block] - part.row_ptr[row];
+                covered += entries;
+                complex += if block == 2 && marks[row] & COMPLEX != 0 { entries } else { 0 };
                 row += block;
             } else {
                 row += 1;
             }
         }
-        if 2 * covered < nnz { 0 } else { covered - covered / (block * block) }
+        if 2 * covered < nnz { 0 } else { covered - covered / (block * block) + complex / 2 }
     };
     let savings = BLOCKS.map(|block| (saved(block), block));
     savings.into_iter().max().filter(|&(saved, _)| saved > 0).map_or(1, |(_, block)| block)

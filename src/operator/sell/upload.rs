@@ -91,7 +91,7 @@ impl<T: Real> Sell<'_, T> {
     pub(super) fn fill(&self, slice: &Slice, out: &mut [u8]) {
         let List { block, units, .. } = &self.lists[slice.list];
         let (block, units) = (*block, &units[slice.first..slice.first + slice.count]);
-        let [values, columns, rows, _] = slice.sections::<T>(block);
+        let ([values, columns, rows, _], stored) = (slice.sections::<T>(block), slice.stored(block));
         let (value_bytes, column_bytes) = (slice.value.bytes::<T>(), slice.column_bytes());
         let row_bytes = slice.row_bytes();
         let index = |out: &mut [u8], v: u32| match out.len() {
@@ -122,8 +122,8 @@ impl<T: Real> Sell<'_, T> {
                 index(&mut out[to..to + column_bytes], above);
                 for row in 0..block {
                     let at = self.entry(block, of, e, row);
-                    for (k, &v) in self.part.values[at..at + block].iter().enumerate() {
-                        let place = before * block * block + (k * active + unit) * block + row;
+                    for (k, &v) in self.part.values[at..at + stored].iter().enumerate() {
+                        let place = before * block * stored + (k * active + unit) * block + row;
                         let to = values + place * value_bytes;
                         self.put(slice.value, v, &mut out[to..to + value_bytes]);
                     }
