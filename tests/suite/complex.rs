@@ -111,7 +111,7 @@ fn methods_and_precisions() {
     for &method in Method::FORCED {
         of(&definite(n), method, Precision::F64, 1e-10);
     }
-    for method in [Method::Idr, Method::Bicgstab, Method::Gmres, Method::Direct] {
+    for method in [Method::Idr, Method::Bicgstab, Method::Bicgstab2, Method::Gmres, Method::Direct] {
         of(&general(n), method, Precision::F64, 1e-10);
         of(&symmetric(n), method, Precision::F64, 1e-10);
     }
