@@ -14,9 +14,9 @@
 //! | r̂·v, r̂·t, r̂·v | 48 |
 //! | r | 24 |
 //! | A p | 24 |
-//! | r, A r, r·r, A r·r, A r·A r, r̂·r, r̂·A r | 56 |
+//! | r, A r, r·r, A r·r, A r·A r | 48 |
 //! | r·t, r̂·t | 24 |
-//! | x, r, p, r·r | 80 / 88 |
+//! | x, r, p, r·r, r̂·r | 88 / 96 |
 
 use super::steepest::{self, TINY};
 use crate::backend::text::{Recorder, Scalar};
@@ -33,6 +33,8 @@ pub(crate) fn bicgstab2<'k>(k: &'k Recorder) {
     let (shadow_norm, shadow_r) = (shadow.dot(shadow).sqrt(), shadow.dot(r));
     let [length, rho] = [shadow_norm, shadow_r].map(|first| k.carried(first));
     let straight = k.carried(square(shadow_r / shadow_norm / r.dot(r).sqrt())); // cos² of the angle between r̂ and r
+    // what is left to the next iteration stays in the log: the last pass need not add it up anew, and has no more sums than ranks exchange
+    let kept = k.carried(one);
     // r̂ is not orthogonal to what is left of a product; where nothing is, there is no step
     let require_angle = |of_product: Scalar<'k>, norm: Scalar<'k>| {
         k.require_no_breakdown(norm.choose(square(of_product / length / norm) - tiny, one));
@@ -48,6 +50,7 @@ pub(crate) fn bicgstab2<'k>(k: &'k Recorder) {
 
         t.set(a * r);
         let rho_1 = shadow.dot(t);
+        k.next(kept, rho_1);
         require_angle(rho_1, t.dot(t).sqrt());
         let beta = rho_1 / rho * alpha;
         ap.set(t - beta * v);
@@ -60,29 +63,28 @@ pub(crate) fn bicgstab2<'k>(k: &'k Recorder) {
 
         // r and t = A² r: what of them is along A r, and the squares of what is left
         let (ar2, ar_r, r2) = (ar.dot(ar), ar.dot(r), r.dot(r));
-        let (shadow_r, shadow_ar) = (shadow.dot(r), shadow.dot(ar));
         t.set(a * ar);
         let (ar_t, t2) = (ar.dot(t), t.dot(t));
         let (t_r, shadow_t) = (t.dot(r), shadow.dot(t));
         let [of_r, of_t] = [ar_r, ar_t].map(|part| ar2.choose(part / ar2, zero));
         let left_of_r = r2 - r.dot(ar) * of_r;
         let left_of_t = t2 - t.dot(ar) * of_t;
-        // where that is rounding, there is no second step, and the next iteration breaks down
+        // where that is rounding, there is no second step; then r stays orthogonal to r̂, and the next iteration breaks down
         let has_second = (left_of_r - lost * r2).smaller(left_of_t - lost * t2);
         let [r_norm, t_norm] = [left_of_r, left_of_t].map(|left| has_second.choose(left, zero).sqrt());
         let gamma_2 = steepest::step(k, t_r - t.dot(ar) * of_r, t_norm, r_norm);
         let gamma_1 = of_r - of_t * gamma_2;
-        let shadow_next = shadow_r - gamma_1 * shadow_ar - gamma_2 * shadow_t;
-        let rho_next = square(gamma_2).choose(shadow_next, zero);
-        let beta_next = rho_next / rho_1 * alpha_1 / gamma_2;
+        // the next ρ is −γ₂ r̂·t, as r̂ is orthogonal to r and A r; but r̂·r is what serves for the next α
+        let beta_next = -alpha_1 * shadow_t / rho_1;
 
         x += alpha * p;
         p.set(r + alpha_1 * ap - beta * p);
         x += alpha_1 * p + gamma_1 * r + gamma_2 * ar;
         r -= gamma_1 * ar + gamma_2 * t;
         p.set(r + beta_next * p - beta_next * gamma_1 * ap - beta_next * gamma_2 * v);
-        k.watch(k.norm2(r));
+        let (rho_next, r2_next, norm2) = (shadow.dot(r), r.dot(r), k.norm2(r));
+        k.watch(norm2);
         k.next(rho, rho_next);
-        k.next(straight, square(rho_next / length / r.dot(r).sqrt()));
+        k.next(straight, square(rho_next / length / r2_next.sqrt()));
     });
 }
