@@ -308,6 +308,13 @@ fn passes_of_methods() {
     assert_eq!(arrays(Method::Minres, false), (1, named(&[("minres_u_old_dots", 4), ("minres_w_old_x", 6)])));
     let scaled = [("minres_u_old_dots", 4), ("minres_w_old_x_r_dots", 10)];
     assert_eq!(arrays(Method::Minres, true), (1, named(&scaled)));
+    let bicgstab2 = |end| {
+        let names = ["dots", "r", "dots_2", "ap", "dots_3", "r_ar_dots", "dots_4", "x_p_r_dots"];
+        let arrays = [2, 3, 2, 3, 2, 6, 3, end];
+        names.map(|name| format!("bicgstab2_{name}")).into_iter().zip(arrays).collect::<Vec<_>>()
+    };
+    assert_eq!(arrays(Method::Bicgstab2, false), (4, bicgstab2(11)));
+    assert_eq!(arrays(Method::Bicgstab2, true), (4, bicgstab2(12)));
     let lsmr = [("lsmr_r_dots", 3), ("lsmr_v_dots", 3), ("lsmr_h_bar_x_h", 7)];
     assert_eq!(arrays(Method::Lsmr, false), (2, named(&lsmr)));
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{bicgstab, cg, cg_pipelined, cg_single_reduction, cg_textbook, gmres, idr, lsmr, minres};
+use super::{bicgstab, bicgstab2, cg, cg_pipelined, cg_single_reduction, cg_textbook, gmres, idr, lsmr, minres};
 use crate::backend::program::{Program, Stage, Step};
 use crate::backend::text::{Kind, Preconditioner, Recorder};
 use crate::named::named;
@@ -115,6 +115,8 @@ methods! {
         };
     Bicgstab = "bicgstab", "Stabilised biconjugate gradients, for any square matrix (van der Vorst 1992)."
         => Facts { needs: ANY_SQUARE, moves: false, is_complex: true, ..text(bicgstab::bicgstab) };
+    Bicgstab2 = "bicgstab2", "BiCGstab(2), for any square matrix: two steps along residuals at once (Sleijpen and Fokkema 1993)."
+        => Facts { needs: ANY_SQUARE, moves: false, is_complex: true, ..text(bicgstab2::bicgstab2) };
     Idr = "idr", "Induced dimension reduction IDR(4), for any square matrix (van Gijzen and Sonneveld 2011)."
         => Facts {
             needs: ANY_SQUARE,
@@ -332,8 +334,9 @@ mod tests {
 
     #[test]
     fn products_by_hand() {
-        let methods = [Method::Cg, Method::CgClassic, Method::Bicgstab, Method::Idr, Method::Gmres, Method::Lsmr];
-        assert_eq!(methods.map(Method::products), [1, 1, 2, 5, 1, 1]);
+        let methods = [Method::Cg, Method::CgClassic, Method::Bicgstab, Method::Bicgstab2, Method::Idr];
+        assert_eq!(methods.map(Method::products), [1, 1, 2, 4, 5]);
+        assert_eq!([Method::Gmres, Method::Lsmr].map(Method::products), [1, 1]);
     }
 
     #[test]
@@ -346,6 +349,8 @@ mod tests {
         assert_eq!(of(Method::CgTextbook), [8, 10]);
         // u; w, x, and with weights r
         assert_eq!(of(Method::Minres), [10, 14]);
+        // r̂·v, r̂·t and r̂·v; r; A p; r and A r; r·t; x, r and p
+        assert_eq!(of(Method::Bicgstab2), [32, 33]);
         // u; v; h̄, x, h
         assert_eq!(of(Method::Lsmr), [13, 13]);
     }
@@ -355,6 +360,7 @@ mod tests {
         let of = |method: Method| [Precond::None, Precond::Jacobi].map(|m| method.more_vectors(m));
         assert_eq!([Method::Cg, Method::CgPipelined, Method::CgClassic].map(of), [[0, 0], [3, 3], [0, 0]]);
         assert_eq!(of(Method::Minres), [3, 3]); // q, w and w_old
+        assert_eq!(of(Method::Bicgstab2), [4, 4]); // t, A p, A r and r̂
         assert_eq!(of(Method::Lsmr), [3, 3]); // t, h and h̄
         assert_eq!(of(Method::CgTextbook), [0, 2]); // d and z
         assert_eq!(of(Method::Gmres), [0, 1]); // d, beside the basis

@@ -4,6 +4,7 @@
 //! [`Backend`](crate::backend::Backend). Either gets an [`Iterate`] and a [`Judge`], who tells when it ends.
 
 mod bicgstab;
+mod bicgstab2;
 mod cg;
 mod cg_classic;
 mod cg_pipelined;

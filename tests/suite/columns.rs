@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use proptest::prelude::*;
 
 use crate::common::process::{Place, array};
-use crate::common::{choice, choices, relative_residual, setup, system};
+use crate::common::{choice, choices, is_general, relative_residual, setup, system};
 use declive::matrix::gallery;
 use declive::solve::{Format, Method, Precision, Precond};
 use declive::{Control, Csr, Error, Outcome, Reason, Setup, Solver, Stop};
@@ -45,11 +45,10 @@ fn check(a: &Csr, b: &[f64], (x, outcomes): &(Vec<f64>, Vec<Outcome<()>>), rtol:
 
 #[test]
 fn every_rank_method_and_precision() {
-    let methods = [Method::Cg, Method::Minres, Method::Bicgstab, Method::Idr, Method::CgPipelined];
+    let methods = [Method::Cg, Method::Minres, Method::Bicgstab, Method::Bicgstab2, Method::Idr, Method::CgPipelined];
     let precisions = [(Precision::F64, 1e-9), (Precision::F32, 1e-4)];
     for (k, method) in methods.into_iter().enumerate() {
-        let is_general = matches!(method, Method::Bicgstab | Method::Idr);
-        let a = system(if is_general { "convection3d:5" } else { "jumps:6" });
+        let a = system(if is_general(method) { "convection3d:5" } else { "jumps:6" });
         let b = columns(a.n_rows(), 8);
         for (l, devices) in choices().into_iter().enumerate() {
             let (precision, rtol) = precisions[(k + l) % 2];

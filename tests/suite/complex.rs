@@ -146,7 +146,7 @@ fn methods_and_precisions() {
     for &method in Method::FORCED {
         of(&definite(n), method, Precision::F64, 1e-10);
     }
-    for method in [Method::Idr, Method::Bicgstab, Method::Gmres, Method::Direct] {
+    for method in [Method::Idr, Method::Bicgstab, Method::Bicgstab2, Method::Gmres, Method::Direct] {
         of(&general(n), method, Precision::F64, 1e-10);
         of(&symmetric(n), method, Precision::F64, 1e-10);
     }
@@ -377,7 +377,7 @@ fn archives_with_complex_right_hand_sides() {
 #[test]
 fn scalars_of_general_methods_are_complex() {
     let (n, b) = (301, random(301, 5));
-    for method in [Method::Bicgstab, Method::Idr, Method::Gmres] {
+    for method in [Method::Bicgstab, Method::Bicgstab2, Method::Idr, Method::Gmres] {
         let of = |angle: f64, devices: &Choice, reorder: Reorder| {
             let turn = Complex64::from_polar(1.0, angle);
             let line =

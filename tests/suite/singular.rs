@@ -117,7 +117,7 @@ fn between_consistent_and_not() {
 fn of_a_markov_chain() {
     let a = system("markov:20");
     let n = a.n_rows();
-    for method in [Method::Idr, Method::Bicgstab, Method::Auto, Method::Direct] {
+    for method in [Method::Idr, Method::Bicgstab, Method::Bicgstab2, Method::Auto, Method::Direct] {
         let mut solver =
             Solver::new(a.clone(), &setup(method, Precond::Jacobi, Precision::F64, &choice("host"))).unwrap();
         let b = gallery::random_vector(n, 3);

@@ -9,7 +9,7 @@ use declive::solve::{Indefinite, Method, Precision, Precond};
 use declive::{Csr, Error, Reason, Setup, Solver};
 
 /// The methods for any square matrix.
-const METHODS: [Method; 3] = [Method::Bicgstab, Method::Idr, Method::Gmres];
+const METHODS: [Method; 4] = [Method::Bicgstab, Method::Bicgstab2, Method::Idr, Method::Gmres];
 
 /// Convection and diffusion along a line, upwind: dominated by its diagonal, in a pattern that is symmetric.
 fn convection(n: usize) -> Csr {
@@ -120,6 +120,64 @@ fn breakdowns_are_told() {
         let o = solve(&a, &[1.0, 2.0, 3.0], &setup(Method::Bicgstab, Precond::None, Precision::F64, &devices), 1e-10);
         let found = relative_residual(&a, &[1.0, 2.0, 3.0], &o.x);
         assert_eq!(o.reason.converged(), found <= 1e-10, "{devices}: {}, {found:e}", o.reason);
+    }
+}
+
+/// Convection across a square by central differences, with this cell Péclet number: beyond 1, eigenvalues lie along a line that is
+/// parallel to the imaginary axis.
+fn swept(n: usize, peclet: f64) -> Csr {
+    let of = |k: usize| {
+        let (i, j) = (k / n, k % n);
+        let (up, down) = (-1.0 - peclet, peclet - 1.0);
+        let neighbours = [(i > 0, k.wrapping_sub(n), up), (j > 0, k.wrapping_sub(1), up)];
+        let others = [(true, k, 4.0), (j + 1 < n, k + 1, down), (i + 1 < n, k + n, down)];
+        neighbours.into_iter().chain(others).filter(|(is_there, ..)| *is_there).map(move |(_, to, v)| (k, to, v))
+    };
+    general(n * n, (0..n * n).flat_map(of))
+}
+
+#[test]
+fn eigenvalues_far_from_the_real_axis() {
+    let a = swept(24, 20.0);
+    let b = gallery::random_vector(576, 4);
+    for devices in choices() {
+        let of = |method| solve(&a, &b, &setup(method, Precond::Jacobi, Precision::F64, &devices), 1e-9);
+        let [one, two] = [Method::Bicgstab, Method::Bicgstab2].map(of);
+        let found = relative_residual(&a, &b, &two.x);
+        assert!(two.reason.converged() && found <= 1.01e-9, "{devices}: {}, {found:e}", two.reason);
+        let products = [2 * one.iterations, 4 * two.iterations];
+        assert!(!one.reason.converged() || products[0] > 2 * products[1], "{devices}: {}, {products:?}", one.reason);
+    }
+}
+
+/// r and A r are at right angles, whatever r is; r̂ and A r are not.
+#[test]
+fn skew_symmetric_ones() {
+    for n in [2, 4, 60] {
+        let along = |i: usize| [(i, i + 1, 1.0 + (i % 3) as f64), (i + 1, i, -1.0 - (i % 3) as f64)];
+        let a = general(n, (0..n - 1).flat_map(along));
+        let b = gallery::random_vector(n, 6);
+        for devices in choices() {
+            let of = |method| solve(&a, &b, &setup(method, Precond::None, Precision::F64, &devices), 1e-9);
+            assert_eq!(of(Method::Bicgstab).reason, Reason::Breakdown, "{n} rows, {devices}");
+            let o = of(Method::Bicgstab2);
+            let found = relative_residual(&a, &b, &o.x);
+            assert!(o.reason.converged() && found <= 1.01e-9, "{n} rows, {devices}: {}, {found:e}", o.reason);
+        }
+    }
+}
+
+/// Two dimensions an iteration.
+#[test]
+fn bicgstab2_ends_after_half_as_many_iterations_as_rows() {
+    for n in 1..=8 {
+        let (a, b) = (one_way(n), gallery::random_vector(n, 8));
+        for devices in choices() {
+            let o = solve(&a, &b, &setup(Method::Bicgstab2, Precond::None, Precision::F64, &devices), 1e-10);
+            let found = relative_residual(&a, &b, &o.x);
+            assert!(o.reason.converged() && found <= 1.01e-10, "{n} rows, {devices}: {}, {found:e}", o.reason);
+            assert!(o.iterations <= n.div_ceil(2) as u64, "{n} rows, {devices}: {} iterations", o.iterations);
+        }
     }
 }
 

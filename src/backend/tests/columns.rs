@@ -99,7 +99,7 @@ fn columns_take_the_steps_of_each_alone() {
     let ctx = Arc::new(Context::open(&device).unwrap());
     for (spec, methods) in [
         ("variable:7", &[Method::Cg, Method::CgPipelined, Method::Minres][..]),
-        ("convection3d:6", &[Method::Bicgstab]),
+        ("convection3d:6", &[Method::Bicgstab, Method::Bicgstab2]),
     ] {
         let a: Arc<Csr> = Arc::new(spec.parse::<gallery::Spec>().unwrap().build().unwrap());
         let n = a.n_rows();

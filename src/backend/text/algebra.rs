@@ -126,6 +126,12 @@ impl<'k> Scalar<'k> {
         self.form(Form::Root(self.real()))
     }
 
+    /// Its conjugate.
+    pub(crate) fn conj(self) -> Self {
+        let (real, imaginary) = self.parts();
+        Self::complex(real, imaginary.map(|imaginary| -imaginary))
+    }
+
     /// The square of its modulus.
     pub(crate) fn modulus2(self) -> Self {
         match self.parts() {

@@ -61,7 +61,7 @@ pub(crate) fn symmetric_setups(precision: Precision) -> Vec<Setup> {
 
 /// Whether a method is for any square matrix.
 pub(crate) fn is_general(method: Method) -> bool {
-    matches!(method, Method::Bicgstab | Method::Idr | Method::Gmres)
+    matches!(method, Method::Bicgstab | Method::Bicgstab2 | Method::Idr | Method::Gmres)
 }
 
 /// Every method on every choice of devices, with preconditioners in turns, so that any two of the three meet.
