@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::real::Real;
 
 /// The kernels of the file.
-pub(crate) const KERNELS: &[&str] = &["basis_dots", "basis_subtract_dots", "basis_totals", "basis_next", "basis_add"];
+pub(crate) const KERNELS: &[&str] = &["basis_dots", "basis_next", "basis_totals", "basis_add"];
 
 /// Work-items of a team, and the columns whose sums it keeps: as in the file.
 const TEAM: usize = 32;
@@ -28,18 +28,6 @@ pub(crate) struct TileSums<'a, A> {
     pub(crate) partials: &'a DeviceVec<A>,
     /// Tiles of all bands.
     pub(crate) tiles: usize,
-}
-
-/// Factors of columns: an array, and where they begin in it.
-#[derive(Clone, Copy)]
-pub(crate) struct Factors<'a, A>(pub(crate) &'a DeviceVec<A>, pub(crate) usize);
-
-impl<'a, A: Real> Factors<'a, A> {
-    /// As a kernel takes them.
-    fn checked(self, columns: usize) -> (&'a DeviceVec<A>, u32) {
-        assert!(self.1 + columns <= self.0.len());
-        (self.0, count(self.1))
-    }
 }
 
 impl<T: Real> Band<T> {
@@ -87,125 +75,111 @@ impl<T: Real, A: Real> Kernels<T, A> {
         Grid { groups: band.tiles.len().clamp(1, launch.max_groups), group_size: launch.group_size }
     }
 
-    /// The sums of some columns of a band with w. Reads n (columns + 1) elements.
+    /// The sums of some of a basis's `all` columns with w and with the last of them, or, where one of a pair is the last, with the first of the
+    /// pair; with those of the first column also w². Reads n (columns + 2) elements of a band.
     pub(crate) fn basis_dots(
         &self,
         ctx: &Context,
         band: &Band<T>,
-        columns: Range<usize>,
+        (columns, all, newest): (Range<usize>, usize, usize),
         w: &DeviceVec<T>,
         sums: TileSums<'_, A>,
     ) -> Result<()> {
-        band.check(columns.end, &[w]);
-        assert!(columns.len() <= self.most_columns() && columns.end * sums.tiles <= sums.partials.len());
-        assert!(band.tiles.end <= sums.tiles);
+        band.check(all, &[w]);
+        assert!(columns.len() <= self.most_columns() && columns.end <= all && (newest < all || all == 0));
+        assert!((2 * all + 1) * sums.tiles <= sums.partials.len() && band.tiles.end <= sums.tiles);
         let [n, begin, stride] = band.place();
-        let [first, of_columns] = [columns.start, columns.len()].map(count);
+        let [first, of_columns, all, newest] = [columns.start, columns.len(), all, newest].map(count);
         let [tiles, first_tile, all_tiles] = [band.tiles.len(), band.tiles.start, sums.tiles].map(count);
         let (kernel, grid) = (self.basis_kernel(ctx, "basis_dots")?, self.tiles_grid("basis_dots", band));
-        let (basis, partials) = (&band.elements, sums.partials);
-        let args: [&dyn super::Argument; 11] =
-            [&n, &begin, &stride, &first, &of_columns, basis, w, partials, &tiles, &first_tile, &all_tiles];
-        // SAFETY: types as declared in the file; elements of the band, of w and of the partial sums were checked above.
-        unsafe { launch(ctx, kernel, grid, &args) }
-    }
-
-    /// w −= V f on a band, then the sums of the first [`most_columns`](Self::most_columns) with w, and of w². Reads n (columns + 1) elements, and
-    /// those of columns with sums again from a cache; writes n.
-    pub(crate) fn basis_subtract_dots(
-        &self,
-        ctx: &Context,
-        band: &Band<T>,
-        columns: usize,
-        factors: Factors<'_, A>,
-        w: &mut DeviceVec<T>,
-        sums: TileSums<'_, A>,
-    ) -> Result<()> {
-        band.check(columns, &[w]);
-        assert!((columns + 1) * sums.tiles <= sums.partials.len() && band.tiles.end <= sums.tiles);
-        let (factors, first) = factors.checked(columns);
-        let [n, begin, stride] = band.place();
-        let [of_columns, dots] = [columns, columns.min(self.most_columns())].map(count);
-        let [tiles, first_tile, all_tiles] = [band.tiles.len(), band.tiles.start, sums.tiles].map(count);
-        let kernel = self.basis_kernel(ctx, "basis_subtract_dots")?;
-        let grid = self.tiles_grid("basis_subtract_dots", band);
-        let (basis, partials) = (&band.elements, sums.partials);
         let args: [&dyn super::Argument; 13] = [
             &n,
             &begin,
             &stride,
-            &of_columns,
-            factors,
             &first,
-            &dots,
-            basis,
+            &of_columns,
+            &all,
+            &newest,
+            &band.elements,
             w,
-            partials,
+            sums.partials,
             &tiles,
             &first_tile,
             &all_tiles,
         ];
-        // SAFETY: types as declared in the file; elements of the band, of w, factors and partial sums were checked above.
+        // SAFETY: types as declared in the file; elements of the band, of w and of the partial sums were checked above.
         unsafe { launch(ctx, kernel, grid, &args) }
     }
 
-    /// The first `sums` totals of partial sums of so many tiles each, from `totals[first]` on.
+    /// The first `sums` totals of partial sums of so many tiles each.
     pub(crate) fn basis_totals(
         &self,
         ctx: &Context,
         sums: usize,
         of: TileSums<'_, A>,
         totals: &mut DeviceVec<A>,
-        first: usize,
     ) -> Result<()> {
-        assert!(sums * of.tiles <= of.partials.len() && first + sums <= totals.len());
+        assert!(sums * of.tiles <= of.partials.len() && sums <= totals.len());
         let launch_of = self.tuning.launch("basis_totals");
         let grid = Grid { groups: sums.clamp(1, launch_of.max_groups), group_size: launch_of.group_size };
-        let [sums, tiles, first] = [sums, of.tiles, first].map(count);
+        let [sums, tiles] = [sums, of.tiles].map(count);
         let kernel = self.basis_kernel(ctx, "basis_totals")?;
         // SAFETY: types as declared in the file; partial sums and totals were checked above.
-        unsafe { launch(ctx, kernel, grid, &[&sums, &tiles, of.partials, totals, &first]) }
+        unsafe { launch(ctx, kernel, grid, &[&sums, &tiles, of.partials, totals]) }
     }
 
-    /// to = scale (w − V f) on a band, and as a column, too; if it is one of a pair, i times that as the next one. Reads n (columns + 1)
-    /// elements and writes 2 n, or 3 n.
+    /// to = scale (w − W f) on a band, and as a column, too; if it is one of a pair, i times that as the next one; and the sum of its squares.
+    /// Reads n (columns + 1) elements and writes 2 n, or 3 n.
     pub(crate) fn basis_next(
         &self,
         ctx: &Context,
         band: &mut Band<T>,
-        columns: usize,
-        factors: Factors<'_, A>,
+        (columns, factors): (usize, &DeviceVec<A>),
         (scale, w): (T, &DeviceVec<T>),
-        (column, is_pair): (usize, bool),
-        to: &mut DeviceVec<T>,
+        ((column, is_pair), to): ((usize, bool), &mut DeviceVec<T>),
+        sums: TileSums<'_, A>,
     ) -> Result<()> {
         band.check(columns.max(column + 1 + usize::from(is_pair)), &[w, to]);
+        assert!(columns <= factors.len() && columns <= column);
         assert!(!is_pair || band.rows.len().is_multiple_of(2), "pairs are whole");
-        let (factors, first) = factors.checked(columns);
+        assert!(sums.tiles <= sums.partials.len() && band.tiles.end <= sums.tiles);
         let ([n, begin, stride], [columns, column, turned]) =
             (band.place(), [columns, column, usize::from(is_pair)].map(count));
-        let (kernel, grid) = (self.basis_kernel(ctx, "basis_next")?, self.tuning.grid("basis_next", band.rows.len()));
-        let basis = &band.elements;
-        let args: [&dyn super::Argument; 12] =
-            [&n, &begin, &stride, &columns, factors, &first, &column, &turned, &scale, basis, w, to];
-        // SAFETY: types as declared in the file; elements of the band, of both vectors and the factors were checked above.
+        let [tiles, first_tile] = [band.tiles.len(), band.tiles.start].map(count);
+        let (kernel, grid) = (self.basis_kernel(ctx, "basis_next")?, self.tiles_grid("basis_next", band));
+        let args: [&dyn super::Argument; 14] = [
+            &n,
+            &begin,
+            &stride,
+            &columns,
+            factors,
+            &column,
+            &turned,
+            &scale,
+            &band.elements,
+            w,
+            to,
+            sums.partials,
+            &tiles,
+            &first_tile,
+        ];
+        // SAFETY: types as declared in the file; elements of the band, of both vectors, the factors and the partial sums were checked above.
         unsafe { launch(ctx, kernel, grid, &args) }
     }
 
-    /// x += V f on a band. Reads n (columns + 1) elements and writes n.
+    /// x += W f on a band. Reads n (columns + 1) elements and writes n.
     pub(crate) fn basis_add(
         &self,
         ctx: &Context,
         band: &Band<T>,
-        columns: usize,
-        factors: Factors<'_, A>,
+        (columns, factors): (usize, &DeviceVec<A>),
         x: &mut DeviceVec<T>,
     ) -> Result<()> {
         band.check(columns, &[x]);
-        let (factors, first) = factors.checked(columns);
+        assert!(columns <= factors.len());
         let ([n, begin, stride], columns) = (band.place(), count(columns));
         let (kernel, grid) = (self.basis_kernel(ctx, "basis_add")?, self.tuning.grid("basis_add", band.rows.len()));
         // SAFETY: types as declared in the file; elements of the band, of x and the factors were checked above.
-        unsafe { launch(ctx, kernel, grid, &[&n, &begin, &stride, &columns, factors, &first, &band.elements, x]) }
+        unsafe { launch(ctx, kernel, grid, &[&n, &begin, &stride, &columns, factors, &band.elements, x]) }
     }
 }

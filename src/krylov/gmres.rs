@@ -12,9 +12,8 @@
 //! |---|---|
 //! | z = M⁻¹ v, if there is one: a diagonal | 24 / 48 |
 //! | w = A z | 12 nnz / n + 20 |
-//! | h = Vᵀ w | 8 j + 8 |
-//! | w −= V h, d = Vᵀ w, w·w | 8 j + 16 |
-//! | v = (w − V d) / ‖w − V d‖ | 8 j + 24 |
+//! | Vᵀ w, Vᵀ v, w·w | 8 j + 8 |
+//! | v = w − V h, v·v | 8 j + 24 |
 //! | at the end of a cycle: x += V y; or M⁻¹ V y | 8 j + 16, or 8 j + 72 / 8 j + 16 |
 //! | at its beginning: r = b − A x, r·r, v = r / ‖r‖; x is set aside | 12 nnz / n + 92 |
 //!
@@ -22,7 +21,7 @@
 //! arithmetic. Both take memory, and are read.
 //!
 //! V is read once in each pass, as it must be: the sums of a pass are complete only after it. On average over a cycle of m steps that
-//! is 12 m + 60 bytes a row and step beside the product. V takes 8 m bytes a row of memory, and as many again for
+//! is 8 m + 40 bytes a row and step beside the product. V takes 8 m + 8 bytes a row of memory, and 8 m more for
 //! z of all steps if M varies.
 
 use std::mem::swap;
@@ -33,7 +32,7 @@ use super::judge::Judge;
 use super::least_squares::LeastSquares;
 use super::verdict::Verdict;
 use super::workspace::Workspace;
-use crate::backend::basis::{BasisBackend, Projected, epsilon, orthogonalise};
+use crate::backend::basis::{BasisBackend, Gram, Projected, epsilon, orthogonalise};
 use crate::backend::machine::Machine;
 use crate::backend::pass_backend::PassBackend;
 use crate::backend::program::Program;
@@ -63,14 +62,15 @@ pub(super) fn application(k: &Recorder) {
 
 /// How many columns a rank keeps.
 pub(super) fn columns(restart: u32, varies: bool, is_complex: bool) -> u64 {
-    u64::from(restart) * if varies { 2 } else { 1 } * if is_complex { 2 } else { 1 }
+    let steps = u64::from(restart);
+    (steps + 1 + if varies { steps } else { 0 }) * if is_complex { 2 } else { 1 }
 }
 
-/// Arrays that a step of a full cycle moves on average beside its product and M⁻¹, rounded: three passes over half of V, and what they have
+/// Arrays that a step of a full cycle moves on average beside its product and M⁻¹, rounded: two passes over half of V, and what they have
 /// of other vectors.
 pub(super) fn vectors_moved(restart: u32, is_complex: bool) -> u64 {
-    let columns = 3 * (u64::from(restart) + 1);
-    if is_complex { columns + 7 } else { columns.div_ceil(2) + 6 }
+    let columns = u64::from(restart) + 1;
+    if is_complex { 2 * columns + 5 } else { columns + 4 }
 }
 
 /// What a rank keeps from cycle to cycle.
@@ -101,7 +101,7 @@ impl<O: PassBackend + BasisBackend> Gmres<O> {
         Ok(Self {
             restart,
             width,
-            v: backend.basis(width * restart)?,
+            v: backend.basis(width * (restart + 1))?, // the last one for its length alone
             z: if varies { Some(backend.basis(width * restart)?) } else { None },
             m: application.map(|program| Machine::new(backend, from_ref(a), program)).transpose()?,
             idle: (f64::INFINITY, 0),
@@ -170,10 +170,10 @@ pub(crate) fn gmres<O: PassBackend + BasisBackend>(
     if cycle.is_idle(rr) {
         return Ok(Verdict::Stalled { worse: !judge.is_best() });
     }
-    let beta = rr.sqrt();
     let (width, is_complex) = (cycle.width, cycle.width == 2);
-    let mut small = LeastSquares::new(beta, epsilon::<O::Real>());
-    backend.next_column(&mut cycle.v, &[], (1.0 / beta, &w.r), (0, is_complex), &mut w.p)?; // v = r / β
+    let mut small = LeastSquares::new(rr.sqrt(), epsilon::<O::Real>());
+    let mut gram = Gram::new(is_complex);
+    orthogonalise(backend, (&mut cycle.v, &mut gram), &w.r, &mut w.p)?; // v = r / β
     let mut verdict = None;
     for step in 1..=cycle.restart {
         let iteration = step as u64;
@@ -184,19 +184,19 @@ pub(crate) fn gmres<O: PassBackend + BasisBackend>(
         }
         let z = if cycle.m.is_some() { &mut w.q } else { &mut w.p };
         a.apply(backend, z, &mut w.r)?; //                                  w = A M⁻¹ v
-        let Projected { h, rest, norm } = orthogonalise(backend, &mut cycle.v, width * step, &mut w.r)?;
-        let number = |parts: &[f64]| Complex64::new(parts[0], if is_complex { parts[1] } else { 0.0 });
-        let is_regular = small.add(&h.chunks_exact(width).map(number).collect::<Vec<_>>(), norm);
+        let Projected { h, norm } = orthogonalise(backend, (&mut cycle.v, &mut gram), &w.r, &mut w.p)?; // v = w − V h
+        let length = gram.length(width * (step - 1)); // of the column that was multiplied
+        let number = |parts: &[f64]| Complex64::new(parts[0], if is_complex { parts[1] } else { 0.0 }) / length;
+        let is_regular = small.add(&h.chunks_exact(width).map(number).collect::<Vec<_>>(), norm / length);
         let rr = small.residual() * small.residual();
         verdict = judge.judge(&[Record::Residual { iteration, rr }], backend.comm());
         // where nothing is left of w, or it leads nowhere, the space grows no more
         if verdict.is_some() || !is_regular || norm == 0.0 || step == cycle.restart {
             break;
         }
-        let place = (width * step, is_complex);
-        backend.next_column(&mut cycle.v, &rest, (1.0 / norm, &w.r), place, &mut w.p)?; // v = w / ‖w‖
     }
-    let y = small.solve();
+    let in_columns = |(k, y): (usize, Complex64)| y / gram.length(width * k);
+    let y: Vec<Complex64> = small.solve().into_iter().enumerate().map(in_columns).collect();
     if y.iter().all(|y| y.re.is_finite() && y.im.is_finite()) {
         cycle.add(backend, a, &y, w)?; //                                   x += M⁻¹ V y
     }

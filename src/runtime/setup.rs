@@ -50,7 +50,7 @@ pub struct Setup {
     /// diagonal for its test: see [`Precond::Jacobi`].
     pub precond: Precond,
     /// The most steps of a cycle of [`Method::Gmres`], from 1 to [`MOST_RESTART`](crate::solve::MOST_RESTART): each takes a vector's
-    /// memory, and the time of three passes over those of the steps before. More of them take fewer iterations.
+    /// memory, and the time of two passes over those of the steps before. More of them take fewer iterations.
     pub restart: u32,
     /// The precision of the iteration.
     pub precision: Precision,

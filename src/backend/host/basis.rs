@@ -56,24 +56,15 @@ impl<T: Real> BasisBackend for HostBackend<T> {
         Ok(HostBasis { elements, n: self.n })
     }
 
-    fn column_dots(&self, v: &mut HostBasis<T>, columns: usize, w: &Vec<T>) -> Result<Vec<f64>> {
+    fn column_dots(&self, v: &mut HostBasis<T>, (columns, newest): (usize, usize), w: &Vec<T>) -> Result<Vec<f64>> {
         let _running = self.running("basis_dots");
         let of_chunk = |(k, w): (usize, &[T])| {
             let rows = k * CHUNK..k * CHUNK + w.len();
-            (0..columns).map(|c| dot(v.part(c, &rows), w)).collect()
+            let of_w = (0..columns).map(|c| dot(v.part(c, &rows), w));
+            let of_newest = (0..columns).map(|c| dot(v.part(c, &rows), v.part(newest, &rows)));
+            of_w.chain(of_newest).chain([dot(w, w)]).collect()
         };
-        Ok(total(w[..self.n].par_chunks(CHUNK).enumerate().map(of_chunk).collect(), columns))
-    }
-
-    fn subtract_dots(&self, v: &mut HostBasis<T>, f: &[f64], w: &mut Vec<T>) -> Result<Vec<f64>> {
-        let _running = self.running("basis_subtract_dots");
-        let of_chunk = |(k, w): (usize, &mut [T])| {
-            let rows = k * CHUNK..k * CHUNK + w.len();
-            add(-1.0, f, |c| c * v.n + rows.start, &v.elements, w);
-            let sums = (0..f.len()).map(|c| dot(v.part(c, &rows), w));
-            sums.chain([dot(w, w)]).collect()
-        };
-        Ok(total(w[..self.n].par_chunks_mut(CHUNK).enumerate().map(of_chunk).collect(), f.len() + 1))
+        Ok(total(w[..self.n].par_chunks(CHUNK).enumerate().map(of_chunk).collect(), 2 * columns + 1))
     }
 
     fn next_column(
@@ -83,22 +74,24 @@ impl<T: Real> BasisBackend for HostBackend<T> {
         (scale, w): (f64, &Vec<T>),
         (column, is_pair): (usize, bool),
         to: &mut Vec<T>,
-    ) -> Result<()> {
+    ) -> Result<f64> {
         let _running = self.running("basis_next");
         let (n, scale) = (v.n, T::from_f64(scale));
         let (former, rest) = v.elements.split_at_mut(column * n);
         let (new, turned) = rest.split_at_mut(n);
         let chunks = to[..n].par_chunks_mut(CHUNK).zip(new.par_chunks_mut(CHUNK)).zip(w[..n].par_chunks(CHUNK));
-        chunks.enumerate().for_each(|(k, ((to, column), w))| {
+        let of_chunk = |(k, ((to, column), w)): (usize, ((&mut [T], &mut [T]), &[T]))| {
             column.copy_from_slice(w);
             add(-1.0, f, |c| c * n + k * CHUNK, former, column);
             column.iter_mut().for_each(|v| *v = scale * *v);
             to.copy_from_slice(column);
-        });
+            vec![dot(column, column)]
+        };
+        let squares = total(chunks.enumerate().map(of_chunk).collect(), 1);
         if is_pair {
             turned[..n].par_chunks_mut(CHUNK).zip(new.par_chunks(CHUNK)).for_each(|(turned, v)| turn(v, turned));
         }
-        Ok(())
+        Ok(squares[0])
     }
 
     fn add_columns(&self, v: &mut HostBasis<T>, f: &[f64], x: &mut Vec<T>) -> Result<()> {

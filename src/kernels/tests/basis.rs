@@ -1,6 +1,6 @@
 //! Kernels of a Krylov basis, whole and in two bands of rows.
 
-use crate::kernels::basis::{Band, Factors, TileSums};
+use crate::kernels::basis::{Band, TileSums};
 
 use super::*;
 
@@ -41,9 +41,10 @@ impl<T: Real, A: Real> Case<'_, T, A> {
         self.bands.last().unwrap().tiles.end
     }
 
-    /// Vᵀ w, and w·w.
-    fn expected(&self, w: &[f64]) -> Vec<f64> {
-        self.v.iter().map(|v| dot(v, w)).chain([dot(w, w)]).collect()
+    /// Vᵀ w, Vᵀ u with a column u, and w·w.
+    fn expected(&self, w: &[f64], newest: usize) -> Vec<f64> {
+        let of = |w: &[f64]| self.v.iter().map(|v| dot(v, w)).collect::<Vec<f64>>();
+        [of(w), of(&self.v[newest]), vec![dot(w, w)]].concat()
     }
 
     /// w + factor V f.
@@ -72,43 +73,34 @@ pub(super) fn bases<T: Real, A: Real>(t: &Bench<T, A>) {
             let mut case = Case::upload(t, n, count, &cuts);
             let (w, f, tiles) = (ints(n, 1), factors(count), case.tiles());
             let what = format!("n = {n}, {count} columns, cut at {cuts:?}, {:?}", kernels.tuning);
-            let partials = t.partials((count + 1) * tiles);
-            let mut totals = t.partials(2 * count + 3);
+            let all = 2 * count + 1;
+            let partials = t.partials(all * tiles);
+            let mut totals = t.partials(all + 2);
             let sums = TileSums { partials: &partials, tiles };
-            let at_once = |columns: usize| {
-                let most = kernels.most_columns().min(columns);
-                (0..columns).step_by(most).map(move |first| first..columns.min(first + most))
-            };
+            let most = kernels.most_columns().min(count);
 
-            // Vᵀ w
-            let mut dw = t.up(&w);
-            for band in &case.bands {
-                at_once(count).for_each(|columns| kernels.basis_dots(ctx, band, columns, &dw, sums).unwrap());
+            // Vᵀ w, and V's products with a column
+            for newest in [count - 1, 0] {
+                let dw = t.up(&w);
+                for band in &case.bands {
+                    for first in (0..count).step_by(most) {
+                        let columns = (first..count.min(first + most), count, newest);
+                        kernels.basis_dots(ctx, band, columns, &dw, sums).unwrap();
+                    }
+                }
+                kernels.basis_totals(ctx, all, sums, &mut totals).unwrap();
+                let found = t.down(&totals);
+                assert_eq!(found[all..], [99.0; 2], "beyond what was asked for, {what}");
+                assert_eq!(found[..all], case.expected(&w, newest), "{what}");
+                assert_eq!(t.down(&dw), w, "{what}");
             }
-            kernels.basis_totals(ctx, count, sums, &mut totals, 1).unwrap();
-            let found = t.down(&totals);
-            assert_eq!((found[0], found[count + 1]), (99.0, 99.0), "outside the range asked for, {what}");
-            assert_eq!(found[1..=count], case.expected(&w)[..count], "{what}");
-
-            // w − V f, and its sums
-            let mut given = vec![99.0];
-            given.extend(&f);
-            let factors: Vec<A> = given.iter().map(|f| A::from_f64(*f)).collect();
-            let on_device = DeviceVec::from_slice(ctx, &factors, "factors").unwrap();
-            let factors = Factors(&on_device, 1);
-            for band in &case.bands {
-                kernels.basis_subtract_dots(ctx, band, count, factors, &mut dw, sums).unwrap();
-                at_once(count).skip(1).for_each(|more| kernels.basis_dots(ctx, band, more, &dw, sums).unwrap());
-            }
-            kernels.basis_totals(ctx, count + 1, sums, &mut totals, 0).unwrap();
-            let less = case.combined(-1.0, &f, &w);
-            assert_eq!(t.down(&dw), less, "{what}");
-            assert_eq!(t.down(&totals)[..=count], case.expected(&less), "{what}");
             t.down(&partials);
 
+            let factors: Vec<A> = f.iter().map(|f| A::from_f64(*f)).collect();
+            let factors = DeviceVec::from_slice(ctx, &factors, "factors").unwrap();
             // x + V f
             let mut x = t.up(&w);
-            case.bands.iter().for_each(|band| kernels.basis_add(ctx, band, count, factors, &mut x).unwrap());
+            case.bands.iter().for_each(|band| kernels.basis_add(ctx, band, (count, &factors), &mut x).unwrap());
             assert_eq!(t.down(&x), case.combined(1.0, &f, &w), "{what}");
 
             // the next column, of all before the last, or of none; or the last two
@@ -120,11 +112,14 @@ pub(super) fn bases<T: Real, A: Real>(t: &Bench<T, A>) {
                 let last = count - 1 - usize::from(is_pair);
                 let (dw, mut to, scale) = (t.up(&w), t.up(&vec![9.0; n]), T::from_f64(0.5));
                 for band in &mut case.bands {
-                    kernels.basis_next(ctx, band, columns, factors, (scale, &dw), (last, is_pair), &mut to).unwrap();
+                    let to = ((last, is_pair), &mut to);
+                    kernels.basis_next(ctx, band, (columns, &factors), (scale, &dw), to, sums).unwrap();
                 }
+                kernels.basis_totals(ctx, 1, sums, &mut totals).unwrap();
                 let next: Vec<f64> =
                     case.combined(-1.0, &f[..columns], &w).iter().map(|v| T::from_f64(0.5 * v).to_f64()).collect();
                 assert_eq!(t.down(&to), next, "{what}");
+                assert_eq!(t.down(&totals)[0], dot(&next, &next), "{what}");
                 if is_pair {
                     case.v[count - 1] = next.chunks_exact(2).flat_map(|pair| [-pair[1], pair[0]]).collect();
                 }
@@ -147,15 +142,20 @@ fn launches_change_no_bits() {
             let mut band = Band::zeros(&ctx, 0..n, count, 0, group_size).unwrap();
             let elements: Vec<f64> = (0..count).flat_map(fractions).collect();
             band.elements = DeviceVec::from_slice(&ctx, &elements, "columns").unwrap();
-            let mut w = DeviceVec::from_slice(&ctx, &fractions(50), "w").unwrap();
+            let w = DeviceVec::from_slice(&ctx, &fractions(50), "w").unwrap();
+            let mut to = DeviceVec::zeros(&ctx, n, "to").unwrap();
             let factors = DeviceVec::from_slice(&ctx, &fractions(9)[..count], "factors").unwrap();
-            let partials = DeviceVec::zeros(&ctx, (count + 1) * band.tiles.len(), "partial sums").unwrap();
-            let mut totals = DeviceVec::zeros(&ctx, count + 1, "totals").unwrap();
+            let partials = DeviceVec::zeros(&ctx, (2 * count + 1) * band.tiles.len(), "partial sums").unwrap();
+            let mut totals = DeviceVec::zeros(&ctx, 2 * count + 1, "totals").unwrap();
             let sums = TileSums { partials: &partials, tiles: band.tiles.len() };
-            kernels.basis_subtract_dots(&ctx, &band, count, Factors(&factors, 0), &mut w, sums).unwrap();
-            kernels.basis_totals(&ctx, count + 1, sums, &mut totals, 0).unwrap();
-            let mut found = vec![0.0; count + 1];
-            totals.read(&ctx, 0, &mut found).unwrap();
+            kernels.basis_dots(&ctx, &band, (0..count, count, 3), &w, sums).unwrap();
+            kernels.basis_totals(&ctx, 2 * count + 1, sums, &mut totals).unwrap();
+            let mut found = vec![0.0; 2 * count + 2];
+            totals.read(&ctx, 0, &mut found[..2 * count + 1]).unwrap();
+            let place = ((count - 1, false), &mut to);
+            kernels.basis_next(&ctx, &mut band, (count - 1, &factors), (0.5, &w), place, sums).unwrap();
+            kernels.basis_totals(&ctx, 1, sums, &mut totals).unwrap();
+            totals.read(&ctx, 0, &mut found[2 * count + 1..]).unwrap();
             found.into_iter().map(f64::to_bits).collect::<Vec<_>>()
         };
         let [one, three, many] = [1, 3, 64].map(run);
