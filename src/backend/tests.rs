@@ -351,8 +351,9 @@ fn refused_launches_are_made_up_for() {
     let a = gallery::poisson2d([70, 61]).unwrap();
     let (n, b) = (a.n_rows(), gallery::random_vector(a.n_rows(), 5));
     let part = || split(&a, std::slice::from_ref(&(0..n))).remove(0);
-    // idr has few iterations, and takes compilers long
-    let is_one = |method: &Method| method.facts().text.is_some() && *method != Method::Idr;
+    // these have few iterations, and take compilers long
+    let is_long = |method: &Method| matches!(method, Method::Bicgstab2 | Method::Idr);
+    let is_one = |method: &Method| method.facts().text.is_some() && !is_long(method);
     for method in Method::FORCED.iter().copied().filter(is_one) {
         let run = |refused_at: u64, limit: f64, most: u64| {
             let ctx = Arc::new(Context::open(&device()).unwrap());

@@ -3,7 +3,7 @@
 //!
 //! An iteration has two steps of biconjugate gradients, orthogonal to r̂ and Aᵀ r̂, and then takes the γ₁ and γ₂ that minimise
 //! ‖r − γ₁ A r − γ₂ A² r‖. A real polynomial of degree 2 is small on pairs of complex eigenvalues, where the real ω of `bicgstab` is
-//! near 0. r̂ is random: r itself, as usual, is orthogonal to A r where A is skew-symmetric.
+//! near 0. r̂ is random: r itself, as usual, is orthogonal to A r where A is skew-symmetric. So the first iterations may have a larger ‖r‖.
 //!
 //! The second direction, r − β p, is formed only at the end, as until then only its product with A is needed. Its residual is that
 //! after the first step, r + α₁ A p, so that it costs no vector of its own.

@@ -391,7 +391,9 @@ fn limits_end_the_iteration_exactly() {
             let stop = Stop::default().with_max_iters(limit);
             let o = solver.solve(&b, None, &stop, Control::default()).unwrap();
             assert_eq!((o.reason, o.iterations), (Reason::MaxIters, limit), "{setup:?}");
-            let claimed = *o.history.last().unwrap();
+            let last = *o.history.last().unwrap();
+            // methods for any matrix give up an x that is worse than the first
+            let claimed = if is_general(setup.method) { last.min(o.history[0]) } else { last };
             let true_one = relative_residual(&a, &b, &o.x);
             assert!(
                 (claimed - true_one).abs() < 1e-10,
