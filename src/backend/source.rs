@@ -311,6 +311,9 @@ fn step(pass: &Pass, program: &Program, columns: &Columns, ranks: Ranks) -> Stri
         text.push_str("    take_halo(t, goes_on && arriving && group < groups, arriving, n, group, groups);\n");
     }
     if ranks != Ranks::Alone && !on_halo.lines.is_empty() {
+        if pass.is_complex {
+            text.push_str("    barrier(CLK_GLOBAL_MEM_FENCE);\n"); // one takes a pair of which two have taken the parts
+        }
         let _ = write!(
             text,
             "    do_{}(n, goes_on && group < groups ? t->pieces : 0, t->firsts, group, groups",

@@ -236,10 +236,10 @@ fn no_gpu() {
 fn the_default_falls_back_to_the_host() {
     let place = Place::new();
     place.write("A.mtx", SMALL);
-    let run = place.run_without_opencl("solve A.mtx").ends(0);
+    let run = place.run_without_opencl("solve A.mtx --method cg").ends(0);
     assert!(run.err.starts_with("note: ") && run.err.contains("host"), "{}", run.err);
     assert!(run.out.contains("note"), "{}", run.out);
-    let run = place.run_without_opencl("solve A.mtx --json").ends(0);
+    let run = place.run_without_opencl("solve A.mtx --method cg --json").ends(0);
     assert!(run.json()["note"].is_string());
     assert_eq!(run.json()["ranks"][0]["kind"], "host");
 }
