@@ -94,7 +94,7 @@ macro_rules! methods {
 }
 
 methods! {
-    Auto = "auto", "What the matrix asks for: cg, minres or bicgstab, and another one where that comes to nothing." => Self::Cg.facts();
+    Auto = "auto", "What the matrix asks for: cg, minres or idr, and another one where that comes to nothing." => Self::Cg.facts();
     Cg = "cg", "Preconditioned conjugate gradients with fused kernels; the scalars stay on the device when it works alone."
         => text(cg::cg);
     CgClassic = "cg-classic", "Conjugate gradients from five separate kernels, partial sums added on the host (Bueno 2013)."

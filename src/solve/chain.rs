@@ -19,8 +19,9 @@ pub fn candidates(precision: Precision, is_symmetric: bool, may_be_definite: boo
     let methods: &[Method] = match (is_symmetric, may_be_definite) {
         (true, true) => &[Method::Cg, Method::Minres],
         (true, false) => &[Method::Minres],
-        // idr solves most of what nothing is known of, bicgstab some that it does not
-        (false, _) => &[Method::Idr, Method::Bicgstab],
+        (false, _) if precision == Precision::Mixed => &[Method::Bicgstab, Method::Bicgstab2],
+        // idr solves most of what nothing is known of, bicgstab2 what has eigenvalues far from the real axis
+        (false, _) => &[Method::Idr, Method::Bicgstab2],
     };
     let mut methods: Vec<Method> = methods.iter().copied().filter(|method| method.allows(precision)).collect();
     if precision != Precision::F32 {

@@ -80,14 +80,14 @@ impl<T: Real> BasisBackend for HostBackend<T> {
         let (former, rest) = v.elements.split_at_mut(column * n);
         let (new, turned) = rest.split_at_mut(n);
         let chunks = to[..n].par_chunks_mut(CHUNK).zip(new.par_chunks_mut(CHUNK)).zip(w[..n].par_chunks(CHUNK));
-        let of_chunk = |(k, ((to, column), w)): (usize, ((&mut [T], &mut [T]), &[T]))| {
+        let squares = chunks.enumerate().map(|(k, ((to, column), w))| {
             column.copy_from_slice(w);
             add(-1.0, f, |c| c * n + k * CHUNK, former, column);
             column.iter_mut().for_each(|v| *v = scale * *v);
             to.copy_from_slice(column);
             vec![dot(column, column)]
-        };
-        let squares = total(chunks.enumerate().map(of_chunk).collect(), 1);
+        });
+        let squares = total(squares.collect(), 1);
         if is_pair {
             turned[..n].par_chunks_mut(CHUNK).zip(new.par_chunks(CHUNK)).for_each(|(turned, v)| turn(v, turned));
         }
