@@ -21,8 +21,8 @@ fn host() -> Choice {
 
 /// A skew-symmetric matrix: A r is orthogonal to r, so that methods which step along A r alone get nowhere; nor does `bicgstab2` where entries
 /// differ by factors of 10.
-fn skew(n: usize, spread: f64) -> Csr {
-    let value = |i: u32| spread.powi((i % 7) as i32);
+fn skew(n: usize) -> Csr {
+    let value = |i: u32| 10f64.powi((i % 7) as i32);
     let pair = |i: u32| [(i - 1, i, value(i)), (i, i - 1, -value(i))];
     general(n, &(1..n as u32).flat_map(pair).collect::<Vec<_>>())
 }
@@ -93,7 +93,7 @@ fn what_is_singular_is_told() {
 /// factors come last.
 #[test]
 fn auto_takes_factors_first_or_last() {
-    let a = skew(40, 10.0);
+    let a = skew(40);
     let b = gallery::random_vector(40, 3);
     let mut solver = Solver::new(a.clone(), &Setup::default()).unwrap();
     assert_eq!((solver.method(), solver.ranks()[0].index), (Method::Direct, None));
@@ -174,19 +174,19 @@ fn backward_errors() {
 #[test]
 fn the_command() {
     let place = Place::new();
-    let a = skew(30, 1.5);
+    let a = skew(40);
     let of_row = |i: usize| a.row(i).0.iter().zip(a.row(i).1).map(move |(j, v)| format!("{} {} {v}\n", i + 1, j + 1));
-    let lines: String = (0..30).flat_map(of_row).collect();
-    place.write("A.mtx", format!("%%MatrixMarket matrix coordinate real general\n30 30 58\n{lines}"));
-    let b = [gallery::random_vector(30, 1), gallery::random_vector(30, 2)];
+    let lines: String = (0..40).flat_map(of_row).collect();
+    place.write("A.mtx", format!("%%MatrixMarket matrix coordinate real general\n40 40 78\n{lines}"));
+    let b = [gallery::random_vector(40, 1), gallery::random_vector(40, 2)];
     place.write("b.mtx", array(&b));
     let report = place.run("solve A.mtx -b b.mtx -o x.mtx --json").ends(0).json();
     assert_eq!(report["options"]["method"], "direct");
     for (x, b) in place.vectors("x.mtx").iter().zip(&b) {
-        assert!(relative_residual(&a, b, x) <= 1e-12);
+        assert!(relative_residual(&a, b, x) <= 1e-8);
     }
     let text = place.run("solve A.mtx -b b.mtx --devices host --tune off").ok();
-    assert!(text.contains("idr, then bicgstab, then direct"), "{text}");
+    assert!(text.contains("idr, then bicgstab2, then direct"), "{text}");
     let report = place.run("solve A.mtx -b b.mtx --method direct --backward-error 1e-15 --json").ends(0).json();
     assert_eq!(report["options"]["stop"]["rtol"].as_f64().or(report["options"]["rtol"].as_f64()), Some(0.0));
     assert!(report["reason_text"].as_str().unwrap().contains("backward error"), "{report}");
