@@ -190,7 +190,7 @@ fn exit_codes() {
     let help = stdout("solve --help");
     let runs = [
         (0, "solve data/jumps.mtx -q"),
-        (1, "solve data/jumps.mtx -q --max-iters 1"),
+        (1, "solve data/jumps.mtx -q --method cg --max-iters 1"),
         (2, "solve data/no-such-file.mtx"),
         (3, "solve data/jumps.mtx --devices gpu"),
     ];
