@@ -120,6 +120,9 @@ impl Solver {
         let (whole, rows) = if setup.method.minimises() { whole.minimising()? } else { (whole, rows) };
         let Chosen { placement, rejected: considered, forecast } = choose(&whole, &rows, &selection)?;
         let Selection { mut rejected, note, .. } = selection;
+        if whole.setup.method == Method::Direct {
+            rejected.iter_mut().for_each(|one| one.reason = "the matrix is factorised on the host".into());
+        }
         rejected.retain(|one| !considered.iter().any(|other| other.device.index == one.device.index));
         rejected.extend(considered);
         rejected.retain(|one| !placement.devices.iter().flatten().any(|used| used.index == one.device.index));
