@@ -8,6 +8,9 @@ use super::same::{Identity, is_same};
 use super::{Choice, Info, Kind, Pick};
 use crate::error::{Error, Result};
 
+/// How the reason begins for which a device is left out that was not chosen.
+pub(crate) const NOT_AMONG: &str = "not among devices";
+
 /// A device that was looked at and not used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -207,11 +210,11 @@ fn choose(listing: &Listing, choice: &Choice, f64: bool) -> Result<Selection> {
             let reason = match (choice, same) {
                 (Choice::Auto, None) => "a CPU adds little beside GPUs (devices = all would use it)".into(),
                 (Choice::List(picks), _) if picks.iter().all(|pick| matches!(pick, Pick::Index(_) | Pick::Host)) => {
-                    format!("not among devices = {choice}")
+                    format!("{NOT_AMONG} = {choice}")
                 }
                 (_, Some(same)) if device.kind == Kind::Cpu => format!("the same processor as [{}]", same.index),
                 (_, Some(same)) => format!("the same device as [{}], through another driver", same.index),
-                (Choice::List(_), None) => format!("not among devices = {choice}"),
+                (Choice::List(_), None) => format!("{NOT_AMONG} = {choice}"),
             };
             rejected.push(Rejected { device: device.clone(), reason });
         }

@@ -121,7 +121,8 @@ impl Solver {
         let Chosen { placement, rejected: considered, forecast } = choose(&whole, &rows, &selection)?;
         let Selection { mut rejected, note, .. } = selection;
         if whole.setup.method == Method::Direct {
-            rejected.iter_mut().for_each(|one| one.reason = "the matrix is factorised on the host".into());
+            let others = rejected.iter_mut().filter(|one| one.reason.starts_with(device::NOT_AMONG));
+            others.for_each(|one| one.reason = "the matrix is factorised on the host".into());
         }
         rejected.retain(|one| !considered.iter().any(|other| other.device.index == one.device.index));
         rejected.extend(considered);
