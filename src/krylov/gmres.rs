@@ -213,8 +213,7 @@ mod tests {
 
     use super::*;
     use crate::backend::host::HostBackend;
-    use crate::backend::text::Kind;
-    use crate::backend::text::{Preconditioner, Vector};
+    use crate::backend::text::{Kind, Preconditioner, Vector};
     use crate::comm::Alone;
     use crate::krylov::Method;
     use crate::matrix::{Csr, gallery};
