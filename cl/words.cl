@@ -2,7 +2,7 @@
  * values: src/comm/live.rs describes them. A value of a sum travels with the number of the sum, so that no fence is needed; elements of halos are many, and have flags.
  */
 #define WORD 2
-#define LINE 16
+#define LINE 32
 #define MOST_VALUES (LINE / WORD - 1)
 
 /* A word at once, past the caches of the device. NVIDIA's compiler takes instructions of its own for accesses that other devices and

@@ -26,8 +26,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Numbers of 64 bits in a word.
 pub(crate) const WORD: usize = 2;
-/// Numbers of 64 bits in a line of words: a cache line of 128 bytes. The first word has the number of values.
-pub(crate) const LINE: usize = 16;
+/// Numbers of 64 bits in a line of words: two cache lines of 128 bytes, of which most sums need one. The first word has the number of
+/// values.
+pub(crate) const LINE: usize = 32;
 /// The most values of a sum.
 pub(crate) const MOST_VALUES: usize = LINE / WORD - 1;
 /// Numbers of 64 bits that a rank's memory has for sums: two lines of values, then two of totals.

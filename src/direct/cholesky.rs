@@ -10,10 +10,10 @@ use faer::sparse::linalg::cholesky::{LltRef, SymbolicCholesky, SymbolicCholeskyR
 use faer::{ColMut, Conj, Par, Side};
 
 use super::Singular;
-use super::power::{nearest, scaled};
 use super::tree::{Tree, Upper};
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
+use crate::matrix::power::{nearest, scaled};
 use crate::memory::zeros;
 
 /// A pivot of the matrix scaled to ones on the diagonal that is below is made of rounding errors.

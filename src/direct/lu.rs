@@ -5,9 +5,9 @@ use std::result::Result as StdResult;
 use super::Singular;
 use super::multifrontal::{self, Multifrontal};
 use super::pivoting::{self, Pivoting};
-use super::power::{nearest, scaled};
 use super::tree::{Tree, Upper};
 use crate::error::Result;
+use crate::matrix::power::{nearest, scaled};
 use crate::matrix::{Csr, Transversal};
 
 /// The least pivot, of a matrix whose entries are at most 1 in size.

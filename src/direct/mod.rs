@@ -10,7 +10,6 @@
 //! | [`tree`] | an order with little fill, supernodes, and what they take |
 //! | [`mod@refine`] | iterative refinement |
 //! | [`available`] | how much memory there is |
-//! | [`power`] | scaling by powers of two, which rounds nothing |
 //!
 //! ```text
 //! Csr ─ Analysis: order, bytes, operations ─ Factor ─ solve ─ refine ─ verify
@@ -28,7 +27,6 @@ mod front;
 mod lu;
 mod multifrontal;
 mod pivoting;
-mod power;
 mod refine;
 #[cfg(test)]
 mod tests;

@@ -2,10 +2,10 @@
 
 use super::front::{Front, Size};
 use super::lu::{Arranged, TINY, WHAT};
-use super::power::scaled;
 use super::tree::Tree;
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
+use crate::matrix::power::scaled;
 use crate::memory::zeros;
 
 /// Bytes that are needed for each supernode, each row and each entry, beside those of [`Tree`] and the numbers.

@@ -3,9 +3,9 @@
 use std::collections::TryReserveError;
 
 use super::lu::{Arranged, TINY, WHAT};
-use super::power::scaled;
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
+use crate::matrix::power::scaled;
 
 /// The entry of the diagonal is the pivot unless one of its column is larger by the reciprocal of this.
 const THRESHOLD: f64 = 0.1;

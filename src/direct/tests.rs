@@ -256,7 +256,7 @@ proptest! {
         let (rows, cols) = (&arranged.rows, &arranged.cols);
         let (r, c, mut v) = a.to_triplets();
         for ((i, j), v) in r.iter().zip(&c).zip(&mut v) {
-            *v = super::power::scaled(*v, rows.exponent[*i as usize] + cols.exponent[*j as usize]);
+            *v = crate::matrix::power::scaled(*v, rows.exponent[*i as usize] + cols.exponent[*j as usize]);
         }
         let r: Vec<u32> = r.iter().map(|&i| rows.place[i as usize]).collect();
         let c: Vec<u32> = c.iter().map(|&j| cols.place[j as usize]).collect();

@@ -190,6 +190,14 @@ impl Method {
         self.facts().needs.definite
     }
 
+    /// Whether it can have this preconditioner: [`Precond::Transversal`] is for methods that take any square matrix and watch a scaled
+    /// residual.
+    #[must_use]
+    pub fn takes(self, precond: Precond) -> bool {
+        let Facts { needs, scales, .. } = self.facts();
+        precond != Precond::Transversal || matches!(self, Self::Auto | Self::Direct) || needs == ANY_SQUARE && scales
+    }
+
     /// Whether this preconditioner is a scaling of the system for it.
     pub(crate) fn scales_by(self, precond: Precond) -> bool {
         precond.is_diagonal() && self.facts().scales

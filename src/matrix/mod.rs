@@ -23,6 +23,7 @@ pub mod gallery;
 pub mod histogram;
 #[cfg(feature = "interchange")]
 pub mod interchange;
+pub(crate) mod power;
 pub mod reorder;
 mod scalar;
 mod search;
@@ -37,5 +38,5 @@ pub mod values;
 pub use any::{AnyCsr, AnyVectors};
 pub use csr::Csr;
 pub use scalar::{Complex64, Scalar};
-pub use transversal::Shortage;
-pub(crate) use transversal::{Deficiency, Transversal, shortage};
+pub(crate) use transversal::{Deficiency, Equilibration, Transversal, shortage};
+pub use transversal::{Equilibrated, Shortage};

@@ -22,6 +22,7 @@ named! {
     Precond, "preconditioner":
     None = "none", "No preconditioner.";
     Jacobi = "jacobi", "The inverse of the diagonal: the system is scaled by it, or the residual multiplied by it.";
+    Transversal = "transversal", "Rows are permuted so that the diagonal has the largest product, and rows and columns scaled so that it is about 1; then jacobi. For bicgstab, bicgstab2 and idr.";
 }
 
 /// The rows of a rank, as a set-up gets them.
@@ -53,9 +54,9 @@ fn or(d: f64, other: impl FnOnce() -> f64) -> f64 {
 }
 
 impl Precond {
-    /// Whether M is diagonal, so that a scaling of the system does what it does.
+    /// Whether M is diagonal, but for an order of the rows, so that a scaling of the system does what it does.
     pub(crate) fn is_diagonal(self) -> bool {
-        self == Self::Jacobi
+        matches!(self, Self::Jacobi | Self::Transversal)
     }
 
     /// Sets it up for the rows of a rank, together with the others that `comm` leads to. None if M is a multiple of 1.
@@ -64,7 +65,7 @@ impl Precond {
     /// A failing rank.
     pub(crate) fn set_up<T>(self, rows: &Rows, comm: &dyn Communicator<T>) -> Result<Option<Arc<dyn Preconditioner>>> {
         match self {
-            Self::None => Ok(None),
+            Self::None | Self::Transversal => Ok(None),
             Self::Jacobi => Ok(Jacobi::set_up(rows, comm)?.map(|jacobi| Arc::new(jacobi) as Arc<dyn Preconditioner>)),
         }
     }
@@ -72,7 +73,7 @@ impl Precond {
     /// One like it, for no rows: to see what its application takes.
     pub(crate) fn shape(self) -> Option<Arc<dyn Preconditioner>> {
         match self {
-            Self::None => None,
+            Self::None | Self::Transversal => None,
             Self::Jacobi => Some(Arc::new(Jacobi::default())),
         }
     }

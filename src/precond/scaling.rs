@@ -22,6 +22,8 @@ use crate::real::Real;
 pub(crate) struct Scaling {
     /// √|d| of each row with the sign of d; 1 where d is 0, which methods for definite matrices never see.
     roots: Vec<f64>,
+    /// What squares of residuals are multiplied by besides, if rows are in units of their own.
+    units: Option<Vec<f64>>,
 }
 
 impl Scaling {
@@ -30,8 +32,19 @@ impl Scaling {
         if diagonal.par_iter().all(|d| *d == diagonal[0]) {
             return None;
         }
+        Some(Self::by(diagonal, factor, None))
+    }
+
+    /// The same for rows in units of their own: squares of residuals count so many times. It changes something in any case. Rows whose
+    /// diagonal is small in spite of their units stay as they are: they are beyond the range of these.
+    pub(crate) fn in_units(mut diagonal: Vec<f64>, units: Vec<f64>) -> Self {
+        diagonal.iter_mut().filter(|d| d.abs() < SMALL).for_each(|d| *d = 1f64.copysign(*d));
+        Self::by(&diagonal, 1.0, Some(units))
+    }
+
+    fn by(diagonal: &[f64], factor: f64, units: Option<Vec<f64>>) -> Self {
         let root = |&d: &f64| if d == 0.0 { 1.0 } else { (d.abs().sqrt() * factor.sqrt()).copysign(d) };
-        Some(Self { roots: diagonal.par_iter().map(root).collect() })
+        Self { roots: diagonal.par_iter().map(root).collect(), units }
     }
 
     /// √|d| of each row with the sign of d.
@@ -70,12 +83,17 @@ impl Scaling {
 
     /// A rank's share, on its device.
     pub(crate) fn share<O: Backend>(&self, backend: &O, rows: Range<usize>) -> Result<RankScaling<O>> {
-        let roots = self.roots[rows].to_vec();
-        let weights: Vec<O::Real> = roots.par_iter().map(|t| O::Real::from_f64(t * t)).collect();
+        let roots = self.roots[rows.clone()].to_vec();
+        let unit = |row: usize| self.units.as_ref().map_or(1.0, |units| units[row]);
+        let weight = |(row, root): (usize, &f64)| O::Real::from_f64(root * root * unit(rows.start + row));
+        let weights: Vec<O::Real> = roots.par_iter().enumerate().map(weight).collect();
         let weights = backend.shared_vector(&weights, 0, "the diagonal")?;
         Ok(RankScaling { roots, weights })
     }
 }
+
+/// A diagonal that is about 1 is not below this.
+const SMALL: f64 = 0.25;
 
 /// Rows that a thread scales at a time.
 const PIECE: usize = 1 << 12;
@@ -83,7 +101,7 @@ const PIECE: usize = 1 << 12;
 /// The scaling of a rank's rows.
 pub(crate) struct RankScaling<O: Backend> {
     roots: Vec<f64>,
-    /// The diagonal: weights of the squares of the scaled residual in ‖b − A x‖₂².
+    /// The diagonal, in units of the rows: weights of the squares of the scaled residual in ‖b − A x‖₂².
     pub(crate) weights: O::Vector,
 }
 

@@ -70,7 +70,7 @@ impl Advice {
             Some(square) => {
                 let is_symmetric = !matches!(square.definiteness, Definiteness::Impossible(Obstacle::NotHermitian(_)));
                 let may_be_definite = !matches!(square.definiteness, Definiteness::Impossible(_));
-                let method = candidates(Precision::F64, is_symmetric, may_be_definite)[0];
+                let method = candidates(Precision::F64, Precond::Jacobi, is_symmetric, may_be_definite)[0].method;
                 (method, precond(&square.diagonal))
             }
         };

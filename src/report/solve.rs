@@ -4,6 +4,7 @@ use std::ops::Add;
 use std::time::Duration;
 
 use declive::device::Rejected;
+use declive::matrix::Equilibrated;
 use declive::matrix::stats::Stats;
 use declive::solve::{
     Cause, DeviceFailure, Forecast, Indefinite, Move, Outcome, Precision, RankInfo, Reordering, Setup, Solver, Split,
@@ -30,6 +31,8 @@ pub(crate) struct Report {
     pub(super) x0: Option<String>,
     pub(super) options: Options,
     pub(super) order: Order,
+    /// How the system was permuted and scaled by a transversal, if it was.
+    pub(super) equilibrated: Option<Equilibrated>,
     pub(super) ranks: Vec<Rank>,
     pub(super) halos: Halos,
     pub(super) rejected: Vec<NotUsed>,
@@ -366,6 +369,7 @@ impl Report {
                 stop: facts.stop.clone().with_max_iters(max_iters),
             },
             order: Order::new(solver.reordering()),
+            equilibrated: solver.equilibrated(),
             ranks: ranks.collect(),
             halos: Halos::new(solver.ranks(), facts.setup.precision, stats.nnz),
             rejected: solver.rejected().iter().map(NotUsed::new).collect(),

@@ -4,7 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use declive::solve::{
-    FormatCandidate, Indefinite, Method, Move, Precision, RankInfo, Reason, Split, Switch, candidates,
+    Candidate, FormatCandidate, Indefinite, Method, Move, Precision, Precond, RankInfo, Reason, Split, Switch,
+    candidates,
 };
 
 use super::layout::Text;
@@ -69,6 +70,9 @@ impl Report {
             text.line("solved as", &form);
         }
         text.line("order", &self.order.text);
+        if let Some(equilibrated) = &self.equilibrated {
+            text.line("transversal", &equilibrated.to_string());
+        }
         if matrix.duplicates > 0 {
             text.line("duplicates", &format!("{} of the file, added up", count(matrix.duplicates)));
         }
@@ -177,7 +181,7 @@ impl Report {
     pub(super) fn methods(&self) -> String {
         match (&self.figures.switches[..], &self.options.method_reason) {
             ([first, ..], _) => {
-                let all = self.figures.switches.iter().map(|switch| switch.to.to_string());
+                let all = self.figures.switches.iter().map(|switch| switch.candidate().to_string());
                 [first.from.to_string()].into_iter().chain(all).collect::<Vec<_>>().join(", then ")
             }
             ([], Some(reason)) => format!("{} (auto: {reason})", self.options.setup.method),
@@ -195,7 +199,7 @@ impl Report {
                 }
                 why => why.text(),
             };
-            format!("{} from iteration {}{of} on: {why}", switch.to, count(switch.iteration + 1))
+            format!("{} from iteration {}{of} on: {why}", switch.candidate(), count(switch.iteration + 1))
         };
         self.solves
             .iter()
@@ -236,8 +240,8 @@ impl Report {
             text.line("", "--precision f64 goes further; so does a larger --rtol");
         }
         if figures.reason == "IndefiniteOperator"
-            && let Some(method) =
-                candidates(setup.precision, true, false).first().filter(|method| setup.method != **method)
+            && setup.method.needs_definite()
+            && let Some(Candidate { method, .. }) = candidates(setup.precision, Precond::None, true, false).first()
         {
             text.line("", &format!("--method {method} is for matrices that are not definite"));
         }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use declive::device::Kind;
 use declive::matrix::gallery;
 use declive::solve::{
-    Cause, Exchange, Forecast, Indefinite, Method, Move, OnFailure, RankInfo, Reason, Setup, ShareSource, Solver,
-    Split, Stop, Switch,
+    Cause, Exchange, Forecast, Indefinite, Method, Move, OnFailure, Precond, RankInfo, Reason, Setup, ShareSource,
+    Solver, Split, Stop, Switch,
 };
 
 use super::json;
@@ -112,6 +112,7 @@ pub(super) fn report(ranks: usize, residuals: &[f64]) -> Report {
             lines_given: Some(1180.0),
             lines_rcm: Some(31.0),
         },
+        equilibrated: None,
         ranks: (0..ranks).map(rank).collect(),
         halos: Halos {
             elements: 1_000_000 * ranks,
@@ -184,7 +185,8 @@ fn why_the_method_is_not_cg_is_told() {
     assert!(words(&report).contains("method minres (auto: a(17,17) = 0), preconditioner jacobi"));
     report.options.method_reason = None;
     let why = Reason::IndefiniteOperator(Indefinite::Direction { iteration: 1200, curvature: -0.32 });
-    let switches = vec![Switch { iteration: 1199, from: Method::Cg, to: Method::Minres, why }];
+    let switches =
+        vec![Switch { iteration: 1199, from: Method::Cg, to: Method::Minres, precond: Precond::Jacobi, why }];
     (report.figures.switches, report.solves[1].figures.switches) = (switches.clone(), switches);
     let words = words(&report);
     let expected = "method cg, then minres, preconditioner jacobi minres from iteration 1,200 of right-hand side 2 on: p·Ap = \

@@ -13,9 +13,9 @@ use super::setup::Setup;
 use crate::device::Info;
 use crate::error::Result;
 use crate::krylov::Method;
-use crate::matrix::Csr;
 use crate::matrix::equivalent::is_real_form;
 use crate::matrix::reorder::{Permutation, permuted};
+use crate::matrix::{Csr, Equilibration};
 use crate::operator::Exchange;
 use crate::partition::{cost_of, part_alone, row_ranges_of};
 use crate::precond::scaling::Scaling;
@@ -31,6 +31,8 @@ pub(crate) struct Whole {
     pub(crate) order: Option<Permutation>,
     /// In the order of the ranks, as long as somebody has it.
     rows: Weak<Csr>,
+    /// How the system is permuted and scaled before it is put in that order, if it is.
+    pub(crate) equilibration: Option<Equilibration>,
     /// What a method has that minimises ‖b − A x‖.
     pub(crate) least_squares: Option<LeastSquares>,
     /// What the ranks' matrix is multiplied by.
@@ -62,19 +64,31 @@ impl Whole {
         let setup = Setup { method, is_complex: is_real_form(&a), ..setup.clone() };
         let rows = Arc::downgrade(rows);
         let have_missed = AtomicBool::new(false);
-        let least_squares = None;
+        let (equilibration, least_squares) = (None, None);
         let (is_symmetric, hash) = (true, OnceLock::new());
-        Self { a, order, rows, least_squares, factor, is_symmetric, setup, store, hash, have_missed }
+        Self { a, order, rows, equilibration, least_squares, factor, is_symmetric, setup, store, hash, have_missed }
     }
 
-    /// The same for a method that minimises ‖b − A x‖, with the matrix as the ranks have it.
+    /// Is from now on about a method that minimises ‖b − A x‖; gives the matrix as the ranks have it, in the order given.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
-    pub(crate) fn minimising(self) -> Result<(Self, Arc<Csr>)> {
+    pub(crate) fn minimise(&mut self) -> Result<Arc<Csr>> {
         let least_squares = LeastSquares::new(&self.a, self.setup.precond)?;
         let rows = least_squares.matrix(&self.a)?;
-        Ok((Self { rows: Arc::downgrade(&rows), least_squares: Some(least_squares), ..self }, rows))
+        if self.setup.precond.is_diagonal() {
+            self.factor = 1.0; // columns have norm 1
+        }
+        (self.rows, self.hash, self.order, self.equilibration) = (Arc::downgrade(&rows), OnceLock::new(), None, None);
+        self.least_squares = Some(least_squares);
+        Ok(rows)
+    }
+
+    /// Permutes and scales the system from now on, before it is put in the order of the ranks, which are to be opened anew.
+    pub(crate) fn equilibrate(&mut self, equilibration: Equilibration) {
+        (self.rows, self.hash) = (Weak::new(), OnceLock::new());
+        (self.is_symmetric, self.factor) = (false, 1.0); // no entry is much larger than 1
+        self.equilibration = Some(equilibration);
     }
 
     /// Elements of the ranks' vectors, all together.
@@ -136,7 +150,7 @@ impl Whole {
         self.have_missed.store(true, Ordering::Relaxed);
     }
 
-    /// The matrix in the order of the ranks. If another order was made and nobody has the result any more, it is made
+    /// The matrix in the order and units of the ranks. If these are others than given and nobody has the result any more, it is made
     /// again: to keep it would double the memory of the matrix.
     ///
     /// # Errors
@@ -145,8 +159,16 @@ impl Whole {
         match (self.rows.upgrade(), &self.order) {
             (Some(rows), _) => Ok(rows),
             (None, _) if let Some(least_squares) = &self.least_squares => least_squares.matrix(&self.a),
-            (None, Some(order)) => Ok(Arc::new(permuted(&self.a, order)?)),
-            (None, None) => Ok(Arc::clone(&self.a)),
+            (None, Some(order)) => Ok(Arc::new(permuted(&*self.equilibrated()?, order)?)),
+            (None, None) => self.equilibrated(),
+        }
+    }
+
+    /// The matrix before it is put in another order.
+    fn equilibrated(&self) -> Result<Arc<Csr>> {
+        match &self.equilibration {
+            Some(equilibration) => Ok(Arc::new(equilibration.matrix(&self.a)?)),
+            None => Ok(Arc::clone(&self.a)),
         }
     }
 
@@ -158,20 +180,28 @@ impl Whole {
         }
     }
 
-    /// A right-hand side in the order of the ranks.
+    /// A right-hand side in the order and units of the ranks.
     pub(crate) fn rhs_of_ranks<'v>(&self, b: Cow<'v, [f64]>) -> Cow<'v, [f64]> {
-        match (&self.least_squares, &self.order) {
+        match (&self.least_squares, &self.equilibration) {
             (Some(least_squares), _) => least_squares.rhs_of_ranks(&b),
-            (None, Some(order)) => Cow::Owned(order.apply(&b)),
-            (None, None) => b,
+            (None, Some(equilibration)) => self.in_order(equilibration.of_rhs(&b).into()),
+            (None, None) => self.in_order(b),
         }
     }
 
-    /// An iterate in the order of the ranks.
+    /// An iterate in the order and units of the ranks.
     pub(crate) fn iterate_of_ranks<'v>(&self, x: Cow<'v, [f64]>) -> Cow<'v, [f64]> {
-        match &self.least_squares {
-            Some(least_squares) => least_squares.iterate_of_ranks(&x),
-            None => self.rhs_of_ranks(x),
+        match (&self.least_squares, &self.equilibration) {
+            (Some(least_squares), _) => least_squares.iterate_of_ranks(&x),
+            (None, Some(equilibration)) => self.in_order(equilibration.of_iterate(&x).into()),
+            (None, None) => self.in_order(x),
+        }
+    }
+
+    fn in_order<'v>(&self, v: Cow<'v, [f64]>) -> Cow<'v, [f64]> {
+        match &self.order {
+            Some(order) => Cow::Owned(order.apply(&v)),
+            None => v,
         }
     }
 
@@ -182,6 +212,7 @@ impl Whole {
             (None, Some(order)) => order.undo_into(y, x),
             (None, None) => x.copy_from_slice(y),
         }
+        self.equilibration.iter().for_each(|equilibration| equilibration.undo(x));
     }
 
     /// What the store knows the times of ranks on these devices by; `rows` are in the order of the ranks.
@@ -231,7 +262,16 @@ impl Whole {
 
     /// What the system is scaled by, if that changes anything.
     pub(crate) fn scaling(&self, diagonal: &[f64]) -> Option<Scaling> {
-        self.setup.method.scales_by(self.setup.precond).then(|| Scaling::of(diagonal, self.factor)).flatten()
+        if !self.setup.method.scales_by(self.setup.precond) {
+            return None;
+        }
+        match &self.equilibration {
+            Some(equilibration) => {
+                let units = self.in_order(equilibration.weights().into()).into_owned();
+                Some(Scaling::in_units(diagonal.to_vec(), units))
+            }
+            None => Scaling::of(diagonal, self.factor),
+        }
     }
 }
 

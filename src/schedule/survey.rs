@@ -3,10 +3,11 @@
 use serde::Serialize;
 
 use crate::kernels::Shape;
-use crate::matrix::Csr;
+use crate::matrix::{Csr, Equilibration};
 use crate::operator::Format;
 use crate::operator::plan::{Offer, Target, by_bytes};
 use crate::partition::{Part, split};
+use crate::precond::Precond;
 use crate::precond::scaling::Scaling;
 use crate::real::{Precision, Real};
 use crate::runtime::Setup;
@@ -61,6 +62,11 @@ pub struct FormatBytes {
 #[must_use]
 pub fn formats(a: &Csr, setup: &Setup) -> FormatSurvey {
     assert_eq!(a.n_rows(), a.n_cols(), "rows and columns");
+    let equilibrated = match setup.precond {
+        Precond::Transversal => Equilibration::of(a, false).ok().and_then(Result::ok).and_then(|of| of.matrix(a).ok()),
+        _ => None,
+    };
+    let a = equilibrated.as_ref().unwrap_or(a);
     let mut part = split(a, std::slice::from_ref(&(0..a.n_rows()))).remove(0);
     if setup.method.scales_by(setup.precond) {
         let scaling = Scaling::of(&a.diagonal(), 1.0);

@@ -1,10 +1,11 @@
 //! Which methods a solve goes through: the one place where that is decided.
 
 use std::collections::VecDeque;
+use std::fmt;
 
-use super::statistics::Answer;
 use crate::error::{Error, Result};
-use crate::krylov::{Indefinite, MOST_RESTART, Method, Reason};
+use crate::krylov::{Indefinite, MOST_RESTART, Method, Reason, Singularity};
+use crate::precond::Precond;
 use crate::real::Precision;
 use crate::runtime::Setup;
 use crate::verify::Residual;
@@ -12,10 +13,31 @@ use crate::verify::Residual;
 /// A backward error below this is one of rounding: no other method finds a better x in double precision.
 const ROUNDING: f64 = 1e-15;
 
-/// The methods that [`Method::Auto`] goes through, in order: of a symmetric matrix or any other, which may be positive definite or is
-/// known not to be.
+/// A method with a preconditioner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Candidate {
+    /// The method.
+    pub method: Method,
+    /// Its preconditioner.
+    pub precond: Precond,
+}
+
+impl fmt::Display for Candidate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.precond {
+            Precond::Transversal => write!(f, "{} by a transversal", self.method),
+            _ => self.method.fmt(f),
+        }
+    }
+}
+
+/// What [`Method::Auto`] goes through, in order, where `precond` is asked for: of a symmetric matrix or any other, which may be positive
+/// definite or is known not to be. Where [`Precond::Jacobi`] comes to nothing for a matrix that is not symmetric,
+/// [`Precond::Transversal`] does in many cases, and the other way round: the one is good for saddle point problems, the other for
+/// diagonals that tell nothing. Where factors show that the matrix is singular, [`Method::Lsmr`] goes on: it finds a solution if there is one.
 #[must_use]
-pub fn candidates(precision: Precision, is_symmetric: bool, may_be_definite: bool) -> Vec<Method> {
+pub fn candidates(precision: Precision, precond: Precond, is_symmetric: bool, may_be_definite: bool) -> Vec<Candidate> {
     let methods: &[Method] = match (is_symmetric, may_be_definite) {
         (true, true) => &[Method::Cg, Method::Minres],
         (true, false) => &[Method::Minres],
@@ -23,11 +45,18 @@ pub fn candidates(precision: Precision, is_symmetric: bool, may_be_definite: boo
         // idr solves most of what nothing is known of, bicgstab2 what has eigenvalues far from the real axis
         (false, _) => &[Method::Idr, Method::Bicgstab2],
     };
-    let mut methods: Vec<Method> = methods.iter().copied().filter(|method| method.allows(precision)).collect();
-    if precision != Precision::F32 {
-        methods.push(Method::Direct); // it knows of no single precision
+    let mut allowed = methods.iter().copied().filter(|method| method.allows(precision));
+    let mut all: Vec<Candidate> = allowed.clone().map(|method| Candidate { method, precond }).collect();
+    if !is_symmetric
+        && precond == Precond::Jacobi
+        && let Some(method) = allowed.next()
+    {
+        all.push(Candidate { method, precond: Precond::Transversal });
     }
-    methods
+    if precision != Precision::F32 {
+        all.push(Candidate { method: Method::Direct, precond }); // it knows of no single precision
+    }
+    all
 }
 
 /// Whether a residual is one of rounding; a NaN is not.
@@ -49,7 +78,9 @@ pub(super) struct Known {
 #[derive(Debug, Clone)]
 pub(super) struct Chain {
     /// Those that are yet to come.
-    left: VecDeque<Method>,
+    left: VecDeque<Candidate>,
+    /// What goes on where factors show that the matrix is singular.
+    if_singular: Option<Candidate>,
     why: Option<Indefinite>,
 }
 
@@ -65,10 +96,16 @@ impl Chain {
                 setup.restart
             )));
         }
+        if !setup.method.takes(setup.precond) {
+            return Err(Error::Usage(format!(
+                "{} can't have precond = {}, which is for bicgstab, bicgstab2 and idr",
+                setup.method, setup.precond
+            )));
+        }
         if setup.method != Method::Auto {
             let method = setup.method;
             return if method.allows(setup.precision) {
-                Ok((method, Self { left: VecDeque::new(), why: None }))
+                Ok((method, Self { left: VecDeque::new(), if_singular: None, why: None }))
             } else {
                 Err(Error::Usage(format!(
                     "{method} does not work with precision = {}: its iterations stagnate where residuals are replaced; \
@@ -77,34 +114,43 @@ impl Chain {
                 )))
             };
         }
-        let mut left: VecDeque<Method> =
-            candidates(setup.precision, known.is_symmetric, known.obstacle.is_none()).into();
-        let first = left.pop_front().unwrap_or(Method::Cg);
+        let mut left: VecDeque<Candidate> =
+            candidates(setup.precision, setup.precond, known.is_symmetric, known.obstacle.is_none()).into();
+        let first = left.pop_front().map_or(Method::Cg, |first| first.method);
         let why = known.obstacle.filter(|_| !first.needs_definite());
-        Ok((first, Self { left, why }))
+        let precond = if setup.precond == Precond::None { Precond::None } else { Precond::Jacobi };
+        let if_singular = Method::Lsmr.allows(setup.precision).then_some(Candidate { method: Method::Lsmr, precond });
+        Ok((first, Self { left, if_singular, why }))
     }
 
-    /// The method that goes on where `method` has ended so, if one does; `limited` tells that the caller has set its own limit on
+    /// What goes on where `method` has ended for this reason, if anything does; `limited` tells that the caller has set its own limit on
     /// iterations.
-    pub(super) fn after(&mut self, method: Method, (reason, residual): &Answer, limited: bool) -> Option<Method> {
+    pub(super) fn after(&mut self, method: Method, reason: &Reason, limited: bool) -> Option<Candidate> {
         let leaves_off = match reason {
-            Reason::IndefiniteOperator(Indefinite::Direction { .. }) => return self.left.pop_front(),
+            Reason::IndefiniteOperator(Indefinite::Direction { .. }) => return self.next(),
+            Reason::Singular(Singularity::Inconsistent { .. }) => false, // which is known for sure
+            Reason::Singular(_) if method == Method::Direct => return self.if_singular.take(),
             Reason::Stagnation | Reason::Breakdown | Reason::Divergence | Reason::NonFinite(_) => true,
             Reason::MaxIters => !limited,
             _ => false,
         };
-        if !leaves_off || is_rounding(residual) {
+        if !leaves_off {
             return None;
         }
         if method.needs_definite() {
-            self.left.retain(|method| *method == Method::Direct); // what it came to is the condition of the matrix
+            self.left.retain(|candidate| candidate.method == Method::Direct); // what it came to is the condition of the matrix
         }
+        self.next()
+    }
+
+    /// What comes next, where the one before is impossible.
+    pub(super) fn next(&mut self) -> Option<Candidate> {
         self.left.pop_front()
     }
 
     /// Whether this is the last resort.
     pub(super) fn ends_with(&self, method: Method) -> bool {
-        self.left.back() == Some(&method)
+        self.left.back().is_some_and(|candidate| candidate.method == method)
     }
 
     /// Begins with `method` in place of all others.
@@ -121,17 +167,9 @@ impl Chain {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify;
 
     fn chain(setup: &Setup, is_symmetric: bool, obstacle: Option<Indefinite>) -> (Method, Chain) {
         Chain::of(setup, Known { is_symmetric, obstacle }).unwrap()
-    }
-
-    fn answer(reason: Reason, backward_error: f64) -> Answer {
-        let a = crate::matrix::gallery::poisson2d([2, 2]).unwrap();
-        let mut residual = verify::residual(&a, &[1.0; 4], &[0.0; 4]);
-        residual.backward_error = backward_error;
-        (reason, residual)
     }
 
     #[test]
@@ -159,21 +197,39 @@ mod tests {
     }
 
     #[test]
+    fn all_candidates() {
+        let of = |precision, precond, is_symmetric| {
+            let all = candidates(precision, precond, is_symmetric, true);
+            all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        };
+        use Precision::{F32, F64, Mixed};
+        assert_eq!(of(F64, Precond::Jacobi, true), "cg, minres, direct");
+        assert_eq!(of(F64, Precond::Jacobi, false), "idr, bicgstab2, idr by a transversal, direct");
+        assert_eq!(of(F64, Precond::None, false), "idr, bicgstab2, direct");
+        let by_transversals = "idr by a transversal, bicgstab2 by a transversal";
+        assert_eq!(of(F32, Precond::Transversal, false), by_transversals);
+        assert_eq!(of(Mixed, Precond::Jacobi, false), "bicgstab, bicgstab2, bicgstab by a transversal, direct");
+    }
+
+    #[test]
     fn who_goes_on() {
         let direction = Reason::IndefiniteOperator(Indefinite::Direction { iteration: 3, curvature: -1.0 });
         let start = || chain(&Setup::default(), true, None).1;
-        assert_eq!(start().after(Method::Cg, &answer(direction, 1.0), false), Some(Method::Minres));
-        assert_eq!(start().after(Method::Cg, &answer(Reason::Stagnation, 1.0), false), Some(Method::Direct));
-        assert_eq!(start().after(Method::Cg, &answer(Reason::MaxIters, 1.0), true), None);
+        let jacobi = |method| Some(Candidate { method, precond: Precond::Jacobi });
+        assert_eq!(start().after(Method::Cg, &direction, false), jacobi(Method::Minres));
+        assert_eq!(start().after(Method::Cg, &Reason::Stagnation, false), jacobi(Method::Direct));
+        assert_eq!(start().after(Method::Cg, &Reason::MaxIters, true), None);
         let named = Setup { method: Method::Cg, ..Setup::default() };
-        assert_eq!(chain(&named, true, None).1.after(Method::Cg, &answer(direction, 1.0), false), None);
-        let start = || Chain { left: [Method::Minres].into(), why: None };
-        let after = |reason, error, limited| start().after(Method::Bicgstab, &answer(reason, error), limited);
-        let next = Some(Method::Minres);
-        assert_eq!([Reason::Breakdown, Reason::Stagnation, Reason::MaxIters].map(|r| after(r, 1.0, false)), [next; 3]);
-        assert_eq!(after(Reason::Stagnation, f64::NAN, false), next);
-        assert_eq!(after(Reason::Stagnation, 1e-16, false), None, "no better x exists");
-        assert_eq!(after(Reason::MaxIters, 1.0, true), None);
-        assert_eq!(after(Reason::Interrupted, 1.0, false), None);
+        assert_eq!(chain(&named, true, None).1.after(Method::Cg, &direction, false), None);
+        let singular = Reason::Singular(Singularity::Numerical { row: 1 });
+        assert_eq!(start().after(Method::Direct, &singular, false), jacobi(Method::Lsmr));
+        assert_eq!(start().after(Method::Cg, &singular, false), None);
+        let start = || Chain { left: jacobi(Method::Minres).into_iter().collect(), if_singular: None, why: None };
+        let after = |reason, limited| start().after(Method::Bicgstab, &reason, limited);
+        let next = jacobi(Method::Minres);
+        assert_eq!([Reason::Breakdown, Reason::Stagnation, Reason::MaxIters].map(|r| after(r, false)), [next; 3]);
+        assert_eq!(after(Reason::Rounding, false), None, "no better x exists");
+        assert_eq!(after(Reason::MaxIters, true), None);
+        assert_eq!(after(Reason::Interrupted, false), None);
     }
 }

@@ -28,7 +28,7 @@ pub use crate::runtime::{
 pub use crate::schedule::{Cause, DeviceSet, Forecast, FormatBytes, FormatSurvey, Reordering, formats};
 pub use crate::timeline::Split;
 pub use crate::tune::Tune;
-pub use chain::candidates;
+pub use chain::{Candidate, candidates};
 pub use complex::ComplexSolver;
 pub use factorised::factorises_first;
 pub use operator::OperatorSolver;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Instant;
 
-use super::chain::{Chain, Known};
+use super::chain::{Candidate, Chain, Known};
 use super::outcome::Outcome;
 use super::rounds;
 use super::session::{check_tolerances, check_vector, nothing_to_do};
@@ -57,6 +57,11 @@ impl<'a> OperatorSolver<'a> {
                 "a function in place of a matrix runs on the host, not with devices = {}; use devices = host or auto",
                 setup.devices
             )));
+        }
+        if setup.precond == Precond::Transversal {
+            return Err(Error::Usage(
+                "a function in place of a matrix has no transversal; use precond = jacobi".into(),
+            ));
         }
         if setup.method == Method::Direct {
             return Err(Error::Usage("a function in place of a matrix has no factors; use another method".into()));
@@ -132,7 +137,7 @@ impl<'a> OperatorSolver<'a> {
             let subject = Subject::Function { n, setup, residual: &residual };
             let of_solve = (&mut statistics, started);
             let answer = rounds::solve(subject, ranks, &mut Vec::new(), b, x, (stop, control), of_solve)?;
-            let to = self.chain.after(self.setup.method, &answer, true).filter(|to| *to != Method::Direct);
+            let to = self.chain.after(self.setup.method, &answer.0, true).filter(|to| to.method != Method::Direct);
             let Some(to) = to else { break answer };
             self.switch(to, answer.0, &mut statistics)?;
         };
@@ -144,10 +149,10 @@ impl<'a> OperatorSolver<'a> {
     }
 
     /// Lets the rank go on by another method, as the present one has ended.
-    fn switch(&mut self, to: Method, why: Reason, statistics: &mut Statistics) -> Result<()> {
+    fn switch(&mut self, to: Candidate, why: Reason, statistics: &mut Statistics) -> Result<()> {
         let (start, from) = (Instant::now(), self.setup.method);
         log::info!("{from} has ended ({why}); {to} goes on");
-        self.setup.method = to;
+        self.setup.method = to.method;
         self.ranks = Ranks::of_function(&self.a, &self.setup)?;
         statistics.switched(from, to, why, start.elapsed());
         Ok(())

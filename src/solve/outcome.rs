@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::chain::Candidate;
 use crate::krylov::{Method, Reason};
+use crate::precond::Precond;
 use crate::timeline::{Split, Timeline};
 use crate::timing::in_seconds;
 use crate::verify::Residual;
@@ -34,9 +36,19 @@ pub struct Switch {
     pub from: Method,
     /// The method that went on from its iterate.
     pub to: Method,
+    /// Its preconditioner.
+    pub precond: Precond,
     /// Why the method before has ended: not converged.
     #[serde(rename = "reason", serialize_with = "by_text")]
     pub why: Reason,
+}
+
+impl Switch {
+    /// What went on.
+    #[must_use]
+    pub fn candidate(&self) -> Candidate {
+        Candidate { method: self.to, precond: self.precond }
+    }
 }
 
 fn by_text<S: serde::Serializer>(reason: &Reason, serializer: S) -> Result<S::Ok, S::Error> {

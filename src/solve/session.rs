@@ -1,12 +1,12 @@
 //! The solver as its callers see it: it checks the input, and hands it to the ranks.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use rayon::prelude::*;
 
-use super::chain::{Chain, Known, is_rounding};
+use super::chain::{Candidate, Chain, Known, is_rounding};
 use super::factorised::Factorised;
 use super::iteration_times;
 use super::null_space::NullSpace;
@@ -18,9 +18,9 @@ use super::statistics::{Answer, Statistics};
 use super::subject::Subject;
 use crate::device::{self, Choice, Pick, Rejected, Selection};
 use crate::error::{Error, Result};
-use crate::krylov::{Criterion, Indefinite, Method, Reason};
-use crate::matrix::Csr;
+use crate::krylov::{Criterion, Indefinite, Method, Reason, Singularity};
 use crate::matrix::stats::Stats;
+use crate::matrix::{Csr, Equilibrated, Equilibration, Shortage};
 use crate::precond::Precond;
 use crate::real::Precision;
 use crate::runtime::{Control, RankInfo, Ranks, Reorder, Setup, SetupTimes, Stop, Whole};
@@ -48,6 +48,10 @@ pub struct Solver {
     chain: Chain,
     /// The factorisation of the matrix, if it was thought of.
     factorised: Option<Factorised>,
+    /// Why there is no transversal, if one was asked for.
+    shortage: Option<Shortage>,
+    /// Whether there is one, once that was asked.
+    is_structurally_singular: OnceLock<bool>,
 }
 
 impl std::fmt::Debug for Solver {
@@ -91,17 +95,24 @@ impl Solver {
         let selection = device::select(&setup.devices, setup.precision.needs_f64());
         let count = selection.as_ref().map_or(1, |s| s.ranks.len());
         let reorder = order_for(setup)?;
+        let (equilibration, shortage) = equilibration(&a, setup)?;
+        let given = match &equilibration {
+            Some(equilibration) => Arc::new(equilibration.matrix(&a)?),
+            None => Arc::clone(&a),
+        };
         let Ordered { a: rows, order, reordering } =
-            Ordered::new(&a, reorder, count, setup.method.row_bytes(setup.precond, setup.restart))?;
-        let stats = check(&a, &rows, setup)?;
-        let factor = matrix_factor(&a, &stats, setup)?;
-        let is_symmetric = stats.asymmetry.is_none() || setup.assume_symmetric;
+            Ordered::new(&given, reorder, count, setup.method.row_bytes(setup.precond, setup.restart))?;
+        let stats = check(&a, if equilibration.is_some() { &a } else { &rows }, setup)?;
+        let factor = matrix_factor(&given, &stats, setup)?;
+        let has_pairs = stats.asymmetry.is_none() || setup.assume_symmetric;
+        let is_symmetric = has_pairs && setup.precond != Precond::Transversal; // rows are moved
         let obstacle = obstacle(&a, &stats, is_symmetric);
         let null_space = NullSpace::of(&a, is_symmetric);
         let (mut method, mut chain) = Chain::of(setup, Known { is_symmetric, obstacle })?;
         let mut factorised = None;
         // one that is factorised sooner than a device is opened
-        let is_candidate = setup.devices == Choice::Auto && chain.ends_with(Method::Direct);
+        let is_usual = setup.devices == Choice::Auto && setup.precond != Precond::Transversal;
+        let is_candidate = is_usual && chain.ends_with(Method::Direct);
         let may_be_definite = obstacle.is_none() && stats.asymmetry.is_none();
         let is_semidefinite = may_be_definite && null_space.is_some();
         if is_candidate && !is_semidefinite && Factorised::may_be_quick(&a) {
@@ -116,8 +127,8 @@ impl Solver {
         let setup = &Setup { method, ..setup.clone() };
         let selection = selection?;
         let mut whole = Whole::new(a, &rows, order, factor, setup, Store::open());
-        whole.is_symmetric = is_symmetric;
-        let (whole, rows) = if setup.method.minimises() { whole.minimising()? } else { (whole, rows) };
+        (whole.is_symmetric, whole.equilibration) = (is_symmetric, equilibration);
+        let rows = if setup.method.minimises() { whole.minimise()? } else { rows };
         let Chosen { placement, rejected: considered, forecast } = choose(&whole, &rows, &selection)?;
         let Selection { mut rejected, note, .. } = selection;
         if whole.setup.method == Method::Direct {
@@ -149,6 +160,8 @@ impl Solver {
             null_space,
             chain,
             factorised,
+            shortage,
+            is_structurally_singular: OnceLock::new(),
         })
     }
 
@@ -227,10 +240,7 @@ impl Solver {
             return Ok((statistics, (reason, residual)));
         }
         let failed = self.failures.len();
-        let mut answer = self.by_methods(b, x, stop, control, &mut statistics)?;
-        if answer.0 == Reason::Stagnation && is_rounding(&answer.1) {
-            answer.0 = Reason::Rounding;
-        }
+        let answer = self.by_methods(b, x, stop, control, &mut statistics)?;
         let is_usual = statistics.switches.is_empty() && self.method() != Method::Direct;
         if self.failures.len() == failed && is_usual {
             iteration_times::remember(&self.whole, &self.ranks, &statistics);
@@ -251,6 +261,8 @@ impl Solver {
     ) -> Result<Answer> {
         let (started, mut limits) = (Instant::now(), stop.clone());
         let mut best: Option<(Vec<f64>, Residual)> = None;
+        let mut singular: Option<Reason> = None;
+        let guess = x.iter().any(|v| *v != 0.0).then(|| x.to_vec());
         loop {
             let Self { whole, null_space, ranks, failures, .. } = self;
             let answer = if whole.setup.method == Method::Direct {
@@ -259,19 +271,27 @@ impl Solver {
                 let (subject, of_solve) = (Subject::Matrix(whole, null_space.as_ref()), (&mut *statistics, started));
                 rounds::solve(subject, ranks, failures, b, x, (&limits, control), of_solve)?
             };
-            let (reason, residual) = answer;
-            let to = self.next_method(&answer, stop)?;
+            let (reason, residual) = self.told(answer, singular);
+            let to = self.next_method(&(reason, residual), stop)?;
+            singular = Some(reason).filter(|reason| matches!(reason, Reason::Singular(_)));
             let is_best = best.as_ref().is_none_or(|(_, best)| residual.norm_2 < best.norm_2 || best.norm_2.is_nan());
             match (to, best.take()) {
                 (Some(to), former) => {
                     best = if is_best { Some((x.to_vec(), residual)) } else { former };
                     self.switch(to, reason, statistics)?;
+                    if to.method.minimises() {
+                        // along a null space x has only grown, so that its residual is one of rounding
+                        match &guess {
+                            Some(guess) => x.copy_from_slice(guess),
+                            None => x.fill(0.0),
+                        }
+                    }
                 }
                 (None, Some((former, residual))) if !is_best => {
                     x.copy_from_slice(&former);
                     return Ok((reason, residual));
                 }
-                (None, _) => return Ok(answer),
+                (None, _) => return Ok((reason, residual)),
             }
             if stop.max_iters.is_none() {
                 // each has as many iterations as it would have alone
@@ -280,13 +300,49 @@ impl Solver {
         }
     }
 
-    /// The method that goes on after this, if one does: factors, if there is memory and time for them.
-    fn next_method(&mut self, answer: &Answer, stop: &Stop) -> Result<Option<Method>> {
-        let to = self.chain.after(self.method(), answer, stop.max_iters.is_some());
-        if to == Some(Method::Direct) && !self.factorised()?.is_possible(stop) {
+    /// What is said of an answer, where factors may have shown before that the matrix is singular: the least residual is no solution then.
+    fn told(&self, (reason, residual): Answer, singular: Option<Reason>) -> Answer {
+        let told = match (reason, singular) {
+            (Reason::LeastSquares, Some(singular)) => singular,
+            (Reason::Stagnation, _) if self.is_rounding(&reason, &residual) => Reason::Rounding,
+            (reason, _) => reason,
+        };
+        (told, residual)
+    }
+
+    /// Whether a failure leaves a residual of rounding, so that no method finds a better x; not if x has only grown, as the matrix is
+    /// singular.
+    fn is_rounding(&self, reason: &Reason, residual: &Residual) -> bool {
+        let is_singular = || *self.is_structurally_singular.get_or_init(|| Shortage::of(&self.whole.a).is_some());
+        !reason.converged() && is_rounding(residual) && !is_singular()
+    }
+
+    /// What goes on after this, if anything does.
+    fn next_method(&mut self, (reason, residual): &Answer, stop: &Stop) -> Result<Option<Candidate>> {
+        let is_direction = matches!(reason, Reason::IndefiniteOperator(_));
+        if !is_direction && self.is_rounding(reason, residual) {
             return Ok(None);
         }
+        let mut to = self.chain.after(self.method(), reason, stop.max_iters.is_some());
+        while let Some(candidate) = to
+            && !self.is_possible(candidate, stop)?
+        {
+            to = self.chain.next();
+        }
         Ok(to)
+    }
+
+    /// Whether there is memory and time for factors, or a transversal, which is looked for here.
+    fn is_possible(&mut self, Candidate { method, precond }: Candidate, stop: &Stop) -> Result<bool> {
+        if method == Method::Direct {
+            return Ok(self.factorised()?.is_possible(stop));
+        }
+        if precond == Precond::Transversal && self.whole.equilibration.is_none() {
+            let setup = Setup { precond, ..self.whole.setup.clone() };
+            let (Some(found), _) = equilibration(&self.whole.a, &setup)? else { return Ok(false) };
+            self.whole.equilibrate(found);
+        }
+        Ok(true)
     }
 
     /// The factorisation of the matrix, which is analysed the first time.
@@ -312,15 +368,17 @@ impl Solver {
     }
 
     /// Lets the ranks go on by another method, as the present one has ended: from now on, for later right-hand sides, too.
-    fn switch(&mut self, to: Method, why: Reason, statistics: &mut Statistics) -> Result<()> {
+    fn switch(&mut self, to: Candidate, why: Reason, statistics: &mut Statistics) -> Result<()> {
         let (start, from) = (Instant::now(), self.whole.setup.method);
         log::info!("{from} has ended ({why}); {to} goes on");
-        self.whole.setup.method = to;
-        if to == Method::Direct {
+        self.whole.setup.method = to.method;
+        if to.method == Method::Direct {
             statistics.switched(from, to, why, start.elapsed());
             return Ok(());
         }
-        let (rows, placement) = (self.whole.rows()?, self.ranks.placement.clone());
+        self.whole.setup.precond = to.precond;
+        let rows = if to.method.minimises() { self.whole.minimise()? } else { self.whole.rows()? };
+        let placement = self.ranks.placement.clone();
         let left_out = std::mem::take(&mut self.ranks.left_out);
         self.ranks.close(); // what is on the devices now would be in the way
         self.ranks = recovery::open(&self.whole, rows, placement, &mut self.failures, None)?;
@@ -334,6 +392,9 @@ impl Solver {
     pub(super) fn settled(&self, b: &[f64], stop: &Stop, control: Control<'_>) -> Option<Reason> {
         if let Some(reason) = nothing_to_do(b, stop, control) {
             return Some(reason);
+        }
+        if let Some(shortage) = self.shortage {
+            return Some(Reason::Singular(Singularity::Structural(shortage)));
         }
         let obstacle = if self.method().minimises() {
             None
@@ -405,6 +466,12 @@ impl Solver {
         self.whole.setup.method
     }
 
+    /// The preconditioner that it has: with [`Method::Auto`], another one may take over, too.
+    #[must_use]
+    pub fn precond(&self) -> Precond {
+        self.whole.setup.precond
+    }
+
     /// Why [`Method::Auto`] did not begin with `cg`, if it did not: what shows that the matrix is not positive definite.
     #[must_use]
     pub fn method_reason(&self) -> Option<Indefinite> {
@@ -415,6 +482,12 @@ impl Solver {
     #[must_use]
     pub fn reordering(&self) -> &Reordering {
         &self.reordering
+    }
+
+    /// How the system is permuted and scaled by a transversal, if it is.
+    #[must_use]
+    pub fn equilibrated(&self) -> Option<Equilibrated> {
+        self.whole.equilibration.as_ref().map(Equilibration::summary)
     }
 
     /// Where the time of [`Solver::new`] went.
@@ -437,6 +510,20 @@ fn order_for(setup: &Setup) -> Result<Reorder> {
         (true, _) => Ok(Reorder::None),
         (false, reorder) => Ok(reorder),
     }
+}
+
+/// The transversal that a preconditioner asks for, or why there is none.
+fn equilibration(a: &Csr, setup: &Setup) -> Result<(Option<Equilibration>, Option<Shortage>)> {
+    if setup.precond != Precond::Transversal {
+        return Ok((None, None));
+    }
+    let started = Instant::now();
+    let found = Equilibration::of(a, setup.precision.of_vectors() == Precision::F32)?;
+    log::debug!("a transversal of the largest product took {:?}", started.elapsed());
+    Ok(match found {
+        Ok(equilibration) => (Some(equilibration), None),
+        Err(shortage) => (None, Some(shortage)),
+    })
 }
 
 /// What ends any solve before its first iteration: b = 0, or no time.

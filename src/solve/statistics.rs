@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::chain::Candidate;
 use super::outcome::{Move, Outcome, Switch};
 use crate::krylov::{Method, Reason};
 use crate::runtime::rebalance::IterationTimes;
@@ -130,9 +131,9 @@ impl Statistics {
     }
 
     /// Takes note that ranks were opened anew, in so much time, to go on by another method.
-    pub(crate) fn switched(&mut self, from: Method, to: Method, why: Reason, time: Duration) {
+    pub(crate) fn switched(&mut self, from: Method, to: Candidate, why: Reason, time: Duration) {
         self.reopened(None, time);
-        self.switches.push(Switch { iteration: self.iterations, from, to, why });
+        self.switches.push(Switch { iteration: self.iterations, from, to: to.method, precond: to.precond, why });
     }
 
     /// Adds what a factorisation has done: steps of refinement, and ‖r‖₂ / ‖b‖₂ before and after.

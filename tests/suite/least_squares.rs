@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use crate::common::process::{Place, Run, array, on_three_devices};
-use crate::common::{choice, choices, relative_residual, setup, solve, solve_with, system};
+use crate::common::{PRECONDS, choice, choices, relative_residual, setup, solve, solve_with, system};
 use declive::matrix::gallery::random_vector;
 use declive::matrix::{Complex64, Csr};
 use declive::solve::{
@@ -103,7 +103,7 @@ fn a_line_through_points() {
     let a = dense(&[&[1.0, 1.0], &[1.0, 2.0], &[1.0, 3.0], &[1.0, 4.0]]);
     let b = [6.0, 5.0, 7.0, 10.0];
     for devices in choices() {
-        for &precond in Precond::ALL {
+        for precond in PRECONDS {
             let setup = setup(Method::Lsmr, precond, Precision::F64, &devices);
             let o = solve(&a, &b, &setup, 1e-12);
             check(&a, &b, &o, 1e-12, &format!("{setup:?}"));

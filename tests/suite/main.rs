@@ -44,6 +44,7 @@ mod singular;
 mod solve;
 mod solve_into;
 mod store;
+mod transversal;
 mod tune;
 mod tuned;
 mod unsymmetric;

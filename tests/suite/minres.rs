@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::common::process::{Place, Run, array};
-use crate::common::{choices, relative_residual, setup, solve, solve_with, system};
+use crate::common::{PRECONDS, choices, relative_residual, setup, solve, solve_with, system};
 use declive::device::Choice;
 use declive::matrix::gallery;
 use declive::solve::{Checkpoint, Checkpoints, Criterion, Indefinite, Method, Precision, Precond, Progress};
@@ -68,7 +68,7 @@ fn file(a: &Csr) -> String {
 
 /// `minres` with both preconditioners on every choice of devices.
 fn setups(precision: Precision) -> Vec<Setup> {
-    let both = |devices: &Choice| Precond::ALL.iter().map(|&p| setup(Method::Minres, p, precision, devices)).collect();
+    let both = |devices: &Choice| PRECONDS.iter().map(|&p| setup(Method::Minres, p, precision, devices)).collect();
     choices().iter().flat_map(|devices| -> Vec<Setup> { both(devices) }).collect()
 }
 

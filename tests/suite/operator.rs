@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::common::{relative_residual, setup, solve, system};
+use crate::common::{PRECONDS, relative_residual, setup, solve, system};
 use declive::matrix::gallery;
 use declive::solve::{Checkpoint, Checkpoints, Criterion, Indefinite, Method, Precision, Precond, Progress};
 use declive::{Control, Csr, Error, HostOperator, OperatorSolver, Outcome, Reason, Setup, Stop};
@@ -29,7 +29,7 @@ fn every_method_takes_the_iterations_that_it_takes_with_the_matrix() {
         let a = system(name);
         let b = gallery::random_vector(a.n_rows(), 11);
         for &method in Method::FORCED {
-            for &precond in Precond::ALL {
+            for precond in PRECONDS {
                 let setup = host(method, precond);
                 let what = format!("{name}, {method}, {precond}");
                 let o = solved(function(&a).with_diagonal(a.diagonal()), &b, &setup, 1e-9);

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::common::{choice, choices, relative_residual, setup, solve, solve_with, system};
+use crate::common::{PRECONDS, choice, choices, relative_residual, setup, solve, solve_with, system};
 use declive::device::Choice;
 use declive::matrix::gallery;
 use declive::matrix_market::read_matrix;
@@ -72,7 +72,7 @@ fn any_ranks_take_the_same_iterations() {
         let a = system(name);
         let b = gallery::random_vector(a.n_rows(), 3);
         for &(method, _) in METHODS {
-            for &precond in Precond::ALL {
+            for precond in PRECONDS {
                 let of = |devices: &Choice| solve(&a, &b, &setup(method, precond, Precision::F64, devices), 1e-8);
                 let alone = of(&"0".parse().unwrap()).iterations;
                 for devices in choices() {

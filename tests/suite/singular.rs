@@ -1,10 +1,10 @@
 //! Singular systems whose null space is known from sums of rows or columns. Each test recomputes b − A x by itself.
 
 use crate::common::process::{Place, array};
-use crate::common::{choice, choices, relative_residual, setup, solve, system};
+use crate::common::{PRECONDS, choice, choices, relative_residual, setup, solve, system};
 use declive::matrix::gallery;
 use declive::solve::{Method, Precision, Precond, Singularity};
-use declive::{Control, Csr, Outcome, Reason, Solver, Stop};
+use declive::{Control, Csr, Outcome, Reason, Setup, Solver, Stop};
 
 /// Laplacians of two paths of 30 and 41 points, with weights from 1 to 5: two null vectors.
 fn two_parts() -> Csr {
@@ -54,7 +54,7 @@ fn the_least_residual() {
         for method in [Method::Cg, Method::CgPipelined, Method::CgClassic, Method::Minres, Method::Auto] {
             for (k, devices) in choices().iter().enumerate() {
                 let (precision, rtol) = [(Precision::F64, 1e-9), (Precision::F32, 1e-4)][k % 2];
-                let precond = Precond::ALL[k % Precond::ALL.len()];
+                let precond = PRECONDS[k % PRECONDS.len()];
                 let o = solve(&a, &b, &setup(method, precond, precision, devices), rtol);
                 let case = format!("{method} {precond} {precision} {devices}");
                 let (parts, found) = told(&o);
@@ -140,4 +140,29 @@ fn the_command_says_why() {
     let words: Vec<&str> = run.out.split_whitespace().collect();
     assert!(words.join(" ").contains(text), "{words:?}");
     assert_eq!(place.vectors("x.mtx"), [vec![0.0; 81]]);
+}
+
+/// A matrix whose first two rows have entries in one column alone, and the rest of it no order that helps: factors tell that it is singular,
+/// and `lsmr` finds a solution if there is one, or tells the least residual of what has none.
+#[test]
+fn a_solution_of_what_is_singular_by_its_pattern() {
+    let n = 60;
+    let far = (2..n).flat_map(|i| [(i, (i + 31) % n, 10f64.powi((i % 3) as i32)), (i, (i * 7 + 5) % n, 1.0)]);
+    let all: Vec<(usize, usize, f64)> = [(0, 3, 2.0), (1, 3, 1.0)].into_iter().chain(far).collect();
+    let column = |f: fn(&(usize, usize, f64)) -> usize| all.iter().map(|e| f(e) as u32).collect::<Vec<_>>();
+    let values: Vec<f64> = all.iter().map(|e| e.2).collect();
+    let a = Csr::from_triplets(n, n, &column(|e| e.0), &column(|e| e.1), &values).unwrap();
+    let consistent = a.mul_vec(&gallery::random_vector(n, 1));
+    let mut inconsistent = consistent.clone();
+    inconsistent[1] += 1.0;
+    let setup = Setup::default().with_devices("host".parse().unwrap());
+    let o = solve(&a, &consistent, &setup, 1e-8);
+    let found = relative_residual(&a, &consistent, &o.x);
+    assert!(o.reason.converged() && found <= 1.01e-8, "{}, {found:e}", o.reason);
+    let o = solve(&a, &inconsistent, &setup, 1e-8);
+    let Reason::Singular(Singularity::Structural(shortage)) = o.reason else { panic!("{}", o.reason) };
+    assert_eq!(&shortage.named[..2], [1, 2]);
+    let least = solve(&a, &inconsistent, &setup.with_method(Method::Lsmr), 1e-8);
+    assert_eq!(least.reason, Reason::LeastSquares);
+    assert!((o.residual.norm_2 / least.residual.norm_2 - 1.0).abs() < 1e-6, "{}", o.residual.norm_2);
 }

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::common::{
-    choices, is_general, relative_residual, setup, setups, setups_in_pairs, solve, solve_with, symmetric_setups, system,
+    PRECONDS, choices, is_general, relative_residual, setup, setups, setups_in_pairs, solve, solve_with,
+    symmetric_setups, system,
 };
 use declive::device::Choice;
 use declive::matrix::gallery;
@@ -170,7 +171,7 @@ fn every_method_takes_the_same_iterations_everywhere() {
     ] {
         let a = system(name);
         let b = vec![1.0; a.n_rows()];
-        for &precond in Precond::ALL {
+        for precond in PRECONDS {
             let host = "host".parse().unwrap();
             let reference = solve(&a, &b, &setup(Method::CgClassic, precond, Precision::F64, &host), 1e-8);
             let is_one = |s: &Setup| s.precond == precond && !is_general(s.method);
@@ -227,7 +228,7 @@ fn both_methods_reach_the_same_accuracy() {
     for name in ["tridiagonal:60", "poisson2d:13x9", "random-spd:1500,seed=7"] {
         let a = system(name);
         let b = gallery::random_vector(a.n_rows(), 11);
-        for &precond in Precond::ALL {
+        for precond in PRECONDS {
             // as far as the precision goes
             let last = |solver: &mut Solver, setup: &Setup| {
                 let o = solve_with(solver, &b, 1e-17);

@@ -85,6 +85,13 @@ pub struct Shortage {
     pub named: [u32; NAMED],
 }
 
+impl Shortage {
+    /// Why `a` is singular whatever the values of its entries, if it is. O(√n nnz) at worst.
+    pub(crate) fn of(a: &Csr) -> Option<Self> {
+        Deficiency::of(a, &Matching::maximum(a)).map(|found| found.in_short())
+    }
+}
+
 impl Deficiency {
     /// Without the names of all rows.
     pub(crate) fn in_short(&self) -> Shortage {

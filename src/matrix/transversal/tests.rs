@@ -1,7 +1,9 @@
 use proptest::prelude::*;
 
-use super::{Deficiency, Matching, Transversal};
-use crate::matrix::{Csr, gallery};
+use super::{Deficiency, Equilibration, Matching, Transversal};
+use crate::matrix::equivalent::{is_real_form, real_form};
+use crate::matrix::power::scaled;
+use crate::matrix::{Complex64, Csr, gallery};
 
 fn rows(rows: &[&[f64]]) -> Csr {
     let (mut r, mut c, mut v) = (vec![], vec![], vec![]);
@@ -228,6 +230,100 @@ proptest! {
         match Transversal::maximum_product(&a).unwrap() {
             Ok(t) => check(&a, &t),
             Err(d) => check_deficiency(&a, &d),
+        }
+    }
+}
+
+fn equilibration(a: &Csr) -> Equilibration {
+    Equilibration::of(a, false).unwrap().unwrap()
+}
+
+/// [[0, 8, 4], [1/4, 0, 0], [0, 0, 1/2]]: 8, ¼ and ½ are the transversal.
+#[test]
+fn equilibrated_by_hand() {
+    let a = rows(&[&[X, 8.0, 4.0], &[0.25, X, X], &[X, X, 0.5]]);
+    let by = equilibration(&a);
+    let summary = by.summary();
+    assert_eq!(summary.moved, 2);
+    let system = by.matrix(&a).unwrap();
+    assert_eq!(system.diagonal(), [1.0; 3]);
+    // x = (4, 1, 2) gives b = (16, 1, 1)
+    let (b, y) = (by.of_rhs(&[16.0, 1.0, 1.0]), by.of_iterate(&[4.0, 1.0, 2.0]));
+    assert_eq!(system.mul_vec(&y), b);
+    let mut x = y;
+    by.undo(&mut x);
+    assert_eq!(x, [4.0, 1.0, 2.0]);
+    // residuals of (16, 0, 0) and so on are what they were
+    let residual = [[16.0, 0.0, 0.0], [0.0, 3.0, 0.0], [0.0, 0.0, 5.0]];
+    for r in residual {
+        let weighed: f64 = by.of_rhs(&r).iter().zip(by.weights()).map(|(r, w)| w * r * r).sum();
+        assert_eq!(weighed, r.iter().map(|r| r * r).sum::<f64>());
+    }
+}
+
+#[test]
+fn what_cannot_be_equilibrated() {
+    let a = rows(&[&[1.0, X], &[1.0, X]]);
+    let shortage = Equilibration::of(&a, false).unwrap().unwrap_err();
+    assert_eq!((shortage.rank, shortage.rows), (1, 2));
+    let values = vec![Complex64::new(1.0, 2.0), Complex64::new(0.0, 1.0)];
+    let complex = Csr::new(2, 2, vec![0, 1, 2], vec![1, 1], values).unwrap();
+    let shortage = Equilibration::of(&real_form(&complex).unwrap(), false).unwrap().unwrap_err();
+    assert_eq!(shortage.n_rows, 4, "{shortage}");
+    let none = Csr::new(0, 0, vec![0], vec![], vec![]).unwrap();
+    let of_none = equilibration(&none);
+    assert_eq!((of_none.summary().moved, of_none.matrix(&none).unwrap()), (0, none));
+}
+
+/// Rows and columns in units of all sizes, and rows in another order: the system that comes of it has none of that, in units of a limited
+/// range for the rows.
+fn check_equilibrated(a: &Csr, is_single: bool) {
+    let (n, by) = (a.n_rows(), Equilibration::of(a, is_single).unwrap().unwrap());
+    let system = by.matrix(a).unwrap();
+    assert_eq!(is_real_form(&system), is_real_form(a));
+    let x: Vec<f64> = (0..n).map(|k| (k % 7) as f64 - 3.0).collect();
+    let mut back = by.of_iterate(&x);
+    by.undo(&mut back);
+    assert_eq!(back, x);
+    let weights = by.weights();
+    let least = if is_single { 2f64.powi(-96) } else { 2f64.powi(-800) };
+    assert!(weights.iter().all(|w| (least..=1.0).contains(w)) && weights.contains(&1.0));
+    let in_range = |place: &usize| weights[*place] > least;
+    for place in (0..n).filter(in_range) {
+        let largest = system.row(place).1.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
+        let on_diagonal = system.get(place, place).unwrap();
+        // both parts of a complex number share what is there
+        let pair = if is_real_form(a) { system.get(place, place ^ 1).unwrap() } else { 0.0 };
+        assert!((0.49..2.01).contains(&on_diagonal.hypot(pair)) && largest <= 2.01, "{on_diagonal} {largest}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn equilibrated_systems(
+        n in 1usize..25,
+        entries in prop::collection::vec((0usize..25, 0usize..25, -9i32..9), 0..80),
+        units in prop::collection::vec((-300i32..300, -300i32..300), 25),
+        shift in 0usize..25,
+        is_single: bool,
+        is_complex: bool,
+    ) {
+        let mut all = std::collections::BTreeMap::new();
+        for (i, j, v) in entries {
+            all.insert(((i % n) as u32, (j % n) as u32), f64::from(v));
+        }
+        // a transversal, off the diagonal
+        (0..n).for_each(|i| {
+            all.insert((i as u32, ((i + shift) % n) as u32), 8.0);
+        });
+        let unit = |i: u32, j: u32, v: f64| scaled(v, units[i as usize].0 + units[j as usize].1);
+        let (r, c): (Vec<u32>, Vec<u32>) = all.keys().copied().unzip();
+        let v: Vec<f64> = all.iter().map(|(&(i, j), &v)| unit(i, j, v)).collect();
+        if is_complex {
+            let v: Vec<Complex64> = v.iter().map(|&v| Complex64::new(0.5 * v, v)).collect();
+            check_equilibrated(&real_form(&Csr::from_triplets(n, n, &r, &c, &v).unwrap()).unwrap(), is_single);
+        } else {
+            check_equilibrated(&Csr::from_triplets(n, n, &r, &c, &v).unwrap(), is_single);
         }
     }
 }

@@ -43,6 +43,9 @@ pub(super) fn system(report: &Report) -> Markup {
         ("Right-hand side", vec![format!("{}{none_given}, {}", rhs.source, plural(rhs.columns, "column"))]),
         ("Initial guess", vec![report.initial_guess()]),
     ];
+    if let Some(equilibrated) = &report.equilibrated {
+        system.push(("Transversal", vec![equilibrated.to_string()]));
+    }
     if let Some(form) = report.real_form() {
         system.push(("Solved as", vec![form]));
     }

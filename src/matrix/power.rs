@@ -1,7 +1,7 @@
-//! Powers of two.
+//! Powers of two, by which scaling rounds nothing.
 
 /// v · 2ᵉ, rounded only where the result is not a normal number.
-pub(super) fn scaled(mut v: f64, e: i32) -> f64 {
+pub(crate) fn scaled(mut v: f64, e: i32) -> f64 {
     // beyond this anything is 0 or infinite
     let mut e = e.clamp(-2200, 2200);
     while e != 0 {
@@ -13,7 +13,7 @@ pub(super) fn scaled(mut v: f64, e: i32) -> f64 {
 }
 
 /// The power of two nearest to a number with this binary logarithm.
-pub(super) fn nearest(log2: f64) -> i32 {
+pub(crate) fn nearest(log2: f64) -> i32 {
     log2.round() as i32
 }
 
