@@ -1,6 +1,10 @@
 //! A solve by factors of the matrix: on the host, refined, and checked as any other.
 
-use std::time::Instant;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
 
 use super::null_space::NullSpace;
 use super::statistics::{Answer, Statistics};
@@ -8,7 +12,7 @@ use crate::direct::{Analysis, Factor, Kind, Singular, available_bytes, refine};
 use crate::error::Result;
 use crate::krylov::{Reason, Singularity};
 use crate::matrix::Csr;
-use crate::runtime::Stop;
+use crate::runtime::{Control, Stop};
 use crate::verify;
 
 /// Operations that take the host less than a device takes to open, some 50 ms: for L U, and for L Lᵀ, whose blocks are larger.
@@ -17,6 +21,9 @@ const FEW_OF_CHOLESKY: f64 = 5e8;
 
 /// Entries of a matrix that is analysed, if the analysis alone decides whether it is factorised: some 50 ms, too.
 const FEW_ENTRIES: usize = 400_000;
+
+/// How often it is looked whether a factorisation is to be given up.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Operations that the host does in a second, at least.
 const RATE: f64 = 1e9;
@@ -111,23 +118,36 @@ impl Factorised {
         }
     }
 
-    /// Solves the system for `b` from and to `x`.
+    /// Solves the system for `b` from and to `x`, for a solve that began at `begin`. A factorisation that takes longer than the caller
+    /// waits is given up.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
     pub(super) fn solve(
         &mut self,
-        a: &Csr,
+        a: &Arc<Csr>,
         b: &[f64],
         x: &mut [f64],
-        stop: &Stop,
+        (stop, control, begin): (&Stop, Control<'_>, Instant),
         (statistics, ranks): (&mut Statistics, usize),
     ) -> Result<Answer> {
         let started = Instant::now();
+        let is_over = || {
+            let is_cancelled = control.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
+            let is_late = stop.time_limit.is_some_and(|limit| begin.elapsed() >= limit);
+            is_cancelled.then_some(Reason::Interrupted).or(is_late.then_some(Reason::TimeLimit))
+        };
         // there is none where the memory did not suffice before
         let known = if self.stage.is_some() { self.stage.take() } else { Self::analysed(a, false)?.stage };
         self.stage = match known {
-            Some(Stage::Analysed(analysis)) => factorise(analysis, a)?,
+            Some(Stage::Analysed(analysis)) => match unless(is_over, Arc::clone(a), |a| factorise(analysis, a)) {
+                Ok(stage) => stage?,
+                Err(reason) => {
+                    let residual = verify::residual(a, b, x);
+                    statistics.add_factorised(0, [residual.relative_2; 2], ranks, started.elapsed());
+                    return Ok((reason, residual));
+                }
+            },
             other => other,
         };
         let first = verify::residual(a, b, x);
@@ -152,6 +172,34 @@ impl Factorised {
 
 fn fits(analysis: &Analysis) -> bool {
     available_bytes().is_none_or(|free| analysis.bytes() <= free)
+}
+
+/// Does some work in a thread of its own, unless there is a reason to give it up before it is done: then nobody waits for it any more, and
+/// what comes of it is dropped.
+fn unless<T: Send + 'static>(
+    is_over: impl Fn() -> Option<Reason>,
+    a: Arc<Csr>,
+    work: impl FnOnce(&Csr) -> T + Send + 'static,
+) -> std::result::Result<T, Reason> {
+    let (sender, done) = sync_channel(1);
+    let job = move || {
+        let _ = sender.send(work(&a)); // unless nobody waits
+    };
+    let thread = std::thread::spawn(job);
+    loop {
+        match done.recv_timeout(LOOK) {
+            Ok(result) => return Ok(result),
+            Err(RecvTimeoutError::Timeout) => {
+                if let Some(reason) = is_over() {
+                    return Err(reason);
+                }
+            }
+            Err(RecvTimeoutError::Disconnected) => match thread.join() {
+                Err(panic) => resume_unwind(panic),
+                Ok(()) => unreachable!("what is done is sent"),
+            },
+        }
+    }
 }
 
 /// What becomes of an analysis: where the matrix is not positive definite after all, L U.

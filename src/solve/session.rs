@@ -266,7 +266,7 @@ impl Solver {
         loop {
             let Self { whole, null_space, ranks, failures, .. } = self;
             let answer = if whole.setup.method == Method::Direct {
-                self.by_factors(b, x, stop, statistics)?
+                self.by_factors(b, x, (stop, control, started), statistics)?
             } else {
                 let (subject, of_solve) = (Subject::Matrix(whole, null_space.as_ref()), (&mut *statistics, started));
                 rounds::solve(subject, ranks, failures, b, x, (&limits, control), of_solve)?
@@ -355,11 +355,18 @@ impl Solver {
     }
 
     /// Solves by factors of the matrix.
-    fn by_factors(&mut self, b: &[f64], x: &mut [f64], stop: &Stop, statistics: &mut Statistics) -> Result<Answer> {
+    fn by_factors(
+        &mut self,
+        b: &[f64],
+        x: &mut [f64],
+        (stop, control, started): (&Stop, Control<'_>, Instant),
+        statistics: &mut Statistics,
+    ) -> Result<Answer> {
         let (a, ranks, null_space) = (Arc::clone(&self.whole.a), self.ranks().len(), self.null_space.clone());
         let reach = Reach::of(null_space.as_ref(), b, x, stop);
         let (checked_b, checked_stop) = reach.checked();
-        let (reason, mut residual) = self.factorised()?.solve(&a, checked_b, x, checked_stop, (statistics, ranks))?;
+        let limits = (checked_stop, control, started);
+        let (reason, mut residual) = self.factorised()?.solve(&a, checked_b, x, limits, (statistics, ranks))?;
         if null_space.is_some() {
             reach.settle(x);
             residual = verify::residual(&a, checked_b, x);
