@@ -1,13 +1,15 @@
 /* What flags pick out of an array. A flag is a byte, set if it is not 0.
  *
  *   compact_sums      sums[share] = how many flags of the share are set
- *   compact_indices   to[k] = the index of the flag that is number k of those set, where sums is what scan_shares has made of them
+ *   compact_indices   to[k] = the index of the flag that is number k of those set, where sums is what scan_shares has
+ *                     made of them
  *   compact_values    to[k] = the value there
  *
  * Read n bytes and again n bytes, and, of values, those that are picked; written is a uint for each flag that is set.
  *
- * GPU shape: a work-item takes ITEMS flags side by side; the group gathers the places of a tile that are set in local memory, so that it
- * writes them side by side. CPU shape: flag by flag.
+ * GPU shape: a work-item takes ITEMS flags side by side; the group gathers the places of a tile that are set in local
+ * memory, so that it writes them side by side. CPU shape: flag by flag, with what is set of a tile at hand before it is
+ * written, so that nothing depends on a branch. A tile has at most 2^16 flags.
  */
 #if !SHAPE_CPU
 GROUP_SCAN(scan_counts, uint, 1)
@@ -40,13 +42,23 @@ KERNEL void compact_sums(uint n, __global const uchar *flags, __global ulong *su
     leave_share(sum, scratch, sums);
 }
 
-#if SHAPE_CPU
 /* VALUE may depend on i, an index. */
+#if SHAPE_CPU
 #define COMPACT(n, sums, flags, to, VALUE)                                                                             \
+    ushort places[TILE];                                                                                               \
     uint next = (uint)sums[get_group_id(0)];                                                                           \
-    for (uint i = share_begin(n, get_group_id(0)), end = share_begin(n, get_group_id(0) + 1); i < end; i++)            \
-        if (flags[i] != 0)                                                                                             \
-            to[next++] = VALUE;
+    EACH_TILE (n, at, here) {                                                                                          \
+        uint all = 0;                                                                                                  \
+        for (uint k = 0; k < here; k++) {                                                                              \
+            places[all] = (ushort)k;                                                                                   \
+            all += flags[at + k] != 0;                                                                                 \
+        }                                                                                                              \
+        for (uint k = 0; k < all; k++) {                                                                               \
+            const uint i = at + places[k];                                                                             \
+            to[next + k] = VALUE;                                                                                      \
+        }                                                                                                              \
+        next += all;                                                                                                   \
+    }
 #else
 /* The flags that are set of the `here` ones of a tile: places get them in order. Tells how many. */
 ALWAYS_INLINE uint set_places(uint here, __global const uchar *flags, __local uint *scratch, __local ushort *places)
@@ -95,8 +107,8 @@ KERNEL void compact_indices(uint n, __global const ulong *sums, __global const u
     COMPACT(n, sums, flags, to, i)
 }
 
-KERNEL void compact_values(uint n, __global const ulong *sums, __global const uchar *flags, __global const uint *restrict values,
-                           __global uint *restrict to)
+KERNEL void compact_values(uint n, __global const ulong *sums, __global const uchar *flags,
+                           __global const uint *restrict values, __global uint *restrict to)
 {
     COMPACT(n, sums, flags, to, values[i])
 }

@@ -1,12 +1,13 @@
-/* Exclusive prefix sums, with the total behind them. SUM, the type of what is left, is uint or ulong; sums are modulo 2^32 or 2^64.
+/* Exclusive prefix sums, with the total behind them. SUM, the type of what is left, is uint or ulong; sums are modulo
+ * 2^32 or 2^64.
  *
  *   scan_sums     sums[share] = the sum of from[i] over the share, in 64 bits
  *   scan_apply    to[i] = from[0] + ... + from[i - 1] for i <= n, where sums is what scan_shares has made of them
  *
  * from and to may be the same array. Read n uint and again n uint, written n + 1 SUM.
  *
- * GPU shape: a work-item takes four elements side by side of each of ITEMS / 4 rows of a tile, so that accesses coalesce; the group scans the
- * sums of all rows at once. CPU shape: element by element.
+ * GPU shape: a work-item takes four elements side by side of each of ITEMS / 4 rows of a tile, so that accesses
+ * coalesce; the group scans the sums of all rows at once. CPU shape: element by element.
  */
 #ifndef SUM
 #error "SUM must be defined"

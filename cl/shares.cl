@@ -2,12 +2,13 @@
  *
  * Defined by the host beside what the prelude asks for:
  *   ITEMS        elements of a tile for each work-item: 4, 8 or 16; in the CPU shape any number
+ * GROUP_SIZE is 32 or more here, but in the CPU shape.
  *
- * Elements come in tiles of GROUP_SIZE * ITEMS. Each group has a share: neighbouring tiles, at least one if there are elements. An
- * algorithm is several kernels with as many groups each: the first leaves a number for each share, then these numbers are scanned, then
- * each group goes through its share again, from where the shares before it end (reduce, scan, and scan: Blelloch 1990, Prefix sums and
- * their applications; Merrill and Grimshaw 2009, CS2009-14, University of Virginia). No group waits for another within a kernel. Whatever
- * the number of groups, the results are the same.
+ * Elements come in tiles of GROUP_SIZE * ITEMS. Each group has a share: neighbouring tiles, at least one if there are
+ * elements. An algorithm is several kernels with as many groups each: the first leaves a number for each share, then
+ * these numbers are scanned, then each group goes through its share again, from where the shares before it end (reduce,
+ * scan, and scan: Blelloch 1990, Prefix sums and their applications; Merrill and Grimshaw 2009, CS2009-14, University
+ * of Virginia). No group waits for another within a kernel. Whatever the number of groups, the results are the same.
  *
  *   scan_shares   sums[k] = sums[0] + ... + sums[k - 1] for k <= shares; one group
  *
@@ -32,8 +33,9 @@ static inline uint share_begin(uint n, uint share)
               here = min((uint)TILE, at##_end - at);                                                                   \
          at < at##_end; at += here, here = min((uint)TILE, at##_end - at))
 
-/* GPU shape: for each of ROWS rows of numbers, one of each work-item, s becomes the sum over the work-items before, and all that over all of
- * them; scratch has 2 ROWS GROUP_SIZE numbers and may be reused after. Distances grow fourfold, since it is barriers that cost time. */
+/* GPU shape: for each of ROWS rows of numbers, one of each work-item, s becomes the sum over the work-items before, and
+ * all that over all of them; scratch has 2 ROWS GROUP_SIZE numbers and may be reused after. Distances grow fourfold,
+ * since it is barriers that cost time. */
 #define GROUP_SCAN(NAME, TYPE, ROWS)                                                                                   \
     ALWAYS_INLINE void NAME(TYPE *s, TYPE *all, __local TYPE *scratch)                                                 \
     {                                                                                                                  \
@@ -83,6 +85,8 @@ static inline void leave_share(ulong sum, __local ulong *scratch, __global ulong
 }
 
 #if !SHAPE_CPU
+/* Shares that a work-item scans by itself: there are thousands, and one group for them. */
+#define SIDE_BY_SIDE 8
 GROUP_SCAN(scan_ulong, ulong, 1)
 #endif
 
@@ -99,12 +103,22 @@ KERNEL void scan_shares(uint shares, __global ulong *sums)
 #else
     __local ulong scratch[2 * GROUP_SIZE];
     const uint lane = get_local_id(0);
-    for (uint at = 0; at < shares; at += GROUP_SIZE) {
-        ulong s = at + lane < shares ? sums[at + lane] : 0, all;
+    for (uint at = lane * SIDE_BY_SIDE; at - lane * SIDE_BY_SIDE < shares; at += GROUP_SIZE * SIDE_BY_SIDE) {
+        ulong own[SIDE_BY_SIDE], s = 0, all;
+        UNROLL_BY(SIDE_BY_SIDE)
+        for (uint k = 0; k < SIDE_BY_SIDE; k++) {
+            own[k] = at + k < shares ? sums[at + k] : 0;
+            s += own[k];
+        }
         scan_ulong(&s, &all, scratch);
-        if (at + lane < shares)
-            sums[at + lane] = before + s;
+        s += before;
         before += all;
+        UNROLL_BY(SIDE_BY_SIDE)
+        for (uint k = 0; k < SIDE_BY_SIDE; k++) {
+            if (at + k < shares)
+                sums[at + k] = s;
+            s += own[k];
+        }
     }
     if (lane == 0)
         sums[shares] = before;

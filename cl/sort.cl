@@ -1,17 +1,21 @@
-/* A stable sort of keys, and of what belongs to them, by some of their bits: passes over digits, the least significant first. A pass is
+/* A stable sort of keys, and of what belongs to them, by some of their bits: passes over digits, the least significant
+ * first. A pass is
  *
  *   sort_count     counts[d * shares + share] = how many keys of the share have the digit d, for d < 2^bits,
  *   scan.cl        by which starts[d * shares + share] is where the first of these goes,
- *   sort_scatter   and keys_to, payload_to have the keys of keys_from, and what belongs to them, in the order of their digits.
+ *   sort_scatter   and keys_to, payload_to have the keys of keys_from, and what belongs to them, in the order of their
+ *                  digits.
  *
- * The digit of a key is its `bits` bits from bit `shift` on; bits <= DIGIT_BITS. PAYLOAD_GIVEN: a uint of payload_from belongs to each key;
- * PAYLOAD_INDICES: its place in keys_from; PAYLOAD_NONE: nothing. KEY is uint or ulong. Read n KEY and again n KEY, n uint if they are given;
- * written n KEY and, if there are any, n uint, in runs as long as there are equal digits in a tile.
+ * The digit of a key is its `bits` bits from bit `shift` on; bits <= DIGIT_BITS. PAYLOAD_GIVEN: a uint of payload_from
+ * belongs to each key; PAYLOAD_INDICES: its place in keys_from; PAYLOAD_NONE: nothing. KEY is uint or ulong. Read n KEY
+ * and again n KEY, n uint if they are given; written n KEY and, if there are any, n uint, in runs as long as there are
+ * equal digits in a tile.
  *
- * GPU shape (Satish, Harris and Garland 2009, doi 10.1109/IPDPS.2009.5161005): a group sorts the digits of a tile in local memory, each with
- * its place in the tile, by SPLIT_BITS bits at a time. A work-item takes ITEMS keys side by side and has a counter for each of the values of
- * these bits; scanned in the order of values, then work-items, counters tell where each key goes. Then neighbouring work-items write
- * neighbouring keys. Counters are halves of a uint; a tile has less than 2^16 keys. CPU shape: key by key.
+ * GPU shape (Satish, Harris and Garland 2009, doi 10.1109/IPDPS.2009.5161005): a group sorts the digits of a tile in
+ * local memory, each with its place in the tile, by SPLIT_BITS bits at a time. A work-item takes ITEMS keys side by
+ * side and has a counter for each of the values of these bits; scanned in the order of values, then work-items,
+ * counters tell where each key goes. Then neighbouring work-items write neighbouring keys. Counters are halves of a
+ * uint; a tile has less than 2^16 keys. CPU shape: key by key.
  */
 #if !defined(KEY) || !defined(DIGIT_BITS)
 #error "KEY and DIGIT_BITS must be defined"
@@ -69,10 +73,26 @@ KERNEL void sort_count(uint n, uint shift, uint bits, __global const KEY *keys, 
 #define SPLIT_BITS (DIGIT_BITS < 6 ? DIGIT_BITS : (DIGIT_BITS + 1) / 2)
 /* Counters of a work-item, as pairs. */
 #define PAIRS (1 << (SPLIT_BITS - 1))
-/* Places in local memory, some of which are left out, so that accesses of neighbouring work-items are to different banks. */
-#define PLACE(i) ((i) + (i) / 32)
+/* Places in local memory, some of which are left out, so that neighbouring work-items go to different banks.
+ * What depends on the work-item is a pointer, and what lies behind it at constant distances a number of its own: that
+ * takes fewest registers. */
+#define PADDED(i) ((i) + (i) / 32)
+#define RUN_OF(lane) (PADDED((lane) * ITEMS))
+#define POOL_ROW PADDED(GROUP_SIZE)
 #define COUNTERS(i) ((i) + (i) / PAIRS)
-#define POOL (PLACE(TILE) > COUNTERS(GROUP_SIZE * PAIRS) ? PLACE(TILE) : COUNTERS(GROUP_SIZE * PAIRS))
+#define COUNTER_ROW COUNTERS(GROUP_SIZE)
+#define POOL (PADDED(TILE) > COUNTER_ROW * PAIRS ? PADDED(TILE) : COUNTER_ROW * PAIRS)
+typedef union {
+    uint both;
+    ushort each[2];
+} pair;
+/* The counter of a value, of the pairs of a work-item: lower halves are of the smaller half of the values. */
+#ifdef __ENDIAN_LITTLE__
+#define LOWER 0
+#else
+#define LOWER 1
+#endif
+#define COUNTER(pairs, value) ((pairs)[(value) % PAIRS * COUNTER_ROW].each[(value) / PAIRS ^ LOWER])
 /* A digit, and below it a place in the tile. */
 #define WORD(digit, place) ((digit) << 16 | (place))
 #define DIGIT(word) ((word) >> 16)
@@ -80,49 +100,51 @@ KERNEL void sort_count(uint n, uint shift, uint bits, __global const KEY *keys, 
 
 GROUP_SCAN(scan_pairs, uint, 1)
 
-/* The words of a tile, of which a work-item has ITEMS side by side, come into the pool in the order of SPLIT_BITS bits from `bit` on. */
+/* The words of a tile, of which a work-item has ITEMS side by side, come into the pool in the order of SPLIT_BITS bits
+ * from `bit` on. */
 ALWAYS_INLINE void split(const uint *words, uint bit, __local uint *pool, __local uint *scratch)
 {
     const uint lane = get_local_id(0);
+    __local pair *own = (__local pair *)(pool + COUNTERS(lane));
+    __local pair *in_order = (__local pair *)(pool + COUNTERS(lane * PAIRS));
     uint rank[ITEMS], s = 0, all;
     UNROLL_BY(PAIRS)
     for (uint k = 0; k < PAIRS; k++)
-        pool[COUNTERS(k * GROUP_SIZE + lane)] = 0;
+        own[k * COUNTER_ROW].both = 0;
     UNROLL_BY(ITEMS)
     for (uint k = 0; k < ITEMS; k++) {
-        const uint value = words[k] >> bit & (2 * PAIRS - 1), up = value / PAIRS * 16;
-        __local uint *pair = &pool[COUNTERS(value % PAIRS * GROUP_SIZE + lane)];
-        const uint before = *pair;
-        rank[k] = before >> up & 0xFFFF;
-        *pair = before + (1u << up);
+        const uint value = words[k] >> bit & (2 * PAIRS - 1);
+        rank[k] = COUNTER(own, value)++;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     UNROLL_BY(PAIRS)
     for (uint k = 0; k < PAIRS; k++)
-        s += pool[COUNTERS(lane * PAIRS + k)];
+        s += in_order[k].both;
     scan_pairs(&s, &all, scratch);
     s += all << 16; /* the upper halves come behind all the lower ones */
     UNROLL_BY(PAIRS)
     for (uint k = 0; k < PAIRS; k++) {
-        const uint own = pool[COUNTERS(lane * PAIRS + k)];
-        pool[COUNTERS(lane * PAIRS + k)] = s;
-        s += own;
+        const uint count = in_order[k].both;
+        in_order[k].both = s;
+        s += count;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     UNROLL_BY(ITEMS)
     for (uint k = 0; k < ITEMS; k++) {
-        const uint value = words[k] >> bit & (2 * PAIRS - 1), up = value / PAIRS * 16;
-        rank[k] += pool[COUNTERS(value % PAIRS * GROUP_SIZE + lane)] >> up & 0xFFFF;
+        const uint value = words[k] >> bit & (2 * PAIRS - 1);
+        rank[k] += COUNTER(own, value);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     UNROLL_BY(ITEMS)
     for (uint k = 0; k < ITEMS; k++)
-        pool[PLACE(rank[k])] = words[k];
+        pool[PADDED(rank[k])] = words[k];
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-/* The digits of the `here` keys of a tile in order, each with its place, in the pool. Behind the keys come the largest digits. */
-ALWAYS_INLINE void sort_tile(uint here, __global const KEY *keys, uint shift, uint bits, __local uint *pool, __local uint *scratch)
+/* The digits of the `here` keys of a tile in order, each with its place, in the pool. Behind the keys come the largest
+ * digits. */
+ALWAYS_INLINE void sort_tile(uint here, __global const KEY *keys, uint shift, uint bits, __local uint *pool,
+                             __local uint *scratch)
 {
     const uint first = get_local_id(0) * ITEMS;
     uint words[ITEMS];
@@ -136,20 +158,40 @@ ALWAYS_INLINE void sort_tile(uint here, __global const KEY *keys, uint shift, ui
             words[k + 3] = WORD(digit_of(run.s3, shift, bits), first + k + 3);
         } else {
             UNROLL_BY(4)
-            for (uint i = k; i < k + 4; i++)
-                words[i] = WORD(first + i < here ? digit_of(keys[first + i], shift, bits) : (1u << bits) - 1, first + i);
+            for (uint i = k; i < k + 4; i++) {
+                const uint digit = first + i < here ? digit_of(keys[first + i], shift, bits) : (1u << bits) - 1;
+                words[i] = WORD(digit, first + i);
+            }
         }
     }
     for (uint bit = 0; bit < max(bits, 1u); bit += SPLIT_BITS) {
         if (bit > 0) {
             UNROLL_BY(ITEMS)
             for (uint k = 0; k < ITEMS; k++)
-                words[k] = pool[PLACE(first + k)];
+                words[k] = (pool + RUN_OF(get_local_id(0)))[k];
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         split(words, 16 + bit, pool, scratch);
     }
 }
+
+/* Puts a VALUE of each word of a tile where its key goes. Some loads are under way before the first store. */
+#define UNDER_WAY (ITEMS < 8 ? ITEMS : 8)
+#define MOVE_TILE(TYPE, VALUE, to)                                                                                     \
+    UNROLL_BY(ITEMS)                                                                                                   \
+    for (uint some = 0; some < ITEMS; some += UNDER_WAY) {                                                             \
+        TYPE values[UNDER_WAY];                                                                                        \
+        UNROLL_BY(UNDER_WAY)                                                                                           \
+        for (uint k = 0; k < UNDER_WAY; k++) {                                                                         \
+            const uint word = words[some + k];                                                                         \
+            values[k] = (int)lane < (int)here - (int)((some + k) * GROUP_SIZE) ? VALUE : 0;                            \
+        }                                                                                                              \
+        UNROLL_BY(UNDER_WAY)                                                                                           \
+        for (uint k = 0; k < UNDER_WAY; k++) {                                                                         \
+            if ((int)lane < (int)here - (int)((some + k) * GROUP_SIZE))                                                \
+                to[first[DIGIT(words[some + k])] + (some + k) * GROUP_SIZE + lane] = values[k];                        \
+        }                                                                                                              \
+    }
 #endif
 
 KERNEL void sort_scatter(uint n, uint shift, uint bits, uint payload, __global const uint *restrict starts,
@@ -168,53 +210,36 @@ KERNEL void sort_scatter(uint n, uint shift, uint bits, uint payload, __global c
             payload_to[to] = payload == PAYLOAD_GIVEN ? payload_from[i] : i;
     }
 #else
-    /* next: where the next key of each digit goes; first: where it would go if it came first in the tile, modulo 2^32 */
+    /* next: where the next key of each digit goes; first: where it would go if it were the tile's first, modulo 2^32 */
     __local uint pool[POOL], scratch[2 * GROUP_SIZE], next[DIGITS], first[DIGITS];
     const uint lane = get_local_id(0);
+    /* elements lane, lane + GROUP_SIZE, ... of the pool, and those behind them */
+    __local const uint *own = pool + PADDED(lane), *behind = pool + PADDED(lane + 1);
     for (uint d = lane; d < 1u << bits; d += GROUP_SIZE)
         next[d] = starts[d * get_num_groups(0) + get_group_id(0)];
     EACH_TILE (n, at, here) {
-        uint to[ITEMS], from[ITEMS];
+        uint words[ITEMS];
         sort_tile(here, keys_from + at, shift, bits, pool, scratch);
         UNROLL_BY(ITEMS)
         for (uint k = 0; k < ITEMS; k++) {
-            const uint i = k * GROUP_SIZE + lane, word = pool[PLACE(i)];
-            from[k] = word;
-            if (i == 0 || DIGIT(pool[PLACE(i - 1)]) != DIGIT(word))
-                first[DIGIT(word)] = next[DIGIT(word)] - i;
+            words[k] = own[k * POOL_ROW];
+            if (k == 0 && lane == 0)
+                first[DIGIT(words[k])] = next[DIGIT(words[k])];
+            if ((k + 1 < ITEMS || lane + 1 < GROUP_SIZE) && DIGIT(behind[k * POOL_ROW]) != DIGIT(words[k]))
+                first[DIGIT(behind[k * POOL_ROW])] = next[DIGIT(behind[k * POOL_ROW])] - k * GROUP_SIZE - (lane + 1);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         UNROLL_BY(ITEMS)
         for (uint k = 0; k < ITEMS; k++) {
-            const uint i = k * GROUP_SIZE + lane, digit = DIGIT(from[k]);
-            to[k] = first[digit] + i;
-            if (i + 1 == here || i + 1 < here && DIGIT(pool[PLACE(i + 1)]) != digit)
-                next[digit] = to[k] + 1;
-            from[k] = PLACE_IN_TILE(from[k]);
+            const int left = (int)here - (int)(k * GROUP_SIZE + 1);
+            if (left == (int)lane || left > (int)lane && DIGIT(behind[k * POOL_ROW]) != DIGIT(words[k]))
+                next[DIGIT(words[k])] = first[DIGIT(words[k])] + k * GROUP_SIZE + (lane + 1);
         }
-        /* many loads under way before the first store */
-        KEY keys[ITEMS];
-        UNROLL_BY(ITEMS)
-        for (uint k = 0; k < ITEMS; k++)
-            keys[k] = k * GROUP_SIZE + lane < here ? keys_from[at + from[k]] : 0;
-        UNROLL_BY(ITEMS)
-        for (uint k = 0; k < ITEMS; k++)
-            if (k * GROUP_SIZE + lane < here)
-                keys_to[to[k]] = keys[k];
+        MOVE_TILE(KEY, keys_from[at + PLACE_IN_TILE(word)], keys_to)
         if (payload == PAYLOAD_GIVEN) {
-            uint values[ITEMS];
-            UNROLL_BY(ITEMS)
-            for (uint k = 0; k < ITEMS; k++)
-                values[k] = k * GROUP_SIZE + lane < here ? payload_from[at + from[k]] : 0;
-            UNROLL_BY(ITEMS)
-            for (uint k = 0; k < ITEMS; k++)
-                if (k * GROUP_SIZE + lane < here)
-                    payload_to[to[k]] = values[k];
+            MOVE_TILE(uint, payload_from[at + PLACE_IN_TILE(word)], payload_to)
         } else if (payload == PAYLOAD_INDICES) {
-            UNROLL_BY(ITEMS)
-            for (uint k = 0; k < ITEMS; k++)
-                if (k * GROUP_SIZE + lane < here)
-                    payload_to[to[k]] = at + from[k];
+            MOVE_TILE(uint, at + PLACE_IN_TILE(word), payload_to)
         }
     }
 #endif

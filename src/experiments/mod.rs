@@ -1,5 +1,5 @@
-//! Where the time of solves goes: the kernels of a method's iterations, how long several devices take to synchronise, and what set-up is
-//! made of.
+//! Where the time of solves goes: the kernels of a method's iterations, how long several devices take to synchronise,
+//! and what set-up is made of.
 
 pub mod exchange;
 mod experiment;

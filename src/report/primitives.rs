@@ -102,13 +102,15 @@ impl Entry {
         self.same_as_host == Some(false)
     }
 
-    /// `16 × 8, 8 bits`: elements for each work-item, groups for each compute unit, and bits of a digit.
+    /// `16 × 8, 8 bits, 80 registers`: elements for each work-item, groups for each compute unit, bits of a digit, and
+    /// a limit.
     fn launch(&self) -> String {
-        let sorts = matches!(self.task, Task::Keys(..) | Task::Pairs(..) | Task::Permutation(..));
-        self.launch.map_or_else(String::new, |Launch { items, groups_per_unit, digit_bits, .. }| {
-            let digit = if sorts { format!(", {digit_bits} bits") } else { String::new() };
-            format!("{items} × {groups_per_unit}{digit}")
-        })
+        let Some(Launch { items, groups_per_unit, registers, digit_bits, .. }) = self.launch else {
+            return String::new();
+        };
+        let digit = digit_bits.map_or_else(String::new, |bits| format!(", {bits} bits"));
+        let registers = registers.map_or_else(String::new, |most| format!(", {most} registers"));
+        format!("{items} × {groups_per_unit}{digit}{registers}")
     }
 
     fn cells(&self, has_launches: bool) -> Vec<String> {

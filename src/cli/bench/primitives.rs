@@ -16,9 +16,9 @@ use crate::report::{distinct, in_flags};
 
 /// Time scans, compaction and sorting by key on each device, and the host's own way beside them
 ///
-/// Prefix sums, the indices of flags that are set and the values at them, sorts of keys alone and with numbers that belong to them: what
-/// systems are set up of. The host sorts with all threads, and does the rest with one. Each result is compared with the host's. A size for
-/// which a device is too small is left out.
+/// Prefix sums, the indices of flags that are set and the values at them, sorts of keys alone and with numbers that
+/// belong to them: what systems are set up of. The host sorts with all threads, and does the rest with one. Each result
+/// is compared with the host's. A size for which a device is too small is left out.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
@@ -30,7 +30,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "LIST", default_value_t)]
     devices: Choice,
 
-    /// Compare elements for each work-item, groups for each compute unit and bits of digits
+    /// Compare elements for each work-item, groups for each compute unit, bits of digits and limits of registers
     #[arg(long)]
     all_launches: bool,
 

@@ -10,8 +10,8 @@ use crate::timing::{Timing, timing};
 /// How long the host repeats what it does, at most, once it is done.
 const ENOUGH: Duration = Duration::from_secs(1);
 
-/// A task, numbers for it, and what comes of them. The host sorts with all threads, by a stable sort by key; the rest is a loop of one
-/// thread.
+/// A task, numbers for it, and what comes of them. The host sorts with all threads, by a stable sort by key; the rest
+/// is a loop of one thread.
 pub struct Case {
     /// The task.
     pub task: Task,
@@ -36,7 +36,8 @@ pub(super) struct Arrays {
 }
 
 impl Case {
-    /// Numbers as if by chance, and what the host makes of them; the median of `repeat` runs, or of as many as there are in a second.
+    /// Numbers as if by chance, and what the host makes of them; the median of `repeat` runs, or of as many as there
+    /// are in a second.
     #[must_use]
     pub fn new(task: Task, rows: usize, repeat: usize) -> Self {
         let input = input(task, rows);

@@ -8,13 +8,13 @@ use crate::device::{Context, DeviceVec, Info};
 use crate::error::Result;
 use crate::kernels::primitives::compact::Compact;
 use crate::kernels::primitives::scan::Scan;
-use crate::kernels::primitives::sort::{DIGIT_BITS, Payload, Sort, SortSpace};
+use crate::kernels::primitives::sort::{DIGIT_BITS, Payload, REGISTERS, Sort, SortSpace};
 use crate::kernels::primitives::{GROUPS_PER_UNIT, ITEMS, ShareSums, Tiling, Word};
 use crate::kernels::{Element, Shape};
 use crate::timing::{Timing, timing};
 use crate::tune::stopwatch::Stopwatch;
 
-/// How kernels are compiled and launched.
+/// How kernels are compiled and launched. What they don't depend on is as usual.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Launch {
@@ -22,8 +22,10 @@ pub struct Launch {
     pub items: usize,
     /// Groups for each compute unit; of no matter in the CPU shape.
     pub groups_per_unit: usize,
-    /// The most bits of a digit; of no matter but in sorts.
-    pub digit_bits: u32,
+    /// The most registers of a work-item, where NVIDIA's compiler is told; else it decides.
+    pub registers: Option<usize>,
+    /// The most bits of a digit; of sorts.
+    pub digit_bits: Option<u32>,
 }
 
 /// The time of a task on a device.
@@ -51,23 +53,36 @@ pub struct OnDevice {
 }
 
 impl Launch {
-    const USUAL: Self = Self { items: ITEMS, groups_per_unit: GROUPS_PER_UNIT, digit_bits: DIGIT_BITS };
-
     /// Those to compare, the usual one first.
     fn all(task: Task, shape: Shape) -> Vec<Self> {
-        let usual = Self::USUAL;
+        let (is_gpu, is_sort) =
+            (shape == Shape::Gpu, matches!(task, Task::Keys(..) | Task::Pairs(..) | Task::Permutation(..)));
+        let usual = Self {
+            items: ITEMS,
+            groups_per_unit: GROUPS_PER_UNIT,
+            registers: (is_gpu && is_sort).then_some(REGISTERS),
+            digit_bits: is_sort.then_some(DIGIT_BITS),
+        };
         let mut all = vec![usual];
-        if shape == Shape::Gpu {
+        if is_gpu {
             all.extend([4, 8, 16].map(|items| Self { items, ..usual }));
-            all.extend([4, 8, 16, 32].map(|groups_per_unit| Self { groups_per_unit, ..usual }));
-            all.push(Self { items: 8, groups_per_unit: 16, ..usual });
+            all.extend([8, 16, 32, 64].map(|groups_per_unit| Self { groups_per_unit, ..usual }));
         }
-        if matches!(task, Task::Keys(..) | Task::Pairs(..) | Task::Permutation(..)) {
-            all.extend([4, 5, 6, 7, 8].map(|digit_bits| Self { digit_bits, ..usual }));
+        if is_gpu && is_sort {
+            all.extend([None, Some(64), Some(96)].map(|registers| Self { registers, ..usual }));
+            all.push(Self { items: 8, registers: Some(64), ..usual });
         }
-        let is_first = |k: &usize| !all[..*k].contains(&all[*k]);
-        (0..all.len()).filter(is_first).map(|k| all[k]).collect()
+        if is_sort {
+            all.extend([4, 5, 6, 7, 8].map(|bits| Self { digit_bits: Some(bits), ..usual }));
+        }
+        distinct(all)
     }
+}
+
+/// Each once, in the order in which they come first.
+fn distinct(all: Vec<Launch>) -> Vec<Launch> {
+    let is_first = |k: &usize| !all[..*k].contains(&all[*k]);
+    (0..all.len()).filter(is_first).map(|k| all[k]).collect()
 }
 
 impl OnDevice {
@@ -100,7 +115,7 @@ impl OnDevice {
     }
 
     fn tiling(&self, launch: Launch) -> Tiling {
-        Tiling::new(self.ctx.info(), self.shape, launch.items, launch.groups_per_unit)
+        Tiling::new(self.ctx.info(), self.shape, (launch.items, launch.groups_per_unit), launch.registers)
     }
 
     /// The time of what is launched, once it was launched once.
@@ -174,7 +189,7 @@ impl OnDevice {
         let given = DeviceVec::from_slice(&self.ctx, &places, "what belongs to keys")?;
         let mut moved = DeviceVec::zeros(&self.ctx, room(has_payload), "what belongs to sorted keys")?;
         let measure = |&launch: &Launch| {
-            let sort = Sort::<K>::build(&self.ctx, self.tiling(launch), launch.digit_bits)?;
+            let sort = Sort::<K>::build(&self.ctx, self.tiling(launch), launch.digit_bits.unwrap_or(DIGIT_BITS))?;
             let mut space = SortSpace::new(&self.ctx, &sort, (n, bits), has_payload)?;
             to.fill(&self.ctx, 0xA5)?;
             moved.fill(&self.ctx, 0xA5)?;
@@ -228,7 +243,7 @@ mod tests {
                             1
                         }
                     }
-                    (Shape::Gpu, Task::Pairs(Key::U32, 16)) => 11,
+                    (Shape::Gpu, Task::Pairs(Key::U32, 16)) => 14,
                     (Shape::Gpu, _) => 1,
                 };
                 assert_eq!(measured.len(), expected, "{task}");

@@ -18,15 +18,19 @@ impl Compact {
     ///
     /// # Errors
     /// [`Error::KernelBuild`](crate::Error::KernelBuild).
+    ///
+    /// # Panics
+    /// If a tile has too many flags.
     pub(crate) fn build(ctx: &Context, tiling: Tiling) -> Result<Self> {
+        assert!(tiling.group_size * tiling.items <= 1 << 16);
         let program = tiling.program(ctx, ("compact", include_str!("../../../cl/compact.cl")), "")?;
         let [sums, shares, indices, values] = ["compact_sums", "scan_shares", "compact_indices", "compact_values"]
             .map(|name| kernel(ctx, &program, name));
         Ok(Self { tiling, sums: sums?, shares: shares?, indices: indices?, values: values? })
     }
 
-    /// The indices of those of the first `n` flags that are set, in order; their number is [`ShareSums::total`]. Moves 2 n bytes, and 4
-    /// for each index.
+    /// The indices of those of the first `n` flags that are set, in order; their number is [`ShareSums::total`]. Moves
+    /// 2 n bytes, and 4 for each index.
     ///
     /// # Errors
     /// A failing device.
@@ -47,8 +51,8 @@ impl Compact {
         unsafe { launch(ctx, &self.indices, grid, &[&count(n), &space.sums, flags, to]) }
     }
 
-    /// Those of the first `n` values whose flags are set, in order; their number is [`ShareSums::total`]. Moves 2 n bytes, and 8 for
-    /// each value that is taken.
+    /// Those of the first `n` values whose flags are set, in order; their number is [`ShareSums::total`]. Moves 2 n
+    /// bytes, and 8 for each value that is taken.
     ///
     /// # Errors
     /// A failing device.

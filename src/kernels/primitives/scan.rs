@@ -27,8 +27,8 @@ impl<S: Word> Scan<S> {
         Ok(Self { tiling, sums: sums?, shares: shares?, apply: apply?, sum: PhantomData })
     }
 
-    /// to\[i\] = from\[0\] + … + from\[i − 1\] for i ≤ n, so that the last one is the total. What does not fit into `S` is cut off; all of
-    /// the total is in [`ShareSums::total`]. Moves 8 n bytes and the n + 1 sums.
+    /// to\[i\] = from\[0\] + … + from\[i − 1\] for i ≤ n, so that the last one is the total. What does not fit into `S`
+    /// is cut off; all of the total is in [`ShareSums::total`]. Moves 8 n bytes and the n + 1 sums.
     ///
     /// # Errors
     /// A failing device.

@@ -9,6 +9,9 @@ use crate::error::Result;
 
 /// The most bits of a digit, as a rule.
 pub(crate) const DIGIT_BITS: u32 = 8;
+/// The most registers of a work-item, as a rule. NVIDIA's assembler (12.9, for an H100), left alone, takes 150, so that
+/// one group of 256 runs on a compute unit at once; with 80, three do, and hardly anything goes to memory instead.
+pub(crate) const REGISTERS: usize = 80;
 
 /// Stable sorts by keys `K`, some of whose bits are looked at.
 pub(crate) struct Sort<K> {
@@ -64,7 +67,8 @@ impl<K: Word> SortSpace<K> {
 }
 
 impl<K: Word> Sort<K> {
-    /// Compiles the kernels for digits of at most `digit_bits` bits, from 1 to 8, or takes what was compiled in a former run.
+    /// Compiles the kernels for digits of at most `digit_bits` bits, from 1 to 8, or takes what was compiled in a
+    /// former run.
     ///
     /// # Errors
     /// [`Error::KernelBuild`](crate::Error::KernelBuild).
@@ -87,8 +91,8 @@ impl<K: Word> Sort<K> {
         digits(bits, self.digit_bits).len()
     }
 
-    /// Sorts the first `n` keys by their lowest `bits` bits, and what belongs to them: of keys that are equal there, the first stays first.
-    /// Each pass over a digit moves three times the keys, and twice what belongs to them.
+    /// Sorts the first `n` keys by their lowest `bits` bits, and what belongs to them: of keys that are equal there,
+    /// the first stays first. Each pass over a digit moves three times the keys, and twice what belongs to them.
     ///
     /// # Errors
     /// A failing device.
@@ -124,9 +128,9 @@ impl<K: Word> Sort<K> {
             self.scan.in_place(ctx, grid.groups << width, counts, sums)?;
             let args: [&dyn Argument; 9] =
                 [&of, shift, width, &kind, counts, keys_from, keys_to, payload_from, payload_to];
-            // SAFETY: types as declared in the file; n keys here and there, n numbers that belong to them where there are any, and
-            // counts for each group and digit, as checked. Counts are of the same keys, so that each of the places that follow from them
-            // is below n.
+            // SAFETY: types as declared in the file; n keys here and there, n numbers that belong to them where there
+            // are any, and counts for each group and digit, as checked. Counts are of the same keys, so that each of
+            // the places that follow from them is below n.
             unsafe { launch(ctx, &self.scatter, grid, &args) }?;
             // places of the first pass go along with the keys
             kind = if kind == INDICES { GIVEN } else { kind };
@@ -140,15 +144,15 @@ const NONE: u32 = 0;
 const GIVEN: u32 = 1;
 const INDICES: u32 = 2;
 
-/// Where a pass reads and writes, of the array before the first one, that after the last, and one beside them; so many passes are left, with
-/// this one.
+/// Where a pass reads and writes, of the array before the first one, that after the last, and one beside them; so many
+/// passes are left, with this one.
 fn way<T>(pass: usize, left: usize, [first, last, spare]: [&T; 3]) -> [&T; 2] {
     let [from, to] = if left % 2 == 1 { [spare, last] } else { [last, spare] };
     [if pass == 0 { first } else { from }, to]
 }
 
-/// The digits of passes, the least significant first: the lowest bit of each, and how many. As few as there can be, at least one, and as even
-/// as can be.
+/// The digits of passes, the least significant first: the lowest bit of each, and how many. As few as there can be, at
+/// least one, and as even as can be.
 fn digits(bits: u32, most: u32) -> Vec<[u32; 2]> {
     let passes = bits.div_ceil(most).max(1);
     let begin = |pass| bits * pass / passes;

@@ -12,12 +12,12 @@ use super::*;
 
 /// Both shapes, groups and tiles of several sizes, one group and many.
 const TILINGS: &[Tiling] = &[
-    Tiling { group_size: 1, items: 100, max_groups: 3 },
-    Tiling { group_size: 1, items: 4096, max_groups: 8 },
-    Tiling { group_size: 2, items: 8, max_groups: 300 },
-    Tiling { group_size: 64, items: 4, max_groups: 70 },
-    Tiling { group_size: 128, items: 8, max_groups: 1 },
-    Tiling { group_size: 256, items: 16, max_groups: 5 },
+    Tiling { group_size: 1, items: 100, max_groups: 3, registers: None },
+    Tiling { group_size: 1, items: 4096, max_groups: 8, registers: None },
+    Tiling { group_size: 32, items: 16, max_groups: 300, registers: None },
+    Tiling { group_size: 64, items: 4, max_groups: 70, registers: None },
+    Tiling { group_size: 128, items: 8, max_groups: 1, registers: None },
+    Tiling { group_size: 256, items: 16, max_groups: 5, registers: None },
 ];
 
 /// Elements behind the end.
@@ -205,8 +205,8 @@ fn check_sort<K: TestKey>(ctx: &Context, sort: &Sort<K>, keys: &[K], bits: u32, 
     assert!(down(ctx, &from, n, canary) == keys && down(ctx, &belongs, n, CANARY) == given);
 }
 
-/// Every size and order of keys, with numbers of bits in turns: all of them with all would take too long. Of many keys, one order
-/// and a few passes.
+/// Every size and order of keys, with numbers of bits in turns: all of them with all would take too long. Of many keys,
+/// one order and a few passes.
 fn sorts_of<K: TestKey>() {
     for Opened { ctx, sizes, is_simulated } in devices() {
         for (k, &tiling) in TILINGS.iter().enumerate() {
@@ -265,7 +265,7 @@ fn sorts_of_any_keys() {
 #[test]
 fn space_is_told() {
     let ctx = Context::open(&list().devices.remove(0)).unwrap();
-    let tiling = Tiling { group_size: 64, items: 4, max_groups: 10 };
+    let tiling = Tiling { group_size: 64, items: 4, max_groups: 10, registers: None };
     let sums = ShareSums::new(&ctx, tiling).unwrap().bytes();
     assert_eq!(sums, 8 * 11);
     let sort = Sort::<u64>::build(&ctx, tiling, 4).unwrap();
