@@ -65,21 +65,21 @@ ALWAYS_INLINE uint set_places(uint here, __global const uchar *flags, __local ui
 {
     const uint first = get_local_id(0) * ITEMS;
     uint set[ITEMS / 4], s = 0, all;
-    UNROLL_BY(ITEMS / 4)
+    UNROLL_ALL
     for (uint w = 0; w < ITEMS / 4; w++) {
         const uint place = first + 4 * w;
         if (here == TILE) {
             set[w] = FLAGS_SET(((__global const uint *)flags)[place / 4]);
         } else {
             set[w] = 0;
-            UNROLL_BY(4)
+            UNROLL_ALL
             for (uint k = 0; k < 4; k++)
                 set[w] |= (uint)(place + k < here && flags[place + k] != 0) << 8 * k;
         }
         s += SUM_OF_BYTES(set[w]);
     }
     scan_counts(&s, &all, scratch);
-    UNROLL_BY(ITEMS)
+    UNROLL_ALL
     for (uint k = 0; k < ITEMS; k++)
         if (set[k / 4] >> k % 4 * 8 & 1)
             places[s++] = (ushort)(first + k);

@@ -56,7 +56,7 @@ KERNEL void scan_apply(uint n, __global const ulong *sums, __global const uint *
     EACH_TILE (n, at, here) {
         uint own[ITEMS];
         SUM s[SCAN_ROWS], all[SCAN_ROWS];
-        UNROLL_BY(SCAN_ROWS)
+        UNROLL_ALL
         for (uint r = 0; r < SCAN_ROWS; r++) {
             const uint place = r * GROUP_SIZE + lane;
             if (here == TILE) {
@@ -66,14 +66,14 @@ KERNEL void scan_apply(uint n, __global const ulong *sums, __global const uint *
                 own[4 * r + 2] = run.s2;
                 own[4 * r + 3] = run.s3;
             } else {
-                UNROLL_BY(4)
+                UNROLL_ALL
                 for (uint k = 0; k < 4; k++)
                     own[4 * r + k] = 4 * place + k < here ? from[at + 4 * place + k] : 0;
             }
             s[r] = (SUM)own[4 * r] + own[4 * r + 1] + own[4 * r + 2] + own[4 * r + 3];
         }
         scan_rows(s, all, scratch);
-        UNROLL_BY(SCAN_ROWS)
+        UNROLL_ALL
         for (uint r = 0; r < SCAN_ROWS; r++) {
             const uint place = r * GROUP_SIZE + lane;
             sum_run run;
@@ -86,7 +86,7 @@ KERNEL void scan_apply(uint n, __global const ulong *sums, __global const uint *
                 ((__global sum_run *)(to + at))[place] = run;
             } else {
                 const SUM each[] = {run.s0, run.s1, run.s2, run.s3};
-                UNROLL_BY(4)
+                UNROLL_ALL
                 for (uint k = 0; k < 4; k++)
                     if (4 * place + k < here)
                         to[at + 4 * place + k] = each[k];

@@ -20,6 +20,10 @@
 
 #define TILE (GROUP_SIZE * ITEMS)
 
+/* Asks the compiler to unroll all of the loop that follows, so that its array is in registers. How often it turns is
+ * known, but as an expression, which not all compilers take for UNROLL_BY. */
+#define UNROLL_ALL PRAGMA(unroll)
+
 /* The first element of a share of n, and, of the share behind the last, n. */
 static inline uint share_begin(uint n, uint share)
 {
@@ -42,17 +46,17 @@ static inline uint share_begin(uint n, uint share)
         const uint lane = get_local_id(0);                                                                             \
         __local TYPE *here = scratch, *other = scratch + (ROWS) * GROUP_SIZE, *next;                                   \
         TYPE own[ROWS];                                                                                                \
-        UNROLL_BY(ROWS)                                                                                                \
+        UNROLL_ALL                                                                                                     \
         for (uint r = 0; r < (ROWS); r++)                                                                              \
             own[r] = s[r];                                                                                             \
         for (uint apart = 1; apart < GROUP_SIZE; apart *= 4) {                                                         \
-            UNROLL_BY(ROWS)                                                                                            \
+            UNROLL_ALL                                                                                                 \
             for (uint r = 0; r < (ROWS); r++)                                                                          \
                 here[r * GROUP_SIZE + lane] = s[r];                                                                    \
             barrier(CLK_LOCAL_MEM_FENCE);                                                                              \
-            UNROLL_BY(ROWS)                                                                                            \
+            UNROLL_ALL                                                                                                 \
             for (uint r = 0; r < (ROWS); r++) {                                                                        \
-                UNROLL_BY(3)                                                                                           \
+                UNROLL_ALL                                                                                             \
                 for (uint k = 1; k < 4; k++)                                                                           \
                     if (lane >= k * apart)                                                                             \
                         s[r] += here[r * GROUP_SIZE + lane - k * apart];                                               \
@@ -62,12 +66,12 @@ static inline uint share_begin(uint n, uint share)
             here = next;                                                                                               \
         }                                                                                                              \
         if (lane == GROUP_SIZE - 1) {                                                                                  \
-            UNROLL_BY(ROWS)                                                                                            \
+            UNROLL_ALL                                                                                                 \
             for (uint r = 0; r < (ROWS); r++)                                                                          \
                 here[r] = s[r];                                                                                        \
         }                                                                                                              \
         barrier(CLK_LOCAL_MEM_FENCE);                                                                                  \
-        UNROLL_BY(ROWS)                                                                                                \
+        UNROLL_ALL                                                                                                     \
         for (uint r = 0; r < (ROWS); r++) {                                                                            \
             all[r] = here[r];                                                                                          \
             s[r] -= own[r];                                                                                            \
@@ -105,7 +109,7 @@ KERNEL void scan_shares(uint shares, __global ulong *sums)
     const uint lane = get_local_id(0);
     for (uint at = lane * SIDE_BY_SIDE; at - lane * SIDE_BY_SIDE < shares; at += GROUP_SIZE * SIDE_BY_SIDE) {
         ulong own[SIDE_BY_SIDE], s = 0, all;
-        UNROLL_BY(SIDE_BY_SIDE)
+        UNROLL_ALL
         for (uint k = 0; k < SIDE_BY_SIDE; k++) {
             own[k] = at + k < shares ? sums[at + k] : 0;
             s += own[k];
@@ -113,7 +117,7 @@ KERNEL void scan_shares(uint shares, __global ulong *sums)
         scan_ulong(&s, &all, scratch);
         s += before;
         before += all;
-        UNROLL_BY(SIDE_BY_SIDE)
+        UNROLL_ALL
         for (uint k = 0; k < SIDE_BY_SIDE; k++) {
             if (at + k < shares)
                 sums[at + k] = s;

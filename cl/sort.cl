@@ -48,10 +48,10 @@ KERNEL void sort_count(uint n, uint shift, uint bits, __global const KEY *keys, 
     EACH_TILE (n, at, here) {
         if (here == TILE) {
             key_run runs[ITEMS / 4];
-            UNROLL_BY(ITEMS / 4)
+            UNROLL_ALL
             for (uint r = 0; r < ITEMS / 4; r++)
                 runs[r] = ((__global const key_run *)(keys + at))[r * GROUP_SIZE + lane];
-            UNROLL_BY(ITEMS / 4)
+            UNROLL_ALL
             for (uint r = 0; r < ITEMS / 4; r++) {
                 atomic_inc(&count[digit_of(runs[r].s0, shift, bits)]);
                 atomic_inc(&count[digit_of(runs[r].s1, shift, bits)]);
@@ -108,34 +108,34 @@ ALWAYS_INLINE void split(const uint *words, uint bit, __local uint *pool, __loca
     __local pair *own = (__local pair *)(pool + COUNTERS(lane));
     __local pair *in_order = (__local pair *)(pool + COUNTERS(lane * PAIRS));
     uint rank[ITEMS], s = 0, all;
-    UNROLL_BY(PAIRS)
+    UNROLL_ALL
     for (uint k = 0; k < PAIRS; k++)
         own[k * COUNTER_ROW].both = 0;
-    UNROLL_BY(ITEMS)
+    UNROLL_ALL
     for (uint k = 0; k < ITEMS; k++) {
         const uint value = words[k] >> bit & (2 * PAIRS - 1);
         rank[k] = COUNTER(own, value)++;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    UNROLL_BY(PAIRS)
+    UNROLL_ALL
     for (uint k = 0; k < PAIRS; k++)
         s += in_order[k].both;
     scan_pairs(&s, &all, scratch);
     s += all << 16; /* the upper halves come behind all the lower ones */
-    UNROLL_BY(PAIRS)
+    UNROLL_ALL
     for (uint k = 0; k < PAIRS; k++) {
         const uint count = in_order[k].both;
         in_order[k].both = s;
         s += count;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    UNROLL_BY(ITEMS)
+    UNROLL_ALL
     for (uint k = 0; k < ITEMS; k++) {
         const uint value = words[k] >> bit & (2 * PAIRS - 1);
         rank[k] += COUNTER(own, value);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    UNROLL_BY(ITEMS)
+    UNROLL_ALL
     for (uint k = 0; k < ITEMS; k++)
         pool[PADDED(rank[k])] = words[k];
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -148,7 +148,7 @@ ALWAYS_INLINE void sort_tile(uint here, __global const KEY *keys, uint shift, ui
 {
     const uint first = get_local_id(0) * ITEMS;
     uint words[ITEMS];
-    UNROLL_BY(ITEMS)
+    UNROLL_ALL
     for (uint k = 0; k < ITEMS; k += 4) {
         if (here == TILE) {
             const key_run run = ((__global const key_run *)keys)[(first + k) / 4];
@@ -157,7 +157,7 @@ ALWAYS_INLINE void sort_tile(uint here, __global const KEY *keys, uint shift, ui
             words[k + 2] = WORD(digit_of(run.s2, shift, bits), first + k + 2);
             words[k + 3] = WORD(digit_of(run.s3, shift, bits), first + k + 3);
         } else {
-            UNROLL_BY(4)
+            UNROLL_ALL
             for (uint i = k; i < k + 4; i++) {
                 const uint digit = first + i < here ? digit_of(keys[first + i], shift, bits) : (1u << bits) - 1;
                 words[i] = WORD(digit, first + i);
@@ -166,7 +166,7 @@ ALWAYS_INLINE void sort_tile(uint here, __global const KEY *keys, uint shift, ui
     }
     for (uint bit = 0; bit < max(bits, 1u); bit += SPLIT_BITS) {
         if (bit > 0) {
-            UNROLL_BY(ITEMS)
+            UNROLL_ALL
             for (uint k = 0; k < ITEMS; k++)
                 words[k] = (pool + RUN_OF(get_local_id(0)))[k];
         }
@@ -178,15 +178,15 @@ ALWAYS_INLINE void sort_tile(uint here, __global const KEY *keys, uint shift, ui
 /* Puts a VALUE of each word of a tile where its key goes. Some loads are under way before the first store. */
 #define UNDER_WAY (ITEMS < 8 ? ITEMS : 8)
 #define MOVE_TILE(TYPE, VALUE, to)                                                                                     \
-    UNROLL_BY(ITEMS)                                                                                                   \
+    UNROLL_ALL                                                                                                         \
     for (uint some = 0; some < ITEMS; some += UNDER_WAY) {                                                             \
         TYPE values[UNDER_WAY];                                                                                        \
-        UNROLL_BY(UNDER_WAY)                                                                                           \
+        UNROLL_ALL                                                                                                     \
         for (uint k = 0; k < UNDER_WAY; k++) {                                                                         \
             const uint word = words[some + k];                                                                         \
             values[k] = (int)lane < (int)here - (int)((some + k) * GROUP_SIZE) ? VALUE : 0;                            \
         }                                                                                                              \
-        UNROLL_BY(UNDER_WAY)                                                                                           \
+        UNROLL_ALL                                                                                                     \
         for (uint k = 0; k < UNDER_WAY; k++) {                                                                         \
             if ((int)lane < (int)here - (int)((some + k) * GROUP_SIZE))                                                \
                 to[first[DIGIT(words[some + k])] + (some + k) * GROUP_SIZE + lane] = values[k];                        \
@@ -220,7 +220,7 @@ KERNEL void sort_scatter(uint n, uint shift, uint bits, uint payload, __global c
     EACH_TILE (n, at, here) {
         uint words[ITEMS];
         sort_tile(here, keys_from + at, shift, bits, pool, scratch);
-        UNROLL_BY(ITEMS)
+        UNROLL_ALL
         for (uint k = 0; k < ITEMS; k++) {
             words[k] = own[k * POOL_ROW];
             if (k == 0 && lane == 0)
@@ -229,7 +229,7 @@ KERNEL void sort_scatter(uint n, uint shift, uint bits, uint payload, __global c
                 first[DIGIT(behind[k * POOL_ROW])] = next[DIGIT(behind[k * POOL_ROW])] - k * GROUP_SIZE - (lane + 1);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        UNROLL_BY(ITEMS)
+        UNROLL_ALL
         for (uint k = 0; k < ITEMS; k++) {
             const int left = (int)here - (int)(k * GROUP_SIZE + 1);
             if (left == (int)lane || left > (int)lane && DIGIT(behind[k * POOL_ROW]) != DIGIT(words[k]))
