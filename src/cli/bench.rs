@@ -1,6 +1,7 @@
 //! `declive bench`: where the time of an iteration goes, on each device alone and on all together.
 
 mod exchange;
+mod primitives;
 
 use std::sync::Arc;
 
@@ -55,6 +56,7 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum What {
     Exchange(exchange::Args),
+    Primitives(primitives::Args),
 }
 
 const EXAMPLES: &str = "\
@@ -62,15 +64,18 @@ Examples:
   declive bench
   declive bench --order 1000000 --devices gpu --report bench.html
   declive bench A.mtx --methods cg --devices 0,1 --json
-  declive bench exchange --devices all";
+  declive bench exchange --devices all
+  declive bench primitives --devices gpu";
 
 /// Rows of the matrix, unless it is given: as in Bueno 2013, section 4.4.
 const ORDER: u64 = 10_000_000;
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
-    if let Some(What::Exchange(args)) = args.what {
-        return exchange::run(args);
+    match args.what {
+        Some(What::Exchange(args)) => return exchange::run(args),
+        Some(What::Primitives(args)) => return primitives::run(args),
+        None => {}
     }
     let Args { measured, page, .. } = args;
     let given = measured.source();

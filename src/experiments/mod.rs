@@ -1,7 +1,9 @@
-//! Where the time of solves goes: the kernels of a method's iterations, and how long several devices take to synchronise.
+//! Where the time of solves goes: the kernels of a method's iterations, how long several devices take to synchronise,
+//! and what set-up is made of.
 
 pub mod exchange;
 mod experiment;
 pub mod live;
+pub mod primitives;
 
 pub use experiment::{Experiment, KernelTime, experiment};

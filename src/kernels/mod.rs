@@ -15,6 +15,7 @@ pub(crate) mod halo;
 pub(crate) mod live;
 pub(crate) mod pass;
 pub(crate) mod persistent;
+pub(crate) mod primitives;
 pub(crate) mod products;
 pub(crate) mod sell;
 pub(crate) mod stream;

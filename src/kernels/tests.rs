@@ -2,6 +2,7 @@
 //! that every sum is exact and equality is of bits; buffers end in canaries that no kernel may touch.
 
 use std::collections::BTreeSet;
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use super::csr::{BlockSet, CsrRows};
@@ -274,6 +275,9 @@ mod segments;
 
 /// Products with vectors of several columns.
 mod columns;
+
+/// Scans, compaction and sorting.
+mod primitives;
 
 /// Several iterations in one launch.
 mod bodies;

@@ -258,3 +258,77 @@ fn what_an_exchange_is_not_timed_with() {
         assert_eq!(place.run(&format!("bench exchange {args}")).code, Some(2), "{args}");
     }
 }
+
+#[test]
+fn primitives_on_a_device_and_on_the_host() {
+    let place = Place::new();
+    let run = |args: &str, shape: &str| {
+        let mut command = place.command(&format!("bench primitives --devices 0 --repeat 2 {args}"));
+        command.env("DECLIVE_SHAPE", shape);
+        Run::of(command, "")
+    };
+    let report = run("--rows 3000,40,3000 --json", "cpu").ends(0).json();
+    assert_eq!((&report["repeat"], &report["notes"]), (&2.into(), &Value::Array(vec![])));
+    let device = &report["devices"][0];
+    assert!(device["copy_gigabytes_per_second"].as_f64().unwrap() > 0.0, "{device}");
+    let entries = report["entries"].as_array().unwrap();
+    // each size once, in order; the host, then the device
+    let tasks = entries.len() / 4;
+    assert!(entries.len() == 4 * tasks && tasks >= 10);
+    assert!(entries.iter().enumerate().all(|(k, entry)| entry["rows"] == if k < 2 * tasks { 40 } else { 3000 }));
+    for pair in entries.chunks_exact(2) {
+        let [host, on_device] = pair else { unreachable!() };
+        let number = |field: &str| on_device[field].as_f64().unwrap_or_else(|| panic!("{field} of {on_device}"));
+        assert_eq!((&host["task"], &host["device"]), (&on_device["task"], &Value::Null));
+        assert_eq!((&on_device["device"], &on_device["same_as_host"]), (&device["label"], &true.into()));
+        let [rows, host, own] =
+            [&host["rows"], &host["time"]["median"], &on_device["time"]["median"]].map(|v| v.as_f64().unwrap());
+        assert!((number("speedup") * own / host - 1.0).abs() < 1e-9);
+        assert!((number("elements_per_second") * own / rows - 1.0).abs() < 1e-9);
+        assert!(number("bytes") >= 2.0 * rows && number("space_bytes") > 0.0 && number("part_of_copy") > 0.0);
+    }
+    let names: Vec<&str> = entries.iter().map(|entry| entry["task"].as_str().unwrap()).collect();
+    for name in ["scan to u32", "indices of flags", "sort u32 pairs, 8 bits", "sort u64 pairs, 64 bits"] {
+        assert_eq!(names.iter().filter(|task| **task == name).count(), 4, "{name}");
+    }
+
+    let as_on_cpus = run("--rows 300 --all-launches", "cpu").ok();
+    let as_on_gpus = run("--rows 300", "gpu").ok();
+    for text in [&as_on_cpus, &as_on_gpus] {
+        for part in ["(CPU), copies", "order of u32, 32 bits", "× host", "The host"] {
+            assert!(text.contains(part), "{part} is not in\n{text}");
+        }
+        assert!(!text.contains("WRONG") && !text.contains("Notes"), "{text}");
+    }
+    assert!(as_on_cpus.contains("launch") && !as_on_gpus.contains("launch"));
+    assert!([4, 5, 6, 7, 8].iter().all(|bits| as_on_cpus.contains(&format!("16 × 32, {bits} bits"))), "{as_on_cpus}");
+}
+
+#[test]
+fn primitives_that_there_is_no_room_or_no_device_for() {
+    let place = Place::new();
+    let mut command = place.command("bench primitives --devices 0 --repeat 1 --rows 1000 30000 --json");
+    command.env("DECLIVE_MAX_BUFFER", "100000");
+    let report = Run::of(command, "").ends(0).json();
+    let notes = report["notes"].as_array().unwrap();
+    let is_expected = |note: &Value| {
+        let note = note.as_str().unwrap();
+        note.contains(", 30000 elements, on ") && note.contains(" is left out: ") && note.contains("its largest buffer")
+    };
+    assert!(notes.len() >= 10 && notes.iter().all(is_expected), "{notes:?}");
+    let sizes = |rows: u64| report["entries"].as_array().unwrap().iter().filter(|one| one["rows"] == rows).count();
+    assert_eq!(sizes(1000), 2 * sizes(30_000), "the host has room");
+
+    for run in [
+        place.run("bench primitives --devices host --repeat 1 --rows 100 --json"),
+        place.run_without_opencl("bench primitives --repeat 1 --rows 100 --json"),
+    ] {
+        let report = run.ends(0).json();
+        assert_eq!(report["devices"], Value::Array(vec![]));
+        assert!(report["entries"].as_array().unwrap().iter().all(|one| one["device"].is_null()));
+    }
+    for (args, part) in [("--rows 0", "--rows"), ("--rows 4294967296", "--rows"), ("--repeat 0", "--repeat")] {
+        place.run(&format!("bench primitives {args}")).misused(&[part]);
+    }
+    assert_eq!(place.run("bench primitives --order 5").code, Some(2));
+}

@@ -72,8 +72,9 @@ fn row(first: &str) -> Vec<&'static str> {
 
 #[test]
 fn every_option_exists() {
-    let commands = ["", "solve", "info", "convert", "devices", "tune", "bench", "bench exchange", "generate"];
-    let help = commands.map(|command| stdout(&format!("{command} --help"))).concat();
+    let bench = ["bench", "bench exchange", "bench primitives"];
+    let commands = ["", "solve", "info", "convert", "devices", "tune", "generate"].into_iter().chain(bench);
+    let help = commands.map(|command| stdout(&format!("{command} --help"))).collect::<String>();
     // and those of the benches, by their texts
     let benches = [include_str!("../../benches/iteration.rs"), include_str!("../../benches/peers/compare.py")].concat();
     let known = options(&(help + &benches));
