@@ -370,7 +370,7 @@ fn the_command_tells_why_it_is_not_cg() {
         let args = format!("solve blocks.mtx -b b.mtx {command}");
         let report = place.run(&format!("{args} --json")).ends(0).json();
         let reason = &report["switches"][0]["reason"];
-        let switches = serde_json::json!([{ "iteration": 0, "from": "cg", "to": "minres", "reason": reason }]);
+        let switches = serde_json::json!([{ "iteration": 0, "from": "cg", "to": "minres", "precond": "jacobi", "reason": reason }]);
         assert_eq!((&report["switches"], &report["solves"][1]["switches"]), (&switches, &switches));
         assert!(reason.as_str().unwrap().starts_with("IndefiniteOperator: "), "{report}");
         assert_eq!([0, 2].map(|k| &report["solves"][k]["switches"]), [&serde_json::json!([]); 2]);
