@@ -5,8 +5,7 @@
 //! elements, which take turns: an iteration moves half of x, 8 bytes a row less in double precision. The error that rounding
 //! leaves in a deferred update is up to 1 / β times as large, so that with β < [`LEAST_BETA`] nothing is deferred.
 //!
-//! What is deferred is told by α / β: positive if it is the even runs, negative if it is the odd ones, 0 if there are none. The sign
-//! changes with each iteration, that of 0, too: so several right-hand sides, whose elements share cache lines, defer the same runs.
+//! What is deferred is told by α / β: positive if it is the even runs, negative if it is the odd ones, 0 if there are none.
 
 use super::program::{Pass, Step};
 use super::scalar::{Form, Node, Scalars};
@@ -58,9 +57,10 @@ impl Deferred {
         let [zero, least] = [0.0, LEAST_BETA].map(|value| scalars.add(Form::Constant(value)));
         let former = scalars.add(Form::Carried(carried.len()));
         let ratio = scalars.add(Form::Over(alpha, beta));
+        let negative = scalars.add(Form::Negative(ratio));
+        let turn = scalars.add(Form::Choice(former, negative, ratio));
         let excess = scalars.add(Form::Minus(beta, least));
-        let amount = scalars.add(Form::Choice(excess, ratio, zero));
-        let next = scalars.add(Form::Against(amount, former));
+        let next = scalars.add(Form::Choice(excess, turn, zero));
         let deferred = Self { of: [p, r], alpha, former, carried: carried.len(), next };
         carried.push(Carried { first: zero, next, stays: true });
         if let Step::Pass(pass) = &mut steps[step] {

@@ -32,8 +32,6 @@ pub(crate) enum Form {
     Larger(Node, Node),
     /// a if the first is positive, else b.
     Choice(Node, Node, Node),
-    /// |a| with the sign that b has not; zeros have signs, too.
-    Against(Node, Node),
 }
 
 impl Form {
@@ -42,12 +40,9 @@ impl Form {
         let parts = match self {
             Self::Constant(_) | Self::Sum(_) | Self::Carried(_) => [None; 3],
             Self::Negative(a) | Self::Root(a) => [Some(a), None, None],
-            Self::Plus(a, b)
-            | Self::Minus(a, b)
-            | Self::Times(a, b)
-            | Self::Over(a, b)
-            | Self::Larger(a, b)
-            | Self::Against(a, b) => [Some(a), Some(b), None],
+            Self::Plus(a, b) | Self::Minus(a, b) | Self::Times(a, b) | Self::Over(a, b) | Self::Larger(a, b) => {
+                [Some(a), Some(b), None]
+            }
             Self::Choice(a, b, c) => [a, b, c].map(Some),
         };
         parts.into_iter().flatten()
@@ -97,7 +92,6 @@ impl Scalars {
                 Form::Times(a, b) => values[a.0] * values[b.0],
                 Form::Over(a, b) => values[a.0] / values[b.0],
                 Form::Larger(a, b) => values[a.0].max(values[b.0]),
-                Form::Against(a, b) => values[a.0].copysign(-values[b.0]),
                 Form::Choice(a, b, c) => values[if values[a.0] > 0.0 { b.0 } else { c.0 }],
             });
         }
@@ -120,9 +114,7 @@ mod tests {
         let [plus, times] = [Form::Plus(two, carried), Form::Times(two, carried)].map(|form| all.add(form));
         let larger = all.add(Form::Larger(negative, two));
         let [first, second] = [plus, negative].map(|of| all.add(Form::Choice(of, two, times)));
-        let against = [negative, two].map(|of| all.add(Form::Against(two, of)));
         let values = all.values(&[f64::NAN, 36.0], &[4.0]);
-        assert_eq!(against.map(|node| values[node.0]), [2.0, -2.0]);
         assert_eq!([negative, plus, times].map(|node| values[node.0]), [-1.0, 6.0, 8.0]);
         assert_eq!([larger, first, second].map(|node| values[node.0]), [2.0, 2.0, 8.0]);
         assert_eq!(all.add(Form::Over(sum, carried)), ratio, "the same form is the same scalar");

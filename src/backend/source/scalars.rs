@@ -140,7 +140,6 @@ impl<'a> Head<'a> {
             Form::Times(a, b) => format!("{} * {}", self.name(a), self.name(b)),
             Form::Over(a, b) => format!("{} / {}", self.name(a), self.name(b)),
             Form::Larger(a, b) => format!("fmax({}, {})", self.name(a), self.name(b)),
-            Form::Against(a, b) => format!("copysign({}, -{})", self.name(a), self.name(b)),
             Form::Choice(a, b, c) => format!("{} > 0 ? {} : {}", self.name(a), self.name(b), self.name(c)),
         }
     }
