@@ -313,8 +313,12 @@ impl Solver {
     /// Whether a failure leaves a residual of rounding, so that no method finds a better x; not if x has only grown, as the matrix is
     /// singular.
     fn is_rounding(&self, reason: &Reason, residual: &Residual) -> bool {
-        let is_singular = || *self.is_structurally_singular.get_or_init(|| Shortage::of(&self.whole.a).is_some());
-        !reason.converged() && is_rounding(residual) && !is_singular()
+        !reason.converged() && is_rounding(residual) && !self.is_structurally_singular()
+    }
+
+    /// Whether the matrix is singular whatever the values of its entries.
+    fn is_structurally_singular(&self) -> bool {
+        *self.is_structurally_singular.get_or_init(|| Shortage::of(&self.whole.a).is_some())
     }
 
     /// What goes on after this, if anything does.
@@ -332,10 +336,14 @@ impl Solver {
         Ok(to)
     }
 
-    /// Whether there is memory and time for factors, or a transversal, which is looked for here.
+    /// Whether there is memory and time for factors, or a transversal, which is looked for here. Where one general method comes to nothing
+    /// as the matrix is singular by its pattern, the next does not fare better.
     fn is_possible(&mut self, Candidate { method, precond }: Candidate, stop: &Stop) -> Result<bool> {
         if method == Method::Direct {
             return Ok(self.factorised()?.is_possible(stop));
+        }
+        if !method.minimises() && !self.whole.is_symmetric && self.is_structurally_singular() {
+            return Ok(false);
         }
         if precond == Precond::Transversal && self.whole.equilibration.is_none() {
             let setup = Setup { precond, ..self.whole.setup.clone() };

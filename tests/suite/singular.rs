@@ -159,6 +159,8 @@ fn a_solution_of_what_is_singular_by_its_pattern() {
     let o = solve(&a, &consistent, &setup, 1e-8);
     let found = relative_residual(&a, &consistent, &o.x);
     assert!(o.reason.converged() && found <= 1.01e-8, "{}, {found:e}", o.reason);
+    let to: Vec<Method> = o.switches.iter().map(|switch| switch.to).collect();
+    assert_eq!(to, [Method::Direct, Method::Lsmr], "no other general method is tried");
     let o = solve(&a, &inconsistent, &setup, 1e-8);
     let Reason::Singular(Singularity::Structural(shortage)) = o.reason else { panic!("{}", o.reason) };
     assert_eq!(&shortage.named[..2], [1, 2]);
