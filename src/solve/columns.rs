@@ -130,6 +130,7 @@ impl Solver {
             || control.timeline
             || stop.backward_error > 0.0
             || self.method() == Method::Direct
+            || self.singular.is_some()
             || !self.ranks.take_columns()
             || self.whole.setup.on_failure == OnFailure::Continue;
         if one_by_one {

@@ -52,6 +52,8 @@ pub struct Solver {
     shortage: Option<Shortage>,
     /// Whether there is one, once that was asked.
     is_structurally_singular: OnceLock<bool>,
+    /// What factors have said of a singular matrix, so that a method goes on which finds least residuals.
+    pub(super) singular: Option<Reason>,
 }
 
 impl std::fmt::Debug for Solver {
@@ -162,6 +164,7 @@ impl Solver {
             factorised,
             shortage,
             is_structurally_singular: OnceLock::new(),
+            singular: None,
         })
     }
 
@@ -261,8 +264,6 @@ impl Solver {
     ) -> Result<Answer> {
         let (started, mut limits) = (Instant::now(), stop.clone());
         let mut best: Option<(Vec<f64>, Residual)> = None;
-        let mut singular: Option<Reason> = None;
-        let guess = x.iter().any(|v| *v != 0.0).then(|| x.to_vec());
         loop {
             let Self { whole, null_space, ranks, failures, .. } = self;
             let answer = if whole.setup.method == Method::Direct {
@@ -271,9 +272,8 @@ impl Solver {
                 let (subject, of_solve) = (Subject::Matrix(whole, null_space.as_ref()), (&mut *statistics, started));
                 rounds::solve(subject, ranks, failures, b, x, (&limits, control), of_solve)?
             };
-            let (reason, residual) = self.told(answer, singular);
+            let (reason, residual) = self.told(answer);
             let to = self.next_method(&(reason, residual), stop)?;
-            singular = Some(reason).filter(|reason| matches!(reason, Reason::Singular(_)));
             let is_best = best.as_ref().is_none_or(|(_, best)| residual.norm_2 < best.norm_2 || best.norm_2.is_nan());
             match (to, best.take()) {
                 (Some(to), former) => {
@@ -281,10 +281,8 @@ impl Solver {
                     self.switch(to, reason, statistics)?;
                     if to.method.minimises() {
                         // along a null space x has only grown, so that its residual is one of rounding
-                        match &guess {
-                            Some(guess) => x.copy_from_slice(guess),
-                            None => x.fill(0.0),
-                        }
+                        x.fill(0.0);
+                        self.singular = Some(reason);
                     }
                 }
                 (None, Some((former, residual))) if !is_best => {
@@ -301,8 +299,8 @@ impl Solver {
     }
 
     /// What is said of an answer, where factors may have shown before that the matrix is singular: the least residual is no solution then.
-    fn told(&self, (reason, residual): Answer, singular: Option<Reason>) -> Answer {
-        let told = match (reason, singular) {
+    fn told(&self, (reason, residual): Answer) -> Answer {
+        let told = match (reason, self.singular) {
             (Reason::LeastSquares, Some(singular)) => singular,
             (Reason::Stagnation, _) if self.is_rounding(&reason, &residual) => Reason::Rounding,
             (reason, _) => reason,

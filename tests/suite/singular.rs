@@ -1,7 +1,7 @@
 //! Singular systems whose null space is known from sums of rows or columns. Each test recomputes b − A x by itself.
 
 use crate::common::process::{Place, array};
-use crate::common::{PRECONDS, choice, choices, relative_residual, setup, solve, system};
+use crate::common::{PRECONDS, choice, choices, relative_residual, setup, solve, solve_with, system};
 use declive::matrix::gallery;
 use declive::solve::{Method, Precision, Precond, Singularity};
 use declive::{Control, Csr, Outcome, Reason, Setup, Solver, Stop};
@@ -161,7 +161,12 @@ fn a_solution_of_what_is_singular_by_its_pattern() {
     assert!(o.reason.converged() && found <= 1.01e-8, "{}, {found:e}", o.reason);
     let to: Vec<Method> = o.switches.iter().map(|switch| switch.to).collect();
     assert_eq!(to, [Method::Direct, Method::Lsmr], "no other general method is tried");
-    let o = solve(&a, &inconsistent, &setup, 1e-8);
+    let mut solver = Solver::new(a.clone(), &setup).unwrap();
+    let first = solve_with(&mut solver, &inconsistent, 1e-8);
+    assert!(matches!(first.reason, Reason::Singular(_)), "{}", first.reason);
+    // the method stays, and what is said, too
+    let o = solve_with(&mut solver, &inconsistent, 1e-8);
+    assert!(o.switches.is_empty() && solver.method() == Method::Lsmr);
     let Reason::Singular(Singularity::Structural(shortage)) = o.reason else { panic!("{}", o.reason) };
     assert_eq!(&shortage.named[..2], [1, 2]);
     let least = solve(&a, &inconsistent, &setup.with_method(Method::Lsmr), 1e-8);
