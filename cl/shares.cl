@@ -1,7 +1,7 @@
 /* Prepended to scan.cl, compact.cl and sort.cl: how their arrays are shared among groups, and scans within a group.
  *
  * Defined by the host beside what the prelude asks for:
- *   ITEMS        elements of a tile for each work-item: 4, 8 or 16; in the CPU shape any number
+ *   ITEMS        elements of a tile for each work-item: 8 or 16; in the CPU shape any number
  * GROUP_SIZE is 32 or more here, but in the CPU shape.
  *
  * Elements come in tiles of GROUP_SIZE * ITEMS. Each group has a share: neighbouring tiles, at least one if there are

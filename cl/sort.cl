@@ -176,7 +176,7 @@ ALWAYS_INLINE void sort_tile(uint here, __global const KEY *keys, uint shift, ui
 }
 
 /* Puts a VALUE of each word of a tile where its key goes. Some loads are under way before the first store. */
-#define UNDER_WAY (ITEMS < 8 ? ITEMS : 8)
+#define UNDER_WAY 8
 #define MOVE_TILE(TYPE, VALUE, to)                                                                                     \
     UNROLL_ALL                                                                                                         \
     for (uint some = 0; some < ITEMS; some += UNDER_WAY) {                                                             \

@@ -110,12 +110,6 @@ impl Info {
         self.is_of_nvidia()
     }
 
-    /// The option by which its compiler gives work-items so many registers at most, if there is one: it trades them for groups that run at
-    /// once.
-    pub(crate) fn register_option(&self, most: usize) -> Option<String> {
-        self.is_of_nvidia().then(|| format!("-cl-nv-maxrregcount={most}"))
-    }
-
     /// Whether commands are with the device when the calls that enqueue them return: so it is with NVIDIA's driver (580.159),
     /// which takes 2 to 4 µs to say that there is nothing left to flush.
     pub(super) fn needs_no_flush(&self) -> bool {

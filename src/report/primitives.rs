@@ -102,15 +102,13 @@ impl Entry {
         self.same_as_host == Some(false)
     }
 
-    /// `16 × 8, 8 bits, 80 registers`: elements for each work-item, groups for each compute unit, bits of a digit, and
-    /// a limit.
+    /// `16 × 64, 8 bits`: elements for each work-item, groups for each compute unit, bits of a digit.
     fn launch(&self) -> String {
-        let Some(Launch { items, groups_per_unit, registers, digit_bits, .. }) = self.launch else {
+        let Some(Launch { items, groups_per_unit, digit_bits, .. }) = self.launch else {
             return String::new();
         };
         let digit = digit_bits.map_or_else(String::new, |bits| format!(", {bits} bits"));
-        let registers = registers.map_or_else(String::new, |most| format!(", {most} registers"));
-        format!("{items} × {groups_per_unit}{digit}{registers}")
+        format!("{items} × {groups_per_unit}{digit}")
     }
 
     fn cells(&self, has_launches: bool) -> Vec<String> {

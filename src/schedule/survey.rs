@@ -42,7 +42,7 @@ pub struct FormatBytes {
 }
 
 /// Looks at what each format would read of the square matrix `a` on one device, as `setup` would have it there: in the
-/// precision of the iteration, and scaled by its diagonal for [`Precond::Jacobi`](crate::solve::Precond::Jacobi). Some six passes over the entries.
+/// precision of the iteration, and scaled by its diagonal for [`Precond::Jacobi`]. Some six passes over the entries.
 ///
 /// ```
 /// use declive::matrix::gallery;

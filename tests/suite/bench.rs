@@ -301,7 +301,7 @@ fn primitives_on_a_device_and_on_the_host() {
         assert!(!text.contains("WRONG") && !text.contains("Notes"), "{text}");
     }
     assert!(as_on_cpus.contains("launch") && !as_on_gpus.contains("launch"));
-    assert!([4, 5, 6, 7, 8].iter().all(|bits| as_on_cpus.contains(&format!("16 × 32, {bits} bits"))), "{as_on_cpus}");
+    assert!([4, 5, 6, 7, 8].iter().all(|bits| as_on_cpus.contains(&format!("16 × 64, {bits} bits"))), "{as_on_cpus}");
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "LIST", default_value_t)]
     devices: Choice,
 
-    /// Compare elements for each work-item, groups for each compute unit, bits of digits and limits of registers
+    /// Compare elements for each work-item, groups for each compute unit and bits of digits
     #[arg(long)]
     all_launches: bool,
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
-use super::{Key, Task};
+use super::Task;
 use crate::timing::{Timing, timing};
 
 /// How long the host repeats what it does, at most, once it is done.
@@ -61,12 +61,10 @@ fn input(task: Task, rows: usize) -> Arrays {
         Task::Scan | Task::WideScan => Arrays { narrow: narrow(5), ..none },
         Task::Indices => Arrays { flags: numbers(1).map(|v| v as u8).collect(), ..none },
         Task::Values => Arrays { flags: numbers(1).map(|v| v as u8).collect(), narrow: narrow(32), ..none },
-        Task::Keys(Key::U32, bits) | Task::Pairs(Key::U32, bits) | Task::Permutation(Key::U32, bits) => {
-            Arrays { narrow: narrow(bits), ..none }
-        }
-        Task::Keys(Key::U64, bits) | Task::Pairs(Key::U64, bits) | Task::Permutation(Key::U64, bits) => {
+        Task::Keys(bits) | Task::Pairs(bits) | Task::Permutation(bits) if bits > 32 => {
             Arrays { wide: numbers(bits).collect(), ..none }
         }
+        Task::Keys(bits) | Task::Pairs(bits) | Task::Permutation(bits) => Arrays { narrow: narrow(bits), ..none },
     }
 }
 
@@ -99,21 +97,21 @@ fn run(task: Task, input: &Arrays) -> (f64, Arrays) {
             let (seconds, narrow) = timed(|| set().map(|i| input.narrow[i]).collect());
             (seconds, Arrays { narrow, ..none })
         }
-        Task::Keys(..) if input.wide.is_empty() => {
-            let (seconds, narrow) = sorted(&input.narrow);
-            (seconds, Arrays { narrow, ..none })
-        }
-        Task::Keys(..) => {
+        Task::Keys(bits) if bits > 32 => {
             let (seconds, wide) = sorted(&input.wide);
             (seconds, Arrays { wide, ..none })
         }
-        Task::Pairs(Key::U32, _) | Task::Permutation(Key::U32, _) => {
-            let (seconds, (narrow, order)) = sorted_pairs(&input.narrow);
-            (seconds, Arrays { narrow, order, ..none })
+        Task::Keys(_) => {
+            let (seconds, narrow) = sorted(&input.narrow);
+            (seconds, Arrays { narrow, ..none })
         }
-        Task::Pairs(Key::U64, _) | Task::Permutation(Key::U64, _) => {
+        Task::Pairs(bits) | Task::Permutation(bits) if bits > 32 => {
             let (seconds, (wide, order)) = sorted_pairs(&input.wide);
             (seconds, Arrays { wide, order, ..none })
+        }
+        Task::Pairs(_) | Task::Permutation(_) => {
+            let (seconds, (narrow, order)) = sorted_pairs(&input.narrow);
+            (seconds, Arrays { narrow, order, ..none })
         }
     }
 }
@@ -162,7 +160,7 @@ mod tests {
         assert_eq!(of(Task::WideScan, &[u32::MAX, 1], &[]).wide, [0, 0xFFFF_FFFF, 1 << 32]);
         assert_eq!(of(Task::Indices, &[], &[1, 0, 0, 1]).narrow, [0, 3]);
         assert_eq!(of(Task::Values, &[5, 6, 7], &[0, 1, 1]).narrow, [6, 7]);
-        let sorted = of(Task::Pairs(Key::U32, 8), &[2, 1, 2, 0], &[]);
+        let sorted = of(Task::Pairs(8), &[2, 1, 2, 0], &[]);
         assert_eq!((&sorted.narrow[..], &sorted.order[..]), (&[0, 1, 2, 2][..], &[3, 1, 0, 2][..]));
     }
 
@@ -172,7 +170,7 @@ mod tests {
             let Case { input, output, host, .. } = Case::new(task, 2000, 3);
             assert!(host.runs == 3 && host.median > 0.0);
             match task {
-                Task::Keys(_, bits) | Task::Pairs(_, bits) | Task::Permutation(_, bits) => {
+                Task::Keys(bits) | Task::Pairs(bits) | Task::Permutation(bits) => {
                     let most = input.wide.iter().copied().chain(input.narrow.iter().map(|&key| key.into())).max();
                     assert_eq!(64 - most.unwrap().leading_zeros(), bits, "{task}");
                 }

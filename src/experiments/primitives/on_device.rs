@@ -3,12 +3,12 @@
 use serde::Serialize;
 
 use super::case::Arrays;
-use super::{Case, Key, Task};
+use super::{Case, Task};
 use crate::device::{Context, DeviceVec, Info};
 use crate::error::Result;
 use crate::kernels::primitives::compact::Compact;
 use crate::kernels::primitives::scan::Scan;
-use crate::kernels::primitives::sort::{DIGIT_BITS, Payload, REGISTERS, Sort, SortSpace};
+use crate::kernels::primitives::sort::{self, DIGIT_BITS, Payload, Sort, SortSpace};
 use crate::kernels::primitives::{GROUPS_PER_UNIT, ITEMS, ShareSums, Tiling, Word};
 use crate::kernels::{Element, Shape};
 use crate::timing::{Timing, timing};
@@ -22,8 +22,6 @@ pub struct Launch {
     pub items: usize,
     /// Groups for each compute unit; of no matter in the CPU shape.
     pub groups_per_unit: usize,
-    /// The most registers of a work-item, where NVIDIA's compiler is told; else it decides.
-    pub registers: Option<usize>,
     /// The most bits of a digit; of sorts.
     pub digit_bits: Option<u32>,
 }
@@ -55,34 +53,19 @@ pub struct OnDevice {
 impl Launch {
     /// Those to compare, the usual one first.
     fn all(task: Task, shape: Shape) -> Vec<Self> {
-        let (is_gpu, is_sort) =
-            (shape == Shape::Gpu, matches!(task, Task::Keys(..) | Task::Pairs(..) | Task::Permutation(..)));
+        let (is_gpu, is_sort) = (shape == Shape::Gpu, task.is_sort());
         let usual = Self {
             items: ITEMS,
-            groups_per_unit: GROUPS_PER_UNIT,
-            registers: (is_gpu && is_sort).then_some(REGISTERS),
+            groups_per_unit: if is_sort { sort::GROUPS_PER_UNIT } else { GROUPS_PER_UNIT },
             digit_bits: is_sort.then_some(DIGIT_BITS),
         };
-        let mut all = vec![usual];
-        if is_gpu {
-            all.extend([4, 8, 16].map(|items| Self { items, ..usual }));
-            all.extend([8, 16, 32, 64].map(|groups_per_unit| Self { groups_per_unit, ..usual }));
-        }
-        if is_gpu && is_sort {
-            all.extend([None, Some(64), Some(96)].map(|registers| Self { registers, ..usual }));
-            all.push(Self { items: 8, registers: Some(64), ..usual });
-        }
-        if is_sort {
-            all.extend([4, 5, 6, 7, 8].map(|bits| Self { digit_bits: Some(bits), ..usual }));
-        }
-        distinct(all)
+        let items = [8, 16].map(|items| Self { items, ..usual });
+        let groups = [8, 16, 32, 64].map(|groups_per_unit| Self { groups_per_unit, ..usual });
+        let digits = [4, 5, 6, 7, 8].map(|bits| Self { digit_bits: Some(bits), ..usual });
+        let shaped = items.into_iter().chain(groups).filter(|_| is_gpu);
+        let others = shaped.chain(digits.into_iter().filter(|_| is_sort)).filter(|launch| *launch != usual);
+        std::iter::once(usual).chain(others).collect()
     }
-}
-
-/// Each once, in the order in which they come first.
-fn distinct(all: Vec<Launch>) -> Vec<Launch> {
-    let is_first = |k: &usize| !all[..*k].contains(&all[*k]);
-    (0..all.len()).filter(is_first).map(|k| all[k]).collect()
 }
 
 impl OnDevice {
@@ -107,15 +90,17 @@ impl OnDevice {
             Task::Scan => self.scans(case, &launches, |output: &Arrays| &output.narrow),
             Task::WideScan => self.scans(case, &launches, |output: &Arrays| &output.wide),
             Task::Indices | Task::Values => self.compactions(case, &launches, (flags, narrow)),
-            Task::Keys(key, bits) | Task::Pairs(key, bits) | Task::Permutation(key, bits) => match key {
-                Key::U32 => self.sorts(case, &launches, bits, (narrow, &case.output.narrow)),
-                Key::U64 => self.sorts(case, &launches, bits, (wide, &case.output.wide)),
-            },
+            Task::Keys(bits) | Task::Pairs(bits) | Task::Permutation(bits) if bits > 32 => {
+                self.sorts(case, &launches, bits, (wide, &case.output.wide))
+            }
+            Task::Keys(bits) | Task::Pairs(bits) | Task::Permutation(bits) => {
+                self.sorts(case, &launches, bits, (narrow, &case.output.narrow))
+            }
         }
     }
 
     fn tiling(&self, launch: Launch) -> Tiling {
-        Tiling::new(self.ctx.info(), self.shape, (launch.items, launch.groups_per_unit), launch.registers)
+        Tiling::new(self.ctx.info(), self.shape, launch.items, launch.groups_per_unit)
     }
 
     /// The time of what is launched, once it was launched once.
@@ -224,30 +209,29 @@ mod tests {
     use crate::device::list;
 
     #[test]
-    fn all_tasks_in_all_ways() {
+    fn all_tasks_are_as_on_the_host() {
         let mut device = OnDevice::open(&list().devices.remove(0), 2).unwrap();
-        for shape in [Shape::Cpu, Shape::Gpu] {
-            device.shape = shape;
-            for task in Task::ALL {
-                let case = Case::new(task, 3000, 1);
-                let measured = device.measure(&case, shape == Shape::Cpu || task == Task::Pairs(Key::U32, 16)).unwrap();
-                for one in &measured {
-                    assert!(one.same_as_host && one.time.runs == 2 && one.space_bytes > 0, "{task}: {one:?}");
-                }
-                let has_digits = matches!(task, Task::Keys(..) | Task::Pairs(..) | Task::Permutation(..));
-                let expected = match (shape, task) {
-                    (Shape::Cpu, _) => {
-                        if has_digits {
-                            5
-                        } else {
-                            1
-                        }
-                    }
-                    (Shape::Gpu, Task::Pairs(Key::U32, 16)) => 14,
-                    (Shape::Gpu, _) => 1,
-                };
-                assert_eq!(measured.len(), expected, "{task}");
+        device.shape = Shape::Cpu;
+        for task in Task::ALL {
+            let all_launches = task == Task::Pairs(16);
+            let measured = device.measure(&Case::new(task, 3000, 1), all_launches).unwrap();
+            assert_eq!(measured.len(), if all_launches { 5 } else { 1 }, "{task}");
+            for one in measured {
+                assert!(one.same_as_host && one.time.runs == 2 && one.space_bytes > 0, "{task}: {one:?}");
             }
+        }
+    }
+
+    #[test]
+    fn launches_are_distinct() {
+        for (task, shape, count) in [
+            (Task::Scan, Shape::Cpu, 1),
+            (Task::Keys(32), Shape::Cpu, 5),
+            (Task::Scan, Shape::Gpu, 5),
+            (Task::Keys(32), Shape::Gpu, 9),
+        ] {
+            let all = Launch::all(task, shape);
+            assert!(all.len() == count && (1..count).all(|k| !all[..k].contains(&all[k])), "{all:?}");
         }
     }
 
@@ -262,9 +246,9 @@ mod tests {
         let (of_indices, set) = bytes(Task::Indices);
         assert_eq!(of_indices, 2000 + 4 * set);
         // four passes of 8 bits
-        assert_eq!(bytes(Task::Keys(Key::U32, 32)).0, 48_000);
-        assert_eq!(bytes(Task::Pairs(Key::U32, 32)).0, 80_000);
-        assert_eq!(bytes(Task::Permutation(Key::U32, 32)).0, 76_000);
-        assert_eq!(bytes(Task::Pairs(Key::U64, 64)).0, 8 * 32_000);
+        assert_eq!(bytes(Task::Keys(32)).0, 48_000);
+        assert_eq!(bytes(Task::Pairs(32)).0, 80_000);
+        assert_eq!(bytes(Task::Permutation(32)).0, 76_000);
+        assert_eq!(bytes(Task::Pairs(64)).0, 8 * 32_000);
     }
 }

@@ -13,7 +13,8 @@ use crate::error::Result;
 
 /// Elements of a tile for each work-item in the GPU shape, as a rule.
 pub(crate) const ITEMS: usize = 16;
-/// Groups for each compute unit, as a rule: several times what runs at once, so that few units are idle at the end.
+/// Groups for each compute unit, as a rule, but in sorts: several times what runs at once, so that few units are idle at
+/// the end.
 pub(crate) const GROUPS_PER_UNIT: usize = 32;
 
 const SHARES: &str = include_str!("../../../cl/shares.cl");
@@ -28,31 +29,22 @@ impl Word for u64 {}
 pub(crate) struct Tiling {
     /// Work-items of a group: a power of two from 32 on, or, in the CPU shape, 1.
     pub(crate) group_size: usize,
-    /// Elements of a tile for each work-item: 4, 8 or 16, or any number in the CPU shape.
+    /// Elements of a tile for each work-item: 8 or 16, or any number in the CPU shape.
     pub(crate) items: usize,
     /// At most so many groups.
     pub(crate) max_groups: usize,
-    /// The most registers of a work-item, where the compiler can be told; else it decides.
-    pub(crate) registers: Option<usize>,
 }
 
 impl Tiling {
-    /// With these elements for each work-item, groups for each compute unit and registers, in the GPU shape. In the CPU
-    /// shape they don't matter.
-    pub(crate) fn new(
-        device: &Info,
-        shape: Shape,
-        (items, groups_per_unit): (usize, usize),
-        registers: Option<usize>,
-    ) -> Self {
+    /// With these elements for each work-item and groups for each compute unit in the GPU shape. In the CPU shape they
+    /// don't matter.
+    pub(crate) fn new(device: &Info, shape: Shape, items: usize, groups_per_unit: usize) -> Self {
         let units = device.compute_units.max(1) as usize;
         let group_size = 256.min(1 << device.max_work_group.max(1).ilog2());
         match shape {
-            Shape::Gpu if group_size >= 32 => {
-                Self { group_size, items, max_groups: groups_per_unit * units, registers }
-            }
+            Shape::Gpu if group_size >= 32 => Self { group_size, items, max_groups: groups_per_unit * units },
             // elements that are worth a group, and a few shares for each core, as in `Tuning`
-            _ => Self { group_size: 1, items: 4096, max_groups: 4 * units, registers: None },
+            _ => Self { group_size: 1, items: 4096, max_groups: 4 * units },
         }
     }
 
@@ -71,9 +63,7 @@ impl Tiling {
         let files = [("prelude", PRELUDE), ("shares", SHARES), (name, file)];
         let source: String = files.into_iter().map(|(file, text)| format!("#line 1 \"{file}.cl\"\n{text}\n")).collect();
         let usual = options_of::<f32, f32>(USUAL_STD, ctx.info(), self.group_size, self.group_size);
-        let registers = self.registers.and_then(|most| ctx.info().register_option(most));
-        let registers = registers.map_or_else(String::new, |option| format!(" {option}"));
-        ctx.build(&source, &format!("{usual} -D ITEMS={}{more}{registers}", self.items))
+        ctx.build(&source, &format!("{usual} -D ITEMS={}{more}", self.items))
     }
 }
 

@@ -9,9 +9,8 @@ use crate::error::Result;
 
 /// The most bits of a digit, as a rule.
 pub(crate) const DIGIT_BITS: u32 = 8;
-/// The most registers of a work-item, as a rule. NVIDIA's assembler (12.9, for an H100), left alone, takes 150, so that
-/// one group of 256 runs on a compute unit at once; with 80, three do, and hardly anything goes to memory instead.
-pub(crate) const REGISTERS: usize = 80;
+/// Groups for each compute unit, as a rule.
+pub(crate) const GROUPS_PER_UNIT: usize = 64;
 
 /// Stable sorts by keys `K`, some of whose bits are looked at.
 pub(crate) struct Sort<K> {

@@ -10,15 +10,17 @@ use crate::kernels::primitives::{ShareSums, Tiling, Word};
 
 use super::*;
 
-/// Both shapes, groups and tiles of several sizes, one group and many.
-const TILINGS: &[Tiling] = &[
-    Tiling { group_size: 1, items: 100, max_groups: 3, registers: None },
-    Tiling { group_size: 1, items: 4096, max_groups: 8, registers: None },
-    Tiling { group_size: 32, items: 16, max_groups: 300, registers: None },
-    Tiling { group_size: 64, items: 4, max_groups: 70, registers: None },
-    Tiling { group_size: 128, items: 8, max_groups: 1, registers: None },
-    Tiling { group_size: 256, items: 16, max_groups: 5, registers: None },
+/// Both shapes: of that for GPUs small tiles, with more shares than are scanned at once, and large ones, several a share.
+const TILINGS: [Tiling; 3] = [
+    Tiling { group_size: 1, items: 100, max_groups: 3 },
+    Tiling { group_size: 32, items: 8, max_groups: 300 },
+    Tiling { group_size: 256, items: 16, max_groups: 2 },
 ];
+
+/// Numbers of elements below, at and above those of tiles and of several of them.
+const MANY: &[usize] = &[0, 1, 9, 100, 255, 256, 257, 1025, 4095, 4096, 4097, 20_481, 80_009];
+/// Of what is simulated, which takes its time.
+const FEW: &[usize] = &[0, 1, 257, 1100];
 
 /// Elements behind the end.
 const BEHIND: usize = 5;
@@ -26,9 +28,7 @@ const BEHIND: usize = 5;
 /// A device of each platform.
 struct Opened {
     ctx: Context,
-    /// Below, at and above those of groups, tiles and several of them.
-    sizes: Vec<usize>,
-    /// What is simulated takes its time, and has fewer sizes.
+    sizes: &'static [usize],
     is_simulated: bool,
 }
 
@@ -39,9 +39,7 @@ fn devices() -> Vec<Opened> {
     let of = |platform: &str| {
         let ctx = Context::open(devices.iter().find(|d| d.platform == platform).unwrap()).unwrap();
         let is_simulated = platform == "Oclgrind";
-        let more = [4095, 4096, 4097, 20_481, 300_007];
-        let sizes = if is_simulated { vec![0, 1, 257, 1100] } else { [SIZES, &more].concat() };
-        Opened { ctx, sizes, is_simulated }
+        Opened { ctx, sizes: if is_simulated { FEW } else { MANY }, is_simulated }
     };
     platforms.into_iter().map(of).collect()
 }
@@ -97,37 +95,40 @@ fn sums(v: &[u32]) -> Vec<u64> {
     all
 }
 
-#[test]
-fn scans() {
+/// Sums, of which `of` tells what is left. Scans in place are what sorts have.
+fn scans_to<S: TestKey>(tilings: &[Tiling], of: fn(u64) -> S) {
     for Opened { ctx, sizes, .. } in devices() {
-        for &tiling in TILINGS {
-            let mut space = ShareSums::new(&ctx, tiling).unwrap();
-            let (narrow, wide) = (Scan::<u32>::build(&ctx, tiling).unwrap(), Scan::<u64>::build(&ctx, tiling).unwrap());
-            for (n, v) in sizes.iter().flat_map(|&n| orders(n).into_iter().map(move |v| (n, halves(&v)))) {
+        for &tiling in tilings {
+            let (scan, mut space) = (Scan::<S>::build(&ctx, tiling).unwrap(), ShareSums::new(&ctx, tiling).unwrap());
+            // sums beyond 32 bits, and within
+            for (n, v) in sizes.iter().flat_map(|&n| [halves(&random(n, 3)), vec![7; n]].map(|v| (n, v))) {
                 let expected = sums(&v);
-                let low: Vec<u32> = expected.iter().map(|&sum| sum as u32).collect();
                 let from = up(&ctx, &v, CANARY);
-                let mut to = up(&ctx, &vec![7u64; n + 1], 99);
-                wide.exclusive(&ctx, n, &from, &mut to, &mut space).unwrap();
-                assert_eq!(down(&ctx, &to, n + 1, 99), expected, "n = {n}, {tiling:?}");
-                assert_eq!(space.total(&ctx).unwrap(), expected[n]);
-                let mut to = up(&ctx, &vec![7u32; n + 1], CANARY);
-                narrow.exclusive(&ctx, n, &from, &mut to, &mut space).unwrap();
-                assert_eq!(down(&ctx, &to, n + 1, CANARY), low, "n = {n}, {tiling:?}");
+                let mut to = up(&ctx, &vec![of(7); n + 1], of(99));
+                scan.exclusive(&ctx, n, &from, &mut to, &mut space).unwrap();
+                let left: Vec<S> = expected.iter().map(|&sum| of(sum)).collect();
+                assert_eq!(down(&ctx, &to, n + 1, of(99)), left, "n = {n}, {tiling:?}");
                 assert_eq!(space.total(&ctx).unwrap(), expected[n]);
                 assert_eq!(down(&ctx, &from, n, CANARY), v);
-                let mut place = up(&ctx, &[&v[..], &[1]].concat(), CANARY);
-                narrow.in_place(&ctx, n, &mut place, &mut space).unwrap();
-                assert_eq!(down(&ctx, &place, n + 1, CANARY), low, "in place, n = {n}, {tiling:?}");
             }
         }
     }
 }
 
 #[test]
+fn scans_to_32_bits() {
+    scans_to::<u32>(&TILINGS, |sum| sum as u32);
+}
+
+#[test]
+fn scans_to_64_bits() {
+    scans_to::<u64>(&[TILINGS[0], TILINGS[2]], |sum| sum);
+}
+
+#[test]
 fn compaction() {
     for Opened { ctx, sizes, .. } in devices() {
-        for &tiling in TILINGS {
+        for tiling in [TILINGS[0], TILINGS[2]] {
             let mut space = ShareSums::new(&ctx, tiling).unwrap();
             let compact = Compact::build(&ctx, tiling).unwrap();
             // all, none, most, few, and the last one
@@ -155,7 +156,7 @@ fn compaction() {
     }
 }
 
-/// Keys of a width.
+/// Keys of a width, or sums.
 trait TestKey: Word + Ord + Debug + Default {
     const BITS: u32;
     fn of(v: u64) -> Self;
@@ -206,21 +207,19 @@ fn check_sort<K: TestKey>(ctx: &Context, sort: &Sort<K>, keys: &[K], bits: u32, 
 }
 
 /// Every size and order of keys, with numbers of bits in turns: all of them with all would take too long. Of many keys,
-/// one order and a few passes.
-fn sorts_of<K: TestKey>() {
+/// one order and a few passes. Each tiling has digits of its own.
+fn sorts_of<K: TestKey>(digits: [u32; 3]) {
     for Opened { ctx, sizes, is_simulated } in devices() {
-        for (k, &tiling) in TILINGS.iter().enumerate() {
-            for digit_bits in [8, [1, 4, 5, 6, 7, 3][k]] {
-                let sort = Sort::<K>::build(&ctx, tiling, digit_bits).unwrap();
-                for (j, &n) in sizes.iter().enumerate() {
-                    let is_dear = n > 5000 || is_simulated;
-                    for (o, keys) in orders(n).iter().enumerate().filter(|(o, _)| !is_dear || *o == (j + k) % 5) {
-                        let keys: Vec<K> = keys.iter().map(|&v| K::of(v)).collect();
-                        let bits = [0, 1, 7, 8, 9, 13, 16, 31, 32, K::BITS][(o + j + 3 * k) % 10];
-                        let bits = if is_dear { bits.min(4 * digit_bits) } else { bits };
-                        let mut space = SortSpace::new(&ctx, &sort, (n, bits), true).unwrap();
-                        check_sort(&ctx, &sort, &keys, bits, &mut space);
-                    }
+        for (k, (tiling, digit_bits)) in TILINGS.into_iter().zip(digits).enumerate() {
+            let sort = Sort::<K>::build(&ctx, tiling, digit_bits).unwrap();
+            for (j, &n) in sizes.iter().enumerate() {
+                let is_dear = n > 5000 || is_simulated;
+                for (o, keys) in orders(n).iter().enumerate().filter(|(o, _)| !is_dear || *o == (j + k) % 5) {
+                    let keys: Vec<K> = keys.iter().map(|&v| K::of(v)).collect();
+                    let bits = [0, 1, 7, 8, 9, 13, 16, 31, 32, K::BITS][(o + j + 3 * k) % 10];
+                    let bits = if is_dear { bits.min(4 * digit_bits) } else { bits };
+                    let mut space = SortSpace::new(&ctx, &sort, (n, bits), true).unwrap();
+                    check_sort(&ctx, &sort, &keys, bits, &mut space);
                 }
             }
         }
@@ -229,43 +228,38 @@ fn sorts_of<K: TestKey>() {
 
 #[test]
 fn sorts_of_32_bits() {
-    sorts_of::<u32>();
+    sorts_of::<u32>([8, 5, 8]);
 }
 
 #[test]
 fn sorts_of_64_bits() {
-    sorts_of::<u64>();
+    sorts_of::<u64>([3, 7, 8]);
 }
 
 /// Any keys, of which many are equal, and any bits.
 #[test]
 fn sorts_of_any_keys() {
-    for Opened { ctx, is_simulated, .. } in devices() {
-        for tiling in [TILINGS[0], TILINGS[3], TILINGS[5]] {
-            let sort = Sort::<u32>::build(&ctx, tiling, 8).unwrap();
-            let mut space = SortSpace::new(&ctx, &sort, (10_000, 32), true).unwrap();
-            let config =
-                Config { cases: if is_simulated { 3 } else { 40 }, failure_persistence: None, ..Config::default() };
-            let most = if is_simulated { 500 } else { 10_000 };
-            let keys = (0..=32u32).prop_flat_map(move |kept| {
-                let key = any::<u32>().prop_map(move |v| v & (((1u64 << kept) - 1) as u32));
-                proptest::collection::vec(key, 0..most)
-            });
-            let given = (keys, 0..=32u32);
-            let check = |(keys, bits): (Vec<u32>, u32)| {
-                check_sort(&ctx, &sort, &keys, bits, &mut space);
-                Ok(())
-            };
-            let check = std::cell::RefCell::new(check);
-            TestRunner::new(config).run(&given, |case| (check.borrow_mut())(case)).unwrap();
-        }
+    for Opened { ctx, .. } in devices().into_iter().filter(|device| !device.is_simulated) {
+        let sort = Sort::<u32>::build(&ctx, TILINGS[1], 5).unwrap();
+        let mut space = SortSpace::new(&ctx, &sort, (10_000, 32), true).unwrap();
+        let config = Config { cases: 40, failure_persistence: None, ..Config::default() };
+        let keys = (0..=32u32).prop_flat_map(|kept| {
+            let key = any::<u32>().prop_map(move |v| v & (((1u64 << kept) - 1) as u32));
+            proptest::collection::vec(key, 0..10_000)
+        });
+        let check = |(keys, bits): (Vec<u32>, u32)| {
+            check_sort(&ctx, &sort, &keys, bits, &mut space);
+            Ok(())
+        };
+        let check = std::cell::RefCell::new(check);
+        TestRunner::new(config).run(&(keys, 0..=32u32), |case| (check.borrow_mut())(case)).unwrap();
     }
 }
 
 #[test]
 fn space_is_told() {
     let ctx = Context::open(&list().devices.remove(0)).unwrap();
-    let tiling = Tiling { group_size: 64, items: 4, max_groups: 10, registers: None };
+    let tiling = Tiling { group_size: 1, items: 256, max_groups: 10 };
     let sums = ShareSums::new(&ctx, tiling).unwrap().bytes();
     assert_eq!(sums, 8 * 11);
     let sort = Sort::<u64>::build(&ctx, tiling, 4).unwrap();
