@@ -69,7 +69,7 @@ impl Whole {
         Self { a, order, rows, equilibration, least_squares, factor, is_symmetric, setup, store, hash, have_missed }
     }
 
-    /// Is from now on about a method that minimises ‖b − A x‖; gives the matrix as the ranks have it, in the order given.
+    /// Turns this into the system of a method that minimises ‖b − A x‖; gives the matrix as the ranks have it, in the order given.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).

@@ -63,7 +63,10 @@ pub struct FormatBytes {
 pub fn formats(a: &Csr, setup: &Setup) -> FormatSurvey {
     assert_eq!(a.n_rows(), a.n_cols(), "rows and columns");
     let equilibrated = match setup.precond {
-        Precond::Transversal => Equilibration::of(a, false).ok().and_then(Result::ok).and_then(|of| of.matrix(a).ok()),
+        Precond::Transversal => Equilibration::of(a, setup.precision.of_vectors() == Precision::F32)
+            .ok()
+            .and_then(Result::ok)
+            .and_then(|of| of.matrix(a).ok()),
         _ => None,
     };
     let a = equilibrated.as_ref().unwrap_or(a);

@@ -64,6 +64,17 @@ pub(super) fn is_rounding(residual: &Residual) -> bool {
     residual.backward_error <= ROUNDING
 }
 
+/// Checks that the method can have the preconditioner.
+pub(super) fn check_precond(setup: &Setup) -> Result<()> {
+    if setup.method.takes(setup.precond) {
+        return Ok(());
+    }
+    Err(Error::Usage(format!(
+        "{} can't have precond = {}, which is for bicgstab, bicgstab2 and idr",
+        setup.method, setup.precond
+    )))
+}
+
 /// What is known of a matrix before the first iteration.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Known {
@@ -94,12 +105,6 @@ impl Chain {
             return Err(Error::Usage(format!(
                 "restart = {} is not possible: a cycle has from 1 to {MOST_RESTART} steps",
                 setup.restart
-            )));
-        }
-        if !setup.method.takes(setup.precond) {
-            return Err(Error::Usage(format!(
-                "{} can't have precond = {}, which is for bicgstab, bicgstab2 and idr",
-                setup.method, setup.precond
             )));
         }
         if setup.method != Method::Auto {

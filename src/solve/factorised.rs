@@ -2,8 +2,8 @@
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::null_space::NullSpace;
@@ -43,6 +43,8 @@ pub fn factorises_first(a: &Csr, may_be_definite: bool) -> bool {
 #[derive(Debug)]
 enum Stage {
     Analysed(Analysis),
+    /// Nobody waited to the end of it.
+    UnderWay(UnderWay),
     Factorised(Factor),
     Singular(Singularity),
 }
@@ -50,8 +52,9 @@ enum Stage {
 /// The factorisation of a matrix.
 #[derive(Debug)]
 pub(super) struct Factorised {
-    /// Nothing only while one stage becomes the next.
+    /// Nothing while one stage becomes the next, nor where memory did not suffice.
     stage: Option<Stage>,
+    may_be_definite: bool,
 }
 
 /// By pattern, or numerically.
@@ -79,7 +82,7 @@ impl Factorised {
             (Err(_), Kind::Cholesky) => return Self::analysed(a, false),
             (Err(singular), Kind::Lu) => Stage::Singular(singularity(&singular)),
         };
-        Ok(Self { stage: Some(stage) })
+        Ok(Self { stage: Some(stage), may_be_definite })
     }
 
     /// Whether it is worth an analysis to see whether a matrix is factorised sooner than a device is opened.
@@ -119,7 +122,7 @@ impl Factorised {
     }
 
     /// Solves the system for `b` from and to `x`, for a solve that began at `begin`. A factorisation that takes longer than the caller
-    /// waits is given up.
+    /// waits goes on for the next one.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
@@ -137,18 +140,23 @@ impl Factorised {
             let is_late = stop.time_limit.is_some_and(|limit| begin.elapsed() >= limit);
             is_cancelled.then_some(Reason::Interrupted).or(is_late.then_some(Reason::TimeLimit))
         };
-        // there is none where the memory did not suffice before
-        let known = if self.stage.is_some() { self.stage.take() } else { Self::analysed(a, false)?.stage };
-        self.stage = match known {
-            Some(Stage::Analysed(analysis)) => match unless(is_over, Arc::clone(a), |a| factorise(analysis, a)) {
-                Ok(stage) => stage?,
-                Err(reason) => {
-                    let residual = verify::residual(a, b, x);
-                    statistics.add_factorised(0, [residual.relative_2; 2], ranks, started.elapsed());
-                    return Ok((reason, residual));
-                }
-            },
-            other => other,
+        let known =
+            if self.stage.is_some() { self.stage.take() } else { Self::analysed(a, self.may_be_definite)?.stage };
+        let (under_way, known) = match known {
+            Some(Stage::Analysed(analysis)) => (Some(UnderWay::begin(analysis, Arc::clone(a))), None),
+            Some(Stage::UnderWay(under_way)) => (Some(under_way), None),
+            known => (None, known),
+        };
+        self.stage = match under_way.map(|under_way| under_way.wait(is_over)) {
+            None => known,
+            Some(Ok(stage)) => stage?,
+            Some(Err((under_way, reason))) => {
+                self.stage = Some(Stage::UnderWay(under_way));
+                let residual = verify::residual(a, b, x);
+                statistics.add_factorised(0, [residual.relative_2; 2], ranks, started.elapsed());
+                let met = stop.met(&residual).filter(|_| reason == Reason::TimeLimit);
+                return Ok((met.map_or(reason, Reason::Converged), residual));
+            }
         };
         let first = verify::residual(a, b, x);
         let (steps, singular) = match &self.stage {
@@ -174,31 +182,35 @@ fn fits(analysis: &Analysis) -> bool {
     available_bytes().is_none_or(|free| analysis.bytes() <= free)
 }
 
-/// Does some work in a thread of its own, unless there is a reason to give it up before it is done: then nobody waits for it any more, and
-/// what comes of it is dropped.
-fn unless<T: Send + 'static>(
-    is_over: impl Fn() -> Option<Reason>,
-    a: Arc<Csr>,
-    work: impl FnOnce(&Csr) -> T + Send + 'static,
-) -> std::result::Result<T, Reason> {
-    let (sender, done) = sync_channel(1);
-    let job = move || {
-        let _ = sender.send(work(&a)); // unless nobody waits
-    };
-    let thread = std::thread::spawn(job);
-    loop {
-        match done.recv_timeout(LOOK) {
-            Ok(result) => return Ok(result),
-            Err(RecvTimeoutError::Timeout) => {
-                if let Some(reason) = is_over() {
-                    return Err(reason);
-                }
+/// A factorisation in a thread of its own.
+#[derive(Debug)]
+struct UnderWay {
+    thread: JoinHandle<Result<Option<Stage>>>,
+    is_done: Arc<AtomicBool>,
+}
+
+impl UnderWay {
+    fn begin(analysis: Analysis, a: Arc<Csr>) -> Self {
+        let (is_done, waiting) = (Arc::new(AtomicBool::new(false)), thread::current());
+        let done = Arc::clone(&is_done);
+        let job = move || {
+            let stage = factorise(analysis, &a);
+            done.store(true, Ordering::Release);
+            waiting.unpark();
+            stage
+        };
+        Self { thread: thread::spawn(job), is_done }
+    }
+
+    /// Waits for its end, unless there is a reason not to: then it goes on, for whoever waits next.
+    fn wait(self, is_over: impl Fn() -> Option<Reason>) -> std::result::Result<Result<Option<Stage>>, (Self, Reason)> {
+        while !self.is_done.load(Ordering::Acquire) && !self.thread.is_finished() {
+            if let Some(reason) = is_over() {
+                return Err((self, reason));
             }
-            Err(RecvTimeoutError::Disconnected) => match thread.join() {
-                Err(panic) => resume_unwind(panic),
-                Ok(()) => unreachable!("what is done is sent"),
-            },
+            thread::park_timeout(LOOK);
         }
+        Ok(self.thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
     }
 }
 

@@ -5,6 +5,7 @@ mod columns;
 mod complex;
 mod factorised;
 mod iteration_times;
+mod methods;
 mod null_space;
 mod operator;
 mod outcome;

@@ -6,16 +6,14 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-use super::chain::{Candidate, Chain, Known, is_rounding};
+use super::chain::{Chain, Known, check_precond};
 use super::factorised::Factorised;
 use super::iteration_times;
 use super::null_space::NullSpace;
 use super::outcome::Outcome;
-use super::reach::{Reach, power_of_two_near};
+use super::reach::power_of_two_near;
 use super::recovery::{self, DeviceFailure};
-use super::rounds;
 use super::statistics::{Answer, Statistics};
-use super::subject::Subject;
 use crate::device::{self, Choice, Pick, Rejected, Selection};
 use crate::error::{Error, Result};
 use crate::krylov::{Criterion, Indefinite, Method, Reason, Singularity};
@@ -26,32 +24,31 @@ use crate::real::Precision;
 use crate::runtime::{Control, RankInfo, Ranks, Reorder, Setup, SetupTimes, Stop, Whole};
 use crate::schedule::{Chosen, Forecast, Ordered, Reordering, choose};
 use crate::tune::store::Store;
-use crate::verify::{self, Residual};
 
 /// A system's matrix on its ranks, ready to solve for many right-hand sides.
 ///
 /// Solvers are independent of each other: several may work in several threads.
 pub struct Solver {
     pub(super) whole: Whole,
-    stats: Stats,
+    pub(super) stats: Stats,
     reordering: Reordering,
     rejected: Vec<Rejected>,
     note: Option<String>,
     times: SetupTimes,
     forecast: Forecast,
     pub(super) ranks: Ranks<'static>,
-    failures: Vec<DeviceFailure>,
+    pub(super) failures: Vec<DeviceFailure>,
     /// What shows without an iteration that the matrix is not positive definite.
-    obstacle: Option<Indefinite>,
+    pub(super) obstacle: Option<Indefinite>,
     /// What is known of its null space.
     pub(super) null_space: Option<NullSpace>,
-    chain: Chain,
+    pub(super) chain: Chain,
     /// The factorisation of the matrix, if it was thought of.
-    factorised: Option<Factorised>,
+    pub(super) factorised: Option<Factorised>,
     /// Why there is no transversal, if one was asked for.
     shortage: Option<Shortage>,
     /// Whether there is one, once that was asked.
-    is_structurally_singular: OnceLock<bool>,
+    pub(super) is_structurally_singular: OnceLock<bool>,
     /// What factors have said of a singular matrix, so that a method goes on which finds least residuals.
     pub(super) singular: Option<Reason>,
 }
@@ -97,7 +94,12 @@ impl Solver {
         let selection = device::select(&setup.devices, setup.precision.needs_f64());
         let count = selection.as_ref().map_or(1, |s| s.ranks.len());
         let reorder = order_for(setup)?;
+        check_precond(setup)?;
         let (equilibration, shortage) = equilibration(&a, setup)?;
+        // auto has others
+        let by_diagonal = Setup { precond: Precond::Jacobi, ..setup.clone() };
+        let (setup, shortage) =
+            if shortage.is_some() && setup.method == Method::Auto { (&by_diagonal, None) } else { (setup, shortage) };
         let given = match &equilibration {
             Some(equilibration) => Arc::new(equilibration.matrix(&a)?),
             None => Arc::clone(&a),
@@ -105,7 +107,8 @@ impl Solver {
         let Ordered { a: rows, order, reordering } =
             Ordered::new(&given, reorder, count, setup.method.row_bytes(setup.precond, setup.restart))?;
         let stats = check(&a, if equilibration.is_some() { &a } else { &rows }, setup)?;
-        let factor = matrix_factor(&given, &stats, setup)?;
+        // no entry is much larger than 1
+        let factor = if equilibration.is_some() { 1.0 } else { matrix_factor(&a, &stats, setup)? };
         let has_pairs = stats.asymmetry.is_none() || setup.assume_symmetric;
         let is_symmetric = has_pairs && setup.precond != Precond::Transversal; // rows are moved
         let obstacle = obstacle(&a, &stats, is_symmetric);
@@ -252,154 +255,6 @@ impl Solver {
         Ok((statistics, answer))
     }
 
-    /// Solves by one method after the other, until the test is met or there is none left: each from the x of the one before. The best x
-    /// of all stays.
-    fn by_methods(
-        &mut self,
-        b: &[f64],
-        x: &mut [f64],
-        stop: &Stop,
-        control: Control<'_>,
-        statistics: &mut Statistics,
-    ) -> Result<Answer> {
-        let (started, mut limits) = (Instant::now(), stop.clone());
-        let mut best: Option<(Vec<f64>, Residual)> = None;
-        loop {
-            let Self { whole, null_space, ranks, failures, .. } = self;
-            let answer = if whole.setup.method == Method::Direct {
-                self.by_factors(b, x, (stop, control, started), statistics)?
-            } else {
-                let (subject, of_solve) = (Subject::Matrix(whole, null_space.as_ref()), (&mut *statistics, started));
-                rounds::solve(subject, ranks, failures, b, x, (&limits, control), of_solve)?
-            };
-            let (reason, residual) = self.told(answer);
-            let to = self.next_method(&(reason, residual), stop)?;
-            let is_best = best.as_ref().is_none_or(|(_, best)| residual.norm_2 < best.norm_2 || best.norm_2.is_nan());
-            match (to, best.take()) {
-                (Some(to), former) => {
-                    best = if is_best { Some((x.to_vec(), residual)) } else { former };
-                    self.switch(to, reason, statistics)?;
-                    if to.method.minimises() {
-                        // along a null space x has only grown, so that its residual is one of rounding
-                        x.fill(0.0);
-                        self.singular = Some(reason);
-                    }
-                }
-                (None, Some((former, residual))) if !is_best => {
-                    x.copy_from_slice(&former);
-                    return Ok((reason, residual));
-                }
-                (None, _) => return Ok((reason, residual)),
-            }
-            if stop.max_iters.is_none() {
-                // each has as many iterations as it would have alone
-                limits.max_iters = Some(statistics.iterations + Stop::default_max_iters(b.len()));
-            }
-        }
-    }
-
-    /// What is said of an answer, where factors may have shown before that the matrix is singular: the least residual is no solution then.
-    fn told(&self, (reason, residual): Answer) -> Answer {
-        let told = match (reason, self.singular) {
-            (Reason::LeastSquares, Some(singular)) => singular,
-            (Reason::Stagnation, _) if self.is_rounding(&reason, &residual) => Reason::Rounding,
-            (reason, _) => reason,
-        };
-        (told, residual)
-    }
-
-    /// Whether a failure leaves a residual of rounding, so that no method finds a better x; not if x has only grown, as the matrix is
-    /// singular.
-    fn is_rounding(&self, reason: &Reason, residual: &Residual) -> bool {
-        !reason.converged() && is_rounding(residual) && !self.is_structurally_singular()
-    }
-
-    /// Whether the matrix is singular whatever the values of its entries.
-    fn is_structurally_singular(&self) -> bool {
-        *self.is_structurally_singular.get_or_init(|| Shortage::of(&self.whole.a).is_some())
-    }
-
-    /// What goes on after this, if anything does.
-    fn next_method(&mut self, (reason, residual): &Answer, stop: &Stop) -> Result<Option<Candidate>> {
-        let is_direction = matches!(reason, Reason::IndefiniteOperator(_));
-        if !is_direction && self.is_rounding(reason, residual) {
-            return Ok(None);
-        }
-        let mut to = self.chain.after(self.method(), reason, stop.max_iters.is_some());
-        while let Some(candidate) = to
-            && !self.is_possible(candidate, stop)?
-        {
-            to = self.chain.next();
-        }
-        Ok(to)
-    }
-
-    /// Whether there is memory and time for factors, or a transversal, which is looked for here. Where one general method comes to nothing
-    /// as the matrix is singular by its pattern, the next does not fare better.
-    fn is_possible(&mut self, Candidate { method, precond }: Candidate, stop: &Stop) -> Result<bool> {
-        if method == Method::Direct {
-            return Ok(self.factorised()?.is_possible(stop));
-        }
-        if !method.minimises() && !self.whole.is_symmetric && self.is_structurally_singular() {
-            return Ok(false);
-        }
-        if precond == Precond::Transversal && self.whole.equilibration.is_none() {
-            let setup = Setup { precond, ..self.whole.setup.clone() };
-            let (Some(found), _) = equilibration(&self.whole.a, &setup)? else { return Ok(false) };
-            self.whole.equilibrate(found);
-        }
-        Ok(true)
-    }
-
-    /// The factorisation of the matrix, which is analysed the first time.
-    fn factorised(&mut self) -> Result<&mut Factorised> {
-        let new = match self.factorised.take() {
-            Some(known) => known,
-            None => Factorised::analysed(&self.whole.a, self.obstacle.is_none() && self.stats.asymmetry.is_none())?,
-        };
-        Ok(self.factorised.insert(new))
-    }
-
-    /// Solves by factors of the matrix.
-    fn by_factors(
-        &mut self,
-        b: &[f64],
-        x: &mut [f64],
-        (stop, control, started): (&Stop, Control<'_>, Instant),
-        statistics: &mut Statistics,
-    ) -> Result<Answer> {
-        let (a, ranks, null_space) = (Arc::clone(&self.whole.a), self.ranks().len(), self.null_space.clone());
-        let reach = Reach::of(null_space.as_ref(), b, x, stop);
-        let (checked_b, checked_stop) = reach.checked();
-        let limits = (checked_stop, control, started);
-        let (reason, mut residual) = self.factorised()?.solve(&a, checked_b, x, limits, (statistics, ranks))?;
-        if null_space.is_some() {
-            reach.settle(x);
-            residual = verify::residual(&a, checked_b, x);
-        }
-        Ok(reach.answer((reason, residual), |b| verify::residual(&a, b, x)))
-    }
-
-    /// Lets the ranks go on by another method, as the present one has ended: from now on, for later right-hand sides, too.
-    fn switch(&mut self, to: Candidate, why: Reason, statistics: &mut Statistics) -> Result<()> {
-        let (start, from) = (Instant::now(), self.whole.setup.method);
-        log::info!("{from} has ended ({why}); {to} goes on");
-        self.whole.setup.method = to.method;
-        if to.method == Method::Direct {
-            statistics.switched(from, to, why, start.elapsed());
-            return Ok(());
-        }
-        self.whole.setup.precond = to.precond;
-        let rows = if to.method.minimises() { self.whole.minimise()? } else { self.whole.rows()? };
-        let placement = self.ranks.placement.clone();
-        let left_out = std::mem::take(&mut self.ranks.left_out);
-        self.ranks.close(); // what is on the devices now would be in the way
-        self.ranks = recovery::open(&self.whole, rows, placement, &mut self.failures, None)?;
-        self.ranks.left_out = left_out;
-        statistics.switched(from, to, why, start.elapsed());
-        Ok(())
-    }
-
     /// What is known without an iteration: b = 0, a diagonal that no positive definite matrix has where the method needs one, a row
     /// without entries where b is not 0, or no time.
     pub(super) fn settled(&self, b: &[f64], stop: &Stop, control: Control<'_>) -> Option<Reason> {
@@ -526,7 +381,7 @@ fn order_for(setup: &Setup) -> Result<Reorder> {
 }
 
 /// The transversal that a preconditioner asks for, or why there is none.
-fn equilibration(a: &Csr, setup: &Setup) -> Result<(Option<Equilibration>, Option<Shortage>)> {
+pub(super) fn equilibration(a: &Csr, setup: &Setup) -> Result<(Option<Equilibration>, Option<Shortage>)> {
     if setup.precond != Precond::Transversal {
         return Ok((None, None));
     }

@@ -170,7 +170,8 @@ fn auto_goes_on_by_a_transversal() {
     let to: Vec<String> = o.switches.iter().map(|switch| switch.candidate().to_string()).collect();
     assert_eq!(to, ["bicgstab2", "idr by a transversal"]);
     let none = solve(&a, &b, &setup(Method::Auto, Precond::None, Precision::F64, &choice("D,D")), 1e-10);
-    assert!(none.switches.iter().all(|switch| switch.precond == Precond::None));
+    let to: Vec<String> = none.switches.iter().map(|switch| switch.candidate().to_string()).collect();
+    assert_eq!(to, ["bicgstab2", "direct"]);
 }
 
 #[test]
@@ -179,6 +180,12 @@ fn a_structurally_singular_matrix_is_named() {
     let o = solve(&a, &[1.0, 1.0, 1.0], &by_transversal(Method::Idr, Precision::F64, "host"), 1e-10);
     let Reason::Singular(Singularity::Structural(shortage)) = o.reason else { panic!("{}", o.reason) };
     assert_eq!((shortage.rank, shortage.rows, &shortage.named[..2]), (2, 2, &[1, 2][..]));
+    // auto has others, and the first two rows say the same
+    let b = [1.0, 2.0, 3.0];
+    let o = solve(&a, &b, &by_transversal(Method::Auto, Precision::F64, "host"), 1e-10);
+    assert!(o.reason.converged() && relative_residual(&a, &b, &o.x) <= 1.01e-10, "{}", o.reason);
+    let none = Csr::new(0, 0, vec![0], vec![], vec![]).unwrap();
+    assert!(solve(&none, &[], &by_transversal(Method::Idr, Precision::F64, "host"), 1e-10).reason.converged());
 }
 
 #[test]
@@ -187,6 +194,11 @@ fn who_cannot_have_it_says_so() {
         let error = Solver::new(system("poisson2d:4"), &by_transversal(method, Precision::F64, "host")).unwrap_err();
         let text = error.to_string();
         assert!(text.contains(method.name()) && text.contains("precond = transversal"), "{text}");
+    }
+    let wide = Csr::from_triplets(1, 2, &[0, 0], &[0, 1], &[1.0, 2.0]).unwrap();
+    for method in [Method::Auto, Method::Lsmr] {
+        let refused = Solver::new(wide.clone(), &by_transversal(method, Precision::F64, "host")).unwrap_err();
+        assert!(refused.to_string().contains("lsmr can't have precond = transversal"), "{refused}");
     }
     let product = |x: &[f64], y: &mut [f64]| y.copy_from_slice(x);
     let function = HostOperator::new(2, product);

@@ -10,7 +10,7 @@ use crate::timing::{Timing, timing};
 /// How long the host repeats what it does, at most, once it is done.
 const ENOUGH: Duration = Duration::from_secs(1);
 
-/// A task, numbers for it, and what comes of them. The host sorts with all threads, by a stable sort by key; the rest
+/// A task, numbers for it, and what comes of them. The host sorts with all threads, by a stable sort by key, or of keys alone; the rest
 /// is a loop of one thread.
 pub struct Case {
     /// The task.
@@ -82,7 +82,7 @@ fn run(task: Task, input: &Arrays) -> (f64, Arrays) {
     let set = || input.flags.iter().enumerate().filter(|(_, flag)| **flag != 0).map(|(i, _)| i);
     match task {
         Task::Scan => {
-            let (seconds, narrow) = timed(|| sums(&input.narrow, |sum, v| sum + v));
+            let (seconds, narrow) = timed(|| sums(&input.narrow, u32::wrapping_add));
             (seconds, Arrays { narrow, ..none })
         }
         Task::WideScan => {

@@ -19,8 +19,8 @@ use crate::matrix::power::{nearest, scaled};
 /// of it where the diagonal has zeros, or entries of all sizes (M. Benzi, J. C. Haws, M. Tůma, "Preconditioning highly indefinite and
 /// nonsymmetric matrices", SIAM J. Sci. Comput. 22 (2000), doi 10.1137/S1064827599361308).
 ///
-/// A row whose entries are small beyond [`RANGE`] of those of the largest row stays smaller than the others: nobody sees its part of
-/// ‖b − A x‖.
+/// A row whose entries are small beyond [`RANGE`] of those of the largest row stays smaller than the others: its part of ‖b − A x‖ is too
+/// small to matter.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Equilibration {
     /// Which row of A is in each place.
@@ -37,6 +37,9 @@ const RANGE: i32 = 400;
 
 /// The same where vectors are in single precision.
 const RANGE_OF_SINGLE: i32 = 48;
+
+/// Exponents beyond this make 0 of any number, or infinity.
+const MOST: i32 = 1 << 20;
 
 /// What was done to a system: see [`Precond::Transversal`](crate::solve::Precond::Transversal).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -81,7 +84,8 @@ impl Equilibration {
         for (row, &place) in (0..).zip(&transversal.col_of_row) {
             order[place as usize] = row;
         }
-        let exponents = |logs: &[f64]| -> Vec<i32> { logs.iter().map(|&log| nearest(log)).collect() };
+        let exponents =
+            |logs: &[f64]| -> Vec<i32> { logs.iter().map(|&log| nearest(log).clamp(-MOST, MOST)).collect() };
         let (mut rows, cols) = (exponents(&transversal.row_log2), exponents(&transversal.col_log2));
         let base = rows.iter().copied().min().unwrap_or(0);
         rows.iter_mut().for_each(|e| *e = (*e - base).min(range));

@@ -1,0 +1,168 @@
+//! A solve by one method after the other, as [`Chain`](super::chain::Chain) has them.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::chain::{Candidate, is_rounding};
+use super::factorised::Factorised;
+use super::reach::Reach;
+use super::session::{Solver, equilibration};
+use super::statistics::{Answer, Statistics};
+use super::subject::Subject;
+use super::{recovery, rounds};
+use crate::error::Result;
+use crate::krylov::{Method, Reason};
+use crate::matrix::Shortage;
+use crate::precond::Precond;
+use crate::runtime::{Control, Setup, Stop};
+use crate::verify::{self, Residual};
+
+impl Solver {
+    /// Solves by one method after the other, until the test is met or there is none left: each from the x of the one before. The best x
+    /// of all stays.
+    pub(super) fn by_methods(
+        &mut self,
+        b: &[f64],
+        x: &mut [f64],
+        stop: &Stop,
+        control: Control<'_>,
+        statistics: &mut Statistics,
+    ) -> Result<Answer> {
+        let (started, mut limits) = (Instant::now(), stop.clone());
+        let mut best: Option<(Vec<f64>, Residual)> = None;
+        loop {
+            let Self { whole, null_space, ranks, failures, .. } = self;
+            let answer = if whole.setup.method == Method::Direct {
+                self.by_factors(b, x, (stop, control, started), statistics)?
+            } else {
+                let (subject, of_solve) = (Subject::Matrix(whole, null_space.as_ref()), (&mut *statistics, started));
+                rounds::solve(subject, ranks, failures, b, x, (&limits, control), of_solve)?
+            };
+            let (reason, residual) = self.told(answer);
+            let to = self.next_method(&(reason, residual), stop)?;
+            let is_best = best.as_ref().is_none_or(|(_, best)| residual.norm_2 < best.norm_2 || best.norm_2.is_nan());
+            match (to, best.take()) {
+                (Some(to), former) => {
+                    best = if is_best { Some((x.to_vec(), residual)) } else { former };
+                    self.switch(to, reason, statistics)?;
+                    if to.method.minimises() {
+                        // along a null space x has only grown, so that its residual is one of rounding
+                        x.fill(0.0);
+                        self.singular = Some(reason);
+                    }
+                }
+                (None, Some((former, residual))) if !is_best => {
+                    x.copy_from_slice(&former);
+                    return Ok((reason, residual));
+                }
+                (None, _) => return Ok((reason, residual)),
+            }
+            if stop.max_iters.is_none() {
+                // each has as many iterations as it would have alone
+                limits.max_iters = Some(statistics.iterations + Stop::default_max_iters(b.len()));
+            }
+        }
+    }
+
+    /// What is said of an answer, where factors may have shown before that the matrix is singular: the least residual is no solution then.
+    fn told(&self, (reason, residual): Answer) -> Answer {
+        let told = match (reason, self.singular) {
+            (Reason::LeastSquares, Some(singular)) => singular,
+            (Reason::Stagnation, _) if self.is_rounding(&reason, &residual) => Reason::Rounding,
+            (reason, _) => reason,
+        };
+        (told, residual)
+    }
+
+    /// Whether a failure leaves a residual of rounding, so that no method finds a better x; not if x has only grown, as the matrix is
+    /// singular.
+    fn is_rounding(&self, reason: &Reason, residual: &Residual) -> bool {
+        !reason.converged() && is_rounding(residual) && (self.method().minimises() || !self.is_structurally_singular())
+    }
+
+    /// Whether the matrix is singular whatever the values of its entries.
+    fn is_structurally_singular(&self) -> bool {
+        *self.is_structurally_singular.get_or_init(|| Shortage::of(&self.whole.a).is_some())
+    }
+
+    /// What goes on after this, if anything does.
+    fn next_method(&mut self, (reason, residual): &Answer, stop: &Stop) -> Result<Option<Candidate>> {
+        let is_direction = matches!(reason, Reason::IndefiniteOperator(_));
+        if !is_direction && self.is_rounding(reason, residual) {
+            return Ok(None);
+        }
+        let mut to = self.chain.after(self.method(), reason, stop.max_iters.is_some());
+        while let Some(candidate) = to
+            && !self.is_possible(candidate, stop)?
+        {
+            to = self.chain.next();
+        }
+        Ok(to)
+    }
+
+    /// Whether there is memory and time for factors, or a transversal, which is looked for here. Where one general method comes to nothing
+    /// as the matrix is singular by its pattern, the next does not fare better.
+    fn is_possible(&mut self, Candidate { method, precond }: Candidate, stop: &Stop) -> Result<bool> {
+        if method == Method::Direct {
+            return Ok(self.factorised()?.is_possible(stop));
+        }
+        if !method.minimises() && !self.whole.is_symmetric && self.is_structurally_singular() {
+            return Ok(false);
+        }
+        if precond == Precond::Transversal && self.whole.equilibration.is_none() {
+            let setup = Setup { precond, ..self.whole.setup.clone() };
+            let (Some(found), _) = equilibration(&self.whole.a, &setup)? else { return Ok(false) };
+            self.whole.equilibrate(found);
+        }
+        Ok(true)
+    }
+
+    /// The factorisation of the matrix, which is analysed the first time.
+    fn factorised(&mut self) -> Result<&mut Factorised> {
+        let new = match self.factorised.take() {
+            Some(known) => known,
+            None => Factorised::analysed(&self.whole.a, self.obstacle.is_none() && self.stats.asymmetry.is_none())?,
+        };
+        Ok(self.factorised.insert(new))
+    }
+
+    /// Solves by factors of the matrix.
+    fn by_factors(
+        &mut self,
+        b: &[f64],
+        x: &mut [f64],
+        (stop, control, started): (&Stop, Control<'_>, Instant),
+        statistics: &mut Statistics,
+    ) -> Result<Answer> {
+        let (a, ranks, null_space) = (Arc::clone(&self.whole.a), self.ranks().len(), self.null_space.clone());
+        let reach = Reach::of(null_space.as_ref(), b, x, stop);
+        let (checked_b, checked_stop) = reach.checked();
+        let limits = (checked_stop, control, started);
+        let (reason, mut residual) = self.factorised()?.solve(&a, checked_b, x, limits, (statistics, ranks))?;
+        if null_space.is_some() {
+            reach.settle(x);
+            residual = verify::residual(&a, checked_b, x);
+        }
+        Ok(reach.answer((reason, residual), |b| verify::residual(&a, b, x)))
+    }
+
+    /// Lets the ranks go on by another method, as the present one has ended: from now on, for later right-hand sides, too.
+    fn switch(&mut self, to: Candidate, why: Reason, statistics: &mut Statistics) -> Result<()> {
+        let (start, from) = (Instant::now(), self.whole.setup.method);
+        log::info!("{from} has ended ({why}); {to} goes on");
+        self.whole.setup.method = to.method;
+        if to.method == Method::Direct {
+            statistics.switched(from, to, why, start.elapsed());
+            return Ok(());
+        }
+        self.whole.setup.precond = to.precond;
+        let left_out = std::mem::take(&mut self.ranks.left_out);
+        let placement = self.ranks.placement.clone();
+        self.ranks.close(); // what is on the devices now would be in the way
+        let rows = if to.method.minimises() { self.whole.minimise()? } else { self.whole.rows()? };
+        self.ranks = recovery::open(&self.whole, rows, placement, &mut self.failures, None)?;
+        self.ranks.left_out = left_out;
+        statistics.switched(from, to, why, start.elapsed());
+        Ok(())
+    }
+}
