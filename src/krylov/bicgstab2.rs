@@ -32,6 +32,7 @@ pub(crate) fn bicgstab2<'k>(k: &'k Recorder) {
     let (shadow_norm, shadow_r) = (shadow.dot(shadow).sqrt(), shadow.dot(r));
     let [length, rho] = [shadow_norm, shadow_r].map(|first| k.carried(first));
     let straight = k.carried((shadow_r / shadow_norm / r.dot(r).sqrt()).modulus2()); // cos² of the angle between r̂ and r
+    let before2 = k.carried(r.dot(r));
     // what is left to the next iteration stays in the log: the last pass need not add it up anew, and has no more sums than ranks exchange
     let kept = k.carried(k.scalar(1.0));
     // r̂ is not orthogonal to what is left of a product; where nothing is, there is no step
@@ -46,15 +47,16 @@ pub(crate) fn bicgstab2<'k>(k: &'k Recorder) {
         k.require_no_breakdown(of_v.modulus2() - tiny);
         let alpha = rho / shadow_v;
         r -= alpha * v;
+        let is_left = r.dot(r) - tiny * before2; // or else the first step has left nothing but rounding, and is the only one
 
         t.set(a * r);
         let rho_1 = shadow.dot(t);
         k.next(kept, rho_1);
-        require_angle(rho_1, t.dot(t).sqrt());
+        require_angle(rho_1, is_left.choose(t.dot(t).sqrt(), zero));
         let beta = rho_1 / rho * alpha;
         ap.set(t - beta * v);
         v.set(a * ap);
-        let (shadow_v, v_norm) = (shadow.dot(v), v.dot(v).sqrt());
+        let (shadow_v, v_norm) = (shadow.dot(v), is_left.choose(v.dot(v).sqrt(), zero));
         require_angle(shadow_v, v_norm);
         let alpha_1 = v_norm.choose(rho_1 / shadow_v, zero);
         r -= alpha_1 * ap;
@@ -84,6 +86,7 @@ pub(crate) fn bicgstab2<'k>(k: &'k Recorder) {
         let (rho_next, r2_next, norm2) = (shadow.dot(r), r.dot(r), k.norm2(r));
         k.watch(norm2);
         k.next(rho, rho_next);
+        k.next(before2, r2_next);
         k.next(straight, (rho_next / length / r2_next.sqrt()).modulus2());
     });
 }

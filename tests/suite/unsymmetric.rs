@@ -220,6 +220,25 @@ fn scrambled_rows() {
     }
 }
 
+/// A diagonal matrix that is scaled by its diagonal is 1, but for rounding: what the first step leaves is no direction.
+#[test]
+fn diagonal_matrices_take_an_iteration_or_two() {
+    let values = [0.5, 0.79594636775923583, 0.5, 3.0, 0.1, 7.7, -0.3];
+    for n in [1, 3, 7] {
+        let a = general(n, (0..n).map(|i| (i, i, values[i])));
+        let b = gallery::random_vector(n, 5);
+        for method in METHODS {
+            for devices in ["host", "D,D"] {
+                let setup = setup(method, Precond::Jacobi, Precision::F64, &crate::common::choice(devices));
+                let o = solve(&a, &b, &setup, 1e-9);
+                let found = relative_residual(&a, &b, &o.x);
+                let what = format!("{n} rows, {method}, {devices}: {}", o.reason);
+                assert!(o.reason.converged() && o.iterations <= 2 && found <= 1.01e-9, "{what}, {found:e}");
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
