@@ -141,7 +141,7 @@ fn meet_on_host(memory: &[AtomicU64], sums: &Sums) -> [u32; 2] {
 /// if a total is wrong.
 ///
 /// # Panics
-/// If there are more than 7 numbers.
+/// If there are more than 15 numbers.
 pub fn sums(devices: &[Option<Info>], values: &[usize], repeat: usize) -> Result<Vec<SumTime>> {
     let mut ranks = devices.iter().map(|device| Rank::new(device.as_ref())).collect::<Result<Vec<_>>>()?;
     values.iter().map(|&count| Ok(SumTime { values: count, time: meet(&mut ranks, count, repeat)? })).collect()

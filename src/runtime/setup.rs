@@ -42,12 +42,11 @@ named! {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Setup {
-    /// The Krylov method. [`Method::Auto`] is `cg`, or `minres` where the matrix is not positive definite: from the start if an entry
-    /// of the diagonal is not positive, else once `cg` has met p·A p ≤ 0, from the x that it has reached. In mixed precision, which
-    /// `minres` doesn't have, it is `cg` in any case. Of a rectangular matrix it is `lsmr`. [`Solver::method`](crate::Solver::method) tells which it is.
+    /// The method. [`Method::Auto`] goes through [candidates](crate::solve::candidates) that the matrix decides on, each from the x that
+    /// the one before has reached; of a rectangular matrix it is `lsmr`. [`Solver::method`](crate::Solver::method) tells which it is.
     pub method: Method,
     /// The preconditioner. That by the diagonal, the default, is a scaling of the system, made once; an iteration then reads the
-    /// diagonal for its test: see [`Precond::Jacobi`].
+    /// diagonal for its test: see [`Precond::Jacobi`]. With [`Method::Auto`], [`Precond::Transversal`] may take its place.
     pub precond: Precond,
     /// The most steps of a cycle of [`Method::Gmres`], from 1 to [`MOST_RESTART`](crate::solve::MOST_RESTART): each takes a vector's
     /// memory, and the time of two passes over those of the steps before. More of them take fewer iterations.

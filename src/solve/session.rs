@@ -464,9 +464,6 @@ fn check(a: &Arc<Csr>, rows: &Arc<Csr>, setup: &Setup) -> Result<Stats> {
 /// The power of two that the ranks' matrix is multiplied by, so that its entries and sums are well inside the range of the
 /// precision. Powers of two round nothing.
 fn matrix_factor(a: &Csr, stats: &Stats, setup: &Setup) -> Result<f64> {
-    if setup.method.minimises() && setup.precond.is_diagonal() {
-        return Ok(1.0); // columns have norm 1
-    }
     let largest =
         a.values().par_chunks(1 << 14).map(|c| c.iter().fold(0.0, |m: f64, v| m.max(v.abs()))).reduce(|| 0.0, f64::max);
     let factor = 1.0 / power_of_two_near(largest);
