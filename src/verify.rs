@@ -29,8 +29,9 @@ pub struct Residual {
     /// J. L. Rigal, J. Gaches, "On the compatibility of a given solution with the data of a linear system",
     /// J. ACM 14 (1967), doi 10.1145/321406.321416.
     pub backward_error: f64,
-    /// ‖Aᵀ r‖₂ / (‖A‖_F ‖r‖₂), where it was measured: 0 if no other x has a smaller ‖r‖₂, at most 1. It is the least ‖E‖₂ / ‖A‖_F of
-    /// those E = −r (Aᵀ r)ᵀ / ‖r‖₂² for which x is a solution of least squares of A + E. 0 for r = 0.
+    /// ‖Aᵀ r‖₂ / (α ‖r‖₂), where it was measured: 0 if no other x has a smaller ‖r‖₂. α is the root mean square of the norms of A's
+    /// columns, those of zeros left out, so that it is about 1 for an r at random, whatever the number of columns. E = −r (Aᵀ r)ᵀ / ‖r‖₂²,
+    /// whose norm is ‖Aᵀ r‖₂ / ‖r‖₂, makes x a solution of least squares of A + E. 0 for r = 0.
     ///
     /// C. C. Paige, M. A. Saunders, "LSQR: an algorithm for sparse linear equations and sparse least squares", ACM Trans. Math. Softw.
     /// 8 (1982), doi 10.1145/355984.355989, after G. W. Stewart.
@@ -63,7 +64,7 @@ pub fn least_squares_residual(a: &Csr, transpose: &Csr, b: &[f64], x: &[f64]) ->
     Residual { optimality: Some(optimality(transpose, &r)), ..found }
 }
 
-/// ‖Aᵀ r‖₂ / (‖A‖_F ‖r‖₂).
+/// ‖Aᵀ r‖₂ / (α ‖r‖₂): see [`Residual::optimality`].
 fn optimality(transpose: &Csr, r: &[f64]) -> f64 {
     // powers of two keep all in range
     let (of_a, of_r) = (Norm::of(transpose.values()), Norm::of(r));
@@ -74,8 +75,19 @@ fn optimality(transpose: &Csr, r: &[f64]) -> f64 {
     let gradient: Vec<f64> = (0..transpose.n_rows()).into_par_iter().map(gradient).collect();
     match norm_2(&gradient) {
         0.0 => 0.0,
-        norm => norm / of_a.root / of_r.root,
+        norm => norm / (of_a.root / columns_that_count(transpose).sqrt()) / of_r.root,
     }
+}
+
+/// The root mean square of the norms of A's columns, those of zeros left out, from Aᵀ.
+pub(crate) fn rms_column_norm(transpose: &Csr) -> f64 {
+    norm_2(transpose.values()) / columns_that_count(transpose).sqrt()
+}
+
+/// Columns of A with an entry that is not 0, at least 1.
+fn columns_that_count(transpose: &Csr) -> f64 {
+    let counts = |column: &usize| transpose.row(*column).1.iter().any(|v| *v != 0.0);
+    (0..transpose.n_rows()).into_par_iter().with_min_len(CHUNK).filter(counts).count().max(1) as f64
 }
 
 /// What the residual says, and the residual.
@@ -266,6 +278,10 @@ mod tests {
             assert_eq!((least.optimality, least.norm_2), (Some(0.0), 20.0 / scale));
             assert_eq!((of(0.0, 0.0).optimality, residual(&a, &[1.0, 0.0], &[0.0]).optimality), (Some(0.0), None));
         }
+        // more columns alike change nothing, nor do columns of zeros
+        let twice = rows(&[&[3.0, 0.0, 0.0], &[4.0, 0.0, 0.0], &[0.0, 0.0, 5.0]]);
+        let found = least_squares_residual(&twice, &twice.transposed().unwrap(), &[1.0, 0.0, 0.0], &[0.0; 3]);
+        assert!((found.optimality.unwrap() - 0.6).abs() < 1e-15, "{found:?}");
         let nothing = Csr::new(2, 1, vec![0; 3], vec![], vec![]).unwrap();
         let found = least_squares_residual(&nothing, &nothing.transposed().unwrap(), &[1.0, 2.0], &[1.0]);
         assert_eq!((found.optimality, found.relative_2), (Some(0.0), 1.0));

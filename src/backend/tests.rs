@@ -309,7 +309,7 @@ fn passes_of_methods() {
     let scaled = [("minres_u_old_dots", 4), ("minres_w_old_x_r_dots", 10)];
     assert_eq!(arrays(Method::Minres, true), (1, named(&scaled)));
     let bicgstab2 = |end| {
-        let names = ["dots", "r", "dots_2", "ap", "dots_3", "r_ar_dots", "dots_4", "x_p_r_dots"];
+        let names = ["dots", "r_dots", "dots_2", "ap", "dots_3", "r_ar_dots", "dots_4", "x_p_r_dots"];
         let arrays = [2, 3, 2, 3, 2, 6, 3, end];
         names.map(|name| format!("bicgstab2_{name}")).into_iter().zip(arrays).collect::<Vec<_>>()
     };

@@ -122,7 +122,6 @@ methods! {
             needs: ANY_SQUARE,
             keeps_direction: false,
             moves: false,
-            mixes: false,
             is_complex: true,
             ..text(idr::idr)
         };
@@ -163,7 +162,8 @@ impl Method {
     /// All that iterate with products with A alone: all but [`Method::Auto`], [`Method::Direct`] and [`Method::Lsmr`].
     pub const FORCED: &[Self] = Self::ALL.split_at(1).1.split_at(Self::ALL.len() - 3).0;
 
-    /// Whether the method works in this precision: some stagnate in mixed precision.
+    /// Whether the method works in this precision: [`Method::Lsmr`] has no mixed one, where single precision loses what is left of Aᵀ r
+    /// beside an r that stays large.
     #[must_use]
     pub fn allows(self, precision: Precision) -> bool {
         precision != Precision::Mixed || self.facts().mixes

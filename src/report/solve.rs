@@ -85,7 +85,7 @@ pub(crate) struct Figures {
     /// The same by the recurrence.
     pub(super) recurrence_rel_residual_2: f64,
     pub(super) backward_error: f64,
-    /// ‖Aᵀ r‖₂ / (‖A‖_F ‖r‖₂) for r = b − A x, of a method that minimises ‖r‖₂.
+    /// ‖Aᵀ r‖₂ / (α ‖r‖₂) for r = b − A x and the root mean square α of the norms of columns, of a method that minimises ‖r‖₂.
     pub(super) optimality: Option<f64>,
     /// ‖b − A x‖₂.
     pub(super) residual_2: f64,

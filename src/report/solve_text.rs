@@ -254,7 +254,10 @@ impl Report {
         text.line("backward error", &scientific(figures.backward_error));
         if let Some(optimality) = figures.optimality {
             text.line("least squares", &format!("‖b − A x‖ = {}{largest}", scientific(figures.residual_2)));
-            text.line("", &format!("‖Aᵀ r‖ / (‖A‖ ‖r‖) = {}, r = b − A x{largest}", scientific(optimality)));
+            text.line(
+                "",
+                &format!("‖Aᵀ r‖ / (α ‖r‖) = {}, r = b − A x, α of columns{largest}", scientific(optimality)),
+            );
         }
         if let Some(output) = &files.output {
             let name = if output == "-" { "standard output" } else { output };

@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use crate::error::Result;
 use crate::matrix::Csr;
 use crate::precond::Precond;
-use crate::verify::norm_2;
+use crate::verify::rms_column_norm;
 
 /// Elements that a thread takes at a time.
 const PIECE: usize = 1 << 12;
@@ -112,15 +112,9 @@ impl LeastSquares {
         self.norms.as_ref().map_or(1.0, |norms| norms[column])
     }
 
-    /// ‖A‖_F of the matrix that the ranks have, but for the factor.
-    pub(crate) fn frobenius(&self) -> f64 {
-        match &self.norms {
-            Some(norms) => {
-                let is_there = |column: &usize| norm(self.transpose.row(*column).1) > 0.0;
-                ((0..norms.len()).into_par_iter().filter(is_there).count() as f64).sqrt()
-            }
-            None => norm_2(self.transpose.values()),
-        }
+    /// The root mean square of the columns' norms of the matrix that the ranks have, but for the factor; columns of zeros don't count.
+    pub(crate) fn column_norm(&self) -> f64 {
+        if self.norms.is_some() { 1.0 } else { rms_column_norm(&self.transpose) }
     }
 
     /// b in the places of the ranks.
@@ -202,7 +196,7 @@ mod tests {
         // columns 0 and 1 are in places 0 and 2
         assert_eq!(*all.matrix(&a).unwrap(), *matrix(5, 5, &[(0, 0, 0.6), (1, 0, 0.8), (3, 2, 1.0)]));
         assert_eq!(*all.transposed().unwrap(), *matrix(5, 5, &[(0, 0, 0.6), (0, 1, 0.8), (2, 3, 1.0)]));
-        assert_eq!((all.order(), all.frobenius()), (5, 2f64.sqrt()));
+        assert_eq!((all.order(), all.column_norm()), (5, 1.0));
         let y = all.iterate_of_ranks(&[1.0, 3.0]);
         assert_eq!(*y, [5.0, 0.0, 6.0, 0.0, 0.0]);
         let mut x = [0.0; 2];
@@ -218,11 +212,11 @@ mod tests {
         let wide = matrix(1, 3, &[(0, 0, 1.0), (0, 2, -2.0)]);
         let all = LeastSquares::new(&wide, Precond::None).unwrap();
         assert_eq!(*all.matrix(&wide).unwrap(), *matrix(3, 3, &[(0, 0, 1.0), (0, 2, -2.0)]));
-        assert_eq!(all.frobenius(), 5f64.sqrt());
+        assert_eq!(all.column_norm(), 5f64.sqrt() / 2f64.sqrt());
         assert_eq!(*all.rhs_of_ranks(&[7.0]), [7.0, 0.0, 0.0]);
         assert_eq!([(0..1), (1..3)].map(|places| all.rows_in(&places)), [1, 0]);
         // a column without entries is left alone
-        assert_eq!(LeastSquares::new(&wide, Precond::Jacobi).unwrap().frobenius(), 2f64.sqrt());
+        assert_eq!(LeastSquares::new(&wide, Precond::Jacobi).unwrap().column_norm(), 1.0);
         let square = matrix(2, 2, &[(0, 0, 1.0)]);
         let all = LeastSquares::new(&square, Precond::None).unwrap();
         assert!(Arc::ptr_eq(&all.matrix(&square).unwrap(), &square));

@@ -158,7 +158,7 @@ struct Round<'a> {
     scale: f64,
     /// ‖r‖₂ to be reached.
     target: f64,
-    /// ‖Aᵀ r‖₂ / (‖A‖_F ‖r‖₂) that will do, too, for a method that minimises ‖r‖.
+    /// [`Residual::optimality`] that will do, too, for a method that minimises ‖r‖.
     optimality: f64,
     stop: &'a Stop,
     control: Control<'a>,
@@ -265,7 +265,7 @@ impl Round<'_> {
         let (n, setup) = (self.subject.n_rows(), self.subject.setup());
         let facts = setup.method.facts();
         let new = Monitor::new(n, target, rhs_norm, setup.precision, stop, control, (before, started))
-            .minimising(optimality * self.subject.frobenius())
+            .minimising(optimality * self.subject.column_norm())
             .of_cycles(facts.restarts);
         if facts.keeps_direction { new } else { new.starting_anew() }
     }

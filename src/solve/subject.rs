@@ -98,9 +98,9 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// ‖A‖_F of the ranks' matrix, if its least squares are looked for; else 0.
-    pub(crate) fn frobenius(self) -> f64 {
+    /// The root mean square of the norms of the columns of the ranks' matrix, if its least squares are looked for; else 0.
+    pub(crate) fn column_norm(self) -> f64 {
         let least_squares = self.whole().and_then(|whole| whole.least_squares.as_ref());
-        least_squares.map_or(0.0, |least_squares| least_squares.frobenius() * self.factor())
+        least_squares.map_or(0.0, |least_squares| least_squares.column_norm() * self.factor())
     }
 }

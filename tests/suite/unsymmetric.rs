@@ -6,7 +6,7 @@ use crate::common::process::{Place, array};
 use crate::common::{choices, general, relative_residual, setup, solve, system};
 use declive::matrix::gallery;
 use declive::solve::{Indefinite, Method, Precision, Precond};
-use declive::{Csr, Error, Reason, Setup, Solver};
+use declive::{Csr, Reason, Setup, Solver};
 
 /// The methods for any square matrix.
 const METHODS: [Method; 4] = [Method::Bicgstab, Method::Bicgstab2, Method::Idr, Method::Gmres];
@@ -68,14 +68,12 @@ fn signs_of_rows_do_not_matter() {
 }
 
 #[test]
-fn idr_does_not_work_in_mixed_precision() {
-    let mixed = setup(Method::Idr, Precond::None, Precision::Mixed, &crate::common::choice("host"));
-    assert!(matches!(Solver::new(one_way(10), &mixed), Err(Error::Usage(_))));
+fn auto_takes_the_same_method_in_every_precision() {
     let place = Place::new();
-    let refused = place.run("solve --generate convection3d:5 --method idr --precision mixed --devices host");
-    refused.fails(2, &["idr", "--precision mixed", "--precision f64"]);
-    let report = place.run("solve --generate convection3d:5 --precision mixed --devices host --json").ends(0).json();
-    assert_eq!(report["options"]["method"], "bicgstab");
+    for precision in Precision::ALL {
+        let args = format!("solve --generate convection3d:5 --precision {precision} --rtol 1e-5 --devices host --json");
+        assert_eq!(place.run(&args).ends(0).json()["options"]["method"], "idr", "{precision}");
+    }
 }
 
 #[test]

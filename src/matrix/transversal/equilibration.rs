@@ -123,9 +123,10 @@ impl Equilibration {
         self.order.par_iter().map(|&row| scaled(b[row as usize], self.rows[row as usize])).collect()
     }
 
-    /// 2^−base C⁻¹ x.
+    /// 2^−base C⁻¹ x, with 0 for what is out of range: x is but a guess.
     pub(crate) fn of_iterate(&self, x: &[f64]) -> Vec<f64> {
-        x.par_iter().zip(&self.cols).map(|(&x, &e)| scaled(x, -(e + self.base))).collect()
+        let finite = |x: f64| if x.is_finite() { x } else { 0.0 };
+        x.par_iter().zip(&self.cols).map(|(&x, &e)| finite(scaled(x, -(e + self.base)))).collect()
     }
 
     /// x from that, in place.
