@@ -3,6 +3,9 @@
 mod cli;
 mod report;
 
+#[global_allocator]
+static MEMORY: declive::HugePages = declive::HugePages;
+
 fn main() -> std::process::ExitCode {
     cli::main()
 }

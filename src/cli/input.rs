@@ -45,6 +45,23 @@ pub(crate) struct Loaded {
     pub(crate) time: Duration,
 }
 
+/// Bytes of a file, and points of a grid, of which systems are not small.
+const LARGE_FILE: u64 = 4 << 20;
+const LARGE_GRID: usize = 100_000;
+
+impl Source {
+    /// Whether the matrix is large, as far as that is to be told before it is read.
+    pub(crate) fn is_large(&self) -> bool {
+        match self {
+            Self::Input(Input::Stdin) => false,
+            Self::Input(Input::File(path)) => path.metadata().is_ok_and(|file| file.len() >= LARGE_FILE),
+            Self::Generated(spec) => {
+                spec.sides().iter().fold(1, |all: usize, side| all.saturating_mul(*side)) >= LARGE_GRID
+            }
+        }
+    }
+}
+
 impl Input {
     /// Reads a matrix, real or complex, and the right-hand sides that come with it if they are wanted.
     fn load(&self, zeros: Zeros, with_rhs: bool, screen: Screen) -> Result<Loaded, Failure> {

@@ -19,11 +19,13 @@ use opencl3::kernel::Kernel as ClKernel;
 use opencl3::program::Program;
 use opencl3::types::cl_device_id;
 
+use super::ahead;
 use super::faults::{Call, Doing, Faults};
 use super::programs::{self, Programs};
 use super::shared::SharedContext;
+use super::staging::Staging;
 use super::transfers::PendingWrite;
-use super::{ClResult, Info};
+use super::{ClResult, Info, Kind};
 use crate::error::{Error, Result};
 
 /// How many work-groups of how many work-items a kernel runs on.
@@ -53,6 +55,10 @@ pub(crate) struct Context {
     /// Above so many bytes, arrays of a matrix are cut into segments: the device's largest buffer, if nobody lowers it.
     pub(crate) max_band_bytes: u64,
     pub(super) context: Arc<ClContext>,
+    /// Whether large transfers go through pinned memory: to other memory than the host's, that is.
+    pub(super) stages: bool,
+    /// That memory.
+    pub(super) staging: Mutex<Option<Staging>>,
     /// Of the queues for kernels, that whose commands are not timed: timing costs NVIDIA's driver (580.159) some 15 µs a command that
     /// the host waits for.
     untimed: CommandQueue,
@@ -119,7 +125,8 @@ impl Context {
     /// # Errors
     /// [`Error::OpenCl`] if the driver refuses a context or a queue.
     pub(crate) fn open(device: &Info) -> Result<Self> {
-        Self::open_by(device, || ClContext::from_device(&Device::new(id_of(device))).map(Arc::new))
+        let new = || ClContext::from_device(&Device::new(id_of(device))).map(Arc::new);
+        Self::open_by(device, || ahead::take(device).map_or_else(new, Ok))
     }
 
     /// Opens `device` in the context that it shares with others.
@@ -144,8 +151,21 @@ impl Context {
             [0, CL_QUEUE_PROFILING_ENABLE, 0].map(|properties| queue(properties).map_err(fail("clCreateCommandQueue")));
         let (untimed, timed, transfer) = (untimed?, timed?, transfer?);
         let (info, max_band_bytes) = (device.clone(), device.max_buffer_bytes);
+        let (stages, staging) = (device.kind != Kind::Cpu, Mutex::default());
         let (timings, iteration) = Default::default();
-        Ok(Self { info, max_band_bytes, context, untimed, timed, transfer, timings, iteration, faults })
+        Ok(Self {
+            info,
+            max_band_bytes,
+            context,
+            stages,
+            staging,
+            untimed,
+            timed,
+            transfer,
+            timings,
+            iteration,
+            faults,
+        })
     }
 
     /// The device.
@@ -445,7 +465,7 @@ impl Context {
     }
 }
 
-fn id_of(device: &Info) -> cl_device_id {
+pub(super) fn id_of(device: &Info) -> cl_device_id {
     device.id as cl_device_id
 }
 

@@ -78,7 +78,7 @@ impl<T: Plain> DeviceVec<T> {
         Ok(vec)
     }
 
-    fn uninit(ctx: &Context, len: usize, what: &'static str) -> Result<Self> {
+    pub(super) fn uninit(ctx: &Context, len: usize, what: &'static str) -> Result<Self> {
         let bytes = (len * size_of::<T>()) as u64;
         let limit = ctx.info().max_buffer_bytes;
         if bytes > limit {
@@ -102,7 +102,7 @@ impl<T: Plain> DeviceVec<T> {
     }
 
     /// Drivers allocate late: the first use of a buffer fails where its creation did not.
-    fn first_use(&self, ctx: &Context, error: Error) -> Error {
+    pub(super) fn first_use(&self, ctx: &Context, error: Error) -> Error {
         no_room(ctx, self.what, (self.len * size_of::<T>()) as u64, error)
     }
 
@@ -130,6 +130,11 @@ impl<T: Plain> DeviceVec<T> {
     /// If the range is not inside the array.
     pub(crate) fn write(&mut self, ctx: &Context, offset: usize, data: &[T]) -> Result<()> {
         assert!(offset + data.len() <= self.len, "writing {} at {offset} of {}", data.len(), self.len);
+        if self.write_staged(ctx, offset, data)? { Ok(()) } else { self.write_plainly(ctx, offset, data) }
+    }
+
+    /// The same from where the elements are.
+    pub(super) fn write_plainly(&mut self, ctx: &Context, offset: usize, data: &[T]) -> Result<()> {
         if data.is_empty() {
             return Ok(());
         }
@@ -152,7 +157,7 @@ impl<T: Plain> DeviceVec<T> {
     /// If the range is not inside the array.
     pub(crate) fn read(&self, ctx: &Context, offset: usize, data: &mut [T]) -> Result<()> {
         assert!(offset + data.len() <= self.len, "reading {} at {offset} of {}", data.len(), self.len);
-        if data.is_empty() {
+        if data.is_empty() || self.read_staged(ctx, offset, data)? {
             return Ok(());
         }
         let offset = offset * size_of::<T>();

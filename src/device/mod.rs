@@ -1,5 +1,6 @@
 //! OpenCL devices: the only module that speaks to OpenCL itself.
 
+mod ahead;
 mod choice;
 mod clock;
 mod context;
@@ -12,9 +13,11 @@ mod programs;
 mod same;
 mod select;
 mod shared;
+mod staging;
 mod sums;
 mod transfers;
 
+pub use ahead::{Ahead, OpeningAhead, open_ahead};
 pub use choice::{Choice, Pick};
 pub(crate) use clock::Moment;
 pub(crate) use context::{Context, Grid, Kernel, Queue, Timed};
@@ -31,5 +34,6 @@ pub use same::Identity;
 pub use select::{Listing, Rejected, Selection, list, select};
 pub(crate) use select::{NOT_AMONG, usable};
 pub(crate) use shared::SharedContext;
+pub(crate) use staging::Filling;
 pub(crate) use sums::SumsRead;
 pub(crate) use transfers::{Landing, PendingRead, PendingWrite};

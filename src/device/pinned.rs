@@ -72,6 +72,19 @@ impl<T: Plain> Pinned<T> {
     }
 }
 
+impl Pinned<u8> {
+    /// The first `len` elements of another type.
+    ///
+    /// # Panics
+    /// If there is no room for so many.
+    pub(super) fn elements<T: Plain>(&mut self, len: usize) -> &mut [T] {
+        let data = self.data.cast::<T>();
+        assert!(len * size_of::<T>() <= self.len && data.is_aligned());
+        // SAFETY: the mapping has room for them, is aligned for them, and any bytes are a `Plain` value; `self` is borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(data, len) }
+    }
+}
+
 impl<T: Plain> Drop for Pinned<T> {
     fn drop(&mut self) {
         let (mem, data) = (self.buffer.get_mut(), self.data.cast());

@@ -26,7 +26,7 @@ pub mod interchange;
 pub(crate) mod power;
 pub mod reorder;
 mod scalar;
-mod search;
+pub(crate) mod search;
 #[cfg(feature = "picture")]
 pub mod spy;
 pub mod stats;

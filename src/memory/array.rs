@@ -2,6 +2,8 @@
 
 use bytemuck::Zeroable;
 
+use super::pages::prefer_huge_pages_of;
+
 /// There is no memory for so many bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NoMemory(pub(crate) u64);
@@ -21,24 +23,9 @@ impl NoMemory {
 pub(crate) fn zeros<T: Zeroable>(len: usize) -> Result<Vec<T>, NoMemory> {
     let array: Box<[T]> = bytemuck::allocation::try_zeroed_slice_box(len)
         .map_err(|()| NoMemory((len as u64).saturating_mul(size_of::<T>() as u64)))?;
-    prefer_huge_pages(&array);
+    prefer_huge_pages_of(&array);
     Ok(array.into_vec())
 }
-
-/// Asks for huge pages wherever the array covers whole ones. It is only a hint: failures are of no consequence.
-#[cfg(target_os = "linux")]
-fn prefer_huge_pages<T>(array: &[T]) {
-    const HUGE: usize = 2 << 20;
-    let start = (array.as_ptr() as usize).next_multiple_of(HUGE);
-    let end = (array.as_ptr() as usize + size_of_val(array)) / HUGE * HUGE;
-    if start < end {
-        // SAFETY: the range lies within a live allocation, and this advice changes no byte of it.
-        unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_HUGEPAGE) };
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn prefer_huge_pages<T>(_: &[T]) {}
 
 #[cfg(test)]
 mod tests {

@@ -1,14 +1,16 @@
 //! Large arrays and large files in memory.
 //!
 //! Beside `device` and `kernels` this is the only place with `unsafe`: a call of the operating system each, behind a
-//! safe function, and which numbers are [`Plain`].
+//! safe function, the allocator of the command, and which numbers are `Plain`.
 
 mod array;
 mod elements;
 mod map;
+mod pages;
 mod plain;
 
 pub(crate) use array::{NoMemory, zeros};
 pub(crate) use elements::Elements;
 pub(crate) use map::Map;
+pub use pages::HugePages;
 pub(crate) use plain::Plain;

@@ -23,6 +23,9 @@ use crate::real::Real;
 /// Bytes of compressed rows that no cache of a processor holds: then a look into the dictionary takes less time than reading them.
 const FAR: usize = 96 << 20;
 
+/// Slices that a thread fills at a time.
+const SLICES: usize = 16;
+
 /// The rows of a part, times `factor`, by their patterns.
 pub(crate) struct ByDictionary<'a> {
     part: &'a Part<'a>,
@@ -104,16 +107,20 @@ impl ByDictionary<'_> {
         let runs: Vec<[u32; 2]> = dictionary.starts.windows(2).map(|run| [run[0], run[1]]).collect();
         // values by pattern are the table's
         let width_of_rows = if values.is_some() { 0 } else { width };
-        let slices = std::iter::repeat_n(SLICE * width_of_rows, n.div_ceil(SLICE));
+        let slice = SLICE * width_of_rows;
         let segment = |slices: Range<usize>| {
             let rows = n.min(slices.start * SLICE)..n.min(slices.end * SLICE);
-            let of_rows = sliced::<T>(part, rows.clone(), dictionary, main.as_ref(), width_of_rows, *factor);
-            let values = DeviceVec::from_slice(ctx, &of_rows, "the values of the matrix")?;
+            let fill = |at: Range<usize>, to: &mut [T]| {
+                let first = rows.start + at.start / slice * SLICE;
+                fill_slices(part, first..rows.end.min(first + at.len() / slice * SLICE), self, width_of_rows, to);
+            };
+            let values = DeviceVec::made(ctx, slices.len() * slice, slice, "the values of the matrix", fill)?;
             Ok(DictionarySegment { rows: rows.start as u32..rows.end as u32, values })
         };
+        let slices = std::iter::repeat_n(slice, n.div_ceil(SLICE));
         let segments: Vec<DictionarySegment<T>> =
             segments::cut(ctx, slices, size_of::<T>()).into_iter().map(segment).collect::<Result<_>>()?;
-        let interior = early::<T>(part, dictionary.interior(n));
+        let interior = early::<T>(part, if part.halo.len == 0 { 0..n } else { dictionary.interior(n) });
         let interior = interior.start as u32..interior.end as u32;
         let sets: Vec<[RowSet; 2]> =
             segments.iter().enumerate().map(|(k, segment)| RowSet::around(k, &segment.rows, &interior)).collect();
@@ -141,21 +148,12 @@ impl ByDictionary<'_> {
 }
 
 /// The values of some rows with room for `width` entries each, in slices of 32 rows: see `cl/dictionary.cl`.
-fn sliced<T: Real>(
-    part: &Part<'_>,
-    rows: Range<usize>,
-    dictionary: &Dictionary,
-    main: Option<&Main>,
-    width: usize,
-    factor: f64,
-) -> Vec<T> {
-    if width == 0 {
-        return Vec::new();
-    }
+fn fill_slices<T: Real>(part: &Part<'_>, rows: Range<usize>, by: &ByDictionary<'_>, width: usize, to: &mut [T]) {
+    let ByDictionary { factor, dictionary, main, .. } = by;
     let (base, of_rows) = (part.row_ptr[0], part.row_ptr[rows.start]..part.row_ptr[rows.end]);
-    let values = T::scaled(&part.values[of_rows.start - base..of_rows.end - base], factor);
-    let mut all = vec![T::default(); rows.len().div_ceil(SLICE) * SLICE * width];
-    all.par_chunks_mut((SLICE * width).max(1)).enumerate().for_each(|(k, slice)| {
+    let values = T::scaled(&part.values[of_rows.start - base..of_rows.end - base], *factor);
+    to.par_chunks_mut(SLICE * width).with_min_len(SLICES).enumerate().for_each(|(k, slice)| {
+        slice.fill(T::default());
         let begin = rows.start + k * SLICE;
         for (lane, row) in (begin..rows.end.min(begin + SLICE)).enumerate() {
             let values = &values[part.row_ptr[row] - of_rows.start..part.row_ptr[row + 1] - of_rows.start];
@@ -166,5 +164,4 @@ fn sliced<T: Real>(
             }
         }
     });
-    all
 }

@@ -16,6 +16,9 @@ use crate::kernels::{Shape, Tuning};
 use crate::partition::{Part, compressed_bytes};
 use crate::real::Real;
 
+/// Elements that are worth a thread.
+const FEW: usize = 1 << 14;
+
 /// The rows of a part, times `factor`, as they are.
 pub(super) struct Compressed<'a> {
     pub(super) part: &'a Part<'a>,
@@ -64,15 +67,17 @@ pub(crate) fn block<T: Real>(ctx: &Context, part: &Part<'_>, factor: f64) -> Res
             rows,
             before: entries.start as u32,
             col_idx: columns(ctx, &part.col_idx[entries.clone()], n_cols)?,
-            values: DeviceVec::from_slice(ctx, &T::scaled(&part.values[entries], factor), "the values of the matrix")?,
+            values: values(ctx, &part.values[entries], factor)?,
         })
     };
-    let row_ptr: Vec<u32> = part.row_ptr.iter().map(|&p| (p - base) as u32).collect();
     let segments = segments::cut(ctx, lens, size_of::<T>().max(4));
     Ok(Arc::new(CsrBlock {
         n_rows: part.n_owned(),
         n_cols,
-        row_ptr: DeviceVec::from_slice(ctx, &row_ptr, "the row pointers")?,
+        row_ptr: DeviceVec::made(ctx, part.row_ptr.len(), 1, "the row pointers", |at, to| {
+            let each = to.par_iter_mut().with_min_len(FEW).zip(&part.row_ptr[at]);
+            each.for_each(|(to, &p)| *to = (p - base) as u32);
+        })?,
         segments: segments.into_iter().map(segment).collect::<Result<_>>()?,
     }))
 }
@@ -118,16 +123,22 @@ fn side_by_side(sets: &Sets<BlockSet>) -> Vec<BlockSet> {
 /// Kernels check no index. Those of a matrix in a mapped file may change at any time, so that only a copy can be vouched
 /// for: piece by piece, which costs a fraction of the transfer.
 fn columns(ctx: &Context, indices: &[u32], limit: usize) -> Result<DeviceVec<u32>> {
-    const PIECE: usize = 1 << 20;
-    let mut on_device = DeviceVec::zeros(ctx, indices.len(), "the column indices")?;
-    let mut copy = Vec::new();
-    for (k, piece) in indices.chunks(PIECE).enumerate() {
-        piece.par_iter().copied().collect_into_vec(&mut copy);
-        let max = copy.par_iter().max().map_or(0, |&j| j as usize);
-        assert!(max < limit, "column {max} of {limit}: was the matrix's file changed after it was read?");
-        on_device.write(ctx, k * PIECE, &copy)?;
-    }
-    Ok(on_device)
+    DeviceVec::made(ctx, indices.len(), 1, "the column indices", |at, to| {
+        let copy = |(to, &from): (&mut u32, &u32)| {
+            *to = from;
+            from
+        };
+        let max = to.par_iter_mut().with_min_len(FEW).zip(&indices[at]).map(copy).max().unwrap_or(0);
+        assert!((max as usize) < limit, "column {max} of {limit}: was the matrix's file changed after it was read?");
+    })
+}
+
+/// Moves values, times `factor`.
+fn values<T: Real>(ctx: &Context, values: &[f64], factor: f64) -> Result<DeviceVec<T>> {
+    DeviceVec::made(ctx, values.len(), 1, "the values of the matrix", |at, to| {
+        let each = to.par_iter_mut().with_min_len(FEW).zip(&values[at]);
+        each.for_each(|(to, &v)| *to = T::from_f64(v * factor));
+    })
 }
 
 #[cfg(test)]

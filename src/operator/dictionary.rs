@@ -25,6 +25,9 @@ const ALIKE: f64 = 0.8;
 /// The same for rows without values of their own: below, the host sums rows alone, three times as slowly as compressed ones.
 const RUNS: f64 = 0.5;
 
+/// Rows that a thread counts at a time: many, beside the patterns.
+const COUNTED: usize = 1 << 18;
+
 /// Rows of a piece of the work.
 const PIECE: usize = 1 << 14;
 
@@ -59,12 +62,16 @@ impl Dictionary {
             })
             .collect();
         let mut known = Known::default();
-        let mut of_row = Vec::with_capacity(n);
-        for (firsts, numbers) in pieces? {
+        let pieces = pieces?;
+        let mut globals = Vec::with_capacity(pieces.len());
+        for (firsts, _) in &pieces {
             let global: Option<Vec<u16>> = firsts.iter().map(|&row| known.number(&rows, row, most)).collect();
-            let global = global?;
-            of_row.extend(numbers.into_iter().map(|number| global[number as usize]));
+            globals.push(global?);
         }
+        let mut of_row = vec![0; n];
+        of_row.par_chunks_mut(PIECE).zip(&pieces).zip(&globals).for_each(|((to, (_, numbers)), global)| {
+            to.iter_mut().zip(numbers).for_each(|(to, &number)| *to = global[number as usize]);
+        });
         let mut dictionary =
             Self { of_row, starts: vec![0], distances: Vec::new(), values: with_values.then(Vec::new) };
         for &row in &known.firsts {
@@ -135,6 +142,21 @@ impl Dictionary {
             let [low, high] = reach[pattern as usize].map(|distance| row as i64 + distance);
             assert!(low >= 0 && high < n_cols.max(row + 1) as i64, "columns {low} to {high} of {n_cols} in row {row}");
         });
+    }
+
+    /// The rows of each pattern.
+    pub(super) fn rows_of_each(&self) -> Vec<usize> {
+        let count = self.starts.len() - 1;
+        let of_piece = |rows: &[u16]| {
+            let mut counts = vec![0; count];
+            rows.iter().for_each(|&pattern| counts[pattern as usize] += 1);
+            counts
+        };
+        let add = |mut sums: Vec<usize>, more: Vec<usize>| {
+            sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+            sums
+        };
+        self.of_row.par_chunks(COUNTED).map(of_piece).reduce(|| vec![0; count], add)
     }
 
     /// The longest run of rows whose columns are all below `n`, the number of rows.

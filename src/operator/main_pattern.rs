@@ -24,8 +24,7 @@ impl Main {
     /// The pattern of the most rows, if these and those of its parts are most rows; it has 1 to [`MOST_MAIN`] entries.
     /// O(rows).
     pub(super) fn of(dictionary: &Dictionary) -> Option<Self> {
-        let mut rows_of = vec![0usize; dictionary.starts.len() - 1];
-        dictionary.of_row.iter().for_each(|&pattern| rows_of[pattern as usize] += 1);
+        let rows_of = dictionary.rows_of_each();
         let fits =
             |&(pattern, _): &(usize, &usize)| (1..=MOST_MAIN).contains(&dictionary.entries(pattern as u16).len());
         let (pattern, _) =

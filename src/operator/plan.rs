@@ -1,5 +1,7 @@
 //! A block of rows laid out in a format, on the host: all but moved, so that formats can be compared by their bytes.
 
+use rayon::prelude::*;
+
 use super::Format;
 use super::by_dictionary::ByDictionary;
 use super::choice::{Rated, is_near};
@@ -181,7 +183,7 @@ pub(super) fn has_rows(part: &Part<'_>, target: Target) -> bool {
 
 /// Whether a single group is longer with the longest row than the device with all of them, in a format that does not cut it.
 pub(super) fn has_dominant_row(part: &Part<'_>, target: Target) -> bool {
-    let longest = part.row_ptr.windows(2).map(|row| row[1] - row[0]).max().unwrap_or(0);
+    let longest = part.row_ptr.par_windows(2).with_min_len(1 << 14).map(|row| row[1] - row[0]).max().unwrap_or(0);
     longest > LONG_ROW && longest * target.compute_units.max(1) as usize * UNIT_OF_A_GROUP > part.nnz()
 }
 

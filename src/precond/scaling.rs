@@ -16,6 +16,7 @@ use rayon::prelude::*;
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::matrix::Csr;
+use crate::memory;
 use crate::real::Real;
 
 /// The scaling of a whole system.
@@ -53,9 +54,12 @@ impl Scaling {
     }
 
     /// The values of some rows of S A S, but for the factor.
-    pub(crate) fn values(&self, a: &Csr, rows: Range<usize>) -> Vec<f64> {
-        let first = a.row_ptr()[rows.start];
-        let mut values = a.values()[first..a.row_ptr()[rows.end]].to_vec();
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+    pub(crate) fn values(&self, a: &Csr, rows: Range<usize>) -> Result<Vec<f64>> {
+        let len = a.row_ptr()[rows.end] - a.row_ptr()[rows.start];
+        let mut values = memory::zeros(len).map_err(|e| e.into_error("the values of the scaled matrix"))?;
         let mut rest = values.as_mut_slice();
         let mut pieces = Vec::new();
         for begin in rows.clone().step_by(PIECE) {
@@ -68,17 +72,17 @@ impl Scaling {
             let base = a.row_ptr()[rows.start];
             for row in rows {
                 let entries = a.row_ptr()[row]..a.row_ptr()[row + 1];
-                let columns = &a.col_idx()[entries.clone()];
-                for (value, &col) in values[entries.start - base..entries.end - base].iter_mut().zip(columns) {
+                let given = a.col_idx()[entries.clone()].iter().zip(&a.values()[entries.clone()]);
+                for (to, (&col, value)) in values[entries.start - base..entries.end - base].iter_mut().zip(given) {
                     // the same bits for (i, j) and (j, i); the product of two roots may be out of range
                     let (one, other) = (self.roots[row].abs(), self.roots[col as usize].abs());
                     let scaled = *value / one.max(other) / one.min(other).copysign(self.roots[row]);
                     // where the sign makes −0 of it, formats would not know again what they store in less
-                    *value = scaled + 0.0;
+                    *to = scaled + 0.0;
                 }
             }
         });
-        values
+        Ok(values)
     }
 
     /// A rank's share, on its device.
@@ -143,12 +147,12 @@ mod tests {
         // [[4, 2], [2, 16]]: roots 2 and 4
         let a = Csr::new(2, 2, vec![0, 2, 4], vec![0, 1, 0, 1], vec![4.0, 2.0, 2.0, 16.0]).unwrap();
         let scaling = Scaling::of(&a.diagonal(), 1.0).unwrap();
-        assert_eq!(scaling.values(&a, 0..2), [1.0, 0.25, 0.25, 1.0]);
-        assert_eq!(scaling.values(&a, 1..2), [0.25, 1.0]);
-        assert_eq!(scaling.values(&a, 1..1), [0.0; 0]);
+        assert_eq!(scaling.values(&a, 0..2).unwrap(), [1.0, 0.25, 0.25, 1.0]);
+        assert_eq!(scaling.values(&a, 1..2).unwrap(), [0.25, 1.0]);
+        assert_eq!(scaling.values(&a, 1..1).unwrap(), [0.0; 0]);
         // a quarter of the matrix has half the roots
         let scaling = Scaling::of(&a.diagonal(), 0.25).unwrap();
-        assert_eq!(scaling.values(&a, 0..1), [4.0, 1.0]);
+        assert_eq!(scaling.values(&a, 0..1).unwrap(), [4.0, 1.0]);
     }
 
     /// [[−4, 2], [6, 16]]: roots −2 and 4. Row 1 is multiplied by −1, and nothing is changed of x.
@@ -156,7 +160,7 @@ mod tests {
     fn signs_by_hand() {
         let a = Csr::new(2, 2, vec![0, 2, 4], vec![0, 1, 0, 1], vec![-4.0, 2.0, 6.0, 16.0]).unwrap();
         let scaling = Scaling::of(&a.diagonal(), 1.0).unwrap();
-        assert_eq!(scaling.values(&a, 0..2), [1.0, -0.25, 0.75, 1.0]);
+        assert_eq!(scaling.values(&a, 0..2).unwrap(), [1.0, -0.25, 0.75, 1.0]);
         let backend = crate::backend::host::HostBackend::<f64>::new(2, Box::new(crate::comm::Alone::default()));
         let share = scaling.share(&backend, 0..2).unwrap();
         assert_eq!(share.of_rhs(&[6.0, 8.0]), [-3.0, 2.0]);
@@ -169,7 +173,7 @@ mod tests {
     #[test]
     fn zeros_stay_positive() {
         let a = Csr::new(2, 2, vec![0, 2, 4], vec![0, 1, 0, 1], vec![-4.0, 0.0, 0.0, 16.0]).unwrap();
-        let values = Scaling::of(&a.diagonal(), 1.0).unwrap().values(&a, 0..2);
+        let values = Scaling::of(&a.diagonal(), 1.0).unwrap().values(&a, 0..2).unwrap();
         assert_eq!(values.into_iter().map(f64::to_bits).collect::<Vec<_>>(), [1.0, 0.0, 0.0, 1.0].map(f64::to_bits));
     }
 
@@ -211,7 +215,7 @@ mod tests {
                 prop_assert_eq!(n, 1);
                 return Ok(());
             };
-            let values = scaling.values(&a, 0..n);
+            let values = scaling.values(&a, 0..n).unwrap();
             let scaled = Csr::new(n, n, a.row_ptr().to_vec(), a.col_idx().to_vec(), values.clone()).unwrap();
             let at = |i: usize, j: usize| {
                 let row = scaled.row_ptr()[i]..scaled.row_ptr()[i + 1];
@@ -226,7 +230,7 @@ mod tests {
                 prop_assert!((one - 1.0).abs() <= 2.0 * f64::EPSILON, "{one:e}");
             }
             let cut = cut.min(n);
-            prop_assert_eq!([scaling.values(&a, 0..cut), scaling.values(&a, cut..n)].concat(), values);
+            prop_assert_eq!([scaling.values(&a, 0..cut).unwrap(), scaling.values(&a, cut..n).unwrap()].concat(), values);
         }
     }
 
@@ -236,7 +240,7 @@ mod tests {
         let a = Csr::new(2, 2, vec![0, 2, 4], vec![0, 1, 0, 1], values).unwrap();
         let factor = 2f64.powi(-996);
         let scaling = Scaling::of(&a.diagonal(), factor).unwrap();
-        for (value, expected) in scaling.values(&a, 0..2).iter().zip([1.0; 4]) {
+        for (value, expected) in scaling.values(&a, 0..2).unwrap().iter().zip([1.0; 4]) {
             assert!((value * factor - expected).abs() < 1e-12, "{value}");
         }
     }

@@ -185,7 +185,8 @@ pub(crate) fn open(
     let System { matrices, scaling, factor } = *system;
     let (a, part) = (&matrices[MATRIX], &mut parts[MATRIX]);
     if let Some(scaling) = scaling {
-        part.values = scaling.values(a, part.rows.clone()).into();
+        part.values = scaling.values(a, part.rows.clone())?.into();
+        log::debug!("{} rows are scaled", part.rows.len());
     }
     let plan = Plan {
         precond: setup
@@ -213,6 +214,7 @@ pub(crate) fn open(
         return Ok(Opened { rank, prepare, upload: start.elapsed(), tune });
     };
     let ctx = Arc::new(shared.map_or_else(|| Context::open(device), |shared| Context::open_in(device, shared))?);
+    log::debug!("{}: opened", device.name);
     match setup.precision {
         Precision::F64 => plan.on_device::<f64, f64>(ctx, parts, start),
         Precision::F32 if device.has_f64 => plan.on_device::<f32, f64>(ctx, parts, start),
@@ -406,6 +408,7 @@ where
         }
         iterate.keep(backend, w)?;
         backend.finish(0)?;
+        log::debug!("the right-hand side is there");
         backend.comm().sum(&mut [])?; // all ranks are there
         if let Some(origin) = monitor.timeline() {
             backend.record(origin, before)?;

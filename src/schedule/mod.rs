@@ -11,6 +11,6 @@ mod survey;
 
 pub(crate) use choose::{Chosen, choose};
 pub use forecast::{DeviceSet, Forecast};
-pub(crate) use reorder::Ordered;
 pub use reorder::{Cause, Reordering};
+pub(crate) use reorder::{Ordered, is_in_good_order};
 pub use survey::{FormatBytes, FormatSurvey, formats};

@@ -161,6 +161,19 @@ impl Ordered {
     }
 }
 
+/// Whether the order as given stays, or is good enough for one rank, by a quick look.
+pub(crate) fn is_in_good_order(a: &Csr, wanted: Reorder, row_bytes: f64) -> bool {
+    match wanted {
+        Reorder::None => true,
+        Reorder::Rcm => false,
+        Reorder::Auto if size_of::<f64>() * a.n_rows() < NEAR => true,
+        Reorder::Auto => {
+            let given = Locality::of(a, 1);
+            bytes(a, row_bytes, &given.best()) >= (1.0 - PROMISED) * bytes(a, row_bytes, &given)
+        }
+    }
+}
+
 impl Reordering {
     /// The new order, if there is one that pays; notes why.
     fn find(
@@ -175,7 +188,7 @@ impl Reordering {
             return None;
         }
         let given = Locality::of(a, ranks);
-        let best = Locality { lines: given.lines.min(Locality::ROWS as f64), sent: 0.0 };
+        let best = given.best();
         let bytes = |locality: &Locality| bytes(a, row_bytes, locality);
         let now = bytes(&given);
         let saves = |part: f64, locality: &Locality| bytes(locality) < (1.0 - part) * now;

@@ -17,12 +17,13 @@ use super::statistics::{Answer, Statistics};
 use crate::device::{self, Choice, Pick, Rejected, Selection};
 use crate::error::{Error, Result};
 use crate::krylov::{Criterion, Indefinite, Method, Reason, Singularity};
+use crate::matrix::search::first;
 use crate::matrix::stats::Stats;
 use crate::matrix::{Csr, Equilibrated, Equilibration, Shortage};
 use crate::precond::Precond;
 use crate::real::Precision;
 use crate::runtime::{Control, RankInfo, Ranks, Reorder, Setup, SetupTimes, Stop, Whole};
-use crate::schedule::{Chosen, Forecast, Ordered, Reordering, choose};
+use crate::schedule::{Chosen, Forecast, Ordered, Reordering, choose, is_in_good_order};
 use crate::tune::store::Store;
 
 /// A system's matrix on its ranks, ready to solve for many right-hand sides.
@@ -91,8 +92,15 @@ impl Solver {
         // factors are the host's
         let on_host = Setup { devices: Choice::List(vec![Pick::Host]), precond: Precond::None, ..setup.clone() };
         let setup = if setup.method == Method::Direct { &on_host } else { setup };
-        let selection = device::select(&setup.devices, setup.precision.needs_f64());
+        // drivers take their time
+        let (selection, stats) = std::thread::scope(|scope| {
+            let listing = scope.spawn(|| device::select(&setup.devices, setup.precision.needs_f64()));
+            let is_good = is_in_good_order(&a, setup.reorder, setup.method.row_bytes(setup.precond, setup.restart));
+            let stats = is_good.then(|| Stats::of(&a));
+            (listing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), stats)
+        });
         let count = selection.as_ref().map_or(1, |s| s.ranks.len());
+        log::debug!("devices are listed");
         let reorder = order_for(setup)?;
         check_precond(setup)?;
         let (equilibration, shortage) = equilibration(&a, setup)?;
@@ -106,13 +114,16 @@ impl Solver {
         };
         let Ordered { a: rows, order, reordering } =
             Ordered::new(&given, reorder, count, setup.method.row_bytes(setup.precond, setup.restart))?;
-        let stats = check(&a, if equilibration.is_some() { &a } else { &rows }, setup)?;
+        log::debug!("the order of the rows is known");
+        let looked_at = if equilibration.is_some() { &a } else { &rows };
+        let stats = check(stats.unwrap_or_else(|| Stats::of_reordered(&a, looked_at)), setup)?;
         // no entry is much larger than 1
         let factor = if equilibration.is_some() { 1.0 } else { matrix_factor(&a, &stats, setup)? };
         let has_pairs = stats.asymmetry.is_none() || setup.assume_symmetric;
         let is_symmetric = has_pairs && setup.precond != Precond::Transversal; // rows are moved
         let obstacle = obstacle(&a, &stats, is_symmetric);
         let null_space = NullSpace::of(&a, is_symmetric);
+        log::debug!("the matrix is checked");
         let (mut method, mut chain) = Chain::of(setup, Known { is_symmetric, obstacle })?;
         let mut factorised = None;
         // one that is factorised sooner than a device is opened
@@ -421,7 +432,7 @@ pub(super) fn check_vector(what: &str, v: &[f64], n: usize) -> Result<()> {
     if v.len() != n {
         return Err(Error::SizeMismatch { what: what.into(), expected: n, found: v.len() });
     }
-    match v.iter().position(|e| !e.is_finite()) {
+    match first(n, |k| !v[k].is_finite()) {
         Some(k) => Err(Error::NotFinite { what: what.into(), index: k + 1, value: v[k] }),
         None => Ok(()),
     }
@@ -442,9 +453,8 @@ fn obstacle(a: &Csr, stats: &Stats, is_symmetric: bool) -> Option<Indefinite> {
     })
 }
 
-/// Checks a matrix that the ranks get as `rows`, in the same or another order.
-fn check(a: &Arc<Csr>, rows: &Arc<Csr>, setup: &Setup) -> Result<Stats> {
-    let stats = if Arc::ptr_eq(a, rows) { Stats::of(a) } else { Stats::of_reordered(a, rows) };
+/// Checks a matrix of which this is known.
+fn check(stats: Stats, setup: &Setup) -> Result<Stats> {
     if let Some(found) = &stats.asymmetry
         && setup.method != Method::Auto
         && setup.method.needs_symmetric()

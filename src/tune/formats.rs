@@ -87,6 +87,7 @@ pub(crate) fn upload<T: Real, A: Real>(
     let comparison = Comparison { backend, part, factor, target: target(&backend.ctx, &backend.kernels.tuning) };
     let mut comparing = Duration::ZERO;
     let (block, choice) = comparison.choose(wanted, &mut comparing)?;
+    log::debug!("{}: rows are there", backend.ctx.info().name);
     block.compile(&backend.ctx, &backend.kernels)?;
     let block = block.join(&backend.ctx, &part.halo, wanted.exchange)?;
     Ok(Uploaded { block, choice, comparing })
@@ -132,6 +133,7 @@ impl<T: Real, A: Real> Comparison<'_, T, A> {
         }
         let candidates = offers.iter().map(candidate).collect();
         let offer = offers.swap_remove(by_bytes(&offers, target));
+        log::debug!("rows are laid out as {}", offer.format);
         Ok((self.alone(&offer)?, FormatChoice::new(Why::FewestBytes, offer.format, candidates)))
     }
 

@@ -13,6 +13,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use declive::checkpoint::{Column, Saved};
+use declive::device::open_ahead;
 use declive::solve::{Checkpoint, Checkpoints, Control, Progress, Tune};
 use declive::{Error, Outcome};
 
@@ -39,6 +40,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let cancel = interrupt::cancel_then_kill();
     let screen = Screen::new(plan.quiet);
     let mut recorder = Recorder::new(start);
+    let _opening = open_ahead(&plan.setup.devices, plan.setup.precision.needs_f64(), plan.ahead());
     let saved = plan.resume.as_deref().map(Saved::read).transpose()?; // before anything larger is read
     let system = recorder.phase("read", || System::read(&plan, screen))?;
     let identity = checkpoint::identity(&plan, &system);

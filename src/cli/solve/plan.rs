@@ -4,7 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use declive::solve::OnFailure;
+use declive::device::Ahead;
+use declive::solve::{Exchange, Method, OnFailure};
 use declive::{Setup, Stop};
 
 use super::args::Args;
@@ -138,6 +139,18 @@ impl Plan {
             report,
             quiet,
         })
+    }
+}
+
+impl Plan {
+    /// How far the driver is started before it is known which devices work: small systems may be solved sooner than one is opened.
+    pub(super) fn ahead(&self) -> Ahead {
+        let is_shared = self.setup.exchange == Exchange::SharedContext;
+        if self.source.is_large() && self.setup.method != Method::Direct && !is_shared {
+            Ahead::Opened
+        } else {
+            Ahead::Listed
+        }
     }
 }
 

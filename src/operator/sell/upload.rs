@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::{ALIGNED, List, Sell, Slice, Value};
-use crate::device::{Context, DeviceVec};
+use crate::device::{Context, DeviceVec, Filling};
 use crate::error::Result;
 use crate::kernels::sell::{Parts, SellBlock, SellSegment, SliceSet};
 use crate::operator::device_rows::Sets;
@@ -15,9 +15,6 @@ use crate::real::Real;
 
 /// What the device is asked to make room for.
 const WHAT: &str = "the slices of the matrix";
-
-/// Bytes that are made ready on the host at a time.
-const PIECE: usize = 64 << 20;
 
 impl<T: Real> Sell<'_, T> {
     /// Moves everything to the device.
@@ -58,29 +55,27 @@ impl<T: Real> Sell<'_, T> {
     /// Moves the data of some slices.
     fn segment(&self, ctx: &Context, slices: Range<usize>) -> Result<SellSegment> {
         let mut rest = &self.slices[slices.clone()];
-        let mut data = DeviceVec::<u8>::zeros(ctx, rest.iter().map(|slice| self.size(slice)).sum(), WHAT)?;
-        let mut at = 0;
+        let mut data = Filling::<u8>::new(ctx, rest.iter().map(|slice| self.size(slice)).sum(), WHAT)?;
         while !rest.is_empty() {
             let (mut bytes, mut count) = (0, 0);
-            while count < rest.len() && (count == 0 || bytes + self.size(&rest[count]) <= PIECE) {
+            while count < rest.len() && (count == 0 || bytes + self.size(&rest[count]) <= Filling::<u8>::piece_len()) {
                 bytes += self.size(&rest[count]);
                 count += 1;
             }
             let (now, later) = rest.split_at(count);
-            let mut piece = vec![0; bytes];
-            let mut places = Vec::with_capacity(count);
-            let mut free = piece.as_mut_slice();
-            for slice in now {
-                let (place, behind) = free.split_at_mut(self.size(slice));
-                places.push(place);
-                free = behind;
-            }
-            now.par_iter().zip(places).for_each(|(slice, place)| self.fill(slice, place));
-            data.write(ctx, at, &piece)?;
-            at += bytes;
+            data.put(bytes, |mut free| {
+                free.fill(0);
+                let mut places = Vec::with_capacity(count);
+                for slice in now {
+                    let (place, behind) = free.split_at_mut(self.size(slice));
+                    places.push(place);
+                    free = behind;
+                }
+                now.par_iter().zip(places).for_each(|(slice, place)| self.fill(slice, place));
+            })?;
             rest = later;
         }
-        Ok(SellSegment { slices, data })
+        Ok(SellSegment { slices, data: data.finish()? })
     }
 
     fn n_cols(&self) -> usize {

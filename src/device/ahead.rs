@@ -1,0 +1,115 @@
+//! A device that is opened before anybody needs it, while the host reads.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use opencl3::context::Context as ClContext;
+use opencl3::device::Device;
+
+use super::context::id_of;
+use super::{Choice, Info, Pick, select};
+
+/// Contexts that wait for somebody who opens their device. Locked as long as one is made, so that nobody makes another one meanwhile.
+static READY: Mutex<Vec<(usize, Arc<ClContext>)>> = Mutex::new(Vec::new());
+
+/// How far a driver is started before it is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ahead {
+    /// Devices are listed: enough for what may be solved without one.
+    Listed,
+    /// The first device that is chosen is opened.
+    Opened,
+}
+
+/// What [`open_ahead`] has begun. When it is dropped, what nobody took is closed again.
+#[derive(Debug)]
+pub struct OpeningAhead {
+    thread: Option<JoinHandle<()>>,
+    is_unwanted: Arc<AtomicBool>,
+}
+
+/// Begins to start the driver in a thread of its own, for a [`Solver`](crate::Solver) that is made later in this process: drivers take
+/// some tenths of a second to start, and to open a device, which may as well pass while a matrix is read or assembled. Failures are told to
+/// who then opens the device.
+///
+/// ```
+/// use declive::device::{Ahead, Choice, open_ahead};
+///
+/// let opening = open_ahead(&Choice::Auto, true, Ahead::Opened);
+/// // the matrix is assembled, and a solver made
+/// drop(opening);
+/// ```
+#[must_use = "what is dropped is closed"]
+pub fn open_ahead(choice: &Choice, f64: bool, ahead: Ahead) -> OpeningAhead {
+    let is_unwanted = Arc::new(AtomicBool::new(false));
+    let needs_none = matches!(choice, Choice::List(picks) if picks.iter().all(|pick| *pick == Pick::Host));
+    let (choice, unwanted) = (choice.clone(), Arc::clone(&is_unwanted));
+    let open = move || {
+        let (start, mut ready) = (Instant::now(), ready());
+        let Ok(selection) = select(&choice, f64) else { return };
+        log::debug!("devices listed ahead, {:?}", start.elapsed());
+        if ahead == Ahead::Listed || unwanted.load(Ordering::Relaxed) {
+            return;
+        }
+        // of several, auto may take no more than one
+        let count = if choice == Choice::Auto { 1 } else { selection.ranks.len() };
+        for device in selection.ranks.iter().take(count).flatten() {
+            if !ready.iter().any(|(id, _)| *id == device.id)
+                && let Ok(context) = ClContext::from_device(&Device::new(id_of(device)))
+            {
+                ready.push((device.id, Arc::new(context)));
+            }
+        }
+        log::debug!("{} opened ahead, {:?}", ready.len(), start.elapsed());
+    };
+    // without a thread, all is opened when it is needed
+    let thread = std::thread::Builder::new().name("driver".into());
+    let thread = if needs_none { None } else { thread.spawn(open).ok() };
+    OpeningAhead { thread, is_unwanted }
+}
+
+impl Drop for OpeningAhead {
+    fn drop(&mut self) {
+        self.is_unwanted.store(true, Ordering::Relaxed);
+        // drivers are not made to be left while they start
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+            ready().clear();
+        }
+    }
+}
+
+fn ready() -> MutexGuard<'static, Vec<(usize, Arc<ClContext>)>> {
+    READY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The context of this device that was made ahead, if one was; waits for one that is being made.
+pub(super) fn take(device: &Info) -> Option<Arc<ClContext>> {
+    let mut ready = ready();
+    let at = ready.iter().position(|(id, _)| *id == device.id)?;
+    Some(ready.swap_remove(at).1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{Context, list};
+
+    #[test]
+    fn what_is_opened_ahead_is_taken_once() {
+        let device = list().devices.remove(0);
+        let opening = open_ahead(&Choice::List(vec![Pick::Index(device.index); 2]), false, Ahead::Opened);
+        let all: Vec<Context> = (0..3).map(|_| Context::open(&device).unwrap()).collect();
+        all.iter().for_each(|ctx| ctx.finish().unwrap());
+        drop(opening);
+        assert!(take(&device).is_none());
+        // nothing of these
+        for (choice, ahead) in [(Choice::Auto, Ahead::Listed), (Choice::List(vec![Pick::Host]), Ahead::Opened)] {
+            let _opening = open_ahead(&choice, false, ahead);
+            assert!(take(&device).is_none());
+        }
+        drop(open_ahead(&Choice::List(vec![Pick::Index(1 << 20)]), false, Ahead::Opened));
+    }
+}
