@@ -334,6 +334,10 @@ impl<T: Real, A: Real> Backend for OpenClBackend<T, A> {
         Ok(self.recorder.stop())
     }
 
+    fn compiled(&self) -> Duration {
+        self.ctx.compiled()
+    }
+
     fn finish(&self, iterations: u64) -> Result<Split> {
         self.ctx.finish()?;
         let clock = self.clock.take();

@@ -3,7 +3,7 @@
 //! Vectors are distributed: each rank, an OpenCL device or the host, alone or one of several, holds the elements of its own rows, and
 //! an operation works on those. [`Backend::dots`] alone leads to sums over all ranks.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::comm::Communicator;
 use crate::error::Result;
@@ -213,6 +213,11 @@ pub trait Backend {
     /// # Errors
     /// A failing device.
     fn finish(&self, iterations: u64) -> Result<Split>;
+
+    /// What compilers took so far.
+    fn compiled(&self) -> Duration {
+        Duration::ZERO
+    }
 }
 
 /// Operations between the vectors of a rank in the precision of its iteration and those, of the same rows, of

@@ -75,6 +75,7 @@ enum Command {
 
 /// The program.
 pub(crate) fn main() -> ExitCode {
+    declive::exit_when_short();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

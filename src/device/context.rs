@@ -5,7 +5,7 @@ use std::ffi::CString;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cl3::program::build_program;
 use opencl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue};
@@ -66,6 +66,8 @@ pub(crate) struct Context {
     timed: CommandQueue,
     transfer: CommandQueue,
     timings: Mutex<Timings>,
+    /// Nanoseconds that the compiler took so far, and the making of kernels of what it made in former runs.
+    compiling: AtomicU64,
     /// The iteration that is being enqueued, for errors; 0 outside.
     iteration: AtomicU64,
     /// Failures on request.
@@ -152,7 +154,7 @@ impl Context {
         let (untimed, timed, transfer) = (untimed?, timed?, transfer?);
         let (info, max_band_bytes) = (device.clone(), device.max_buffer_bytes);
         let (stages, staging) = (device.kind != Kind::Cpu, Mutex::default());
-        let (timings, iteration) = Default::default();
+        let (timings, compiling, iteration) = Default::default();
         Ok(Self {
             info,
             max_band_bytes,
@@ -163,6 +165,7 @@ impl Context {
             timed,
             transfer,
             timings,
+            compiling,
             iteration,
             faults,
         })
@@ -221,8 +224,16 @@ impl Context {
     /// # Errors
     /// [`Error::KernelBuild`] with the compiler's log.
     pub(crate) fn build(&self, source: &str, options: &str) -> Result<Program> {
+        let start = Instant::now();
         let programs = Programs::of_user(&self.info, options);
-        programs::build(self, source, options, programs.as_ref()).map(|(program, _)| program)
+        let built = programs::build(self, source, options, programs.as_ref()).map(|(program, _)| program);
+        self.compiling.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        built
+    }
+
+    /// What all [builds](Self::build) took so far.
+    pub(crate) fn compiled(&self) -> Duration {
+        Duration::from_nanos(self.compiling.load(Ordering::Relaxed))
     }
 
     /// Makes a program of what the driver gave as its binary.

@@ -21,7 +21,6 @@
 //! There is no L D Lᵀ. That of `faer` pivots within a supernode only, and where a supernode is one row with a zero on the diagonal,
 //! as in saddle point problems, the factor is full of NaN. The L U of a symmetric indefinite matrix takes twice the memory.
 
-mod available;
 mod cholesky;
 mod front;
 mod lu;
@@ -34,11 +33,11 @@ mod tree;
 
 use std::fmt;
 
-pub(crate) use available::available_bytes;
 pub(crate) use refine::refine;
 
 use crate::error::{Error, Result};
 use crate::matrix::{Csr, Deficiency};
+use crate::memory::available_bytes;
 
 /// A factorisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,9 +2,10 @@ use proptest::prelude::*;
 
 use super::multifrontal::Multifrontal;
 use super::pivoting::Pivoting;
-use super::{Analysis, Factor, Kind, Singular, available_bytes, refine};
+use super::{Analysis, Factor, Kind, Singular, refine};
 use crate::Error;
 use crate::matrix::{Csr, gallery};
+use crate::memory::available_bytes;
 use crate::verify::residual;
 
 /// A matrix of small size by its rows; 0 where there is no entry.

@@ -186,7 +186,7 @@ pub enum Error {
     Usage(String),
 
     /// More memory than the machine can give.
-    #[error("out of memory: {what} needs {bytes} bytes")]
+    #[error("out of memory: {what} would take {bytes} bytes")]
     OutOfMemory {
         /// What the memory was for.
         what: String,

@@ -2,6 +2,7 @@
 
 use bytemuck::Zeroable;
 
+use super::available::available_bytes;
 use super::pages::prefer_huge_pages_of;
 
 /// There is no memory for so many bytes.
@@ -15,14 +16,21 @@ impl NoMemory {
     }
 }
 
+/// From so many bytes on it is looked up whether there is memory.
+const CHECKED: u64 = 64 << 20;
+
 /// `len` zeros, or the word that there is no memory for them.
 ///
 /// The pages come from the operating system when they are first written, so that a large array costs nothing until
 /// then, and the threads that fill it share that cost. It asks for huge pages: a page of 4 KiB costs about a
 /// microsecond to get, which for arrays that are written once is more than filling them.
 pub(crate) fn zeros<T: Zeroable>(len: usize) -> Result<Vec<T>, NoMemory> {
-    let array: Box<[T]> = bytemuck::allocation::try_zeroed_slice_box(len)
-        .map_err(|()| NoMemory((len as u64).saturating_mul(size_of::<T>() as u64)))?;
+    let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
+    // a system that promises more than it has kills who uses it
+    if bytes >= CHECKED && available_bytes().is_some_and(|free| bytes > free) {
+        return Err(NoMemory(bytes));
+    }
+    let array: Box<[T]> = bytemuck::allocation::try_zeroed_slice_box(len).map_err(|()| NoMemory(bytes))?;
     prefer_huge_pages_of(&array);
     Ok(array.into_vec())
 }

@@ -4,13 +4,15 @@
 //! safe function, the allocator of the command, and which numbers are `Plain`.
 
 mod array;
+mod available;
 mod elements;
 mod map;
 mod pages;
 mod plain;
 
 pub(crate) use array::{NoMemory, zeros};
+pub(crate) use available::available_bytes;
 pub(crate) use elements::Elements;
 pub(crate) use map::Map;
-pub use pages::HugePages;
+pub use pages::{HugePages, exit_when_short};
 pub(crate) use plain::Plain;

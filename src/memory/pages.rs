@@ -1,6 +1,7 @@
 //! Memory for a program that solves large systems.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The system's allocator, which asks for huge pages for what is large: `#[global_allocator]` of the command. An array that is written
 /// once costs more to get in pages of 4 KiB than to fill: see `docs/measurements.md`, "Memory pages".
@@ -31,11 +32,43 @@ unsafe impl GlobalAlloc for HugePages {
 }
 
 fn advised(block: *mut u8, size: usize) -> *mut u8 {
-    if size >= LARGE && !block.is_null() {
+    if block.is_null() {
+        if EXITS.load(Ordering::Relaxed) {
+            exit_if_aborted();
+        }
+    } else if size >= LARGE {
         prefer_huge_pages(block, size);
     }
     block
 }
+
+/// Whether the process ends where there is no memory.
+static EXITS: AtomicBool = AtomicBool::new(false);
+
+/// From here on, a process whose allocator is [`HugePages`] ends with status 3 where it would be aborted for lack of memory.
+pub fn exit_when_short() {
+    EXITS.store(true, Ordering::Relaxed);
+}
+
+/// If a block that could not be had aborts the process, it says so and exits. Installed only then: drivers install handlers of their own.
+#[cfg(unix)]
+fn exit_if_aborted() {
+    extern "C" fn on_abort(_: libc::c_int) {
+        const WORDS: &[u8] =
+            b"error: the host has no memory left for this system; a machine with more takes it, or a larger limit \
+            (ulimit -v, control group)\n";
+        // SAFETY: both may be called in handlers of signals; the words are there for ever.
+        unsafe {
+            libc::write(2, WORDS.as_ptr().cast(), WORDS.len());
+            libc::_exit(3);
+        }
+    }
+    // SAFETY: the handler calls nothing that a handler may not.
+    unsafe { libc::signal(libc::SIGABRT, on_abort as *const () as libc::sighandler_t) };
+}
+
+#[cfg(not(unix))]
+fn exit_if_aborted() {}
 
 /// A page of the large kind, in bytes.
 const HUGE: usize = 2 << 20;

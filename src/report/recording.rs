@@ -52,7 +52,12 @@ impl Phase {
 
     /// Making a solver. Ranks are made at the same time: only the parts of a single one follow each other.
     pub(crate) fn set_up(start: Duration, end: Duration, times: &SetupTimes, ranks: usize) -> Self {
-        let parts = vec![("tune", times.tune), ("prepare", times.prepare), ("upload", times.upload)];
+        let parts = vec![
+            ("tune", times.tune),
+            ("prepare", times.prepare),
+            ("compile", times.compile),
+            ("upload", times.upload),
+        ];
         // a part of "prepare" comes before "tune"
         let parts_from = (ranks == 1 && times.tune < Duration::from_millis(1)).then_some(start);
         Self { parts, parts_from, ..Self::new("set up", start, end) }
@@ -67,6 +72,7 @@ impl Phase {
         origin: Option<Duration>,
     ) -> Self {
         let parts = vec![
+            ("compile", outcome.compile),
             ("upload", outcome.upload),
             ("solve", outcome.solve),
             ("gather", outcome.gather),
@@ -119,6 +125,6 @@ mod tests {
         let one = Phase::set_up(ms(100), ms(130), &times, 1);
         assert_eq!(one.placed(), [("prepare", [ms(100), ms(120)]), ("upload", [ms(120), ms(130)])]);
         let two = Phase::set_up(ms(100), ms(130), &times, 2);
-        assert_eq!((two.placed(), two.parts.len()), (vec![], 3));
+        assert_eq!((two.placed(), two.parts.len()), (vec![], 4));
     }
 }

@@ -109,6 +109,8 @@ pub(crate) struct Seconds {
     pub(super) prepare: f64,
     /// Of `prepare`, what went into the order of the rows.
     pub(super) reorder: f64,
+    /// Building kernels.
+    pub(super) compile: f64,
     pub(super) upload: f64,
     pub(super) tune: f64,
     pub(super) solve: f64,
@@ -351,6 +353,7 @@ impl Report {
                 read: facts.read.as_secs_f64(),
                 prepare: times.prepare.as_secs_f64(),
                 reorder: times.reorder.as_secs_f64(),
+                compile: times.compile.as_secs_f64() + sum(|o| o.compile),
                 upload: times.upload.as_secs_f64() + sum(|o| o.upload),
                 tune: times.tune.as_secs_f64(),
                 solve: sum(|o| o.solve),

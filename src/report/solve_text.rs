@@ -317,6 +317,9 @@ impl Report {
         if seconds.reorder >= 0.001 {
             line(text, "  reorder", seconds.reorder, "");
         }
+        if seconds.compile >= 0.001 {
+            line(text, "compile", seconds.compile, "");
+        }
         line(text, "upload", seconds.upload, "");
         if seconds.tune >= 0.001 {
             line(text, "tune", seconds.tune, "");

@@ -13,13 +13,13 @@ use super::memory_check::beside_rows;
 use super::monitor::{Monitor, Seen};
 use super::setup::Setup;
 use super::watch::Watch;
-use crate::backend::LinearOperator;
 use crate::backend::basis::BasisBackend;
 use crate::backend::host::HostBackend;
 use crate::backend::machine::Machine;
 use crate::backend::opencl::OpenClBackend;
 use crate::backend::pass_backend::PassBackend;
 use crate::backend::text::{Kind, MATRIX};
+use crate::backend::{Backend, LinearOperator};
 use crate::comm::{Alone, Links};
 use crate::device::{Context, Info, SharedContext};
 use crate::error::Result;
@@ -142,8 +142,10 @@ struct Plan<'a> {
 /// A rank made ready.
 pub(crate) struct Opened {
     pub(crate) rank: Box<dyn Rank>,
-    /// Time to open the device and build its kernels.
+    /// Time to open the device.
     pub(crate) prepare: Duration,
+    /// Time to build its kernels.
+    pub(crate) compile: Duration,
     /// Time to move the matrix.
     pub(crate) upload: Duration,
     /// Time to compare formats.
@@ -169,6 +171,7 @@ pub(crate) struct Ended {
     pub(crate) seen: Seen,
     pub(crate) split: Split,
     pub(crate) timeline: Timeline,
+    pub(crate) compile: Duration,
     pub(crate) upload: Duration,
     pub(crate) solve: Duration,
     pub(crate) gather: Duration,
@@ -210,8 +213,8 @@ pub(crate) fn open(
             Precision::F32 => plan.on_host::<f32>(matrices, parts)?,
             Precision::Mixed => plan.mixed_on_host(a, parts.remove(MATRIX))?,
         };
-        let (prepare, tune) = (Duration::ZERO, Duration::ZERO);
-        return Ok(Opened { rank, prepare, upload: start.elapsed(), tune });
+        let [prepare, compile, tune] = [Duration::ZERO; 3];
+        return Ok(Opened { rank, prepare, compile, upload: start.elapsed(), tune });
     };
     let ctx = Arc::new(shared.map_or_else(|| Context::open(device), |shared| Context::open_in(device, shared))?);
     log::debug!("{}: opened", device.name);
@@ -260,7 +263,7 @@ impl Plan<'_> {
     /// A rank of a device, on which sums are in `A`.
     fn on_device<T: Real, A: Real>(&self, ctx: Arc<Context>, parts: Vec<Part<'_>>, start: Instant) -> Result<Opened> {
         let kernels = self.kernels::<T, A>(&ctx, &parts[MATRIX])?;
-        let prepare = start.elapsed();
+        let prepare = start.elapsed().saturating_sub(ctx.compiled());
         let store = Store::open();
         let mut wanted = self.wanted(&store);
         let backend = OpenClBackend::new(ctx, kernels, parts[MATRIX].n_owned(), Box::new(Alone::default()))?;
@@ -275,15 +278,17 @@ impl Plan<'_> {
         }
         let (format, bytes) = (operators[MATRIX].format(), operators.iter().map(DeviceBlock::memory).sum());
         let (iterate, stored) = (Plain::new(&backend)?, Stored { format, choice: choices.swap_remove(MATRIX), bytes });
+        let compile = backend.compiled();
         let rank = Box::new(Engine::new(backend, (operators, stored), iterate, self)?);
-        Ok(Opened { rank, prepare, upload: start.elapsed() - prepare - comparing, tune: comparing })
+        let upload = start.elapsed().saturating_sub(prepare + compile + comparing);
+        Ok(Opened { rank, prepare, compile, upload, tune: comparing })
     }
 
     /// The same in mixed precision.
     fn mixed_on_device(&self, ctx: Arc<Context>, part: Part<'_>, start: Instant) -> Result<Opened> {
         let wide_kernels = self.kernels::<f64, f64>(&ctx, &part)?;
         let kernels = self.kernels::<f32, f64>(&ctx, &part)?;
-        let prepare = start.elapsed();
+        let prepare = start.elapsed().saturating_sub(ctx.compiled());
         let store = Store::open();
         let (n, wanted) = (part.n_owned(), self.wanted(&store));
         let wide_backend = OpenClBackend::new(ctx.clone(), wide_kernels, n, Box::new(Alone::default()))?;
@@ -297,8 +302,10 @@ impl Plan<'_> {
         drop(part);
         let iterate = Mixed::new(wide_backend, wide, stored)?;
         let stored = Stored { format: block.format(), choice, bytes: block.memory() };
+        let compile = backend.compiled();
         let rank = Box::new(Engine::new(backend, (vec![block], stored), iterate, self)?);
-        Ok(Opened { rank, prepare, upload: start.elapsed() - prepare - comparing, tune: comparing })
+        let upload = start.elapsed().saturating_sub(prepare + compile + comparing);
+        Ok(Opened { rank, prepare, compile, upload, tune: comparing })
     }
 
     fn kernels<T: Real, A: Real>(&self, ctx: &Context, part: &Part<'_>) -> Result<Kernels<T, A>> {
@@ -372,7 +379,7 @@ where
     fn run(&mut self, links: Links, Stretch { b, x, p }: Stretch<'_>, mut monitor: Monitor<'_>) -> Result<Ended> {
         let Self { method, restart, backend, operators, iterate, precond, scaling, is_complex, w, way, .. } = self;
         iterate.connect(backend, links);
-        let start = Instant::now();
+        let (start, compiled) = (Instant::now(), backend.compiled());
         let way = match way {
             Some(way) => way,
             None => {
@@ -413,7 +420,8 @@ where
         if let Some(origin) = monitor.timeline() {
             backend.record(origin, before)?;
         }
-        let upload = start.elapsed();
+        let compile = backend.compiled() - compiled;
+        let upload = start.elapsed().saturating_sub(compile);
 
         let start = Instant::now();
         let mut moves = false;
@@ -503,6 +511,6 @@ where
             p.iter_mut().for_each(|p| scaling.undo(p));
         }
         let gather = start.elapsed();
-        Ok(Ended { reason, p, seen, split, timeline: backend.take_timeline()?, upload, solve, gather })
+        Ok(Ended { reason, p, seen, split, timeline: backend.take_timeline()?, compile, upload, solve, gather })
     }
 }

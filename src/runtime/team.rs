@@ -76,8 +76,10 @@ pub struct RankInfo {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[non_exhaustive]
 pub struct SetupTimes {
-    /// Checks, another order of the rows, partition, halo plans, building kernels.
+    /// Checks, another order of the rows, partition, halo plans, opening devices.
     pub prepare: Duration,
+    /// Building kernels, on the device that it took longest on. Some drivers put a part of it off to the first launch of a kernel.
+    pub compile: Duration,
     /// The part of `prepare` that went into the order of the rows: see [`Reordering::time`](crate::solve::Reordering::time).
     pub reorder: Duration,
     /// Moving the matrix to the devices.
@@ -173,6 +175,7 @@ impl Ranks<'static> {
         let opened: Vec<Opened> = in_threads(&Failure::default(), jobs, open)?;
         let longest = |time: fn(&Opened) -> Duration| opened.iter().map(time).max().unwrap_or_default();
         times.prepare += longest(|o| o.prepare);
+        times.compile = longest(|o| o.compile);
         times.upload = longest(|o| o.upload);
         times.tune += longest(|o| o.tune);
         let ranks = opened.into_iter().map(|opened| opened.rank).collect();
@@ -254,12 +257,12 @@ impl<'a> Ranks<'a> {
         {
             return None;
         }
-        let SetupTimes { prepare, upload, tune, .. } = self.times;
+        let SetupTimes { prepare, compile, upload, tune, .. } = self.times;
         let is_free = setup.devices == Choice::Auto; // to leave devices out
         let balance = Balance {
             costs: self.costs.clone(),
             can_be_alone: self.holds_all.iter().map(|holds| is_free && *holds).collect(),
-            moving: (prepare + upload + tune).as_secs_f64().max(rebalance::LEAST_MOVING),
+            moving: (prepare + compile + upload + tune).as_secs_f64().max(rebalance::LEAST_MOVING),
             #[cfg(test)]
             injected: None,
         };

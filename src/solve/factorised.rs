@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use super::null_space::NullSpace;
 use super::statistics::{Answer, Statistics};
-use crate::direct::{Analysis, Factor, Kind, Singular, available_bytes, refine};
+use crate::direct::{Analysis, Factor, Kind, Singular, refine};
 use crate::error::Result;
 use crate::krylov::{Reason, Singularity};
 use crate::matrix::Csr;
+use crate::memory::available_bytes;
 use crate::runtime::{Control, Stop};
 use crate::verify;
 

@@ -78,6 +78,8 @@ pub struct Outcome<X = Vec<f64>> {
     pub recurrence_rel_residual_2: f64,
     /// b − A x recomputed on the host in compensated arithmetic: the true residual.
     pub residual: Residual,
+    /// Time to build kernels of the method, the first time that they are needed.
+    pub compile: Duration,
     /// Time to take b and the first guess to the ranks.
     pub upload: Duration,
     /// Time in the iteration, with its restarts.
@@ -120,6 +122,7 @@ impl<X> Outcome<X> {
             history: self.history,
             recurrence_rel_residual_2: self.recurrence_rel_residual_2,
             residual: self.residual,
+            compile: self.compile,
             upload: self.upload,
             solve: self.solve,
             gather: self.gather,

@@ -24,6 +24,7 @@ pub(crate) struct Statistics {
     pub(crate) restarts: u32,
     history: Vec<f64>,
     pub(crate) recurrence_rel_residual_2: f64,
+    pub(crate) compile: Duration,
     pub(crate) upload: Duration,
     pub(crate) solve: Duration,
     pub(crate) gather: Duration,
@@ -80,6 +81,7 @@ impl Statistics {
     /// Adds a stretch of all ranks.
     pub(crate) fn add(&mut self, ended: Vec<Ended>) {
         let longest = |time: fn(&Ended) -> Duration| ended.iter().map(time).max().unwrap_or_default();
+        self.compile += longest(|e| e.compile);
         self.upload += longest(|e| e.upload);
         self.solve += longest(|e| e.solve);
         self.gather += longest(|e| e.gather);
@@ -103,6 +105,7 @@ impl Statistics {
     pub(crate) fn add_column(&mut self, ended: &[ColumnsEnded], place: usize, prepared: Duration) {
         let count = ended[0].columns.len() as u32;
         let longest = |time: fn(&ColumnsEnded) -> Duration| ended.iter().map(time).max().unwrap_or_default() / count;
+        self.compile += longest(|e| e.compile);
         self.upload += longest(|e| e.upload) + prepared / count;
         self.solve += longest(|e| e.solve);
         self.gather += longest(|e| e.gather);
@@ -172,6 +175,7 @@ impl Statistics {
             history,
             recurrence_rel_residual_2,
             residual,
+            compile: self.compile,
             upload: self.upload,
             solve: self.solve,
             gather: self.gather,

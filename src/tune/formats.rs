@@ -66,7 +66,7 @@ pub(crate) struct Wanted<'a> {
 pub(crate) struct Uploaded<T: Real> {
     pub(crate) block: DeviceBlock<T>,
     pub(crate) choice: FormatChoice,
-    /// Time that the comparison of formats took.
+    /// Time that the comparison of formats took, without that of compilers.
     pub(crate) comparing: Duration,
 }
 
@@ -124,9 +124,9 @@ impl<T: Real, A: Real> Comparison<'_, T, A> {
         let measures = is_large && wanted.tune == Tune::Full;
         let mut offers = Offer::all(part, factor, target, measures);
         if measures {
-            let start = Instant::now();
+            let (start, compiled) = (Instant::now(), self.backend.ctx.compiled());
             let measured = self.measured(&offers, wanted);
-            *comparing = start.elapsed();
+            *comparing = start.elapsed().saturating_sub(self.backend.ctx.compiled() - compiled);
             if let Some(measured) = measured {
                 return Ok(measured);
             }

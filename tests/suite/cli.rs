@@ -324,7 +324,7 @@ fn the_report_for_machines() {
     assert!(json["reason_text"].as_str().unwrap().starts_with("Converged: "));
     assert!(json["iterations"].as_u64().unwrap() > 3);
     assert_eq!(json["restarts"].as_u64().map(|n| n < 10), Some(true));
-    for field in ["read", "prepare", "reorder", "upload", "tune", "solve", "gather", "verify"] {
+    for field in ["read", "prepare", "reorder", "compile", "upload", "tune", "solve", "gather", "verify"] {
         assert!(json["seconds"][field].as_f64().unwrap() >= 0.0, "{field}");
     }
     for field in words(

@@ -9,7 +9,7 @@ use std::io::{Cursor, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::common::process::alone;
+use crate::common::process::{Place, alone};
 use crate::packing::{self, Packing};
 use declive::matrix_market::{Reader, read_vectors};
 use declive::npz;
@@ -355,4 +355,20 @@ fn arrays_of_numpy() {
         ]);
     }
     check(cases);
+}
+
+/// What the host's memory can't hold ends with a word, wherever it ends.
+#[cfg(target_os = "linux")]
+#[test]
+fn too_large_for_the_host() {
+    let place = Place::new();
+    let run = |kib| place.run_within(kib, "solve --generate variable:100 --devices host --max-iters 2");
+    let mut codes = Vec::new();
+    for kib in [200_000, 250_000, 300_000, 350_000, 400_000, 450_000, 4_000_000] {
+        let run = run(kib);
+        assert!(run.code == Some(1) || run.err.contains("memory"), "{kib}: {:?}, {}", run.code, run.err);
+        codes.push(run.code);
+    }
+    assert!(codes.is_sorted_by(|a, b| a >= b) && codes[0] == Some(3) && codes[6] == Some(1), "{codes:?}");
+    place.run_within(200_000, "solve --generate variable:100 --devices host").fails(3, &["out of memory", "bytes"]);
 }

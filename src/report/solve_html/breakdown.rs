@@ -11,6 +11,7 @@ use super::super::solve::{Rank, Report};
 const PHASES: Legend<'_> = &[
     ("read", "f0"),
     ("prepare", "f1"),
+    ("compile", "f8"),
     ("upload", "f2"),
     ("tune", "f3"),
     ("solve", "f4"),
@@ -53,7 +54,7 @@ fn rates(report: &Report) -> Option<String> {
 
 fn command(report: &Report) -> Markup {
     let s = &report.seconds;
-    let phases = [s.read, s.prepare, s.upload, s.tune, s.solve, s.gather, s.verify, s.write];
+    let phases = [s.read, s.prepare, s.compile, s.upload, s.tune, s.solve, s.gather, s.verify, s.write];
     let other = (s.total - phases.iter().sum::<f64>()).max(0.0);
     let all: Vec<f64> = phases.into_iter().chain([other]).collect();
     let bar =

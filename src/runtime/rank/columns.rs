@@ -32,6 +32,7 @@ pub(crate) struct Columns<'a> {
 pub(crate) struct ColumnsEnded {
     pub(crate) columns: Vec<Watched>,
     pub(crate) split: Split,
+    pub(crate) compile: Duration,
     pub(crate) upload: Duration,
     pub(crate) solve: Duration,
     pub(crate) gather: Duration,
@@ -70,7 +71,7 @@ impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<
         Columns { b, mut x }: Columns<'_>,
         mut watch: Watch<'_>,
     ) -> Result<ColumnsEnded> {
-        let start = Instant::now();
+        let (start, compiled) = (Instant::now(), self.backend.compiled());
         let mut scaling = self.scaling.take();
         let mut block = self.block((0..b.len()).collect(), scaling.is_some(), O::Real::link(links))?;
         let opening = start.elapsed();
@@ -80,7 +81,8 @@ impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<
         block.w.x = vector(&block.backend, &first, |v, row| roots.map_or(v, |roots| v * roots[row].abs()))?;
         block.backend.finish(0)?;
         block.backend.comm().sum(&mut [])?; // all ranks are there
-        let upload = start.elapsed();
+        let compile = self.backend.compiled() - compiled;
+        let upload = start.elapsed().saturating_sub(compile);
 
         let start = Instant::now();
         let mut gather = Duration::ZERO;
@@ -132,7 +134,7 @@ impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<
         give(&block, &block.w.x, |_| true, scaling.as_ref(), &mut x)?;
         gather += start.elapsed();
         self.scaling = scaling;
-        Ok(ColumnsEnded { columns: watch.columns, split, upload, solve, gather })
+        Ok(ColumnsEnded { columns: watch.columns, split, compile, upload, solve, gather })
     }
 
     /// The rank with vectors for these right-hand sides.

@@ -83,6 +83,16 @@ impl Place {
         Run::of(self.command(args), "")
     }
 
+    /// With an address space of so many KiB.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn run_within(&self, kib: u64, args: &str) -> Run {
+        let mut command = Command::new("sh");
+        let line = format!("ulimit -v {kib}; exec {} {args}", env!("CARGO_BIN_EXE_declive"));
+        command.args(["-c", &line]).current_dir(self.work.path()).env("DECLIVE_CACHE_DIR", self.cache());
+        command.env_remove("RUST_LOG").env("OCL_ICD_VENDORS", "/nonexistent");
+        Run::of(command, "")
+    }
+
     pub(crate) fn run_with(&self, args: &str, stdin: impl AsRef<[u8]>) -> Run {
         Run::of(self.command(args), stdin)
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// Bytes that this process can still take without driving others, or itself, out of memory: what the system has free or can free,
-/// and what its control groups let it have. `None` where the system doesn't tell.
+/// what its control groups let it have, and what it may map. `None` where the system doesn't tell.
 ///
 /// Reads some small files of Linux. Others may take memory meanwhile.
 pub(crate) fn available_bytes() -> Option<u64> {
@@ -13,7 +13,19 @@ pub(crate) fn available_bytes() -> Option<u64> {
 fn of(proc: &Path, groups: &Path) -> Option<u64> {
     let free = std::fs::read_to_string(proc.join("meminfo")).ok().and_then(|text| of_system(&text));
     let limit = std::fs::read_to_string(proc.join("self/cgroup")).ok().and_then(|text| of_groups(&text, groups));
-    free.into_iter().chain(limit).min()
+    let read = |name: &str| std::fs::read_to_string(proc.join(name)).ok();
+    let unmapped =
+        read("self/limits").zip(read("self/statm")).and_then(|(limits, sizes)| of_addresses(&limits, &sizes));
+    free.into_iter().chain(limit).chain(unmapped).min()
+}
+
+/// What is left of the limit on the address space (`ulimit -v`), if there is one: `statm` counts pages.
+fn of_addresses(limits: &str, sizes: &str) -> Option<u64> {
+    const PAGE: u64 = 4096;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
+    let limit: u64 = line.split_whitespace().next()?.parse().ok()?;
+    let pages: u64 = sizes.split_whitespace().next()?.parse().ok()?;
+    Some(limit.saturating_sub(pages * PAGE))
 }
 
 /// `MemAvailable`, in bytes.
@@ -82,6 +94,15 @@ mod tests {
         };
         assert_eq!(left(&[]), None);
         assert_eq!(left(&[meminfo]), Some(65536));
+        let limited = [
+            meminfo,
+            (
+                "proc/self/limits",
+                "Limit  Soft Limit  Hard Limit  Units\nMax address space   50000   unlimited  bytes\n",
+            ),
+            ("proc/self/statm", "3 2 1 1 0 1 0\n"),
+        ];
+        assert_eq!(left(&limited), Some(50000 - 3 * 4096));
         let second = [
             meminfo,
             ("proc/self/cgroup", "0::/a/b\n"),
