@@ -173,12 +173,22 @@ impl Rows {
 /// Whether for every stored (i, j) there is a stored (j, i) of the same value: each entry above the diagonal has a partner, and there are
 /// no more below. It takes half the time of a look at all entries, and ends at the first that has none.
 fn is_equal_across(a: &Csr) -> bool {
+    // where rows are alike, an entry is as far from the end of its row as its partner from the beginning of its own
+    let partner = |row: usize, col: usize, place: usize| {
+        let (cols, values) = a.row(row);
+        if cols.get(place).is_some_and(|&j| j as usize == col) { Some(values[place]) } else { a.get(row, col) }
+    };
     let row = |i: usize| {
         let (cols, values) = a.row(i);
-        let above = cols.partition_point(|&j| j as usize <= i);
-        let below = cols.partition_point(|&j| (j as usize) < i);
-        let mut pairs = cols[above..].iter().zip(&values[above..]);
-        pairs.all(|(&j, v)| a.get(j as usize, i) == Some(*v)).then_some((cols.len() - above) as i64 - below as i64)
+        let mut more_above = 0_i64;
+        for (place, (&j, v)) in cols.iter().zip(values).rev().enumerate() {
+            let j = j as usize;
+            more_above += (j > i) as i64 - (j < i) as i64;
+            if j > i && partner(j, i, place) != Some(*v) {
+                return None;
+            }
+        }
+        Some(more_above)
     };
     let more_above =
         (0..a.n_rows()).into_par_iter().with_min_len(1 << 10).map(row).try_reduce(|| 0, |a, b| Some(a + b));

@@ -1,6 +1,7 @@
 //! Arrays that are written for the first time by many threads.
 
 use bytemuck::Zeroable;
+use rayon::prelude::*;
 
 use super::available::available_bytes;
 use super::pages::prefer_huge_pages_of;
@@ -35,6 +36,18 @@ pub(crate) fn zeros<T: Zeroable>(len: usize) -> Result<Vec<T>, NoMemory> {
     Ok(array.into_vec())
 }
 
+/// A copy, by all threads if it is large.
+pub(crate) fn copied<T: Zeroable + Copy + Send + Sync>(v: &[T]) -> Vec<T> {
+    const PIECE: usize = 1 << 16;
+    if v.len() <= 4 * PIECE {
+        return v.to_vec();
+    }
+    // without memory, as with any vector
+    let mut all = zeros(v.len()).unwrap_or_else(|_| v.to_vec());
+    all.par_chunks_mut(PIECE).zip(v.par_chunks(PIECE)).for_each(|(to, from)| to.copy_from_slice(from));
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -44,6 +57,14 @@ mod tests {
         for len in [0, 1, 1000, 3 << 20] {
             let array = zeros::<f64>(len).unwrap();
             assert!(array.len() == len && array.iter().all(|v| v.to_bits() == 0));
+        }
+    }
+
+    #[test]
+    fn copies_of_any_length() {
+        for len in [0, 1, 1000, 3 << 18] {
+            let array: Vec<u64> = (0..len).collect();
+            assert_eq!(copied(&array), array);
         }
     }
 

@@ -23,8 +23,11 @@ const UNIT_OF_A_GROUP: usize = 3;
 /// which does not matter in rows of fewer entries.
 const LONG_ROW: usize = 2048;
 
-/// Bytes of an entry in slices at the least, but for those of full blocks: a value of one byte and a column of two.
-const LEAST_SLICED: usize = 3;
+/// Bytes of an entry's column in slices at the least, but for those of full blocks.
+const COLUMN_SLICED: f64 = 2.0;
+
+/// Values of which the bytes are looked at before rows are laid out in slices.
+const SAMPLE: usize = 1 << 12;
 
 /// Rows laid out in a format, all but moved: what is to be known of a format before its rows are on a device.
 pub(super) trait Layout<T> {
@@ -129,7 +132,7 @@ impl<'a, T: Real> Offer<'a, T> {
         if trusted(&all).is_none() {
             all.extend(one(Format::Pattern));
         }
-        let least = with_vectors::<T>(part, LEAST_SLICED * part.nnz());
+        let least = with_vectors::<T>(part, (least_sliced::<T>(part) * part.nnz() as f64) as usize);
         let is_worthwhile = match trusted(&all) {
             Some(fewest) if compared => is_near(least, fewest),
             Some(fewest) => has_rows(part, target) && least < fewest,
@@ -169,6 +172,13 @@ impl<'a, T: Real> Offer<'a, T> {
 pub(crate) fn by_bytes<T: Real>(all: &[Offer<'_, T>], target: Target) -> usize {
     let trusted = (0..all.len()).filter(|&k| all[k].layout.is_trusted(target));
     trusted.min_by_key(|&k| all[k].bytes).unwrap_or(all.len() - 1)
+}
+
+/// Bytes of an entry in slices at the least, by a sample of the values: those of a slice are as wide as the widest.
+fn least_sliced<T: Real>(part: &Part<'_>) -> f64 {
+    let step = part.nnz().div_ceil(SAMPLE).max(1);
+    let widths = || part.values.iter().step_by(step).map(|&v| Sell::<T>::least_value_bytes(v));
+    COLUMN_SLICED + widths().sum::<usize>() as f64 / widths().count().max(1) as f64
 }
 
 /// Rows that do not fit a format that was asked for.
@@ -230,8 +240,10 @@ mod tests {
         assert_eq!(formats("band:2000,width=1", Gpu, true), [(Dictionary, true), (Sell, true), (Csr, true)]);
         assert_eq!(formats("band:2000,width=1", Gpu, false), [(Dictionary, true), (Csr, true)]);
         // values of their own
+        assert_eq!(formats("variable:20", Gpu, true), [(Pattern, true), (Sell, true), (Csr, true)]);
+        // of eight bytes each, so that slices can't take fewer
+        assert_eq!(formats("variable:20", Gpu, false), [(Pattern, true), (Csr, true)]);
         for compared in [false, true] {
-            assert_eq!(formats("variable:20", Gpu, compared), [(Pattern, true), (Sell, true), (Csr, true)]);
             assert_eq!(formats("variable:20", Cpu, compared), [(Pattern, true), (Csr, true)]);
         }
         // unknowns that alternate are not for CPUs, unless they are measured

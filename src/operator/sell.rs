@@ -239,6 +239,14 @@ fn side_by_side(interior: &[SliceSet], boundary: &[SliceSet]) -> Vec<SliceSet> {
     all
 }
 
+impl<T: Real> Sell<'_, T> {
+    /// Bytes of a value by itself.
+    pub(super) fn least_value_bytes(v: f64) -> usize {
+        let narrow = Value::NARROW.into_iter().find(|value| value.narrowed(v).to_bits() == v.to_bits());
+        narrow.unwrap_or(Value::Real).bytes::<T>().min(size_of::<T>())
+    }
+}
+
 impl<'a, T: Real> Sell<'a, T> {
     /// Lays out the rows of `part`, times `factor`. Three passes over the entries, the memory of 8 bytes a row.
     pub(crate) fn plan(part: &'a Part<'a>, factor: f64) -> Self {

@@ -87,7 +87,7 @@ impl Scaling {
 
     /// A rank's share, on its device.
     pub(crate) fn share<O: Backend>(&self, backend: &O, rows: Range<usize>) -> Result<RankScaling<O>> {
-        let roots = self.roots[rows.clone()].to_vec();
+        let roots = memory::copied(&self.roots[rows.clone()]);
         let unit = |row: usize| self.units.as_ref().map_or(1.0, |units| units[row]);
         let weight = |(row, root): (usize, &f64)| O::Real::from_f64(root * root * unit(rows.start + row));
         let weights: Vec<O::Real> = roots.par_iter().enumerate().map(weight).collect();

@@ -210,7 +210,9 @@ impl Whole {
         match (&self.least_squares, &self.order) {
             (Some(least_squares), _) => least_squares.iterate_as_given(y, x),
             (None, Some(order)) => order.undo_into(y, x),
-            (None, None) => x.copy_from_slice(y),
+            (None, None) => {
+                x.par_chunks_mut(1 << 16).zip(y.par_chunks(1 << 16)).for_each(|(x, y)| x.copy_from_slice(y))
+            }
         }
         self.equilibration.iter().for_each(|equilibration| equilibration.undo(x));
     }

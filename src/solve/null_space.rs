@@ -120,7 +120,8 @@ fn of_symmetric(a: &Csr) -> Option<NullSpace> {
 
     let mut sizes = Vec::new();
     let mut rows = Vec::new();
-    for start in 0..part.len() {
+    let open: Vec<usize> = part.par_iter().with_min_len(CHUNK).positions(|part| *part == OPEN).collect();
+    for start in open {
         if part[start] != OPEN {
             continue;
         }

@@ -13,6 +13,7 @@ use super::subject::Subject;
 use crate::comm::Failed;
 use crate::error::Result;
 use crate::krylov::Reason;
+use crate::memory::copied;
 use crate::runtime::snapshot::{self, Snapshot, Snapshots};
 use crate::runtime::{Checkpoint, Checkpoints, Control, Ended, Monitor, OnFailure, Position, Ranks, Stop};
 use crate::verify::Residual;
@@ -69,7 +70,7 @@ fn in_range(
         let (reached, y) = round.run(ranks, failures, statistics, x)?;
 
         let start = Instant::now();
-        let before = (!subject.setup().method.needs_definite()).then(|| x.to_vec());
+        let before = (!subject.setup().method.needs_definite()).then(|| copied(x));
         round.give(&y, x);
         reach.settle(x);
         drop(y);
@@ -138,7 +139,10 @@ fn is_lost(residual: &Residual, by_recurrence: f64) -> bool {
 
 /// What x is in the order and scale of the ranks, for a right-hand side divided by `scale`.
 pub(super) fn own(subject: Subject<'_>, scale: f64, x: &[f64]) -> Vec<f64> {
-    let mut y = subject.iterate_of_ranks(x.into()).into_owned();
+    let mut y = match subject.iterate_of_ranks(x.into()) {
+        Cow::Borrowed(x) => copied(x),
+        Cow::Owned(y) => y,
+    };
     rescale(&mut y, 1.0 / subject.factor(), 1.0 / scale);
     y
 }
