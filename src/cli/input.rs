@@ -98,6 +98,7 @@ impl Input {
         match self {
             Self::Stdin => read_any_vectors_from(stdin(), &name).map_err(|e| unseekable(e, &name)),
             Self::File(path) if npz::is_npz(path) => dense(&npz::map(path)?, &name),
+            Self::File(path) if npz::is_npy(path) => Ok(npz::read_vectors(path)?),
             Self::File(path) => read_any_vectors(path).map_err(|e| unseekable(e, &name)),
         }
     }

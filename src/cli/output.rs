@@ -80,6 +80,12 @@ impl Target {
         written.map_err(|source| Failure::Write { name: self.name(), source })
     }
 
+    /// Whether it is a file whose name ends so.
+    pub(crate) fn has_extension(&self, extension: &str) -> bool {
+        let Self::File(file) = self else { return false };
+        file.shown.extension().is_some_and(|of_file| of_file.eq_ignore_ascii_case(extension))
+    }
+
     /// Whether writing here would change the file `path`, by whatever name.
     pub(crate) fn is_file(&self, path: &Path) -> bool {
         let Self::File(file) = self else { return false };

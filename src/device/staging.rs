@@ -7,19 +7,15 @@ use std::sync::{MutexGuard, PoisonError};
 
 use opencl3::event::Event;
 use opencl3::types::CL_NON_BLOCKING;
-use rayon::prelude::*;
 
 use super::memory::DeviceVec;
 use super::pinned::Pinned;
 use super::{Call, Context, Doing, Queue};
 use crate::error::Result;
-use crate::memory::Plain;
+use crate::memory::{Plain, copy};
 
 /// Bytes of a piece.
 pub(super) const PIECE: usize = 8 << 20;
-
-/// Bytes that a thread copies at a time.
-const COPIED: usize = 256 << 10;
 
 /// Two pieces of pinned memory that take turns. A context keeps them from its first large transfer on.
 pub(super) struct Staging {
@@ -218,12 +214,6 @@ impl<T: Plain> DeviceVec<T> {
 fn pieces(all: Range<usize>, len: usize) -> impl Iterator<Item = Range<usize>> {
     let len = len.max(1);
     all.clone().step_by(len).map(move |begin| begin..all.end.min(begin + len))
-}
-
-/// Copies by all threads.
-fn copy<T: Plain>(from: &[T], to: &mut [T]) {
-    let len = COPIED / size_of::<T>();
-    to.par_chunks_mut(len).zip(from.par_chunks(len)).for_each(|(to, from)| to.copy_from_slice(from));
 }
 
 #[cfg(test)]

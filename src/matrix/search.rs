@@ -7,6 +7,9 @@ use rayon::prelude::*;
 /// It goes by stretches: threads that could stop at every number would spend more time on that than on the numbers.
 pub(crate) fn first(n: usize, is: impl Fn(usize) -> bool + Sync) -> Option<usize> {
     const STRETCH: usize = 1 << 12;
+    if n <= STRETCH {
+        return (0..n).find(|&i| is(i));
+    }
     let stretches = (0..n.div_ceil(STRETCH)).into_par_iter();
     stretches.find_map_first(|k| (k * STRETCH..n.min((k + 1) * STRETCH)).find(|&i| is(i)))
 }

@@ -36,16 +36,30 @@ pub(crate) fn zeros<T: Zeroable>(len: usize) -> Result<Vec<T>, NoMemory> {
     Ok(array.into_vec())
 }
 
+/// Elements that a thread copies at a time.
+const COPIED: usize = 1 << 15;
+
 /// A copy, by all threads if it is large.
 pub(crate) fn copied<T: Zeroable + Copy + Send + Sync>(v: &[T]) -> Vec<T> {
-    const PIECE: usize = 1 << 16;
-    if v.len() <= 4 * PIECE {
-        return v.to_vec();
+    match zeros(v.len()) {
+        Ok(mut all) if v.len() > COPIED => {
+            copy(v, &mut all);
+            all
+        }
+        _ => v.to_vec(), // without memory, as with any vector
     }
-    // without memory, as with any vector
-    let mut all = zeros(v.len()).unwrap_or_else(|_| v.to_vec());
-    all.par_chunks_mut(PIECE).zip(v.par_chunks(PIECE)).for_each(|(to, from)| to.copy_from_slice(from));
-    all
+}
+
+/// Copies, by all threads if it is much.
+///
+/// # Panics
+/// If there are not as many elements.
+pub(crate) fn copy<T: Copy + Send + Sync>(from: &[T], to: &mut [T]) {
+    assert_eq!(from.len(), to.len(), "elements of a copy");
+    if from.len() <= COPIED {
+        return to.copy_from_slice(from);
+    }
+    to.par_chunks_mut(COPIED).zip(from.par_chunks(COPIED)).for_each(|(to, from)| to.copy_from_slice(from));
 }
 
 #[cfg(test)]

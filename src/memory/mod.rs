@@ -10,7 +10,7 @@ mod map;
 mod pages;
 mod plain;
 
-pub(crate) use array::{NoMemory, copied, zeros};
+pub(crate) use array::{NoMemory, copied, copy, zeros};
 pub(crate) use available::available_bytes;
 pub(crate) use elements::Elements;
 pub(crate) use map::Map;

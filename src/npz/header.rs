@@ -3,7 +3,7 @@
 use crate::error::npz::{ErrorKind, quote};
 
 /// The first bytes of every array.
-const MAGIC: &[u8] = b"\x93NUMPY";
+pub(super) const MAGIC: [u8; 6] = *b"\x93NUMPY";
 
 /// A header has at most so many bytes; NumPy's own limit for its text is 10 000.
 pub(super) const MAX: usize = 10_012;
@@ -64,7 +64,7 @@ impl Dtype {
 impl Header {
     /// Reads the header of an array that begins with `bytes`.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, ErrorKind> {
-        let Some(rest) = bytes.strip_prefix(MAGIC) else {
+        let Some(rest) = bytes.strip_prefix(&MAGIC) else {
             return Err(ErrorKind::NotNpy { found: quote(&bytes[..bytes.len().min(MAGIC.len())]) });
         };
         let incomplete = || ErrorKind::Header { found: quote(rest) };
@@ -97,11 +97,12 @@ impl Header {
 }
 
 /// Writes the header of an array, whose elements then begin at a multiple of 64 bytes. `shape` is a Python tuple.
-pub(super) fn write(descr: &str, shape: &str) -> Vec<u8> {
-    let text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
+pub(super) fn write(descr: &str, fortran: bool, shape: &str) -> Vec<u8> {
+    let fortran = if fortran { "True" } else { "False" };
+    let text = format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}");
     let start = MAGIC.len() + 4;
     let len = (start + text.len() + 1).next_multiple_of(64) - start;
-    let mut header = [MAGIC, &[1, 0], &(len as u16).to_le_bytes(), text.as_bytes()].concat();
+    let mut header = [&MAGIC[..], &[1, 0], &(len as u16).to_le_bytes(), text.as_bytes()].concat();
     header.resize(start + len - 1, b' ');
     header.push(b'\n');
     header
@@ -180,19 +181,19 @@ mod tests {
     use super::*;
 
     fn v1(text: &str) -> Vec<u8> {
-        [MAGIC, &[1, 0], &(text.len() as u16).to_le_bytes(), text.as_bytes()].concat()
+        [&MAGIC[..], &[1, 0], &(text.len() as u16).to_le_bytes(), text.as_bytes()].concat()
     }
 
     #[test]
     fn what_is_written_is_read() {
-        let bytes = write("<f8", "(3,)");
+        let bytes = write("<f8", false, "(3,)");
         assert_eq!(bytes.len() % 64, 0);
         assert!(bytes.ends_with(b"(3,), }                                                            \n"));
         let header = Header::parse(&bytes).unwrap();
         let dtype = Dtype { big_endian: false, kind: b'f', size: 8, name: "<f8".into() };
         assert_eq!(header, Header { dtype, fortran: false, shape: vec![3], len: bytes.len() });
         assert_eq!((header.elements(), header.shape_text()), (3, "(3,)".into()));
-        assert_eq!(Header::parse(&write("|S3", "()")).unwrap().shape_text(), "()");
+        assert_eq!(Header::parse(&write("|S3", false, "()")).unwrap().shape_text(), "()");
     }
 
     #[test]
@@ -202,7 +203,8 @@ mod tests {
         assert_eq!((one.fortran, &one.shape[..], one.shape_text()), (true, &[2, 3][..], "(2, 3)".into()));
         assert!(one.dtype.big_endian && one.dtype.kind == b'c' && one.dtype.bytes() == 16);
         for version in [2, 3] {
-            let long = [MAGIC, &[version, 0], &(text.len() as u32).to_le_bytes(), text.as_bytes(), b"data"].concat();
+            let long =
+                [&MAGIC[..], &[version, 0], &(text.len() as u32).to_le_bytes(), text.as_bytes(), b"data"].concat();
             assert_eq!(Header::parse(&long).unwrap(), Header { len: one.len + 2, ..one.clone() });
         }
         let dtype = |name: &str| Dtype::parse(name.as_bytes());
@@ -237,7 +239,7 @@ mod tests {
         assert_eq!(Header::parse(b"PK"), Err(ErrorKind::NotNpy { found: "PK".into() }));
         assert_eq!(Header::parse(b"\x93NUMPY\x01\x01xx"), Err(ErrorKind::Version { major: 1, minor: 1 }));
         assert!(matches!(Header::parse(b"\x93NUMPY\x02\0\xff\xff\xff\xff{}"), Err(ErrorKind::Header { .. })));
-        let whole = write("<f8", "(3,)");
+        let whole = write("<f8", false, "(3,)");
         for len in 0..whole.len() {
             assert!(Header::parse(&whole[..len]).is_err());
         }

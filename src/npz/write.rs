@@ -86,7 +86,7 @@ impl<W: Write + Seek> Members<W> {
             .with_alignment(ALIGNMENT)
             .large_file(bytes > SMALL);
         self.zip.start_file(format!("{name}.npy"), options).map_err(Error::from)?;
-        self.zip.write_all(&header::write(descr, shape))?;
+        self.zip.write_all(&header::write(descr, false, shape))?;
         // by chunks, so that the checksum leaves in the cache what is copied next
         elements.chunks(CHUNK).try_for_each(|chunk| self.zip.write_all(bytemuck::cast_slice(&convert(chunk))))
     }

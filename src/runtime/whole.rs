@@ -16,6 +16,7 @@ use crate::krylov::Method;
 use crate::matrix::equivalent::is_real_form;
 use crate::matrix::reorder::{Permutation, permuted};
 use crate::matrix::{Csr, Equilibration};
+use crate::memory::copy;
 use crate::operator::Exchange;
 use crate::partition::{cost_of, part_alone, row_ranges_of};
 use crate::precond::scaling::Scaling;
@@ -210,9 +211,7 @@ impl Whole {
         match (&self.least_squares, &self.order) {
             (Some(least_squares), _) => least_squares.iterate_as_given(y, x),
             (None, Some(order)) => order.undo_into(y, x),
-            (None, None) => {
-                x.par_chunks_mut(1 << 16).zip(y.par_chunks(1 << 16)).for_each(|(x, y)| x.copy_from_slice(y))
-            }
+            (None, None) => copy(y, x),
         }
         self.equilibration.iter().for_each(|equilibration| equilibration.undo(x));
     }

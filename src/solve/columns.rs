@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::time::Instant;
 
+use rayon::prelude::*;
+
 use super::outcome::Outcome;
 use super::reach::Reach;
 use super::rounds;
@@ -14,6 +16,7 @@ use super::subject::Subject;
 use crate::error::{Error, Result};
 use crate::krylov::{Method, Reason};
 use crate::runtime::{Control, End, Goal, OnFailure, Stop, Watch};
+use crate::verify::Residual;
 
 /// How often columns that the host's check does not confirm are brought together again.
 const ROUNDS: u32 = 3;
@@ -22,6 +25,9 @@ const ROUNDS: u32 = 3;
 const LEAST_SAVED: f64 = 0.1;
 /// unless there are so many on GPUs, which then wait less for launches and sums: `docs/measurements.md`.
 const MANY: usize = 8;
+
+/// Entries of a matrix below which columns are checked side by side, each by a thread: all threads at one take longer to start.
+const FEW_ENTRIES: usize = 1 << 20;
 
 /// A round that leaves more than this part of a residual is the last for its column.
 const GAIN: f64 = 0.1;
@@ -169,7 +175,10 @@ impl Solver {
         log::info!("{} right-hand sides side by side", which.len());
         let (whole, ranks) = (&self.whole, &mut self.ranks);
         let subject = Subject::Matrix(whole, self.null_space.as_ref());
-        let reach: Vec<Reach<'_>> = which.iter().map(|k| Reach::of(subject.null_space(), b[*k], x[*k], stop)).collect();
+        let are_small = whole.a.nnz() <= FEW_ENTRIES;
+        let reach = |k: &usize| Reach::of(subject.null_space(), b[*k], x[*k], stop);
+        let reach: Vec<Reach<'_>> =
+            if are_small { which.par_iter().map(reach).collect() } else { which.iter().map(reach).collect() };
         let of_ranks: Vec<_> = reach.iter().map(|reach| subject.rhs_of_ranks(Cow::Borrowed(&*reach.b))).collect();
         let mut targets: Vec<f64> = reach.iter().map(Reach::target).collect();
         // each method has as many iterations as it would have alone, unless the caller has set a limit
@@ -197,24 +206,31 @@ impl Solver {
             let epsilon = whole.setup.precision.epsilon();
             let watch = || Watch::new(&goals, epsilon, control, (stop.time_limit, started));
             let ended = ranks.run_columns(&of, &mut y, &watch)?;
-            let mut again = Vec::new();
+            let mut ready = Vec::new();
             for (place, (c, y)) in left.iter().copied().zip(&y).enumerate() {
-                let (statistics, answer) = &mut solved[c];
-                let column = &ended[0].columns[place];
+                let statistics = &mut solved[c].0;
                 statistics.add_column(&ended, place, prepared);
-                if column.end == Some(End::Unusual) {
+                if ended[0].columns[place].end == Some(End::Unusual) {
                     continue; // from where it began
                 }
                 let start = Instant::now();
-                let k = which[c];
-                let first = column.history.first().copied().unwrap_or(f64::NAN);
-                rounds::give(subject, reach[c].scale, y, x[k]);
-                reach[c].settle(x[k]);
-                let (checked_b, stop) = reach[c].checked();
+                rounds::give(subject, reach[c].scale, y, x[which[c]]);
+                reach[c].settle(x[which[c]]);
                 statistics.gather += start.elapsed();
-                let start = Instant::now();
-                let residual = subject.residual(checked_b, x[k]);
-                statistics.verify += start.elapsed();
+                ready.push((place, c));
+            }
+            let start = Instant::now();
+            let check = |&(_, c): &(usize, usize)| subject.residual(reach[c].checked().0, x[which[c]]);
+            let residuals: Vec<Residual> =
+                if are_small { ready.par_iter().map(check).collect() } else { ready.iter().map(check).collect() };
+            let verify = start.elapsed() / ready.len().max(1) as u32;
+            let mut again = Vec::new();
+            for ((place, c), residual) in ready.into_iter().zip(residuals) {
+                let (statistics, answer) = &mut solved[c];
+                let (column, k) = (&ended[0].columns[place], which[c]);
+                let first = column.history.first().copied().unwrap_or(f64::NAN);
+                let stop = reach[c].checked().1;
+                statistics.verify += verify;
                 *answer = match (stop.met(&residual), column.end) {
                     (Some(met), _) => Some((Reason::Converged(met), residual)),
                     (None, Some(End::Limit(reason))) => Some((reason, residual)),

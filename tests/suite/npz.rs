@@ -7,6 +7,7 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::common::process::Place;
 use declive::matrix::reorder::{permuted, rcm};
 use declive::matrix::{AnyCsr, Complex64, Scalar, gallery};
 use declive::npz::{self, Element, Error, ErrorKind};
@@ -929,4 +930,26 @@ w = sp.load_npz("wide.npz")
 assert w.shape == (1, 2**31) and w.indices.dtype == np.int64 and w[0, 2**31 - 1] == 7
 "#;
     run(&python, script, folder.path());
+}
+
+/// Vectors of NumPy, in and out: one, and several.
+#[test]
+fn the_command_takes_and_gives_arrays_of_numpy() {
+    let place = Place::new();
+    place.run("generate poisson2d:9x8 -o A.npz").ok();
+    place.run("solve A.npz --rhs random:1..3 --devices host -o x.mtx --rtol 1e-10").ok();
+    place.run("solve A.npz --rhs random:1..3 --devices host -o x.npy --rtol 1e-10").ok();
+    let read = |name: &str| npz::read_vectors(&place.path(name)).unwrap().into_real().unwrap();
+    let x = read("x.npy");
+    assert_eq!(x, place.vectors("x.mtx"));
+    // as right-hand side and first guess
+    place.run("solve A.npz -b x.npy --devices host -o y.npy").ok();
+    let run = place.run("solve A.npz -b x.npy -x y.npy --devices host -o z.npy --json").ends(0).json();
+    assert_eq!(run["iterations"], 0);
+    assert_eq!(read("y.npy"), read("z.npy"));
+    place.run("solve A.npz --devices host -o one.NPY").ok();
+    assert_eq!(read("one.NPY").len(), 1);
+    let bytes = std::fs::read(place.path("x.npy")).unwrap();
+    place.write("short.npy", &bytes[..bytes.len() - 1]);
+    place.run("solve A.npz -b short.npy").fails(2, &["short.npy", "beyond the end of the file"]);
 }

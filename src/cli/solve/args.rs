@@ -38,7 +38,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PROBLEM", help_heading = SYSTEM)]
     pub(super) generate: Option<Spec>,
 
-    /// File of b, one or more columns; - is standard input
+    /// File of b, one or more columns, Matrix Market, .npz or .npy; - is standard input
     #[arg(short, value_name = "b.mtx", help_heading = SYSTEM)]
     pub(super) b: Option<PathBuf>,
 
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "RHS", conflicts_with = "b", help_heading = SYSTEM)]
     pub(super) rhs: Option<Recipe>,
 
-    /// File of the initial guess, one column or as many as b; - is standard input [default: zero]
+    /// File of the initial guess, as of b, one column or as many as b; - is standard input [default: zero]
     #[arg(short, long, value_name = "x0.mtx", help_heading = SYSTEM)]
     pub(super) x0: Option<PathBuf>,
 
@@ -158,7 +158,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", conflicts_with = "x0", help_heading = CHECKPOINTS)]
     pub(super) resume: Option<PathBuf>,
 
-    /// File for the solution; - is standard output, which moves the report to standard error
+    /// File for the solution, Matrix Market, or NumPy's where its name ends with .npy; - is standard output, which moves the report to standard error
     #[arg(short, long, value_name = "x.mtx", help_heading = OUTPUT)]
     pub(super) output: Option<PathBuf>,
 

@@ -2,15 +2,16 @@
 
 use std::io::{self, Write};
 
-use declive::Outcome;
+use declive::matrix::Complex64;
 use declive::matrix::equivalent::Form;
 use declive::matrix_market::write_vectors;
+use declive::{Outcome, npz};
 
 use super::plan::Plan;
 use super::system::System;
 use crate::report::DECLIVE;
 
-/// Writes the solutions as the columns of one Matrix Market file, complex as the system is.
+/// Writes the solutions as the columns of one Matrix Market file, or of a `.npy` one, complex as the system is.
 pub(super) fn solution(out: &mut dyn Write, plan: &Plan, system: &System, outcomes: &[Outcome]) -> io::Result<()> {
     let mut comments = vec![
         format!("x of A x = b, by declive {DECLIVE}"),
@@ -20,12 +21,14 @@ pub(super) fn solution(out: &mut dyn Write, plan: &Plan, system: &System, outcom
     comments.extend(outcomes.iter().enumerate().map(|(k, outcome)| {
         format!("column {}: {}; relative residual {:.2e}", k + 1, outcome.reason, outcome.residual.relative_2)
     }));
-    let columns = outcomes.iter().map(|outcome| outcome.x.as_slice());
+    let is_npy = plan.output.as_ref().is_some_and(|output| output.has_extension("npy"));
+    let columns: Vec<&[f64]> = outcomes.iter().map(|outcome| outcome.x.as_slice()).collect();
     if system.complex.is_some() {
-        let columns: Vec<_> = columns.map(|x| Form::General.solution(x)).collect();
-        return write_vectors(out, &columns, &comments);
+        let columns: Vec<_> = columns.into_iter().map(|x| Form::General.solution(x)).collect();
+        let slices: Vec<&[Complex64]> = columns.iter().map(Vec::as_slice).collect();
+        return if is_npy { npz::write_vectors(out, &slices) } else { write_vectors(out, &columns, &comments) };
     }
-    write_vectors(out, &columns.collect::<Vec<_>>(), &comments)
+    if is_npy { npz::write_vectors(out, &columns) } else { write_vectors(out, &columns, &comments) }
 }
 
 /// Writes the residual of each iteration.

@@ -1,0 +1,165 @@
+//! Vectors in NumPy's `.npy` files: what `numpy.save` writes and `numpy.load` reads.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use rayon::prelude::*;
+
+use super::decode;
+use super::element::Element;
+use super::header::{self, Header};
+use crate::error::npz::ErrorKind;
+use crate::matrix::{AnyVectors, Complex64};
+use crate::memory::{Map, zeros};
+use crate::{Error, Result};
+
+/// Bytes that a thread decodes at a time: of whole elements of any type.
+const CHUNK: usize = 1 << 16;
+
+/// Whether a file is one to [`read_vectors`], by its first bytes. What can't be opened, or not be opened twice, is none.
+#[must_use]
+pub fn is_npy(path: &Path) -> bool {
+    let begins = || {
+        let mut start = [0; header::MAGIC.len()];
+        if std::fs::metadata(path)?.is_file() {
+            File::open(path)?.read_exact(&mut start)?;
+        }
+        io::Result::Ok(start == header::MAGIC)
+    };
+    begins().unwrap_or(false)
+}
+
+/// Reads an array of one dimension as a vector, or one of two as a vector for each column, in either order of elements: truth values,
+/// integers, or floating-point numbers, real or complex, which become doubles.
+///
+/// # Errors
+/// [`Error::Io`]; [`Error::Npz`] for what is no such array.
+pub fn read_vectors(path: &Path) -> Result<AnyVectors> {
+    let io_error = |e| Error::io(path, e);
+    let wrong = |kind| {
+        let file = path.to_string_lossy().into_owned();
+        Error::Npz(super::Error { file, member: None, kind })
+    };
+    let file = File::open(path).map_err(io_error)?;
+    let (map, mut read) = (Map::of(&file).map_err(io_error)?, Vec::new());
+    let bytes: &[u8] = match &map {
+        Some(map) => map,
+        None => {
+            (&file).read_to_end(&mut read).map_err(io_error)?;
+            &read
+        }
+    };
+    let header = Header::parse(bytes).map_err(wrong)?;
+    let Header { dtype, shape, .. } = &header;
+    if !decode::is_number(dtype) {
+        return Err(wrong(ErrorKind::Dtype {
+            expected: "truth values, integers or floats",
+            found: dtype.name.clone(),
+        }));
+    }
+    let (rows, columns) = match shape[..] {
+        [rows] => (rows, 1),
+        [rows, columns] => (rows, columns),
+        _ => {
+            return Err(wrong(ErrorKind::Shape {
+                expected: "one or two dimensions".into(),
+                found: header.shape_text(),
+            }));
+        }
+    };
+    let wanted = header.elements().saturating_mul(dtype.bytes() as u128);
+    let there = bytes.len() - header.len;
+    if wanted > there as u128 {
+        let (start, bytes) = (header.len as u64, u64::try_from(wanted).unwrap_or(u64::MAX));
+        return Err(wrong(ErrorKind::Truncated { start, bytes, file_bytes: (header.len + there) as u64 }));
+    }
+    let is_complex = dtype.kind == b'c';
+    let numbers = if is_complex { 2 } else { 1 };
+    let mut all: Vec<f64> = zeros(rows * columns * numbers).map_err(|e| e.into_error(&path.to_string_lossy()))?;
+    let decoded = all.par_chunks_mut(CHUNK * numbers).zip(bytes[header.len..].par_chunks(CHUNK * dtype.bytes()));
+    decoded.for_each(|(to, bytes)| decode::floats(dtype, bytes, to));
+    Ok(if is_complex {
+        AnyVectors::Complex(by_columns(bytemuck::cast_slice::<_, Complex64>(&all), [rows, columns], header.fortran))
+    } else {
+        AnyVectors::Real(by_columns(&all, [rows, columns], header.fortran))
+    })
+}
+
+/// The columns of an array.
+fn by_columns<T: Copy + Send + Sync>(all: &[T], [rows, columns]: [usize; 2], fortran: bool) -> Vec<Vec<T>> {
+    let column = |k: usize| {
+        if fortran || columns == 1 {
+            all[k * rows..(k + 1) * rows].to_vec()
+        } else {
+            all.iter().skip(k).step_by(columns).copied().collect()
+        }
+    };
+    (0..columns).into_par_iter().map(column).collect()
+}
+
+/// Writes a vector, of one dimension, or several as the columns of an array of two.
+///
+/// # Errors
+/// What `out` gives.
+///
+/// # Panics
+/// If the vectors are not of one length.
+pub fn write_vectors<T: Element>(mut out: impl Write, columns: &[&[T]]) -> io::Result<()> {
+    let rows = columns.first().map_or(0, |column| column.len());
+    assert!(columns.iter().all(|column| column.len() == rows), "vectors of one length");
+    let order = if cfg!(target_endian = "big") { '>' } else { '<' };
+    let shape = if columns.len() == 1 { format!("({rows},)") } else { format!("({rows}, {})", columns.len()) };
+    out.write_all(&header::write(&format!("{order}{}", T::NAME), columns.len() > 1, &shape))?;
+    columns.iter().try_for_each(|column| out.write_all(bytemuck::cast_slice(column)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(bytes: &[u8]) -> Result<AnyVectors> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), bytes).unwrap();
+        assert_eq!(is_npy(file.path()), bytes.starts_with(&header::MAGIC));
+        read_vectors(file.path())
+    }
+
+    fn written<T: Element>(columns: &[&[T]]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        write_vectors(&mut bytes, columns).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn vectors_there_and_back() {
+        let long: Vec<f64> = (0..3 * CHUNK + 5).map(|k| k as f64 / 7.0).collect();
+        for columns in [vec![vec![]], vec![vec![1.5, -0.0, 1e300]], vec![vec![1.0, 2.0], vec![3.0, 4.0]], vec![long]] {
+            let of: Vec<&[f64]> = columns.iter().map(|column| &column[..]).collect();
+            assert_eq!(read(&written(&of)).unwrap(), AnyVectors::Real(columns));
+        }
+        let complex = [Complex64::new(1.0, -2.0), Complex64::new(0.0, 3.0)];
+        assert_eq!(read(&written(&[&complex])).unwrap(), AnyVectors::Complex(vec![complex.to_vec()]));
+    }
+
+    #[test]
+    fn rows_by_rows() {
+        let mut bytes = header::write("<i4", false, "(2, 3)");
+        bytes.extend([1_i32, 2, 3, 4, 5, 6].iter().flat_map(|v| v.to_le_bytes()));
+        assert_eq!(read(&bytes).unwrap(), AnyVectors::Real(vec![vec![1.0, 4.0], vec![2.0, 5.0], vec![3.0, 6.0]]));
+        let mut bytes = header::write(">f4", false, "(2,)");
+        bytes.extend([0.5_f32, -1.0].iter().flat_map(|v| v.to_be_bytes()));
+        assert_eq!(read(&bytes).unwrap(), AnyVectors::Real(vec![vec![0.5, -1.0]]));
+    }
+
+    #[test]
+    fn what_is_no_vector() {
+        let of = |descr: &str, shape: &str| read(&header::write(descr, false, shape)).unwrap_err().to_string();
+        assert!(of("<f8", "(2,)").contains("beyond the end of the file"));
+        assert!(of("<f8", "(4294967296, 4294967296)").contains("beyond the end of the file"));
+        assert!(of("<f8", "(1, 1, 1)").contains("one or two dimensions"));
+        assert!(of("|S3", "()").contains("floats"));
+        assert!(read(b"%%MatrixMarket").unwrap_err().to_string().contains("NUMPY"));
+        assert!(!is_npy(Path::new("/nonexistent")) && read_vectors(Path::new("/nonexistent")).is_err());
+    }
+}
