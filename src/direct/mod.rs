@@ -9,7 +9,6 @@
 //! | [`pivoting`] | the same numbers column by column, with pivots from all rows |
 //! | [`tree`] | an order with little fill, supernodes, and what they take |
 //! | [`mod@refine`] | iterative refinement |
-//! | [`available`] | how much memory there is |
 //!
 //! ```text
 //! Csr ─ Analysis: order, bytes, operations ─ Factor ─ solve ─ refine ─ verify

@@ -5,6 +5,7 @@
 use rayon::prelude::*;
 
 use crate::matrix::Csr;
+use crate::memory;
 use crate::verify::{self, two_sum};
 
 /// Of no part.
@@ -104,7 +105,7 @@ fn of_symmetric(a: &Csr) -> Option<NullSpace> {
         let (cols, values) = a.row(i);
         cols.iter().zip(values).filter(|(_, v)| **v != 0.0).map(|(&j, _)| j as usize)
     };
-    let mut part = vec![OPEN; a.n_rows()];
+    let mut part = memory::zeros(a.n_rows()).unwrap_or_else(|_| vec![OPEN; a.n_rows()]);
     // most matrices have no such part, and end here: each row is a neighbour of one that doesn't sum to 0, or of its neighbours
     part.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, part)| {
         let first = chunk * CHUNK;
@@ -112,9 +113,7 @@ fn of_symmetric(a: &Csr) -> Option<NullSpace> {
             let is_out = |j: usize| j >= first && j < first + i && part[j - first] == NONE;
             let is_none = neighbours(first + i).any(is_out) || neighbours(first + i).next().is_none();
             let sum = || a.row(first + i).1.iter().fold(Sum::default(), |sum, v| sum.and(*v));
-            if is_none || !sum().is_zero() {
-                part[i] = NONE;
-            }
+            part[i] = if is_none || !sum().is_zero() { NONE } else { OPEN };
         }
     });
 
