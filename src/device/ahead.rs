@@ -85,6 +85,20 @@ fn ready() -> MutexGuard<'static, Vec<(usize, Arc<ClContext>)>> {
     READY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Contexts that stay open between one solver and the next on the same devices, until this is dropped.
+pub(crate) struct KeptOpen;
+
+/// Lets the next that opens the device have its context.
+pub(super) fn keep(device: &Info, context: Arc<ClContext>) {
+    ready().push((device.id, context));
+}
+
+impl Drop for KeptOpen {
+    fn drop(&mut self) {
+        ready().clear();
+    }
+}
+
 /// The context of this device that was made ahead, if one was; waits for one that is being made.
 pub(super) fn take(device: &Info) -> Option<Arc<ClContext>> {
     let mut ready = ready();

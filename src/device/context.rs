@@ -171,6 +171,11 @@ impl Context {
         })
     }
 
+    /// Lets the next that opens the device have its context: drivers take some tenths of a second to make one.
+    pub(crate) fn keep_open(&self) {
+        ahead::keep(&self.info, Arc::clone(&self.context));
+    }
+
     /// The device.
     pub(crate) fn info(&self) -> &Info {
         &self.info

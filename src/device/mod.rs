@@ -17,6 +17,7 @@ mod staging;
 mod sums;
 mod transfers;
 
+pub(crate) use ahead::KeptOpen;
 pub use ahead::{Ahead, OpeningAhead, open_ahead};
 pub use choice::{Choice, Pick};
 pub(crate) use clock::Moment;

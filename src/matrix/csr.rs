@@ -147,6 +147,20 @@ impl<T: Scalar> Csr<T> {
         Self { n_rows, n_cols, row_ptr: row_ptr.into(), col_idx, values }
     }
 
+    /// The same pattern with other values, row by row in the order of the columns. The pattern is moved, or shared where others have the
+    /// matrix.
+    ///
+    /// # Errors
+    /// As [`Csr::new`].
+    pub(crate) fn with_values(a: Arc<Self>, values: Vec<T>) -> Result<Self> {
+        let (n_rows, n_cols) = (a.n_rows, a.n_cols);
+        let (row_ptr, col_idx) = match Arc::try_unwrap(a) {
+            Ok(a) => (a.row_ptr, a.col_idx),
+            Err(a) => (Elements::shared(&a, |a| &a.row_ptr), Elements::shared(&a, |a| &a.col_idx)),
+        };
+        Self::checked(n_rows, n_cols, row_ptr, col_idx, values.into())
+    }
+
     /// Builds a matrix from (row, column, value) triplets in any order, counted from 0; entries that share a place are
     /// added in the order given.
     ///

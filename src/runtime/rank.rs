@@ -50,6 +50,9 @@ pub(crate) trait Rank: Send {
     /// How the rows are stored.
     fn stored(&self) -> Stored;
 
+    /// Lets the next that opens the device find it open.
+    fn keep_open(&self) {}
+
     /// Solves for this rank's part of the right-hand side, from and to its part of the iterate.
     fn run(&mut self, links: Links, stretch: Stretch<'_>, monitor: Monitor<'_>) -> Result<Ended>;
 
@@ -370,6 +373,10 @@ where
 
     fn run_columns(&mut self, links: Links, columns: Columns<'_>, watch: Watch<'_>) -> Result<ColumnsEnded> {
         self.solve_columns(links, columns, watch)
+    }
+
+    fn keep_open(&self) {
+        self.backend.keep_open();
     }
 
     fn stored(&self) -> Stored {

@@ -19,7 +19,7 @@ use super::watch::Watch;
 use super::whole::Whole;
 use crate::backend::text::MATRIX;
 use crate::comm::{Failed, Failure, Links, in_threads};
-use crate::device::{Choice, Info, Kind, Rejected, SharedContext};
+use crate::device::{Choice, Info, KeptOpen, Kind, Rejected, SharedContext};
 use crate::error::Error;
 use crate::kernels::MAX_COLUMNS;
 use crate::matrix::Csr;
@@ -277,6 +277,13 @@ impl<'a> Ranks<'a> {
     /// Frees the devices.
     pub(crate) fn close(&mut self) {
         self.ranks.clear();
+    }
+
+    /// Frees what ranks have on their devices, which others find open as long as they have what this gives.
+    pub(crate) fn close_for_others(&mut self) -> KeptOpen {
+        self.ranks.iter().for_each(|rank| rank.keep_open());
+        self.ranks.clear();
+        KeptOpen
     }
 
     /// Runs all ranks to their end, for the right-hand side `b`, from and to a position.

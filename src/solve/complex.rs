@@ -85,6 +85,22 @@ impl ComplexSolver {
         }
     }
 
+    /// Gives the matrix other values in the same pattern: see [`Solver::update_values`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn update_values(&mut self, values: Vec<Complex64>) -> Result<()> {
+        let expected = self.a.nnz();
+        if values.len() != expected {
+            return Err(Error::SizeMismatch { what: "the values".into(), expected, found: values.len() });
+        }
+        let a = Arc::new(Csr::with_values(Arc::clone(&self.a), values)?);
+        let (.., values) = real_form(&a)?.into_raw_parts();
+        self.solver.update_values(values).map_err(|error| error_of(&a, error))?;
+        self.a = a;
+        Ok(())
+    }
+
     /// Solves `A x = b` from `x0`, or from zero. Iterations, times, bytes and the optimality are those of the real form; the residual, and the rows
     /// that a reason names, those of the complex system. Checkpoints have real and imaginary parts of x by turns.
     ///

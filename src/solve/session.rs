@@ -30,6 +30,8 @@ use crate::tune::store::Store;
 ///
 /// Solvers are independent of each other: several may work in several threads.
 pub struct Solver {
+    /// What it was asked for.
+    asked: Setup,
     pub(super) whole: Whole,
     pub(super) stats: Stats,
     reordering: Reordering,
@@ -82,7 +84,7 @@ impl Solver {
     }
 
     fn open(a: Arc<Csr>, setup: &Setup, cancel: Option<&AtomicBool>) -> Result<Self> {
-        let start = Instant::now();
+        let (start, asked) = (Instant::now(), setup.clone());
         let of_any_shape = Setup { method: Method::Lsmr, ..setup.clone() };
         let is_square = a.n_rows() == a.n_cols();
         let setup = if setup.method == Method::Auto && !is_square { &of_any_shape } else { setup };
@@ -163,6 +165,7 @@ impl Solver {
         let prepare = prepare + ranks.times.prepare;
         let times = SetupTimes { prepare, reorder: reordering.time, tune, ..ranks.times };
         Ok(Self {
+            asked,
             whole,
             stats,
             reordering,
@@ -180,6 +183,43 @@ impl Solver {
             is_structurally_singular: OnceLock::new(),
             singular: None,
         })
+    }
+
+    /// Gives the matrix other values in the same pattern, row by row in the order of the columns, as for a next step in time or of a
+    /// nonlinear solve. All is decided anew: symmetry, method, format, shares. What stays is the driver, the opened devices, and
+    /// compiled kernels, so that it takes what the checks and the way of the values to the devices take. Their memory is freed before.
+    ///
+    /// ```
+    /// use declive::matrix::gallery;
+    /// use declive::{Control, Setup, Solver, Stop};
+    ///
+    /// # fn main() -> declive::Result<()> {
+    /// let a = gallery::poisson2d([30, 30])?;
+    /// let values: Vec<f64> = a.values().iter().map(|v| 2.0 * v).collect();
+    /// let mut solver = Solver::new(a, &Setup::default())?;
+    /// let b = vec![1.0; 900];
+    /// let first = solver.solve(&b, None, &Stop::default(), Control::default())?;
+    /// solver.update_values(values)?;
+    /// // not far from half of the former
+    /// let half: Vec<f64> = first.x.iter().map(|x| 0.5 * x).collect();
+    /// let second = solver.solve(&b, Some(&half), &Stop::default(), Control::default())?;
+    /// assert!(second.reason.converged() && second.iterations <= 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::SizeMismatch`] and [`Error::NotFinite`] for the values, which leave the solver as it was. Those of [`Solver::new`], after
+    /// which each solve ends with [`Error::SolverBroken`] until other values are there.
+    pub fn update_values(&mut self, values: Vec<f64>) -> Result<()> {
+        check_vector("the values", &values, self.whole.a.nnz())?;
+        let _kept_open = self.ranks.close_for_others();
+        let nothing = Arc::new(Csr::new(0, 0, vec![0], Vec::new(), Vec::new())?);
+        let a = std::mem::replace(&mut self.whole.a, nothing);
+        let a = Arc::new(Csr::with_values(a, values)?);
+        self.whole.a = Arc::clone(&a);
+        *self = Self::open(a, &self.asked.clone(), None)?;
+        Ok(())
     }
 
     /// Solves `A x = b`, or finds its least squares by [`Method::Lsmr`], from `x0`, or from zero: [`solve_into`](Self::solve_into) with a vector for x.

@@ -48,6 +48,7 @@ mod transversal;
 mod tune;
 mod tuned;
 mod unsymmetric;
+mod values;
 mod write;
 
 /// A file that is no module would never be compiled.
