@@ -31,16 +31,20 @@ struct UnderWay<'c> {
 }
 
 impl<'c> UnderWay<'c> {
-    /// The pieces of a context, if transfers of so many bytes go through them.
-    fn of(ctx: &'c Context, bytes: usize) -> Result<Option<Self>> {
+    /// The pieces of a context, if transfers of so many bytes go through them, and it has such memory.
+    fn of(ctx: &'c Context, bytes: usize) -> Option<Self> {
         if !ctx.stages || bytes < PIECE {
-            return Ok(None);
+            return None;
         }
         let mut staging = ctx.staging.lock().unwrap_or_else(PoisonError::into_inner);
         if staging.is_none() {
-            *staging = Some(Staging { halves: [Pinned::zeros(ctx, PIECE)?, Pinned::zeros(ctx, PIECE)?] });
+            let half = || {
+                let made = Pinned::zeros(ctx, PIECE);
+                made.inspect_err(|e| log::debug!("large transfers go without pinned memory: {e}")).ok()
+            };
+            *staging = Some(Staging { halves: [half()?, half()?] });
         }
-        Ok(Some(Self { ctx, staging, events: [None, None], next: 0 }))
+        Some(Self { ctx, staging, events: [None, None], next: 0 })
     }
 
     /// Waits for what reads or writes a piece.
@@ -113,7 +117,7 @@ impl<'c, T: Plain> Filling<'c, T> {
     /// # Errors
     /// As [`DeviceVec::zeros`].
     pub(crate) fn new(ctx: &'c Context, len: usize, what: &'static str) -> Result<Self> {
-        let under_way = UnderWay::of(ctx, len * size_of::<T>())?;
+        let under_way = UnderWay::of(ctx, len * size_of::<T>());
         Ok(Self { ctx, vec: DeviceVec::uninit(ctx, len, what)?, done: 0, under_way, spare: Vec::new() })
     }
 
@@ -185,7 +189,7 @@ impl<T: Plain> DeviceVec<T> {
 
     /// Writes a large array through pinned memory; tells whether it did.
     pub(super) fn write_staged(&mut self, ctx: &Context, offset: usize, data: &[T]) -> Result<bool> {
-        let Some(mut under_way) = UnderWay::of(ctx, size_of_val(data))? else { return Ok(false) };
+        let Some(mut under_way) = UnderWay::of(ctx, size_of_val(data)) else { return Ok(false) };
         for at in pieces(offset..offset + data.len(), Filling::<T>::piece_len()) {
             let part = &data[at.start - offset..at.end - offset];
             under_way.write(self, at, |piece| copy(part, piece))?;
@@ -196,7 +200,7 @@ impl<T: Plain> DeviceVec<T> {
 
     /// Reads a large array through pinned memory; tells whether it did.
     pub(super) fn read_staged(&self, ctx: &Context, offset: usize, data: &mut [T]) -> Result<bool> {
-        let Some(mut under_way) = UnderWay::of(ctx, size_of_val(data))? else { return Ok(false) };
+        let Some(mut under_way) = UnderWay::of(ctx, size_of_val(data)) else { return Ok(false) };
         let all: Vec<Range<usize>> = pieces(offset..offset + data.len(), Filling::<T>::piece_len()).collect();
         under_way.read(self, &all[0], 0)?;
         for (k, at) in all.iter().enumerate() {

@@ -216,7 +216,7 @@ fn long_help() -> String {
            0  converged, and the true residual was verified\n  \
            1  not converged; -o has the best approximation reached\n  \
            2  wrong usage or input\n  \
-           3  a device or the machine failed\n\n\
+           3  a device or the machine failed, or the host has too little memory\n\n\
          Ctrl-C ends the iteration and writes what was reached (exit code 1); a second one\n\
          kills the program (130). Of several right-hand sides, the worst decides.\n\n\
          Environment:\n  \
