@@ -1,6 +1,6 @@
 //! Large transfers through pinned memory, piece by piece: threads make one piece while the one before travels.
 //!
-//! A driver copies what lies in other memory with one thread; NVIDIA's moves 5 GB/s then, and 50 from pinned memory.
+//! What lies in other memory, a driver copies to its own first, with one thread.
 
 use std::ops::Range;
 use std::sync::{MutexGuard, PoisonError};

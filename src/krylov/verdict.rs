@@ -147,7 +147,7 @@ impl fmt::Display for Singularity {
 pub enum Reason {
     /// The stop test holds for the recomputed residual.
     Converged(Criterion),
-    /// The system has no solution, and ‖b − A x‖₂ is the least there is: ‖Aᵀ r‖₂ ≤ rtol α ‖r‖₂ for the recomputed r = b − A x (the
+    /// The system has no solution, and ‖b − A x‖₂ is the least there is: ‖Aᵀ r‖₂ ≤ rtol α ‖r‖₂ for the recomputed r = b − A x, with the root mean square α of the norms of A's columns (the
     /// second test of Paige and Saunders 1982, doi 10.1145/355984.355989). Said of methods that minimise it.
     LeastSquares,
     /// The limit on iterations.

@@ -68,6 +68,13 @@ pub fn read_vectors(path: &Path) -> Result<AnyVectors> {
             }));
         }
     };
+    // columns of nothing may be any number
+    if shape.len() == 2 && (rows == 0 || columns == 0) {
+        return Err(wrong(ErrorKind::Shape {
+            expected: "a row and a column at least".into(),
+            found: header.shape_text(),
+        }));
+    }
     let wanted = header.elements().saturating_mul(dtype.bytes() as u128);
     let there = bytes.len() - header.len;
     if wanted > there as u128 {
@@ -158,6 +165,9 @@ mod tests {
         assert!(of("<f8", "(2,)").contains("beyond the end of the file"));
         assert!(of("<f8", "(4294967296, 4294967296)").contains("beyond the end of the file"));
         assert!(of("<f8", "(1, 1, 1)").contains("one or two dimensions"));
+        for shape in ["(0, 1000000000000000000)", "(5, 0)"] {
+            assert!(of("<f8", shape).contains("a row and a column at least"), "{shape}");
+        }
         assert!(of("|S3", "()").contains("floats"));
         assert!(read(b"%%MatrixMarket").unwrap_err().to_string().contains("NUMPY"));
         assert!(!is_npy(Path::new("/nonexistent")) && read_vectors(Path::new("/nonexistent")).is_err());

@@ -167,11 +167,14 @@ pub(crate) fn is_in_good_order(a: &Csr, wanted: Reorder, row_bytes: f64) -> bool
         Reorder::None => true,
         Reorder::Rcm => false,
         Reorder::Auto if size_of::<f64>() * a.n_rows() < NEAR => true,
-        Reorder::Auto => {
-            let given = Locality::of(a, 1);
-            bytes(a, row_bytes, &given.best()) >= (1.0 - PROMISED) * bytes(a, row_bytes, &given)
-        }
+        Reorder::Auto => is_local(a, row_bytes, &Locality::of(a, 1)),
     }
+}
+
+/// Whether the best order would save too little.
+fn is_local(a: &Csr, row_bytes: f64, given: &Locality) -> bool {
+    let best = Locality { lines: given.lines.min(Locality::ROWS as f64), sent: 0.0 };
+    bytes(a, row_bytes, &best) >= (1.0 - PROMISED) * bytes(a, row_bytes, given)
 }
 
 impl Reordering {
@@ -188,13 +191,12 @@ impl Reordering {
             return None;
         }
         let given = Locality::of(a, ranks);
-        let best = given.best();
         let bytes = |locality: &Locality| bytes(a, row_bytes, locality);
         let now = bytes(&given);
         let saves = |part: f64, locality: &Locality| bytes(locality) < (1.0 - part) * now;
         self.given = Some(given);
         self.cause = Cause::Local;
-        if !saves(PROMISED, &best) {
+        if is_local(a, row_bytes, &given) {
             return None;
         }
         self.cause = Cause::Random;

@@ -36,11 +36,6 @@ impl Locality {
     /// Rows of a window: about what a group of a GPU, or a processor within its first cache, works on at a time.
     pub const ROWS: usize = 64;
 
-    /// The best that another order could come to: neighbouring rows share all lines but one each, and nothing is received.
-    pub(crate) fn best(&self) -> Self {
-        Self { lines: self.lines.min(Self::ROWS as f64), sent: 0.0 }
-    }
-
     /// Of a square matrix on `ranks` ranks: 64 windows at equal distances, which is less than a millisecond of a thread
     /// for some ten entries a row, whatever the size of the matrix. Rows of more than 1024 entries are left out.
     #[must_use]
