@@ -1,10 +1,11 @@
 //! Facts about a matrix: shape, lengths of rows, symmetry, diagonal.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 use serde::{Serialize, Serializer};
 
 use super::Csr;
-use super::search::first;
 use super::symmetry::{Pair, TOLERANCE, pairs_of_row};
 
 /// Some of the rows (or entries of rows): how many, and the first row, from 0; in JSON, from 1.
@@ -69,6 +70,8 @@ pub struct Stats {
     pub empty_rows: usize,
     /// The largest |i − j| of a stored entry.
     pub bandwidth: usize,
+    /// The largest |a_ij|; 0 for a matrix without entries.
+    pub largest: f64,
     /// Whether the matrix is square and for every stored (i, j) there is a stored (j, i), zeros included.
     pub structurally_symmetric: bool,
     /// Whether the matrix is square and a_ij = a_ji up to rounding for all i and j.
@@ -93,28 +96,28 @@ pub struct Diagonal {
 }
 
 impl Stats {
-    /// Looks at every entry, rows in parallel: O(nnz log(longest row)), and 8 bytes a row of memory.
+    /// Looks at every entry, rows in parallel: once where the matrix is symmetric to the bit. O(nnz log(longest row)).
     #[must_use]
     pub fn of(a: &Csr) -> Self {
-        Self::with(a, Symmetry::of_whole(a))
+        let rows = Rows::of_whole(a, true);
+        Self::with(a, &rows, Symmetry::of_whole(a, &rows))
     }
 
     /// The same, where `reordered` is the matrix with rows and columns in another order: in one that has entries near
     /// the diagonal, the pairs across it are found several times faster.
     pub(crate) fn of_reordered(a: &Csr, reordered: &Csr) -> Self {
-        let symmetry = Symmetry::of_whole(reordered);
+        let across = Rows::of_whole(reordered, true);
+        let symmetry = Symmetry::of_whole(reordered, &across);
         match symmetry.first {
-            None => Self::with(a, symmetry),
+            None if std::ptr::eq(a, reordered) => Self::with(a, &across, symmetry),
+            None => Self::with(a, &Rows::of_whole(a, false), symmetry),
             // which pair is the first depends on the order
             Some(_) => Self::of(a),
         }
     }
 
-    fn with(a: &Csr, symmetry: Symmetry) -> Self {
+    fn with(a: &Csr, rows: &Rows, symmetry: Symmetry) -> Self {
         let (n_rows, n_cols) = (a.n_rows(), a.n_cols());
-        let rows = (0..n_rows).into_par_iter().map(|i| Rows::of(a, i)).reduce(Rows::none, Rows::and);
-        let mut diagonal = a.diagonal();
-        diagonal.truncate(n_cols); // rows further down have none
         Self {
             n_rows,
             n_cols,
@@ -124,75 +127,97 @@ impl Stats {
             row_mean: if n_rows == 0 { 0.0 } else { a.nnz() as f64 / n_rows as f64 },
             empty_rows: rows.empty,
             bandwidth: rows.bandwidth,
+            largest: rows.largest,
             structurally_symmetric: symmetry.structural,
             numerically_symmetric: symmetry.numerical,
             asymmetry: symmetry.first,
-            diagonal: Diagonal {
-                missing_or_zero: first(diagonal.len(), |i| diagonal[i] == 0.0),
-                negative: first(diagonal.len(), |i| diagonal[i] < 0.0),
-            },
+            diagonal: rows.diagonal,
         }
     }
 }
 
-/// Lengths and reach of some rows.
+/// Rows that one task looks at.
+const CHUNK: usize = 1 << 11;
+
+/// What one look at all entries of some rows tells, adjacent ones, in order.
 struct Rows {
     min: usize,
     max: usize,
     empty: usize,
     bandwidth: usize,
+    largest: f64,
+    diagonal: Diagonal,
+    /// If each entry above the diagonal has an equal one across it: how many more there are above than below. So if all rows have, and
+    /// that is 0 of them together, for every stored (i, j) there is a stored (j, i) of the same value.
+    more_above: Option<i64>,
 }
 
 impl Rows {
     fn none() -> Self {
-        Self { min: usize::MAX, max: 0, empty: 0, bandwidth: 0 }
+        let diagonal = Diagonal { missing_or_zero: None, negative: None };
+        Self { min: usize::MAX, max: 0, empty: 0, bandwidth: 0, largest: 0.0, diagonal, more_above: Some(0) }
     }
 
-    fn of(a: &Csr, i: usize) -> Self {
-        let (cols, _) = a.row(i);
-        // the columns rise: the farthest from the diagonal is the first or the last
-        let bandwidth = [cols.first(), cols.last()].into_iter().flatten().map(|&j| i.abs_diff(j as usize)).max();
-        Self {
-            min: cols.len(),
-            max: cols.len(),
-            empty: usize::from(cols.is_empty()),
-            bandwidth: bandwidth.unwrap_or(0),
+    /// All rows of a matrix, and if `looks_across`, the entries on the other side of the diagonal, too, as long as they are equal.
+    fn of_whole(a: &Csr, looks_across: bool) -> Self {
+        let (n, looks_across) = (a.n_rows(), looks_across && a.n_rows() == a.n_cols());
+        let chunk = |k: usize| Self::of(a, k * CHUNK..n.min((k + 1) * CHUNK), looks_across);
+        (0..n.div_ceil(CHUNK)).into_par_iter().map(chunk).reduce(Self::none, Self::and)
+    }
+
+    fn of(a: &Csr, rows: Range<usize>, looks_across: bool) -> Self {
+        let mut all = Self::none();
+        all.more_above = looks_across.then_some(0);
+        for i in rows {
+            let (cols, values) = a.row(i);
+            let mut diagonal = 0.0;
+            for (place, (&j, &v)) in cols.iter().zip(values).enumerate() {
+                let j = j as usize;
+                all.largest = all.largest.max(v.abs());
+                if j == i {
+                    diagonal = v;
+                } else if let Some(more_above) = &mut all.more_above {
+                    *more_above += if j > i { 1 } else { -1 };
+                    if j > i && across(a, i, j, cols.len() - 1 - place) != Some(v) {
+                        all.more_above = None;
+                    }
+                }
+            }
+            if i < a.n_cols() {
+                let found = &mut all.diagonal;
+                found.missing_or_zero = found.missing_or_zero.or((diagonal == 0.0).then_some(i));
+                found.negative = found.negative.or((diagonal < 0.0).then_some(i));
+            }
+            // the columns rise: the farthest from the diagonal is the first or the last
+            let reach = [cols.first(), cols.last()].into_iter().flatten().map(|&j| i.abs_diff(j as usize)).max();
+            all.bandwidth = all.bandwidth.max(reach.unwrap_or(0));
+            all.min = all.min.min(cols.len());
+            all.max = all.max.max(cols.len());
+            all.empty += usize::from(cols.is_empty());
         }
+        all
     }
 
-    fn and(self, other: Self) -> Self {
+    fn and(self, after: Self) -> Self {
         Self {
-            min: self.min.min(other.min),
-            max: self.max.max(other.max),
-            empty: self.empty + other.empty,
-            bandwidth: self.bandwidth.max(other.bandwidth),
+            min: self.min.min(after.min),
+            max: self.max.max(after.max),
+            empty: self.empty + after.empty,
+            bandwidth: self.bandwidth.max(after.bandwidth),
+            largest: self.largest.max(after.largest),
+            diagonal: Diagonal {
+                missing_or_zero: self.diagonal.missing_or_zero.or(after.diagonal.missing_or_zero),
+                negative: self.diagonal.negative.or(after.diagonal.negative),
+            },
+            more_above: self.more_above.zip(after.more_above).map(|(here, there)| here + there),
         }
     }
 }
 
-/// Whether for every stored (i, j) there is a stored (j, i) of the same value: each entry above the diagonal has a partner, and there are
-/// no more below. It takes half the time of a look at all entries, and ends at the first that has none.
-fn is_equal_across(a: &Csr) -> bool {
-    // where rows are alike, an entry is as far from the end of its row as its partner from the beginning of its own
-    let partner = |row: usize, col: usize, place: usize| {
-        let (cols, values) = a.row(row);
-        if cols.get(place).is_some_and(|&j| j as usize == col) { Some(values[place]) } else { a.get(row, col) }
-    };
-    let row = |i: usize| {
-        let (cols, values) = a.row(i);
-        let mut more_above = 0_i64;
-        for (place, (&j, v)) in cols.iter().zip(values).rev().enumerate() {
-            let j = j as usize;
-            more_above += (j > i) as i64 - (j < i) as i64;
-            if j > i && partner(j, i, place) != Some(*v) {
-                return None;
-            }
-        }
-        Some(more_above)
-    };
-    let more_above =
-        (0..a.n_rows()).into_par_iter().with_min_len(1 << 10).map(row).try_reduce(|| 0, |a, b| Some(a + b));
-    more_above == Some(0)
+/// The entry at (j, i). Where rows are alike, it is as far from the beginning of its row as (i, j) from the end of its own.
+fn across(a: &Csr, i: usize, j: usize, place: usize) -> Option<f64> {
+    let (cols, values) = a.row(j);
+    if cols.get(place).is_some_and(|&col| col as usize == i) { Some(values[place]) } else { a.get(j, i) }
 }
 
 /// Symmetry of some rows, adjacent ones, in order.
@@ -207,13 +232,13 @@ impl Symmetry {
         Self { structural: true, numerical: true, first: None }
     }
 
-    /// Of all rows.
-    fn of_whole(a: &Csr) -> Self {
+    /// Of all rows, after one look at them.
+    fn of_whole(a: &Csr, rows: &Rows) -> Self {
         let n = a.n_rows();
         if n != a.n_cols() {
             return Self { structural: false, numerical: false, first: None };
         }
-        if is_equal_across(a) {
+        if rows.more_above == Some(0) {
             return Self::whole();
         }
         let diagonal = a.diagonal();
@@ -268,7 +293,7 @@ mod tests {
     fn a_laplacian() {
         let s = Stats::of(&gallery::poisson2d([30, 20]).unwrap());
         assert_eq!((s.n_rows, s.n_cols, s.nnz), (600, 600, 5 * 600 - 100));
-        assert_eq!((s.row_min, s.row_max, s.empty_rows, s.bandwidth), (3, 5, 0, 30));
+        assert_eq!((s.row_min, s.row_max, s.empty_rows, s.bandwidth, s.largest), (3, 5, 0, 30, 4.0));
         assert!((s.row_mean - 2900.0 / 600.0).abs() < 1e-15);
         assert!(s.structurally_symmetric && s.numerically_symmetric && s.asymmetry.is_none());
         assert_eq!(s.diagonal, Diagonal { missing_or_zero: None, negative: None });

@@ -4,8 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use rayon::prelude::*;
-
 use super::chain::{Chain, Known, check_precond};
 use super::factorised::Factorised;
 use super::iteration_times;
@@ -514,8 +512,7 @@ fn check(stats: Stats, setup: &Setup) -> Result<Stats> {
 /// The power of two that the ranks' matrix is multiplied by, so that its entries and sums are well inside the range of the
 /// precision. Powers of two round nothing.
 fn matrix_factor(a: &Csr, stats: &Stats, setup: &Setup) -> Result<f64> {
-    let largest =
-        a.values().par_chunks(1 << 14).map(|c| c.iter().fold(0.0, |m: f64, v| m.max(v.abs()))).reduce(|| 0.0, f64::max);
+    let largest = stats.largest;
     let factor = 1.0 / power_of_two_near(largest);
     match setup.precision {
         Precision::F64 if (2f64.powi(-400)..2f64.powi(400)).contains(&largest) => Ok(1.0),
