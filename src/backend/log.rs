@@ -216,10 +216,7 @@ impl<A: Real> Log<A> {
         }
         for iteration in iterations.start..end {
             let row = self.begin_of(iteration) as usize;
-            for check in program.checks() {
-                let Some(column) = self.columns.column(check.node) else { continue };
-                records.push(check.record(iteration, memory[row + column].to_f64()));
-            }
+            records.extend(self::records(program, &self.columns, &memory[row..], iteration));
         }
         self.idle.push(memory);
         if matches!(self.launches, Launches::Refused(_)) {
@@ -237,6 +234,19 @@ impl<A: Real> Log<A> {
             self.batch = (self.batch / 2).max(1);
         }
     }
+}
+
+/// What a row of the log tells of its iteration.
+pub(super) fn records<'a, A: Real>(
+    program: &'a Program,
+    columns: &'a Columns,
+    row: &'a [A],
+    iteration: u64,
+) -> impl Iterator<Item = Record> + 'a {
+    program.checks().filter_map(move |check| {
+        let column = columns.column(check.node)?;
+        Some(check.record(iteration, row[column].to_f64()))
+    })
 }
 
 /// The first iteration that was refused, if the end of the log tells its row; the host is never further ahead than there are rows.

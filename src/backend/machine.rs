@@ -55,6 +55,27 @@ pub(crate) fn largest_halo<O: Backend>(operators: &[impl LinearOperator<O>]) -> 
     operators.iter().map(LinearOperator::halo).max().unwrap_or_default()
 }
 
+/// Makes the vectors that stay as they are: those that are given, and random ones.
+pub(crate) fn fixed_vectors<O: PassBackend>(
+    backend: &O,
+    program: &Program,
+    [rows, halo]: [usize; 2],
+    v: &mut [O::Vector],
+) -> Result<()> {
+    for (slot, elements) in &program.given {
+        v[*slot] = backend.shared_vector(&O::Real::scaled(elements, 1.0), halo, program.names[*slot])?;
+    }
+    if !program.random.is_empty() {
+        let owned = backend.comm().gather(rows as f64)?;
+        let before: f64 = owned[..backend.comm().rank()].iter().sum();
+        for slot in &program.random {
+            let numbers = random_part(SEED + *slot as u64, before as u64, rows);
+            v[*slot] = backend.shared_vector(&O::Real::scaled(&numbers, 1.0), halo, program.names[*slot])?;
+        }
+    }
+    Ok(())
+}
+
 /// A program on a rank, with its vectors.
 pub(crate) struct Machine<O: PassBackend> {
     program: Arc<Program>,
@@ -95,17 +116,7 @@ impl<O: PassBackend> Machine<O> {
         };
         let mut v = program.names.iter().enumerate().map(vector).collect::<Result<Vec<_>>>()?;
         let (rows, halo) = (backend.n_owned() / backend.columns(), room / backend.columns());
-        for (slot, elements) in &program.given {
-            v[*slot] = backend.shared_vector(&O::Real::scaled(elements, 1.0), halo, program.names[*slot])?;
-        }
-        if !program.random.is_empty() {
-            let owned = backend.comm().gather(rows as f64)?;
-            let before: f64 = owned[..backend.comm().rank()].iter().sum();
-            for slot in &program.random {
-                let numbers = random_part(SEED + *slot as u64, before as u64, rows);
-                v[*slot] = backend.shared_vector(&O::Real::scaled(&numbers, 1.0), halo, program.names[*slot])?;
-            }
-        }
+        fixed_vectors(backend, &program, [rows, halo], &mut v)?;
         let mut passes = backend.compile(&program)?;
         if let [a] = operators
             && !program.iteration.is_empty()

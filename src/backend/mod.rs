@@ -7,6 +7,7 @@
 //! barriers   where the groups of a persistent kernel wait for each other
 //! machine    runs a program on a rank: starts it, iterates, synchronises with other ranks; column, the scalars of a right-hand side
 //! pass_backend   what it asks of whoever does the passes
+//! batch      many columns of a small system, each by a work-group of its own
 //! basis      columns of a Krylov basis, and what is done with all of them at once
 //! vectors    of a rank, and what is done with them beside passes; linear_operator, what its rows do
 //!   ├ opencl   on a device: passes from `source`, ahead of the host if the device works alone: `log` then tells what is done
@@ -15,6 +16,7 @@
 
 mod barriers;
 pub(crate) mod basis;
+pub(crate) mod batch;
 mod column;
 pub(crate) mod deferred;
 pub(crate) mod host;

@@ -1,6 +1,7 @@
 //! An OpenCL device as a rank.
 
 mod basis;
+mod batch;
 mod columns;
 mod device_passes;
 pub(crate) mod passes;

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::batch::Batch;
 use super::program::{Pass, Program, Stage};
 use super::text::Slot;
 use crate::backend::{Backend, Record};
@@ -201,6 +202,19 @@ pub(crate) trait PassBackend: Backend {
         which: &[usize],
         to: &mut Self::Vector,
     ) -> Result<()>;
+
+    /// Compiles a program of which a work-group iterates for a column of its own, of so many; `None` if that can't be done with these
+    /// rows.
+    ///
+    /// # Errors
+    /// A compiler that fails.
+    fn batch(&self, program: Program, rows: Self::Rows<'_>, columns: usize) -> Result<Option<Box<dyn Batch<Self>>>>
+    where
+        Self: Sized,
+    {
+        let _ = (program, rows, columns);
+        Ok(None)
+    }
 
     /// Lets launches of several iterations fail from now on; says whether there are any.
     #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The OpenCL C of a program's passes: see `cl/passes.cl` for what they are made of, and for the order of sums.
 
+pub(crate) mod batch;
 pub(crate) mod columns;
 mod elements;
 pub(crate) mod persistent;

@@ -27,6 +27,7 @@ use crate::real::Real;
 /// A Krylov basis.
 mod basis;
 /// Several columns side by side.
+mod batch;
 mod columns;
 /// Several ranks' launches, on one device.
 mod mirrored;

@@ -6,6 +6,7 @@
 #![allow(clippy::too_many_arguments)] // a launcher takes what its kernel takes
 
 pub(crate) mod basis;
+pub(crate) mod batch;
 pub(crate) mod columns;
 pub(crate) mod convert;
 pub(crate) mod csr;
@@ -63,6 +64,7 @@ const PRELUDE: &str = include_str!("../../cl/prelude.cl");
 const PASSES: &str = include_str!("../../cl/passes.cl");
 const COLUMNS: &str = include_str!("../../cl/columns.cl");
 const PERSISTENT: &str = include_str!("../../cl/persistent.cl");
+const BATCH: &str = include_str!("../../cl/batch.cl");
 const WORDS: &str = include_str!("../../cl/words.cl");
 const TOGETHER: &str = include_str!("../../cl/together.cl");
 

@@ -115,6 +115,20 @@ pub(crate) fn most_columns(elements: u64, room: u64, largest_buffer: u64, setup:
     most.into_iter().fold(setup.columns.min(MAX_COLUMNS) as u64, u64::min) as usize
 }
 
+/// The same where columns lie one behind the other, with a log for each.
+pub(crate) fn most_in_batch(elements: u64, room: u64, largest_buffer: u64, setup: &Setup) -> usize {
+    let column = (5 + setup.method.more_vectors(setup.precond)) * elements * setup.precision.bytes() + BATCH_LOG;
+    let most = [
+        room / 2 / column,
+        largest_buffer / (setup.precision.bytes() * elements).max(BATCH_LOG),
+        MAX_COUNT as u64 / elements.max(1),
+    ];
+    most.into_iter().fold(setup.columns as u64, u64::min) as usize
+}
+
+/// What a column has of logs and sums, at the most.
+const BATCH_LOG: u64 = 64 << 10;
+
 /// How often a cut is mended until all ranks can hold what they get.
 const CUTS: usize = 30;
 

@@ -1,5 +1,6 @@
 //! One rank of a solver: a device or the host, with its block of the matrix.
 
+mod batch;
 pub(crate) mod columns;
 pub(crate) mod function;
 
@@ -59,6 +60,9 @@ pub(crate) trait Rank: Send {
     /// Whether it can [`run_columns`](Self::run_columns).
     fn takes_columns(&self) -> bool;
 
+    /// Whether it can solve for so many right-hand sides at a time, each by a work-group, if it is alone.
+    fn has_batch(&mut self, columns: usize) -> bool;
+
     /// Solves for this rank's part of several right-hand sides at a time.
     fn run_columns(&mut self, links: Links, columns: Columns<'_>, watch: Watch<'_>) -> Result<ColumnsEnded>;
 }
@@ -98,7 +102,12 @@ struct Engine<O: PassBackend + BasisBackend, A, I> {
     w: Workspace<O>,
     /// Once the other ranks are known.
     way: Option<Way<O>>,
+    /// What iterates for so many right-hand sides, once it was asked whether there is such a thing.
+    batch: Option<(usize, Option<Batch<O>>)>,
 }
+
+/// What iterates for many right-hand sides.
+type Batch<O> = Box<dyn crate::backend::batch::Batch<O>>;
 
 /// What runs a method.
 enum Way<O: PassBackend + BasisBackend> {
@@ -352,7 +361,17 @@ impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<
             is_complex: plan.is_complex,
             w,
             way: None,
+            batch: None,
         })
+    }
+}
+
+impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
+    /// Whether the method can have several columns.
+    fn takes_texts_of_columns(&self) -> bool {
+        // parts of a number are neighbours, and so are columns
+        let is_real = !(self.is_complex && self.method.facts().is_complex);
+        is_real && self.method.facts().text.is_some() && self.iterate.takes_columns()
     }
 }
 
@@ -366,13 +385,19 @@ where
 
     fn takes_columns(&self) -> bool {
         let is_one = matches!(&self.operators[..], [a] if a.takes_columns());
-        // parts of a number are neighbours, and so are columns
-        let is_real = !(self.is_complex && self.method.facts().is_complex);
-        is_one && is_real && self.method.facts().text.is_some() && self.iterate.takes_columns()
+        is_one && self.takes_texts_of_columns()
+    }
+
+    fn has_batch(&mut self, columns: usize) -> bool {
+        self.has_batch(columns)
     }
 
     fn run_columns(&mut self, links: Links, columns: Columns<'_>, watch: Watch<'_>) -> Result<ColumnsEnded> {
-        self.solve_columns(links, columns, watch)
+        if columns.in_batch {
+            self.solve_batch(links, columns, watch)
+        } else {
+            self.solve_columns(links, columns, watch)
+        }
     }
 
     fn keep_open(&self) {

@@ -4,7 +4,6 @@ use serde::Serialize;
 
 use super::shares::Shares;
 use crate::device::Choice;
-use crate::kernels::MAX_COLUMNS;
 use crate::krylov::{Method, RESTART};
 use crate::named::{as_text, named};
 use crate::operator::{Exchange, Format};
@@ -12,6 +11,9 @@ use crate::precond::Precond;
 use crate::real::Precision;
 use crate::setters::setters;
 use crate::tune::Tune;
+
+/// The most right-hand sides at a time.
+pub(crate) const MOST_COLUMNS: usize = 1024;
 
 named! {
     /// The order of the rows and columns on the ranks. Whatever it is, right-hand sides, solutions and reports are in
@@ -74,8 +76,8 @@ pub struct Setup {
     /// iterate aside from time to time, every 10 s unless [`Control::checkpoint`](crate::Control::checkpoint) says otherwise. Each time costs
     /// the transfer of x and p to the host, whose memory has up to six more vectors then.
     pub on_failure: OnFailure,
-    /// The most right-hand sides that [`Solver::solve_columns`](crate::Solver::solve_columns) solves for side by side, up to 16; 1 is one
-    /// after the other.
+    /// The most right-hand sides that [`Solver::solve_columns`](crate::Solver::solve_columns) solves for side by side, up to 1024;
+    /// 1 is one after the other. More than 16 are those of a small system on a GPU, of which a work-group has one.
     pub columns: usize,
     /// Whether the matrix is the real form of a complex one: found out, and noted here for whoever opens ranks.
     #[serde(skip)]
@@ -97,7 +99,7 @@ impl Default for Setup {
             reorder: Reorder::Auto,
             exchange: Exchange::Live,
             on_failure: OnFailure::Stop,
-            columns: MAX_COLUMNS,
+            columns: MOST_COLUMNS,
             is_complex: false,
         }
     }

@@ -92,6 +92,9 @@ pub struct SetupTimes {
 /// sooner (`docs/measurements.md`).
 const MOST_BY_DICTIONARY: usize = 8;
 
+/// Bytes of rows that stay in the cache of a GPU while all of its work-groups read them.
+const CACHED_BYTES: u64 = 16 << 20;
+
 /// The ranks of a solver. Empty after a failure, which leaves devices in no known state.
 pub(crate) struct Ranks<'a> {
     ranks: Vec<Box<dyn Rank + 'a>>,
@@ -348,6 +351,27 @@ impl Ranks<'_> {
         if most < 2 { 1 } else { 1 << most.ilog2() }
     }
 
+    /// How many of so many right-hand sides a device that is alone has room for if a work-group iterates for each, and the set-up wants; 0 where
+    /// that can't be done, or would read the matrix from memory once for each, as no cache has room for it.
+    pub(crate) fn most_in_batch(&self, count: usize, setup: &Setup) -> usize {
+        let ([Some(device)], [info]) = (&self.placement.devices[..], &self.infos[..]) else { return 0 };
+        if setup.columns <= MAX_COLUMNS || info.bytes > CACHED_BYTES {
+            return 0;
+        }
+        let room = device.memory_bytes.saturating_sub(info.bytes);
+        count.min(memory_check::most_in_batch(info.rows as u64, room, device.max_buffer_bytes, setup))
+    }
+
+    /// Compiles what iterates for so many, unless that was done; says whether there is such a thing.
+    pub(crate) fn has_batch(&mut self, count: usize) -> bool {
+        self.ranks.first_mut().is_some_and(|rank| rank.has_batch(count))
+    }
+
+    /// Compute units of the first rank's device.
+    pub(crate) fn compute_units(&self) -> u32 {
+        self.placement.devices.iter().flatten().next().map_or(1, |device| device.compute_units)
+    }
+
     /// The bytes of an iteration for one of so many right-hand sides: its own, and its share of those of the matrix.
     pub(crate) fn bytes_per_column(&self, setup: &Setup, n: usize, count: usize) -> u64 {
         let width = rank::columns::width(count) as u64;
@@ -356,7 +380,7 @@ impl Ranks<'_> {
         self.bytes_per_iteration(setup, n) - matrix + matrix / width
     }
 
-    /// Runs all ranks for several right-hand sides at a time, from and to `x`, until each has ended.
+    /// Runs all ranks for several right-hand sides at a time, from and to `x`, until each has ended; `in_batch` by a work-group each.
     ///
     /// # Errors
     /// Those of the ranks, after which they are gone; [`Error::SolverBroken`] if they were.
@@ -364,6 +388,7 @@ impl Ranks<'_> {
         &mut self,
         b: &[&[f64]],
         x: &mut [Vec<f64>],
+        in_batch: bool,
         watch: &(dyn Fn() -> Watch<'m> + Sync),
     ) -> Result<Vec<ColumnsEnded>, Failed> {
         if self.ranks.is_empty() {
@@ -377,7 +402,7 @@ impl Ranks<'_> {
             let own;
             (own, rest) = rest.into_iter().map(|rest| rest.split_at_mut(rows.len())).unzip();
             let b = b.iter().map(|b| &b[rows.clone()]).collect();
-            jobs.push((rank, links, Columns { b, x: own }));
+            jobs.push((rank, links, Columns { b, x: own, in_batch }));
         }
         let ended = in_threads(&failure, jobs, |(rank, links, columns)| rank.run_columns(links, columns, watch()));
         if ended.is_err() {

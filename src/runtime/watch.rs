@@ -130,6 +130,22 @@ impl<'a> Watch<'a> {
         self.columns.iter_mut().zip(rr).for_each(|(column, rr)| column.begin(*rr, self.reach));
     }
 
+    /// ‖r‖₂² that ends the run of each.
+    pub(crate) fn limits(&self) -> Vec<f64> {
+        self.columns.iter().map(|column| column.limit).collect()
+    }
+
+    /// Which have ended.
+    pub(crate) fn over(&self) -> Vec<bool> {
+        self.columns.iter().map(|column| column.end.is_some()).collect()
+    }
+
+    /// How many iterations from this one on are allowed to all that have not.
+    pub(crate) fn allowed_from(&self, next: u64) -> u64 {
+        let left = self.columns.iter().filter(|column| column.end.is_none());
+        left.map(|column| (column.goal.max_iters + 1).saturating_sub(next)).min().unwrap_or(0)
+    }
+
     /// Judges what has become known of a column, which may end its run.
     pub(crate) fn see(&mut self, column: usize, record: &Record) -> Option<End> {
         self.columns[column].see(record)

@@ -1,6 +1,7 @@
 //! Which devices work on a system, on which rows, and in what order these are.
 
 mod choose;
+pub(crate) mod columns;
 mod forecast;
 mod latency;
 mod performance_model;

@@ -16,6 +16,7 @@ use super::subject::Subject;
 use crate::error::{Error, Result};
 use crate::krylov::{Method, Reason};
 use crate::runtime::{Control, End, Goal, OnFailure, Stop, Watch};
+use crate::schedule::columns::Iteration;
 use crate::verify::Residual;
 
 /// How often columns that the host's check does not confirm are brought together again.
@@ -92,16 +93,17 @@ impl Solver {
         let (mut open, mut alone): (VecDeque<usize>, VecDeque<usize>) = (0..b.len()).partition(is_open);
         let mut before: Vec<Option<Statistics>> = b.iter().map(|_| None).collect();
         loop {
-            let count = self.columns_at_once(open.len(), stop, control);
+            let (count, in_batch) = self.columns_at_once(open.len(), stop, control);
             if count > 1 {
                 let which: Vec<usize> = open.drain(..count).collect();
                 let begun = which.iter().map(|k| before[*k].take().unwrap_or_else(|| Statistics::after(control.done)));
                 let begun: Vec<Statistics> = begun.collect();
-                let solved = self.together(&which, begun, b, x, (stop, control))?;
+                let solved = self.together(&which, begun, b, x, (stop, control), in_batch)?;
                 for (k, (statistics, answer)) in which.into_iter().zip(solved) {
                     match answer {
                         Some(answer) => {
-                            let bytes = self.bytes_per_column(count);
+                            let bytes =
+                                if in_batch { self.bytes_per_iteration() } else { self.bytes_per_column(count) };
                             let outcome = statistics.outcome((), answer, bytes);
                             done(k, &outcome);
                             outcomes[k] = Some(outcome);
@@ -130,8 +132,9 @@ impl Solver {
         Ok(outcomes.into_iter().flatten().collect())
     }
 
-    /// How many of so many right-hand sides the ranks take at a time: 1 if they are to be solved one by one.
-    fn columns_at_once(&self, count: usize, stop: &Stop, control: Control<'_>) -> usize {
+    /// How many of so many right-hand sides the ranks take at a time, 1 if they are to be solved one by one; and whether a work-group has
+    /// one each.
+    fn columns_at_once(&mut self, count: usize, stop: &Stop, control: Control<'_>) -> (usize, bool) {
         let one_by_one = control.checkpoint.is_some()
             || control.timeline
             || stop.backward_error > 0.0
@@ -140,11 +143,25 @@ impl Solver {
             || !self.ranks.take_columns()
             || self.whole.setup.on_failure == OnFailure::Continue;
         if one_by_one {
-            return 1;
+            return (1, false);
         }
-        let mut count = count.min(self.ranks.most_columns(&self.whole.setup));
+        let width = self.ranks.most_columns(&self.whole.setup);
+        let in_batch = self.ranks.most_in_batch(count, &self.whole.setup);
+        if in_batch > 1 {
+            let iteration = Iteration {
+                entries: self.whole.a.nnz(),
+                format: self.ranks.infos[0].format,
+                alone: self.bytes_per_iteration(),
+                beside: self.bytes_per_column(width),
+                width,
+            };
+            if iteration.is_for_groups(in_batch, self.ranks.compute_units()) && self.ranks.has_batch(in_batch) {
+                return (in_batch, true);
+            }
+        }
+        let mut count = count.min(width);
         if count < 2 {
-            return 1;
+            return (1, false);
         }
         // vectors have as many columns as the next power of two: not if too many of them were only there to fill these
         if 4 * count < 3 * count.next_power_of_two() {
@@ -153,7 +170,7 @@ impl Solver {
         let filled = count.next_power_of_two() as f64 / count as f64;
         let saved = 1.0 - filled * self.bytes_per_column(count) as f64 / self.bytes_per_iteration() as f64;
         let is_worthwhile = saved >= LEAST_SAVED || count >= MANY && self.ranks.are_on_gpus();
-        if is_worthwhile { count } else { 1 }
+        (if is_worthwhile { count } else { 1 }, false)
     }
 
     /// Bytes of an iteration for one of several columns: its share of those of the matrix.
@@ -170,9 +187,11 @@ impl Solver {
         b: &[&[f64]],
         x: &mut [&mut [f64]],
         (stop, control): (&Stop, Control<'_>),
+        in_batch: bool,
     ) -> Result<Vec<(Statistics, Option<Answer>)>> {
         let started = Instant::now();
-        log::info!("{} right-hand sides side by side", which.len());
+        let how = if in_batch { "by a work-group each" } else { "side by side" };
+        log::info!("{} right-hand sides {how}", which.len());
         let (whole, ranks) = (&self.whole, &mut self.ranks);
         let subject = Subject::Matrix(whole, self.null_space.as_ref());
         let are_small = whole.a.nnz() <= FEW_ENTRIES;
@@ -205,7 +224,7 @@ impl Solver {
             let prepared = start.elapsed();
             let epsilon = whole.setup.precision.epsilon();
             let watch = || Watch::new(&goals, epsilon, control, (stop.time_limit, started));
-            let ended = ranks.run_columns(&of, &mut y, &watch)?;
+            let ended = ranks.run_columns(&of, &mut y, in_batch, &watch)?;
             let mut ready = Vec::new();
             for (place, (c, y)) in left.iter().copied().zip(&y).enumerate() {
                 let statistics = &mut solved[c].0;

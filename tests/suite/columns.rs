@@ -241,9 +241,9 @@ fn the_command() {
     let run = place.run("solve --generate random-spd:400,seed=3 -b b.mtx --devices host --max-iters 3").ends(1);
     assert_eq!(run.out.lines().filter(|line| line.ends_with(" MaxIters")).count(), 6, "{}", run.out);
     place
-        .run("solve --generate random-spd:400,seed=3 --columns 17")
-        .misused(&["a number of columns is one from 1 to 16"]);
+        .run("solve --generate random-spd:400,seed=3 --columns 1025")
+        .misused(&["a number of columns is one from 1 to 1024"]);
     place
         .run("solve --generate random-spd:400,seed=3 --columns 0")
-        .misused(&["a number of columns is one from 1 to 16"]);
+        .misused(&["a number of columns is one from 1 to 1024"]);
 }

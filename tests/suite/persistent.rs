@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use crate::common::process::{Place, Run};
+use crate::common::process::{Place, Run, array};
 use crate::common::relative_residual;
 use declive::Csr;
 use declive::matrix::gallery::Spec;
@@ -147,4 +147,58 @@ fn an_indefinite_matrix_is_found_out_in_the_same_iteration() {
     let (is_persistent, at, iterations) = found("");
     assert_eq!((is_persistent, iterations), (true, at - 1));
     assert_eq!(found("--trace t.json"), (false, at, iterations));
+}
+
+/// Of several right-hand sides on a small system each is a work-group's own; what is unusual is looked into alone.
+#[test]
+fn a_column_for_each_work_group() {
+    crate::common::require_opencl();
+    let place = Place::new();
+    let by_groups = |args: &str| {
+        let run = gpu_shaped(&place, args);
+        assert!(run.err.contains("5 right-hand sides by a work-group each"), "{args}: {}", run.err);
+        run
+    };
+    let solves = |run: &Run| run.json()["solves"].as_array().unwrap().clone();
+    for (system, options) in [
+        ("jumps:6", "--method cg"),
+        ("jumps:6", "--method cg --precond none --format csr"),
+        ("variable:9", "--method minres --format pattern"),
+        ("poisson2d:23", "--method cg-pipelined"),
+        ("tetrahedra:3", "--method cg --format sell --precision f32 --rtol 1e-4"),
+        ("convection3d:6", "--method bicgstab --format csr"),
+    ] {
+        let a: Csr = system.parse::<Spec>().unwrap().build().unwrap();
+        let n = a.n_rows();
+        // the third is solved before it begins
+        let b: Vec<Vec<f64>> = (1..=6)
+            .map(|k| if k == 3 { vec![0.0; n] } else { declive::matrix::gallery::random_vector(n, k) })
+            .collect();
+        place.write("b.mtx", array(&b));
+        let args = format!("solve --generate {system} -b b.mtx --devices 0 -o x.mtx {options}");
+        let run = by_groups(&args).ends(0);
+        let rtol = if options.contains("rtol") { 1e-4 } else { 1e-8 };
+        for (k, (b, x)) in b.iter().zip(&place.vectors("x.mtx")).enumerate() {
+            let solve = &solves(&run)[k];
+            assert_eq!(solve["side_by_side"].as_u64(), Some(if k == 2 { 1 } else { 5 }), "{args}, {k}");
+            if k == 2 {
+                assert!(x.iter().all(|x| *x == 0.0), "{args}");
+                continue;
+            }
+            assert!(relative_residual(&a, b, x) <= 1.01 * rtol, "{args}, {k}");
+            assert!(solve["iterations"].as_u64().is_some_and(|count| count > 2), "{args}, {k}");
+        }
+    }
+    // a limit of its own ends each at that iteration
+    let limited = "solve --generate jumps:6 --devices 0 --method cg --max-iters 3 --rhs random:1..5";
+    let run = by_groups(limited).ends(1);
+    for solve in solves(&run) {
+        assert_eq!((solve["reason"].as_str(), solve["iterations"].as_u64()), (Some("MaxIters"), Some(3)), "{solve}");
+    }
+    // indefinite: each is looked into alone, and none called solved
+    let run = by_groups("solve --generate helmholtz3d:6 --devices 0 --method cg --rhs random:1..5");
+    for solve in solves(&run) {
+        let is_solved = solve["reason"].as_str() == Some("Converged");
+        assert!(!is_solved || solve["rel_residual_2"].as_f64().is_some_and(|r| r <= 1e-8), "{solve}");
+    }
 }

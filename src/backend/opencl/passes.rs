@@ -10,13 +10,16 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::batch::DeviceBatch;
 use super::columns::ColumnPasses;
 use super::device_passes::{DevicePasses, Set};
 use super::together::Together;
 use super::{DeviceSums, OpenClBackend, add_up};
+use crate::backend::batch::Batch;
 use crate::backend::log::{Launches, Log};
 use crate::backend::pass_backend::{PassBackend, Turn, Which};
 use crate::backend::program::{Pass, Program, Stage, Step};
+use crate::backend::source::persistent::Of;
 use crate::backend::source::{self, Columns, Ranks, Style};
 use crate::backend::text::{Slot, X};
 use crate::backend::{Backend, Record};
@@ -440,6 +443,10 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
         Ok(Some(next))
     }
 
+    fn batch(&self, program: Program, rows: Rows<'_, T>, columns: usize) -> Result<Option<Box<dyn Batch<Self>>>> {
+        Ok(DeviceBatch::new(self, program, rows, columns)?.map(|batch| Box::new(batch) as _))
+    }
+
     #[cfg(test)]
     fn refuse_several(&self, passes: &mut DevicePasses<A>) -> bool {
         passes.persistent.as_mut().is_some_and(|persistent| persistent.refuse(&self.ctx).is_ok())
@@ -504,10 +511,9 @@ impl<T: Real, A: Real> OpenClBackend<T, A> {
         let fronts = passes.tiles.div_ceil(groups * (group_size / lanes).max(1));
         let style = Style { shape: Shape::Gpu, fronts, rounds: (UNDER_WAY / fronts).max(1) };
         let columns = &passes.log.columns;
-        let (name, text) = (
-            source::persistent::name(program, is_shared),
-            source::persistent::kernel(program, columns, style, is_shared),
-        );
+        let of = if is_shared { Of::Ranks } else { Of::Device };
+        let (name, text) =
+            (source::persistent::name(program, of), source::persistent::kernel(program, columns, style, of));
         let shape = ((group_size, lanes), (groups, is_shared));
         Persistent::build::<T, A>(ctx, tuning, (rows, format), (&name, &text), shape.0, shape.1)
             .inspect_err(|e| log::warn!("{}: iterations are launched one by one: {e}", info.name))

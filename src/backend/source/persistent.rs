@@ -4,10 +4,23 @@
 use std::fmt::Write;
 
 use super::elements::{function, on_halo_function};
-use super::{Columns, Ranks, Style, TOGETHER, arguments, partials, products_of, step, sums_over_ranks, totals_of};
+use super::{
+    Columns, Ranks, Style, TOGETHER, arguments, batch, partials, products_of, step, sums_over_ranks, totals_of,
+};
 use crate::backend::barriers::barriers;
 use crate::backend::program::{Multiply, Pass, Program, Step};
 use crate::comm::live::MOST_VALUES;
+
+/// Whose iterations a launch does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Of {
+    /// Those of a device alone,
+    Device,
+    /// of one of several ranks,
+    Ranks,
+    /// or of many columns, by a group each.
+    Columns,
+}
 
 /// The kernel that does several iterations in one launch, and the functions that it needs: see `cl/persistent.cl`.
 ///
@@ -19,12 +32,16 @@ use crate::comm::live::MOST_VALUES;
 /// Once the run is over, the rest of the iteration does nothing: barriers stand in no branch, which some runtimes can't compile. The
 /// first iteration has row `at` of the `log_len` rows of the log, each of `row_len` numbers.
 ///
-/// If it `is_shared` by several ranks, see `cl/together.cl`, there are more arguments: `(memory, indices, begin, end, sent, halo,
-/// pieces, sum, exchange, ranks, most_looks)`, `indices` those of the pieces and of what products send.
-pub(crate) fn kernel(program: &Program, columns: &Columns, style: Style, is_shared: bool) -> String {
+/// If several ranks share it, see `cl/together.cl`, there are more arguments: `(memory, indices, begin, end, sent, halo,
+/// pieces, sum, exchange, ranks, most_looks)`, `indices` those of the pieces and of what products send. If each group has a column of
+/// its own, see [`batch`], `limit` is an array, and in place of `words` and `turn` there are the sizes of what a column has.
+pub(crate) fn kernel(program: &Program, columns: &Columns, style: Style, of: Of) -> String {
     let mut text = String::new();
+    let (is_shared, is_batch) = (of == Of::Ranks, of == Of::Columns);
     let ranks = if is_shared { Ranks::WithinLaunch } else { Ranks::Alone };
-    for pass in program.passes().chain(program.last.iter().filter(|_| is_shared)) {
+    // where nothing but such launches could form the end of the last iteration
+    let last = program.last.as_ref().filter(|_| of != Of::Device);
+    for pass in program.passes().chain(last) {
         text.push_str(&function(pass, style));
         let on_halo = pass.on_halo(&program.has_halo);
         if is_shared && !on_halo.lines.is_empty() {
@@ -36,12 +53,13 @@ pub(crate) fn kernel(program: &Program, columns: &Columns, style: Style, is_shar
     let _ = write!(
         text,
         "KERNEL void {}(ROWS_ARGS, __global const int *done, __global int *done_next, uint n, uint tiles, uint at, \
-         uint log_len, uint row_len, uint has_former, acc limit, __global acc *log, uint iterations, \
+         uint log_len, uint row_len, uint has_former, {}, __global acc *log, uint iterations, \
          __global acc *sums, __global acc *former",
-        name(program, is_shared)
+        name(program, of),
+        if is_batch { "__global const acc *limits" } else { "acc limit" }
     );
     (0..products).for_each(|k| text.push_str(&format!(", uint first{k}")));
-    text.push_str(", uint stride, __global uint *words, uint turn");
+    text.push_str(if is_batch { batch::SIZES } else { ", uint stride, __global uint *words, uint turn" });
     (0..program.names.len()).for_each(|slot| text.push_str(&format!(", __global real *w{slot}")));
     if is_shared {
         text.push_str(
@@ -51,17 +69,29 @@ pub(crate) fn kernel(program: &Program, columns: &Columns, style: Style, is_shar
     }
     text.push_str(
         ")\n{\n    __local acc4 scratch[GROUP_SIZE];\n    __local uint said;\n    ROWS_LOCAL\n    \
-         __local acc2 *scratch2 = (__local acc2 *)scratch;\n    uint passed = 0, i = 0;\n    int goes_on = !*done;\n",
+         __local acc2 *scratch2 = (__local acc2 *)scratch;\n    uint passed = 0, i = 0;\n",
     );
-    text.push_str(if is_shared {
+    if is_batch {
+        text.push_str(&batch::own(program));
+        let _ = writeln!(
+            text,
+            "    done += column, done_next += column, log += column * {}, former += column * sums_room;\n    \
+             const acc limit = limits[column];",
+            columns.width
+        );
+    }
+    text.push_str("    int goes_on = !*done;\n");
+    text.push_str(if is_batch {
+        ""
+    } else if is_shared {
         "    __local acc totals[MOST_VALUES];\n    \
          together all = {words, memory, log + log_len * row_len, indices, sent, halo, pieces, 0, sum, exchange, ranks, most_looks};\n    \
          together *t = &all;\n    \
-         sending sent_rows = {0, indices + pieces + 1, begin, end};\n    const sending *send = &sent_rows;\n    if (!all_ranks_are_there(t, goes_on, turn, at, &said))\n"
+         sending sent_rows = {0, indices + pieces + 1, begin, end};\n    const sending *send = &sent_rows;\n    if (!all_ranks_are_there(t, goes_on, turn, at, &said))\n        return;\n"
     } else {
-        "    if (!all_are_there(words, turn, log + log_len * row_len, at, &said))\n"
+        "    if (!all_are_there(words, turn, log + log_len * row_len, at, &said))\n        return;\n"
     });
-    text.push_str("        return;\n    while (goes_on && i < iterations) {\n");
+    text.push_str("    while (goes_on && i < iterations) {\n");
     if is_shared {
         text.push_str("        const uint has_iteration = has_former || i > 0;\n        {\n        const uint has_former = has_iteration;\n");
     }
@@ -75,8 +105,11 @@ pub(crate) fn kernel(program: &Program, columns: &Columns, style: Style, is_shar
         if let (Step::Pass(pass), true) = (step, meets) {
             meeting(&mut text, pass, program, columns, std::mem::take(&mut sends));
         } else if waits || matches!(step, Step::Pass(_)) && sends {
-            let passed = if is_shared { "++t->passed" } else { "++passed" };
-            let _ = writeln!(text, "        all_groups(words, {passed});");
+            text.push_str(match of {
+                Of::Device => "        all_groups(words, ++passed);\n",
+                Of::Ranks => "        all_groups(words, ++t->passed);\n",
+                Of::Columns => batch::BARRIER,
+            });
             text.push_str(if std::mem::take(&mut sends) { RAISE } else { "" });
         }
         match step {
@@ -133,16 +166,20 @@ pub(crate) fn kernel(program: &Program, columns: &Columns, style: Style, is_shar
     text.push_str(
         "        __global acc *next_sums = former;\n        former = sums;\n        sums = next_sums;\n        i++;\n    }\n",
     );
-    if let Some(last) = program.last.as_ref().filter(|_| is_shared) {
-        // no device alone could form it later
+    if let Some(last) = last {
         text.push_str("    {\n    __global acc *sums = former;\n");
-        meeting(&mut text, last, program, columns, false);
+        let of_ranks = if is_shared { "t, totals, 0, " } else { "" };
+        if is_shared {
+            meeting(&mut text, last, program, columns, false);
+        } else {
+            text.push_str(batch::BARRIER);
+        }
         let given = arguments(last, program, ranks, |_, name| match name {
             "now" => "(at + i + log_len - 1) % log_len * row_len".into(),
             "before" => "(at + i + log_len - 2) % log_len * row_len".into(),
             _ => name.into(),
         });
-        let _ = writeln!(text, "    goes_on = form_{}(goes_on, scratch, t, totals, 0, {given});\n    }}", last.name);
+        let _ = writeln!(text, "    goes_on = form_{}(goes_on, scratch, {of_ranks}{given});\n    }}", last.name);
     }
     text.push_str("    if (get_global_id(0) == 0) {\n        *done_next = !goes_on;\n");
     // what stays as it is, to be found in the row of the last iteration that was asked for
@@ -159,8 +196,13 @@ pub(crate) fn kernel(program: &Program, columns: &Columns, style: Style, is_shar
 }
 
 /// The name of the kernel that does several iterations in one launch.
-pub(crate) fn name(program: &Program, is_shared: bool) -> String {
-    format!("{}{}", program.method.replace('-', "_"), if is_shared { TOGETHER } else { "_persistent" })
+pub(crate) fn name(program: &Program, of: Of) -> String {
+    let end = match of {
+        Of::Device => "_persistent",
+        Of::Ranks => TOGETHER,
+        Of::Columns => "_batch",
+    };
+    program.method.replace('-', "_") + end
 }
 
 /// What several ranks do together in a launch of several iterations.

@@ -112,10 +112,10 @@ pub(crate) struct Args {
     #[arg(long, default_value = Setup::default().on_failure.name(), value_parser = answers(), help_heading = METHOD)]
     pub(super) on_failure: OnFailure,
 
-    /// At most so many columns of b side by side, up to 16; 1 solves one after the other
+    /// At most so many columns of b side by side, up to 1024; 1 solves one after the other
     ///
-    /// Columns side by side go through the same iterations, in which the matrix is read once for all of them. Each has its own
-    /// scalars, and ends by itself.
+    /// Columns side by side go through the same iterations, in which the matrix is read once for all of them, 16 at a time;
+    /// of a small system on a GPU, each work-group has a column. Each has its own scalars, and ends by itself.
     #[arg(long, value_name = "K", default_value_t = Setup::default().columns, value_parser = columns, help_heading = METHOD)]
     pub(super) columns: usize,
 

@@ -26,6 +26,8 @@ use crate::timeline::Split;
 pub(crate) struct Columns<'a> {
     pub(crate) b: Vec<&'a [f64]>,
     pub(crate) x: Vec<&'a mut [f64]>,
+    /// Whether each is a work-group's own.
+    pub(crate) in_batch: bool,
 }
 
 /// How one rank's iterations for several right-hand sides ended.
@@ -68,7 +70,7 @@ impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<
     pub(super) fn solve_columns(
         &mut self,
         links: Links,
-        Columns { b, mut x }: Columns<'_>,
+        Columns { b, mut x, .. }: Columns<'_>,
         mut watch: Watch<'_>,
     ) -> Result<ColumnsEnded> {
         let (start, compiled) = (Instant::now(), self.backend.compiled());
