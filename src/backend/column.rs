@@ -13,11 +13,15 @@ pub(super) struct Column {
 }
 
 impl Column {
-    /// Before anything is known but the tolerance of a run.
-    pub(super) fn new(program: &Program, tolerance: f64) -> Self {
-        let mut sums = vec![f64::NAN; program.sums];
-        program.tolerance.iter().for_each(|sum| sums[*sum] = tolerance);
-        Self { carried: vec![f64::NAN; program.carried.len()], sums, is_over: false }
+    /// Before anything is known.
+    pub(super) fn new(program: &Program) -> Self {
+        let [carried, sums] = [program.carried.len(), program.sums].map(|count| vec![f64::NAN; count]);
+        Self { carried, sums, is_over: false }
+    }
+
+    /// Takes note of the tolerance of a run.
+    pub(super) fn set_tolerance(&mut self, program: &Program, tolerance: f64) {
+        program.tolerance.iter().for_each(|sum| self.sums[*sum] = tolerance);
     }
 
     /// The values of all scalars.

@@ -124,7 +124,7 @@ impl<O: PassBackend> Machine<O> {
             let bytes = a.bytes() + (program.arrays_moved() * backend.n_owned() * size_of::<O::Real>()) as u64;
             backend.prepare_several(&mut passes, &program, a.rows(), a.live_halo(), bytes)?;
         }
-        let columns = vec![Column::new(&program, 0.0); backend.columns()];
+        let columns = vec![Column::new(&program); backend.columns()];
         let (pending, on_halo) = (Vec::new(), Vec::new());
         Ok(Self {
             program: Arc::new(program),
@@ -166,7 +166,7 @@ impl<O: PassBackend> Machine<O> {
     /// # Errors
     /// A failing device or rank.
     pub(crate) fn begin_columns(&mut self, backend: &O) -> Result<Vec<f64>> {
-        self.columns.fill(Column::new(&self.program, self.tolerance));
+        self.columns.fill(Column::new(&self.program));
         (self.arriving, self.on_halo, self.unfinished, self.iteration) = (None, Vec::new(), None, 0);
         (self.is_together, self.is_refused) = (false, false);
         self.pending.clear();
@@ -203,6 +203,7 @@ impl<O: PassBackend> Machine<O> {
         self.steps_of(backend, operators, if keeps_direction { Stage::Resume } else { Stage::Start })?;
         self.resolve_all::<Infallible>(backend, &mut |_, _| None)?;
         for column in &mut self.columns {
+            column.set_tolerance(&program, self.tolerance);
             let values = column.values(&program);
             column.carried = program.carried.iter().map(|carried| values[carried.first.0]).collect();
         }

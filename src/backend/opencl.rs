@@ -42,6 +42,8 @@ pub(crate) struct OpenClBackend<T: Real, A: Real> {
     never: Arc<DeviceVec<i32>>,
     /// Where products put what other ranks need, if these iterate without the host.
     sending: RefCell<Option<Sending>>,
+    /// The grid of the launches of several iterations that ranks would make if they could meet.
+    as_several: Cell<Option<Grid>>,
     /// The iteration that is being enqueued.
     current: Cell<u64>,
     /// The device is known to have done this one.
@@ -93,6 +95,7 @@ impl<T: Real, A: Real> OpenClBackend<T, A> {
             done: RefCell::new(Arc::clone(&never)),
             never,
             sending: RefCell::default(),
+            as_several: Cell::default(),
             current: Cell::default(),
             known_done: Cell::default(),
             partials: RefCell::default(),
@@ -123,6 +126,11 @@ impl<T: Real, A: Real> OpenClBackend<T, A> {
     /// Where products put what other ranks need, if kernels do that.
     pub(crate) fn sending(&self) -> Option<Sending> {
         self.sending.borrow().clone()
+    }
+
+    /// The grid in which products leave sums, if it is not that of tuning: all rows are one launch then.
+    pub(crate) fn as_several(&self) -> Option<Grid> {
+        self.as_several.get()
     }
 
     /// Begins several iterations, unless they are to be made one by one, as for a timeline.
@@ -276,6 +284,7 @@ impl<T: Real, A: Real> Backend for OpenClBackend<T, A> {
     fn begin(&self) -> Result<()> {
         self.done.replace(Arc::clone(&self.never));
         self.sending.take();
+        self.as_several.take();
         self.current.take();
         self.known_done.take();
         self.clock.borrow_mut().sampled = 0;

@@ -485,7 +485,10 @@ fn used_before_set<'a>(lines: impl Iterator<Item = &'a Line>) -> Vec<Slot> {
 
 /// The lines that do not set `taken_over`.
 fn without(lines: &[Line], taken_over: &[Slot]) -> Vec<Line> {
-    let is_other = |line: &&Line| !matches!(line, Line::Assign { to, .. } if taken_over.contains(to));
+    let is_other = |line: &&Line| match line {
+        Line::Assign { to, .. } | Line::Multiply { y: to, .. } => !taken_over.contains(to),
+        _ => true,
+    };
     lines.iter().filter(is_other).cloned().collect()
 }
 

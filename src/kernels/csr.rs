@@ -87,7 +87,8 @@ impl<T: Real> ProductRows<T> for CsrRows<T> {
     }
 
     fn in_persistent(&self, tuning: &Tuning, group_size: usize) -> Option<InPersistent> {
-        Some(InPersistent {
+        let has_item = |(rows, _)| rows <= group_size; // for each row of a row block
+        tuning.row_block().is_some_and(has_item).then(|| InPersistent {
             macros: "CSR",
             groups: self.items(),
             local_elements: tuning.block_nnz.max(group_size),

@@ -36,7 +36,7 @@ pub(crate) use basis::KERNELS as BASIS;
 pub(crate) use convert::KERNELS as CONVERSIONS;
 pub(crate) use csr::KERNELS as PRODUCTS;
 use products::Products;
-pub(crate) use tuning::{Launch, MAX_LANES, PERSISTENT_GROUP, Shape, Tuning, lanes, load_bytes, parts, tiles};
+pub(crate) use tuning::{Launch, MAX_LANES, Shape, Tuning, lanes, load_bytes, parts, persistent_group, tiles};
 
 /// The kernel families: file name, source, kernels.
 pub(crate) const FAMILIES: &[(&str, &str, &[&str])] = &[
@@ -76,8 +76,8 @@ pub(crate) struct Kernels<T, A> {
     pub(crate) tuning: Tuning,
     /// Those of vectors.
     usual: Vec<Kernel>,
-    /// The kernels of each of [`PRODUCT_FILES`] by the entries of a main pattern, and by the [columns](variant) of vectors: compiled when
-    /// they are first asked for, as most are of use to one format alone.
+    /// The kernels of each of [`PRODUCT_FILES`] by the entries of a main pattern, and by [what they are for](ProductsFor): compiled when they
+    /// are first asked for, as most are of use to one format alone.
     products: [[[OnceCell<Vec<Kernel>>; VARIANTS]; MOST_MAIN + 1]; PRODUCT_FILES.len()],
     /// Those of a Krylov basis, which few methods ask for.
     basis: OnceCell<Vec<Kernel>>,
@@ -146,30 +146,26 @@ impl<T: Real, A: Real> Kernels<T, A> {
         Ok(kernel.unwrap_or_else(|| unreachable!("{name} is in its file")))
     }
 
-    /// One of the kernels of a format's products, with vectors of so many columns; if it `sends`, that which puts what other ranks need
-    /// into live memory.
+    /// One of the kernels of a format's products.
     ///
     /// # Errors
     /// [`Error::KernelBuild`](crate::Error::KernelBuild).
-    fn of_products(
-        &self,
-        ctx: &Context,
-        products: Products,
-        index: usize,
-        columns: usize,
-        sends: bool,
-    ) -> Result<&Kernel> {
+    fn of_products(&self, ctx: &Context, products: Products, index: usize, of: ProductsFor) -> Result<&Kernel> {
         let name = products.names[index];
         let file = PRODUCT_FILES.iter().position(|kernels| kernels.contains(&name));
         let file = file.unwrap_or_else(|| unreachable!("{name} is in the table of files"));
-        let place = &self.products[file][products.main][variant(columns, sends)];
+        let place = &self.products[file][products.main][of.number()];
         let kernels = match place.get() {
             Some(kernels) => kernels,
             None => {
                 let of_file = |kernels: &[&str]| kernels == PRODUCT_FILES[file];
-                let more = main_option(products.main) + if sends { SENDS } else { "" };
-                let programs =
-                    Programs::new::<T, A>(ctx, &self.tuning, self.made.as_ref(), (&more, columns), &of_file)?;
+                let more = main_option(products.main) + if of == ProductsFor::Sending { SENDS } else { "" };
+                let columns = if let ProductsFor::Columns(columns) = of { columns } else { 1 };
+                let tuning = match of {
+                    ProductsFor::Several => &self.tuning.clone().in_groups_of(persistent_group(ctx.info())),
+                    _ => &self.tuning,
+                };
+                let programs = Programs::new::<T, A>(ctx, tuning, self.made.as_ref(), (&more, columns), &of_file)?;
                 let kernels = programs.kernels(ctx, PRODUCT_FILES[file])?;
                 place.get_or_init(|| kernels)
             }
@@ -354,17 +350,33 @@ fn columns_options<T>(columns: usize, group_size: usize, loads: usize) -> String
 /// The most columns of vectors that are multiplied together: those of OpenCL's longest vectors, and of any group's lanes.
 pub(crate) const MAX_COLUMNS: usize = 16;
 
-/// The ways to multiply that kernels are compiled for: with vectors of 1, 2, 4, 8 or 16 columns, and with one column that is sent.
-const VARIANTS: usize = 6;
+/// What products are compiled for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ProductsFor {
+    /// Vectors of 1, 2, 4, 8 or 16 columns,
+    Columns(usize),
+    /// one column that is sent to other ranks,
+    Sending,
+    /// or one column, in groups of the size of launches of several iterations.
+    Several,
+}
 
-/// The number of one of them.
-///
-/// # Panics
-/// If there is none.
-fn variant(columns: usize, sends: bool) -> usize {
-    let is_possible = columns.is_power_of_two() && columns <= MAX_COLUMNS && (columns == 1 || !sends);
-    assert!(is_possible, "{columns} columns{}", if sends { ", sent" } else { "" });
-    if sends { VARIANTS - 1 } else { columns.ilog2() as usize }
+/// The numbers that [they](ProductsFor) have.
+const VARIANTS: usize = 7;
+
+impl ProductsFor {
+    /// # Panics
+    /// With other numbers of columns.
+    fn number(self) -> usize {
+        match self {
+            Self::Columns(columns) => {
+                assert!(columns.is_power_of_two() && columns <= MAX_COLUMNS, "{columns} columns");
+                columns.ilog2() as usize
+            }
+            Self::Sending => VARIANTS - 2,
+            Self::Several => VARIANTS - 1,
+        }
+    }
 }
 
 /// Those that set no launch parameters. The environment variable `DECLIVE_BUILD_OPTIONS` adds to them, for experiments.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::live::Lines64;
-use super::{Argument, Kernels, Launch, Tuning, launch, load_bytes};
+use super::{Argument, Kernels, Launch, ProductsFor, Tuning, launch, load_bytes, persistent_group};
 use crate::device::{Context, DeviceVec, Grid};
 use crate::error::Result;
 use crate::real::Real;
@@ -165,31 +165,23 @@ impl<T: Real, A: Real> Product<'_, T, A> {
 }
 
 impl<T: Real, A: Real> Kernels<T, A> {
-    /// Compiles the products of these rows with vectors of one column, those that send or the others, or else the first of them waits for
-    /// the compiler.
+    /// Compiles the products of these rows, or else the first of them waits for the compiler.
     ///
     /// # Errors
     /// [`Error::KernelBuild`](crate::Error::KernelBuild).
-    pub(crate) fn prepare(&self, ctx: &Context, rows: Rows<'_, T>, sends: bool) -> Result<()> {
-        self.of_products(ctx, rows.products(), 0, 1, sends).map(|_| ())
+    pub(crate) fn prepare(&self, ctx: &Context, rows: Rows<'_, T>, of: ProductsFor) -> Result<()> {
+        self.of_products(ctx, rows.products(), 0, of).map(|_| ())
     }
 
-    /// Compiles the products of these rows with vectors of so many columns.
-    ///
-    /// # Errors
-    /// [`Error::KernelBuild`](crate::Error::KernelBuild).
-    pub(crate) fn prepare_columns(&self, ctx: &Context, rows: Rows<'_, T>, columns: usize) -> Result<()> {
-        self.of_products(ctx, rows.products(), 0, columns, false).map(|_| ())
-    }
-
-    /// Launches a product of some rows with a vector of 1, 2, 4, 8 or 16 columns, with as many groups as tuning has found, or as are
-    /// given; tells how many.
+    /// Launches a product of some rows with a vector of 1, 2, 4, 8 or 16 columns, in groups as tuning has found them, or with one column
+    /// in a grid that is given; tells on how many groups.
     ///
     /// # Errors
     /// A failing device, or a failing compiler.
     ///
     /// # Panics
-    /// If a vector is too short, or there are other numbers of columns.
+    /// If a vector is too short, or there are other numbers of columns, or groups of another size than those of tuning or of launches of
+    /// several iterations.
     pub(crate) fn product(
         &self,
         ctx: &Context,
@@ -197,12 +189,24 @@ impl<T: Real, A: Real> Kernels<T, A> {
         columns: usize,
         x: &DeviceVec<T>,
         product: &Product<'_, T, A>,
-        groups: Option<usize>,
+        grid: Option<Grid>,
     ) -> Result<usize> {
         let (index, others) = product.arguments();
-        let kernel = self.of_products(ctx, rows.products(), index, columns, product.sends())?;
-        let usual = rows.grid(self.tuning.launch(kernel.name), columns);
-        let grid = groups.map_or(usual, |groups| Grid { groups, ..usual });
+        let usual = rows.grid(self.tuning.launch(rows.products().names[index]), columns);
+        let grid = grid.unwrap_or(usual);
+        let is_usual = grid.group_size == usual.group_size;
+        let of = match (product.sends(), is_usual) {
+            (false, true) => ProductsFor::Columns(columns),
+            (false, false) => ProductsFor::Several,
+            (true, _) => ProductsFor::Sending,
+        };
+        let is_compiled = match of {
+            ProductsFor::Columns(_) => true,
+            ProductsFor::Sending => is_usual && columns == 1,
+            ProductsFor::Several => grid.group_size == persistent_group(ctx.info()) && columns == 1,
+        };
+        assert!(is_compiled, "{grid:?}, {columns} columns, {of:?}");
+        let kernel = self.of_products(ctx, rows.products(), index, of)?;
         assert!(rows.is_there() && product.fits(rows.lens(), columns, x.len(), grid.groups));
         let mut all = rows.arguments(columns);
         all.push(x);

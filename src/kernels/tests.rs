@@ -372,3 +372,34 @@ fn every_kernel_in_the_sources_is_in_the_table() {
         assert_eq!(declared - macros, kernels.len(), "{file} has kernels that the table lacks");
     }
 }
+
+/// In the grid of launches of several iterations, products leave the sums that they leave where that is the usual one.
+#[test]
+fn products_in_the_grid_of_several_iterations() {
+    let device = list().devices.remove(0);
+    let ctx = Context::open(&device).unwrap();
+    let [usual, large] =
+        [[256, 8], [persistent_group(&device), 3]].map(|[size, most]| Tuning::uniform(size, 2048, most));
+    let grid = Grid { groups: 3, group_size: persistent_group(&device) };
+    let a = gallery::poisson2d([50, 41]).unwrap();
+    let (n, part) = (a.n_rows(), split(&a, std::slice::from_ref(&(0..a.n_rows()))).remove(0));
+    let x = DeviceVec::from_slice(&ctx, &gallery::random_vector(n, 1), "x").unwrap();
+    let done = DeviceVec::from_slice(&ctx, &[0], "the state").unwrap();
+    for format in [Format::Csr, Format::Dictionary, Format::Pattern, Format::Sell] {
+        let block = DeviceBlock::<f64>::upload(&ctx, &usual, &part, 1.0, format).unwrap();
+        let sums = |tuning: &Tuning, grid: Option<Grid>| {
+            let kernels = Kernels::<f64, f64>::build(&ctx, tuning.clone()).unwrap();
+            let (mut y, partials) =
+                (DeviceVec::zeros(&ctx, n, "y").unwrap(), DeviceVec::zeros(&ctx, 16, "sums").unwrap());
+            let rows = block.launches(Which::All).next().unwrap();
+            let product = Product::Dots { y: &mut y, partials: &partials, first: 0, done: &done, sending: None };
+            let groups = kernels.product(&ctx, rows, 1, &x, &product, grid).unwrap();
+            let mut all = vec![0.0; 16];
+            partials.read(&ctx, 0, &mut all).unwrap();
+            (groups, all)
+        };
+        let as_several = sums(&usual, Some(grid));
+        assert_eq!(as_several, sums(&large, None), "{format}");
+        assert!(as_several.0 == 3 && sums(&usual, None).0 == 8, "{format}");
+    }
+}

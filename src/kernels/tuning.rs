@@ -125,8 +125,10 @@ pub(crate) struct Tuning {
     others: Launch,
 }
 
-/// Work-items of a group that stays on the device for several iterations, of which each compute unit has one.
-pub(crate) const PERSISTENT_GROUP: usize = 512;
+/// Work-items of a group that stays on a device for several iterations, of which each compute unit has one.
+pub(crate) fn persistent_group(device: &Info) -> usize {
+    512.min(1 << device.max_work_group.max(1).ilog2())
+}
 
 impl Tuning {
     /// The same for all kernels.
@@ -178,6 +180,13 @@ impl Tuning {
     #[cfg(test)]
     pub(crate) fn with_passes(self, passes: Launch) -> Self {
         Self { passes, ..self }
+    }
+
+    /// The same with all kernels in groups of this size.
+    pub(super) fn in_groups_of(mut self, group_size: usize) -> Self {
+        let all = self.launches.values_mut().chain([&mut self.passes, &mut self.others]);
+        all.for_each(|launch| launch.group_size = group_size);
+        self
     }
 
     /// Sets how a kernel is launched.

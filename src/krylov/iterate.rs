@@ -14,8 +14,9 @@ pub(crate) trait Iterate<O: Backend>: Send {
     /// Sets the right-hand side and the iterate.
     fn write(&mut self, backend: &O, w: &mut Workspace<O>, b: &[f64], x: &[f64]) -> Result<()>;
 
-    /// r = b − A x in `w.r`, rounded to the precision of the iteration. `w.q` may be used up.
-    fn residual(&mut self, backend: &O, a: &impl LinearOperator<O>, w: &mut Workspace<O>) -> Result<()>;
+    /// r = b − A x in `w.r`, rounded to the precision of the iteration. `w.q` may be used up. If there is Aᵀ in more precision than that,
+    /// Aᵀ r is in `w.p`, and its ‖Aᵀ r‖² over all ranks comes back.
+    fn residual(&mut self, backend: &O, a: &impl LinearOperator<O>, w: &mut Workspace<O>) -> Result<Option<f64>>;
 
     /// Keeps the iterate that the last residual was of: the best so far.
     fn keep(&mut self, backend: &O, w: &Workspace<O>) -> Result<()>;

@@ -10,6 +10,9 @@ use crate::precond::scaling::RankScaling;
 
 /// Judges the iterations of a rank. All ranks see the same numbers and so come to the same verdict.
 pub(crate) trait Judge {
+    /// Takes note of ‖Aᵀ r‖² of the true residual at the start of a run, if that is formed, before [`begin`](Self::begin).
+    fn see_descent(&mut self, ss: f64);
+
     /// Takes note of ‖r‖² of the true residual at the start of a run.
     fn begin(&mut self, rr: f64) -> Option<Verdict>;
 
@@ -18,8 +21,8 @@ pub(crate) trait Judge {
     /// iterations.
     fn keeps_direction(&self) -> bool;
 
-    /// ‖Aᵀ r‖ / ‖r‖ at or below this ends the run of a method that minimises ‖r‖, for the matrix that the ranks have.
-    fn tolerance(&self) -> f64;
+    /// ‖Aᵀ r‖ / ‖r‖ at or below this ends the run, which has begun, of a method that minimises ‖r‖, for the matrix that the ranks have.
+    fn run_tolerance(&self) -> f64;
 
     /// r·r at or below this ends the run.
     fn run_limit(&self) -> f64;

@@ -7,7 +7,6 @@ use crate::backend::program::{Program, Stage, Step};
 use crate::backend::text::{Kind, Preconditioner, Recorder};
 use crate::named::named;
 use crate::precond::Precond;
-use crate::real::Precision;
 
 /// What is known of a method.
 #[derive(Clone, Copy)]
@@ -25,8 +24,6 @@ pub(crate) struct Facts {
     pub(crate) keeps_direction: bool,
     /// and whether rows can be moved, as that is all it takes over.
     pub(crate) moves: bool,
-    /// Whether it converges in mixed precision, with runs that go on in a direction or begin anew.
-    pub(crate) mixes: bool,
     /// Whether a run of it is a cycle of so many steps, which begins anew from the residual.
     pub(crate) restarts: bool,
     /// Whether the method has the diagonal as preconditioner in the form of a scaling of the system.
@@ -57,7 +54,6 @@ const USUAL: Facts = Facts {
     minimises: false,
     keeps_direction: true,
     moves: true,
-    mixes: true,
     restarts: false,
     scales: true,
     applies: false,
@@ -152,7 +148,6 @@ methods! {
             minimises: true,
             keeps_direction: false,
             moves: false,
-            mixes: false,
             scales: false,
             ..text(lsmr::lsmr)
         };
@@ -161,13 +156,6 @@ methods! {
 impl Method {
     /// All that iterate with products with A alone: all but [`Method::Auto`], [`Method::Direct`] and [`Method::Lsmr`].
     pub const FORCED: &[Self] = Self::ALL.split_at(1).1.split_at(Self::ALL.len() - 3).0;
-
-    /// Whether the method works in this precision: [`Method::Lsmr`] has no mixed one, where single precision loses what is left of Aᵀ r
-    /// beside an r that stays large.
-    #[must_use]
-    pub fn allows(self, precision: Precision) -> bool {
-        precision != Precision::Mixed || self.facts().mixes
-    }
 
     /// Whether it needs as many rows as columns.
     pub(crate) fn needs_square(self) -> bool {
@@ -369,7 +357,7 @@ mod tests {
         assert_eq!([Method::Cg, Method::CgPipelined, Method::CgClassic].map(of), [[0, 0], [3, 3], [0, 0]]);
         assert_eq!(of(Method::Minres), [3, 3]); // q, w and w_old
         assert_eq!(of(Method::Bicgstab2), [4, 4]); // t, A p, A r and r̂
-        assert_eq!(of(Method::Lsmr), [3, 3]); // t, h and h̄
+        assert_eq!(of(Method::Lsmr), [3, 3]); // v, h and h̄
         assert_eq!(of(Method::CgTextbook), [0, 2]); // d and z
         assert_eq!(of(Method::Gmres), [0, 1]); // d, beside the basis
         assert_eq!(Method::Gmres.basis_columns(Precond::Jacobi, 20, true), 42); // v and i v

@@ -25,9 +25,9 @@ pub(crate) fn run<O: PassBackend>(
     judge: &mut impl Judge,
 ) -> Result<Verdict> {
     backend.begin()?;
-    iterate.residual(backend, &operators[MATRIX], w)?; // r = b − A x
+    let descent = iterate.residual(backend, &operators[MATRIX], w)?; // r = b − A x
+    descent.into_iter().for_each(|ss| judge.see_descent(ss));
     lend(machine, w, &mut scaling);
-    machine.tolerance = judge.tolerance();
     let norm2 = machine.begin(backend);
     lend(machine, w, &mut scaling);
     if let Some(verdict) = judge.begin(norm2?) {
@@ -37,7 +37,10 @@ pub(crate) fn run<O: PassBackend>(
         iterate.keep(backend, w)?;
     }
     lend(machine, w, &mut scaling);
-    let verdict = iterations(backend, operators, iterate, &mut scaling, w, machine, judge);
+    machine.tolerance = judge.run_tolerance();
+    let keeps_direction = judge.keeps_direction() || descent.is_some();
+    let started = machine.start(backend, operators, keeps_direction);
+    let verdict = started.and_then(|()| iterations(backend, operators, iterate, &mut scaling, w, machine, judge));
     let completed = if verdict.is_ok() { machine.complete(backend) } else { Ok(()) };
     lend(machine, w, &mut scaling);
     completed.and(verdict)
@@ -53,7 +56,6 @@ fn iterations<O: PassBackend>(
     machine: &mut Machine<O>,
     judge: &mut impl Judge,
 ) -> Result<Verdict> {
-    machine.start(backend, operators, judge.keeps_direction())?;
     let mut records = Vec::new();
     let most = if judge.may_replace() { machine.longest_run() } else { u64::MAX };
     let mut next = 1;

@@ -8,10 +8,10 @@ use super::plan::{Offer, Target};
 use super::{Exchange, Format, segments};
 use crate::backend::opencl::{DeviceSums, OpenClBackend};
 use crate::backend::{Arriving, Backend, LinearOperator, pair};
-use crate::device::{Context, DeviceVec};
+use crate::device::{Context, DeviceVec, Grid};
 use crate::error::Result;
 use crate::kernels::products::{Product, Rows};
-use crate::kernels::{Kernels, Shape, Tuning};
+use crate::kernels::{Kernels, ProductsFor, Shape, Tuning};
 use crate::partition::{HaloPlan, Part};
 use crate::real::Real;
 
@@ -114,7 +114,7 @@ impl<T: Real> DeviceBlock<T> {
     /// # Errors
     /// [`Error::KernelBuild`](crate::Error::KernelBuild).
     pub(crate) fn compile<A: Real>(&self, ctx: &Context, kernels: &Kernels<T, A>) -> Result<()> {
-        self.launches(Which::All).try_for_each(|rows| kernels.prepare_columns(ctx, rows, self.columns))
+        self.launches(Which::All).try_for_each(|rows| kernels.prepare(ctx, rows, ProductsFor::Columns(self.columns)))
     }
 
     /// Memory that the rows take on the device, in bytes, without what belongs to their halo.
@@ -141,7 +141,7 @@ impl<T: Real> DeviceBlock<T> {
     ) -> Result<()> {
         let on = |which, x: &DeviceVec<T>| {
             self.launches(which)
-                .map(|rows| self.launch(backend, rows, x, product))
+                .map(|rows| self.launch(backend, rows, x, product, None))
                 .try_for_each(|groups| groups.map(|_| ()))
         };
         self.exchange.pack(backend, x)?;
@@ -166,20 +166,21 @@ impl<T: Real> DeviceBlock<T> {
         self.launches(which).try_fold(before, |groups, rows| {
             let (first, sending) = (groups as u32, sending.as_ref());
             let product = Product::Dots { y: &mut *y, partials, first, done, sending };
-            Ok(groups + self.launch(backend, rows, x, &product)?)
+            Ok(groups + self.launch(backend, rows, x, &product, backend.as_several())?)
         })
     }
 
-    /// Launches a product on some rows; tells on how many groups.
+    /// Launches a product on some rows, in a grid that may be given; tells on how many groups.
     fn launch<A: Real>(
         &self,
         backend: &OpenClBackend<T, A>,
         rows: Rows<'_, T>,
         x: &DeviceVec<T>,
         product: &Product<'_, T, A>,
+        grid: Option<Grid>,
     ) -> Result<usize> {
         assert_eq!(self.columns, backend.columns(), "columns of a block and of vectors");
-        backend.kernels.product(&backend.ctx, rows, self.columns, x, product, None)
+        backend.kernels.product(&backend.ctx, rows, self.columns, x, product, grid)
     }
 }
 
@@ -206,8 +207,9 @@ impl<T: Real, A: Real> LinearOperator<OpenClBackend<T, A>> for DeviceBlock<T> {
         if let Some(Arriving { of, .. }) = &arriving {
             self.exchange.send(backend, &v[*of])?;
         }
-        // one launch is quicker than two, if it does not wait
-        let is_whole = backend.sending().is_some() || self.exchange.is_hidden_by_step;
+        // one launch is quicker than two, if it does not wait; and launches of several iterations have one
+        let is_one = backend.sending().is_some() || backend.as_several().is_some();
+        let is_whole = is_one || self.exchange.is_hidden_by_step;
         let mut groups = dots.groups();
         if !is_whole {
             let [x, y] = pair(v, of);

@@ -5,6 +5,8 @@ use rayon::prelude::*;
 
 use crate::backend::LinearOperator;
 use crate::backend::deferred;
+use crate::backend::machine::largest_halo;
+use crate::backend::text::{MATRIX, TRANSPOSE};
 use crate::backend::{Backend, Widens};
 use crate::comm::Links;
 use crate::error::Result;
@@ -34,9 +36,10 @@ impl<O: Backend<Vector: Send>> Iterate<O> for Plain<O> {
         backend.write(&O::Real::scaled(x, 1.0), &mut w.x)
     }
 
-    fn residual(&mut self, backend: &O, a: &impl LinearOperator<O>, w: &mut Workspace<O>) -> Result<()> {
+    fn residual(&mut self, backend: &O, a: &impl LinearOperator<O>, w: &mut Workspace<O>) -> Result<Option<f64>> {
         backend.copy(&w.x, &mut w.q)?; // which has room for the halo
-        a.residual(backend, &self.b, &mut w.q, &mut w.r)
+        a.residual(backend, &self.b, &mut w.q, &mut w.r)?;
+        Ok(None)
     }
 
     fn keep(&mut self, backend: &O, w: &Workspace<O>) -> Result<()> {
@@ -80,30 +83,35 @@ fn read_completed<O: Backend>(backend: &O, w: &Workspace<O>, deferred: f64, to: 
     Ok(())
 }
 
-/// Right-hand side, iterate and residual in double precision, by operations `W` and a matrix `B` of their own:
+/// Right-hand side, iterate and residual in double precision, by operations `W` and matrices `B` of their own:
 /// reliable updates (Sleijpen and van der Vorst 1996, doi 10.1007/BF02309342; Clark et al. 2010, doi
 /// 10.1016/j.cpc.2010.05.002). A run of a method gathers in `w.x` what is to be added to the iterate; the next
 /// residual begins with adding it. So the iteration's rounding errors, which are relative to what a run adds, get
-/// smaller with the residual.
+/// smaller with the residual; and, of a method that minimises ‖r‖, with Aᵀ r, which is formed here, too.
 pub(crate) struct Mixed<W: Backend, B> {
     backend: W,
-    a: B,
+    /// A, and Aᵀ if the method multiplies by it.
+    operators: Vec<B>,
     stored: u64,
     b: W::Vector,
     /// The iterate, with room for its halo.
     x: W::Vector,
     kept: W::Vector,
     r: W::Vector,
+    /// Aᵀ r, if it is formed.
+    s: Option<W::Vector>,
 }
 
 impl<W: Backend, B: LinearOperator<W>> Mixed<W, B> {
-    /// Allocates it, for a matrix whose rows take `stored` bytes.
-    pub(crate) fn new(backend: W, a: B, stored: u64) -> Result<Self> {
+    /// Allocates it, for matrices whose rows take `stored` bytes.
+    pub(crate) fn new(backend: W, operators: Vec<B>, stored: u64) -> Result<Self> {
+        let halo = largest_halo(&operators);
         let b = backend.vector(0, "b")?;
-        let x = backend.vector(a.halo(), "x in double precision")?;
+        let x = backend.vector(halo, "x in double precision")?;
         let kept = backend.vector(0, "the first iterate")?;
-        let r = backend.vector(0, "r in double precision")?;
-        Ok(Self { backend, a, stored, b, x, kept, r })
+        let r = backend.vector(halo, "r in double precision")?;
+        let s = operators.get(TRANSPOSE).map(|_| backend.vector(0, "Aᵀ r in double precision")).transpose()?;
+        Ok(Self { backend, operators, stored, b, x, kept, r, s })
     }
 }
 
@@ -124,10 +132,14 @@ where
         self.backend.write(x, &mut self.x)
     }
 
-    fn residual(&mut self, backend: &O, _: &impl LinearOperator<O>, w: &mut Workspace<O>) -> Result<()> {
+    fn residual(&mut self, backend: &O, _: &impl LinearOperator<O>, w: &mut Workspace<O>) -> Result<Option<f64>> {
         backend.add_wide(&mut w.x, &mut self.x)?;
-        self.a.residual(&self.backend, &self.b, &mut self.x, &mut self.r)?;
-        backend.narrow(&self.r, &mut w.r)
+        self.operators[MATRIX].residual(&self.backend, &self.b, &mut self.x, &mut self.r)?;
+        backend.narrow(&self.r, &mut w.r)?;
+        let Some(s) = &mut self.s else { return Ok(None) };
+        self.operators[TRANSPOSE].apply(&self.backend, &mut self.r, s)?;
+        backend.narrow(s, &mut w.p)?;
+        self.backend.dot(s, s).map(Some)
     }
 
     fn keep(&mut self, _: &O, _: &Workspace<O>) -> Result<()> {
@@ -153,10 +165,10 @@ where
     }
 
     fn curvature(&mut self, backend: &O, w: &mut Workspace<O>) -> Result<Option<f64>> {
-        let Self { backend: wide, a, x, r, .. } = self;
+        let Self { backend: wide, operators, x, r, .. } = self;
         wide.write(&vec![0.0; wide.n_owned()], x)?;
         backend.add_wide(&mut w.p, x)?; // where there is room for the halo
-        a.apply(wide, x, r)?;
+        operators[MATRIX].apply(wide, x, r)?;
         let curvature = wide.dot(x, r)?;
         Iterate::<O>::restore(self, backend, w)?;
         Ok(Some(curvature))

@@ -37,7 +37,7 @@ fn vector_bytes(setup: &Setup) -> u64 {
     let of_iterate = match setup.precision {
         Precision::F64 => 2 * 8,
         Precision::F32 => 2 * 4,
-        Precision::Mixed => 4 * 8,
+        Precision::Mixed => (4 + u64::from(setup.method.minimises())) * 8, // Aᵀ r, too
     };
     let columns = setup.method.basis_columns(setup.precond, setup.restart, setup.is_complex);
     (4 + others + weights + columns) * setup.precision.bytes() + of_iterate
@@ -397,5 +397,8 @@ mod tests {
         let mixed = Setup { precision: Precision::Mixed, ..single };
         let both = 400 + 44 + 600 + 44 + 10 * (5 * 4 + 4 * 8) + 5 * (12 + 20 + 8);
         assert_eq!(demand(10, 50, 5, &mixed), Demand { total: both, largest_buffer: 15 * 8 });
+        // A and Aᵀ in both; x, r, p, q, v, h and h̄ in single, b, x, r, Aᵀ r and the x kept in double precision
+        let mixed = Setup { method: Method::Lsmr, ..mixed };
+        assert_eq!(device_bytes(10, 50, &mixed), 2 * (400 + 44 + 600 + 44) + 10 * (7 * 4 + 5 * 8));
     }
 }

@@ -56,8 +56,10 @@ pub(crate) struct Monitor<'a> {
     /// ‖r‖₂² by the recurrence that ends the run.
     run_limit: f64,
     precision: Precision,
-    /// ‖Aᵀ r‖ / ‖r‖ at which a method that minimises ‖r‖ is done.
+    /// ‖Aᵀ r‖ / ‖r‖ at which a method that minimises ‖r‖ is done,
     tolerance: f64,
+    /// and at which its run ends.
+    run_tolerance: f64,
     /// What part of its first residual a run may reach before the recurrence says nothing of the true one any more.
     reach: f64,
     rhs_norm: f64,
@@ -81,6 +83,11 @@ pub(crate) struct Monitor<'a> {
     anew_rr: f64,
     /// The least true ‖r‖₂² of all starts of runs.
     least_rr: f64,
+    /// ‖Aᵀ r‖₂² at the start of this run, where it is formed, and of the former one; else no numbers.
+    first_ss: f64,
+    former_ss: f64,
+    /// The least of all starts of runs.
+    least_ss: f64,
     /// Iterations in all.
     iterations: u64,
     /// ‖r‖₂ / ‖b‖₂, by the recurrence.
@@ -162,6 +169,7 @@ impl<'a> Monitor<'a> {
             run_limit: limit,
             precision,
             tolerance: 0.0,
+            run_tolerance: 0.0,
             reach,
             rhs_norm,
             stop,
@@ -176,6 +184,9 @@ impl<'a> Monitor<'a> {
             last_rr: f64::NAN,
             anew_rr: f64::NAN,
             least_rr: f64::INFINITY,
+            first_ss: f64::NAN,
+            former_ss: f64::NAN,
+            least_ss: f64::INFINITY,
             iterations: before,
             history: Vec::new(),
             last_progress: None,
@@ -198,7 +209,7 @@ impl<'a> Monitor<'a> {
 
     /// The same for a method that minimises ‖r‖: it ends at ‖Aᵀ r‖ ≤ `tolerance` ‖r‖, too.
     pub(crate) fn minimising(self, tolerance: f64) -> Self {
-        Self { tolerance, ..self }
+        Self { tolerance, run_tolerance: tolerance, ..self }
     }
 
     /// The same for a method that restarts by itself, or does not.
@@ -379,6 +390,10 @@ impl<'a> Monitor<'a> {
 }
 
 impl Judge for Monitor<'_> {
+    fn see_descent(&mut self, ss: f64) {
+        self.former_ss = std::mem::replace(&mut self.first_ss, ss);
+    }
+
     fn begin(&mut self, rr: f64) -> Option<Verdict> {
         self.before = self.iterations;
         let is_same = rr <= SAME * SAME * self.last_rr; // not so at first, where there is none
@@ -402,12 +417,19 @@ impl Judge for Monitor<'_> {
         if rr <= self.limit {
             return Some(Verdict::Converged);
         }
-        if rr > REPLACED * REPLACED * former_rr {
-            return Some(Verdict::Stalled { worse: rr > self.least_rr });
+        let ss = self.first_ss;
+        if ss <= self.tolerance * self.tolerance * rr {
+            return Some(Verdict::Minimised);
         }
-        self.least_rr = self.least_rr.min(rr);
-        let aim = if self.is_mixed() { MARGIN * self.limit } else { self.limit };
-        self.run_limit = aim.max(comparable(self.reach * self.reach * rr, self.precision));
+        // where the least ‖r‖ is not 0, it is Aᵀ r that becomes smaller
+        let has_less = ss <= REPLACED * REPLACED * self.former_ss;
+        if rr > REPLACED * REPLACED * former_rr && !has_less {
+            return Some(Verdict::Stalled { worse: !self.is_best() });
+        }
+        (self.least_rr, self.least_ss) = (self.least_rr.min(rr), self.least_ss.min(ss));
+        let margin = if self.is_mixed() { MARGIN } else { 1.0 };
+        self.run_limit = (margin * self.limit).max(comparable(self.reach * self.reach * rr, self.precision));
+        self.run_tolerance = (margin * self.tolerance).max(self.reach * (ss / rr).sqrt());
         if self.iterations >= self.max_iters {
             return Some(Verdict::Ended(Reason::MaxIters));
         }
@@ -419,8 +441,8 @@ impl Judge for Monitor<'_> {
         self.keeps_direction
     }
 
-    fn tolerance(&self) -> f64 {
-        self.tolerance
+    fn run_tolerance(&self) -> f64 {
+        self.run_tolerance
     }
 
     fn run_limit(&self) -> f64 {
@@ -432,7 +454,7 @@ impl Judge for Monitor<'_> {
     }
 
     fn is_best(&self) -> bool {
-        self.last_rr <= self.least_rr
+        self.last_rr <= self.least_rr || self.first_ss <= self.least_ss
     }
 
     fn allowed_from(&self, iteration: u64) -> u64 {
@@ -444,7 +466,9 @@ impl Judge for Monitor<'_> {
             Record::Curvature { iteration, pq } => Self::judge_curvature(self.before + iteration, pq),
             Record::Breakdown { value, .. } => (value <= 0.0 || value.is_nan()).then_some(Verdict::BreaksDown),
             Record::Minimum { value, .. } if value.is_nan() => Some(Verdict::Ended(Reason::NonFinite("‖Aᵀ r‖"))),
-            Record::Minimum { value, .. } => (value <= 0.0).then_some(Verdict::Minimised),
+            Record::Minimum { value, .. } if value > 0.0 => None,
+            // what single precision presumes, double precision decides
+            Record::Minimum { .. } => Some(if self.is_mixed() { Verdict::Presumed } else { Verdict::Minimised }),
             Record::Residual { iteration, rr } => self.judge_residual(self.before + iteration, rr),
         }
     }
@@ -603,6 +627,37 @@ mod tests {
         assert_eq!(monitor.begin(1e-8), None);
         assert!(!monitor.keeps_direction && !monitor.gives_up_direction());
         assert_eq!(monitor.begin(1e-8), None);
+    }
+
+    #[test]
+    fn less_of_the_gradient_is_a_gain_beside_a_residual_that_stays() {
+        let stop = Stop::default();
+        let monitor = || {
+            let new = Monitor::new(10, 1e-12, 1.0, Precision::Mixed, &stop, Control::default(), (0, Instant::now()));
+            new.starting_anew().minimising(1e-6)
+        };
+        let begin = |monitor: &mut Monitor<'_>, rr: f64, s: f64| {
+            monitor.see_descent(s * s);
+            monitor.begin(rr)
+        };
+        let mut least = monitor();
+        assert_eq!(begin(&mut least, 1.0, 1e-1), None);
+        assert!((least.run_tolerance - ANEW_REDUCTION * 1e-1).abs() < 1e-20 && least.is_best());
+        let found = Record::Minimum { iteration: 3, value: 0.0 };
+        assert_eq!(least.judge::<f32>(&[found], &Alone::default()), Some(Verdict::Presumed));
+        // r may be a little larger by rounding
+        assert_eq!(begin(&mut least, 1.0 + 1e-15, 1e-5), None);
+        assert!(least.is_best() && (least.run_tolerance - MARGIN * 1e-6).abs() < 1e-20);
+        assert_eq!(begin(&mut least, 1.0 + 1e-15, 0.9e-6), Some(Verdict::Minimised));
+        let mut stalled = monitor();
+        assert_eq!([begin(&mut stalled, 1.0, 1e-1), begin(&mut stalled, 0.9, 0.9e-2)], [None; 2]);
+        assert_eq!(begin(&mut stalled, 0.9, 0.8e-2), Some(Verdict::Stalled { worse: false }));
+        let mut worse = monitor();
+        assert_eq!(begin(&mut worse, 1.0, 1e-1), None);
+        assert_eq!(begin(&mut worse, 1.1, 0.2), Some(Verdict::Stalled { worse: true }));
+        // where r becomes smaller, Aᵀ r need not
+        let mut falls = monitor();
+        assert_eq!([begin(&mut falls, 1.0, 1e-1), begin(&mut falls, 1e-8, 1e-1)], [None; 2]);
     }
 
     #[test]

@@ -223,7 +223,7 @@ pub(crate) fn open(
         let rank = match setup.precision {
             Precision::F64 => plan.on_host::<f64>(matrices, parts)?,
             Precision::F32 => plan.on_host::<f32>(matrices, parts)?,
-            Precision::Mixed => plan.mixed_on_host(a, parts.remove(MATRIX))?,
+            Precision::Mixed => plan.mixed_on_host(matrices, parts)?,
         };
         let [prepare, compile, tune] = [Duration::ZERO; 3];
         return Ok(Opened { rank, prepare, compile, upload: start.elapsed(), tune });
@@ -234,26 +234,23 @@ pub(crate) fn open(
         Precision::F64 => plan.on_device::<f64, f64>(ctx, parts, start),
         Precision::F32 if device.has_f64 => plan.on_device::<f32, f64>(ctx, parts, start),
         Precision::F32 => plan.on_device::<f32, f32>(ctx, parts, start),
-        Precision::Mixed => plan.mixed_on_device(ctx, parts.remove(MATRIX), start),
+        Precision::Mixed => plan.mixed_on_device(ctx, parts, start),
     }
 }
 
 impl Plan<'_> {
     /// A rank of the host's threads.
     fn on_host<T: Real>(&self, matrices: &[Arc<Csr>], parts: Vec<Part<'_>>) -> Result<Box<dyn Rank>> {
-        let backend = HostBackend::<T>::new(parts[MATRIX].n_owned(), Box::new(Alone::default()));
-        let block = |(a, part)| HostBlock::new(a, part, self.factor, self.format);
-        let operators: Vec<_> = matrices.iter().zip(parts).map(block).collect::<Result<_>>()?;
+        let (backend, operators) = self.host_rows::<T>(matrices, parts)?;
         let (iterate, stored) = (Plain::new(&backend)?, self.stored_on_host(&operators));
         Ok(Box::new(Engine::new(backend, (operators, stored), iterate, self)?))
     }
 
     /// The same in mixed precision.
-    fn mixed_on_host(&self, a: &Arc<Csr>, part: Part<'_>) -> Result<Box<dyn Rank>> {
-        let (wide_backend, wide) = self.host_rows::<f64>(a, part.clone())?;
-        let (backend, matrix) = self.host_rows::<f32>(a, part)?;
-        let wide_bytes = wide.memory();
-        let operators = vec![matrix];
+    fn mixed_on_host(&self, matrices: &[Arc<Csr>], parts: Vec<Part<'_>>) -> Result<Box<dyn Rank>> {
+        let (wide_backend, wide) = self.host_rows::<f64>(matrices, parts.clone())?;
+        let (backend, operators) = self.host_rows::<f32>(matrices, parts)?;
+        let wide_bytes = wide.iter().map(HostBlock::memory).sum();
         let (iterate, stored) = (Mixed::new(wide_backend, wide, wide_bytes)?, self.stored_on_host(&operators));
         Ok(Box::new(Engine::new(backend, (operators, stored), iterate, self)?))
     }
@@ -266,10 +263,14 @@ impl Plan<'_> {
         Stored { format: block.format(), choice, bytes: operators.iter().map(HostBlock::memory).sum() }
     }
 
-    fn host_rows<T: Real>(&self, a: &Arc<Csr>, part: Part<'_>) -> Result<(HostBackend<T>, HostBlock<T>)> {
-        let backend = HostBackend::new(part.n_owned(), Box::new(Alone::default()));
-        let block = HostBlock::new(a, part, self.factor, self.format)?;
-        Ok((backend, block))
+    fn host_rows<T: Real>(
+        &self,
+        matrices: &[Arc<Csr>],
+        parts: Vec<Part<'_>>,
+    ) -> Result<(HostBackend<T>, Vec<HostBlock<T>>)> {
+        let backend = HostBackend::new(parts[MATRIX].n_owned(), Box::new(Alone::default()));
+        let block = |(a, part)| HostBlock::new(a, part, self.factor, self.format);
+        Ok((backend, matrices.iter().zip(parts).map(block).collect::<Result<_>>()?))
     }
 
     /// A rank of a device, on which sums are in `A`.
@@ -297,25 +298,34 @@ impl Plan<'_> {
     }
 
     /// The same in mixed precision.
-    fn mixed_on_device(&self, ctx: Arc<Context>, part: Part<'_>, start: Instant) -> Result<Opened> {
-        let wide_kernels = self.kernels::<f64, f64>(&ctx, &part)?;
-        let kernels = self.kernels::<f32, f64>(&ctx, &part)?;
+    fn mixed_on_device(&self, ctx: Arc<Context>, parts: Vec<Part<'_>>, start: Instant) -> Result<Opened> {
+        let wide_kernels = self.kernels::<f64, f64>(&ctx, &parts[MATRIX])?;
+        let kernels = self.kernels::<f32, f64>(&ctx, &parts[MATRIX])?;
         let prepare = start.elapsed().saturating_sub(ctx.compiled());
         let store = Store::open();
-        let (n, wanted) = (part.n_owned(), self.wanted(&store));
+        let (n, mut wanted) = (parts[MATRIX].n_owned(), self.wanted(&store));
         let wide_backend = OpenClBackend::new(ctx.clone(), wide_kernels, n, Box::new(Alone::default()))?;
-        // products in double precision are too few to be worth a measurement
-        let few = Wanted { tune: Tune::Stored, ..wanted };
-        let Uploaded { block: wide, .. } = formats::upload(&wide_backend, &part, self.factor, few)?;
         let backend = OpenClBackend::new(ctx, kernels, n, Box::new(Alone::default()))?;
-        let stored = wide.memory();
-        let narrow = Wanted { room: wanted.room.saturating_sub(stored), ..wanted };
-        let Uploaded { block, choice, comparing } = formats::upload(&backend, &part, self.factor, narrow)?;
-        drop(part);
-        let iterate = Mixed::new(wide_backend, wide, stored)?;
-        let stored = Stored { format: block.format(), choice, bytes: block.memory() };
+        let (mut wide, mut operators, mut choices, mut comparing) =
+            (Vec::new(), Vec::new(), Vec::new(), Duration::ZERO);
+        for part in parts {
+            // products in double precision are too few to be worth a measurement
+            let few = Wanted { tune: Tune::Stored, ..wanted };
+            let Uploaded { block, .. } = formats::upload(&wide_backend, &part, self.factor, few)?;
+            wanted.room = wanted.room.saturating_sub(block.memory());
+            wide.push(block);
+            let one = formats::upload(&backend, &part, self.factor, wanted)?;
+            wanted.room = wanted.room.saturating_sub(one.block.memory());
+            comparing += one.comparing;
+            operators.push(one.block);
+            choices.push(one.choice);
+        }
+        let of_wide = wide.iter().map(DeviceBlock::memory).sum();
+        let iterate = Mixed::new(wide_backend, wide, of_wide)?;
+        let (format, bytes) = (operators[MATRIX].format(), operators.iter().map(DeviceBlock::memory).sum());
+        let stored = Stored { format, choice: choices.swap_remove(MATRIX), bytes };
         let compile = backend.compiled();
-        let rank = Box::new(Engine::new(backend, (vec![block], stored), iterate, self)?);
+        let rank = Box::new(Engine::new(backend, (operators, stored), iterate, self)?);
         let upload = start.elapsed().saturating_sub(prepare + compile + comparing);
         Ok(Opened { rank, prepare, compile, upload, tune: comparing })
     }

@@ -44,13 +44,9 @@ pub fn candidates(precision: Precision, precond: Precond, is_symmetric: bool, ma
         // idr solves most of what nothing is known of, bicgstab2 what has eigenvalues far from the real axis
         (false, _) => &[Method::Idr, Method::Bicgstab2],
     };
-    let mut allowed = methods.iter().copied().filter(|method| method.allows(precision));
-    let mut all: Vec<Candidate> = allowed.clone().map(|method| Candidate { method, precond }).collect();
-    if !is_symmetric
-        && precond == Precond::Jacobi
-        && let Some(method) = allowed.next()
-    {
-        all.push(Candidate { method, precond: Precond::Transversal });
+    let mut all: Vec<Candidate> = methods.iter().map(|&method| Candidate { method, precond }).collect();
+    if !is_symmetric && precond == Precond::Jacobi {
+        all.push(Candidate { method: methods[0], precond: Precond::Transversal });
     }
     if precision != Precision::F32 {
         all.push(Candidate { method: Method::Direct, precond }); // it knows of no single precision
@@ -98,7 +94,7 @@ impl Chain {
     /// The first method for a matrix, and those that may come after it.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a method that does not work in the precision, or for cycles of no steps or too many.
+    /// [`Error::Usage`] for cycles of no steps or too many.
     pub(super) fn of(setup: &Setup, known: Known) -> Result<(Method, Self)> {
         if !(1..=MOST_RESTART).contains(&setup.restart) {
             return Err(Error::Usage(format!(
@@ -107,23 +103,14 @@ impl Chain {
             )));
         }
         if setup.method != Method::Auto {
-            let method = setup.method;
-            return if method.allows(setup.precision) {
-                Ok((method, Self { left: VecDeque::new(), if_singular: None, why: None }))
-            } else {
-                Err(Error::Usage(format!(
-                    "{method} does not work with precision = {}: single precision loses what is left of Aᵀ r; \
-                     precision = f64 is as exact",
-                    setup.precision
-                )))
-            };
+            return Ok((setup.method, Self { left: VecDeque::new(), if_singular: None, why: None }));
         }
         let mut left: VecDeque<Candidate> =
             candidates(setup.precision, setup.precond, known.is_symmetric, known.obstacle.is_none()).into();
         let first = left.pop_front().map_or(Method::Cg, |first| first.method);
         let why = known.obstacle.filter(|_| !first.needs_definite());
         let precond = if setup.precond == Precond::None { Precond::None } else { Precond::Jacobi };
-        let if_singular = Method::Lsmr.allows(setup.precision).then_some(Candidate { method: Method::Lsmr, precond });
+        let if_singular = Some(Candidate { method: Method::Lsmr, precond });
         Ok((first, Self { left, if_singular, why }))
     }
 
@@ -193,11 +180,6 @@ mod tests {
         assert_eq!(of(&mixed, false, uneven), (Method::Idr, uneven));
         let named = Setup { method: Method::Minres, ..Setup::default() };
         assert_eq!(of(&named, false, uneven), (Method::Minres, None), "nobody chose");
-        let impossible = Setup { method: Method::Lsmr, ..mixed };
-        let known = Known { is_symmetric: true, obstacle: None };
-        assert!(
-            Chain::of(&impossible, known).unwrap_err().to_string().contains("does not work with precision = mixed")
-        );
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::device::{Context, DeviceVec, Grid};
 use crate::error::{Error, Result};
 use crate::kernels::csr::CsrBlock;
 use crate::kernels::products::{Product, Rows};
-use crate::kernels::{BASIS, CONVERSIONS, Kernels, PRODUCT_FILES, Tuning, count};
+use crate::kernels::{BASIS, CONVERSIONS, Kernels, PRODUCT_FILES, ProductsFor, Tuning, count};
 use crate::operator::Format;
 use crate::operator::csr;
 use crate::operator::device_rows::{DeviceRows, Which};
@@ -134,7 +134,7 @@ impl<'a, T: Real, A: Real> Workload<'a, T, A> {
     /// Compiles what the block's formats need beside the usual kernels.
     pub(super) fn complete(&self, kernels: &Kernels<T, A>) -> Result<()> {
         let all = self.blocks.iter().flat_map(|(rows, _)| rows.launches(Which::All));
-        all.into_iter().try_for_each(|rows| kernels.prepare(&self.ctx, rows, false))
+        all.into_iter().try_for_each(|rows| kernels.prepare(&self.ctx, rows, ProductsFor::Columns(1)))
     }
 
     /// Whether there is something for a kernel to work on.
@@ -197,7 +197,7 @@ impl<'a, T: Real, A: Real> Workload<'a, T, A> {
                 _ if kernel.starts_with("spmv") => Product::Store(q),
                 _ => Product::Residual { b: x, r },
             };
-            kernels.product(ctx, rows, 1, p, &product, Some(groups))?;
+            kernels.product(ctx, rows, 1, p, &product, Some(grid))?;
         }
         match kernel {
             "dot_partial" => kernels.dot_partial(ctx, grid, n, r, q, &self.sums, 0),

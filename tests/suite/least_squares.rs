@@ -253,6 +253,61 @@ fn single_precision() {
     assert_eq!(o.reason, Reason::Stagnation);
 }
 
+/// In mixed precision as in double: with a solution and without, of any shape and rank.
+#[test]
+fn mixed_precision() {
+    let of = |m, n| random(m, n, (m * 100 + n) as u64);
+    let systems = [
+        ("tall", of(97, 31)),
+        ("hardly tall", of(41, 40)),
+        ("wide", of(29, 88)),
+        ("one row", of(1, 7)),
+        ("one column", of(9, 1)),
+        ("a deficient one", deficient(&of(33, 20))),
+        ("convection", system("convection3d:7")),
+        ("a singular one", system("neumann2d:12")),
+        ("a fit", system("fit2d:9")),
+    ];
+    for (name, a) in &systems {
+        let solvable = a.mul_vec(&random_vector(a.n_cols(), 3));
+        let any = random_vector(a.n_rows(), 4);
+        for (k, devices) in choices().iter().enumerate() {
+            let precond = Precond::ALL[k % 2];
+            let mut solver = Solver::new(a.clone(), &setup(Method::Lsmr, precond, Precision::Mixed, devices)).unwrap();
+            for (b, rtol) in [(&solvable, 1e-10), (&any, 1e-10), (&any, 1e-3)] {
+                let o = solve_with(&mut solver, b, rtol);
+                check(a, b, &o, rtol, &format!("{name}, {devices}, {precond}"));
+            }
+            let o = solve_with(&mut solver, &solvable, 1e-10);
+            assert_eq!(o.reason, Reason::Converged(Criterion::Rtol), "{name}, {devices}");
+        }
+    }
+}
+
+/// What single precision can't tell from singular is not said to be solved.
+#[test]
+fn mixed_precision_has_its_limits() {
+    let (a, b) = (random(80, 30, 7), random_vector(80, 8));
+    let scaled = |power: i32| {
+        let values = a.col_idx().iter().zip(a.values()).map(|(&j, v)| v * 10f64.powi(j as i32 % 2 * power)).collect();
+        Csr::new(80, 30, a.row_ptr().to_vec(), a.col_idx().to_vec(), values).unwrap()
+    };
+    for power in [0, -2, -4, -6, -8] {
+        let a = scaled(power);
+        for devices in ["host", "D,D"] {
+            let o = solve(&a, &b, &lsmr(Precond::None, Precision::Mixed, devices), 1e-10);
+            if o.reason == Reason::Stagnation {
+                assert!(power < -2, "{power}, {devices}");
+            } else {
+                check(&a, &b, &o, 1e-10, &format!("{power}, {devices}"));
+            }
+            let o = solve(&a, &b, &lsmr(Precond::Jacobi, Precision::Mixed, devices), 1e-10);
+            assert_eq!(o.reason, Reason::LeastSquares, "{power}, {devices}");
+            check(&a, &b, &o, 1e-10, &format!("{power}, {devices}"));
+        }
+    }
+}
+
 /// Scaled columns take as many iterations whatever the columns' units; so does any unit of A and b.
 #[test]
 fn units_do_not_matter() {
@@ -366,13 +421,9 @@ fn what_is_refused() {
     }
     let solver = Solver::new(wide.clone(), &host()).unwrap();
     assert_eq!((solver.method(), solver.method_reason()), (Method::Lsmr, None));
-    for (setup, words) in [
-        (host().with_precision(Precision::Mixed), "lsmr does not work with precision = mixed"),
-        (host().with_reorder(Reorder::Rcm), "lsmr has rows and columns as they are given"),
-    ] {
-        let error = Solver::new(wide.clone(), &setup).unwrap_err();
-        assert!(matches!(&error, Error::Usage(why) if why.contains(words)), "{error}");
-    }
+    let error = Solver::new(wide.clone(), &host().with_reorder(Reorder::Rcm)).unwrap_err();
+    let words = "lsmr has rows and columns as they are given";
+    assert!(matches!(&error, Error::Usage(why) if why.contains(words)), "{error}");
     let mut solver = Solver::new(wide, &host()).unwrap();
     let mut of = |b: &[f64], x0: &[f64]| solver.solve(b, Some(x0), &Stop::default(), Control::default()).unwrap_err();
     assert!(matches!(of(&[1.0; 3], &[0.0; 3]), Error::SizeMismatch { expected: 2, found: 3, .. }));
@@ -458,7 +509,8 @@ fn the_command_fits_a_line() {
     place.run("solve A.mtx --method minres").fails(2, &["A.mtx", "4 rows and 2 columns", "--method lsmr"]);
     place.run("solve A.mtx -b x.mtx").fails(2, &["x.mtx has 2 rows, but the matrix has 4"]);
     place.run("solve A.mtx -x b.mtx").fails(2, &["b.mtx has 4 rows, but the matrix has 2"]);
-    place.run("solve A.mtx --precision mixed").fails(2, &["lsmr does not work with --precision mixed"]);
+    let text = place.run("solve A.mtx -b b.mtx --devices 0,host --rtol 1e-12 --precision mixed").ok();
+    assert!(text.contains("LeastSquares: no x has a smaller residual"), "{text}");
 }
 
 #[test]

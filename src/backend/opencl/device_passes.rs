@@ -37,9 +37,11 @@ pub(crate) struct DevicePasses<A: Real> {
     /// Sums on their way to the host, and which they are.
     pub(super) coming: Option<Coming<A>>,
     pub(super) log: Log<A>,
-    /// Several iterations in one launch, if that is worth while, and possible.
+    /// The grid of launches of several iterations that several ranks would make if they could meet,
+    pub(super) several: Option<Grid>,
+    /// and such launches, alone or among ranks, if they are worth while, and possible.
     pub(super) persistent: Option<Persistent>,
-    /// The same among several ranks: what these have to do with each other.
+    /// What ranks have to do with each other in them.
     pub(super) together: Option<Together>,
     /// Whether the run is over, as each pass says, in even and in odd iterations.
     pub(super) done: [Vec<Arc<DeviceVec<i32>>>; 2],

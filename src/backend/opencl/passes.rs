@@ -27,8 +27,8 @@ use crate::device::{Context, DeviceVec, Grid, Kind, Queue, SumsRead};
 use crate::error::Result;
 use crate::kernels::pass::{AheadPass, GivenPass, Meeting, PassSums};
 use crate::kernels::persistent::{Persistent, Span};
-use crate::kernels::products::{MEETING_BYTES, Rows, TOGETHER_BYTES};
-use crate::kernels::{self, PERSISTENT_GROUP, PassesFor, Shape};
+use crate::kernels::products::{InPersistent, MEETING_BYTES, Rows, TOGETHER_BYTES};
+use crate::kernels::{self, PassesFor, ProductsFor, Shape, persistent_group};
 use crate::partition::HaloPlan;
 use crate::real::Real;
 
@@ -136,6 +136,7 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
             partials,
             coming: None,
             log: Log::new(ctx, columns)?,
+            several: None,
             persistent: None,
             together: None,
             done: [flags()?, flags()?],
@@ -329,18 +330,24 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
             && passes.style.shape == Shape::Gpu
             && self.ctx.fence_options().is_some();
         // rows in one launch: there is room for its partial sums among those of passes
-        let meetings = halo.zip(source::persistent::meetings(program)).filter(|_| may_meet && rows.is_some());
-        let Some((halo, meetings)) = meetings else { return Ok(()) };
-        match Together::new::<A>(&self.ctx, self.n_owned(), halo, &program.has_halo, meetings) {
-            Ok(together) => passes.together = together,
-            Err(e) => log::info!("{}: {e}", info.name),
+        let Some((rows, meetings)) = rows.zip(source::persistent::meetings(program)).filter(|_| may_meet) else {
+            return Ok(());
+        };
+        passes.several = self.several(program, rows, bytes, true).map(|(_, grid)| grid);
+        if let Some(halo) = halo {
+            match Together::new::<A>(&self.ctx, self.n_owned(), halo, &program.has_halo, meetings) {
+                Ok(together) => passes.together = together,
+                Err(e) => log::info!("{}: {e}", info.name),
+            }
         }
         if passes.together.is_some() {
-            passes.persistent = self.persistent(passes, program, rows, bytes, true);
+            passes.persistent = self.persistent(passes, program, Some(rows), bytes, true);
             if passes.persistent.is_none() {
                 self.prepare_meetings(passes, program)?;
-                rows.map_or(Ok(()), |rows| self.kernels.prepare(&self.ctx, rows, true))?;
+                self.kernels.prepare(&self.ctx, rows, ProductsFor::Sending)?;
             }
+        } else if passes.several.is_some() {
+            self.kernels.prepare(&self.ctx, rows, ProductsFor::Several)?;
         }
         Ok(())
     }
@@ -356,18 +363,22 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
             let is_granted = passes.persistent.is_some() && passes.log.launches() == Launches::Granted;
             by = if is_granted { By::Several } else { By::One };
         }
-        // all do as the one that can do least
-        let agreed = self.comm().gather(f64::from(by as u8))?.into_iter().fold(f64::from(by as u8), f64::min);
-        if agreed == f64::from(By::One as u8) {
+        // all do as the one that can do least; an odd number tells that a rank would make several in one launch
+        let own = 2 * by as u8 + u8::from(passes.several.is_some());
+        let all: Vec<u8> = self.comm().gather(f64::from(own))?.into_iter().map(|of| of as u8).collect();
+        let agreed = all.iter().fold(by as u8, |least, of| least.min(of / 2));
+        if agreed == By::One as u8 {
             self.prepare_meetings(passes, program)?;
         }
         let has_begun = match &mut passes.together {
-            Some(together) if agreed > 0.0 => together.begin(self.comm())?,
+            Some(together) if agreed != By::Host as u8 => together.begin(self.comm())?,
             _ => false,
         };
         if !has_begun {
             self.set_done(Arc::clone(&self.never));
-        } else if agreed == f64::from(By::One as u8) {
+            // so that x has the same bits as if they had met
+            self.as_several.set(passes.several.filter(|_| all.iter().all(|of| of % 2 == 1)));
+        } else if agreed == By::One as u8 {
             self.sending.replace(passes.together.as_ref().map(Together::sending));
         }
         Ok(has_begun)
@@ -479,18 +490,16 @@ fn load_ahead<T: Real, A: Real>(
 }
 
 impl<T: Real, A: Real> OpenClBackend<T, A> {
-    /// What does several iterations in one launch, if it is worth while, and possible.
-    fn persistent(
+    /// What launches of several iterations need of the rows, and their grid, if they are worth while, and possible.
+    fn several(
         &self,
-        passes: &DevicePasses<A>,
         program: &Program,
-        rows: Option<Rows<'_, T>>,
+        rows: Rows<'_, T>,
         bytes: u64,
         is_shared: bool,
-    ) -> Option<Persistent> {
-        let (ctx, tuning, info) = (&self.ctx, &self.kernels.tuning, self.ctx.info());
-        let group_size = PERSISTENT_GROUP.min(1 << info.max_work_group.max(1).ilog2());
-        let rows = rows?;
+    ) -> Option<(InPersistent, Grid)> {
+        let (tuning, info) = (&self.kernels.tuning, self.ctx.info());
+        let group_size = persistent_group(info);
         let format = rows.in_persistent(tuning, group_size)?;
         // of iterations of two launches; each that is saved is worth as much
         let most_bytes = if is_shared { TOGETHER_BYTES } else { format.most_bytes };
@@ -504,9 +513,22 @@ impl<T: Real, A: Real> OpenClBackend<T, A> {
         // a barrier over groups: one on each compute unit
         let groups = format.groups.clamp(1, self.max_groups.min(info.compute_units as usize).max(1));
         // PoCL 3.1 has the fence, and gave wrong sums where two groups ran at once: see docs/measurements.md
-        if groups > 1 && (info.kind == Kind::Cpu || ctx.fence_options().is_none()) {
-            return None;
-        }
+        let may_wait = groups == 1 || info.kind != Kind::Cpu && self.ctx.fence_options().is_some();
+        may_wait.then_some((format, Grid { groups, group_size }))
+    }
+
+    /// What makes them.
+    fn persistent(
+        &self,
+        passes: &DevicePasses<A>,
+        program: &Program,
+        rows: Option<Rows<'_, T>>,
+        bytes: u64,
+        is_shared: bool,
+    ) -> Option<Persistent> {
+        let (ctx, tuning, info) = (&self.ctx, &self.kernels.tuning, self.ctx.info());
+        let rows = rows?;
+        let (format, Grid { groups, group_size }) = self.several(program, rows, bytes, is_shared)?;
         let lanes = kernels::lanes(tuning.passes().group_size);
         let fronts = passes.tiles.div_ceil(groups * (group_size / lanes).max(1));
         let style = Style { shape: Shape::Gpu, fronts, rounds: (UNDER_WAY / fronts).max(1) };

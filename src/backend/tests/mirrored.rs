@@ -1,6 +1,6 @@
-//! Launches of several iterations that several ranks make together, with one device: it is two ranks that have the same rows, on a
-//! torus of which each has half, so that what the other one sends is what this one does. So no two kernels run at once, and it
-//! does not matter how a runtime shares the processor among them.
+//! Launches of several iterations that several ranks make together, with one device: it is ranks that have the same rows, on a torus of
+//! which each has an equal part, so that what others send is what this one does. So no two kernels run at once, and it does not
+//! matter how a runtime shares the processor among them.
 
 use std::cell::RefCell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,6 +11,7 @@ use crate::backend::source::persistent::meetings;
 use crate::comm::Message;
 use crate::comm::live::ROOM;
 use crate::comm::live::relaying::{Crew, Member, Relaying};
+use crate::device::Grid;
 use crate::error::{Error, Result};
 use crate::kernels::products::TOGETHER_BYTES;
 use crate::matrix::Complex64;
@@ -19,14 +20,15 @@ use crate::operator::Exchange;
 use crate::operator::opencl::target;
 use crate::operator::plan::Offer;
 
-/// The other rank is as this one, or never comes to what kernels do together.
+/// The other ranks are as this one, or never come to what kernels do together.
 struct Mirror<T> {
+    ranks: usize,
     comes: bool,
     /// Whether what ranks say is relayed,
     relays: bool,
     /// and how late.
     late: Duration,
-    /// What it says at most if asked for a number.
+    /// What others say at most if asked for a number.
     most: f64,
     message: RefCell<Option<Message<T>>>,
 }
@@ -37,16 +39,18 @@ impl<T: Send + Sync + 'static> Communicator<T> for Mirror<T> {
     }
 
     fn size(&self) -> usize {
-        2
+        self.ranks
     }
 
     fn sum(&self, values: &mut [f64]) -> Result<()> {
-        values.iter_mut().for_each(|value| *value += *value);
+        values.iter_mut().for_each(|value| *value = (1..self.ranks).fold(*value, |sum, _| sum + *value));
         Ok(())
     }
 
     fn gather(&self, value: f64) -> Result<Vec<f64>> {
-        Ok(vec![value, value.min(self.most)])
+        let mut all = vec![value.min(self.most); self.ranks];
+        all[0] = value;
+        Ok(all)
     }
 
     fn post(&self, message: Message<T>) -> Result<()> {
@@ -66,7 +70,9 @@ impl<T: Send + Sync + 'static> Communicator<T> for Mirror<T> {
         }
         let mut crew = Crew::default();
         crew.sleep(self.late);
-        let relaying = Relaying::with_threads(&[member, other], &mut crew, 1).map(Arc::new);
+        let mut all = vec![other; self.ranks];
+        all[0] = member;
+        let relaying = Relaying::with_threads(&all, &mut crew, 1).map(Arc::new);
         relaying.iter().filter(|_| !self.relays).for_each(|relaying| relaying.fail());
         Ok(relaying)
     }
@@ -115,37 +121,88 @@ enum By {
     Unheard,
     /// In launches of several iterations, but whoever relays comes late.
     Late,
+    /// By the host, but such as would be launches of several iterations,
     Host,
+    /// as there are too many bytes for these,
+    HostOfMany,
+    /// or as the other one can't do several.
+    HostOfLess,
+}
+
+/// The first of so many equal parts of a torus.
+fn part_of(a: &Csr, ranks: usize) -> Part<'_> {
+    let n = a.n_rows() / ranks;
+    let rows: Vec<_> = (0..ranks).map(|rank| rank * n..(rank + 1) * n).collect();
+    let mut part = split(a, &rows).remove(0);
+    if let [next, .., last] = &mut part.halo.receive[..] {
+        // what this rank sends to the one behind it is what it gets of the one before, and the other way round
+        (next.segment, last.segment) = (next.halo.len()..next.halo.len() + last.halo.len(), 0..next.halo.len());
+    }
+    part
 }
 
 /// What half of a torus comes to; ranks are to iterate in such launches.
-fn half<T: Real>(a: &Csr, (method, format, by): (Method, Format, By), b: &[f64], limit: f64, comes: bool) -> Ran {
-    let n = a.n_rows() / 2;
-    let part = split(a, &[0..n, n..2 * n]).remove(0);
+fn half<T: Real>(a: &Csr, how: (Method, Format, By), b: &[f64], limit: f64, comes: bool) -> Ran {
+    one_of::<T>(2, a, how, b, limit, comes)
+}
+
+/// The same for one of so many equal parts.
+fn one_of<T: Real>(
+    ranks: usize,
+    a: &Csr,
+    (method, format, by): (Method, Format, By),
+    b: &[f64],
+    limit: f64,
+    comes: bool,
+) -> Ran {
+    let n = a.n_rows() / ranks;
+    let part = part_of(a, ranks);
     let ctx = Arc::new(Context::open(&device()).unwrap());
     let kernels = Kernels::build(&ctx, tuning(Shape::Gpu, 1)).unwrap();
-    let most = if by == By::Less { 1.0 } else { f64::MAX };
+    let most = match by {
+        By::Less => 2.0,
+        By::HostOfLess => 0.0,
+        _ => f64::MAX,
+    };
     let relays = by != By::Unheard;
     let late = if by == By::Late { Duration::from_millis(200) } else { Duration::ZERO };
-    let comm = Mirror { comes, relays, late, most, message: RefCell::default() };
+    let comm = Mirror { ranks, comes, relays, late, most, message: RefCell::default() };
     let backend = OpenClBackend::<T, f64>::new(ctx.clone(), kernels, n, Box::new(comm)).unwrap();
     let tuning = &backend.kernels.tuning;
     let offer = Offer::of(&part, 1.0, format, target(&ctx, tuning)).unwrap();
     let block = DeviceBlock::alone(&ctx, tuning, &part, &offer).unwrap();
-    let exchange = if by == By::Host { Exchange::HostStaged } else { Exchange::Live };
-    let block = block.join(&ctx, &part.halo, exchange).unwrap().whole();
-    let block = if matches!(by, By::One | By::Unheard) { block.with_bytes(12 * TOGETHER_BYTES) } else { block };
+    let is_by_host = matches!(by, By::Host | By::HostOfMany | By::HostOfLess);
+    let exchange = if is_by_host { Exchange::HostStaged } else { Exchange::Live };
+    let block = block.join(&ctx, &part.halo, exchange).unwrap();
+    // where it is to be as in launches of several iterations, the grid alone decides that rows are one launch
+    let block = if by == By::Host { block } else { block.whole() };
+    let has_many = matches!(by, By::One | By::Unheard | By::HostOfMany);
+    let block = if has_many { block.with_bytes(12 * TOGETHER_BYTES) } else { block };
     let mut several = 0_u64;
     let program = method.program(Kind { is_complex: is_real_form(a), ..Kind::PLAIN }, None).unwrap();
     let ran = run_counting(&backend, &block, program, (b, limit, 200), true, &mut several);
     if comes {
         assert_eq!(
             (ran.is_together, several > 0),
-            (by != By::Host, matches!(by, By::Several | By::Late)),
+            (!is_by_host, matches!(by, By::Several | By::Late)),
             "{method}, {format}, {by:?}"
         );
     }
+    let grid = if by == By::Host { Some(Grid { groups: 1, group_size: 512 }) } else { None };
+    assert!(!comes || backend.as_several() == grid, "{method}, {format}, {by:?}: {:?}", backend.as_several());
     ran
+}
+
+/// Methods of which the device can make several iterations in one launch. PoCL 3.1 makes 0 of sums of passes that another sum of an iteration
+/// comes before there; PoCL 5, Intel's runtime and NVIDIA's don't.
+fn methods_in_one_launch() -> Vec<Method> {
+    let device = device();
+    let is_pocl_3 = device.platform.contains("Portable Computing Language") && device.driver.starts_with("3.");
+    let is_right = |method: &Method| {
+        let meetings = meetings(&method.program(Kind::PLAIN, None).unwrap()).unwrap();
+        !(is_pocl_3 && meetings.of_iteration > 1)
+    };
+    Method::FORCED.iter().copied().filter(|method| method.facts().text.is_some()).filter(is_right).collect()
 }
 
 #[test]
@@ -154,12 +211,8 @@ fn ranks_iterate_together() {
     let a = torus([17, 40]);
     let half_b = gallery::random_vector(a.n_rows() / 2, 5);
     let b = [&half_b[..], &half_b].concat();
-    // PoCL 3.1 makes 0 of sums of passes that another sum of an iteration in one launch comes before; PoCL 5, Intel's runtime and NVIDIA's
-    // don't
-    let device = device();
-    let is_pocl_3 = device.platform.contains("Portable Computing Language") && device.driver.starts_with("3.");
+    let in_one_launch = methods_in_one_launch();
     for method in Method::FORCED.iter().copied().filter(|method| method.facts().text.is_some()) {
-        let meetings = meetings(&method.program(Kind::PLAIN, None).unwrap()).unwrap();
         let expected = {
             let program = method.program(Kind::PLAIN, None).unwrap();
             let part = split(&a, std::slice::from_ref(&(0..a.n_rows()))).remove(0);
@@ -176,7 +229,7 @@ fn ranks_iterate_together() {
         let limit = |tolerance: f64| (tolerance * norm(&b)).powi(2);
         let formats = [Format::Csr, Format::Sell, Format::Dictionary];
         for how in formats.map(|format| (format, By::Several)).into_iter().chain([(Format::Sell, By::One)]) {
-            if how.1 == By::One || !(is_pocl_3 && meetings.of_iteration > 1) {
+            if how.1 == By::One || in_one_launch.contains(&method) {
                 check(half::<f64>(&a, (method, how.0, how.1), &half_b, limit(1e-8), true), 1e-8, how);
                 if matches!(how, (Format::Csr, By::Several) | (_, By::One)) {
                     check(half::<f32>(&a, (method, how.0, how.1), &half_b, limit(1e-4), true), 1e-4, how);
@@ -223,10 +276,47 @@ fn equal_runs_together_have_equal_bits() {
     assert!(on_time == late);
     for method in Method::FORCED.iter().copied().filter(|method| method.facts().text.is_some()) {
         let format = if method == Method::Cg { Format::Csr } else { Format::Dictionary };
-        let [one, host] = [By::One, By::Host].map(|by| half::<f64>(&a, (method, format, by), &b, 1e-12, true));
+        let [one, host] = [By::One, By::HostOfMany].map(|by| half::<f64>(&a, (method, format, by), &b, 1e-12, true));
         assert!(one.x == host.x && one.history == host.history, "{method}, {format}");
-        assert!(method != Method::Cg || half::<f64>(&a, (method, format, By::Less), &b, 1e-12, true) == one);
+        if method == Method::Cg {
+            let [less, host] =
+                [By::Less, By::HostOfLess].map(|by| half::<f64>(&a, (method, format, by), &b, 1e-12, true));
+            assert!(less == one && host.x == one.x);
+        }
     }
+}
+
+/// Where ranks would make several iterations in one launch, products of the host's way add as these do: in other groups than usual.
+#[test]
+fn the_host_has_the_bits_of_launches_of_several_iterations() {
+    let _alone = alone();
+    let mut compared = 0;
+    for (ranks, sides) in [(2, [17, 38]), (3, [19, 51]), (5, [21, 85])] {
+        let a = torus(sides);
+        let b = gallery::random_vector(a.n_rows() / ranks, 8);
+        let formats = [Format::Csr, Format::Dictionary, Format::Pattern, Format::Sell];
+        for (k, method) in methods_in_one_launch().into_iter().enumerate() {
+            let own = if method == Method::Cg { &formats[..] } else { &formats[(k + ranks) % formats.len()..][..1] };
+            for &format in own {
+                compared += 1;
+                same_bits::<f64>(&a, ranks, method, format, &b, 1e-12);
+                if format == Format::Csr {
+                    same_bits::<f32>(&a, ranks, method, format, &b, 1e-4);
+                }
+            }
+        }
+    }
+    assert!(compared >= 18, "{compared}");
+}
+
+fn same_bits<T: Real>(a: &Csr, ranks: usize, method: Method, format: Format, b: &[f64], limit: f64) {
+    let of = |by| one_of::<T>(ranks, a, (method, format, by), b, limit, true);
+    let [several, host, usual] = [By::Several, By::Host, By::HostOfMany].map(of);
+    let what = format!("{method}, {format}, {ranks} ranks of {} rows, {}", b.len(), T::CL_NAME);
+    assert!(several.x == host.x && several.history == host.history, "{what}");
+    assert!(several.history.len() > 5, "{what}");
+    // it tells grids apart: products of this one leave sums
+    assert!(method != Method::Cg || usual.history != host.history, "{what}");
 }
 
 /// Who waits in vain for a sum says so, and the run ends.

@@ -215,7 +215,7 @@ pub(super) fn dictionary_products<T: Real, A: Real>(t: &Bench<T, A>) {
             let (mut q, partials) = (t.up(&ints(n, 6)), t.partials(2));
             let product = Product::Dots { y: &mut q, partials: &partials, first: 0, done: &set, sending: None };
             let rows = DictionaryRows { block, set: sets[0][0] };
-            t.kernels.product(&t.ctx, &rows, 1, &t.up(&x), &product, Some(1)).unwrap();
+            t.kernels.product(&t.ctx, &rows, 1, &t.up(&x), &product, Some(t.grid(1))).unwrap();
             assert_eq!((t.down(&q), t.down(&partials)), (ints(n, 6), vec![0.0; 2]), "after the end");
         }
     }
@@ -278,7 +278,7 @@ pub(super) fn sell_products<T: Real, A: Real>(t: &Bench<T, A>) {
         let (mut q, partials) = (t.up(&ints(n, 6)), t.partials(2 * launches.len()));
         for (first, rows) in (0..).zip(&launches) {
             let product = Product::Dots { y: &mut q, partials: &partials, first, done: &stop, sending: None };
-            t.kernels.product(&t.ctx, *rows, 1, &t.up(&x), &product, Some(1)).unwrap();
+            t.kernels.product(&t.ctx, *rows, 1, &t.up(&x), &product, Some(t.grid(1))).unwrap();
         }
         assert_eq!((t.down(&q), t.down(&partials)), (ints(n, 6), vec![0.0; 2 * launches.len()]), "after the end");
     }

@@ -48,7 +48,7 @@ pub(crate) const PRECONDS: [Precond; 2] = [Precond::None, Precond::Jacobi];
 pub(crate) fn setups(precision: Precision) -> Vec<Setup> {
     let mut all = Vec::new();
     for devices in choices() {
-        for &method in Method::FORCED.iter().filter(|method| method.allows(precision)) {
+        for &method in Method::FORCED {
             for precond in PRECONDS {
                 all.push(setup(method, precond, precision, &devices));
             }
@@ -71,7 +71,7 @@ pub(crate) fn is_general(method: Method) -> bool {
 pub(crate) fn setups_in_pairs(precision: Precision) -> Vec<Setup> {
     let mut all = Vec::new();
     for (k, devices) in choices().iter().enumerate() {
-        for (l, &method) in Method::FORCED.iter().filter(|method| method.allows(precision)).enumerate() {
+        for (l, &method) in Method::FORCED.iter().enumerate() {
             all.push(setup(method, PRECONDS[(k + l) % PRECONDS.len()], precision, devices));
         }
     }
