@@ -16,6 +16,7 @@ use crate::krylov::Reason;
 use crate::memory::copied;
 use crate::runtime::snapshot::{self, Snapshot, Snapshots};
 use crate::runtime::{Checkpoint, Checkpoints, Control, Ended, Monitor, OnFailure, Position, Ranks, Stop};
+use crate::timeline::stages::stage;
 use crate::verify::Residual;
 
 /// How often an answer that the host's check does not confirm is handed back to the ranks with a tighter target.
@@ -69,15 +70,15 @@ fn in_range(
     for count in 1.. {
         let (reached, y) = round.run(ranks, failures, statistics, x)?;
 
-        let start = Instant::now();
+        let gathering = stage("gather");
         let before = (!subject.setup().method.needs_definite()).then(|| copied(x));
         round.give(&y, x);
         reach.settle(x);
         drop(y);
-        statistics.gather += start.elapsed();
-        let start = Instant::now();
+        statistics.gather += gathering.end();
+        let verifying = stage("verify");
         let residual = subject.residual(checked_b, x);
-        statistics.verify += start.elapsed();
+        statistics.verify += verifying.end();
 
         let reason = match (reached, met(stop, &residual)) {
             // The last iterate of a solve that ended for another reason may meet the test all the same.

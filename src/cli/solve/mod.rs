@@ -10,11 +10,12 @@ mod system;
 
 use std::io::{Write, stderr};
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use declive::checkpoint::{Column, Saved};
 use declive::device::open_ahead;
 use declive::solve::{Checkpoint, Checkpoints, Control, Progress, Tune};
+use declive::timeline::stages::{self, stage};
 use declive::{Error, Outcome};
 
 pub(crate) use args::Args;
@@ -36,13 +37,17 @@ use crate::report::{in_flags, solve_html, trace};
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let start = Instant::now();
+    stages::record();
     let plan = Plan::new(args)?;
     let cancel = interrupt::cancel_then_kill();
     let screen = Screen::new(plan.quiet);
     let mut recorder = Recorder::new(start);
     let _opening = open_ahead(&plan.setup.devices, plan.setup.precision.needs_f64(), plan.ahead());
     let saved = plan.resume.as_deref().map(Saved::read).transpose()?; // before anything larger is read
-    let system = recorder.phase("read", || System::read(&plan, screen))?;
+    let system = {
+        let _reading = stage("read");
+        System::read(&plan, screen)?
+    };
     let identity = checkpoint::identity(&plan, &system);
     let from = checkpoint::columns(saved, identity.as_ref())?;
     let read = start.elapsed();
@@ -58,7 +63,9 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let saved = saver.as_ref().map_or(Ok(()), |saver| saver.save(&outcomes, None));
 
     // a report is worth having even if the solution can't be written
-    let (written, write) = timed(|| recorder.phase("write", || write_results(&plan, &system, &outcomes)));
+    let writing = stage("write");
+    let written = write_results(&plan, &system, &outcomes);
+    let write = writing.end();
     let name = |target: &Option<Target>, written: &Result<(), Failure>| {
         target.as_ref().filter(|_| written.is_ok()).map(Target::name)
     };
@@ -84,8 +91,10 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         outcomes: &outcomes,
         read,
         write,
+        began: start,
         total: start.elapsed(),
     });
+    report.lanes().iter().for_each(|lane| log::info!("{lane}"));
     let (page, trace) = if plan.records() {
         write_pages(&plan, &report, &recorder.finish(solver.real(), &outcomes))
     } else {
@@ -208,10 +217,4 @@ fn write_pages(plan: &Plan, report: &Report, recording: &Recording<'_>) -> (Resu
         .map_or(Ok(()), |target| target.write(|out| out.write_all(solve_html::page(report, recording).as_bytes())));
     let trace = plan.trace.as_ref().map_or(Ok(()), |target| target.write(|out| trace::write(out, report, recording)));
     (page, trace)
-}
-
-fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
-    let start = Instant::now();
-    let result = work();
-    (result, start.elapsed())
 }
