@@ -103,7 +103,8 @@ impl ComplexSolver {
     }
 
     /// Solves `A x = b` from `x0`, or from zero. Iterations, times, bytes and the optimality are those of the real form; the residual, and the rows
-    /// that a reason names, those of the complex system. Checkpoints have real and imaginary parts of x by turns.
+    /// that a reason names, those of the complex system. Checkpoints, and whoever gets x early, have its
+    /// real and imaginary parts by turns.
     ///
     /// # Errors
     /// As [`Solver::solve`]. Elements are counted as those of the complex vectors.

@@ -136,6 +136,7 @@ impl Factorised {
         (stop, control, begin): (&Stop, Control<'_>, Instant),
         (statistics, ranks): (&mut Statistics, usize),
     ) -> Result<Answer> {
+        statistics.early = None;
         let solving = stage("solve");
         let is_over = || {
             let is_cancelled = control.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));

@@ -206,6 +206,29 @@ fn stages_of_the_command() {
     }
 }
 
+#[test]
+fn x_is_written_while_it_is_verified() {
+    let place = Place::new();
+    place.write("x.npy", "old");
+    let solve = |options: &str, code| {
+        let run = place.run(&format!("solve --generate poisson2d:60 --devices host --json {options}"));
+        run.ends(code).json()
+    };
+    let is_beside = |json: &Value| stages(json).iter().any(|(stage, lane, _)| (*stage, *lane) == ("write", "beside"));
+    let read = |name: &str| match name.ends_with("npy") {
+        true => declive::npz::read_vectors(&place.path(name)).unwrap(),
+        false => declive::matrix_market::read_any_vectors(&place.path(name)).unwrap(),
+    };
+    // a text begins with what was verified
+    for (options, code, expected) in [("", 0, true), ("--max-iters 2", 1, false)] {
+        let early = solve(&format!("-o x.npy {options}"), code);
+        assert_eq!((is_beside(&early), &early["output"]), (expected, &"x.npy".into()));
+        assert!(!is_beside(&solve(&format!("-o x.mtx {options}"), code)));
+        assert_eq!(read("x.npy"), read("x.mtx"));
+        assert_eq!(place.names(), ["x.mtx", "x.npy"]);
+    }
+}
+
 // ---- the trace
 
 /// A complete event: name, begin and end in microseconds, arguments.

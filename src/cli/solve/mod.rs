@@ -2,6 +2,7 @@
 
 mod args;
 mod checkpoint;
+mod early;
 mod plan;
 mod recorder;
 mod results;
@@ -10,7 +11,7 @@ mod system;
 
 use std::io::{Write, stderr};
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use declive::checkpoint::{Column, Saved};
 use declive::device::open_ahead;
@@ -20,6 +21,7 @@ use declive::{Error, Outcome};
 
 pub(crate) use args::Args;
 use checkpoint::Saver;
+use early::Early;
 use plan::Plan;
 use recorder::Recorder;
 use solver::AnySolver;
@@ -58,14 +60,23 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     if let Some(note) = solver.real().note().filter(|_| !plan.quiet) {
         let _ = writeln!(stderr(), "note: {}", in_flags(note));
     }
-    let work = Work { plan: &plan, system: &system, from: &from, saver: saver.as_ref(), cancel, screen };
+    let early = Early::new(&plan, &system);
+    let work = Work {
+        plan: &plan,
+        system: &system,
+        from: &from,
+        saver: saver.as_ref(),
+        early: early.as_ref(),
+        cancel,
+        screen,
+    };
     let outcomes = work.iterate(&mut solver, &mut recorder)?;
     let saved = saver.as_ref().map_or(Ok(()), |saver| saver.save(&outcomes, None));
 
     // a report is worth having even if the solution can't be written
     let writing = stage("write");
-    let written = write_results(&plan, &system, &outcomes);
-    let write = writing.end();
+    let written = write_results(&plan, &system, early.as_ref(), &outcomes);
+    let write = writing.end() + outcomes.iter().filter_map(|outcome| outcome.early).sum::<Duration>();
     let name = |target: &Option<Target>, written: &Result<(), Failure>| {
         target.as_ref().filter(|_| written.is_ok()).map(Target::name)
     };
@@ -128,6 +139,7 @@ struct Work<'a> {
     /// Columns of x to go on from.
     from: &'a [Column],
     saver: Option<&'a Saver<'a>>,
+    early: Option<&'a Early<'a>>,
     cancel: &'a AtomicBool,
     screen: Screen,
 }
@@ -194,6 +206,8 @@ impl Work<'_> {
             .with_progress(&progress)
             .with_timeline(plan.records())
             .with_done(from.map_or(0, |from| from.iterations));
+        let write = |x: &[f64]| self.early.iter().for_each(|early| early.write(x));
+        control.early = self.early.map(|_| &write as _);
         control.checkpoint = every.map(|every| Checkpoints::new(every, &take));
         let x0 = from.map(|from| &*from.x).or_else(|| self.system.x0(k));
         let outcome = recorder.solve(k, || solver.solve(&self.system.b[k], x0, &plan.stop, control))?;
@@ -202,9 +216,11 @@ impl Work<'_> {
     }
 }
 
-fn write_results(plan: &Plan, system: &System, outcomes: &[Outcome]) -> Result<(), Failure> {
-    let solution =
-        plan.output.as_ref().map_or(Ok(()), |t| t.write(|out| results::solution(out, plan, system, outcomes)));
+fn write_results(plan: &Plan, system: &System, early: Option<&Early<'_>>, outcomes: &[Outcome]) -> Result<(), Failure> {
+    let written = early.and_then(|early| early.place(outcomes));
+    let solution = written.unwrap_or_else(|| {
+        plan.output.as_ref().map_or(Ok(()), |t| t.write(|out| results::solution(out, plan, system, outcomes)))
+    });
     let history = plan.history.as_ref().map_or(Ok(()), |t| t.write(|out| results::history(out, outcomes)));
     solution.and(history)
 }
