@@ -1,7 +1,10 @@
 //! When a rank did what: kernels on its device, and the host's part, on one time axis for all ranks.
 //!
 //! Recorded on request ([`Control::timeline`](crate::Control::timeline)), for the first iterations and a few of the
-//! later ones: a device that times a kernel takes some microseconds more for each launch.
+//! later ones: a device that times a kernel takes some microseconds more for each launch. [`stages`] has what is done before and
+//! after, and beside.
+
+pub mod stages;
 
 use std::cell::RefCell;
 use std::ops::{Add, Div};

@@ -12,8 +12,8 @@ use serde::Serialize;
 use super::failure::Failure;
 use crate::report::json;
 
-/// The temporary file being written, to be removed if the process is killed meanwhile.
-static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
+/// Temporary files being written, to be removed if the process is killed meanwhile.
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// A place for a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +54,21 @@ impl Target {
         }
     }
 
+    /// Writes a result that may turn out not to be one: the target stays as it is until [`place`](Self::place). None where that can't be, as
+    /// on standard output.
+    pub(crate) fn write_beside(
+        &self,
+        fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Option<Result<Beside, Failure>> {
+        let Self::File(file) = self else { return None };
+        file.replace.then(|| self.described(file.write_beside(|file| filled(file, fill))))
+    }
+
+    /// Puts in its place what was written beside.
+    pub(crate) fn place(&self, written: Beside) -> Result<(), Failure> {
+        self.described(written.take_place())
+    }
+
     /// Writes what must be there after anything that may happen: it is on the disk before it takes the place of what was
     /// there, and that is on the disk, too, before this comes back.
     pub(crate) fn write_durably(&self, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
@@ -76,7 +91,7 @@ impl Target {
         })
     }
 
-    fn described(&self, written: io::Result<()>) -> Result<(), Failure> {
+    fn described<T>(&self, written: io::Result<T>) -> Result<T, Failure> {
         written.map_err(|source| Failure::Write { name: self.name(), source })
     }
 
@@ -152,12 +167,13 @@ impl FileTarget {
         if !self.replace {
             return fill(File::create(&self.real)?);
         }
+        self.write_beside(fill)?.take_place()
+    }
+
+    fn write_beside(&self, fill: impl FnOnce(File) -> io::Result<()>) -> io::Result<Beside> {
         let (temporary, file) = Temporary::create(&self.real)?;
         fill(file)?;
-        if let Ok(old) = fs::metadata(&self.real) {
-            fs::set_permissions(&temporary.0, old.permissions())?;
-        }
-        fs::rename(&temporary.0, &self.real) // after which there is nothing for the guard to remove
+        Ok(Beside { temporary, real: self.real.clone() })
     }
 }
 
@@ -171,7 +187,24 @@ impl FileTarget {
     }
 }
 
+/// A file that is complete, but is not in its place yet. Goes away when dropped.
+#[derive(Debug)]
+pub(crate) struct Beside {
+    temporary: Temporary,
+    real: PathBuf,
+}
+
+impl Beside {
+    fn take_place(self) -> io::Result<()> {
+        if let Ok(old) = fs::metadata(&self.real) {
+            fs::set_permissions(&self.temporary.0, old.permissions())?;
+        }
+        fs::rename(&self.temporary.0, &self.real) // after which there is nothing for the guard to remove
+    }
+}
+
 /// A file beside the final one that goes away when dropped.
+#[derive(Debug)]
 struct Temporary(PathBuf);
 
 impl Temporary {
@@ -182,7 +215,7 @@ impl Temporary {
         let path = beside.with_file_name(name);
         let _ = fs::remove_file(&path); // of a killed process that had this number
         let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
-        *unfinished() = Some(path.clone());
+        unfinished().push(path.clone());
         Ok((Self(path), file))
     }
 }
@@ -190,18 +223,18 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
-        *unfinished() = None;
+        unfinished().retain(|path| *path != self.0);
     }
 }
 
 /// Removes what is half-written, as the process is about to be killed.
 pub(crate) fn remove_unfinished() {
-    if let Some(path) = unfinished().take() {
+    for path in unfinished().drain(..) {
         let _ = fs::remove_file(path);
     }
 }
 
-fn unfinished() -> std::sync::MutexGuard<'static, Option<PathBuf>> {
+fn unfinished() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -337,6 +370,25 @@ mod tests {
         assert!(matches!(failed, Err(Failure::Write { .. })));
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(entries(dir.path()), ["x.mtx"]);
+    }
+
+    #[test]
+    fn what_was_written_beside_waits() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.npy");
+        fs::write(&path, "old").unwrap();
+        let target = Target::probe(&path).unwrap();
+        let write = |content: &'static [u8]| target.write_beside(|out| out.write_all(content)).unwrap().unwrap();
+        drop(write(b"no result"));
+        assert_eq!((fs::read(&path).unwrap(), entries(dir.path()).len()), (b"old".to_vec(), 1));
+        let new = write(b"new");
+        assert_eq!((fs::read(&path).unwrap(), unfinished().is_empty()), (b"old".to_vec(), false));
+        target.place(new).unwrap();
+        assert_eq!((fs::read(&path).unwrap(), entries(dir.path()).len()), (b"new".to_vec(), 1));
+        let failed = target.write_beside(|_| Err(io::Error::other("disk full"))).unwrap();
+        assert!(matches!(failed, Err(Failure::Write { .. })));
+        assert_eq!((fs::read(&path).unwrap(), entries(dir.path()).len()), (b"new".to_vec(), 1));
+        assert!(Target::Stdout.write_beside(|_| Ok(())).is_none());
     }
 
     #[test]

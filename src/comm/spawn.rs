@@ -1,6 +1,7 @@
 //! Ranks as threads.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread::Builder;
 
 use super::{Failed, Failure};
 use crate::error::{Error, Result};
@@ -17,7 +18,7 @@ pub fn in_threads<J: Send, R: Send>(
     let results: Vec<Option<R>> = std::thread::scope(|scope| {
         let body = &body;
         let run = |(rank, job): (usize, J)| {
-            scope.spawn(move || {
+            let thread = Builder::new().name(format!("rank {rank}")).spawn_scoped(scope, move || {
                 let result = catch_unwind(AssertUnwindSafe(|| body(job))).unwrap_or_else(|panic| {
                     let message = panic
                         .downcast_ref::<&str>()
@@ -27,10 +28,11 @@ pub fn in_threads<J: Send, R: Send>(
                     Err(Error::RankPanicked { rank, message })
                 });
                 result.map_err(|e| failure.report(rank, e)).ok()
-            })
+            });
+            thread.map_err(|e| failure.report(rank, Error::RankPanicked { rank, message: e.to_string() })).ok()
         };
         let threads: Vec<_> = jobs.into_iter().enumerate().map(run).collect();
-        threads.into_iter().map(|t| t.join().unwrap_or(None)).collect()
+        threads.into_iter().map(|thread| thread?.join().unwrap_or(None)).collect()
     });
     let all = results.into_iter().collect::<Option<_>>();
     all.ok_or_else(|| failure.take())

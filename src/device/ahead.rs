@@ -2,14 +2,14 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::Instant;
+use std::thread::{Builder, JoinHandle};
 
 use opencl3::context::Context as ClContext;
 use opencl3::device::Device;
 
 use super::context::id_of;
 use super::{Choice, Info, Pick, select};
+use crate::timeline::stages::{stage, stage_in};
 
 /// Contexts that wait for somebody who opens their device. Locked as long as one is made, so that nobody makes another one meanwhile.
 static READY: Mutex<Vec<(usize, Arc<ClContext>)>> = Mutex::new(Vec::new());
@@ -22,6 +22,9 @@ pub enum Ahead {
     /// The first device that is chosen is opened.
     Opened,
 }
+
+/// The name of the thread, and so of its stages.
+const DRIVER: &str = "driver";
 
 /// What [`open_ahead`] has begun. When it is dropped, what nobody took is closed again.
 #[derive(Debug)]
@@ -46,13 +49,19 @@ pub fn open_ahead(choice: &Choice, f64: bool, ahead: Ahead) -> OpeningAhead {
     let is_unwanted = Arc::new(AtomicBool::new(false));
     let needs_none = matches!(choice, Choice::List(picks) if picks.iter().all(|pick| *pick == Pick::Host));
     let (choice, unwanted) = (choice.clone(), Arc::clone(&is_unwanted));
+    if needs_none {
+        return OpeningAhead { thread: None, is_unwanted };
+    }
+    let listing = stage_in(DRIVER, "list");
     let open = move || {
-        let (start, mut ready) = (Instant::now(), ready());
+        let mut ready = ready();
         let Ok(selection) = select(&choice, f64) else { return };
-        log::debug!("devices listed ahead, {:?}", start.elapsed());
+        let took = listing.end();
+        log::debug!("devices listed ahead, {took:?}");
         if ahead == Ahead::Listed || unwanted.load(Ordering::Relaxed) {
             return;
         }
+        let opening = stage("open");
         // of several, auto may take no more than one
         let count = if choice == Choice::Auto { 1 } else { selection.ranks.len() };
         for device in selection.ranks.iter().take(count).flatten() {
@@ -62,12 +71,11 @@ pub fn open_ahead(choice: &Choice, f64: bool, ahead: Ahead) -> OpeningAhead {
                 ready.push((device.id, Arc::new(context)));
             }
         }
-        log::debug!("{} opened ahead, {:?}", ready.len(), start.elapsed());
+        let took = opening.end();
+        log::debug!("{} opened ahead, {took:?}", ready.len());
     };
     // without a thread, all is opened when it is needed
-    let thread = std::thread::Builder::new().name("driver".into());
-    let thread = if needs_none { None } else { thread.spawn(open).ok() };
-    OpeningAhead { thread, is_unwanted }
+    OpeningAhead { thread: Builder::new().name(DRIVER.into()).spawn(open).ok(), is_unwanted }
 }
 
 impl Drop for OpeningAhead {

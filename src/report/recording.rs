@@ -12,7 +12,7 @@ use declive::tune::DeviceFacts;
 pub(crate) struct Recording<'a> {
     /// The device of each rank; none for the host.
     pub(crate) drivers: Vec<Option<DeviceFacts>>,
-    /// What the command did, one after the other.
+    /// What the command did, one after the other, beside its stages.
     pub(crate) phases: Vec<Phase>,
     /// One for each right-hand side.
     pub(crate) columns: Vec<Column<'a>>,
@@ -29,8 +29,6 @@ pub(crate) struct Phase {
     pub(crate) end: Duration,
     /// How long its parts took.
     pub(crate) parts: Vec<(&'static str, Duration)>,
-    /// Where the first part began, if they followed each other; none if all that is known is how long they took.
-    pub(crate) parts_from: Option<Duration>,
 }
 
 /// What was recorded of the solve for one right-hand side.
@@ -45,32 +43,19 @@ pub(crate) struct Column<'a> {
 }
 
 impl Phase {
-    /// Something without parts.
-    pub(crate) fn new(name: &str, start: Duration, end: Duration) -> Self {
-        Self { name: name.into(), start, end, parts: Vec::new(), parts_from: None }
-    }
-
-    /// Making a solver. Ranks are made at the same time: only the parts of a single one follow each other.
-    pub(crate) fn set_up(start: Duration, end: Duration, times: &SetupTimes, ranks: usize) -> Self {
+    /// Making a solver. Ranks are made at the same time.
+    pub(crate) fn set_up(start: Duration, end: Duration, times: &SetupTimes) -> Self {
         let parts = vec![
             ("tune", times.tune),
             ("prepare", times.prepare),
             ("compile", times.compile),
             ("upload", times.upload),
         ];
-        // a part of "prepare" comes before "tune"
-        let parts_from = (ranks == 1 && times.tune < Duration::from_millis(1)).then_some(start);
-        Self { parts, parts_from, ..Self::new("set up", start, end) }
+        Self { name: "set up".into(), start, end, parts }
     }
 
-    /// A solve for a column of b. Where it went on from the true residual, its parts may come several times.
-    pub(crate) fn solve(
-        column: usize,
-        start: Duration,
-        end: Duration,
-        outcome: &Outcome,
-        origin: Option<Duration>,
-    ) -> Self {
+    /// A solve for a column of b.
+    pub(crate) fn solve(column: usize, start: Duration, end: Duration, outcome: &Outcome) -> Self {
         let parts = vec![
             ("compile", outcome.compile),
             ("upload", outcome.upload),
@@ -78,21 +63,7 @@ impl Phase {
             ("gather", outcome.gather),
             ("verify", outcome.verify),
         ];
-        let parts_from = origin.filter(|_| outcome.restarts == 0);
-        Self { parts, parts_from, ..Self::new(&format!("right-hand side {}", column + 1), start, end) }
-    }
-
-    /// The parts with their beginnings and ends, none that took no time.
-    pub(super) fn placed(&self) -> Vec<(&'static str, [Duration; 2])> {
-        let Some(mut at) = self.parts_from else { return Vec::new() };
-        let mut placed = Vec::new();
-        for &(name, time) in self.parts.iter().filter(|(_, time)| !time.is_zero()) {
-            // clocks were read at slightly different moments
-            let [start, end] = [at, at + time].map(|at| at.clamp(self.start, self.end));
-            placed.push((name, [start, end]));
-            at = end;
-        }
-        placed
+        Self { name: format!("right-hand side {}", column + 1), start, end, parts }
     }
 }
 
@@ -111,20 +82,4 @@ impl<'a> Column<'a> {
 /// Spans of one lane in the order of their beginnings, what holds another before it.
 pub(super) fn in_order(spans: &mut [Span]) {
     spans.sort_by_key(|span| (span.start, std::cmp::Reverse(span.end)));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_stay_within_the_whole() {
-        let ms = Duration::from_millis;
-        let mut times = SetupTimes::default();
-        (times.prepare, times.upload) = (ms(20), ms(15));
-        let one = Phase::set_up(ms(100), ms(130), &times, 1);
-        assert_eq!(one.placed(), [("prepare", [ms(100), ms(120)]), ("upload", [ms(120), ms(130)])]);
-        let two = Phase::set_up(ms(100), ms(130), &times, 2);
-        assert_eq!((two.placed(), two.parts.len()), (vec![], 4));
-    }
 }

@@ -1,7 +1,7 @@
 //! The facts about a solve.
 
 use std::ops::Add;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use declive::device::Rejected;
 use declive::matrix::Equilibrated;
@@ -10,6 +10,7 @@ use declive::solve::{
     Cause, DeviceFailure, Forecast, Indefinite, Move, Outcome, Precision, RankInfo, Reordering, Setup, Solver, Split,
     Stop, Switch,
 };
+use declive::timeline::stages;
 use serde::Serialize;
 
 use super::in_flags;
@@ -26,6 +27,8 @@ pub(crate) struct Report {
     #[serde(flatten)]
     pub(super) figures: Figures,
     pub(super) seconds: Seconds,
+    /// In the order of their beginnings.
+    pub(super) timeline: Vec<Stage>,
     pub(super) matrix: Matrix,
     pub(super) rhs: Rhs,
     pub(super) x0: Option<String>,
@@ -120,6 +123,30 @@ pub(crate) struct Seconds {
     pub(super) write: f64,
     /// From the start of the program, without what it takes to write the page and the trace.
     pub(super) total: f64,
+}
+
+/// What a thread of the command did at a time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Stage {
+    pub(super) stage: &'static str,
+    /// The name of the thread.
+    pub(super) lane: String,
+    /// From the start of the command, in seconds.
+    pub(super) start: f64,
+    pub(super) seconds: f64,
+}
+
+impl Stage {
+    /// One of a command that began so and has taken `total`; what goes on is cut off there.
+    fn new(stage: stages::Stage, began: Instant, total: Duration) -> Self {
+        let since = |at: Instant| at.saturating_duration_since(began).min(total);
+        let (start, end) = (since(stage.start), stage.end.map_or(total, since));
+        Self { stage: stage.name, lane: stage.lane, start: start.as_secs_f64(), seconds: (end - start).as_secs_f64() }
+    }
+
+    pub(super) fn end(&self) -> f64 {
+        self.start + self.seconds
+    }
 }
 
 /// The matrix.
@@ -330,6 +357,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) read: Duration,
     /// Writing.
     pub(crate) write: Duration,
+    /// When the command began.
+    pub(crate) began: Instant,
     /// All.
     pub(crate) total: Duration,
 }
@@ -362,6 +391,7 @@ impl Report {
                 write: facts.write.as_secs_f64(),
                 total: facts.total.as_secs_f64(),
             },
+            timeline: stages::recorded().into_iter().map(|stage| Stage::new(stage, facts.began, facts.total)).collect(),
             matrix: Matrix::new(facts.source, stats, facts.complex, facts.duplicates),
             rhs: facts.rhs,
             x0: facts.x0,

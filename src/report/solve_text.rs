@@ -8,6 +8,7 @@ use declive::solve::{
     candidates,
 };
 
+use super::distinct;
 use super::layout::Text;
 use super::solve::{Options, Rank, Report, Solve};
 use super::units::{bytes, count, exact, figure, percent, plural, scientific};
@@ -43,6 +44,17 @@ impl Report {
             (all, 0) => format!("All {all} right-hand sides converged, in {iterations} together."),
             (all, _) => format!("{failed} of {all} right-hand sides did not converge. {}.", self.figures.reason_text),
         }
+    }
+
+    /// What each thread of the command did, and when, but for what took no time to speak of.
+    pub(crate) fn lanes(&self) -> Vec<String> {
+        let of_lane = |lane: &String| {
+            let stages = self.timeline.iter().filter(|stage| stage.lane == *lane && stage.seconds >= 0.001);
+            let stages: Vec<String> =
+                stages.map(|stage| format!("{} {:.3} to {:.3} s", stage.stage, stage.start, stage.end())).collect();
+            format!("{lane}: {}", stages.join(", "))
+        };
+        distinct(self.timeline.iter().map(|stage| &stage.lane)).into_iter().map(of_lane).collect()
     }
 
     fn system(&self, text: &mut Text) {

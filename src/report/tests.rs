@@ -99,6 +99,7 @@ pub(super) fn report(ranks: usize, residuals: &[f64]) -> Report {
     Report {
         figures: figures(residuals.iter().copied().fold(0.0, f64::max)),
         seconds: Seconds { solve: 10.0, total: 12.5, ..Seconds::default() },
+        timeline: Vec::new(),
         matrix,
         rhs: Rhs { source: "b.mtx".into(), default: false, columns: residuals.len() },
         x0: None,

@@ -9,13 +9,16 @@ use std::time::Duration;
 use declive::timeline::{FIRST_ITERATIONS, LATER_ITERATIONS, Lane, Span};
 use serde_json::{Map, Value, json};
 
-use super::DECLIVE;
-use super::recording::{Recording, in_order};
-use super::solve::Report;
+use super::recording::{Phase, Recording, in_order};
+use super::solve::{Report, Stage};
+use super::{DECLIVE, distinct};
 
 /// The process of the command; that of rank k is k + 2. 0 stands for the idle process in viewers.
 const COMMAND: usize = 1;
 const FIRST_RANK: usize = COMMAND + 1;
+
+/// The thread that runs the command.
+const MAIN: &str = "main";
 
 /// The threads of a rank: what they have, their numbers, their names, and the category of their events.
 const LANES: [(Lane, usize, &str, &str); 2] =
@@ -39,7 +42,7 @@ pub(crate) fn write(out: &mut dyn Write, report: &Report, recording: &Recording<
     write!(out, "{{\n\"displayTimeUnit\": \"ns\",\n\"otherData\": {about},\n\"traceEvents\": [\n")?;
     let mut events = Events { out, any: false };
     events.names(report)?;
-    events.phases(recording)?;
+    events.command(report, recording)?;
     events.spans(recording)?;
     write!(out, "\n]\n}}\n")
 }
@@ -74,7 +77,9 @@ impl Events<'_> {
     }
 
     fn names(&mut self, report: &Report) -> io::Result<()> {
-        self.process(COMMAND, "declive", &[(1, "command")])?;
+        let lanes = lanes(report);
+        let threads: Vec<(usize, &str)> = (1..).zip(lanes.iter().copied()).collect();
+        self.process(COMMAND, "declive", &threads)?;
         for (k, rank) in report.ranks.iter().enumerate() {
             let lanes = LANES.map(|(_, thread, name, _)| (thread, name));
             self.process(FIRST_RANK + k, &format!("rank {k}: {}", rank.label()), &lanes)?;
@@ -97,14 +102,23 @@ impl Events<'_> {
         self.put(&event)
     }
 
-    fn phases(&mut self, recording: &Recording<'_>) -> io::Result<()> {
-        for phase in &recording.phases {
+    /// The phases and stages of the command.
+    fn command(&mut self, report: &Report, recording: &Recording<'_>) -> io::Result<()> {
+        let lanes = lanes(report);
+        let phase = |phase: &Phase| {
             let seconds = |&(name, time): &(&str, Duration)| (format!("{name}_seconds"), json!(time.as_secs_f64()));
             let args: Map<String, Value> = phase.parts.iter().map(seconds).collect();
-            self.complete(&phase.name, "command", [COMMAND, 1], [phase.start, phase.end], args.into())?;
-            for (name, at) in phase.placed() {
-                self.complete(name, "command", [COMMAND, 1], at, json!({}))?;
-            }
+            (phase.name.clone(), 1, [phase.start, phase.end], args)
+        };
+        let stage = |stage: &Stage| {
+            let thread = 1 + lanes.iter().position(|lane| *lane == stage.lane).unwrap_or(0);
+            let at = [stage.start, stage.end()].map(Duration::from_secs_f64);
+            (stage.stage.to_owned(), thread, at, Map::new())
+        };
+        let mut events: Vec<_> = recording.phases.iter().map(phase).chain(report.timeline.iter().map(stage)).collect();
+        events.sort_by_key(|(_, _, [start, end], _)| (*start, std::cmp::Reverse(*end)));
+        for (name, thread, at, args) in events {
+            self.complete(&name, "command", [COMMAND, thread], at, args.into())?;
         }
         Ok(())
     }
@@ -136,6 +150,12 @@ impl Events<'_> {
         }
         Ok(())
     }
+}
+
+/// The threads of the command, that which has begun first.
+fn lanes(report: &Report) -> Vec<&str> {
+    let others = report.timeline.iter().map(|stage| &*stage.lane);
+    distinct(std::iter::once(MAIN).chain(others))
 }
 
 /// Kernels of a queue follow each other, but a device's clock may tell the end of one a few ticks after the next one's

@@ -84,6 +84,10 @@ pub struct Control<'a> {
     pub timeline: bool,
     /// Hand out iterates on the way.
     pub checkpoint: Option<Checkpoints<'a>>,
+    /// Called with x when the ranks say that it solves the system, from a thread of its own, while the host checks that: to write it
+    /// meanwhile, say. The solve waits for it to come back. If the check does not agree, it may be called again, with another x, and
+    /// x may become another one without; [`Outcome::early`](crate::Outcome::early) tells whether the last one is the answer.
+    pub early: Option<Early<'a>>,
     /// Iterations of a former solve that ended at the first guess: they count.
     pub done: u64,
 }
@@ -93,8 +97,12 @@ setters! { Control<'a>:
     with_progress = progress: &'a (dyn Fn(&Progress) + Sync) as Some;
     with_timeline = timeline: bool;
     with_checkpoint = checkpoint: Checkpoints<'a> as Some;
+    with_early = early: Early<'a> as Some;
     with_done = done: u64;
 }
+
+/// Who gets x before it is checked: see [`Control::early`].
+pub type Early<'a> = &'a (dyn Fn(&[f64]) + Sync);
 
 /// To whom iterates go while a solve runs. See [`crate::checkpoint`] for files of them.
 ///

@@ -17,7 +17,7 @@ mod team;
 mod watch;
 mod whole;
 
-pub use control::{Checkpoint, Checkpoints, Control, Progress, Stop};
+pub use control::{Checkpoint, Checkpoints, Control, Early, Progress, Stop};
 #[cfg(test)]
 pub(crate) use iterate::Plain;
 pub use memory_check::device_bytes;

@@ -37,6 +37,7 @@ use crate::partition::Part;
 use crate::precond::scaling::{RankScaling, Scaling};
 use crate::precond::{Precond, Rows};
 use crate::real::{Precision, Real};
+use crate::timeline::stages::stage;
 use crate::timeline::{Split, Timeline};
 use crate::tune::Tune;
 use crate::tune::formats::{self, Uploaded, Wanted};
@@ -200,6 +201,7 @@ pub(crate) fn open(
     let System { matrices, scaling, factor } = *system;
     let (a, part) = (&matrices[MATRIX], &mut parts[MATRIX]);
     if let Some(scaling) = scaling {
+        let _scaling = stage("scale");
         part.values = scaling.values(a, part.rows.clone())?.into();
         log::debug!("{} rows are scaled", part.rows.len());
     }
@@ -220,6 +222,7 @@ pub(crate) fn open(
         exchange: setup.exchange,
     };
     let Some(device) = *device else {
+        let _uploading = stage("upload");
         let rank = match setup.precision {
             Precision::F64 => plan.on_host::<f64>(matrices, parts)?,
             Precision::F32 => plan.on_host::<f32>(matrices, parts)?,
@@ -228,8 +231,10 @@ pub(crate) fn open(
         let [prepare, compile, tune] = [Duration::ZERO; 3];
         return Ok(Opened { rank, prepare, compile, upload: start.elapsed(), tune });
     };
+    let opening = stage("open");
     let ctx = Arc::new(shared.map_or_else(|| Context::open(device), |shared| Context::open_in(device, shared))?);
-    log::debug!("{}: opened", device.name);
+    let took = opening.end();
+    log::debug!("{}: opened, {took:?}", device.name);
     match setup.precision {
         Precision::F64 => plan.on_device::<f64, f64>(ctx, parts, start),
         Precision::F32 if device.has_f64 => plan.on_device::<f32, f64>(ctx, parts, start),
@@ -275,8 +280,11 @@ impl Plan<'_> {
 
     /// A rank of a device, on which sums are in `A`.
     fn on_device<T: Real, A: Real>(&self, ctx: Arc<Context>, parts: Vec<Part<'_>>, start: Instant) -> Result<Opened> {
+        let compiling = stage("compile");
         let kernels = self.kernels::<T, A>(&ctx, &parts[MATRIX])?;
+        drop(compiling);
         let prepare = start.elapsed().saturating_sub(ctx.compiled());
+        let _uploading = stage("upload");
         let store = Store::open();
         let mut wanted = self.wanted(&store);
         let backend = OpenClBackend::new(ctx, kernels, parts[MATRIX].n_owned(), Box::new(Alone::default()))?;
@@ -299,9 +307,12 @@ impl Plan<'_> {
 
     /// The same in mixed precision.
     fn mixed_on_device(&self, ctx: Arc<Context>, parts: Vec<Part<'_>>, start: Instant) -> Result<Opened> {
+        let compiling = stage("compile");
         let wide_kernels = self.kernels::<f64, f64>(&ctx, &parts[MATRIX])?;
         let kernels = self.kernels::<f32, f64>(&ctx, &parts[MATRIX])?;
+        drop(compiling);
         let prepare = start.elapsed().saturating_sub(ctx.compiled());
+        let _uploading = stage("upload");
         let store = Store::open();
         let (n, mut wanted) = (parts[MATRIX].n_owned(), self.wanted(&store));
         let wide_backend = OpenClBackend::new(ctx.clone(), wide_kernels, n, Box::new(Alone::default()))?;
@@ -421,7 +432,7 @@ where
     fn run(&mut self, links: Links, Stretch { b, x, p }: Stretch<'_>, mut monitor: Monitor<'_>) -> Result<Ended> {
         let Self { method, restart, backend, operators, iterate, precond, scaling, is_complex, w, way, .. } = self;
         iterate.connect(backend, links);
-        let (start, compiled) = (Instant::now(), backend.compiled());
+        let (uploading, compiled) = (stage("upload"), backend.compiled());
         let way = match way {
             Some(way) => way,
             None => {
@@ -463,9 +474,9 @@ where
             backend.record(origin, before)?;
         }
         let compile = backend.compiled() - compiled;
-        let upload = start.elapsed().saturating_sub(compile);
+        let upload = uploading.end().saturating_sub(compile);
 
-        let start = Instant::now();
+        let solving = stage("solve");
         let mut moves = false;
         let reason = loop {
             backend.count_from(monitor.iterations());
@@ -540,9 +551,9 @@ where
         };
         let seen = monitor.into_seen();
         let split = backend.finish(seen.iterations - before)?;
-        let solve = start.elapsed();
+        let solve = solving.end();
 
-        let start = Instant::now();
+        let gathering = stage("gather");
         let mut p = if moves { Some(vec![0.0; x.len()]) } else { None };
         if let Some(p) = &mut p {
             O::Real::fill(p, |p| backend.read(&w.p, p))?;
@@ -552,7 +563,7 @@ where
             scaling.undo(x);
             p.iter_mut().for_each(|p| scaling.undo(p));
         }
-        let gather = start.elapsed();
+        let gather = gathering.end();
         Ok(Ended { reason, p, seen, split, timeline: backend.take_timeline()?, compile, upload, solve, gather })
     }
 }

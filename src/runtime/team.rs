@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -27,6 +27,7 @@ use crate::named::as_text;
 use crate::operator::choice::FormatChoice;
 use crate::operator::{Exchange, Format, HostOperator};
 use crate::partition::{Part, join_neighbours, split};
+use crate::timeline::stages::stage;
 use crate::tune::{Tune, kept};
 
 /// Which devices work, and on which rows: one of each for a rank.
@@ -129,7 +130,7 @@ impl Ranks<'static> {
         placement: Placement,
         cancel: Option<&AtomicBool>,
     ) -> Result<Self, Failed> {
-        let start = Instant::now();
+        let preparing = stage("prepare");
         let setup = &whole.setup_of_ranks();
         let matrices = whole.matrices(rows.map_or_else(|| whole.rows(), Ok)?)?;
         let a = &matrices[MATRIX];
@@ -149,16 +150,16 @@ impl Ranks<'static> {
         let holds_all = placement.devices.iter().map(|device| memory_check::holds(a, device.as_ref(), setup)).collect();
         let beside_rows: Vec<u64> = parts.iter().map(|parts| memory_check::beside_rows(parts, setup)).collect();
         let receivers = parts.iter().map(|parts| parts[MATRIX].halo.receivers).collect();
-        let mut times = SetupTimes { prepare: start.elapsed(), ..SetupTimes::default() };
+        let mut times = SetupTimes { prepare: preparing.end(), ..SetupTimes::default() };
 
-        let start = Instant::now();
+        let tuning = stage("tune");
         let of_matrix = parts.iter().map(|parts| &parts[MATRIX]);
         let known = kept::of_ranks(&placement.devices, of_matrix, (setup.tune, setup.precision), cancel);
-        times.tune = start.elapsed();
+        times.tune = tuning.end();
 
-        let start = Instant::now();
+        let preparing = stage("prepare");
         let scaling = whole.scaling(&diagonal);
-        times.prepare += start.elapsed();
+        times.prepare += preparing.end();
         let index = |device: &Option<Info>| device.as_ref().map(|device| device.index);
         let sharers =
             |device: &Option<Info>| placement.devices.iter().filter(|d| index(d) == index(device)).count() as u64;

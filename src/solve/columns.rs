@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::krylov::{Method, Reason};
 use crate::runtime::{Control, End, Goal, OnFailure, Stop, Watch};
 use crate::schedule::columns::Iteration;
+use crate::timeline::stages::stage;
 use crate::verify::Residual;
 
 /// How often columns that the host's check does not confirm are brought together again.
@@ -232,17 +233,17 @@ impl Solver {
                 if ended[0].columns[place].end == Some(End::Unusual) {
                     continue; // from where it began
                 }
-                let start = Instant::now();
+                let gathering = stage("gather");
                 rounds::give(subject, reach[c].scale, y, x[which[c]]);
                 reach[c].settle(x[which[c]]);
-                statistics.gather += start.elapsed();
+                statistics.gather += gathering.end();
                 ready.push((place, c));
             }
-            let start = Instant::now();
+            let verifying = stage("verify");
             let check = |&(_, c): &(usize, usize)| subject.residual(reach[c].checked().0, x[which[c]]);
             let residuals: Vec<Residual> =
                 if are_small { ready.par_iter().map(check).collect() } else { ready.iter().map(check).collect() };
-            let verify = start.elapsed() / ready.len().max(1) as u32;
+            let verify = verifying.end() / ready.len().max(1) as u32;
             let mut again = Vec::new();
             for ((place, c), residual) in ready.into_iter().zip(residuals) {
                 let (statistics, answer) = &mut solved[c];

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
+use std::time::Duration;
 
 use super::outcome::Outcome;
 use super::session::Solver;
@@ -11,6 +11,7 @@ use crate::krylov::{Indefinite, Reason, Singularity};
 use crate::matrix::equivalent::{Form, real_form};
 use crate::matrix::{Complex64, Csr, shortage};
 use crate::runtime::{Control, Setup, Stop};
+use crate::timeline::stages::stage;
 use crate::verify::{self, Residual};
 
 /// A complex system's matrix on its ranks, ready to solve for many right-hand sides.
@@ -102,7 +103,8 @@ impl ComplexSolver {
     }
 
     /// Solves `A x = b` from `x0`, or from zero. Iterations, times, bytes and the optimality are those of the real form; the residual, and the rows
-    /// that a reason names, those of the complex system. Checkpoints have real and imaginary parts of x by turns.
+    /// that a reason names, those of the complex system. Checkpoints, and whoever gets x early, have its
+    /// real and imaginary parts by turns.
     ///
     /// # Errors
     /// As [`Solver::solve`]. Elements are counted as those of the complex vectors.
@@ -131,8 +133,9 @@ impl ComplexSolver {
     ) -> Result<Outcome> {
         let solved = self.solver.solve(b, x0, stop, control);
         let outcome = solved.map_err(|error| error_of(&self.a, error))?;
-        let (start, residual) = (Instant::now(), self.residual(b, &outcome.x));
-        Ok(self.outcome_of(outcome, residual, start))
+        let verifying = stage("verify");
+        let residual = self.residual(b, &outcome.x);
+        Ok(self.outcome_of(outcome, residual, verifying.end()))
     }
 
     /// The same for several right-hand sides: as [`Solver::solve_each`].
@@ -154,8 +157,9 @@ impl ComplexSolver {
         let outcomes = solved.map_err(|error| error_of(&self.a, error))?;
         let each = outcomes.into_iter().zip(b).zip(x);
         let checked = |((outcome, b), x): ((Outcome<()>, &&[f64]), &mut &mut [f64])| {
-            let (start, residual) = (Instant::now(), self.residual(b, x));
-            self.outcome_of(outcome, residual, start)
+            let verifying = stage("verify");
+            let residual = self.residual(b, x);
+            self.outcome_of(outcome, residual, verifying.end())
         };
         Ok(each.map(checked).collect())
     }
@@ -165,11 +169,11 @@ impl ComplexSolver {
         verify::complex_residual(&self.a, bytemuck::cast_slice(b), bytemuck::cast_slice(x))
     }
 
-    /// What an outcome of the real form says of the complex system, with its residual, which was looked for since `start`.
-    fn outcome_of<X>(&self, mut outcome: Outcome<X>, residual: Residual, start: Instant) -> Outcome<X> {
+    /// What an outcome of the real form says of the complex system, with its residual, which took so long to find.
+    fn outcome_of<X>(&self, mut outcome: Outcome<X>, residual: Residual, time: Duration) -> Outcome<X> {
         let optimality = outcome.residual.optimality;
         outcome.residual = Residual { optimality, ..residual };
-        outcome.verify += start.elapsed();
+        outcome.verify += time;
         outcome.reason = reason_of(&self.a, outcome.reason);
         for switch in &mut outcome.switches {
             switch.why = reason_of(&self.a, switch.why);

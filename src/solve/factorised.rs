@@ -14,6 +14,7 @@ use crate::krylov::{Reason, Singularity};
 use crate::matrix::Csr;
 use crate::memory::available_bytes;
 use crate::runtime::{Control, Stop};
+use crate::timeline::stages::stage;
 use crate::verify;
 
 /// Operations that take the host less than a device takes to open, some 50 ms: for L U, and for L Lᵀ, whose blocks are larger.
@@ -135,7 +136,8 @@ impl Factorised {
         (stop, control, begin): (&Stop, Control<'_>, Instant),
         (statistics, ranks): (&mut Statistics, usize),
     ) -> Result<Answer> {
-        let started = Instant::now();
+        statistics.early = None;
+        let solving = stage("solve");
         let is_over = || {
             let is_cancelled = control.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
             let is_late = stop.time_limit.is_some_and(|limit| begin.elapsed() >= limit);
@@ -154,7 +156,7 @@ impl Factorised {
             Some(Err((under_way, reason))) => {
                 self.stage = Some(Stage::UnderWay(under_way));
                 let residual = verify::residual(a, b, x);
-                statistics.add_factorised(0, [residual.relative_2; 2], ranks, started.elapsed());
+                statistics.add_factorised(0, [residual.relative_2; 2], ranks, solving.end());
                 let met = stop.met(&residual).filter(|_| reason == Reason::TimeLimit);
                 return Ok((met.map_or(reason, Reason::Converged), residual));
             }
@@ -162,17 +164,16 @@ impl Factorised {
         let first = verify::residual(a, b, x);
         let (steps, singular) = match &self.stage {
             Some(Stage::Factorised(factor)) => {
-                log::debug!("factors after {:?}", started.elapsed());
                 let row = factor.perturbed().first().map(|row| Singularity::Numerical { row: *row as usize + 1 });
                 (refine(a, factor, b, x).steps as u64, row)
             }
             Some(Stage::Singular(singular)) => (0, Some(*singular)),
             _ => (0, None),
         };
-        let time = started.elapsed();
-        let start = Instant::now();
+        let time = solving.end();
+        let verifying = stage("verify");
         let residual = verify::residual(a, b, x);
-        statistics.verify += start.elapsed();
+        statistics.verify += verifying.end();
         statistics.add_factorised(steps, [first.relative_2, residual.relative_2], ranks, time);
         let failure = singular.map_or(Reason::Stagnation, Reason::Singular);
         Ok((stop.met(&residual).map_or(failure, Reason::Converged), residual))

@@ -53,6 +53,7 @@ impl Solver {
                 }
                 (None, Some((former, residual))) if !is_best => {
                     x.copy_from_slice(&former);
+                    statistics.early = None;
                     return Ok((reason, residual));
                 }
                 (None, _) => return Ok((reason, residual)),

@@ -23,8 +23,8 @@ pub use crate::operator::{Exchange, Format, HostOperator};
 pub use crate::precond::Precond;
 pub use crate::real::Precision;
 pub use crate::runtime::{
-    Checkpoint, Checkpoints, Control, OnFailure, Progress, RankInfo, Reorder, Setup, SetupTimes, ShareSource, Shares,
-    Stop, device_bytes,
+    Checkpoint, Checkpoints, Control, Early, OnFailure, Progress, RankInfo, Reorder, Setup, SetupTimes, ShareSource,
+    Shares, Stop, device_bytes,
 };
 pub use crate::schedule::{Cause, DeviceSet, Forecast, FormatBytes, FormatSurvey, Reordering, formats};
 pub use crate::timeline::Split;

@@ -88,6 +88,8 @@ pub struct Outcome<X = Vec<f64>> {
     pub gather: Duration,
     /// Time to recompute b − A x.
     pub verify: Duration,
+    /// If x is what [`Control::early`](super::Control::early) got last: how long the solve waited for it when b − A x was known.
+    pub early: Option<Duration>,
     /// For each rank, where the time of the iteration went.
     pub split: Vec<Split>,
     /// For each rank, what it did when: empty unless [`Control::timeline`](super::Control::timeline) asks for it.
@@ -127,6 +129,7 @@ impl<X> Outcome<X> {
             solve: self.solve,
             gather: self.gather,
             verify: self.verify,
+            early: self.early,
             split: self.split,
             timelines: self.timelines,
             side_by_side: self.side_by_side,

@@ -1,6 +1,7 @@
 //! A solve: the ranks run, and the host checks what they bring back, until it agrees.
 
 use std::borrow::Cow;
+use std::panic::resume_unwind;
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
@@ -15,7 +16,8 @@ use crate::error::Result;
 use crate::krylov::Reason;
 use crate::memory::copied;
 use crate::runtime::snapshot::{self, Snapshot, Snapshots};
-use crate::runtime::{Checkpoint, Checkpoints, Control, Ended, Monitor, OnFailure, Position, Ranks, Stop};
+use crate::runtime::{Checkpoint, Checkpoints, Control, Early, Ended, Monitor, OnFailure, Position, Ranks, Stop};
+use crate::timeline::stages::stage;
 use crate::verify::Residual;
 
 /// How often an answer that the host's check does not confirm is handed back to the ranks with a tighter target.
@@ -69,15 +71,16 @@ fn in_range(
     for count in 1.. {
         let (reached, y) = round.run(ranks, failures, statistics, x)?;
 
-        let start = Instant::now();
+        let gathering = stage("gather");
         let before = (!subject.setup().method.needs_definite()).then(|| copied(x));
         round.give(&y, x);
         reach.settle(x);
         drop(y);
-        statistics.gather += start.elapsed();
-        let start = Instant::now();
-        let residual = subject.residual(checked_b, x);
-        statistics.verify += start.elapsed();
+        statistics.gather += gathering.end();
+        let early = control.early.filter(|_| reached.is_none() && !is_estimate);
+        let (residual, verify, waited) = verified(x, early, |x| subject.residual(checked_b, x));
+        statistics.verify += verify;
+        statistics.early = waited;
 
         let reason = match (reached, met(stop, &residual)) {
             // The last iterate of a solve that ended for another reason may meet the test all the same.
@@ -92,6 +95,7 @@ fn in_range(
             let of_before = subject.residual(checked_b, &before);
             if of_before.norm_2 < residual.norm_2 || residual.norm_2.is_nan() {
                 x.copy_from_slice(&before);
+                statistics.early = None;
                 let is_limit = matches!(reason, Reason::MaxIters | Reason::TimeLimit);
                 return Ok((if is_limit { Reason::Stagnation } else { reason }, of_before));
             }
@@ -123,6 +127,22 @@ fn in_range(
         }
     }
     unreachable!("the rounds end")
+}
+
+/// Checks x while somebody else has it, too, if anybody wants it: tells how long that took, and how long it waited for the other then.
+fn verified(
+    x: &[f64],
+    early: Option<Early<'_>>,
+    residual: impl FnOnce(&[f64]) -> Residual,
+) -> (Residual, Duration, Option<Duration>) {
+    std::thread::scope(|scope| {
+        let other = early.map(|early| scope.spawn(|| early(x)));
+        let verifying = stage("verify");
+        let residual = residual(x);
+        let (verify, start) = (verifying.end(), Instant::now());
+        let other = other.map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        (residual, verify, other.map(|()| start.elapsed()))
+    })
 }
 
 /// How a solve has succeeded that ended with this residual, if it has.

@@ -22,6 +22,7 @@ use crate::precond::Precond;
 use crate::real::Precision;
 use crate::runtime::{Control, RankInfo, Ranks, Reorder, Setup, SetupTimes, Stop, Whole};
 use crate::schedule::{Chosen, Forecast, Ordered, Reordering, choose, is_in_good_order};
+use crate::timeline::stages::stage;
 use crate::tune::store::Store;
 
 /// A system's matrix on its ranks, ready to solve for many right-hand sides.
@@ -94,9 +95,14 @@ impl Solver {
         let setup = if setup.method == Method::Direct { &on_host } else { setup };
         // drivers take their time
         let (selection, stats) = std::thread::scope(|scope| {
-            let listing = scope.spawn(|| device::select(&setup.devices, setup.precision.needs_f64()));
+            let listing = scope.spawn(|| {
+                let _listing = stage("list");
+                device::select(&setup.devices, setup.precision.needs_f64())
+            });
+            let checking = stage("check");
             let is_good = is_in_good_order(&a, setup.reorder, setup.method.row_bytes(setup.precond, setup.restart));
             let stats = is_good.then(|| Stats::of(&a));
+            drop(checking);
             (listing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), stats)
         });
         let count = selection.as_ref().map_or(1, |s| s.ranks.len());
@@ -112,9 +118,12 @@ impl Solver {
             Some(equilibration) => Arc::new(equilibration.matrix(&a)?),
             None => Arc::clone(&a),
         };
+        let ordering = stage("reorder");
         let Ordered { a: rows, order, reordering } =
             Ordered::new(&given, reorder, count, setup.method.row_bytes(setup.precond, setup.restart))?;
+        drop(ordering);
         log::debug!("the order of the rows is known");
+        let checking = stage("check");
         let looked_at = if equilibration.is_some() { &a } else { &rows };
         let stats = check(stats.unwrap_or_else(|| Stats::of_reordered(&a, looked_at)), setup)?;
         // no entry is much larger than 1
@@ -123,6 +132,7 @@ impl Solver {
         let is_symmetric = has_pairs && setup.precond != Precond::Transversal; // rows are moved
         let obstacle = obstacle(&a, &stats, is_symmetric);
         let null_space = NullSpace::of(&a, is_symmetric);
+        drop(checking);
         log::debug!("the matrix is checked");
         let (mut method, mut chain) = Chain::of(setup, Known { is_symmetric, obstacle })?;
         let mut factorised = None;
@@ -132,6 +142,7 @@ impl Solver {
         let may_be_definite = obstacle.is_none() && stats.asymmetry.is_none();
         let is_semidefinite = may_be_definite && null_space.is_some();
         if is_candidate && !is_semidefinite && Factorised::may_be_quick(&a) {
+            let _analysing = stage("analyse");
             let analysed = Factorised::analysed(&a, may_be_definite)?;
             if analysed.is_quick() {
                 (method, chain) = chain.only(Method::Direct);
@@ -145,7 +156,9 @@ impl Solver {
         let mut whole = Whole::new(a, &rows, order, factor, setup, Store::open());
         (whole.is_symmetric, whole.equilibration) = (is_symmetric, equilibration);
         let rows = if setup.method.minimises() { whole.minimise()? } else { rows };
+        let choosing = stage("choose");
         let Chosen { placement, rejected: considered, forecast } = choose(&whole, &rows, &selection)?;
+        drop(choosing);
         let Selection { mut rejected, note, .. } = selection;
         if whole.setup.method == Method::Direct {
             let others = rejected.iter_mut().filter(|one| one.reason.starts_with(device::NOT_AMONG));
@@ -289,9 +302,9 @@ impl Solver {
             if reason.converged() {
                 x.fill(0.0);
             }
-            let start = Instant::now();
+            let verifying = stage("verify");
             let residual = self.whole.residual(b, x);
-            let statistics = Statistics::of_none(control.done, self.ranks().len(), &residual, start.elapsed());
+            let statistics = Statistics::of_none(control.done, self.ranks().len(), &residual, verifying.end());
             return Ok((statistics, (reason, residual)));
         }
         let failed = self.failures.len();
@@ -434,9 +447,10 @@ pub(super) fn equilibration(a: &Csr, setup: &Setup) -> Result<(Option<Equilibrat
     if setup.precond != Precond::Transversal {
         return Ok((None, None));
     }
-    let started = Instant::now();
+    let finding = stage("transversal");
     let found = Equilibration::of(a, setup.precision.of_vectors() == Precision::F32)?;
-    log::debug!("a transversal of the largest product took {:?}", started.elapsed());
+    let took = finding.end();
+    log::debug!("a transversal of the largest product took {took:?}");
     Ok(match found {
         Ok(equilibration) => (Some(equilibration), None),
         Err(shortage) => (None, Some(shortage)),

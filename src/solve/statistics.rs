@@ -29,6 +29,8 @@ pub(crate) struct Statistics {
     pub(crate) solve: Duration,
     pub(crate) gather: Duration,
     pub(crate) verify: Duration,
+    /// If somebody got x early: how long the check waited for that.
+    pub(crate) early: Option<Duration>,
     /// For each rank, as `timelines`.
     pub(crate) split: Vec<Split>,
     timelines: Vec<Timeline>,
@@ -180,6 +182,7 @@ impl Statistics {
             solve: self.solve,
             gather: self.gather,
             verify: self.verify,
+            early: self.early,
             split: self.split,
             timelines: self.timelines,
             side_by_side: self.side_by_side.max(1),

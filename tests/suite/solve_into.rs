@@ -1,5 +1,7 @@
 //! Solves into the caller's memory: the same as those that give x, from and to what the caller has there.
 
+use std::sync::Mutex;
+
 use crate::common::{choices, relative_residual, setup, solve_with, system};
 use declive::matrix::gallery;
 use declive::solve::{Criterion, Method, Precision, Precond, Reorder};
@@ -120,4 +122,30 @@ fn unusable_vectors_are_refused_and_left_alone() {
     let error = refused(&[1.0; 7], &mut x);
     assert!(matches!(&error, Error::NotFinite { what, index: 2, .. } if what == "x"), "{error}");
     assert!(matches!(&refused(&[1.0; 8], &mut [0.0; 7]), Error::SizeMismatch { what, .. } if what == "b"));
+}
+
+/// Whoever gets x early has the answer, if the outcome says so; and it does where the check agrees with the ranks.
+#[test]
+fn the_answer_before_it_is_checked() {
+    let a = system("jumps:9,contrast=100,seed=3");
+    let b = gallery::random_vector(a.n_rows(), 11);
+    for (method, precision, rtol, most, is_early) in [
+        (Method::Cg, Precision::F64, 1e-9, 1000, true),
+        (Method::Minres, Precision::Mixed, 1e-9, 1000, true),
+        (Method::Cg, Precision::F64, 1e-9, 3, false),
+        (Method::Cg, Precision::F32, 1e-12, 1000, false),
+        (Method::Direct, Precision::F64, 1e-9, 1000, false),
+    ] {
+        let setup = setup(method, Precond::Jacobi, precision, &"host".parse().unwrap());
+        let mut solver = Solver::new(a.clone(), &setup).unwrap();
+        let last = Mutex::new(Vec::new());
+        let early = |x: &[f64]| *last.lock().unwrap() = x.to_vec();
+        let (stop, control) =
+            (Stop::default().with_rtol(rtol).with_max_iters(most), Control::default().with_early(&early));
+        let o = solver.solve(&b, None, &stop, control).unwrap();
+        assert_eq!(o.early.is_some(), is_early, "{setup:?}: {}", o.reason);
+        assert!(!is_early || o.reason.converged() && bits(&o.x) == bits(&last.lock().unwrap()), "{setup:?}");
+        let without = solver.solve(&b, None, &stop, Control::default()).unwrap();
+        assert_eq!((bits(&without.x), without.early), (bits(&o.x), None), "{setup:?}");
+    }
 }

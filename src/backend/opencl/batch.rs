@@ -141,7 +141,7 @@ impl<T: Real, A: Real> DeviceBatch<T, A> {
             steps.flat_map(|step| if let Step::Pass(pass) = step { pass.sums() } else { Vec::new() }).collect();
         let tiles = self.sizes.tiles;
         let column = |parts: &[A]| {
-            let mut column = Column::new(&self.program, 0.0);
+            let mut column = Column::new(&self.program);
             for sum in &formed {
                 column.sums[*sum] = add_up(&parts[sum * tiles..(sum + 1) * tiles], 1, kernels::lanes(self.group_size));
             }

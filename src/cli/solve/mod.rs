@@ -2,6 +2,7 @@
 
 mod args;
 mod checkpoint;
+mod early;
 mod plan;
 mod recorder;
 mod results;
@@ -15,10 +16,12 @@ use std::time::{Duration, Instant};
 use declive::checkpoint::{Column, Saved};
 use declive::device::open_ahead;
 use declive::solve::{Checkpoint, Checkpoints, Control, Progress, Tune};
+use declive::timeline::stages::{self, stage};
 use declive::{Error, Outcome};
 
 pub(crate) use args::Args;
 use checkpoint::Saver;
+use early::Early;
 use plan::Plan;
 use recorder::Recorder;
 use solver::AnySolver;
@@ -36,13 +39,17 @@ use crate::report::{in_flags, solve_html, trace};
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let start = Instant::now();
+    stages::record();
     let plan = Plan::new(args)?;
     let cancel = interrupt::cancel_then_kill();
     let screen = Screen::new(plan.quiet);
     let mut recorder = Recorder::new(start);
     let _opening = open_ahead(&plan.setup.devices, plan.setup.precision.needs_f64(), plan.ahead());
     let saved = plan.resume.as_deref().map(Saved::read).transpose()?; // before anything larger is read
-    let system = recorder.phase("read", || System::read(&plan, screen))?;
+    let system = {
+        let _reading = stage("read");
+        System::read(&plan, screen)?
+    };
     let identity = checkpoint::identity(&plan, &system);
     let from = checkpoint::columns(saved, identity.as_ref())?;
     let read = start.elapsed();
@@ -53,12 +60,23 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     if let Some(note) = solver.real().note().filter(|_| !plan.quiet) {
         let _ = writeln!(stderr(), "note: {}", in_flags(note));
     }
-    let work = Work { plan: &plan, system: &system, from: &from, saver: saver.as_ref(), cancel, screen };
+    let early = Early::new(&plan, &system);
+    let work = Work {
+        plan: &plan,
+        system: &system,
+        from: &from,
+        saver: saver.as_ref(),
+        early: early.as_ref(),
+        cancel,
+        screen,
+    };
     let outcomes = work.iterate(&mut solver, &mut recorder)?;
     let saved = saver.as_ref().map_or(Ok(()), |saver| saver.save(&outcomes, None));
 
     // a report is worth having even if the solution can't be written
-    let (written, write) = timed(|| recorder.phase("write", || write_results(&plan, &system, &outcomes)));
+    let writing = stage("write");
+    let written = write_results(&plan, &system, early.as_ref(), &outcomes);
+    let write = writing.end() + outcomes.iter().filter_map(|outcome| outcome.early).sum::<Duration>();
     let name = |target: &Option<Target>, written: &Result<(), Failure>| {
         target.as_ref().filter(|_| written.is_ok()).map(Target::name)
     };
@@ -84,8 +102,10 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         outcomes: &outcomes,
         read,
         write,
+        began: start,
         total: start.elapsed(),
     });
+    report.lanes().iter().for_each(|lane| log::info!("{lane}"));
     let (page, trace) = if plan.records() {
         write_pages(&plan, &report, &recorder.finish(solver.real(), &outcomes))
     } else {
@@ -119,6 +139,7 @@ struct Work<'a> {
     /// Columns of x to go on from.
     from: &'a [Column],
     saver: Option<&'a Saver<'a>>,
+    early: Option<&'a Early<'a>>,
     cancel: &'a AtomicBool,
     screen: Screen,
 }
@@ -185,6 +206,8 @@ impl Work<'_> {
             .with_progress(&progress)
             .with_timeline(plan.records())
             .with_done(from.map_or(0, |from| from.iterations));
+        let write = |x: &[f64]| self.early.iter().for_each(|early| early.write(x));
+        control.early = self.early.map(|_| &write as _);
         control.checkpoint = every.map(|every| Checkpoints::new(every, &take));
         let x0 = from.map(|from| &*from.x).or_else(|| self.system.x0(k));
         let outcome = recorder.solve(k, || solver.solve(&self.system.b[k], x0, &plan.stop, control))?;
@@ -193,9 +216,11 @@ impl Work<'_> {
     }
 }
 
-fn write_results(plan: &Plan, system: &System, outcomes: &[Outcome]) -> Result<(), Failure> {
-    let solution =
-        plan.output.as_ref().map_or(Ok(()), |t| t.write(|out| results::solution(out, plan, system, outcomes)));
+fn write_results(plan: &Plan, system: &System, early: Option<&Early<'_>>, outcomes: &[Outcome]) -> Result<(), Failure> {
+    let written = early.and_then(|early| early.place(outcomes));
+    let solution = written.unwrap_or_else(|| {
+        plan.output.as_ref().map_or(Ok(()), |t| t.write(|out| results::solution(out, plan, system, outcomes)))
+    });
     let history = plan.history.as_ref().map_or(Ok(()), |t| t.write(|out| results::history(out, outcomes)));
     solution.and(history)
 }
@@ -208,10 +233,4 @@ fn write_pages(plan: &Plan, report: &Report, recording: &Recording<'_>) -> (Resu
         .map_or(Ok(()), |target| target.write(|out| out.write_all(solve_html::page(report, recording).as_bytes())));
     let trace = plan.trace.as_ref().map_or(Ok(()), |target| target.write(|out| trace::write(out, report, recording)));
     (page, trace)
-}
-
-fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
-    let start = Instant::now();
-    let result = work();
-    (result, start.elapsed())
 }

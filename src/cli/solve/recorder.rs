@@ -21,25 +21,16 @@ impl Recorder {
         Self { start, phases: Vec::new() }
     }
 
-    /// Does `work`, and takes its time.
-    pub(super) fn phase<T>(&mut self, name: &str, work: impl FnOnce() -> T) -> T {
-        let start = self.start.elapsed();
-        let result = work();
-        self.phases.push(Phase::new(name, start, self.start.elapsed()));
-        result
-    }
-
     /// Takes the time of making the solver, which began at `start`.
     pub(super) fn set_up(&mut self, start: Duration, solver: &Solver) {
-        self.phases.push(Phase::set_up(start, self.start.elapsed(), &solver.times(), solver.ranks().len()));
+        self.phases.push(Phase::set_up(start, self.start.elapsed(), &solver.times()));
     }
 
     /// Solves for a column of b, and takes the time with that of its parts.
     pub(super) fn solve<E>(&mut self, column: usize, solve: impl FnOnce() -> Result<Outcome, E>) -> Result<Outcome, E> {
         let start = self.start.elapsed();
         let outcome = solve()?;
-        let (end, origin) = (self.start.elapsed(), Column::new(&outcome, self.start).origin);
-        self.phases.push(Phase::solve(column, start, end, &outcome, origin));
+        self.phases.push(Phase::solve(column, start, self.start.elapsed(), &outcome));
         Ok(outcome)
     }
 

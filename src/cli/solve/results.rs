@@ -21,14 +21,33 @@ pub(super) fn solution(out: &mut dyn Write, plan: &Plan, system: &System, outcom
     comments.extend(outcomes.iter().enumerate().map(|(k, outcome)| {
         format!("column {}: {}; relative residual {:.2e}", k + 1, outcome.reason, outcome.residual.relative_2)
     }));
-    let is_npy = plan.output.as_ref().is_some_and(|output| output.has_extension("npy"));
     let columns: Vec<&[f64]> = outcomes.iter().map(|outcome| outcome.x.as_slice()).collect();
-    if system.complex.is_some() {
-        let columns: Vec<_> = columns.into_iter().map(|x| Form::General.solution(x)).collect();
-        let slices: Vec<&[Complex64]> = columns.iter().map(Vec::as_slice).collect();
-        return if is_npy { npz::write_vectors(out, &slices) } else { write_vectors(out, &columns, &comments) };
+    if is_npy(plan) {
+        npy(out, system, &columns)
+    } else if system.complex.is_some() {
+        write_vectors(out, &complex(&columns), &comments)
+    } else {
+        write_vectors(out, &columns, &comments)
     }
-    if is_npy { npz::write_vectors(out, &columns) } else { write_vectors(out, &columns, &comments) }
+}
+
+/// Whether the solution becomes a `.npy` file, which says nothing of how it was found.
+pub(super) fn is_npy(plan: &Plan) -> bool {
+    plan.output.as_ref().is_some_and(|output| output.has_extension("npy"))
+}
+
+/// Writes columns as the solution of `system` in a `.npy` file.
+pub(super) fn npy(out: &mut dyn Write, system: &System, columns: &[&[f64]]) -> io::Result<()> {
+    if system.complex.is_none() {
+        return npz::write_vectors(out, columns);
+    }
+    let columns = complex(columns);
+    let slices: Vec<&[Complex64]> = columns.iter().map(Vec::as_slice).collect();
+    npz::write_vectors(out, &slices)
+}
+
+fn complex(columns: &[&[f64]]) -> Vec<Vec<Complex64>> {
+    columns.iter().map(|x| Form::General.solution(x)).collect()
 }
 
 /// Writes the residual of each iteration.

@@ -6,9 +6,10 @@ use super::super::html::bars::{Bar, Legend, REST, bars, legend};
 use super::super::html::figures::{NONE, Unit, fine_percent, three, time};
 use super::super::html::table::{Column, table};
 use super::super::solve::{Rank, Report};
+use super::stages;
 
 /// What the command does.
-const PHASES: Legend<'_> = &[
+pub(super) const PHASES: Legend<'_> = &[
     ("read", "f0"),
     ("prepare", "f1"),
     ("compile", "f8"),
@@ -36,6 +37,7 @@ pub(super) fn section(report: &Report) -> Markup {
     html! {
         @if let Some(rates) = rates(report) { p { (rates) } }
         (command(report))
+        (stages::figure(report))
         h3 { "The iteration on each rank" }
         p {
             "Of the " b { (time(report.seconds.solve)) } " of \"solve\". "

@@ -9,6 +9,7 @@ mod gantt;
 mod iterations;
 mod kernels;
 mod notes;
+mod stages;
 #[cfg(test)]
 mod tests;
 

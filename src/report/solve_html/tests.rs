@@ -11,7 +11,7 @@ use scraper::{Html, Selector};
 
 use self::fixture::{PERIOD, history, recording, timelines};
 use super::super::recording::Recording;
-use super::super::solve::Report;
+use super::super::solve::{Report, Stage};
 use super::super::tests::reading::{self, all, headings_are_in_order, number, rows, same, svgs, words};
 use super::super::tests::report;
 use super::dated;
@@ -176,6 +176,28 @@ fn bars_are_as_long_as_their_times() {
     let table = rows(&html, "Time of the command");
     assert_eq!(table[5], ["solve", "10.0000", "80 %"]);
     assert_eq!(table[10], ["total", "12.5000", "100 %"]);
+}
+
+#[test]
+fn threads_of_the_command_have_rows() {
+    let mut report = report(1, &[1e-9]);
+    let stage = |stage, lane: &str, start, seconds| Stage { stage, lane: lane.into(), start, seconds };
+    report.timeline =
+        vec![stage("read", "main", 0.0, 5.0), stage("list", "driver", 0.0, 2.5), stage("solve", "main", 5.0, 5.0)];
+    let (history, timelines) = (history(150), timelines(1, 100));
+    let (_, html) = read(&report, &recording(1, &history, &timelines));
+    let number = |rect: &scraper::ElementRef<'_>, name| rect.value().attr(name).unwrap().parse::<f64>().unwrap();
+    let figure = "#time figure.gantt";
+    let rects: Vec<[f64; 3]> = all(&html, &format!("{figure} rect"))
+        .iter()
+        .map(|rect| ["x", "y", "width"].map(|of| number(rect, of)))
+        .collect();
+    let [read, solve, list] = rects[..] else { panic!("{rects:?}") };
+    assert!(read[0] == list[0] && (read[0] + read[2] - solve[0]).abs() < 0.2 && (read[2] - 2.0 * list[2]).abs() < 0.2);
+    assert!(read[1] == solve[1] && list[1] > read[1]);
+    assert_eq!(words(all(&html, &format!("{figure} g > title"))[2]), "list for 2.50 s, from 0.00 ns on");
+    let entries: Vec<String> = all(&html, &format!("{figure} .entry")).into_iter().map(words).collect();
+    assert_eq!(entries, ["aread", "blist", "csolve"]);
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! A rank that solves for many right-hand sides of a small system: a work-group of its device iterates for one of them.
 
-use std::time::Instant;
-
 use rayon::prelude::*;
 
 use super::Engine;
@@ -17,6 +15,7 @@ use crate::krylov::Iterate;
 use crate::precond::scaling::RankScaling;
 use crate::real::Real;
 use crate::runtime::watch::Watch;
+use crate::timeline::stages::stage;
 
 /// Launches that are under way: one works while the host looks at the one before.
 const AHEAD: usize = 2;
@@ -56,7 +55,7 @@ impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<
         Columns { b, mut x, .. }: Columns<'_>,
         mut watch: Watch<'_>,
     ) -> Result<ColumnsEnded> {
-        let (start, compiled) = (Instant::now(), self.backend.compiled());
+        let (uploading, compiled) = (stage("upload"), self.backend.compiled());
         let Self { backend, operators, scaling, batch, .. } = self;
         backend.set_comm(O::Real::link(links));
         let Some((_, Some(batch))) = batch else { unreachable!("the rank said that it can") };
@@ -71,9 +70,9 @@ impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<
         backend.begin()?;
         let norms = batch.begin(backend, on(), &rhs, &first)?;
         let compile = backend.compiled() - compiled;
-        let upload = start.elapsed().saturating_sub(compile);
+        let upload = uploading.end().saturating_sub(compile);
 
-        let start = Instant::now();
+        let solving = stage("solve");
         watch.begin(&norms);
         batch.start(backend, &watch.limits(), &watch.over())?;
         let mut next = 1;
@@ -94,15 +93,15 @@ impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<
         let solved = batch.finish(backend, on())?;
         backend.end_run(watch.iterations)?;
         let split = backend.finish(watch.iterations)?;
-        let solve = start.elapsed();
+        let solve = solving.end();
 
-        let start = Instant::now();
+        let gathering = stage("gather");
         let n = backend.n_owned();
         x.par_iter_mut().zip(solved.par_chunks(n.max(1))).for_each(|(x, solved)| {
             let scaled = |row: usize| roots.map_or(1.0, |roots| roots[row].abs());
             x.iter_mut().zip(solved).enumerate().for_each(|(row, (x, solved))| *x = solved.to_f64() / scaled(row));
         });
-        Ok(ColumnsEnded { columns: watch.columns, split, compile, upload, solve, gather: start.elapsed() })
+        Ok(ColumnsEnded { columns: watch.columns, split, compile, upload, solve, gather: gathering.end() })
     }
 }
 

@@ -21,6 +21,7 @@ use crate::precond::scaling::RankScaling;
 use crate::real::Real;
 use crate::runtime::watch::{Watch, Watched};
 use crate::timeline::Split;
+use crate::timeline::stages::stage;
 
 /// A rank's part of several right-hand sides, and of what x begins and ends with.
 pub(crate) struct Columns<'a> {
@@ -73,7 +74,7 @@ impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<
         Columns { b, mut x, .. }: Columns<'_>,
         mut watch: Watch<'_>,
     ) -> Result<ColumnsEnded> {
-        let (start, compiled) = (Instant::now(), self.backend.compiled());
+        let (start, uploading, compiled) = (Instant::now(), stage("upload"), self.backend.compiled());
         let mut scaling = self.scaling.take();
         let mut block = self.block((0..b.len()).collect(), scaling.is_some(), O::Real::link(links))?;
         let opening = start.elapsed();
@@ -84,9 +85,9 @@ impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<
         block.backend.finish(0)?;
         block.backend.comm().sum(&mut [])?; // all ranks are there
         let compile = self.backend.compiled() - compiled;
-        let upload = start.elapsed().saturating_sub(compile);
+        let upload = uploading.end().saturating_sub(compile);
 
-        let start = Instant::now();
+        let (start, solving) = (Instant::now(), stage("solve"));
         let mut gather = Duration::ZERO;
         let Block { backend, a, w, .. } = &mut block;
         backend.begin()?;
@@ -130,11 +131,11 @@ impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<
         lend(&mut block.machine, &mut block.w, &mut scaling.as_mut());
         block.backend.end_run(watch.iterations)?;
         split = split + block.backend.finish(watch.iterations - since)?;
-        let solve = start.elapsed().saturating_sub(gather);
+        let solve = solving.end().saturating_sub(gather);
 
-        let start = Instant::now();
+        let gathering = stage("gather");
         give(&block, &block.w.x, |_| true, scaling.as_ref(), &mut x)?;
-        gather += start.elapsed();
+        gather += gathering.end();
         self.scaling = scaling;
         Ok(ColumnsEnded { columns: watch.columns, split, compile, upload, solve, gather })
     }

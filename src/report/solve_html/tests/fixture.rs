@@ -58,7 +58,7 @@ pub(super) fn recording<'a>(columns: usize, history: &'a [f64], timelines: &'a [
     };
     Recording {
         drivers: vec![Some(driver); timelines.len()],
-        phases: vec![Phase::new("read", ms(0), ms(10)), Phase::new("write", ms(30), ms(31))],
+        phases: vec![Phase { name: "set up".into(), start: ms(0), end: ms(10), parts: Vec::new() }],
         columns: vec![Column { history, timelines, origin: Some(ms(12)) }; columns],
     }
 }
