@@ -93,6 +93,8 @@ pub struct Diagonal {
     pub missing_or_zero: Option<usize>,
     /// The first row, from 0, whose diagonal entry is below 0.
     pub negative: Option<usize>,
+    /// The first row, from 0, whose diagonal entry is another than that of the first row.
+    pub uneven: Option<usize>,
 }
 
 impl Stats {
@@ -154,7 +156,7 @@ struct Rows {
 
 impl Rows {
     fn none() -> Self {
-        let diagonal = Diagonal { missing_or_zero: None, negative: None };
+        let diagonal = Diagonal { missing_or_zero: None, negative: None, uneven: None };
         Self { min: usize::MAX, max: 0, empty: 0, bandwidth: 0, largest: 0.0, diagonal, more_above: Some(0) }
     }
 
@@ -168,6 +170,7 @@ impl Rows {
     fn of(a: &Csr, rows: Range<usize>, looks_across: bool) -> Self {
         let mut all = Self::none();
         all.more_above = looks_across.then_some(0);
+        let usual = a.get(0, 0).unwrap_or(0.0);
         for i in rows {
             let (cols, values) = a.row(i);
             let mut diagonal = 0.0;
@@ -187,6 +190,7 @@ impl Rows {
                 let found = &mut all.diagonal;
                 found.missing_or_zero = found.missing_or_zero.or((diagonal == 0.0).then_some(i));
                 found.negative = found.negative.or((diagonal < 0.0).then_some(i));
+                found.uneven = found.uneven.or((diagonal != usual).then_some(i));
             }
             // the columns rise: the farthest from the diagonal is the first or the last
             let reach = [cols.first(), cols.last()].into_iter().flatten().map(|&j| i.abs_diff(j as usize)).max();
@@ -208,6 +212,7 @@ impl Rows {
             diagonal: Diagonal {
                 missing_or_zero: self.diagonal.missing_or_zero.or(after.diagonal.missing_or_zero),
                 negative: self.diagonal.negative.or(after.diagonal.negative),
+                uneven: self.diagonal.uneven.or(after.diagonal.uneven),
             },
             more_above: self.more_above.zip(after.more_above).map(|(here, there)| here + there),
         }
@@ -296,7 +301,7 @@ mod tests {
         assert_eq!((s.row_min, s.row_max, s.empty_rows, s.bandwidth, s.largest), (3, 5, 0, 30, 4.0));
         assert!((s.row_mean - 2900.0 / 600.0).abs() < 1e-15);
         assert!(s.structurally_symmetric && s.numerically_symmetric && s.asymmetry.is_none());
-        assert_eq!(s.diagonal, Diagonal { missing_or_zero: None, negative: None });
+        assert_eq!(s.diagonal, Diagonal { missing_or_zero: None, negative: None, uneven: None });
     }
 
     #[test]
@@ -347,9 +352,9 @@ mod tests {
     #[test]
     fn diagonals() {
         let s = Stats::of(&dense(&[&[1.0, 2.0, 0.0], &[2.0, -1.0, 0.0], &[0.0, 0.0, NO]]));
-        assert_eq!(s.diagonal, Diagonal { missing_or_zero: Some(2), negative: Some(1) });
+        assert_eq!(s.diagonal, Diagonal { missing_or_zero: Some(2), negative: Some(1), uneven: Some(1) });
         let s = Stats::of(&dense(&[&[0.0, 2.0], &[2.0, 1.0]]));
-        assert_eq!(s.diagonal, Diagonal { missing_or_zero: Some(0), negative: None });
+        assert_eq!(s.diagonal, Diagonal { missing_or_zero: Some(0), negative: None, uneven: Some(1) });
     }
 
     #[test]
@@ -357,7 +362,7 @@ mod tests {
         for a in [dense(&[&[1.0, 0.0, 0.0], &[0.0, 1.0, 5.0]]), dense(&[&[1.0], &[2.0], &[3.0]])] {
             let s = Stats::of(&a);
             assert!(!s.structurally_symmetric && !s.numerically_symmetric && s.asymmetry.is_none());
-            assert_eq!(s.diagonal, Diagonal { missing_or_zero: None, negative: None });
+            assert_eq!(s.diagonal, Diagonal { missing_or_zero: None, negative: None, uneven: None });
         }
         assert_eq!(Stats::of(&dense(&[&[1.0], &[2.0], &[3.0]])).bandwidth, 2);
     }

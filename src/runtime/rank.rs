@@ -105,6 +105,8 @@ struct Engine<O: PassBackend + BasisBackend, A, I> {
     way: Option<Way<O>>,
     /// What iterates for so many right-hand sides, once it was asked whether there is such a thing.
     batch: Option<(usize, Option<Batch<O>>)>,
+    /// How long the compiler took for it, if no account has that yet.
+    batch_compiled: Duration,
 }
 
 /// What iterates for many right-hand sides.
@@ -383,6 +385,7 @@ impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<
             w,
             way: None,
             batch: None,
+            batch_compiled: Duration::ZERO,
         })
     }
 }

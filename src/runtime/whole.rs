@@ -40,6 +40,8 @@ pub(crate) struct Whole {
     pub(crate) factor: f64,
     /// Whether it is symmetric, or is to be taken for it: if not, rows may be multiplied by −1.
     pub(crate) is_symmetric: bool,
+    /// Whether all of A's diagonal is known to be the same, so that there is nothing to scale by.
+    pub(crate) has_even_diagonal: bool,
     /// How it is to be solved: by a method that ranks know, and never by [`Method::Auto`].
     pub(crate) setup: Setup,
     /// What is kept of devices together.
@@ -66,8 +68,21 @@ impl Whole {
         let rows = Arc::downgrade(rows);
         let have_missed = AtomicBool::new(false);
         let (equilibration, least_squares) = (None, None);
-        let (is_symmetric, hash) = (true, OnceLock::new());
-        Self { a, order, rows, equilibration, least_squares, factor, is_symmetric, setup, store, hash, have_missed }
+        let (is_symmetric, has_even_diagonal, hash) = (true, false, OnceLock::new());
+        Self {
+            a,
+            order,
+            rows,
+            equilibration,
+            least_squares,
+            factor,
+            is_symmetric,
+            has_even_diagonal,
+            setup,
+            store,
+            hash,
+            have_missed,
+        }
     }
 
     /// Turns this into the system of a method that minimises ‖b − A x‖; gives the matrix as the ranks have it, in the order given.
@@ -244,6 +259,9 @@ impl Whole {
     pub(crate) fn diagonal(&self, rows: &Csr) -> Vec<f64> {
         if !self.setup.precond.is_diagonal() || self.least_squares.is_some() {
             return Vec::new();
+        }
+        if self.has_even_diagonal && self.equilibration.is_none() && self.setup.method.needs_definite() {
+            return Vec::new(); // nothing to scale by
         }
         let mut diagonal = rows.diagonal();
         if self.setup.method.needs_definite() {

@@ -5,12 +5,10 @@
 
 use crate::operator::Format;
 
-/// Microseconds that launches and sums take in an iteration of columns side by side,
-const SIDE_BY_SIDE: f64 = 45.0;
-/// those that groups wait for each other in an iteration for one alone,
-const ALONE: f64 = 8.0;
-/// and bytes of both in a microsecond.
-const RATE: f64 = 3.0e6;
+/// Microseconds that launches and sums take in an iteration of columns side by side, and bytes of it in a microsecond;
+const SIDE_BY_SIDE: [f64; 2] = [45.0, 2.8e6];
+/// the same for one alone.
+const ALONE: [f64; 2] = [8.0, 3.0e6];
 
 /// Microseconds of an iteration that a group takes for what does not depend on the size,
 const GROUP: f64 = 8.0;
@@ -36,11 +34,21 @@ pub(crate) struct Iteration {
 impl Iteration {
     /// Whether so many right-hand sides are solved for sooner by a group each, on so many compute units.
     pub(crate) fn is_for_groups(self, count: usize, units: u32) -> bool {
-        let alone = ALONE + self.alone as f64 / RATE;
-        self.by_groups(count as f64, f64::from(units.max(1))) < alone.min(self.side_by_side(count))
+        self.by_groups(count as f64, f64::from(units.max(1))) < self.one_by_one().min(self.side_by_side(count))
     }
 
-    /// Microseconds of an iteration of one column, by groups.
+    /// Whether they are solved for sooner side by side than one by one.
+    pub(crate) fn is_better_side_by_side(self, count: usize) -> bool {
+        self.side_by_side(count) < self.one_by_one()
+    }
+
+    /// Microseconds of an iteration of one column, alone.
+    fn one_by_one(self) -> f64 {
+        let [wait, rate] = ALONE;
+        wait + self.alone as f64 / rate
+    }
+
+    /// The same by groups.
     fn by_groups(self, count: f64, units: f64) -> f64 {
         let entry = if matches!(self.format, Format::Dictionary | Format::Pattern) { KNOWN_ENTRY } else { ENTRY };
         let one = GROUP + entry * self.entries as f64;
@@ -49,7 +57,8 @@ impl Iteration {
 
     /// The same side by side.
     fn side_by_side(self, count: usize) -> f64 {
-        SIDE_BY_SIDE / self.width.min(count).max(1) as f64 + self.beside as f64 / RATE
+        let [wait, rate] = SIDE_BY_SIDE;
+        wait / self.width.min(count).max(1) as f64 + self.beside as f64 / rate
     }
 }
 
@@ -83,5 +92,19 @@ mod tests {
                 assert!(iteration.is_for_groups(*count, units), "{name}, {count} columns");
             }
         }
+        // one by one 2355, 1330 and 12 · 230 µs, and side by side 5941 and 4216 for two, 2998 and 1975 for four, 982 and 637 for sixteen
+        let few = |iteration: Iteration, count: usize| {
+            let width = count.min(16);
+            let of_matrix = iteration.alone - iteration.beside;
+            let beside = iteration.alone - of_matrix * 16 / 15 + of_matrix * 16 / 15 / width as u64;
+            Iteration { width, beside, ..iteration }.is_better_side_by_side(count)
+        };
+        for small in [of([4_884, 290_378], Sell, 8.0, 16), of([32_768, 223_232], Pattern, 8.3, 16)] {
+            assert_eq!([2, 4, 16].map(|count| few(small, count)), [false, false, true]);
+        }
+        // what is read as often as before
+        let large = of([9_938_375, 69_291_275], Dictionary, 0.3, 8);
+        assert!(!large.is_better_side_by_side(8));
+        assert!(of([405_224, 55_000_000], Sell, 9.0, 16).is_better_side_by_side(16));
     }
 }

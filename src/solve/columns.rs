@@ -148,17 +148,10 @@ impl Solver {
         }
         let width = self.ranks.most_columns(&self.whole.setup);
         let in_batch = self.ranks.most_in_batch(count, &self.whole.setup);
-        if in_batch > 1 {
-            let iteration = Iteration {
-                entries: self.whole.a.nnz(),
-                format: self.ranks.infos[0].format,
-                alone: self.bytes_per_iteration(),
-                beside: self.bytes_per_column(width),
-                width,
-            };
-            if iteration.is_for_groups(in_batch, self.ranks.compute_units()) && self.ranks.has_batch(in_batch) {
-                return (in_batch, true);
-            }
+        let is_for_groups =
+            in_batch > 1 && self.iteration_for(width.min(count)).is_for_groups(in_batch, self.ranks.compute_units());
+        if is_for_groups && self.ranks.has_batch(in_batch) {
+            return (in_batch, true);
         }
         let mut count = count.min(width);
         if count < 2 {
@@ -170,8 +163,23 @@ impl Solver {
         }
         let filled = count.next_power_of_two() as f64 / count as f64;
         let saved = 1.0 - filled * self.bytes_per_column(count) as f64 / self.bytes_per_iteration() as f64;
-        let is_worthwhile = saved >= LEAST_SAVED || count >= MANY && self.ranks.are_on_gpus();
+        let is_worthwhile = if self.ranks.are_on_gpus() && self.ranks().len() == 1 {
+            self.iteration_for(count).is_better_side_by_side(count)
+        } else {
+            saved >= LEAST_SAVED || count >= MANY && self.ranks.are_on_gpus()
+        };
         (if is_worthwhile { count } else { 1 }, false)
+    }
+
+    /// What an iteration of a GPU alone is, for one or for so many side by side.
+    fn iteration_for(&self, width: usize) -> Iteration {
+        Iteration {
+            entries: self.whole.a.nnz(),
+            format: self.ranks.infos[0].format,
+            alone: self.bytes_per_iteration(),
+            beside: self.bytes_per_column(width),
+            width,
+        }
     }
 
     /// Bytes of an iteration for one of several columns: its share of those of the matrix.

@@ -115,6 +115,13 @@ fn of_symmetric(a: &Csr) -> Option<NullSpace> {
             let sum = || a.row(first + i).1.iter().fold(Sum::default(), |sum, v| sum.and(*v));
             part[i] = if is_none || !sum().is_zero() { NONE } else { OPEN };
         }
+        // and back, for the rows before the first that is none
+        for i in (0..part.len()).rev().filter(|i| part[*i] == OPEN).collect::<Vec<_>>() {
+            let is_out = |j: usize| part.get(j.wrapping_sub(first)) == Some(&NONE);
+            if neighbours(first + i).any(is_out) {
+                part[i] = NONE;
+            }
+        }
     });
 
     let mut sizes = Vec::new();

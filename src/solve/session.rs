@@ -155,6 +155,7 @@ impl Solver {
         let selection = selection?;
         let mut whole = Whole::new(a, &rows, order, factor, setup, Store::open());
         (whole.is_symmetric, whole.equilibration) = (is_symmetric, equilibration);
+        whole.has_even_diagonal = stats.diagonal.uneven.is_none();
         let rows = if setup.method.minimises() { whole.minimise()? } else { rows };
         let choosing = stage("choose");
         let Chosen { placement, rejected: considered, forecast } = choose(&whole, &rows, &selection)?;

@@ -24,11 +24,13 @@ impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<
     /// Compiles what iterates for so many right-hand sides, unless that was done; says whether there is such a thing.
     pub(super) fn has_batch(&mut self, columns: usize) -> bool {
         if self.batch.as_ref().is_none_or(|(of, _)| *of != columns) {
+            let compiled = self.backend.compiled();
             let batch = self.new_batch(columns).unwrap_or_else(|e| {
                 log::warn!("a work-group can't iterate for a column of its own: {e}");
                 None
             });
             self.batch = Some((columns, batch));
+            self.batch_compiled += self.backend.compiled() - compiled;
         }
         matches!(self.batch, Some((_, Some(_))))
     }
@@ -56,6 +58,7 @@ impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<
         mut watch: Watch<'_>,
     ) -> Result<ColumnsEnded> {
         let (uploading, compiled) = (stage("upload"), self.backend.compiled());
+        let before = std::mem::take(&mut self.batch_compiled);
         let Self { backend, operators, scaling, batch, .. } = self;
         backend.set_comm(O::Real::link(links));
         let Some((_, Some(batch))) = batch else { unreachable!("the rank said that it can") };
@@ -71,6 +74,7 @@ impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<
         let norms = batch.begin(backend, on(), &rhs, &first)?;
         let compile = backend.compiled() - compiled;
         let upload = uploading.end().saturating_sub(compile);
+        let compile = before + compile;
 
         let solving = stage("solve");
         watch.begin(&norms);
