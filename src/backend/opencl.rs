@@ -42,7 +42,9 @@ pub(crate) struct OpenClBackend<T: Real, A: Real> {
     never: Arc<DeviceVec<i32>>,
     /// Where products put what other ranks need, if these iterate without the host.
     sending: RefCell<Option<Sending>>,
-    /// The grid of the launches of several iterations that ranks would make if they could meet.
+    /// Whether products have all rows in one launch, as where ranks meet, though the host does that,
+    in_one: Cell<bool>,
+    /// and the grid of the launches of several iterations that they would make.
     as_several: Cell<Option<Grid>>,
     /// The iteration that is being enqueued.
     current: Cell<u64>,
@@ -95,6 +97,7 @@ impl<T: Real, A: Real> OpenClBackend<T, A> {
             done: RefCell::new(Arc::clone(&never)),
             never,
             sending: RefCell::default(),
+            in_one: Cell::default(),
             as_several: Cell::default(),
             current: Cell::default(),
             known_done: Cell::default(),
@@ -128,7 +131,12 @@ impl<T: Real, A: Real> OpenClBackend<T, A> {
         self.sending.borrow().clone()
     }
 
-    /// The grid in which products leave sums, if it is not that of tuning: all rows are one launch then.
+    /// Whether products have all rows in one launch, so that sums are added as where ranks meet.
+    pub(crate) fn in_one(&self) -> bool {
+        self.in_one.get() || self.sending.borrow().is_some()
+    }
+
+    /// The grid in which products leave sums, if it is not that of tuning.
     pub(crate) fn as_several(&self) -> Option<Grid> {
         self.as_several.get()
     }
@@ -284,6 +292,7 @@ impl<T: Real, A: Real> Backend for OpenClBackend<T, A> {
     fn begin(&self) -> Result<()> {
         self.done.replace(Arc::clone(&self.never));
         self.sending.take();
+        self.in_one.take();
         self.as_several.take();
         self.current.take();
         self.known_done.take();

@@ -135,6 +135,15 @@ impl LiveMemory {
             .map_or_else(|| Pinned::zeros(ctx, len).map(Self::mapped), Ok)
     }
 
+    /// Whether the driver names such memory as something that it has; whether it has, a kernel shows that runs.
+    pub(crate) fn is_offered(ctx: &Context) -> bool {
+        let device = Device::new(ctx.id());
+        cfg!(test)
+            || extension_function(&device, "cl_nv_create_buffer", c"clCreateBufferNV").is_some()
+            || device.svm_mem_capability() & CL_DEVICE_SVM_FINE_GRAIN_BUFFER != 0
+            || Unified::of(&device).is_some()
+    }
+
     /// Memory of every kind that the device has.
     #[cfg(test)]
     pub(crate) fn all(ctx: &Context, len: usize) -> Vec<Self> {

@@ -207,9 +207,8 @@ impl<T: Real, A: Real> LinearOperator<OpenClBackend<T, A>> for DeviceBlock<T> {
         if let Some(Arriving { of, .. }) = &arriving {
             self.exchange.send(backend, &v[*of])?;
         }
-        // one launch is quicker than two, if it does not wait; and launches of several iterations have one
-        let is_one = backend.sending().is_some() || backend.as_several().is_some();
-        let is_whole = is_one || self.exchange.is_hidden_by_step;
+        // one launch is quicker than two, if it does not wait
+        let is_whole = backend.in_one() || self.exchange.is_hidden_by_step;
         let mut groups = dots.groups();
         if !is_whole {
             let [x, y] = pair(v, of);

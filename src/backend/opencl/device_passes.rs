@@ -43,6 +43,8 @@ pub(crate) struct DevicePasses<A: Real> {
     pub(super) persistent: Option<Persistent>,
     /// What ranks have to do with each other in them.
     pub(super) together: Option<Together>,
+    /// Whether ranks would meet in iterations, if all could.
+    pub(super) would_meet: bool,
     /// Whether the run is over, as each pass says, in even and in odd iterations.
     pub(super) done: [Vec<Arc<DeviceVec<i32>>>; 2],
     /// The same of what forms the end of an iteration.

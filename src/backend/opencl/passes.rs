@@ -23,7 +23,7 @@ use crate::backend::source::persistent::Of;
 use crate::backend::source::{self, Columns, Ranks, Style};
 use crate::backend::text::{Slot, X};
 use crate::backend::{Backend, Record};
-use crate::device::{Context, DeviceVec, Grid, Kind, Queue, SumsRead};
+use crate::device::{Context, DeviceVec, Grid, Kind, LiveMemory, Queue, SumsRead};
 use crate::error::Result;
 use crate::kernels::pass::{AheadPass, GivenPass, Meeting, PassSums};
 use crate::kernels::persistent::{Persistent, Span};
@@ -50,6 +50,9 @@ enum By {
     /// or within launches of several iterations.
     Several,
 }
+
+/// How many ways there are.
+const WAYS: u8 = 3;
 
 /// Launches of a product that there is room for behind the sums of passes; if it has more, it gets room elsewhere.
 const LAUNCHES: usize = 3;
@@ -139,6 +142,7 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
             several: None,
             persistent: None,
             together: None,
+            would_meet: false,
             done: [flags()?, flags()?],
             done_last: DeviceVec::zeros(ctx, 1, "the state")?,
         })
@@ -333,7 +337,8 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
         let Some((rows, meetings)) = rows.zip(source::persistent::meetings(program)).filter(|_| may_meet) else {
             return Ok(());
         };
-        passes.several = self.several(program, rows, bytes, true).map(|(_, grid)| grid);
+        passes.would_meet = LiveMemory::is_offered(&self.ctx);
+        passes.several = self.several(program, rows, bytes, true).map(|(_, grid)| grid).filter(|_| passes.would_meet);
         if let Some(halo) = halo {
             match Together::new::<A>(&self.ctx, self.n_owned(), halo, &program.has_halo, meetings) {
                 Ok(together) => passes.together = together,
@@ -363,10 +368,16 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
             let is_granted = passes.persistent.is_some() && passes.log.launches() == Launches::Granted;
             by = if is_granted { By::Several } else { By::One };
         }
-        // all do as the one that can do least; an odd number tells that a rank would make several in one launch
-        let own = 2 * by as u8 + u8::from(passes.several.is_some());
+        // all do as the one that can do least, and by the host as if all could what all would do
+        let would = match &passes.several {
+            Some(_) => By::Several,
+            None if passes.would_meet => By::One,
+            None => By::Host,
+        };
+        let own = by as u8 + WAYS * would as u8;
         let all: Vec<u8> = self.comm().gather(f64::from(own))?.into_iter().map(|of| of as u8).collect();
-        let agreed = all.iter().fold(by as u8, |least, of| least.min(of / 2));
+        let agreed = all.iter().fold(by as u8, |least, of| least.min(of % WAYS));
+        let would = all.iter().fold(would as u8, |least, of| least.min(of / WAYS));
         if agreed == By::One as u8 {
             self.prepare_meetings(passes, program)?;
         }
@@ -377,7 +388,8 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
         if !has_begun {
             self.set_done(Arc::clone(&self.never));
             // so that x has the same bits as if they had met
-            self.as_several.set(passes.several.filter(|_| all.iter().all(|of| of % 2 == 1)));
+            self.in_one.set(would != By::Host as u8);
+            self.as_several.set(passes.several.filter(|_| would == By::Several as u8));
         } else if agreed == By::One as u8 {
             self.sending.replace(passes.together.as_ref().map(Together::sending));
         }
