@@ -94,18 +94,21 @@ fn columns_that_count(transpose: &Csr) -> f64 {
 fn measured(a: &Csr, b: &[f64], x: &[f64]) -> (Residual, Vec<f64>) {
     assert_eq!(b.len(), a.n_rows(), "b must have one element a row");
     assert_eq!(x.len(), a.n_cols(), "x must have one element a column");
+    let mut r = vec![0.0; a.n_rows()];
     // the row sums in the same pass: the matrix is read from memory once
-    let (r, row_sums): (Vec<f64>, Vec<f64>) = (0..a.n_rows())
-        .into_par_iter()
-        .map(|i| {
-            let (cols, values) = a.row(i);
-            let r = difference(b[i], cols.iter().zip(values).map(|(&j, &v)| (v, x[j as usize])));
-            (r, values.iter().map(|v| v.abs()).sum::<f64>())
-        })
-        .unzip();
-    let a_inf = max_propagating_nan(row_sums.into_par_iter());
-    let found = of_difference(&r, b, x);
-    let backward_error = backward_error(found.norm_inf, a_inf, norm_inf(x), norm_inf(b));
+    let row = |i: usize, r: &mut f64| {
+        let (cols, values) = a.row(i);
+        *r = difference(b[i], cols.iter().zip(values).map(|(&j, &v)| (v, x[j as usize])));
+        values.iter().map(|v| v.abs()).sum::<f64>()
+    };
+    let rows = r
+        .par_chunks_mut(CHUNK)
+        .enumerate()
+        .map(|(k, r)| r.iter_mut().enumerate().map(|(i, r)| row(k * CHUNK + i, r)).fold(0.0, larger));
+    let a_inf = max_propagating_nan(rows);
+    let [of_x, of_b] = [x, b].map(norm_inf);
+    let found = of_sizes(&r, b, [of_x, of_b]);
+    let backward_error = backward_error(found.norm_inf, a_inf, of_x, of_b);
     (Residual { backward_error, ..found }, r)
 }
 
@@ -137,14 +140,19 @@ pub fn complex_residual(a: &Csr<Complex64>, b: &[Complex64], x: &[Complex64]) ->
 
 /// What a residual `r` = b − A x says that was formed elsewhere, by an A whose norm is not known: the backward error is NaN.
 pub(crate) fn of_difference(r: &[f64], b: &[f64], x: &[f64]) -> Residual {
-    let rhs = Norm::of(b);
+    of_sizes(r, b, [x, b].map(norm_inf))
+}
+
+/// The same, where the ∞-norms of x and of b are known.
+fn of_sizes(r: &[f64], b: &[f64], [of_x, of_b]: [f64; 2]) -> Residual {
+    let (rhs, of_r) = (Norm::scaled(b, of_b), norm_inf(r));
     // the bad element of an x that is not finite may meet no entry of the matrix
-    let norm = if norm_inf(x).is_finite() { Norm::of(r) } else { Norm { root: f64::NAN, scale: 1.0 } };
+    let norm = if of_x.is_finite() { Norm::scaled(r, of_r) } else { Norm { root: f64::NAN, scale: 1.0 } };
     Residual {
         norm_2: norm.value(),
         rhs_norm_2: rhs.value(),
         relative_2: norm.relative_to(&rhs),
-        norm_inf: if norm.root.is_nan() { f64::NAN } else { norm_inf(r) },
+        norm_inf: if norm.root.is_nan() { f64::NAN } else { of_r },
         backward_error: f64::NAN,
         optimality: None,
     }
@@ -188,7 +196,11 @@ struct Norm {
 
 impl Norm {
     fn of(v: &[f64]) -> Self {
-        let largest = norm_inf(v);
+        Self::scaled(v, norm_inf(v))
+    }
+
+    /// Of a vector with this largest element.
+    fn scaled(v: &[f64], largest: f64) -> Self {
         if largest == 0.0 || !largest.is_finite() {
             return Self { root: largest, scale: 1.0 };
         }
@@ -219,12 +231,17 @@ fn reciprocal_power_of_two(v: f64) -> f64 {
 
 /// ‖v‖∞, NaN if an element is NaN.
 fn norm_inf(v: &[f64]) -> f64 {
-    max_propagating_nan(v.par_iter().map(|x| x.abs()))
+    max_propagating_nan(v.par_chunks(CHUNK).map(|chunk| chunk.iter().map(|x| x.abs()).fold(0.0, larger)))
 }
 
 /// The largest of some numbers ≥ 0, 0 if there are none, NaN if one is NaN (which [`f64::max`] would ignore).
 fn max_propagating_nan(numbers: impl ParallelIterator<Item = f64>) -> f64 {
-    numbers.reduce(|| 0.0, |a, b| if a > b || a.is_nan() { a } else { b })
+    numbers.reduce(|| 0.0, larger)
+}
+
+/// The larger of two numbers ≥ 0, or NaN.
+fn larger(a: f64, b: f64) -> f64 {
+    if a > b || a.is_nan() { a } else { b }
 }
 
 /// r / (a x + b) for the ∞-norms of the residual, the matrix, the solution and the right-hand side.
