@@ -1,5 +1,7 @@
 //! A rank that solves for many right-hand sides of a small system: a work-group of its device iterates for one of them.
 
+use std::time::{Duration, Instant};
+
 use rayon::prelude::*;
 
 use super::Engine;
@@ -19,6 +21,11 @@ use crate::timeline::stages::stage;
 
 /// Launches that are under way: one works while the host looks at the one before.
 const AHEAD: usize = 2;
+
+/// Iterations of the first launch,
+const FIRST: u64 = 8;
+/// and what a launch should not take much longer than.
+const LAUNCH_TIME: Duration = Duration::from_millis(50);
 
 impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<O, A, I> {
     /// Compiles what iterates for so many right-hand sides, unless that was done; says whether there is such a thing.
@@ -79,9 +86,9 @@ impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<
         let solving = stage("solve");
         watch.begin(&norms);
         batch.start(backend, &watch.limits(), &watch.over())?;
-        let mut next = 1;
+        let (mut next, mut length, mut last_look) = (1, FIRST, Instant::now());
         while watch.over().contains(&false) {
-            let count = batch.longest().min(watch.allowed_from(next));
+            let count = length.min(batch.longest()).min(watch.allowed_from(next));
             if count > 0 && batch.under_way() < AHEAD {
                 batch.launch(backend, on(), next..next + count)?;
                 next += count;
@@ -90,6 +97,9 @@ impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<
             let over = watch.over();
             let seen = batch.look(backend, &over, &mut |column, record| watch.see(column, record).is_some())?;
             let Some(seen) = seen else { break };
+            // no launch is to keep a display waiting
+            let took = std::mem::replace(&mut last_look, Instant::now()).elapsed();
+            length = if took < LAUNCH_TIME { 2 * length } else { (length / 2).max(1) }.min(batch.longest());
             if watch.attend(seen.end - 1, backend.comm()) {
                 break;
             }
