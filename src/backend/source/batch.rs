@@ -7,7 +7,7 @@
 use std::fmt::Write;
 
 use super::elements::function;
-use super::persistent::{Of, name};
+use super::persistent::Of;
 use super::{Columns, Style};
 use crate::backend::program::{Pass, Program, Stage, Step};
 use crate::backend::text::{R, X};
@@ -21,8 +21,8 @@ pub(super) const BARRIER: &str = "        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOB
 /// The kernel of several iterations of each column, the one that comes before, and the one that comes last, if there is something to do:
 ///
 /// ```text
-/// NAME_begin(matrix…, b, n, tiles, sums, stride, vector_len, sums_room, vectors…)
-/// NAME_end(log, row, row_len, n, tiles, sums, stride, vector_len, sums_room, vectors…)
+/// NAME_begin_batch(matrix…, b, n, tiles, sums, stride, vector_len, sums_room, vectors…)
+/// NAME_end_batch(log, row, row_len, n, tiles, sums, stride, vector_len, sums_room, vectors…)
 /// ```
 ///
 /// The first one forms r = b − A x and does what begins a run, with the sums of that; the other one makes the updates of x that were deferred,
@@ -105,12 +105,12 @@ fn done(text: &mut String, program: &Program, pass: &Pass, known: &[f64]) -> Opt
 
 /// The name of the kernel that comes before the first iteration.
 pub(crate) fn begin_name(program: &Program) -> String {
-    name(program, Of::Columns) + "_begin"
+    program.method.replace('-', "_") + "_begin_batch"
 }
 
 /// The name of the kernel that comes last.
 pub(crate) fn end_name(program: &Program) -> String {
-    name(program, Of::Columns) + "_end"
+    program.method.replace('-', "_") + "_end_batch"
 }
 
 /// Lets sums and vectors be those of the group's column; all columns share some vectors.

@@ -82,7 +82,7 @@ pub(crate) fn kernel(program: &Program, columns: &Columns, style: Style, of: Of)
     }
     text.push_str("    int goes_on = !*done;\n");
     text.push_str(if is_batch {
-        ""
+        batch::BARRIER // before one says there that the run is over
     } else if is_shared {
         "    __local acc totals[MOST_VALUES];\n    \
          together all = {words, memory, log + log_len * row_len, indices, sent, halo, pieces, 0, sum, exchange, ranks, most_looks};\n    \
