@@ -54,6 +54,14 @@ pub(crate) struct Columns<'a, T, A> {
     pub(crate) vectors: &'a [&'a DeviceVec<T>],
 }
 
+impl<T: Real, A> Columns<'_, T, A> {
+    /// The last arguments of all kernels: what each column has, and the vectors.
+    fn arguments<'a>(&'a self, each: &'a [u32; 3]) -> impl Iterator<Item = &'a dyn Argument> {
+        let sizes = each.iter().map(|size| size as &dyn Argument);
+        sizes.chain(self.vectors.iter().map(|v| *v as &dyn Argument))
+    }
+}
+
 /// What iterations need beside that.
 pub(crate) struct Iterations<'a, A> {
     /// The row of the first one in the log.
@@ -118,8 +126,7 @@ impl Batch {
         let each = self.each();
         let mut args = rows.arguments(1);
         args.extend([b as &dyn Argument, &n, &tiles, columns.sums[0]]);
-        args.extend(each.iter().map(|size| size as &dyn Argument));
-        args.extend(columns.vectors.iter().map(|v| *v as &dyn Argument));
+        args.extend(columns.arguments(&each));
         // SAFETY: arguments as the source is generated; sizes checked above, the matrix by the maker of the block.
         unsafe { launch(ctx, &self.begin, self.grid(columns.count), &args) }
     }
@@ -150,8 +157,7 @@ impl Batch {
         args.extend([*done as &dyn Argument, *done, &n, &tiles, &at, &log_len, &row_len, &has_former]);
         args.extend([*limits as &dyn Argument, *log, &iterations, columns.sums[0], columns.sums[1]]);
         args.extend(first.iter().map(|first| first as &dyn Argument));
-        args.extend(each.iter().map(|size| size as &dyn Argument));
-        args.extend(columns.vectors.iter().map(|v| *v as &dyn Argument));
+        args.extend(columns.arguments(&each));
         // SAFETY: as above; rows of the log and what tells of the end of runs checked above, too.
         unsafe { launch(ctx, &self.iterate, self.grid(columns.count), &args) }
     }
@@ -174,8 +180,7 @@ impl Batch {
         let [row, row_len, n, tiles] = [row, row_len, self.sizes.n, self.sizes.tiles].map(count);
         let each = self.each();
         let mut args: Vec<&dyn Argument> = vec![log, &row, &row_len, &n, &tiles, columns.sums[0]];
-        args.extend(each.iter().map(|size| size as &dyn Argument));
-        args.extend(columns.vectors.iter().map(|v| *v as &dyn Argument));
+        args.extend(columns.arguments(&each));
         // SAFETY: as above.
         unsafe { launch(ctx, kernel, self.grid(columns.count), &args) }
     }

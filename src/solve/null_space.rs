@@ -116,9 +116,9 @@ fn of_symmetric(a: &Csr) -> Option<NullSpace> {
             part[i] = if is_none || !sum().is_zero() { NONE } else { OPEN };
         }
         // and back, for the rows before the first that is none
-        for i in (0..part.len()).rev().filter(|i| part[*i] == OPEN).collect::<Vec<_>>() {
+        for i in (0..part.len()).rev() {
             let is_out = |j: usize| part.get(j.wrapping_sub(first)) == Some(&NONE);
-            if neighbours(first + i).any(is_out) {
+            if part[i] == OPEN && neighbours(first + i).any(is_out) {
                 part[i] = NONE;
             }
         }

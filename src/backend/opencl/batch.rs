@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use super::passes::UNDER_WAY;
 use super::{OpenClBackend, add_up};
 use crate::backend::batch::{Batch, On};
 use crate::backend::column::Column;
@@ -28,9 +29,6 @@ const ROWS: u64 = 64;
 
 /// Iterations of a launch.
 const LONGEST: u64 = 32;
-
-/// Elements that a work-item has under way.
-const UNDER_WAY: usize = 4;
 
 /// Runs of a program for many columns.
 pub(super) struct DeviceBatch<T: Real, A: Real> {
@@ -223,6 +221,7 @@ impl<T: Real, A: Real> Batch<OpenClBackend<T, A>> for DeviceBatch<T, A> {
         on: On<'_, OpenClBackend<T, A>>,
         iterations: Range<u64>,
     ) -> Result<()> {
+        let landing = self.state.as_ref().map_or(0, |state| self.landing(state.count));
         let (ctx, Some(state)) = (&backend.ctx, &mut self.state) else { return Ok(()) };
         let count = iterations.end - iterations.start;
         self.kernels.iterate(
@@ -240,7 +239,7 @@ impl<T: Real, A: Real> Batch<OpenClBackend<T, A>> for DeviceBatch<T, A> {
         )?;
         let memory = match state.idle.pop() {
             Some(memory) => memory,
-            None => Pinned::zeros(ctx, LONGEST as usize * state.count * self.places.width)?,
+            None => Pinned::zeros(ctx, landing)?,
         };
         // in one piece, or in two where it begins anew
         let row_len = state.count * self.places.width;

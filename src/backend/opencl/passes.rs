@@ -33,7 +33,7 @@ use crate::partition::HaloPlan;
 use crate::real::Real;
 
 /// Elements that a work-item has under way.
-const UNDER_WAY: usize = 4;
+pub(super) const UNDER_WAY: usize = 4;
 
 /// The most iterations of a launch: where the end of one costs little beside them.
 const MAX_ITERATIONS: u64 = 32;

@@ -7,7 +7,7 @@
 use std::fmt::Write;
 
 use super::elements::function;
-use super::persistent::Of;
+use super::persistent::{Of, vectors};
 use super::{Columns, Style};
 use crate::backend::program::{Pass, Program, Stage, Step};
 use crate::backend::text::{R, X};
@@ -35,15 +35,11 @@ pub(crate) fn kernels(program: &Program, columns: &Columns, style: Style) -> Opt
     passes().for_each(|pass| text.push_str(&function(pass, style)));
     let _ = write!(
         text,
-        "KERNEL void {}(ROWS_ARGS, __global const real *b, uint n, uint tiles, __global acc *sums{SIZES}",
-        begin_name(program)
-    );
-    (0..program.names.len()).for_each(|slot| text.push_str(&format!(", __global real *w{slot}")));
-    let _ = write!(
-        text,
-        ")\n{{\n    __local acc4 scratch[GROUP_SIZE];\n    ROWS_LOCAL\n{}    b += column * vector_len;\n    \
+        "KERNEL void {}(ROWS_ARGS, __global const real *b, uint n, uint tiles, __global acc *sums{SIZES}{})\n{{\n    __local acc4 scratch[GROUP_SIZE];\n    ROWS_LOCAL\n{}    b += column * vector_len;\n    \
          ROWS_TIMES(w{X}, w{R});\n{BARRIER}    \
          for (uint i = get_local_id(0); i < n; i += GROUP_SIZE) {{\n        w{R}[i] = b[i] - w{R}[i];\n",
+        begin_name(program),
+        vectors(program),
         own(program)
     );
     for slot in &program.zeroed {
@@ -72,14 +68,10 @@ fn end(text: &mut String, program: &Program, pass: &Pass, place: usize, width: u
     text.push_str(&function(pass, style));
     let _ = write!(
         text,
-        "KERNEL void {}(__global const acc *log, uint row, uint row_len, uint n, uint tiles, __global acc *sums{SIZES}",
-        end_name(program)
-    );
-    (0..program.names.len()).for_each(|slot| text.push_str(&format!(", __global real *w{slot}")));
-    let _ = write!(
-        text,
-        ")\n{{\n    __local acc4 scratch[GROUP_SIZE];\n{}    const real factor = (real)log[row * row_len + column * {width} + {place}];\n    \
+        "KERNEL void {}(__global const acc *log, uint row, uint row_len, uint n, uint tiles, __global acc *sums{SIZES}{})\n{{\n    __local acc4 scratch[GROUP_SIZE];\n{}    const real factor = (real)log[row * row_len + column * {width} + {place}];\n    \
          if (factor != 0)\n        do_{}(0, n, tiles, factor, sums, stride, scratch",
+        end_name(program),
+        vectors(program),
         own(program),
         pass.name
     );

@@ -1,5 +1,5 @@
-//! The kernel that does several iterations in one launch, of a device alone or of several ranks together: see `cl/persistent.cl` and
-//! `cl/together.cl`.
+//! The kernel that does several iterations in one launch, of a device alone, of several ranks together, or of many columns by a group each:
+//! see `cl/persistent.cl`, `cl/together.cl` and [`batch`].
 
 use std::fmt::Write;
 
@@ -60,7 +60,7 @@ pub(crate) fn kernel(program: &Program, columns: &Columns, style: Style, of: Of)
     );
     (0..products).for_each(|k| text.push_str(&format!(", uint first{k}")));
     text.push_str(if is_batch { batch::SIZES } else { ", uint stride, __global uint *words, uint turn" });
-    (0..program.names.len()).for_each(|slot| text.push_str(&format!(", __global real *w{slot}")));
+    text.push_str(&vectors(program));
     if is_shared {
         text.push_str(
             ", __global volatile ulong *memory, __global const uint *indices, uint begin, uint end, uint sent, uint halo, \
@@ -193,6 +193,11 @@ pub(crate) fn kernel(program: &Program, columns: &Columns, style: Style, of: Of)
     }
     text.push_str("    }\n}\n");
     text
+}
+
+/// All vectors, as the last arguments of a kernel.
+pub(super) fn vectors(program: &Program) -> String {
+    (0..program.names.len()).map(|slot| format!(", __global real *w{slot}")).collect()
 }
 
 /// The name of the kernel that does several iterations in one launch.
