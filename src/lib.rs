@@ -52,6 +52,7 @@
 //! runs.
 //! `docs/architecture.md` tells how they work together.
 
+mod alongside;
 mod backend;
 pub mod bandwidth;
 mod banner;

@@ -24,6 +24,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::{ArgAction, Parser, Subcommand};
+use declive::Error;
 use log::{Level, LevelFilter};
 
 use exit::Exit;
@@ -89,7 +90,12 @@ pub(crate) fn main() -> ExitCode {
         _ => false,
     };
     start_logging(cli.verbose, quiet);
-    let ended = match cli.command {
+    let ended = start_threads().and_then(|()| run(cli.command));
+    ended.unwrap_or_else(|failure| complain(&failure)).into()
+}
+
+fn run(command: Command) -> Result<Exit, Failure> {
+    match command {
         Command::Solve(args) => solve::run(*args),
         Command::Info(args) => info::run(args),
         Command::Convert(args) => convert::run(args),
@@ -97,8 +103,15 @@ pub(crate) fn main() -> ExitCode {
         Command::Tune(args) => tune::run(args),
         Command::Bench(args) => bench::run(*args),
         Command::Generate(args) => generate::run(&args),
-    };
-    ended.unwrap_or_else(|failure| complain(&failure)).into()
+    }
+}
+
+/// The host's threads, before anything needs them, when it is too late for an error.
+fn start_threads() -> Result<(), Failure> {
+    // the standard library's, unless the environment says otherwise
+    let stack = 2 << 20;
+    let short = |_| Error::OutOfMemory { what: "the stack of a thread of the host".into(), bytes: stack };
+    Ok(rayon::ThreadPoolBuilder::new().build_global().map_err(short)?)
 }
 
 fn complain(failure: &Failure) -> Exit {

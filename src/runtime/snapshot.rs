@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::Builder;
 use std::time::Duration;
 
 /// Where an iteration is: all that any ranks need to go on from there. In the order and the scale of the ranks.
@@ -82,12 +83,15 @@ pub(crate) fn beside<R>(
     snapshots.gathering().whole = Some(whole);
     let ended = std::thread::scope(|scope| {
         let (snapshots, mut take) = (&snapshots, take);
-        scope.spawn(move || {
+        let taking = Builder::new().spawn_scoped(scope, move || {
             for snapshot in gathered {
                 take(snapshot);
                 snapshots.take_next();
             }
         });
+        if let Err(e) = taking {
+            log::warn!("iterates are not saved: {e}");
+        }
         let _ends_thread = Closing(snapshots);
         run(Some(snapshots))
     });

@@ -1,7 +1,6 @@
 //! A solve: the ranks run, and the host checks what they bring back, until it agrees.
 
 use std::borrow::Cow;
-use std::panic::resume_unwind;
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
@@ -11,6 +10,7 @@ use super::rebalancing::share_anew;
 use super::recovery::{DeviceFailure, open, without_failed};
 use super::statistics::{Answer, Statistics};
 use super::subject::Subject;
+use crate::alongside::alongside;
 use crate::comm::Failed;
 use crate::error::Result;
 use crate::krylov::Reason;
@@ -135,14 +135,17 @@ fn verified(
     early: Option<Early<'_>>,
     residual: impl FnOnce(&[f64]) -> Residual,
 ) -> (Residual, Duration, Option<Duration>) {
-    std::thread::scope(|scope| {
-        let other = early.map(|early| scope.spawn(|| early(x)));
+    let verify = || {
         let verifying = stage("verify");
         let residual = residual(x);
-        let (verify, start) = (verifying.end(), Instant::now());
-        let other = other.map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        (residual, verify, other.map(|()| start.elapsed()))
-    })
+        (residual, verifying.end(), Instant::now())
+    };
+    let Some(early) = early else {
+        let (residual, verify, _) = verify();
+        return (residual, verify, None);
+    };
+    let ((), (residual, verify, start)) = alongside(|| early(x), verify);
+    (residual, verify, Some(start.elapsed()))
 }
 
 /// How a solve has succeeded that ended with this residual, if it has.

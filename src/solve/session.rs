@@ -12,6 +12,7 @@ use super::outcome::Outcome;
 use super::reach::power_of_two_near;
 use super::recovery::{self, DeviceFailure};
 use super::statistics::{Answer, Statistics};
+use crate::alongside::alongside;
 use crate::device::{self, Choice, Pick, Rejected, Selection};
 use crate::error::{Error, Result};
 use crate::krylov::{Criterion, Indefinite, Method, Reason, Singularity};
@@ -94,16 +95,14 @@ impl Solver {
         let on_host = Setup { devices: Choice::List(vec![Pick::Host]), precond: Precond::None, ..setup.clone() };
         let setup = if setup.method == Method::Direct { &on_host } else { setup };
         // drivers take their time
-        let (selection, stats) = std::thread::scope(|scope| {
-            let listing = scope.spawn(|| {
-                let _listing = stage("list");
-                device::select(&setup.devices, setup.precision.needs_f64())
-            });
-            let checking = stage("check");
+        let list = || {
+            let _listing = stage("list");
+            device::select(&setup.devices, setup.precision.needs_f64())
+        };
+        let (selection, stats) = alongside(list, || {
+            let _checking = stage("check");
             let is_good = is_in_good_order(&a, setup.reorder, setup.method.row_bytes(setup.precond, setup.restart));
-            let stats = is_good.then(|| Stats::of(&a));
-            drop(checking);
-            (listing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), stats)
+            is_good.then(|| Stats::of(&a))
         });
         let count = selection.as_ref().map_or(1, |s| s.ranks.len());
         log::debug!("devices are listed");
