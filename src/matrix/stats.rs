@@ -102,19 +102,24 @@ impl Stats {
     /// The same, where `reordered` is the matrix with rows and columns in another order: in one that has entries near
     /// the diagonal, the pairs across it are found several times faster.
     pub(crate) fn of_reordered(a: &Csr, reordered: &Csr) -> Self {
-        let symmetry = Symmetry::of_whole(reordered);
-        match symmetry.first {
-            None => Self::with(a, symmetry),
-            // which pair is the first depends on the order
-            Some(_) => Self::of(a),
+        Self::with(a, Symmetry::in_orders(a, reordered))
+    }
+
+    /// The same, where these are known of the matrix with other values.
+    pub(crate) fn of_values(&self, a: &Csr, reordered: &Csr) -> Self {
+        let Symmetry { structural, numerical, first } = Symmetry::in_orders(a, reordered);
+        Self {
+            structurally_symmetric: structural,
+            numerically_symmetric: numerical,
+            asymmetry: first,
+            diagonal: Diagonal::of(a),
+            ..*self
         }
     }
 
     fn with(a: &Csr, symmetry: Symmetry) -> Self {
         let (n_rows, n_cols) = (a.n_rows(), a.n_cols());
         let rows = (0..n_rows).into_par_iter().map(|i| Rows::of(a, i)).reduce(Rows::none, Rows::and);
-        let mut diagonal = a.diagonal();
-        diagonal.truncate(n_cols); // rows further down have none
         Self {
             n_rows,
             n_cols,
@@ -127,10 +132,18 @@ impl Stats {
             structurally_symmetric: symmetry.structural,
             numerically_symmetric: symmetry.numerical,
             asymmetry: symmetry.first,
-            diagonal: Diagonal {
-                missing_or_zero: first(diagonal.len(), |i| diagonal[i] == 0.0),
-                negative: first(diagonal.len(), |i| diagonal[i] < 0.0),
-            },
+            diagonal: Diagonal::of(a),
+        }
+    }
+}
+
+impl Diagonal {
+    fn of(a: &Csr) -> Self {
+        let mut diagonal = a.diagonal();
+        diagonal.truncate(a.n_cols()); // rows further down have none
+        Self {
+            missing_or_zero: first(diagonal.len(), |i| diagonal[i] == 0.0),
+            negative: first(diagonal.len(), |i| diagonal[i] < 0.0),
         }
     }
 }
@@ -218,6 +231,13 @@ impl Symmetry {
         }
         let diagonal = a.diagonal();
         (0..n).into_par_iter().map(|i| Self::of(a, &diagonal, i)).reduce(Self::whole, Self::and)
+    }
+
+    /// Of a matrix that is also there in another order. Which pair is the first depends on the order.
+    fn in_orders(a: &Csr, reordered: &Csr) -> Self {
+        let symmetry = Self::of_whole(reordered);
+        let is_one = std::ptr::eq(a, reordered);
+        if is_one || symmetry.first.is_none() { symmetry } else { Self::of_whole(a) }
     }
 
     /// Compares row `i` of a square matrix with column `i`.
