@@ -2,7 +2,7 @@
 
 use super::vectors::Backend;
 use crate::error::Result;
-use crate::partition::HaloPlan;
+use crate::partition::{HaloPlan, NewValues};
 
 /// A product whose halo is under way.
 pub struct Arriving<'a, V> {
@@ -62,6 +62,15 @@ pub trait LinearOperator<O: Backend> {
     /// # Errors
     /// A failing device or rank.
     fn receive_halo(&self, backend: &O, v: &mut [O::Vector], arriving: Arriving<'_, O::Vector>) -> Result<()>;
+
+    /// Takes other values in the same pattern, where rows are stored so that these go in the places of the former; tells whether they are.
+    /// If not, or after an error, products are those of no matrix.
+    ///
+    /// # Errors
+    /// A failing device.
+    fn take_values(&mut self, _backend: &O, _values: &NewValues<'_>) -> Result<bool> {
+        Ok(false)
+    }
 
     /// Whether there are products with vectors of 2, 4, 8 or 16 [columns](Backend::columns).
     fn takes_columns(&self) -> bool;

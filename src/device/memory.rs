@@ -1,5 +1,6 @@
 //! Arrays on a device, which know their length.
 
+use std::mem::ManuallyDrop;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -55,12 +56,15 @@ impl<T: Plain> DeviceVec<T> {
         let bytes = Self::room(self.len.max(1));
         let pattern = [byte; GRAIN];
         let pattern = if bytes <= SHORT_PATTERNS { &pattern[..16] } else { &pattern[..] };
-        // A `Buffer` is a handle; this one, of bytes, must not release the memory too.
-        let mut view = std::mem::ManuallyDrop::new(Buffer::<u8>::new(self.buffer.get()));
         // SAFETY: the buffer has this size, and any bytes are a value of a `Plain` type.
         ctx.call(Doing(Call::Fill, self.what), "clEnqueueFillBuffer", || unsafe {
-            ctx.queue(Queue::Compute).enqueue_fill_buffer(&mut view, pattern, 0, bytes, &[])
+            ctx.queue(Queue::Compute).enqueue_fill_buffer(&mut self.handle::<u8>(), pattern, 0, bytes, &[])
         })
+    }
+
+    /// Another handle of the same memory, which does not release it, too.
+    pub(super) fn handle<E>(&self) -> ManuallyDrop<Buffer<E>> {
+        ManuallyDrop::new(Buffer::new(self.buffer.get()))
     }
 
     /// Bytes of the buffer of an array of `len` elements.
@@ -134,7 +138,7 @@ impl<T: Plain> DeviceVec<T> {
     }
 
     /// The same from where the elements are.
-    pub(super) fn write_plainly(&mut self, ctx: &Context, offset: usize, data: &[T]) -> Result<()> {
+    pub(super) fn write_plainly(&self, ctx: &Context, offset: usize, data: &[T]) -> Result<()> {
         if data.is_empty() {
             return Ok(());
         }
@@ -142,7 +146,7 @@ impl<T: Plain> DeviceVec<T> {
         // SAFETY: the range was checked; the call blocks, so `data` outlives the transfer.
         ctx.call(Doing(Call::Write, self.what), "clEnqueueWriteBuffer", || unsafe {
             let queue = ctx.queue(Queue::Compute);
-            let written = queue.enqueue_write_buffer(&mut self.buffer, CL_BLOCKING, offset, data, &[])?;
+            let written = queue.enqueue_write_buffer(&mut self.handle(), CL_BLOCKING, offset, data, &[])?;
             // "Blocking" is only that `data` is free again: Intel's runtime (2026.22.10) copies below 1 KiB and writes later.
             written.wait()
         })

@@ -2,6 +2,7 @@
 //!
 //! What lies in other memory, a driver copies to its own first, with one thread.
 
+use std::borrow::Borrow;
 use std::ops::Range;
 use std::sync::{MutexGuard, PoisonError};
 
@@ -60,7 +61,7 @@ impl<'c> UnderWay<'c> {
     }
 
     /// Starts to write elements that `fill` makes.
-    fn write<T: Plain>(&mut self, to: &mut DeviceVec<T>, at: Range<usize>, fill: impl FnOnce(&mut [T])) -> Result<()> {
+    fn write<T: Plain>(&mut self, to: &DeviceVec<T>, at: Range<usize>, fill: impl FnOnce(&mut [T])) -> Result<()> {
         let (ctx, half, what) = (self.ctx, self.next, to.what);
         self.wait(half, what)?;
         let piece = self.piece(half, at.len());
@@ -68,7 +69,7 @@ impl<'c> UnderWay<'c> {
         let offset = at.start * size_of::<T>();
         // SAFETY: the caller has checked the range. The piece stays where it is, and is left alone until the event that is kept here has come.
         let event = ctx.call(Doing(Call::Write, what), "clEnqueueWriteBuffer", || unsafe {
-            ctx.queue(Queue::Compute).enqueue_write_buffer(&mut to.buffer, CL_NON_BLOCKING, offset, piece, &[])
+            ctx.queue(Queue::Compute).enqueue_write_buffer(&mut to.handle(), CL_NON_BLOCKING, offset, piece, &[])
         })?;
         ctx.flush(Queue::Compute)?;
         self.events[half] = Some(event);
@@ -100,10 +101,10 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-/// An array on its way to a device, made one piece after the other.
-pub(crate) struct Filling<'c, T: Plain> {
+/// An array on its way to a device, made one piece after the other: a new one, or one that is there.
+pub(crate) struct Filling<'c, T: Plain, V = DeviceVec<T>> {
     ctx: &'c Context,
-    vec: DeviceVec<T>,
+    vec: V,
     /// Elements that are there, or under way.
     done: usize,
     under_way: Option<UnderWay<'c>>,
@@ -117,13 +118,30 @@ impl<'c, T: Plain> Filling<'c, T> {
     /// # Errors
     /// As [`DeviceVec::zeros`].
     pub(crate) fn new(ctx: &'c Context, len: usize, what: &'static str) -> Result<Self> {
-        let under_way = UnderWay::of(ctx, len * size_of::<T>());
-        Ok(Self { ctx, vec: DeviceVec::uninit(ctx, len, what)?, done: 0, under_way, spare: Vec::new() })
+        Ok(Self::of(ctx, DeviceVec::uninit(ctx, len, what)?))
     }
 
     /// The elements of a piece of usual length.
     pub(crate) const fn piece_len() -> usize {
         PIECE / size_of::<T>()
+    }
+}
+
+impl<'c, T: Plain, V: Borrow<DeviceVec<T>>> Filling<'c, T, V> {
+    /// All elements of `vec` anew.
+    pub(crate) fn of(ctx: &'c Context, vec: V) -> Self {
+        let under_way = UnderWay::of(ctx, vec.borrow().len * size_of::<T>());
+        Self { ctx, vec, done: 0, under_way, spare: Vec::new() }
+    }
+
+    /// All of them, in pieces of a multiple of `grain` elements but for the last, which `fill` makes one after the other: it gets the
+    /// numbers of the elements, and their place.
+    fn whole(mut self, grain: usize, mut fill: impl FnMut(Range<usize>, &mut [T])) -> Result<V> {
+        let all = 0..self.vec.borrow().len;
+        for at in pieces(all, Filling::<T>::piece_len() / grain.max(1) * grain.max(1)) {
+            self.put(at.len(), |piece| fill(at, piece))?;
+        }
+        self.finish()
     }
 
     /// The next `len` elements, which `fill` makes; what it gets is not zero.
@@ -135,9 +153,9 @@ impl<'c, T: Plain> Filling<'c, T> {
     /// If there is no room for them.
     pub(crate) fn put(&mut self, len: usize, fill: impl FnOnce(&mut [T])) -> Result<()> {
         let Self { ctx, vec, done, under_way, spare } = self;
-        let at = *done..*done + len;
+        let (vec, at) = ((*vec).borrow(), *done..*done + len);
         assert!(at.end <= vec.len, "writing {at:?} of {}", vec.len);
-        let written = match under_way.as_mut().filter(|_| len <= Self::piece_len()) {
+        let written = match under_way.as_mut().filter(|_| len <= Filling::<T>::piece_len()) {
             Some(under_way) => under_way.write(vec, at, fill),
             None => {
                 spare.resize(len.max(spare.len()), T::default());
@@ -156,12 +174,12 @@ impl<'c, T: Plain> Filling<'c, T> {
     ///
     /// # Panics
     /// If elements are missing.
-    pub(crate) fn finish(mut self) -> Result<DeviceVec<T>> {
-        assert_eq!(self.done, self.vec.len, "elements of an array");
+    pub(crate) fn finish(mut self) -> Result<V> {
+        let vec = self.vec.borrow();
+        assert_eq!(self.done, vec.len, "elements of an array");
         if let Some(mut under_way) = self.under_way.take() {
-            (0..2)
-                .try_for_each(|half| under_way.wait(half, self.vec.what))
-                .map_err(|e| self.vec.first_use(self.ctx, e))?;
+            let waited = (0..2).try_for_each(|half| under_way.wait(half, vec.what));
+            waited.map_err(|e| vec.first_use(self.ctx, e))?;
         }
         Ok(self.vec)
     }
@@ -178,13 +196,22 @@ impl<T: Plain> DeviceVec<T> {
         len: usize,
         grain: usize,
         what: &'static str,
-        mut fill: impl FnMut(Range<usize>, &mut [T]),
+        fill: impl FnMut(Range<usize>, &mut [T]),
     ) -> Result<Self> {
-        let mut filling = Filling::new(ctx, len, what)?;
-        for at in pieces(0..len, Filling::<T>::piece_len() / grain.max(1) * grain.max(1)) {
-            filling.put(at.len(), |piece| fill(at, piece))?;
-        }
-        filling.finish()
+        Filling::new(ctx, len, what)?.whole(grain, fill)
+    }
+
+    /// Makes all elements anew where they are, as [`made`](Self::made) does.
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`](crate::Error::OpenCl).
+    pub(crate) fn make_anew(
+        &self,
+        ctx: &Context,
+        grain: usize,
+        fill: impl FnMut(Range<usize>, &mut [T]),
+    ) -> Result<()> {
+        Filling::of(ctx, self).whole(grain, fill).map(|_| ())
     }
 
     /// Writes a large array through pinned memory; tells whether it did.

@@ -5,6 +5,7 @@ use crate::backend::Backend;
 use crate::backend::LinearOperator;
 use crate::comm::Links;
 use crate::error::Result;
+use crate::partition::NewValues;
 
 /// What a run of a method starts from, and adds to.
 pub(crate) trait Iterate<O: Backend>: Send {
@@ -38,6 +39,11 @@ pub(crate) trait Iterate<O: Backend>: Send {
     /// Whether all of it is in the precision of the iteration, so that it may as well be that of several right-hand sides.
     fn takes_columns(&self) -> bool {
         false
+    }
+
+    /// Takes other values, if it has the matrix in another precision, as [`LinearOperator::take_values`] does.
+    fn take_values(&mut self, _values: &NewValues<'_>) -> Result<bool> {
+        Ok(true)
     }
 
     /// Memory of rows beside those of the iteration, in bytes.

@@ -147,18 +147,13 @@ impl<T: Scalar> Csr<T> {
         Self { n_rows, n_cols, row_ptr: row_ptr.into(), col_idx, values }
     }
 
-    /// The same pattern with other values, row by row in the order of the columns. The pattern is moved, or shared where others have the
-    /// matrix.
+    /// The same pattern, which is shared, with other values: row by row in the order of the columns, and finite.
     ///
-    /// # Errors
-    /// As [`Csr::new`].
-    pub(crate) fn with_values(a: Arc<Self>, values: Vec<T>) -> Result<Self> {
-        let (n_rows, n_cols) = (a.n_rows, a.n_cols);
-        let (row_ptr, col_idx) = match Arc::try_unwrap(a) {
-            Ok(a) => (a.row_ptr, a.col_idx),
-            Err(a) => (Elements::shared(&a, |a| &a.row_ptr), Elements::shared(&a, |a| &a.col_idx)),
-        };
-        Self::checked(n_rows, n_cols, row_ptr, col_idx, values.into())
+    /// # Panics
+    /// If there are not as many.
+    pub(crate) fn with_values(&self, values: Vec<T>) -> Self {
+        assert_eq!(values.len(), self.nnz(), "values of a matrix");
+        Self { row_ptr: self.row_ptr.clone(), col_idx: self.col_idx.clone(), values: values.into(), ..*self }
     }
 
     /// Builds a matrix from (row, column, value) triplets in any order, counted from 0; entries that share a place are

@@ -17,8 +17,8 @@ use super::Map;
 /// a kernel on a device, may rely on two looks at it being the same.
 #[derive(Clone)]
 pub(crate) enum Elements<E: 'static> {
-    /// Memory of its own.
-    Owned(Vec<E>),
+    /// Memory of its own, with which copies share it.
+    Owned(Arc<Vec<E>>),
     /// A part of something, which stays as long as somebody has it.
     Shared(Yoke<&'static [E], Arc<Owner>>),
 }
@@ -54,7 +54,7 @@ impl<E: Clone> Elements<E> {
     pub(crate) fn truncated(self, len: usize) -> Self {
         match self {
             Self::Owned(mut elements) => {
-                elements.truncate(len);
+                Arc::make_mut(&mut elements).truncate(len);
                 Self::Owned(elements)
             }
             Self::Shared(elements) => Self::Shared(elements.map_project(|all, _| &all[..all.len().min(len)])),
@@ -64,7 +64,7 @@ impl<E: Clone> Elements<E> {
     /// The elements in memory of their own, which for those that are shared is a copy.
     pub(crate) fn into_vec(self) -> Vec<E> {
         match self {
-            Self::Owned(elements) => elements,
+            Self::Owned(elements) => Arc::unwrap_or_clone(elements),
             Self::Shared(elements) => elements.get().to_vec(),
         }
     }
@@ -90,7 +90,7 @@ impl<E> Deref for Elements<E> {
 
 impl<E> From<Vec<E>> for Elements<E> {
     fn from(elements: Vec<E>) -> Self {
-        Self::Owned(elements)
+        Self::Owned(Arc::new(elements))
     }
 }
 

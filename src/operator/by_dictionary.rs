@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::Format;
 use super::csr::Compressed;
-use super::device_rows::{DeviceRows, Sets, each};
+use super::device_rows::{DeviceRows, Sets, Values, each};
 use super::dictionary::Dictionary;
 use super::exchange::early;
 use super::main_pattern::Main;
@@ -17,7 +17,7 @@ use crate::device::{Context, DeviceVec};
 use crate::error::Result;
 use crate::kernels::dictionary::{DictionaryBlock, DictionaryRows, DictionarySegment, MainPattern, RowSet, SLICE};
 use crate::kernels::{Shape, Tuning};
-use crate::partition::Part;
+use crate::partition::{NewValues, Part};
 use crate::real::Real;
 
 /// Bytes of compressed rows that no cache of a processor holds: then a look into the dictionary takes less time than reading them.
@@ -30,11 +30,16 @@ const SLICES: usize = 16;
 pub(crate) struct ByDictionary<'a> {
     part: &'a Part<'a>,
     factor: f64,
+    patterns: Arc<Patterns>,
+    /// Of each [`SLICE`] rows, what all of them have of the main pattern, if there is one.
+    slice_masks: Vec<u32>,
+}
+
+/// The patterns of the rows.
+struct Patterns {
     dictionary: Dictionary,
     /// Single work-items take rows of a pattern together, which suits a CPU better.
     main: Option<Main>,
-    /// Of each [`SLICE`] rows, what all of them have of the main pattern, if there is one.
-    slice_masks: Vec<u32>,
 }
 
 impl<'a> ByDictionary<'a> {
@@ -42,18 +47,22 @@ impl<'a> ByDictionary<'a> {
     pub(crate) fn new(part: &'a Part<'a>, factor: f64, dictionary: Dictionary, shape: Shape) -> Self {
         let main = if shape == Shape::Gpu { Main::of(&dictionary) } else { None };
         let slice_masks = main.as_ref().map_or(Vec::new(), |main| main.slice_masks(&dictionary, SLICE));
-        Self { part, factor, dictionary, main, slice_masks }
+        Self { part, factor, patterns: Arc::new(Patterns { dictionary, main }), slice_masks }
+    }
+
+    fn dictionary(&self) -> &Dictionary {
+        &self.patterns.dictionary
     }
 
     /// Bytes of the patterns and of what is told of each.
     fn tables<T>(&self) -> usize {
-        12 * (self.dictionary.starts.len() - 1) + 2 * self.dictionary.distances.len() * size_of::<T>()
+        12 * (self.dictionary().starts.len() - 1) + 2 * self.dictionary().distances.len() * size_of::<T>()
     }
 }
 
 impl<T: Real> Layout<T> for ByDictionary<'_> {
     fn format(&self) -> Format {
-        if self.dictionary.values.is_some() { Format::Dictionary } else { Format::Pattern }
+        if self.dictionary().values.is_some() { Format::Dictionary } else { Format::Pattern }
     }
 
     fn bytes(&self) -> usize {
@@ -63,15 +72,15 @@ impl<T: Real> Layout<T> for ByDictionary<'_> {
             0 => 2 * n,
             alike => 4 * self.slice_masks.len() + 2 * n.saturating_sub(SLICE * alike),
         };
-        let values = if self.dictionary.values.is_some() { 0 } else { self.part.nnz() };
+        let values = if self.dictionary().values.is_some() { 0 } else { self.part.nnz() };
         of_rows + self.tables::<T>() + values * size_of::<T>()
     }
 
     fn is_trusted(&self, target: Target) -> bool {
-        self.dictionary.suit(target.shape) || {
+        self.dictionary().suit(target.shape) || {
             let compressed = Compressed { part: self.part, factor: self.factor };
             let usual = Layout::<T>::bytes(&compressed);
-            self.dictionary.values.is_some() && usual > FAR && Layout::<T>::bytes(self) <= usual / 8
+            self.dictionary().values.is_some() && usual > FAR && Layout::<T>::bytes(self) <= usual / 8
         }
     }
 
@@ -82,7 +91,26 @@ impl<T: Real> Layout<T> for ByDictionary<'_> {
         let rows = |set| DictionaryRows { block: Arc::clone(&block), set };
         // without a gap
         let whole = each(block.whole(), rows);
-        Ok(DeviceRows::new(memory, sets.map(|sets| each(sets, rows)), whole))
+        let all = DeviceRows::new(memory, sets.map(|sets| each(sets, rows)), whole);
+        let patterns = Arc::clone(&self.patterns);
+        Ok(if block.width.is_some() { all.with_values(ByPattern { block, patterns }) } else { all })
+    }
+}
+
+/// Rows that have values of their own.
+struct ByPattern<T> {
+    block: Arc<DictionaryBlock<T>>,
+    patterns: Arc<Patterns>,
+}
+
+impl<T: Real> Values for ByPattern<T> {
+    fn replace(&self, ctx: &Context, new: &NewValues<'_>) -> Result<bool> {
+        let all = RowValues { row_ptr: new.row_ptr(), values: &new.values, factor: new.factor };
+        for DictionarySegment { rows, values } in &self.block.segments {
+            let rows = rows.start as usize..rows.end as usize;
+            values.make_anew(ctx, self.patterns.slice(), |at, to| self.patterns.fill(&all, &rows, at, to))?;
+        }
+        Ok(true)
     }
 }
 
@@ -95,7 +123,8 @@ impl ByDictionary<'_> {
     /// # Panics
     /// If a column is outside the block.
     pub(crate) fn block<T: Real>(&self, ctx: &Context) -> Result<(Arc<DictionaryBlock<T>>, Sets<RowSet>)> {
-        let Self { part, factor, dictionary, main, slice_masks } = self;
+        let Self { part, factor, patterns, slice_masks } = self;
+        let Patterns { dictionary, main } = &**patterns;
         let (n, n_cols) = (part.n_owned(), part.n_owned() + part.halo.len);
         dictionary.check_columns(n_cols);
         let width = dictionary.width();
@@ -105,15 +134,11 @@ impl ByDictionary<'_> {
         };
         let entries: Vec<T> = dictionary.distances.iter().enumerate().flat_map(entry).collect();
         let runs: Vec<[u32; 2]> = dictionary.starts.windows(2).map(|run| [run[0], run[1]]).collect();
-        // values by pattern are the table's
-        let width_of_rows = if values.is_some() { 0 } else { width };
-        let slice = SLICE * width_of_rows;
+        let slice = patterns.slice();
+        let all = RowValues { row_ptr: part.row_ptr, values: &part.values, factor: *factor };
         let segment = |slices: Range<usize>| {
             let rows = n.min(slices.start * SLICE)..n.min(slices.end * SLICE);
-            let fill = |at: Range<usize>, to: &mut [T]| {
-                let first = rows.start + at.start / slice * SLICE;
-                fill_slices(part, first..rows.end.min(first + at.len() / slice * SLICE), self, width_of_rows, to);
-            };
+            let fill = |at, to: &mut [T]| patterns.fill(&all, &rows, at, to);
             let values = DeviceVec::made(ctx, slices.len() * slice, slice, "the values of the matrix", fill)?;
             Ok(DictionarySegment { rows: rows.start as u32..rows.end as u32, values })
         };
@@ -147,21 +172,38 @@ impl ByDictionary<'_> {
     }
 }
 
-/// The values of some rows with room for `width` entries each, in slices of 32 rows: see `cl/dictionary.cl`.
-fn fill_slices<T: Real>(part: &Part<'_>, rows: Range<usize>, by: &ByDictionary<'_>, width: usize, to: &mut [T]) {
-    let ByDictionary { factor, dictionary, main, .. } = by;
-    let (base, of_rows) = (part.row_ptr[0], part.row_ptr[rows.start]..part.row_ptr[rows.end]);
-    let values = T::scaled(&part.values[of_rows.start - base..of_rows.end - base], *factor);
-    to.par_chunks_mut(SLICE * width).with_min_len(SLICES).enumerate().for_each(|(k, slice)| {
-        slice.fill(T::default());
-        let begin = rows.start + k * SLICE;
-        for (lane, row) in (begin..rows.end.min(begin + SLICE)).enumerate() {
-            let values = &values[part.row_ptr[row] - of_rows.start..part.row_ptr[row + 1] - of_rows.start];
-            let put = |(e, &value): (usize, &T)| slice[e * SLICE + lane] = value;
-            match main {
-                Some(main) => main.positions(row, dictionary.of_row[row], values.len()).zip(values).for_each(put),
-                None => values.iter().enumerate().for_each(put),
+/// The values of a block's rows, and what they are multiplied by.
+struct RowValues<'v> {
+    row_ptr: &'v [usize],
+    values: &'v [f64],
+    factor: f64,
+}
+
+impl Patterns {
+    /// Room for the values of a slice of rows; none if the table has them.
+    fn slice(&self) -> usize {
+        if self.dictionary.values.is_some() { 0 } else { SLICE * self.dictionary.width() }
+    }
+
+    /// The elements `at` of the room for the values of some rows, in slices of 32: see `cl/dictionary.cl`.
+    fn fill<T: Real>(&self, all: &RowValues<'_>, rows: &Range<usize>, at: Range<usize>, to: &mut [T]) {
+        let (Self { dictionary, main }, RowValues { row_ptr, values, factor }) = (self, all);
+        let slice = self.slice();
+        let first = rows.start + at.start / slice * SLICE;
+        let rows = first..rows.end.min(first + at.len() / slice * SLICE);
+        let (base, of_rows) = (row_ptr[0], row_ptr[rows.start]..row_ptr[rows.end]);
+        let values = T::scaled(&values[of_rows.start - base..of_rows.end - base], *factor);
+        to.par_chunks_mut(slice).with_min_len(SLICES).enumerate().for_each(|(k, slice)| {
+            slice.fill(T::default());
+            let begin = rows.start + k * SLICE;
+            for (lane, row) in (begin..rows.end.min(begin + SLICE)).enumerate() {
+                let values = &values[row_ptr[row] - of_rows.start..row_ptr[row + 1] - of_rows.start];
+                let put = |(e, &value): (usize, &T)| slice[e * SLICE + lane] = value;
+                match main {
+                    Some(main) => main.positions(row, dictionary.of_row[row], values.len()).zip(values).for_each(put),
+                    None => values.iter().enumerate().for_each(put),
+                }
             }
-        }
-    });
+        });
+    }
 }

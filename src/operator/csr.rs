@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::device_rows::{DeviceRows, Sets, each};
+use super::device_rows::{DeviceRows, Sets, Values, each};
 use super::plan::{Layout, Target, has_dominant_row};
 use super::row_blocks::RowBlocks;
 use super::{Format, segments};
@@ -13,7 +13,7 @@ use crate::device::{Context, DeviceVec};
 use crate::error::Result;
 use crate::kernels::csr::{BlockSet, CsrBlock, CsrRows, CsrSegment};
 use crate::kernels::{Shape, Tuning};
-use crate::partition::{Part, compressed_bytes};
+use crate::partition::{NewValues, Part, compressed_bytes};
 use crate::real::Real;
 
 /// Elements that are worth a thread.
@@ -103,7 +103,18 @@ pub(crate) fn rows<T: Real>(ctx: &Context, block: &Arc<CsrBlock<T>>, cut: &RowBl
         compressed_bytes(block.n_rows as u64, entries as u64, size_of::<T>() as u64) as usize + 8 * cut.blocks.len();
     let [interior, boundary] = &cut.sets;
     let sets = [interior, boundary].map(|sets| each(sets.iter().copied(), rows));
-    Ok(DeviceRows::new(memory, sets, each(side_by_side(&cut.sets), rows)))
+    Ok(DeviceRows::new(memory, sets, each(side_by_side(&cut.sets), rows)).with_values(Arc::clone(block)))
+}
+
+/// Entry by entry.
+impl<T: Real> Values for Arc<CsrBlock<T>> {
+    fn replace(&self, ctx: &Context, new: &NewValues<'_>) -> Result<bool> {
+        for CsrSegment { before, values, .. } in &self.segments {
+            let of_segment = &new.values[*before as usize..][..values.len()];
+            values.make_anew(ctx, 1, |at, to| fill(&of_segment[at], new.factor, to))?;
+        }
+        Ok(true)
+    }
 }
 
 /// All row blocks of a segment at once, where they are side by side.
@@ -135,10 +146,11 @@ fn columns(ctx: &Context, indices: &[u32], limit: usize) -> Result<DeviceVec<u32
 
 /// Moves values, times `factor`.
 fn values<T: Real>(ctx: &Context, values: &[f64], factor: f64) -> Result<DeviceVec<T>> {
-    DeviceVec::made(ctx, values.len(), 1, "the values of the matrix", |at, to| {
-        let each = to.par_iter_mut().with_min_len(FEW).zip(&values[at]);
-        each.for_each(|(to, &v)| *to = T::from_f64(v * factor));
-    })
+    DeviceVec::made(ctx, values.len(), 1, "the values of the matrix", |at, to| fill(&values[at], factor, to))
+}
+
+fn fill<T: Real>(values: &[f64], factor: f64, to: &mut [T]) {
+    to.par_iter_mut().with_min_len(FEW).zip(values).for_each(|(to, &v)| *to = T::from_f64(v * factor));
 }
 
 #[cfg(test)]

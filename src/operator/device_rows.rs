@@ -1,6 +1,9 @@
 //! The rows of a block on a device, in whatever format.
 
+use crate::device::Context;
+use crate::error::Result;
 use crate::kernels::products::{ProductRows, Rows};
+use crate::partition::NewValues;
 
 /// What a product launches on rows without a halo, and on the others: of each segment what is not empty.
 pub(crate) type Sets<S> = [Vec<S>; 2];
@@ -25,6 +28,17 @@ pub(crate) struct DeviceRows<T> {
     boundary: Vec<Box<dyn ProductRows<T>>>,
     /// All of them, in fewer launches if that can be.
     whole: Vec<Box<dyn ProductRows<T>>>,
+    /// Their values, if these have places that follow from the pattern alone.
+    values: Option<Box<dyn Values>>,
+}
+
+/// Values of rows on a device.
+pub(super) trait Values: Send + Sync {
+    /// Puts others of the same pattern in their places; tells whether they fit.
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`](crate::Error::OpenCl).
+    fn replace(&self, ctx: &Context, new: &NewValues<'_>) -> Result<bool>;
 }
 
 /// Launches of one kind.
@@ -43,7 +57,20 @@ impl<T> DeviceRows<T> {
         [interior, boundary]: [Vec<Box<dyn ProductRows<T>>>; 2],
         whole: Vec<Box<dyn ProductRows<T>>>,
     ) -> Self {
-        Self { memory, interior, boundary, whole }
+        Self { memory, interior, boundary, whole, values: None }
+    }
+
+    /// The same, whose values may be replaced.
+    pub(super) fn with_values(self, values: impl Values + 'static) -> Self {
+        Self { values: Some(Box::new(values)), ..self }
+    }
+
+    /// Puts other values in the places of these, if they have such; tells whether it did.
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`](crate::Error::OpenCl).
+    pub(super) fn replace_values(&self, ctx: &Context, new: &NewValues<'_>) -> Result<bool> {
+        self.values.as_ref().map_or(Ok(false), |values| values.replace(ctx, new))
     }
 
     /// What a product launches on some rows.

@@ -18,7 +18,7 @@ use crate::comm::Message;
 use crate::error::Result;
 use crate::kernels::Shape;
 use crate::matrix::Csr;
-use crate::partition::{HaloPlan, Part};
+use crate::partition::{HaloPlan, NewValues, Part};
 use crate::real::Real;
 use crate::timeline::Lane;
 
@@ -149,10 +149,8 @@ impl<T: Real> HostBlock<T> {
     /// [`Error::Usage`](crate::Error::Usage) if the rows do not fit `format`.
     pub fn new(a: &Arc<Csr>, part: Part<'_>, factor: f64, format: Format) -> Result<Self> {
         let dictionary = dictionary(&part, factor, format)?;
-        let values = match (&part.values, T::scaled(if dictionary.is_some() { &[] } else { &part.values }, factor)) {
-            (Cow::Borrowed(_), Cow::Borrowed(_)) => None,
-            (_, values) => Some(Arc::new(values.into_owned())),
-        };
+        let values = if dictionary.is_some() { &[] } else { &*part.values };
+        let values = own_values(values, matches!(part.values, Cow::Borrowed(_)), factor);
         let mean_nnz = (part.nnz() / part.n_owned().max(1)).max(1);
         Ok(Self {
             a: Arc::clone(a),
@@ -279,6 +277,14 @@ impl<T: Real> HostBlock<T> {
     }
 }
 
+/// Values times `factor`, unless these are those of the matrix.
+fn own_values<T: Real>(values: &[f64], are_of_matrix: bool, factor: f64) -> Option<Arc<Vec<T>>> {
+    match T::scaled(values, factor) {
+        Cow::Borrowed(_) if are_of_matrix => None,
+        values => Some(Arc::new(values.into_owned())),
+    }
+}
+
 /// The rows by patterns, if a pattern has the values, too: otherwise the host, which has the matrix anyway, gains little.
 fn dictionary<T: Real>(part: &Part<'_>, factor: f64, format: Format) -> Result<Option<ByDictionary<T>>> {
     let dictionary = match format {
@@ -330,6 +336,12 @@ impl<T: Real> LinearOperator<HostBackend<T>> for HostBlock<T> {
     ) -> Result<()> {
         self.exchange(backend, &mut v[of])?;
         then(v)
+    }
+
+    fn take_values(&mut self, _: &HostBackend<T>, new: &NewValues<'_>) -> Result<bool> {
+        let are_of_matrix = matches!(new.values, Cow::Borrowed(_));
+        (self.a, self.values) = (Arc::clone(new.a), own_values(&new.values, are_of_matrix, new.factor));
+        Ok(self.dictionary.is_none())
     }
 
     fn takes_columns(&self) -> bool {

@@ -12,7 +12,7 @@ use crate::device::{Context, DeviceVec, Grid};
 use crate::error::Result;
 use crate::kernels::products::{Product, Rows};
 use crate::kernels::{Kernels, ProductsFor, Shape, Tuning};
-use crate::partition::{HaloPlan, Part};
+use crate::partition::{HaloPlan, NewValues, Part};
 use crate::real::Real;
 
 /// A block of rows in one of several formats, with what its halo needs in vectors of so many columns.
@@ -224,6 +224,10 @@ impl<T: Real, A: Real> LinearOperator<OpenClBackend<T, A>> for DeviceBlock<T> {
         let [x, y] = pair(v, of);
         dots.set_groups(self.dots_of(backend, rest, x, y, &partials, groups)?);
         Ok(())
+    }
+
+    fn take_values(&mut self, backend: &OpenClBackend<T, A>, values: &NewValues<'_>) -> Result<bool> {
+        self.rows.replace_values(&backend.ctx, values)
     }
 
     fn takes_columns(&self) -> bool {

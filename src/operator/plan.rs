@@ -204,14 +204,17 @@ fn with_vectors<T: Real>(part: &Part<'_>, matrix: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use crate::backend::LinearOperator;
     use crate::backend::opencl::OpenClBackend;
+    use crate::backend::{Backend, LinearOperator};
+    use crate::comm::Alone;
     use crate::device::{Context, list};
-    use crate::kernels::Tuning;
+    use crate::kernels::{Kernels, Tuning};
     use crate::matrix::{Csr, gallery};
     use crate::operator::opencl::DeviceBlock;
-    use crate::partition::{row_ranges, split};
+    use crate::partition::{NewValues, row_ranges, split};
 
     fn build(spec: &str) -> Csr {
         spec.parse::<gallery::Spec>().unwrap().build().unwrap()
@@ -338,6 +341,41 @@ mod tests {
                     assert_eq!(LinearOperator::<OpenClBackend<f64, f64>>::bytes(&block), offer.bytes);
                     assert!(block.memory() <= offer.memory() + 8 * part.n_owned() as u64, "{spec} {format}");
                 }
+            }
+        }
+    }
+    /// In one segment and in several: as rows that are moved with the other values.
+    #[test]
+    fn other_values_take_the_places_of_these() {
+        for (shape, most) in [Shape::Cpu, Shape::Gpu].into_iter().flat_map(|shape| [(shape, 1 << 15), (shape, 1 << 30)])
+        {
+            let mut device = list().devices.remove(0);
+            device.max_buffer_bytes = device.max_buffer_bytes.min(most);
+            let ctx = Arc::new(Context::open(&device).unwrap());
+            for (spec, format) in ["variable:12", "dense-rows:3000"]
+                .into_iter()
+                .flat_map(|spec| [Format::Csr, Format::Pattern, Format::Sell].map(|format| (spec, format)))
+            {
+                let tuning = Tuning::default_for(&device, shape);
+                let a = build(spec);
+                let (n, values) = (a.n_rows(), a.values().iter().map(|v| 0.1 * v).collect());
+                let whole = Arc::new(a.with_values((0..a.nnz()).map(|k| (k % 9) as f64 - 4.0).collect()));
+                let a = a.with_values(values);
+                let part = split(&a, std::slice::from_ref(&(0..n))).remove(0);
+                let Ok(offer) = Offer::of(&part, 1.0, format, target(shape)) else { continue };
+                let kernels = Kernels::<f64, f64>::build(&ctx, tuning).unwrap();
+                let backend = OpenClBackend::new(Arc::clone(&ctx), kernels, n, Box::new(Alone::default())).unwrap();
+                let mut block = DeviceBlock::alone(&ctx, &backend.kernels.tuning, &part, &offer).unwrap();
+                let (rows, col_idx) = (0..n, Some(whole.col_idx().into()));
+                let new = NewValues { a: &whole, rows, col_idx, values: whole.values().into(), factor: 1.0 };
+                assert!(block.take_values(&backend, &new).unwrap(), "{spec} {format}");
+                let x: Vec<f64> = (0..n).map(|i| (i * 7 % 11) as f64 - 5.0).collect();
+                let mut v = [backend.vector(0, "x").unwrap(), backend.vector(0, "y").unwrap()];
+                let ([of_x, of_y], mut y) = (&mut v, vec![0.0; n]);
+                backend.write(&x, of_x).unwrap();
+                block.apply(&backend, of_x, of_y).unwrap();
+                backend.read(of_y, &mut y).unwrap();
+                assert!(y == whole.mul_vec(&x), "{spec} {format} {shape:?} {most}");
             }
         }
     }

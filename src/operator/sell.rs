@@ -1,6 +1,7 @@
 //! Rows in slices, with columns and values in as few bytes as they need: the layout that `cl/sell.cl` describes.
 
 mod blocks;
+mod replace;
 mod upload;
 
 use std::cmp::Reverse;
@@ -57,7 +58,7 @@ struct Piece {
 }
 
 /// Units that are alike: rows of a unit, whether they are pieces.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct List {
     block: usize,
     has_pieces: bool,
@@ -171,9 +172,9 @@ pub(crate) struct Sell<'a, T> {
     factor: f64,
     block: usize,
     /// Units that need no halo, and those that do: of blocks and of rows; whole, and pieces.
-    lists: Vec<List>,
-    pieces: Vec<Piece>,
-    slices: Vec<Slice>,
+    lists: Arc<Vec<List>>,
+    pieces: Arc<Vec<Piece>>,
+    slices: Arc<Vec<Slice>>,
     sets: [SliceSet; 2],
     /// Row, first part, number of parts, how far apart they are.
     long_rows: Vec<[u32; 4]>,
@@ -216,7 +217,8 @@ impl<T: Real> Layout<T> for Sell<'_, T> {
             all
         };
         let whole = with_long(side_by_side(&interior, &boundary));
-        Ok(DeviceRows::new(memory, [each(interior, rows), with_long(boundary)], whole))
+        let all = DeviceRows::new(memory, [each(interior, rows), with_long(boundary)], whole);
+        Ok(all.with_values(self.places(Arc::clone(&block))))
     }
 }
 
@@ -251,25 +253,29 @@ impl<'a, T: Real> Sell<'a, T> {
     /// Lays out the rows of `part`, times `factor`. Three passes over the entries, the memory of 8 bytes a row.
     pub(crate) fn plan(part: &'a Part<'a>, factor: f64) -> Self {
         let marks = marks(part);
-        let block = block_size(part, &marks);
-        let mut this = Self {
+        let mut this = Self::empty(part, factor, block_size(part, &marks));
+        this.list(&marks);
+        this.sort();
+        this.slice();
+        this
+    }
+
+    /// Without any slices.
+    fn empty(part: &'a Part<'a>, factor: f64, block: usize) -> Self {
+        Self {
             part,
             factor,
             block,
-            lists: Vec::new(),
-            pieces: Vec::new(),
-            slices: Vec::new(),
+            lists: Arc::default(),
+            pieces: Arc::default(),
+            slices: Arc::default(),
             sets: [SliceSet::default(); 2],
             long_rows: Vec::new(),
             few: 0,
             parts: 0,
             bytes: 0,
             real: std::marker::PhantomData,
-        };
-        this.list(&marks);
-        this.sort();
-        this.slice();
-        this
+        }
     }
 
     /// Bytes of the slices and of the list of long rows.
@@ -283,9 +289,10 @@ impl<'a, T: Real> Sell<'a, T> {
     fn list(&mut self, marks: &[u8]) {
         let n = self.part.n_owned();
         let mean = self.part.nnz() / n.max(1);
+        let (mut lists, mut pieces) = (Vec::new(), Vec::new());
         for k in 0..8 {
             let block = if k % 4 < 2 { self.block } else { 1 };
-            self.lists.push(List { block, has_pieces: k % 2 == 1, units: Vec::new() });
+            lists.push(List { block, has_pieces: k % 2 == 1, units: Vec::new() });
         }
         let mut row = 0;
         while row < n {
@@ -295,13 +302,13 @@ impl<'a, T: Real> Sell<'a, T> {
             let blocks = self.row_len(row) / block;
             let kind = 4 * usize::from(marks[row] & NEEDS_HALO != 0) + if is_block { 0 } else { 2 };
             if blocks <= longest {
-                self.lists[kind].units.push(Unit { row: row as u32, piece: WHOLE });
+                lists[kind].units.push(Unit { row: row as u32, piece: WHOLE });
             } else {
                 let count = blocks.div_ceil(longest);
                 for first in 0..count {
-                    self.lists[kind + 1].units.push(Unit { row: row as u32, piece: self.pieces.len() as u32 });
+                    lists[kind + 1].units.push(Unit { row: row as u32, piece: pieces.len() as u32 });
                     let target = (self.parts + first * block) as u32;
-                    self.pieces.push(Piece { first: first as u32, step: count as u32, target });
+                    pieces.push(Piece { first: first as u32, step: count as u32, target });
                 }
                 let long = |k: usize| [row + k, self.parts + k, count, block].map(|v| v as u32);
                 self.long_rows.extend((0..block).map(long));
@@ -309,6 +316,7 @@ impl<'a, T: Real> Sell<'a, T> {
             }
             row += block;
         }
+        (self.lists, self.pieces) = (Arc::new(lists), Arc::new(pieces));
         self.long_rows.sort_by_key(|row| row[2] as usize > FEW);
         self.few = self.long_rows.partition_point(|row| row[2] as usize <= FEW);
     }
@@ -316,7 +324,7 @@ impl<'a, T: Real> Sell<'a, T> {
     /// Sorts the units of each window, longest first. Its slices begin at another one from window to window: work-groups as
     /// large as windows would give the long ones to the same work-items each time.
     fn sort(&mut self) {
-        let mut lists = std::mem::take(&mut self.lists);
+        let mut lists = Arc::unwrap_or_clone(std::mem::take(&mut self.lists));
         for list in &mut lists {
             let (block, this) = (list.block, &*self);
             list.units.par_chunks_mut(WINDOW).enumerate().for_each(|(k, window)| {
@@ -327,11 +335,12 @@ impl<'a, T: Real> Sell<'a, T> {
                 }
             });
         }
-        self.lists = lists;
+        self.lists = Arc::new(lists);
     }
 
     /// Cuts the lists into slices.
     fn slice(&mut self) {
+        let mut all = Vec::new();
         for (k, list) in self.lists.iter().enumerate() {
             let begins: Vec<usize> = (0..list.units.len()).step_by(UNITS).collect();
             let set = &mut self.sets[k / 4];
@@ -341,8 +350,9 @@ impl<'a, T: Real> Sell<'a, T> {
             }
             let this = &*self;
             let slices: Vec<Slice> = begins.into_par_iter().map(|first| this.shape(k, first)).collect();
-            self.slices.extend(slices);
+            all.extend(slices);
         }
+        self.slices = Arc::new(all);
         self.sets[1].first = self.sets[0].blocked + self.sets[0].single;
         self.bytes = self.slices.iter().map(|slice| self.size(slice)).sum();
     }

@@ -11,6 +11,7 @@ use crate::backend::{Backend, Widens};
 use crate::comm::Links;
 use crate::error::Result;
 use crate::krylov::{Iterate, Workspace};
+use crate::partition::NewValues;
 use crate::real::Real;
 
 /// All in the precision of the iteration: the iterate is `w.x`.
@@ -172,6 +173,11 @@ where
         let curvature = wide.dot(x, r)?;
         Iterate::<O>::restore(self, backend, w)?;
         Ok(Some(curvature))
+    }
+
+    fn take_values(&mut self, values: &NewValues<'_>) -> Result<bool> {
+        let [a] = &mut self.operators[..] else { return Ok(false) };
+        a.take_values(&self.backend, values)
     }
 
     fn stored(&self) -> u64 {

@@ -4,6 +4,7 @@ mod batch;
 pub(crate) mod columns;
 pub(crate) mod function;
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -33,7 +34,7 @@ use crate::operator::choice::{FormatCandidate, FormatChoice, Why};
 use crate::operator::host::HostBlock;
 use crate::operator::opencl::DeviceBlock;
 use crate::operator::{Exchange, Format};
-use crate::partition::Part;
+use crate::partition::{NewValues, Part};
 use crate::precond::scaling::{RankScaling, Scaling};
 use crate::precond::{Precond, Rows};
 use crate::real::{Precision, Real};
@@ -57,6 +58,15 @@ pub(crate) trait Rank: Send {
 
     /// Solves for this rank's part of the right-hand side, from and to its part of the iterate.
     fn run(&mut self, links: Links, stretch: Stretch<'_>, monitor: Monitor<'_>) -> Result<Ended>;
+
+    /// Takes the values of `rows` of a system with the same pattern, and with a scaling if it has one; tells whether it did. If not, or after
+    /// an error, it can't be run any more. Slices need their columns.
+    fn take_values(
+        &mut self,
+        system: &System<'_>,
+        rows: &Range<usize>,
+        col_idx: Option<Cow<'_, [u32]>>,
+    ) -> Result<bool>;
 
     /// Whether it can [`run_columns`](Self::run_columns).
     fn takes_columns(&self) -> bool;
@@ -133,6 +143,17 @@ pub(crate) struct System<'a> {
     pub(crate) factor: f64,
 }
 
+impl System<'_> {
+    /// The scaled values of some rows of A, if it is scaled.
+    fn scaled(&self, rows: &Range<usize>) -> Result<Option<Vec<f64>>> {
+        let Some(scaling) = self.scaling else { return Ok(None) };
+        let _scaling = stage("scale");
+        let scaled = scaling.values(&self.matrices[MATRIX], rows.clone())?;
+        log::debug!("{} rows are scaled", rows.len());
+        Ok(Some(scaled))
+    }
+}
+
 /// What an engine is made for.
 struct Plan<'a> {
     precond: Option<(Precond, Rows)>,
@@ -202,10 +223,8 @@ pub(crate) fn open(
     let start = Instant::now();
     let System { matrices, scaling, factor } = *system;
     let (a, part) = (&matrices[MATRIX], &mut parts[MATRIX]);
-    if let Some(scaling) = scaling {
-        let _scaling = stage("scale");
-        part.values = scaling.values(a, part.rows.clone())?.into();
-        log::debug!("{} rows are scaled", part.rows.len());
+    if let Some(scaled) = system.scaled(&part.rows)? {
+        part.values = scaled.into();
     }
     let plan = Plan {
         precond: setup
@@ -422,6 +441,29 @@ where
         } else {
             self.solve_columns(links, columns, watch)
         }
+    }
+
+    fn take_values(
+        &mut self,
+        system: &System<'_>,
+        rows: &Range<usize>,
+        col_idx: Option<Cow<'_, [u32]>>,
+    ) -> Result<bool> {
+        let Self { backend, operators, iterate, scaling, .. } = self;
+        let ([a], [operator]) = (system.matrices, &mut operators[..]) else { return Ok(false) };
+        if system.scaling.is_some() != scaling.is_some() {
+            return Ok(false);
+        }
+        let given = &a.values()[a.row_ptr()[rows.start]..a.row_ptr()[rows.end]];
+        let values = system.scaled(rows)?.map_or(given.into(), Cow::Owned);
+        let _uploading = stage("upload");
+        let new = NewValues { a, rows: rows.clone(), col_idx, values, factor: system.factor };
+        if !(operator.take_values(backend, &new)? && iterate.take_values(&new)?) {
+            return Ok(false);
+        }
+        *scaling = None; // its memory is that of the next
+        *scaling = system.scaling.map(|scaling| scaling.share(backend, rows.clone())).transpose()?;
+        Ok(true)
     }
 
     fn keep_open(&self) {

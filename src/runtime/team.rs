@@ -1,5 +1,6 @@
 //! The ranks of a system: opened on devices with rows, at first and anew, and run.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -27,6 +28,7 @@ use crate::named::as_text;
 use crate::operator::choice::FormatChoice;
 use crate::operator::{Exchange, Format, HostOperator};
 use crate::partition::{Part, join_neighbours, split};
+use crate::precond::scaling::Scaling;
 use crate::timeline::stages::stage;
 use crate::tune::{Tune, kept};
 
@@ -191,14 +193,39 @@ impl Ranks<'static> {
             left_out: Vec::new(),
             costs,
             holds_all,
-            is_preconditioned: scaling.is_some()
-                || whole.setup.method.applies(whole.setup.precond) && diagonal.iter().any(|d| *d != diagonal[0]),
+            is_preconditioned: is_preconditioned(whole, &diagonal, scaling.as_ref()),
             #[cfg(test)]
             altered: None,
             times,
         };
         ranks.note_storage(beside_rows);
         Ok(ranks)
+    }
+
+    /// Gives the ranks the values of `rows`, whose pattern is that of the rows that they have; tells whether all have taken them. If
+    /// not, or after an error, they have to be opened anew.
+    ///
+    /// # Errors
+    /// Errors of devices.
+    pub(crate) fn take_values(&mut self, whole: &Whole, rows: &Arc<Csr>) -> Result<bool, Failed> {
+        let preparing = stage("prepare");
+        let diagonal = whole.diagonal(rows);
+        let scaling = whole.scaling(&diagonal);
+        self.is_preconditioned = is_preconditioned(whole, &diagonal, scaling.as_ref());
+        let are_in_slices = self.infos.iter().any(|info| info.format == Format::Sell);
+        let columns: Vec<Option<Cow<'_, [u32]>>> = if are_in_slices {
+            split(rows, &self.placement.rows).into_iter().map(|part| Some(part.col_idx)).collect()
+        } else {
+            vec![None; self.ranks.len()]
+        };
+        drop(preparing);
+        let matrices = std::slice::from_ref(rows);
+        let system = System { matrices, scaling: scaling.as_ref(), factor: whole.factor };
+        let jobs = self.ranks.iter_mut().zip(&self.placement.rows).zip(columns).collect();
+        let take =
+            |((rank, own), columns): ((&mut Box<dyn Rank>, &Range<usize>), _)| rank.take_values(&system, own, columns);
+        let taken = in_threads(&Failure::default(), jobs, take)?;
+        Ok(!taken.is_empty() && taken.into_iter().all(|is_taken| is_taken))
     }
 }
 
@@ -411,6 +438,12 @@ impl Ranks<'_> {
         }
         ended
     }
+}
+
+/// Whether the preconditioner changes anything.
+fn is_preconditioned(whole: &Whole, diagonal: &[f64], scaling: Option<&Scaling>) -> bool {
+    let is_applied = || whole.setup.method.applies(whole.setup.precond) && diagonal.iter().any(|d| *d != diagonal[0]);
+    scaling.is_some() || is_applied()
 }
 
 /// The parts of each rank, for those of each matrix.

@@ -100,6 +100,11 @@ impl Whole {
         Ok(rows)
     }
 
+    /// Takes the same matrix with other values, which the ranks have yet to get.
+    pub(crate) fn replace(&mut self, a: Arc<Csr>) {
+        (self.a, self.rows, self.hash) = (a, Weak::new(), OnceLock::new());
+    }
+
     /// Permutes and scales the system from now on, before it is put in the order of the ranks, which are to be opened anew.
     pub(crate) fn equilibrate(&mut self, equilibration: Equilibration) {
         (self.rows, self.hash) = (Weak::new(), OnceLock::new());

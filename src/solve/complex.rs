@@ -9,6 +9,7 @@ use super::session::Solver;
 use crate::error::{Error, Result};
 use crate::krylov::{Indefinite, Reason, Singularity};
 use crate::matrix::equivalent::{Form, real_form};
+use crate::matrix::search::first;
 use crate::matrix::{Complex64, Csr, shortage};
 use crate::runtime::{Control, Setup, Stop};
 use crate::timeline::stages::stage;
@@ -95,7 +96,11 @@ impl ComplexSolver {
         if values.len() != expected {
             return Err(Error::SizeMismatch { what: "the values".into(), expected, found: values.len() });
         }
-        let a = Arc::new(Csr::with_values(Arc::clone(&self.a), values)?);
+        if let Some(k) = first(expected, |k| !values[k].is_finite()) {
+            let value = values[k].norm();
+            return Err(Error::NotFinite { what: "the values".into(), index: k + 1, value });
+        }
+        let a = Arc::new(self.a.with_values(values));
         let (.., values) = real_form(&a)?.into_raw_parts();
         self.solver.update_values(values).map_err(|error| error_of(&a, error))?;
         self.a = a;

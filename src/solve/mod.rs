@@ -4,6 +4,7 @@ mod chain;
 mod columns;
 mod complex;
 mod factorised;
+mod facts;
 mod iteration_times;
 mod methods;
 mod null_space;
@@ -16,6 +17,7 @@ mod rounds;
 mod session;
 mod statistics;
 mod subject;
+mod values;
 
 pub use crate::krylov::{Criterion, Indefinite, MOST_RESTART, Method, Reason, Singularity};
 pub use crate::operator::choice::{FormatCandidate, FormatChoice, Why};

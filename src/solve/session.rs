@@ -6,10 +6,10 @@ use std::time::Instant;
 
 use super::chain::{Chain, Known, check_precond};
 use super::factorised::Factorised;
+use super::facts::Facts;
 use super::iteration_times;
 use super::null_space::NullSpace;
 use super::outcome::Outcome;
-use super::reach::power_of_two_near;
 use super::recovery::{self, DeviceFailure};
 use super::statistics::{Answer, Statistics};
 use crate::alongside::alongside;
@@ -31,13 +31,13 @@ use crate::tune::store::Store;
 /// Solvers are independent of each other: several may work in several threads.
 pub struct Solver {
     /// What it was asked for.
-    asked: Setup,
+    pub(super) asked: Setup,
     pub(super) whole: Whole,
     pub(super) stats: Stats,
     reordering: Reordering,
     rejected: Vec<Rejected>,
     note: Option<String>,
-    times: SetupTimes,
+    pub(super) times: SetupTimes,
     forecast: Forecast,
     pub(super) ranks: Ranks<'static>,
     pub(super) failures: Vec<DeviceFailure>,
@@ -49,7 +49,7 @@ pub struct Solver {
     /// The factorisation of the matrix, if it was thought of.
     pub(super) factorised: Option<Factorised>,
     /// Why there is no transversal, if one was asked for.
-    shortage: Option<Shortage>,
+    pub(super) shortage: Option<Shortage>,
     /// Whether there is one, once that was asked.
     pub(super) is_structurally_singular: OnceLock<bool>,
     /// What factors have said of a singular matrix, so that a method goes on which finds least residuals.
@@ -83,7 +83,7 @@ impl Solver {
         Self::open(a.into(), setup, Some(cancel))
     }
 
-    fn open(a: Arc<Csr>, setup: &Setup, cancel: Option<&AtomicBool>) -> Result<Self> {
+    pub(super) fn open(a: Arc<Csr>, setup: &Setup, cancel: Option<&AtomicBool>) -> Result<Self> {
         let (start, asked) = (Instant::now(), setup.clone());
         let of_any_shape = Setup { method: Method::Lsmr, ..setup.clone() };
         let is_square = a.n_rows() == a.n_cols();
@@ -124,13 +124,9 @@ impl Solver {
         log::debug!("the order of the rows is known");
         let checking = stage("check");
         let looked_at = if equilibration.is_some() { &a } else { &rows };
-        let stats = check(stats.unwrap_or_else(|| Stats::of_reordered(&a, looked_at)), setup)?;
-        // no entry is much larger than 1
-        let factor = if equilibration.is_some() { 1.0 } else { matrix_factor(&a, &stats, setup)? };
-        let has_pairs = stats.asymmetry.is_none() || setup.assume_symmetric;
-        let is_symmetric = has_pairs && setup.precond != Precond::Transversal; // rows are moved
-        let obstacle = obstacle(&a, &stats, is_symmetric);
-        let null_space = NullSpace::of(&a, is_symmetric);
+        let stats = stats.unwrap_or_else(|| Stats::of_reordered(&a, looked_at));
+        let Facts { stats, factor, is_symmetric, obstacle, null_space } =
+            Facts::of(&a, stats, setup, equilibration.is_some())?;
         drop(checking);
         log::debug!("the matrix is checked");
         let (mut method, mut chain) = Chain::of(setup, Known { is_symmetric, obstacle })?;
@@ -194,43 +190,6 @@ impl Solver {
             is_structurally_singular: OnceLock::new(),
             singular: None,
         })
-    }
-
-    /// Gives the matrix other values in the same pattern, row by row in the order of the columns, as for a next step in time or of a
-    /// nonlinear solve. All is decided anew: symmetry, method, format, shares. What stays is the driver, the opened devices, and
-    /// compiled kernels, so that it takes what the checks and the way of the values to the devices take. Their memory is freed before.
-    ///
-    /// ```
-    /// use declive::matrix::gallery;
-    /// use declive::{Control, Setup, Solver, Stop};
-    ///
-    /// # fn main() -> declive::Result<()> {
-    /// let a = gallery::poisson2d([30, 30])?;
-    /// let values: Vec<f64> = a.values().iter().map(|v| 2.0 * v).collect();
-    /// let mut solver = Solver::new(a, &Setup::default())?;
-    /// let b = vec![1.0; 900];
-    /// let first = solver.solve(&b, None, &Stop::default(), Control::default())?;
-    /// solver.update_values(values)?;
-    /// // not far from half of the former
-    /// let half: Vec<f64> = first.x.iter().map(|x| 0.5 * x).collect();
-    /// let second = solver.solve(&b, Some(&half), &Stop::default(), Control::default())?;
-    /// assert!(second.reason.converged() && second.iterations <= 1);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::SizeMismatch`] and [`Error::NotFinite`] for the values, which leave the solver as it was. Those of [`Solver::new`], after
-    /// which each solve ends with [`Error::SolverBroken`] until other values are there.
-    pub fn update_values(&mut self, values: Vec<f64>) -> Result<()> {
-        check_vector("the values", &values, self.whole.a.nnz())?;
-        let _kept_open = self.ranks.close_for_others();
-        let nothing = Arc::new(Csr::new(0, 0, vec![0], Vec::new(), Vec::new())?);
-        let a = std::mem::replace(&mut self.whole.a, nothing);
-        let a = Arc::new(Csr::with_values(a, values)?);
-        self.whole.a = Arc::clone(&a);
-        *self = Self::open(a, &self.asked.clone(), None)?;
-        Ok(())
     }
 
     /// Solves `A x = b`, or finds its least squares by [`Method::Lsmr`], from `x0`, or from zero: [`solve_into`](Self::solve_into) with a vector for x.
@@ -487,58 +446,5 @@ pub(super) fn check_vector(what: &str, v: &[f64], n: usize) -> Result<()> {
     match first(n, |k| !v[k].is_finite()) {
         Some(k) => Err(Error::NotFinite { what: what.into(), index: k + 1, value: v[k] }),
         None => Ok(()),
-    }
-}
-
-/// What shows that a matrix is not positive definite: that it is not symmetric, or its diagonal.
-fn obstacle(a: &Csr, stats: &Stats, is_symmetric: bool) -> Option<Indefinite> {
-    if let Some(pair) = stats.asymmetry.as_ref().filter(|_| !is_symmetric) {
-        let (upper, lower) = (pair.upper, pair.lower);
-        return Some(Indefinite::Asymmetry { row: pair.row + 1, col: pair.col + 1, upper, lower });
-    }
-    let diagonal = &stats.diagonal;
-    let first = [diagonal.missing_or_zero, diagonal.negative].into_iter().flatten().min()?;
-    let row = first + 1;
-    Some(match a.row(first).0 {
-        [] => Indefinite::EmptyRow { row },
-        _ => Indefinite::Diagonal { row, value: a.get(first, first).unwrap_or(0.0) },
-    })
-}
-
-/// Checks a matrix of which this is known.
-fn check(stats: Stats, setup: &Setup) -> Result<Stats> {
-    if let Some(found) = &stats.asymmetry
-        && setup.method != Method::Auto
-        && setup.method.needs_symmetric()
-        && !setup.assume_symmetric
-    {
-        return Err(Error::NotSymmetric {
-            method: setup.method.name(),
-            row: found.row + 1,
-            col: found.col + 1,
-            upper: found.upper,
-            lower: found.lower,
-        });
-    }
-    Ok(stats)
-}
-
-/// The power of two that the ranks' matrix is multiplied by, so that its entries and sums are well inside the range of the
-/// precision. Powers of two round nothing.
-fn matrix_factor(a: &Csr, stats: &Stats, setup: &Setup) -> Result<f64> {
-    let largest = stats.largest;
-    let factor = 1.0 / power_of_two_near(largest);
-    match setup.precision {
-        Precision::F64 if (2f64.powi(-400)..2f64.powi(400)).contains(&largest) => Ok(1.0),
-        Precision::F64 => Ok(factor),
-        Precision::F32 | Precision::Mixed => {
-            let has_diagonal = stats.diagonal.missing_or_zero.is_none() && !setup.method.minimises();
-            let smallest = has_diagonal.then(|| a.diagonal());
-            let lost = |d: &f64| *d > 0.0 && ((d * factor) as f32) < f32::MIN_POSITIVE;
-            match smallest.and_then(|d| d.iter().position(lost).map(|i| (i, d[i]))) {
-                Some((i, value)) => Err(Error::BeyondSingle { row: i + 1, value, largest }),
-                None => Ok(factor),
-            }
-        }
     }
 }

@@ -1,5 +1,6 @@
 //! Slices on their way to the device: filled piece by piece.
 
+use std::borrow::Borrow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -54,8 +55,18 @@ impl<T: Real> Sell<'_, T> {
 
     /// Moves the data of some slices.
     fn segment(&self, ctx: &Context, slices: Range<usize>) -> Result<SellSegment> {
+        let bytes = self.slices[slices.clone()].iter().map(|slice| self.size(slice)).sum();
+        let data = self.fill_all(Filling::new(ctx, bytes, WHAT)?, &slices)?;
+        Ok(SellSegment { slices, data })
+    }
+
+    /// Makes the data of some slices.
+    pub(super) fn fill_all<V: Borrow<DeviceVec<u8>>>(
+        &self,
+        mut data: Filling<'_, u8, V>,
+        slices: &Range<usize>,
+    ) -> Result<V> {
         let mut rest = &self.slices[slices.clone()];
-        let mut data = Filling::<u8>::new(ctx, rest.iter().map(|slice| self.size(slice)).sum(), WHAT)?;
         while !rest.is_empty() {
             let (mut bytes, mut count) = (0, 0);
             while count < rest.len() && (count == 0 || bytes + self.size(&rest[count]) <= Filling::<u8>::piece_len()) {
@@ -75,7 +86,7 @@ impl<T: Real> Sell<'_, T> {
             })?;
             rest = later;
         }
-        Ok(SellSegment { slices, data: data.finish()? })
+        data.finish()
     }
 
     fn n_cols(&self) -> usize {
