@@ -85,5 +85,5 @@ pub mod verify;
 
 pub use error::{Error, ErrorKind, Result};
 pub use matrix::Csr;
-pub use memory::{HugePages, exit_when_short};
+pub use memory::{HugePages, exit_when_short, peak_bytes};
 pub use solve::{Control, HostOperator, OperatorSolver, Outcome, Reason, Setup, Solver, Stop};

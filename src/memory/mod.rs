@@ -8,6 +8,7 @@ mod available;
 mod elements;
 mod map;
 mod pages;
+mod peak;
 mod plain;
 
 pub(crate) use array::{NoMemory, copied, copy, zeros};
@@ -15,4 +16,5 @@ pub(crate) use available::available_bytes;
 pub(crate) use elements::Elements;
 pub(crate) use map::Map;
 pub use pages::{HugePages, exit_when_short};
+pub use peak::peak_bytes;
 pub(crate) use plain::Plain;

@@ -14,7 +14,7 @@ use declive::timeline::stages;
 use serde::Serialize;
 
 use super::in_flags;
-use super::units::{count, plural};
+use super::units::{bytes, count, plural};
 
 /// All that is known about a solve.
 ///
@@ -29,6 +29,7 @@ pub(crate) struct Report {
     pub(super) seconds: Seconds,
     /// In the order of their beginnings.
     pub(super) timeline: Vec<Stage>,
+    pub(super) host_memory: HostMemory,
     pub(super) matrix: Matrix,
     pub(super) rhs: Rhs,
     pub(super) x0: Option<String>,
@@ -146,6 +147,28 @@ impl Stage {
 
     pub(super) fn end(&self) -> f64 {
         self.start + self.seconds
+    }
+}
+
+/// Memory of the host, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(crate) struct HostMemory {
+    /// The most that the command had at one time, if the system tells.
+    pub(super) peak: Option<u64>,
+    /// Of it, the matrix by rows, as it was read: of a complex one, the real form.
+    pub(super) matrix: u64,
+}
+
+impl HostMemory {
+    fn new(stats: &Stats) -> Self {
+        let (places, entries) = (size_of::<usize>(), size_of::<u32>() + size_of::<f64>());
+        let matrix = (places * (stats.n_rows + 1) + entries * stats.nnz) as u64;
+        Self { peak: declive::peak_bytes(), matrix }
+    }
+
+    /// In words.
+    pub(super) fn text(self) -> Option<String> {
+        Some(format!("{} at the peak, of it {} the matrix", bytes(self.peak?), bytes(self.matrix)))
     }
 }
 
@@ -392,6 +415,7 @@ impl Report {
                 total: facts.total.as_secs_f64(),
             },
             timeline: stages::recorded().into_iter().map(|stage| Stage::new(stage, facts.began, facts.total)).collect(),
+            host_memory: HostMemory::new(stats),
             matrix: Matrix::new(facts.source, stats, facts.complex, facts.duplicates),
             rhs: facts.rhs,
             x0: facts.x0,

@@ -140,6 +140,9 @@ impl Report {
                 &format!("{}, {}{share}, stored as {}", rank.label(), bytes(rank.info.bytes), rank.stored()),
             );
         }
+        if let Some(memory) = self.host_memory.text() {
+            text.line("host memory", &memory);
+        }
         for device in &self.rejected {
             text.line("not used", &format!("{} ({} {}): {}", device.device, device.kind, device.index, device.reason));
         }

@@ -13,7 +13,8 @@ use declive::solve::{
 
 use super::json;
 use super::solve::{
-    Failed, Figures, Files, Halos, Matrix, NotUsed, Options, Order, Rank, Report, Rhs, Seconds, Solve, SolveSeconds,
+    Failed, Figures, Files, Halos, HostMemory, Matrix, NotUsed, Options, Order, Rank, Report, Rhs, Seconds, Solve,
+    SolveSeconds,
 };
 
 fn figures(residual: f64) -> Figures {
@@ -100,6 +101,7 @@ pub(super) fn report(ranks: usize, residuals: &[f64]) -> Report {
         figures: figures(residuals.iter().copied().fold(0.0, f64::max)),
         seconds: Seconds { solve: 10.0, total: 12.5, ..Seconds::default() },
         timeline: Vec::new(),
+        host_memory: HostMemory { peak: Some(20 << 30), matrix: 18_400_000_008 },
         matrix,
         rhs: Rhs { source: "b.mtx".into(), default: false, columns: residuals.len() },
         x0: None,

@@ -335,6 +335,11 @@ fn the_report_for_machines() {
     }
     assert_eq!((&json["matrix"]["rows"], &json["matrix"]["nnz"]), (&512.into(), &3200.into()));
     assert_eq!((&json["rhs"]["source"], &json["rhs"]["default"]), (&"random:3".into(), &false.into()));
+    let memory = |name: &str| json["host_memory"][name].as_u64();
+    assert_eq!(memory("matrix"), Some(513 * 8 + 3200 * 12));
+    if cfg!(target_os = "linux") {
+        assert!(memory("peak") > memory("matrix"));
+    }
     assert_eq!(json["options"]["rtol"], 1e-8);
     assert_eq!(json["options"]["max_iters"], 5120);
     assert_eq!(json["ranks"].as_array().unwrap().len(), 1);

@@ -43,6 +43,7 @@ pub(super) fn system(report: &Report) -> Markup {
         ("Right-hand side", vec![format!("{}{none_given}, {}", rhs.source, plural(rhs.columns, "column"))]),
         ("Initial guess", vec![report.initial_guess()]),
     ];
+    system.extend(report.host_memory.text().map(|memory| ("Host memory", vec![memory])));
     if let Some(equilibrated) = &report.equilibrated {
         system.push(("Transversal", vec![equilibrated.to_string()]));
     }
