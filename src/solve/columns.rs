@@ -1,5 +1,5 @@
-//! Several right-hand sides side by side: the ranks bring them to the test together, and each is then checked by itself. What is left to
-//! do for one is done for that one alone.
+//! Several right-hand sides: the ranks bring them to the test side by side, or in turns, and each is then checked by itself. What is left
+//! to do for one is done for that one alone.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -34,11 +34,46 @@ const FEW_ENTRIES: usize = 1 << 20;
 /// A round that leaves more than this part of a residual is the last for its column.
 const GAIN: f64 = 0.1;
 
+/// How far each of several right-hand sides is.
+pub(super) struct Columns<'d> {
+    outcomes: Vec<Option<Outcome<()>>>,
+    /// What is known of those that were begun.
+    before: Vec<Option<Statistics>>,
+    /// Those to be solved for alone.
+    alone: VecDeque<usize>,
+    done: &'d mut dyn FnMut(usize, &Outcome<()>),
+    /// Iterations of a former solve.
+    former: u64,
+}
+
+impl Columns<'_> {
+    /// What is known of column `k` before it is gone on with.
+    pub(super) fn begun(&mut self, k: usize) -> Statistics {
+        self.before[k].take().unwrap_or_else(|| Statistics::after(self.former))
+    }
+
+    /// Takes note of what became of it, at so many bytes an iteration: without an answer it is to be solved for alone.
+    pub(super) fn ended(&mut self, k: usize, (statistics, answer): (Statistics, Option<Answer>), bytes: u64) {
+        match answer {
+            Some(answer) => {
+                let outcome = statistics.outcome((), answer, bytes);
+                (self.done)(k, &outcome);
+                self.outcomes[k] = Some(outcome);
+            }
+            None => {
+                self.before[k] = Some(statistics);
+                self.alone.push_back(k);
+            }
+        }
+    }
+}
+
 impl Solver {
     /// Solves `A X = B` for several right-hand sides, from and to `x`: both are arrays, column by column, `b` of the rows of A and `x` of its
     /// columns. Methods whose
     /// iterations are texts take 2, 4, 8 or 16 columns through the same iterations, in which the matrix is read once for all of them; each
-    /// has scalars, limits and an outcome of its own. Others, and what is left to do for one of them, are solved one after the other.
+    /// has scalars, limits and an outcome of its own. Others are solved one after the other: one is checked while the ranks iterate for the next. What
+    /// is left to do for one of them then is done for it alone.
     ///
     /// So many columns take as many times the memory of a method's vectors; where that is not there, fewer are taken at a time
     /// ([`Setup::columns`](super::Setup::columns)). Times in the outcomes are shares of the time of all that were solved together. A time
@@ -88,49 +123,43 @@ impl Solver {
             check_vector("x", x, self.whole.a.n_cols())?;
         }
         check_tolerances(stop)?;
-        let mut outcomes: Vec<Option<Outcome<()>>> = b.iter().map(|_| None).collect();
         // what is known without an iteration would only fill the vectors
         let is_open = |k: &usize| self.settled(b[*k], stop, control).is_none();
-        let (mut open, mut alone): (VecDeque<usize>, VecDeque<usize>) = (0..b.len()).partition(is_open);
-        let mut before: Vec<Option<Statistics>> = b.iter().map(|_| None).collect();
+        let (mut open, alone): (VecDeque<usize>, VecDeque<usize>) = (0..b.len()).partition(is_open);
+        let mut columns = Columns {
+            outcomes: b.iter().map(|_| None).collect(),
+            before: b.iter().map(|_| None).collect(),
+            alone,
+            done,
+            former: control.done,
+        };
+        let mut turns_are_usual = true;
         loop {
             let (count, in_batch) = self.columns_at_once(open.len(), stop, control);
+            let bytes = self.bytes_per_iteration();
             if count > 1 {
                 let which: Vec<usize> = open.drain(..count).collect();
-                let begun = which.iter().map(|k| before[*k].take().unwrap_or_else(|| Statistics::after(control.done)));
-                let begun: Vec<Statistics> = begun.collect();
+                let begun = which.iter().map(|k| columns.begun(*k)).collect();
                 let solved = self.together(&which, begun, b, x, (stop, control), in_batch)?;
-                for (k, (statistics, answer)) in which.into_iter().zip(solved) {
-                    match answer {
-                        Some(answer) => {
-                            let bytes =
-                                if in_batch { self.bytes_per_iteration() } else { self.bytes_per_column(count) };
-                            let outcome = statistics.outcome((), answer, bytes);
-                            done(k, &outcome);
-                            outcomes[k] = Some(outcome);
-                        }
-                        None => {
-                            before[k] = Some(statistics);
-                            alone.push_back(k);
-                        }
-                    }
-                }
+                let bytes = if in_batch { bytes } else { self.bytes_per_column(count) };
+                which.into_iter().zip(solved).for_each(|(k, solved)| columns.ended(k, solved, bytes));
+            } else if columns.alone.is_empty() && open.len() > 1 && turns_are_usual && self.takes_turns(stop, control) {
+                turns_are_usual = self.in_turns(&mut open, &mut columns, b, x, (stop, control))?;
             }
             let method = self.method();
-            let Some(k) = alone.pop_front().or_else(|| open.pop_front()) else { break };
-            let statistics = before[k].take().unwrap_or_else(|| Statistics::after(control.done));
-            let (statistics, answer) = self.run(b[k], x[k], stop, control, statistics)?;
-            let outcome = statistics.outcome((), answer, self.bytes_per_iteration());
-            done(k, &outcome);
-            outcomes[k] = Some(outcome);
+            let Some(k) = columns.alone.pop_front().or_else(|| open.pop_front()) else { break };
+            let (statistics, answer) = self.run(b[k], x[k], stop, control, columns.begun(k))?;
+            columns.ended(k, (statistics, Some(answer)), self.bytes_per_iteration());
             if self.method() != method {
+                turns_are_usual = true;
                 // what another method has to do may be done side by side again
-                let (again, rest): (VecDeque<usize>, _) = alone.into_iter().partition(|k| before[*k].is_some());
+                let alone = std::mem::take(&mut columns.alone);
+                let (again, rest): (VecDeque<usize>, _) = alone.into_iter().partition(|k| columns.before[*k].is_some());
                 open.extend(again);
-                alone = rest;
+                columns.alone = rest;
             }
         }
-        Ok(outcomes.into_iter().flatten().collect())
+        Ok(columns.outcomes.into_iter().flatten().collect())
     }
 
     /// How many of so many right-hand sides the ranks take at a time, 1 if they are to be solved one by one; and whether a work-group has

@@ -17,6 +17,7 @@ mod rounds;
 mod session;
 mod statistics;
 mod subject;
+mod turns;
 mod values;
 
 pub use crate::krylov::{Criterion, Indefinite, MOST_RESTART, Method, Reason, Singularity};

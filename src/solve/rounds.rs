@@ -49,6 +49,20 @@ pub(crate) fn solve(
     Ok(reach.answer(answer, |b| subject.residual(b, x)))
 }
 
+/// Runs the ranks from `x` to the test, as far as they can tell, or to another end: tells which, and where they are then.
+pub(super) fn once(
+    subject: Subject<'_>,
+    ranks: &mut Ranks<'_>,
+    failures: &mut Vec<DeviceFailure>,
+    reach: &Reach<'_>,
+    x: &[f64],
+    control: Control<'_>,
+    (statistics, started): (&mut Statistics, Instant),
+) -> Result<(Option<Reason>, Vec<f64>)> {
+    let b = subject.rhs_of_ranks(Cow::Borrowed(&*reach.b));
+    Round::new(subject, &b, reach, reach.target(), control, started).run(ranks, failures, statistics, x)
+}
+
 /// The same for what of b is in the range of A.
 fn in_range(
     subject: Subject<'_>,
@@ -66,13 +80,13 @@ fn in_range(
     // what a backward error asks of ‖r‖₂ is known once ‖x‖ is about known
     let mut is_estimate = stop.backward_error > 0.0 && by_norms < ESTIMATE * rhs_norm;
     let target = if is_estimate { ESTIMATE * rhs_norm } else { by_norms };
-    let optimality = stop.rtol.max(stop.backward_error);
-    let mut round = Round { subject, b, rhs_norm, scale, target, optimality, stop, control, started };
+    let mut round = Round::new(subject, b, reach, target, control, started);
+    let optimality = round.optimality;
     for count in 1.. {
         let (reached, y) = round.run(ranks, failures, statistics, x)?;
 
         let gathering = stage("gather");
-        let before = (!subject.setup().method.needs_definite()).then(|| copied(x));
+        let before = kept_beside(subject, x);
         round.give(&y, x);
         reach.settle(x);
         drop(y);
@@ -87,21 +101,12 @@ fn in_range(
             (None | Some(Reason::MaxIters | Reason::TimeLimit | Reason::Stagnation), Some(met)) => Some(met),
             (reached, _) => reached,
         };
-        if let Some(before) = before
-            && let Some(reason) = reason
-            && !reason.converged()
-            && is_lost(&residual, statistics.recurrence_rel_residual_2)
-        {
-            let of_before = subject.residual(checked_b, &before);
-            if of_before.norm_2 < residual.norm_2 || residual.norm_2.is_nan() {
-                x.copy_from_slice(&before);
-                statistics.early = None;
-                let is_limit = matches!(reason, Reason::MaxIters | Reason::TimeLimit);
-                return Ok((if is_limit { Reason::Stagnation } else { reason }, of_before));
-            }
-        }
         if let Some(reason) = reason {
-            return Ok((reason, residual));
+            let (answer, by_recurrence) = ((reason, residual), statistics.recurrence_rel_residual_2);
+            let better = before
+                .and_then(|before| restored(before, x, &answer, by_recurrence, |x| subject.residual(checked_b, x)));
+            statistics.early = statistics.early.filter(|_| better.is_none());
+            return Ok(better.unwrap_or(answer));
         }
         // Tolerances that are 0 ask for nothing that can be had.
         let excess = (residual.relative_2 / stop.rtol)
@@ -149,9 +154,33 @@ fn verified(
 }
 
 /// How a solve has succeeded that ended with this residual, if it has.
-fn met(stop: &Stop, residual: &Residual) -> Option<Reason> {
+pub(super) fn met(stop: &Stop, residual: &Residual) -> Option<Reason> {
     let is_least = residual.optimality.is_some_and(|found| found <= stop.rtol.max(stop.backward_error));
     stop.met(residual).map(Reason::Converged).or(is_least.then_some(Reason::LeastSquares))
+}
+
+/// A copy of x for [`restored`], unless it is for a method whose x only gets better.
+pub(super) fn kept_beside(subject: Subject<'_>, x: &[f64]) -> Option<Vec<f64>> {
+    (!subject.setup().method.needs_definite()).then(|| copied(x))
+}
+
+/// Puts the x before a run in the place of one that is lost, if it is better: then this is the answer.
+pub(super) fn restored(
+    before: Vec<f64>,
+    x: &mut [f64],
+    (reason, residual): &Answer,
+    by_recurrence: f64,
+    residual_of: impl FnOnce(&[f64]) -> Residual,
+) -> Option<Answer> {
+    if reason.converged() || !is_lost(residual, by_recurrence) {
+        return None;
+    }
+    let of_before = residual_of(&before);
+    (of_before.norm_2 < residual.norm_2 || residual.norm_2.is_nan()).then(|| {
+        x.copy_from_slice(&before);
+        let is_limit = matches!(reason, Reason::MaxIters | Reason::TimeLimit);
+        (if is_limit { Reason::Stagnation } else { *reason }, of_before)
+    })
 }
 
 /// Whether a true residual is far above that of a recurrence which can only fall: the method went on after it had reached the least
@@ -191,6 +220,23 @@ struct Round<'a> {
     control: Control<'a>,
     /// When the solve began.
     started: Instant,
+}
+
+impl<'a> Round<'a> {
+    /// For what is in `b` of a right-hand side.
+    fn new(
+        subject: Subject<'a>,
+        b: &'a [f64],
+        reach: &'a Reach<'a>,
+        target: f64,
+        control: Control<'a>,
+        started: Instant,
+    ) -> Self {
+        let &Reach { scale, rhs_norm, .. } = reach;
+        let stop = reach.checked().1;
+        let optimality = stop.rtol.max(stop.backward_error);
+        Self { subject, b, rhs_norm, scale, target, optimality, stop, control, started }
+    }
 }
 
 impl Round<'_> {

@@ -47,6 +47,7 @@ mod store;
 mod transversal;
 mod tune;
 mod tuned;
+mod turns;
 mod unsymmetric;
 mod values;
 mod write;
