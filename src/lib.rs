@@ -86,4 +86,4 @@ pub mod verify;
 pub use error::{Error, ErrorKind, Result};
 pub use matrix::Csr;
 pub use memory::{HugePages, exit_when_short, peak_bytes};
-pub use solve::{Control, HostOperator, OperatorSolver, Outcome, Reason, Setup, Solver, Stop};
+pub use solve::{Control, HostOperator, HostPreconditioner, OperatorSolver, Outcome, Reason, Setup, Solver, Stop};

@@ -24,19 +24,15 @@
 //! is 8 m + 40 bytes a row and step beside the product. V takes 8 m + 8 bytes a row of memory, and 8 m more for
 //! z of all steps if M varies.
 
-use std::mem::swap;
-use std::slice::from_ref;
-
+use super::application::Application;
 use super::iterate::Iterate;
 use super::judge::Judge;
 use super::least_squares::LeastSquares;
 use super::verdict::Verdict;
 use super::workspace::Workspace;
 use crate::backend::basis::{BasisBackend, Gram, Projected, epsilon, orthogonalise};
-use crate::backend::machine::Machine;
 use crate::backend::pass_backend::PassBackend;
-use crate::backend::program::Program;
-use crate::backend::text::{OWN, Recorder};
+use crate::backend::text::Recorder;
 use crate::backend::{LinearOperator, Record};
 use crate::error::Result;
 use crate::matrix::Complex64;
@@ -81,21 +77,20 @@ pub(crate) struct Gmres<O: PassBackend + BasisBackend> {
     v: O::Basis,
     /// M⁻¹ v of all columns, if M varies.
     z: Option<O::Basis>,
-    m: Option<Machine<O>>,
+    m: Option<Application<O>>,
     /// ‖r‖² of the cycle since which little was gained, and the cycles since.
     idle: (f64, usize),
 }
 
 impl<O: PassBackend + BasisBackend> Gmres<O> {
-    /// Room for cycles of so many steps, of a real or complex system, with what applies a preconditioner, which may be one that varies.
+    /// Room for cycles of so many steps, of a real or complex system, with a preconditioner, which may be one that varies.
     ///
     /// # Errors
-    /// Not enough memory, or a compiler that fails.
+    /// Not enough memory.
     pub(crate) fn new(
         backend: &O,
-        a: &impl LinearOperator<O>,
         (restart, is_complex): (u32, bool),
-        (application, varies): (Option<Program>, bool),
+        (m, varies): (Option<Application<O>>, bool),
     ) -> Result<Self> {
         let (restart, width) = (restart as usize, if is_complex { 2 } else { 1 });
         Ok(Self {
@@ -103,7 +98,7 @@ impl<O: PassBackend + BasisBackend> Gmres<O> {
             width,
             v: backend.basis(width * (restart + 1))?, // the last one for its length alone
             z: if varies { Some(backend.basis(width * restart)?) } else { None },
-            m: application.map(|program| Machine::new(backend, from_ref(a), program)).transpose()?,
+            m,
             idle: (f64::INFINITY, 0),
         })
     }
@@ -115,15 +110,7 @@ impl<O: PassBackend + BasisBackend> Gmres<O> {
 
     /// q = M⁻¹ p.
     fn apply(&mut self, backend: &O, a: &impl LinearOperator<O>, w: &mut Workspace<O>) -> Result<()> {
-        let Some(m) = &mut self.m else { return Ok(()) };
-        let mut lend = |m: &mut Machine<O>| {
-            swap(&mut m.v[OWN], &mut w.p);
-            swap(&mut m.v[OWN + 1], &mut w.q);
-        };
-        lend(m);
-        let applied = m.apply_once(backend, a);
-        lend(m);
-        applied
+        self.m.iter_mut().try_for_each(|m| m.apply(backend, a, &mut w.p, &mut w.q))
     }
 
     /// x += M⁻¹ V y, or Z y.
@@ -208,11 +195,13 @@ pub(crate) fn gmres<O: PassBackend + BasisBackend>(
 
 #[cfg(test)]
 mod tests {
+    use std::slice::from_ref;
     use std::sync::Arc;
     use std::time::Instant;
 
     use super::*;
     use crate::backend::host::HostBackend;
+    use crate::backend::machine::Machine;
     use crate::backend::text::{Kind, Preconditioner, Vector};
     use crate::comm::Alone;
     use crate::krylov::Method;
@@ -255,8 +244,9 @@ mod tests {
         let rows = HostBlock::new(a, part, 1.0, Format::Csr).unwrap();
         let mut w = Workspace::new(&backend, from_ref(&rows)).unwrap();
         let varies = m.varies();
-        let application = Method::Gmres.program(Kind::PLAIN, Some(Arc::new(m)));
-        let mut cycles = Gmres::new(&backend, &rows, (20, false), (application, varies)).unwrap();
+        let program = Method::Gmres.program(Kind::PLAIN, Some(Arc::new(m))).unwrap();
+        let application = Application::Text(Machine::new(&backend, from_ref(&rows), program).unwrap());
+        let mut cycles = Gmres::new(&backend, (20, false), (Some(application), varies)).unwrap();
         let mut iterate = Plain::new(&backend).unwrap();
         iterate.write(&backend, &mut w, &b, &vec![0.0; n]).unwrap();
         let norm = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>().sqrt();

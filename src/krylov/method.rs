@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{bicgstab, bicgstab2, cg, cg_pipelined, cg_single_reduction, cg_textbook, gmres, idr, lsmr, minres};
+use super::{
+    bicgstab, bicgstab2, cg, cg_flexible, cg_pipelined, cg_single_reduction, cg_textbook, gmres, idr, lsmr, minres,
+};
 use crate::backend::program::{Program, Stage, Step};
 use crate::backend::text::{Kind, Preconditioner, Recorder};
 use crate::named::named;
@@ -207,6 +209,20 @@ impl Method {
         );
         let text = text.or(application.filter(|_| m.is_some()));
         text.map(|text| Program::new(self.name(), Kind { is_complex: of.is_complex && is_complex, ..of }, m, text))
+    }
+
+    /// Whether it can have a preconditioner of the caller's own.
+    #[must_use]
+    pub fn takes_given(self) -> bool {
+        matches!(self, Self::Auto | Self::Cg | Self::Gmres)
+    }
+
+    /// [`vectors_moved`](Self::vectors_moved) with one of the caller's own, which are not counted.
+    pub(crate) fn vectors_moved_beside_given(self, restart: u32, is_complex: bool) -> u64 {
+        match self {
+            Self::Gmres => gmres::vectors_moved(restart, is_complex),
+            _ => cg_flexible::VECTORS_MOVED,
+        }
     }
 
     /// Its shape for a real or complex system, with a preconditioner that changes something or does not.

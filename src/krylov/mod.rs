@@ -3,10 +3,12 @@
 //! A method is a text over a [`Recorder`](crate::backend::text::Recorder), which [`run()`] runs, or a function over
 //! [`Backend`](crate::backend::Backend). Either gets an [`Iterate`] and a [`Judge`], who tells when it ends.
 
+mod application;
 mod bicgstab;
 mod bicgstab2;
 mod cg;
 mod cg_classic;
+mod cg_flexible;
 mod cg_pipelined;
 mod cg_single_reduction;
 mod cg_textbook;
@@ -24,7 +26,9 @@ mod steepest;
 mod verdict;
 mod workspace;
 
+pub(crate) use application::Application;
 pub(crate) use cg_classic::cg_classic;
+pub(crate) use cg_flexible::{Preconditioned, cg_flexible};
 pub(crate) use gmres::{Gmres, gmres};
 pub use gmres::{MOST_RESTART, RESTART};
 pub(crate) use iterate::Iterate;

@@ -4,7 +4,10 @@
 //! application is fused with the method's passes. The diagonal is applied by a [`scaling`] of the system wherever a method lets that
 //! be, as an iteration then multiplies by nothing.
 
+pub(crate) mod given;
 pub(crate) mod scaling;
+
+pub use given::HostPreconditioner;
 
 use std::ops::Range;
 use std::sync::Arc;

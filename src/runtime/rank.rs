@@ -15,6 +15,7 @@ use super::memory_check::beside_rows;
 use super::monitor::{Monitor, Seen};
 use super::setup::Setup;
 use super::watch::Watch;
+use super::whole::Whole;
 use crate::backend::basis::BasisBackend;
 use crate::backend::host::HostBackend;
 use crate::backend::machine::Machine;
@@ -27,7 +28,8 @@ use crate::device::{Context, Info, SharedContext};
 use crate::error::Result;
 use crate::kernels::{Kernels, Shape, Tuning};
 use crate::krylov::{
-    Gmres, Indefinite, Iterate, Method, Reason, Verdict, Workspace, cg_classic, curvature, gmres, run,
+    Application, Gmres, Indefinite, Iterate, Method, Preconditioned, Reason, Verdict, Workspace, cg_classic,
+    cg_flexible, curvature, gmres, run,
 };
 use crate::matrix::Csr;
 use crate::operator::choice::{FormatCandidate, FormatChoice, Why};
@@ -35,6 +37,7 @@ use crate::operator::host::HostBlock;
 use crate::operator::opencl::DeviceBlock;
 use crate::operator::{Exchange, Format};
 use crate::partition::{NewValues, Part};
+use crate::precond::given::Given;
 use crate::precond::scaling::{RankScaling, Scaling};
 use crate::precond::{Precond, Rows};
 use crate::real::{Precision, Real};
@@ -107,6 +110,8 @@ struct Engine<O: PassBackend + BasisBackend, A, I> {
     iterate: I,
     /// The preconditioner and what it is set up for, if the method applies it.
     precond: Option<(Precond, Rows)>,
+    /// The caller's own, and which rows of it are this rank's.
+    given: Option<(Arc<Given>, Range<usize>)>,
     scaling: Option<RankScaling<O>>,
     /// Whether the system is the real form of a complex one.
     is_complex: bool,
@@ -128,6 +133,8 @@ enum Way<O: PassBackend + BasisBackend> {
     Text(Machine<O>),
     /// `gmres`,
     Cycles(Gmres<O>),
+    /// `cg` with a preconditioner that may vary,
+    Flexible(Preconditioned<O>),
     /// or `cg-classic`.
     Classic,
 }
@@ -141,6 +148,14 @@ pub(crate) struct System<'a> {
     pub(crate) scaling: Option<&'a Scaling>,
     /// What A is multiplied by.
     pub(crate) factor: f64,
+    /// A preconditioner of the caller's own.
+    pub(crate) given: Option<&'a Arc<Given>>,
+}
+
+impl<'a> System<'a> {
+    pub(crate) fn of(whole: &'a Whole, matrices: &'a [Arc<Csr>], scaling: Option<&'a Scaling>) -> Self {
+        Self { matrices, scaling, factor: whole.factor, given: whole.given.as_ref() }
+    }
 }
 
 impl System<'_> {
@@ -157,6 +172,7 @@ impl System<'_> {
 /// What an engine is made for.
 struct Plan<'a> {
     precond: Option<(Precond, Rows)>,
+    given: Option<(Arc<Given>, Range<usize>)>,
     /// The scaling of the system, and which rows of it are this rank's.
     scaling: Option<(&'a Scaling, Range<usize>)>,
     factor: f64,
@@ -221,7 +237,7 @@ pub(crate) fn open(
     setup: &Setup,
 ) -> Result<Opened> {
     let start = Instant::now();
-    let System { matrices, scaling, factor } = *system;
+    let System { matrices, scaling, factor, given } = *system;
     let (a, part) = (&matrices[MATRIX], &mut parts[MATRIX]);
     if let Some(scaled) = system.scaled(&part.rows)? {
         part.values = scaled.into();
@@ -231,6 +247,7 @@ pub(crate) fn open(
             .method
             .applies(setup.precond)
             .then(|| (setup.precond, Rows::Matrix(Arc::clone(a), part.rows.clone(), factor))),
+        given: given.filter(|_| setup.method.takes_given()).map(|given| (Arc::clone(given), part.rows.clone())),
         scaling: scaling.map(|scaling| (scaling, part.rows.clone())),
         factor,
         is_complex: setup.is_complex,
@@ -399,6 +416,7 @@ impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<
             stored,
             iterate,
             precond: plan.precond.clone(),
+            given: plan.given.clone(),
             scaling,
             is_complex: plan.is_complex,
             w,
@@ -414,7 +432,7 @@ impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<
     fn takes_texts_of_columns(&self) -> bool {
         // parts of a number are neighbours, and so are columns
         let is_real = !(self.is_complex && self.method.facts().is_complex);
-        is_real && self.method.facts().text.is_some() && self.iterate.takes_columns()
+        is_real && self.given.is_none() && self.method.facts().text.is_some() && self.iterate.takes_columns()
     }
 }
 
@@ -475,7 +493,8 @@ where
     }
 
     fn run(&mut self, links: Links, Stretch { b, x, p }: Stretch<'_>, mut monitor: Monitor<'_>) -> Result<Ended> {
-        let Self { method, restart, backend, operators, iterate, precond, scaling, is_complex, w, way, .. } = self;
+        let Self { method, restart, backend, operators, iterate, precond, given, scaling, is_complex, w, way, .. } =
+            self;
         iterate.connect(backend, links);
         let (uploading, compiled) = (stage("upload"), backend.compiled());
         let way = match way {
@@ -483,20 +502,19 @@ where
             None => {
                 let set_up = |(precond, rows): &(Precond, Rows)| precond.set_up(rows, backend.comm());
                 let m = precond.as_ref().map(set_up).transpose()?.flatten();
-                let varies = m.as_ref().is_some_and(|m| m.varies());
-                way.insert(
-                    match (&*method, method.program(Kind { is_scaled: scaling.is_some(), is_complex: *is_complex }, m))
-                    {
-                        (Method::Gmres, application) => Way::Cycles(Gmres::new(
-                            backend,
-                            &operators[MATRIX],
-                            (*restart, *is_complex),
-                            (application, varies),
-                        )?),
-                        (_, Some(program)) => Way::Text(Machine::new(backend, operators, program)?),
-                        (_, None) => Way::Classic,
-                    },
-                )
+                let varies = given.is_some() || m.as_ref().is_some_and(|m| m.varies());
+                let text = method.program(Kind { is_scaled: scaling.is_some(), is_complex: *is_complex }, m);
+                let given = given.as_ref().map(|(m, rows)| Application::Given(Arc::clone(m), rows.clone()));
+                way.insert(match (&*method, given, text) {
+                    (Method::Gmres, given, text) => {
+                        let text = text.map(|text| Machine::new(backend, operators, text).map(Application::Text));
+                        let application = given.map_or(text, |given| Some(Ok(given))).transpose()?;
+                        Way::Cycles(Gmres::new(backend, (*restart, *is_complex), (application, varies))?)
+                    }
+                    (_, Some(given), _) => Way::Flexible(Preconditioned::new(backend, &operators[MATRIX], given)?),
+                    (_, None, Some(text)) => Way::Text(Machine::new(backend, operators, text)?),
+                    (_, None, None) => Way::Classic,
+                })
             }
         };
         if let Way::Cycles(cycles) = way {
@@ -528,6 +546,7 @@ where
             let verdict = match way {
                 Way::Text(machine) => run(backend, operators, iterate, scaling.as_mut(), w, machine, &mut monitor)?,
                 Way::Cycles(cycles) => gmres(backend, &operators[MATRIX], iterate, w, cycles, &mut monitor)?,
+                Way::Flexible(m) => cg_flexible(backend, &operators[MATRIX], iterate, m, w, &mut monitor)?,
                 Way::Classic => cg_classic(backend, &operators[MATRIX], iterate, scaling.as_ref(), w, &mut monitor)?,
             };
             backend.end_run(monitor.run_iterations())?;

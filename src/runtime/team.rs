@@ -28,6 +28,7 @@ use crate::named::as_text;
 use crate::operator::choice::FormatChoice;
 use crate::operator::{Exchange, Format, HostOperator};
 use crate::partition::{Part, join_neighbours, split};
+use crate::precond::given::Given;
 use crate::precond::scaling::Scaling;
 use crate::timeline::stages::stage;
 use crate::tune::{Tune, kept};
@@ -113,6 +114,8 @@ pub(crate) struct Ranks<'a> {
     holds_all: Vec<bool>,
     /// Whether the preconditioner changes anything.
     is_preconditioned: bool,
+    /// Whether there is one of the caller's own.
+    has_given: bool,
     /// Changes what the ranks are watched for.
     #[cfg(test)]
     pub(crate) altered: Option<fn(&mut Balance)>,
@@ -176,7 +179,7 @@ impl Ranks<'static> {
             sharers: sharers(device),
         };
         let jobs = placement.devices.iter().zip(known).map(place).zip(parts).collect();
-        let system = System { matrices: &matrices, scaling: scaling.as_ref(), factor: whole.factor };
+        let system = System::of(whole, &matrices, scaling.as_ref());
         let open = |(place, parts): (Place<'_>, Vec<Part<'_>>)| rank::open(&place, parts, &system, setup);
         let opened: Vec<Opened> = in_threads(&Failure::default(), jobs, open)?;
         let longest = |time: fn(&Opened) -> Duration| opened.iter().map(time).max().unwrap_or_default();
@@ -194,6 +197,7 @@ impl Ranks<'static> {
             costs,
             holds_all,
             is_preconditioned: is_preconditioned(whole, &diagonal, scaling.as_ref()),
+            has_given: whole.given.is_some(),
             #[cfg(test)]
             altered: None,
             times,
@@ -220,7 +224,7 @@ impl Ranks<'static> {
         };
         drop(preparing);
         let matrices = std::slice::from_ref(rows);
-        let system = System { matrices, scaling: scaling.as_ref(), factor: whole.factor };
+        let system = System::of(whole, matrices, scaling.as_ref());
         let jobs = self.ranks.iter_mut().zip(&self.placement.rows).zip(columns).collect();
         let take =
             |((rank, own), columns): ((&mut Box<dyn Rank>, &Range<usize>), _)| rank.take_values(&system, own, columns);
@@ -234,8 +238,8 @@ impl<'a> Ranks<'a> {
     ///
     /// # Errors
     /// Those of the rank.
-    pub(crate) fn of_function(a: &HostOperator<'a>, setup: &Setup) -> Result<Self, Error> {
-        let (rank, is_preconditioned) = rank::function::open(a, setup)?;
+    pub(crate) fn of_function(a: &HostOperator<'a>, setup: &Setup, given: Option<&Arc<Given>>) -> Result<Self, Error> {
+        let (rank, is_preconditioned) = rank::function::open(a, setup, given)?;
         let rows = std::iter::once(0..a.order()).collect();
         Ok(Self {
             ranks: vec![rank],
@@ -246,6 +250,7 @@ impl<'a> Ranks<'a> {
             costs: vec![1.0],
             holds_all: vec![true],
             is_preconditioned,
+            has_given: given.is_some(),
             #[cfg(test)]
             altered: None,
             times: SetupTimes::default(),
@@ -264,8 +269,11 @@ impl<'a> Ranks<'a> {
     /// The byte rule: each array that an operation reads counts once, and each that it writes. What replaces residuals
     /// in mixed precision is not counted, as it is not part of every iteration.
     pub(crate) fn bytes_per_iteration(&self, setup: &Setup, n: usize) -> u64 {
-        let vectors =
-            setup.method.vectors_moved((setup.precond, self.is_preconditioned), setup.restart, setup.is_complex);
+        let vectors = if self.has_given && setup.method.takes_given() {
+            setup.method.vectors_moved_beside_given(setup.restart, setup.is_complex)
+        } else {
+            setup.method.vectors_moved((setup.precond, self.is_preconditioned), setup.restart, setup.is_complex)
+        };
         self.product_bytes(setup) + vectors * n as u64 * setup.precision.bytes()
     }
 

@@ -19,6 +19,7 @@ use crate::matrix::{Csr, Equilibration};
 use crate::memory::copy;
 use crate::operator::Exchange;
 use crate::partition::{cost_of, part_alone, row_ranges_of};
+use crate::precond::given::Given;
 use crate::precond::scaling::Scaling;
 use crate::tune::formats::fingerprint;
 use crate::tune::store::{IterationTimeKey, Store, kinds, unusual};
@@ -36,6 +37,8 @@ pub(crate) struct Whole {
     pub(crate) equilibration: Option<Equilibration>,
     /// What a method has that minimises ‖b − A x‖.
     pub(crate) least_squares: Option<LeastSquares>,
+    /// A preconditioner of the caller's own.
+    pub(crate) given: Option<Arc<Given>>,
     /// What the ranks' matrix is multiplied by.
     pub(crate) factor: f64,
     /// Whether it is symmetric, or is to be taken for it: if not, rows may be multiplied by −1.
@@ -75,6 +78,7 @@ impl Whole {
             rows,
             equilibration,
             least_squares,
+            given: None,
             factor,
             is_symmetric,
             has_even_diagonal,

@@ -54,6 +54,15 @@ pub fn candidates(precision: Precision, precond: Precond, is_symmetric: bool, ma
     all
 }
 
+/// The same with a preconditioner of the caller's own, in place of those that can't have one.
+fn for_given(all: Vec<Candidate>) -> Vec<Candidate> {
+    let is_kept = |candidate: &&Candidate| matches!(candidate.method, Method::Cg | Method::Direct);
+    let mut kept: Vec<Candidate> = all.iter().filter(is_kept).copied().collect();
+    let place = kept.iter().position(|candidate| candidate.method == Method::Direct).unwrap_or(kept.len());
+    kept.insert(place, Candidate { method: Method::Gmres, precond: Precond::None });
+    kept
+}
+
 /// Whether a residual is one of rounding; a NaN is not.
 pub(super) fn is_rounding(residual: &Residual) -> bool {
     residual.backward_error <= ROUNDING
@@ -77,6 +86,8 @@ pub(super) struct Known {
     pub(super) is_symmetric: bool,
     /// What shows that it is not positive definite.
     pub(super) obstacle: Option<Indefinite>,
+    /// Whether the caller has a preconditioner of its own.
+    pub(super) has_given: bool,
 }
 
 /// The methods of a solve: the one that is asked for; or, with [`Method::Auto`], one after the other until the test is met, each
@@ -105,8 +116,8 @@ impl Chain {
         if setup.method != Method::Auto {
             return Ok((setup.method, Self { left: VecDeque::new(), if_singular: None, why: None }));
         }
-        let mut left: VecDeque<Candidate> =
-            candidates(setup.precision, setup.precond, known.is_symmetric, known.obstacle.is_none()).into();
+        let all = candidates(setup.precision, setup.precond, known.is_symmetric, known.obstacle.is_none());
+        let mut left: VecDeque<Candidate> = if known.has_given { for_given(all) } else { all }.into();
         let first = left.pop_front().map_or(Method::Cg, |first| first.method);
         let why = known.obstacle.filter(|_| !first.needs_definite());
         let precond = if setup.precond == Precond::None { Precond::None } else { Precond::Jacobi };
@@ -128,7 +139,8 @@ impl Chain {
         if !leaves_off {
             return None;
         }
-        if method.needs_definite() {
+        let is_of_given = *reason == Reason::Breakdown; // which may not be definite, though A is
+        if method.needs_definite() && !is_of_given {
             self.left.retain(|candidate| candidate.method == Method::Direct); // what it came to is the condition of the matrix
         }
         self.next()
@@ -160,7 +172,7 @@ mod tests {
     use super::*;
 
     fn chain(setup: &Setup, is_symmetric: bool, obstacle: Option<Indefinite>) -> (Method, Chain) {
-        Chain::of(setup, Known { is_symmetric, obstacle }).unwrap()
+        Chain::of(setup, Known { is_symmetric, obstacle, has_given: false }).unwrap()
     }
 
     #[test]

@@ -14,7 +14,7 @@ const SAME: f64 = 0.05;
 /// Keeps how fast the ranks were at the end of a solve, if others could have been chosen, and it may be measured.
 pub(crate) fn remember(whole: &Whole, ranks: &Ranks, statistics: &Statistics) {
     let iterations = statistics.iterations - statistics.done;
-    if iterations < ENOUGH || !statistics.moves.is_empty() {
+    if iterations < ENOUGH || !statistics.moves.is_empty() || whole.given.is_some() {
         return; // of what was moved, the next solve will tell
     }
     let kernels = match statistics.split.as_slice() {

@@ -1,19 +1,21 @@
 //! The solver of a function in place of a matrix.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::chain::{Candidate, Chain, Known};
 use super::outcome::Outcome;
 use super::rounds;
-use super::session::{check_tolerances, check_vector, nothing_to_do};
+use super::session::{check_tolerances, check_vector, nothing_to_do, setup_for_given};
 use super::statistics::{Answer, Statistics};
 use super::subject::Subject;
 use crate::device::{Choice, Pick};
 use crate::error::{Error, Result};
 use crate::krylov::{Indefinite, Method, Reason};
 use crate::operator::HostOperator;
-use crate::precond::Precond;
+use crate::precond::given::Given;
+use crate::precond::{HostPreconditioner, Precond};
 use crate::real::Precision;
 use crate::runtime::{Control, Ranks, Setup, Stop};
 use crate::timeline::stages::stage;
@@ -26,6 +28,7 @@ use crate::timeline::stages::stage;
 pub struct OperatorSolver<'a> {
     a: HostOperator<'a>,
     setup: Setup,
+    given: Option<Arc<Given>>,
     ranks: Ranks<'a>,
     /// What the diagonal shows, if it is known.
     obstacle: Option<Indefinite>,
@@ -47,6 +50,20 @@ impl<'a> OperatorSolver<'a> {
     /// [`Error::OperatorNotSymmetric`]; [`Error::NotFinite`] for products and the diagonal; [`Error::SizeMismatch`] for the latter; [`Error::Usage`] for
     /// another precision than double, or devices other than the host.
     pub fn new(a: HostOperator<'a>, setup: &Setup) -> Result<Self> {
+        Self::open(a, setup, None)
+    }
+
+    /// The same with a preconditioner of the caller's own, as [`Solver::with_preconditioner`](super::Solver::with_preconditioner) has it.
+    ///
+    /// # Errors
+    /// As [`OperatorSolver::new`]; [`Error::Usage`] for methods other than `auto`, `cg` and `gmres`.
+    pub fn with_preconditioner(a: HostOperator<'a>, setup: &Setup, m: Arc<dyn HostPreconditioner>) -> Result<Self> {
+        let setup = setup_for_given(setup)?;
+        let given = Arc::new(Given::new(m, a.order(), None));
+        Self::open(a, &setup, Some(given))
+    }
+
+    fn open(a: HostOperator<'a>, setup: &Setup, given: Option<Arc<Given>>) -> Result<Self> {
         if setup.precision != Precision::F64 {
             return Err(Error::Usage(format!(
                 "a function in place of a matrix works in double precision, not with precision = {}; use precision = f64",
@@ -80,13 +97,13 @@ impl<'a> OperatorSolver<'a> {
         let value = |row: usize| a.diagonal().map_or(0.0, |diagonal| diagonal[row]);
         let obstacle = first.map(|row| Indefinite::Diagonal { row: row + 1, value: value(row) });
         // an unsymmetric one is asked for by the name of its method
-        let (method, chain) = Chain::of(setup, Known { is_symmetric: true, obstacle })?;
+        let (method, chain) = Chain::of(setup, Known { is_symmetric: true, obstacle, has_given: given.is_some() })?;
         let mut setup = setup.clone().with_method(method);
         if a.diagonal().is_none() {
             setup.precond = Precond::None;
         }
-        let ranks = Ranks::of_function(&a, &setup)?;
-        Ok(Self { a, setup, ranks, obstacle, chain })
+        let ranks = Ranks::of_function(&a, &setup, given.as_ref())?;
+        Ok(Self { a, setup, given, ranks, obstacle, chain })
     }
 
     /// Solves `A x = b` from `x0`, or from zero: [`solve_into`](Self::solve_into) with a vector for x.
@@ -154,7 +171,7 @@ impl<'a> OperatorSolver<'a> {
         let (start, from) = (Instant::now(), self.setup.method);
         log::info!("{from} has ended ({why}); {to} goes on");
         self.setup.method = to.method;
-        self.ranks = Ranks::of_function(&self.a, &self.setup)?;
+        self.ranks = Ranks::of_function(&self.a, &self.setup, self.given.as_ref())?;
         statistics.switched(from, to, why, start.elapsed());
         Ok(())
     }

@@ -19,7 +19,8 @@ use crate::krylov::{Criterion, Indefinite, Method, Reason, Singularity};
 use crate::matrix::search::first;
 use crate::matrix::stats::Stats;
 use crate::matrix::{Csr, Equilibrated, Equilibration, Shortage};
-use crate::precond::Precond;
+use crate::precond::given::Given;
+use crate::precond::{HostPreconditioner, Precond};
 use crate::real::Precision;
 use crate::runtime::{Control, RankInfo, Ranks, Reorder, Setup, SetupTimes, Stop, Whole};
 use crate::schedule::{Chosen, Forecast, Ordered, Reordering, choose, is_in_good_order};
@@ -70,7 +71,7 @@ impl Solver {
     /// precision can't hold the matrix; [`Error::NoDevice`], [`Error::KernelBuild`], [`Error::OutOfDeviceMemory`],
     /// [`Error::OpenCl`] for devices.
     pub fn new(a: impl Into<Arc<Csr>>, setup: &Setup) -> Result<Self> {
-        Self::open(a.into(), setup, None)
+        Self::open(a.into(), setup, None, None)
     }
 
     /// The same; if `cancel` is set meanwhile, tuning for [`Tune::Full`](super::Tune::Full) ends at once, with a
@@ -80,10 +81,59 @@ impl Solver {
     /// # Errors
     /// As [`Solver::new`].
     pub fn cancellable(a: impl Into<Arc<Csr>>, setup: &Setup, cancel: &AtomicBool) -> Result<Self> {
-        Self::open(a.into(), setup, Some(cancel))
+        Self::open(a.into(), setup, Some(cancel), None)
     }
 
-    pub(super) fn open(a: Arc<Csr>, setup: &Setup, cancel: Option<&AtomicBool>) -> Result<Self> {
+    /// The same with a preconditioner of the caller's own, in place of that in `setup`, for [`Method::Cg`] and [`Method::Gmres`]; with
+    /// [`Method::Auto`], for these two, as the matrix asks for. Devices send the residual to the host and get M⁻¹ r back in each iteration.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use declive::matrix::gallery;
+    /// use declive::{Control, Csr, HostPreconditioner, Setup, Solver, Stop};
+    ///
+    /// /// A sweep of Gauss and Seidel's forwards, and one backwards.
+    /// struct Sweeps(Csr);
+    ///
+    /// impl HostPreconditioner for Sweeps {
+    ///     fn apply(&self, r: &[f64], z: &mut [f64]) {
+    ///         z.fill(0.0);
+    ///         for i in (0..r.len()).chain((0..r.len()).rev()) {
+    ///             let (columns, values) = self.0.row(i);
+    ///             let az: f64 = columns.iter().zip(values).map(|(&j, v)| v * z[j as usize]).sum();
+    ///             z[i] += (r[i] - az) / self.0.get(i, i).unwrap_or(1.0);
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> declive::Result<()> {
+    /// let a = gallery::poisson2d([30, 30])?;
+    /// # let setup = Setup::default().with_devices("host".parse()?).with_method(declive::solve::Method::Cg);
+    /// # #[cfg(any())]
+    /// let setup = Setup::default();
+    /// let b = vec![1.0; 900];
+    /// let (stop, control) = (Stop::default(), Control::default());
+    /// let plain = Solver::new(a.clone(), &setup)?.solve(&b, None, &stop, control)?;
+    /// let mut solver = Solver::with_preconditioner(a.clone(), &setup, Arc::new(Sweeps(a)))?;
+    /// let swept = solver.solve(&b, None, &stop, control)?;
+    /// assert!(swept.reason.converged() && 2 * swept.iterations < plain.iterations);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Solver::new`]; [`Error::Usage`] for other methods.
+    pub fn with_preconditioner(a: impl Into<Arc<Csr>>, setup: &Setup, m: Arc<dyn HostPreconditioner>) -> Result<Self> {
+        Self::open(a.into(), &setup_for_given(setup)?, None, Some(m))
+    }
+
+    pub(super) fn open(
+        a: Arc<Csr>,
+        setup: &Setup,
+        cancel: Option<&AtomicBool>,
+        given: Option<Arc<dyn HostPreconditioner>>,
+    ) -> Result<Self> {
         let (start, asked) = (Instant::now(), setup.clone());
         let of_any_shape = Setup { method: Method::Lsmr, ..setup.clone() };
         let is_square = a.n_rows() == a.n_cols();
@@ -113,13 +163,13 @@ impl Solver {
         let by_diagonal = Setup { precond: Precond::Jacobi, ..setup.clone() };
         let (setup, shortage) =
             if shortage.is_some() && setup.method == Method::Auto { (&by_diagonal, None) } else { (setup, shortage) };
-        let given = match &equilibration {
+        let scaled = match &equilibration {
             Some(equilibration) => Arc::new(equilibration.matrix(&a)?),
             None => Arc::clone(&a),
         };
         let ordering = stage("reorder");
         let Ordered { a: rows, order, reordering } =
-            Ordered::new(&given, reorder, count, setup.method.row_bytes(setup.precond, setup.restart))?;
+            Ordered::new(&scaled, reorder, count, setup.method.row_bytes(setup.precond, setup.restart))?;
         drop(ordering);
         log::debug!("the order of the rows is known");
         let checking = stage("check");
@@ -129,10 +179,10 @@ impl Solver {
             Facts::of(&a, stats, setup, equilibration.is_some())?;
         drop(checking);
         log::debug!("the matrix is checked");
-        let (mut method, mut chain) = Chain::of(setup, Known { is_symmetric, obstacle })?;
+        let (mut method, mut chain) = Chain::of(setup, Known { is_symmetric, obstacle, has_given: given.is_some() })?;
         let mut factorised = None;
         // one that is factorised sooner than a device is opened
-        let is_usual = setup.devices == Choice::Auto && setup.precond != Precond::Transversal;
+        let is_usual = setup.devices == Choice::Auto && setup.precond != Precond::Transversal && given.is_none();
         let is_candidate = is_usual && chain.ends_with(Method::Direct);
         let may_be_definite = obstacle.is_none() && stats.asymmetry.is_none();
         let is_semidefinite = may_be_definite && null_space.is_some();
@@ -150,6 +200,7 @@ impl Solver {
         let selection = selection?;
         let mut whole = Whole::new(a, &rows, order, factor, setup, Store::open());
         (whole.is_symmetric, whole.equilibration) = (is_symmetric, equilibration);
+        whole.given = given.map(|m| Arc::new(Given::new(m, whole.a.n_rows(), whole.order.clone())));
         whole.has_even_diagonal = stats.diagonal.uneven.is_none();
         let rows = if setup.method.minimises() { whole.minimise()? } else { rows };
         let choosing = stage("choose");
@@ -384,6 +435,20 @@ impl Solver {
     pub fn times(&self) -> SetupTimes {
         self.times
     }
+}
+
+/// What a solver with a preconditioner of the caller's own is made for.
+///
+/// # Errors
+/// [`Error::Usage`] for a method that can't have one.
+pub(super) fn setup_for_given(setup: &Setup) -> Result<Setup> {
+    if !setup.method.takes_given() {
+        return Err(Error::Usage(format!(
+            "{} can't have a preconditioner of the caller's own; use method = cg, gmres or auto",
+            setup.method
+        )));
+    }
+    Ok(Setup { precond: Precond::None, ..setup.clone() })
 }
 
 /// The order of rows that a method can have.

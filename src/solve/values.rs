@@ -56,7 +56,8 @@ impl Solver {
         if !taken.unwrap_or(false) {
             // an error comes again, if it is not of a device that others stand in for
             let _kept_open = self.ranks.close_for_others();
-            *self = Self::open(Arc::clone(&self.whole.a), &self.asked.clone(), None)?;
+            let given = self.whole.given.as_ref().map(|given| given.preconditioner());
+            *self = Self::open(Arc::clone(&self.whole.a), &self.asked.clone(), None, given)?;
         }
         Ok(())
     }
@@ -76,7 +77,7 @@ impl Solver {
         let a = &self.whole.a;
         let facts = Facts::of(a, Stats::of_reordered(a, &rows), &self.asked, false)?;
         let Facts { stats, factor, is_symmetric, obstacle, null_space } = facts;
-        let known = Known { is_symmetric, obstacle };
+        let known = Known { is_symmetric, obstacle, has_given: self.whole.given.is_some() };
         let (method, chain) = Chain::of(&self.asked, known)?;
         let decided = (is_symmetric, obstacle.is_some(), null_space.is_some(), method);
         drop(checking);

@@ -34,6 +34,7 @@ mod npz;
 mod operator;
 mod options;
 mod persistent;
+mod preconditioner;
 mod readme;
 mod reorder;
 mod report;

@@ -16,7 +16,6 @@ fn columns(n: usize) -> Vec<Vec<f64>> {
 }
 
 /// Solves in turns, and for each alone: x and outcomes of both.
-#[expect(clippy::type_complexity)]
 fn both(a: &Csr, b: &[Vec<f64>], setup: &Setup, stop: &Stop) -> [Vec<(Vec<f64>, Outcome<()>)>; 2] {
     let mut solver = Solver::new(a.clone(), &setup.clone().with_columns(1)).unwrap();
     let mut x = vec![0.0; b.len() * a.n_cols()];

@@ -1,11 +1,18 @@
 //! The rank of a function in place of a matrix: the host, which has all rows.
 
+use std::sync::Arc;
+
 use super::{Alone, Engine, Exchange, Format, FormatChoice, HostBackend, Plain, Plan};
 use super::{Rank, Result, Rows, Scaling, Setup, Stored, Tune};
 use crate::operator::HostOperator;
+use crate::precond::given::Given;
 
 /// Opens the rank, for a method and a preconditioner that go with `a`. Tells also whether the preconditioner changes anything.
-pub(crate) fn open<'a>(a: &HostOperator<'a>, setup: &Setup) -> Result<(Box<dyn Rank + 'a>, bool)> {
+pub(crate) fn open<'a>(
+    a: &HostOperator<'a>,
+    setup: &Setup,
+    given: Option<&Arc<Given>>,
+) -> Result<(Box<dyn Rank + 'a>, bool)> {
     let (n, method) = (a.order(), setup.method);
     let diagonal = a.diagonal().filter(|_| setup.precond.is_diagonal());
     let scaling = diagonal.filter(|_| method.facts().scales).and_then(|diagonal| match method.needs_definite() {
@@ -16,6 +23,7 @@ pub(crate) fn open<'a>(a: &HostOperator<'a>, setup: &Setup) -> Result<(Box<dyn R
         precond: diagonal
             .filter(|_| method.applies(setup.precond))
             .map(|diagonal| (setup.precond, Rows::Function(diagonal.to_vec()))),
+        given: given.filter(|_| method.takes_given()).map(|given| (Arc::clone(given), 0..n)),
         scaling: scaling.as_ref().map(|scaling| (scaling, 0..n)),
         factor: 1.0,
         is_complex: false,

@@ -1,0 +1,96 @@
+//! A preconditioner that the caller has.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::comm::Communicator;
+use crate::error::Result;
+use crate::matrix::reorder::Permutation;
+use crate::memory::copy;
+use crate::real::Real;
+
+/// M ≈ A of the caller's own, whose inverse is applied on the host: a multigrid cycle of another library, say, factors of a matrix nearby,
+/// or some iterations of another method. A function of r and z is one, too.
+///
+/// For [`Method::Cg`](crate::solve::Method::Cg), M should be symmetric and positive definite, or nearly so. It may be another one each time.
+pub trait HostPreconditioner: Send + Sync {
+    /// z = M⁻¹ r: all elements of the system, in the order that its matrix is given in. What is in `z` before has no meaning.
+    ///
+    /// It is called once in each iteration, by one thread at a time, which may be another one each time.
+    fn apply(&self, r: &[f64], z: &mut [f64]);
+}
+
+impl<F: Fn(&[f64], &mut [f64]) + Send + Sync> HostPreconditioner for F {
+    fn apply(&self, r: &[f64], z: &mut [f64]) {
+        self(r, z);
+    }
+}
+
+/// It, and what the ranks exchange for it.
+pub(crate) struct Given {
+    m: Arc<dyn HostPreconditioner>,
+    /// The order of the rows on the ranks, if it is not that given.
+    order: Option<Permutation>,
+    /// r, then z, in the order of the ranks.
+    shared: Mutex<Vec<f64>>,
+}
+
+impl fmt::Debug for Given {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Given").finish_non_exhaustive()
+    }
+}
+
+impl Given {
+    /// For a system of `n` rows.
+    pub(crate) fn new(m: Arc<dyn HostPreconditioner>, n: usize, order: Option<Permutation>) -> Self {
+        Self { m, order, shared: Mutex::new(vec![0.0; n]) }
+    }
+
+    /// What the caller gave.
+    pub(crate) fn preconditioner(&self) -> Arc<dyn HostPreconditioner> {
+        Arc::clone(&self.m)
+    }
+
+    /// z = M⁻¹ r of a rank's rows; all ranks call this. 16 bytes a row to and from each, and what M takes.
+    ///
+    /// # Errors
+    /// A failed rank.
+    pub(crate) fn apply<T: Real>(
+        &self,
+        comm: &dyn Communicator<T>,
+        rows: &Range<usize>,
+        r: &[T],
+        z: &mut [T],
+    ) -> Result<()> {
+        self.shared()[rows.clone()].iter_mut().zip(r).for_each(|(to, r)| *to = r.to_f64());
+        comm.sum(&mut [])?; // all of r is there
+        if comm.rank() == 0 {
+            self.apply_to_all(&mut self.shared());
+        }
+        comm.sum(&mut [])?; // and all of z
+        self.shared()[rows.clone()].iter().zip(z).for_each(|(from, z)| *z = T::from_f64(*from));
+        Ok(())
+    }
+
+    fn apply_to_all(&self, v: &mut [f64]) {
+        let mut z = vec![0.0; v.len()];
+        match &self.order {
+            Some(order) => {
+                let mut r = vec![0.0; v.len()];
+                order.undo_into(v, &mut r);
+                self.m.apply(&r, &mut z);
+                copy(&order.apply(&z), v);
+            }
+            None => {
+                self.m.apply(v, &mut z);
+                copy(&z, v);
+            }
+        }
+    }
+
+    fn shared(&self) -> MutexGuard<'_, Vec<f64>> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
