@@ -1,4 +1,4 @@
-//! Rows that are good pivots, alone or two together.
+//! Rows that are good pivots, alone or together.
 
 use crate::matrix::power::scaled;
 use crate::matrix::{Csr, Transversal};
@@ -6,7 +6,10 @@ use crate::matrix::{Csr, Transversal};
 /// Elements of the diagonal of this size, of a matrix whose entries are at most 1, are pivots by themselves.
 const LARGE: f64 = 0.5;
 
-/// Rows of a symmetric matrix in groups of one or two. What a group has on the diagonal of the matrix is not singular, most often.
+/// Smaller ones are not.
+const LITTLE: f64 = 1e-2;
+
+/// Rows of a symmetric matrix in groups of one to three. What a group has on the diagonal of the matrix is not singular, most often.
 #[derive(Debug)]
 pub(super) struct Groups {
     /// The group of each row.
@@ -19,7 +22,7 @@ impl Groups {
     /// The transversal of the largest product permutes the rows in cycles. A cycle of one row is an element of the diagonal; of longer
     /// ones any two rows that follow each other have one of the largest entries, 1 in size, at a row and column of theirs: they
     /// are a group, and of a cycle of odd length the row with the largest element on the diagonal is one of its own. Where all rows
-    /// of a cycle have large ones, each is.
+    /// of a cycle have large ones, each is; where a cycle of three has none but small ones, it is a group.
     ///
     /// The matrix is scaled by two to the power of `exponent` on both sides. O(n).
     ///
@@ -42,12 +45,16 @@ impl Groups {
                 row = transversal.col_of_row[row] as usize;
             }
             let are_large = cycle.iter().all(|&row| diagonal[row] >= LARGE);
+            let mut size = if are_large { 1 } else { 2 };
             if !are_large && cycle.len() % 2 == 1 {
                 let alone = (0..cycle.len()).max_by(|&i, &j| diagonal[cycle[i]].total_cmp(&diagonal[cycle[j]]));
+                if cycle.len() == 3 && alone.is_some_and(|at| diagonal[cycle[at]] < LITTLE) {
+                    size = 3;
+                }
                 // it becomes the last
                 cycle.rotate_left(alone.map_or(0, |at| at + 1));
             }
-            for rows in cycle.chunks(if are_large { 1 } else { 2 }) {
+            for rows in cycle.chunks(size) {
                 rows.iter().for_each(|&row| of_row[row] = sizes.len() as u32);
                 sizes.push(rows.len() as u8);
             }

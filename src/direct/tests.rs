@@ -142,7 +142,9 @@ fn rows_that_are_pivots_together() {
     assert!(pair.of_row[0] == pair.of_row[2] && pair.of_row[0] != pair.of_row[1]);
     assert_eq!(pair.first_places(&[1, 0]), [0, 1, 3]);
     assert_eq!(pair.places(&[1, 0]), [1, 0, 2]);
-    // a cycle of three: the row with an element on the diagonal is alone
+    // a cycle of three: together, and where a row has an element on the diagonal, this is alone
+    let cycle = groups(&rows(&[&[0.0, 1.0, 1.0], &[1.0, 0.0, 1.0], &[1.0, 1.0, 0.0]]));
+    assert_eq!(cycle.sizes, [3]);
     let cycle = groups(&rows(&[&[0.0, 1.0, 1.0], &[1.0, 0.3, 1.0], &[1.0, 1.0, 0.0]]));
     assert!(cycle.of_row[0] == cycle.of_row[2] && cycle.of_row[0] != cycle.of_row[1], "{cycle:?}");
 }
@@ -163,6 +165,16 @@ fn trapezoids() {
         let parts: Vec<_> = Trapezoid::parts(0..cols).collect();
         assert_eq!(parts.iter().map(ExactSizeIterator::len).sum::<usize>(), cols);
     }
+}
+
+/// A matrix that is all but singular, whose L U happens to have the better pivots.
+#[test]
+fn what_is_left_to_lu() {
+    let (small, one, other) = (1e-16, -0.01 + 1e-6 - 1.0, -0.01 + 1e-7 - 1e-8);
+    let a = rows(&[&[small, one, 0.0], &[one, 0.0, other], &[0.0, other, 0.0]]);
+    let b = a.mul_vec(&gallery::random_vector(3, 3));
+    assert!(refined(&a, Kind::Ldlt, &b).0 > 1e-12);
+    assert!(refined(&a, Kind::Lu, &b).0 < 1e-15);
 }
 
 /// Whatever the pivots, numbers are finite.
