@@ -201,8 +201,8 @@ impl Columns<'_> {
         let first = done.end;
         let (before, x) = self.work.split_at_mut(rows * to);
         let x = &mut x[..rows];
-        for i in first..col {
-            x[i] = self.values[self.shape.at(col, i)];
+        for (i, x) in x.iter_mut().enumerate().take(col).skip(first) {
+            *x = self.values[self.shape.at(col, i)];
         }
         x[col..].copy_from_slice(&self.values[self.shape.column(col)]);
         let has_many = done.len() * (rows - first) >= FEW;

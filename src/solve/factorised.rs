@@ -149,11 +149,11 @@ impl Factorised {
             let is_late = stop.time_limit.is_some_and(|limit| begin.elapsed() >= limit);
             is_cancelled.then_some(Reason::Interrupted).or(is_late.then_some(Reason::TimeLimit))
         };
-        let mut late = self.complete(a, &is_over)?;
+        let mut late = self.complete(a, is_over)?;
         let first = verify::residual(a, b, x);
         let (mut steps, mut singular) = if late.is_none() { self.improve(a, b, x) } else { (0, None) };
         if late.is_none() && self.is_inexact(a, b, x, stop) && self.goes_on(a)? {
-            late = self.complete(a, &is_over)?;
+            late = self.complete(a, is_over)?;
             if late.is_none() {
                 let (more, found) = self.improve(a, b, x);
                 (steps, singular) = (steps + more, found);
