@@ -10,6 +10,7 @@ use faer::sparse::linalg::cholesky::{LltRef, SymbolicCholesky, SymbolicCholeskyR
 use faer::{ColMut, Conj, Par, Side};
 
 use super::Singular;
+use super::square::Square;
 use super::tree::{Tree, Upper};
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
@@ -44,7 +45,7 @@ impl Analysis {
         let symbolic = upper.symbolic()?;
         let tree = Tree::of(&symbolic);
         // half of those of the LU of the same structure
-        let flops = 0.5 * tree.flops();
+        let flops = 0.5 * tree.flops::<Square>();
         // the structure of faer has 64-bit indices, by columns and by rows
         let bytes_of_structure = 6 * tree.bytes() + 16 * a.n_rows() as u64;
         Ok(Ok(Self { symbolic, exponents, nnz: upper.rows.len(), bytes_of_structure, flops }))

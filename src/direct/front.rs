@@ -1,11 +1,4 @@
-//! Dense elimination of the columns of a supernode.
-
-use faer::linalg::matmul::matmul;
-use faer::linalg::triangular_solve::solve_unit_lower_triangular_in_place;
-use faer::{Accum, MatMut, MatRef, Par};
-
-/// Columns that are eliminated one by one before the rest is updated by a product of matrices.
-const PANEL: usize = 32;
+//! The front of a supernode, and what has to be done with it.
 
 /// The size of a front: columns of its own, and rows and columns below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,169 +12,41 @@ impl Size {
     pub(super) fn order(self) -> usize {
         self.own + self.below
     }
-
-    /// Elements of the factor that come of it.
-    pub(super) fn elements(self) -> usize {
-        self.own * (self.own + 2 * self.below)
-    }
-
-    /// Elements that are left to its parent.
-    pub(super) fn rest(self) -> usize {
-        self.below * self.below
-    }
-
-    /// Multiplications and additions to eliminate its columns.
-    pub(super) fn flops(self) -> f64 {
-        let (k, m) = (self.own as f64, self.below as f64);
-        k * k * (2.0 / 3.0 * k + 2.0 * m) + 2.0 * k * m * m
-    }
 }
 
-/// The front of a supernode: a dense matrix by columns, in three parts.
-///
-/// ```text
-/// ┌       ┬       ┐
-/// │       │ upper │  own rows
-/// │ panel ├       ┤
-/// │       │ rest  │  rows below
-/// └       ┴       ┘
-/// ```
+/// The front of a supernode: a dense matrix, of which each kind of elimination keeps what it needs, in an order of its own.
 pub(super) struct Front<'a> {
     pub(super) size: Size,
-    /// The own columns.
-    pub(super) panel: &'a mut [f64],
-    /// The own rows in the other columns.
-    pub(super) upper: &'a mut [f64],
-    /// The others.
+    /// What becomes of the own columns, and of the own rows where these are others: a part of the factor.
+    pub(super) values: &'a mut [f64],
+    /// What is left to the parent.
     pub(super) rest: &'a mut [f64],
 }
 
-impl Front<'_> {
+/// Dense elimination of the own columns of fronts.
+pub(super) trait Elimination {
+    /// What is told of each own column.
+    type Pivot: Copy + Default + std::fmt::Debug;
+
+    /// Elements of the factor that come of a front.
+    fn elements(size: Size) -> usize;
+
+    /// Elements that are left to its parent.
+    fn rest(size: Size) -> usize;
+
+    /// Multiplications and additions to eliminate its columns.
+    fn flops(size: Size) -> f64;
+
     /// The element at these places within the front.
-    pub(super) fn at(&mut self, i: usize, j: usize) -> &mut f64 {
-        let (k, order) = (self.size.own, self.size.order());
-        if j < k {
-            &mut self.panel[i + order * j]
-        } else if i < k {
-            &mut self.upper[i + k * (j - k)]
-        } else {
-            &mut self.rest[i - k + self.size.below * (j - k)]
-        }
-    }
+    fn at<'f>(front: &'f mut Front<'_>, i: usize, j: usize) -> &'f mut f64;
 
     /// Adds what another front has left, whose rows and columns have these places here, rising.
-    pub(super) fn add(&mut self, rest: &[f64], places: &[u32]) {
-        let (k, order, below) = (self.size.own, self.size.order(), self.size.below);
-        // own places come before the others
-        let of_own = places.partition_point(|&place| (place as usize) < k);
-        for (from, &j) in rest.chunks_exact(places.len().max(1)).zip(places) {
-            let j = j as usize;
-            let add = |to: &mut [f64], range: std::ops::Range<usize>, first: usize| {
-                for (&i, v) in places[range.clone()].iter().zip(&from[range]) {
-                    to[i as usize - first] += v;
-                }
-            };
-            if j < k {
-                add(&mut self.panel[order * j..order * (j + 1)], 0..places.len(), 0);
-            } else {
-                let column = j - k;
-                add(&mut self.upper[k * column..k * (column + 1)], 0..of_own, 0);
-                add(&mut self.rest[below * column..below * (column + 1)], of_own..places.len(), k);
-            }
-        }
-    }
+    fn add(front: &mut Front<'_>, rest: &[f64], places: &[u32]);
 
-    /// Eliminates the own columns: `panel` becomes L with U of the own rows on and above its diagonal, `upper` the rest of U, and
-    /// `rest` the Schur complement.
-    ///
-    /// Pivots are the largest elements of their columns in the own rows; `swaps` is told, for each column, the row that changed
-    /// places with it. A pivot smaller than `tiny` becomes `tiny`, with its sign; `perturbed` is told its column. So the pattern
-    /// stays what it is, however bad the pivots are.
-    ///
-    /// O. Schenk, K. Gärtner, "On fast factorization pivoting methods for sparse symmetric indefinite systems", ETNA 23 (2006);
-    /// X. S. Li, J. W. Demmel, "SuperLU_DIST", ACM TOMS 29 (2003), doi 10.1145/779359.779361.
-    pub(super) fn eliminate(&mut self, tiny: f64, swaps: &mut [u32], mut perturbed: impl FnMut(usize)) {
-        let Size { own: k, below: m } = self.size;
-        let order = self.size.order();
-        for start in (0..k).step_by(PANEL) {
-            let end = k.min(start + PANEL);
-            self.eliminate_columns(start, end, tiny, swaps, &mut perturbed);
-            swap_rows(&mut self.panel[..order * start], order, start, &swaps[start..end]);
-            swap_rows(&mut self.panel[order * end..], order, start, &swaps[start..end]);
-            let (done, others) = MatMut::from_column_major_slice_mut(self.panel, order, k).split_at_col_mut(end);
-            if others.ncols() == 0 {
-                continue;
-            }
-            let done = done.as_ref().subcols(start, end - start);
-            let (mut u, below) = others.subrows_mut(start, order - start).split_at_row_mut(end - start);
-            let (l, l_below) = done.subrows(start, order - start).split_at_row(end - start);
-            solve_unit_lower_triangular_in_place(l, u.as_mut(), Par::Seq);
-            matmul(below, Accum::Add, l_below, u.as_ref(), -1.0, Par::Seq);
-        }
-        if m == 0 {
-            return;
-        }
-        swap_rows(self.upper, k, 0, swaps);
-        let (l, l_below) = MatRef::from_column_major_slice(self.panel, order, k).split_at_row(k);
-        let mut u = MatMut::from_column_major_slice_mut(self.upper, k, m);
-        solve_unit_lower_triangular_in_place(l, u.as_mut(), Par::Seq);
-        let rest = MatMut::from_column_major_slice_mut(self.rest, m, m);
-        matmul(rest, Accum::Add, l_below, u.as_ref(), -1.0, Par::Seq);
-    }
+    /// Eliminates the own columns; what is left of the others is the Schur complement. `perturbed` is told columns whose pivots were
+    /// replaced.
+    fn eliminate(&mut self, front: &mut Front<'_>, pivots: &mut [Self::Pivot], perturbed: impl FnMut(usize));
 
-    /// Eliminates columns one by one, within these columns only.
-    fn eliminate_columns(
-        &mut self,
-        start: usize,
-        end: usize,
-        tiny: f64,
-        swaps: &mut [u32],
-        perturbed: &mut impl FnMut(usize),
-    ) {
-        let (k, order) = (self.size.own, self.size.order());
-        let columns = &mut self.panel[order * start..order * end];
-        for j in start..end {
-            let (left, right) = columns.split_at_mut(order * (j - start + 1));
-            let column = &mut left[order * (j - start)..];
-            let mut at = j;
-            for i in j + 1..k {
-                if column[i].abs() > column[at].abs() {
-                    at = i;
-                }
-            }
-            swaps[j] = at as u32;
-            column.swap(j, at);
-            if column[j].abs() < tiny {
-                column[j] = tiny.copysign(column[j]);
-                perturbed(j);
-            }
-            let pivot = column[j];
-            column[j + 1..].iter_mut().for_each(|v| *v /= pivot);
-            for other in right.chunks_exact_mut(order) {
-                other.swap(j, at);
-                let factor = other[j];
-                if factor != 0.0 {
-                    for (o, l) in other[j + 1..].iter_mut().zip(&column[j + 1..]) {
-                        *o -= factor * l;
-                    }
-                }
-            }
-            let before = left.len() - order;
-            for other in left[..before].chunks_exact_mut(order) {
-                other.swap(j, at);
-            }
-        }
-    }
-}
-
-/// Swaps rows `first`, `first` + 1, … of all columns with those that `swaps` tells, in this order.
-fn swap_rows(columns: &mut [f64], order: usize, first: usize, swaps: &[u32]) {
-    if (first..).zip(swaps).all(|(j, &at)| j == at as usize) {
-        return;
-    }
-    for column in columns.chunks_exact_mut(order.max(1)) {
-        for (j, &at) in (first..).zip(swaps) {
-            column.swap(j, at as usize);
-        }
-    }
+    /// The row, within its supernode, with which the one of this pivot changed places.
+    fn row_of(pivot: Self::Pivot) -> usize;
 }

@@ -3,11 +3,13 @@
 use std::result::Result as StdResult;
 
 use super::Singular;
-use super::multifrontal::{self, Multifrontal};
+use super::multifrontal::{self, Eliminated, Multifrontal};
 use super::pivoting::{self, Pivoting};
+use super::side::Side;
+use super::square::Square;
 use super::tree::{Tree, Upper};
 use crate::error::Result;
-use crate::matrix::power::{nearest, scaled};
+use crate::matrix::power::nearest;
 use crate::matrix::{Csr, Transversal};
 
 /// The least pivot, of a matrix whose entries are at most 1 in size.
@@ -40,28 +42,10 @@ pub(super) struct Arranged {
     pub(super) bytes: u64,
 }
 
-/// What becomes of the rows, or of the columns.
-#[derive(Debug)]
-pub(super) struct Side {
-    /// When each is eliminated.
-    pub(super) place: Vec<u32>,
-    /// Each is multiplied by two to the power of this.
-    pub(super) exponent: Vec<i32>,
-}
-
-impl Side {
-    /// To = scaled from, in the order of elimination.
-    fn gather(&self, from: &[f64], to: &mut [f64]) {
-        for ((v, &place), &e) in from.iter().zip(&self.place).zip(&self.exponent) {
-            to[place as usize] = scaled(*v, e);
-        }
-    }
-
-    /// To = scaled from, which is in the order of elimination.
-    fn scatter(&self, from: &[f64], to: &mut [f64]) {
-        for ((v, &place), &e) in to.iter_mut().zip(&self.place).zip(&self.exponent) {
-            *v = scaled(from[place as usize], e);
-        }
+impl Arranged {
+    /// The matrix in this arrangement.
+    pub(super) fn eliminated<'a>(&'a self, a: &'a Csr) -> Eliminated<'a> {
+        Eliminated { a, rows: &self.rows, cols: &self.cols, is_symmetric: false, what: WHAT, bytes: self.bytes }
     }
 }
 
@@ -84,8 +68,8 @@ impl Analysis {
         let exponents = |logs: &[f64]| logs.iter().map(|&log| nearest(log)).collect();
         let rows = Side { place: of_row, exponent: exponents(&transversal.row_log2) };
         let cols = Side { place: of_col, exponent: exponents(&transversal.col_log2) };
-        let elements = tree.elements();
-        let numbers = 8 * (elements + tree.most_below());
+        let elements = tree.elements::<Square>();
+        let numbers = 8 * (elements + tree.most_below::<Square>());
         let places = n * 2 * (4 + 4);
         let beside = multifrontal::bytes_beside(tree.len(), n, a.nnz()) + places;
         let bytes = numbers + tree.bytes() + beside as u64;
@@ -100,7 +84,7 @@ impl Analysis {
     }
 
     pub(super) fn flops(&self) -> f64 {
-        self.tree.flops()
+        self.tree.flops::<Square>()
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -119,7 +103,7 @@ pub(super) struct Factor {
 
 #[derive(Debug)]
 enum Numbers {
-    Multifrontal(Multifrontal),
+    Multifrontal(Multifrontal<Square>),
     Pivoting(Pivoting),
 }
 
@@ -128,23 +112,19 @@ impl Factor {
     /// column, with pivots from all rows, unless that takes more memory than there is for it.
     pub(super) fn new(analysis: Analysis, a: &Csr) -> Result<Self> {
         let Analysis { tree, arranged, most, .. } = analysis;
-        let (factor, perturbed) = Multifrontal::new(&arranged, tree, a)?;
-        let (numbers, mut perturbed) = if perturbed.is_empty() {
+        let (factor, perturbed) = Multifrontal::new(Square, &arranged.eliminated(a), tree)?;
+        let (numbers, perturbed) = if perturbed.is_empty() {
             (Numbers::Multifrontal(factor), perturbed)
         } else {
             let tree = factor.into_tree();
             if let Some((factor, perturbed)) = Pivoting::new(&arranged, a, most)? {
                 (Numbers::Pivoting(factor), perturbed)
             } else {
-                (Numbers::Multifrontal(Multifrontal::new(&arranged, tree, a)?.0), perturbed)
+                (Numbers::Multifrontal(Multifrontal::new(Square, &arranged.eliminated(a), tree)?.0), perturbed)
             }
         };
         let Arranged { rows, cols, .. } = arranged;
-        if !perturbed.is_empty() {
-            let mut row_at = vec![0u32; rows.place.len()];
-            (0..).zip(&rows.place).for_each(|(i, &place)| row_at[place as usize] = i);
-            perturbed.iter_mut().for_each(|place| *place = row_at[*place as usize]);
-        }
+        let perturbed = rows.at(&perturbed);
         Ok(Self { rows, cols, numbers, perturbed })
     }
 

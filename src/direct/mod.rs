@@ -3,11 +3,15 @@
 //! | module | its one job |
 //! |---|---|
 //! | [`cholesky`] | A = L Lᵀ of symmetric positive definite matrices, by the crate `faer` |
+//! | [`ldlt`] | A = L D Lᵀ of other symmetric matrices |
 //! | [`lu`] | A = L U of any others |
-//! | [`multifrontal`] | its numbers, by dense fronts, with pivots within supernodes |
-//! | [`front`] | eliminates the columns of a supernode |
-//! | [`pivoting`] | the same numbers column by column, with pivots from all rows |
-//! | [`tree`] | an order with little fill, supernodes, and what they take |
+//! | [`multifrontal`] | the numbers of both, by dense fronts, with pivots within supernodes |
+//! | [`front`] | what has to be done with a front |
+//! | [`square`], [`symmetric`] | that for L U and for L D Lᵀ, and solves |
+//! | [`trapezoid`] | the lower half of a symmetric front, and products for it |
+//! | [`pivoting`] | L U column by column, with pivots from all rows |
+//! | [`pairs`] | rows of a symmetric matrix that are pivots together |
+//! | [`tree`], [`side`] | an order with little fill, supernodes, and what they take; where rows go, and their scaling |
 //! | [`mod@refine`] | iterative refinement |
 //!
 //! ```text
@@ -15,19 +19,26 @@
 //! ```
 //!
 //! An [`Analysis`] knows beforehand what the factor takes, as no pivot changes the pattern; where pivots from all rows are
-//! needed after all, which does change it, that ends when it would take more.
+//! needed after all, for L U, which does change it, that ends when it would take more.
 //!
-//! There is no L D Lᵀ. That of `faer` pivots within a supernode only, and where a supernode is one row with a zero on the diagonal,
-//! as in saddle point problems, the factor is full of NaN. The L U of a symmetric indefinite matrix takes twice the memory.
+//! L D Lᵀ is our own, as that of `faer` pivots within a supernode only: where a supernode is one row with a zero on the diagonal,
+//! as in saddle point problems, its factor is full of NaN. Here rows that are good pivots together are in one supernode, and pivots that are
+//! too small are replaced. Where refinement can't repair that, L U is next.
 
 mod cholesky;
 mod front;
+mod ldlt;
 mod lu;
 mod multifrontal;
+mod pairs;
 mod pivoting;
 mod refine;
+mod side;
+mod square;
+mod symmetric;
 #[cfg(test)]
 mod tests;
+mod trapezoid;
 mod tree;
 
 use std::fmt;
@@ -38,19 +49,42 @@ use crate::error::{Error, Result};
 use crate::matrix::{Csr, Deficiency};
 use crate::memory::available_bytes;
 
-/// A factorisation.
+/// A factorisation. Each takes more than the one before, and is for more matrices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A = L Lᵀ, of a symmetric positive definite matrix. Only the entries with column ≤ row are looked at.
     Cholesky,
+    /// A = L D Lᵀ with blocks of order 1 and 2 in D, of a symmetric matrix. Only the entries with column ≤ row are looked at.
+    Ldlt,
     /// A = L U, of any square matrix.
     Lu,
+}
+
+impl Kind {
+    /// The one to begin with.
+    pub(crate) fn of(is_symmetric: bool, may_be_definite: bool) -> Self {
+        match (is_symmetric, may_be_definite) {
+            (true, true) => Self::Cholesky,
+            (true, false) => Self::Ldlt,
+            (false, _) => Self::Lu,
+        }
+    }
+
+    /// The one to go on with, where a symmetric matrix has not this one, or it is too inexact.
+    pub(crate) fn next(self) -> Option<Self> {
+        match self {
+            Self::Cholesky => Some(Self::Ldlt),
+            Self::Ldlt => Some(Self::Lu),
+            Self::Lu => None,
+        }
+    }
 }
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Cholesky => "Cholesky",
+            Self::Ldlt => "LDLᵀ",
             Self::Lu => "LU",
         })
     }
@@ -91,12 +125,13 @@ pub(crate) struct Analysis(Analysed);
 #[derive(Debug)]
 enum Analysed {
     Cholesky(cholesky::Analysis),
+    Ldlt(ldlt::Analysis),
     Lu(lu::Analysis),
 }
 
 impl Analysis {
     /// Orders rows and columns for little fill, by approximate minimum degree. For [`Kind::Lu`] it first moves large entries to the
-    /// diagonal and scales rows and columns, for which it looks at values, too. O(nnz log n), typically.
+    /// diagonal, for [`Kind::Ldlt`] next to it, and scales rows and columns, for which it looks at values, too. O(nnz log n), typically.
     ///
     /// # Errors
     /// [`Error::NotSquare`], [`Error::OutOfMemory`]. [`Singular`] where that is seen already.
@@ -106,6 +141,7 @@ impl Analysis {
         }
         Ok(match kind {
             Kind::Cholesky => cholesky::Analysis::new(a)?.map(|analysis| Self(Analysed::Cholesky(analysis))),
+            Kind::Ldlt => ldlt::Analysis::new(a)?.map(|analysis| Self(Analysed::Ldlt(analysis))),
             Kind::Lu => lu::Analysis::new(a)?.map(|analysis| Self(Analysed::Lu(analysis))),
         })
     }
@@ -114,6 +150,7 @@ impl Analysis {
     pub(crate) fn kind(&self) -> Kind {
         match &self.0 {
             Analysed::Cholesky(_) => Kind::Cholesky,
+            Analysed::Ldlt(_) => Kind::Ldlt,
             Analysed::Lu(_) => Kind::Lu,
         }
     }
@@ -124,6 +161,7 @@ impl Analysis {
     pub(crate) fn bytes(&self) -> u64 {
         match &self.0 {
             Analysed::Cholesky(analysis) => analysis.bytes(),
+            Analysed::Ldlt(analysis) => analysis.bytes(),
             Analysed::Lu(analysis) => analysis.bytes(),
         }
     }
@@ -132,6 +170,7 @@ impl Analysis {
     pub(crate) fn elements(&self) -> u64 {
         match &self.0 {
             Analysed::Cholesky(analysis) => 2 * analysis.elements(),
+            Analysed::Ldlt(analysis) => 2 * analysis.elements(),
             Analysed::Lu(analysis) => analysis.elements(),
         }
     }
@@ -140,6 +179,7 @@ impl Analysis {
     pub(crate) fn flops(&self) -> f64 {
         match &self.0 {
             Analysed::Cholesky(analysis) => analysis.flops(),
+            Analysed::Ldlt(analysis) => analysis.flops(),
             Analysed::Lu(analysis) => analysis.flops(),
         }
     }
@@ -155,6 +195,7 @@ pub(crate) struct Factor {
 #[derive(Debug)]
 enum Factorised {
     Cholesky(cholesky::Factor),
+    Ldlt(ldlt::Factor),
     Lu(lu::Factor),
 }
 
@@ -176,9 +217,19 @@ impl Factor {
         let elements = analysis.elements();
         let factors = match analysis.0 {
             Analysed::Cholesky(analysis) => cholesky::Factor::new(analysis, a)?.map(Factorised::Cholesky),
+            Analysed::Ldlt(analysis) => Ok(Factorised::Ldlt(ldlt::Factor::new(analysis, a)?)),
             Analysed::Lu(analysis) => Ok(Factorised::Lu(lu::Factor::new(analysis, a)?)),
         };
         Ok(factors.map(|factors| Self { factors, elements }))
+    }
+
+    /// Which factorisation it is.
+    pub(crate) fn kind(&self) -> Kind {
+        match &self.factors {
+            Factorised::Cholesky(_) => Kind::Cholesky,
+            Factorised::Ldlt(_) => Kind::Ldlt,
+            Factorised::Lu(_) => Kind::Lu,
+        }
     }
 
     /// Elements of the factors: a solve multiplies by each once.
@@ -191,6 +242,7 @@ impl Factor {
     pub(crate) fn perturbed(&self) -> &[u32] {
         match &self.factors {
             Factorised::Cholesky(_) => &[],
+            Factorised::Ldlt(factor) => factor.perturbed(),
             Factorised::Lu(factor) => factor.perturbed(),
         }
     }
@@ -202,6 +254,7 @@ impl Factor {
     pub(crate) fn solve(&self, b: &[f64], x: &mut [f64]) {
         match &self.factors {
             Factorised::Cholesky(factor) => factor.solve(b, x),
+            Factorised::Ldlt(factor) => factor.solve(b, x),
             Factorised::Lu(factor) => factor.solve(b, x),
         }
     }

@@ -1,7 +1,7 @@
-//! L U by dense fronts, with pivots within supernodes.
+//! Factors by dense fronts, with pivots within supernodes.
 
-use super::front::{Front, Size};
-use super::lu::{Arranged, TINY, WHAT};
+use super::front::{Elimination, Front, Size};
+use super::side::Side;
 use super::tree::Tree;
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
@@ -22,6 +22,38 @@ struct Entry {
     value: f64,
 }
 
+/// A matrix as it is eliminated.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Eliminated<'a> {
+    pub(super) a: &'a Csr,
+    pub(super) rows: &'a Side,
+    pub(super) cols: &'a Side,
+    /// Whether only entries with column ≤ row are looked at, those of a symmetric matrix.
+    pub(super) is_symmetric: bool,
+    /// What the factor is, and the bytes that it takes.
+    pub(super) what: &'a str,
+    pub(super) bytes: u64,
+}
+
+impl Eliminated<'_> {
+    fn no_memory(&self) -> Error {
+        Error::OutOfMemory { what: self.what.into(), bytes: self.bytes }
+    }
+
+    /// The entries of row `i` that are looked at.
+    fn row(&self, i: usize) -> impl Iterator<Item = (u32, f64)> {
+        let (cols, values) = self.a.row(i);
+        let end = if self.is_symmetric { cols.partition_point(|&j| j as usize <= i) } else { cols.len() };
+        cols[..end].iter().copied().zip(values[..end].iter().copied())
+    }
+
+    /// Where the entry at row `i` and column `j` is eliminated: its row and column, on or below the diagonal if there is nothing else.
+    fn place(&self, i: usize, j: u32) -> (u32, u32) {
+        let (row, col) = (self.rows.place[i], self.cols.place[j as usize]);
+        if self.is_symmetric { (row.max(col), row.min(col)) } else { (row, col) }
+    }
+}
+
 /// The entries in the order in which fronts need them.
 struct Entries {
     /// Where those of each supernode begin.
@@ -31,32 +63,32 @@ struct Entries {
 
 impl Entries {
     /// Those with a row or a column of a supernode, and none of an earlier one, are its own.
-    fn of(arranged: &Arranged, tree: &Tree, a: &Csr) -> Result<Self> {
-        let Arranged { rows, cols, .. } = arranged;
-        let mut node_of_place = vec![0u32; a.n_rows()];
+    fn of(matrix: &Eliminated<'_>, tree: &Tree) -> Result<Self> {
+        let n = matrix.a.n_rows();
+        let mut node_of_place = vec![0u32; n];
         for s in 0..tree.len() {
             node_of_place[tree.begin[s]..tree.begin[s + 1]].fill(s as u32);
         }
-        let node = |i: usize, j: u32| node_of_place[rows.place[i].min(cols.place[j as usize]) as usize] as usize;
+        let node = |(row, col): (u32, u32)| node_of_place[row.min(col) as usize] as usize;
         let mut begin = vec![0usize; tree.len() + 1];
-        for i in 0..a.n_rows() {
-            for &j in a.row(i).0 {
-                begin[node(i, j) + 1] += 1;
+        for i in 0..n {
+            for (j, _) in matrix.row(i) {
+                begin[node(matrix.place(i, j)) + 1] += 1;
             }
         }
         for s in 0..tree.len() {
             begin[s + 1] += begin[s];
         }
         let mut all = Vec::new();
-        let no_memory = |_| Error::OutOfMemory { what: WHAT.into(), bytes: arranged.bytes };
-        all.try_reserve_exact(a.nnz()).map_err(no_memory)?;
-        all.resize(a.nnz(), Entry::default());
-        for i in 0..a.n_rows() {
-            let (columns, values) = a.row(i);
-            for (&j, &value) in columns.iter().zip(values) {
-                let next = &mut begin[node(i, j)];
-                let value = scaled(value, rows.exponent[i].saturating_add(cols.exponent[j as usize]));
-                all[*next] = Entry { row: rows.place[i], col: cols.place[j as usize], value };
+        let count = begin[tree.len()];
+        all.try_reserve_exact(count).map_err(|_| matrix.no_memory())?;
+        all.resize(count, Entry::default());
+        for i in 0..n {
+            for (j, value) in matrix.row(i) {
+                let (row, col) = matrix.place(i, j);
+                let next = &mut begin[node((row, col))];
+                let exponent = matrix.rows.exponent[i].saturating_add(matrix.cols.exponent[j as usize]);
+                all[*next] = Entry { row, col, value: scaled(value, exponent) };
                 *next += 1;
             }
         }
@@ -73,17 +105,17 @@ impl Entries {
 
 /// The numbers of the factor.
 #[derive(Debug)]
-pub(super) struct Multifrontal {
-    tree: Tree,
-    /// Of each supernode, the panel with L and U of its columns, and the rest of its rows of U.
+pub(super) struct Multifrontal<E: Elimination> {
+    pub(super) tree: Tree,
+    /// What came of the columns of each supernode.
     values: Vec<f64>,
-    /// Where those of each supernode begin.
+    /// Where that begins.
     begin: Vec<usize>,
-    /// The row, within its supernode, with which each changed places.
-    swaps: Vec<u32>,
+    /// What is told of each column.
+    pub(super) pivots: Vec<E::Pivot>,
 }
 
-impl Multifrontal {
+impl<E: Elimination> Multifrontal<E> {
     /// Each supernode assembles its entries and what is left of its children into a front, eliminates
     /// its columns there, and leaves the rest to its parent.
     ///
@@ -94,13 +126,12 @@ impl Multifrontal {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    pub(super) fn new(arranged: &Arranged, tree: Tree, a: &Csr) -> Result<(Self, Vec<u32>)> {
-        let bytes = arranged.bytes;
-        let array = |len: usize| zeros::<f64>(len).map_err(|_| Error::OutOfMemory { what: WHAT.into(), bytes });
-        let entries = Entries::of(arranged, &tree, a)?;
-        let n = a.n_rows();
-        let mut values = array(tree.elements() as usize)?;
-        let (mut begin, mut swaps) = (Vec::with_capacity(tree.len()), vec![0u32; n]);
+    pub(super) fn new(mut elimination: E, matrix: &Eliminated<'_>, tree: Tree) -> Result<(Self, Vec<u32>)> {
+        let array = |len: usize| zeros::<f64>(len).map_err(|_| matrix.no_memory());
+        let entries = Entries::of(matrix, &tree)?;
+        let n = matrix.a.n_rows();
+        let mut values = array(tree.elements::<E>() as usize)?;
+        let (mut begin, mut pivots) = (Vec::with_capacity(tree.len()), vec![E::Pivot::default(); n]);
         let mut replaced = Vec::new();
         let children = tree.children();
         let mut rests: Vec<Vec<f64>> = Vec::new();
@@ -114,24 +145,24 @@ impl Multifrontal {
             let first = tree.begin[s];
             let numbered = (first as u32..).take(own).chain(tree.pattern(s).iter().copied()).zip(0..);
             numbered.for_each(|(place, at)| local[place as usize] = at);
-            let (panel, others) = std::mem::take(&mut tail).split_at_mut(own * size.order());
-            let (upper, others) = others.split_at_mut(size.elements() - panel.len());
+            let (values, others) = std::mem::take(&mut tail).split_at_mut(E::elements(size));
             begin.push(end);
-            (tail, end) = (others, end + size.elements());
-            let mut rest = array(size.rest())?;
-            let mut front = Front { size, panel, upper, rest: &mut rest };
+            (tail, end) = (others, end + values.len());
+            let mut rest = array(E::rest(size))?;
+            let mut front = Front { size, values, rest: &mut rest };
             for entry in entries.of_node(s) {
-                *front.at(local[entry.row as usize] as usize, local[entry.col as usize] as usize) += entry.value;
+                *E::at(&mut front, local[entry.row as usize] as usize, local[entry.col as usize] as usize) +=
+                    entry.value;
             }
             for child in children.of(s) {
                 places.clear();
                 places.extend(tree.pattern(child).iter().map(|&place| local[place as usize]));
-                front.add(&std::mem::take(&mut rests[child]), &places);
+                E::add(&mut front, &std::mem::take(&mut rests[child]), &places);
             }
-            front.eliminate(TINY, &mut swaps[first..first + own], |j| replaced.push(first + j));
+            elimination.eliminate(&mut front, &mut pivots[first..first + own], |j| replaced.push(first + j));
             rests[s] = rest;
         }
-        let factor = Self { tree, values, begin, swaps };
+        let factor = Self { tree, values, begin, pivots };
         let perturbed = factor.rows_at(&replaced);
         Ok((factor, perturbed))
     }
@@ -146,56 +177,19 @@ impl Multifrontal {
         if at.is_empty() {
             return Vec::new();
         }
-        let mut row_at: Vec<u32> = (0..).take(self.swaps.len()).collect();
+        let mut row_at: Vec<u32> = (0..).take(self.pivots.len()).collect();
         for s in 0..self.tree.len() {
             let range = self.tree.begin[s]..self.tree.begin[s + 1];
             let own = &mut row_at[range.clone()];
-            for (j, &at) in self.swaps[range].iter().enumerate() {
-                own.swap(j, at as usize);
+            for (j, &pivot) in self.pivots[range].iter().enumerate() {
+                own.swap(j, E::row_of(pivot));
             }
         }
         at.iter().map(|&place| row_at[place]).collect()
     }
 
-    /// The panel and the other columns of U of a supernode, with its size and its first place.
-    fn node(&self, s: usize) -> (Size, usize, &[f64], &[f64]) {
-        let size = self.tree.size(s);
-        let values = &self.values[self.begin[s]..self.begin[s] + size.elements()];
-        let (panel, upper) = values.split_at(size.own * size.order());
-        (size, self.tree.begin[s], panel, upper)
-    }
-
-    /// y = (L U)⁻¹ y.
-    pub(super) fn solve(&self, y: &mut [f64]) {
-        for s in 0..self.tree.len() {
-            let (size, first, panel, _) = self.node(s);
-            let (own, below) = y[first..].split_at_mut(size.own);
-            for (j, &at) in self.swaps[first..first + size.own].iter().enumerate() {
-                own.swap(j, at as usize);
-            }
-            for (j, column) in panel.chunks_exact(size.order()).enumerate() {
-                let v = own[j];
-                if v == 0.0 {
-                    continue;
-                }
-                own[j + 1..].iter_mut().zip(&column[j + 1..size.own]).for_each(|(y, l)| *y -= l * v);
-                for (&place, l) in self.tree.pattern(s).iter().zip(&column[size.own..]) {
-                    below[place as usize - first - size.own] -= l * v;
-                }
-            }
-        }
-        for s in (0..self.tree.len()).rev() {
-            let (size, first, panel, upper) = self.node(s);
-            let (own, below) = y[first..].split_at_mut(size.own);
-            for (&place, column) in self.tree.pattern(s).iter().zip(upper.chunks_exact(size.own)) {
-                let v = below[place as usize - first - size.own];
-                own.iter_mut().zip(column).for_each(|(y, u)| *y -= u * v);
-            }
-            for (j, column) in panel.chunks_exact(size.order()).enumerate().rev() {
-                let v = own[j] / column[j];
-                own[j] = v;
-                own[..j].iter_mut().zip(column).for_each(|(y, u)| *y -= u * v);
-            }
-        }
+    /// What came of the columns of a supernode.
+    pub(super) fn values_of(&self, s: usize) -> &[f64] {
+        &self.values[self.begin[s]..self.begin[s] + E::elements(self.tree.size(s))]
     }
 }

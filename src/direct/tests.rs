@@ -1,10 +1,13 @@
 use proptest::prelude::*;
 
 use super::multifrontal::Multifrontal;
+use super::pairs::Groups;
 use super::pivoting::Pivoting;
+use super::square::Square;
+use super::trapezoid::Trapezoid;
 use super::{Analysis, Factor, Kind, Singular, refine};
 use crate::Error;
-use crate::matrix::{Csr, gallery};
+use crate::matrix::{Csr, Transversal, gallery};
 use crate::memory::available_bytes;
 use crate::verify::residual;
 
@@ -62,6 +65,137 @@ fn by_hand() {
     let none = Csr::new(0, 0, vec![0], vec![], vec![]).unwrap();
     assert_eq!(solved(&none, Kind::Lu, &[]), [0.0; 0]);
     assert_eq!(solved(&none, Kind::Cholesky, &[]), [0.0; 0]);
+    assert_eq!(solved(&none, Kind::Ldlt, &[]), [0.0; 0]);
+}
+
+#[test]
+fn symmetric_by_hand() {
+    for (a, x) in [
+        (rows(&[&[-3.0]]), vec![2.0]),
+        (rows(&[&[4.0, 2.0], &[2.0, 5.0]]), vec![1.0, 2.0]),
+        (rows(&[&[0.0, 1.0], &[1.0, 0.0]]), vec![1.0, 2.0]),
+        // a saddle point, and one with more constraints
+        (rows(&[&[2.0, 0.0, 1.0], &[0.0, 2.0, 1.0], &[1.0, 1.0, 0.0]]), vec![1.0, 2.0, 3.0]),
+        (
+            rows(&[&[0.0, 0.0, 1.0, 2.0], &[0.0, 0.0, 0.0, 4.0], &[1.0, 0.0, 2.0, 0.0], &[2.0, 4.0, 0.0, 1.0]]),
+            vec![1.0, 2.0, 3.0, 4.0],
+        ),
+        // pivots of order 2 in a cycle of three rows, and of four
+        (rows(&[&[0.0, 1.0, 2.0], &[1.0, 0.0, 2.0], &[2.0, 2.0, 0.0]]), vec![1.0, 2.0, 3.0]),
+        (
+            rows(&[&[0.0, 1.0, 0.0, 1.0], &[1.0, 0.0, 2.0, 0.0], &[0.0, 2.0, 0.0, 1.0], &[1.0, 0.0, 1.0, 0.0]]),
+            vec![4.0, 3.0, 2.0, 1.0],
+        ),
+        // an element of the diagonal that is no pivot
+        (rows(&[&[1e-20, 1.0], &[1.0, 1.0]]), vec![1.0, 2.0]),
+        (rows(&[&[1.0, 8.0], &[8.0, 1.0]]), vec![1.0, 2.0]),
+    ] {
+        let b = a.mul_vec(&x);
+        let ldlt = factor(&a, Kind::Ldlt);
+        assert_eq!((ldlt.kind(), ldlt.perturbed().len()), (Kind::Ldlt, 0));
+        let found = solved(&a, Kind::Ldlt, &b);
+        assert!(found.iter().zip(&x).all(|(found, x)| (found - x).abs() < 1e-14), "{found:?}");
+    }
+}
+
+/// Dense matrices of orders on both sides of those of blocks, with zeros and without on the diagonal.
+#[test]
+fn one_symmetric_front() {
+    for n in [2usize, 5, 24, 31, 33, 63, 64, 65, 96, 129, 200] {
+        for diagonal in [0.0, 1e-3, 1.0] {
+            let v = gallery::random_vector(n * n, n as u64);
+            let entry = |i: usize, j: usize| if i == j { diagonal * v[i] } else { v[i.max(j) * n + i.min(j)] };
+            let all: Vec<Vec<f64>> = (0..n).map(|i| (0..n).map(|j| entry(i, j)).collect()).collect();
+            let a = rows(&all.iter().map(|row| &row[..]).collect::<Vec<_>>());
+            let b = a.mul_vec(&gallery::random_vector(n, 7));
+            let x = solved(&a, Kind::Ldlt, &b);
+            assert!(factor(&a, Kind::Ldlt).perturbed().is_empty());
+            let r = residual(&a, &b, &x);
+            assert!(r.backward_error < 1e-13, "{n}, {diagonal}: {r:?}");
+        }
+    }
+}
+
+/// Large fronts with rows below, of saddle points on grids.
+#[test]
+fn saddle_points() {
+    for spec in ["stokes2d:6", "stokes2d:40", "helmholtz3d:14", "helmholtz3d:9,wavenumber=1.5"] {
+        let a = spec.parse::<gallery::Spec>().unwrap().build().unwrap();
+        let b = a.mul_vec(&gallery::random_vector(a.n_rows(), 1));
+        let (error, _) = refined(&a, Kind::Ldlt, &b);
+        assert!(error < 1e-16, "{spec}: {error:e}");
+        let [ldlt, lu] = [Kind::Ldlt, Kind::Lu].map(|kind| Analysis::new(&a, kind).unwrap().unwrap());
+        assert!(ldlt.flops() < 0.7 * lu.flops() && ldlt.bytes() < lu.bytes());
+    }
+}
+
+#[test]
+fn rows_that_are_pivots_together() {
+    let groups = |a: &Csr| {
+        let transversal = Transversal::maximum_product(a).unwrap().unwrap();
+        Groups::of(a, &transversal, &vec![0; a.n_rows()])
+    };
+    let identity = groups(&rows(&[&[1.0, 0.1], &[0.1, -1.0]]));
+    assert_eq!((identity.of_row, identity.sizes), (vec![0, 1], vec![1, 1]));
+    let pair = groups(&rows(&[&[0.0, 0.1, 1.0], &[0.1, 1.0, 0.0], &[1.0, 0.0, 0.2]]));
+    assert_eq!(pair.sizes.iter().map(|&size| u32::from(size)).sum::<u32>(), 3);
+    assert!(pair.of_row[0] == pair.of_row[2] && pair.of_row[0] != pair.of_row[1]);
+    assert_eq!(pair.first_places(&[1, 0]), [0, 1, 3]);
+    assert_eq!(pair.places(&[1, 0]), [1, 0, 2]);
+    // a cycle of three: together, and where a row has an element on the diagonal, this is alone
+    let cycle = groups(&rows(&[&[0.0, 1.0, 1.0], &[1.0, 0.0, 1.0], &[1.0, 1.0, 0.0]]));
+    assert_eq!(cycle.sizes, [3]);
+    let cycle = groups(&rows(&[&[0.0, 1.0, 1.0], &[1.0, 0.3, 1.0], &[1.0, 1.0, 0.0]]));
+    assert!(cycle.of_row[0] == cycle.of_row[2] && cycle.of_row[0] != cycle.of_row[1], "{cycle:?}");
+}
+
+#[test]
+fn trapezoids() {
+    for (rows, cols) in [(0, 0), (1, 1), (5, 3), (64, 64), (70, 65), (200, 130)] {
+        let shape = Trapezoid { rows, cols };
+        let mut is_there = vec![false; shape.len()];
+        for j in 0..cols {
+            assert_eq!(shape.column(j).len(), rows - j);
+            for i in j..rows {
+                assert!(shape.column(j).contains(&shape.at(i, j)));
+                assert!(!std::mem::replace(&mut is_there[shape.at(i, j)], true));
+            }
+        }
+        assert!(shape.len() <= cols * rows && shape.len() >= cols * rows - cols * cols / 2);
+        let parts: Vec<_> = Trapezoid::parts(0..cols).collect();
+        assert_eq!(parts.iter().map(ExactSizeIterator::len).sum::<usize>(), cols);
+    }
+}
+
+/// A matrix that is all but singular, whose L U happens to have the better pivots.
+#[test]
+fn what_is_left_to_lu() {
+    let (small, one, other) = (1e-16, -0.01 + 1e-6 - 1.0, -0.01 + 1e-7 - 1e-8);
+    let a = rows(&[&[small, one, 0.0], &[one, 0.0, other], &[0.0, other, 0.0]]);
+    let b = a.mul_vec(&gallery::random_vector(3, 3));
+    assert!(refined(&a, Kind::Ldlt, &b).0 > 1e-12);
+    assert!(refined(&a, Kind::Lu, &b).0 < 1e-15);
+}
+
+/// Whatever the pivots, numbers are finite.
+#[test]
+fn symmetric_and_singular() {
+    let ones = rows(&[&[1.0, 1.0], &[1.0, 1.0]]);
+    let zero_block =
+        rows(&[&[1.0, 0.0, 1.0, 2.0], &[0.0, 0.0, 1.0, 2.0], &[1.0, 1.0, 0.0, 0.0], &[2.0, 2.0, 0.0, 0.0]]);
+    for a in [ones, zero_block] {
+        let ldlt = factor(&a, Kind::Ldlt);
+        assert_eq!(ldlt.perturbed().len(), 1);
+        let b = a.mul_vec(&gallery::random_vector(a.n_rows(), 1));
+        let (error, x) = refined(&a, Kind::Ldlt, &b);
+        assert!(error < 1e-14 && x.iter().all(|x| x.abs() < 1e6), "{error:e} {x:?}");
+    }
+    assert!(matches!(
+        why_not(&rows(&[&[1.0, 1.0], &[1.0, 0.0]]), Kind::Cholesky),
+        Singular::NotPositiveDefinite { .. }
+    ));
+    let empty = Csr::from_triplets(2, 2, &[0], &[0], &[1.0]).unwrap();
+    assert!(matches!(why_not(&empty, Kind::Ldlt), Singular::Structurally(_)));
 }
 
 #[test]
@@ -78,7 +212,7 @@ fn what_has_no_factor() {
         why_not(&rows(&[&[1.0, 1.0, 1.0], &[0.0, 0.0, 2.0], &[0.0, 0.0, 3.0]]), Kind::Lu).to_string(),
         "the matrix is structurally singular: structural rank 2 of 3: 2 rows (2, 3) have entries in 1 column only"
     );
-    assert_eq!((Kind::Cholesky.to_string(), Kind::Lu.to_string()), ("Cholesky".into(), "LU".into()));
+    assert_eq!([Kind::Cholesky, Kind::Ldlt, Kind::Lu].map(|kind| kind.to_string()), ["Cholesky", "LDLᵀ", "LU"]);
 }
 
 #[test]
@@ -93,6 +227,9 @@ fn sizes_are_those_of_a_dense_matrix() {
     let cholesky = Analysis::new(&a, Kind::Cholesky).unwrap().unwrap();
     assert_eq!(cholesky.flops(), lu.flops() / 2.0);
     assert!(cholesky.bytes() >= 8 * 2500 && cholesky.bytes() < 150_000, "{}", cholesky.bytes());
+    let ldlt = Analysis::new(&a, Kind::Ldlt).unwrap().unwrap();
+    assert_eq!((ldlt.elements(), ldlt.flops()), (5000, lu.flops() / 2.0));
+    assert!(ldlt.bytes() >= 8 * 2500 && ldlt.bytes() < lu.bytes(), "{}", ldlt.bytes());
 }
 
 #[test]
@@ -100,7 +237,7 @@ fn grids() {
     for a in [gallery::poisson2d([37, 23]).unwrap(), gallery::poisson3d([9, 8, 7]).unwrap()] {
         let exact = gallery::random_vector(a.n_rows(), 1);
         let b = a.mul_vec(&exact);
-        for kind in [Kind::Cholesky, Kind::Lu] {
+        for kind in [Kind::Cholesky, Kind::Ldlt, Kind::Lu] {
             let (error, x) = refined(&a, kind, &b);
             assert!(error < 1e-16, "{error:e}");
             assert!(x.iter().zip(&exact).all(|(x, e)| (x - e).abs() < 1e-12));
@@ -126,6 +263,7 @@ fn rows_and_columns_of_all_sizes() {
     let of_rows: Vec<f64> = (0..n).map(|i| b[i] * size(i)).collect();
     for (kind, a) in [
         (Kind::Cholesky, scaled(&size, &size)),
+        (Kind::Ldlt, scaled(&size, &size)),
         (Kind::Lu, scaled(&size, &size)),
         (Kind::Lu, scaled(&size, &|j| size(7 * j))),
     ] {
@@ -153,13 +291,14 @@ fn singular_but_consistent() {
     let a = Csr::from_triplets(n as usize, n as usize, &r, &c, &v).unwrap();
     assert!(matches!(why_not(&a, Kind::Cholesky), Singular::NotPositiveDefinite { .. }));
     let b = a.mul_vec(&gallery::random_vector(n as usize, 3));
-    let lu = factor(&a, Kind::Lu);
-    assert_eq!(lu.perturbed().len(), 1);
-    let (error, x) = refined(&a, Kind::Lu, &b);
-    assert!(error < 1e-12 && x.iter().all(|x| x.abs() < 1e6), "{error:e} {x:?}");
-    // b outside the range
-    let (error, _) = refined(&a, Kind::Lu, &vec![1.0; n as usize]);
-    assert!(error > 1e-12, "{error:e}");
+    for kind in [Kind::Ldlt, Kind::Lu] {
+        assert_eq!(factor(&a, kind).perturbed().len(), 1);
+        let (error, x) = refined(&a, kind, &b);
+        assert!(error < 1e-12 && x.iter().all(|x| x.abs() < 1e6), "{kind}: {error:e} {x:?}");
+        // b outside the range
+        let (error, _) = refined(&a, kind, &vec![1.0; n as usize]);
+        assert!(error > 1e-12, "{kind}: {error:e}");
+    }
 }
 
 #[test]
@@ -198,7 +337,7 @@ fn both_ways_to_the_numbers_agree() {
     let super::lu::Analysis { tree, arranged, .. } = super::lu::Analysis::new(&a).unwrap().unwrap();
     let y = gallery::random_vector(n, 5);
     let (mut first, mut second) = (y.clone(), y.clone());
-    let (factor, perturbed) = Multifrontal::new(&arranged, tree, &a).unwrap();
+    let (factor, perturbed) = Multifrontal::new(Square, &arranged.eliminated(&a), tree).unwrap();
     assert!(perturbed.is_empty());
     factor.solve(&mut first);
     let (factor, perturbed) = Pivoting::new(&arranged, &a, n * n).unwrap().unwrap();
@@ -237,7 +376,63 @@ fn matrix() -> impl Strategy<Value = Csr> {
     })
 }
 
+/// Symmetric matrices of all sizes in any order, half of them saddle points: with pairs of rows, whose diagonal may be 0, and some entries
+/// beside them.
+fn symmetric_matrix() -> impl Strategy<Value = Csr> {
+    (1..80usize, any::<bool>()).prop_flat_map(|(n, has_zeros)| {
+        let entries = prop::collection::vec((0..n as u32, 0..n as u32, -1.0..1.0f64), 0..3 * n);
+        let order = Just((0..n as u32).collect::<Vec<u32>>()).prop_shuffle();
+        let sizes = prop::collection::vec((1.0..4.0f64, -20i32..20, any::<bool>()), n);
+        (entries, order, sizes).prop_map(move |(entries, order, sizes)| {
+            let (mut r, mut c, mut v) = (vec![], vec![], vec![]);
+            let mut entry = |i: u32, j: u32, value: f64| {
+                let value = value * 2f64.powi(sizes[i as usize].1 + sizes[j as usize].1);
+                r.push(i);
+                c.push(j);
+                v.push(value);
+                if i != j {
+                    r.push(j);
+                    c.push(i);
+                    v.push(value);
+                }
+            };
+            // the second row of a pair has a diagonal of 0, of a saddle point
+            let is_constraint = |at: usize| has_zeros && at % 2 == 1;
+            let mut place = vec![0; n];
+            for (at, &i) in order.iter().enumerate() {
+                place[i as usize] = at;
+                let (d, _, is_negative) = sizes[i as usize];
+                if is_constraint(at) {
+                    entry(order[at - 1], i, d);
+                } else {
+                    entry(i, i, if is_negative { -d } else { d });
+                }
+            }
+            for (i, j, value) in entries {
+                if !is_constraint(place[i as usize]) || !is_constraint(place[j as usize]) {
+                    entry(i, j, value);
+                }
+            }
+            Csr::from_triplets(n, n, &r, &c, &v).unwrap()
+        })
+    })
+}
+
 proptest! {
+    #[test]
+    fn any_symmetric_matrix(a in symmetric_matrix(), seed in 0..100u64) {
+        let n = a.n_rows();
+        let b = a.mul_vec(&gallery::random_vector(n, seed));
+        let Ok(analysis) = Analysis::new(&a, Kind::Ldlt).unwrap() else { return Ok(()) };
+        let ldlt = Factor::new(analysis, &a).unwrap().unwrap();
+        let mut x = vec![f64::NAN; n];
+        ldlt.solve(&b, &mut x);
+        prop_assert!(x.iter().all(|v| v.is_finite()));
+        x.fill(0.0);
+        refine(&a, &ldlt, &b, &mut x);
+        prop_assert!(residual(&a, &b, &x).backward_error < 1e-12, "{:?}", residual(&a, &b, &x));
+    }
+
     #[test]
     fn any_matrix(a in matrix(), seed in 0..100u64) {
         let n = a.n_rows();
@@ -292,7 +487,7 @@ proptest! {
         );
         let a = Csr::from_triplets(n, n, &r, &c, &v).unwrap();
         let b = a.mul_vec(&gallery::random_vector(n, seed));
-        for kind in [Kind::Cholesky, Kind::Lu] {
+        for kind in [Kind::Cholesky, Kind::Ldlt, Kind::Lu] {
             prop_assert!(refined(&a, kind, &b).0 < 1e-15);
         }
     }
@@ -315,8 +510,8 @@ fn published_matrices() {
             continue;
         }
         let b = a.mul_vec(&gallery::random_vector(a.n_rows(), 1));
-        for kind in [Kind::Cholesky, Kind::Lu] {
-            if kind == Kind::Cholesky && transposed(&a) != a {
+        for kind in [Kind::Cholesky, Kind::Ldlt, Kind::Lu] {
+            if kind != Kind::Lu && transposed(&a) != a {
                 continue;
             }
             let found = Analysis::new(&a, kind).unwrap().and_then(|analysis| {

@@ -7,7 +7,7 @@ use faer::sparse::linalg::cholesky::{
 use faer::sparse::linalg::{SupernodalThreshold, amd};
 use faer::sparse::{FaerError, SymbolicSparseColMatRef};
 
-use super::front::Size;
+use super::front::{Elimination, Size};
 use crate::error::{Error, Result};
 
 /// The upper triangle of a symmetric pattern, by columns, or its lower triangle by rows: rows rise strictly within a column.
@@ -112,6 +112,20 @@ impl Tree {
         tree
     }
 
+    /// The tree where each place is one of so many rows: `first` tells the first of each, and how many there are in all.
+    pub(super) fn expanded(self, first: &[usize]) -> Self {
+        let begin = self.begin.iter().map(|&place| first[place]).collect();
+        let mut pattern_ptr = vec![0];
+        let mut pattern = Vec::with_capacity(2 * self.pattern.len());
+        for s in 0..self.len() {
+            let rows = |&place: &u32| first[place as usize] as u32..first[place as usize + 1] as u32;
+            pattern.extend(self.pattern(s).iter().flat_map(rows));
+            pattern_ptr.push(pattern.len());
+        }
+        pattern.shrink_to_fit();
+        Self { begin, pattern_ptr, pattern, parent: self.parent }
+    }
+
     /// How many supernodes there are.
     pub(super) fn len(&self) -> usize {
         self.begin.len() - 1
@@ -120,6 +134,11 @@ impl Tree {
     /// The pattern of supernode `s` below its own places.
     pub(super) fn pattern(&self, s: usize) -> &[u32] {
         &self.pattern[self.pattern_ptr[s]..self.pattern_ptr[s + 1]]
+    }
+
+    /// The largest of what there is of each front.
+    pub(super) fn most(&self, of: impl Fn(Size) -> usize) -> usize {
+        (0..self.len()).map(|s| of(self.size(s))).max().unwrap_or_default()
     }
 
     /// How large the front of supernode `s` is.
@@ -139,18 +158,19 @@ impl Tree {
     }
 
     /// Elements of the factor.
-    pub(super) fn elements(&self) -> u64 {
-        (0..self.len()).map(|s| self.size(s).elements() as u64).sum()
+    pub(super) fn elements<E: Elimination>(&self) -> u64 {
+        (0..self.len()).map(|s| E::elements(self.size(s)) as u64).sum()
     }
 
     /// The most elements of rests at one time.
-    pub(super) fn most_below(&self) -> u64 {
+    pub(super) fn most_below<E: Elimination>(&self) -> u64 {
         let children = self.children();
+        let rest = |s| E::rest(self.size(s)) as u64;
         let (mut now, mut most) = (0u64, 0u64);
         for s in 0..self.len() {
-            now += self.size(s).rest() as u64;
+            now += rest(s);
             most = most.max(now);
-            now -= children.of(s).map(|child| self.size(child).rest() as u64).sum::<u64>();
+            now -= children.of(s).map(rest).sum::<u64>();
         }
         most
     }
@@ -161,8 +181,8 @@ impl Tree {
     }
 
     /// Multiplications and additions.
-    pub(super) fn flops(&self) -> f64 {
-        (0..self.len()).map(|s| self.size(s).flops()).sum()
+    pub(super) fn flops<E: Elimination>(&self) -> f64 {
+        (0..self.len()).map(|s| E::flops(self.size(s))).sum()
     }
 }
 

@@ -94,7 +94,9 @@ impl Advice {
 
     /// Whether the matrix, or its real form, is factorised first.
     pub(crate) fn look_at_factors(&mut self, a: &Csr) {
-        self.direct_first = self.method != Method::Lsmr && factorises_first(a, self.method.needs_definite());
+        let may_be_definite = self.method.needs_definite();
+        let is_symmetric = may_be_definite || self.method == Method::Minres;
+        self.direct_first = self.method != Method::Lsmr && factorises_first(a, is_symmetric, may_be_definite);
     }
 
     /// The set-up of a solve as advised.

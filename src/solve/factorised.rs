@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use super::chain::is_rounding;
 use super::null_space::NullSpace;
 use super::statistics::{Answer, Statistics};
 use crate::direct::{Analysis, Factor, Kind, Singular, refine};
@@ -17,7 +18,7 @@ use crate::runtime::{Control, Stop};
 use crate::timeline::stages::stage;
 use crate::verify;
 
-/// Operations that take the host less than a device takes to open, some 50 ms: for L U, and for L Lᵀ, whose blocks are larger.
+/// Operations that take the host less than a device takes to open, some 50 ms: for L U and L D Lᵀ, and for L Lᵀ, whose blocks are larger.
 const FEW: f64 = 5e7;
 const FEW_OF_CHOLESKY: f64 = 5e8;
 
@@ -31,14 +32,16 @@ const LOOK: Duration = Duration::from_millis(20);
 const RATE: f64 = 1e9;
 
 /// Whether [`Method::Auto`](super::Method::Auto) begins with factors of the matrix if no devices are named: it is factorised in less time than
-/// a device takes to open, by what the analysis of its pattern tells. Takes some 50 ms at most.
+/// a device takes to open, by what the analysis of its pattern tells: of a symmetric matrix or any other, which may be positive definite
+/// or is known not to be. Takes some 50 ms at most.
 #[must_use]
-pub fn factorises_first(a: &Csr, may_be_definite: bool) -> bool {
+pub fn factorises_first(a: &Csr, is_symmetric: bool, may_be_definite: bool) -> bool {
     let is_possible = a.n_rows() == a.n_cols() && Factorised::may_be_quick(a);
     let is_semidefinite = may_be_definite && NullSpace::of(a, true).is_some();
     is_possible
         && !is_semidefinite
-        && Factorised::analysed(a, may_be_definite).is_ok_and(|factorised| factorised.is_quick())
+        && Factorised::analysed(a, Kind::of(is_symmetric, may_be_definite))
+            .is_ok_and(|factorised| factorised.is_quick())
 }
 
 /// How far the factorisation of a matrix is.
@@ -56,7 +59,8 @@ enum Stage {
 pub(super) struct Factorised {
     /// Nothing while one stage becomes the next, nor where memory did not suffice.
     stage: Option<Stage>,
-    may_be_definite: bool,
+    /// The one to begin with.
+    kind: Kind,
 }
 
 /// By pattern, or numerically.
@@ -68,23 +72,25 @@ fn singularity(singular: &Singular) -> Singularity {
 }
 
 impl Factorised {
-    /// Analyses a matrix: for L Lᵀ, if it may be positive definite, or else L U.
+    /// Analyses a matrix for a factorisation, or for the next one, if it is seen not to have it.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
-    pub(super) fn analysed(a: &Csr, may_be_definite: bool) -> Result<Self> {
-        let kind = if may_be_definite { Kind::Cholesky } else { Kind::Lu };
+    pub(super) fn analysed(a: &Csr, kind: Kind) -> Result<Self> {
         let started = Instant::now();
-        let stage = match (Analysis::new(a, kind)?, kind) {
-            (Ok(analysis), _) => {
+        let stage = match Analysis::new(a, kind)? {
+            Ok(analysis) => {
                 let (flops, bytes, time) = (analysis.flops(), 1e-6 * analysis.bytes() as f64, started.elapsed());
                 log::debug!("{kind} factors would take {flops:.1e} operations and {bytes:.1} MB; analysed in {time:?}");
                 Stage::Analysed(analysis)
             }
-            (Err(_), Kind::Cholesky) => return Self::analysed(a, false),
-            (Err(singular), Kind::Lu) => Stage::Singular(singularity(&singular)),
+            Err(singular @ Singular::Structurally(_)) => Stage::Singular(singularity(&singular)),
+            Err(singular) => match kind.next() {
+                Some(next) => return Self::analysed(a, next),
+                None => Stage::Singular(singularity(&singular)),
+            },
         };
-        Ok(Self { stage: Some(stage), may_be_definite })
+        Ok(Self { stage: Some(stage), kind })
     }
 
     /// Whether it is worth an analysis to see whether a matrix is factorised sooner than a device is opened.
@@ -143,8 +149,34 @@ impl Factorised {
             let is_late = stop.time_limit.is_some_and(|limit| begin.elapsed() >= limit);
             is_cancelled.then_some(Reason::Interrupted).or(is_late.then_some(Reason::TimeLimit))
         };
-        let known =
-            if self.stage.is_some() { self.stage.take() } else { Self::analysed(a, self.may_be_definite)?.stage };
+        let mut late = self.complete(a, is_over)?;
+        let first = verify::residual(a, b, x);
+        let (mut steps, mut singular) = if late.is_none() { self.improve(a, b, x) } else { (0, None) };
+        if late.is_none() && self.is_inexact(a, b, x, stop) && self.goes_on(a)? {
+            late = self.complete(a, is_over)?;
+            if late.is_none() {
+                let (more, found) = self.improve(a, b, x);
+                (steps, singular) = (steps + more, found);
+            }
+        }
+        if let Some(reason) = late {
+            let residual = verify::residual(a, b, x);
+            statistics.add_factorised(steps, [first.relative_2, residual.relative_2], ranks, solving.end());
+            let met = stop.met(&residual).filter(|_| reason == Reason::TimeLimit);
+            return Ok((met.map_or(reason, Reason::Converged), residual));
+        }
+        let time = solving.end();
+        let verifying = stage("verify");
+        let residual = verify::residual(a, b, x);
+        statistics.verify += verifying.end();
+        statistics.add_factorised(steps, [first.relative_2, residual.relative_2], ranks, time);
+        let failure = singular.map_or(Reason::Stagnation, Reason::Singular);
+        Ok((stop.met(&residual).map_or(failure, Reason::Converged), residual))
+    }
+
+    /// Factorises the matrix as far as is not done yet, unless there is a reason to give that up.
+    fn complete(&mut self, a: &Arc<Csr>, is_over: impl Fn() -> Option<Reason>) -> Result<Option<Reason>> {
+        let known = if self.stage.is_some() { self.stage.take() } else { Self::analysed(a, self.kind)?.stage };
         let (under_way, known) = match known {
             Some(Stage::Analysed(analysis)) => (Some(UnderWay::begin(analysis, Arc::clone(a))), None),
             Some(Stage::UnderWay(under_way)) => (Some(under_way), None),
@@ -155,28 +187,45 @@ impl Factorised {
             Some(Ok(stage)) => stage?,
             Some(Err((under_way, reason))) => {
                 self.stage = Some(Stage::UnderWay(under_way));
-                let residual = verify::residual(a, b, x);
-                statistics.add_factorised(0, [residual.relative_2; 2], ranks, solving.end());
-                let met = stop.met(&residual).filter(|_| reason == Reason::TimeLimit);
-                return Ok((met.map_or(reason, Reason::Converged), residual));
+                return Ok(Some(reason));
             }
         };
-        let first = verify::residual(a, b, x);
-        let (steps, singular) = match &self.stage {
+        Ok(None)
+    }
+
+    /// Refines `x` by the factors. Tells the steps, and what is known of a matrix that is singular.
+    fn improve(&self, a: &Csr, b: &[f64], x: &mut [f64]) -> (u64, Option<Singularity>) {
+        match &self.stage {
             Some(Stage::Factorised(factor)) => {
                 let row = factor.perturbed().first().map(|row| Singularity::Numerical { row: *row as usize + 1 });
-                (refine(a, factor, b, x).steps as u64, row)
+                // pivots of L D Lᵀ are replaced of other matrices, too
+                let is_singular = row.filter(|_| factor.kind() == Kind::Lu);
+                (refine(a, factor, b, x).steps as u64, is_singular)
             }
             Some(Stage::Singular(singular)) => (0, Some(*singular)),
             _ => (0, None),
-        };
-        let time = solving.end();
-        let verifying = stage("verify");
+        }
+    }
+
+    /// Whether `x` is not what other factors could make of it: that of L D Lᵀ with pivots from their supernodes only.
+    fn is_inexact(&self, a: &Csr, b: &[f64], x: &[f64], stop: &Stop) -> bool {
+        let Some(Stage::Factorised(factor)) = &self.stage else { return false };
+        if factor.kind() != Kind::Ldlt {
+            return false;
+        }
         let residual = verify::residual(a, b, x);
-        statistics.verify += verifying.end();
-        statistics.add_factorised(steps, [first.relative_2, residual.relative_2], ranks, time);
-        let failure = singular.map_or(Reason::Stagnation, Reason::Singular);
-        Ok((stop.met(&residual).map_or(failure, Reason::Converged), residual))
+        stop.met(&residual).is_none() && !(factor.perturbed().is_empty() && is_rounding(&residual))
+    }
+
+    /// Goes on to L U, if there is memory for it.
+    fn goes_on(&mut self, a: &Csr) -> Result<bool> {
+        let lu = Self::analysed(a, Kind::Lu)?;
+        let is_possible = matches!(&lu.stage, Some(Stage::Analysed(analysis)) if fits(analysis));
+        if is_possible {
+            log::debug!("LDLᵀ factors are too inexact");
+            self.stage = lu.stage;
+        }
+        Ok(is_possible)
     }
 }
 
@@ -216,15 +265,17 @@ impl UnderWay {
     }
 }
 
-/// What becomes of an analysis: where the matrix is not positive definite after all, L U.
+/// What becomes of an analysis: where the matrix has not this factorisation after all, the next one.
 fn factorise(analysis: Analysis, a: &Csr) -> Result<Option<Stage>> {
     let kind = analysis.kind();
-    Ok(Some(match (Factor::new(analysis, a)?, kind) {
-        (Ok(factor), _) => Stage::Factorised(factor),
-        (Err(_), Kind::Cholesky) => match Factorised::analysed(a, false)?.stage {
-            Some(Stage::Analysed(analysis)) => return factorise(analysis, a),
-            other => return Ok(other),
+    Ok(Some(match Factor::new(analysis, a)? {
+        Ok(factor) => Stage::Factorised(factor),
+        Err(singular) => match kind.next() {
+            Some(next) => match Factorised::analysed(a, next)?.stage {
+                Some(Stage::Analysed(analysis)) => return factorise(analysis, a),
+                other => return Ok(other),
+            },
+            None => Stage::Singular(singularity(&singular)),
         },
-        (Err(singular), Kind::Lu) => Stage::Singular(singularity(&singular)),
     }))
 }

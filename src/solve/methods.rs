@@ -10,6 +10,7 @@ use super::session::{Solver, equilibration};
 use super::statistics::{Answer, Statistics};
 use super::subject::Subject;
 use super::{recovery, rounds};
+use crate::direct::Kind;
 use crate::error::Result;
 use crate::krylov::{Method, Reason};
 use crate::matrix::Shortage;
@@ -122,7 +123,10 @@ impl Solver {
     fn factorised(&mut self) -> Result<&mut Factorised> {
         let new = match self.factorised.take() {
             Some(known) => known,
-            None => Factorised::analysed(&self.whole.a, self.obstacle.is_none() && self.stats.asymmetry.is_none())?,
+            None => {
+                let kind = Kind::of(self.stats.asymmetry.is_none(), self.obstacle.is_none());
+                Factorised::analysed(&self.whole.a, kind)?
+            }
         };
         Ok(self.factorised.insert(new))
     }

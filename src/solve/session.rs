@@ -14,6 +14,7 @@ use super::recovery::{self, DeviceFailure};
 use super::statistics::{Answer, Statistics};
 use crate::alongside::alongside;
 use crate::device::{self, Choice, Pick, Rejected, Selection};
+use crate::direct::Kind;
 use crate::error::{Error, Result};
 use crate::krylov::{Criterion, Indefinite, Method, Reason, Singularity};
 use crate::matrix::search::first;
@@ -188,7 +189,7 @@ impl Solver {
         let is_semidefinite = may_be_definite && null_space.is_some();
         if is_candidate && !is_semidefinite && Factorised::may_be_quick(&a) {
             let _analysing = stage("analyse");
-            let analysed = Factorised::analysed(&a, may_be_definite)?;
+            let analysed = Factorised::analysed(&a, Kind::of(stats.asymmetry.is_none(), may_be_definite))?;
             if analysed.is_quick() {
                 (method, chain) = chain.only(Method::Direct);
             }

@@ -95,6 +95,33 @@ fn any_matrix_of_the_gallery() {
     }
 }
 
+/// Symmetric, and not definite: by L D Lᵀ, and by L U where the pivots of that are too bad.
+#[test]
+fn symmetric_and_not_definite() {
+    let symmetric = |n: usize, entries: &[(u32, u32, f64)]| {
+        let mirrored = entries.iter().filter(|(i, j, _)| i != j).map(|&(i, j, v)| (j, i, v));
+        general(n, &entries.iter().copied().chain(mirrored).collect::<Vec<_>>())
+    };
+    let (one, other) = (-0.01 + 1e-6 - 1.0, -0.01 + 1e-7 - 1e-8);
+    for a in [
+        symmetric(2, &[(1, 0, 3.0)]),
+        symmetric(3, &[(0, 0, 2.0), (1, 1, 1.0), (2, 0, 1.0), (2, 1, -1.0)]),
+        symmetric(3, &[(0, 0, 1e-16), (1, 0, one), (2, 1, other)]),
+        // singular: the second row of the constraints is twice the first
+        symmetric(4, &[(0, 0, 1.0), (1, 1, 1.0), (2, 0, 1.0), (2, 1, 1.0), (3, 0, 2.0), (3, 1, 2.0)]),
+        system("stokes2d:30"),
+        system("helmholtz3d:10"),
+    ] {
+        let n = a.n_rows();
+        let b = a.mul_vec(&gallery::random_vector(n, 3));
+        for method in [Method::Direct, Method::Auto] {
+            let o = solve(&a, &b, &setup(method, Precond::None, Precision::F64, &host()), 1e-10);
+            let found = relative_residual(&a, &b, &o.x);
+            assert!(o.reason.converged() && found <= 1e-10, "{n}, {method}: {}, {found:e}", o.reason);
+        }
+    }
+}
+
 #[test]
 fn what_is_singular_is_told() {
     // two rows with entries in one column only
