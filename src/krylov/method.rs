@@ -136,7 +136,7 @@ methods! {
             lets_vary: true,
             ..USUAL
         };
-    Direct = "direct", "Sparse Cholesky or LU factors on the host, with iterative refinement."
+    Direct = "direct", "Sparse Cholesky, LDLᵀ or LU factors on the host, with iterative refinement."
         => Facts {
             needs: ANY_SQUARE,
             keeps_direction: false,
