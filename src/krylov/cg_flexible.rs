@@ -73,7 +73,7 @@ pub(crate) fn cg_flexible<O: PassBackend>(
         let rr = backend.dot(&w.r, &w.r)?;
         let verdict = judge.judge(&[Record::Residual { iteration, rr }], backend.comm());
         // the next run may go on in the direction that comes now
-        let has_next = verdict == Some(Verdict::Presumed) && judge.may_replace();
+        let has_next = verdict == Some(Verdict::Presumed) && judge.resumes();
         if let Some(verdict) = verdict.filter(|_| !has_next) {
             return Ok(verdict);
         }

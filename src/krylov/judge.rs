@@ -30,6 +30,9 @@ pub(crate) trait Judge {
     /// Whether no run has begun with a smaller residual than this one, which has just begun.
     fn is_best(&self) -> bool;
 
+    /// Whether a run goes on in the direction that the former one would have had next, though that has come to the test: in mixed precision.
+    fn resumes(&self) -> bool;
+
     /// Whether a residual that is replaced gets more accurate by that.
     fn may_replace(&self) -> bool;
 

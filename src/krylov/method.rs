@@ -246,8 +246,9 @@ impl Method {
     }
 
     /// Columns of a Krylov basis that a rank keeps, with cycles of so many steps: they have no room for a halo.
-    pub(crate) fn basis_columns(self, precond: Precond, restart: u32, is_complex: bool) -> u64 {
-        let varies = self.applies(precond) && precond.shape().is_some_and(|m| m.varies());
+    /// `is_given` tells of a preconditioner of the caller's own, which may vary.
+    pub(crate) fn basis_columns(self, precond: Precond, is_given: bool, restart: u32, is_complex: bool) -> u64 {
+        let varies = is_given || self.applies(precond) && precond.shape().is_some_and(|m| m.varies());
         if self == Self::Gmres { gmres::columns(restart, varies, is_complex) } else { 0 }
     }
 
@@ -376,10 +377,11 @@ mod tests {
         assert_eq!(of(Method::Lsmr), [3, 3]); // v, h and h̄
         assert_eq!(of(Method::CgTextbook), [0, 2]); // d and z
         assert_eq!(of(Method::Gmres), [0, 1]); // d, beside the basis
-        assert_eq!(Method::Gmres.basis_columns(Precond::Jacobi, 20, true), 42); // v and i v
+        assert_eq!(Method::Gmres.basis_columns(Precond::Jacobi, false, 20, true), 42); // v and i v
         assert_eq!(
-            [Method::Gmres, Method::Idr].map(|method| method.basis_columns(Precond::Jacobi, 20, false)),
+            [Method::Gmres, Method::Idr].map(|method| method.basis_columns(Precond::Jacobi, false, 20, false)),
             [21, 0]
         );
+        assert_eq!(Method::Gmres.basis_columns(Precond::None, true, 20, false), 41); // z, too
     }
 }

@@ -4,6 +4,8 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use rayon::prelude::*;
+
 use crate::comm::Communicator;
 use crate::error::Result;
 use crate::matrix::reorder::Permutation;
@@ -17,7 +19,7 @@ use crate::real::Real;
 pub trait HostPreconditioner: Send + Sync {
     /// z = M⁻¹ r: all elements of the system, in the order that its matrix is given in. What is in `z` before has no meaning.
     ///
-    /// It is called once in each iteration, by one thread at a time, which may be another one each time.
+    /// It is called before the first iteration, and in each, by one thread at a time, which may be another one each time.
     fn apply(&self, r: &[f64], z: &mut [f64]);
 }
 
@@ -32,8 +34,15 @@ pub(crate) struct Given {
     m: Arc<dyn HostPreconditioner>,
     /// The order of the rows on the ranks, if it is not that given.
     order: Option<Permutation>,
+    shared: Mutex<Shared>,
+}
+
+/// What all ranks have.
+struct Shared {
     /// r, then z, in the order of the ranks.
-    shared: Mutex<Vec<f64>>,
+    v: Vec<f64>,
+    /// What their matrix is multiplied by: a power of two.
+    factor: f64,
 }
 
 impl fmt::Debug for Given {
@@ -45,7 +54,12 @@ impl fmt::Debug for Given {
 impl Given {
     /// For a system of `n` rows.
     pub(crate) fn new(m: Arc<dyn HostPreconditioner>, n: usize, order: Option<Permutation>) -> Self {
-        Self { m, order, shared: Mutex::new(vec![0.0; n]) }
+        Self { m, order, shared: Mutex::new(Shared { v: vec![0.0; n], factor: 1.0 }) }
+    }
+
+    /// From now on the ranks' matrix is `factor` times A.
+    pub(crate) fn set_factor(&self, factor: f64) {
+        self.shared().factor = factor;
     }
 
     /// What the caller gave.
@@ -53,7 +67,7 @@ impl Given {
         Arc::clone(&self.m)
     }
 
-    /// z = M⁻¹ r of a rank's rows; all ranks call this. 16 bytes a row to and from each, and what M takes.
+    /// z = (factor M)⁻¹ r of a rank's rows; all ranks call this. 16 bytes a row to and from each, and what M takes.
     ///
     /// # Errors
     /// A failed rank.
@@ -64,17 +78,17 @@ impl Given {
         r: &[T],
         z: &mut [T],
     ) -> Result<()> {
-        self.shared()[rows.clone()].iter_mut().zip(r).for_each(|(to, r)| *to = r.to_f64());
+        self.shared().v[rows.clone()].iter_mut().zip(r).for_each(|(to, r)| *to = r.to_f64());
         comm.sum(&mut [])?; // all of r is there
         if comm.rank() == 0 {
             self.apply_to_all(&mut self.shared());
         }
         comm.sum(&mut [])?; // and all of z
-        self.shared()[rows.clone()].iter().zip(z).for_each(|(from, z)| *z = T::from_f64(*from));
+        self.shared().v[rows.clone()].iter().zip(z).for_each(|(from, z)| *z = T::from_f64(*from));
         Ok(())
     }
 
-    fn apply_to_all(&self, v: &mut [f64]) {
+    fn apply_to_all(&self, Shared { v, factor }: &mut Shared) {
         let mut z = vec![0.0; v.len()];
         match &self.order {
             Some(order) => {
@@ -88,9 +102,13 @@ impl Given {
                 copy(&z, v);
             }
         }
+        if *factor != 1.0 {
+            let unit = factor.recip();
+            v.par_iter_mut().with_min_len(1 << 14).for_each(|z| *z *= unit);
+        }
     }
 
-    fn shared(&self) -> MutexGuard<'_, Vec<f64>> {
+    fn shared(&self) -> MutexGuard<'_, Shared> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,6 +7,7 @@ use super::setup::Setup;
 use crate::device::{Info, usable};
 use crate::error::{Error, Result};
 use crate::kernels::{MAX_COLUMNS, MAX_COUNT};
+use crate::krylov::Method;
 use crate::matrix::Csr;
 use crate::operator::opencl::DeviceBlock;
 use crate::partition::{Part, compressed_bytes, halo_sizes, row_ranges_by};
@@ -33,14 +34,28 @@ fn matrices(setup: &Setup) -> &'static [u64] {
 /// [`Iterate`](crate::krylov::Iterate); the diagonal, of which a scaling has the weights; and the columns of a basis.
 fn vector_bytes(setup: &Setup) -> u64 {
     let weights = u64::from(setup.method.scales_by(setup.precond));
-    let others = setup.method.more_vectors(setup.precond);
+    let others = more_vectors(setup);
     let of_iterate = match setup.precision {
         Precision::F64 => 2 * 8,
         Precision::F32 => 2 * 4,
         Precision::Mixed => (4 + u64::from(setup.method.minimises())) * 8, // Aᵀ r, too
     };
-    let columns = setup.method.basis_columns(setup.precond, setup.restart, setup.is_complex);
+    let columns = basis_columns(setup);
     (4 + others + weights + columns) * setup.precision.bytes() + of_iterate
+}
+
+/// Vectors of the method beside the usual four; with a preconditioner of the caller's own, z of `cg`, which is no text then.
+fn more_vectors(setup: &Setup) -> u64 {
+    match (setup.applies_given(), setup.method) {
+        (true, Method::Gmres) => 0,
+        (true, _) => 1,
+        (false, method) => method.more_vectors(setup.precond),
+    }
+}
+
+/// Columns of a basis.
+fn basis_columns(setup: &Setup) -> u64 {
+    setup.method.basis_columns(setup.precond, setup.applies_given(), setup.restart, setup.is_complex)
 }
 
 /// Bytes of the rows, compressed.
@@ -51,7 +66,7 @@ fn row_bytes(rows: u64, nnz: u64, setup: &Setup) -> u64 {
 /// For `rows` rows with `nnz` entries that exchange `halo` elements with others.
 fn demand(rows: u64, nnz: u64, halo: u64, setup: &Setup) -> Demand {
     // indices and message of each matrix's vector, and of the iteration's vectors r, q and those by recurrence
-    let vectors = (2 + setup.method.more_vectors(setup.precond)) * halo * setup.precision.bytes();
+    let vectors = (2 + more_vectors(setup)) * halo * setup.precision.bytes();
     let halos = matrices(setup).iter().map(|real| halo * (4 + 2 * real)).sum::<u64>() + vectors;
     let real = matrices(setup).iter().copied().max().unwrap_or_default();
     Demand {
@@ -278,7 +293,7 @@ fn hint(matrices: &[Vec<Part<'_>>], devices: &[Option<Info>], setup: &Setup) -> 
     let used: Vec<Info> = devices.iter().flatten().cloned().collect();
     let all = usable(setup.precision.needs_f64());
     let single = Setup { precision: Precision::F32, ..setup.clone() };
-    let has_basis = setup.method.basis_columns(setup.precond, setup.restart, setup.is_complex) > 0;
+    let has_basis = basis_columns(setup) > 0;
     let restarts = 1..if has_basis { setup.restart } else { 1 };
     let shorter = restarts.rev().find(|&restart| shared_by(&used, &Setup { restart, ..setup.clone() }));
     if all.len() > used.len() && shared_by(&all, setup) {

@@ -441,6 +441,10 @@ impl Judge for Monitor<'_> {
         self.keeps_direction
     }
 
+    fn resumes(&self) -> bool {
+        self.is_mixed()
+    }
+
     fn run_tolerance(&self) -> f64 {
         self.run_tolerance
     }

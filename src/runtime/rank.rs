@@ -247,7 +247,7 @@ pub(crate) fn open(
             .method
             .applies(setup.precond)
             .then(|| (setup.precond, Rows::Matrix(Arc::clone(a), part.rows.clone(), factor))),
-        given: given.filter(|_| setup.method.takes_given()).map(|given| (Arc::clone(given), part.rows.clone())),
+        given: given.filter(|_| setup.applies_given()).map(|given| (Arc::clone(given), part.rows.clone())),
         scaling: scaling.map(|scaling| (scaling, part.rows.clone())),
         factor,
         is_complex: setup.is_complex,

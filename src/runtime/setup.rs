@@ -82,6 +82,16 @@ pub struct Setup {
     /// Whether the matrix is the real form of a complex one: found out, and noted here for whoever opens ranks.
     #[serde(skip)]
     pub(crate) is_complex: bool,
+    /// Whether there is a preconditioner of the caller's own, for methods that can have one.
+    #[serde(skip)]
+    pub(crate) has_given: bool,
+}
+
+impl Setup {
+    /// Whether the method applies a preconditioner of the caller's own.
+    pub(crate) fn applies_given(&self) -> bool {
+        self.has_given && self.method.takes_given()
+    }
 }
 
 impl Default for Setup {
@@ -101,6 +111,7 @@ impl Default for Setup {
             on_failure: OnFailure::Stop,
             columns: MOST_COLUMNS,
             is_complex: false,
+            has_given: false,
         }
     }
 }

@@ -114,8 +114,6 @@ pub(crate) struct Ranks<'a> {
     holds_all: Vec<bool>,
     /// Whether the preconditioner changes anything.
     is_preconditioned: bool,
-    /// Whether there is one of the caller's own.
-    has_given: bool,
     /// Changes what the ranks are watched for.
     #[cfg(test)]
     pub(crate) altered: Option<fn(&mut Balance)>,
@@ -137,6 +135,7 @@ impl Ranks<'static> {
     ) -> Result<Self, Failed> {
         let preparing = stage("prepare");
         let setup = &whole.setup_of_ranks();
+        whole.given.iter().for_each(|given| given.set_factor(whole.factor));
         let matrices = whole.matrices(rows.map_or_else(|| whole.rows(), Ok)?)?;
         let a = &matrices[MATRIX];
         let mut parts: Vec<_> = matrices.iter().map(|a| split(a, &placement.rows)).collect();
@@ -197,7 +196,6 @@ impl Ranks<'static> {
             costs,
             holds_all,
             is_preconditioned: is_preconditioned(whole, &diagonal, scaling.as_ref()),
-            has_given: whole.given.is_some(),
             #[cfg(test)]
             altered: None,
             times,
@@ -213,6 +211,7 @@ impl Ranks<'static> {
     /// Errors of devices.
     pub(crate) fn take_values(&mut self, whole: &Whole, rows: &Arc<Csr>) -> Result<bool, Failed> {
         let preparing = stage("prepare");
+        whole.given.iter().for_each(|given| given.set_factor(whole.factor));
         let diagonal = whole.diagonal(rows);
         let scaling = whole.scaling(&diagonal);
         self.is_preconditioned = is_preconditioned(whole, &diagonal, scaling.as_ref());
@@ -250,7 +249,6 @@ impl<'a> Ranks<'a> {
             costs: vec![1.0],
             holds_all: vec![true],
             is_preconditioned,
-            has_given: given.is_some(),
             #[cfg(test)]
             altered: None,
             times: SetupTimes::default(),
@@ -269,7 +267,7 @@ impl<'a> Ranks<'a> {
     /// The byte rule: each array that an operation reads counts once, and each that it writes. What replaces residuals
     /// in mixed precision is not counted, as it is not part of every iteration.
     pub(crate) fn bytes_per_iteration(&self, setup: &Setup, n: usize) -> u64 {
-        let vectors = if self.has_given && setup.method.takes_given() {
+        let vectors = if setup.applies_given() {
             setup.method.vectors_moved_beside_given(setup.restart, setup.is_complex)
         } else {
             setup.method.vectors_moved((setup.precond, self.is_preconditioned), setup.restart, setup.is_complex)
@@ -291,6 +289,7 @@ impl<'a> Ranks<'a> {
         if self.ranks.len() < 2
             || !measures
             || !setup.method.facts().moves
+            || setup.applies_given() // the time of which is the host's
             || self.placement.source == ShareSource::ByHand
             || moved >= rebalance::MOVES
         {

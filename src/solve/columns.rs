@@ -46,7 +46,19 @@ pub(super) struct Columns<'d> {
     former: u64,
 }
 
-impl Columns<'_> {
+impl<'d> Columns<'d> {
+    /// So many, of which some are to be solved for alone, after `former` iterations of a former solve. `done` is told of each.
+    pub(super) fn new(
+        count: usize,
+        alone: VecDeque<usize>,
+        done: &'d mut dyn FnMut(usize, &Outcome<()>),
+        former: u64,
+    ) -> Self {
+        let outcomes = (0..count).map(|_| None).collect();
+        let before = (0..count).map(|_| None).collect();
+        Self { outcomes, before, alone, done, former }
+    }
+
     /// What is known of column `k` before it is gone on with.
     pub(super) fn begun(&mut self, k: usize) -> Statistics {
         self.before[k].take().unwrap_or_else(|| Statistics::after(self.former))
@@ -126,13 +138,7 @@ impl Solver {
         // what is known without an iteration would only fill the vectors
         let is_open = |k: &usize| self.settled(b[*k], stop, control).is_none();
         let (mut open, alone): (VecDeque<usize>, VecDeque<usize>) = (0..b.len()).partition(is_open);
-        let mut columns = Columns {
-            outcomes: b.iter().map(|_| None).collect(),
-            before: b.iter().map(|_| None).collect(),
-            alone,
-            done,
-            former: control.done,
-        };
+        let mut columns = Columns::new(b.len(), alone, done, control.done);
         let mut turns_are_usual = true;
         loop {
             let (count, in_batch) = self.columns_at_once(open.len(), stop, control);

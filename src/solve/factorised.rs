@@ -10,7 +10,7 @@ use super::chain::is_rounding;
 use super::null_space::NullSpace;
 use super::statistics::{Answer, Statistics};
 use crate::direct::{Analysis, Factor, Kind, Singular, refine};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::krylov::{Reason, Singularity};
 use crate::matrix::Csr;
 use crate::memory::available_bytes;
@@ -61,6 +61,8 @@ pub(super) struct Factorised {
     stage: Option<Stage>,
     /// The one to begin with.
     kind: Kind,
+    /// Whether it is known that L U can't take the place of L D Lᵀ, mostly for lack of memory.
+    has_no_lu: bool,
 }
 
 /// By pattern, or numerically.
@@ -90,7 +92,7 @@ impl Factorised {
                 None => Stage::Singular(singularity(&singular)),
             },
         };
-        Ok(Self { stage: Some(stage), kind })
+        Ok(Self { stage: Some(stage), kind, has_no_lu: false })
     }
 
     /// Whether it is worth an analysis to see whether a matrix is factorised sooner than a device is opened.
@@ -153,10 +155,14 @@ impl Factorised {
         let first = verify::residual(a, b, x);
         let (mut steps, mut singular) = if late.is_none() { self.improve(a, b, x) } else { (0, None) };
         if late.is_none() && self.is_inexact(a, b, x, stop) && self.goes_on(a)? {
-            late = self.complete(a, is_over)?;
-            if late.is_none() {
-                let (more, found) = self.improve(a, b, x);
-                (steps, singular) = (steps + more, found);
+            match self.complete(a, is_over) {
+                Ok(None) => {
+                    let (more, found) = self.improve(a, b, x);
+                    (steps, singular) = (steps + more, found);
+                }
+                Ok(reason) => late = reason,
+                Err(Error::OutOfMemory { .. }) => self.has_no_lu = true, // x stays what L D Lᵀ has made of it
+                Err(e) => return Err(e),
             }
         }
         if let Some(reason) = late {
@@ -219,13 +225,19 @@ impl Factorised {
 
     /// Goes on to L U, if there is memory for it.
     fn goes_on(&mut self, a: &Csr) -> Result<bool> {
-        let lu = Self::analysed(a, Kind::Lu)?;
-        let is_possible = matches!(&lu.stage, Some(Stage::Analysed(analysis)) if fits(analysis));
-        if is_possible {
-            log::debug!("LDLᵀ factors are too inexact");
-            self.stage = lu.stage;
+        if self.has_no_lu {
+            return Ok(false);
         }
-        Ok(is_possible)
+        let stage = match Self::analysed(a, Kind::Lu) {
+            Err(Error::OutOfMemory { .. }) => None,
+            lu => lu?.stage,
+        };
+        self.has_no_lu = !matches!(&stage, Some(Stage::Analysed(analysis)) if fits(analysis));
+        if !self.has_no_lu {
+            log::debug!("LDLᵀ factors are too inexact");
+            self.stage = stage;
+        }
+        Ok(!self.has_no_lu)
     }
 }
 

@@ -14,7 +14,7 @@ const SAME: f64 = 0.05;
 /// Keeps how fast the ranks were at the end of a solve, if others could have been chosen, and it may be measured.
 pub(crate) fn remember(whole: &Whole, ranks: &Ranks, statistics: &Statistics) {
     let iterations = statistics.iterations - statistics.done;
-    if iterations < ENOUGH || !statistics.moves.is_empty() || whole.given.is_some() {
+    if iterations < ENOUGH || !statistics.moves.is_empty() {
         return; // of what was moved, the next solve will tell
     }
     let kernels = match statistics.split.as_slice() {
@@ -31,7 +31,8 @@ pub(crate) fn remember(whole: &Whole, ranks: &Ranks, statistics: &Statistics) {
 /// The same from what is measured in the course of it.
 pub(crate) fn keep(whole: &Whole, ranks: &Ranks, mut kernels: Vec<f64>, seconds: f64) {
     let devices = &ranks.placement.devices;
-    let measures = matches!(whole.setup.tune, Tune::Quick | Tune::Full) && whole.setup.shares.is_none();
+    let is_usual = whole.setup.shares.is_none() && !whole.setup.applies_given();
+    let measures = matches!(whole.setup.tune, Tune::Quick | Tune::Full) && is_usual;
     let Some(owner) = devices.iter().flatten().next().map(Device::from) else { return };
     let Some(key) = whole.known_iteration_time_key(devices).filter(|_| measures && kernels.len() == devices.len())
     else {

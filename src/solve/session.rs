@@ -37,7 +37,7 @@ pub struct Solver {
     pub(super) whole: Whole,
     pub(super) stats: Stats,
     reordering: Reordering,
-    rejected: Vec<Rejected>,
+    pub(super) rejected: Vec<Rejected>,
     note: Option<String>,
     pub(super) times: SetupTimes,
     forecast: Forecast,
@@ -86,7 +86,7 @@ impl Solver {
     }
 
     /// The same with a preconditioner of the caller's own, in place of that in `setup`, for [`Method::Cg`] and [`Method::Gmres`]; with
-    /// [`Method::Auto`], for these two, as the matrix asks for. Devices send the residual to the host and get M⁻¹ r back in each iteration.
+    /// [`Method::Auto`], for these two, as the matrix asks for, before `direct` goes on without it. Devices send the residual to the host and get M⁻¹ r back in each iteration.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -449,7 +449,7 @@ pub(super) fn setup_for_given(setup: &Setup) -> Result<Setup> {
             setup.method
         )));
     }
-    Ok(Setup { precond: Precond::None, ..setup.clone() })
+    Ok(Setup { precond: Precond::None, has_given: true, ..setup.clone() })
 }
 
 /// The order of rows that a method can have.

@@ -42,8 +42,8 @@ impl Solver {
     ) -> Result<bool> {
         log::info!("{} right-hand sides in turns", open.len());
         let bytes = self.bytes_per_iteration();
-        let (whole, ranks, failures) = (&self.whole, &mut self.ranks, &mut self.failures);
-        let subject = Subject::Matrix(whole, self.null_space.as_ref());
+        let Self { whole, ranks, failures, rejected, null_space, .. } = self;
+        let (whole, subject) = (&*whole, Subject::Matrix(whole, null_space.as_ref()));
         let mut are_usual = true;
         let mut last: Option<Turn<'_, '_>> = None;
         loop {
@@ -59,12 +59,15 @@ impl Solver {
                 turn.run(subject, ranks, failures, control);
                 Some(turn)
             });
+            rejected.append(&mut ranks.left_out);
             if let Some(mut turn) = last.take() {
                 are_usual &= turn.is_usual();
                 let answer = checked.and_then(|checked| turn.answer(checked, subject));
                 x[turn.k] = turn.x;
                 turn.reached?;
-                if answer.is_some() {
+                // rows that have moved meanwhile are no longer those that took the times
+                let has_moved = ran.as_ref().is_some_and(|turn: &Turn<'_, '_>| !turn.statistics.moves.is_empty());
+                if answer.is_some() && !has_moved {
                     iteration_times::remember(whole, ranks, &turn.statistics);
                 }
                 columns.ended(turn.k, (turn.statistics, answer), bytes);
@@ -147,4 +150,47 @@ impl Turn<'_, '_> {
 /// Whether a run has come to the test, as far as ranks can tell, or to a limit.
 fn is_usual(reached: Option<Reason>) -> bool {
     matches!(reached, None | Some(Reason::MaxIters | Reason::TimeLimit | Reason::Interrupted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matrix::gallery;
+    use crate::runtime::Setup;
+    use crate::solve::Outcome;
+
+    /// How many of three columns have had their turn, each with an outcome, and whether all have ended as usual.
+    fn in_turns(a: crate::Csr, b: &[Vec<f64>]) -> (usize, Vec<usize>, bool) {
+        let setup = Setup::default().with_method(Method::Cg).with_devices("host".parse().unwrap());
+        let mut solver = Solver::new(a, &setup).unwrap();
+        let (stop, control) = (Stop::default(), Control::default());
+        assert!(solver.takes_turns(&stop, control));
+        let b: Vec<&[f64]> = b.iter().map(|b| &b[..]).collect();
+        let mut x = vec![vec![0.0; b[0].len()]; b.len()];
+        let mut x: Vec<&mut [f64]> = x.iter_mut().map(|x| &mut x[..]).collect();
+        let (mut ended, mut open) = (Vec::new(), (0..b.len()).collect());
+        let mut done = |k: usize, outcome: &Outcome<()>| {
+            assert!(outcome.reason.converged());
+            ended.push(k);
+        };
+        let mut columns = Columns::new(b.len(), VecDeque::new(), &mut done, 0);
+        let are_usual = solver.in_turns(&mut open, &mut columns, &b, &mut x, (&stop, control)).unwrap();
+        assert!(x.iter().all(|x| x.len() == b[0].len()), "all have their x again");
+        (open.len(), ended, are_usual)
+    }
+
+    #[test]
+    fn each_has_its_turn() {
+        let b: Vec<Vec<f64>> = (0..3).map(|k| gallery::random_vector(400, k)).collect();
+        assert_eq!(in_turns(gallery::poisson2d([20, 20]).unwrap(), &b), (0, vec![0, 1, 2], true));
+    }
+
+    /// The second meets the negative eigenvalue, before the third has its turn.
+    #[test]
+    fn what_ends_unusually_is_the_last() {
+        let (rows, cols) = ([0, 1, 2, 3, 2, 3], [0, 1, 2, 3, 3, 2]);
+        let a = crate::Csr::from_triplets(4, 4, &rows, &cols, &[2.0, 3.0, 1.0, 4.0, 3.0, 3.0]).unwrap();
+        let b = [[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0]].map(|b| b.to_vec());
+        assert_eq!(in_turns(a, &b), (1, vec![0], false));
+    }
 }

@@ -1,6 +1,6 @@
 //! Other values in the same pattern.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use super::chain::{Chain, Known};
@@ -56,6 +56,7 @@ impl Solver {
         if !taken.unwrap_or(false) {
             // an error comes again, if it is not of a device that others stand in for
             let _kept_open = self.ranks.close_for_others();
+            (self.factorised, self.obstacle) = (None, None); // of the former values
             let given = self.whole.given.as_ref().map(|given| given.preconditioner());
             *self = Self::open(Arc::clone(&self.whole.a), &self.asked.clone(), None, given)?;
         }
@@ -93,6 +94,7 @@ impl Solver {
         }
         self.times = SetupTimes { prepare, upload: start.elapsed().saturating_sub(prepare), ..SetupTimes::default() };
         (self.stats, self.obstacle, self.null_space, self.chain) = (stats, obstacle, null_space, chain);
+        self.is_structurally_singular = OnceLock::new();
         Ok(true)
     }
 

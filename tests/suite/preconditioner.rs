@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::common::{choices, relative_residual, setup, solve_with, system};
+use crate::common::{choice, choices, relative_residual, setup, solve_with, system};
 use declive::matrix::gallery;
 use declive::solve::{Method, Precision, Precond, Reorder};
 use declive::{
@@ -180,4 +180,27 @@ fn functions_and_other_values() {
             .zip(&first.x)
             .all(|(second, first)| (2.0 * second - first).abs() <= 1e-6 * first.abs().max(1e-3))
     );
+}
+
+/// Whatever the units, also beyond the range of single precision, and for other values in place of the first.
+#[test]
+fn the_unit_does_not_matter() {
+    let a = system("poisson2d:13x9");
+    let scaled = |unit: f64| {
+        let values = a.values().iter().map(|v| v * unit).collect();
+        Csr::new(117, 117, a.row_ptr().to_vec(), a.col_idx().to_vec(), values).unwrap()
+    };
+    for (precision, rtol, units) in [(Precision::F64, 1e-8, [1e-290, 1e290]), (Precision::F32, 1e-4, [1e-50, 1e200])] {
+        for (method, devices) in
+            [Method::Cg, Method::Gmres].into_iter().flat_map(|m| ["host", "D,host"].map(|d| (m, d)))
+        {
+            let setup = setup(method, Precond::None, precision, &choice(devices));
+            let plain = solve(&a, Arc::new(Sweeps(a.clone())), &setup, rtol).iterations;
+            for unit in units {
+                let outcome = solve(&scaled(unit), Arc::new(Sweeps(scaled(unit))), &setup, rtol);
+                assert!(outcome.reason.converged(), "{setup:?}, {unit:e}: {}", outcome.reason);
+                assert!(outcome.iterations.abs_diff(plain) <= 1, "{setup:?}, {unit:e}");
+            }
+        }
+    }
 }

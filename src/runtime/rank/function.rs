@@ -23,7 +23,7 @@ pub(crate) fn open<'a>(
         precond: diagonal
             .filter(|_| method.applies(setup.precond))
             .map(|diagonal| (setup.precond, Rows::Function(diagonal.to_vec()))),
-        given: given.filter(|_| method.takes_given()).map(|given| (Arc::clone(given), 0..n)),
+        given: given.filter(|_| setup.applies_given()).map(|given| (Arc::clone(given), 0..n)),
         scaling: scaling.as_ref().map(|scaling| (scaling, 0..n)),
         factor: 1.0,
         is_complex: false,
