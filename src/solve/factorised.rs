@@ -77,7 +77,7 @@ impl Factorised {
     /// Analyses a matrix for a factorisation, or for the next one, if it is seen not to have it.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+    /// [`Error::OutOfMemory`].
     pub(super) fn analysed(a: &Csr, kind: Kind) -> Result<Self> {
         let started = Instant::now();
         let stage = match Analysis::new(a, kind)? {
@@ -135,7 +135,7 @@ impl Factorised {
     /// waits goes on for the next one.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+    /// [`Error::OutOfMemory`].
     pub(super) fn solve(
         &mut self,
         a: &Arc<Csr>,
