@@ -86,8 +86,6 @@ pub(super) struct Known {
     pub(super) is_symmetric: bool,
     /// What shows that it is not positive definite.
     pub(super) obstacle: Option<Indefinite>,
-    /// Whether the caller has a preconditioner of its own.
-    pub(super) has_given: bool,
 }
 
 /// The methods of a solve: the one that is asked for; or, with [`Method::Auto`], one after the other until the test is met, each
@@ -117,7 +115,7 @@ impl Chain {
             return Ok((setup.method, Self { left: VecDeque::new(), if_singular: None, why: None }));
         }
         let all = candidates(setup.precision, setup.precond, known.is_symmetric, known.obstacle.is_none());
-        let mut left: VecDeque<Candidate> = if known.has_given { for_given(all) } else { all }.into();
+        let mut left: VecDeque<Candidate> = if setup.has_given { for_given(all) } else { all }.into();
         let first = left.pop_front().map_or(Method::Cg, |first| first.method);
         let why = known.obstacle.filter(|_| !first.needs_definite());
         let precond = if setup.precond == Precond::None { Precond::None } else { Precond::Jacobi };
@@ -172,7 +170,7 @@ mod tests {
     use super::*;
 
     fn chain(setup: &Setup, is_symmetric: bool, obstacle: Option<Indefinite>) -> (Method, Chain) {
-        Chain::of(setup, Known { is_symmetric, obstacle, has_given: false }).unwrap()
+        Chain::of(setup, Known { is_symmetric, obstacle }).unwrap()
     }
 
     #[test]

@@ -97,7 +97,7 @@ impl<'a> OperatorSolver<'a> {
         let value = |row: usize| a.diagonal().map_or(0.0, |diagonal| diagonal[row]);
         let obstacle = first.map(|row| Indefinite::Diagonal { row: row + 1, value: value(row) });
         // an unsymmetric one is asked for by the name of its method
-        let (method, chain) = Chain::of(setup, Known { is_symmetric: true, obstacle, has_given: given.is_some() })?;
+        let (method, chain) = Chain::of(setup, Known { is_symmetric: true, obstacle })?;
         let mut setup = setup.clone().with_method(method);
         if a.diagonal().is_none() {
             setup.precond = Precond::None;

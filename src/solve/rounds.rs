@@ -49,20 +49,6 @@ pub(crate) fn solve(
     Ok(reach.answer(answer, |b| subject.residual(b, x)))
 }
 
-/// Runs the ranks from `x` to the test, as far as they can tell, or to another end: tells which, and where they are then.
-pub(super) fn once(
-    subject: Subject<'_>,
-    ranks: &mut Ranks<'_>,
-    failures: &mut Vec<DeviceFailure>,
-    reach: &Reach<'_>,
-    x: &[f64],
-    control: Control<'_>,
-    (statistics, started): (&mut Statistics, Instant),
-) -> Result<(Option<Reason>, Vec<f64>)> {
-    let b = subject.rhs_of_ranks(Cow::Borrowed(&*reach.b));
-    Round::new(subject, &b, reach, reach.target(), control, started).run(ranks, failures, statistics, x)
-}
-
 /// The same for what of b is in the range of A.
 fn in_range(
     subject: Subject<'_>,
@@ -132,6 +118,20 @@ fn in_range(
         }
     }
     unreachable!("the rounds end")
+}
+
+/// Runs the ranks from `x` to the test, as far as they can tell, or to another end: tells which, and where they are then.
+pub(super) fn once(
+    subject: Subject<'_>,
+    ranks: &mut Ranks<'_>,
+    failures: &mut Vec<DeviceFailure>,
+    reach: &Reach<'_>,
+    x: &[f64],
+    control: Control<'_>,
+    (statistics, started): (&mut Statistics, Instant),
+) -> Result<(Option<Reason>, Vec<f64>)> {
+    let b = subject.rhs_of_ranks(Cow::Borrowed(&*reach.b));
+    Round::new(subject, &b, reach, reach.target(), control, started).run(ranks, failures, statistics, x)
 }
 
 /// Checks x while somebody else has it, too, if anybody wants it: tells how long that took, and how long it waited for the other then.

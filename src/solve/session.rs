@@ -180,7 +180,7 @@ impl Solver {
             Facts::of(&a, stats, setup, equilibration.is_some())?;
         drop(checking);
         log::debug!("the matrix is checked");
-        let (mut method, mut chain) = Chain::of(setup, Known { is_symmetric, obstacle, has_given: given.is_some() })?;
+        let (mut method, mut chain) = Chain::of(setup, Known { is_symmetric, obstacle })?;
         let mut factorised = None;
         // one that is factorised sooner than a device is opened
         let is_usual = setup.devices == Choice::Auto && setup.precond != Precond::Transversal && given.is_none();
