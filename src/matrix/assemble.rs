@@ -3,6 +3,7 @@
 use bytemuck::Zeroable;
 use rayon::prelude::*;
 
+use super::csr::{are_finite, rise_below};
 use super::{Csr, Scalar};
 use crate::error::{Error, Result};
 use crate::memory::zeros;
@@ -30,7 +31,7 @@ impl<T> Row<'_, T> {
 
 /// Builds an `n` × `n` matrix: `count(i)` is the number of entries of row `i`, and `fill(i, row)` pushes as many.
 ///
-/// Both are called from many threads, `count` twice a row. Costs O(n + nnz) and no memory beyond the result.
+/// Both are called from many threads, once a row. Costs O(n + nnz) and no memory beyond the result.
 pub(super) fn assemble<T: Scalar>(
     n: usize,
     count: impl Fn(usize) -> usize + Sync,
@@ -52,57 +53,68 @@ pub(super) fn assemble_rectangle<T: Scalar>(
     let nnz = row_ptr[n];
     let mut cols: Vec<u32> = zeroed(nnz, "the column indices")?;
     let mut values: Vec<T> = zeroed(nnz, "the values")?;
-    fill_rows(0, &row_ptr, &mut cols, &mut values, &fill);
-    Csr::new(n, columns, row_ptr, cols, values)
+    if fill_rows(0, &row_ptr, columns, &mut cols, &mut values, &fill) {
+        Ok(Csr::assembled(n, columns, row_ptr, cols, values))
+    } else {
+        Csr::new(n, columns, row_ptr, cols, values) // says what is wrong
+    }
 }
 
-/// The prefix sum of `count`, in blocks: their totals, where each block begins, then every row.
+/// The prefix sum of `count`, in blocks: within each, and then all of them from where it begins.
 fn offsets(n: usize, count: &(impl Fn(usize) -> usize + Sync)) -> Result<Vec<usize>> {
     let mut row_ptr: Vec<usize> = zeroed(n + 1, "the row pointers")?;
-    let block = |b: usize| b * ROWS..n.min((b + 1) * ROWS);
-    let mut begins: Vec<usize> =
-        (0..n.div_ceil(ROWS)).into_par_iter().map(|b| block(b).map(count).fold(0, usize::saturating_add)).collect();
+    let within = |(b, ends): (usize, &mut [usize])| {
+        let mut at = 0usize;
+        for (i, end) in (b * ROWS..).zip(ends) {
+            at = at.saturating_add(count(i));
+            *end = at;
+        }
+        at
+    };
+    let mut begins: Vec<usize> = row_ptr[1..].par_chunks_mut(ROWS).enumerate().map(within).collect();
     let mut total = 0usize;
     for begin in &mut begins {
         let entries = std::mem::replace(begin, total);
         total = total.checked_add(entries).ok_or_else(|| too_large(format_args!("{n} rows")))?;
     }
-    row_ptr[1..].par_chunks_mut(ROWS).zip(begins).enumerate().for_each(|(b, (ends, begin))| {
-        let mut at = begin;
-        for (end, i) in ends.iter_mut().zip(block(b)) {
-            at += count(i);
-            *end = at;
-        }
-    });
+    row_ptr[1..]
+        .par_chunks_mut(ROWS)
+        .zip(begins)
+        .for_each(|(ends, begin)| ends.iter_mut().for_each(|end| *end += begin));
     Ok(row_ptr)
 }
 
-/// Fills the rows from `first` on, one for each window of `row_ptr`, by halves until a task is small.
+/// Fills the rows from `first` on, one for each window of `row_ptr`, by halves until a task is small; tells whether they are valid, which
+/// is checked while they are in a cache.
 fn fill_rows<T: Scalar>(
     first: usize,
     row_ptr: &[usize],
+    columns: usize,
     cols: &mut [u32],
     values: &mut [T],
     fill: &(impl Fn(usize, &mut Row<'_, T>) + Sync),
-) {
+) -> bool {
     let rows = row_ptr.len() - 1;
     if rows > 1 && cols.len() > ENTRIES {
         let half = rows / 2;
         let at = row_ptr[half] - row_ptr[0];
         let (cols, more_cols) = cols.split_at_mut(at);
         let (values, more_values) = values.split_at_mut(at);
-        rayon::join(
-            || fill_rows(first, &row_ptr[..=half], cols, values, fill),
-            || fill_rows(first + half, &row_ptr[half..], more_cols, more_values, fill),
+        let (here, there) = rayon::join(
+            || fill_rows(first, &row_ptr[..=half], columns, cols, values, fill),
+            || fill_rows(first + half, &row_ptr[half..], columns, more_cols, more_values, fill),
         );
-        return;
+        return here && there;
     }
+    let mut are_valid = true;
     for (k, bounds) in row_ptr.windows(2).enumerate() {
         let range = bounds[0] - row_ptr[0]..bounds[1] - row_ptr[0];
         let mut row = Row { cols: &mut cols[range.clone()], values: &mut values[range], next: 0 };
         fill(first + k, &mut row);
         debug_assert_eq!(row.next, row.cols.len(), "row {} has fewer entries than were counted", first + k);
+        are_valid &= rise_below(row.cols, columns);
     }
+    are_valid && are_finite(values)
 }
 
 /// `len` zeros, or [`Error::OutOfMemory`].

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::patterns::{Compressed, Found, Patterns};
 use super::scalar::Scalar;
 use super::search::first;
 use crate::error::{Error, Result};
@@ -30,11 +31,22 @@ pub struct Csr<T: 'static = f64> {
     row_ptr: Elements<usize>,
     col_idx: Elements<u32>,
     values: Elements<T>,
+    patterns: Found,
 }
 
 impl Csr {
     /// The largest number of columns (and rows) that 32-bit column indices can address.
     pub const MAX_DIM: usize = u32::MAX as usize;
+
+    /// The patterns of the rows with their values, if these are few; looked for once. 2 bytes a row are kept.
+    pub(crate) fn patterns(&self) -> Option<&Arc<Patterns>> {
+        self.patterns.get(|| Patterns::find(self.compressed(), true))
+    }
+
+    /// All rows.
+    pub(crate) fn compressed(&self) -> Compressed<'_> {
+        Compressed { row_ptr: &self.row_ptr, col_idx: &self.col_idx, values: &self.values }
+    }
 }
 
 impl<T: Scalar> Csr<T> {
@@ -131,7 +143,7 @@ impl<T: Scalar> Csr<T> {
         values: Elements<T>,
     ) -> Result<Self> {
         check(n_rows, n_cols, &row_ptr, &col_idx, &values)?;
-        Ok(Self { n_rows, n_cols, row_ptr, col_idx, values })
+        Ok(Self { n_rows, n_cols, row_ptr, col_idx, values, patterns: Found::default() })
     }
 
     /// Takes arrays that their maker knows to be what [`new`](Self::new) would check; only debug builds look.
@@ -144,7 +156,7 @@ impl<T: Scalar> Csr<T> {
     ) -> Self {
         let (col_idx, values) = (col_idx.into(), values.into());
         debug_assert!(check(n_rows, n_cols, &row_ptr, &col_idx, &values).is_ok());
-        Self { n_rows, n_cols, row_ptr: row_ptr.into(), col_idx, values }
+        Self { n_rows, n_cols, row_ptr: row_ptr.into(), col_idx, values, patterns: Found::default() }
     }
 
     /// The same pattern, which is shared, with other values: row by row in the order of the columns, and finite.
@@ -153,7 +165,8 @@ impl<T: Scalar> Csr<T> {
     /// If there are not as many.
     pub(crate) fn with_values(&self, values: Vec<T>) -> Self {
         assert_eq!(values.len(), self.nnz(), "values of a matrix");
-        Self { row_ptr: self.row_ptr.clone(), col_idx: self.col_idx.clone(), values: values.into(), ..*self }
+        let (row_ptr, col_idx) = (self.row_ptr.clone(), self.col_idx.clone());
+        Self { row_ptr, col_idx, values: values.into(), patterns: Found::default(), ..*self }
     }
 
     /// Builds a matrix from (row, column, value) triplets in any order, counted from 0; entries that share a place are
@@ -320,21 +333,26 @@ fn check<T: Scalar>(n_rows: usize, n_cols: usize, row_ptr: &[usize], col_idx: &[
         return invalid(format!("{} column indices, but {} values", col_idx.len(), values.len()));
     }
     check_row_ptr(n_rows, row_ptr, values.len())?;
-    let rising = |i: usize| {
-        let cols = &col_idx[row_ptr[i]..row_ptr[i + 1]];
-        cols.windows(2).all(|w| w[0] < w[1]) && cols.last().is_none_or(|&j| (j as usize) < n_cols)
-    };
-    if let Some(i) = first(n_rows, |i| !rising(i)) {
+    if let Some(i) = first(n_rows, |i| !rise_below(&col_idx[row_ptr[i]..row_ptr[i + 1]], n_cols)) {
         return invalid(format!("the columns of row {} do not rise strictly, or one is not below {n_cols}", i + 1));
     }
-    let all_finite = |chunk: &[T]| chunk.iter().fold(true, |all, v| all & v.is_finite());
     let chunks: Vec<&[T]> = values.chunks(1 << 10).collect();
-    if let Some(k) = first(chunks.len(), |k| !all_finite(chunks[k])) {
+    if let Some(k) = first(chunks.len(), |k| !are_finite(chunks[k])) {
         let k = (k << 10..values.len()).find(|&k| !values[k].is_finite()).unwrap_or_default();
         let what = format!("the matrix, in row {}", row_of(row_ptr, k));
         return Err(Error::NotFinite { what, index: k + 1, value: values[k].modulus() });
     }
     Ok(())
+}
+
+/// Whether the columns of a row rise strictly, below `n_cols`.
+pub(super) fn rise_below(cols: &[u32], n_cols: usize) -> bool {
+    cols.windows(2).all(|w| w[0] < w[1]) && cols.last().is_none_or(|&j| (j as usize) < n_cols)
+}
+
+/// Whether no value is infinite or NaN.
+pub(super) fn are_finite<T: Scalar>(values: &[T]) -> bool {
+    values.iter().fold(true, |all, v| all & v.is_finite())
 }
 
 /// Whether row pointers rise from 0 to the number of entries.

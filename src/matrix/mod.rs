@@ -23,6 +23,7 @@ pub mod gallery;
 pub mod histogram;
 #[cfg(feature = "interchange")]
 pub mod interchange;
+pub(crate) mod patterns;
 pub(crate) mod power;
 pub mod reorder;
 mod scalar;

@@ -6,6 +6,7 @@ use rayon::prelude::*;
 use serde::{Serialize, Serializer};
 
 use super::Csr;
+use super::patterns::Patterns;
 use super::symmetry::{Pair, TOLERANCE, pairs_of_row};
 
 /// Some of the rows (or entries of rows): how many, and the first row, from 0; in JSON, from 1.
@@ -101,6 +102,9 @@ impl Stats {
     /// Looks at every entry, rows in parallel: once where the matrix is symmetric to the bit. O(nnz log(longest row)).
     #[must_use]
     pub fn of(a: &Csr) -> Self {
+        if let Some(rows) = a.patterns().and_then(|patterns| Rows::of_patterns(a, patterns)) {
+            return Self::with(a, &rows, Symmetry::whole());
+        }
         let rows = Rows::of_whole(a, true);
         Self::with(a, &rows, Symmetry::of_whole(a, &rows))
     }
@@ -135,6 +139,15 @@ impl Stats {
             asymmetry: symmetry.first,
             diagonal: rows.diagonal,
         }
+    }
+}
+
+impl Diagonal {
+    /// Takes note of that of row `i`, which is not before those seen so far; that of the first row is `usual`.
+    fn look(&mut self, i: usize, diagonal: f64, usual: f64) {
+        self.missing_or_zero = self.missing_or_zero.or((diagonal == 0.0).then_some(i));
+        self.negative = self.negative.or((diagonal < 0.0).then_some(i));
+        self.uneven = self.uneven.or((diagonal != usual).then_some(i));
     }
 }
 
@@ -187,10 +200,7 @@ impl Rows {
                 }
             }
             if i < a.n_cols() {
-                let found = &mut all.diagonal;
-                found.missing_or_zero = found.missing_or_zero.or((diagonal == 0.0).then_some(i));
-                found.negative = found.negative.or((diagonal < 0.0).then_some(i));
-                found.uneven = found.uneven.or((diagonal != usual).then_some(i));
+                all.diagonal.look(i, diagonal, usual);
             }
             // the columns rise: the farthest from the diagonal is the first or the last
             let reach = [cols.first(), cols.last()].into_iter().flatten().map(|&j| i.abs_diff(j as usize)).max();
@@ -200,6 +210,39 @@ impl Rows {
             all.empty += usize::from(cols.is_empty());
         }
         all
+    }
+
+    /// All rows of a square matrix that is symmetric to the bit, from the few patterns that its rows are of; `None` of another matrix.
+    fn of_patterns(a: &Csr, patterns: &Patterns) -> Option<Self> {
+        let of_pattern: Vec<OfPattern> = (0..patterns.count()).map(|k| OfPattern::of(patterns, k as u16)).collect();
+        let mirrors = Mirrors::of(patterns).filter(|_| a.n_rows() == a.n_cols())?;
+        let usual = patterns.of_row.first().map_or(0.0, |first| of_pattern[*first as usize].diagonal);
+        let is_special = |one: &OfPattern| one.is_empty || one.diagonal <= 0.0 || one.diagonal != usual;
+        let special: Vec<bool> = of_pattern.iter().map(is_special).collect();
+        let chunk = |k: usize| {
+            let mut all = Self::none();
+            let rows = k * CHUNK..patterns.of_row.len().min((k + 1) * CHUNK);
+            let mut more_above = 0;
+            for i in rows {
+                let pattern = patterns.of_row[i];
+                more_above += mirrors.above(&patterns.of_row, i)?;
+                if special[pattern as usize] {
+                    let &OfPattern { is_empty, diagonal } = &of_pattern[pattern as usize];
+                    all.empty += usize::from(is_empty);
+                    all.diagonal.look(i, diagonal, usual);
+                }
+            }
+            Some(Self { more_above: Some(more_above), ..all })
+        };
+        let all = (0..patterns.of_row.len().div_ceil(CHUNK)).into_par_iter().map(chunk);
+        let mut all = all.try_reduce(Self::none, |here, after| Some(here.and(after)))?;
+        for k in 0..patterns.count() as u16 {
+            let (len, [low, high]) = (patterns.entries(k).len(), patterns.reach(k));
+            (all.min, all.max) = (all.min.min(len), all.max.max(len));
+            all.bandwidth = all.bandwidth.max(low.unsigned_abs().max(high.unsigned_abs()) as usize);
+            all.largest = patterns.values(k).iter().fold(all.largest, |largest, v| largest.max(v.abs()));
+        }
+        (all.more_above == Some(0)).then_some(all)
     }
 
     fn and(self, after: Self) -> Self {
@@ -216,6 +259,66 @@ impl Rows {
             },
             more_above: self.more_above.zip(after.more_above).map(|(here, there)| here + there),
         }
+    }
+}
+
+/// What a pattern tells of its rows.
+struct OfPattern {
+    is_empty: bool,
+    /// The entry on the diagonal, or 0.
+    diagonal: f64,
+}
+
+impl OfPattern {
+    fn of(patterns: &Patterns, k: u16) -> Self {
+        let entries = patterns.entries(k);
+        let place = patterns.distances[entries.clone()].iter().position(|distance| *distance == 0);
+        Self { is_empty: entries.is_empty(), diagonal: place.map_or(0.0, |place| patterns.values(k)[place]) }
+    }
+}
+
+/// Of each entry above the diagonal of a pattern, the patterns that have an equal one across it.
+struct Mirrors {
+    /// Where the entries of each pattern begin, and where the last ends,
+    starts: Vec<u32>,
+    /// the distance of each, column − row,
+    distances: Vec<u32>,
+    /// and, for it and each pattern, whether that has −distance with the same value.
+    are_equal: Vec<bool>,
+    /// How many more entries each pattern has above than below.
+    more_above: Vec<i64>,
+}
+
+impl Mirrors {
+    /// The most numbers of a table, which should stay in a cache.
+    const MAX: usize = 1 << 20;
+
+    fn of(patterns: &Patterns) -> Option<Self> {
+        let (count, mut starts, mut distances, mut more_above) = (patterns.count(), vec![0], Vec::new(), Vec::new());
+        let mut are_equal = Vec::new();
+        let entries = |k: u16| patterns.distances[patterns.entries(k)].iter().zip(patterns.values(k));
+        for k in 0..count as u16 {
+            for (&distance, value) in entries(k).filter(|(distance, _)| **distance > 0) {
+                let is_equal = |other: u16| entries(other).any(|(d, v)| *d == -distance && v == value);
+                distances.push(distance as u32);
+                are_equal.extend((0..count as u16).map(is_equal));
+                if are_equal.len() > Self::MAX {
+                    return None;
+                }
+            }
+            starts.push(distances.len() as u32);
+            more_above.push(entries(k).map(|(distance, _)| i64::from(distance.signum())).sum());
+        }
+        Some(Self { starts, distances, are_equal, more_above })
+    }
+
+    /// How many more entries row `i` has above the diagonal than below, if each of those above has an equal one across.
+    fn above(&self, of_row: &[u16], i: usize) -> Option<i64> {
+        let pattern = of_row[i] as usize;
+        let entries = self.starts[pattern] as usize..self.starts[pattern + 1] as usize;
+        let count = self.more_above.len();
+        let has_mirror = |e: usize| self.are_equal[e * count + of_row[i + self.distances[e] as usize] as usize];
+        entries.into_iter().all(has_mirror).then_some(self.more_above[pattern])
     }
 }
 
@@ -313,6 +416,58 @@ mod tests {
         let s = Stats::of(&Csr::new(3, 3, vec![0; 4], vec![], vec![]).unwrap());
         assert_eq!((s.empty_rows, s.row_min, s.diagonal.missing_or_zero), (3, 0, Some(0)));
         assert!(s.structurally_symmetric && s.numerically_symmetric);
+    }
+
+    #[test]
+    fn what_patterns_tell_is_what_rows_tell() {
+        let (mut by_patterns, specs) = (
+            0,
+            [
+                "poisson2d:40x16",
+                "poisson3d27:12",
+                "anisotropic:20x10x9,epsilon=0.01",
+                "neumann2d:50",
+                "band:2000,width=3",
+                "convection3d:12",
+                "helmholtz3d:12",
+                "elasticity3d:8",
+                "jumps:20",
+                "shift",
+                "negative",
+                "arrow",
+                "empty",
+            ],
+        );
+        for spec in specs {
+            let of = |n: usize, diagonal: &dyn Fn(usize) -> Option<f64>| {
+                let cols: Vec<Vec<(u32, f64)>> =
+                    (0..n).map(|i| diagonal(i).map(|v| (i as u32, v)).into_iter().collect()).collect();
+                let row_ptr = (0..=n).map(|i| cols[..i].iter().map(Vec::len).sum()).collect();
+                let (cols, values) = cols.into_iter().flatten().unzip();
+                Csr::new(n, n, row_ptr, cols, values).unwrap()
+            };
+            let a = match spec {
+                "shift" => of(100, &|i| Some(if i < 90 { 1.0 } else { 2.0 })),
+                "negative" => {
+                    of(100, &|i| Some(f64::from((80 - i as i32).signum()) * if i == 77 { -1.0 } else { 1.0 }))
+                }
+                "empty" => of(100, &|i| (i % 3 > 0).then_some(3.0)),
+                "arrow" => gallery::dense_rows(3000, 2).unwrap(),
+                spec => spec.parse::<gallery::Spec>().unwrap().build().unwrap(),
+            };
+            let rows = Rows::of_whole(&a, true);
+            let expected = Stats::with(&a, &rows, Symmetry::of_whole(&a, &rows));
+            assert_eq!(Stats::of(&a), expected, "{spec}");
+            by_patterns += usize::from(a.patterns().and_then(|p| Rows::of_patterns(&a, p)).is_some());
+        }
+        assert_eq!(by_patterns, 11); // all but convection3d and jumps
+        // one entry that has no equal one across, far from the others
+        let a = gallery::poisson2d([40, 30]).unwrap();
+        let (n, _, row_ptr, cols, mut values) = a.into_raw_parts();
+        values[2000] = -0.5;
+        let a = Csr::new(n, n, row_ptr, cols, values).unwrap();
+        assert!(a.patterns().is_some_and(|patterns| Rows::of_patterns(&a, patterns).is_none()));
+        assert!(Stats::of(&a).asymmetry.is_some());
     }
 
     #[test]

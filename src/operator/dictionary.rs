@@ -1,20 +1,13 @@
 //! A dictionary of the patterns of rows, where these are few: what discretisations on grids, and other products of short rules, are made of.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
-use std::ops::Range;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use crate::kernels::Shape;
+use crate::matrix::patterns::{Compressed, MAX_PATTERNS, Patterns, ROWS_OF_A_PATTERN};
 use crate::partition::Part;
-
-/// The most patterns that are looked for, and the most entries that they may have together: tables should stay in a cache.
-const MAX_PATTERNS: usize = 1 << 12;
-const MAX_ENTRIES: usize = 1 << 14;
-
-/// A pattern should stand for so many rows in the mean, or its table is no gain.
-const ROWS_OF_A_PATTERN: usize = 16;
 
 /// Room for entries over entries, above which rows are not padded.
 const MOST_PADDING: f64 = 1.25;
@@ -28,63 +21,32 @@ const RUNS: f64 = 0.5;
 /// Rows that a thread counts at a time: many, beside the patterns.
 const COUNTED: usize = 1 << 18;
 
-/// Rows of a piece of the work.
-const PIECE: usize = 1 << 14;
-
-/// Patterns of rows: rows of a pattern have the same distances column − row, in the same order, and perhaps the same values.
+/// The [patterns](Patterns) of the rows of a part.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Dictionary {
-    /// The pattern of each row.
-    pub(super) of_row: Vec<u16>,
-    /// Where the entries of each pattern begin, and where the last ends.
-    pub(super) starts: Vec<u32>,
-    /// Column − row.
-    pub(super) distances: Vec<i32>,
-    /// The values, if rows of a pattern have the same.
-    pub(super) values: Option<Vec<f64>>,
+pub(crate) struct Dictionary(Arc<Patterns>);
+
+impl Deref for Dictionary {
+    type Target = Patterns;
+
+    fn deref(&self) -> &Patterns {
+        &self.0
+    }
+}
+
+impl From<Patterns> for Dictionary {
+    fn from(patterns: Patterns) -> Self {
+        Self(Arc::new(patterns))
+    }
 }
 
 impl Dictionary {
-    /// The patterns of the rows of `part`, with the values or without; `None` if there are too many. They are numbered in the
-    /// order in which they come first. O(entries); rows that are all different end it early.
-    pub(super) fn find(part: &Part<'_>, with_values: bool) -> Option<Self> {
-        let n = part.n_owned();
-        let most = MAX_PATTERNS.min(n / ROWS_OF_A_PATTERN);
-        let rows = Rows { part, with_values, hasher: RandomState::new() };
-        let begins: Vec<usize> = (0..n).step_by(PIECE).collect();
-        // of each piece: the first row of each of its patterns, and the pattern of each row
-        let pieces: Option<Vec<(Vec<usize>, Vec<u16>)>> = begins
-            .into_par_iter()
-            .map(|begin| {
-                let mut known = Known::default();
-                let of_row = (begin..n.min(begin + PIECE)).map(|row| known.number(&rows, row, most)).collect();
-                Some((known.firsts, Option::<Vec<u16>>::from_iter::<Vec<Option<u16>>>(of_row)?))
-            })
-            .collect();
-        let mut known = Known::default();
-        let pieces = pieces?;
-        let mut globals = Vec::with_capacity(pieces.len());
-        for (firsts, _) in &pieces {
-            let global: Option<Vec<u16>> = firsts.iter().map(|&row| known.number(&rows, row, most)).collect();
-            globals.push(global?);
+    /// Those of `part`, with the values or without; `None` if there are too many. A whole matrix knows them from the first search on.
+    fn find(part: &Part<'_>, with_values: bool) -> Option<Self> {
+        if let Some(a) = part.whole.filter(|_| with_values) {
+            return a.patterns().map(|patterns| Self(Arc::clone(patterns)));
         }
-        let mut of_row = vec![0; n];
-        of_row.par_chunks_mut(PIECE).zip(&pieces).zip(&globals).for_each(|((to, (_, numbers)), global)| {
-            to.iter_mut().zip(numbers).for_each(|(to, &number)| *to = global[number as usize]);
-        });
-        let mut dictionary =
-            Self { of_row, starts: vec![0], distances: Vec::new(), values: with_values.then(Vec::new) };
-        for &row in &known.firsts {
-            dictionary.distances.extend(rows.distances(row));
-            if let Some(values) = &mut dictionary.values {
-                values.extend_from_slice(rows.values(row));
-            }
-            dictionary.starts.push(dictionary.distances.len() as u32);
-            if dictionary.distances.len() > MAX_ENTRIES {
-                return None;
-            }
-        }
-        Some(dictionary)
+        let rows = Compressed { row_ptr: part.row_ptr, col_idx: &part.col_idx, values: &part.values };
+        Patterns::find(rows, with_values).map(Self::from)
     }
 
     /// The patterns of rows that have the same values, too.
@@ -121,15 +83,9 @@ impl Dictionary {
         alike as f64 / self.of_row.len().max(1) as f64
     }
 
-    /// Lowest and highest distance of a pattern.
-    pub(super) fn reach(&self, pattern: u16) -> [i64; 2] {
-        let distances = || self.distances[self.entries(pattern)].iter().map(|&d| i64::from(d));
-        [distances().min().unwrap_or(0), distances().max().unwrap_or(0)]
-    }
-
-    /// The same of each.
+    /// Lowest and highest distance of each pattern.
     fn reaches(&self) -> Vec<[i64; 2]> {
-        (0..self.starts.len() - 1).map(|pattern| self.reach(pattern as u16)).collect()
+        (0..self.count()).map(|pattern| self.reach(pattern as u16)).collect()
     }
 
     /// Checks what kernels rely on: that each row's columns are below `n_cols`.
@@ -146,7 +102,7 @@ impl Dictionary {
 
     /// The rows of each pattern.
     pub(super) fn rows_of_each(&self) -> Vec<usize> {
-        let count = self.starts.len() - 1;
+        let count = self.count();
         let of_piece = |rows: &[u16]| {
             let mut counts = vec![0; count];
             rows.iter().for_each(|&pattern| counts[pattern as usize] += 1);
@@ -173,11 +129,6 @@ impl Dictionary {
         longest
     }
 
-    /// Where the entries of a pattern are.
-    pub(super) fn entries(&self, pattern: u16) -> Range<usize> {
-        self.starts[pattern as usize] as usize..self.starts[pattern as usize + 1] as usize
-    }
-
     /// The most entries of a row.
     pub(super) fn width(&self) -> usize {
         self.starts.windows(2).map(|pair| (pair[1] - pair[0]) as usize).max().unwrap_or(0)
@@ -191,76 +142,6 @@ fn too_many(part: &Part<'_>) -> String {
         return format!("the {n} rows are fewer than the {ROWS_OF_A_PATTERN} that a pattern is for");
     }
     format!("the {n} rows have more than {most} pattern{}, or too long ones", if most == 1 { "" } else { "s" })
-}
-
-/// The rows of a part, as they are compared.
-struct Rows<'a> {
-    part: &'a Part<'a>,
-    with_values: bool,
-    hasher: RandomState,
-}
-
-impl Rows<'_> {
-    fn entries(&self, row: usize) -> Range<usize> {
-        let base = self.part.row_ptr[0];
-        self.part.row_ptr[row] - base..self.part.row_ptr[row + 1] - base
-    }
-
-    fn distances(&self, row: usize) -> impl Iterator<Item = i32> {
-        self.part.col_idx[self.entries(row)].iter().map(move |&col| (i64::from(col) - row as i64) as i32)
-    }
-
-    fn values(&self, row: usize) -> &[f64] {
-        &self.part.values[self.entries(row)]
-    }
-
-    fn hash(&self, row: usize) -> u64 {
-        let distances: Vec<i32> = self.distances(row).collect();
-        let bits: Vec<u64> =
-            if self.with_values { self.values(row).iter().map(|v| v.to_bits()).collect() } else { Vec::new() };
-        self.hasher.hash_one((distances, bits))
-    }
-
-    fn are_alike(&self, a: usize, b: usize) -> bool {
-        let bits = |row: usize| self.values(row).iter().map(|v| v.to_bits());
-        self.distances(a).eq(self.distances(b)) && (!self.with_values || bits(a).eq(bits(b)))
-    }
-}
-
-/// Patterns that were met.
-#[derive(Default)]
-struct Known {
-    /// The first row of each.
-    firsts: Vec<usize>,
-    /// By hash. Patterns with equal hashes follow each other at the next numbers.
-    by_hash: HashMap<u64, u16>,
-    /// The pattern met last: neighbours are mostly alike.
-    last: Option<u16>,
-}
-
-impl Known {
-    /// The number of the pattern of a row, a new one if need be; `None` above `most`.
-    fn number(&mut self, rows: &Rows<'_>, row: usize, most: usize) -> Option<u16> {
-        if let Some(last) = self.last.filter(|&last| rows.are_alike(self.firsts[last as usize], row)) {
-            return Some(last);
-        }
-        let mut hash = rows.hash(row);
-        let number = loop {
-            match self.by_hash.get(&hash) {
-                Some(&number) if rows.are_alike(self.firsts[number as usize], row) => break number,
-                Some(_) => hash = hash.wrapping_add(1),
-                None if self.firsts.len() >= most => return None,
-                None => {
-                    let number = self.firsts.len() as u16;
-                    self.firsts.push(row);
-                    self.by_hash.insert(hash, number);
-                    break number;
-                }
-            }
-        };
-        self.last = Some(number);
-        Some(number)
-    }
 }
 
 #[cfg(test)]
@@ -283,36 +164,23 @@ mod tests {
     }
 
     #[test]
-    fn grids_have_few_patterns() {
-        // inside and at each end of each direction
+    fn parts_of_grids_have_few_patterns() {
         let a = gallery::poisson2d([40, 50]).unwrap();
-        let whole = split(&a, std::slice::from_ref(&(0..2000))).remove(0);
-        let dictionary = Dictionary::find(&whole, true).unwrap();
-        assert_eq!(
-            (dictionary.starts.len() - 1, dictionary.width(), dictionary.distances.len()),
-            (9, 5, 4 * 3 + 4 * 4 + 5)
-        );
-        assert!(is_same(&whole, &dictionary));
-        assert_eq!(&dictionary.of_row[..2], [0, 1]);
-        assert_eq!(
-            (&dictionary.distances[..3], &dictionary.values.as_ref().unwrap()[..3]),
-            (&[0, 1, 40][..], &[4.0, -1.0, -1.0][..])
-        );
-        // the halo of a block is at a fixed distance, too
+        // a halo is at fixed distances
         for part in split(&a, &row_ranges(&a, 3)) {
             let dictionary = Dictionary::find(&part, true).unwrap();
-            assert!(is_same(&part, &dictionary) && dictionary.starts.len() <= 16);
+            assert!(is_same(&part, &dictionary) && dictionary.count() <= 15);
         }
-    }
-
-    #[test]
-    fn values_of_their_own() {
-        let a: Csr = "jumps:12,contrast=1000".parse::<gallery::Spec>().unwrap().build().unwrap();
-        let whole = split(&a, std::slice::from_ref(&(0..a.n_rows()))).remove(0);
-        assert_eq!(Dictionary::find(&whole, true), None);
-        let dictionary = Dictionary::find(&whole, false).unwrap();
-        assert_eq!((dictionary.starts.len() - 1, &dictionary.values), (27, &None));
-        assert!(is_same(&whole, &dictionary));
+        let whole = split(&a, std::slice::from_ref(&(0..2000))).remove(0);
+        let dictionary = Dictionary::find(&whole, true).unwrap();
+        assert!(is_same(&whole, &dictionary) && Arc::ptr_eq(&dictionary.0, a.patterns().unwrap()));
+        assert_eq!((dictionary.count(), dictionary.width()), (9, 5));
+        // other values are not those of the matrix
+        let mut other = whole.clone();
+        (other.values, other.whole) = ((0..a.nnz()).map(|k| k as f64).collect(), None);
+        assert_eq!(Dictionary::find(&other, true), None);
+        let by_columns = Dictionary::find(&other, false).unwrap();
+        assert!(is_same(&other, &by_columns) && by_columns.values.is_none());
     }
 
     #[test]
@@ -328,19 +196,5 @@ mod tests {
         // three unknowns a node alternate
         assert_eq!(["poisson3d:20", "elasticity3d:20"].map(|spec| chosen(spec, Shape::Gpu)), [true, true]);
         assert_eq!(["poisson3d:20", "elasticity3d:20"].map(|spec| chosen(spec, Shape::Cpu)), [true, false]);
-    }
-
-    #[test]
-    fn rows_that_differ_have_no_patterns() {
-        let a = gallery::random_spd(1500, 8, 7).unwrap();
-        let whole = split(&a, std::slice::from_ref(&(0..1500))).remove(0);
-        assert_eq!(Dictionary::find(&whole, false), None);
-        // nothing at all, and too few rows for a pattern
-        for n in [0, 1, 15, 16] {
-            let a = Csr::from_triplets(n, n, &[], &[], &[]).unwrap();
-            let whole = split(&a, std::slice::from_ref(&(0..n))).remove(0);
-            let dictionary = Dictionary::find(&whole, true);
-            assert_eq!(dictionary.is_some(), n == 0 || n == 16, "{n}");
-        }
     }
 }

@@ -239,7 +239,8 @@ mod tests {
     fn early_of(n: usize, len: usize, halo: usize) -> Range<usize> {
         let row_ptr: Vec<usize> = (0..=n).map(|row| row * len).collect();
         let halo = HaloPlan { len: halo, ..HaloPlan::default() };
-        let part = Part { rows: 0..n, row_ptr: &row_ptr, col_idx: Vec::new().into(), values: Vec::new().into(), halo };
+        let (col_idx, values) = (Vec::new().into(), Vec::new().into());
+        let part = Part { rows: 0..n, row_ptr: &row_ptr, col_idx, values, halo, whole: None };
         early::<f64>(&part, 1000..n)
     }
 

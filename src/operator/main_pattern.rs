@@ -81,6 +81,7 @@ fn mask(dictionary: &Dictionary, main: u16, other: u16) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::matrix::patterns::Patterns;
 
     fn dictionary(of_row: &[u16], patterns: &[&[(i32, f64)]]) -> Dictionary {
         let mut starts = vec![0];
@@ -89,12 +90,12 @@ mod tests {
             Some(*end)
         }));
         let all = || patterns.iter().copied().flatten();
-        Dictionary {
+        Dictionary::from(Patterns {
             of_row: of_row.to_vec(),
             starts,
             distances: all().map(|entry| entry.0).collect(),
             values: Some(all().map(|entry| entry.1).collect()),
-        }
+        })
     }
 
     #[test]

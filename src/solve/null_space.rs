@@ -5,6 +5,7 @@
 use rayon::prelude::*;
 
 use crate::matrix::Csr;
+use crate::matrix::patterns::Patterns;
 use crate::memory;
 use crate::verify::{self, two_sum};
 
@@ -35,7 +36,11 @@ impl NullSpace {
     /// Where rows of a symmetric matrix don't sum to 0, what is connected with them needs no sums: O(n) for most matrices, and
     /// O(nnz) at most.
     pub(crate) fn of(a: &Csr, is_symmetric: bool) -> Option<Self> {
-        let found = if is_symmetric { of_symmetric(a) } else { of_general(a) };
+        let found = match a.patterns() {
+            _ if !is_symmetric => of_general(a),
+            Some(patterns) => by_patterns(patterns),
+            None => of_symmetric(a),
+        };
         found.filter(|found| !found.sizes.is_empty())
     }
 
@@ -105,15 +110,36 @@ fn of_symmetric(a: &Csr) -> Option<NullSpace> {
         let (cols, values) = a.row(i);
         cols.iter().zip(values).filter(|(_, v)| **v != 0.0).map(|(&j, _)| j as usize)
     };
-    let mut part = memory::zeros(a.n_rows()).unwrap_or_else(|_| vec![OPEN; a.n_rows()]);
+    of_rows(a.n_rows(), neighbours, |i| sum(a.row(i).1).is_zero())
+}
+
+/// The same of one whose rows are of few patterns.
+fn by_patterns(patterns: &Patterns) -> Option<NullSpace> {
+    let of_row = |i: usize| patterns.of_row[i];
+    let neighbours =
+        |i: usize| patterns.columns(i).zip(patterns.values(of_row(i))).filter(|(_, v)| **v != 0.0).map(|(j, _)| j);
+    let is_zero: Vec<bool> = (0..patterns.count()).map(|k| sum(patterns.values(k as u16)).is_zero()).collect();
+    of_rows(patterns.of_row.len(), neighbours, |i| is_zero[of_row(i) as usize])
+}
+
+fn sum(values: &[f64]) -> Sum {
+    values.iter().fold(Sum::default(), |sum, v| sum.and(*v))
+}
+
+/// Connected parts of `n` rows that all sum to zero.
+fn of_rows<I: Iterator<Item = usize>>(
+    n: usize,
+    neighbours: impl Fn(usize) -> I + Sync,
+    sums_to_zero: impl Fn(usize) -> bool + Sync,
+) -> Option<NullSpace> {
+    let mut part = memory::zeros(n).unwrap_or_else(|_| vec![OPEN; n]);
     // most matrices have no such part, and end here: each row is a neighbour of one that doesn't sum to 0, or of its neighbours
     part.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, part)| {
         let first = chunk * CHUNK;
         for i in 0..part.len() {
             let is_out = |j: usize| j >= first && j < first + i && part[j - first] == NONE;
             let is_none = neighbours(first + i).any(is_out) || neighbours(first + i).next().is_none();
-            let sum = || a.row(first + i).1.iter().fold(Sum::default(), |sum, v| sum.and(*v));
-            part[i] = if is_none || !sum().is_zero() { NONE } else { OPEN };
+            part[i] = if is_none || !sums_to_zero(first + i) { NONE } else { OPEN };
         }
         // and back, for the rows before the first that is none
         for i in (0..part.len()).rev() {
@@ -229,6 +255,21 @@ mod tests {
         // the last row of the second part ties it to the ground
         let a = laplacian(20_000, &weighted, &[(19_999, 1e-14)]);
         assert_eq!(NullSpace::of(&a, true).unwrap().sizes, [10_000]);
+    }
+
+    #[test]
+    fn patterns_tell_the_same() {
+        let grids = ["neumann2d:50", "poisson2d:40x20", "poisson3d27:10", "elasticity3d:8", "band:2000,width=1"];
+        for spec in grids {
+            let a = spec.parse::<Spec>().unwrap().build().unwrap();
+            let found = by_patterns(a.patterns().unwrap());
+            assert_eq!(found, of_symmetric(&a), "{spec}");
+        }
+        // two lines, of which one is closed at both ends, and rows without entries
+        let edges: Vec<_> = (0..999).chain(1000..1999).map(|i| (i, i + 1, 2.0)).collect();
+        let a = laplacian(2500, &edges, &[(1999, 1.0)]);
+        let found = by_patterns(a.patterns().unwrap());
+        assert_eq!((found.as_ref().unwrap().sizes.as_slice(), &found), (&[1000][..], &of_symmetric(&a)));
     }
 
     #[test]

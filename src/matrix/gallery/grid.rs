@@ -30,8 +30,10 @@ impl Grid {
 
     /// The coordinates of point `i`.
     pub(super) fn place(&self, i: usize) -> [usize; 3] {
-        let [nx, ny, _] = self.sides;
-        [i % nx, i / nx % ny, i / nx / ny]
+        // processors divide numbers of 32 bits in a fraction of the time
+        let ([nx, ny, _], i) = (self.sides.map(|side| side as u32), i as u32);
+        let line = i / nx;
+        [i - line * nx, line % ny, line / ny].map(|c| c as usize)
     }
 
     /// The number of the point at `place`.
