@@ -3,9 +3,9 @@
 use std::fmt;
 
 use super::{
-    Class, Spec, anisotropic, band, convection3d, dense_rows, elasticity3d, fit2d, gauge2d, graph_laplacian,
-    helmholtz3d, helmholtz3d_absorbing, jumps, markov, neumann2d, poisson2d, poisson3d, poisson3d27, random_spd,
-    stokes2d, tetrahedra, tridiagonal, variable,
+    Class, Spec, anisotropic, band, circuit, convection3d, dense_rows, elasticity3d, elasticity3d_jumps, fit2d,
+    gauge2d, graph_laplacian, helmholtz3d, helmholtz3d_absorbing, jumps, markov, neumann2d, poisson2d, poisson3d,
+    poisson3d27, random_spd, reservoir, stokes2d, tetrahedra, tridiagonal, variable,
 };
 use crate::error::{Error, Result};
 use crate::matrix::{Complex64, Csr};
@@ -81,6 +81,30 @@ impl Problem {
             |s| variable(s.sides, s.values[0], s.seed),
         )
         .seeded(),
+        Self::new("reservoir", "flow in layers of rock of SPE10's kind; 60x220x85 is its size", 3, &[], |s| {
+            reservoir(s.sides, s.seed)
+        })
+        .seeded(),
+        Self::new(
+            "circuit",
+            "power grid of a chip: layers of wires, vias and pads; the size is in points of the lowest layer",
+            2,
+            &[
+                Parameter { range: (3.0, 16.0), ..Parameter::whole("layers", "layers of wires", 5.0) },
+                Parameter::whole("pads", "nodes of the top layer from pad to pad", 16.0),
+                Parameter::real(
+                    "missing",
+                    "share of segments in the lowest layer that may be missing",
+                    0.2,
+                    (0.0, 1.0),
+                ),
+            ],
+            |s| {
+                let [layers, pads, missing] = [s.values[0], s.values[1], s.values[2]];
+                circuit([s.sides[0], s.sides[1]], layers as usize, pads as usize, missing, s.seed)
+            },
+        )
+        .seeded(),
         Self::new(
             "elasticity3d",
             "linear elasticity of a clamped block, 3 unknowns a node; the size is in elements",
@@ -88,6 +112,14 @@ impl Problem {
             &[],
             |s| elasticity3d(s.sides),
         ),
+        Self::new(
+            "elasticity3d-jumps",
+            "linear elasticity as elasticity3d, through random blocks of two materials",
+            3,
+            &[Parameter::real("contrast", "stiffness of the second material", 1e4, (1e-12, 1e12))],
+            |s| elasticity3d_jumps(s.sides, s.values[0], s.seed),
+        )
+        .seeded(),
         Self::new(
             "tetrahedra",
             "linear elasticity as elasticity3d, on an unstructured mesh; the size is in cells of six tetrahedra",
