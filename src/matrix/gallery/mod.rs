@@ -12,7 +12,7 @@
 //! # Ok::<(), declive::Error>(())
 //! ```
 //!
-//! [`reservoir`], [`circuit`] and [`elasticity3d_jumps`] are what preconditioners are for: with the diagonal alone, conjugate gradients
+//! [`reservoir()`], [`circuit()`] and [`elasticity3d_jumps`] are what preconditioners are for: with the diagonal alone, conjugate gradients
 //! take thousands of iterations for 10⁶ rows.
 //!
 //! Singular systems have solutions for some right-hand sides only: A times any vector is one of them.
