@@ -56,9 +56,18 @@ const SMALL: &[&str] = &[
     "jumps:10x9x2,seed=5,contrast=1e-3",
     "variable:6",
     "variable:7x1x9,sigma=3",
+    "reservoir:5",
+    "reservoir:3x1x8,seed=4",
+    "reservoir:1x4x2",
+    "circuit:9",
+    "circuit:1,pads=1",
+    "circuit:12x5,layers=3,pads=2,missing=1,seed=6",
+    "circuit:4x13,layers=7,missing=0",
     "elasticity3d:3",
     "elasticity3d:1",
     "elasticity3d:4x2x1",
+    "elasticity3d-jumps:3",
+    "elasticity3d-jumps:4x1x2,contrast=1e-3,seed=8",
     "tetrahedra:3",
     "tetrahedra:1",
     "tetrahedra:4x2x1,seed=3,shuffle=2",
@@ -142,6 +151,8 @@ fn entries_are_as_many_as_the_formulas_say() {
     assert_eq!(nnz("poisson2d:6x4"), 5 * x * y - 2 * (x + y));
     assert_eq!(nnz("poisson3d:6x4x5"), 7 * x * y * z - 2 * (x * y + y * z + z * x));
     assert_eq!(nnz("variable:6x4x5"), nnz("poisson3d:6x4x5"));
+    assert_eq!(nnz("reservoir:6x4x5"), nnz("poisson3d:6x4x5"));
+    assert_eq!(nnz("elasticity3d-jumps:6x4x5"), nnz("elasticity3d:6x4x5"));
     assert_eq!(nnz("poisson3d27:6x4x5"), (3 * x - 2) * (3 * y - 2) * (3 * z - 2));
     assert_eq!(nnz("elasticity3d:6x4x5"), 9 * (3 * x - 2) * (3 * y + 1) * (3 * z + 1));
     assert_eq!(build("elasticity3d:6x4x5").n_rows(), 3 * x * (y + 1) * (z + 1));
@@ -365,7 +376,10 @@ fn the_same_for_any_number_of_threads() {
         "poisson3d:40",
         "variable:30",
         "jumps:30",
+        "reservoir:20x30x40",
+        "circuit:150",
         "elasticity3d:9",
+        "elasticity3d-jumps:9",
         "tetrahedra:9",
         "graph-laplacian:20000",
         "random-spd:9000",
@@ -473,6 +487,10 @@ fn requests_that_make_no_sense() {
         assert!(err(text).contains("too large"), "{text}");
     }
     for text in [
+        "reservoir:1626",
+        "circuit:51000",
+        "circuit:18446744073709551615",
+        "elasticity3d-jumps:1127",
         "neumann2d:65536",
         "helmholtz3d:1626",
         "stokes2d:37838",
@@ -485,6 +503,8 @@ fn requests_that_make_no_sense() {
     ] {
         assert!(err(text).contains("too large"), "{text}");
     }
+    assert!(err("circuit:5,layers=2").contains("a whole number from 3 to 16"));
+    assert!(err("circuit:5,missing=2").contains("from 0 to 1"));
     assert!(err("stokes2d:1").contains("nothing flows"));
     assert!(err("gauge2d:5,disorder=2").contains("from 0 to 1"));
     assert!(err("helmholtz3d:5,wavenumber=0").contains("from 1e-3 to 10"));
@@ -504,7 +524,12 @@ fn sizes_of_zero_given_to_the_functions() {
         gallery::anisotropic([0; 3], 0.1),
         gallery::jumps([0; 3], 1e4, 1),
         gallery::variable([0; 3], 1.0, 1),
+        gallery::reservoir([2, 0, 2], 1),
+        gallery::circuit([0, 4], 3, 1, 0.0, 1),
+        gallery::circuit([4, 4], 2, 1, 0.0, 1),
+        gallery::circuit([4, 4], 3, 0, 0.0, 1),
         gallery::elasticity3d([2, 2, 0]),
+        gallery::elasticity3d_jumps([0, 2, 2], 10.0, 1),
         gallery::tetrahedra([2, 0, 2], 1, 1),
         gallery::tetrahedra([2; 3], 0, 1),
         gallery::graph_laplacian(0, 4, 2, 0.1, 1),
@@ -533,7 +558,7 @@ fn any_request() -> impl Strategy<Value = String> {
         0..Problem::ALL.len(),
         prop::array::uniform3(1..u32::MAX as usize),
         any::<(bool, u64, [bool; 4], Option<u64>)>(),
-        [number.clone(), number],
+        [number.clone(), number.clone(), number],
     )
         .prop_map(|(k, sides, (cube, seed, given, scramble), numbers)| {
             let p = &Problem::ALL[k];
@@ -542,11 +567,12 @@ fn any_request() -> impl Strategy<Value = String> {
             let mut text = format!("{}:{}", p.name, sides.join("x"));
             for (q, (number, given)) in p.parameters.iter().zip(numbers.iter().zip(given)) {
                 let value = match q.name {
-                    "width" | "degree" | "dense" | "shuffle" | "points" => number.ceil(),
+                    "width" | "degree" | "dense" | "shuffle" | "points" | "pads" => number.ceil(),
                     "skew" => number.ceil().min(16.0),
+                    "layers" => number.ceil().clamp(3.0, 16.0),
                     "sigma" | "damping" => number.min(10.0),
                     "wavenumber" => number.clamp(1e-3, 10.0),
-                    "disorder" => number.min(1.0),
+                    "disorder" | "missing" => number.min(1.0),
                     "peclet" => number.min(1e6),
                     _ => *number,
                 };

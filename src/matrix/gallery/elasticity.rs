@@ -1,6 +1,9 @@
 //! Linear elasticity with trilinear bricks.
 
+use rayon::prelude::*;
+
 use super::grid::Grid;
+use super::materials::Materials;
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
 use crate::matrix::assemble::assemble;
@@ -17,7 +20,7 @@ pub(super) const MU: f64 = YOUNG / (2.0 * (1.0 + POISSON));
 /// Linear elasticity of a block clamped on one face: −∇·σ(u) = f, u = 0 on x = 0, no traction elsewhere.
 ///
 /// The block has ex × ey × ez cubes with side 1 and trilinear displacements (Q1), three unknowns a node in the order
-/// x, y, z; isotropic with E = 1, ν = 0.3. Entry between component c of node i and component d of node j:
+/// x, y, z, nodes in that of [`elasticity3d_coordinates`]; isotropic with E = 1, ν = 0.3. Entry between component c of node i and component d of node j:
 ///
 /// ```text
 /// λ ∫ ∂c φi ∂d φj + μ ∫ ∂d φi ∂c φj + δcd μ ∫ ∇φi · ∇φj,   λ = E ν / (1+ν)(1−2ν),   μ = E / 2(1+ν)
@@ -34,38 +37,106 @@ pub(super) const MU: f64 = YOUNG / (2.0 * (1.0 + POISSON));
 /// # Errors
 /// [`Error::Usage`] for a block without elements or with too many.
 pub fn elasticity3d(elements: [usize; 3]) -> Result<Csr> {
-    stiffness(elements, true)
+    stiffness(elements, true, uniform(elements))
 }
 
-/// The stiffness matrix, with the unknowns of the face x = 0 eliminated or, if not `clamped`, singular.
-fn stiffness(elements: [usize; 3], clamped: bool) -> Result<Csr> {
-    let first = [usize::from(clamped), 0, 0];
+/// Linear elasticity of a block of two materials: as [`elasticity3d`], with another E in random blocks of elements.
+///
+/// The elements are cut into 8 × 8 × 8 blocks (or single ones where a side has fewer than 8); the seed makes E either 1 or `contrast` in
+/// each, with even odds, as in [`jumps`](super::jumps). n, nnz and the order of unknowns are those of [`elasticity3d`]. Symmetric to
+/// the bit and positive definite; the condition number grows as that of [`elasticity3d`], times max(contrast, 1/contrast).
+///
+/// # Errors
+/// [`Error::Usage`] for a block without elements or with too many.
+pub fn elasticity3d_jumps(elements: [usize; 3], contrast: f64, seed: u64) -> Result<Csr> {
+    let materials = Materials::new(elements, contrast, seed);
+    stiffness(elements, true, |blocks, place, step| {
+        // two nodes see the elements that they share in the same order
+        let [xs, ys, zs] = std::array::from_fn(|axis| shared(place[axis], step[axis], elements[axis]));
+        let mut sum = [[0.0; 3]; 3];
+        for &(z, of_z) in zs.iter().flatten() {
+            for &(y, of_y) in ys.iter().flatten() {
+                for &(x, of_x) in xs.iter().flatten() {
+                    let (stiffness, block) = (materials.at([x, y, z]), blocks.get([of_x, of_y, of_z], step));
+                    for (sums, row) in sum.iter_mut().zip(block) {
+                        sums.iter_mut().zip(row).for_each(|(sum, v)| *sum += stiffness * v);
+                    }
+                }
+            }
+        }
+        sum
+    })
+}
+
+/// Where the nodes of [`elasticity3d`] and [`elasticity3d_jumps`] are, those of the clamped face left out: unknowns 3k to 3k + 2 are the
+/// displacements of node k along x, y and z.
+///
+/// With them the motions of a rigid body can be told: three translations, and rotations such as (−y, x, 0).
+///
+/// # Errors
+/// [`Error::Usage`] for a block without elements or with too many.
+pub fn elasticity3d_coordinates(elements: [usize; 3]) -> Result<Vec<[f64; 3]>> {
+    let grid = nodes(elements, true)?;
+    let at = |k| {
+        let [x, y, z] = grid.place(k).map(|c| c as f64);
+        [x + 1.0, y, z]
+    };
+    Ok((0..grid.points).into_par_iter().map(at).collect())
+}
+
+/// The grid of nodes, without those of the face x = 0 if it is `clamped`.
+fn nodes(elements: [usize; 3], clamped: bool) -> Result<Grid> {
     if elements.contains(&0) {
         let [ex, ey, ez] = elements;
         return Err(Error::Usage(format!("a block of {ex} × {ey} × {ez} elements is empty")));
     }
-    let nodes = std::array::from_fn(|axis| elements[axis].saturating_add(1 - first[axis]));
-    let grid = Grid::new(nodes, 3)?;
-    let blocks = Blocks::new();
+    let [x, y, z] = elements.map(|e| e.saturating_add(1));
+    Grid::new([x - usize::from(clamped), y, z], 3)
+}
+
+/// The stiffness matrix, with the unknowns of the face x = 0 eliminated or, if not `clamped`, singular: `block(blocks, place, step)` is
+/// that between the node at `place`, by coordinates that count the face in, and the one `step − 1` away along each axis.
+fn stiffness(
+    elements: [usize; 3],
+    clamped: bool,
+    block: impl Fn(&Blocks, [usize; 3], [usize; 3]) -> Block + Sync,
+) -> Result<Csr> {
+    let (grid, blocks) = (nodes(elements, clamped)?, Blocks::new());
     assemble(
         3 * grid.points,
         |i| 3 * grid.count_around(grid.place(i / 3)),
         |i, row| {
             let (place, c) = (grid.place(i / 3), i % 3);
-            let sides = std::array::from_fn(|axis| Side::of(place[axis] + first[axis], elements[axis]));
+            let [x, y, z] = place;
+            let in_block = [x + usize::from(clamped), y, z];
             let [xs, ys, zs] = grid.around(place);
             for z in zs {
                 for y in ys.clone() {
                     for x in xs.clone() {
                         let other = [x, y, z];
                         let step = std::array::from_fn(|axis| other[axis] + 1 - place[axis]);
-                        let block = blocks.get(sides, step);
+                        let block = block(&blocks, in_block, step);
                         (0..3).for_each(|d| row.push(3 * grid.number(other) + d, block[c][d]));
                     }
                 }
             }
         },
     )
+}
+
+/// The block between two nodes, where E = 1 in all elements.
+fn uniform(elements: [usize; 3]) -> impl Fn(&Blocks, [usize; 3], [usize; 3]) -> Block {
+    move |blocks, place, step| {
+        let sides = std::array::from_fn(|axis| Side::of(place[axis], elements[axis]));
+        *blocks.get(sides, step)
+    }
+}
+
+/// Along one axis, the elements that node `at` shares with the one `step − 1` away, in rising order, and on which side of it each is.
+fn shared(at: usize, step: usize, elements: usize) -> [Option<(usize, Side)>; 2] {
+    let before = (step < 2 && at > 0).then(|| (at - 1, Side::Before));
+    let after = (step > 0 && at < elements).then_some((at, Side::After));
+    [before, after]
 }
 
 /// On which sides of a node there are elements, along one axis.
@@ -175,6 +246,10 @@ fn block(lines: &[Line; 3]) -> Block {
 mod tests {
     use super::*;
 
+    fn stiffness(elements: [usize; 3], clamped: bool) -> Result<Csr> {
+        super::stiffness(elements, clamped, uniform(elements))
+    }
+
     /// ‖A u‖∞ for a displacement of the unclamped block.
     fn force(elements: [usize; 3], u: impl Fn([f64; 3]) -> [f64; 3]) -> f64 {
         let a = stiffness(elements, false).unwrap();
@@ -243,5 +318,42 @@ mod tests {
                 assert_eq!(clamped.get(i, j), free.get(outer(i), outer(j)));
             }
         }
+    }
+
+    #[test]
+    fn one_material_is_none_other() {
+        let (uniform, jumps) = (elasticity3d([3, 2, 4]).unwrap(), elasticity3d_jumps([3, 2, 4], 1.0, 1).unwrap());
+        assert_eq!((uniform.row_ptr(), uniform.n_rows()), (jumps.row_ptr(), jumps.n_rows()));
+        assert!(uniform.values().iter().zip(jumps.values()).all(|(u, j)| (u - j).abs() < 1e-14));
+    }
+
+    #[test]
+    fn elements_of_two_materials_add_up() {
+        // with a contrast of c, blocks are sums over the elements of the first material and c times those over the others
+        let elements = [4, 3, 2];
+        let [a, b, c] = [1.0, 2.0, 5.0].map(|contrast| elasticity3d_jumps(elements, contrast, 1).unwrap());
+        let values = a.values().iter().zip(b.values()).zip(c.values());
+        assert!(values.clone().all(|((a, b), c)| (c - a - 4.0 * (b - a)).abs() < 1e-13));
+        assert!(values.clone().any(|((a, b), _)| a != b));
+        // the last node has one element
+        let materials = Materials::new(elements, 7.0, 1);
+        let d = elasticity3d_jumps(elements, 7.0, 1).unwrap();
+        let corner = elements.map(|e| e - 1);
+        let last = a.n_rows() - 1;
+        assert!((d.get(last, last).unwrap() - materials.at(corner) * a.get(last, last).unwrap()).abs() < 1e-14);
+    }
+
+    #[test]
+    fn nodes_are_where_they_are() {
+        let elements = [3, 2, 2];
+        let nodes = elasticity3d_coordinates(elements).unwrap();
+        assert_eq!((nodes.len(), nodes[0], nodes[3]), (3 * 3 * 3, [1.0, 0.0, 0.0], [1.0, 1.0, 0.0]));
+        assert_eq!(nodes[26], [3.0, 2.0, 2.0]);
+        // a rotation needs no force but next to the clamped face
+        let a = elasticity3d_jumps(elements, 1e2, 1).unwrap();
+        let turned: Vec<f64> = nodes.iter().flat_map(|&[x, y, _]| [-y, x, 0.0]).collect();
+        let forces = a.mul_vec(&turned);
+        assert!(nodes.iter().zip(forces.chunks(3)).all(|(n, f)| n[0] == 1.0 || f.iter().all(|f| f.abs() < 1e-11)));
+        assert!(elasticity3d_coordinates([1, 0, 1]).is_err());
     }
 }

@@ -3,14 +3,12 @@
 use rayon::prelude::*;
 
 use super::grid::Grid;
+use super::materials::Materials;
 use super::random::Stream;
 use super::star::star;
 use crate::error::Result;
 use crate::matrix::Csr;
 use crate::matrix::assemble::{assemble, zeroed};
-
-/// Blocks along each axis of [`jumps`].
-const BLOCKS: usize = 8;
 
 /// The 5-point Laplacian on an mx × my grid: −Δu = f in the unit square, u = 0 on its boundary.
 ///
@@ -98,16 +96,8 @@ pub fn anisotropic(sides: [usize; 3], epsilon: f64) -> Result<Csr> {
 /// [`Error::Usage`](crate::Error::Usage) for an empty or too large grid;
 /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) if the coefficients don't fit.
 pub fn jumps(sides: [usize; 3], contrast: f64, seed: u64) -> Result<Csr> {
-    let stream = Stream::new(seed);
-    let grid = Grid::new(sides, 1)?;
-    finite_volumes(grid, |i| {
-        let place = grid.place(i);
-        let block = (0..3).fold(0, |block, axis| {
-            let along = place[axis] * BLOCKS.min(sides[axis]) / sides[axis];
-            block * BLOCKS + along
-        });
-        if stream.bits(block as u64) & 1 == 0 { 1.0 } else { contrast }
-    })
+    let (grid, materials) = (Grid::new(sides, 1)?, Materials::new(sides, contrast, seed));
+    finite_volumes(grid, |i| materials.at(grid.place(i)))
 }
 
 /// Diffusion with another coefficient in every cell: −∇·(k ∇u) = f in a box of unit cells, u = 0 on its boundary.
@@ -136,7 +126,7 @@ fn finite_volumes(grid: Grid, k: impl Fn(usize) -> f64 + Sync) -> Result<Csr> {
 }
 
 /// 2ab / (a + b), the same bits for (b, a), exact for a = b, and without overflow of the product.
-fn harmonic_mean(a: f64, b: f64) -> f64 {
+pub(super) fn harmonic_mean(a: f64, b: f64) -> f64 {
     let (low, high) = (a.min(b), a.max(b));
     low * (2.0 * high / (low + high))
 }
@@ -168,7 +158,7 @@ fn constant(grid: Grid, along: [f64; 3]) -> Result<Csr> {
 ///
 /// `inner(axis, i, j)` is t between cells i and j and must not depend on their order; `boundary(axis, i)` is t
 /// between cell i and the boundary.
-fn seven_point(
+pub(super) fn seven_point(
     grid: Grid,
     inner: impl Fn(usize, usize, usize) -> f64 + Sync,
     boundary: impl Fn(usize, usize) -> f64 + Sync,
