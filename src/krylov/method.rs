@@ -181,11 +181,15 @@ impl Method {
     }
 
     /// Whether it can have this preconditioner: [`Precond::Transversal`] is for methods that take any square matrix and watch a scaled
-    /// residual.
+    /// residual, [`Precond::Amg`] for those that can have one of the caller's own.
     #[must_use]
     pub fn takes(self, precond: Precond) -> bool {
         let Facts { needs, scales, .. } = self.facts();
-        precond != Precond::Transversal || matches!(self, Self::Auto | Self::Direct) || needs == ANY_SQUARE && scales
+        match precond {
+            Precond::Transversal => matches!(self, Self::Auto | Self::Direct) || needs == ANY_SQUARE && scales,
+            Precond::Amg => self.takes_given(),
+            _ => true,
+        }
     }
 
     /// Whether this preconditioner is a scaling of the system for it.

@@ -240,6 +240,11 @@ impl<T: Scalar> Csr<T> {
         &self.row_ptr
     }
 
+    /// Where rows begin, and the column of each entry, to share.
+    pub(crate) fn pattern(&self) -> (Elements<usize>, Elements<u32>) {
+        (self.row_ptr.clone(), self.col_idx.clone())
+    }
+
     /// Column of each entry, from 0.
     #[must_use]
     pub fn col_idx(&self) -> &[u32] {

@@ -4,9 +4,11 @@
 //! application is fused with the method's passes. The diagonal is applied by a [`scaling`] of the system wherever a method lets that
 //! be, as an iteration then multiplies by nothing.
 
+pub(crate) mod amg;
 pub(crate) mod given;
 pub(crate) mod scaling;
 
+pub use amg::{Hierarchy, LevelInfo};
 pub use given::HostPreconditioner;
 
 use std::ops::Range;
@@ -25,6 +27,7 @@ named! {
     Precond, "preconditioner":
     None = "none", "No preconditioner.";
     Jacobi = "jacobi", "The inverse of the diagonal: the system is scaled by it, or the residual multiplied by it.";
+    Amg = "amg", "A cycle of algebraic multigrid on the host, by smoothed aggregation, for positive definite matrices. For cg and gmres.";
     Transversal = "transversal", "Rows are permuted so that the diagonal has the largest product, and rows and columns scaled so that it is about 1; then jacobi. For bicgstab, bicgstab2 and idr.";
 }
 
@@ -68,7 +71,7 @@ impl Precond {
     /// A failing rank.
     pub(crate) fn set_up<T>(self, rows: &Rows, comm: &dyn Communicator<T>) -> Result<Option<Arc<dyn Preconditioner>>> {
         match self {
-            Self::None | Self::Transversal => Ok(None),
+            Self::None | Self::Amg | Self::Transversal => Ok(None),
             Self::Jacobi => Ok(Jacobi::set_up(rows, comm)?.map(|jacobi| Arc::new(jacobi) as Arc<dyn Preconditioner>)),
         }
     }
@@ -76,7 +79,7 @@ impl Precond {
     /// One like it, for no rows: to see what its application takes.
     pub(crate) fn shape(self) -> Option<Arc<dyn Preconditioner>> {
         match self {
-            Self::None | Self::Transversal => None,
+            Self::None | Self::Amg | Self::Transversal => None,
             Self::Jacobi => Some(Arc::new(Jacobi::default())),
         }
     }

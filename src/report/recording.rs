@@ -47,6 +47,7 @@ impl Phase {
     pub(crate) fn set_up(start: Duration, end: Duration, times: &SetupTimes) -> Self {
         let parts = vec![
             ("tune", times.tune),
+            ("precond", times.precond),
             ("prepare", times.prepare),
             ("compile", times.compile),
             ("upload", times.upload),

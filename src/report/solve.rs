@@ -7,8 +7,8 @@ use declive::device::Rejected;
 use declive::matrix::Equilibrated;
 use declive::matrix::stats::Stats;
 use declive::solve::{
-    Cause, DeviceFailure, Forecast, Indefinite, Move, Outcome, Precision, RankInfo, Reordering, Setup, Solver, Split,
-    Stop, Switch,
+    Cause, DeviceFailure, Forecast, Hierarchy, Indefinite, Move, Outcome, Precision, RankInfo, Reordering, Setup,
+    Solver, Split, Stop, Switch,
 };
 use declive::timeline::stages;
 use serde::Serialize;
@@ -37,6 +37,8 @@ pub(crate) struct Report {
     pub(super) order: Order,
     /// How the system was permuted and scaled by a transversal, if it was.
     pub(super) equilibrated: Option<Equilibrated>,
+    /// The levels of a multigrid preconditioner, if there is one.
+    pub(super) hierarchy: Option<Hierarchy>,
     pub(super) ranks: Vec<Rank>,
     pub(super) halos: Halos,
     pub(super) rejected: Vec<NotUsed>,
@@ -116,6 +118,8 @@ pub(crate) struct Seconds {
     /// Building kernels.
     pub(super) compile: f64,
     pub(super) upload: f64,
+    /// Making the levels of a multigrid preconditioner.
+    pub(super) precond: f64,
     pub(super) tune: f64,
     pub(super) solve: f64,
     pub(super) gather: f64,
@@ -407,6 +411,7 @@ impl Report {
                 reorder: times.reorder.as_secs_f64(),
                 compile: times.compile.as_secs_f64() + sum(|o| o.compile),
                 upload: times.upload.as_secs_f64() + sum(|o| o.upload),
+                precond: times.precond.as_secs_f64(),
                 tune: times.tune.as_secs_f64(),
                 solve: sum(|o| o.solve),
                 gather: sum(|o| o.gather),
@@ -427,6 +432,7 @@ impl Report {
             },
             order: Order::new(solver.reordering()),
             equilibrated: solver.equilibrated(),
+            hierarchy: solver.hierarchy().cloned(),
             ranks: ranks.collect(),
             halos: Halos::new(solver.ranks(), facts.setup.precision, stats.nnz),
             rejected: solver.rejected().iter().map(NotUsed::new).collect(),

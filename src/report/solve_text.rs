@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use declive::solve::{
-    Candidate, FormatCandidate, Indefinite, Method, Move, Precision, Precond, RankInfo, Reason, Split, Switch,
-    candidates,
+    Candidate, FormatCandidate, Hierarchy, Indefinite, Method, Move, Precision, Precond, RankInfo, Reason, Split,
+    Switch, candidates,
 };
 
 use super::distinct;
@@ -231,6 +231,9 @@ impl Report {
         for switch in self.switches() {
             text.line("", &switch);
         }
+        if let Some(hierarchy) = &self.hierarchy {
+            text.line("multigrid", &multigrid(hierarchy));
+        }
         text.line("precision", setup.precision.name());
         text.line("devices", &setup.devices.to_string());
         let time = stop.time_limit.map_or_else(|| "no time limit".into(), |limit| format!("{} s", limit.as_secs_f64()));
@@ -336,6 +339,9 @@ impl Report {
             line(text, "compile", seconds.compile, "");
         }
         line(text, "upload", seconds.upload, "");
+        if seconds.precond >= 0.001 {
+            line(text, "precond", seconds.precond, "");
+        }
         if seconds.tune >= 0.001 {
             line(text, "tune", seconds.tune, "");
         }
@@ -375,6 +381,13 @@ impl Report {
             text.table(["rank", "kernels", "sums", "halos", "host wait"], [false; 5], &rows);
         }
     }
+}
+
+/// The levels of a multigrid preconditioner.
+pub(super) fn multigrid(hierarchy: &Hierarchy) -> String {
+    let rows: Vec<String> = hierarchy.levels.iter().map(|level| count(level.rows)).collect();
+    let (rows, Hierarchy { operator_complexity: entries, grid_complexity: all, .. }) = (rows.join("; "), hierarchy);
+    format!("levels of {rows} rows; {entries:.2} times the entries and {all:.2} times the rows of A")
 }
 
 impl Rank {

@@ -116,6 +116,7 @@ pub(super) fn report(ranks: usize, residuals: &[f64]) -> Report {
             lines_rcm: Some(31.0),
         },
         equilibrated: None,
+        hierarchy: None,
         ranks: (0..ranks).map(rank).collect(),
         halos: Halos {
             elements: 1_000_000 * ranks,

@@ -88,9 +88,9 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Whether the method applies a preconditioner of the caller's own.
+    /// Whether the method applies a preconditioner on the host: one of the caller's own, or `amg`.
     pub(crate) fn applies_given(&self) -> bool {
-        self.has_given && self.method.takes_given()
+        (self.has_given || self.precond == Precond::Amg) && self.method.takes_given()
     }
 }
 

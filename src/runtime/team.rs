@@ -88,6 +88,8 @@ pub struct SetupTimes {
     pub reorder: Duration,
     /// Moving the matrix to the devices.
     pub upload: Duration,
+    /// Making the levels of [`Precond::Amg`](crate::solve::Precond::Amg).
+    pub precond: Duration,
     /// Finding launch parameters, in former runs' results or by measurement, and comparing formats.
     pub tune: Duration,
 }

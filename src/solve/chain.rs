@@ -36,6 +36,7 @@ impl fmt::Display for Candidate {
 /// definite or is known not to be. Where [`Precond::Jacobi`] comes to nothing for a matrix that is not symmetric,
 /// [`Precond::Transversal`] does in many cases, and the other way round: the one is good for saddle point problems, the other for
 /// diagonals that tell nothing. Where factors show that the matrix is singular, [`Method::Lsmr`] goes on: it finds a solution if there is one.
+/// [`Precond::Amg`] is for [`Method::Cg`] alone; the others have [`Precond::Jacobi`] then.
 #[must_use]
 pub fn candidates(precision: Precision, precond: Precond, is_symmetric: bool, may_be_definite: bool) -> Vec<Candidate> {
     let methods: &[Method] = match (is_symmetric, may_be_definite) {
@@ -44,7 +45,11 @@ pub fn candidates(precision: Precision, precond: Precond, is_symmetric: bool, ma
         // idr solves most of what nothing is known of, bicgstab2 what has eigenvalues far from the real axis
         (false, _) => &[Method::Idr, Method::Bicgstab2],
     };
-    let mut all: Vec<Candidate> = methods.iter().map(|&method| Candidate { method, precond }).collect();
+    let of_others = if precond == Precond::Amg { Precond::Jacobi } else { precond };
+    let with_precond =
+        |&method: &Method| Candidate { method, precond: if method == Method::Cg { precond } else { of_others } };
+    let mut all: Vec<Candidate> = methods.iter().map(with_precond).collect();
+    let precond = of_others;
     if !is_symmetric && precond == Precond::Jacobi {
         all.push(Candidate { method: methods[0], precond: Precond::Transversal });
     }
@@ -73,10 +78,8 @@ pub(super) fn check_precond(setup: &Setup) -> Result<()> {
     if setup.method.takes(setup.precond) {
         return Ok(());
     }
-    Err(Error::Usage(format!(
-        "{} can't have precond = {}, which is for bicgstab, bicgstab2 and idr",
-        setup.method, setup.precond
-    )))
+    let methods = if setup.precond == Precond::Amg { "cg and gmres" } else { "bicgstab, bicgstab2 and idr" };
+    Err(Error::Usage(format!("{} can't have precond = {}, which is for {methods}", setup.method, setup.precond)))
 }
 
 /// What is known of a matrix before the first iteration.

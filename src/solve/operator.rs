@@ -81,6 +81,9 @@ impl<'a> OperatorSolver<'a> {
                 "a function in place of a matrix has no transversal; use precond = jacobi".into(),
             ));
         }
+        if setup.precond == Precond::Amg {
+            return Err(Error::Usage("a function in place of a matrix has no levels; use precond = jacobi".into()));
+        }
         if setup.method == Method::Direct {
             return Err(Error::Usage("a function in place of a matrix has no factors; use another method".into()));
         }

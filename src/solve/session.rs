@@ -20,8 +20,9 @@ use crate::krylov::{Criterion, Indefinite, Method, Reason, Singularity};
 use crate::matrix::search::first;
 use crate::matrix::stats::Stats;
 use crate::matrix::{Csr, Equilibrated, Equilibration, Shortage};
+use crate::precond::amg::Amg;
 use crate::precond::given::Given;
-use crate::precond::{HostPreconditioner, Precond};
+use crate::precond::{Hierarchy, HostPreconditioner, Precond};
 use crate::real::Precision;
 use crate::runtime::{Control, RankInfo, Ranks, Reorder, Setup, SetupTimes, Stop, Whole};
 use crate::schedule::{Chosen, Forecast, Ordered, Reordering, choose, is_in_good_order};
@@ -48,6 +49,8 @@ pub struct Solver {
     /// What is known of its null space.
     pub(super) null_space: Option<NullSpace>,
     pub(super) chain: Chain,
+    /// That of the preconditioner, if it has one.
+    hierarchy: Option<Hierarchy>,
     /// The factorisation of the matrix, if it was thought of.
     pub(super) factorised: Option<Factorised>,
     /// Why there is no transversal, if one was asked for.
@@ -181,9 +184,13 @@ impl Solver {
         drop(checking);
         log::debug!("the matrix is checked");
         let (mut method, mut chain) = Chain::of(setup, Known { is_symmetric, obstacle })?;
+        let by_diagonal = Setup { precond: Precond::Jacobi, ..setup.clone() };
+        let setup = if method.takes(setup.precond) { setup } else { &by_diagonal }; // auto has found another method
         let mut factorised = None;
         // one that is factorised sooner than a device is opened
-        let is_usual = setup.devices == Choice::Auto && setup.precond != Precond::Transversal && given.is_none();
+        let is_usual = setup.devices == Choice::Auto
+            && matches!(setup.precond, Precond::None | Precond::Jacobi)
+            && given.is_none();
         let is_candidate = is_usual && chain.ends_with(Method::Direct);
         let may_be_definite = obstacle.is_none() && stats.asymmetry.is_none();
         let is_semidefinite = may_be_definite && null_space.is_some();
@@ -201,7 +208,18 @@ impl Solver {
         let selection = selection?;
         let mut whole = Whole::new(a, &rows, order, factor, setup, Store::open());
         (whole.is_symmetric, whole.equilibration) = (is_symmetric, equilibration);
+        let making = stage("precond");
         whole.given = given.map(|m| Arc::new(Given::new(m, whole.a.n_rows(), whole.order.clone())));
+        let mut hierarchy = None;
+        if setup.applies_given() && whole.given.is_none() {
+            check_levels(is_symmetric, obstacle, setup)?;
+            if obstacle.is_none() {
+                let amg = Amg::of(&rows); // in the order of the ranks
+                hierarchy = Some(amg.hierarchy().clone());
+                whole.given = Some(Arc::new(Given::new(Arc::new(amg), rows.n_rows(), None)));
+            }
+        }
+        let making = making.end();
         whole.has_even_diagonal = stats.diagonal.uneven.is_none();
         let rows = if setup.method.minimises() { whole.minimise()? } else { rows };
         let choosing = stage("choose");
@@ -216,13 +234,13 @@ impl Solver {
         rejected.extend(considered);
         rejected.retain(|one| !placement.devices.iter().flatten().any(|used| used.index == one.device.index));
         rejected.sort_by_key(|rejected| rejected.device.index);
-        let prepare = start.elapsed() - forecast.time;
+        let prepare = (start.elapsed() - forecast.time).saturating_sub(making);
         log::debug!("checks and partition took {prepare:?}");
         let mut failures = Vec::new();
         let ranks = recovery::open(&whole, rows, placement, &mut failures, cancel)?;
         let tune = ranks.times.tune + forecast.time;
         let prepare = prepare + ranks.times.prepare;
-        let times = SetupTimes { prepare, reorder: reordering.time, tune, ..ranks.times };
+        let times = SetupTimes { prepare, reorder: reordering.time, precond: making, tune, ..ranks.times };
         Ok(Self {
             asked,
             whole,
@@ -237,6 +255,7 @@ impl Solver {
             obstacle,
             null_space,
             chain,
+            hierarchy,
             factorised,
             shortage,
             is_structurally_singular: OnceLock::new(),
@@ -431,6 +450,12 @@ impl Solver {
         self.whole.equilibration.as_ref().map(Equilibration::summary)
     }
 
+    /// The levels of [`Precond::Amg`], if it is that.
+    #[must_use]
+    pub fn hierarchy(&self) -> Option<&Hierarchy> {
+        self.hierarchy.as_ref()
+    }
+
     /// Where the time of [`Solver::new`] went.
     #[must_use]
     pub fn times(&self) -> SetupTimes {
@@ -450,6 +475,21 @@ pub(super) fn setup_for_given(setup: &Setup) -> Result<Setup> {
         )));
     }
     Ok(Setup { precond: Precond::None, has_given: true, ..setup.clone() })
+}
+
+/// Checks that a matrix can have the levels of [`Precond::Amg`]; where a method for definite matrices meets an obstacle, it says so itself.
+///
+/// # Errors
+/// [`Error::Usage`].
+fn check_levels(is_symmetric: bool, obstacle: Option<Indefinite>, setup: &Setup) -> Result<()> {
+    let why = match obstacle {
+        _ if !is_symmetric => "the matrix is not symmetric".into(),
+        Some(obstacle) if !setup.method.needs_definite() => obstacle.to_string(),
+        _ => return Ok(()),
+    };
+    Err(Error::Usage(format!(
+        "precond = amg is for symmetric positive definite matrices, but {why}; use precond = jacobi"
+    )))
 }
 
 /// The order of rows that a method can have.

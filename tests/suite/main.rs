@@ -6,6 +6,7 @@
 mod common;
 mod packing;
 
+mod amg;
 mod arrays;
 mod bench;
 mod checkpoints;

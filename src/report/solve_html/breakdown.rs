@@ -14,6 +14,7 @@ pub(super) const PHASES: Legend<'_> = &[
     ("prepare", "f1"),
     ("compile", "f8"),
     ("upload", "f2"),
+    ("precond", "f9"),
     ("tune", "f3"),
     ("solve", "f4"),
     ("gather", "f5"),
@@ -56,7 +57,7 @@ fn rates(report: &Report) -> Option<String> {
 
 fn command(report: &Report) -> Markup {
     let s = &report.seconds;
-    let phases = [s.read, s.prepare, s.compile, s.upload, s.tune, s.solve, s.gather, s.verify, s.write];
+    let phases = [s.read, s.prepare, s.compile, s.upload, s.precond, s.tune, s.solve, s.gather, s.verify, s.write];
     let other = (s.total - phases.iter().sum::<f64>()).max(0.0);
     let all: Vec<f64> = phases.into_iter().chain([other]).collect();
     let bar =

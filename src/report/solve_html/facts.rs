@@ -9,6 +9,7 @@ use super::super::DECLIVE;
 use super::super::html::figures::{fine_percent, three};
 use super::super::html::table::{Column, facts, table};
 use super::super::solve::{Options, Rank, Report};
+use super::super::solve_text::multigrid;
 use super::super::units::{bytes, count, exact, figure, plural};
 
 /// The outcome in two sentences.
@@ -46,6 +47,9 @@ pub(super) fn system(report: &Report) -> Markup {
     system.extend(report.host_memory.text().map(|memory| ("Host memory", vec![memory])));
     if let Some(equilibrated) = &report.equilibrated {
         system.push(("Transversal", vec![equilibrated.to_string()]));
+    }
+    if let Some(hierarchy) = &report.hierarchy {
+        system.push(("Multigrid", vec![multigrid(hierarchy)]));
     }
     if let Some(form) = report.real_form() {
         system.push(("Solved as", vec![form]));

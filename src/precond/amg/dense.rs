@@ -1,0 +1,65 @@
+//! The matrix of the coarsest level: its factor L of L Lᵀ.
+
+use super::sparse::Sparse;
+
+/// A pivot of less than this part of the diagonal is 0 but for rounding: the matrix is singular, and its row is left out.
+const TINY: f64 = 1e-6;
+
+/// L by rows, whose diagonal has the reciprocals of pivots; 0 where a row is left out.
+#[derive(Debug)]
+pub(super) struct Dense {
+    n: usize,
+    factor: Vec<f64>,
+}
+
+impl Dense {
+    /// Factors a matrix whose diagonal is 1.
+    pub(super) fn of(a: &Sparse) -> Self {
+        let (n, rows) = (a.n_rows(), a.rows());
+        let mut factor = vec![0f64; n * n];
+        for i in 0..n {
+            let (before, rest) = factor.split_at_mut(i * n);
+            let own = &mut rest[..=i];
+            rows.row(i).filter(|&(j, _)| j <= i).for_each(|(j, v)| own[j] = f64::from(v));
+            for j in 0..i {
+                let other = &before[j * n..j * n + j + 1];
+                own[j] = (own[j] - dot(&own[..j], &other[..j])) * other[j];
+            }
+            let pivot = own[i] - dot(&own[..i], &own[..i]);
+            if pivot > TINY {
+                own[i] = pivot.sqrt().recip();
+            } else {
+                own.fill(0.0);
+            }
+        }
+        Self { n, factor }
+    }
+
+    /// x = A⁻¹ b, with 0 in rows that are left out.
+    pub(super) fn solve(&self, b: &[f32], x: &mut [f32]) {
+        let n = self.n;
+        let mut y = vec![0f64; n];
+        for i in 0..n {
+            let row = &self.factor[i * n..=i * n + i];
+            y[i] = (f64::from(b[i]) - dot(&row[..i], &y[..i])) * row[i];
+        }
+        for i in (0..n).rev() {
+            let row = &self.factor[i * n..=i * n + i];
+            let value = y[i] * row[i];
+            y[i] = value;
+            y[..i].iter_mut().zip(row).for_each(|(y, l)| *y -= l * value);
+        }
+        x.iter_mut().zip(y).for_each(|(x, y)| *x = y as f32);
+    }
+}
+
+fn dot(x: &[f64], y: &[f64]) -> f64 {
+    let ((x, x_rest), (y, y_rest)) = (x.as_chunks::<4>(), y.as_chunks::<4>());
+    let mut sums = [0f64; 4];
+    for (x, y) in x.iter().zip(y) {
+        for k in 0..4 {
+            sums[k] += x[k] * y[k];
+        }
+    }
+    sums.iter().sum::<f64>() + x_rest.iter().zip(y_rest).map(|(x, y)| x * y).sum::<f64>()
+}

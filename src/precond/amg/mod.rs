@@ -1,0 +1,217 @@
+//! Smoothed aggregation multigrid for symmetric positive definite matrices (Vaněk, Mandel and Brezina 1996, doi 10.1007/BF02238511), on
+//! the host, by all threads.
+//!
+//! Each level has a matrix whose diagonal is 1, and a near-null vector b; the first is D^(−½) A D^(−½), with b = √d. Strong couplings
+//! ([`strength`]) join rows to aggregates ([`aggregate`]), which are interpolated from smoothly ([`prolongation`]); the next level has the Galerkin
+//! [`product`] Pᵀ A P, scaled again. A [`cycle`] smooths by polynomials ([`smoother`]), and ends with a factor of a [`dense`] matrix.
+//! Matrices and vectors are in single precision. All is the same for any number of threads.
+
+mod aggregate;
+mod cycle;
+mod dense;
+mod independent;
+mod product;
+mod prolongation;
+mod smoother;
+mod sparse;
+mod strength;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+use self::aggregate::Aggregates;
+use self::cycle::{Coarsest, Level, Vectors, cycle};
+use self::dense::Dense;
+use self::product::product;
+use self::prolongation::Tentative;
+use self::smoother::{largest_eigenvalue, steps};
+use self::sparse::{BLOCK, Sparse};
+use self::strength::{Strength, par_rows};
+use super::given::HostPreconditioner;
+use crate::matrix::Csr;
+use crate::timing::in_seconds;
+
+/// θ of the measure of strength.
+const THETA: f32 = 0.25;
+
+/// A level of so many rows or fewer is the coarsest.
+const FEW_ROWS: usize = 300;
+
+/// The most levels.
+const MOST_LEVELS: usize = 12;
+
+/// A level is not made if the one above has not so many times its rows.
+const LEAST_FACTOR: f64 = 1.25;
+
+/// P is not smoothed where the next matrix would have more than this part of the entries: neighbourhoods in its graph grow too fast.
+const DENSE: f64 = 0.8;
+
+/// A column of P on which A is less than this part of its length squared is in the null space.
+const NULL: f32 = 1e-6;
+
+/// A level, in numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct LevelInfo {
+    /// Rows of its matrix.
+    pub rows: usize,
+    /// Entries of its matrix.
+    pub nnz: usize,
+    /// Time to make it.
+    #[serde(rename = "seconds", serialize_with = "in_seconds")]
+    pub time: Duration,
+}
+
+/// The multigrid hierarchy of a matrix, in numbers.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Hierarchy {
+    /// The levels, the first of them that of the matrix itself.
+    pub levels: Vec<LevelInfo>,
+    /// Entries of all levels over those of the first.
+    pub operator_complexity: f64,
+    /// Rows of all levels over those of the first.
+    pub grid_complexity: f64,
+    /// Time to make it.
+    #[serde(rename = "seconds", serialize_with = "in_seconds")]
+    pub time: Duration,
+}
+
+impl Hierarchy {
+    fn of(levels: Vec<LevelInfo>, time: Duration) -> Self {
+        let over_first = |size: fn(&LevelInfo) -> usize| {
+            levels.iter().map(size).sum::<usize>() as f64 / size(&levels[0]).max(1) as f64
+        };
+        let (operator_complexity, grid_complexity) = (over_first(|level| level.nnz), over_first(|level| level.rows));
+        Self { levels, operator_complexity, grid_complexity, time }
+    }
+}
+
+/// M⁻¹ is a cycle.
+#[derive(Debug)]
+pub(crate) struct Amg {
+    /// d^(−½) of A's diagonal d.
+    scale: Vec<f64>,
+    levels: Vec<Level>,
+    coarsest: Coarsest,
+    vectors: Mutex<Vec<Vectors>>,
+    hierarchy: Hierarchy,
+}
+
+impl Amg {
+    /// Of a symmetric matrix whose diagonal is positive.
+    pub(crate) fn of(a: &Csr) -> Self {
+        let start = Instant::now();
+        let diagonal = a.diagonal();
+        let scale: Vec<f64> = diagonal.par_iter().map(|d| d.sqrt().recip()).collect();
+        let (mut matrix, mut b) = scaled(a, &diagonal, &scale);
+        let (mut levels, mut infos, mut began) = (Vec::new(), Vec::new(), start);
+        let coarsest = loop {
+            let (rows, nnz, time) = (matrix.n_rows(), matrix.nnz(), began.elapsed());
+            infos.push(LevelInfo { rows, nnz, time });
+            log::info!("level {} of multigrid: {rows} rows, {nnz} entries, {time:?}", infos.len());
+            began = Instant::now();
+            if matrix.n_rows() <= FEW_ROWS {
+                break Coarsest::Exact(Dense::of(&matrix));
+            }
+            let steps = steps(largest_eigenvalue(&matrix, &b));
+            if infos.len() == MOST_LEVELS {
+                break Coarsest::Smoothed(matrix, steps);
+            }
+            let Some((p, restriction, next, next_b)) = coarser(&matrix, &b) else {
+                break Coarsest::Smoothed(matrix, steps);
+            };
+            levels.push(Level { a: std::mem::replace(&mut matrix, next), steps, p, restriction });
+            b = next_b;
+        };
+        let vectors = infos.iter().map(|info| Vectors::new(info.rows)).collect();
+        let hierarchy = Hierarchy::of(infos, start.elapsed());
+        Self { scale, levels, coarsest, vectors: Mutex::new(vectors), hierarchy }
+    }
+
+    /// Its numbers.
+    pub(crate) fn hierarchy(&self) -> &Hierarchy {
+        &self.hierarchy
+    }
+}
+
+/// D^(−½) A D^(−½), whose diagonal is 1, and √d, whose largest element is 1.
+fn scaled(a: &Csr, diagonal: &[f64], scale: &[f64]) -> (Sparse, Vec<f32>) {
+    let (starts, columns) = a.pattern();
+    let mut matrix = Sparse::new(a.n_cols(), starts, columns, vec![0.0; a.nnz()]);
+    matrix.change(|i, columns, values| {
+        for (k, (&j, value)) in columns.iter().zip(values).enumerate() {
+            let j = j as usize;
+            // the same bits for (i, j) and (j, i)
+            *value = if i == j { 1.0 } else { (a.row(i).1[k] * (scale[i] * scale[j])) as f32 };
+        }
+    });
+    let largest = diagonal.par_iter().copied().reduce(|| 0.0, f64::max);
+    let b = par_rows(diagonal.len(), |i| ((diagonal[i] / largest).sqrt() as f32).max(f32::MIN_POSITIVE));
+    (matrix, b)
+}
+
+/// P, Pᵀ, the matrix of the next level and its near-null vector, unless it would hardly be smaller.
+fn coarser(a: &Sparse, b: &[f32]) -> Option<(Sparse, Sparse, Sparse, Vec<f32>)> {
+    let strength = Strength::of(a, THETA);
+    let aggregates = Aggregates::of(a, b, &strength, &strength.graph(a));
+    if aggregates.count as f64 * LEAST_FACTOR > a.n_rows() as f64 || aggregates.count == 0 {
+        return None;
+    }
+    let tentative = Tentative::new(&aggregates, b);
+    let galerkin = |p: Sparse| {
+        let restriction = p.transposed();
+        let next = product(&restriction, &product(a, &p, false), true);
+        (p, restriction, next)
+    };
+    let (mut p, mut restriction, mut next) = galerkin(tentative.smoothed(a, &strength, b));
+    if next.nnz() as f64 > DENSE * a.nnz() as f64 {
+        (p, restriction, next) = galerkin(tentative.matrix());
+    }
+    let mut next_b = tentative.b;
+    // scaled so that the diagonal is 1; what the null space has is left out
+    let (rows, columns) = (next.rows(), restriction.rows());
+    let factors = par_rows(next.n_rows(), |i| {
+        let diagonal = rows.row(i).find(|&(j, _)| j == i).map_or(0.0, |(_, v)| v);
+        let length = columns.row(i).map(|(_, v)| v * v).sum::<f32>();
+        if diagonal > NULL * length { diagonal.sqrt().recip() } else { 0.0 }
+    });
+    let factor = |j: u32| factors[j as usize];
+    p.change(|_, columns, values| values.iter_mut().zip(columns).for_each(|(v, &j)| *v *= factor(j)));
+    restriction.change(|i, _, values| values.iter_mut().for_each(|v| *v *= factors[i]));
+    next.change(|i, columns, values| {
+        for (value, &j) in values.iter_mut().zip(columns) {
+            *value = if i == j as usize { 1.0 } else { *value * (factors[i] * factor(j)) };
+        }
+    });
+    let scaled = |(b, factor): (&mut f32, &f32)| *b = if *factor > 0.0 { *b / factor } else { f32::MIN_POSITIVE };
+    next_b.iter_mut().zip(&factors).for_each(scaled);
+    Some((p, restriction, next, next_b))
+}
+
+impl HostPreconditioner for Amg {
+    fn apply(&self, r: &[f64], z: &mut [f64]) {
+        let Self { scale, levels, coarsest, vectors, .. } = self;
+        let mut vectors = vectors.lock().unwrap_or_else(PoisonError::into_inner);
+        // a power of two keeps all in the range of single precision
+        let element = |i: usize| r[i] * scale[i];
+        let largest =
+            (0..r.len()).into_par_iter().with_min_len(BLOCK).map(|i| element(i).abs()).reduce(|| 0.0, f64::max);
+        let unit = if largest.is_normal() { largest.log2().floor().exp2() } else { 1.0 };
+        let of_unit = unit.recip();
+        vectors[0]
+            .b
+            .par_iter_mut()
+            .with_min_len(BLOCK)
+            .enumerate()
+            .for_each(|(i, b)| *b = (of_unit * element(i)) as f32);
+        cycle(levels, coarsest, &mut vectors);
+        let x = &vectors[0].x;
+        z.par_iter_mut().with_min_len(BLOCK).enumerate().for_each(|(i, z)| *z = unit * f64::from(x[i]) * scale[i]);
+    }
+}

@@ -1,0 +1,213 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::matrix::gallery::{self, Spec};
+
+/// The first level of a matrix.
+fn first(a: &Csr) -> (Sparse, Vec<f32>) {
+    let diagonal = a.diagonal();
+    let scale: Vec<f64> = diagonal.iter().map(|d| d.sqrt().recip()).collect();
+    scaled(a, &diagonal, &scale)
+}
+
+fn aggregates(a: &Csr) -> Aggregates {
+    let (a, b) = first(a);
+    let strength = Strength::of(&a, THETA);
+    Aggregates::of(&a, &b, &strength, &strength.graph(&a))
+}
+
+/// The Laplacian of a graph with these edges, and 0.1 on the diagonal besides.
+fn laplacian(n: usize, edges: &[(u32, u32)]) -> Csr {
+    let (mut rows, mut cols, mut values) = (Vec::new(), Vec::new(), Vec::new());
+    let mut add = |i, j, v| {
+        rows.push(i);
+        cols.push(j);
+        values.push(v);
+    };
+    (0..n as u32).for_each(|i| add(i, i, 0.1));
+    for &(i, j) in edges {
+        [(i, i, 1.0), (j, j, 1.0), (i, j, -1.0), (j, i, -1.0)].into_iter().for_each(|(i, j, v)| add(i, j, v));
+    }
+    Csr::from_triplets(n, n, &rows, &cols, &values).unwrap()
+}
+
+fn dense(a: &Sparse) -> Vec<Vec<f64>> {
+    let row = |i| {
+        let mut row = vec![0.0; a.n_cols];
+        a.rows().row(i).for_each(|(j, v)| row[j] += f64::from(v));
+        row
+    };
+    (0..a.n_rows()).map(row).collect()
+}
+
+fn system(spec: &str) -> Csr {
+    spec.parse::<Spec>().unwrap().build().unwrap()
+}
+
+fn applied(m: &Amg, r: &[f64]) -> Vec<f64> {
+    let mut z = vec![f64::NAN; r.len()];
+    m.apply(r, &mut z);
+    z
+}
+
+fn dot(x: &[f64], y: &[f64]) -> f64 {
+    x.iter().zip(y).map(|(x, y)| x * y).sum()
+}
+
+#[test]
+fn aggregates_of_small_graphs() {
+    let star: Vec<(u32, u32)> = (1..9).map(|j| (0, j)).collect();
+    let complete: Vec<(u32, u32)> = (0..7).flat_map(|i| (0..i).map(move |j| (i, j))).collect();
+    for edges in [&star, &complete] {
+        let n = edges.iter().map(|(i, j)| i.max(j) + 1).max().unwrap() as usize;
+        assert_eq!(aggregates(&laplacian(n, edges)), Aggregates { of: vec![0; n], count: 1 }, "{edges:?}");
+    }
+    // two components, and a row without any
+    let two = [(0, 1), (1, 2), (0, 2), (4, 5), (5, 6), (4, 6)];
+    let expected = Aggregates { of: vec![0, 0, 0, aggregate::NONE, 1, 1, 1], count: 2 };
+    assert_eq!(aggregates(&laplacian(7, &two)), expected);
+    assert_eq!(aggregates(&laplacian(1, &[])), Aggregates { of: vec![aggregate::NONE], count: 0 });
+}
+
+/// Roots are at least three steps apart, so that each has its neighbours; all rows between are joined.
+#[test]
+fn aggregates_of_a_path() {
+    let found = aggregates(&gallery::tridiagonal(200).unwrap());
+    assert!((200 / 5..=200 / 3).contains(&found.count), "{}", found.count);
+    let is_next = |w: &[u32]| w[1] == w[0] || w[1] == w[0] + 1;
+    assert!(found.of.windows(2).all(is_next), "in the order of their roots, each in one piece");
+}
+
+#[test]
+fn the_same_for_any_number_of_threads() {
+    let a = system("jumps:20,seed=3");
+    let with = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    let of = |threads| with(threads).install(|| (aggregates(&a), applied(&Amg::of(&a), &vec![1.0; a.n_rows()])));
+    let one = of(1);
+    for threads in [2, 3, 5] {
+        assert_eq!(of(threads), one, "{threads} threads");
+    }
+}
+
+/// Where A b = 0, P b_c = b.
+#[test]
+fn the_near_null_vector_is_interpolated() {
+    let a = system("neumann2d:30x20");
+    let (mut matrix, mut b) = first(&a);
+    for _ in 0..2 {
+        let (p, restriction, next, coarse) = coarser(&matrix, &b).unwrap();
+        let rows = p.rows();
+        assert!((0..b.len()).all(|i| (rows.times(i, &coarse) - b[i]).abs() < 1e-5 * b[i]));
+        assert_eq!(dense(&restriction.transposed()), dense(&p));
+        (matrix, b) = (next, coarse);
+    }
+}
+
+#[test]
+fn products_beside_dense_ones() {
+    let a = system("variable:6,seed=2");
+    let (matrix, b) = first(&a);
+    let (p, _, next, _) = coarser(&matrix, &b).unwrap();
+    let (matrix, p, next) = (dense(&matrix), dense(&p), dense(&next));
+    for i in 0..next.len() {
+        for j in 0..next.len() {
+            let ap = |k: usize| (0..matrix.len()).map(|l| matrix[k][l] * p[l][j]).sum::<f64>();
+            let expected: f64 = (0..matrix.len()).map(|k| p[k][i] * ap(k)).sum();
+            assert!((next[i][j] - expected).abs() < 1e-6, "({i}, {j}): {}, {expected}", next[i][j]);
+        }
+        assert_eq!(next[i][i], 1.0);
+    }
+}
+
+#[test]
+fn few_rows_are_solved_exactly() {
+    for spec in ["poisson2d:15", "variable:6", "tridiagonal:1", "tetrahedra:3"] {
+        let a = system(spec);
+        let x = gallery::random_vector(a.n_rows(), 1);
+        let found = applied(&Amg::of(&a), &a.mul_vec(&x));
+        let error: Vec<f64> = x.iter().zip(&found).map(|(x, y)| x - y).collect();
+        assert!(dot(&error, &error) < 1e-6 * dot(&x, &x), "{spec}");
+    }
+}
+
+/// Rows that are coupled to nothing: z = D⁻¹ r.
+#[test]
+fn a_diagonal() {
+    let n = 1000u32;
+    let d: Vec<f64> = (0..n).map(|i| 10f64.powi(i as i32 % 9 - 4)).collect();
+    let all: Vec<u32> = (0..n).collect();
+    let a = Csr::from_triplets(1000, 1000, &all, &all, &d).unwrap();
+    let m = Amg::of(&a);
+    assert_eq!(m.hierarchy().levels.len(), 1);
+    let z = applied(&m, &d);
+    assert!(z.iter().all(|z| *z > 0.5 && *z < 1.5));
+}
+
+#[test]
+fn empty_systems_and_tiny_residuals() {
+    let none = Csr::from_triplets(0, 0, &[], &[], &[]).unwrap();
+    assert!(applied(&Amg::of(&none), &[]).is_empty());
+    let a = system("poisson2d:30");
+    let m = Amg::of(&a);
+    let r = gallery::random_vector(900, 4);
+    let z = applied(&m, &r);
+    // powers of two change nothing but the exponents
+    for unit in [2f64.powi(-300), 2f64.powi(200)] {
+        let of_scaled = applied(&m, &r.iter().map(|r| unit * r).collect::<Vec<_>>());
+        assert!(of_scaled.iter().zip(&z).all(|(y, z)| *y == unit * z));
+    }
+    assert_eq!(applied(&m, &vec![0.0; 900]), vec![0.0; 900]);
+}
+
+#[test]
+fn a_singular_matrix_of_two_parts() {
+    let a = system("neumann2d:40x32");
+    let (n, mut t) = (a.n_rows() as u32, a.to_triplets());
+    for k in 0..a.nnz() {
+        t.0.push(t.0[k] + n);
+        t.1.push(t.1[k] + n);
+        t.2.push(3.0 * t.2[k]);
+    }
+    let both = Csr::from_triplets(2 * n as usize, 2 * n as usize, &t.0, &t.1, &t.2).unwrap();
+    let z = applied(&Amg::of(&both), &both.mul_vec(&gallery::random_vector(2 * n as usize, 5)));
+    assert!(z.iter().all(|z| z.is_finite() && z.abs() < 1e3));
+}
+
+#[test]
+fn polynomials() {
+    // 1 − λ Σ weights: what a vector of eigenvalue λ is multiplied by
+    let [one, two] = smoother::steps(2.0);
+    for lambda in [0.5f32, 1.0, 1.5, 2.0] {
+        let d1 = one.add;
+        let d2 = two.keep * d1 + two.add * (1.0 - lambda * d1);
+        let left = 1.0 - lambda * (one.weight * d1 + two.weight * d2);
+        assert!(left.abs() < 0.4, "{lambda}: {left}");
+    }
+    let (matrix, b) = first(&system("tetrahedra:4"));
+    let bound = smoother::largest_eigenvalue(&matrix, &b);
+    let (mut x, mut found) = (vec![1f32; b.len()], 0.0);
+    for k in 0..200 {
+        x = (0..b.len()).map(|i| matrix.rows().times(i, &x) + if k == 0 { (i % 3) as f32 } else { 0.0 }).collect();
+        found = x.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt();
+        x.iter_mut().for_each(|x| *x /= found as f32);
+    }
+    assert!(found < 1.02 * bound && bound < 1.3 * found, "{found}, {bound}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn symmetric_and_positive(
+        k in 0usize..6,
+        seed in 0u64..1000,
+    ) {
+        let spec = ["variable:11,sigma=2", "jumps:11", "graph-laplacian:900", "random-spd:700", "tetrahedra:7", "dense-rows:800"][k];
+        let a = system(&if spec.starts_with("dense") { spec.into() } else { format!("{spec},seed={seed}") });
+        let m = Amg::of(&a);
+        let [x, y] = [1, 2].map(|k| gallery::random_vector(a.n_rows(), 2 * seed + k));
+        let (mx, my) = (applied(&m, &x), applied(&m, &y));
+        let size = (dot(&x, &mx) * dot(&y, &my)).sqrt();
+        prop_assert!(dot(&x, &mx) > 0.0 && dot(&y, &my) > 0.0, "{spec}");
+        prop_assert!((dot(&x, &my) - dot(&y, &mx)).abs() < 1e-4 * size, "{spec}: {}, {}", dot(&x, &my), dot(&y, &mx));
+    }
+}

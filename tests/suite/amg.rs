@@ -1,0 +1,126 @@
+//! Multigrid as a preconditioner. Each test recomputes b − A x by itself.
+
+use crate::common::process::Place;
+use crate::common::{choice, choices, relative_residual, setup, solve_with, system};
+use declive::matrix::gallery;
+use declive::solve::{Method, Precision, Precond, Reorder};
+use declive::{Control, Csr, Error, HostOperator, OperatorSolver, Outcome, Setup, Solver, Stop};
+
+fn amg(method: Method, precision: Precision, devices: &str) -> Setup {
+    setup(method, Precond::Amg, precision, &choice(devices))
+}
+
+fn solve(a: &Csr, setup: &Setup, rtol: f64) -> Outcome {
+    let b = gallery::random_vector(a.n_rows(), 3);
+    let outcome = solve_with(&mut Solver::new(a.clone(), setup).unwrap(), &b, rtol);
+    assert!(outcome.reason.converged(), "{setup:?}: {}", outcome.reason);
+    let found = relative_residual(a, &b, &outcome.x);
+    assert!(found <= 1.01 * rtol, "{setup:?}: {found:e}");
+    outcome
+}
+
+/// M is that of the whole system on all devices, in any order of its rows.
+#[test]
+fn on_all_devices() {
+    let a = system("jumps:12,seed=3");
+    for devices in choices() {
+        for (method, precision, reorder) in [
+            (Method::Cg, Precision::F64, Reorder::None),
+            (Method::Cg, Precision::Mixed, Reorder::Rcm),
+            (Method::Gmres, Precision::F64, Reorder::None),
+        ] {
+            let setup = setup(method, Precond::Amg, precision, &devices).with_reorder(reorder);
+            let outcome = solve(&a, &setup, 1e-9);
+            assert!(outcome.iterations < 40, "{setup:?}: {}", outcome.iterations);
+        }
+    }
+    solve(&a, &amg(Method::Cg, Precision::F32, "host"), 1e-5);
+}
+
+/// A finer grid takes hardly more iterations.
+#[test]
+fn iterations_are_bounded() {
+    let iterations = |spec| solve(&system(spec), &amg(Method::Cg, Precision::F64, "host"), 1e-8).iterations;
+    let [coarse, fine] = ["poisson3d:16", "poisson3d:40"].map(iterations);
+    assert!(fine < 20 && 2 * fine < 3 * coarse, "{coarse}, {fine}");
+    for spec in ["variable:24,sigma=2", "anisotropic:24", "poisson3d27:20", "poisson2d:120"] {
+        assert!(iterations(spec) < 30, "{spec}");
+    }
+}
+
+#[test]
+fn levels_are_told() {
+    let solver = Solver::new(system("poisson3d:20"), &amg(Method::Cg, Precision::F64, "host")).unwrap();
+    let hierarchy = solver.hierarchy().unwrap();
+    let levels = &hierarchy.levels;
+    assert_eq!((levels[0].rows, levels[0].nnz), (8000, 53_600));
+    assert!(levels.windows(2).all(|w| 2 * w[1].rows < w[0].rows) && levels.last().unwrap().rows <= 300);
+    assert!((1.1..2.0).contains(&hierarchy.operator_complexity) && (1.05..1.5).contains(&hierarchy.grid_complexity));
+    assert!(Solver::new(system("poisson3d:4"), &Setup::default()).unwrap().hierarchy().is_none());
+}
+
+/// Pure Neumann boundaries: constants are the null space.
+#[test]
+fn a_singular_system() {
+    let a = system("neumann2d:60x50");
+    let b = a.mul_vec(&gallery::random_vector(a.n_rows(), 3));
+    let mut solver = Solver::new(a.clone(), &amg(Method::Cg, Precision::F64, "host")).unwrap();
+    let outcome = solve_with(&mut solver, &b, 1e-8);
+    assert!(outcome.reason.converged() && outcome.iterations < 30, "{}: {}", outcome.reason, outcome.iterations);
+    assert!(relative_residual(&a, &b, &outcome.x) < 1.01e-8);
+}
+
+#[test]
+fn other_values_have_other_levels() {
+    let a = system("variable:12,seed=1");
+    let other = system("variable:12,seed=2");
+    let mut solver = Solver::new(a, &amg(Method::Cg, Precision::F64, "host")).unwrap();
+    solver.update_values(other.values().to_vec()).unwrap();
+    let b = gallery::random_vector(other.n_rows(), 3);
+    let outcome = solve_with(&mut solver, &b, 1e-9);
+    assert!(outcome.reason.converged() && outcome.iterations < 20, "{}", outcome.iterations);
+    assert!(relative_residual(&other, &b, &outcome.x) < 1.01e-9);
+}
+
+#[test]
+fn auto_takes_it_where_it_can() {
+    let auto = amg(Method::Auto, Precision::F64, "host");
+    let definite = Solver::new(system("poisson2d:30"), &auto).unwrap();
+    assert_eq!((definite.method(), definite.precond()), (Method::Cg, Precond::Amg));
+    for spec in ["stokes2d:8", "convection3d:6"] {
+        let mut other = Solver::new(system(spec), &auto).unwrap();
+        assert_eq!(other.precond(), Precond::Jacobi, "{spec}");
+        let b = vec![1.0; other.stats().n_rows];
+        assert!(other.solve(&b, None, &Stop::default(), Control::default()).unwrap().reason.converged(), "{spec}");
+    }
+}
+
+#[test]
+fn who_can_have_it() {
+    let error = |a: Csr, method| match Solver::new(a, &amg(method, Precision::F64, "host")) {
+        Err(Error::Usage(text)) => text,
+        other => panic!("{other:?}"),
+    };
+    assert!(error(system("poisson2d:9"), Method::Minres).contains("which is for cg and gmres"));
+    assert!(error(system("convection3d:6"), Method::Gmres).contains("the matrix is not symmetric"));
+    assert!(error(system("stokes2d:6"), Method::Gmres).contains("symmetric positive definite"));
+    let f = |x: &[f64], y: &mut [f64]| y.copy_from_slice(x);
+    let function = OperatorSolver::new(HostOperator::new(5, f), &amg(Method::Cg, Precision::F64, "host"));
+    assert!(matches!(function, Err(Error::Usage(text)) if text.contains("no levels")));
+}
+
+#[test]
+fn by_the_command() {
+    let place = Place::new();
+    let run = place.run("solve --generate poisson3d:16 --precond amg --method cg --devices host --json").ends(0);
+    let json = run.json();
+    assert!(json["iterations"].as_u64().unwrap() < 15);
+    assert_eq!(json["hierarchy"]["levels"][0]["rows"], 4096);
+    assert!(json["hierarchy"]["operator_complexity"].as_f64().unwrap() > 1.0);
+    assert!(json["seconds"]["precond"].as_f64().unwrap() > 0.0);
+    let text = place.run("solve --generate poisson3d:16 --precond amg --method cg --devices host").ok();
+    assert!(text.contains("preconditioner amg") && text.contains("levels of 4,096; "), "{text}");
+    place
+        .run("solve --generate poisson3d:6 --precond amg --method minres")
+        .fails(2, &["--precond amg", "cg and gmres"]);
+}
