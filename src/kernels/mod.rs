@@ -10,6 +10,7 @@ pub(crate) mod batch;
 pub(crate) mod columns;
 pub(crate) mod convert;
 pub(crate) mod csr;
+pub(crate) mod cycle;
 pub(crate) mod dictionary;
 pub(crate) mod dot;
 pub(crate) mod halo;

@@ -259,6 +259,7 @@ fn whole(a: &Matrix) -> Part<'_> {
         col_idx: a.col_idx().into(),
         values: a.values().into(),
         halo: HaloPlan { len: a.n_cols().saturating_sub(a.n_rows()), ..HaloPlan::default() },
+        whole: None,
     }
 }
 
@@ -281,6 +282,9 @@ mod primitives;
 
 /// Several iterations in one launch.
 mod bodies;
+
+/// What a multigrid cycle does beside products.
+mod cycle;
 
 /// Fractions, whose sums are rounded: with another order of the operations, bits would differ.
 /// Rounded values: rows are summed in the order of their columns, whatever their format. (Row blocks have room for 64 rows of 27

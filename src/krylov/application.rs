@@ -9,12 +9,15 @@ use crate::backend::machine::Machine;
 use crate::backend::pass_backend::PassBackend;
 use crate::backend::text::OWN;
 use crate::error::Result;
+use crate::precond::OnRank;
 use crate::precond::given::Given;
 
 /// M⁻¹ on a rank.
 pub(crate) enum Application<O: PassBackend> {
     /// By a text, which may multiply by the matrix,
     Text(Machine<O>),
+    /// by kernels of its own,
+    OnRank(Box<dyn OnRank<O>>),
     /// or on the host by the caller's own, for the rank's rows.
     Given(Arc<Given>, Range<usize>),
 }
@@ -42,6 +45,7 @@ impl<O: PassBackend> Application<O> {
                 lend(machine);
                 applied
             }
+            Self::OnRank(m) => m.apply(from, to),
             Self::Given(m, rows) => {
                 let [mut r, mut z] = [vec![O::Real::default(); rows.len()], vec![O::Real::default(); rows.len()]];
                 backend.read(from, &mut r)?;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rayon::prelude::*;
 
+use super::amg::Amg;
 use crate::comm::Communicator;
 use crate::error::Result;
 use crate::matrix::reorder::Permutation;
@@ -32,6 +33,8 @@ impl<F: Fn(&[f64], &mut [f64]) + Send + Sync> HostPreconditioner for F {
 /// It, and what the ranks exchange for it.
 pub(crate) struct Given {
     m: Arc<dyn HostPreconditioner>,
+    /// The same, if it is a multigrid cycle.
+    levels: Option<Arc<Amg>>,
     /// The order of the rows on the ranks, if it is not that given.
     order: Option<Permutation>,
     shared: Mutex<Shared>,
@@ -54,7 +57,17 @@ impl fmt::Debug for Given {
 impl Given {
     /// For a system of `n` rows.
     pub(crate) fn new(m: Arc<dyn HostPreconditioner>, n: usize, order: Option<Permutation>) -> Self {
-        Self { m, order, shared: Mutex::new(Shared { v: vec![0.0; n], factor: 1.0 }) }
+        Self { m, levels: None, order, shared: Mutex::new(Shared { v: vec![0.0; n], factor: 1.0 }) }
+    }
+
+    /// A multigrid cycle for a matrix of `n` rows in the order of the ranks.
+    pub(crate) fn of_levels(levels: Arc<Amg>, n: usize) -> Self {
+        Self { levels: Some(Arc::clone(&levels)), ..Self::new(levels, n, None) }
+    }
+
+    /// The levels, if it is a multigrid cycle, for a rank that has all of these rows.
+    pub(crate) fn levels_of(&self, rows: &Range<usize>) -> Option<&Amg> {
+        self.levels.as_deref().filter(|_| rows.len() == self.shared().v.len())
     }
 
     /// From now on the ranks' matrix is `factor` times A.

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use crate::backend::Backend;
 use crate::backend::text::{Preconditioner, Recorder, Vector};
 use crate::comm::Communicator;
 use crate::error::Result;
@@ -27,8 +28,17 @@ named! {
     Precond, "preconditioner":
     None = "none", "No preconditioner.";
     Jacobi = "jacobi", "The inverse of the diagonal: the system is scaled by it, or the residual multiplied by it.";
-    Amg = "amg", "A cycle of algebraic multigrid on the host, by smoothed aggregation, for positive definite matrices. For cg and gmres.";
+    Amg = "amg", "A cycle of algebraic multigrid by smoothed aggregation, made on the host, for positive definite matrices. For cg and gmres.";
     Transversal = "transversal", "Rows are permuted so that the diagonal has the largest product, and rows and columns scaled so that it is about 1; then jacobi. For bicgstab, bicgstab2 and idr.";
+}
+
+/// M⁻¹ where a rank's vectors are, in kernels of its own.
+pub(crate) trait OnRank<O: Backend>: Send {
+    /// to = M⁻¹ from.
+    ///
+    /// # Errors
+    /// A failing device.
+    fn apply(&mut self, from: &O::Vector, to: &mut O::Vector) -> Result<()>;
 }
 
 /// The rows of a rank, as a set-up gets them.

@@ -25,7 +25,7 @@ use crate::backend::text::{Kind, MATRIX};
 use crate::backend::{Backend, LinearOperator};
 use crate::comm::{Alone, Links};
 use crate::device::{Context, Info, SharedContext};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernels::{Kernels, Shape, Tuning};
 use crate::krylov::{
     Application, Gmres, Indefinite, Iterate, Method, Preconditioned, Reason, Verdict, Workspace, cg_classic,
@@ -37,9 +37,10 @@ use crate::operator::host::HostBlock;
 use crate::operator::opencl::DeviceBlock;
 use crate::operator::{Exchange, Format};
 use crate::partition::{NewValues, Part};
+use crate::precond::amg::on_device::DeviceCycle;
 use crate::precond::given::Given;
 use crate::precond::scaling::{RankScaling, Scaling};
-use crate::precond::{Precond, Rows};
+use crate::precond::{OnRank, Precond, Rows};
 use crate::real::{Precision, Real};
 use crate::timeline::stages::stage;
 use crate::timeline::{Split, Timeline};
@@ -112,6 +113,8 @@ struct Engine<O: PassBackend + BasisBackend, A, I> {
     precond: Option<(Precond, Rows)>,
     /// The caller's own, and which rows of it are this rank's.
     given: Option<(Arc<Given>, Range<usize>)>,
+    /// What does the same on this rank, if it can.
+    on_rank: Option<Box<dyn OnRank<O>>>,
     scaling: Option<RankScaling<O>>,
     /// Whether the system is the real form of a complex one.
     is_complex: bool,
@@ -123,6 +126,9 @@ struct Engine<O: PassBackend + BasisBackend, A, I> {
     /// How long the compiler took for it, if no account has that yet.
     batch_compiled: Duration,
 }
+
+/// A preconditioner on a device.
+type OnDevice<T, A> = Option<Box<dyn OnRank<OpenClBackend<T, A>>>>;
 
 /// What iterates for many right-hand sides.
 type Batch<O> = Box<dyn crate::backend::batch::Batch<O>>;
@@ -337,8 +343,9 @@ impl Plan<'_> {
         }
         let (format, bytes) = (operators[MATRIX].format(), operators.iter().map(DeviceBlock::memory).sum());
         let (iterate, stored) = (Plain::new(&backend)?, Stored { format, choice: choices.swap_remove(MATRIX), bytes });
+        let on_rank = self.on_rank(&backend)?;
         let compile = backend.compiled();
-        let rank = Box::new(Engine::new(backend, (operators, stored), iterate, self)?);
+        let rank = Box::new(Engine { on_rank, ..Engine::new(backend, (operators, stored), iterate, self)? });
         let upload = start.elapsed().saturating_sub(prepare + compile + comparing);
         Ok(Opened { rank, prepare, compile, upload, tune: comparing })
     }
@@ -373,10 +380,23 @@ impl Plan<'_> {
         let iterate = Mixed::new(wide_backend, wide, of_wide)?;
         let (format, bytes) = (operators[MATRIX].format(), operators.iter().map(DeviceBlock::memory).sum());
         let stored = Stored { format, choice: choices.swap_remove(MATRIX), bytes };
+        let on_rank = self.on_rank(&backend)?;
         let compile = backend.compiled();
-        let rank = Box::new(Engine::new(backend, (operators, stored), iterate, self)?);
+        let rank = Box::new(Engine { on_rank, ..Engine::new(backend, (operators, stored), iterate, self)? });
         let upload = start.elapsed().saturating_sub(prepare + compile + comparing);
         Ok(Opened { rank, prepare, compile, upload, tune: comparing })
+    }
+
+    /// A multigrid cycle on the device, if this rank has all rows and the device has room for it.
+    fn on_rank<T: Real, A: Real>(&self, backend: &OpenClBackend<T, A>) -> Result<OnDevice<T, A>> {
+        let Some(levels) = self.given.as_ref().and_then(|(given, rows)| given.levels_of(rows)) else { return Ok(None) };
+        match DeviceCycle::new(&backend.ctx, &backend.kernels.tuning, levels, self.factor) {
+            Err(e @ Error::OutOfDeviceMemory { .. }) => {
+                log::info!("the host keeps the levels of amg: {e}");
+                Ok(None)
+            }
+            made => Ok(Some(Box::new(made?))),
+        }
     }
 
     fn kernels<T: Real, A: Real>(&self, ctx: &Context, part: &Part<'_>) -> Result<Kernels<T, A>> {
@@ -417,6 +437,7 @@ impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<
             iterate,
             precond: plan.precond.clone(),
             given: plan.given.clone(),
+            on_rank: None,
             scaling,
             is_complex: plan.is_complex,
             w,
@@ -493,8 +514,21 @@ where
     }
 
     fn run(&mut self, links: Links, Stretch { b, x, p }: Stretch<'_>, mut monitor: Monitor<'_>) -> Result<Ended> {
-        let Self { method, restart, backend, operators, iterate, precond, given, scaling, is_complex, w, way, .. } =
-            self;
+        let Self {
+            method,
+            restart,
+            backend,
+            operators,
+            iterate,
+            precond,
+            given,
+            on_rank,
+            scaling,
+            is_complex,
+            w,
+            way,
+            ..
+        } = self;
         iterate.connect(backend, links);
         let (uploading, compiled) = (stage("upload"), backend.compiled());
         let way = match way {
@@ -504,7 +538,8 @@ where
                 let m = precond.as_ref().map(set_up).transpose()?.flatten();
                 let varies = given.is_some() || m.as_ref().is_some_and(|m| m.varies());
                 let text = method.program(Kind { is_scaled: scaling.is_some(), is_complex: *is_complex }, m);
-                let given = given.as_ref().map(|(m, rows)| Application::Given(Arc::clone(m), rows.clone()));
+                let of_given = |(m, rows): &(Arc<Given>, Range<usize>)| Application::Given(Arc::clone(m), rows.clone());
+                let given = on_rank.take().map(Application::OnRank).or_else(|| given.as_ref().map(of_given));
                 way.insert(match (&*method, given, text) {
                     (Method::Gmres, given, text) => {
                         let text = text.map(|text| Machine::new(backend, operators, text).map(Application::Text));

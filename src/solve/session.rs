@@ -216,7 +216,7 @@ impl Solver {
             if obstacle.is_none() {
                 let amg = Amg::of(&rows); // in the order of the ranks
                 hierarchy = Some(amg.hierarchy().clone());
-                whole.given = Some(Arc::new(Given::new(Arc::new(amg), rows.n_rows(), None)));
+                whole.given = Some(Arc::new(Given::of_levels(Arc::new(amg), rows.n_rows())));
             }
         }
         let making = making.end();

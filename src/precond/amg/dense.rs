@@ -1,5 +1,7 @@
 //! The matrix of the coarsest level: its factor L of L Lᵀ.
 
+use rayon::prelude::*;
+
 use super::sparse::Sparse;
 
 /// A pivot of less than this part of the diagonal is 0 but for rounding: the matrix is singular, and its row is left out.
@@ -33,6 +35,23 @@ impl Dense {
             }
         }
         Self { n, factor }
+    }
+
+    /// Rows of the matrix.
+    pub(super) fn n(&self) -> usize {
+        self.n
+    }
+
+    /// A⁻¹, with 0 in rows and columns that are left out.
+    pub(super) fn inverse(&self) -> Vec<f32> {
+        let n = self.n;
+        let mut all = vec![0f32; n * n];
+        all.par_chunks_mut(n.max(1)).enumerate().for_each(|(i, row)| {
+            let mut unit = vec![0f32; n];
+            unit[i] = 1.0;
+            self.solve(&unit, row);
+        });
+        all
     }
 
     /// x = A⁻¹ b, with 0 in rows that are left out.

@@ -131,6 +131,11 @@ impl Sparse {
         self.values.len()
     }
 
+    /// Where rows begin, columns and values.
+    pub(super) fn compressed(&self) -> (&[usize], &[u32], &[f32]) {
+        (&self.starts, &self.columns, &self.values)
+    }
+
     /// Its arrays, to go through.
     pub(super) fn rows(&self) -> Rows<'_> {
         Rows { starts: &self.starts, columns: &self.columns, values: &self.values }

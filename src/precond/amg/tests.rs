@@ -1,7 +1,14 @@
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
+use super::on_device::DeviceCycle;
 use super::*;
+use crate::backend::opencl::OpenClBackend;
+use crate::device::{Context, DeviceVec, list};
+use crate::kernels::{Shape, Tuning};
 use crate::matrix::gallery::{self, Spec};
+use crate::precond::OnRank;
 
 /// The first level of a matrix.
 fn first(a: &Csr) -> (Sparse, Vec<f32>) {
@@ -209,5 +216,38 @@ proptest! {
         let size = (dot(&x, &mx) * dot(&y, &my)).sqrt();
         prop_assert!(dot(&x, &mx) > 0.0 && dot(&y, &my) > 0.0, "{spec}");
         prop_assert!((dot(&x, &my) - dot(&y, &mx)).abs() < 1e-4 * size, "{spec}: {}, {}", dot(&x, &my), dot(&y, &mx));
+    }
+}
+
+/// What a device makes of a residual is what the host makes of it, but for rounding.
+#[test]
+fn devices_do_the_same() {
+    let device = list().devices.remove(0);
+    let ctx = Arc::new(Context::open(&device).unwrap());
+    // several levels, one that is singular, the coarsest alone, and rows that nothing couples, so that there is nothing coarser
+    let specs = ["poisson3d:16", "variable:14", "neumann2d:40", "poisson2d:12", "diagonal", "nothing"];
+    for (spec, shape) in specs.into_iter().flat_map(|spec| [Shape::Cpu, Shape::Gpu].map(|shape| (spec, shape))) {
+        let diagonal = |n: usize| Csr::new(n, n, (0..=n).collect(), (0..n as u32).collect(), vec![3.0; n]).unwrap();
+        let a = match spec {
+            "diagonal" => diagonal(500),
+            "nothing" => diagonal(0),
+            spec => system(spec),
+        };
+        let (amg, r) = (Amg::of(&a), gallery::random_vector(a.n_rows(), 5));
+        let mut expected = vec![0.0; r.len()];
+        HostPreconditioner::apply(&amg, &r, &mut expected);
+        let tuning = Tuning::default_for(&device, shape);
+        // of 4 A
+        let mut cycle = DeviceCycle::<f64>::new(&ctx, &tuning, &amg, 4.0).unwrap();
+        let from = DeviceVec::from_slice(&ctx, &r, "r").unwrap();
+        let mut to = DeviceVec::from_slice(&ctx, &vec![7.0; r.len()], "z").unwrap();
+        for _ in 0..2 {
+            OnRank::<OpenClBackend<f64, f64>>::apply(&mut cycle, &from, &mut to).unwrap();
+            let mut z = vec![0.0; r.len()];
+            to.read(&ctx, 0, &mut z).unwrap();
+            let far = z.iter().zip(&expected).fold(0.0, |far: f64, (z, e)| far.max((4.0 * z - e).abs()));
+            let largest = expected.iter().fold(0.0, |m: f64, e| m.max(e.abs()));
+            assert!(far <= 1e-4 * largest, "{spec}: {far} of {largest}");
+        }
     }
 }

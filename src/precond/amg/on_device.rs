@@ -1,0 +1,213 @@
+//! The cycle on a device that has all rows: products in the formats of rows, and few kernels between them (`cl/cycle.cl`).
+//!
+//! Launches for a level, and the elements a row that each moves beside its matrix:
+//!
+//! | launch | elements |
+//! |---|---|
+//! | t = A b | 2 |
+//! | both steps of the smoother from x = 0: r, d, x | 5 |
+//! | r − A d, and Pᵀ of that | 3, 1 |
+//! | x + P e | 2 |
+//! | r = b − A x, t = A r | 3, 2 |
+//! | both steps of the smoother: x | 4 |
+
+use std::mem::swap;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::Amg;
+use super::cycle::{Coarsest, Level};
+use super::smoother::Step;
+use super::sparse::Sparse;
+use crate::backend::opencl::OpenClBackend;
+use crate::device::{Context, DeviceVec};
+use crate::error::Result;
+use crate::kernels::cycle::{CycleKernels, Polynomial};
+use crate::kernels::products::Product;
+use crate::kernels::{Kernels, ProductsFor, Shape, Tuning};
+use crate::operator::Format;
+use crate::operator::device_rows::{DeviceRows, Which};
+use crate::operator::opencl::target;
+use crate::operator::plan::Offer;
+use crate::partition::{HaloPlan, Part};
+use crate::precond::OnRank;
+use crate::real::Real;
+
+/// A cycle on a device, for an iteration in `T`.
+pub(crate) struct DeviceCycle<T: Real> {
+    on: Launcher<T>,
+    /// What r is multiplied by, and what comes of it.
+    scales: [DeviceVec<T>; 2],
+    levels: Vec<OnDevice>,
+    coarsest: Coarse,
+    /// Of the coarsest level.
+    last: Vectors,
+}
+
+/// What launches kernels.
+struct Launcher<T: Real> {
+    ctx: Arc<Context>,
+    /// In single precision; there are no sums.
+    products: Kernels<f32, T>,
+    kernels: CycleKernels<T>,
+}
+
+/// A level that has one below it.
+struct OnDevice {
+    a: DeviceRows<f32>,
+    smoother: Polynomial,
+    /// −P.
+    p: DeviceRows<f32>,
+    restriction: DeviceRows<f32>,
+    v: Vectors,
+}
+
+/// What ends the cycle.
+enum Coarse {
+    /// The inverse of a matrix,
+    Exact(DeviceVec<f32>),
+    /// or the smoother.
+    Smoothed(DeviceRows<f32>, Polynomial),
+}
+
+/// Vectors of a level.
+struct Vectors {
+    n: usize,
+    b: DeviceVec<f32>,
+    x: DeviceVec<f32>,
+    r: DeviceVec<f32>,
+    d: DeviceVec<f32>,
+    t: DeviceVec<f32>,
+}
+
+impl Vectors {
+    /// Of a level of `n` rows, below one of `above`: products take vectors that are as long as their rows are many.
+    fn new(ctx: &Context, n: usize, above: usize) -> Result<Self> {
+        let zeros = |len| DeviceVec::zeros(ctx, len, "the vectors of a level");
+        let long = n.max(above);
+        Ok(Self { n, b: zeros(n)?, x: zeros(long)?, r: zeros(n)?, d: zeros(long)?, t: zeros(n)? })
+    }
+}
+
+impl From<&[Step; 2]> for Polynomial {
+    fn from([first, second]: &[Step; 2]) -> Self {
+        Self { keep: second.keep, add: [first.add, second.add], weight: [first.weight, second.weight] }
+    }
+}
+
+impl<T: Real> DeviceCycle<T> {
+    /// Moves the levels to a device, for `factor` times their matrix.
+    ///
+    /// # Errors
+    /// Not enough memory, or a failing compiler.
+    pub(crate) fn new(ctx: &Arc<Context>, tuning: &Tuning, amg: &Amg, factor: f64) -> Result<Self> {
+        let shape = Shape::of_group(tuning.launch("spmv_csr").group_size);
+        let products = Kernels::<f32, T>::build(ctx, tuning.clone())?;
+        let on = Launcher { ctx: Arc::clone(ctx), products, kernels: CycleKernels::build(ctx, shape)? };
+        let (mut levels, mut above) = (Vec::new(), 0);
+        for Level { a, steps, p, restriction } in &amg.levels {
+            let v = Vectors::new(ctx, a.n_rows(), above)?;
+            above = a.n_rows();
+            let (a, p, restriction) = (on.upload(a, 1.0)?, on.upload(p, -1.0)?, on.upload(restriction, 1.0)?);
+            levels.push(OnDevice { a, smoother: steps.into(), p, restriction, v });
+        }
+        let (n, coarsest) = match &amg.coarsest {
+            Coarsest::Exact(dense) => {
+                (dense.n(), Coarse::Exact(DeviceVec::from_slice(ctx, &dense.inverse(), "the coarsest level")?))
+            }
+            Coarsest::Smoothed(a, steps) => (a.n_rows(), Coarse::Smoothed(on.upload(a, 1.0)?, steps.into())),
+        };
+        let last = Vectors::new(ctx, n, above)?;
+        // a power of two keeps all in the range of single precision
+        let largest = amg.scale.par_iter().copied().reduce(|| 0.0, f64::max);
+        let unit = if largest.is_normal() { largest.log2().floor().exp2() } else { 1.0 };
+        let scales = [unit.recip(), unit / factor].map(|unit| {
+            let scales: Vec<T> = amg.scale.par_iter().map(|scale| T::from_f64(unit * scale)).collect();
+            DeviceVec::from_slice(ctx, &scales, "the scales of the matrix")
+        });
+        let [enter, leave] = scales;
+        Ok(Self { on, scales: [enter?, leave?], levels, coarsest, last })
+    }
+
+    /// z = M⁻¹ r.
+    fn apply(&mut self, r: &DeviceVec<T>, z: &mut DeviceVec<T>) -> Result<()> {
+        let Self { on, scales: [enter, leave], levels, coarsest, last } = self;
+        let first = levels.first_mut().map_or(&mut *last, |level| &mut level.v);
+        on.kernels.enter(&on.ctx, first.n, [enter, r], &mut first.b)?;
+        on.cycle(levels, coarsest, last)?;
+        let first = levels.first().map_or(&*last, |level| &level.v);
+        on.kernels.leave(&on.ctx, first.n, (leave, &first.x), z)
+    }
+}
+
+impl<T: Real, A: Real> OnRank<OpenClBackend<T, A>> for DeviceCycle<T> {
+    fn apply(&mut self, from: &DeviceVec<T>, to: &mut DeviceVec<T>) -> Result<()> {
+        DeviceCycle::apply(self, from, to)
+    }
+}
+
+impl<T: Real> Launcher<T> {
+    /// The rows of a matrix, times `factor`.
+    fn upload(&self, a: &Sparse, factor: f64) -> Result<DeviceRows<f32>> {
+        let Self { ctx, products, .. } = self;
+        let (n, (row_ptr, col_idx, values)) = (a.n_rows(), a.compressed());
+        let values: Vec<f64> = values.par_iter().map(|v| f64::from(*v)).collect();
+        let halo = HaloPlan { len: a.n_cols.saturating_sub(n), ..HaloPlan::default() };
+        let part = Part { rows: 0..n, row_ptr, col_idx: col_idx.into(), values: values.into(), halo, whole: None };
+        let offer = Offer::<f32>::of(&part, factor, Format::Auto, target(ctx, &products.tuning))?;
+        log::debug!("{n} rows, {} columns: {}", a.n_cols, offer.format);
+        let rows = offer.upload(ctx, &products.tuning)?;
+        rows.launches(Which::All).try_for_each(|rows| products.prepare(ctx, rows, ProductsFor::Columns(1)))?;
+        Ok(rows)
+    }
+
+    /// x of the first of these levels for its b.
+    fn cycle(&self, levels: &mut [OnDevice], coarsest: &Coarse, last: &mut Vectors) -> Result<()> {
+        let Self { ctx, kernels, .. } = self;
+        let Some((OnDevice { a, smoother, p, restriction, v }, below)) = levels.split_first_mut() else {
+            return match coarsest {
+                Coarse::Exact(inverse) => kernels.dense(ctx, last.n, [inverse, &last.b], &mut last.x),
+                Coarse::Smoothed(a, smoother) => self.smooth_from_zero(a, smoother, last),
+            };
+        };
+        self.smooth_from_zero(a, smoother, v)?;
+        self.residual(a, &v.r, &v.d, &mut v.t)?;
+        let next = below.first_mut().map_or(&mut *last, |level| &mut level.v);
+        self.multiply(restriction, &v.t, &mut next.b)?;
+        self.cycle(below, coarsest, last)?;
+        let next = below.first().map_or(&*last, |level| &level.v);
+        self.residual(p, &v.x, &next.x, &mut v.d)?; // x + P e
+        swap(&mut v.x, &mut v.d);
+        self.residual(a, &v.b, &v.x, &mut v.r)?;
+        self.multiply(a, &v.r, &mut v.t)?;
+        kernels.smooth(ctx, v.n, smoother, [&v.r, &v.t], &mut v.x)
+    }
+
+    /// x, and what is left of b in r but for the last step, which is d.
+    fn smooth_from_zero(&self, a: &DeviceRows<f32>, smoother: &Polynomial, v: &mut Vectors) -> Result<()> {
+        self.multiply(a, &v.b, &mut v.t)?;
+        self.kernels.from_zero(&self.ctx, v.n, smoother, [&v.b, &v.t], [&mut v.r, &mut v.d, &mut v.x])
+    }
+
+    /// y = A x.
+    fn multiply(&self, a: &DeviceRows<f32>, x: &DeviceVec<f32>, y: &mut DeviceVec<f32>) -> Result<()> {
+        self.product(a, x, &Product::Store(y))
+    }
+
+    /// r = b − A x.
+    fn residual(
+        &self,
+        a: &DeviceRows<f32>,
+        b: &DeviceVec<f32>,
+        x: &DeviceVec<f32>,
+        r: &mut DeviceVec<f32>,
+    ) -> Result<()> {
+        self.product(a, x, &Product::Residual { b, r })
+    }
+
+    fn product(&self, a: &DeviceRows<f32>, x: &DeviceVec<f32>, product: &Product<'_, f32, T>) -> Result<()> {
+        let Self { ctx, products, .. } = self;
+        a.launches(Which::All).try_for_each(|rows| products.product(ctx, rows, 1, x, product, None).map(|_| ()))
+    }
+}
