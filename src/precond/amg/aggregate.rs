@@ -15,9 +15,6 @@ const FREE: u32 = u32::MAX - 1;
 /// The fewest rows of an aggregate that is made of what the first ones have left.
 const FEWEST: usize = 5;
 
-/// A row is left to the smoother alone if all couplings to b together are below this part of its diagonal.
-const DOMINANT: f32 = 0.1;
-
 /// The aggregate of each row.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Aggregates {
@@ -27,21 +24,17 @@ pub(super) struct Aggregates {
 }
 
 impl Aggregates {
-    /// Makes them of a matrix whose diagonal is 1, with the near-null vector `b`.
+    /// Makes them of a matrix.
     ///
     /// Roots are an independent set, and take their strong neighbours; so do roots among the rows that are left, where that gives at
     /// least five; each other row joins a neighbour's aggregate. Rows without strong couplings have none. The same for any number of threads.
-    pub(super) fn of(a: &Sparse, b: &[f32], strength: &Strength, graph: &Graph) -> Self {
-        let rows = a.rows();
-        let is_left_out = |i: usize| {
-            graph.of(i).next().is_none()
-                || rows.row(i).filter(|&(j, _)| j != i).map(|(j, v)| v.abs() * b[j]).sum::<f32>() < b[i] * DOMINANT
-        };
+    pub(super) fn of(a: &Sparse, strength: &Strength, graph: &Graph) -> Self {
+        let is_left_out = |i: usize| graph.of(i).next().is_none();
         // the root of the aggregate of each row
         let mut roots = par_rows(graph.len(), |i| if is_left_out(i) { NONE } else { FREE });
         for fewest in [1, FEWEST] {
             let is_free = |i: usize| roots[i] == FREE;
-            let mut is_root = independent(graph, &is_free);
+            let mut is_root = independent(graph, &is_free, fewest == 1);
             if fewest > 1 {
                 let size = |i: usize| 1 + graph.of(i).filter(|&j| is_free(j)).count();
                 is_root = par_rows(graph.len(), |i| is_root[i] && size(i) >= fewest);

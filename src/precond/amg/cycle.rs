@@ -1,12 +1,10 @@
 //! A V-cycle: z = M⁻¹ r from z = 0, symmetric, as both sides smooth by the same polynomial.
 
-use std::mem::swap;
-
 use rayon::prelude::*;
 
 use super::dense::Dense;
 use super::smoother::Step;
-use super::sparse::{BLOCK, Sparse};
+use super::sparse::{BLOCK, Rows, Sparse};
 
 /// A level that has one below it.
 #[derive(Debug)]
@@ -34,15 +32,13 @@ pub(super) struct Vectors {
     pub(super) b: Vec<f32>,
     pub(super) x: Vec<f32>,
     r: Vec<f32>,
-    d: Vec<f32>,
-    next: Vec<f32>,
 }
 
 impl Vectors {
     /// For so many rows.
     pub(super) fn new(n: usize) -> Self {
-        let [b, x, r, d, next] = [(); 5].map(|()| vec![0.0; n]);
-        Self { b, x, r, d, next }
+        let [b, x, r] = [(); 3].map(|()| vec![0.0; n]);
+        Self { b, x, r }
     }
 }
 
@@ -57,54 +53,52 @@ pub(super) fn cycle(levels: &[Level], coarsest: &Coarsest, vectors: &mut [Vector
         return;
     };
     smooth_from_zero(&level.a, &level.steps, own);
-    // what is left of b
-    let (rows, d) = (level.a.rows(), &own.d);
-    elements(&mut own.r, |i, r| *r -= rows.times(i, d));
+    let Vectors { b, x, r, .. } = own;
+    residual(&level.a, b, x, r);
     if let [next, ..] = below {
         let (restriction, r) = (level.restriction.rows(), &own.r);
-        elements(&mut next.b, |i, b| *b = restriction.times(i, r));
+        by_blocks(&mut next.b, |i, b| *b = restriction.times(i, r));
         cycle(rest, coarsest, below);
     }
     if let [next, ..] = below {
         let (p, e) = (level.p.rows(), &next.x);
-        elements(&mut own.x, |i, x| *x += p.times(i, e));
+        by_blocks(&mut own.x, |i, x| *x += p.times(i, e));
     }
     smooth(&level.a, &level.steps, own);
 }
 
-/// Smooths from x = 0: r is what is left of b but for the last step, d that step.
-fn smooth_from_zero(a: &Sparse, [first, second]: &[Step; 2], v: &mut Vectors) {
-    let rows = a.rows();
-    let Vectors { b, x, r, next, .. } = v;
-    let b = &b[..];
-    (x, r, next).into_par_iter().with_min_len(BLOCK).enumerate().for_each(|(i, (x, r, d))| {
-        let of_first = first.add * b[i];
-        *r = b[i] - first.add * rows.times(i, b);
-        *d = second.keep * of_first + second.add * *r;
-        *x = first.weight * of_first + second.weight * *d;
-    });
-    swap(&mut v.d, &mut v.next);
+/// Smooths from x = 0.
+fn smooth_from_zero(a: &Sparse, steps: &[Step; 2], v: &mut Vectors) {
+    let (rows, Vectors { b, x, .. }) = (a.rows(), v);
+    by_blocks(x, |i, x| *x = polynomial(rows, steps, b, i));
 }
 
 /// Smooths from the x that is there.
-fn smooth(a: &Sparse, [first, second]: &[Step; 2], v: &mut Vectors) {
-    let rows = a.rows();
-    {
-        let Vectors { b, x, r, d, .. } = v;
-        let (b, x) = (&b[..], &x[..]);
-        (r, d).into_par_iter().with_min_len(BLOCK).enumerate().for_each(|(i, (r, d))| {
-            *r = b[i] - rows.times(i, x);
-            *d = first.add * *r;
-        });
-    }
-    let Vectors { x, r, d, .. } = v;
-    let d = &d[..];
-    (x, r).into_par_iter().with_min_len(BLOCK).enumerate().for_each(|(i, (x, r))| {
-        let of_second = second.keep * d[i] + second.add * (*r - rows.times(i, d));
-        *x += first.weight * d[i] + second.weight * of_second;
-    });
+fn smooth(a: &Sparse, steps: &[Step; 2], v: &mut Vectors) {
+    let (rows, Vectors { b, x, r }) = (a.rows(), v);
+    residual(a, b, x, r);
+    by_blocks(x, |i, x| *x += polynomial(rows, steps, r, i));
 }
 
-fn elements(v: &mut [f32], act: impl Fn(usize, &mut f32) + Sync + Send) {
-    v.par_iter_mut().with_min_len(BLOCK).enumerate().for_each(|(i, v)| act(i, v));
+/// Element i of q(A) r, the sum of two weighted steps from 0: d₁ = c₁ r, d₂ = k d₁ + c₂ (r − A d₁).
+#[inline]
+fn polynomial(a: Rows<'_>, [first, second]: &[Step; 2], r: &[f32], i: usize) -> f32 {
+    let of_first = first.add * r[i];
+    let of_second = second.keep * of_first + second.add * (r[i] - first.add * a.times(i, r));
+    first.weight * of_first + second.weight * of_second
+}
+
+/// r = b − A x.
+fn residual(a: &Sparse, b: &[f32], x: &[f32], r: &mut [f32]) {
+    let rows = a.rows();
+    by_blocks(r, |i, r| *r = b[i] - rows.times(i, x));
+}
+
+/// Sets the elements of a vector, by all threads.
+fn by_blocks(v: &mut [f32], set: impl Fn(usize, &mut f32) + Sync + Send) {
+    v.par_chunks_mut(BLOCK).enumerate().for_each(|(k, v)| {
+        for (i, v) in (k * BLOCK..).zip(v) {
+            set(i, v);
+        }
+    });
 }

@@ -1,5 +1,5 @@
 //! Sets of vertices of a graph no two of which are within two edges of each other, and to which nothing can be added (Bell, Dalton and
-//! Olson 2012, doi 10.1137/110838844; Kelley and Rajamanickam 2022, doi 10.1109/IPDPS53621.2022.00022).
+//! Olson 2012, doi 10.1137/110838844; Kelley and Rajamanickam 2022, doi 10.48550/arXiv.2204.02934).
 //!
 //! In each round, undecided vertices draw new priorities, and those that have the least within two edges belong to the set. All is
 //! done in integers, so that the set is the same for any number of threads.
@@ -20,13 +20,18 @@ const IN: u32 = 0;
 /// State of what can't be a member any more.
 const OUT: u32 = u32::MAX;
 
-/// Whether each vertex is in the set, of the graph that has only the vertices which take part.
-pub(super) fn independent(graph: &Graph, takes_part: &(impl Fn(usize) -> bool + Sync)) -> Vec<bool> {
+/// Whether each vertex is in the set, of the graph that has only the vertices which take part; `all_neighbours` tells that all neighbours of
+/// these do.
+pub(super) fn independent(
+    graph: &Graph,
+    takes_part: &(impl Fn(usize) -> bool + Sync),
+    all_neighbours: bool,
+) -> Vec<bool> {
     let n = graph.len();
     let array = || (0..n).into_par_iter().with_min_len(BLOCK).map(|_| AtomicU32::new(OUT)).collect::<Vec<_>>();
     let (states, least) = (array(), array());
     let state = |i: usize| states[i].load(Relaxed);
-    let neighbours = |i: usize| graph.of(i).filter(|&j| takes_part(j));
+    let neighbours = |i: usize| graph.of(i).filter(|&j| all_neighbours || takes_part(j));
     let mut undecided: Vec<u32> = (0..n as u32).into_par_iter().filter(|&i| takes_part(i as usize)).collect();
     // those that may yet see a change among their neighbours
     let mut open = undecided.clone();

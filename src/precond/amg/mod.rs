@@ -3,7 +3,7 @@
 //!
 //! Each level has a matrix whose diagonal is 1, and a near-null vector b; the first is D^(−½) A D^(−½), with b = √d. Strong couplings
 //! ([`strength`]) join rows to aggregates ([`aggregate`]), which are interpolated from smoothly ([`prolongation`]); the next level has the Galerkin
-//! [`product`] Pᵀ A P, scaled again. A [`cycle`] smooths by polynomials ([`smoother`]), and ends with a factor of a [`dense`] matrix.
+//! [product](mod@product) Pᵀ A P, scaled again. A [cycle](mod@cycle) smooths by polynomials ([`smoother`]), and ends with a factor of a [`dense`] matrix.
 //! Matrices and vectors are in single precision. All is the same for any number of threads.
 
 mod aggregate;
@@ -36,9 +36,6 @@ use self::strength::{Strength, par_rows};
 use super::given::HostPreconditioner;
 use crate::matrix::Csr;
 use crate::timing::in_seconds;
-
-/// θ of the measure of strength.
-const THETA: f32 = 0.25;
 
 /// A level of so many rows or fewer is the coarsest.
 const FEW_ROWS: usize = 300;
@@ -159,8 +156,8 @@ fn scaled(a: &Csr, diagonal: &[f64], scale: &[f64]) -> (Sparse, Vec<f32>) {
 
 /// P, Pᵀ, the matrix of the next level and its near-null vector, unless it would hardly be smaller.
 fn coarser(a: &Sparse, b: &[f32]) -> Option<(Sparse, Sparse, Sparse, Vec<f32>)> {
-    let strength = Strength::of(a, THETA);
-    let aggregates = Aggregates::of(a, b, &strength, &strength.graph(a));
+    let strength = Strength::of(a, b);
+    let aggregates = Aggregates::of(a, &strength, &strength.graph(a));
     if aggregates.count as f64 * LEAST_FACTOR > a.n_rows() as f64 || aggregates.count == 0 {
         return None;
     }

@@ -2,31 +2,29 @@
 
 use super::sparse::{Block, Sparse};
 
-/// No place.
-const NONE: u32 = u32::MAX;
-
-/// Adds up the entries of a row.
+/// Adds up the entries of rows, one row after the other.
 #[derive(Debug)]
 pub(super) struct Accumulator {
-    /// Where the sum of each column is, if it is there.
-    places: Vec<u32>,
-    sums: Vec<(u32, f64)>,
+    /// Where the sum of each column was put last, counted over all rows; from `begin` on, it is of this row.
+    places: Vec<usize>,
+    begin: usize,
+    sums: Vec<(u32, f32)>,
 }
 
 impl Accumulator {
     /// For rows with so many columns.
     pub(super) fn new(n_cols: usize) -> Self {
-        Self { places: vec![NONE; n_cols], sums: Vec::new() }
+        Self { places: vec![0; n_cols], begin: 1, sums: Vec::new() }
     }
 
     #[inline]
-    pub(super) fn add(&mut self, column: u32, value: f64) {
+    pub(super) fn add(&mut self, column: u32, value: f32) {
         let place = &mut self.places[column as usize];
-        if *place == NONE {
-            *place = self.sums.len() as u32;
+        if *place < self.begin {
+            *place = self.begin + self.sums.len();
             self.sums.push((column, value));
         } else {
-            self.sums[*place as usize].1 += value;
+            self.sums[*place - self.begin].1 += value;
         }
     }
 
@@ -36,18 +34,15 @@ impl Accumulator {
     }
 
     /// Multiplies all sums.
-    pub(super) fn scale(&mut self, factor: f64) {
+    pub(super) fn scale(&mut self, factor: f32) {
         self.sums.iter_mut().for_each(|(_, sum)| *sum *= factor);
     }
 
     /// The row as it is, in the order in which columns came.
     pub(super) fn give(&mut self, block: &mut Block) {
-        for &(column, sum) in &self.sums {
-            block.push(column, sum as f32);
-            self.places[column as usize] = NONE;
-        }
-        self.sums.clear();
+        self.sums.iter().for_each(|&(column, sum)| block.push(column, sum));
         block.end_row();
+        self.clear();
     }
 
     /// The same in the order of the columns.
@@ -58,7 +53,8 @@ impl Accumulator {
 
     /// Forgets the row.
     pub(super) fn clear(&mut self) {
-        self.sums.drain(..).for_each(|(column, _)| self.places[column as usize] = NONE);
+        self.begin += self.sums.len();
+        self.sums.clear();
     }
 }
 
@@ -73,7 +69,7 @@ pub(super) fn product(a: &Sparse, b: &Sparse, sorted: bool) -> Sparse {
                 for (middle, left) in a_rows.row(row) {
                     let (columns, values) = b_rows.arrays(middle);
                     for (&column, &right) in columns.iter().zip(values) {
-                        sums.add(column, f64::from(left) * f64::from(right));
+                        sums.add(column, left * right);
                     }
                 }
                 if sorted { sums.give_sorted(block) } else { sums.give(block) }

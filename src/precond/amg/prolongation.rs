@@ -9,7 +9,7 @@ use super::sparse::{Rows, Sparse};
 use super::strength::{Strength, par_rows};
 
 /// ω times the largest eigenvalue of D⁻¹ A, by a bound for each row.
-const OMEGA: f64 = 4.0 / 3.0;
+const OMEGA: f32 = 4.0 / 3.0;
 
 /// A row whose diagonal becomes less than this stays as it is in T.
 const LEAST: f32 = 0.1;
@@ -84,7 +84,7 @@ impl<'a> Tentative<'a> {
             if strength.is_strong(i, j, v) {
                 strong += coupling.abs();
                 if of[j] != NONE {
-                    sums.add(of[j], -f64::from(v) * f64::from(t[j]));
+                    sums.add(of[j], -v * t[j]);
                 }
             } else {
                 diagonal += coupling;
@@ -92,11 +92,11 @@ impl<'a> Tentative<'a> {
         }
         if diagonal < LEAST || sums.len() > MOST_ENTRIES {
             sums.clear();
-            sums.add(of[i], f64::from(t[i]));
+            sums.add(of[i], t[i]);
         } else {
-            let omega = OMEGA / f64::from(1.0 + (strong / diagonal).max(1.0));
-            sums.scale(omega / f64::from(diagonal));
-            sums.add(of[i], (1.0 - omega) * f64::from(t[i]));
+            let omega = OMEGA / (1.0 + (strong / diagonal).max(1.0));
+            sums.scale(omega / diagonal);
+            sums.add(of[i], (1.0 - omega) * t[i]);
         }
     }
 }

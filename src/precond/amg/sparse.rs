@@ -45,7 +45,16 @@ impl<'a> Rows<'a> {
     /// Σ_j a_ij x_j of a row.
     #[inline]
     pub(super) fn times(self, row: usize, x: &[f32]) -> f32 {
-        self.row(row).map(|(column, value)| value * x[column]).sum()
+        let (columns, values) = self.arrays(row);
+        let ((columns, columns_left), (values, values_left)) = (columns.as_chunks::<4>(), values.as_chunks::<4>());
+        let mut sums = [0f32; 4];
+        for (columns, values) in columns.iter().zip(values) {
+            for k in 0..4 {
+                sums[k] += values[k] * x[columns[k] as usize];
+            }
+        }
+        let left = columns_left.iter().zip(values_left).map(|(&column, value)| value * x[column as usize]);
+        (sums[0] + sums[1]) + (sums[2] + sums[3]) + left.sum::<f32>()
     }
 }
 

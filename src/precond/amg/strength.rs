@@ -6,25 +6,39 @@ use rayon::prelude::*;
 
 use super::sparse::{BLOCK, Sparse};
 
+/// θ of the measure.
+const THETA: f32 = 0.25;
+
+/// All couplings of a row to b together, of its diagonal, below which none is strong.
+const DOMINANT: f32 = 0.1;
+
 /// The measure: a_ij is strong if a_ij² > θ² m_i m_j, where m_i is the largest |a_ik| of row i beside the diagonal. It has the same
 /// bits for a_ij and a_ji.
 #[derive(Debug)]
 pub(super) struct Strength {
-    theta_squared: f32,
     largest: Vec<f32>,
 }
 
 impl Strength {
-    pub(super) fn of(a: &Sparse, theta: f32) -> Self {
+    /// For a matrix whose diagonal is 1, with the near-null vector `b`. Nothing is strong in a row whose couplings to b together are far
+    /// below its diagonal: the smoother does all there.
+    pub(super) fn of(a: &Sparse, b: &[f32]) -> Self {
         let rows = a.rows();
-        let largest = |i: usize| rows.row(i).filter(|&(j, _)| j != i).fold(0f32, |m, (_, v)| m.max(v.abs()));
-        Self { theta_squared: theta * theta, largest: par_rows(a.n_rows(), largest) }
+        let largest = |i: usize| {
+            let (mut largest, mut sum) = (0f32, 0f32);
+            for (j, v) in rows.row(i).filter(|&(j, _)| j != i) {
+                largest = largest.max(v.abs());
+                sum += v.abs() * b[j];
+            }
+            if sum < DOMINANT * b[i] { f32::INFINITY } else { largest }
+        };
+        Self { largest: par_rows(a.n_rows(), largest) }
     }
 
     /// Whether the entry `value` at (i, j) is strong; that of a diagonal is not.
     #[inline]
     pub(super) fn is_strong(&self, i: usize, j: usize, value: f32) -> bool {
-        i != j && value * value > self.theta_squared * (self.largest[i] * self.largest[j])
+        i != j && value * value > THETA * THETA * (self.largest[i] * self.largest[j])
     }
 
     /// The strong neighbours of all rows.

@@ -19,8 +19,8 @@ fn first(a: &Csr) -> (Sparse, Vec<f32>) {
 
 fn aggregates(a: &Csr) -> Aggregates {
     let (a, b) = first(a);
-    let strength = Strength::of(&a, THETA);
-    Aggregates::of(&a, &b, &strength, &strength.graph(&a))
+    let strength = Strength::of(&a, &b);
+    Aggregates::of(&a, &strength, &strength.graph(&a))
 }
 
 /// The Laplacian of a graph with these edges, and 0.1 on the diagonal besides.
