@@ -9,12 +9,12 @@ typedef struct {
 #define POLYNOMIAL real add1, real keep, real add2, real weight1, real weight2
 #define POLYNOMIAL_HERE const polynomial of = {add1, keep, add2, weight1, weight2}
 
-/* Both steps for one element, whose residual is r, and (A r) is t. */
-static inline real second_step(const polynomial *of, real r, real t, real *rest)
+/* What both steps add to an element of x whose residual is r, where t = A r. */
+static inline real gain(const polynomial *of, real r, real t)
 {
-    const real d = of->add1 * r;
-    *rest = r - of->add1 * t;
-    return of->keep * d + of->add2 * *rest;
+    const real first = of->add1 * r;
+    const real second = of->keep * first + of->add2 * (r - of->add1 * t);
+    return of->weight1 * first + of->weight2 * second;
 }
 
 /* to = scale from, rounded to single precision. */
@@ -31,43 +31,20 @@ KERNEL void cycle_leave(uint n, __global const acc *restrict scale, __global con
     SET_EACH(i, n, to, scale[i] * (acc)from[i])
 }
 
-/* Smooths from x = 0, for the right-hand side b and t = A b: r is what is left of b but for the second step d. */
-static inline void from_zero(const polynomial *of, uint i, __global const real *b, __global const real *t,
-                             __global real *r, __global real *d, __global real *x)
-{
-    real rest;
-    const real step = second_step(of, b[i], t[i], &rest);
-    r[i] = rest;
-    d[i] = step;
-    x[i] = of->weight1 * (of->add1 * b[i]) + of->weight2 * step;
-}
-
+/* Smooths from x = 0, for the right-hand side b and t = A b. */
 KERNEL void cycle_from_zero(uint n, POLYNOMIAL, __global const real *restrict b, __global const real *restrict t,
-                            __global real *restrict r, __global real *restrict d, __global real *restrict x)
+                            __global real *restrict x)
 {
     POLYNOMIAL_HERE;
-#if SHAPE_CPU
-    for (uint i = chunk_begin(n), end = chunk_end(n); i < end; i++)
-        from_zero(&of, i, b, t, r, d, x);
-#else
-    EACH(i, n, from_zero(&of, i, b, t, r, d, x))
-#endif
+    SET_EACH(i, n, x, gain(&of, b[i], t[i]))
 }
 
-/* Smooths from the x that is there, whose residual is r, and t = A r. */
-static inline real smoothed(const polynomial *of, uint i, __global const real *r, __global const real *t,
-                            __global const real *x)
-{
-    real rest;
-    const real step = second_step(of, r[i], t[i], &rest);
-    return x[i] + (of->weight1 * (of->add1 * r[i]) + of->weight2 * step);
-}
-
+/* Smooths from the x that is there, whose residual is r, for t = A r. */
 KERNEL void cycle_smooth(uint n, POLYNOMIAL, __global const real *restrict r, __global const real *restrict t,
                          __global real *restrict x)
 {
     POLYNOMIAL_HERE;
-    SET_EACH(i, n, x, smoothed(&of, i, r, t, x))
+    SET_EACH(i, n, x, x[i] + gain(&of, r[i], t[i]))
 }
 
 /* x = X b with the n x n matrix X, row by row: a group has a row, or the CPU shape several. */

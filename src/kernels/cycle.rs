@@ -82,7 +82,7 @@ impl<T: Real> CycleKernels<T> {
         unsafe { launch(ctx, &self.kernels[1], self.elements(n), &[&(n as u32), scale, from, to]) }
     }
 
-    /// Smooths from x = 0, for b and t = A b: r is what is left of b but for the second step d. Reads 2 n, writes 3 n.
+    /// Smooths from x = 0, for b and t = A b. Reads 2 n, writes n.
     ///
     /// # Errors
     /// A failing device.
@@ -91,16 +91,10 @@ impl<T: Real> CycleKernels<T> {
         ctx: &Context,
         n: usize,
         of: &Polynomial,
-        [b, t]: [&DeviceVec<f32>; 2],
-        [r, d, x]: [&mut DeviceVec<f32>; 3],
+        bt: [&DeviceVec<f32>; 2],
+        x: &mut DeviceVec<f32>,
     ) -> Result<()> {
-        assert!([b.len(), t.len(), r.len(), d.len(), x.len()].into_iter().all(|len| n <= len));
-        let n_ = n as u32;
-        let mut all: Vec<&dyn Argument> = vec![&n_];
-        all.extend(of.arguments());
-        all.extend([b as &dyn Argument, t, r, d, x]);
-        // SAFETY: types as declared in the file; elements 0..n, checked above.
-        unsafe { launch(ctx, &self.kernels[2], self.elements(n), &all) }
+        self.steps(&self.kernels[2], ctx, n, of, bt, x)
     }
 
     /// Smooths from the x that is there, for its residual r and t = A r. Reads 3 n, writes n.
@@ -112,16 +106,29 @@ impl<T: Real> CycleKernels<T> {
         ctx: &Context,
         n: usize,
         of: &Polynomial,
+        rt: [&DeviceVec<f32>; 2],
+        x: &mut DeviceVec<f32>,
+    ) -> Result<()> {
+        self.steps(&self.kernels[3], ctx, n, of, rt, x)
+    }
+
+    /// The two steps of a polynomial, for r and t = A r.
+    fn steps(
+        &self,
+        kernel: &Kernel,
+        ctx: &Context,
+        n: usize,
+        of: &Polynomial,
         [r, t]: [&DeviceVec<f32>; 2],
         x: &mut DeviceVec<f32>,
     ) -> Result<()> {
         assert!(n <= r.len().min(t.len()).min(x.len()));
-        let n_ = n as u32;
-        let mut all: Vec<&dyn Argument> = vec![&n_];
+        let elements = n as u32;
+        let mut all: Vec<&dyn Argument> = vec![&elements];
         all.extend(of.arguments());
         all.extend([r as &dyn Argument, t, x]);
         // SAFETY: types as declared in the file; elements 0..n, checked above.
-        unsafe { launch(ctx, &self.kernels[3], self.elements(n), &all) }
+        unsafe { launch(ctx, kernel, self.elements(n), &all) }
     }
 
     /// x = X b with an n × n matrix.

@@ -5,11 +5,11 @@
 //! | launch | elements |
 //! |---|---|
 //! | t = A b | 2 |
-//! | both steps of the smoother from x = 0: r, d, x | 5 |
-//! | r − A d, and Pᵀ of that | 3, 1 |
+//! | both steps of the smoother from x = 0 | 3 |
+//! | r = b − A x, Pᵀ r | 3, 1 |
 //! | x + P e | 2 |
 //! | r = b − A x, t = A r | 3, 2 |
-//! | both steps of the smoother: x | 4 |
+//! | both steps of the smoother | 4 |
 
 use std::mem::swap;
 use std::sync::Arc;
@@ -77,7 +77,6 @@ struct Vectors {
     b: DeviceVec<f32>,
     x: DeviceVec<f32>,
     r: DeviceVec<f32>,
-    d: DeviceVec<f32>,
     t: DeviceVec<f32>,
 }
 
@@ -86,7 +85,7 @@ impl Vectors {
     fn new(ctx: &Context, n: usize, above: usize) -> Result<Self> {
         let zeros = |len| DeviceVec::zeros(ctx, len, "the vectors of a level");
         let long = n.max(above);
-        Ok(Self { n, b: zeros(n)?, x: zeros(long)?, r: zeros(n)?, d: zeros(long)?, t: zeros(n)? })
+        Ok(Self { n, b: zeros(n)?, x: zeros(long)?, r: zeros(long)?, t: zeros(n)? })
     }
 }
 
@@ -172,22 +171,22 @@ impl<T: Real> Launcher<T> {
             };
         };
         self.smooth_from_zero(a, smoother, v)?;
-        self.residual(a, &v.r, &v.d, &mut v.t)?;
+        self.residual(a, &v.b, &v.x, &mut v.r)?;
         let next = below.first_mut().map_or(&mut *last, |level| &mut level.v);
-        self.multiply(restriction, &v.t, &mut next.b)?;
+        self.multiply(restriction, &v.r, &mut next.b)?;
         self.cycle(below, coarsest, last)?;
         let next = below.first().map_or(&*last, |level| &level.v);
-        self.residual(p, &v.x, &next.x, &mut v.d)?; // x + P e
-        swap(&mut v.x, &mut v.d);
+        self.residual(p, &v.x, &next.x, &mut v.r)?; // x + P e
+        swap(&mut v.x, &mut v.r);
         self.residual(a, &v.b, &v.x, &mut v.r)?;
         self.multiply(a, &v.r, &mut v.t)?;
         kernels.smooth(ctx, v.n, smoother, [&v.r, &v.t], &mut v.x)
     }
 
-    /// x, and what is left of b in r but for the last step, which is d.
+    /// Both steps from x = 0.
     fn smooth_from_zero(&self, a: &DeviceRows<f32>, smoother: &Polynomial, v: &mut Vectors) -> Result<()> {
         self.multiply(a, &v.b, &mut v.t)?;
-        self.kernels.from_zero(&self.ctx, v.n, smoother, [&v.b, &v.t], [&mut v.r, &mut v.d, &mut v.x])
+        self.kernels.from_zero(&self.ctx, v.n, smoother, [&v.b, &v.t], &mut v.x)
     }
 
     /// y = A x.
