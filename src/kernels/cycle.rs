@@ -86,7 +86,7 @@ impl<T: Real> CycleKernels<T> {
     ///
     /// # Errors
     /// A failing device.
-    pub(crate) fn from_zero(
+    pub(crate) fn smooth_from_zero(
         &self,
         ctx: &Context,
         n: usize,

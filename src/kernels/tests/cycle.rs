@@ -34,7 +34,7 @@ fn vectors<T: Real>() {
             assert_eq!(t.down(&back), scaled);
 
             let mut x = t.up(&vec![9.0; n]);
-            kernels.from_zero(ctx, n, &OF, [&t.up(&b), &t.up(&of_b)], &mut x).unwrap();
+            kernels.smooth_from_zero(ctx, n, &OF, [&t.up(&b), &t.up(&of_b)], &mut x).unwrap();
             let gain = |(b, t): (&f64, &f64)| 14.0 * b - (6.0 * b + 5.0 * (b - 2.0 * t));
             let gained: Vec<f64> = b.iter().zip(&of_b).map(gain).collect();
             assert_eq!(t.down(&x), gained);

@@ -186,7 +186,7 @@ impl<T: Real> Launcher<T> {
     /// Both steps from x = 0.
     fn smooth_from_zero(&self, a: &DeviceRows<f32>, smoother: &Polynomial, v: &mut Vectors) -> Result<()> {
         self.multiply(a, &v.b, &mut v.t)?;
-        self.kernels.from_zero(&self.ctx, v.n, smoother, [&v.b, &v.t], &mut v.x)
+        self.kernels.smooth_from_zero(&self.ctx, v.n, smoother, [&v.b, &v.t], &mut v.x)
     }
 
     /// y = A x.
