@@ -259,7 +259,7 @@ fn whole(a: &Matrix) -> Part<'_> {
         col_idx: a.col_idx().into(),
         values: a.values().into(),
         halo: HaloPlan { len: a.n_cols().saturating_sub(a.n_rows()), ..HaloPlan::default() },
-        whole: None,
+        of: None,
     }
 }
 

@@ -68,8 +68,14 @@ impl Patterns {
         of_row.par_chunks_mut(PIECE).zip(&pieces).zip(&globals).for_each(|((to, (_, numbers)), global)| {
             to.iter_mut().zip(numbers).for_each(|(to, &number)| *to = global[number as usize]);
         });
-        let mut patterns = Self { of_row, starts: vec![0], distances: Vec::new(), values: with_values.then(Vec::new) };
-        for &row in &known.firsts {
+        Self::with(of_row, &rows, &known.firsts)
+    }
+
+    /// With the entries of the first row of each.
+    fn with(of_row: Vec<u16>, rows: &Rows<'_>, firsts: &[usize]) -> Option<Self> {
+        let values = rows.with_values.then(Vec::new);
+        let mut patterns = Self { of_row, starts: vec![0], distances: Vec::new(), values };
+        for &row in firsts {
             patterns.distances.extend(rows.distances(row));
             if let Some(values) = &mut patterns.values {
                 values.extend_from_slice(rows.values(row));
@@ -80,6 +86,44 @@ impl Patterns {
             }
         }
         Some(patterns)
+    }
+
+    /// Those of the rows `own` of a square matrix whose patterns these are, as a rank has them in `part`: its own columns are counted from the
+    /// first on, and others come behind them. O(rows), and the entries of rows that have such.
+    pub(crate) fn of_part(&self, own: &Range<usize>, part: Compressed<'_>) -> Option<Self> {
+        let most = MAX_PATTERNS.min(own.len() / ROWS_OF_A_PATTERN);
+        let rows = Rows { rows: part, with_values: self.values.is_some(), hasher: RandomState::new() };
+        let reaches: Vec<[i64; 2]> = (0..self.count()).map(|k| self.reach(k as u16)).collect();
+        // distances stay in rows whose columns are all own
+        let is_inner = |row: usize, pattern: u16| {
+            let [low, high] = reaches[pattern as usize].map(|distance| row as i64 + distance);
+            low >= 0 && high < own.len() as i64
+        };
+        // of each piece: the first inner row of each pattern, and the other rows
+        let look = |(k, patterns): (usize, &[u16])| {
+            let (mut firsts, mut others) = (vec![usize::MAX; self.count()], Vec::new());
+            for (row, &pattern) in (k * PIECE..).zip(patterns) {
+                if is_inner(row, pattern) {
+                    firsts[pattern as usize] = firsts[pattern as usize].min(row);
+                } else {
+                    others.push(row);
+                }
+            }
+            (firsts, others)
+        };
+        let of_whole = &self.of_row[own.clone()];
+        let pieces: Vec<(Vec<usize>, Vec<usize>)> = of_whole.par_chunks(PIECE).enumerate().map(look).collect();
+        let (mut known, mut numbers) = (Known::default(), vec![0; self.count()]);
+        for (pattern, number) in numbers.iter_mut().enumerate() {
+            if let Some(first) = pieces.iter().map(|piece| piece.0[pattern]).min().filter(|first| *first < own.len()) {
+                *number = known.number(&rows, first, most)?;
+            }
+        }
+        let mut of_row: Vec<u16> = of_whole.par_iter().map(|pattern| numbers[*pattern as usize]).collect();
+        for &row in pieces.iter().flat_map(|piece| &piece.1) {
+            of_row[row] = known.number(&rows, row, most)?;
+        }
+        Self::with(of_row, &rows, &known.firsts)
     }
 
     /// How many there are.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::kernels::Shape;
+use crate::matrix::Csr;
 use crate::matrix::patterns::{Compressed, MAX_PATTERNS, Patterns, ROWS_OF_A_PATTERN};
 use crate::partition::Part;
 
@@ -40,13 +41,16 @@ impl From<Patterns> for Dictionary {
 }
 
 impl Dictionary {
-    /// Those of `part`, with the values or without; `None` if there are too many. A whole matrix knows them from the first search on.
+    /// Those of `part`, with the values or without; `None` if there are too many. A matrix knows its own from the first search on, and those of a
+    /// part follow.
     fn find(part: &Part<'_>, with_values: bool) -> Option<Self> {
-        if let Some(a) = part.whole.filter(|_| with_values) {
-            return a.patterns().map(|patterns| Self(Arc::clone(patterns)));
-        }
         let rows = Compressed { row_ptr: part.row_ptr, col_idx: &part.col_idx, values: &part.values };
-        Patterns::find(rows, with_values).map(Self::from)
+        let of_matrix = part.of.filter(|_| with_values).and_then(Csr::patterns);
+        match (part.of, of_matrix) {
+            (Some(a), _) if with_values && part.n_owned() == a.n_rows() => of_matrix.cloned().map(Self),
+            (_, Some(patterns)) => patterns.of_part(&part.rows, rows).map(Self::from),
+            (_, None) => Patterns::find(rows, with_values).map(Self::from),
+        }
     }
 
     /// The patterns of rows that have the same values, too.
@@ -167,17 +171,27 @@ mod tests {
     fn parts_of_grids_have_few_patterns() {
         let a = gallery::poisson2d([40, 50]).unwrap();
         // a halo is at fixed distances
-        for part in split(&a, &row_ranges(&a, 3)) {
-            let dictionary = Dictionary::find(&part, true).unwrap();
-            assert!(is_same(&part, &dictionary) && dictionary.count() <= 15);
+        for ranges in [row_ranges(&a, 3), vec![0..0, 0..1003, 1003..2000]] {
+            for part in split(&a, &ranges) {
+                let dictionary = Dictionary::find(&part, true).unwrap();
+                assert!(is_same(&part, &dictionary) && dictionary.count() <= 18);
+                let searched = Dictionary::find(&Part { of: None, ..part.clone() }, true).unwrap();
+                assert_eq!(dictionary.count(), searched.count());
+            }
         }
+        // a part may have few where the whole has too many
+        let n = 3000;
+        let values = |i: usize| if i < 100 { 1.0 } else { i as f64 };
+        let lines = Csr::new(n, n, (0..=n).collect(), (0..n as u32).collect(), (0..n).map(values).collect()).unwrap();
+        let part = split(&lines, &[0..100, 100..n]).remove(0);
+        assert!(lines.patterns().is_none() && Dictionary::find(&part, true).unwrap().count() == 1);
         let whole = split(&a, std::slice::from_ref(&(0..2000))).remove(0);
         let dictionary = Dictionary::find(&whole, true).unwrap();
         assert!(is_same(&whole, &dictionary) && Arc::ptr_eq(&dictionary.0, a.patterns().unwrap()));
         assert_eq!((dictionary.count(), dictionary.width()), (9, 5));
         // other values are not those of the matrix
         let mut other = whole.clone();
-        (other.values, other.whole) = ((0..a.nnz()).map(|k| k as f64).collect(), None);
+        (other.values, other.of) = ((0..a.nnz()).map(|k| k as f64).collect(), None);
         assert_eq!(Dictionary::find(&other, true), None);
         let by_columns = Dictionary::find(&other, false).unwrap();
         assert!(is_same(&other, &by_columns) && by_columns.values.is_none());

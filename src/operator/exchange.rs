@@ -240,7 +240,7 @@ mod tests {
         let row_ptr: Vec<usize> = (0..=n).map(|row| row * len).collect();
         let halo = HaloPlan { len: halo, ..HaloPlan::default() };
         let (col_idx, values) = (Vec::new().into(), Vec::new().into());
-        let part = Part { rows: 0..n, row_ptr: &row_ptr, col_idx, values, halo, whole: None };
+        let part = Part { rows: 0..n, row_ptr: &row_ptr, col_idx, values, halo, of: None };
         early::<f64>(&part, 1000..n)
     }
 

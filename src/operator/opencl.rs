@@ -403,7 +403,7 @@ mod tests {
                 col_idx: col_idx.to_vec().into(),
                 values: values.as_slice().into(),
                 halo,
-                whole: None,
+                of: None,
             };
             DeviceBlock::<f32>::upload(&ctx, &tuning, &part, 1.0, Format::Csr).map(|_| ())
         };

@@ -87,7 +87,7 @@ mod tests {
             col_idx: a.col_idx().into(),
             values: a.values().into(),
             halo: Default::default(),
-            whole: None,
+            of: None,
         };
         let cut = |tuning: Tuning, segments: &[Range<usize>]| RowBlocks::cut(&part, &tuning, segments);
         let one = cut(gpu(), std::slice::from_ref(&(0..7)));

@@ -20,8 +20,8 @@ pub struct Part<'a> {
     pub values: Cow<'a, [f64]>,
     /// The exchange with other ranks.
     pub halo: HaloPlan,
-    /// The matrix, if these are all of its rows, with its values.
-    pub whole: Option<&'a Csr>,
+    /// The matrix, if these are its values.
+    pub of: Option<&'a Csr>,
 }
 
 /// Who sends which elements of a vector to whom.
@@ -138,14 +138,9 @@ pub(crate) fn part_alone(a: &Csr, rows: Range<usize>) -> Part<'_> {
         col_idx: renumbered(a, &rows, &halo),
         values: Cow::Borrowed(&a.values()[entries]),
         halo: HaloPlan { len: halo.len(), ..HaloPlan::default() },
-        whole: is_whole(a, &rows),
+        of: Some(a).filter(|_| rows.len() == a.n_rows()), // samples have nothing to do with the rest
         rows,
     }
-}
-
-/// The matrix, if these are all of its rows.
-fn is_whole<'a>(a: &'a Csr, rows: &Range<usize>) -> Option<&'a Csr> {
-    (rows.len() == a.n_rows()).then_some(a)
 }
 
 /// The columns of a rank's entries as it numbers them.
@@ -204,7 +199,7 @@ pub fn split<'a>(a: &'a Csr, ranges: &[Range<usize>]) -> Vec<Part<'a>> {
                 row_ptr,
                 values: Cow::Borrowed(&a.values()[entries(rows)]),
                 halo: HaloPlan { is_mutual, ..plan },
-                whole: is_whole(a, rows),
+                of: Some(a),
                 col_idx,
             }
         })

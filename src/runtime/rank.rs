@@ -246,7 +246,7 @@ pub(crate) fn open(
     let System { matrices, scaling, factor, given } = *system;
     let (a, part) = (&matrices[MATRIX], &mut parts[MATRIX]);
     if let Some(scaled) = system.scaled(&part.rows)? {
-        (part.values, part.whole) = (scaled.into(), None);
+        (part.values, part.of) = (scaled.into(), None);
     }
     let plan = Plan {
         precond: setup

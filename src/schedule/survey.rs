@@ -73,7 +73,7 @@ pub fn formats(a: &Csr, setup: &Setup) -> FormatSurvey {
     let mut part = split(a, std::slice::from_ref(&(0..a.n_rows()))).remove(0);
     if setup.method.scales_by(setup.precond) {
         let scaled = Scaling::of(&a.diagonal(), 1.0).and_then(|scaling| scaling.values(a, 0..a.n_rows()).ok());
-        (part.values, part.whole) = (scaled.map_or(part.values, Into::into), None);
+        (part.values, part.of) = (scaled.map_or(part.values, Into::into), None);
     }
     match setup.precision.of_vectors() {
         Precision::F64 => survey::<f64>(&part),

@@ -34,7 +34,7 @@ impl<T: Real> Values for Places<T> {
             col_idx: Cow::Borrowed(col_idx),
             values: Cow::Borrowed(&new.values),
             halo: HaloPlan { len: on_device.n_cols - on_device.n_rows, ..HaloPlan::default() },
-            whole: None,
+            of: None,
         };
         let (lists, pieces, slices) = (&self.lists, &self.pieces, &self.slices);
         let sell = Sell::<T> {

@@ -14,7 +14,7 @@ fn part(a: &Csr) -> Part<'_> {
         col_idx: a.col_idx().into(),
         values: a.values().into(),
         halo: HaloPlan { len: a.n_cols().saturating_sub(a.n_rows()), ..HaloPlan::default() },
-        whole: None,
+        of: None,
     }
 }
 
@@ -258,7 +258,7 @@ fn a_column_that_changed_reaches_no_device() {
         col_idx: col_idx.into(),
         values: values.as_slice().into(),
         halo: HaloPlan::default(),
-        whole: None,
+        of: None,
     };
     let (before, after) = (of(vec![0, 1, 2]), of(vec![0, 7, 2]));
     let plan = Sell::<f64>::plan(&before, 1.0);

@@ -153,7 +153,7 @@ impl<T: Real> Launcher<T> {
         let (n, (row_ptr, col_idx, values)) = (a.n_rows(), a.compressed());
         let values: Vec<f64> = values.par_iter().map(|v| f64::from(*v)).collect();
         let halo = HaloPlan { len: a.n_cols.saturating_sub(n), ..HaloPlan::default() };
-        let part = Part { rows: 0..n, row_ptr, col_idx: col_idx.into(), values: values.into(), halo, whole: None };
+        let part = Part { rows: 0..n, row_ptr, col_idx: col_idx.into(), values: values.into(), halo, of: None };
         let offer = Offer::<f32>::of(&part, factor, Format::Auto, target(ctx, &products.tuning))?;
         log::debug!("{n} rows, {} columns: {}", a.n_cols, offer.format);
         let rows = offer.upload(ctx, &products.tuning)?;
