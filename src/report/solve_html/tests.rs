@@ -174,8 +174,8 @@ fn bars_are_as_long_as_their_times() {
         assert!((width / second - seconds).abs() < 0.02, "{widths:?}");
     }
     let table = rows(&html, "Time of the command");
-    assert_eq!(table[5], ["solve", "10.0000", "80 %"]);
-    assert_eq!(table[10], ["total", "12.5000", "100 %"]);
+    assert_eq!(table[6], ["solve", "10.0000", "80 %"]);
+    assert_eq!(table[11], ["total", "12.5000", "100 %"]);
 }
 
 #[test]
