@@ -82,7 +82,7 @@ impl<T: Plain> DeviceVec<T> {
         Ok(vec)
     }
 
-    pub(super) fn uninit(ctx: &Context, len: usize, what: &'static str) -> Result<Self> {
+    pub(crate) fn uninit(ctx: &Context, len: usize, what: &'static str) -> Result<Self> {
         let bytes = (len * size_of::<T>()) as u64;
         let limit = ctx.info().max_buffer_bytes;
         if bytes > limit {

@@ -16,8 +16,8 @@ const PRODUCTS: Products = Products { names: ["spmv_csr", "spmv_dot_csr", "resid
 /// Work-groups wait at barriers of their own: more than one on a compute unit would fill the time.
 const PERSISTENT_BYTES: u64 = 20 << 20;
 
-/// Rows on a device, as the kernels take them. Made by `crate::operator::csr` alone, which vouches for them: a segment has
-/// the entries of all its rows, and columns are below `n_cols`.
+/// Rows on a device, as the kernels take them. Made by `crate::operator::csr` and `crate::precond::amg::on_device` alone, which vouch for
+/// them: a segment has the entries of all its rows, and columns are below `n_cols`.
 pub(crate) struct CsrBlock<T> {
     pub(crate) n_rows: usize,
     pub(crate) n_cols: usize,

@@ -21,15 +21,15 @@ const BY_PATTERN: &[[&str; 3]] = &[
 pub(crate) const SLICE: usize = 32;
 
 /// A block of rows on a device, as the kernels take it. Made by
-/// `crate::operator::by_dictionary` alone, which vouches for it: there are as many patterns as rows, each below
+/// `crate::operator::by_dictionary` and `super::amg::first` alone, which vouch for it: there are as many patterns as rows, each below
 /// the number of runs and of masks; of each row, the columns that its pattern gives are below `n_cols`, and its values there; so
 /// are, for the rows of the main pattern, all of its columns.
 pub(crate) struct DictionaryBlock<T> {
     pub(crate) n_rows: usize,
     pub(crate) n_cols: usize,
-    pub(crate) patterns: DeviceVec<u16>,
+    pub(crate) patterns: Arc<DeviceVec<u16>>,
     /// Where the entries of each pattern begin, and where they end.
-    pub(crate) runs: DeviceVec<[u32; 2]>,
+    pub(crate) runs: Arc<DeviceVec<[u32; 2]>>,
     /// Value and distance of each.
     pub(crate) entries: DeviceVec<T>,
     /// Values of the rows, if they have their own: one segment, unless there are more of them than fit into a buffer.
@@ -37,9 +37,9 @@ pub(crate) struct DictionaryBlock<T> {
     /// Entries of a row that there is room for; `None` where the pattern has the values.
     pub(crate) width: Option<u32>,
     /// Of each pattern, which entries of the main pattern it has.
-    pub(crate) masks: DeviceVec<u32>,
+    pub(crate) masks: Arc<DeviceVec<u32>>,
     /// Of each [`SLICE`] rows, what all of them have of it, if that is the same and not nothing; else 0.
-    pub(crate) slice_masks: DeviceVec<u32>,
+    pub(crate) slice_masks: Arc<DeviceVec<u32>>,
     /// The main pattern, and the number of its entries: 0 if there is none.
     pub(crate) main: MainPattern<T>,
     pub(crate) main_len: usize,
@@ -72,6 +72,19 @@ impl<T: Real> MainPattern<T> {
         this.value[..values.len()].copy_from_slice(values);
         this.distance[..distances.len()].copy_from_slice(distances);
         this
+    }
+
+    /// The rows for which all entries are inside.
+    pub(super) fn rows(&self) -> Range<u32> {
+        self.begin..self.end
+    }
+
+    /// It in single precision, of a matrix that is multiplied by `times` so that its diagonal is 1.
+    pub(super) fn narrowed(&self, times: f64) -> MainPattern<f32> {
+        let Self { value, distance, begin, end } = *self;
+        let mut value = value.map(|value| (value.to_f64() * times) as f32);
+        value.iter_mut().zip(distance).filter(|(_, distance)| *distance == 0).for_each(|(value, _)| *value = 1.0);
+        MainPattern { value, distance, begin, end }
     }
 }
 
@@ -158,8 +171,8 @@ impl<T: Real> ProductRows<T> for DictionaryRows<T> {
         let Self { block, set } = self;
         let segment = &block.segments[set.segment];
         let mut all: Vec<&dyn Argument> = vec![&set.first, &set.count, &set.before_gap, &set.gap];
-        all.extend([&block.patterns as &dyn Argument, &block.runs, &block.entries, &segment.values]);
-        all.extend([&block.masks as &dyn Argument, &block.slice_masks, &**block]);
+        all.extend([&*block.patterns as &dyn Argument, &*block.runs, &block.entries, &segment.values]);
+        all.extend([&*block.masks as &dyn Argument, &*block.slice_masks, &**block]);
         if let Some(width) = &block.width {
             all.extend([width as &dyn Argument, &segment.rows.start]);
         }

@@ -5,6 +5,7 @@
 
 #![allow(clippy::too_many_arguments)] // a launcher takes what its kernel takes
 
+pub(crate) mod amg;
 pub(crate) mod basis;
 pub(crate) mod batch;
 pub(crate) mod columns;

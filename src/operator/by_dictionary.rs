@@ -92,9 +92,17 @@ impl<T: Real> Layout<T> for ByDictionary<'_> {
         // without a gap
         let whole = each(block.whole(), rows);
         let all = DeviceRows::new(memory, sets.map(|sets| each(sets, rows)), whole);
-        let patterns = Arc::clone(&self.patterns);
+        let (patterns, all) = (Arc::clone(&self.patterns), all.with_patterns(&block));
         Ok(if block.width.is_some() { all.with_values(ByPattern { block, patterns }) } else { all })
     }
+}
+
+/// All rows of a block that a device has made, without a halo.
+pub(crate) fn made<T: Real>(block: DictionaryBlock<T>) -> DeviceRows<T> {
+    let room: usize = block.segments.iter().map(|segment| segment.values.len()).sum();
+    let block = Arc::new(block);
+    let whole = || each(block.whole(), |set| DictionaryRows { block: Arc::clone(&block), set });
+    DeviceRows::new(2 * block.n_rows + room * size_of::<T>(), [whole(), Vec::new()], whole())
 }
 
 /// Rows that have values of their own.
@@ -158,13 +166,13 @@ impl ByDictionary<'_> {
         let block = DictionaryBlock {
             n_rows: n,
             n_cols,
-            patterns: DeviceVec::from_slice(ctx, &dictionary.of_row, "the patterns of the rows")?,
-            runs: DeviceVec::from_slice(ctx, &runs, "the lengths of the patterns")?,
+            patterns: Arc::new(DeviceVec::from_slice(ctx, &dictionary.of_row, "the patterns of the rows")?),
+            runs: Arc::new(DeviceVec::from_slice(ctx, &runs, "the lengths of the patterns")?),
             entries: DeviceVec::from_slice(ctx, &entries, "the entries of the patterns")?,
             segments,
             width: dictionary.values.is_none().then_some(width as u32),
-            masks: DeviceVec::from_slice(ctx, &masks, "the parts of the main pattern")?,
-            slice_masks: DeviceVec::from_slice(ctx, slice_masks, "the parts of the main pattern in slices")?,
+            masks: Arc::new(DeviceVec::from_slice(ctx, &masks, "the parts of the main pattern")?),
+            slice_masks: Arc::new(DeviceVec::from_slice(ctx, slice_masks, "the parts of the main pattern in slices")?),
             main: MainPattern::new(main_values, &dictionary.distances[of_main.clone()], rows),
             main_len: of_main.len(),
         };

@@ -82,6 +82,16 @@ pub(crate) fn block<T: Real>(ctx: &Context, part: &Part<'_>, factor: f64) -> Res
     }))
 }
 
+/// Rows that the device itself has made, in row blocks that it has cut: all rows, in one segment.
+pub(crate) fn made<T: Real>(block: CsrBlock<T>, blocks: DeviceVec<[u32; 2]>) -> DeviceRows<T> {
+    let (n, entries) = (block.n_rows as u64, block.segments.iter().map(|segment| segment.values.len() as u64).sum());
+    let memory = compressed_bytes(n, entries, size_of::<T>() as u64) as usize + 8 * blocks.len();
+    let set = BlockSet { segment: 0, first: 0, last: blocks.len() as u32 };
+    let (block, blocks) = (Arc::new(block), Arc::new(blocks));
+    let whole = || each([set], |set| CsrRows { block: Arc::clone(&block), blocks: Arc::clone(&blocks), set });
+    DeviceRows::new(memory, [whole(), Vec::new()], whole())
+}
+
 /// The rows of a block in these row blocks.
 ///
 /// # Errors
@@ -133,7 +143,7 @@ fn side_by_side(sets: &Sets<BlockSet>) -> Vec<BlockSet> {
 ///
 /// Kernels check no index. Those of a matrix in a mapped file may change at any time, so that only a copy can be vouched
 /// for: piece by piece, which costs a fraction of the transfer.
-fn columns(ctx: &Context, indices: &[u32], limit: usize) -> Result<DeviceVec<u32>> {
+pub(crate) fn columns(ctx: &Context, indices: &[u32], limit: usize) -> Result<DeviceVec<u32>> {
     DeviceVec::made(ctx, indices.len(), 1, "the column indices", |at, to| {
         let copy = |(to, &from): (&mut u32, &u32)| {
             *to = from;

@@ -1,7 +1,10 @@
 //! The rows of a block on a device, in whatever format.
 
+use std::sync::Arc;
+
 use crate::device::Context;
 use crate::error::Result;
+use crate::kernels::dictionary::DictionaryBlock;
 use crate::kernels::products::{ProductRows, Rows};
 use crate::partition::NewValues;
 
@@ -30,6 +33,8 @@ pub(crate) struct DeviceRows<T> {
     whole: Vec<Box<dyn ProductRows<T>>>,
     /// Their values, if these have places that follow from the pattern alone.
     values: Option<Box<dyn Values>>,
+    /// The block, if rows are by their patterns.
+    patterns: Option<Arc<DictionaryBlock<T>>>,
 }
 
 /// Values of rows on a device.
@@ -57,12 +62,22 @@ impl<T> DeviceRows<T> {
         [interior, boundary]: [Vec<Box<dyn ProductRows<T>>>; 2],
         whole: Vec<Box<dyn ProductRows<T>>>,
     ) -> Self {
-        Self { memory, interior, boundary, whole, values: None }
+        Self { memory, interior, boundary, whole, values: None, patterns: None }
     }
 
     /// The same, whose values may be replaced.
     pub(super) fn with_values(self, values: impl Values + 'static) -> Self {
         Self { values: Some(Box::new(values)), ..self }
+    }
+
+    /// The same, which are by their patterns.
+    pub(super) fn with_patterns(self, block: &Arc<DictionaryBlock<T>>) -> Self {
+        Self { patterns: Some(Arc::clone(block)), ..self }
+    }
+
+    /// The block, if rows are by their patterns.
+    pub(crate) fn patterns(&self) -> Option<&DictionaryBlock<T>> {
+        self.patterns.as_deref()
     }
 
     /// Puts other values in the places of these, if they have such; tells whether it did.

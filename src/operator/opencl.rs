@@ -10,6 +10,7 @@ use crate::backend::opencl::{DeviceSums, OpenClBackend};
 use crate::backend::{Arriving, Backend, LinearOperator, pair};
 use crate::device::{Context, DeviceVec, Grid};
 use crate::error::Result;
+use crate::kernels::dictionary::DictionaryBlock;
 use crate::kernels::products::{Product, Rows};
 use crate::kernels::{Kernels, ProductsFor, Shape, Tuning};
 use crate::partition::{HaloPlan, NewValues, Part};
@@ -115,6 +116,11 @@ impl<T: Real> DeviceBlock<T> {
     /// [`Error::KernelBuild`](crate::Error::KernelBuild).
     pub(crate) fn compile<A: Real>(&self, ctx: &Context, kernels: &Kernels<T, A>) -> Result<()> {
         self.launches(Which::All).try_for_each(|rows| kernels.prepare(ctx, rows, ProductsFor::Columns(self.columns)))
+    }
+
+    /// The rows, if they are by their patterns.
+    pub(crate) fn patterns(&self) -> Option<&DictionaryBlock<T>> {
+        self.rows.patterns()
     }
 
     /// Memory that the rows take on the device, in bytes, without what belongs to their halo.

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rayon::prelude::*;
 
-use super::amg::Amg;
+use super::amg::Hierarchy;
+use super::amg::levels::Levels;
 use crate::comm::Communicator;
 use crate::error::Result;
 use crate::matrix::reorder::Permutation;
@@ -34,7 +35,7 @@ impl<F: Fn(&[f64], &mut [f64]) + Send + Sync> HostPreconditioner for F {
 pub(crate) struct Given {
     m: Arc<dyn HostPreconditioner>,
     /// The same, if it is a multigrid cycle.
-    levels: Option<Arc<Amg>>,
+    levels: Option<Arc<Levels>>,
     /// The order of the rows on the ranks, if it is not that given.
     order: Option<Permutation>,
     shared: Mutex<Shared>,
@@ -60,14 +61,20 @@ impl Given {
         Self { m, levels: None, order, shared: Mutex::new(Shared { v: vec![0.0; n], factor: 1.0 }) }
     }
 
-    /// A multigrid cycle for a matrix of `n` rows in the order of the ranks.
-    pub(crate) fn of_levels(levels: Arc<Amg>, n: usize) -> Self {
+    /// A multigrid cycle for a matrix in the order of the ranks.
+    pub(crate) fn of_levels(levels: Levels) -> Self {
+        let (n, levels) = (levels.a.n_rows(), Arc::new(levels));
         Self { levels: Some(Arc::clone(&levels)), ..Self::new(levels, n, None) }
     }
 
     /// The levels, if it is a multigrid cycle, for a rank that has all of these rows.
-    pub(crate) fn levels_of(&self, rows: &Range<usize>) -> Option<&Amg> {
+    pub(crate) fn levels_of(&self, rows: &Range<usize>) -> Option<&Levels> {
         self.levels.as_deref().filter(|_| rows.len() == self.shared().v.len())
+    }
+
+    /// Makes the levels of a multigrid cycle on the host, if no device has; their numbers.
+    pub(crate) fn prepare(&self) -> Option<Hierarchy> {
+        self.levels.as_ref().map(|levels| levels.prepare())
     }
 
     /// From now on the ranks' matrix is `factor` times A.

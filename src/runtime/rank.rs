@@ -206,6 +206,8 @@ pub(crate) struct Opened {
     pub(crate) compile: Duration,
     /// Time to move the matrix.
     pub(crate) upload: Duration,
+    /// Time to set a preconditioner up.
+    pub(crate) precond: Duration,
     /// Time to compare formats.
     pub(crate) tune: Duration,
 }
@@ -272,8 +274,8 @@ pub(crate) fn open(
             Precision::F32 => plan.on_host::<f32>(matrices, parts)?,
             Precision::Mixed => plan.mixed_on_host(matrices, parts)?,
         };
-        let [prepare, compile, tune] = [Duration::ZERO; 3];
-        return Ok(Opened { rank, prepare, compile, upload: start.elapsed(), tune });
+        let [prepare, compile, precond, tune] = [Duration::ZERO; 4];
+        return Ok(Opened { rank, prepare, compile, upload: start.elapsed(), precond, tune });
     };
     let opening = stage("open");
     let ctx = Arc::new(shared.map_or_else(|| Context::open(device), |shared| Context::open_in(device, shared))?);
@@ -343,11 +345,11 @@ impl Plan<'_> {
         }
         let (format, bytes) = (operators[MATRIX].format(), operators.iter().map(DeviceBlock::memory).sum());
         let (iterate, stored) = (Plain::new(&backend)?, Stored { format, choice: choices.swap_remove(MATRIX), bytes });
-        let on_rank = self.on_rank(&backend)?;
+        let (on_rank, precond) = self.on_rank(&backend, &operators[MATRIX])?;
         let compile = backend.compiled();
         let rank = Box::new(Engine { on_rank, ..Engine::new(backend, (operators, stored), iterate, self)? });
-        let upload = start.elapsed().saturating_sub(prepare + compile + comparing);
-        Ok(Opened { rank, prepare, compile, upload, tune: comparing })
+        let upload = start.elapsed().saturating_sub(prepare + compile + precond + comparing);
+        Ok(Opened { rank, prepare, compile, upload, precond, tune: comparing })
     }
 
     /// The same in mixed precision.
@@ -380,22 +382,29 @@ impl Plan<'_> {
         let iterate = Mixed::new(wide_backend, wide, of_wide)?;
         let (format, bytes) = (operators[MATRIX].format(), operators.iter().map(DeviceBlock::memory).sum());
         let stored = Stored { format, choice: choices.swap_remove(MATRIX), bytes };
-        let on_rank = self.on_rank(&backend)?;
+        let (on_rank, precond) = self.on_rank(&backend, &operators[MATRIX])?;
         let compile = backend.compiled();
         let rank = Box::new(Engine { on_rank, ..Engine::new(backend, (operators, stored), iterate, self)? });
-        let upload = start.elapsed().saturating_sub(prepare + compile + comparing);
-        Ok(Opened { rank, prepare, compile, upload, tune: comparing })
+        let upload = start.elapsed().saturating_sub(prepare + compile + precond + comparing);
+        Ok(Opened { rank, prepare, compile, upload, precond, tune: comparing })
     }
 
-    /// A multigrid cycle on the device, if this rank has all rows and the device has room for it.
-    fn on_rank<T: Real, A: Real>(&self, backend: &OpenClBackend<T, A>) -> Result<OnDevice<T, A>> {
-        let Some(levels) = self.given.as_ref().and_then(|(given, rows)| given.levels_of(rows)) else { return Ok(None) };
-        match DeviceCycle::new(&backend.ctx, &backend.kernels.tuning, levels, self.factor) {
+    /// A multigrid cycle on the device, if this rank has all rows and the device has room for it; and the time that it took, but for compiling.
+    fn on_rank<T: Real, A: Real>(
+        &self,
+        backend: &OpenClBackend<T, A>,
+        rows: &DeviceBlock<T>,
+    ) -> Result<(OnDevice<T, A>, Duration)> {
+        let none = (None, Duration::ZERO);
+        let levels = self.given.as_ref().and_then(|(given, rows)| given.levels_of(rows));
+        let Some(levels) = levels else { return Ok(none) };
+        let (making, compiled) = (stage("precond"), backend.compiled());
+        match DeviceCycle::new::<A>(&backend.ctx, &backend.kernels.tuning, levels, self.factor, rows.patterns()) {
             Err(e @ Error::OutOfDeviceMemory { .. }) => {
                 log::info!("the host keeps the levels of amg: {e}");
-                Ok(None)
+                Ok(none)
             }
-            made => Ok(Some(Box::new(made?))),
+            made => Ok((Some(Box::new(made?)), making.end().saturating_sub(backend.compiled() - compiled))),
         }
     }
 

@@ -187,6 +187,7 @@ impl Ranks<'static> {
         times.prepare += longest(|o| o.prepare);
         times.compile = longest(|o| o.compile);
         times.upload = longest(|o| o.upload);
+        times.precond = longest(|o| o.precond);
         times.tune += longest(|o| o.tune);
         let ranks = opened.into_iter().map(|opened| opened.rank).collect();
         let mut ranks = Self {

@@ -20,7 +20,7 @@ use crate::krylov::{Criterion, Indefinite, Method, Reason, Singularity};
 use crate::matrix::search::first;
 use crate::matrix::stats::Stats;
 use crate::matrix::{Csr, Equilibrated, Equilibration, Shortage};
-use crate::precond::amg::Amg;
+use crate::precond::amg::levels::Levels;
 use crate::precond::given::Given;
 use crate::precond::{Hierarchy, HostPreconditioner, Precond};
 use crate::real::Precision;
@@ -208,18 +208,14 @@ impl Solver {
         let selection = selection?;
         let mut whole = Whole::new(a, &rows, order, factor, setup, Store::open());
         (whole.is_symmetric, whole.equilibration) = (is_symmetric, equilibration);
-        let making = stage("precond");
         whole.given = given.map(|m| Arc::new(Given::new(m, whole.a.n_rows(), whole.order.clone())));
-        let mut hierarchy = None;
         if setup.applies_given() && whole.given.is_none() {
             check_levels(is_symmetric, obstacle, setup)?;
             if obstacle.is_none() {
-                let amg = Amg::of(&rows); // in the order of the ranks
-                hierarchy = Some(amg.hierarchy().clone());
-                whole.given = Some(Arc::new(Given::of_levels(Arc::new(amg), rows.n_rows())));
+                let levels = Levels::new(Csr::clone(&rows)); // in the order of the ranks
+                whole.given = Some(Arc::new(Given::of_levels(levels)));
             }
         }
-        let making = making.end();
         whole.has_even_diagonal = stats.diagonal.uneven.is_none();
         let rows = if setup.method.minimises() { whole.minimise()? } else { rows };
         let choosing = stage("choose");
@@ -234,13 +230,16 @@ impl Solver {
         rejected.extend(considered);
         rejected.retain(|one| !placement.devices.iter().flatten().any(|used| used.index == one.device.index));
         rejected.sort_by_key(|rejected| rejected.device.index);
-        let prepare = (start.elapsed() - forecast.time).saturating_sub(making);
+        let prepare = start.elapsed() - forecast.time;
         log::debug!("checks and partition took {prepare:?}");
         let mut failures = Vec::new();
         let ranks = recovery::open(&whole, rows, placement, &mut failures, cancel)?;
+        let making = stage("precond");
+        let hierarchy = whole.given.as_ref().and_then(|given| given.prepare());
+        let precond = ranks.times.precond + making.end();
         let tune = ranks.times.tune + forecast.time;
         let prepare = prepare + ranks.times.prepare;
-        let times = SetupTimes { prepare, reorder: reordering.time, precond: making, tune, ..ranks.times };
+        let times = SetupTimes { prepare, reorder: reordering.time, precond, tune, ..ranks.times };
         Ok(Self {
             asked,
             whole,

@@ -12,6 +12,9 @@ pub(super) const NONE: u32 = u32::MAX;
 /// Of a row that has none yet.
 const FREE: u32 = u32::MAX - 1;
 
+/// The most aggregates that a row chooses from.
+const MOST_CHOICES: usize = 64;
+
 /// The fewest rows of an aggregate that is made of what the first ones have left.
 const FEWEST: usize = 5;
 
@@ -66,9 +69,10 @@ fn sizes(roots: &[u32]) -> Vec<u32> {
 fn strongest(a: &Sparse, strength: &Strength, roots: &[u32], sizes: &[u32], i: usize) -> Option<u32> {
     let mut sums: Vec<(u32, f32)> = Vec::new();
     for (j, v) in a.rows().row(i).filter(|&(j, v)| strength.is_strong(i, j, v) && roots[j] < FREE) {
-        match sums.iter_mut().find(|(root, _)| *root == roots[j]) {
-            Some((_, sum)) => *sum += v.abs(),
-            None => sums.push((roots[j], v.abs())),
+        match sums.iter().position(|(root, _)| *root == roots[j]) {
+            Some(k) => sums[k].1 += v.abs(),
+            None if sums.len() < MOST_CHOICES => sums.push((roots[j], v.abs())),
+            None => (),
         }
     }
     let size = |root: u32| sizes[root as usize];

@@ -10,6 +10,7 @@ mod aggregate;
 mod cycle;
 mod dense;
 mod independent;
+pub(crate) mod levels;
 pub(crate) mod on_device;
 mod product;
 mod prolongation;
@@ -30,7 +31,7 @@ use self::cycle::{Coarsest, Level, Vectors, cycle};
 use self::dense::Dense;
 use self::product::product;
 use self::prolongation::Tentative;
-use self::smoother::{largest_eigenvalue, steps};
+use self::smoother::{OnHost, bounds, largest_eigenvalue, steps};
 use self::sparse::{BLOCK, Sparse};
 use self::strength::{Strength, par_rows};
 use super::given::HostPreconditioner;
@@ -106,8 +107,8 @@ impl Amg {
     pub(crate) fn of(a: &Csr) -> Self {
         let start = Instant::now();
         let diagonal = a.diagonal();
-        let scale: Vec<f64> = diagonal.par_iter().map(|d| d.sqrt().recip()).collect();
-        let (mut matrix, mut b) = scaled(a, &diagonal, &scale);
+        let scale = scales(&diagonal);
+        let (mut matrix, mut b) = (scaled(a, &scale), near_null(&diagonal));
         let (mut levels, mut infos, mut began) = (Vec::new(), Vec::new(), start);
         let coarsest = loop {
             let (rows, nnz, time) = (matrix.n_rows(), matrix.nnz(), began.elapsed());
@@ -117,7 +118,8 @@ impl Amg {
             if matrix.n_rows() <= FEW_ROWS {
                 break Coarsest::Exact(Dense::of(&matrix));
             }
-            let steps = steps(largest_eigenvalue(&matrix, &b));
+            let Ok(largest) = largest_eigenvalue(bounds(&matrix, &b), &mut OnHost::new(&matrix));
+            let steps = steps(largest);
             if infos.len() == MOST_LEVELS {
                 break Coarsest::Smoothed(matrix, steps);
             }
@@ -138,8 +140,19 @@ impl Amg {
     }
 }
 
-/// D^(−½) A D^(−½), whose diagonal is 1, and √d, whose largest element is 1.
-fn scaled(a: &Csr, diagonal: &[f64], scale: &[f64]) -> (Sparse, Vec<f32>) {
+/// d^(−½).
+fn scales(diagonal: &[f64]) -> Vec<f64> {
+    diagonal.par_iter().with_min_len(BLOCK).map(|d| d.sqrt().recip()).collect()
+}
+
+/// √d, whose largest element is 1.
+fn near_null(diagonal: &[f64]) -> Vec<f32> {
+    let largest = diagonal.par_iter().copied().reduce(|| 0.0, f64::max);
+    par_rows(diagonal.len(), |i| ((diagonal[i] / largest).sqrt() as f32).max(f32::MIN_POSITIVE))
+}
+
+/// D^(−½) A D^(−½), whose diagonal is 1.
+fn scaled(a: &Csr, scale: &[f64]) -> Sparse {
     let (starts, columns) = a.pattern();
     let mut matrix = Sparse::new(a.n_cols(), starts, columns, vec![0.0; a.nnz()]);
     matrix.change(|i, columns, values| {
@@ -149,9 +162,7 @@ fn scaled(a: &Csr, diagonal: &[f64], scale: &[f64]) -> (Sparse, Vec<f32>) {
             *value = if i == j { 1.0 } else { (a.row(i).1[k] * (scale[i] * scale[j])) as f32 };
         }
     });
-    let largest = diagonal.par_iter().copied().reduce(|| 0.0, f64::max);
-    let b = par_rows(diagonal.len(), |i| ((diagonal[i] / largest).sqrt() as f32).max(f32::MIN_POSITIVE));
-    (matrix, b)
+    matrix
 }
 
 /// P, Pᵀ, the matrix of the next level and its near-null vector, unless it would hardly be smaller.

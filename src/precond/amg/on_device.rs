@@ -11,19 +11,25 @@
 //! | r = b − A x, t = A r | 3, 2 |
 //! | both steps of the smoother | 4 |
 
+mod set_up;
+
 use std::mem::swap;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use self::set_up::SetUp;
 use super::Amg;
 use super::cycle::{Coarsest, Level};
+use super::dense::Dense;
+use super::levels::Levels;
 use super::smoother::Step;
 use super::sparse::Sparse;
 use crate::backend::opencl::OpenClBackend;
 use crate::device::{Context, DeviceVec};
 use crate::error::Result;
 use crate::kernels::cycle::{CycleKernels, Polynomial};
+use crate::kernels::dictionary::DictionaryBlock;
 use crate::kernels::products::Product;
 use crate::kernels::{Kernels, ProductsFor, Shape, Tuning};
 use crate::operator::Format;
@@ -63,12 +69,36 @@ struct OnDevice {
     v: Vectors,
 }
 
+/// Levels, what ends the cycle, and its vectors.
+type All = (Vec<OnDevice>, Coarse, Vectors);
+
 /// What ends the cycle.
 enum Coarse {
     /// The inverse of a matrix,
     Exact(DeviceVec<f32>),
     /// or the smoother.
     Smoothed(DeviceRows<f32>, Polynomial),
+}
+
+/// What d^(−½) is multiplied by on the way into a cycle and out of it, for `factor` times the matrix: powers of two which keep all in the range of
+/// single precision, as its largest element is that.
+fn multiples(largest: f64, factor: f64) -> [f64; 2] {
+    let unit = if largest.is_normal() { largest.log2().floor().exp2() } else { 1.0 };
+    [unit.recip(), unit / factor]
+}
+
+impl Coarse {
+    fn exact(ctx: &Context, dense: &Dense) -> Result<Self> {
+        Ok(Self::Exact(DeviceVec::from_slice(ctx, &dense.inverse(), "the coarsest level")?))
+    }
+
+    /// Rows that are multiplied.
+    fn rows(&self) -> Option<&DeviceRows<f32>> {
+        match self {
+            Self::Exact(_) => None,
+            Self::Smoothed(rows, _) => Some(rows),
+        }
+    }
 }
 
 /// Vectors of a level.
@@ -96,37 +126,41 @@ impl From<&[Step; 2]> for Polynomial {
 }
 
 impl<T: Real> DeviceCycle<T> {
-    /// Moves the levels to a device, for `factor` times their matrix.
+    /// The levels of a matrix, times `factor`, on a device whose sums are in `A`: made there, of its rows by their patterns if it has such, or,
+    /// by a processor as a device, on the host.
     ///
     /// # Errors
     /// Not enough memory, or a failing compiler.
-    pub(crate) fn new(ctx: &Arc<Context>, tuning: &Tuning, amg: &Amg, factor: f64) -> Result<Self> {
+    pub(crate) fn new<A: Real>(
+        ctx: &Arc<Context>,
+        tuning: &Tuning,
+        levels: &Levels,
+        factor: f64,
+        patterns: Option<&DictionaryBlock<T>>,
+    ) -> Result<Self> {
         let shape = Shape::of_group(tuning.launch("spmv_csr").group_size);
         let products = Kernels::<f32, T>::build(ctx, tuning.clone())?;
         let on = Launcher { ctx: Arc::clone(ctx), products, kernels: CycleKernels::build(ctx, shape)? };
-        let (mut levels, mut above) = (Vec::new(), 0);
-        for Level { a, steps, p, restriction } in &amg.levels {
-            let v = Vectors::new(ctx, a.n_rows(), above)?;
-            above = a.n_rows();
-            let (a, p, restriction) = (on.upload(a, 1.0)?, on.upload(p, -1.0)?, on.upload(restriction, 1.0)?);
-            levels.push(OnDevice { a, smoother: steps.into(), p, restriction, v });
-        }
-        let (n, coarsest) = match &amg.coarsest {
-            Coarsest::Exact(dense) => {
-                (dense.n(), Coarse::Exact(DeviceVec::from_slice(ctx, &dense.inverse(), "the coarsest level")?))
+        let set_up = if shape == Shape::Gpu { SetUp::<T, A>::new(ctx, tuning)? } else { None };
+        let (scales, (levels, coarsest, last)) = match set_up {
+            Some(set_up) => {
+                let (scales, made, hierarchy) = set_up.levels(&levels.a, factor, patterns)?;
+                levels.are_on_device(hierarchy);
+                (scales, made)
             }
-            Coarsest::Smoothed(a, steps) => (a.n_rows(), Coarse::Smoothed(on.upload(a, 1.0)?, steps.into())),
+            None => {
+                let amg = levels.on_host();
+                let largest = amg.scale.par_iter().copied().reduce(|| 0.0, f64::max);
+                let [enter, leave] = multiples(largest, factor).map(|times| {
+                    let scales: Vec<T> = amg.scale.par_iter().map(|scale| T::from_f64(times * scale)).collect();
+                    DeviceVec::from_slice(ctx, &scales, "the scales of the matrix")
+                });
+                ([enter?, leave?], on.move_levels(amg)?)
+            }
         };
-        let last = Vectors::new(ctx, n, above)?;
-        // a power of two keeps all in the range of single precision
-        let largest = amg.scale.par_iter().copied().reduce(|| 0.0, f64::max);
-        let unit = if largest.is_normal() { largest.log2().floor().exp2() } else { 1.0 };
-        let scales = [unit.recip(), unit / factor].map(|unit| {
-            let scales: Vec<T> = amg.scale.par_iter().map(|scale| T::from_f64(unit * scale)).collect();
-            DeviceVec::from_slice(ctx, &scales, "the scales of the matrix")
-        });
-        let [enter, leave] = scales;
-        Ok(Self { on, scales: [enter?, leave?], levels, coarsest, last })
+        let rows = levels.iter().flat_map(|OnDevice { a, p, restriction, .. }| [a, p, restriction]);
+        on.prepare(rows.chain(coarsest.rows()))?;
+        Ok(Self { on, scales, levels, coarsest, last })
     }
 
     /// z = M⁻¹ r.
@@ -147,6 +181,22 @@ impl<T: Real, A: Real> OnRank<OpenClBackend<T, A>> for DeviceCycle<T> {
 }
 
 impl<T: Real> Launcher<T> {
+    /// Levels that the host has made.
+    fn move_levels(&self, amg: &Amg) -> Result<All> {
+        let (mut levels, mut above) = (Vec::new(), 0);
+        for Level { a, steps, p, restriction } in &amg.levels {
+            let v = Vectors::new(&self.ctx, a.n_rows(), above)?;
+            above = a.n_rows();
+            let (a, p, restriction) = (self.upload(a, 1.0)?, self.upload(p, -1.0)?, self.upload(restriction, 1.0)?);
+            levels.push(OnDevice { a, smoother: steps.into(), p, restriction, v });
+        }
+        let (n, coarsest) = match &amg.coarsest {
+            Coarsest::Exact(dense) => (dense.n(), Coarse::exact(&self.ctx, dense)?),
+            Coarsest::Smoothed(a, steps) => (a.n_rows(), Coarse::Smoothed(self.upload(a, 1.0)?, steps.into())),
+        };
+        Ok((levels, coarsest, Vectors::new(&self.ctx, n, above)?))
+    }
+
     /// The rows of a matrix, times `factor`.
     fn upload(&self, a: &Sparse, factor: f64) -> Result<DeviceRows<f32>> {
         let Self { ctx, products, .. } = self;
@@ -156,9 +206,16 @@ impl<T: Real> Launcher<T> {
         let part = Part { rows: 0..n, row_ptr, col_idx: col_idx.into(), values: values.into(), halo, of: None };
         let offer = Offer::<f32>::of(&part, factor, Format::Auto, target(ctx, &products.tuning))?;
         log::debug!("{n} rows, {} columns: {}", a.n_cols, offer.format);
-        let rows = offer.upload(ctx, &products.tuning)?;
-        rows.launches(Which::All).try_for_each(|rows| products.prepare(ctx, rows, ProductsFor::Columns(1)))?;
-        Ok(rows)
+        offer.upload(ctx, &products.tuning)
+    }
+
+    /// Builds the products with these rows.
+    fn prepare<'a>(&self, mut all: impl Iterator<Item = &'a DeviceRows<f32>>) -> Result<()> {
+        let Self { ctx, products, .. } = self;
+        all.try_for_each(|rows| {
+            let mut launches = rows.launches(Which::All);
+            launches.try_for_each(|rows| products.prepare(ctx, rows, ProductsFor::Columns(1)))
+        })
     }
 
     /// x of the first of these levels for its b.

@@ -1,6 +1,8 @@
 //! Chebyshev polynomials of the fourth kind as smoothers, with the weights that are best for a cycle (Lottes 2023, doi
 //! 10.1002/nla.2518), of a matrix whose diagonal is 1: they need no more than a bound of its eigenvalues.
 
+use std::convert::Infallible;
+
 use super::sparse::Sparse;
 use super::strength::par_rows;
 
@@ -32,9 +34,15 @@ pub(super) fn steps(largest: f64) -> [Step; 2] {
     })
 }
 
-/// A number that hardly any eigenvalue of a matrix is above: by its rows (Gershgorin, weighted by `b` or not), and if that says little by
-/// Lanczos' process.
-pub(super) fn largest_eigenvalue(a: &Sparse, b: &[f32]) -> f64 {
+/// A number that hardly any eigenvalue of a matrix is above: by its rows (Gershgorin, not weighted or weighted by `b`), and if that says
+/// little by Lanczos' process.
+pub(super) fn largest_eigenvalue<L: Lanczos>(bounds: [f32; 2], process: &mut L) -> Result<f64, L::Error> {
+    let bound = f64::from(bounds[0].min(bounds[1]));
+    Ok(if bound <= GOOD { bound } else { bound.min(SAFETY * estimate(process)?) })
+}
+
+/// Bounds of the eigenvalues by rows, not weighted and weighted by `b`.
+pub(super) fn bounds(a: &Sparse, b: &[f32]) -> [f32; 2] {
     let rows = a.rows();
     let sums = par_rows(a.n_rows(), |i| {
         let (mut plain, mut weighted) = (0f32, 0f32);
@@ -44,36 +52,88 @@ pub(super) fn largest_eigenvalue(a: &Sparse, b: &[f32]) -> f64 {
         }
         [plain, weighted / b[i]]
     });
-    let largest = sums.into_iter().fold([0f32; 2], |m, s| [m[0].max(s[0]), m[1].max(s[1])]);
-    let bound = f64::from(largest[0].min(largest[1]));
-    if bound <= GOOD { bound } else { bound.min(SAFETY * estimate(a)) }
+    sums.into_iter().fold([0f32; 2], |m, s| [m[0].max(s[0]), m[1].max(s[1])])
 }
 
-/// The largest eigenvalue of what Lanczos' process makes of a random vector.
-fn estimate(a: &Sparse) -> f64 {
-    let rows = a.rows();
-    let n = a.n_rows();
-    let mut v = par_rows(n, random);
-    let norm = dot(&v, &v).sqrt();
-    v.iter_mut().for_each(|v| *v = (f64::from(*v) / norm) as f32);
-    let mut before = vec![0f32; n];
+/// Lanczos' process, step by step, with vectors wherever they are.
+pub(super) trait Lanczos {
+    /// Why it may fail.
+    type Error;
+    /// Rows of the matrix.
+    fn n(&self) -> usize;
+    /// w as if by chance; w·w.
+    fn begin(&mut self) -> Result<f64, Self::Error>;
+    /// v = `factor` w, as there was a v before.
+    fn advance(&mut self, factor: f32) -> Result<(), Self::Error>;
+    /// w = A v − β times the v before; w·v.
+    fn product(&mut self, beta: f32) -> Result<f64, Self::Error>;
+    /// w −= α v; w·w.
+    fn remove(&mut self, alpha: f32) -> Result<f64, Self::Error>;
+}
+
+/// The largest eigenvalue of what the process makes of a vector.
+fn estimate<L: Lanczos>(process: &mut L) -> Result<f64, L::Error> {
     let (mut diagonal, mut off) = (Vec::new(), Vec::new());
-    let mut beta = 0f64;
-    for _ in 0..PRODUCTS.min(n) {
-        let mut w = par_rows(n, |i| rows.times(i, &v) - beta as f32 * before[i]);
-        let alpha = dot(&w, &v);
-        w.iter_mut().zip(&v).for_each(|(w, v)| *w -= alpha as f32 * v);
+    let mut norm = process.begin()?.sqrt();
+    for step in 0..PRODUCTS.min(process.n()) {
+        process.advance(norm.recip() as f32)?;
+        let alpha = process.product(if step == 0 { 0.0 } else { norm as f32 })?;
         diagonal.push(alpha);
-        beta = dot(&w, &w).sqrt();
-        if beta < 1e-6 {
+        norm = process.remove(alpha as f32)?.sqrt();
+        if norm < 1e-6 {
             break;
         }
-        off.push(beta);
-        w.iter_mut().for_each(|w| *w = (f64::from(*w) / beta) as f32);
-        before = std::mem::replace(&mut v, w);
+        off.push(norm);
     }
     off.truncate(diagonal.len().saturating_sub(1));
-    largest_of_tridiagonal(&diagonal, &off)
+    Ok(largest_of_tridiagonal(&diagonal, &off))
+}
+
+/// The process on the host.
+pub(super) struct OnHost<'a> {
+    a: &'a Sparse,
+    v: Vec<f32>,
+    before: Vec<f32>,
+    w: Vec<f32>,
+}
+
+impl<'a> OnHost<'a> {
+    pub(super) fn new(a: &'a Sparse) -> Self {
+        let zeros = || vec![0.0; a.n_rows()];
+        Self { a, v: zeros(), before: zeros(), w: zeros() }
+    }
+}
+
+impl Lanczos for OnHost<'_> {
+    type Error = Infallible;
+
+    fn n(&self) -> usize {
+        self.a.n_rows()
+    }
+
+    fn begin(&mut self) -> Result<f64, Infallible> {
+        self.w = par_rows(self.n(), random);
+        Ok(dot(&self.w, &self.w))
+    }
+
+    fn advance(&mut self, factor: f32) -> Result<(), Infallible> {
+        std::mem::swap(&mut self.v, &mut self.before);
+        self.v.iter_mut().zip(&self.w).for_each(|(v, w)| *v = factor * w);
+        Ok(())
+    }
+
+    fn product(&mut self, beta: f32) -> Result<f64, Infallible> {
+        let Self { a, v, before, w } = self;
+        let rows = a.rows();
+        *w = par_rows(a.n_rows(), |i| rows.times(i, v) - beta * before[i]);
+        Ok(dot(w, v))
+    }
+
+    fn remove(&mut self, alpha: f32) -> Result<f64, Infallible> {
+        let Self { v, w, .. } = self;
+        w.iter_mut().zip(v).for_each(|(w, v)| *w -= alpha * *v);
+        Ok(dot(w, w))
+    }
 }
 
 fn dot(x: &[f32], y: &[f32]) -> f64 {

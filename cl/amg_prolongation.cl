@@ -1,0 +1,211 @@
+/* Prolongation (src/precond/amg/prolongation.rs), P = (I - omega D^-1 A) T, its transpose, and the scaling of the next level. */
+
+/* 4/3 by a bound of the eigenvalues; a row whose diagonal is less than LEAST, or that would have more entries, stays as it is in T. */
+#define OMEGA (4.0f / 3.0f)
+#define LEAST 0.1f
+#define MOST_ENTRIES 12
+
+/* A column of P on which A is less than this part of its length squared is in the null space. */
+#define NULL_SPACE 1e-6f
+
+/* Keys to sort rows by: their aggregates, `count` for those in none. */
+KERNEL void aggregate_keys(uint n, uint count, __global const uint *restrict aggregates, __global uint *restrict keys)
+{
+    EACH_ROW(i, n)
+        keys[i] = min(aggregates[i], count);
+}
+
+/* starts[k] = where keys from k on begin, for k <= count, of n keys in order, none of which is above count. */
+KERNEL void key_starts(uint n, uint count, __global const uint *restrict keys, __global uint *restrict starts)
+{
+    EACH_ROW(place, n + 1) {
+        const uint first = place == 0 ? 0 : keys[place - 1] + 1, last = place < n ? keys[place] : count;
+        for (uint k = first; k <= last; k++)
+            starts[k] = place;
+    }
+}
+
+/* The length of b on each aggregate. */
+KERNEL void coarse_vector(uint count, __global const uint *restrict starts, __global const uint *restrict members,
+                          __global const real *restrict b, __global real *restrict coarse)
+{
+    EACH_ROW(k, count) {
+        acc sum = 0;
+        EACH_ENTRY(e, starts, k)
+            sum += (acc)b[members[e]] * (acc)b[members[e]];
+        coarse[k] = (real)sqrt(sum);
+    }
+}
+
+/* The entry of T in each row, or 0. */
+KERNEL void tentative(uint n, __global const uint *restrict aggregates, __global const real *restrict b,
+                      __global const real *restrict coarse, __global real *restrict t)
+{
+    EACH_ROW(i, n)
+        t[i] = aggregates[i] == NONE ? 0 : QUOTIENT(b[i], coarse[aggregates[i]]);
+}
+
+/* Adds v to the sum of a column; how many columns there are then. */
+static inline uint add_to(uint *found, real *sums, uint count, uint column, real v)
+{
+    uint k = 0;
+    while (k < count && found[k] != column)
+        k++;
+    if (k < count) {
+        sums[k] += v;
+        return count;
+    }
+    if (k <= MOST_ENTRIES) {
+        found[k] = column;
+        sums[k] = v;
+    }
+    return min(count + 1, (uint)MOST_ENTRIES + 1);
+}
+
+#define SMOOTHED_ARGS                                                                                                  \
+    ROWS_ARGS, __global const real *restrict b, __global const real *restrict largest,                                 \
+        __global const uint *restrict aggregates, __global const real *restrict t
+
+/* A row of P: how many entries it has. */
+static inline uint smoothed_row(uint i, __global const uint *starts, __global const uint *columns, __global const real *values,
+                                __global const real *b, __global const real *largest, __global const uint *aggregates,
+                                __global const real *t, uint *found, real *sums)
+{
+    const uint own = aggregates[i];
+    if (own == NONE)
+        return 0;
+    /* the diagonal with the weak couplings, and the strong ones as a bound for eigenvalues has them */
+    const real own_b = b[i];
+    real diagonal = 1, strong = 0;
+    uint count = 0;
+    EACH_ENTRY(e, starts, i) {
+        const uint j = columns[e];
+        const real v = values[e];
+        if (j == i)
+            continue;
+        const real coupling = QUOTIENT(v * b[j], own_b);
+        if (is_strong(i, j, v, largest)) {
+            strong += fabs(coupling);
+            if (aggregates[j] != NONE)
+                count = add_to(found, sums, count, aggregates[j], -v * t[j]);
+        } else {
+            diagonal += coupling;
+        }
+    }
+    if (diagonal < LEAST || count > MOST_ENTRIES) {
+        found[0] = own;
+        sums[0] = t[i];
+        return 1;
+    }
+    const real omega = QUOTIENT(OMEGA, 1 + fmax(QUOTIENT(strong, diagonal), (real)1));
+    const real scale = QUOTIENT(omega, diagonal);
+    for (uint k = 0; k < count; k++)
+        sums[k] *= scale;
+    return add_to(found, sums, count, own, (1 - omega) * t[i]);
+}
+
+KERNEL void smoothed_lengths(SMOOTHED_ARGS, __global uint *restrict lengths)
+{
+    uint found[MOST_ENTRIES + 1];
+    real sums[MOST_ENTRIES + 1];
+    EACH_ROW(i, n)
+        lengths[i] = smoothed_row(i, starts, columns, values, b, largest, aggregates, t, found, sums);
+}
+
+/* Rows in the order of their columns. */
+KERNEL void smoothed_rows(SMOOTHED_ARGS, __global const uint *restrict p_starts, __global uint *restrict p_columns,
+                          __global real *restrict p_values)
+{
+    uint found[MOST_ENTRIES + 1];
+    real sums[MOST_ENTRIES + 1];
+    EACH_ROW(i, n) {
+        const uint count = smoothed_row(i, starts, columns, values, b, largest, aggregates, t, found, sums);
+        for (uint k = 0; k < count; k++) {
+            uint rank = 0;
+            for (uint other = 0; other < count; other++)
+                rank += found[other] < found[k];
+            p_columns[p_starts[i] + rank] = found[k];
+            p_values[p_starts[i] + rank] = sums[k];
+        }
+    }
+}
+
+/* The same of T itself. */
+KERNEL void tentative_lengths(uint n, __global const uint *restrict aggregates, __global uint *restrict lengths)
+{
+    EACH_ROW(i, n)
+        lengths[i] = aggregates[i] != NONE;
+}
+
+KERNEL void tentative_rows(uint n, __global const uint *restrict aggregates, __global const real *restrict t,
+                           __global const uint *restrict p_starts, __global uint *restrict p_columns,
+                           __global real *restrict p_values)
+{
+    EACH_ROW(i, n) {
+        if (aggregates[i] != NONE) {
+            p_columns[p_starts[i]] = aggregates[i];
+            p_values[p_starts[i]] = t[i];
+        }
+    }
+}
+
+/* The row of each entry. */
+KERNEL void entry_rows(uint n, __global const uint *restrict starts, __global uint *restrict rows)
+{
+    EACH_ROW(i, n)
+        EACH_ENTRY(e, starts, i)
+            rows[e] = i;
+}
+
+/* Rows and values of entries in another order. */
+KERNEL void entries_at(uint n, __global const uint *restrict places, __global const uint *restrict rows,
+                       __global const real *restrict values, __global uint *restrict to_rows,
+                       __global real *restrict to_values)
+{
+    EACH_ROW(e, n) {
+        to_rows[e] = rows[places[e]];
+        to_values[e] = values[places[e]];
+    }
+}
+
+/* What the next matrix is scaled by so that its diagonal is 1; 0 for columns of P in the null space. Changes its near-null vector to match. */
+KERNEL void scale_factors(ROWS_ARGS, __global const uint *restrict r_starts, __global const real *restrict r_values,
+                          __global real *restrict factors, __global real *restrict coarse)
+{
+    EACH_ROW(i, n) {
+        real diagonal = 0, length = 0;
+        EACH_ENTRY(e, starts, i)
+            diagonal = columns[e] == i ? values[e] : diagonal;
+        EACH_ENTRY(e, r_starts, i)
+            length += r_values[e] * r_values[e];
+        const real factor = diagonal > NULL_SPACE * length ? QUOTIENT(1, ROOT(diagonal)) : 0;
+        factors[i] = factor;
+        coarse[i] = factor > 0 ? QUOTIENT(coarse[i], factor) : FLT_MIN;
+    }
+}
+
+/* The matrix. */
+KERNEL void scale_both(uint n, __global const uint *restrict starts, __global const uint *restrict columns,
+                       __global const real *restrict factors, __global real *restrict values)
+{
+    EACH_ROW(i, n)
+        EACH_ENTRY(e, starts, i)
+            values[e] = columns[e] == i ? 1 : values[e] * (factors[i] * factors[columns[e]]);
+}
+
+/* The rows of the transpose of P. */
+KERNEL void scale_rows(uint n, __global const uint *restrict starts, __global const real *restrict factors,
+                       __global real *restrict values)
+{
+    EACH_ROW(i, n)
+        EACH_ENTRY(e, starts, i)
+            values[e] *= factors[i];
+}
+
+/* The columns of P, with the other sign: a cycle has x + P e as the residual of -P. */
+KERNEL void scale_columns(uint n, __global const uint *restrict columns, __global const real *restrict factors,
+                          __global real *restrict values)
+{
+    EACH_ROW(e, n)
+        values[e] = -(values[e] * factors[columns[e]]);
+}

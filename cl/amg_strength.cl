@@ -1,0 +1,173 @@
+/* Multigrid by smoothed aggregation, set up on a device: what couples strongly, and the graph of it. src/precond/amg has what all of
+ * amg_*.cl computes, on the host: the same integers and, but for sums over all rows, the same bits of all numbers.
+ *
+ * Matrices are compressed rows with a diagonal of 1, and a work-item takes a row. There is no shape for CPUs, which are set up by the host.
+ */
+#if SHAPE_CPU
+#error "amg_*.cl has no shape for CPUs"
+#endif
+
+#define ROWS_ARGS                                                                                                      \
+    uint n, __global const uint *restrict starts, __global const uint *restrict columns, __global const real *restrict values
+#define EACH_ROW(i, n) for (uint i = get_global_id(0); i < (n); i += get_global_size(0))
+#define EACH_ENTRY(e, starts, i) for (uint e = starts[i], e##_end = starts[i + 1]; e < e##_end; e++)
+
+/* Rounded once: of floats alone, devices may round quotients and roots as they like. */
+#define QUOTIENT(a, b) ((real)((acc)(a) / (acc)(b)))
+#define ROOT(a) ((real)sqrt((acc)(a)))
+
+#define THETA 0.25f
+#define DOMINANT 0.1f
+
+/* Whether v at (i, j) is strong. */
+static inline int is_strong(uint i, uint j, real v, __global const real *largest)
+{
+    return i != j && v * v > THETA * THETA * (largest[i] * largest[j]);
+}
+
+/* largest[i] = max |a_ij| beside the diagonal, or infinity if all of them together are far below it, weighted by b. Of each group,
+ * bounds[2 g] and behind get the largest sum of a row, not weighted and weighted. */
+KERNEL void strength(ROWS_ARGS, __global const real *restrict b, __global real *restrict largest,
+                     __global real *restrict bounds)
+{
+    __local real2 scratch[GROUP_SIZE];
+    real2 most = 0;
+    EACH_ROW(i, n) {
+        const real own_b = b[i];
+        real own = 0, others = 0, plain = 0, weighted = 0;
+        EACH_ENTRY(e, starts, i) {
+            const real v = fabs(values[e]);
+            const uint j = columns[e];
+            const real share = v * b[j];
+            plain += v;
+            weighted += share;
+            own = j == i ? own : fmax(own, v);
+            others += j == i ? 0 : share;
+        }
+        largest[i] = others < DOMINANT * own_b ? INFINITY : own;
+        most = fmax(most, (real2)(plain, QUOTIENT(weighted, own_b)));
+    }
+    const uint lane = get_local_id(0);
+    scratch[lane] = most;
+    for (uint apart = GROUP_SIZE / 2; apart > 0; apart /= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (lane < apart)
+            scratch[lane] = fmax(scratch[lane], scratch[lane + apart]);
+    }
+    if (lane == 0)
+        vstore2(scratch[0], get_group_id(0), bounds);
+}
+
+/* How many strong neighbours rows have. */
+KERNEL void graph_lengths(ROWS_ARGS, __global const real *restrict largest, __global uint *restrict lengths)
+{
+    EACH_ROW(i, n) {
+        uint length = 0;
+        EACH_ENTRY(e, starts, i)
+            length += is_strong(i, columns[e], values[e], largest);
+        lengths[i] = length;
+    }
+}
+
+/* The strong neighbours of each row, from graph[i] on. */
+KERNEL void graph_neighbours(ROWS_ARGS, __global const real *restrict largest, __global const uint *restrict graph,
+                             __global uint *restrict neighbours)
+{
+    EACH_ROW(i, n) {
+        uint at = graph[i];
+        EACH_ENTRY(e, starts, i)
+            if (is_strong(i, columns[e], values[e], largest))
+                neighbours[at++] = columns[e];
+    }
+}
+
+/* Rows in blocks for products (csr.cl): of each 256 rows as few as there can be, with at most most_rows rows and most_entries entries, or a
+ * single longer row. lengths gets how many; then blocks get first and last row, from firsts[k] on. */
+#define CHUNK 256
+
+#define EACH_BLOCK(k, n, begin, end)                                                                                   \
+    for (uint begin = k * CHUNK, behind = min(n, begin + CHUNK), end = block_end(starts, begin, behind, most_rows, most_entries); \
+         begin < behind; begin = end, end = block_end(starts, begin, behind, most_rows, most_entries))
+
+static inline uint block_end(__global const uint *starts, uint begin, uint behind, uint most_rows, uint most_entries)
+{
+    uint end = begin + 1;
+    while (end < behind && end - begin < most_rows && starts[end + 1] - starts[begin] <= most_entries)
+        end++;
+    return end;
+}
+
+KERNEL void blocks_count(uint n, __global const uint *restrict starts, uint most_rows, uint most_entries,
+                         __global uint *restrict lengths)
+{
+    EACH_ROW(k, (n + CHUNK - 1) / CHUNK) {
+        uint length = 0;
+        EACH_BLOCK(k, n, begin, end)
+            length++;
+        lengths[k] = length;
+    }
+}
+
+KERNEL void blocks_cut(uint n, __global const uint *restrict starts, uint most_rows, uint most_entries,
+                       __global const uint *restrict firsts, __global uint2 *restrict blocks)
+{
+    EACH_ROW(k, (n + CHUNK - 1) / CHUNK) {
+        uint at = firsts[k];
+        EACH_BLOCK(k, n, begin, end)
+            blocks[at++] = (uint2)(begin, end);
+    }
+}
+
+/* Lanczos' process. v = numbers from -1 to 1 as if by chance. */
+KERNEL void lanczos_begin(uint n, __global real *restrict v)
+{
+    EACH_ROW(i, n) {
+        ulong x = ((ulong)i + 1) * 0x9e3779b97f4a7c15ul;
+        x ^= x >> 32;
+        x *= 0xd6e8feb86659fd93ul;
+        x ^= x >> 32;
+        v[i] = (real)((acc)(uint)x / (acc)0xffffffffu * 2 - 1);
+    }
+}
+
+/* w = A v - beta before; partials get each group's part of w.v. */
+KERNEL void lanczos_product(ROWS_ARGS, real beta, __global const real *restrict v, __global const real *restrict before,
+                            __global real *restrict w, __global acc *restrict partials)
+{
+    __local acc scratch[GROUP_SIZE];
+    acc sum = 0;
+    EACH_ROW(i, n) {
+        real own = 0;
+        EACH_ENTRY(e, starts, i)
+            own += values[e] * v[columns[e]];
+        own -= beta * before[i];
+        w[i] = own;
+        sum += (acc)own * (acc)v[i];
+    }
+    sum = group_sum(sum, scratch);
+    if (get_local_id(0) == 0)
+        partials[get_group_id(0)] = sum;
+}
+
+/* w -= alpha v; partials get each group's part of w.w. */
+KERNEL void lanczos_remove(uint n, real alpha, __global const real *restrict v, __global real *restrict w,
+                           __global acc *restrict partials)
+{
+    __local acc scratch[GROUP_SIZE];
+    acc sum = 0;
+    EACH_ROW(i, n) {
+        const real own = w[i] - alpha * v[i];
+        w[i] = own;
+        sum += (acc)own * (acc)own;
+    }
+    sum = group_sum(sum, scratch);
+    if (get_local_id(0) == 0)
+        partials[get_group_id(0)] = sum;
+}
+
+/* w *= factor. */
+KERNEL void lanczos_scale(uint n, real factor, __global real *restrict w)
+{
+    EACH_ROW(i, n)
+        w[i] *= factor;
+}

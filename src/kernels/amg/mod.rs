@@ -1,0 +1,220 @@
+//! Launchers of `cl/amg_*.cl`: multigrid by smoothed aggregation, set up on a device. What each computes, `precond::amg` has on the host.
+//!
+//! All is deterministic: lists that groups fill in any order are of rows whose results don't depend on it.
+
+pub(crate) mod aggregate;
+pub(crate) mod first;
+pub(crate) mod product;
+pub(crate) mod prolongation;
+pub(crate) mod strength;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+
+use super::primitives::scan::Scan;
+use super::primitives::sort::{DIGIT_BITS, GROUPS_PER_UNIT as GROUPS_OF_SORTS, Payload, Sort, SortSpace};
+use super::primitives::{GROUPS_PER_UNIT, ITEMS, ShareSums, Tiling};
+use super::{Argument, PRELUDE, Shape, USUAL_STD, count, launch, options_of};
+use crate::device::{Context, DeviceVec, Grid, Kernel};
+use crate::error::{Error, Result};
+use crate::real::Real;
+
+/// Work-items of a group, of rows and of products.
+const GROUP: usize = 256;
+const PRODUCT_GROUP: usize = 128;
+
+/// Groups for each compute unit, at most.
+const GROUPS_OF_A_UNIT: usize = 32;
+
+/// Kernels where a work-item takes a row, or an entry.
+const ROW_KERNELS: [&str; 30] = [
+    "strength",
+    "graph_lengths",
+    "graph_neighbours",
+    "blocks_count",
+    "blocks_cut",
+    "lanczos_begin",
+    "lanczos_product",
+    "lanczos_remove",
+    "lanczos_scale",
+    "roots_begin",
+    "independent_begin",
+    "independent_least",
+    "independent_decide",
+    "roots_of_many",
+    "roots_take",
+    "root_sizes",
+    "roots_join",
+    "aggregates_number",
+    "aggregate_keys",
+    "key_starts",
+    "coarse_vector",
+    "tentative",
+    "smoothed_lengths",
+    "smoothed_rows",
+    "tentative_lengths",
+    "tentative_rows",
+    "entry_rows",
+    "entries_at",
+    "scale_factors",
+    "scale_both",
+];
+const SCALE_KERNELS: [&str; 2] = ["scale_rows", "scale_columns"];
+const PRODUCT_KERNELS: [&str; 7] = [
+    "product_bounds",
+    "bins_count",
+    "bins_fill",
+    "product_count",
+    "product_count_long",
+    "product_fill",
+    "product_fill_long",
+];
+
+/// A sparse matrix in compressed rows on a device. Made by this module and by `precond::amg::on_device` alone, which vouch for it:
+/// rows begin one after the other, with as many entries together as there are columns and values, and columns are below `n_cols`.
+pub(crate) struct DeviceSparse {
+    pub(crate) n_rows: usize,
+    pub(crate) n_cols: usize,
+    pub(crate) starts: DeviceVec<u32>,
+    pub(crate) columns: DeviceVec<u32>,
+    pub(crate) values: DeviceVec<f32>,
+}
+
+impl DeviceSparse {
+    /// How many entries it has.
+    pub(crate) fn nnz(&self) -> usize {
+        self.values.len()
+    }
+
+    /// As kernels take it.
+    fn rows(&self) -> [&dyn Argument; 3] {
+        [&self.starts, &self.columns, &self.values]
+    }
+}
+
+/// The kernels, on a device whose sums are in `A`.
+pub(crate) struct AmgKernels<A> {
+    kernels: BTreeMap<&'static str, Kernel>,
+    scan: Scan<u32>,
+    sort: Sort<u32>,
+    /// Of scans.
+    sums: RefCell<ShareSums>,
+    most_groups: usize,
+    types: PhantomData<fn() -> A>,
+}
+
+impl<A: Real> AmgKernels<A> {
+    /// Compiles them, or takes what was compiled in a former run; `None` where groups are too small.
+    ///
+    /// # Errors
+    /// [`Error::KernelBuild`].
+    pub(crate) fn build(ctx: &Context) -> Result<Option<Self>> {
+        if ctx.info().max_work_group < GROUP {
+            return Ok(None);
+        }
+        let mut kernels = BTreeMap::new();
+        let mut build = |files: &[(&str, &str)], names: &[&'static str], group_size: usize| -> Result<()> {
+            let files = [("prelude", PRELUDE)].into_iter().chain(files.iter().copied());
+            let source: String = files.map(|(file, text)| format!("#line 1 \"{file}.cl\"\n{text}\n")).collect();
+            let program = ctx.build(&source, &options_of::<f32, A>(USUAL_STD, ctx.info(), group_size, group_size))?;
+            for &name in names {
+                kernels.insert(name, ctx.kernel(&program, name, [f32::CL_NAME, A::CL_NAME])?);
+            }
+            Ok(())
+        };
+        let of_rows = [
+            ("amg_strength", include_str!("../../../cl/amg_strength.cl")),
+            ("amg_aggregate", include_str!("../../../cl/amg_aggregate.cl")),
+            ("amg_prolongation", include_str!("../../../cl/amg_prolongation.cl")),
+        ];
+        build(&of_rows, &[&ROW_KERNELS[..], &SCALE_KERNELS[..]].concat(), GROUP)?;
+        build(&[("amg_product", include_str!("../../../cl/amg_product.cl"))], &PRODUCT_KERNELS, PRODUCT_GROUP)?;
+        let tiling = |groups| Tiling::new(ctx.info(), Shape::Gpu, ITEMS, groups);
+        Ok(Some(Self {
+            kernels,
+            scan: Scan::build(ctx, tiling(GROUPS_PER_UNIT))?,
+            sort: Sort::build(ctx, tiling(GROUPS_OF_SORTS), DIGIT_BITS)?,
+            sums: RefCell::new(ShareSums::new(ctx, tiling(GROUPS_PER_UNIT))?),
+            most_groups: GROUPS_OF_A_UNIT * ctx.info().compute_units.max(1) as usize,
+            types: PhantomData,
+        }))
+    }
+
+    /// Groups that take so many rows.
+    fn grid(&self, rows: usize) -> Grid {
+        Grid { groups: rows.div_ceil(GROUP).clamp(1, self.most_groups), group_size: GROUP }
+    }
+
+    /// Launches a kernel on so many rows, or entries.
+    ///
+    /// # Safety
+    /// As [`launch`].
+    unsafe fn run(&self, ctx: &Context, name: &'static str, rows: usize, args: &[&[&dyn Argument]]) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { self.run_in(ctx, name, self.grid(rows), rows, args) }
+    }
+
+    /// The same in a grid of its own.
+    ///
+    /// # Safety
+    /// As [`launch`].
+    unsafe fn run_in(
+        &self,
+        ctx: &Context,
+        name: &'static str,
+        grid: Grid,
+        rows: usize,
+        args: &[&[&dyn Argument]],
+    ) -> Result<()> {
+        let rows = count(rows);
+        let all = [&[&rows as &dyn Argument], args.concat().as_slice()].concat();
+        // SAFETY: the caller's promise.
+        unsafe { launch(ctx, &self.kernels[name], grid, &all) }
+    }
+
+    /// Where runs of these lengths begin, and behind them their sum, which it gives, too. Waits.
+    ///
+    /// # Errors
+    /// A failing device, or more than 2³² − 1 altogether.
+    fn starts(&self, ctx: &Context, lengths: &DeviceVec<u32>) -> Result<(DeviceVec<u32>, usize)> {
+        let n = lengths.len();
+        let mut starts = DeviceVec::uninit(ctx, n + 1, "where rows begin")?;
+        let mut sums = self.sums.borrow_mut();
+        self.scan.exclusive(ctx, n, lengths, &mut starts, &mut sums)?;
+        let total = sums.total(ctx)?;
+        match u32::try_from(total) {
+            Ok(total) => Ok((starts, total as usize)),
+            Err(_) => Err(Error::OutOfDeviceMemory {
+                device: ctx.info().label(),
+                what: "a level of amg".into(),
+                need_bytes: 8 * total,
+                limit: "what 32-bit numbers count",
+                have_bytes: 8 * u64::from(u32::MAX),
+                hint: "the host has no such limit".into(),
+            }),
+        }
+    }
+
+    /// Sorts keys below 2^`bits`, and tells where each was.
+    fn sorted(&self, ctx: &Context, keys: &DeviceVec<u32>, below: usize) -> Result<(DeviceVec<u32>, DeviceVec<u32>)> {
+        let (n, bits) = (keys.len(), (below.max(2) - 1).ilog2() + 1);
+        let mut space = SortSpace::new(ctx, &self.sort, (n, bits), true)?;
+        let mut sorted = DeviceVec::uninit(ctx, n, "sorted keys")?;
+        let mut places = DeviceVec::uninit(ctx, n, "places of keys")?;
+        let to = (keys, &mut sorted);
+        self.sort.sort(ctx, (n, bits), to, Payload::Indices(&mut places), &mut space)?;
+        Ok((sorted, places))
+    }
+
+    /// Where the keys from each number on begin, of sorted ones up to `most`; waits for nothing.
+    fn key_starts(&self, ctx: &Context, sorted: &DeviceVec<u32>, most: usize) -> Result<DeviceVec<u32>> {
+        let starts = DeviceVec::uninit(ctx, most + 1, "where rows begin")?;
+        let (n, most) = (count(sorted.len()), count(most));
+        // SAFETY: types as declared in the file; n keys up to `most`, and room for most + 1 places. The kernel takes n + 1 of them.
+        unsafe {
+            launch(ctx, &self.kernels["key_starts"], self.grid(sorted.len() + 1), &[&n, &most, sorted, &starts])
+        }?;
+        Ok(starts)
+    }
+}
