@@ -13,12 +13,18 @@
 /* No column. */
 #define EMPTY 0xFFFFFFFFu
 
-/* Lanes that take a row of B together where the order does not matter. */
+/* Lanes that take a row of B together where the order does not matter, at most. */
 #define TOGETHER 4
 
-/* A row in a bin has at most so many entries, or may have: three quarters of the slots of 4, 8, 32 and 128 lanes. */
-#define BINS 5
-static inline uint bin_of(uint length) { return length <= 48 ? 0 : length <= 96 ? 1 : length <= 384 ? 2 : length <= 1536 ? 3 : 4; }
+/* The fewest lanes of a row. */
+#define FEWEST 2
+
+/* A row in a bin has at most so many entries, or may have: three quarters of the slots of 2, 4, 8, 32 and 128 lanes. */
+#define BINS 6
+static inline uint bin_of(uint length)
+{
+    return length <= 24 ? 0 : length <= 48 ? 1 : length <= 96 ? 2 : length <= 384 ? 3 : length <= 1536 ? 4 : 5;
+}
 
 #define EACH_ROW(i, n) for (uint i = get_global_id(0); i < (n); i += get_global_size(0))
 #define OPERANDS                                                                                                       \
@@ -81,7 +87,8 @@ KERNEL void bins_fill(uint n, __global const uint *restrict lengths, __global ui
     }
 }
 
-/* For tables in a SPACE of memory: functions NAME_*. */
+/* For tables in a SPACE of memory: functions NAME_*. Where lanes go through all slots of a table, `turn` rotates them, so that rows of a group
+ * don't meet in the banks of local memory: a multiple of the lanes. */
 #define TABLES(SPACE, NAME, FENCE)                                                                                     \
     /* The slot of a column, which it gets if it has none; says whether it got it. */                                  \
     ALWAYS_INLINE uint NAME##_slot(SPACE volatile uint *table, uint slots, uint column, uint *is_new)                  \
@@ -89,7 +96,8 @@ KERNEL void bins_fill(uint n, __global const uint *restrict lengths, __global ui
         uint slot = column * 0x9e3779b1u;                                                                              \
         slot = (slot ^ slot >> 16) & (slots - 1);                                                                      \
         for (;; slot = (slot + 1) & (slots - 1)) {                                                                     \
-            const uint seen = atomic_cmpxchg(&table[slot], EMPTY, column);                                             \
+            /* mostly it is there, which an atomic exchange would take longer to see */                                \
+            const uint seen = table[slot] == column ? column : atomic_cmpxchg(&table[slot], EMPTY, column);            \
             *is_new = seen == EMPTY;                                                                                   \
             if (seen == EMPTY || seen == column)                                                                       \
                 return slot;                                                                                           \
@@ -97,19 +105,20 @@ KERNEL void bins_fill(uint n, __global const uint *restrict lengths, __global ui
     }                                                                                                                  \
                                                                                                                        \
     /* Adds to *found how many columns a row has, if it is_there. All lanes of the group call this. */                 \
-    ALWAYS_INLINE void NAME##_count(uint lane, uint lanes, uint slots, int is_there, uint row, OPERANDS,               \
+    ALWAYS_INLINE void NAME##_count(uint lane, uint lanes, uint slots, uint turn, int is_there, uint row, OPERANDS,    \
                                     SPACE volatile uint *table, __local volatile uint *found)                          \
     {                                                                                                                  \
         for (uint k = lane; k < slots; k += lanes)                                                                     \
-            table[k] = EMPTY;                                                                                          \
+            table[(k + turn) & (slots - 1)] = EMPTY;                                                                   \
         if (lane == 0)                                                                                                 \
             *found = 0;                                                                                                \
         barrier(FENCE);                                                                                                \
         uint mine = 0, is_new;                                                                                         \
         const uint begin = is_there ? a_starts[row] : 0, end = is_there ? a_starts[row + 1] : 0;                       \
-        for (uint e = begin + lane / TOGETHER; e < end; e += lanes / TOGETHER) {                                       \
+        const uint together = min(lanes, (uint)TOGETHER);                                                              \
+        for (uint e = begin + lane / together; e < end; e += lanes / together) {                                       \
             const uint middle = a_columns[e], f_end = b_starts[middle + 1];                                            \
-            for (uint f = b_starts[middle] + lane % TOGETHER; f < f_end; f += TOGETHER) {                              \
+            for (uint f = b_starts[middle] + lane % together; f < f_end; f += together) {                              \
                 NAME##_slot(table, slots, b_columns[f], &is_new);                                                      \
                 mine += is_new;                                                                                        \
             }                                                                                                          \
@@ -119,28 +128,51 @@ KERNEL void bins_fill(uint n, __global const uint *restrict lengths, __global ui
         barrier(FENCE);                                                                                                \
     }                                                                                                                  \
                                                                                                                        \
-    /* Makes a row, from c_columns and c_values on, in the order of its columns. All lanes of the group call this, which has `steps`: the  \
-     * entries of the longest of its rows of A. */                                                                     \
-    ALWAYS_INLINE void NAME##_fill(uint lane, uint lanes, uint slots, uint begin, uint length, uint steps, OPERANDS,   \
-                                   __global const real *restrict a_values, __global const real *restrict b_values,     \
-                                   SPACE volatile uint *table, SPACE real *sums, __local volatile uint *found,         \
-                                   __global uint *restrict c_columns, __global real *restrict c_values)                \
+    /* Makes a row, from c_columns and c_values on, in the order of its columns if it is_sorted. All lanes of the group call this, which   \
+     * has `steps`: the entries of the longest of its rows of A. What a step needs is loaded one and two steps before. */ \
+    ALWAYS_INLINE void NAME##_fill(uint lane, uint lanes, uint slots, uint turn, uint begin, uint length, uint steps,  \
+                                   OPERANDS, __global const real *restrict a_values,                                   \
+                                   __global const real *restrict b_values, SPACE volatile uint *table,                 \
+                                   SPACE real *sums, __local volatile uint *found,                                     \
+                                   __global uint *restrict c_columns, __global real *restrict c_values, uint is_sorted) \
     {                                                                                                                  \
         for (uint k = lane; k < slots; k += lanes) {                                                                   \
-            table[k] = EMPTY;                                                                                          \
-            sums[k] = 0;                                                                                               \
+            table[(k + turn) & (slots - 1)] = EMPTY;                                                                   \
+            sums[(k + turn) & (slots - 1)] = 0;                                                                        \
         }                                                                                                              \
         if (lane == 0)                                                                                                 \
             *found = 0;                                                                                                \
+        uint is_new, middle = 0, f = 0, f_end = 0;                                                                     \
+        real left = 0, next_left = 0;                                                                                  \
+        if (length > 0) {                                                                                              \
+            middle = a_columns[begin];                                                                                 \
+            left = a_values[begin];                                                                                    \
+            f = b_starts[middle];                                                                                      \
+            f_end = b_starts[middle + 1];                                                                              \
+        }                                                                                                              \
+        if (length > 1) {                                                                                              \
+            middle = a_columns[begin + 1];                                                                             \
+            next_left = a_values[begin + 1];                                                                           \
+        }                                                                                                              \
         barrier(FENCE);                                                                                                \
-        uint is_new;                                                                                                   \
         for (uint s = 0; s < steps; s++) {                                                                             \
-            if (s < length) {                                                                                          \
-                const uint middle = a_columns[begin + s], f_end = b_starts[middle + 1];                                \
-                const real left = a_values[begin + s];                                                                 \
-                for (uint f = b_starts[middle] + lane; f < f_end; f += lanes)                                          \
-                    sums[NAME##_slot(table, slots, b_columns[f], &is_new)] += left * b_values[f];                      \
+            uint after = 0, next_f = 0, next_f_end = 0;                                                                \
+            real after_left = 0;                                                                                       \
+            if (s + 1 < length) {                                                                                      \
+                next_f = b_starts[middle];                                                                             \
+                next_f_end = b_starts[middle + 1];                                                                     \
             }                                                                                                          \
+            if (s + 2 < length) {                                                                                      \
+                after = a_columns[begin + s + 2];                                                                      \
+                after_left = a_values[begin + s + 2];                                                                  \
+            }                                                                                                          \
+            for (f += lane; f < f_end; f += lanes)                                                                     \
+                sums[NAME##_slot(table, slots, b_columns[f], &is_new)] += left * b_values[f];                          \
+            f = next_f;                                                                                                \
+            f_end = next_f_end;                                                                                        \
+            left = next_left;                                                                                          \
+            middle = after;                                                                                            \
+            next_left = after_left;                                                                                    \
             barrier(FENCE);                                                                                            \
         }                                                                                                              \
         /* what there is moves to the front, some slots of each lane at a time */                                      \
@@ -148,13 +180,13 @@ KERNEL void bins_fill(uint n, __global const uint *restrict lengths, __global ui
             uint columns[SLOTS_EACH];                                                                                  \
             real values[SLOTS_EACH];                                                                                   \
             for (uint k = 0; k < SLOTS_EACH; k++) {                                                                    \
-                columns[k] = table[at + k * lanes + lane];                                                             \
-                values[k] = sums[at + k * lanes + lane];                                                               \
+                columns[k] = table[(at + k * lanes + lane + turn) & (slots - 1)];                                      \
+                values[k] = sums[(at + k * lanes + lane + turn) & (slots - 1)];                                        \
             }                                                                                                          \
             barrier(FENCE);                                                                                            \
             for (uint k = 0; k < SLOTS_EACH; k++) {                                                                    \
                 if (columns[k] != EMPTY) {                                                                             \
-                    const uint place = atomic_inc(found);                                                              \
+                    const uint place = (atomic_inc(found) + turn) & (slots - 1);                                       \
                     table[place] = columns[k];                                                                         \
                     sums[place] = values[k];                                                                           \
                 }                                                                                                      \
@@ -163,12 +195,12 @@ KERNEL void bins_fill(uint n, __global const uint *restrict lengths, __global ui
         }                                                                                                              \
         const uint count = *found;                                                                                     \
         for (uint k = lane; k < count; k += lanes) {                                                                   \
-            const uint column = table[k];                                                                              \
-            uint rank = 0;                                                                                             \
-            for (uint other = 0; other < count; other++)                                                               \
-                rank += table[other] < column;                                                                         \
+            const uint column = table[(k + turn) & (slots - 1)];                                                       \
+            uint rank = is_sorted ? 0 : k;                                                                             \
+            for (uint other = 0; is_sorted && other < count; other++)                                                  \
+                rank += table[(other + turn) & (slots - 1)] < column;                                                  \
             c_columns[rank] = column;                                                                                  \
-            c_values[rank] = sums[k];                                                                                  \
+            c_values[rank] = sums[(k + turn) & (slots - 1)];                                                           \
         }                                                                                                              \
         barrier(FENCE);                                                                                                \
     }
@@ -184,12 +216,12 @@ KERNEL void product_count(uint lanes, uint begin, uint count, __global const uin
                           __global uint *restrict lengths)
 {
     __local uint table[ROOM];
-    __local uint found[GROUP_SIZE / TOGETHER];
+    __local uint found[GROUP_SIZE / FEWEST];
     OWN(lanes);
     EACH_LISTED(first, count) {
         const int is_there = first + own < count;
         const uint row = is_there ? list[begin + first + own] : 0;
-        local_count(lane, lanes, SLOTS_EACH * lanes, is_there, row, a_starts, a_columns, b_starts, b_columns,
+        local_count(lane, lanes, SLOTS_EACH * lanes, own * lanes, is_there, row, a_starts, a_columns, b_starts, b_columns,
                     table + own * SLOTS_EACH * lanes, found + own);
         if (is_there && lane == 0)
             lengths[row] = found[own];
@@ -205,7 +237,7 @@ KERNEL void product_count_long(uint slots, uint begin, uint count, __global cons
     OWN(GROUP_SIZE);
     EACH_LISTED(first, count) {
         const uint row = list[begin + first + own];
-        global_count(lane, GROUP_SIZE, slots, 1, row, a_starts, a_columns, b_starts, b_columns,
+        global_count(lane, GROUP_SIZE, slots, 0, 1, row, a_starts, a_columns, b_starts, b_columns,
                      tables + (size_t)get_group_id(0) * slots, found);
         if (lane == 0)
             lengths[row] = found[0];
@@ -213,15 +245,15 @@ KERNEL void product_count_long(uint slots, uint begin, uint count, __global cons
     }
 }
 
-/* The entries of each row of a list, in the order of their columns, from c_starts[row] on. */
+/* The entries of each row of a list, from c_starts[row] on, in the order of their columns if they are to be sorted. */
 KERNEL void product_fill(uint lanes, uint begin, uint count, __global const uint *restrict list, OPERANDS,
                          __global const real *restrict a_values, __global const real *restrict b_values,
                          __global const uint *restrict c_starts, __global uint *restrict c_columns,
-                         __global real *restrict c_values)
+                         __global real *restrict c_values, uint is_sorted)
 {
     __local uint table[ROOM];
     __local real sums[ROOM];
-    __local uint found[GROUP_SIZE / TOGETHER];
+    __local uint found[GROUP_SIZE / FEWEST];
     __local uint longest[1];
     OWN(lanes);
     EACH_LISTED(first, count) {
@@ -235,16 +267,16 @@ KERNEL void product_fill(uint lanes, uint begin, uint count, __global const uint
             atomic_max(&longest[0], length);
         barrier(CLK_LOCAL_MEM_FENCE);
         const uint steps = longest[0];
-        local_fill(lane, lanes, SLOTS_EACH * lanes, entry, length, steps, a_starts, a_columns, b_starts, b_columns, a_values,
+        local_fill(lane, lanes, SLOTS_EACH * lanes, own * lanes, entry, length, steps, a_starts, a_columns, b_starts, b_columns, a_values,
                    b_values, table + own * SLOTS_EACH * lanes, sums + own * SLOTS_EACH * lanes, found + own,
-                   c_columns + at, c_values + at);
+                   c_columns + at, c_values + at, is_sorted);
     }
 }
 
 KERNEL void product_fill_long(uint slots, uint begin, uint count, __global const uint *restrict list, OPERANDS,
                               __global const real *restrict a_values, __global const real *restrict b_values,
                               __global const uint *restrict c_starts, __global uint *restrict c_columns,
-                              __global real *restrict c_values, __global uint *restrict tables,
+                              __global real *restrict c_values, uint is_sorted, __global uint *restrict tables,
                               __global real *restrict table_sums)
 {
     __local uint found[1];
@@ -252,8 +284,8 @@ KERNEL void product_fill_long(uint slots, uint begin, uint count, __global const
     EACH_LISTED(first, count) {
         const uint row = list[begin + first + own];
         const uint entry = a_starts[row], length = a_starts[row + 1] - entry, at = c_starts[row];
-        global_fill(lane, GROUP_SIZE, slots, entry, length, length, a_starts, a_columns, b_starts, b_columns, a_values,
+        global_fill(lane, GROUP_SIZE, slots, 0, entry, length, length, a_starts, a_columns, b_starts, b_columns, a_values,
                     b_values, tables + (size_t)get_group_id(0) * slots, table_sums + (size_t)get_group_id(0) * slots, found,
-                    c_columns + at, c_values + at);
+                    c_columns + at, c_values + at, is_sorted);
     }
 }

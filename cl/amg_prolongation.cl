@@ -62,70 +62,118 @@ static inline uint add_to(uint *found, real *sums, uint count, uint column, real
     return min(count + 1, (uint)MOST_ENTRIES + 1);
 }
 
-#define SMOOTHED_ARGS                                                                                                  \
-    ROWS_ARGS, __global const real *restrict b, __global const real *restrict largest,                                 \
-        __global const uint *restrict aggregates, __global const real *restrict t
-
-/* A row of P: how many entries it has. */
-static inline uint smoothed_row(uint i, __global const uint *starts, __global const uint *columns, __global const real *values,
-                                __global const real *b, __global const real *largest, __global const uint *aggregates,
-                                __global const real *t, uint *found, real *sums)
+/* What is needed of a neighbour, side by side: its largest entry, b, t, and the bits of its aggregate. */
+KERNEL void smoothed_needs(uint n, __global const real *restrict b, __global const real *restrict largest,
+                           __global const uint *restrict aggregates, __global const real *restrict t,
+                           __global real4 *restrict needs)
 {
-    const uint own = aggregates[i];
+    EACH_ROW(i, n)
+        needs[i] = (real4)(largest[i], b[i], t[i], as_float(aggregates[i]));
+}
+
+#define SMOOTHED_ARGS BLOCKS_ARGS, __global const real4 *restrict needs
+
+/* What is weak, or on the diagonal, in place of an aggregate. */
+#define WEAK 0xFFFFFFFEu
+
+/* What is staged of entries: the aggregate that they are added to, -a_ij t_j, and a_ij b_j / b_i. */
+#define SMOOTHED_LOCAL                                                                                                 \
+    __local uint keys[STAGED];                                                                                         \
+    __local real terms[STAGED], couplings[STAGED];
+#define SMOOTHED_STAGE(at)                                                                                             \
+    EACH_LOADED(e, i, at) {                                                                                            \
+        const uint j = columns[e];                                                                                     \
+        const real v = values[e];                                                                                      \
+        const real4 own = needs[i], other = needs[j];                                                                  \
+        const int strong = j != i && v * v > THETA * THETA * (own.s0 * other.s0);                                      \
+        keys[e - at] = strong ? as_uint(other.s3) : WEAK;                                                              \
+        terms[e - at] = -v * other.s2;                                                                                 \
+        couplings[e - at] = j == i ? 0 : QUOTIENT(v * other.s1, own.s1);                                               \
+    }
+
+/* A row of P, in the making: columns and sums; the diagonal with the weak couplings, and the strong ones as a bound for eigenvalues has
+ * them. */
+typedef struct {
+    uint found[MOST_ENTRIES + 1];
+    real sums[MOST_ENTRIES + 1];
+    uint count;
+    real diagonal, strong;
+} smoothed;
+
+static inline void smoothed_add(smoothed *s, uint key, real term, real coupling)
+{
+    if (key == WEAK) {
+        s->diagonal += coupling;
+    } else {
+        s->strong += fabs(coupling);
+        if (key != NONE)
+            s->count = add_to(s->found, s->sums, s->count, key, term);
+    }
+}
+
+/* All couplings are there: how many entries it has then. */
+static inline uint smoothed_end(smoothed *s, uint own, real t)
+{
     if (own == NONE)
         return 0;
-    /* the diagonal with the weak couplings, and the strong ones as a bound for eigenvalues has them */
-    const real own_b = b[i];
-    real diagonal = 1, strong = 0;
-    uint count = 0;
-    EACH_ENTRY(e, starts, i) {
-        const uint j = columns[e];
-        const real v = values[e];
-        if (j == i)
-            continue;
-        const real coupling = QUOTIENT(v * b[j], own_b);
-        if (is_strong(i, j, v, largest)) {
-            strong += fabs(coupling);
-            if (aggregates[j] != NONE)
-                count = add_to(found, sums, count, aggregates[j], -v * t[j]);
-        } else {
-            diagonal += coupling;
-        }
-    }
-    if (diagonal < LEAST || count > MOST_ENTRIES) {
-        found[0] = own;
-        sums[0] = t[i];
+    if (s->diagonal < LEAST || s->count > MOST_ENTRIES) {
+        s->found[0] = own;
+        s->sums[0] = t;
         return 1;
     }
-    const real omega = QUOTIENT(OMEGA, 1 + fmax(QUOTIENT(strong, diagonal), (real)1));
-    const real scale = QUOTIENT(omega, diagonal);
-    for (uint k = 0; k < count; k++)
-        sums[k] *= scale;
-    return add_to(found, sums, count, own, (1 - omega) * t[i]);
+    const real omega = QUOTIENT(OMEGA, 1 + fmax(QUOTIENT(s->strong, s->diagonal), (real)1));
+    const real scale = QUOTIENT(omega, s->diagonal);
+    for (uint k = 0; k < s->count; k++)
+        s->sums[k] *= scale;
+    return add_to(s->found, s->sums, s->count, own, (1 - omega) * t);
 }
 
 KERNEL void smoothed_lengths(SMOOTHED_ARGS, __global uint *restrict lengths)
 {
-    uint found[MOST_ENTRIES + 1];
-    real sums[MOST_ENTRIES + 1];
-    EACH_ROW(i, n)
-        lengths[i] = smoothed_row(i, starts, columns, values, b, largest, aggregates, t, found, sums);
+    SMOOTHED_LOCAL
+    EACH_BLOCK_OF(n) {
+        smoothed s;
+        s.count = 0;
+        s.diagonal = 1;
+        s.strong = 0;
+        EACH_STAGE(at) {
+            SMOOTHED_STAGE(at)
+            barrier(CLK_LOCAL_MEM_FENCE);
+            EACH_OWN(e, at)
+                smoothed_add(&s, keys[e], terms[e], couplings[e]);
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+        if (HAS_ROW)
+            lengths[OWN_ROW] = smoothed_end(&s, as_uint(needs[OWN_ROW].s3), needs[OWN_ROW].s2);
+    }
 }
 
 /* Rows in the order of their columns. */
 KERNEL void smoothed_rows(SMOOTHED_ARGS, __global const uint *restrict p_starts, __global uint *restrict p_columns,
                           __global real *restrict p_values)
 {
-    uint found[MOST_ENTRIES + 1];
-    real sums[MOST_ENTRIES + 1];
-    EACH_ROW(i, n) {
-        const uint count = smoothed_row(i, starts, columns, values, b, largest, aggregates, t, found, sums);
-        for (uint k = 0; k < count; k++) {
-            uint rank = 0;
-            for (uint other = 0; other < count; other++)
-                rank += found[other] < found[k];
-            p_columns[p_starts[i] + rank] = found[k];
-            p_values[p_starts[i] + rank] = sums[k];
+    SMOOTHED_LOCAL
+    EACH_BLOCK_OF(n) {
+        smoothed s;
+        s.count = 0;
+        s.diagonal = 1;
+        s.strong = 0;
+        EACH_STAGE(at) {
+            SMOOTHED_STAGE(at)
+            barrier(CLK_LOCAL_MEM_FENCE);
+            EACH_OWN(e, at)
+                smoothed_add(&s, keys[e], terms[e], couplings[e]);
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+        if (HAS_ROW) {
+            const uint count = smoothed_end(&s, as_uint(needs[OWN_ROW].s3), needs[OWN_ROW].s2), begin = p_starts[OWN_ROW];
+            for (uint k = 0; k < count; k++) {
+                uint rank = 0;
+                for (uint other = 0; other < count; other++)
+                    rank += s.found[other] < s.found[k];
+                p_columns[begin + rank] = s.found[k];
+                p_values[begin + rank] = s.sums[k];
+            }
         }
     }
 }
@@ -149,12 +197,16 @@ KERNEL void tentative_rows(uint n, __global const uint *restrict aggregates, __g
     }
 }
 
+/* Does what follows for each entry e that the work-item has of each row i: `lanes` neighbouring work-items share a row. */
+#define EACH_SHARED(e, i, n, starts, lanes)                                                                            \
+    for (uint i = get_global_id(0) / (lanes); i < (n); i += get_global_size(0) / (lanes))                              \
+        for (uint e = starts[i] + get_global_id(0) % (lanes), e##_end = starts[i + 1]; e < e##_end; e += (lanes))
+
 /* The row of each entry. */
-KERNEL void entry_rows(uint n, __global const uint *restrict starts, __global uint *restrict rows)
+KERNEL void entry_rows(uint n, uint lanes, __global const uint *restrict starts, __global uint *restrict rows)
 {
-    EACH_ROW(i, n)
-        EACH_ENTRY(e, starts, i)
-            rows[e] = i;
+    EACH_SHARED(e, i, n, starts, lanes)
+        rows[e] = i;
 }
 
 /* Rows and values of entries in another order. */
@@ -185,21 +237,19 @@ KERNEL void scale_factors(ROWS_ARGS, __global const uint *restrict r_starts, __g
 }
 
 /* The matrix. */
-KERNEL void scale_both(uint n, __global const uint *restrict starts, __global const uint *restrict columns,
+KERNEL void scale_both(uint n, uint lanes, __global const uint *restrict starts, __global const uint *restrict columns,
                        __global const real *restrict factors, __global real *restrict values)
 {
-    EACH_ROW(i, n)
-        EACH_ENTRY(e, starts, i)
-            values[e] = columns[e] == i ? 1 : values[e] * (factors[i] * factors[columns[e]]);
+    EACH_SHARED(e, i, n, starts, lanes)
+        values[e] = columns[e] == i ? 1 : values[e] * (factors[i] * factors[columns[e]]);
 }
 
 /* The rows of the transpose of P. */
-KERNEL void scale_rows(uint n, __global const uint *restrict starts, __global const real *restrict factors,
+KERNEL void scale_rows(uint n, uint lanes, __global const uint *restrict starts, __global const real *restrict factors,
                        __global real *restrict values)
 {
-    EACH_ROW(i, n)
-        EACH_ENTRY(e, starts, i)
-            values[e] *= factors[i];
+    EACH_SHARED(e, i, n, starts, lanes)
+        values[e] *= factors[i];
 }
 
 /* The columns of P, with the other sign: a cycle has x + P e as the residual of -P. */

@@ -1,7 +1,11 @@
 /* Multigrid by smoothed aggregation, set up on a device: what couples strongly, and the graph of it. src/precond/amg has what all of
  * amg_*.cl computes, on the host: the same integers and, but for sums over all rows, the same bits of all numbers.
  *
- * Matrices are compressed rows with a diagonal of 1, and a work-item takes a row. There is no shape for CPUs, which are set up by the host.
+ * Matrices are compressed rows with a diagonal of 1. There is no shape for CPUs, which are set up by the host.
+ *
+ * Either a work-item takes a row, or a group takes a row block, as csr.cl does: STAGED entries at most, unless it is a single longer row,
+ * of 256 rows at most. First all work-items load entries, several neighbouring ones those of a row, and leave in local memory what is to be
+ * known of each; then each row is gone through by one of them, in the order of its columns.
  */
 #if SHAPE_CPU
 #error "amg_*.cl has no shape for CPUs"
@@ -11,6 +15,43 @@
     uint n, __global const uint *restrict starts, __global const uint *restrict columns, __global const real *restrict values
 #define EACH_ROW(i, n) for (uint i = get_global_id(0); i < (n); i += get_global_size(0))
 #define EACH_ENTRY(e, starts, i) for (uint e = starts[i], e##_end = starts[i + 1]; e < e##_end; e++)
+
+#define STAGED 2048
+#define BLOCKS_ARGS                                                                                                    \
+    uint n, __global const uint2 *restrict blocks, __global const uint *restrict starts,                               \
+        __global const uint *restrict columns, __global const real *restrict values
+
+/* Does what follows for each of n row blocks: of `rows` rows from row_begin on, whose entries begin at block_begin. A row has `lanes`. */
+#define EACH_BLOCK_OF(n)                                                                                               \
+    for (uint k = get_group_id(0), row_begin, rows, block_begin, block_end, lanes;                                     \
+         k < (n) && (row_begin = blocks[k].s0, rows = blocks[k].s1 - row_begin, block_begin = starts[row_begin],        \
+                     block_end = starts[row_begin + rows], lanes = lanes_of(rows), 1);                                  \
+         k += get_num_groups(0))
+
+/* Does what follows for each STAGED entries of it, from `at` on, of which number e is staged at e - at. */
+#define EACH_STAGE(at) for (uint at = block_begin; at < block_end; at += STAGED)
+
+/* Does what follows for each entry e of these that the work-item loads, in row i. */
+#define EACH_LOADED(e, i, at)                                                                                          \
+    for (uint i = row_begin + get_local_id(0) / lanes, e = i - row_begin < rows ? max(starts[i], at) + get_local_id(0) % lanes : UINT_MAX, \
+              e##_end = i - row_begin < rows ? min(starts[i + 1], at + STAGED) : 0;                                    \
+         e < e##_end; e += lanes)
+
+/* The row that the work-item goes through, if there is one; does what follows for each of its staged entries. */
+#define OWN_ROW (row_begin + (uint)get_local_id(0))
+#define HAS_ROW (get_local_id(0) < rows)
+#define EACH_OWN(e, at)                                                                                                \
+    for (uint e = HAS_ROW ? max(starts[OWN_ROW], at) - at : 1, e##_end = HAS_ROW ? min(starts[OWN_ROW + 1], at + STAGED) - at : 0; \
+         e < e##_end; e++)
+
+/* A power of two of lanes for each row. */
+static inline uint lanes_of(uint rows)
+{
+    uint lanes = GROUP_SIZE;
+    while (lanes * rows > GROUP_SIZE)
+        lanes /= 2;
+    return lanes;
+}
 
 /* Rounded once: of floats alone, devices may round quotients and roots as they like. */
 #define QUOTIENT(a, b) ((real)((acc)(a) / (acc)(b)))
@@ -27,27 +68,39 @@ static inline int is_strong(uint i, uint j, real v, __global const real *largest
 
 /* largest[i] = max |a_ij| beside the diagonal, or infinity if all of them together are far below it, weighted by b. Of each group,
  * bounds[2 g] and behind get the largest sum of a row, not weighted and weighted. */
-KERNEL void strength(ROWS_ARGS, __global const real *restrict b, __global real *restrict largest,
+KERNEL void strength(BLOCKS_ARGS, __global const real *restrict b, __global real *restrict largest,
                      __global real *restrict bounds)
 {
-    __local real2 scratch[GROUP_SIZE];
+    /* |a_ij|, with the sign of the diagonal turned, and |a_ij| b_j */
+    __local real sizes[STAGED], shares[STAGED];
     real2 most = 0;
-    EACH_ROW(i, n) {
-        const real own_b = b[i];
+    EACH_BLOCK_OF(n) {
         real own = 0, others = 0, plain = 0, weighted = 0;
-        EACH_ENTRY(e, starts, i) {
-            const real v = fabs(values[e]);
-            const uint j = columns[e];
-            const real share = v * b[j];
-            plain += v;
-            weighted += share;
-            own = j == i ? own : fmax(own, v);
-            others += j == i ? 0 : share;
+        EACH_STAGE(at) {
+            EACH_LOADED(e, i, at) {
+                const real size = fabs(values[e]);
+                const uint j = columns[e];
+                sizes[e - at] = j == i ? -size : size;
+                shares[e - at] = size * b[j];
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+            EACH_OWN(e, at) {
+                const real size = sizes[e], share = shares[e];
+                plain += fabs(size);
+                weighted += share;
+                own = fmax(own, size);
+                others += size < 0 ? 0 : share;
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
         }
-        largest[i] = others < DOMINANT * own_b ? INFINITY : own;
-        most = fmax(most, (real2)(plain, QUOTIENT(weighted, own_b)));
+        if (HAS_ROW) {
+            const real own_b = b[OWN_ROW];
+            largest[OWN_ROW] = others < DOMINANT * own_b ? INFINITY : own;
+            most = fmax(most, (real2)(plain, QUOTIENT(weighted, own_b)));
+        }
     }
     const uint lane = get_local_id(0);
+    __local real2 scratch[GROUP_SIZE];
     scratch[lane] = most;
     for (uint apart = GROUP_SIZE / 2; apart > 0; apart /= 2) {
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -59,25 +112,44 @@ KERNEL void strength(ROWS_ARGS, __global const real *restrict b, __global real *
 }
 
 /* How many strong neighbours rows have. */
-KERNEL void graph_lengths(ROWS_ARGS, __global const real *restrict largest, __global uint *restrict lengths)
+KERNEL void graph_lengths(BLOCKS_ARGS, __global const real *restrict largest, __global uint *restrict lengths)
 {
-    EACH_ROW(i, n) {
+    __local uchar strong[STAGED];
+    EACH_BLOCK_OF(n) {
         uint length = 0;
-        EACH_ENTRY(e, starts, i)
-            length += is_strong(i, columns[e], values[e], largest);
-        lengths[i] = length;
+        EACH_STAGE(at) {
+            EACH_LOADED(e, i, at)
+                strong[e - at] = is_strong(i, columns[e], values[e], largest);
+            barrier(CLK_LOCAL_MEM_FENCE);
+            EACH_OWN(e, at)
+                length += strong[e];
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+        if (HAS_ROW)
+            lengths[OWN_ROW] = length;
     }
 }
 
 /* The strong neighbours of each row, from graph[i] on. */
-KERNEL void graph_neighbours(ROWS_ARGS, __global const real *restrict largest, __global const uint *restrict graph,
+KERNEL void graph_neighbours(BLOCKS_ARGS, __global const real *restrict largest, __global const uint *restrict graph,
                              __global uint *restrict neighbours)
 {
-    EACH_ROW(i, n) {
-        uint at = graph[i];
-        EACH_ENTRY(e, starts, i)
-            if (is_strong(i, columns[e], values[e], largest))
-                neighbours[at++] = columns[e];
+    /* where they are strong, else UINT_MAX */
+    __local uint strong[STAGED];
+    EACH_BLOCK_OF(n) {
+        uint next = HAS_ROW ? graph[OWN_ROW] : 0;
+        EACH_STAGE(at) {
+            EACH_LOADED(e, i, at) {
+                const uint j = columns[e];
+                strong[e - at] = is_strong(i, j, values[e], largest) ? j : UINT_MAX;
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+            EACH_OWN(e, at) {
+                if (strong[e] != UINT_MAX)
+                    neighbours[next++] = strong[e];
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
     }
 }
 
@@ -131,18 +203,27 @@ KERNEL void lanczos_begin(uint n, __global real *restrict v)
 }
 
 /* w = A v - beta before; partials get each group's part of w.v. */
-KERNEL void lanczos_product(ROWS_ARGS, real beta, __global const real *restrict v, __global const real *restrict before,
+KERNEL void lanczos_product(BLOCKS_ARGS, real beta, __global const real *restrict v, __global const real *restrict before,
                             __global real *restrict w, __global acc *restrict partials)
 {
+    __local real products[STAGED];
     __local acc scratch[GROUP_SIZE];
     acc sum = 0;
-    EACH_ROW(i, n) {
+    EACH_BLOCK_OF(n) {
         real own = 0;
-        EACH_ENTRY(e, starts, i)
-            own += values[e] * v[columns[e]];
-        own -= beta * before[i];
-        w[i] = own;
-        sum += (acc)own * (acc)v[i];
+        EACH_STAGE(at) {
+            EACH_LOADED(e, i, at)
+                products[e - at] = values[e] * v[columns[e]];
+            barrier(CLK_LOCAL_MEM_FENCE);
+            EACH_OWN(e, at)
+                own += products[e];
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+        if (HAS_ROW) {
+            own -= beta * before[OWN_ROW];
+            w[OWN_ROW] = own;
+            sum += (acc)own * (acc)v[OWN_ROW];
+        }
     }
     sum = group_sum(sum, scratch);
     if (get_local_id(0) == 0)

@@ -32,6 +32,7 @@
 typedef REAL real;
 typedef ACC acc;
 typedef JOIN(REAL, 2) real2;
+typedef JOIN(REAL, 4) real4;
 typedef JOIN(REAL, 8) real8;
 typedef JOIN(ACC, 2) acc2;
 typedef JOIN(ACC, 4) acc4;

@@ -2,6 +2,7 @@
 
 use std::mem::ManuallyDrop;
 use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use opencl3::event::Event;
@@ -9,18 +10,35 @@ use opencl3::memory::{Buffer, CL_MEM_READ_WRITE, ClMem};
 use opencl3::types::{CL_BLOCKING, cl_mem};
 
 use super::context::FINISH;
+use super::pool::Pool;
 use super::{Call, Context, Doing, Queue};
 use crate::error::{Error, Result};
 use crate::memory::Plain;
 
 /// An array in a device's memory: a handle, through which kernels in the queue may write also where it is shared.
 pub(crate) struct DeviceVec<T> {
-    pub(super) buffer: Buffer<T>,
+    /// Until it is dropped.
+    pub(super) buffer: ManuallyDrop<Buffer<T>>,
+    /// Its bytes,
+    bytes: usize,
+    /// and who has it then, if it is to be used again.
+    pub(super) pool: Option<Arc<Pool>>,
     pub(super) len: usize,
     /// Unlike a handle, never that of another array.
     id: u64,
     /// Its name in errors.
     pub(super) what: &'static str,
+}
+
+impl<T> Drop for DeviceVec<T> {
+    fn drop(&mut self) {
+        let mem = self.buffer.get();
+        match self.pool.take() {
+            Some(pool) => pool.put(self.bytes, Buffer::new(mem)),
+            // SAFETY: this is the last use.
+            None => unsafe { ManuallyDrop::drop(&mut self.buffer) },
+        }
+    }
 }
 
 /// Every array takes a multiple of so many bytes, the longest pattern that OpenCL fills with.
@@ -68,7 +86,7 @@ impl<T: Plain> DeviceVec<T> {
     }
 
     /// Bytes of the buffer of an array of `len` elements.
-    const fn room(len: usize) -> usize {
+    pub(super) const fn room(len: usize) -> usize {
         (len * size_of::<T>()).next_multiple_of(GRAIN)
     }
 
@@ -82,7 +100,16 @@ impl<T: Plain> DeviceVec<T> {
         Ok(vec)
     }
 
+    /// An array of `len` elements, which may be anything.
+    ///
+    /// # Errors
+    /// As [`DeviceVec::zeros`].
     pub(crate) fn uninit(ctx: &Context, len: usize, what: &'static str) -> Result<Self> {
+        Self::with_room(ctx, (len, Self::room(len.max(1))), what) // empty buffers are not allowed
+    }
+
+    /// The same in a buffer of so many bytes, which are enough for it.
+    pub(super) fn with_room(ctx: &Context, (len, room): (usize, usize), what: &'static str) -> Result<Self> {
         let bytes = (len * size_of::<T>()) as u64;
         let limit = ctx.info().max_buffer_bytes;
         if bytes > limit {
@@ -96,13 +123,17 @@ impl<T: Plain> DeviceVec<T> {
             });
         }
         const { assert!(GRAIN.is_multiple_of(size_of::<T>())) };
-        let room = Self::room(len.max(1)) / size_of::<T>(); // empty buffers are not allowed
         // SAFETY: no host pointer is given.
         let buffer = ctx.call(Doing(Call::Allocate, what), "clCreateBuffer", || unsafe {
-            Buffer::create(&ctx.context, CL_MEM_READ_WRITE, room, ptr::null_mut())
+            Buffer::create(&ctx.context, CL_MEM_READ_WRITE, room / size_of::<T>(), ptr::null_mut())
         });
-        let buffer = buffer.map_err(|e| no_room(ctx, what, bytes, e))?;
-        Ok(Self { buffer, len, id: new_id(), what })
+        Ok(Self::in_buffer((buffer.map_err(|e| no_room(ctx, what, bytes, e))?, room), len, what))
+    }
+
+    /// An array in a buffer of so many bytes, which are enough for it.
+    pub(super) fn in_buffer((buffer, bytes): (Buffer<T>, usize), len: usize, what: &'static str) -> Self {
+        assert!(bytes >= Self::room(len.max(1)));
+        Self { buffer: ManuallyDrop::new(buffer), bytes, pool: None, len, id: new_id(), what }
     }
 
     /// Drivers allocate late: the first use of a buffer fails where its creation did not.

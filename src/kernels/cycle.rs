@@ -19,6 +19,12 @@ pub(crate) struct Polynomial {
 }
 
 impl Polynomial {
+    /// c and d of c r + d A r, which is what both steps add to x.
+    pub(crate) fn of_residual(&self) -> [f32; 2] {
+        let Self { keep, add: [first, second], weight: [of_first, of_second] } = *self;
+        [of_first * first + of_second * (keep * first + second), -of_second * second * first]
+    }
+
     /// As kernels take it.
     fn arguments(&self) -> [&dyn Argument; 5] {
         let Self { keep, add: [first, second], weight: [of_first, of_second] } = self;

@@ -8,6 +8,7 @@
 pub(crate) mod amg;
 pub(crate) mod basis;
 pub(crate) mod batch;
+pub(crate) mod coarse;
 pub(crate) mod columns;
 pub(crate) mod convert;
 pub(crate) mod csr;
@@ -469,6 +470,9 @@ impl Element for u16 {
 }
 impl Element for [u32; 2] {
     const CL_NAME: &'static str = "uint2";
+}
+impl Element for [f32; 4] {
+    const CL_NAME: &'static str = "float4";
 }
 impl<T: Real> Element for T {
     const CL_NAME: &'static str = T::CL_NAME;

@@ -21,3 +21,5 @@ unsafe impl Plain for u32 {}
 unsafe impl Plain for u64 {}
 // SAFETY: as above.
 unsafe impl Plain for [u32; 2] {}
+// SAFETY: as above.
+unsafe impl Plain for [f32; 4] {}

@@ -2,7 +2,7 @@
 
 use super::strength::DeviceGraph;
 use super::{AmgKernels, DeviceSparse};
-use crate::device::{Context, DeviceVec};
+use crate::device::{Context, DeviceVec, Stay};
 use crate::error::Result;
 use crate::real::Real;
 
@@ -32,7 +32,7 @@ impl<A: Real> AmgKernels<A> {
     ) -> Result<DeviceAggregates> {
         let n = graph.n;
         assert!(n == a.n_rows && n == a.n_cols && n <= largest.len());
-        let array = |what| DeviceVec::<u32>::uninit(ctx, n, what);
+        let array = |what| self.short::<u32>(ctx, n, what);
         let (roots, states, least) = (array("roots")?, array("states")?, array("least states")?);
         let g = graph.arguments();
         // SAFETY, of all: types as declared in the file; arrays of n elements, the graph of n rows whose neighbours are below n, and roots, too.
@@ -52,7 +52,7 @@ impl<A: Real> AmgKernels<A> {
         unsafe { self.run(ctx, "root_sizes", n, &[&[&roots, &sizes]]) }?;
         // SAFETY: as above.
         unsafe { self.run(ctx, "roots_join", n, &[&a.rows(), &[largest, &roots, &sizes, &joined, &is_root]]) }?;
-        let (numbers, count) = self.starts(ctx, &is_root)?;
+        let (numbers, count) = self.starts(ctx, &is_root, Stay::Short)?;
         let of = roots;
         // SAFETY: as above, and n + 1 numbers.
         unsafe { self.run(ctx, "aggregates_number", n, &[&[&joined, &numbers, &of]]) }?;
@@ -71,7 +71,7 @@ impl<A: Real> AmgKernels<A> {
         // before the first round, something is
         let mut left = [0u32; ROUNDS as usize + 1];
         left[0] = 1;
-        let undecided = DeviceVec::from_slice(ctx, &left, "whether rows are left")?;
+        let undecided = self.numbers(ctx, &left, "whether rows are left")?;
         // SAFETY, of all: types as declared in the file; arrays of n elements, the graph of n rows, and a number for each round and one more.
         unsafe { self.run(ctx, "independent_begin", n, &[&[roots, states, least]]) }?;
         for round in 0..ROUNDS {

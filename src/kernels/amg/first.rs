@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::{AmgKernels, DeviceSparse, GROUP, GROUPS_OF_A_UNIT};
-use crate::device::{Context, DeviceVec, Grid, Kernel};
+use crate::device::{Context, DeviceVec, Grid, Kernel, Stay};
 use crate::error::Result;
 use crate::kernels::dictionary::{DictionaryBlock, DictionarySegment, SLICE};
 use crate::kernels::{Argument, PRELUDE, USUAL_STD, count, launch, options_of};
@@ -130,7 +130,7 @@ impl<T: Real> FirstKernels<T> {
         let lengths = DeviceVec::uninit(ctx, n, "lengths of rows")?;
         // SAFETY: types as declared in the file; n rows, as the block vouches, and as many elements.
         unsafe { self.run(ctx, "first_lengths", n, &[&*block.patterns, &*block.runs, &lengths]) }?;
-        let matrix = levels.with_lengths(ctx, n, &lengths)?;
+        let matrix = levels.with_lengths(ctx, n, &lengths, Stay::Short)?;
         // SAFETY: the same, and room for as many entries as were counted.
         unsafe {
             self.of_patterns(

@@ -11,13 +11,15 @@ pub(crate) mod strength;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use super::primitives::scan::Scan;
 use super::primitives::sort::{DIGIT_BITS, GROUPS_PER_UNIT as GROUPS_OF_SORTS, Payload, Sort, SortSpace};
 use super::primitives::{GROUPS_PER_UNIT, ITEMS, ShareSums, Tiling};
 use super::{Argument, PRELUDE, Shape, USUAL_STD, count, launch, options_of};
-use crate::device::{Context, DeviceVec, Grid, Kernel};
+use crate::device::{Context, DeviceVec, Grid, Kernel, Pool, Stay};
 use crate::error::{Error, Result};
+use crate::memory::Plain;
 use crate::real::Real;
 
 /// Work-items of a group, of rows and of products.
@@ -28,7 +30,7 @@ const PRODUCT_GROUP: usize = 128;
 const GROUPS_OF_A_UNIT: usize = 32;
 
 /// Kernels where a work-item takes a row, or an entry.
-const ROW_KERNELS: [&str; 30] = [
+const ROW_KERNELS: [&str; 31] = [
     "strength",
     "graph_lengths",
     "graph_neighbours",
@@ -51,6 +53,7 @@ const ROW_KERNELS: [&str; 30] = [
     "key_starts",
     "coarse_vector",
     "tentative",
+    "smoothed_needs",
     "smoothed_lengths",
     "smoothed_rows",
     "tentative_lengths",
@@ -93,13 +96,31 @@ impl DeviceSparse {
     }
 }
 
+/// A matrix with its rows in blocks, of which each is loaded by a group at once.
+#[derive(Clone, Copy)]
+pub(crate) struct Blocked<'a> {
+    pub(crate) matrix: &'a DeviceSparse,
+    pub(crate) blocks: &'a DeviceVec<[u32; 2]>,
+}
+
+impl Blocked<'_> {
+    /// As kernels take it.
+    fn rows(&self) -> [&dyn Argument; 4] {
+        let DeviceSparse { starts, columns, values, .. } = self.matrix;
+        [self.blocks, starts, columns, values]
+    }
+}
+
 /// The kernels, on a device whose sums are in `A`.
 pub(crate) struct AmgKernels<A> {
     kernels: BTreeMap<&'static str, Kernel>,
     scan: Scan<u32>,
     sort: Sort<u32>,
-    /// Of scans.
+    /// Of scans, and of sorts as large as there were.
     sums: RefCell<ShareSums>,
+    sorting: RefCell<Option<SortSpace<u32>>>,
+    /// What arrays were in.
+    pool: Arc<Pool>,
     most_groups: usize,
     types: PhantomData<fn() -> A>,
 }
@@ -136,9 +157,48 @@ impl<A: Real> AmgKernels<A> {
             scan: Scan::build(ctx, tiling(GROUPS_PER_UNIT))?,
             sort: Sort::build(ctx, tiling(GROUPS_OF_SORTS), DIGIT_BITS)?,
             sums: RefCell::new(ShareSums::new(ctx, tiling(GROUPS_PER_UNIT))?),
+            sorting: RefCell::default(),
+            pool: Arc::default(),
             most_groups: GROUPS_OF_A_UNIT * ctx.info().compute_units.max(1) as usize,
             types: PhantomData,
         }))
+    }
+
+    /// Launches a kernel on row blocks, a group each.
+    ///
+    /// # Safety
+    /// As [`launch`].
+    unsafe fn run_blocks(
+        &self,
+        ctx: &Context,
+        name: &'static str,
+        a: Blocked<'_>,
+        args: &[&dyn Argument],
+    ) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { self.run_in(ctx, name, self.grid_of_blocks(a), a.blocks.len(), &[&a.rows(), args]) }
+    }
+
+    /// Groups that take row blocks.
+    fn grid_of_blocks(&self, a: Blocked<'_>) -> Grid {
+        Grid { groups: a.blocks.len().clamp(1, self.most_groups), group_size: GROUP }
+    }
+
+    /// Launches a kernel in which neighbouring work-items share a row of so many entries on the average.
+    ///
+    /// # Safety
+    /// As [`launch`].
+    unsafe fn run_shared(
+        &self,
+        ctx: &Context,
+        name: &'static str,
+        (rows, entries): (usize, usize),
+        args: &[&dyn Argument],
+    ) -> Result<()> {
+        let lanes = (entries / rows.max(1)).clamp(1, 32).next_power_of_two();
+        let of_row = count(lanes);
+        // SAFETY: the caller's promise.
+        unsafe { self.run_in(ctx, name, self.grid(rows * lanes), rows, &[&[&of_row], args]) }
     }
 
     /// Groups that take so many rows.
@@ -173,13 +233,25 @@ impl<A: Real> AmgKernels<A> {
         unsafe { launch(ctx, &self.kernels[name], grid, &all) }
     }
 
+    /// An array for a while.
+    fn short<T: Plain>(&self, ctx: &Context, len: usize, what: &'static str) -> Result<DeviceVec<T>> {
+        self.pool.array(ctx, len, Stay::Short, what)
+    }
+
+    /// A few numbers on the device.
+    fn numbers(&self, ctx: &Context, numbers: &[u32], what: &'static str) -> Result<DeviceVec<u32>> {
+        let mut there = self.short(ctx, numbers.len(), what)?;
+        there.write(ctx, 0, numbers)?;
+        Ok(there)
+    }
+
     /// Where runs of these lengths begin, and behind them their sum, which it gives, too. Waits.
     ///
     /// # Errors
     /// A failing device, or more than 2³² − 1 altogether.
-    fn starts(&self, ctx: &Context, lengths: &DeviceVec<u32>) -> Result<(DeviceVec<u32>, usize)> {
+    fn starts(&self, ctx: &Context, lengths: &DeviceVec<u32>, stay: Stay) -> Result<(DeviceVec<u32>, usize)> {
         let n = lengths.len();
-        let mut starts = DeviceVec::uninit(ctx, n + 1, "where rows begin")?;
+        let mut starts = self.pool.array(ctx, n + 1, stay, "where rows begin")?;
         let mut sums = self.sums.borrow_mut();
         self.scan.exclusive(ctx, n, lengths, &mut starts, &mut sums)?;
         let total = sums.total(ctx)?;
@@ -196,20 +268,51 @@ impl<A: Real> AmgKernels<A> {
         }
     }
 
-    /// Sorts keys below 2^`bits`, and tells where each was.
-    fn sorted(&self, ctx: &Context, keys: &DeviceVec<u32>, below: usize) -> Result<(DeviceVec<u32>, DeviceVec<u32>)> {
+    /// A matrix of rows of these lengths, whose entries are not there yet.
+    fn with_lengths(&self, ctx: &Context, n_cols: usize, lengths: &DeviceVec<u32>, stay: Stay) -> Result<DeviceSparse> {
+        let (starts, nnz) = self.starts(ctx, lengths, stay)?;
+        self.with_starts(ctx, (lengths.len(), n_cols), starts, nnz, stay)
+    }
+
+    /// The same, whose rows begin there.
+    fn with_starts(
+        &self,
+        ctx: &Context,
+        (n_rows, n_cols): (usize, usize),
+        starts: DeviceVec<u32>,
+        nnz: usize,
+        stay: Stay,
+    ) -> Result<DeviceSparse> {
+        let columns = self.pool.array(ctx, nnz, stay, "columns of a level")?;
+        let values = self.pool.array(ctx, nnz, stay, "values of a level")?;
+        Ok(DeviceSparse { n_rows, n_cols, starts, columns, values })
+    }
+
+    /// Sorts keys below `below`, and tells where each was.
+    fn sorted(
+        &self,
+        ctx: &Context,
+        keys: &DeviceVec<u32>,
+        below: usize,
+        stay: Stay,
+    ) -> Result<(DeviceVec<u32>, DeviceVec<u32>)> {
         let (n, bits) = (keys.len(), (below.max(2) - 1).ilog2() + 1);
-        let mut space = SortSpace::new(ctx, &self.sort, (n, bits), true)?;
-        let mut sorted = DeviceVec::uninit(ctx, n, "sorted keys")?;
-        let mut places = DeviceVec::uninit(ctx, n, "places of keys")?;
+        let mut sorting = self.sorting.borrow_mut();
+        let mut space = match sorting.take().filter(|space| space.holds(&self.sort, (n, bits))) {
+            Some(space) => space,
+            None => SortSpace::new(ctx, &self.sort, (n, bits), true)?,
+        };
+        let mut sorted = self.pool.array(ctx, n, stay, "sorted keys")?;
+        let mut places = self.short(ctx, n, "places of keys")?;
         let to = (keys, &mut sorted);
         self.sort.sort(ctx, (n, bits), to, Payload::Indices(&mut places), &mut space)?;
+        *sorting = Some(space);
         Ok((sorted, places))
     }
 
-    /// Where the keys from each number on begin, of sorted ones up to `most`; waits for nothing.
-    fn key_starts(&self, ctx: &Context, sorted: &DeviceVec<u32>, most: usize) -> Result<DeviceVec<u32>> {
-        let starts = DeviceVec::uninit(ctx, most + 1, "where rows begin")?;
+    /// Where the keys from each number on begin, of sorted ones up to `most`.
+    fn key_starts(&self, ctx: &Context, sorted: &DeviceVec<u32>, most: usize, stay: Stay) -> Result<DeviceVec<u32>> {
+        let starts = self.pool.array(ctx, most + 1, stay, "where rows begin")?;
         let (n, most) = (count(sorted.len()), count(most));
         // SAFETY: types as declared in the file; n keys up to `most`, and room for most + 1 places. The kernel takes n + 1 of them.
         unsafe {

@@ -1,13 +1,16 @@
 //! Launchers of `cl/amg_strength.cl`.
 
-use super::{AmgKernels, DeviceSparse};
-use crate::device::{Context, DeviceVec};
+use super::{AmgKernels, Blocked, DeviceSparse};
+use crate::device::{Context, DeviceVec, Stay};
 use crate::error::Result;
 use crate::kernels::Argument;
 use crate::real::Real;
 
 /// Rows that are cut into blocks together.
 const CHUNK: usize = 256;
+
+/// Rows and entries at most of the blocks that [`Blocked`] has.
+pub(crate) const BLOCK: (usize, usize) = (256, 2048);
 
 /// The strong neighbours of each row.
 pub(crate) struct DeviceGraph {
@@ -31,15 +34,15 @@ impl<A: Real> AmgKernels<A> {
     pub(crate) fn strength(
         &self,
         ctx: &Context,
-        a: &DeviceSparse,
+        a: Blocked<'_>,
         b: &DeviceVec<f32>,
     ) -> Result<(DeviceVec<f32>, [f32; 2])> {
-        let (n, groups) = (a.n_rows, self.grid(a.n_rows).groups);
-        assert!(n <= b.len() && n == a.n_cols);
-        let largest = DeviceVec::uninit(ctx, n, "the largest entries of rows")?;
-        let bounds: DeviceVec<f32> = DeviceVec::uninit(ctx, 2 * groups, "bounds of eigenvalues")?;
+        let (n, groups) = (a.matrix.n_rows, self.grid_of_blocks(a).groups);
+        assert!(n <= b.len() && n == a.matrix.n_cols);
+        let largest = self.short(ctx, n, "the largest entries of rows")?;
+        let bounds: DeviceVec<f32> = self.short(ctx, 2 * groups, "bounds of eigenvalues")?;
         // SAFETY: types as declared in the file; vectors of n elements, and two numbers for each group.
-        unsafe { self.run(ctx, "strength", n, &[&a.rows(), &[b, &largest, &bounds]]) }?;
+        unsafe { self.run_blocks(ctx, "strength", a, &[b, &largest, &bounds]) }?;
         let mut of_groups = vec![0f32; 2 * groups];
         bounds.read(ctx, 0, &mut of_groups)?;
         let most = of_groups.as_chunks::<2>().0.iter();
@@ -50,16 +53,16 @@ impl<A: Real> AmgKernels<A> {
     ///
     /// # Errors
     /// A failing device, or not enough memory.
-    pub(crate) fn graph(&self, ctx: &Context, a: &DeviceSparse, largest: &DeviceVec<f32>) -> Result<DeviceGraph> {
-        let n = a.n_rows;
-        assert!(n <= largest.len() && n == a.n_cols);
-        let lengths = DeviceVec::uninit(ctx, n, "lengths of rows")?;
+    pub(crate) fn graph(&self, ctx: &Context, a: Blocked<'_>, largest: &DeviceVec<f32>) -> Result<DeviceGraph> {
+        let n = a.matrix.n_rows;
+        assert!(n <= largest.len() && n == a.matrix.n_cols);
+        let lengths = self.short(ctx, n, "lengths of rows")?;
         // SAFETY: types as declared in the file; vectors of n elements.
-        unsafe { self.run(ctx, "graph_lengths", n, &[&a.rows(), &[largest, &lengths]]) }?;
-        let (starts, count) = self.starts(ctx, &lengths)?;
-        let neighbours = DeviceVec::uninit(ctx, count, "strong neighbours")?;
+        unsafe { self.run_blocks(ctx, "graph_lengths", a, &[largest, &lengths]) }?;
+        let (starts, count) = self.starts(ctx, &lengths, Stay::Short)?;
+        let neighbours = self.short(ctx, count, "strong neighbours")?;
         // SAFETY: the same, and room for as many neighbours as were counted.
-        unsafe { self.run(ctx, "graph_neighbours", n, &[&a.rows(), &[largest, &starts, &neighbours]]) }?;
+        unsafe { self.run_blocks(ctx, "graph_neighbours", a, &[largest, &starts, &neighbours]) }?;
         Ok(DeviceGraph { n, starts, neighbours })
     }
 
@@ -75,7 +78,7 @@ impl<A: Real> AmgKernels<A> {
     ) -> Result<DeviceVec<[u32; 2]>> {
         let chunks = a.n_rows.div_ceil(CHUNK);
         let most = [most_rows, most_entries].map(|most| most as u32);
-        let lengths = DeviceVec::uninit(ctx, chunks, "row blocks of chunks")?;
+        let lengths = self.short(ctx, chunks, "row blocks of chunks")?;
         let cut = |name, to: &[&dyn Argument]| {
             let rows = crate::kernels::count(a.n_rows);
             let mut all: Vec<&dyn Argument> = vec![&rows, &a.starts, &most[0], &most[1]];
@@ -84,10 +87,20 @@ impl<A: Real> AmgKernels<A> {
             unsafe { super::launch(ctx, &self.kernels[name], self.grid(chunks), &all) }
         };
         cut("blocks_count", &[&lengths])?;
-        let (firsts, count) = self.starts(ctx, &lengths)?;
-        let blocks = DeviceVec::uninit(ctx, count, "the row blocks")?;
+        let (firsts, count) = self.starts(ctx, &lengths, Stay::Short)?;
+        let blocks = self.pool.array(ctx, count, Stay::Long, "the row blocks")?;
         cut("blocks_cut", &[&firsts, &blocks])?;
         Ok(blocks)
+    }
+
+    /// A vector of zeros.
+    ///
+    /// # Errors
+    /// A failing device.
+    pub(crate) fn zeros(&self, ctx: &Context, n: usize) -> Result<DeviceVec<f32>> {
+        let v = self.short(ctx, n, "a vector of Lanczos' process")?;
+        v.fill(ctx, 0)?;
+        Ok(v)
     }
 
     /// A vector of numbers from −1 to 1 as if by chance.
@@ -95,7 +108,7 @@ impl<A: Real> AmgKernels<A> {
     /// # Errors
     /// A failing device.
     pub(crate) fn random(&self, ctx: &Context, n: usize) -> Result<DeviceVec<f32>> {
-        let v = DeviceVec::uninit(ctx, n, "a vector of Lanczos' process")?;
+        let v = self.short(ctx, n, "a vector of Lanczos' process")?;
         // SAFETY: types as declared in the file; n elements.
         unsafe { self.run(ctx, "lanczos_begin", n, &[&[&v]]) }?;
         Ok(v)
@@ -108,16 +121,16 @@ impl<A: Real> AmgKernels<A> {
     pub(crate) fn lanczos_product(
         &self,
         ctx: &Context,
-        a: &DeviceSparse,
+        a: Blocked<'_>,
         beta: f32,
         [v, before]: [&DeviceVec<f32>; 2],
         w: &mut DeviceVec<f32>,
     ) -> Result<f64> {
-        let n = a.n_rows;
-        assert!(a.n_cols <= v.len() && n <= before.len().min(w.len()));
-        self.summed(ctx, n, |partials| {
+        let (n, groups) = (a.matrix.n_rows, self.grid_of_blocks(a).groups);
+        assert!(a.matrix.n_cols <= v.len() && n <= before.len().min(w.len()));
+        self.summed(ctx, groups, |partials| {
             // SAFETY: types as declared in the file; vectors of n elements, and a number for each group.
-            unsafe { self.run(ctx, "lanczos_product", n, &[&a.rows(), &[&beta, v, before, w, partials]]) }
+            unsafe { self.run_blocks(ctx, "lanczos_product", a, &[&beta, v, before, w, partials]) }
         })
     }
 
@@ -134,7 +147,7 @@ impl<A: Real> AmgKernels<A> {
         w: &mut DeviceVec<f32>,
     ) -> Result<f64> {
         assert!(n <= v.len().min(w.len()));
-        self.summed(ctx, n, |partials| {
+        self.summed(ctx, self.grid(n).groups, |partials| {
             // SAFETY: types as declared in the file; vectors of n elements, and a number for each group.
             unsafe { self.run(ctx, "lanczos_remove", n, &[&[&alpha, v, w, partials]]) }
         })
@@ -150,10 +163,9 @@ impl<A: Real> AmgKernels<A> {
         unsafe { self.run(ctx, "lanczos_scale", n, &[&[&factor, w]]) }
     }
 
-    /// The sum of what each group leaves of n rows.
-    fn summed(&self, ctx: &Context, n: usize, leave: impl FnOnce(&DeviceVec<A>) -> Result<()>) -> Result<f64> {
-        let groups = self.grid(n).groups;
-        let partials = DeviceVec::uninit(ctx, groups, "partial sums")?;
+    /// The sum of what each group leaves.
+    fn summed(&self, ctx: &Context, groups: usize, leave: impl FnOnce(&DeviceVec<A>) -> Result<()>) -> Result<f64> {
+        let partials = self.short(ctx, groups, "partial sums")?;
         leave(&partials)?;
         let mut sums = vec![A::default(); groups];
         partials.read(ctx, 0, &mut sums)?;

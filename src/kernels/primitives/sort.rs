@@ -59,6 +59,12 @@ impl<K: Word> SortSpace<K> {
         })
     }
 
+    /// Whether there is room for so many keys, sorted by so many bits, and for what belongs to them.
+    pub(crate) fn holds(&self, sort: &Sort<K>, (n, bits): (usize, u32)) -> bool {
+        let spare = if sort.passes(bits) > 1 { n } else { 0 };
+        spare <= self.keys.len().min(self.payload.len()) && sort.tiling.groups(n) << sort.digit_bits < self.counts.len()
+    }
+
     /// Bytes on the device.
     pub(crate) fn bytes(&self) -> u64 {
         bytes(&self.keys) + bytes(&self.payload) + bytes(&self.counts) + self.sums.bytes()

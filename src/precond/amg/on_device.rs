@@ -28,6 +28,7 @@ use super::sparse::Sparse;
 use crate::backend::opencl::OpenClBackend;
 use crate::device::{Context, DeviceVec};
 use crate::error::Result;
+use crate::kernels::coarse::CoarseLevels;
 use crate::kernels::cycle::{CycleKernels, Polynomial};
 use crate::kernels::dictionary::DictionaryBlock;
 use crate::kernels::products::Product;
@@ -46,8 +47,8 @@ pub(crate) struct DeviceCycle<T: Real> {
     /// What r is multiplied by, and what comes of it.
     scales: [DeviceVec<T>; 2],
     levels: Vec<OnDevice>,
-    coarsest: Coarse,
-    /// Of the coarsest level.
+    coarsest: Coarse<T>,
+    /// Of the coarsest level, or of all that are done together.
     last: Vectors,
 }
 
@@ -70,14 +71,16 @@ struct OnDevice {
 }
 
 /// Levels, what ends the cycle, and its vectors.
-type All = (Vec<OnDevice>, Coarse, Vectors);
+type All<T> = (Vec<OnDevice>, Coarse<T>, Vectors);
 
 /// What ends the cycle.
-enum Coarse {
+enum Coarse<T> {
     /// The inverse of a matrix,
     Exact(DeviceVec<f32>),
-    /// or the smoother.
+    /// or the smoother,
     Smoothed(DeviceRows<f32>, Polynomial),
+    /// or small levels, down to one of these, in one launch.
+    Together(CoarseLevels<T>),
 }
 
 /// What d^(−½) is multiplied by on the way into a cycle and out of it, for `factor` times the matrix: powers of two which keep all in the range of
@@ -87,7 +90,7 @@ fn multiples(largest: f64, factor: f64) -> [f64; 2] {
     [unit.recip(), unit / factor]
 }
 
-impl Coarse {
+impl<T> Coarse<T> {
     fn exact(ctx: &Context, dense: &Dense) -> Result<Self> {
         Ok(Self::Exact(DeviceVec::from_slice(ctx, &dense.inverse(), "the coarsest level")?))
     }
@@ -95,7 +98,7 @@ impl Coarse {
     /// Rows that are multiplied.
     fn rows(&self) -> Option<&DeviceRows<f32>> {
         match self {
-            Self::Exact(_) => None,
+            Self::Exact(_) | Self::Together(_) => None,
             Self::Smoothed(rows, _) => Some(rows),
         }
     }
@@ -113,9 +116,15 @@ struct Vectors {
 impl Vectors {
     /// Of a level of `n` rows, below one of `above`: products take vectors that are as long as their rows are many.
     fn new(ctx: &Context, n: usize, above: usize) -> Result<Self> {
-        let zeros = |len| DeviceVec::zeros(ctx, len, "the vectors of a level");
+        let room = |len| DeviceVec::uninit(ctx, len, "the vectors of a level"); // written before they are read
         let long = n.max(above);
-        Ok(Self { n, b: zeros(n)?, x: zeros(long)?, r: zeros(long)?, t: zeros(n)? })
+        Ok(Self { n, b: room(n)?, x: room(long)?, r: room(long)?, t: room(n)? })
+    }
+
+    /// Of levels that are done together.
+    fn of_several(ctx: &Context, n: usize, above: usize, [v, xs]: [usize; 2]) -> Result<Self> {
+        let room = |len| DeviceVec::uninit(ctx, len, "the vectors of coarse levels");
+        Ok(Self { n, b: room(v)?, x: room(xs.max(above))?, r: room(0)?, t: room(0)? })
     }
 }
 
@@ -182,7 +191,7 @@ impl<T: Real, A: Real> OnRank<OpenClBackend<T, A>> for DeviceCycle<T> {
 
 impl<T: Real> Launcher<T> {
     /// Levels that the host has made.
-    fn move_levels(&self, amg: &Amg) -> Result<All> {
+    fn move_levels(&self, amg: &Amg) -> Result<All<T>> {
         let (mut levels, mut above) = (Vec::new(), 0);
         for Level { a, steps, p, restriction } in &amg.levels {
             let v = Vectors::new(&self.ctx, a.n_rows(), above)?;
@@ -219,12 +228,13 @@ impl<T: Real> Launcher<T> {
     }
 
     /// x of the first of these levels for its b.
-    fn cycle(&self, levels: &mut [OnDevice], coarsest: &Coarse, last: &mut Vectors) -> Result<()> {
+    fn cycle(&self, levels: &mut [OnDevice], coarsest: &Coarse<T>, last: &mut Vectors) -> Result<()> {
         let Self { ctx, kernels, .. } = self;
         let Some((OnDevice { a, smoother, p, restriction, v }, below)) = levels.split_first_mut() else {
             return match coarsest {
                 Coarse::Exact(inverse) => kernels.dense(ctx, last.n, [inverse, &last.b], &mut last.x),
                 Coarse::Smoothed(a, smoother) => self.smooth_from_zero(a, smoother, last),
+                Coarse::Together(coarse) => coarse.cycle(ctx, &mut last.b, &mut last.x),
             };
         };
         self.smooth_from_zero(a, smoother, v)?;

@@ -10,12 +10,15 @@ use super::super::smoother::{Lanczos, largest_eigenvalue, steps};
 use super::super::sparse::Sparse;
 use super::super::{DENSE, Dense, FEW_ROWS, Hierarchy, LEAST_FACTOR, LevelInfo, MOST_LEVELS, scales};
 use super::{All, Coarse, OnDevice, Vectors, multiples};
-use crate::device::{Context, DeviceVec};
+use crate::device::{Context, DeviceVec, Stay};
 use crate::error::{Error, Result};
 use crate::kernels::Tuning;
 use crate::kernels::amg::first::{FirstKernels, FirstVectors};
-use crate::kernels::amg::{AmgKernels, DeviceSparse};
+use crate::kernels::amg::strength::BLOCK;
+use crate::kernels::amg::{AmgKernels, Blocked, DeviceSparse};
+use crate::kernels::coarse::{CoarseLevel, CoarseLevels};
 use crate::kernels::csr::{CsrBlock, CsrSegment};
+use crate::kernels::cycle::Polynomial;
 use crate::kernels::dictionary::DictionaryBlock;
 use crate::matrix::Csr;
 use crate::operator::by_dictionary;
@@ -25,6 +28,11 @@ use crate::real::Real;
 
 /// Elements that are worth a thread.
 const FEW: usize = 1 << 14;
+
+/// Levels of so many entries at most are done together, in one launch,
+const MOST_TOGETHER: usize = 1_500_000;
+/// or of so many, where a single group does them.
+const MOST_OF_A_GROUP: usize = 30_000;
 
 /// What makes levels, on a device that has rows in `T`, and whose sums are in `A`.
 pub(super) struct SetUp<T, A> {
@@ -37,6 +45,17 @@ pub(super) struct SetUp<T, A> {
 
 /// A level below another: P with the other sign, its transpose, the matrix, and the near-null vector.
 pub(super) type Coarser = (DeviceSparse, DeviceSparse, DeviceSparse, DeviceVec<f32>);
+
+/// A level that is made.
+struct Made {
+    a: DeviceSparse,
+    /// Its row blocks, and its rows as the cycle multiplies them, where these are others.
+    blocks: Option<DeviceVec<[u32; 2]>>,
+    rows: Option<DeviceRows<f32>>,
+    smoother: Polynomial,
+    /// P with the other sign, and its transpose; none of the last.
+    transfer: Option<[DeviceSparse; 2]>,
+}
 
 /// The first level.
 struct First<T> {
@@ -67,7 +86,7 @@ impl<T: Real, A: Real> SetUp<T, A> {
         a: &Csr,
         factor: f64,
         patterns: Option<&DictionaryBlock<T>>,
-    ) -> Result<([DeviceVec<T>; 2], All, Hierarchy)> {
+    ) -> Result<([DeviceVec<T>; 2], All<T>, Hierarchy)> {
         let start = Instant::now();
         let of_patterns = patterns.map(|block| self.first_of_patterns(block, factor)).transpose()?.flatten();
         let First { mut matrix, mut rows, vectors } = match of_patterns {
@@ -76,28 +95,89 @@ impl<T: Real, A: Real> SetUp<T, A> {
         };
         let FirstVectors { mut b, multiples, scale } = vectors;
         drop(scale);
-        let (mut levels, mut infos, mut began, mut above) = (Vec::new(), Vec::<LevelInfo>::new(), start, 0);
-        let (n, coarsest) = loop {
+        let (mut made, mut infos, mut began) = (Vec::new(), Vec::<LevelInfo>::new(), start);
+        loop {
             let (n, nnz, time) = (matrix.n_rows, matrix.nnz(), began.elapsed());
             infos.push(LevelInfo { rows: n, nnz, time });
             log::info!("level {} of multigrid: {n} rows, {nnz} entries, {time:?}", infos.len());
             began = Instant::now();
             if n <= FEW_ROWS {
-                break (n, Coarse::exact(&self.ctx, &Dense::of(&self.read(&matrix)?))?);
+                break;
             }
-            let (largest, bounds) = self.kernels.strength(&self.ctx, &matrix, &b)?;
-            let smoother = (&steps(largest_eigenvalue(bounds, &mut OnDeviceLanczos::new(self, &matrix))?)).into();
-            let next = if infos.len() < MOST_LEVELS { self.coarser(&matrix, &b, &largest)? } else { None };
+            let blocks = self.kernels.row_blocks(&self.ctx, &matrix, BLOCK)?;
+            let blocked = Blocked { matrix: &matrix, blocks: &blocks };
+            let (largest, bounds) = self.kernels.strength(&self.ctx, blocked, &b)?;
+            let smoother = (&steps(largest_eigenvalue(bounds, &mut OnDeviceLanczos::new(self, blocked))?)).into();
+            let next = if infos.len() < MOST_LEVELS { self.coarser(blocked, &b, &largest)? } else { None };
             let Some((p, restriction, next, next_b)) = next else {
-                break (n, Coarse::Smoothed(self.rows(matrix, rows)?, smoother));
+                made.push(Made { a: matrix, blocks: Some(blocks), rows, smoother, transfer: None });
+                return Ok((multiples, self.laid_out(made, None)?, Hierarchy::of(infos, start.elapsed())));
             };
-            let a = self.rows(std::mem::replace(&mut matrix, next), rows.take())?;
+            let (a, transfer) = (std::mem::replace(&mut matrix, next), Some([p, restriction]));
+            made.push(Made { a, blocks: Some(blocks), rows: rows.take(), smoother, transfer });
+            b = next_b;
+        }
+        let inverse = Dense::of(&self.read(&matrix)?).inverse();
+        let smoother = (&steps(1.0)).into(); // of no use
+        made.push(Made { a: matrix, blocks: None, rows, smoother, transfer: None });
+        Ok((multiples, self.laid_out(made, Some(inverse))?, Hierarchy::of(infos, start.elapsed())))
+    }
+
+    /// Levels as a cycle takes them: small ones together, if there are several; of the last, the inverse.
+    fn laid_out(&self, mut made: Vec<Made>, inverse: Option<Vec<f32>>) -> Result<All<T>> {
+        let ctx = &self.ctx;
+        let most = if CoarseLevels::<T>::groups(ctx) > 1 { MOST_TOGETHER } else { MOST_OF_A_GROUP };
+        let is_small = |level: &&Made| level.rows.is_none() && level.a.nnz() <= most;
+        let small = made.iter().rev().take_while(is_small).count();
+        let together = made.split_off(made.len() - if small > 1 { small } else { 1 });
+        let (mut levels, mut above) = (Vec::new(), 0);
+        for Made { a, blocks, rows, smoother, transfer } in made {
+            let [p, restriction] = transfer.ok_or(Error::SolverBroken)?;
+            let n = a.n_rows;
+            let a = rows.map_or_else(|| self.rows(a, blocks), Ok)?;
             let (p, restriction) = (self.rows(p, None)?, self.rows(restriction, None)?);
-            levels.push(OnDevice { a, smoother, p, restriction, v: Vectors::new(&self.ctx, n, above)? });
-            (b, above) = (next_b, n);
+            levels.push(OnDevice { a, smoother, p, restriction, v: Vectors::new(ctx, n, above)? });
+            above = n;
+        }
+        let n = together.first().map_or(0, |level| level.a.n_rows);
+        if together.len() > 1 {
+            let of = |Made { a, smoother, transfer, .. }: Made| {
+                let (smoother, is_solved) = (smoother.of_residual(), transfer.is_none() && inverse.is_some());
+                let a = match &inverse {
+                    Some(inverse) if is_solved => self.full(a.n_rows, inverse)?,
+                    _ => a,
+                };
+                Ok(CoarseLevel { a, transfer, smoother, is_solved })
+            };
+            let coarse = CoarseLevels::new(ctx, &together.into_iter().map(of).collect::<Result<Vec<_>>>()?)?;
+            let last = Vectors::of_several(ctx, n, above, coarse.room())?;
+            return Ok((levels, Coarse::Together(coarse), last));
+        }
+        let last = Vectors::new(ctx, n, above)?;
+        let coarsest = match (together.into_iter().next(), inverse) {
+            (Some(Made { a, blocks, rows, smoother, .. }), None) => {
+                Coarse::Smoothed(rows.map_or_else(|| self.rows(a, blocks), Ok)?, smoother)
+            }
+            (_, inverse) => {
+                let inverse = inverse.unwrap_or_default();
+                Coarse::Exact(DeviceVec::from_slice(ctx, &inverse, "the coarsest level")?)
+            }
         };
-        let last = Vectors::new(&self.ctx, n, above)?;
-        Ok((multiples, (levels, coarsest, last), Hierarchy::of(infos, start.elapsed())))
+        Ok((levels, coarsest, last))
+    }
+
+    /// A matrix all of whose entries are there.
+    fn full(&self, n: usize, values: &[f32]) -> Result<DeviceSparse> {
+        let ctx = &self.ctx;
+        let starts: Vec<u32> = (0..=n).map(|i| (i * n) as u32).collect();
+        let columns: Vec<u32> = (0..n).flat_map(|_| 0..n as u32).collect();
+        Ok(DeviceSparse {
+            n_rows: n,
+            n_cols: n,
+            starts: DeviceVec::from_slice(ctx, &starts, "where rows begin")?,
+            columns: DeviceVec::from_slice(ctx, &columns, "columns of a level")?,
+            values: DeviceVec::from_slice(ctx, values, "values of a level")?,
+        })
     }
 
     /// The first level of what the device has, `factor` times the matrix, if that is in one piece.
@@ -168,13 +248,13 @@ impl<T: Real, A: Real> SetUp<T, A> {
     /// What `precond::amg::coarser` makes.
     pub(super) fn coarser(
         &self,
-        a: &DeviceSparse,
+        blocked: Blocked<'_>,
         b: &DeviceVec<f32>,
         largest: &DeviceVec<f32>,
     ) -> Result<Option<Coarser>> {
-        let Self { ctx, kernels, .. } = self;
+        let (Self { ctx, kernels, .. }, a) = (self, blocked.matrix);
         let mut stages = Stages { ctx, began: Instant::now() };
-        let graph = kernels.graph(ctx, a, largest)?;
+        let graph = kernels.graph(ctx, blocked, largest)?;
         stages.end("graph")?;
         let aggregates = kernels.aggregates(ctx, a, largest, &graph)?;
         drop(graph);
@@ -184,23 +264,23 @@ impl<T: Real, A: Real> SetUp<T, A> {
         }
         let [t, mut coarse] = kernels.tentative(ctx, &aggregates, b)?;
         stages.end("tentative prolongation")?;
-        let mut p = kernels.smoothed(ctx, a, [b, largest, &t], &aggregates)?;
+        let mut p = kernels.smoothed(ctx, blocked, [b, largest, &t], &aggregates)?;
         stages.end("prolongation")?;
         let mut restriction = kernels.transposed(ctx, &p)?;
         stages.end("restriction")?;
-        let lengths = kernels.product_lengths(ctx, a, &p)?;
+        let lengths = kernels.product_lengths(ctx, a, &p, Stay::Short)?;
         stages.end("lengths of A P")?;
-        let mut ap = kernels.product(ctx, a, &p, lengths)?;
+        let mut ap = kernels.product(ctx, a, &p, lengths, false)?;
         stages.end("A P")?;
-        let mut lengths = kernels.product_lengths(ctx, &restriction, &ap)?;
+        let mut lengths = kernels.product_lengths(ctx, &restriction, &ap, Stay::Long)?;
         stages.end("lengths of the next matrix")?;
         if lengths.nnz as f64 > DENSE * a.nnz() as f64 {
             p = kernels.unsmoothed(ctx, &aggregates, &t)?;
             restriction = kernels.transposed(ctx, &p)?;
-            ap = kernels.product(ctx, a, &p, kernels.product_lengths(ctx, a, &p)?)?;
-            lengths = kernels.product_lengths(ctx, &restriction, &ap)?;
+            ap = kernels.product(ctx, a, &p, kernels.product_lengths(ctx, a, &p, Stay::Short)?, false)?;
+            lengths = kernels.product_lengths(ctx, &restriction, &ap, Stay::Long)?;
         }
-        let mut next = kernels.product(ctx, &restriction, &ap, lengths)?;
+        let mut next = kernels.product(ctx, &restriction, &ap, lengths, true)?;
         drop(ap);
         stages.end("the next matrix")?;
         kernels.scale_levels(ctx, [&mut p, &mut restriction, &mut next], &mut coarse)?;
@@ -208,12 +288,12 @@ impl<T: Real, A: Real> SetUp<T, A> {
         Ok(Some((p, restriction, next, coarse)))
     }
 
-    /// A matrix as the cycle multiplies it: as it is, or in the `rows` that it has already.
-    fn rows(&self, a: DeviceSparse, rows: Option<DeviceRows<f32>>) -> Result<DeviceRows<f32>> {
-        if let Some(rows) = rows {
-            return Ok(rows);
-        }
-        let blocks = self.kernels.row_blocks(&self.ctx, &a, self.row_block)?;
+    /// A matrix as the cycle multiplies it, by the row blocks that it has already, if these suit.
+    fn rows(&self, a: DeviceSparse, blocks: Option<DeviceVec<[u32; 2]>>) -> Result<DeviceRows<f32>> {
+        let blocks = match blocks {
+            Some(blocks) if self.row_block == BLOCK => blocks,
+            _ => self.kernels.row_blocks(&self.ctx, &a, self.row_block)?,
+        };
         let DeviceSparse { n_rows, n_cols, starts, columns, values } = a;
         let segments = vec![CsrSegment { rows: 0..n_rows, before: 0, col_idx: columns, values }];
         Ok(made(CsrBlock { n_rows, n_cols, row_ptr: starts, segments }, blocks))
@@ -262,13 +342,13 @@ fn too_many(ctx: &Context, nnz: usize) -> Error {
 /// Lanczos' process on the device.
 struct OnDeviceLanczos<'a, T, A> {
     on: &'a SetUp<T, A>,
-    a: &'a DeviceSparse,
+    a: Blocked<'a>,
     /// None before it begins: most matrices need no process.
     vectors: Option<[DeviceVec<f32>; 3]>,
 }
 
 impl<'a, T: Real, A: Real> OnDeviceLanczos<'a, T, A> {
-    fn new(on: &'a SetUp<T, A>, a: &'a DeviceSparse) -> Self {
+    fn new(on: &'a SetUp<T, A>, a: Blocked<'a>) -> Self {
         Self { on, a, vectors: None }
     }
 
@@ -281,15 +361,14 @@ impl<T: Real, A: Real> Lanczos for OnDeviceLanczos<'_, T, A> {
     type Error = Error;
 
     fn n(&self) -> usize {
-        self.a.n_rows
+        self.a.matrix.n_rows
     }
 
     fn begin(&mut self) -> Result<f64> {
         let (SetUp { ctx, kernels, .. }, n) = (self.on, self.n());
-        let zeros = || DeviceVec::zeros(ctx, n, "a vector of Lanczos' process");
-        let (v, mut w) = (zeros()?, kernels.random(ctx, n)?);
+        let (v, before, mut w) = (kernels.zeros(ctx, n)?, kernels.zeros(ctx, n)?, kernels.random(ctx, n)?);
         let square = kernels.lanczos_remove(ctx, n, 0.0, &v, &mut w)?;
-        self.vectors = Some([v, zeros()?, w]);
+        self.vectors = Some([v, before, w]);
         Ok(square)
     }
 
@@ -357,8 +436,10 @@ mod tests {
             let read = on.read(&same).unwrap();
             assert!(read.compressed() == matrix.compressed(), "{name}, matrix of level {level}");
             assert_eq!(down(on, &same_b), b, "{name}, near-null vector of level {level}");
-            let (largest, _) = on.kernels.strength(&on.ctx, &same, &same_b).unwrap();
-            let made = on.coarser(&same, &same_b, &largest).unwrap();
+            let blocks = on.kernels.row_blocks(&on.ctx, &same, BLOCK).unwrap();
+            let blocked = Blocked { matrix: &same, blocks: &blocks };
+            let (largest, _) = on.kernels.strength(&on.ctx, blocked, &same_b).unwrap();
+            let made = on.coarser(blocked, &same_b, &largest).unwrap();
             assert_eq!(made.is_some(), coarser(&matrix, &b).is_some(), "{name}, level {level}");
             let (Some((p, restriction, next, coarse)), Some(expected)) = (made, coarser(&matrix, &b)) else { break };
             let mut p = on.read(&p).unwrap();
@@ -442,8 +523,8 @@ mod tests {
             let a = laplacian(n as usize, &edges);
             let (matrix, _) = first(&a);
             let on_device = on.moved(&a, &scales(&a.diagonal())).unwrap();
-            let lengths = on.kernels.product_lengths(&on.ctx, &on_device, &on_device).unwrap();
-            let square = on.read(&on.kernels.product(&on.ctx, &on_device, &on_device, lengths).unwrap()).unwrap();
+            let lengths = on.kernels.product_lengths(&on.ctx, &on_device, &on_device, Stay::Short).unwrap();
+            let square = on.read(&on.kernels.product(&on.ctx, &on_device, &on_device, lengths, true).unwrap()).unwrap();
             let expected = crate::precond::amg::product(&matrix, &matrix, true);
             assert!(square.compressed() == expected.compressed());
             compare(on, "two hubs", &a);
