@@ -9,8 +9,8 @@ use crate::error::Result;
 use crate::memory::Plain;
 use crate::real::Real;
 
-/// Work-items of a group.
-const GROUP: usize = 256;
+/// Work-items of a group at most: there is one on a compute unit, which waits for its memory if they are few.
+const GROUP: usize = 1024;
 
 /// The most lanes of a row.
 const MOST_LANES: usize = 32;

@@ -154,6 +154,9 @@ pub enum Reason {
     MaxIters,
     /// The limit on time.
     TimeLimit,
+    /// It is forecast to take longer than what comes next does: why [`Method::Auto`](crate::solve::Method::Auto) goes on to that. No solve
+    /// ends so.
+    Slow,
     /// The true residual no longer falls: the precision is exhausted, or the system is singular.
     Stagnation,
     /// The true residual no longer falls, and is one of rounding: by its backward error no x in double precision is better.
@@ -187,6 +190,7 @@ impl Reason {
             Self::LeastSquares => "LeastSquares",
             Self::MaxIters => "MaxIters",
             Self::TimeLimit => "TimeLimit",
+            Self::Slow => "Slow",
             Self::Stagnation => "Stagnation",
             Self::Rounding => "Rounding",
             Self::Divergence => "Divergence",
@@ -229,6 +233,7 @@ impl Reason {
             Self::LeastSquares => f.write_str("no x has a smaller residual, which is not 0: the system has no solution"),
             Self::MaxIters => f.write_str("the limit on iterations was reached"),
             Self::TimeLimit => f.write_str("the limit on time was reached"),
+            Self::Slow => f.write_str("it is forecast to take longer than this"),
             Self::Stagnation => {
                 f.write_str("the true residual no longer falls; the precision is exhausted, or the system is singular")
             }

@@ -90,6 +90,8 @@ pub struct Control<'a> {
     pub early: Option<Early<'a>>,
     /// Iterations of a former solve that ended at the first guess: they count.
     pub done: u64,
+    /// Iterations that something else takes as long as: see [`Patience`](super::patience::Patience).
+    pub(crate) patience: Option<u64>,
 }
 
 setters! { Control<'a>:

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::control::{Control, Progress, Stop};
 use super::iteration_time::IterationTime;
+use super::patience::Patience;
 use super::rebalance::{self, Balance, IterationTimes};
 use super::snapshot::Snapshots;
 use crate::backend::{Backend, Record};
@@ -65,6 +66,8 @@ pub(crate) struct Monitor<'a> {
     rhs_norm: f64,
     stop: &'a Stop,
     max_iters: u64,
+    /// When the run had better be left for another.
+    patience: Option<Patience>,
     control: Control<'a>,
     started: Instant,
     /// Iterations of former runs.
@@ -174,6 +177,7 @@ impl<'a> Monitor<'a> {
             rhs_norm,
             stop,
             max_iters: stop.max_iters.unwrap_or_else(|| Stop::default_max_iters(n)),
+            patience: control.patience.map(|iterations| Patience::new(iterations, before)),
             control,
             started,
             before,
@@ -334,6 +338,11 @@ impl<'a> Monitor<'a> {
         if iteration >= self.max_iters {
             return ended(Reason::MaxIters);
         }
+        let target = self.limit.sqrt() / self.rhs_norm;
+        let is_slow = |patience: &mut Patience| iteration >= patience.next() && patience.is_over(&self.history, target);
+        if self.patience.as_mut().is_some_and(is_slow) {
+            return ended(Reason::Slow);
+        }
         None
     }
 
@@ -462,7 +471,9 @@ impl Judge for Monitor<'_> {
     }
 
     fn allowed_from(&self, iteration: u64) -> u64 {
-        self.max_iters.saturating_add(1).saturating_sub(self.before + iteration)
+        // not beyond where it is looked next
+        let most = self.patience.map_or(self.max_iters, |patience| self.max_iters.min(patience.next()));
+        most.saturating_add(1).saturating_sub(self.before + iteration)
     }
 
     fn see(&mut self, record: &Record) -> Option<Verdict> {

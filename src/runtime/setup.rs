@@ -48,8 +48,12 @@ pub struct Setup {
     /// the one before has reached; of a rectangular matrix it is `lsmr`. [`Solver::method`](crate::Solver::method) tells which it is.
     pub method: Method,
     /// The preconditioner. That by the diagonal, the default, is a scaling of the system, made once; an iteration then reads the
-    /// diagonal for its test: see [`Precond::Jacobi`]. With [`Method::Auto`], [`Precond::Transversal`] may take its place.
+    /// diagonal for its test: see [`Precond::Jacobi`]. With [`Method::Auto`], [`Precond::Transversal`] may take its place, or
+    /// [`Precond::Amg`] if this `may_change`.
     pub precond: Precond,
+    /// Whether [`Method::Auto`] may leave the preconditioner for [`Precond::Amg`] once that is forecast to take less time, though nothing
+    /// has failed. So it is by default; setting a preconditioner ends it.
+    pub may_change: bool,
     /// The most steps of a cycle of [`Method::Gmres`], from 1 to [`MOST_RESTART`](crate::solve::MOST_RESTART): each takes a vector's
     /// memory, and the time of two passes over those of the steps before. More of them take fewer iterations.
     pub restart: u32,
@@ -99,6 +103,7 @@ impl Default for Setup {
         Self {
             method: Method::Auto,
             precond: Precond::Jacobi,
+            may_change: true,
             restart: RESTART,
             precision: Precision::F64,
             devices: Choice::default(),
@@ -116,9 +121,17 @@ impl Default for Setup {
     }
 }
 
+impl Setup {
+    /// The same with this preconditioner, which then stays.
+    #[must_use]
+    pub fn with_precond(self, precond: Precond) -> Self {
+        Self { precond, may_change: false, ..self }
+    }
+}
+
 setters! { Setup:
+    with_may_change = may_change: bool;
     with_method = method: Method;
-    with_precond = precond: Precond;
     with_restart = restart: u32;
     with_precision = precision: Precision;
     with_devices = devices: Choice;

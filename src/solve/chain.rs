@@ -27,6 +27,7 @@ impl fmt::Display for Candidate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.precond {
             Precond::Transversal => write!(f, "{} by a transversal", self.method),
+            Precond::Amg => write!(f, "{} by amg", self.method),
             _ => self.method.fmt(f),
         }
     }
@@ -68,6 +69,17 @@ fn for_given(all: Vec<Candidate>) -> Vec<Candidate> {
     kept
 }
 
+/// Whether a solve ends for this reason, whatever might come next.
+fn limited_by(reason: &Reason, limited: bool) -> bool {
+    match reason {
+        Reason::MaxIters => limited,
+        Reason::Converged(_) | Reason::LeastSquares | Reason::TimeLimit | Reason::Interrupted | Reason::Rounding => {
+            true
+        }
+        _ => false,
+    }
+}
+
 /// Whether a residual is one of rounding; a NaN is not.
 pub(super) fn is_rounding(residual: &Residual) -> bool {
     residual.backward_error <= ROUNDING
@@ -93,12 +105,15 @@ pub(super) struct Known {
 
 /// The methods of a solve: the one that is asked for; or, with [`Method::Auto`], one after the other until the test is met, each
 /// from the x of the one before.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Chain {
     /// Those that are yet to come.
     left: VecDeque<Candidate>,
-    /// What goes on where factors show that the matrix is singular.
+    /// What goes on where factors show that the matrix is singular,
     if_singular: Option<Candidate>,
+    /// and where the first is slow; and whether it does now.
+    if_slow: Option<Candidate>,
+    is_trial: bool,
     why: Option<Indefinite>,
 }
 
@@ -115,7 +130,7 @@ impl Chain {
             )));
         }
         if setup.method != Method::Auto {
-            return Ok((setup.method, Self { left: VecDeque::new(), if_singular: None, why: None }));
+            return Ok((setup.method, Self::default()));
         }
         let all = candidates(setup.precision, setup.precond, known.is_symmetric, known.obstacle.is_none());
         let mut left: VecDeque<Candidate> = if setup.has_given { for_given(all) } else { all }.into();
@@ -123,12 +138,24 @@ impl Chain {
         let why = known.obstacle.filter(|_| !first.needs_definite());
         let precond = if setup.precond == Precond::None { Precond::None } else { Precond::Jacobi };
         let if_singular = Some(Candidate { method: Method::Lsmr, precond });
-        Ok((first, Self { left, if_singular, why }))
+        let is_usual = setup.precond == Precond::Jacobi && setup.may_change && !setup.has_given;
+        let if_slow = Candidate { method: Method::Cg, precond: Precond::Amg };
+        let if_slow = (first == Method::Cg && is_usual).then_some(if_slow);
+        Ok((first, Self { left, if_singular, if_slow, is_trial: false, why }))
     }
 
     /// What goes on where `method` has ended for this reason, if anything does; `limited` tells that the caller has set its own limit on
     /// iterations.
     pub(super) fn after(&mut self, method: Method, reason: &Reason, limited: bool) -> Option<Candidate> {
+        if *reason == Reason::Slow && !self.is_trial {
+            self.is_trial = self.if_slow.is_some();
+            return self.if_slow.take();
+        }
+        if self.is_trial && !limited_by(reason, limited) {
+            // the first goes on, whatever this came to
+            self.is_trial = false;
+            return Some(Candidate { method, precond: Precond::Jacobi });
+        }
         let leaves_off = match reason {
             Reason::IndefiniteOperator(Indefinite::Direction { .. }) => return self.next(),
             Reason::Singular(Singularity::Inconsistent { .. }) => false, // which is known for sure
@@ -145,6 +172,11 @@ impl Chain {
             self.left.retain(|candidate| candidate.method == Method::Direct); // what it came to is the condition of the matrix
         }
         self.next()
+    }
+
+    /// Whether the method may be left because it is slow: the first for what takes less, and that if it does not.
+    pub(super) fn may_be_slow(&self) -> [bool; 2] {
+        [self.if_slow.is_some(), self.is_trial]
     }
 
     /// What comes next, where the one before is impossible.
@@ -223,12 +255,38 @@ mod tests {
         let singular = Reason::Singular(Singularity::Numerical { row: 1 });
         assert_eq!(start().after(Method::Direct, &singular, false), jacobi(Method::Lsmr));
         assert_eq!(start().after(Method::Cg, &singular, false), None);
-        let start = || Chain { left: jacobi(Method::Minres).into_iter().collect(), if_singular: None, why: None };
+        let start = || Chain { left: jacobi(Method::Minres).into_iter().collect(), ..Chain::default() };
         let after = |reason, limited| start().after(Method::Bicgstab, &reason, limited);
         let next = jacobi(Method::Minres);
         assert_eq!([Reason::Breakdown, Reason::Stagnation, Reason::MaxIters].map(|r| after(r, false)), [next; 3]);
         assert_eq!(after(Reason::Rounding, false), None, "no better x exists");
         assert_eq!(after(Reason::MaxIters, true), None);
         assert_eq!(after(Reason::Interrupted, false), None);
+    }
+
+    #[test]
+    fn what_is_slow_is_left_once() {
+        let of = |precond| Some(Candidate { method: Method::Cg, precond });
+        let mut auto = chain(&Setup::default(), true, None).1;
+        assert_eq!(auto.may_be_slow(), [true, false]);
+        assert_eq!(auto.after(Method::Cg, &Reason::Slow, false), of(Precond::Amg));
+        assert_eq!(auto.may_be_slow(), [false, true]);
+        let ends = [Reason::Slow, Reason::Stagnation, Reason::Breakdown, Reason::NonFinite("r"), Reason::MaxIters];
+        for reason in ends {
+            let mut trial = auto.clone();
+            assert_eq!(trial.after(Method::Cg, &reason, false), of(Precond::Jacobi), "{reason}");
+            assert_eq!(trial.may_be_slow(), [false; 2]);
+            assert_eq!(trial.after(Method::Cg, &Reason::Stagnation, false).unwrap().method, Method::Direct);
+        }
+        for reason in [Reason::TimeLimit, Reason::Interrupted, Reason::Rounding] {
+            assert_eq!(auto.clone().after(Method::Cg, &reason, false), None, "{reason}");
+        }
+        assert_eq!(auto.after(Method::Cg, &Reason::MaxIters, true), None);
+        // what was asked for stays
+        for setup in [Setup::default().with_precond(Precond::Jacobi), Setup::default().with_method(Method::Cg)] {
+            assert_eq!(chain(&setup, true, None).1.may_be_slow(), [false; 2]);
+        }
+        let zero = Some(Indefinite::Diagonal { row: 1, value: 0.0 });
+        assert_eq!(chain(&Setup::default(), true, zero).1.may_be_slow(), [false; 2]);
     }
 }

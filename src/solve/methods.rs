@@ -9,12 +9,14 @@ use super::reach::Reach;
 use super::session::{Solver, equilibration};
 use super::statistics::{Answer, Statistics};
 use super::subject::Subject;
-use super::{recovery, rounds};
+use super::{patience, recovery, rounds};
 use crate::direct::Kind;
 use crate::error::Result;
 use crate::krylov::{Method, Reason};
-use crate::matrix::Shortage;
+use crate::matrix::{Csr, Shortage};
 use crate::precond::Precond;
+use crate::precond::amg::levels::Levels;
+use crate::precond::given::Given;
 use crate::runtime::{Control, Setup, Stop};
 use crate::verify::{self, Residual};
 
@@ -32,11 +34,13 @@ impl Solver {
         let (started, mut limits) = (Instant::now(), stop.clone());
         let mut best: Option<(Vec<f64>, Residual)> = None;
         loop {
+            let patience = self.patience();
             let Self { whole, null_space, ranks, failures, .. } = self;
             let answer = if whole.setup.method == Method::Direct {
                 self.by_factors(b, x, (stop, control, started), statistics)?
             } else {
                 let (subject, of_solve) = (Subject::Matrix(whole, null_space.as_ref()), (&mut *statistics, started));
+                let control = Control { patience, ..control };
                 rounds::solve(subject, ranks, failures, b, x, (&limits, control), of_solve)?
             };
             let (reason, residual) = self.told(answer);
@@ -63,6 +67,15 @@ impl Solver {
                 // each has as many iterations as it would have alone
                 limits.max_iters = Some(statistics.iterations + Stop::default_max_iters(b.len()));
             }
+        }
+    }
+
+    /// Iterations after which it is looked whether something else had better go on, if anything may.
+    fn patience(&self) -> Option<u64> {
+        match self.chain.may_be_slow() {
+            [true, _] if self.null_space.is_none() => patience::of(&self.whole.setup, self.ranks()),
+            [_, true] => Some(patience::OF_TRIAL),
+            _ => None,
         }
     }
 
@@ -161,12 +174,21 @@ impl Solver {
             return Ok(());
         }
         self.whole.setup.precond = to.precond;
+        if !self.asked.has_given {
+            (self.whole.given, self.hierarchy) = (None, None); // of another preconditioner
+        }
         let left_out = std::mem::take(&mut self.ranks.left_out);
         let placement = self.ranks.placement.clone();
         self.ranks.close(); // what is on the devices now would be in the way
         let rows = if to.method.minimises() { self.whole.minimise()? } else { self.whole.rows()? };
+        if to.precond == Precond::Amg {
+            self.whole.given = Some(Arc::new(Given::of_levels(Levels::new(Csr::clone(&rows)))));
+        }
         self.ranks = recovery::open(&self.whole, rows, placement, &mut self.failures, None)?;
         self.ranks.left_out = left_out;
+        if to.precond == Precond::Amg {
+            self.hierarchy = self.whole.given.as_ref().and_then(|given| given.prepare());
+        }
         statistics.switched(from, to, why, start.elapsed());
         Ok(())
     }

@@ -10,6 +10,7 @@ mod methods;
 mod null_space;
 mod operator;
 mod outcome;
+mod patience;
 mod reach;
 mod rebalancing;
 mod recovery;

@@ -84,7 +84,9 @@ fn in_range(
 
         let reason = match (reached, met(stop, &residual)) {
             // The last iterate of a solve that ended for another reason may meet the test all the same.
-            (None | Some(Reason::MaxIters | Reason::TimeLimit | Reason::Stagnation), Some(met)) => Some(met),
+            (None | Some(Reason::MaxIters | Reason::TimeLimit | Reason::Slow | Reason::Stagnation), Some(met)) => {
+                Some(met)
+            }
             (reached, _) => reached,
         };
         if let Some(reason) = reason {

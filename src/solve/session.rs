@@ -50,7 +50,7 @@ pub struct Solver {
     pub(super) null_space: Option<NullSpace>,
     pub(super) chain: Chain,
     /// That of the preconditioner, if it has one.
-    hierarchy: Option<Hierarchy>,
+    pub(super) hierarchy: Option<Hierarchy>,
     /// The factorisation of the matrix, if it was thought of.
     pub(super) factorised: Option<Factorised>,
     /// Why there is no transversal, if one was asked for.

@@ -58,9 +58,9 @@ pub(crate) struct Args {
     #[arg(long, default_value = Setup::default().method.name(), value_parser = methods(), help_heading = METHOD)]
     pub(super) method: Method,
 
-    /// Preconditioner
-    #[arg(long, default_value = Setup::default().precond.name(), value_parser = preconds(), help_heading = METHOD)]
-    pub(super) precond: Precond,
+    /// Preconditioner [default: jacobi, and with --method auto amg from where it is forecast to take less]
+    #[arg(long, value_parser = preconds(), help_heading = METHOD)]
+    pub(super) precond: Option<Precond>,
 
     /// Steps of a cycle of gmres: each takes a vector's memory, and fewer iterations the more there are
     #[arg(long, value_name = "M", default_value_t = Setup::default().restart,

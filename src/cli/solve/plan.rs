@@ -106,7 +106,6 @@ impl Plan {
         let report = Form::of(args.json, args.quiet, to_stdout);
         let mut setup = Setup::default()
             .with_method(args.method)
-            .with_precond(args.precond)
             .with_restart(args.restart)
             .with_precision(args.precision)
             .with_devices(args.devices)
@@ -118,6 +117,9 @@ impl Plan {
             .with_on_failure(args.on_failure)
             .with_columns(args.columns);
         setup.shares = args.shares;
+        if let Some(precond) = args.precond {
+            setup = setup.with_precond(precond);
+        }
         let usual = if args.backward_error.is_some() { 0.0 } else { Stop::default().rtol };
         let mut stop = Stop::default().with_rtol(args.rtol.unwrap_or(usual)).with_atol(args.atol);
         stop.backward_error = args.backward_error.unwrap_or_default();
