@@ -151,13 +151,19 @@ pub(crate) trait PassBackend: Backend {
         Ok(())
     }
 
-    /// Begins a run of iterations that several ranks make without the host, before the first of which carried scalars have these values and
-    /// halos are filled: all as the one that can do least. Says whether all can; collective.
+    /// Begins a run of iterations that several ranks make without the host, with all of these rows, before the first of which carried scalars
+    /// have these values and halos are filled: all as the one that can do least. Says whether all can; collective.
     ///
     /// # Errors
     /// A failing device or rank.
-    fn begin_together(&self, passes: &mut Self::Passes, program: &Program, carried: &[f64]) -> Result<bool> {
-        let _ = (passes, program, carried);
+    fn begin_together(
+        &self,
+        passes: &mut Self::Passes,
+        program: &Program,
+        rows: Option<Self::Rows<'_>>,
+        carried: &[f64],
+    ) -> Result<bool> {
+        let _ = (passes, program, rows, carried);
         if self.comm().size() > 1 {
             self.comm().gather(0.0)?; // what others bring is in vain
         }
