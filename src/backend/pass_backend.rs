@@ -162,22 +162,13 @@ pub(crate) trait PassBackend: Backend {
         program: &Program,
         rows: Option<Self::Rows<'_>>,
         carried: &[f64],
-    ) -> Result<bool> {
-        let _ = (passes, program, rows, carried);
-        if self.comm().size() > 1 {
-            self.comm().gather(0.0)?; // what others bring is in vain
-        }
-        Ok(false)
-    }
+    ) -> Result<bool>;
 
     /// Ends it, once all that was launched is over: until then kernels need each other.
     ///
     /// # Errors
     /// A failing device.
-    fn end_together(&self, passes: &mut Self::Passes) -> Result<()> {
-        let _ = passes;
-        Ok(())
-    }
+    fn end_together(&self, passes: &mut Self::Passes) -> Result<()>;
 
     /// Enqueues several iterations from `iteration` on, at most `most`, and tells which one comes next. That may be an earlier one,
     /// where it has become known that former launches were refused: all is then as it was before that iteration. `None`, and nothing
