@@ -164,7 +164,7 @@ mod tests {
                 scope.spawn(move || {
                     for _run in 0..3 {
                         assert!(own.begin(&comm).unwrap());
-                        for round in 0..100 {
+                        for round in 0..100_u32 {
                             own.send([u64::from(round) + rank as u64].into_iter());
                             let totals = own.sum(&comm, &[rank as f64 + 1.0, f64::from(round)]).unwrap();
                             assert_eq!(totals[..], [3.0, 2.0 * f64::from(round)]);
