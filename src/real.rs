@@ -88,6 +88,12 @@ pub trait Real:
 
     /// The number with these low bits and zeros above: an integer that travels among numbers.
     fn with_low_word(word: i32) -> Self;
+
+    /// Its bits, with zeros above.
+    fn to_word(self) -> u64;
+
+    /// The number of these bits.
+    fn of_word(word: u64) -> Self;
 }
 
 /// Only `f32` and `f64` have it.
@@ -100,6 +106,14 @@ impl Real for f32 {
 
     fn with_low_word(word: i32) -> Self {
         Self::from_bits(word.cast_unsigned())
+    }
+
+    fn to_word(self) -> u64 {
+        self.to_bits().into()
+    }
+
+    fn of_word(word: u64) -> Self {
+        Self::from_bits(word as u32)
     }
 
     fn from_f64(v: f64) -> Self {
@@ -131,6 +145,14 @@ impl Real for f64 {
 
     fn with_low_word(word: i32) -> Self {
         Self::from_bits(word.cast_unsigned().into())
+    }
+
+    fn to_word(self) -> u64 {
+        self.to_bits()
+    }
+
+    fn of_word(word: u64) -> Self {
+        Self::from_bits(word)
     }
 
     fn from_f64(v: f64) -> Self {

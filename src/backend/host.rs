@@ -6,6 +6,7 @@ mod basis;
 mod columns;
 pub(crate) mod lanes;
 pub(crate) mod passes;
+mod together;
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -27,11 +28,15 @@ pub struct HostBackend<T> {
     n: usize,
     columns: usize,
     comm: Box<dyn Communicator<T>>,
+    /// Whether a run of iterations that ranks make together is over: nothing is done then.
+    is_over: Cell<bool>,
     begun: Cell<Instant>,
     sums: Cell<Duration>,
     pub(crate) halos: Cell<Duration>,
-    /// When somebody last asked for kernel seconds: the iteration, the time, and what was waited for until then.
-    last_asked: Cell<(u64, Instant, Duration)>,
+    /// Time in passes that begin with a sum among ranks that iterate together, and what of it was work.
+    in_passes: Cell<[Duration; 2]>,
+    /// When somebody last asked for kernel seconds: the iteration, the time, what was waited for until then, and the time in such passes.
+    last_asked: Cell<(u64, Instant, Duration, [Duration; 2])>,
     pub(crate) recorder: Recorder,
 }
 
@@ -46,8 +51,9 @@ impl<T: Real> HostBackend<T> {
     pub(crate) fn of_columns([n, columns]: [usize; 2], comm: Box<dyn Communicator<T>>) -> Self {
         let (sums, halos, recorder) = (Cell::default(), Cell::default(), Recorder::default());
         let now = Instant::now();
-        let last_asked = Cell::new((1, now, Duration::ZERO));
-        Self { n: n * columns, columns, comm, begun: Cell::new(now), sums, halos, last_asked, recorder }
+        let last_asked = Cell::new((1, now, Duration::ZERO, [Duration::ZERO; 2]));
+        let (is_over, begun, in_passes) = (Cell::default(), Cell::new(now), Cell::default());
+        Self { n: n * columns, columns, comm, is_over, begun, sums, halos, in_passes, last_asked, recorder }
     }
 
     /// Replaces values by their sums over all ranks.
@@ -62,6 +68,26 @@ impl<T: Real> HostBackend<T> {
             self.recorder.span(Lane::Host, "sum over ranks", start);
         }
         Ok(())
+    }
+
+    /// Time that was waited for other ranks.
+    fn waited(&self) -> Duration {
+        self.sums.get() + self.halos.get()
+    }
+
+    /// Does a pass that begins with a sum, and takes its time.
+    fn timed_pass<R>(&self, pass: impl FnOnce() -> R) -> R {
+        let (start, waited) = (Instant::now(), self.waited());
+        let result = pass();
+        let time = start.elapsed();
+        let [passes, work] = self.in_passes.get();
+        self.in_passes.set([passes + time, work + time.saturating_sub(self.waited().saturating_sub(waited))]);
+        result
+    }
+
+    /// Whether a run that ranks make together is over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.get()
     }
 
     /// Records that a kernel runs until the guard is dropped.
@@ -211,7 +237,8 @@ impl<T: Real> Backend for HostBackend<T> {
     fn count_from(&self, _: u64) {}
 
     fn begin(&self) -> Result<()> {
-        self.last_asked.set((1, Instant::now(), self.sums.get() + self.halos.get()));
+        self.is_over.take();
+        self.last_asked.set((1, Instant::now(), self.waited(), self.in_passes.get()));
         Ok(())
     }
 
@@ -221,11 +248,14 @@ impl<T: Real> Backend for HostBackend<T> {
     }
 
     fn kernel_seconds(&self, iteration: u64) -> Result<Option<[f64; 2]>> {
-        let now = (iteration, Instant::now(), self.sums.get() + self.halos.get());
+        let now = (iteration, Instant::now(), self.waited(), self.in_passes.get());
         let before = self.last_asked.replace(now);
         let iterations = now.0.saturating_sub(before.0);
-        let time = (now.1 - before.1).saturating_sub(now.2.saturating_sub(before.2));
-        Ok((iterations > 0).then(|| [time.as_secs_f64() / iterations as f64, 0.0]))
+        let work = (now.1 - before.1).saturating_sub(now.2.saturating_sub(before.2));
+        // as devices tell it: what waits for others apart
+        let [passes, of_work] = [0, 1].map(|k| now.3[k].saturating_sub(before.3[k]));
+        let each = |time: Duration| time.as_secs_f64() / iterations as f64;
+        Ok((iterations > 0).then(|| [each(work.saturating_sub(of_work)), each(passes)]))
     }
 
     fn end_run(&self, last: u64) -> Result<()> {

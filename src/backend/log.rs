@@ -32,16 +32,44 @@ pub(super) struct Log<A: Real> {
     idle: Vec<Pinned<A>>,
     /// A look under way, and the iterations that it will show.
     pending: Option<(PendingRead<Pinned<A>>, Range<u64>)>,
-    /// Iterations between two looks.
-    pub(super) batch: u64,
-    /// All iterations before this one were looked at, or will be by the look under way.
-    seen: u64,
+    pub(super) looks: Looks,
     last_look: Instant,
     launches: Launches,
     /// Whether there was a run before.
     has_begun: bool,
     /// Whether another rank did not come in time.
     pub(super) has_lost_rank: bool,
+}
+
+/// When ranks look at iterations that were made ahead of them: all at the same ones.
+pub(super) struct Looks {
+    /// Iterations between two looks.
+    pub(super) batch: u64,
+    /// All iterations before this one were looked at, or will be by the look under way.
+    seen: u64,
+}
+
+impl Looks {
+    /// Before a run.
+    pub(super) fn new() -> Self {
+        Self { batch: FIRST_BATCH, seen: 1 }
+    }
+
+    /// Whether iterations before `end` were not looked at.
+    pub(super) fn has_news(&self, end: u64) -> bool {
+        end > self.seen
+    }
+
+    /// Those that are looked at now: if it is time, or at once to `drain` the log.
+    pub(super) fn next(&mut self, end: u64, drain: bool) -> Option<Range<u64>> {
+        let is_time = self.has_news(end) && (end - self.seen >= self.batch || drain);
+        is_time.then(|| std::mem::replace(&mut self.seen, end)..end)
+    }
+
+    /// Later looks are at more at a time.
+    pub(super) fn grow(&mut self) {
+        self.batch = (2 * self.batch).min(MAX_BATCH);
+    }
 }
 
 /// How launches of several iterations fare.
@@ -70,8 +98,7 @@ impl<A: Real> Log<A> {
             columns,
             idle,
             pending: None,
-            batch: FIRST_BATCH,
-            seen: 1,
+            looks: Looks::new(),
             last_look: Instant::now(),
             launches,
             has_begun: false,
@@ -82,7 +109,7 @@ impl<A: Real> Log<A> {
     /// Begins a run, before the first iteration of which carried scalars have these values.
     pub(super) fn begin(&mut self, ctx: &Context, carried: &[f64]) -> Result<()> {
         self.abandon(ctx)?;
-        (self.seen, self.batch, self.last_look) = (1, FIRST_BATCH, Instant::now());
+        (self.looks, self.last_look) = (Looks::new(), Instant::now());
         // a refusal may have come too late for the former run to notice
         let mut end = [A::default()];
         self.entries.read(ctx, self.entries.len() - BEHIND, &mut end)?;
@@ -147,11 +174,6 @@ impl<A: Real> Log<A> {
         self.launches = Launches::Over;
     }
 
-    /// Whether iterations before `end` were not looked at.
-    pub(super) fn has_news(&self, end: u64) -> bool {
-        end > self.seen
-    }
-
     /// Looks at iterations before `end` if it is time, or at once to `drain` the log, and takes in what was read before. `enqueued` is
     /// the last iteration that was enqueued. Gives the last iteration that is known to be done, if that is news; time spent waiting
     /// goes to `waited`.
@@ -165,21 +187,20 @@ impl<A: Real> Log<A> {
         records: &mut Vec<Record>,
     ) -> Result<Option<u64>> {
         let mut known = None;
-        if self.has_news(end) && (end - self.seen >= self.batch || drain) {
+        if let Some(iterations) = self.looks.next(end, drain) {
             // while the device works on this batch's end, the host takes in the batch before
             let former = self.pending.take();
             if let Some(memory) = self.idle.pop() {
                 let all = [(&self.entries, 0..self.entries.len())];
                 let read = DeviceVec::start_reads(ctx, Queue::Compute, &all, memory, None, "the log")?;
                 ctx.flush(Queue::Compute)?;
-                self.pending = Some((read, self.seen..end));
-                self.seen = end;
+                self.pending = Some((read, iterations));
             }
             known = self.take_in(ctx, program, former, enqueued, waited, records)?.or(known);
             if is_alone {
                 self.adapt();
             } else {
-                self.batch = (2 * self.batch).min(MAX_BATCH); // all ranks look at the same iterations
+                self.looks.grow();
             }
         }
         if drain {
@@ -212,7 +233,7 @@ impl<A: Real> Log<A> {
         if let Launches::Refused(first) = self.launches {
             // the launch that was refused was to form the end of the iteration before
             end = end.min(first - u64::from(program.last.is_some() && first > 1)).max(iterations.start);
-            self.seen = end;
+            self.looks.seen = end;
         }
         for iteration in iterations.start..end {
             let row = self.begin_of(iteration) as usize;
@@ -229,9 +250,9 @@ impl<A: Real> Log<A> {
         let time = self.last_look.elapsed();
         self.last_look = Instant::now();
         if time < BATCH_TIME {
-            self.batch = (2 * self.batch).min(MAX_BATCH);
+            self.looks.grow();
         } else if time > 3 * BATCH_TIME {
-            self.batch = (self.batch / 2).max(1);
+            self.looks.batch = (self.looks.batch / 2).max(1);
         }
     }
 }

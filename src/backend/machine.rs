@@ -215,7 +215,8 @@ impl<O: PassBackend> Machine<O> {
         if backend.runs_ahead() {
             backend.begin_ahead(&mut self.passes, &self.columns[0].carried)?;
         }
-        self.is_together = backend.begin_together(&mut self.passes, &program, &self.columns[0].carried)?;
+        let rows = if let [a] = operators { a.rows() } else { None };
+        self.is_together = backend.begin_together(&mut self.passes, &program, rows, &self.columns[0].carried)?;
         Ok(())
     }
 

@@ -7,6 +7,7 @@
 //! barriers   where the groups of a persistent kernel wait for each other
 //! machine    runs a program on a rank: starts it, iterates, synchronises with other ranks; column, the scalars of a right-hand side
 //! pass_backend   what it asks of whoever does the passes
+//! together   how several ranks iterate: with the host, or without
 //! batch      many columns of a small system, each by a work-group of its own
 //! basis      columns of a Krylov basis, and what is done with all of them at once
 //! vectors    of a rank, and what is done with them beside passes; linear_operator, what its rows do
@@ -29,6 +30,7 @@ pub(crate) mod program;
 pub(crate) mod scalar;
 pub(crate) mod source;
 pub(crate) mod text;
+mod together;
 pub(crate) mod vectors;
 
 pub(crate) use linear_operator::{Arriving, LinearOperator, pair};

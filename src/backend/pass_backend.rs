@@ -151,27 +151,24 @@ pub(crate) trait PassBackend: Backend {
         Ok(())
     }
 
-    /// Begins a run of iterations that several ranks make without the host, before the first of which carried scalars have these values and
-    /// halos are filled: all as the one that can do least. Says whether all can; collective.
+    /// Begins a run of iterations that several ranks make without the host, with all of these rows, before the first of which carried scalars
+    /// have these values and halos are filled: all as the one that can do least. Says whether all can; collective.
     ///
     /// # Errors
     /// A failing device or rank.
-    fn begin_together(&self, passes: &mut Self::Passes, program: &Program, carried: &[f64]) -> Result<bool> {
-        let _ = (passes, program, carried);
-        if self.comm().size() > 1 {
-            self.comm().gather(0.0)?; // what others bring is in vain
-        }
-        Ok(false)
-    }
+    fn begin_together(
+        &self,
+        passes: &mut Self::Passes,
+        program: &Program,
+        rows: Option<Self::Rows<'_>>,
+        carried: &[f64],
+    ) -> Result<bool>;
 
     /// Ends it, once all that was launched is over: until then kernels need each other.
     ///
     /// # Errors
     /// A failing device.
-    fn end_together(&self, passes: &mut Self::Passes) -> Result<()> {
-        let _ = passes;
-        Ok(())
-    }
+    fn end_together(&self, passes: &mut Self::Passes) -> Result<()>;
 
     /// Enqueues several iterations from `iteration` on, at most `most`, and tells which one comes next. That may be an earlier one,
     /// where it has become known that former launches were refused: all is then as it was before that iteration. `None`, and nothing

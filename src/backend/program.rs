@@ -335,6 +335,11 @@ impl Program {
         self.last.as_ref().filter(|_| self.is_first(pass))
     }
 
+    /// Sums that a pass needs: those that the former iteration has left to it, and its own.
+    pub(crate) fn awaited_by<'a>(&'a self, pass: &'a Pass) -> [&'a [usize]; 2] {
+        [self.finished_by(pass).map_or(&[], |last| &last.awaits), &pass.awaits]
+    }
+
     /// The passes of an iteration.
     pub(crate) fn passes(&self) -> impl Iterator<Item = &Pass> {
         self.iteration.iter().filter_map(|step| if let Step::Pass(pass) = step { Some(pass) } else { None })

@@ -29,6 +29,8 @@ mod basis;
 /// Several columns side by side.
 mod batch;
 mod columns;
+/// The host's threads among ranks that meet.
+mod meeting;
 /// Several ranks' launches, on one device.
 mod mirrored;
 /// Random texts, against plain loops.

@@ -111,6 +111,12 @@ impl Check {
             CheckKind::Norm => Record::Residual { iteration, rr: value },
         }
     }
+
+    /// Whether this value lets the iteration go on, where ‖r‖² ends the run at `limit`.
+    pub(crate) fn lets_go_on(self, value: f64, limit: f64) -> bool {
+        let least = if self.kind == CheckKind::Norm { limit } else { 0.0 };
+        value > least && value.is_finite()
+    }
 }
 
 /// What is looked at.

@@ -18,6 +18,7 @@
 //! all have read s: nobody reads a number later than the one that it waits for.
 
 pub(crate) mod halos;
+pub(crate) mod membership;
 pub(crate) mod relaying;
 pub(crate) mod sending;
 

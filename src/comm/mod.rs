@@ -87,6 +87,14 @@ pub trait Communicator<T>: Send {
         Ok(None)
     }
 
+    /// An error if another rank is known to have failed, for those who wait by themselves.
+    ///
+    /// # Errors
+    /// [`Error::PeerFailed`](crate::Error::PeerFailed).
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Asks all ranks to stop for `request`, or to do what it stands for; 0 takes that back. They learn of it, together, in
     /// their next sum.
     fn request_stop(&self, request: u32);

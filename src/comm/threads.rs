@@ -173,6 +173,10 @@ impl<T: Send + Sync + 'static> Communicator<T> for Threads<T> {
         Ok(relayed)
     }
 
+    fn check(&self) -> Result<()> {
+        self.shared.failure.check()
+    }
+
     fn request_stop(&self, request: u32) {
         self.request.set(request);
     }

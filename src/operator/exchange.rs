@@ -23,10 +23,18 @@ use crate::timeline::Lane;
 named! {
     /// How elements of a halo get from device to device. Sums go through the host in any case.
     Exchange, "model of exchange":
+    Auto = "auto", "As live, but as host-staged where the host is a rank, too.";
     Live = "live", "While kernels run, through memory that they and the host see at once, where all devices have it; else as host-staged.";
     HostStaged = "host-staged", "Through pinned memory of the host, which all devices read and write themselves.";
     HostCopied = "host-copied", "Through plain memory of the host; drivers copy it to pinned memory of their own.";
     SharedContext = "shared-context", "From array to array in one OpenCL context, for devices of one platform.";
+}
+
+impl Exchange {
+    /// Whether kernels that run may exchange.
+    pub(crate) fn is_live(self) -> bool {
+        matches!(self, Self::Auto | Self::Live)
+    }
 }
 
 /// What is sent, in errors.
@@ -103,7 +111,9 @@ impl<T: Real> HaloExchange<T> {
     pub(super) fn new(ctx: &Context, n_owned: usize, plan: &HaloPlan, model: Exchange) -> Result<Self> {
         let len = plan.send.len();
         let traffic: Box<dyn Traffic<T>> = match model {
-            Exchange::Live | Exchange::HostStaged => Box::new(Through::<T, OnHost<Pinned<T>>>::new(ctx, len)?),
+            Exchange::Auto | Exchange::Live | Exchange::HostStaged => {
+                Box::new(Through::<T, OnHost<Pinned<T>>>::new(ctx, len)?)
+            }
             Exchange::HostCopied => Box::new(Through::<T, OnHost<Vec<T>>>::new(ctx, len)?),
             Exchange::SharedContext => Box::new(Through::<T, OnDevices>::new(ctx, len)?),
         };
@@ -124,7 +134,7 @@ impl<T: Real> HaloExchange<T> {
     /// # Errors
     /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
     pub(super) fn of_columns(&self, ctx: &Context, columns: usize) -> Result<Self> {
-        let model = if self.model == Exchange::Live { Exchange::HostStaged } else { self.model };
+        let model = if self.model.is_live() { Exchange::HostStaged } else { self.model };
         Self::new(ctx, self.n_owned * columns, &self.plan.of_columns(columns), model)
     }
 
@@ -135,7 +145,7 @@ impl<T: Real> HaloExchange<T> {
 
     /// What is exchanged, if that may be left to kernels that run.
     pub(super) fn live(&self) -> Option<&HaloPlan> {
-        Some(&self.plan).filter(|_| self.model == Exchange::Live)
+        Some(&self.plan).filter(|_| self.model.is_live())
     }
 
     /// Whether other ranks have a part in products.

@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-use super::Format;
 use super::dictionary::Dictionary;
 use super::plan::refused;
+use super::{Exchange, Format};
 use crate::backend::Backend;
 use crate::backend::host::HostBackend;
 use crate::backend::host::lanes::dot;
@@ -38,6 +38,8 @@ pub struct HostBlock<T> {
     values: Option<Arc<Vec<T>>>,
     dictionary: Option<Arc<ByDictionary<T>>>,
     halo: HaloPlan,
+    /// Whether halos are exchanged while kernels of other ranks run, if these can do it.
+    is_live: bool,
     chunk_rows: usize,
     /// Of vectors.
     columns: usize,
@@ -162,9 +164,15 @@ impl<T: Real> HostBlock<T> {
             values,
             dictionary: dictionary.map(Arc::new),
             halo: part.halo,
+            is_live: false,
             chunk_rows: (CHUNK_NNZ / mean_nnz).max(1),
             columns: 1,
         })
+    }
+
+    /// The same rows, with halos exchanged by this model.
+    pub(crate) fn exchanged_by(self, model: Exchange) -> Self {
+        Self { is_live: model == Exchange::Live, ..self }
     }
 
     /// The same rows, for vectors of 2, 4, 8 or 16 columns.
@@ -177,6 +185,7 @@ impl<T: Real> HostBlock<T> {
             values: values.clone(),
             dictionary: dictionary.clone(),
             halo: self.halo.of_columns(columns),
+            is_live: false,
             chunk_rows: (self.chunk_rows / columns).max(1),
             columns,
         }
@@ -319,6 +328,9 @@ impl<T: Real> LinearOperator<HostBackend<T>> for HostBlock<T> {
         arriving: Option<Arriving<'_, Vec<T>>>,
         dots: &mut Vec<f64>,
     ) -> Result<()> {
+        if backend.is_over() {
+            return Ok(());
+        }
         if let Some(arriving) = arriving {
             self.receive_halo(backend, v, arriving)?;
         }
@@ -365,6 +377,10 @@ impl<T: Real> LinearOperator<HostBackend<T>> for HostBlock<T> {
             Vec::new()
         });
         Ok(())
+    }
+
+    fn live_halo(&self) -> Option<&HaloPlan> {
+        Some(&self.halo).filter(|_| self.is_live)
     }
 
     fn halo(&self) -> usize {

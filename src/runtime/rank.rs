@@ -321,7 +321,8 @@ impl Plan<'_> {
     ) -> Result<(HostBackend<T>, Vec<HostBlock<T>>)> {
         let backend = HostBackend::new(parts[MATRIX].n_owned(), Box::new(Alone::default()));
         let block = |(a, part)| HostBlock::new(a, part, self.factor, self.format);
-        Ok((backend, matrices.iter().zip(parts).map(block).collect::<Result<_>>()?))
+        let blocks = matrices.iter().zip(parts).map(block).map(|block| Ok(block?.exchanged_by(self.exchange)));
+        Ok((backend, blocks.collect::<Result<_>>()?))
     }
 
     /// A rank of a device, on which sums are in `A`.

@@ -112,7 +112,7 @@ impl Default for Setup {
             format: Format::Auto,
             shares: None,
             reorder: Reorder::Auto,
-            exchange: Exchange::Live,
+            exchange: Exchange::Auto,
             on_failure: OnFailure::Stop,
             columns: MOST_COLUMNS,
             is_complex: false,

@@ -164,7 +164,7 @@ impl Whole {
         let mut setup = self.setup.clone();
         // kernels that run exchange the halos of one matrix
         let is_by_host = self.have_missed.load(Ordering::Relaxed) || self.least_squares.is_some();
-        if is_by_host && setup.exchange == Exchange::Live {
+        if is_by_host && setup.exchange.is_live() {
             setup.exchange = Exchange::HostStaged;
         }
         setup

@@ -99,15 +99,19 @@ impl<'a> PerformanceModel<'a> {
         let a = &self.whole.a;
         let bytes = (48 * a.n_rows() + 4 * a.nnz()) as u64 / ranks as u64; // of `cg`, in a format that saves bytes
         match self.whole.setup.exchange {
-            Exchange::Live if bytes > MEETING_BYTES => Exchange::HostStaged,
+            exchange if exchange.is_live() && bytes > MEETING_BYTES => Exchange::HostStaged,
             exchange => exchange,
         }
     }
 
     /// Whether kernels of these devices exchange while they run, if they have the memory for it.
     fn may_meet(&self, devices: &[Option<Info>]) -> bool {
-        let is_gpu = |device: &Option<Info>| device.as_ref().is_some_and(|device| device.kind == Kind::Gpu);
-        self.exchange(devices.len()) == Exchange::Live && devices.iter().all(is_gpu)
+        let exchange = self.exchange(devices.len());
+        let meets = |device: &Option<Info>| match device {
+            Some(device) => device.kind == Kind::Gpu,
+            None => exchange == Exchange::Live,
+        };
+        exchange.is_live() && devices.iter().all(meets)
     }
 
     fn latency_key(&self, devices: &[Option<Info>]) -> LatencyKey {

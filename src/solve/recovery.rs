@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn who_waited_for_a_device_that_failed_goes_on() {
         let errors = vec![(0, missed()), (1, lost("b"))];
-        assert_eq!(after(errors, OnFailure::Continue).unwrap(), (vec![Some(7)], Exchange::Live));
+        assert_eq!(after(errors, OnFailure::Continue).unwrap(), (vec![Some(7)], Exchange::Auto));
         assert!(after(vec![(0, lost("a")), (1, lost("b"))], OnFailure::Continue).is_err());
     }
 }

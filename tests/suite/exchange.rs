@@ -1,6 +1,6 @@
 //! Models of exchange: the way of a halo changes no bit of a solve. Each test recomputes b − A x by itself.
 
-use crate::common::process::Place;
+use crate::common::process::{Place, Run};
 use crate::common::{choice, relative_residual, setup, solve, system};
 use declive::device::list;
 use declive::matrix::gallery;
@@ -65,6 +65,41 @@ fn the_host_copies_but_shares_no_context() {
         assert!(error.contains("the host is none"), "{error}");
     }
     solved(&a, &of(Exchange::SharedContext, "host")); // alone, there is nothing to share
+}
+
+/// Where kernels of devices meet, the host's threads take part: that changes no bit either.
+#[test]
+fn the_host_takes_part_in_what_kernels_do() {
+    let a = system("poisson3d:9");
+    let b = gallery::random_vector(a.n_rows(), 7);
+    for devices in ["D,host", "host,D", "D,D,host", "host,host"] {
+        for method in [Method::Cg, Method::CgTextbook, Method::Minres, Method::Bicgstab] {
+            for &precision in Precision::ALL {
+                let rtol = if precision == Precision::F32 { 1e-5 } else { 1e-9 };
+                let of = |exchange| solve(&a, &b, &by(exchange, method, precision, devices), rtol);
+                let [live, staged] = [Exchange::Live, Exchange::HostStaged].map(of);
+                let what = format!("{method} in {precision} on {devices}");
+                assert!(live.reason.converged() && relative_residual(&a, &b, &live.x) <= 1.01 * rtol, "{what}");
+                assert_eq!(live.iterations, staged.iterations, "{what}");
+                assert!(live.x.iter().zip(&staged.x).all(|(x, y)| x.to_bits() == y.to_bits()), "{what}");
+            }
+        }
+    }
+}
+
+/// A device that fails ends the solve at once, though the host waits for it.
+#[test]
+fn the_host_does_not_wait_for_a_device_that_fails() {
+    let place = Place::new();
+    let device = choice("D").to_string();
+    for (devices, count) in [(format!("{device},host"), 60), (format!("host,{device}"), 90)] {
+        let args = format!("solve --generate poisson3d:16 --precond none --tune off --devices {devices}");
+        let mut command = place.command(&args);
+        command.env("DECLIVE_FAULT", format!("{device}:launch:{count}"));
+        let run = Run::in_time(command);
+        assert!(run.err.starts_with(&format!("error: [{device}] ")), "{}", run.err);
+        run.fails(3, &["launching ", "in iteration "]);
+    }
 }
 
 #[test]

@@ -8,14 +8,19 @@ use rayon::prelude::*;
 use super::HostBackend;
 use super::columns;
 use super::lanes::Lanes;
-use crate::backend::Backend;
+use super::together::Together;
 use crate::backend::deferred::{self, Deferred};
 use crate::backend::pass_backend::{PassBackend, Turn, Which};
 use crate::backend::program::{Pass, Program};
+use crate::backend::source::persistent::meetings;
 use crate::backend::source::{Partials, partials};
 use crate::backend::text::{Line, Slot, Term, X};
+use crate::backend::together::{By, Ways};
+use crate::backend::{Backend, Record};
 use crate::error::Result;
 use crate::kernels::pass::interned;
+use crate::kernels::products::MEETING_BYTES;
+use crate::partition::HaloPlan;
 use crate::real::Real;
 
 /// Elements of a chunk, which a thread takes at a time: sums are those of chunks, in order.
@@ -25,13 +30,33 @@ const BLOCK: usize = 512;
 
 /// What the passes of a program leave on the host.
 pub(crate) struct HostPasses {
-    /// This rank's parts of the sums of passes: of each, those of all columns.
-    parts: Vec<f64>,
+    left: Left,
+    /// Vectors that columns share.
+    shared: Vec<Slot>,
+    /// Whether ranks would meet in iterations, if all could,
+    would_meet: bool,
+    /// and what that takes, if halos may be exchanged so.
+    together: Option<Together>,
+}
+
+/// This rank's parts of sums.
+pub(super) struct Left {
+    /// Those of passes: of each, those of all columns.
+    pub(super) parts: Vec<f64>,
     /// Those of products.
     dots: Vec<Vec<f64>>,
     partials: BTreeMap<usize, Partials>,
-    /// Vectors that columns share.
-    shared: Vec<Slot>,
+}
+
+impl Left {
+    /// Those of a sum, of so many columns.
+    pub(super) fn of(&self, sum: usize, width: usize) -> &[f64] {
+        let (of, k) = match self.partials.get(&sum) {
+            Some(Partials::Product(k, is_second)) => (&self.dots[*k], usize::from(*is_second)),
+            Some(Partials::Pass) | None => (&self.parts, sum),
+        };
+        &of[k * width..(k + 1) * width]
+    }
 }
 
 impl<T: Real> PassBackend for HostBackend<T> {
@@ -40,7 +65,8 @@ impl<T: Real> PassBackend for HostBackend<T> {
     fn compile(&self, program: &Program) -> Result<HostPasses> {
         let dots = (0..program.products()).map(|_| self.product_sums()).collect::<Result<_>>()?;
         let parts = vec![f64::NAN; program.sums * self.columns];
-        Ok(HostPasses { parts, dots, partials: partials(program), shared: program.shared() })
+        let left = Left { parts, dots, partials: partials(program) };
+        Ok(HostPasses { left, shared: program.shared(), would_meet: false, together: None })
     }
 
     fn pass(
@@ -60,27 +86,23 @@ impl<T: Real> PassBackend for HostBackend<T> {
             columns::run(pass, (factors, width), v, (slots, &passes.shared), range)
         };
         for (k, sums) in pass.sums().into_iter().zip(sums.chunks(width)) {
-            passes.parts[k * width..(k + 1) * width].copy_from_slice(sums);
+            passes.left.parts[k * width..(k + 1) * width].copy_from_slice(sums);
         }
         Ok(())
     }
 
     fn take_dots(&self, passes: &mut HostPasses, product: usize, _: Turn) -> Result<Vec<f64>> {
-        Ok(std::mem::take(&mut passes.dots[product]))
+        Ok(std::mem::take(&mut passes.left.dots[product]))
     }
 
     fn put_dots(&self, passes: &mut HostPasses, product: usize, _: Turn, dots: Vec<f64>) {
-        passes.dots[product] = dots;
+        passes.left.dots[product] = dots;
     }
 
     fn parts(&self, passes: &mut HostPasses, wanted: &[(usize, Turn)], values: &mut [f64]) -> Result<()> {
         let width = self.columns;
         for (sum, _) in wanted {
-            let (of, k) = match passes.partials.get(sum) {
-                Some(Partials::Product(k, is_second)) => (&passes.dots[*k], usize::from(*is_second)),
-                Some(Partials::Pass) | None => (&passes.parts, *sum),
-            };
-            values[sum * width..(sum + 1) * width].copy_from_slice(&of[k * width..(k + 1) * width]);
+            values[sum * width..(sum + 1) * width].copy_from_slice(passes.left.of(*sum, width));
         }
         Ok(())
     }
@@ -99,6 +121,66 @@ impl<T: Real> PassBackend for HostBackend<T> {
 
     fn sum_over_ranks(&self, values: &mut [f64]) -> Result<()> {
         self.sum_values(values)
+    }
+
+    fn prepare_several(
+        &self,
+        passes: &mut HostPasses,
+        program: &Program,
+        _: Option<()>,
+        halo: Option<&HaloPlan>,
+        bytes: u64,
+    ) -> Result<()> {
+        passes.would_meet = self.columns == 1 && bytes <= MEETING_BYTES && meetings(program).is_some();
+        passes.together = halo.filter(|_| passes.would_meet).map(|halo| Together::new(program, halo));
+        Ok(())
+    }
+
+    fn begin_together(&self, passes: &mut HostPasses, _: &Program, _: Option<()>, carried: &[f64]) -> Result<bool> {
+        if self.comm().size() == 1 {
+            return Ok(false);
+        }
+        let way = |is_possible: bool| if is_possible { By::One } else { By::Host };
+        let can = way(passes.together.is_some() && !self.recorder.is_wanted());
+        let agreed = Ways { can, would: way(passes.would_meet), is_host: true }.agree(self.comm())?;
+        match &mut passes.together {
+            Some(together) if agreed.can != By::Host => together.begin(self, carried),
+            _ => Ok(false),
+        }
+    }
+
+    fn end_together(&self, passes: &mut HostPasses) -> Result<()> {
+        passes.together.iter_mut().for_each(Together::end);
+        self.is_over.take();
+        Ok(())
+    }
+
+    fn pass_ahead(
+        &self,
+        passes: &mut HostPasses,
+        (pass, _): (&Pass, usize),
+        iteration: u64,
+        limit: f64,
+        (v, arriving): (&mut [Vec<T>], Option<Slot>),
+    ) -> Result<()> {
+        let Some(together) = passes.together.as_mut().filter(|_| !self.is_over()) else { return Ok(()) };
+        self.timed_pass(|| together.pass(self, &mut passes.left, pass, (iteration, limit), (v, arriving)))
+    }
+
+    fn carried_ahead(&self, passes: &HostPasses, _: u64, _: usize) -> Result<f64> {
+        Ok(passes.together.as_ref().map_or(0.0, |together| together.deferred))
+    }
+
+    fn look(
+        &self,
+        passes: &mut HostPasses,
+        _: &Program,
+        iteration: u64,
+        drain: bool,
+        records: &mut Vec<Record>,
+    ) -> Result<()> {
+        let Some(together) = &mut passes.together else { return Ok(()) };
+        together.look(self, &passes.left, (iteration, drain), records)
     }
 }
 

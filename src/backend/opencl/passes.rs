@@ -22,6 +22,7 @@ use crate::backend::program::{Pass, Program, Stage, Step};
 use crate::backend::source::persistent::Of;
 use crate::backend::source::{self, Columns, Ranks, Style};
 use crate::backend::text::{Slot, X};
+use crate::backend::together::{By, Ways};
 use crate::backend::{Backend, Record};
 use crate::device::{Context, DeviceVec, Grid, Kind, LiveMemory, Queue, SumsRead};
 use crate::error::Result;
@@ -39,20 +40,6 @@ pub(super) const UNDER_WAY: usize = 4;
 const MAX_ITERATIONS: u64 = 32;
 /// The same for several ranks, which begin and end with a sum.
 const MAX_TOGETHER: u64 = 64;
-
-/// How several ranks iterate, from the one that asks least of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum By {
-    /// The host has a part in each iteration.
-    Host,
-    /// Ranks meet between launches,
-    One,
-    /// or within launches of several iterations.
-    Several,
-}
-
-/// How many ways there are.
-const WAYS: u8 = 3;
 
 /// Launches of a product that there is room for behind the sums of passes; if it has more, it gets room elsewhere.
 const LAUNCHES: usize = 3;
@@ -299,7 +286,9 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
         // launches of several iterations of several ranks form it themselves
         let is_left = is_alone || passes.persistent.is_none();
         match program.last.as_ref().filter(|_| is_left) {
-            Some(_) if drain && passes.log.has_news(end) => self.form_last(passes, iteration, &self.nothing()?)?,
+            Some(_) if drain && passes.log.looks.has_news(end) => {
+                self.form_last(passes, iteration, &self.nothing()?)?
+            }
             Some(_) if !drain => end = iteration, // the next iteration tells of this one
             _ => {}
         }
@@ -348,8 +337,7 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
         if passes.together.is_some() {
             passes.persistent = self.persistent(passes, program, Some(rows), bytes, true);
             if passes.persistent.is_none() {
-                self.prepare_meetings(passes, program)?;
-                self.kernels.prepare(&self.ctx, rows, ProductsFor::Sending)?;
+                self.prepare_meetings(passes, program, Some(rows))?;
             }
         } else if passes.several.is_some() {
             self.kernels.prepare(&self.ctx, rows, ProductsFor::Several)?;
@@ -357,40 +345,42 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
         Ok(())
     }
 
-    fn begin_together(&self, passes: &mut DevicePasses<A>, program: &Program, carried: &[f64]) -> Result<bool> {
+    fn begin_together(
+        &self,
+        passes: &mut DevicePasses<A>,
+        program: &Program,
+        rows: Option<Rows<'_, T>>,
+        carried: &[f64],
+    ) -> Result<bool> {
         if self.comm().size() == 1 {
             return Ok(false);
         }
-        let mut by = By::Host;
+        let mut can = By::Host;
         if passes.together.is_some() && !self.recorder.is_wanted() {
             self.begin_ahead(passes, carried)?;
             self.ctx.finish()?;
             let is_granted = passes.persistent.is_some() && passes.log.launches() == Launches::Granted;
-            by = if is_granted { By::Several } else { By::One };
+            can = if is_granted { By::Several } else { By::One };
         }
-        // all do as the one that can do least, and by the host as if all could what all would do
         let would = match &passes.several {
             Some(_) => By::Several,
             None if passes.would_meet => By::One,
             None => By::Host,
         };
-        let own = by as u8 + WAYS * would as u8;
-        let all: Vec<u8> = self.comm().gather(f64::from(own))?.into_iter().map(|of| of as u8).collect();
-        let agreed = all.iter().fold(by as u8, |least, of| least.min(of % WAYS));
-        let would = all.iter().fold(would as u8, |least, of| least.min(of / WAYS));
-        if agreed == By::One as u8 {
-            self.prepare_meetings(passes, program)?;
+        let Ways { can, would, .. } = Ways { can, would, is_host: false }.agree(self.comm())?;
+        if can == By::One {
+            self.prepare_meetings(passes, program, rows)?;
         }
         let has_begun = match &mut passes.together {
-            Some(together) if agreed != By::Host as u8 => together.begin(self.comm())?,
+            Some(together) if can != By::Host => together.begin(self.comm())?,
             _ => false,
         };
         if !has_begun {
             self.set_done(Arc::clone(&self.never));
             // so that x has the same bits as if they had met
-            self.in_one.set(would != By::Host as u8);
-            self.as_several.set(passes.several.filter(|_| would == By::Several as u8));
-        } else if agreed == By::One as u8 {
+            self.in_one.set(would != By::Host);
+            self.as_several.set(passes.several.filter(|_| would == By::Several));
+        } else if can == By::One {
             self.sending.replace(passes.together.as_ref().map(Together::sending));
         }
         Ok(has_begun)
@@ -427,7 +417,7 @@ impl<T: Real, A: Real> PassBackend for OpenClBackend<T, A> {
         if !is_shared && !self.runs_ahead() {
             return Ok(None);
         }
-        let count = passes.log.batch.min(if is_shared { MAX_TOGETHER } else { MAX_ITERATIONS }).min(most);
+        let count = passes.log.looks.batch.min(if is_shared { MAX_TOGETHER } else { MAX_ITERATIONS }).min(most);
         let (Some(persistent), Some(rows)) = (&passes.persistent, rows) else { return Ok(None) };
         if passes.log.launches() == Launches::Over || count == 0 || !self.begin_several(iteration, count)? {
             return Ok(None);
@@ -570,8 +560,14 @@ impl<T: Real, A: Real> OpenClBackend<T, A> {
     }
 
     /// Prepares for iterations of several ranks that meet between launches, unless that was done.
-    fn prepare_meetings(&self, passes: &mut DevicePasses<A>, program: &Program) -> Result<()> {
+    fn prepare_meetings(
+        &self,
+        passes: &mut DevicePasses<A>,
+        program: &Program,
+        rows: Option<Rows<'_, T>>,
+    ) -> Result<()> {
         passes.persistent = None;
+        rows.map_or(Ok(()), |rows| self.kernels.prepare(&self.ctx, rows, ProductsFor::Sending))?;
         if passes.ahead.is_empty() {
             let (ctx, columns, ranks) = (&self.ctx, &passes.log.columns, Ranks::BetweenLaunches);
             let text = ahead_text(program, columns, passes.style, ranks);

@@ -21,16 +21,16 @@ use crate::operator::opencl::target;
 use crate::operator::plan::Offer;
 
 /// The other ranks are as this one, or never come to what kernels do together.
-struct Mirror<T> {
-    ranks: usize,
-    comes: bool,
+pub(super) struct Mirror<T> {
+    pub(super) ranks: usize,
+    pub(super) comes: bool,
     /// Whether what ranks say is relayed,
-    relays: bool,
+    pub(super) relays: bool,
     /// and how late.
-    late: Duration,
+    pub(super) late: Duration,
     /// What others say at most if asked for a number.
-    most: f64,
-    message: RefCell<Option<Message<T>>>,
+    pub(super) most: f64,
+    pub(super) message: RefCell<Option<Message<T>>>,
 }
 
 impl<T: Send + Sync + 'static> Communicator<T> for Mirror<T> {
@@ -85,7 +85,7 @@ impl<T: Send + Sync + 'static> Communicator<T> for Mirror<T> {
 }
 
 /// A positive definite matrix on a torus of `[w, h]` points, which have so many neighbours each.
-fn torus([w, h]: [usize; 2]) -> Csr {
+pub(super) fn torus([w, h]: [usize; 2]) -> Csr {
     let (mut rows, mut columns, mut values) = (Vec::new(), Vec::new(), Vec::new());
     for (i, j) in (0..h).flat_map(|i| (0..w).map(move |j| (i, j))) {
         let place = |i: usize, j: usize| i % h * w + j % w;
@@ -105,7 +105,7 @@ fn torus([w, h]: [usize; 2]) -> Csr {
 }
 
 /// One test at a time: kernels that wait take the processor's threads, of which others need one to answer in time.
-fn alone() -> MutexGuard<'static, ()> {
+pub(super) fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -130,7 +130,7 @@ enum By {
 }
 
 /// The first of so many equal parts of a torus.
-fn part_of(a: &Csr, ranks: usize) -> Part<'_> {
+pub(super) fn part_of(a: &Csr, ranks: usize) -> Part<'_> {
     let n = a.n_rows() / ranks;
     let rows: Vec<_> = (0..ranks).map(|rank| rank * n..(rank + 1) * n).collect();
     let mut part = split(a, &rows).remove(0);
@@ -193,11 +193,16 @@ fn one_of<T: Real>(
     ran
 }
 
+/// Whether kernels whose groups wait for each other may have wrong sums: see `docs/measurements.md`.
+pub(super) fn is_pocl_3() -> bool {
+    let device = device();
+    device.platform.contains("Portable Computing Language") && device.driver.starts_with("3.")
+}
+
 /// Methods of which the device can make several iterations in one launch. PoCL 3.1 makes 0 of sums of passes that another sum of an iteration
 /// comes before there; PoCL 5, Intel's runtime and NVIDIA's don't.
 fn methods_in_one_launch() -> Vec<Method> {
-    let device = device();
-    let is_pocl_3 = device.platform.contains("Portable Computing Language") && device.driver.starts_with("3.");
+    let is_pocl_3 = is_pocl_3();
     let is_right = |method: &Method| {
         let meetings = meetings(&method.program(Kind::PLAIN, None).unwrap()).unwrap();
         !(is_pocl_3 && meetings.of_iteration > 1)

@@ -116,7 +116,7 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
             let measure = || -> Result<Entry, Error> {
                 let all = 2 + 2 * args.sizes.len();
                 let mut entry = Entry::new(model, count, names(set));
-                if count > 1 && model != Exchange::Live {
+                if count > 1 && !matches!(model, Exchange::Auto | Exchange::Live) {
                     entry.sums = ranks.sums(&VALUES)?;
                     bar.update(1, all);
                     for (k, size) in args.sizes.iter().enumerate() {

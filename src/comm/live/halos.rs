@@ -102,11 +102,18 @@ impl Slot {
     }
 
     /// Puts elements that have a flag together.
-    fn put<S: Shared64>(self, memory: &[S], of: &Range<usize>, flag: usize, number: u32, elements: &[u64]) {
+    fn put<S: Shared64>(
+        self,
+        memory: &[S],
+        of: &Range<usize>,
+        flag: usize,
+        number: u32,
+        elements: impl Iterator<Item = u64>,
+    ) {
         if self.has_words {
-            self.words(memory, of).zip(elements).for_each(|(word, bits)| put_word(word, *bits, number));
+            self.words(memory, of).zip(elements).for_each(|(word, bits)| put_word(word, bits, number));
         } else {
-            self.elements(memory, of).iter().zip(elements).for_each(|(element, bits)| element.put(*bits));
+            self.elements(memory, of).iter().zip(elements).for_each(|(element, bits)| element.put(bits));
             self.flag(memory, flag).hand_over(number.into());
         }
     }
@@ -134,6 +141,23 @@ impl Places {
     fn sent(self, number: u32) -> Slot {
         let first = Slot { begin: ROOM, flags: 1, elements: self.sent, has_words: false };
         if number.is_multiple_of(2) { first } else { Slot { begin: first.end(), ..first } }
+    }
+
+    /// Puts what is sent in exchange `number`.
+    pub(crate) fn send<S: Shared64>(self, memory: &[S], elements: impl Iterator<Item = u64>, number: u32) {
+        self.sent(number).put(memory, &(0..self.sent), 0, number, elements);
+    }
+
+    /// A piece of what is received in exchange `number`, once it is there; behind it there may be anything.
+    pub(crate) fn take<S: Shared64>(
+        self,
+        memory: &[S],
+        of: &Range<usize>,
+        piece: usize,
+        number: u32,
+    ) -> Option<[u64; PIECE]> {
+        let mut elements = [0; PIECE];
+        self.received(number).get(memory, of, piece, number, &mut elements).then_some(elements)
     }
 
     /// Where the elements are that are sent in exchange `number`.
@@ -180,8 +204,7 @@ impl Link {
         if !sent.get(memories[self.from], &self.segment, 0, self.number, &mut elements) {
             return false;
         }
-        let elements = &elements[..self.halo.len()];
-        received.put(memories[self.to], &self.halo, self.piece, self.number, elements);
+        received.put(memories[self.to], &self.halo, self.piece, self.number, elements.into_iter());
         self.number = self.number.wrapping_add(1);
         true
     }
@@ -199,7 +222,7 @@ pub(super) mod tests {
 
     /// What a kernel does with what is sent.
     pub(in super::super) fn send<S: Shared64>(memory: &[S], places: Places, elements: &[u64], number: u32) {
-        places.sent(number).put(memory, &(0..places.sent), 0, number, elements);
+        places.send(memory, elements.iter().copied(), number);
     }
 
     /// The halo, if all of it is there.
@@ -211,11 +234,7 @@ pub(super) mod tests {
     ) -> Option<Vec<u64>> {
         let mut halo = Vec::new();
         for (k, piece) in pieces(receive).iter().enumerate() {
-            let mut elements = [0; PIECE];
-            if !places.received(number).get(memory, &piece.halo, k, number, &mut elements) {
-                return None;
-            }
-            halo.extend(&elements[..piece.halo.len()]);
+            halo.extend(&places.take(memory, &piece.halo, k, number)?[..piece.halo.len()]);
         }
         Some(halo)
     }

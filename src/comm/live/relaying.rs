@@ -27,7 +27,7 @@ pub(crate) struct Member {
     pub(crate) memory: Live,
     pub(crate) places: Places,
     pub(crate) receive: Vec<Receive>,
-    /// What no two ranks may have the same of: kernels of one GPU take turns, and would wait for each other in vain.
+    /// What no two ranks may have the same of: kernels of one GPU take turns, and would wait for each other in vain. None of processors.
     pub(crate) device: Option<usize>,
     /// How errors call it.
     pub(crate) name: String,
@@ -75,6 +75,9 @@ pub(crate) struct Relaying {
 /// The most threads. On 32 processors eight made exchanges of 10,000 elements take half as long as three; more gained nothing.
 const THREADS: usize = 8;
 
+/// The same where a rank is of processors, which have its rows to work on: one for sums, one for halos.
+const BESIDE_ROWS: usize = 2;
+
 /// Elements of an exchange that a thread copies in a microsecond or two. More threads for fewer are more that the system may stop.
 const SHARE: usize = 2048;
 
@@ -92,7 +95,8 @@ impl Relaying {
             return None;
         }
         let copied: usize = members.iter().map(|member| member.places.halo).sum();
-        let useful = (1 + copied.div_ceil(SHARE)).min(THREADS);
+        let most = if devices.len() < members.len() { BESIDE_ROWS } else { THREADS };
+        let useful = (1 + copied.div_ceil(SHARE)).min(most);
         Self::with_threads(members, crew, processors.saturating_sub(members.len()).clamp(1, useful))
     }
 
