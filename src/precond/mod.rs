@@ -28,7 +28,7 @@ named! {
     Precond, "preconditioner":
     None = "none", "No preconditioner.";
     Jacobi = "jacobi", "The inverse of the diagonal: the system is scaled by it, or the residual multiplied by it.";
-    Amg = "amg", "A cycle of algebraic multigrid by smoothed aggregation, made on the host, for positive definite matrices. For cg and gmres.";
+    Amg = "amg", "A cycle of algebraic multigrid by smoothed aggregation, for positive definite matrices. For cg and gmres.";
     Transversal = "transversal", "Rows are permuted so that the diagonal has the largest product, and rows and columns scaled so that it is about 1; then jacobi. For bicgstab, bicgstab2 and idr.";
 }
 

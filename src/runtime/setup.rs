@@ -92,7 +92,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Whether the method applies a preconditioner that is made on the host: one of the caller's own, or `amg`.
+    /// Whether the method applies a preconditioner that is no text: one of the caller's own, or `amg`.
     pub(crate) fn applies_given(&self) -> bool {
         (self.has_given || self.precond == Precond::Amg) && self.method.takes_given()
     }

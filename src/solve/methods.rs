@@ -179,7 +179,7 @@ impl Solver {
         }
         let left_out = std::mem::take(&mut self.ranks.left_out);
         let placement = self.ranks.placement.clone();
-        self.ranks.close(); // what is on the devices now would be in the way
+        let _kept_open = self.ranks.close_for_others(); // what is on the devices now would be in the way
         let rows = if to.method.minimises() { self.whole.minimise()? } else { self.whole.rows()? };
         if to.precond == Precond::Amg {
             self.whole.given = Some(Arc::new(Given::of_levels(Levels::new(Csr::clone(&rows)))));

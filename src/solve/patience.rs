@@ -29,8 +29,8 @@ const OF_PROCESSOR: Rates = Rates { start: 0.005, entry: 480e-9, iteration: 20e-
 /// That number, if these ranks can have multigrid at its best: a GPU that works alone, or processors.
 pub(super) fn of(setup: &Setup, ranks: &[RankInfo]) -> Option<u64> {
     let rates = match ranks {
-        [alone] if alone.kind != Kind::Cpu => OF_GPU,
-        all if all.iter().all(|rank| rank.kind == Kind::Cpu) => OF_PROCESSOR,
+        [alone] if alone.kind == Kind::Gpu => OF_GPU,
+        all if all.iter().all(|rank| rank.kind != Kind::Gpu) => OF_PROCESSOR,
         _ => return None,
     };
     let sum = |of: fn(&RankInfo) -> usize| ranks.iter().map(of).sum::<usize>();

@@ -2,6 +2,7 @@
 
 use crate::common::process::Place;
 use crate::common::{choice, choices, relative_residual, setup, solve_with, system};
+use declive::Reason;
 use declive::matrix::gallery;
 use declive::solve::{Method, Precision, Precond, Reorder};
 use declive::{Control, Csr, Error, HostOperator, OperatorSolver, Outcome, Setup, Solver, Stop};
@@ -121,4 +122,43 @@ fn by_the_command() {
     let text = place.run("solve --generate poisson3d:16 --precond amg --method cg --devices host").ok();
     assert!(text.contains("preconditioner amg") && text.contains("levels of 4,096; "), "{text}");
     place.run("solve --generate poisson3d:6 --precond amg --method minres").fails(2, &["amg", "cg and gmres"]);
+}
+
+/// By itself, `auto` begins with the diagonal and goes on with multigrid where that takes less.
+#[test]
+fn auto_leaves_what_is_slow() {
+    let a = system("circuit:100");
+    let rtol = 1e-10;
+    for devices in ["host", "0", "0,host"] {
+        let auto = Setup::default().with_devices(choice(devices));
+        let by_diagonal = solve(&a, &auto.clone().with_precond(Precond::Jacobi), rtol);
+        assert!(by_diagonal.switches.is_empty());
+        let b = gallery::random_vector(a.n_rows(), 3);
+        let mut solver = Solver::new(a.clone(), &auto).unwrap();
+        assert!(solver.hierarchy().is_none());
+        let outcome = solve_with(&mut solver, &b, rtol);
+        assert!(outcome.reason.converged() && relative_residual(&a, &b, &outcome.x) <= 1.01 * rtol, "{devices}");
+        let [switch] = &outcome.switches[..] else { panic!("{devices}: {:?}", outcome.switches) };
+        assert_eq!((switch.to, switch.precond, switch.why), (Method::Cg, Precond::Amg, Reason::Slow));
+        assert!(switch.iteration < outcome.iterations && 2 * outcome.iterations < by_diagonal.iterations);
+        assert!(solver.hierarchy().is_some());
+        // it stays for later right-hand sides
+        let later = solve_with(&mut solver, &gallery::random_vector(a.n_rows(), 4), rtol);
+        assert!(later.switches.is_empty() && later.iterations < 60, "{devices}: {}", later.iterations);
+        // and others decide alike
+        let again = solve_with(&mut Solver::new(a.clone(), &auto).unwrap(), &b, rtol);
+        assert_eq!(again.switches, outcome.switches, "{devices}");
+    }
+}
+
+/// Where multigrid takes long, too, the diagonal goes on.
+#[test]
+fn auto_comes_back() {
+    let a = system("elasticity3d-jumps:10x6x6");
+    let b = gallery::random_vector(a.n_rows(), 3);
+    let setup = Setup::default().with_devices(choice("host"));
+    let by_diagonal = solve(&a, &setup.clone().with_precond(Precond::Jacobi), 1e-11);
+    let outcome = solve_with(&mut Solver::new(a.clone(), &setup).unwrap(), &b, 1e-11);
+    assert!(outcome.reason.converged() && relative_residual(&a, &b, &outcome.x) <= 1.01e-11);
+    assert!(outcome.iterations < 3 * by_diagonal.iterations, "{}, {}", outcome.iterations, by_diagonal.iterations);
 }

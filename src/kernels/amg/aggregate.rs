@@ -35,7 +35,7 @@ impl<A: Real> AmgKernels<A> {
         let array = |what| self.short::<u32>(ctx, n, what);
         let (roots, states, least) = (array("roots")?, array("states")?, array("least states")?);
         let g = graph.arguments();
-        // SAFETY, of all: types as declared in the file; arrays of n elements, the graph of n rows whose neighbours are below n, and roots, too.
+        // SAFETY: types as declared in the file; arrays of n elements, the graph of n rows whose neighbours are below n, and roots, too.
         unsafe { self.run(ctx, "roots_begin", n, &[&[&graph.starts, &roots]]) }?;
         for of_many in [false, true] {
             self.independent(ctx, graph, &roots, [&states, &least])?;
@@ -72,7 +72,7 @@ impl<A: Real> AmgKernels<A> {
         let mut left = [0u32; ROUNDS as usize + 1];
         left[0] = 1;
         let undecided = self.numbers(ctx, &left, "whether rows are left")?;
-        // SAFETY, of all: types as declared in the file; arrays of n elements, the graph of n rows, and a number for each round and one more.
+        // SAFETY: types as declared in the file; arrays of n elements, the graph of n rows, and a number for each round and one more.
         unsafe { self.run(ctx, "independent_begin", n, &[&[roots, states, least]]) }?;
         for round in 0..ROUNDS {
             // SAFETY: as above.

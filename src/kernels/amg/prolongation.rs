@@ -114,7 +114,7 @@ impl<A: Real> AmgKernels<A> {
         assert!(n == next.n_cols && n == restriction.n_rows && n == p.n_cols && n <= coarse.len());
         let factors = self.short::<f32>(ctx, n, "factors of the next level")?;
         let of_rows: [&dyn Argument; 4] = [&restriction.starts, &restriction.values, &factors, coarse];
-        // SAFETY, of all: types as declared in the file; n rows here and there, n factors, and columns of p and of next below n.
+        // SAFETY: types as declared in the file; n rows here and there, n factors, and columns of p and of next below n.
         unsafe { self.run(ctx, "scale_factors", n, &[&next.rows(), &of_rows]) }?;
         // SAFETY: as above.
         unsafe {

@@ -10,6 +10,8 @@
 //! | x + P e | 2 |
 //! | r = b − A x, t = A r | 3, 2 |
 //! | both steps of the smoother | 4 |
+//!
+//! Small levels are done together, in one launch (`kernels::coarse`).
 
 mod set_up;
 
@@ -80,7 +82,7 @@ enum Coarse<T> {
     /// or the smoother,
     Smoothed(DeviceRows<f32>, Polynomial),
     /// or small levels, down to one of these, in one launch.
-    Together(CoarseLevels<T>),
+    Together(Box<CoarseLevels<T>>),
 }
 
 /// What d^(−½) is multiplied by on the way into a cycle and out of it, for `factor` times the matrix: powers of two which keep all in the range of

@@ -151,7 +151,7 @@ impl<T: Real, A: Real> SetUp<T, A> {
             };
             let coarse = CoarseLevels::new(ctx, &together.into_iter().map(of).collect::<Result<Vec<_>>>()?)?;
             let last = Vectors::of_several(ctx, n, above, coarse.room())?;
-            return Ok((levels, Coarse::Together(coarse), last));
+            return Ok((levels, Coarse::Together(Box::new(coarse)), last));
         }
         let last = Vectors::new(ctx, n, above)?;
         let coarsest = match (together.into_iter().next(), inverse) {
