@@ -27,9 +27,10 @@ static inline uint bin_of(uint length)
 }
 
 #define EACH_ROW(i, n) for (uint i = get_global_id(0); i < (n); i += get_global_size(0))
-#define OPERANDS                                                                                                       \
-    __global const uint *restrict a_starts, __global const uint *restrict a_columns, __global const uint *restrict b_starts, \
-        __global const uint *restrict b_columns
+/* RESTRICT stands in kernels only: inlined functions with it are more than some tools understand. */
+#define OPERANDS(RESTRICT)                                                                                             \
+    __global const uint *RESTRICT a_starts, __global const uint *RESTRICT a_columns, __global const uint *RESTRICT b_starts, \
+        __global const uint *RESTRICT b_columns
 
 /* A bound for the entries of each row, of n_columns columns. */
 KERNEL void product_bounds(uint n, uint n_columns, __global const uint *restrict a_starts,
@@ -96,8 +97,7 @@ KERNEL void bins_fill(uint n, __global const uint *restrict lengths, __global ui
         uint slot = column * 0x9e3779b1u;                                                                              \
         slot = (slot ^ slot >> 16) & (slots - 1);                                                                      \
         for (;; slot = (slot + 1) & (slots - 1)) {                                                                     \
-            /* mostly it is there, which an atomic exchange would take longer to see */                                \
-            const uint seen = table[slot] == column ? column : atomic_cmpxchg(&table[slot], EMPTY, column);            \
+            const uint seen = atomic_cmpxchg(&table[slot], EMPTY, column);                                             \
             *is_new = seen == EMPTY;                                                                                   \
             if (seen == EMPTY || seen == column)                                                                       \
                 return slot;                                                                                           \
@@ -105,7 +105,7 @@ KERNEL void bins_fill(uint n, __global const uint *restrict lengths, __global ui
     }                                                                                                                  \
                                                                                                                        \
     /* Adds to *found how many columns a row has, if it is_there. All lanes of the group call this. */                 \
-    ALWAYS_INLINE void NAME##_count(uint lane, uint lanes, uint slots, uint turn, int is_there, uint row, OPERANDS,    \
+    ALWAYS_INLINE void NAME##_count(uint lane, uint lanes, uint slots, uint turn, int is_there, uint row, OPERANDS(),    \
                                     SPACE volatile uint *table, __local volatile uint *found)                          \
     {                                                                                                                  \
         for (uint k = lane; k < slots; k += lanes)                                                                     \
@@ -131,10 +131,10 @@ KERNEL void bins_fill(uint n, __global const uint *restrict lengths, __global ui
     /* Makes a row, from c_columns and c_values on, in the order of its columns if it is_sorted. All lanes of the group call this, which   \
      * has `steps`: the entries of the longest of its rows of A. What a step needs is loaded one and two steps before. */ \
     ALWAYS_INLINE void NAME##_fill(uint lane, uint lanes, uint slots, uint turn, uint begin, uint length, uint steps,  \
-                                   OPERANDS, __global const real *restrict a_values,                                   \
-                                   __global const real *restrict b_values, SPACE volatile uint *table,                 \
+                                   OPERANDS(), __global const real *a_values,                                   \
+                                   __global const real *b_values, SPACE volatile uint *table,                 \
                                    SPACE real *sums, __local volatile uint *found,                                     \
-                                   __global uint *restrict c_columns, __global real *restrict c_values, uint is_sorted) \
+                                   __global uint *c_columns, __global real *c_values, uint is_sorted) \
     {                                                                                                                  \
         for (uint k = lane; k < slots; k += lanes) {                                                                   \
             table[(k + turn) & (slots - 1)] = EMPTY;                                                                   \
@@ -212,7 +212,7 @@ TABLES(__global, global, CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 #define EACH_LISTED(first, count) for (uint first = get_group_id(0) * rows; first < (count); first += get_num_groups(0) * rows)
 
 /* lengths[row] = how many entries it has, for `count` rows of a list, from number `begin` on. */
-KERNEL void product_count(uint lanes, uint begin, uint count, __global const uint *restrict list, OPERANDS,
+KERNEL void product_count(uint lanes, uint begin, uint count, __global const uint *restrict list, OPERANDS(restrict),
                           __global uint *restrict lengths)
 {
     __local uint table[ROOM];
@@ -230,7 +230,7 @@ KERNEL void product_count(uint lanes, uint begin, uint count, __global const uin
 }
 
 /* The same with a table of so many slots for each group. */
-KERNEL void product_count_long(uint slots, uint begin, uint count, __global const uint *restrict list, OPERANDS,
+KERNEL void product_count_long(uint slots, uint begin, uint count, __global const uint *restrict list, OPERANDS(restrict),
                                __global uint *restrict lengths, __global uint *restrict tables)
 {
     __local uint found[1];
@@ -246,7 +246,7 @@ KERNEL void product_count_long(uint slots, uint begin, uint count, __global cons
 }
 
 /* The entries of each row of a list, from c_starts[row] on, in the order of their columns if they are to be sorted. */
-KERNEL void product_fill(uint lanes, uint begin, uint count, __global const uint *restrict list, OPERANDS,
+KERNEL void product_fill(uint lanes, uint begin, uint count, __global const uint *restrict list, OPERANDS(restrict),
                          __global const real *restrict a_values, __global const real *restrict b_values,
                          __global const uint *restrict c_starts, __global uint *restrict c_columns,
                          __global real *restrict c_values, uint is_sorted)
@@ -273,7 +273,7 @@ KERNEL void product_fill(uint lanes, uint begin, uint count, __global const uint
     }
 }
 
-KERNEL void product_fill_long(uint slots, uint begin, uint count, __global const uint *restrict list, OPERANDS,
+KERNEL void product_fill_long(uint slots, uint begin, uint count, __global const uint *restrict list, OPERANDS(restrict),
                               __global const real *restrict a_values, __global const real *restrict b_values,
                               __global const uint *restrict c_starts, __global uint *restrict c_columns,
                               __global real *restrict c_values, uint is_sorted, __global uint *restrict tables,

@@ -455,16 +455,17 @@ mod tests {
     fn levels_are_those_of_the_host() {
         each(|on, is_simulated| {
             let star: Vec<(u32, u32)> = (1..40).map(|j| (0, j)).collect();
-            let complete: Vec<(u32, u32)> = (0..60).flat_map(|i| (0..i).map(move |j| (i, j))).collect();
             compare(on, "a star", &laplacian(40, &star));
-            compare(on, "all with all", &laplacian(60, &complete));
             compare(on, "no edges", &laplacian(3, &[]));
             compare(on, "two parts", &laplacian(7, &[(0, 1), (1, 2), (0, 2), (4, 5), (5, 6), (4, 6)]));
-            let small = ["jumps:5,seed=3", "poisson2d:20", "tridiagonal:300"];
-            small.iter().for_each(|spec| compare(on, spec, &system(spec)));
+            compare(on, "jumps", &system("jumps:4,seed=3"));
             if is_simulated {
                 return;
             }
+            let complete: Vec<(u32, u32)> = (0..60).flat_map(|i| (0..i).map(move |j| (i, j))).collect();
+            compare(on, "all with all", &laplacian(60, &complete));
+            let small = ["jumps:5,seed=3", "poisson2d:20", "tridiagonal:300"];
+            small.iter().for_each(|spec| compare(on, spec, &system(spec)));
             let large = [
                 "poisson3d:17",
                 "variable:13,sigma=2",
@@ -516,7 +517,10 @@ mod tests {
     #[test]
     fn long_rows() {
         each(|on, is_simulated| {
-            let n = if is_simulated { 600 } else { 9000 };
+            if is_simulated {
+                return; // it takes long
+            }
+            let n = 3600;
             let of_hub = |hub: u32| (0..n / 2 - 1).map(move |k| (hub, 2 + 2 * k + hub));
             let ring = |hub: u32| (0..n / 2 - 2).map(move |k| (2 + 2 * k + hub, 4 + 2 * k + hub));
             let edges: Vec<(u32, u32)> = (0..2).flat_map(|hub| of_hub(hub).chain(ring(hub))).collect();
