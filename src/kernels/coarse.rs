@@ -210,3 +210,101 @@ fn joined<'a, E: Plain>(
     }
     Ok(all)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::list;
+
+    /// A sparse matrix with small integers, some three in a row.
+    fn matrix(n_rows: usize, n_cols: usize, salt: usize) -> Vec<Vec<f64>> {
+        let entry = |i: usize, j: usize| match (7 * i + 5 * j + salt) % (n_cols.div_ceil(3) + 1) {
+            0 => ((i + 2 * j + salt) % 5) as f64 - 2.0,
+            _ => 0.0,
+        };
+        (0..n_rows).map(|i| (0..n_cols).map(|j| entry(i, j)).collect()).collect()
+    }
+
+    fn up(ctx: &Context, dense: &[Vec<f64>], n_cols: usize) -> DeviceSparse {
+        let (mut starts, mut columns, mut values) = (vec![0u32], Vec::new(), Vec::new());
+        for row in dense {
+            for (j, v) in row.iter().enumerate().filter(|(_, v)| **v != 0.0) {
+                columns.push(j as u32);
+                values.push(*v as f32);
+            }
+            starts.push(columns.len() as u32);
+        }
+        DeviceSparse {
+            n_rows: dense.len(),
+            n_cols,
+            starts: DeviceVec::from_slice(ctx, &starts, "starts").unwrap(),
+            columns: DeviceVec::from_slice(ctx, &columns, "columns").unwrap(),
+            values: DeviceVec::from_slice(ctx, &values, "values").unwrap(),
+        }
+    }
+
+    fn times(a: &[Vec<f64>], x: &[f64]) -> Vec<f64> {
+        a.iter().map(|row| row.iter().zip(x).map(|(a, x)| a * x).sum()).collect()
+    }
+
+    /// x = M⁻¹ b of the first of these levels, each with A and −P and its transpose.
+    fn cycle(levels: &[(Vec<Vec<f64>>, [Vec<Vec<f64>>; 2])], is_solved: bool, [c, d]: [f64; 2], b: &[f64]) -> Vec<f64> {
+        let Some(((a, [p, restriction]), below)) = levels.split_first() else { return Vec::new() };
+        if is_solved && below.is_empty() {
+            return times(a, b);
+        }
+        let smoothed = |x: &[f64], r: &[f64]| -> Vec<f64> {
+            x.iter().zip(r).zip(times(a, r)).map(|((x, r), t)| x + c * r + d * t).collect()
+        };
+        let left = |x: &[f64]| -> Vec<f64> { b.iter().zip(times(a, x)).map(|(b, t)| b - t).collect() };
+        let x = smoothed(&vec![0.0; b.len()], b);
+        if below.is_empty() {
+            return x;
+        }
+        let e = cycle(below, is_solved, [c, d], &times(restriction, &left(&x)));
+        let x: Vec<f64> = x.iter().zip(times(p, &e)).map(|(x, e)| x - e).collect();
+        smoothed(&x, &left(&x))
+    }
+
+    #[test]
+    fn steps_beside_plain_loops() {
+        for device in list().devices.iter().take(1) {
+            let ctx = Context::open(device).unwrap();
+            let factors = [1.0, -1.0];
+            for sizes in [&[1, 1][..], &[37, 11], &[70, 20, 3]] {
+                let of = |k: usize| {
+                    let (n, next) = (sizes[k], sizes.get(k + 1).copied().unwrap_or(0));
+                    (matrix(n, n, k), [matrix(n, next, k + 1), matrix(next, n, k + 2)])
+                };
+                let levels: Vec<_> = (0..sizes.len()).map(of).collect();
+                for is_solved in [false, true] {
+                    let level = |k: usize| {
+                        let ((a, [p, restriction]), is_last) = (&levels[k], k + 1 == sizes.len());
+                        let transfer = || [up(&ctx, p, sizes[k + 1]), up(&ctx, restriction, sizes[k])];
+                        CoarseLevel {
+                            a: up(&ctx, a, sizes[k]),
+                            transfer: (!is_last).then(transfer),
+                            smoother: factors.map(|factor| factor as f32),
+                            is_solved: is_last && is_solved,
+                        }
+                    };
+                    let all: Vec<CoarseLevel> = (0..sizes.len()).map(level).collect();
+                    let coarse = CoarseLevels::<f64>::new(&ctx, &all).unwrap();
+                    let b: Vec<f64> = (0..sizes[0]).map(|i| (i % 4) as f64 - 1.0).collect();
+                    let mut v: Vec<f32> = b.iter().map(|b| *b as f32).collect();
+                    v.resize(coarse.room()[0], f32::NAN);
+                    let mut v = DeviceVec::from_slice(&ctx, &v, "v").unwrap();
+                    let mut x = DeviceVec::from_slice(&ctx, &vec![f32::NAN; sizes[0]], "x").unwrap();
+                    let expected = cycle(&levels, is_solved, factors, &b);
+                    assert!(expected.iter().all(|x| x.abs() < 1e7), "exact in single precision");
+                    for _turn in 0..2 {
+                        coarse.cycle(&ctx, &mut v, &mut x).unwrap();
+                        let mut found = vec![0.0; sizes[0]];
+                        x.read(&ctx, 0, &mut found).unwrap();
+                        assert!(found.iter().map(|x| f64::from(*x)).eq(expected.iter().copied()), "{sizes:?}");
+                    }
+                }
+            }
+        }
+    }
+}
