@@ -128,21 +128,25 @@ static inline uint smoothed_end(smoothed *s, uint own, real t)
     return add_to(s->found, s->sums, s->count, own, (1 - omega) * t);
 }
 
+/* All couplings of the work-item's row, if it has one, in s. */
+#define SMOOTHED_ROW(s)                                                                                                \
+    smoothed s;                                                                                                        \
+    s.count = 0;                                                                                                       \
+    s.diagonal = 1;                                                                                                    \
+    s.strong = 0;                                                                                                      \
+    EACH_STAGE(at) {                                                                                                   \
+        SMOOTHED_STAGE(at)                                                                                             \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                                                  \
+        EACH_OWN(e, at)                                                                                                \
+            smoothed_add(&s, keys[e], terms[e], couplings[e]);                                                         \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                                                  \
+    }
+
 KERNEL void smoothed_lengths(SMOOTHED_ARGS, __global uint *restrict lengths)
 {
     SMOOTHED_LOCAL
     EACH_BLOCK_OF(n) {
-        smoothed s;
-        s.count = 0;
-        s.diagonal = 1;
-        s.strong = 0;
-        EACH_STAGE(at) {
-            SMOOTHED_STAGE(at)
-            barrier(CLK_LOCAL_MEM_FENCE);
-            EACH_OWN(e, at)
-                smoothed_add(&s, keys[e], terms[e], couplings[e]);
-            barrier(CLK_LOCAL_MEM_FENCE);
-        }
+        SMOOTHED_ROW(s)
         if (HAS_ROW)
             lengths[OWN_ROW] = smoothed_end(&s, as_uint(needs[OWN_ROW].s3), needs[OWN_ROW].s2);
     }
@@ -154,17 +158,7 @@ KERNEL void smoothed_rows(SMOOTHED_ARGS, __global const uint *restrict p_starts,
 {
     SMOOTHED_LOCAL
     EACH_BLOCK_OF(n) {
-        smoothed s;
-        s.count = 0;
-        s.diagonal = 1;
-        s.strong = 0;
-        EACH_STAGE(at) {
-            SMOOTHED_STAGE(at)
-            barrier(CLK_LOCAL_MEM_FENCE);
-            EACH_OWN(e, at)
-                smoothed_add(&s, keys[e], terms[e], couplings[e]);
-            barrier(CLK_LOCAL_MEM_FENCE);
-        }
+        SMOOTHED_ROW(s)
         if (HAS_ROW) {
             const uint count = smoothed_end(&s, as_uint(needs[OWN_ROW].s3), needs[OWN_ROW].s2), begin = p_starts[OWN_ROW];
             for (uint k = 0; k < count; k++) {
