@@ -233,7 +233,7 @@ impl Reason {
             Self::LeastSquares => f.write_str("no x has a smaller residual, which is not 0: the system has no solution"),
             Self::MaxIters => f.write_str("the limit on iterations was reached"),
             Self::TimeLimit => f.write_str("the limit on time was reached"),
-            Self::Slow => f.write_str("it is forecast to take longer than this"),
+            Self::Slow => f.write_str("what came before is forecast to take longer"),
             Self::Stagnation => {
                 f.write_str("the true residual no longer falls; the precision is exhausted, or the system is singular")
             }
