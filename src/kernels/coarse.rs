@@ -216,8 +216,10 @@ mod tests {
     use super::*;
     use crate::device::list;
 
+    type Matrix = Vec<Vec<f64>>;
+
     /// A sparse matrix with small integers, some three in a row.
-    fn matrix(n_rows: usize, n_cols: usize, salt: usize) -> Vec<Vec<f64>> {
+    fn matrix(n_rows: usize, n_cols: usize, salt: usize) -> Matrix {
         let entry = |i: usize, j: usize| match (7 * i + 5 * j + salt) % (n_cols.div_ceil(3) + 1) {
             0 => ((i + 2 * j + salt) % 5) as f64 - 2.0,
             _ => 0.0,
@@ -248,7 +250,7 @@ mod tests {
     }
 
     /// x = M⁻¹ b of the first of these levels, each with A and −P and its transpose.
-    fn cycle(levels: &[(Vec<Vec<f64>>, [Vec<Vec<f64>>; 2])], is_solved: bool, [c, d]: [f64; 2], b: &[f64]) -> Vec<f64> {
+    fn cycle(levels: &[(Matrix, [Matrix; 2])], is_solved: bool, [c, d]: [f64; 2], b: &[f64]) -> Vec<f64> {
         let Some(((a, [p, restriction]), below)) = levels.split_first() else { return Vec::new() };
         if is_solved && below.is_empty() {
             return times(a, b);

@@ -13,7 +13,11 @@
 //!
 //! Small levels are done together, in one launch (`kernels::coarse`).
 
+mod first;
+mod lanczos;
 mod set_up;
+#[cfg(test)]
+mod tests;
 
 use std::mem::swap;
 use std::sync::Arc;

@@ -1,15 +1,14 @@
 //! The levels of a matrix, made on a device: the same aggregates as on the host, and the same numbers but for sums over all rows.
 
-use std::mem::swap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rayon::prelude::*;
-
-use super::super::smoother::{Lanczos, largest_eigenvalue, steps};
+use super::super::smoother::{largest_eigenvalue, steps};
 use super::super::sparse::Sparse;
-use super::super::{DENSE, Dense, FEW_ROWS, Hierarchy, LEAST_FACTOR, LevelInfo, MOST_LEVELS, scales};
-use super::{All, Coarse, OnDevice, Vectors, multiples};
+use super::super::{DENSE, Dense, FEW_ROWS, Hierarchy, LEAST_FACTOR, LevelInfo, MOST_LEVELS};
+use super::first::First;
+use super::lanczos::Process;
+use super::{All, Coarse, OnDevice, Vectors};
 use crate::device::{Context, DeviceVec, Stay};
 use crate::error::{Error, Result};
 use crate::kernels::Tuning;
@@ -21,13 +20,9 @@ use crate::kernels::csr::{CsrBlock, CsrSegment};
 use crate::kernels::cycle::Polynomial;
 use crate::kernels::dictionary::DictionaryBlock;
 use crate::matrix::Csr;
-use crate::operator::by_dictionary;
-use crate::operator::csr::{columns, made};
+use crate::operator::csr::made;
 use crate::operator::device_rows::DeviceRows;
 use crate::real::Real;
-
-/// Elements that are worth a thread.
-const FEW: usize = 1 << 14;
 
 /// Levels of so many entries at most are done together, in one launch,
 const MOST_TOGETHER: usize = 1_500_000;
@@ -36,9 +31,9 @@ const MOST_OF_A_GROUP: usize = 30_000;
 
 /// What makes levels, on a device that has rows in `T`, and whose sums are in `A`.
 pub(super) struct SetUp<T, A> {
-    ctx: Arc<Context>,
-    of_rows: FirstKernels<T>,
-    kernels: AmgKernels<A>,
+    pub(super) ctx: Arc<Context>,
+    pub(super) of_rows: FirstKernels<T>,
+    pub(super) kernels: AmgKernels<A>,
     /// Rows and entries of a row block, at most.
     row_block: (usize, usize),
 }
@@ -55,15 +50,6 @@ struct Made {
     smoother: Polynomial,
     /// P with the other sign, and its transpose; none of the last.
     transfer: Option<[DeviceSparse; 2]>,
-}
-
-/// The first level.
-struct First<T> {
-    /// D^(−½) A D^(−½),
-    matrix: DeviceSparse,
-    /// and as the cycle multiplies it, if that is not so.
-    rows: Option<DeviceRows<f32>>,
-    vectors: FirstVectors<T>,
 }
 
 impl<T: Real, A: Real> SetUp<T, A> {
@@ -107,7 +93,7 @@ impl<T: Real, A: Real> SetUp<T, A> {
             let blocks = self.kernels.row_blocks(&self.ctx, &matrix, BLOCK)?;
             let blocked = Blocked { matrix: &matrix, blocks: &blocks };
             let (largest, bounds) = self.kernels.strength(&self.ctx, blocked, &b)?;
-            let smoother = (&steps(largest_eigenvalue(bounds, &mut OnDeviceLanczos::new(self, blocked))?)).into();
+            let smoother = (&steps(largest_eigenvalue(bounds, &mut Process::new(self, blocked))?)).into();
             let next = if infos.len() < MOST_LEVELS { self.coarser(blocked, &b, &largest)? } else { None };
             let Some((p, restriction, next, next_b)) = next else {
                 made.push(Made { a: matrix, blocks: Some(blocks), rows, smoother, transfer: None });
@@ -178,71 +164,6 @@ impl<T: Real, A: Real> SetUp<T, A> {
             columns: DeviceVec::from_slice(ctx, &columns, "columns of a level")?,
             values: DeviceVec::from_slice(ctx, values, "values of a level")?,
         })
-    }
-
-    /// The first level of what the device has, `factor` times the matrix, if that is in one piece.
-    fn first_of_patterns(&self, block: &DictionaryBlock<T>, factor: f64) -> Result<Option<First<T>>> {
-        let Self { ctx, of_rows, kernels, .. } = self;
-        let times = T::from_f64(factor.recip());
-        let Some(diagonal) = of_rows.diagonal(ctx, block, times)? else { return Ok(None) };
-        let [least, largest] = of_rows.range(ctx, &diagonal)?;
-        let vectors = of_rows.vectors(ctx, &diagonal, largest, multiples(least.sqrt().recip(), factor))?;
-        let matrix = of_rows.matrix(ctx, kernels, (block, times), &vectors.scale)?;
-        let all_alike = (block.width.is_none() && least == largest).then(|| least.sqrt().recip());
-        let width = match block.width {
-            Some(width) => width as usize,
-            None => self.longest(block)?,
-        };
-        let rows = of_rows.by_patterns(ctx, (block, times), &vectors.scale, all_alike, width)?;
-        Ok(Some(First { matrix, rows: Some(by_dictionary::made(rows)), vectors }))
-    }
-
-    /// The most entries of a pattern.
-    fn longest(&self, block: &DictionaryBlock<T>) -> Result<usize> {
-        let mut runs = vec![[0; 2]; block.runs.len()];
-        block.runs.read(&self.ctx, 0, &mut runs)?;
-        Ok(runs.iter().map(|[begin, end]| end - begin).max().unwrap_or(0) as usize)
-    }
-
-    /// The first level of rows that the host has.
-    fn first_of_rows(&self, a: &Csr, factor: f64) -> Result<First<T>> {
-        let Self { ctx, of_rows, .. } = self;
-        let diagonal = a.diagonal();
-        let scale = scales(&diagonal);
-        let matrix = self.moved(a, &scale)?;
-        let on_device = DeviceVec::made(ctx, diagonal.len(), 1, "the diagonal", |at, to| {
-            to.par_iter_mut().with_min_len(FEW).zip(&diagonal[at]).for_each(|(to, d)| *to = T::from_f64(*d));
-        })?;
-        let [least, largest] = of_rows.range(ctx, &on_device)?;
-        let vectors = of_rows.vectors(ctx, &on_device, largest, multiples(least.sqrt().recip(), factor))?;
-        Ok(First { matrix, rows: None, vectors })
-    }
-
-    /// D^(−½) A D^(−½), of rows that the host has.
-    pub(super) fn moved(&self, a: &Csr, scale: &[f64]) -> Result<DeviceSparse> {
-        let (ctx, row_ptr, col_idx, values) = (&self.ctx, a.row_ptr(), a.col_idx(), a.values());
-        if u32::try_from(a.nnz()).is_err() {
-            return Err(too_many(ctx, a.nnz()));
-        }
-        let starts = DeviceVec::made(ctx, row_ptr.len(), 1, "where rows begin", |at, to| {
-            to.par_iter_mut().with_min_len(FEW).zip(&row_ptr[at]).for_each(|(to, &start)| *to = start as u32);
-        })?;
-        let columns = columns(ctx, col_idx, a.n_cols())?;
-        let values = DeviceVec::made(ctx, values.len(), 1, "values of a level", |at, to| {
-            to.par_chunks_mut(FEW).enumerate().for_each(|(k, to)| {
-                let first = at.start + k * FEW;
-                let mut row = row_ptr.partition_point(|&start| start <= first) - 1;
-                for (entry, to) in (first..).zip(to) {
-                    while row_ptr[row + 1] <= entry {
-                        row += 1;
-                    }
-                    let j = col_idx[entry] as usize;
-                    // the same bits for (i, j) and (j, i)
-                    *to = if j == row { 1.0 } else { (values[entry] * (scale[row] * scale[j])) as f32 };
-                }
-            });
-        })?;
-        Ok(DeviceSparse { n_rows: a.n_rows(), n_cols: a.n_cols(), starts, columns, values })
     }
 
     /// What `precond::amg::coarser` makes.
@@ -324,214 +245,5 @@ impl Stages<'_> {
             self.began = Instant::now();
         }
         Ok(())
-    }
-}
-
-/// A matrix with more entries than 32-bit numbers count.
-fn too_many(ctx: &Context, nnz: usize) -> Error {
-    Error::OutOfDeviceMemory {
-        device: ctx.info().label(),
-        what: "a level of amg".into(),
-        need_bytes: 8 * nnz as u64,
-        limit: "what 32-bit numbers count",
-        have_bytes: 8 * u64::from(u32::MAX),
-        hint: "the host has no such limit".into(),
-    }
-}
-
-/// Lanczos' process on the device.
-struct OnDeviceLanczos<'a, T, A> {
-    on: &'a SetUp<T, A>,
-    a: Blocked<'a>,
-    /// None before it begins: most matrices need no process.
-    vectors: Option<[DeviceVec<f32>; 3]>,
-}
-
-impl<'a, T: Real, A: Real> OnDeviceLanczos<'a, T, A> {
-    fn new(on: &'a SetUp<T, A>, a: Blocked<'a>) -> Self {
-        Self { on, a, vectors: None }
-    }
-
-    fn vectors(&mut self) -> Result<&mut [DeviceVec<f32>; 3]> {
-        self.vectors.as_mut().ok_or(Error::SolverBroken)
-    }
-}
-
-impl<T: Real, A: Real> Lanczos for OnDeviceLanczos<'_, T, A> {
-    type Error = Error;
-
-    fn n(&self) -> usize {
-        self.a.matrix.n_rows
-    }
-
-    fn begin(&mut self) -> Result<f64> {
-        let (SetUp { ctx, kernels, .. }, n) = (self.on, self.n());
-        let (v, before, mut w) = (kernels.zeros(ctx, n)?, kernels.zeros(ctx, n)?, kernels.random(ctx, n)?);
-        let square = kernels.lanczos_remove(ctx, n, 0.0, &v, &mut w)?;
-        self.vectors = Some([v, before, w]);
-        Ok(square)
-    }
-
-    fn advance(&mut self, factor: f32) -> Result<()> {
-        let (SetUp { ctx, kernels, .. }, n) = (self.on, self.n());
-        let [v, before, w] = self.vectors()?;
-        // the place of what was before is free
-        swap(v, before);
-        swap(v, w);
-        kernels.scale(ctx, n, factor, v)
-    }
-
-    fn product(&mut self, beta: f32) -> Result<f64> {
-        let (SetUp { ctx, kernels, .. }, a) = (self.on, self.a);
-        let [v, before, w] = self.vectors()?;
-        kernels.lanczos_product(ctx, a, beta, [v, before], w)
-    }
-
-    fn remove(&mut self, alpha: f32) -> Result<f64> {
-        let (SetUp { ctx, kernels, .. }, n) = (self.on, self.n());
-        let [v, _, w] = self.vectors()?;
-        kernels.lanczos_remove(ctx, n, alpha, v, w)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::super::super::tests::{first, laplacian, system};
-    use super::*;
-    use crate::device::list;
-    use crate::kernels::products::Product;
-    use crate::kernels::{Kernels, ProductsFor, Shape};
-    use crate::operator::Format;
-    use crate::operator::device_rows::Which;
-    use crate::operator::opencl::DeviceBlock;
-    use crate::partition::split;
-    use crate::precond::amg::coarser;
-
-    /// On a device of each platform, and whether that is simulated.
-    fn each(test: impl Fn(&SetUp<f64, f64>, bool)) {
-        let devices = list().devices;
-        let platforms: BTreeSet<&str> = devices.iter().map(|device| device.platform.as_str()).collect();
-        for platform in platforms {
-            let device = devices.iter().find(|device| device.platform == platform).unwrap();
-            let ctx = Arc::new(Context::open(device).unwrap());
-            let tuning = Tuning::default_for(device, Shape::Gpu);
-            test(&SetUp::new(&ctx, &tuning).unwrap().unwrap(), platform == "Oclgrind");
-        }
-    }
-
-    fn down(on: &SetUp<f64, f64>, v: &DeviceVec<f32>) -> Vec<f32> {
-        let mut all = vec![0.0; v.len()];
-        v.read(&on.ctx, 0, &mut all).unwrap();
-        all
-    }
-
-    /// Level by level the host's integers, and the same numbers.
-    fn compare(on: &SetUp<f64, f64>, name: &str, a: &Csr) {
-        let (mut matrix, mut b) = first(a);
-        let mut same = on.moved(a, &scales(&a.diagonal())).unwrap();
-        let mut same_b = DeviceVec::from_slice(&on.ctx, &b, "b").unwrap();
-        for level in 0.. {
-            let read = on.read(&same).unwrap();
-            assert!(read.compressed() == matrix.compressed(), "{name}, matrix of level {level}");
-            assert_eq!(down(on, &same_b), b, "{name}, near-null vector of level {level}");
-            let blocks = on.kernels.row_blocks(&on.ctx, &same, BLOCK).unwrap();
-            let blocked = Blocked { matrix: &same, blocks: &blocks };
-            let (largest, _) = on.kernels.strength(&on.ctx, blocked, &same_b).unwrap();
-            let made = on.coarser(blocked, &same_b, &largest).unwrap();
-            assert_eq!(made.is_some(), coarser(&matrix, &b).is_some(), "{name}, level {level}");
-            let (Some((p, restriction, next, coarse)), Some(expected)) = (made, coarser(&matrix, &b)) else { break };
-            let mut p = on.read(&p).unwrap();
-            p.change(|_, _, values| values.iter_mut().for_each(|v| *v = -*v));
-            assert!(p.compressed() == expected.0.compressed(), "{name}, P of level {level}");
-            let restriction = on.read(&restriction).unwrap();
-            assert!(restriction.compressed() == expected.1.compressed(), "{name}, its transpose of level {level}");
-            (matrix, b, same, same_b) = (expected.2, expected.3, next, coarse);
-        }
-    }
-
-    #[test]
-    fn levels_are_those_of_the_host() {
-        each(|on, is_simulated| {
-            let star: Vec<(u32, u32)> = (1..40).map(|j| (0, j)).collect();
-            compare(on, "a star", &laplacian(40, &star));
-            compare(on, "no edges", &laplacian(3, &[]));
-            compare(on, "two parts", &laplacian(7, &[(0, 1), (1, 2), (0, 2), (4, 5), (5, 6), (4, 6)]));
-            compare(on, "jumps", &system("jumps:4,seed=3"));
-            if is_simulated {
-                return;
-            }
-            let complete: Vec<(u32, u32)> = (0..60).flat_map(|i| (0..i).map(move |j| (i, j))).collect();
-            compare(on, "all with all", &laplacian(60, &complete));
-            let small = ["jumps:5,seed=3", "poisson2d:20", "tridiagonal:300"];
-            small.iter().for_each(|spec| compare(on, spec, &system(spec)));
-            let large = [
-                "poisson3d:17",
-                "variable:13,sigma=2",
-                "neumann2d:40x30",
-                "circuit:40",
-                "tetrahedra:9",
-                "elasticity3d:7",
-            ];
-            large.iter().for_each(|spec| compare(on, spec, &system(spec)));
-        });
-    }
-
-    /// Of rows by their patterns, with values of their own and without, with one diagonal and with several.
-    #[test]
-    fn first_level_of_patterns() {
-        each(|on, _| {
-            for (spec, format) in [
-                ("poisson3d:8", Format::Dictionary),
-                ("neumann2d:23x20", Format::Dictionary),
-                ("poisson3d:8", Format::Pattern),
-                ("variable:8,sigma=2", Format::Pattern),
-                ("tridiagonal:77", Format::Pattern),
-            ] {
-                let a = system(spec);
-                let part = split(&a, std::slice::from_ref(&(0..a.n_rows()))).remove(0);
-                let tuning = Tuning::default_for(on.ctx.info(), Shape::Gpu);
-                let block = DeviceBlock::<f64>::upload(&on.ctx, &tuning, &part, 0.5, format).unwrap();
-                let made = on.first_of_patterns(block.patterns().unwrap(), 0.5).unwrap().unwrap();
-                let (expected, b) = first(&a);
-                assert!(on.read(&made.matrix).unwrap().compressed() == expected.compressed(), "{spec}");
-                assert_eq!(down(on, &made.vectors.b), b, "{spec}");
-                // with x = 1, 2, …
-                let x: Vec<f32> = (0..a.n_rows()).map(|i| (i % 50 + 1) as f32).collect();
-                let v = DeviceVec::from_slice(&on.ctx, &x, "x").unwrap();
-                let mut y = DeviceVec::from_slice(&on.ctx, &x, "y").unwrap();
-                let kernels = Kernels::<f32, f64>::build(&on.ctx, tuning).unwrap();
-                for rows in made.rows.unwrap().launches(Which::All) {
-                    kernels.prepare(&on.ctx, rows, ProductsFor::Columns(1)).unwrap();
-                    kernels.product(&on.ctx, rows, 1, &v, &Product::Store(&mut y), None).unwrap();
-                }
-                for (i, y) in down(on, &y).into_iter().enumerate() {
-                    assert!((y - expected.rows().times(i, &x)).abs() <= 1e-4, "{spec}: row {i}");
-                }
-            }
-        });
-    }
-
-    /// Rows that no table in local memory holds: two hubs, each with a ring of its own around it.
-    #[test]
-    fn long_rows() {
-        each(|on, is_simulated| {
-            if is_simulated {
-                return; // it takes long
-            }
-            let n = 3600;
-            let of_hub = |hub: u32| (0..n / 2 - 1).map(move |k| (hub, 2 + 2 * k + hub));
-            let ring = |hub: u32| (0..n / 2 - 2).map(move |k| (2 + 2 * k + hub, 4 + 2 * k + hub));
-            let edges: Vec<(u32, u32)> = (0..2).flat_map(|hub| of_hub(hub).chain(ring(hub))).collect();
-            let a = laplacian(n as usize, &edges);
-            let (matrix, _) = first(&a);
-            let on_device = on.moved(&a, &scales(&a.diagonal())).unwrap();
-            let lengths = on.kernels.product_lengths(&on.ctx, &on_device, &on_device, Stay::Short).unwrap();
-            let square = on.read(&on.kernels.product(&on.ctx, &on_device, &on_device, lengths, true).unwrap()).unwrap();
-            let expected = crate::precond::amg::product(&matrix, &matrix, true);
-            assert!(square.compressed() == expected.compressed());
-            compare(on, "two hubs", &a);
-        });
     }
 }

@@ -1,0 +1,140 @@
+//! Levels made on a device, beside those that the host makes.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::super::tests::{first, laplacian, system};
+use super::set_up::SetUp;
+use crate::device::list;
+use crate::device::{Context, DeviceVec, Stay};
+use crate::kernels::amg::Blocked;
+use crate::kernels::amg::strength::BLOCK;
+use crate::kernels::products::Product;
+use crate::kernels::{Kernels, ProductsFor, Shape, Tuning};
+use crate::matrix::Csr;
+use crate::operator::Format;
+use crate::operator::device_rows::Which;
+use crate::operator::opencl::DeviceBlock;
+use crate::partition::split;
+use crate::precond::amg::coarser;
+use crate::precond::amg::scales;
+
+/// On a device of each platform, and whether that is simulated.
+fn each(test: impl Fn(&SetUp<f64, f64>, bool)) {
+    let devices = list().devices;
+    let platforms: BTreeSet<&str> = devices.iter().map(|device| device.platform.as_str()).collect();
+    for platform in platforms {
+        let device = devices.iter().find(|device| device.platform == platform).unwrap();
+        let ctx = Arc::new(Context::open(device).unwrap());
+        let tuning = Tuning::default_for(device, Shape::Gpu);
+        test(&SetUp::new(&ctx, &tuning).unwrap().unwrap(), platform == "Oclgrind");
+    }
+}
+
+fn down(on: &SetUp<f64, f64>, v: &DeviceVec<f32>) -> Vec<f32> {
+    let mut all = vec![0.0; v.len()];
+    v.read(&on.ctx, 0, &mut all).unwrap();
+    all
+}
+
+/// Level by level the host's integers, and the same numbers.
+fn compare(on: &SetUp<f64, f64>, name: &str, a: &Csr) {
+    let (mut matrix, mut b) = first(a);
+    let mut same = on.moved(a, &scales(&a.diagonal())).unwrap();
+    let mut same_b = DeviceVec::from_slice(&on.ctx, &b, "b").unwrap();
+    for level in 0.. {
+        let read = on.read(&same).unwrap();
+        assert!(read.compressed() == matrix.compressed(), "{name}, matrix of level {level}");
+        assert_eq!(down(on, &same_b), b, "{name}, near-null vector of level {level}");
+        let blocks = on.kernels.row_blocks(&on.ctx, &same, BLOCK).unwrap();
+        let blocked = Blocked { matrix: &same, blocks: &blocks };
+        let (largest, _) = on.kernels.strength(&on.ctx, blocked, &same_b).unwrap();
+        let made = on.coarser(blocked, &same_b, &largest).unwrap();
+        assert_eq!(made.is_some(), coarser(&matrix, &b).is_some(), "{name}, level {level}");
+        let (Some((p, restriction, next, coarse)), Some(expected)) = (made, coarser(&matrix, &b)) else { break };
+        let mut p = on.read(&p).unwrap();
+        p.change(|_, _, values| values.iter_mut().for_each(|v| *v = -*v));
+        assert!(p.compressed() == expected.0.compressed(), "{name}, P of level {level}");
+        let restriction = on.read(&restriction).unwrap();
+        assert!(restriction.compressed() == expected.1.compressed(), "{name}, its transpose of level {level}");
+        (matrix, b, same, same_b) = (expected.2, expected.3, next, coarse);
+    }
+}
+
+#[test]
+fn levels_are_those_of_the_host() {
+    each(|on, is_simulated| {
+        let star: Vec<(u32, u32)> = (1..40).map(|j| (0, j)).collect();
+        compare(on, "a star", &laplacian(40, &star));
+        compare(on, "no edges", &laplacian(3, &[]));
+        compare(on, "two parts", &laplacian(7, &[(0, 1), (1, 2), (0, 2), (4, 5), (5, 6), (4, 6)]));
+        compare(on, "jumps", &system("jumps:4,seed=3"));
+        if is_simulated {
+            return;
+        }
+        let complete: Vec<(u32, u32)> = (0..60).flat_map(|i| (0..i).map(move |j| (i, j))).collect();
+        compare(on, "all with all", &laplacian(60, &complete));
+        let small = ["jumps:5,seed=3", "poisson2d:20", "tridiagonal:300"];
+        small.iter().for_each(|spec| compare(on, spec, &system(spec)));
+        let large =
+            ["poisson3d:17", "variable:13,sigma=2", "neumann2d:40x30", "circuit:40", "tetrahedra:9", "elasticity3d:7"];
+        large.iter().for_each(|spec| compare(on, spec, &system(spec)));
+    });
+}
+
+/// Of rows by their patterns, with values of their own and without, with one diagonal and with several.
+#[test]
+fn first_level_of_patterns() {
+    each(|on, _| {
+        for (spec, format) in [
+            ("poisson3d:8", Format::Dictionary),
+            ("neumann2d:23x20", Format::Dictionary),
+            ("poisson3d:8", Format::Pattern),
+            ("variable:8,sigma=2", Format::Pattern),
+            ("tridiagonal:77", Format::Pattern),
+        ] {
+            let a = system(spec);
+            let part = split(&a, std::slice::from_ref(&(0..a.n_rows()))).remove(0);
+            let tuning = Tuning::default_for(on.ctx.info(), Shape::Gpu);
+            let block = DeviceBlock::<f64>::upload(&on.ctx, &tuning, &part, 0.5, format).unwrap();
+            let made = on.first_of_patterns(block.patterns().unwrap(), 0.5).unwrap().unwrap();
+            let (expected, b) = first(&a);
+            assert!(on.read(&made.matrix).unwrap().compressed() == expected.compressed(), "{spec}");
+            assert_eq!(down(on, &made.vectors.b), b, "{spec}");
+            // with x = 1, 2, …
+            let x: Vec<f32> = (0..a.n_rows()).map(|i| (i % 50 + 1) as f32).collect();
+            let v = DeviceVec::from_slice(&on.ctx, &x, "x").unwrap();
+            let mut y = DeviceVec::from_slice(&on.ctx, &x, "y").unwrap();
+            let kernels = Kernels::<f32, f64>::build(&on.ctx, tuning).unwrap();
+            for rows in made.rows.unwrap().launches(Which::All) {
+                kernels.prepare(&on.ctx, rows, ProductsFor::Columns(1)).unwrap();
+                kernels.product(&on.ctx, rows, 1, &v, &Product::Store(&mut y), None).unwrap();
+            }
+            for (i, y) in down(on, &y).into_iter().enumerate() {
+                assert!((y - expected.rows().times(i, &x)).abs() <= 1e-4, "{spec}: row {i}");
+            }
+        }
+    });
+}
+
+/// Rows that no table in local memory holds: two hubs, each with a ring of its own around it.
+#[test]
+fn long_rows() {
+    each(|on, is_simulated| {
+        if is_simulated {
+            return; // it takes long
+        }
+        let n = 3600;
+        let of_hub = |hub: u32| (0..n / 2 - 1).map(move |k| (hub, 2 + 2 * k + hub));
+        let ring = |hub: u32| (0..n / 2 - 2).map(move |k| (2 + 2 * k + hub, 4 + 2 * k + hub));
+        let edges: Vec<(u32, u32)> = (0..2).flat_map(|hub| of_hub(hub).chain(ring(hub))).collect();
+        let a = laplacian(n as usize, &edges);
+        let (matrix, _) = first(&a);
+        let on_device = on.moved(&a, &scales(&a.diagonal())).unwrap();
+        let lengths = on.kernels.product_lengths(&on.ctx, &on_device, &on_device, Stay::Short).unwrap();
+        let square = on.read(&on.kernels.product(&on.ctx, &on_device, &on_device, lengths, true).unwrap()).unwrap();
+        let expected = crate::precond::amg::product(&matrix, &matrix, true);
+        assert!(square.compressed() == expected.compressed());
+        compare(on, "two hubs", &a);
+    });
+}
