@@ -6,10 +6,12 @@
 
 pub(crate) mod amg;
 pub(crate) mod given;
+pub(crate) mod near_null;
 pub(crate) mod scaling;
 
 pub use amg::{Hierarchy, LevelInfo};
 pub use given::HostPreconditioner;
+pub use near_null::NearNull;
 
 use std::ops::Range;
 use std::sync::Arc;

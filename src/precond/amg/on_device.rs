@@ -156,7 +156,8 @@ impl<T: Real> DeviceCycle<T> {
         let shape = Shape::of_group(tuning.launch("spmv_csr").group_size);
         let products = Kernels::<f32, T>::build(ctx, tuning.clone())?;
         let on = Launcher { ctx: Arc::clone(ctx), products, kernels: CycleKernels::build(ctx, shape)? };
-        let set_up = if shape == Shape::Gpu { SetUp::<T, A>::new(ctx, tuning)? } else { None };
+        let is_made_here = shape == Shape::Gpu && levels.near_null.is_constant();
+        let set_up = if is_made_here { SetUp::<T, A>::new(ctx, tuning)? } else { None };
         let (scales, (levels, coarsest, last)) = match set_up {
             Some(set_up) => {
                 let (scales, made, hierarchy) = set_up.levels(&levels.a, factor, patterns)?;

@@ -18,6 +18,7 @@ use crate::operator::opencl::DeviceBlock;
 use crate::partition::split;
 use crate::precond::amg::coarser;
 use crate::precond::amg::scales;
+use crate::precond::near_null::NearNull;
 
 /// On a device of each platform, and whether that is simulated.
 fn each(test: impl Fn(&SetUp<f64, f64>, bool)) {
@@ -39,19 +40,19 @@ fn down(on: &SetUp<f64, f64>, v: &DeviceVec<f32>) -> Vec<f32> {
 
 /// Level by level the host's integers, and the same numbers.
 fn compare(on: &SetUp<f64, f64>, name: &str, a: &Csr) {
-    let (mut matrix, mut b) = first(a);
+    let (mut matrix, mut b) = first(a, &NearNull::default());
     let mut same = on.moved(a, &scales(&a.diagonal())).unwrap();
-    let mut same_b = DeviceVec::from_slice(&on.ctx, &b, "b").unwrap();
+    let mut same_b = DeviceVec::from_slice(&on.ctx, &b.values, "b").unwrap();
     for level in 0.. {
         let read = on.read(&same).unwrap();
         assert!(read.compressed() == matrix.compressed(), "{name}, matrix of level {level}");
-        assert_eq!(down(on, &same_b), b, "{name}, near-null vector of level {level}");
+        assert_eq!(down(on, &same_b), b.values, "{name}, near-null vector of level {level}");
         let blocks = on.kernels.row_blocks(&on.ctx, &same, BLOCK).unwrap();
         let blocked = Blocked { matrix: &same, blocks: &blocks };
         let (largest, _) = on.kernels.strength(&on.ctx, blocked, &same_b).unwrap();
         let made = on.coarser(blocked, &same_b, &largest).unwrap();
-        assert_eq!(made.is_some(), coarser(&matrix, &b).is_some(), "{name}, level {level}");
-        let (Some((p, restriction, next, coarse)), Some(expected)) = (made, coarser(&matrix, &b)) else { break };
+        assert_eq!(made.is_some(), coarser(&matrix, &b, 2.0).is_some(), "{name}, level {level}");
+        let (Some((p, restriction, next, coarse)), Some(expected)) = (made, coarser(&matrix, &b, 2.0)) else { break };
         let mut p = on.read(&p).unwrap();
         p.change(|_, _, values| values.iter_mut().for_each(|v| *v = -*v));
         assert!(p.compressed() == expected.0.compressed(), "{name}, P of level {level}");
@@ -98,9 +99,9 @@ fn first_level_of_patterns() {
             let tuning = Tuning::default_for(on.ctx.info(), Shape::Gpu);
             let block = DeviceBlock::<f64>::upload(&on.ctx, &tuning, &part, 0.5, format).unwrap();
             let made = on.first_of_patterns(block.patterns().unwrap(), 0.5).unwrap().unwrap();
-            let (expected, b) = first(&a);
+            let (expected, b) = first(&a, &NearNull::default());
             assert!(on.read(&made.matrix).unwrap().compressed() == expected.compressed(), "{spec}");
-            assert_eq!(down(on, &made.vectors.b), b, "{spec}");
+            assert_eq!(down(on, &made.vectors.b), b.values, "{spec}");
             // with x = 1, 2, …
             let x: Vec<f32> = (0..a.n_rows()).map(|i| (i % 50 + 1) as f32).collect();
             let v = DeviceVec::from_slice(&on.ctx, &x, "x").unwrap();
@@ -129,7 +130,7 @@ fn long_rows() {
         let ring = |hub: u32| (0..n / 2 - 2).map(move |k| (2 + 2 * k + hub, 4 + 2 * k + hub));
         let edges: Vec<(u32, u32)> = (0..2).flat_map(|hub| of_hub(hub).chain(ring(hub))).collect();
         let a = laplacian(n as usize, &edges);
-        let (matrix, _) = first(&a);
+        let (matrix, _) = first(&a, &NearNull::default());
         let on_device = on.moved(&a, &scales(&a.diagonal())).unwrap();
         let lengths = on.kernels.product_lengths(&on.ctx, &on_device, &on_device, Stay::Short).unwrap();
         let square = on.read(&on.kernels.product(&on.ctx, &on_device, &on_device, lengths, true).unwrap()).unwrap();
