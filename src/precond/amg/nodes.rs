@@ -14,7 +14,7 @@ use super::strength::{Strength, par_rows};
 const DEPENDENT: f64 = 1e-10;
 
 /// ω times the largest eigenvalue of A.
-const OMEGA: f32 = 4.0 / 3.0;
+pub(super) const OMEGA: f32 = 4.0 / 3.0;
 
 /// The near-null vectors of a level.
 #[derive(Debug, Clone, PartialEq)]

@@ -15,6 +15,7 @@
 
 mod first;
 mod lanczos;
+mod nodes;
 mod set_up;
 #[cfg(test)]
 mod tests;
@@ -156,11 +157,10 @@ impl<T: Real> DeviceCycle<T> {
         let shape = Shape::of_group(tuning.launch("spmv_csr").group_size);
         let products = Kernels::<f32, T>::build(ctx, tuning.clone())?;
         let on = Launcher { ctx: Arc::clone(ctx), products, kernels: CycleKernels::build(ctx, shape)? };
-        let is_made_here = shape == Shape::Gpu && levels.near_null.is_constant();
-        let set_up = if is_made_here { SetUp::<T, A>::new(ctx, tuning)? } else { None };
+        let set_up = if shape == Shape::Gpu { SetUp::<T, A>::new(ctx, tuning)? } else { None };
         let (scales, (levels, coarsest, last)) = match set_up {
             Some(set_up) => {
-                let (scales, made, hierarchy) = set_up.levels(&levels.a, factor, patterns)?;
+                let (scales, made, hierarchy) = set_up.levels(levels, factor, patterns)?;
                 levels.are_on_device(hierarchy);
                 (scales, made)
             }

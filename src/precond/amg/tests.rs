@@ -251,7 +251,16 @@ fn devices_do_the_same() {
     let device = list().devices.remove(0);
     let ctx = Arc::new(Context::open(&device).unwrap());
     // several levels, one that is singular, the coarsest alone, and rows that nothing couples, so that there is nothing coarser
-    let specs = ["poisson3d:16", "variable:14", "neumann2d:40", "poisson2d:12", "diagonal", "nothing"];
+    let specs = [
+        "poisson3d:16",
+        "variable:14",
+        "neumann2d:40",
+        "poisson2d:12",
+        "elasticity3d-jumps:8",
+        "elasticity3d:8",
+        "diagonal",
+        "nothing",
+    ];
     for (spec, shape) in specs.into_iter().flat_map(|spec| [Shape::Cpu, Shape::Gpu].map(|shape| (spec, shape))) {
         let diagonal = |n: usize| Csr::new(n, n, (0..=n).collect(), (0..n as u32).collect(), vec![3.0; n]).unwrap();
         let a = match spec {
@@ -259,7 +268,8 @@ fn devices_do_the_same() {
             "nothing" => diagonal(0),
             spec => system(spec),
         };
-        let (levels, r) = (Levels::new(a.clone(), constant()).unwrap(), gallery::random_vector(a.n_rows(), 5));
+        let near_null = if spec.starts_with("elasticity") { rigid([8; 3]) } else { constant() };
+        let (levels, r) = (Levels::new(a.clone(), near_null).unwrap(), gallery::random_vector(a.n_rows(), 5));
         let mut expected = vec![0.0; r.len()];
         HostPreconditioner::apply(levels.on_host(), &r, &mut expected);
         let tuning = Tuning::default_for(&device, shape);
