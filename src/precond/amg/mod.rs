@@ -153,14 +153,23 @@ fn scales(diagonal: &[f64]) -> Vec<f64> {
 fn first_modes(near_null: &NearNull, diagonal: &[f64]) -> Modes {
     let (unknowns, width, n) = (near_null.unknowns(), near_null.width(), diagonal.len());
     let element = |i: usize, k: usize| diagonal[i].sqrt() * near_null.at(i, k);
-    let largest = |k| (0..n).into_par_iter().with_min_len(BLOCK).map(|i| element(i, k).abs()).reduce(|| 0.0, f64::max);
+    let most = |mut largest: Vec<f64>, i| {
+        largest.iter_mut().enumerate().for_each(|(k, largest)| *largest = largest.max(element(i, k).abs()));
+        largest
+    };
+    let of_both = |one: Vec<f64>, other: Vec<f64>| one.iter().zip(&other).map(|(v, w)| v.max(*w)).collect();
     let values = if near_null.is_constant() {
         let largest = diagonal.par_iter().copied().reduce(|| 0.0, f64::max);
         par_rows(n, |i| ((diagonal[i] / largest).sqrt() as f32).max(f32::MIN_POSITIVE))
     } else {
-        let units: Vec<f64> = (0..width).map(largest).map(|l| if l > 0.0 { l.recip() } else { 1.0 }).collect();
-        let row = |i| units.iter().enumerate().map(move |(k, unit)| (unit * element(i, k)) as f32);
-        (0..n).into_par_iter().with_min_len(BLOCK).flat_map_iter(row).collect()
+        let none = || vec![0.0; width];
+        let largest = (0..n).into_par_iter().with_min_len(BLOCK).fold(none, most).reduce(none, of_both);
+        let units: Vec<f64> = largest.iter().map(|l| if *l > 0.0 { l.recip() } else { 1.0 }).collect();
+        let mut values = vec![0f32; n * width];
+        values.par_chunks_mut(width).with_min_len(BLOCK).enumerate().for_each(|(i, row)| {
+            row.iter_mut().zip(&units).enumerate().for_each(|(k, (v, unit))| *v = (unit * element(i, k)) as f32);
+        });
+        values
     };
     Modes::new(unknowns, width, values)
 }

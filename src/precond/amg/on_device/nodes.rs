@@ -58,19 +58,21 @@ impl<T: Real, A: Real> SetUp<T, A> {
         }
         let (t, mut coarse) = kernels.bases(ctx, &aggregates, modes)?;
         stages.end("bases")?;
-        let galerkin = |p: DeviceBlocks| {
+        let galerkin = |p: DeviceBlocks, stages: &mut Stages<'_>| {
             let restriction = kernels.transposed_blocks(ctx, &p)?;
+            stages.end("restriction")?;
             let ap = kernels.blocks_product(ctx, a, &p, Stay::Short)?;
+            stages.end("A P")?;
             let next = kernels.blocks_product(ctx, &restriction, &ap, Stay::Short)?;
+            stages.end("the next matrix")?;
             Result::Ok([p, restriction, next])
         };
         let p = kernels.smoothed_blocks(ctx, a, &t, &aggregates, OMEGA / largest as f32)?;
         stages.end("prolongation")?;
-        let mut all = galerkin(p)?;
+        let mut all = galerkin(p, &mut stages)?;
         if all[2].nnz() as f64 > DENSE * a.nnz() as f64 {
-            all = galerkin(t)?;
+            all = galerkin(t, &mut stages)?;
         }
-        stages.end("the next matrix")?;
         let [p, restriction, next] = &mut all;
         kernels.scale_blocks(ctx, [p, restriction, next], &mut coarse)?;
         let [of_p, of_restriction, of_next] = [&*p, restriction, next].map(|blocks| kernels.rows_of(ctx, blocks));

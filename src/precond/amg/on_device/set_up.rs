@@ -75,6 +75,7 @@ impl<T: Real, A: Real> SetUp<T, A> {
         patterns: Option<&DictionaryBlock<T>>,
     ) -> Result<([DeviceVec<T>; 2], All<T>, Hierarchy)> {
         let start = Instant::now();
+        let mut stages = Stages::of(&self.ctx);
         let of_patterns = patterns.filter(|_| *is_as_given);
         let of_patterns = of_patterns.map(|block| self.first_of_patterns(block, factor)).transpose()?.flatten();
         let First { mut matrix, mut rows, blocks, vectors } = match of_patterns {
@@ -83,7 +84,9 @@ impl<T: Real, A: Real> SetUp<T, A> {
         };
         let FirstVectors { b, multiples, scale } = vectors;
         drop(scale);
+        stages.end("the first level")?;
         let mut by = if near_null.is_constant() { By::Vector(b) } else { self.told(a, (&matrix, blocks), near_null)? };
+        stages.end("near-null vectors")?;
         let (mut made, mut infos, mut began) = (Vec::new(), Vec::<LevelInfo>::new(), start);
         loop {
             let (n, nnz, time) = (matrix.n_rows, matrix.nnz(), began.elapsed());
