@@ -1,6 +1,6 @@
 //! Launchers of `cl/amg_blocks.cl` and `cl/amg_block_product.cl`.
 
-use std::sync::Arc;
+use std::rc::Rc;
 
 use super::aggregate::DeviceAggregates;
 use super::{AmgKernels, DeviceSparse, launch};
@@ -12,6 +12,10 @@ use crate::real::Real;
 /// Work-items of a group that makes a node's rows of a product: many, if blocks that are added at once have so many elements.
 const GROUPS: [usize; 2] = [64, 256];
 const MANY: usize = 256;
+
+/// Blocks that it has room for: one of these numbers, twice as many as a row has on the average; but no more than so many elements.
+const ROOMS: [usize; 3] = [8, 32, 128];
+const MOST_ELEMENTS: usize = 4096;
 
 /// A matrix in blocks of `size` rows and columns: the compressed rows of its nodes, and behind each other the blocks of their entries, row by
 /// row. Made by this module and by `precond::amg::on_device` alone, which vouch for it: as for a [`DeviceSparse`].
@@ -226,26 +230,29 @@ impl<A: Real> AmgKernels<A> {
         let grid = Grid { groups: c.nodes.n_rows.clamp(1, self.most_groups), group_size };
         let n = count(c.nodes.n_rows);
         let args = [&[&n as &dyn Argument][..], &a.rows(), &b.rows(), &c.rows()].concat();
-        let kernel = self.block_product(ctx, group_size, sides)?;
+        let of_row = 2 * c.nodes.nnz() / c.nodes.n_rows.max(1);
+        let room = ROOMS.into_iter().find(|room| *room >= of_row).unwrap_or(usize::MAX);
+        let room = room.min(MOST_ELEMENTS / (sides[0] * sides[2]));
+        let kernel = self.block_product(ctx, [group_size, room], sides)?;
         // SAFETY: types as declared in the file; matrices that fit, as checked and as the blocks vouch, and the nodes of their product.
         unsafe { launch(ctx, &kernel, grid, &args) }?;
         Ok(c)
     }
 
     /// The kernel for blocks of these sides, compiled when it is first needed.
-    fn block_product(&self, ctx: &Context, group_size: usize, sides: [usize; 3]) -> Result<Arc<Kernel>> {
+    fn block_product(&self, ctx: &Context, [group_size, room]: [usize; 2], sides: [usize; 3]) -> Result<Rc<Kernel>> {
         let [height, depth, width] = sides;
-        let key = [group_size, height, depth, width];
+        let key = [group_size, room, height, depth, width];
         let mut kernels = self.block_products.borrow_mut();
         if let Some(kernel) = kernels.get(&key) {
-            return Ok(Arc::clone(kernel));
+            return Ok(Rc::clone(kernel));
         }
         let files = [("prelude", PRELUDE), ("amg_block_product", include_str!("../../../cl/amg_block_product.cl"))];
         let source: String = files.into_iter().map(|(file, text)| format!("#line 1 \"{file}.cl\"\n{text}\n")).collect();
         let options = options_of::<f32, A>(USUAL_STD, ctx.info(), group_size, group_size);
-        let options = format!("{options} -D HEIGHT={height} -D DEPTH={depth} -D WIDTH={width}");
+        let options = format!("{options} -D BLOCKS={room} -D HEIGHT={height} -D DEPTH={depth} -D WIDTH={width}");
         let kernel = ctx.kernel(&ctx.build(&source, &options)?, "blocks_product", [f32::CL_NAME, A::CL_NAME])?;
-        Ok(Arc::clone(kernels.entry(key).or_insert(Arc::new(kernel))))
+        Ok(Rc::clone(kernels.entry(key).or_insert(Rc::new(kernel))))
     }
 
     /// The transpose, whose rows are sorted.

@@ -12,6 +12,7 @@ pub(crate) mod strength;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::primitives::scan::Scan;
@@ -130,8 +131,8 @@ impl Blocked<'_> {
 /// The kernels, on a device whose sums are in `A`.
 pub(crate) struct AmgKernels<A> {
     kernels: BTreeMap<&'static str, Kernel>,
-    /// Products of blocks, by the size of groups and the sides of blocks.
-    block_products: RefCell<BTreeMap<[usize; 4], Arc<Kernel>>>,
+    /// Products of blocks, by the size of groups, their room, and the sides of blocks.
+    block_products: RefCell<BTreeMap<[usize; 5], Rc<Kernel>>>,
     scan: Scan<u32>,
     sort: Sort<u32>,
     /// Of scans, and of sorts as large as there were.

@@ -152,9 +152,9 @@ fn scales(diagonal: &[f64]) -> Vec<f64> {
 /// √d v for each near-null vector v, whose largest element is 1; of a constant positive.
 fn first_modes(near_null: &NearNull, diagonal: &[f64]) -> Modes {
     let (unknowns, width, n) = (near_null.unknowns(), near_null.width(), diagonal.len());
-    let element = |i: usize, k: usize| diagonal[i].sqrt() * near_null.at(i, k);
-    let most = |mut largest: Vec<f64>, i| {
-        largest.iter_mut().enumerate().for_each(|(k, largest)| *largest = largest.max(element(i, k).abs()));
+    let most = |mut largest: Vec<f64>, i: usize| {
+        let root = diagonal[i].sqrt();
+        largest.iter_mut().enumerate().for_each(|(k, l)| *l = l.max((root * near_null.at(i, k)).abs()));
         largest
     };
     let of_both = |one: Vec<f64>, other: Vec<f64>| one.iter().zip(&other).map(|(v, w)| v.max(*w)).collect();
@@ -167,7 +167,9 @@ fn first_modes(near_null: &NearNull, diagonal: &[f64]) -> Modes {
         let units: Vec<f64> = largest.iter().map(|l| if *l > 0.0 { l.recip() } else { 1.0 }).collect();
         let mut values = vec![0f32; n * width];
         values.par_chunks_mut(width).with_min_len(BLOCK).enumerate().for_each(|(i, row)| {
-            row.iter_mut().zip(&units).enumerate().for_each(|(k, (v, unit))| *v = (unit * element(i, k)) as f32);
+            let root = diagonal[i].sqrt();
+            let elements = row.iter_mut().zip(&units).enumerate();
+            elements.for_each(|(k, (v, unit))| *v = (unit * (root * near_null.at(i, k))) as f32);
         });
         values
     };

@@ -17,7 +17,7 @@ pub(super) enum By {
     /// A near-null vector whose elements are positive,
     Vector(DeviceVec<f32>),
     /// or several of them, for a matrix in blocks.
-    Nodes(DeviceBlocks, DeviceModes),
+    Nodes(Box<DeviceBlocks>, DeviceModes),
 }
 
 impl<T: Real, A: Real> SetUp<T, A> {
@@ -35,7 +35,7 @@ impl<T: Real, A: Real> SetUp<T, A> {
             return Ok(By::Vector(values));
         }
         let blocks = blocks.map_or_else(|| kernels.blocks_of(ctx, matrix, unknowns), Ok)?;
-        Ok(By::Nodes(blocks, DeviceModes { unknowns, width, values }))
+        Ok(By::Nodes(Box::new(blocks), DeviceModes { unknowns, width, values }))
     }
 
     /// What `precond::amg::coarser` makes of nodes; `largest` bounds the eigenvalues.
@@ -78,6 +78,6 @@ impl<T: Real, A: Real> SetUp<T, A> {
         let [of_p, of_restriction, of_next] = [&*p, restriction, next].map(|blocks| kernels.rows_of(ctx, blocks));
         stages.end("scaling")?;
         let [_, _, next] = all;
-        Ok(Some((of_p?, of_restriction?, of_next?, By::Nodes(next, coarse))))
+        Ok(Some((of_p?, of_restriction?, of_next?, By::Nodes(Box::new(next), coarse))))
     }
 }
