@@ -5,7 +5,11 @@
 //! be, as an iteration then multiplies by nothing.
 
 pub(crate) mod amg;
+mod block_jacobi;
+mod dense;
+mod fsai;
 pub(crate) mod given;
+mod ilu;
 pub(crate) mod scaling;
 
 pub use amg::{Hierarchy, LevelInfo};
@@ -17,7 +21,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::backend::Backend;
-use crate::backend::text::{Preconditioner, Recorder, Vector};
+use crate::backend::text::{Preconditioner, Recorder, Scalar, Vector};
 use crate::comm::Communicator;
 use crate::error::Result;
 use crate::matrix::Csr;
@@ -29,7 +33,19 @@ named! {
     None = "none", "No preconditioner.";
     Jacobi = "jacobi", "The inverse of the diagonal: the system is scaled by it, or the residual multiplied by it.";
     Amg = "amg", "A cycle of algebraic multigrid by smoothed aggregation, for positive definite matrices. For cg and gmres.";
+    BlockJacobi = "block-jacobi", "The inverses of blocks of neighbouring rows on the diagonal, as many as the matrix has for a point of its grid.";
+    Fsai = "fsai", "A factorised sparse approximate inverse, for positive definite matrices: two products. For cg, cg-textbook and minres.";
+    Ilu0 = "ilu0", "Incomplete LU factors in the pattern of the matrix, whose inverses are approximated in the same pattern: two products. For bicgstab, bicgstab2, idr and gmres.";
     Transversal = "transversal", "Rows are permuted so that the diagonal has the largest product, and rows and columns scaled so that it is about 1; then jacobi. For bicgstab, bicgstab2 and idr.";
+}
+
+/// What a method needs of M.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Needs {
+    /// That it is symmetric and positive definite.
+    pub(crate) is_definite: bool,
+    /// That it is the real form of a complex matrix, as A is.
+    pub(crate) is_complex: bool,
 }
 
 /// M⁻¹ where a rank's vectors are, in kernels of its own.
@@ -75,6 +91,24 @@ impl Precond {
         matches!(self, Self::Jacobi | Self::Transversal)
     }
 
+    /// Whether it is applied by products, with matrices of its own.
+    pub(crate) fn multiplies(self) -> bool {
+        matches!(self, Self::BlockJacobi | Self::Fsai | Self::Ilu0)
+    }
+
+    /// The matrices of its own that it multiplies by, for `factor` times a matrix that a method needs it for.
+    ///
+    /// # Errors
+    /// What may be wrong with the matrix.
+    pub(crate) fn matrices(self, a: &Csr, factor: f64, needs: Needs) -> Result<Vec<Csr>> {
+        Ok(match self {
+            Self::BlockJacobi => vec![block_jacobi::inverse(a, factor, needs)?],
+            Self::Fsai => fsai::factors(a, factor, fsai::USUAL)?.into(),
+            Self::Ilu0 => ilu::inverses(a, factor)?.into(),
+            Self::None | Self::Jacobi | Self::Amg | Self::Transversal => Vec::new(),
+        })
+    }
+
     /// Sets it up for the rows of a rank, together with the others that `comm` leads to. None if M is a multiple of 1.
     ///
     /// # Errors
@@ -82,6 +116,7 @@ impl Precond {
     pub(crate) fn set_up<T>(self, rows: &Rows, comm: &dyn Communicator<T>) -> Result<Option<Arc<dyn Preconditioner>>> {
         match self {
             Self::None | Self::Amg | Self::Transversal => Ok(None),
+            Self::BlockJacobi | Self::Fsai | Self::Ilu0 => Ok(self.shape()),
             Self::Jacobi => Ok(Jacobi::set_up(rows, comm)?.map(|jacobi| Arc::new(jacobi) as Arc<dyn Preconditioner>)),
         }
     }
@@ -90,7 +125,57 @@ impl Precond {
     pub(crate) fn shape(self) -> Option<Arc<dyn Preconditioner>> {
         match self {
             Self::None | Self::Amg | Self::Transversal => None,
+            Self::BlockJacobi => Some(Arc::new(OneProduct)),
+            Self::Fsai => Some(Arc::new(TwoProducts { are_transposes: true })),
+            Self::Ilu0 => Some(Arc::new(TwoProducts { are_transposes: false })),
             Self::Jacobi => Some(Arc::new(Jacobi::default())),
+        }
+    }
+}
+
+/// M⁻¹ is a matrix.
+#[derive(Debug)]
+struct OneProduct;
+
+impl Preconditioner for OneProduct {
+    fn vectors(&self) -> Vec<(&'static str, Arc<Vec<f64>>)> {
+        Vec::new()
+    }
+
+    fn apply<'k>(&self, k: &'k Recorder, _: &[Vector<'k>], r: Vector<'k>, z: Vector<'k>) {
+        z.set(k.of_preconditioner(0) * r);
+    }
+}
+
+/// M⁻¹ is the product of two matrices, the second one times the first one.
+#[derive(Debug)]
+struct TwoProducts {
+    /// Whether they are G and Gᵀ, so that r·z = ‖G r‖².
+    are_transposes: bool,
+}
+
+impl Preconditioner for TwoProducts {
+    fn vectors(&self) -> Vec<(&'static str, Arc<Vec<f64>>)> {
+        Vec::new()
+    }
+
+    fn between(&self) -> Vec<&'static str> {
+        vec!["g"]
+    }
+
+    fn apply<'k>(&self, k: &'k Recorder, vectors: &[Vector<'k>], r: Vector<'k>, z: Vector<'k>) {
+        let [g, ..] = vectors else { return };
+        g.set(k.of_preconditioner(0) * r);
+        if self.are_transposes {
+            g.dot(*g); // which the product leaves
+        }
+        z.set(k.of_preconditioner(1) * *g);
+    }
+
+    fn dot<'k>(&self, vectors: &[Vector<'k>], r: Vector<'k>, z: Vector<'k>) -> Scalar<'k> {
+        match vectors {
+            [g, ..] if self.are_transposes => g.dot(*g),
+            _ => r.dot(z),
         }
     }
 }
