@@ -10,9 +10,7 @@ use std::sync::Arc;
 
 use super::deferred::Deferred;
 use super::scalar::{Form, Node, Scalars};
-use super::text::{
-    Carried, Check, Kind, Line, MATRIX, OWN, Preconditioner, R, Recorder, Recording, Slot, WEIGHTS,
-};
+use super::text::{Carried, Check, Kind, Line, MATRIX, OWN, Preconditioner, R, Recorder, Recording, Slot, WEIGHTS};
 
 /// A method, fused.
 #[derive(Debug, Clone, PartialEq)]

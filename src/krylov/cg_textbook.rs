@@ -24,11 +24,11 @@ pub(crate) fn cg(k: &Recorder) {
         let pq = p.dot(q);
         k.require_definite(pq);
         let alpha = rho / pq;
-        x += alpha * p;
         r -= alpha * q;
         let norm2 = k.norm2(r);
         m.apply(r, z);
         let rho_next = m.dot(r, z);
+        x += alpha * p;
         let beta = rho_next / rho;
         p.set(z + beta * p);
         k.watch(norm2);

@@ -260,7 +260,9 @@ mod tests {
         let stop = Stop { max_iters: Some(200), ..Stop::default() };
         let (begun, target) = ((0, Instant::now()), 1e-10 * norm(&b));
         let mut monitor = Monitor::new(n, target, norm(&b), Precision::F64, &stop, Control::default(), begun);
-        while gmres(&backend, from_ref(&rows), &mut iterate, &mut w, &mut cycles, &mut monitor).unwrap() == Verdict::Replaces {
+        while gmres(&backend, from_ref(&rows), &mut iterate, &mut w, &mut cycles, &mut monitor).unwrap()
+            == Verdict::Replaces
+        {
             monitor.replaces();
         }
         let residual: Vec<f64> = a.mul_vec(&w.x).iter().zip(&b).map(|(y, b)| b - y).collect();

@@ -198,6 +198,7 @@ impl Method {
         let Facts { preconditioned, needs, scales, .. } = self.facts();
         match precond {
             Precond::BlockJacobi => self == Self::Auto || preconditioned.is_some(),
+            Precond::Chebyshev => self == Self::Auto || preconditioned.is_some() && needs.definite,
             Precond::Ilu0 => self == Self::Auto || preconditioned.is_some() && needs == ANY_SQUARE,
             Precond::Fsai => self == Self::Auto || preconditioned.is_some() && needs.symmetric,
             Precond::Transversal => matches!(self, Self::Auto | Self::Direct) || needs == ANY_SQUARE && scales,

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::matrix::Csr;
 
 /// The most rows of a block.
-const MOST: usize = 8;
+pub(super) const MOST: usize = 8;
 
 /// Rows of a block where none shows in the pattern.
 const USUAL: usize = 4;

@@ -23,10 +23,13 @@ pub(super) struct Limits {
 }
 
 /// What pays on most systems (`docs/measurements.md`).
-pub(super) const USUAL: Limits = Limits { entries: 24, at_once: 4, gain: 2e-3 };
+pub(super) const USUAL: Limits = Limits { entries: 32, at_once: 4, gain: 2e-3 };
 
 /// A pivot of a matrix with a diagonal of ones below this is one of rounding.
 const TINY: f64 = 1e-13;
+
+/// Rows of A that are longer don't tell which columns come next, as they name too many.
+const LONG: usize = 1024;
 
 /// Rows that a thread makes at a time.
 const PIECE: usize = 256;
@@ -85,6 +88,14 @@ struct System<'a> {
 }
 
 impl System<'_> {
+    fn is_long(&self, i: usize) -> bool {
+        self.a.row(i).0.len() > LONG
+    }
+
+    fn get(&self, i: usize, j: usize) -> f64 {
+        self.a.get(i, j).map_or(0.0, |v| v * self.factor * self.scale[i] * self.scale[j])
+    }
+
     /// The entries of a row.
     fn row(&self, i: usize) -> impl Iterator<Item = (usize, f64)> {
         let (columns, values) = self.a.row(i);
@@ -159,6 +170,9 @@ impl Row {
     fn steepest(&mut self, system: &System<'_>, i: usize, least: f64, count: usize) -> Vec<u32> {
         let Self { pattern, place, y, gradient, touched, .. } = self;
         for (row, g) in [(i, 1.0)].into_iter().chain(pattern.iter().map(|j| *j as usize).zip(y.iter().copied())) {
+            if row != i && system.is_long(row) {
+                continue;
+            }
             for (column, value) in system.row(row).take_while(|(column, _)| *column < i) {
                 if place[column] == NOWHERE {
                     if gradient[column] == 0.0 {
@@ -190,12 +204,17 @@ impl Row {
         let size = pattern.len();
         (new.clear(), new.resize(size, 0.0));
         let (mut pivot, mut rhs) = (0.0, 0.0);
-        for (other, value) in system.row(column) {
-            match place[other] {
-                NOWHERE if other == column => pivot = value,
-                NOWHERE if other == i => rhs = value,
-                NOWHERE => {}
-                k => new[k as usize] = value,
+        if system.is_long(column) {
+            pattern.iter().zip(&mut *new).for_each(|(other, new)| *new = system.get(column, *other as usize));
+            (pivot, rhs) = (system.get(column, column), system.get(column, i));
+        } else {
+            for (other, value) in system.row(column) {
+                match place[other] {
+                    NOWHERE if other == column => pivot = value,
+                    NOWHERE if other == i => rhs = value,
+                    NOWHERE => {}
+                    k => new[k as usize] = value,
+                }
             }
         }
         for k in 0..size {
@@ -269,7 +288,8 @@ mod tests {
         let a = gallery::tridiagonal(3).unwrap();
         let [g, _] = factors(&a, 1.0, ALL).unwrap();
         let expected = [0.5f64.sqrt(), (1.0f64 / 6.0).sqrt(), (2.0f64 / 3.0).sqrt(), 1.0, 2.0, 3.0];
-        let found: Vec<f64> = g.values().iter().enumerate().map(|(k, v)| if k < 3 { *v } else { v * 12f64.sqrt() }).collect();
+        let found: Vec<f64> =
+            g.values().iter().enumerate().map(|(k, v)| if k < 3 { *v } else { v * 12f64.sqrt() }).collect();
         assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-14), "{found:?}");
         // with one entry, the row has the least ψ that a pattern of one column allows
         let [g, _] = factors(&a, 1.0, Limits { entries: 1, ..ALL }).unwrap();

@@ -1,10 +1,13 @@
-//! Incomplete LU factors in the pattern of A, for any matrix, applied without triangular solves: M⁻¹ = W V, where V ≈ L⁻¹ and W ≈ U⁻¹ have
-//! the patterns of L and U, and V L and W U are the identity there (Anzt, Huckle, Bräckle and Dongarra 2018, doi
-//! 10.1016/j.parco.2017.10.003).
+//! Incomplete LU factors in the pattern of A, for any matrix, applied without triangular solves: M⁻¹ = W V, where V ≈ L⁻¹ and W ≈ U⁻¹ are
+//! sparse. A row of V is found as in a triangular solve, but what is small has no consequences (van Duin 1999, doi
+//! 10.1137/S0895479897317788). Inverses in the patterns of L and U (Anzt et al. 2018, doi 10.1016/j.parco.2017.10.003) take less, and are
+//! too far from L⁻¹ and U⁻¹ on many systems.
 //!
 //! Rows, then columns, are scaled to a largest entry of 1 before, which changes nothing but what is called small. Where a pivot vanishes, or
 //! the factors grow so much that they say nothing of A, the diagonal is moved away from 0, further and further (Manteuffel 1980, doi
 //! 10.1090/S0025-5718-1980-0559197-0).
+
+use std::collections::BinaryHeap;
 
 use rayon::prelude::*;
 
@@ -24,6 +27,21 @@ const GROWTH: f64 = 1e8;
 /// The most entries of a row of L or U that count for its inverse: the largest.
 const MOST: usize = 128;
 
+/// The most entries of a row of an inverse of which others come.
+const REACH: usize = 128;
+
+/// What is left of the inverses of L and of U with a diagonal of ones.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// The most entries of a row.
+    pub(super) entries: usize,
+    /// Smaller ones are left out.
+    pub(super) least: f64,
+}
+
+/// What pays on most systems (`docs/measurements.md`).
+pub(super) const USUAL: Limits = Limits { entries: 24, least: 0.1 };
+
 /// Rows that a thread makes at a time.
 const PIECE: usize = 256;
 
@@ -31,14 +49,14 @@ const PIECE: usize = 256;
 ///
 /// # Errors
 /// [`Error::Usage`] where no shift gives factors.
-pub(super) fn inverses(a: &Csr, factor: f64) -> Result<[Csr; 2]> {
+pub(super) fn inverses(a: &Csr, factor: f64, limits: Limits) -> Result<[Csr; 2]> {
     let scaled = Scaled::of(a, factor);
     for shift in SHIFTS {
         let Some(factors) = scaled.factors(shift) else { continue };
         if shift > 0.0 {
             log::info!("incomplete factors of A with a diagonal that is moved by {shift}");
         }
-        return Ok([lower_inverse(&factors, &scaled.rows), upper_inverse(&factors, &scaled.columns)]);
+        return Ok(factors.inverses(&scaled, limits));
     }
     Err(Error::Usage(
         "precond = ilu0 comes to nothing: the incomplete factors are singular, or far from A; use precond = transversal or jacobi"
@@ -155,76 +173,112 @@ impl Factors {
         x.iter().all(|x| x.abs() < GROWTH) // not of a NaN
     }
 
-    /// The entries of a row of L, or of U, with the diagonal: the largest of them.
+    /// The entries of a row of L, or of U with a diagonal of ones, which is left out: the largest of them.
     fn row(&self, row: usize, is_lower: bool) -> Vec<(u32, f64)> {
         let diagonal = self.diagonal[row];
-        let entries = if is_lower { self.lu.row_ptr()[row]..diagonal } else { diagonal + 1..self.lu.row_ptr()[row + 1] };
-        let entry = |k: usize| (self.lu.col_idx()[k], self.lu.values()[k]);
-        let mut all: Vec<(u32, f64)> = entries.map(entry).collect();
-        if all.len() > MOST {
-            let larger = |a: &(u32, f64), b: &(u32, f64)| b.1.abs().total_cmp(&a.1.abs()).then(a.0.cmp(&b.0));
-            all.select_nth_unstable_by(MOST, larger);
-            all.truncate(MOST);
-            all.sort_unstable_by_key(|(column, _)| *column);
-        }
+        let values = self.lu.values();
+        let (entries, by) = match is_lower {
+            true => (self.lu.row_ptr()[row]..diagonal, 1.0),
+            false => (diagonal + 1..self.lu.row_ptr()[row + 1], values[diagonal]),
+        };
+        let mut all: Vec<(u32, f64)> = entries.map(|k| (self.lu.col_idx()[k], values[k] / by)).collect();
+        keep_largest(&mut all, MOST);
         all
     }
 
-    fn pivot(&self, row: usize) -> f64 {
-        self.lu.values()[self.diagonal[row]]
+    /// V and W: the inverses of L and U, with the scaling of rows and columns undone.
+    fn inverses(&self, scaled: &Scaled, limits: Limits) -> [Csr; 2] {
+        let n = self.diagonal.len();
+        let [l, u] = [true, false].map(|is_lower| by_rows(n, |row| self.row(row, is_lower)));
+        let pivot = |column: usize| self.lu.values()[self.diagonal[column]];
+        let v = inverse(&l, true, limits);
+        let w = inverse(&u, false, limits);
+        [
+            with_entries(&v, |_, column, value| value * scaled.rows[column]),
+            with_entries(&w, |row, column, value| scaled.columns[row] * value / pivot(column)),
+        ]
     }
 }
 
-/// V with V L = 1 in the pattern of L, for columns that are multiplied by `scale` of rows of A.
-fn lower_inverse(factors: &Factors, scale: &[f64]) -> Csr {
-    by_rows(factors.diagonal.len(), |i| {
-        let mut row = factors.row(i, true);
-        // v_k = −Σ_{m > k} v_m l_mk, where v_i = 1: a row that is known changes those before it
-        row.iter_mut().for_each(|(_, v)| *v = -*v);
-        for m in (0..row.len()).rev() {
-            let (column, value) = row[m];
-            let start = factors.lu.row_ptr()[column as usize];
-            subtract(&mut row[..m], value, factors, start..factors.diagonal[column as usize]);
-        }
-        row.push((i as u32, 1.0));
-        row.iter_mut().for_each(|(column, v)| *v *= scale[*column as usize]);
-        row
-    })
+/// The same pattern with values changed by `map` of row, column and value.
+fn with_entries(a: &Csr, map: impl Fn(usize, usize, f64) -> f64 + Sync) -> Csr {
+    let entries = |row: usize| {
+        let (columns, values) = a.row(row);
+        let map = &map;
+        columns.iter().zip(values).map(move |(j, v)| map(row, *j as usize, *v))
+    };
+    a.with_values((0..a.n_rows()).into_par_iter().with_min_len(PIECE).flat_map_iter(entries).collect())
 }
 
-/// W with W U = 1 in the pattern of U, for rows that are multiplied by `scale` of columns of A.
-fn upper_inverse(factors: &Factors, scale: &[f64]) -> Csr {
-    by_rows(factors.diagonal.len(), |i| {
-        let mut row = factors.row(i, false);
-        // w_k = −Σ_{m < k} w_m u_mk / u_kk, where w_i = 1 / u_ii
-        let first = factors.pivot(i).recip();
-        row.iter_mut().for_each(|(_, w)| *w *= -first);
-        for m in 0..row.len() {
-            let column = row[m].0 as usize;
-            row[m].1 /= factors.pivot(column);
-            let (value, end) = (row[m].1, factors.lu.row_ptr()[column + 1]);
-            subtract(&mut row[m + 1..], value, factors, factors.diagonal[column] + 1..end);
+/// The inverse of a triangular matrix with a diagonal of ones, which `triangle` has not, without small entries.
+fn inverse(triangle: &Csr, is_lower: bool, limits: Limits) -> Csr {
+    let n = triangle.n_rows();
+    let firsts: Vec<usize> = (0..n).step_by(PIECE).collect();
+    let piece = |row: &mut Row, first: usize| {
+        let (mut lengths, mut columns, mut values) = (Vec::new(), Vec::new(), Vec::new());
+        for i in first..n.min(first + PIECE) {
+            let entries = row.make(triangle, i as u32, is_lower, limits);
+            lengths.push(entries.len());
+            columns.extend(entries.iter().map(|(column, _)| column));
+            values.extend(entries.iter().map(|(_, value)| value));
         }
-        row.insert(0, (i as u32, first));
-        row.iter_mut().for_each(|(_, w)| *w *= scale[i]);
-        row
-    })
+        (lengths, columns, values)
+    };
+    joined(n, firsts.into_par_iter().map_init(|| Row::new(n), piece).collect())
 }
 
-/// Subtracts `times` some entries of the factors from those in the same columns.
-fn subtract(row: &mut [(u32, f64)], times: f64, factors: &Factors, entries: std::ops::Range<usize>) {
-    let (columns, values) = (&factors.lu.col_idx()[entries.clone()], &factors.lu.values()[entries]);
-    let mut k = 0;
-    for (column, value) in row {
-        k += if columns.len() > 64 {
-            columns[k..].partition_point(|other| other < column)
-        } else {
-            columns[k..].iter().take_while(|other| *other < column).count()
-        };
-        if columns.get(k) == Some(column) {
-            *value -= times * values[k];
+/// A row of an inverse that is being made.
+struct Row {
+    /// What is known of each column yet.
+    value: Vec<f64>,
+    is_known: Vec<bool>,
+    /// Columns that are known of, the next one first: they fall for a lower triangle, and rise for an upper one.
+    next: BinaryHeap<i64>,
+    entries: Vec<(u32, f64)>,
+}
+
+impl Row {
+    fn new(n: usize) -> Self {
+        Self { value: vec![0.0; n], is_known: vec![false; n], next: BinaryHeap::new(), entries: Vec::new() }
+    }
+
+    fn add(&mut self, column: u32, value: f64, sign: i64) {
+        let k = column as usize;
+        self.value[k] += value;
+        if !std::mem::replace(&mut self.is_known[k], true) {
+            self.next.push(sign * i64::from(column));
         }
     }
+
+    /// v with v T = e_i, but for what comes of entries that are small; its columns rise.
+    fn make(&mut self, triangle: &Csr, i: u32, is_lower: bool, limits: Limits) -> &[(u32, f64)] {
+        let sign = if is_lower { 1 } else { -1 };
+        self.entries.clear();
+        self.add(i, 1.0, sign);
+        while let Some(column) = self.next.pop().map(|column| (sign * column) as u32) {
+            let k = column as usize;
+            let v = std::mem::take(&mut self.value[k]);
+            self.is_known[k] = false;
+            if v.abs() < limits.least || self.entries.len() >= REACH {
+                continue;
+            }
+            self.entries.push((column, v));
+            let (columns, values) = triangle.row(k);
+            columns.iter().zip(values).for_each(|(other, t)| self.add(*other, -v * t, sign));
+        }
+        keep_largest(&mut self.entries, limits.entries);
+        &self.entries
+    }
+}
+
+/// Leaves so many entries, the largest, in the order of their columns.
+fn keep_largest(entries: &mut Vec<(u32, f64)>, count: usize) {
+    if entries.len() > count {
+        let larger = |a: &(u32, f64), b: &(u32, f64)| b.1.abs().total_cmp(&a.1.abs()).then(a.0.cmp(&b.0));
+        entries.select_nth_unstable_by(count, larger);
+        entries.truncate(count);
+    }
+    entries.sort_unstable_by_key(|(column, _)| *column);
 }
 
 /// A matrix by its rows.
@@ -244,28 +298,32 @@ mod tests {
     use super::*;
     use crate::matrix::gallery;
 
-    /// [2 1 0; −1 2 1; 0 −1 2] has l = −1/2, −2/5 and u = 2, 5/2, 12/5. Its scaling is 1/2 of rows alone.
+    /// All that there is.
+    const ALL: Limits = Limits { entries: usize::MAX, least: 0.0 };
+
+    fn close(found: &[f64], expected: &[f64]) -> bool {
+        found.len() == expected.len() && found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-14)
+    }
+
+    /// [2 1 0; −1 2 1; 0 −1 2] is [1 ½ 0; −½ 1 ½; 0 −½ 1] once its rows are scaled; then l = −1/2, −2/5 and u = 1, 5/4, 6/5.
     #[test]
     fn a_tridiagonal_matrix_by_hand() {
         let values = vec![2.0, 1.0, -1.0, 2.0, 1.0, -1.0, 2.0];
         let a = Csr::new(3, 3, vec![0, 2, 5, 7], vec![0, 1, 0, 1, 2, 1, 2], values).unwrap();
-        let [v, w] = inverses(&a, 1.0).unwrap();
-        let close = |found: &[f64], expected: &[f64]| {
-            found.len() == expected.len() && found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-15)
-        };
-        // V L = 1 in the pattern: v_21 = −l_21 and so on; what L⁻¹ has in the corner is left out
+        // 1/5 in the corner of L⁻¹, and (1/2) (2/5) in that of U⁻¹ with a diagonal of ones, are too small here
+        let [v, w] = inverses(&a, 1.0, Limits { entries: 9, least: 0.3 }).unwrap();
         assert_eq!((v.row_ptr(), v.col_idx()), (&[0, 1, 3, 5][..], &[0, 0, 1, 1, 2][..]));
         assert!(close(v.values(), &[0.5, 0.25, 0.5, 0.2, 0.5]), "{:?}", v.values());
-        // of the scaled matrix u is 1, 5/4, 6/5, and 1/2 beside the diagonal
         assert_eq!((w.row_ptr(), w.col_idx()), (&[0, 2, 4, 5][..], &[0, 1, 1, 2, 2][..]));
         assert!(close(w.values(), &[1.0, -0.4, 0.8, -1.0 / 3.0, 1.0 / 1.2]), "{:?}", w.values());
-        // (4 A)⁻¹ = ¼ W V
-        let product = |m: &[Csr; 2]| m[1].mul_vec(&m[0].mul_vec(&[1.0, 2.0, 3.0]));
-        let quarter: Vec<f64> = product(&inverses(&a, 4.0).unwrap()).iter().map(|v| 4.0 * v).collect();
-        assert!(close(&quarter, &product(&[v, w])));
+        // with them, (4 A)⁻¹ = ¼ W V, as the factors are those of A
+        let [v, w] = inverses(&a, 4.0, ALL).unwrap();
+        assert!(close(&w.mul_vec(&v.mul_vec(&a.mul_vec(&[4.0, 8.0, 12.0]))), &[1.0, 2.0, 3.0]));
+        // of each row, the entries that are the largest
+        assert!(inverses(&a, 1.0, Limits { entries: 1, least: 0.0 }).unwrap().iter().all(|m| m.nnz() == 3));
     }
 
-    /// Full triangles have exact inverses: those of the whole matrix.
+    /// Of a dense matrix nothing is left out.
     #[test]
     fn a_dense_matrix_is_inverted() {
         let n = 9;
@@ -273,18 +331,18 @@ mod tests {
         (0..n).for_each(|i| values[i * (n + 1)] += 4.0);
         let columns = (0..n * n).map(|k| (k % n) as u32).collect();
         let a = Csr::new(n, n, (0..=n).map(|i| i * n).collect(), columns, values).unwrap();
-        let [v, w] = inverses(&a, 1.0).unwrap();
+        let [v, w] = inverses(&a, 1.0, ALL).unwrap();
         let x = gallery::random_vector(n, 6);
         let found = w.mul_vec(&v.mul_vec(&a.mul_vec(&x)));
-        assert!(found.iter().zip(&x).all(|(a, b)| (a - b).abs() < 1e-13), "{found:?}");
+        assert!(close(&found, &x), "{found:?}");
     }
 
     #[test]
     fn what_has_no_pivots_is_moved() {
         let turn = Csr::new(2, 2, vec![0, 1, 2], vec![1, 0], vec![1.0, -1.0]).unwrap();
-        assert!(inverses(&turn, 1.0).is_ok());
+        assert!(inverses(&turn, 1.0, USUAL).is_ok());
         let none = Csr::new(2, 2, vec![0, 0, 0], vec![], vec![]).unwrap();
-        let [v, w] = inverses(&none, 1.0).unwrap();
+        let [v, w] = inverses(&none, 1.0, USUAL).unwrap();
         assert!(v.values().iter().chain(w.values()).all(|v| v.is_finite()));
     }
 }

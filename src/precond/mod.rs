@@ -1,17 +1,20 @@
-//! Preconditioners M ≈ A, symmetric and positive definite, whose inverse is cheap to apply.
+//! Preconditioners M ≈ A whose inverse is cheap to apply: symmetric and positive definite for methods that need it.
 //!
 //! A preconditioner is set up once for the rows of a rank, and then says in a method's own vocabulary how it is applied: so its
 //! application is fused with the method's passes. The diagonal is applied by a [`scaling`] of the system wherever a method lets that
-//! be, as an iteration then multiplies by nothing.
+//! be, as an iteration then multiplies by nothing. Some multiply by matrices of their own, which are made for all rows together: each is then
+//! a further operator of the ranks.
 
 pub(crate) mod amg;
 mod block_jacobi;
+mod chebyshev;
 mod dense;
 mod fsai;
 pub(crate) mod given;
 mod ilu;
 pub(crate) mod scaling;
 
+use self::chebyshev::Chebyshev;
 pub use amg::{Hierarchy, LevelInfo};
 pub use given::HostPreconditioner;
 
@@ -33,9 +36,10 @@ named! {
     None = "none", "No preconditioner.";
     Jacobi = "jacobi", "The inverse of the diagonal: the system is scaled by it, or the residual multiplied by it.";
     Amg = "amg", "A cycle of algebraic multigrid by smoothed aggregation, for positive definite matrices. For cg and gmres.";
-    BlockJacobi = "block-jacobi", "The inverses of blocks of neighbouring rows on the diagonal, as many as the matrix has for a point of its grid.";
+    BlockJacobi = "block-jacobi", "The inverses of blocks of neighbouring rows on the diagonal: of the unknowns of a point, or else of 4 rows.";
     Fsai = "fsai", "A factorised sparse approximate inverse, for positive definite matrices: two products. For cg, cg-textbook and minres.";
-    Ilu0 = "ilu0", "Incomplete LU factors in the pattern of the matrix, whose inverses are approximated in the same pattern: two products. For bicgstab, bicgstab2, idr and gmres.";
+    Ilu0 = "ilu0", "Incomplete LU factors in the pattern of the matrix, by approximations of their inverses: two products. For bicgstab, bicgstab2, idr and gmres.";
+    Chebyshev = "chebyshev", "A polynomial of degree 3 of the matrix, for positive definite ones: two products more. For cg and cg-textbook.";
     Transversal = "transversal", "Rows are permuted so that the diagonal has the largest product, and rows and columns scaled so that it is about 1; then jacobi. For bicgstab, bicgstab2 and idr.";
 }
 
@@ -85,15 +89,26 @@ fn or(d: f64, other: impl FnOnce() -> f64) -> f64 {
     if d == 0.0 { other() } else { d }
 }
 
+/// Matrices whose numbers are rounded to single precision, unless that has no room for them: formats then store four bytes of each, and an
+/// approximation doesn't tell the difference.
+fn in_single(matrices: [Csr; 2]) -> Vec<Csr> {
+    let has_room = |v: &f64| *v == 0.0 || (1e-30..1e30).contains(&v.abs());
+    let round = |a: Csr| match a.values().par_iter().all(has_room) {
+        true => a.with_values(a.values().par_iter().map(|v| f64::from(*v as f32)).collect()),
+        false => a,
+    };
+    matrices.map(round).into()
+}
+
 impl Precond {
     /// Whether M is diagonal, but for an order of the rows, so that a scaling of the system does what it does.
     pub(crate) fn is_diagonal(self) -> bool {
         matches!(self, Self::Jacobi | Self::Transversal)
     }
 
-    /// Whether it is applied by products, with matrices of its own.
+    /// Whether its application has products: with A, or with matrices of its own.
     pub(crate) fn multiplies(self) -> bool {
-        matches!(self, Self::BlockJacobi | Self::Fsai | Self::Ilu0)
+        matches!(self, Self::BlockJacobi | Self::Fsai | Self::Ilu0 | Self::Chebyshev)
     }
 
     /// The matrices of its own that it multiplies by, for `factor` times a matrix that a method needs it for.
@@ -103,10 +118,20 @@ impl Precond {
     pub(crate) fn matrices(self, a: &Csr, factor: f64, needs: Needs) -> Result<Vec<Csr>> {
         Ok(match self {
             Self::BlockJacobi => vec![block_jacobi::inverse(a, factor, needs)?],
-            Self::Fsai => fsai::factors(a, factor, fsai::USUAL)?.into(),
-            Self::Ilu0 => ilu::inverses(a, factor)?.into(),
-            Self::None | Self::Jacobi | Self::Amg | Self::Transversal => Vec::new(),
+            Self::Fsai => in_single(fsai::factors(a, factor, fsai::USUAL)?),
+            Self::Ilu0 => in_single(ilu::inverses(a, factor, ilu::USUAL)?),
+            Self::None | Self::Jacobi | Self::Amg | Self::Chebyshev | Self::Transversal => Vec::new(),
         })
+    }
+
+    /// The most entries of each of them, or about that, for a matrix with so many rows and entries.
+    pub(crate) fn most_entries(self, rows: u64, entries: u64) -> Vec<u64> {
+        match self {
+            Self::BlockJacobi => vec![block_jacobi::MOST as u64 * rows],
+            Self::Fsai => vec![entries.min((fsai::USUAL.entries as u64 + 1) * rows); 2],
+            Self::Ilu0 => vec![entries.min((ilu::USUAL.entries as u64 + 1) * rows); 2],
+            Self::None | Self::Jacobi | Self::Amg | Self::Chebyshev | Self::Transversal => Vec::new(),
+        }
     }
 
     /// Sets it up for the rows of a rank, together with the others that `comm` leads to. None if M is a multiple of 1.
@@ -116,6 +141,7 @@ impl Precond {
     pub(crate) fn set_up<T>(self, rows: &Rows, comm: &dyn Communicator<T>) -> Result<Option<Arc<dyn Preconditioner>>> {
         match self {
             Self::None | Self::Amg | Self::Transversal => Ok(None),
+            Self::Chebyshev => Ok(Some(Arc::new(Chebyshev::set_up(rows, comm)?))),
             Self::BlockJacobi | Self::Fsai | Self::Ilu0 => Ok(self.shape()),
             Self::Jacobi => Ok(Jacobi::set_up(rows, comm)?.map(|jacobi| Arc::new(jacobi) as Arc<dyn Preconditioner>)),
         }
@@ -125,6 +151,7 @@ impl Precond {
     pub(crate) fn shape(self) -> Option<Arc<dyn Preconditioner>> {
         match self {
             Self::None | Self::Amg | Self::Transversal => None,
+            Self::Chebyshev => Some(Arc::new(Chebyshev::default())),
             Self::BlockJacobi => Some(Arc::new(OneProduct)),
             Self::Fsai => Some(Arc::new(TwoProducts { are_transposes: true })),
             Self::Ilu0 => Some(Arc::new(TwoProducts { are_transposes: false })),

@@ -502,7 +502,9 @@ where
     }
 
     fn takes_columns(&self) -> bool {
-        let is_one = matches!(&self.operators[..], [a] if a.takes_columns());
+        // vectors of a preconditioner are those of one column: a halo of several is none of theirs
+        let fits = |a: &A| a.takes_columns() && (self.precond.is_none() || a.halo() == 0);
+        let is_one = matches!(&self.operators[..], [a] if fits(a));
         is_one && self.takes_texts_of_columns()
     }
 

@@ -20,9 +20,9 @@ use crate::matrix::{Csr, Equilibration};
 use crate::memory::copy;
 use crate::operator::Exchange;
 use crate::partition::{cost_of, part_alone, row_ranges_of};
-use crate::precond::{Needs, Precond};
 use crate::precond::given::Given;
 use crate::precond::scaling::Scaling;
+use crate::precond::{Needs, Precond};
 use crate::tune::formats::fingerprint;
 use crate::tune::store::{IterationTimeKey, Store, kinds, unusual};
 use crate::verify::{self, Residual};
@@ -187,7 +187,8 @@ impl Whole {
         let mut setup = self.setup.clone();
         // kernels that run exchange the halos of one matrix
         let Setup { method, precond, .. } = self.setup;
-        let has_others = self.least_squares.is_some() || precond.multiplies() && method.applies(precond);
+        let is_applied = method.applies(precond);
+        let has_others = self.least_squares.is_some() || is_applied && !precond.most_entries(1, 1).is_empty();
         let is_by_host = self.have_missed.load(Ordering::Relaxed) || has_others;
         if is_by_host && setup.exchange.is_live() {
             setup.exchange = Exchange::HostStaged;
