@@ -127,10 +127,9 @@ struct Row {
 
 impl Row {
     fn new(n: usize) -> Self {
-        let none = Vec::new;
-        let (place, gradient) = (vec![NOWHERE; n], vec![0.0; n]);
-        let (pattern, touched) = (none(), Vec::new());
-        Self { pattern, place, l: Vec::new(), f: Vec::new(), y: Vec::new(), gradient, touched, new: Vec::new() }
+        let [l, f, y, new] = [const { Vec::new() }; 4];
+        let [pattern, touched] = [const { Vec::new() }; 2];
+        Self { pattern, place: vec![NOWHERE; n], l, f, y, gradient: vec![0.0; n], touched, new }
     }
 
     /// Makes row i; its columns rise.
@@ -138,7 +137,7 @@ impl Row {
         let mut psi = self.grow(system, i, limits);
         self.pattern.iter().for_each(|column| self.place[*column as usize] = NOWHERE);
         if psi <= TINY || !psi.is_finite() {
-            (self.pattern.clear(), self.y.clear());
+            self.pattern.clear();
             psi = 1.0;
         }
         let root = psi.sqrt();
@@ -146,7 +145,10 @@ impl Row {
         row.push((i as u32, 1.0));
         row.sort_unstable_by_key(|(column, _)| *column);
         row.into_iter().for_each(|(column, g)| entry(column, g / root * system.scale[column as usize]));
-        (self.pattern.clear(), self.l.clear(), self.f.clear(), self.y.clear());
+        for of_row in [&mut self.l, &mut self.f, &mut self.y] {
+            of_row.clear();
+        }
+        self.pattern.clear();
     }
 
     /// Lets the pattern grow, and finds g; gives ψ.
@@ -202,7 +204,8 @@ impl Row {
     fn add(&mut self, system: &System<'_>, i: usize, column: usize) {
         let Self { pattern, place, l, f, new, .. } = self;
         let size = pattern.len();
-        (new.clear(), new.resize(size, 0.0));
+        new.clear();
+        new.resize(size, 0.0);
         let (mut pivot, mut rhs) = (0.0, 0.0);
         if system.is_long(column) {
             pattern.iter().zip(&mut *new).for_each(|(other, new)| *new = system.get(column, *other as usize));
@@ -237,7 +240,8 @@ impl Row {
     /// y = −L⁻ᵀ f.
     fn solve(&mut self) {
         let Self { l, f, y, .. } = self;
-        (y.clear(), y.extend(f.iter().map(|f| -f)));
+        y.clear();
+        y.extend(f.iter().map(|f| -f));
         for k in (0..y.len()).rev() {
             let row = &l[k * (k + 1) / 2..(k + 1) * (k + 2) / 2];
             y[k] /= row[k];

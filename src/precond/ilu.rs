@@ -85,11 +85,11 @@ impl Scaled {
         let largest = |row: usize| a.row(row).1.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
         let rows: Vec<f64> = (0..n).into_par_iter().map(|row| or_one(factor * largest(row))).collect();
         let mut columns = vec![0.0f64; n];
-        for row in 0..n {
+        for (row, scale) in rows.iter().enumerate() {
             let (cols, values) = a.row(row);
             for (j, v) in cols.iter().zip(values) {
                 let column = &mut columns[*j as usize];
-                *column = column.max((factor * v * rows[row]).abs());
+                *column = column.max((factor * v * scale).abs());
             }
         }
         columns.par_iter_mut().for_each(|largest| *largest = or_one(*largest));

@@ -291,10 +291,10 @@ impl<'a> Ranks<'a> {
     /// Those of all products of an iteration.
     fn product_bytes(&self, setup: &Setup) -> u64 {
         let counts = setup.method.products(setup.precond);
-        let of_rank = |rank: &Box<dyn Rank + 'a>| -> u64 {
+        let of_each = |rank: &dyn Rank| -> u64 {
             rank.product_bytes().iter().zip(&counts).map(|(bytes, count)| bytes * count).sum()
         };
-        self.ranks.iter().map(of_rank).sum()
+        self.ranks.iter().map(|rank| of_each(&**rank)).sum()
     }
 
     /// What is needed to watch the ranks for shares that had better be others: nothing of one alone, where shares were
