@@ -1,6 +1,6 @@
 //! `declive generate`: test systems as files.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use declive::matrix::AnyCsr;
 use declive::matrix::gallery::{Class, Problem, Spec};
@@ -33,6 +33,12 @@ pub(crate) struct Args {
     /// File to write: .mtx, also .mtx.gz, .mtx.bz2, .mtx.xz, .mtx.zst, or .npz; - is standard output
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
+
+    /// File for the coordinates of the nodes, as solve takes them: of elasticity3d, elasticity3d-jumps and tetrahedra
+    ///
+    /// Matrix Market, .mtx or compressed, or NumPy's where its name ends with .npy.
+    #[arg(long, value_name = "FILE")]
+    coordinates: Option<PathBuf>,
 }
 
 fn help() -> String {
@@ -78,6 +84,10 @@ impl Args {
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let spec = args.spec()?;
     let place = Place::probe_usual(&args.output)?;
+    let nodes = args.coordinates.as_deref().map(|path| nodes(&spec, path)).transpose()?;
+    if args.coordinates.as_ref().is_some_and(|path| place.target.is_file(path)) {
+        return Err(Failure::usage(format!("-o and --coordinates both name {}", args.output.display())));
+    }
     interrupt::kill_cleanly();
     let a = spec.build_any()?;
     log::info!("{spec}: {} rows, {} entries", a.n_rows(), a.nnz());
@@ -90,7 +100,16 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
         AnyCsr::Real(a) => place.write(&a, &options)?,
         AnyCsr::Complex(a) => place.write(&a, &options)?,
     }
+    if let Some((nodes, place)) = nodes {
+        let of_axes = [0, 1, 2].map(|axis| nodes.iter().map(|node| node[axis]).collect::<Vec<_>>());
+        place.write_columns(&of_axes, &[format!("nodes of {spec}, by declive {}", crate::report::DECLIVE)])?;
+    }
     Ok(Exit::Success)
+}
+
+/// The nodes of a problem, and where they go.
+fn nodes(spec: &Spec, path: &Path) -> Result<(Vec<[f64; 3]>, Place), Failure> {
+    Ok((spec.coordinates()?, Place::probe_vectors(path, "--coordinates")?))
 }
 
 /// How a file has matrices of a kind.
@@ -107,7 +126,8 @@ mod tests {
     use super::*;
 
     fn spec(problem: &str, size: Option<&str>, seed: Option<u64>) -> Result<String, String> {
-        let args = Args { problem: problem.into(), size: size.map(Into::into), seed, output: "-".into() };
+        let args =
+            Args { problem: problem.into(), size: size.map(Into::into), seed, output: "-".into(), coordinates: None };
         args.spec().map(|s| s.to_string()).map_err(|e| e.to_string())
     }
 

@@ -81,6 +81,15 @@ impl Place {
         }
     }
 
+    /// The same, or a `.npy` file.
+    pub(crate) fn probe_vectors(path: &Path, option: &str) -> Result<Self, Failure> {
+        let target = Target::probe(path)?;
+        if target.has_extension("npy") {
+            return Ok(Self { format: Format::Mtx, packing: None, target });
+        }
+        Self::probe_mtx(path, option)
+    }
+
     /// Writes a matrix; `options` are those of a Matrix Market file.
     pub(crate) fn write<T: Element>(&self, a: &Csr<T>, options: &WriteOptions) -> Result<(), Failure> {
         match self.format {
@@ -89,8 +98,12 @@ impl Place {
         }
     }
 
-    /// Writes the columns of an array file.
+    /// Writes the columns of an array file, or of a `.npy` one, which has no comments.
     pub(crate) fn write_columns(&self, columns: &[Vec<f64>], comments: &[String]) -> Result<(), Failure> {
+        if self.target.has_extension("npy") {
+            let columns: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
+            return self.target.write(|out| npz::write_vectors(out, &columns));
+        }
         self.write_text(|out| write_vectors(out, columns, comments))
     }
 

@@ -9,12 +9,14 @@
 //! | [`spy`] | a picture of the pattern (feature `picture`) |
 //! | [`interchange`] | matrices from and to other crates' types (feature `interchange`) |
 //! | [`equivalent`] | complex systems as real ones |
+//! | `blocks` | unknowns that a node has |
 //! | `transversal` | large entries for the diagonal, structural rank |
 //! | [`gallery`] | generated systems |
 
 mod any;
 mod assemble;
 pub mod band;
+pub(crate) mod blocks;
 mod csr;
 pub mod definiteness;
 pub mod dominance;

@@ -12,11 +12,13 @@ mod dense;
 mod fsai;
 pub(crate) mod given;
 mod ilu;
+pub(crate) mod near_null;
 pub(crate) mod scaling;
 
 use self::chebyshev::Chebyshev;
 pub use amg::{Hierarchy, LevelInfo};
 pub use given::HostPreconditioner;
+pub use near_null::NearNull;
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use crate::device::Choice;
 use crate::krylov::{Method, RESTART};
 use crate::named::{as_text, named};
 use crate::operator::{Exchange, Format};
-use crate::precond::Precond;
+use crate::precond::{NearNull, Precond};
 use crate::real::Precision;
 use crate::setters::setters;
 use crate::tune::Tune;
@@ -55,6 +55,10 @@ pub struct Setup {
     /// Whether [`Method::Auto`] may leave the preconditioner for [`Precond::Amg`] once that is forecast to take less time, though nothing
     /// has failed. So it is by default; setting a preconditioner ends it.
     pub may_change: bool,
+    /// What [`Precond::Amg`] has to interpolate well; `None` is a constant for each unknown of a node, if the matrix is made of full
+    /// blocks, else one constant.
+    #[serde(skip)]
+    pub near_null: Option<NearNull>,
     /// The most steps of a cycle of [`Method::Gmres`], from 1 to [`MOST_RESTART`](crate::solve::MOST_RESTART): each takes a vector's
     /// memory, and the time of two passes over those of the steps before. More of them take fewer iterations.
     pub restart: u32,
@@ -105,6 +109,7 @@ impl Default for Setup {
             method: Method::Auto,
             precond: Precond::Jacobi,
             may_change: true,
+            near_null: None,
             restart: RESTART,
             precision: Precision::F64,
             devices: Choice::default(),
@@ -132,6 +137,7 @@ impl Setup {
 
 setters! { Setup:
     with_may_change = may_change: bool;
+    with_near_null = near_null: NearNull as Some;
     with_method = method: Method;
     with_restart = restart: u32;
     with_precision = precision: Precision;

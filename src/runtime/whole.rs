@@ -20,7 +20,9 @@ use crate::matrix::{Csr, Equilibration};
 use crate::memory::copy;
 use crate::operator::Exchange;
 use crate::partition::{cost_of, part_alone, row_ranges_of};
+use crate::precond::amg::levels::Levels;
 use crate::precond::given::Given;
+use crate::precond::near_null::NearNull;
 use crate::precond::scaling::Scaling;
 use crate::precond::{Needs, Precond};
 use crate::tune::formats::fingerprint;
@@ -213,6 +215,19 @@ impl Whole {
             (None, Some(order)) => Ok(Arc::new(permuted(&*self.equilibrated()?, order)?)),
             (None, None) => self.equilibrated(),
         }
+    }
+
+    /// Multigrid levels of the rows that the ranks have, which none of them has made yet.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+    pub(crate) fn levels(&self, rows: &Arc<Csr>) -> Result<Given> {
+        let near_null = match (&self.setup.near_null, &self.order) {
+            (Some(given), Some(order)) => given.in_order(order),
+            (Some(given), None) => given.clone(),
+            (None, _) => NearNull::of_matrix(rows),
+        };
+        Ok(Given::of_levels(Levels::new(Csr::clone(rows), near_null)?))
     }
 
     /// The matrix before it is put in another order.

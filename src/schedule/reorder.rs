@@ -34,6 +34,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::Result;
 use crate::matrix::Csr;
+use crate::matrix::blocks;
 use crate::matrix::equivalent::is_real_form;
 use crate::matrix::reorder::{Locality, Permutation, growth, permuted, rcm, rcm_of_symmetric};
 use crate::named::named;
@@ -131,25 +132,34 @@ pub(crate) struct Ordered {
 
 impl Ordered {
     /// Decides on the order of the rows of a square matrix for `ranks` ranks, and makes it. An iteration moves `row_bytes` for a row
-    /// beside its entries. The real and imaginary part of a complex row stay together.
+    /// beside its entries. The real and imaginary part of a complex row stay together, and so do the rows of a node, of so many if that is known.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) for the reordered matrix.
-    pub(crate) fn new(a: &Arc<Csr>, wanted: Reorder, ranks: usize, row_bytes: f64) -> Result<Self> {
+    pub(crate) fn new(
+        a: &Arc<Csr>,
+        wanted: Reorder,
+        ranks: usize,
+        row_bytes: f64,
+        unknowns: Option<usize>,
+    ) -> Result<Self> {
         let start = Instant::now();
-        let has_pairs = wanted != Reorder::None && is_real_form(a);
-        let in_pairs = |p: Permutation| if has_pairs { p.in_pairs() } else { p };
+        let in_groups = |p: Permutation| match unknowns.unwrap_or_else(|| blocks::unknowns(a)) {
+            of_node if of_node % 2 == 1 && is_real_form(a) => p.in_groups(2),
+            1 => p,
+            of_node => p.in_groups(of_node),
+        };
         let mut reordering = Reordering { cause: Cause::KeepAsked, given: None, rcm: None, time: Duration::ZERO };
         let order = match wanted {
             Reorder::None => None,
             Reorder::Rcm => {
                 reordering.cause = Cause::RcmAsked;
                 reordering.given = Some(Locality::of(a, ranks));
-                let p = in_pairs(rcm(a)?);
+                let p = in_groups(rcm(a)?);
                 reordering.rcm = Some(Locality::reordered(a, ranks, &p));
                 Some(p)
             }
-            Reorder::Auto => reordering.find(a, ranks, row_bytes, &in_pairs),
+            Reorder::Auto => reordering.find(a, ranks, row_bytes, &in_groups),
         };
         let rows = match &order {
             Some(p) => Arc::new(permuted(a, p)?),
@@ -184,7 +194,7 @@ impl Reordering {
         a: &Csr,
         ranks: usize,
         row_bytes: f64,
-        in_pairs: &dyn Fn(Permutation) -> Permutation,
+        in_groups: &dyn Fn(Permutation) -> Permutation,
     ) -> Option<Permutation> {
         self.cause = Cause::Small;
         if size_of::<f64>() * a.n_rows() < NEAR {
@@ -205,7 +215,7 @@ impl Reordering {
         }
         // A pattern that is not symmetric gives an order, too, if not the best one; whether it is symmetric is found
         // out in the new order.
-        let p = in_pairs(rcm_of_symmetric(a));
+        let p = in_groups(rcm_of_symmetric(a));
         let found = Locality::reordered(a, ranks, &p);
         self.rcm = Some(found);
         let is_better = saves(SAVED, &found);
@@ -227,7 +237,7 @@ mod tests {
 
     fn auto(spec: &str, ranks: usize) -> Ordered {
         let a = Arc::new(spec.parse::<Spec>().unwrap().build().unwrap());
-        let ordered = Ordered::new(&a, Reorder::Auto, ranks, 76.0).unwrap();
+        let ordered = Ordered::new(&a, Reorder::Auto, ranks, 76.0, None).unwrap();
         assert_eq!(ordered.order.is_some(), ordered.reordering.is_rcm());
         match &ordered.order {
             Some(p) => assert_eq!(*ordered.a, permuted(&a, p).unwrap()),
@@ -298,7 +308,7 @@ mod tests {
         let lines = (0..20_000).step_by(2).chain((1..20_000).step_by(2));
         let p = Permutation::new(lines.flat_map(|line| 4 * line..4 * line + 4).collect()).unwrap();
         let a = Arc::new(permuted(&grid, &p).unwrap());
-        let reordering = |ranks| Ordered::new(&a, Reorder::Auto, ranks, 76.0).unwrap().reordering;
+        let reordering = |ranks| Ordered::new(&a, Reorder::Auto, ranks, 76.0, None).unwrap().reordering;
         assert_eq!(reordering(1).cause, Cause::Local);
         let two = reordering(2);
         assert_eq!(two.cause, Cause::Gain);

@@ -13,10 +13,8 @@ use super::{patience, recovery, rounds};
 use crate::direct::Kind;
 use crate::error::Result;
 use crate::krylov::{Method, Reason};
-use crate::matrix::{Csr, Shortage};
+use crate::matrix::Shortage;
 use crate::precond::Precond;
-use crate::precond::amg::levels::Levels;
-use crate::precond::given::Given;
 use crate::runtime::{Control, Setup, Stop};
 use crate::verify::{self, Residual};
 
@@ -182,7 +180,7 @@ impl Solver {
         let _kept_open = self.ranks.close_for_others(); // what is on the devices now would be in the way
         let rows = if to.method.minimises() { self.whole.minimise()? } else { self.whole.rows()? };
         if to.precond == Precond::Amg {
-            self.whole.given = Some(Arc::new(Given::of_levels(Levels::new(Csr::clone(&rows)))));
+            self.whole.given = Some(Arc::new(self.whole.levels(&rows)?));
         }
         self.ranks = recovery::open(&self.whole, rows, placement, &mut self.failures, None)?;
         self.ranks.left_out = left_out;

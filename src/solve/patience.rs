@@ -23,7 +23,7 @@ struct Rates {
     byte: f64,
 }
 
-const OF_GPU: Rates = Rates { start: 0.03, entry: 2.6e-9, iteration: 11e-6, byte: 1.0 / 4.2e12 };
+const OF_GPU: Rates = Rates { start: 0.04, entry: 1.2e-9, iteration: 11e-6, byte: 1.0 / 4.2e12 };
 const OF_PROCESSOR: Rates = Rates { start: 0.005, entry: 480e-9, iteration: 20e-6, byte: 1.0 / 20e9 };
 
 /// That number, if these ranks can have multigrid at its best: a GPU that works alone, or processors.

@@ -20,9 +20,8 @@ use crate::krylov::{Criterion, Indefinite, Method, Reason, Singularity};
 use crate::matrix::search::first;
 use crate::matrix::stats::Stats;
 use crate::matrix::{Csr, Equilibrated, Equilibration, Shortage};
-use crate::precond::amg::levels::Levels;
 use crate::precond::given::Given;
-use crate::precond::{Hierarchy, HostPreconditioner, Precond};
+use crate::precond::{Hierarchy, HostPreconditioner, NearNull, Precond};
 use crate::real::Precision;
 use crate::runtime::{Control, RankInfo, Ranks, Reorder, Setup, SetupTimes, Stop, Whole};
 use crate::schedule::{Chosen, Forecast, Ordered, Reordering, choose, is_in_good_order};
@@ -162,6 +161,9 @@ impl Solver {
         let count = selection.as_ref().map_or(1, |s| s.ranks.len());
         log::debug!("devices are listed");
         let reorder = order_for(setup)?;
+        if let Some(near_null) = &setup.near_null {
+            near_null.check(a.n_rows())?;
+        }
         let (equilibration, shortage) = equilibration(&a, setup)?;
         // auto has others
         let by_diagonal = Setup { precond: Precond::Jacobi, ..setup.clone() };
@@ -171,9 +173,10 @@ impl Solver {
             Some(equilibration) => Arc::new(equilibration.matrix(&a)?),
             None => Arc::clone(&a),
         };
+        let unknowns = setup.near_null.as_ref().map(NearNull::unknowns);
         let ordering = stage("reorder");
         let Ordered { a: rows, order, reordering } =
-            Ordered::new(&scaled, reorder, count, setup.method.row_bytes(setup.precond, setup.restart))?;
+            Ordered::new(&scaled, reorder, count, setup.method.row_bytes(setup.precond, setup.restart), unknowns)?;
         drop(ordering);
         log::debug!("the order of the rows is known");
         let checking = stage("check");
@@ -212,8 +215,7 @@ impl Solver {
         if setup.applies_given() && whole.given.is_none() {
             check_levels(is_symmetric, obstacle, setup)?;
             if obstacle.is_none() {
-                let levels = Levels::new(Csr::clone(&rows)); // in the order of the ranks
-                whole.given = Some(Arc::new(Given::of_levels(levels)));
+                whole.given = Some(Arc::new(whole.levels(&rows)?));
             }
         }
         whole.has_even_diagonal = stats.diagonal.uneven.is_none();

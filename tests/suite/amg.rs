@@ -3,8 +3,8 @@
 use crate::common::process::Place;
 use crate::common::{choice, choices, relative_residual, setup, solve_with, system};
 use declive::Reason;
-use declive::matrix::gallery;
-use declive::solve::{Method, Precision, Precond, Reorder};
+use declive::matrix::gallery::{self, Spec};
+use declive::solve::{Method, NearNull, Precision, Precond, Reorder};
 use declive::{Control, Csr, Error, HostOperator, OperatorSolver, Outcome, Setup, Solver, Stop};
 
 fn amg(method: Method, precision: Precision, devices: &str) -> Setup {
@@ -151,10 +151,85 @@ fn auto_leaves_what_is_slow() {
     }
 }
 
+fn columns(nodes: &[[f64; 3]]) -> [Vec<f64>; 3] {
+    [0, 1, 2].map(|axis| nodes.iter().map(|node| node[axis]).collect())
+}
+
+/// Nodes are found by the blocks that the matrix is made of; where they are makes rigid bodies known.
+#[test]
+fn elasticity() {
+    let spec: Spec = "elasticity3d-jumps:10x8x8".parse().unwrap();
+    let a = spec.build().unwrap();
+    let bodies = NearNull::of_coordinates(3, &columns(&spec.coordinates().unwrap())).unwrap();
+    let constants = NearNull::of_unknowns(1).unwrap();
+    for devices in choices() {
+        let setup = setup(Method::Cg, Precond::Amg, Precision::F64, &devices);
+        let iterations = |setup: &Setup| solve(&a, setup, 1e-8).iterations;
+        let told = iterations(&setup.clone().with_near_null(bodies.clone()));
+        let [found, unaware] = [iterations(&setup), iterations(&setup.clone().with_near_null(constants.clone()))];
+        assert!(told < 30 && 3 * told < 2 * found && 3 * found < 2 * unaware, "{setup:?}: {told}, {found}, {unaware}");
+    }
+    // nodes stay together in another order of the rows
+    let setup = amg(Method::Cg, Precision::F64, "host").with_reorder(Reorder::Rcm);
+    assert!(solve(&a, &setup.clone().with_near_null(bodies), 1e-8).iterations < 30);
+    let spec: Spec = "tetrahedra:9,shuffle=4".parse().unwrap();
+    let bodies = NearNull::of_coordinates(3, &columns(&spec.coordinates().unwrap())).unwrap();
+    let iterations = solve(&spec.build().unwrap(), &setup.with_near_null(bodies), 1e-8).iterations;
+    assert!(iterations < 25, "{iterations}");
+}
+
+/// What near-null vectors may be: any, of each matrix.
+#[test]
+fn vectors_of_ones_own() {
+    let a = system("poisson3d:18");
+    let ones = vec![1.0; a.n_rows()];
+    let setup = amg(Method::Cg, Precision::F64, "0");
+    let of = |near_null| solve(&a, &setup.clone().with_near_null(near_null), 1e-8);
+    let usual = solve(&a, &setup, 1e-8);
+    assert_eq!(of(NearNull::of_vectors(1, &[&ones]).unwrap()).x, usual.x);
+    // of one sign that is not theirs, and two of them
+    let others: Vec<f64> = (0..a.n_rows()).map(|i| (i % 18) as f64 - 8.0).collect();
+    assert!(of(NearNull::of_vectors(1, &[ones.clone(), others]).unwrap()).iterations < usual.iterations + 8);
+    let error = |near_null| Solver::new(a.clone(), &setup.clone().with_near_null(near_null)).unwrap_err().to_string();
+    assert!(error(NearNull::of_vectors(1, &[&ones[1..]]).unwrap()).contains("near-null vectors"));
+    assert!(
+        error(NearNull::of_unknowns(5).unwrap()).contains("5832 rows are no whole number of nodes with 5 unknowns")
+    );
+}
+
+#[test]
+fn coordinates_by_the_command() {
+    let place = Place::new();
+    place.run("generate elasticity3d:6x5x4 -o a.mtx --coordinates c.npy").ok();
+    place.run("generate elasticity3d:6x5x4 -o b.npz --coordinates c.mtx").ok();
+    let solve = |rest: &str| {
+        let run = place.run(&format!("solve {rest} --precond amg --method cg --devices host --json")).ends(0);
+        run.json()["iterations"].as_u64().unwrap()
+    };
+    let told = solve("a.mtx --coordinates c.npy");
+    assert!(told == solve("b.npz --coordinates c.mtx") && told == solve("a.mtx --coordinates c.mtx --block-size 3"));
+    let [found, unaware] = ["a.mtx", "a.mtx --block-size 1"].map(solve);
+    assert!(told < found && found < unaware, "{told}, {found}, {unaware}");
+    // six near-null vectors of no meaning, but none the less
+    place.run("solve a.mtx --rhs random:1..6 --devices host -o v.npy").ok();
+    assert!(solve("a.mtx --near-null v.npy") < 200);
+    let fails = |line: &str, words: &[&str]| place.run(line).fails(2, words);
+    place.run("solve a.mtx --coordinates c.npy --near-null v.npy").misused(&["cannot be used with"]);
+    fails("solve --generate poisson3d:5 --coordinates c.npy --precond amg", &["180 nodes", "125 rows"]);
+    fails("solve --generate poisson2d:18x10 --coordinates c.npy --precond amg", &["no 1 unknowns"]);
+    fails("solve a.mtx --near-null c.npy --precond amg", &["c.npy", "540", "180"]);
+    fails("solve a.mtx --block-size 7 --precond amg", &["540 rows", "7 unknowns"]);
+    fails("solve --generate gauge2d:6 --block-size 2", &["real matrices"]);
+    fails("generate poisson3d:4 --coordinates c2.npy", &["poisson3d has no coordinates"]);
+    fails("generate tetrahedra:4,scramble=1 --coordinates c2.npy", &["random order"]);
+    fails("generate tetrahedra:4 -o t.mtx --coordinates t.mtx", &["both name t.mtx"]);
+    fails("generate tetrahedra:4 --coordinates c.txt", &["--coordinates", ".mtx"]);
+}
+
 /// Where multigrid takes long, too, the diagonal goes on.
 #[test]
 fn auto_comes_back() {
-    let a = system("elasticity3d-jumps:10x6x6");
+    let a = system("elasticity3d-jumps:10x6x6,scramble=1"); // whose nodes are not told
     let b = gallery::random_vector(a.n_rows(), 3);
     let setup = Setup::default().with_devices(choice("host"));
     let by_diagonal = solve(&a, &setup.clone().with_precond(Precond::Jacobi), 1e-11);

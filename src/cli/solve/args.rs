@@ -62,6 +62,21 @@ pub(crate) struct Args {
     #[arg(long, value_parser = preconds(), help_heading = METHOD)]
     pub(super) precond: Option<Precond>,
 
+    /// For amg, file of the coordinates of the nodes of a mesh, a row for each: with 2 or 3 columns, Matrix Market, .npz or .npy
+    ///
+    /// The motions of a rigid body, which cost no energy, then are interpolated exactly. Unknowns of a node are consecutive
+    /// rows: its displacements along the axes and, in frames and shells, angles of its rotation behind them.
+    #[arg(long, value_name = "c.mtx", conflicts_with = "near_null", help_heading = METHOD)]
+    pub(super) coordinates: Option<PathBuf>,
+
+    /// For amg, file of near-null vectors, one or more columns: what A makes hardly anything of, and a cycle interpolates exactly
+    #[arg(long, value_name = "v.mtx", help_heading = METHOD)]
+    pub(super) near_null: Option<PathBuf>,
+
+    /// For amg, unknowns of a node of the mesh, which are consecutive rows [default: the size of blocks that the matrix is made of]
+    #[arg(long, value_name = "B", value_parser = clap::value_parser!(u32).range(1..=16), help_heading = METHOD)]
+    pub(super) block_size: Option<u32>,
+
     /// Steps of a cycle of gmres: each takes a vector's memory, and fewer iterations the more there are
     #[arg(long, value_name = "M", default_value_t = Setup::default().restart,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RESTART)), help_heading = METHOD)]

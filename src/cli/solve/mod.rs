@@ -3,6 +3,7 @@
 mod args;
 mod checkpoint;
 mod early;
+mod near_null;
 mod plan;
 mod recorder;
 mod results;
@@ -120,7 +121,9 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
 fn distribute(plan: &Plan, system: &System, cancel: &AtomicBool, screen: Screen) -> Result<AnySolver, Failure> {
     let is_full = plan.setup.tune == Tune::Full;
     let _shown = screen.working(if is_full { "tuning and preparing the devices" } else { "preparing the devices" });
-    AnySolver::new(system, &plan.setup, cancel).map_err(|error| match error {
+    let mut setup = plan.setup.clone();
+    setup.near_null.clone_from(&system.near_null);
+    AnySolver::new(system, &setup, cancel).map_err(|error| match error {
         Error::NotSquare { .. }
         | Error::Rectangular { .. }
         | Error::NotSymmetric { .. }

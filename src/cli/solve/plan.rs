@@ -9,6 +9,7 @@ use declive::solve::{Exchange, Method, OnFailure};
 use declive::{Setup, Stop};
 
 use super::args::Args;
+use super::near_null::Near;
 use crate::cli::failure::Failure;
 use crate::cli::input::{Input, Source};
 use crate::cli::output::{Form, Target};
@@ -23,6 +24,7 @@ pub(super) struct Plan {
     pub(super) source: Source,
     pub(super) rhs: Rhs,
     pub(super) x0: Option<Input>,
+    pub(super) near: Near,
     pub(super) setup: Setup,
     pub(super) stop: Stop,
     pub(super) output: Option<Target>,
@@ -60,7 +62,12 @@ impl Plan {
             (None, None) => Rhs::Default,
         };
         let x0 = args.x0.map(Input::from);
-        one_stdin(&source, &rhs, x0.as_ref())?;
+        let near = Near {
+            coordinates: args.coordinates.map(Input::from),
+            vectors: args.near_null.map(Input::from),
+            unknowns: args.block_size.map(|size| size as usize),
+        };
+        one_stdin(&source, &rhs, x0.iter().chain(near.inputs()))?;
 
         let named = [
             ("-o", &args.output),
@@ -129,6 +136,7 @@ impl Plan {
             source,
             rhs,
             x0,
+            near,
             setup,
             stop,
             output,
@@ -157,14 +165,11 @@ impl Plan {
 }
 
 /// Standard input can be read once.
-fn one_stdin(source: &Source, rhs: &Rhs, x0: Option<&Input>) -> Result<(), Failure> {
-    let from_stdin = [
-        matches!(source, Source::Input(Input::Stdin)),
-        matches!(rhs, Rhs::Input(Input::Stdin)),
-        x0 == Some(&Input::Stdin),
-    ];
-    if from_stdin.into_iter().filter(|&is| is).count() > 1 {
-        return Err(Failure::usage("only one of A, b and x0 can come from standard input"));
+fn one_stdin<'a>(source: &Source, rhs: &Rhs, others: impl Iterator<Item = &'a Input>) -> Result<(), Failure> {
+    let from_stdin = [matches!(source, Source::Input(Input::Stdin)), matches!(rhs, Rhs::Input(Input::Stdin))];
+    let of_others = others.map(|input| *input == Input::Stdin);
+    if from_stdin.into_iter().chain(of_others).filter(|&is| is).count() > 1 {
+        return Err(Failure::usage("only one of A, b and other vectors can come from standard input"));
     }
     Ok(())
 }

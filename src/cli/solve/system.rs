@@ -7,6 +7,7 @@ use declive::matrix::equivalent::{Form, real_form};
 use declive::matrix::symmetry::Symmetries;
 use declive::matrix::{AnyCsr, AnyVectors, Complex64};
 use declive::matrix_market::Zeros;
+use declive::solve::NearNull;
 
 use super::plan::{Plan, Rhs};
 use crate::cli::failure::Failure;
@@ -28,6 +29,8 @@ pub(super) struct System {
     pub(super) rhs: (String, bool),
     /// None, one for all columns, or one for each.
     x0: Vec<Vec<f64>>,
+    /// What multigrid interpolates well, if something was said about that.
+    pub(super) near_null: Option<NearNull>,
 }
 
 /// A complex matrix.
@@ -75,7 +78,8 @@ impl System {
                 (form, Some(Complex { a: Arc::new(a), is_symmetric }))
             }
         };
-        Ok(Self { a: Arc::new(a), complex, duplicates, b, rhs, x0 })
+        let near_null = plan.near.read(&a, complex.is_some(), screen)?;
+        Ok(Self { a: Arc::new(a), complex, duplicates, b, rhs, x0, near_null })
     }
 
     /// The initial guess for column `k` of b.

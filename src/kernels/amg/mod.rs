@@ -3,6 +3,7 @@
 //! All is deterministic: lists that groups fill in any order are of rows whose results don't depend on it.
 
 pub(crate) mod aggregate;
+pub(crate) mod blocks;
 pub(crate) mod first;
 pub(crate) mod product;
 pub(crate) mod prolongation;
@@ -63,7 +64,22 @@ const ROW_KERNELS: [&str; 31] = [
     "scale_factors",
     "scale_both",
 ];
-const SCALE_KERNELS: [&str; 2] = ["scale_rows", "scale_columns"];
+const BLOCK_KERNELS: [&str; 13] = [
+    "block_starts",
+    "blocks_of_rows",
+    "row_starts",
+    "rows_of_blocks",
+    "block_norms",
+    "modes_at_nodes",
+    "bases_factor",
+    "bases_rows",
+    "blocks_smoothed",
+    "blocks_at",
+    "block_factors",
+    "blocks_scale_both",
+    "blocks_scale_rows",
+];
+const SCALE_KERNELS: [&str; 3] = ["scale_rows", "scale_columns", "blocks_scale_columns"];
 const PRODUCT_KERNELS: [&str; 7] = [
     "product_bounds",
     "bins_count",
@@ -114,6 +130,8 @@ impl Blocked<'_> {
 /// The kernels, on a device whose sums are in `A`.
 pub(crate) struct AmgKernels<A> {
     kernels: BTreeMap<&'static str, Kernel>,
+    /// Products of blocks, by the size of groups and the sides of blocks.
+    block_products: RefCell<BTreeMap<[usize; 4], Arc<Kernel>>>,
     scan: Scan<u32>,
     sort: Sort<u32>,
     /// Of scans, and of sorts as large as there were.
@@ -148,12 +166,14 @@ impl<A: Real> AmgKernels<A> {
             ("amg_strength", include_str!("../../../cl/amg_strength.cl")),
             ("amg_aggregate", include_str!("../../../cl/amg_aggregate.cl")),
             ("amg_prolongation", include_str!("../../../cl/amg_prolongation.cl")),
+            ("amg_blocks", include_str!("../../../cl/amg_blocks.cl")),
         ];
-        build(&of_rows, &[&ROW_KERNELS[..], &SCALE_KERNELS[..]].concat(), GROUP)?;
+        build(&of_rows, &[&ROW_KERNELS[..], &SCALE_KERNELS, &BLOCK_KERNELS].concat(), GROUP)?;
         build(&[("amg_product", include_str!("../../../cl/amg_product.cl"))], &PRODUCT_KERNELS, PRODUCT_GROUP)?;
         let tiling = |groups| Tiling::new(ctx.info(), Shape::Gpu, ITEMS, groups);
         Ok(Some(Self {
             kernels,
+            block_products: RefCell::default(),
             scan: Scan::build(ctx, tiling(GROUPS_PER_UNIT))?,
             sort: Sort::build(ctx, tiling(GROUPS_OF_SORTS), DIGIT_BITS)?,
             sums: RefCell::new(ShareSums::new(ctx, tiling(GROUPS_PER_UNIT))?),

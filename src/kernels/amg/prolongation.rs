@@ -21,12 +21,7 @@ impl<A: Real> AmgKernels<A> {
         let DeviceAggregates { of, count } = aggregates;
         let n = of.len();
         assert!(n <= b.len());
-        let keys = self.short(ctx, n, "aggregates to sort by")?;
-        let most = crate::kernels::count(*count);
-        // SAFETY: types as declared in the file; n aggregates below `count`, or none.
-        unsafe { self.run(ctx, "aggregate_keys", n, &[&[&most, of, &keys]]) }?;
-        let (sorted, members) = self.sorted(ctx, &keys, count + 1, Stay::Short)?;
-        let starts = self.key_starts(ctx, &sorted, *count, Stay::Short)?;
+        let (starts, members) = self.members(ctx, aggregates)?;
         let coarse = self.short(ctx, *count, "the next near-null vector")?;
         // SAFETY: types as declared in the file; members below n, and where those of each aggregate begin.
         unsafe { self.run(ctx, "coarse_vector", *count, &[&[&starts, &members, b, &coarse]]) }?;
@@ -34,6 +29,20 @@ impl<A: Real> AmgKernels<A> {
         // SAFETY: types as declared in the file; vectors of n elements, and one of `count`.
         unsafe { self.run(ctx, "tentative", n, &[&[of, b, &coarse, &t]]) }?;
         Ok([t, coarse])
+    }
+
+    /// The rows of each aggregate, and where they begin.
+    pub(super) fn members(
+        &self,
+        ctx: &Context,
+        DeviceAggregates { of, count }: &DeviceAggregates,
+    ) -> Result<(DeviceVec<u32>, DeviceVec<u32>)> {
+        let (n, most) = (of.len(), crate::kernels::count(*count));
+        let keys = self.short(ctx, n, "aggregates to sort by")?;
+        // SAFETY: types as declared in the file; n aggregates below `count`, or none.
+        unsafe { self.run(ctx, "aggregate_keys", n, &[&[&most, of, &keys]]) }?;
+        let (sorted, members) = self.sorted(ctx, &keys, count + 1, Stay::Short)?;
+        Ok((self.key_starts(ctx, &sorted, *count, Stay::Short)?, members))
     }
 
     /// P = (I − ω D⁻¹ A) T. Waits.
@@ -87,6 +96,15 @@ impl<A: Real> AmgKernels<A> {
     /// # Errors
     /// A failing device, or not enough memory.
     pub(crate) fn transposed(&self, ctx: &Context, a: &DeviceSparse) -> Result<DeviceSparse> {
+        self.transposed_and_places(ctx, a).map(|(transpose, _)| transpose)
+    }
+
+    /// The same, and the place of each entry before.
+    pub(super) fn transposed_and_places(
+        &self,
+        ctx: &Context,
+        a: &DeviceSparse,
+    ) -> Result<(DeviceSparse, DeviceVec<u32>)> {
         let nnz = a.nnz();
         let rows = self.short::<u32>(ctx, nnz, "rows of entries")?;
         // SAFETY: types as declared in the file; n + 1 row starts, and a place for each entry.
@@ -97,7 +115,7 @@ impl<A: Real> AmgKernels<A> {
         let values = self.pool.array(ctx, nnz, Stay::Long, "values of a level")?;
         // SAFETY: types as declared in the file; places below nnz, and arrays of nnz elements.
         unsafe { self.run(ctx, "entries_at", nnz, &[&[&places, &rows, &a.values, &columns, &values]]) }?;
-        Ok(DeviceSparse { n_rows: a.n_cols, n_cols: a.n_rows, starts, columns, values })
+        Ok((DeviceSparse { n_rows: a.n_cols, n_cols: a.n_rows, starts, columns, values }, places))
     }
 
     /// Scales Pᵀ A P so that its diagonal is 1, and Pᵀ and the near-null vector to match; P gets the other sign, too.

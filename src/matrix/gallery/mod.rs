@@ -59,4 +59,4 @@ pub use reservoir::reservoir;
 pub use spec::Spec;
 pub use stencil::{anisotropic, jumps, neumann2d, poisson2d, poisson3d, poisson3d27, variable};
 pub use stokes::stokes2d;
-pub use tetrahedra::tetrahedra;
+pub use tetrahedra::{tetrahedra, tetrahedra_coordinates};

@@ -3,9 +3,10 @@
 use std::fmt;
 
 use super::{
-    Class, Spec, anisotropic, band, circuit, convection3d, dense_rows, elasticity3d, elasticity3d_jumps, fit2d,
-    gauge2d, graph_laplacian, helmholtz3d, helmholtz3d_absorbing, jumps, markov, neumann2d, poisson2d, poisson3d,
-    poisson3d27, random_spd, reservoir, stokes2d, tetrahedra, tridiagonal, variable,
+    Class, Spec, anisotropic, band, circuit, convection3d, dense_rows, elasticity3d, elasticity3d_coordinates,
+    elasticity3d_jumps, fit2d, gauge2d, graph_laplacian, helmholtz3d, helmholtz3d_absorbing, jumps, markov, neumann2d,
+    poisson2d, poisson3d, poisson3d27, random_spd, reservoir, stokes2d, tetrahedra, tetrahedra_coordinates,
+    tridiagonal, variable,
 };
 use crate::error::{Error, Result};
 use crate::matrix::{Complex64, Csr};
@@ -25,7 +26,12 @@ pub struct Problem {
     /// What kind of matrix it has.
     pub class: Class,
     pub(super) build: Build,
+    /// Where nodes are, if that is known.
+    pub(super) coordinates: Option<Coordinates>,
 }
+
+/// What gives the coordinates of the nodes.
+pub(super) type Coordinates = fn(&Spec) -> Result<Vec<[f64; 3]>>;
 
 /// What makes the matrix.
 pub(super) enum Build {
@@ -111,7 +117,8 @@ impl Problem {
             3,
             &[],
             |s| elasticity3d(s.sides),
-        ),
+        )
+        .with_nodes(|s| elasticity3d_coordinates(s.sides)),
         Self::new(
             "elasticity3d-jumps",
             "linear elasticity as elasticity3d, through random blocks of two materials",
@@ -119,6 +126,7 @@ impl Problem {
             &[Parameter::real("contrast", "stiffness of the second material", 1e4, (1e-12, 1e12))],
             |s| elasticity3d_jumps(s.sides, s.values[0], s.seed),
         )
+        .with_nodes(|s| elasticity3d_coordinates(s.sides))
         .seeded(),
         Self::new(
             "tetrahedra",
@@ -127,6 +135,7 @@ impl Problem {
             &[Parameter::whole("shuffle", "side of the blocks in which nodes are numbered at random", 8.0)],
             |s| tetrahedra(s.sides, s.values[0] as usize, s.seed),
         )
+        .with_nodes(|s| tetrahedra_coordinates(s.sides, s.values[0] as usize, s.seed))
         .seeded(),
         Self::new(
             "graph-laplacian",
@@ -238,7 +247,7 @@ impl Problem {
         build: fn(&Spec) -> Result<Csr>,
     ) -> Self {
         let (class, build) = (Class::PositiveDefinite, Build::Real(build));
-        Self { name, about, axes, seeded: false, parameters, class, build }
+        Self { name, about, axes, seeded: false, parameters, class, build, coordinates: None }
     }
 
     /// A complex problem without a seed.
@@ -250,12 +259,18 @@ impl Problem {
         class: Class,
         build: fn(&Spec) -> Result<Csr<Complex64>>,
     ) -> Self {
-        Self { name, about, axes, seeded: false, parameters, class, build: Build::Complex(build) }
+        let (seeded, build, coordinates) = (false, Build::Complex(build), None);
+        Self { name, about, axes, seeded, parameters, class, build, coordinates }
     }
 
     /// The same with another kind of matrix.
     const fn of(self, class: Class) -> Self {
         Self { class, ..self }
+    }
+
+    /// The same, whose nodes are known.
+    const fn with_nodes(self, coordinates: Coordinates) -> Self {
+        Self { coordinates: Some(coordinates), ..self }
     }
 
     /// The same, but random.

@@ -80,6 +80,20 @@ impl Spec {
         }
     }
 
+    /// The coordinates of the nodes, of which each has as many unknowns, in the order of the rows.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a problem without nodes that are known, and for rows in a random order.
+    pub fn coordinates(&self) -> Result<Vec<[f64; 3]>> {
+        match self.problem.coordinates {
+            Some(_) if self.scramble.is_some() => {
+                Err(Error::Usage(format!("{self}: rows in a random order don't have those of a node together")))
+            }
+            Some(coordinates) => coordinates(self),
+            None => Err(Error::Usage(format!("{} has no coordinates of nodes", self.problem.name))),
+        }
+    }
+
     fn in_order<T: Scalar>(&self, a: Csr<T>) -> Result<Csr<T>> {
         let Some(seed) = self.scramble else { return Ok(a) };
         let (m, n) = (a.n_rows(), a.n_cols());

@@ -48,6 +48,17 @@ pub fn tetrahedra(cells: [usize; 3], shuffle: usize, seed: u64) -> Result<Csr> {
     stiffness(&Mesh::new(cells, seed)?, shuffle, seed, true)
 }
 
+/// Where the nodes of [`tetrahedra`] are, those of the clamped face left out: unknowns 3k to 3k + 2 are the displacements of node k along
+/// x, y and z.
+///
+/// # Errors
+/// As [`tetrahedra`].
+pub fn tetrahedra_coordinates(cells: [usize; 3], shuffle: usize, seed: u64) -> Result<Vec<[f64; 3]>> {
+    let mesh = Mesh::new(cells, seed)?;
+    let numbers = Numbers::new(&mesh, shuffle.max(1), Stream::new(seed).fork(2), true)?;
+    Ok(numbers.nodes.par_iter().map(|&node| mesh.position(mesh.nodes.place(node as usize))).collect())
+}
+
 /// The stiffness matrix, with the unknowns of the face x = 0 eliminated or, if not `clamped`, singular.
 fn stiffness(mesh: &Mesh, shuffle: usize, seed: u64, clamped: bool) -> Result<Csr> {
     let numbers = Numbers::new(mesh, shuffle, Stream::new(seed).fork(2), clamped)?;
@@ -242,6 +253,18 @@ mod tests {
         let a = stiffness(mesh, 1, 1, false).unwrap();
         let v: Vec<f64> = (0..mesh.nodes.points).flat_map(|i| u(mesh.position(mesh.nodes.place(i)))).collect();
         a.mul_vec(&v).into_iter().fold(0.0, |m, f| m.max(f.abs()))
+    }
+
+    /// Away from the clamped face, a rotation of nodes where they are said to be needs no force.
+    #[test]
+    fn nodes_are_where_they_are() {
+        let nodes = tetrahedra_coordinates([4, 3, 3], 2, 5).unwrap();
+        let a = tetrahedra([4, 3, 3], 2, 5).unwrap();
+        let turned: Vec<f64> = nodes.iter().flat_map(|&[x, y, _]| [-y, x, 0.0]).collect();
+        let forces = a.mul_vec(&turned);
+        let inner: Vec<_> = nodes.iter().zip(forces.chunks(3)).filter(|(n, _)| n[0] > 1.2).collect();
+        assert!(nodes.len() == a.n_rows() / 3 && inner.len() == 3 * 16);
+        assert!(inner.iter().all(|(_, f)| f.iter().all(|f| f.abs() < 1e-12)));
     }
 
     #[test]

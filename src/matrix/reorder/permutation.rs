@@ -51,12 +51,13 @@ impl Permutation {
         Self { order }
     }
 
-    /// The same order of pairs of neighbours, each where the first of it was: pair k is 2k and 2k + 1, which stay side by side. O(n).
-    pub(crate) fn in_pairs(&self) -> Self {
-        let mut seen = vec![false; self.order.len() / 2];
-        let is_first = |old: &&u32| !std::mem::replace(&mut seen[**old as usize / 2], true);
-        let firsts = self.order.iter().filter(is_first).map(|old| old & !1);
-        Self::of_order(firsts.flat_map(|old| [old, old + 1]).collect())
+    /// The same order of groups of `size` neighbours, each where the first of it was: those from k `size` on stay side by side. O(n).
+    pub(crate) fn in_groups(&self, size: usize) -> Self {
+        let mut seen = vec![false; self.order.len() / size];
+        let is_first = |old: &&u32| !std::mem::replace(&mut seen[**old as usize / size], true);
+        let size = size as u32;
+        let firsts = self.order.iter().filter(is_first).map(|old| old - old % size);
+        Self::of_order(firsts.flat_map(|old| old..old + size).collect())
     }
 
     /// How many things it orders.

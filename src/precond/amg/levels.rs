@@ -3,26 +3,38 @@
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::{Amg, Hierarchy};
-use crate::matrix::Csr;
+use crate::error::Result;
+use crate::matrix::{Csr, blocks};
 use crate::precond::given::HostPreconditioner;
+use crate::precond::near_null::NearNull;
 
 /// A cycle for a matrix, in the order of its ranks.
 pub(crate) struct Levels {
+    /// The matrix, with zeros where blocks of nodes are not full.
     pub(crate) a: Csr,
+    /// Whether that is what was given.
+    pub(super) is_as_given: bool,
+    pub(super) near_null: NearNull,
     on_host: OnceLock<Amg>,
     /// Of the levels that a device has.
     on_device: Mutex<Option<Hierarchy>>,
 }
 
 impl Levels {
-    /// Of a symmetric matrix whose diagonal is positive. None is made yet.
-    pub(crate) fn new(a: Csr) -> Self {
-        Self { a, on_host: OnceLock::new(), on_device: Mutex::default() }
+    /// Of a symmetric matrix whose diagonal is positive, with these near-null vectors. None is made yet.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+    pub(crate) fn new(a: Csr, near_null: NearNull) -> Result<Self> {
+        let unknowns = near_null.unknowns();
+        let is_as_given = unknowns == 1 || blocks::is_full(&a, unknowns);
+        let a = if is_as_given { a } else { blocks::filled(&a, unknowns)? };
+        Ok(Self { a, is_as_given, near_null, on_host: OnceLock::new(), on_device: Mutex::default() })
     }
 
     /// Those on the host, made now if they are not there.
     pub(super) fn on_host(&self) -> &Amg {
-        self.on_host.get_or_init(|| Amg::of(&self.a))
+        self.on_host.get_or_init(|| Amg::of(&self.a, &self.near_null))
     }
 
     /// A device has them: these.

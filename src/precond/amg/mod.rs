@@ -11,6 +11,7 @@ mod cycle;
 mod dense;
 mod independent;
 pub(crate) mod levels;
+mod nodes;
 pub(crate) mod on_device;
 mod product;
 mod prolongation;
@@ -29,12 +30,14 @@ use serde::Serialize;
 use self::aggregate::Aggregates;
 use self::cycle::{Coarsest, Level, Vectors, cycle};
 use self::dense::Dense;
-use self::product::product;
+use self::nodes::{Bases, Modes};
+use self::product::{product, product_of_blocks};
 use self::prolongation::Tentative;
 use self::smoother::{OnHost, bounds, largest_eigenvalue, steps};
 use self::sparse::{BLOCK, Sparse};
 use self::strength::{Strength, par_rows};
 use super::given::HostPreconditioner;
+use super::near_null::NearNull;
 use crate::matrix::Csr;
 use crate::timing::in_seconds;
 
@@ -103,12 +106,12 @@ pub(crate) struct Amg {
 }
 
 impl Amg {
-    /// Of a symmetric matrix whose diagonal is positive.
-    pub(crate) fn of(a: &Csr) -> Self {
+    /// Of a symmetric matrix whose diagonal is positive, and which is made of full blocks where nodes have several unknowns.
+    pub(crate) fn of(a: &Csr, near_null: &NearNull) -> Self {
         let start = Instant::now();
         let diagonal = a.diagonal();
         let scale = scales(&diagonal);
-        let (mut matrix, mut b) = (scaled(a, &scale), near_null(&diagonal));
+        let (mut matrix, mut modes) = (scaled(a, &scale), first_modes(near_null, &diagonal));
         let (mut levels, mut infos, mut began) = (Vec::new(), Vec::new(), start);
         let coarsest = loop {
             let (rows, nnz, time) = (matrix.n_rows(), matrix.nnz(), began.elapsed());
@@ -118,16 +121,17 @@ impl Amg {
             if matrix.n_rows() <= FEW_ROWS {
                 break Coarsest::Exact(Dense::of(&matrix));
             }
-            let Ok(largest) = largest_eigenvalue(bounds(&matrix, &b), &mut OnHost::new(&matrix));
+            let bounds = if modes.is_positive { bounds(&matrix, &modes.values) } else { [f32::INFINITY; 2] };
+            let Ok(largest) = largest_eigenvalue(bounds, &mut OnHost::new(&matrix));
             let steps = steps(largest);
             if infos.len() == MOST_LEVELS {
                 break Coarsest::Smoothed(matrix, steps);
             }
-            let Some((p, restriction, next, next_b)) = coarser(&matrix, &b) else {
+            let Some((p, restriction, next, next_modes)) = coarser(&matrix, &modes, largest) else {
                 break Coarsest::Smoothed(matrix, steps);
             };
             levels.push(Level { a: std::mem::replace(&mut matrix, next), steps, p, restriction });
-            b = next_b;
+            modes = next_modes;
         };
         let vectors = infos.iter().map(|info| Vectors::new(info.rows)).collect();
         let hierarchy = Hierarchy::of(infos, start.elapsed());
@@ -145,10 +149,29 @@ fn scales(diagonal: &[f64]) -> Vec<f64> {
     diagonal.par_iter().with_min_len(BLOCK).map(|d| d.sqrt().recip()).collect()
 }
 
-/// √d, whose largest element is 1.
-fn near_null(diagonal: &[f64]) -> Vec<f32> {
-    let largest = diagonal.par_iter().copied().reduce(|| 0.0, f64::max);
-    par_rows(diagonal.len(), |i| ((diagonal[i] / largest).sqrt() as f32).max(f32::MIN_POSITIVE))
+/// √d v for each near-null vector v, whose largest element is 1; of a constant positive.
+fn first_modes(near_null: &NearNull, diagonal: &[f64]) -> Modes {
+    let (unknowns, width, n) = (near_null.unknowns(), near_null.width(), diagonal.len());
+    let element = |i: usize, k: usize| diagonal[i].sqrt() * near_null.at(i, k);
+    let most = |mut largest: Vec<f64>, i| {
+        largest.iter_mut().enumerate().for_each(|(k, largest)| *largest = largest.max(element(i, k).abs()));
+        largest
+    };
+    let of_both = |one: Vec<f64>, other: Vec<f64>| one.iter().zip(&other).map(|(v, w)| v.max(*w)).collect();
+    let values = if near_null.is_constant() {
+        let largest = diagonal.par_iter().copied().reduce(|| 0.0, f64::max);
+        par_rows(n, |i| ((diagonal[i] / largest).sqrt() as f32).max(f32::MIN_POSITIVE))
+    } else {
+        let none = || vec![0.0; width];
+        let largest = (0..n).into_par_iter().with_min_len(BLOCK).fold(none, most).reduce(none, of_both);
+        let units: Vec<f64> = largest.iter().map(|l| if *l > 0.0 { l.recip() } else { 1.0 }).collect();
+        let mut values = vec![0f32; n * width];
+        values.par_chunks_mut(width).with_min_len(BLOCK).enumerate().for_each(|(i, row)| {
+            row.iter_mut().zip(&units).enumerate().for_each(|(k, (v, unit))| *v = (unit * element(i, k)) as f32);
+        });
+        values
+    };
+    Modes::new(unknowns, width, values)
 }
 
 /// D^(−½) A D^(−½), whose diagonal is 1.
@@ -165,24 +188,48 @@ fn scaled(a: &Csr, scale: &[f64]) -> Sparse {
     matrix
 }
 
-/// P, Pᵀ, the matrix of the next level and its near-null vector, unless it would hardly be smaller.
-fn coarser(a: &Sparse, b: &[f32]) -> Option<(Sparse, Sparse, Sparse, Vec<f32>)> {
-    let strength = Strength::of(a, b);
-    let aggregates = Aggregates::of(a, &strength, &strength.graph(a));
-    if aggregates.count as f64 * LEAST_FACTOR > a.n_rows() as f64 || aggregates.count == 0 {
-        return None;
-    }
-    let tentative = Tentative::new(&aggregates, b);
+/// P, Pᵀ, the matrix of the next level and its near-null vectors, unless it would hardly be smaller; `largest` bounds the eigenvalues.
+fn coarser(a: &Sparse, modes: &Modes, largest: f64) -> Option<(Sparse, Sparse, Sparse, Modes)> {
+    let &Modes { unknowns, width, is_positive, .. } = modes;
     let galerkin = |p: Sparse| {
         let restriction = p.transposed();
-        let next = product(&restriction, &product(a, &p, false), true);
+        let next = if is_positive {
+            product(&restriction, &product(a, &p, false), true)
+        } else {
+            let ap = product_of_blocks(a, &p, [unknowns, unknowns, width]);
+            product_of_blocks(&restriction, &ap, [width, unknowns, width])
+        };
         (p, restriction, next)
     };
-    let (mut p, mut restriction, mut next) = galerkin(tentative.smoothed(a, &strength, b));
-    if next.nnz() as f64 > DENSE * a.nnz() as f64 {
-        (p, restriction, next) = galerkin(tentative.matrix());
+    let is_worth = |next_rows: usize| next_rows > 0 && next_rows as f64 * LEAST_FACTOR <= a.n_rows() as f64;
+    let is_dense = |next: &Sparse| next.nnz() as f64 > DENSE * a.nnz() as f64;
+    let (mut levels, mut next_modes);
+    if is_positive {
+        let b = &modes.values;
+        let strength = Strength::of(a, b);
+        let aggregates = Aggregates::of(a, &strength, &strength.graph(a));
+        if !is_worth(aggregates.count) {
+            return None;
+        }
+        let tentative = Tentative::new(&aggregates, b);
+        levels = galerkin(tentative.smoothed(a, &strength, b));
+        if is_dense(&levels.2) {
+            levels = galerkin(tentative.matrix());
+        }
+        next_modes = Modes::new(1, 1, tentative.b);
+    } else {
+        let aggregates = nodes::aggregates(a, modes);
+        if !is_worth(aggregates.count * width) {
+            return None;
+        }
+        let bases = Bases::new(&aggregates, modes);
+        levels = galerkin(bases.smoothed(a, largest));
+        if is_dense(&levels.2) {
+            levels = galerkin(bases.matrix());
+        }
+        next_modes = bases.next;
     }
-    let mut next_b = tentative.b;
+    let (mut p, mut restriction, mut next) = levels;
     // scaled so that the diagonal is 1; what the null space has is left out
     let (rows, columns) = (next.rows(), restriction.rows());
     let factors = par_rows(next.n_rows(), |i| {
@@ -198,9 +245,8 @@ fn coarser(a: &Sparse, b: &[f32]) -> Option<(Sparse, Sparse, Sparse, Vec<f32>)> 
             *value = if i == j as usize { 1.0 } else { *value * (factors[i] * factor(j)) };
         }
     });
-    let scaled = |(b, factor): (&mut f32, &f32)| *b = if *factor > 0.0 { *b / factor } else { f32::MIN_POSITIVE };
-    next_b.iter_mut().zip(&factors).for_each(scaled);
-    Some((p, restriction, next, next_b))
+    next_modes.scale(&factors);
+    Some((p, restriction, next, next_modes))
 }
 
 impl HostPreconditioner for Amg {

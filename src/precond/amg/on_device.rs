@@ -15,6 +15,7 @@
 
 mod first;
 mod lanczos;
+mod nodes;
 mod set_up;
 #[cfg(test)]
 mod tests;
@@ -159,7 +160,7 @@ impl<T: Real> DeviceCycle<T> {
         let set_up = if shape == Shape::Gpu { SetUp::<T, A>::new(ctx, tuning)? } else { None };
         let (scales, (levels, coarsest, last)) = match set_up {
             Some(set_up) => {
-                let (scales, made, hierarchy) = set_up.levels(&levels.a, factor, patterns)?;
+                let (scales, made, hierarchy) = set_up.levels(levels, factor, patterns)?;
                 levels.are_on_device(hierarchy);
                 (scales, made)
             }

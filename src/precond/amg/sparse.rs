@@ -109,6 +109,11 @@ impl Sparse {
         Self::joined(n_cols, &blocks)
     }
 
+    /// The same with so many columns.
+    pub(super) fn with_columns(self, n_cols: usize) -> Self {
+        Self { n_cols, ..self }
+    }
+
     fn joined(n_cols: usize, blocks: &[Block]) -> Self {
         let nnz = blocks.iter().map(|block| block.columns.len()).sum();
         let n_rows = blocks.iter().map(|block| block.ends.len()).sum::<usize>();

@@ -8,6 +8,7 @@ use super::set_up::SetUp;
 use crate::device::{Context, DeviceVec};
 use crate::error::{Error, Result};
 use crate::kernels::amg::DeviceSparse;
+use crate::kernels::amg::blocks::DeviceBlocks;
 use crate::kernels::amg::first::FirstVectors;
 use crate::kernels::dictionary::DictionaryBlock;
 use crate::matrix::Csr;
@@ -25,6 +26,8 @@ pub(super) struct First<T> {
     pub(super) matrix: DeviceSparse,
     /// and as the cycle multiplies it, if that is not so.
     pub(super) rows: Option<DeviceRows<f32>>,
+    /// In blocks, if nodes have several unknowns.
+    pub(super) blocks: Option<DeviceBlocks>,
     pub(super) vectors: FirstVectors<T>,
 }
 
@@ -43,7 +46,7 @@ impl<T: Real, A: Real> SetUp<T, A> {
             None => self.longest(block)?,
         };
         let rows = of_rows.by_patterns(ctx, (block, times), &vectors.scale, all_alike, width)?;
-        Ok(Some(First { matrix, rows: Some(by_dictionary::made(rows)), vectors }))
+        Ok(Some(First { matrix, rows: Some(by_dictionary::made(rows)), blocks: None, vectors }))
     }
 
     /// The most entries of a pattern.
@@ -53,26 +56,29 @@ impl<T: Real, A: Real> SetUp<T, A> {
         Ok(runs.iter().map(|[begin, end]| end - begin).max().unwrap_or(0) as usize)
     }
 
-    /// The first level of rows that the host has.
-    pub(super) fn first_of_rows(&self, a: &Csr, factor: f64) -> Result<First<T>> {
+    /// The first level of rows that the host has, of nodes with so many unknowns.
+    pub(super) fn first_of_rows(&self, a: &Csr, factor: f64, unknowns: usize) -> Result<First<T>> {
         let Self { ctx, of_rows, .. } = self;
         let diagonal = a.diagonal();
         let scale = scales(&diagonal);
-        let matrix = self.moved(a, &scale)?;
+        let (matrix, blocks) = if unknowns > 1 {
+            let blocks = self.moved_blocks(a, &scale, unknowns)?;
+            (self.kernels.rows_of(ctx, &blocks)?, Some(blocks))
+        } else {
+            (self.moved(a, &scale)?, None)
+        };
         let on_device = DeviceVec::made(ctx, diagonal.len(), 1, "the diagonal", |at, to| {
             to.par_iter_mut().with_min_len(FEW).zip(&diagonal[at]).for_each(|(to, d)| *to = T::from_f64(*d));
         })?;
         let [least, largest] = of_rows.range(ctx, &on_device)?;
         let vectors = of_rows.vectors(ctx, &on_device, largest, multiples(least.sqrt().recip(), factor))?;
-        Ok(First { matrix, rows: None, vectors })
+        Ok(First { matrix, rows: None, blocks, vectors })
     }
 
     /// D^(−½) A D^(−½), of rows that the host has.
     pub(super) fn moved(&self, a: &Csr, scale: &[f64]) -> Result<DeviceSparse> {
         let (ctx, row_ptr, col_idx, values) = (&self.ctx, a.row_ptr(), a.col_idx(), a.values());
-        if u32::try_from(a.nnz()).is_err() {
-            return Err(too_many(ctx, a.nnz()));
-        }
+        check_count(ctx, a)?;
         let starts = DeviceVec::made(ctx, row_ptr.len(), 1, "where rows begin", |at, to| {
             to.par_iter_mut().with_min_len(FEW).zip(&row_ptr[at]).for_each(|(to, &start)| *to = start as u32);
         })?;
@@ -93,16 +99,72 @@ impl<T: Real, A: Real> SetUp<T, A> {
         })?;
         Ok(DeviceSparse { n_rows: a.n_rows(), n_cols: a.n_cols(), starts, columns, values })
     }
+
+    /// The same in full blocks of `size` rows and columns. The entries of a node's rows are in the same places as those of its blocks.
+    pub(super) fn moved_blocks(&self, a: &Csr, scale: &[f64], size: usize) -> Result<DeviceBlocks> {
+        let (ctx, row_ptr, square) = (&self.ctx, a.row_ptr(), size * size);
+        check_count(ctx, a)?;
+        let n = a.n_rows() / size;
+        let node_of = |entry: usize| (row_ptr.partition_point(|&start| start <= entry) - 1) / size;
+        let starts = DeviceVec::made(ctx, n + 1, 1, "where nodes begin", |at, to| {
+            let places = to.par_iter_mut().with_min_len(FEW).zip(at);
+            places.for_each(|(to, node)| *to = (row_ptr[node * size] / square) as u32);
+        })?;
+        let columns = DeviceVec::made(ctx, a.nnz() / square, 1, "columns of a level", |at, to| {
+            to.par_chunks_mut(FEW).enumerate().for_each(|(k, to)| {
+                let first = at.start + k * FEW;
+                let mut node = node_of(first * square);
+                for (block, to) in (first..).zip(to) {
+                    while row_ptr[(node + 1) * size] <= block * square {
+                        node += 1;
+                    }
+                    let number = block - row_ptr[node * size] / square;
+                    *to = a.row(node * size).0[number * size] / size as u32;
+                }
+            });
+        })?;
+        let values = DeviceVec::made(ctx, a.nnz(), 1, "blocks of a level", |at, to| {
+            to.par_chunks_mut(FEW).enumerate().for_each(|(k, to)| {
+                let first = at.start + k * FEW;
+                let behind = first + to.len();
+                for node in node_of(first)..n {
+                    let begin = row_ptr[node * size];
+                    if begin >= behind {
+                        break;
+                    }
+                    let blocks = first.saturating_sub(begin) / square..(row_ptr[(node + 1) * size] - begin) / square;
+                    for block in blocks.take_while(|block| begin + block * square < behind) {
+                        for i in 0..size {
+                            let row = node * size + i;
+                            let (columns, values) = a.row(row);
+                            for j in 0..size {
+                                let place = begin + (block * size + i) * size + j;
+                                if let Some(to) = to.get_mut(place.wrapping_sub(first)) {
+                                    let column = columns[block * size + j] as usize;
+                                    let v = values[block * size + j];
+                                    *to = if column == row { 1.0 } else { (v * (scale[row] * scale[column])) as f32 };
+                                }
+                            }
+                        }
+                    }
+                }
+            });
+        })?;
+        self.kernels.blocks_with(ctx, (n, size), starts, columns, values)
+    }
 }
 
-/// A matrix with more entries than 32-bit numbers count.
-fn too_many(ctx: &Context, nnz: usize) -> Error {
-    Error::OutOfDeviceMemory {
+/// Checks that 32-bit numbers count the entries.
+fn check_count(ctx: &Context, a: &Csr) -> Result<()> {
+    if u32::try_from(a.nnz()).is_ok() {
+        return Ok(());
+    }
+    Err(Error::OutOfDeviceMemory {
         device: ctx.info().label(),
         what: "a level of amg".into(),
-        need_bytes: 8 * nnz as u64,
+        need_bytes: 8 * a.nnz() as u64,
         limit: "what 32-bit numbers count",
         have_bytes: 8 * u64::from(u32::MAX),
         hint: "the host has no such limit".into(),
-    }
+    })
 }

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::super::levels::Levels;
 use super::super::smoother::{largest_eigenvalue, steps};
 use super::super::sparse::Sparse;
 use super::super::{DENSE, Dense, FEW_ROWS, Hierarchy, LEAST_FACTOR, LevelInfo, MOST_LEVELS};
 use super::first::First;
 use super::lanczos::Process;
+use super::nodes::By;
 use super::{All, Coarse, OnDevice, Vectors};
 use crate::device::{Context, DeviceVec, Stay};
 use crate::error::{Error, Result};
@@ -19,7 +21,6 @@ use crate::kernels::coarse::{CoarseLevel, CoarseLevels};
 use crate::kernels::csr::{CsrBlock, CsrSegment};
 use crate::kernels::cycle::Polynomial;
 use crate::kernels::dictionary::DictionaryBlock;
-use crate::matrix::Csr;
 use crate::operator::csr::made;
 use crate::operator::device_rows::DeviceRows;
 use crate::real::Real;
@@ -38,8 +39,8 @@ pub(super) struct SetUp<T, A> {
     row_block: (usize, usize),
 }
 
-/// A level below another: P with the other sign, its transpose, the matrix, and the near-null vector.
-pub(super) type Coarser = (DeviceSparse, DeviceSparse, DeviceSparse, DeviceVec<f32>);
+/// A level below another: P with the other sign, its transpose, the matrix, and what is to be interpolated.
+pub(super) type Coarser<N> = (DeviceSparse, DeviceSparse, DeviceSparse, N);
 
 /// A level that is made.
 struct Made {
@@ -69,18 +70,23 @@ impl<T: Real, A: Real> SetUp<T, A> {
     /// Not enough memory, or a failing device.
     pub(super) fn levels(
         &self,
-        a: &Csr,
+        Levels { a, is_as_given, near_null, .. }: &Levels,
         factor: f64,
         patterns: Option<&DictionaryBlock<T>>,
     ) -> Result<([DeviceVec<T>; 2], All<T>, Hierarchy)> {
         let start = Instant::now();
-        let of_patterns = patterns.map(|block| self.first_of_patterns(block, factor)).transpose()?.flatten();
-        let First { mut matrix, mut rows, vectors } = match of_patterns {
+        let mut stages = Stages::of(&self.ctx);
+        let of_patterns = patterns.filter(|_| *is_as_given);
+        let of_patterns = of_patterns.map(|block| self.first_of_patterns(block, factor)).transpose()?.flatten();
+        let First { mut matrix, mut rows, blocks, vectors } = match of_patterns {
             Some(first) => first,
-            None => self.first_of_rows(a, factor)?,
+            None => self.first_of_rows(a, factor, near_null.unknowns())?,
         };
-        let FirstVectors { mut b, multiples, scale } = vectors;
+        let FirstVectors { b, multiples, scale } = vectors;
         drop(scale);
+        stages.end("the first level")?;
+        let mut by = if near_null.is_constant() { By::Vector(b) } else { self.told(a, (&matrix, blocks), near_null)? };
+        stages.end("near-null vectors")?;
         let (mut made, mut infos, mut began) = (Vec::new(), Vec::<LevelInfo>::new(), start);
         loop {
             let (n, nnz, time) = (matrix.n_rows, matrix.nnz(), began.elapsed());
@@ -92,16 +98,27 @@ impl<T: Real, A: Real> SetUp<T, A> {
             }
             let blocks = self.kernels.row_blocks(&self.ctx, &matrix, BLOCK)?;
             let blocked = Blocked { matrix: &matrix, blocks: &blocks };
-            let (largest, bounds) = self.kernels.strength(&self.ctx, blocked, &b)?;
-            let smoother = (&steps(largest_eigenvalue(bounds, &mut Process::new(self, blocked))?)).into();
-            let next = if infos.len() < MOST_LEVELS { self.coarser(blocked, &b, &largest)? } else { None };
-            let Some((p, restriction, next, next_b)) = next else {
+            let eigenvalue = |bounds| largest_eigenvalue(bounds, &mut Process::new(self, blocked));
+            let is_last = infos.len() == MOST_LEVELS;
+            let (largest, next) = match &by {
+                By::Vector(b) => {
+                    let (entries, bounds) = self.kernels.strength(&self.ctx, blocked, b)?;
+                    let next = if is_last { None } else { self.coarser(blocked, b, &entries)? };
+                    (eigenvalue(bounds)?, next.map(|(p, restriction, next, b)| (p, restriction, next, By::Vector(b))))
+                }
+                By::Nodes(blocks, modes) => {
+                    let largest = eigenvalue([f32::INFINITY; 2])?;
+                    (largest, if is_last { None } else { self.coarser_nodes(blocks, modes, largest)? })
+                }
+            };
+            let smoother = (&steps(largest)).into();
+            let Some((p, restriction, next, next_by)) = next else {
                 made.push(Made { a: matrix, blocks: Some(blocks), rows, smoother, transfer: None });
                 return Ok((multiples, self.laid_out(made, None)?, Hierarchy::of(infos, start.elapsed())));
             };
             let (a, transfer) = (std::mem::replace(&mut matrix, next), Some([p, restriction]));
             made.push(Made { a, blocks: Some(blocks), rows: rows.take(), smoother, transfer });
-            b = next_b;
+            by = next_by;
         }
         let inverse = Dense::of(&self.read(&matrix)?).inverse();
         let smoother = (&steps(1.0)).into(); // of no use
@@ -172,9 +189,9 @@ impl<T: Real, A: Real> SetUp<T, A> {
         blocked: Blocked<'_>,
         b: &DeviceVec<f32>,
         largest: &DeviceVec<f32>,
-    ) -> Result<Option<Coarser>> {
+    ) -> Result<Option<Coarser<DeviceVec<f32>>>> {
         let (Self { ctx, kernels, .. }, a) = (self, blocked.matrix);
-        let mut stages = Stages { ctx, began: Instant::now() };
+        let mut stages = Stages::of(ctx);
         let graph = kernels.graph(ctx, blocked, largest)?;
         stages.end("graph")?;
         let aggregates = kernels.aggregates(ctx, a, largest, &graph)?;
@@ -232,13 +249,17 @@ impl<T: Real, A: Real> SetUp<T, A> {
 }
 
 /// Tells how long stages of a level take, to who asks for it.
-struct Stages<'a> {
+pub(super) struct Stages<'a> {
     ctx: &'a Context,
     began: Instant,
 }
 
-impl Stages<'_> {
-    fn end(&mut self, stage: &str) -> Result<()> {
+impl<'a> Stages<'a> {
+    pub(super) fn of(ctx: &'a Context) -> Self {
+        Self { ctx, began: Instant::now() }
+    }
+
+    pub(super) fn end(&mut self, stage: &str) -> Result<()> {
         if log::log_enabled!(log::Level::Debug) {
             self.ctx.finish()?; // else nothing waits
             log::debug!("amg, {stage}: {:?}", self.began.elapsed());

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::super::tests::{first, laplacian, system};
+use super::super::tests::{first, laplacian, largest, rigid, system};
+use super::nodes::By;
 use super::set_up::SetUp;
 use crate::device::list;
 use crate::device::{Context, DeviceVec, Stay};
@@ -11,13 +12,14 @@ use crate::kernels::amg::Blocked;
 use crate::kernels::amg::strength::BLOCK;
 use crate::kernels::products::Product;
 use crate::kernels::{Kernels, ProductsFor, Shape, Tuning};
-use crate::matrix::Csr;
+use crate::matrix::{Csr, gallery};
 use crate::operator::Format;
 use crate::operator::device_rows::Which;
 use crate::operator::opencl::DeviceBlock;
 use crate::partition::split;
 use crate::precond::amg::coarser;
 use crate::precond::amg::scales;
+use crate::precond::near_null::NearNull;
 
 /// On a device of each platform, and whether that is simulated.
 fn each(test: impl Fn(&SetUp<f64, f64>, bool)) {
@@ -39,19 +41,19 @@ fn down(on: &SetUp<f64, f64>, v: &DeviceVec<f32>) -> Vec<f32> {
 
 /// Level by level the host's integers, and the same numbers.
 fn compare(on: &SetUp<f64, f64>, name: &str, a: &Csr) {
-    let (mut matrix, mut b) = first(a);
+    let (mut matrix, mut b) = first(a, &NearNull::default());
     let mut same = on.moved(a, &scales(&a.diagonal())).unwrap();
-    let mut same_b = DeviceVec::from_slice(&on.ctx, &b, "b").unwrap();
+    let mut same_b = DeviceVec::from_slice(&on.ctx, &b.values, "b").unwrap();
     for level in 0.. {
         let read = on.read(&same).unwrap();
         assert!(read.compressed() == matrix.compressed(), "{name}, matrix of level {level}");
-        assert_eq!(down(on, &same_b), b, "{name}, near-null vector of level {level}");
+        assert_eq!(down(on, &same_b), b.values, "{name}, near-null vector of level {level}");
         let blocks = on.kernels.row_blocks(&on.ctx, &same, BLOCK).unwrap();
         let blocked = Blocked { matrix: &same, blocks: &blocks };
         let (largest, _) = on.kernels.strength(&on.ctx, blocked, &same_b).unwrap();
         let made = on.coarser(blocked, &same_b, &largest).unwrap();
-        assert_eq!(made.is_some(), coarser(&matrix, &b).is_some(), "{name}, level {level}");
-        let (Some((p, restriction, next, coarse)), Some(expected)) = (made, coarser(&matrix, &b)) else { break };
+        assert_eq!(made.is_some(), coarser(&matrix, &b, 2.0).is_some(), "{name}, level {level}");
+        let (Some((p, restriction, next, coarse)), Some(expected)) = (made, coarser(&matrix, &b, 2.0)) else { break };
         let mut p = on.read(&p).unwrap();
         p.change(|_, _, values| values.iter_mut().for_each(|v| *v = -*v));
         assert!(p.compressed() == expected.0.compressed(), "{name}, P of level {level}");
@@ -59,6 +61,63 @@ fn compare(on: &SetUp<f64, f64>, name: &str, a: &Csr) {
         assert!(restriction.compressed() == expected.1.compressed(), "{name}, its transpose of level {level}");
         (matrix, b, same, same_b) = (expected.2, expected.3, next, coarse);
     }
+}
+
+/// The same of nodes with several unknowns.
+fn compare_nodes(on: &SetUp<f64, f64>, name: &str, a: &Csr, near_null: &NearNull) {
+    let (mut matrix, mut modes) = first(a, near_null);
+    let mut same = on.moved(a, &scales(&a.diagonal())).unwrap();
+    let By::Nodes(mut blocks, mut same_modes) = on.told(a, (&same, None), near_null).unwrap() else {
+        panic!("{name} has no nodes")
+    };
+    let moved = on.moved_blocks(a, &scales(&a.diagonal()), near_null.unknowns()).unwrap();
+    let moved = on.read(&on.kernels.rows_of(&on.ctx, &moved).unwrap()).unwrap();
+    assert!(moved.compressed() == matrix.compressed(), "{name}, blocks that were moved");
+    for level in 0.. {
+        assert!(on.read(&same).unwrap().compressed() == matrix.compressed(), "{name}, matrix of level {level}");
+        let again = on.kernels.rows_of(&on.ctx, &blocks).unwrap();
+        assert!(on.read(&again).unwrap().compressed() == matrix.compressed(), "{name}, blocks of level {level}");
+        assert_eq!((same_modes.unknowns, same_modes.width), (modes.unknowns, modes.width));
+        assert_eq!(down(on, &same_modes.values), modes.values, "{name}, near-null vectors of level {level}");
+        let largest = largest(&matrix, &modes);
+        let made = on.coarser_nodes(&blocks, &same_modes, largest).unwrap();
+        let expected = coarser(&matrix, &modes, largest);
+        assert_eq!(made.is_some(), expected.is_some(), "{name}, level {level}");
+        let (Some((p, restriction, next, By::Nodes(next_blocks, next_modes))), Some(expected)) = (made, expected)
+        else {
+            break;
+        };
+        let mut p = on.read(&p).unwrap();
+        p.change(|_, _, values| values.iter_mut().for_each(|v| *v = -*v));
+        assert!(p.compressed() == expected.0.compressed(), "{name}, P of level {level}");
+        let restriction = on.read(&restriction).unwrap();
+        assert!(restriction.compressed() == expected.1.compressed(), "{name}, its transpose of level {level}");
+        (matrix, modes, same, blocks, same_modes) = (expected.2, expected.3, next, next_blocks, next_modes);
+    }
+}
+
+#[test]
+fn levels_of_nodes_are_those_of_the_host() {
+    each(|on, is_simulated| {
+        let elastic = |side: usize| system(&format!("elasticity3d-jumps:{side}"));
+        compare_nodes(on, "rigid bodies", &elastic(2), &rigid([2; 3]));
+        if is_simulated {
+            return;
+        }
+        compare_nodes(on, "translations", &elastic(7), &NearNull::of_unknowns(3).unwrap());
+        compare_nodes(on, "rigid bodies", &elastic(9), &rigid([9; 3]));
+        compare_nodes(on, "tetrahedra", &system("tetrahedra:6"), &NearNull::of_unknowns(3).unwrap());
+        let a = system("poisson2d:23x31");
+        let v: Vec<Vec<f64>> = (1..4).map(|k| (0..a.n_rows()).map(|i| (i % (7 * k)) as f64 - 3.0).collect()).collect();
+        compare_nodes(on, "three vectors", &a, &NearNull::of_vectors(1, &v).unwrap());
+        // more blocks in a row than there is room for at once
+        let a = system("poisson3d:12");
+        let v: Vec<Vec<f64>> = (0..16).map(|k| gallery::random_vector(a.n_rows(), k)).collect();
+        compare_nodes(on, "sixteen vectors", &a, &NearNull::of_vectors(1, &v).unwrap());
+        // on a line, rotations about it depend on the others
+        let line = elastic(1);
+        compare_nodes(on, "a bar", &line, &rigid([1; 3]));
+    });
 }
 
 #[test]
@@ -98,9 +157,9 @@ fn first_level_of_patterns() {
             let tuning = Tuning::default_for(on.ctx.info(), Shape::Gpu);
             let block = DeviceBlock::<f64>::upload(&on.ctx, &tuning, &part, 0.5, format).unwrap();
             let made = on.first_of_patterns(block.patterns().unwrap(), 0.5).unwrap().unwrap();
-            let (expected, b) = first(&a);
+            let (expected, b) = first(&a, &NearNull::default());
             assert!(on.read(&made.matrix).unwrap().compressed() == expected.compressed(), "{spec}");
-            assert_eq!(down(on, &made.vectors.b), b, "{spec}");
+            assert_eq!(down(on, &made.vectors.b), b.values, "{spec}");
             // with x = 1, 2, …
             let x: Vec<f32> = (0..a.n_rows()).map(|i| (i % 50 + 1) as f32).collect();
             let v = DeviceVec::from_slice(&on.ctx, &x, "x").unwrap();
@@ -129,7 +188,7 @@ fn long_rows() {
         let ring = |hub: u32| (0..n / 2 - 2).map(move |k| (2 + 2 * k + hub, 4 + 2 * k + hub));
         let edges: Vec<(u32, u32)> = (0..2).flat_map(|hub| of_hub(hub).chain(ring(hub))).collect();
         let a = laplacian(n as usize, &edges);
-        let (matrix, _) = first(&a);
+        let (matrix, _) = first(&a, &NearNull::default());
         let on_device = on.moved(&a, &scales(&a.diagonal())).unwrap();
         let lengths = on.kernels.product_lengths(&on.ctx, &on_device, &on_device, Stay::Short).unwrap();
         let square = on.read(&on.kernels.product(&on.ctx, &on_device, &on_device, lengths, true).unwrap()).unwrap();
